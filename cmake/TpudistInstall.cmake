@@ -60,7 +60,7 @@ endforeach()
 list(REMOVE_DUPLICATES CMAKE_INSTALL_RPATH)
 
 install(DIRECTORY experiments slurm DESTINATION "${CMAKE_INSTALL_DATADIR}/tpudist"
-        FILES_MATCHING PATTERN "*.yaml" PATTERN "*.sbatch")
+        FILES_MATCHING PATTERN "*.yaml" PATTERN "*.json" PATTERN "*.sbatch")
 install(PROGRAMS scripts/evaluate_ensemble.sh DESTINATION "${CMAKE_INSTALL_DATADIR}/tpudist/scripts")
 install(PROGRAMS bench/trace_summary.py DESTINATION "${CMAKE_INSTALL_BINDIR}" RENAME tpudist-trace-summary)
 install(FILES README.md LICENSE NOTICE DESTINATION "${CMAKE_INSTALL_DOCDIR}")

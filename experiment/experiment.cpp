@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include "core/config/config.hpp"
+#include "core/config/config_schema.hpp"
 #include "core/config/settings.hpp"
 #include "core/config/yaml_scalar.hpp"
 #include "core/error.hpp"
@@ -158,6 +159,11 @@ Experiment read_experiment(ConfigDocument& document) {
   experiment.resolved_table = format_entries(experiment.entries);
   experiment.numbers_hash = hash_of_settings(experiment.entries);
   return experiment;
+}
+
+std::string experiment_schema() {
+  return config_schema("tpudist experiment", {"data.collection=tile:xla"},
+                       [](ConfigDocument& document) { read_experiment(document); });
 }
 
 Experiment load_experiment(const std::filesystem::path& file,

@@ -186,6 +186,9 @@ struct Experiment {
 // Reads everything and calls document.finish(), which throws one ConfigError with all mistakes.
 Experiment read_experiment(ConfigDocument& document);
 
+// The JSON Schema of experiment files (config_schema).
+std::string experiment_schema();
+
 // Reads an experiment file with `key=value` overrides. Its paths are made absolute, so that the
 // resolved configuration finds its files from any working folder. Throws ConfigError with every
 // mistake.

@@ -7,6 +7,7 @@
 #include <set>
 #include <string_view>
 
+#include "core/config/config_schema.hpp"
 #include "core/config/settings.hpp"
 #include "core/error.hpp"
 #include "core/text.hpp"
@@ -149,16 +150,9 @@ void read_choice(ConfigNode choose, SweepFile& file, const Mistakes& mistakes) {
   }
 }
 
-SweepFile read_file(const std::filesystem::path& path, const std::vector<std::string>& overrides,
-                    const std::filesystem::path& base, const Mistakes& mistakes) {
-  ConfigDocument document = ConfigDocument::load(path, overrides);
+SweepFile read_document(ConfigDocument& document, const std::filesystem::path& base,
+                        const Mistakes& mistakes) {
   ConfigNode root = document.root();
-  if (!root.has("experiments") && root.has("data")) {
-    throw ConfigError(
-        fmt::format("{} is an experiment file, not a sweep file: `tpudist train {}` trains it, and "
-                    "a sweep file names it in `experiments:`",
-                    path.string(), path.string()));
-  }
   SweepFile file;
   file.name = read_name(root);
   file.experiments = read_experiments(root, base);
@@ -180,6 +174,18 @@ SweepFile read_file(const std::filesystem::path& path, const std::vector<std::st
   document.finish();
   file.resolved_yaml = document.resolved_yaml();
   return file;
+}
+
+SweepFile read_file(const std::filesystem::path& path, const std::vector<std::string>& overrides,
+                    const std::filesystem::path& base, const Mistakes& mistakes) {
+  ConfigDocument document = ConfigDocument::load(path, overrides);
+  if (!document.root().has("experiments") && document.root().has("data")) {
+    throw ConfigError(
+        fmt::format("{} is an experiment file, not a sweep file: `tpudist train {}` trains it, and "
+                    "a sweep file names it in `experiments:`",
+                    path.string(), path.string()));
+  }
+  return read_document(document, base, mistakes);
 }
 
 constexpr std::size_t kMostVariants = 100'000;
@@ -238,6 +244,11 @@ void SweepFile::refuse(const std::vector<SetMistake>& mistakes) const {
   for (const SetMistake& mistake : mistakes)
     lines.push_back(fmt::format("{}: \"{}\" {}", path_.string(), mistake.key, mistake.message));
   throw ConfigError(join(lines, "\n"));
+}
+
+std::string sweep_schema() {
+  return config_schema("tpudist sweep", {},
+                       [](ConfigDocument& document) { read_document(document, "", {}); });
 }
 
 bool is_sweep_file(const std::filesystem::path& path, const std::vector<std::string>& overrides) {

@@ -61,6 +61,9 @@ struct SweepFile {
   std::vector<std::string> own_overrides_;  // as given to load()
 };
 
+// The JSON Schema of sweep files (config_schema).
+std::string sweep_schema();
+
 // Whether a YAML file is a sweep file, not an experiment: it names experiments. Throws ConfigError
 // when it cannot be read or is not YAML.
 bool is_sweep_file(const std::filesystem::path& path,

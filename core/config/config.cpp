@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <optional>
 #include <utility>
 
@@ -16,6 +17,21 @@
 #include "core/text.hpp"
 
 namespace tpudist {
+
+using Type = AcceptedValue::Type;
+
+// Within limits that exclude something; without, numbers may be infinite as well.
+template <typename T>
+AcceptedValue accept(Type type, const Limits<T>& limits) {
+  AcceptedValue accepted{type};
+  const auto is_limit = [](T value) {
+    return std::isfinite(static_cast<double>(value)) && value != Limits<T>().min &&
+           value != Limits<T>().max;
+  };
+  if (is_limit(limits.min)) accepted.min = static_cast<double>(limits.min);
+  if (is_limit(limits.max)) accepted.max = static_cast<double>(limits.max);
+  return accepted;
+}
 
 // Reads one map: looks values up, checks them, and records mistakes and results.
 struct ConfigNode::Impl {
@@ -40,30 +56,32 @@ struct ConfigNode::Impl {
 
   // The value under `key` as read by `parse(value, name)`, or else the fallback; noted either way.
   template <typename T, typename Parse>
-  T read(std::string_view key, const T& fallback, const Parse& parse) {
+  T read(std::string_view key, const T& fallback, AcceptedValue accepted, const Parse& parse) {
     T result = fallback;
     if (const YamlEntry* entry = find(key); entry && usable(entry->value, name_of(key))) {
       if (std::optional<T> parsed = parse(entry->value, name_of(key))) result = std::move(*parsed);
     }
-    record.note(key, to_yaml(result), result == fallback);
+    record.note(key, to_yaml(result), result == fallback, std::move(accepted));
     return result;
   }
 
   template <typename T, typename Parse>
   std::vector<T> read_list(std::string_view key, const std::vector<T>& fallback,
-                           const Parse& parse) {
-    return read(key, fallback, [&](const YamlValue& list, const std::string& name) {
-      std::optional<std::vector<T>> values;
-      if (!is_list(list, name)) return values;
-      values.emplace();
-      for (std::size_t i = 0; i < list.items.size(); ++i) {
-        const std::string item = fmt::format("{}.{}", name, i);
-        if (!usable(list.items[i], item)) continue;
-        if (std::optional<T> value = parse(list.items[i], item))
-          values->push_back(std::move(*value));
-      }
-      return values;
-    });
+                           AcceptedValue accepted, const Parse& parse) {
+    accepted.is_list = true;
+    return read(key, fallback, std::move(accepted),
+                [&](const YamlValue& list, const std::string& name) {
+                  std::optional<std::vector<T>> values;
+                  if (!is_list(list, name)) return values;
+                  values.emplace();
+                  for (std::size_t i = 0; i < list.items.size(); ++i) {
+                    const std::string item = fmt::format("{}.{}", name, i);
+                    if (!usable(list.items[i], item)) continue;
+                    if (std::optional<T> value = parse(list.items[i], item))
+                      values->push_back(std::move(*value));
+                  }
+                  return values;
+                });
   }
 
   // False if an earlier mistake, or a missing value, makes reading pointless.
@@ -199,6 +217,10 @@ std::string ConfigDocument::resolved_table() const {
   return format_entries(entries());
 }
 
+const ConfigRecord& ConfigDocument::record() const {
+  return impl_->record;
+}
+
 std::uint64_t ConfigDocument::hash() const {
   return hash64(resolved_yaml());
 }
@@ -211,6 +233,7 @@ bool ConfigNode::has(std::string_view key) const {
 
 std::string ConfigNode::kind(std::string_view key) const {
   const YamlEntry* entry = impl_->find(key);
+  impl_->record.ask_kind(key);
   if (!entry) return "absent";
   if (entry->value.kind == YamlValue::Kind::list) return "list";
   return entry->value.is_map() ? "map" : "scalar";
@@ -218,6 +241,7 @@ std::string ConfigNode::kind(std::string_view key) const {
 
 std::vector<std::string> ConfigNode::keys() const {
   std::vector<std::string> keys;
+  impl_->record.take_any_key();
   if (!impl_->map) return keys;
   for (const YamlEntry& entry : impl_->map->entries) keys.push_back(entry.key);
   return keys;
@@ -225,25 +249,28 @@ std::vector<std::string> ConfigNode::keys() const {
 
 std::int64_t ConfigNode::integer(std::string_view key, std::int64_t fallback,
                                  Limits<std::int64_t> limits) {
-  return impl_->read(key, fallback, [&](const YamlValue& value, const std::string& name) {
-    return impl_->parse_integer_within(value, name, limits);
-  });
+  return impl_->read(key, fallback, accept(Type::integer, limits),
+                     [&](const YamlValue& value, const std::string& name) {
+                       return impl_->parse_integer_within(value, name, limits);
+                     });
 }
 
 double ConfigNode::number(std::string_view key, double fallback, Limits<double> limits) {
-  return impl_->read(key, fallback, [&](const YamlValue& value, const std::string& name) {
-    return impl_->parse_number_within(value, name, limits);
-  });
+  return impl_->read(key, fallback, accept(Type::number, limits),
+                     [&](const YamlValue& value, const std::string& name) {
+                       return impl_->parse_number_within(value, name, limits);
+                     });
 }
 
 bool ConfigNode::boolean(std::string_view key, bool fallback) {
-  return impl_->read(key, fallback, [&](const YamlValue& value, const std::string& name) {
-    return impl_->parse_boolean(value, name);
-  });
+  return impl_->read(key, fallback, {Type::boolean},
+                     [&](const YamlValue& value, const std::string& name) {
+                       return impl_->parse_boolean(value, name);
+                     });
 }
 
 std::string ConfigNode::text(std::string_view key, std::string_view fallback) {
-  return impl_->read(key, std::string(fallback),
+  return impl_->read(key, std::string(fallback), {Type::text},
                      [&](const YamlValue& value, const std::string& name) {
                        return impl_->parse_text(value, name);
                      });
@@ -256,7 +283,7 @@ std::string ConfigNode::choice(std::string_view key, std::string_view fallback,
 
 std::string ConfigNode::choice(std::string_view key, std::string_view fallback,
                                const std::vector<std::string>& words) {
-  return impl_->read(key, std::string(fallback),
+  return impl_->read(key, std::string(fallback), {.type = Type::text, .words = words},
                      [&](const YamlValue& value, const std::string& name) {
                        return impl_->parse_choice(value, name, words);
                      });
@@ -265,8 +292,10 @@ std::string ConfigNode::choice(std::string_view key, std::string_view fallback,
 std::int64_t ConfigNode::integer_or_auto(std::string_view key, std::int64_t auto_value,
                                          Limits<std::int64_t> limits) {
   const AutoOrInteger fallback{};
-  const auto result =
-      impl_->read(key, fallback, [&](const YamlValue& value, const std::string& name) {
+  AcceptedValue accepted = accept(Type::integer, limits);
+  accepted.words = {"auto"};
+  const auto result = impl_->read(
+      key, fallback, std::move(accepted), [&](const YamlValue& value, const std::string& name) {
         if (value.kind == YamlValue::Kind::scalar && value.text == "auto")
           return std::optional(fallback);
         const auto integer = impl_->parse_integer_within(value, name, limits, "an integer or auto");
@@ -278,23 +307,26 @@ std::int64_t ConfigNode::integer_or_auto(std::string_view key, std::int64_t auto
 std::vector<std::int64_t> ConfigNode::integers(std::string_view key,
                                                std::vector<std::int64_t> fallback,
                                                Limits<std::int64_t> limits) {
-  return impl_->read_list(key, fallback, [&](const YamlValue& value, const std::string& name) {
-    return impl_->parse_integer_within(value, name, limits);
-  });
+  return impl_->read_list(key, fallback, accept(Type::integer, limits),
+                          [&](const YamlValue& value, const std::string& name) {
+                            return impl_->parse_integer_within(value, name, limits);
+                          });
 }
 
 std::vector<double> ConfigNode::numbers(std::string_view key, std::vector<double> fallback,
                                         Limits<double> limits) {
-  return impl_->read_list(key, fallback, [&](const YamlValue& value, const std::string& name) {
-    return impl_->parse_number_within(value, name, limits);
-  });
+  return impl_->read_list(key, fallback, accept(Type::number, limits),
+                          [&](const YamlValue& value, const std::string& name) {
+                            return impl_->parse_number_within(value, name, limits);
+                          });
 }
 
 std::vector<std::string> ConfigNode::texts(std::string_view key,
                                            std::vector<std::string> fallback) {
-  return impl_->read_list(key, fallback, [&](const YamlValue& value, const std::string& name) {
-    return impl_->parse_text(value, name);
-  });
+  return impl_->read_list(key, fallback, {Type::text},
+                          [&](const YamlValue& value, const std::string& name) {
+                            return impl_->parse_text(value, name);
+                          });
 }
 
 std::string ConfigNode::yaml(std::string_view key) {
@@ -316,7 +348,7 @@ std::vector<std::string> ConfigNode::yaml_items(std::string_view key) {
     const YamlValue& item = entry->value.items[i];
     if (impl_->usable(item, fmt::format("{}.{}", name, i))) texts.push_back(to_yaml(item));
   }
-  impl_->record.note(key, to_yaml(entry->value), false);
+  impl_->record.note(key, to_yaml(entry->value), false, {.is_list = true});
   return texts;
 }
 

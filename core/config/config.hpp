@@ -14,6 +14,7 @@
 namespace tpudist {
 
 class ConfigNode;
+class ConfigRecord;
 
 // A strict YAML configuration. Loading resolves, in this order:
 // - `include:` at the top of a file: a path or a list of paths, relative to the file. Maps are
@@ -51,6 +52,8 @@ class ConfigDocument {
   // The same as a flat list, and as a table (format_entries).
   std::vector<ConfigEntry> entries() const;
   std::string resolved_table() const;
+  // Every key that was asked for; for config_schema.
+  const ConfigRecord& record() const;
   // XXH3 of resolved_yaml().
   std::uint64_t hash() const;
 

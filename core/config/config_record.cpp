@@ -32,12 +32,22 @@ ConfigRecord::Entry& ConfigRecord::entry(std::string_view key, Kind kind) {
   return *entry;
 }
 
-void ConfigRecord::note(std::string_view key, std::string yaml, bool is_default) {
+void ConfigRecord::note(std::string_view key, std::string yaml, bool is_default,
+                        AcceptedValue accepted) {
   const bool is_new = !find(key);
   Entry& noted = entry(key, Kind::value);
   if (!is_new) return;
   noted.yaml = std::move(yaml);
   noted.is_default = is_default;
+  noted.accepted = std::move(accepted);
+}
+
+std::vector<std::string> ConfigRecord::unread() const {
+  std::vector<std::string> keys;
+  for (const std::string& key : known_)
+    if (!find(key)) keys.push_back(key);
+  std::ranges::sort(keys);
+  return keys;
 }
 
 ConfigRecord& ConfigRecord::map(std::string_view key, bool given) {

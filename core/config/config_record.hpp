@@ -1,6 +1,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <unordered_set>
@@ -11,6 +12,16 @@
 
 namespace tpudist {
 
+// What the reader of a key accepts, for the JSON Schema of a file (config_schema).
+struct AcceptedValue {
+  enum class Type { any, boolean, integer, number, text };
+  Type type = Type::any;
+  bool is_list = false;                 // a list of such values
+  std::vector<std::string> words = {};  // of a text: nothing else; else: these as well
+  std::optional<double> min = {}, max = {};
+  bool operator==(const AcceptedValue&) const = default;
+};
+
 // The keys that were asked for in one map of a configuration, in the order of asking, with their
 // resolved values.
 class ConfigRecord {
@@ -19,9 +30,12 @@ class ConfigRecord {
 
   // Declares a key as known; it need not be read later.
   void know(std::string_view key) { known_.emplace(key); }
+  // Declares that the reader looks at the kind of a value, and that a map takes any keys.
+  void ask_kind(std::string_view key) { kinds_.emplace(key); }
+  void take_any_key() { takes_any_key_ = true; }
 
   // Records a value as YAML on one line. A key that is asked for again keeps its first value.
-  void note(std::string_view key, std::string yaml, bool is_default);
+  void note(std::string_view key, std::string yaml, bool is_default, AcceptedValue accepted = {});
   // The record of the map under a key; asking again returns the same record.
   ConfigRecord& map(std::string_view key, bool given);
   // The records of the maps in the list under a key.
@@ -37,17 +51,25 @@ class ConfigRecord {
   // All recorded values as a flat list.
   void add_entries(const std::string& path, std::vector<ConfigEntry>& rows) const;
 
- private:
   enum class Kind { value, map, list };
   struct Entry {
     std::string key;
     Kind kind = Kind::value;
     std::string yaml;
     bool is_default = true;
+    AcceptedValue accepted = {};                            // of a value
     std::unique_ptr<ConfigRecord> map = {};                 // of a map
     std::vector<std::unique_ptr<ConfigRecord>> items = {};  // of a list of maps
   };
 
+  // In the order of asking; declared keys that were not read are missing.
+  const std::vector<std::unique_ptr<Entry>>& read() const { return entries_; }
+  // Declared keys that were not read, sorted.
+  std::vector<std::string> unread() const;
+  bool asks_kind(const std::string& key) const { return kinds_.contains(key); }
+  bool takes_any_key() const { return takes_any_key_; }
+
+ private:
   const Entry* find(std::string_view key) const;
   // The entry of a key, created or converted to this kind.
   Entry& entry(std::string_view key, Kind kind);
@@ -55,9 +77,9 @@ class ConfigRecord {
                           const ConfigRecord& root) const;
   std::string home_of(const std::string& key, const std::string& path) const;
 
-  bool given_;
+  bool given_, takes_any_key_ = false;
   std::vector<std::unique_ptr<Entry>> entries_;
-  std::unordered_set<std::string> known_;
+  std::unordered_set<std::string> known_, kinds_;
 };
 
 }  // namespace tpudist

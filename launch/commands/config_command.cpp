@@ -15,6 +15,7 @@
 #include "launch/commands/commands.hpp"
 #include "launch/program/output.hpp"
 #include "models/network/network.hpp"
+#include "sweep/sweep_file.hpp"
 #include "sweep/sweep_plan.hpp"
 #include "sweep/sweep_tables.hpp"
 
@@ -111,6 +112,16 @@ void add_config_command(Command app) {
       show_experiment(*arguments);
     }
   });
+
+  auto of = std::make_shared<std::string>("experiment");
+  const Command schema =
+      command.add_command("schema", "Print the JSON Schema of experiment or sweep files");
+  schema.footer(
+      "Editors with a YAML language server complete and check files that name it in their first "
+      "line:\n  # yaml-language-server: $schema=schema/experiment.json\n\n"
+      "Example:\n  tpudist config schema sweep > experiments/schema/sweep.json");
+  schema.add_option("of", *of, "Kind of file").one_of({"experiment", "sweep"}).show_default();
+  schema.run([of] { print("{}", *of == "sweep" ? sweep_schema() : experiment_schema()); });
 
   auto folder = std::make_shared<std::filesystem::path>("experiments/systems");
   const Command systems = command.add_command(

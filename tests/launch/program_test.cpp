@@ -28,7 +28,7 @@ std::string experiment(const std::string& name) {
 TEST(Program, EveryCommandHelpsWithAnExample) {
   for (const char* command :
        {"convert", "inspect", "verify", "synth", "train", "evaluate", "predict", "ensemble", "rank",
-        "config show", "config systems", "completion", "man"}) {
+        "config show", "config systems", "config schema", "completion", "man"}) {
     const Outcome help = run(std::string(command) + " --help");
     EXPECT_EQ(help.exit_code, 0) << command;
     EXPECT_THAT(help.output, HasSubstr("Example:\n")) << command;
@@ -148,6 +148,12 @@ TEST(Program, ConfigSystemsListsThePublishedOnes) {
   const Outcome none = run("config systems nowhere");
   EXPECT_EQ(none.exit_code, 2);
   EXPECT_THAT(none.output, HasSubstr("nowhere"));
+}
+
+TEST(Program, ConfigSchemaPrintsThatOfEachKindOfFile) {
+  EXPECT_THAT(run("config schema").output, HasSubstr("\"title\": \"tpudist experiment\""));
+  EXPECT_THAT(run("config schema sweep").output, HasSubstr("\"title\": \"tpudist sweep\""));
+  EXPECT_EQ(run("config schema runs").exit_code, 2);
 }
 
 TEST(Program, ConfigShowPrintsEveryValueAndTheHash) {
