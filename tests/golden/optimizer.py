@@ -19,13 +19,14 @@ def tensors(member, step=None):
     return [fill(size, sum(SIZES[:i]), scale, salt) for i, size in enumerate(SIZES)]
 
 
-def run(title, optimizer, lr, decay, output_decay, clip, **options):
+def run(title, optimizer, lr, decay, output_decay, clip, of_tensors=False, clips_decay=False, **options):
+    """`clips_decay`: the decay is the gradient of a term of the loss, decay / 2 times the squared parameters."""
     print(title)
     for member in range(2):
         parameters = [torch.nn.Parameter(t) for t in tensors(member)]
         adam = optimizer(
-            [{"params": parameters[:2], "weight_decay": decay},
-             {"params": parameters[2:], "weight_decay": output_decay}], lr=lr, **options)
+            [{"params": parameters[:2], "weight_decay": 0 if clips_decay else decay},
+             {"params": parameters[2:], "weight_decay": 0 if clips_decay else output_decay}], lr=lr, **options)
         for step, factor in enumerate(FACTORS):
             if (member, step) == SITS_OUT:
                 continue
@@ -33,7 +34,13 @@ def run(title, optimizer, lr, decay, output_decay, clip, **options):
                 group["lr"] = lr * factor
             for parameter, gradient in zip(parameters, tensors(member, step)):
                 parameter.grad = gradient
-            if clip:
+            if clips_decay:  # adds its gradients to those
+                squares = [(p**2).sum() for p in parameters]
+                (decay / 2 * (squares[0] + squares[1]) + output_decay / 2 * squares[2]).backward()
+            if of_tensors:
+                for parameter in parameters:
+                    torch.nn.utils.clip_grad_norm_([parameter], clip)
+            elif clip:
                 torch.nn.utils.clip_grad_norm_(parameters, clip)
             adam.step()
         print("    {" + ", ".join(f"{v:.9g}f" for p in parameters for v in p.tolist()) + "},")
@@ -41,6 +48,8 @@ def run(title, optimizer, lr, decay, output_decay, clip, **options):
 
 run("adamw, clip", torch.optim.AdamW, 1e-2, 0.01, 0.5, 1.5, eps=1e-6)
 run("adam, L2", torch.optim.Adam, 1e-1, 0.25, 0.5, None, betas=(0.8, 0.9))
+run("adam, L2, clip of tensors", torch.optim.Adam, 1e-1, 0.25, 0.5, 1.5, of_tensors=True, eps=1e-3)
+run("adam, clip of tensors with L2", torch.optim.Adam, 1e-1, 0.25, 0.5, 1.5, of_tensors=True, clips_decay=True, eps=1e-3)
 
 
 def run_groups():

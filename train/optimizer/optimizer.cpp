@@ -19,18 +19,23 @@ std::int64_t block_count(std::int64_t length) {
   return (length + kBlock - 1) / kBlock;
 }
 
-// In eight parallel sums, which the compiler keeps in vector registers, added in fixed order.
-double sum_of_squares(const float* values, std::int64_t count) {
+// Of value(0), value(1), ... In eight parallel sums, which the compiler keeps in vector registers,
+// added in fixed order.
+template <typename Value>
+double sum_of_squares(std::int64_t count, const Value& value_at) {
   constexpr std::int64_t kLanes = 8;
   std::array<double, kLanes> sums{};
   std::int64_t i = 0;
   for (; i + kLanes <= count; i += kLanes) {
     for (std::int64_t lane = 0; lane < kLanes; ++lane) {
-      const double value = values[i + lane];
+      const double value = value_at(i + lane);
       sums[lane] += value * value;
     }
   }
-  for (; i < count; ++i) sums[0] += static_cast<double>(values[i]) * values[i];
+  for (; i < count; ++i) {
+    const double value = value_at(i);
+    sums[0] += value * value;
+  }
   return ((sums[0] + sums[4]) + (sums[1] + sums[5])) + ((sums[2] + sums[6]) + (sums[3] + sums[7]));
 }
 
@@ -81,6 +86,11 @@ void read_decay(ConfigNode node, OptimizerConfig& config) {
   const double all = node.number("all", 0, {0, 1e6});
   for (const auto& [name, group] : kTrained)
     config.set_decay(group, node.number(name, all, {0, 1e6}));
+  config.decay_clipped = node.boolean("clipped", false);
+  if (config.decay_clipped && (config.name != "adam" || config.clip_tensor_norm == 0))
+    node.mistake("clipped",
+                 "makes the decay a part of the gradient before it is clipped by tensor: give "
+                 "name: adam and clip_tensor_norm, or leave it out");
 }
 
 }  // namespace
@@ -93,6 +103,9 @@ OptimizerConfig OptimizerConfig::read(ConfigNode node) {
   config.beta2 = node.number("beta2", config.beta2, {0, 1});
   config.eps = node.number("eps", config.eps, {1e-30, 1});  // padding divides 0 by it
   config.clip_norm = node.number("clip_norm", config.clip_norm, {0, 1e30});
+  config.clip_tensor_norm = node.number("clip_tensor_norm", config.clip_tensor_norm, {0, 1e30});
+  if (config.clip_norm > 0 && config.clip_tensor_norm > 0)
+    node.mistake("clip_tensor_norm", "and clip_norm are two ways to clip: set one of them to 0");
   if (config.beta1 >= 1) node.mistake("beta1", "must be below 1");
   if (config.beta2 >= 1) node.mistake("beta2", "must be below 1");
   read_decay(node.child("decay"), config);
@@ -113,7 +126,8 @@ FlatOptimizer::FlatOptimizer(const OptimizerConfig& config, const ParameterTable
     if (entries[i].group == ParameterGroup::statistics) continue;
     const std::int64_t end = i + 1 < entries.size() ? entries[i + 1].offset : length_;
     const bool touches = !ranges_.empty() && ranges_.back().end == entries[i].offset;
-    if (touches && config.decay_of(ranges_.back().group) == config.decay_of(entries[i].group)) {
+    if (touches && config.clip_tensor_norm == 0 &&
+        config.decay_of(ranges_.back().group) == config.decay_of(entries[i].group)) {
       ranges_.back().end = end;
     } else {
       ranges_.push_back({entries[i].offset, end, entries[i].group});
@@ -151,7 +165,8 @@ std::vector<double> FlatOptimizer::gradient_norms(std::span<const float> gradien
   pool.parallel_for(std::ssize(sums), [&](std::int64_t index) {
     const NormPart& part = parts_[static_cast<std::size_t>(index % count)];
     const float* const values = gradients.data() + index / count * stride + part.begin;
-    sums[static_cast<std::size_t>(index)] = sum_of_squares(values, part.end - part.begin);
+    sums[static_cast<std::size_t>(index)] =
+        sum_of_squares(part.end - part.begin, [&](std::int64_t i) { return values[i]; });
   });
   std::vector<double> norms;
   for (int member = 0; member < members(); ++member) {
@@ -194,6 +209,29 @@ std::vector<StepCoefficients> FlatOptimizer::begin_step(std::span<const double> 
   return all;
 }
 
+std::vector<float> FlatOptimizer::tensor_scales(std::span<const float> flat,
+                                                std::span<const float> gradients,
+                                                std::int64_t stride,
+                                                const std::vector<bool>& active,
+                                                ThreadPool& pool) const {
+  const auto count = std::ssize(ranges_);
+  std::vector<float> scales(static_cast<std::size_t>(count * members()), 1.0f);
+  pool.parallel_for(std::ssize(scales), [&](std::int64_t index) {
+    const std::int64_t member = index / count;
+    if (!active[static_cast<std::size_t>(member)]) return;
+    const Range& range = ranges_[static_cast<std::size_t>(index % count)];
+    const float* const gradient = gradients.data() + member * stride + range.begin;
+    const float* const parameter = flat.data() + member * length_ + range.begin;
+    const float l2 =
+        config_.decay_clipped ? static_cast<float>(config_.decay_of(range.group)) : 0.0f;
+    const double norm = std::sqrt(sum_of_squares(
+        range.end - range.begin, [&](std::int64_t i) { return gradient[i] + l2 * parameter[i]; }));
+    scales[static_cast<std::size_t>(index)] =
+        static_cast<float>(std::min(1.0, config_.clip_tensor_norm / (norm + 1e-6)));
+  });
+  return scales;
+}
+
 void FlatOptimizer::step(std::span<float> flat, std::span<const float> gradients,
                          std::int64_t stride, std::span<const double> norms,
                          const std::vector<bool>& active, const std::vector<double>& rate_factors,
@@ -205,20 +243,27 @@ void FlatOptimizer::step(std::span<float> flat, std::span<const float> gradients
                             flat.size(), members(), length_));
   }
   const std::vector<StepCoefficients> all = begin_step(norms, active, rate_factors);
+  std::vector<float> scales;
+  if (config_.clip_tensor_norm > 0) scales = tensor_scales(flat, gradients, stride, active, pool);
   const std::int64_t blocks = block_count(length_);
   pool.parallel_for(blocks * members(), [&](std::int64_t index) {
     const std::int64_t member = index / blocks;
     if (!active[member]) return;
     const std::int64_t block_begin = index % blocks * kBlock;
     const std::int64_t block_end = std::min(block_begin + kBlock, length_);
-    for (const Range& range : ranges_) {
+    for (std::size_t r = 0; r < ranges_.size(); ++r) {
+      const Range& range = ranges_[r];
       const std::int64_t begin = std::max(block_begin, range.begin);
       const std::int64_t end = std::min(block_end, range.end);
       if (begin >= end) continue;
       const std::int64_t at = member * length_ + begin;
-      update(all[member * kParameterGroups + static_cast<int>(range.group)], end - begin,
-             gradients.data() + member * stride + begin, flat.data() + at, first_.data() + at,
-             second_.data() + at);
+      StepCoefficients c = all[member * kParameterGroups + static_cast<int>(range.group)];
+      if (!scales.empty()) {
+        c.gradient_scale = scales[static_cast<std::size_t>(member) * ranges_.size() + r];
+        if (config_.decay_clipped) c.l2 *= c.gradient_scale;
+      }
+      update(c, end - begin, gradients.data() + member * stride + begin, flat.data() + at,
+             first_.data() + at, second_.data() + at);
     }
   });
 }

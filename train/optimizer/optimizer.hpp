@@ -19,7 +19,9 @@ struct OptimizerConfig {
   double rate = 1e-3;          // lr
   double beta1 = 0.9, beta2 = 0.999;
   double eps = 1e-8;
-  double clip_norm = 0;  // largest norm of a member's gradient; 0 = no clipping
+  double clip_norm = 0;         // largest norm of a member's gradient; 0 = no clipping
+  double clip_tensor_norm = 0;  // the same of each tensor by itself; not both
+  bool decay_clipped = false;   // adam: the decay is a part of the gradient that is clipped
 
   // Weight decay of each group of parameters, `decay.weights` and so on; default `decay.all`.
   // Statistics have 0.
@@ -48,14 +50,14 @@ class FlatOptimizer {
                                      ThreadPool& pool) const;
 
   // One step of each active member with rate = config.rate * its rate factor. The gradient is first
-  // scaled by min(1, clip_norm / (norm + 1e-6)), as in torch's clip_grad_norm_. `flat` is [M, P];
-  // `norms` [M] is read only with a clip. The caller must pass members with a norm that is not
+  // scaled by min(1, clip_norm / (norm + 1e-6)), as in torch's clip_grad_norm_, or that of each
+  // tensor by its own norm. `flat` is [M, P]; `norms` [M] is read only with clip_norm. The caller must pass members with a norm that is not
   // finite as inactive. Throws Error for a wrong size.
   void step(std::span<float> flat, std::span<const float> gradients, std::int64_t stride,
             std::span<const double> norms, const std::vector<bool>& active,
             const std::vector<double>& rate_factors, ThreadPool& pool);
 
-  // For steps on a device (DeviceWeights), with the moments there. Counts one step of each active
+  // For steps on a device (DeviceWeights), with the moments there; not for clip_tensor_norm. Counts one step of each active
   // member, and returns the coefficients [M, kParameterGroups]; only those of trained groups of
   // active members take the step.
   std::vector<StepCoefficients> begin_step(std::span<const double> norms,
@@ -73,13 +75,17 @@ class FlatOptimizer {
   std::span<const std::int64_t> steps() const { return steps_; }
 
  private:
-  struct Range {  // floats of one member with the same decay
+  struct Range {  // floats of one member with the same decay; a tensor with clip_tensor_norm
     std::int64_t begin, end;
     ParameterGroup group;
   };
 
   int members() const { return static_cast<int>(steps_.size()); }
   void check_gradients(std::span<const float> gradients, std::int64_t stride) const;
+  // The factor of each tensor's gradient, [M, ranges]: 1 for members that are not active.
+  std::vector<float> tensor_scales(std::span<const float> flat, std::span<const float> gradients,
+                                   std::int64_t stride, const std::vector<bool>& active,
+                                   ThreadPool& pool) const;
 
   OptimizerConfig config_;
   std::int64_t length_;

@@ -116,6 +116,47 @@ TEST(FlatOptimizer, MatchesTorchAdamWithDecayInTheGradient) {
                                     -0.252422512f, -0.193617806f, 0.546349883f, 0.0261097625f});
 }
 
+TEST(FlatOptimizer, MatchesTorchWithAClipOfEachTensor) {
+  const TwoMembers two;
+  const std::string text =
+      "optimizer: {name: adam, lr: 1e-1, eps: 1e-3, clip_tensor_norm: 1.5, decay: {all: 0.25, "
+      "output: 0.5";
+  const auto flat = train(two, read_optimizer(text + "}}"));
+  expect_near(two.values(flat, 0), {-0.217501581f, -0.0549441241f, 0.22183463f, -0.215135545f,
+                                    -0.0387023613f, 0.209696755f, -0.0388499834f, -0.0284005608f,
+                                    -0.207181901f, -0.0635875463f, 0.195321739f, -0.181719139f});
+  expect_near(two.values(flat, 1), {-0.226687312f, -0.212195337f, 0.147769541f, 0.0193222463f,
+                                    -0.163198844f, -0.241730511f, -0.0300476439f, 0.131084844f,
+                                    -0.216686428f, -0.200298026f, 0.553848922f, 0.0228957832f});
+  // With the decay in what is clipped.
+  const auto clipped = train(two, read_optimizer(text + ", clipped: true}}"));
+  expect_near(two.values(clipped, 0),
+              {-0.229154348f, -0.0592654273f, 0.235994905f, -0.228166521f, -0.0394295231f,
+               0.226759389f, -0.0431478173f, -0.0232890192f, -0.213954329f, -0.0672626346f,
+               0.214647889f, -0.194982156f});
+  expect_near(two.values(clipped, 1),
+              {-0.240876228f, -0.213823289f, 0.158777609f, 0.0100596398f, -0.161241457f,
+               -0.255635649f, -0.0318516642f, 0.139307633f, -0.22323893f, -0.211466312f,
+               0.576843262f, 0.0139174908f});
+}
+
+TEST(OptimizerConfig, RefusesTwoClipsAndAClippedDecayWithoutOne) {
+  const auto message = [](const char* yaml) {
+    try {
+      read_optimizer(yaml);
+    } catch (const ConfigError& error) {
+      return std::string(error.what());
+    }
+    return std::string();
+  };
+  EXPECT_THAT(message("optimizer: {clip_norm: 1, clip_tensor_norm: 1}"),
+              HasSubstr("\"optimizer.clip_tensor_norm\" and clip_norm are two ways to clip"));
+  EXPECT_THAT(message("optimizer: {name: adam, decay: {all: 1, clipped: true}}"),
+              HasSubstr("\"optimizer.decay.clipped\" makes the decay a part of the gradient"));
+  EXPECT_THAT(message("optimizer: {clip_tensor_norm: 1, decay: {all: 1, clipped: true}}"),
+              HasSubstr("give name: adam"));
+}
+
 // Each group by itself, in tests/golden/optimizer.py.
 TEST(FlatOptimizer, DecaysEachGroupAsTorchDoes) {
   using enum ParameterGroup;
