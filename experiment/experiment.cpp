@@ -178,6 +178,7 @@ Experiment load_experiment(const std::filesystem::path& file,
   };
   make_absolute("data.shards", experiment.data.shards);
   make_absolute("ensemble.fold_file", experiment.ensemble.fold_file);
+  make_absolute("train.init_from", experiment.train.init_from);
   if (const std::string& dir = experiment.data.cache_dir; dir != "none" && dir != "auto")
     make_absolute("data.cache_dir", dir);
   if (absolute.size() == overrides.size()) return experiment;
@@ -188,7 +189,8 @@ Experiment load_experiment(const std::filesystem::path& file,
 std::vector<AgreedValue> values_to_agree(const Experiment& experiment) {
   std::vector<AgreedValue> values;
   for (const ConfigEntry& entry : experiment.entries) {
-    const bool is_path = entry.key == "data.shards" || entry.key == "ensemble.fold_file";
+    const bool is_path = entry.key == "data.shards" || entry.key == "ensemble.fold_file" ||
+                         entry.key == "train.init_from";
     if (!is_path) values.push_back({entry.key, entry.value});
   }
   return values;

@@ -100,6 +100,9 @@ struct TrainConfig {
   int keep_checkpoints = 2;
   int prefetch = 2;        // steps prepared ahead
   bool recompute = false;  // recompute states in the backward pass instead of keeping all
+  // A run folder or a safetensors file that members take their first weights from; empty: none.
+  std::filesystem::path init_from;
+  std::vector<std::string> init_fresh;  // patterns of tensors that are not taken
   AverageConfig average;
   EarlyStopConfig early_stop;
   TimeLimitConfig time_limit;
@@ -196,8 +199,8 @@ Experiment load_experiment(const std::filesystem::path& file,
                            const std::vector<std::string>& overrides = {});
 
 // The values of an experiment that must be equal on all ranks: every resolved value by its key. The
-// folder of the shards and the fold file are excluded, since each node may have its own; their
-// content is compared after it has been read.
+// folder of the shards, the fold file and what weights are taken from are excluded, since each node
+// may have its own; their content is compared after it has been read.
 std::vector<AgreedValue> values_to_agree(const Experiment& experiment);
 
 }  // namespace tpudist

@@ -197,6 +197,11 @@ TrainConfig read_train(ConfigNode train) {
   config.prefetch = positive(train, "prefetch", 2, 64);
   config.recompute = train.boolean("recompute", false);
   if (train.has("cuda_graphs")) train.boolean("cuda_graphs", false);  // removed_settings()
+  if (const std::string from = train.text("init_from", "none"); from != "none")
+    config.init_from = from;
+  config.init_fresh = train.texts("init_fresh", {});
+  if (config.init_from.empty() && !config.init_fresh.empty())
+    train.mistake("init_fresh", "is of weights from elsewhere: give train.init_from");
   config.average = AverageConfig::read(train.child("average"));
   config.early_stop = read_early_stop(train.child("early_stop"), config);
   config.time_limit = read_time_limit(train);

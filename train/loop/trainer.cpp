@@ -20,6 +20,7 @@
 #include "dist/health/agreement.hpp"
 #include "records/run_folder.hpp"
 #include "train/loop/device_bytes.hpp"
+#include "train/loop/initial_weights.hpp"
 #include "train/loop/recorded_folds.hpp"
 #include "train/loop/run_checkpoints.hpp"
 #include "train/loop/run_evaluation.hpp"
@@ -209,11 +210,20 @@ class TrainingRun {
 
   void initialise() {
     state_.initialise(experiment_, setup_.network);
+    if (!experiment_.train.init_from.empty()) take_weights();
     if (setup_.network.takes_statistics()) {
       run_on_all_ranks(context_.world,
                        [&] { state_.set_statistics(setup_.network, member_statistics(setup_)); });
     }
     state_.keep_roll_back();
+  }
+
+  void take_weights() {
+    run_on_all_ranks(context_.world, [&] {
+      for (const std::string& line :
+           take_initial_weights(experiment_, setup_.network, state_, context_))
+        if (root()) spdlog::info("{}", line);
+    });
   }
 
   // All checks come before the first write.

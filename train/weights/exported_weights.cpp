@@ -6,7 +6,7 @@
 #include "core/hash.hpp"
 #include "core/log.hpp"
 #include "models/kernels/threads.hpp"
-#include "train/weights/weights_file.hpp"
+#include "train/state/weights_file.hpp"
 
 namespace tpudist {
 namespace {

@@ -13,8 +13,8 @@
 #include "train/loop/recorded_folds.hpp"
 #include "train/loop/training_state.hpp"
 #include "train/state/checkpoint_folder.hpp"
+#include "train/state/weights_file.hpp"
 #include "train/units/folds.hpp"
-#include "train/weights/weights_file.hpp"
 
 namespace tpudist {
 namespace {

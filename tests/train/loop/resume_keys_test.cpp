@@ -31,6 +31,16 @@ struct ChangedKey {
   std::string before = "seed.init=1";
 };
 
+// A run that weights can be taken from, made once.
+const std::string& init_from_a_run() {
+  static const TempDir folder;
+  static const std::string override = [] {
+    run(tiny_experiment({"train.steps=0", "train.last_evaluation=none"}), folder / "run");
+    return "train.init_from=" + (folder / "run").string();
+  }();
+  return override;
+}
+
 const std::vector<ChangedKey>& deciding_keys() {
   static const std::vector<ChangedKey> keys{
       {"seed.init", "2"},
@@ -108,12 +118,15 @@ const std::vector<ChangedKey>& deciding_keys() {
       {"optimizer.beta2", "0.99"},
       {"optimizer.eps", "1e-7"},
       {"optimizer.clip_norm", "50"},
+      {"optimizer.clip_tensor_norm", "0.01", "optimizer.clip_norm=0"},
       {"optimizer.decay.all", "1e-5"},
       {"optimizer.decay.weights", "1e-5"},
       {"optimizer.decay.biases", "1e-5"},
       {"optimizer.decay.embeddings", "1e-5"},
       {"optimizer.decay.norms", "1e-5"},
       {"optimizer.decay.output", "1e-5"},
+      {"optimizer.decay.clipped", "true",
+       "optimizer={name: adam, clip_norm: 0, clip_tensor_norm: 1, decay: {all: 0.1}}"},
       {"schedule.name", "cosine", "schedule={name: constant}"},
       {"schedule.at", "[0.5, 0.8]"},
       {"schedule.factor", "0.5"},
@@ -121,6 +134,8 @@ const std::vector<ChangedKey>& deciding_keys() {
       {"schedule.cycles", "2", "schedule={name: cosine}"},
       {"schedule.warmup", "0.1"},
       {"train.steps", "7"},
+      {"train.init_from", "elsewhere"},
+      {"train.init_fresh", "['head.*']", init_from_a_run()},
       {"train.early_stop.patience", "3", "train.evaluate_every=1"},
       {"train.early_stop.min_delta", "0.1"},
       {"train.on_bad_loss", "skip"},

@@ -130,14 +130,12 @@ TEST(FlatOptimizer, MatchesTorchWithAClipOfEachTensor) {
                                     -0.216686428f, -0.200298026f, 0.553848922f, 0.0228957832f});
   // With the decay in what is clipped.
   const auto clipped = train(two, read_optimizer(text + ", clipped: true}}"));
-  expect_near(two.values(clipped, 0),
-              {-0.229154348f, -0.0592654273f, 0.235994905f, -0.228166521f, -0.0394295231f,
-               0.226759389f, -0.0431478173f, -0.0232890192f, -0.213954329f, -0.0672626346f,
-               0.214647889f, -0.194982156f});
-  expect_near(two.values(clipped, 1),
-              {-0.240876228f, -0.213823289f, 0.158777609f, 0.0100596398f, -0.161241457f,
-               -0.255635649f, -0.0318516642f, 0.139307633f, -0.22323893f, -0.211466312f,
-               0.576843262f, 0.0139174908f});
+  expect_near(two.values(clipped, 0), {-0.229154348f, -0.0592654273f, 0.235994905f, -0.228166521f,
+                                       -0.0394295231f, 0.226759389f, -0.0431478173f, -0.0232890192f,
+                                       -0.213954329f, -0.0672626346f, 0.214647889f, -0.194982156f});
+  expect_near(two.values(clipped, 1), {-0.240876228f, -0.213823289f, 0.158777609f, 0.0100596398f,
+                                       -0.161241457f, -0.255635649f, -0.0318516642f, 0.139307633f,
+                                       -0.22323893f, -0.211466312f, 0.576843262f, 0.0139174908f});
 }
 
 TEST(OptimizerConfig, RefusesTwoClipsAndAClippedDecayWithoutOne) {

@@ -14,7 +14,7 @@
 #include "tests/models/layers/golden_case.hpp"
 #include "tests/models/network_case.hpp"
 #include "tests/support/temp_dir.hpp"
-#include "train/weights/weights_file.hpp"
+#include "train/state/weights_file.hpp"
 
 // The 2nd place's networks of PyTorch Geometric (tests/golden/layers), their weights read from a
 // file of its names: scores and gradients are those of PyTorch.

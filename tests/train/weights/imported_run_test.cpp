@@ -12,8 +12,8 @@
 #include "tests/train/tiny_data.hpp"
 #include "tests/train/tiny_run.hpp"
 #include "train/loop/training_state.hpp"
+#include "train/state/weights_file.hpp"
 #include "train/weights/exported_weights.hpp"
-#include "train/weights/weights_file.hpp"
 
 namespace tpudist {
 namespace {

@@ -9,7 +9,7 @@
 #include "models/network/composed_executor.hpp"
 #include "tests/models/layers/layer_spellings.hpp"
 #include "tests/support/temp_dir.hpp"
-#include "train/weights/weights_file.hpp"
+#include "train/state/weights_file.hpp"
 
 namespace tpudist {
 namespace {

@@ -1,13 +1,13 @@
-#include "train/weights/weights_file.hpp"
+#include "train/state/weights_file.hpp"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <cmath>
+#include <memory>
 #include <set>
 
 #include "core/error.hpp"
-#include "core/safetensors/safetensors_file.hpp"
 #include "core/safetensors/safetensors_writer.hpp"
 #include "core/text.hpp"
 
@@ -32,12 +32,19 @@ void transpose_into(std::span<const float> from, std::int64_t rows, std::int64_t
   }
 }
 
-// One file against the table of the network that it should be of.
+std::vector<float> stored_values(const ParameterEntry& entry, std::span<const float> flat) {
+  const auto own = flat.subspan(entry.offset, entry.size());
+  std::vector<float> values(own.begin(), own.end());
+  if (is_transposed(entry)) transpose_into(own, entry.shape[0], entry.shape[1], values);
+  return values;
+}
+
+// One source against the table of the network that it should be of.
 class WeightsReader {
  public:
-  WeightsReader(const std::filesystem::path& path, const ParameterTable& table)
-      : file_(path), table_(table) {
-    for (const StoredTensor& tensor : file_.tensors()) names_.push_back(tensor.name);
+  WeightsReader(const WeightsSource& source, const ParameterTable& table)
+      : source_(source), table_(table) {
+    for (const StoredTensor& tensor : source_.tensors) names_.push_back(tensor.name);
   }
 
   std::vector<std::string> read(std::span<float> flat) {
@@ -48,14 +55,37 @@ class WeightsReader {
     }
     refuse_superfluous();
     for (const ParameterEntry& entry : table_.entries()) {
-      if (file_.find(entry.torch_name)) read(entry, flat.subspan(entry.offset, entry.size()));
+      if (find(entry.torch_name)) read(entry, flat.subspan(entry.offset, entry.size()));
     }
     return absent;
   }
 
+  TransferredWeights transfer(std::span<const std::string> fresh, std::span<float> flat) {
+    TransferredWeights result;
+    std::set<std::string> known;
+    for (const ParameterEntry& entry : table_.entries()) {
+      known.insert(entry.torch_name);
+      if (entry.group == ParameterGroup::statistics) continue;
+      const bool is_fresh = glob_match_any(fresh, entry.torch_name);
+      if (!is_fresh) is_there(entry);
+      (is_fresh ? result.fresh : result.taken).push_back(entry.torch_name);
+    }
+    for (const ParameterEntry& entry : table_.entries())
+      if (std::ranges::find(result.taken, entry.torch_name) != result.taken.end())
+        read(entry, flat.subspan(entry.offset, entry.size()));
+    for (const std::string& name : names_)
+      if (!known.contains(name)) result.unused.push_back(name);
+    return result;
+  }
+
  private:
   [[noreturn]] void refuse(const std::string& what) const {
-    throw DataError(fmt::format("{}: {}", file_.path().string(), what));
+    throw DataError(fmt::format("{}: {}", source_.where, what));
+  }
+
+  const StoredTensor* find(std::string_view name) const {
+    const auto found = std::ranges::find(source_.tensors, name, &StoredTensor::name);
+    return found == source_.tensors.end() ? nullptr : &*found;
   }
 
   std::string hint(std::string_view word, const std::vector<std::string>& names) const {
@@ -68,12 +98,12 @@ class WeightsReader {
     const std::string_view now = "sage.lin_r.bias";
     if (!entry.torch_name.ends_with(now)) return false;
     const std::size_t prefix = entry.torch_name.size() - now.size();
-    return file_.find(entry.torch_name.substr(0, prefix) + "sage.lin_l.bias") != nullptr;
+    return find(entry.torch_name.substr(0, prefix) + "sage.lin_l.bias") != nullptr;
   }
 
   // False where a statistic is absent.
   bool is_there(const ParameterEntry& entry) const {
-    const StoredTensor* tensor = file_.find(entry.torch_name);
+    const StoredTensor* tensor = find(entry.torch_name);
     const std::string wanted = shape_text(stored_shape(entry));
     if (!tensor) {
       if (entry.group == ParameterGroup::statistics) return false;
@@ -99,7 +129,7 @@ class WeightsReader {
   void refuse_superfluous() const {
     std::set<std::string> known;
     for (const ParameterEntry& entry : table_.entries()) known.insert(entry.torch_name);
-    for (const StoredTensor& tensor : file_.tensors()) {
+    for (const StoredTensor& tensor : source_.tensors) {
       if (known.contains(tensor.name)) continue;
       refuse(fmt::format(
           "tensor \"{}\" of shape {} is of another network: this one has {} tensors, none of that "
@@ -110,7 +140,7 @@ class WeightsReader {
   }
 
   void read(const ParameterEntry& entry, std::span<float> to) {
-    const std::vector<float> values = file_.floats(entry.torch_name);
+    const std::vector<float> values = source_.floats(entry.torch_name);
     for (std::size_t i = 0; i < values.size(); ++i) {
       if (std::isfinite(values[i])) continue;
       refuse(fmt::format("tensor \"{}\" is not finite in float32 at index {} ({})",
@@ -143,9 +173,9 @@ class WeightsReader {
     }
   }
 
-  SafetensorsFile file_;
+  const WeightsSource& source_;
   const ParameterTable& table_;
-  std::vector<std::string> names_;  // of all tensors of the file
+  std::vector<std::string> names_;  // of all tensors of the source
 };
 
 }  // namespace
@@ -156,9 +186,7 @@ void write_weights(const std::filesystem::path& path, const ParameterTable& tabl
   SafetensorsWriter writer;
   for (const auto& [key, text] : metadata) writer.add_metadata(key, text);
   for (const ParameterEntry& entry : table.entries()) {
-    const auto own = flat.subspan(entry.offset, entry.size());
-    std::vector<float> values(own.begin(), own.end());
-    if (is_transposed(entry)) transpose_into(own, entry.shape[0], entry.shape[1], values);
+    const std::vector<float> values = stored_values(entry, flat);
     writer.add(entry.torch_name, stored_shape(entry), std::span<const float>(values));
   }
   writer.write(path);
@@ -166,7 +194,31 @@ void write_weights(const std::filesystem::path& path, const ParameterTable& tabl
 
 std::vector<std::string> read_weights(const std::filesystem::path& path,
                                       const ParameterTable& table, std::span<float> flat) {
-  return WeightsReader(path, table).read(flat);
+  const WeightsSource source = open_weights(path);
+  return WeightsReader(source, table).read(flat);
+}
+
+WeightsSource open_weights(const std::filesystem::path& path) {
+  const auto file = std::make_shared<SafetensorsFile>(path);
+  return {path.string(), file->tensors(),
+          [file](const std::string& name) { return file->floats(name); }};
+}
+
+WeightsSource weights_of(const std::string& where, const ParameterTable& table,
+                         std::span<const float> flat) {
+  WeightsSource source{where, {}, {}};
+  for (const ParameterEntry& entry : table.entries())
+    source.tensors.push_back({.name = entry.torch_name, .shape = stored_shape(entry)});
+  source.floats = [&table, flat](const std::string& name) {
+    return stored_values(*std::ranges::find(table.entries(), name, &ParameterEntry::torch_name),
+                         flat);
+  };
+  return source;
+}
+
+TransferredWeights transfer_weights(const WeightsSource& source, const ParameterTable& table,
+                                    std::span<const std::string> fresh, std::span<float> flat) {
+  return WeightsReader(source, table).transfer(fresh, flat);
 }
 
 }  // namespace tpudist

@@ -1,11 +1,13 @@
 #pragma once
 
 #include <filesystem>
+#include <functional>
 #include <map>
 #include <span>
 #include <string>
 #include <vector>
 
+#include "core/safetensors/safetensors_file.hpp"
 #include "models/parameters/parameter_table.hpp"
 
 namespace tpudist {
@@ -26,5 +28,25 @@ void write_weights(const std::filesystem::path& path, const ParameterTable& tabl
 // scale of standardised columns is negative, or a temperature is 0. Names are those of the file.
 std::vector<std::string> read_weights(const std::filesystem::path& path,
                                       const ParameterTable& table, std::span<float> flat);
+
+// The tensors of a network that weights are taken from, as such a file has them.
+struct WeightsSource {
+  std::string where;  // for messages
+  std::vector<StoredTensor> tensors;
+  std::function<std::vector<float>(const std::string& name)> floats;
+};
+WeightsSource open_weights(const std::filesystem::path& path);
+// One member's parameters, flat [P], which are borrowed.
+WeightsSource weights_of(const std::string& where, const ParameterTable& table,
+                         std::span<const float> flat);
+
+struct TransferredWeights {
+  std::vector<std::string> taken, fresh, unused;  // names of tensors; unused: of the source alone
+};
+// Overwrites the values of `flat` [P] by the source's tensors of the same names, but for entries
+// whose names match a pattern of `fresh`, and statistics. Throws DataError as read_weights for
+// those that the source lacks or has in another shape.
+TransferredWeights transfer_weights(const WeightsSource& source, const ParameterTable& table,
+                                    std::span<const std::string> fresh, std::span<float> flat);
 
 }  // namespace tpudist

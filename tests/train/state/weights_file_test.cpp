@@ -1,4 +1,4 @@
-#include "train/weights/weights_file.hpp"
+#include "train/state/weights_file.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

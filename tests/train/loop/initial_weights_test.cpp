@@ -1,0 +1,128 @@
+#include "train/loop/initial_weights.hpp"
+
+#include <gmock/gmock.h>
+
+#include <algorithm>
+#include <filesystem>
+
+#include "core/error.hpp"
+#include "inference/trained_run.hpp"
+#include "tests/support/temp_dir.hpp"
+#include "tests/support/thrown.hpp"
+#include "tests/train/tiny_data.hpp"
+#include "tests/train/tiny_run.hpp"
+#include "train/state/weights_file.hpp"
+
+namespace tpudist {
+namespace {
+
+using test::tiny_experiment;
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using tpudist::test::TempDir;
+
+class InitialWeightsTest : public ::testing::Test {
+ protected:
+  InitialWeightsTest() { test::run(experiment({}), folder_ / "source"); }
+
+  Experiment experiment(std::vector<std::string> overrides) const {
+    overrides.insert(overrides.begin(), {"train.steps=2", "train.last_evaluation=none"});
+    return tiny_experiment(overrides);
+  }
+
+  // What members of an experiment have before the first step, [M, P].
+  AlignedFloats start_of(std::vector<std::string> overrides) const {
+    overrides.insert(overrides.begin(), {"seed.init=7", "train.steps=0", from("source")});
+    const TempDir run;
+    test::run(experiment(overrides), run / "run");
+    return open_run(run / "run").flat;
+  }
+
+  std::string from(const std::string& name) const {
+    return "train.init_from=" + (folder_ / name).string();
+  }
+  std::string message(std::vector<std::string> overrides) const {
+    try {
+      start_of(std::move(overrides));
+    } catch (const Error& error) {
+      return error.what();
+    }
+    return "";
+  }
+
+  // One entry of a member's parameters.
+  std::vector<float> values(const AlignedFloats& flat, std::size_t member, const char* name) const {
+    ThreadPool pool(1, use_one_thread_per_worker);
+    const Network network = make_network(experiment({}), -1, pool);
+    const ParameterTable& table = network.parameters();
+    const ParameterEntry& entry = table.find(name);
+    const auto begin =
+        flat.begin() + static_cast<std::int64_t>(member) * table.length() + entry.offset;
+    return {begin, begin + entry.size()};
+  }
+
+  const TempDir folder_;
+};
+
+TEST_F(InitialWeightsTest, AreThoseOfTheRunsMembersByNumber) {
+  const TrainedRun source = open_run(folder_ / "source");
+  EXPECT_EQ(start_of({}), source.flat);
+  // The run's member 1 is the first one here.
+  const AlignedFloats last = start_of({"ensemble.first_member=1", "ensemble.members=2"});
+  EXPECT_TRUE(
+      std::equal(last.begin(), last.end(), source.flat.begin() + std::ssize(source.flat) / 3));
+  EXPECT_THAT(message({"ensemble.members=4"}),
+              HasSubstr("source has members 0 to 2, none for member 3"));
+}
+
+TEST_F(InitialWeightsTest, OfAFileAreForAllMembers) {
+  const TrainedRun source = open_run(folder_ / "source");
+  ThreadPool pool(1, use_one_thread_per_worker);
+  const Network network = make_network(source.experiment, -1, pool);
+  const auto length = static_cast<std::size_t>(network.parameters().length());
+  const auto second = std::span<const float>(source.flat).subspan(length, length);
+  write_weights(folder_ / "w.safetensors", network.parameters(), second, {});
+  const AlignedFloats start = start_of({from("w.safetensors")});
+  ASSERT_EQ(start.size(), 3 * length);
+  for (std::size_t m = 0; m < 3; ++m)
+    EXPECT_TRUE(std::ranges::equal(std::span(start).subspan(m * length, length), second)) << m;
+}
+
+// A network for another collection.
+TEST_F(InitialWeightsTest, TensorsOfOtherShapesAreRefusedOrNamed) {
+  const std::string wider = "model.readout.widths=[8]";
+  EXPECT_THAT(message({wider}), AllOf(HasSubstr("source: "), HasSubstr("head.")));
+  EXPECT_THAT(message({"model.encoder.opcode_width=5"}),
+              HasSubstr("has the shape [120, 12], but the network's has [120, 5]"));
+  EXPECT_EQ(message({wider, "train.init_fresh=['head.*']"}), "");
+  EXPECT_THAT(message({"train.init_fresh=['*']"}), HasSubstr("none is taken"));
+  EXPECT_THAT(message({"train.init_from=none", "train.init_fresh=['head.*']"}),
+              HasSubstr("give train.init_from"));
+}
+
+TEST_F(InitialWeightsTest, FreshTensorsAreThoseOfTheSeed) {
+  const AlignedFloats source = open_run(folder_ / "source").flat;
+  const AlignedFloats seeded = start_of({"train.init_from=none"});
+  const AlignedFloats start = start_of({"train.init_fresh=['head.*']"});
+  for (std::size_t m = 0; m < 3; ++m) {
+    EXPECT_EQ(values(start, m, "head.weight"), values(seeded, m, "head.weight"));
+    EXPECT_NE(values(start, m, "head.weight"), values(source, m, "head.weight"));
+    EXPECT_EQ(values(start, m, "blocks.1.sage.self.weight"),
+              values(source, m, "blocks.1.sage.self.weight"));
+  }
+}
+
+TEST_F(InitialWeightsTest, AreOfThePast) {
+  const Experiment transfer = experiment({from("source"), "train.steps=4"});
+  const TrainOutcome whole = test::run(transfer, folder_ / "whole");
+  int asked = 0;
+  test::run(transfer, folder_ / "run", 1, false, [&] { return ++asked > 2; });
+  std::filesystem::remove_all(folder_ / "source");
+  EXPECT_EQ(test::resume(transfer, folder_ / "run").parameter_hash, whole.parameter_hash);
+  EXPECT_THAT(message({}), HasSubstr("train.init_from: there is no "));
+  std::filesystem::create_directory(folder_ / "source");
+  EXPECT_NE(message({}), "") << "an empty folder is no run";
+}
+
+}  // namespace
+}  // namespace tpudist
