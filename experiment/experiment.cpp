@@ -97,6 +97,7 @@ DatasetOptions DataConfig::training() const {
   options.include = include_train;
   options.exclude = exclude_train;
   options.duplicates = duplicates;
+  options.max_configs = max_configs;
   options.reduction = reduction;
   options.cache = cache;
   options.cache_bytes = cache_bytes;
@@ -108,6 +109,7 @@ DatasetOptions DataConfig::evaluation(const std::string& split) const {
   DatasetOptions options = training();
   options.split = split;
   options.duplicates = DuplicatesPolicy::keep;
+  options.max_configs = 0;
   options.include = split == "train"   ? include_train
                     : split == "valid" ? include_valid
                                        : std::vector<std::string>{};

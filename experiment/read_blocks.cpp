@@ -227,6 +227,9 @@ DataConfig read_data(ConfigNode data) {
   config.shards = data.text("shards", "tpudist-data");
   config.collection = read_collection(data);
   config.duplicates = read_duplicates(data);
+  config.max_configs = data.integer("max_configs", 0, {0, kMany});
+  if (config.max_configs == 1)
+    data.mistake("max_configs", "must be 0 (all) or at least 2: a ranking needs two");
   ConfigNode include = data.child("include"), exclude = data.child("exclude");
   config.include_train = include.texts("train", {});
   config.include_valid = include.texts("valid", {});

@@ -35,7 +35,7 @@ struct Dataset::Impl {
   std::unique_ptr<NodeCache> shared;  // where the node keeps one copy
 
   const OpenGraph& at(int i) const { return graphs.at(static_cast<std::size_t>(i)); }
-  bool keeps_all() const { return options.duplicates == DuplicatesPolicy::keep; }
+  bool keeps_all() const { return options.rows().keep_all(); }
 
   void decide_cache(const std::vector<GraphEntry>& entries);
   void open_all(const std::vector<GraphEntry>& entries, ThreadPool& pool);
@@ -124,6 +124,7 @@ Dataset Dataset::of_graphs(const DatasetOptions& options, std::vector<OpenGraph>
   auto impl = std::make_unique<Impl>();
   impl->options = options;
   impl->options.duplicates = DuplicatesPolicy::keep;
+  impl->options.max_configs = 0;
   impl->graphs = std::move(graphs);
   for (OpenGraph& g : impl->graphs) {
     if (options.reduction.wanted) g.graph = reduced_graph(g.graph, options.reduction);
@@ -229,7 +230,7 @@ std::uint64_t Dataset::shared_bytes() const {
 }
 
 OpenGraph open_graph(const GraphEntry& entry, const DatasetOptions& options) {
-  OpenGraph g = OpenGraph::open(entry, options.collection, options.duplicates);
+  OpenGraph g = OpenGraph::open(entry, options.collection, options.rows());
   if (options.reduction.wanted) g.graph = reduced_graph(g.graph, options.reduction);
   return g;
 }

@@ -36,7 +36,8 @@ struct DatasetOptions {
   std::vector<std::string> include;  // glob patterns over graph names; empty = all
   std::vector<std::string> exclude;
   DuplicatesPolicy duplicates = DuplicatesPolicy::keep;
-  GraphReduction reduction;  // layouts only
+  std::int64_t max_configs = 0;  // rows of a graph (RowRules); 0 = all
+  GraphReduction reduction;      // layouts only
   CacheMode cache = CacheMode::automatic;
   // Budget of `automatic` and limit of the cache; only configurations count.
   std::uint64_t cache_bytes = 2ull << 30;
@@ -45,6 +46,7 @@ struct DatasetOptions {
 
   // "train", or "train+valid" where there is a second split.
   std::string splits() const;
+  RowRules rows() const { return {duplicates, max_configs}; }
 };
 
 // K configurations of one graph, which a ranking loss compares with each other. Owns its data.
@@ -86,7 +88,7 @@ class Dataset {
   const ConfigStates& states(int i) const;  // empty for tile and uncoded graphs
   bool coded(int i) const;
 
-  // Rows that can be drawn: all configurations (keep), or one per distinct configuration.
+  // Rows that can be drawn: all configurations, or those that RowRules choose.
   std::int64_t rows(int i) const;
   std::vector<std::int64_t> rows_per_graph() const;
   std::int64_t config_of(int i, std::int64_t row) const;  // configuration number of a row
@@ -97,7 +99,7 @@ class Dataset {
   Slate slate(int i, std::span<const std::int64_t> rows) const;
 
   // XXH3 over everything that determines row r of graph i: names, source hashes, the graphs that
-  // the filters keep, duplicates policy. The reduction does not change rows.
+  // the filters keep, row rules. The reduction does not change rows.
   std::uint64_t selection_hash() const;
 
   bool in_memory() const;                // result of the cache mode

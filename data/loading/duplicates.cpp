@@ -9,7 +9,9 @@
 #include <vector>
 
 #include "core/error.hpp"
+#include "core/hash.hpp"
 #include "core/means.hpp"
+#include "core/random.hpp"
 
 namespace tpudist {
 namespace {
@@ -69,6 +71,32 @@ MergedRows merge_duplicates(const RunTimes& times, DuplicatesPolicy policy,
     merged[group] = merge(equal, policy);
   }
   return {std::move(configs), std::move(merged)};
+}
+
+MergedRows choose_rows(const RunTimes& times, const RowRules& rules, std::string_view graph,
+                       std::string_view where) {
+  MergedRows rows = merge_duplicates(times, rules.duplicates, where);
+  if (rules.max_configs == 0) return rows;
+  if (rules.duplicates == DuplicatesPolicy::keep) {
+    std::vector<std::int64_t> configs(static_cast<std::size_t>(times.configs()));
+    std::iota(configs.begin(), configs.end(), 0);
+    std::vector<double> targets;
+    for (const std::int64_t config : configs) targets.push_back(times.target(config));
+    rows = {std::move(configs), std::move(targets)};
+  }
+  const std::size_t total = rows.configs.size(), most = static_cast<std::size_t>(rules.max_configs);
+  if (total <= most) return rows;
+  const KeyedPermutation shuffled(total, mix_key({hash64(graph), total}));
+  std::vector<std::size_t> chosen(most);
+  for (std::size_t i = 0; i < most; ++i) chosen[i] = shuffled(i);
+  std::ranges::sort(chosen);
+  std::vector<std::int64_t> configs;
+  std::vector<double> targets;
+  for (const std::size_t row : chosen) {
+    configs.push_back(rows.configs[row]);
+    targets.push_back(rows.targets[row]);
+  }
+  return {std::move(configs), std::move(targets)};
 }
 
 }  // namespace tpudist

@@ -12,6 +12,16 @@ namespace tpudist {
 // configuration with the minimum, mean, median or first run time.
 enum class DuplicatesPolicy { keep, min, mean, median, first };
 
+// Which rows can be drawn from a graph.
+struct RowRules {
+  DuplicatesPolicy duplicates = DuplicatesPolicy::keep;
+  std::int64_t max_configs = 0;  // at most so many, chosen by the graph's name; 0: all
+
+  // Whether every configuration is a row.
+  bool keep_all() const { return duplicates == DuplicatesPolicy::keep && max_configs == 0; }
+  bool operator==(const RowRules&) const = default;
+};
+
 // The rows that can be drawn from a graph, in the order in which their configurations first occur.
 struct MergedRows {
   Array<std::int64_t> configs;  // [rows] number of the first of the equal configurations
@@ -22,5 +32,10 @@ struct MergedRows {
 // is the mean of the middle two. Empty for `keep`, where row r is configuration r. `where` names
 // the graph in messages. Throws DataError when groups are not numbered by first occurrence.
 MergedRows merge_duplicates(const RunTimes& times, DuplicatesPolicy policy, std::string_view where);
+
+// The rows by all rules, ascending; empty where they keep all. Of too many rows the same ones are
+// chosen in every run: at random, by the name of the graph alone. Throws as merge_duplicates.
+MergedRows choose_rows(const RunTimes& times, const RowRules& rules, std::string_view graph,
+                       std::string_view where);
 
 }  // namespace tpudist

@@ -45,13 +45,13 @@ void copy_states(const Code* codes, const std::int32_t* offsets, std::size_t cou
 }  // namespace
 
 OpenGraph OpenGraph::open(const GraphEntry& entry, const Collection& collection,
-                          DuplicatesPolicy duplicates) {
+                          const RowRules& rules) {
   OpenGraph g;
   g.entry = entry;
   g.reader.emplace(entry);
   g.graph = g.reader->read_graph();
   g.times = g.reader->read_run_times();
-  g.merged = merge_duplicates(g.times, duplicates, where(g));
+  g.merged = choose_rows(g.times, rules, entry.name, where(g));
   g.coded = g.reader->coded();
   if (g.coded) g.states = g.reader->read_states();
   g.width = g.coded                ? entry.config_nodes

@@ -30,7 +30,7 @@ struct OpenGraph {
 
   // Reads everything except the configurations. Throws DataError or IoError.
   static OpenGraph open(const GraphEntry& entry, const Collection& collection,
-                        DuplicatesPolicy duplicates);
+                        const RowRules& rules);
   // Opens the shard to read chunks of a graph whose other arrays are already there. Throws
   // DataError or IoError.
   void open_reader();

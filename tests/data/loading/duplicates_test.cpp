@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 
 #include "core/error.hpp"
 
@@ -37,6 +38,37 @@ TEST(MergeDuplicates, GivesOneRowForEachDistinctConfiguration) {
   EXPECT_THAT(merge_duplicates(six_runs(), first, "g").targets, ElementsAre(30, 7, 5));
   EXPECT_THAT(merge_duplicates(six_runs(), median, "g").targets, ElementsAre(30, 7.5, 5));
   EXPECT_THAT(merge_duplicates(six_runs(), mean, "g").targets, ElementsAre(130.0 / 3, 7.5, 5));
+}
+
+TEST(ChooseRows, TakesAFewByTheNameOfTheGraph) {
+  EXPECT_TRUE(choose_rows(six_runs(), {}, "a", "g").configs.empty());
+  EXPECT_THAT(choose_rows(six_runs(), {keep, 9}, "a", "g").configs, ElementsAre(0, 1, 2, 3, 4, 5));
+  EXPECT_THAT(choose_rows(six_runs(), {min, 3}, "a", "g").configs, ElementsAre(0, 1, 3));
+  std::vector<std::int64_t> runtime;
+  std::vector<std::int32_t> group;
+  for (int i = 0; i < 1000; ++i) {
+    runtime.push_back(1000 - i);
+    group.push_back(i);
+  }
+  RunTimes many;
+  many.runtime = std::vector(runtime);
+  many.group = std::vector(group);
+  for (const DuplicatesPolicy policy : {keep, min}) {
+    const MergedRows some = choose_rows(many, {policy, 100}, "a", "g");
+    ASSERT_EQ(some.configs.size(), 100u);
+    EXPECT_TRUE(std::ranges::is_sorted(some.configs));
+    EXPECT_EQ(std::set(some.configs.begin(), some.configs.end()).size(), 100u);
+    for (std::size_t row = 0; row < 100; ++row)
+      EXPECT_EQ(some.targets[row], static_cast<double>(1000 - some.configs[row]));
+    const auto fast =
+        std::ranges::count_if(some.configs, [](auto config) { return config >= 500; });
+    EXPECT_NEAR(static_cast<double>(fast), 50, 20);
+    const auto differs = [&](const char* name) {
+      return !std::ranges::equal(choose_rows(many, {policy, 100}, name, "g").configs, some.configs);
+    };
+    EXPECT_FALSE(differs("a"));
+    EXPECT_TRUE(differs("b"));
+  }
 }
 
 TEST(MergeDuplicates, ComparesNormalizedTimesOfTiles) {

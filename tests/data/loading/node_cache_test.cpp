@@ -129,6 +129,7 @@ TEST_F(NodeCacheTest, GivesWhatTheShardsGive) {
         DatasetOptions options = shared(collection);
         options.cache = mode;
         options.duplicates = policy;
+        options.max_configs = policy == DuplicatesPolicy::keep ? 3 : 0;
         expect_right(options, true);  // writes the file
         expect_right(options, true);  // takes it
       }

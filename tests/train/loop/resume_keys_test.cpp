@@ -49,6 +49,7 @@ const std::vector<ChangedKey>& deciding_keys() {
       {"precision", "bf16"},
       {"data.collection", "tile:xla"},
       {"data.duplicates", "mean"},
+      {"data.max_configs", "5"},
       {"data.include.train", "['*']"},
       {"data.include.valid", "['*']"},
       {"data.exclude.train", "[nothing_is_called_so]"},
