@@ -48,10 +48,25 @@ void require_unseen_graphs_to_stop_early(ConfigNode root, const Experiment& expe
                "give ensemble.fold_over=train");
 }
 
+// A loss over the slates of a batch is computed where one unit holds them all.
+void require_a_unit_for_the_batch(ConfigNode root, const Experiment& experiment) {
+  const BatchConfig& batch = experiment.batch;
+  if (!experiment.loss->of_batch()) return;
+  if (batch.unit == UnitKind::slates && batch.unit_slates >= batch.slates &&
+      batch.config_chunk == 0)
+    return;
+  root.child("loss").mistake(
+      "batch_hinge",
+      fmt::format("compares all slates of a batch, and its units hold fewer: give batch.unit: "
+                  "slates, batch.unit_slates: {} and no batch.config_chunk",
+                  batch.slates));
+}
+
 // Checks for values of different blocks that contradict each other. `experiment` was read from the
 // blocks below `root`. A mistake is recorded in the document at the key to be changed.
 void refuse_contradictions(ConfigNode root, const Experiment& experiment) {
   require_unseen_graphs_to_stop_early(root, experiment);
+  require_a_unit_for_the_batch(root, experiment);
   refuse_what_layers_lack(root, experiment);
 }
 

@@ -34,7 +34,11 @@ class LossSum : public SlateLoss {
     return sum;
   }
 
+  void set_batch(BatchLoss loss) { batch_ = std::move(loss); }
+  const BatchLoss* of_batch() const override { return batch_.loss ? &batch_ : nullptr; }
+
   bool is_translation_invariant() const override {
+    if (batch_.loss) return false;  // a slate's scores may not move by themselves
     for (const auto& [weight, loss] : terms_) {
       if (!loss->is_translation_invariant()) return false;
     }
@@ -43,6 +47,7 @@ class LossSum : public SlateLoss {
 
  private:
   std::vector<std::pair<double, std::unique_ptr<SlateLoss>>> terms_;
+  BatchLoss batch_;
 };
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
@@ -136,11 +141,20 @@ std::unique_ptr<SlateLoss> read_loss(ConfigNode loss, TargetKind targets) {
     sum->add(weight, read(term, targets));
     any = true;
   }
+  if (loss.has("batch_hinge")) {
+    ConfigNode term = loss.child("batch_hinge");
+    BatchLoss batch;
+    batch.weight = term.number("weight", 1, {0, std::numeric_limits<double>::max()});
+    batch.relative = term.boolean("relative", false);
+    batch.loss = read_pairwise_hinge(term, targets);
+    sum->set_batch(std::move(batch));
+    any = true;
+  }
   if (!any) {
     loss.mistake(
         "list_mle",
         "give at least one loss, e.g. list_mle: {weight: 1}; there are list_mle, diff_mat, "
-        "pairwise_hinge, pairwise_logistic, mape, mse and log_huber");
+        "pairwise_hinge, pairwise_logistic, mape, mse, log_huber and batch_hinge");
   }
   return sum;
 }

@@ -1,10 +1,13 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <string_view>
 
 namespace tpudist {
+
+struct BatchLoss;
 
 // A loss on the K scores of one slate, in double. Immutable, thread-safe.
 class SlateLoss {
@@ -28,6 +31,17 @@ class SlateLoss {
                          std::uint64_t tie_key, std::span<double> gradient) const = 0;
   // Whether the loss is translation-invariant at all scores.
   virtual bool is_translation_invariant() const = 0;
+
+  // What is added to the losses of single slates: a loss on the scores of all slates of a batch one
+  // after another, which is_translation_invariant() must take into account. Null: nothing.
+  virtual const BatchLoss* of_batch() const { return nullptr; }
+};
+
+// A loss on all slates of a batch at once.
+struct BatchLoss {
+  std::unique_ptr<const SlateLoss> loss;
+  double weight = 1;
+  bool relative = false;  // targets are divided by the smallest one of their slate
 };
 
 // Throws what SlateLoss::evaluate throws; `name`: of the loss.

@@ -239,8 +239,46 @@ ScoreGradient TrainingStep::loss_gradient(const StepWork& work, Call& call,
       }
       at += count;
     }
+    if (const BatchLoss* const batch = experiment_.loss->of_batch())
+      add_batch_loss(*batch, work, call, i, scores, gradient);
   }
   return gradient;
+}
+
+// Of the i-th member of a call whose unit holds the batch: adds the loss over all slates from which
+// it learns, weighted by the sum of their weights.
+void TrainingStep::add_batch_loss(const BatchLoss& batch, const StepWork& work, Call& call,
+                                  std::size_t i, const UnitScores& scores,
+                                  ScoreGradient& gradient) const {
+  const std::vector<double>& weights =
+      work.batch.weights[static_cast<std::size_t>(call.members[i])];
+  const std::size_t slates = call.data->slates.size();
+  std::vector<double> values, targets;
+  std::vector<std::size_t> places;  // of `values` in the gradient
+  double weight = 0;
+  std::size_t at = i * static_cast<std::size_t>(scores.configs);
+  for (std::size_t s = 0; s < slates; ++s) {
+    const std::vector<double>& own = call.data->slates[s].targets;
+    if (weights[s] > 0) {
+      weight += weights[s];
+      const double unit = batch.relative ? std::ranges::min(own) : 1;
+      for (std::size_t k = 0; k < own.size(); ++k) {
+        values.push_back(scores.common[i * slates + s] + scores.delta[at + k]);
+        targets.push_back(own[k] / unit);
+        places.push_back(at + k);
+      }
+    }
+    at += own.size();
+  }
+  std::vector<double> of_batch(values.size());
+  const auto number = static_cast<std::uint64_t>(experiment_.ensemble.number_of(call.members[i]));
+  const std::uint64_t ties = mix_key(
+      {experiment_.order_seed, number, static_cast<std::uint64_t>(work.batch.step), slates});
+  const SlateLoss::Value value = batch.loss->evaluate(values, targets, ties, of_batch);
+  call.losses[i] += weight * batch.weight * value.loss;
+  gradient.translation_invariant[i] = false;
+  for (std::size_t k = 0; k < places.size(); ++k)
+    gradient.values[places[k]] += weight * batch.weight * of_batch[k];
 }
 
 StepResult TrainingStep::update(const StepWork& work, DeviceWeights::LossAndNorm totals,

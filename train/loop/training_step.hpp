@@ -55,6 +55,8 @@ class TrainingStep {
   void run_gradient(const Shared& step, const Call& call, const UnitInput& input,
                     const LossGradient& loss, const GradientRows& gradients);
   ScoreGradient loss_gradient(const StepWork& work, Call& call, const UnitScores& scores) const;
+  void add_batch_loss(const BatchLoss& batch, const StepWork& work, Call& call, std::size_t i,
+                      const UnitScores& scores, ScoreGradient& gradient) const;
   std::vector<std::uint64_t> dropout_keys(const TrainingState& state) const;
   StepVerdict judge(std::size_t m, const StepResult& result, TrainingState& state);
   StepResult update(const StepWork& work, DeviceWeights::LossAndNorm totals, TrainingState& state);

@@ -66,6 +66,7 @@ TEST(ReadLoss, KnowsWhetherASumIgnoresShifts) {
       {"loss: {pairwise_hinge: {}, diff_mat: {}}", true},
       {"loss: {pairwise_hinge: {}, mse: {}}", false},
   };
+  EXPECT_FALSE(read_any_loss("loss: {batch_hinge: {}}")->is_translation_invariant());
   for (const auto& expected : cases) {
     const auto loss = read_any_loss(expected.yaml);
     EXPECT_EQ(loss->is_translation_invariant(), expected.ignores) << expected.yaml;
@@ -86,6 +87,19 @@ TEST(ReadLoss, TakesTargetsOfTilesAsTheyAre) {
   EXPECT_THAT(mistake("loss: {mape: {unit: seconds}}", TargetKind::normalised),
               HasSubstr("have no unit"));
   EXPECT_EQ(mistake("loss: {mse: {unit: normalised}}", TargetKind::normalised), "");
+}
+
+TEST(ReadLoss, ReadsALossOfTheBatchBesideThoseOfSlates) {
+  EXPECT_EQ(read_any_loss("loss: {mse: {}}")->of_batch(), nullptr);
+  const auto loss = read_any_loss("loss: {batch_hinge: {weight: 2, margin: 3, relative: true}}");
+  ASSERT_NE(loss->of_batch(), nullptr);
+  EXPECT_EQ(loss->of_batch()->weight, 2);
+  EXPECT_TRUE(loss->of_batch()->relative);
+  const std::vector<double> scores = {1, 5}, targets = {2, 1};
+  std::vector<double> gradient(2);
+  EXPECT_EQ(loss->of_batch()->loss->evaluate(scores, targets, 0, gradient).loss, (3 + 4) / 4.0);
+  EXPECT_EQ(loss->evaluate(scores, targets, 0, gradient).loss, 0) << "of a slate alone";
+  EXPECT_EQ(gradient, std::vector<double>(2));
 }
 
 TEST(ReadLoss, NamesMistakes) {

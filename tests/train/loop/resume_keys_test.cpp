@@ -25,7 +25,7 @@ using test::tiny_experiment;
 using ::testing::HasSubstr;
 
 // The name of a key, and a value other than that of the tiny experiment. Keys that are read only
-// beside another one, such as those of `loss` and `schedule`, have that in `before`.
+// beside another one, such as those of `loss` and `schedule`, have that in `before`, one in a line.
 struct ChangedKey {
   std::string key, value;
   std::string before = "seed.init=1";
@@ -39,6 +39,10 @@ const std::string& init_from_a_run() {
     return "train.init_from=" + (folder / "run").string();
   }();
   return override;
+}
+
+std::string batch_hinge() {
+  return "batch.unit_slates=3\nloss={batch_hinge: {top: 1}}";
 }
 
 const std::vector<ChangedKey>& deciding_keys() {
@@ -106,6 +110,14 @@ const std::vector<ChangedKey>& deciding_keys() {
       {"loss.pairwise_logistic.hardest", "0.5", "loss={pairwise_logistic: {}}"},
       {"loss.pairwise_logistic.top", "2", "loss={pairwise_logistic: {}}"},
       {"loss.pairwise_logistic.top_weight", "2", "loss={pairwise_logistic: {top: 2}}"},
+      {"loss.batch_hinge.weight", "2", batch_hinge()},
+      {"loss.batch_hinge.relative", "true", batch_hinge()},
+      {"loss.batch_hinge.margin", "0.5", batch_hinge()},
+      {"loss.batch_hinge.reduction", "sum", batch_hinge()},
+      {"loss.batch_hinge.permutations", "2", batch_hinge()},
+      {"loss.batch_hinge.hardest", "0.5", batch_hinge()},
+      {"loss.batch_hinge.top", "2", batch_hinge()},
+      {"loss.batch_hinge.top_weight", "2", batch_hinge()},
       {"loss.mape.weight", "2", "loss={mape: {unit: milliseconds}}"},
       {"loss.mape.unit", "seconds", "loss={mape: {unit: milliseconds}}"},
       {"loss.mse.weight", "2", "loss={mse: {unit: milliseconds}}"},
@@ -223,10 +235,17 @@ void resume_with(const std::filesystem::path& original, const Experiment& experi
   EXPECT_EQ(outcome.steps, 2);
 }
 
+std::vector<std::string> lines_of(const std::string& text) {
+  std::vector<std::string> lines;
+  std::istringstream stream(text);
+  for (std::string line; std::getline(stream, line);) lines.push_back(line);
+  return lines;
+}
+
 // A run that was stopped after two steps.
-void start_with(const std::filesystem::path& folder, const std::string& override) {
+void start_with(const std::filesystem::path& folder, const std::string& overrides) {
   int asked = 0;
-  run(tiny_experiment({override}), folder, 1, false, [&] { return ++asked > 2; });
+  run(tiny_experiment(lines_of(overrides)), folder, 1, false, [&] { return ++asked > 2; });
 }
 
 TEST(ResumeKeys, AreThoseOfTheDocumentation) {
@@ -267,8 +286,9 @@ TEST(ResumeKeys, EveryOtherKeyIsRefused) {
   for (const ChangedKey& changed : deciding_keys()) {
     const auto [at, fresh] = runs.emplace(changed.before, folder / std::to_string(runs.size()));
     if (fresh) start_with(at->second, changed.before);
-    const Experiment experiment =
-        tiny_experiment({changed.before, changed.key + "=" + changed.value});
+    std::vector<std::string> overrides = lines_of(changed.before);
+    overrides.push_back(changed.key + "=" + changed.value);
+    const Experiment experiment = tiny_experiment(overrides);
     SCOPED_TRACE(changed.key);
     EXPECT_THROW(resume_with(at->second, experiment), ConfigError);
   }

@@ -2,8 +2,11 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
+#include <functional>
 
+#include "core/error.hpp"
 #include "dist/collectives/self_communicator.hpp"
 #include "models/kernels/threads.hpp"
 #include "tests/train/tiny_data.hpp"
@@ -18,12 +21,16 @@ using test::tiny_experiment;
 struct FirstStep {
   std::vector<std::vector<double>> gradients;  // [M][P]
   std::vector<double> loss;                    // [M]
+  std::vector<std::vector<double>> targets;    // of each slate of the last pass
   int units = 0, passes = 0;
   std::size_t chunks = 0;  // of all passes together
 };
 
 // The first moment of a fresh Adam is (1 - beta1) times the gradient of its first step.
-FirstStep first_step(std::vector<std::string> overrides) {
+// `change`: what is done to the initial parameters [M, P].
+FirstStep first_step(
+    std::vector<std::string> overrides,
+    const std::function<void(std::span<float>)>& change = [](auto) {}) {
   overrides.insert(overrides.end(), {"optimizer.clip_norm=0", "ensemble.folds=none"});
   const Experiment experiment = tiny_experiment(overrides);
   const auto world = make_self_communicator();
@@ -33,6 +40,7 @@ FirstStep first_step(std::vector<std::string> overrides) {
   const TrainingSetup setup(experiment, experiment.data.training(), pool, -1, 1, *world);
   TrainingState state(experiment, setup.network);
   state.initialise(experiment, setup.network);
+  change(state.change_weights().flat);
   TrainingStep step(experiment, setup.network, context);
   const StepWork work = setup.steps_of(0).build(0);
   FirstStep first;
@@ -40,6 +48,7 @@ FirstStep first_step(std::vector<std::string> overrides) {
   first.units = work.batch.units();
   first.passes = static_cast<int>(work.passes.size());
   for (const UnitPass& pass : work.passes) first.chunks += pass.data->chunks.size();
+  for (const Slate& slate : work.passes.back().data->slates) first.targets.push_back(slate.targets);
   const auto length = static_cast<std::size_t>(setup.network.parameters().length());
   const std::span<const float> moment = state.weights().optimizer.first_moment();
   for (int m = 0; m < experiment.ensemble.members; ++m) {
@@ -100,6 +109,69 @@ TEST_P(TrainingStepWith, OtherSlatesHaveAnotherGradient) {
   const FirstStep two = first_step({"batch.slates=2", GetParam()});
   const FirstStep three = first_step({"batch.slates=3", GetParam()});
   EXPECT_GT(largest_difference(three, two), 1e-2);
+}
+
+// With a margin that no difference of scores comes near, the loss counts pairs.
+TEST_P(TrainingStepWith, TheBatchHingeComparesAllSlates) {
+  const auto loss_with = [](const std::string& loss) {
+    return first_step({"batch.unit_slates=3", "loss={" + loss + "}", GetParam()});
+  };
+  const auto pairs_of = [](const std::vector<std::vector<double>>& slates, bool relative) {
+    std::vector<double> all;
+    for (const std::vector<double>& slate : slates)
+      for (const double target : slate)
+        all.push_back(relative ? target / std::ranges::min(slate) : target);
+    double pairs = 0;
+    for (const double a : all)
+      for (const double b : all) pairs += a > b;
+    return pairs / static_cast<double>(all.size() * all.size());
+  };
+  const FirstStep raw = loss_with("batch_hinge: {margin: 1e6}"),
+                  relative = loss_with("batch_hinge: {margin: 1e6, relative: true}"),
+                  both = loss_with("batch_hinge: {margin: 1e6, weight: 0.5}, mse: {unit: seconds}");
+  ASSERT_EQ(raw.units, 1);
+  ASSERT_EQ(raw.targets.size(), 3u);
+  const double pairs = pairs_of(raw.targets, false), of_relative = pairs_of(raw.targets, true);
+  EXPECT_LT(of_relative, pairs) << "the fastest of each slate are equal";
+  for (std::size_t m = 0; m < raw.loss.size(); ++m) {
+    EXPECT_NEAR(raw.loss[m] / (1e6 * pairs), 1, kRounding);
+    EXPECT_NEAR(relative.loss[m] / (1e6 * of_relative), 1, kRounding);
+    EXPECT_NEAR(both.loss[m] / (0.5e6 * pairs), 1, kRounding);
+  }
+}
+
+// Along the gradient the loss grows by its length: a central difference, since losses are float32.
+TEST_P(TrainingStepWith, TheBatchHingeHasItsGradient) {
+  const std::vector<std::string> overrides = {"batch.unit_slates=3",
+                                              "loss={batch_hinge: {reduction: sum}}", GetParam()};
+  const std::vector<double> gradient = first_step(overrides).gradients[0];
+  double size = 0;
+  for (const double g : gradient) size += g * g;
+  size = std::sqrt(size);
+  constexpr double kLength = 0.05;
+  const auto loss_at = [&](double length) {
+    return first_step(overrides,
+                      [&](std::span<float> flat) {
+                        for (std::size_t i = 0; i < gradient.size(); ++i)
+                          flat[i] += static_cast<float>(length * gradient[i] / size);
+                      })
+        .loss[0];
+  };
+  EXPECT_NEAR((loss_at(kLength) - loss_at(-kLength)) / (2 * kLength * size), 1, 0.02);
+}
+
+TEST(BatchHinge, NeedsAUnitThatHoldsTheBatch) {
+  const std::string loss = "loss={batch_hinge: {}}";
+  for (const char* unit : {"batch.unit_slates=2", "batch.unit=graph", "batch.unit_slates=1"}) {
+    try {
+      tiny_experiment({loss, unit});
+      ADD_FAILURE() << unit;
+    } catch (const ConfigError& error) {
+      EXPECT_NE(std::string(error.what()).find("give batch.unit: slates, batch.unit_slates: 3"),
+                std::string::npos);
+    }
+  }
+  EXPECT_NO_THROW(tiny_experiment({loss, "batch.unit_slates=3"}));
 }
 
 INSTANTIATE_TEST_SUITE_P(Plans, TrainingStepWith, ::testing::Values("plan=dense", "plan=refined"),
