@@ -113,6 +113,7 @@ DatasetOptions DataConfig::training() const {
   options.exclude = exclude_train;
   options.duplicates = duplicates;
   options.max_configs = max_configs;
+  options.least_entropy = least_entropy;
   options.reduction = reduction;
   options.cache = cache;
   options.cache_bytes = cache_bytes;
@@ -125,6 +126,7 @@ DatasetOptions DataConfig::evaluation(const std::string& split) const {
   options.split = split;
   options.duplicates = DuplicatesPolicy::keep;
   options.max_configs = 0;
+  options.least_entropy = 0;
   options.include = split == "train"   ? include_train
                     : split == "valid" ? include_valid
                                        : std::vector<std::string>{};

@@ -58,6 +58,7 @@ struct DataConfig {
   Collection collection;
   // For training only; evaluation uses every measured row.
   DuplicatesPolicy duplicates = DuplicatesPolicy::min;
+  double least_entropy = 0;      // threshold of kept_by_entropy, in training; 0 = no filter
   std::int64_t max_configs = 0;  // of a training graph, 0 = all; evaluation uses every row
   std::vector<std::string> include_train, include_valid, exclude_train, exclude_valid;
   GraphReduction reduction;  // in training and in all scoring

@@ -227,6 +227,10 @@ DataConfig read_data(ConfigNode data) {
   config.shards = data.text("shards", "tpudist-data");
   config.collection = read_collection(data);
   config.duplicates = read_duplicates(data);
+  config.least_entropy = data.number("entropy_filter", 0, {0, 1e6});
+  if (config.least_entropy > 0 && config.collection.is_tile())
+    data.mistake("entropy_filter",
+                 "compares blocks of 100 measurements, which tile kernels lack: leave it out");
   config.max_configs = data.integer("max_configs", 0, {0, kMany});
   if (config.max_configs == 1)
     data.mistake("max_configs", "must be 0 (all) or at least 2: a ranking needs two");

@@ -16,13 +16,15 @@ namespace tpudist {
 struct CheckedGraph {
   std::string name, split;
   std::int64_t measurements = 0;
-  bool has_times = false;  // false: a test split, with run times 0
+  bool has_times = false;     // false: a test split, with run times 0
+  std::int64_t filtered = 0;  // measurements that the entropy filter would remove
   std::vector<MeasurementCheck> checks;
   std::vector<MeasurementCheck> suspicions;  // those that make the graph suspect
 };
 
 struct CheckedCollection {
   Collection collection;
+  double least_entropy = 0;  // threshold of the entropy filter: 0.3 for a random order, else 3
   MeasuredOrder order = MeasuredOrder::searched;
   std::vector<CheckedGraph> graphs;  // in the order (split, name)
 };

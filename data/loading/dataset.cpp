@@ -29,6 +29,7 @@ std::string DatasetOptions::splits() const {
 struct Dataset::Impl {
   DatasetOptions options;
   std::vector<OpenGraph> graphs;
+  std::vector<std::string> left_out;
   std::uint64_t selection = 0;
   bool in_memory = false;
   std::unique_ptr<CodeCache> cache;   // when streaming
@@ -40,6 +41,7 @@ struct Dataset::Impl {
   void decide_cache(const std::vector<GraphEntry>& entries);
   void open_all(const std::vector<GraphEntry>& entries, ThreadPool& pool);
   void load_all(ThreadPool& pool);
+  void leave_out_empty();
   void stream(const OpenGraph& g, Slate& slate) const;
 };
 
@@ -70,6 +72,20 @@ void Dataset::Impl::load_all(ThreadPool& pool) {
     g->chunks[c] = g->read_chunk(static_cast<std::int64_t>(c));
   });
   for (OpenGraph& g : graphs) g.reader.reset();
+}
+
+void Dataset::Impl::leave_out_empty() {
+  if (options.least_entropy == 0) return;
+  std::erase_if(graphs, [&](const OpenGraph& g) {
+    const bool empty = g.merged.configs.empty();
+    if (empty) left_out.push_back(g.entry.name);
+    return empty;
+  });
+  if (!graphs.empty()) return;
+  throw ConfigError(fmt::format(
+      "the entropy filter {} leaves no run time of the {} graphs of {} {}; `tpudist inspect "
+      "--suspects` shows what it removes",
+      options.least_entropy, left_out.size(), options.collection.name, options.splits()));
 }
 
 // Fills the slate chunk by chunk, each fetched once.
@@ -107,6 +123,7 @@ Dataset Dataset::open(const DatasetOptions& options, ThreadPool& pool) {
     if (impl->in_memory) impl->load_all(pool);
   }
   impl->selection = hash_of(options, impl->graphs);
+  impl->leave_out_empty();
   if (!impl->in_memory) {
     impl->cache = std::make_unique<CodeCache>(
         options.cache_bytes, [&graphs = impl->graphs](int graph, std::int64_t chunk) {
@@ -125,6 +142,7 @@ Dataset Dataset::of_graphs(const DatasetOptions& options, std::vector<OpenGraph>
   impl->options = options;
   impl->options.duplicates = DuplicatesPolicy::keep;
   impl->options.max_configs = 0;
+  impl->options.least_entropy = 0;
   impl->graphs = std::move(graphs);
   for (OpenGraph& g : impl->graphs) {
     if (options.reduction.wanted) g.graph = reduced_graph(g.graph, options.reduction);
@@ -157,6 +175,9 @@ bool Dataset::coded(int i) const {
 }
 bool Dataset::in_memory() const {
   return impl_->in_memory;
+}
+const std::vector<std::string>& Dataset::left_out() const {
+  return impl_->left_out;
 }
 std::uint64_t Dataset::selection_hash() const {
   return impl_->selection;

@@ -37,6 +37,7 @@ struct DatasetOptions {
   std::vector<std::string> exclude;
   DuplicatesPolicy duplicates = DuplicatesPolicy::keep;
   std::int64_t max_configs = 0;  // rows of a graph (RowRules); 0 = all
+  double least_entropy = 0;      // RowRules; graphs of which it leaves nothing are left out
   GraphReduction reduction;      // layouts only
   CacheMode cache = CacheMode::automatic;
   // Budget of `automatic` and limit of the cache; only configurations count.
@@ -46,7 +47,7 @@ struct DatasetOptions {
 
   // "train", or "train+valid" where there is a second split.
   std::string splits() const;
-  RowRules rows() const { return {duplicates, max_configs}; }
+  RowRules rows() const { return {duplicates, max_configs, least_entropy}; }
 };
 
 // K configurations of one graph, which a ranking loss compares with each other. Owns its data.
@@ -97,6 +98,9 @@ class Dataset {
   // The slate of these rows (each < rows(i), else std::out_of_range), in this order. When
   // streaming, throws DataError or IoError.
   Slate slate(int i, std::span<const std::int64_t> rows) const;
+
+  // Names of graphs that were left out since least_entropy leaves no row of them.
+  const std::vector<std::string>& left_out() const;
 
   // XXH3 over everything that determines row r of graph i: names, source hashes, the graphs that
   // the filters keep, row rules. The reduction does not change rows.

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
 #include <numeric>
 #include <span>
 #include <utility>
@@ -12,6 +13,7 @@
 #include "core/hash.hpp"
 #include "core/means.hpp"
 #include "core/random.hpp"
+#include "data/shards/entropy_filter.hpp"
 
 namespace tpudist {
 namespace {
@@ -42,6 +44,37 @@ double merge(std::span<double> values, DuplicatesPolicy policy) {
     default:
       return values.front();
   }
+}
+
+MergedRows all_rows(const RunTimes& times) {
+  std::vector<std::int64_t> configs(static_cast<std::size_t>(times.configs()));
+  std::iota(configs.begin(), configs.end(), 0);
+  std::vector<double> targets;
+  for (const std::int64_t config : configs) targets.push_back(times.target(config));
+  return {std::move(configs), std::move(targets)};
+}
+
+// The measurements that pass the filter, and in `configs` their numbers among all. Groups are
+// numbered anew.
+RunTimes filtered_times(const RunTimes& times, double least_entropy,
+                        std::vector<std::int64_t>& configs) {
+  const std::vector<bool> kept = kept_by_entropy(times.runtime, least_entropy);
+  std::vector<std::int64_t> runtime, normalizer;
+  std::vector<std::int32_t> group;
+  std::map<std::int32_t, std::int32_t> number;  // of an old group
+  for (std::size_t i = 0; i < kept.size(); ++i) {
+    if (!kept[i]) continue;
+    configs.push_back(static_cast<std::int64_t>(i));
+    runtime.push_back(times.runtime[i]);
+    if (!times.normalizer.empty()) normalizer.push_back(times.normalizer[i]);
+    const auto next = static_cast<std::int32_t>(number.size());
+    group.push_back(number.emplace(times.group[i], next).first->second);
+  }
+  RunTimes filtered;
+  filtered.runtime = std::move(runtime);
+  filtered.normalizer = std::move(normalizer);
+  filtered.group = std::move(group);
+  return filtered;
 }
 
 }  // namespace
@@ -75,15 +108,23 @@ MergedRows merge_duplicates(const RunTimes& times, DuplicatesPolicy policy,
 
 MergedRows choose_rows(const RunTimes& times, const RowRules& rules, std::string_view graph,
                        std::string_view where) {
+  if (rules.least_entropy > 0) {
+    count_groups(times, where);
+    std::vector<std::int64_t> configs;
+    const RunTimes filtered = filtered_times(times, rules.least_entropy, configs);
+    RowRules others = rules;
+    others.least_entropy = 0;
+    MergedRows rows =
+        others.keep_all() ? all_rows(filtered) : choose_rows(filtered, others, graph, where);
+    std::vector<std::int64_t> whole;
+    for (const std::int64_t config : rows.configs)
+      whole.push_back(configs[static_cast<std::size_t>(config)]);
+    rows.configs = std::move(whole);
+    return rows;
+  }
   MergedRows rows = merge_duplicates(times, rules.duplicates, where);
   if (rules.max_configs == 0) return rows;
-  if (rules.duplicates == DuplicatesPolicy::keep) {
-    std::vector<std::int64_t> configs(static_cast<std::size_t>(times.configs()));
-    std::iota(configs.begin(), configs.end(), 0);
-    std::vector<double> targets;
-    for (const std::int64_t config : configs) targets.push_back(times.target(config));
-    rows = {std::move(configs), std::move(targets)};
-  }
+  if (rules.duplicates == DuplicatesPolicy::keep) rows = all_rows(times);
   const std::size_t total = rows.configs.size(), most = static_cast<std::size_t>(rules.max_configs);
   if (total <= most) return rows;
   const KeyedPermutation shuffled(total, mix_key({hash64(graph), total}));

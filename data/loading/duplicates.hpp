@@ -16,9 +16,12 @@ enum class DuplicatesPolicy { keep, min, mean, median, first };
 struct RowRules {
   DuplicatesPolicy duplicates = DuplicatesPolicy::keep;
   std::int64_t max_configs = 0;  // at most so many, chosen by the graph's name; 0: all
+  double least_entropy = 0;      // threshold of kept_by_entropy, which comes first; 0: no filter
 
   // Whether every configuration is a row.
-  bool keep_all() const { return duplicates == DuplicatesPolicy::keep && max_configs == 0; }
+  bool keep_all() const {
+    return duplicates == DuplicatesPolicy::keep && max_configs == 0 && least_entropy == 0;
+  }
   bool operator==(const RowRules&) const = default;
 };
 

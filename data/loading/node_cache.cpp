@@ -24,6 +24,7 @@ std::uint64_t key_of(const DatasetOptions& options, const std::vector<GraphEntry
   hasher.update(std::string_view(options.collection.name));
   hasher.update(options.duplicates);
   hasher.update(options.max_configs);
+  hasher.update(options.least_entropy);
   hasher.update(std::string_view(to_text(options.reduction)));
   hasher.update(static_cast<int>(with_configs));
   for (const GraphEntry& entry : entries) {

@@ -65,6 +65,7 @@ std::uint64_t hash_selection(const DatasetOptions& options, std::span<const Grap
   hasher.update(std::string_view(options.splits()));
   hasher.update(options.duplicates);
   if (options.max_configs > 0) hasher.update(options.max_configs);
+  if (options.least_entropy > 0) hasher.update(options.least_entropy);
   for (const GraphEntry& graph : graphs) {
     hasher.update(std::string_view(graph.name));
     hasher.update(graph.source.hash);

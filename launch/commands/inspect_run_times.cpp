@@ -8,6 +8,7 @@
 #include <thread>
 
 #include "core/numbers.hpp"
+#include "core/text.hpp"
 #include "data/inspect/graph_ceilings.hpp"
 #include "data/inspect/suspect_graphs.hpp"
 #include "launch/program/output.hpp"
@@ -77,6 +78,21 @@ std::string_view name_of(MeasuredOrder order) {
   return order == MeasuredOrder::random ? "random" : "searched";
 }
 
+// What data.entropy_filter would remove.
+void print_filter(const CheckedCollection& checked) {
+  std::int64_t measurements = 0, filtered = 0;
+  std::vector<std::string> whole;  // graphs of which nothing is left
+  for (const CheckedGraph& graph : checked.graphs) {
+    if (!graph.has_times) continue;
+    measurements += graph.measurements;
+    filtered += graph.filtered;
+    if (graph.filtered == graph.measurements) whole.push_back(graph.split + " " + graph.name);
+  }
+  print("data.entropy_filter={} would remove {} of {} measurements, all of {} graphs{}{}\n",
+        checked.least_entropy, format_count(filtered), format_count(measurements),
+        format_count(std::ssize(whole)), whole.empty() ? "" : ": ", join(whole, ", "));
+}
+
 void print_collection(const CheckedCollection& checked) {
   const auto count = [&](auto&& condition) {
     return format_count(std::ranges::count_if(checked.graphs, condition));
@@ -94,6 +110,7 @@ void print_collection(const CheckedCollection& checked) {
     print("{} {} ({} measurements)\n", graph.split, graph.name, format_count(graph.measurements));
     for (const MeasurementCheck& check : graph.suspicions) print("  {}\n", describe(check));
   }
+  if (!checked.collection.is_tile()) print_filter(checked);
   bool told = false;
   for (const std::string_view split : kSplits) {
     const std::string exclusion = exclusion_of(checked, split);
@@ -115,6 +132,7 @@ nlohmann::ordered_json to_json(const MeasurementCheck& check, bool suspect) {
 
 nlohmann::ordered_json to_json(const CheckedCollection& checked) {
   nlohmann::ordered_json json = {{"order", name_of(checked.order)},
+                                 {"entropy_filter", checked.least_entropy},
                                  {"graphs", nlohmann::ordered_json::array()}};
   for (const CheckedGraph& graph : checked.graphs) {
     nlohmann::ordered_json entry = {{"name", graph.name},
@@ -122,6 +140,7 @@ nlohmann::ordered_json to_json(const CheckedCollection& checked) {
                                     {"measurements", graph.measurements},
                                     {"has_times", graph.has_times},
                                     {"suspect", !graph.suspicions.empty()},
+                                    {"filtered_by_entropy", graph.filtered},
                                     {"checks", nlohmann::ordered_json::array()}};
     for (const MeasurementCheck& check : graph.checks) {
       const bool suspect = std::ranges::any_of(

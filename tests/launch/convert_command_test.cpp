@@ -129,6 +129,7 @@ TEST_F(ConvertCommandTest, SuspectsAreShownWithTheirEvidenceAndWhatLeavesThemOut
   EXPECT_THAT(text, HasSubstr("to leave them out: 'data.exclude.train=[\"stuck\"]'\n"));
   const auto json = nlohmann::json::parse(run({"inspect", shards_, "--suspects", "--json"}));
   EXPECT_EQ(json.at("tile:xla").at("order"), "searched");
+  EXPECT_THAT(text, ::testing::Not(HasSubstr("entropy_filter"))) << "of layouts only";
   EXPECT_EQ(json.at("tile:xla").at("graphs").at(0).at("suspect"), true);
   EXPECT_EQ(json.at("tile:xla").at("graphs").at(1).at("suspect"), false);
   run({"inspect", shards_, "--order", "random"});  // without --suspects

@@ -247,6 +247,9 @@ class TrainingRun {
     for (const std::string& line : removed_settings(experiment_.entries)) {
       if (root()) spdlog::warn("{}", line);
     }
+    for (const std::string& graph : setup_.data.left_out()) {
+      if (root()) spdlog::warn("data.entropy_filter leaves nothing of {}: it is left out", graph);
+    }
     for (const int fold : empty_folds(setup_.folds, setup_.data)) {
       if (root()) {
         spdlog::warn("fold {} has no training graph of {}: its members train on all of them", fold,

@@ -6,6 +6,7 @@
 #include "core/random.hpp"
 #include "core/text.hpp"
 #include "data/convert/converter.hpp"
+#include "data/shards/entropy_filter.hpp"
 #include "tests/data/npz/npz_fixture.hpp"
 #include "tests/support/real_data.hpp"
 #include "tests/support/temp_dir.hpp"
@@ -77,6 +78,20 @@ TEST_F(SuspectGraphsTest, NamesTheGraphsWithInjectedFaultsAndNoOthers) {
   EXPECT_TRUE(glob_match("slow[[]1]", "slow[1]"));
 }
 
+TEST_F(SuspectGraphsTest, CountsWhatTheEntropyFilterWouldRemove) {
+  NpzFixture fixture = measured(1), still = measured(2);
+  for (std::size_t i = 200; i < 600; ++i) still.runtime[i] = still.runtime[200];
+  add(fixture, "train", "a");
+  add(still, "train", "still");
+  CheckedCollection checked = check();
+  EXPECT_EQ(checked.least_entropy, 0.3);
+  for (const CheckedGraph& graph : checked.graphs) {
+    const auto& runtime = graph.name == "a" ? fixture.runtime : still.runtime;
+    const std::vector<std::int64_t> times(runtime.begin(), runtime.end());
+    EXPECT_EQ(graph.filtered, std::ranges::count(kept_by_entropy(times, 0.3), false));
+  }
+}
+
 TEST_F(SuspectGraphsTest, NothingIsExcludedWhereNothingIsSuspect) {
   add(measured(1), "train", "a");
   const CheckedCollection checked = check();
@@ -103,7 +118,7 @@ TEST_F(SuspectGraphsTest, RealGraphsAreSound) {
 
 TEST_F(SuspectGraphsTest, NamesAreQuotedForShellAndYaml) {
   CheckedCollection checked;
-  checked.graphs.push_back({"it's \"x\"*?", "train", 0, true, {}, {MeasurementCheck{}}});
+  checked.graphs.push_back({"it's \"x\"*?", "train", 0, true, 0, {}, {MeasurementCheck{}}});
   EXPECT_EQ(exclusion_of(checked, "train"), R"('data.exclude.train=["it'\''s \"x\"[*][?]"]')");
 }
 

@@ -11,6 +11,7 @@
 #include <stdexcept>
 #include <thread>
 
+#include "core/random.hpp"
 #include "data/loading/open_graph.hpp"
 #include "tests/data/loading/dataset_case.hpp"
 #include "tests/support/real_data.hpp"
@@ -255,11 +256,13 @@ TEST_F(DatasetTest, HashesWhatDecidesWhatARowIs) {
   DatasetOptions fewer = base, valid = base;
   fewer.exclude = {"resnet"};
   valid.split = "valid";
-  DatasetOptions limited = base;
+  DatasetOptions limited = base, filtered = base;
   limited.max_configs = 20;
+  filtered.least_entropy = 1e-9;
   for (const DatasetOptions& other : {fewer, valid, limited})
     hashes.insert(Dataset::open(other, pool_).selection_hash());
-  EXPECT_EQ(hashes.size(), 8u);
+  hashes.insert(hash_selection(filtered, select_graphs(filtered)));
+  EXPECT_EQ(hashes.size(), 9u);
 
   // Neither the cache nor how the graphs were named by patterns matters.
   DatasetOptions same = base;
@@ -271,6 +274,27 @@ TEST_F(DatasetTest, HashesWhatDecidesWhatARowIs) {
   EXPECT_EQ(hash_selection(base, select_graphs(base)), hash);
   EXPECT_EQ(hash_selection(fewer, select_graphs(fewer)),
             Dataset::open(fewer, pool_).selection_hash());
+}
+
+TEST_F(DatasetTest, LeavesOutGraphsOfWhichTheEntropyFilterLeavesNothing) {
+  NpzFixture good = many_configs(600, 300);
+  CounterRng random(1);
+  for (auto& time : good.runtime) time = 1000 + static_cast<std::int64_t>(random.below(100'000));
+  add(many_configs(100, 60), "a");  // too few measurements
+  add(good, "b");
+  convert_all();
+  DatasetOptions filtered = options();
+  filtered.least_entropy = 0.01;
+  const Dataset data = Dataset::open(filtered, pool_);
+  ASSERT_EQ(data.size(), 1);
+  EXPECT_EQ(data.graph(0).name, "b");
+  EXPECT_THAT(data.left_out(), ::testing::ElementsAre("a"));
+  EXPECT_GT(data.rows(0), 100);
+  EXPECT_EQ(data.selection_hash(), hash_selection(filtered, select_graphs(filtered)));
+  const std::vector<std::int64_t> first{0};
+  EXPECT_EQ(data.slate(0, first).configs[0], data.config_of(0, 0));
+  filtered.least_entropy = 1e6;
+  EXPECT_THAT(open_error(filtered), HasSubstr("leaves no run time of the 2 graphs"));
 }
 
 TEST_F(DatasetTest, RefusesCodesWithoutAState) {

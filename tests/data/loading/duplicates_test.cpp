@@ -9,6 +9,8 @@
 #include <set>
 
 #include "core/error.hpp"
+#include "core/random.hpp"
+#include "data/shards/entropy_filter.hpp"
 
 namespace tpudist {
 namespace {
@@ -69,6 +71,44 @@ TEST(ChooseRows, TakesAFewByTheNameOfTheGraph) {
     EXPECT_FALSE(differs("a"));
     EXPECT_TRUE(differs("b"));
   }
+}
+
+// A filter of corrupted run times comes before duplicates are merged.
+TEST(ChooseRows, LeavesFilteredMeasurementsOut) {
+  std::vector<std::int64_t> runtime;
+  std::vector<std::int32_t> group;
+  CounterRng random(3);
+  for (int i = 0; i < 3000; ++i) {
+    const bool still = 1000 <= i && i < 2000;
+    runtime.push_back(still ? 500'000 : 1'000 + static_cast<std::int64_t>(random.below(1'000'000)));
+    group.push_back(i % 1500);  // every configuration twice
+  }
+  RunTimes times;
+  times.runtime = std::vector(runtime);
+  times.group = std::vector(group);
+  const std::vector<bool> kept = kept_by_entropy(runtime, 0.3);
+  std::vector<std::int64_t> left;
+  for (std::int64_t i = 0; i < 3000; ++i)
+    if (kept[static_cast<std::size_t>(i)]) left.push_back(i);
+  ASSERT_GT(left.size(), 1000u);
+  ASSERT_LT(left.size(), 2000u);
+  EXPECT_TRUE(std::ranges::equal(choose_rows(times, {keep, 0, 0.3}, "a", "g").configs, left));
+  const MergedRows merged = choose_rows(times, {min, 0, 0.3}, "a", "g");
+  std::map<std::int32_t, double> fastest;
+  for (const std::int64_t i : left) {
+    const auto at = static_cast<std::size_t>(i);
+    const auto time = static_cast<double>(runtime[at]);
+    const auto [entry, fresh] = fastest.emplace(group[at], time);
+    entry->second = std::min(entry->second, time);
+  }
+  ASSERT_EQ(merged.configs.size(), fastest.size());
+  for (std::size_t row = 0; row < merged.configs.size(); ++row) {
+    EXPECT_TRUE(kept[static_cast<std::size_t>(merged.configs[row])]);
+    EXPECT_EQ(merged.targets[row],
+              fastest.at(group[static_cast<std::size_t>(merged.configs[row])]));
+  }
+  EXPECT_EQ(choose_rows(times, {min, 10, 0.3}, "a", "g").configs.size(), 10u);
+  EXPECT_TRUE(choose_rows(times, {min, 0, 1e6}, "a", "g").configs.empty());
 }
 
 TEST(MergeDuplicates, ComparesNormalizedTimesOfTiles) {

@@ -54,6 +54,7 @@ const std::vector<ChangedKey>& deciding_keys() {
       {"data.collection", "tile:xla"},
       {"data.duplicates", "mean"},
       {"data.max_configs", "5"},
+      {"data.entropy_filter", "0.01"},
       {"data.include.train", "['*']"},
       {"data.include.valid", "['*']"},
       {"data.exclude.train", "[nothing_is_called_so]"},
