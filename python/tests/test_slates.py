@@ -125,6 +125,9 @@ def test_what_is_wrong_is_refused(shards, experiment_file):
         len(td.SlateDataset(shards, "layout:xla:random", configs=0))
     with pytest.raises(td.ConfigError, match="member 2: the experiment has 2"):
         td.SlateDataset.of(td.Experiment.load(experiment_file), 2)
+    for change in ({"data.max_configs": 5}, {"data.entropy_filter": 0.3}):
+        with pytest.raises(td.ConfigError, match="slates in Python are of all rows"):
+            td.SlateDataset.of(td.Experiment.load(experiment_file, **change))
 
 
 def test_memory_of_a_thousand_slates_is_flat(shards):

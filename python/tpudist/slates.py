@@ -92,6 +92,9 @@ class SlateDataset:
         number = ensemble["first_member"] + member
         if not 0 <= member < ensemble["members"]:
             raise ConfigError(f"member {member}: the experiment has {ensemble['members']}")
+        for key in ("max_configs", "entropy_filter"):
+            if where.get(key):
+                raise ConfigError(f"data.{key}={where[key]}: slates in Python are of all rows; set it to 0")
         own_rows = batch["order"] == "per_member" or "order" in ensemble["vary"]
         holds_out = ensemble["folds"] != "none" and "fold" in ensemble["vary"]
         folds = int(ensemble["folds"]) if holds_out else None
