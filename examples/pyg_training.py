@@ -34,13 +34,11 @@ class Network(torch.nn.Module):
         state = self.input(torch.cat([fixed.expand(configs, -1, -1), config], 2)).relu()  # [K, n, WIDTH]
         for conv in self.convs:
             state = state + conv(state, data.edge_index).relu()
-        return self.head(state).squeeze(2).mean(1)  # [K], lower is faster
+        return self.head(state).squeeze(2).mean(1)  # [K], larger is slower
 
 
-def list_mle(scores, targets):
-    """The mean negative log-likelihood of the order by run time, the slowest first (Xia et al., 2008)."""
-    ordered = scores[targets.argsort(descending=True, stable=True)]
-    return (ordered.flip(0).logcumsumexp(0).flip(0) - ordered).mean()
+def loss_of(network, data):
+    return td.losses.list_mle(network(data), data.y[0])
 
 
 def kendall_tau(scores, targets):
@@ -76,8 +74,8 @@ def main():
     network = Network()
     optimizer = torch.optim.AdamW(network.parameters(), lr=1e-3)
     for step, batch in enumerate(slates.loader(options.workers), 1):
-        losses = [slate.weight * list_mle(network(data), data.y[0]) for slate in batch for data in [slate.to_pyg()]]
-        loss = sum(losses) / sum(slate.weight for slate in batch)
+        loss = sum(slate.weight * loss_of(network, slate.to_pyg()) for slate in batch)
+        loss = loss / sum(slate.weight for slate in batch)
         optimizer.zero_grad()
         loss.backward()
         optimizer.step()

@@ -1,4 +1,4 @@
-"""Small synthetic data, once for all tests. The program: TPUDIST_PROGRAM; what a training takes: TPUDIST_TRAINING_ORDER."""
+"""Small synthetic data, once for all tests. TPUDIST_TRAINING_ORDER names the program that says what a training takes."""
 
 import pathlib
 

@@ -1,5 +1,6 @@
 """tpudist in Python: the data as arrays, trainings as objects (docs/python.md)."""
 
+from . import losses
 from ._extension import version as __version__
 from .data import Graph, Graphs, Slate, collections, open
 from .errors import ConfigError, DataError, Error, HangError, Stopped
@@ -28,6 +29,7 @@ __all__ = [
     "collections",
     "compare",
     "convert",
+    "losses",
     "open",
     "report",
     "synth",
