@@ -1,7 +1,14 @@
-# For the Python package: Python's headers and nanobind (`pip install nanobind`) of the Python that CMake finds, or of
-# -DPython_EXECUTABLE=.../bin/python. TPUDIST_PYTHON becomes ON or OFF.
+# For the Python package: Python's headers and nanobind of the Python that scripts/setup.sh installed, else of the one
+# that CMake finds, or of -DPython_EXECUTABLE=.../bin/python. TPUDIST_PYTHON becomes ON or OFF.
 set(found OFF)
 if(TPUDIST_PYTHON AND NOT TPUDIST_SANITIZE)
+  set(set_up "$ENV{HOME}/.cache")
+  if(DEFINED ENV{XDG_CACHE_HOME})
+    set(set_up "$ENV{XDG_CACHE_HOME}")
+  endif()
+  if(NOT Python_EXECUTABLE AND EXISTS "${set_up}/tpudist/python/.tpudist-complete")
+    set(Python_EXECUTABLE "${set_up}/tpudist/python/bin/python")
+  endif()
   find_package(Python 3.10 QUIET COMPONENTS Interpreter Development.Module)
   if(Python_Development.Module_FOUND)
     execute_process(COMMAND "${Python_EXECUTABLE}" -m nanobind --cmake_dir

@@ -2,21 +2,13 @@
 # Builds the site of the documents, mkdocs.yml, into build/docs/site. Fails on a link or an anchor that leads nowhere,
 # and on a document that the navigation lacks.
 #
-# mkdocs comes from PyPI, into an environment of its own: ~/.cache/tpudist/docs, half a minute the first time.
+# mkdocs is what scripts/setup.sh installed.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
-packages=(mkdocs==1.6.1 mkdocs-material==9.8.2 mkdocs-jupyter==0.26.3)
-tools=${XDG_CACHE_HOME:-$HOME/.cache}/tpudist/docs
+tools=${XDG_CACHE_HOME:-$HOME/.cache}/tpudist/python
 fail() { echo "docs: error: $*" >&2; exit 1; }
 
-if [[ $(cat "$tools/.complete" 2> /dev/null) != "${packages[*]}" ]]; then
-  rm -rf "$tools"
-  /usr/bin/python3 -m venv "$tools"
-  "$tools/bin/python" -m pip install --quiet --disable-pip-version-check "${packages[@]}" ||
-    fail "pip could not install ${packages[*]}; see above"
-  echo "${packages[*]}" > "$tools/.complete"
-fi
-
+[[ -e $tools/.tpudist-complete ]] || fail "$tools with mkdocs is missing; run scripts/setup.sh"
 rm -rf build/docs
 mkdir -p build/docs/pages/bench
 cp -r README.md CONTRIBUTING.md CHANGELOG.md LICENSE NOTICE docs build/docs/pages

