@@ -4,7 +4,7 @@
 
 namespace tpudist {
 
-// The version of this build, e.g. "0.2.0".
+// The version of this build, e.g. "0.3.0".
 std::string_view version();
 
 }  // namespace tpudist
