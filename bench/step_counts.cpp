@@ -1,9 +1,10 @@
-// What a training step would ask of a GPU: launches, copies and waits. It trains on the emulated
-// device, LibTorch's tensors on the CPU in a device's place, so it needs no GPU and tells no time.
-// Prints the counts of the second step.
+// What a training step would ask of a GPU: launches with their operations and bytes, copies and
+// waits. It trains on the emulated device, LibTorch's tensors on the CPU in a device's place, so it
+// needs no GPU and tells no time. Prints the counts of the second step.
 //   step_counts experiments/xla.yaml data.shards=tpudist-data batch.slates=4
 #include <fmt/format.h>
 
+#include <map>
 #include <string>
 #include <vector>
 
@@ -26,6 +27,12 @@ DeviceContext place_on(int device_index, Precision) {
 }
 
 namespace {
+
+void print_work(const std::map<std::string, test::LaunchWork>& by_name) {
+  for (const auto& [name, work] : by_name)
+    fmt::print("{:7} {:9.3f} GFLOP {:9.1f} MB  {}\n", work.launches, 1e-9 * work.operations,
+               1e-6 * work.bytes, name);
+}
 
 void print_counts(const Experiment& experiment) {
   const std::unique_ptr<Communicator> self = make_self_communicator();
@@ -51,7 +58,8 @@ void print_counts(const Experiment& experiment) {
     fmt::print("units {}, passes {}\n", work.batch.units(), work.passes.size());
     fmt::print("launches {}: {} own kernels, {} of ATen\n", counter.launches(),
                counter.own_kernels(), counter.aten_operations());
-    for (const auto& [name, count] : counter.by_name()) fmt::print("  {} {}\n", name, count);
+    print_work(counter.of_aten());
+    print_work(counter.of_own_kernels());
     fmt::print("copies to the device {}, {:.2f} MB, of these units {}, {:.2f} MB\n",
                after.uploads - before.uploads,
                1e-6 * static_cast<double>(after.uploaded_bytes - before.uploaded_bytes),

@@ -15,6 +15,10 @@
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
+#include <map>
+#include <mutex>
+#include <type_traits>
+#include <typeindex>
 
 using std::exp;
 using std::isnan;
@@ -48,6 +52,18 @@ inline thread_local Order order = Order::forward;
 inline thread_local cudaError_t last_error = cudaSuccess;
 inline std::atomic<std::int64_t> launches = 0;  // of all threads
 
+// What the launches of a kernel did: what was read through __ldg, of that float and double, and
+// elements [rows, width] of all members, each of which one thread writes.
+struct Work {
+  std::int64_t launches = 0, read_bytes = 0, read_numbers = 0, elements = 0;
+};
+// By the type of the last argument, which says what a kernel of models/kernels computes. Only where
+// `counts_work`.
+inline std::map<std::type_index, Work> work_of;
+inline std::mutex work_mutex;
+inline std::atomic<bool> counts_work = false;
+inline thread_local Work work;  // of the launch that runs
+
 [[noreturn]] inline void fail(const char* what) {
   std::fprintf(stderr, "emulated CUDA: %s\n", what);
   std::abort();
@@ -66,6 +82,18 @@ inline dim3 place_in(dim3 size, std::uint64_t index) {
           static_cast<unsigned>(index / size.x / size.y)};
 }
 
+template <typename Last>
+void add_work(dim3 grid, std::int64_t rows, std::int64_t width, const Last&) {
+  const std::scoped_lock lock(work_mutex);
+  Work& sum = work_of[typeid(Last)];
+  ++sum.launches;
+  sum.read_bytes += work.read_bytes;
+  sum.read_numbers += work.read_numbers;
+  sum.elements += rows * width * grid.y;
+}
+template <typename... Other>
+void add_work(dim3, const Other&...) {}
+
 // Runs kernel(arguments...) for each thread of each block.
 template <typename Kernel, typename... Arguments>
 void launch(Kernel kernel, dim3 grid, dim3 block, CUstream_st*, Arguments... arguments) {
@@ -74,6 +102,7 @@ void launch(Kernel kernel, dim3 grid, dim3 block, CUstream_st*, Arguments... arg
     return;
   }
   ++launches;
+  work = {};
   gridDim = grid;
   blockDim = block;
   const std::uint64_t in_block = std::uint64_t{block.x} * block.y * block.z,
@@ -84,6 +113,7 @@ void launch(Kernel kernel, dim3 grid, dim3 block, CUstream_st*, Arguments... arg
     threadIdx = place_in(block, thread % in_block);
     kernel(arguments...);
   }
+  if (counts_work) add_work(grid, arguments...);
 }
 
 }  // namespace emulation
@@ -101,5 +131,7 @@ inline const char* cudaGetErrorString(cudaError_t error) {
 template <typename T>
 T __ldg(const T* from) {
   if (reinterpret_cast<std::uintptr_t>(from) % alignof(T) != 0) emulation::fail("misaligned load");
+  emulation::work.read_bytes += sizeof(T);
+  if (!std::is_integral_v<T>) emulation::work.read_numbers += sizeof(T) == sizeof(float4) ? 4 : 1;
   return *from;
 }

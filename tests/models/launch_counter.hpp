@@ -1,10 +1,13 @@
 #pragma once
 
 #include <ATen/record_function.h>
+#include <cxxabi.h>
 
 #include <cstdint>
+#include <cstdlib>
 #include <map>
 #include <mutex>
+#include <regex>
 #include <set>
 #include <string>
 
@@ -15,6 +18,15 @@
 
 namespace tpudist::test {
 
+// Of the launches of one name. An operation is a product or a sum of two numbers. Of ATen's
+// functions only products have operations here. Of the project's kernels each number that is read
+// has two, its product with a weight and a sum. Bytes are those of operands and results, each as
+// often as it is read; kernels that sum leaves or take steps have those of results only.
+struct LaunchWork {
+  std::int64_t launches = 0;
+  double operations = 0, bytes = 0;
+};
+
 // Counts as long as it lives: the project's own kernels, and ATen's operations of all threads. An
 // operation that calls others does not count itself; nor do views, and what only takes memory.
 // There may be one at a time, and no ATen operation may run on what is host memory on a GPU too.
@@ -22,35 +34,57 @@ class LaunchCounter {
  public:
   LaunchCounter()
       : own_before_(emulation::launches),
-        handle_(at::addGlobalCallback(
-            at::RecordFunctionCallback(begin, end).scopes({at::RecordScope::FUNCTION}))) {
-    const std::scoped_lock lock(counts().mutex);
+        handle_(at::addGlobalCallback(at::RecordFunctionCallback(begin, end)
+                                          .needsInputs(true)
+                                          .needsOutputs(true)
+                                          .scopes({at::RecordScope::FUNCTION}))) {
+    const std::scoped_lock lock(counts().mutex, emulation::work_mutex);
     counts().of_name.clear();
+    emulation::work_of.clear();
+    emulation::counts_work = true;
   }
-  ~LaunchCounter() { at::removeCallback(handle_); }
+  ~LaunchCounter() {
+    emulation::counts_work = false;
+    at::removeCallback(handle_);
+  }
   LaunchCounter(const LaunchCounter&) = delete;
   LaunchCounter& operator=(const LaunchCounter&) = delete;
 
   std::int64_t own_kernels() const { return emulation::launches - own_before_; }
   std::int64_t aten_operations() const {
     std::int64_t sum = 0;
-    for (const auto& [name, count] : by_name()) sum += count;
+    for (const auto& [name, work] : of_aten()) sum += work.launches;
     return sum;
   }
   std::int64_t launches() const { return own_kernels() + aten_operations(); }
-  std::map<std::string, std::int64_t> by_name() const {
+  // By operation; products also by what they are of, and inputs x outputs of their weight.
+  std::map<std::string, LaunchWork> of_aten() const {
     const std::scoped_lock lock(counts().mutex);
     return counts().of_name;
+  }
+  // By what is computed, without namespaces.
+  std::map<std::string, LaunchWork> of_own_kernels() const {
+    const std::scoped_lock lock(emulation::work_mutex);
+    std::map<std::string, LaunchWork> all;
+    for (const auto& [type, work] : emulation::work_of) {
+      LaunchWork& sum = all[short_name(type.name())];
+      sum.launches += work.launches;
+      sum.operations += 2 * static_cast<double>(work.read_numbers);
+      sum.bytes += static_cast<double>(work.read_bytes) + 4 * static_cast<double>(work.elements);
+    }
+    return all;
   }
 
  private:
   struct Counts {
     std::mutex mutex;
-    std::map<std::string, std::int64_t> of_name;
+    std::map<std::string, LaunchWork> of_name;
   };
   struct Call : at::ObserverContext {
     Call* outer = nullptr;
     bool launched_within = false;
+    std::string product;  // what it is of
+    double operations = 0, bytes = 0;
   };
   static Counts& counts() {
     static Counts all;
@@ -108,9 +142,43 @@ class LaunchCounter {
     return names.contains(name);
   }
 
-  static std::unique_ptr<at::ObserverContext> begin(const at::RecordFunction&) {
+  static std::string short_name(const char* mangled) {
+    char* const text = abi::__cxa_demangle(mangled, nullptr, nullptr, nullptr);
+    const std::string name = text ? text : mangled;
+    std::free(text);
+    return std::regex_replace(name, std::regex("tpudist::|cuda_rows::|\\(anonymous namespace\\)::"),
+                              "");
+  }
+
+  static double bytes_of(const at::IValue& value) {
+    double bytes = 0;
+    if (value.isTensor() && value.toTensor().defined())
+      bytes += static_cast<double>(value.toTensor().nbytes());
+    if (value.isTensorList())
+      for (const at::Tensor& tensor : value.toTensorVector()) bytes += bytes_of(tensor);
+    return bytes;
+  }
+  // Of a [m, k] and b [k, n]. A transposed operand tells the gradients: that of rows is d_y w^T,
+  // that of weights x^T d_y.
+  static void add_product(const at::Tensor& a, const at::Tensor& b, Call& call) {
+    const std::int64_t m = a.size(0), k = a.size(1), n = b.size(1);
+    call.operations =
+        2.0 * static_cast<double>(m) * static_cast<double>(k) * static_cast<double>(n);
+    const auto of = [&](const char* what, std::int64_t in, std::int64_t out) {
+      call.product = std::string(" ") + what + " " + std::to_string(in) + "x" + std::to_string(out);
+    };
+    if (a.stride(0) == 1 && a.stride(1) != 1) return of("weights", m, n);
+    if (k == 1 || (b.stride(0) == 1 && b.stride(1) != 1)) return of("rows", n, k);
+    of("forward", k, n);
+  }
+
+  static std::unique_ptr<at::ObserverContext> begin(const at::RecordFunction& function) {
     auto call = std::make_unique<Call>();
     call->outer = std::exchange(innermost(), call.get());
+    const auto inputs = function.inputs();
+    for (const at::IValue& value : inputs) call->bytes += bytes_of(value);
+    if (std::string(function.name()) == "aten::mm")
+      add_product(inputs[0].toTensor(), inputs[1].toTensor(), *call);
     return call;
   }
   static void end(const at::RecordFunction& function, at::ObserverContext* context) {
@@ -120,7 +188,13 @@ class LaunchCounter {
     if (!call.launched_within) {
       if (name.rfind("aten::", 0) != 0 || launches_nothing(name)) return;
       const std::scoped_lock lock(counts().mutex);
-      ++counts().of_name[name];
+      LaunchWork& sum = counts().of_name[name + call.product];
+      ++sum.launches;
+      sum.operations += call.operations;
+      sum.bytes += call.bytes;
+      // One that is given is among the operands.
+      if (std::string_view(function.overload_name()).find("out") == std::string_view::npos)
+        for (const at::IValue& value : function.outputs()) sum.bytes += bytes_of(value);
     }
     if (call.outer) call.outer->launched_within = true;
   }
