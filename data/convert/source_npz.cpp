@@ -192,6 +192,7 @@ void SourceNpz::with_npz(int index, const std::function<void(const fs::path&)>& 
     write_configured_npz(graph, made_->space, made_->configs, npz, files);
   } else {
     write_tuned_npz(tuning_->module(index), tuning_->where(index), npz, files);
+    tuning_->require_unchanged();
   }
   try {
     use(npz);

@@ -1,18 +1,13 @@
 #include "data/hlo/tuning_file.hpp"
 
-#include <fcntl.h>
 #include <fmt/format.h>
-#include <sys/mman.h>
-#include <sys/stat.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <optional>
 #include <utility>
 
-#include "core/check.hpp"
-#include "core/descriptor.hpp"
 #include "core/error.hpp"
+#include "core/mapped_file.hpp"
 #include "data/hlo/proto_reader.hpp"
 #include "data/hlo/text_reader.hpp"
 
@@ -188,42 +183,38 @@ std::string_view kind_name(HloFileKind kind) {
 }
 
 struct HloFile::Impl {
-  std::string where;
-  void* mapped = nullptr;
-  std::size_t bytes = 0;
+  const std::string where;
+  const MappedFile file;
   HloFileKind kind = HloFileKind::module;
   std::vector<data_view> modules;  // ModuleTuningData, or the HloModuleProto
   std::vector<int> numbers;        // of these in the file
   std::int64_t dropped = 0;
 
-  ~Impl() {
-    if (mapped) ::munmap(mapped, bytes);
-  }
-  data_view view() const { return {static_cast<const char*>(mapped), bytes}; }
+  data_view view() const { return {file.bytes().data(), file.bytes().size()}; }
   bool has_tiles() const { return kind == HloFileKind::tuned_modules; }
   bool is_tuned() const { return kind == HloFileKind::tuned_module || has_tiles(); }
 
-  void map(const std::filesystem::path& path) {
-    const Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
-    if (!file) throw_io_error("open", path, errno);
-    struct stat status {};
-    check_posix(::fstat(file.get(), &status), "read", path);
-    if (status.st_size == 0 || !S_ISREG(status.st_mode))
-      throw DataError(fmt::format("{}: is empty or no regular file", where));
-    bytes = static_cast<std::size_t>(status.st_size);
-    mapped = ::mmap(nullptr, bytes, PROT_READ, MAP_PRIVATE, file.get(), 0);
-    if (mapped != MAP_FAILED) return;
-    mapped = nullptr;
-    throw_io_error("map", path, errno);
+  // Returns what use() reads of the file.
+  template <typename Use>
+  auto read(const std::string& place, const Use& use) const {
+    try {
+      auto result = checked(place, use);
+      file.require_unchanged();
+      return result;
+    } catch (const DataError&) {
+      file.require_unchanged();
+      throw;
+    }
   }
 
-  void find_modules() {
+  std::vector<data_view> find_modules() {
+    std::vector<data_view> found;
     kind = known_kind(view(), where);
     if (kind == HloFileKind::module || kind == HloFileKind::tuned_module ||
         kind == HloFileKind::text) {
-      modules = {view()};
+      found = {view()};
     } else if (kind == HloFileKind::hlo) {
-      modules = {*first_message(view(), 1)};
+      found = {first_message(view(), 1).value_or(data_view())};
     } else {
       pbf_reader field{view()};
       for (int number = 0; field.next();) {
@@ -232,22 +223,22 @@ struct HloFile::Impl {
         if (kept_runs(read_tuned(*own), true).empty()) {
           ++dropped;
         } else {
-          modules.push_back(*own);
+          found.push_back(*own);
           numbers.push_back(number);
         }
         ++number;
       }
     }
+    return found;
+  }
+
+  // Members of type auto must be known above.
+  explicit Impl(const std::filesystem::path& path) : where(path.string()), file(path) {
+    modules = read(where, [&] { return find_modules(); });
   }
 };
 
-HloFile::HloFile(const std::filesystem::path& path) {
-  auto impl = std::make_unique<Impl>();
-  impl->where = path.string();
-  impl->map(path);
-  checked(impl->where, [&] { impl->find_modules(); });
-  impl_ = std::move(impl);
-}
+HloFile::HloFile(const std::filesystem::path& path) : impl_(std::make_unique<const Impl>(path)) {}
 
 HloFile::~HloFile() = default;
 HloFile::HloFile(HloFile&&) noexcept = default;
@@ -261,13 +252,16 @@ int HloFile::size() const {
 std::int64_t HloFile::dropped_modules() const {
   return impl_->dropped;
 }
+void HloFile::require_unchanged() const {
+  impl_->file.require_unchanged();
+}
 std::string HloFile::where(int index) const {
   if (!impl_->has_tiles()) return impl_->where;
   return fmt::format("{}: module {}", impl_->where, number(index));
 }
 
 std::string HloFile::name(int index) const {
-  return checked(where(index), [&] {
+  return impl_->read(where(index), [&] {
     const data_view bytes = impl_->modules.at(static_cast<std::size_t>(index));
     if (impl_->kind == HloFileKind::text)
       return read_text_module({bytes.data(), bytes.size()}, impl_->where).name;
@@ -281,7 +275,7 @@ int HloFile::number(int index) const {
 }
 std::vector<TuningRun> HloFile::runs(int index, std::int64_t* dropped) const {
   if (!impl_->is_tuned()) return {};
-  return checked(where(index), [&] {
+  return impl_->read(where(index), [&] {
     const TunedMessage tuned = read_tuned(impl_->modules.at(static_cast<std::size_t>(index)));
     std::vector<TuningRun> kept = kept_runs(tuned, impl_->has_tiles());
     if (dropped) *dropped += static_cast<std::int64_t>(tuned.runs.size() - kept.size());
@@ -291,7 +285,7 @@ std::vector<TuningRun> HloFile::runs(int index, std::int64_t* dropped) const {
 
 TunedModule HloFile::module(int index) const {
   const data_view bytes = impl_->modules.at(static_cast<std::size_t>(index));
-  return checked(where(index), [&] {
+  return impl_->read(where(index), [&] {
     TunedModule result;
     if (impl_->kind == HloFileKind::text) {
       result.module = read_text_module({bytes.data(), bytes.size()}, impl_->where);

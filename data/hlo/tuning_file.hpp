@@ -41,8 +41,8 @@ struct TunedModule {
   bool tiles = false;  // whether the configurations are tile sizes
 };
 
-// A file of protos, or one of text, opened. Literals are skipped where they lie, so they take no memory. The file must
-// not shrink meanwhile. Immutable.
+// A file of protos, or one of text, opened. Literals are skipped where they lie, so they take no memory.
+// All methods throw DataError where the file is written or cut meanwhile. Immutable.
 class HloFile {
  public:
   // Throws IoError, and DataError for what is none of these or damaged.
@@ -63,6 +63,8 @@ class HloFile {
   // Reads one of them. Throws DataError.
   TunedModule module(int index) const;
   std::string where(int index) const;  // file and module, for messages
+  // Call it after reading configurations of runs.
+  void require_unchanged() const;
 
  private:
   struct Impl;

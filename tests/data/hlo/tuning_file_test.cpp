@@ -191,6 +191,21 @@ TEST_F(TuningFileTest, RefusesConfigurationsThatDoNotFit) {
 }
 
 // Every prefix, and every byte set to 0xff, is read or refused.
+// As when the dump of a compiler is not complete yet.
+TEST_F(TuningFileTest, RefusesAFileThatIsCutWhileItIsRead) {
+  std::vector<RunSketch> runs(5000, {70, false, false, {{{0}, {0, 1}}}});
+  runs.front().is_default = true;
+  const auto path = write(test::tuned(small_module(), runs, {1}, false));
+  const HloFile file(path);
+  const TunedModule tuned = file.module(0);
+  std::filesystem::resize_file(path, 100);
+  EXPECT_THAT(test::message_of<DataError>([&] { file.module(0); }),
+              HasSubstr("was written while it was read"));
+  EXPECT_THAT(test::message_of<DataError>([&] { file.runs(0); }), HasSubstr("was written while"));
+  EXPECT_THROW(write_tuned_npz(tuned, "m", folder_ / "m.npz"), DataError);
+  EXPECT_THROW(file.require_unchanged(), DataError);
+}
+
 TEST_F(TuningFileTest, EndsWithAnErrorOnDamagedFiles) {
   const std::string whole =
       test::tuned(small_module(), {{70, true, false, {{{0}, {0, 1}}}}}, {1}, false);
