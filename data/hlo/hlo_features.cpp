@@ -169,6 +169,16 @@ std::uint8_t opcode_number(std::string_view opcode) {
   return 0;
 }
 
+std::string_view opcode_name(std::uint8_t number) {
+  std::string_view left = kOpcodeNames;
+  for (std::uint8_t at = 1; !left.empty(); ++at) {
+    const std::size_t end = left.find(' ');
+    if (at == number) return left.substr(0, end);
+    left.remove_prefix(end + 1);
+  }
+  return "unknown";
+}
+
 bool takes_layouts(std::string_view opcode) {
   return opcode == "convolution" || opcode == "dot" || opcode == "reshape";
 }

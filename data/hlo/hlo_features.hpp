@@ -50,6 +50,9 @@ HloGraph featurise(const HloModule& module, std::string_view where);
 // one, tan, whose number 120 has no row in a table of 120 opcodes.
 std::uint8_t opcode_number(std::string_view opcode);
 
+// The name of such a number; "unknown" for one that has none.
+std::string_view opcode_name(std::uint8_t number);
+
 // The opcodes of which layouts are configured: convolution, dot and reshape.
 bool takes_layouts(std::string_view opcode);
 

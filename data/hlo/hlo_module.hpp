@@ -31,6 +31,7 @@ struct HloConvolution {
 
 struct HloInstruction {
   std::string name, opcode;
+  std::string op_name;  // of its metadata: what the front end calls it, jit(f)/dot_general
   std::int64_t id = 0;
   HloShape shape;
   std::int64_t parameter_number = 0;

@@ -174,6 +174,25 @@ std::vector<const HloShape*> shapes_of(
   return shapes;
 }
 
+// Whether two instructions are parts of one operation of the front end, with a tensor between them that
+// it has no name for. Two alike operations one after the other often have one name.
+bool are_parts(const HloInstruction& a, const HloInstruction& b) {
+  return !a.op_name.empty() && a.op_name == b.op_name && a.opcode != b.opcode;
+}
+
+// Ids of instructions whose result is a tensor within an operation of the front end.
+std::set<std::int64_t> inner_tensors(
+    const std::unordered_map<std::int64_t, const HloInstruction*>& instructions) {
+  std::set<std::int64_t> inner;
+  for (const auto& [id, user] : instructions) {
+    for (const std::int64_t operand : user->operands) {
+      const auto found = instructions.find(operand);
+      if (found != instructions.end() && are_parts(*found->second, *user)) inner.insert(operand);
+    }
+  }
+  return inner;
+}
+
 // The dimensions that a layout's list and a state's have in common, in the order of the former: a
 // state of a convolution orders two of them.
 Layout ordered_as(const Layout& minor_to_major, const LayoutState& like, int tensor) {
@@ -225,18 +244,22 @@ LayoutSpace layout_space(const HloModule& module, const std::vector<std::int64_t
   std::vector<std::string> computations;
   const std::set<std::int64_t> wanted(nodes.begin(), nodes.end());
   const auto instructions = by_id(module);
+  const std::set<std::int64_t> inner = inner_tensors(instructions);
   std::int64_t number = -1;
   for (const HloComputation& computation : module.computations) {
     for (const HloInstruction& own : computation.instructions) {
       ++number;
       if (nodes.empty() ? !takes_layouts(own.opcode) : !wanted.contains(number)) continue;
       const auto shapes = shapes_of(own, instructions);
-      ConfigurableNode node{number, own.name, own.opcode, {}, 0, {}};
-      node.tensors.emplace_back(own.name, static_cast<int>(own.shape.dimensions.size()));
+      ConfigurableNode node{number, own.name, own.opcode, {}, 0, {}, own.op_name};
+      const auto add = [&](const HloInstruction& tensor, bool by_compiler) {
+        node.tensors.push_back(
+            {tensor.name, static_cast<int>(tensor.shape.dimensions.size()), by_compiler});
+      };
+      add(own, inner.contains(own.id));
       for (const std::int64_t id : own.operands) {
         if (const auto found = instructions.find(id); found != instructions.end())
-          node.tensors.emplace_back(found->second->name,
-                                    static_cast<int>(found->second->shape.dimensions.size()));
+          add(*found->second, are_parts(own, *found->second));
       }
       if (own.opcode == "convolution") {
         node.states = convolution_states(own.convolution);

@@ -19,14 +19,23 @@ inline constexpr int kTensors = 3, kDimensions = kLayoutConfigFeatures / kTensor
 // dimensions each, minor to major, -1 elsewhere. All -1: the compiler chooses.
 using LayoutState = std::array<std::int8_t, kLayoutConfigFeatures>;
 
+// Output or operand of an operation.
+struct ConfigurableTensor {
+  std::string name;  // of the instruction
+  int rank = 0;
+  // Whether the compiler made it: front ends have no name for it, as for the transposed operand of
+  // a dot.
+  bool by_compiler = false;
+};
+
 // An operation whose layouts are configured.
 struct ConfigurableNode {
   std::int64_t node = 0;  // number in the graph
   std::string name, opcode;
   std::vector<LayoutState> states;
-  std::uint16_t standard = 0;  // index of the default one
-  // Output and operands: the instructions' names and ranks; empty where they are not known.
-  std::vector<std::pair<std::string, int>> tensors;
+  std::uint16_t standard = 0;               // index of the default one
+  std::vector<ConfigurableTensor> tensors;  // output and operands
+  std::string jax_name;                     // HloInstruction::op_name
 };
 
 // Of each node the index of its state.
@@ -43,7 +52,7 @@ struct LayoutSpace {
 };
 
 // The nodes whose layouts the compiler of the data set configures: all convolutions, dots and
-// reshapes, or those given (node numbers). Their states by the rules that docs/data.md lists, sorted;
+// reshapes, or those given (node numbers). Their states by the rules that docs/own-module.md lists, sorted;
 // the default ones descend, and there are no groups. Throws DataError, beginning with `where`.
 LayoutSpace layout_space(const HloModule& module, const std::vector<std::int64_t>& nodes,
                          std::string_view where);

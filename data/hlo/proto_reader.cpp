@@ -128,6 +128,12 @@ HloInstruction read_instruction(pbf_reader message) {
         return take(field, read.opcode);
       case 3:
         return take_message(field, [&](pbf_reader shape) { read.shape = read_shape(shape); });
+      case 7:
+        return take_message(field, [&](pbf_reader metadata) {
+          for_fields(metadata, [&](pbf_reader& own) {
+            own.tag() == 2 ? take(own, read.op_name) : own.skip();
+          });
+        });
       case 9:
         return take(field, read.parameter_number);
       case 14:

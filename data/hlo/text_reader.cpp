@@ -354,6 +354,43 @@ void read_slice(Cursor& from, HloInstruction& to) {
   from.expect("}");
 }
 
+// The attributes on which features and edges depend: what XLA's parser takes them for, and where it
+// needs them. Names between spaces.
+struct Attribute {
+  std::string_view key, taken_by, needed_by;
+};
+constexpr Attribute kAttributes[] = {
+    {"dimensions",
+     " all-to-all broadcast concatenate get-dimension-size set-dimension-size map reduce reverse "
+     "sort transpose all-gather reduce-scatter all-gather-start ",
+     " broadcast concatenate reduce reverse sort transpose all-gather reduce-scatter "
+     "get-dimension-size set-dimension-size "},
+    {"iota_dimension", " iota ", " iota "},
+    {"window", " convolution custom-call reduce-window select-and-scatter ", ""},
+    {"dim_labels", " convolution custom-call ", " convolution "},
+    {"feature_group_count", " convolution custom-call ", ""},
+    {"batch_group_count", " convolution custom-call ", ""},
+    {"slice", " slice ", " slice "},
+    {"dynamic_slice_sizes", " dynamic-slice ", " dynamic-slice "},
+    {"padding", " pad ", " pad "},
+    {"is_stable", " sort ", ""},
+    {"to_apply",
+     " all-reduce call custom-call map reduce reduce-window scatter sort all-reduce-start "
+     "reduce-scatter ",
+     " all-reduce call map reduce reduce-window scatter reduce-scatter "},
+    {"calls", " fusion async-start async-update async-done ", " fusion "},
+    {"condition", " while ", " while "},
+    {"body", " while ", " while "},
+    {"select", " select-and-scatter ", " select-and-scatter "},
+    {"scatter", " select-and-scatter ", " select-and-scatter "}};
+
+bool lists(std::string_view names, std::string_view name) {
+  const std::size_t at = names.find(name);
+  if (at == std::string_view::npos) return false;
+  if (names[at - 1] == ' ' && names[at + name.size()] == ' ') return true;
+  return lists(names.substr(at + name.size() - 1), name);
+}
+
 class TextReader {
  public:
   TextReader(std::string_view text, std::string_view where) : from_(text, where) {}
@@ -453,7 +490,21 @@ class TextReader {
       own.feature_group_count = own.batch_group_count = 1;
     computation.instructions.push_back(std::move(own));
     read_operands(computation.instructions);
+    keys_.clear();
     while (from_.accept(",")) read_attribute(computation.instructions.back());
+    require_attributes(computation.instructions.back().opcode);
+  }
+
+  // Opcodes that the features do not know may have any attributes.
+  void require_attributes(std::string_view opcode) {
+    if (opcode_number(opcode) == 0) return;
+    for (const Attribute& own : kAttributes) {
+      const bool is_there = std::ranges::find(keys_, own.key) != keys_.end();
+      if (is_there && !lists(own.taken_by, opcode))
+        from_.fail(fmt::format("{} takes no attribute {}", opcode, own.key));
+      if (!is_there && lists(own.needed_by, opcode))
+        from_.fail(fmt::format("{} lacks its attribute {}", opcode, own.key));
+    }
   }
 
   void refuse_short_async(std::string_view opcode) {
@@ -492,6 +543,9 @@ class TextReader {
 
   void read_attribute(HloInstruction& to) {
     const std::string_view key = from_.name();
+    if (std::ranges::find(keys_, key) != keys_.end())
+      from_.fail(fmt::format("the attribute {} stands twice", key));
+    keys_.push_back(key);
     from_.expect("=");
     from_.skip_space();
     const auto list = [&] {
@@ -521,9 +575,22 @@ class TextReader {
       to.is_stable = from_.value() == "true";
     } else if (calls_computations(key)) {
       read_calls();
+    } else if (key == "metadata") {
+      to.op_name = op_name(from_.value());
     } else {
       from_.value();
     }
+  }
+
+  // Of {op_type="..." op_name="..." ...}: as it is written.
+  static std::string_view op_name(std::string_view metadata) {
+    constexpr std::string_view kKey = "op_name=\"";
+    const std::size_t at = metadata.find(kKey);
+    if (at == std::string_view::npos) return {};
+    const std::size_t begin = at + kKey.size();
+    std::size_t end = begin;
+    while (end < metadata.size() && metadata[end] != '"') end += metadata[end] == '\\' ? 2 : 1;
+    return metadata.substr(begin, end - begin);
   }
 
   static bool calls_computations(std::string_view key) {
@@ -565,7 +632,8 @@ class TextReader {
   HloModule module_;
   std::int64_t nodes_ = 0;
   std::unordered_map<std::string_view, std::int64_t> computations_, instructions_;  // ids
-  std::vector<Operand> operands_;  // of one computation
+  std::vector<Operand> operands_;       // of one computation
+  std::vector<std::string_view> keys_;  // attributes of one instruction
   std::vector<Call> calls_;
 };
 

@@ -122,6 +122,7 @@ void inspect_folds(const InspectFoldArguments& arguments, const std::filesystem:
 struct InspectArguments {
   std::filesystem::path shard_root;  // or a file of HLO
   std::filesystem::path assigned;    // of a file: the program after layout assignment
+  std::filesystem::path run;         // of a file: whose training graphs it is compared with
   std::vector<std::string> collections;
   InspectPlanArguments plan;
   InspectFoldArguments folds;
@@ -230,7 +231,7 @@ std::vector<Collection> collections_of(const InspectArguments& arguments) {
 
 void run(const InspectArguments& arguments) {
   if (!std::filesystem::is_directory(arguments.shard_root)) {
-    return inspect_module(arguments.shard_root, arguments.assigned, arguments.json);
+    return inspect_module(arguments.shard_root, arguments.assigned, arguments.run, arguments.json);
   }
   const std::vector<Collection> collections = collections_of(arguments);
   if (arguments.folds.asked()) {
@@ -271,6 +272,7 @@ void check_positionals(const InspectArguments& arguments) {
     refuse_value("shards", "A file holds modules: leave out the options for shards");
   }
   if (!file && !arguments.assigned.empty()) refuse_value("--default", "Needs a file, not shards");
+  if (!file && !arguments.run.empty()) refuse_value("--run", "Needs a file, not shards");
 }
 
 }  // namespace
@@ -301,7 +303,9 @@ void add_inspect_command(Command app, std::function<void(const InspectPlanArgume
       "are noisy, from those that were repeated.\n\n"
       "A file of HLO (protos or text) in place of the shards: its modules, the operations whose "
       "layouts can be\n"
-      "configured, their states, and the groups that change together.\n\n"
+      "configured, their states, and the groups that change together. With --run also how far it "
+      "lies from\n"
+      "what a run was trained on.\n\n"
       "Example:\n  tpudist inspect tpudist-data --collection layout:xla:random\n"
       "  tpudist inspect tpudist-data --suspects\n"
       "  tpudist inspect --plan experiments/xla.yaml --configs 16\n"
@@ -322,6 +326,10 @@ void add_inspect_command(Command app, std::function<void(const InspectPlanArgume
       .add_option("--default", arguments->assigned,
                   "Of a file: the same program after layout assignment, for the default layouts")
       .existing_file();
+  command
+      .add_option("--run", arguments->run,
+                  "Of a file: what of it lies outside of the graphs that this run was trained on")
+      .existing_folder();
   add_fold_options(command, arguments->folds);
   const Option suspects = add_suspect_options(command, arguments->suspects);
   const Option ceiling =

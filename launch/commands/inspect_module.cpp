@@ -7,17 +7,21 @@
 #include <cstdint>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "core/error.hpp"
 #include "core/log.hpp"
 #include "core/numbers.hpp"
+#include "data/hlo/feature_names.hpp"
 #include "data/hlo/hlo_features.hpp"
 #include "data/hlo/layout_space.hpp"
 #include "data/hlo/tuned_npz.hpp"
 #include "data/hlo/tuning_file.hpp"
+#include "data/loading/seen_graphs.hpp"
 #include "launch/program/output.hpp"
+#include "records/run_folder.hpp"
 
 namespace tpudist {
 namespace {
@@ -32,8 +36,26 @@ struct ModuleReport {
   std::map<std::string, std::int64_t> opcodes;  // number of nodes
   bool tiles = false;
   LayoutSpace space;
+  SeenGraphs own;  // of this module alone
   std::vector<std::string> warnings;
 };
+
+// What a run was trained on.
+struct Training {
+  std::filesystem::path run;
+  SeenGraphs seen;
+};
+
+std::optional<Training> training_of(const std::filesystem::path& run) {
+  if (run.empty()) return std::nullopt;
+  const std::filesystem::path file = RunFolder::open(run).path() / kSeenGraphsFile;
+  if (!std::filesystem::exists(file))
+    throw ConfigError(
+        fmt::format("{}: has no {}, which older versions did not write; `tpudist train --resume` "
+                    "writes it",
+                    run.string(), file.filename().string()));
+  return Training{run, read_seen_graphs(file)};
+}
 
 void warn_of_stage(ModuleReport& report) {
   std::vector<std::string> late;
@@ -72,10 +94,76 @@ ModuleReport report_of(const HloFile& file, int index, const std::filesystem::pa
     report.warnings.push_back(
         fmt::format("element types that the features do not know (xla.PrimitiveType): {}",
                     fmt::join(graph.unknown_element_types, ", ")));
-  if (tuned.tiles) return report;
-  report.space = known_space(tuned, assigned, where, report.warnings);
-  warn_of_stage(report);
+  if (!tuned.tiles) {
+    report.space = known_space(tuned, assigned, where, report.warnings);
+    warn_of_stage(report);
+  }
+  report.own.add(graph.nodes(), std::ssize(report.space.nodes), graph.opcodes, graph.node_features);
   return report;
+}
+
+// Of opcodes that were never seen: how many nodes have them.
+std::map<std::string, std::int64_t> unseen_opcodes(const ModuleReport& report,
+                                                   const UnseenParts& unseen) {
+  std::map<std::string, std::int64_t> counts;
+  for (const auto& [name, count] : report.opcodes) {
+    if (std::ranges::find(unseen.opcodes, int{opcode_number(name)}) != unseen.opcodes.end())
+      counts[name] = count;
+  }
+  return counts;
+}
+
+nlohmann::ordered_json to_json(const ModuleReport& report, const Training& training) {
+  const UnseenParts unseen = unseen_parts(report.own, training.seen);
+  const std::vector<std::string> names = node_feature_names();
+  const auto pair = [](const auto& range) {
+    return nlohmann::ordered_json::array({range.least, range.most});
+  };
+  nlohmann::ordered_json json = {{"run", training.run.string()},
+                                 {"graphs", training.seen.graphs},
+                                 {"reduce", training.seen.reduction},
+                                 {"nodes", pair(training.seen.nodes)},
+                                 {"config_nodes", pair(training.seen.config_nodes)},
+                                 {"nodes_outside", unseen.nodes},
+                                 {"config_nodes_outside", unseen.config_nodes},
+                                 {"opcodes", unseen_opcodes(report, unseen)},
+                                 {"features", nlohmann::ordered_json::array()}};
+  for (const std::size_t column : unseen.features)
+    json["features"].push_back({{"column", column},
+                                {"name", names[column]},
+                                {"range", pair(report.own.features[column])},
+                                {"seen", pair(training.seen.features[column])}});
+  return json;
+}
+
+void print_distance(const ModuleReport& report, const Training& training) {
+  const SeenGraphs &seen = training.seen, &own = report.own;
+  const UnseenParts unseen = unseen_parts(own, seen);
+  print("\n{} was trained on {} graphs of {} to {} nodes, {} to {} of them configurable\n",
+        training.run.string(), format_count(seen.graphs), format_count(seen.nodes.least),
+        format_count(seen.nodes.most), format_count(seen.config_nodes.least),
+        format_count(seen.config_nodes.most));
+  if (seen.reduction != "none")
+    print("  they were reduced ({}), which the module here is not\n", seen.reduction);
+  if (!unseen.any()) {
+    print("  the module lies within: no opcode, feature or size that was not seen\n");
+    return;
+  }
+  if (unseen.nodes) print("  {} nodes lie outside\n", format_count(own.nodes.most));
+  if (unseen.config_nodes)
+    print("  {} configurable nodes lie outside\n", format_count(own.config_nodes.most));
+  for (const auto& [name, count] : unseen_opcodes(report, unseen))
+    print("  opcode {} of {} nodes was never seen\n", name, format_count(count));
+  if (unseen.features.empty()) return;
+  const std::vector<std::string> names = node_feature_names();
+  print("  {} of {} node features leave their range:\n  {:>6}  {:<40} {:>26}  {:>26}\n",
+        unseen.features.size(), seen.features.size(), "column", "feature", "here", "in training");
+  const auto text = [](const Range<float>& range) {
+    return fmt::format("{:.6g} .. {:.6g}", range.least, range.most);
+  };
+  for (const std::size_t column : unseen.features)
+    print("  {:>6}  {:<40} {:>26}  {:>26}\n", column, names[column], text(own.features[column]),
+          text(seen.features[column]));
 }
 
 nlohmann::ordered_json to_json(const ModuleReport& report) {
@@ -132,7 +220,8 @@ void print_report(const ModuleReport& report) {
 }  // namespace
 
 void inspect_module(const std::filesystem::path& path, const std::filesystem::path& assigned,
-                    bool json) {
+                    const std::filesystem::path& run, bool json) {
+  const std::optional<Training> training = training_of(run);
   const HloFile file(path);
   if (!assigned.empty() && file.kind() == HloFileKind::tuned_modules)
     throw ConfigError("--default: the modules of this file are configured by tile sizes");
@@ -141,10 +230,13 @@ void inspect_module(const std::filesystem::path& path, const std::filesystem::pa
   for (int i = 0; i < file.size(); ++i) {
     const ModuleReport report = report_of(file, i, assigned);
     for (const std::string& warning : report.warnings) spdlog::warn("{}: {}", report.name, warning);
-    if (json)
+    if (json) {
       modules.push_back(to_json(report));
-    else
+      if (training) modules.back()["training"] = to_json(report, *training);
+    } else {
       print_report(report);
+      if (training) print_distance(report, *training);
+    }
   }
   if (file.dropped_modules() > 0)
     spdlog::warn("{}: {} modules are left out, as the data set leaves them out", path.string(),

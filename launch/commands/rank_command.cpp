@@ -6,12 +6,16 @@
 #include <iterator>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <set>
 #include <string>
 #include <vector>
 
+#include "core/error.hpp"
 #include "core/hash.hpp"
 #include "core/log.hpp"
 #include "core/numbers.hpp"
+#include "data/hlo/layout_constraints.hpp"
+#include "data/loading/seen_graphs.hpp"
 #include "data/npz/zip_archive.hpp"
 #include "inference/module_ranking.hpp"
 #include "launch/commands/commands.hpp"
@@ -31,6 +35,7 @@ struct RankArguments : ScoringArguments {
   CombinationArguments combine;
   std::int64_t top = 10;
   bool json = false;
+  std::string apply;  // "jax", "text" or empty
 };
 
 // What an option says, and what a file that it names holds.
@@ -117,6 +122,18 @@ void print_best(const Module& module, const ModuleRanking& result) {
   if (!any) print("  none: it is the default\n");
 }
 
+// The best made configuration to apply.
+void print_constraints(const RankArguments& arguments, const Module& module,
+                       const ModuleRanking& result) {
+  const std::int64_t best = result.ranking.front().configs.front();
+  const std::string title = fmt::format("{}: configuration {}, the fastest of {} by {} members",
+                                        arguments.file.filename().string(), best,
+                                        result.ranking.size(), taking_part(result));
+  const LayoutConfig& config = module.made->configs[static_cast<std::size_t>(best)];
+  const auto text = arguments.apply == "jax" ? jax_constraints : layout_config_text;
+  print("{}", text(module.made->space, config, title));
+}
+
 // A made configuration as --configs FILE takes it.
 nlohmann::ordered_json layouts_json(const MadeConfigs& made, std::int64_t number) {
   nlohmann::ordered_json json = nlohmann::ordered_json::object();
@@ -176,6 +193,26 @@ nlohmann::ordered_json to_json(const RankArguments& arguments, const Module& mod
   return json;
 }
 
+// Says once where the module lies outside of what a run was trained on. Runs of older versions do not
+// say what they saw.
+void warn_of_distance(const RankArguments& arguments, const Module& module,
+                      const std::vector<TrainedRun>& runs) {
+  const SeenGraphs own = seen_graphs(module.dataset);
+  std::set<std::string> told;
+  for (const TrainedRun& run : runs) {
+    const std::filesystem::path file = run.path / kSeenGraphsFile;
+    try {
+      if (!std::filesystem::exists(file)) continue;
+      const std::string unseen = unseen_text(own, read_seen_graphs(file));
+      if (!unseen.empty() && told.insert(unseen).second)
+        spdlog::warn("{} lies outside of what {} was trained on: {}", arguments.file.string(),
+                     run.path.string(), unseen);
+    } catch (const Error& error) {
+      spdlog::warn("{}", error.what());
+    }
+  }
+}
+
 void run(const RankArguments& arguments) {
   const Combination combination = arguments.combine.combination();
   std::vector<TrainedRun> runs;
@@ -188,18 +225,22 @@ void run(const RankArguments& arguments) {
                                       arguments.module, arguments.request);
     ModuleRanking result = rank_module(module, runs, combination, context);
     if (context.world.rank() != 0) return;
+    warn_of_distance(arguments, module, runs);
     for (RankedConfig& config : result.ranking) {
       for (std::int64_t& number : config.configs) number = module.number_of(number);
     }
     const std::size_t all = result.ranking.size();
     const std::size_t count =
         arguments.top == 0 ? all : std::min(all, static_cast<std::size_t>(arguments.top));
-    if (arguments.json) {
+    if (arguments.json || !arguments.apply.empty()) {
       for (const RankingMember& member : result.members) {
         if (!member.why_left_out.empty())
           spdlog::warn("{} member {} left out: {}", member.run.string(), member.member,
                        member.why_left_out);
       }
+    }
+    if (!arguments.apply.empty()) return print_constraints(arguments, module, result);
+    if (arguments.json) {
       // The name of a file need not be UTF-8.
       print("{}\n", to_json(arguments, module, runs, result, count)
                         .dump(1, ' ', false, nlohmann::json::error_handler_t::replace));
@@ -260,7 +301,14 @@ void add_rank_command(Command app) {
   command.add_option("--top", arguments->top, "How many configurations to list; 0: all")
       .not_negative()
       .show_default();
-  command.add_flag("--json", arguments->json, "Print JSON");
+  const Option json = command.add_flag("--json", arguments->json, "Print JSON");
+  command
+      .add_option(
+          "--apply", arguments->apply,
+          "Print only the best configuration, to apply: jax (Python) or text (LayoutConfig)")
+      .one_of({"jax", "text"})
+      .needs(configs)
+      .excludes(json);
   command.run([arguments] { run(*arguments); });
 }
 

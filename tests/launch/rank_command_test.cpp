@@ -1,3 +1,4 @@
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 
 #include <fstream>
@@ -114,6 +115,67 @@ TEST_F(RankCommand, RanksConfigurationsThatItMakes) {
   }
   const Outcome text = call("rank " + before + ".txt --configs neighbours --run run" + assigned);
   EXPECT_THAT(text.output, HasSubstr(" in place of the default layouts"));
+}
+
+TEST_F(RankCommand, PrintsTheBestConfigurationToApply) {
+  const std::string rank = "rank " + (test::jax_modules() / "layouts_before.pb").string() +
+                           " --configs random:40:7 --run run ";
+  const auto output = [&](const std::string& form) {
+    const Outcome outcome = test::run_program(rank + "--apply " + form + " 2> /dev/null",
+                                              "cd " + folder_->path().string() + " && ");
+    EXPECT_EQ(outcome.exit_code, 0) << outcome.output;
+    return outcome.output;
+  };
+  const auto best =
+      ranking_of(folder_->path(), rank.substr(5, rank.find(" --run") - 5)).at("ranking").at(0);
+  const std::string title = fmt::format("layouts_before.pb: configuration {}, the fastest of ",
+                                        best.at("config").get<int>());
+  const std::string python = output("jax"), text = output("text");
+  EXPECT_THAT(python, ::testing::StartsWith("# " + title));
+  EXPECT_THAT(python, HasSubstr("\nfrom jax.experimental.layout import Layout, with_layout"));
+  EXPECT_THAT(python, HasSubstr("\ndef conv_general_dilated_2(operation, a, b):\n"));
+  EXPECT_THAT(text, ::testing::StartsWith("# " + title));
+  EXPECT_THAT(text, HasSubstr("\nnodes {  # conv_general_dilated.2: convolution\n"));
+  std::size_t nodes = 0;
+  for (std::size_t at = 0; (at = text.find("nodes {", at)) != std::string::npos; ++at) ++nodes;
+  EXPECT_EQ(nodes, best.at("layouts").size());
+  EXPECT_EQ(call(rank + "--apply jax --json").exit_code, 2);
+  EXPECT_EQ(call(rank + "--apply xla").exit_code, 2);
+  EXPECT_EQ(call("rank " + test_.string() + " --run run --apply jax").exit_code, 2);
+}
+
+TEST_F(RankCommand, WarnsOfAModuleThatIsUnlikeTheTrainingGraphs) {
+  const std::string file = (test::jax_modules() / "layouts_before.txt").string();
+  const Outcome ranked = call("rank " + file + " --configs default --run run");
+  EXPECT_EQ(ranked.exit_code, 0);
+  EXPECT_THAT(ranked.output, HasSubstr("layouts_before.txt lies outside of what run was trained"));
+  // A graph of the training split does not.
+  EXPECT_THAT(call("rank " + source_of("train").string() + " --run run").output,
+              Not(HasSubstr("lies outside")));
+  const Outcome shown = call("inspect " + file + " --run run");
+  EXPECT_EQ(shown.exit_code, 0) << shown.output;
+  EXPECT_THAT(shown.output, HasSubstr("\nrun was trained on "));
+  EXPECT_THAT(shown.output, HasSubstr(" of 140 node features leave their range"));
+  const Outcome json = test::run_program("inspect " + file + " --run run --json 2> /dev/null",
+                                         "cd " + folder_->path().string() + " && ");
+  const auto training = nlohmann::json::parse(json.output).at("modules").at(0).at("training");
+  EXPECT_GT(training.at("features").size(), 0u);
+  EXPECT_EQ(training.at("features").at(0).at("seen").size(), 2u);
+  // Damage is told and ranks all the same; a run of an older version says nothing.
+  std::filesystem::copy(*folder_ / "run", *folder_ / "old",
+                        std::filesystem::copy_options::recursive);
+  std::ofstream(*folder_ / "old/seen_graphs.json") << "{";
+  const Outcome damaged = call("rank " + file + " --configs default --run old");
+  EXPECT_EQ(damaged.exit_code, 0);
+  EXPECT_THAT(damaged.output, HasSubstr("old/seen_graphs.json: is damaged"));
+  EXPECT_EQ(call("inspect " + file + " --run old").exit_code, 3);
+  std::filesystem::remove(*folder_ / "old/seen_graphs.json");
+  EXPECT_THAT(call("rank " + file + " --configs default --run old").output,
+              Not(HasSubstr("seen_graphs")));
+  const Outcome none = call("inspect " + file + " --run old");
+  EXPECT_EQ(none.exit_code, 2);
+  EXPECT_THAT(none.output, HasSubstr("old: has no seen_graphs.json"));
+  EXPECT_EQ(call("inspect " + file + " --run .").exit_code, 2);
 }
 
 TEST_F(RankCommand, RefusesConfigurationsThatCannotBeMade) {

@@ -13,10 +13,12 @@
 #include "core/config/settings.hpp"
 #include "core/duration.hpp"
 #include "core/error.hpp"
+#include "core/file_system.hpp"
 #include "core/hash.hpp"
 #include "core/log.hpp"
 #include "core/numbers.hpp"
 #include "core/prefetcher.hpp"
+#include "data/loading/seen_graphs.hpp"
 #include "dist/health/agreement.hpp"
 #include "records/run_folder.hpp"
 #include "train/loop/device_bytes.hpp"
@@ -237,6 +239,8 @@ class TrainingRun {
       claim_->begin(experiment_.resolved_yaml);
       run_.rewind_metrics(state_.step);
       record_folds(run_, setup_.folds);
+      write_file_atomically(run_.path() / kSeenGraphsFile,
+                            seen_graphs_text(seen_graphs(setup_.data)));
       log_layers();
     });
     report_.start(state_.step);

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <map>
 #include <set>
 
 #include "core/error.hpp"
@@ -182,6 +183,43 @@ std::vector<States> measured_states(const std::vector<float>& configs, std::size
     states[i % nodes].insert(state);
   }
   return states;
+}
+
+// Nodes whose states are in bijection over all rows of an array [rows, nodes, 18].
+std::map<std::vector<int>, std::vector<std::size_t>> bijective_nodes(
+    const std::vector<float>& configs, std::size_t nodes) {
+  std::vector<std::map<LayoutState, int>> number(nodes);
+  std::vector<std::vector<int>> columns(nodes);  // states by first occurrence
+  for (std::size_t i = 0; i < configs.size() / kLayoutConfigFeatures; ++i) {
+    LayoutState state;
+    for (std::size_t d = 0; d < state.size(); ++d)
+      state[d] = static_cast<std::int8_t>(configs[i * kLayoutConfigFeatures + d]);
+    auto& known = number[i % nodes];
+    columns[i % nodes].push_back(known.emplace(state, std::ssize(known)).first->second);
+  }
+  std::map<std::vector<int>, std::vector<std::size_t>> groups;
+  for (std::size_t node = 0; node < nodes; ++node) groups[columns[node]].push_back(node);
+  return groups;
+}
+
+// The compiler of the data set changed operations of equal opcode and equal states together.
+TEST(LayoutSpace, ColumnsOfAlexNetAreNineGroupsInBijection) {
+  const auto root = test::real_data_root();
+  if (!root) GTEST_SKIP() << "the real data set is not on this machine (TPUDIST_REAL_DATA)";
+  const NpzReader npz(*root / "npz/layout/xla/random/train/alexnet_train_batch_32.npz");
+  const LayoutSpace space = layout_space(module_of(npz), {}, "m");
+  const auto groups = bijective_nodes(npz.open("node_config_feat").read_floats(), 26);
+  EXPECT_EQ(groups.size(), 9u);
+  double size = 1;
+  for (const auto& [column, nodes] : groups) {
+    const ConfigurableNode& first = space.nodes[nodes.front()];
+    for (const std::size_t node : nodes) {
+      EXPECT_EQ(space.nodes[node].opcode, first.opcode);
+      EXPECT_EQ(space.nodes[node].states.size(), first.states.size());
+    }
+    size *= 1 + *std::ranges::max_element(column);
+  }
+  EXPECT_EQ(size, 2'654'208);
 }
 
 TEST(LayoutSpace, EqualsTheMeasuredStatesOfAlexNet) {

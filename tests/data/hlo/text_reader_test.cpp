@@ -173,7 +173,7 @@ TEST(TextReader, ReadsAttributes) {
   EXPECT_THAT(pad.edge_padding_high, ElementsAre(-2, 5));
   EXPECT_EQ(only("s = f32[2] sort(a), dimensions={0}, is_stable=true").is_stable, 1);
   EXPECT_THAT(
-      only("g = f32[2] add(a, a), replica_groups=[2,4]<=[8]T(1,0), dimensions={1,0}").dimensions,
+      only("g = f32[2] transpose(a), replica_groups=[2,4]<=[8]T(1,0), dimensions={1,0}").dimensions,
       ElementsAre(1, 0));
 }
 
@@ -203,6 +203,13 @@ TEST(TextReader, RefusesWhatIsNoModule) {
   EXPECT_THAT(refusal("c {a = f32[] add(), m={\"x"), HasSubstr("no end"));
   EXPECT_THAT(refusal("c {a = f32[] add(), m={\"\\"), HasSubstr("no end"));
   EXPECT_THAT(refusal("/* x"), HasSubstr("comment"));
+  // What features and edges depend on stands where XLA's parser takes it, and once.
+  EXPECT_THAT(refusal("c {a = f32[] convolution()}"), HasSubstr("lacks its attribute dim_labels"));
+  EXPECT_THAT(refusal("c {a = f32[] transpose()}"), HasSubstr("lacks its attribute dimensions"));
+  EXPECT_THAT(refusal("c {a = f32[] while(), body=c}"), HasSubstr("lacks its attribute condition"));
+  EXPECT_THAT(refusal("c {a = f32[] add(), dimensions={0}}"), HasSubstr("takes no attribute"));
+  EXPECT_THAT(refusal("c {a = f32[] add(), a=1, b=2, a=1}"), HasSubstr("attribute a stands twice"));
+  EXPECT_EQ(refusal("c {a = f32[] unknown(), dimensions={0}}"), "");
 }
 
 // Every prefix, and every byte replaced by some others, is read or refused.

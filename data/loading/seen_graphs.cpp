@@ -1,0 +1,142 @@
+#include "data/loading/seen_graphs.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "core/error.hpp"
+#include "core/file_system.hpp"
+#include "core/json_fault.hpp"
+#include "core/numbers.hpp"
+#include "data/hlo/hlo_features.hpp"
+
+namespace tpudist {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+template <typename T>
+Json to_json(const Range<T>& range) {
+  return {range.least, range.most};
+}
+
+template <typename T>
+Range<T> range_of(const Json& json) {
+  return {json.at(0).get<T>(), json.at(1).get<T>()};
+}
+
+std::string range_text(const Range<std::int64_t>& range) {
+  return range.least == range.most
+             ? format_count(range.least)
+             : fmt::format("{} to {}", format_count(range.least), format_count(range.most));
+}
+
+}  // namespace
+
+void SeenGraphs::add(std::int64_t node_count, std::int64_t config_node_count,
+                     std::span<const std::uint8_t> numbers, std::span<const float> values) {
+  ++graphs;
+  nodes.add(node_count);
+  config_nodes.add(config_node_count);
+  opcodes.insert(numbers.begin(), numbers.end());
+  if (numbers.empty()) return;
+  features.resize(values.size() / numbers.size());
+  for (std::size_t at = 0; at < values.size(); at += features.size()) {
+    for (std::size_t column = 0; column < features.size(); ++column)
+      features[column].add(values[at + column]);
+  }
+}
+
+SeenGraphs seen_graphs(const Dataset& dataset) {
+  SeenGraphs seen;
+  seen.reduction = to_text(dataset.options().reduction);
+  for (int g = 0; g < dataset.size(); ++g) {
+    const Graph& graph = dataset.graph(g);
+    seen.add(dataset.entry(g).nodes, std::ssize(graph.config_nodes), graph.opcodes,
+             graph.node_features);
+  }
+  return seen;
+}
+
+UnseenParts unseen_parts(const SeenGraphs& module, const SeenGraphs& seen) {
+  if (module.features.size() != seen.features.size()) {
+    throw DataError(fmt::format("the module has {} node features, the training graphs have {}",
+                                module.features.size(), seen.features.size()));
+  }
+  UnseenParts unseen;
+  std::ranges::set_difference(module.opcodes, seen.opcodes, std::back_inserter(unseen.opcodes));
+  for (std::size_t column = 0; column < seen.features.size(); ++column) {
+    if (!seen.features[column].holds(module.features[column])) unseen.features.push_back(column);
+  }
+  unseen.nodes = !seen.nodes.holds(module.nodes);
+  unseen.config_nodes = !seen.config_nodes.holds(module.config_nodes);
+  return unseen;
+}
+
+std::string unseen_text(const SeenGraphs& module, const SeenGraphs& seen) {
+  constexpr std::size_t kNamed = 5;
+  const UnseenParts unseen = unseen_parts(module, seen);
+  std::vector<std::string> parts;
+  if (!unseen.opcodes.empty()) {
+    std::vector<std::string_view> names;
+    for (const int number : unseen.opcodes) {
+      if (names.size() < kNamed) names.push_back(opcode_name(static_cast<std::uint8_t>(number)));
+    }
+    parts.push_back(fmt::format("{} opcodes never seen ({}{})", unseen.opcodes.size(),
+                                fmt::join(names, ", "),
+                                unseen.opcodes.size() > kNamed ? ", ..." : ""));
+  }
+  if (!unseen.features.empty())
+    parts.push_back(fmt::format("{} of {} node features outside of their range",
+                                unseen.features.size(), seen.features.size()));
+  const auto count = [&](const Range<std::int64_t>& own, const Range<std::int64_t>& range,
+                         std::string_view what) {
+    parts.push_back(
+        fmt::format("{} {} (seen: {})", format_count(own.most), what, range_text(range)));
+  };
+  if (unseen.nodes) count(module.nodes, seen.nodes, "nodes");
+  if (unseen.config_nodes) count(module.config_nodes, seen.config_nodes, "configurable nodes");
+  return fmt::format("{}", fmt::join(parts, ", "));
+}
+
+std::string seen_graphs_text(const SeenGraphs& seen) {
+  Json least = Json::array(), most = Json::array();
+  for (const Range<float>& range : seen.features) {
+    least.push_back(range.least);
+    most.push_back(range.most);
+  }
+  return Json{{"graphs", seen.graphs},        {"reduce", seen.reduction},
+              {"nodes", to_json(seen.nodes)}, {"config_nodes", to_json(seen.config_nodes)},
+              {"opcodes", seen.opcodes},      {"node_features", {{"least", least}, {"most", most}}}}
+             .dump() +
+         "\n";
+}
+
+SeenGraphs read_seen_graphs(const std::filesystem::path& file) {
+  constexpr std::size_t kLargestFile = std::size_t{16} << 20;
+  const std::string text = read_text_file(file, kLargestFile);
+  try {
+    const Json json = Json::parse(text);
+    SeenGraphs seen;
+    seen.graphs = json.at("graphs").get<std::int64_t>();
+    seen.reduction = json.at("reduce").get<std::string>();
+    seen.nodes = range_of<std::int64_t>(json.at("nodes"));
+    seen.config_nodes = range_of<std::int64_t>(json.at("config_nodes"));
+    seen.opcodes = json.at("opcodes").get<std::set<int>>();
+    const Json& features = json.at("node_features");
+    const auto least = features.at("least").get<std::vector<float>>();
+    const auto most = features.at("most").get<std::vector<float>>();
+    for (std::size_t column = 0; column < least.size(); ++column)
+      seen.features.push_back({least[column], most.at(column)});
+    return seen;
+  } catch (const std::exception& error) {
+    throw DataError(
+        fmt::format("{}: is damaged ({}); remove it, and `tpudist train --resume` "
+                    "writes it again",
+                    file.string(), json_fault(error.what())));
+  }
+}
+
+}  // namespace tpudist

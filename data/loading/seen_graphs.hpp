@@ -1,0 +1,67 @@
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <limits>
+#include <set>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "data/loading/dataset.hpp"
+
+namespace tpudist {
+
+// The smallest and the largest of some numbers.
+template <typename T>
+struct Range {
+  T least = std::numeric_limits<T>::max(), most = std::numeric_limits<T>::lowest();
+
+  void add(T value) {
+    if (value < least) least = value;
+    if (value > most) most = value;
+  }
+  bool holds(const Range& other) const { return other.least >= least && other.most <= most; }
+  bool operator==(const Range&) const = default;
+};
+
+// What graphs have: a run keeps it of those that it trains on, to say later how far another module lies
+// from them. Plain data.
+struct SeenGraphs {
+  std::int64_t graphs = 0;
+  std::string reduction = "none";           // data.reduce, by which nodes were left out
+  Range<std::int64_t> nodes, config_nodes;  // of a graph: all, and configurable ones
+  std::set<int> opcodes;                    // numbers
+  std::vector<Range<float>> features;       // of each column of node_feat
+
+  // Adds a graph of `nodes` nodes; opcodes and features may be of a part of them.
+  void add(std::int64_t nodes, std::int64_t config_nodes, std::span<const std::uint8_t> opcodes,
+           std::span<const float> features);
+  bool operator==(const SeenGraphs&) const = default;
+};
+
+SeenGraphs seen_graphs(const Dataset& dataset);
+
+// What of a module lies outside of what was seen. Plain data.
+struct UnseenParts {
+  std::vector<int> opcodes;                  // numbers that were never seen
+  std::vector<std::size_t> features;         // columns that leave their range
+  bool nodes = false, config_nodes = false;  // whether their number leaves the range
+
+  bool any() const { return nodes || config_nodes || !opcodes.empty() || !features.empty(); }
+};
+
+// Throws DataError where they have other numbers of columns.
+UnseenParts unseen_parts(const SeenGraphs& module, const SeenGraphs& seen);
+
+// One sentence, "" where all was seen: "2 opcodes never seen (fft, sort), 12 of 140 ...".
+std::string unseen_text(const SeenGraphs& module, const SeenGraphs& seen);
+
+// As a JSON file, the one of this name in the folder of a run. Reading throws IoError, and DataError for
+// any other content.
+inline constexpr const char* kSeenGraphsFile = "seen_graphs.json";
+std::string seen_graphs_text(const SeenGraphs& seen);
+SeenGraphs read_seen_graphs(const std::filesystem::path& file);
+
+}  // namespace tpudist
