@@ -56,10 +56,16 @@ FOLDS = ["tpudist sweep run experiments/sweeps/folds.yaml --quiet"]
 RATE = ["printf 'name: rate\\nexperiments: experiments/demo_folds.yaml\\nset: {predictions.rows: all}\\n"
         "sweep: {seeds: 3, over: {optimizer.lr: [1e-3, 1e-2]}}\\n' > rate.yaml",
         "tpudist sweep run rate.yaml --quiet"]
+# A module around layout assignment, named as XLA names its dumps.
+DUMPS = {"layouts_before.pb": "after_flatten-call-graph.before_layout-assignment",
+         "layouts_after.pb": "after_layout-assignment.before_sub-byte-size-setter"}
+OWN_MODULE = ["mkdir dump", *(f"cp {SOURCE}/tests/data/hlo/modules/{name} dump/module_0001.jit_f.0000.passes.{stage}.hlo.pb"
+                              for name, stage in DUMPS.items())]
 NEEDS = {
     "docs/command-line.md": [XLA_1, XLA_2, "cp module.npz resnet.npz",
                              TRAIN.format("demo.yaml", "demo", "train.steps=200 train.checkpoint_every=0")],
     "docs/noise-ceiling.md": XLA + [XLA_1, XLA_2],
+    "docs/own-module.md": [XLA_1, *OWN_MODULE],
     "docs/predictions.md": NLP,
     "docs/report.md": NLP + [NLP_1, NLP_2] + FOLDS,
     "docs/statistics.md": NLP + XLA + FOLDS + RATE,
