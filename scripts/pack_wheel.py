@@ -9,6 +9,7 @@ TPUDIST_BUILD   the build folder; default build/release
 import base64
 import fnmatch
 import hashlib
+import importlib.metadata
 import os
 import pathlib
 import re
@@ -67,7 +68,10 @@ def licences(stage):
     owners = subprocess.run(["dpkg-query", "-S", *paths], capture_output=True, text=True).stdout
     packages = {line.split(":")[0] for line in owners.splitlines()} | set(COMPILED_IN)
     files = {name: pathlib.Path(f"/usr/share/doc/{name}/copyright") for name in sorted(packages)}
-    return {name: file.read_bytes() for name, file in files.items() if file.exists()}
+    texts = {name: file.read_bytes() for name, file in files.items() if file.exists()}
+    if list(stage.glob("tpudist/_extension*.so")):
+        texts["nanobind"] = importlib.metadata.distribution("nanobind").read_text("licenses/LICENSE").encode()
+    return texts
 
 
 def tag(stage):
