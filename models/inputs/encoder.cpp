@@ -60,7 +60,7 @@ at::Tensor embed_codes(const at::Tensor& weight, const StateIndex& index, std::i
 at::Tensor for_members(const at::Tensor& x, FeatureTransform transform, const LayerWeights& weights,
                        const std::string& name, std::int64_t members) {
   const at::Tensor rows = x.unsqueeze(0).expand({members, x.size(0), x.size(1)});
-  if (transform != FeatureTransform::standardised) return as_planes(rows);
+  if (!takes_statistics(transform)) return as_planes(rows);
   return (rows - weights[name + ".mean"].unsqueeze(1)) * weights[name + ".scale"].unsqueeze(1);
 }
 
@@ -102,7 +102,11 @@ bool Encoder::embeds_states() const {
 }
 
 std::int64_t Encoder::channels() const {
-  return config_.width;
+  return config_.width ? config_.width : joined_channels();
+}
+
+std::int64_t Encoder::joined_channels() const {
+  return node_channels() + (config_.early_join ? state_channels() : 0);
 }
 
 std::vector<ParameterEntry> Encoder::parameters() const {
@@ -115,17 +119,16 @@ std::vector<ParameterEntry> Encoder::parameters() const {
     entries.push_back(statistic(name + ".mean", count, 0));
     entries.push_back(statistic(name + ".scale", count, 1));
   };
-  if (config_.node_transform == FeatureTransform::standardised)
-    add_statistics("encoder.node", columns);
-  if (config_.config_transform == FeatureTransform::standardised)
+  if (takes_statistics(config_.node_transform)) add_statistics("encoder.node", columns);
+  if (takes_statistics(config_.config_transform))
     add_statistics("encoder.config", config_features_);
   if (config_.node_width) {
     entries.push_back(linear_weight("encoder.node.weight", columns, config_.node_width));
     entries.push_back(linear_bias("encoder.node.bias", columns, config_.node_width));
   }
-  const std::int64_t in = node_channels() + (config_.early_join ? state_channels() : 0);
-  entries.push_back(linear_weight("encoder.join.weight", in, config_.width));
-  entries.push_back(linear_bias("encoder.join.bias", in, config_.width));
+  if (config_.width == 0) return entries;
+  entries.push_back(linear_weight("encoder.join.weight", joined_channels(), config_.width));
+  entries.push_back(linear_bias("encoder.join.bias", joined_channels(), config_.width));
   config_.start.apply(entries[entries.size() - 2], entries.back());
   return entries;
 }
@@ -230,12 +233,16 @@ UnitTensors Encoder::prepare(const UnitInput& unit, at::ScalarType dtype) const 
 
 at::Tensor Encoder::states(const UnitTensors& unit, const LayerWeights& weights,
                            const Backend& backend) const {
-  if (embeds_states())
-    return embed_codes(weights["encoder.code.weight"], *unit.state_codes, config_features_,
-                       backend);
   const std::int64_t members = weights["encoder.opcode.weight"].size(0);
-  return for_members(unit.state_features, config_.config_transform, weights, "encoder.config",
-                     members);
+  const at::Tensor states = embeds_states()
+                                ? embed_codes(weights["encoder.code.weight"], *unit.state_codes,
+                                              config_features_, backend)
+                                : for_members(unit.state_features, config_.config_transform,
+                                              weights, "encoder.config", members);
+  // A node without a state has zeros after each transform.
+  if (!embeds_states() && takes_statistics(config_.config_transform))
+    states.narrow(1, states.size(1) - 1, 1).zero_();
+  return config_.config_scale == 1 ? states : states * config_.config_scale;
 }
 
 at::Tensor Encoder::nodes(const UnitTensors& unit, const LayerWeights& weights,
@@ -256,6 +263,11 @@ RowStates Encoder::rows(const UnitTensors& unit, const at::Tensor& states, const
   const at::Tensor inputs = nodes(unit, weights, backend);
   const GatherView node(plan.node, plan.rows_of_node),
       state(unit.state->index, unit.state->transposed);
+  if (config_.width == 0) {
+    std::vector<at::Tensor> parts{gather_rows(inputs, node, backend)};
+    if (config_.early_join) parts.push_back(gather_rows(states, state, backend));
+    return parts.size() == 1 ? parts[0] : join_channels(parts, backend);
+  }
   // The Linear over [node | state] is a sum of two, each computed once for all rows that share it.
   const std::vector<at::Tensor> weight = weights["encoder.join.weight"].split_with_sizes(
       {node_channels(), config_.early_join ? state_channels() : 0}, 1);

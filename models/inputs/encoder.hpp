@@ -84,6 +84,7 @@ class Encoder {
   at::Tensor nodes(const UnitTensors& unit, const LayerWeights& weights,
                    const Backend& backend) const;
   std::int64_t node_channels() const;
+  std::int64_t joined_channels() const;  // of [opcode | node | state]
 
   EncoderConfig config_;
   std::int64_t config_features_;

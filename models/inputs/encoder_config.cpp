@@ -8,7 +8,8 @@
 namespace tpudist {
 namespace {
 
-const std::vector<std::string> kTransforms = {"raw", "log", "log_positive", "standardised"};
+const std::vector<std::string> kTransforms = {"raw", "log", "log_positive", "standardised",
+                                              "min_max"};
 
 FeatureTransform read_transform(ConfigNode node, const char* key, FeatureTransform fallback) {
   const std::string name =
@@ -55,21 +56,21 @@ EncoderConfig EncoderConfig::read(ConfigNode node, const EncoderConfig& start) {
   config.config_transform = read_transform(node, "config_transform", start.config_transform);
   config.code_width = node.integer("code_width", start.code_width, {0, kMaxWidth});
   config.early_join = node.choice("join", "early", {"early", "late"}) == "early";
+  config.config_scale = node.number("config_scale", start.config_scale, {1e-12, 1e12});
   config.width = node.integer("width", start.width, {0, kMaxWidth});
-  if (config.width == 0) {
-    node.mistake("width", "must be at least 1: the Linear over [opcode | node | state]");
-    config.width = start.width;
-  }
   config.start = LinearStart::read(node);
-  const std::string& activation = activation_names()[static_cast<std::size_t>(start.activation)];
+  const Activation after = config.width ? start.activation : Activation::none;
+  const std::string& activation = activation_names()[static_cast<std::size_t>(after)];
   config.activation = activation_of(node.choice("activation", activation, activation_names()));
+  if (config.width == 0 && (config.activation != Activation::none || config.start.xavier))
+    node.mistake("width", "0 means no linear layer, which has no activation and no initial values");
   return config;
 }
 
 bool EncoderConfig::is_plain() const {
   return node_transform == FeatureTransform::log && node_columns.empty() && node_width > 0 &&
-         config_transform == FeatureTransform::raw && code_width == 0 && early_join &&
-         !start.xavier && activation == Activation::relu;
+         config_transform == FeatureTransform::raw && config_scale == 1 && code_width == 0 &&
+         early_join && width > 0 && !start.xavier && activation == Activation::relu;
 }
 
 }  // namespace tpudist

@@ -16,20 +16,28 @@ enum class FeatureTransform {
   log,           // sign(x) * log1p|x|
   log_positive,  // log1p(max(x, 0))
   standardised,  // (x - mean) / SD over the member's training graphs; a constant column gives 0
+  min_max,       // (x - min) / (max - min) over the same; a constant column gives 0
 };
+
+// Whether a transform uses FeatureStatistics.
+inline bool takes_statistics(FeatureTransform transform) {
+  return transform == FeatureTransform::standardised || transform == FeatureTransform::min_max;
+}
 
 // `model.encoder:` The state of a row before the first layer:
 //
 //       act(Linear [opcode embedding | node features | state])
 //
-// where the node features may first go through a Linear of their own.
+// where the node features may first go through a Linear of their own; with `width` 0 it is [opcode
+// embedding | node features | state] itself.
 struct EncoderConfig {
   std::int64_t opcode_width = 12;  // columns of the opcode embedding
   std::int64_t node_width = 20;    // Linear over the node features; 0: none
-  std::int64_t width = 32;         // output width of the Linear over all
+  std::int64_t width = 32;         // output width of the Linear over all; 0: none
   FeatureTransform node_transform = FeatureTransform::log;
   std::vector<std::int64_t> node_columns;  // of kNodeFeatures; empty: all
   FeatureTransform config_transform = FeatureTransform::raw;
+  double config_scale = 1;  // factor of a configuration's features after their transform
   // Width of an embedding of the integers -2 to 5 (0: off). It replaces node columns 134 to 139,
   // whose padding is -1, and the values of a layout configuration, which are -2 at nodes without
   // one.

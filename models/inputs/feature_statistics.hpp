@@ -4,8 +4,9 @@
 
 namespace tpudist {
 
-// Mean and 1 / standard deviation of every feature over a member's training graphs; a constant
-// column has scale 0. For encoders that standardise (EncoderConfig).
+// Mean and 1 / standard deviation of every feature over a member's training graphs, or its minimum
+// and 1 / (maximum - minimum) where the encoder's transform is min_max; a constant column has scale
+// 0. The encoder computes (x - mean) * scale (EncoderConfig).
 struct FeatureStatistics {
   std::vector<double> node_mean, node_scale;  // [kNodeFeatures], over the nodes of all graphs
   std::vector<double> config_mean,

@@ -15,10 +15,13 @@
 namespace tpudist {
 namespace {
 
+enum class Normalise { symmetric, right, right_sum };
+
 struct GcnConfig {
   std::int64_t width = 0;
   std::vector<EdgeKind> directions;
-  bool symmetric = true, self_loops = true;
+  Normalise normalise = Normalise::symmetric;
+  bool self_loops = true;
   Activation activation = Activation::relu;
 };
 
@@ -28,16 +31,20 @@ class Gcn : public Layer {
       : config_(config), prefix_(place.prefix + "gcn."), in_(place.channels), step_(place.step) {}
 
   std::string description() const override {
+    static const char* const normalised[] = {", ", ", right-normalised, ",
+                                             ", right-normalised and transposed, "};
     return "gcn " + std::to_string(channels()) + direction_text(config_.directions) +
-           (config_.symmetric ? ", " : ", right-normalised, ") +
+           normalised[static_cast<int>(config_.normalise)] +
            (config_.self_loops ? "" : "no self-loops, ") +
            activation_names()[static_cast<std::size_t>(config_.activation)];
   }
   std::int64_t channels() const override { return config_.width * parts(); }
   std::vector<LayerShape> steps() const override {
     const LayerShape step{config_.directions, Aggregation::sum, false};
-    if (config_.symmetric) return {step, step};
-    return {step};
+    if (config_.normalise == Normalise::right) return {step};
+    LayerShape counting = step;
+    if (config_.normalise == Normalise::right_sum) counting.edge_kinds.resize(1);
+    return {counting, step};
   }
   std::vector<ParameterEntry> parameters() const override {
     std::vector<ParameterEntry> entries;
@@ -51,12 +58,13 @@ class Gcn : public Layer {
   }
   void add_work(NetworkWork& network) const override {
     const auto sets = static_cast<int>(config_.directions.size());
-    network.steps.push_back({parts() * product_work(in_, config_.width), 0, 0, channels(),
-                             config_.symmetric ? 0 : sets});
-    if (config_.symmetric) network.steps.push_back({0, 0, 0, 2 * config_.width, sets});
+    network.steps.push_back(
+        {parts() * product_work(in_, config_.width), 0, 0, channels(), two_steps() ? 0 : sets});
+    if (two_steps()) network.steps.push_back({0, 0, 0, 2 * config_.width, sets});
   }
 
-  // The factors of the rows, one column each: D^-1/2 of all directions, or D^-1 of each.
+  // The factors of the rows, one column each: D^-1/2 of all directions, or D^-1 of each, or of the
+  // first.
   void prepare(const Plan& plan, at::ScalarType dtype, PlanContext& context) const override {
     for (auto step = static_cast<std::size_t>(step_); step < step_ + steps().size(); ++step) {
       std::vector<std::vector<double>> all;
@@ -65,11 +73,12 @@ class Gcn : public Layer {
       std::vector<double> factors;
       for (std::size_t row = 0; row < all[0].size(); ++row) {
         double sum = 0;
-        for (std::size_t set = 0; set < all.size(); ++set) {
-          sum += all[set][row];
-          if (!config_.symmetric) factors.push_back(inverse(all[set][row]));
+        for (const std::vector<double>& counts : all) {
+          sum += counts[row];
+          if (config_.normalise == Normalise::right) factors.push_back(inverse(counts[row]));
         }
-        if (config_.symmetric) factors.push_back(std::sqrt(inverse(sum)));
+        if (config_.normalise == Normalise::symmetric) factors.push_back(std::sqrt(inverse(sum)));
+        if (config_.normalise == Normalise::right_sum) factors.push_back(inverse(all[0][row]));
       }
       context.factors[step] = at::tensor(factors, at::kDouble).to(dtype).view({1, -1, parts()});
     }
@@ -77,13 +86,16 @@ class Gcn : public Layer {
 
   RowStates forward(const RowStates& x, const LayerWeights& weights,
                     const LayerCall& call) const override {
-    return activate_rows(
-        config_.symmetric ? symmetric(x, weights, call) : of_each_direction(x, weights, call),
-        config_.activation, call.backend);
+    const at::Tensor y = config_.normalise == Normalise::symmetric ? symmetric(x, weights, call)
+                         : config_.normalise == Normalise::right
+                             ? of_each_direction(x, weights, call)
+                             : with_transpose(x, weights, call);
+    return activate_rows(y, config_.activation, call.backend);
   }
 
  private:
-  int parts() const { return config_.symmetric ? 1 : static_cast<int>(config_.directions.size()); }
+  bool two_steps() const { return config_.normalise != Normalise::right; }
+  int parts() const { return two_steps() ? 1 : static_cast<int>(config_.directions.size()); }
   static std::string number(int part) { return part == 0 ? "" : "_" + std::to_string(part); }
   static std::string weight_of(int part) { return "lin" + number(part) + ".weight"; }
   static std::string bias_of(int part) { return "bias" + number(part); }
@@ -144,6 +156,22 @@ class Gcn : public Layer {
     return parts() == 1 ? all[0] : join_channels(all, call.backend);
   }
 
+  // The second direction sees what the first one sends, so its neighbours are divided by their own
+  // degrees, before they are added.
+  at::Tensor with_transpose(const at::Tensor& x, const LayerWeights& weights,
+                            const LayerCall& call) const {
+    const PlanLayer &counting = *call.plan.layers[step_], &adding = *call.plan.layers[step_ + 1];
+    const at::Tensor own = gather_rows(product(x, 0, weights, call), counting.self, call.backend);
+    const std::vector<at::Tensor> uses = split_uses(own, 3, call.backend);
+    const at::Tensor divided =
+        map_rows([](const auto& rows, const auto&) { return rows[0] * rows[1]; },
+                 {uses[0], call.context.factors[step_]}, {}, call.backend);
+    const at::Tensor first = scaled(sum(uses[1], adding, 0, 1, call), step_ + 1, 0, weights, call);
+    return sum_of_gathered(
+        {{first, {}}, {sum(divided, adding, 1, 1, call), {}}, {uses[2], adding.self}},
+        call.backend);
+  }
+
   GcnConfig config_;
   std::string prefix_;
   std::int64_t in_;
@@ -157,7 +185,17 @@ std::shared_ptr<const Layer> read_gcn(ConfigNode block, const LayerContext& plac
   block.require("width");
   config.width = block.integer("width", 64, {1, kMaxWidth});
   config.directions = read_directions(block, true);
-  config.symmetric = block.choice("normalise", "symmetric", {"symmetric", "right"}) == "symmetric";
+  const std::string normalise =
+      block.choice("normalise", "symmetric", {"symmetric", "right", "right_sum"});
+  config.normalise = normalise == "symmetric" ? Normalise::symmetric
+                     : normalise == "right"   ? Normalise::right
+                                              : Normalise::right_sum;
+  if (config.normalise == Normalise::right_sum && config.directions.size() != 2) {
+    block.mistake("directions",
+                  "must be both for normalise: right_sum, which takes the first one "
+                  "and its transpose");
+    config.normalise = Normalise::right;
+  }
   config.self_loops = block.boolean("self_loops", true);
   config.activation = activation_of(block.choice("activation", "relu", activation_names()));
   return std::make_shared<Gcn>(config, place);

@@ -2,6 +2,7 @@
 
 #include "models/layers/linear_start.hpp"
 #include "models/operators/linear_rows.hpp"
+#include "models/operators/map_rows.hpp"
 #include "models/operators/sparse_rows.hpp"
 
 namespace tpudist {
@@ -16,10 +17,11 @@ class JoinStates : public Layer {
         out_(width),
         step_(place.step) {}
 
-  std::string description() const override { return "join_config " + std::to_string(out_); }
-  std::int64_t channels() const override { return out_; }
+  std::string description() const override { return "join_config " + std::to_string(channels()); }
+  std::int64_t channels() const override { return out_ ? out_ : in_ + state_; }
   std::vector<LayerShape> steps() const override { return {{{}, Aggregation::sum, true}}; }
   std::vector<ParameterEntry> parameters() const override {
+    if (out_ == 0) return {};
     ParameterEntry rows = linear_weight(prefix_ + "rows.weight", in_, out_),
                    bias = linear_bias(prefix_ + "rows.bias", in_, out_),
                    states = linear_weight(prefix_ + "states.weight", state_, out_);
@@ -29,18 +31,23 @@ class JoinStates : public Layer {
   }
   void add_work(NetworkWork& network) const override {
     network.state += product_work(state_, out_);
-    network.steps.push_back({product_work(in_, out_), 0, 0, out_, 0});
+    network.steps.push_back({product_work(in_, out_), 0, 0, channels(), 0});
   }
 
   RowStates forward(const RowStates& x, const LayerWeights& weights,
                     const LayerCall& call) const override {
+    const GatherView self = call.plan.layers[step_]->self;
+    const StateIndex& index = *call.context.state_index[step_];
+    const GatherView state(index.index, index.transposed);
+    if (out_ == 0) {
+      return join_channels(
+          {gather_rows(x, self, call.backend), gather_rows(call.states, state, call.backend)},
+          call.backend);
+    }
     const at::Tensor rows = apply_linear(x, weights, prefix_ + "rows", call.backend);
     const at::Tensor states =
         linear_rows(call.states, weights[prefix_ + "states.weight"], at::Tensor(), call.backend);
-    const StateIndex& index = *call.context.state_index[step_];
-    return sum_of_gathered(
-        {{rows, call.plan.layers[step_]->self}, {states, {index.index, index.transposed}}},
-        call.backend);
+    return sum_of_gathered({{rows, self}, {states, state}}, call.backend);
   }
 
  private:
@@ -52,8 +59,8 @@ class JoinStates : public Layer {
 }  // namespace
 
 std::shared_ptr<const Layer> read_join_states(ConfigNode block, const LayerContext& place) {
-  block.require("width");
-  return std::make_shared<JoinStates>(place, block.integer("width", 64, {1, kMaxWidth}));
+  const std::int64_t width = block.integer("width", 0, {0, kMaxWidth});
+  return std::make_shared<JoinStates>(place, width);
 }
 
 }  // namespace tpudist

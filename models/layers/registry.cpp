@@ -13,6 +13,7 @@
 #include "models/layers/gin.hpp"
 #include "models/layers/group_norm.hpp"
 #include "models/layers/join_states.hpp"
+#include "models/layers/l2_norm.hpp"
 #include "models/layers/layer_norm.hpp"
 #include "models/layers/linear.hpp"
 #include "models/layers/linear_start.hpp"
@@ -44,6 +45,7 @@ constexpr Entry kLayers[] = {
     {"prelu", read_prelu},
     {"residual", read_residual},
     {"layer_norm", read_layer_norm},
+    {"l2_norm", read_l2_norm},
     {"instance_norm", read_instance_norm},
     {"graph_norm", read_graph_norm},
     {"channel_attention", read_channel_attention},

@@ -6,6 +6,7 @@
 
 #include "models/layers/activate.hpp"
 #include "models/layers/directions.hpp"
+#include "models/layers/l2_norm.hpp"
 #include "models/operators/linear_rows.hpp"
 #include "models/operators/map_rows.hpp"
 #include "models/operators/sparse_rows.hpp"
@@ -26,6 +27,7 @@ class Sage : public Layer {
     std::string text = "sage " + std::to_string(channels()) + ", " +
                        aggregations[static_cast<int>(config_.mix.aggregation)];
     text += direction_text(config_.mix.edge_kinds);
+    if (config_.shared) text += ", shared";
     if (config_.normalise) text += ", L2 normalised";
     if (adds_input()) text += ", residual";
     return text + ", " + activation_names()[static_cast<std::size_t>(config_.activation)];
@@ -45,7 +47,7 @@ class Sage : public Layer {
       entries.push_back(linear_bias(prefix_ + name + ".bias", in_, config_.width));
       entries.back().torch_name = prefix_ + torch + ".bias";
     };
-    for (std::size_t set = 0; set < sets(); ++set)
+    for (std::size_t set = 0; set < (config_.shared ? 1 : sets()); ++set)
       add(name_of("neighbours", set), name_of("lin_l", set), bias_with(set));
     for (std::size_t part = 0; part < (config_.concat ? sets() : 1); ++part)
       add(name_of("self", part), name_of("lin_r", part), sets() == 0);
@@ -76,13 +78,7 @@ class Sage : public Layer {
       for (std::size_t set = 0; set < sets(); ++set) all[set] = set;
       y = convolve(uses, weights, call, all, 0);
     }
-    if (config_.normalise) {
-      y = map_rows(
-          [](const auto& rows, const auto&) {
-            return rows[0] / rows[0].square().sum(-1, true).sqrt().clamp_min(1e-12);
-          },
-          {y}, {}, call.backend);
-    }
+    if (config_.normalise) y = normalise_l2(y, call.backend);
     if (adds_input()) y = sum_of_gathered({{y, {}}, {uses.back(), step.self}}, call.backend);
     return activate_rows(y, config_.activation, call.backend);
   }
@@ -109,7 +105,7 @@ class Sage : public Layer {
         {linear_rows(x[0], weights[self + ".weight"], self_bias, call.backend), step.self}};
     for (std::size_t i = 0; i < edge_sets.size(); ++i) {
       const std::size_t set = edge_sets[i];
-      const std::string name = prefix_ + name_of("neighbours", set);
+      const std::string name = prefix_ + name_of("neighbours", config_.shared ? 0 : set);
       const EdgeSet& edges = step.edges[set];
       const at::Tensor around =
           aggregate_rows(edges.aggregate, x[i + 1], config_.mix.aggregation, call.backend);

@@ -12,7 +12,7 @@ std::int64_t SageConfig::channels() const {
 }
 
 bool SageConfig::is_plain() const {
-  return !concat && !normalise &&
+  return !concat && !shared && !normalise &&
          (activation == Activation::relu || activation == Activation::none);
 }
 
@@ -26,9 +26,11 @@ SageConfig read_sage_config(ConfigNode block) {
   config.mix.aggregation = aggregation == "mean"  ? Aggregation::mean
                            : aggregation == "sum" ? Aggregation::sum
                                                   : Aggregation::max;
-  config.concat = block.choice("join", "sum", {"sum", "concat"}) == "concat";
-  if (config.concat && config.mix.edge_kinds.empty())
-    block.mistake("join", "there are no directions to concatenate");
+  const std::string join = block.choice("join", "sum", {"sum", "concat", "shared"});
+  config.concat = join == "concat";
+  config.shared = join == "shared";
+  if (join != "sum" && config.mix.edge_kinds.empty())
+    block.mistake("join", "there are no directions to join");
   config.normalise = block.boolean("normalise", false);
   config.activation = activation_of(block.choice("activation", "relu", activation_names()));
   return config;

@@ -8,9 +8,11 @@
 #include "core/hash.hpp"
 #include "models/inputs/graph_input.hpp"
 #include "models/layers/activate.hpp"
+#include "models/layers/l2_norm.hpp"
 #include "models/network/unit_arrays.hpp"
 #include "models/operators/cpu_backend.hpp"
 #include "models/operators/linear_rows.hpp"
+#include "models/operators/map_rows.hpp"
 #include "models/operators/pool_rows.hpp"
 #include "models/operators/sparse_rows.hpp"
 #include "models/plans/row_keys.hpp"
@@ -49,8 +51,7 @@ ComposedNetwork::ComposedNetwork(const NetworkConfig& config, std::int64_t confi
       place_(place),
       copies_(std::make_unique<DeviceCopies>(place.device)),
       encoder_(config.encoder, config_features),
-      blocks_(config.blocks),
-      pools_(config.pools) {
+      blocks_(config.blocks) {
   int depth = 0;
   const auto begin_segment = [&] {
     first_entry_.push_back(table_.entries().size());
@@ -71,35 +72,35 @@ ComposedNetwork::ComposedNetwork(const NetworkConfig& config, std::int64_t confi
     drops_ = drops_ || block->drops() > 0;
   }
   begin_segment();
-  channels *= static_cast<std::int64_t>(pools_.size());
-  if (!config.head.config_widths.empty()) {
+  channels *= static_cast<std::int64_t>(config.pools.size());
+  if (config.head.takes_config()) {
     if (config_features != kTileConfigFeatures) {
       throw ConfigError(
-          "model.readout.config_widths: only the configurations of a tile collection "
-          "have one state each; remove it for a layout collection");
+          std::string("model.readout.") +
+          (config.head.joins_config ? "join_config" : "config_widths") +
+          ": only the configurations of a tile collection have one state each; remove it for a "
+          "layout collection");
     }
-    add_mlp("config.", encoder_.state_channels(), config.head.config_widths,
-            ParameterGroup::weights);
-    channels += config.head.config_widths.back();
+    add_mlp("config.", encoder_.state_channels(), config.head.config_widths, true);
+    channels +=
+        config.head.joins_config ? encoder_.state_channels() : config.head.config_widths.back();
   }
-  add_mlp("head.", channels, config.head.widths, ParameterGroup::weights);
+  add_mlp("head.", channels, config.head.widths, config.head.bias);
   if (!config.head.widths.empty()) channels = config.head.widths.back();
   ParameterEntry weight = linear_weight("head.weight", channels, 1),
                  bias = linear_bias("head.bias", channels, 1);
   weight.group = bias.group = ParameterGroup::output;
   table_.add(weight);
-  table_.add(bias);
+  if (config.head.bias) table_.add(bias);
   first_entry_.push_back(table_.entries().size());
   placed_at_ = placed_offsets(table_);
 }
 
 void ComposedNetwork::add_mlp(const std::string& name, std::int64_t in,
-                              const std::vector<std::int64_t>& widths, ParameterGroup group) {
+                              const std::vector<std::int64_t>& widths, bool bias) {
   for (std::size_t i = 0; i < widths.size(); ++i) {
-    ParameterEntry weight = linear_weight(name + std::to_string(i) + ".weight", in, widths[i]);
-    weight.group = group;
-    table_.add(weight);
-    table_.add(linear_bias(name + std::to_string(i) + ".bias", in, widths[i]));
+    table_.add(linear_weight(name + std::to_string(i) + ".weight", in, widths[i]));
+    if (bias) table_.add(linear_bias(name + std::to_string(i) + ".bias", in, widths[i]));
     in = widths[i];
   }
 }
@@ -120,7 +121,13 @@ std::unique_ptr<PreparedPlan> ComposedNetwork::part_of(const UnitInput& input,
   auto part = std::make_unique<PreparedPlan>(PreparedPlan{
       plan, encoder_.prepare(input, dtype), PlanContext(*plan, shape_, std::move(keys)), nullptr});
   for (const auto& block : blocks_) block->prepare(*plan, dtype, part->context);
-  if (config_.has_head_of_nodes())
+  if (config_.pools_config_nodes()) {
+    std::vector<double> configurable;
+    for (const std::int32_t state : plan->layers.back()->state)
+      configurable.push_back(state < 0 ? 0.0 : 1.0);
+    part->context.factors.back() = at::tensor(configurable, at::kDouble).to(dtype).view({1, -1, 1});
+  }
+  if (config_.has_head_of_nodes() && config_.head.bias)
     part->tensors.node_counts = at::tensor(node_counts(plan->readout), at::kDouble);
   return part;
 }
@@ -209,19 +216,19 @@ at::Tensor ComposedNetwork::config_branch(const at::Tensor& states, const Networ
 at::Tensor ComposedNetwork::head(const at::Tensor& pooled, const NetworkCall& call) const {
   const LayerWeights& weights = call.weights;
   const auto in_double = [&](const std::string& name) { return weights[name].to(at::kDouble); };
-  const auto linear = [&](const at::Tensor& x, const std::string& name, bool has_bias = true) {
+  const auto linear = [&](const at::Tensor& x, const std::string& name, bool has_bias) {
     return linear_rows(x, in_double(name + ".weight"),
                        has_bias ? in_double(name + ".bias") : at::Tensor(), call.backend());
   };
   at::Tensor x = pooled;
   for (std::size_t i = 0; i < config_.head.widths.size(); ++i)
-    x = activate_rows(linear(x, "head." + std::to_string(i)), config_.head.activation,
-                      call.backend());
+    x = activate_rows(linear(x, "head." + std::to_string(i), config_.head.bias),
+                      config_.head.activation, call.backend());
   // The Linear of a head of nodes stands before the sum over the nodes: its bias counts once for
   // each of them.
   const bool of_nodes = config_.has_head_of_nodes();
-  at::Tensor scores = linear(x, "head", !of_nodes).squeeze(2);
-  if (of_nodes)
+  at::Tensor scores = linear(x, "head", config_.head.bias && !of_nodes).squeeze(2);
+  if (config_.head.bias && of_nodes)
     scores =
         scores + scaled_bias(in_double("head.bias"), call.unit.tensors.node_counts, call.backend());
   return scores * config_.output_scale;
@@ -229,10 +236,33 @@ at::Tensor ComposedNetwork::head(const at::Tensor& pooled, const NetworkCall& ca
 
 at::Tensor ComposedNetwork::pooled(const Flow& before, const NetworkCall& call) const {
   std::vector<at::Tensor> parts;
-  if (!config_.head.config_widths.empty()) parts.push_back(config_branch(before.states, call));
-  for (const Aggregation aggregation : pools_)
-    parts.push_back(pool_rows(before.rows, call.unit.plan->readout, aggregation, call.backend()));
+  if (config_.head.takes_config()) parts.push_back(config_branch(before.states, call));
+  const RowStates rows =
+      config_.pools_config_nodes()
+          ? gather_rows(before.rows, call.unit.plan->layers.back()->self, call.backend())
+          : before.rows;
+  for (const Pool& pool : config_.pools) parts.push_back(pooled(rows, pool, call));
   return parts.size() == 1 ? parts[0] : at::cat(parts, 2);
+}
+
+// [M, configurations, C] in double. The rows of nodes that are not configurable become zeros where
+// the pool is one of configurable nodes.
+at::Tensor ComposedNetwork::pooled(const RowStates& rows, const Pool& pool,
+                                   const NetworkCall& call) const {
+  const Readout& readout = call.unit.plan->readout;
+  if (!pool.of_config_nodes && !pool.l2)
+    return pool_rows(rows, readout, pool.aggregation, call.backend());
+  RowStates own = rows;
+  at::Tensor configurable;
+  if (pool.of_config_nodes) {
+    configurable = call.unit.context.factors.back();
+    own = map_rows([](const auto& x, const auto&) { return x[0] * x[1]; }, {rows, configurable}, {},
+                   call.backend());
+  }
+  at::Tensor y = pool_rows(own, readout, Aggregation::sum, call.backend());
+  if (pool.of_config_nodes && pool.aggregation == Aggregation::mean)
+    y = y / pool_rows(configurable, readout, Aggregation::sum, call.backend()).clamp_min(1);
+  return pool.l2 ? normalise_l2(y, call.backend()) : y;
 }
 
 ComposedNetwork::Flow ComposedNetwork::run(int segment, const Flow& before,

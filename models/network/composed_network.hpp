@@ -95,8 +95,9 @@ class ComposedNetwork {
   at::Tensor head(const at::Tensor& pooled, const NetworkCall& call) const;
   at::Tensor config_branch(const at::Tensor& states, const NetworkCall& call) const;
   at::Tensor pooled(const Flow& before, const NetworkCall& call) const;
+  at::Tensor pooled(const RowStates& rows, const Pool& pool, const NetworkCall& call) const;
   void add_mlp(const std::string& name, std::int64_t in, const std::vector<std::int64_t>& widths,
-               ParameterGroup group);
+               bool bias);
 
   NetworkConfig config_;
   PlanShape shape_;
@@ -104,7 +105,6 @@ class ComposedNetwork {
   std::unique_ptr<DeviceCopies> copies_;
   Encoder encoder_;
   std::vector<std::shared_ptr<const Layer>> blocks_;
-  std::vector<Aggregation> pools_;
   bool drops_ = false;
   ParameterTable table_;
   std::vector<std::int64_t> placed_at_;   // placed_offsets(table_)

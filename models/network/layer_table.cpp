@@ -24,14 +24,12 @@ void add_layer(const Layer& layer, int depth, int step, std::vector<LayerRow>& r
 }
 
 std::string head_name(const NetworkConfig& config) {
-  static const char* const aggregations[] = {"mean", "sum", "max"};
   std::string name;
-  for (const Aggregation pool : config.pools) {
-    if (!name.empty()) name += '+';
-    name += aggregations[static_cast<int>(pool)];
-  }
+  for (const Pool& pool : config.pools)
+    name += (name.empty() ? "" : "+") + std::string(pool.name());
+  if (config.head.joins_config) name += ", configuration";
   for (const std::int64_t width : config.head.widths) name += ", linear " + std::to_string(width);
-  return "readout " + name + ", linear 1";
+  return "readout " + name + ", linear 1" + (config.head.bias ? "" : ", no bias");
 }
 
 }  // namespace
@@ -49,7 +47,8 @@ std::vector<LayerRow> layer_table(const NetworkConfig& config, std::int64_t conf
     parameters += trained(block->parameters());
   }
   // The rest belongs to the head, including an MLP over the configurations.
-  rows.push_back({head_name(config), 0, table.parameters() - parameters, 0, step, 0});
+  rows.push_back({head_name(config), 0, table.parameters() - parameters, 0, step,
+                  config.pools_config_nodes() ? 1 : 0});
   return rows;
 }
 

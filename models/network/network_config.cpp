@@ -32,36 +32,56 @@ bool is_per_element(const Layer& layer) {
 
 void read_blocks(ConfigNode model, std::int64_t config_features, NetworkConfig& network) {
   LayerContext place;
-  place.channels = network.encoder.width;
-  place.state_channels = Encoder(network.encoder, config_features).state_channels();
+  const Encoder encoder(network.encoder, config_features);
+  place.channels = encoder.channels();
+  if (place.channels > kMaxWidth) {
+    model.child("encoder").mistake("width", "0 would give " + std::to_string(place.channels) +
+                                                " channels: at most " + std::to_string(kMaxWidth) +
+                                                " are allowed");
+    place.channels = kMaxWidth;
+  }
+  place.state_channels = encoder.state_channels();
   auto blocks = read_layers(model.items("blocks"), "blocks.", place);
   if (!blocks.empty()) {
     network.blocks = std::move(blocks);
     return;
   }
-  network.set_sage(network.sage_layers());  // of a preset, on this encoder
+  network.set_sage(network.sage_layers(), config_features);  // of a preset, on this encoder
   if (!network.blocks.empty()) return;
-  network.set_sage(sage_stack({64}, false));
+  network.set_sage(sage_stack({64}, false), config_features);
   model.mistake("preset", "give a preset, or blocks: [{layer: sage, width: 64}, ...]");
 }
 
+struct NamedPool {
+  const char* name;
+  Pool pool;
+};
+const NamedPool kPools[] = {
+    {"sum", Aggregation::sum},
+    {"mean", Aggregation::mean},
+    {"max", Aggregation::max},
+    {"l2_sum", {Aggregation::sum, false, true}},
+    {"config_sum", {Aggregation::sum, true}},
+    {"config_mean", {Aggregation::mean, true}},
+    {"config_l2_sum", {Aggregation::sum, true, true}},
+};
+
 // What to pool, e.g. "mean" or "max+mean".
-std::vector<Aggregation> read_pools(ConfigNode readout, const std::string& fallback) {
+std::vector<Pool> read_pools(ConfigNode readout, const std::string& fallback) {
   const std::string text = readout.text("pool", fallback);
-  std::vector<Aggregation> pools;
+  std::vector<Pool> pools;
   for (std::size_t at = 0; at <= text.size();) {
     const std::size_t plus = std::min(text.find('+', at), text.size());
     const std::string name = text.substr(at, plus - at);
-    if (name != "sum" && name != "mean" && name != "max") {
+    const auto* const found = std::ranges::find(kPools, name, &NamedPool::name);
+    if (found == std::end(kPools)) {
       readout.mistake("pool",
-                      "must be sum, mean, max or several of them joined by +, e.g. "
-                      "max+mean, not " +
+                      "must be sum, mean, max, l2_sum, config_sum, config_mean, config_l2_sum or "
+                      "several of them joined by +, e.g. max+mean, not " +
                           text);
       return {Aggregation::sum};
     }
-    pools.push_back(name == "sum"    ? Aggregation::sum
-                    : name == "mean" ? Aggregation::mean
-                                     : Aggregation::max);
+    pools.push_back(found->pool);
     at = plus + 1;
   }
   return pools;
@@ -72,6 +92,10 @@ void read_readout(ConfigNode readout, NetworkConfig& network) {
   network.head.widths = readout.integers("widths", network.head.widths, {1, kMaxWidth});
   network.head.config_widths =
       readout.integers("config_widths", network.head.config_widths, {1, kMaxWidth});
+  network.head.joins_config = readout.boolean("join_config", network.head.joins_config);
+  if (network.head.joins_config && !network.head.config_widths.empty())
+    readout.mistake("join_config", "give either this or config_widths, an MLP in between");
+  network.head.bias = readout.boolean("bias", network.head.bias);
   const std::string& activation =
       activation_names()[static_cast<std::size_t>(network.head.activation)];
   network.head.activation =
@@ -80,6 +104,15 @@ void read_readout(ConfigNode readout, NetworkConfig& network) {
 }
 
 }  // namespace
+
+const char* Pool::name() const {
+  return std::ranges::find(kPools, *this, &NamedPool::pool)->name;
+}
+
+bool Pool::is_affine() const {
+  return aggregation != Aggregation::max && !l2 &&
+         !(of_config_nodes && aggregation == Aggregation::mean);
+}
 
 NetworkConfig NetworkConfig::preset(const std::string& name) {
   NetworkConfig network;
@@ -122,15 +155,15 @@ NetworkConfig NetworkConfig::read(ConfigNode model, std::int64_t config_features
 
 bool NetworkConfig::takes_configurations() const {
   const auto joins = [](const LayerShape& step) { return step.joins_states; };
-  return encoder.early_join || !head.config_widths.empty() ||
+  return encoder.early_join || head.takes_config() ||
          std::ranges::any_of(
              blocks, [&](const auto& block) { return std::ranges::any_of(block->steps(), joins); });
 }
 
-void NetworkConfig::set_sage(const std::vector<SageConfig>& layers) {
+void NetworkConfig::set_sage(const std::vector<SageConfig>& layers, std::int64_t config_features) {
   blocks.clear();
   LayerContext place;
-  place.channels = encoder.width;
+  place.channels = Encoder(encoder, config_features).channels();
   for (const SageConfig& layer : layers) {
     place.prefix = "blocks." + std::to_string(blocks.size()) + ".";
     blocks.push_back(make_sage(layer, place));
@@ -150,17 +183,23 @@ std::vector<SageConfig> NetworkConfig::sage_layers() const {
 }
 
 bool NetworkConfig::is_sage_stack() const {
-  return !sage_layers().empty() && encoder.is_plain() && pools.size() == 1 &&
-         pools[0] != Aggregation::max && head.widths.empty() && head.config_widths.empty();
+  const bool plain_pool =
+      pools == std::vector<Pool>{Aggregation::sum} || pools == std::vector<Pool>{Aggregation::mean};
+  return !sage_layers().empty() && encoder.is_plain() && plain_pool && head.widths.empty() &&
+         head.bias && !head.takes_config();
 }
 
 bool NetworkConfig::has_head_of_nodes() const {
-  return pools == std::vector{Aggregation::sum} && head.widths.empty() &&
-         head.config_widths.empty();
+  return pools == std::vector<Pool>{Aggregation::sum} && head.widths.empty() &&
+         !head.takes_config();
 }
 
 bool NetworkConfig::adds_up_rows() const {
-  return head.widths.empty() && std::ranges::find(pools, Aggregation::max) == pools.end();
+  return head.widths.empty() && std::ranges::all_of(pools, &Pool::is_affine);
+}
+
+bool NetworkConfig::pools_config_nodes() const {
+  return std::ranges::any_of(pools, &Pool::of_config_nodes);
 }
 
 PlanShape NetworkConfig::plan_shape() const {
@@ -170,11 +209,12 @@ PlanShape NetworkConfig::plan_shape() const {
     shape.per_element = shape.per_element || is_per_element(*block);
     for (LayerShape& step : block->steps()) shape.layers.push_back(std::move(step));
   }
+  if (pools_config_nodes()) shape.layers.push_back({{}, Aggregation::sum, true});
   if (is_composed()) return shape;
   // The fused operators take means by the weights of the plan.
   const std::vector<SageConfig> layers = sage_layers();
   for (std::size_t i = 0; i < layers.size(); ++i) shape.layers[i] = layers[i].mix;
-  shape.mean_readout = pools[0] == Aggregation::mean;
+  shape.mean_readout = pools[0].aggregation == Aggregation::mean;
   return shape;
 }
 
@@ -184,6 +224,7 @@ NetworkWork NetworkConfig::work(std::int64_t config_features) const {
   inputs.add_work(work);
   work.skips_unneeded = adds_up_rows();
   for (const auto& block : blocks) block->add_work(work);
+  if (pools_config_nodes()) work.steps.push_back({0, 0, 0, blocks.back()->channels(), 0});
   return work;
 }
 

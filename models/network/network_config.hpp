@@ -17,14 +17,33 @@ namespace tpudist {
 
 class Layer;
 
+// One of the things that a readout pools: the states of all nodes of a configuration, or of its
+// configurable nodes, added up or otherwise. With `l2` the result is divided by its L2 norm.
+struct Pool {
+  Aggregation aggregation = Aggregation::sum;
+  bool of_config_nodes = false, l2 = false;
+  Pool(Aggregation aggregation, bool of_config_nodes = false, bool l2 = false)
+      : aggregation(aggregation), of_config_nodes(of_config_nodes), l2(l2) {}
+  bool operator==(const Pool&) const = default;
+
+  const char* name() const;  // in `readout.pool`
+  // Whether a score is an affine function of rows through it, also on a part of the plan
+  // (needed_part), which does not know how many configurable nodes it leaves out.
+  bool is_affine() const;
+};
+
 // What turns the pooled states of a configuration into its score: an MLP with these hidden widths,
 // and a Linear to one number.
 struct HeadConfig {
   std::vector<std::int64_t> widths;
   Activation activation = Activation::relu;
+  bool bias = true;  // of all its Linears
+  // Tile collections: the one state that a configuration has precedes the pooled states.
+  bool joins_config = false;
   // Tile collections: hidden widths of an MLP over the one state that a configuration has. Its
-  // output precedes the pooled states. Empty: none.
+  // output precedes the pooled states instead. Empty: none.
   std::vector<std::int64_t> config_widths;
+  bool takes_config() const { return joins_config || !config_widths.empty(); }
 };
 
 // A network as composed from YAML: encoder, blocks, readout. `preset` names: latenciaga_xla,
@@ -34,7 +53,7 @@ struct NetworkConfig {
   // Each block is made for the channels and the number of plan layers before it.
   std::vector<std::shared_ptr<const Layer>> blocks;
   // What is pooled over the nodes of a configuration, concatenated.
-  std::vector<Aggregation> pools{Aggregation::sum};
+  std::vector<Pool> pools{Aggregation::sum};
   HeadConfig head;
   double output_scale = 1e-3;  // scores = scale * readout
   // Precision of the operands of products with weights, except those of embedding and head. It
@@ -58,8 +77,12 @@ struct NetworkConfig {
   // Whether a score is an affine function of a sum or mean over rows. Then rows that all
   // configurations share do not change the differences between their scores.
   bool adds_up_rows() const;
+  // Whether the readout has a plan layer of its own, after which rows of configurable nodes are
+  // rows of no other nodes.
+  bool pools_config_nodes() const;
   // Replaces the blocks with a stack of SAGE layers that fits the encoder as it is now.
-  void set_sage(const std::vector<SageConfig>& layers);
+  void set_sage(const std::vector<SageConfig>& layers,
+                std::int64_t config_features = kLayoutConfigFeatures);
   // The SAGE layers of the blocks, if all are plain (SageConfig::is_plain); otherwise empty.
   std::vector<SageConfig> sage_layers() const;
   // Whether the fused operators of the CPU support this network: a plain encoder, plain SAGE

@@ -119,7 +119,7 @@ class NaiveNetwork {
     }
     const at::Tensor values = at::mm(x, p("head.weight")) + p("head.bias");
     return config.output_scale *
-           (config.pools[0] == Aggregation::mean ? values.mean() : values.sum());
+           (config.pools[0].aggregation == Aggregation::mean ? values.mean() : values.sum());
   }
 
   const Network& network_;

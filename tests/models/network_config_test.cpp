@@ -43,7 +43,7 @@ TEST(NetworkConfig, ReadsPresets) {
       read("model: {preset: latenciaga_tile, encoder: {width: 32}, readout: {pool: mean}}");
   EXPECT_EQ(tile.encoder.width, 32);
   EXPECT_EQ(tile.output_scale, 1);
-  EXPECT_EQ(tile.pools, std::vector{Aggregation::mean});
+  EXPECT_EQ(tile.pools, std::vector<Pool>{Aggregation::mean});
   EXPECT_FALSE(tile.sage_layers()[1].residual);
   EXPECT_EQ(tile.plan_shape().layers.size(), 8u);
 }

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <limits>
 #include <map>
 #include <span>
 
@@ -12,15 +13,20 @@
 namespace tpudist {
 namespace {
 
-// Mean and sum of squared deviations of columns, which can be joined (Chan et al. 1983).
+// Mean and sum of squared deviations of columns, which can be joined (Chan et al. 1983), and their
+// range.
 class Moments {
  public:
   explicit Moments(std::int64_t columns)
-      : mean_(static_cast<std::size_t>(columns)), squares_(mean_.size()) {}
+      : mean_(static_cast<std::size_t>(columns)),
+        squares_(mean_.size()),
+        least_(mean_.size(), std::numeric_limits<double>::infinity()),
+        most_(mean_.size(), -std::numeric_limits<double>::infinity()) {}
 
   void add(std::span<const float> row) {
     count_ += 1;
     for (std::size_t c = 0; c < mean_.size(); ++c) {
+      widen(c, row[c], row[c]);
       const double difference = row[c] - mean_[c];
       mean_[c] += difference / count_;
       squares_[c] += difference * (row[c] - mean_[c]);
@@ -30,6 +36,7 @@ class Moments {
     if (other.count_ == 0) return;
     const double sum = count_ + other.count_;
     for (std::size_t c = 0; c < mean_.size(); ++c) {
+      widen(c, other.least_[c], other.most_[c]);
       const double difference = other.mean_[c] - mean_[c];
       mean_[c] += difference * other.count_ / sum;
       squares_[c] += other.squares_[c] + difference * difference * count_ * other.count_ / sum;
@@ -37,17 +44,28 @@ class Moments {
     count_ = sum;
   }
 
-  const std::vector<double>& mean() const { return mean_; }
-  std::vector<double> scale() const {
+  // What is taken off, and the factor of the rest: FeatureStatistics.
+  std::vector<double> mean(FeatureTransform transform) const {
+    return transform == FeatureTransform::min_max && count_ > 0 ? least_ : mean_;
+  }
+  std::vector<double> scale(FeatureTransform transform) const {
     std::vector<double> scale;
-    for (const double squares : squares_)
-      scale.push_back(squares > 0 ? 1 / std::sqrt(squares / count_) : 0);
+    for (std::size_t c = 0; c < mean_.size(); ++c) {
+      const double width = transform == FeatureTransform::min_max ? most_[c] - least_[c]
+                                                                  : std::sqrt(squares_[c] / count_);
+      scale.push_back(width > 0 ? 1 / width : 0);
+    }
     return scale;
   }
 
  private:
+  void widen(std::size_t column, double least, double most) {
+    least_[column] = std::min(least_[column], least);
+    most_[column] = std::max(most_[column], most);
+  }
+
   double count_ = 0;
-  std::vector<double> mean_, squares_;
+  std::vector<double> mean_, squares_, least_, most_;
 };
 
 struct GraphMoments {
@@ -92,8 +110,10 @@ std::vector<FeatureStatistics> member_statistics(const TrainingSetup& setup) {
         all.nodes.add(graphs[g].nodes);
         all.configs.add(graphs[g].configs);
       }
-      known->second = {all.nodes.mean(), all.nodes.scale(), all.configs.mean(),
-                       all.configs.scale()};
+      const EncoderConfig& encoder = setup.network.config().encoder;
+      known->second = {
+          all.nodes.mean(encoder.node_transform), all.nodes.scale(encoder.node_transform),
+          all.configs.mean(encoder.config_transform), all.configs.scale(encoder.config_transform)};
     }
     members.push_back(known->second);
   }

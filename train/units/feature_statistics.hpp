@@ -7,7 +7,8 @@
 
 namespace tpudist {
 
-// Measures the feature statistics of every member's training data: the nodes of all its graphs, and
+// Measures the feature statistics of every member's training data, those that the transforms of the
+// network's encoder take: the nodes of all its graphs, and
 // the states of at most kStatisticsRows configurations of each graph, evenly spread over its rows.
 // The same on every rank. Throws DataError or IoError when reading fails.
 std::vector<FeatureStatistics> member_statistics(const TrainingSetup& setup);

@@ -47,6 +47,10 @@ class Sage(nn.Module):
     def forward(self, x):
         if self.direction != "both":
             return self.conv[0](x, U_TO_V if self.direction == "u_to_v" else V_TO_U)
+        if self.both == "shared":
+            conv = self.conv[0]
+            around = [conv.propagate(edges, x=(x, x), size=None) for edges in (U_TO_V, V_TO_U)]
+            return self.lin_l(sum(around)) + self.lin_r(x)
         there, back = self.conv[0](x, U_TO_V), self.conv[1](x, V_TO_U)
         return there + back if self.both == "sum" else torch.cat([there, back], -1)
 
@@ -88,6 +92,20 @@ class RightGcn(nn.Module):
             edges = torch.cat([edges, torch.arange(NODES).expand(2, -1)], 1)
             parts.append(conv(x, edges, (1 / edges[1].bincount().to(x.dtype))[edges[1]]))
         return torch.cat(parts, -1)
+
+
+class RightSumGcn(nn.Module):
+    """(M + M' + 1) x W + b with M = D^-1 (A + I) along u_to_v, D the row sums of A + I."""
+
+    def __init__(self):
+        super().__init__()
+        self.lin, self.bias = nn.Linear(WIDTH, OUT, bias=False), nn.Parameter(torch.zeros(OUT))
+
+    def forward(self, x):
+        matrix = torch.eye(NODES, dtype=x.dtype)
+        matrix.index_put_((U_TO_V[1], U_TO_V[0]), torch.ones((), dtype=x.dtype), accumulate=True)
+        matrix = matrix / matrix.sum(1, keepdim=True)
+        return self.lin(matrix @ x + matrix.T @ x + x) + self.bias
 
 
 class Gine(Graph):
@@ -240,6 +258,12 @@ def cases():
                {"direction": "both", "self_loops": self_loops})
     yield ("gcn_right", RightGcn(), "gcn",
            {"direction": "both", "self_loops": True, "normalise": "right"})
+    yield ("gcn_right_sum", RightSumGcn(), "gcn",
+           {"direction": "both", "self_loops": True, "normalise": "right_sum"})
+    for aggregation in ("sum", "mean"):
+        yield (f"sage_{aggregation}_shared", Sage(aggregation, "both", both="shared"), "sage",
+               {"aggregation": aggregation, "direction": "both", "both": "shared"})
+    yield "l2_norm", Function(lambda x: F.normalize(x, dim=-1)), "l2_norm", {}
     for name, conv in (("gat", GATConv), ("gatv2", GATv2Conv)):
         for direction, heads, concat in (("u_to_v", 2, True), ("v_to_u", 1, True),
                                          ("both", 3, False)):

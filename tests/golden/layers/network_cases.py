@@ -1,7 +1,8 @@
 """Golden cases of complete networks: `network_cases.py FOLDER` writes them and prints the table of README.md.
 
 The networks of the 1st and the 2nd place of the Kaggle competition "Fast or Slow?", from their
-descriptions, narrower. Needs torch, torch_geometric and safetensors.
+descriptions, narrower, and small ones for what an encoder or a readout can do. Needs torch,
+torch_geometric and safetensors.
 """
 import copy
 import sys
@@ -220,14 +221,93 @@ def statistics_of(features, prefix):
     return {f"{prefix}_mean": rounded(mean), f"{prefix}_scale": rounded(scale)}
 
 
-def finish(folder, name, network, graph, run_graph, configs, statistics, source):
+def range_of(features, prefix):
+    """Minimum and 1 / (maximum - minimum) of each column; 0 where it is constant."""
+    least, width = features.amin(0), features.amax(0) - features.amin(0)
+    scale = torch.where(width > 0, 1 / width.clamp(min=1e-12), torch.zeros(()))
+    return {f"{prefix}_mean": rounded(least), f"{prefix}_scale": rounded(scale)}
+
+
+class Small(nn.Module):
+    """[opcode | node features (| configuration)], a Linear over them if `width`, one SAGE, a readout.
+
+    `late`: the configuration joins the rows after the SAGE, side by side. `pools`: what is pooled,
+    side by side, before a Linear, or an MLP with one hidden layer of 5 and LeakyReLU (`hidden`).
+    `beside`: the configuration of a tile stands in front of it."""
+
+    def __init__(self, config_features, width=0, late=False, factor=1, pools=("mean",), hidden=False,
+                 bias=True, beside=False):
+        super().__init__()
+        self.late, self.factor, self.pools, self.beside = late, factor, pools, beside
+        self.encoder = nn.ModuleDict({"opcode": nn.Embedding(OPCODES, 4)})
+        columns = 4 + NODE_FEATURES + (0 if late or beside else config_features)
+        if width:
+            self.encoder["join"] = nn.Linear(columns, width)
+        self.blocks = nn.ModuleList([nn.ModuleDict({"sage": SAGEConv(width or columns, 5)})])
+        pooled = (5 + (config_features if late else 0)) * len(pools)
+        pooled += config_features if beside else 0
+        self.head = nn.Linear(5 if hidden else pooled, 1, bias=bias)
+        if hidden:
+            self.head.add_module("0", nn.Linear(pooled, 5, bias=bias))
+
+    def forward(self, graph, configs, statistics):
+        def scaled(x, kind):
+            if kind + "_mean" not in statistics:
+                return x
+            return (x - statistics[kind + "_mean"]) * statistics[kind + "_scale"]
+
+        nodes = torch.cat([self.encoder["opcode"](graph["opcodes"]),
+                           scaled(graph["node_features"], "node")], 1)
+        # Nodes without a configuration keep zeros.
+        state = self.factor * scaled(configs, "config") * graph["configurable"]
+        x = nodes.expand(CONFIGS, *nodes.shape)
+        if not self.late and not self.beside:
+            x = torch.cat([x, state], 2)
+        if "join" in self.encoder:
+            x = self.encoder["join"](x).relu()
+        x = self.blocks[0]["sage"](x, graph["edges"].T).relu()
+        if self.late:
+            x = torch.cat([x, state], 2)
+        own = x * graph["configurable"]
+        pool = {"sum": lambda: x.sum(1), "mean": lambda: x.mean(1), "max": lambda: x.amax(1),
+                "l2_sum": lambda: F.normalize(x.sum(1), dim=1), "config_sum": lambda: own.sum(1),
+                "config_mean": lambda: own.sum(1) / graph["configurable"].sum(),
+                "config_l2_sum": lambda: F.normalize(own.sum(1), dim=1)}
+        y = torch.cat([state[:, 0]] * self.beside + [pool[name]() for name in self.pools], 1)
+        for hidden in self.head.children():
+            y = F.leaky_relu(hidden(y), 0.2)
+        return self.head(y)[:, 0]
+
+
+def small(folder, name, model, tile=False, transforms=("raw", "raw"), **options):
+    """`model`: the network as an experiment file says it."""
+    graph = dict(zip(("node_features", "opcodes"), graph_inputs(name)), edges=EDGES)
+    if not tile:
+        graph["config_nodes"] = CONFIG_NODES
+    raw = tile_inputs(name) if tile else layout_inputs(name)
+    placed = on_every_node(raw) if tile else at_config_nodes(raw)
+    configurable = torch.full((NODES, 1), float(tile))
+    configurable[CONFIG_NODES] = 1
+    measure = {"min_max": range_of, "standardised": statistics_of}
+    statistics = {}
+    for kind, transform, rows in (("node", transforms[0], graph["node_features"]),
+                                  ("config", transforms[1], raw.flatten(0, -2))):
+        if transform in measure:
+            statistics |= measure[transform](rows, kind)
+    network = Small(placed.shape[2], **options)
+    finish(folder, name, network, graph, {**graph, "configurable": configurable}, (raw, placed),
+           statistics, "small", model=model)
+
+
+def finish(folder, name, network, graph, run_graph, configs, statistics, source, **facts):
     generator = generator_of(name)
     randomise(network, generator, scale=1.5)
     coefficients = random(generator, CONFIGS)
 
     def results(network, convert):
         graph = {key: convert(value) for key, value in run_graph.items()}
-        arguments = [{key: convert(value) for key, value in statistics.items()}] if statistics else []
+        arguments = [{key: convert(value) for key, value in statistics.items()}]
+        arguments = arguments if statistics or isinstance(network, Small) else []
         output = network(graph, convert(configs[1]), *arguments)
         return {"output": output, **gradients(network, output, convert(coefficients), {})}
 
@@ -235,13 +315,13 @@ def finish(folder, name, network, graph, run_graph, configs, statistics, source)
     single = results(copy.deepcopy(network).float(),
                      lambda tensor: tensor.float() if tensor.is_floating_point() else tensor)
     tensors = {f"graph.{key}": value for key, value in graph.items()}
-    if run_graph is not graph:
+    if "nodes" in run_graph:
         tensors |= {f"reduced.{key}": run_graph[key] for key in ("nodes", "edges", "config_nodes")}
     save(folder, name, {
         **tensors, "configs": configs[0], "coefficients": coefficients,
         **{f"weights.{key}": value for key, value in network.named_parameters()},
         **{f"statistics.{key}": value for key, value in statistics.items()},
-        **exact, **float32_errors(exact, single)}, source=source)
+        **exact, **float32_errors(exact, single)}, source=source, **facts)
     count = sum(p.numel() for p in network.parameters())
     spread = (exact["output"].max() - exact["output"].min()).item()
     print(f"| `{name}` | {source} | {count} | {spread:.3g} |")
@@ -285,6 +365,41 @@ def main(folder):
     first_place(folder, "first_place_layout", False)
     first_place(folder, "first_place_layout_crossattn", True)
     first_place_tile(folder, "first_place_tile")
+    sage = "blocks: [{layer: sage, width: 5}"
+    small(folder, "encoder_min_max", "encoder: {opcode_width: 4, node_width: 0, width: 6, "
+          "node_transform: min_max, config_transform: min_max, config_scale: 100}\n"
+          f"{sage}]\nreadout: {{pool: mean, scale: 1}}\n",
+          transforms=("min_max", "min_max"), width=6, factor=100)
+    small(folder, "encoder_min_max_tile", "encoder: {opcode_width: 4, node_width: 0, width: 6, "
+          "node_transform: min_max, config_transform: min_max}\n"
+          f"{sage}]\nreadout: {{pool: mean, scale: 1}}\n",
+          tile=True, transforms=("min_max", "min_max"), width=6)
+    small(folder, "encoder_without_linear", "encoder: {opcode_width: 4, node_width: 0, width: 0, "
+          "node_transform: standardised, config_transform: standardised}\n"
+          f"{sage}]\nreadout: {{pool: mean, scale: 1}}\n",
+          transforms=("standardised", "standardised"))
+    small(folder, "encoder_late_join", "encoder: {opcode_width: 4, node_width: 0, width: 0, "
+          "node_transform: standardised, config_scale: 10, join: late}\n"
+          f"{sage}, {{layer: join_config}}]\nreadout: {{pool: mean, scale: 1}}\n",
+          transforms=("standardised", "raw"), late=True, factor=10)
+    begin = ("encoder: {opcode_width: 4, node_width: 0, width: 6, node_transform: min_max, "
+             f"config_transform: min_max}}\n{sage}]\n")
+    both = {"transforms": ("min_max", "min_max"), "width": 6}
+    for name, pools in (("l2", "mean+l2_sum+config_l2_sum"), ("config", "config_sum+config_mean+max"),
+                        ("config_sum", "config_sum")):
+        hidden = name == "l2"
+        small(folder, f"readout_{name}", f"{begin}readout: {{pool: {pools}, scale: 1" + (
+            ", widths: [5], bias: false, activation: leaky_relu_0.2}\n" if hidden else "}\n"),
+            pools=pools.split("+"), hidden=hidden, bias=not hidden, **both)
+    small(folder, "readout_without_bias", f"{begin}readout: {{pool: sum, scale: 1, bias: false}}\n",
+          pools=["sum"], bias=False, **both)
+    small(folder, "readout_config_late", begin.replace("width: 6", "width: 6, join: late").replace(
+          "5}]", "5}, {layer: join_config}]") + "readout: {pool: config_l2_sum+sum, scale: 1}\n",
+          pools=["config_l2_sum", "sum"], late=True, **both)
+    small(folder, "readout_join_config_tile", begin.replace("width: 6", "width: 6, join: late") +
+          "readout: {pool: sum+config_sum, widths: [5], join_config: true, "
+          "activation: leaky_relu_0.2, scale: 1}\n",
+          pools=["sum", "config_sum"], hidden=True, beside=True, tile=True, **both)
 
 
 if __name__ == "__main__":

@@ -54,8 +54,9 @@ std::shared_ptr<const GraphInput> kept(const Encoder& encoder, int nodes) {
 // Odd numbers of nodes and columns leave tails for the vectorised functions.
 TEST(EncodedGraph, GivesTheBitsOfTransformingAnew) {
   use_one_thread_per_worker();
-  for (const auto transform : {FeatureTransform::raw, FeatureTransform::log,
-                               FeatureTransform::log_positive, FeatureTransform::standardised}) {
+  for (const auto transform :
+       {FeatureTransform::raw, FeatureTransform::log, FeatureTransform::log_positive,
+        FeatureTransform::standardised, FeatureTransform::min_max}) {
     for (const std::int64_t code_width : {0, 4}) {
       EncoderConfig config;
       config.node_transform = transform;

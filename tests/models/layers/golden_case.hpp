@@ -27,11 +27,15 @@ class GoldenCase {
     name_ = facts.at("name");
     layer_ = facts.value("layer", "");
     options_ = facts.value("options", nlohmann::json::object());
+    model_ = facts.value("model", "");
+    parameters_ = facts.value("parameters", 0);
   }
 
   const std::string& name() const { return name_; }
   const std::string& layer() const { return layer_; }  // empty of networks
   const nlohmann::json& options() const { return options_; }
+  std::int64_t parameters() const { return parameters_; }  // of systems: how many
+  const std::string& model() const { return model_; }  // of small networks: as in experiment files
   const SafetensorsFile& file() const { return file_; }
 
   GoldenTensor tensor(const std::string& name) {
@@ -52,11 +56,12 @@ class GoldenCase {
 
  private:
   SafetensorsFile file_;
-  std::string name_, layer_;
+  std::string name_, layer_, model_;
+  std::int64_t parameters_ = 0;
   nlohmann::json options_;
 };
 
-// The files of tests/models/layers/<folder>, "cases" or "networks", by name.
+// The files of tests/models/layers/<folder>, "cases", "networks" or "systems", by name.
 inline std::vector<std::filesystem::path> golden_files(const std::string& folder) {
   std::vector<std::filesystem::path> files;
   for (const auto& entry :

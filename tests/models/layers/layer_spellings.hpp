@@ -28,6 +28,7 @@ inline const std::vector<LayerSpelling>& layer_spellings() {
       {"sage", "sage_sum_of_both", "{layer: sage, width: 5, aggregation: sum, " + both + "}"},
       {"sage", "sage_max", "{layer: sage, width: 5, aggregation: max, " + both + "}"},
       {"sage", "sage_concat", "{layer: sage, width: 4, join: concat, " + both + "}"},
+      {"sage", "sage_shared", "{layer: sage, width: 5, join: shared, " + tanh + ", " + both + "}"},
       {"sage", "sage_normalised", "{layer: sage, width: 5, normalise: true, " + tanh + "}"},
       {"sage", "sage_residual", "{layer: sage, width: 6, residual: true, activation: silu}"},
       {"sage", "sage_alone", "{layer: sage, width: 5, directions: [], " + tanh + "}"},
@@ -39,6 +40,7 @@ inline const std::vector<LayerSpelling>& layer_spellings() {
       {"gcn", "gcn_without_loops",
        "{layer: residual, blocks: [{layer: gcn, width: 6, self_loops: false, " + both + "}]}"},
       {"gcn", "gcn_right", "{layer: gcn, width: 4, normalise: right, " + tanh + ", " + both + "}"},
+      {"gcn", "gcn_right_sum", "{layer: gcn, width: 4, normalise: right_sum, " + both + "}"},
       {"gat", "gat", "{layer: gat, width: 3, heads: 2, " + tanh + "}"},
       {"gat", "gat_mean", "{layer: gat, width: 5, heads: 3, join: mean, " + both + "}"},
       {"gatv2", "gatv2", "{layer: gatv2, width: 3, heads: 2, " + tanh + "}"},
@@ -81,6 +83,7 @@ inline const std::vector<LayerSpelling>& layer_spellings() {
        "[{layer: graph_norm}, {layer: join_config, width: 6}]}, {layer: config_attention}]}"},
       {"layer_norm", "layer_norm", "{layer: layer_norm}"},
       {"layer_norm", "layer_norm_plain", "{layer: layer_norm, affine: false, eps: 1e-3}"},
+      {"l2_norm", "l2_norm", "{layer: l2_norm}"},
       {"instance_norm", "instance_norm", "{layer: instance_norm}"},
       {"instance_norm", "instance_norm_affine", "{layer: instance_norm, affine: true, eps: 1e-3}"},
       {"graph_norm", "graph_norm", "{layer: graph_norm}"},
@@ -94,6 +97,7 @@ inline const std::vector<LayerSpelling>& layer_spellings() {
       {"dropout", "dropout_element_within_residual",
        "{layer: residual, blocks: [{layer: dropout, rate: 0.3, drop: nodes, scope: element}]}"},
       {"join_config", "join_config", "{layer: join_config, width: 5}"},
+      {"join_config", "join_config_plain", "{layer: join_config}"},
   };
   return spellings;
 }

@@ -65,6 +65,7 @@ TEST(ModelRefusals, NumbersOutOfRange) {
   expect_line("{layer: linear, width: 1000000000000}", {"between 1 and 16384"});
   expect_line("{layer: gat, width: 4096, heads: 5}", {"blocks.0.heads", "more than 16384"});
   expect_line("{layer: gcn, width: 8, directions: []}", {"blocks.0.directions", "at least one"});
+  expect_line("{layer: gcn, width: 8, normalise: right_sum}", {"blocks.0.directions", "both"});
   expect_line("{layer: pna, width: 8, directions: []}", {"blocks.0.directions", "at least one"});
   expect_line("{layer: dropout, rate: 1}", {"blocks.0.rate", "between 0 and 0.99"});
   expect_line("{layer: dropout, scope: rows}", {"blocks.0.scope", "row, element"});
@@ -126,11 +127,18 @@ TEST(ModelRefusals, EncoderAndReadout) {
   line("encoder: {node_columns: 9-3}", "below 140");
   line("encoder: {node_columns: '3,3'}", "twice");
   line("encoder: {node_columns: ''}", "node_columns");
-  line("encoder: {width: 0}", "at least 1");
-  line("encoder: {node_transform: sqrt}", "raw, log, log_positive, standardised");
+  line("encoder: {width: -1}", "between 0 and 16384");
+  line("encoder: {width: 0, activation: relu}", "no linear layer");
+  line("encoder: {width: 0, initialise: xavier}", "no linear layer");
+  line("encoder: {width: 0, opcode_width: 16384, node_width: 16384}", "at most 16384");
+  line("encoder: {config_scale: 0}", "config_scale");
+  line("encoder: {node_transform: sqrt}", "raw, log, log_positive, standardised, min_max");
   line("encoder: {join: never}", "early, late");
   line("readout: {pool: median}", "sum, mean, max");
   line("readout: {pool: max+}", "sum, mean, max");
+  line("readout: {pool: l2_mean}", "config_l2_sum");
+  line("readout: {join_config: true, config_widths: [4]}", "either this or config_widths");
+  line("readout: {bias: 1}", "bias");
   line("readout: {widths: [0]}", "between 1 and 16384");
   line("readout: {scale: 0}", "scale");
 }
@@ -141,6 +149,12 @@ TEST(ModelRefusals, WhatACollectionDoesNotHave) {
       read("model: {blocks: [{layer: layer_norm}], readout: {config_widths: [8]}}");
   EXPECT_THROW(Network(config, kLayoutConfigFeatures, -1, pool), ConfigError);
   EXPECT_NO_THROW(Network(config, kTileConfigFeatures, -1, pool));
+  const NetworkConfig joined =
+      read("model: {blocks: [{layer: layer_norm}], readout: {join_config: true}}");
+  EXPECT_THAT(
+      test::message_of<ConfigError>([&] { Network(joined, kLayoutConfigFeatures, -1, pool); }),
+      HasSubstr("model.readout.join_config"));
+  EXPECT_NO_THROW(Network(joined, kTileConfigFeatures, -1, pool));
 }
 
 // Pieces of YAML put together at random: either a network that can be described, or a refusal of
