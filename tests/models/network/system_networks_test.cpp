@@ -1,0 +1,123 @@
+// The networks of published systems, as experiments/systems has them, against the same networks
+// written from their sources in PyTorch, at equal weights: tests/golden/layers/README.md.
+
+#include <ATen/ATen.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "models/inputs/graph_input.hpp"
+#include "models/network/composed_network.hpp"
+#include "models/operators/device_backend.hpp"
+#include "models/plans/row_classes.hpp"
+#include "tests/models/layers/golden_case.hpp"
+#include "tests/models/layers/layer_case.hpp"
+
+namespace tpudist {
+namespace {
+
+using namespace test;
+
+// Numbers in [-1, 1), a function of the name (system_cases.py).
+std::vector<double> numbers(const std::string& name, std::int64_t count) {
+  std::uint64_t start = 0xcbf29ce484222325;
+  for (const char byte : name) start = (start ^ static_cast<unsigned char>(byte)) * 0x100000001b3;
+  std::vector<double> values;
+  for (std::int64_t i = 0; i < count; ++i) {
+    std::uint64_t x = (start + static_cast<std::uint64_t>(i)) * 0x9e3779b97f4a7c15;
+    x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9;
+    x = (x ^ (x >> 27)) * 0x94d049bb133111eb;
+    x ^= x >> 31;
+    values.push_back(static_cast<double>(x >> 40) / (1 << 23) - 1);
+  }
+  return values;
+}
+
+at::Tensor values_of(const GoldenTensor& golden) {
+  return at::tensor(golden.values, at::kDouble).view(golden.shape);
+}
+
+// [1, ...]: from its name in PyTorch and its shape there, or a statistic of the case.
+at::Tensor weight_of(const ParameterEntry& entry, GoldenCase& golden) {
+  if (entry.group == ParameterGroup::statistics) {
+    std::string name = entry.name.substr(8);  // after "encoder."
+    std::ranges::replace(name, '.', '_');
+    return values_of(golden.tensor("statistics." + name)).unsqueeze(0);
+  }
+  std::vector<std::int64_t> shape = entry.shape;
+  if (entry.torch_transposes) std::ranges::reverse(shape);
+  const double scale = shape.size() > 1 ? std::sqrt(static_cast<double>(shape.back())) : 4;
+  at::Tensor value =
+      at::tensor(numbers(entry.torch_name, entry.size()), at::kDouble).view(shape) / scale;
+  if (entry.torch_transposes) value = value.t();
+  return value.contiguous().unsqueeze(0);
+}
+
+// The graph of a case; every node keeps an input row of its own.
+LayerGraph graph_of(GoldenCase& golden, bool tile) {
+  const auto narrow = [&](const std::string& name) {
+    const auto wide = golden.integers(name);
+    return std::vector<std::int32_t>(wide.begin(), wide.end());
+  };
+  LayerGraph graph;
+  graph.edges = narrow("graph.edges");
+  if (!tile) graph.config_nodes = narrow("graph.config_nodes");
+  graph.nodes = golden.tensor("graph.node_features").shape[0];
+  for (std::int32_t n = 0; n < graph.nodes; ++n) graph.node_class.push_back(n);
+  const GoldenTensor configs = golden.tensor("configs");
+  graph.configs = configs.shape[0];
+  graph.state_rows = tile ? configs.shape[0] : configs.shape[0] * configs.shape[1];
+  for (std::int32_t s = 0; s < graph.state_rows; ++s) graph.codes.push_back(s);
+  return graph;
+}
+
+void expect_scores(const ComposedNetwork& network, const UnitInput& input, GoldenCase& golden) {
+  ThreadPool pool(1);
+  const auto unit = network.prepare(input, input.plan, at::kDouble, pool);
+  LayerWeights weights;
+  for (const ParameterEntry& entry : network.parameters().entries())
+    weights.add(entry.name, weight_of(entry, golden));
+  const at::Tensor scores = network.scores({*unit, weights})[0],
+                   expected = values_of(golden.tensor("output"));
+  ASSERT_EQ(scores.sizes(), expected.sizes());
+  const double spread = (expected.max() - expected.min()).item<double>();
+  EXPECT_LE((scores - expected).abs().max().item<double>(), 1e-5 * spread);
+}
+
+TEST(SystemNetworks, AreThoseOfTheirSources) {
+  int cases = 0;
+  for (const auto& path : golden_files("systems")) {
+    GoldenCase golden(path);
+    SCOPED_TRACE(golden.name());
+    const bool tile = golden.name().find("tile") != std::string::npos;
+    const std::int64_t config_features = tile ? kTileConfigFeatures : kLayoutConfigFeatures;
+    ConfigDocument document = ConfigDocument::load(
+        source_folder() / "experiments/systems" / (golden.name() + ".yaml"), {});
+    NetworkConfig config = NetworkConfig::read(document.root().child("model"), config_features);
+    config.general = true;
+    const LayerGraph graph = graph_of(golden, tile);
+    const auto features = golden.tensor("graph.node_features").values,
+               configs = golden.tensor("configs").values;
+    const auto opcodes = golden.integers("graph.opcodes");
+    UnitInput input;
+    input.graphs = {std::make_shared<const GraphInput>(
+        std::vector<float>(features.begin(), features.end()),
+        std::vector<std::uint8_t>(opcodes.begin(), opcodes.end()))};
+    input.states.assign(configs.begin(), configs.end());
+    const ComposedNetwork cpu(config, config_features),
+        device(config, config_features, {at::kCPU, make_device_backend});
+    EXPECT_EQ(cpu.parameters().parameters(), golden.parameters());
+    for (const bool refined : {false, true}) {
+      const PlanShape shape = config.plan_shape();
+      input.plan = std::make_shared<const Plan>(refined ? refined_plan_of(graph, shape)
+                                                        : dense_plan_of(graph, shape));
+      expect_scores(cpu, input, golden);
+      expect_scores(device, input, golden);
+    }
+    ++cases;
+  }
+  EXPECT_EQ(cases, 15);
+}
+
+}  // namespace
+}  // namespace tpudist
