@@ -180,7 +180,7 @@ BENCHMARK(BM_RowsInOrderFromChunks);
 
 void BM_InflateChunk(benchmark::State& state) {
   const auto entries = list_graphs(shards().path(), collection());
-  const OpenGraph graph = OpenGraph::open(entries.at(0), collection(), {DuplicatesPolicy::keep});
+  const OpenGraph graph = OpenGraph::open(entries.at(0), {DuplicatesPolicy::keep});
   std::int64_t bytes = 0;
   for (std::int64_t i = 0; auto _ : state) {
     const ConfigChunk chunk = graph.read_chunk(i++ % graph.chunk_count());

@@ -245,9 +245,7 @@ class StepBench {
     line["gflop_dense"] = arguments_.members * 1e-9 * (cost.forward + cost.backward);
   }
 
-  NetworkWork network_work() const {
-    return experiment_.network.work(setup_.network.config_features());
-  }
+  NetworkWork network_work() const { return experiment_.network.work(setup_.network.schema()); }
 
   // Floating-point operations of a step in units of 1e9, while the scores are not clipped.
   double gflop(const StepWork& work) const {

@@ -153,8 +153,7 @@ Experiment read_experiment(ConfigDocument& document) {
   experiment.order_seed = static_cast<std::uint64_t>(seed.integer("order", 1, {0, kMany}));
   experiment.data = read_data(root.child("data"));
   experiment.batch = read_batch(root.child("batch"));
-  experiment.network =
-      NetworkConfig::read(root.child("model"), experiment.data.collection.config_features());
+  experiment.network = NetworkConfig::read(root.child("model"), experiment.data.collection.schema);
   const std::string plan = root.choice("plan", "auto", {"auto", "dense", "refined"});
   experiment.plan = plan == "dense"     ? PlanMode::dense
                     : plan == "refined" ? PlanMode::refined

@@ -6,11 +6,13 @@
 #include <limits>
 #include <optional>
 #include <string>
+#include <type_traits>
 
 #include "core/config/config.hpp"
 #include "core/config/yaml_scalar.hpp"
 #include "core/duration.hpp"
 #include "core/error.hpp"
+#include "data/shards/converted_collections.hpp"
 #include "experiment/experiment.hpp"
 
 namespace tpudist {
@@ -74,6 +76,28 @@ Collection read_collection(ConfigNode& data) {
   } catch (const ConfigError& error) {
     data.mistake("collection", error.what());
     return Collection{"layout:xla:random"};
+  }
+}
+
+// The schema of own graphs is that of the shards, or, in a run's own file, that of its training.
+// TpuGraphs' goes without saying.
+void read_schema(ConfigNode& data, DataConfig& config) {
+  Collection& collection = config.collection;
+  if (collection.is_tpugraphs()) return;
+  collection = with_schema(config.shards, collection);
+  if (!data.has("schema") && collection.schema == Collection{collection.name}.schema) return;
+  ConfigNode schema = data.child("schema");
+  schema_fields(collection.schema, [&]<typename T>(const char* key, T& value) {
+    if constexpr (std::is_same_v<T, ColumnRange>) {
+      if (!parse_columns(schema.text(key, to_text(value)), kMostNodeFeatures, value))
+        schema.mistake(key, "must be `none` or columns such as 134-139");
+    } else {
+      value = static_cast<int>(schema.integer(key, value, {0, kMostNodeFeatures}));
+    }
+  });
+  if (const std::string fault = fault_of(collection.schema); !fault.empty()) {
+    data.mistake("schema", fault);
+    collection.schema = Collection{collection.name}.schema;
   }
 }
 
@@ -226,6 +250,7 @@ DataConfig read_data(ConfigNode data) {
   data.require("shards");
   config.shards = data.text("shards", "tpudist-data");
   config.collection = read_collection(data);
+  read_schema(data, config);
   config.duplicates = read_duplicates(data);
   config.least_entropy = data.number("entropy_filter", 0, {0, 1e6});
   if (config.least_entropy > 0 && config.collection.is_tile())

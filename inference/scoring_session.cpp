@@ -25,7 +25,7 @@ Dataset open_on_all_ranks(const DatasetOptions& options, JobContext& context) {
 }  // namespace
 
 Network make_network(const Experiment& experiment, int device, ThreadPool& pool) {
-  return Network(experiment.network, experiment.data.collection.config_features(), device, pool);
+  return Network(experiment.network, experiment.data.collection.schema, device, pool);
 }
 
 bool has_graphs(const DatasetOptions& options) {

@@ -46,6 +46,10 @@ Collection Collection::parse(std::string_view name) {
       join(tpugraphs_names(), ", ")));
 }
 
+bool Collection::is_tpugraphs() const {
+  return std::ranges::find(tpugraphs_names(), name) != tpugraphs_names().end();
+}
+
 const std::vector<std::string>& Collection::tpugraphs_names() {
   static const std::vector<std::string> names = {"tile:xla", "layout:xla:default",
                                                  "layout:xla:random", "layout:nlp:default",

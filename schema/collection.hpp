@@ -15,11 +15,14 @@ namespace tpudist {
 // "layout:nlp:random". Any other name is the user's own data.
 struct Collection {
   std::string name;
+  // TpuGraphs' unless it was read with the graphs (with_schema, Manifest).
+  FeatureSchema schema = name.starts_with("tile:") ? kTileSchema : kLayoutSchema;
 
   bool is_tile() const;
   // Relative folder in the NPZ root and in the shard root, e.g. "layout/xla/random" or "tile/xla".
   std::filesystem::path folder() const;
-  int config_features() const { return is_tile() ? kTileConfigFeatures : kLayoutConfigFeatures; }
+  // Whether it is one of TpuGraphs' five, whose schema is always that of the data set.
+  bool is_tpugraphs() const;
 
   // Throws ConfigError, with the nearest of TpuGraphs' names, when `name` has neither form.
   static Collection parse(std::string_view name);

@@ -13,17 +13,21 @@ namespace tpudist {
 struct Graph {
   std::string name;                   // stem of the NPZ file: the graph's id
   std::int64_t nodes = 0, edges = 0;  // n, m
-  Array<float> node_features;         // [n, 140], row-major
-  Array<std::uint8_t> opcodes;        // [n]
+  Array<float> node_features;         // [n, F], row-major
+  Array<std::uint8_t> opcodes;        // [n]; all 0 where the schema has none
   Array<std::int32_t> edge_index;     // [m, 2]: (consumer, producer)
   Array<std::int32_t> config_nodes;   // [nc], distinct; empty for tile
   Array<std::int64_t> node_splits;    // as in the NPZ; empty when absent
+
+  std::size_t feature_count() const {  // F
+    return node_features.size() / static_cast<std::size_t>(nodes);
+  }
 };
 
 // The per-node dictionaries of the config codec, for a layout graph. Node j (of config_nodes) has
 // the states offsets[j] .. offsets[j+1]-1; configuration i gives it state offsets[j] + codes[i, j].
 struct ConfigStates {
-  Array<float> features;        // [S, 18]
+  Array<float> features;        // [S, C]
   Array<std::int32_t> offsets;  // [nc + 1], offsets[nc] = S
 };
 

@@ -25,6 +25,7 @@
 #include "data/convert/graph_converter.hpp"
 #include "data/convert/memory_budget.hpp"
 #include "data/convert/source_npz.hpp"
+#include "data/convert/source_schema.hpp"
 #include "schema/collection_folders.hpp"
 
 namespace tpudist {
@@ -137,7 +138,8 @@ class CollectionConverter {
       for (const GraphSummary& graph : shard.graphs) {
         if (own.empty() || !same_source(own.back(), graph.source)) own.push_back(graph.source);
       }
-      const bool same = shard.collection == collection_.name && shard.split == plan.split &&
+      const bool same = shard.collection == collection_.name &&
+                        shard.schema == collection_.schema && shard.split == plan.split &&
                         std::ranges::equal(own, sources, same_source);
       if (!same) return std::nullopt;
       ManifestShard kept{plan.file, plan.split, fs::file_size(path), hash_file(path),
@@ -161,8 +163,8 @@ class CollectionConverter {
       for (int i = 0; i < std::ssize(graphs.names()); ++i) {
         graphs.with_npz(i, [&](const fs::path& own) {
           const NpzReader npz(own);
-          const std::uint64_t bytes =
-              conversion_bytes(read_graph_sizes(npz, collection_), options_.limits);
+          const std::uint64_t bytes = conversion_bytes(read_graph_sizes(npz, collection_),
+                                                       collection_.schema, options_.limits);
           const MemoryBudget::Share share(memory_, bytes);
           convert_graph(npz, collection_, split, source, shard, options_.limits);
         });
@@ -297,8 +299,14 @@ void lock_folder(const ConvertOptions& options, const Collection& collection,
 }  // namespace
 
 std::vector<ConvertedCollection> convert(const ConvertOptions& options, ProgressSink& progress) {
-  const std::vector<Collection> collections = chosen_collections(options);
+  std::vector<Collection> collections = chosen_collections(options);
   require_separate_folders(options, collections);
+  for (Collection& collection : collections)
+    collection = with_source_schema(options.npz_root, std::move(collection));
+  for (const Collection& own : collections) {
+    if (own.schema != Collection{own.name}.schema)
+      spdlog::info("{} has {}", own.name, to_text(own.schema));
+  }
   for (const Collection& collection : collections) require_own_shards(options, collection);
   std::list<FolderLock> locks;
   for (const Collection& collection : collections) lock_folder(options, collection, locks);

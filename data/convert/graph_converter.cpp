@@ -67,7 +67,8 @@ class ConfigConverter {
   template <typename Code>
   Result write_codes() {
     FeatureStream& stream = start();
-    ConfigEncoder encoder(sizes_.config_nodes, limits_);
+    const int width = collection_.schema.config_features;
+    ConfigEncoder encoder(sizes_.config_nodes, width, limits_);
     Hdf5Dataset dataset = shard_.create("config_codes", element_type<Code>(),
                                         {sizes_.configs, sizes_.config_nodes}, kCodeChunkBytes);
     ChunkAppender appender(dataset, shard_.pool());
@@ -87,7 +88,7 @@ class ConfigConverter {
       return drop_codes(Result::gave_up);
     }
     if (fits<Code>(encoder)) appender.finish();
-    if (!coding_pays(sizes_.configs, sizes_.config_nodes, encoder.state_count(),
+    if (!coding_pays(sizes_.configs, sizes_.config_nodes, width, encoder.state_count(),
                      fits<std::uint8_t>(encoder) ? 1 : 2)) {
       type_ = narrowest_type(encoder.states().features);
       return drop_codes(Result::gave_up);
@@ -114,8 +115,9 @@ class ConfigConverter {
       if (!encoder.encode(features, codes_)) return false;
       if (const auto bad = encoder.first_difference(codes_, features)) {
         const auto first = static_cast<std::uint64_t>(block.first_row + row) * values;
-        throw Error(ErrorKind::failed, stream.where(first + *bad * kLayoutConfigFeatures) +
-                                           " does not decode to what was encoded");
+        throw Error(ErrorKind::failed,
+                    stream.where(first + *bad * collection_.schema.config_features) +
+                        " does not decode to what was encoded");
       }
       row += static_cast<std::int64_t>(count);
       if (!fits<Code>(encoder)) continue;
@@ -134,15 +136,17 @@ class ConfigConverter {
     if (narrow(states.features, type, stored)) {
       throw Error(ErrorKind::failed, "config_states do not fit their type");
     }
-    shard_.create("config_states", type, {encoder.state_count(), kLayoutConfigFeatures})
+    shard_
+        .create("config_states", type, {encoder.state_count(), collection_.schema.config_features})
         .write_all(stored, shard_.pool());
     shard_.write<std::int32_t>("config_state_offset", {sizes_.config_nodes + 1}, states.offsets);
   }
 
   void write_features() {
     FeatureStream& stream = start();
-    std::vector<std::int64_t> shape = {sizes_.configs, sizes_.config_nodes, kLayoutConfigFeatures};
-    if (collection_.is_tile()) shape = {sizes_.configs, kTileConfigFeatures};
+    std::vector<std::int64_t> shape = {sizes_.configs, sizes_.config_nodes,
+                                       collection_.schema.config_features};
+    if (collection_.is_tile()) shape.erase(shape.begin() + 1);
     Hdf5Dataset dataset = shard_.create("config_feat", type_, shape, kFeatureChunkBytes);
     ChunkAppender appender(dataset, shard_.pool());
     const auto values = static_cast<std::size_t>(sizes_.config_values);
@@ -192,10 +196,11 @@ void convert_graph(const NpzReader& npz, const Collection& collection, std::stri
   }
 }
 
-std::uint64_t conversion_bytes(const GraphSizes& sizes, ConfigEncoder::Limits limits) {
+std::uint64_t conversion_bytes(const GraphSizes& sizes, const FeatureSchema& schema,
+                               ConfigEncoder::Limits limits) {
   const auto u = [](std::int64_t value) { return static_cast<std::uint64_t>(value); };
   const std::uint64_t graph =
-      u(sizes.nodes) * kNodeFeatures * sizeof(float) * 3 / 2 + u(sizes.edges) * 12;
+      u(sizes.nodes * schema.node_features) * sizeof(float) * 3 / 2 + u(sizes.edges) * 12;
   const std::uint64_t row = u(sizes.config_values) * sizeof(float);
   const std::uint64_t blocks = 5 * std::max<std::uint64_t>(row, 1 << 20);
   const std::uint64_t dictionary =

@@ -19,6 +19,7 @@ void convert_graph(const NpzReader& npz, const Collection& collection, std::stri
                    const SourceFile& source, ShardWriter& shard, ConfigEncoder::Limits limits = {});
 
 // Most bytes that convert_graph holds, for sharing a budget between several calls.
-std::uint64_t conversion_bytes(const GraphSizes& sizes, ConfigEncoder::Limits limits = {});
+std::uint64_t conversion_bytes(const GraphSizes& sizes, const FeatureSchema& schema,
+                               ConfigEncoder::Limits limits = {});
 
 }  // namespace tpudist

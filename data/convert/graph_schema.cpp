@@ -25,8 +25,10 @@ std::string_view config_array(const Collection& collection) {
 enum class Elements { integers, features };
 
 // Opens an array and checks its kind of number and its shape; `wanted` is e.g. "[n, 140]".
+// Where the last axis is the schema's width, `widths` ends the message.
 NpzArray open_shaped(const NpzReader& npz, std::string_view name, Elements elements,
-                     std::initializer_list<std::int64_t> shape, std::string_view wanted) {
+                     std::initializer_list<std::int64_t> shape, std::string_view wanted,
+                     std::string_view widths = {}) {
   NpzArray array = npz.open(name);
   const NpyHeader& header = array.header();
   if (elements == Elements::integers && header.kind == 'f') {
@@ -36,8 +38,8 @@ NpzArray open_shaped(const NpzReader& npz, std::string_view name, Elements eleme
       std::equal(shape.begin(), shape.end(), array.shape().begin(), array.shape().end(),
                  [](std::int64_t want, std::int64_t have) { return want == kAny || want == have; });
   if (!same) {
-    array.fail(
-        fmt::format("has shape [{}] but must have {}", fmt::join(array.shape(), ", "), wanted));
+    array.fail(fmt::format("has shape [{}] but must have {}{}", fmt::join(array.shape(), ", "),
+                           wanted, widths));
   }
   return array;
 }
@@ -95,12 +97,24 @@ std::vector<std::int64_t> read_normalizers(const NpzReader& npz) {
 }  // namespace
 
 GraphSizes read_graph_sizes(const NpzReader& npz, const Collection& collection, RunTimeNeed need) {
+  const FeatureSchema& schema = collection.schema;
+  const std::string_view widths =
+      collection.is_tpugraphs() ? "" : ", the width of its collection's graphs";
   GraphSizes sizes;
-  sizes.nodes = first_axis(
-      open_shaped(npz, "node_feat", Elements::features, {kAny, kNodeFeatures}, "[n, 140]"), 1,
-      kMaxNodes, "nodes");
-  open_shaped(npz, "node_opcode", Elements::integers, {sizes.nodes},
-              fmt::format("[{}]", sizes.nodes));
+  sizes.nodes =
+      first_axis(open_shaped(npz, "node_feat", Elements::features, {kAny, schema.node_features},
+                             fmt::format("[n, {}]", schema.node_features), widths),
+                 1, kMaxNodes, "nodes");
+  if (schema.opcodes > 0) {
+    open_shaped(npz, "node_opcode", Elements::integers, {sizes.nodes},
+                fmt::format("[{}]", sizes.nodes));
+  } else if (npz.contains("node_opcode")) {
+    npz.open("node_opcode")
+        .fail(
+            fmt::format("is there, but {} has no opcodes: its other graphs or its schema.yaml have "
+                        "none; all graphs must have them, or none",
+                        collection.name));
+  }
   sizes.edges = first_axis(open_shaped(npz, "edge_index", Elements::integers, {kAny, 2}, "[m, 2]"),
                            0, kMaxEdges, "edges");
   if (npz.contains("node_splits"))
@@ -115,21 +129,21 @@ GraphSizes read_graph_sizes(const NpzReader& npz, const Collection& collection, 
                  1, kMaxConfigs, "configurations");
   const std::int64_t c = sizes.configs;
   if (collection.is_tile()) {
-    sizes.config_values = kTileConfigFeatures;
+    sizes.config_values = schema.config_features;
     if (is_wanted("config_runtime_normalizers")) {
       open_shaped(npz, "config_runtime_normalizers", Elements::integers, {c},
                   fmt::format("[{}]", c));
     }
-    open_shaped(npz, "config_feat", Elements::features, {c, kTileConfigFeatures},
-                fmt::format("[{}, 24]", c));
+    open_shaped(npz, "config_feat", Elements::features, {c, schema.config_features},
+                fmt::format("[{}, {}]", c, schema.config_features), widths);
   } else {
     sizes.config_nodes =
         first_axis(open_shaped(npz, "node_config_ids", Elements::integers, {kAny}, "[nc]"), 1,
                    sizes.nodes, "configurable nodes");
-    sizes.config_values = sizes.config_nodes * kLayoutConfigFeatures;
+    sizes.config_values = sizes.config_nodes * schema.config_features;
     open_shaped(npz, "node_config_feat", Elements::features,
-                {c, sizes.config_nodes, kLayoutConfigFeatures},
-                fmt::format("[{}, {}, 18]", c, sizes.config_nodes));
+                {c, sizes.config_nodes, schema.config_features},
+                fmt::format("[{}, {}, {}]", c, sizes.config_nodes, schema.config_features), widths);
   }
   return sizes;
 }
@@ -150,9 +164,16 @@ Graph read_graph(const NpzReader& npz, const Collection& collection, const Graph
         *bad));
   }
 
-  NpzArray opcodes = npz.open("node_opcode");
-  graph.opcodes = read_ranged<std::uint8_t>(
-      opcodes, 0, kOpcodes - 1, fmt::format("is not an opcode (0 to {})", kOpcodes - 1));
+  const int opcodes = collection.schema.opcodes;
+  if (opcodes > 0) {
+    NpzArray array = npz.open("node_opcode");
+    graph.opcodes = read_ranged<std::uint8_t>(
+        array, 0, opcodes - 1,
+        fmt::format("is not an opcode (0 to {}{})", opcodes - 1,
+                    collection.is_tpugraphs() ? "" : "; `opcodes` in schema.yaml says how many"));
+  } else {
+    graph.opcodes = std::vector<std::uint8_t>(static_cast<std::size_t>(sizes.nodes));
+  }
   NpzArray edges = npz.open("edge_index");
   graph.edge_index = read_ranged<std::int32_t>(
       edges, 0, sizes.nodes - 1, fmt::format("is not a node (the graph has {})", sizes.nodes));

@@ -19,12 +19,11 @@ inline constexpr std::int64_t kMaxConfigs = 1 << 24;
 struct GraphSizes {
   std::int64_t nodes = 0, edges = 0, configs = 0;
   std::int64_t config_nodes = 0;  // 0 for tile
-  // Number of values of one configuration: config_nodes * kLayoutConfigFeatures (layout) or
-  // kTileConfigFeatures (tile).
+  // Number of values of one configuration: config_nodes * C (layout) or C (tile).
   std::int64_t config_values = 0;
 };
 
-// Each of these reads one NPZ file of `collection`. They throw DataError with file, array and index
+// Each of these reads one NPZ file of `collection`, whose schema says the widths. They throw DataError with file, array and index
 // at the first value that violates the schema.
 
 // Whether a file must have run times; a module to be ranked may not have been measured.
@@ -49,8 +48,7 @@ RunTimes read_run_times(const NpzReader& npz, const Collection& collection, std:
 std::optional<RunTimes> read_optional_run_times(const NpzReader& npz, const Collection& collection,
                                                 const GraphSizes& sizes);
 
-// Opens node_config_feat [c, nc, kLayoutConfigFeatures] or config_feat [c, kTileConfigFeatures] for
-// streaming.
+// Opens node_config_feat [c, nc, C] or config_feat [c, C] for streaming.
 NpzArray open_config_features(const NpzReader& npz, const Collection& collection);
 
 }  // namespace tpudist

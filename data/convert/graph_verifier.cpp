@@ -95,7 +95,7 @@ class GraphVerifier {
   std::vector<float> features(std::int64_t first, std::int64_t count) const {
     if (!reader_.coded()) return reader_.read_config_features(first, count);
     std::vector<float> values(
-        static_cast<std::size_t>(count * entry_.config_nodes * kLayoutConfigFeatures));
+        static_cast<std::size_t>(count * entry_.config_nodes * entry_.schema.config_features));
     std::visit([&]<typename Code>(
                    const Array<Code>& codes) { decode_configs<Code>(states_, codes, values); },
                reader_.read_codes(first, count));

@@ -15,6 +15,7 @@
 #include "data/convert/graph_verifier.hpp"
 #include "data/convert/memory_budget.hpp"
 #include "data/convert/source_npz.hpp"
+#include "data/convert/source_schema.hpp"
 #include "data/shards/converted_collections.hpp"
 #include "schema/collection_folders.hpp"
 
@@ -27,7 +28,8 @@ constexpr std::uint64_t kMemoryBytes = 160 << 20;
 // Memory of verify_graph: the graph twice (shard and source), run times and groups, blocks of
 // configurations.
 std::uint64_t verification_bytes(const GraphSummary& graph) {
-  return static_cast<std::uint64_t>(graph.nodes) * kNodeFeatures * sizeof(float) * 5 / 2 +
+  return static_cast<std::uint64_t>(graph.nodes * graph.schema.node_features) * sizeof(float) * 5 /
+             2 +
          static_cast<std::uint64_t>(graph.configs) * 64 + (12 << 20);
 }
 
@@ -46,6 +48,7 @@ class CollectionVerifier {
   VerifiedCollection verify() {
     try {
       manifest_ = read_manifest(folder_ / kManifestName, result_.collection);
+      result_.collection = manifest_.collection;
     } catch (const DataError& e) {
       problem(e);
       return std::move(result_);
@@ -164,6 +167,12 @@ class CollectionVerifier {
     }
     for (const SkippedFile& file : manifest_.skipped) known.insert(file.source);
     const auto root = std::filesystem::absolute(*options_.npz_root);
+    const FeatureSchema sources = with_source_schema(root, result_.collection).schema;
+    if (sources != result_.collection.schema) {
+      problem(DataError(fmt::format("{}: has {}, but its sources have {}; convert again",
+                                    (folder_ / kManifestName).string(),
+                                    to_text(result_.collection.schema), to_text(sources))));
+    }
     for (const PlannedShard& planned : plan_shards(root, result_.collection)) {
       for (const auto& source : planned.sources) {
         if (known.contains(source.lexically_relative(root).generic_string())) continue;

@@ -251,7 +251,7 @@ std::uint64_t Dataset::shared_bytes() const {
 }
 
 OpenGraph open_graph(const GraphEntry& entry, const DatasetOptions& options) {
-  OpenGraph g = OpenGraph::open(entry, options.collection, options.rows());
+  OpenGraph g = OpenGraph::open(entry, options.rows());
   if (options.reduction.wanted) g.graph = reduced_graph(g.graph, options.reduction);
   return g;
 }

@@ -98,7 +98,8 @@ std::uint64_t estimated_bytes(const std::vector<GraphEntry>& entries, bool with_
   for (const GraphEntry& entry : entries) {
     const auto nodes = static_cast<std::uint64_t>(entry.nodes);
     const auto configs = static_cast<std::uint64_t>(entry.configs);
-    bytes += nodes * (kNodeFeatures * 4 + 1) + static_cast<std::uint64_t>(entry.edges) * 8;
+    bytes += nodes * (static_cast<std::uint64_t>(entry.schema.node_features) * 4 + 1) +
+             static_cast<std::uint64_t>(entry.edges) * 8;
     bytes += configs * (8 + 4 + 16) + sizeof(GraphRecord);  // run times, groups, merged rows
     if (with_configs) bytes += entry.config_bytes();
   }

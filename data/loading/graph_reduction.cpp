@@ -7,7 +7,6 @@
 #include <vector>
 
 #include "core/error.hpp"
-#include "schema/tpugraphs.hpp"
 
 namespace tpudist {
 namespace {
@@ -61,6 +60,7 @@ Graph reduced_graph(const Graph& graph, const GraphReduction& reduction) {
   const Flags configurable = configurable_nodes(graph);
   const Flags kept = kept_nodes(graph, configurable, reduction);
 
+  const std::size_t width = graph.feature_count();
   Graph reduced;
   reduced.name = graph.name;
   std::vector<float> features;
@@ -70,8 +70,8 @@ Graph reduced_graph(const Graph& graph, const GraphReduction& reduction) {
   for (std::size_t node = 0; node < kept.size(); ++node) {
     if (!kept[node]) continue;
     number[node] = static_cast<std::int32_t>(reduced.nodes++);
-    const auto row = graph.node_features.begin() + node * kNodeFeatures;
-    features.insert(features.end(), row, row + kNodeFeatures);
+    const auto row = graph.node_features.begin() + node * width;
+    features.insert(features.end(), row, row + width);
     opcodes.push_back(graph.opcodes[node]);
   }
   for (std::size_t e = 0; e < graph.edge_index.size(); e += 2) {

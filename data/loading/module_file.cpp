@@ -56,7 +56,8 @@ class ConfigReader {
   // Returns false where codes do not pay, with type_ set.
   bool read_codes() {
     const auto nodes = static_cast<std::size_t>(sizes_.config_nodes);
-    ConfigEncoder encoder(sizes_.config_nodes);
+    const int features = collection_.schema.config_features;
+    ConfigEncoder encoder(sizes_.config_nodes, features);
     std::vector<std::uint8_t> bytes;  // the codes so far, if they fit, else they are in `words`
     std::vector<std::uint16_t> words, codes;
     FeatureStream& stream = passes_.start();
@@ -78,7 +79,7 @@ class ConfigReader {
         words.insert(words.end(), codes.begin(), codes.end());
       }
     }
-    if (!coding_pays(sizes_.configs, sizes_.config_nodes, encoder.state_count(),
+    if (!coding_pays(sizes_.configs, sizes_.config_nodes, features, encoder.state_count(),
                      words.empty() ? 1 : 2)) {
       type_ = narrowest_type(encoder.states().features);
       return false;
@@ -142,6 +143,7 @@ Module read_npz(const NpzReader& npz, const std::filesystem::path& path,
   }
   ConfigReader(npz, collection, sizes, graph).read();
   graph.entry.name = graph.graph.name;
+  graph.entry.schema = collection.schema;
   graph.entry.split = "test";
   graph.entry.shard = path;
   graph.entry.nodes = sizes.nodes;

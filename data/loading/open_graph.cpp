@@ -44,8 +44,7 @@ void copy_states(const Code* codes, const std::int32_t* offsets, std::size_t cou
 
 }  // namespace
 
-OpenGraph OpenGraph::open(const GraphEntry& entry, const Collection& collection,
-                          const RowRules& rules) {
+OpenGraph OpenGraph::open(const GraphEntry& entry, const RowRules& rules) {
   OpenGraph g;
   g.entry = entry;
   g.reader.emplace(entry);
@@ -54,9 +53,9 @@ OpenGraph OpenGraph::open(const GraphEntry& entry, const Collection& collection,
   g.merged = choose_rows(g.times, rules, entry.name, where(g));
   g.coded = g.reader->coded();
   if (g.coded) g.states = g.reader->read_states();
-  g.width = g.coded                ? entry.config_nodes
-            : collection.is_tile() ? kTileConfigFeatures
-                                   : entry.config_nodes * kLayoutConfigFeatures;
+  g.width = g.coded             ? entry.config_nodes
+            : entry.schema.tile ? entry.schema.config_features
+                                : entry.config_nodes * entry.schema.config_features;
   g.chunk_rows = g.reader->chunk_rows();
   return g;
 }

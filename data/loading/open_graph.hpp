@@ -29,8 +29,7 @@ struct OpenGraph {
   std::vector<ConfigChunk> chunks;  // all of them, or none
 
   // Reads everything except the configurations. Throws DataError or IoError.
-  static OpenGraph open(const GraphEntry& entry, const Collection& collection,
-                        const RowRules& rules);
+  static OpenGraph open(const GraphEntry& entry, const RowRules& rules);
   // Opens the shard to read chunks of a graph whose other arrays are already there. Throws
   // DataError or IoError.
   void open_reader();

@@ -23,6 +23,12 @@ std::vector<GraphEntry> select_graphs(const DatasetOptions& options, const std::
   if (std::ranges::find(kSplits, split) == std::end(kSplits))
     throw ConfigError(fmt::format("unknown split '{}'; the splits are train, valid, test", split));
   const std::vector<GraphEntry> found = list_graphs(options.shards, options.collection, split);
+  if (!found.empty() && found.front().schema != options.collection.schema) {
+    throw DataError(fmt::format(
+        "{}: the graphs of {} have {}; those asked for have {}: this network was made for others",
+        options.shards.string(), options.collection.name, to_text(found.front().schema),
+        to_text(options.collection.schema)));
+  }
   std::vector<GraphEntry> entries = filter_graphs(found, split, include, exclude);
   if (!entries.empty()) return entries;
   const std::string what = fmt::format("{} {}", options.collection.name, split);

@@ -13,7 +13,7 @@
 namespace tpudist {
 
 // The config codec. Over all configurations of a graph, a configurable node takes only a few
-// distinct states (kLayoutConfigFeatures floats each). So a configuration is stored as one small
+// distinct states (C floats each). So a configuration is stored as one small
 // code per node: the number of the state in that node's dictionary. States are compared by their
 // bits (-0.0 is not 0.0) and numbered by first occurrence. Rows are given in order, in pieces. Not
 // thread-safe.
@@ -25,11 +25,11 @@ class ConfigEncoder {
     // After this many rows, coding is given up if more than half of the vectors were new.
     std::int64_t trial_rows = 1024;
   };
-  explicit ConfigEncoder(std::int64_t config_nodes);
-  ConfigEncoder(std::int64_t config_nodes, Limits limits);
+  // `config_features`: C.
+  ConfigEncoder(std::int64_t config_nodes, int config_features);
+  ConfigEncoder(std::int64_t config_nodes, int config_features, Limits limits);
 
-  // Writes the codes of the next rows: `features` [count, nc, kLayoutConfigFeatures], `codes`
-  // [count, nc]. Returns false when configurations do not repeat enough, or a node has more states
+  // Writes the codes of the next rows: `features` [count, nc, C], `codes` [count, nc]. Returns false when configurations do not repeat enough, or a node has more states
   // than codes count; then the encoder must not be used again. Throws std::invalid_argument when
   // the lengths do not match.
   [[nodiscard]] bool encode(std::span<const float> features, std::span<std::uint16_t> codes);
@@ -47,26 +47,28 @@ class ConfigEncoder {
 
  private:
   struct Node {
-    std::vector<float> states;        // [s, kLayoutConfigFeatures]
+    std::vector<float> states;        // [s, C]
     std::vector<std::int32_t> slots;  // hash table with open addressing, -1 = free; size a power of
                                       // two
     std::uint32_t last = 0;           // the state in the row before
   };
   std::uint32_t find_or_add(Node& node, const float* vector);
-  static void rehash(Node& node);
+  void rehash(Node& node) const;
 
   std::vector<Node> nodes_;
+  const std::size_t width_;  // C
   Limits limits_;
   std::int64_t rows_ = 0, state_count_ = 0, max_states_per_node_ = 0;
 };
 
-// Writes out[i, j] = states[offsets[j] + codes[i, j]], `out` [count, nc, kLayoutConfigFeatures].
-// Codes and offsets must be valid.
+// Writes out[i, j] = states[offsets[j] + codes[i, j]], `out` [count, nc, C]. Codes and
+// offsets must be valid.
 template <typename Code>
 void decode_configs(const ConfigStates& states, std::span<const Code> codes, std::span<float> out);
 
 // True when coding takes fewer bytes than features of one byte each: rows * nc codes plus the
-// states, against rows * nc * kLayoutConfigFeatures.
-bool coding_pays(std::int64_t rows, std::int64_t config_nodes, std::int64_t states, int code_bytes);
+// states, against rows * nc * C.
+bool coding_pays(std::int64_t rows, std::int64_t config_nodes, int config_features,
+                 std::int64_t states, int code_bytes);
 
 }  // namespace tpudist

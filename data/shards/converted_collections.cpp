@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <system_error>
+#include <utility>
 
 #include "core/error.hpp"
 #include "data/shards/manifest.hpp"
@@ -17,6 +18,15 @@ bool is_converted(const std::filesystem::path& shard_root, const Collection& col
 }
 
 }  // namespace
+
+Collection with_schema(const std::filesystem::path& shard_root, Collection collection) {
+  if (collection.is_tpugraphs()) return collection;
+  try {
+    return read_manifest(shard_root / collection.folder() / kManifestName, collection).collection;
+  } catch (const Error&) {
+    return collection;
+  }
+}
 
 void require_any_shards(const std::filesystem::path& folder) {
   if (!converted_collections(folder).empty()) return;
@@ -40,9 +50,11 @@ void require_any_shards(const std::filesystem::path& folder) {
 }
 
 std::vector<Collection> converted_collections(const std::filesystem::path& shard_root) {
-  return find_collections(shard_root, [&](const Collection& collection) {
+  std::vector<Collection> found = find_collections(shard_root, [&](const Collection& collection) {
     return is_converted(shard_root, collection);
   });
+  for (Collection& collection : found) collection = with_schema(shard_root, std::move(collection));
+  return found;
 }
 
 void require_shards(const std::filesystem::path& shard_root, const Collection& collection,

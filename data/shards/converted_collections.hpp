@@ -8,8 +8,12 @@
 
 namespace tpudist {
 
-// The collections in a shard folder, those with a manifest, in the order of find_collections.
-// Throws IoError.
+// The collection with the schema that its manifest says. Unchanged where there is no manifest or it
+// is damaged, which is said by whoever reads graphs; and TpuGraphs' five, for which none is read.
+Collection with_schema(const std::filesystem::path& shard_root, Collection collection);
+
+// The collections in a shard folder, those with a manifest, in the order of find_collections, with
+// their schemas. Throws IoError.
 std::vector<Collection> converted_collections(const std::filesystem::path& shard_root);
 
 // Throws ConfigError when the folder has no converted collection. The message names what was found

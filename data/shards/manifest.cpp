@@ -8,6 +8,7 @@
 #include <optional>
 #include <set>
 #include <stdexcept>
+#include <type_traits>
 #include <utility>
 
 #include "core/error.hpp"
@@ -58,11 +59,36 @@ std::uint64_t hash_of(const Json& json, const char* key) {
   return *hash;
 }
 
-GraphSummary graph_of(const Json& json) {
+GraphSummary graph_of(const Json& json, const FeatureSchema& schema) {
   GraphSummary graph;
+  graph.schema = schema;
   graph_fields(graph, [&](const char* key, auto& value) { json.at(key).get_to(value); });
   graph.source.hash = hash_of(json, "source_xxh3");
   return graph;
+}
+
+Json to_json(const FeatureSchema& schema) {
+  Json json;
+  schema_fields(schema, [&]<typename T>(const char* key, const T& value) {
+    if constexpr (std::is_same_v<T, ColumnRange>)
+      json[key] = to_text(value);
+    else
+      json[key] = value;
+  });
+  return json;
+}
+
+FeatureSchema schema_of(const Json& json, const Collection& collection) {
+  FeatureSchema schema = Collection{collection.name}.schema;
+  schema_fields(schema, [&]<typename T>(const char* key, T& value) {
+    if constexpr (!std::is_same_v<T, ColumnRange>)
+      json.at(key).get_to(value);
+    else if (!parse_columns(json.at(key).get<std::string>(), kMostNodeFeatures, value))
+      throw std::invalid_argument(fmt::format("{} is no range of columns", key));
+  });
+  if (const std::string fault = fault_of(schema); !fault.empty())
+    throw std::invalid_argument(fault);
+  return schema;
 }
 
 Json to_json(const ManifestShard& shard) {
@@ -75,13 +101,13 @@ Json to_json(const ManifestShard& shard) {
   return json;
 }
 
-ManifestShard shard_of(const Json& json) {
+ManifestShard shard_of(const Json& json, const FeatureSchema& schema) {
   ManifestShard shard;
   json.at("file").get_to(shard.file);
   json.at("split").get_to(shard.split);
   json.at("bytes").get_to(shard.bytes);
   shard.hash = hash_of(json, "xxh3");
-  for (const Json& graph : json.at("graphs")) shard.graphs.push_back(graph_of(graph));
+  for (const Json& graph : json.at("graphs")) shard.graphs.push_back(graph_of(graph, schema));
   return shard;
 }
 
@@ -114,8 +140,9 @@ std::string hash_of_manifest(const Json& json) {
 
 // Of the members of a manifest, so that a changed name is no unknown member of an older version.
 bool is_known(const std::string& key) {
-  static constexpr std::array<std::string_view, 8> kKeys = {
-      "format", "version", "collection", "created_by", "counts", "skipped", "shards", kHashKey};
+  static constexpr std::array<std::string_view, 9> kKeys = {"format",  "version",    "collection",
+                                                            "schema",  "created_by", "counts",
+                                                            "skipped", "shards",     kHashKey};
   return std::ranges::find(kKeys, key) != kKeys.end();
 }
 
@@ -132,13 +159,14 @@ void check_hash(const Json& json, const std::filesystem::path& path) {
 
 void write_manifest(const Manifest& manifest, const std::filesystem::path& path,
                     FileSystem& files) {
-  Json json = {{"format", kFormat},
-               {"version", kVersion},
-               {"collection", manifest.collection.name},
-               {"created_by", "tpudist " + std::string(version())},
+  Json json = {
+      {"format", kFormat}, {"version", kVersion}, {"collection", manifest.collection.name}};
+  if (const auto& own = manifest.collection; own.schema != Collection{own.name}.schema)
+    json["schema"] = to_json(own.schema);
+  json.update({{"created_by", "tpudist " + std::string(version())},
                {"counts", counts(manifest)},
                {"skipped", Json::array()},
-               {"shards", Json::array()}};
+               {"shards", Json::array()}});
   for (const SkippedFile& file : manifest.skipped) {
     json["skipped"].push_back({{"source", file.source}, {"error", file.error}});
   }
@@ -161,8 +189,10 @@ Manifest read_manifest(const std::filesystem::path& path, const Collection& coll
                                   path.string(), kVersion, collection.name));
     }
     check_hash(json, path);
-    Manifest manifest{collection, {}, {}};
-    for (const Json& shard : json.at("shards")) manifest.shards.push_back(shard_of(shard));
+    Manifest manifest{Collection{collection.name}, {}, {}};
+    if (json.contains("schema")) manifest.collection.schema = schema_of(json["schema"], collection);
+    for (const Json& shard : json.at("shards"))
+      manifest.shards.push_back(shard_of(shard, manifest.collection.schema));
     for (const Json& file : json.at("skipped")) {
       manifest.skipped.push_back({file.at("source"), file.at("error")});
     }
@@ -170,7 +200,7 @@ Manifest read_manifest(const std::filesystem::path& path, const Collection& coll
   } catch (const Json::exception& e) {
     throw DataError(fmt::format("{}: is not a manifest ({}); convert again", path.string(),
                                 json_fault(e.what())));
-  } catch (const std::invalid_argument& e) {  // see hash_of
+  } catch (const std::invalid_argument& e) {  // see hash_of, schema_of
     throw DataError(
         fmt::format("{}: is not a manifest ({}); convert again", path.string(), e.what()));
   }
@@ -198,6 +228,9 @@ void require_equal(const ManifestShard& listed, const ShardSummary& found,
                    const Collection& collection, std::string_view where) {
   if (found.collection != collection.name) {
     fail_difference(where, "collection", collection.name, found.collection);
+  }
+  if (found.schema != collection.schema) {
+    fail_difference(where, "the schema", to_text(collection.schema), to_text(found.schema));
   }
   if (found.split != listed.split) fail_difference(where, "split", listed.split, found.split);
   if (found.graphs.size() != listed.graphs.size()) {

@@ -31,7 +31,7 @@ struct SkippedFile {
 // The content of a collection's folder. manifest.json is written last and makes a conversion
 // visible.
 struct Manifest {
-  Collection collection;
+  Collection collection;              // with its schema
   std::vector<ManifestShard> shards;  // in the order (split, file)
   std::vector<SkippedFile> skipped;
 };
@@ -40,7 +40,8 @@ struct Manifest {
 void write_manifest(const Manifest& manifest, const std::filesystem::path& path,
                     FileSystem& files = posix_file_system());
 
-// Throws DataError when the file is missing or not a manifest of this collection.
+// Throws DataError when the file is missing or not a manifest of this collection, whatever schema
+// `collection` has.
 Manifest read_manifest(const std::filesystem::path& path, const Collection& collection);
 
 // Compares the manifest's entry of a shard, or of one of its graphs, with the shard itself. Throws

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <type_traits>
 
 #include "core/error.hpp"
 #include "data/hdf5/narrow.hpp"
@@ -23,17 +24,19 @@ void summarize_codes(const Hdf5Id& group, std::string_view where, GraphSummary& 
         std::max<std::int64_t>(graph.max_states_per_node, offsets[j + 1] - offsets[j]);
   }
   graph.memory_bytes = static_cast<std::uint64_t>(graph.configs) * codes.row_bytes() +
-                       static_cast<std::uint64_t>(graph.states) * kLayoutConfigFeatures * 4;
+                       static_cast<std::uint64_t>(graph.states * graph.schema.config_features) * 4;
   graph.stored_bytes = codes.stored_bytes() + states.stored_bytes();
 }
 
-GraphSummary summarize_graph(const Hdf5Id& file, std::string name, std::string_view path) {
+GraphSummary summarize_graph(const Hdf5Id& file, const FeatureSchema& schema, std::string name,
+                             std::string_view path) {
   const std::string where = fmt::format("{}:{}", path, name);
   const Hdf5Id group = open_group(file, name, path);
   const auto number = [&](const char* attribute) {
     return read_integer_attribute(group, attribute, where);
   };
   GraphSummary graph;
+  graph.schema = schema;
   graph.group = std::move(name);
   graph.name = read_text_attribute(group, "name", where);
   graph.source.path = read_text_attribute(group, "source", where);
@@ -47,9 +50,8 @@ GraphSummary summarize_graph(const Hdf5Id& file, std::string name, std::string_v
   for (const std::int32_t g : groups) {
     graph.distinct_configs = std::max<std::int64_t>(graph.distinct_configs, g + std::int64_t{1});
   }
-  const std::int64_t values =
-      graph.config_nodes > 0 ? graph.config_nodes * kLayoutConfigFeatures : kTileConfigFeatures;
-  graph.float_bytes = static_cast<std::uint64_t>(graph.configs * values) * sizeof(float);
+  const std::int64_t vectors = graph.configs * (schema.tile ? 1 : graph.config_nodes);
+  graph.float_bytes = static_cast<std::uint64_t>(vectors * schema.config_features) * sizeof(float);
   if (has_link(group, "config_codes")) {
     summarize_codes(group, where, graph);
   } else {
@@ -59,6 +61,25 @@ GraphSummary summarize_graph(const Hdf5Id& file, std::string name, std::string_v
     graph.stored_bytes = features.stored_bytes();
   }
   return graph;
+}
+
+// TpuGraphs', unless the shard says another.
+FeatureSchema read_schema(const Hdf5Id& file, std::string_view collection, std::string_view where) {
+  FeatureSchema schema = Collection{std::string(collection)}.schema;
+  if (!has_attribute(file, "node_features")) return schema;
+  schema_fields(schema, [&]<typename T>(const char* name, T& value) {
+    bool sound = true;
+    if constexpr (std::is_same_v<T, ColumnRange>) {
+      sound = parse_columns(read_text_attribute(file, name, where), kMostNodeFeatures, value);
+    } else {
+      const std::int64_t number = read_integer_attribute(file, name, where);
+      value = static_cast<int>(std::clamp<std::int64_t>(number, -1, 1 << 20));
+    }
+    if (!sound) throw DataError(fmt::format("{}: {} is no range of columns", where, name));
+  });
+  if (const std::string fault = fault_of(schema); !fault.empty())
+    throw DataError(fmt::format("{}: {}; convert again", where, fault));
+  return schema;
 }
 
 }  // namespace
@@ -86,9 +107,10 @@ ShardSummary summarize_shard(const std::filesystem::path& path) {
   const Hdf5Id file = open_shard(path);
   ShardSummary shard;
   shard.collection = read_text_attribute(file, "collection", where);
+  shard.schema = read_schema(file, shard.collection, where);
   shard.split = read_text_attribute(file, "split", where);
   for (std::int64_t i = 0; has_link(file, graph_group(i)); ++i) {
-    shard.graphs.push_back(summarize_graph(file, graph_group(i), where));
+    shard.graphs.push_back(summarize_graph(file, shard.schema, graph_group(i), where));
   }
   return shard;
 }

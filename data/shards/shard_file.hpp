@@ -12,6 +12,7 @@ namespace tpudist {
 
 struct ShardSummary {
   std::string collection, split;
+  FeatureSchema schema;
   std::vector<GraphSummary> graphs;
 };
 

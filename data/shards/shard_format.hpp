@@ -14,14 +14,16 @@ namespace tpudist {
 
 // Names of the shard schema, version 1 (HDF5, readable by h5py):
 //
-//   /                attributes format, version, collection, split, created_by, complete
+//   /                attributes format, version, collection, split, created_by, complete; and where
+//                    the schema is not TpuGraphs': node_features, config_features, opcodes,
+//                    layout_columns, dimension_columns
 //   /graphs/000000   attributes name, source, source_size, source_xxh3, nodes, edges, configs,
 //   config_nodes
-//     node_feat f32[n,140]  node_opcode u8[n]  edge_index i32[m,2]  config_nodes i32[nc] (layout)
+//     node_feat f32[n,F]  node_opcode u8[n] (where there are opcodes)  edge_index i32[m,2]  config_nodes i32[nc] (layout)
 //     node_splits i64[1,s] (where the NPZ has it)
-//     config_codes u8|u16[c,nc]  config_states i8|i16|i32|f32[S,18]  config_state_offset i32[nc+1]
-//     or config_feat i8|i16|i32|f32[c,nc,18]                              (layout)
-//     config_feat i8|i16|i32|f32[c,24]  runtime_normalizer i64[c]         (tile)
+//     config_codes u8|u16[c,nc]  config_states i8|i16|i32|f32[S,C]  config_state_offset i32[nc+1]
+//     or config_feat i8|i16|i32|f32[c,nc,C]                              (layout)
+//     config_feat i8|i16|i32|f32[c,C]   runtime_normalizer i64[c]         (tile)
 //     runtime i64[c]  config_group i32[c]
 inline constexpr std::string_view kShardFormat = "tpudist-shard";
 inline constexpr std::int64_t kShardVersion = 1;
@@ -46,6 +48,7 @@ struct SourceFile {
 // A shard's description of one graph: attributes, sizes, and how its configurations are stored.
 struct GraphSummary {
   std::string name, group;  // the HDF5 group: "/graphs/000000"
+  FeatureSchema schema;     // of the collection
   SourceFile source;
   std::int64_t nodes = 0, edges = 0, configs = 0, config_nodes = 0;
   std::int64_t distinct_configs = 0;
@@ -61,7 +64,7 @@ struct GraphSummary {
   // Memory of the configurations alone, in their stored width.
   std::uint64_t config_bytes() const {
     const std::uint64_t state_bytes =
-        coded ? static_cast<std::uint64_t>(states) * kLayoutConfigFeatures * sizeof(float) : 0;
+        coded ? static_cast<std::uint64_t>(states * schema.config_features) * sizeof(float) : 0;
     return memory_bytes - std::min(state_bytes, memory_bytes);
   }
 };

@@ -72,9 +72,9 @@ struct GraphReader::Impl {
                   std::vector{entry.configs, entry.config_nodes});
     } else {
       check_feature_type(configs);
-      std::vector<std::int64_t> shape = {entry.configs, kTileConfigFeatures};
-      if (entry.config_nodes > 0)
-        shape = {entry.configs, entry.config_nodes, kLayoutConfigFeatures};
+      std::vector<std::int64_t> shape = {entry.configs, entry.config_nodes,
+                                         entry.schema.config_features};
+      if (entry.schema.tile) shape.erase(shape.begin() + 1);
       check_array(configs, configs.type(), shape);
     }
   }
@@ -121,8 +121,10 @@ Graph GraphReader::read_graph() const {
   graph.name = entry.name;
   graph.nodes = n;
   graph.edges = entry.edges;
-  graph.node_features = impl_->read<float>("node_feat", {n, kNodeFeatures});
-  graph.opcodes = impl_->read_within<std::uint8_t>("node_opcode", {n}, 0, kOpcodes);
+  graph.node_features = impl_->read<float>("node_feat", {n, entry.schema.node_features});
+  graph.opcodes = entry.schema.opcodes > 0 ? impl_->read_within<std::uint8_t>("node_opcode", {n}, 0,
+                                                                              entry.schema.opcodes)
+                                           : std::vector<std::uint8_t>(static_cast<std::size_t>(n));
   graph.edge_index = impl_->read_within<std::int32_t>("edge_index", {entry.edges, 2}, 0, n);
   if (entry.config_nodes > 0) {
     graph.config_nodes =
@@ -155,8 +157,9 @@ ConfigStates GraphReader::read_states() const {
   states.offsets =
       impl_->read<std::int32_t>("config_state_offset", {impl_->entry.config_nodes + 1});
   const Hdf5Dataset stored = Hdf5Dataset::open(impl_->group, "config_states", impl_->where);
-  check_array(stored, stored.type(),
-              std::vector<std::int64_t>{states.offsets.back(), kLayoutConfigFeatures});
+  check_array(
+      stored, stored.type(),
+      std::vector<std::int64_t>{states.offsets.back(), impl_->entry.schema.config_features});
   if (states.offsets.front() != 0 || !std::ranges::is_sorted(states.offsets)) {
     throw DataError(impl_->where + "/config_state_offset: does not rise from 0");
   }

@@ -47,7 +47,7 @@ class GraphReader {
   RunTimes read_run_times() const;
 
   // Layout graphs: true when the shard has config_codes + config_states, false when it has
-  // config_feat [c, nc, 18] because the graph's configurations do not repeat. Always false for
+  // config_feat [c, nc, C] because the graph's configurations do not repeat. Always false for
   // tile.
   bool coded() const;
   ConfigStates read_states() const;  // coded only
@@ -55,8 +55,8 @@ class GraphReader {
   // Reads the codes of configurations first .. first + count - 1, [count, nc]. Coded only.
   ConfigCodes read_codes(std::int64_t first, std::int64_t count) const;
 
-  // Reads configurations first .. first + count - 1 as float: [count, nc, kLayoutConfigFeatures] of
-  // an uncoded layout graph, [count, kTileConfigFeatures] of a tile graph.
+  // Reads configurations first .. first + count - 1 as float: [count, nc, C] of an uncoded layout
+  // graph, [count, C] of a tile graph.
   std::vector<float> read_config_features(std::int64_t first, std::int64_t count) const;
   // The same in the stored type: elements of feature_type(), which is i8, i16, i32 or f32.
   ElementType feature_type() const;

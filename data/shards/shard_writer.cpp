@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <stdexcept>
+#include <type_traits>
 
 #include "core/hash.hpp"
 #include "core/version.hpp"
@@ -16,12 +17,20 @@ constexpr std::size_t kBytesPerThread = 256 << 10;
 
 ShardWriter::ShardWriter(const std::filesystem::path& path, const Collection& collection,
                          std::string_view split, ThreadPool& pool)
-    : where_(path.string()), pool_(pool), file_(create_hdf5(path)) {
+    : where_(path.string()), pool_(pool), schema_(collection.schema), file_(create_hdf5(path)) {
   write_attribute(file_, "format", kShardFormat);
   write_attribute(file_, "version", kShardVersion);
   write_attribute(file_, "collection", collection.name);
   write_attribute(file_, "split", split);
   write_attribute(file_, "created_by", "tpudist " + std::string(version()));
+  if (collection.schema != Collection{collection.name}.schema) {
+    schema_fields(schema_, [&]<typename T>(const char* name, const T& value) {
+      if constexpr (std::is_same_v<T, ColumnRange>)
+        write_attribute(file_, name, to_text(value));
+      else
+        write_attribute(file_, name, std::int64_t{value});
+    });
+  }
   create_group(file_, "/graphs", where_);
 }
 
@@ -37,8 +46,8 @@ void ShardWriter::begin(const Graph& graph, std::int64_t configs, const SourceFi
   const auto config_nodes = static_cast<std::int64_t>(graph.config_nodes.size());
   write_attribute(group_, "config_nodes", config_nodes);
 
-  write<float>("node_feat", {graph.nodes, kNodeFeatures}, graph.node_features);
-  write<std::uint8_t>("node_opcode", {graph.nodes}, graph.opcodes);
+  write<float>("node_feat", {graph.nodes, schema_.node_features}, graph.node_features);
+  if (schema_.opcodes > 0) write<std::uint8_t>("node_opcode", {graph.nodes}, graph.opcodes);
   write<std::int32_t>("edge_index", {graph.edges, 2}, graph.edge_index);
   if (config_nodes > 0) write<std::int32_t>("config_nodes", {config_nodes}, graph.config_nodes);
   if (!graph.node_splits.empty()) {

@@ -15,7 +15,7 @@
 
 namespace tpudist {
 
-// Writes one shard file, graph after graph: begin, the configuration arrays, end (or drop). Give it
+// Writes one shard file of a collection with its schema, graph after graph: begin, the configuration arrays, end (or drop). Give it
 // a temporary name: the file is complete only after `close`. Throws IoError. One thread calls it;
 // the pool deflates.
 class ShardWriter {
@@ -49,6 +49,7 @@ class ShardWriter {
  private:
   std::string where_;
   ThreadPool& pool_;
+  const FeatureSchema schema_;
   Hdf5Id file_, group_;
   std::int64_t graphs_ = 0;
 };

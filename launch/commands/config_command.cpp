@@ -41,7 +41,7 @@ void print_system(const std::filesystem::path& file, ThreadPool& pool) {
                       ": has no `system:`, which says source, collections and score of a published "
                       "system: add it, or move the file elsewhere");
   }
-  const Network network(experiment.network, experiment.data.collection.config_features(), -1, pool);
+  const Network network(experiment.network, experiment.data.collection.schema, -1, pool);
   print(
       "{}\n  file         {}\n  parameters   {}\n  collections  {}\n  score        {}\n  source    "
       "   {}\n",

@@ -173,10 +173,13 @@ nlohmann::ordered_json to_json(const GraphStatistics& graph) {
 void print_table(const Collection& collection, const std::vector<GraphStatistics>& graphs) {
   std::size_t width = 5;
   for (const GraphStatistics& graph : graphs) width = std::max(width, graph.entry.name.size());
+  std::string title = collection.name;
+  if (!graphs.empty() && graphs.front().entry.schema != Collection{collection.name}.schema)
+    title += ": " + to_text(graphs.front().entry.schema);
   print(
       "{}\n{:<5}  {:<{}}  {:>6} {:>6} {:>7} {:>8} {:>5}  {:>23}  {:>27}  {:<5} {:>6} {:>4} "
       "{:>10} {:>10} {:>6}\n",
-      collection.name, "split", "graph", width, "nodes", "edges", "configs", "distinct", "nodes",
+      title, "split", "graph", width, "nodes", "edges", "configs", "distinct", "nodes",
       "run time (ms)", "spread of repeats", "coded", "states", "most", "float32", "in memory",
       "ratio");
   for (const GraphStatistics& graph : graphs) {

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "core/config/yaml_scalar.hpp"
 #include "core/numbers.hpp"
 #include "data/shards/converted_collections.hpp"
 #include "launch/commands/commands.hpp"
@@ -116,10 +117,12 @@ nlohmann::ordered_json to_json(const Experiment& experiment,
 }  // namespace
 
 void inspect_plans(const InspectPlanArguments& arguments) {
-  ConfigDocument document = ConfigDocument::load(arguments.config, arguments.overrides);
+  std::vector<std::string> overrides = arguments.overrides;
+  if (!arguments.shards.empty())
+    overrides.push_back("data.shards=" + format_yaml_text(arguments.shards));
+  ConfigDocument document = ConfigDocument::load(arguments.config, overrides);
   Experiment experiment = read_experiment(document);
   if (arguments.configs > 0) experiment.batch.configs = arguments.configs;
-  if (!arguments.shards.empty()) experiment.data.shards = arguments.shards;
   const int threads = arguments.threads > 0 ? arguments.threads : experiment.dist.threads;
   run_job({"cpu", threads}, [&](JobContext& context) {
     if (context.world.rank() != 0) return;

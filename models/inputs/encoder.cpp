@@ -11,15 +11,12 @@
 #include "models/operators/linear_rows.hpp"
 #include "models/operators/map_rows.hpp"
 #include "models/operators/sparse_rows.hpp"
-#include "schema/tpugraphs.hpp"
 
 namespace tpudist {
 namespace {
 
 // The integers that the code embedding has a row for: -2 (no state) .. 5.
 constexpr std::int64_t kFirstCode = -2, kCodes = 8;
-// The node columns that hold such integers: the minor-to-major order of the layout.
-constexpr std::int64_t kFirstCodeColumn = 134, kCodeColumns = 6;
 
 at::Tensor transformed(const at::Tensor& x, FeatureTransform transform) {
   if (transform == FeatureTransform::log_positive) return at::log1p(at::relu(x));
@@ -80,25 +77,25 @@ ParameterEntry embedding(const std::string& name, std::int64_t rows, std::int64_
 
 }  // namespace
 
-Encoder::Encoder(const EncoderConfig& config, std::int64_t config_features)
-    : config_(config), config_features_(config_features) {
+Encoder::Encoder(const EncoderConfig& config, const FeatureSchema& schema)
+    : config_(config), schema_(schema) {
   if (!config_.node_columns.empty()) return;
-  for (std::int64_t c = 0; c < kNodeFeatures; ++c) config_.node_columns.push_back(c);
+  for (std::int64_t c = 0; c < schema_.node_features; ++c) config_.node_columns.push_back(c);
 }
 
 std::int64_t Encoder::node_channels() const {
   const auto columns = static_cast<std::int64_t>(config_.node_columns.size());
   return config_.opcode_width + (config_.node_width ? config_.node_width : columns) +
-         config_.code_width * kCodeColumns;
+         config_.code_width * schema_.layout_columns.count;
 }
 
 std::int64_t Encoder::state_channels() const {
-  return config_features_ * (embeds_states() ? config_.code_width : 1);
+  return schema_.config_features * (embeds_states() ? config_.code_width : 1);
 }
 
 // The values of layouts are small integers; those of tiles are sizes.
 bool Encoder::embeds_states() const {
-  return config_.code_width > 0 && config_features_ == kLayoutConfigFeatures;
+  return config_.code_width > 0 && !schema_.tile;
 }
 
 std::int64_t Encoder::channels() const {
@@ -111,8 +108,9 @@ std::int64_t Encoder::joined_channels() const {
 
 std::vector<ParameterEntry> Encoder::parameters() const {
   const auto columns = static_cast<std::int64_t>(config_.node_columns.size());
-  std::vector<ParameterEntry> entries{
-      embedding("encoder.opcode.weight", kOpcodes, config_.opcode_width)};
+  std::vector<ParameterEntry> entries;
+  if (config_.opcode_width)
+    entries.push_back(embedding("encoder.opcode.weight", schema_.opcodes, config_.opcode_width));
   if (config_.code_width)
     entries.push_back(embedding("encoder.code.weight", kCodes, config_.code_width));
   const auto add_statistics = [&](const std::string& name, std::int64_t count) {
@@ -121,7 +119,7 @@ std::vector<ParameterEntry> Encoder::parameters() const {
   };
   if (takes_statistics(config_.node_transform)) add_statistics("encoder.node", columns);
   if (takes_statistics(config_.config_transform))
-    add_statistics("encoder.config", config_features_);
+    add_statistics("encoder.config", schema_.config_features);
   if (config_.node_width) {
     entries.push_back(linear_weight("encoder.node.weight", columns, config_.node_width));
     entries.push_back(linear_bias("encoder.node.bias", columns, config_.node_width));
@@ -144,13 +142,14 @@ void Encoder::add_work(NetworkWork& network) const {
 std::shared_ptr<const EncodedGraph> Encoder::encode(const GraphInput& graph,
                                                     at::ScalarType dtype) const {
   const at::Tensor raw = at::from_blob(const_cast<float*>(graph.raw_features().data()),
-                                       {graph.nodes(), kNodeFeatures}, at::kFloat);
+                                       {graph.nodes(), schema_.node_features}, at::kFloat);
   EncodedGraph made{config_.node_transform, config_.node_columns, {}, {}};
   const at::Tensor taken = raw.to(dtype).index_select(1, at::tensor(made.columns, at::kLong));
   made.features = transformed(taken, made.transform).contiguous();
   if (config_.code_width) {
-    made.codes = codes_of(raw.narrow(1, kFirstCodeColumn, kCodeColumns),
-                          "the layout value (columns 134 to 139) of a node");
+    const ColumnRange& layout = schema_.layout_columns;
+    made.codes = codes_of(raw.narrow(1, layout.first, layout.count),
+                          "the layout value (columns " + to_text(layout) + ") of a node");
   }
   return std::make_shared<const EncodedGraph>(std::move(made));
 }
@@ -165,7 +164,7 @@ void Encoder::to_arrays(const std::shared_ptr<const EncodedGraph>& nodes, GraphA
 
 std::shared_ptr<const EncodedGraph> Encoder::of_arrays(const GraphArrays& arrays) const {
   const std::size_t nodes = arrays.opcode.size(), columns = config_.node_columns.size();
-  const std::size_t codes = config_.code_width ? kCodeColumns : 0;
+  const std::size_t codes = config_.code_width ? schema_.layout_columns.count : 0;
   if (arrays.encoded.size() != nodes * columns || arrays.codes.size() != nodes * codes)
     throw DataError("the encoded features of a graph are not those of this encoder");
   // The tensor keeps the array's memory.
@@ -181,12 +180,13 @@ std::uint64_t Encoder::encoded_key() const {
   Hasher hasher;
   hasher.update(config_.node_transform);
   hasher.update(std::span<const std::int64_t>(config_.node_columns));
-  hasher.update(static_cast<int>(config_.code_width > 0));
+  hasher.update(config_.code_width > 0 ? schema_.layout_columns.first : -1);
+  hasher.update(config_.code_width > 0 ? schema_.layout_columns.count : 0);
   return hasher.digest();
 }
 
 std::uint64_t Encoder::encoded_bytes(std::int64_t nodes) const {
-  const std::size_t codes = config_.code_width ? kCodeColumns : 0;
+  const std::size_t codes = config_.code_width ? schema_.layout_columns.count : 0;
   return static_cast<std::uint64_t>(nodes) *
          (sizeof(float) * config_.node_columns.size() + sizeof(std::int32_t) * codes);
 }
@@ -212,11 +212,13 @@ UnitTensors Encoder::prepare(const UnitInput& unit, at::ScalarType dtype) const 
     opcodes.insert(opcodes.end(), graph->opcode().begin(), graph->opcode().end());
   }
   tensors.node_features = features.size() == 1 ? features[0] : at::cat(features);
-  tensors.opcode = std::make_unique<StateIndex>(opcodes, kOpcodes - 1);
+  if (config_.opcode_width)
+    tensors.opcode = std::make_unique<StateIndex>(opcodes, schema_.opcodes - 1);
   const at::Tensor states = at::from_blob(const_cast<float*>(unit.states.data()),
-                                          {unit.plan->states, config_features_}, at::kFloat);
+                                          {unit.plan->states, schema_.config_features}, at::kFloat);
   const double none = embeds_states() ? static_cast<double>(kFirstCode) : 0.0;
-  const at::Tensor with_none = at::cat({states, at::full({1, config_features_}, none, at::kFloat)});
+  const at::Tensor with_none =
+      at::cat({states, at::full({1, schema_.config_features}, none, at::kFloat)});
   tensors.state_features = transformed(with_none.to(dtype), config_.config_transform);
   if (config_.code_width) {
     tensors.node_codes = std::make_unique<StateIndex>(codes, kCodes - 1);
@@ -233,10 +235,10 @@ UnitTensors Encoder::prepare(const UnitInput& unit, at::ScalarType dtype) const 
 
 at::Tensor Encoder::states(const UnitTensors& unit, const LayerWeights& weights,
                            const Backend& backend) const {
-  const std::int64_t members = weights["encoder.opcode.weight"].size(0);
+  const std::int64_t members = weights.members();
   const at::Tensor states = embeds_states()
                                 ? embed_codes(weights["encoder.code.weight"], *unit.state_codes,
-                                              config_features_, backend)
+                                              schema_.config_features, backend)
                                 : for_members(unit.state_features, config_.config_transform,
                                               weights, "encoder.config", members);
   // A node without a state has zeros after each transform.
@@ -247,14 +249,15 @@ at::Tensor Encoder::states(const UnitTensors& unit, const LayerWeights& weights,
 
 at::Tensor Encoder::nodes(const UnitTensors& unit, const LayerWeights& weights,
                           const Backend& backend) const {
-  const at::Tensor& opcodes = weights["encoder.opcode.weight"];
   at::Tensor features = for_members(unit.node_features, config_.node_transform, weights,
-                                    "encoder.node", opcodes.size(0));
+                                    "encoder.node", weights.members());
   if (config_.node_width) features = apply_linear(features, weights, "encoder.node", backend);
-  std::vector<at::Tensor> parts{embed(opcodes, *unit.opcode, backend), features};
+  std::vector<at::Tensor> parts{features};
+  if (config_.opcode_width)
+    parts.insert(parts.begin(), embed(weights["encoder.opcode.weight"], *unit.opcode, backend));
   if (config_.code_width)
-    parts.push_back(
-        embed_codes(weights["encoder.code.weight"], *unit.node_codes, kCodeColumns, backend));
+    parts.push_back(embed_codes(weights["encoder.code.weight"], *unit.node_codes,
+                                schema_.layout_columns.count, backend));
   return join_channels(parts, backend);
 }
 

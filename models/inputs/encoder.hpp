@@ -11,6 +11,7 @@
 #include "models/inputs/encoder_config.hpp"
 #include "models/inputs/unit_input.hpp"
 #include "models/layers/layer.hpp"
+#include "schema/feature_schema.hpp"
 
 // For .cpp files in models/ only: it includes ATen.
 
@@ -45,11 +46,10 @@ struct UnitTensors {
 };
 
 // Computes the states of the rows before the first layer from opcodes, node features and
-// configuration states. Immutable, thread-safe.
+// configuration states of graphs of one schema. Immutable, thread-safe.
 class Encoder {
  public:
-  // `config_features`: kLayoutConfigFeatures or kTileConfigFeatures.
-  Encoder(const EncoderConfig& config, std::int64_t config_features);
+  Encoder(const EncoderConfig& config, const FeatureSchema& schema);
 
   std::int64_t channels() const;        // of the rows before the first layer
   std::int64_t state_channels() const;  // of the states, for a late join
@@ -87,7 +87,7 @@ class Encoder {
   std::int64_t joined_channels() const;  // of [opcode | node | state]
 
   EncoderConfig config_;
-  std::int64_t config_features_;
+  FeatureSchema schema_;
 };
 
 }  // namespace tpudist

@@ -3,7 +3,6 @@
 #include <algorithm>
 
 #include "core/config/yaml_scalar.hpp"
-#include "schema/tpugraphs.hpp"
 
 namespace tpudist {
 namespace {
@@ -18,7 +17,7 @@ FeatureTransform read_transform(ConfigNode node, const char* key, FeatureTransfo
 }
 
 // Columns as a list of numbers and ranges, e.g. "0-133" or "0-20,30".
-std::vector<std::int64_t> read_columns(ConfigNode node) {
+std::vector<std::int64_t> read_columns(ConfigNode node, int most) {
   const std::string text = node.text("node_columns", "all");
   std::vector<std::int64_t> columns;
   if (text == "all") return columns;
@@ -29,9 +28,10 @@ std::vector<std::int64_t> read_columns(ConfigNode node) {
     const auto first = parse_integer(part.substr(0, dash));
     const auto last = dash == std::string::npos ? first : parse_integer(part.substr(dash + 1));
     if (first.error || last.error || first.value < 0 || last.value < first.value ||
-        last.value >= kNodeFeatures) {
+        last.value >= most) {
       node.mistake("node_columns", "must be `all` or numbers and ranges below " +
-                                       std::to_string(kNodeFeatures) + ", e.g. 0-133,139");
+                                       std::to_string(most) + ", such as 0-" +
+                                       std::to_string(most - 1));
       return {};
     }
     for (std::int64_t column = first.value; column <= last.value; ++column)
@@ -45,16 +45,35 @@ std::vector<std::int64_t> read_columns(ConfigNode node) {
   return columns;
 }
 
+// Without opcodes there is nothing to embed, whatever a preset says.
+std::int64_t read_opcode_width(ConfigNode node, const EncoderConfig& start,
+                               const FeatureSchema& schema) {
+  if (schema.opcodes > 0) return node.integer("opcode_width", start.opcode_width, {1, kMaxWidth});
+  const std::int64_t width = node.integer("opcode_width", 0, {0, kMaxWidth});
+  if (width > 0)
+    node.mistake("opcode_width",
+                 "embeds opcodes, and the graphs of this collection have none: leave it out");
+  return 0;
+}
+
 }  // namespace
 
-EncoderConfig EncoderConfig::read(ConfigNode node, const EncoderConfig& start) {
+EncoderConfig EncoderConfig::read(ConfigNode node, const EncoderConfig& start,
+                                  const FeatureSchema& schema) {
   EncoderConfig config = start;
-  config.opcode_width = node.integer("opcode_width", start.opcode_width, {1, kMaxWidth});
+  config.opcode_width = read_opcode_width(node, start, schema);
   config.node_transform = read_transform(node, "node_transform", start.node_transform);
-  config.node_columns = read_columns(node);
+  config.node_columns = read_columns(node, schema.node_features);
   config.node_width = node.integer("node_width", start.node_width, {0, kMaxWidth});
   config.config_transform = read_transform(node, "config_transform", start.config_transform);
   config.code_width = node.integer("code_width", start.code_width, {0, kMaxWidth});
+  if (config.code_width > 0 && schema.layout_columns.count == 0) {
+    node.mistake(
+        "code_width",
+        "embeds layouts, and the schema of this collection names no layout_columns: set it "
+        "to 0, or name them in schema.yaml and convert again");
+    config.code_width = 0;
+  }
   config.early_join = node.choice("join", "early", {"early", "late"}) == "early";
   config.config_scale = node.number("config_scale", start.config_scale, {1e-12, 1e12});
   config.width = node.integer("width", start.width, {0, kMaxWidth});
@@ -68,9 +87,10 @@ EncoderConfig EncoderConfig::read(ConfigNode node, const EncoderConfig& start) {
 }
 
 bool EncoderConfig::is_plain() const {
-  return node_transform == FeatureTransform::log && node_columns.empty() && node_width > 0 &&
-         config_transform == FeatureTransform::raw && config_scale == 1 && code_width == 0 &&
-         early_join && width > 0 && !start.xavier && activation == Activation::relu;
+  return opcode_width > 0 && node_transform == FeatureTransform::log && node_columns.empty() &&
+         node_width > 0 && config_transform == FeatureTransform::raw && config_scale == 1 &&
+         code_width == 0 && early_join && width > 0 && !start.xavier &&
+         activation == Activation::relu;
 }
 
 }  // namespace tpudist

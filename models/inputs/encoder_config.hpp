@@ -7,6 +7,7 @@
 #include "core/config/config.hpp"
 #include "models/layers/activation.hpp"
 #include "models/layers/linear_start.hpp"
+#include "schema/feature_schema.hpp"
 
 namespace tpudist {
 
@@ -31,14 +32,14 @@ inline bool takes_statistics(FeatureTransform transform) {
 // where the node features may first go through a Linear of their own; with `width` 0 it is [opcode
 // embedding | node features | state] itself.
 struct EncoderConfig {
-  std::int64_t opcode_width = 12;  // columns of the opcode embedding
+  std::int64_t opcode_width = 12;  // columns of the opcode embedding; 0: graphs have no opcodes
   std::int64_t node_width = 20;    // Linear over the node features; 0: none
   std::int64_t width = 32;         // output width of the Linear over all; 0: none
   FeatureTransform node_transform = FeatureTransform::log;
-  std::vector<std::int64_t> node_columns;  // of kNodeFeatures; empty: all
+  std::vector<std::int64_t> node_columns;  // of node_feat; empty: all
   FeatureTransform config_transform = FeatureTransform::raw;
   double config_scale = 1;  // factor of a configuration's features after their transform
-  // Width of an embedding of the integers -2 to 5 (0: off). It replaces node columns 134 to 139,
+  // Width of an embedding of the integers -2 to 5 (0: off). It takes the schema's layout columns,
   // whose padding is -1, and the values of a layout configuration, which are -2 at nodes without
   // one.
   std::int64_t code_width = 0;
@@ -46,7 +47,9 @@ struct EncoderConfig {
   LinearStart start;
   Activation activation = Activation::relu;
 
-  static EncoderConfig read(ConfigNode node, const EncoderConfig& start);
+  // For graphs of this schema: what it lacks is a mistake, or left out where only `start` has it.
+  static EncoderConfig read(ConfigNode node, const EncoderConfig& start,
+                            const FeatureSchema& schema);
   // Whether a fused operator of the CPU supports this encoder (models/inputs/fused_encoder.hpp).
   bool is_plain() const;
 };

@@ -5,7 +5,6 @@
 #include "models/inputs/graph_input.hpp"
 #include "models/kernels/cpu_blocks.hpp"
 #include "models/kernels/gemm.hpp"
-#include "schema/tpugraphs.hpp"
 
 namespace tpudist {
 namespace {
@@ -15,9 +14,8 @@ std::vector<FusedEncoder::NodeBlock> node_blocks(const UnitInput& input) {
   std::int64_t base = 0;
   for (const auto& graph : input.graphs) {
     for (std::int64_t at = 0; at < graph->nodes(); at += kBlockRows) {
-      blocks.push_back({graph->feature_rows() + at * GraphInput::stride,
-                        graph->opcode().data() + at, base + at,
-                        std::min(kBlockRows, graph->nodes() - at)});
+      blocks.push_back({graph->feature_rows() + at * graph->stride(), graph->opcode().data() + at,
+                        base + at, std::min(kBlockRows, graph->nodes() - at)});
     }
     base += graph->nodes();
   }
@@ -26,12 +24,13 @@ std::vector<FusedEncoder::NodeBlock> node_blocks(const UnitInput& input) {
 
 }  // namespace
 
-FusedEncoder::FusedEncoder(const EncoderConfig& config, std::int64_t config_features,
+FusedEncoder::FusedEncoder(const EncoderConfig& config, const FeatureSchema& schema,
                            const ParameterTable& table)
     : opcode_width_(config.opcode_width),
       node_width_(config.node_width),
       width_(config.width),
-      features_(config_features),
+      node_features_(schema.node_features),
+      features_(schema.config_features),
       node_stride_(pad16(opcode_width_ + node_width_)),
       stride_(pad16(width_)) {
   const auto offset = [&](const char* name) { return table.find(name).offset; };
@@ -53,8 +52,8 @@ void FusedEncoder::encode_nodes(const FusedCall& call, const Kept& kept, int mem
     std::copy_n(w + opcode_ + block.opcode[n] * opcode_width_, opcode_width_, input.row(n));
   }
   const Rows columns{input.data + opcode_width_, node_stride_};
-  gemm(call.precision, block.count, node_width_, kNodeFeatures,
-       {block.features, GraphInput::stride}, {w + node_, node_width_}, 0, columns.data,
+  gemm(call.precision, block.count, node_width_, node_features_,
+       {block.features, pad16(node_features_)}, {w + node_, node_width_}, 0, columns.data,
        columns.stride);
   bias_relu_rows(columns, block.count, node_width_, w + node_bias_, {}, false);
   gemm(call.precision, block.count, width_, opcode_width_ + node_width_, {input.data, input.stride},
@@ -112,8 +111,8 @@ void FusedEncoder::backward_nodes(const FusedCall& call, const Kept& kept, int m
        {w + join_, width_, Transpose::yes}, 0, input.data, input.stride);
   const Rows node{input.data + opcode_width_, input.stride};
   add_column_sums(node, block.count, node_width_, partial + node_bias_);
-  gemm(call.precision, kNodeFeatures, node_width_, block.count,
-       {block.features, GraphInput::stride, Transpose::yes}, {node.data, node.stride}, 1,
+  gemm(call.precision, node_features_, node_width_, block.count,
+       {block.features, pad16(node_features_), Transpose::yes}, {node.data, node.stride}, 1,
        partial + node_, node_width_);
   for (std::int64_t n = 0; n < block.count; ++n) {
     float* const opcode = partial + opcode_ + block.opcode[n] * opcode_width_;

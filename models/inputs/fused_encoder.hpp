@@ -27,7 +27,7 @@ class FusedEncoder {
     MemberRows node_input;  // [opcode | node]
   };
 
-  FusedEncoder(const EncoderConfig& config, std::int64_t config_features,
+  FusedEncoder(const EncoderConfig& config, const FeatureSchema& schema,
                const ParameterTable& table);
 
   std::int64_t channels() const { return width_; }
@@ -48,7 +48,7 @@ class FusedEncoder {
   void backward_states(const FusedCall& call, const UnitInput& input, std::int64_t first,
                        std::int64_t count, Rows d_x, std::int64_t rows, float* partial) const;
 
-  std::int64_t opcode_width_, node_width_, width_, features_;
+  std::int64_t opcode_width_, node_width_, width_, node_features_, features_;
   std::int64_t node_stride_, stride_;  // of [opcode | node] and of the rows
   std::int64_t opcode_, node_, node_bias_, join_, join_config_, join_bias_;  // offsets
   std::int64_t end_;  // end of the encoder's range of the parameters, which begins at 0

@@ -1,5 +1,6 @@
 #include "models/inputs/graph_input.hpp"
 
+#include <algorithm>
 #include <cmath>
 #include <string>
 #include <vector>
@@ -15,25 +16,28 @@ void require_length(std::size_t found, std::int64_t nodes, std::int64_t width) {
                   std::to_string(nodes * width) + " node features, not " + std::to_string(found));
 }
 
-std::vector<std::int32_t> checked_opcodes(std::span<const std::uint8_t> opcodes) {
+std::vector<std::int32_t> checked_opcodes(std::span<const std::uint8_t> opcodes,
+                                          const FeatureSchema& schema) {
   std::vector<std::int32_t> checked;
   checked.reserve(opcodes.size());
+  const int most = std::max(schema.opcodes, 1);
   for (const std::uint8_t opcode : opcodes) {
-    if (opcode >= kOpcodes) {
+    if (opcode >= most) {
       throw DataError("opcode " + std::to_string(opcode) + " of node " +
-                      std::to_string(checked.size()) + " is not below " + std::to_string(kOpcodes));
+                      std::to_string(checked.size()) + " is not below " + std::to_string(most));
     }
     checked.push_back(opcode);
   }
   return checked;
 }
 
-Array<float> feature_rows_of(std::span<const float> node_features, std::int64_t nodes) {
-  constexpr std::int64_t stride = GraphInput::stride;
+Array<float> feature_rows_of(std::span<const float> node_features, std::int64_t nodes,
+                             std::int64_t width) {
+  const std::int64_t stride = pad16(width);
   const auto rows = std::make_shared<AlignedFloats>(static_cast<std::size_t>(nodes * stride), 0.0f);
   for (std::int64_t node = 0; node < nodes; ++node) {
-    for (std::int64_t c = 0; c < kNodeFeatures; ++c) {
-      const double x = node_features[node * kNodeFeatures + c];
+    for (std::int64_t c = 0; c < width; ++c) {
+      const double x = node_features[node * width + c];
       (*rows)[node * stride + c] = static_cast<float>(std::copysign(std::log1p(std::abs(x)), x));
     }
   }
@@ -43,29 +47,37 @@ Array<float> feature_rows_of(std::span<const float> node_features, std::int64_t 
 }  // namespace
 
 GraphArrays GraphArrays::of(std::span<const float> node_features,
-                            std::span<const std::uint8_t> opcodes, FeatureForms forms) {
+                            std::span<const std::uint8_t> opcodes, const FeatureSchema& schema,
+                            FeatureForms forms) {
   const auto nodes = static_cast<std::int64_t>(opcodes.size());
-  require_length(node_features.size(), nodes, kNodeFeatures);
+  require_length(node_features.size(), nodes, schema.node_features);
   GraphArrays arrays;
-  arrays.opcode = checked_opcodes(opcodes);
+  arrays.opcode = checked_opcodes(opcodes, schema);
   if (forms != FeatureForms::rows)
     arrays.raw = std::vector<float>(node_features.begin(), node_features.end());
-  if (forms != FeatureForms::raw) arrays.rows = feature_rows_of(node_features, nodes);
+  if (forms != FeatureForms::raw)
+    arrays.rows = feature_rows_of(node_features, nodes, schema.node_features);
   return arrays;
 }
 
-GraphInput::GraphInput(std::span<const float> node_features, std::span<const std::uint8_t> opcodes)
-    : GraphInput(GraphArrays::of(node_features, opcodes, FeatureForms::both)) {}
+GraphInput::GraphInput(std::span<const float> node_features, std::span<const std::uint8_t> opcodes,
+                       const FeatureSchema& schema)
+    : GraphInput(GraphArrays::of(node_features, opcodes, schema, FeatureForms::both), schema) {}
 
-GraphInput::GraphInput(const GraphArrays& arrays)
-    : rows_(arrays.rows), raw_(arrays.raw), opcode_(arrays.opcode) {
-  if (!rows_.empty()) require_length(rows_.size(), nodes(), stride);
-  if (!raw_.empty()) require_length(raw_.size(), nodes(), kNodeFeatures);
+GraphInput::GraphInput(const GraphArrays& arrays, const FeatureSchema& schema)
+    : stride_(pad16(schema.node_features)),
+      rows_(arrays.rows),
+      raw_(arrays.raw),
+      opcode_(arrays.opcode) {
+  if (!rows_.empty()) require_length(rows_.size(), nodes(), stride_);
+  if (!raw_.empty()) require_length(raw_.size(), nodes(), schema.node_features);
 }
 
-std::uint64_t GraphInput::bytes(std::int64_t nodes, FeatureForms forms) {
-  const std::size_t rows = forms == FeatureForms::raw ? 0 : stride;
-  const std::size_t raw = forms == FeatureForms::rows ? 0 : kNodeFeatures;
+std::uint64_t GraphInput::bytes(std::int64_t nodes, const FeatureSchema& schema,
+                                FeatureForms forms) {
+  const auto features = static_cast<std::size_t>(schema.node_features);
+  const std::size_t rows = forms == FeatureForms::raw ? 0 : pad16(features);
+  const std::size_t raw = forms == FeatureForms::rows ? 0 : features;
   return static_cast<std::uint64_t>(nodes) * (sizeof(float) * (rows + raw) + sizeof(std::int32_t));
 }
 

@@ -7,7 +7,7 @@
 
 #include "core/aligned.hpp"
 #include "core/array.hpp"
-#include "schema/tpugraphs.hpp"
+#include "schema/feature_schema.hpp"
 
 namespace tpudist {
 
@@ -18,18 +18,18 @@ enum class FeatureForms { both, rows, raw };
 
 // The arrays of a GraphInput, in own memory or in a file that processes share.
 struct GraphArrays {
-  Array<float> rows;           // [nodes, GraphInput::stride], aligned to 64 bytes; may be empty
-  Array<float> raw;            // [nodes, kNodeFeatures]; may be empty
+  Array<float> rows;           // [nodes, stride], aligned to 64 bytes; may be empty
+  Array<float> raw;            // [nodes, F]; may be empty
   Array<std::int32_t> opcode;  // [nodes]
   // The content of an EncodedGraph: features [nodes, F], and codes; may be empty.
   Array<float> encoded;
   Array<std::int32_t> codes;
 
-  // All arrays except those of an EncodedGraph. `node_features` [nodes, kNodeFeatures] raw,
-  // `opcodes` [nodes]. Throws DataError when the lengths do not match or an opcode is not below
-  // kOpcodes.
+  // All arrays except those of an EncodedGraph. `node_features` [nodes, F] raw, with F
+  // of the schema, `opcodes` [nodes]. Throws DataError when the lengths do not match or an opcode is
+  // not below the schema's number (all are 0 where it has none).
   static GraphArrays of(std::span<const float> node_features, std::span<const std::uint8_t> opcodes,
-                        FeatureForms forms);
+                        const FeatureSchema& schema, FeatureForms forms);
 
   // Calls body(array) for each array in a fixed order; G is GraphArrays, const or not.
   template <typename G, typename Body>
@@ -46,25 +46,25 @@ struct GraphArrays {
 // once per graph and shared between threads. Immutable after it is shared.
 class GraphInput {
  public:
-  // Floats per node row: kNodeFeatures, padded with zeros.
-  static constexpr std::int64_t stride = pad16(kNodeFeatures);
-
   // Features in both forms; see GraphArrays::of.
-  GraphInput(std::span<const float> node_features, std::span<const std::uint8_t> opcodes);
+  GraphInput(std::span<const float> node_features, std::span<const std::uint8_t> opcodes,
+             const FeatureSchema& schema);
   // Throws DataError when the lengths do not match. The arrays of an EncodedGraph are ignored.
-  explicit GraphInput(const GraphArrays& arrays);
+  GraphInput(const GraphArrays& arrays, const FeatureSchema& schema);
 
   // Size of the arrays for a graph of `nodes` nodes, without copies made for networks.
-  static std::uint64_t bytes(std::int64_t nodes, FeatureForms forms);
+  static std::uint64_t bytes(std::int64_t nodes, const FeatureSchema& schema, FeatureForms forms);
 
   std::int64_t nodes() const { return static_cast<std::int64_t>(opcode_.size()); }
+  // Floats per row of feature_rows(): F, padded with zeros.
+  std::int64_t stride() const { return stride_; }
   // [nodes, stride], aligned to 64 bytes: sign(x) * log1p|x|. Throws Error if this form is missing.
   const float* feature_rows() const {
     if (rows_.empty() && nodes() > 0) refuse_form();
     return rows_.data();
   }
   std::span<const std::int32_t> opcode() const { return opcode_; }
-  // [nodes, kNodeFeatures], unchanged. Throws Error if this form is missing.
+  // [nodes, F], unchanged. Throws Error if this form is missing.
   std::span<const float> raw_features() const {
     if (raw_.empty() && nodes() > 0) refuse_form();
     return raw_;
@@ -78,6 +78,7 @@ class GraphInput {
  private:
   [[noreturn]] static void refuse_form();
 
+  std::int64_t stride_;
   Array<float> rows_, raw_;
   Array<std::int32_t> opcode_;
   std::shared_ptr<const EncodedGraph> encoded_;

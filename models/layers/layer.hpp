@@ -30,6 +30,8 @@ class LayerWeights {
   void add(const std::string& name, at::Tensor value) { of_name_[name] = std::move(value); }
   // Throws Error when there is none of that name.
   const at::Tensor& operator[](const std::string& name) const;
+  // How many members each has, M; there must be a weight.
+  std::int64_t members() const { return of_name_.begin()->second.size(0); }
 
  private:
   std::unordered_map<std::string, at::Tensor> of_name_;

@@ -65,12 +65,9 @@ class DeviceGradients : public GradientStore {
 
 class ComposedExecutor : public Executor {
  public:
-  ComposedExecutor(const NetworkConfig& config, std::int64_t config_features, bool recompute,
+  ComposedExecutor(const NetworkConfig& config, const FeatureSchema& schema, bool recompute,
                    ThreadPool& pool, const DeviceContext& place)
-      : network_(config, config_features, place),
-        place_(place),
-        recompute_(recompute),
-        pool_(pool) {
+      : network_(config, schema, place), place_(place), recompute_(recompute), pool_(pool) {
     if (place.is_device())
       zeros_ = at::zeros({1, network_.parameters().length()},
                          at::TensorOptions(at::kFloat).device(place.device));
@@ -333,9 +330,9 @@ class ComposedExecutor : public Executor {
 }  // namespace
 
 std::unique_ptr<Executor> make_composed_executor(const NetworkConfig& config,
-                                                 std::int64_t config_features, bool recompute,
+                                                 const FeatureSchema& schema, bool recompute,
                                                  ThreadPool& pool, const DeviceContext& place) {
-  return std::make_unique<ComposedExecutor>(config, config_features, recompute, pool, place);
+  return std::make_unique<ComposedExecutor>(config, schema, recompute, pool, place);
 }
 
 void require_precision(Precision precision, int major, int minor) {
@@ -357,8 +354,8 @@ void hold_to_fp32(Precision precision) {
   at::globalContext().setAllowTF32CuBLAS(false);
 }
 
-ParameterTable composed_parameters(const NetworkConfig& config, std::int64_t config_features) {
-  return ComposedNetwork(config, config_features).parameters();
+ParameterTable composed_parameters(const NetworkConfig& config, const FeatureSchema& schema) {
+  return ComposedNetwork(config, schema).parameters();
 }
 
 }  // namespace tpudist

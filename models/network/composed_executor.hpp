@@ -13,7 +13,7 @@ namespace tpudist {
 // computes all members of a call together. With `recompute` it keeps only the states between the
 // blocks, and runs each block again in the backward pass. `pool` must outlive it.
 std::unique_ptr<Executor> make_composed_executor(const NetworkConfig& config,
-                                                 std::int64_t config_features, bool recompute,
+                                                 const FeatureSchema& schema, bool recompute,
                                                  ThreadPool& pool, const DeviceContext& place = {});
 
 // The place of a CUDA device, given by its index; -1: the CPU. Throws ConfigError for a device if
@@ -29,8 +29,7 @@ void require_precision(Precision precision, int major, int minor);
 // ConfigError if it is set, unless to 0 for a precision other than tf32.
 void hold_to_fp32(Precision precision = Precision::fp32);
 
-// The parameters of such a network. `config_features`: kLayoutConfigFeatures or
-// kTileConfigFeatures.
-ParameterTable composed_parameters(const NetworkConfig& config, std::int64_t config_features);
+// The parameters of such a network.
+ParameterTable composed_parameters(const NetworkConfig& config, const FeatureSchema& schema);
 
 }  // namespace tpudist

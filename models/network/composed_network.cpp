@@ -32,25 +32,26 @@ std::vector<std::uint64_t> hashes_of_rows(std::span<const float> values, std::in
 }
 
 std::vector<std::vector<std::uint64_t>> keys_of_unit(const UnitInput& input,
-                                                     std::int64_t config_features) {
+                                                     const FeatureSchema& schema) {
   std::vector<std::uint64_t> nodes;
   for (const auto& graph : input.graphs) {
-    const auto own = hashes_of_rows(graph->raw_features(), kNodeFeatures);
+    const auto own = hashes_of_rows(graph->raw_features(), schema.node_features);
     for (std::size_t i = 0; i < own.size(); ++i)
       nodes.push_back(own[i] ^ (static_cast<std::uint64_t>(graph->opcode()[i]) << 56));
   }
-  return row_keys(*input.plan, nodes, hashes_of_rows(input.states, config_features));
+  return row_keys(*input.plan, nodes, hashes_of_rows(input.states, schema.config_features));
 }
 
 }  // namespace
 
-ComposedNetwork::ComposedNetwork(const NetworkConfig& config, std::int64_t config_features,
+ComposedNetwork::ComposedNetwork(const NetworkConfig& config, const FeatureSchema& schema,
                                  const DeviceContext& place)
     : config_(config),
       shape_(config.plan_shape()),
       place_(place),
       copies_(std::make_unique<DeviceCopies>(place.device)),
-      encoder_(config.encoder, config_features),
+      schema_(schema),
+      encoder_(config.encoder, schema),
       blocks_(config.blocks) {
   int depth = 0;
   const auto begin_segment = [&] {
@@ -74,7 +75,7 @@ ComposedNetwork::ComposedNetwork(const NetworkConfig& config, std::int64_t confi
   begin_segment();
   channels *= static_cast<std::int64_t>(config.pools.size());
   if (config.head.takes_config()) {
-    if (config_features != kTileConfigFeatures) {
+    if (!schema.tile) {
       throw ConfigError(
           std::string("model.readout.") +
           (config.head.joins_config ? "join_config" : "config_widths") +
@@ -114,10 +115,7 @@ std::unique_ptr<PreparedPlan> ComposedNetwork::part_of(const UnitInput& input,
     return part_of(part, plan, dtype);
   }
   std::vector<std::vector<std::uint64_t>> keys;
-  if (drops_) {
-    const std::int64_t states = std::max<std::int64_t>(plan->states, 1);
-    keys = keys_of_unit(input, static_cast<std::int64_t>(input.states.size()) / states);
-  }
+  if (drops_) keys = keys_of_unit(input, schema_);
   auto part = std::make_unique<PreparedPlan>(PreparedPlan{
       plan, encoder_.prepare(input, dtype), PlanContext(*plan, shape_, std::move(keys)), nullptr});
   for (const auto& block : blocks_) block->prepare(*plan, dtype, part->context);

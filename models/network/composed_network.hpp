@@ -39,9 +39,9 @@ struct NetworkCall {
 // its configurations to all other segments.
 class ComposedNetwork {
  public:
-  // `config_features`: kLayoutConfigFeatures or kTileConfigFeatures. Throws ConfigError where the
-  // head takes states of configurations but the collection has states of nodes.
-  ComposedNetwork(const NetworkConfig& config, std::int64_t config_features,
+  // Throws ConfigError where the head takes states of configurations but the collection has states
+  // of nodes.
+  ComposedNetwork(const NetworkConfig& config, const FeatureSchema& schema,
                   const DeviceContext& place = {});
 
   const ParameterTable& parameters() const { return table_; }
@@ -103,6 +103,7 @@ class ComposedNetwork {
   PlanShape shape_;
   DeviceContext place_;
   std::unique_ptr<DeviceCopies> copies_;
+  FeatureSchema schema_;
   Encoder encoder_;
   std::vector<std::shared_ptr<const Layer>> blocks_;
   bool drops_ = false;

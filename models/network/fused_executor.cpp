@@ -17,9 +17,9 @@ constexpr std::int64_t kCachedStates = std::int64_t{1} << 19;
 
 class FusedExecutor : public Executor {
  public:
-  FusedExecutor(const NetworkConfig& config, std::int64_t config_features,
+  FusedExecutor(const NetworkConfig& config, const FeatureSchema& schema,
                 const ParameterTable& table, bool recompute, ThreadPool& pool)
-      : network_(config, config_features, table), recompute_(recompute), pool_(pool) {}
+      : network_(config, schema, table), recompute_(recompute), pool_(pool) {}
 
   int members_together(const Plan& plan) const override {
     const std::int64_t states = std::max<std::int64_t>(network_.state_floats(plan), 1);
@@ -68,10 +68,10 @@ class FusedExecutor : public Executor {
 }  // namespace
 
 std::unique_ptr<Executor> make_fused_executor(const NetworkConfig& config,
-                                              std::int64_t config_features,
+                                              const FeatureSchema& schema,
                                               const ParameterTable& table, bool recompute,
                                               ThreadPool& pool) {
-  return std::make_unique<FusedExecutor>(config, config_features, table, recompute, pool);
+  return std::make_unique<FusedExecutor>(config, schema, table, recompute, pool);
 }
 
 }  // namespace tpudist

@@ -12,7 +12,7 @@ namespace tpudist {
 // `recompute` it keeps the states of only every other layer (NetworkOptions). `pool` must outlive
 // it.
 std::unique_ptr<Executor> make_fused_executor(const NetworkConfig& config,
-                                              std::int64_t config_features,
+                                              const FeatureSchema& schema,
                                               const ParameterTable& table, bool recompute,
                                               ThreadPool& pool);
 

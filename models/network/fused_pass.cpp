@@ -25,9 +25,9 @@ std::vector<FusedSage> layers_of(const NetworkConfig& config, const ParameterTab
 
 }  // namespace
 
-FusedNetwork::FusedNetwork(const NetworkConfig& config, std::int64_t config_features,
+FusedNetwork::FusedNetwork(const NetworkConfig& config, const FeatureSchema& schema,
                            const ParameterTable& table)
-    : encoder(config.encoder, config_features, table),
+    : encoder(config.encoder, schema, table),
       layers(layers_of(config, table)),
       readout(layers.back().channels(), config.output_scale, table, layers.back().has_relu()),
       precision(config.precision),

@@ -22,7 +22,7 @@ namespace tpudist {
 // layers, and a readout of one Linear. Immutable, thread-safe.
 struct FusedNetwork {
   // `table`: the network's parameters.
-  FusedNetwork(const NetworkConfig& config, std::int64_t config_features,
+  FusedNetwork(const NetworkConfig& config, const FeatureSchema& schema,
                const ParameterTable& table);
 
   // How many floats the states of one member on a plan have: before, between and after the layers.

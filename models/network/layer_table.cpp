@@ -34,9 +34,9 @@ std::string head_name(const NetworkConfig& config) {
 
 }  // namespace
 
-std::vector<LayerRow> layer_table(const NetworkConfig& config, std::int64_t config_features,
+std::vector<LayerRow> layer_table(const NetworkConfig& config, const FeatureSchema& schema,
                                   const ParameterTable& table) {
-  const Encoder encoder(config.encoder, config_features);
+  const Encoder encoder(config.encoder, schema);
   std::vector<LayerRow> rows;
   rows.push_back({"encoder", 0, trained(encoder.parameters()), encoder.channels(), 0, 0});
   int step = 0;

@@ -20,9 +20,8 @@ struct LayerRow {
 };
 
 // The encoder, the layers in their order, each before those within it, and the head.
-// `config_features`: kLayoutConfigFeatures or kTileConfigFeatures; `table`: the network's
-// parameters.
-std::vector<LayerRow> layer_table(const NetworkConfig& config, std::int64_t config_features,
+// `table`: the network's parameters.
+std::vector<LayerRow> layer_table(const NetworkConfig& config, const FeatureSchema& schema,
                                   const ParameterTable& table);
 
 }  // namespace tpudist

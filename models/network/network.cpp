@@ -27,20 +27,21 @@ bool runs_on_gpus() {
 }
 
 struct Network::Impl {
-  Impl(const NetworkConfig& config, int config_features, int device_index, ThreadPool& pool,
+  Impl(const NetworkConfig& config, const FeatureSchema& schema, int device_index, ThreadPool& pool,
        const NetworkOptions& options)
       : config(config),
+        schema(schema),
         plan_shape(config.plan_shape()),
-        table(composed_parameters(config, config_features)) {
+        table(composed_parameters(config, schema)) {
     if (config.is_composed()) {
-      encoder = std::make_unique<const Encoder>(config.encoder, config_features);
-      executor = make_composed_executor(config, config_features, options.recompute, pool,
+      encoder = std::make_unique<const Encoder>(config.encoder, schema);
+      executor = make_composed_executor(config, schema, options.recompute, pool,
                                         place_on(device_index, config.precision));
     } else {
-      executor = make_fused_executor(config, config_features, table, options.recompute, pool);
+      executor = make_fused_executor(config, schema, table, options.recompute, pool);
     }
     call_shape.parameters = table.length();
-    call_shape.config_features = config_features;
+    call_shape.config_features = schema.config_features;
     for (const LayerShape& layer : plan_shape.layers)
       call_shape.edge_sets.push_back(layer.edge_kinds.size());
   }
@@ -49,6 +50,7 @@ struct Network::Impl {
   FeatureForms forms() const { return encoder ? FeatureForms::raw : FeatureForms::rows; }
 
   const NetworkConfig config;
+  const FeatureSchema schema;
   const PlanShape plan_shape;
   std::unique_ptr<const Encoder> encoder;  // of a composed network, null otherwise
   ParameterTable table;
@@ -66,11 +68,11 @@ NetworkConfig config_on(int device_index, NetworkConfig config) {
 
 }  // namespace
 
-Network::Network(const NetworkConfig& config, int config_features, int device_index,
+Network::Network(const NetworkConfig& config, const FeatureSchema& schema, int device_index,
                  ThreadPool& pool, const NetworkOptions& options) {
   if (config.blocks.empty()) throw ConfigError("model: a network needs at least one block");
-  impl_ = std::make_unique<Impl>(config_on(device_index, config), config_features, device_index,
-                                 pool, options);
+  impl_ =
+      std::make_unique<Impl>(config_on(device_index, config), schema, device_index, pool, options);
 }
 
 Network::~Network() = default;
@@ -81,8 +83,8 @@ const NetworkConfig& Network::config() const {
 const ParameterTable& Network::parameters() const {
   return impl_->table;
 }
-int Network::config_features() const {
-  return static_cast<int>(impl_->call_shape.config_features);
+const FeatureSchema& Network::schema() const {
+  return impl_->schema;
 }
 PlanShape Network::plan_shape() const {
   return impl_->plan_shape;
@@ -104,7 +106,7 @@ bool Network::takes_statistics() const {
 void Network::set_statistics(const FeatureStatistics& statistics, std::span<float> flat) const {
   std::vector<std::int64_t> columns = config().encoder.node_columns;
   if (columns.empty()) {
-    for (std::int64_t c = 0; c < kNodeFeatures; ++c) columns.push_back(c);
+    for (std::int64_t c = 0; c < impl_->schema.node_features; ++c) columns.push_back(c);
   }
   const struct {
     const char* name;
@@ -130,16 +132,17 @@ std::shared_ptr<const GraphInput> Network::prepare_graph(
 
 GraphArrays Network::graph_arrays(std::span<const float> node_features,
                                   std::span<const std::uint8_t> opcodes) const {
-  GraphArrays arrays = GraphArrays::of(node_features, opcodes, impl_->forms());
+  GraphArrays arrays = GraphArrays::of(node_features, opcodes, impl_->schema, impl_->forms());
   if (impl_->encoder) {
     use_one_thread_per_worker();
-    Encoder::to_arrays(impl_->encoder->encode(GraphInput(arrays), at::kFloat), arrays);
+    Encoder::to_arrays(impl_->encoder->encode(GraphInput(arrays, impl_->schema), at::kFloat),
+                       arrays);
   }
   return arrays;
 }
 
 std::shared_ptr<const GraphInput> Network::graph_of(const GraphArrays& arrays) const {
-  auto graph = std::make_shared<GraphInput>(arrays);
+  auto graph = std::make_shared<GraphInput>(arrays, impl_->schema);
   if (impl_->encoder) graph->set_encoded(impl_->encoder->of_arrays(arrays));
   return graph;
 }
@@ -155,7 +158,7 @@ std::uint64_t Network::graph_key() const {
 }
 
 std::uint64_t Network::graph_bytes(std::int64_t nodes) const {
-  return GraphInput::bytes(nodes, impl_->forms()) +
+  return GraphInput::bytes(nodes, impl_->schema, impl_->forms()) +
          (impl_->encoder ? impl_->encoder->encoded_bytes(nodes) : 0);
 }
 

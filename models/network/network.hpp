@@ -36,11 +36,11 @@ struct NetworkOptions {
 // of the call nor on the number of threads. Immutable, thread-safe.
 class Network {
  public:
-  // `config_features`: kLayoutConfigFeatures or kTileConfigFeatures. `device_index`: a CUDA device;
-  // -1 is the CPU. `pool` must outlive the network. Throws ConfigError for a network without
-  // layers, and for a device that this program cannot use or that lacks the network's precision.
-  Network(const NetworkConfig& config, int config_features, int device_index, ThreadPool& pool,
-          const NetworkOptions& options = {});
+  // A network for graphs of this schema. `device_index`: a CUDA device; -1 is the CPU. `pool` must
+  // outlive the network. Throws ConfigError for a network without layers, and for a device that this
+  // program cannot use or that lacks the network's precision.
+  Network(const NetworkConfig& config, const FeatureSchema& schema, int device_index,
+          ThreadPool& pool, const NetworkOptions& options = {});
   ~Network();
   Network(const Network&) = delete;
   Network& operator=(const Network&) = delete;
@@ -48,7 +48,7 @@ class Network {
   const NetworkConfig& config() const;
   const ParameterTable& parameters() const;
   PlanShape plan_shape() const;
-  int config_features() const;
+  const FeatureSchema& schema() const;
 
   // Initialises one member, flat [P], as PyTorch Geometric does: Linear and SAGEConv uniformly in
   // +-1 / sqrt(fan_in), an Embedding normally. The numbers are a pure function of `key`.
@@ -60,7 +60,7 @@ class Network {
   void set_statistics(const FeatureStatistics& statistics, std::span<float> flat) const;
 
   // Returns the graph's inputs in the form that this network takes.
-  // `node_features` [nodes, kNodeFeatures] raw, `opcodes` [nodes].
+  // `node_features` [nodes, F] raw, `opcodes` [nodes].
   std::shared_ptr<const GraphInput> prepare_graph(std::span<const float> node_features,
                                                   std::span<const std::uint8_t> opcodes) const;
   // The two halves of prepare_graph; the arrays between them may be stored in a file.

@@ -30,9 +30,9 @@ bool is_per_element(const Layer& layer) {
          std::ranges::any_of(layer.inner(), [](const auto& own) { return is_per_element(*own); });
 }
 
-void read_blocks(ConfigNode model, std::int64_t config_features, NetworkConfig& network) {
+void read_blocks(ConfigNode model, const FeatureSchema& schema, NetworkConfig& network) {
   LayerContext place;
-  const Encoder encoder(network.encoder, config_features);
+  const Encoder encoder(network.encoder, schema);
   place.channels = encoder.channels();
   if (place.channels > kMaxWidth) {
     model.child("encoder").mistake("width", "0 would give " + std::to_string(place.channels) +
@@ -46,9 +46,9 @@ void read_blocks(ConfigNode model, std::int64_t config_features, NetworkConfig& 
     network.blocks = std::move(blocks);
     return;
   }
-  network.set_sage(network.sage_layers(), config_features);  // of a preset, on this encoder
+  network.set_sage(network.sage_layers(), schema);  // of a preset, on this encoder
   if (!network.blocks.empty()) return;
-  network.set_sage(sage_stack({64}, false), config_features);
+  network.set_sage(sage_stack({64}, false), schema);
   model.mistake("preset", "give a preset, or blocks: [{layer: sage, width: 64}, ...]");
 }
 
@@ -134,13 +134,13 @@ NetworkConfig NetworkConfig::preset(const std::string& name) {
                     "; known are latenciaga_xla, latenciaga_nlp, latenciaga_tile");
 }
 
-NetworkConfig NetworkConfig::read(ConfigNode model, std::int64_t config_features) {
+NetworkConfig NetworkConfig::read(ConfigNode model, const FeatureSchema& schema) {
   NetworkConfig network;
   const std::string name = model.choice(
       "preset", "none", {"none", "latenciaga_xla", "latenciaga_nlp", "latenciaga_tile"});
   if (name != "none") network = preset(name);
-  network.encoder = EncoderConfig::read(model.child("encoder"), network.encoder);
-  read_blocks(model, config_features, network);
+  network.encoder = EncoderConfig::read(model.child("encoder"), network.encoder, schema);
+  read_blocks(model, schema, network);
   read_readout(model.child("readout"), network);
   if (model.has("engine"))  // of earlier versions: removed_settings()
     model.choice("engine", "auto", {"auto", "general"});
@@ -160,10 +160,10 @@ bool NetworkConfig::takes_configurations() const {
              blocks, [&](const auto& block) { return std::ranges::any_of(block->steps(), joins); });
 }
 
-void NetworkConfig::set_sage(const std::vector<SageConfig>& layers, std::int64_t config_features) {
+void NetworkConfig::set_sage(const std::vector<SageConfig>& layers, const FeatureSchema& schema) {
   blocks.clear();
   LayerContext place;
-  place.channels = Encoder(encoder, config_features).channels();
+  place.channels = Encoder(encoder, schema).channels();
   for (const SageConfig& layer : layers) {
     place.prefix = "blocks." + std::to_string(blocks.size()) + ".";
     blocks.push_back(make_sage(layer, place));
@@ -218,9 +218,9 @@ PlanShape NetworkConfig::plan_shape() const {
   return shape;
 }
 
-NetworkWork NetworkConfig::work(std::int64_t config_features) const {
+NetworkWork NetworkConfig::work(const FeatureSchema& schema) const {
   NetworkWork work;
-  const Encoder inputs(encoder, config_features);
+  const Encoder inputs(encoder, schema);
   inputs.add_work(work);
   work.skips_unneeded = adds_up_rows();
   for (const auto& block : blocks) block->add_work(work);

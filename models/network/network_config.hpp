@@ -63,9 +63,9 @@ struct NetworkConfig {
   // in tests.
   bool general = false;
 
-  // Reads `model:`: {preset: name}, or encoder, blocks and readout spelled out, or both (a key next
+  // Reads `model:` for graphs of this schema: {preset: name}, or encoder, blocks and readout spelled out, or both (a key next
   // to a preset overrides it).
-  static NetworkConfig read(ConfigNode model, std::int64_t config_features = kLayoutConfigFeatures);
+  static NetworkConfig read(ConfigNode model, const FeatureSchema& schema = kLayoutSchema);
   static NetworkConfig preset(const std::string& name);  // throws ConfigError for an unknown name
 
   // Whether a score depends on its configuration at all: from the first layer on, by a later join,
@@ -81,8 +81,7 @@ struct NetworkConfig {
   // rows of no other nodes.
   bool pools_config_nodes() const;
   // Replaces the blocks with a stack of SAGE layers that fits the encoder as it is now.
-  void set_sage(const std::vector<SageConfig>& layers,
-                std::int64_t config_features = kLayoutConfigFeatures);
+  void set_sage(const std::vector<SageConfig>& layers, const FeatureSchema& schema = kLayoutSchema);
   // The SAGE layers of the blocks, if all are plain (SageConfig::is_plain); otherwise empty.
   std::vector<SageConfig> sage_layers() const;
   // Whether the fused operators of the CPU support this network: a plain encoder, plain SAGE
@@ -94,8 +93,7 @@ struct NetworkConfig {
   // Whether dropout draws for every (node, configuration), so that training takes dense plans.
   bool draws_per_element() const { return plan_shape().per_element; }
   PlanShape plan_shape() const;
-  // `config_features`: kLayoutConfigFeatures or kTileConfigFeatures.
-  NetworkWork work(std::int64_t config_features) const;
+  NetworkWork work(const FeatureSchema& schema) const;
 };
 
 }  // namespace tpudist

@@ -7,14 +7,14 @@
 
 namespace tpudist {
 
-double training_floats(const NetworkConfig& config, std::int64_t config_features, const Plan& plan,
+double training_floats(const NetworkConfig& config, const FeatureSchema& schema, const Plan& plan,
                        bool recompute) {
-  if (!recompute) return 2 * plan_cost(plan, config.work(config_features)).states;
+  if (!recompute) return 2 * plan_cost(plan, config.work(schema)).states;
   const auto floats = [&](std::size_t depth, std::int64_t channels) {
     return static_cast<double>(plan.rows(depth) * channels);
   };
   std::size_t depth = 0;
-  double kept = floats(0, Encoder(config.encoder, config_features).channels()), largest = 0;
+  double kept = floats(0, Encoder(config.encoder, schema).channels()), largest = 0;
   const auto& blocks = config.blocks;
   for (std::size_t i = 0; i < blocks.size(); ++i) {
     NetworkWork own;

@@ -99,7 +99,7 @@ DatasetOptions options_of(const std::string& shards, const std::string& collecti
                           const std::optional<std::pair<Names, Names>>& valid) {
   DatasetOptions options;
   options.shards = shards;
-  options.collection = Collection::parse(collection);
+  options.collection = with_schema(shards, Collection::parse(collection));
   options.split = split;
   options.include = include;
   options.exclude = exclude;
@@ -144,7 +144,7 @@ nb::dict graph_arrays(const Dataset& data, int graph) {
   const RunTimes& times = data.run_times(graph);
   const ConfigStates& states = data.states(graph);
   nb::dict dict;
-  dict["node_features"] = view(g.node_features, {size(g.nodes), std::size_t{kNodeFeatures}});
+  dict["node_features"] = view(g.node_features, {size(g.nodes), g.feature_count()});
   dict["opcodes"] = view(g.opcodes, {g.opcodes.size()});
   dict["edge_index"] = view(g.edge_index, {size(g.edges), 2});
   dict["config_nodes"] = view(g.config_nodes, {g.config_nodes.size()});
@@ -152,8 +152,8 @@ nb::dict graph_arrays(const Dataset& data, int graph) {
   dict["runtimes"] = view(times.runtime, {times.runtime.size()});
   dict["normalizers"] = view(times.normalizer, {times.normalizer.size()});
   dict["config_group"] = view(times.group, {times.group.size()});
-  dict["states"] = view(states.features, {states.features.size() / kLayoutConfigFeatures,
-                                          std::size_t{kLayoutConfigFeatures}});
+  const std::size_t features = size(data.options().collection.schema.config_features);
+  dict["states"] = view(states.features, {states.features.size() / features, features});
   dict["state_offsets"] = view(states.offsets, {states.offsets.size()});
   return dict;
 }
@@ -163,7 +163,7 @@ nb::tuple slate_tuple(const Dataset& data, Slate&& slate) {
   const std::size_t count = slate.configs.size();
   const std::size_t nodes = data.graph(slate.graph).config_nodes.size();
   const bool tile = data.options().collection.is_tile();
-  const std::size_t features = size(data.options().collection.config_features());
+  const std::size_t features = size(data.options().collection.schema.config_features);
   nb::object table = nb::none();
   if (!data.coded(slate.graph)) {
     const std::size_t rows = slate.local_states.size() / features;

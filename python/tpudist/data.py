@@ -1,9 +1,9 @@
 """Shards as Python objects: collections, graphs, slates of configurations.
 
 Sizes in the shapes: n nodes, m edges, c configurations of a graph, nc nodes that can be configured, K configurations
-of a slate, F features of a configuration (18 for each configurable node of a layout graph, 24 of a tile graph), S
-distinct states of all configurable nodes. Arrays of a graph are not copied, and read-only; those of a slate are its
-own.
+of a slate, F features of a configuration (TpuGraphs: 18 for each configurable node of a layout graph, 24 of a tile
+graph), S distinct states of all configurable nodes. Own data may have other widths than TpuGraphs' 140, 18 and 24.
+Arrays of a graph are not copied, and read-only; those of a slate are its own.
 """
 
 from __future__ import annotations
@@ -169,12 +169,12 @@ class Graph:
 
     @property
     def node_features(self) -> _Floats:
-        """[n, 140] float32, as TpuGraphs' node_feat."""
+        """[n, 140] float32, as TpuGraphs' node_feat; own data may have other widths."""
         return self._source.arrays(self._index)["node_features"]
 
     @property
     def opcodes(self) -> npt.NDArray[np.uint8]:
-        """[n] uint8."""
+        """[n] uint8; all 0 where the collection has no opcodes."""
         return self._source.arrays(self._index)["opcodes"]
 
     @property

@@ -50,8 +50,7 @@ std::vector<CollectionResult> score(const std::vector<TrainedRun>& runs,
 Scores scores_of(const TrainedRun& run, int member, const std::string& split) {
   ThreadPool pool(1);
   const Dataset data = Dataset::open(run.experiment.data.evaluation(split), pool);
-  const Network network(run.experiment.network, run.experiment.data.collection.config_features(),
-                        -1, pool);
+  const Network network(run.experiment.network, run.experiment.data.collection.schema, -1, pool);
   const UnitBuilder units(data, network, PlanMode::dense);
   Scores scores;
   for (int g = 0; g < data.size(); ++g) {

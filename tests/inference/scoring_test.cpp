@@ -46,7 +46,7 @@ TEST(Scoring, DoesNotDependOnTheRange) {
   const auto world = make_self_communicator();
   JobContext context{*world, pool, NodeTopology{}, progress};
   const Dataset data = Dataset::open(experiment.data.training(), pool);
-  const Network network(experiment.network, kLayoutConfigFeatures, -1, pool);
+  const Network network(experiment.network, kLayoutSchema, -1, pool);
   const UnitBuilder units(data, network, experiment.plan);
   AlignedFloats flat(2 * network.parameters().length());
   network.initialise(std::span(flat).first(flat.size() / 2), 1);
@@ -71,7 +71,7 @@ struct Scored {
   explicit Scored(std::vector<std::string> overrides = {})
       : experiment(tiny_experiment(std::move(overrides))),
         data(Dataset::open(experiment.data.training(), pool)),
-        network(experiment.network, kLayoutConfigFeatures, -1, pool),
+        network(experiment.network, kLayoutSchema, -1, pool),
         units(data, network, experiment.plan),
         flat(2 * network.parameters().length()) {
     network.initialise(std::span(flat).first(flat.size() / 2), 1);

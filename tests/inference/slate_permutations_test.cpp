@@ -49,7 +49,7 @@ struct ScoredSlates {
   ThreadPool pool;
   const Experiment experiment = tiny_experiment();
   const Dataset data = Dataset::open(experiment.data.evaluation("train"), pool);
-  const Network network{experiment.network, kLayoutConfigFeatures, -1, pool};
+  const Network network{experiment.network, kLayoutSchema, -1, pool};
   const UnitBuilder units{data, network, experiment.plan};
   AlignedFloats flat = AlignedFloats(2 * network.parameters().length());
 };

@@ -36,16 +36,15 @@ NetworkConfig network_of(std::vector<std::int64_t> widths, bool residual) {
 void compare(const NetworkConfig& config, Configurable configurable, std::uint64_t seed) {
   use_one_thread_per_worker();
   ThreadPool pool(1);
-  const Network network(
-      config, configurable == Configurable::tile ? kTileConfigFeatures : kLayoutConfigFeatures, -1,
-      pool);
+  const Network network(config, configurable == Configurable::tile ? kTileSchema : kLayoutSchema,
+                        -1, pool);
   SumOfErrors dense_error, refined_error;
   std::int64_t dense_rows = 0, refined_rows = 0;
   for (int i = 0; i < 6; ++i) {
     CounterRng random(seed, i);
     RepeatedUnit unit;
     unit.graphs.push_back(test::random_graph(random, 15 + random.below(15), 12, configurable,
-                                             network.config_features()));
+                                             network.schema().config_features));
     for (int s = 0; s < 2; ++s)
       unit.slates.push_back(test::random_configs(random, unit.graphs, 0, 8));
     const UnitInput dense = test::dense_unit(network, unit),

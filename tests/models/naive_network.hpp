@@ -95,12 +95,13 @@ class NaiveNetwork {
   at::Tensor score(const SlateCase& slate, std::int64_t k) const {
     const NetworkConfig& config = network_.config();
     const at::Tensor raw = at::from_blob(const_cast<float*>(slate.features.data()),
-                                         {slate.nodes, kNodeFeatures}, at::kFloat)
+                                         {slate.nodes, network_.schema().node_features}, at::kFloat)
                                .to(at::kDouble);
     const at::Tensor features = raw.sign() * raw.abs().log1p();
     std::vector<at::Tensor> opcodes;
     for (const std::uint8_t opcode : slate.opcodes)
-      opcodes.push_back(p("encoder.opcode.weight")[opcode]);
+      opcodes.push_back(config.encoder.opcode_width ? p("encoder.opcode.weight")[opcode]
+                                                    : at::zeros({0}, at::kDouble));
     const at::Tensor node = at::mm(features, p("encoder.node.weight")) + p("encoder.node.bias");
     at::Tensor x = at::cat({at::stack(opcodes), node, config_columns(slate, k)}, 1);
     x = at::relu(at::mm(x, p("encoder.join.weight")) + p("encoder.join.bias"));

@@ -20,15 +20,15 @@ NetworkConfig read(const std::string& yaml) {
 
 TEST(NetworkConfig, PresetsHaveThePublishedSizes) {
   // 270k and 2.3M, MODELS of the 2nd place's write-up.
-  EXPECT_EQ(composed_parameters(NetworkConfig::preset("latenciaga_xla"), kLayoutConfigFeatures)
-                .parameters(),
-            1440 + 2820 + 1632 + 258'944 + 257);
-  EXPECT_NEAR(composed_parameters(NetworkConfig::preset("latenciaga_nlp"), kLayoutConfigFeatures)
-                  .parameters(),
-              2.3e6, 0.1e6);
-  EXPECT_NEAR(composed_parameters(NetworkConfig::preset("latenciaga_tile"), kTileConfigFeatures)
-                  .parameters(),
-              2.3e6, 0.1e6);
+  EXPECT_EQ(
+      composed_parameters(NetworkConfig::preset("latenciaga_xla"), kLayoutSchema).parameters(),
+      1440 + 2820 + 1632 + 258'944 + 257);
+  EXPECT_NEAR(
+      composed_parameters(NetworkConfig::preset("latenciaga_nlp"), kLayoutSchema).parameters(),
+      2.3e6, 0.1e6);
+  EXPECT_NEAR(
+      composed_parameters(NetworkConfig::preset("latenciaga_tile"), kTileSchema).parameters(),
+      2.3e6, 0.1e6);
 }
 
 TEST(NetworkConfig, ReadsPresets) {
@@ -107,7 +107,7 @@ TEST(ParameterTable, PadsEntriesTo64Bytes) {
 
 TEST(NetworkParameters, NamesAreTheStandardOnes) {
   const ParameterTable table =
-      composed_parameters(NetworkConfig::preset("latenciaga_xla"), kLayoutConfigFeatures);
+      composed_parameters(NetworkConfig::preset("latenciaga_xla"), kLayoutSchema);
   std::vector<std::string> names;
   for (const ParameterEntry& entry : table.entries()) names.push_back(entry.name);
   names.resize(8);

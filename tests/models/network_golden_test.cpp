@@ -97,7 +97,7 @@ void expect_golden(const Golden& golden) {
   }
   config.set_sage(layers);
   ThreadPool pool(1, use_one_thread_per_worker);
-  const Network network(config, kLayoutConfigFeatures, -1, pool);
+  const Network network(config, kLayoutSchema, -1, pool);
   AlignedFloats flat(network.parameters().length(), 0.0f);
   int salt = 0;
   for (const ParameterEntry& entry : network.parameters().entries()) {

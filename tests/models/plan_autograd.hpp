@@ -164,8 +164,8 @@ class PlanAutograd {
     std::vector<at::Tensor> features;
     std::vector<std::int32_t> opcodes;
     for (const auto& graph : unit.graphs) {
-      features.push_back(wide(graph->feature_rows(), graph->nodes(), GraphInput::stride)
-                             .narrow(1, 0, kNodeFeatures));
+      features.push_back(
+          wide(graph->feature_rows(), graph->nodes(), graph->stride()).narrow(1, 0, kNodeFeatures));
       opcodes.insert(opcodes.end(), graph->opcode().begin(), graph->opcode().end());
     }
     const at::Tensor opcode =
@@ -173,7 +173,7 @@ class PlanAutograd {
     const at::Tensor node =
         at::mm(at::cat(features), p("encoder.node.weight")) + p("encoder.node.bias");
     // A row of zeros after the states, for nodes without one.
-    const std::int64_t states = unit.plan->states, width = network_.config_features();
+    const std::int64_t states = unit.plan->states, width = network_.schema().config_features;
     const at::Tensor table =
         at::cat({wide(unit.states.data(), states, width), at::zeros({1, width}, at::kDouble)});
     const at::Tensor state = indices(unit.plan->state, rows);

@@ -116,9 +116,9 @@ void run_cases(std::uint64_t seed, int cases, int graphs, int slates, Configurab
     SCOPED_TRACE(::testing::Message() << "case " << i);
     CounterRng random(seed, i);
     const RepeatedUnit unit = random_unit(random, graphs, slates, configurable);
-    const Network network(
-        random_network(random),
-        configurable == Configurable::tile ? kTileConfigFeatures : kLayoutConfigFeatures, -1, pool);
+    const Network network(random_network(random),
+                          configurable == Configurable::tile ? kTileSchema : kLayoutSchema, -1,
+                          pool);
     const AlignedFloats flat = test::random_parameters(network, 1, random.next_u64());
     const UnitInput dense = test::dense_unit(network, unit),
                     refined = test::refined_unit(network, unit, random.below(2) ? 8 : 64);
@@ -156,7 +156,7 @@ TEST(RefinedEquality, EvaluatesAsNaiveNetworkDoes) {
   for (int i = 0; i < 10; ++i) {
     SCOPED_TRACE(::testing::Message() << "case " << i);
     CounterRng random(7, i);
-    const Network network(random_network(random), kLayoutConfigFeatures, -1, pool);
+    const Network network(random_network(random), kLayoutSchema, -1, pool);
     const AlignedFloats flat = test::random_parameters(network, 1, i);
     const std::vector<test::SlateCase> slates{
         test::random_slate(i, 9, 3, 2, kLayoutConfigFeatures),
@@ -184,7 +184,7 @@ TEST(RefinedEquality, SeesOneWrongMultiplicity) {
     layer.mix.edge_kinds = {EdgeKind::consumer_to_producer};
   }
   config.set_sage(layers);
-  const Network network(config, kLayoutConfigFeatures, -1, pool);
+  const Network network(config, kLayoutSchema, -1, pool);
   const AlignedFloats flat = test::random_parameters(network, 1, 5);
   CounterRng random(8);
   RepeatedUnit unit;

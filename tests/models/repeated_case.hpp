@@ -185,7 +185,7 @@ inline UnitInput refined_unit(const Network& network, const RepeatedUnit& unit,
     input.graphs.push_back(inputs_of_classes(network, graph, node_class));
     refined.emplace_back(graph.nodes, graph.edges, graph.config_nodes, std::vector(node_class),
                          network.plan_shape());
-    state_class.push_back(classes_of_rows(graph.states, network.config_features()));
+    state_class.push_back(classes_of_rows(graph.states, network.schema().config_features));
   }
   const auto begins = input_begins(unit, [&](std::size_t g) { return refined[g].classes(); });
   std::vector<RefinedSlate> views;

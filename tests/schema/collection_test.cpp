@@ -12,12 +12,12 @@ TEST(Collection, KnowsFolderAndWidth) {
   const Collection layout = Collection::parse("layout:nlp:default");
   EXPECT_EQ(layout.folder(), "layout/nlp/default");
   EXPECT_FALSE(layout.is_tile());
-  EXPECT_EQ(layout.config_features(), 18);
+  EXPECT_EQ(layout.schema, kLayoutSchema);
 
   const Collection tile = Collection::parse("tile:xla");
   EXPECT_EQ(tile.folder(), "tile/xla");
   EXPECT_TRUE(tile.is_tile());
-  EXPECT_EQ(tile.config_features(), 24);
+  EXPECT_EQ(tile.schema, kTileSchema);
 }
 
 TEST(Collection, ParsesEachOfTpuGraphs) {

@@ -149,8 +149,8 @@ double floats_of_step(const TrainingSetup& setup, const Plan& plan) {
   std::shared_ptr<const Plan> part;
   if (experiment.loss->is_translation_invariant() && experiment.network.adds_up_rows())
     part = needed_part(plan, setup.network.plan_shape());
-  return training_floats(setup.network.config(), setup.network.config_features(),
-                         part ? *part : plan, experiment.train.recompute);
+  return training_floats(setup.network.config(), setup.network.schema(), part ? *part : plan,
+                         experiment.train.recompute);
 }
 
 // The largest unit, its plan and its memory.

@@ -235,7 +235,7 @@ void RunReport::scores(const std::optional<Evaluation>& evaluation,
 std::vector<std::string> layer_lines(const TrainingSetup& setup, const PlanComparison& plans) {
   const Network& network = setup.network;
   const std::vector<LayerRow> layers =
-      layer_table(network.config(), network.config_features(), network.parameters());
+      layer_table(network.config(), network.schema(), network.parameters());
   const bool refined = setup.units.takes_refined(plans);
   std::size_t width = 0;
   for (const LayerRow& layer : layers)

@@ -117,7 +117,7 @@ class TimedSteps {
 }  // namespace
 
 MeasuredSteps::MeasuredSteps(const Network& network)
-    : network_(network.config().work(network.config_features())) {}
+    : network_(network.config().work(network.schema())) {}
 
 void MeasuredSteps::add(const StepWork& work, double seconds, const StepTimes& times) {
   ++count_;

@@ -7,7 +7,7 @@
 #include <map>
 #include <span>
 
-#include "schema/tpugraphs.hpp"
+#include "schema/feature_schema.hpp"
 #include "train/units/folds.hpp"
 
 namespace tpudist {
@@ -72,11 +72,12 @@ struct GraphMoments {
   Moments nodes, configs;
 };
 
-GraphMoments measure(const Dataset& data, int graph, std::int64_t config_features) {
-  GraphMoments moments{Moments(kNodeFeatures), Moments(config_features)};
+GraphMoments measure(const Dataset& data, int graph, const FeatureSchema& schema) {
+  const std::int64_t width = schema.node_features, config_features = schema.config_features;
+  GraphMoments moments{Moments(width), Moments(config_features)};
   const std::span<const float> features = data.graph(graph).node_features;
-  for (std::size_t at = 0; at < features.size(); at += kNodeFeatures)
-    moments.nodes.add(features.subspan(at, kNodeFeatures));
+  for (std::int64_t at = 0; at < std::ssize(features); at += width)
+    moments.nodes.add(features.subspan(at, width));
 
   std::vector<std::int64_t> rows;
   const std::int64_t count = data.rows(graph), wanted = std::min(count, kStatisticsRows);
@@ -93,10 +94,9 @@ GraphMoments measure(const Dataset& data, int graph, std::int64_t config_feature
 }  // namespace
 
 std::vector<FeatureStatistics> member_statistics(const TrainingSetup& setup) {
-  const std::int64_t config_features = setup.network.config_features();
+  const FeatureSchema& schema = setup.network.schema();
   std::vector<GraphMoments> graphs;
-  for (int g = 0; g < setup.data.size(); ++g)
-    graphs.push_back(measure(setup.data, g, config_features));
+  for (int g = 0; g < setup.data.size(); ++g) graphs.push_back(measure(setup.data, g, schema));
   const std::vector<int> fold = graph_folds(setup.folds, setup.data);
   std::map<int, FeatureStatistics> of_fold;
   std::vector<FeatureStatistics> members;
@@ -104,7 +104,7 @@ std::vector<FeatureStatistics> member_statistics(const TrainingSetup& setup) {
     const int held_out = fold.empty() ? -1 : setup.experiment.ensemble.held_out_fold(m);
     auto [known, fresh] = of_fold.emplace(held_out, FeatureStatistics{});
     if (fresh) {
-      GraphMoments all{Moments(kNodeFeatures), Moments(config_features)};
+      GraphMoments all{Moments(schema.node_features), Moments(schema.config_features)};
       for (std::size_t g = 0; g < graphs.size(); ++g) {
         if (held_out >= 0 && fold[g] == held_out) continue;
         all.nodes.add(graphs[g].nodes);

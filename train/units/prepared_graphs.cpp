@@ -119,7 +119,8 @@ std::uint64_t key_of(const Dataset& dataset, const Network& network, bool refine
   hasher.update(kPreparedRecordsVersion);
   hasher.update(std::string_view(version()));
   hasher.update(network.graph_key());
-  hasher.update(network.config_features());
+  hasher.update(network.schema().node_features);
+  hasher.update(network.schema().config_features);
   hasher.update(static_cast<int>(refined));
   if (refined) add_shape(network.plan_shape(), hasher);
   hasher.update(std::string_view(to_text(dataset.options().reduction)));
@@ -158,18 +159,20 @@ std::uint64_t PreparedArrays::bytes() const {
 PreparedArrays prepare_input(const Dataset& dataset, const Network& network, int graph) {
   const Graph& source = dataset.graph(graph);
   PreparedArrays prepared;
-  prepared.node_class = classes_of_rows(source.node_features, kNodeFeatures, source.opcodes);
+  const std::size_t width = source.feature_count();
+  prepared.node_class = classes_of_rows(source.node_features, width, source.opcodes);
   // Nodes of one class are encoded once.
   std::vector<float> features;
   std::vector<std::uint8_t> opcodes;
   for (std::size_t node = 0; node < prepared.node_class.size(); ++node) {
     if (static_cast<std::size_t>(prepared.node_class[node]) < opcodes.size()) continue;
-    const auto row = std::span(source.node_features).subspan(node * kNodeFeatures, kNodeFeatures);
+    const auto row = std::span(source.node_features).subspan(node * width, width);
     features.insert(features.end(), row.begin(), row.end());
     opcodes.push_back(source.opcodes[node]);
   }
   prepared.input = network.graph_arrays(features, opcodes);
-  prepared.state_class = classes_of_rows(dataset.states(graph).features, network.config_features());
+  prepared.state_class =
+      classes_of_rows(dataset.states(graph).features, network.schema().config_features);
   return prepared;
 }
 

@@ -76,7 +76,7 @@ TrainingSetup::TrainingSetup(const Experiment& experiment, const DatasetOptions&
       steps_at_once(device < 0 ? 1 : std::min({2, experiment.train.prefetch, pool.threads()})),
       data(open_same_data(options, pool, world)),
       folds(same_folds(experiment, data, world)),
-      network(experiment.network, experiment.data.collection.config_features(), device, pool,
+      network(experiment.network, experiment.data.collection.schema, device, pool,
               {experiment.train.recompute}),
       units(training_units(experiment, data, network, pool)),
       order(order_of(order_options(experiment), data)),

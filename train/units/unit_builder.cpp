@@ -90,8 +90,8 @@ UnitBuilder::UnitBuilder(const Dataset& dataset, const Network& network, PlanMod
       config_chunk_(static_cast<std::size_t>(config_chunk)),
       use_(use),
       shape_(network.plan_shape()),
-      config_features_(dataset.options().collection.config_features()),
-      work_(network.config().work(config_features_)),
+      config_features_(network.schema().config_features),
+      work_(network.config().work(network.schema())),
       prepared_(dataset, network) {}
 
 void UnitBuilder::share_graphs(bool draws_edges, ThreadPool& pool) {

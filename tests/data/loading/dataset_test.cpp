@@ -300,8 +300,8 @@ TEST_F(DatasetTest, LeavesOutGraphsOfWhichTheEntropyFilterLeavesNothing) {
 TEST_F(DatasetTest, RefusesCodesWithoutAState) {
   add(NpzFixture::layout(), "g");
   convert_all();
-  OpenGraph graph = OpenGraph::open(list_graphs(folder_ / "shards", kLayout).at(0), kLayout,
-                                    {DuplicatesPolicy::keep});
+  OpenGraph graph =
+      OpenGraph::open(list_graphs(folder_ / "shards", kLayout).at(0), {DuplicatesPolicy::keep});
   ASSERT_TRUE(graph.coded);
   std::vector<std::int32_t> offsets(graph.states.offsets.begin(), graph.states.offsets.end());
   --offsets.back();  // as if the last state of the second node were lost

@@ -28,7 +28,7 @@ std::vector<float> rows_of(const std::vector<std::vector<int>>& rows) {
 TEST(ConfigEncoder, NumbersStatesByFirstOccurrenceInEachNode) {
   const auto features = rows_of({{7, 5}, {7, 6}, {8, 5}, {7, 6}});
   std::vector<std::uint16_t> codes(8);
-  ConfigEncoder encoder(2);
+  ConfigEncoder encoder(2, kLayoutConfigFeatures);
   ASSERT_TRUE(encoder.encode(features, codes));
   EXPECT_EQ(codes, (std::vector<std::uint16_t>{0, 0, 0, 1, 1, 0, 0, 1}));
   EXPECT_EQ(encoder.state_count(), 4);
@@ -49,7 +49,7 @@ TEST(ConfigEncoder, TellsStatesApartByTheirBits) {
   features[0] = features[36] = 0.0f;
   features[54] = std::nanf("");
   std::vector<std::uint16_t> codes(4);
-  ConfigEncoder encoder(1);
+  ConfigEncoder encoder(1, kLayoutConfigFeatures);
   ASSERT_TRUE(encoder.encode(features, codes));
   EXPECT_EQ(codes, (std::vector<std::uint16_t>{0, 1, 0, 2}));
   EXPECT_EQ(encoder.first_difference(codes, features), std::nullopt);
@@ -58,7 +58,7 @@ TEST(ConfigEncoder, TellsStatesApartByTheirBits) {
 TEST(ConfigEncoder, TheProofFindsADifference) {
   auto features = rows_of({{1, 2}, {3, 2}});
   std::vector<std::uint16_t> codes(4);
-  ConfigEncoder encoder(2);
+  ConfigEncoder encoder(2, kLayoutConfigFeatures);
   ASSERT_TRUE(encoder.encode(features, codes));
   auto wrong = codes;
   wrong[2] = 0;
@@ -73,7 +73,7 @@ TEST(ConfigEncoder, CountsTheStatesOfTheNodeWithMost) {
   std::vector<std::vector<int>> rows;
   for (int i = 0; i < 1000; ++i) rows.push_back({0, i % 257});
   std::vector<std::uint16_t> codes(2000);
-  ConfigEncoder encoder(2);
+  ConfigEncoder encoder(2, kLayoutConfigFeatures);
   EXPECT_TRUE(encoder.encode(rows_of(rows), codes));
   EXPECT_EQ(encoder.state_count(), 258);
   EXPECT_EQ(encoder.max_states_per_node(), 257);
@@ -89,7 +89,7 @@ TEST(ConfigEncoder, AStateKeepsItsNumberInManyNodes) {
     for (int node = 0; node < kNodes; ++node) rows[i].push_back(1000 * node + i % kStates);
   }
   std::vector<std::uint16_t> codes(2 * kStates * kNodes);
-  ConfigEncoder encoder(kNodes);
+  ConfigEncoder encoder(kNodes, kLayoutConfigFeatures);
   EXPECT_TRUE(encoder.encode(rows_of(rows), codes));
   EXPECT_EQ(encoder.state_count(), kNodes * kStates);
   for (std::size_t i = 0; i < codes.size(); ++i) ASSERT_EQ(codes[i], i / kNodes % kStates) << i;
@@ -101,7 +101,7 @@ TEST(ConfigEncoder, GivesUpOnConfigurationsThatDoNotRepeat) {
   const auto features = rows_of(rows);
   std::vector<std::uint16_t> codes(6000);
   const auto encode = [&](ConfigEncoder::Limits limits) {
-    return ConfigEncoder(2, limits).encode(features, codes);
+    return ConfigEncoder(2, kLayoutConfigFeatures, limits).encode(features, codes);
   };
   EXPECT_FALSE(encode({}));  // 3001 states in 6000 vectors
   EXPECT_TRUE(encode({.trial_rows = 4000}));
@@ -110,15 +110,17 @@ TEST(ConfigEncoder, GivesUpOnConfigurationsThatDoNotRepeat) {
 
 TEST(ConfigEncoder, ShapesMustAgree) {
   std::vector<std::uint16_t> codes(3);
-  EXPECT_THROW(static_cast<void>(ConfigEncoder(2).encode(rows_of({{1, 2}}), codes)),
-               std::invalid_argument);
+  EXPECT_THROW(
+      static_cast<void>(ConfigEncoder(2, kLayoutConfigFeatures).encode(rows_of({{1, 2}}), codes)),
+      std::invalid_argument);
 }
 
 TEST(ConfigCodec, PaysWhenCodesAndStatesAreSmallerThanNarrowFeatures) {
-  EXPECT_TRUE(coding_pays(112, 62, 316, 1));
-  EXPECT_FALSE(coding_pays(1, 10, 10, 1));                    // 10 + 180 bytes against 180
-  EXPECT_TRUE(coding_pays(2, 10, kLayoutConfigFeatures, 1));  // 20 + 324 against 360
-  EXPECT_FALSE(coding_pays(2, 10, kLayoutConfigFeatures, 2));
+  EXPECT_TRUE(coding_pays(112, 62, kLayoutConfigFeatures, 316, 1));
+  EXPECT_FALSE(coding_pays(1, 10, kLayoutConfigFeatures, 10, 1));  // 10 + 180 bytes against 180
+  EXPECT_TRUE(
+      coding_pays(2, 10, kLayoutConfigFeatures, kLayoutConfigFeatures, 1));  // 20 + 324 against 360
+  EXPECT_FALSE(coding_pays(2, 10, kLayoutConfigFeatures, kLayoutConfigFeatures, 2));
 }
 
 RC_GTEST_PROP(ConfigCodec, DecodesToTheSameBits, ()) {
@@ -130,7 +132,7 @@ RC_GTEST_PROP(ConfigCodec, DecodesToTheSameBits, ()) {
     value = *rc::gen::weightedElement<float>({{50, 1.0f}, {1, 0.0f}, {1, -0.0f}, {1, 2.5f}});
   }
   std::vector<std::uint16_t> codes(count * nc);
-  ConfigEncoder encoder(static_cast<std::int64_t>(nc));
+  ConfigEncoder encoder(static_cast<std::int64_t>(nc), kLayoutConfigFeatures);
   for (std::size_t begin = 0; begin < count; begin += pieces) {
     const std::size_t rows = std::min(pieces, count - begin);
     const bool coded =

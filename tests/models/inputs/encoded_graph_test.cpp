@@ -31,7 +31,7 @@ std::shared_ptr<GraphInput> make_graph(int nodes) {
     }
     opcodes.push_back(static_cast<std::uint8_t>(random.below(kOpcodes)));
   }
-  return std::make_shared<GraphInput>(features, opcodes);
+  return std::make_shared<GraphInput>(features, opcodes, kLayoutSchema);
 }
 
 UnitInput unit_of(std::vector<std::shared_ptr<const GraphInput>> graphs) {
@@ -62,7 +62,7 @@ TEST(EncodedGraph, GivesTheBitsOfTransformingAnew) {
       config.node_transform = transform;
       config.node_columns = {0, 5, 2, 17, 133};
       config.code_width = code_width;
-      const Encoder encoder(config, kLayoutConfigFeatures);
+      const Encoder encoder(config, kLayoutSchema);
       const UnitTensors once = encoder.prepare(
           unit_of({kept(encoder, 3), kept(encoder, 37), kept(encoder, 1)}), at::kFloat);
       const UnitTensors anew =
@@ -77,7 +77,7 @@ TEST(EncodedGraph, GivesTheBitsOfTransformingAnew) {
 }
 
 TEST(EncodedGraph, IsTakenAsItLies) {
-  const Encoder encoder(EncoderConfig{}, kLayoutConfigFeatures);
+  const Encoder encoder(EncoderConfig{}, kLayoutSchema);
   const auto graph = kept(encoder, 5);
   const UnitTensors unit = encoder.prepare(unit_of({graph}), at::kFloat);
   EXPECT_EQ(unit.node_features.const_data_ptr(), graph->encoded()->features.const_data_ptr());
@@ -86,28 +86,28 @@ TEST(EncodedGraph, IsTakenAsItLies) {
 
 TEST(EncodedGraph, IsNotTakenByAnotherEncoderOrInAnotherPrecision) {
   EncoderConfig config;
-  const Encoder encoder(config, kLayoutConfigFeatures);
+  const Encoder encoder(config, kLayoutSchema);
   const UnitInput unit = unit_of({kept(encoder, 5)});
   EXPECT_EQ(encoder.prepare(unit, at::kDouble).node_features.scalar_type(), at::kDouble);
   config.node_transform = FeatureTransform::raw;
-  const Encoder raw(config, kLayoutConfigFeatures);
+  const Encoder raw(config, kLayoutSchema);
   EXPECT_TRUE(at::equal(raw.prepare(unit, at::kFloat).node_features,
                         raw.prepare(unit_of({make_graph(5)}), at::kFloat).node_features));
   config.node_columns = {1, 2};
-  const Encoder fewer(config, kLayoutConfigFeatures);
+  const Encoder fewer(config, kLayoutSchema);
   EXPECT_EQ(fewer.prepare(unit, at::kFloat).node_features.size(1), 2);
   config.code_width = 4;
-  const Encoder codes(config, kLayoutConfigFeatures);
+  const Encoder codes(config, kLayoutSchema);
   EXPECT_EQ(codes.prepare(unit, at::kFloat).node_codes->index.size(), 30u);
 }
 
 TEST(EncodedGraph, RefusesWhatTheCodeEmbeddingDoesNotKnow) {
   EncoderConfig config;
   config.code_width = 4;
-  const Encoder encoder(config, kLayoutConfigFeatures);
+  const Encoder encoder(config, kLayoutSchema);
   std::vector<float> features(kNodeFeatures, 0.0f);
   features[136] = 9;
-  const GraphInput graph(features, std::vector<std::uint8_t>{1});
+  const GraphInput graph(features, std::vector<std::uint8_t>{1}, kLayoutSchema);
   try {
     encoder.encode(graph, at::kFloat);
     FAIL() << "took 9";

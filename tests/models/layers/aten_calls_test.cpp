@@ -166,11 +166,11 @@ TEST(AtenCallsOfNetworks, DoNotDependOnThreads) {
           "encoder: " + encoder + "\n" + blocks + "readout: {pool: max+mean, widths: [6]" +
               (tile ? ", config_widths: [5]" : "") + "}\n",
           "network.yaml");
-      const std::int64_t features = tile ? kTileConfigFeatures : kLayoutConfigFeatures;
-      const NetworkConfig config = NetworkConfig::read(document.root(), features);
+      const FeatureSchema& schema = tile ? kTileSchema : kLayoutSchema;
+      const NetworkConfig config = NetworkConfig::read(document.root(), schema);
       document.finish();
       ThreadPool pool(3);
-      const Network network(config, static_cast<int>(features), -1, pool);
+      const Network network(config, schema, -1, pool);
       RepeatedUnit unit = unit_of_blocks(tile);
       for (float& feature : unit.graphs[0].features) feature = 1;  // in the code embedding's range
       AlignedFloats flat(network.parameters().length());

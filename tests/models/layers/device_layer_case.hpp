@@ -155,7 +155,7 @@ inline void expect_trains_alike(const LayerSpelling& spelling, const DeviceConte
     SCOPED_TRACE(variant);
     DeviceCase made(spelling, variant);
     const NetworkConfig& config = made.network.network().config();
-    const std::int64_t features = made.network.network().config_features();
+    const std::int64_t features = made.network.network().schema().config_features;
     const auto cpu = make_composed_executor(config, features, false, made.pool),
                device = make_composed_executor(config, features, false, made.pool, place),
                again = make_composed_executor(config, features, true, made.pool, place);
@@ -183,9 +183,8 @@ inline void expect_members_apart(const LayerSpelling& spelling, const DeviceCont
   for (int variant = 0; variant < kDeviceVariants; ++variant) {
     SCOPED_TRACE(variant);
     DeviceCase made(spelling, variant);
-    const auto device =
-        make_composed_executor(made.network.network().config(),
-                               made.network.network().config_features(), false, made.pool, place);
+    const auto device = make_composed_executor(
+        made.network.network().config(), made.network.network().schema(), false, made.pool, place);
     const UnitInput input = made.input(variant % 2 == 0);
     for (const bool shift : {false, true}) {
       const FloatCall together(*device, made, input, shift, true, kAllMembers, 2);

@@ -36,9 +36,9 @@ TEST_P(LayersOnGpu, TrainInFloatAsOnTheCpu) {
 
 TEST_P(LayersOnGpu, GiveTheSameBitsAgain) {
   const DeviceCase made(GetParam(), 0);
-  const auto executor = make_composed_executor(made.network.network().config(),
-                                               made.network.network().config_features(), false,
-                                               made.network.pool(), place_on(0));
+  const auto executor =
+      make_composed_executor(made.network.network().config(), made.network.network().schema(),
+                             false, made.network.pool(), place_on(0));
   const UnitInput input = made.input(true);
   const FloatCall first(*executor, made, input, false, true),
       second(*executor, made, input, false, true);

@@ -29,8 +29,8 @@ class PropertyNetwork {
                   const std::string& readout = "", const NetworkOptions& options = {})
       : pool_(pool),
         config_(read(layer, variant, tile, readout)),
-        network_(config_, tile ? kTileConfigFeatures : kLayoutConfigFeatures, -1, pool, options),
-        composed_(config_, network_.config_features()) {}
+        network_(config_, tile ? kTileSchema : kLayoutSchema, -1, pool, options),
+        composed_(config_, network_.schema()) {}
 
   const Network& network() const { return network_; }
   const ComposedNetwork& composed() const { return composed_; }
@@ -74,8 +74,7 @@ class PropertyNetwork {
         variant % 4 == 3 ? "  - {layer: join_config, width: 4}\n" : "",
         readout.empty() ? readouts[variant % 4] : readout);
     ConfigDocument document = ConfigDocument::parse(yaml, "network.yaml");
-    NetworkConfig config =
-        NetworkConfig::read(document.root(), tile ? kTileConfigFeatures : kLayoutConfigFeatures);
+    NetworkConfig config = NetworkConfig::read(document.root(), tile ? kTileSchema : kLayoutSchema);
     document.finish();
     config.general = true;
     return config;
@@ -114,7 +113,7 @@ class DoubleCall {
   DoubleCall(const PropertyNetwork& network, const UnitInput& input, std::span<const float> flat,
              std::vector<std::uint64_t> keys, bool centred = false, const DeviceContext& place = {})
       : network_(network),
-        composed_(network.network().config(), network.network().config_features(), place),
+        composed_(network.network().config(), network.network().schema(), place),
         input_(input),
         keys_(std::move(keys)),
         centred_(centred),

@@ -81,9 +81,9 @@ class GoldenNetwork {
       : golden_(golden),
         first_(golden.name().rfind("first", 0) == 0),
         tile_(golden.name().find("tile") != std::string::npos),
-        config_(read(golden, config_features())),
-        cpu_network_(config_, config_features()),
-        device_network_(config_, config_features(), {at::kCPU, make_device_backend}) {
+        config_(read(golden, schema())),
+        cpu_network_(config_, schema()),
+        device_network_(config_, schema(), {at::kCPU, make_device_backend}) {
     read_graph();
     for (const ParameterEntry& entry : cpu_network_.parameters().entries()) add_weight(entry);
   }
@@ -94,7 +94,7 @@ class GoldenNetwork {
     const ComposedNetwork& network = on_device ? device_network_ : cpu_network_;
     const std::int64_t members = on_device ? 3 : 1;
     UnitInput input;
-    input.graphs = {std::make_shared<const GraphInput>(features_, opcodes_)};
+    input.graphs = {std::make_shared<const GraphInput>(features_, opcodes_, kLayoutSchema)};
     input.states = states_;
     const PlanShape shape = config_.plan_shape();
     input.plan = std::make_shared<const Plan>(refined ? refined_plan_of(graph_, shape)
@@ -124,17 +124,15 @@ class GoldenNetwork {
   std::size_t trained() const { return leaves_.size(); }
 
  private:
-  std::int64_t config_features() const {
-    return tile_ ? kTileConfigFeatures : kLayoutConfigFeatures;
-  }
+  const FeatureSchema& schema() const { return tile_ ? kTileSchema : kLayoutSchema; }
   // A case says its network itself, or is one of the two places'.
-  static NetworkConfig read(const GoldenCase& golden, std::int64_t config_features) {
+  static NetworkConfig read(const GoldenCase& golden, const FeatureSchema& schema) {
     const std::string& name = golden.name();
     const std::string yaml = !golden.model().empty()       ? golden.model()
                              : name.rfind("first", 0) == 0 ? first_place(name)
                                                            : latenciaga(name);
     ConfigDocument document = ConfigDocument::parse(yaml, name);
-    NetworkConfig config = NetworkConfig::read(document.root(), config_features);
+    NetworkConfig config = NetworkConfig::read(document.root(), schema);
     document.finish();
     config.general = true;
     return config;
@@ -163,7 +161,7 @@ class GoldenNetwork {
     const GoldenTensor configs = golden_.tensor("configs");
     graph_.configs = configs.shape[0];
     states_.assign(configs.values.begin(), configs.values.end());
-    graph_.state_rows = static_cast<std::int64_t>(states_.size()) / config_features();
+    graph_.state_rows = static_cast<std::int64_t>(states_.size()) / schema().config_features;
     for (std::int64_t s = 0; s < graph_.state_rows; ++s)
       graph_.codes.push_back(static_cast<int>(s));
   }

@@ -15,10 +15,10 @@ TEST(LayerTable, CountsWhatLayersHold) {
       "{layer: gin, width: 6, hidden: 5}]\n"
       "readout: {pool: max+mean, widths: [3]}\n",
       "table.yaml");
-  const NetworkConfig config = NetworkConfig::read(document.root(), kLayoutConfigFeatures);
+  const NetworkConfig config = NetworkConfig::read(document.root(), kLayoutSchema);
   document.finish();
-  const ParameterTable parameters = composed_parameters(config, kLayoutConfigFeatures);
-  const std::vector<LayerRow> rows = layer_table(config, kLayoutConfigFeatures, parameters);
+  const ParameterTable parameters = composed_parameters(config, kLayoutSchema);
+  const std::vector<LayerRow> rows = layer_table(config, kLayoutSchema, parameters);
   ASSERT_EQ(rows.size(), 6u);
   // Statistics are measured and not counted.
   EXPECT_EQ(rows[0].parameters, kOpcodes * 4 + (4 + 10 + kLayoutConfigFeatures) * 8 + 8);

@@ -147,14 +147,13 @@ TEST(ModelRefusals, WhatACollectionDoesNotHave) {
   ThreadPool pool(1);
   const NetworkConfig config =
       read("model: {blocks: [{layer: layer_norm}], readout: {config_widths: [8]}}");
-  EXPECT_THROW(Network(config, kLayoutConfigFeatures, -1, pool), ConfigError);
-  EXPECT_NO_THROW(Network(config, kTileConfigFeatures, -1, pool));
+  EXPECT_THROW(Network(config, kLayoutSchema, -1, pool), ConfigError);
+  EXPECT_NO_THROW(Network(config, kTileSchema, -1, pool));
   const NetworkConfig joined =
       read("model: {blocks: [{layer: layer_norm}], readout: {join_config: true}}");
-  EXPECT_THAT(
-      test::message_of<ConfigError>([&] { Network(joined, kLayoutConfigFeatures, -1, pool); }),
-      HasSubstr("model.readout.join_config"));
-  EXPECT_NO_THROW(Network(joined, kTileConfigFeatures, -1, pool));
+  EXPECT_THAT(test::message_of<ConfigError>([&] { Network(joined, kLayoutSchema, -1, pool); }),
+              HasSubstr("model.readout.join_config"));
+  EXPECT_NO_THROW(Network(joined, kTileSchema, -1, pool));
 }
 
 // Pieces of YAML put together at random: either a network that can be described, or a refusal of
@@ -200,7 +199,7 @@ TEST(ModelRefusals, EveryDocumentEndsWell) {
       EXPECT_FALSE(config.blocks.empty());
       for (const auto& block : config.blocks) EXPECT_FALSE(block->description().empty());
       config.plan_shape();
-      config.work(kLayoutConfigFeatures);
+      config.work(kLayoutSchema);
       ++good;
       continue;
     } catch (const ConfigError& error) {

@@ -38,7 +38,7 @@ struct Case {
   const char* name;
   NetworkConfig config;
   std::vector<SlateCase> slates;
-  int config_features = kLayoutConfigFeatures;
+  FeatureSchema schema = kLayoutSchema;
 };
 
 std::vector<SlateCase> layout_slates(std::vector<std::int64_t> nodes,
@@ -86,7 +86,19 @@ std::vector<Case> cases() {
   std::vector<SlateCase> tile = {test::random_slate(5, 17, 6, 0, kTileConfigFeatures),
                                  test::random_slate(6, 3, 4, 0, kTileConfigFeatures)};
   small.output_scale = 1;
-  all.push_back({"tile", small, tile, kTileConfigFeatures});
+  all.push_back({"tile", small, tile, kTileSchema});
+  FeatureSchema own = {.node_features = 21, .config_features = 3, .opcodes = 5};
+  odd.encoder.node_width = 6;
+  odd.pools = {Aggregation::sum};
+  for (const int opcodes : {5, 0}) {
+    own.opcodes = opcodes;
+    odd.encoder.opcode_width = opcodes ? 3 : 0;
+    all.push_back({opcodes ? "other widths" : "other widths, no opcodes",
+                   odd,
+                   {test::random_slate(7, 13, 3, 3, 3, 21, opcodes),
+                    test::random_slate(8, 8, 4, 2, 3, 21, opcodes)},
+                   own});
+  }
   all.push_back(
       {"latenciaga_xla", NetworkConfig::preset("latenciaga_xla"), layout_slates({30}, {4})});
   return all;
@@ -132,7 +144,7 @@ TEST(Network, EqualsPlainAutogradOnDensePlans) {
   ThreadPool pool(2, use_one_thread_per_worker);
   for (const Case& test : cases()) {
     SCOPED_TRACE(test.name);
-    const Network network(test.config, test.config_features, -1, pool);
+    const Network network(test.config, test.schema, -1, pool);
     const AlignedFloats flat = test::random_parameters(network, 3, 42);
     const UnitInput unit = test::make_unit(network, test.slates);
     check_plan(*unit.plan);
@@ -171,7 +183,7 @@ TEST(Network, EqualsPlainAutogradOnRefinedPlans) {
   ThreadPool pool(2, use_one_thread_per_worker);
   for (const Case& test : cases()) {
     SCOPED_TRACE(test.name);
-    const Network network(test.config, test.config_features, -1, pool);
+    const Network network(test.config, test.schema, -1, pool);
     const UnitInput unit = refined_unit(network, test.slates);
     const AlignedFloats flat = test::random_parameters(network, 2, 1);
     expect_naive(network, flat, 2, test.slates, call(network, flat, 0, 2, unit),
@@ -217,7 +229,7 @@ TEST(Network, LeavesOutWhatOnlyShiftsTheScores) {
   ThreadPool pool(2, use_one_thread_per_worker);
   for (const Case& test : cases()) {
     SCOPED_TRACE(test.name);
-    const Network network(test.config, test.config_features, -1, pool);
+    const Network network(test.config, test.schema, -1, pool);
     const AlignedFloats flat = test::random_parameters(network, 2, 1);
     for (const UnitInput& unit :
          {refined_unit(network, test.slates), test::make_unit(network, test.slates)}) {
@@ -243,8 +255,8 @@ TEST(Network, LayersEqualFusedLayers) {
     SCOPED_TRACE(test.name);
     NetworkConfig config = test.config;
     config.general = true;
-    const Network network(test.config, test.config_features, -1, pool),
-        layers(config, test.config_features, -1, pool);
+    const Network network(test.config, test.schema, -1, pool),
+        layers(config, test.schema, -1, pool);
     // The same numbers by name, in another order.
     const AlignedFloats flat = test::random_parameters(network, 3, 8),
                         own_flat = test::random_parameters(layers, 3, 8);
@@ -264,8 +276,7 @@ TEST(Network, LayersEqualFusedLayers) {
       for (const Shift shift : {Shift::counts, Shift::ignored_and_told}) {
         const CallResult expected = call(network, flat, 1, 2, unit_of(network), shift);
         for (const DeviceContext& place : {DeviceContext{}, {at::kCPU, make_device_backend}}) {
-          const auto executor =
-              make_composed_executor(config, test.config_features, false, pool, place);
+          const auto executor = make_composed_executor(config, test.schema, false, pool, place);
           CallResult result;
           result.gradients.assign(2, std::vector<float>(own_flat.size() / 3, 7.0f));
           const std::vector<std::span<float>> spans(result.gradients.begin(),
@@ -288,7 +299,7 @@ TEST(Network, LayersEqualFusedLayers) {
 TEST(Network, NeedsKernelsForADevice) {
   if (runs_on_gpus()) return;
   ThreadPool pool(1);
-  EXPECT_THROW(Network(NetworkConfig::preset("latenciaga_xla"), kLayoutConfigFeatures, 0, pool),
+  EXPECT_THROW(Network(NetworkConfig::preset("latenciaga_xla"), kLayoutSchema, 0, pool),
                ConfigError);
 }
 
@@ -297,7 +308,7 @@ void expect_bits(const Case& test, bool refined) {
   std::vector<CallResult> alone;
   for (const int threads : {1, 2, 3}) {
     ThreadPool pool(threads, use_one_thread_per_worker);
-    const Network network(test.config, test.config_features, -1, pool);
+    const Network network(test.config, test.schema, -1, pool);
     const AlignedFloats flat = test::random_parameters(network, kMembers, 3);
     AlignedFloats moved(flat.size() + 1);  // not aligned
     std::copy(flat.begin(), flat.end(), moved.begin() + 1);
@@ -345,9 +356,9 @@ void expect_close_to_fp32(Precision precision, double least, double most) {
       SCOPED_TRACE(std::string(test.name) + (general ? ", general" : ""));
       test.config.general = general;
       test.config.precision = Precision::fp32;
-      const Network exact(test.config, test.config_features, -1, pool);
+      const Network exact(test.config, test.schema, -1, pool);
       test.config.precision = precision;
-      const Network network(test.config, test.config_features, -1, pool);
+      const Network network(test.config, test.schema, -1, pool);
       const AlignedFloats flat = test::random_parameters(network, 2, 8);
       for (const bool refined : {false, true}) {
         const auto unit_of = [&](const Network& own) {
@@ -382,8 +393,8 @@ TEST(Network, RecomputingChangesNoBit) {
   ThreadPool pool(2, use_one_thread_per_worker);
   for (const Case& test : cases()) {
     SCOPED_TRACE(test.name);
-    const Network keeps(test.config, test.config_features, -1, pool);
-    const Network recomputes(test.config, test.config_features, -1, pool, {.recompute = true});
+    const Network keeps(test.config, test.schema, -1, pool);
+    const Network recomputes(test.config, test.schema, -1, pool, {.recompute = true});
     const AlignedFloats flat = test::random_parameters(keeps, 3, 3);
     for (const UnitInput& unit :
          {refined_unit(keeps, test.slates), test::make_unit(keeps, test.slates)}) {
@@ -400,7 +411,7 @@ TEST(Network, RecomputingChangesNoBit) {
 TEST(Network, UnitsRunSideBySideWithEqualBits) {
   ThreadPool pool(3, use_one_thread_per_worker);
   const Case test = cases()[0];
-  const Network network(test.config, test.config_features, -1, pool);
+  const Network network(test.config, test.schema, -1, pool);
   const AlignedFloats flat = test::random_parameters(network, 2, 3);
   const UnitInput unit = test::make_unit(network, test.slates);
   const CallResult expected = call(network, flat, 0, 2, unit);
@@ -412,7 +423,7 @@ TEST(Network, UnitsRunSideBySideWithEqualBits) {
 TEST(Network, PaddingOfTheGradientIsZero) {
   ThreadPool pool(1);
   const Case test = cases()[3];
-  const Network network(test.config, test.config_features, -1, pool);
+  const Network network(test.config, test.schema, -1, pool);
   const AlignedFloats flat = test::random_parameters(network, 1, 3);
   std::vector<float> gradient =
       call(network, flat, 0, 1, test::make_unit(network, test.slates)).gradients[0];
@@ -424,7 +435,7 @@ TEST(Network, PaddingOfTheGradientIsZero) {
 
 TEST(Network, InitialisesLikePyTorchGeometricByName) {
   ThreadPool pool(1);
-  const Network network(NetworkConfig::preset("latenciaga_nlp"), kLayoutConfigFeatures, -1, pool);
+  const Network network(NetworkConfig::preset("latenciaga_nlp"), kLayoutSchema, -1, pool);
   const AlignedFloats flat = test::random_parameters(network, 2, 9);
   const auto values = [&](const char* name) {
     const ParameterEntry& entry = network.parameters().find(name);
@@ -448,7 +459,7 @@ TEST(Network, InitialisesLikePyTorchGeometricByName) {
 TEST(Network, RefusesCallsThatDoNotFit) {
   ThreadPool pool(1);
   const Case test = cases()[0];
-  const Network network(test.config, test.config_features, -1, pool);
+  const Network network(test.config, test.schema, -1, pool);
   const AlignedFloats flat = test::random_parameters(network, 1, 3);
   UnitInput unit = test::make_unit(network, test.slates);
   EXPECT_THROW(network.scores(flat, 0, 2, unit), Error);
@@ -458,7 +469,7 @@ TEST(Network, RefusesCallsThatDoNotFit) {
   unit = test::make_unit(network, test.slates);
   unit.graphs.clear();
   EXPECT_THROW(network.scores(flat, 0, 1, unit), Error);
-  const Network deeper(NetworkConfig::preset("latenciaga_nlp"), kLayoutConfigFeatures, -1, pool);
+  const Network deeper(NetworkConfig::preset("latenciaga_nlp"), kLayoutSchema, -1, pool);
   EXPECT_THROW(deeper.scores(test::random_parameters(deeper, 1, 1), 0, 1,
                              test::make_unit(network, test.slates)),
                Error);
@@ -467,7 +478,7 @@ TEST(Network, RefusesCallsThatDoNotFit) {
       DataError);
   EXPECT_THROW(network.prepare_graph(std::vector<float>(139), std::vector<std::uint8_t>{1}),
                DataError);
-  EXPECT_THROW(Network(NetworkConfig{}, kLayoutConfigFeatures, -1, pool), ConfigError);
+  EXPECT_THROW(Network(NetworkConfig{}, kLayoutSchema, -1, pool), ConfigError);
 }
 
 }  // namespace

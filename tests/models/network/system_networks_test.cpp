@@ -90,10 +90,10 @@ TEST(SystemNetworks, AreThoseOfTheirSources) {
     GoldenCase golden(path);
     SCOPED_TRACE(golden.name());
     const bool tile = golden.name().find("tile") != std::string::npos;
-    const std::int64_t config_features = tile ? kTileConfigFeatures : kLayoutConfigFeatures;
+    const FeatureSchema& schema = tile ? kTileSchema : kLayoutSchema;
     ConfigDocument document = ConfigDocument::load(
         source_folder() / "experiments/systems" / (golden.name() + ".yaml"), {});
-    NetworkConfig config = NetworkConfig::read(document.root().child("model"), config_features);
+    NetworkConfig config = NetworkConfig::read(document.root().child("model"), schema);
     config.general = true;
     const LayerGraph graph = graph_of(golden, tile);
     const auto features = golden.tensor("graph.node_features").values,
@@ -102,10 +102,10 @@ TEST(SystemNetworks, AreThoseOfTheirSources) {
     UnitInput input;
     input.graphs = {std::make_shared<const GraphInput>(
         std::vector<float>(features.begin(), features.end()),
-        std::vector<std::uint8_t>(opcodes.begin(), opcodes.end()))};
+        std::vector<std::uint8_t>(opcodes.begin(), opcodes.end()), schema)};
     input.states.assign(configs.begin(), configs.end());
-    const ComposedNetwork cpu(config, config_features),
-        device(config, config_features, {at::kCPU, make_device_backend});
+    const ComposedNetwork cpu(config, schema),
+        device(config, schema, {at::kCPU, make_device_backend});
     EXPECT_EQ(cpu.parameters().parameters(), golden.parameters());
     for (const bool refined : {false, true}) {
       const PlanShape shape = config.plan_shape();

@@ -21,7 +21,7 @@ double floats_of_row(const NetworkConfig& config, bool recompute) {
   const test::LayerGraph graph{3, 2, 2, {1, 0, 2, 1}, {1}, {0, 1, 2}, {0, 1}};
   const Plan plan = test::dense_plan_of(graph, config.plan_shape());
   EXPECT_EQ(plan.first_rows(), 6);
-  return training_floats(config, kLayoutConfigFeatures, plan, recompute) / 6;
+  return training_floats(config, kLayoutSchema, plan, recompute) / 6;
 }
 
 TEST(TrainingFloats, CountsStatesAndTheirGradients) {

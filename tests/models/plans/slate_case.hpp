@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <vector>
 
@@ -13,7 +14,7 @@ namespace tpudist::test {
 struct SlateCase {
   std::int64_t nodes = 0, configs = 0, state_rows = 0;
   std::vector<std::int32_t> edges, config_nodes, states;
-  std::vector<float> features;        // [nodes, kNodeFeatures] raw
+  std::vector<float> features;        // [nodes, node features] raw
   std::vector<std::uint8_t> opcodes;  // [nodes]
   std::vector<float> state_values;    // [state_rows, F]
 
@@ -23,7 +24,8 @@ struct SlateCase {
 // A random graph (parallel edges, nodes without neighbours) and configurations of it; no
 // configurable nodes: a tile slate.
 inline SlateCase random_slate(std::uint64_t key, std::int64_t nodes, std::int64_t configs,
-                              std::int64_t config_nodes, int config_features) {
+                              std::int64_t config_nodes, int config_features,
+                              int node_features = kNodeFeatures, int opcodes = kOpcodes) {
   CounterRng rng(key);
   SlateCase slate{nodes, configs, 0, {}, {}, {}, {}, {}, {}};
   for (std::int64_t e = 0; e < nodes * 3 / 2; ++e) {
@@ -43,11 +45,11 @@ inline SlateCase random_slate(std::uint64_t key, std::int64_t nodes, std::int64_
     }
     if (!config_nodes) slate.states.push_back(static_cast<std::int32_t>(k));
   }
-  for (std::int64_t i = 0; i < nodes * kNodeFeatures; ++i) {
+  for (std::int64_t i = 0; i < nodes * node_features; ++i) {
     slate.features.push_back(rng.below(3) ? 0 : static_cast<float>(rng.uniform(-100, 1000)));
   }
   for (std::int64_t v = 0; v < nodes; ++v)
-    slate.opcodes.push_back(static_cast<std::uint8_t>(rng.below(kOpcodes)));
+    slate.opcodes.push_back(static_cast<std::uint8_t>(rng.below(std::max(opcodes, 1))));
   for (std::int64_t i = 0; i < slate.state_rows * config_features; ++i) {
     slate.state_values.push_back(static_cast<float>(rng.below(7)) - 1);
   }

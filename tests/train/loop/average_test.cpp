@@ -28,8 +28,7 @@ constexpr const char* kSwa = "train.average={kind: swa, from: 0.5}";
 
 ParameterTable table_of(const Experiment& experiment) {
   ThreadPool pool(1);
-  return Network(experiment.network, experiment.data.collection.config_features(), -1, pool)
-      .parameters();
+  return Network(experiment.network, experiment.data.collection.schema, -1, pool).parameters();
 }
 
 Checkpoint checkpoint_at(const fs::path& folder, const Experiment& experiment, std::int64_t step) {

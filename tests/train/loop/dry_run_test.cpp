@@ -85,7 +85,7 @@ TEST(DryRun, TellsWhatAGpuKeeps) {
   const Experiment experiment =
       tiny_experiment({"train.average.kind=ema", "batch={slates: 4, unit: slates}"});
   ThreadPool pool(1);
-  const Network network(experiment.network, kLayoutConfigFeatures, -1, pool);
+  const Network network(experiment.network, kLayoutSchema, -1, pool);
   const ParameterTable& table = network.parameters();
   std::int64_t placed = 0;
   for (const ParameterEntry& entry : table.entries()) placed += (entry.size() + 63) / 64 * 64;
@@ -122,7 +122,7 @@ TEST(DryRun, CountsParametersAndTheirBuffers) {
   EXPECT_EQ(line_of(text, "model", "parameters"),
             fmt::format("{} a member, 3 members", format_count(encoder + layer + output)));
   ThreadPool pool(1);
-  const Network network(experiment.network, kLayoutConfigFeatures, -1, pool);
+  const Network network(experiment.network, kLayoutSchema, -1, pool);
   const auto padded = static_cast<std::uint64_t>(network.parameters().length());
   EXPECT_THAT(line_of(text, "model", "buffers"),
               HasSubstr(format_bytes(padded * sizeof(float) * 3 /*members*/ * 4 /*buffers*/)));
@@ -253,7 +253,7 @@ TEST(TimeForecast, CountsStepsEvaluationsAndTheEnd) {
   const Experiment experiment =
       tiny_experiment({"train.steps=100", "train.evaluate_every=10", "train.last_evaluation=all"});
   ThreadPool pool(1);
-  const Network network(experiment.network, kLayoutConfigFeatures, -1, pool);
+  const Network network(experiment.network, kLayoutSchema, -1, pool);
   MeasuredSteps measured(network);
   const StepWork nothing;
   measured.add(nothing, 2, {.compute = 1});

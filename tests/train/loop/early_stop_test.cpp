@@ -74,7 +74,7 @@ TEST(EarlyStop, JudgesEachMemberAlone) {
 Checkpoint checkpoint_of_step(const fs::path& folder, const Experiment& experiment,
                               std::int64_t step) {
   ThreadPool pool(1);
-  const Network network(experiment.network, experiment.data.collection.config_features(), -1, pool);
+  const Network network(experiment.network, experiment.data.collection.schema, -1, pool);
   return load_checkpoint(checkpoint_path(folder / "checkpoints", step), network.parameters());
 }
 
@@ -127,7 +127,7 @@ void start_with_an_impatient_member(const Experiment& experiment, const fs::path
   checkpoint.stop_best[1] = 1;
   checkpoint.stop_waited[1] = 999;
   ThreadPool pool(1);
-  const Network network(experiment.network, experiment.data.collection.config_features(), -1, pool);
+  const Network network(experiment.network, experiment.data.collection.schema, -1, pool);
   save_checkpoint(checkpoint_path(folder / "checkpoints", 2), checkpoint, network.parameters());
 }
 

@@ -97,7 +97,7 @@ TEST(EnsembleSlice, TakesNoStepOnABatchThatItsOnlyMemberHoldsOut) {
       slice(2, 1, {"batch.slates=1", "train.log_every=1", "ensemble.folds=2", "train.steps=16"});
   run(experiment, folder / "run");
   ThreadPool pool(1);
-  const Network network(experiment.network, experiment.data.collection.config_features(), -1, pool);
+  const Network network(experiment.network, experiment.data.collection.schema, -1, pool);
   const Checkpoint saved =
       load_checkpoint(checkpoint_path(folder / "run/checkpoints", 16), network.parameters());
   ASSERT_THAT(saved.optimizer_steps,
@@ -129,7 +129,7 @@ TEST(EnsembleSlice, NamesAMemberThatFailsByItsNumber) {
   fs::remove(checkpoint_path(folder / "run/checkpoints", 8));
   const fs::path file = checkpoint_path(folder / "run/checkpoints", 4);
   ThreadPool pool(1);
-  const Network network(experiment.network, experiment.data.collection.config_features(), -1, pool);
+  const Network network(experiment.network, experiment.data.collection.schema, -1, pool);
   Checkpoint checkpoint = load_checkpoint(file, network.parameters());
   std::fill_n(checkpoint.parameters.begin() + network.parameters().length(),
               network.parameters().length(), std::nanf(""));

@@ -122,7 +122,7 @@ TEST(RecordedFolds, ACheckpointThatDoesNotKnowItsFoldsIsRefused) {
   const Experiment experiment = tiny_experiment();
   start(experiment, folder / "run");
   ThreadPool pool(1);
-  const Network network(experiment.network, kLayoutConfigFeatures, -1, pool);
+  const Network network(experiment.network, kLayoutSchema, -1, pool);
   const fs::path path = list_checkpoints(folder / "run/checkpoints").front();
   Checkpoint checkpoint = load_checkpoint(path, network.parameters());
   ASSERT_TRUE(checkpoint.fold_hash);

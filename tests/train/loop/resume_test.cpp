@@ -50,7 +50,7 @@ void cut_in_half(const fs::path& file) {
 template <typename Change>
 void change_checkpoint(const fs::path& file, const Experiment& experiment, const Change& change) {
   ThreadPool pool(1);
-  const Network network(experiment.network, experiment.data.collection.config_features(), -1, pool);
+  const Network network(experiment.network, experiment.data.collection.schema, -1, pool);
   Checkpoint checkpoint = load_checkpoint(file, network.parameters());
   change(checkpoint, network.parameters());
   save_checkpoint(file, checkpoint, network.parameters());

@@ -210,7 +210,7 @@ TEST(Trainer, LearnsTheTinyData) {
 // not finite.
 void spoil_member(const std::filesystem::path& folder, const Experiment& experiment, int member) {
   ThreadPool pool(1);
-  const Network network(experiment.network, experiment.data.collection.config_features(), -1, pool);
+  const Network network(experiment.network, experiment.data.collection.schema, -1, pool);
   const ParameterTable& table = network.parameters();
   const auto path = list_checkpoints(folder / "checkpoints").front();
   Checkpoint checkpoint = load_checkpoint(path, table);

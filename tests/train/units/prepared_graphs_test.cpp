@@ -44,7 +44,7 @@ std::vector<std::vector<std::byte>> bytes_of(const PreparedArrays& graph) {
 struct Opened {
   Opened(const Experiment& experiment, ThreadPool& pool, std::uint64_t most_bytes = 1 << 30)
       : data(Dataset::open(options_of(experiment, most_bytes), pool)),
-        network(experiment.network, experiment.data.collection.config_features(), -1, pool) {}
+        network(experiment.network, experiment.data.collection.schema, -1, pool) {}
 
   // What a process without files has.
   PreparedArrays expected(int graph, bool refined) const {

@@ -40,7 +40,7 @@ class RealPlans : public ::testing::Test {
                                         .split = "train",
                                         .duplicates = DuplicatesPolicy::min},
                                        pool);
-    const Network network(NetworkConfig::preset(preset), collection.config_features(), -1, pool);
+    const Network network(NetworkConfig::preset(preset), collection.schema, -1, pool);
     const UnitBuilder dense(data, network, PlanMode::dense),
         refined(data, network, PlanMode::refined);
     for (int i = 0; i < units * data.size(); ++i) {

@@ -93,12 +93,13 @@ double largest(const auto& values) {
   return most;
 }
 
-void expect_golden(const std::string& name, int config_features, bool residual, double scale) {
+void expect_golden(const std::string& name, const FeatureSchema& schema, bool residual,
+                   double scale) {
   SCOPED_TRACE(name);
   GoldenCase golden(test::source_folder() / "tests/models/layers/networks" /
                     (name + ".safetensors"));
   ThreadPool pool(1, use_one_thread_per_worker);
-  const Network network(config_of(golden, residual, scale), config_features, -1, pool);
+  const Network network(config_of(golden, residual, scale), schema, -1, pool);
   const auto length = static_cast<std::size_t>(network.parameters().length());
   const test::TempDir folder;
   AlignedFloats flat(length), expected(length);
@@ -137,9 +138,9 @@ void expect_golden(const std::string& name, int config_features, bool residual, 
 }
 
 TEST(GoldenWeights, GiveTheScoresAndGradientsOfPyTorch) {
-  expect_golden("latenciaga_xla_list_mle", kLayoutConfigFeatures, false, 1e-3);
-  expect_golden("latenciaga_nlp_list_mle", kLayoutConfigFeatures, true, 1e-3);
-  expect_golden("latenciaga_tile_list_mle", kTileConfigFeatures, false, 1);
+  expect_golden("latenciaga_xla_list_mle", kLayoutSchema, false, 1e-3);
+  expect_golden("latenciaga_nlp_list_mle", kLayoutSchema, true, 1e-3);
+  expect_golden("latenciaga_tile_list_mle", kTileSchema, false, 1);
 }
 
 }  // namespace

@@ -26,7 +26,7 @@ ParameterTable table_of(const LayerSpelling& spelling) {
       "model.yaml");
   const NetworkConfig config = NetworkConfig::read(document.root());
   document.finish();
-  return composed_parameters(config, kLayoutConfigFeatures);
+  return composed_parameters(config, kLayoutSchema);
 }
 
 // Names and shapes, which decide whether weights fit.
