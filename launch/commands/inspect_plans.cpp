@@ -119,7 +119,7 @@ nlohmann::ordered_json to_json(const Experiment& experiment,
 void inspect_plans(const InspectPlanArguments& arguments) {
   std::vector<std::string> overrides = arguments.overrides;
   if (!arguments.shards.empty())
-    overrides.push_back("data.shards=" + format_yaml_text(arguments.shards));
+    overrides.push_back("data.shards=" + format_yaml_text(arguments.shards.string()));
   ConfigDocument document = ConfigDocument::load(arguments.config, overrides);
   Experiment experiment = read_experiment(document);
   if (arguments.configs > 0) experiment.batch.configs = arguments.configs;

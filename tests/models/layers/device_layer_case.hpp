@@ -155,10 +155,10 @@ inline void expect_trains_alike(const LayerSpelling& spelling, const DeviceConte
     SCOPED_TRACE(variant);
     DeviceCase made(spelling, variant);
     const NetworkConfig& config = made.network.network().config();
-    const std::int64_t features = made.network.network().schema().config_features;
-    const auto cpu = make_composed_executor(config, features, false, made.pool),
-               device = make_composed_executor(config, features, false, made.pool, place),
-               again = make_composed_executor(config, features, true, made.pool, place);
+    const FeatureSchema& schema = made.network.network().schema();
+    const auto cpu = make_composed_executor(config, schema, false, made.pool),
+               device = make_composed_executor(config, schema, false, made.pool, place),
+               again = make_composed_executor(config, schema, true, made.pool, place);
     const UnitInput input = made.input(variant % 2 == 0);
     for (const auto& [shift, common] : {std::pair{false, true}, {true, true}, {true, false}}) {
       const FloatCall expected(*cpu, made, input, shift, common),
