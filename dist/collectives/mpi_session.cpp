@@ -3,9 +3,11 @@
 #include <mpi.h>
 #include <spdlog/spdlog.h>
 
+#include <array>
 #include <atomic>
 #include <cstdlib>
 #include <limits>
+#include <string_view>
 
 #include "core/error.hpp"
 #include "dist/collectives/mpi_communicator.hpp"
@@ -51,6 +53,20 @@ void MpiSession::abort(int exit_code) {
   MPI_Finalized(&finalized);
   if (initialized && !finalized) MPI_Abort(MPI_COMM_WORLD, exit_code);
   std::_Exit(exit_code);
+}
+
+// The first line, up to a comma: Open MPI appends who built it, MPICH much more.
+std::string mpi_library() {
+  std::array<char, MPI_MAX_LIBRARY_VERSION_STRING> text{};
+  int length = 0;
+  // MPI allows this call before MPI_Init.
+  if (MPI_Get_library_version(text.data(), &length) != MPI_SUCCESS) return "unknown";
+  const std::string_view all(text.data(), static_cast<std::size_t>(length));
+  return std::string(all.substr(0, all.find_first_of(",\n")));
+}
+
+bool found_mpi() {
+  return !mpi_library().starts_with("none");
 }
 
 }  // namespace tpudist

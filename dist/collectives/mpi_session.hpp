@@ -1,6 +1,7 @@
 #pragma once
 
 #include <memory>
+#include <string>
 
 #include "dist/collectives/communicator.hpp"
 #include "dist/collectives/rank_activity.hpp"
@@ -27,5 +28,10 @@ class MpiSession {
  private:
   bool owns_ = false;
 };
+
+// The MPI that is loaded, e.g. "Open MPI v4.1.4".
+std::string mpi_library();
+// False where only python/one_rank_mpi.c stands for it.
+bool found_mpi();
 
 }  // namespace tpudist

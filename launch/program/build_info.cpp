@@ -2,30 +2,13 @@
 
 #include <H5public.h>
 #include <fmt/format.h>
-#include <mpi.h>
-
-#include <array>
-#include <string_view>
 
 #include "core/version.hpp"
+#include "dist/collectives/mpi_session.hpp"
 #include "git_commit.hpp"  // written by the build: TPUDIST_GIT_COMMIT
 #include "models/kernels/cpu_kernels.hpp"
 
 namespace tpudist {
-
-// The first line, up to a comma: Open MPI appends who built it, MPICH much more.
-std::string mpi_library() {
-  std::array<char, MPI_MAX_LIBRARY_VERSION_STRING> text{};
-  int length = 0;
-  // MPI allows this call before MPI_Init.
-  if (MPI_Get_library_version(text.data(), &length) != MPI_SUCCESS) return "unknown";
-  const std::string_view all(text.data(), static_cast<std::size_t>(length));
-  return std::string(all.substr(0, all.find_first_of(",\n")));
-}
-
-bool found_mpi() {
-  return !mpi_library().starts_with("none");
-}
 
 namespace {
 

@@ -18,10 +18,4 @@ std::string source_commit();
 // The same as names and versions.
 std::vector<std::pair<std::string, std::string>> build_versions();
 
-// The MPI that is loaded, e.g. "Open MPI v4.1.4".
-std::string mpi_library();
-
-// False where only python/one_rank_mpi.c stands for it.
-bool found_mpi();
-
 }  // namespace tpudist

@@ -13,6 +13,7 @@
 #include "models/inputs/encoder.hpp"
 #include "models/inputs/graph_input.hpp"
 #include "models/kernels/threads.hpp"
+#include "schema/tpugraphs.hpp"
 
 namespace tpudist {
 namespace {
