@@ -25,7 +25,7 @@ using ::testing::HasSubstr;
 class GraphConverterTest : public ::testing::Test {
  protected:
   GraphSummary convert(const NpzFixture& fixture, ConfigEncoder::Limits limits = {}) {
-    collection_.name = fixture.tile ? "tile:xla" : "layout:xla:random";
+    collection_ = Collection{fixture.tile ? "tile:xla" : "layout:xla:random"};
     fixture.write(npz_, {.deflate_level = 1});
     {
       ShardWriter shard(shard_, collection_, "train", pool_);
