@@ -1,5 +1,7 @@
 #include "core/json_fault.hpp"
 
+#include <algorithm>
+
 namespace tpudist {
 
 std::string json_fault(std::string_view what) {
@@ -17,6 +19,24 @@ std::string json_fault(std::string_view what) {
     if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f) c = ' ';
   }
   return line;
+}
+
+std::size_t json_depth(std::string_view text) {
+  std::size_t depth = 0, deepest = 0;
+  bool in_string = false;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    const char c = text[i];
+    if (in_string && c == '\\') {
+      ++i;
+    } else if (c == '"') {
+      in_string = !in_string;
+    } else if (!in_string && (c == '[' || c == '{')) {
+      deepest = std::max(deepest, ++depth);
+    } else if (!in_string && (c == ']' || c == '}') && depth > 0) {
+      --depth;
+    }
+  }
+  return deepest;
 }
 
 }  // namespace tpudist

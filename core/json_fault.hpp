@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <string>
 #include <string_view>
 
@@ -10,5 +11,11 @@ namespace tpudist {
 // "[json.exception.parse_error.101] parse error at line 2, column 5: syntax error while ..."
 // becomes "parse error at line 2, column 5".
 std::string json_fault(std::string_view what);
+
+// Objects and lists of the formats of this project lie in each other far less deep than this. nlohmann::json
+// writes and copies values recursively, so a text that is deeper must not become one.
+inline constexpr std::size_t kDeepestJson = 64;
+// How many brackets of a JSON text are open at once, at most; those in strings do not count.
+std::size_t json_depth(std::string_view text);
 
 }  // namespace tpudist

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # The longer checks, for which continuous integration has no time. Prints a table; the exit code is 1 if
-# one of them fails. Some ten minutes on two cores, with other CPUs and the sanitizers an hour and a half.
+# one of them fails. Some ten minutes on two cores, with other CPUs and the sanitizers an hour and a half, with fuzzing two hours more.
 #
 #   1. An XLA, an NLP and a tile network for 8 steps on 1, 2, 3, 4, 5 and 8 ranks with 1 and 2 threads each:
 #      the same parameters. TPUDIST_TEST_RANKS="1 2 3" and TPUDIST_TEST_NETWORKS="xla nlp tile" take fewer.
@@ -23,6 +23,9 @@
 #      CPU's own do when units are cut in another way. Takes real data (TPUDIST_REAL_DATA).
 #      TPUDIST_TEST_ONLY=device leaves out all else.
 #   9. The tests under the sanitizers (scripts/test.sh); TPUDIST_TEST_SANITIZERS=0 leaves them out.
+#  10. Every reader of files under libFuzzer (tests/fuzz), ten minutes each: no crash, no hang, no more than 2 GiB.
+#      Takes Clang 16. TPUDIST_FUZZ_SECONDS=60 takes less time, TPUDIST_FUZZ_TARGETS="npz yaml" fewer readers,
+#      TPUDIST_TEST_ONLY=fuzz leaves out all else.
 #
 # TPUDIST_LONG_DIR  where data, runs and logs go, kept; default a new folder in /tmp, removed when all
 #                   went well
@@ -297,6 +300,23 @@ check_device() {
   row "scores beside the CPU's" "$(apart together cpu dense slates both)" within
 }
 
+check_fuzz() {
+  local fuzz=build/fuzz/tests/fuzz/tpudist_fuzz memory=/dev/shm target result
+  [[ -w $memory ]] || memory=${TMPDIR:-/tmp}  # the readers take files
+  command -v clang++-16 > /dev/null ||
+    { echo "no fuzzing: apt-get install clang-16 libclang-rt-16-dev"; return 0; }
+  { cmake --preset fuzz && cmake --build --preset fuzz; } > "$scratch/fuzz.log" 2>&1
+  for target in ${TPUDIST_FUZZ_TARGETS:-$($fuzz --targets)}; do
+    started=$SECONDS result=clean
+    mkdir -p "$scratch/fuzz/$target"
+    TMPDIR=$memory $fuzz "--target=$target" -max_total_time="${TPUDIST_FUZZ_SECONDS:-600}" -timeout=10 -rss_limit_mb=2048 \
+      -malloc_limit_mb=1024 -max_len=16384 -print_final_stats=1 -artifact_prefix="$scratch/fuzz/$target-" \
+      "$scratch/fuzz/$target" > "$scratch/fuzz-$target.log" 2>&1 || result=fault
+    row "fuzzing $target" "$result" clean
+    sed -nE 's/^#([0-9]+)[[:space:]]+DONE +cov: ([0-9]+).*/  \1 executions, \2 edges/p' "$scratch/fuzz-$target.log"
+  done
+}
+
 check_sanitizers() {
   started=$SECONDS
   local result=clean
@@ -306,7 +326,7 @@ check_sanitizers() {
 
 scripts/setup.sh
 torch=(${TPUDIST_TORCH_ROOT:+"-DTPUDIST_TORCH_ROOT=$TPUDIST_TORCH_ROOT"})
-if [[ ${TPUDIST_TEST_ONLY:-} != odr ]]; then
+if [[ ${TPUDIST_TEST_ONLY:-} != @(odr|fuzz) ]]; then
   cmake --preset release "${torch[@]}" > "$scratch/build.log"
   cmake --build --preset release --target tpudist >> "$scratch/build.log"
 fi
@@ -316,6 +336,8 @@ elif [[ ${TPUDIST_TEST_ONLY:-} == odr ]]; then
   check_one_definition
 elif [[ ${TPUDIST_TEST_ONLY:-} == device ]]; then
   check_device
+elif [[ ${TPUDIST_TEST_ONLY:-} == fuzz ]]; then
+  check_fuzz
 elif [[ ${TPUDIST_TEST_ONLY:-} != systems ]]; then
   rm -rf "$scratch"/{npz,shards,log} "$scratch"/run-* "$scratch"/resumed-*
   "$tpudist" synth "$scratch/npz" --preset demo >> "$scratch/log" 2>&1
@@ -330,9 +352,10 @@ elif [[ ${TPUDIST_TEST_ONLY:-} != systems ]]; then
     check_one_definition
     check_device
     [[ ${TPUDIST_TEST_SANITIZERS:-1} == 0 ]] || check_sanitizers
+    check_fuzz
   fi
 fi
-[[ ${TPUDIST_TEST_ONLY:-} == @(ranks|cpus|odr|device) ]] || check_systems
+[[ ${TPUDIST_TEST_ONLY:-} == @(ranks|cpus|odr|device|fuzz) ]] || check_systems
 
 if (( failures > 0 )); then
   echo "$failures checks failed; see the logs in $scratch"

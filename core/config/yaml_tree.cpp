@@ -137,7 +137,10 @@ class TreeBuilder : public YAML::EventHandler {
     } else {
       ++size_.nodes;
     }
-    if (anchor != YAML::NullAnchor) anchors_[anchor] = value;
+    if (anchor != YAML::NullAnchor) {
+      count(value, mark);  // it is kept a second time
+      anchors_[anchor] = value;
+    }
     insert(std::move(value), mark);
   }
 

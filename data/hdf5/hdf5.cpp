@@ -162,6 +162,12 @@ std::int64_t check_hdf5(std::int64_t result, std::string_view operation, std::st
   throw IoError(fmt::format("cannot {} {}: HDF5 says: {}", operation, where, hdf5_reason()));
 }
 
+std::int64_t check_hdf5_read(std::int64_t result, std::string_view what, std::string_view where) {
+  if (result >= 0) return result;
+  throw_if_unreadable(where);
+  throw DataError(fmt::format("{}: {} cannot be read: the file is damaged", where, what));
+}
+
 void throw_if_unreadable(std::string_view where) {
   const std::string reason = refusal();
   if (!reason.empty()) throw IoError(fmt::format("cannot read {}: {}", where, reason));
@@ -271,8 +277,8 @@ std::vector<std::string> link_names(const Hdf5Id& group, std::string_view where)
     static_cast<std::vector<std::string>*>(out)->emplace_back(name);
     return 0;
   };
-  check_hdf5(H5Literate(group.get(), H5_INDEX_NAME, H5_ITER_INC, nullptr, keep, &names), "list",
-             where);
+  check_hdf5_read(H5Literate(group.get(), H5_INDEX_NAME, H5_ITER_INC, nullptr, keep, &names),
+                  "the list of datasets", where);
   return names;
 }
 
@@ -304,8 +310,8 @@ std::int64_t read_integer_attribute(const Hdf5Id& object, const std::string& nam
   const Hdf5Lock lock;
   const Hdf5Id attribute = open_attribute(object, name, H5T_INTEGER, where);
   std::int64_t value = 0;
-  check_hdf5(H5Aread(attribute.get(), hdf5_type(ElementType::i64), &value),
-             "read attribute " + name, where);
+  check_hdf5_read(H5Aread(attribute.get(), hdf5_type(ElementType::i64), &value),
+                  "attribute " + name, where);
   return value;
 }
 
@@ -325,7 +331,7 @@ std::string read_text_attribute(const Hdf5Id& object, const std::string& name,
   const Hdf5Id attribute = open_attribute(object, name, H5T_STRING, where);
   const Hdf5Id type = text_type();
   char* pointer = nullptr;
-  check_hdf5(H5Aread(attribute.get(), type.get(), &pointer), "read attribute " + name, where);
+  check_hdf5_read(H5Aread(attribute.get(), type.get(), &pointer), "attribute " + name, where);
   const std::string text = pointer ? pointer : "";
   H5free_memory(pointer);
   return text;
@@ -341,8 +347,8 @@ std::map<std::string, double> read_number_attributes(const Hdf5Id& object, std::
     double& value = (*static_cast<std::map<std::string, double>*>(out))[name];
     return H5Aread(attribute.get(), hdf5_type(ElementType::f64), &value);
   };
-  check_hdf5(H5Aiterate2(object.get(), H5_INDEX_NAME, H5_ITER_INC, nullptr, keep, &numbers),
-             "read the numbers of", where);
+  check_hdf5_read(H5Aiterate2(object.get(), H5_INDEX_NAME, H5_ITER_INC, nullptr, keep, &numbers),
+                  "one of the numbers", where);
   return numbers;
 }
 

@@ -53,6 +53,9 @@ class Hdf5Id {
 // REASON" with the library's innermost reason. Call with the lock held.
 std::int64_t check_hdf5(std::int64_t result, std::string_view operation, std::string_view where);
 
+// The same of a call that reads: throws DataError where the content of the file is at fault.
+std::int64_t check_hdf5_read(std::int64_t result, std::string_view what, std::string_view where);
+
 // Call it right after a call that failed to read, with the lock still held. Throws IoError "cannot
 // read WHERE: REASON" where the system could not read the file (failing disk, lost server). Returns
 // where the content of the file is at fault; the caller must report that.

@@ -18,6 +18,7 @@ namespace {
 
 constexpr std::size_t kCompactBytes = 4 << 10;
 constexpr std::size_t kMaxChunkBytes = 256 << 20;  // what a reader is ready to allocate
+constexpr std::uint64_t kMostInflated = 1100;      // bytes that a deflated byte can become
 
 constexpr std::array kElementTypes = {ElementType::i8,  ElementType::i16, ElementType::i32,
                                       ElementType::i64, ElementType::u8,  ElementType::u16,
@@ -168,6 +169,13 @@ Hdf5Dataset Hdf5Dataset::open(const Hdf5Id& group, const std::string& name,
     if (!deflated) refuse("has filters other than deflate");
     const auto bytes = checked_mul(chunk[0], dataset.row_bytes_);
     if (!bytes || *bytes > kMaxChunkBytes) refuse("has chunks that are too large");
+  }
+  // So that memory is bounded by the size of the file.
+  const std::uint64_t bytes = dataset.row_bytes_ * static_cast<std::uint64_t>(dataset.rows());
+  const std::uint64_t stored = H5Dget_storage_size(dataset.id_.get());  // 0 where it cannot be read
+  if (bytes / (dataset.chunked_ ? kMostInflated : 1) > stored) {
+    throw_if_unreadable(dataset.where_);
+    refuse("has fewer bytes in the file than its elements take; the file is damaged");
   }
   return dataset;
 }
@@ -399,8 +407,9 @@ std::vector<std::string> read_texts(const Hdf5Id& group, const std::string& name
   if (count == 0) return {};
   const std::size_t bytes = H5Tget_size(stored.get());
   std::vector<char> padded(bytes * static_cast<std::size_t>(count));
-  check_hdf5(H5Dread(dataset.get(), stored.get(), H5S_ALL, H5S_ALL, H5P_DEFAULT, padded.data()),
-             "read", at);
+  check_hdf5_read(
+      H5Dread(dataset.get(), stored.get(), H5S_ALL, H5S_ALL, H5P_DEFAULT, padded.data()),
+      "its texts", at);
   std::vector<std::string> texts;
   for (std::int64_t i = 0; i < count; ++i) {
     const char* begin = padded.data() + static_cast<std::size_t>(i) * bytes;

@@ -14,6 +14,7 @@
 #include <utility>
 
 #include "core/error.hpp"
+#include "core/json_fault.hpp"
 #include "core/random.hpp"
 #include "data/hlo/hlo_features.hpp"
 
@@ -403,7 +404,8 @@ std::vector<LayoutConfig> json_configs(LayoutSpace& space, std::string_view text
   const auto fail = [&](std::size_t config, std::string_view what) {
     throw DataError(fmt::format("{}: configuration {}: {}", where, config, what));
   };
-  const auto json = nlohmann::json::parse(text, nullptr, false);
+  const auto json = json_depth(text) > kDeepestJson ? nlohmann::json()
+                                                    : nlohmann::json::parse(text, nullptr, false);
   if (!json.is_array() || json.empty())
     throw DataError(fmt::format("{}: is no JSON list of configurations", where));
   std::unordered_map<std::string_view, std::size_t> number;

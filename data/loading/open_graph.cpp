@@ -48,6 +48,10 @@ OpenGraph OpenGraph::open(const GraphEntry& entry, const RowRules& rules) {
   OpenGraph g;
   g.entry = entry;
   g.reader.emplace(entry);
+  if ((entry.config_nodes == 0) != entry.schema.tile)
+    throw DataError(
+        fmt::format("{}: has {} configurable nodes, so it is no graph of a {} collection", where(g),
+                    entry.config_nodes, entry.schema.tile ? "tile" : "layout"));
   g.graph = g.reader->read_graph();
   g.times = g.reader->read_run_times();
   g.merged = choose_rows(g.times, rules, entry.name, where(g));

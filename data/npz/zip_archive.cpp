@@ -27,7 +27,10 @@ std::string text_of(zip_error_t& error) {
 }
 
 [[noreturn]] void throw_open_error(const std::filesystem::path& path, int code) {
-  const bool system = code == ZIP_ER_NOENT || code == ZIP_ER_OPEN || code == ZIP_ER_MEMORY;
+  std::error_code ignored;
+  const bool is_there = std::filesystem::exists(path, ignored);  // libzip says so of damage too
+  const bool system =
+      (code == ZIP_ER_NOENT && !is_there) || code == ZIP_ER_OPEN || code == ZIP_ER_MEMORY;
   zip_error_t error;
   zip_error_init_with_code(&error, code);
   const std::string reason = text_of(error);

@@ -59,10 +59,18 @@ std::uint64_t hash_of(const Json& json, const char* key) {
   return *hash;
 }
 
+template <typename T>
+void take(const Json& json, const char* key, T& to) {
+  const Json& own = json.at(key);
+  if (own.is_number_float())  // it need not fit the integer that is asked for
+    throw std::invalid_argument(fmt::format("{} is no whole number", key));
+  own.get_to(to);
+}
+
 GraphSummary graph_of(const Json& json, const FeatureSchema& schema) {
   GraphSummary graph;
   graph.schema = schema;
-  graph_fields(graph, [&](const char* key, auto& value) { json.at(key).get_to(value); });
+  graph_fields(graph, [&](const char* key, auto& value) { take(json, key, value); });
   graph.source.hash = hash_of(json, "source_xxh3");
   return graph;
 }
@@ -105,7 +113,7 @@ ManifestShard shard_of(const Json& json, const FeatureSchema& schema) {
   ManifestShard shard;
   json.at("file").get_to(shard.file);
   json.at("split").get_to(shard.split);
-  json.at("bytes").get_to(shard.bytes);
+  take(json, "bytes", shard.bytes);
   shard.hash = hash_of(json, "xxh3");
   for (const Json& graph : json.at("graphs")) shard.graphs.push_back(graph_of(graph, schema));
   return shard;
@@ -182,7 +190,10 @@ Manifest read_manifest(const std::filesystem::path& path, const Collection& coll
                                 path.string(), collection.name));
   }
   try {
-    const Json json = Json::parse(read_text_file(path));
+    const std::string text = read_text_file(path);
+    if (json_depth(text) > kDeepestJson)
+      throw std::invalid_argument(fmt::format("more than {} brackets within", kDeepestJson));
+    const Json json = Json::parse(text);
     if (json.at("format") != kFormat || json.at("version") != kVersion ||
         json.at("collection") != collection.name) {
       throw DataError(fmt::format("{}: is not a manifest (version {}) of {}; convert again",
@@ -191,8 +202,11 @@ Manifest read_manifest(const std::filesystem::path& path, const Collection& coll
     check_hash(json, path);
     Manifest manifest{Collection{collection.name}, {}, {}};
     if (json.contains("schema")) manifest.collection.schema = schema_of(json["schema"], collection);
-    for (const Json& shard : json.at("shards"))
+    for (const Json& shard : json.at("shards")) {
       manifest.shards.push_back(shard_of(shard, manifest.collection.schema));
+      for (const GraphSummary& graph : manifest.shards.back().graphs)
+        require_possible(graph, fmt::format("{}: graph {}", path.string(), graph.name));
+    }
     for (const Json& file : json.at("skipped")) {
       manifest.skipped.push_back({file.at("source"), file.at("error")});
     }
@@ -200,7 +214,7 @@ Manifest read_manifest(const std::filesystem::path& path, const Collection& coll
   } catch (const Json::exception& e) {
     throw DataError(fmt::format("{}: is not a manifest ({}); convert again", path.string(),
                                 json_fault(e.what())));
-  } catch (const std::invalid_argument& e) {  // see hash_of, schema_of
+  } catch (const std::invalid_argument& e) {  // see hash_of, schema_of, json_depth
     throw DataError(
         fmt::format("{}: is not a manifest ({}); convert again", path.string(), e.what()));
   }

@@ -20,8 +20,8 @@ void summarize_codes(const Hdf5Id& group, std::string_view where, GraphSummary& 
   graph.config_type = element_name(codes.type());
   graph.states = states.rows();
   for (std::size_t j = 0; j + 1 < offsets.size(); ++j) {
-    graph.max_states_per_node =
-        std::max<std::int64_t>(graph.max_states_per_node, offsets[j + 1] - offsets[j]);
+    graph.max_states_per_node = std::max(graph.max_states_per_node,
+                                         std::int64_t{offsets[j + 1]} - std::int64_t{offsets[j]});
   }
   graph.memory_bytes = static_cast<std::uint64_t>(graph.configs) * codes.row_bytes() +
                        static_cast<std::uint64_t>(graph.states * graph.schema.config_features) * 4;
@@ -46,6 +46,7 @@ GraphSummary summarize_graph(const Hdf5Id& file, const FeatureSchema& schema, st
   graph.edges = number("edges");
   graph.configs = number("configs");
   graph.config_nodes = number("config_nodes");
+  require_possible(graph, where);
   const auto groups = read_array<std::int32_t>(group, "config_group", {graph.configs}, where);
   for (const std::int32_t g : groups) {
     graph.distinct_configs = std::max<std::int64_t>(graph.distinct_configs, g + std::int64_t{1});
@@ -54,6 +55,7 @@ GraphSummary summarize_graph(const Hdf5Id& file, const FeatureSchema& schema, st
   graph.float_bytes = static_cast<std::uint64_t>(vectors * schema.config_features) * sizeof(float);
   if (has_link(group, "config_codes")) {
     summarize_codes(group, where, graph);
+    require_possible(graph, where);
   } else {
     const Hdf5Dataset features = Hdf5Dataset::open(group, "config_feat", where);
     graph.config_type = element_name(features.type());
@@ -113,6 +115,22 @@ ShardSummary summarize_shard(const std::filesystem::path& path) {
     shard.graphs.push_back(summarize_graph(file, shard.schema, graph_group(i), where));
   }
   return shard;
+}
+
+void require_possible(const GraphSummary& graph, std::string_view where) {
+  constexpr std::int64_t kMost = std::int64_t{1} << 31;
+  const auto require = [&](std::string_view name, std::int64_t value, std::int64_t most) {
+    if (value >= 0 && value <= most) return;
+    throw DataError(fmt::format("{}: {} is {}, which is not from 0 to {}; convert again", where,
+                                name, value, most));
+  };
+  require("nodes", graph.nodes, kMaxNodes);
+  require("edges", graph.edges, kMost);
+  require("configs", graph.configs, kMost);
+  require("config_nodes", graph.config_nodes, kMaxNodes);
+  require("distinct_configs", graph.distinct_configs, kMost);
+  require("states", graph.states, kMost);
+  require("max_states_per_node", graph.max_states_per_node, kMost);
 }
 
 void check_feature_type(const Hdf5Dataset& dataset) {

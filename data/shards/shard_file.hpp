@@ -23,6 +23,10 @@ Hdf5Id open_shard(const std::filesystem::path& path);
 // Everything in a shard except its large arrays. Throws like open_shard.
 ShardSummary summarize_shard(const std::filesystem::path& path);
 
+// Throws DataError, beginning with `where`, for numbers that no graph has: sums and products of the others
+// do not overflow.
+void require_possible(const GraphSummary& graph, std::string_view where);
+
 // Throws DataError for a type other than i8, i16, i32 and f32.
 void check_feature_type(const Hdf5Dataset& dataset);
 

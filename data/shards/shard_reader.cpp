@@ -65,6 +65,8 @@ struct GraphReader::Impl {
     check("configs", entry.configs);
     check("config_nodes", entry.config_nodes);
     coded = has_link(group, "config_codes");
+    if (coded && entry.config_nodes == 0)
+      throw DataError(where + ": has codes but no configurable nodes; convert again");
     configs = Hdf5Dataset::open(group, coded ? "config_codes" : "config_feat", where);
     if (coded) {
       const bool wide = configs.type() == ElementType::u16;

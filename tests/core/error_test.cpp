@@ -15,6 +15,11 @@ TEST(Error, KindsAreExitCodes) {
   EXPECT_EQ(Error(ErrorKind::stopped, "x").exit_code(), 85);
 }
 
+TEST(Error, OfDataIsOneLineWhateverNamesTheDataHave) {
+  EXPECT_STREQ(DataError("a\nb\r\x1b[2J\x7f \xc3\xa4").what(), "a?b??[2J? \xc3\xa4");
+  EXPECT_STREQ(ConfigError("a:1: b\na:2: c").what(), "a:1: b\na:2: c");
+}
+
 TEST(CheckPosix, PassesResultsOn) {
   EXPECT_EQ(check_posix(7, "open", "file"), 7);
 }

@@ -37,5 +37,13 @@ TEST(JsonFault, IsOneShortLine) {
   EXPECT_LT(fault.size(), 130u);
 }
 
+TEST(JsonDepth, CountsBracketsOutsideOfStrings) {
+  EXPECT_EQ(json_depth("3"), 0u);
+  EXPECT_EQ(json_depth(R"({"a": [1, {"b": 2}], "c": [[4]]})"), 3u);
+  EXPECT_EQ(json_depth(R"(["[[[[", "\"[[", "\\", [1]])"), 2u);
+  EXPECT_EQ(json_depth("]]}{"), 1u);
+  EXPECT_EQ(json_depth(std::string(100'000, '[')), 100'000u);
+}
+
 }  // namespace
 }  // namespace tpudist

@@ -270,6 +270,8 @@ ParameterTable read_parameter_table(const std::filesystem::path& path) {
   ParameterTable table;
   for (const std::string& name : link_names(group, path.string())) {
     const auto dataset = Hdf5Dataset::open(group, name, path.string() + ":/parameters");
+    if (std::ranges::find(dataset.shape(), 0) != dataset.shape().end())
+      refuse(dataset.where(), "has no elements");
     table.add(name, {dataset.shape().begin() + 1, dataset.shape().end()});
   }
   return table;

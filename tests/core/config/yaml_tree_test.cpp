@@ -139,6 +139,11 @@ TEST(ParseYaml, LimitsTheSizeAfterAliases) {
       HasSubstr("bytes of text"));
   EXPECT_THAT(refusal(fmt::format("[{}]", repeat("x,", 100'001))),
               HasSubstr("more than 100000 values"));
+  // What anchors within anchors name is kept once for each.
+  std::string anchors;
+  for (int i = 0; i < 60; ++i) anchors += fmt::format("&a{} [", i);
+  EXPECT_THAT(refusal(anchors + repeat("x,", 50'000) + repeat("]", 60)),
+              HasSubstr("more than 100000 values"));
 }
 
 TEST(ParseYaml, ManyKeysAreFast) {

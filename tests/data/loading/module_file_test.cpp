@@ -2,7 +2,6 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <rapidcheck/gtest.h>
 
 #include <cmath>
 #include <limits>
@@ -11,7 +10,6 @@
 #include "core/error.hpp"
 #include "core/random.hpp"
 #include "data/convert/converter.hpp"
-#include "data/npz/zip_archive.hpp"
 #include "tests/data/npz/npz_fixture.hpp"
 #include "tests/support/temp_dir.hpp"
 #include "tests/support/thrown.hpp"
@@ -178,37 +176,6 @@ TEST_F(ModuleFileTest, SaysSoWhereTheGraphIsOfTheOtherKind) {
     FAIL();
   } catch (const DataError& error) {
     EXPECT_THAT(error.what(), HasSubstr("rank it with a run of tile graphs"));
-  }
-}
-
-// Damaged headers and elements with a correct CRC are refused with DataError or read as valid ones:
-// never a crash, or another exception.
-RC_GTEST_PROP(ModuleFileProperty, DamagedArraysAreReadOrRefused, ()) {
-  const bool tile = *rc::gen::arbitrary<bool>();
-  const test::TempDir folder;
-  NpzFixture fixture = tile ? NpzFixture::make_tile() : NpzFixture::layout();
-  if (*rc::gen::arbitrary<bool>()) fixture.without = "config_runtime";
-  fixture.write(folder / "x.npz");
-  const ZipArchive archive(folder / "x.npz");
-  const auto victim = *rc::gen::inRange<std::size_t>(0, archive.members().size());
-  NpzWriter damaged(folder / "y.npz");
-  std::vector<std::vector<std::byte>> members;  // borrowed by `damaged`
-  for (std::size_t i = 0; i < archive.members().size(); ++i) {
-    std::vector<std::byte>& bytes = members.emplace_back(archive.members()[i].bytes);
-    archive.open(i).read(bytes);
-    const auto count = i == victim ? *rc::gen::inRange(1, 4) : 0;
-    for (int k = 0; k < count; ++k) {
-      const auto limit = *rc::gen::element<std::size_t>(128, bytes.size());
-      bytes[*rc::gen::inRange<std::size_t>(0, std::min(limit, bytes.size()))] =
-          std::byte(*rc::gen::inRange(0, 256));
-    }
-  }
-  for (std::size_t i = 0; i < members.size(); ++i)
-    damaged.add_raw(archive.members()[i].name, members[i]);
-  damaged.finish();
-  try {
-    read_module(folder / "y.npz", tile ? kTile : kLayout);
-  } catch (const DataError&) {
   }
 }
 
