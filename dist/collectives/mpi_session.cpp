@@ -23,6 +23,9 @@ MpiSession::MpiSession(int* argc, char*** argv) {
     int initialized = 0;
     check_mpi(MPI_Initialized(&initialized), "MPI_Initialized");
     if (initialized) return;
+    // Without mpirun Open MPI 4 starts a daemon, which nothing here needs: it takes a third of a
+    // second, and of two that start at once one can fail to make their common folder.
+    ::setenv("OMPI_MCA_ess_singleton_isolated", "1", 0);
     int provided = MPI_THREAD_SINGLE;
     check_mpi(MPI_Init_thread(argc, argv, MPI_THREAD_FUNNELED, &provided), "MPI_Init_thread");
     owns_ = true;

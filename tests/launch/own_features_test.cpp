@@ -232,7 +232,7 @@ TEST_F(OwnSources, WidthsComeFromTheFirstFileThatHasThem) {
   std::ofstream(mine_ / "train/a-.npz") << "no zip";
   EXPECT_THAT(call("convert src dst").output,
               HasSubstr("a.npz: node_feat has shape [10, 0] but must have [n, 7]"));
-  ok("convert src dst --on-error skip");
+  fails("convert src dst --on-error skip", 3);
   EXPECT_THAT(ok("inspect dst"), HasSubstr("7 node features"));
 }
 
@@ -245,7 +245,7 @@ TEST_F(OwnSources, AChangedManifestIsRefused) {
   ASSERT_NE(at, std::string::npos);
   text.replace(at, 18, "\"node_features\": 8");
   write_file_atomically(path, text);
-  EXPECT_THAT(fails("train layo.yaml data.shards=dst --run-dir r", 3),
+  EXPECT_THAT(fails("train layo.yaml data.shards=dst --run-dir changed", 3),
               HasSubstr("was changed or is damaged"));
 }
 

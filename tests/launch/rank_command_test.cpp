@@ -57,6 +57,15 @@ TEST_F(RankCommand, RanksAnNpzFileAsPredictRanksItsShards) {
 }
 
 // Runs that failed are not ranked, and the others keep their numbers.
+// Standard error, with its warnings, is no part of the output.
+nlohmann::json ranking_of(const std::filesystem::path& folder, const std::string& arguments) {
+  const Outcome ranked =
+      test::run_program("rank " + arguments + " --run run --top 0 --json 2> /dev/null",
+                        "cd " + folder.string() + " && ");
+  EXPECT_EQ(ranked.exit_code, 0) << ranked.output;
+  return nlohmann::json::parse(ranked.output);
+}
+
 TEST_F(RankCommand, RanksATuningFile) {
   const std::string program =
       test::module("m", {test::computation("main", 1, 2,
@@ -68,23 +77,12 @@ TEST_F(RankCommand, RanksATuningFile) {
                       {60, false, true, {{{0}, {1, 0}}}},
                       {50, false, false, {{{0}, {1, 0}}}}},
                      {1}, false);
-  const Outcome ranked = call("rank m.pb --run run --json --quiet");
-  ASSERT_EQ(ranked.exit_code, 0) << ranked.output;
-  const auto json = nlohmann::json::parse(ranked.output);
+  const auto json = ranking_of(folder_->path(), "m.pb");
   std::set<int> configs;
   for (const auto& entry : json.at("ranking")) configs.insert(entry.at("config").get<int>());
   EXPECT_THAT(configs, ::testing::ElementsAre(0, 2));
   EXPECT_THAT(call("rank m.pb --module other --run run").output,
               HasSubstr("other is none of its 1"));
-}
-
-// Standard error, with its warnings, is no part of the output.
-nlohmann::json ranking_of(const std::filesystem::path& folder, const std::string& arguments) {
-  const Outcome ranked =
-      test::run_program("rank " + arguments + " --run run --top 0 --json 2> /dev/null",
-                        "cd " + folder.string() + " && ");
-  EXPECT_EQ(ranked.exit_code, 0) << ranked.output;
-  return nlohmann::json::parse(ranked.output);
 }
 
 TEST_F(RankCommand, RanksConfigurationsThatItMakes) {

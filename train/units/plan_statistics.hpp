@@ -26,7 +26,7 @@ struct GraphPlanStatistics {
   double dense_flop = 0, refined_flop = 0;
   double plan_seconds = 0;    // to build the refined plan of an already prepared graph
   bool refined_pays = false;  // what `plan: auto` uses
-  double saving() const { return dense_flop / refined_flop; }
+  double saving() const { return refined_flop > 0 ? dense_flop / refined_flop : 1; }
 };
 
 // The savings over all graphs.

@@ -42,7 +42,10 @@ struct PlanComparison {
   double build_seconds = 0;           // to build the refined plan of already prepared graphs
   double drawn_seconds = 0;   // to draw edges and to rebuild what depends on them; 0: none drawn
   bool refined_pays() const;  // decides for `plan: auto`
-  double saving() const { return dense_cost.step() / refined_cost.step(); }
+  // 1 where nothing but the head computes: it is not counted.
+  double saving() const {
+    return refined_cost.step() > 0 ? dense_cost.step() / refined_cost.step() : 1;
+  }
 };
 
 // Cost of a unit for one member with the plan that `UnitBuilder::build` chooses.

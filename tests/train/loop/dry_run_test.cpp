@@ -21,6 +21,7 @@ namespace {
 
 using test::tiny_experiment;
 using ::testing::HasSubstr;
+using ::testing::Not;
 using ::testing::SizeIs;
 
 std::string describe(const Experiment& experiment, int ranks) {
@@ -184,11 +185,13 @@ TEST(DryRun, PlansEverySystemOnDataOfItsKind) {
                        "batch.unit_slates=1", "batch.slates=2"});
     const std::string text = describe(read_experiment(document), 1);
     EXPECT_THAT(text, HasSubstr("readout "));
-    EXPECT_THAT(text, HasSubstr(" -> "));
+    if (entry.path().stem() != "tpugraphs_tile_mlp")  // it takes no edges
+      EXPECT_THAT(text, HasSubstr(" -> "));
+    EXPECT_THAT(text, Not(HasSubstr("nan")));
     EXPECT_NE(line_of(text, "evaluation", "at the end"), "no line");
     ++systems;
   }
-  EXPECT_EQ(systems, 9);
+  EXPECT_EQ(systems, 23);
 }
 
 TEST(DryRun, ChunksAndMembersTakenApartNeedLessMemory) {
