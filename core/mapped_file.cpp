@@ -33,10 +33,11 @@ void on_bus_error(int signal, siginfo_t* info, void*) {
   const int error = errno;
   const auto address = reinterpret_cast<std::size_t>(info->si_addr);
   for (const Mapping& mapping : mappings) {
-    const bool own = info->si_code > 0 && address >= mapping.begin && address < mapping.end;
-    if (!own) continue;
+    const std::size_t begin = mapping.begin, end = mapping.end;
+    const bool own = info->si_code > 0 && address >= begin && address < end;
+    if (!own || mapping.begin != begin) continue;  // else of another file by now
     const std::size_t page = address - address % static_cast<std::size_t>(::getpagesize());
-    void* const zeros = ::mmap(reinterpret_cast<void*>(page), mapping.end - page, PROT_READ,
+    void* const zeros = ::mmap(reinterpret_cast<void*>(page), end - page, PROT_READ,
                                MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED | MAP_NORESERVE, -1, 0);
     if (zeros == MAP_FAILED) break;
     errno = error;

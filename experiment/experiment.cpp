@@ -180,7 +180,7 @@ Experiment read_experiment(ConfigDocument& document) {
 }
 
 std::string experiment_schema() {
-  return config_schema("tpudist experiment", {"data.collection=tile:xla"},
+  return config_schema("tpudist experiment", {"data.collection=tile:own", "data.schema={}"},
                        [](ConfigDocument& document) { read_experiment(document); });
 }
 

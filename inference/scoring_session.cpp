@@ -135,6 +135,10 @@ ScoringSession::ScoringSession(const Dataset& data, JobContext& context)
 ScoringSession::~ScoringSession() = default;
 
 void ScoringSession::add(const Experiment& experiment, const Network& network) {
+  const FeatureSchema& schema = data_.options().collection.schema;
+  if (network.schema() != schema)
+    throw ConfigError(fmt::format("the network of {} is for graphs with {}; these have {}",
+                                  experiment.name, to_text(network.schema()), to_text(schema)));
   scorers_.push_back(std::make_unique<const Scorer>(experiment, network, data_, context_.pool));
   slates_.insert(slates_.end(), scorers_.back()->members(), experiment.evaluate_block.slates);
 }

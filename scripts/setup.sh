@@ -68,6 +68,10 @@ install_packages() {
   fi
   local root=()
   if (( EUID != 0 )); then
+    if ! command -v sudo > /dev/null && [[ ${missing[*]} == python3-dev ]]; then
+      say "python3-dev is missing: the Python package is left out"
+      return
+    fi
     command -v sudo > /dev/null || fail "no sudo; as root run: apt-get install ${missing[*]}"
     root=(sudo)
   fi
@@ -165,8 +169,23 @@ install_torch() {
   say "LibTorch $torch_version is installed in $venv, $meant"
 }
 
+# Lets the Python of `tools` see the PyTorch of set-up, where it can be imported: that for the CPU lacks what the
+# module wants, so that tests that need it are skipped.
+link_torch() {
+  local torch site
+  site=$(echo "$tools"/lib/python3*/site-packages)
+  for torch in "${TPUDIST_TORCH_ROOT:-$venv}"/lib/python3*/site-packages "${TPUDIST_TORCH_ROOT:-$venv}"; do
+    if [[ $torch == *"/$(basename "$(dirname "$site")")/"* ]] &&
+       PYTHONPATH=$torch "$tools/bin/python" -c "import torch" 2> /dev/null; then
+      echo "$torch" > "$site/libtorch.pth"
+      return
+    fi
+  done
+  rm -f "$site/libtorch.pth"
+}
+
 install_python() {
-  local wanted
+  local wanted python=${TPUDIST_PYTHON:-/usr/bin/python3}
   wanted=$(dirname "${BASH_SOURCE[0]}")/../python/requirements.txt
   tools=${XDG_CACHE_HOME:-$HOME/.cache}/tpudist/python
   mkdir -p "$(dirname "$tools")"
@@ -174,24 +193,17 @@ install_python() {
   flock 8
   if cmp -s "$wanted" "$tools/.tpudist-complete"; then
     say "what python/requirements.txt names is installed in $tools"
+    link_torch
     return
   fi
   say "installing what python/requirements.txt names into $tools; this takes a minute"
-  rm -rf "$tools"
-  local python=${TPUDIST_PYTHON:-/usr/bin/python3}
-  [[ -x $python ]] || python=$(command -v python3)
-  "$python" -m venv "$tools"
-  if ! "$tools/bin/python" -m pip install --quiet --disable-pip-version-check -r "$wanted"; then
-    say "pip could not install it, see above: the Python package, the wheel and the site of the documents are left out"
+  [[ -x $python ]] || python=$(command -v python3) || python=python3
+  if ! "$python" -m venv "$tools" ||
+     ! "$tools/bin/python" -m pip install --quiet --disable-pip-version-check -r "$wanted"; then
+    say "that failed, see above: the Python package, the wheel and the site of the documents are left out"
     return
   fi
-  local torch site
-  for torch in "${TPUDIST_TORCH_ROOT:-$venv}"/lib/python3*/site-packages "${TPUDIST_TORCH_ROOT:-$venv}"; do
-    site=$(echo "$tools"/lib/python3*/site-packages)
-    if [[ -e $torch/torch/version.py && $torch == *"/$(basename "$(dirname "$site")")/"* ]]; then
-      echo "$torch" > "$site/libtorch.pth"
-    fi
-  done
+  link_torch
   cp "$wanted" "$tools/.tpudist-complete"
 }
 

@@ -52,6 +52,11 @@ bool same_value(const std::string& a, const std::string& b) {
   return !x.error && !y.error && x.value == y.value;
 }
 
+// The default of data.schema is what shards say: it never goes without saying.
+bool counts(const ConfigEntry& entry) {
+  return !entry.is_default || entry.key.starts_with("data.schema.");
+}
+
 }  // namespace
 
 // The folder of the shards and the fold file are only paths; their content is compared separately.
@@ -95,7 +100,7 @@ std::uint64_t hash_of_settings(const std::vector<ConfigEntry>& entries) {
   Hasher hasher;
   hasher.update(std::string_view("tpudist settings 1"));
   for (const auto& [key, entry] : deciding(entries)) {
-    if (entry.is_default) continue;
+    if (!counts(entry)) continue;
     hasher.update(std::string_view(key));
     hasher.update(std::string_view(entry.value));
   }
@@ -117,13 +122,13 @@ std::vector<SettingChange> setting_changes(const std::vector<ConfigEntry>& befor
   for (const auto& [key, entry] : old_ones) {
     const auto other = new_ones.find(key);
     if (other == new_ones.end()) {
-      if (!entry.is_default) changes.push_back({key, entry.value, std::string(kNotSet)});
+      if (counts(entry)) changes.push_back({key, entry.value, std::string(kNotSet)});
     } else if (!same_value(entry.value, other->second.value)) {
       changes.push_back({key, entry.value, other->second.value});
     }
   }
   for (const auto& [key, entry] : new_ones) {
-    if (!old_ones.contains(key) && !entry.is_default)
+    if (!old_ones.contains(key) && counts(entry))
       changes.push_back({key, std::string(kNotSet), entry.value});
   }
   std::ranges::sort(changes, {}, &SettingChange::key);

@@ -75,6 +75,7 @@ void ComposedPass::differentiate(int segment, const Segment& ran, Flow& gradient
   const bool of_states = segment > 0 && network_.trains_states();
   if (segment > 0) leaves.push_back(ran.before.rows);
   if (of_states) leaves.push_back(ran.before.states);
+  if (leaves.empty()) return;  // an encoder without parameters
   std::vector<at::Tensor> parts =
       torch::autograd::grad(outputs, leaves, d_outputs, std::nullopt, false, /*allow_unused=*/true);
   for (std::size_t i = 0; i < parameters; ++i) sink(*trained[i], parts[i]);

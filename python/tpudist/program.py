@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import pathlib
 import re
@@ -36,8 +37,10 @@ def program() -> str:
 def error_from(exit_code: int, log: str) -> Error:
     """The exception of a program that ended so, with the text of its errors."""
     lines = log.strip().splitlines()
-    first = next((at for at, line in enumerate(lines) if line.startswith("tpudist: error")), len(lines) - 5)
-    text = "\n".join(line for line in lines[max(first, 0) :] if not line.startswith(_MPIRUN))
+    first = next((at for at, line in enumerate(lines) if line.startswith("tpudist: error")), len(lines) - 1)
+    # mpirun's own words stand after an empty line, or begin as _MPIRUN.
+    own = itertools.takewhile(str.strip, lines[max(first, 0) :])
+    text = "\n".join(line for line in own if not line.startswith(_MPIRUN))
     text = re.sub(r"^tpudist: error(?: \(rank \d+\))?: ", "", text, flags=re.MULTILINE).strip()
     return error_of(exit_code, text or f"tpudist ended with exit code {exit_code}")
 

@@ -355,14 +355,15 @@ class _Tail:
     """The lines of a growing metrics.jsonl that were not there before; --resume cuts the file back first."""
 
     def __init__(self, file: pathlib.Path, seen: set[str]) -> None:
-        self._file, self._seen, self._offset = file, seen, 0
+        self._file, self._seen, self._offset, self._inode = file, seen, 0, 0
 
     def new_lines(self) -> Iterable[dict[str, Any]]:
         if not self._file.exists():
             return []
-        if self._file.stat().st_size < self._offset:
-            self._offset = 0
         with self._file.open("rb") as opened:
+            status = os.fstat(opened.fileno())
+            if status.st_ino != self._inode or status.st_size < self._offset:  # another file in its place
+                self._inode, self._offset = status.st_ino, 0
             opened.seek(self._offset)
             text = opened.read()
         text = text[: text.rfind(b"\n") + 1]

@@ -135,11 +135,13 @@ class SlateDataset:
     def order(self) -> _extension.Order:
         data = self._source.data
         if self._order is None or (self._process != os.getpid() and not data.in_memory):
-            self._order = _extension.order(data, **self._order_options)
-            self._process = os.getpid()
+            order = _extension.order(data, **self._order_options)
             self._held_out = frozenset(
                 i for i in range(len(data)) if self.folds and self.folds[data.entry(i)["name"]] == self.hold_out
             )
+            self._process = os.getpid()
+            self._order = order  # last: threads share the data set
+            return order
         return self._order
 
     @property

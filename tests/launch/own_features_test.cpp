@@ -122,6 +122,9 @@ TEST_F(OwnFeaturesCommands, WeightsAndResumes) {
   const std::string file = "npz/layout/mine/v1/test/c0.npz";
   EXPECT_EQ(ranking(file, "run").at("ranking"), ranking(file, "imported").at("ranking"));
   ok("train layo.yaml --run-dir run --resume --quiet");
+  // Nothing of this encoder is trained.
+  ok("train layo.yaml 'model.encoder={node_width: 0, width: 0}' train.steps=2 --run-dir bare "
+     "--quiet");
 }
 
 TEST_F(OwnFeaturesCommands, RefusesWhatIsOfAnotherSchema) {
@@ -138,6 +141,12 @@ TEST_F(OwnFeaturesCommands, RefusesWhatIsOfAnotherSchema) {
   ok("convert npz9 shards9");
   EXPECT_THAT(fails("evaluate run --data shards9", 3),
               HasSubstr("have 9 node features, 3 configuration features, no opcodes"));
+  // A second run must know the schema of the first, whichever that is.
+  ok("train layo.yaml data.shards=shards9 train.steps=2 --quiet --run-dir run9");
+  const std::string file = "rank npz/layout/mine/v1/test/c0.npz";
+  EXPECT_THAT(fails(file + " --run run --run run9", 2),
+              HasSubstr("is for graphs with 9 node features"));
+  EXPECT_THAT(fails(file + " --run run9 --run run", 3), HasSubstr("must have [n, 9]"));
   EXPECT_THAT(fails("train layo.yaml --run-dir run --resume data.shards=shards9", 2),
               HasSubstr("data.schema.node_features"));
 }

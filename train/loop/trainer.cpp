@@ -207,7 +207,10 @@ class TrainingRun {
     const AgreedValue start[] = {{"first step", fmt::format("{}", state_.step + 1)},
                                  {"parameters to start from",
                                   to_hex(hash64(std::as_bytes(std::span(state_.weights().flat))))}};
-    require_agreement(context_.world, start, "give all ranks the same run folder (--run-dir)");
+    require_agreement(context_.world, start,
+                      experiment_.train.init_from.empty() || state_.step > 0
+                          ? "give all ranks the same run folder (--run-dir)"
+                          : "give all ranks the same files at train.init_from");
   }
 
   void initialise() {

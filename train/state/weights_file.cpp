@@ -61,6 +61,13 @@ class WeightsReader {
   }
 
   TransferredWeights transfer(std::span<const std::string> fresh, std::span<float> flat) {
+    for (const std::string& pattern : fresh) {
+      if (std::ranges::none_of(table_.entries(), [&](const ParameterEntry& entry) {
+            return glob_match_any(std::span(&pattern, 1), entry.torch_name);
+          }))
+        throw ConfigError(
+            fmt::format("train.init_fresh: \"{}\" matches no tensor of the network", pattern));
+    }
     TransferredWeights result;
     std::set<std::string> known;
     for (const ParameterEntry& entry : table_.entries()) {

@@ -32,6 +32,10 @@ class Moments {
       squares_[c] += difference * (row[c] - mean_[c]);
     }
   }
+  // Takes the row into least and most alone.
+  void widen(std::span<const float> row) {
+    for (std::size_t c = 0; c < mean_.size(); ++c) widen(c, row[c], row[c]);
+  }
   void add(const Moments& other) {
     if (other.count_ == 0) return;
     const double sum = count_ + other.count_;
@@ -72,7 +76,8 @@ struct GraphMoments {
   Moments nodes, configs;
 };
 
-GraphMoments measure(const Dataset& data, int graph, const FeatureSchema& schema) {
+GraphMoments measure(const Dataset& data, int graph, const Network& network) {
+  const FeatureSchema& schema = network.schema();
   const std::int64_t width = schema.node_features, config_features = schema.config_features;
   GraphMoments moments{Moments(width), Moments(config_features)};
   const std::span<const float> features = data.graph(graph).node_features;
@@ -88,6 +93,18 @@ GraphMoments measure(const Dataset& data, int graph, const FeatureSchema& schema
                                             : slate.local_states;
   for (const std::int32_t state : slate.states)
     moments.configs.add(states.subspan(state * config_features, config_features));
+  // A few rows tell a mean, but not a range.
+  if (network.config().encoder.config_transform != FeatureTransform::min_max) return moments;
+  const auto widen = [&](std::span<const float> rows_of_states) {
+    for (std::int64_t at = 0; at < std::ssize(rows_of_states); at += config_features)
+      moments.configs.widen(rows_of_states.subspan(at, config_features));
+  };
+  if (slate.local_states.empty()) {
+    widen(data.states(graph).features);
+  } else {
+    for (std::int64_t row = 0; row < count; ++row)
+      widen(data.slate(graph, std::vector<std::int64_t>{row}).local_states);
+  }
   return moments;
 }
 
@@ -96,7 +113,8 @@ GraphMoments measure(const Dataset& data, int graph, const FeatureSchema& schema
 std::vector<FeatureStatistics> member_statistics(const TrainingSetup& setup) {
   const FeatureSchema& schema = setup.network.schema();
   std::vector<GraphMoments> graphs;
-  for (int g = 0; g < setup.data.size(); ++g) graphs.push_back(measure(setup.data, g, schema));
+  for (int g = 0; g < setup.data.size(); ++g)
+    graphs.push_back(measure(setup.data, g, setup.network));
   const std::vector<int> fold = graph_folds(setup.folds, setup.data);
   std::map<int, FeatureStatistics> of_fold;
   std::vector<FeatureStatistics> members;
