@@ -37,9 +37,11 @@ class Ranks : public ::testing::Test {
     folder_ = new TempDir;
     const auto make_shards = [](const std::string& name, const std::string& seed) {
       const std::string npz = path("npz-" + name);
-      ASSERT_EQ(run_program("synth " + npz + " --preset tiny --seed " + seed + " 2>&1").exit_code,
-                0);
-      ASSERT_EQ(run_program("convert " + npz + " " + path(name) + " --jobs 1 2>&1").exit_code, 0);
+      for (const std::string& command : {"synth " + npz + " --preset tiny --seed " + seed,
+                                         "convert " + npz + " " + path(name) + " --jobs 1"}) {
+        const Outcome made = run_program(command + " 2>&1");
+        ASSERT_EQ(made.exit_code, 0) << command << ": " << made.output;
+      }
     };
     make_shards("shards", "1");
     make_shards("other", "2");
