@@ -213,6 +213,17 @@ class Run:
             return [dict(zip(columns, values, strict=True)) for values in zip(*columns.values(), strict=True)]
         return pandas.DataFrame(columns)
 
+    def to_pyg(self, member: int = 0, *, checkpoint: str | int | None = None) -> Any:
+        """The network of `members[member]` as a torch.nn.Module, its layers those of PyTorch Geometric where it has them,
+        in evaluation mode. It takes what `graph.to_pyg(configs=...)` makes, of the run's collection and opened with
+        reduce=run.config["data"]["reduce"] where that is set, and returns a score for each configuration, [K]; of a
+        Batch [graphs, K]. A larger score is slower; they are those of `tpudist predict --scores` but for rounding.
+        Raises Error with the key or layer that PyTorch has no layer for."""
+        load("torch_geometric.nn", "torch_geometric")
+        from .network import Network
+
+        return Network(self.config, self.members[member].state_dict(checkpoint))
+
     def predict(
         self, split: str = "test", *, checkpoint: str | int | None = None, **options: Any
     ) -> dict[str, npt.NDArray[np.int64]]:
