@@ -59,6 +59,34 @@ def test_a_run_has_what_its_files_have(run):
     assert run.config["train"]["steps"] == 6
 
 
+def test_intervals_are_those_that_the_program_prints(run, experiment_file, tmp_path):
+    file = tmp_path / "judged.json"
+    program = os.environ.get("TPUDIST_PROGRAM", "tpudist")
+    subprocess.run([program, "evaluate", run.path, "--json", file], check=True, capture_output=True)
+    (table,) = json.loads(file.read_text())["judgement"]["tables"]
+    judged = {graph["name"]: graph for graph in table["graphs"]}
+    for row in rows(run.scores()):
+        graph = judged[row["graph"]]
+        assert row["sampling_deviation"] == pytest.approx(graph["sampling_deviation"])
+        # Of these small graphs no ceiling is known.
+        assert graph["ceiling_interval"] is None and graph["ceiling"] is None
+        assert all(row[name] is None or np.isnan(row[name]) for name in ("ceiling", "low_ceiling", "high_ceiling"))
+    found = {(row["on"], row["question"]): row for row in rows(run.intervals())}
+    for question, key in (
+        ("other members of this training", "these_graphs"), ("other families, this model only", "other_families")
+    ):
+        row, want = found["valid split", question], table["intervals"][key]
+        assert [row[name] for name in ("value", "low", "high")] == pytest.approx(
+            [want[name] for name in ("value", "low", "high")]
+        )
+    # One training of one member for each fold: nothing is known of others.
+    assert [question for on, question in found if on != "valid split"] == ["other families, this model only"]
+    without = td.train(experiment_file, {"predictions.rows": "none"}, run_dir=tmp_path / "without", quiet=True)
+    assert "ceiling" not in rows(without.scores())[0]
+    with pytest.raises(td.Error, match="no predictions.h5; it needs predictions.rows"):
+        without.intervals()
+
+
 def test_evaluate_scores_again(run):
     last, again = rows(run.scores()), rows(run.evaluate("valid"))
     assert [row["graph"] for row in again] == [row["graph"] for row in last]

@@ -166,11 +166,51 @@ class Run:
     def scores(self) -> Frame:
         """A row for each graph of the last evaluation (scores.json): graph, configs, the columns of
         `tpudist evaluate` for the members together, and members_mean and members_deviation, mean and standard
-        deviation over members of the first of them. `compare` has the intervals of the mean over graphs."""
+        deviation over members of the first of them.
+
+        With predictions.h5 (`predictions.rows`) also, of layouts, how well the graph's own measurements know its tau:
+        ceiling, low_ceiling and high_ceiling, the tau that a perfect ranking would have under the noise of the run
+        times, with its 95 % interval (None where too few configurations were measured twice); sampling_deviation, how
+        much the tau varies with other configurations of this graph (docs/noise-ceiling.md). `intervals` has those of
+        the mean over graphs."""
         file = self.path / "scores.json"
         if not file.exists():
             raise Error(f"{self.path}: no scores.json; it is written after the last step, or call evaluate()")
-        return _score_frame(json.loads(file.read_text()))
+        tables = self._tables() if (self.path / "predictions.h5").exists() else []
+        return _score_frame(json.loads(file.read_text()), tables)
+
+    def intervals(self) -> Frame:
+        """A row for each 95 % interval of a mean score over graphs, of the members together, as the predictions have
+        it: on ("valid split", "training graphs, out of fold"), question, value, low, high, degrees (of freedom). What
+        the question asks (docs/statistics.md):
+
+        - "other members of this training": how much did the members' own seeds matter? Nothing about other trainings.
+        - "these graphs, other runs": would a rerun say the same on the same graphs? It needs several trainings, so a
+          single run has it as `compare` of two sides alone.
+        - "other families, this model only": will it hold on model families that are not in the data?
+
+        A question that the run cannot answer has no row. Needs `predictions.rows` in the experiment."""
+        rows = []
+        for table in self._tables():
+            for kind, interval in table["intervals"].items():
+                if interval is None or interval.get("low") is None:
+                    continue
+                if kind == "other_families":
+                    question = "other families, " + ("this model only" if interval["runs"] == 1 else "other runs")
+                elif interval["between"] == "members of one training":
+                    question = "other members of this training"
+                else:
+                    question = "these graphs, other runs"
+                numbers = {key: interval[key] for key in ("value", "low", "high", "degrees")}
+                rows.append({"on": table["title"], "question": question, **numbers})
+        return frame(rows)
+
+    def _tables(self) -> list[dict[str, Any]]:
+        """What `tpudist ensemble --out-of-fold` says of this run alone."""
+        if not (self.path / "predictions.h5").exists():
+            raise Error(f"{self.path}: no predictions.h5; it needs predictions.rows in the experiment")
+        tables: list[dict[str, Any]] = _json_of(["ensemble", "--out-of-fold", self.path])[0]["tables"]
+        return tables
 
     def out_of_fold(self) -> Frame:
         """A row for each member that holds a fold out: number, fold, graphs, score, its mean score on the graphs of its
@@ -183,9 +223,8 @@ class Run:
 
     def evaluate(self, split: str = "valid", *, checkpoint: str | int | None = None, **options: Any) -> Frame:
         """The same for a split, scored now. `options` are those of `tpudist evaluate`, such as combine="rank"."""
-        return _score_frame(
-            _json_of(["evaluate", self.path, "--split", split, *_checkpoint(checkpoint), *_options(options)])
-        )
+        scores = _json_of(["evaluate", self.path, "--split", split, *_checkpoint(checkpoint), *_options(options)])
+        return _score_frame(scores, scores["judgement"]["tables"])
 
     def predictions(self) -> Frame:
         """predictions.h5, the scores of graphs that members never saw: a row for each graph, configuration and member
@@ -214,11 +253,10 @@ class Run:
         return pandas.DataFrame(columns)
 
     def to_pyg(self, member: int = 0, *, checkpoint: str | int | None = None) -> Any:
-        """The network of `members[member]` as a torch.nn.Module, its layers those of PyTorch Geometric where it has them,
-        in evaluation mode. It takes what `graph.to_pyg(configs=...)` makes, of the run's collection and opened with
-        reduce=run.config["data"]["reduce"] where that is set, and returns a score for each configuration, [K]; of a
-        Batch [graphs, K]. A larger score is slower; they are those of `tpudist predict --scores` but for rounding.
-        Raises Error with the key or layer that PyTorch has no layer for."""
+        """The network of `members[member]` as a torch.nn.Module in evaluation mode, made of layers of PyTorch Geometric.
+        It takes what `graph.to_pyg(configs=...)` makes, of the run's collection and opened with
+        reduce=run.config["data"]["reduce"], and returns a score for each configuration, [K]; of a Batch [graphs, K]. A
+        larger score is slower. Raises Error with the key or layer that PyTorch has no layer for."""
         load("torch_geometric.nn", "torch_geometric")
         from .network import Network
 
@@ -561,22 +599,34 @@ def _parsed(file: pathlib.Path, text: str) -> Iterable[dict[str, Any]]:
             raise DataError(f"{file}:{number}: no line of JSON: {error}") from error
 
 
-def _score_frame(scores: dict[str, Any]) -> Frame:
+def _score_frame(scores: dict[str, Any], tables: list[dict[str, Any]]) -> Frame:
+    """`tables`: what the program judged, among them the graphs of these scores."""
     ensemble, members = scores["ensemble"], [member for member in scores["members"] if member.get("used", True)]
+    judged = {
+        graph["name"]: graph
+        for table in tables
+        if table["title"] == f"{scores['split']} split"
+        for graph in table["graphs"]
+        if graph["sampling_deviation"] is not None
+    }
     rows = []
     for g, graph in enumerate(ensemble["graphs"]):
         own = [member["graphs"][g][ensemble["primary"]] for member in members]
         known = np.array([value for value in own if value is not None], dtype=float)
         values = {key: value for key, value in graph.items() if key not in ("name", "configs", "data_hash")}
-        rows.append(
-            {
-                "graph": graph["name"],
-                "configs": graph["configs"],
-                **values,
-                "members_mean": float(known.mean()) if len(known) else None,
-                "members_deviation": float(known.std(ddof=1)) if len(known) > 1 else None,
-            }
-        )
+        row = {
+            "graph": graph["name"],
+            "configs": graph["configs"],
+            **values,
+            "members_mean": float(known.mean()) if len(known) else None,
+            "members_deviation": float(known.std(ddof=1)) if len(known) > 1 else None,
+        }
+        if judged:
+            noise = judged.get(graph["name"], {})
+            row["ceiling"] = noise.get("ceiling")
+            row["low_ceiling"], row["high_ceiling"] = noise.get("ceiling_interval") or (None, None)
+            row["sampling_deviation"] = noise.get("sampling_deviation")
+        rows.append(row)
     return frame(rows)
 
 
