@@ -1,5 +1,6 @@
 """The notebook, the example and docs/python.md run as they stand."""
 
+import importlib.util
 import json
 import os
 import pathlib
@@ -45,7 +46,9 @@ def test_the_blocks_of_the_document_run(shards, tmp_path):
     text = (ROOT / "docs/python.md").read_text()
     blocks = re.findall(r"(?:^    .*\n)+", text, re.MULTILINE)
     blocks = [re.sub("^    ", "", block, flags=re.MULTILINE) for block in blocks if "import tpudist" in block]
-    assert len(blocks) == 3
+    assert len(blocks) == 4
+    with_torch = all(importlib.util.find_spec(name) for name in ("torch", "torch_geometric"))
     for block in blocks:
-        subprocess.run([sys.executable, "-c", block], cwd=tmp_path, check=True)
+        if with_torch or "import torch" not in block:
+            subprocess.run([sys.executable, "-c", block], cwd=tmp_path, check=True)
     assert td.Run(tmp_path / "runs/python").checkpoints
