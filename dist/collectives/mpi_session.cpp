@@ -3,6 +3,7 @@
 #include <mpi.h>
 #include <spdlog/spdlog.h>
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <cstdlib>
@@ -15,6 +16,12 @@
 namespace tpudist {
 namespace {
 std::atomic<bool> session_lives = false;
+
+// Whether mpirun or srun started this process as a rank that finds the others by PMIx or PMI.
+bool started_by_launcher() {
+  constexpr std::array names{"OMPI_COMM_WORLD_SIZE", "PMIX_NAMESPACE", "PMI_SIZE", "PMI_RANK"};
+  return std::ranges::any_of(names, [](const char* name) { return std::getenv(name) != nullptr; });
+}
 }  // namespace
 
 MpiSession::MpiSession(int* argc, char*** argv) {
@@ -23,9 +30,13 @@ MpiSession::MpiSession(int* argc, char*** argv) {
     int initialized = 0;
     check_mpi(MPI_Initialized(&initialized), "MPI_Initialized");
     if (initialized) return;
-    // Without mpirun Open MPI 4 starts a daemon, which nothing here needs: it takes a third of a
-    // second, and of two that start at once one can fail to make their common folder.
-    ::setenv("OMPI_MCA_ess_singleton_isolated", "1", 0);
+    if (!started_by_launcher()) {
+      // Alone, Open MPI 4 starts a daemon, which nothing here needs and which takes a third of a
+      // second. Nor does one rank need a session folder: all that are alone share one, and who ends
+      // removes it while another makes its part of it.
+      ::setenv("OMPI_MCA_ess_singleton_isolated", "1", 0);
+      ::setenv("OMPI_MCA_orte_create_session_dirs", "0", 0);
+    }
     int provided = MPI_THREAD_SINGLE;
     check_mpi(MPI_Init_thread(argc, argv, MPI_THREAD_FUNNELED, &provided), "MPI_Init_thread");
     owns_ = true;

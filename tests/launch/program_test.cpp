@@ -66,6 +66,14 @@ TEST(Program, IsHeldToNarrowerKernelsByTpudistCpu) {
 #endif
 }
 
+// Commands without mpirun would share Open MPI's folder there, and remove it from under each other.
+TEST(Program, AloneItNeedsNoFolderForTemporaryFiles) {
+  const TempDir folder;
+  const Outcome outcome = test::run_program(
+      "synth " + folder.path().string() + "/npz --preset tiny --quiet 2>&1", "TMPDIR=/proc ");
+  EXPECT_EQ(outcome.exit_code, 0) << outcome.output;
+}
+
 TEST(Program, WrongUsageIsExitCode2) {
   for (const char* arguments : {"", "trian", "train", "train none.yaml", "evaluate .",
                                 "convert --jobs 0 . x", "predict . --csv"}) {

@@ -21,10 +21,11 @@ wait_until() {  # wait_until SECONDS COMMAND... : until the command succeeds
   until "$@"; do (( SECONDS < end )) || return 1; sleep 0.1; done
 }
 
-# make_short_data writes the shards of short.yaml.
+# make_short_data writes the shards of short.yaml, or says why not and ends with exit code 1.
 make_short_data() {
-  "$program" synth "$scratch/npz" --preset tiny --quiet > "$scratch/log" 2>&1
-  "$program" convert "$scratch/npz" "$scratch/shards" --jobs 1 --quiet >> "$scratch/log" 2>&1
+  { "$program" synth "$scratch/npz" --preset tiny --quiet &&
+    "$program" convert "$scratch/npz" "$scratch/shards" --jobs 1 --quiet; } > "$scratch/log" 2>&1 ||
+    { cat "$scratch/log"; exit 1; }
 }
 
 # hash_of LOG: of the parameters that the last run in a log trained, or `none`.
