@@ -89,6 +89,21 @@ std::vector<std::string> read_overrides(ConfigNode map, const Mistakes& mistakes
   return overrides;
 }
 
+// A map from names of experiments, without folder and ending, to what is set in them.
+void read_each(ConfigNode each, SweepFile& file, const Mistakes& mistakes) {
+  file.each.resize(file.experiments.size());
+  for (const std::string& name : each.keys()) {
+    const std::vector<std::string> overrides = read_overrides(each.child(name), mistakes);
+    bool known = false;
+    for (std::size_t i = 0; i < file.experiments.size(); ++i) {
+      if (file.experiments[i].stem() != name) continue;
+      file.each[i] = overrides;
+      known = true;
+    }
+    if (!known) each.mistake(name, "is the name of no file in `experiments`");
+  }
+}
+
 std::vector<std::uint64_t> read_seeds(ConfigNode& sweep) {
   if (!sweep.has("seeds")) return {};
   std::vector<std::int64_t> seeds;
@@ -124,8 +139,10 @@ void read_sweep(ConfigNode sweep, SweepFile& file, const Mistakes& mistakes) {
       over.mistake(swept.key, "changes no trained number, so that runs would be equal");
     }
     const auto same = [&](const std::string& text) { return text.starts_with(swept.key + "="); };
-    if (std::ranges::any_of(file.overrides, same)) {
-      over.mistake(swept.key, "is given in `set` as well");
+    for (int i = 0; i < static_cast<int>(file.experiments.size()); ++i) {
+      if (!std::ranges::any_of(file.overrides_of(i), same)) continue;
+      over.mistake(swept.key, "is given in `set` or `each` as well");
+      break;
     }
   }
 }
@@ -157,6 +174,7 @@ SweepFile read_document(ConfigDocument& document, const std::filesystem::path& b
   file.name = read_name(root);
   file.experiments = read_experiments(root, base);
   file.overrides = read_overrides(root.child("set"), mistakes);
+  read_each(root.child("each"), file, mistakes);
   read_sweep(root.child("sweep"), file, mistakes);
   file.placement = root.choice("placement", "fused", {"fused", "split"}) == "split"
                        ? Placement::split
@@ -244,6 +262,13 @@ void SweepFile::refuse(const std::vector<SetMistake>& mistakes) const {
   for (const SetMistake& mistake : mistakes)
     lines.push_back(fmt::format("{}: \"{}\" {}", path_.string(), mistake.key, mistake.message));
   throw ConfigError(join(lines, "\n"));
+}
+
+std::vector<std::string> SweepFile::overrides_of(int experiment) const {
+  std::vector<std::string> all = overrides;
+  const auto& own = each[static_cast<std::size_t>(experiment)];
+  all.insert(all.end(), own.begin(), own.end());
+  return all;
 }
 
 std::string sweep_schema() {

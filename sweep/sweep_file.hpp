@@ -32,6 +32,7 @@ struct SweepFile {
   std::string name;
   std::vector<std::filesystem::path> experiments;  // absolute
   std::vector<std::string> overrides;              // `set:`, as key=YAML
+  std::vector<std::vector<std::string>> each;      // [experiments] `each:`, the same
   std::vector<std::uint64_t> seeds;                // empty: as in the experiment
   int folds = 0;                                   // 0: as in the experiment
   std::vector<SweptKey> over;
@@ -45,6 +46,9 @@ struct SweepFile {
   std::vector<std::string> confirm_overrides;
 
   std::string resolved_yaml;
+
+  // What the sweep sets in all runs of an experiment: `set:` and then `each:`.
+  std::vector<std::string> overrides_of(int experiment) const;
 
   // Throws one ConfigError that lists them as `file:line:column: "sweep.over.optimizer.lr" ...`.
   // Reads the file again.

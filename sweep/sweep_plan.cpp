@@ -40,8 +40,9 @@ Overrides fold_overrides(const SweepFile& file) {
 
 Experiment load(const SweepPlan& plan, int experiment, const Overrides& overrides) {
   try {
-    return load_experiment(plan.file.experiments[static_cast<std::size_t>(experiment)],
-                           plan.file.overrides + fold_overrides(plan.file) + overrides);
+    return load_experiment(
+        plan.file.experiments[static_cast<std::size_t>(experiment)],
+        plan.file.overrides_of(experiment) + fold_overrides(plan.file) + overrides);
   } catch (const ConfigError& error) {
     throw ExperimentError(error.what());
   }
@@ -102,10 +103,10 @@ std::string key_of(const std::string& message, const Overrides& overrides) {
   for (const auto& [line, variants] : lines) {
     const bool all = variants.size() == plan.variants.size();
     const Variant& variant = plan.variants[static_cast<std::size_t>(variants.front())];
-    const std::string key =
-        line.starts_with(kFromSweep)
-            ? key_of(line, plan.file.overrides + variant.settings + plan.file.confirm_overrides)
-            : std::string();
+    const std::string key = line.starts_with(kFromSweep)
+                                ? key_of(line, plan.file.overrides_of(variant.experiment) +
+                                                   variant.settings + plan.file.confirm_overrides)
+                                : std::string();
     if (key.empty()) {
       others.push_back(all ? line : fmt::format("{}: {}", variants_text(plan, variants), line));
     } else {

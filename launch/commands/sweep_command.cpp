@@ -99,7 +99,7 @@ DistConfig dist_of(const SweepArguments& arguments) {
     return read_experiment(document).dist;
   }
   const SweepFile file = SweepFile::load(arguments.sweep, arguments.overrides);
-  return load_experiment(file.experiments.at(0), file.overrides).dist;
+  return load_experiment(file.experiments.at(0), file.overrides_of(0)).dist;
 }
 
 void run(const SweepArguments& arguments) {

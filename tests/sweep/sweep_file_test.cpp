@@ -55,7 +55,12 @@ TEST(SweepFileTest, UnknownAndConflictingKeysAreMistakes) {
   const SweepCase files;
   EXPECT_THAT(mistake(files, "swep: {seeds: 3}"), HasSubstr("did you mean \"sweep\""));
   EXPECT_THAT(mistake(files, "set: {optimizer.lr: 1}\nsweep: {over: {optimizer.lr: [1, 2]}}"),
-              HasSubstr("is given in `set` as well"));
+              HasSubstr("is given in `set` or `each` as well"));
+  EXPECT_THAT(mistake(files, "each: {tiny: {lr: 1}}\nsweep: {over: {lr: [1, 2]}}"),
+              HasSubstr("is given in `set` or `each` as well"));
+  EXPECT_THAT(mistake(files, "each: {other: {optimizer.lr: 1}}"),
+              HasSubstr("\"each.other\" is the name of no file in `experiments`"));
+  EXPECT_THAT(mistake(files, "each: {tiny: {seed.init: 1}}"), HasSubstr("is set by `sweep.seeds`"));
   EXPECT_THAT(mistake(files, "sweep: {over: {seed.init: [1, 2]}}"),
               HasSubstr("is set by `sweep.seeds`"));
   EXPECT_THAT(mistake(files, "set: {ensemble.folds: 2}"), HasSubstr("is set by `sweep.folds`"));

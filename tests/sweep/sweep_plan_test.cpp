@@ -6,6 +6,7 @@
 
 #include "core/error.hpp"
 #include "experiment/experiment.hpp"
+#include "sweep/sweep_folder.hpp"
 #include "tests/support/thrown.hpp"
 #include "tests/sweep/sweep_case.hpp"
 
@@ -255,6 +256,30 @@ TEST(SweepPlanTest, SeveralExperimentsAreVariantsOfTheirOwn) {
   ASSERT_EQ(plan.first_stage.size(), 2u);
   EXPECT_EQ(plan.first_stage[0].collection, "layout:xla:random");
   EXPECT_EQ(plan.first_stage[1].collection, "layout:nlp:random");
+}
+
+TEST(SweepPlanTest, AnExperimentTakesItsOwnValuesAfterThoseOfAll) {
+  const SweepCase files;
+  files.write("second.yaml", "include: tiny.yaml\ndata: {collection: 'layout:nlp:random'}\n");
+  const auto path = files.write("all.yaml",
+                                "name: all\nexperiments: [tiny.yaml, second.yaml]\n"
+                                "set: {train.steps: 7}\neach: {second: {train: {steps: 3}}}\n"
+                                "sweep: {seeds: 1}\n");
+  const auto steps = [](const SweepFile& file) {
+    std::vector<std::int64_t> steps;
+    for (const SweepRun& run : plan_sweep(file).first_stage)
+      steps.push_back(experiment_of(run).train.steps);
+    return steps;
+  };
+  EXPECT_THAT(steps(SweepFile::load(path)), ElementsAre(7, 3));
+  // The folder keeps them for its later stages.
+  const SweepFolder folder = SweepFolder::expand(path, {}, files.path("sweep"));
+  EXPECT_THAT(steps(SweepFile::load(files.path("sweep") / "sweep.yaml")), ElementsAre(7, 3));
+  files.write("all.yaml",
+              "name: all\nexperiments: [tiny.yaml, second.yaml]\n"
+              "each: {second: {train.steps: x}}\n");
+  EXPECT_THAT(message_of<ConfigError>([&] { plan_sweep(SweepFile::load(path)); }),
+              HasSubstr("all.yaml:3:"));
 }
 
 }  // namespace
