@@ -73,6 +73,17 @@ TEST(Settings, KeysOfEarlierVersionsAreReadAndDecideNothing) {
   EXPECT_THAT(removed_settings(before.entries), IsEmpty());
 }
 
+// Their default is what the shards say, so that two runs may differ in them though nobody set them.
+TEST(Settings, FeaturesOfTheShardsCountAtTheirDefault) {
+  auto before = read().entries, now = before;
+  before.push_back({"data.schema.node_features", "7", true});
+  now.push_back({"data.schema.node_features", "8", true});
+  EXPECT_NE(hash_of_settings(before), hash_of_settings(now));
+  EXPECT_THAT(changed_settings(before, now), ElementsAre("data.schema.node_features: 7 -> 8"));
+  EXPECT_THAT(changed_settings(before, read().entries),
+              ElementsAre("data.schema.node_features: 7 -> (not set)"));
+}
+
 TEST(Settings, NamesEveryChangeWithBothValues) {
   const auto before = read({"optimizer.lr=1e-3"}).entries;
   const auto now = read({"optimizer.lr=0.01", "model.blocks=[{width: 32}, {width: 32}]"}).entries;

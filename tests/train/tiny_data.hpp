@@ -12,21 +12,26 @@
 
 namespace tpudist::test {
 
-// The preset `tiny` as shards, made once for each process.
+// Shards of the preset `tiny` in `folder`; `configs` of each graph, if it is not 0.
+inline std::filesystem::path make_tiny_shards(const std::filesystem::path& folder,
+                                              std::int64_t configs = 0) {
+  NoProgress progress;
+  SynthOptions synth;
+  synth.preset = "tiny";
+  synth.configs = configs;
+  synthesise(synth, folder / "npz", progress);
+  ConvertOptions convert_options;
+  convert_options.npz_root = folder / "npz";
+  convert_options.shard_root = folder / "shards";
+  convert_options.jobs = 1;
+  convert(convert_options, progress);
+  return folder / "shards";
+}
+
+// The same, made once for each process.
 inline const std::filesystem::path& tiny_shards() {
   static const TempDir folder;
-  static const std::filesystem::path shards = [] {
-    NoProgress progress;
-    SynthOptions synth;
-    synth.preset = "tiny";
-    synthesise(synth, folder / "npz", progress);
-    ConvertOptions convert_options;
-    convert_options.npz_root = folder / "npz";
-    convert_options.shard_root = folder / "shards";
-    convert_options.jobs = 1;
-    convert(convert_options, progress);
-    return folder / "shards";
-  }();
+  static const std::filesystem::path shards = make_tiny_shards(folder.path());
   return shards;
 }
 

@@ -48,21 +48,21 @@ std::vector<std::string> take_initial_weights(const Experiment& experiment, cons
   AlignedFloats& flat = state.change_weights().flat;
   std::optional<TrainedRun> run;
   std::unique_ptr<const Network> of_run;
+  WeightsSource source;
   if (std::filesystem::is_directory(from)) {
     run = open_run(from);
     of_run.reset(new Network(make_network(run->experiment, -1, context.pool)));
+  } else {
+    source = open_weights(from);
   }
   TransferredWeights names;
   for (int m = 0; m < experiment.ensemble.members; ++m) {
-    WeightsSource source;
     if (run) {
       const ParameterTable& its = of_run->parameters();
       const auto its_length = static_cast<std::size_t>(its.length());
       const std::size_t member = source_of(*run, experiment.ensemble.number_of(m));
       source = weights_of(from.string(), its,
                           std::span(run->flat).subspan(member * its_length, its_length));
-    } else {
-      source = open_weights(from);
     }
     names = transfer_weights(source, table, experiment.train.init_fresh,
                              std::span(flat).subspan(static_cast<std::size_t>(m) * length, length));

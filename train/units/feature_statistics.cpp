@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <limits>
 #include <map>
+#include <numeric>
 #include <span>
 
 #include "schema/feature_schema.hpp"
@@ -102,8 +103,12 @@ GraphMoments measure(const Dataset& data, int graph, const Network& network) {
   if (slate.local_states.empty()) {
     widen(data.states(graph).features);
   } else {
-    for (std::int64_t row = 0; row < count; ++row)
-      widen(data.slate(graph, std::vector<std::int64_t>{row}).local_states);
+    constexpr std::int64_t kRowsAtOnce = 32;
+    for (std::int64_t begin = 0; begin < count; begin += kRowsAtOnce) {
+      rows.resize(static_cast<std::size_t>(std::min(kRowsAtOnce, count - begin)));
+      std::iota(rows.begin(), rows.end(), begin);
+      widen(data.slate(graph, rows).local_states);
+    }
   }
   return moments;
 }

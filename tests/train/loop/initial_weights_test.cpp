@@ -96,6 +96,8 @@ TEST_F(InitialWeightsTest, TensorsOfOtherShapesAreRefusedOrNamed) {
               HasSubstr("has the shape [120, 12], but the network's has [120, 5]"));
   EXPECT_EQ(message({wider, "train.init_fresh=['head.*']"}), "");
   EXPECT_THAT(message({"train.init_fresh=['*']"}), HasSubstr("none is taken"));
+  EXPECT_THAT(message({"train.init_fresh=['haed.*']"}),
+              HasSubstr("train.init_fresh: \"haed.*\" matches no tensor of the network"));
   EXPECT_THAT(message({"train.init_from=none", "train.init_fresh=['head.*']"}),
               HasSubstr("give train.init_from"));
 }

@@ -61,6 +61,43 @@ TEST(FeatureStatistics, AreMinimumAndRangeForMinMaxAndMeanAndDeviationForStandar
   EXPECT_EQ(range.members[0].config_mean, moments.members[0].config_mean);
 }
 
+// Of a graph with states of its own (layout) and of one without (tile).
+TEST(FeatureStatistics, RangesOfConfigurationsAreThoseOfEveryRow) {
+  const test::TempDir folder;
+  const std::filesystem::path shards = test::make_tiny_shards(folder.path(), 2 * kStatisticsRows);
+  for (const char* collection : {"layout:xla:random", "tile:xla"}) {
+    const Measured measured({"data.shards=" + shards.string(),
+                             "data.collection=" + std::string(collection),
+                             "model={encoder: {config_transform: min_max}, blocks: [{width: 8}]}",
+                             "optimizer.decay.output=0", "data.duplicates=keep",
+                             "ensemble={members: 1, folds: none, vary: [init]}"});
+    const std::size_t width = measured.members[0].config_mean.size();
+    std::vector<float> least(width, 1e30f), most(width, -1e30f);
+    for (int g = 0; g < measured.setup.data.size(); ++g) {
+      std::vector<std::int64_t> rows(measured.setup.data.rows(g));
+      std::iota(rows.begin(), rows.end(), 0);
+      // A kernel has few tiles.
+      ASSERT_GT(std::ssize(rows), collection[0] == 'l' ? kStatisticsRows : 32);
+      const Slate slate = measured.setup.data.slate(g, rows);
+      const std::span<const float> states =
+          slate.local_states.empty()
+              ? std::span<const float>(measured.setup.data.states(g).features)
+              : slate.local_states;
+      for (const std::int32_t state : slate.states) {
+        for (std::size_t c = 0; c < width; ++c) {
+          least[c] = std::min(least[c], states[state * width + c]);
+          most[c] = std::max(most[c], states[state * width + c]);
+        }
+      }
+    }
+    for (std::size_t c = 0; c < width; ++c) {
+      EXPECT_EQ(measured.members[0].config_mean[c], least[c]) << collection << ' ' << c;
+      EXPECT_EQ(measured.members[0].config_scale[c],
+                most[c] > least[c] ? 1 / (double{most[c]} - double{least[c]}) : 0);
+    }
+  }
+}
+
 TEST(FeatureStatistics, RangesOfConfigurationsAreThoseOfTheMembersOwnGraphs) {
   const Measured folds({"model.encoder={config_transform: min_max}", "ensemble.folds=2"});
   ASSERT_EQ(folds.members.size(), 3u);
