@@ -9,6 +9,7 @@
 
 #include "core/config/config_schema.hpp"
 #include "core/config/settings.hpp"
+#include "core/config/yaml_scalar.hpp"
 #include "core/error.hpp"
 #include "core/text.hpp"
 
@@ -122,7 +123,15 @@ std::vector<std::uint64_t> read_seeds(ConfigNode& sweep) {
 
 void read_sweep(ConfigNode sweep, SweepFile& file, const Mistakes& mistakes) {
   file.seeds = read_seeds(sweep);
-  if (sweep.has("folds")) file.folds = static_cast<int>(sweep.integer("folds", 2, {2, 1024}));
+  const std::string folds = sweep.text("folds", "");
+  file.no_folds = folds == "none";
+  if (!file.no_folds && !folds.empty()) {
+    const auto number = parse_integer(folds);
+    if (number.error || number.value < 2 || number.value > 1024)
+      sweep.mistake("folds", "must be `none` or a number of folds from 2 to 1024");
+    else
+      file.folds = static_cast<int>(number.value);
+  }
   if (sweep.has("draws")) {
     ConfigNode draws = sweep.child("draws");
     draws.require("count");

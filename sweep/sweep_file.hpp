@@ -35,6 +35,7 @@ struct SweepFile {
   std::vector<std::vector<std::string>> each;      // [experiments] `each:`, the same
   std::vector<std::uint64_t> seeds;                // empty: as in the experiment
   int folds = 0;                                   // 0: as in the experiment
+  bool no_folds = false;  // `folds: none`: one member, which trains on all training graphs
   std::vector<SweptKey> over;
   std::optional<int> draws;  // number of drawn variants; nothing: the grid of all values
   std::uint64_t draw_seed = 1;

@@ -67,6 +67,9 @@ TEST(SweepFileTest, UnknownAndConflictingKeysAreMistakes) {
   EXPECT_THAT(mistake(files, "sweep: {over: {dist.threads: [1, 2]}}"),
               HasSubstr("changes no trained number"));
   EXPECT_THAT(mistake(files, "set: {seed: {init: 2}}"), HasSubstr("\"set.seed.init\" is set by"));
+  for (const char* folds : {"1", "1025", "few", "2.5"})
+    EXPECT_THAT(mistake(files, std::string("sweep: {folds: ") + folds + "}"),
+                HasSubstr("must be `none` or a number of folds from 2 to 1024"));
   EXPECT_THAT(mistake(files, "sweep: {seeds: [1, 1]}"), HasSubstr("names a seed twice"));
   EXPECT_THAT(mistake(files, "halving: {rungs: 2}"), HasSubstr("needs a score to go by"));
   EXPECT_THAT(mistake(files, "choose: {by: out_of_fold}"), HasSubstr("give `sweep.folds`"));

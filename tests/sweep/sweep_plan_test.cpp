@@ -258,6 +258,16 @@ TEST(SweepPlanTest, SeveralExperimentsAreVariantsOfTheirOwn) {
   EXPECT_EQ(plan.first_stage[1].collection, "layout:nlp:random");
 }
 
+TEST(SweepPlanTest, WithoutFoldsOneMemberTrainsOnAllGraphs) {
+  const SweepCase files;
+  const SweepPlan plan = plan_of(
+      files, "set: {ensemble: {members: 4, vary: [init, order]}}\nsweep: {seeds: 1, folds: none}");
+  ASSERT_EQ(plan.first_stage.size(), 1u);
+  const EnsembleConfig ensemble = experiment_of(plan.first_stage[0]).ensemble;
+  EXPECT_EQ(ensemble.members, 1);
+  EXPECT_EQ(ensemble.folds, 0);
+}
+
 TEST(SweepPlanTest, AnExperimentTakesItsOwnValuesAfterThoseOfAll) {
   const SweepCase files;
   files.write("second.yaml", "include: tiny.yaml\ndata: {collection: 'layout:nlp:random'}\n");
