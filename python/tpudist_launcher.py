@@ -27,7 +27,11 @@ def torch_folders():
     torch = importlib.util.find_spec("torch")
     if torch is None or not torch.submodule_search_locations:
         raise RuntimeError(f"PyTorch is not installed for {sys.executable}; pip install 'torch=={TORCH}*'")
-    version = importlib.metadata.version("torch")
+    try:
+        version = importlib.metadata.version("torch")
+    except importlib.metadata.PackageNotFoundError:
+        raise RuntimeError(f"the PyTorch in {torch.submodule_search_locations[0]} says no version; "
+                           f"pip install 'torch=={TORCH}*'") from None
     if not version.startswith(TORCH):
         raise RuntimeError(f"PyTorch is {version}, and this tpudist needs {TORCH}*; pip install 'torch=={TORCH}*'")
     folders = [Path(torch.submodule_search_locations[0]) / "lib"]
@@ -70,7 +74,7 @@ def environment():
 def main():
     try:
         variables = environment()
-    except RuntimeError as error:
+    except (OSError, RuntimeError) as error:  # also a folder that may not be read
         print(f"tpudist: error: {error}", file=sys.stderr)
         return 1
     if os.access(sys.argv[0], os.X_OK):

@@ -23,8 +23,14 @@ import zipfile
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 OUTSIDE = ["libtorch*", "libc10*", "libcud*", "libnccl*", "libmpi.so.*"]  # the launcher finds these
 SYSTEM = ["libc.so.*", "libm.so.*", "ld-linux*", "libstdc++.so.*", "libgcc_s.so.*", "libz.so.*"]  # of manylinux
-COMPILED_IN = ["libhdf5-dev", "libcli11-dev", "libboost1.74-dev", "libprotozero-dev", "nlohmann-json3-dev"]
+# Files of the packages whose code is in the program itself: the archive of HDF5, and headers.
+COMPILED_IN = ["*/hdf5/serial/libhdf5.a", "*/CLI/CLI.hpp", "*/boost/version.hpp", "*/protozero/version.hpp",
+               "*/nlohmann/json.hpp"]
 DATE = (1980, 1, 1, 0, 0, 0)  # of all files: equal contents give equal wheels
+
+
+def fail(text):
+    raise SystemExit(f"pack_wheel: error: {text}")
 
 
 def project():
@@ -46,27 +52,40 @@ def metadata(table):
     return "\n".join(lines) + "\n"
 
 
+def output_of(command, *, known=(0,)):
+    """What a command prints. Its failure ends this one, with one line."""
+    try:
+        done = subprocess.run(command, capture_output=True, text=True)
+    except OSError as error:
+        fail(f"cannot start {command[0]}: {error.strerror}")
+    if done.returncode not in known:
+        fail(f"{command[0]} ended with {done.returncode}: {' '.join(done.stderr.split()) or 'no message'}")
+    return done.stdout
+
+
 def bundled(stage):
     """The system's libraries that the files need, directly or not, and that have to come with them."""
     files = [path for path in stage.rglob("*") if path.is_file() and path.read_bytes()[:4] == b"\x7fELF"]
-    ldd = subprocess.run(["ldd", *files], capture_output=True, text=True).stdout
-    path_of = {name: os.path.realpath(path) for name, path in re.findall(r"(\S+) => (/\S+)", ldd)}
+    path_of = {name: os.path.realpath(path)
+               for name, path in re.findall(r"(\S+) => (/\S+)", output_of(["ldd", *files], known=(0, 1)))}
     found = set()
     while files:
-        dynamic = subprocess.run(["readelf", "-d", files.pop()], capture_output=True, text=True).stdout
-        for name in re.findall(r"NEEDED.*\[(.+)\]", dynamic):
-            outside = any(fnmatch.fnmatch(name, pattern) for pattern in OUTSIDE + SYSTEM)
-            if not outside and path_of[name] not in found:
+        for name in re.findall(r"NEEDED.*\[(.+)\]", output_of(["readelf", "-d", files.pop()])):
+            if any(fnmatch.fnmatch(name, pattern) for pattern in OUTSIDE + SYSTEM):
+                continue
+            if name not in path_of:
+                fail(f"ldd does not find {name}, which the program needs: install it, or set LD_LIBRARY_PATH")
+            if path_of[name] not in found:
                 found.add(path_of[name])
                 files.append(path_of[name])
     return found
 
 
 def licences(stage):
-    """Name -> text: what Debian says of the packages that `bundled` libraries and COMPILED_IN are of."""
+    """Name -> text: what Debian (or Ubuntu) says of the packages that `bundled` libraries and COMPILED_IN are of."""
     paths = sorted(name for path in bundled(stage) for name in (path, path.removeprefix("/usr")))
-    owners = subprocess.run(["dpkg-query", "-S", *paths], capture_output=True, text=True).stdout
-    packages = {line.split(":")[0] for line in owners.splitlines()} | set(COMPILED_IN)
+    owners = output_of(["dpkg-query", "-S", *paths, *COMPILED_IN], known=(0, 1))  # 1: some are of no package
+    packages = {name.split(":")[0].strip() for line in owners.splitlines() for name in line.split(": ")[0].split(",")}
     files = {name: pathlib.Path(f"/usr/share/doc/{name}/copyright") for name in sorted(packages)}
     texts = {name: file.read_bytes() for name, file in files.items() if file.exists()}
     if list(stage.glob("tpudist/_extension*.so")):
@@ -81,8 +100,8 @@ def tag(stage):
     if not [name for name in extensions if name.endswith(".so")]:
         return f"py3-none-{platform}"
     if not [name for name in extensions if name.endswith(sysconfig.get_config_var("EXT_SUFFIX"))]:
-        raise SystemExit(f"pack_wheel: error: {extensions} is for another Python than {sys.version.split()[0]}; configure "
-                         f"the build with -DPython_EXECUTABLE={sys.executable}")
+        fail(f"{extensions} is for another Python than {sys.version.split()[0]}; configure the build with "
+             f"-DPython_EXECUTABLE={sys.executable}")
     python = "cp" + sysconfig.get_config_var("py_version_nodot")
     return f"{python}-{python}-{platform}"
 
@@ -91,13 +110,12 @@ def build_wheel(wheel_directory, config_settings=None, metadata_directory=None):
     """Packs the wheel and returns its file name (PEP 517)."""
     build = pathlib.Path(os.environ.get("TPUDIST_BUILD", ROOT / "build/release"))
     if not (build / "tpudist-train").exists():
-        raise SystemExit(f"pack_wheel: error: {build} holds no tpudist-train; build it first: "
-                         "cmake --preset release && cmake --build --preset release --target tpudist")
+        fail(f"{build} holds no tpudist-train; build it first: "
+             "cmake --preset release && cmake --build --preset release --target tpudist tpudist_extension")
     table = project()
     with tempfile.TemporaryDirectory() as folder:
         stage = pathlib.Path(folder)
-        subprocess.run(["cmake", "--install", build, "--component", "wheel", "--prefix", stage, "--strip"],
-                       check=True, stdout=subprocess.DEVNULL)
+        output_of(["cmake", "--install", build, "--component", "wheel", "--prefix", stage, "--strip"])
         files = {str(path.relative_to(stage)): (path.read_bytes(), path.stat().st_mode & 0o777)
                  for path in sorted(stage.rglob("*")) if path.is_file()}
         wheel_tag = tag(stage)
@@ -121,14 +139,17 @@ def build_wheel(wheel_directory, config_settings=None, metadata_directory=None):
     add("RECORD", record + f"{info}/RECORD,,\n")
 
     wheel = f"{table['name']}-{table['version']}-{wheel_tag}.whl"
-    with zipfile.ZipFile(pathlib.Path(wheel_directory) / wheel, "w", zipfile.ZIP_DEFLATED) as archive:
-        for name, (data, mode) in files.items():
-            entry = zipfile.ZipInfo(name, DATE)
-            entry.compress_type = zipfile.ZIP_DEFLATED
-            entry.external_attr = (0o100000 | mode) << 16
-            archive.writestr(entry, data)
+    try:
+        with zipfile.ZipFile(pathlib.Path(wheel_directory) / wheel, "w", zipfile.ZIP_DEFLATED) as archive:
+            for name, (data, mode) in files.items():
+                entry = zipfile.ZipInfo(name, DATE)
+                entry.compress_type = zipfile.ZIP_DEFLATED
+                entry.external_attr = (0o100000 | mode) << 16
+                archive.writestr(entry, data)
+    except OSError as error:
+        fail(f"{error.filename or wheel}: {error.strerror}")
     return wheel
 
 
 def build_sdist(sdist_directory, config_settings=None):
-    raise SystemExit("pack_wheel: error: there is no source distribution; use an archive of the repository")
+    fail("there is no source distribution; use an archive of the repository")

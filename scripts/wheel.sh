@@ -2,15 +2,17 @@
 # Packs the program of a build into a wheel, with its libraries but for those of PyTorch, NVIDIA and MPI, which the
 # launcher finds. Prints the file's name.
 #
-#   scripts/wheel.sh [FOLDER]       default: build/wheel
+#   scripts/wheel.sh [FOLDER]       default: build/wheel of the repository
 #
-# TPUDIST_BUILD   the build folder; default build/release
+# TPUDIST_BUILD   the build folder; default build/release of the repository
 #
 # auditwheel and patchelf are what scripts/setup.sh installed.
 set -euo pipefail
-cd "$(dirname "${BASH_SOURCE[0]}")/.."
-export TPUDIST_BUILD=${TPUDIST_BUILD:-$PWD/build/release}
-target=$(realpath -m "${1:-build/wheel}")
+root=$(realpath "$(dirname "${BASH_SOURCE[0]}")/..")
+TPUDIST_BUILD=$(realpath -m "${TPUDIST_BUILD:-$root/build/release}")  # given relative to where this is called
+target=$(realpath -m "${1:-$root/build/wheel}")
+export TPUDIST_BUILD
+cd "$root"
 tools=${XDG_CACHE_HOME:-$HOME/.cache}/tpudist/python
 fail() { echo "wheel: error: $*" >&2; exit 1; }
 

@@ -1,6 +1,5 @@
-"""The notebook, the example and docs/python.md run as they stand."""
+"""The notebook and the example run as they stand. The blocks of docs/python.md: tests/docs/snippets_test.py."""
 
-import importlib.util
 import json
 import os
 import pathlib
@@ -38,17 +37,3 @@ def test_the_example_learns(shards):
     taus = [float(tau) for tau in re.findall(r"split (\S+)", done.stdout)]
     assert len(taus) == 2
     assert taus[1] > taus[0] + 0.05
-
-
-def test_the_blocks_of_the_document_run(shards, tmp_path):
-    (tmp_path / "tpudist-data").symlink_to(shards)
-    (tmp_path / "experiments").symlink_to(ROOT / "experiments")
-    text = (ROOT / "docs/python.md").read_text()
-    blocks = re.findall(r"(?:^    .*\n)+", text, re.MULTILINE)
-    blocks = [re.sub("^    ", "", block, flags=re.MULTILINE) for block in blocks if "import tpudist" in block]
-    assert len(blocks) == 4
-    with_torch = all(importlib.util.find_spec(name) for name in ("torch", "torch_geometric"))
-    for block in blocks:
-        if with_torch or "import torch" not in block:
-            subprocess.run([sys.executable, "-c", block], cwd=tmp_path, check=True)
-    assert td.Run(tmp_path / "runs/python").checkpoints

@@ -174,6 +174,10 @@ class Checks:
             "PATH": os.pathsep.join([str(self.work / "bin"), str(self.program.parent), os.environ["PATH"]]),
             "OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
             "OMPI_MCA_btl_vader_single_copy_mechanism": "none", "MPLBACKEND": "Agg"}
+        package = self.program.parent / "python"  # of the build
+        if (package / "tpudist").is_dir():
+            sys.path.append(str(package))
+            self.environment |= {"PYTHONPATH": str(package), "PYTHONDONTWRITEBYTECODE": "1"}
         (self.work / "bin").mkdir()
         ranks = "a+=(\"$1\")" if self.real else "[[ $1 =~ ^[0-9]+$ && $1 -gt 2 && ${a[-1]:-} == -np ]] && set -- 2 \"${@:2}\"; a+=(\"$1\")"
         self.stand_in("mpirun", f"a=()\nwhile (( $# )); do {ranks}; shift; done\n"

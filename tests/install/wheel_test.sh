@@ -23,7 +23,7 @@ fi
 (( $(stat -c %s "$wheel") < 60000000 )) || fail "$wheel is larger than 60 MB"
 "$python" -m zipfile -l "$wheel" > "$scratch/files"
 if grep -E 'libtorch|libc10|libcud|libnccl|libcurl|libhdf5_' "$scratch/files"; then fail "these do not belong into the wheel"; fi
-for name in libyaml libfmt libspdlog libzip 'one_rank/libmpi.so.40' licenses/NOTICE licenses/libfmt9 experiments/nlp.yaml; do
+for name in libyaml libfmt libspdlog libzip 'one_rank/libmpi.so.40' licenses/NOTICE licenses/libfmt licenses/libboost licenses/libhdf5 experiments/nlp.yaml; do
   grep -q "$name" "$scratch/files" || fail "the wheel lacks $name"
 done
 
