@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 import tpudist as td
+from tpudist.run import _Tail
 
 
 def rows(frame):
@@ -81,7 +82,10 @@ def test_intervals_are_those_that_the_program_prints(run, experiment_file, tmp_p
         )
     # One training of one member for each fold: nothing is known of others.
     assert [question for on, question in found if on != "valid split"] == ["other families, this model only"]
-    without = td.train(experiment_file, {"predictions.rows": "none"}, run_dir=tmp_path / "without", quiet=True)
+    off = {"predictions.rows": "none", "train.log_every": 10}
+    without = td.train(experiment_file, off, run_dir=tmp_path / "without", quiet=True)
+    metrics = without.metrics()  # six steps, of which none is logged
+    assert len(metrics) == 0 and (isinstance(metrics, list) or metrics["loss"].empty)
     assert "ceiling" not in rows(without.scores())[0]
     with pytest.raises(td.Error, match="no predictions.h5; it needs predictions.rows"):
         without.intervals()
@@ -191,6 +195,34 @@ def test_ranks_change_no_bit(experiment_file, run, tmp_path):
     assert len(str(caught.value).splitlines()) == 1
 
 
+def test_lines_are_followed_into_a_file_in_its_place(tmp_path):
+    """--resume writes metrics.jsonl anew, without the lines behind its checkpoint, and takes the place of the old one."""
+    file = tmp_path / "metrics.jsonl"
+    line = '{{"kind": "step", "step": {}}}\n'.format
+    tail = _Tail(file, set())
+    assert list(tail.new_lines()) == []
+    file.write_text(line(1) + line(2) + line(3)[:9])
+    assert [found["step"] for found in tail.new_lines()] == [1, 2]
+    with file.open("a") as opened:
+        opened.write(line(3)[9:])
+    assert [found["step"] for found in tail.new_lines()] == [3]
+    # A longer file under the same name: only its inode says that it is another.
+    new = tmp_path / "new"
+    new.write_text("".join(map(line, range(10, 20))))
+    new.replace(file)
+    assert [found["step"] for found in tail.new_lines()] == list(range(10, 20))
+    # The same file, cut back.
+    os.truncate(file, len(line(10)))
+    with file.open("a") as opened:
+        opened.write(line(30))
+    assert [found["step"] for found in tail.new_lines()] == [10, 30]
+    # What was there before is no news, also where the file is read from its beginning.
+    assert [found["step"] for found in _Tail(file, {line(10).strip()}).new_lines()] == [30]
+    file.write_text(line(40) + "{nothing\n")
+    with pytest.raises(td.DataError, match="metrics.jsonl:2: no line of JSON"):
+        list(tail.new_lines())
+
+
 def test_an_exception_of_on_step_stops_with_a_checkpoint(experiment_file, tmp_path):
     def stop(line):
         if line["kind"] == "step":
@@ -238,7 +270,8 @@ def test_compare_gives_intervals(experiment_file, tmp_path):
     assert low <= found.difference <= high
     other = td.compare(sides["b"], sides["a"])
     assert other.difference == pytest.approx(-found.difference)
-    assert found.values["all"][0]["verdict"] == found.verdict
+    assert found.values["all"][0]["verdict"].strip() == found.verdict
+    assert len(repr(found).splitlines()) == 1
 
     page = td.report(sides["a"] + sides["b"], tmp_path / "page.html")
     assert page.html.lstrip().lower().startswith("<!doctype html")

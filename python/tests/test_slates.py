@@ -1,5 +1,6 @@
 """SlateDataset: the graphs, rows and order of a training."""
 
+import concurrent.futures
 import gc
 import json
 import multiprocessing
@@ -7,6 +8,7 @@ import os
 import pathlib
 import pickle
 import subprocess
+import threading
 
 import numpy as np
 import pytest
@@ -94,6 +96,38 @@ def test_a_process_that_is_forked_reads_on(shards):
         for number, slate in enumerate(pool.map(slates.__getitem__, range(len(slates)))):
             assert equal(slate, slates[number])
     assert equal(first, slates[0])
+
+
+@pytest.mark.parametrize("cache", ["memory", "stream"])
+@pytest.mark.parametrize("forked", [False, True])
+def test_threads_share_a_data_set(shards, monkeypatch, cache, forked):
+    """Also those that ask first, all at once: the data are opened once."""
+    slates = td.SlateDataset(shards, "layout:xla:random", configs=4, batch=3, cache=cache)
+    taken = lambda slate: (slate.graph.name, slate.rows.tolist(), slate.features.tolist())  # noqa: E731
+    want = list(map(taken, td.SlateDataset(shards, "layout:xla:random", configs=4, batch=3, cache=cache)))
+    opened, together = [], threading.Barrier(8)
+    real = td.data._extension.open
+    monkeypatch.setattr(td.data._extension, "open", lambda **options: opened.append(1) or real(**options))
+
+    def read(thread):
+        together.wait()
+        return all(taken(slates[i]) == want[i] for i in [*range(thread, len(want)), *range(thread)])
+
+    def all_read():
+        with concurrent.futures.ThreadPoolExecutor(8) as pool:
+            return all(pool.map(read, range(8))), len(opened)
+
+    if not forked:
+        assert all_read() == (True, 1)
+        return
+    assert taken(slates[0]) == want[0]
+    opened.clear()
+    with slates._source._opening:  # held by a thread that the child does not have
+        child = os.fork()
+        if child == 0:  # pragma: no cover
+            result = all_read()
+            os._exit(0 if result == (True, 0 if cache == "memory" else 1) else 1)
+    assert os.waitpid(child, 0)[1] == 0
 
 
 def test_an_epoch_has_every_slate_once_and_the_next_one_others(shards):

@@ -9,11 +9,12 @@ Arrays of a graph are not copied, and read-only; those of a slate are its own.
 from __future__ import annotations
 
 import os
+import threading
 import uuid
 import warnings
 import weakref
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -46,20 +47,27 @@ class Source:
         self._of_parent: list[object] = []
         self._process = 0
         self._arrays: dict[int, dict[str, npt.NDArray[Any]]] = {}
+        self._opening = threading.Lock()
         Source._live[self._token] = self
 
     @property
     def data(self) -> _extension.Dataset:
         data = self._data
-        if data is not None and (data.in_memory or self._process == os.getpid()):
+        if data is not None and self._is_own(data):
             return data
-        if data is not None:
-            self._of_parent.append(data)  # its files are the parent's: not closed here
-        options = dict(self.options)
-        options["reduce"] = _extension.Reduction(**options["reduce"])
-        self._data = _extension.open(**options, threads=_threads())
-        self._process = os.getpid()
-        return self._data
+        with self._opening:  # threads that come first at the same time
+            if self._data is not None and self._is_own(self._data):
+                return self._data
+            if self._data is not None:
+                self._of_parent.append(self._data)  # its files are the parent's: not closed here
+            options = dict(self.options)
+            options["reduce"] = _extension.Reduction(**options["reduce"])
+            data = self._data = _extension.open(**options, threads=_threads())
+            self._process = os.getpid()  # last: until then other threads wait for the lock
+            return data
+
+    def _is_own(self, data: _extension.Dataset) -> bool:
+        return data.in_memory or self._process == os.getpid()
 
     def arrays(self, graph: int) -> dict[str, npt.NDArray[Any]]:
         if graph not in self._arrays:
@@ -72,6 +80,14 @@ class Source:
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _source_of, (self._token, self.options)
+
+
+def _after_fork() -> None:
+    for source in Source._live.values():
+        source._opening = threading.Lock()  # the parent's may be held by a thread that the child does not have
+
+
+os.register_at_fork(after_in_child=_after_fork)
 
 
 def _source_of(token: str, options: dict[str, Any]) -> Source:
@@ -115,6 +131,35 @@ def source_options(
     }
 
 
+_T = TypeVar("_T")
+_S = TypeVar("_S", bound=np.generic)
+
+
+class _Known(property, Generic[_T]):
+    """A fact of the manifest under the name of the property, or under `key`."""
+
+    def __init__(self, doc: str, key: str = "") -> None:
+        super().__init__(doc=doc)
+        self.key = key
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self.key = self.key or name
+
+    def __get__(self, graph: Any, owner: type | None = None) -> _T:  # type: ignore[override]
+        found: Any = self if graph is None else self.read(graph)
+        return found  # type: ignore[no-any-return]
+
+    def read(self, graph: Graph) -> Any:
+        return graph._entry[self.key]
+
+
+class _Array(_Known[npt.NDArray[_S]], Generic[_S]):
+    """An array of a graph, opened when it is first asked for."""
+
+    def read(self, graph: Graph) -> Any:
+        return graph._source.arrays(graph._index)[self.key]
+
+
 class Graph:
     """One graph with its configurations. Only its sizes are read until an array is asked for."""
 
@@ -123,95 +168,34 @@ class Graph:
         self._index = index
         self._entry = dict(entry)
 
-    @property
-    def name(self) -> str:
-        """The name: the stem of the NPZ file that it was converted from."""
-        return str(self._entry["name"])
-
-    @property
-    def split(self) -> str:
-        """"train", "valid" or "test"."""
-        return str(self._entry["split"])
-
-    @property
-    def family(self) -> str:
-        """The model family: folds never split one, unless a fold file does."""
-        return str(self._entry["family"])
-
-    @property
-    def shard(self) -> str:
-        """The HDF5 file that holds it."""
-        return str(self._entry["shard"])
-
-    @property
-    def nodes(self) -> int:
-        """n, the number of nodes (of the whole graph, also where it is reduced)."""
-        return int(self._entry["nodes"])
-
-    @property
-    def edges(self) -> int:
-        """m, the number of edges (of the whole graph)."""
-        return int(self._entry["edges"])
-
-    @property
-    def configs(self) -> int:
-        """c, the number of measured configurations."""
-        return int(self._entry["configs"])
-
-    @property
-    def distinct_configs(self) -> int:
-        """The number of distinct ones among them."""
-        return int(self._entry["distinct_configs"])
+    name = _Known[str]("The name: the stem of the NPZ file that it was converted from.")
+    split = _Known[str]('"train", "valid" or "test".')
+    family = _Known[str]("The model family: folds never split one, unless a fold file does.")
+    shard = _Known[str]("The HDF5 file that holds it.")
+    nodes = _Known[int]("n, the number of nodes (of the whole graph, also where it is reduced).")
+    edges = _Known[int]("m, the number of edges (of the whole graph).")
+    configs = _Known[int]("c, the number of measured configurations.")
+    distinct_configs = _Known[int]("The number of distinct ones among them.")
+    node_features = _Array[np.float32]("[n, 140] float32, as TpuGraphs' node_feat; own data may have other widths.")
+    opcodes = _Array[np.uint8]("[n] uint8; all 0 where the collection has no opcodes.")
+    edge_index = _Array[np.int32]("[m, 2] int32: (consumer, producer), as in TpuGraphs.")
+    config_nodes = _Array[np.int32]("[nc] int32, the nodes that can be configured; empty for tile.")
+    runtimes = _Array[np.int64]("[c] int64, measured run times in ns; 0 in test splits.")
+    normalizers = _Array[np.int64]("[c] int64, TpuGraphs' config_runtime_normalizers; empty for layout.")
+    config_groups = _Array[np.int32](
+        "[c] int32: equal numbers are equal configurations; numbered by first occurrence.", "config_group"
+    )
+    states = _Array[np.float32](
+        "[S, 18] float32, the distinct states of each configurable node, node by node; empty for graphs that are not "
+        "stored as codes."
+    )
+    state_offsets = _Array[np.int32](
+        "[nc + 1] int32: node j has the states state_offsets[j] .. state_offsets[j + 1] - 1."
+    )
 
     def __len__(self) -> int:
         """Rows that can be drawn: c, or with a policy for duplicates the distinct configurations."""
         return self._source.data.rows(self._index)
-
-    @property
-    def node_features(self) -> _Floats:
-        """[n, 140] float32, as TpuGraphs' node_feat; own data may have other widths."""
-        return self._source.arrays(self._index)["node_features"]
-
-    @property
-    def opcodes(self) -> npt.NDArray[np.uint8]:
-        """[n] uint8; all 0 where the collection has no opcodes."""
-        return self._source.arrays(self._index)["opcodes"]
-
-    @property
-    def edge_index(self) -> npt.NDArray[np.int32]:
-        """[m, 2] int32: (consumer, producer), as in TpuGraphs."""
-        return self._source.arrays(self._index)["edge_index"]
-
-    @property
-    def config_nodes(self) -> npt.NDArray[np.int32]:
-        """[nc] int32, the nodes that can be configured; empty for tile."""
-        return self._source.arrays(self._index)["config_nodes"]
-
-    @property
-    def runtimes(self) -> npt.NDArray[np.int64]:
-        """[c] int64, measured run times in ns; 0 in test splits."""
-        return self._source.arrays(self._index)["runtimes"]
-
-    @property
-    def normalizers(self) -> npt.NDArray[np.int64]:
-        """[c] int64, TpuGraphs' config_runtime_normalizers; empty for layout."""
-        return self._source.arrays(self._index)["normalizers"]
-
-    @property
-    def config_groups(self) -> npt.NDArray[np.int32]:
-        """[c] int32: equal numbers are equal configurations; numbered by first occurrence."""
-        return self._source.arrays(self._index)["config_group"]
-
-    @property
-    def states(self) -> _Floats:
-        """[S, 18] float32, the distinct states of each configurable node, node by node; empty for graphs that are not
-        stored as codes."""
-        return self._source.arrays(self._index)["states"]
-
-    @property
-    def state_offsets(self) -> npt.NDArray[np.int32]:
-        """[nc + 1] int32: node j has the states state_offsets[j] .. state_offsets[j + 1] - 1."""
-        return self._source.arrays(self._index)["state_offsets"]
 
     @property
     def targets(self) -> npt.NDArray[np.float64]:

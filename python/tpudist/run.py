@@ -34,10 +34,10 @@ _Path = str | os.PathLike[str]
 Frame = Any
 
 
-def frame(rows: list[dict[str, Any]]) -> Frame:
-    """The rows as a pandas.DataFrame, or as they are without pandas."""
+def frame(rows: list[dict[str, Any]], *columns: str) -> Frame:
+    """The rows as a pandas.DataFrame, or as they are without pandas. `columns`: those of a frame without rows."""
     pandas = _pandas()
-    return rows if pandas is None else pandas.DataFrame(rows)
+    return rows if pandas is None else pandas.DataFrame(rows, columns=None if rows else columns)
 
 
 def _pandas() -> Any:
@@ -128,6 +128,7 @@ class Run:
         """A row for each logged step and member: step, member, loss, norm (of the gradient), rate, and the seconds
         step_seconds (mean of a step since the line before), wait_seconds, train_seconds (from the beginning). A value
         is None or NaN where the member took no step."""
+        seconds = ("step_seconds", "wait_seconds", "train_seconds")
         rows = []
         for line in self.lines():
             if line["kind"] != "step":
@@ -140,10 +141,10 @@ class Run:
                         "loss": loss,
                         "norm": line["norm"][m],
                         "rate": line["rate"][m] if isinstance(line["rate"], list) else line["rate"],
-                        **{key: line[key] for key in ("step_seconds", "wait_seconds", "train_seconds")},
+                        **{key: line[key] for key in seconds},
                     }
                 )
-        return frame(rows)
+        return frame(rows, "step", "member", "loss", "norm", "rate", *seconds)
 
     def evaluations(self) -> Frame:
         """A row for each evaluation and member: step, member, score (mean over the graphs of the validation split),
@@ -160,7 +161,8 @@ class Run:
                 for line in self.lines()
                 if line["kind"] == "evaluation"
                 for m, score in enumerate(line["members"])
-            ]
+            ],
+            "step", "member", "score", "ensemble", "train_seconds",
         )
 
     def scores(self) -> Frame:
@@ -203,7 +205,7 @@ class Run:
                     question = "these graphs, other runs"
                 numbers = {key: interval[key] for key in ("value", "low", "high", "degrees")}
                 rows.append({"on": table["title"], "question": question, **numbers})
-        return frame(rows)
+        return frame(rows, "on", "question", "value", "low", "high", "degrees")
 
     def _tables(self) -> list[dict[str, Any]]:
         """What `tpudist ensemble --out-of-fold` says of this run alone."""
@@ -451,7 +453,7 @@ class Comparison:
     def __init__(self, values: dict[str, Any]) -> None:
         self.values = values
         self.difference: float = values["difference"]
-        self.verdict: str = values["verdict"]
+        self.verdict: str = values["verdict"].strip()
         self.these_graphs: dict[str, Any] | None = values["these_graphs"]
         self.other_families: dict[str, Any] | None = values["other_families"]
 

@@ -139,8 +139,8 @@ class SlateDataset:
             self._held_out = frozenset(
                 i for i in range(len(data)) if self.folds and self.folds[data.entry(i)["name"]] == self.hold_out
             )
-            self._process = os.getpid()
-            self._order = order  # last: threads share the data set
+            self._order = order
+            self._process = os.getpid()  # last: until then other threads make an order of their own
             return order
         return self._order
 
