@@ -92,9 +92,14 @@ def parse(pipe):
 
 
 def reason(message):
-    """The fault that jaxlib names, without names and numbers."""
+    """The kind of fault that jaxlib names: its text without names and numbers."""
     found = re.search(r"error: ([^\n]*)", message)
-    return re.sub(r"\d+", "N", re.sub(r"'[^']*'|\"[^\"]*\"|%[\w.\-]+|[\w]+\[[^\s]*|(?<=: ).*", "X", (found or [0, message])[1]))[:100]
+    text = found.group(1) if found else message.split("\n")[0]
+    if text.startswith("unexpected attribute"):
+        return "an unknown attribute " + ("of the module" if "input_output_alias" in text else
+                                          "of an instruction" if "metadata" in text else "of a line on the sources")
+    text = re.sub(r"expects opcode but sees.*", "an unknown opcode", text)
+    return re.sub(r"-?\d+", "N", re.sub(r"'[^']*'|\"[^\"]*\"|%[\w.\-]+|\w+\[\S*|(?<=: ).*", "X", text))[:100]
 
 
 class Parser:

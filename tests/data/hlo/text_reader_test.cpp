@@ -1,5 +1,6 @@
 #include "data/hlo/text_reader.hpp"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <zlib.h>
@@ -105,8 +106,9 @@ TEST(TextReader, LargeDumpsAreTheSameAsTextAndAsProto) {
 
 HloInstruction only(const std::string& instruction) {
   const std::string text =
-      "HloModule m\nmain {\n  a = f32[] parameter(0)\n" + instruction + "\n}\n";
-  return read_text_module(text, "m").computations.at(0).instructions.at(1);
+      "HloModule m\nless {\n  l = pred[] parameter(0)\n}\nmain {\n  a = f32[] parameter(0)\n" +
+      instruction + "\n}\n";
+  return read_text_module(text, "m").computations.at(1).instructions.at(1);
 }
 
 TEST(TextReader, ReadsTheLongFormAndWhatTextLeavesOut) {
@@ -123,7 +125,7 @@ StackFrames
   ROOT %x = f32[] parameter(1)
 }, execution_thread="main"
 ENTRY %main {
-  %c = f32[2,3]{0,1:T(8,128)(2,1)S(1)} constant({ {1, 2, 3}, { /*i1=1*/ -inf, "}", nan } })
+  %c = f32[2,3]{0,1:T(8,128)(2,1)S(1)} constant({ {1, 2.5e+3, 3}, { /*i1=1*/ -inf, -nan(0x1), nan } })
   %t = ((f32[], s32[2]), token[]) custom-call(f32[2,3]{0,1} %c, /*index=1*/%c), custom_call_target="a\"),{", metadata={op_name="}"}
   ROOT %w = f32[<=4,?] call(((f32[], s32[2]), token[]) %t), to_apply=%later
   %d = f32[5]{0} iota(), iota_dimension=0
@@ -165,45 +167,125 @@ TEST(TextReader, ReadsAttributes) {
   const HloInstruction pad = only("p = f32[2,2] pad(a, a), padding=1_-2_3x4_5");
   EXPECT_THAT(pad.edge_padding_low, ElementsAre(1, 4));
   EXPECT_THAT(pad.edge_padding_high, ElementsAre(-2, 5));
-  EXPECT_EQ(only("s = f32[2] sort(a), dimensions={0}, is_stable=true").is_stable, 1);
+  EXPECT_EQ(only("s = f32[2] sort(a), dimensions={0}, is_stable=true, to_apply=less").is_stable, 1);
+  EXPECT_TRUE(only("b = f32[2] broadcast(a)").dimensions.empty());
   EXPECT_THAT(
       only("g = f32[2] transpose(a), replica_groups=[2,4]<=[8]T(1,0), dimensions={1,0}").dimensions,
       ElementsAre(1, 0));
 }
 
+std::string refusal(const std::string& text) {
+  return test::message_of<DataError>(
+      [&] { featurise(read_text_module("HloModule m\n" + text, "f.txt"), "f.txt"); });
+}
+
 TEST(TextReader, RefusesWhatIsNoModule) {
-  const auto refusal = [](const std::string& text) {
-    return test::message_of<DataError>(
-        [&] { featurise(read_text_module("HloModule m\n" + text, "f.txt"), "f.txt"); });
-  };
   EXPECT_THAT(refusal(""), HasSubstr("f.txt: line 2: the module has no computation"));
   EXPECT_THAT(refusal("c {\n}"), HasSubstr("computation c is empty"));
-  EXPECT_THAT(refusal("c {\na = f32[] add(b)\n}"), HasSubstr("line 3: operand b does not exist"));
-  EXPECT_THAT(refusal("c {\na = f32[] call(), to_apply=d\n}"),
-              HasSubstr("line 3: the computation d does not exist"));
-  EXPECT_THAT(refusal("c {a = f32[] add()\na = f32[] add()}"), HasSubstr("two instructions"));
-  EXPECT_THAT(refusal("c {a = f32[] add()} c {a = f32[] add()}"), HasSubstr("two computations"));
-  EXPECT_THAT(refusal("c {ROOT a = f32[] add()\nROOT b = f32[] add()}"), HasSubstr("two roots"));
-  EXPECT_THAT(refusal("c {a = f99[] add()}"), HasSubstr("f99 is no element type"));
-  EXPECT_THAT(refusal("c {a = f32[2,3]{1} add()}"), HasSubstr("a layout of 2 dimensions"));
-  EXPECT_THAT(refusal("c {a = f32[2,3]{1,1} add()}"), HasSubstr("a layout of 2 dimensions"));
-  EXPECT_THAT(refusal("c {a = f32[99999999999999999999] add()}"), HasSubstr("64 bits"));
-  EXPECT_THAT(refusal("c {a = f32[-1] add()}"), HasSubstr("negative"));
-  EXPECT_THAT(refusal("c {a = f32[] add(), window={size=2x2 stride=1}}"), HasSubstr("lengths"));
-  EXPECT_THAT(refusal("c {a = f32[] add(), dim_labels=b0f_0i->b0f}"), HasSubstr("lacks"));
+  EXPECT_THAT(refusal("c {a = f32[] after-all()\na = f32[] after-all()}"),
+              HasSubstr("two instructions"));
+  EXPECT_THAT(refusal("c {a = f32[] iota(), iota_dimension=0} c {a = token[] after-all()}"),
+              HasSubstr("two computations"));
+  EXPECT_THAT(refusal("c {ROOT a = token[] after-all()\nROOT b = token[] after-all()}"),
+              HasSubstr("two roots"));
+  EXPECT_THAT(refusal("c {a = f99[] after-all()}"), HasSubstr("f99 is no element type"));
+  EXPECT_THAT(refusal("c {a = f32[2,3]{1} after-all()}"), HasSubstr("a layout of 2 dimensions"));
+  EXPECT_THAT(refusal("c {a = f32[2,3]{1,1} after-all()}"), HasSubstr("a layout of 2 dimensions"));
+  EXPECT_THAT(refusal("c {a = f32[99999999999999999999] after-all()}"), HasSubstr("64 bits"));
+  EXPECT_THAT(refusal("c {a = f32[-1] after-all()}"), HasSubstr("negative"));
+  EXPECT_THAT(refusal("c {a = f32[] custom-call(), window={size=2x2 stride=1}}"),
+              HasSubstr("lengths"));
+  EXPECT_THAT(refusal("c {a = f32[] custom-call(), dim_labels=b0f_0i->b0f}"), HasSubstr("lacks"));
+  EXPECT_THAT(refusal("c {a = f32[] custom-call(), dim_labels=b0f_io->bf}"),
+              HasSubstr("different numbers of dimensions"));
+  EXPECT_THAT(refusal("c {a = f32[] custom-call(), dim_labels=b0ff_0io->b0f}"),
+              HasSubstr("the label b0ff of a convolution"));
   EXPECT_THAT(refusal("c {a = f32[] call-start()}"), HasSubstr("dump the module as a proto"));
   EXPECT_THAT(refusal("c {a = " + std::string(100'000, '(')), HasSubstr("tuples within tuples"));
-  EXPECT_THAT(refusal("c {a = f32[] constant" + std::string(100'000, '(')), HasSubstr("brackets"));
-  EXPECT_THAT(refusal("c {a = f32[] add(), m={\"x"), HasSubstr("no end"));
-  EXPECT_THAT(refusal("c {a = f32[] add(), m={\"\\"), HasSubstr("no end"));
+  EXPECT_THAT(refusal("c {a = (f32[]) constant" + std::string(100'000, '(')),
+              HasSubstr("brackets"));
+  EXPECT_THAT(refusal("c {a = f32[] after-all(), m={\"x"), HasSubstr("no end"));
+  EXPECT_THAT(refusal("c {a = f32[] after-all(), m={\"\\"), HasSubstr("no end"));
   EXPECT_THAT(refusal("/* x"), HasSubstr("comment"));
-  // What features and edges depend on stands where XLA's parser takes it, and once.
-  EXPECT_THAT(refusal("c {a = f32[] convolution()}"), HasSubstr("lacks its attribute dim_labels"));
-  EXPECT_THAT(refusal("c {a = f32[] transpose()}"), HasSubstr("lacks its attribute dimensions"));
-  EXPECT_THAT(refusal("c {a = f32[] while(), body=c}"), HasSubstr("lacks its attribute condition"));
-  EXPECT_THAT(refusal("c {a = f32[] add(), dimensions={0}}"), HasSubstr("takes no attribute"));
-  EXPECT_THAT(refusal("c {a = f32[] add(), a=1, b=2, a=1}"), HasSubstr("attribute a stands twice"));
-  EXPECT_EQ(refusal("c {a = f32[] unknown(), dimensions={0}}"), "");
+}
+
+// As XLA's parser does.
+TEST(TextReader, RefusesNamesThatDoNotStandAbove) {
+  EXPECT_THAT(refusal("c {\na = f32[] negate(b)\nb = f32[] parameter(0)}"),
+              HasSubstr("line 3: no operand b stands above"));
+  EXPECT_THAT(refusal("c {\na = f32[] call(), to_apply=d}\nd {a = token[] after-all()}"),
+              HasSubstr("line 3: no computation d stands above"));
+  EXPECT_THAT(refusal("c {\na = f32[] call(), to_apply=c}"), HasSubstr("no computation c"));
+  EXPECT_THAT(refusal("c {\n1a = f32[] parameter(0)}"), HasSubstr("line 3: expected a name"));
+  EXPECT_THAT(refusal("c {a= f32[] parameter(0)}"), HasSubstr("no space between a and \"=\""));
+  EXPECT_THAT(refusal("c {a = f32[] % negate()}"), HasSubstr("expected a name"));
+}
+
+TEST(TextReader, RefusesAttributesOfOtherOpcodes) {
+  const auto of_a = [](const std::string& text) {
+    return refusal("c {a = f32[2] parameter(0)\n" + text + "}");
+  };
+  EXPECT_THAT(of_a("b = f32[] convolution(a, a)"), HasSubstr("lacks its attribute dim_labels"));
+  EXPECT_THAT(of_a("b = f32[] transpose(a)"), HasSubstr("lacks its attribute dimensions"));
+  EXPECT_THAT(of_a("b = f32[2] broadcast(a)"), HasSubstr("lacks its attribute dimensions"));
+  EXPECT_THAT(of_a("b = f32[] conditional(a)"), HasSubstr("lacks its attribute true_comp"));
+  EXPECT_THAT(of_a("b = f32[] get-tuple-element(a)"), HasSubstr("lacks its attribute index"));
+  EXPECT_THAT(of_a("b = f32[] add(a, a), dimensions={0}"), HasSubstr("takes no attribute"));
+  EXPECT_THAT(of_a("b = f32[] add(a, a), index=0"), HasSubstr("add takes no attribute index"));
+  EXPECT_THAT(of_a("b = f32[] add(a, a), n=1, m=2, n=1"), HasSubstr("attribute n stands twice"));
+  EXPECT_THAT(of_a("b = f32[] add(a)"), HasSubstr("add takes 2 operands, not 1"));
+  EXPECT_THAT(refusal("c {a = f32[] parameter(0)}, index=0"), HasSubstr("computation takes no"));
+  // Other versions of XLA: opcodes with any, and attributes that are not known, for any opcode.
+  EXPECT_EQ(of_a("b = f32[2] unknown(a), dimensions={0}, index={x}"), "");
+  EXPECT_EQ(of_a("b = f32[2] add(a, a), new_one={x=\"}\"}"), "");
+}
+
+TEST(TextReader, RefusesValuesOfOtherForms) {
+  const auto of_a = [](const std::string& text) {
+    return refusal("c {a = f32[2] parameter(0)\nb = f32[] " + text + "}");
+  };
+  EXPECT_THAT(of_a("get-tuple-element(a), index=x"), HasSubstr("an integer"));
+  EXPECT_THAT(of_a("dot(a, a), lhs_contracting_dims=0"), HasSubstr("expected \"{\""));
+  EXPECT_THAT(of_a("compare(a, a), direction=EE"), HasSubstr("EE is no direction"));
+  EXPECT_THAT(of_a("cholesky(a), lower=1"), HasSubstr("expected a name"));
+  EXPECT_THAT(of_a("cholesky(a), lower=yes"), HasSubstr("expected true or false"));
+  EXPECT_THAT(of_a("custom-call(a), custom_call_target=x"), HasSubstr("expected a string"));
+  EXPECT_THAT(of_a("custom-call(a), custom_call_target=\"x\", operand_layout_constraints={f3[2]}"),
+              HasSubstr("f3 is no element type"));
+  EXPECT_THAT(of_a("cosine(a), metadata="), HasSubstr("a value is missing"));
+  EXPECT_THAT(of_a("parameter(0)"), HasSubstr("two parameters have the number 0"));
+  EXPECT_THAT(of_a("parameter(-1)"), HasSubstr("a parameter has the number -1"));
+}
+
+TEST(TextReader, RefusesLiteralsOfOtherShapes) {
+  const auto of = [](const std::string& text) { return refusal("c {a = " + text + "}"); };
+  EXPECT_EQ(of("s32[2,0,1] constant({{}, {}})"), "");
+  EXPECT_EQ(of("c64[2] constant({(1, -2), (nan, -inf)})"), "");
+  EXPECT_EQ(of("f32[2,3] constant({...})"), "");
+  EXPECT_EQ(of("pred[9] constant(true)"), "");
+  EXPECT_EQ(of("(f32[], s32[2]) constant((1, {2, 3}))"), "");
+  EXPECT_THAT(of("s32[2,2] constant({{1, 2}, {3}})"), HasSubstr("1 elements in a literal"));
+  EXPECT_THAT(of("s32[] constant()"), HasSubstr("expected a number"));
+  EXPECT_THAT(of("s32[] constant(b)"), HasSubstr("expected a number, not \"b\""));
+  std::string ones = "1";
+  for (int i = 0; i < 300; ++i) ones += ",1";
+  EXPECT_THAT(of("s32[" + ones + "] constant(" + std::string(301, '{')),
+              HasSubstr("more than 200 dimensions"));
+}
+
+TEST(TextReader, RefusesHeadsOfOtherForms) {
+  const auto with = [](const std::string& head, const std::string& signature = "") {
+    return test::message_of<DataError>([&] {
+      read_text_module("HloModule m" + head + "\nc " + signature + "{a = f32[] parameter(0)}", "f");
+    });
+  };
+  EXPECT_EQ(with(", a_new_one={1}, is_scheduled=true", "(a: f32[], b: (s32[])) -> f32[] "), "");
+  EXPECT_THAT(with(", entry_computation_layout={(f32[2]{1})->f32[]}"), HasSubstr("a layout of 1"));
+  EXPECT_THAT(with(", entry_computation_layout={(f32[2]}"), HasSubstr("expected \")\""));
+  EXPECT_THAT(with(", slice={[0:1]}"), HasSubstr("HloModule takes no attribute slice"));
+  EXPECT_THAT(with(", x"), HasSubstr("expected \"=\" right behind x"));
+  EXPECT_THAT(with("", "(a f32[]) -> f32[] "), HasSubstr("expected \":\""));
+  EXPECT_THAT(with("\nStackFrames\n1 {file_location_id 1}"), HasSubstr("expected \"=\""));
 }
 
 }  // namespace
