@@ -55,8 +55,10 @@ struct UnseenParts {
 // Throws DataError where they have other numbers of columns.
 UnseenParts unseen_parts(const SeenGraphs& module, const SeenGraphs& seen);
 
-// One sentence, "" where all was seen: "2 opcodes never seen (fft, sort), 12 of 140 ...".
-std::string unseen_text(const SeenGraphs& module, const SeenGraphs& seen);
+// One sentence, "" where all was seen: "2 opcodes never seen (fft, sort), 12 of 140 ...". Graphs of
+// another schema than TpuGraphs' have opcodes of their own: "(opcode 17, opcode 203)".
+std::string unseen_text(const SeenGraphs& module, const SeenGraphs& seen,
+                        const FeatureSchema& schema);
 
 // As a JSON file, the one of this name in the folder of a run. Reading throws IoError, and DataError for
 // any other content.

@@ -203,7 +203,8 @@ void warn_of_distance(const RankArguments& arguments, const Module& module,
     const std::filesystem::path file = run.path / kSeenGraphsFile;
     try {
       if (!std::filesystem::exists(file)) continue;
-      const std::string unseen = unseen_text(own, read_seen_graphs(file));
+      const std::string unseen =
+          unseen_text(own, read_seen_graphs(file), run.experiment.data.collection.schema);
       if (!unseen.empty() && told.insert(unseen).second)
         spdlog::warn("{} lies outside of what {} was trained on: {}", arguments.file.string(),
                      run.path.string(), unseen);

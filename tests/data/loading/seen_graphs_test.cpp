@@ -40,18 +40,22 @@ TEST(SeenGraphs, KeepsOpcodesAndRanges) {
 
 TEST(SeenGraphs, SaysWhatLiesOutside) {
   const SeenGraphs seen = seen_of({3, 7, 9}, {0, -5, 1, 0, 2, 4}, 4);
-  EXPECT_EQ(unseen_text(seen, seen), "");
+  EXPECT_EQ(unseen_text(seen, seen, kLayoutSchema), "");
   EXPECT_FALSE(unseen_parts(seen, seen).any());
   const SeenGraphs edge = seen_of({3, 3, 9}, {0, -5, 2, 4, 1, 1}, 4);
-  EXPECT_EQ(unseen_text(edge, seen), "");
+  EXPECT_EQ(unseen_text(edge, seen, kLayoutSchema), "");
   const SeenGraphs far = seen_of({0, 35}, {0, 5, 2, 0});
   const UnseenParts unseen = unseen_parts(far, seen);
   EXPECT_THAT(unseen.opcodes, ElementsAre(0, 35));
   EXPECT_THAT(unseen.features, ElementsAre(1));
   EXPECT_TRUE(unseen.nodes && unseen.config_nodes);
-  EXPECT_EQ(unseen_text(far, seen),
+  EXPECT_EQ(unseen_text(far, seen, kTileSchema),
             "2 opcodes never seen (unknown, dynamic-slice), 1 of 2 node features outside of their "
             "range, 2 nodes (seen: 3), 1 configurable nodes (seen: 4)");
+  FeatureSchema own = kLayoutSchema;
+  own.opcodes = 36;
+  EXPECT_THAT(unseen_text(far, seen, own),
+              ::testing::StartsWith("2 opcodes never seen (opcode 0, opcode 35), "));
   EXPECT_THROW(unseen_parts(seen_of({3}, {1, 2, 3}), seen), DataError);
 }
 
