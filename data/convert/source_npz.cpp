@@ -14,6 +14,7 @@
 #include "core/file_system.hpp"
 #include "core/log.hpp"
 #include "data/hlo/hlo_features.hpp"
+#include "data/hlo/layout_configs.hpp"
 #include "data/hlo/tuned_npz.hpp"
 #include "schema/collection_folders.hpp"
 

@@ -1,162 +1,27 @@
 #include "data/hlo/layout_space.hpp"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
-#include <cmath>
 #include <map>
-#include <nlohmann/json.hpp>
-#include <numeric>
 #include <set>
 #include <tuple>
 #include <unordered_map>
 #include <utility>
 
 #include "core/error.hpp"
-#include "core/json_fault.hpp"
-#include "core/random.hpp"
 #include "data/hlo/hlo_features.hpp"
 
 namespace tpudist {
 namespace {
 
 using Layout = std::vector<std::int64_t>;
+using Instructions = std::unordered_map<std::int64_t, const HloInstruction*>;  // by id
 
 constexpr std::size_t kMostStates = 65535;  // of a node
 
-constexpr LayoutState kFree = [] {
-  LayoutState free{};
-  free.fill(-1);
-  return free;
-}();
-
-LayoutState state_of(const std::vector<Layout>& tensors) {
-  LayoutState state = kFree;
-  for (std::size_t t = 0; t < tensors.size(); ++t) {
-    for (std::size_t d = 0; d < std::min<std::size_t>(tensors[t].size(), kDimensions); ++d)
-      state[t * kDimensions + d] = static_cast<std::int8_t>(tensors[t][d]);
-  }
-  return state;
-}
-
-Layout descending(std::size_t rank) {
-  Layout layout(rank);
-  std::iota(layout.rbegin(), layout.rend(), 0);
-  return layout;
-}
-
-// All choices of one layout for each tensor.
-std::vector<LayoutState> all_choices(const std::vector<std::vector<Layout>>& tensors) {
-  std::vector<std::vector<Layout>> chosen{{}};
-  for (const auto& layouts : tensors) {
-    std::vector<std::vector<Layout>> longer;
-    for (const auto& begin : chosen) {
-      for (const Layout& layout : layouts) {
-        longer.push_back(begin);
-        longer.back().push_back(layout);
-      }
-    }
-    chosen = std::move(longer);
-  }
-  std::vector<LayoutState> states;
-  for (const auto& own : chosen) states.push_back(state_of(own));
-  return states;
-}
-
-std::vector<Layout> both_orders(std::int64_t a, std::int64_t b) {
-  return {{std::max(a, b), std::min(a, b)}, {std::min(a, b), std::max(a, b)}};
-}
-
-// Of each tensor the two minor dimensions are batch and feature, in both orders.
-std::vector<LayoutState> convolution_states(const HloConvolution& of) {
-  return all_choices({both_orders(of.output_batch, of.output_feature),
-                      both_orders(of.input_batch, of.input_feature),
-                      both_orders(of.kernel_input_feature, of.kernel_output_feature)});
-}
-
-// Both orders of the two minor dimensions of output and operands, and the output's default alone.
-std::vector<LayoutState> dot_states(std::span<const std::size_t> ranks) {
-  std::vector<std::vector<Layout>> tensors;
-  for (const std::size_t rank : ranks) {
-    tensors.push_back({descending(rank)});
-    if (rank < 2) continue;
-    tensors.back().push_back(descending(rank));
-    std::swap(tensors.back().back()[0], tensors.back().back()[1]);
-  }
-  std::vector<LayoutState> states = all_choices(tensors);
-  states.push_back(state_of({descending(ranks[0])}));
-  return states;
-}
-
-// Dimensions of output and input that hold the same elements; those of size 1 belong to none.
-struct Factor {
-  Layout output, input;  // ascending
-};
-
-// Splits two shapes of as many elements into the smallest factors they have in common. Empty where
-// they have none, or a dimension is 0 or unbounded.
-std::vector<Factor> common_factors(const Layout& output, const Layout& input) {
-  std::vector<Factor> factors;
-  std::size_t o = 0, i = 0;
-  const auto skip_ones = [](const Layout& shape, std::size_t& at) {
-    while (at < shape.size() && shape[at] == 1) ++at;
-  };
-  for (skip_ones(output, o), skip_ones(input, i); o < output.size() && i < input.size();
-       skip_ones(output, o), skip_ones(input, i)) {
-    Factor& own = factors.emplace_back();
-    if (output[o] < 1 || input[i] < 1) return {};
-    std::uint64_t left = static_cast<std::uint64_t>(output[o]);
-    std::uint64_t right = static_cast<std::uint64_t>(input[i]);
-    own.output.push_back(static_cast<std::int64_t>(o++));
-    own.input.push_back(static_cast<std::int64_t>(i++));
-    while (left != right) {
-      Layout& list = left < right ? own.output : own.input;
-      const Layout& shape = left < right ? output : input;
-      std::size_t& at = left < right ? o : i;
-      if (at == shape.size() || shape[at] < 1) return {};
-      if (shape[at] != 1) {
-        std::uint64_t& product = left < right ? left : right;
-        if (__builtin_mul_overflow(product, static_cast<std::uint64_t>(shape[at]), &product))
-          return {};
-        list.push_back(static_cast<std::int64_t>(at));
-      }
-      ++at;
-    }
-  }
-  return o == output.size() && i == input.size() ? factors : std::vector<Factor>();
-}
-
-// The output's layout with the input's that makes the reshape a bitcast: factors in any order, within
-// them dimensions descend, and those of size 1 are the major ones.
-std::vector<LayoutState> reshape_states(const Layout& output, const Layout& input) {
-  std::vector<LayoutState> states{state_of({descending(output.size()), descending(input.size())})};
-  if (output.empty() || input.empty()) states.push_back(kFree);
-  const std::vector<Factor> factors = common_factors(output, input);
-  if (factors.size() > kDimensions) return states;
-  const auto add_ones = [](Layout& layout, const Layout& shape) {
-    for (std::size_t d = shape.size(); d-- > 0;)
-      if (shape[d] == 1) layout.push_back(static_cast<std::int64_t>(d));
-  };
-  std::vector<std::size_t> order(factors.size());
-  std::iota(order.begin(), order.end(), std::size_t{0});
-  if (order.empty()) return states;
-  do {
-    Layout out, in;
-    for (const std::size_t f : order) {
-      out.insert(out.end(), factors[f].output.rbegin(), factors[f].output.rend());
-      in.insert(in.end(), factors[f].input.rbegin(), factors[f].input.rend());
-    }
-    add_ones(out, output);
-    add_ones(in, input);
-    states.push_back(state_of({out, in}));
-  } while (std::ranges::next_permutation(order).found);
-  return states;
-}
-
-// The instructions of a module by id.
-std::unordered_map<std::int64_t, const HloInstruction*> by_id(const HloModule& module) {
-  std::unordered_map<std::int64_t, const HloInstruction*> found;
+Instructions by_id(const HloModule& module) {
+  Instructions found;
   for (const HloComputation& computation : module.computations) {
     for (const HloInstruction& own : computation.instructions) found.emplace(own.id, &own);
   }
@@ -164,9 +29,8 @@ std::unordered_map<std::int64_t, const HloInstruction*> by_id(const HloModule& m
 }
 
 // Shapes of output and operands, three at most.
-std::vector<const HloShape*> shapes_of(
-    const HloInstruction& own,
-    const std::unordered_map<std::int64_t, const HloInstruction*>& instructions) {
+std::vector<const HloShape*> shapes_of(const HloInstruction& own,
+                                       const Instructions& instructions) {
   std::vector<const HloShape*> shapes{&own.shape};
   for (const std::int64_t id : own.operands) {
     if (const auto found = instructions.find(id); found != instructions.end() && shapes.size() < 3)
@@ -182,8 +46,7 @@ bool are_parts(const HloInstruction& a, const HloInstruction& b) {
 }
 
 // Ids of instructions whose result is a tensor within an operation of the front end.
-std::set<std::int64_t> inner_tensors(
-    const std::unordered_map<std::int64_t, const HloInstruction*>& instructions) {
+std::set<std::int64_t> inner_tensors(const Instructions& instructions) {
   std::set<std::int64_t> inner;
   for (const auto& [id, user] : instructions) {
     for (const std::int64_t operand : user->operands) {
@@ -203,15 +66,6 @@ Layout ordered_as(const Layout& minor_to_major, const LayoutState& like, int ten
     if (std::ranges::find(dimensions, d) != dimensions.end()) ordered.push_back(d);
   }
   return ordered;
-}
-
-std::size_t index_of(ConfigurableNode& node, const LayoutState& state) {
-  const auto found = std::ranges::find(node.states, state);
-  if (found != node.states.end()) return static_cast<std::size_t>(found - node.states.begin());
-  if (node.states.size() == kMostStates)
-    throw DataError(fmt::format("{} has more than {} states", node.name, kMostStates));
-  node.states.push_back(state);
-  return node.states.size() - 1;
 }
 
 // Two instructions of one name are called by their computations too.
@@ -262,18 +116,11 @@ LayoutSpace layout_space(const HloModule& module, const std::vector<std::int64_t
         if (const auto found = instructions.find(id); found != instructions.end())
           add(*found->second, are_parts(own, *found->second));
       }
-      if (own.opcode == "convolution") {
-        node.states = convolution_states(own.convolution);
-      } else if (own.opcode == "dot" && shapes.size() == 3) {
-        node.states =
-            dot_states(std::array{shapes[0]->dimensions.size(), shapes[1]->dimensions.size(),
-                                  shapes[2]->dimensions.size()});
-      } else if (own.opcode == "reshape" && shapes.size() == 2) {
-        node.states = reshape_states(shapes[0]->dimensions, shapes[1]->dimensions);
-      } else {
+      auto states = layout_states(own, shapes);
+      if (!states)
         throw DataError(fmt::format("{}: no rule gives the layouts of {}, {} of {} operands", where,
                                     own.name, own.opcode, own.operands.size()));
-      }
+      node.states = std::move(*states);
       const LayoutState standard = node.states.front();
       std::ranges::sort(node.states);
       node.states.erase(std::ranges::unique(node.states).begin(), node.states.end());
@@ -286,10 +133,19 @@ LayoutSpace layout_space(const HloModule& module, const std::vector<std::int64_t
   return space;
 }
 
+std::size_t state_index(ConfigurableNode& node, const LayoutState& state) {
+  const auto found = std::ranges::find(node.states, state);
+  if (found != node.states.end()) return static_cast<std::size_t>(found - node.states.begin());
+  if (node.states.size() == kMostStates)
+    throw DataError(fmt::format("{} has more than {} states", node.name, kMostStates));
+  node.states.push_back(state);
+  return node.states.size() - 1;
+}
+
 void set_standard(ConfigurableNode& node, const LayoutState& state) {
   if (node.opcode == "dot") {
     const auto alone = [](const LayoutState& of) {
-      LayoutState output = kFree;
+      LayoutState output = kFreeState;
       std::copy_n(of.begin(), kDimensions, output.begin());
       return output;
     };
@@ -297,7 +153,7 @@ void set_standard(ConfigurableNode& node, const LayoutState& state) {
       if (own == alone(own)) own = alone(state);
     }
   }
-  node.standard = static_cast<std::uint16_t>(index_of(node, state));
+  node.standard = static_cast<std::uint16_t>(state_index(node, state));
 }
 
 void set_standards(LayoutSpace& space, std::span<const float> config) {
@@ -349,118 +205,6 @@ void group_alike(LayoutSpace& space) {
     if (is_new) space.groups.emplace_back();
     space.groups[at->second].push_back(i);
   }
-}
-
-std::vector<LayoutConfig> random_configs(const LayoutSpace& space, std::int64_t count,
-                                         std::uint64_t seed) {
-  std::vector<LayoutConfig> configs{space.standard()};
-  std::set<LayoutConfig> seen(configs.begin(), configs.end());
-  const auto set_group = [&](LayoutConfig& config, std::size_t group, std::size_t state) {
-    for (const std::size_t node : space.groups[group])
-      config[node] = static_cast<std::uint16_t>(state);
-  };
-  const auto add = [&](const LayoutConfig& config) {
-    if (seen.insert(config).second) configs.push_back(config);
-  };
-  if (space.size() <= static_cast<double>(count)) {  // all, counted like an odometer
-    std::vector<std::size_t> state(space.groups.size());
-    for (std::size_t group = 0; group < state.size();) {
-      LayoutConfig config = configs.front();
-      for (std::size_t g = 0; g < state.size(); ++g) set_group(config, g, state[g]);
-      add(config);
-      for (group = 0; group < state.size(); ++group) {
-        if (++state[group] < space.nodes[space.groups[group].front()].states.size()) break;
-        state[group] = 0;
-      }
-    }
-    return configs;
-  }
-  CounterRng draw(seed);
-  // Where few are left, many draws are taken already.
-  for (std::int64_t tries = 0; std::ssize(configs) < count && tries < 100 * count; ++tries) {
-    LayoutConfig config = configs.front();
-    for (std::size_t g = 0; g < space.groups.size(); ++g)
-      set_group(config, g, draw.below(space.nodes[space.groups[g].front()].states.size()));
-    add(config);
-  }
-  return configs;
-}
-
-std::vector<LayoutConfig> neighbour_configs(const LayoutSpace& space) {
-  std::vector<LayoutConfig> configs{space.standard()};
-  for (const auto& group : space.groups) {
-    const ConfigurableNode& first = space.nodes[group.front()];
-    for (std::size_t state = 0; state < first.states.size(); ++state) {
-      if (state == first.standard) continue;
-      configs.push_back(configs.front());
-      for (const std::size_t node : group) configs.back()[node] = static_cast<std::uint16_t>(state);
-    }
-  }
-  return configs;
-}
-
-std::vector<LayoutConfig> json_configs(LayoutSpace& space, std::string_view text,
-                                       std::string_view where) {
-  const auto fail = [&](std::size_t config, std::string_view what) {
-    throw DataError(fmt::format("{}: configuration {}: {}", where, config, what));
-  };
-  const auto json = json_depth(text) > kDeepestJson ? nlohmann::json()
-                                                    : nlohmann::json::parse(text, nullptr, false);
-  if (!json.is_array() || json.empty())
-    throw DataError(fmt::format("{}: is no JSON list of configurations", where));
-  std::unordered_map<std::string_view, std::size_t> number;
-  for (std::size_t i = 0; i < space.nodes.size(); ++i) number.emplace(space.nodes[i].name, i);
-  std::vector<LayoutConfig> configs;
-  for (const auto& entry : json) {
-    const std::size_t at = configs.size();
-    if (!entry.is_object()) fail(at, "is no object of instructions");
-    configs.push_back(space.standard());
-    for (const auto& [name, tensors] : entry.items()) {
-      const auto found = number.find(name);
-      if (found == number.end()) fail(at, fmt::format("{} is no configurable instruction", name));
-      ConfigurableNode& node = space.nodes[found->second];
-      if (!tensors.is_array() || tensors.size() > kTensors)
-        fail(at, fmt::format("{} needs a list of at most {} layouts", name, kTensors));
-      LayoutState state = kFree;
-      for (std::size_t t = 0; t < tensors.size(); ++t) {
-        if (!tensors[t].is_array() || tensors[t].size() > kDimensions)
-          fail(at, fmt::format("{} needs layouts of at most {} dimensions", name, kDimensions));
-        for (std::size_t d = 0; d < tensors[t].size(); ++d) {
-          const auto& value = tensors[t][d];
-          if (!value.is_number_unsigned() || value.get<std::uint64_t>() > 127)
-            fail(at, fmt::format("{}: {} is no dimension", name, value.dump()));
-          if (std::ranges::count(tensors[t], value) != 1)
-            fail(at, fmt::format("{}: dimension {} stands twice", name, value.dump()));
-          state[t * kDimensions + d] = value.get<std::int8_t>();
-        }
-      }
-      configs.back()[found->second] = static_cast<std::uint16_t>(index_of(node, state));
-    }
-  }
-  return configs;
-}
-
-std::vector<int> tensor_layout(const LayoutState& state, int tensor) {
-  std::vector<int> dimensions;
-  for (int d = 0; d < kDimensions; ++d) {
-    const int value = state[static_cast<std::size_t>(tensor * kDimensions + d)];
-    if (value >= 0) dimensions.push_back(value);
-  }
-  return dimensions;
-}
-
-std::string layout_text(std::string_view opcode, const LayoutState& state) {
-  const std::array<std::string_view, kTensors> names =
-      opcode == "dot" ? std::array<std::string_view, kTensors>{"out", "lhs", "rhs"}
-                      : std::array<std::string_view, kTensors>{"out", "in", "kernel"};
-  std::string text;
-  for (int t = 0; t < kTensors; ++t) {
-    const std::vector<int> dimensions = tensor_layout(state, t);
-    if (dimensions.empty()) continue;
-    text += fmt::format("{}{} {{{}}}", text.empty() ? "" : " ", names[static_cast<std::size_t>(t)],
-                        fmt::join(dimensions, ","));
-  }
-  return text.empty() ? "free" : text;
 }
 
 }  // namespace tpudist

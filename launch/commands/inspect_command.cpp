@@ -9,15 +9,11 @@
 #include <vector>
 
 #include "core/error.hpp"
-#include "core/file_system.hpp"
-#include "core/log.hpp"
 #include "core/numbers.hpp"
-#include "core/output_path.hpp"
-#include "data/loading/fold_file.hpp"
-#include "data/loading/fold_table.hpp"
 #include "data/shards/converted_collections.hpp"
 #include "data/shards/shard_statistics.hpp"
 #include "launch/commands/commands.hpp"
+#include "launch/commands/inspect_folds.hpp"
 #include "launch/commands/inspect_module.hpp"
 #include "launch/commands/inspect_run_times.hpp"
 #include "launch/program/command_line.hpp"
@@ -25,99 +21,6 @@
 
 namespace tpudist {
 namespace {
-
-// Arguments of `inspect --folds` and `inspect --fold-file`.
-struct InspectFoldArguments {
-  int folds = 0;               // 0: as many as the fold file has
-  std::string over = "train";  // or "train+valid": ensemble.fold_over
-  std::uint64_t seed = 1;
-  std::filesystem::path file, output;  // a fold file to read, and one to write
-
-  bool asked() const { return folds > 0 || !file.empty(); }
-};
-
-nlohmann::ordered_json to_json(const FoldTable& table) {
-  nlohmann::ordered_json graphs = nlohmann::ordered_json::array();
-  for (const FoldedGraph& graph : table.graphs) {
-    graphs.push_back({{"name", graph.name},
-                      {"family", graph.family},
-                      {"nodes", graph.nodes},
-                      {"fold", graph.fold}});
-  }
-  return {{"collections", table.collections},
-          {"folds", table.folds},
-          {"origin", table.origin},
-          {"graphs", graphs}};
-}
-
-// Collections that are split together give one table.
-std::vector<FoldTable> tables_of(const InspectFoldArguments& arguments,
-                                 const std::filesystem::path& shards,
-                                 const std::vector<std::string>& collections) {
-  const int folds = arguments.folds > 0 ? arguments.folds : FoldFile::read(arguments.file).folds();
-  std::vector<FoldTable> tables;
-  for (const std::string& name : collections) {
-    const bool there = std::ranges::any_of(tables, [&](const FoldTable& table) {
-      return std::ranges::find(table.collections, name) != table.collections.end();
-    });
-    if (there) continue;
-    tables.push_back(split_into_folds({.shards = shards,
-                                       .collection = Collection{name},
-                                       .folds = folds,
-                                       .seed = arguments.seed,
-                                       .file = arguments.file,
-                                       .with_valid = arguments.over == "train+valid"}));
-  }
-  return tables;
-}
-
-// Adds --folds, --over, --seed, --fold-file and --write-folds. `arguments` must outlive the
-// command.
-void add_fold_options(Command command, InspectFoldArguments& arguments) {
-  const Option folds =
-      command.add_option("--folds", arguments.folds, "Show so many folds of the graphs instead")
-          .in_range(2, 1 << 20);
-  command
-      .add_option("--over", arguments.over,
-                  "Of --folds and --fold-file: ensemble.fold_over, train or train+valid")
-      .one_of({"train", "train+valid"})
-      .show_default();
-  const Option seed = command.add_option("--seed", arguments.seed, "Of --folds: ensemble.fold_seed")
-                          .not_negative()
-                          .needs(folds)
-                          .show_default();
-  command.add_option("--fold-file", arguments.file, "Show the folds that this file gives (YAML)")
-      .existing_file()
-      .excludes(seed);
-  command.add_option("--write-folds", arguments.output,
-                     "Write the folds that are shown as a file for ensemble.fold_file");
-}
-
-// Prints the folds of the graphs of all collections, in one table for those that are split
-// together. Writes the fold file if one is requested. Throws what split_into_folds throws, and
-// ConfigError where there is more than one table to write.
-void inspect_folds(const InspectFoldArguments& arguments, const std::filesystem::path& shards,
-                   const std::vector<std::string>& collections, bool json) {
-  if (!arguments.output.empty()) check_output(arguments.output);
-  const std::vector<FoldTable> tables = tables_of(arguments, shards, collections);
-  if (!arguments.output.empty() && tables.size() > 1) {
-    throw ConfigError(fmt::format(
-        "--write-folds takes the folds of one source, but there are {}; name one with --collection",
-        tables.size()));
-  }
-  nlohmann::ordered_json list = nlohmann::ordered_json::array();
-  for (const FoldTable& table : tables) {
-    const std::string split = split_family_warning(table);
-    if (!split.empty()) spdlog::warn("{}", split);
-    if (json)
-      list.push_back(to_json(table));
-    else
-      print("{}\n", fold_table_text(table));
-  }
-  if (json) print("{}\n", list.dump(1));
-  if (!arguments.output.empty())
-    write_file_atomically(arguments.output, fold_file_text(tables.front()));
-}
 
 struct InspectArguments {
   std::filesystem::path shard_root;  // or a file of HLO

@@ -1,7 +1,7 @@
 // Modules of XLA: protos, tuning files and text, up to made configurations and the arrays of a graph.
 
 #include "data/hlo/hlo_features.hpp"
-#include "data/hlo/layout_space.hpp"
+#include "data/hlo/layout_configs.hpp"
 #include "data/hlo/text_reader.hpp"
 #include "data/hlo/tuned_npz.hpp"
 #include "data/hlo/tuning_file.hpp"

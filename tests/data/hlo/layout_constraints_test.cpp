@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "data/hlo/layout_configs.hpp"
 #include "data/hlo/text_reader.hpp"
 
 namespace tpudist {

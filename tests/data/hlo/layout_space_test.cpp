@@ -1,4 +1,4 @@
-#include "data/hlo/layout_space.hpp"
+#include "data/hlo/layout_configs.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
