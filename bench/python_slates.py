@@ -75,7 +75,10 @@ def rates(dataset, workers, decode):
         items = iter(range(1 << 30))
         read = lambda: (decode(dataset[next(items)]), 1)[1]
     else:
-        loader = torch.utils.data.DataLoader(dataset, batch_size=BATCH, num_workers=workers, collate_fn=list)
+        if isinstance(dataset, td.SlateDataset):
+            loader = dataset.loader(workers)
+        else:
+            loader = torch.utils.data.DataLoader(dataset, batch_size=BATCH, num_workers=workers, collate_fn=list)
         batches = iter(loader)
         read = lambda: sum(1 for slate in next(batches) for _ in [decode(slate)])
     for _ in range(20):

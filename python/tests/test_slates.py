@@ -79,13 +79,23 @@ def equal(a: td.Slate, b: td.Slate) -> bool:
 @pytest.mark.parametrize("cache", ["memory", "stream"])
 def test_workers_give_the_same_slates(shards, start, cache):
     pytest.importorskip("torch")
-    slates = td.SlateDataset(shards, "layout:xla:random", configs=4, batch=3, cache=cache)
+    slates = td.SlateDataset(shards, "layout:xla:random", configs=4, batch=3, cache=cache, steps=35)
     alone = list(slates)
     loader = slates.loader(workers=2, multiprocessing_context=start)
     batches = list(loader)
-    assert [len(batch) for batch in batches] == [3] * slates.steps_per_epoch
+    assert len(loader) == len(batches) == 35  # in messages of 16
+    assert [len(batch) for batch in batches] == [3] * 35
     for ours, theirs in zip((slate for batch in batches for slate in batch), alone, strict=True):
         assert equal(ours, theirs)
+
+
+def test_a_loader_takes_a_collate_fn_of_its_own(shards):
+    pytest.importorskip("torch")
+    slates = td.SlateDataset(shards, "layout:xla:random", configs=4, batch=3, steps=5)
+    for workers in (0, 1):
+        loader = slates.loader(workers, collate_fn=len)
+        assert len(loader) == 5
+        assert list(loader) == [3] * 5
 
 
 def test_a_process_that_is_forked_reads_on(shards):

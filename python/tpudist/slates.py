@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
@@ -181,10 +182,18 @@ class SlateDataset:
 
     def loader(self, workers: int = 0, **options: Any) -> Any:
         """A torch DataLoader over lists of `batch` slates, with this many workers; `options` are its other arguments,
-        such as multiprocessing_context="spawn"."""
+        such as multiprocessing_context="spawn". Workers send several batches at once, up to 1 MiB, since a message
+        costs more than the reading of its slates; with a collate_fn of your own, each batch for itself."""
         make = load("torch.utils.data", "torch").DataLoader
-        options.setdefault("collate_fn", _as_list)
-        return make(self, batch_size=self.batch, shuffle=False, num_workers=workers, **options)
+        if not workers or "collate_fn" in options:
+            options.setdefault("collate_fn", _as_list)
+            return make(self, batch_size=self.batch, shuffle=False, num_workers=workers, **options)
+        size = max(1, sum(2 * slate.states.size for slate in self.step(0)))  # as Slate.__getstate__ sends it
+        steps = max(1, min(16, (1 << 20) // size))
+        collate = functools.partial(_as_steps, self.batch)
+        return _loader_of_steps(make)(
+            self, batch_size=self.batch * steps, shuffle=False, num_workers=workers, collate_fn=collate, **options
+        )
 
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "_order": None}
@@ -192,3 +201,22 @@ class SlateDataset:
 
 def _as_list(slates: Sequence[Slate]) -> list[Slate]:
     return list(slates)
+
+
+def _as_steps(batch: int, slates: Sequence[Slate]) -> list[list[Slate]]:
+    return [list(slates[first : first + batch]) for first in range(0, len(slates), batch)]
+
+
+@functools.cache
+def _loader_of_steps(make: Any) -> Any:
+    class Loader(make):  # type: ignore[misc]
+        """A DataLoader whose messages hold several batches: it gives one after the other."""
+
+        def __iter__(self) -> Iterator[list[Slate]]:
+            for steps in super().__iter__():
+                yield from steps
+
+        def __len__(self) -> int:
+            return len(self.dataset) // int(self.dataset.batch)
+
+    return Loader
