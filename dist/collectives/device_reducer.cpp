@@ -18,7 +18,7 @@ DeviceReducer::DeviceReducer(Communicator& world, Communicator* nccl, ReducingDe
       ranks_(world.size()),
       length_(length),
       value_at_(value_at),
-      begin_(slice_begins(length, ranks_)),
+      slice_(slice_of(length, ranks_)),
       ledger_(rank_, ranks_, length),
       plan_(device),
       sent_(device),
@@ -45,8 +45,8 @@ const float* DeviceReducer::finalize(float* rows) {
   const int members = ledger_.owners().members;
   if (members * length_ == 0) return nullptr;
   place_leaves();
-  // One copy brings all: the own rows and their values, the ranks' slices, the additions.
-  std::vector<std::int32_t> plan(begin_.begin(), begin_.end());
+  // One copy brings all: the own rows and their values, the additions.
+  std::vector<std::int32_t> plan;
   const auto own = static_cast<std::size_t>(own_leaves());
   for (const std::int32_t row : row_) {
     if (row >= 0) plan.push_back(row);
@@ -56,16 +56,15 @@ const float* DeviceReducer::finalize(float* rows) {
   }
   const std::vector<std::int32_t> additions = this->additions();
   plan.insert(plan.end(), additions.begin(), additions.end());
-  std::int32_t* const on_device = plan_.get(std::ssize(plan));
-  device_.upload(plan.data(), plan.size() * sizeof(std::int32_t), on_device);
-  const std::int32_t* const row_of = on_device + begin_.size();
+  std::int32_t* const row_of = plan_.get(std::ssize(plan));
+  device_.upload(plan.data(), plan.size() * sizeof(std::int32_t), row_of);
   const std::int32_t* const values = row_of + own;
 
   device_.put_values(own_leaves(), row_of, reinterpret_cast<const float*>(values), length_,
                      value_at_, rows);
   float* const sums = result_.get(members * length_);
   if (ranks_ > 1 && order_ == Order::tree) {
-    exchange(on_device, row_of, values + own, rows, sums);
+    exchange(row_of, values + own, rows, sums);
     return sums;
   }
   device_.add_leaves(members, length_, values + own, rows, sums);
@@ -78,31 +77,28 @@ const float* DeviceReducer::finalize(float* rows) {
   return sums;
 }
 
-void DeviceReducer::exchange(const std::int32_t* begin, const std::int32_t* row_of,
-                             const std::int32_t* plan, const float* rows, float* sums) {
+void DeviceReducer::exchange(const std::int32_t* row_of, const std::int32_t* plan,
+                             const float* rows, float* sums) {
   const int members = ledger_.owners().members;
-  const std::int64_t own = own_leaves(), slice = begin_[rank_ + 1] - begin_[rank_];
-  std::vector<std::int64_t> sent, received, summed;
-  for (int rank = 0; rank < ranks_; ++rank) {
-    const std::int64_t other = begin_[rank + 1] - begin_[rank];
-    sent.push_back(own * other);
-    received.push_back((first_slot_[rank + 1] - first_slot_[rank]) * slice);
-    summed.push_back(members * other);
-  }
+  const std::int64_t own = own_leaves();
+  const auto ranks = static_cast<std::size_t>(ranks_);
+  const std::vector<std::int64_t> sent(ranks, own * slice_), summed(ranks, members * slice_);
+  std::vector<std::int64_t> received;
+  for (int rank = 0; rank < ranks_; ++rank)
+    received.push_back((first_slot_[rank + 1] - first_slot_[rank]) * slice_);
   const auto take = [](GrowingArray<float>& array, std::int64_t count) {
     return std::span<float>(array.get(count), static_cast<std::size_t>(count));
   };
-  const std::span<float> slices = take(sent_, own * length_);
-  device_.rows_to_slices(own, length_, ranks_, begin, row_of, rows, slices.data());
-  const std::span<float> leaves = take(leaves_, first_slot_[ranks_] * slice);
+  const std::span<float> slices = take(sent_, own * ranks_ * slice_);
+  device_.rows_to_slices(own, length_, ranks_, slice_, row_of, rows, slices.data());
+  const std::span<float> leaves = take(leaves_, first_slot_[ranks_] * slice_);
   nccl_->all_to_all(std::span<const float>(slices), sent, leaves, received);
-  const std::span<float> part = take(sums_, members * slice);
-  device_.add_leaves(members, slice, plan, leaves.data(), part.data());
-  const std::span<float> all = take(gathered_, members * length_);
+  const std::span<float> part = take(sums_, members * slice_);
+  device_.add_leaves(members, slice_, plan, leaves.data(), part.data());
+  const std::span<float> all = take(gathered_, members * ranks_ * slice_);
   nccl_->all_gather(std::span<const float>(part), all, summed);
-  device_.slices_to_rows(members, length_, ranks_, begin, all.data(), sums);
-  bytes_sent_ += (own * (length_ - slice) + members * slice * (ranks_ - 1)) *
-                 static_cast<std::int64_t>(sizeof(float));
+  device_.slices_to_rows(members, length_, slice_, all.data(), sums);
+  bytes_sent_ += (own + members) * slice_ * (ranks_ - 1) * static_cast<std::int64_t>(sizeof(float));
 }
 
 void DeviceReducer::place_leaves() {

@@ -24,10 +24,10 @@ class ReducingDevice {
   virtual void put_values(std::int64_t count, const std::int32_t* row_of, const float* values,
                           std::int64_t length, std::int64_t at, float* rows) = 0;
   virtual void rows_to_slices(std::int64_t count, std::int64_t length, int ranks,
-                              const std::int32_t* begin, const std::int32_t* row_of,
-                              const float* rows, float* slices) = 0;
-  virtual void slices_to_rows(std::int64_t count, std::int64_t length, int ranks,
-                              const std::int32_t* begin, const float* slices, float* rows) = 0;
+                              std::int64_t slice, const std::int32_t* row_of, const float* rows,
+                              float* slices) = 0;
+  virtual void slices_to_rows(std::int64_t count, std::int64_t length, std::int64_t slice,
+                              const float* slices, float* rows) = 0;
   virtual void add_leaves(int members, std::int64_t length, const std::int32_t* plan, float* leaves,
                           float* sums) = 0;
 };
@@ -57,7 +57,8 @@ class GrowingArray {
 // are those of make_tree_reducer, with its bits; in the order of ranks they are those of
 // make_all_reduce_reducer, up to how the ranks' sums are added. For the tree a rank sends slices of
 // each of its leaves to the ranks that work on them (all_to_all), one kernel adds all leaves of an
-// element, and the sums are gathered. Otherwise that kernel adds the rank's own leaves, and one
+// element, and the sums are gathered. All slices have equal length, so NCCL can gather them by a
+// ring. Otherwise that kernel adds the rank's own leaves, and one
 // all_reduce runs over the sums.
 class DeviceReducer {
  public:
@@ -78,13 +79,18 @@ class DeviceReducer {
   const float* finalize(float* rows);
 
   std::int64_t bytes_sent() const { return bytes_sent_; }
+  // Elements of a row that each of so many ranks works on, a multiple of 16. The last ones may
+  // reach behind the row.
+  static std::int64_t slice_of(std::int64_t length, int ranks) {
+    return (length + 16 * ranks - 1) / (16 * ranks) * 16;
+  }
 
  private:
   std::int64_t own_leaves() const { return first_slot_[rank_ + 1] - first_slot_[rank_]; }
   void place_leaves();
   std::vector<std::int32_t> additions() const;
-  void exchange(const std::int32_t* begin, const std::int32_t* row_of, const std::int32_t* plan,
-                const float* rows, float* sums);
+  void exchange(const std::int32_t* row_of, const std::int32_t* plan, const float* rows,
+                float* sums);
 
   Communicator& world_;
   Communicator* const nccl_;
@@ -92,7 +98,7 @@ class DeviceReducer {
   const Order order_;
   const int rank_, ranks_;
   const std::int64_t length_, value_at_;
-  const std::vector<std::int64_t> begin_;  // [ranks + 1] of the ranks' slices
+  const std::int64_t slice_;
   LeafLedger ledger_;
   std::vector<std::int32_t> row_;  // [members, leaves] of the rows of this rank's leaves
   std::vector<float> value_;       // [members, leaves] that go into them

@@ -30,30 +30,25 @@ struct LeafSums {
   }
 };
 
-// Elements of a row as rows of kWidth; each row is what other kernels take for a member.
+// Elements of a row, or of its slices, as rows of kWidth; each row is what other kernels take for a
+// member. Without `row_of` from slices into rows.
 struct Slices {
-  std::int64_t count, length;
-  int ranks;
-  const std::int32_t *begin, *row_of;
+  std::int64_t count, length, sliced, slice;
+  const std::int32_t* row_of;
   const float* from;
   float* to;
-  bool into_slices;
   std::int64_t slot = 0;
 
   __device__ void select(std::int64_t member) { slot = member; }
   template <int N>
   __device__ void run(std::int64_t row, std::int64_t column) const {
     const std::int64_t i = row * kWidth + column;
-    if (i >= length) return;
-    int rank = 0;
-    while (rank + 1 < ranks && i >= begin[rank + 1]) ++rank;
-    const std::int64_t first = begin[rank], size = begin[rank + 1] - first,
-                       in_slices = count * first + slot * size + (i - first),
-                       in_rows = (row_of ? row_of[slot] : slot) * length + i;
-    if (into_slices) {
-      to[in_slices] = from[in_rows];
+    if (i >= sliced) return;
+    const std::int64_t in_slices = (i / slice * count + slot) * slice + i % slice;
+    if (row_of) {
+      to[in_slices] = i < length ? from[row_of[slot] * length + i] : 0.0f;
     } else {
-      to[in_rows] = from[in_slices];
+      to[slot * length + i] = from[in_slices];
     }
   }
 };
@@ -83,17 +78,16 @@ void launch_leaf_sums(int members, std::int64_t length, const std::int32_t* plan
   cuda_rows::launch<1>(rows_of(length), {kWidth, members}, work, stream);
 }
 
-void launch_rows_to_slices(std::int64_t count, std::int64_t length, int ranks,
-                           const std::int32_t* begin, const std::int32_t* row_of, const float* rows,
-                           float* slices, CUstream_st* stream) {
-  const Slices work{count, length, ranks, begin, row_of, rows, slices, true};
-  cuda_rows::launch<1>(rows_of(length), {kWidth, count}, work, stream);
+void launch_rows_to_slices(std::int64_t count, std::int64_t length, int ranks, std::int64_t slice,
+                           const std::int32_t* row_of, const float* rows, float* slices,
+                           CUstream_st* stream) {
+  const Slices work{count, length, ranks * slice, slice, row_of, rows, slices};
+  cuda_rows::launch<1>(rows_of(work.sliced), {kWidth, count}, work, stream);
 }
 
-void launch_slices_to_rows(std::int64_t count, std::int64_t length, int ranks,
-                           const std::int32_t* begin, const float* slices, float* rows,
-                           CUstream_st* stream) {
-  const Slices work{count, length, ranks, begin, nullptr, slices, rows, false};
+void launch_slices_to_rows(std::int64_t count, std::int64_t length, std::int64_t slice,
+                           const float* slices, float* rows, CUstream_st* stream) {
+  const Slices work{count, length, length, slice, nullptr, slices, rows};
   cuda_rows::launch<1>(rows_of(length), {kWidth, count}, work, stream);
 }
 

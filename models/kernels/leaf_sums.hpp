@@ -17,16 +17,14 @@ namespace tpudist {
 void launch_leaf_sums(int members, std::int64_t length, const std::int32_t* plan, float* leaves,
                       float* sums, CUstream_st* stream);
 
-// Copies rows of `length` into slices or back. Rank r has elements [begin[r], begin[r + 1]) of
-// every row, begin[ranks] = length; its slices of all `count` rows lie one after another from
-// element count begin[r] on. `row_of` [count] are the rows in their order in the slices; null: 0,
-// 1, ...
-void launch_rows_to_slices(std::int64_t count, std::int64_t length, int ranks,
-                           const std::int32_t* begin, const std::int32_t* row_of, const float* rows,
-                           float* slices, CUstream_st* stream);
-void launch_slices_to_rows(std::int64_t count, std::int64_t length, int ranks,
-                           const std::int32_t* begin, const float* slices, float* rows,
+// Copies `count` rows of `length` into slices [ranks, count, slice] or back. Rank r has elements
+// [r slice, (r + 1) slice) of every row; what lies behind the row is zero, ranks x slice >= length.
+// `row_of` [count] are the rows in their order in the slices.
+void launch_rows_to_slices(std::int64_t count, std::int64_t length, int ranks, std::int64_t slice,
+                           const std::int32_t* row_of, const float* rows, float* slices,
                            CUstream_st* stream);
+void launch_slices_to_rows(std::int64_t count, std::int64_t length, std::int64_t slice,
+                           const float* slices, float* rows, CUstream_st* stream);
 
 // rows[row_of[i]][at] = values[i] for `count` rows of `length`.
 void launch_put_values(std::int64_t count, const std::int32_t* row_of, const float* values,

@@ -18,12 +18,12 @@ namespace {
 void launch_leaf_sums(int, std::int64_t, const std::int32_t*, float*, float*, CUstream_st*) {
   no_kernels();
 }
-void launch_rows_to_slices(std::int64_t, std::int64_t, int, const std::int32_t*,
-                           const std::int32_t*, const float*, float*, CUstream_st*) {
+void launch_rows_to_slices(std::int64_t, std::int64_t, int, std::int64_t, const std::int32_t*,
+                           const float*, float*, CUstream_st*) {
   no_kernels();
 }
-void launch_slices_to_rows(std::int64_t, std::int64_t, int, const std::int32_t*, const float*,
-                           float*, CUstream_st*) {
+void launch_slices_to_rows(std::int64_t, std::int64_t, std::int64_t, const float*, float*,
+                           CUstream_st*) {
   no_kernels();
 }
 void launch_put_values(std::int64_t, const std::int32_t*, const float*, std::int64_t, std::int64_t,

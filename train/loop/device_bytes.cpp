@@ -8,6 +8,7 @@
 #include "core/error.hpp"
 #include "core/numbers.hpp"
 #include "dist/collectives/device_memory.hpp"
+#include "dist/collectives/device_reducer.hpp"
 #include "train/loop/step_side.hpp"
 
 namespace tpudist {
@@ -28,12 +29,13 @@ DeviceBytes device_bytes(const TrainingSetup& setup, int ranks) {
   DeviceBytes bytes;
   bytes.weights = DeviceWeights::bytes(setup.network.parameters(), members, averages ? 1 : 0);
   bytes.rows = (all + ranks - 1) / ranks;
-  // In the tree of several ranks: the rows, their slices, those of all ranks' rows; the sums and
-  // their slices.
+  // In the tree of several ranks: the rows, their slices, those of all ranks' rows; the sums, the
+  // own slice of them and all slices.
   const bool exchanges = ranks > 1 && experiment.dist.reduce != ReduceMode::all_reduce;
-  const std::int64_t exchanged = exchanges ? 3 : 1, summed = exchanges ? 2 : 1;
-  bytes.gradients = static_cast<std::uint64_t>(exchanged * bytes.rows * row) * sizeof(float);
-  bytes.sums = static_cast<std::uint64_t>(summed * members * row) * sizeof(float);
+  const std::int64_t slice = exchanges ? DeviceReducer::slice_of(row, ranks) : 0;
+  bytes.gradients =
+      static_cast<std::uint64_t>(bytes.rows * (row + 2 * ranks * slice)) * sizeof(float);
+  bytes.sums = static_cast<std::uint64_t>(members * (row + (ranks + 1) * slice)) * sizeof(float);
   return bytes;
 }
 

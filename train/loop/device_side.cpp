@@ -25,15 +25,15 @@ class StepDevice final : public ReducingDevice {
     device_.select();
     launch_put_values(count, row_of, values, length, at, rows, nullptr);
   }
-  void rows_to_slices(std::int64_t count, std::int64_t length, int ranks, const std::int32_t* begin,
+  void rows_to_slices(std::int64_t count, std::int64_t length, int ranks, std::int64_t slice,
                       const std::int32_t* row_of, const float* rows, float* slices) override {
     device_.select();
-    launch_rows_to_slices(count, length, ranks, begin, row_of, rows, slices, nullptr);
+    launch_rows_to_slices(count, length, ranks, slice, row_of, rows, slices, nullptr);
   }
-  void slices_to_rows(std::int64_t count, std::int64_t length, int ranks, const std::int32_t* begin,
+  void slices_to_rows(std::int64_t count, std::int64_t length, std::int64_t slice,
                       const float* slices, float* rows) override {
     device_.select();
-    launch_slices_to_rows(count, length, ranks, begin, slices, rows, nullptr);
+    launch_slices_to_rows(count, length, slice, slices, rows, nullptr);
   }
   void add_leaves(int members, std::int64_t length, const std::int32_t* plan, float* leaves,
                   float* sums) override {

@@ -95,14 +95,14 @@ class FakeDevice final : public ReducingDevice {
                   std::int64_t length, std::int64_t at, float* rows) override {
     queue([=] { launch_put_values(count, row_of, values, length, at, rows, nullptr); });
   }
-  void rows_to_slices(std::int64_t count, std::int64_t length, int ranks, const std::int32_t* begin,
+  void rows_to_slices(std::int64_t count, std::int64_t length, int ranks, std::int64_t slice,
                       const std::int32_t* row_of, const float* rows, float* slices) override {
     queue(
-        [=] { launch_rows_to_slices(count, length, ranks, begin, row_of, rows, slices, nullptr); });
+        [=] { launch_rows_to_slices(count, length, ranks, slice, row_of, rows, slices, nullptr); });
   }
-  void slices_to_rows(std::int64_t count, std::int64_t length, int ranks, const std::int32_t* begin,
+  void slices_to_rows(std::int64_t count, std::int64_t length, std::int64_t slice,
                       const float* slices, float* rows) override {
-    queue([=] { launch_slices_to_rows(count, length, ranks, begin, slices, rows, nullptr); });
+    queue([=] { launch_slices_to_rows(count, length, slice, slices, rows, nullptr); });
   }
   void add_leaves(int members, std::int64_t length, const std::int32_t* plan, float* leaves,
                   float* sums) override {
@@ -238,6 +238,14 @@ TEST(DeviceTree, AnyFaultEndsTheJob) {
         EXPECT_THAT(result.errors[0], StartsWith("rank 1: "));
     }
   }
+}
+
+// 301 elements in three equal slices: else NCCL would need a send to each rank.
+TEST(DeviceTree, GathersSumsByOneCallOfNccl) {
+  Job job{.ranks = 3, .members = 2};
+  job.fault = {Fault::Kind::error, 1, 1, "ncclAllGather"};
+  std::set<std::uint64_t> hashes;
+  EXPECT_EQ(reduce_on_devices(job, hashes).faulted, "ncclAllGather");
 }
 
 TEST(DeviceTree, AMissingLeafIsAnErrorOnAllRanks) {

@@ -92,18 +92,21 @@ TEST(DryRun, TellsWhatAGpuKeeps) {
   for (const ParameterEntry& entry : table.entries()) placed += (entry.size() + 63) / 64 * 64;
   const std::int64_t weights = 3 * 4 * (4 * table.length() + placed),
                      row = 4 * (table.length() + 16);
-  const auto expected = [&](std::int64_t rows, std::int64_t copies, std::int64_t sums) {
+  // Five ranks have slices, equal ones, so the row is padded to a multiple of 5 x 16 floats.
+  const std::int64_t slice = (row + 5 * 64 - 1) / (5 * 64) * 64;
+  const auto expected = [&](std::int64_t rows, std::int64_t of_row, std::int64_t of_sum) {
     const auto bytes = [](std::int64_t n) { return format_bytes(static_cast<std::uint64_t>(n)); };
     return fmt::format(
         "{} of parameters, moments and averages, {} of gradients ({} rows), {} of sums",
-        bytes(weights), bytes(copies * rows * row), rows, bytes(3 * sums * row));
+        bytes(weights), bytes(rows * of_row), rows, bytes(3 * of_sum));
   };
   // Two of the four slates only fill up the batch.
-  EXPECT_EQ(line_of(describe(experiment, 1), "on a GPU", "kept"), expected(6, 1, 1));
-  EXPECT_EQ(line_of(describe(experiment, 5), "on a GPU", "kept"), expected(2, 3, 2));
+  EXPECT_EQ(line_of(describe(experiment, 1), "on a GPU", "kept"), expected(6, row, row));
+  EXPECT_EQ(line_of(describe(experiment, 5), "on a GPU", "kept"),
+            expected(2, row + 2 * 5 * slice, row + 6 * slice));
   const Experiment summed = tiny_experiment(
       {"train.average.kind=ema", "dist.reduce=nccl", "batch={slates: 4, unit: slates}"});
-  EXPECT_EQ(line_of(describe(summed, 5), "on a GPU", "kept"), expected(2, 1, 1));
+  EXPECT_EQ(line_of(describe(summed, 5), "on a GPU", "kept"), expected(2, row, row));
 }
 
 TEST(DryRun, MoreThanTheMemoryOfAGpuIsAnError) {
