@@ -33,6 +33,20 @@ struct SquaredSums {
   }
 };
 
+// Calls `take` with each block and the sum of its parts.
+template <typename Take>
+__device__ void for_blocks(const NormPart* parts, std::int64_t count, const double* sums,
+                           const Take& take) {
+  double of_block = 0;
+  for (std::int64_t i = 0; i < count; ++i) {
+    const double* const s = sums + i * kNormLanes;
+    of_block += ((s[0] + s[4]) + (s[1] + s[5])) + ((s[2] + s[6]) + (s[3] + s[7]));
+    if (i + 1 < count && parts[i + 1].block == parts[i].block) continue;
+    take(parts[i].block, of_block);
+    of_block = 0;
+  }
+}
+
 // One thread for a member.
 struct LossAndNorm {
   const NormPart* parts;
@@ -48,16 +62,55 @@ struct LossAndNorm {
   }
   template <int N>
   __device__ void run(std::int64_t, std::int64_t) const {
-    double total = 0, of_block = 0;
-    for (std::int64_t i = 0; i < count; ++i) {
-      const double* const s = sums + i * kNormLanes;
-      of_block += ((s[0] + s[4]) + (s[1] + s[5])) + ((s[2] + s[6]) + (s[3] + s[7]));
-      if (i + 1 < count && parts[i + 1].block == parts[i].block) continue;
-      total += of_block;
-      of_block = 0;
-    }
+    double total = 0;
+    for_blocks(parts, count, sums, [&](std::int64_t, double of_block) { total += of_block; });
     results[0] = gradients[length];
     results[1] = sqrt(total);
+  }
+};
+
+// As SquaredSums, of gradients with the decay where that is clipped too.
+struct TensorSums {
+  TensorClip clip;
+  const float *flat, *gradients;
+  const FlatPlace* places;
+  std::int64_t length, stride;
+  const StepCoefficients* coefficients;
+  int groups;
+
+  __device__ void select(std::int64_t member) {
+    flat += member * length;
+    gradients += member * stride;
+    coefficients += member * groups;
+    clip.sums += member * clip.count * kNormLanes;
+  }
+  template <int N>
+  __device__ void run(std::int64_t row, std::int64_t lane) const {
+    const NormPart part = clip.parts[row];
+    const float l2 = clip.decay_clipped ? coefficients[places[part.begin / 16].group].l2 : 0.0f;
+    double sum = 0;
+    for (std::int64_t i = part.begin + lane; i < part.end; i += kNormLanes) {
+      const double value = gradients[i] + l2 * flat[i];
+      sum += value * value;
+    }
+    clip.sums[row * kNormLanes + lane] = sum;
+  }
+};
+
+// One thread for a member.
+struct TensorScales {
+  TensorClip clip;
+
+  __device__ void select(std::int64_t member) {
+    clip.sums += member * clip.count * kNormLanes;
+    clip.scales += member * clip.tensors;
+  }
+  template <int N>
+  __device__ void run(std::int64_t, std::int64_t) const {
+    for_blocks(clip.parts, clip.count, clip.sums, [&](std::int64_t tensor, double sum) {
+      const double scale = clip.largest / (sqrt(sum) + 1e-6);
+      clip.scales[tensor] = static_cast<float>(scale < 1.0 ? scale : 1.0);
+    });
   }
 };
 
@@ -68,6 +121,7 @@ struct OptimizerStep {
   std::int64_t stride;
   const StepCoefficients* coefficients;
   int groups;
+  TensorClip clip;
 
   __device__ void select(std::int64_t member) {
     to.flat += member * to.length;
@@ -76,6 +130,7 @@ struct OptimizerStep {
     to.placed += member * to.placed_length;
     gradients += member * stride;
     coefficients += member * groups;
+    clip.scales += member * clip.tensors;
   }
   template <int N>
   __device__ void run(std::int64_t row, std::int64_t column) const {
@@ -84,9 +139,14 @@ struct OptimizerStep {
     const FlatPlace place = to.places[i / 16];
     const StepCoefficients& c = coefficients[place.group];
     if (c.takes_step == 0) return;
+    float scale = c.gradient_scale, l2 = c.l2;
+    if (clip.largest > 0) {
+      scale = clip.scales[place.tensor];
+      if (clip.decay_clipped) l2 *= scale;
+    }
     const float parameter = to.flat[i];
     const float shrunk = parameter * c.shrink;
-    const float g = gradients[i] * c.gradient_scale + c.l2 * parameter;
+    const float g = gradients[i] * scale + l2 * parameter;
     const float m = to.first[i] + c.one_minus_beta1 * (g - to.first[i]);
     const float v = to.second[i] * c.beta2 + c.one_minus_beta2 * g * g;
     const float denominator = sqrtf(v) / c.root_of_correction2 + c.eps;
@@ -133,9 +193,16 @@ void launch_losses_and_norms(int members, std::int64_t length, const NormPart* p
 
 void launch_optimizer_step(int members, const SteppedBuffers& buffers, const float* gradients,
                            std::int64_t stride, const StepCoefficients* coefficients, int groups,
-                           CUstream_st* stream) {
+                           const TensorClip& clip, CUstream_st* stream) {
+  if (clip.largest > 0) {
+    const TensorSums sums{clip,           buffers.flat, gradients,    buffers.places,
+                          buffers.length, stride,       coefficients, groups};
+    cuda_rows::launch<1>(clip.count, {kNormLanes, members}, sums, stream);
+    cuda_rows::launch<1>(1, {1, members}, TensorScales{clip}, stream);
+  }
   cuda_rows::launch<1>(rows_of(buffers.length), {kWidth, members},
-                       OptimizerStep{buffers, gradients, stride, coefficients, groups}, stream);
+                       OptimizerStep{buffers, gradients, stride, coefficients, groups, clip},
+                       stream);
 }
 
 void launch_average_point(int members, std::int64_t length, const float* shares, const float* flat,

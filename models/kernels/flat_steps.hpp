@@ -23,7 +23,8 @@ struct StepCoefficients {
   std::int32_t takes_step = 0;  // 0: parameters and moments keep their bits
 };
 
-// Floats [begin, end) of a member, whole multiples of 16, which lie in one block of the norm.
+// Floats [begin, end) of a member, whole multiples of 16, which lie in one block of the norm, or in
+// one tensor.
 struct NormPart {
   std::int64_t begin = 0, end = 0, block = 0;
 };
@@ -34,6 +35,7 @@ inline constexpr std::int64_t kNormLanes = 8;
 struct FlatPlace {
   std::int32_t group = 0;   // of their parameter
   std::int32_t placed = 0;  // where the first one lies in a row of the placed parameters
+  std::int32_t tensor = 0;  // of the trained ones
 };
 
 // `results` [M, 2]: of each member the number behind its gradient, which is the loss, and the norm
@@ -52,10 +54,20 @@ struct SteppedBuffers {
   const FlatPlace* places = nullptr;  // [P / 16]
 };
 
+// The clip of each tensor's gradient by its own norm, in place of `gradient_scale`.
+struct TensorClip {
+  double largest = 0;               // norm; 0: no such clip
+  bool decay_clipped = false;       // `l2` is a part of the gradient that is clipped
+  const NormPart* parts = nullptr;  // [count] in ascending order; their blocks are tensors
+  std::int64_t count = 0, tensors = 0;
+  double* sums = nullptr;   // [M, count, kNormLanes], overwritten
+  float* scales = nullptr;  // [M, tensors], overwritten
+};
+
 // One step of Adam or AdamW (train/optimizer/optimizer.hpp). `coefficients` [M, groups].
 void launch_optimizer_step(int members, const SteppedBuffers& buffers, const float* gradients,
                            std::int64_t stride, const StepCoefficients* coefficients, int groups,
-                           CUstream_st* stream);
+                           const TensorClip& clip, CUstream_st* stream);
 
 // average += share (flat - average), [M, P]; `shares` [M], 0: the member's average keeps its bits.
 void launch_average_point(int members, std::int64_t length, const float* shares, const float* flat,

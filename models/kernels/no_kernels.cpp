@@ -35,7 +35,7 @@ void launch_losses_and_norms(int, std::int64_t, const NormPart*, std::int64_t, c
   no_kernels();
 }
 void launch_optimizer_step(int, const SteppedBuffers&, const float*, std::int64_t,
-                           const StepCoefficients*, int, CUstream_st*) {
+                           const StepCoefficients*, int, const TensorClip&, CUstream_st*) {
   no_kernels();
 }
 void launch_average_point(int, std::int64_t, const float*, const float*, float*, CUstream_st*) {

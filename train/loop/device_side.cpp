@@ -120,8 +120,6 @@ class DeviceSide : public StepSide {
 
   void step(TrainingState& state, const std::vector<double>& norms, const std::vector<bool>& active,
             const std::vector<double>& rate_factors) override {
-    if (experiment_.optimizer.clip_tensor_norm > 0)
-      return step_on_host(state, norms, active, rate_factors);
     state.device_weights()->step(sums_, stride_, norms, active, rate_factors);
   }
 
@@ -130,15 +128,6 @@ class DeviceSide : public StepSide {
   }
 
  private:
-  // No kernel has the norms of tensors: gradients come to the host, and weights go up again.
-  void step_on_host(TrainingState& state, const std::vector<double>& norms,
-                    const std::vector<bool>& active, const std::vector<double>& rate_factors) {
-    std::vector<float> sums(static_cast<std::size_t>(experiment_.ensemble.members * stride_));
-    network_.device()->download(sums_, sums.size() * sizeof(float), sums.data());
-    HostWeights& weights = state.change_weights();
-    weights.optimizer.step(weights.flat, sums, stride_, norms, active, rate_factors, context_.pool);
-  }
-
   static std::unique_ptr<Communicator> communicator(const Experiment& experiment,
                                                     JobContext& context) {
     if (context.world.size() == 1) return nullptr;

@@ -11,11 +11,13 @@ namespace {
 std::vector<FlatPlace> places_of(const ParameterTable& table,
                                  const std::vector<std::int64_t>& placed) {
   std::vector<FlatPlace> places;
+  std::int32_t tensor = 0;
   for (std::size_t e = 0; e < table.entries().size(); ++e) {
     const ParameterEntry& entry = table.entries()[e];
     for (std::int64_t i = 0; i < entry.size(); i += 16)
-      places.push_back(
-          {static_cast<std::int32_t>(entry.group), static_cast<std::int32_t>(placed[e] + i)});
+      places.push_back({static_cast<std::int32_t>(entry.group),
+                        static_cast<std::int32_t>(placed[e] + i), tensor});
+    if (entry.group != ParameterGroup::statistics) ++tensor;
   }
   return places;
 }
@@ -28,7 +30,8 @@ DeviceWeights::DeviceWeights(const Network& network, HostWeights& host)
       host_(host),
       members_(static_cast<int>(host.optimizer.steps().size())),
       length_(network.parameters().length()),
-      parameters_(host.flat) {
+      parameters_(host.flat),
+      clip_(host.optimizer.tensor_clip()) {
   const std::vector<std::int64_t> placed = placed_offsets(network.parameters());
   const std::vector<FlatPlace> places = places_of(network.parameters(), placed);
   placed_length_ = placed.back();
@@ -42,6 +45,16 @@ DeviceWeights::DeviceWeights(const Network& network, HostWeights& host)
   shares_ = device_.allocate(members * sizeof(float));
   uploaded(places, places_);
   uploaded(std::vector(norm_parts.begin(), norm_parts.end()), parts_);
+  if (clip_.largest == 0) return;
+  const std::vector<NormPart> parts(clip_.parts, clip_.parts + clip_.count);
+  const std::size_t sums = members * parts.size() * kNormLanes * sizeof(double),
+                    scales = members * static_cast<std::size_t>(clip_.tensors) * sizeof(float);
+  tensor_parts_ = device_.allocate(parts.size() * sizeof(NormPart));
+  tensor_sums_ = device_.allocate(sums);
+  tensor_scales_ = device_.allocate(scales);
+  clip_.parts = uploaded(parts, tensor_parts_);
+  clip_.sums = static_cast<double*>(tensor_sums_.get());
+  clip_.scales = static_cast<float*>(tensor_scales_.get());
 }
 
 std::uint64_t DeviceWeights::bytes(const ParameterTable& table, int members, int averages) {
@@ -124,7 +137,7 @@ void DeviceWeights::step(const float* gradients, std::int64_t stride,
                                placed_length_,
                                static_cast<const FlatPlace*>(places_.get())};
   device_.select();
-  launch_optimizer_step(members_, buffers, gradients, stride, coefficients, kParameterGroups,
+  launch_optimizer_step(members_, buffers, gradients, stride, coefficients, kParameterGroups, clip_,
                         nullptr);
 }
 

@@ -69,6 +69,8 @@ class DeviceWeights {
   std::shared_ptr<void> lists_;  // [3 or 4, M, P]: parameters, first and second moments, averages
   // Of the kernels (models/kernels/flat_steps.hpp).
   std::shared_ptr<void> places_, parts_, sums_, results_, coefficients_, shares_;
+  TensorClip clip_;
+  std::shared_ptr<void> tensor_parts_, tensor_sums_, tensor_scales_;
 };
 
 }  // namespace tpudist

@@ -19,6 +19,16 @@ std::int64_t block_count(std::int64_t length) {
   return (length + kBlock - 1) / kBlock;
 }
 
+// [begin, end) by blocks.
+std::vector<NormPart> parts_of(std::int64_t begin, std::int64_t end) {
+  std::vector<NormPart> parts;
+  for (; begin < end; begin = parts.back().end) {
+    const std::int64_t block = begin / kBlock;
+    parts.push_back({begin, std::min(end, (block + 1) * kBlock), block});
+  }
+  return parts;
+}
+
 // Of value(0), value(1), ... In eight parallel sums, which the compiler keeps in vector registers,
 // added in fixed order.
 template <typename Value>
@@ -37,6 +47,26 @@ double sum_of_squares(std::int64_t count, const Value& value_at) {
     sums[0] += value * value;
   }
   return ((sums[0] + sums[4]) + (sums[1] + sums[5])) + ((sums[2] + sums[6]) + (sums[3] + sums[7]));
+}
+
+// Calls `take(member, block, sum)` with the sums over the parts of each block of each member.
+template <typename OfPart, typename Take>
+void add_squares(const std::vector<NormPart>& parts, int members, ThreadPool& pool,
+                 const OfPart& of_part, const Take& take) {
+  const auto count = std::ssize(parts);
+  std::vector<double> sums(static_cast<std::size_t>(count * members));
+  pool.parallel_for(std::ssize(sums), [&](std::int64_t index) {
+    sums[static_cast<std::size_t>(index)] =
+        of_part(index / count, parts[static_cast<std::size_t>(index % count)]);
+  });
+  double of_block = 0;
+  for (std::int64_t i = 0; i < std::ssize(sums); ++i) {
+    of_block += sums[static_cast<std::size_t>(i)];
+    const auto at = static_cast<std::size_t>(i % count);
+    if (i % count + 1 < count && parts[at + 1].block == parts[at].block) continue;
+    take(i / count, parts[at].block, of_block);
+    of_block = 0;
+  }
 }
 
 void update(const StepCoefficients& c, std::int64_t count, const float* __restrict gradient,
@@ -138,11 +168,15 @@ FlatOptimizer::FlatOptimizer(const OptimizerConfig& config, const ParameterTable
       trained.emplace_back(entries[i].offset, end);
     }
   }
-  for (std::int64_t block = 0; block < block_count(length_); ++block) {
-    for (const auto& [trained_begin, trained_end] : trained) {
-      const std::int64_t begin = std::max(block * kBlock, trained_begin);
-      const std::int64_t end = std::min({(block + 1) * kBlock, length_, trained_end});
-      if (begin < end) parts_.push_back({begin, end, block});
+  for (const auto& [begin, end] : trained) {
+    const std::vector<NormPart> parts = parts_of(begin, end);
+    parts_.insert(parts_.end(), parts.begin(), parts.end());
+  }
+  if (config.clip_tensor_norm == 0) return;
+  for (std::size_t r = 0; r < ranges_.size(); ++r) {
+    for (NormPart part : parts_of(ranges_[r].begin, ranges_[r].end)) {
+      part.block = static_cast<std::int64_t>(r);
+      tensor_parts_.push_back(part);
     }
   }
 }
@@ -160,27 +194,18 @@ void FlatOptimizer::check_gradients(std::span<const float> gradients, std::int64
 std::vector<double> FlatOptimizer::gradient_norms(std::span<const float> gradients,
                                                   std::int64_t stride, ThreadPool& pool) const {
   check_gradients(gradients, stride);
-  const auto count = std::ssize(parts_);
-  std::vector<double> sums(static_cast<std::size_t>(count * members()));
-  pool.parallel_for(std::ssize(sums), [&](std::int64_t index) {
-    const NormPart& part = parts_[static_cast<std::size_t>(index % count)];
-    const float* const values = gradients.data() + index / count * stride + part.begin;
-    sums[static_cast<std::size_t>(index)] =
-        sum_of_squares(part.end - part.begin, [&](std::int64_t i) { return values[i]; });
-  });
-  std::vector<double> norms;
-  for (int member = 0; member < members(); ++member) {
-    double total = 0, of_block = 0;
-    for (std::int64_t i = 0; i < count; ++i) {
-      of_block += sums[static_cast<std::size_t>(member * count + i)];
-      const auto at = static_cast<std::size_t>(i);
-      if (i + 1 < count && parts_[at + 1].block == parts_[at].block) continue;
-      total += of_block;
-      of_block = 0;
-    }
-    norms.push_back(std::sqrt(total));
-  }
-  return norms;
+  std::vector<double> totals(steps_.size());
+  add_squares(
+      parts_, members(), pool,
+      [&](std::int64_t member, const NormPart& part) {
+        const float* const values = gradients.data() + member * stride + part.begin;
+        return sum_of_squares(part.end - part.begin, [&](std::int64_t i) { return values[i]; });
+      },
+      [&](std::int64_t member, std::int64_t, double sum) {
+        totals[static_cast<std::size_t>(member)] += sum;
+      });
+  for (double& total : totals) total = std::sqrt(total);
+  return totals;
 }
 
 std::vector<StepCoefficients> FlatOptimizer::begin_step(std::span<const double> norms,
@@ -216,20 +241,33 @@ std::vector<float> FlatOptimizer::tensor_scales(std::span<const float> flat,
                                                 ThreadPool& pool) const {
   const auto count = std::ssize(ranges_);
   std::vector<float> scales(static_cast<std::size_t>(count * members()), 1.0f);
-  pool.parallel_for(std::ssize(scales), [&](std::int64_t index) {
-    const std::int64_t member = index / count;
-    if (!active[static_cast<std::size_t>(member)]) return;
-    const Range& range = ranges_[static_cast<std::size_t>(index % count)];
-    const float* const gradient = gradients.data() + member * stride + range.begin;
-    const float* const parameter = flat.data() + member * length_ + range.begin;
-    const float l2 =
-        config_.decay_clipped ? static_cast<float>(config_.decay_of(range.group)) : 0.0f;
-    const double norm = std::sqrt(sum_of_squares(
-        range.end - range.begin, [&](std::int64_t i) { return gradient[i] + l2 * parameter[i]; }));
-    scales[static_cast<std::size_t>(index)] =
-        static_cast<float>(std::min(1.0, config_.clip_tensor_norm / (norm + 1e-6)));
-  });
+  add_squares(
+      tensor_parts_, members(), pool,
+      [&](std::int64_t member, const NormPart& part) {
+        if (!active[static_cast<std::size_t>(member)]) return 0.0;
+        const Range& range = ranges_[static_cast<std::size_t>(part.block)];
+        const float* const gradient = gradients.data() + member * stride + part.begin;
+        const float* const parameter = flat.data() + member * length_ + part.begin;
+        const float l2 =
+            config_.decay_clipped ? static_cast<float>(config_.decay_of(range.group)) : 0.0f;
+        return sum_of_squares(part.end - part.begin,
+                              [&](std::int64_t i) { return gradient[i] + l2 * parameter[i]; });
+      },
+      [&](std::int64_t member, std::int64_t range, double sum) {
+        scales[static_cast<std::size_t>(member * count + range)] =
+            static_cast<float>(std::min(1.0, config_.clip_tensor_norm / (std::sqrt(sum) + 1e-6)));
+      });
   return scales;
+}
+
+TensorClip FlatOptimizer::tensor_clip() const {
+  TensorClip clip;
+  clip.largest = config_.clip_tensor_norm;
+  clip.decay_clipped = config_.decay_clipped;
+  clip.parts = tensor_parts_.data();
+  clip.count = std::ssize(tensor_parts_);
+  clip.tensors = tensor_parts_.empty() ? 0 : std::ssize(ranges_);
+  return clip;
 }
 
 void FlatOptimizer::step(std::span<float> flat, std::span<const float> gradients,

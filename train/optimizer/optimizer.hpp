@@ -51,20 +51,22 @@ class FlatOptimizer {
 
   // One step of each active member with rate = config.rate * its rate factor. The gradient is first
   // scaled by min(1, clip_norm / (norm + 1e-6)), as in torch's clip_grad_norm_, or that of each
-  // tensor by its own norm. `flat` is [M, P]; `norms` [M] is read only with clip_norm. The caller must pass members with a norm that is not
-  // finite as inactive. Throws Error for a wrong size.
+  // tensor by its own norm. `flat` is [M, P]; `norms` [M] is read only with clip_norm. The caller
+  // must pass members with a norm that is not finite as inactive. Throws Error for a wrong size.
   void step(std::span<float> flat, std::span<const float> gradients, std::int64_t stride,
             std::span<const double> norms, const std::vector<bool>& active,
             const std::vector<double>& rate_factors, ThreadPool& pool);
 
-  // For steps on a device (DeviceWeights), with the moments there; not for clip_tensor_norm. Counts one step of each active
-  // member, and returns the coefficients [M, kParameterGroups]; only those of trained groups of
-  // active members take the step.
+  // For steps on a device (DeviceWeights), with the moments there. Counts one step of each active
+  // member, and returns the coefficients [M, kParameterGroups], without the clip of tensors; only
+  // those of trained groups of active members take the step.
   std::vector<StepCoefficients> begin_step(std::span<const double> norms,
                                            const std::vector<bool>& active,
                                            const std::vector<double>& rate_factors);
   // What gradient_norms adds up, in this order.
   std::span<const NormPart> norm_parts() const { return parts_; }
+  // The clip of tensors, on the host; tensors are counted without statistics.
+  TensorClip tensor_clip() const;
 
   // State for checkpoints.
   std::span<float> first_moment() { return first_; }    // [M, P]
@@ -95,6 +97,7 @@ class FlatOptimizer {
   // The same without regard to decay, neighbours merged, by blocks: the norm's bits do not depend
   // on the decay.
   std::vector<NormPart> parts_;
+  std::vector<NormPart> tensor_parts_;  // of ranges, with clip_tensor_norm
 };
 
 }  // namespace tpudist

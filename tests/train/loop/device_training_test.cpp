@@ -105,6 +105,18 @@ TEST(DeviceTraining, AStepStaysWithinItsBudget) {
   EXPECT_LE(step.launches, 250 * step.units);
 }
 
+// The clip of each tensor by itself needs no more copies than that of all.
+TEST(DeviceTraining, AClipOfEachTensorIsTakenOnTheDevice) {
+  const Experiment experiment =
+      small_experiment({"ensemble={members: 2, vary: [init]}", "batch={slates: 3, configs: 4}",
+                        "optimizer={name: adam, clip_norm: 0, clip_tensor_norm: 0.01, decay: {all: "
+                        "0.1, clipped: true}}"});
+  const CountedSteps step(experiment);
+  EXPECT_EQ(step.after.uploads - step.before.uploads, 2 * step.units + 2);
+  EXPECT_EQ(step.after.downloads - step.before.downloads, step.units + 1);
+  EXPECT_EQ(step.after.waits - step.before.waits, step.units + 1);
+}
+
 TrainOutcome run_on_device(
     const Experiment& experiment, const std::filesystem::path& folder, Communicator& world,
     int threads, bool resume = false, const std::function<bool()>& stop = [] { return false; }) {

@@ -61,12 +61,15 @@ struct Kernels {
     first.resize(flat.size());
     second.resize(flat.size());
     average.resize(flat.size());
+    std::int32_t tensor = 0;
     for (std::size_t e = 0; e < table.entries().size(); ++e) {
       const ParameterEntry& entry = table.entries()[e];
       for (std::int64_t i = 0; i < entry.size(); i += 16)
         places.push_back(
             {static_cast<std::int32_t>(entry.group),
-             static_cast<std::int32_t>(entry.offset + i + kShift * static_cast<std::int64_t>(e))});
+             static_cast<std::int32_t>(entry.offset + i + kShift * static_cast<std::int64_t>(e)),
+             tensor});
+      if (entry.group != ParameterGroup::statistics) ++tensor;
     }
     placed_length = length + kShift * std::ssize(table.entries());
     placed.resize(static_cast<std::size_t>(kMembers * placed_length));
@@ -80,12 +83,16 @@ struct Kernels {
                             length + kExtra, sums.data(), results.data(), nullptr);
     return results;
   }
-  void step(const std::vector<float>& gradients,
-            const std::vector<StepCoefficients>& coefficients) {
+  void step(const std::vector<float>& gradients, const std::vector<StepCoefficients>& coefficients,
+            TensorClip clip) {
+    std::vector<double> sums(static_cast<std::size_t>(kMembers * clip.count * kNormLanes));
+    std::vector<float> scales(static_cast<std::size_t>(kMembers * clip.tensors));
+    clip.sums = sums.data();
+    clip.scales = scales.data();
     const SteppedBuffers buffers{length,        flat.data(),   first.data(), second.data(),
                                  placed.data(), placed_length, places.data()};
     launch_optimizer_step(kMembers, buffers, gradients.data(), length + kExtra, coefficients.data(),
-                          kParameterGroups, nullptr);
+                          kParameterGroups, clip, nullptr);
   }
   // Where a member's entry lies among the placed parameters.
   std::span<const float> placed_entry(const ParameterTable& table, int member,
@@ -145,7 +152,7 @@ void compare_steps(const OptimizerConfig& config) {
     const std::vector<double> rates{1, 0.5, 1, step == 1 ? 0.0 : 2.0};
     host.step(flat, gradients, stride, norms, active, rates, pool);
     average.add(flat, active, step + 1, kSteps, pool);
-    kernels.step(gradients, counted.begin_step(norms, active, rates));
+    kernels.step(gradients, counted.begin_step(norms, active, rates), counted.tensor_clip());
     const std::vector<float> shares = points.begin_point(active, step + 1, kSteps);
     launch_average_point(kMembers, length, shares.data(), kernels.flat.data(),
                          kernels.average.data(), nullptr);
@@ -178,6 +185,11 @@ TEST(FlatSteps, HaveTheBitsOfTheHost) {
     compare_steps(config_of("adamw", 0));
     compare_steps(config_of("adamw", 100));
     compare_steps(config_of("adam", 1e-3));
+    OptimizerConfig by_tensor = config_of("adam", 0);
+    by_tensor.clip_tensor_norm = 0.5;
+    compare_steps(by_tensor);
+    by_tensor.decay_clipped = true;
+    compare_steps(by_tensor);
   }
   emulation::order = emulation::Order::forward;
 }
