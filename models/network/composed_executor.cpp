@@ -47,22 +47,6 @@ class PlacedTensor : public PlacedParameters {
   const at::Tensor rows;  // as ComposedNetwork::place returns them
 };
 
-class DeviceGradients : public GradientStore {
- public:
-  DeviceGradients(int rows, std::int64_t length, at::Device device)
-      : rows_(at::zeros({rows, length}, at::TensorOptions(at::kFloat).device(device))) {}
-
-  int rows() const override { return static_cast<int>(rows_.size(0)); }
-  float* data() const override { return rows_.mutable_data_ptr<float>(); }
-  // [count, P]
-  at::Tensor gradients(int first, std::int64_t count, std::int64_t length) const {
-    return rows_.narrow(0, first, count).narrow(1, 0, length);
-  }
-
- private:
-  const at::Tensor rows_;
-};
-
 class ComposedExecutor : public Executor {
  public:
   ComposedExecutor(const NetworkConfig& config, const FeatureSchema& schema, bool recompute,
@@ -95,11 +79,6 @@ class ComposedExecutor : public Executor {
     if (!place_.is_device()) return nullptr;
     const c10::OptionalDeviceGuard guard(place_.device);
     return std::make_shared<const PlacedTensor>(network_.place(flat));
-  }
-  std::unique_ptr<GradientStore> make_store(int rows, std::int64_t length) const override {
-    if (!place_.is_device()) return nullptr;
-    const c10::OptionalDeviceGuard guard(place_.device);
-    return std::make_unique<DeviceGradients>(rows, length, place_.device);
   }
   DeviceCopies* device() const override {
     return place_.is_device() ? &network_.copies() : nullptr;
@@ -303,17 +282,20 @@ class ComposedExecutor : public Executor {
       end = offset + given.size(1);
     }
     fill(length);
-    const auto* const store = static_cast<const DeviceGradients*>(gradients.store);
-    if (store && members.back() - members.front() + 1 == count) {
-      at::Tensor to = store->gradients(gradients.first + members.front(), count, length);
+    const auto rows_from = [&](int member, std::int64_t rows) {
+      return at::from_blob(gradients.device + member * gradients.stride, {rows, length},
+                           {gradients.stride, 1}, zeros_.options());
+    };
+    if (gradients.device && members.back() - members.front() + 1 == count) {
+      at::Tensor to = rows_from(members.front(), count);
       at::cat_out(to, row, 1);
       return;
     }
     const at::Tensor all = at::cat(row, 1);
     for (std::int64_t i = 0; i < count; ++i) {
       const int member = members[static_cast<std::size_t>(i)];
-      if (store) {
-        store->gradients(gradients.first + member, 1, length).copy_(all.narrow(0, i, 1));
+      if (gradients.device) {
+        rows_from(member, 1).copy_(all.narrow(0, i, 1));
       } else {
         network_.copies().download(all[i], gradients.host[static_cast<std::size_t>(member)].data());
       }

@@ -32,12 +32,8 @@ class Executor {
   virtual ~Executor() = default;
   // Returns what layers need of the unit (UnitInput::prepared); null where they need nothing.
   virtual std::shared_ptr<const PreparedUnit> prepare(const UnitInput&) const { return nullptr; }
-  // Network::place, make_gradient_store and device: of an executor on the CPU
-  // nothing.
+  // Network::place and device: of an executor on the CPU nothing.
   virtual std::shared_ptr<const PlacedParameters> place(std::span<const float>) const {
-    return nullptr;
-  }
-  virtual std::unique_ptr<GradientStore> make_store(int /*rows*/, std::int64_t /*length*/) const {
     return nullptr;
   }
   virtual DeviceCopies* device() const { return nullptr; }

@@ -176,10 +176,6 @@ Parameters Network::place(std::span<const float> flat) const {
   return parameters;
 }
 
-std::unique_ptr<GradientStore> Network::make_gradient_store(int rows, std::int64_t length) const {
-  return impl_->executor->make_store(rows, length);
-}
-
 DeviceCopies* Network::device() const {
   return impl_->executor->device();
 }
@@ -204,12 +200,11 @@ void Network::gradient(const Parameters& parameters, int first_member, int count
   const MemberRange members{parameters.flat, first_member, count, dropout_keys,
                             parameters.placed.get()};
   check_call(impl_->call_shape, members, input);
-  bool fits = gradients.store
-                  ? gradients.first >= 0 && gradients.first + count <= gradients.store->rows()
-                  : static_cast<int>(gradients.host.size()) == count;
-  for (const std::span<float> gradient : gradients.host) {
-    fits = fits && static_cast<std::int64_t>(gradient.size()) == this->parameters().length();
-  }
+  const std::int64_t length = this->parameters().length();
+  bool fits = gradients.device ? gradients.stride >= length
+                               : static_cast<int>(gradients.host.size()) == count;
+  for (const std::span<float> gradient : gradients.host)
+    fits = fits && static_cast<std::int64_t>(gradient.size()) == length;
   if (!fits) throw Error(ErrorKind::failed, "network call: gradients are not [count, P]");
   impl_->executor->gradient(members, input, loss_gradient, gradients, common);
 }

@@ -86,8 +86,6 @@ class Network {
   // `flat` [M, P] with a copy on the network's device, for all calls until `flat` changes. On the
   // CPU only `flat`.
   Parameters place(std::span<const float> flat) const;
-  // Rows for gradients on the network's device, each of `length` >= P floats; null on the CPU.
-  std::unique_ptr<GradientStore> make_gradient_store(int rows, std::int64_t length) const;
   // The memory of this network's device; null on the CPU.
   DeviceCopies* device() const;
   // What this network copied to and from its device so far.

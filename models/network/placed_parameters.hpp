@@ -30,29 +30,18 @@ struct Parameters {
   std::shared_ptr<const PlacedParameters> placed = nullptr;
 };
 
-// Rows of gradients in the memory of a network's device, for all calls of a step. Calls write
-// different rows.
-class GradientStore {
- public:
-  virtual ~GradientStore() = default;
-  virtual int rows() const = 0;
-  // On the device, [rows, length]: gradients [P], and behind them what others put there, at first
-  // zeros. Calls have queued what they write when they return.
-  virtual float* data() const = 0;
-};
-
 // Where a call puts the gradients of its members [count, P].
 struct GradientRows {
   // Into host memory; they are there when the call returns.
   template <std::convertible_to<std::span<const std::span<float>>> Rows>
   GradientRows(const Rows& rows) : host(rows) {}
-  // Into rows first .. first + count - 1 of a store of the network. The call does not wait for the
-  // device to compute them.
-  GradientRows(GradientStore& store, int first) : store(&store), first(first) {}
+  // Into memory of the network's device, rows `stride` >= P floats apart. The call has queued what
+  // it writes when it returns, and does not wait for it.
+  GradientRows(float* first, std::int64_t stride) : device(first), stride(stride) {}
 
   std::span<const std::span<float>> host;
-  GradientStore* store = nullptr;
-  int first = 0;
+  float* device = nullptr;
+  std::int64_t stride = 0;
 };
 
 }  // namespace tpudist

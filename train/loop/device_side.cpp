@@ -69,9 +69,11 @@ class DeviceSide : public StepSide {
       first_row_.push_back(first_row_.back() + static_cast<int>(call.members.size()));
     // Which units a rank has changes from step to step: it grows a few times at most.
     const int most = batch.units() * experiment_.ensemble.members, rows = first_row_.back();
-    if (!store_ || store_->rows() < rows) {
-      store_.reset();
-      store_ = network_.make_gradient_store(std::min(most, rows + rows / 4), stride_);
+    if (rows_ < rows) {
+      rows_ = std::min(most, rows + rows / 4);
+      gradients_.reset();  // before, so that both are never there together
+      gradients_ =
+          network_.device()->allocate(static_cast<std::size_t>(rows_ * stride_) * sizeof(float));
     }
     return state.device_weights()->parameters();
   }
@@ -97,22 +99,23 @@ class DeviceSide : public StepSide {
   void add(const StepCall& call, std::size_t index,
            const std::function<void(const GradientRows&)>& gradient) override {
     const int first = first_row_[index];
+    float* const own = gradients() + first * stride_;
     if (call.data->chunks.empty()) {
-      gradient({*store_, first});
+      gradient({own, stride_});
     } else {
       std::vector<std::vector<float>> rows(call.members.size());
       for (std::vector<float>& row : rows) row.resize(static_cast<std::size_t>(length_));
       gradient(std::vector<std::span<float>>(rows.begin(), rows.end()));
       for (std::size_t m = 0; m < rows.size(); ++m)
         device_.upload(rows[m].data(), rows[m].size() * sizeof(float),
-                       store_->data() + (first + static_cast<int>(m)) * stride_);
+                       own + static_cast<std::int64_t>(m) * stride_);
     }
     for (std::size_t m = 0; m < call.members.size(); ++m)
       reducer_.add(call.members[m], call.unit, first + static_cast<int>(m),
                    static_cast<float>(call.losses[m]));
   }
 
-  void reduce() override { sums_ = reducer_.finalize(store_->data()); }
+  void reduce() override { sums_ = reducer_.finalize(gradients()); }
 
   DeviceWeights::LossAndNorm totals(TrainingState& state) override {
     return state.device_weights()->losses_and_norms(sums_, stride_);
@@ -128,6 +131,8 @@ class DeviceSide : public StepSide {
   }
 
  private:
+  float* gradients() const { return static_cast<float*>(gradients_.get()); }
+
   static std::unique_ptr<Communicator> communicator(const Experiment& experiment,
                                                     JobContext& context) {
     if (context.world.size() == 1) return nullptr;
@@ -143,8 +148,9 @@ class DeviceSide : public StepSide {
   const std::unique_ptr<Communicator> nccl_;
   StepDevice device_;
   DeviceReducer reducer_;
-  std::unique_ptr<GradientStore> store_;
-  std::vector<int> first_row_;   // [calls + 1] in the store
+  std::shared_ptr<void> gradients_;  // [rows, stride]: gradients [P], and behind them losses
+  int rows_ = 0;
+  std::vector<int> first_row_;   // [calls + 1]
   const float* sums_ = nullptr;  // [M, stride]
 };
 
