@@ -182,7 +182,9 @@ std::string_view TextCursor::value() {
     }
   }
   if (at_ == begin) fail("a value is missing");
-  return text_.substr(begin, at_ - begin);
+  const std::string_view value = text_.substr(begin, at_ - begin);
+  for (skip_space(); peek() == '{' || peek() == '[' || peek() == '('; skip_space()) skip_group();
+  return value;
 }
 
 }  // namespace tpudist

@@ -52,6 +52,7 @@ class TextCursor {
   // The literal of an array: {{1, 2}, {3, 4}} for dimensions of 2 and 2, or 0 for all of its elements.
   void skip_literal(const std::vector<std::int64_t>& dimensions, std::size_t first = 0);
   // The value of an attribute: up to a comma, a space or a closing bracket that is not in brackets.
+  // Brackets behind a space are skipped: mesh['a'=2] {'a'}.
   std::string_view value();
 
  private:

@@ -172,6 +172,10 @@ TEST(TextReader, ReadsAttributes) {
   EXPECT_THAT(
       only("g = f32[2] transpose(a), replica_groups=[2,4]<=[8]T(1,0), dimensions={1,0}").dimensions,
       ElementsAre(1, 0));
+  EXPECT_THAT(
+      only("g = f32[2] all-gather(a), replica_groups=mesh['x'=2,'y'=1] {'x'}, dimensions={1}")
+          .dimensions,
+      ElementsAre(1));
 }
 
 std::string refusal(const std::string& text) {
