@@ -6,10 +6,14 @@
 
 A slate is 10 random configurations of the only train graph of layout:xla:random: as codes (the row of each node's
 state), or decoded to float32 (by tpudist in the process that takes them). In one process the datasets are called in a
-loop, per second of processor time; with workers they are read by torch.utils.data.DataLoader, 4 slates a batch, per
-second. Medians of five measurements of a second. Needs torch, NumPy and h5py.
+loop; with workers they are read by a DataLoader of 4 slates a batch, of tpudist by SlateDataset.loader. Slates per
+second of processor time, so that a busy machine counts little: that of the process that takes most, or of all of them
+over the cores where that is more. Medians of five measurements of a second; JSON has them with the slates per second
+that passed. Needs torch, NumPy and h5py.
 """
 import json
+import multiprocessing
+import os
 import pathlib
 import resource
 import statistics
@@ -69,9 +73,19 @@ class Npz(torch.utils.data.Dataset):
         return rows, self.features[rows], self.runtime[rows]
 
 
+def used(pids):
+    """Seconds of processor time of this process and of these others."""
+    others = [
+        sum(int(task.read_text().split()[0]) for task in pathlib.Path(f"/proc/{pid}/task").glob("*/schedstat")) / 1e9
+        for pid in pids
+    ]
+    return np.array([time.process_time(), *others])
+
+
 def rates(dataset, workers, decode):
-    """Slates a second, REPEATS times, after a warm-up; `decode` is called for each."""
-    if workers is None:
+    """(slates a second of processor time, slates a second) REPEATS times, after a warm-up; `decode` is called for
+    each."""
+    if not workers:
         items = iter(range(1 << 30))
         read = lambda: (decode(dataset[next(items)]), 1)[1]
     else:
@@ -81,14 +95,16 @@ def rates(dataset, workers, decode):
             loader = torch.utils.data.DataLoader(dataset, batch_size=BATCH, num_workers=workers, collate_fn=list)
         batches = iter(loader)
         read = lambda: sum(1 for slate in next(batches) for _ in [decode(slate)])
-    for _ in range(20):
+    for _ in range(50):
         read()
+    pids = [child.pid for child in multiprocessing.active_children()]
     found = []
     for _ in range(REPEATS):
-        count, begin, used = 0, time.perf_counter(), time.process_time()
+        count, begin, before = 0, time.perf_counter(), used(pids)
         while (passed := time.perf_counter() - begin) < SECONDS:
             count += read()
-        found.append(count / (time.process_time() - used if workers is None else passed))
+        spent = used(pids) - before
+        found.append((count / max(spent.max(), spent.sum() / os.cpu_count()), count / passed))
     return found
 
 
@@ -109,8 +125,8 @@ def main():
     print(f"{'':24} {'one process':>12} {'1 worker':>12} {'2 workers':>12}")
     for name, dataset in datasets.items():
         decode = (lambda slate: slate.features) if name == "tpudist, float32" else (lambda slate: None)
-        table[name] = [rates(dataset, workers, decode) for workers in (None, 1, 2)]
-        print(f"{name:24} " + " ".join(f"{statistics.median(found):12,.0f}" for found in table[name]), flush=True)
+        table[name] = [rates(dataset, workers, decode) for workers in (0, 1, 2)]
+        print(f"{name:24} " + " ".join(f"{statistics.median(one for one, _ in found):12,.0f}" for found in table[name]), flush=True)
     print(json.dumps({"rates": table, "peak_mb": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e3}))
 
 

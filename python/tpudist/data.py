@@ -308,7 +308,7 @@ class Slate:
     def __getstate__(self) -> tuple[Any, ...]:
         # One string of bytes with narrow codes: to pickle four arrays takes longer than to read them, and a batch of
         # them is more than a pipe holds.
-        narrow = self.states.astype(np.uint16 if self.states.max(initial=0) < 1 << 16 else np.int32)
+        narrow = self.states.astype(np.uint16 if len(self.table) <= 1 << 16 else np.int32)
         packed = b"".join(array.tobytes() for array in (self.rows, self.configs, self.targets, narrow))
         return (
             self._source, self._index, self._table, packed, self.states.shape, narrow.dtype.char, self.epoch,

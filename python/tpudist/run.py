@@ -255,7 +255,7 @@ class Run:
         return pandas.DataFrame(columns)
 
     def to_pyg(self, member: int = 0, *, checkpoint: str | int | None = None) -> Any:
-        """The network of `members[member]` as a torch.nn.Module in evaluation mode, made of layers of PyTorch Geometric.
+        """The network of `members[member]` as a torch.nn.Module in evaluation mode, of layers of PyTorch Geometric.
         It takes what `graph.to_pyg(configs=...)` makes, of the run's collection and opened with
         reduce=run.config["data"]["reduce"], and returns a score for each configuration, [K]; of a Batch [graphs, K]. A
         larger score is slower. Raises Error with the key or layer that PyTorch has no layer for."""

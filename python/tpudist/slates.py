@@ -204,7 +204,15 @@ def _as_list(slates: Sequence[Slate]) -> list[Slate]:
 
 
 def _as_steps(batch: int, slates: Sequence[Slate]) -> list[list[Slate]]:
+    _keep_freed_memory()
     return [list(slates[first : first + batch]) for first in range(0, len(slates), batch)]
+
+
+@functools.cache
+def _keep_freed_memory() -> None:
+    """glibc gives what is freed back to the system, and page faults then double the cost of a message, until it has
+    seen a larger piece freed once."""
+    bytearray(4 << 20)
 
 
 @functools.cache
