@@ -112,7 +112,8 @@ void expect_end(const Met& met, const Fault& fault) {
 
 TEST(NcclCommunicator, AnErrorOfAnyCallEndsTheJobWithItsText) {
   for (const int rank : {0, kRanks - 1}) {
-    for (int call = 1; call <= calls_of(rank); ++call) {
+    const int calls = calls_of(rank);
+    for (int call = 1; call <= calls; ++call) {
       const Fault fault{Fault::Kind::error, rank, call};
       const Met met = train_with(fault);
       expect_end(met, fault);
@@ -128,7 +129,8 @@ TEST(NcclCommunicator, AnErrorOfAnyCallEndsTheJobWithItsText) {
 }
 
 TEST(NcclCommunicator, AnAsynchronousErrorEndsTheJobWithItsText) {
-  for (int call = 1; call <= calls_of(1); ++call) {
+  const int calls = calls_of(1);
+  for (int call = 1; call <= calls; ++call) {
     const Fault fault{Fault::Kind::async_error, 1, call};
     const Met met = train_with(fault);
     expect_end(met, fault);
@@ -139,14 +141,16 @@ TEST(NcclCommunicator, AnAsynchronousErrorEndsTheJobWithItsText) {
 }
 
 TEST(NcclCommunicator, ALostRankEndsTheJob) {
-  for (int call = 1; call <= calls_of(1); call += 3) {
+  const int calls = calls_of(1);
+  for (int call = 1; call <= calls; call += 3) {
     const Fault fault{Fault::Kind::lost, 1, call};
     expect_end(train_with(fault), fault);
   }
 }
 
 TEST(NcclCommunicator, ADeviceThatStandsStillEndsTheJob) {
-  for (int call = 1; call <= calls_of(1); call += 3) {
+  const int calls = calls_of(1);
+  for (int call = 1; call <= calls; call += 3) {
     const Fault fault{Fault::Kind::stuck, 1, call};
     expect_end(train_with(fault), fault);
   }
