@@ -62,12 +62,53 @@ void require_a_unit_for_the_batch(ConfigNode root, const Experiment& experiment)
                   batch.slates));
 }
 
+// Whether the score of a graph without edges between its parts is the sum of theirs.
+bool adds_up_segments(const NetworkConfig& network) {
+  return network.has_head_of_nodes() &&
+         std::ranges::none_of(network.plan_shape().layers, [](const LayerShape& layer) {
+           return std::ranges::any_of(layer.edge_kinds, [](EdgeKind kind) {
+             return kind == EdgeKind::nodes || kind == EdgeKind::configs;
+           });
+         });
+}
+
+// Graph Segment Training as it is here: a score is the sum of its segments' scores, and the table of
+// scores goes only forward.
+void refuse_what_segments_lack(ConfigNode root, const Experiment& experiment) {
+  if (!experiment.data.cuts_segments()) return;
+  const auto mistake = [&](const char* why) { root.child("data").mistake("segments", why); };
+  if (!adds_up_segments(experiment.network))
+    mistake(
+        "trains networks whose score is a sum over nodes (readout: {pool: sum} without widths) and "
+        "whose layers mix neighbours alone: leave it out, or use another network");
+  if (!experiment.loss->is_translation_invariant())
+    mistake(
+        "needs a loss of differences of scores: segments without configurable nodes are not "
+        "trained, so scores have no level");
+  if (experiment.data.reduction.max_nodes > 0)
+    mistake("and data.reduce.max_nodes are two ways to see a part of a graph: leave one out");
+  if (experiment.train.bad_loss.policy == BadLossPolicy::roll_back)
+    mistake("cannot go back to earlier scores: give another train.on_bad_loss than roll_back");
+}
+
+// The nodes at which layouts change are those of all configurations of a slate.
+void require_slates_for_layout_changes(ConfigNode root, const Experiment& experiment) {
+  if (experiment.data.reduction.change_weight == 1 || experiment.evaluate_block.slates.wanted())
+    return;
+  root.child("evaluate")
+      .mistake("slate",
+               "data.reduce.change_weight makes scores depend on the slate: give "
+               "evaluate.slate, e.g. {configs: 128}");
+}
+
 // Checks for values of different blocks that contradict each other. `experiment` was read from the
 // blocks below `root`. A mistake is recorded in the document at the key to be changed.
 void refuse_contradictions(ConfigNode root, const Experiment& experiment) {
   require_unseen_graphs_to_stop_early(root, experiment);
   require_a_unit_for_the_batch(root, experiment);
   refuse_what_layers_lack(root, experiment);
+  refuse_what_segments_lack(root, experiment);
+  require_slates_for_layout_changes(root, experiment);
 }
 
 // The name is that of a folder below runs/.

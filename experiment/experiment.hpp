@@ -67,6 +67,7 @@ struct DataConfig {
   std::string cache_dir = "none";  // none, auto or a folder: NodeCacheOptions::of
   std::uint64_t cache_size = 0;    // limit in bytes for all files in it
 
+  bool cuts_segments() const { return reduction.segments != SegmentCut::none; }
   // Options to open the training rows of the split `train`, or all measured rows of a split.
   DatasetOptions training() const;
   DatasetOptions evaluation(const std::string& split) const;
@@ -83,7 +84,8 @@ struct BatchConfig {
   DrawMode draw = DrawMode::rows;
   SlateMix mix = SlateMix::uniform;
   double bias = 3;          // of SlateMix::fast
-  double edge_dropout = 0;  // share of a graph's edges dropped in a step, below 1 (EdgeDraw)
+  double edge_dropout = 0;  // share of a graph's edges dropped in a step, below 1 (GraphDraw)
+  double stale_keep = 0.5;  // of cut graphs: how likely a segment's score of the table is taken
 };
 
 // `train.early_stop`, see EarlyStop.

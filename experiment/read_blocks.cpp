@@ -111,8 +111,8 @@ DuplicatesPolicy read_duplicates(ConfigNode& data) {
   return DuplicatesPolicy::min;
 }
 
-GraphReduction read_reduction(ConfigNode reduce, const Collection& collection) {
-  GraphReduction reduction;
+// The part that a graph is opened as.
+void read_kept_nodes(ConfigNode& reduce, const Collection& collection, GraphReduction& reduction) {
   reduction.wanted = reduce.choice("keep", "none", {"none", "config_neighbours"}) != "none";
   if (!reduction.wanted) {
     // Declared as known, so that `keep: none` can turn off keys that a file gives.
@@ -120,7 +120,7 @@ GraphReduction read_reduction(ConfigNode reduce, const Collection& collection) {
       if (reduce.has(key) && !reduce.has("keep"))
         reduce.mistake(key, "is of reduced graphs: give data.reduce.keep=config_neighbours");
     }
-    return reduction;
+    return;
   }
   if (collection.is_tile()) {
     reduce.mistake(
@@ -135,6 +135,63 @@ GraphReduction read_reduction(ConfigNode reduce, const Collection& collection) {
   reduction.edges = reduce.choice("edges", "touching_config", {"touching_config", "all"}) == "all"
                         ? KeptEdges::all
                         : KeptEdges::touching_config;
+}
+
+void read_segments(ConfigNode segments, const Collection& collection, GraphReduction& reduction) {
+  const std::string by = segments.choice("by", "none", {"none", "consecutive", "node_splits"});
+  if (by == "none") {
+    if (segments.has("nodes") && !segments.has("by"))
+      segments.mistake("nodes", "is of segments: give data.segments.by");
+    return;
+  }
+  if (collection.is_tile())
+    segments.mistake("by", "layout graphs alone are cut into segments: leave it out");
+  reduction.segments = by == "consecutive" ? SegmentCut::consecutive : SegmentCut::node_splits;
+  if (reduction.segments == SegmentCut::node_splits) {
+    if (segments.has("nodes"))
+      segments.mistake("nodes", "node_splits have their own sizes: leave it out");
+    if (reduction.wanted)
+      segments.mistake("by",
+                       "node_splits are of whole graphs: give consecutive, or leave out "
+                       "data.reduce.keep");
+    return;
+  }
+  reduction.segment_nodes = segments.integer("nodes", reduction.segment_nodes, {1, kMany});
+}
+
+// The nodes of it that are drawn for a slate.
+void read_drawn_nodes(ConfigNode& reduce, const Collection& collection, GraphReduction& reduction) {
+  reduction.max_nodes = reduce.integer("max_nodes", 0, {0, kMany});
+  if (reduction.max_nodes == 0) {
+    for (const char* key :
+         {"sample", "config_weight", "change_weight"}) {  // `max_nodes: 0` turns them off
+      if (reduce.has(key) && !reduce.has("max_nodes"))
+        reduce.mistake(key, "is of drawn nodes: give data.reduce.max_nodes");
+    }
+    return;
+  }
+  if (collection.is_tile())
+    reduce.mistake("max_nodes", "nodes are drawn of layout graphs alone: leave it out");
+  reduction.sample = reduce.choice("sample", "window", {"window", "random"}) == "random"
+                         ? NodeSample::random
+                         : NodeSample::window;
+  for (const char* key : {"config_weight", "change_weight"}) {
+    if (reduction.sample == NodeSample::window && reduce.has(key))
+      reduce.mistake(key, "is of nodes drawn one by one: give data.reduce.sample=random");
+  }
+  if (reduction.sample == NodeSample::window) return;
+  reduction.config_weight = reduce.number("config_weight", 1, {1e-6, 1e6});
+  reduction.change_weight = reduce.number("change_weight", 1, {1e-6, 1e6});
+  if (reduction.change_weight != 1 && collection.schema.layout_columns.count == 0)
+    reduce.mistake("change_weight",
+                   "asks for layouts of nodes, and the features of these graphs "
+                   "have no layout_columns: leave it out");
+}
+
+GraphReduction read_reduction(ConfigNode reduce, const Collection& collection) {
+  GraphReduction reduction;
+  read_kept_nodes(reduce, collection, reduction);
+  read_drawn_nodes(reduce, collection, reduction);
   return reduction;
 }
 
@@ -197,6 +254,7 @@ BatchConfig read_batch(ConfigNode batch) {
                : mix == "balanced" ? SlateMix::balanced
                                    : SlateMix::fast;
   if (config.mix == SlateMix::fast) config.bias = batch.number("bias", config.bias, {0, 1000});
+  config.stale_keep = batch.number("stale_keep", config.stale_keep, {0, 1});
   config.edge_dropout = batch.number("edge_dropout", 0, {0, 1});
   if (config.edge_dropout >= 1)
     batch.mistake("edge_dropout", "must be a share of the edges below 1");
@@ -265,6 +323,7 @@ DataConfig read_data(ConfigNode data) {
   config.exclude_train = exclude.texts("train", {});
   config.exclude_valid = exclude.texts("valid", {});
   config.reduction = read_reduction(data.child("reduce"), config.collection);
+  read_segments(data.child("segments"), config.collection, config.reduction);
   const std::string cache = data.choice("cache", "auto", {"auto", "memory", "stream"});
   config.cache = cache == "memory"   ? CacheMode::memory
                  : cache == "stream" ? CacheMode::stream

@@ -183,21 +183,40 @@ CollectionResult score_collection(std::vector<const TrainedRun*> runs, const Sco
   }
   context.enter("scoring");
   context.progress.start("score", session.scores(0), "scores");
-  session.score(weights, 0, [&](std::vector<ScoresByMember> graphs) {
-    run_on_all_ranks(context.world, [&] {
-      if (!root) return;
-      const int first = graphs.front().graph, count = static_cast<int>(graphs.size());
-      scored->add(std::move(graphs));
-      for (int g = first; file && g < first + count; ++g) file->add(g, scored->read(g));
-    });
-  });
+  const auto score = [&](std::uint64_t draw) {
+    const auto take = [&](std::vector<ScoresByMember> graphs) {
+      run_on_all_ranks(context.world, [&] {
+        if (!root) return;
+        const int first = graphs.front().graph, count = static_cast<int>(graphs.size());
+        scored->add(std::move(graphs));
+        for (int g = first; file && g < first + count; ++g) file->add(g, scored->read(g));
+      });
+    };
+    session.score(weights, 0, take, {}, draw);
+  };
+  score(0);
   context.progress.finish();
   CollectionResult result;
   run_on_all_ranks(context.world, [&] {
     if (!root) return;
     if (file) file->finish();
-    result = combined_result(*scored, session, runs, request, std::move(chosen), context.pool);
+    result = combined_result(*scored, session, runs, request, chosen, context.pool);
   });
+  file.reset();
+  for (int draw = 1; draw < request.draws; ++draw) {
+    run_on_all_ranks(context.world, [&] {
+      if (root) scored.emplace(dataset, *header);
+    });
+    context.progress.start(fmt::format("score, draw {} of {}", draw + 1, request.draws),
+                           session.scores(0), "scores");
+    score(static_cast<std::uint64_t>(draw));
+    context.progress.finish();
+    run_on_all_ranks(context.world, [&] {
+      if (!root) return;
+      result.more_draws.push_back(
+          *combined_result(*scored, session, runs, request, chosen, context.pool).evaluation);
+    });
+  }
   return result;
 }
 

@@ -24,6 +24,7 @@ struct ScoreRequest {
   // `valid`.
   bool greedy = false;
   std::filesystem::path scores = {};  // prediction file to write; empty = none
+  int draws = 1;  // how often to score a split with run times, each with another draw of nodes
 };
 
 // How the members of one or more runs of a collection rank all rows of a split.
@@ -33,6 +34,7 @@ struct CollectionResult {
   // [graphs][c] combined scores, if requested.
   std::vector<std::vector<double>> mean;
   std::optional<Evaluation> evaluation;  // if the split has run times
+  std::vector<Evaluation> more_draws;    // of the draws of nodes after the first one
   Judgement judgement;
   std::optional<Judgement> chosen;  // of the split `valid`, if its selection is used for `test`
 };

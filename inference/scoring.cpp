@@ -53,12 +53,12 @@ class ShareOfProgress {
 class BlockScorer {
  public:
   BlockScorer(const Network& network, std::span<const float> flat, const UnitBuilder& units,
-              const ScoringBlock& limit)
-      : network_(network), parameters_(network.place(flat)), units_(units), limit_(limit) {}
+              const ScoringOptions& options)
+      : network_(network), parameters_(network.place(flat)), units_(units), options_(options) {}
 
   // Writes the scores of a block into out, [members of block][count of block].
   void score(const DistinctRows& graph, const Block& block, double* out) const {
-    for_fitting_units(units_, graph, block.first, block.count, limit_,
+    for_fitting_units(units_, graph, block.first, block.count, options_.block, options_.draw,
                       [&](std::int64_t first, std::int64_t count, const Unit& unit) {
                         score_part(unit, block, count, out + (first - block.first));
                       });
@@ -85,7 +85,7 @@ class BlockScorer {
   const Network& network_;
   const Parameters parameters_;
   const UnitBuilder& units_;
-  const ScoringBlock& limit_;
+  const ScoringOptions& options_;
 };
 
 // The blocks of all ranks.
@@ -215,7 +215,7 @@ std::vector<ScoresByMember> score_graphs(const Network& network, std::span<const
   const SharedBlocks shared = share_blocks(permutations.rows(), scoring, members, context.world);
   std::vector<double> own;
   run_on_all_ranks(context.world, [&] {
-    const BlockScorer scorer(network, flat, units, options.block);
+    const BlockScorer scorer(network, flat, units, options);
     own = score_blocks(scorer, dataset, permutations.rows(), shared, scores, context);
   });
   const std::vector<double> all = all_gather_variable<double>(context.world, own);

@@ -24,6 +24,7 @@ struct ScoresByMember {
 struct ScoringOptions {
   ScoringBlock block;
   std::int64_t most_rows = 0;  // most rows of a graph, drawn by a fixed permutation; 0 = all
+  std::uint64_t draw = 0;      // number of the draw of nodes, where `data.reduce` draws them
 };
 
 // Consecutive graphs of a dataset.

@@ -77,7 +77,7 @@ BlockEstimate estimate_scoring(const UnitBuilder& units, const Dataset& dataset,
   BlockEstimate scoring;
   const auto total = static_cast<std::int64_t>(graph.rows.size());
   if (total == 0) return scoring;
-  const std::int64_t nodes = dataset.graph(graph.graph).nodes;
+  const std::int64_t nodes = dataset.seen_nodes(graph.graph);
   scoring.block = std::min(block.size(nodes), total);
   scoring.even = block.slates.wanted();
   std::int64_t count = std::min(kFirstSample, scoring.block);
@@ -158,19 +158,20 @@ std::vector<Block> cut_blocks(const std::vector<DistinctRows>& graphs,
 }
 
 void for_fitting_units(const UnitBuilder& units, const DistinctRows& graph, std::int64_t first,
-                       std::int64_t count, const ScoringBlock& block, const UnitVisitor& visit) {
+                       std::int64_t count, const ScoringBlock& block, std::uint64_t draw,
+                       const UnitVisitor& visit) {
   {
     const auto begin = graph.rows.begin() + first;
     const SlateRows slate{graph.graph, {begin, begin + count}};
-    const Unit unit = units.build(std::span(&slate, 1));
+    const Unit unit = units.build(std::span(&slate, 1), {.key = draw});
     if (block.fits(units.state_floats(*unit.input.plan), count)) {
       visit(first, count, unit);
       return;
     }
   }
   const std::int64_t half = count / 2;
-  for_fitting_units(units, graph, first, half, block, visit);
-  for_fitting_units(units, graph, first + half, count - half, block, visit);
+  for_fitting_units(units, graph, first, half, block, draw, visit);
+  for_fitting_units(units, graph, first + half, count - half, block, draw, visit);
 }
 
 ScoringCost& ScoringCost::operator+=(const ScoringCost& other) {

@@ -59,11 +59,12 @@ std::vector<Block> cut_blocks(const std::vector<DistinctRows>& graphs,
                               std::int64_t wanted);
 
 // Builds the units to score the distinct rows first .. first + count - 1 of a graph, one after
-// another, and calls `visit` with each. Usually there is one. The size of a block is an estimate:
+// another, all with the draw of nodes `draw`, and calls `visit` with each. Usually there is one. The size of a block is an estimate:
 // if its plan turns out larger than `block` allows, each half of the rows gets its own unit.
 using UnitVisitor = std::function<void(std::int64_t first, std::int64_t count, const Unit& unit)>;
 void for_fitting_units(const UnitBuilder& units, const DistinctRows& graph, std::int64_t first,
-                       std::int64_t count, const ScoringBlock& block, const UnitVisitor& visit);
+                       std::int64_t count, const ScoringBlock& block, std::uint64_t draw,
+                       const UnitVisitor& visit);
 
 // The cost of scoring graphs of a dataset.
 struct ScoringCost {

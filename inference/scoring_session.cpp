@@ -9,6 +9,7 @@
 
 #include "core/aligned.hpp"
 #include "core/hash.hpp"
+#include "core/means.hpp"
 #include "data/shards/shard_reader.hpp"
 #include "dist/health/agreement.hpp"
 
@@ -51,7 +52,8 @@ class ScoringSession::Scorer {
  public:
   Scorer(const Experiment& experiment, const Network& network, const Dataset& data,
          ThreadPool& pool)
-      : network_(network),
+      : name_(experiment.name),
+        network_(network),
         members_(static_cast<std::size_t>(experiment.ensemble.members)),
         block_(experiment.evaluate_block),
         data_(data),
@@ -62,7 +64,8 @@ class ScoringSession::Scorer {
   // The flags of these members begin at `by[first]`. Members without a flag get no scores.
   std::vector<ScoresByMember> score(GraphRange graphs, std::span<const float> weights,
                                     const ScoringMembers& by, std::size_t first,
-                                    std::int64_t most_rows, JobContext& context) const {
+                                    std::int64_t most_rows, std::uint64_t draw,
+                                    JobContext& context) const {
     const auto flags = [&](int graph) {
       if (by.empty()) return std::vector<bool>(members_, true);
       const auto begin = by[static_cast<std::size_t>(graph)].begin() + static_cast<int>(first);
@@ -73,7 +76,7 @@ class ScoringSession::Scorer {
     for (int g = graphs.first, next = g; g < end; g = next) {
       const std::vector<bool> who = flags(g);
       while (next < end && flags(next) == who) ++next;
-      std::ranges::move(score_by({g, next - g}, weights, who, most_rows, context),
+      std::ranges::move(score_by({g, next - g}, weights, who, {block_, most_rows, draw}, context),
                         std::back_inserter(scored));
     }
     return scored;
@@ -81,24 +84,45 @@ class ScoringSession::Scorer {
 
   std::size_t members() const { return members_; }
 
+  std::vector<std::vector<double>> score_nodes(std::span<const float> weights, int graph,
+                                               std::int64_t row) const {
+    if (!network_.config().has_head_of_nodes() || network_.config().mixes_configs())
+      throw ConfigError(fmt::format(
+          "{}: its score is no sum over nodes (model.readout: pool sum, without widths and with no "
+          "layer across configurations), so no node has a score of its own; leave out --nodes",
+          name_));
+    const NodeUnit unit = units_.build_by_node(graph, row);
+    const std::size_t count = unit.nodes.size();
+    const auto members = static_cast<int>(members_);
+    const UnitScores scores = network_.scores(network_.place(weights), 0, members, unit.input);
+    std::vector<std::vector<double>> of_members;
+    for (std::size_t m = 0; m < members_; ++m) {
+      std::vector<double>& own =
+          of_members.emplace_back(static_cast<std::size_t>(data_.graph(graph).nodes), kNone);
+      for (std::size_t i = 0; i < count; ++i)
+        own[static_cast<std::size_t>(unit.nodes[i])] =
+            scores.common[m] + scores.delta[m * count + i];
+    }
+    return of_members;
+  }
+
   ScoringCost cost(int members, std::int64_t most_rows, ThreadPool& pool) const {
     return scoring_cost(units_, data_, members, most_rows, block_, pool);
   }
 
  private:
   std::vector<ScoresByMember> score_by(GraphRange graphs, std::span<const float> weights,
-                                       const std::vector<bool>& who, std::int64_t most_rows,
+                                       const std::vector<bool>& who, const ScoringOptions& options,
                                        JobContext& context) const {
     const auto count = static_cast<int>(std::ranges::count(who, true));
     const auto score = [&](std::span<const float> flat) {
-      return score_graphs(network_, flat, count, data_, graphs, units_, {block_, most_rows},
-                          context);
+      return score_graphs(network_, flat, count, data_, graphs, units_, options, context);
     };
     if (count == static_cast<int>(members_)) return score(weights);
     std::vector<ScoresByMember> scored;
     if (count == 0) {
       for (int g = graphs.first; g < graphs.first + graphs.count; ++g)
-        scored.push_back({g, choose_rows(data_, g, most_rows), {}});
+        scored.push_back({g, choose_rows(data_, g, options.most_rows), {}});
     } else {
       const std::size_t length = weights.size() / members_;
       AlignedFloats some;
@@ -119,6 +143,7 @@ class ScoringSession::Scorer {
     return scored;
   }
 
+  const std::string name_;
   const Network& network_;
   const std::size_t members_;
   const ScoringBlock block_;
@@ -165,13 +190,13 @@ std::int64_t ScoringSession::scores(std::int64_t most_rows) const {
 }
 
 bool ScoringSession::score(const MemberWeights& weights, std::int64_t most_rows, const Take& take,
-                           const std::function<bool()>& stops) const {
+                           const std::function<bool()>& stops, std::uint64_t draw) const {
   for (const GraphRange graphs : scoring_ranges(scores_of_graphs(most_rows))) {
     if (stops && stops()) return false;
     std::vector<ScoresByMember> all;
     std::size_t first = 0;
     for (std::size_t s = 0; s < scorers_.size(); ++s) {
-      auto own = scorers_[s]->score(graphs, weights[s], by_, first, most_rows, context_);
+      auto own = scorers_[s]->score(graphs, weights[s], by_, first, most_rows, draw, context_);
       first += scorers_[s]->members();
       if (s == 0) {
         all = std::move(own);
@@ -183,6 +208,14 @@ bool ScoringSession::score(const MemberWeights& weights, std::int64_t most_rows,
     take(std::move(all));
   }
   return true;
+}
+
+std::vector<std::vector<double>> ScoringSession::score_nodes(const MemberWeights& weights,
+                                                             int graph, std::int64_t row) const {
+  std::vector<std::vector<double>> all;
+  for (std::size_t s = 0; s < scorers_.size(); ++s)
+    std::ranges::move(scorers_[s]->score_nodes(weights[s], graph, row), std::back_inserter(all));
+  return all;
 }
 
 ScoringCost ScoringSession::cost(int members, std::int64_t most_rows) const {

@@ -65,10 +65,16 @@ class ScoringSession {
   // Scores at most `most_rows` rows of each graph (0 = all), a few graphs at a time in the order of
   // the dataset, and gives them to `take`. Before each few graphs it asks `stops`, if given, and
   // returns false where `stops` returns true. Collective. The caller starts and finishes the
-  // progress, which advances by `scores`.
+  // progress, which advances by `scores`. `draw`: as in ScoringOptions.
   using Take = std::function<void(std::vector<ScoresByMember>)>;
   bool score(const MemberWeights& weights, std::int64_t most_rows, const Take& take,
-             const std::function<bool()>& stops = {}) const;
+             const std::function<bool()>& stops = {}, std::uint64_t draw = 0) const;
+
+  // What each node of graph `graph` adds to the score of row `row` by each member, [M][nodes]; NaN
+  // of a node that `data.reduce.max_nodes` did not draw. Each rank computes it. Throws ConfigError
+  // where the score of a network is no sum over nodes.
+  std::vector<std::vector<double>> score_nodes(const MemberWeights& weights, int graph,
+                                               std::int64_t row) const;
 
   // What scoring with so many members costs on the first network. Builds sample plans. Not
   // collective.

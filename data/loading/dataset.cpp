@@ -144,9 +144,7 @@ Dataset Dataset::of_graphs(const DatasetOptions& options, std::vector<OpenGraph>
   impl->options.max_configs = 0;
   impl->options.least_entropy = 0;
   impl->graphs = std::move(graphs);
-  for (OpenGraph& g : impl->graphs) {
-    if (options.reduction.wanted) g.graph = reduced_graph(g.graph, options.reduction);
-  }
+  for (OpenGraph& g : impl->graphs) g.graph = reduced_graph(std::move(g.graph), options.reduction);
   impl->selection = hash_of(impl->options, impl->graphs);
   impl->in_memory = true;
   return Dataset(std::move(impl));
@@ -160,6 +158,9 @@ int Dataset::size() const {
 }
 const Graph& Dataset::graph(int i) const {
   return impl_->at(i).graph;
+}
+std::int64_t Dataset::seen_nodes(int i) const {
+  return impl_->options.reduction.seen(graph(i).nodes);
 }
 const GraphEntry& Dataset::entry(int i) const {
   return impl_->at(i).entry;
@@ -252,7 +253,7 @@ std::uint64_t Dataset::shared_bytes() const {
 
 OpenGraph open_graph(const GraphEntry& entry, const DatasetOptions& options) {
   OpenGraph g = OpenGraph::open(entry, options.rows());
-  if (options.reduction.wanted) g.graph = reduced_graph(g.graph, options.reduction);
+  g.graph = reduced_graph(std::move(g.graph), options.reduction);
   return g;
 }
 

@@ -83,7 +83,8 @@ class Dataset {
 
   const DatasetOptions& options() const;
   int size() const;                         // number of graphs
-  const Graph& graph(int i) const;          // after the reduction
+  const Graph& graph(int i) const;          // as opened, before nodes are drawn
+  std::int64_t seen_nodes(int i) const;     // how many of its nodes a slate sees
   const GraphEntry& entry(int i) const;     // of the whole graph
   const RunTimes& run_times(int i) const;   // every measured row
   const ConfigStates& states(int i) const;  // empty for tile and uncoded graphs

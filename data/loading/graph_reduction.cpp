@@ -3,10 +3,14 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
+#include <iterator>
+#include <numeric>
 #include <utility>
 #include <vector>
 
 #include "core/error.hpp"
+#include "core/random.hpp"
 
 namespace tpudist {
 namespace {
@@ -40,58 +44,247 @@ Flags kept_nodes(const Graph& graph, const Flags& configurable, const GraphReduc
 }  // namespace
 
 std::string to_text(const GraphReduction& reduction) {
-  if (!reduction.wanted) return "none";
-  const char* direction = reduction.direction == ReachDirection::both          ? "both ways"
-                          : reduction.direction == ReachDirection::to_producer ? "to_producer"
-                                                                               : "to_consumer";
-  return fmt::format("config_neighbours, {} hop{} {}, edges {}", reduction.hops,
-                     reduction.hops == 1 ? "" : "s", direction,
-                     reduction.edges == KeptEdges::all ? "all" : "touching_config");
+  std::string text = "none";
+  if (reduction.wanted) {
+    const char* direction = reduction.direction == ReachDirection::both          ? "both ways"
+                            : reduction.direction == ReachDirection::to_producer ? "to_producer"
+                                                                                 : "to_consumer";
+    text = fmt::format("config_neighbours, {} hop{} {}, edges {}", reduction.hops,
+                       reduction.hops == 1 ? "" : "s", direction,
+                       reduction.edges == KeptEdges::all ? "all" : "touching_config");
+  }
+  if (reduction.segments == SegmentCut::node_splits) text += ", segments by node_splits";
+  if (reduction.segments == SegmentCut::consecutive)
+    text += fmt::format(", segments of at most {} nodes", reduction.segment_nodes);
+  if (reduction.max_nodes == 0) return text;
+  text += fmt::format(", at most {} nodes, ", reduction.max_nodes);
+  if (reduction.sample == NodeSample::window) return text + "a window";
+  text += fmt::format("random with weight {} of configurable ones", reduction.config_weight);
+  if (reduction.change_weight == 1) return text;
+  return text + fmt::format(" and {} at changes of layout", reduction.change_weight);
 }
 
-Graph reduced_graph(const Graph& graph, const GraphReduction& reduction) {
-  if (!reduction.wanted) return graph;
+GraphPart part_of(const Graph& graph, std::vector<std::int32_t> nodes,
+                  std::span<const std::int32_t> edges) {
+  GraphPart part;
+  std::vector<std::int32_t> number(static_cast<std::size_t>(graph.nodes), -1);  // in the part
+  for (std::size_t i = 0; i < nodes.size(); ++i)
+    number[static_cast<std::size_t>(nodes[i])] = static_cast<std::int32_t>(i);
+  for (std::size_t e = 0; e < edges.size(); e += 2) {
+    const std::int32_t consumer = number[static_cast<std::size_t>(edges[e])],
+                       producer = number[static_cast<std::size_t>(edges[e + 1])];
+    if (consumer < 0 || producer < 0) continue;
+    part.edges.push_back(consumer);
+    part.edges.push_back(producer);
+  }
+  for (std::size_t place = 0; place < graph.config_nodes.size(); ++place) {
+    const std::int32_t node = number[static_cast<std::size_t>(graph.config_nodes[place])];
+    if (node < 0) continue;
+    part.config_nodes.push_back(node);
+    part.config_places.push_back(static_cast<std::int32_t>(place));
+  }
+  part.nodes = std::move(nodes);
+  return part;
+}
+
+namespace {
+
+// [segments + 1] first nodes, and n.
+std::vector<std::int64_t> segment_limits(const Graph& graph, const GraphReduction& reduction) {
+  std::vector<std::int64_t> limits{0};
+  if (reduction.segments == SegmentCut::consecutive) {
+    const std::int64_t count =
+        (graph.nodes + reduction.segment_nodes - 1) / reduction.segment_nodes;
+    for (std::int64_t i = 1; i <= count; ++i) limits.push_back(graph.nodes * i / count);
+    return limits;
+  }
+  if (graph.node_splits.empty())
+    throw DataError(fmt::format(
+        "{}: has no node_splits to cut it at: give data.segments.by=consecutive", graph.name));
+  for (const std::int64_t split : graph.node_splits) {
+    if (split < limits.back() || split > graph.nodes)
+      throw DataError(
+          fmt::format("{}/node_splits: {} after {} of {} nodes; give "
+                      "data.segments.by=consecutive",
+                      graph.name, split, limits.back(), graph.nodes));
+    if (split > limits.back()) limits.push_back(split);
+  }
+  if (limits.back() < graph.nodes) limits.push_back(graph.nodes);
+  return limits;
+}
+
+void cut_segments(Graph& graph, const GraphReduction& reduction) {
+  if (reduction.segments == SegmentCut::none) return;
+  std::vector<std::int64_t> limits = segment_limits(graph, reduction);
+  const auto segment = [&](std::int32_t node) { return std::ranges::upper_bound(limits, node); };
+  std::vector<std::int32_t> edges;
+  for (std::size_t e = 0; e < graph.edge_index.size(); e += 2) {
+    const std::int32_t consumer = graph.edge_index[e], producer = graph.edge_index[e + 1];
+    if (segment(consumer) != segment(producer)) continue;
+    edges.push_back(consumer);
+    edges.push_back(producer);
+  }
+  graph.edges = std::ssize(edges) / 2;
+  graph.edge_index = std::move(edges);
+  graph.node_splits = std::move(limits);
+}
+
+}  // namespace
+
+Graph reduced_graph(Graph graph, const GraphReduction& reduction) {
+  if (reduction == GraphReduction()) return graph;
   if (graph.config_nodes.empty()) {
     throw DataError(fmt::format(
         "{}: has no configurable node, so data.reduce would leave nothing of it: exclude the graph "
         "(data.exclude), or leave out data.reduce",
         graph.name));
   }
+  if (!reduction.wanted) {
+    cut_segments(graph, reduction);
+    return graph;
+  }
   const Flags configurable = configurable_nodes(graph);
   const Flags kept = kept_nodes(graph, configurable, reduction);
+
+  std::vector<std::int32_t> nodes, edges;
+  for (std::size_t node = 0; node < kept.size(); ++node) {
+    if (kept[node]) nodes.push_back(static_cast<std::int32_t>(node));
+  }
+  for (std::size_t e = 0; e < graph.edge_index.size(); e += 2) {
+    const std::int32_t consumer = graph.edge_index[e], producer = graph.edge_index[e + 1];
+    if (reduction.edges == KeptEdges::touching_config &&
+        !configurable[static_cast<std::size_t>(consumer)] &&
+        !configurable[static_cast<std::size_t>(producer)])
+      continue;
+    edges.push_back(consumer);
+    edges.push_back(producer);
+  }
+  GraphPart part = part_of(graph, std::move(nodes), edges);
 
   const std::size_t width = graph.feature_count();
   Graph reduced;
   reduced.name = graph.name;
   std::vector<float> features;
   std::vector<std::uint8_t> opcodes;
-  std::vector<std::int32_t> edges, config_nodes;
-  std::vector<std::int32_t> number(kept.size(), -1);  // of a kept node, among those
-  for (std::size_t node = 0; node < kept.size(); ++node) {
-    if (!kept[node]) continue;
-    number[node] = static_cast<std::int32_t>(reduced.nodes++);
-    const auto row = graph.node_features.begin() + node * width;
+  for (const std::int32_t node : part.nodes) {
+    const auto row = graph.node_features.begin() + static_cast<std::size_t>(node) * width;
     features.insert(features.end(), row, row + width);
-    opcodes.push_back(graph.opcodes[node]);
+    opcodes.push_back(graph.opcodes[static_cast<std::size_t>(node)]);
   }
-  for (std::size_t e = 0; e < graph.edge_index.size(); e += 2) {
-    const auto consumer = static_cast<std::size_t>(graph.edge_index[e]);
-    const auto producer = static_cast<std::size_t>(graph.edge_index[e + 1]);
-    if (!kept[consumer] || !kept[producer]) continue;
-    if (reduction.edges == KeptEdges::touching_config && !configurable[consumer] &&
-        !configurable[producer])
-      continue;
-    edges.push_back(number[consumer]);
-    edges.push_back(number[producer]);
-  }
-  reduced.edges = static_cast<std::int64_t>(edges.size() / 2);
-  for (const std::int32_t node : graph.config_nodes)
-    config_nodes.push_back(number[static_cast<std::size_t>(node)]);
+  reduced.nodes = std::ssize(part.nodes);
+  reduced.edges = std::ssize(part.edges) / 2;
   reduced.node_features = std::move(features);
   reduced.opcodes = std::move(opcodes);
-  reduced.edge_index = std::move(edges);
-  reduced.config_nodes = std::move(config_nodes);
+  reduced.edge_index = std::move(part.edges);
+  reduced.config_nodes = std::move(part.config_nodes);
+  cut_segments(reduced, reduction);
   return reduced;
+}
+
+std::vector<NodeRange> configurable_segments(const Graph& graph) {
+  const Flags configurable = configurable_nodes(graph);
+  std::vector<NodeRange> segments;
+  for (std::size_t i = 0; i + 1 < graph.node_splits.size(); ++i) {
+    const auto begin = graph.node_splits[i], end = graph.node_splits[i + 1];
+    if (std::find(configurable.begin() + begin, configurable.begin() + end, 1) !=
+        configurable.begin() + end)
+      segments.push_back({static_cast<std::int32_t>(begin), static_cast<std::int32_t>(end)});
+  }
+  return segments;
+}
+
+namespace {
+
+std::vector<std::int32_t> drawn_window(const Graph& graph, std::size_t count, CounterRng& random) {
+  const Flags configurable = configurable_nodes(graph);
+  std::vector<std::int32_t> starts;
+  std::ptrdiff_t inside = std::count(configurable.begin(), configurable.begin() + count, 1);
+  for (std::size_t start = 0;; ++start) {
+    if (inside > 0) starts.push_back(static_cast<std::int32_t>(start));
+    if (start + count == configurable.size()) break;
+    inside += configurable[start + count] - configurable[start];
+  }
+  std::vector<std::int32_t> nodes(count);
+  std::iota(nodes.begin(), nodes.end(), starts[random.below(starts.size())]);
+  return nodes;
+}
+
+std::vector<std::int32_t> drawn_by_weight(const Graph& graph, const GraphReduction& reduction,
+                                          std::span<const char> changes, CounterRng& random) {
+  const auto count = static_cast<std::size_t>(reduction.max_nodes);
+  const Flags configurable = configurable_nodes(graph);
+  std::vector<double> rank;  // [nodes] the smallest are drawn
+  for (std::size_t node = 0; node < configurable.size(); ++node) {
+    const double weight = (configurable[node] ? reduction.config_weight : 1) *
+                          (!changes.empty() && changes[node] ? reduction.change_weight : 1);
+    rank.push_back(-std::log(1 - random.uniform()) / weight);
+  }
+  const auto before = [&](std::int32_t a, std::int32_t b) {
+    return std::pair(rank[static_cast<std::size_t>(a)], a) <
+           std::pair(rank[static_cast<std::size_t>(b)], b);
+  };
+  std::vector<std::int32_t> nodes(configurable.size());
+  std::iota(nodes.begin(), nodes.end(), 0);
+  const auto end = nodes.begin() + static_cast<std::ptrdiff_t>(count);
+  std::nth_element(nodes.begin(), end - 1, nodes.end(), before);
+  nodes.erase(end, nodes.end());
+  if (std::ranges::none_of(
+          nodes, [&](std::int32_t node) { return configurable[static_cast<std::size_t>(node)]; }))
+    *std::ranges::max_element(nodes, before) =
+        *std::ranges::min_element(graph.config_nodes, before);
+  std::ranges::sort(nodes);
+  return nodes;
+}
+
+}  // namespace
+
+std::vector<char> layout_changes(const Graph& graph, const ColumnRange& layout,
+                                 std::span<const float> table, std::int64_t config_features,
+                                 std::span<const std::int32_t> states) {
+  const auto rank = static_cast<std::size_t>(layout.count);
+  std::vector<std::ptrdiff_t> place(static_cast<std::size_t>(graph.nodes), -1);  // in config_nodes
+  for (std::size_t j = 0; j < graph.config_nodes.size(); ++j)
+    place[static_cast<std::size_t>(graph.config_nodes[j])] = static_cast<std::ptrdiff_t>(j);
+  const std::size_t width = graph.feature_count(), nc = graph.config_nodes.size();
+  const auto layout_of = [&](std::size_t node, std::size_t first_state) {
+    const std::ptrdiff_t j = place[node];
+    if (j < 0)
+      return std::span<const float>(graph.node_features)
+          .subspan(node * width + static_cast<std::size_t>(layout.first), rank);
+    const auto state = static_cast<std::size_t>(states[first_state + static_cast<std::size_t>(j)]);
+    return table.subspan(state * static_cast<std::size_t>(config_features), rank);
+  };
+  const auto differ = [](std::span<const float> a, std::span<const float> b) {
+    bool equal = true;
+    for (std::size_t i = 0; i < a.size(); ++i) {
+      if ((a[i] < 0) != (b[i] < 0)) return false;
+      equal &= a[i] == b[i];
+    }
+    return !equal;
+  };
+  Flags changes(place.size(), 0);
+  for (std::size_t e = 0; e < graph.edge_index.size(); e += 2) {
+    const auto consumer = static_cast<std::size_t>(graph.edge_index[e]),
+               producer = static_cast<std::size_t>(graph.edge_index[e + 1]);
+    const bool configurable = place[consumer] >= 0 || place[producer] >= 0;
+    for (std::size_t first = 0; first < states.size(); first += nc) {
+      if (differ(layout_of(consumer, first), layout_of(producer, first))) {
+        changes[consumer] = changes[producer] = 1;
+        break;
+      }
+      if (!configurable) break;  // the same in all configurations
+    }
+  }
+  return changes;
+}
+
+std::vector<std::int32_t> drawn_nodes(const Graph& graph, const GraphReduction& reduction,
+                                      std::uint64_t key, std::span<const char> changes) {
+  const auto count = static_cast<std::size_t>(reduction.max_nodes);
+  CounterRng random(key);
+  return reduction.sample == NodeSample::window
+             ? drawn_window(graph, count, random)
+             : drawn_by_weight(graph, reduction, changes, random);
 }
 
 }  // namespace tpudist

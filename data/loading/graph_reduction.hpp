@@ -1,7 +1,11 @@
 #pragma once
 
+#include <cstdint>
+#include <span>
 #include <string>
+#include <vector>
 
+#include "schema/feature_schema.hpp"
 #include "schema/graph.hpp"
 
 namespace tpudist {
@@ -13,24 +17,87 @@ enum class ReachDirection { both, to_producer, to_consumer };
 // Which edges between kept nodes are kept.
 enum class KeptEdges { touching_config, all };
 
+// How max_nodes of a larger graph are drawn: a window of consecutive ones, or any.
+enum class NodeSample { window, random };
+
+// How `data.segments` cuts graphs: into ranges of consecutive nodes of nearly equal size, or at the
+// graph's node_splits.
+enum class SegmentCut { none, consecutive, node_splits };
+
 // `data.reduce`: the part of a layout graph that networks see. With hops 1, direction both and
 // touching_config it equals that of the 1st place of "Fast or Slow?".
 struct GraphReduction {
-  bool wanted = false;  // false: graphs are unchanged
+  bool wanted = false;  // false: graphs are opened whole
   int hops = 1;         // largest number of edges between a kept node and a configurable one
   ReachDirection direction = ReachDirection::both;
   KeptEdges edges = KeptEdges::touching_config;  // touching_config: an end of the edge, or both, is
                                                  // configurable
+  // Of an opened graph with more nodes a slate sees only so many, drawn for it (drawn_nodes); 0:
+  // all.
+  std::int64_t max_nodes = 0;
+  NodeSample sample = NodeSample::window;
+  double config_weight = 1;  // random: weight of a configurable node, of others 1
+  double change_weight = 1;  // random: factor of the weight of nodes at a change of layout
 
+  // `data.segments`: edges between segments are left out when the graph is opened. A step of
+  // training sees one segment of a slate's graph (GraphDraw).
+  SegmentCut segments = SegmentCut::none;
+  std::int64_t segment_nodes = 1000;  // consecutive: most nodes of a segment
+
+  // Whether slates of a graph of so many nodes see a part of it.
+  bool draws(std::int64_t nodes) const { return max_nodes > 0 && nodes > max_nodes; }
+  // How many nodes a slate sees of a graph of so many.
+  std::int64_t seen(std::int64_t nodes) const { return draws(nodes) ? max_nodes : nodes; }
   bool operator==(const GraphReduction&) const = default;
 };
 
 // As text, e.g. "config_neighbours, 1 hop both ways, edges touching_config"; "none".
 std::string to_text(const GraphReduction& reduction);
 
-// The part of a graph that a reduction keeps: nodes, edges and configurable nodes in their order,
-// the nodes renumbered. node_splits are dropped, since they refer to the whole graph. Throws
-// DataError when no node is configurable.
-Graph reduced_graph(const Graph& graph, const GraphReduction& reduction);
+// The part of a graph that a reduction keeps when the graph is opened: nodes, edges and
+// configurable nodes in their order, the nodes renumbered. node_splits are dropped where nodes are,
+// since they refer to the whole graph; where segments are cut they are the segments' limits, 0 to n.
+// Throws DataError when no node is configurable, or node_splits are asked for that there are not.
+Graph reduced_graph(Graph graph, const GraphReduction& reduction);
+
+// [n] 1: the node has an edge to one whose layout differs in at least one of the configurations whose
+// states are `states` [K, nc], rows of `table` [S, C]. The layout of a configurable node is the first
+// of its features, of another one its columns `layout`; both are minor to major and padded with -1.
+// Layouts of different rank are not compared. So these are the nodes at which a copy may be needed.
+std::vector<char> layout_changes(const Graph& graph, const ColumnRange& layout,
+                                 std::span<const float> table, std::int64_t config_features,
+                                 std::span<const std::int32_t> states);
+
+// The max_nodes nodes, ascending, of a graph with more that are drawn with a key: a function of
+// nodes, configurable nodes and key. One of them at least is configurable, since all configurations
+// of a part without one are equal.
+// window: its first node is equally likely each of those whose window has a configurable node.
+// random: without replacement, in each draw in proportion to the weights (Efraimidis and Spirakis,
+// "Weighted random sampling with a reservoir", 2006): the nodes with the smallest -log(u) / weight,
+// where u is uniform. If none is configurable, the configurable one with the smallest takes the
+// place of the one with the largest. `changes`: layout_changes; empty: none.
+std::vector<std::int32_t> drawn_nodes(const Graph& graph, const GraphReduction& reduction,
+                                      std::uint64_t key, std::span<const char> changes = {});
+
+// A range of nodes.
+struct NodeRange {
+  std::int32_t begin = 0, end = 0;
+};
+
+// The segments of a graph that was cut that have a configurable node, in their order: the scores of
+// the others are equal for all configurations.
+std::vector<NodeRange> configurable_segments(const Graph& graph);
+
+// A part of a graph.
+struct GraphPart {
+  std::vector<std::int32_t> nodes;          // [n'] kept nodes, ascending
+  std::vector<std::int32_t> edges;          // [m', 2] (consumer, producer), numbers in `nodes`
+  std::vector<std::int32_t> config_nodes;   // [nc'] numbers in `nodes`
+  std::vector<std::int32_t> config_places;  // [nc'] their places in the graph's config_nodes
+};
+
+// The part of these nodes, ascending, and of those of `edges`, [m, 2], that connect two of them.
+GraphPart part_of(const Graph& graph, std::vector<std::int32_t> nodes,
+                  std::span<const std::int32_t> edges);
 
 }  // namespace tpudist

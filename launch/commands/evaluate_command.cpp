@@ -1,14 +1,17 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <filesystem>
 #include <iterator>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <string>
+#include <vector>
 
 #include "core/error.hpp"
 #include "core/file_system.hpp"
+#include "core/means.hpp"
 #include "inference/collection_scores.hpp"
 #include "launch/commands/commands.hpp"
 #include "launch/commands/scoring_options.hpp"
@@ -22,15 +25,65 @@ struct EvaluateArguments : ScoringArguments {
   std::filesystem::path run, json, trace;
   std::string split = "valid";
   JudgementArguments judgement;
+  int draws = 1;
 };
+
+// The scores of members and their combination over all draws of nodes; a score that was not
+// computed in each of them is left out.
+struct DrawScores {
+  std::string name;
+  std::vector<double> scores;  // [draws]
+
+  double mean() const { return tpudist::mean(scores); }
+  double deviation() const {  // at least two scores
+    return std::sqrt(squares_around(scores, mean()) / static_cast<double>(scores.size() - 1));
+  }
+};
+
+std::vector<DrawScores> scores_by_draw(const CollectionResult& result) {
+  std::vector<const Evaluation*> draws{&*result.evaluation};
+  for (const Evaluation& evaluation : result.more_draws) draws.push_back(&evaluation);
+  std::vector<DrawScores> all{{"ensemble", {}}};
+  for (const MemberName& name : result.evaluation->names) all.push_back({to_text(name), {}});
+  for (const Evaluation* evaluation : draws) {
+    all.front().scores.push_back(evaluation->ensemble_mean());
+    const std::vector<double> members = evaluation->member_means();
+    for (std::size_t m = 0; m < members.size(); ++m) all[m + 1].scores.push_back(members[m]);
+  }
+  std::erase_if(all, [](const DrawScores& of) { return !all_finite(of.scores); });
+  return all;
+}
+
+std::string draws_text(const std::vector<DrawScores>& draws, int count) {
+  std::string text = fmt::format("over {} draws of nodes\n", count);
+  for (const DrawScores& of : draws)
+    text += fmt::format("  {:<12} mean {:.4f}  SD {:.4f}  {:.4f} to {:.4f}\n", of.name, of.mean(),
+                        of.deviation(), std::ranges::min(of.scores), std::ranges::max(of.scores));
+  return text;
+}
+
+nlohmann::json draws_json(const std::vector<DrawScores>& draws) {
+  nlohmann::json json = nlohmann::json::array();
+  for (const DrawScores& of : draws) {
+    json.push_back(
+        {{"name", of.name}, {"mean", of.mean()}, {"sd", of.deviation()}, {"scores", of.scores}});
+  }
+  return json;
+}
 
 void run(const EvaluateArguments& arguments) {
   const TrainedRun trained = arguments.open(arguments.run);
   const DistConfig& dist = trained.experiment.dist;
+  if (arguments.draws > 1 && trained.experiment.data.reduction.max_nodes == 0)
+    throw ConfigError(
+        fmt::format("--draws {}: the run draws no nodes (data.reduce.max_nodes: 0), so all draws "
+                    "would be equal; leave it out",
+                    arguments.draws));
   JobOptions options{arguments.device, arguments.threads, dist.mixed_cpus, dist.timeout};
   options.agreed = {{"the command", "evaluate"},
                     {"--split", arguments.split},
                     {"--trace", arguments.trace.string()},
+                    {"--draws", std::to_string(arguments.draws)},
                     {"--combine, --select and --keep-all", arguments.judgement.to_text()}};
   std::ranges::move(values_to_agree(trained), std::back_inserter(options.agreed));
   run_job(options, [&](JobContext& context) {
@@ -38,8 +91,12 @@ void run(const EvaluateArguments& arguments) {
     const TracedJob traced(context, arguments.trace);
     const JudgementOptions judgement = arguments.judgement.options();
     const auto results = score_runs({trained},
-                                    {arguments.split, arguments.shards, false,
-                                     judgement.combination, judgement.keep_all, judgement.greedy},
+                                    {.split = arguments.split,
+                                     .shards = arguments.shards,
+                                     .combination = judgement.combination,
+                                     .keep_all = judgement.keep_all,
+                                     .greedy = judgement.greedy,
+                                     .draws = arguments.draws},
                                     context);
     traced.write();
     if (context.world.rank() != 0) return;
@@ -49,12 +106,18 @@ void run(const EvaluateArguments& arguments) {
     arguments.warn_of_chosen_scores(arguments.split);
     print("{}, {}, {}\n", arguments.run.string(), opened_at(trained), result.collection);
     print("{}\n{}", evaluation_table(*result.evaluation), judgement_notes(result.judgement));
+    std::vector<DrawScores> draws;
+    if (arguments.draws > 1) {
+      draws = scores_by_draw(result);
+      print("{}", draws_text(draws, arguments.draws));
+    }
     if (arguments.json.empty()) return;
     nlohmann::json json = evaluation_json(*result.evaluation);
     json["collection"] = result.collection;
     json["step"] = trained.step;
     json["averaged"] = trained.averaged;
     json["judgement"] = judgement_json(result.judgement);
+    if (arguments.draws > 1) json["draws"] = draws_json(draws);
     write_file_atomically(arguments.json, json.dump(2) + "\n");
   });
 }
@@ -74,6 +137,11 @@ void add_evaluate_command(Command app) {
       .show_default();
   add_judgement_options(command, arguments->judgement);
   add_scoring_options(command, *arguments);
+  command
+      .add_option("--draws", arguments->draws,
+                  "Score so often, each time with other nodes, a run with data.reduce.max_nodes")
+      .in_range(1, 1000)
+      .show_default();
   command.add_option("--json", arguments->json, "Write the scores to this file");
   add_trace_option(command, arguments->trace);
   command.run([arguments] { run(*arguments); });

@@ -69,7 +69,8 @@ void print_table(const Experiment& experiment, const std::vector<GraphPlanStatis
   const GraphReduction& reduction = experiment.data.reduction;
   print("{} train, plans of a slate of {} configurations{}\n{}", experiment.data.collection.name,
         experiment.batch.configs,
-        reduction.wanted ? fmt::format("; graphs reduced to {}", to_text(reduction)) : "",
+        reduction != GraphReduction() ? fmt::format("; graphs reduced to {}", to_text(reduction))
+                                      : "",
         aligned(table));
 }
 

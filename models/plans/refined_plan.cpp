@@ -40,7 +40,7 @@ std::vector<SlateOffsets> number_through(std::span<const RefinedSlate> slates, P
     }
     const std::int64_t begin = slate.input_begin < 0 ? plan.nodes : slate.input_begin;
     offsets.push_back({begin, plan.states, plan.configs});
-    plan.nodes = std::max(plan.nodes, begin + slate.graph->classes());
+    plan.nodes = std::max(plan.nodes, begin + std::max(slate.graph->classes(), slate.input_rows));
     plan.states += slate.state_rows;
     plan.configs += slate.configs;
   }

@@ -17,6 +17,8 @@ struct RefinedSlate {
   std::span<const std::int32_t> state_class;
   std::int64_t state_rows = 0;
   std::int64_t input_begin = -1;  // as in PlanSlate; input rows are the graph's node classes
+  // As in PlanSlate; 0: the classes of the graph's nodes. A part of a graph may lack some.
+  std::int64_t input_rows = 0;
 };
 
 // Builds a plan with one row for each distinct state, by colour refinement over (node,

@@ -172,6 +172,11 @@ def test_what_is_wrong_is_refused(shards, experiment_file):
     for change in ({"data.max_configs": 5}, {"data.entropy_filter": 0.3}):
         with pytest.raises(td.ConfigError, match="slates in Python are of all rows"):
             td.SlateDataset.of(td.Experiment.load(experiment_file, **change))
+    with pytest.raises(td.ConfigError, match="data.reduce.max_nodes=5: nodes are drawn"):
+        td.SlateDataset.of(td.Experiment.load(experiment_file, **{"data.reduce.max_nodes": 5}))
+    cut = {"data.segments.by": "consecutive", "loss": {"pairwise_hinge": {}}}
+    with pytest.raises(td.ConfigError, match="data.segments.by: slates in Python are of whole graphs"):
+        td.SlateDataset.of(td.Experiment.load(experiment_file, **cut))
 
 
 def test_memory_of_a_thousand_slates_is_flat(shards):

@@ -100,7 +100,7 @@ TEST(Scoring, NoPlanOfABlockIsLargerThanAllowed) {
         std::int64_t next = 0;
         for (const Block& part : cut_blocks({graph}, {scoring}, 1, 1)) {
           for_fitting_units(
-              scored.units, graph, part.first, part.count, block,
+              scored.units, graph, part.first, part.count, block, 0,
               [&](std::int64_t first, std::int64_t count, const Unit& unit) {
                 EXPECT_EQ(first, next);
                 next += count;

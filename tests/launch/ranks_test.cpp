@@ -93,7 +93,8 @@ TEST_F(Ranks, PredictTheSameOutOfFoldWhateverTheirNumber) {
 // Parts of graphs, edges that are drawn anew in every step, slates to score in, and other losses.
 TEST_F(Ranks, DrawAndReduceTheSameWhateverTheirNumber) {
   const std::string more =
-      "'data.reduce={keep: config_neighbours, hops: 2}' batch.edge_dropout=0.3 "
+      "'data.reduce={keep: config_neighbours, hops: 2, max_nodes: 12, sample: random}' "
+      "batch.edge_dropout=0.3 "
       "'loss={diff_mat: {margin: 0.1, scale: inverse_margin}, mape: {unit: milliseconds}}' "
       "'evaluate.slate={configs: 3, permutations: 2}'";
   for (const int ranks : {0, 2, 3}) {
@@ -102,8 +103,13 @@ TEST_F(Ranks, DrawAndReduceTheSameWhateverTheirNumber) {
     ASSERT_EQ(value_of(outcome.output, "parameters: ").size(), 16u);
     std::ofstream(path("drawn-" + std::to_string(ranks) + "/parameters"))
         << value_of(outcome.output, "parameters: ");
+    const std::string folder = path("drawn-" + std::to_string(ranks));
+    const Outcome scored = run_ranks(
+        ranks, "evaluate " + folder + " --draws 3 --json " + folder + "/draws.json --quiet");
+    EXPECT_EQ(scored.exit_code, 0) << scored.output;
+    EXPECT_THAT(scored.output, HasSubstr("over 3 draws of nodes"));
   }
-  for (const std::string file : {"/parameters", "/scores.json"}) {
+  for (const std::string file : {"/parameters", "/scores.json", "/draws.json"}) {
     EXPECT_GT(content(path("drawn-0") + file).size(), 15u) << file;
     EXPECT_EQ(content(path("drawn-0") + file), content(path("drawn-2") + file)) << file;
     EXPECT_EQ(content(path("drawn-0") + file), content(path("drawn-3") + file)) << file;

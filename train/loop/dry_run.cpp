@@ -68,7 +68,7 @@ std::vector<PlannedStep> plan_steps(const TrainingSetup& setup, ThreadPool& pool
           static_cast<double>(part.front().rows.size() - 1);
     }
     step.units[static_cast<std::size_t>(unit)] = setup.units.estimate(
-        slates, edge_draw(setup.experiment, step.batch.step, slates_of_unit(step.batch, unit)));
+        slates, graph_draw(setup.experiment, step.batch.step, slates_of_unit(step.batch, unit)));
   });
   return steps;
 }
@@ -158,10 +158,11 @@ std::string largest_unit_text(const TrainingSetup& setup, int ranks) {
   const Experiment& experiment = setup.experiment;
   const std::vector<SlateRows> slates = largest_unit(setup);
   const Graph& graph = setup.data.graph(slates.front().graph);
-  const std::int64_t whole = setup.data.entry(slates.front().graph).nodes;
-  const EdgeDraw edges = edge_draw(experiment, 0);
-  const Unit unit = setup.units.build(slates, edges);
-  const PlanComparison plans = setup.units.compare(unit.slates, edges);
+  const std::int64_t whole = setup.data.entry(slates.front().graph).nodes,
+                     seen = setup.data.seen_nodes(slates.front().graph);
+  const GraphDraw draw = graph_draw(experiment, 0);
+  const Unit unit = setup.units.build(slates, draw);
+  const PlanComparison plans = setup.units.compare(unit.slates, draw);
   const int chunk = experiment.batch.member_chunk;
   const int together =
       std::min(chunk > 0 ? chunk : setup.units.members_together(unit), experiment.ensemble.members);
@@ -169,13 +170,17 @@ std::string largest_unit_text(const TrainingSetup& setup, int ranks) {
                            static_cast<std::uint64_t>(together);
   std::string layers = "layers, and their rows in the largest unit against a dense plan's\n";
   for (const std::string& line : layer_lines(setup, plans)) layers += "  " + line + "\n";
-  // With drawn edges no plan is kept.
+  // Of what is drawn no plan is kept.
   std::string drawn;
-  if (experiment.batch.edge_dropout > 0) {
+  if (plans.drawn_seconds > 0) {
+    std::size_t configs = 0;
+    for (const Slate& slate : unit.slates) configs += slate.configs.size();
     drawn = fmt::format(
-        "  edges        {:.3g} % dropped, drawn anew for every slate and step; planned in {:.1f} "
-        "ms\n",
-        100 * experiment.batch.edge_dropout, 1e3 * plans.drawn_seconds);
+        "  drawn        {} nodes, {:.3g} % of edges dropped, anew for every slate and step; "
+        "planned "
+        "in {:.1f} ms\n",
+        plans.dense_rows / static_cast<std::int64_t>(configs), 100 * experiment.batch.edge_dropout,
+        1e3 * plans.drawn_seconds);
   }
   return layers + fmt::format(
                       "largest unit\n  slates       {}\n  graph        {} ({} nodes{}, {} edges)\n"
@@ -184,8 +189,8 @@ std::string largest_unit_text(const TrainingSetup& setup, int ranks) {
                       "  activations  {} for {} members at a time\n{}"
                       "on a GPU\n  kept         {}\n  units        {} at most, activations of two "
                       "units of all members\n",
-                      slates.size(), graph.name, graph.nodes,
-                      graph.nodes == whole ? "" : fmt::format(" of {}", whole), graph.edges,
+                      slates.size(), graph.name, seen,
+                      seen == whole ? "" : fmt::format(" of {}", whole), graph.edges,
                       format_count(static_cast<std::int64_t>(unit.input.plan->total_rows())),
                       format_bytes(unit.input.plan->bytes()), choice_line(setup.units, plans),
                       format_bytes(activations), together, drawn, device_bytes(setup, ranks).text(),

@@ -15,11 +15,11 @@ GraphPlanStatistics statistics_of(const TrainingSetup& setup, int g,
                                   const std::vector<std::int64_t>& rows) {
   const Dataset& data = setup.data;
   const std::vector<Slate> slates{data.slate(g, rows)};
-  const PlanComparison plans = setup.units.compare(slates, edge_draw(setup.experiment, 0));
+  const PlanComparison plans = setup.units.compare(slates, graph_draw(setup.experiment, 0));
   const Graph& graph = data.graph(g);
   GraphPlanStatistics statistics;
   statistics.name = graph.name;
-  statistics.nodes = graph.nodes;
+  statistics.nodes = data.seen_nodes(g);
   statistics.whole_nodes = data.entry(g).nodes;
   statistics.config_nodes = data.options().collection.is_tile()
                                 ? graph.nodes

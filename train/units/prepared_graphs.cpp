@@ -142,8 +142,7 @@ std::vector<PreparedArrays> prepare(const Dataset& dataset, const Network& netwo
     made = prepare_input(dataset, network, graph);
     const Graph& source = dataset.graph(graph);
     if (refined)
-      made.refined =
-          refine_graph(source, source.edge_index, made.node_class, network.plan_shape()).arrays();
+      made.refined = refine_graph(source, made.node_class, network.plan_shape()).arrays();
   });
   return graphs;
 }
@@ -176,9 +175,9 @@ PreparedArrays prepare_input(const Dataset& dataset, const Network& network, int
   return prepared;
 }
 
-RefinedGraph refine_graph(const Graph& graph, std::span<const std::int32_t> edges,
-                          const Array<std::int32_t>& node_class, const PlanShape& shape) {
-  return {graph.nodes, edges, graph.config_nodes, node_class, shape};
+RefinedGraph refine_graph(const Graph& graph, const Array<std::int32_t>& node_class,
+                          const PlanShape& shape) {
+  return {graph.nodes, graph.edge_index, graph.config_nodes, node_class, shape};
 }
 
 std::unique_ptr<const PreparedFiles> PreparedFiles::open(const Dataset& dataset,
@@ -286,14 +285,11 @@ const RefinedGraph& PreparedGraphs::refined(int graph) const {
     if (kept.found) {
       kept.refined.emplace(*std::exchange(kept.found, std::nullopt), network_.plan_shape());
     } else {
-      kept.refined.emplace(refine(graph, dataset_.graph(graph).edge_index));
+      kept.refined.emplace(
+          refine_graph(dataset_.graph(graph), kept.graph.node_class, network_.plan_shape()));
     }
   });
   return *kept.refined;
-}
-
-RefinedGraph PreparedGraphs::refine(int graph, std::span<const std::int32_t> edges) const {
-  return refine_graph(dataset_.graph(graph), edges, of(graph).node_class, network_.plan_shape());
 }
 
 }  // namespace tpudist

@@ -4,7 +4,6 @@
 #include <memory>
 #include <mutex>
 #include <optional>
-#include <span>
 #include <vector>
 
 #include "core/array.hpp"
@@ -40,10 +39,9 @@ struct PreparedArrays {
 // Everything except `refined`. Throws DataError if the network cannot use the graph.
 PreparedArrays prepare_input(const Dataset& dataset, const Network& network, int graph);
 
-// The graph with these edges, [m, 2] (consumer, producer), refined for networks of this shape.
-// `node_class` as in PreparedArrays.
-RefinedGraph refine_graph(const Graph& graph, std::span<const std::int32_t> edges,
-                          const Array<std::int32_t>& node_class, const PlanShape& shape);
+// The graph refined for networks of this shape; `node_class` as in PreparedArrays.
+RefinedGraph refine_graph(const Graph& graph, const Array<std::int32_t>& node_class,
+                          const PlanShape& shape);
 
 // Approximate number of nodes of the graphs in one file: one core prepares them in a fraction of a
 // second, and they are held in memory until they are written.
@@ -105,8 +103,6 @@ class PreparedGraphs {
   // Both throw DataError if the network cannot use the graph.
   const PreparedGraph& of(int graph) const;
   const RefinedGraph& refined(int graph) const;  // with all edges
-  // The graph with only these edges; it is not kept.
-  RefinedGraph refine(int graph, std::span<const std::int32_t> edges) const;
 
   std::uint64_t shared_bytes() const { return files_ ? files_->bytes() : 0; }
 

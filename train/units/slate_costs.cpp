@@ -16,7 +16,7 @@ std::vector<double> slate_sizes(const Experiment& experiment, const Dataset& dat
   std::vector<double> sizes;
   for (int g = 0; g < data.size(); ++g) {
     sizes.push_back(
-        static_cast<double>(data.graph(g).nodes) *
+        static_cast<double>(data.seen_nodes(g)) *
         static_cast<double>(std::min<std::int64_t>(experiment.batch.configs, data.rows(g))));
   }
   return sizes;
@@ -81,7 +81,7 @@ class Sampler {
       slate.targets.resize(chunk);
       slate.states.resize(chunk * width);
     }
-    return chunks * units_.estimate(slates, edge_draw(experiment_, 0)).step_work();
+    return chunks * units_.estimate(slates, graph_draw(experiment_, 0)).step_work();
   }
 
   const Experiment& experiment_;

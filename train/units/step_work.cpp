@@ -88,7 +88,7 @@ std::shared_ptr<const Unit> StepBuilder::build_unit(const BatchPlan& batch, cons
                                                     Trace* trace) const {
   auto built = std::make_shared<Unit>(
       units_.build(rows_of_unit(batch, order_, own.unit, drawn_by(experiment_, own.member)),
-                   edge_draw(experiment_, batch.step, slates_of_unit(batch, own.unit))));
+                   graph_draw(experiment_, batch.step, slates_of_unit(batch, own.unit))));
   if (trace) {
     const std::int64_t read = nanoseconds(built->read);
     built->label = trace->keep(units_.graph_name(built->slates.front().graph));

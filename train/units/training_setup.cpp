@@ -58,10 +58,11 @@ PlanMode training_plan(const Experiment& experiment) {
 
 UnitBuilder training_units(const Experiment& experiment, const Dataset& data,
                            const Network& network, ThreadPool& pool) {
-  UnitBuilder units(
-      data, network, training_plan(experiment), experiment.batch.config_chunk,
-      experiment.loss->is_translation_invariant() ? UnitUse::differences : UnitUse::gradients);
-  units.share_graphs(experiment.batch.edge_dropout > 0, pool);
+  UnitBuilder units(data, network, training_plan(experiment), experiment.batch.config_chunk,
+                    experiment.loss->is_translation_invariant() && !experiment.data.cuts_segments()
+                        ? UnitUse::differences
+                        : UnitUse::gradients);
+  units.share_graphs(experiment.batch.edge_dropout > 0 || experiment.data.cuts_segments(), pool);
   return units;
 }
 
@@ -103,7 +104,7 @@ std::vector<SlateRows> largest_unit(const TrainingSetup& setup) {
   const auto rows = [&](const std::vector<SlateRows>& slates) {
     std::int64_t sum = 0;
     for (const SlateRows& slate : slates)
-      sum += setup.data.graph(slate.graph).nodes * static_cast<std::int64_t>(slate.rows.size());
+      sum += setup.data.seen_nodes(slate.graph) * static_cast<std::int64_t>(slate.rows.size());
     return sum;
   };
   int graph = 0;

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <chrono>
+#include <deque>
+#include <iterator>
 #include <map>
 #include <optional>
 #include <set>
@@ -9,6 +11,7 @@
 #include "core/duration.hpp"
 #include "models/inputs/graph_input.hpp"
 #include "models/plans/dense_plan.hpp"
+#include "models/plans/dense_rows.hpp"
 #include "models/plans/refined_plan.hpp"
 #include "models/plans/row_classes.hpp"
 
@@ -42,40 +45,105 @@ std::span<const float> table_of(const Dataset& dataset, const Slate& slate) {
 
 }  // namespace
 
-// Draws the edges of each slate at its first use; `slate` is its index in the unit. Not
+// Draws what each slate sees of its graph at its first use; `slate` is its index in the unit. Not
 // thread-safe.
 class UnitBuilder::Graphs {
  public:
-  Graphs(const UnitBuilder& builder, const EdgeDraw& draw) : builder_(builder), draw_(draw) {}
+  Graphs(const UnitBuilder& builder, const GraphDraw& draw) : builder_(builder), draw_(draw) {}
 
-  std::span<const std::int32_t> edges(std::size_t slate, int graph) {
-    if (keeps_all()) return builder_.dataset_.graph(graph).edge_index;
-    return drawn(slate, graph).edges;
+  // Its fields that are of a graph and not of configurations. They live as long as this object.
+  PlanSlate seen(std::size_t at, const Slate& slate) {
+    const int graph = slate.graph;
+    const Graph& whole = builder_.dataset_.graph(graph);
+    const PreparedGraph& prepared = builder_.prepared_.of(graph);
+    PlanSlate view;
+    view.nodes = whole.nodes;
+    view.edges = whole.edge_index;
+    view.config_nodes = whole.config_nodes;
+    view.input_row = prepared.node_class;
+    view.input_rows = prepared.input->nodes();
+    if (keeps_whole(graph)) return view;
+    const Drawn& own = drawn(at, slate);
+    view.nodes = std::ssize(own.part.nodes);
+    view.edges = own.part.edges;
+    view.config_nodes = own.part.config_nodes;
+    view.input_row = own.node_class;
+    return view;
   }
-  const RefinedGraph& refined(std::size_t slate, int graph) {
-    if (keeps_all()) return builder_.prepared_.refined(graph);
-    Drawn& own = drawn(slate, graph);
-    if (!own.refined) own.refined.emplace(builder_.prepared_.refine(graph, own.edges));
+  const RefinedGraph& refined(std::size_t at, const Slate& slate) {
+    if (keeps_whole(slate.graph)) return builder_.prepared_.refined(slate.graph);
+    Drawn& own = drawn(at, slate);
+    if (!own.refined)
+      own.refined.emplace(std::ssize(own.part.nodes), own.part.edges, own.part.config_nodes,
+                          own.node_class, builder_.shape_);
     return *own.refined;
   }
+  // The states of the configurable nodes that the slate sees, [K, nc'], also of a part of its
+  // configurations. They live as long as this object and `slate`.
+  std::span<const std::int32_t> states(std::size_t at, const Slate& slate) {
+    if (keeps_whole(slate.graph)) return slate.states;
+    const std::vector<std::int32_t>& places = drawn(at, slate).part.config_places;
+    const std::size_t width = builder_.dataset_.graph(slate.graph).config_nodes.size();
+    if (places.size() == width) return slate.states;
+    std::vector<std::int32_t>& own = states_.emplace_back();
+    for (std::size_t first = 0; first < slate.states.size(); first += width)
+      for (const std::int32_t place : places)
+        own.push_back(slate.states[first + static_cast<std::size_t>(place)]);
+    return own;
+  }
 
-  bool keeps_all() const { return draw_.dropout <= 0; }
+  // The number in the whole graph of a node that the slate sees.
+  std::int32_t number(std::size_t at, const Slate& slate, std::int32_t node) {
+    if (keeps_whole(slate.graph)) return node;
+    return drawn(at, slate).part.nodes[static_cast<std::size_t>(node)];
+  }
+
+  // Draws for a slate now, by all of its configurations: it may be planned in parts.
+  void draw(std::size_t at, const Slate& slate) {
+    if (!keeps_whole(slate.graph)) drawn(at, slate);
+  }
+
+  // Whether anything was drawn.
+  bool draws() const { return !drawn_.empty(); }
 
  private:
   struct Drawn {
-    std::vector<std::int32_t> edges;
+    GraphPart part;
+    Array<std::int32_t> node_class;  // [part.nodes]
     std::optional<const RefinedGraph> refined;
   };
 
-  Drawn& drawn(std::size_t slate, int graph) {
-    const auto [at, fresh] = drawn_.try_emplace(slate);
-    if (fresh) at->second.edges = kept_edges(builder_.dataset_.graph(graph), draw_, slate);
-    return at->second;
+  bool keeps_whole(int graph) const {
+    return tpudist::keeps_whole(builder_.dataset_.graph(graph),
+                                builder_.dataset_.options().reduction, draw_);
+  }
+  Drawn& drawn(std::size_t at, const Slate& slate) {
+    const auto [found, fresh] = drawn_.try_emplace(at);
+    if (fresh) {
+      Drawn& own = found->second;
+      const Dataset& data = builder_.dataset_;
+      const Graph& graph = data.graph(slate.graph);
+      const GraphReduction& reduction = data.options().reduction;
+      std::vector<char> changes;
+      if (reduction.change_weight != 1) {
+        const FeatureSchema& schema = data.options().collection.schema;
+        changes = layout_changes(graph, schema.layout_columns, table_of(data, slate),
+                                 schema.config_features, slate.states);
+      }
+      own.part = drawn_part(graph, reduction, draw_, at, changes);
+      const Array<std::int32_t>& all = builder_.prepared_.of(slate.graph).node_class;
+      std::vector<std::int32_t> classes;
+      for (const std::int32_t node : own.part.nodes)
+        classes.push_back(all[static_cast<std::size_t>(node)]);
+      own.node_class = std::move(classes);
+    }
+    return found->second;
   }
 
   const UnitBuilder& builder_;
-  const EdgeDraw draw_;
+  const GraphDraw draw_;
   std::map<std::size_t, Drawn> drawn_;
+  std::deque<std::vector<std::int32_t>> states_;
 };
 
 bool PlanComparison::refined_pays() const {
@@ -114,18 +182,21 @@ std::vector<std::int64_t> UnitBuilder::input_begins(std::span<const Slate> slate
   return begins;
 }
 
-Plan UnitBuilder::dense_plan(std::span<const Slate> slates, Graphs& graphs) const {
+std::vector<PlanSlate> UnitBuilder::views(std::span<const Slate> slates, Graphs& graphs) const {
   const std::vector<std::int64_t> inputs = input_begins(slates);
   std::vector<PlanSlate> views;
   for (std::size_t s = 0; s < slates.size(); ++s) {
-    const Graph& graph = dataset_.graph(slates[s].graph);
-    const PreparedGraph& prepared = prepared_.of(slates[s].graph);
-    views.push_back({graph.nodes, graphs.edges(s, slates[s].graph), graph.config_nodes,
-                     static_cast<std::int64_t>(slates[s].configs.size()), slates[s].states,
-                     state_rows(slates[s]), prepared.node_class, prepared.input->nodes(),
-                     inputs[s]});
+    PlanSlate& view = views.emplace_back(graphs.seen(s, slates[s]));
+    view.configs = static_cast<std::int64_t>(slates[s].configs.size());
+    view.states = graphs.states(s, slates[s]);
+    view.state_rows = state_rows(slates[s]);
+    view.input_begin = inputs[s];
   }
-  return build_dense_plan(views, shape_);
+  return views;
+}
+
+Plan UnitBuilder::dense_plan(std::span<const Slate> slates, Graphs& graphs) const {
+  return build_dense_plan(views(slates, graphs), shape_);
 }
 
 Plan UnitBuilder::refined_plan(std::span<const Slate> slates, Graphs& graphs) const {
@@ -140,12 +211,10 @@ Plan UnitBuilder::refined_plan(std::span<const Slate> slates, Graphs& graphs) co
   for (std::size_t s = 0; s < slates.size(); ++s) {
     const Slate& slate = slates[s];
     const PreparedGraph& prepared = prepared_.of(slate.graph);
-    RefinedSlate view{&graphs.refined(s, slate.graph),
-                      static_cast<std::int64_t>(slate.configs.size()),
-                      slate.states,
-                      prepared.state_class,
-                      state_rows(slate),
-                      inputs[s]};
+    RefinedSlate view{&graphs.refined(s, slate), static_cast<std::int64_t>(slate.configs.size()),
+                      graphs.states(s, slate),   prepared.state_class,
+                      state_rows(slate),         inputs[s],
+                      prepared.input->nodes()};
     if (!slate.local_states.empty()) {
       view.state_class = std::span(local_class).subspan(at, view.state_rows);
       at += view.state_rows;
@@ -155,18 +224,18 @@ Plan UnitBuilder::refined_plan(std::span<const Slate> slates, Graphs& graphs) co
   return build_refined_plan(views);
 }
 
-PlanComparison UnitBuilder::compare(std::span<const Slate> slates, const EdgeDraw& edges) const {
-  Graphs graphs(*this, edges);
+PlanComparison UnitBuilder::compare(std::span<const Slate> slates, const GraphDraw& draw) const {
+  Graphs graphs(*this, draw);
   return compare(slates, graphs);
 }
 
 PlanComparison UnitBuilder::compare(std::span<const Slate> slates, Graphs& graphs) const {
   PlanComparison plans;
   std::vector<std::int64_t> needed_rows(shape_.layers.size());
-  // Graphs with dropped edges are refined again for each unit.
+  // Drawn parts of graphs are refined anew for each unit.
   const auto start = std::chrono::steady_clock::now();
   for (std::size_t s = 0; s < slates.size(); ++s) {
-    const RefinedGraph& graph = graphs.refined(s, slates[s].graph);
+    const RefinedGraph& graph = graphs.refined(s, slates[s]);
     const auto configs = static_cast<std::int64_t>(slates[s].configs.size());
     plans.dense_rows += graph.nodes() * configs;
     for (std::size_t i = 0; i < needed_rows.size(); ++i)
@@ -178,15 +247,15 @@ PlanComparison UnitBuilder::compare(std::span<const Slate> slates, Graphs& graph
   plans.refined = refined_plan(slates, graphs);
   const auto end = std::chrono::steady_clock::now();
   plans.build_seconds = seconds_between(prepared, end);
-  if (!graphs.keeps_all()) plans.drawn_seconds = seconds_between(start, end);
+  if (graphs.draws()) plans.drawn_seconds = seconds_between(start, end);
   plans.refined_cost = plan_cost(plans.refined, work_);
   plans.dense_cost = dense_plan_cost(plans.dense_rows, needed_rows, plans.refined.nodes,
                                      plans.refined.states, work_);
   return plans;
 }
 
-UnitEstimate UnitBuilder::estimate(std::span<const Slate> slates, const EdgeDraw& edges) const {
-  const PlanComparison plans = compare(slates, edges);
+UnitEstimate UnitBuilder::estimate(std::span<const Slate> slates, const GraphDraw& draw) const {
+  const PlanComparison plans = compare(slates, draw);
   if (takes_refined(plans)) return {plans.refined_cost, true};
   return {plans.dense_cost, false};
 }
@@ -211,6 +280,10 @@ Plan UnitBuilder::chosen_plan(std::span<const Slate> slates, Graphs& graphs) con
 }
 
 UnitInput UnitBuilder::input_of(std::span<const Slate> slates, Graphs& graphs) const {
+  return input_of(slates, chosen_plan(slates, graphs));
+}
+
+UnitInput UnitBuilder::input_of(std::span<const Slate> slates, Plan plan) const {
   UnitInput input;
   std::set<int> seen;
   for (const Slate& slate : slates) {
@@ -218,20 +291,52 @@ UnitInput UnitBuilder::input_of(std::span<const Slate> slates, Graphs& graphs) c
     input.states.insert(input.states.end(), table.begin(), table.end());
     if (seen.insert(slate.graph).second) input.graphs.push_back(prepared_.of(slate.graph).input);
   }
-  input.plan = std::make_shared<const Plan>(chosen_plan(slates, graphs));
+  input.plan = std::make_shared<const Plan>(std::move(plan));
   input.use = use_;
   network_.prepare_unit(input);
   return input;
 }
 
-Unit UnitBuilder::build(std::span<const SlateRows> slates, const EdgeDraw& edges) const {
-  Graphs graphs(*this, edges);
+Unit UnitBuilder::build(std::span<const SlateRows> slates, const GraphDraw& draw) const {
+  Graphs graphs(*this, draw);
   Unit unit;
   unit.begin = std::chrono::steady_clock::now();
   for (const SlateRows& rows : slates) unit.slates.push_back(dataset_.slate(rows.graph, rows.rows));
+  for (std::size_t s = 0; draw.one_segment && s < slates.size(); ++s)
+    unit.segments.push_back(segment_draw(dataset_.graph(slates[s].graph), draw, s));
+  for (std::size_t s = 0; s < slates.size(); ++s) graphs.draw(s, unit.slates[s]);
   unit.read = std::chrono::steady_clock::now();
   add_inputs(unit, graphs);
   unit.planned = std::chrono::steady_clock::now();
+  return unit;
+}
+
+// A dense plan of one configuration has one row for each node; each row is read out by itself.
+NodeUnit UnitBuilder::build_by_node(int graph, std::int64_t row) const {
+  Graphs graphs(*this, {});
+  const std::vector<Slate> slates{dataset_.slate(graph, std::span(&row, 1))};
+  const std::vector<PlanSlate> own = views(slates, graphs);
+  NodeUnit unit;
+  const DenseRows order(own, shape_);
+  for (const DenseRows::Place& place : order.places())
+    unit.nodes.push_back(graphs.number(0, slates[0], place.node));
+  Plan plan = build_dense_plan(own, shape_);
+  const auto rows = static_cast<std::int64_t>(unit.nodes.size());
+  Csr each;
+  for (std::int64_t i = 0; i <= rows; ++i) each.begin.push_back(to_index32(i));
+  each.source.assign(each.begin.begin(), each.begin.end() - 1);
+  Csr none;
+  none.begin = {0, 0};
+  plan.configs = rows;
+  if (!plan.state_of_config.empty())
+    plan.state_of_config.resize(unit.nodes.size(), plan.state_of_config.front());
+  plan.readout = {};
+  plan.readout.cells.forward = plan.readout.cells.transposed = each;
+  plan.readout.scores = plan.readout.cells;
+  plan.readout.common.forward = none;
+  plan.readout.common.transposed = transpose(none, rows);
+  plan.readout.slate_of_config.assign(unit.nodes.size(), 0);
+  unit.input = input_of(slates, std::move(plan));
   return unit;
 }
 

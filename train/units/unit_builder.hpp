@@ -10,7 +10,8 @@
 #include "experiment/experiment.hpp"
 #include "models/network/network.hpp"
 #include "models/plans/plan_cost.hpp"
-#include "train/units/edge_draw.hpp"
+#include "models/plans/plan_slate.hpp"
+#include "train/units/graph_draw.hpp"
 #include "train/units/prepared_graphs.hpp"
 
 namespace tpudist {
@@ -24,6 +25,7 @@ struct SlateRows {
 // A unit ready to run, with its slates.
 struct Unit {
   std::vector<Slate> slates;
+  std::vector<SegmentDraw> segments;  // [slates] where graphs are cut; else empty
   UnitInput input;
   // If the single slate of a unit is computed in chunks: each chunk begins with the first
   // configuration of the slate; the others follow in order, chunk after chunk. `input` is then
@@ -34,13 +36,20 @@ struct Unit {
   const char* label = nullptr;  // the graph's name in a trace; null: no trace
 };
 
+// A unit of one configuration that has the nodes of its graph in the place of configurations: its
+// scores are what each node adds to the score of the configuration.
+struct NodeUnit {
+  UnitInput input;
+  std::vector<std::int32_t> nodes;  // [scores] number in the graph, as opened
+};
+
 // The effect of refinement on a unit, measured on its refined plan.
 struct PlanComparison {
   Plan refined;
   std::int64_t dense_rows = 0;        // of each layer of the dense plan
   PlanCost dense_cost, refined_cost;  // of one member
   double build_seconds = 0;           // to build the refined plan of already prepared graphs
-  double drawn_seconds = 0;   // to draw edges and to rebuild what depends on them; 0: none drawn
+  double drawn_seconds = 0;   // to draw parts of graphs and what depends on them; 0: none drawn
   bool refined_pays() const;  // decides for `plan: auto`
   // 1 where nothing but the head computes: it is not counted.
   double saving() const {
@@ -79,10 +88,14 @@ class UnitBuilder {
   // Bytes that share_graphs() maps for all processes of the node together; else 0.
   std::uint64_t shared_bytes() const { return prepared_.shared_bytes(); }
 
-  // Reads the slates, plans the unit on the kept edges (by default all) and packs it for the
-  // network's device. Throws DataError or IoError when reading fails. With dropped edges no two
-  // slates share rows: each has its own graph.
-  Unit build(std::span<const SlateRows> slates, const EdgeDraw& edges = {}) const;
+  // Reads the slates, plans the unit on what the draw shows of their graphs and packs it for the
+  // network's device. Throws DataError or IoError when reading fails. Slates that see drawn parts
+  // share no rows: each has its own graph.
+  Unit build(std::span<const SlateRows> slates, const GraphDraw& draw = {}) const;
+
+  // A row of a graph, by node. Only for networks whose score is a sum over nodes
+  // (NetworkConfig::has_head_of_nodes). Throws as `build`.
+  NodeUnit build_by_node(int graph, std::int64_t row) const;
 
   // Of a graph of the data set.
   const std::string& graph_name(int graph) const { return dataset_.graph(graph).name; }
@@ -91,25 +104,27 @@ class UnitBuilder {
   int members_together(const Unit& unit) const;
 
   // The cost of a unit of these slates. Builds its refined plan and discards it.
-  UnitEstimate estimate(std::span<const Slate> slates, const EdgeDraw& edges = {}) const;
+  UnitEstimate estimate(std::span<const Slate> slates, const GraphDraw& draw = {}) const;
 
   // Compares both plans of a unit of these slates of the data set, without building the dense one.
-  PlanComparison compare(std::span<const Slate> slates, const EdgeDraw& edges = {}) const;
+  PlanComparison compare(std::span<const Slate> slates, const GraphDraw& draw = {}) const;
   // Numbers in the states of all layers of a plan, for one member (PlanCost::states).
   double state_floats(const Plan& plan) const;
   // Whether `build` uses the refined plan.
   bool takes_refined(const PlanComparison& plans) const;
 
  private:
-  // The graphs of one unit with the edges of each slate.
+  // The graphs of one unit as each slate sees them.
   class Graphs;
   // Where each slate's graph begins among the unit's input rows; each graph is there once.
   std::vector<std::int64_t> input_begins(std::span<const Slate> slates) const;
+  std::vector<PlanSlate> views(std::span<const Slate> slates, Graphs& graphs) const;
   Plan dense_plan(std::span<const Slate> slates, Graphs& graphs) const;
   Plan refined_plan(std::span<const Slate> slates, Graphs& graphs) const;
   PlanComparison compare(std::span<const Slate> slates, Graphs& graphs) const;
   Plan chosen_plan(std::span<const Slate> slates, Graphs& graphs) const;
   UnitInput input_of(std::span<const Slate> slates, Graphs& graphs) const;
+  UnitInput input_of(std::span<const Slate> slates, Plan plan) const;
   void add_inputs(Unit& unit, Graphs& graphs) const;
   std::int64_t state_rows(const Slate& slate) const;
 

@@ -11,6 +11,7 @@
 #include "core/random.hpp"
 #include "data/loading/module_file.hpp"
 #include "schema/tpugraphs.hpp"
+#include "tests/data/loading/golden_drawn_nodes.hpp"
 #include "tests/support/real_data.hpp"
 
 namespace tpudist {
@@ -148,6 +149,92 @@ TEST(GraphReduction, RefusesAGraphWithoutConfigurableNodes) {
   } catch (const DataError& error) {
     EXPECT_THAT(error.what(), HasSubstr("small: has no configurable node"));
   }
+}
+
+GraphReduction drawing(std::int64_t most, NodeSample sample, double config_weight = 1) {
+  return {.max_nodes = most, .sample = sample, .config_weight = config_weight};
+}
+
+TEST(DrawnNodes, AreThoseOfASecondWriting) {
+  for (const GoldenDraw& golden : kGoldenDraws) {
+    const Graph graph = graph_of(golden.nodes, {}, golden.config_nodes);
+    EXPECT_EQ(
+        drawn_nodes(graph, drawing(golden.most, golden.sample, golden.config_weight), golden.key),
+        golden.drawn);
+  }
+}
+
+RC_GTEST_PROP(DrawnNodes, AreSoManyAscendingAndOneIsConfigurable, ()) {
+  const auto nodes = *rc::gen::inRange<std::int32_t>(2, 60);
+  const auto most = *rc::gen::inRange<std::int32_t>(1, nodes);
+  const auto config = *rc::gen::nonEmpty(
+      rc::gen::unique<std::vector<std::int32_t>>(rc::gen::inRange<std::int32_t>(0, nodes)));
+  const Graph graph = graph_of(nodes, {}, std::vector(config));
+  const auto key = *rc::gen::arbitrary<std::uint64_t>();
+  for (const NodeSample sample : {NodeSample::window, NodeSample::random}) {
+    const std::vector<std::int32_t> drawn = drawn_nodes(graph, drawing(most, sample), key);
+    RC_ASSERT(std::ssize(drawn) == most);
+    RC_ASSERT(std::ranges::is_sorted(drawn));
+    RC_ASSERT(std::set(drawn.begin(), drawn.end()).size() == drawn.size());
+    RC_ASSERT(drawn.front() >= 0 && drawn.back() < nodes);
+    RC_ASSERT(std::ranges::any_of(
+        config, [&](std::int32_t node) { return std::ranges::count(drawn, node) > 0; }));
+    if (sample == NodeSample::window) RC_ASSERT(drawn.back() - drawn.front() == most - 1);
+  }
+}
+
+// Of two nodes of ten, of which five are configurable with weight 4: the first is configurable
+// with probability 20 / 25, the second then with 16 / 21, else with 20 / 24, and else it becomes so.
+TEST(DrawnNodes, AreDrawnByWeightAndFromAllWindows) {
+  const Graph graph = graph_of(10, {}, {0, 1, 2, 3, 4}), one = graph_of(10, {}, {2});
+  constexpr int kDraws = 4'000;
+  int configurable = 0;
+  std::set<std::int32_t> windows;
+  for (std::uint64_t key = 0; key < kDraws; ++key) {
+    for (const std::int32_t node : drawn_nodes(graph, drawing(2, NodeSample::random, 4), key))
+      configurable += node < 5;
+    windows.insert(drawn_nodes(one, drawing(3, NodeSample::window), key).front());
+  }
+  EXPECT_NEAR(configurable / double{kDraws}, 0.8 + 0.8 * 16 / 21 + 0.2, 0.04);
+  EXPECT_THAT(windows, ElementsAre(0, 1, 2));
+}
+
+// A chain 0 <- 1 <- 2 <- 3 <- 4 with 2 configurable, and 5 beside it; layouts of two numbers.
+TEST(DrawnNodes, AreThoseWhereLayoutsChangeFirst) {
+  Graph graph = graph_of(6, {1, 0, 2, 1, 3, 2, 4, 3, 5, 2}, {2});
+  std::vector<float> features(6 * 3, 0.0f);
+  const auto lay = [&](int node, float first, float second) {
+    features[static_cast<std::size_t>(3 * node + 1)] = first;
+    features[static_cast<std::size_t>(3 * node + 2)] = second;
+  };
+  for (const int node : {1, 2, 3, 4}) lay(node, 0, 1);
+  lay(0, 1, 0);   // 0 and 1 differ in every configuration
+  lay(5, 0, -1);  // of another rank than 2
+  graph.node_features = std::move(features);
+  const std::vector<float> table = {0, 1, 7, 1, 0, 7};  // two states of three features
+  const auto changes = [&](std::vector<std::int32_t> states) {
+    return layout_changes(graph, {1, 2}, table, 3, states);
+  };
+  EXPECT_THAT(changes({0, 0}), ElementsAre(1, 1, 0, 0, 0, 0));
+  EXPECT_THAT(changes({0, 1}), ElementsAre(1, 1, 1, 1, 0, 0));
+  GraphReduction first = drawing(4, NodeSample::random);
+  first.change_weight = 1e6;
+  const std::vector<char> flags = changes({0, 1});
+  for (std::uint64_t key = 0; key < 50; ++key)
+    EXPECT_THAT(drawn_nodes(graph, first, key, flags), ElementsAre(0, 1, 2, 3));
+  EXPECT_EQ(to_text(first),
+            "none, at most 4 nodes, random with weight 1 of configurable ones and 1000000 at "
+            "changes of layout");
+}
+
+TEST(DrawnNodes, AreAPartOfTheGraph) {
+  const GraphPart part = part_of(chain(), {1, 2, 3, 5}, chain().edge_index);
+  EXPECT_THAT(part.edges, ElementsAre(1, 0, 2, 1));  // 2 <- 3 and 1 <- 2; 5 lost its neighbours
+  EXPECT_THAT(part.config_nodes, ElementsAre(2));
+  EXPECT_THAT(part.config_places, ElementsAre(0));
+  EXPECT_FALSE(drawing(7, NodeSample::window).draws(7));
+  EXPECT_EQ(drawing(7, NodeSample::window).seen(9), 7);
+  EXPECT_EQ(to_text(drawing(7, NodeSample::window)), "none, at most 7 nodes, a window");
 }
 
 // The numbers of the 1st place's own code on the same graphs.

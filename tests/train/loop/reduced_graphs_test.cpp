@@ -90,6 +90,55 @@ TEST_F(ReducedGraphs, AreNotMixedWithWholeOnes) {
               HasSubstr("data.reduce: none"));
 }
 
+// Nodes are drawn for a slate of a step, so a run that stopped draws them again.
+TEST_F(ReducedGraphs, AreDrawnAgainAlikeAfterAStop) {
+  const Experiment drawn = tiny_experiment(
+      {"data.reduce={max_nodes: 15, sample: random, config_weight: 2}", "train.steps=5"});
+  const std::uint64_t whole = run(drawn, folder_ / "whole").parameter_hash;
+  int steps = 0;
+  run(drawn, folder_ / "stopped", 1, false, [&] { return ++steps > 2; });
+  EXPECT_EQ(run(drawn, folder_ / "stopped", 2, true).parameter_hash, whole);
+}
+
+// By all configurations of the slate, also where it is planned in chunks.
+TEST_F(ReducedGraphs, AreDrawnByChangesOfLayout) {
+  const auto hash = [&](const char* name, const char* weight, int threads = 1) {
+    return run(tiny_experiment({"data.reduce={max_nodes: 15, sample: random, change_weight: " +
+                                    std::string(weight) + "}",
+                                "evaluate={slate: {configs: 5}}", "train.steps=3"}),
+               folder_ / name, threads)
+        .parameter_hash;
+  };
+  const std::uint64_t important = hash("important", "1e6");
+  EXPECT_EQ(hash("again", "1e6", 2), important);
+  EXPECT_NE(hash("all alike", "1"), important);
+}
+
+// The first of several draws is that of every other scoring; any draw is the same for any number of
+// threads.
+TEST_F(ReducedGraphs, AreScoredWithSeveralDrawsOfNodes) {
+  const TrainOutcome outcome =
+      run(tiny_experiment({"data.reduce={max_nodes: 15}", "ensemble.folds=none"}), folder_ / "run");
+  const std::vector<TrainedRun> runs = {open_run(folder_ / "run")};
+  const auto scored = [&](JobContext& context) {
+    return score_runs(runs, {.combination = {CombinationRule::mean}, .keep_all = true, .draws = 3},
+                      context)
+        .front();
+  };
+  const CollectionResult result = scored(context_);
+  ASSERT_TRUE(outcome.evaluation && result.evaluation);
+  EXPECT_EQ(result.evaluation->member_means(), outcome.evaluation->member_means());
+  ASSERT_EQ(result.more_draws.size(), 2u);
+  EXPECT_NE(result.more_draws[0].member_means(), result.evaluation->member_means());
+  EXPECT_NE(result.more_draws[1].member_means(), result.more_draws[0].member_means());
+
+  ThreadPool one(1, use_one_thread_per_worker);
+  JobContext alone{*world_, one, NodeTopology{}, progress_};
+  const CollectionResult again = scored(alone);
+  for (std::size_t d = 0; d < 2; ++d)
+    EXPECT_EQ(again.more_draws[d].member_means(), result.more_draws[d].member_means());
+}
+
 TEST_F(ReducedGraphs, AreShownByTheForecastAndByTheStatisticsOfPlans) {
   EXPECT_THAT(plan_work(reduced({"train.last_evaluation=none"}), 1, context_).text,
               ::testing::ContainsRegex("[0-9]+ nodes of [0-9]+"));
@@ -111,6 +160,18 @@ TEST(DataReduce, NamesMistakes) {
               HasSubstr("to_producer"));
   EXPECT_THAT(mistake({"data.reduce={keep: config_neighbours, edges: some}"}),
               HasSubstr("touching_config"));
+  EXPECT_THAT(mistake({"data.reduce={max_nodes: -1}"}), HasSubstr("max_nodes"));
+  EXPECT_THAT(mistake({"data.reduce={sample: random}"}), HasSubstr("max_nodes"));
+  EXPECT_THAT(mistake({"data.reduce={max_nodes: 5, sample: some}"}), HasSubstr("window"));
+  EXPECT_THAT(mistake({"data.reduce={max_nodes: 5, config_weight: 2}"}), HasSubstr("random"));
+  EXPECT_THAT(mistake({"data.reduce={max_nodes: 5, sample: random, config_weight: 0}"}),
+              HasSubstr("config_weight"));
+  EXPECT_THAT(mistake({"data.reduce={max_nodes: 5}", "data.collection=tile:xla",
+                       "model.preset=latenciaga_tile"}),
+              HasSubstr("layout graphs alone"));
+  EXPECT_THAT(mistake({"data.reduce={max_nodes: 5, change_weight: 2}"}), HasSubstr("random"));
+  EXPECT_THAT(mistake({"data.reduce={max_nodes: 5, sample: random, change_weight: 2}"}),
+              HasSubstr("evaluate.slate"));
   EXPECT_THAT(mistake({kReduce, "data.collection=tile:xla", "model.preset=latenciaga_tile"}),
               HasSubstr("no configurable nodes"));
 }

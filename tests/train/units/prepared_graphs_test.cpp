@@ -52,7 +52,7 @@ struct Opened {
     const Graph& source = data.graph(graph);
     if (refined)
       made.refined =
-          refine_graph(source, source.edge_index, made.node_class, network.plan_shape()).arrays();
+          refine_graph(source, made.node_class, network.plan_shape()).arrays();
     return made;
   }
 

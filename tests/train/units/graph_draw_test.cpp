@@ -1,11 +1,13 @@
-#include "train/units/edge_draw.hpp"
+#include "train/units/graph_draw.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 #include <set>
+#include <variant>
 
 #include "core/error.hpp"
 #include "dist/collectives/self_communicator.hpp"
@@ -35,7 +37,7 @@ Graph chain(std::int32_t edges, const std::string& name = "chain") {
   return graph;
 }
 
-TEST(EdgeDraw, KeepsItsShareOfTheEdgesInTheirOrder) {
+TEST(GraphDraw, KeepsItsShareOfTheEdgesInTheirOrder) {
   const Graph graph = chain(10'000);
   for (const double dropout : {0.1, 0.5, 0.9}) {
     const std::vector<std::int32_t> kept = kept_edges(graph, {dropout, 7});
@@ -48,10 +50,10 @@ TEST(EdgeDraw, KeepsItsShareOfTheEdgesInTheirOrder) {
   EXPECT_EQ(kept_edges(graph, {}), graph.edge_index);
 }
 
-TEST(EdgeDraw, IsOfASlateAStepAndASeed) {
+TEST(GraphDraw, IsOfASlateAStepAndASeed) {
   const Graph graph = chain(100);
   const auto edges = [&](const Graph& of, std::int64_t step, const char* seed = "seed.order=1") {
-    return kept_edges(of, edge_draw(tiny_experiment({"batch.edge_dropout=0.5", seed}), step));
+    return kept_edges(of, graph_draw(tiny_experiment({"batch.edge_dropout=0.5", seed}), step));
   };
   EXPECT_EQ(edges(graph, 3), edges(graph, 3));
   EXPECT_EQ(edges(graph, 3, "seed.init=9"), edges(graph, 3));
@@ -63,10 +65,10 @@ TEST(EdgeDraw, IsOfASlateAStepAndASeed) {
   const Experiment experiment = tiny_experiment({"batch.edge_dropout=0.5"});
   const std::vector<SlateId> slates = {
       {.epoch = 0, .number = 0}, {.epoch = 0, .number = 1}, {.epoch = 1, .number = 0}};
-  const EdgeDraw together = edge_draw(experiment, 3, slates);
+  const GraphDraw together = graph_draw(experiment, 3, slates);
   draws.clear();
   for (std::size_t s = 0; s < slates.size(); ++s) {
-    const EdgeDraw alone = edge_draw(experiment, 3, std::span(slates).subspan(s, 1));
+    const GraphDraw alone = graph_draw(experiment, 3, std::span(slates).subspan(s, 1));
     EXPECT_EQ(kept_edges(graph, alone), kept_edges(graph, together, s));
     draws.insert(kept_edges(graph, together, s));
   }
@@ -75,7 +77,7 @@ TEST(EdgeDraw, IsOfASlateAStepAndASeed) {
 
 // A slate sees the same edges alone and in a unit with others of its graph, in both kinds of plans;
 // two slates of the same configurations see different ones.
-TEST(EdgeDraw, IsThatOfASlateAmongOthersOfItsGraph) {
+TEST(GraphDraw, IsThatOfASlateAmongOthersOfItsGraph) {
   const Experiment experiment = tiny_experiment({"batch.edge_dropout=0.4"});
   ThreadPool pool(1, use_one_thread_per_worker);
   const auto world = make_self_communicator();
@@ -86,12 +88,12 @@ TEST(EdgeDraw, IsThatOfASlateAmongOthersOfItsGraph) {
   const std::vector<SlateRows> rows(3, SlateRows{0, {0, 1, 2, 3}});
   for (const PlanMode mode : {PlanMode::dense, PlanMode::refined}) {
     const UnitBuilder units(setup.data, setup.network, mode);
-    const Unit unit = units.build(rows, edge_draw(experiment, 5, ids));
+    const Unit unit = units.build(rows, graph_draw(experiment, 5, ids));
     const UnitScores together = setup.network.scores(flat, 0, 1, unit.input);
     std::set<double> firsts;
     for (std::size_t s = 0; s < ids.size(); ++s) {
       const Unit own = units.build(std::span(rows).subspan(s, 1),
-                                   edge_draw(experiment, 5, std::span(ids).subspan(s, 1)));
+                                   graph_draw(experiment, 5, std::span(ids).subspan(s, 1)));
       const UnitScores alone = setup.network.scores(flat, 0, 1, own.input);
       for (std::size_t k = 0; k < 4; ++k) {
         const double expected = alone.common[0] + alone.delta[k];
@@ -106,7 +108,7 @@ TEST(EdgeDraw, IsThatOfASlateAmongOthersOfItsGraph) {
 
 // The scores of a slate by one member, as they begin, of a unit that sees these edges.
 std::vector<double> scores(const TrainingSetup& setup, const UnitBuilder& units,
-                           const SlateRows& rows, const EdgeDraw& edges) {
+                           const SlateRows& rows, const GraphDraw& edges) {
   AlignedFloats flat(static_cast<std::size_t>(setup.network.parameters().length()));
   setup.network.initialise(flat, 1);
   const Unit unit = units.build(std::span(&rows, 1), edges);
@@ -117,7 +119,7 @@ std::vector<double> scores(const TrainingSetup& setup, const UnitBuilder& units,
 }
 
 // Dense and refined plans see the same edges, and other ones than those of the whole graph.
-TEST(EdgeDraw, DecidesTheEdgesOfBothKindsOfPlans) {
+TEST(GraphDraw, DecidesTheEdgesOfBothKindsOfPlans) {
   const Experiment experiment = tiny_experiment({"batch.edge_dropout=0.4"});
   ThreadPool pool(1, use_one_thread_per_worker);
   const auto world = make_self_communicator();
@@ -126,9 +128,9 @@ TEST(EdgeDraw, DecidesTheEdgesOfBothKindsOfPlans) {
       refined(setup.data, setup.network, PlanMode::refined);
   for (int g = 0; g < setup.data.size(); ++g) {
     const SlateRows rows{g, {0, 1, 2, 3}};
-    const auto a = scores(setup, dense, rows, edge_draw(experiment, 5)),
-               b = scores(setup, refined, rows, edge_draw(experiment, 5)),
-               other = scores(setup, dense, rows, edge_draw(experiment, 6)),
+    const auto a = scores(setup, dense, rows, graph_draw(experiment, 5)),
+               b = scores(setup, refined, rows, graph_draw(experiment, 5)),
+               other = scores(setup, dense, rows, graph_draw(experiment, 6)),
                whole = scores(setup, dense, rows, {});
     for (std::size_t k = 0; k < a.size(); ++k) EXPECT_NEAR(a[k], b[k], 1e-5 * std::abs(a[k]));
     EXPECT_NE(a, other);
@@ -137,19 +139,124 @@ TEST(EdgeDraw, DecidesTheEdgesOfBothKindsOfPlans) {
   }
 }
 
-TEST(EdgeDraw, GivesTheSameBitsForAnyNumberOfThreadsAndMembers) {
+// A graph with only the drawn nodes, as if it had been stored so.
+OpenGraph cut(const Dataset& data, const DatasetOptions& options, const GraphPart& part) {
+  OpenGraph g = OpenGraph::open(data.entry(0), options.rows());
+  Graph& graph = g.graph;
+  const std::size_t width = graph.feature_count();
+  std::vector<float> features;
+  std::vector<std::uint8_t> opcodes;
+  for (const std::int32_t node : part.nodes) {
+    const auto row = graph.node_features.begin() + static_cast<std::size_t>(node) * width;
+    features.insert(features.end(), row, row + width);
+    opcodes.push_back(graph.opcodes[static_cast<std::size_t>(node)]);
+  }
+  graph.nodes = std::ssize(part.nodes);
+  graph.edges = std::ssize(part.edges) / 2;
+  graph.node_features = std::move(features);
+  graph.opcodes = std::move(opcodes);
+  graph.edge_index = std::vector(part.edges);
+  graph.config_nodes = std::vector(part.config_nodes);
+  const std::vector<std::int32_t>& places = part.config_places;
+  for (std::int64_t c = 0; c < g.chunk_count(); ++c) {
+    ConfigChunk chunk = g.read_chunk(c);
+    std::visit(
+        [&](auto& codes) {
+          using Code = std::remove_cvref_t<decltype(codes[0])>;
+          std::vector<Code> kept;
+          for (std::size_t row = 0; row < codes.size(); row += static_cast<std::size_t>(g.width))
+            for (const std::int32_t place : places)
+              kept.push_back(codes[row + static_cast<std::size_t>(place)]);
+          codes = std::move(kept);
+        },
+        chunk.codes);
+    g.chunks.push_back(std::move(chunk));
+  }
+  const ConfigStates whole = g.states;
+  const std::size_t state = kLayoutConfigFeatures;
+  std::vector<float> states;
+  std::vector<std::int32_t> offsets{0};
+  for (const std::int32_t place : places) {
+    const auto at = static_cast<std::size_t>(place);
+    states.insert(states.end(), whole.features.begin() + whole.offsets[at] * state,
+                  whole.features.begin() + whole.offsets[at + 1] * state);
+    offsets.push_back(static_cast<std::int32_t>(states.size() / state));
+  }
+  g.states.features = std::move(states);
+  g.states.offsets = std::move(offsets);
+  g.width = std::ssize(part.config_nodes);
+  g.entry.config_nodes = g.width;
+  return g;
+}
+
+// A slate that sees drawn nodes has the scores that a graph of these nodes alone has, in both kinds
+// of plans, with and without dropped edges.
+TEST(GraphDraw, ShowsASlateWhatAGraphOfTheDrawnNodesWouldShow) {
+  ThreadPool pool(1, use_one_thread_per_worker);
+  const auto world = make_self_communicator();
+  for (const char* sample : {"window", "random"}) {
+    const Experiment experiment =
+        tiny_experiment({std::string("data.reduce={max_nodes: 15, sample: ") + sample + "}",
+                         "data.duplicates=keep"});
+    const DatasetOptions options = experiment.data.training();
+    const TrainingSetup setup(experiment, options, pool, -1, 1, *world);
+    ASSERT_GT(setup.data.graph(0).nodes, 15);
+    const SlateRows rows{0, {0, 1, 2, 3}};
+    std::vector<double> firsts;
+    for (const std::int64_t step : {5, 6}) {
+      const GraphDraw draw = graph_draw(experiment, step);
+      const GraphPart part = drawn_part(setup.data.graph(0), options.reduction, draw);
+      ASSERT_EQ(part.nodes.size(), 15u);
+      DatasetOptions whole = options;
+      whole.reduction = {};
+      std::vector<OpenGraph> graphs;
+      graphs.push_back(cut(setup.data, whole, part));
+      const Dataset alone = Dataset::of_graphs(whole, std::move(graphs));
+      for (const PlanMode mode : {PlanMode::dense, PlanMode::refined}) {
+        const UnitBuilder drawn(setup.data, setup.network, mode),
+            stored(alone, setup.network, mode);
+        const auto a = scores(setup, drawn, rows, draw), b = scores(setup, stored, rows, {});
+        ASSERT_EQ(a.size(), 4u);
+        for (std::size_t k = 0; k < a.size(); ++k) EXPECT_NEAR(a[k], b[k], 1e-6 * std::abs(b[k]));
+        firsts.push_back(a[0]);
+      }
+    }
+    EXPECT_NE(firsts[0], firsts[2]);
+  }
+}
+
+TEST(GraphDraw, LeavesGraphsWholeThatAreNotLarger) {
+  TempDir folder;
+  const auto hash = [&](const char* name, std::vector<std::string> overrides) {
+    return run(tiny_experiment(std::move(overrides)), folder / name).parameter_hash;
+  };
+  EXPECT_EQ(hash("all", {"data.reduce={max_nodes: 100000}"}), hash("whole", {}));
+  EXPECT_NE(hash("drawn", {"data.reduce={max_nodes: 15}"}), hash("again", {}));
+}
+
+// The largest graph is drawn from, or not, by one node.
+TEST(GraphDraw, BeginsAboveMaxNodes) {
+  const GraphReduction reduction{.max_nodes = 11};
+  EXPECT_TRUE(keeps_whole(chain(10), reduction, {}));
+  EXPECT_FALSE(keeps_whole(chain(11), reduction, {}));
+  EXPECT_FALSE(keeps_whole(chain(10), reduction, {.dropout = 0.5}));
+}
+
+TEST(GraphDraw, GivesTheSameBitsForAnyNumberOfThreadsAndMembers) {
   const TempDir folder;
-  const Experiment experiment = tiny_experiment({"batch.edge_dropout=0.3"});
+  const Experiment experiment =
+      tiny_experiment({"batch.edge_dropout=0.3", "data.reduce={max_nodes: 20, sample: random}"});
   const std::uint64_t one = run(experiment, folder / "one", 1).parameter_hash;
   EXPECT_EQ(run(experiment, folder / "three", 3).parameter_hash, one);
   EXPECT_NE(run(tiny_experiment(), folder / "whole", 1).parameter_hash, one);
 }
 
 // Each chunk holds the first configuration of its slate, whose score is that in the whole slate.
-TEST(EdgeDraw, IsTheSameInAllChunksOfASlate) {
+TEST(GraphDraw, IsTheSameInAllChunksOfASlate) {
   const auto chunks = [](const char* chunk) {
-    const Experiment experiment = tiny_experiment({"batch.edge_dropout=0.3", chunk, "plan=dense",
-                                                   "ensemble.folds=none", "ensemble.members=1"});
+    const Experiment experiment =
+        tiny_experiment({"batch.edge_dropout=0.3", "data.reduce={max_nodes: 20}", chunk,
+                         "plan=dense", "ensemble.folds=none", "ensemble.members=1"});
     ThreadPool pool(1, use_one_thread_per_worker);
     const auto world = make_self_communicator();
     const TrainingSetup setup(experiment, experiment.data.training(), pool, -1, 1, *world);
@@ -174,7 +281,7 @@ TEST(EdgeDraw, IsTheSameInAllChunksOfASlate) {
     EXPECT_NEAR(cut[i], whole[i / 3], 1e-5 * std::abs(whole[i / 3]));
 }
 
-TEST(EdgeDraw, IsPartOfTheForecast) {
+TEST(GraphDraw, IsPartOfTheForecast) {
   ThreadPool pool(1, use_one_thread_per_worker);
   NoProgress progress;
   const auto world = make_self_communicator();
@@ -183,7 +290,7 @@ TEST(EdgeDraw, IsPartOfTheForecast) {
     return plan_work(tiny_experiment({dropout, "train.last_evaluation=none"}), 1, context).text;
   };
   EXPECT_THAT(text("batch.edge_dropout=0.25"),
-              HasSubstr("25 % dropped, drawn anew for every slate and step; planned in "));
+              HasSubstr("25 % of edges dropped, anew for every slate and step; planned in "));
   EXPECT_THAT(text("batch.edge_dropout=0"), Not(HasSubstr("dropped")));
   const auto steps = [](const std::string& forecast) {
     const std::size_t at = forecast.find("  training");
@@ -192,7 +299,7 @@ TEST(EdgeDraw, IsPartOfTheForecast) {
   EXPECT_NE(steps(text("batch.edge_dropout=0.9")), steps(text("batch.edge_dropout=0")));
 }
 
-TEST(EdgeDraw, IsAShareBelowOne) {
+TEST(GraphDraw, IsAShareBelowOne) {
   EXPECT_THROW(tiny_experiment({"batch.edge_dropout=1"}), ConfigError);
   EXPECT_THROW(tiny_experiment({"batch.edge_dropout=-0.1"}), ConfigError);
 }

@@ -1,0 +1,82 @@
+#include "train/units/graph_draw.hpp"
+
+#include <numeric>
+#include <utility>
+
+#include "core/hash.hpp"
+#include "core/random.hpp"
+
+namespace tpudist {
+namespace {
+
+// Distinguish draws of edges and nodes from other draws with the same seed and step.
+constexpr std::uint64_t kEdgesKey = 0x65646765735f3031, kNodesKey = 0x6e6f6465735f3031,
+                        kSegmentsKey = 0x7365676d5f303031;
+
+std::uint64_t key_of(const Graph& graph, const GraphDraw& draw, std::size_t slate) {
+  const std::uint64_t own = draw.slates.empty() ? slate : draw.slates.at(slate);
+  return mix_key({draw.key, hash64(graph.name), own});
+}
+
+}  // namespace
+
+GraphDraw graph_draw(const Experiment& experiment, std::int64_t step,
+                     std::span<const SlateId> slates) {
+  GraphDraw draw;
+  draw.dropout = experiment.batch.edge_dropout;
+  draw.key = mix_key({kEdgesKey, experiment.order_seed, static_cast<std::uint64_t>(step)});
+  draw.one_segment = experiment.data.cuts_segments();
+  draw.stale_keep = experiment.batch.stale_keep;
+  for (const SlateId& slate : slates)
+    draw.slates.push_back(mix_key(
+        {static_cast<std::uint64_t>(slate.epoch), static_cast<std::uint64_t>(slate.number)}));
+  return draw;
+}
+
+bool keeps_whole(const Graph& graph, const GraphReduction& reduction, const GraphDraw& draw) {
+  const bool segment = draw.one_segment && graph.node_splits.size() > 2;
+  return draw.dropout <= 0 && !reduction.draws(graph.nodes) && !segment;
+}
+
+SegmentDraw segment_draw(const Graph& graph, const GraphDraw& draw, std::size_t slate) {
+  const auto count = configurable_segments(graph).size();
+  CounterRng random(mix_key({kSegmentsKey, key_of(graph, draw, slate)}));
+  SegmentDraw drawn;
+  drawn.own = static_cast<int>(random.below(count));
+  for (std::size_t i = 0; i < count; ++i)
+    drawn.taken.push_back(random.uniform() < draw.stale_keep && static_cast<int>(i) != drawn.own);
+  drawn.scale = draw.stale_keep + (1 - draw.stale_keep) * static_cast<double>(count);
+  return drawn;
+}
+
+std::vector<std::int32_t> kept_edges(const Graph& graph, const GraphDraw& draw, std::size_t slate) {
+  if (draw.dropout <= 0) return {graph.edge_index.begin(), graph.edge_index.end()};
+  CounterRng random(key_of(graph, draw, slate));
+  std::vector<std::int32_t> kept;
+  for (std::size_t e = 0; e < graph.edge_index.size(); e += 2) {
+    if (random.uniform() < draw.dropout) continue;
+    kept.push_back(graph.edge_index[e]);
+    kept.push_back(graph.edge_index[e + 1]);
+  }
+  return kept;
+}
+
+GraphPart drawn_part(const Graph& graph, const GraphReduction& reduction, const GraphDraw& draw,
+                     std::size_t slate, std::span<const char> changes) {
+  std::vector<std::int32_t> nodes;
+  if (draw.one_segment) {
+    const NodeRange own = configurable_segments(
+        graph)[static_cast<std::size_t>(segment_draw(graph, draw, slate).own)];
+    nodes.resize(static_cast<std::size_t>(own.end - own.begin));
+    std::iota(nodes.begin(), nodes.end(), own.begin);
+  } else if (reduction.draws(graph.nodes)) {
+    nodes =
+        drawn_nodes(graph, reduction, mix_key({kNodesKey, key_of(graph, draw, slate)}), changes);
+  } else {
+    nodes.resize(static_cast<std::size_t>(graph.nodes));
+    std::iota(nodes.begin(), nodes.end(), 0);
+  }
+  return part_of(graph, std::move(nodes), kept_edges(graph, draw, slate));
+}
+
+}  // namespace tpudist
