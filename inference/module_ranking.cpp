@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <span>
 
 #include "core/error.hpp"
@@ -50,10 +51,26 @@ double tau_with_times(const Dataset& dataset, const std::vector<double>& scores)
   return kendall_tau_b(scores, targets);
 }
 
+// Of the members with weight, [M][nodes].
+std::vector<NodeScore> node_scores(const std::vector<std::vector<double>>& scores,
+                                   const std::vector<double>& weights) {
+  std::vector<NodeScore> nodes(scores.front().size());
+  for (std::size_t i = 0; i < nodes.size(); ++i) {
+    nodes[i].node = static_cast<std::int64_t>(i);
+    for (std::size_t m = 0; m < scores.size(); ++m) {
+      if (weights[m] > 0) nodes[i].members.push_back(scores[m][i]);
+    }
+    nodes[i].score = mean(nodes[i].members);
+  }
+  std::erase_if(nodes, [](const NodeScore& node) { return std::isnan(node.score); });
+  std::ranges::stable_sort(nodes, std::greater<>(), &NodeScore::score);
+  return nodes;
+}
+
 }  // namespace
 
 ModuleRanking rank_module(const Module& module, const std::vector<TrainedRun>& runs,
-                          const Combination& combination, JobContext& context) {
+                          const Combination& combination, JobContext& context, bool by_node) {
   std::vector<const TrainedRun*> all;
   const Collection& collection = module.dataset.options().collection;
   for (const TrainedRun& run : runs) {
@@ -112,6 +129,10 @@ ModuleRanking rank_module(const Module& module, const std::vector<TrainedRun>& r
         {equal[k], combined[static_cast<std::size_t>(equal[k].front())], spreads[k]});
   }
   std::ranges::stable_sort(result.ranking, {}, &RankedConfig::score);
+  if (by_node) {
+    const std::int64_t best = result.ranking.front().configs.front();
+    result.nodes = node_scores(session.score_nodes(weights_of_runs, 0, best), weights);
+  }
   if (module.has_times) result.kendall_tau = tau_with_times(module.dataset, combined);
   return result;
 }

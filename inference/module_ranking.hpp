@@ -29,6 +29,13 @@ struct RankingMember {
   std::string why_left_out{};  // empty if it took part
 };
 
+// What one node adds to the score of the best configuration.
+struct NodeScore {
+  std::int64_t node = 0;          // number in the module's graph, as opened
+  double score = 0;               // mean over the members that take part; larger is slower
+  std::vector<double> members{};  // [of those that take part]
+};
+
 // A module ranked by the members of one or more runs. Plain data.
 struct ModuleRanking {
   std::vector<RankingMember> members;
@@ -37,13 +44,18 @@ struct ModuleRanking {
   // Kendall tau-b between the combined scores and the run times, over all configurations of the
   // file. NaN if it has no run times, or they or the scores are all equal.
   double kendall_tau = kNone;
+  // If asked for: all nodes that were seen, those that add most first. The sum over them is the mean of the
+  // members' own scores of the best configuration.
+  std::vector<NodeScore> nodes;
 };
 
 // Ranks a module by all members of all runs together. Scores and order equal those of score_runs on
 // the converted file. Members that failed in training, or whose scores are not finite, are left
 // out. Collective; all ranks get the same. Throws ConfigError if a run ranks graphs of the other
-// kind (layout or tile) or a training is given twice, and Error if no member is left.
+// kind (layout or tile) or a training is given twice, or with `by_node` where a score is no sum over
+// nodes (ScoringSession::score_nodes), and Error if no member is left.
 ModuleRanking rank_module(const Module& module, const std::vector<TrainedRun>& runs,
-                          const Combination& combination, JobContext& context);
+                          const Combination& combination, JobContext& context,
+                          bool by_node = false);
 
 }  // namespace tpudist

@@ -55,6 +55,10 @@ struct UnseenParts {
 // Throws DataError where they have other numbers of columns.
 UnseenParts unseen_parts(const SeenGraphs& module, const SeenGraphs& seen);
 
+// The name of an opcode, e.g. "fft"; of graphs of another schema than TpuGraphs' its number,
+// "opcode 17".
+std::string opcode_text(std::uint8_t opcode, const FeatureSchema& schema);
+
 // One sentence, "" where all was seen: "2 opcodes never seen (fft, sort), 12 of 140 ...". Graphs of
 // another schema than TpuGraphs' have opcodes of their own: "(opcode 17, opcode 203)".
 std::string unseen_text(const SeenGraphs& module, const SeenGraphs& seen,

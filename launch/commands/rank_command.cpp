@@ -3,11 +3,14 @@
 #include <algorithm>
 #include <cmath>
 #include <filesystem>
+#include <functional>
 #include <iterator>
+#include <map>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <set>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "core/error.hpp"
@@ -34,7 +37,7 @@ struct RankArguments : ScoringArguments {
   std::vector<std::filesystem::path> runs;
   CombinationArguments combine;
   std::int64_t top = 10;
-  bool json = false;
+  bool json = false, nodes = false;
   std::string apply;  // "jax", "text" or empty
 };
 
@@ -55,6 +58,7 @@ JobOptions job_options(const RankArguments& arguments, const std::vector<Trained
                     {"--configs", content_of(arguments.request.configs)},
                     {"--default", content_of(arguments.request.assigned)},
                     {"--combine", arguments.combine.rule},
+                    {"--nodes", arguments.nodes ? "yes" : "no"},
                     {"--temperature", std::to_string(arguments.combine.temperature)},
                     {"the number of runs", std::to_string(runs.size())}};
   for (const TrainedRun& run : runs) {
@@ -71,9 +75,9 @@ std::size_t taking_part(const ModuleRanking& result) {
 void print_header(const RankArguments& arguments, const Module& module,
                   const std::vector<TrainedRun>& runs, const ModuleRanking& result) {
   const Graph& graph = module.dataset.graph(0);
-  const std::int64_t whole = module.dataset.entry(0).nodes;
-  print("{}: {} nodes{}, {} configurations, {} distinct\n", graph.name, format_count(graph.nodes),
-        graph.nodes == whole ? "" : fmt::format(" of {} (data.reduce)", format_count(whole)),
+  const std::int64_t whole = module.dataset.entry(0).nodes, seen = module.dataset.seen_nodes(0);
+  print("{}: {} nodes{}, {} configurations, {} distinct\n", graph.name, format_count(seen),
+        seen == whole ? "" : fmt::format(" of {} (data.reduce)", format_count(whole)),
         format_count(module.dataset.rows(0)), format_count(std::ssize(result.ranking)));
   print("ranked by {} of {} members ({}):", taking_part(result), result.members.size(),
         arguments.combine.rule);
@@ -103,6 +107,53 @@ void print_tau(const Module& module, const ModuleRanking& result) {
   print("\nKendall tau with the run times of the file, over all configurations: {}\n",
         std::isnan(result.kendall_tau) ? "undefined, they or the scores are all equal"
                                        : fmt::format("{:.4f}", result.kendall_tau));
+}
+
+// The instruction of a node, where the module tells it: of those that can be configured.
+std::string node_name(const Module& module, std::int64_t node) {
+  if (!module.made) return {};
+  const auto& nodes = module.made->space.nodes;
+  const auto found = std::ranges::find(nodes, node, &ConfigurableNode::node);
+  return found == nodes.end() ? std::string() : found->name;
+}
+
+std::string opcode_of(const Module& module, std::int64_t node) {
+  return opcode_text(module.dataset.graph(0).opcodes[static_cast<std::size_t>(node)],
+                     module.dataset.options().collection.schema);
+}
+
+// What the nodes add to the score of the best configuration, and what all of an opcode add.
+void print_nodes(const Module& module, const ModuleRanking& result, std::size_t most) {
+  struct Sum {
+    std::string opcode;
+    std::int64_t nodes = 0;
+    double score = 0;
+  };
+  std::map<std::string, Sum, std::less<>> by_opcode;
+  double all = 0;
+  for (const NodeScore& node : result.nodes) {
+    const std::string opcode = opcode_of(module, node.node);
+    Sum& sum = by_opcode.try_emplace(opcode, Sum{opcode}).first->second;
+    ++sum.nodes;
+    sum.score += node.score;
+    all += node.score;
+  }
+  std::vector<Sum> sums;
+  for (auto& [opcode, sum] : by_opcode) sums.push_back(std::move(sum));
+  std::ranges::stable_sort(sums, std::greater<>(), &Sum::score);
+  print(
+      "\nwhat nodes add to the score of configuration {}, mean of {} members, in all {:.7g}\n"
+      "{:>8} {:>14}  {}\n",
+      result.ranking.front().configs.front(), result.nodes.front().members.size(), all, "node",
+      "score", "operation");
+  for (std::size_t i = 0; i < std::min(most, result.nodes.size()); ++i) {
+    const NodeScore& node = result.nodes[i];
+    print("{:>8} {:>14.7g}  {} {}\n", node.node, node.score, opcode_of(module, node.node),
+          node_name(module, node.node));
+  }
+  print("{:>8} {:>14}  {}\n", "nodes", "sum", "operations");
+  for (std::size_t i = 0; i < std::min(most, sums.size()); ++i)
+    print("{:>8} {:>14.7g}  {}\n", sums[i].nodes, sums[i].score, sums[i].opcode);
 }
 
 // Where the best made configuration differs from the default one, by instruction.
@@ -190,6 +241,16 @@ nlohmann::ordered_json to_json(const RankArguments& arguments, const Module& mod
     if (module.made)
       json["ranking"].back()["layouts"] = layouts_json(*module.made, config.configs.front());
   }
+  if (!arguments.nodes) return json;
+  auto& nodes = json["best_by_node"] = nlohmann::ordered_json::array();
+  for (const NodeScore& node : result.nodes) {
+    nodes.push_back({{"node", node.node},
+                     {"opcode", opcode_of(module, node.node)},
+                     {"score", node.score},
+                     {"members", node.members}});
+    const std::string name = node_name(module, node.node);
+    if (!name.empty()) nodes.back()["name"] = name;
+  }
   return json;
 }
 
@@ -220,11 +281,21 @@ void run(const RankArguments& arguments) {
   require_searchable(
       arguments.file);  // before its content is hashed, which would wait for all of it
   for (const auto& path : run_folders(arguments.runs)) runs.push_back(arguments.open(path));
+  const DataConfig& data = runs.front().experiment.data;
+  if (arguments.nodes && data.reduction.wanted)
+    throw ConfigError(fmt::format(
+        "--nodes: {} sees only a part of a module (data.reduce.keep), whose nodes have other "
+        "numbers than in the file; leave it out",
+        runs.front().path.string()));
+  if (arguments.nodes && data.reduction.change_weight != 1)
+    throw ConfigError(
+        fmt::format("--nodes: {} sees other nodes in each slate "
+                    "(data.reduce.change_weight); leave it out",
+                    runs.front().path.string()));
   run_job(job_options(arguments, runs), [&](JobContext& context) {
-    const DataConfig& data = runs.front().experiment.data;
     const Module module = read_module(arguments.file, data.collection, data.reduction,
                                       arguments.module, arguments.request);
-    ModuleRanking result = rank_module(module, runs, combination, context);
+    ModuleRanking result = rank_module(module, runs, combination, context, arguments.nodes);
     if (context.world.rank() != 0) return;
     warn_of_distance(arguments, module, runs);
     for (RankedConfig& config : result.ranking) {
@@ -250,6 +321,7 @@ void run(const RankArguments& arguments) {
     print_header(arguments, module, runs, result);
     print_ranking(result, count);
     print_best(module, result);
+    if (arguments.nodes) print_nodes(module, result, count == all ? result.nodes.size() : count);
     print_tau(module, result);
   });
 }
@@ -302,6 +374,8 @@ void add_rank_command(Command app) {
   command.add_option("--top", arguments->top, "How many configurations to list; 0: all")
       .not_negative()
       .show_default();
+  command.add_flag("--nodes", arguments->nodes,
+                   "Also what each node adds to the score of the best configuration");
   const Option json = command.add_flag("--json", arguments->json, "Print JSON");
   command
       .add_option(

@@ -1,7 +1,10 @@
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 
+#include <cmath>
 #include <fstream>
+#include <iterator>
+#include <limits>
 #include <nlohmann/json.hpp>
 #include <set>
 #include <string>
@@ -64,6 +67,49 @@ nlohmann::json ranking_of(const std::filesystem::path& folder, const std::string
                         "cd " + folder.string() + " && ");
   EXPECT_EQ(ranked.exit_code, 0) << ranked.output;
   return nlohmann::json::parse(ranked.output);
+}
+
+// With the mean of members as the score, the nodes' shares add up to it.
+TEST_F(RankCommand, TellsWhatEachNodeAdds) {
+  const auto json = ranking_of(folder_->path(), test_.string() + " --nodes --combine mean");
+  const auto& nodes = json.at("best_by_node");
+  ASSERT_EQ(nodes.size(), json.at("nodes"));
+  std::set<std::int64_t> numbers;
+  double sum = 0, last = std::numeric_limits<double>::infinity();
+  for (const auto& node : nodes) {
+    numbers.insert(node.at("node").get<std::int64_t>());
+    EXPECT_EQ(node.at("members").size(), 2u);
+    const auto score = node.at("score").get<double>();
+    EXPECT_LE(score, last);
+    last = score;
+    sum += score;
+  }
+  EXPECT_EQ(numbers.size(), nodes.size());
+  const double score = json.at("ranking").at(0).at("score");
+  EXPECT_NEAR(sum, score, 1e-5 * std::abs(score));
+
+  const std::string table =
+      call("rank " + test_.string() + " --run run --nodes --top 3 --quiet").output;
+  EXPECT_THAT(table, HasSubstr("what nodes add to the score of configuration "));
+  EXPECT_THAT(call("rank " + test_.string() + " --run run --top 3 --quiet").output,
+              Not(HasSubstr("what nodes add")));
+  // Of drawn nodes, too; not of a mean.
+  train("drawn", "'data.reduce={max_nodes: 20}'");
+  const Outcome drawn = call("rank " + test_.string() +
+                             " --run drawn --nodes --combine mean --top 1 --json 2> /dev/null");
+  const auto part = nlohmann::json::parse(drawn.output.substr(drawn.output.find('{')));
+  double added = 0;
+  for (const auto& node : part.at("best_by_node")) added += node.at("score").get<double>();
+  EXPECT_EQ(part.at("best_by_node").size(), 20u);
+  const double best = part.at("ranking").at(0).at("score");
+  EXPECT_NEAR(added, best, 1e-5 * std::abs(best));
+  train("mean", "model.readout.pool=mean");
+  const Outcome mean = call("rank " + test_.string() + " --run mean --nodes");
+  EXPECT_EQ(mean.exit_code, 2);
+  EXPECT_THAT(mean.output, HasSubstr("is no sum over nodes"));
+  train("reduced", "'data.reduce={keep: config_neighbours}'");
+  EXPECT_THAT(call("rank " + test_.string() + " --run reduced --nodes").output,
+              HasSubstr("data.reduce.keep"));
 }
 
 TEST_F(RankCommand, RanksATuningFile) {
