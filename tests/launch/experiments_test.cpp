@@ -59,7 +59,7 @@ TEST(Experiments, EverySystemLoadsAndSaysWhereItIsFrom) {
   }
   EXPECT_THAT(
       names, ElementsAre(
-                 "first_place_layout", "first_place_layout_crossattn", "first_place_tile",
+                 "first_place_layout", "first_place_layout_crossattn", "first_place_tile", "gst",
                  "latenciaga_nlp", "latenciaga_nlp_diffmat", "latenciaga_tile",
                  "latenciaga_tile_diffmat", "latenciaga_xla", "latenciaga_xla_both_directions",
                  "latenciaga_xla_cyclic", "latenciaga_xla_diffmat", "latenciaga_xla_dropout",

@@ -6,8 +6,10 @@
 #include <chrono>
 #include <exception>
 #include <functional>
+#include <iterator>
 #include <optional>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "core/config/settings.hpp"
@@ -60,7 +62,14 @@ class TrainingRun {
         state_(experiment, setup_.network),
         limit_(experiment.train.time_limit, state_.checkpoint_bytes()),
         evaluation_(experiment, setup_, run_, checkpoints_, report_, state_, context),
-        measured_(setup_.network) {}
+        measured_(setup_.network) {
+    if (!experiment.data.cuts_segments()) return;
+    std::vector<std::pair<std::int64_t, std::int64_t>> graphs;
+    for (int g = 0; g < setup_.data.size(); ++g)
+      graphs.emplace_back(setup_.data.run_times(g).configs(),
+                          std::ssize(configurable_segments(setup_.data.graph(g))));
+    state_.segments = SegmentTable(experiment.ensemble.members, graphs);
+  }
 
   TrainOutcome run(bool resume) {
     start(resume);
@@ -269,7 +278,7 @@ class TrainingRun {
     std::vector<Slate> slates;
     for (const SlateRows& slate : largest_unit(setup_))
       slates.push_back(setup_.data.slate(slate.graph, slate.rows));
-    const PlanComparison plans = setup_.units.compare(slates, edge_draw(experiment_, 0));
+    const PlanComparison plans = setup_.units.compare(slates, graph_draw(experiment_, 0));
     spdlog::info("layers, and their rows in the largest unit against a dense plan's:");
     for (const std::string& line : layer_lines(setup_, plans)) spdlog::info("  {}", line);
   }

@@ -119,6 +119,7 @@ void TrainingState::copy_to(Checkpoint& saved, const Experiment& experiment,
   } else {
     saved.roll_back.reset();
   }
+  kSave(segments.values(), saved.segment_scores);
   saved.numbers.clear();
   bad_loss.save(saved.numbers);
   saved.numbers["train_seconds"] = train_seconds;
@@ -147,6 +148,12 @@ void TrainingState::restore(const std::filesystem::path& path, const Experiment&
   const auto take = [](auto&& own, const auto& from) { std::ranges::copy(from, own.begin()); };
   visit_weights(change_weights(), saved, take);
   visit_members(*this, saved, take);
+  if (!segments.restore(saved.segment_scores)) {
+    throw DataError(
+        fmt::format("{}: does not hold the scores of the segments that data.segments "
+                    "cuts",
+                    path.string()));
+  }
   bad_loss.restore(saved.numbers);
   keep_roll_back();
   if (saved.roll_back && roll_back_step >= 0) {

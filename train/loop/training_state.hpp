@@ -13,6 +13,7 @@
 #include "train/loop/train_outcome.hpp"
 #include "train/optimizer/device_weights.hpp"
 #include "train/state/checkpoint.hpp"
+#include "train/state/segment_table.hpp"
 
 namespace tpudist {
 
@@ -61,6 +62,7 @@ struct TrainingState {
   BadLoss bad_loss;
   std::int64_t roll_back_step = -1;  // step at which `kept` was set; -1: not set
   SavedWeights kept;
+  SegmentTable segments;  // of cut graphs; set before restore()
   double train_seconds = 0;
 
  private:

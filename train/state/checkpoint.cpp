@@ -21,6 +21,7 @@ namespace {
 constexpr std::string_view kFormat = "tpudist-checkpoint";
 constexpr std::int64_t kVersion = 1;
 constexpr const char* kRollBack = "roll_back";
+constexpr const char* kSegmentScores = "segment_scores";
 
 template <typename List>
 constexpr bool kOfParameters = std::is_same_v<std::remove_cvref_t<List>, std::vector<float>>;
@@ -173,6 +174,20 @@ int read_members(const Hdf5Id& file, const std::filesystem::path& path,
   return static_cast<int>(members);
 }
 
+// Checked to be plausible, as read_members.
+std::vector<float> read_scores(const Hdf5Id& file, int members, const std::filesystem::path& path) {
+  const auto dataset = Hdf5Dataset::open(file, kSegmentScores, path.string() + ":");
+  const std::vector<std::int64_t>& shape = dataset.shape();
+  const auto floats = static_cast<std::int64_t>(std::filesystem::file_size(path) / sizeof(float));
+  if (dataset.type() != ElementType::f32 || shape.size() != 2 || shape[0] != members ||
+      shape[1] < 1 || shape[1] > floats / members) {
+    refuse(dataset.where(),
+           fmt::format("is {} [{}], not f32 of {} members", element_name(dataset.type()),
+                       fmt::join(shape, ", "), members));
+  }
+  return read_array<float>(file, kSegmentScores, shape, path.string() + ":");
+}
+
 CheckpointSummary read_summary(const Hdf5Id& file, const std::string& where) {
   if (read_text_attribute(file, "format", where) != kFormat)
     refuse(where, "not a checkpoint of tpudist");
@@ -218,8 +233,8 @@ void save_checkpoint(const std::filesystem::path& path, const Checkpoint& checkp
   {
     const Hdf5Lock lock;
     const Hdf5Id file = create_hdf5_in_memory(
-        where,
-        list_bytes(checkpoint) + (checkpoint.roll_back ? list_bytes(*checkpoint.roll_back) : 0));
+        where, list_bytes(checkpoint) + checkpoint.segment_scores.size() * sizeof(float) +
+                   (checkpoint.roll_back ? list_bytes(*checkpoint.roll_back) : 0));
     write_attribute(file, "format", kFormat);
     write_attribute(file, "version", kVersion);
     write_attribute(file, "step", checkpoint.step);
@@ -232,6 +247,10 @@ void save_checkpoint(const std::filesystem::path& path, const Checkpoint& checkp
     write_lists(file, checkpoint, checkpoint.members, table, where);
     if (checkpoint.roll_back)
       write_lists(file, *checkpoint.roll_back, checkpoint.members, table, where);
+    if (!checkpoint.segment_scores.empty())
+      write_plain(file, kSegmentScores, std::span(checkpoint.segment_scores),
+                  {checkpoint.members, std::ssize(checkpoint.segment_scores) / checkpoint.members},
+                  where);
     const Hdf5Id numbers = create_group(file, "numbers", where);
     for (const auto& [name, value] : checkpoint.numbers)
       write_number_attribute(numbers, name, value);
@@ -251,6 +270,7 @@ Checkpoint load_checkpoint(const std::filesystem::path& path, const ParameterTab
   read_lists(file, checkpoint, members, table, where);
   if (has_link(file, kRollBack))
     read_lists(file, checkpoint.roll_back.emplace(), members, table, where);
+  if (has_link(file, kSegmentScores)) checkpoint.segment_scores = read_scores(file, members, path);
   if (!fits(checkpoint, table)) refuse(where, "lacks lists that belong together");
   checkpoint.numbers = read_number_attributes(open_group(file, "numbers", where), where);
   return checkpoint;

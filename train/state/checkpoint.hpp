@@ -52,6 +52,7 @@ struct Checkpoint : CheckpointSummary, SavedWeights {
   // [M] of EarlyStop; empty without early stopping.
   std::vector<double> stop_best;
   std::vector<std::int64_t> stop_waited, stopped_at;
+  std::vector<float> segment_scores;      // [M, n] of SegmentTable; empty without cut graphs
   std::map<std::string, double> numbers;  // other scalars, e.g. seconds trained
 };
 
@@ -63,6 +64,7 @@ struct Checkpoint : CheckpointSummary, SavedWeights {
 //   /optimizer/first    the same names and shapes: Adam's moments
 //   /optimizer/second
 //   /average            the same names and shapes: averaged weights, of runs that keep them
+//   /segment_scores     f32 [M, n]: SegmentTable, of runs that cut graphs
 //   /roll_back          the weights to which members are rolled back, if of an earlier step: groups
 //                       parameters, first, second and average, optimizer_steps and average_points
 //   /members            optimizer_steps i64[M], best_score f64[M], best_step i64[M], failed i32[M];

@@ -194,7 +194,7 @@ TEST(DryRun, PlansEverySystemOnDataOfItsKind) {
     EXPECT_NE(line_of(text, "evaluation", "at the end"), "no line");
     ++systems;
   }
-  EXPECT_EQ(systems, 23);
+  EXPECT_EQ(systems, 24);
 }
 
 TEST(DryRun, ChunksAndMembersTakenApartNeedLessMemory) {

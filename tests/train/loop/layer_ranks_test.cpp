@@ -3,6 +3,9 @@
 
 #include <gtest/gtest.h>
 
+#include <functional>
+#include <string>
+
 #include "dist/collectives/mpi_session.hpp"
 #include "tests/models/layers/layer_spellings.hpp"
 #include "tests/train/tiny_data.hpp"
@@ -44,6 +47,18 @@ TEST(LayerRanks, TrainTheSameParametersWhateverTheirNumber) {
     const TrainOutcome alone =
         run(experiment_around(spelling, true), own / ("alone-" + spelling.name), 2);
     EXPECT_EQ(alone.parameter_hash, together.parameter_hash);
+  }
+  // Drawn parts of graphs; segments, whose table all ranks share.
+  for (const char* part : {"data.reduce={max_nodes: 15, sample: random}",
+                           "data.segments={by: consecutive, nodes: 15}"}) {
+    SCOPED_TRACE(part);
+    const Experiment experiment =
+        tiny_experiment({part, "loss.list_mle.clip_norm=.inf", "train.last_evaluation=none",
+                         "batch.configs=8", "train.steps=10"});
+    const std::string name = std::to_string(std::hash<std::string>()(part));
+    const TrainOutcome together =
+        train(experiment, shared / name, false, context, [] { return false; });
+    EXPECT_EQ(run(experiment, own / name, 2).parameter_hash, together.parameter_hash);
   }
   world->barrier();  // the folder of rank 0 stays until all are done
 }

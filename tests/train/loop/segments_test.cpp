@@ -1,0 +1,271 @@
+// Graph Segment Training: against a plain reference on LibTorch's autograd in double, with the same
+// segments, draws and table; and what a user can do with it.
+
+#include <ATen/ATen.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <map>
+#include <tuple>
+
+#include "core/error.hpp"
+#include "core/random.hpp"
+#include "dist/collectives/self_communicator.hpp"
+#include "tests/support/thrown.hpp"
+#include "tests/train/tiny_data.hpp"
+#include "tests/train/tiny_run.hpp"
+#include "train/state/checkpoint.hpp"
+#include "train/state/checkpoint_folder.hpp"
+#include "train/units/training_setup.hpp"
+
+namespace tpudist {
+namespace {
+
+using test::message_of;
+using test::run;
+using test::TempDir;
+using test::tiny_experiment;
+using ::testing::HasSubstr;
+
+constexpr const char* kCut = "data.segments={by: consecutive, nodes: 15}";
+
+Experiment cut(std::vector<std::string> overrides = {}) {
+  overrides.insert(overrides.begin(),
+                   {kCut, "loss.list_mle.clip_norm=.inf", "train.last_evaluation=none",
+                    "batch.configs=8", "train.steps=10"});
+  return tiny_experiment(std::move(overrides));
+}
+
+using Weights = std::map<std::string, at::Tensor>;  // in double
+
+at::Tensor log_of(const at::Tensor& x) {
+  return at::copysign(at::log1p(x.abs()), x);
+}
+
+// Scores [K] of the nodes of a range alone: embedding and logarithms, Linear, ReLU, one SAGE layer
+// with the mean over consumers, ReLU, and a Linear summed over the nodes.
+at::Tensor scores_of(const Weights& w, const Graph& graph, NodeRange range, const Dataset& data,
+                     const Slate& slate) {
+  const std::int64_t nodes = range.end - range.begin,
+                     configs = static_cast<std::int64_t>(slate.configs.size());
+  const auto width = static_cast<std::int64_t>(graph.feature_count());
+  const at::Tensor features = at::from_blob(const_cast<float*>(&*graph.node_features.begin()),
+                                            {graph.nodes, width}, at::kFloat)
+                                  .slice(0, range.begin, range.end)
+                                  .to(at::kDouble);
+  std::vector<std::int64_t> opcodes;
+  for (std::int32_t node = range.begin; node < range.end; ++node)
+    opcodes.push_back(graph.opcodes[static_cast<std::size_t>(node)]);
+  const at::Tensor fixed = at::cat(
+      {at::embedding(w.at("encoder.opcode.weight"), at::tensor(opcodes)), log_of(features)}, 1);
+  at::Tensor adjacency = at::zeros({nodes, nodes}, at::kDouble);
+  for (std::size_t e = 0; e < graph.edge_index.size(); e += 2) {
+    const std::int32_t consumer = graph.edge_index[e], producer = graph.edge_index[e + 1];
+    if (consumer < range.begin || consumer >= range.end || producer < range.begin ||
+        producer >= range.end)
+      continue;
+    adjacency[producer - range.begin][consumer - range.begin] += 1;
+  }
+  adjacency = adjacency / adjacency.sum(1, true).clamp_min(1);
+  const auto& states = data.states(slate.graph).features;
+  std::vector<at::Tensor> scores;
+  for (std::int64_t k = 0; k < configs; ++k) {
+    at::Tensor own = at::zeros({nodes, kLayoutConfigFeatures}, at::kDouble);
+    for (std::size_t j = 0; j < graph.config_nodes.size(); ++j) {
+      const std::int32_t node = graph.config_nodes[j];
+      if (node < range.begin || node >= range.end) continue;
+      const auto state = static_cast<std::size_t>(
+          slate.states[static_cast<std::size_t>(k) * graph.config_nodes.size() + j]);
+      for (int c = 0; c < kLayoutConfigFeatures; ++c)
+        own[node - range.begin][c] = static_cast<double>(
+            states[state * kLayoutConfigFeatures + static_cast<std::size_t>(c)]);
+    }
+    at::Tensor x = at::relu(at::addmm(w.at("encoder.join.bias"), at::cat({fixed, own}, 1),
+                                      w.at("encoder.join.weight")));
+    x = at::relu(adjacency.mm(x).mm(w.at("blocks.0.sage.neighbours.weight")) +
+                 w.at("blocks.0.sage.neighbours.bias") + x.mm(w.at("blocks.0.sage.self.weight")));
+    scores.push_back((x.mm(w.at("head.weight")) + w.at("head.bias")).sum());
+  }
+  return at::stack(scores);
+}
+
+// The mean over all K x K of log(1 + exp(-(slower - faster))), of the pairs of unequal run times.
+at::Tensor loss_of(const at::Tensor& scores, const std::vector<double>& times) {
+  at::Tensor sum = at::zeros({}, at::kDouble);
+  for (std::size_t i = 0; i < times.size(); ++i)
+    for (std::size_t j = 0; j < times.size(); ++j)
+      if (times[i] > times[j])
+        sum = sum + at::softplus(-(scores[static_cast<std::int64_t>(i)] -
+                                   scores[static_cast<std::int64_t>(j)]));
+  return sum / static_cast<double>(times.size() * times.size());
+}
+
+TEST(Segments, TrainAsAReferenceDoes) {
+  constexpr int kSteps = 12;
+  constexpr double kRate = 0.01, kEps = 0.01;
+  const Experiment experiment = cut(
+      {"model={encoder: {opcode_width: 3, node_width: 0, width: 6}, blocks: [{layer: sage, width: "
+       "5}], readout: {pool: sum, scale: 1}}",
+       "loss={pairwise_logistic: {}}",
+       "optimizer={name: adam, lr: 0.01, eps: 0.01, clip_norm: 0, decay: {all: 0, output: 0}}",
+       "schedule={name: constant}", "ensemble={members: 1, folds: none, vary: [init]}",
+       "batch={configs: 8, stale_keep: 0.6}", "train.steps=12"});
+  ThreadPool pool(1, use_one_thread_per_worker);
+  const auto world = make_self_communicator();
+  const TrainingSetup setup(experiment, experiment.training_data(), pool, -1, 1, *world);
+  const ParameterTable& table = setup.network.parameters();
+  AlignedFloats flat(static_cast<std::size_t>(table.length()));
+  setup.network.initialise(flat, mix_key({experiment.init_seed, 0}));
+  Weights weights, first, second;
+  for (const ParameterEntry& entry : table.entries()) {
+    weights[entry.name] = at::from_blob(flat.data() + entry.offset, entry.shape, at::kFloat)
+                              .to(at::kDouble)
+                              .clone()
+                              .requires_grad_(true);
+    first[entry.name] = at::zeros(entry.shape, at::kDouble);
+    second[entry.name] = at::zeros(entry.shape, at::kDouble);
+  }
+  std::map<std::tuple<int, std::int64_t, int>, double> stale;  // by graph, configuration, segment
+  int used = 0;
+  for (int step = 0; step < kSteps; ++step) {
+    const BatchPlan plan = setup.planner.plan(step);
+    at::Tensor loss = at::zeros({}, at::kDouble);
+    std::map<std::tuple<int, std::int64_t, int>, double> fresh;
+    for (std::size_t i = 0; i < plan.slates.size(); ++i) {
+      const SlateId& id = plan.slates[i];
+      if (plan.weights[0][i] == 0) continue;
+      const Graph& graph = setup.data.graph(id.graph);
+      const Slate slate = setup.data.slate(id.graph, setup.order.rows(id, drawn_by(experiment, 0)));
+      const SegmentDraw draw = segment_draw(graph, graph_draw(experiment, step, std::span(&id, 1)));
+      const auto segments = configurable_segments(graph);
+      ASSERT_EQ(draw.taken.size(), segments.size());
+      EXPECT_NEAR(draw.scale, 0.6 + 0.4 * static_cast<double>(segments.size()), 1e-12);
+      const at::Tensor own = scores_of(weights, graph, segments[static_cast<std::size_t>(draw.own)],
+                                       setup.data, slate);
+      at::Tensor others = at::zeros_like(own);
+      for (std::int64_t k = 0; k < own.size(0); ++k) {
+        const std::int64_t config = slate.configs[static_cast<std::size_t>(k)];
+        for (int s = 0; s < static_cast<int>(segments.size()); ++s) {
+          const auto known = stale.find({id.graph, config, s});
+          if (!draw.taken[static_cast<std::size_t>(s)] || known == stale.end()) continue;
+          others[k] += known->second;
+          ++used;
+        }
+        fresh[{id.graph, config, draw.own}] = own[k].item<double>();
+      }
+      loss = loss + plan.weights[0][i] * loss_of(draw.scale * own + others, slate.targets);
+    }
+    loss.backward();
+    for (auto& [name, weight] : weights) {
+      const at::NoGradGuard guard;
+      const at::Tensor gradient = weight.grad().defined() ? weight.grad() : at::zeros_like(weight);
+      first[name] = 0.9 * first[name] + 0.1 * gradient;
+      second[name] = 0.999 * second[name] + 0.001 * gradient * gradient;
+      const double t = step + 1;
+      weight -= kRate * (first[name] / (1 - std::pow(0.9, t))) /
+                ((second[name] / (1 - std::pow(0.999, t))).sqrt() + kEps);
+      weight.mutable_grad() = at::Tensor();
+    }
+    for (const auto& [key, score] : fresh) stale[key] = score;
+  }
+  EXPECT_GT(used, 0);
+
+  const TempDir folder;
+  ASSERT_EQ(run(experiment, folder / "run").steps, kSteps);
+  const Checkpoint trained =
+      load_checkpoint(checkpoint_path(folder / "run" / "checkpoints", kSteps), table);
+  for (const ParameterEntry& entry : table.entries()) {
+    const at::Tensor expected = weights[entry.name].detach().contiguous().view({-1});
+    const auto* const values = expected.data_ptr<double>();
+    for (std::int64_t i = 0; i < entry.size(); ++i)
+      ASSERT_NEAR(trained.parameters[static_cast<std::size_t>(entry.offset + i)], values[i], 1e-5)
+          << entry.name << " " << i;
+  }
+  std::size_t known = 0;
+  for (const float score : trained.segment_scores) known += score != 0;
+  EXPECT_EQ(known, stale.size());
+}
+
+TEST(Segments, TrainTheSameBitsForAnyThreadsUnitsAndAfterAStop) {
+  const TempDir folder;
+  const std::uint64_t whole = run(cut(), folder / "one").parameter_hash;
+  EXPECT_EQ(run(cut(), folder / "three", 3).parameter_hash, whole);
+  EXPECT_NE(run(cut({"batch.stale_keep=0"}), folder / "fresh").parameter_hash, whole);
+  int steps = 0;
+  run(cut(), folder / "stopped", 1, false, [&] { return ++steps > 6; });
+  EXPECT_EQ(run(cut(), folder / "stopped", 2, true).parameter_hash, whole);
+  // The table is part of it, and steps take scores of it.
+  const Experiment experiment = cut();
+  ThreadPool pool(1);
+  const Network network(experiment.network, experiment.data.collection.schema, -1, pool);
+  const auto table = [&](const char* name) {
+    return load_checkpoint(checkpoint_path(folder / name / "checkpoints", 10), network.parameters())
+        .segment_scores;
+  };
+  EXPECT_EQ(table("stopped"), table("one"));
+  EXPECT_EQ(table("three"), table("one"));
+  EXPECT_GT(std::ranges::count_if(table("one"), [](float score) { return score != 0; }), 0);
+}
+
+// Graphs that are one segment are trained as without.
+TEST(Segments, ChangeNothingOfSmallGraphs) {
+  const TempDir folder;
+  const auto hash = [&](const char* name, const char* setting) {
+    return run(tiny_experiment({setting, "loss.list_mle.clip_norm=.inf",
+                                "train.last_evaluation=none", "plan=dense"}),
+               folder / name)
+        .parameter_hash;
+  };
+  EXPECT_EQ(hash("cut", "data.segments={by: consecutive, nodes: 100000}"),
+            hash("whole", "data.segments={by: none}"));
+}
+
+// Without edges between them, segments add up to the graph that is scored.
+TEST(Segments, AddUpToTheGraph) {
+  const Experiment experiment = cut({"ensemble.folds=none"});
+  ThreadPool pool(1, use_one_thread_per_worker);
+  const auto world = make_self_communicator();
+  const TrainingSetup setup(experiment, experiment.training_data(), pool, -1, 1, *world);
+  AlignedFloats flat(static_cast<std::size_t>(setup.network.parameters().length()));
+  setup.network.initialise(flat, 1);
+  const SlateRows rows{0, {0, 1, 2, 3}};
+  const auto difference = [&](const UnitScores& scores) {
+    return scores.delta[1] - scores.delta[0];
+  };
+  const auto segments = configurable_segments(setup.data.graph(0)).size();
+  ASSERT_GT(segments, 1u);
+  std::map<int, double> parts;
+  GraphDraw draw{.one_segment = true};
+  for (; parts.size() < segments && draw.key < 200; ++draw.key) {
+    const Unit unit = setup.units.build(std::span(&rows, 1), draw);
+    parts[unit.segments[0].own] = difference(setup.network.scores(flat, 0, 1, unit.input));
+  }
+  ASSERT_EQ(parts.size(), segments);
+  double sum = 0;
+  for (const auto& [segment, part] : parts) sum += part;
+  const double whole =
+      difference(setup.network.scores(flat, 0, 1, setup.units.build(std::span(&rows, 1)).input));
+  EXPECT_NE(whole, 0);
+  EXPECT_NEAR(sum, whole, 1e-5 * std::abs(whole) + 1e-9);
+}
+
+TEST(Segments, NameMistakes) {
+  const auto mistake = [](std::vector<std::string> overrides) {
+    overrides.push_back("loss.list_mle.clip_norm=.inf");
+    return message_of<Error>([&] { tiny_experiment(std::move(overrides)); });
+  };
+  EXPECT_THAT(mistake({"data.segments={nodes: 5}"}), HasSubstr("data.segments.by"));
+  EXPECT_THAT(mistake({"data.segments={by: metis}"}), HasSubstr("consecutive"));
+  EXPECT_THAT(mistake({"data.segments={by: consecutive, nodes: 0}"}), HasSubstr("nodes"));
+  EXPECT_THAT(mistake({"data.segments={by: node_splits, nodes: 5}"}), HasSubstr("own sizes"));
+  EXPECT_THAT(mistake({kCut, "model.readout.pool=mean"}), HasSubstr("sum over nodes"));
+  EXPECT_THAT(mistake({kCut, "loss={mape: {}}"}), HasSubstr("differences"));
+  EXPECT_THAT(mistake({kCut, "data.reduce={max_nodes: 5}"}), HasSubstr("max_nodes"));
+  EXPECT_THAT(mistake({kCut, "train.on_bad_loss=roll_back", "train.checkpoint_every=2"}),
+              HasSubstr("roll_back"));
+  EXPECT_THAT(mistake({"batch.stale_keep=1.5"}), HasSubstr("stale_keep"));
+}
+
+}  // namespace
+}  // namespace tpudist
