@@ -148,6 +148,8 @@ def test_what_pytorch_has_no_layer_for_is_named(shards, tmp_path, blocks, said):
 
 
 def test_a_key_of_a_later_version_is_named(run):
+    with pytest.raises(td.ConfigError, match="member 2: the run has 2"):
+        run.to_pyg(2)
     run = td.Run(run.path)
     run.config["model"]["encoder"]["walks"] = 0  # off
     run.to_pyg()

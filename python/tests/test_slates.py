@@ -96,6 +96,10 @@ def test_a_loader_takes_a_collate_fn_of_its_own(shards):
         loader = slates.loader(workers, collate_fn=len)
         assert len(loader) == 5
         assert list(loader) == [3] * 5
+    kept = slates.loader(1, persistent_workers=True)
+    for _ in range(2):
+        assert [len(batch) for batch in kept] == [3] * 5
+    assert list(td.SlateDataset(shards, "layout:xla:random", steps=0).loader(1)) == []
 
 
 def test_a_process_that_is_forked_reads_on(shards):

@@ -259,10 +259,13 @@ class Run:
         It takes what `graph.to_pyg(configs=...)` makes, of the run's collection and opened with
         reduce=run.config["data"]["reduce"], and returns a score for each configuration, [K]; of a Batch [graphs, K]. A
         larger score is slower. Raises Error with the key or layer that PyTorch has no layer for."""
+        members = self.members
+        if not 0 <= member < len(members):
+            raise ConfigError(f"member {member}: the run has {len(members)}")
         load("torch_geometric.nn", "torch_geometric")
         from .network import Network
 
-        return Network(self.config, self.members[member].state_dict(checkpoint))
+        return Network(self.config, members[member].state_dict(checkpoint))
 
     def predict(
         self, split: str = "test", *, checkpoint: str | int | None = None, **options: Any

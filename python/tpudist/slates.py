@@ -196,7 +196,8 @@ class SlateDataset:
         if not workers or "collate_fn" in options:
             options.setdefault("collate_fn", _as_list)
             return make(self, batch_size=self.batch, shuffle=False, num_workers=workers, **options)
-        size = max(1, sum(2 * slate.states.size for slate in self.step(0)))  # as Slate.__getstate__ sends it
+        first = self.step(0) if len(self) else []
+        size = max(1, sum(2 * slate.states.size for slate in first))  # as Slate.__getstate__ sends it
         steps = max(1, min(16, (1 << 20) // size))
         collate = functools.partial(_as_steps, self.batch)
         return _loader_of_steps(make)(
