@@ -157,3 +157,16 @@ def test_pyg_data_can_be_joined(shards, collection):
         assert joined.config.shape[0] == len(joined.config_index)
         assert joined.config_index.max() >= graphs[0].nodes
         np.testing.assert_array_equal(one.config.transpose(0, 1), graphs[0].slate([0, 2, 1]).features)
+
+
+def test_reduce_is_that_of_an_experiment(shards, experiment_file):
+    reduce = {"keep": "config_neighbours", "hops": 2}
+    resolved = td.Experiment.load(experiment_file, **{"data.reduce": reduce}).config["data"]["reduce"]
+    for name, graph in td.open(shards, "layout:xla:random", reduce=resolved).items():
+        same = td.open(shards, "layout:xla:random", reduce=reduce)[name]
+        np.testing.assert_array_equal(graph.edge_index, same.edge_index)
+        assert len(graph.node_features) <= graph.nodes
+    with pytest.raises(td.ConfigError, match="data.reduce.max_nodes=5: nodes are drawn"):
+        td.open(shards, "layout:xla:random", reduce={"max_nodes": 5})
+    with pytest.raises(td.ConfigError, match="reduce: unknown key hop"):
+        td.open(shards, "layout:xla:random", reduce={"hop": 2})

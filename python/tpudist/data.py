@@ -122,13 +122,26 @@ def source_options(
         "include": list(include),
         "exclude": list(exclude),
         "duplicates": duplicates,
-        "reduce": dict(reduce or {}),
+        "reduce": _kept(reduce or {}),
         "cache": cache,
         "cache_bytes": cache_bytes,
         "cache_dir": cache_dir,
         "cache_size": cache_size,
         "valid": None if valid is None else (list(valid[0]), list(valid[1])),
     }
+
+
+def _kept(reduce: Mapping[str, Any]) -> dict[str, Any]:
+    """Of `data.reduce` what decides which nodes a graph keeps, without how a step draws some of them."""
+    if reduce.get("max_nodes"):
+        raise ConfigError(
+            f"data.reduce.max_nodes={reduce['max_nodes']}: nodes are drawn in training and scoring alone, graphs and "
+            "slates in Python have all; set it to 0"
+        )
+    known = ("keep", "hops", "direction", "edges")
+    for key in reduce.keys() - {*known, "max_nodes", "sample", "config_weight", "change_weight"}:
+        raise ConfigError(f"reduce: unknown key {key}; known are {', '.join(known)}")
+    return {key: value for key, value in reduce.items() if key in known}
 
 
 _T = TypeVar("_T")

@@ -96,12 +96,6 @@ class SlateDataset:
         for key in ("max_configs", "entropy_filter"):
             if where.get(key):
                 raise ConfigError(f"data.{key}={where[key]}: slates in Python are of all rows; set it to 0")
-        drawn = {"max_nodes", "sample", "config_weight", "change_weight"}
-        if where["reduce"].get("max_nodes"):
-            raise ConfigError(
-                f"data.reduce.max_nodes={where['reduce']['max_nodes']}: nodes are drawn in training and scoring alone, "
-                "slates in Python are of all; set it to 0"
-            )
         if where.get("segments", {}).get("by", "none") != "none":
             raise ConfigError("data.segments.by: slates in Python are of whole graphs; set it to none")
         own_rows = batch["order"] == "per_member" or "order" in ensemble["vary"]
@@ -112,7 +106,7 @@ class SlateDataset:
             "shards": where["shards"],
             "include": where["include"]["train"],
             "exclude": where["exclude"]["train"],
-            "reduce": {key: value for key, value in where["reduce"].items() if key not in drawn},
+            "reduce": where["reduce"],
             "cache": where["cache"],
             "cache_bytes": where["cache_bytes"],
             "cache_dir": where["cache_dir"],
