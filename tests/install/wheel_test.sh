@@ -14,8 +14,8 @@ python=$(dirname "$(dirname "$torch")")/../../bin/python
 rm -rf "$scratch"
 mkdir -p "$scratch"
 
-# The wheel itself.
-if ! wheel=$(TPUDIST_BUILD=$build "$source/scripts/wheel.sh" "$scratch/dist" 2> "$scratch/log"); then
+# The wheel itself, of a build folder that is named from where it lies.
+if ! wheel=$(cd "$build/.." && TPUDIST_BUILD=$(basename "$build") "$source/scripts/wheel.sh" "$scratch/dist" 2> "$scratch/log"); then
   ! grep -q 'run scripts/setup.sh' "$scratch/log" || skip "$(tail -1 "$scratch/log")"
   fail "$(cat "$scratch/log")"
 fi
