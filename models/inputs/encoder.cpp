@@ -83,8 +83,17 @@ Encoder::Encoder(const EncoderConfig& config, const FeatureSchema& schema)
   for (std::int64_t c = 0; c < schema_.node_features; ++c) config_.node_columns.push_back(c);
 }
 
+std::int64_t Encoder::node_columns() const {
+  return static_cast<std::int64_t>(config_.node_columns.size());
+}
+
+std::int64_t Encoder::added_columns() const {
+  return config_.columns.walk_steps +
+         (config_.dimension_features ? 2 * schema_.dimension_columns.count : 0);
+}
+
 std::int64_t Encoder::node_channels() const {
-  const auto columns = static_cast<std::int64_t>(config_.node_columns.size());
+  const std::int64_t columns = node_columns() + added_columns();
   return config_.opcode_width + (config_.node_width ? config_.node_width : columns) +
          config_.code_width * schema_.layout_columns.count;
 }
@@ -107,7 +116,7 @@ std::int64_t Encoder::joined_channels() const {
 }
 
 std::vector<ParameterEntry> Encoder::parameters() const {
-  const auto columns = static_cast<std::int64_t>(config_.node_columns.size());
+  const std::int64_t columns = node_columns() + added_columns();
   std::vector<ParameterEntry> entries;
   if (config_.opcode_width)
     entries.push_back(embedding("encoder.opcode.weight", schema_.opcodes, config_.opcode_width));
@@ -117,7 +126,7 @@ std::vector<ParameterEntry> Encoder::parameters() const {
     entries.push_back(statistic(name + ".mean", count, 0));
     entries.push_back(statistic(name + ".scale", count, 1));
   };
-  if (takes_statistics(config_.node_transform)) add_statistics("encoder.node", columns);
+  if (takes_statistics(config_.node_transform)) add_statistics("encoder.node", node_columns());
   if (takes_statistics(config_.config_transform))
     add_statistics("encoder.config", schema_.config_features);
   if (config_.node_width) {
@@ -132,8 +141,7 @@ std::vector<ParameterEntry> Encoder::parameters() const {
 }
 
 void Encoder::add_work(NetworkWork& network) const {
-  const auto columns = static_cast<std::int64_t>(config_.node_columns.size());
-  network.input_row += product_work(columns, config_.node_width);
+  network.input_row += product_work(node_columns() + added_columns(), config_.node_width);
   network.input_row += product_work(node_channels(), config_.width);
   if (config_.early_join) network.state += product_work(state_channels(), config_.width);
   network.steps.back().floats += channels();
@@ -141,11 +149,21 @@ void Encoder::add_work(NetworkWork& network) const {
 
 std::shared_ptr<const EncodedGraph> Encoder::encode(const GraphInput& graph,
                                                     at::ScalarType dtype) const {
-  const at::Tensor raw = at::from_blob(const_cast<float*>(graph.raw_features().data()),
-                                       {graph.nodes(), schema_.node_features}, at::kFloat);
-  EncodedGraph made{config_.node_transform, config_.node_columns, {}, {}};
-  const at::Tensor taken = raw.to(dtype).index_select(1, at::tensor(made.columns, at::kLong));
-  made.features = transformed(taken, made.transform).contiguous();
+  const at::Tensor raw =
+      at::from_blob(const_cast<float*>(graph.raw_features().data()),
+                    {graph.nodes(), schema_.node_features + config_.columns.count()}, at::kFloat);
+  EncodedGraph made{encoded_key(), {}, {}};
+  const at::Tensor taken = raw.to(dtype).index_select(1, at::tensor(config_.node_columns));
+  std::vector<at::Tensor> parts{transformed(taken, config_.node_transform)};
+  if (config_.dimension_features) {
+    const ColumnRange& columns = schema_.dimension_columns;
+    const at::Tensor sizes = raw.narrow(1, columns.first, columns.count).to(dtype).relu();
+    parts.push_back(at::remainder(sizes, 128).log1p());
+    parts.push_back(at::floor_divide(sizes, 128).log1p());
+  }
+  if (config_.columns.walk_steps > 0)
+    parts.push_back(raw.narrow(1, schema_.node_features, config_.columns.walk_steps).to(dtype));
+  made.features = (parts.size() == 1 ? parts[0] : at::cat(parts, 1)).contiguous();
   if (config_.code_width) {
     const ColumnRange& layout = schema_.layout_columns;
     made.codes = codes_of(raw.narrow(1, layout.first, layout.count),
@@ -163,7 +181,8 @@ void Encoder::to_arrays(const std::shared_ptr<const EncodedGraph>& nodes, GraphA
 }
 
 std::shared_ptr<const EncodedGraph> Encoder::of_arrays(const GraphArrays& arrays) const {
-  const std::size_t nodes = arrays.opcode.size(), columns = config_.node_columns.size();
+  const std::size_t nodes = arrays.opcode.size();
+  const auto columns = static_cast<std::size_t>(node_columns() + added_columns());
   const std::size_t codes = config_.code_width ? schema_.layout_columns.count : 0;
   if (arrays.encoded.size() != nodes * columns || arrays.codes.size() != nodes * codes)
     throw DataError("the encoded features of a graph are not those of this encoder");
@@ -172,14 +191,22 @@ std::shared_ptr<const EncodedGraph> Encoder::of_arrays(const GraphArrays& arrays
       const_cast<float*>(arrays.encoded.data()),
       {static_cast<std::int64_t>(nodes), static_cast<std::int64_t>(columns)},
       [kept = arrays.encoded](void*) {}, at::kFloat);
-  return std::make_shared<const EncodedGraph>(
-      EncodedGraph{config_.node_transform, config_.node_columns, features, arrays.codes});
+  return std::make_shared<const EncodedGraph>(EncodedGraph{encoded_key(), features, arrays.codes});
 }
 
 std::uint64_t Encoder::encoded_key() const {
   Hasher hasher;
   hasher.update(config_.node_transform);
   hasher.update(std::span<const std::int64_t>(config_.node_columns));
+  if (config_.dimension_features) {
+    hasher.update(schema_.dimension_columns.first);
+    hasher.update(schema_.dimension_columns.count);
+  }
+  if (config_.columns.count() > 0) {
+    hasher.update(config_.columns.walk_steps);
+    hasher.update(static_cast<int>(config_.columns.walk_loops));
+    hasher.update(config_.columns.largest ? static_cast<int>(config_.columns.tensor) : -1);
+  }
   hasher.update(config_.code_width > 0 ? schema_.layout_columns.first : -1);
   hasher.update(config_.code_width > 0 ? schema_.layout_columns.count : 0);
   return hasher.digest();
@@ -188,16 +215,15 @@ std::uint64_t Encoder::encoded_key() const {
 std::uint64_t Encoder::encoded_bytes(std::int64_t nodes) const {
   const std::size_t codes = config_.code_width ? schema_.layout_columns.count : 0;
   return static_cast<std::uint64_t>(nodes) *
-         (sizeof(float) * config_.node_columns.size() + sizeof(std::int32_t) * codes);
+         (sizeof(float) * static_cast<std::size_t>(node_columns() + added_columns()) +
+          sizeof(std::int32_t) * codes);
 }
 
 // The EncodedGraph kept with a graph, if it equals the result of encode().
 std::shared_ptr<const EncodedGraph> Encoder::encoded(const GraphInput& graph,
                                                      at::ScalarType dtype) const {
   const auto& kept = graph.encoded();
-  const bool same =
-      kept && kept->features.scalar_type() == dtype && kept->transform == config_.node_transform &&
-      kept->columns == config_.node_columns && kept->codes.empty() == (config_.code_width == 0);
+  const bool same = kept && kept->features.scalar_type() == dtype && kept->key == encoded_key();
   return same ? kept : encode(graph, dtype);
 }
 
@@ -249,8 +275,16 @@ at::Tensor Encoder::states(const UnitTensors& unit, const LayerWeights& weights,
 
 at::Tensor Encoder::nodes(const UnitTensors& unit, const LayerWeights& weights,
                           const Backend& backend) const {
-  at::Tensor features = for_members(unit.node_features, config_.node_transform, weights,
-                                    "encoder.node", weights.members());
+  const std::int64_t members = weights.members(), added = added_columns();
+  const bool apart = added > 0 && takes_statistics(config_.node_transform);
+  at::Tensor features =
+      for_members(apart ? unit.node_features.narrow(1, 0, node_columns()) : unit.node_features,
+                  config_.node_transform, weights, "encoder.node", members);
+  if (apart) {
+    const at::Tensor others = for_members(unit.node_features.narrow(1, node_columns(), added),
+                                          FeatureTransform::raw, weights, "", members);
+    features = join_channels({as_planes(features), others}, backend);
+  }
   if (config_.node_width) features = apply_linear(features, weights, "encoder.node", backend);
   std::vector<at::Tensor> parts{features};
   if (config_.opcode_width)

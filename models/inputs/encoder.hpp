@@ -23,9 +23,10 @@ struct GraphArrays;
 // dtype. Kept with the graph for all units and members (GraphInput::encoded). A member's own
 // statistics are applied later. Immutable.
 struct EncodedGraph {
-  FeatureTransform transform;         // the transform that was applied
-  std::vector<std::int64_t> columns;  // the F columns used
-  at::Tensor features;                // [nodes, F], transformed
+  std::uint64_t key;  // Encoder::encoded_key of the one that made it
+  // [nodes, F + E]: the F columns used, transformed, then the E dimension features and return
+  // probabilities.
+  at::Tensor features;
   // [nodes * code columns] rows of the code embedding; empty without one.
   Array<std::int32_t> codes;
 };
@@ -33,7 +34,7 @@ struct EncodedGraph {
 // The inputs of a unit as tensors, in one dtype. Made once for all members; they do not depend on
 // weights.
 struct UnitTensors {
-  at::Tensor node_features;            // [nodes, F] the columns that the encoder uses, transformed
+  at::Tensor node_features;            // [nodes, F + E] as in EncodedGraph
   at::Tensor state_features;           // [states + 1, config features]; the last row is for nodes
                                        // without a state
   std::unique_ptr<StateIndex> opcode;  // of the input rows, into the opcode embedding
@@ -43,6 +44,8 @@ struct UnitTensors {
   std::unique_ptr<StateIndex> state_of_config;  // of configurations with a single state for all
                                                 // nodes
   at::Tensor node_counts;  // [configurations] in double; undefined where the head takes none
+  // [configurations, n] in double, what the head takes beside the pooled states; likewise.
+  at::Tensor graph_features;
 };
 
 // Computes the states of the rows before the first layer from opcodes, node features and
@@ -83,6 +86,8 @@ class Encoder {
   std::shared_ptr<const EncodedGraph> encoded(const GraphInput& graph, at::ScalarType dtype) const;
   at::Tensor nodes(const UnitTensors& unit, const LayerWeights& weights,
                    const Backend& backend) const;
+  std::int64_t node_columns() const;   // F
+  std::int64_t added_columns() const;  // E
   std::int64_t node_channels() const;
   std::int64_t joined_channels() const;  // of [opcode | node | state]
 

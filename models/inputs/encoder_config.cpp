@@ -64,6 +64,16 @@ EncoderConfig EncoderConfig::read(ConfigNode node, const EncoderConfig& start,
   config.opcode_width = read_opcode_width(node, start, schema);
   config.node_transform = read_transform(node, "node_transform", start.node_transform);
   config.node_columns = read_columns(node, schema.node_features);
+  config.columns.walk_steps =
+      static_cast<int>(node.integer("random_walk", start.columns.walk_steps, {0, 64}));
+  config.columns.walk_loops = node.boolean("random_walk_loops", start.columns.walk_loops);
+  config.dimension_features = node.boolean("dimension_features", start.dimension_features);
+  if (config.dimension_features && schema.dimension_columns.count == 0) {
+    node.mistake("dimension_features",
+                 "are made of dimensions, and the schema of this collection names no "
+                 "dimension_columns: leave it out, or name them in schema.yaml and convert again");
+    config.dimension_features = false;
+  }
   config.node_width = node.integer("node_width", start.node_width, {0, kMaxWidth});
   config.config_transform = read_transform(node, "config_transform", start.config_transform);
   config.code_width = node.integer("code_width", start.code_width, {0, kMaxWidth});
@@ -89,8 +99,8 @@ EncoderConfig EncoderConfig::read(ConfigNode node, const EncoderConfig& start,
 bool EncoderConfig::is_plain() const {
   return opcode_width > 0 && node_transform == FeatureTransform::log && node_columns.empty() &&
          node_width > 0 && config_transform == FeatureTransform::raw && config_scale == 1 &&
-         code_width == 0 && early_join && width > 0 && !start.xavier &&
-         activation == Activation::relu;
+         !dimension_features && columns.count() == 0 && code_width == 0 && early_join &&
+         width > 0 && !start.xavier && activation == Activation::relu;
 }
 
 }  // namespace tpudist

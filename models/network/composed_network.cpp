@@ -35,7 +35,8 @@ std::vector<std::vector<std::uint64_t>> keys_of_unit(const UnitInput& input,
                                                      const FeatureSchema& schema) {
   std::vector<std::uint64_t> nodes;
   for (const auto& graph : input.graphs) {
-    const auto own = hashes_of_rows(graph->raw_features(), schema.node_features);
+    const std::span<const float> raw = graph->raw_features();
+    const auto own = hashes_of_rows(raw, std::ssize(raw) / graph->nodes());
     for (std::size_t i = 0; i < own.size(); ++i)
       nodes.push_back(own[i] ^ (static_cast<std::uint64_t>(graph->opcode()[i]) << 56));
   }
@@ -74,6 +75,7 @@ ComposedNetwork::ComposedNetwork(const NetworkConfig& config, const FeatureSchem
   }
   begin_segment();
   channels *= static_cast<std::int64_t>(config.pools.size());
+  channels += config.head.violations ? 1 : 0;
   if (config.head.takes_config()) {
     if (!schema.tile) {
       throw ConfigError(
@@ -119,12 +121,16 @@ std::unique_ptr<PreparedPlan> ComposedNetwork::part_of(const UnitInput& input,
   auto part = std::make_unique<PreparedPlan>(PreparedPlan{
       plan, encoder_.prepare(input, dtype), PlanContext(*plan, shape_, std::move(keys)), nullptr});
   for (const auto& block : blocks_) block->prepare(*plan, dtype, part->context);
-  if (config_.pools_config_nodes()) {
+  if (config_.reads_config_nodes()) {
     std::vector<double> configurable;
     for (const std::int32_t state : plan->layers.back()->state)
       configurable.push_back(state < 0 ? 0.0 : 1.0);
     part->context.factors.back() = at::tensor(configurable, at::kDouble).to(dtype).view({1, -1, 1});
   }
+  if (config_.head.violations)
+    part->tensors.graph_features =
+        at::tensor(violation_ratios(*config_.head.violations, input, schema_), at::kDouble)
+            .view({-1, 1});
   if (config_.has_head_of_nodes() && config_.head.bias)
     part->tensors.node_counts = at::tensor(node_counts(plan->readout), at::kDouble);
   return part;
@@ -236,10 +242,12 @@ at::Tensor ComposedNetwork::pooled(const Flow& before, const NetworkCall& call) 
   std::vector<at::Tensor> parts;
   if (config_.head.takes_config()) parts.push_back(config_branch(before.states, call));
   const RowStates rows =
-      config_.pools_config_nodes()
+      config_.reads_config_nodes()
           ? gather_rows(before.rows, call.unit.plan->layers.back()->self, call.backend())
           : before.rows;
   for (const Pool& pool : config_.pools) parts.push_back(pooled(rows, pool, call));
+  if (const at::Tensor& more = call.unit.tensors.graph_features; more.defined())
+    parts.push_back(more.expand({rows.size(0), more.size(0), more.size(1)}));
   return parts.size() == 1 ? parts[0] : at::cat(parts, 2);
 }
 

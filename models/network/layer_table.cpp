@@ -28,6 +28,7 @@ std::string head_name(const NetworkConfig& config) {
   for (const Pool& pool : config.pools)
     name += (name.empty() ? "" : "+") + std::string(pool.name());
   if (config.head.joins_config) name += ", configuration";
+  if (config.head.violations) name += ", violation ratio";
   for (const std::int64_t width : config.head.widths) name += ", linear " + std::to_string(width);
   return "readout " + name + ", linear 1" + (config.head.bias ? "" : ", no bias");
 }
@@ -48,7 +49,7 @@ std::vector<LayerRow> layer_table(const NetworkConfig& config, const FeatureSche
   }
   // The rest belongs to the head, including an MLP over the configurations.
   rows.push_back({head_name(config), 0, table.parameters() - parameters, 0, step,
-                  config.pools_config_nodes() ? 1 : 0});
+                  config.reads_config_nodes() ? 1 : 0});
   return rows;
 }
 

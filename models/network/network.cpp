@@ -31,8 +31,10 @@ struct Network::Impl {
        const NetworkOptions& options)
       : config(config),
         schema(schema),
+        inputs(schema),
         plan_shape(config.plan_shape()),
         table(composed_parameters(config, schema)) {
+    inputs.node_features += config.encoder.columns.count();
     if (config.is_composed()) {
       encoder = std::make_unique<const Encoder>(config.encoder, schema);
       executor = make_composed_executor(config, schema, options.recompute, pool,
@@ -51,6 +53,7 @@ struct Network::Impl {
 
   const NetworkConfig config;
   const FeatureSchema schema;
+  FeatureSchema inputs;  // the same with all columns of the graphs' inputs
   const PlanShape plan_shape;
   std::unique_ptr<const Encoder> encoder;  // of a composed network, null otherwise
   ParameterTable table;
@@ -125,6 +128,27 @@ void Network::set_statistics(const FeatureStatistics& statistics, std::span<floa
   }
 }
 
+int Network::input_columns() const {
+  return impl_->inputs.node_features;
+}
+
+Array<float> Network::input_rows(const Array<float>& node_features,
+                                 std::span<const std::int32_t> edges) const {
+  const GraphColumns& columns = config().encoder.columns;
+  if (columns.count() == 0) return node_features;
+  const std::int64_t width = schema().node_features,
+                     nodes = static_cast<std::int64_t>(node_features.size()) / width,
+                     added = columns.count();
+  const std::vector<float> behind = columns.of(nodes, node_features, edges, schema());
+  std::vector<float> rows;
+  for (std::int64_t node = 0; node < nodes; ++node) {
+    rows.insert(rows.end(), node_features.begin() + node * width,
+                node_features.begin() + (node + 1) * width);
+    rows.insert(rows.end(), behind.begin() + node * added, behind.begin() + (node + 1) * added);
+  }
+  return rows;
+}
+
 std::shared_ptr<const GraphInput> Network::prepare_graph(
     std::span<const float> node_features, std::span<const std::uint8_t> opcodes) const {
   return graph_of(graph_arrays(node_features, opcodes));
@@ -132,17 +156,17 @@ std::shared_ptr<const GraphInput> Network::prepare_graph(
 
 GraphArrays Network::graph_arrays(std::span<const float> node_features,
                                   std::span<const std::uint8_t> opcodes) const {
-  GraphArrays arrays = GraphArrays::of(node_features, opcodes, impl_->schema, impl_->forms());
+  GraphArrays arrays = GraphArrays::of(node_features, opcodes, impl_->inputs, impl_->forms());
   if (impl_->encoder) {
     use_one_thread_per_worker();
-    Encoder::to_arrays(impl_->encoder->encode(GraphInput(arrays, impl_->schema), at::kFloat),
+    Encoder::to_arrays(impl_->encoder->encode(GraphInput(arrays, impl_->inputs), at::kFloat),
                        arrays);
   }
   return arrays;
 }
 
 std::shared_ptr<const GraphInput> Network::graph_of(const GraphArrays& arrays) const {
-  auto graph = std::make_shared<GraphInput>(arrays, impl_->schema);
+  auto graph = std::make_shared<GraphInput>(arrays, impl_->inputs);
   if (impl_->encoder) graph->set_encoded(impl_->encoder->of_arrays(arrays));
   return graph;
 }
@@ -158,7 +182,7 @@ std::uint64_t Network::graph_key() const {
 }
 
 std::uint64_t Network::graph_bytes(std::int64_t nodes) const {
-  return GraphInput::bytes(nodes, impl_->schema, impl_->forms()) +
+  return GraphInput::bytes(nodes, impl_->inputs, impl_->forms()) +
          (impl_->encoder ? impl_->encoder->encoded_bytes(nodes) : 0);
 }
 

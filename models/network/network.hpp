@@ -59,8 +59,15 @@ class Network {
   // Writes the statistics by which the encoder standardises into one member, flat [P].
   void set_statistics(const FeatureStatistics& statistics, std::span<float> flat) const;
 
+  // The rows that describe a graph's nodes to this network, [nodes, input_columns()]: node_feat
+  // [nodes, F], and behind it what the network needs of `edges`, [m, 2] (consumer, producer).
+  // Throws DataError if that would take too long (GraphColumns::of).
+  Array<float> input_rows(const Array<float>& node_features,
+                          std::span<const std::int32_t> edges) const;
+  int input_columns() const;
+
   // Returns the graph's inputs in the form that this network takes.
-  // `node_features` [nodes, F] raw, `opcodes` [nodes].
+  // `node_features` [nodes, input_columns()] raw, `opcodes` [nodes].
   std::shared_ptr<const GraphInput> prepare_graph(std::span<const float> node_features,
                                                   std::span<const std::uint8_t> opcodes) const;
   // The two halves of prepare_graph; the arrays between them may be stored in a file.

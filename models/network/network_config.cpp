@@ -87,7 +87,33 @@ std::vector<Pool> read_pools(ConfigNode readout, const std::string& fallback) {
   return pools;
 }
 
-void read_readout(ConfigNode readout, NetworkConfig& network) {
+void read_violations(ConfigNode readout, const FeatureSchema& schema, NetworkConfig& network) {
+  const std::vector<std::string> tensors = {"none", "output", "input", "kernel"},
+                                 unset = {"skip", "fits", "violates"};
+  const auto chosen = [&](const char* key, const std::vector<std::string>& names) {
+    const std::string name = readout.choice(key, names.front(), names);
+    return std::ranges::find(names, name) - names.begin();
+  };
+  const auto tensor = chosen("violation_ratio", tensors);
+  if (tensor == 0) return;
+  ViolationRatio ratio;
+  ratio.tensor = static_cast<LayoutTensor>(tensor - 1);
+  ratio.minor_to_major = chosen("violation_order", {"minor_to_major", "major_to_minor"}) == 0;
+  ratio.unset = static_cast<ViolationRatio::Unset>(chosen("violation_unset", unset));
+  const int width = schema.layout_columns.count;
+  if (schema.tile || width == 0 || schema.dimension_columns.count != width || width > 24 ||
+      schema.config_features < static_cast<int>(tensor) * width) {
+    readout.mistake("violation_ratio",
+                    "needs configurations that are layouts, with as many layout_columns as "
+                    "dimension_columns in the schema: set it to none for this collection");
+    return;
+  }
+  network.encoder.columns.largest = true;
+  network.encoder.columns.tensor = ratio.tensor;
+  network.head.violations = ratio;
+}
+
+void read_readout(ConfigNode readout, const FeatureSchema& schema, NetworkConfig& network) {
   network.pools = read_pools(readout, "sum");
   network.head.widths = readout.integers("widths", network.head.widths, {1, kMaxWidth});
   network.head.config_widths =
@@ -96,6 +122,7 @@ void read_readout(ConfigNode readout, NetworkConfig& network) {
   if (network.head.joins_config && !network.head.config_widths.empty())
     readout.mistake("join_config", "give either this or config_widths, an MLP in between");
   network.head.bias = readout.boolean("bias", network.head.bias);
+  read_violations(readout, schema, network);
   const std::string& activation =
       activation_names()[static_cast<std::size_t>(network.head.activation)];
   network.head.activation =
@@ -141,7 +168,7 @@ NetworkConfig NetworkConfig::read(ConfigNode model, const FeatureSchema& schema)
   if (name != "none") network = preset(name);
   network.encoder = EncoderConfig::read(model.child("encoder"), network.encoder, schema);
   read_blocks(model, schema, network);
-  read_readout(model.child("readout"), network);
+  read_readout(model.child("readout"), schema, network);
   if (model.has("engine"))  // of earlier versions: removed_settings()
     model.choice("engine", "auto", {"auto", "general"});
   if (!network.takes_configurations()) {
@@ -186,20 +213,20 @@ bool NetworkConfig::is_sage_stack() const {
   const bool plain_pool =
       pools == std::vector<Pool>{Aggregation::sum} || pools == std::vector<Pool>{Aggregation::mean};
   return !sage_layers().empty() && encoder.is_plain() && plain_pool && head.widths.empty() &&
-         head.bias && !head.takes_config();
+         head.bias && !head.takes_config() && !head.violations;
 }
 
 bool NetworkConfig::has_head_of_nodes() const {
   return pools == std::vector<Pool>{Aggregation::sum} && head.widths.empty() &&
-         !head.takes_config();
+         !head.takes_config() && !head.violations;
 }
 
 bool NetworkConfig::adds_up_rows() const {
-  return head.widths.empty() && std::ranges::all_of(pools, &Pool::is_affine);
+  return head.widths.empty() && !head.violations && std::ranges::all_of(pools, &Pool::is_affine);
 }
 
-bool NetworkConfig::pools_config_nodes() const {
-  return std::ranges::any_of(pools, &Pool::of_config_nodes);
+bool NetworkConfig::reads_config_nodes() const {
+  return head.violations || std::ranges::any_of(pools, &Pool::of_config_nodes);
 }
 
 PlanShape NetworkConfig::plan_shape() const {
@@ -209,7 +236,7 @@ PlanShape NetworkConfig::plan_shape() const {
     shape.per_element = shape.per_element || is_per_element(*block);
     for (LayerShape& step : block->steps()) shape.layers.push_back(std::move(step));
   }
-  if (pools_config_nodes()) shape.layers.push_back({{}, Aggregation::sum, true});
+  if (reads_config_nodes()) shape.layers.push_back({{}, Aggregation::sum, true});
   if (is_composed()) return shape;
   // The fused operators take means by the weights of the plan.
   const std::vector<SageConfig> layers = sage_layers();
@@ -224,7 +251,7 @@ NetworkWork NetworkConfig::work(const FeatureSchema& schema) const {
   inputs.add_work(work);
   work.skips_unneeded = adds_up_rows();
   for (const auto& block : blocks) block->add_work(work);
-  if (pools_config_nodes()) work.steps.push_back({0, 0, 0, blocks.back()->channels(), 0});
+  if (reads_config_nodes()) work.steps.push_back({0, 0, 0, blocks.back()->channels(), 0});
   return work;
 }
 

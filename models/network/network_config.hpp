@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -9,6 +10,7 @@
 #include "models/inputs/encoder_config.hpp"
 #include "models/kernels/precision.hpp"
 #include "models/layers/sage_config.hpp"
+#include "models/network/violation_ratio.hpp"
 #include "models/plans/plan_cost.hpp"
 #include "models/plans/plan_shape.hpp"
 #include "schema/tpugraphs.hpp"
@@ -43,6 +45,8 @@ struct HeadConfig {
   // Tile collections: hidden widths of an MLP over the one state that a configuration has. Its
   // output precedes the pooled states instead. Empty: none.
   std::vector<std::int64_t> config_widths;
+  // Follows the pooled states, one number for each configuration.
+  std::optional<ViolationRatio> violations;
   bool takes_config() const { return joins_config || !config_widths.empty(); }
 };
 
@@ -79,7 +83,7 @@ struct NetworkConfig {
   bool adds_up_rows() const;
   // Whether the readout has a plan layer of its own, after which rows of configurable nodes are
   // rows of no other nodes.
-  bool pools_config_nodes() const;
+  bool reads_config_nodes() const;
   // Replaces the blocks with a stack of SAGE layers that fits the encoder as it is now.
   void set_sage(const std::vector<SageConfig>& layers, const FeatureSchema& schema = kLayoutSchema);
   // The SAGE layers of the blocks, if all are plain (SageConfig::is_plain); otherwise empty.

@@ -30,8 +30,8 @@ void add_arrays(PreparedPlan& part, DeviceArrays& arrays) {
        {&part.tensors.opcode, &part.tensors.node_codes, &part.tensors.state_codes,
         &part.tensors.state, &part.tensors.state_of_config})
     add_index(*index, arrays);
-  for (at::Tensor* const tensor :
-       {&part.tensors.node_features, &part.tensors.state_features, &part.tensors.node_counts}) {
+  for (at::Tensor* const tensor : {&part.tensors.node_features, &part.tensors.state_features,
+                                   &part.tensors.node_counts, &part.tensors.graph_features}) {
     if (tensor->defined()) arrays.add(*tensor);
   }
   for (at::Tensor& factors : part.context.factors) {

@@ -198,21 +198,37 @@ void spread_max(const Readout& readout, const T* x, const double* y, const doubl
 
 }  // namespace
 
-std::vector<double> node_counts(const Readout& readout) {
-  const auto total = [](const Csr& matrix, std::int64_t row) {
+namespace {
+
+// value(row) is the value of one row.
+template <typename Value>
+std::vector<double> sums_of(const Readout& readout, const Value& value) {
+  const auto total = [&](const Csr& matrix, std::int64_t row) {
     double sum = 0;
-    for_entries(matrix, row, [&](std::int64_t, double weight) { sum += weight; });
+    for_entries(matrix, row,
+                [&](std::int64_t source, double weight) { sum += weight * value(source); });
     return sum;
   };
-  std::vector<double> counts;
+  std::vector<double> sums;
   for (std::size_t k = 0; k < readout.slate_of_config.size(); ++k) {
-    const std::int32_t slate = readout.slate_of_config[k];
-    counts.push_back(total(readout.common.forward, slate));
-    if (!readout.left_out.empty()) counts.back() += readout.left_out[slate];
+    sums.push_back(total(readout.common.forward, readout.slate_of_config[k]));
     for_entries(
         readout.scores.forward, static_cast<std::int64_t>(k),
-        [&](std::int64_t cell, double) { counts.back() += total(readout.cells.forward, cell); });
+        [&](std::int64_t cell, double) { sums.back() += total(readout.cells.forward, cell); });
   }
+  return sums;
+}
+
+}  // namespace
+
+std::vector<double> config_sums(const Readout& readout, const std::vector<double>& values) {
+  return sums_of(readout, [&](std::int64_t row) { return values[static_cast<std::size_t>(row)]; });
+}
+
+std::vector<double> node_counts(const Readout& readout) {
+  std::vector<double> counts = sums_of(readout, [](std::int64_t) { return 1.0; });
+  for (std::size_t k = 0; k < counts.size() && !readout.left_out.empty(); ++k)
+    counts[k] += readout.left_out[readout.slate_of_config[k]];
   return counts;
 }
 

@@ -20,6 +20,9 @@ namespace tpudist {
 at::Tensor pool_rows(const at::Tensor& x, const Readout& readout, Aggregation aggregation,
                      const Backend& backend);
 
+// Returns the sum of one value of each row over the nodes that it represents, for each
+// configuration. `values` [rows]; the result is [configurations].
+std::vector<double> config_sums(const Readout& readout, const std::vector<double>& values);
 // Returns how many nodes each configuration has: those that its rows represent and those left out.
 // [configurations]
 std::vector<double> node_counts(const Readout& readout);

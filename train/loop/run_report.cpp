@@ -27,6 +27,29 @@
 namespace tpudist {
 namespace {
 
+// How many nodes a violation ratio cannot judge.
+std::string uncounted_line(const TrainingSetup& setup) {
+  const GraphColumns& columns = setup.network.config().encoder.columns;
+  std::int64_t all = 0, unknown = 0;
+  for (int g = 0; g < setup.data.size(); ++g) {
+    const Graph& graph = setup.data.graph(g);
+    const std::vector<std::int32_t> largest =
+        largest_dimensions(graph.node_features, GraphEdges(graph.nodes, graph.edge_index),
+                           columns.tensor, setup.network.schema());
+    for (const std::int32_t node : graph.config_nodes) {
+      ++all;
+      unknown += largest[static_cast<std::size_t>(node)] == 0;
+    }
+  }
+  return fmt::format(
+      "violation ratio: {:.1f} % of {} configurable nodes are not counted, {}",
+      100.0 * static_cast<double>(unknown) / static_cast<double>(std::max<std::int64_t>(all, 1)),
+      all,
+      columns.tensor == LayoutTensor::output
+          ? "because they have no dimensions"
+          : "because their operands cannot be told apart or have no dimensions");
+}
+
 nlohmann::json list_or_nulls(const std::vector<double>& values) {
   nlohmann::json list = nlohmann::json::array();
   for (const double value : values) list.push_back(finite_or_null(value));
@@ -250,6 +273,7 @@ std::vector<std::string> layer_lines(const TrainingSetup& setup, const PlanCompa
     line.erase(line.find_last_not_of(' ') + 1);
     lines.push_back(std::move(line));
   }
+  if (network.config().head.violations) lines.push_back(uncounted_line(setup));
   return lines;
 }
 

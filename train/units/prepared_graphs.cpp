@@ -26,7 +26,7 @@ namespace tpudist {
 namespace {
 
 // Increase it whenever the same key would stand for different bytes.
-constexpr std::uint64_t kPreparedRecordsVersion = 1;
+constexpr std::uint64_t kPreparedRecordsVersion = 2;
 
 // Prepared graphs in a cache file: the arrays of one graph after another, and in the directory a
 // record of equal length for each graph.
@@ -158,14 +158,15 @@ std::uint64_t PreparedArrays::bytes() const {
 PreparedArrays prepare_input(const Dataset& dataset, const Network& network, int graph) {
   const Graph& source = dataset.graph(graph);
   PreparedArrays prepared;
-  const std::size_t width = source.feature_count();
-  prepared.node_class = classes_of_rows(source.node_features, width, source.opcodes);
+  const Array<float> rows = network.input_rows(source.node_features, source.edge_index);
+  const auto width = static_cast<std::size_t>(network.input_columns());
+  prepared.node_class = classes_of_rows(rows, width, source.opcodes);
   // Nodes of one class are encoded once.
   std::vector<float> features;
   std::vector<std::uint8_t> opcodes;
   for (std::size_t node = 0; node < prepared.node_class.size(); ++node) {
     if (static_cast<std::size_t>(prepared.node_class[node]) < opcodes.size()) continue;
-    const auto row = std::span(source.node_features).subspan(node * width, width);
+    const auto row = std::span(rows).subspan(node * width, width);
     features.insert(features.end(), row.begin(), row.end());
     opcodes.push_back(source.opcodes[node]);
   }

@@ -11,7 +11,9 @@ from pathlib import Path
 import torch
 from torch import nn
 from torch.nn import functional as F
+from torch_geometric.data import Data
 from torch_geometric.nn import SAGEConv
+from torch_geometric.transforms import AddRandomWalkPE
 
 from case import (CODES, CONFIG_NODES, CONFIGS, EDGES, NODE_CLASS, NODES, float32_errors, generator_of,
                   gradients, random, randomise, rounded, save)
@@ -228,24 +230,85 @@ def range_of(features, prefix):
     return {f"{prefix}_mean": rounded(least), f"{prefix}_scale": rounded(scale)}
 
 
+def dimension_features(features):
+    """log(1 + x mod 128) and log(1 + x div 128) of the dimensions, columns 21 to 26."""
+    sizes = features[:, 21:27]
+    return torch.cat([(sizes % 128).log1p(), (sizes // 128).log1p()], 1)
+
+
+def return_probabilities(steps, loops):
+    """Of walks along the edges of both directions, with an edge from each node to itself for `loops`.
+    Rounded, as features are float32. PyTorch Geometric takes parallel edges for one in a small graph,
+    so that it gives the same without them."""
+    def edges_of(edges):
+        edges = torch.cat([edges.T, edges.T.flip(0)], 1)
+        return torch.cat([edges, torch.arange(NODES).expand(2, NODES)], 1) if loops else edges
+
+    def walks(edges):
+        counts = torch.zeros(NODES, NODES).index_put(tuple(edges), torch.ones(edges.shape[1]), True)
+        step = counts / counts.sum(1, keepdim=True).clamp(min=1)
+        return torch.stack([step.matrix_power(k + 1).diagonal() for k in range(steps)], 1)
+
+    single = edges_of(EDGES.unique(dim=0))
+    geometric = AddRandomWalkPE(steps, attr_name="walks")(Data(edge_index=single, num_nodes=NODES))
+    assert (geometric["walks"] - walks(single)).abs().max() < 1e-12
+    return rounded(walks(edges_of(EDGES)))
+
+
+def violation_ratio(features, configs, tensor, order, unset):
+    """Of each configuration: the share of its configurable nodes whose largest dimension does not lie
+    along the lanes. `configs` [configs, configurable nodes, 18]."""
+    def largest(node):
+        sizes = features[node, 21:27].tolist()
+        return {d for d, size in enumerate(sizes) if size == max(sizes) > 0}
+
+    ratios = []
+    for states in configs:
+        violations = []
+        for node, state in zip(CONFIG_NODES.tolist(), states):
+            operands = [producer for consumer, producer in EDGES.tolist() if consumer == node]
+            if tensor == "output":
+                sizes = largest(node)
+            elif len(operands) < (2 if tensor == "kernel" else 1):
+                continue
+            else:
+                candidates = {frozenset(largest(operand)) for operand in operands}
+                sizes = candidates.pop() if len(candidates) == 1 else set()
+            first = 6 * ["output", "input", "kernel"].index(tensor)
+            values = [int(value) for value in state[first:first + 6]]
+            if order == "minor_to_major":
+                lanes = values[0]
+            else:
+                lanes = ([-1] + [value for value in values if value >= 0])[-1]
+            if not sizes or (lanes < 0 and unset == "skip"):
+                continue
+            violations.append(unset == "violates" if lanes < 0 else lanes not in sizes)
+        ratios.append(sum(violations) / len(violations) if violations else 0.0)
+    return torch.tensor(ratios)
+
+
 class Small(nn.Module):
     """[opcode | node features (| configuration)], a Linear over them if `width`, one SAGE, a readout.
 
     `late`: the configuration joins the rows after the SAGE, side by side. `pools`: what is pooled,
     side by side, before a Linear, or an MLP with one hidden layer of 5 and LeakyReLU (`hidden`).
-    `beside`: the configuration of a tile stands in front of it."""
+    `beside`: the configuration of a tile stands in front of it. `added`: features of the nodes that
+    follow theirs; `ratio`: one number for each configuration that follows the pooled states."""
 
     def __init__(self, config_features, width=0, late=False, factor=1, pools=("mean",), hidden=False,
-                 bias=True, beside=False):
+                 bias=True, beside=False, added=None, ratio=None):
         super().__init__()
+        self.added, self.ratio = added, ratio
         self.late, self.factor, self.pools, self.beside = late, factor, pools, beside
         self.encoder = nn.ModuleDict({"opcode": nn.Embedding(OPCODES, 4)})
         columns = 4 + NODE_FEATURES + (0 if late or beside else config_features)
+        columns += 0 if added is None else added.shape[1]
         if width:
             self.encoder["join"] = nn.Linear(columns, width)
         self.blocks = nn.ModuleList([nn.ModuleDict({"sage": SAGEConv(width or columns, 5)})])
         pooled = (5 + (config_features if late else 0)) * len(pools)
         pooled += config_features if beside else 0
+        pooled += 0 if ratio is None else 1
         self.head = nn.Linear(5 if hidden else pooled, 1, bias=bias)
         if hidden:
             self.head.add_module("0", nn.Linear(pooled, 5, bias=bias))
@@ -258,6 +321,8 @@ class Small(nn.Module):
 
         nodes = torch.cat([self.encoder["opcode"](graph["opcodes"]),
                            scaled(graph["node_features"], "node")], 1)
+        if self.added is not None:
+            nodes = torch.cat([nodes, self.added.to(nodes.dtype)], 1)
         # Nodes without a configuration keep zeros.
         state = self.factor * scaled(configs, "config") * graph["configurable"]
         x = nodes.expand(CONFIGS, *nodes.shape)
@@ -274,6 +339,8 @@ class Small(nn.Module):
                 "config_mean": lambda: own.sum(1) / graph["configurable"].sum(),
                 "config_l2_sum": lambda: F.normalize(own.sum(1), dim=1)}
         y = torch.cat([state[:, 0]] * self.beside + [pool[name]() for name in self.pools], 1)
+        if self.ratio is not None:
+            y = torch.cat([y, self.ratio.to(y.dtype)[:, None]], 1)
         for hidden in self.head.children():
             y = F.leaky_relu(hidden(y), 0.2)
         return self.head(y)[:, 0]
@@ -294,6 +361,10 @@ def small(folder, name, model, tile=False, transforms=("raw", "raw"), **options)
                                   ("config", transforms[1], raw.flatten(0, -2))):
         if transform in measure:
             statistics |= measure[transform](rows, kind)
+    if "ratio" in options:
+        options["ratio"] = violation_ratio(graph["node_features"], raw, *options["ratio"])
+    if "added" in options:
+        options["added"] = torch.cat([make(graph["node_features"]) for make in options["added"]], 1)
     network = Small(placed.shape[2], **options)
     finish(folder, name, network, graph, {**graph, "configurable": configurable}, (raw, placed),
            statistics, "small", model=model)
@@ -400,6 +471,21 @@ def main(folder):
           "readout: {pool: sum+config_sum, widths: [5], join_config: true, "
           "activation: leaky_relu_0.2, scale: 1}\n",
           pools=["sum", "config_sum"], hidden=True, beside=True, tile=True, **both)
+    small(folder, "encoder_walks", "encoder: {opcode_width: 4, node_width: 0, width: 6, "
+          "node_transform: standardised, dimension_features: true, random_walk: 7}\n"
+          f"{sage}]\nreadout: {{pool: mean, scale: 1}}\n", transforms=("standardised", "raw"), width=6,
+          added=[dimension_features, lambda _: return_probabilities(7, False)])
+    small(folder, "encoder_walks_with_loops", "encoder: {opcode_width: 4, node_width: 0, width: 6, "
+          "node_transform: raw, random_walk: 4, random_walk_loops: true}\n"
+          f"{sage}]\nreadout: {{pool: mean, scale: 1}}\n", width=6,
+          added=[lambda _: return_probabilities(4, True)])
+    for tensor, order, unset in (("output", "minor_to_major", "skip"),
+                                 ("input", "major_to_minor", "violates"),
+                                 ("kernel", "minor_to_major", "fits")):
+        small(folder, f"readout_violations_{tensor}", f"{begin}readout: {{pool: mean+config_sum, "
+              f"scale: 1, violation_ratio: {tensor}, violation_order: {order}, "
+              f"violation_unset: {unset}}}\n", pools=["mean", "config_sum"],
+              ratio=(tensor, order, unset), **both)
 
 
 if __name__ == "__main__":

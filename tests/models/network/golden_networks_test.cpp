@@ -94,7 +94,9 @@ class GoldenNetwork {
     const ComposedNetwork& network = on_device ? device_network_ : cpu_network_;
     const std::int64_t members = on_device ? 3 : 1;
     UnitInput input;
-    input.graphs = {std::make_shared<const GraphInput>(features_, opcodes_, kLayoutSchema)};
+    FeatureSchema inputs = kLayoutSchema;
+    inputs.node_features += config_.encoder.columns.count();
+    input.graphs = {std::make_shared<const GraphInput>(features_, opcodes_, inputs)};
     input.states = states_;
     const PlanShape shape = config_.plan_shape();
     input.plan = std::make_shared<const Plan>(refined ? refined_plan_of(graph_, shape)
@@ -147,13 +149,20 @@ class GoldenNetwork {
     std::vector<std::int64_t> kept;
     if (reduced) kept = golden_.integers("reduced.nodes");
     for (std::size_t n = 0; !reduced && n < opcodes.size(); ++n) kept.push_back(n);
+    graph_.nodes = static_cast<std::int64_t>(kept.size());
+    graph_.edges = narrow(golden_.integers(from + "edges"));
+    const GraphColumns& columns = config_.encoder.columns;
+    const std::vector<float> all(values.begin(), values.end());
+    std::vector<float> behind;
+    if (columns.count() > 0) behind = columns.of(graph_.nodes, all, graph_.edges, schema());
     for (const std::int64_t node : kept) {
       features_.insert(features_.end(), values.begin() + node * kNodeFeatures,
                        values.begin() + (node + 1) * kNodeFeatures);
+      if (columns.count() > 0)
+        features_.insert(features_.end(), behind.begin() + node * columns.count(),
+                         behind.begin() + (node + 1) * columns.count());
       opcodes_.push_back(static_cast<std::uint8_t>(opcodes[node]));
     }
-    graph_.nodes = static_cast<std::int64_t>(kept.size());
-    graph_.edges = narrow(golden_.integers(from + "edges"));
     if (!tile_) graph_.config_nodes = narrow(golden_.integers(from + "config_nodes"));
     // Every node keeps an input row of its own.
     for (std::int64_t n = 0; n < graph_.nodes; ++n)
@@ -255,7 +264,7 @@ TEST(GoldenNetworks, GiveTheNumbersOfPyTorch) {
     }
     ++cases;
   }
-  EXPECT_EQ(cases, 19);
+  EXPECT_EQ(cases, 24);
 }
 
 }  // namespace

@@ -134,6 +134,13 @@ TEST(ModelRefusals, EncoderAndReadout) {
   line("encoder: {config_scale: 0}", "config_scale");
   line("encoder: {node_transform: sqrt}", "raw, log, log_positive, standardised, min_max");
   line("encoder: {join: never}", "early, late");
+  line("encoder: {random_walk: 65}", "between 0 and 64");
+  line("encoder: {random_walk_loops: 2}", "random_walk_loops");
+  line("encoder: {dimension_features: some}", "dimension_features");
+  line("readout: {violation_ratio: true}", "none, output, input, kernel");
+  line("readout: {violation_ratio: output, violation_order: random}", "minor_to_major");
+  line("readout: {violation_ratio: output, violation_unset: 1}", "skip, fits, violates");
+  line("readout: {violation_order: major_to_minor}", "violation_order");
   line("readout: {pool: median}", "sum, mean, max");
   line("readout: {pool: max+}", "sum, mean, max");
   line("readout: {pool: l2_mean}", "config_l2_sum");
@@ -141,6 +148,29 @@ TEST(ModelRefusals, EncoderAndReadout) {
   line("readout: {bias: 1}", "bias");
   line("readout: {widths: [0]}", "between 1 and 16384");
   line("readout: {scale: 0}", "scale");
+}
+
+TEST(ModelRefusals, WhatASchemaDoesNotHave) {
+  const auto refused = [](const std::string& model, const FeatureSchema& schema) {
+    ConfigDocument document = ConfigDocument::parse(
+        "model: {blocks: [{layer: layer_norm}], " + model + "}\n", "model.yaml");
+    return test::message_of<ConfigError>([&] {
+      NetworkConfig::read(document.root().child("model"), schema);
+      document.finish();
+    });
+  };
+  FeatureSchema without = kLayoutSchema;
+  without.dimension_columns = {};
+  const std::string ratio = "readout: {violation_ratio: kernel}";
+  EXPECT_EQ(refused(ratio, kLayoutSchema), "");
+  for (const FeatureSchema& schema : {kTileSchema, without})
+    EXPECT_THAT(refused(ratio, schema), HasSubstr("model.readout.violation_ratio"));
+  FeatureSchema two = kLayoutSchema;  // tensors
+  two.config_features = 12;
+  EXPECT_THAT(refused(ratio, two), HasSubstr("model.readout.violation_ratio"));
+  EXPECT_EQ(refused("readout: {violation_ratio: input}", two), "");
+  EXPECT_THAT(refused("encoder: {dimension_features: true}", without),
+              HasSubstr("names no dimension_columns"));
 }
 
 TEST(ModelRefusals, WhatACollectionDoesNotHave) {
