@@ -1,15 +1,11 @@
 #include "models/layers/directions.hpp"
 
 namespace tpudist {
-namespace {
 
-const std::vector<std::string> kDefaultDirections = {"consumer_to_producer"};
-
-}  // namespace
-
-std::vector<EdgeKind> read_directions(ConfigNode block, bool some) {
+std::vector<EdgeKind> read_directions(ConfigNode block, bool some,
+                                      const std::vector<std::string>& fallback) {
   std::vector<EdgeKind> kinds;
-  for (const std::string& direction : block.texts("directions", kDefaultDirections)) {
+  for (const std::string& direction : block.texts("directions", fallback)) {
     if (direction == "consumer_to_producer") {
       kinds.push_back(EdgeKind::consumer_to_producer);
     } else if (direction == "producer_to_consumer") {

@@ -9,9 +9,10 @@
 
 namespace tpudist {
 
-// Reads `directions`, the edges along which a layer aggregates; consumer_to_producer by default.
-// `some`: there must be one.
-std::vector<EdgeKind> read_directions(ConfigNode block, bool some = false);
+// Reads `directions`, the edges along which a layer aggregates. `some`: there must be one.
+std::vector<EdgeKind> read_directions(ConfigNode block, bool some = false,
+                                      const std::vector<std::string>& fallback = {
+                                          "consumer_to_producer"});
 
 // Their text in a layer's description, e.g. " from consumers from producers".
 std::string direction_text(const std::vector<EdgeKind>& directions);

@@ -26,7 +26,8 @@ PlanContext::PlanContext(const Plan& plan, const PlanShape& shape,
       state_index(plan.layers.size()),
       row_keys(std::move(row_keys)),
       entries(plan.layers.size()),
-      factors(plan.layers.size()) {
+      factors(plan.layers.size()),
+      attention(plan.layers.size()) {
   for (std::size_t i = 0; i < plan.layers.size(); ++i) {
     const LayerShape& layer = shape.layers[i];
     if (layer.edge_kinds == std::vector{EdgeKind::nodes} ||

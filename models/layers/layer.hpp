@@ -3,12 +3,14 @@
 #include <ATen/core/Tensor.h>
 
 #include <cstdint>
+#include <limits>
 #include <memory>
 #include <span>
 #include <string>
 #include <unordered_map>
 #include <vector>
 
+#include "models/operators/attend_nodes.hpp"
 #include "models/operators/backend.hpp"
 #include "models/operators/neighbour_entries.hpp"
 #include "models/operators/row_groups.hpp"
@@ -60,6 +62,8 @@ struct PlanContext {
   // [plan layers] factors of the rows after it, or of its entries, [1, rows or entries, n], where
   // a layer has made them.
   std::vector<at::Tensor> factors;
+  // [plan layers] where a layer has made it.
+  std::vector<std::unique_ptr<NodeAttention>> attention;
 
   // Makes the entries of a plan layer.
   const NeighbourEntries& make_entries(const Plan& plan, std::size_t step);
@@ -106,6 +110,8 @@ class Layer {
   // Whether in training it treats every (node, configuration) differently (PlanShape::per_element).
   // Does not include inner layers.
   virtual bool per_element() const { return false; }
+  // The most nodes of a graph that it takes. Does not include inner layers.
+  virtual std::int64_t most_nodes() const { return std::numeric_limits<std::int64_t>::max(); }
   virtual std::vector<ParameterEntry> parameters() const { return {}; }
   // Adds what it needs of a unit besides the plan, in the dtype of the call's rows.
   virtual void prepare(const Plan& plan, at::ScalarType dtype, PlanContext& context) const {

@@ -16,10 +16,12 @@
 #include "models/layers/l2_norm.hpp"
 #include "models/layers/layer_norm.hpp"
 #include "models/layers/linear.hpp"
+#include "models/layers/linear_attention.hpp"
 #include "models/layers/linear_start.hpp"
 #include "models/layers/pna.hpp"
 #include "models/layers/residual.hpp"
 #include "models/layers/sage.hpp"
+#include "models/layers/self_attention.hpp"
 #include "models/layers/virtual_node.hpp"
 
 namespace tpudist {
@@ -40,6 +42,8 @@ constexpr Entry kLayers[] = {
     {"gine", read_gine},
     {"pna", read_pna},
     {"virtual_node", read_virtual_node},
+    {"self_attention", read_self_attention},
+    {"linear_attention", read_linear_attention},
     {"linear", read_linear},
     {"activation", read_activation},
     {"prelu", read_prelu},

@@ -1,6 +1,7 @@
 #include "models/network/network_config.hpp"
 
 #include <algorithm>
+#include <limits>
 
 #include "core/error.hpp"
 #include "models/layers/registry.hpp"
@@ -28,6 +29,12 @@ std::vector<SageConfig> sage_stack(std::initializer_list<std::int64_t> widths, b
 bool is_per_element(const Layer& layer) {
   return layer.per_element() ||
          std::ranges::any_of(layer.inner(), [](const auto& own) { return is_per_element(*own); });
+}
+
+std::int64_t most_nodes_of(const Layer& layer) {
+  std::int64_t most = layer.most_nodes();
+  for (const auto& inner : layer.inner()) most = std::min(most, most_nodes_of(*inner));
+  return most;
 }
 
 void read_blocks(ConfigNode model, const FeatureSchema& schema, NetworkConfig& network) {
@@ -227,6 +234,12 @@ bool NetworkConfig::adds_up_rows() const {
 
 bool NetworkConfig::reads_config_nodes() const {
   return head.violations || std::ranges::any_of(pools, &Pool::of_config_nodes);
+}
+
+std::int64_t NetworkConfig::most_nodes() const {
+  std::int64_t most = std::numeric_limits<std::int64_t>::max();
+  for (const auto& block : blocks) most = std::min(most, most_nodes_of(*block));
+  return most;
 }
 
 PlanShape NetworkConfig::plan_shape() const {

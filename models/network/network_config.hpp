@@ -94,6 +94,8 @@ struct NetworkConfig {
   // Whether the layers run by the general operators (ComposedNetwork).
   bool is_composed() const { return general || !is_sage_stack(); }
   bool mixes_configs() const { return plan_shape().mixes_configs(); }
+  // The most nodes of a graph that all its layers take.
+  std::int64_t most_nodes() const;
   // Whether dropout draws for every (node, configuration), so that training takes dense plans.
   bool draws_per_element() const { return plan_shape().per_element; }
   PlanShape plan_shape() const;

@@ -37,6 +37,12 @@ void add_arrays(PreparedPlan& part, DeviceArrays& arrays) {
   for (at::Tensor& factors : part.context.factors) {
     if (factors.defined()) arrays.add(factors);
   }
+  for (const auto& attention : part.context.attention) {
+    if (!attention) continue;
+    for (at::Tensor* const tensor : {&attention->after, &attention->before, &attention->weight,
+                                     &attention->place, &attention->added})
+      arrays.add(*tensor);
+  }
 }
 
 }  // namespace tpudist

@@ -68,6 +68,13 @@ struct DropoutDraw {
   std::span<const std::uint64_t> row_keys;
 };
 
+// The vectors of the products of row_products.hpp: of one head, of A and of B numbers.
+struct ProductShape {
+  std::int64_t heads, a, b;
+  std::int64_t numbers() const { return heads * a * b; }  // of all heads' products
+  ProductShape transposed() const { return {heads, b, a}; }
+};
+
 // Computes the operators of a call, in the threads of a pool (CpuBackend) or on a device
 // (make_device_backend). Its functions are the forward and backward passes of the operators, for
 // all members in one call. The headers of the operators say what each computes, and
@@ -120,6 +127,11 @@ class Backend {
   virtual void map_gradient(const RowGradient& gradient, const std::vector<at::Tensor>& rows,
                             const at::Tensor& d_result, std::vector<at::Tensor>& d_rows) const = 0;
 
+  // body(task) for the tasks 0 .. count - 1, which write to different places, by operations of ATen:
+  // in the threads of the pool, or one after another.
+  virtual void for_tasks(std::int64_t count,
+                         const std::function<void(std::int64_t)>& body) const = 0;
+
   // The sum of at least two tensors of one shape, added in their order: d x of split_uses.
   virtual at::Tensor sum(const std::vector<at::Tensor>& terms) const = 0;
 
@@ -139,6 +151,15 @@ class Backend {
   virtual Gradients softmax_gate_gradient(const RowGroups& groups, const at::Tensor& x,
                                           const at::Tensor& temperature, const at::Tensor& kept,
                                           const at::Tensor& d_y) const = 0;
+
+  // sum_products, and x times the products that an index or the rows of a matrix name. They are each
+  // other's gradients, with products that transposed_products() turned round.
+  virtual at::Tensor sum_products(const Csr& matrix, std::int64_t replicas, const at::Tensor& a,
+                                  const at::Tensor& b, const ProductShape& shape) const = 0;
+  virtual at::Tensor apply_products(const at::Tensor& x, const at::Tensor& s,
+                                    const GatherView& index, const ProductShape& shape) const = 0;
+  virtual at::Tensor apply_products(const at::Tensor& x, const at::Tensor& s, const Csr& matrix,
+                                    std::int64_t replicas, const ProductShape& shape) const = 0;
 
   // pool_rows, and d x from x, y and d y. y and d y are double [M, configurations, C].
   virtual at::Tensor pool(const Readout& readout, const at::Tensor& x,

@@ -36,6 +36,7 @@ class CpuBackend : public Backend {
                          std::int64_t channels) const override;
   void map_gradient(const RowGradient& gradient, const std::vector<at::Tensor>& rows,
                     const at::Tensor& d_result, std::vector<at::Tensor>& d_rows) const override;
+  void for_tasks(std::int64_t count, const std::function<void(std::int64_t)>& body) const override;
   at::Tensor sum(const std::vector<at::Tensor>& terms) const override;
   at::Tensor drop(const at::Tensor& x, const DropoutDraw& draw) const override;
   Result normalise(const RowGroups& groups, const at::Tensor& x, const at::Tensor& shift,
@@ -48,6 +49,12 @@ class CpuBackend : public Backend {
   Gradients softmax_gate_gradient(const RowGroups& groups, const at::Tensor& x,
                                   const at::Tensor& temperature, const at::Tensor& kept,
                                   const at::Tensor& d_y) const override;
+  at::Tensor sum_products(const Csr& matrix, std::int64_t replicas, const at::Tensor& a,
+                          const at::Tensor& b, const ProductShape& shape) const override;
+  at::Tensor apply_products(const at::Tensor& x, const at::Tensor& s, const GatherView& index,
+                            const ProductShape& shape) const override;
+  at::Tensor apply_products(const at::Tensor& x, const at::Tensor& s, const Csr& matrix,
+                            std::int64_t replicas, const ProductShape& shape) const override;
   at::Tensor pool(const Readout& readout, const at::Tensor& x,
                   Aggregation aggregation) const override;
   at::Tensor pool_gradient(const Readout& readout, const at::Tensor& x, const at::Tensor& y,

@@ -173,6 +173,14 @@ at::Tensor CpuBackend::map(const RowFunction& function, const std::vector<at::Te
   return MapRows::apply(at::TensorList(rows), at::TensorList(parameters), &function, &pool_);
 }
 
+void CpuBackend::for_tasks(std::int64_t count,
+                           const std::function<void(std::int64_t)>& body) const {
+  pool_.parallel_for(count, [&](std::int64_t task) {
+    use_one_thread_per_worker();
+    body(task);
+  });
+}
+
 at::Tensor CpuBackend::map_by_hand(const RowWriter& function, const std::vector<at::Tensor>& rows,
                                    std::int64_t channels) const {
   const at::Tensor& x = rows.front();

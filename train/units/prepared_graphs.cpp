@@ -155,7 +155,20 @@ std::uint64_t PreparedArrays::bytes() const {
   return bytes;
 }
 
+void require_nodes(const Dataset& dataset, const Network& network, int graph) {
+  const Graph& source = dataset.graph(graph);
+  const std::int64_t most = network.config().most_nodes(),
+                     nodes = dataset.options().reduction.seen(source.nodes);
+  if (nodes > most) {
+    throw DataError(fmt::format(
+        "graph {} has {} nodes, and a self_attention of the model takes at most {}: keep fewer by "
+        "data.reduce, leave the graph out by data.exclude, or raise max_nodes of the layer",
+        source.name, nodes, most));
+  }
+}
+
 PreparedArrays prepare_input(const Dataset& dataset, const Network& network, int graph) {
+  require_nodes(dataset, network, graph);
   const Graph& source = dataset.graph(graph);
   PreparedArrays prepared;
   const Array<float> rows = network.input_rows(source.node_features, source.edge_index);

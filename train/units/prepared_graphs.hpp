@@ -36,6 +36,9 @@ struct PreparedArrays {
   }
 };
 
+// Throws DataError, with the graph's name, where it has more nodes than the network's layers take.
+void require_nodes(const Dataset& dataset, const Network& network, int graph);
+
 // Everything except `refined`. Throws DataError if the network cannot use the graph.
 PreparedArrays prepare_input(const Dataset& dataset, const Network& network, int graph);
 

@@ -95,16 +95,18 @@ class RightGcn(nn.Module):
 
 
 class RightSumGcn(nn.Module):
-    """(M + M' + 1) x W + b with M = D^-1 (A + I) along u_to_v, D the row sums of A + I."""
+    """(M + M' + 1) x W + b with M = D^-1 (A + I) along u_to_v, D the row sums of A + I; without
+    loops M = D^-1 A, 0 where a node has no neighbours."""
 
-    def __init__(self):
+    def __init__(self, loops=True):
         super().__init__()
+        self.loops = loops
         self.lin, self.bias = nn.Linear(WIDTH, OUT, bias=False), nn.Parameter(torch.zeros(OUT))
 
     def forward(self, x):
-        matrix = torch.eye(NODES, dtype=x.dtype)
+        matrix = self.loops * torch.eye(NODES, dtype=x.dtype)
         matrix.index_put_((U_TO_V[1], U_TO_V[0]), torch.ones((), dtype=x.dtype), accumulate=True)
-        matrix = matrix / matrix.sum(1, keepdim=True)
+        matrix = matrix / matrix.sum(1, keepdim=True).clamp(min=1)
         return self.lin(matrix @ x + matrix.T @ x + x) + self.bias
 
 
@@ -149,6 +151,44 @@ class VirtualNode(nn.Module):
 
     def forward(self, x):
         return x + self.nn(self.aggregation(x, dim=1)).relu()
+
+
+class LinearAttention(nn.Module):
+    """Between the nodes of each configuration, with elu + 1 in the place of a softmax."""
+
+    def __init__(self, heads, width, bias):
+        super().__init__()
+        self.heads = heads
+        self.query, self.key, self.value = (nn.Linear(WIDTH, heads * width, bias=bias)
+                                            for _ in range(3))
+
+    def forward(self, x):
+        q, k, v = (layer(x).unflatten(2, (self.heads, -1))
+                   for layer in (self.query, self.key, self.value))
+        q, k = F.elu(q) + 1, F.elu(k) + 1
+        y = torch.einsum("cnha,cmha,cmhb->cnhb", q, k, v)
+        return (y / (torch.einsum("cnha,cmha->cnh", q, k)[..., None] + 1e-6)).flatten(2)
+
+
+class SelfAttention(nn.Module):
+    """Softmax attention between the nodes of each configuration; a share is multiplied by `others`,
+    and by 1 - others more for each edge between the two nodes."""
+
+    def __init__(self, heads, width, others, direction):
+        super().__init__()
+        self.heads = heads
+        self.query, self.key, self.value = (nn.Linear(WIDTH, heads * width) for _ in range(3))
+        self.weights = torch.full((NODES, NODES), others)
+        for edges in {"u_to_v": [U_TO_V], "v_to_u": [V_TO_U], "both": [U_TO_V, V_TO_U]}[direction]:
+            for neighbour, node in edges.T.tolist():
+                self.weights[node, neighbour] += 1 - others
+
+    def forward(self, x):
+        q, k, v = (layer(x).unflatten(2, (self.heads, -1))
+                   for layer in (self.query, self.key, self.value))
+        logits = torch.einsum("cnha,cmha->chnm", q, k) / q.shape[3] ** 0.5
+        shares = (logits + self.weights.to(x.dtype).log()).softmax(3)
+        return torch.einsum("chnm,cmha->cnha", shares, v).flatten(2)
 
 
 class OverNodes(nn.Module):
@@ -260,6 +300,8 @@ def cases():
            {"direction": "both", "self_loops": True, "normalise": "right"})
     yield ("gcn_right_sum", RightSumGcn(), "gcn",
            {"direction": "both", "self_loops": True, "normalise": "right_sum"})
+    yield ("gcn_right_sum_without_loops", RightSumGcn(False), "gcn",
+           {"direction": "both", "self_loops": False, "normalise": "right_sum"})
     for aggregation in ("sum", "mean"):
         yield (f"sage_{aggregation}_shared", Sage(aggregation, "both", both="shared"), "sage",
                {"aggregation": aggregation, "direction": "both", "both": "shared"})
@@ -280,6 +322,12 @@ def cases():
     for name, aggregation in (("sum", SumAggregation()), ("mean", MeanAggregation())):
         yield (f"virtual_node_{name}", VirtualNode(aggregation, 5), "virtual_node",
                {"hidden": 5, "aggregation": name})
+    for heads, direction in ((2, "both"), (1, "v_to_u")):
+        yield (f"self_attention_{direction}", SelfAttention(heads, 3, 0.1, direction),
+               "self_attention", {"heads": heads, "others": 0.1, "direction": direction})
+    for heads, bias in ((2, True), (1, False)):
+        yield (f"linear_attention_{heads}", LinearAttention(heads, 3, bias), "linear_attention",
+               {"heads": heads, "bias": bias})
     yield "prelu", Prelu(1), "prelu", {}
     yield "prelu_per_channel", Prelu(WIDTH), "prelu", {"per_channel": True}
     yield "linear", Mlp([WIDTH, OUT], None), "mlp", {"widths": [OUT]}

@@ -10,11 +10,13 @@ from pathlib import Path
 import numpy
 import torch
 from torch.nn import functional as F
-from torch_geometric.nn import GATv2Conv, GINEConv, SAGEConv
+from torch_geometric.nn import GATConv, GATv2Conv, GINEConv, GraphNorm, InstanceNorm, SAGEConv
 
 from case import CONFIG_NODES, CONFIGS, EDGES, NODES, U_TO_V, V_TO_U, save
-from network_cases import (OPCODES, at_config_nodes, graph_inputs, layout_inputs,
-                           on_every_node, range_of, tile_inputs)
+from layer_cases import LinearAttention, SelfAttention
+from network_cases import (OPCODES, at_config_nodes, dimension_features, graph_inputs, layout_inputs,
+                           on_every_node, range_of, return_probabilities, statistics_of, tile_inputs,
+                           violation_ratio)
 
 
 def numbers(name, count):
@@ -76,30 +78,193 @@ def adjacency():
     return matrix.index_put_((U_TO_V[1], U_TO_V[0]), torch.ones(()), accumulate=True)
 
 
-def head(w, y, widths, bias=True):
+def head(w, y, widths, bias=True, activation=leaky):
     for i, width in enumerate(widths):
-        y = leaky(w.linear(y, f"head.{i}", width, bias))
+        y = activation(w.linear(y, f"head.{i}", width, bias))
     return w.linear(y, "head", 1, bias)[:, 0]
 
 
-def resmodel(w, graph, configs, statistics):
-    """tpu_graphs/baselines/layout/models.py, the pass over the whole graph."""
-    states = 100 * configs
-    nodes = torch.cat([opcodes(w, graph, 32), scaled(graph, statistics)], 1)
-    x = leaky(w.linear(torch.cat([with_configs(nodes), states], 2), "encoder.join", 32))
-    x = leaky(w.linear(x, "blocks.0.linear", 32))
+def resmodel(attention=False, ratio=False, columns=None):
+    """tpu_graphs/baselines/layout/models.py, the pass over the whole graph. Harvard's attention, ratio
+    and columns."""
+    def run(w, graph, configs, statistics):
+        states = 100 * configs
+        features = scaled(graph, statistics)
+        nodes = torch.cat([opcodes(w, graph, 32), features if columns is None else features[:, columns]], 1)
+        x = leaky(w.linear(torch.cat([with_configs(nodes), states], 2), "encoder.join", 32))
+        x = leaky(w.linear(x, "blocks.0.linear", 32))
+        first = 1
+        if attention:
+            x = self_attention(w, "blocks.1.self_attention.", x, 16, 32, 0.1)
+            x = leaky(w.linear(x, "blocks.2.linear", 32))
+            first = 3
+        matrix = adjacency()
+        matrix = matrix + matrix.T + torch.eye(NODES)
+        root = matrix.sum(0).rsqrt()
+        matrix = root[:, None] * matrix * root
+        for block in (first, first + 1):
+            name = f"blocks.{block}.blocks."
+            y = matrix @ torch.cat([x, states], 2)
+            y = leaky(w.linear(y, name + "1.gcn.lin", 32, bias=False) + w(name + "1.gcn.bias", 32))
+            x = x + leaky(w.linear(y, name + "2.linear", 32))
+        own = x[:, CONFIG_NODES].sum(1)
+        pooled = [x.mean(1), F.normalize(x.sum(1), dim=1), F.normalize(own, dim=1)]
+        if ratio:
+            pooled.append(violation_ratio(graph["node_features"], graph["configs"], "output",
+                                          "minor_to_major", "skip")[:, None])
+        return head(w, torch.cat(pooled, 1), [32], bias=False)
+    return run
+
+
+def self_attention(w, prefix, x, heads, width, others):
+    layer = SelfAttention(heads, width, others, "both", channels=x.shape[2])
+    return w.fill(layer, prefix)(x)
+
+
+def linear_attention(w, prefix, x, heads, width, bias=True):
+    return w.fill(LinearAttention(heads, width, bias, channels=x.shape[2]), prefix)(x)
+
+
+def both_sage(w, prefix, x, width, shared=False):
+    """GraphSAGE in both directions with a weight for each, or one on the sum of both means."""
     matrix = adjacency()
-    matrix = matrix + matrix.T + torch.eye(NODES)
-    root = matrix.sum(0).rsqrt()
-    matrix = root[:, None] * matrix * root
-    for block in (1, 2):
+    means = [m / m.sum(1, keepdim=True).clamp(min=1) @ x for m in (matrix, matrix.T)]
+    y = w.linear(means[0] + means[1] if shared else means[0], prefix + "lin_l", width)
+    if not shared:
+        y = y + w.linear(means[1], prefix + "lin_l_1", width, bias=False)
+    return y + w.linear(x, prefix + "lin_r", width, bias=False)
+
+
+def layer_norm(w, x, prefix):
+    width = x.shape[2]
+    return F.layer_norm(x, [width], w(prefix + "weight", width), w(prefix + "bias", width))
+
+
+def log_features(graph):
+    raw = graph["node_features"]
+    return raw.sign() * raw.abs().log1p()
+
+
+def boston(attention):
+    """Two graph convolutions with an MLP, the input of each beside it."""
+    def run(w, graph, configs, statistics):
+        nodes = torch.cat([opcodes(w, graph, 32), scaled(graph, statistics)], 1)
+        x = leaky(w.linear(torch.cat([with_configs(nodes), configs], 2), "encoder.join", 64))
+        if attention:
+            x = self_attention(w, "blocks.0.self_attention.", x, 4, 16, 1.0)
+        for block in (int(attention), int(attention) + 1):
+            name = f"blocks.{block}.blocks."
+            y = leaky(both_sage(w, name + "0.sage.", x, 64, shared=True))
+            x = torch.cat([leaky(w.linear(y, name + "1.linear", 64)), x], 2)
+        return head(w, x.mean(1), [64])
+    return run
+
+
+def third_place(w, graph, configs, statistics):
+    nodes = torch.cat([opcodes(w, graph, 32), log_features(graph), return_probabilities(16, True)], 1)
+    x = F.silu(w.linear(torch.cat([with_configs(nodes), configs], 2), "encoder.join", 128))
+    for block in range(4):
         name = f"blocks.{block}.blocks."
-        y = matrix @ torch.cat([x, states], 2)
-        y = leaky(w.linear(y, name + "1.gcn.lin", 32, bias=False) + w(name + "1.gcn.bias", 32))
-        x = x + leaky(w.linear(y, name + "2.linear", 32))
-    own = x[:, CONFIG_NODES].sum(1)
-    pooled = [x.mean(1), F.normalize(x.sum(1), dim=1), F.normalize(own, dim=1)]
-    return head(w, torch.cat(pooled, 1), [32], bias=False)
+        left = F.silu(both_sage(w, name + "0.branches.0.0.sage.", x, 128))
+        right = linear_attention(w, name + "0.branches.1.0.linear_attention.", x, 4, 32, bias=False)
+        y = F.silu(w.linear(torch.cat([left, right], 2), name + "1.linear", 128))
+        x = x + layer_norm(w, y, name + "2.layer_norm.")
+    sent = w.linear(x.sum(1), "blocks.4.virtual_node.nn.0", 128).relu()
+    x = x + F.silu(w.linear(sent, "blocks.4.virtual_node.nn.2", 128))[:, None]
+    return 1e-3 * w.linear(x, "head", 1).sum(1)[:, 0]
+
+
+def fourth_place(w, graph, configs, statistics):
+    """A row for each edge from a configurable node to its operand."""
+    chosen = list(range(21, 30)) + [134, 135, 136]
+    nodes = torch.cat([opcodes(w, graph, 16), log_features(graph)[:, chosen]], 1)
+    edges = [(c, p) for c, p in EDGES.tolist() if c in CONFIG_NODES.tolist()]
+    consumers, producers = (torch.tensor(ends) for ends in zip(*edges))
+    name = "blocks.0.edge_mlp."
+    rows = (w.linear(nodes[consumers], name + "own", 64) +
+            w.linear(nodes[producers], name + "neighbour", 64, bias=False))
+    f = w.linear(rows.relu(), name + "edge", 16)
+    states = configs[:, consumers][:, :, [0, 1, 2, 6, 7, 8, 12, 13]]
+    hidden = (w.linear(states, name + "state", 64) +
+              w.linear(f.mean(0), name + "mean", 64, bias=False))
+    c = w.linear(hidden.relu(), name + "config", 16)
+    products = torch.einsum("ef,keg->kfg", f, c).flatten(1)
+    return head(w, torch.cat([products, c.mean(1)], 1), [64], activation=torch.relu)
+
+
+def fifth_place(w, graph, configs, statistics):
+    nodes = torch.cat([opcodes(w, graph, 16), log_features(graph),
+                       dimension_features(graph["node_features"])], 1)
+    x = F.gelu(w.linear(torch.cat([with_configs(nodes), configs], 2), "encoder.join", 128))
+    for block in range(4):
+        name = f"blocks.{block}.blocks."
+        x = x + F.gelu(both_sage(w, name + "1.sage.", layer_norm(w, x, name + "0.layer_norm."), 128))
+    return head(w, x.mean(1), [])
+
+
+def sixth_place(w, graph, configs, statistics):
+    nodes = torch.cat([opcodes(w, graph, 16), log_features(graph)], 1)
+    x = F.gelu(w.linear(torch.cat([with_configs(nodes), configs], 2), "encoder.join", 256))
+    for block in range(4):
+        y = w.fill(SAGEConv(256, 256), f"blocks.{block}.blocks.0.sage.")(x, U_TO_V)
+        x = x + F.gelu(torch.stack([InstanceNorm(256)(one) for one in y]))
+    return head(w, torch.cat([x.mean(1), x.amax(1)], 1), [])
+
+
+def tenth_place(w, graph, configs, statistics):
+    nodes = torch.cat([opcodes(w, graph, 16), log_features(graph)], 1)
+    x = with_configs(F.gelu(w.linear(nodes, "encoder.join", 128)))
+
+    def attend(x, block):
+        name = f"blocks.{block}.blocks."
+        y = linear_attention(w, name + "1.linear_attention.", layer_norm(w, x, name + "0.layer_norm."),
+                             4, 32)
+        return x + F.gelu(w.linear(y, name + "2.linear", 128))
+
+    for block in range(6):
+        x = attend(x, block)
+    x = (w.linear(x, "blocks.6.join_config.rows", 128) +
+         w.linear(configs, "blocks.6.join_config.states", 128, bias=False))
+    for block in range(7, 13):
+        x = attend(x, block)
+    return head(w, x.mean(1), [])
+
+
+def config_paths():
+    """[2, edges] (consumer, producer) between configurable nodes with a path between them that meets no
+    other configurable node."""
+    configurable, found = set(CONFIG_NODES.tolist()), set()
+    operands = {}
+    for consumer, producer in EDGES.tolist():
+        operands.setdefault(consumer, set()).add(producer)
+    for start in configurable:
+        open_nodes, seen = [start], set()
+        while open_nodes:
+            for producer in operands.get(open_nodes.pop(), ()):
+                if producer in configurable:
+                    found.add((start, producer))
+                elif producer not in seen:
+                    seen.add(producer)
+                    open_nodes.append(producer)
+    return torch.tensor(sorted(found)).T
+
+
+def fourteenth_place(w, graph, configs, statistics):
+    nodes = torch.cat([opcodes(w, graph, 16), scaled(graph, statistics)], 1)
+    x = torch.cat([with_configs(nodes), configs], 2)
+
+    def block(x, name):
+        gat = w.fill(GATConv(x.shape[2], 8, heads=4), name + "branches.0.0.gat.")
+        sage = w.fill(SAGEConv(x.shape[2], 32), name + "branches.1.0.sage.")
+        sides = [torch.stack([gat(one, U_TO_V) for one in x]), sage(x, config_paths())]
+        norms = [w.fill(GraphNorm(32), f"{name}branches.{i}.1.graph_norm.") for i in range(2)]
+        return torch.cat([torch.stack([norm(one) for one in F.gelu(side)])
+                          for norm, side in zip(norms, sides)], 2)
+
+    x = block(x, "blocks.0.")
+    for i in range(1, 7):
+        x = x + block(x, f"blocks.{i}.blocks.0.")
+    return head(w, x.mean(1), [32] * 4, activation=F.gelu)
 
 
 def sage_layers(w, x):
@@ -187,9 +352,10 @@ def gine(w, prefix, x, width):
     return conv(x, U_TO_V, edge.expand(U_TO_V.shape[1], -1))
 
 
+THIRTY = [*range(21, 30), *range(93, 108), *range(134, 140)]
 WIDE = {"encoder": 64, "widths": (256,) * 4 + (512,) * 4}
 SYSTEMS = {
-    "tpugraphs_layout_resmodel": resmodel, "tpugraphs_layout_sage": sage(True),
+    "tpugraphs_layout_resmodel": resmodel(), "tpugraphs_layout_sage": sage(True),
     "tpugraphs_tile_mlp": mlp, "tpugraphs_tile_resgcn_early": resgcn(True),
     "tpugraphs_tile_resgcn_late": resgcn(False), "tpugraphs_tile_sage_early": sage(True),
     "tpugraphs_tile_sage_late": sage(False), "latenciaga_xla": latenciaga(sage_conv),
@@ -200,7 +366,13 @@ SYSTEMS = {
         lambda w, prefix, x, width: sage_conv(w, f"blocks.{2 * int(prefix[7:-1])}.", x, width)),
     "latenciaga_xla_both_directions": latenciaga(both_directions),
     "latenciaga_xla_gatv2": latenciaga(gatv2), "latenciaga_xla_gine": latenciaga(gine),
+    "harvard": resmodel(), "harvard_ratio": resmodel(ratio=True),
+    "harvard_30_columns": resmodel(columns=THIRTY), "harvard_attention": resmodel(attention=True),
+    "boston": boston(False), "boston_attention": boston(True), "third_place": third_place,
+    "fourth_place": fourth_place, "fifth_place": fifth_place, "sixth_place": sixth_place,
+    "tenth_place": tenth_place, "fourteenth_place": fourteenth_place,
 }
+RANGES = ("tpugraphs", "harvard", "boston")  # these scale features by their range
 
 
 def main(folder):
@@ -211,14 +383,17 @@ def main(folder):
             graph["config_nodes"] = CONFIG_NODES
         raw = tile_inputs(name) if tile else layout_inputs(name)
         values = raw
-        if name.startswith("tpugraphs"):
+        graph["configs"] = raw
+        if name.startswith("fourteenth"):
+            statistics = statistics_of(graph["node_features"], "node")
+        if name.startswith(RANGES):
             statistics = {**range_of(graph["node_features"], "node"),
                           **range_of(raw.flatten(0, -2), "config")}
             values = (raw - statistics["config_mean"]) * statistics["config_scale"]
         w = Weights()
         output = run(w, graph, on_every_node(values) if tile else at_config_nodes(values), statistics)
         save(folder, name, {
-            **{f"graph.{key}": value for key, value in graph.items()}, "configs": raw,
+            **{f"graph.{key}": value for key, value in graph.items() if key != "configs"}, "configs": raw,
             **{f"statistics.{key}": value for key, value in statistics.items()}, "output": output},
             parameters=w.count)
         print(f"| `{name}` | {w.count} | {(output.max() - output.min()).item():.3g} |")

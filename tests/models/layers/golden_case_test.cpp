@@ -42,7 +42,7 @@ void expect_complete(GoldenCase& golden) {
 
 TEST(GoldenCase, LayersAreComplete) {
   const auto files = golden_files("cases");
-  EXPECT_EQ(files.size(), 68u);
+  EXPECT_EQ(files.size(), 73u);
   for (const auto& path : files) {
     SCOPED_TRACE(path.string());
     GoldenCase golden(path);
@@ -92,7 +92,7 @@ TEST(GoldenCase, GradientsOfStatesAddUpToThoseOfTheirInputs) {
 
 TEST(GoldenCase, NetworksAreComplete) {
   const auto files = golden_files("networks");
-  EXPECT_EQ(files.size(), 19u);
+  EXPECT_EQ(files.size(), 24u);
   for (const auto& path : files) {
     SCOPED_TRACE(path.string());
     GoldenCase golden(path);

@@ -83,6 +83,14 @@ Spelling spelling_of(const GoldenCase& golden) {
     return {
         "{layer: virtual_node" + key("hidden", "hidden") + key("aggregation", "aggregation") + "}",
         {{"", "virtual_node."}}};
+  if (layer == "self_attention")
+    return {"{layer: self_attention, width: 3" + key("heads", "heads") + key("others", "others") +
+                ", directions: " + directions + "}",
+            {{"", "self_attention."}}};
+  if (layer == "linear_attention")
+    return {
+        "{layer: linear_attention, width: 3" + key("heads", "heads") + key("bias", "bias") + "}",
+        {{"", "linear_attention."}}};
   if (layer == "prelu")
     return {"{layer: prelu" + key("per_channel", "per_channel") + "}", {{"", "prelu."}}};
   if (layer == "gin" || layer == "gine")
@@ -270,7 +278,7 @@ TEST(GoldenLayers, GiveTheNumbersOfPyTorch) {
     layer.expect_equal(refined_plan_of(layer.graph(), layer.shape()));
     ++cases;
   }
-  EXPECT_EQ(cases, 56);
+  EXPECT_EQ(cases, 61);
 }
 
 // Pools the rows after the last layer of a plan as a case says and runs its head, an affine one or

@@ -64,6 +64,11 @@ TEST(ModelRefusals, NumbersOutOfRange) {
   expect_line("{layer: sage, width: 0}", {"blocks.0.width", "between 1 and 16384"});
   expect_line("{layer: linear, width: 1000000000000}", {"between 1 and 16384"});
   expect_line("{layer: gat, width: 4096, heads: 5}", {"blocks.0.heads", "more than 16384"});
+  expect_line("{layer: self_attention, width: 4096, heads: 5}", {"heads", "more than 16384"});
+  expect_line("{layer: self_attention, width: 8, others: 0}", {"blocks.0.others"});
+  expect_line("{layer: self_attention, width: 8, max_nodes: 20001}", {"between 1 and 20000"});
+  expect_line("{layer: linear_attention, width: 513}", {"blocks.0.width", "between 1 and 512"});
+  expect_line("{layer: linear_attention, width: 512, heads: 33}", {"heads", "more than 16384"});
   expect_line("{layer: gcn, width: 8, directions: []}", {"blocks.0.directions", "at least one"});
   expect_line("{layer: gcn, width: 8, normalise: right_sum}", {"blocks.0.directions", "both"});
   expect_line("{layer: pna, width: 8, directions: []}", {"blocks.0.directions", "at least one"});

@@ -13,6 +13,7 @@
 
 #include "core/error.hpp"
 #include "models/kernels/threads.hpp"
+#include "models/operators/attend_nodes.hpp"
 #include "models/operators/cpu_backend.hpp"
 #include "models/operators/device_backend.hpp"
 #include "models/operators/drop_rows.hpp"
@@ -20,6 +21,7 @@
 #include "models/operators/map_rows.hpp"
 #include "models/operators/normalise_groups.hpp"
 #include "models/operators/pool_rows.hpp"
+#include "models/operators/row_products.hpp"
 #include "models/operators/softmax_gate.hpp"
 #include "models/operators/sparse_rows.hpp"
 #include "models/operators/split_uses.hpp"
@@ -624,6 +626,105 @@ TEST_P(Operators, SoftmaxGate) {
           return softmax_gate(in[0], in[1], groups, backend);
         },
         [&](const Tensors& in) { return plain_gate(groups, in[0], in[1]); });
+  });
+}
+
+// Three heads of 2 and of 5 channels.
+TEST_P(Operators, SumProducts) {
+  const std::vector<SparseMatrix> matrices = sparse_matrices();
+  for_types([&](OperatorCase& made) {
+    for (const SparseMatrix& matrix : matrices) made.arrays().add(matrix);
+    made.start();
+    for (const SparseMatrix& matrix : matrices) {
+      const std::int64_t rows = matrix.transposed.rows() * matrix.replicas;
+      made.expect_equal(
+          {made.rows(rows, 6), made.rows(rows, 15)}, "sum_products",
+          [&](const Tensors& in, const Backend& backend) {
+            return sum_products(matrix, in[0], in[1], 3, backend);
+          },
+          [&](const Tensors& in) {
+            const Tensor products = in[0].unflatten(2, {3, 2, 1}) * in[1].unflatten(2, {3, 1, 5});
+            return plain_aggregate(matrix, products.flatten(2), Aggregation::sum);
+          });
+    }
+  });
+}
+
+TEST_P(Operators, ApplyProducts) {
+  for_plans("{layer: graph_norm}", [](OperatorCase& made, const PlanCase& item) {
+    for (const auto& layer : item.plan().layers) made.arrays().add(*layer);
+    made.start();
+    for (const auto& layer : item.plan().layers) {
+      const EdgeSet& edges = layer->edges[0];
+      if (edges.neighbourhood.is_identity()) continue;
+      made.expect_equal(
+          {made.rows(layer->rows_out, 6),
+           made.rows(edges.aggregate.forward.rows() * edges.aggregate.replicas, 30)},
+          "apply_products",
+          [&](const Tensors& in, const Backend& backend) {
+            return apply_products(in[0], in[1], edges.neighbourhood, 3, backend);
+          },
+          [&](const Tensors& in) {
+            const Tensor of_rows = plain_gather(in[1], edges.neighbourhood);
+            return (in[0].unflatten(2, {3, 2, 1}) * of_rows.unflatten(2, {3, 2, 5}))
+                .sum(3)
+                .flatten(2);
+          });
+    }
+  });
+}
+
+// Two heads of 2 and of 3 channels, on each plan layer's own neighbours.
+TEST_P(Operators, AttendNodes) {
+  for_plans("{layer: self_attention, width: 5}", [](OperatorCase& made, const PlanCase& item) {
+    std::vector<const PlanLayer*> layers;
+    for (const auto& layer : item.plan().layers) {
+      if (layer->edges.size() == 3) layers.push_back(layer.get());
+    }
+    ASSERT_FALSE(layers.empty());
+    std::vector<std::unique_ptr<NodeAttention>> attentions;
+    for (const PlanLayer* layer : layers) {
+      NodeAttention& own =
+          *attentions.emplace_back(std::make_unique<NodeAttention>(*layer, 0.25, made.type()));
+      for (Tensor* tensor : {&own.after, &own.before, &own.weight, &own.place, &own.added})
+        made.arrays().add(*tensor);
+    }
+    made.start();
+    for (std::size_t i = 0; i < layers.size(); ++i) {
+      const PlanLayer& layer = *layers[i];
+      // w of every row after and every row before, 0 between two configurations.
+      const auto sources = [](const EdgeSet& edges, std::int64_t row) {
+        std::vector<std::int64_t> rows;
+        const std::int64_t of = edges.neighbourhood(row), replicas = edges.aggregate.replicas;
+        for (const std::int64_t source : sources_of(edges.aggregate.forward, of / replicas))
+          rows.push_back(source * replicas + of % replicas);
+        return rows;
+      };
+      const Tensor weights = at::zeros({layer.rows_out, layer.rows_in}, at::kDouble);
+      for (std::int64_t row = 0; row < layer.rows_out; ++row) {
+        for (std::size_t set = 0; set < 3; ++set) {
+          for (const std::int64_t source : sources(layer.edges[set], row))
+            weights[row][source] += set == 0 ? 0.25 : 0.75;
+        }
+      }
+      made.expect_equal(
+          {made.rows(layer.rows_out, 4), made.rows(layer.rows_in, 4), made.rows(layer.rows_in, 6)},
+          "attend_nodes",
+          [&](const Tensors& in, const Backend& backend) {
+            return attend_nodes(in[0], in[1], in[2], *attentions[i], 2, backend);
+          },
+          [&](const Tensors& in) {
+            const auto heads = [](const Tensor& x) {
+              return x.unflatten(2, {2, -1}).transpose(1, 2);
+            };
+            const Tensor powers =
+                (at::matmul(heads(in[0]), heads(in[1]).transpose(2, 3)) / std::sqrt(2.0)).exp() *
+                weights;
+            return at::matmul(powers / powers.sum(3, true), heads(in[2]))
+                .transpose(1, 2)
+                .flatten(2);
+          });
+    }
   });
 }
 

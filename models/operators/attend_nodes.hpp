@@ -1,0 +1,47 @@
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <cstdint>
+#include <vector>
+
+#include "models/operators/backend.hpp"
+#include "models/plans/plan.hpp"
+
+// For .cpp files of models/ only: it includes ATen.
+
+namespace tpudist {
+
+// Which rows attend to which in a plan layer whose first edge set joins all nodes of a configuration
+// and whose others run along the edges of the graph. A group is a configuration: the rows after the
+// layer of its nodes, and the rows before it, each with the number of nodes that it represents. A
+// pair is a row after and a row before with edges between their nodes.
+struct NodeAttention {
+  // `others`: the weight of two nodes without an edge between them. Each edge adds 1 - others.
+  // `dtype`: of the rows. Throws Error for a layer of another shape.
+  NodeAttention(const PlanLayer& layer, double others, at::ScalarType dtype);
+
+  std::int64_t groups() const { return static_cast<std::int64_t>(after_begin.size()) - 1; }
+
+  // [groups + 1] into the tensors below.
+  std::vector<std::int64_t> after_begin{0}, before_begin{0}, pair_begin{0};
+  at::Tensor after, before;  // [..] int64, rows of the plan
+  at::Tensor weight;         // [..] others x the number of nodes that a row before represents
+  // [..] a pair's place in the group's matrix [rows after, rows before], and what its edges add.
+  at::Tensor place, added;
+  std::vector<std::int64_t> rows_of_pairs;  // [..] the row after in its group, ascending
+};
+
+// Attention of the nodes of a configuration to all of them, head by head:
+//
+//     y_i = sum over j of w_ij e_ij v_j / sum over j of w_ij e_ij,   e_ij = exp(q_i . k_j / sqrt(A))
+//
+// q is [M, rows after, H x A], k [M, rows before, H x A], v [M, rows before, H x B] and y [M, rows
+// after, H x B], float32 or double. Differentiable; the backward pass computes the shares again.
+// Takes memory for 256 rows after and the rows before of a group at a time. On the CPU heads and
+// groups are tasks of the pool, heads alone in the backward pass. `attention` and the backend must
+// outlive the recorded graph.
+at::Tensor attend_nodes(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
+                        const NodeAttention& attention, std::int64_t heads, const Backend& backend);
+
+}  // namespace tpudist
