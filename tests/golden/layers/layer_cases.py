@@ -156,10 +156,10 @@ class VirtualNode(nn.Module):
 class LinearAttention(nn.Module):
     """Between the nodes of each configuration, with elu + 1 in the place of a softmax."""
 
-    def __init__(self, heads, width, bias):
+    def __init__(self, heads, width, bias, channels=WIDTH):
         super().__init__()
         self.heads = heads
-        self.query, self.key, self.value = (nn.Linear(WIDTH, heads * width, bias=bias)
+        self.query, self.key, self.value = (nn.Linear(channels, heads * width, bias=bias)
                                             for _ in range(3))
 
     def forward(self, x):
@@ -174,10 +174,10 @@ class SelfAttention(nn.Module):
     """Softmax attention between the nodes of each configuration; a share is multiplied by `others`,
     and by 1 - others more for each edge between the two nodes."""
 
-    def __init__(self, heads, width, others, direction):
+    def __init__(self, heads, width, others, direction, channels=WIDTH):
         super().__init__()
         self.heads = heads
-        self.query, self.key, self.value = (nn.Linear(WIDTH, heads * width) for _ in range(3))
+        self.query, self.key, self.value = (nn.Linear(channels, heads * width) for _ in range(3))
         self.weights = torch.full((NODES, NODES), others)
         for edges in {"u_to_v": [U_TO_V], "v_to_u": [V_TO_U], "both": [U_TO_V, V_TO_U]}[direction]:
             for neighbour, node in edges.T.tolist():

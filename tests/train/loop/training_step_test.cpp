@@ -25,8 +25,10 @@ struct FirstStep {
   std::size_t chunks = 0;  // of all passes together
 };
 
-// The first moment of a fresh Adam is (1 - beta1) times the gradient of its first step.
-FirstStep first_step(std::vector<std::string> overrides) {
+// The first moment of a fresh Adam is (1 - beta1) times the gradient of its first step. `moved`:
+// added to the initial parameters, [M][P]; empty: nothing.
+FirstStep first_step(std::vector<std::string> overrides,
+                     const std::vector<std::vector<double>>& moved = {}) {
   overrides.insert(overrides.end(), {"optimizer.clip_norm=0", "ensemble.folds=none"});
   const Experiment experiment = tiny_experiment(overrides);
   const auto world = make_self_communicator();
@@ -36,6 +38,11 @@ FirstStep first_step(std::vector<std::string> overrides) {
   const TrainingSetup setup(experiment, experiment.data.training(), pool, -1, 1, *world);
   TrainingState state(experiment, setup.network);
   state.initialise(experiment, setup.network);
+  std::size_t at = 0;
+  for (const std::vector<double>& member : moved) {
+    for (const double value : member)
+      state.change_weights().flat[at++] += static_cast<float>(value);
+  }
   TrainingStep step(experiment, setup.network, context);
   const StepWork work = setup.steps_of(0).build(0);
   FirstStep first;
@@ -132,6 +139,35 @@ TEST_P(TrainingStepWith, TheBatchHingeComparesAllSlates) {
     EXPECT_NEAR(raw.loss[m] / (1e6 * pairs), 1, kRounding);
     EXPECT_NEAR(relative.loss[m] / (1e6 * of_relative), 1, kRounding);
     EXPECT_NEAR(both.loss[m] / (0.5e6 * pairs), 1, kRounding);
+  }
+}
+
+// Along the gradient itself the loss changes by its norm. The margin keeps the hinge away from its
+// kinks.
+TEST_P(TrainingStepWith, TheGradientOfTheBatchHingeIsThatOfDifferences) {
+  const std::vector<std::string> overrides = {"batch.unit_slates=3", "model.readout.scale=1",
+                                              GetParam(),
+                                              "loss={batch_hinge: {margin: 100, relative: true, "
+                                              "weight: 2}, pairwise_hinge: {margin: 100}}"};
+  const FirstStep here = first_step(overrides);
+  std::vector<double> norms;
+  for (const auto& gradient : here.gradients) {
+    double squares = 0;
+    for (const double value : gradient) squares += value * value;
+    norms.push_back(std::sqrt(squares));
+  }
+  constexpr double kStep = 2e-3;
+  const auto loss_at = [&](double step) {
+    std::vector<std::vector<double>> moved = here.gradients;
+    for (std::size_t m = 0; m < moved.size(); ++m) {
+      for (double& value : moved[m]) value *= step / norms[m];
+    }
+    return first_step(overrides, moved).loss;
+  };
+  const std::vector<double> above = loss_at(kStep), below = loss_at(-kStep);
+  for (std::size_t m = 0; m < norms.size(); ++m) {
+    EXPECT_GT(norms[m], 0);
+    EXPECT_NEAR((above[m] - below[m]) / (2 * kStep) / norms[m], 1, 5e-3);
   }
 }
 
