@@ -179,6 +179,7 @@ train_system() {
   local data=$scratch/small slates=2 options=()
   case $system in
     first_place_tile) [[ -d $scratch/real ]] && data=$scratch/real slates=15 ;;
+    fifth_place) options=(batch.unit_slates=2) ;;  # its loss is of the batch
     latenciaga_xla_gatv2 | latenciaga_xla_gine | latenciaga_xla_dropout | latenciaga_xla_both_directions) ;;
     latenciaga_xla*) options=("model.blocks=[{width: 32, repeat: 2}, {width: 64, repeat: 2}]") ;;
     latenciaga_nlp) options=("model.blocks=[{width: 64, repeat: 3, residual: true}, {width: 96, repeat: 2, residual: true}]") ;;

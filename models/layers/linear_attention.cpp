@@ -129,8 +129,9 @@ std::shared_ptr<const Layer> read_linear_attention(ConfigNode block, const Layer
     block.mistake("heads", "times width is more than " + std::to_string(kMaxWidth));
     heads = 1;
   }
+  const bool bias = block.boolean("bias", true);
   return std::make_shared<LinearAttention>(
-      place, width, heads, block.boolean("bias", true),
+      place, width, heads, bias,
       activation_of(block.choice("activation", "none", activation_names())));
 }
 

@@ -8,6 +8,7 @@
 #include "models/layers/channel_attention.hpp"
 #include "models/layers/config_attention.hpp"
 #include "models/layers/dropout.hpp"
+#include "models/layers/edge_mlp.hpp"
 #include "models/layers/gat.hpp"
 #include "models/layers/gcn.hpp"
 #include "models/layers/gin.hpp"
@@ -18,6 +19,7 @@
 #include "models/layers/linear.hpp"
 #include "models/layers/linear_attention.hpp"
 #include "models/layers/linear_start.hpp"
+#include "models/layers/parallel.hpp"
 #include "models/layers/pna.hpp"
 #include "models/layers/residual.hpp"
 #include "models/layers/sage.hpp"
@@ -42,12 +44,14 @@ constexpr Entry kLayers[] = {
     {"gine", read_gine},
     {"pna", read_pna},
     {"virtual_node", read_virtual_node},
+    {"edge_mlp", read_edge_mlp},
     {"self_attention", read_self_attention},
     {"linear_attention", read_linear_attention},
     {"linear", read_linear},
     {"activation", read_activation},
     {"prelu", read_prelu},
     {"residual", read_residual},
+    {"parallel", read_parallel},
     {"layer_norm", read_layer_norm},
     {"l2_norm", read_l2_norm},
     {"instance_norm", read_instance_norm},

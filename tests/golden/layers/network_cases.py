@@ -346,6 +346,45 @@ class Small(nn.Module):
         return self.head(y)[:, 0]
 
 
+class EdgeMlp(nn.Module):
+    """A row for each edge from a configurable node to its operand, as in the 4th place, and no messages."""
+
+    def __init__(self, columns=6, width=3, hidden=5, config_width=2, config_hidden=4):
+        super().__init__()
+        self.encoder = nn.ModuleDict({"opcode": nn.Embedding(OPCODES, 4)})
+        rows = 4 + columns
+        self.columns = columns
+        self.blocks = nn.ModuleList([nn.ModuleDict({"edge_mlp": nn.ModuleDict({
+            "own": nn.Linear(rows, hidden), "neighbour": nn.Linear(rows, hidden, bias=False),
+            "edge": nn.Linear(hidden, width), "state": nn.Linear(3, config_hidden),
+            "mean": nn.Linear(width, config_hidden, bias=False),
+            "config": nn.Linear(config_hidden, config_width)})})])
+        self.head = nn.Linear((width + 1) * config_width, 1)
+
+    def forward(self, graph, configs):
+        layers = self.blocks[0]["edge_mlp"]
+        raw = graph["node_features"][:, :self.columns]
+        nodes = torch.cat([self.encoder["opcode"](graph["opcodes"]), raw.sign() * raw.abs().log1p()], 1)
+        edges = [edge for edge in EDGES.tolist() if edge[0] in CONFIG_NODES.tolist()]
+        consumers, producers = (torch.tensor(ends) for ends in zip(*edges))
+        f = layers["own"](nodes[consumers]) + layers["neighbour"](nodes[producers])
+        f = layers["edge"](f.relu())
+        c = layers["state"](configs[:, consumers][:, :, [2, 0, 7]]) + layers["mean"](f.mean(0))
+        c = layers["config"](c.relu())
+        return self.head(torch.cat([torch.einsum("ef,keg->kfg", f, c).flatten(1), c.mean(1)], 1))[:, 0]
+
+
+def edge_mlp(folder):
+    name = "edge_mlp"
+    graph = dict(zip(("node_features", "opcodes"), graph_inputs(name)), edges=EDGES,
+                 config_nodes=CONFIG_NODES)
+    raw = layout_inputs(name)
+    finish(folder, name, EdgeMlp(), graph, graph, (raw, at_config_nodes(raw)), {}, "small",
+           model="encoder: {opcode_width: 4, node_columns: 0-5, node_width: 0, join: late, width: 0}\n"
+           "blocks: [{layer: edge_mlp, width: 3, hidden: 5, config_width: 2, config_hidden: 4, "
+           "config_columns: [2, 0, 7]}]\nreadout: {pool: sum, scale: 1, widths: []}\n")
+
+
 def small(folder, name, model, tile=False, transforms=("raw", "raw"), **options):
     """`model`: the network as an experiment file says it."""
     graph = dict(zip(("node_features", "opcodes"), graph_inputs(name)), edges=EDGES)
@@ -436,6 +475,7 @@ def main(folder):
     first_place(folder, "first_place_layout", False)
     first_place(folder, "first_place_layout_crossattn", True)
     first_place_tile(folder, "first_place_tile")
+    edge_mlp(folder)
     sage = "blocks: [{layer: sage, width: 5}"
     small(folder, "encoder_min_max", "encoder: {opcode_width: 4, node_width: 0, width: 6, "
           "node_transform: min_max, config_transform: min_max, config_scale: 100}\n"

@@ -10,12 +10,12 @@ from pathlib import Path
 import numpy
 import torch
 from torch.nn import functional as F
-from torch_geometric.nn import GATConv, GATv2Conv, GINEConv, GraphNorm, InstanceNorm, SAGEConv
+from torch_geometric.nn import GATv2Conv, GINEConv, InstanceNorm, SAGEConv
 
 from case import CONFIG_NODES, CONFIGS, EDGES, NODES, U_TO_V, V_TO_U, save
 from layer_cases import LinearAttention, SelfAttention
 from network_cases import (OPCODES, at_config_nodes, dimension_features, graph_inputs, layout_inputs,
-                           on_every_node, range_of, return_probabilities, statistics_of, tile_inputs,
+                           on_every_node, range_of, return_probabilities, tile_inputs,
                            violation_ratio)
 
 
@@ -230,43 +230,6 @@ def tenth_place(w, graph, configs, statistics):
     return head(w, x.mean(1), [])
 
 
-def config_paths():
-    """[2, edges] (consumer, producer) between configurable nodes with a path between them that meets no
-    other configurable node."""
-    configurable, found = set(CONFIG_NODES.tolist()), set()
-    operands = {}
-    for consumer, producer in EDGES.tolist():
-        operands.setdefault(consumer, set()).add(producer)
-    for start in configurable:
-        open_nodes, seen = [start], set()
-        while open_nodes:
-            for producer in operands.get(open_nodes.pop(), ()):
-                if producer in configurable:
-                    found.add((start, producer))
-                elif producer not in seen:
-                    seen.add(producer)
-                    open_nodes.append(producer)
-    return torch.tensor(sorted(found)).T
-
-
-def fourteenth_place(w, graph, configs, statistics):
-    nodes = torch.cat([opcodes(w, graph, 16), scaled(graph, statistics)], 1)
-    x = torch.cat([with_configs(nodes), configs], 2)
-
-    def block(x, name):
-        gat = w.fill(GATConv(x.shape[2], 8, heads=4), name + "branches.0.0.gat.")
-        sage = w.fill(SAGEConv(x.shape[2], 32), name + "branches.1.0.sage.")
-        sides = [torch.stack([gat(one, U_TO_V) for one in x]), sage(x, config_paths())]
-        norms = [w.fill(GraphNorm(32), f"{name}branches.{i}.1.graph_norm.") for i in range(2)]
-        return torch.cat([torch.stack([norm(one) for one in F.gelu(side)])
-                          for norm, side in zip(norms, sides)], 2)
-
-    x = block(x, "blocks.0.")
-    for i in range(1, 7):
-        x = x + block(x, f"blocks.{i}.blocks.0.")
-    return head(w, x.mean(1), [32] * 4, activation=F.gelu)
-
-
 def sage_layers(w, x):
     matrix = adjacency()
     for block in (0, 2, 4):
@@ -370,7 +333,7 @@ SYSTEMS = {
     "harvard_30_columns": resmodel(columns=THIRTY), "harvard_attention": resmodel(attention=True),
     "boston": boston(False), "boston_attention": boston(True), "third_place": third_place,
     "fourth_place": fourth_place, "fifth_place": fifth_place, "sixth_place": sixth_place,
-    "tenth_place": tenth_place, "fourteenth_place": fourteenth_place,
+    "tenth_place": tenth_place,
 }
 RANGES = ("tpugraphs", "harvard", "boston")  # these scale features by their range
 
@@ -384,8 +347,6 @@ def main(folder):
         raw = tile_inputs(name) if tile else layout_inputs(name)
         values = raw
         graph["configs"] = raw
-        if name.startswith("fourteenth"):
-            statistics = statistics_of(graph["node_features"], "node")
         if name.startswith(RANGES):
             statistics = {**range_of(graph["node_features"], "node"),
                           **range_of(raw.flatten(0, -2), "config")}

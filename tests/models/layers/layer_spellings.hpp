@@ -57,6 +57,15 @@ inline const std::vector<LayerSpelling>& layer_spellings() {
       {"virtual_node", "virtual_node", "{layer: virtual_node, " + tanh + "}"},
       {"virtual_node", "virtual_node_mean",
        "{layer: virtual_node, hidden: 4, aggregation: mean, activation: none}"},
+      {"edge_mlp", "edge_mlp", "{layer: edge_mlp, width: 3, config_width: 2}"},
+      {"edge_mlp", "edge_mlp_of_columns",
+       "{layer: edge_mlp, width: 2, hidden: 5, config_width: 3, config_hidden: 4, config_columns: "
+       "[0, 7, 3], " +
+           both + "}"},
+      {"parallel", "parallel",
+       "{layer: parallel, branches: [{blocks: [{layer: sage, width: 4}, {layer: dropout, rate: "
+       "0.2}, "
+       "{layer: graph_norm}]}, {blocks: []}, {blocks: [{layer: join_config, width: 3}]}]}"},
       {"self_attention", "self_attention", "{layer: self_attention, width: 3, heads: 2}"},
       {"self_attention", "self_attention_alike",
        "{layer: self_attention, width: 5, others: 1, bias: false, " + tanh + "}"},

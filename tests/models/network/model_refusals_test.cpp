@@ -67,6 +67,10 @@ TEST(ModelRefusals, NumbersOutOfRange) {
   expect_line("{layer: self_attention, width: 4096, heads: 5}", {"heads", "more than 16384"});
   expect_line("{layer: self_attention, width: 8, others: 0}", {"blocks.0.others"});
   expect_line("{layer: self_attention, width: 8, max_nodes: 20001}", {"between 1 and 20000"});
+  expect_line("{layer: edge_mlp, width: 8, config_width: 4, config_columns: [3, 18]}",
+              {"blocks.0.config_columns", "below 18"});
+  expect_line("{layer: edge_mlp, width: 1024, config_width: 1024}", {"at most 16384"});
+  expect_line("{layer: parallel, branches: [{blocks: []}]}", {"blocks.0.branches", "at least two"});
   expect_line("{layer: linear_attention, width: 513}", {"blocks.0.width", "between 1 and 512"});
   expect_line("{layer: linear_attention, width: 512, heads: 33}", {"heads", "more than 16384"});
   expect_line("{layer: gcn, width: 8, directions: []}", {"blocks.0.directions", "at least one"});

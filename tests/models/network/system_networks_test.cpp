@@ -8,6 +8,7 @@
 
 #include "models/inputs/graph_input.hpp"
 #include "models/network/composed_network.hpp"
+#include "models/network/network.hpp"
 #include "models/operators/device_backend.hpp"
 #include "models/plans/row_classes.hpp"
 #include "tests/models/layers/golden_case.hpp"
@@ -100,9 +101,13 @@ TEST(SystemNetworks, AreThoseOfTheirSources) {
                configs = golden.tensor("configs").values;
     const auto opcodes = golden.integers("graph.opcodes");
     UnitInput input;
+    ThreadPool pool(1);
+    const Network rows(config, schema, -1, pool);
+    FeatureSchema inputs = schema;
+    inputs.node_features = rows.input_columns();
     input.graphs = {std::make_shared<const GraphInput>(
-        std::vector<float>(features.begin(), features.end()),
-        std::vector<std::uint8_t>(opcodes.begin(), opcodes.end()), schema)};
+        rows.input_rows(std::vector<float>(features.begin(), features.end()), graph.edges),
+        std::vector<std::uint8_t>(opcodes.begin(), opcodes.end()), inputs)};
     input.states.assign(configs.begin(), configs.end());
     const ComposedNetwork cpu(config, schema),
         device(config, schema, {at::kCPU, make_device_backend});
@@ -116,7 +121,7 @@ TEST(SystemNetworks, AreThoseOfTheirSources) {
     }
     ++cases;
   }
-  EXPECT_EQ(cases, 15);
+  EXPECT_EQ(cases, 26);
 }
 
 }  // namespace

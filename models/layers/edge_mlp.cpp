@@ -1,0 +1,192 @@
+#include "models/layers/edge_mlp.hpp"
+
+#include <ATen/ATen.h>
+
+#include "models/layers/activate.hpp"
+#include "models/layers/directions.hpp"
+#include "models/layers/linear_start.hpp"
+#include "models/operators/linear_rows.hpp"
+#include "models/operators/map_rows.hpp"
+#include "models/operators/sparse_rows.hpp"
+#include "models/operators/split_uses.hpp"
+
+namespace tpudist {
+namespace {
+
+struct EdgeMlpConfig {
+  std::int64_t width = 0, hidden = 0, config_width = 0, config_hidden = 0;
+  std::vector<std::int64_t> config_columns;  // empty: all
+  std::vector<EdgeKind> directions;
+};
+
+class EdgeMlp : public Layer {
+ public:
+  EdgeMlp(const EdgeMlpConfig& config, const LayerContext& place)
+      : config_(config),
+        prefix_(place.prefix + "edge_mlp."),
+        in_(place.channels),
+        states_(config.config_columns.empty()
+                    ? place.state_channels
+                    : static_cast<std::int64_t>(config.config_columns.size())),
+        step_(place.step) {}
+
+  std::string description() const override {
+    return "edge_mlp " + std::to_string(config_.width) + " x " +
+           std::to_string(config_.config_width) + direction_text(config_.directions);
+  }
+  std::int64_t channels() const override { return (config_.width + 1) * config_.config_width; }
+  std::vector<LayerShape> steps() const override {
+    return {{config_.directions, Aggregation::sum, true},
+            {{EdgeKind::nodes}, Aggregation::sum, false}};
+  }
+  std::vector<ParameterEntry> parameters() const override {
+    std::vector<ParameterEntry> entries;
+    const auto add = [&](const char* name, std::int64_t in, std::int64_t out, bool bias) {
+      entries.push_back(linear_weight(prefix_ + name + ".weight", in, out));
+      if (bias) entries.push_back(linear_bias(prefix_ + name + ".bias", in, out));
+    };
+    // The first Linear of an MLP over two parts is one for each of them.
+    const auto add_first = [&](const char* one, std::int64_t in, const char* other,
+                               std::int64_t of_other, std::int64_t out) {
+      const std::size_t begin = entries.size();
+      add(one, in, out, true);
+      add(other, of_other, out, false);
+      for (std::size_t i = begin; i < entries.size(); ++i)
+        entries[i].initialiser.fan_in = in + of_other;
+    };
+    add_first("own", in_, "neighbour", in_, config_.hidden);
+    add("edge", config_.hidden, config_.width, true);
+    add_first("state", states_, "mean", config_.width, config_.config_hidden);
+    add("config", config_.config_hidden, config_.config_width, true);
+    return entries;
+  }
+  void add_work(NetworkWork& network) const override {
+    const double edges = product_work(config_.hidden, config_.width),
+                 configs = product_work(config_.config_hidden, config_.config_width);
+    network.state += product_work(states_, config_.config_hidden);
+    network.steps.push_back({2 * product_work(in_, config_.hidden), edges, edges,
+                             2 * config_.hidden + config_.width,
+                             static_cast<int>(config_.directions.size())});
+    network.steps.push_back({0, product_work(config_.width, config_.config_hidden), configs,
+                             channels() + config_.config_hidden, 1});
+  }
+
+  // The entries' factors: how often an entry is an edge of a configurable node.
+  void prepare(const Plan& plan, at::ScalarType dtype, PlanContext& context) const override {
+    const auto step = static_cast<std::size_t>(step_);
+    const NeighbourEntries& entries = context.make_entries(plan, step);
+    const std::vector<std::int32_t>& begin = entries.of_row.forward.begin;
+    std::vector<double> factors(entries.count.begin(), entries.count.end());
+    const std::vector<std::int32_t>& state = plan.layers[step]->state;
+    for (std::size_t row = 0; row < state.size(); ++row) {
+      // The first entry of a row is the row itself.
+      const std::int32_t end = state[row] < 0 ? begin[row + 1] : begin[row] + 1;
+      std::fill(factors.begin() + begin[row], factors.begin() + end, 0.0);
+    }
+    context.factors[step] = at::tensor(factors, at::kDouble).to(dtype).view({1, -1, 1});
+  }
+
+  RowStates forward(const RowStates& x, const LayerWeights& weights,
+                    const LayerCall& call) const override {
+    const Backend& backend = call.backend;
+    const PlanLayer &edges = *call.plan.layers[step_], &nodes = *call.plan.layers[step_ + 1];
+    const NeighbourEntries& entries = *call.context.entries[step_];
+    const auto linear = [&](const at::Tensor& rows, const char* name, bool bias) {
+      const std::string full = prefix_ + name;
+      return linear_rows(rows, weights[full + ".weight"],
+                         bias ? weights[full + ".bias"] : at::Tensor(), backend);
+    };
+    const auto relu = [&](const at::Tensor& rows) {
+      return activate_rows(rows, Activation::relu, backend);
+    };
+
+    // [sum over j of f_ij | number of edges], of the rows after the edges' step.
+    const std::vector<at::Tensor> uses = split_uses(x, 2, backend);
+    const at::Tensor own = gather_rows(linear(uses[0], "own", true), edges.self, backend);
+    const at::Tensor of_edges = linear(
+        relu(sum_of_gathered(
+            {{own, entries.rows()}, {linear(uses[1], "neighbour", false), entries.sources()}},
+            backend)),
+        "edge", true);
+    const at::Tensor counted = map_rows(
+        [](const auto& in, const auto&) {
+          return at::cat({in[0] * in[1], in[1]}, 2);
+        },
+        {of_edges, call.context.factors[step_]}, {}, backend);
+    const std::vector<at::Tensor> sums =
+        split_uses(aggregate_rows(entries.of_row, counted, Aggregation::sum, backend), 2, backend);
+
+    // [mean of f | number of edges] of each configuration.
+    const at::Tensor totals =
+        aggregate_rows(nodes.edges[0].aggregate, sums[0], Aggregation::sum, backend);
+    const std::int64_t width = config_.width;
+    const std::vector<at::Tensor> means = split_uses(
+        map_rows(
+            [width](const auto& in, const auto&) {
+              const at::Tensor number = in[0].narrow(2, width, 1);
+              return at::cat({in[0].narrow(2, 0, width) / number.clamp_min(1), number}, 2);
+            },
+            {totals}, {}, backend),
+        2, backend);
+    const at::Tensor mean =
+        map_rows([width](const auto& in, const auto&) { return in[0].narrow(2, 0, width); },
+                 {means[0]}, {}, backend);
+
+    const StateIndex& index = *call.context.state_index[step_];
+    const at::Tensor states = gather_rows(linear(chosen(call.states), "state", true),
+                                          {index.index, index.transposed}, backend);
+    const at::Tensor of_configs = linear(
+        relu(sum_of_gathered(
+            {{states, nodes.self}, {linear(mean, "mean", false), nodes.edges[0].neighbourhood}},
+            backend)),
+        "config", true);
+    return map_rows(
+        [width](const auto& in, const auto&) {
+          const at::Tensor f = in[0].narrow(2, 0, width), number = in[0].narrow(2, width, 1),
+                           all = in[1].narrow(2, width, 1);
+          return at::cat({(f.unsqueeze(3) * in[2].unsqueeze(2)).flatten(2),
+                          in[2] * (number / all.clamp_min(1))},
+                         2);
+        },
+        {gather_rows(sums[1], nodes.self, backend),
+         gather_rows(means[1], nodes.edges[0].neighbourhood, backend), of_configs},
+        {}, backend);
+  }
+
+ private:
+  // The chosen columns of the states.
+  at::Tensor chosen(const at::Tensor& states) const {
+    if (config_.config_columns.empty()) return states;
+    return states.index_select(2,
+                               at::tensor(config_.config_columns, at::kLong).to(states.device()));
+  }
+
+  EdgeMlpConfig config_;
+  std::string prefix_;
+  std::int64_t in_, states_;
+  int step_;
+};
+
+}  // namespace
+
+std::shared_ptr<const Layer> read_edge_mlp(ConfigNode block, const LayerContext& place) {
+  EdgeMlpConfig config;
+  block.require("width");
+  block.require("config_width");
+  config.width = block.integer("width", 16, {1, 1024});
+  config.hidden = block.integer("hidden", config.width, {1, kMaxWidth});
+  config.config_width = block.integer("config_width", 16, {1, 1024});
+  config.config_hidden = block.integer("config_hidden", config.config_width, {1, kMaxWidth});
+  config.config_columns = block.integers("config_columns", {}, {0, kMaxWidth});
+  for (const std::int64_t column : config.config_columns) {
+    if (column < place.state_channels) continue;
+    block.mistake("config_columns", "must be below " + std::to_string(place.state_channels) +
+                                        ", the columns of a configuration");
+    config.config_columns.clear();
+    break;
+  }
+  config.directions = read_directions(block, true, {"producer_to_consumer"});
+  return std::make_shared<EdgeMlp>(config, place);
+}
+
+}  // namespace tpudist

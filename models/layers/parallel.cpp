@@ -1,0 +1,99 @@
+#include "models/layers/parallel.hpp"
+
+#include "models/layers/registry.hpp"
+#include "models/operators/map_rows.hpp"
+#include "models/operators/sparse_rows.hpp"
+#include "models/operators/split_uses.hpp"
+
+namespace tpudist {
+namespace {
+
+using Layers = std::vector<std::shared_ptr<const Layer>>;
+
+class Parallel : public Layer {
+ public:
+  Parallel(const LayerContext& place, std::vector<Layers> branches)
+      : in_(place.channels), step_(place.step), branches_(std::move(branches)) {}
+
+  std::string description() const override {
+    return "parallel, " + std::to_string(branches_.size()) + " branches";
+  }
+  Layers inner() const override {
+    Layers all;
+    for (const Layers& branch : branches_) all.insert(all.end(), branch.begin(), branch.end());
+    return all;
+  }
+  std::int64_t channels() const override {
+    std::int64_t all = 0;
+    for (const Layers& branch : branches_) all += branch.empty() ? in_ : branch.back()->channels();
+    return all;
+  }
+  std::vector<LayerShape> steps() const override {
+    std::vector<LayerShape> steps;
+    for (const auto& block : inner()) {
+      for (LayerShape& step : block->steps()) steps.push_back(std::move(step));
+    }
+    return steps;
+  }
+  int drops() const override {
+    int drops = 0;
+    for (const auto& block : inner()) drops += block->drops();
+    return drops;
+  }
+  std::vector<ParameterEntry> parameters() const override {
+    std::vector<ParameterEntry> entries;
+    for (const auto& block : inner()) {
+      for (ParameterEntry& entry : block->parameters()) entries.push_back(std::move(entry));
+    }
+    return entries;
+  }
+  void add_work(NetworkWork& network) const override {
+    for (const auto& block : inner()) block->add_work(network);
+    network.steps.back().floats += channels();
+  }
+
+  // The plan layers of one branch come after those of another, which changes the rows. So the rows
+  // of all other branches go through them too.
+  RowStates forward(const RowStates& x, const LayerWeights& weights,
+                    const LayerCall& call) const override {
+    std::vector<at::Tensor> rows = split_uses(x, static_cast<int>(branches_.size()), call.backend);
+    int step = step_;
+    for (std::size_t own = 0; own < rows.size(); ++own) {
+      for (const auto& block : branches_[own]) {
+        rows[own] = block->forward(rows[own], weights, call);
+        for (std::size_t taken = block->steps().size(); taken > 0; --taken, ++step) {
+          for (std::size_t other = 0; other < rows.size(); ++other) {
+            if (other != own)
+              rows[other] = gather_rows(rows[other], call.plan.layers[step]->self, call.backend);
+          }
+        }
+      }
+    }
+    return join_channels(rows, call.backend);
+  }
+
+ private:
+  std::int64_t in_;
+  int step_;
+  std::vector<Layers> branches_;
+};
+
+}  // namespace
+
+std::shared_ptr<const Layer> read_parallel(ConfigNode block, const LayerContext& place) {
+  std::vector<Layers> branches;
+  LayerContext inner = place;
+  for (ConfigNode branch : block.items("branches")) {
+    inner.channels = place.channels;
+    branches.push_back(
+        read_layers(branch.items("blocks"),
+                    place.prefix + "branches." + std::to_string(branches.size()) + ".", inner));
+  }
+  if (branches.size() < 2) {
+    block.mistake("branches", "give at least two, each a map with blocks");
+    branches.resize(2);
+  }
+  return std::make_shared<Parallel>(place, std::move(branches));
+}
+
+}  // namespace tpudist
