@@ -83,7 +83,8 @@ void refuse_what_segments_lack(ConfigNode root, const Experiment& experiment) {
         "whose layers mix neighbours alone: leave it out, or use another network");
   if (!experiment.loss->is_translation_invariant())
     mistake(
-        "needs a loss of differences of scores: segments without configurable nodes are not "
+        "needs a loss of differences of scores, as list_mle without clip_norm: segments without "
+        "configurable nodes are not "
         "trained, so scores have no level");
   if (experiment.data.reduction.max_nodes > 0)
     mistake("and data.reduce.max_nodes are two ways to see a part of a graph: leave one out");

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <iterator>
 #include <numeric>
 #include <optional>
 #include <vector>
@@ -221,6 +222,22 @@ std::string inputs_text(const TrainingSetup& setup) {
                      format_bytes(inputs));
 }
 
+// Memory of the scores of segments, where graphs are cut.
+std::string segments_text(const TrainingSetup& setup) {
+  const Experiment& experiment = setup.experiment;
+  if (!experiment.data.cuts_segments()) return "";
+  std::int64_t segments = 0, scores = 0;
+  for (int g = 0; g < setup.data.size(); ++g) {
+    const std::int64_t own = std::ssize(configurable_segments(setup.data.graph(g)));
+    segments += own;
+    scores += own * setup.data.run_times(g).configs();
+  }
+  return fmt::format("  segments     {} with configurable nodes, {} of scores on each rank\n",
+                     format_count(segments),
+                     format_bytes(static_cast<std::uint64_t>(scores) * sizeof(float) *
+                                  static_cast<std::uint64_t>(experiment.ensemble.members)));
+}
+
 std::string data_and_model_text(const TrainingSetup& setup, int ranks) {
   const Experiment& experiment = setup.experiment;
   const ParameterTable& parameters = setup.network.parameters();
@@ -229,12 +246,12 @@ std::string data_and_model_text(const TrainingSetup& setup, int ranks) {
   const std::vector<std::int64_t> rows = setup.data.rows_per_graph();
   const bool averages = experiment.train.average.kind != AverageKind::none;
   return fmt::format(
-      "data\n  graphs       {}\n  rows         {}\n{}"
+      "data\n  graphs       {}\n  rows         {}\n{}{}"
       "  inputs       {}\n"
       "model\n  parameters   {} a member, {} members\n  buffers      {} (parameters, gradient, two "
       "moments{})\n",
       setup.data.size(), format_count(std::accumulate(rows.begin(), rows.end(), std::int64_t{0})),
-      memory_text(setup.data, ranks), inputs_text(setup),
+      segments_text(setup), memory_text(setup.data, ranks), inputs_text(setup),
       format_count(static_cast<std::int64_t>(parameters.parameters())), experiment.ensemble.members,
       format_bytes((averages ? 5 : 4) * flat), averages ? ", averages" : "");
 }

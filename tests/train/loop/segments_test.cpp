@@ -15,6 +15,7 @@
 #include "tests/support/thrown.hpp"
 #include "tests/train/tiny_data.hpp"
 #include "tests/train/tiny_run.hpp"
+#include "train/loop/dry_run.hpp"
 #include "train/state/checkpoint.hpp"
 #include "train/state/checkpoint_folder.hpp"
 #include "train/units/training_setup.hpp"
@@ -248,6 +249,17 @@ TEST(Segments, AddUpToTheGraph) {
       difference(setup.network.scores(flat, 0, 1, setup.units.build(std::span(&rows, 1)).input));
   EXPECT_NE(whole, 0);
   EXPECT_NEAR(sum, whole, 1e-5 * std::abs(whole) + 1e-9);
+}
+
+TEST(Segments, AreToldBeforeATraining) {
+  ThreadPool pool(1, use_one_thread_per_worker);
+  NoProgress progress;
+  const auto world = make_self_communicator();
+  JobContext context{*world, pool, NodeTopology{}, progress};
+  const std::string text = plan_work(cut(), 1, context).text;
+  EXPECT_THAT(text,
+              ::testing::ContainsRegex("segments +[0-9]+ with configurable nodes, [0-9.]+ KiB"));
+  EXPECT_THAT(text, ::testing::ContainsRegex("drawn +[0-9]+ nodes, 0 % of edges"));
 }
 
 TEST(Segments, NameMistakes) {
