@@ -448,7 +448,7 @@ class Network(nn.Module):
         for i in range(widths[1]):
             self.head.add_module(str(i), spec.linear(f"head.{i}"))
         self.activation = _ACTIVATIONS[spec.key("activation", "relu")]()
-        spec.end("bias")
+        spec.end("bias", "violation_order", "violation_unset")  # these two say how violation_ratio is counted
         Spec("model", {key: model[key] for key in model.keys() - {"encoder", "blocks", "readout"}}, {}, "").end(
             "preset", "engine"
         )
