@@ -85,6 +85,7 @@ TEST(SweepFileTest, ShippedSweepsLoad) {
   int files = 0;
   const auto experiments = source_folder() / "experiments";
   for (const auto& entry : std::filesystem::directory_iterator(experiments / "sweeps")) {
+    if (entry.is_directory()) continue;
     EXPECT_EQ(SweepFile::load(entry.path()).name, entry.path().stem().string());
     ++files;
   }

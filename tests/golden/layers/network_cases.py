@@ -359,7 +359,7 @@ class EdgeMlp(nn.Module):
             "edge": nn.Linear(hidden, width), "state": nn.Linear(3, config_hidden),
             "mean": nn.Linear(width, config_hidden, bias=False),
             "config": nn.Linear(config_hidden, config_width)})})])
-        self.head = nn.Linear((width + 1) * config_width, 1)
+        self.head = nn.Linear((width + 1) * config_width, 1, bias=False)
 
     def forward(self, graph, configs):
         layers = self.blocks[0]["edge_mlp"]
@@ -382,7 +382,7 @@ def edge_mlp(folder):
     finish(folder, name, EdgeMlp(), graph, graph, (raw, at_config_nodes(raw)), {}, "small",
            model="encoder: {opcode_width: 4, node_columns: 0-5, node_width: 0, join: late, width: 0}\n"
            "blocks: [{layer: edge_mlp, width: 3, hidden: 5, config_width: 2, config_hidden: 4, "
-           "config_columns: [2, 0, 7]}]\nreadout: {pool: sum, scale: 1, widths: []}\n")
+           "config_columns: [2, 0, 7]}]\nreadout: {pool: sum, scale: 1, bias: false}\n")
 
 
 def small(folder, name, model, tile=False, transforms=("raw", "raw"), **options):

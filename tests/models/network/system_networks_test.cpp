@@ -38,12 +38,16 @@ at::Tensor values_of(const GoldenTensor& golden) {
   return at::tensor(golden.values, at::kDouble).view(golden.shape);
 }
 
-// [1, ...]: from its name in PyTorch and its shape there, or a statistic of the case.
-at::Tensor weight_of(const ParameterEntry& entry, GoldenCase& golden) {
+// [1, ...]: from its name in PyTorch and its shape there, or a statistic of the case, which has those
+// of all node features; `columns`: what the network takes of them.
+at::Tensor weight_of(const ParameterEntry& entry, GoldenCase& golden,
+                     const std::vector<std::int64_t>& columns) {
   if (entry.group == ParameterGroup::statistics) {
     std::string name = entry.name.substr(8);  // after "encoder."
     std::ranges::replace(name, '.', '_');
-    return values_of(golden.tensor("statistics." + name)).unsqueeze(0);
+    const at::Tensor values = values_of(golden.tensor("statistics." + name));
+    const bool chosen = name.starts_with("node") && !columns.empty();
+    return (chosen ? values.index_select(0, at::tensor(columns)) : values).unsqueeze(0);
   }
   std::vector<std::int64_t> shape = entry.shape;
   if (entry.torch_transposes) std::ranges::reverse(shape);
@@ -72,12 +76,13 @@ LayerGraph graph_of(GoldenCase& golden, bool tile) {
   return graph;
 }
 
-void expect_scores(const ComposedNetwork& network, const UnitInput& input, GoldenCase& golden) {
+void expect_scores(const ComposedNetwork& network, const UnitInput& input, GoldenCase& golden,
+                   const std::vector<std::int64_t>& columns) {
   ThreadPool pool(1);
   const auto unit = network.prepare(input, input.plan, at::kDouble, pool);
   LayerWeights weights;
   for (const ParameterEntry& entry : network.parameters().entries())
-    weights.add(entry.name, weight_of(entry, golden));
+    weights.add(entry.name, weight_of(entry, golden, columns));
   const at::Tensor scores = network.scores({*unit, weights})[0],
                    expected = values_of(golden.tensor("output"));
   ASSERT_EQ(scores.sizes(), expected.sizes());
@@ -116,8 +121,8 @@ TEST(SystemNetworks, AreThoseOfTheirSources) {
       const PlanShape shape = config.plan_shape();
       input.plan = std::make_shared<const Plan>(refined ? refined_plan_of(graph, shape)
                                                         : dense_plan_of(graph, shape));
-      expect_scores(cpu, input, golden);
-      expect_scores(device, input, golden);
+      expect_scores(cpu, input, golden, config.encoder.node_columns);
+      expect_scores(device, input, golden, config.encoder.node_columns);
     }
     ++cases;
   }

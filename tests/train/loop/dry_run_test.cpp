@@ -185,7 +185,7 @@ TEST(DryRun, PlansEverySystemOnDataOfItsKind) {
     SCOPED_TRACE(entry.path().string());
     ConfigDocument document = ConfigDocument::load(
         entry.path(), {"data.shards=" + test::tiny_shards().string(), "ensemble={members: 1}",
-                       "batch.unit_slates=1", "batch.slates=2"});
+                       "batch.unit_slates=2", "batch.slates=2"});
     const std::string text = describe(read_experiment(document), 1);
     EXPECT_THAT(text, HasSubstr("readout "));
     if (entry.path().stem() != "tpugraphs_tile_mlp")  // it takes no edges
@@ -194,7 +194,7 @@ TEST(DryRun, PlansEverySystemOnDataOfItsKind) {
     EXPECT_NE(line_of(text, "evaluation", "at the end"), "no line");
     ++systems;
   }
-  EXPECT_EQ(systems, 24);
+  EXPECT_EQ(systems, 35);
 }
 
 TEST(DryRun, ChunksAndMembersTakenApartNeedLessMemory) {
