@@ -182,10 +182,12 @@ void read_drawn_nodes(ConfigNode& reduce, const Collection& collection, GraphRed
   if (reduction.sample == NodeSample::window) return;
   reduction.config_weight = reduce.number("config_weight", 1, {1e-6, 1e6});
   reduction.change_weight = reduce.number("change_weight", 1, {1e-6, 1e6});
-  if (reduction.change_weight != 1 && collection.schema.layout_columns.count == 0)
+  const FeatureSchema& schema = collection.schema;
+  if (reduction.change_weight != 1 &&
+      (schema.layout_columns.count == 0 || schema.layout_columns.count > schema.config_features))
     reduce.mistake("change_weight",
-                   "asks for layouts of nodes, and the features of these graphs "
-                   "have no layout_columns: leave it out");
+                   "asks for layouts of nodes and of configurations, and the features of these "
+                   "graphs have no layout_columns, or too few config_features: leave it out");
 }
 
 GraphReduction read_reduction(ConfigNode reduce, const Collection& collection) {

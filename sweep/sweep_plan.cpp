@@ -33,7 +33,9 @@ class ExperimentError : public ConfigError {
 };
 
 Overrides fold_overrides(const SweepFile& file) {
-  if (file.no_folds) return {"ensemble.folds=none", "ensemble.members=1", "ensemble.vary=[init]"};
+  if (file.no_folds)
+    return {"ensemble.folds=none", "ensemble.fold_file=none", "ensemble.fold_over=train",
+            "ensemble.members=1", "ensemble.vary=[init]"};
   if (file.folds == 0) return {};
   return {fmt::format("ensemble.folds={}", file.folds),
           fmt::format("ensemble.members={}", file.folds), "ensemble.vary=[init, fold]"};

@@ -51,7 +51,7 @@ constexpr TextAttribute kAttributes[] = {
     {"offset_dims", integers, " gather ", " gather "},
     {"collapsed_slice_dims", integers, " gather ", " gather "},
     {"start_index_map", integers, " gather ", " gather "},
-    {"slice_sizes", integers, " gather collective-permute collective-permute-start ", " gather "},
+    {"slice_sizes", read, " gather collective-permute collective-permute-start ", " gather "},
     {"operand_batching_dims", integers, " gather "},
     {"start_indices_batching_dims", integers, " gather "},
     {"update_window_dims", integers, " scatter ", " scatter "},

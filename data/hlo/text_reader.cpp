@@ -147,9 +147,7 @@ class TextReader {
     if (rules.operands && own.operands.size() != *rules.operands)
       from_.fail(fmt::format("{} takes {} operands, not {}", own.opcode, *rules.operands,
                              own.operands.size()));
-    const auto has = [&](std::string_view key) {
-      return std::ranges::find(keys_, key) != keys_.end();
-    };
+    const auto has = [&](std::string_view key) { return keys_.contains(key); };
     const auto require = [&](std::string_view key) {
       if (!has(key)) from_.fail(fmt::format("{} lacks its attribute {}", own.opcode, key));
     };
@@ -217,9 +215,7 @@ class TextReader {
     const bool takes_any = to && opcode_number(of) == 0;
     while (from_.accept(",")) {
       const std::string_view key = from_.key();
-      if (std::ranges::find(keys_, key) != keys_.end())
-        from_.fail(fmt::format("the attribute {} stands twice", key));
-      keys_.push_back(key);
+      if (!keys_.insert(key).second) from_.fail(fmt::format("the attribute {} stands twice", key));
       from_.skip_space();
       const TextAttribute* known = text_attribute(key);
       if (known && !takes_any && !known->is_taken_by(of))
@@ -295,6 +291,8 @@ class TextReader {
       if (is_digit(c) || c == '-') read_padding(from_, to.edge_padding_low, to.edge_padding_high);
     } else if (key == "is_stable") {
       to.is_stable = read_boolean();
+    } else if (key == "slice_sizes" && to.opcode == "gather") {
+      read_list();  // collective-permute has a list of lists
     } else {
       from_.value();
     }
@@ -316,7 +314,7 @@ class TextReader {
   std::unordered_map<std::string_view, std::int64_t> computations_, instructions_;  // ids
   std::unordered_map<std::string, OpcodeRules> rules_;
   std::unordered_set<std::int64_t> parameters_;  // of one computation
-  std::vector<std::string_view> keys_;           // attributes of one instruction
+  std::unordered_set<std::string_view> keys_;    // attributes of one instruction
 };
 
 }  // namespace

@@ -184,10 +184,12 @@ class SlateDataset:
 
     def loader(self, workers: int = 0, **options: Any) -> Any:
         """A torch DataLoader over lists of `batch` slates, with this many workers; `options` are its other arguments,
-        such as multiprocessing_context="spawn". Workers send several batches at once, up to 1 MiB, since a message
-        costs more than the reading of its slates; with a collate_fn of your own, each batch for itself."""
+        such as multiprocessing_context="spawn". Workers send several batches at once, up to about 1 MiB by the
+        first one, since a message costs more than the reading of its slates; with a collate_fn or sampler of your own,
+        each batch for itself. Batches are always whole, with drop_last too."""
         make = load("torch.utils.data", "torch").DataLoader
-        if not workers or "collate_fn" in options:
+        options.pop("drop_last", None)
+        if not workers or options.keys() & {"collate_fn", "sampler"}:
             options.setdefault("collate_fn", _as_list)
             return make(self, batch_size=self.batch, shuffle=False, num_workers=workers, **options)
         first = self.step(0) if len(self) else []

@@ -260,8 +260,10 @@ TEST(SweepPlanTest, SeveralExperimentsAreVariantsOfTheirOwn) {
 
 TEST(SweepPlanTest, WithoutFoldsOneMemberTrainsOnAllGraphs) {
   const SweepCase files;
-  const SweepPlan plan = plan_of(
-      files, "set: {ensemble: {members: 4, vary: [init, order]}}\nsweep: {seeds: 1, folds: none}");
+  const SweepPlan plan = plan_of(files,
+                                 "set: {ensemble: {members: 4, vary: [init, order], fold_file: "
+                                 "none.yaml, fold_over: train+valid}}\n"
+                                 "sweep: {seeds: 1, folds: none}");
   ASSERT_EQ(plan.first_stage.size(), 1u);
   const EnsembleConfig ensemble = experiment_of(plan.first_stage[0]).ensemble;
   EXPECT_EQ(ensemble.members, 1);

@@ -283,6 +283,7 @@ void PreparedGraphs::share(bool refined, ThreadPool& pool) {
 const PreparedGraph& PreparedGraphs::of(int graph) const {
   Kept& kept = kept_[static_cast<std::size_t>(graph)];
   std::call_once(kept.prepare_once, [&] {
+    require_nodes(dataset_, network_, graph);
     PreparedArrays arrays = files_ ? files_->read(graph) : prepare_input(dataset_, network_, graph);
     kept.graph.input = network_.graph_of(arrays.input);
     kept.graph.node_class = std::move(arrays.node_class);

@@ -176,6 +176,8 @@ TEST(TextReader, ReadsAttributes) {
       only("g = f32[2] all-gather(a), replica_groups=mesh['x'=2,'y'=1] {'x'}, dimensions={1}")
           .dimensions,
       ElementsAre(1));
+  EXPECT_NO_THROW(
+      only("c = f32[2] collective-permute(a), source_target_pairs={{0,1}}, slice_sizes={{1},{1}}"));
 }
 
 std::string refusal(const std::string& text) {

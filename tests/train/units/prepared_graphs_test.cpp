@@ -51,8 +51,7 @@ struct Opened {
     PreparedArrays made = prepare_input(data, network, graph);
     const Graph& source = data.graph(graph);
     if (refined)
-      made.refined =
-          refine_graph(source, made.node_class, network.plan_shape()).arrays();
+      made.refined = refine_graph(source, made.node_class, network.plan_shape()).arrays();
     return made;
   }
 
@@ -241,6 +240,22 @@ TEST_F(PreparedGraphsTest, LittleRoomIsAWarning) {
 }
 
 // Processes that begin together take files of one graph each from each other's hands.
+// The files do not depend on the limit, which holds for graphs that come from them as well.
+TEST_F(PreparedGraphsTest, TheLimitOfSelfAttentionHoldsForGraphsFromFiles) {
+  const auto take = [&](const char* most) {
+    const Opened opened(
+        experiment({std::string("model={blocks: [{layer: self_attention, width: 4, max_nodes: ") +
+                    most + "}]}"}),
+        pool_);
+    PreparedGraphs graphs(opened.data, opened.network);
+    graphs.share(false, pool_);
+    graphs.of(0);
+  };
+  take("1000");
+  EXPECT_FALSE(files().empty());
+  EXPECT_THROW(take("2"), DataError);
+}
+
 TEST_F(PreparedGraphsTest, ProcessesThatBeginTogetherShareTheWork) {
   const Experiment shared = experiment();
   { const Opened first(shared, pool_); }  // the data
