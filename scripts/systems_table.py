@@ -163,9 +163,13 @@ class Tool:
 
     # ---- seconds become steps
 
+    def facts_file(self, name, table):
+        """Of a system on the data of a table; tables of one collection share it."""
+        return self.work / "steps" / f"{table.data}-{table.collection.replace(':', '-')}-{name}.json"
+
     def time_steps(self, system, table):
         """Seconds of a step and what else the table says of it; kept in WORK/steps."""
-        kept = self.work / "steps" / f"{table.name}-{system.name}.json"
+        kept = self.facts_file(system.name, table)
         if kept.exists():
             return json.loads(kept.read_text())
         run = kept.with_suffix("")
@@ -220,11 +224,12 @@ class Tool:
         systems = self.systems()
         wanted = [(s, t) for t in self.tables for s in systems if s.wanted(t)]
         with concurrent.futures.ThreadPoolExecutor(2) as pool:  # as in the table: two at a time
-            found = list(pool.map(lambda pair: self.time_steps(*pair), wanted))
+            once = {self.facts_file(s.name, t): (s, t) for s, t in wanted}
+            facts_of = dict(zip(once, pool.map(lambda pair: self.time_steps(*pair), once.values())))
         self.sweeps.mkdir(parents=True, exist_ok=True)
         for table in self.tables:
             own = [s for s, t in wanted if t == table]
-            facts = {s.name: f for (s, t), f in zip(wanted, found) if t == table}
+            facts = {s.name: facts_of[self.facts_file(s.name, table)] for s in own}
             steps = self.steps_of(table, own, facts)
             each = {name: {"train.steps": n, "train.evaluate_every": max(1, n // 4)}
                     for name, n in steps.items()}
@@ -259,10 +264,9 @@ class Tool:
                 base = {k: self.value(system, k) for k in ("optimizer.lr", "model.readout.scale")}
                 steps = self.steps_in(table)[system.name]
                 best = dict(base)
-                for key, factors in (("optimizer.lr", (1 / 3, 1, 3)),
-                                     ("model.readout.scale", (1 / 3, 1, 3))):
+                for key in base:
                     folder = self.work / "tune" / f"{table.name}-{system.name}-{key.split('.')[-1]}"
-                    values = [float(f"{base[key] * factor:.3g}") for factor in factors]
+                    values = [float(f"{base[key] * factor:.3g}") for factor in (1 / 3, 1, 3)]
                     each = {system.name: steps | {k: v for k, v in best.items() if k != key}}
                     file = folder.with_suffix(".yaml")
                     file.parent.mkdir(parents=True, exist_ok=True)
@@ -312,7 +316,7 @@ class Tool:
                          "intervals": intervals.get(label, {})})
         return rows
 
-    def against(self, row, reference, table):
+    def against(self, row, reference):
         """Difference to the 2nd place with the interval for other families, and its p; of one family
         the interval for other runs."""
         if row is reference or not reference:
@@ -346,7 +350,7 @@ class Tool:
         rows = [row for file, tuned in files if file.exists()
                 for row in self.rows(table, file, tuned)]
         reference = next((r for r in rows if r["system"] in REFERENCE), None)
-        compared = [self.against(row, reference, table) for row in rows]
+        compared = [self.against(row, reference) for row in rows]
         holm = holm_adjusted([c[1] if c else None for c in compared])
         rows = sorted(zip(rows, compared, holm), key=lambda r: -r[0]["mean"][table.metric])
         metrics = [m for m in (table.metric, *LAYOUT[1:]) if m in rows[0][0]["mean"]]
@@ -356,7 +360,7 @@ class Tool:
         lines = [f"## {TITLES[table.name]}", "", " | ".join(["", *head, ""]).strip(),
                  "|" + "---|" * len(head)]
         for row, difference, p in rows:
-            facts = json.loads((self.work / "steps" / f"{table.name}-{row['system']}.json").read_text())
+            facts = json.loads(self.facts_file(row["system"], table).read_text())
             these, families = (row["intervals"].get(k) for k in ("these_graphs", "other_families"))
             cells = [row["name"], f"{row['mean'][table.metric]:.3f}", interval(these), interval(families),
                      f"{difference[0]['value']:+.3f} ({interval(difference[0])})" if difference else "",
@@ -364,7 +368,7 @@ class Tool:
                      *(f"{row['mean'][m]:.3f}" if m == "opa" else f"{100 * row['mean'][m]:.2f} %"
                        for m in metrics[1:]),
                      f"{1000 * facts['seconds']:.0f}",
-                     f"{facts['share']:.2g} %", facts["parameters"], facts["memory"]]
+                     f"{facts['share']:.3g} %", facts["parameters"], facts["memory"]]
             lines.append("| " + " | ".join(cells) + " |")
         for name, value in self.baselines(table):
             lines.append(f"| *{name}* | {value:.3f} |" + " |" * (len(head) - 2))
