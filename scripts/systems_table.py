@@ -175,7 +175,7 @@ class Tool:
         run = kept.with_suffix("")
         words = ["data.collection=" + table.collection, "ensemble={members: 1, vary: [init]}",
                  "train.evaluate_every=0", "train.checkpoint_every=0", "train.last_evaluation=none",
-                 "train.log_every=1", "dist.threads=1"]
+                 "train.log_every=1", "dist.threads=1", "train.early_stop.patience=0"]
 
         def timed(steps):
             shutil.rmtree(run, ignore_errors=True)
@@ -198,14 +198,17 @@ class Tool:
         return facts
 
     def steps_of(self, table, systems, facts):
-        """Steps of each system: of its seconds, or of the configurations that the reference sees."""
+        """Steps of each system, four or a multiple (scores at a quarter and at half): of its seconds,
+        or of the configurations that the reference sees."""
+        def quarters(steps):
+            return 4 * max(1, round(steps / 4))
         if table.seconds:
-            return {s.name: max(4, round(self.scale * table.seconds / facts[s.name]["seconds"]))
+            return {s.name: quarters(self.scale * table.seconds / facts[s.name]["seconds"])
                     for s in systems}
         timed = next(t for t in TABLES if t.collection == table.collection and t.seconds)
         name = next((s.name for s in systems if s.name in REFERENCE), systems[0].name)
         seen = self.scale * timed.seconds / facts[name]["seconds"] * facts[name]["configs"]
-        return {s.name: max(4, round(seen / facts[s.name]["configs"])) for s in systems}
+        return {s.name: quarters(seen / facts[s.name]["configs"]) for s in systems}
 
     def sweep_text(self, table, name, systems, each, tail):
         files = [os.path.relpath(s.file, self.sweeps) for s in systems]
@@ -216,6 +219,8 @@ class Tool:
             "# Written by scripts/systems_table.py, which says what it is for.",
             f"name: systems_{name}", "experiments:", *(f"  - {file}" for file in files),
             "set:", f"  data.collection: {table.collection}", "  train.checkpoint_every: 0",
+            # It would go by the scores of the families that the table compares on.
+            "  train.early_stop.patience: 0",
             "  dist.threads: 1", "each:", *lines, tail]) + "\n"
 
     def steps(self):
@@ -231,7 +236,7 @@ class Tool:
             own = [s for s, t in wanted if t == table]
             facts = {s.name: facts_of[self.facts_file(s.name, table)] for s in own}
             steps = self.steps_of(table, own, facts)
-            each = {name: {"train.steps": n, "train.evaluate_every": max(1, n // 4)}
+            each = {name: {"train.steps": n, "train.evaluate_every": n // 4}
                     for name, n in steps.items()}
             (self.sweeps / f"{table.name}.yaml").write_text(self.sweep_text(
                 table, table.name, own, each, f"sweep: {{seeds: {table.seeds}, folds: none}}"))
@@ -310,7 +315,7 @@ class Tool:
                 evaluations = [e["members"][0] for e in lines if e["kind"] == "evaluation"]
                 quarters.append(evaluations[:2])
             rows.append({"name": label.rstrip(":") + (" (tuned)" if tuned else ""), "system": label,
-                         "runs": own, "early": np.mean(quarters, axis=0),
+                         "steps": str(evaluations[-1]["step"]), "runs": own, "early": np.mean(quarters, axis=0),
                          "mean": {k: np.mean([s[k] for s in scores]) for k in scores[0]
                                   if isinstance(scores[0][k], float)},
                          "intervals": intervals.get(label, {})})
@@ -355,10 +360,9 @@ class Tool:
         rows = sorted(zip(rows, compared, holm), key=lambda r: -r[0]["mean"][table.metric])
         metrics = [m for m in (table.metric, *LAYOUT[1:]) if m in rows[0][0]["mean"]]
         head = ["system", HEADS[table.metric], "other runs", "other families", "to the 2nd place",
-                "p (Holm)", "at 1/4", "at 1/2", *(HEADS[m] for m in metrics[1:]), "ms a step", "of dense",
+                "p (Holm)", "at 1/4", "at 1/2", *(HEADS[m] for m in metrics[1:]), "steps", "ms a step", "of dense",
                 "parameters", "memory"]
-        lines = [f"## {TITLES[table.name]}", "", " | ".join(["", *head, ""]).strip(),
-                 "|" + "---|" * len(head)]
+        lines = [" | ".join(["", *head, ""]).strip(), "|" + "---|" * len(head)]
         for row, difference, p in rows:
             facts = json.loads(self.facts_file(row["system"], table).read_text())
             these, families = (row["intervals"].get(k) for k in ("these_graphs", "other_families"))
@@ -367,7 +371,7 @@ class Tool:
                      f"{p:.2g}" if p is not None else "", *(f"{v:.3f}" for v in row["early"]),
                      *(f"{row['mean'][m]:.3f}" if m == "opa" else f"{100 * row['mean'][m]:.2f} %"
                        for m in metrics[1:]),
-                     f"{1000 * facts['seconds']:.0f}",
+                     row["steps"], f"{1000 * facts['seconds']:.0f}",
                      f"{facts['share']:.3g} %", facts["parameters"], facts["memory"]]
             lines.append("| " + " | ".join(cells) + " |")
         for name, value in self.baselines(table):
@@ -375,22 +379,25 @@ class Tool:
         return "\n".join(lines), [(r[0]["name"], r[0]) for r in rows]
 
     def table(self):
+        """Each table when it is there; the page keeps what else it holds."""
         self.make_data()
-        parts, charts = [], []
         for table in self.tables:
             text, rows = self.table_text(table)
-            parts.append(text)
-            charts.append((TITLES[table.name], [(name, row["mean"][table.metric],
-                                                 row["intervals"].get("other_families"))
-                                                for name, row in rows]))
-        scores = ["## Published scores on TpuGraphs", "", "| system | score | source |", "|---|---|---|",
-                  *(f"| {s.name} | {s.score} | {s.source} |" for s in self.systems())]
-        begin, end = "<!-- tables -->\n", "<!-- end of tables -->\n"
-        page = self.out.read_text() if self.out.exists() else begin + end
-        before, after = page.split(begin)[0], page.split(end)[1]
-        made = "\n\n".join([*parts, "\n".join(scores)])
-        self.out.write_text(f"{before}{begin}\n{made}\n\n{end}{after}")
-        self.out.with_suffix(".svg").write_text(chart(charts))
+            picture = self.out.with_name(f"{self.out.stem}_{table.name}.svg")
+            picture.write_text(chart([(name, row["mean"][table.metric],
+                                       row["intervals"].get("other_families")) for name, row in rows]))
+            self.put(table.name, f"## {TITLES[table.name]}\n\n![Scores of the systems and their "
+                                 f"intervals for other families]({picture.name})\n\n{text}")
+        lines = ["## Published scores on TpuGraphs", "", "| system | score | source |", "|---|---|---|",
+                 *(f"| {s.name} | {s.score} | {s.source} |" for s in self.systems())]
+        self.put("published", "\n".join(lines))
+
+    def put(self, name, text):
+        """Writes one part of the page in its place, or at the end."""
+        page = self.out.read_text() if self.out.exists() else ""
+        begin, end = f"<!-- {name} -->\n", f"<!-- end of {name} -->\n"
+        before, _, rest = page.partition(begin)
+        self.out.write_text(f"{before}{'' if rest else chr(10)}{begin}\n{text}\n\n{end}{rest.partition(end)[2]}")
 
 
 def interval(of):
@@ -407,30 +414,24 @@ def holm_adjusted(ps):
     return adjusted
 
 
-def chart(groups):
-    """SVG: for each table a line a system, its score and the interval for other families."""
-    lines = sum(len(rows) + 2 for _, rows in groups)
-    parts = [f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 760 {lines * 20 + 10}" '
-             'font-family="sans-serif" font-size="12"><rect width="100%" height="100%" fill="#fff"/>']
-    y = 0
-    for title, rows in groups:
-        ends = [v for _, score, of in rows for v in (score, *((of["low"], of["high"]) if of else ()))]
-        low, high = max(-1, min(ends)), min(1, max(ends))
+def chart(rows):
+    """SVG: a line a system (name, score, interval or None)."""
+    ends = [v for _, score, of in rows for v in (score, *((of["low"], of["high"]) if of else ()))]
+    low, high = max(-1, min(ends)), min(1, max(ends))
 
-        def place(score):
-            return 290 + (min(max(score, low), high) - low) / ((high - low) or 1) * 440
-        y += 20
-        parts.append(f'<text x="10" y="{y + 4}" font-weight="bold">{title}</text>'
-                     f'<text x="290" y="{y + 4}" fill="#666">{low:.2f}</text>'
-                     f'<text x="730" y="{y + 4}" fill="#666" text-anchor="end">{high:.2f}</text>')
-        for name, score, of in rows:
-            y += 20
-            parts.append(f'<text x="278" y="{y + 4}" text-anchor="end">{name}</text>')
-            if of:
-                parts.append(f'<path d="M{place(of["low"]):.1f} {y}H{place(of["high"]):.1f}" '
-                             'stroke="#26a" stroke-width="2"/>')
-            parts.append(f'<circle cx="{place(score):.1f}" cy="{y}" r="4" fill="#c33"/>')
-        y += 20
+    def place(score):
+        return 290 + (min(max(score, low), high) - low) / ((high - low) or 1) * 440
+    parts = [f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 760 {(len(rows) + 2) * 20}" '
+             'font-family="sans-serif" font-size="12"><rect width="100%" height="100%" fill="#fff"/>'
+             f'<text x="290" y="24" fill="#666">{low:.2f}</text>'
+             f'<text x="730" y="24" fill="#666" text-anchor="end">{high:.2f}</text>']
+    for line, (name, score, of) in enumerate(rows, 2):
+        y = line * 20
+        parts.append(f'<text x="278" y="{y + 4}" text-anchor="end">{name}</text>')
+        if of:
+            parts.append(f'<path d="M{place(of["low"]):.1f} {y}H{place(of["high"]):.1f}" '
+                         'stroke="#26a" stroke-width="2"/>')
+        parts.append(f'<circle cx="{place(score):.1f}" cy="{y}" r="4" fill="#c33"/>')
     return "\n".join(parts + ["</svg>\n"])
 
 
