@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <type_traits>
+#include <vector>
 
 #include "core/error.hpp"
 #include "data/hdf5/narrow.hpp"
@@ -14,6 +15,7 @@ namespace {
 void summarize_codes(const Hdf5Id& group, std::string_view where, GraphSummary& graph) {
   const Hdf5Dataset codes = Hdf5Dataset::open(group, "config_codes", where);
   const Hdf5Dataset states = Hdf5Dataset::open(group, "config_states", where);
+  check_array(states, states.type(), std::vector<std::int64_t>{-1, graph.schema.config_features});
   const auto offsets =
       read_array<std::int32_t>(group, "config_state_offset", {graph.config_nodes + 1}, where);
   graph.coded = true;
