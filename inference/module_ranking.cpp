@@ -97,6 +97,7 @@ ModuleRanking rank_module(const Module& module, const std::vector<TrainedRun>& r
   require_other_trainings(all, context);
   ScoringSession session(module.dataset, context);
   const MemberWeights weights_of_runs = add_runs(session, all);
+  if (by_node) session.require_scores_of_nodes();
   context.enter("ranking");
   context.progress.start("rank", session.scores(0), "scores");
   ScoresByMember prediction;  // of the one graph

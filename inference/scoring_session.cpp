@@ -84,13 +84,17 @@ class ScoringSession::Scorer {
 
   std::size_t members() const { return members_; }
 
-  std::vector<std::vector<double>> score_nodes(std::span<const float> weights, int graph,
-                                               std::int64_t row) const {
+  void require_scores_of_nodes() const {
     if (!network_.config().has_head_of_nodes() || network_.config().mixes_configs())
       throw ConfigError(fmt::format(
           "{}: its score is no sum over nodes (model.readout: pool sum, without widths and with no "
           "layer across configurations), so no node has a score of its own; leave out --nodes",
           name_));
+  }
+
+  std::vector<std::vector<double>> score_nodes(std::span<const float> weights, int graph,
+                                               std::int64_t row) const {
+    require_scores_of_nodes();
     const NodeUnit unit = units_.build_by_node(graph, row);
     const std::size_t count = unit.nodes.size();
     const auto members = static_cast<int>(members_);
@@ -208,6 +212,10 @@ bool ScoringSession::score(const MemberWeights& weights, std::int64_t most_rows,
     take(std::move(all));
   }
   return true;
+}
+
+void ScoringSession::require_scores_of_nodes() const {
+  for (const auto& scorer : scorers_) scorer->require_scores_of_nodes();
 }
 
 std::vector<std::vector<double>> ScoringSession::score_nodes(const MemberWeights& weights,

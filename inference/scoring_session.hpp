@@ -70,9 +70,11 @@ class ScoringSession {
   bool score(const MemberWeights& weights, std::int64_t most_rows, const Take& take,
              const std::function<bool()>& stops = {}, std::uint64_t draw = 0) const;
 
+  // Throws ConfigError where the score of a network is no sum over nodes.
+  void require_scores_of_nodes() const;
+
   // What each node of graph `graph` adds to the score of row `row` by each member, [M][nodes]; NaN
-  // of a node that `data.reduce.max_nodes` did not draw. Each rank computes it. Throws ConfigError
-  // where the score of a network is no sum over nodes.
+  // of a node that `data.reduce.max_nodes` did not draw. Each rank computes it. Throws as above.
   std::vector<std::vector<double>> score_nodes(const MemberWeights& weights, int graph,
                                                std::int64_t row) const;
 

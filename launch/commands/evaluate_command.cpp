@@ -79,6 +79,11 @@ void run(const EvaluateArguments& arguments) {
         fmt::format("--draws {}: the run draws no nodes (data.reduce.max_nodes: 0), so all draws "
                     "would be equal; leave it out",
                     arguments.draws));
+  if (arguments.draws > 1 && arguments.judgement.options().greedy)
+    throw ConfigError(fmt::format(
+        "--draws {}: each draw would choose other members (--select greedy), so that their "
+        "spread is not that of one ensemble; leave one of the two out",
+        arguments.draws));
   JobOptions options{arguments.device, arguments.threads, dist.mixed_cpus, dist.timeout};
   options.agreed = {{"the command", "evaluate"},
                     {"--split", arguments.split},

@@ -374,8 +374,9 @@ void add_rank_command(Command app) {
   command.add_option("--top", arguments->top, "How many configurations to list; 0: all")
       .not_negative()
       .show_default();
-  command.add_flag("--nodes", arguments->nodes,
-                   "Also what each node adds to the score of the best configuration");
+  const Option nodes =
+      command.add_flag("--nodes", arguments->nodes,
+                       "Also what each node adds to the score of the best configuration");
   const Option json = command.add_flag("--json", arguments->json, "Print JSON");
   command
       .add_option(
@@ -383,7 +384,8 @@ void add_rank_command(Command app) {
           "Print only the best configuration, to apply: jax (Python) or text (LayoutConfig)")
       .one_of({"jax", "text"})
       .needs(configs)
-      .excludes(json);
+      .excludes(json)
+      .excludes(nodes);
   command.run([arguments] { run(*arguments); });
 }
 

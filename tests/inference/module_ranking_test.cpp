@@ -151,6 +151,26 @@ TEST_F(ModuleRankingTest, EqualConfigurationsAreListedOnce) {
   EXPECT_EQ(std::ssize(ranking.ranking), *std::ranges::max_element(group) + 1);
 }
 
+class CountedStarts : public NoProgress {
+ public:
+  void start(std::string_view, std::int64_t, std::string_view) override { ++count; }
+  int count = 0;
+};
+
+TEST_F(ModuleRankingTest, RefusesNodesBeforeItScores) {
+  const TempDir folder;
+  const std::vector<TrainedRun> runs{short_run(folder / "run", {"model.readout.pool=mean"})};
+  const auto graph = score_runs(runs, {.split = "valid"}, context_).front().graphs.front();
+  const Module module =
+      read_module(npz("layout:xla:random", "valid", graph), runs[0].experiment.data.collection);
+  CountedStarts progress;
+  JobContext context{*world_, pool_, NodeTopology{}, progress};
+  EXPECT_THROW(rank_module(module, runs, {CombinationRule::mean}, context, true), ConfigError);
+  EXPECT_EQ(progress.count, 0);
+  rank_module(module, runs, {CombinationRule::mean}, context, false);
+  EXPECT_EQ(progress.count, 1);
+}
+
 TEST_F(ModuleRankingTest, RefusesRunsOfTheOtherKind) {
   const TempDir folder;
   const std::vector<TrainedRun> runs{short_run(folder / "layout"), tile_run(folder / "tile")};

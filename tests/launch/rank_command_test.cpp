@@ -103,6 +103,9 @@ TEST_F(RankCommand, TellsWhatEachNodeAdds) {
   EXPECT_EQ(part.at("best_by_node").size(), 20u);
   const double best = part.at("ranking").at(0).at("score");
   EXPECT_NEAR(added, best, 1e-5 * std::abs(best));
+  const Outcome greedy = call("evaluate drawn --draws 2 --select greedy");
+  EXPECT_EQ(greedy.exit_code, 2);
+  EXPECT_THAT(greedy.output, HasSubstr("each draw would choose other members"));
   train("mean", "model.readout.pool=mean");
   const Outcome mean = call("rank " + test_.string() + " --run mean --nodes");
   EXPECT_EQ(mean.exit_code, 2);
@@ -184,6 +187,7 @@ TEST_F(RankCommand, PrintsTheBestConfigurationToApply) {
   for (std::size_t at = 0; (at = text.find("nodes {", at)) != std::string::npos; ++at) ++nodes;
   EXPECT_EQ(nodes, best.at("layouts").size());
   EXPECT_EQ(call(rank + "--apply jax --json").exit_code, 2);
+  EXPECT_EQ(call(rank + "--apply jax --nodes").exit_code, 2);
   EXPECT_EQ(call(rank + "--apply xla").exit_code, 2);
   EXPECT_EQ(call("rank " + test_.string() + " --run run --apply jax").exit_code, 2);
 }
