@@ -102,6 +102,19 @@ void require_slates_for_layout_changes(ConfigNode root, const Experiment& experi
                "evaluate.slate, e.g. {configs: 128}");
 }
 
+// What an operand's dimensions are is known only with all operands of a node.
+void require_operands_for_ratios(ConfigNode root, const Experiment& experiment) {
+  const auto& ratio = experiment.network.head.violations;
+  const GraphReduction& reduction = experiment.data.reduction;
+  if (!ratio || ratio->tensor == LayoutTensor::output || !reduction.wanted ||
+      reduction.direction != ReachDirection::to_consumer)
+    return;
+  root.child("model").child("readout").mistake(
+      "violation_ratio",
+      "looks at the operands of nodes, of which data.reduce.direction=to_consumer leaves out some: "
+      "give direction: both or to_producer, or the ratio of the output");
+}
+
 // Checks for values of different blocks that contradict each other. `experiment` was read from the
 // blocks below `root`. A mistake is recorded in the document at the key to be changed.
 void refuse_contradictions(ConfigNode root, const Experiment& experiment) {
@@ -110,6 +123,7 @@ void refuse_contradictions(ConfigNode root, const Experiment& experiment) {
   refuse_what_layers_lack(root, experiment);
   refuse_what_segments_lack(root, experiment);
   require_slates_for_layout_changes(root, experiment);
+  require_operands_for_ratios(root, experiment);
 }
 
 // The name is that of a folder below runs/.

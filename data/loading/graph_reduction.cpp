@@ -11,6 +11,7 @@
 
 #include "core/error.hpp"
 #include "core/random.hpp"
+#include "core/text.hpp"
 
 namespace tpudist {
 namespace {
@@ -44,24 +45,27 @@ Flags kept_nodes(const Graph& graph, const Flags& configurable, const GraphReduc
 }  // namespace
 
 std::string to_text(const GraphReduction& reduction) {
-  std::string text = "none";
+  std::vector<std::string> parts;
   if (reduction.wanted) {
     const char* direction = reduction.direction == ReachDirection::both          ? "both ways"
                             : reduction.direction == ReachDirection::to_producer ? "to_producer"
                                                                                  : "to_consumer";
-    text = fmt::format("config_neighbours, {} hop{} {}, edges {}", reduction.hops,
-                       reduction.hops == 1 ? "" : "s", direction,
-                       reduction.edges == KeptEdges::all ? "all" : "touching_config");
+    parts.push_back(fmt::format("config_neighbours, {} hop{} {}, edges {}", reduction.hops,
+                                reduction.hops == 1 ? "" : "s", direction,
+                                reduction.edges == KeptEdges::all ? "all" : "touching_config"));
   }
-  if (reduction.segments == SegmentCut::node_splits) text += ", segments by node_splits";
+  if (reduction.segments == SegmentCut::node_splits) parts.push_back("segments by node_splits");
   if (reduction.segments == SegmentCut::consecutive)
-    text += fmt::format(", segments of at most {} nodes", reduction.segment_nodes);
-  if (reduction.max_nodes == 0) return text;
-  text += fmt::format(", at most {} nodes, ", reduction.max_nodes);
-  if (reduction.sample == NodeSample::window) return text + "a window";
-  text += fmt::format("random with weight {} of configurable ones", reduction.config_weight);
-  if (reduction.change_weight == 1) return text;
-  return text + fmt::format(" and {} at changes of layout", reduction.change_weight);
+    parts.push_back(fmt::format("segments of at most {} nodes", reduction.segment_nodes));
+  if (reduction.max_nodes > 0) {
+    std::string how = "a window";
+    if (reduction.sample == NodeSample::random)
+      how = fmt::format("random with weight {} of configurable ones", reduction.config_weight);
+    if (reduction.change_weight != 1)
+      how += fmt::format(" and {} at changes of layout", reduction.change_weight);
+    parts.push_back(fmt::format("at most {} nodes, {}", reduction.max_nodes, how));
+  }
+  return parts.empty() ? "none" : join(parts, ", ");
 }
 
 GraphPart part_of(const Graph& graph, std::vector<std::int32_t> nodes,
@@ -135,8 +139,8 @@ Graph reduced_graph(Graph graph, const GraphReduction& reduction) {
   if (reduction == GraphReduction()) return graph;
   if (graph.config_nodes.empty()) {
     throw DataError(fmt::format(
-        "{}: has no configurable node, so data.reduce would leave nothing of it: exclude the graph "
-        "(data.exclude), or leave out data.reduce",
+        "{}: has no configurable node, around which data.reduce keeps or draws nodes and by which "
+        "data.segments chooses segments: exclude the graph (data.exclude), or leave these out",
         graph.name));
   }
   if (!reduction.wanted) {

@@ -25,7 +25,9 @@ std::uint64_t key_of(const DatasetOptions& options, const std::vector<GraphEntry
   hasher.update(options.duplicates);
   hasher.update(options.max_configs);
   hasher.update(options.least_entropy);
-  hasher.update(std::string_view(to_text(options.reduction)));
+  GraphReduction opened = options.reduction;
+  opened.max_nodes = 0;  // slates see parts of what the file holds
+  hasher.update(std::string_view(to_text(opened)));
   hasher.update(static_cast<int>(with_configs));
   for (const GraphEntry& entry : entries) {
     hasher.update(std::string_view(entry.name));

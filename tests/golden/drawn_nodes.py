@@ -1,8 +1,9 @@
-"""Writes tests/data/loading/golden_drawn_nodes.hpp: the nodes that data.reduce.max_nodes draws, by a second writing of the
+"""Writes tests/data/loading/golden_drawn_nodes.json: the nodes that data.reduce.max_nodes draws, by a second writing of the
 random numbers (Philox4x32-10, Lemire's integers) and of both ways to draw. Needs nothing but Python.
 
-    python tests/golden/drawn_nodes.py > tests/data/loading/golden_drawn_nodes.hpp
+    python tests/golden/drawn_nodes.py > tests/data/loading/golden_drawn_nodes.json
 """
+from json import dumps
 from math import log
 
 WORD = (1 << 32) - 1
@@ -53,23 +54,20 @@ def weighted(nodes, config, most, key, weight):
     return sorted(kept)
 
 
-def main():
-    print("#pragma once\n\n// Made by tests/golden/drawn_nodes.py.\n\n#include <cstdint>\n#include <vector>\n")
-    print('#include "data/loading/graph_reduction.hpp"\n\nnamespace tpudist {\n')
-    print("struct GoldenDraw {\n  std::int64_t nodes;\n  std::vector<std::int32_t> config_nodes;\n  std::int64_t most;")
-    print("  NodeSample sample;\n  double config_weight;\n  std::uint64_t key;\n  std::vector<std::int32_t> drawn;\n};\n")
-    print("// clang-format off\ninline const std::vector<GoldenDraw> kGoldenDraws = {")
+def draws():
     graphs = [(40, [3, 17, 31]), (25, [24]), (30, list(range(0, 30, 2))), (100, [50])]
     for nodes, config in graphs:
         for most in (1, 7, nodes - 1):
             for key in (0, 1, 0xFEDCBA9876543210):
-                numbers = lambda values: "{" + ", ".join(map(str, values)) + "}"
-                head = f"    {{{nodes}, {numbers(config)}, {most}, NodeSample::"
-                print(f"{head}window, 1, {key}u,\n     {numbers(window(nodes, config, most, key))}}},")
+                head = {"nodes": nodes, "config_nodes": config, "max_nodes": most, "key": key}
+                yield {**head, "sample": "window", "config_weight": 1, "drawn": window(nodes, config, most, key)}
                 for weight in (1, 8):
                     drawn = weighted(nodes, config, most, key, weight)
-                    print(f"{head}random, {weight}, {key}u,\n     {numbers(drawn)}}},")
-    print("};\n// clang-format on\n\n}  // namespace tpudist")
+                    yield {**head, "sample": "random", "config_weight": weight, "drawn": drawn}
+
+
+def main():
+    print("[" + ",\n ".join(map(dumps, draws())) + "]")
 
 
 if __name__ == "__main__":

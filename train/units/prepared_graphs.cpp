@@ -171,7 +171,13 @@ PreparedArrays prepare_input(const Dataset& dataset, const Network& network, int
   require_nodes(dataset, network, graph);
   const Graph& source = dataset.graph(graph);
   PreparedArrays prepared;
-  const Array<float> rows = network.input_rows(source.node_features, source.edge_index);
+  const Array<float> rows = [&] {
+    try {
+      return network.input_rows(source.node_features, source.edge_index);
+    } catch (const DataError& error) {  // does not know the graph's name
+      throw DataError(fmt::format("graph {}: {}", source.name, error.what()));
+    }
+  }();
   const auto width = static_cast<std::size_t>(network.input_columns());
   prepared.node_class = classes_of_rows(rows, width, source.opcodes);
   // Nodes of one class are encoded once.

@@ -5,13 +5,15 @@
 #include <rapidcheck/gtest.h>
 
 #include <algorithm>
+#include <fstream>
+#include <nlohmann/json.hpp>
 #include <set>
 
 #include "core/error.hpp"
 #include "core/random.hpp"
 #include "data/loading/module_file.hpp"
 #include "schema/tpugraphs.hpp"
-#include "tests/data/loading/golden_drawn_nodes.hpp"
+#include "tests/support/paths.hpp"
 #include "tests/support/real_data.hpp"
 
 namespace tpudist {
@@ -156,11 +158,18 @@ GraphReduction drawing(std::int64_t most, NodeSample sample, double config_weigh
 }
 
 TEST(DrawnNodes, AreThoseOfASecondWriting) {
-  for (const GoldenDraw& golden : kGoldenDraws) {
-    const Graph graph = graph_of(golden.nodes, {}, golden.config_nodes);
+  std::ifstream file(test::source_folder() / "tests/data/loading/golden_drawn_nodes.json");
+  const auto all = nlohmann::json::parse(file);
+  ASSERT_EQ(all.size(), 108u);
+  for (const auto& golden : all) {
+    const Graph graph = graph_of(golden.at("nodes"), {}, golden.at("config_nodes"));
+    const NodeSample sample =
+        golden.at("sample") == "window" ? NodeSample::window : NodeSample::random;
     EXPECT_EQ(
-        drawn_nodes(graph, drawing(golden.most, golden.sample, golden.config_weight), golden.key),
-        golden.drawn);
+        drawn_nodes(graph, drawing(golden.at("max_nodes"), sample, golden.at("config_weight")),
+                    golden.at("key")),
+        golden.at("drawn").get<std::vector<std::int32_t>>())
+        << golden;
   }
 }
 
@@ -223,7 +232,7 @@ TEST(DrawnNodes, AreThoseWhereLayoutsChangeFirst) {
   for (std::uint64_t key = 0; key < 50; ++key)
     EXPECT_THAT(drawn_nodes(graph, first, key, flags), ElementsAre(0, 1, 2, 3));
   EXPECT_EQ(to_text(first),
-            "none, at most 4 nodes, random with weight 1 of configurable ones and 1000000 at "
+            "at most 4 nodes, random with weight 1 of configurable ones and 1000000 at "
             "changes of layout");
 }
 
@@ -234,7 +243,7 @@ TEST(DrawnNodes, AreAPartOfTheGraph) {
   EXPECT_THAT(part.config_places, ElementsAre(0));
   EXPECT_FALSE(drawing(7, NodeSample::window).draws(7));
   EXPECT_EQ(drawing(7, NodeSample::window).seen(9), 7);
-  EXPECT_EQ(to_text(drawing(7, NodeSample::window)), "none, at most 7 nodes, a window");
+  EXPECT_EQ(to_text(drawing(7, NodeSample::window)), "at most 7 nodes, a window");
 }
 
 // The numbers of the 1st place's own code on the same graphs.

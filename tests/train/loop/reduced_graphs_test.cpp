@@ -172,6 +172,15 @@ TEST(DataReduce, NamesMistakes) {
   EXPECT_THAT(mistake({"data.reduce={max_nodes: 5, change_weight: 2}"}), HasSubstr("random"));
   EXPECT_THAT(mistake({"data.reduce={max_nodes: 5, sample: random, change_weight: 2}"}),
               HasSubstr("evaluate.slate"));
+  EXPECT_THAT(mistake({"data.reduce={max_nodes: 5, sample: random, change_weight: 2}",
+                       "evaluate.slate.configs=10", "data.collection=layout:own:random",
+                       "data.schema={layout_columns: none}"}),
+              HasSubstr("have no layout_columns"));
+  const std::string consumers = "data.reduce={keep: config_neighbours, direction: to_consumer}";
+  EXPECT_THAT(mistake({consumers, "model.readout.violation_ratio=kernel"}),
+              HasSubstr("looks at the operands"));
+  EXPECT_EQ(mistake({consumers, "model.readout.violation_ratio=output"}), "");
+  EXPECT_EQ(mistake({kReduce, "model.readout.violation_ratio=kernel"}), "");
   EXPECT_THAT(mistake({kReduce, "data.collection=tile:xla", "model.preset=latenciaga_tile"}),
               HasSubstr("no configurable nodes"));
 }
