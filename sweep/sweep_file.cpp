@@ -95,13 +95,15 @@ void read_each(ConfigNode each, SweepFile& file, const Mistakes& mistakes) {
   file.each.resize(file.experiments.size());
   for (const std::string& name : each.keys()) {
     const std::vector<std::string> overrides = read_overrides(each.child(name), mistakes);
-    bool known = false;
+    int files = 0;
     for (std::size_t i = 0; i < file.experiments.size(); ++i) {
       if (file.experiments[i].stem() != name) continue;
       file.each[i] = overrides;
-      known = true;
+      ++files;
     }
-    if (!known) each.mistake(name, "is the name of no file in `experiments`");
+    if (files == 0) each.mistake(name, "is the name of no file in `experiments`");
+    if (files > 1)
+      each.mistake(name, "is the name of several files in `experiments`: rename all but one");
   }
 }
 
@@ -196,7 +198,7 @@ SweepFile read_document(ConfigDocument& document, const std::filesystem::path& b
     root.mistake("halving", "needs a score to go by: give `choose: {by: valid}` or out_of_fold");
   }
   if (file.choice == ChoiceScore::out_of_fold && file.folds == 0) {
-    root.mistake("choose", "goes by graphs that members held out, so give `sweep.folds`");
+    root.mistake("choose", "goes by graphs that members held out: give a number of `sweep.folds`");
   }
   document.finish();
   file.resolved_yaml = document.resolved_yaml();

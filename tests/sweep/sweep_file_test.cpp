@@ -61,6 +61,13 @@ TEST(SweepFileTest, UnknownAndConflictingKeysAreMistakes) {
   EXPECT_THAT(mistake(files, "each: {other: {optimizer.lr: 1}}"),
               HasSubstr("\"each.other\" is the name of no file in `experiments`"));
   EXPECT_THAT(mistake(files, "each: {tiny: {seed.init: 1}}"), HasSubstr("is set by `sweep.seeds`"));
+  std::filesystem::create_directory(files.path("other"));
+  files.write("other/tiny.yaml", "include: ../tiny.yaml\n");
+  const auto twice = files.write("twice.yaml",
+                                 "name: twice\nexperiments: [tiny.yaml, other/tiny.yaml]\n"
+                                 "each: {tiny: {optimizer.lr: 1}}\n");
+  EXPECT_THAT(test::message_of<ConfigError>([&] { SweepFile::load(twice); }),
+              HasSubstr("\"each.tiny\" is the name of several files in `experiments`"));
   EXPECT_THAT(mistake(files, "sweep: {over: {seed.init: [1, 2]}}"),
               HasSubstr("is set by `sweep.seeds`"));
   EXPECT_THAT(mistake(files, "set: {ensemble.folds: 2}"), HasSubstr("is set by `sweep.folds`"));
@@ -72,7 +79,9 @@ TEST(SweepFileTest, UnknownAndConflictingKeysAreMistakes) {
                 HasSubstr("must be `none` or a number of folds from 2 to 1024"));
   EXPECT_THAT(mistake(files, "sweep: {seeds: [1, 1]}"), HasSubstr("names a seed twice"));
   EXPECT_THAT(mistake(files, "halving: {rungs: 2}"), HasSubstr("needs a score to go by"));
-  EXPECT_THAT(mistake(files, "choose: {by: out_of_fold}"), HasSubstr("give `sweep.folds`"));
+  for (const char* sweep : {"", "\nsweep: {folds: none}"})
+    EXPECT_THAT(mistake(files, std::string("choose: {by: out_of_fold}") + sweep),
+                HasSubstr("give a number of `sweep.folds`"));
   EXPECT_THAT(mistake(files, "choose: {by: valid, seeds: 2}"),
               HasSubstr("must be between 3 and 1000"));
   EXPECT_THAT(mistake(files, "sweep: {draws: {count: 2}}"), HasSubstr("draws nothing"));
