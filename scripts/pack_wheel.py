@@ -83,11 +83,17 @@ def bundled(stage):
 
 def licences(stage):
     """Name -> text: what Debian (or Ubuntu) says of the packages that `bundled` libraries and COMPILED_IN are of."""
-    paths = sorted(name for path in bundled(stage) for name in (path, path.removeprefix("/usr")))
-    owners = output_of(["dpkg-query", "-S", *paths, *COMPILED_IN], known=(0, 1))  # 1: some are of no package
-    packages = {name.split(":")[0].strip() for line in owners.splitlines() for name in line.split(": ")[0].split(",")}
-    files = {name: pathlib.Path(f"/usr/share/doc/{name}/copyright") for name in sorted(packages)}
-    texts = {name: file.read_bytes() for name, file in files.items() if file.exists()}
+    texts = {}
+    for path in [*sorted(bundled(stage)), *COMPILED_IN]:
+        # 1: no package has it by that name, which may be the one without /usr
+        owners = output_of(["dpkg-query", "-S", path, path.removeprefix("/usr")], known=(0, 1))
+        packages = {name.split(":")[0].strip() for line in owners.splitlines() for name in line.split(": ")[0].split(",")}
+        files = {name: pathlib.Path(f"/usr/share/doc/{name}/copyright") for name in sorted(packages)}
+        own = {name: file.read_bytes() for name, file in files.items() if file.exists()}
+        if not own:
+            fail(f"the licence of {path} is not known, since no Debian package has it or its copyright file: "
+                 "build without it, or take the library of a package")
+        texts.update(own)
     if list(stage.glob("tpudist/_extension*.so")):
         texts["nanobind"] = importlib.metadata.distribution("nanobind").read_text("licenses/LICENSE").encode()
     return texts

@@ -126,7 +126,8 @@ TEST(CheckOutput, SaysWhatIsWrong) {
 }
 
 TEST(CheckOutput, RefusesWhatIsProtected) {
-  if (::geteuid() == 0) GTEST_SKIP() << "root may write everywhere";
+  if (::geteuid() == 0)
+    GTEST_SKIP() << "needs a user other than root, who may write into any folder";
   const test::TempDir folder;
   write_file_atomically(folder / "file", "text");
   fs::permissions(folder / "file", fs::perms::owner_read);

@@ -26,6 +26,16 @@ if grep -E 'libtorch|libc10|libcud|libnccl|libcurl|libhdf5_' "$scratch/files"; t
 for name in libyaml libfmt libspdlog libzip 'one_rank/libmpi.so.40' licenses/NOTICE licenses/libfmt licenses/libboost licenses/libhdf5 experiments/nlp.yaml; do
   grep -q "$name" "$scratch/files" || fail "the wheel lacks $name"
 done
+# A library that no package has would come without its licence.
+if "$python" - "$source/scripts" 2> "$scratch/log" << 'END'
+import pathlib, sys
+sys.path.insert(0, sys.argv[1])
+import pack_wheel
+pack_wheel.bundled = lambda stage: {"/opt/own/libown.so.1"}
+pack_wheel.licences(pathlib.Path("nowhere"))
+END
+then fail "a library of no package was taken"; fi
+grep -q 'licence of /opt/own/libown.so.1 is not known' "$scratch/log" || fail "$(cat "$scratch/log")"
 
 # Its environment, in which nothing else of this machine is known.
 "$python" -m venv "$scratch/env"

@@ -109,7 +109,8 @@ TEST_F(RealDataTest, ResNetRepeatsSomeConfigurations) {
 // The tuning files from which these NPZ files were made give the same shards but for their sources.
 TEST_F(RealDataTest, TuningFilesGiveWhatTheirNpzFilesGive) {
   const auto pb = *test::real_data_root() / "pb";
-  if (!std::filesystem::exists(pb)) GTEST_SKIP() << "no tuning files here";
+  if (!std::filesystem::exists(pb))
+    GTEST_SKIP() << "no tuning files of the real data set here; see TPUDIST_REAL_DATA";
   const auto raw = folder_ / "pb", shards = folder_ / "pb-shards";
   for (const auto& [from, to] :
        {std::pair("module_tuning_data_layout.pb", "layout/xla/default/train/resnet_main_10904.pb"),
