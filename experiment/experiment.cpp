@@ -75,7 +75,11 @@ bool adds_up_segments(const NetworkConfig& network) {
 // Graph Segment Training as it is here: a score is the sum of its segments' scores, and the table of
 // scores goes only forward.
 void refuse_what_segments_lack(ConfigNode root, const Experiment& experiment) {
-  if (!experiment.data.cuts_segments()) return;
+  if (!experiment.data.cuts_segments()) {  // `by: none` turns off what the file says
+    if (root.child("batch").has("stale_keep") && !root.child("data").child("segments").has("by"))
+      root.child("batch").mistake("stale_keep", "is of segments: give data.segments.by");
+    return;
+  }
   const auto mistake = [&](const char* why) { root.child("data").mistake("segments", why); };
   if (!adds_up_segments(experiment.network))
     mistake(

@@ -70,7 +70,8 @@ TrainedRun open_run(const std::filesystem::path& path, std::string_view which, W
                         "the run's config.yaml must be that of its checkpoints");
   ThreadPool pool(1);
   const Network network = make_network(run.experiment, -1, pool);
-  const Checkpoint checkpoint = load_checkpoint(file, network.parameters());
+  const Checkpoint checkpoint =
+      load_checkpoint(file, network.parameters(), /*segment_scores=*/false);
   run.step = checkpoint.step;
   run.fold_hash = checkpoint.fold_hash;
   run.flat.assign(checkpoint.parameters.begin(), checkpoint.parameters.end());

@@ -415,17 +415,20 @@ class RunComparison {
                               const ParameterTable& table) const {
     const auto [first, end] =
         common_members(static_cast<std::size_t>(x.members), static_cast<std::size_t>(y.members));
+    constexpr std::string_view kSegmentScores = "segment_scores";
     std::string found;
-    const auto compare = [&](const char* name, ListKept, const auto& list, const auto& theirs) {
+    const auto compare = [&](std::string_view name, ListKept, const auto& list,
+                             const auto& theirs) {
       if (list.empty() || theirs.empty()) return;
-      const std::size_t width = list.size() / static_cast<std::size_t>(x.members);
+      const std::size_t width = list.size() / static_cast<std::size_t>(x.members),
+                        width_b = theirs.size() / static_cast<std::size_t>(y.members);
       for (std::int64_t number = first; number < end && found.empty(); ++number) {
         const auto mine = std::span(list).subspan((number - a_.first_member) * width, width);
-        const auto its = std::span(theirs).subspan((number - b_.first_member) * width, width);
+        const auto its = std::span(theirs).subspan((number - b_.first_member) * width_b, width_b);
         const auto at = std::ranges::mismatch(mine, its, equal_numbers).in1;
-        if (at == mine.end()) continue;
+        if (at == mine.end() && width == width_b) continue;
         found = fmt::format("{} of member {}", name, number);
-        if (width == 1) continue;
+        if (width == 1 || name == kSegmentScores) continue;  // not [P]
         const std::int64_t offset = at - mine.begin();
         for (const ParameterEntry& entry : table.entries()) {
           if (offset >= entry.offset && offset < entry.offset + entry.size())
@@ -434,6 +437,7 @@ class RunComparison {
       }
     };
     visit_lists(compare, x, y);
+    compare(kSegmentScores, ListKept::always, x.segment_scores, y.segment_scores);
     return found;
   }
 

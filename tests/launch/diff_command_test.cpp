@@ -203,6 +203,20 @@ TEST_F(DiffCommand, NamesTheParameterOfACheckpoint) {
             ::testing::ContainsRegex("parameters, step 2 .* equal\n")));
 }
 
+TEST_F(DiffCommand, NamesTheScoresOfSegments) {
+  train("cut", "data.segments.by=consecutive data.segments.nodes=15 loss.list_mle.clip_norm=.inf");
+  fs::copy(*folder_ / "cut", *folder_ / "other", fs::copy_options::recursive);
+  EXPECT_EQ(call("diff cut other").exit_code, 0);
+  const fs::path path = checkpoint_path(*folder_ / "other" / "checkpoints", 4);
+  const ParameterTable table = read_parameter_table(path);
+  Checkpoint checkpoint = load_checkpoint(path, table);
+  ASSERT_FALSE(checkpoint.segment_scores.empty());
+  checkpoint.segment_scores.back() += 1;
+  save_checkpoint(path, checkpoint, table);
+  EXPECT_THAT(call("diff cut other").output,
+              StartsWith("different: first at step 4 in segment_scores of member 1\n"));
+}
+
 TEST_F(DiffCommand, NeedsNoCheckpoints) {
   fs::remove_all(copy("bare") / "checkpoints");
   const Outcome found = call("diff bare base");

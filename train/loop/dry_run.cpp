@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <iterator>
 #include <numeric>
 #include <optional>
 #include <vector>
@@ -161,7 +160,7 @@ std::string largest_unit_text(const TrainingSetup& setup, int ranks) {
   const Graph& graph = setup.data.graph(slates.front().graph);
   const std::int64_t whole = setup.data.entry(slates.front().graph).nodes,
                      seen = setup.data.seen_nodes(slates.front().graph);
-  const GraphDraw draw = graph_draw(experiment, 0);
+  const GraphDraw draw = largest_draw(experiment);
   const Unit unit = setup.units.build(slates, draw);
   const PlanComparison plans = setup.units.compare(unit.slates, draw);
   const int chunk = experiment.batch.member_chunk;
@@ -222,20 +221,23 @@ std::string inputs_text(const TrainingSetup& setup) {
                      format_bytes(inputs));
 }
 
-// Memory of the scores of segments, where graphs are cut.
+// Memory of the scores of segments, where graphs are cut. The first rank also has the copy that is
+// written, and twice the file while that is made.
 std::string segments_text(const TrainingSetup& setup) {
   const Experiment& experiment = setup.experiment;
   if (!experiment.data.cuts_segments()) return "";
   std::int64_t segments = 0, scores = 0;
-  for (int g = 0; g < setup.data.size(); ++g) {
-    const std::int64_t own = std::ssize(configurable_segments(setup.data.graph(g)));
+  for (const auto& [rows, own] : cut_graphs(setup)) {
     segments += own;
-    scores += own * setup.data.run_times(g).configs();
+    scores += own * rows;
   }
-  return fmt::format("  segments     {} with configurable nodes, {} of scores on each rank\n",
-                     format_count(segments),
-                     format_bytes(static_cast<std::uint64_t>(scores) * sizeof(float) *
-                                  static_cast<std::uint64_t>(experiment.ensemble.members)));
+  const std::uint64_t bytes = static_cast<std::uint64_t>(scores) * sizeof(float) *
+                              static_cast<std::uint64_t>(experiment.ensemble.members);
+  return fmt::format(
+      "  segments     {} with configurable nodes, {} of scores on each rank and in each "
+      "checkpoint; "
+      "{} on the first rank, which writes them\n",
+      format_count(segments), format_bytes(bytes), format_bytes(4 * bytes));
 }
 
 std::string data_and_model_text(const TrainingSetup& setup, int ranks) {

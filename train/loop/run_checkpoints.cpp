@@ -111,7 +111,8 @@ void RunCheckpoints::read_best_score() {
   if (!std::filesystem::exists(path)) return;
   if (!is_whole(path)) return set_aside(path);
   try {
-    const Checkpoint best = load_checkpoint(path, setup_.network.parameters());
+    const Checkpoint best =
+        load_checkpoint(path, setup_.network.parameters(), /*segment_scores=*/false);
     best_score_ = kept_score_ = best.numbers.at(kBestScore);
   } catch (const std::exception& error) {
     spdlog::warn("{}: of no use: {}", path.string(), error.what());
@@ -147,6 +148,7 @@ void RunCheckpoints::save_if_best(const TrainingState& state, double score) {
     log_failures();
     if (score <= best_score_) return;
     fill(copy, state);
+    copy.segment_scores = {};  // training goes on from regular checkpoints alone
     copy.numbers[kBestScore] = best_score_ = score;
     queue_.write(Kind::best, best_checkpoint_path(run_.checkpoints()));
   });

@@ -6,7 +6,6 @@
 #include <chrono>
 #include <exception>
 #include <functional>
-#include <iterator>
 #include <optional>
 #include <span>
 #include <utility>
@@ -59,17 +58,10 @@ class TrainingRun {
         checkpoints_(experiment, setup_, run_, claim, context),
         report_(experiment, run_, context),
         step_(experiment, setup_.network, context),
-        state_(experiment, setup_.network),
+        state_(experiment, setup_.network, {experiment.ensemble.members, cut_graphs(setup_)}),
         limit_(experiment.train.time_limit, state_.checkpoint_bytes()),
         evaluation_(experiment, setup_, run_, checkpoints_, report_, state_, context),
-        measured_(setup_.network) {
-    if (!experiment.data.cuts_segments()) return;
-    std::vector<std::pair<std::int64_t, std::int64_t>> graphs;
-    for (int g = 0; g < setup_.data.size(); ++g)
-      graphs.emplace_back(setup_.data.run_times(g).configs(),
-                          std::ssize(configurable_segments(setup_.data.graph(g))));
-    state_.segments = SegmentTable(experiment.ensemble.members, graphs);
-  }
+        measured_(setup_.network) {}
 
   TrainOutcome run(bool resume) {
     start(resume);
@@ -278,7 +270,7 @@ class TrainingRun {
     std::vector<Slate> slates;
     for (const SlateRows& slate : largest_unit(setup_))
       slates.push_back(setup_.data.slate(slate.graph, slate.rows));
-    const PlanComparison plans = setup_.units.compare(slates, graph_draw(experiment_, 0));
+    const PlanComparison plans = setup_.units.compare(slates, largest_draw(experiment_));
     spdlog::info("layers, and their rows in the largest unit against a dense plan's:");
     for (const std::string& line : layer_lines(setup_, plans)) spdlog::info("  {}", line);
   }

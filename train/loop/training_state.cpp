@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <span>
+#include <utility>
 
 #include "core/config/settings.hpp"
 #include "core/error.hpp"
@@ -43,9 +44,11 @@ constexpr auto kSave = [](const auto& own, auto& saved) { saved.assign(own.begin
 
 }  // namespace
 
-TrainingState::TrainingState(const Experiment& experiment, const Network& network)
+TrainingState::TrainingState(const Experiment& experiment, const Network& network,
+                             SegmentTable segments)
     : early_stop(experiment.train.early_stop, experiment.ensemble.members),
-      bad_loss(experiment.train.bad_loss, experiment.ensemble.members) {
+      bad_loss(experiment.train.bad_loss, experiment.ensemble.members),
+      segments(std::move(segments)) {
   const auto members = static_cast<std::size_t>(experiment.ensemble.members);
   const std::int64_t length = network.parameters().length();
   weights_ = std::make_unique<HostWeights>(
@@ -150,9 +153,9 @@ void TrainingState::restore(const std::filesystem::path& path, const Experiment&
   visit_members(*this, saved, take);
   if (!segments.restore(saved.segment_scores)) {
     throw DataError(
-        fmt::format("{}: does not hold the scores of the segments that data.segments "
-                    "cuts",
-                    path.string()));
+        fmt::format("{}: does not hold the scores of the segments that data.segments cuts: {} "
+                    "numbers and not {}",
+                    path.string(), saved.segment_scores.size(), segments.values().size()));
   }
   bad_loss.restore(saved.numbers);
   keep_roll_back();
@@ -170,7 +173,8 @@ AlignedFloats TrainingState::scored_weights() const {
 }
 
 double TrainingState::checkpoint_bytes() const {
-  return static_cast<double>(3 * sizeof(float) * weights_->flat.size());
+  return static_cast<double>(sizeof(float) *
+                             (3 * weights_->flat.size() + segments.values().size()));
 }
 
 bool TrainingState::all_failed() const {

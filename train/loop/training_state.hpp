@@ -20,7 +20,8 @@ namespace tpudist {
 // All that changes during training. The same bits on every rank. Where the network is on a device,
 // the weights live there, and come to the host when somebody reads them.
 struct TrainingState {
-  TrainingState(const Experiment& experiment, const Network& network);
+  // `segments`: of cut graphs (cut_graphs).
+  TrainingState(const Experiment& experiment, const Network& network, SegmentTable segments = {});
 
   // The weights on the host. May wait for the device; only for the thread that takes the steps.
   const HostWeights& weights() const;
@@ -46,7 +47,7 @@ struct TrainingState {
   std::vector<bool> training() const;    // [M] of these, members that have not stopped early
   AlignedFloats scored_weights() const;  // [M, P] averages if there are any, else parameters
   bool all_failed() const;
-  double checkpoint_bytes() const;  // about: parameters and moments
+  double checkpoint_bytes() const;  // about: parameters, moments, and scores of segments
 
   // If members are ever rolled back: keeps this step's weights to return to. Only after steps of
   // regular checkpoints, so that it does not depend on when a run was stopped.
@@ -62,7 +63,7 @@ struct TrainingState {
   BadLoss bad_loss;
   std::int64_t roll_back_step = -1;  // step at which `kept` was set; -1: not set
   SavedWeights kept;
-  SegmentTable segments;  // of cut graphs; set before restore()
+  SegmentTable segments;
   double train_seconds = 0;
 
  private:

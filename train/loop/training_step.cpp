@@ -70,7 +70,8 @@ TrainingStep::TrainingStep(const Experiment& experiment, const Network& network,
       network_(network),
       context_(context),
       side_(network.device() ? make_device_side(experiment, network, context)
-                             : make_host_side(experiment, network, context)) {}
+                             : make_host_side(experiment, network, context)),
+      segments_(experiment.ensemble.members, experiment.batch.configs) {}
 
 TrainingStep::~TrainingStep() = default;
 
@@ -116,9 +117,7 @@ std::vector<TrainingStep::Call> TrainingStep::calls_of(const StepWork& work) con
 
 void TrainingStep::run_calls(const StepWork& work, TrainingState& state) {
   std::vector<Call> calls = calls_of(work);
-  segments_ = &state.segments;
-  if (!segments_->empty())
-    segment_scores_.assign(work.batch.slates.size() * state.failed.size() * segment_record(), 0.0);
+  segments_.begin(work.batch.slates.size(), state.segments);
   const Shared step{work, side_->begin(work.batch, calls, state), dropout_keys(state)};
   side_->for_calls([&](std::size_t i) {
     Call& call = calls[i];
@@ -231,7 +230,7 @@ ScoreGradient TrainingStep::loss_gradient(const StepWork& work, Call& call,
         if (needs_common()) {
           for (double& value : values) value += scores.common[i * slates + s];
         }
-        if (!segments_->empty()) mix_segments(work, call, i, s, values);
+        if (segments_.cut()) segments_.mix(*call.data, s, index, m, values);
         const auto number = static_cast<std::uint64_t>(experiment_.ensemble.number_of(m));
         const std::uint64_t ties = mix_key(
             {experiment_.order_seed, number, static_cast<std::uint64_t>(work.batch.step), index});
@@ -239,7 +238,7 @@ ScoreGradient TrainingStep::loss_gradient(const StepWork& work, Call& call,
         const SlateLoss::Value value = experiment_.loss->evaluate(values, slate.targets, ties, out);
         call.losses[i] += weight * value.loss;
         if (!value.translation_invariant) gradient.translation_invariant[i] = false;
-        const double scale = segments_->empty() ? weight : weight * call.data->segments[s].scale;
+        const double scale = segments_.cut() ? weight * call.data->segments[s].scale : weight;
         for (double& value : out) value *= scale;
       }
       at += count;
@@ -254,57 +253,6 @@ ScoreGradient TrainingStep::loss_gradient(const StepWork& work, Call& call,
 // of several slates.
 bool TrainingStep::needs_common() const {
   return !experiment_.loss->is_translation_invariant() || experiment_.data.cuts_segments();
-}
-
-std::size_t TrainingStep::segment_record() const {
-  return 2 + 2 * static_cast<std::size_t>(experiment_.batch.configs);
-}
-
-// Makes the scores of a segment, of the i-th member of a call, those of the graph, and keeps them.
-void TrainingStep::mix_segments(const StepWork& work, const Call& call, std::size_t i,
-                                std::size_t s, std::span<double> values) {
-  const Slate& slate = call.data->slates[s];
-  const SegmentDraw& drawn = call.data->segments[s];
-  const int m = call.members[i];
-  const std::size_t index =
-      static_cast<std::size_t>(work.batch.unit_begin[static_cast<std::size_t>(call.unit)]) + s;
-  double* const record =
-      segment_scores_.data() +
-      (index * work.batch.weights.size() + static_cast<std::size_t>(m)) * segment_record();
-  record[0] = drawn.own;
-  record[1] = static_cast<double>(values.size());
-  double* const configs = record + 2;
-  double* const scores = configs + experiment_.batch.configs;
-  for (std::size_t k = 0; k < values.size(); ++k) {
-    configs[k] = static_cast<double>(slate.configs[k]);
-    scores[k] = values[k];
-    values[k] *= drawn.scale;
-    for (std::size_t segment = 0; segment < drawn.taken.size(); ++segment) {
-      if (drawn.taken[segment])
-        values[k] += segments_->score(m, slate.graph, slate.configs[k], static_cast<int>(segment));
-    }
-  }
-}
-
-// Takes what all ranks computed into the table, slate by slate, of the members that took the step.
-void TrainingStep::update_segments(const StepWork& work, const std::vector<bool>& stepped,
-                                   TrainingState& state) {
-  if (state.segments.empty()) return;
-  context_.world.all_reduce(std::span(segment_scores_), ReduceOp::sum);  // one rank has each
-  const auto most = static_cast<std::size_t>(experiment_.batch.configs);
-  for (std::size_t index = 0; index < work.batch.slates.size(); ++index) {
-    const int graph = work.batch.slates[index].graph;
-    for (std::size_t m = 0; m < stepped.size(); ++m) {
-      if (!stepped[m] || work.batch.weights[m][index] == 0) continue;
-      const double* const record =
-          segment_scores_.data() + (index * stepped.size() + m) * segment_record();
-      const auto count = static_cast<std::size_t>(record[1]);
-      for (std::size_t k = 0; k < count; ++k)
-        state.segments.score(static_cast<int>(m), graph, static_cast<std::int64_t>(record[2 + k]),
-                             static_cast<int>(record[0])) =
-            static_cast<float>(record[2 + most + k]);
-    }
-  }
 }
 
 // Of the i-th member of a call whose unit holds the batch: adds the loss over all slates from which
@@ -361,7 +309,7 @@ StepResult TrainingStep::update(const StepWork& work, DeviceWeights::LossAndNorm
   for (std::size_t m = 0; m < result.stepped.size(); ++m)
     rate_factors.push_back(factor * state.bad_loss.rate_factor(m));
   side_->step(state, result.norm, result.stepped, rate_factors);
-  update_segments(work, result.stepped, state);
+  segments_.update(work.batch, result.stepped, context_.world, state.segments);
   ++state.step;
   side_->add_point(state);
   return result;

@@ -7,6 +7,7 @@
 #include "core/buffer_cache.hpp"
 #include "dist/health/job_context.hpp"
 #include "experiment/experiment.hpp"
+#include "train/loop/segment_scores.hpp"
 #include "train/loop/step_side.hpp"
 #include "train/loop/step_times.hpp"
 #include "train/loop/training_state.hpp"
@@ -56,11 +57,6 @@ class TrainingStep {
                     const LossGradient& loss, const GradientRows& gradients);
   ScoreGradient loss_gradient(const StepWork& work, Call& call, const UnitScores& scores);
   bool needs_common() const;
-  std::size_t segment_record() const;  // numbers
-  void mix_segments(const StepWork& work, const Call& call, std::size_t member, std::size_t slate,
-                    std::span<double> values);
-  void update_segments(const StepWork& work, const std::vector<bool>& stepped,
-                       TrainingState& state);
   void add_batch_loss(const BatchLoss& batch, const StepWork& work, Call& call, std::size_t i,
                       const UnitScores& scores, ScoreGradient& gradient) const;
   std::vector<std::uint64_t> dropout_keys(const TrainingState& state) const;
@@ -72,10 +68,7 @@ class TrainingStep {
   JobContext& context_;
   const std::unique_ptr<StepSide> side_;
   BufferCache buffers_;  // gradients of chunks
-  // What this rank computed of segments in a step, else 0: for each slate and member the segment, the
-  // number of configurations, their numbers and their scores, [slates, M, 2 + 2 K].
-  std::vector<double> segment_scores_;
-  const SegmentTable* segments_ = nullptr;  // as before the step
+  SegmentScores segments_;
   StepTimes times_;
 };
 

@@ -259,7 +259,8 @@ void save_checkpoint(const std::filesystem::path& path, const Checkpoint& checkp
   write_sealed_file(path, image, files);
 }
 
-Checkpoint load_checkpoint(const std::filesystem::path& path, const ParameterTable& table) {
+Checkpoint load_checkpoint(const std::filesystem::path& path, const ParameterTable& table,
+                           bool segment_scores) {
   check_sealed_file(path);
   const Hdf5Lock lock;
   const Hdf5Id file = open_hdf5(path);
@@ -270,7 +271,8 @@ Checkpoint load_checkpoint(const std::filesystem::path& path, const ParameterTab
   read_lists(file, checkpoint, members, table, where);
   if (has_link(file, kRollBack))
     read_lists(file, checkpoint.roll_back.emplace(), members, table, where);
-  if (has_link(file, kSegmentScores)) checkpoint.segment_scores = read_scores(file, members, path);
+  if (segment_scores && has_link(file, kSegmentScores))
+    checkpoint.segment_scores = read_scores(file, members, path);
   if (!fits(checkpoint, table)) refuse(where, "lacks lists that belong together");
   checkpoint.numbers = read_number_attributes(open_group(file, "numbers", where), where);
   return checkpoint;

@@ -52,7 +52,8 @@ struct Checkpoint : CheckpointSummary, SavedWeights {
   // [M] of EarlyStop; empty without early stopping.
   std::vector<double> stop_best;
   std::vector<std::int64_t> stop_waited, stopped_at;
-  std::vector<float> segment_scores;      // [M, n] of SegmentTable; empty without cut graphs
+  // [M, n] of SegmentTable; empty without cut graphs, and in best.h5.
+  std::vector<float> segment_scores;
   std::map<std::string, double> numbers;  // other scalars, e.g. seconds trained
 };
 
@@ -81,8 +82,9 @@ void save_checkpoint(const std::filesystem::path& path, const Checkpoint& checkp
 
 // Throws IoError when the file cannot be read, DataError when it is damaged (hash) or does not
 // match `table` (it names the first parameter that differs). Padding is set to zero. Reads files of
-// all versions up to this program's.
-Checkpoint load_checkpoint(const std::filesystem::path& path, const ParameterTable& table);
+// all versions up to this program's. Only training needs the scores of segments, which may be large.
+Checkpoint load_checkpoint(const std::filesystem::path& path, const ParameterTable& table,
+                           bool segment_scores = true);
 
 // The same errors, except those that need a table.
 CheckpointSummary read_checkpoint_summary(const std::filesystem::path& path);

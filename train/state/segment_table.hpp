@@ -6,21 +6,22 @@
 
 namespace tpudist {
 
-// The last known score of each segment of each configuration by each member: the table of stale
-// embeddings of Graph Segment Training, for networks whose score is a sum over nodes, so that a
+// The last known score of each segment of each row that is trained on, by each member: the table of
+// stale embeddings of Graph Segment Training, for networks whose score is a sum over nodes, so that a
 // segment's embedding is one number. 0 until a step has computed it. The same on all ranks.
 class SegmentTable {
  public:
   SegmentTable() = default;  // of graphs that are not cut
-  // `graphs`: for each its number of configurations and of segments with a configurable node.
+  // `graphs`: for each its number of rows (Dataset::rows) and of segments with a configurable node;
+  // none: no graph is cut.
   SegmentTable(int members, const std::vector<std::pair<std::int64_t, std::int64_t>>& graphs);
 
   bool empty() const { return values_.empty(); }
-  float& score(int member, int graph, std::int64_t config, int segment) {
-    return values_[place(member, graph, config, segment)];
+  float& score(int member, int graph, std::int64_t row, int segment) {
+    return values_[place(member, graph, row, segment)];
   }
-  float score(int member, int graph, std::int64_t config, int segment) const {
-    return values_[place(member, graph, config, segment)];
+  float score(int member, int graph, std::int64_t row, int segment) const {
+    return values_[place(member, graph, row, segment)];
   }
 
   // [M, scores], as a checkpoint keeps it.
@@ -29,7 +30,7 @@ class SegmentTable {
   bool restore(const std::vector<float>& values);
 
  private:
-  std::size_t place(int member, int graph, std::int64_t config, int segment) const;
+  std::size_t place(int member, int graph, std::int64_t row, int segment) const;
 
   std::vector<std::int64_t> begin_{0};  // [graphs + 1] of a member's scores
   std::vector<std::int64_t> segments_;  // [graphs]

@@ -1,6 +1,9 @@
 #include "train/units/graph_draw.hpp"
 
+#include <algorithm>
+#include <functional>
 #include <numeric>
+#include <ranges>
 #include <utility>
 
 #include "core/hash.hpp"
@@ -18,6 +21,20 @@ std::uint64_t key_of(const Graph& graph, const GraphDraw& draw, std::size_t slat
   return mix_key({draw.key, hash64(graph.name), own});
 }
 
+std::int64_t size_of(const NodeRange& range) {
+  return range.end - range.begin;
+}
+
+// The configurable segments of a graph, the largest first.
+std::vector<int> by_size(const Graph& graph) {
+  const std::vector<NodeRange> segments = configurable_segments(graph);
+  std::vector<int> order(segments.size());
+  std::iota(order.begin(), order.end(), 0);
+  std::ranges::stable_sort(order, std::ranges::greater(),
+                           [&](int i) { return size_of(segments[static_cast<std::size_t>(i)]); });
+  return order;
+}
+
 }  // namespace
 
 GraphDraw graph_draw(const Experiment& experiment, std::int64_t step,
@@ -33,6 +50,10 @@ GraphDraw graph_draw(const Experiment& experiment, std::int64_t step,
   return draw;
 }
 
+std::int64_t largest_segment(const Graph& graph) {
+  return std::ranges::max(configurable_segments(graph) | std::views::transform(size_of));
+}
+
 bool keeps_whole(const Graph& graph, const GraphReduction& reduction, const GraphDraw& draw) {
   const bool segment = draw.one_segment && graph.node_splits.size() > 2;
   return draw.dropout <= 0 && !reduction.draws(graph.nodes) && !segment;
@@ -43,6 +64,7 @@ SegmentDraw segment_draw(const Graph& graph, const GraphDraw& draw, std::size_t 
   CounterRng random(mix_key({kSegmentsKey, key_of(graph, draw, slate)}));
   SegmentDraw drawn;
   drawn.own = static_cast<int>(random.below(count));
+  if (draw.segment >= 0) drawn.own = by_size(graph)[static_cast<std::size_t>(draw.segment) % count];
   for (std::size_t i = 0; i < count; ++i)
     drawn.taken.push_back(random.uniform() < draw.stale_keep && static_cast<int>(i) != drawn.own);
   drawn.scale = draw.stale_keep + (1 - draw.stale_keep) * static_cast<double>(count);

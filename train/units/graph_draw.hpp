@@ -26,6 +26,9 @@ struct GraphDraw {
   std::uint64_t key = 0;     // of the step; where graphs are scored, the number of the draw
   bool one_segment = false;  // of graphs that were cut
   double stale_keep = 0.5;   // how likely the table's score of another segment is taken
+  // For estimates, if >= 0: not a drawn segment, but the one with so many larger ones (counted
+  // round).
+  int segment = -1;
   // [slates of the unit] identifies the slates of a graph; empty: their indices in the unit.
   std::vector<std::uint64_t> slates = {};
 };
@@ -46,6 +49,9 @@ struct SegmentDraw {
   double scale = 1;
 };
 SegmentDraw segment_draw(const Graph& graph, const GraphDraw& draw, std::size_t slate = 0);
+
+// Nodes of the largest configurable segment.
+std::int64_t largest_segment(const Graph& graph);
 
 // Whether a draw leaves a graph whole.
 bool keeps_whole(const Graph& graph, const GraphReduction& reduction, const GraphDraw& draw);

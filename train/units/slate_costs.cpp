@@ -11,12 +11,18 @@ namespace {
 // Number of merged slates planned together to estimate the cost of a further one.
 constexpr int kMergedSamples = 4;
 
+// Of a graph that is cut, so many are drawn with equal likelihood.
+int segments_of(const Experiment& experiment, const Dataset& data, int graph) {
+  if (!experiment.data.cuts_segments()) return 1;
+  return static_cast<int>(configurable_segments(data.graph(graph)).size());
+}
+
 // Nodes x configurations of a slate, to which the cost of a dense plan is proportional.
 std::vector<double> slate_sizes(const Experiment& experiment, const Dataset& data) {
   std::vector<double> sizes;
   for (int g = 0; g < data.size(); ++g) {
     sizes.push_back(
-        static_cast<double>(data.seen_nodes(g)) *
+        static_cast<double>(data.seen_nodes(g)) / segments_of(experiment, data, g) *
         static_cast<double>(std::min<std::int64_t>(experiment.batch.configs, data.rows(g))));
   }
   return sizes;
@@ -47,6 +53,7 @@ class Sampler {
       : experiment_(experiment), data_(data), units_(units), order_(order) {}
 
   SlateCost sample(int graph) const {
+    if (experiment_.data.cuts_segments()) return mean_of_segments(graph);
     const double first = work({slate(graph, 0)});
     const int merged = merged_slates(graph);
     if (merged < 2) return {first, first};
@@ -56,6 +63,14 @@ class Sampler {
   }
 
  private:
+  // Slates that see their own segments share no rows.
+  SlateCost mean_of_segments(int graph) const {
+    const int segments = segments_of(experiment_, data_, graph);
+    double sum = 0;
+    for (int i = 0; i < segments; ++i) sum += work({slate(graph, 0)}, i);
+    return {sum / segments, sum / segments};
+  }
+
   int merged_slates(int graph) const {
     if (experiment_.batch.unit != UnitKind::graph) return 1;
     return static_cast<int>(std::min<std::int64_t>(
@@ -69,7 +84,7 @@ class Sampler {
 
   // A slate that is computed in chunks counts as that many first chunks, which all contain the
   // first configuration. So only the memory of one chunk is needed.
-  double work(std::vector<Slate> slates) const {
+  double work(std::vector<Slate> slates, int segment = -1) const {
     const auto chunk = static_cast<std::size_t>(experiment_.batch.config_chunk);
     Slate& slate = slates.front();
     const std::size_t configs = slate.configs.size();
@@ -81,7 +96,9 @@ class Sampler {
       slate.targets.resize(chunk);
       slate.states.resize(chunk * width);
     }
-    return chunks * units_.estimate(slates, graph_draw(experiment_, 0)).step_work();
+    GraphDraw draw = graph_draw(experiment_, 0);
+    draw.segment = segment;
+    return chunks * units_.estimate(slates, draw).step_work();
   }
 
   const Experiment& experiment_;

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <iterator>
 #include <utility>
 #include <vector>
 
@@ -90,6 +91,14 @@ StepBuilder TrainingSetup::steps_of(int rank) const {
   return StepBuilder(experiment, planner, order, units, pool, rank);
 }
 
+std::vector<std::pair<std::int64_t, std::int64_t>> cut_graphs(const TrainingSetup& setup) {
+  std::vector<std::pair<std::int64_t, std::int64_t>> graphs;
+  if (!setup.experiment.data.cuts_segments()) return graphs;
+  for (int g = 0; g < setup.data.size(); ++g)
+    graphs.emplace_back(setup.data.rows(g), std::ssize(configurable_segments(setup.data.graph(g))));
+  return graphs;
+}
+
 std::vector<SlateRows> computed_together(const Experiment& experiment,
                                          std::vector<SlateRows> slates) {
   const auto chunk = static_cast<std::size_t>(experiment.batch.config_chunk);
@@ -101,15 +110,23 @@ std::vector<SlateRows> computed_together(const Experiment& experiment,
 
 std::vector<SlateRows> largest_unit(const TrainingSetup& setup) {
   const int first = drawn_by(setup.experiment, 0);
+  const bool cut = setup.experiment.data.cuts_segments();
+  std::vector<std::int64_t> seen;  // [graphs] nodes
+  for (int g = 0; g < setup.data.size(); ++g)
+    seen.push_back(cut ? largest_segment(setup.data.graph(g)) : setup.data.seen_nodes(g));
   const auto rows = [&](const std::vector<SlateRows>& slates) {
     std::int64_t sum = 0;
     for (const SlateRows& slate : slates)
-      sum += setup.data.seen_nodes(slate.graph) * static_cast<std::int64_t>(slate.rows.size());
+      sum += seen[static_cast<std::size_t>(slate.graph)] *
+             static_cast<std::int64_t>(slate.rows.size());
     return sum;
+  };
+  const auto size = [&](int g) {
+    return cut ? seen[static_cast<std::size_t>(g)] : setup.data.graph(g).nodes;
   };
   int graph = 0;
   for (int g = 1; g < setup.data.size(); ++g) {
-    if (setup.data.graph(g).nodes > setup.data.graph(graph).nodes) graph = g;
+    if (size(g) > size(graph)) graph = g;
   }
   std::vector<SlateRows> largest{{graph, setup.order.rows({.graph = graph}, first)}};
   for (int step = 0; step < kSteps; ++step) {
@@ -120,6 +137,12 @@ std::vector<SlateRows> largest_unit(const TrainingSetup& setup) {
     }
   }
   return computed_together(setup.experiment, std::move(largest));
+}
+
+GraphDraw largest_draw(const Experiment& experiment) {
+  GraphDraw draw = graph_draw(experiment, 0);
+  draw.segment = 0;
+  return draw;
 }
 
 }  // namespace tpudist

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <cstdint>
+#include <utility>
 #include <vector>
 
 #include "core/thread_pool.hpp"
@@ -45,13 +47,19 @@ struct TrainingSetup {
   const BatchPlanner planner;
 };
 
+// Where graphs are cut (data.segments), the rows and segments of each: of SegmentTable. Else none.
+std::vector<std::pair<std::int64_t, std::int64_t>> cut_graphs(const TrainingSetup& setup);
+
 // The slates of a unit that are computed at a time: all of them, or the first chunk of a single
 // one.
 std::vector<SlateRows> computed_together(const Experiment& experiment,
                                          std::vector<SlateRows> slates);
 
 // The unit with the most nodes x configurations, among those of the first steps and a slate of the
-// largest graph. A pure function of the setup.
+// largest graph; of cut graphs those with the largest segments. A pure function of the setup.
 std::vector<SlateRows> largest_unit(const TrainingSetup& setup);
+
+// A draw for that unit: of cut graphs the largest segments.
+GraphDraw largest_draw(const Experiment& experiment);
 
 }  // namespace tpudist

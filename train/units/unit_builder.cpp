@@ -302,8 +302,10 @@ Unit UnitBuilder::build(std::span<const SlateRows> slates, const GraphDraw& draw
   Unit unit;
   unit.begin = std::chrono::steady_clock::now();
   for (const SlateRows& rows : slates) unit.slates.push_back(dataset_.slate(rows.graph, rows.rows));
-  for (std::size_t s = 0; draw.one_segment && s < slates.size(); ++s)
+  for (std::size_t s = 0; draw.one_segment && s < slates.size(); ++s) {
     unit.segments.push_back(segment_draw(dataset_.graph(slates[s].graph), draw, s));
+    unit.rows.push_back(slates[s]);
+  }
   for (std::size_t s = 0; s < slates.size(); ++s) graphs.draw(s, unit.slates[s]);
   unit.read = std::chrono::steady_clock::now();
   add_inputs(unit, graphs);

@@ -25,7 +25,9 @@ struct SlateRows {
 // A unit ready to run, with its slates.
 struct Unit {
   std::vector<Slate> slates;
-  std::vector<SegmentDraw> segments;  // [slates] where graphs are cut; else empty
+  // [slates] where graphs are cut; else empty.
+  std::vector<SegmentDraw> segments;
+  std::vector<SlateRows> rows;
   UnitInput input;
   // If the single slate of a unit is computed in chunks: each chunk begins with the first
   // configuration of the slate; the others follow in order, chunk after chunk. `input` is then

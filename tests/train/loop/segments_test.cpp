@@ -7,6 +7,7 @@
 
 #include <cmath>
 #include <map>
+#include <set>
 #include <tuple>
 
 #include "core/error.hpp"
@@ -16,6 +17,7 @@
 #include "tests/train/tiny_data.hpp"
 #include "tests/train/tiny_run.hpp"
 #include "train/loop/dry_run.hpp"
+#include "train/loop/training_state.hpp"
 #include "train/state/checkpoint.hpp"
 #include "train/state/checkpoint_folder.hpp"
 #include "train/units/training_setup.hpp"
@@ -209,6 +211,111 @@ TEST(Segments, TrainTheSameBitsForAnyThreadsUnitsAndAfterAStop) {
   EXPECT_GT(std::ranges::count_if(table("one"), [](float score) { return score != 0; }), 0);
 }
 
+std::vector<float> table_of(const Experiment& experiment, const std::filesystem::path& run,
+                            std::int64_t step, bool read = true) {
+  ThreadPool pool(1);
+  const Network network(experiment.network, experiment.data.collection.schema, -1, pool);
+  return load_checkpoint(checkpoint_path(run / "checkpoints", step), network.parameters(), read)
+      .segment_scores;
+}
+
+// Chunks hold parts of a slate, which sees one segment in all of them; members may draw their own
+// rows.
+TEST(Segments, TrainInChunksAndWithRowsOfEachMember) {
+  const TempDir folder;
+  std::set<std::uint64_t> hashes;
+  for (const char* key :
+       {"batch.config_chunk=8", "batch.config_chunk=3", "batch.order=per_member"}) {
+    SCOPED_TRACE(key);
+    const Experiment experiment = cut({key});
+    const auto at = [&](const char* name) { return folder / (std::string(key) + name); };
+    const std::uint64_t whole = run(experiment, at("one")).parameter_hash;
+    EXPECT_TRUE(hashes.insert(whole).second);
+    int steps = 0;
+    run(experiment, at("stopped"), 2, false, [&] { return ++steps > 4; });
+    EXPECT_EQ(run(experiment, at("stopped"), 1, true).parameter_hash, whole);
+    EXPECT_EQ(table_of(experiment, at("stopped"), 10), table_of(experiment, at("one"), 10));
+  }
+  // Chunks give the same scores but for rounding.
+  const std::vector<float> whole = table_of(cut(), folder / "batch.config_chunk=8one", 10),
+                           chunks = table_of(cut(), folder / "batch.config_chunk=3one", 10);
+  ASSERT_EQ(whole.size(), chunks.size());
+  for (std::size_t i = 0; i < whole.size(); ++i)
+    EXPECT_NEAR(whole[i], chunks[i], 1e-3 * std::abs(whole[i]) + 1e-6) << i;
+}
+
+// What a member computed in a step that it did not take is forgotten.
+TEST(Segments, AreNotKnownOfSkippedSteps) {
+  const TempDir folder;
+  const auto known = [&](const char* name, const char* key) {
+    const Experiment experiment = cut({key, "train.on_bad_loss=skip", "train.steps=2"});
+    run(experiment, folder / name);
+    return std::ranges::count_if(table_of(experiment, folder / name, 2),
+                                 [](float score) { return score != 0; });
+  };
+  EXPECT_GT(known("taken", "train.bad_loss_above=1e9"), 0);
+  EXPECT_EQ(known("skipped", "train.bad_loss_above=1e-9"), 0);
+}
+
+// The table has the rows that are trained on, and no others.
+TEST(Segments, OfRowsThatAreTrainedOn) {
+  const TempDir folder;
+  for (const char* key : {"data.max_configs=8", "data.duplicates=min", "data.duplicates=keep"}) {
+    SCOPED_TRACE(key);
+    const Experiment experiment = cut({key});
+    ThreadPool pool(1, use_one_thread_per_worker);
+    const auto world = make_self_communicator();
+    const TrainingSetup setup(experiment, experiment.training_data(), pool, -1, 1, *world);
+    std::size_t scores = 0;
+    for (const auto& [rows, segments] : cut_graphs(setup))
+      scores += static_cast<std::size_t>(rows * segments);
+    scores *= static_cast<std::size_t>(experiment.ensemble.members);
+    run(experiment, folder / key);
+    EXPECT_EQ(table_of(experiment, folder / key, 10).size(), scores);
+    EXPECT_TRUE(table_of(experiment, folder / key, 10, false).empty());
+    const auto bytes = [](const TrainingState& state) { return state.checkpoint_bytes(); };
+    EXPECT_EQ(bytes({experiment, setup.network, {experiment.ensemble.members, cut_graphs(setup)}}) -
+                  bytes({experiment, setup.network}),
+              static_cast<double>(4 * scores));
+  }
+}
+
+// Costs and memory are those of what a step sees.
+TEST(Segments, AreEstimatedByTheirSizes) {
+  Graph graph;
+  graph.name = "three";
+  graph.nodes = 10;
+  graph.node_splits = {0, 2, 7, 10};
+  graph.config_nodes = {0, 4, 8};
+  EXPECT_EQ(largest_segment(graph), 5);
+  std::vector<int> order;
+  for (int i = 0; i < 4; ++i)
+    order.push_back(segment_draw(graph, {.one_segment = true, .segment = i}).own);
+  EXPECT_THAT(order, ::testing::ElementsAre(1, 2, 0, 1));
+
+  const Experiment experiment = cut({"data.segments={by: consecutive, nodes: 7}"});
+  ThreadPool pool(1, use_one_thread_per_worker);
+  const auto world = make_self_communicator();
+  const TrainingSetup setup(experiment, experiment.training_data(), pool, -1, 1, *world);
+  const std::vector<SlateCost> costs =
+      estimate_slate_costs(experiment, setup.data, setup.units, setup.order, pool, *world);
+  for (int g = 0; g < setup.data.size(); ++g) {
+    const auto segments = static_cast<int>(cut_graphs(setup)[static_cast<std::size_t>(g)].second);
+    const std::vector<Slate> slates{setup.data.slate(g, setup.order.rows({.graph = g}))};
+    double sum = 0;
+    for (int i = 0; i < segments; ++i)
+      sum += setup.units.estimate(slates, {.one_segment = true, .segment = i}).step_work();
+    EXPECT_DOUBLE_EQ(costs[static_cast<std::size_t>(g)].first, sum / segments);
+    EXPECT_EQ(costs[static_cast<std::size_t>(g)].further, costs[static_cast<std::size_t>(g)].first);
+  }
+  std::int64_t most = 0;
+  for (int g = 0; g < setup.data.size(); ++g)
+    most = std::max(most, largest_segment(setup.data.graph(g)));
+  const Unit unit = setup.units.build(largest_unit(setup), largest_draw(experiment));
+  EXPECT_EQ(setup.units.compare(unit.slates, largest_draw(experiment)).dense_rows,
+            most * experiment.batch.configs);
+}
+
 // Graphs that are one segment are trained as without.
 TEST(Segments, ChangeNothingOfSmallGraphs) {
   const TempDir folder;
@@ -257,8 +364,9 @@ TEST(Segments, AreToldBeforeATraining) {
   const auto world = make_self_communicator();
   JobContext context{*world, pool, NodeTopology{}, progress};
   const std::string text = plan_work(cut(), 1, context).text;
-  EXPECT_THAT(text,
-              ::testing::ContainsRegex("segments +[0-9]+ with configurable nodes, [0-9.]+ KiB"));
+  EXPECT_THAT(text, ::testing::ContainsRegex(
+                        "segments +[0-9]+ with configurable nodes, [0-9.]+ KiB of scores on each "
+                        "rank and in each checkpoint; [0-9.]+ [KM]iB on the first"));
   EXPECT_THAT(text, ::testing::ContainsRegex("drawn +[0-9]+ nodes, 0 % of edges"));
 }
 
@@ -277,6 +385,8 @@ TEST(Segments, NameMistakes) {
   EXPECT_THAT(mistake({kCut, "train.on_bad_loss=roll_back", "train.checkpoint_every=2"}),
               HasSubstr("roll_back"));
   EXPECT_THAT(mistake({"batch.stale_keep=1.5"}), HasSubstr("stale_keep"));
+  EXPECT_THAT(mistake({"batch.stale_keep=0.25"}), HasSubstr("data.segments.by"));
+  EXPECT_NO_THROW(tiny_experiment({"batch.stale_keep=0.25", "data.segments={by: none}"}));
 }
 
 }  // namespace
