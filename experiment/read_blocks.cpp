@@ -14,6 +14,7 @@
 #include "core/error.hpp"
 #include "data/shards/converted_collections.hpp"
 #include "experiment/experiment.hpp"
+#include "schema/merged_collection.hpp"
 
 namespace tpudist {
 namespace {
@@ -70,9 +71,12 @@ EarlyStopConfig read_early_stop(ConfigNode early_stop, const TrainConfig& train)
 
 Collection read_collection(ConfigNode& data) {
   data.require("collection");
-  const std::string name = data.text("collection", "layout:xla:random");
+  const bool several = data.kind("collection") == "list";
+  const std::vector<std::string> names =
+      several ? data.texts("collection", {})
+              : std::vector{data.text("collection", "layout:xla:random")};
   try {
-    return Collection::parse(name);
+    return merged_collection(names);
   } catch (const ConfigError& error) {
     data.mistake("collection", error.what());
     return Collection{"layout:xla:random"};

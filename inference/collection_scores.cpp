@@ -10,6 +10,7 @@
 #include "inference/in_memory_predictions.hpp"
 #include "inference/prediction_records.hpp"
 #include "records/predictions_file.hpp"
+#include "schema/merged_collection.hpp"
 
 namespace tpudist {
 namespace {
@@ -241,9 +242,12 @@ std::vector<CollectionResult> score_runs(const std::vector<TrainedRun>& runs,
 Submission make_submission(const std::vector<CollectionResult>& results) {
   Submission submission;
   for (const CollectionResult& result : results) {
-    const Collection collection = Collection::parse(result.collection);
+    const Collection collection{result.collection};
+    const bool merged = parts_of(collection).size() > 1;
     for (std::size_t g = 0; g < result.graphs.size(); ++g) {
-      submission.add(collection, result.graphs[g], result.mean[g]);
+      const std::string& graph = result.graphs[g];
+      submission.add(merged ? Collection{std::string(collection_of_id(graph))} : collection,
+                     merged ? graph_of_id(graph) : graph, result.mean[g]);
     }
   }
   return submission;

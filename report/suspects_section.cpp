@@ -12,6 +12,7 @@
 #include "data/shards/shard_reader.hpp"
 #include "report/charts/strip_chart.hpp"
 #include "report/sections.hpp"
+#include "schema/merged_collection.hpp"
 
 namespace tpudist {
 namespace {
@@ -99,22 +100,24 @@ ReportSection suspects_section(const ReportInput& input) {
   for (const ReportedVariant& variant : input.variants) {
     for (const RunRecord& run : variant.runs) {
       const std::string shards = shards_of(run);
-      if (shards.empty() || !seen.insert({shards, run.collection}).second) continue;
-      try {
-        const CheckedCollection checked =
-            check_collection(shards, Collection::parse(run.collection), std::nullopt, pool);
-        ReportFigure figure =
-            figure_of(checked, shards, seen.size() > 1 ? fmt::format("-{}", seen.size()) : "");
-        if (figure.table.rows.empty()) {
-          section.notes.push_back(
-              fmt::format("None of the {} graphs of {} looks corrupted by its run times alone.",
-                          checked.graphs.size(), run.collection));
-        } else {
-          section.figures.push_back(std::move(figure));
+      for (const Collection& collection : parts_of({run.collection})) {
+        if (shards.empty() || !seen.insert({shards, collection.name}).second) continue;
+        try {
+          const CheckedCollection checked =
+              check_collection(shards, collection, std::nullopt, pool);
+          ReportFigure figure =
+              figure_of(checked, shards, seen.size() > 1 ? fmt::format("-{}", seen.size()) : "");
+          if (figure.table.rows.empty()) {
+            section.notes.push_back(
+                fmt::format("None of the {} graphs of {} looks corrupted by its run times alone.",
+                            checked.graphs.size(), collection.name));
+          } else {
+            section.figures.push_back(std::move(figure));
+          }
+        } catch (const Error& error) {
+          section.missing.push_back(
+              fmt::format("{}: run times were not checked: {}", collection.name, error.what()));
         }
-      } catch (const Error& error) {
-        section.missing.push_back(
-            fmt::format("{}: run times were not checked: {}", run.collection, error.what()));
       }
     }
   }

@@ -14,6 +14,7 @@
 #include "core/error.hpp"
 #include "core/random.hpp"
 #include "core/text.hpp"
+#include "schema/merged_collection.hpp"
 
 namespace tpudist {
 namespace {
@@ -202,7 +203,7 @@ void check_enough(const std::map<std::string, FamilyGraphs>& families, std::size
 }  // namespace
 
 std::string model_family(std::string_view graph_name) {
-  std::string name(graph_name);
+  std::string name(graph_of_id(graph_name));
   for (char& c : name)
     if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
   const std::vector<std::string_view> tokens = tokens_of(name);

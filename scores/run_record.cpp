@@ -29,10 +29,19 @@ std::string plain_text(const std::string& text) {
   return text.substr(1, text.size() - 2);
 }
 
+// A list of collections is one, by the name that merged_collection gives it.
+std::string collection_of(std::string setting) {
+  if (!setting.starts_with('[')) return plain_text(setting);
+  std::erase_if(
+      setting, [](char c) { return std::string_view("[]\"' ").find(c) != std::string_view::npos; });
+  std::ranges::replace(setting, ',', '+');
+  return setting;
+}
+
 void read_config(RunRecord& run, const fs::path& path) {
   run.config = read_resolved_entries(read_text_file(path), path.string());
   run.name = run.variant = plain_text(run.setting("name"));
-  run.collection = plain_text(run.setting("data.collection"));
+  run.collection = collection_of(run.setting("data.collection"));
   run.init_seed = whole_number(run.setting("seed.init"));
   run.order_seed = whole_number(run.setting("seed.order"));
   run.first_member = static_cast<int>(whole_number(run.setting("ensemble.first_member")));

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <vector>
 
@@ -11,6 +12,7 @@
 #include "core/means.hpp"
 #include "core/text.hpp"
 #include "schema/collection.hpp"
+#include "schema/merged_collection.hpp"
 #include "statistics/ranking/metrics.hpp"
 
 namespace tpudist {
@@ -98,6 +100,24 @@ MeanScores mean_scores_of(std::span<const GraphMetrics> graphs, bool is_tile) {
   return result;
 }
 
+namespace {
+
+// Of each of several collections that were scored together, under its name; else empty.
+std::vector<GraphMetrics> means_of_collections(std::span<const GraphMetrics> graphs, bool is_tile) {
+  std::map<std::string_view, std::vector<GraphMetrics>> by_collection;
+  for (const GraphMetrics& graph : graphs)
+    by_collection[collection_of_id(graph.name)].push_back(graph);
+  std::vector<GraphMetrics> means;
+  if (by_collection.size() < 2) return means;
+  for (const auto& [name, own] : by_collection) {
+    means.push_back(mean_scores_of(own, is_tile).mean);
+    means.back().name = name;
+  }
+  return means;
+}
+
+}  // namespace
+
 std::string score_table_text(std::span<const GraphMetrics> graphs, bool is_tile) {
   const auto columns = score_columns(is_tile);
   const MeanScores means = mean_scores_of(graphs, is_tile);
@@ -114,6 +134,7 @@ std::string score_table_text(std::span<const GraphMetrics> graphs, bool is_tile)
     text += '\n';
   };
   for (const GraphMetrics& graph : graphs) add_line(graph);
+  for (const GraphMetrics& mean : means_of_collections(graphs, is_tile)) add_line(mean);
   add_line(means.mean);
 
   for (std::size_t i = 0; i < columns.size(); ++i) {

@@ -9,23 +9,12 @@
 #include <numeric>
 
 #include "core/error.hpp"
+#include "schema/merged_collection.hpp"
 
 namespace tpudist {
 namespace {
 
 constexpr std::string_view kHeader = "ID,TopConfigs";
-
-// The collection that an id starts with, "tile:X" or "layout:X:Y"; empty when it is none, or no
-// graph name follows.
-std::string collection_of(std::string_view id) {
-  const int parts = id.starts_with("tile:") ? 2 : 3;
-  std::size_t end = id.find(':');
-  for (int part = 1; part < parts && end != std::string_view::npos; ++part)
-    end = id.find(':', end + 1);
-  if (end == std::string_view::npos || end + 1 == id.size()) return {};
-  const std::string_view name = id.substr(0, end);
-  return Collection::is_name(name) ? std::string(name) : std::string();
-}
 
 // "3;0;1" as numbers; throws DataError "WHERE: ...".
 std::vector<std::int32_t> parse_configs(std::string_view text, const std::string& where) {
@@ -60,7 +49,7 @@ Submission::Row parse_row(std::string_view line, const std::string& where) {
   if (comma == std::string_view::npos || line.find(',', comma + 1) != std::string_view::npos)
     throw DataError(where + ": expected two columns, ID,TopConfigs");
   const std::string_view id = line.substr(0, comma);
-  if (collection_of(id).empty()) {
+  if (collection_of_id(id).empty()) {
     throw DataError(
         fmt::format("{}: the ID '{}' is no collection and graph such as "
                     "layout:xla:default:bert",

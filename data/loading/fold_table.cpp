@@ -15,6 +15,7 @@
 #include "data/loading/fold_file.hpp"
 #include "data/shards/manifest.hpp"
 #include "data/shards/shard_reader.hpp"
+#include "schema/merged_collection.hpp"
 #include "schema/model_family.hpp"
 
 namespace tpudist {
@@ -39,9 +40,9 @@ std::vector<FoldedGraph> selected_graphs(const FoldRequest& request,
                           const std::vector<std::string>& exclude) {
     for (const Collection& collection : collections) {
       for (const GraphEntry& entry : list_graphs(request.shards, collection, split)) {
-        const bool taken = (include.empty() || glob_match_any(include, entry.name)) &&
-                           !glob_match_any(exclude, entry.name);
-        if (taken) nodes[entry.name] = std::max(nodes[entry.name], entry.nodes);
+        const std::string id = collection.name + ":" + entry.name;
+        if ((include.empty() || fits_graph(include, id)) && !fits_graph(exclude, id))
+          nodes[entry.name] = std::max(nodes[entry.name], entry.nodes);
       }
     }
   };
@@ -70,16 +71,20 @@ struct Content {
 }  // namespace
 
 const FoldedGraph* FoldTable::find(std::string_view name) const {
+  name = graph_of_id(name);
   const auto at = std::ranges::lower_bound(graphs, name, {}, &FoldedGraph::name);
   return at != graphs.end() && at->name == name ? &*at : nullptr;
 }
 
 std::vector<Collection> collections_of_folds(const std::filesystem::path& shards,
                                              const Collection& collection) {
-  std::vector<Collection> collections{collection};
-  const std::optional<Collection> sibling = sibling_of(collection);
-  if (sibling && std::filesystem::exists(shards / sibling->folder() / kManifestName))
-    collections.push_back(*sibling);
+  std::vector<Collection> collections = parts_of(collection);
+  for (const Collection& part : parts_of(collection)) {
+    const std::optional<Collection> sibling = sibling_of(part);
+    if (sibling && std::filesystem::exists(shards / sibling->folder() / kManifestName) &&
+        std::ranges::find(collections, sibling->name, &Collection::name) == collections.end())
+      collections.push_back(*sibling);
+  }
   std::ranges::sort(collections, {}, &Collection::name);
   return collections;
 }
@@ -90,7 +95,7 @@ FoldTable split_into_folds(const FoldRequest& request) {
   table.with_valid = request.with_valid;
   const bool by_file = !request.file.empty();
   const std::vector<Collection> collections =
-      by_file ? std::vector{request.collection}
+      by_file ? parts_of(request.collection)
               : collections_of_folds(request.shards, request.collection);
   for (const Collection& collection : collections) table.collections.push_back(collection.name);
   table.origin = by_file ? request.file.string() : fmt::format("seed {}", request.seed);

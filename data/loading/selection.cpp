@@ -4,11 +4,13 @@
 
 #include <algorithm>
 #include <iterator>
+#include <map>
 #include <utility>
 
 #include "core/error.hpp"
 #include "core/hash.hpp"
 #include "core/text.hpp"
+#include "schema/merged_collection.hpp"
 
 namespace tpudist {
 namespace {
@@ -17,19 +19,40 @@ std::string quoted(const std::vector<std::string>& patterns) {
   return patterns.empty() ? "nothing" : fmt::format("'{}'", join(patterns, "', '"));
 }
 
+// Where collections are joined, a graph may be of the training split of one and of another split of
+// another one.
+void refuse_scored_graphs(const DatasetOptions& options, std::span<const GraphEntry> training) {
+  if (parts_of(options.collection).size() == 1) return;
+  std::map<std::string_view, const GraphEntry*> trained;
+  for (const GraphEntry& entry : training) trained.emplace(graph_of_id(entry.name), &entry);
+  for (const GraphEntry& entry : list_graphs(options.shards, options.collection)) {
+    if (entry.split == "train" || (options.second && options.second->name == entry.split)) continue;
+    const auto found = trained.find(graph_of_id(entry.name));
+    if (found == trained.end()) continue;
+    throw ConfigError(fmt::format(
+        "{} is a training graph, but {} of the split {} is the same graph: leave it out "
+        "by data.exclude.train",
+        found->second->name, entry.name, entry.split));
+  }
+}
+
 std::vector<GraphEntry> select_graphs(const DatasetOptions& options, const std::string& split,
                                       const std::vector<std::string>& include,
                                       const std::vector<std::string>& exclude) {
   if (std::ranges::find(kSplits, split) == std::end(kSplits))
     throw ConfigError(fmt::format("unknown split '{}'; the splits are train, valid, test", split));
   const std::vector<GraphEntry> found = list_graphs(options.shards, options.collection, split);
-  if (!found.empty() && found.front().schema != options.collection.schema) {
+  const auto other = std::ranges::find_if(
+      found, [&](const GraphEntry& entry) { return entry.schema != options.collection.schema; });
+  if (other != found.end()) {
+    const std::string_view part = collection_of_id(other->name);
     throw DataError(fmt::format(
         "{}: the graphs of {} have {}; those asked for have {}: this network was made for others",
-        options.shards.string(), options.collection.name, to_text(found.front().schema),
-        to_text(options.collection.schema)));
+        options.shards.string(), part.empty() ? options.collection.name : part,
+        to_text(other->schema), to_text(options.collection.schema)));
   }
   std::vector<GraphEntry> entries = filter_graphs(found, split, include, exclude);
+  if (split == "train") refuse_scored_graphs(options, entries);
   if (!entries.empty()) return entries;
   const std::string what = fmt::format("{} {}", options.collection.name, split);
   if (found.empty()) {
@@ -58,8 +81,8 @@ std::vector<GraphEntry> filter_graphs(std::span<const GraphEntry> graphs, std::s
                                       const std::vector<std::string>& exclude) {
   std::vector<GraphEntry> left;
   std::ranges::copy_if(graphs, std::back_inserter(left), [&](const GraphEntry& graph) {
-    return graph.split == split && (include.empty() || glob_match_any(include, graph.name)) &&
-           !glob_match_any(exclude, graph.name);
+    return graph.split == split && (include.empty() || fits_graph(include, graph.name)) &&
+           !fits_graph(exclude, graph.name);
   });
   return left;
 }

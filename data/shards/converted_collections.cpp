@@ -8,6 +8,7 @@
 #include "core/error.hpp"
 #include "data/shards/manifest.hpp"
 #include "schema/collection_folders.hpp"
+#include "schema/merged_collection.hpp"
 
 namespace tpudist {
 namespace {
@@ -21,6 +22,10 @@ bool is_converted(const std::filesystem::path& shard_root, const Collection& col
 
 Collection with_schema(const std::filesystem::path& shard_root, Collection collection) {
   if (collection.is_tpugraphs()) return collection;
+  if (const auto parts = parts_of(collection); parts.size() > 1) {
+    collection.schema = with_schema(shard_root, parts.front()).schema;
+    return collection;
+  }
   try {
     return read_manifest(shard_root / collection.folder() / kManifestName, collection).collection;
   } catch (const Error&) {
@@ -59,6 +64,10 @@ std::vector<Collection> converted_collections(const std::filesystem::path& shard
 
 void require_shards(const std::filesystem::path& shard_root, const Collection& collection,
                     std::string_view advice) {
+  if (const auto parts = parts_of(collection); parts.size() > 1) {
+    for (const Collection& part : parts) require_shards(shard_root, part, advice);
+    return;
+  }
   if (is_converted(shard_root, collection)) return;
   std::error_code error;
   if (!std::filesystem::is_directory(shard_root, error)) {

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <map>
+#include <span>
 #include <utility>
 
 #include "core/error.hpp"
@@ -11,11 +12,36 @@
 #include "data/hdf5/narrow.hpp"
 #include "data/shards/manifest.hpp"
 #include "data/shards/shard_file.hpp"
+#include "schema/merged_collection.hpp"
 
 namespace tpudist {
 
+namespace {
+
+// The graphs of all parts, under their ids.
+std::vector<GraphEntry> list_merged(const std::filesystem::path& shard_root,
+                                    const std::vector<Collection>& parts, std::string_view split) {
+  std::vector<GraphEntry> entries;
+  for (const std::string_view wanted : kSplits) {
+    if (!split.empty() && split != wanted) continue;
+    const std::size_t begin = entries.size();
+    for (const Collection& part : parts) {
+      for (GraphEntry& entry : list_graphs(shard_root, part, wanted)) {
+        entry.name = part.name + ":" + entry.name;
+        entries.push_back(std::move(entry));
+      }
+    }
+    std::ranges::sort(std::span(entries).subspan(begin), {}, &GraphEntry::name);
+  }
+  return entries;
+}
+
+}  // namespace
+
 std::vector<GraphEntry> list_graphs(const std::filesystem::path& shard_root,
                                     const Collection& collection, std::string_view split) {
+  if (const auto parts = parts_of(collection); parts.size() > 1)
+    return list_merged(shard_root, parts, split);
   const std::filesystem::path folder = std::filesystem::absolute(shard_root / collection.folder());
   const Manifest manifest = read_manifest(folder / kManifestName, collection);
   std::vector<GraphEntry> entries;

@@ -178,6 +178,9 @@ def test_what_is_wrong_is_refused(shards, experiment_file):
             td.SlateDataset.of(td.Experiment.load(experiment_file, **change))
     with pytest.raises(td.ConfigError, match="data.reduce.max_nodes=5: nodes are drawn"):
         td.SlateDataset.of(td.Experiment.load(experiment_file, **{"data.reduce.max_nodes": 5}))
+    both = {"data.collection": ["layout:xla:random", "layout:xla:default"]}
+    with pytest.raises(td.ConfigError, match="slates in Python are of one collection"):
+        td.SlateDataset.of(td.Experiment.load(experiment_file, **both))
     cut = {"data.segments.by": "consecutive", "loss": {"pairwise_hinge": {}}}
     with pytest.raises(td.ConfigError, match="data.segments.by: slates in Python are of whole graphs"):
         td.SlateDataset.of(td.Experiment.load(experiment_file, **cut))

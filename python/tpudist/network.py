@@ -431,7 +431,7 @@ class Network(nn.Module):
     def __init__(self, config: Mapping[str, Any], weights: Mapping[str, Any]) -> None:
         super().__init__()
         model, data = dict(config["model"]), config["data"]
-        self.tile = data["collection"].startswith("tile")
+        self.tile = str(data["collection"]).strip("['").startswith("tile")  # a list has one kind
         preset, blocks = model["preset"], model["blocks"]
         if not blocks:
             count = sum(name.endswith("lin_l.weight") for name in weights)

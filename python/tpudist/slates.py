@@ -96,6 +96,10 @@ class SlateDataset:
         for key in ("max_configs", "entropy_filter"):
             if where.get(key):
                 raise ConfigError(f"data.{key}={where[key]}: slates in Python are of all rows; set it to 0")
+        if not isinstance(where["collection"], str):
+            raise ConfigError(
+                f"data.collection={where['collection']}: slates in Python are of one collection; name one of these"
+            )
         if where.get("segments", {}).get("by", "none") != "none":
             raise ConfigError("data.segments.by: slates in Python are of whole graphs; set it to none")
         own_rows = batch["order"] == "per_member" or "order" in ensemble["vary"]

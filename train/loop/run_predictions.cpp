@@ -7,6 +7,7 @@
 #include "core/escape_glob.hpp"
 #include "core/file_system.hpp"
 #include "core/text.hpp"
+#include "data/loading/selection.hpp"
 #include "dist/health/agreement.hpp"
 #include "inference/prediction_records.hpp"
 #include "records/initial_and_final_loss.hpp"
@@ -147,13 +148,8 @@ class RunPrediction {
   }
 
   std::vector<GraphEntry> entries_of(const PredictionPart& part) const {
-    std::vector<GraphEntry> entries =
-        list_graphs(part.data.shards, part.data.collection, part.data.split);
-    std::erase_if(entries, [&](const GraphEntry& entry) {
-      return (!part.data.include.empty() && !glob_match_any(part.data.include, entry.name)) ||
-             glob_match_any(part.data.exclude, entry.name);
-    });
-    return entries;
+    return filter_graphs(list_graphs(part.data.shards, part.data.collection, part.data.split),
+                         part.data.split, part.data.include, part.data.exclude);
   }
 
   // Whether any rank is asked to stop, the same on all.

@@ -10,6 +10,7 @@
 #include "data/shards/converted_collections.hpp"
 #include "inference/trained_run.hpp"
 #include "records/run_folder.hpp"
+#include "schema/merged_collection.hpp"
 #include "train/loop/recorded_folds.hpp"
 #include "train/loop/training_state.hpp"
 #include "train/state/checkpoint_folder.hpp"
@@ -23,8 +24,8 @@ bool has_shards(const Experiment& experiment) {
   const auto collections = std::filesystem::exists(experiment.data.shards)
                                ? converted_collections(experiment.data.shards)
                                : std::vector<Collection>{};
-  return std::ranges::any_of(collections, [&](const Collection& collection) {
-    return collection.name == experiment.data.collection.name;
+  return std::ranges::all_of(parts_of(experiment.data.collection), [&](const Collection& part) {
+    return std::ranges::find(collections, part.name, &Collection::name) != collections.end();
   });
 }
 

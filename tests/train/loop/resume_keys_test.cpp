@@ -51,6 +51,7 @@ const std::vector<ChangedKey>& deciding_keys() {
       {"seed.order", "2"},
       {"plan", "dense"},
       {"precision", "bf16"},
+      {"data.collection", "[layout:xla:random, layout:xla:default]"},
       {"data.collection", "tile:xla"},
       {"data.duplicates", "mean"},
       {"data.max_configs", "5"},

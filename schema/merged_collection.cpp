@@ -1,0 +1,49 @@
+#include "schema/merged_collection.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "core/error.hpp"
+#include "core/text.hpp"
+
+namespace tpudist {
+
+Collection merged_collection(const std::vector<std::string>& names) {
+  if (names.empty()) throw ConfigError("names no collection");
+  for (const std::string& name : names) {
+    if (Collection::parse(name).is_tile() != Collection{names.front()}.is_tile())
+      throw ConfigError(fmt::format("{} and {}: layouts and tiles cannot be trained on together",
+                                    names.front(), name));
+    if (std::ranges::count(names, name) > 1) throw ConfigError(name + " is named twice");
+  }
+  return {join(names, "+")};
+}
+
+std::vector<Collection> parts_of(const Collection& collection) {
+  std::vector<Collection> parts;
+  for (const std::string& name : split(collection.name, '+')) parts.push_back({name});
+  if (parts.size() == 1) return {collection};
+  return parts;
+}
+
+std::string_view collection_of_id(std::string_view id) {
+  const int parts = id.starts_with("tile:") ? 2 : 3;
+  std::size_t end = id.find(':');
+  for (int part = 1; part < parts && end != std::string_view::npos; ++part)
+    end = id.find(':', end + 1);
+  if (end == std::string_view::npos || end + 1 == id.size()) return {};
+  const std::string_view name = id.substr(0, end);
+  return Collection::is_name(name) ? name : std::string_view();
+}
+
+std::string_view graph_of_id(std::string_view id) {
+  const std::string_view collection = collection_of_id(id);
+  return collection.empty() ? id : id.substr(collection.size() + 1);
+}
+
+bool fits_graph(const std::vector<std::string>& patterns, std::string_view id) {
+  return glob_match_any(patterns, id) || glob_match_any(patterns, graph_of_id(id));
+}
+
+}  // namespace tpudist
