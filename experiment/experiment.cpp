@@ -119,6 +119,14 @@ void require_operands_for_ratios(ConfigNode root, const Experiment& experiment) 
       "give direction: both or to_producer, or the ratio of the output");
 }
 
+void require_config_nodes_for_config_edges(ConfigNode root, const Experiment& experiment) {
+  if (experiment.data.collection.is_tile() && experiment.data.reduction.config_edges)
+    root.child("model").mistake(
+        "blocks",
+        "the directions config_consumer_to_producer and config_producer_to_consumer run between "
+        "the configurable nodes of layout graphs, not in tile graphs: leave them out");
+}
+
 // Checks for values of different blocks that contradict each other. `experiment` was read from the
 // blocks below `root`. A mistake is recorded in the document at the key to be changed.
 void refuse_contradictions(ConfigNode root, const Experiment& experiment) {
@@ -128,6 +136,7 @@ void refuse_contradictions(ConfigNode root, const Experiment& experiment) {
   refuse_what_segments_lack(root, experiment);
   require_slates_for_layout_changes(root, experiment);
   require_operands_for_ratios(root, experiment);
+  require_config_nodes_for_config_edges(root, experiment);
 }
 
 // The name is that of a folder below runs/.
@@ -214,6 +223,7 @@ Experiment read_experiment(ConfigDocument& document) {
   experiment.data = read_data(root.child("data"));
   experiment.batch = read_batch(root.child("batch"));
   experiment.network = NetworkConfig::read(root.child("model"), experiment.data.collection.schema);
+  experiment.data.reduction.config_edges = experiment.network.plan_shape().takes_config_edges();
   const std::string plan = root.choice("plan", "auto", {"auto", "dense", "refined"});
   experiment.plan = plan == "dense"     ? PlanMode::dense
                     : plan == "refined" ? PlanMode::refined

@@ -18,6 +18,10 @@ struct Graph {
   Array<std::int32_t> edge_index;     // [m, 2]: (consumer, producer)
   Array<std::int32_t> config_nodes;   // [nc], distinct; empty for tile
   Array<std::int64_t> node_splits;    // as in the NPZ; empty when absent
+  // [p, 2]: (consumer, producer), both configurable, where a path of the whole graph leads from the
+  // one to the other and meets no other configurable node. Only where a network takes these edges
+  // (GraphReduction::config_edges).
+  Array<std::int32_t> config_edges;
 
   std::size_t feature_count() const {  // F
     return node_features.size() / static_cast<std::size_t>(nodes);

@@ -14,7 +14,7 @@
 namespace tpudist {
 namespace {
 
-constexpr std::size_t kArrays = 12;
+constexpr std::size_t kArrays = 13;
 
 // One graph in the directory of a cache file.
 struct GraphRecord {
@@ -34,6 +34,7 @@ void for_each_array(G& g, Body&& body) {
   body(g.graph.edge_index);
   body(g.graph.config_nodes);
   body(g.graph.node_splits);
+  body(g.graph.config_edges);
   body(g.times.runtime);
   body(g.times.normalizer);
   body(g.times.group);

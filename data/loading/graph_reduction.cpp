@@ -57,6 +57,7 @@ std::string to_text(const GraphReduction& reduction) {
   if (reduction.segments == SegmentCut::node_splits) parts.push_back("segments by node_splits");
   if (reduction.segments == SegmentCut::consecutive)
     parts.push_back(fmt::format("segments of at most {} nodes", reduction.segment_nodes));
+  if (reduction.config_edges) parts.push_back("with config edges");
   if (reduction.max_nodes > 0) {
     std::string how = "a window";
     if (reduction.sample == NodeSample::random)
@@ -74,13 +75,17 @@ GraphPart part_of(const Graph& graph, std::vector<std::int32_t> nodes,
   std::vector<std::int32_t> number(static_cast<std::size_t>(graph.nodes), -1);  // in the part
   for (std::size_t i = 0; i < nodes.size(); ++i)
     number[static_cast<std::size_t>(nodes[i])] = static_cast<std::int32_t>(i);
-  for (std::size_t e = 0; e < edges.size(); e += 2) {
-    const std::int32_t consumer = number[static_cast<std::size_t>(edges[e])],
-                       producer = number[static_cast<std::size_t>(edges[e + 1])];
-    if (consumer < 0 || producer < 0) continue;
-    part.edges.push_back(consumer);
-    part.edges.push_back(producer);
-  }
+  const auto keep = [&](std::span<const std::int32_t> from, std::vector<std::int32_t>& to) {
+    for (std::size_t e = 0; e < from.size(); e += 2) {
+      const std::int32_t consumer = number[static_cast<std::size_t>(from[e])],
+                         producer = number[static_cast<std::size_t>(from[e + 1])];
+      if (consumer < 0 || producer < 0) continue;
+      to.push_back(consumer);
+      to.push_back(producer);
+    }
+  };
+  keep(edges, part.edges);
+  keep(graph.config_edges, part.config_edges);
   for (std::size_t place = 0; place < graph.config_nodes.size(); ++place) {
     const std::int32_t node = number[static_cast<std::size_t>(graph.config_nodes[place])];
     if (node < 0) continue;
@@ -121,22 +126,65 @@ void cut_segments(Graph& graph, const GraphReduction& reduction) {
   if (reduction.segments == SegmentCut::none) return;
   std::vector<std::int64_t> limits = segment_limits(graph, reduction);
   const auto segment = [&](std::int32_t node) { return std::ranges::upper_bound(limits, node); };
-  std::vector<std::int32_t> edges;
-  for (std::size_t e = 0; e < graph.edge_index.size(); e += 2) {
-    const std::int32_t consumer = graph.edge_index[e], producer = graph.edge_index[e + 1];
-    if (segment(consumer) != segment(producer)) continue;
-    edges.push_back(consumer);
-    edges.push_back(producer);
-  }
-  graph.edges = std::ssize(edges) / 2;
-  graph.edge_index = std::move(edges);
+  const auto within = [&](std::span<const std::int32_t> all) {
+    std::vector<std::int32_t> edges;
+    for (std::size_t e = 0; e < all.size(); e += 2) {
+      if (segment(all[e]) == segment(all[e + 1])) edges.insert(edges.end(), {all[e], all[e + 1]});
+    }
+    return edges;
+  };
+  graph.edge_index = within(graph.edge_index);
+  graph.edges = std::ssize(graph.edge_index) / 2;
+  graph.config_edges = within(graph.config_edges);
   graph.node_splits = std::move(limits);
 }
 
 }  // namespace
 
+std::vector<std::int32_t> config_edges_of(const Graph& graph) {
+  const auto nodes = static_cast<std::size_t>(graph.nodes);
+  std::vector<std::size_t> begin(nodes + 1, 0);  // [n + 1] of a consumer's producers
+  for (std::size_t e = 0; e < graph.edge_index.size(); e += 2)
+    ++begin[static_cast<std::size_t>(graph.edge_index[e]) + 1];
+  std::partial_sum(begin.begin(), begin.end(), begin.begin());
+  std::vector<std::int32_t> producers(graph.edge_index.size() / 2);
+  std::vector<std::size_t> next(begin.begin(), begin.end() - 1);
+  for (std::size_t e = 0; e < graph.edge_index.size(); e += 2)
+    producers[next[static_cast<std::size_t>(graph.edge_index[e])]++] = graph.edge_index[e + 1];
+
+  const Flags configurable = configurable_nodes(graph);
+  std::vector<std::int32_t> found, open, seen_from(nodes, -1);
+  for (const std::int32_t start : graph.config_nodes) {
+    open.assign(1, start);
+    while (!open.empty()) {
+      const auto node = static_cast<std::size_t>(open.back());
+      open.pop_back();
+      for (std::size_t e = begin[node]; e < begin[node + 1]; ++e) {
+        const auto producer = static_cast<std::size_t>(producers[e]);
+        if (producers[e] == start || std::exchange(seen_from[producer], start) == start) continue;
+        if (!configurable[producer]) {
+          open.push_back(producers[e]);
+          continue;
+        }
+        found.push_back(start);
+        found.push_back(producers[e]);
+      }
+    }
+    if (std::ssize(found) / 2 > kMostConfigEdges)
+      throw DataError(fmt::format(
+          "{}: has more than {} edges between configurable nodes (config_consumer_to_producer or "
+          "config_producer_to_consumer of a layer): leave the graph out by data.exclude, or these "
+          "directions",
+          graph.name, kMostConfigEdges));
+  }
+  return found;
+}
+
 Graph reduced_graph(Graph graph, const GraphReduction& reduction) {
-  if (reduction == GraphReduction()) return graph;
+  if (reduction.config_edges) graph.config_edges = config_edges_of(graph);
+  GraphReduction cuts = reduction;
+  cuts.config_edges = false;
+  if (cuts == GraphReduction()) return graph;
   if (graph.config_nodes.empty()) {
     throw DataError(fmt::format(
         "{}: has no configurable node, around which data.reduce keeps or draws nodes and by which "
@@ -181,6 +229,7 @@ Graph reduced_graph(Graph graph, const GraphReduction& reduction) {
   reduced.opcodes = std::move(opcodes);
   reduced.edge_index = std::move(part.edges);
   reduced.config_nodes = std::move(part.config_nodes);
+  reduced.config_edges = std::move(part.config_edges);
   cut_segments(reduced, reduction);
   return reduced;
 }

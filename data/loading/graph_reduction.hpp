@@ -44,6 +44,10 @@ struct GraphReduction {
   SegmentCut segments = SegmentCut::none;
   std::int64_t segment_nodes = 1000;  // consecutive: most nodes of a segment
 
+  // Not of `data`: a layer of the network takes Graph::config_edges, which are made of the whole
+  // graph when it is opened.
+  bool config_edges = false;
+
   // Whether slates of a graph of so many nodes see a part of it.
   bool draws(std::int64_t nodes) const { return max_nodes > 0 && nodes > max_nodes; }
   // How many nodes a slate sees of a graph of so many.
@@ -54,10 +58,17 @@ struct GraphReduction {
 // As text, e.g. "config_neighbours, 1 hop both ways, edges touching_config"; "none".
 std::string to_text(const GraphReduction& reduction);
 
+// The most config edges of a graph: n configurable nodes can have n (n - 1) / 2.
+inline constexpr std::int64_t kMostConfigEdges = 1 << 20;
+
+// Graph::config_edges of a graph. Throws DataError where they are more than kMostConfigEdges.
+std::vector<std::int32_t> config_edges_of(const Graph& graph);
+
 // The part of a graph that a reduction keeps when the graph is opened: nodes, edges and
 // configurable nodes in their order, the nodes renumbered. node_splits are dropped where nodes are,
 // since they refer to the whole graph; where segments are cut they are the segments' limits, 0 to n.
-// Throws DataError when no node is configurable, or node_splits are asked for that there are not.
+// Throws DataError when no node is configurable, when node_splits are asked for that there are not,
+// or where config edges would be more than kMostConfigEdges.
 Graph reduced_graph(Graph graph, const GraphReduction& reduction);
 
 // [n] 1: the node has an edge to one whose layout differs in at least one of the configurations whose
@@ -94,9 +105,11 @@ struct GraphPart {
   std::vector<std::int32_t> edges;          // [m', 2] (consumer, producer), numbers in `nodes`
   std::vector<std::int32_t> config_nodes;   // [nc'] numbers in `nodes`
   std::vector<std::int32_t> config_places;  // [nc'] their places in the graph's config_nodes
+  std::vector<std::int32_t> config_edges;   // [p', 2] as `edges`
 };
 
-// The part of these nodes, ascending, and of those of `edges`, [m, 2], that connect two of them.
+// The part of these nodes, ascending, and of those of `edges`, [m, 2], and of the graph's config
+// edges that connect two of them.
 GraphPart part_of(const Graph& graph, std::vector<std::int32_t> nodes,
                   std::span<const std::int32_t> edges);
 

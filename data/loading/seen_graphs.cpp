@@ -51,7 +51,9 @@ void SeenGraphs::add(std::int64_t node_count, std::int64_t config_node_count,
 
 SeenGraphs seen_graphs(const Dataset& dataset) {
   SeenGraphs seen;
-  seen.reduction = to_text(dataset.options().reduction);
+  GraphReduction reduction = dataset.options().reduction;
+  reduction.config_edges = false;  // these reduce nothing
+  seen.reduction = to_text(reduction);
   for (int g = 0; g < dataset.size(); ++g) {
     const Graph& graph = dataset.graph(g);
     seen.add(dataset.entry(g).nodes, std::ssize(graph.config_nodes), graph.opcodes,

@@ -1,18 +1,39 @@
 #include "models/layers/directions.hpp"
 
+#include <algorithm>
+#include <iterator>
+
 namespace tpudist {
+namespace {
+
+struct Direction {
+  const char* name;
+  EdgeKind kind;
+  const char* text;
+};
+constexpr Direction kDirections[] = {
+    {"consumer_to_producer", EdgeKind::consumer_to_producer, " from consumers"},
+    {"producer_to_consumer", EdgeKind::producer_to_consumer, " from producers"},
+    {"config_consumer_to_producer", EdgeKind::config_consumer_to_producer,
+     " from configurable consumers"},
+    {"config_producer_to_consumer", EdgeKind::config_producer_to_consumer,
+     " from configurable producers"},
+};
+
+}  // namespace
 
 std::vector<EdgeKind> read_directions(ConfigNode block, bool some,
                                       const std::vector<std::string>& fallback) {
   std::vector<EdgeKind> kinds;
   for (const std::string& direction : block.texts("directions", fallback)) {
-    if (direction == "consumer_to_producer") {
-      kinds.push_back(EdgeKind::consumer_to_producer);
-    } else if (direction == "producer_to_consumer") {
-      kinds.push_back(EdgeKind::producer_to_consumer);
+    const auto* const found = std::ranges::find(kDirections, direction, &Direction::name);
+    if (found != std::end(kDirections)) {
+      kinds.push_back(found->kind);
     } else {
       block.mistake("directions",
-                    "must hold consumer_to_producer or producer_to_consumer, not " + direction);
+                    "must hold consumer_to_producer or producer_to_consumer, or one of them with "
+                    "config_ before it, not " +
+                        direction);
     }
   }
   if (some && kinds.empty()) {
@@ -25,7 +46,7 @@ std::vector<EdgeKind> read_directions(ConfigNode block, bool some,
 std::string direction_text(const std::vector<EdgeKind>& directions) {
   std::string text;
   for (const EdgeKind kind : directions)
-    text += kind == EdgeKind::consumer_to_producer ? " from consumers" : " from producers";
+    text += std::ranges::find(kDirections, kind, &Direction::kind)->text;
   return text;
 }
 

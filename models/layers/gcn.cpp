@@ -2,6 +2,7 @@
 
 #include <ATen/ATen.h>
 
+#include <algorithm>
 #include <cmath>
 
 #include "models/layers/activate.hpp"
@@ -24,6 +25,15 @@ struct GcnConfig {
   bool self_loops = true;
   Activation activation = Activation::relu;
 };
+
+// Whether these are two directions along the same edges.
+bool are_opposite(const std::vector<EdgeKind>& directions) {
+  using enum EdgeKind;
+  const std::vector<EdgeKind> graph{consumer_to_producer, producer_to_consumer},
+      config{config_consumer_to_producer, config_producer_to_consumer};
+  return std::ranges::is_permutation(directions, graph) ||
+         std::ranges::is_permutation(directions, config);
+}
 
 class Gcn : public Layer {
  public:
@@ -190,7 +200,7 @@ std::shared_ptr<const Layer> read_gcn(ConfigNode block, const LayerContext& plac
   config.normalise = normalise == "symmetric" ? Normalise::symmetric
                      : normalise == "right"   ? Normalise::right
                                               : Normalise::right_sum;
-  if (config.normalise == Normalise::right_sum && config.directions.size() != 2) {
+  if (config.normalise == Normalise::right_sum && !are_opposite(config.directions)) {
     block.mistake("directions",
                   "must be both for normalise: right_sum, which takes the first one "
                   "and its transpose");

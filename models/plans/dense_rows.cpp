@@ -25,7 +25,7 @@ bool same_graph(const PlanSlate& a, const PlanSlate& b) {
 // The edges of a graph, and up to which layer each node is needed.
 struct DenseRows::GraphShape {
   GraphShape(const PlanSlate& slate, const PlanShape& shape)
-      : edges(slate.nodes, slate.edges), level(levels_of(slate, shape)) {}
+      : edges(slate.nodes, slate.edges, slate.config_edges), level(levels_of(slate, shape)) {}
 
   std::vector<std::int32_t> levels_of(const PlanSlate& slate, const PlanShape& shape) const {
     if (shape.per_element) {

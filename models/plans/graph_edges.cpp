@@ -23,10 +23,11 @@ Adjacency make_adjacency(std::int64_t nodes, std::span<const std::int32_t> edges
 
 }  // namespace
 
-GraphEdges::GraphEdges(std::int64_t nodes, std::span<const std::int32_t> edges)
-    : nodes(nodes),
-      to_producer(make_adjacency(nodes, edges, 1)),
-      to_consumer(make_adjacency(nodes, edges, 0)) {}
+GraphEdges::GraphEdges(std::int64_t nodes, std::span<const std::int32_t> edges,
+                       std::span<const std::int32_t> config_edges)
+    : NeighbourLists{make_adjacency(nodes, edges, 1), make_adjacency(nodes, edges, 0)},
+      nodes(nodes),
+      config{make_adjacency(nodes, config_edges, 1), make_adjacency(nodes, config_edges, 0)} {}
 
 std::vector<std::vector<std::int32_t>> reached_nodes(const GraphEdges& edges,
                                                      std::span<const std::int32_t> config_nodes,

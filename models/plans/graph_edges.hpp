@@ -20,24 +20,41 @@ struct Adjacency {
   }
 };
 
-// The edges of one graph as neighbour lists in both directions. Immutable.
-struct GraphEdges {
-  // `edges` is [m, 2] (consumer, producer). Every entry must be in 0 .. nodes - 1, which is not
-  // checked here.
-  GraphEdges(std::int64_t nodes, std::span<const std::int32_t> edges);
-  // The neighbours of each node in an edge set of this kind, which must run along the edges of the
-  // graph.
-  const Adjacency& of(EdgeKind kind) const {
-    return kind == EdgeKind::consumer_to_producer ? to_producer : to_consumer;
-  }
-  std::int64_t nodes;
+// Neighbour lists in both directions of some edges.
+struct NeighbourLists {
   Adjacency to_producer;  // for each producer its consumers
   Adjacency to_consumer;  // for each consumer its producers
 };
 
-// Whether an edge set of this kind runs along the edges of the graph.
+// The edges of one graph as neighbour lists. Immutable.
+struct GraphEdges : NeighbourLists {
+  // `edges` is [m, 2] (consumer, producer), and so are `config_edges` (Graph::config_edges). Every
+  // entry must be in 0 .. nodes - 1, which is not checked here.
+  GraphEdges(std::int64_t nodes, std::span<const std::int32_t> edges,
+             std::span<const std::int32_t> config_edges = {});
+  // The neighbours of each node in an edge set of this kind, which must run along the graph.
+  const Adjacency& of(EdgeKind kind) const { return lists_of(*this, config, kind); }
+  // The same of lists of edges and of config edges.
+  static const Adjacency& lists_of(const NeighbourLists& edges, const NeighbourLists& config,
+                                   EdgeKind kind) {
+    switch (kind) {
+      case EdgeKind::consumer_to_producer:
+        return edges.to_producer;
+      case EdgeKind::config_consumer_to_producer:
+        return config.to_producer;
+      case EdgeKind::config_producer_to_consumer:
+        return config.to_consumer;
+      default:
+        return edges.to_consumer;
+    }
+  }
+  std::int64_t nodes;
+  NeighbourLists config;  // of the config edges
+};
+
+// Whether an edge set of this kind runs along the edges or config edges of the graph.
 inline bool along_graph(EdgeKind kind) {
-  return kind == EdgeKind::consumer_to_producer || kind == EdgeKind::producer_to_consumer;
+  return kind != EdgeKind::nodes && kind != EdgeKind::configs;
 }
 
 // Returns, for each layer 0 .. depth (depth: after the last), the nodes whose state before it

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <vector>
 
 namespace tpudist {
@@ -8,7 +9,10 @@ namespace tpudist {
 enum class EdgeKind {
   consumer_to_producer,  // along the edges of the graph, within a configuration
   producer_to_consumer,  // against the edges of the graph
-  nodes,                 // every node with all nodes of its configuration, including itself
+  // The same two ways along the config edges of the graph (Graph::config_edges).
+  config_consumer_to_producer,
+  config_producer_to_consumer,
+  nodes,    // every node with all nodes of its configuration, including itself
   configs,  // every configuration of a slate with all of them, including itself, at the same node
 };
 
@@ -37,14 +41,16 @@ struct PlanShape {
   // a network are for calls without dropout; they are built as if this were false.
   bool per_element = false;
 
+  // Whether a layer has an edge set of this kind.
+  bool has(EdgeKind kind) const {
+    return std::ranges::any_of(layers, [&](const LayerShape& layer) {
+      return std::ranges::count(layer.edge_kinds, kind) > 0;
+    });
+  }
   // Whether a layer mixes the configurations of a slate: rows then depend on the whole slate.
-  bool mixes_configs() const {
-    for (const LayerShape& layer : layers) {
-      for (const EdgeKind kind : layer.edge_kinds) {
-        if (kind == EdgeKind::configs) return true;
-      }
-    }
-    return false;
+  bool mixes_configs() const { return has(EdgeKind::configs); }
+  bool takes_config_edges() const {
+    return has(EdgeKind::config_consumer_to_producer) || has(EdgeKind::config_producer_to_consumer);
   }
 };
 

@@ -21,6 +21,7 @@ struct PlanSlate {
   std::int64_t input_rows = 0;
   // Index of the graph's first input row in the unit; -1: after those of the previous slate.
   std::int64_t input_begin = -1;
+  std::span<const std::int32_t> config_edges = {};  // [p, 2], for layers that take them
 };
 
 }  // namespace tpudist

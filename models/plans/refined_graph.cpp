@@ -19,7 +19,8 @@ RefinedArrays RefinedArrays::empty(const PlanShape& shape) {
 
 RefinedGraph::RefinedGraph(std::int64_t nodes, std::span<const std::int32_t> edges,
                            std::span<const std::int32_t> config_nodes,
-                           Array<std::int32_t> node_class, const PlanShape& shape)
+                           Array<std::int32_t> node_class, const PlanShape& shape,
+                           std::span<const std::int32_t> config_edges)
     : shape_(shape) {
   if (static_cast<std::int64_t>(node_class.size()) != nodes) {
     throw Error(ErrorKind::failed, "colour refinement needs one class for each node");
@@ -27,9 +28,9 @@ RefinedGraph::RefinedGraph(std::int64_t nodes, std::span<const std::int32_t> edg
   arrays_.config_nodes = std::vector(config_nodes.begin(), config_nodes.end());
   arrays_.node_class = std::move(node_class);
   count_classes();
-  const GraphEdges lists(nodes, edges);
-  arrays_.to_producer = lists.to_producer;
-  arrays_.to_consumer = lists.to_consumer;
+  const GraphEdges lists(nodes, edges, config_edges);
+  arrays_.edges = lists;
+  arrays_.config_edges = lists.config;
   find_reached(lists);
   refine_unreached();
 }
@@ -41,8 +42,10 @@ RefinedGraph::RefinedGraph(RefinedArrays arrays, const PlanShape& shape)
       throw Error(ErrorKind::failed, "the arrays of a refined graph are of another graph or shape");
   };
   const std::size_t nodes = arrays_.node_class.size(), depth = shape.layers.size();
-  sized(arrays_.to_producer.begin, nodes + 1);
-  sized(arrays_.to_consumer.begin, nodes + 1);
+  for (const NeighbourLists* lists : {&arrays_.edges, &arrays_.config_edges}) {
+    sized(lists->to_producer.begin, nodes + 1);
+    sized(lists->to_consumer.begin, nodes + 1);
+  }
   sized(arrays_.reached, depth + 1);
   sized(arrays_.needed_nodes, depth + 1);
   sized(arrays_.unreached, depth + 1);

@@ -32,7 +32,7 @@ struct UnreachedNeighbourhoods {
 struct RefinedArrays {
   Array<std::int32_t> config_nodes;  // [nc]
   Array<std::int32_t> node_class;    // [n]
-  Adjacency to_producer, to_consumer;
+  NeighbourLists edges, config_edges;
   std::vector<Array<std::int32_t>> reached;                                    // [depth + 1]
   Array<std::int64_t> needed_nodes;                                            // [depth + 1]
   std::vector<UnreachedLayer> unreached;                                       // [depth + 1]
@@ -46,7 +46,8 @@ struct RefinedArrays {
   static void for_each(A& arrays, Body&& body) {
     body(arrays.config_nodes);
     body(arrays.node_class);
-    for (auto* adjacency : {&arrays.to_producer, &arrays.to_consumer}) {
+    for (auto* adjacency : {&arrays.edges.to_producer, &arrays.edges.to_consumer,
+                            &arrays.config_edges.to_producer, &arrays.config_edges.to_consumer}) {
       body(adjacency->begin);
       body(adjacency->source);
     }
@@ -76,7 +77,7 @@ class RefinedGraph {
   // configurable (tile). Throws Error unless there is one class per node.
   RefinedGraph(std::int64_t nodes, std::span<const std::int32_t> edges,
                std::span<const std::int32_t> config_nodes, Array<std::int32_t> node_class,
-               const PlanShape& shape);
+               const PlanShape& shape, std::span<const std::int32_t> config_edges = {});
   // From the arrays of a graph that was made for this shape. Throws Error when their numbers or
   // lengths do not match.
   RefinedGraph(RefinedArrays arrays, const PlanShape& shape);
@@ -87,9 +88,9 @@ class RefinedGraph {
   std::int64_t classes() const { return classes_; }  // node classes are 0 .. classes - 1
   const PlanShape& shape() const { return shape_; }
 
-  // The neighbours in an edge set of this kind, which must run along the graph's edges.
+  // The neighbours in an edge set of this kind, which must run along the graph.
   const Adjacency& adjacency(EdgeKind kind) const {
-    return kind == EdgeKind::consumer_to_producer ? arrays_.to_producer : arrays_.to_consumer;
+    return GraphEdges::lists_of(arrays_.edges, arrays_.config_edges, kind);
   }
   // The nodes, ascending, whose state before layer `layer` (0 .. depth; depth: after the last)
   // depends on the configuration.

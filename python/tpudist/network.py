@@ -255,6 +255,9 @@ class Residual(nn.Module):
 
 def _directions(spec: Spec) -> list[str]:
     found: list[str] = spec.key("directions", ["consumer_to_producer"])
+    for way in found:
+        if way.startswith("config_"):
+            raise Error(f"{spec.where}.directions={way}: the data sets of Python have no config edges (run.to_pyg)")
     return found
 
 

@@ -14,6 +14,7 @@
 #include "models/plans/refined_plan.hpp"
 #include "models/plans/row_classes.hpp"
 #include "schema/tpugraphs.hpp"
+#include "tests/support/contracted_edges.hpp"
 
 namespace tpudist::test {
 
@@ -153,6 +154,14 @@ inline std::shared_ptr<const GraphInput> inputs_of_classes(
   return network.prepare_graph(features, opcodes);
 }
 
+// [graphs]
+inline std::vector<std::vector<std::int32_t>> config_edges_of(const RepeatedUnit& unit) {
+  std::vector<std::vector<std::int32_t>> all;
+  for (const RepeatedGraph& graph : unit.graphs)
+    all.push_back(contracted_edges(graph.nodes, graph.edges, graph.config_nodes));
+  return all;
+}
+
 // The reference: a dense plan with an input row for each node.
 inline UnitInput dense_unit(const Network& network, const RepeatedUnit& unit) {
   UnitInput input;
@@ -161,11 +170,13 @@ inline UnitInput dense_unit(const Network& network, const RepeatedUnit& unit) {
   }
   const auto begins = input_begins(unit, [&](std::size_t g) { return unit.graphs[g].nodes; });
   std::vector<PlanSlate> views;
+  const auto config_edges = config_edges_of(unit);
   for (const RepeatedSlate& slate : unit.slates) {
     const RepeatedGraph& graph = unit.graphs[slate.graph];
     PlanSlate view{graph.nodes,   graph.edges,  graph.config_nodes,
                    slate.configs, slate.states, graph.state_rows};
     view.input_begin = begins[slate.graph];
+    view.config_edges = config_edges[slate.graph];
     views.push_back(view);
   }
   input.states = states_of(unit);
@@ -184,7 +195,8 @@ inline UnitInput refined_unit(const Network& network, const RepeatedUnit& unit,
     const auto node_class = classes_of_rows(graph.features, kNodeFeatures, graph.opcodes);
     input.graphs.push_back(inputs_of_classes(network, graph, node_class));
     refined.emplace_back(graph.nodes, graph.edges, graph.config_nodes, std::vector(node_class),
-                         network.plan_shape());
+                         network.plan_shape(),
+                         contracted_edges(graph.nodes, graph.edges, graph.config_nodes));
     state_class.push_back(classes_of_rows(graph.states, network.schema().config_features));
   }
   const auto begins = input_begins(unit, [&](std::size_t g) { return refined[g].classes(); });
@@ -208,11 +220,12 @@ inline UnitInput dense_unit_of_classes(const Network& network, const RepeatedUni
   }
   const auto begins = input_begins(unit, [&](std::size_t g) { return input.graphs[g]->nodes(); });
   std::vector<PlanSlate> views;
+  const auto config_edges = config_edges_of(unit);
   for (const RepeatedSlate& slate : unit.slates) {
     const RepeatedGraph& graph = unit.graphs[slate.graph];
     views.push_back({graph.nodes, graph.edges, graph.config_nodes, slate.configs, slate.states,
                      graph.state_rows, node_class[slate.graph], input.graphs[slate.graph]->nodes(),
-                     begins[slate.graph]});
+                     begins[slate.graph], config_edges[slate.graph]});
   }
   input.states = states_of(unit);
   input.plan = std::make_shared<Plan>(build_dense_plan(views, network.plan_shape()));

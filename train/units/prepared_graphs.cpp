@@ -26,7 +26,7 @@ namespace tpudist {
 namespace {
 
 // Increase it whenever the same key would stand for different bytes.
-constexpr std::uint64_t kPreparedRecordsVersion = 2;
+constexpr std::uint64_t kPreparedRecordsVersion = 3;
 
 // Prepared graphs in a cache file: the arrays of one graph after another, and in the directory a
 // record of equal length for each graph.
@@ -197,7 +197,7 @@ PreparedArrays prepare_input(const Dataset& dataset, const Network& network, int
 
 RefinedGraph refine_graph(const Graph& graph, const Array<std::int32_t>& node_class,
                           const PlanShape& shape) {
-  return {graph.nodes, graph.edge_index, graph.config_nodes, node_class, shape};
+  return {graph.nodes, graph.edge_index, graph.config_nodes, node_class, shape, graph.config_edges};
 }
 
 std::unique_ptr<const PreparedFiles> PreparedFiles::open(const Dataset& dataset,

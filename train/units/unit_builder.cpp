@@ -59,6 +59,7 @@ class UnitBuilder::Graphs {
     PlanSlate view;
     view.nodes = whole.nodes;
     view.edges = whole.edge_index;
+    view.config_edges = whole.config_edges;
     view.config_nodes = whole.config_nodes;
     view.input_row = prepared.node_class;
     view.input_rows = prepared.input->nodes();
@@ -66,6 +67,7 @@ class UnitBuilder::Graphs {
     const Drawn& own = drawn(at, slate);
     view.nodes = std::ssize(own.part.nodes);
     view.edges = own.part.edges;
+    view.config_edges = own.part.config_edges;
     view.config_nodes = own.part.config_nodes;
     view.input_row = own.node_class;
     return view;
@@ -75,7 +77,7 @@ class UnitBuilder::Graphs {
     Drawn& own = drawn(at, slate);
     if (!own.refined)
       own.refined.emplace(std::ssize(own.part.nodes), own.part.edges, own.part.config_nodes,
-                          own.node_class, builder_.shape_);
+                          own.node_class, builder_.shape_, own.part.config_edges);
     return *own.refined;
   }
   // The states of the configurable nodes that the slate sees, [K, nc'], also of a part of its

@@ -8,11 +8,13 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 #include <set>
+#include <utility>
 
 #include "core/error.hpp"
 #include "core/random.hpp"
 #include "data/loading/module_file.hpp"
 #include "schema/tpugraphs.hpp"
+#include "tests/support/contracted_edges.hpp"
 #include "tests/support/paths.hpp"
 #include "tests/support/real_data.hpp"
 
@@ -234,6 +236,92 @@ TEST(DrawnNodes, AreThoseWhereLayoutsChangeFirst) {
   EXPECT_EQ(to_text(first),
             "at most 4 nodes, random with weight 1 of configurable ones and 1000000 at "
             "changes of layout");
+}
+
+std::vector<std::pair<int, int>> pairs(std::span<const std::int32_t> edges) {
+  std::vector<std::pair<int, int>> sorted;
+  for (std::size_t e = 0; e < edges.size(); e += 2) sorted.emplace_back(edges[e], edges[e + 1]);
+  std::ranges::sort(sorted);
+  return sorted;
+}
+
+// A chain with a skip around node 3, of which the ends and node 3 are configurable.
+TEST(ConfigEdges, ArePathsThatMeetNoOtherConfigurableNode) {
+  Graph graph = chain();
+  graph.config_nodes = std::vector<std::int32_t>{6, 0, 3};
+  EXPECT_THAT(pairs(config_edges_of(graph)),
+              ElementsAre(std::pair(3, 0), std::pair(6, 0), std::pair(6, 3)));
+  graph.config_nodes = std::vector<std::int32_t>{4, 3};
+  EXPECT_THAT(pairs(config_edges_of(graph)), ElementsAre(std::pair(4, 3)));
+  graph.config_nodes = std::vector<std::int32_t>{3};
+  EXPECT_TRUE(config_edges_of(graph).empty());
+}
+
+RC_GTEST_PROP(ConfigEdges, AreThoseOfTheContractedGraph, (std::uint64_t seed)) {
+  CounterRng random(seed);
+  const auto nodes = static_cast<std::int64_t>(2 + random.below(20));
+  std::vector<std::int32_t> edges, config_nodes;
+  for (std::uint64_t e = 0; e < 2 * static_cast<std::uint64_t>(nodes); ++e) {
+    edges.push_back(static_cast<std::int32_t>(random.below(nodes)));
+    edges.push_back(static_cast<std::int32_t>(random.below(nodes)));
+    // Mostly without cycles, as programs are.
+    if (random.below(20) && edges.back() > edges[edges.size() - 2])
+      std::swap(edges.back(), edges[edges.size() - 2]);
+  }
+  for (std::int32_t node = 0; node < nodes; ++node)
+    if (random.below(3) == 0) config_nodes.push_back(node);
+  const Graph graph = graph_of(nodes, edges, config_nodes);
+  const auto found = pairs(config_edges_of(graph));
+  RC_ASSERT(found == pairs(test::contracted_edges(nodes, edges, config_nodes)));
+
+  // A reduction keeps them all, and a part those between its nodes.
+  if (config_nodes.empty()) return;
+  const Graph reduced = reduced_graph(graph, {.wanted = true, .hops = 1, .config_edges = true});
+  RC_ASSERT(std::ssize(reduced.config_edges) == 2 * std::ssize(found));
+  const std::vector<int> numbers = kept(reduced);
+  std::vector<std::int32_t> whole;
+  for (const std::int32_t end : reduced.config_edges)
+    whole.push_back(numbers[static_cast<std::size_t>(end)]);
+  RC_ASSERT(pairs(whole) == found);
+}
+
+TEST(ConfigEdges, AreCutWithTheGraph) {
+  Graph graph = chain();
+  graph.config_nodes = std::vector<std::int32_t>{0, 3, 6};
+  const Graph whole = reduced_graph(graph, {.config_edges = true});
+  EXPECT_EQ(whole.nodes, 7);
+  EXPECT_THAT(pairs(whole.config_edges),
+              ElementsAre(std::pair(3, 0), std::pair(6, 0), std::pair(6, 3)));
+  const GraphPart part = part_of(whole, {0, 2, 3, 4}, whole.edge_index);
+  EXPECT_THAT(part.config_edges, ElementsAre(2, 0));  // 3 to 0
+  const Graph cut = reduced_graph(
+      graph, {.segments = SegmentCut::consecutive, .segment_nodes = 4, .config_edges = true});
+  EXPECT_THAT(cut.config_edges, ElementsAre(6, 3));  // segments 0 to 2, 3 to 6
+  EXPECT_TRUE(reduced_graph(graph, {}).config_edges.empty());
+  EXPECT_TRUE(reduced_graph(graph_of(3, {1, 0}, {}), {.config_edges = true}).config_edges.empty());
+  EXPECT_EQ(to_text({.config_edges = true}), "with config edges");
+}
+
+// 1,025 configurable nodes below one node, and as many above it.
+TEST(ConfigEdges, HaveALimit) {
+  const std::int32_t side = 1025, between = 2 * side;
+  std::vector<std::int32_t> edges, config_nodes;
+  for (std::int32_t node = 0; node < side; ++node) {
+    edges.insert(edges.end(), {side + node, between, between, node});
+    config_nodes.insert(config_nodes.end(), {node, side + node});
+  }
+  Graph graph;
+  graph.name = "wide";
+  graph.nodes = between + 1;
+  graph.edge_index = std::move(edges);
+  graph.config_nodes = std::move(config_nodes);
+  try {
+    reduced_graph(graph, {.config_edges = true});
+    FAIL() << "no error";
+  } catch (const DataError& error) {
+    EXPECT_THAT(error.what(), HasSubstr("wide: has more than 1048576 edges"));
+  }
+  EXPECT_EQ(reduced_graph(graph, {}).nodes, between + 1);
 }
 
 TEST(DrawnNodes, AreAPartOfTheGraph) {

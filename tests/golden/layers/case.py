@@ -21,6 +21,27 @@ U_TO_V = EDGES.T  # from the consumer to its producer
 V_TO_U = EDGES.T.flip(0)
 
 
+def config_edges():
+    """[2, edges] (consumer, producer) between configurable nodes with a path between them that meets no
+    other configurable node."""
+    configurable, found, operands = set(CONFIG_NODES.tolist()), set(), {}
+    for consumer, producer in EDGES.tolist():
+        operands.setdefault(consumer, set()).add(producer)
+    for start in configurable:
+        open_nodes, seen = [start], set()
+        while open_nodes:
+            for producer in operands.get(open_nodes.pop(), ()):
+                if producer in configurable:
+                    found.add((start, producer))
+                elif producer not in seen:
+                    seen.add(producer)
+                    open_nodes.append(producer)
+    return torch.tensor(sorted(found)).T
+
+
+CONFIG_EDGES = config_edges()
+
+
 def rounded(tensor):
     """The nearest float32 values, so that programs in both precisions start from the same numbers."""
     return tensor.float().double()

@@ -12,7 +12,7 @@ from torch_geometric.nn import (GATConv, GATv2Conv, GCNConv, GINConv, GINEConv, 
                                 PNAConv, SAGEConv)
 from torch_geometric.nn.aggr import MeanAggregation, SumAggregation
 
-from case import CONFIGS, NODES, U_TO_V, V_TO_U, WIDTH, save_layer
+from case import CONFIG_EDGES, CONFIGS, NODES, U_TO_V, V_TO_U, WIDTH, save_layer
 
 OUT = 6  # channels behind a layer that changes the width
 
@@ -46,7 +46,8 @@ class Sage(nn.Module):
 
     def forward(self, x):
         if self.direction != "both":
-            return self.conv[0](x, U_TO_V if self.direction == "u_to_v" else V_TO_U)
+            edges = {"u_to_v": U_TO_V, "v_to_u": V_TO_U, "config": CONFIG_EDGES}[self.direction]
+            return self.conv[0](x, edges)
         if self.both == "shared":
             conv = self.conv[0]
             around = [conv.propagate(edges, x=(x, x), size=None) for edges in (U_TO_V, V_TO_U)]
@@ -284,6 +285,8 @@ def cases():
         for both in ("sum", "concat"):
             yield (f"sage_{aggregation}_both_{both}", Sage(aggregation, "both", both=both), "sage",
                    {"aggregation": aggregation, "direction": "both", "both": both})
+    yield ("sage_sum_config_edges", Sage("sum", "config"), "sage",
+           {"aggregation": "sum", "direction": "config"})
     yield ("sage_mean_normalised", Sage("mean", "u_to_v", normalise=True), "sage",
            {"aggregation": "mean", "direction": "u_to_v", "normalise": True})
     for direction in ("u_to_v", "v_to_u"):

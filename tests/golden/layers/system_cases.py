@@ -10,12 +10,12 @@ from pathlib import Path
 import numpy
 import torch
 from torch.nn import functional as F
-from torch_geometric.nn import GATv2Conv, GINEConv, InstanceNorm, SAGEConv
+from torch_geometric.nn import GATConv, GATv2Conv, GINEConv, InstanceNorm, SAGEConv
 
-from case import CONFIG_NODES, CONFIGS, EDGES, NODES, U_TO_V, V_TO_U, save
+from case import CONFIG_EDGES, CONFIG_NODES, CONFIGS, EDGES, NODES, U_TO_V, V_TO_U, save
 from layer_cases import LinearAttention, SelfAttention
 from network_cases import (OPCODES, at_config_nodes, dimension_features, graph_inputs, layout_inputs,
-                           on_every_node, range_of, return_probabilities, tile_inputs,
+                           on_every_node, range_of, return_probabilities, statistics_of, tile_inputs,
                            violation_ratio)
 
 
@@ -230,6 +230,24 @@ def tenth_place(w, graph, configs, statistics):
     return head(w, x.mean(1), [])
 
 
+def fourteenth_place(w, graph, configs, statistics):
+    nodes = torch.cat([opcodes(w, graph, 16), scaled(graph, statistics)], 1)
+    x = torch.cat([with_configs(nodes), configs], 2)
+
+    def block(x, name):
+        sides = []
+        for side, edges in enumerate((U_TO_V, CONFIG_EDGES)):
+            gat = w.fill(GATConv(x.shape[2], 8, heads=8), f"{name}branches.{side}.0.gat.")
+            y = F.gelu(torch.stack([gat(one, edges) for one in x]))
+            sides.append(layer_norm(w, y, f"{name}branches.{side}.1.layer_norm."))
+        return torch.cat(sides, 2)
+
+    x = block(x, "blocks.0.")
+    for i in range(1, 5):
+        x = x + block(x, f"blocks.{i}.blocks.0.")
+    return head(w, x.mean(1), [128, 128], activation=F.gelu)
+
+
 def sage_layers(w, x):
     matrix = adjacency()
     for block in (0, 2, 4):
@@ -333,7 +351,7 @@ SYSTEMS = {
     "harvard_30_columns": resmodel(columns=THIRTY), "harvard_attention": resmodel(attention=True),
     "boston": boston(False), "boston_attention": boston(True), "third_place": third_place,
     "fourth_place": fourth_place, "fifth_place": fifth_place, "sixth_place": sixth_place,
-    "tenth_place": tenth_place,
+    "tenth_place": tenth_place, "fourteenth_place": fourteenth_place,
 }
 RANGES = ("tpugraphs", "harvard", "boston")  # these scale features by their range
 
@@ -347,6 +365,8 @@ def main(folder):
         raw = tile_inputs(name) if tile else layout_inputs(name)
         values = raw
         graph["configs"] = raw
+        if name.startswith("fourteenth"):
+            statistics = statistics_of(graph["node_features"], "node")
         if name.startswith(RANGES):
             statistics = {**range_of(graph["node_features"], "node"),
                           **range_of(raw.flatten(0, -2), "config")}

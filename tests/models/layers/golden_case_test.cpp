@@ -42,7 +42,7 @@ void expect_complete(GoldenCase& golden) {
 
 TEST(GoldenCase, LayersAreComplete) {
   const auto files = golden_files("cases");
-  EXPECT_EQ(files.size(), 73u);
+  EXPECT_EQ(files.size(), 74u);
   for (const auto& path : files) {
     SCOPED_TRACE(path.string());
     GoldenCase golden(path);

@@ -52,6 +52,7 @@ Spelling spelling_of(const GoldenCase& golden) {
   const std::string direction = o.value("direction", "both"),
                     directions = direction == "u_to_v"   ? "[consumer_to_producer]"
                                  : direction == "v_to_u" ? "[producer_to_consumer]"
+                                 : direction == "config" ? "[config_consumer_to_producer]"
                                                          : "[consumer_to_producer, "
                                                            "producer_to_consumer]",
                     begin = "{layer: " + layer +
@@ -278,7 +279,7 @@ TEST(GoldenLayers, GiveTheNumbersOfPyTorch) {
     layer.expect_equal(refined_plan_of(layer.graph(), layer.shape()));
     ++cases;
   }
-  EXPECT_EQ(cases, 61);
+  EXPECT_EQ(cases, 62);
 }
 
 // Pools the rows after the last layer of a plan as a case says and runs its head, an affine one or

@@ -12,6 +12,7 @@
 #include "models/plans/graph_edges.hpp"
 #include "models/plans/refined_plan.hpp"
 #include "models/plans/row_keys.hpp"
+#include "tests/support/contracted_edges.hpp"
 
 namespace tpudist::test {
 
@@ -20,6 +21,9 @@ struct LayerGraph {
   std::int64_t nodes = 0, configs = 0, state_rows = 0;
   std::vector<std::int32_t> edges, config_nodes, node_class, codes;
 
+  std::vector<std::int32_t> config_edges() const {
+    return contracted_edges(nodes, edges, config_nodes);
+  }
   std::int64_t classes() const { return 1 + *std::ranges::max_element(node_class); }
 };
 
@@ -42,7 +46,7 @@ inline Plan plain_plan(const LayerGraph& graph, const PlanShape& shape) {
   plan.state = shape.early_join ? states : std::vector<std::int32_t>(states.size(), -1);
   plan.rows_of_node = transpose_index(plan.node, plan.nodes);
   plan.rows_of_state = transpose_index(plan.state, plan.states);
-  const GraphEdges edges(graph.nodes, graph.edges);
+  const GraphEdges edges(graph.nodes, graph.edges, graph.config_edges());
   for (const LayerShape& layer : shape.layers) {
     auto made = std::make_shared<PlanLayer>();
     made->rows_in = made->rows_out = rows;
@@ -88,14 +92,16 @@ inline Plan plain_plan(const LayerGraph& graph, const PlanShape& shape) {
 }
 
 inline Plan dense_plan_of(const LayerGraph& graph, const PlanShape& shape) {
-  const PlanSlate slate{graph.nodes, graph.edges,      graph.config_nodes, graph.configs,
-                        graph.codes, graph.state_rows, graph.node_class,   graph.classes()};
+  PlanSlate slate{graph.nodes, graph.edges,      graph.config_nodes, graph.configs,
+                  graph.codes, graph.state_rows, graph.node_class,   graph.classes()};
+  const std::vector<std::int32_t> config_edges = graph.config_edges();
+  slate.config_edges = config_edges;
   return build_dense_plan({&slate, 1}, shape);
 }
 
 inline Plan refined_plan_of(const LayerGraph& graph, const PlanShape& shape) {
   const RefinedGraph refined(graph.nodes, graph.edges, graph.config_nodes,
-                             std::vector(graph.node_class), shape);
+                             std::vector(graph.node_class), shape, graph.config_edges());
   std::vector<std::int32_t> classes;
   for (std::int64_t s = 0; s < graph.state_rows; ++s) classes.push_back(static_cast<int>(s));
   const RefinedSlate slate{&refined, graph.configs, graph.codes, classes, graph.state_rows};

@@ -32,6 +32,10 @@ inline const std::vector<LayerSpelling>& layer_spellings() {
       {"sage", "sage_normalised", "{layer: sage, width: 5, normalise: true, " + tanh + "}"},
       {"sage", "sage_residual", "{layer: sage, width: 6, residual: true, activation: silu}"},
       {"sage", "sage_alone", "{layer: sage, width: 5, directions: [], " + tanh + "}"},
+      {"sage", "sage_config_edges",
+       "{layer: sage, width: 5, directions: [config_consumer_to_producer, producer_to_consumer, "
+       "config_producer_to_consumer], " +
+           tanh + "}"},
       {"gcn", "gcn", "{layer: gcn, width: 5, " + tanh + "}"},
       {"gcn", "gcn_backwards",
        "{layer: gcn, width: 5, directions: [producer_to_consumer], activation: none}"},

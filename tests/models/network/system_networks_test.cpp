@@ -126,7 +126,7 @@ TEST(SystemNetworks, AreThoseOfTheirSources) {
     }
     ++cases;
   }
-  EXPECT_EQ(cases, 26);
+  EXPECT_EQ(cases, 27);
 }
 
 }  // namespace

@@ -10,6 +10,7 @@
 #include "models/plans/row_classes.hpp"
 #include "tests/models/plan_network.hpp"
 #include "tests/models/plans/check_plan.hpp"
+#include "tests/support/contracted_edges.hpp"
 
 namespace tpudist {
 namespace {
@@ -19,7 +20,7 @@ using test::PlanNetwork;
 // A random graph with repeated blocks, and slates on it.
 struct Case {
   std::int64_t nodes;
-  std::vector<std::int32_t> edges, config_nodes, node_class;
+  std::vector<std::int32_t> edges, config_nodes, node_class, config_edges;
   std::vector<std::int32_t> state_class;          // of the graph's state table
   std::vector<std::vector<std::int32_t>> states;  // of each slate
   std::vector<std::int64_t> configs;
@@ -27,9 +28,10 @@ struct Case {
   std::int64_t classes() const { return 1 + *std::ranges::max_element(node_class); }
   // `input`: where the graph's input rows begin.
   PlanSlate dense(std::size_t s, std::int64_t input = 0) const {
-    return {nodes,      edges,     config_nodes,
-            configs[s], states[s], static_cast<std::int64_t>(state_class.size()),
-            node_class, classes(), input};
+    return {nodes,       edges,     config_nodes,
+            configs[s],  states[s], static_cast<std::int64_t>(state_class.size()),
+            node_class,  classes(), input,
+            config_edges};
   }
   RefinedSlate refined(std::size_t s, const RefinedGraph& graph, std::int64_t input = 0) const {
     return {
@@ -68,6 +70,7 @@ Case random_case(CounterRng& random, int slates, bool tile) {
     }
     if (made.config_nodes.empty()) made.config_nodes.push_back(0);
   }
+  made.config_edges = test::contracted_edges(made.nodes, made.edges, made.config_nodes);
   const int kinds = 3;
   const std::int64_t width = tile ? 1 : made.config_nodes.size();
   for (std::int64_t j = 0; j < width; ++j) {
@@ -102,6 +105,10 @@ PlanShape random_shape(CounterRng& random, Mixing mixing) {
       if (further == 1) layer.edge_kinds = {EdgeKind::configs};
       if (further == 2) layer.edge_kinds.push_back(EdgeKind::nodes);
       if (further == 3) layer.edge_kinds.insert(layer.edge_kinds.begin(), EdgeKind::configs);
+      for (const EdgeKind kind :
+           {EdgeKind::config_consumer_to_producer, EdgeKind::config_producer_to_consumer}) {
+        if (random.below(5) == 0) layer.edge_kinds.push_back(kind);
+      }
       layer.joins_states = random.below(4) == 0;
     }
     shape.layers.push_back(layer);
@@ -154,7 +161,7 @@ void run_cases(std::uint64_t seed, int cases, int slates, bool tile, int hash_bi
     const Case made = random_case(random, slates, tile);
     const PlanShape shape = random_shape(random, mixing);
     const RefinedGraph graph(made.nodes, made.edges, made.config_nodes,
-                             std::vector(made.node_class), shape);
+                             std::vector(made.node_class), shape, made.config_edges);
     std::vector<PlanSlate> dense;
     std::vector<RefinedSlate> refined;
     for (int s = 0; s < slates; ++s) {
