@@ -4,9 +4,8 @@
 
 #include "models/layers/activate.hpp"
 #include "models/layers/linear_start.hpp"
+#include "models/operators/attend_nodes.hpp"
 #include "models/operators/linear_rows.hpp"
-#include "models/operators/map_rows.hpp"
-#include "models/operators/row_products.hpp"
 #include "models/operators/sparse_rows.hpp"
 #include "models/operators/split_uses.hpp"
 
@@ -15,46 +14,6 @@ namespace {
 
 // The sums of a configuration are heads x width x width numbers.
 constexpr std::int64_t kMostHeadWidth = 512;
-
-// Added to the sum of a row's weights, as in the authors' code: large negative keys have weights 0.
-constexpr double kEps = 1e-6;
-
-// elu(x) + 1
-at::Tensor positive(const at::Tensor& x, const Backend& backend) {
-  return map_rows([](const auto& rows, at::Tensor& y) { at::elu_out(y, rows[0]).add_(1); },
-                  [](const auto& rows, const at::Tensor& d_y, auto& d_rows) {
-                    at::elu_backward_out(d_rows[0], d_y, 1, 1, 1, /*is_result=*/false, rows[0]);
-                  },
-                  {x}, x.size(2), backend);
-}
-
-// Each head's channels and a 1 behind them, whose sum is that of the weights.
-at::Tensor with_ones(const at::Tensor& x, std::int64_t heads, const Backend& backend) {
-  const std::int64_t width = x.size(2) / heads;
-  return map_rows(
-      [heads, width](const auto& rows, at::Tensor& y) {
-        const at::Tensor of_heads = y.unflatten(2, {heads, width + 1});
-        of_heads.narrow(3, 0, width).copy_(rows[0].unflatten(2, {heads, width}));
-        of_heads.select(3, width).fill_(1);
-      },
-      [heads, width](const auto&, const at::Tensor& d_y, auto& d_rows) {
-        d_rows[0]
-            .unflatten(2, {heads, width})
-            .copy_(d_y.unflatten(2, {heads, width + 1}).narrow(3, 0, width));
-      },
-      {x}, heads * (width + 1), backend);
-}
-
-// Each head's channels divided by the last one.
-at::Tensor divided(const at::Tensor& x, std::int64_t heads, const Backend& backend) {
-  return map_rows(
-      [heads](const auto& rows, const auto&) {
-        const at::Tensor in = rows[0].unflatten(2, {heads, -1});
-        const std::int64_t width = in.size(3) - 1;
-        return (in.narrow(3, 0, width) / (in.narrow(3, width, 1) + kEps)).flatten(2);
-      },
-      {x}, {}, backend);
-}
 
 class LinearAttention : public Layer {
  public:
@@ -91,24 +50,24 @@ class LinearAttention : public Layer {
     network.steps.push_back(
         {3 * product_work(in_, channels()) + product, 0, product, 4 * channels(), 1});
   }
+  void prepare(const Plan& plan, at::ScalarType dtype, PlanContext& context) const override {
+    const auto step = static_cast<std::size_t>(step_);
+    context.attention[step] = std::make_unique<NodeAttention>(*plan.layers[step], 1, dtype);
+  }
 
   RowStates forward(const RowStates& x, const LayerWeights& weights,
                     const LayerCall& call) const override {
     const Backend& backend = call.backend;
-    const PlanLayer& step = *call.plan.layers[step_];
-    const EdgeSet& all = step.edges[0];
     const std::vector<at::Tensor> uses = split_uses(x, 3, backend);
     const auto linear = [&](std::size_t use, const std::string& name) {
       return linear_rows(uses[use], weights[prefix_ + name + ".weight"],
                          bias_ ? weights[prefix_ + name + ".bias"] : at::Tensor(), backend);
     };
-    const at::Tensor sums =
-        sum_products(all.aggregate, positive(linear(0, "key"), backend),
-                     with_ones(linear(1, "value"), heads_, backend), heads_, backend);
-    const at::Tensor query = gather_rows(positive(linear(2, "query"), backend), step.self, backend);
-    return activate_rows(
-        divided(apply_products(query, sums, all.neighbourhood, heads_, backend), heads_, backend),
-        activation_, backend);
+    const at::Tensor query =
+        gather_rows(linear(0, "query"), call.plan.layers[step_]->self, backend);
+    return activate_rows(attend_linearly(query, linear(1, "key"), linear(2, "value"),
+                                         *call.context.attention[step_], heads_, backend),
+                         activation_, backend);
   }
 
  private:

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <utility>
 
 #include "core/error.hpp"
 #include "models/operators/row_tasks.hpp"
@@ -151,6 +152,7 @@ NodeAttention::NodeAttention(const PlanLayer& layer, double others, at::ScalarTy
     for (std::int64_t e = first; e < last; ++e) {
       all_before.push_back(matrix.source[e] * replicas + group % replicas);
       weights.push_back(others * matrix.weight_of(e));
+      merged = merged || matrix.weight_of(e) != 1;
     }
     const auto place_of = [&](std::int64_t row) {
       const auto begin = all_before.begin() + before_begin.back();
@@ -181,6 +183,8 @@ NodeAttention::NodeAttention(const PlanLayer& layer, double others, at::ScalarTy
     before_begin.push_back(static_cast<std::int64_t>(all_before.size()));
     pair_begin.push_back(static_cast<std::int64_t>(places.size()));
   }
+  std::vector<char> seen(static_cast<std::size_t>(layer.rows_in));
+  for (const std::int64_t row : all_before) apart = apart && !std::exchange(seen[row], 1);
   after = at::tensor(all_after, at::kLong);
   before = at::tensor(all_before, at::kLong);
   place = at::tensor(places, at::kLong);

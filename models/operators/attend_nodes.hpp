@@ -30,6 +30,8 @@ struct NodeAttention {
   // [..] a pair's place in the group's matrix [rows after, rows before], and what its edges add.
   at::Tensor place, added;
   std::vector<std::int64_t> rows_of_pairs;  // [..] the row after in its group, ascending
+  bool merged = false;                      // a row before represents several nodes of a group
+  bool apart = true;                        // no row before is in two groups
 };
 
 // Attention of the nodes of a configuration to all of them, head by head:
@@ -43,5 +45,17 @@ struct NodeAttention {
 // outlive the recorded graph.
 at::Tensor attend_nodes(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
                         const NodeAttention& attention, std::int64_t heads, const Backend& backend);
+
+// The same without a softmax: every node of a configuration counts alike, and e_ij is f(q_i) . f(k_j)
+// with f(x) = elu(x) + 1, so that two sums over the nodes serve all rows of a group:
+//
+//     y_i = s' f(q_i) / (z . f(q_i) + 1e-6),   s = sum over j of f(k_j) v_j',   z = sum over j of f(k_j)
+//
+// `attention` must have others = 1; its edges are not used. Keeps s and z of each group for the
+// backward pass. Groups are tasks of the pool; in the backward pass heads are, for rows that several
+// groups have.
+at::Tensor attend_linearly(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
+                           const NodeAttention& attention, std::int64_t heads,
+                           const Backend& backend);
 
 }  // namespace tpudist

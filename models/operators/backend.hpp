@@ -68,13 +68,6 @@ struct DropoutDraw {
   std::span<const std::uint64_t> row_keys;
 };
 
-// The vectors of the products of row_products.hpp: of one head, of A and of B numbers.
-struct ProductShape {
-  std::int64_t heads, a, b;
-  std::int64_t numbers() const { return heads * a * b; }  // of all heads' products
-  ProductShape transposed() const { return {heads, b, a}; }
-};
-
 // Computes the operators of a call, in the threads of a pool (CpuBackend) or on a device
 // (make_device_backend). Its functions are the forward and backward passes of the operators, for
 // all members in one call. The headers of the operators say what each computes, and
@@ -151,15 +144,6 @@ class Backend {
   virtual Gradients softmax_gate_gradient(const RowGroups& groups, const at::Tensor& x,
                                           const at::Tensor& temperature, const at::Tensor& kept,
                                           const at::Tensor& d_y) const = 0;
-
-  // sum_products, and x times the products that an index or the rows of a matrix name. They are each
-  // other's gradients, with products that transposed_products() turned round.
-  virtual at::Tensor sum_products(const Csr& matrix, std::int64_t replicas, const at::Tensor& a,
-                                  const at::Tensor& b, const ProductShape& shape) const = 0;
-  virtual at::Tensor apply_products(const at::Tensor& x, const at::Tensor& s,
-                                    const GatherView& index, const ProductShape& shape) const = 0;
-  virtual at::Tensor apply_products(const at::Tensor& x, const at::Tensor& s, const Csr& matrix,
-                                    std::int64_t replicas, const ProductShape& shape) const = 0;
 
   // pool_rows, and d x from x, y and d y. y and d y are double [M, configurations, C].
   virtual at::Tensor pool(const Readout& readout, const at::Tensor& x,

@@ -49,12 +49,6 @@ class CpuBackend : public Backend {
   Gradients softmax_gate_gradient(const RowGroups& groups, const at::Tensor& x,
                                   const at::Tensor& temperature, const at::Tensor& kept,
                                   const at::Tensor& d_y) const override;
-  at::Tensor sum_products(const Csr& matrix, std::int64_t replicas, const at::Tensor& a,
-                          const at::Tensor& b, const ProductShape& shape) const override;
-  at::Tensor apply_products(const at::Tensor& x, const at::Tensor& s, const GatherView& index,
-                            const ProductShape& shape) const override;
-  at::Tensor apply_products(const at::Tensor& x, const at::Tensor& s, const Csr& matrix,
-                            std::int64_t replicas, const ProductShape& shape) const override;
   at::Tensor pool(const Readout& readout, const at::Tensor& x,
                   Aggregation aggregation) const override;
   at::Tensor pool_gradient(const Readout& readout, const at::Tensor& x, const at::Tensor& y,

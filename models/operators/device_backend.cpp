@@ -155,21 +155,6 @@ class DeviceBackend : public Backend {
                                   const at::Tensor& d_y) const override {
     return softmax_gate_gradient_by_kernels(arrays_.find(groups), x, temperature, kept, d_y);
   }
-  // A row for each product, so that the kernels of aggregate and sum_of_gathered serve.
-  at::Tensor sum_products(const Csr& matrix, std::int64_t replicas, const at::Tensor& a,
-                          const at::Tensor& b, const ProductShape& shape) const override {
-    const at::Tensor products =
-        a.unflatten(2, {shape.heads, shape.a, 1}) * b.unflatten(2, {shape.heads, 1, shape.b});
-    return multiply(matrix, replicas, as_planes(products.flatten(2)));
-  }
-  at::Tensor apply_products(const at::Tensor& x, const at::Tensor& s, const GatherView& index,
-                            const ProductShape& shape) const override {
-    return times(x, sum_of_gathered({s}, {index}, x.size(1)), shape);
-  }
-  at::Tensor apply_products(const at::Tensor& x, const at::Tensor& s, const Csr& matrix,
-                            std::int64_t replicas, const ProductShape& shape) const override {
-    return times(x, multiply(matrix, replicas, s), shape);
-  }
   at::Tensor pool(const Readout& readout, const at::Tensor& x,
                   Aggregation aggregation) const override {
     return pool_by_kernels(arrays_.find(readout), x, aggregation);
@@ -193,12 +178,6 @@ class DeviceBackend : public Backend {
     } else {
       y.copy_(at::mm(a.to(at::kBFloat16), b.to(at::kBFloat16), at::kFloat));
     }
-  }
-
-  // x^T s of each row and head.
-  static at::Tensor times(const at::Tensor& x, const at::Tensor& s, const ProductShape& shape) {
-    const at::Tensor of_rows = s.unflatten(2, {shape.heads, shape.a, shape.b});
-    return as_planes((x.unflatten(2, {shape.heads, shape.a, 1}) * of_rows).sum(3).flatten(2));
   }
 
   // A matrix on the device, for rows of T that are `columns` wide.

@@ -15,7 +15,6 @@
 #include "models/operators/map_rows.hpp"
 #include "models/operators/normalise_groups.hpp"
 #include "models/operators/pool_rows.hpp"
-#include "models/operators/row_products.hpp"
 #include "models/operators/saved_state.hpp"
 #include "models/operators/softmax_gate.hpp"
 #include "models/operators/sparse_rows.hpp"
@@ -236,65 +235,6 @@ class SoftmaxGate : public torch::autograd::Function<SoftmaxGate> {
   }
 };
 
-// Products turned round: of b and a in the place of a and b.
-Tensor transposed_products(const Tensor& s, const ProductShape& shape) {
-  const Tensor turned = s.unflatten(2, {shape.heads, shape.a, shape.b}).transpose(3, 4);
-  return rows_like(s).copy_(turned.reshape(s.sizes()));
-}
-
-struct SummedProducts {
-  const Backend& backend;
-  const SparseMatrix& matrix;
-  ProductShape shape;
-};
-
-class SumProducts : public torch::autograd::Function<SumProducts> {
- public:
-  static Tensor forward(AutogradContext* context, const Tensor& a, const Tensor& b,
-                        const SummedProducts& given) {
-    keep_state(context, given);
-    context->save_for_backward({a, b});
-    return given.backend.sum_products(given.matrix.forward, given.matrix.replicas, a, b,
-                                      given.shape);
-  }
-  static variable_list backward(AutogradContext* context, const variable_list& gradients) {
-    const auto& [backend, matrix, shape] = kept_state<SummedProducts>(context);
-    const variable_list saved = context->get_saved_variables();
-    const Tensor d_s = as_planes(gradients[0]);
-    const auto part = [&](const Tensor& x, const Tensor& s, const ProductShape& of) {
-      return backend.apply_products(x, s, matrix.transposed, matrix.replicas, of);
-    };
-    return {part(saved[1], transposed_products(d_s, shape), shape.transposed()),
-            part(saved[0], d_s, shape),
-            {}};
-  }
-};
-
-struct AppliedProducts {
-  const Backend& backend;
-  GatherView index;
-  ProductShape shape;
-};
-
-class ApplyProducts : public torch::autograd::Function<ApplyProducts> {
- public:
-  static Tensor forward(AutogradContext* context, const Tensor& x, const Tensor& s,
-                        const AppliedProducts& given) {
-    keep_state(context, given);
-    context->save_for_backward({x, s});
-    return given.backend.apply_products(x, s, given.index, given.shape);
-  }
-  static variable_list backward(AutogradContext* context, const variable_list& gradients) {
-    const auto& [backend, index, shape] = kept_state<AppliedProducts>(context);
-    const variable_list saved = context->get_saved_variables();
-    const Tensor d_y = as_planes(gradients[0]);
-    return {backend.apply_products(d_y, transposed_products(saved[1], shape), index,
-                                   shape.transposed()),
-            backend.sum_products(*index.transposed, 1, saved[0], d_y, shape),
-            {}};
-  }
-};
-
 struct Pooling {
   const Backend& backend;
   const Readout& readout;
@@ -454,20 +394,6 @@ Tensor normalise_groups(const Tensor& x, const Tensor& shift, double eps, const 
 Tensor softmax_gate(const Tensor& x, const Tensor& temperature, const RowGroups& groups,
                     const Backend& backend) {
   return SoftmaxGate::apply(as_planes(x), temperature.contiguous(), Grouping{backend, groups});
-}
-
-Tensor sum_products(const SparseMatrix& matrix, const Tensor& a, const Tensor& b,
-                    std::int64_t heads, const Backend& backend) {
-  const ProductShape shape{heads, a.size(2) / heads, b.size(2) / heads};
-  return SumProducts::apply(as_planes(a), as_planes(b), SummedProducts{backend, matrix, shape});
-}
-
-Tensor apply_products(const Tensor& x, const Tensor& s, const GatherView& index, std::int64_t heads,
-                      const Backend& backend) {
-  if (index.is_identity())
-    throw Error(ErrorKind::failed, "apply_products: needs an index of the products");
-  const ProductShape shape{heads, x.size(2) / heads, s.size(2) / x.size(2)};
-  return ApplyProducts::apply(as_planes(x), as_planes(s), AppliedProducts{backend, index, shape});
 }
 
 Tensor pool_rows(const Tensor& x, const Readout& readout, Aggregation aggregation,

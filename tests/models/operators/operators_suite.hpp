@@ -21,7 +21,6 @@
 #include "models/operators/map_rows.hpp"
 #include "models/operators/normalise_groups.hpp"
 #include "models/operators/pool_rows.hpp"
-#include "models/operators/row_products.hpp"
 #include "models/operators/softmax_gate.hpp"
 #include "models/operators/sparse_rows.hpp"
 #include "models/operators/split_uses.hpp"
@@ -629,51 +628,6 @@ TEST_P(Operators, SoftmaxGate) {
   });
 }
 
-// Three heads of 2 and of 5 channels.
-TEST_P(Operators, SumProducts) {
-  const std::vector<SparseMatrix> matrices = sparse_matrices();
-  for_types([&](OperatorCase& made) {
-    for (const SparseMatrix& matrix : matrices) made.arrays().add(matrix);
-    made.start();
-    for (const SparseMatrix& matrix : matrices) {
-      const std::int64_t rows = matrix.transposed.rows() * matrix.replicas;
-      made.expect_equal(
-          {made.rows(rows, 6), made.rows(rows, 15)}, "sum_products",
-          [&](const Tensors& in, const Backend& backend) {
-            return sum_products(matrix, in[0], in[1], 3, backend);
-          },
-          [&](const Tensors& in) {
-            const Tensor products = in[0].unflatten(2, {3, 2, 1}) * in[1].unflatten(2, {3, 1, 5});
-            return plain_aggregate(matrix, products.flatten(2), Aggregation::sum);
-          });
-    }
-  });
-}
-
-TEST_P(Operators, ApplyProducts) {
-  for_plans("{layer: graph_norm}", [](OperatorCase& made, const PlanCase& item) {
-    for (const auto& layer : item.plan().layers) made.arrays().add(*layer);
-    made.start();
-    for (const auto& layer : item.plan().layers) {
-      const EdgeSet& edges = layer->edges[0];
-      if (edges.neighbourhood.is_identity()) continue;
-      made.expect_equal(
-          {made.rows(layer->rows_out, 6),
-           made.rows(edges.aggregate.forward.rows() * edges.aggregate.replicas, 30)},
-          "apply_products",
-          [&](const Tensors& in, const Backend& backend) {
-            return apply_products(in[0], in[1], edges.neighbourhood, 3, backend);
-          },
-          [&](const Tensors& in) {
-            const Tensor of_rows = plain_gather(in[1], edges.neighbourhood);
-            return (in[0].unflatten(2, {3, 2, 1}) * of_rows.unflatten(2, {3, 2, 5}))
-                .sum(3)
-                .flatten(2);
-          });
-    }
-  });
-}
-
 // Two heads of 2 and of 3 channels, on each plan layer's own neighbours.
 TEST_P(Operators, AttendNodes) {
   for_plans("{layer: self_attention, width: 5}", [](OperatorCase& made, const PlanCase& item) {
@@ -726,6 +680,55 @@ TEST_P(Operators, AttendNodes) {
           });
     }
   });
+}
+
+// Two heads of 2 and of 3 channels: rows before in one group and in several, and such of several nodes.
+TEST_P(Operators, AttendLinearly) {
+  int apart = 0, shared = 0, merged = 0;
+  for_plans("{layer: graph_norm}", [&](OperatorCase& made, const PlanCase& item) {
+    std::vector<const PlanLayer*> layers;
+    std::vector<std::unique_ptr<NodeAttention>> attentions;
+    for (const auto& layer : item.plan().layers) {
+      if (layer->edges.size() != 1 || layer->edges[0].neighbourhood.is_identity()) continue;
+      layers.push_back(layer.get());
+      NodeAttention& own =
+          *attentions.emplace_back(std::make_unique<NodeAttention>(*layer, 1, made.type()));
+      for (Tensor* tensor : {&own.after, &own.before, &own.weight, &own.place, &own.added})
+        made.arrays().add(*tensor);
+      ++(own.apart ? apart : shared);
+      merged += own.merged;
+    }
+    ASSERT_FALSE(layers.empty());
+    made.start();
+    for (std::size_t i = 0; i < layers.size(); ++i) {
+      const PlanLayer& layer = *layers[i];
+      const EdgeSet& nodes = layer.edges[0];
+      made.expect_equal(
+          {made.rows(layer.rows_out, 4), made.rows(layer.rows_in, 4), made.rows(layer.rows_in, 6)},
+          "attend_linearly",
+          [&](const Tensors& in, const Backend& backend) {
+            return attend_linearly(in[0], in[1], in[2], *attentions[i], 2, backend);
+          },
+          [&](const Tensors& in) {
+            const auto heads = [](const Tensor& x, std::int64_t width) {
+              return x.unflatten(2, {2, width});
+            };
+            const Tensor q = heads(at::elu(in[0]) + 1, 2), k = heads(at::elu(in[1]) + 1, 2),
+                         v = heads(in[2], 3);
+            const auto of_rows = [&](const Tensor& x) {
+              return plain_gather(plain_aggregate(nodes.aggregate, x.flatten(2), Aggregation::sum),
+                                  nodes.neighbourhood);
+            };
+            const Tensor s = of_rows((k.unsqueeze(4) * v.unsqueeze(3)).flatten(2, 4)),
+                         z = of_rows(k);
+            const Tensor sums = (q.unsqueeze(4) * s.unflatten(2, {2, 2, 3})).sum(3);
+            return (sums / ((q * heads(z, 2)).sum(3, true) + 1e-6)).flatten(2);
+          });
+    }
+  });
+  EXPECT_GT(apart, 0);
+  EXPECT_GT(shared, 0);
+  EXPECT_GT(merged, 0);
 }
 
 TEST_P(Operators, Pool) {
