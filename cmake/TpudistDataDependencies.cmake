@@ -2,7 +2,8 @@
 # Targets are IMPORTED, so their headers count as system headers.
 
 # A C library without a package file of CMake that all distributions ship: by pkg-config, or where that
-# is not installed or knows nothing of it, by header and library. Gives the target <name>::<name>.
+# is not installed or knows nothing of it, by header and library. Gives the target <name>::<name>; with
+# OPTIONAL, none where it is missing.
 find_package(PkgConfig QUIET)
 function(tpudist_find_c_library name module header library)
   if(PkgConfig_FOUND)
@@ -19,6 +20,10 @@ function(tpudist_find_c_library name module header library)
   find_library(${name}_LIBRARY ${library})
   mark_as_advanced(${name}_INCLUDE_DIR ${name}_LIBRARY)
   if(NOT ${name}_INCLUDE_DIR OR NOT ${name}_LIBRARY)
+    if("OPTIONAL" IN_LIST ARGN)
+      message(STATUS "No ${name}")
+      return()
+    endif()
     message(FATAL_ERROR "${name} is missing: neither pkg-config module ${module} nor header ${header} and "
             "library ${library} were found. Install it, or name its prefix by -DCMAKE_PREFIX_PATH.")
   endif()
@@ -38,6 +43,7 @@ find_package(ZLIB REQUIRED)
 tpudist_find_c_library(xxhash libxxhash xxhash.h xxhash)
 tpudist_find_c_library(libzip libzip zip.h zip)
 tpudist_find_c_library(libdeflate libdeflate libdeflate.h deflate)
+tpudist_find_c_library(metis metis metis.h metis OPTIONAL)  # data.segments.by: metis
 
 find_path(TPUDIST_PROTOZERO_INCLUDE protozero/pbf_reader.hpp REQUIRED)
 mark_as_advanced(TPUDIST_PROTOZERO_INCLUDE)

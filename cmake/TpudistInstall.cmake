@@ -40,7 +40,7 @@ foreach(folder IN LISTS LibTorch_RPATH)
 endforeach()
 # Libraries of other prefixes than the system's, a conda environment or the modules of a cluster.
 set(libraries ${HDF5_C_LIBRARIES} ${MPI_C_LIBRARIES} ${xxhash_LINK_LIBRARIES}
-    ${libzip_LINK_LIBRARIES} ${libdeflate_LINK_LIBRARIES})
+    ${libzip_LINK_LIBRARIES} ${libdeflate_LINK_LIBRARIES} ${metis_LINK_LIBRARIES})
 foreach(target fmt::fmt spdlog::spdlog yaml-cpp yaml-cpp::yaml-cpp)
   if(TARGET ${target})
     foreach(suffix "" _RELEASE _RELWITHDEBINFO _NOCONFIG _NONE)

@@ -22,6 +22,7 @@ struct Graph {
   // one to the other and meets no other configurable node. Only where a network takes these edges
   // (GraphReduction::config_edges).
   Array<std::int32_t> config_edges;
+  Array<std::int32_t> segment;  // [n] of data.segments; empty where graphs are not cut
 
   std::size_t feature_count() const {  // F
     return node_features.size() / static_cast<std::size_t>(nodes);

@@ -26,6 +26,7 @@ packages=(
   g++ cmake ninja-build pkg-config ccache git ca-certificates python3-venv python3-dev
   libopenmpi-dev openmpi-bin libhdf5-dev libyaml-cpp-dev libfmt-dev libspdlog-dev libcli11-dev
   nlohmann-json3-dev libzip-dev libprotozero-dev libdeflate-dev libxxhash-dev zlib1g-dev libboost-dev
+  libmetis-dev
   libgtest-dev libgmock-dev librapidcheck-dev libbenchmark-dev
 )
 

@@ -14,7 +14,7 @@
 namespace tpudist {
 namespace {
 
-constexpr std::size_t kArrays = 13;
+constexpr std::size_t kArrays = 14;
 
 // One graph in the directory of a cache file.
 struct GraphRecord {
@@ -35,6 +35,7 @@ void for_each_array(G& g, Body&& body) {
   body(g.graph.config_nodes);
   body(g.graph.node_splits);
   body(g.graph.config_edges);
+  body(g.graph.segment);
   body(g.times.runtime);
   body(g.times.normalizer);
   body(g.times.group);
@@ -99,7 +100,7 @@ std::uint64_t estimated_bytes(const std::vector<GraphEntry>& entries, bool with_
   for (const GraphEntry& entry : entries) {
     const auto nodes = static_cast<std::uint64_t>(entry.nodes);
     const auto configs = static_cast<std::uint64_t>(entry.configs);
-    bytes += nodes * (static_cast<std::uint64_t>(entry.schema.node_features) * 4 + 1) +
+    bytes += nodes * (static_cast<std::uint64_t>(entry.schema.node_features) * 4 + 5) +
              static_cast<std::uint64_t>(entry.edges) * 8;
     bytes += configs * (8 + 4 + 16) + sizeof(GraphRecord);  // run times, groups, merged rows
     if (with_configs) bytes += entry.config_bytes();

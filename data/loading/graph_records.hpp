@@ -16,7 +16,7 @@ struct DatasetOptions;
 // (duplicates merged, graphs reduced), with or without the configurations.
 
 // Increase it whenever the same key would stand for different bytes.
-inline constexpr std::uint64_t kGraphRecordsVersion = 2;
+inline constexpr std::uint64_t kGraphRecordsVersion = 3;
 
 // Estimated size of the file, from the manifest.
 std::uint64_t estimated_bytes(const std::vector<GraphEntry>& entries, bool with_configs);

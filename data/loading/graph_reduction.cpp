@@ -12,6 +12,7 @@
 #include "core/error.hpp"
 #include "core/random.hpp"
 #include "core/text.hpp"
+#include "data/loading/metis_segments.hpp"
 
 namespace tpudist {
 namespace {
@@ -57,6 +58,8 @@ std::string to_text(const GraphReduction& reduction) {
   if (reduction.segments == SegmentCut::node_splits) parts.push_back("segments by node_splits");
   if (reduction.segments == SegmentCut::consecutive)
     parts.push_back(fmt::format("segments of at most {} nodes", reduction.segment_nodes));
+  if (reduction.segments == SegmentCut::metis)
+    parts.push_back(fmt::format("segments by METIS of at most {} nodes", reduction.segment_nodes));
   if (reduction.config_edges) parts.push_back("with config edges");
   if (reduction.max_nodes > 0) {
     std::string how = "a window";
@@ -98,18 +101,19 @@ GraphPart part_of(const Graph& graph, std::vector<std::int32_t> nodes,
 
 namespace {
 
-// [segments + 1] first nodes, and n.
-std::vector<std::int64_t> segment_limits(const Graph& graph, const GraphReduction& reduction) {
-  std::vector<std::int64_t> limits{0};
-  if (reduction.segments == SegmentCut::consecutive) {
-    const std::int64_t count =
-        (graph.nodes + reduction.segment_nodes - 1) / reduction.segment_nodes;
-    for (std::int64_t i = 1; i <= count; ++i) limits.push_back(graph.nodes * i / count);
-    return limits;
-  }
+// [n] for limits 0 .. n.
+std::vector<std::int32_t> between(std::span<const std::int64_t> limits) {
+  std::vector<std::int32_t> segment;
+  for (std::size_t i = 1; i < limits.size(); ++i)
+    segment.resize(static_cast<std::size_t>(limits[i]), static_cast<std::int32_t>(i - 1));
+  return segment;
+}
+
+std::vector<std::int32_t> cut_at_splits(const Graph& graph) {
   if (graph.node_splits.empty())
     throw DataError(fmt::format(
         "{}: has no node_splits to cut it at: give data.segments.by=consecutive", graph.name));
+  std::vector<std::int64_t> limits{0};
   for (const std::int64_t split : graph.node_splits) {
     if (split < limits.back() || split > graph.nodes)
       throw DataError(
@@ -119,24 +123,35 @@ std::vector<std::int64_t> segment_limits(const Graph& graph, const GraphReductio
     if (split > limits.back()) limits.push_back(split);
   }
   if (limits.back() < graph.nodes) limits.push_back(graph.nodes);
-  return limits;
+  return between(limits);
+}
+
+std::vector<std::int32_t> segments_of(const Graph& graph, const GraphReduction& reduction) {
+  if (reduction.segments == SegmentCut::node_splits) return cut_at_splits(graph);
+  if (reduction.segments == SegmentCut::metis)
+    return metis_segments(graph, reduction.segment_nodes);
+  std::vector<std::int64_t> limits{0};
+  const std::int64_t count = (graph.nodes + reduction.segment_nodes - 1) / reduction.segment_nodes;
+  for (std::int64_t i = 1; i <= count; ++i) limits.push_back(graph.nodes * i / count);
+  return between(limits);
 }
 
 void cut_segments(Graph& graph, const GraphReduction& reduction) {
   if (reduction.segments == SegmentCut::none) return;
-  std::vector<std::int64_t> limits = segment_limits(graph, reduction);
-  const auto segment = [&](std::int32_t node) { return std::ranges::upper_bound(limits, node); };
+  std::vector<std::int32_t> segment = segments_of(graph, reduction);
   const auto within = [&](std::span<const std::int32_t> all) {
     std::vector<std::int32_t> edges;
     for (std::size_t e = 0; e < all.size(); e += 2) {
-      if (segment(all[e]) == segment(all[e + 1])) edges.insert(edges.end(), {all[e], all[e + 1]});
+      if (segment[static_cast<std::size_t>(all[e])] ==
+          segment[static_cast<std::size_t>(all[e + 1])])
+        edges.insert(edges.end(), {all[e], all[e + 1]});
     }
     return edges;
   };
   graph.edge_index = within(graph.edge_index);
   graph.edges = std::ssize(graph.edge_index) / 2;
   graph.config_edges = within(graph.config_edges);
-  graph.node_splits = std::move(limits);
+  graph.segment = std::move(segment);
 }
 
 }  // namespace
@@ -234,15 +249,18 @@ Graph reduced_graph(Graph graph, const GraphReduction& reduction) {
   return reduced;
 }
 
-std::vector<NodeRange> configurable_segments(const Graph& graph) {
-  const Flags configurable = configurable_nodes(graph);
-  std::vector<NodeRange> segments;
-  for (std::size_t i = 0; i + 1 < graph.node_splits.size(); ++i) {
-    const auto begin = graph.node_splits[i], end = graph.node_splits[i + 1];
-    if (std::find(configurable.begin() + begin, configurable.begin() + end, 1) !=
-        configurable.begin() + end)
-      segments.push_back({static_cast<std::int32_t>(begin), static_cast<std::int32_t>(end)});
+std::vector<std::vector<std::int32_t>> configurable_segments(const Graph& graph) {
+  std::vector<std::vector<std::int32_t>> segments;
+  for (std::size_t node = 0; node < graph.segment.size(); ++node) {
+    const auto own = static_cast<std::size_t>(graph.segment[node]);
+    if (own >= segments.size()) segments.resize(own + 1);
+    segments[own].push_back(static_cast<std::int32_t>(node));
   }
+  const Flags configurable = configurable_nodes(graph);
+  std::erase_if(segments, [&](const std::vector<std::int32_t>& nodes) {
+    return std::ranges::none_of(
+        nodes, [&](std::int32_t node) { return configurable[static_cast<std::size_t>(node)]; });
+  });
   return segments;
 }
 

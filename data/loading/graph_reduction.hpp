@@ -20,9 +20,9 @@ enum class KeptEdges { touching_config, all };
 // How max_nodes of a larger graph are drawn: a window of consecutive ones, or any.
 enum class NodeSample { window, random };
 
-// How `data.segments` cuts graphs: into ranges of consecutive nodes of nearly equal size, or at the
-// graph's node_splits.
-enum class SegmentCut { none, consecutive, node_splits };
+// How `data.segments` cuts graphs: into ranges of consecutive nodes of nearly equal size, by METIS
+// (metis_segments), or at the graph's node_splits.
+enum class SegmentCut { none, consecutive, metis, node_splits };
 
 // `data.reduce`: the part of a layout graph that networks see. With hops 1, direction both and
 // touching_config it equals that of the 1st place of "Fast or Slow?".
@@ -42,7 +42,7 @@ struct GraphReduction {
   // `data.segments`: edges between segments are left out when the graph is opened. A step of
   // training sees one segment of a slate's graph (GraphDraw).
   SegmentCut segments = SegmentCut::none;
-  std::int64_t segment_nodes = 1000;  // consecutive: most nodes of a segment
+  std::int64_t segment_nodes = 1000;  // consecutive and metis: most nodes of a segment
 
   // Not of `data`: a layer of the network takes Graph::config_edges, which are made of the whole
   // graph when it is opened.
@@ -66,7 +66,7 @@ std::vector<std::int32_t> config_edges_of(const Graph& graph);
 
 // The part of a graph that a reduction keeps when the graph is opened: nodes, edges and
 // configurable nodes in their order, the nodes renumbered. node_splits are dropped where nodes are,
-// since they refer to the whole graph; where segments are cut they are the segments' limits, 0 to n.
+// since they refer to the whole graph.
 // Throws DataError when no node is configurable, when node_splits are asked for that there are not,
 // or where config edges would be more than kMostConfigEdges.
 Graph reduced_graph(Graph graph, const GraphReduction& reduction);
@@ -90,14 +90,9 @@ std::vector<char> layout_changes(const Graph& graph, const ColumnRange& layout,
 std::vector<std::int32_t> drawn_nodes(const Graph& graph, const GraphReduction& reduction,
                                       std::uint64_t key, std::span<const char> changes = {});
 
-// A range of nodes.
-struct NodeRange {
-  std::int32_t begin = 0, end = 0;
-};
-
-// The segments of a graph that was cut that have a configurable node, in their order: the scores of
-// the others are equal for all configurations.
-std::vector<NodeRange> configurable_segments(const Graph& graph);
+// The nodes, ascending, of each segment of a graph that was cut that has a configurable node, in the
+// order of segments: the scores of the others are equal for all configurations.
+std::vector<std::vector<std::int32_t>> configurable_segments(const Graph& graph);
 
 // A part of a graph.
 struct GraphPart {

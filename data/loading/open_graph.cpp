@@ -118,9 +118,9 @@ std::uint64_t OpenGraph::resident_bytes() const {
   std::uint64_t bytes = graph.node_features.bytes() + graph.opcodes.bytes() +
                         graph.edge_index.bytes() + graph.config_nodes.bytes() +
                         graph.node_splits.bytes() + graph.config_edges.bytes() +
-                        times.runtime.bytes() + times.normalizer.bytes() + times.group.bytes() +
-                        states.features.bytes() + states.offsets.bytes() + merged.configs.bytes() +
-                        merged.targets.bytes();
+                        graph.segment.bytes() + times.runtime.bytes() + times.normalizer.bytes() +
+                        times.group.bytes() + states.features.bytes() + states.offsets.bytes() +
+                        merged.configs.bytes() + merged.targets.bytes();
   for (const ConfigChunk& chunk : chunks) bytes += chunk.bytes();
   return bytes;
 }

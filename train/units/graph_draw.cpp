@@ -2,8 +2,8 @@
 
 #include <algorithm>
 #include <functional>
+#include <iterator>
 #include <numeric>
-#include <ranges>
 #include <utility>
 
 #include "core/hash.hpp"
@@ -21,17 +21,13 @@ std::uint64_t key_of(const Graph& graph, const GraphDraw& draw, std::size_t slat
   return mix_key({draw.key, hash64(graph.name), own});
 }
 
-std::int64_t size_of(const NodeRange& range) {
-  return range.end - range.begin;
-}
-
 // The configurable segments of a graph, the largest first.
 std::vector<int> by_size(const Graph& graph) {
-  const std::vector<NodeRange> segments = configurable_segments(graph);
+  const auto segments = configurable_segments(graph);
   std::vector<int> order(segments.size());
   std::iota(order.begin(), order.end(), 0);
   std::ranges::stable_sort(order, std::ranges::greater(),
-                           [&](int i) { return size_of(segments[static_cast<std::size_t>(i)]); });
+                           [&](int i) { return segments[static_cast<std::size_t>(i)].size(); });
   return order;
 }
 
@@ -51,11 +47,14 @@ GraphDraw graph_draw(const Experiment& experiment, std::int64_t step,
 }
 
 std::int64_t largest_segment(const Graph& graph) {
-  return std::ranges::max(configurable_segments(graph) | std::views::transform(size_of));
+  const auto segments = configurable_segments(graph);
+  return std::ssize(*std::ranges::max_element(segments, {}, &std::vector<std::int32_t>::size));
 }
 
 bool keeps_whole(const Graph& graph, const GraphReduction& reduction, const GraphDraw& draw) {
-  const bool segment = draw.one_segment && graph.node_splits.size() > 2;
+  const bool segment =
+      draw.one_segment &&
+      std::ranges::adjacent_find(graph.segment, std::not_equal_to()) != graph.segment.end();
   return draw.dropout <= 0 && !reduction.draws(graph.nodes) && !segment;
 }
 
@@ -87,10 +86,8 @@ GraphPart drawn_part(const Graph& graph, const GraphReduction& reduction, const 
                      std::size_t slate, std::span<const char> changes) {
   std::vector<std::int32_t> nodes;
   if (draw.one_segment) {
-    const NodeRange own = configurable_segments(
+    nodes = configurable_segments(
         graph)[static_cast<std::size_t>(segment_draw(graph, draw, slate).own)];
-    nodes.resize(static_cast<std::size_t>(own.end - own.begin));
-    std::iota(nodes.begin(), nodes.end(), own.begin);
   } else if (reduction.draws(graph.nodes)) {
     nodes =
         drawn_nodes(graph, reduction, mix_key({kNodesKey, key_of(graph, draw, slate)}), changes);

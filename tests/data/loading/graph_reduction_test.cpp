@@ -1,5 +1,6 @@
 #include "data/loading/graph_reduction.hpp"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
@@ -12,6 +13,7 @@
 
 #include "core/error.hpp"
 #include "core/random.hpp"
+#include "data/loading/metis_segments.hpp"
 #include "data/loading/module_file.hpp"
 #include "schema/tpugraphs.hpp"
 #include "tests/support/contracted_edges.hpp"
@@ -350,6 +352,80 @@ TEST(GraphReduction, LeavesOfRealGraphsWhatTheFirstPlaceKept) {
   const Module resnet = module("layout:xla:default", "train/resnet_main_10904.npz");
   EXPECT_EQ(resnet.dataset.graph(0).nodes, 223);
   EXPECT_EQ(resnet.dataset.entry(0).nodes, 3163);
+}
+
+// [segments] how many nodes each has.
+std::vector<std::int64_t> sizes_of(const std::vector<std::int32_t>& segment) {
+  std::vector<std::int64_t> sizes;
+  for (const std::int32_t own : segment) {
+    if (static_cast<std::size_t>(own) >= sizes.size())
+      sizes.resize(static_cast<std::size_t>(own) + 1, 0);
+    ++sizes[static_cast<std::size_t>(own)];
+  }
+  return sizes;
+}
+
+class Segments : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    if (!has_metis()) GTEST_SKIP() << "built without METIS";
+  }
+};
+
+// Every node is in one segment, the sizes are bounded, and the second time it is the same; also of
+// graphs without edges, with one node, of several parts, with self loops and parallel edges.
+TEST_F(Segments, OfMetisAreBoundedAndRepeat) {
+  CounterRng random(5);
+  for (const std::int64_t nodes : {1, 2, 9, 10, 11, 25, 200, 3000}) {
+    for (const int kind : {0, 1, 2, 3}) {
+      std::vector<std::int32_t> edges;
+      for (std::int64_t i = 1; i < nodes && kind > 0; ++i) {
+        const auto own = static_cast<std::int32_t>(i);
+        if (kind == 1) edges.insert(edges.end(), {own, own - 1, own, own - 1, own, own});
+        if (kind == 2 && i < nodes / 2) edges.insert(edges.end(), {own, 0});  // and single nodes
+        if (kind == 3)
+          edges.insert(
+              edges.end(),
+              {own, static_cast<std::int32_t>(random.below(static_cast<std::uint64_t>(i)))});
+      }
+      const Graph graph = graph_of(nodes, edges, {0});
+      for (const std::int64_t most : {std::int64_t{10}, std::int64_t{70}}) {
+        SCOPED_TRACE(fmt::format("{} nodes of kind {}, at most {}", nodes, kind, most));
+        const std::vector<std::int32_t> segment = metis_segments(graph, most);
+        EXPECT_EQ(metis_segments(graph, most), segment);
+        ASSERT_EQ(std::ssize(segment), nodes);
+        const std::vector<std::int64_t> sizes = sizes_of(segment);
+        EXPECT_LE(std::ranges::max(sizes), most);
+        EXPECT_GE(std::ranges::min(sizes), 1);
+        if (nodes <= most) EXPECT_EQ(sizes.size(), 1u);
+      }
+    }
+  }
+}
+
+// Two rings with one edge between them, their nodes in turn: ranges cut nearly all edges.
+TEST_F(Segments, OfMetisCutFewEdges) {
+  std::vector<std::int32_t> edges{0, 1};
+  for (std::int32_t i = 0; i < 50; ++i)
+    for (const std::int32_t ring : {0, 1}) {
+      edges.insert(edges.end(), {2 * i + ring, 2 * ((i + 1) % 50) + ring});
+      edges.insert(edges.end(), {2 * i + ring, 2 * ((i + 2) % 50) + ring});
+    }
+  const Graph whole = graph_of(100, edges, {3, 40});
+  const GraphReduction by_metis{.segments = SegmentCut::metis, .segment_nodes = 52};
+  const Graph cut = reduced_graph(whole, by_metis);
+  EXPECT_EQ(cut.edges, 200);
+  EXPECT_EQ(cut.nodes, 100);
+  for (std::size_t node = 2; node < 100; ++node)
+    EXPECT_EQ(cut.segment[node], cut.segment[node - 2]) << node;
+  const auto segments = configurable_segments(cut);
+  ASSERT_EQ(segments.size(), 2u);
+  EXPECT_EQ(segments[0].size(), 50u);
+  EXPECT_EQ(std::set<std::int32_t>({segments[0][1] - segments[0][0]}), std::set<std::int32_t>{2});
+  const Graph ranges =
+      reduced_graph(whole, {.segments = SegmentCut::consecutive, .segment_nodes = 52});
+  EXPECT_LT(ranges.edges, 200);
+  EXPECT_THAT(to_text(by_metis), HasSubstr("by METIS of at most 52 nodes"));
 }
 
 }  // namespace

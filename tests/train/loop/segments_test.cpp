@@ -12,6 +12,7 @@
 
 #include "core/error.hpp"
 #include "core/random.hpp"
+#include "data/loading/metis_segments.hpp"
 #include "dist/collectives/self_communicator.hpp"
 #include "tests/support/thrown.hpp"
 #include "tests/train/tiny_data.hpp"
@@ -46,29 +47,30 @@ at::Tensor log_of(const at::Tensor& x) {
   return at::copysign(at::log1p(x.abs()), x);
 }
 
-// Scores [K] of the nodes of a range alone: embedding and logarithms, Linear, ReLU, one SAGE layer
+// Scores [K] of some nodes alone: embedding and logarithms, Linear, ReLU, one SAGE layer
 // with the mean over consumers, ReLU, and a Linear summed over the nodes.
-at::Tensor scores_of(const Weights& w, const Graph& graph, NodeRange range, const Dataset& data,
-                     const Slate& slate) {
-  const std::int64_t nodes = range.end - range.begin,
+at::Tensor scores_of(const Weights& w, const Graph& graph, const std::vector<std::int32_t>& part,
+                     const Dataset& data, const Slate& slate) {
+  const std::int64_t nodes = std::ssize(part),
                      configs = static_cast<std::int64_t>(slate.configs.size());
   const auto width = static_cast<std::int64_t>(graph.feature_count());
   const at::Tensor features = at::from_blob(const_cast<float*>(&*graph.node_features.begin()),
                                             {graph.nodes, width}, at::kFloat)
-                                  .slice(0, range.begin, range.end)
+                                  .index_select(0, at::tensor(part).to(at::kLong))
                                   .to(at::kDouble);
   std::vector<std::int64_t> opcodes;
-  for (std::int32_t node = range.begin; node < range.end; ++node)
+  std::map<std::int32_t, std::int64_t> place;  // of a node in the part
+  for (const std::int32_t node : part) {
+    place.emplace(node, std::ssize(opcodes));
     opcodes.push_back(graph.opcodes[static_cast<std::size_t>(node)]);
+  }
   const at::Tensor fixed = at::cat(
       {at::embedding(w.at("encoder.opcode.weight"), at::tensor(opcodes)), log_of(features)}, 1);
   at::Tensor adjacency = at::zeros({nodes, nodes}, at::kDouble);
   for (std::size_t e = 0; e < graph.edge_index.size(); e += 2) {
     const std::int32_t consumer = graph.edge_index[e], producer = graph.edge_index[e + 1];
-    if (consumer < range.begin || consumer >= range.end || producer < range.begin ||
-        producer >= range.end)
-      continue;
-    adjacency[producer - range.begin][consumer - range.begin] += 1;
+    if (place.contains(consumer) && place.contains(producer))
+      adjacency[place[producer]][place[consumer]] += 1;
   }
   adjacency = adjacency / adjacency.sum(1, true).clamp_min(1);
   const auto& states = data.states(slate.graph).features;
@@ -77,11 +79,11 @@ at::Tensor scores_of(const Weights& w, const Graph& graph, NodeRange range, cons
     at::Tensor own = at::zeros({nodes, kLayoutConfigFeatures}, at::kDouble);
     for (std::size_t j = 0; j < graph.config_nodes.size(); ++j) {
       const std::int32_t node = graph.config_nodes[j];
-      if (node < range.begin || node >= range.end) continue;
+      if (!place.contains(node)) continue;
       const auto state = static_cast<std::size_t>(
           slate.states[static_cast<std::size_t>(k) * graph.config_nodes.size() + j]);
       for (int c = 0; c < kLayoutConfigFeatures; ++c)
-        own[node - range.begin][c] = static_cast<double>(
+        own[place[node]][c] = static_cast<double>(
             states[state * kLayoutConfigFeatures + static_cast<std::size_t>(c)]);
     }
     at::Tensor x = at::relu(at::addmm(w.at("encoder.join.bias"), at::cat({fixed, own}, 1),
@@ -244,6 +246,18 @@ TEST(Segments, TrainInChunksAndWithRowsOfEachMember) {
     EXPECT_NEAR(whole[i], chunks[i], 1e-3 * std::abs(whole[i]) + 1e-6) << i;
 }
 
+// By METIS segments are no ranges of nodes.
+TEST(Segments, ByMetisTrainTheSameBits) {
+  if (!has_metis()) GTEST_SKIP() << "built without METIS";
+  const TempDir folder;
+  const Experiment experiment = cut({"data.segments={by: metis, nodes: 15}"});
+  const std::uint64_t whole = run(experiment, folder / "one").parameter_hash;
+  EXPECT_NE(run(cut(), folder / "ranges").parameter_hash, whole);
+  int steps = 0;
+  run(experiment, folder / "stopped", 3, false, [&] { return ++steps > 6; });
+  EXPECT_EQ(run(experiment, folder / "stopped", 2, true).parameter_hash, whole);
+}
+
 // What a member computed in a step that it did not take is forgotten.
 TEST(Segments, AreNotKnownOfSkippedSteps) {
   const TempDir folder;
@@ -285,7 +299,7 @@ TEST(Segments, AreEstimatedByTheirSizes) {
   Graph graph;
   graph.name = "three";
   graph.nodes = 10;
-  graph.node_splits = {0, 2, 7, 10};
+  graph.segment = {0, 0, 1, 1, 1, 1, 1, 2, 2, 2};
   graph.config_nodes = {0, 4, 8};
   EXPECT_EQ(largest_segment(graph), 5);
   std::vector<int> order;
@@ -376,8 +390,10 @@ TEST(Segments, NameMistakes) {
     return message_of<Error>([&] { tiny_experiment(std::move(overrides)); });
   };
   EXPECT_THAT(mistake({"data.segments={nodes: 5}"}), HasSubstr("data.segments.by"));
-  EXPECT_THAT(mistake({"data.segments={by: metis}"}), HasSubstr("consecutive"));
+  EXPECT_THAT(mistake({"data.segments={by: random}"}), HasSubstr("consecutive"));
   EXPECT_THAT(mistake({"data.segments={by: consecutive, nodes: 0}"}), HasSubstr("nodes"));
+  if (has_metis())
+    EXPECT_THAT(mistake({"data.segments={by: metis, nodes: 9}"}), HasSubstr("at least 10"));
   EXPECT_THAT(mistake({"data.segments={by: node_splits, nodes: 5}"}), HasSubstr("own sizes"));
   EXPECT_THAT(mistake({kCut, "model.readout.pool=mean"}), HasSubstr("sum over nodes"));
   EXPECT_THAT(mistake({kCut, "loss={mape: {}}"}), HasSubstr("differences"));
