@@ -137,6 +137,9 @@ add_library(LibTorch::LibTorch INTERFACE IMPORTED)
 add_library(LibTorch::cudart INTERFACE IMPORTED)
 add_library(LibTorch::NCCL INTERFACE IMPORTED)
 
+# LibTorch is built with it, and ATen/record_function.h has a member less under it.
+target_compile_definitions(LibTorch::LibTorch INTERFACE "$<$<CONFIG:Debug>:NDEBUG>")
+
 set(_lib "${LibTorch_FOLDER}/lib")
 set(LibTorch_RPATH "${_lib}")
 set(_libraries "${_lib}/libtorch_cpu.so")

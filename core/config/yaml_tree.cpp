@@ -65,6 +65,9 @@ class TreeBuilder : public YAML::EventHandler {
     YamlValue value = make(mark, YamlValue::Kind::scalar);
     value.quoted = tag == "!";  // plain scalars have the tag "?"
     if (!value.quoted) check_tag(mark, tag);
+    // The library makes one byte of the escapes \x80 to \xff, \_ and \N.
+    if (!is_utf8(text))
+      fail(mark, "an escape that gives no UTF-8 text; write the character itself");
     value.text = text;
     add(std::move(value), anchor, mark);
   }
