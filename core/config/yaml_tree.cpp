@@ -165,6 +165,8 @@ class TreeBuilder : public YAML::EventHandler {
 
   void start_entry(Frame& frame, YamlValue key, const YAML::Mark& mark) {
     if (key.kind != YamlValue::Kind::scalar) fail(mark, "a key must be a word");
+    // YAML has no longer ones without a question mark before them.
+    if (format_yaml_text(key.text).size() > 1000) fail(mark, "a key of more than 1,000 characters");
     if (key.text == "<<" && !key.quoted)
       fail(mark, "merge keys (<<) are not supported; use include");
     frame.has_key = true;
