@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <initializer_list>
 #include <string_view>
 
 #include "core/config/config.hpp"
@@ -62,14 +63,16 @@ void require_a_unit_for_the_batch(ConfigNode root, const Experiment& experiment)
                   batch.slates));
 }
 
+// Whether a layer passes messages along edges of one of these kinds.
+bool has_edges(const NetworkConfig& network, std::initializer_list<EdgeKind> kinds) {
+  return std::ranges::any_of(network.plan_shape().layers, [&](const LayerShape& layer) {
+    return std::ranges::find_first_of(layer.edge_kinds, kinds) != layer.edge_kinds.end();
+  });
+}
+
 // Whether the score of a graph without edges between its parts is the sum of theirs.
 bool adds_up_segments(const NetworkConfig& network) {
-  return network.has_head_of_nodes() &&
-         std::ranges::none_of(network.plan_shape().layers, [](const LayerShape& layer) {
-           return std::ranges::any_of(layer.edge_kinds, [](EdgeKind kind) {
-             return kind == EdgeKind::nodes || kind == EdgeKind::configs;
-           });
-         });
+  return network.has_head_of_nodes() && !has_edges(network, {EdgeKind::nodes, EdgeKind::configs});
 }
 
 // Graph Segment Training as it is here: a score is the sum of its segments' scores, and the table of
@@ -96,9 +99,24 @@ void refuse_what_segments_lack(ConfigNode root, const Experiment& experiment) {
     mistake("cannot go back to earlier scores: give another train.on_bad_loss than roll_back");
 }
 
+// Drawn nodes are computed a second time, beside the graph: they may meet only in the readout.
+void refuse_what_trained_nodes_lack(ConfigNode root, const Experiment& experiment) {
+  if (!experiment.data.reduction.gradient_only) return;
+  const auto mistake = [&](const char* why) {
+    root.child("data").child("reduce").mistake("drawn", why);
+  };
+  if (has_edges(experiment.network, {EdgeKind::nodes}) || experiment.network.head.violations)
+    mistake(
+        "trained is for layers that mix neighbours alone, and not for a violation_ratio: leave it "
+        "out, or use another network");
+  if (experiment.plan == PlanMode::refined)
+    mistake("trained needs dense plans: give another plan than refined");
+}
+
 // The nodes at which layouts change are those of all configurations of a slate.
 void require_slates_for_layout_changes(ConfigNode root, const Experiment& experiment) {
-  if (experiment.data.reduction.change_weight == 1 || experiment.evaluate_block.slates.wanted())
+  if (experiment.data.reduction.change_weight == 1 || experiment.data.reduction.gradient_only ||
+      experiment.evaluate_block.slates.wanted())
     return;
   root.child("evaluate")
       .mistake("slate",
@@ -134,6 +152,7 @@ void refuse_contradictions(ConfigNode root, const Experiment& experiment) {
   require_a_unit_for_the_batch(root, experiment);
   refuse_what_layers_lack(root, experiment);
   refuse_what_segments_lack(root, experiment);
+  refuse_what_trained_nodes_lack(root, experiment);
   require_slates_for_layout_changes(root, experiment);
   require_operands_for_ratios(root, experiment);
   require_config_nodes_for_config_edges(root, experiment);
@@ -224,6 +243,8 @@ Experiment read_experiment(ConfigDocument& document) {
   experiment.batch = read_batch(root.child("batch"));
   experiment.network = NetworkConfig::read(root.child("model"), experiment.data.collection.schema);
   experiment.data.reduction.config_edges = experiment.network.plan_shape().takes_config_edges();
+  // Their head stands behind the pool, so that it is trained on nodes that are constants, too.
+  if (experiment.data.reduction.gradient_only) experiment.network.general = true;
   const std::string plan = root.choice("plan", "auto", {"auto", "dense", "refined"});
   experiment.plan = plan == "dense"     ? PlanMode::dense
                     : plan == "refined" ? PlanMode::refined

@@ -178,7 +178,7 @@ void read_drawn_nodes(ConfigNode& reduce, const Collection& collection, GraphRed
   reduction.max_nodes = reduce.integer("max_nodes", 0, {0, kMany});
   if (reduction.max_nodes == 0) {
     for (const char* key :
-         {"sample", "config_weight", "change_weight"}) {  // `max_nodes: 0` turns them off
+         {"sample", "drawn", "config_weight", "change_weight"}) {  // `max_nodes: 0` turns them off
       if (reduce.has(key) && !reduce.has("max_nodes"))
         reduce.mistake(key, "is of drawn nodes: give data.reduce.max_nodes");
     }
@@ -186,6 +186,7 @@ void read_drawn_nodes(ConfigNode& reduce, const Collection& collection, GraphRed
   }
   if (collection.is_tile())
     reduce.mistake("max_nodes", "nodes are drawn of layout graphs alone: leave it out");
+  reduction.gradient_only = reduce.choice("drawn", "seen", {"seen", "trained"}) == "trained";
   reduction.sample = reduce.choice("sample", "window", {"window", "random"}) == "random"
                          ? NodeSample::random
                          : NodeSample::window;

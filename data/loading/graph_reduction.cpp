@@ -67,7 +67,9 @@ std::string to_text(const GraphReduction& reduction) {
       how = fmt::format("random with weight {} of configurable ones", reduction.config_weight);
     if (reduction.change_weight != 1)
       how += fmt::format(" and {} at changes of layout", reduction.change_weight);
-    parts.push_back(fmt::format("at most {} nodes, {}", reduction.max_nodes, how));
+    parts.push_back(fmt::format("{} {} nodes, {}",
+                                reduction.gradient_only ? "gradients of" : "at most",
+                                reduction.max_nodes, how));
   }
   return parts.empty() ? "none" : join(parts, ", ");
 }

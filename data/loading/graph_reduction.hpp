@@ -44,14 +44,20 @@ struct GraphReduction {
   SegmentCut segments = SegmentCut::none;
   std::int64_t segment_nodes = 1000;  // consecutive and metis: most nodes of a segment
 
+  bool gradient_only = false;  // the drawn nodes alone are trained; all are seen (GraphDraw)
+
   // Not of `data`: a layer of the network takes Graph::config_edges, which are made of the whole
   // graph when it is opened.
   bool config_edges = false;
 
-  // Whether slates of a graph of so many nodes see a part of it.
+  // Whether nodes are drawn of a graph of so many, in training.
   bool draws(std::int64_t nodes) const { return max_nodes > 0 && nodes > max_nodes; }
+  // Whether slates that are scored see drawn nodes.
+  bool draws_scored() const { return max_nodes > 0 && !gradient_only; }
   // How many nodes a slate sees of a graph of so many.
-  std::int64_t seen(std::int64_t nodes) const { return draws(nodes) ? max_nodes : nodes; }
+  std::int64_t seen(std::int64_t nodes) const {
+    return draws(nodes) && !gradient_only ? max_nodes : nodes;
+  }
   bool operator==(const GraphReduction&) const = default;
 };
 

@@ -74,11 +74,11 @@ nlohmann::json draws_json(const std::vector<DrawScores>& draws) {
 void run(const EvaluateArguments& arguments) {
   const TrainedRun trained = arguments.open(arguments.run);
   const DistConfig& dist = trained.experiment.dist;
-  if (arguments.draws > 1 && trained.experiment.data.reduction.max_nodes == 0)
-    throw ConfigError(
-        fmt::format("--draws {}: the run draws no nodes (data.reduce.max_nodes: 0), so all draws "
-                    "would be equal; leave it out",
-                    arguments.draws));
+  if (arguments.draws > 1 && !trained.experiment.data.reduction.draws_scored())
+    throw ConfigError(fmt::format(
+        "--draws {}: the run draws no nodes of scored graphs (data.reduce.max_nodes: 0, "
+        "or drawn: trained), so all draws would be equal; leave it out",
+        arguments.draws));
   if (arguments.draws > 1 && arguments.judgement.options().greedy)
     throw ConfigError(fmt::format(
         "--draws {}: each draw would choose other members (--select greedy), so that their "

@@ -1,5 +1,6 @@
 #include "models/plans/dense_readout.hpp"
 
+#include <algorithm>
 #include <numeric>
 #include <vector>
 
@@ -15,6 +16,22 @@ std::vector<std::int32_t> offsets_to(std::int64_t n) {
   return offsets;
 }
 
+// A matrix without the entries of these source rows.
+Csr without(const Csr& matrix, const std::vector<char>& rows) {
+  if (rows.empty()) return matrix;
+  Csr kept;
+  kept.begin.push_back(0);
+  for (std::int64_t row = 0; row < matrix.rows(); ++row) {
+    for (std::int64_t e = matrix.begin[row]; e < matrix.begin[row + 1]; ++e) {
+      if (rows[matrix.source[e]]) continue;
+      kept.source.push_back(matrix.source[e]);
+      kept.weight.push_back(matrix.weight_of(e));
+    }
+    kept.begin.push_back(to_index32(kept.entries()));
+  }
+  return kept;
+}
+
 }  // namespace
 
 Readout make_dense_readout(std::span<const PlanSlate> slates, bool mean, const DenseRows& rows,
@@ -23,7 +40,19 @@ Readout make_dense_readout(std::span<const PlanSlate> slates, bool mean, const D
   std::vector<std::vector<std::int64_t>> cell_rows(slates.size());  // of the first configuration
   std::vector<std::vector<std::int64_t>> common_rows(slates.size());
   std::int64_t place = 0;
+  std::vector<std::int64_t> nodes(slates.size(), 0);
+  std::vector<char> constant;  // [rows]; empty: none
   for (const auto& [s, node] : rows.places()) {
+    const NodeUse use = slates[s].use.empty() ? NodeUse::trained : slates[s].use[node];
+    if (use == NodeUse::constant) {
+      constant.resize(static_cast<std::size_t>(rows.rows()), 0);
+      std::fill_n(constant.begin() + rows.first_row(place), slates[s].configs, 1);
+    }
+    if (use == NodeUse::left_out) {
+      ++place;
+      continue;
+    }
+    ++nodes[s];
     (place < rows.needed_places(depth) ? cell_rows : common_rows)[s].push_back(
         rows.first_row(place));
     ++place;
@@ -31,7 +60,7 @@ Readout make_dense_readout(std::span<const PlanSlate> slates, bool mean, const D
   readout.cells.forward.begin.push_back(0);
   readout.common.forward.begin.push_back(0);
   for (std::size_t s = 0; s < slates.size(); ++s) {
-    const float weight = mean ? static_cast<float>(1.0 / slates[s].nodes) : 1.0f;
+    const float weight = mean ? static_cast<float>(1.0 / nodes[s]) : 1.0f;
     for (std::int64_t k = 0; k < slates[s].configs; ++k) {
       for (const std::int64_t row : cell_rows[s]) {
         readout.cells.forward.source.push_back(to_index32(row + k));
@@ -46,8 +75,8 @@ Readout make_dense_readout(std::span<const PlanSlate> slates, bool mean, const D
     readout.common.forward.begin.push_back(to_index32(readout.common.forward.entries()));
     readout.common.forward.weight.resize(readout.common.forward.source.size(), weight);
   }
-  readout.cells.transposed = transpose(readout.cells.forward, rows.rows());
-  readout.common.transposed = transpose(readout.common.forward, rows.rows());
+  readout.cells.transposed = transpose(without(readout.cells.forward, constant), rows.rows());
+  readout.common.transposed = transpose(without(readout.common.forward, constant), rows.rows());
   const auto configs = static_cast<std::int64_t>(readout.slate_of_config.size());
   std::vector<std::int32_t> every(configs);
   std::iota(every.begin(), every.end(), 0);

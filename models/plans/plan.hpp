@@ -60,7 +60,8 @@ struct NeededCounts {
 };
 
 // How scores are summed from the rows after the last layer, in two steps: score[k] = sum of k's
-// cells + the common sum of k's slate.
+// cells + the common sum of k's slate. The transposes of `cells` and `common` lack the rows of nodes
+// that are constants (NodeUse).
 struct Readout {
   // [cells] <- rows. A weight counts the nodes that a row represents; for a mean readout it is
   // divided by the number of nodes.

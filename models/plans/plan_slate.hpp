@@ -5,6 +5,10 @@
 
 namespace tpudist {
 
+// How a node enters the readout: its rows are summed and get a gradient, are summed as constants, or
+// are left out.
+enum class NodeUse : char { trained, constant, left_out };
+
 // One slate as input of the plan builders. Spans are borrowed for the call.
 struct PlanSlate {
   std::int64_t nodes = 0;
@@ -22,6 +26,8 @@ struct PlanSlate {
   // Index of the graph's first input row in the unit; -1: after those of the previous slate.
   std::int64_t input_begin = -1;
   std::span<const std::int32_t> config_edges = {};  // [p, 2], for layers that take them
+  // [nodes]; empty: all are trained. Only for dense plans.
+  std::span<const NodeUse> use = {};
 };
 
 }  // namespace tpudist

@@ -39,6 +39,7 @@ GraphDraw graph_draw(const Experiment& experiment, std::int64_t step,
   draw.dropout = experiment.batch.edge_dropout;
   draw.key = mix_key({kEdgesKey, experiment.order_seed, static_cast<std::uint64_t>(step)});
   draw.one_segment = experiment.data.cuts_segments();
+  draw.trains = experiment.data.reduction.gradient_only;
   draw.stale_keep = experiment.batch.stale_keep;
   for (const SlateId& slate : slates)
     draw.slates.push_back(mix_key(
@@ -55,7 +56,8 @@ bool keeps_whole(const Graph& graph, const GraphReduction& reduction, const Grap
   const bool segment =
       draw.one_segment &&
       std::ranges::adjacent_find(graph.segment, std::not_equal_to()) != graph.segment.end();
-  return draw.dropout <= 0 && !reduction.draws(graph.nodes) && !segment;
+  const bool nodes = reduction.draws(graph.nodes) && (draw.trains || !reduction.gradient_only);
+  return draw.dropout <= 0 && !nodes && !segment;
 }
 
 SegmentDraw segment_draw(const Graph& graph, const GraphDraw& draw, std::size_t slate) {
@@ -82,15 +84,37 @@ std::vector<std::int32_t> kept_edges(const Graph& graph, const GraphDraw& draw, 
   return kept;
 }
 
+namespace {
+
+// All nodes of a graph, and then some of them again, with the edges between those.
+GraphPart with_copies(const Graph& graph, std::vector<std::int32_t> nodes,
+                      std::span<const std::int32_t> edges) {
+  std::vector<std::int32_t> all(static_cast<std::size_t>(graph.nodes));
+  std::iota(all.begin(), all.end(), 0);
+  GraphPart part = part_of(graph, std::move(all), edges);
+  const GraphPart copy = part_of(graph, std::move(nodes), edges);
+  const auto first = static_cast<std::int32_t>(graph.nodes);
+  part.nodes.insert(part.nodes.end(), copy.nodes.begin(), copy.nodes.end());
+  for (const std::int32_t end : copy.edges) part.edges.push_back(first + end);
+  for (const std::int32_t end : copy.config_edges) part.config_edges.push_back(first + end);
+  for (const std::int32_t node : copy.config_nodes) part.config_nodes.push_back(first + node);
+  part.config_places.insert(part.config_places.end(), copy.config_places.begin(),
+                            copy.config_places.end());
+  return part;
+}
+
+}  // namespace
+
 GraphPart drawn_part(const Graph& graph, const GraphReduction& reduction, const GraphDraw& draw,
                      std::size_t slate, std::span<const char> changes) {
   std::vector<std::int32_t> nodes;
   if (draw.one_segment) {
     nodes = configurable_segments(
         graph)[static_cast<std::size_t>(segment_draw(graph, draw, slate).own)];
-  } else if (reduction.draws(graph.nodes)) {
+  } else if (reduction.draws(graph.nodes) && (draw.trains || !reduction.gradient_only)) {
     nodes =
         drawn_nodes(graph, reduction, mix_key({kNodesKey, key_of(graph, draw, slate)}), changes);
+    if (draw.trains) return with_copies(graph, std::move(nodes), kept_edges(graph, draw, slate));
   } else {
     nodes.resize(static_cast<std::size_t>(graph.nodes));
     std::iota(nodes.begin(), nodes.end(), 0);

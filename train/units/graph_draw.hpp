@@ -26,6 +26,11 @@ struct GraphDraw {
   std::uint64_t key = 0;     // of the step; where graphs are scored, the number of the draw
   bool one_segment = false;  // of graphs that were cut
   double stale_keep = 0.5;   // how likely the table's score of another segment is taken
+  // In a training step of `data.reduce.drawn: trained` (backprop-dropout of TpuGraphs' baselines) a
+  // slate sees its whole graph and, beside it, a copy of the drawn nodes with the edges between them.
+  // What a drawn node adds to the readout comes from the copy, and of the other nodes from the whole
+  // graph, without a gradient.
+  bool trains = false;
   // For estimates, if >= 0: not a drawn segment, but the one with so many larger ones (counted
   // round).
   int segment = -1;
@@ -62,7 +67,8 @@ std::vector<std::int32_t> kept_edges(const Graph& graph, const GraphDraw& draw,
                                      std::size_t slate = 0);
 
 // The part of its graph that slate `slate` of a unit sees: some nodes, and the remaining edges
-// between them. `changes`: as of drawn_nodes.
+// between them; where it `trains` drawn nodes alone, all nodes and then the drawn ones again.
+// `changes`: as of drawn_nodes.
 GraphPart drawn_part(const Graph& graph, const GraphReduction& reduction, const GraphDraw& draw,
                      std::size_t slate = 0, std::span<const char> changes = {});
 

@@ -52,9 +52,12 @@ FoldTable same_folds(const Experiment& experiment, const Dataset& data, Communic
   return folds;
 }
 
-// Dropout with a draw for every (node, configuration) needs dense plans; scoring has no dropout.
+// Dropout with a draw for every (node, configuration) needs dense plans, and so do nodes without a
+// gradient, whose rows are not those of equal nodes with one; scoring has neither.
 PlanMode training_plan(const Experiment& experiment) {
-  return experiment.network.draws_per_element() ? PlanMode::dense : experiment.plan;
+  return experiment.network.draws_per_element() || experiment.data.reduction.gradient_only
+             ? PlanMode::dense
+             : experiment.plan;
 }
 
 UnitBuilder training_units(const Experiment& experiment, const Dataset& data,

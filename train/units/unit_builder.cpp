@@ -37,6 +37,17 @@ Slate first_and(const Slate& slate, std::size_t begin, std::size_t end) {
   return taken;
 }
 
+// Of a part in which some nodes come again.
+std::vector<NodeUse> use_of_copies(const Graph& graph, const GraphPart& part) {
+  const auto nodes = static_cast<std::size_t>(graph.nodes);
+  std::vector<NodeUse> use(nodes, NodeUse::constant);
+  for (std::size_t i = nodes; i < part.nodes.size(); ++i) {
+    use[static_cast<std::size_t>(part.nodes[i])] = NodeUse::left_out;
+    use.push_back(NodeUse::trained);
+  }
+  return use;
+}
+
 // The state table that a slate's states are rows of.
 std::span<const float> table_of(const Dataset& dataset, const Slate& slate) {
   if (slate.local_states.empty()) return dataset.states(slate.graph).features;
@@ -70,6 +81,7 @@ class UnitBuilder::Graphs {
     view.config_edges = own.part.config_edges;
     view.config_nodes = own.part.config_nodes;
     view.input_row = own.node_class;
+    view.use = own.use;
     return view;
   }
   const RefinedGraph& refined(std::size_t at, const Slate& slate) {
@@ -86,7 +98,7 @@ class UnitBuilder::Graphs {
     if (keeps_whole(slate.graph)) return slate.states;
     const std::vector<std::int32_t>& places = drawn(at, slate).part.config_places;
     const std::size_t width = builder_.dataset_.graph(slate.graph).config_nodes.size();
-    if (places.size() == width) return slate.states;
+    if (places.size() == width) return slate.states;  // all of them, in their order
     std::vector<std::int32_t>& own = states_.emplace_back();
     for (std::size_t first = 0; first < slate.states.size(); first += width)
       for (const std::int32_t place : places)
@@ -112,6 +124,7 @@ class UnitBuilder::Graphs {
   struct Drawn {
     GraphPart part;
     Array<std::int32_t> node_class;  // [part.nodes]
+    std::vector<NodeUse> use;        // [part.nodes]; empty: all are trained
     std::optional<const RefinedGraph> refined;
   };
 
@@ -138,6 +151,7 @@ class UnitBuilder::Graphs {
       for (const std::int32_t node : own.part.nodes)
         classes.push_back(all[static_cast<std::size_t>(node)]);
       own.node_class = std::move(classes);
+      if (std::ssize(own.part.nodes) > graph.nodes) own.use = use_of_copies(graph, own.part);
     }
     return found->second;
   }

@@ -52,7 +52,7 @@ TEST(LayerRanks, TrainTheSameParametersWhateverTheirNumber) {
   // Drawn parts of graphs; segments, whose table all ranks share.
   for (const char* part :
        {"data.reduce={max_nodes: 15, sample: random}", "data.segments={by: consecutive, nodes: 15}",
-        "data.segments={by: metis, nodes: 15}"}) {
+        "data.segments={by: metis, nodes: 15}", "data.reduce={max_nodes: 15, drawn: trained}"}) {
     SCOPED_TRACE(part);
     if (std::string(part).find("metis") != std::string::npos && !has_metis()) continue;
     const Experiment experiment =

@@ -66,6 +66,7 @@ const std::vector<ChangedKey>& deciding_keys() {
       {"data.reduce.edges", "all", "data.reduce={keep: config_neighbours}"},
       {"data.reduce.max_nodes", "20"},
       {"data.reduce.sample", "random", "data.reduce={max_nodes: 20}"},
+      {"data.reduce.drawn", "trained", "data.reduce={max_nodes: 20}"},
       {"data.reduce.config_weight", "2", "data.reduce={max_nodes: 20, sample: random}"},
       {"data.reduce.change_weight", "2",
        "evaluate={slate: {configs: 16}}\ndata.reduce={max_nodes: 20, sample: random}"},

@@ -1,7 +1,6 @@
 // Graph Segment Training: against a plain reference on LibTorch's autograd in double, with the same
 // segments, draws and table; and what a user can do with it.
 
-#include <ATen/ATen.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -11,10 +10,10 @@
 #include <tuple>
 
 #include "core/error.hpp"
-#include "core/random.hpp"
 #include "data/loading/metis_segments.hpp"
 #include "dist/collectives/self_communicator.hpp"
 #include "tests/support/thrown.hpp"
+#include "tests/train/loop/graph_reference.hpp"
 #include "tests/train/tiny_data.hpp"
 #include "tests/train/tiny_run.hpp"
 #include "train/loop/dry_run.hpp"
@@ -26,6 +25,7 @@
 namespace tpudist {
 namespace {
 
+using test::GraphReference;
 using test::message_of;
 using test::run;
 using test::TempDir;
@@ -41,96 +41,17 @@ Experiment cut(std::vector<std::string> overrides = {}) {
   return tiny_experiment(std::move(overrides));
 }
 
-using Weights = std::map<std::string, at::Tensor>;  // in double
-
-at::Tensor log_of(const at::Tensor& x) {
-  return at::copysign(at::log1p(x.abs()), x);
-}
-
-// Scores [K] of some nodes alone: embedding and logarithms, Linear, ReLU, one SAGE layer
-// with the mean over consumers, ReLU, and a Linear summed over the nodes.
-at::Tensor scores_of(const Weights& w, const Graph& graph, const std::vector<std::int32_t>& part,
-                     const Dataset& data, const Slate& slate) {
-  const std::int64_t nodes = std::ssize(part),
-                     configs = static_cast<std::int64_t>(slate.configs.size());
-  const auto width = static_cast<std::int64_t>(graph.feature_count());
-  const at::Tensor features = at::from_blob(const_cast<float*>(&*graph.node_features.begin()),
-                                            {graph.nodes, width}, at::kFloat)
-                                  .index_select(0, at::tensor(part).to(at::kLong))
-                                  .to(at::kDouble);
-  std::vector<std::int64_t> opcodes;
-  std::map<std::int32_t, std::int64_t> place;  // of a node in the part
-  for (const std::int32_t node : part) {
-    place.emplace(node, std::ssize(opcodes));
-    opcodes.push_back(graph.opcodes[static_cast<std::size_t>(node)]);
-  }
-  const at::Tensor fixed = at::cat(
-      {at::embedding(w.at("encoder.opcode.weight"), at::tensor(opcodes)), log_of(features)}, 1);
-  at::Tensor adjacency = at::zeros({nodes, nodes}, at::kDouble);
-  for (std::size_t e = 0; e < graph.edge_index.size(); e += 2) {
-    const std::int32_t consumer = graph.edge_index[e], producer = graph.edge_index[e + 1];
-    if (place.contains(consumer) && place.contains(producer))
-      adjacency[place[producer]][place[consumer]] += 1;
-  }
-  adjacency = adjacency / adjacency.sum(1, true).clamp_min(1);
-  const auto& states = data.states(slate.graph).features;
-  std::vector<at::Tensor> scores;
-  for (std::int64_t k = 0; k < configs; ++k) {
-    at::Tensor own = at::zeros({nodes, kLayoutConfigFeatures}, at::kDouble);
-    for (std::size_t j = 0; j < graph.config_nodes.size(); ++j) {
-      const std::int32_t node = graph.config_nodes[j];
-      if (!place.contains(node)) continue;
-      const auto state = static_cast<std::size_t>(
-          slate.states[static_cast<std::size_t>(k) * graph.config_nodes.size() + j]);
-      for (int c = 0; c < kLayoutConfigFeatures; ++c)
-        own[place[node]][c] = static_cast<double>(
-            states[state * kLayoutConfigFeatures + static_cast<std::size_t>(c)]);
-    }
-    at::Tensor x = at::relu(at::addmm(w.at("encoder.join.bias"), at::cat({fixed, own}, 1),
-                                      w.at("encoder.join.weight")));
-    x = at::relu(adjacency.mm(x).mm(w.at("blocks.0.sage.neighbours.weight")) +
-                 w.at("blocks.0.sage.neighbours.bias") + x.mm(w.at("blocks.0.sage.self.weight")));
-    scores.push_back((x.mm(w.at("head.weight")) + w.at("head.bias")).sum());
-  }
-  return at::stack(scores);
-}
-
-// The mean over all K x K of log(1 + exp(-(slower - faster))), of the pairs of unequal run times.
-at::Tensor loss_of(const at::Tensor& scores, const std::vector<double>& times) {
-  at::Tensor sum = at::zeros({}, at::kDouble);
-  for (std::size_t i = 0; i < times.size(); ++i)
-    for (std::size_t j = 0; j < times.size(); ++j)
-      if (times[i] > times[j])
-        sum = sum + at::softplus(-(scores[static_cast<std::int64_t>(i)] -
-                                   scores[static_cast<std::int64_t>(j)]));
-  return sum / static_cast<double>(times.size() * times.size());
-}
-
 TEST(Segments, TrainAsAReferenceDoes) {
   constexpr int kSteps = 12;
-  constexpr double kRate = 0.01, kEps = 0.01;
-  const Experiment experiment = cut(
-      {"model={encoder: {opcode_width: 3, node_width: 0, width: 6}, blocks: [{layer: sage, width: "
-       "5}], readout: {pool: sum, scale: 1}}",
-       "loss={pairwise_logistic: {}}",
-       "optimizer={name: adam, lr: 0.01, eps: 0.01, clip_norm: 0, decay: {all: 0, output: 0}}",
-       "schedule={name: constant}", "ensemble={members: 1, folds: none, vary: [init]}",
-       "batch={configs: 8, stale_keep: 0.6}", "train.steps=12"});
+  std::vector<std::string> settings = GraphReference::training();
+  settings.push_back(std::string("model={") + GraphReference::kEncoderAndBlocks +
+                     ", readout: {pool: sum, scale: 1}}");
+  settings.insert(settings.end(), {"batch={configs: 8, stale_keep: 0.6}", "train.steps=12"});
+  const Experiment experiment = cut(settings);
   ThreadPool pool(1, use_one_thread_per_worker);
   const auto world = make_self_communicator();
   const TrainingSetup setup(experiment, experiment.training_data(), pool, -1, 1, *world);
-  const ParameterTable& table = setup.network.parameters();
-  AlignedFloats flat(static_cast<std::size_t>(table.length()));
-  setup.network.initialise(flat, mix_key({experiment.init_seed, 0}));
-  Weights weights, first, second;
-  for (const ParameterEntry& entry : table.entries()) {
-    weights[entry.name] = at::from_blob(flat.data() + entry.offset, entry.shape, at::kFloat)
-                              .to(at::kDouble)
-                              .clone()
-                              .requires_grad_(true);
-    first[entry.name] = at::zeros(entry.shape, at::kDouble);
-    second[entry.name] = at::zeros(entry.shape, at::kDouble);
-  }
+  GraphReference reference(setup);
   std::map<std::tuple<int, std::int64_t, int>, double> stale;  // by graph, configuration, segment
   int used = 0;
   for (int step = 0; step < kSteps; ++step) {
@@ -146,8 +67,9 @@ TEST(Segments, TrainAsAReferenceDoes) {
       const auto segments = configurable_segments(graph);
       ASSERT_EQ(draw.taken.size(), segments.size());
       EXPECT_NEAR(draw.scale, 0.6 + 0.4 * static_cast<double>(segments.size()), 1e-12);
-      const at::Tensor own = scores_of(weights, graph, segments[static_cast<std::size_t>(draw.own)],
-                                       setup.data, slate);
+      const at::Tensor rows = reference.rows(segments[static_cast<std::size_t>(draw.own)], slate);
+      const at::Tensor own =
+          (rows.matmul(reference["head.weight"]) + reference["head.bias"]).sum({1, 2});
       at::Tensor others = at::zeros_like(own);
       for (std::int64_t k = 0; k < own.size(0); ++k) {
         const std::int64_t config = slate.configs[static_cast<std::size_t>(k)];
@@ -159,34 +81,19 @@ TEST(Segments, TrainAsAReferenceDoes) {
         }
         fresh[{id.graph, config, draw.own}] = own[k].item<double>();
       }
-      loss = loss + plan.weights[0][i] * loss_of(draw.scale * own + others, slate.targets);
+      loss = loss +
+             plan.weights[0][i] * GraphReference::loss(draw.scale * own + others, slate.targets);
     }
-    loss.backward();
-    for (auto& [name, weight] : weights) {
-      const at::NoGradGuard guard;
-      const at::Tensor gradient = weight.grad().defined() ? weight.grad() : at::zeros_like(weight);
-      first[name] = 0.9 * first[name] + 0.1 * gradient;
-      second[name] = 0.999 * second[name] + 0.001 * gradient * gradient;
-      const double t = step + 1;
-      weight -= kRate * (first[name] / (1 - std::pow(0.9, t))) /
-                ((second[name] / (1 - std::pow(0.999, t))).sqrt() + kEps);
-      weight.mutable_grad() = at::Tensor();
-    }
+    reference.step(loss);
     for (const auto& [key, score] : fresh) stale[key] = score;
   }
   EXPECT_GT(used, 0);
 
   const TempDir folder;
   ASSERT_EQ(run(experiment, folder / "run").steps, kSteps);
-  const Checkpoint trained =
-      load_checkpoint(checkpoint_path(folder / "run" / "checkpoints", kSteps), table);
-  for (const ParameterEntry& entry : table.entries()) {
-    const at::Tensor expected = weights[entry.name].detach().contiguous().view({-1});
-    const auto* const values = expected.data_ptr<double>();
-    for (std::int64_t i = 0; i < entry.size(); ++i)
-      ASSERT_NEAR(trained.parameters[static_cast<std::size_t>(entry.offset + i)], values[i], 1e-5)
-          << entry.name << " " << i;
-  }
+  const Checkpoint trained = load_checkpoint(
+      checkpoint_path(folder / "run" / "checkpoints", kSteps), setup.network.parameters());
+  reference.expect_near(trained.parameters);
   std::size_t known = 0;
   for (const float score : trained.segment_scores) known += score != 0;
   EXPECT_EQ(known, stale.size());

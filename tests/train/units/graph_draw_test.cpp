@@ -75,6 +75,37 @@ TEST(GraphDraw, IsOfASlateAStepAndASeed) {
   EXPECT_EQ(draws.size(), 3u);
 }
 
+// The copy of drawn nodes has the edges between them, of both sets, and their configurable nodes.
+TEST(GraphDraw, OfTrainedNodesIsTheWholeGraphAndACopyOfThem) {
+  Graph graph = chain(9);
+  graph.config_nodes = std::vector<std::int32_t>{2, 5, 6, 9};
+  graph.config_edges = std::vector<std::int32_t>{5, 2, 6, 5, 9, 6};
+  GraphReduction reduction;
+  reduction.max_nodes = 6;
+  reduction.gradient_only = true;
+  GraphDraw draw;
+  draw.trains = true;
+  const GraphPart part = drawn_part(graph, reduction, draw);
+  ASSERT_EQ(part.nodes.size(), 16u);
+  const auto again = [&](std::span<const std::int32_t> ends) {
+    std::vector<std::int32_t> expected(ends.begin(), ends.end());
+    for (std::size_t e = 0; e < ends.size(); e += 2) {
+      const auto first = std::find(part.nodes.begin() + 10, part.nodes.end(), ends[e]);
+      const auto second = std::find(part.nodes.begin() + 10, part.nodes.end(), ends[e + 1]);
+      if (first == part.nodes.end() || second == part.nodes.end()) continue;
+      for (const auto& place : {first, second})
+        expected.push_back(static_cast<std::int32_t>(place - part.nodes.begin()));
+    }
+    EXPECT_GT(expected.size(), ends.size());
+    return expected;
+  };
+  EXPECT_EQ(part.edges, again(graph.edge_index));
+  EXPECT_EQ(part.config_edges, again(graph.config_edges));
+  for (std::size_t i = 0; i < part.config_nodes.size(); ++i)
+    EXPECT_EQ(part.nodes[static_cast<std::size_t>(part.config_nodes[i])],
+              graph.config_nodes[static_cast<std::size_t>(part.config_places[i])]);
+}
+
 // A slate sees the same edges alone and in a unit with others of its graph, in both kinds of plans;
 // two slates of the same configurations see different ones.
 TEST(GraphDraw, IsThatOfASlateAmongOthersOfItsGraph) {
