@@ -168,5 +168,7 @@ def test_reduce_is_that_of_an_experiment(shards, experiment_file):
         assert len(graph.node_features) <= graph.nodes
     with pytest.raises(td.ConfigError, match="data.reduce.max_nodes=5: nodes are drawn"):
         td.open(shards, "layout:xla:random", reduce={"max_nodes": 5})
+    for graph in td.open(shards, "layout:xla:random", reduce={"max_nodes": 5, "drawn": "trained"}).values():
+        assert len(graph.node_features) == graph.nodes
     with pytest.raises(td.ConfigError, match="reduce: unknown key hop"):
         td.open(shards, "layout:xla:random", reduce={"hop": 2})

@@ -133,13 +133,13 @@ def source_options(
 
 def _kept(reduce: Mapping[str, Any]) -> dict[str, Any]:
     """Of `data.reduce` what decides which nodes a graph keeps, without how a step draws some of them."""
-    if reduce.get("max_nodes"):
+    if reduce.get("max_nodes") and reduce.get("drawn", "seen") == "seen":  # else all are, by trainings too
         raise ConfigError(
             f"data.reduce.max_nodes={reduce['max_nodes']}: nodes are drawn in training and scoring alone, graphs and "
             "slates in Python have all; set it to 0"
         )
     known = ("keep", "hops", "direction", "edges")
-    for key in reduce.keys() - {*known, "max_nodes", "sample", "config_weight", "change_weight"}:
+    for key in reduce.keys() - {*known, "max_nodes", "drawn", "sample", "config_weight", "change_weight"}:
         raise ConfigError(f"reduce: unknown key {key}; known are {', '.join(known)}")
     return {key: value for key, value in reduce.items() if key in known}
 
