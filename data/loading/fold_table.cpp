@@ -13,6 +13,7 @@
 #include "core/numbers.hpp"
 #include "core/text.hpp"
 #include "data/loading/fold_file.hpp"
+#include "data/loading/selection.hpp"
 #include "data/shards/manifest.hpp"
 #include "data/shards/shard_reader.hpp"
 #include "schema/merged_collection.hpp"
@@ -35,14 +36,18 @@ std::optional<Collection> sibling_of(const Collection& collection) {
 // collections does not matter.
 std::vector<FoldedGraph> selected_graphs(const FoldRequest& request,
                                          std::span<const Collection> collections) {
+  const bool merged = parts_of(request.collection).size() > 1;
   std::map<std::string, std::int64_t> nodes;
   const auto select = [&](const std::string& split, const std::vector<std::string>& include,
                           const std::vector<std::string>& exclude) {
     for (const Collection& collection : collections) {
-      for (const GraphEntry& entry : list_graphs(request.shards, collection, split)) {
-        const std::string id = collection.name + ":" + entry.name;
-        if ((include.empty() || fits_graph(include, id)) && !fits_graph(exclude, id))
-          nodes[entry.name] = std::max(nodes[entry.name], entry.nodes);
+      std::vector<GraphEntry> entries = list_graphs(request.shards, collection, split);
+      if (merged) {  // whose graphs are selected by their ids
+        for (GraphEntry& entry : entries) entry.name = collection.name + ":" + entry.name;
+      }
+      for (const GraphEntry& entry : filter_graphs(entries, split, include, exclude)) {
+        std::int64_t& most = nodes[std::string(graph_of_id(entry.name))];
+        most = std::max(most, entry.nodes);
       }
     }
   };

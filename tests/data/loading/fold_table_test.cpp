@@ -129,6 +129,19 @@ TEST_F(FoldTableTest, LeavesOutWhatIsExcluded) {
   }
 }
 
+TEST_F(FoldTableTest, MatchesNamesOfOneCollectionAndIdsOfSeveral) {
+  const auto left = [](const std::string& collection, const char* pattern) {
+    FoldRequest excluding = request(collection, 2);
+    excluding.exclude = {pattern};
+    return split_into_folds(excluding).graphs.size();
+  };
+  const std::size_t all = split_into_folds(request("layout:nlp:random", 2)).graphs.size();
+  EXPECT_EQ(left("layout:nlp:random", "layout:*"), all);  // no name begins so
+  // All but the ids of :default, which has one graph less.
+  EXPECT_EQ(left("layout:nlp:random+layout:nlp:default", "layout:nlp:default:*"), all);
+  EXPECT_EQ(left("layout:nlp:random+layout:nlp:default", "layout:nlp:random:*"), all - 1);
+}
+
 TEST_F(FoldTableTest, SplitsValidationGraphsTooWhereAskedTo) {
   FoldRequest both = request("layout:nlp:random", 2);
   both.with_valid = true;
