@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <initializer_list>
 #include <string_view>
 
 #include "core/config/config.hpp"
@@ -63,16 +62,10 @@ void require_a_unit_for_the_batch(ConfigNode root, const Experiment& experiment)
                   batch.slates));
 }
 
-// Whether a layer passes messages along edges of one of these kinds.
-bool has_edges(const NetworkConfig& network, std::initializer_list<EdgeKind> kinds) {
-  return std::ranges::any_of(network.plan_shape().layers, [&](const LayerShape& layer) {
-    return std::ranges::find_first_of(layer.edge_kinds, kinds) != layer.edge_kinds.end();
-  });
-}
-
 // Whether the score of a graph without edges between its parts is the sum of theirs.
 bool adds_up_segments(const NetworkConfig& network) {
-  return network.has_head_of_nodes() && !has_edges(network, {EdgeKind::nodes, EdgeKind::configs});
+  const PlanShape shape = network.plan_shape();
+  return network.has_head_of_nodes() && !shape.has(EdgeKind::nodes) && !shape.mixes_configs();
 }
 
 // Graph Segment Training as it is here: a score is the sum of its segments' scores, and the table of
@@ -105,7 +98,7 @@ void refuse_what_trained_nodes_lack(ConfigNode root, const Experiment& experimen
   const auto mistake = [&](const char* why) {
     root.child("data").child("reduce").mistake("drawn", why);
   };
-  if (has_edges(experiment.network, {EdgeKind::nodes}) || experiment.network.head.violations)
+  if (experiment.network.plan_shape().has(EdgeKind::nodes) || experiment.network.head.violations)
     mistake(
         "trained is for layers that mix neighbours alone, and not for a violation_ratio: leave it "
         "out, or use another network");

@@ -5,13 +5,12 @@
 namespace tpudist {
 
 std::span<double> SegmentScores::record(std::size_t slate, std::size_t member) {
-  const std::size_t length = 2 + 2 * configs_;
-  return std::span(records_).subspan((slate * members_ + member) * length, length);
+  return std::span(records_).subspan((slate * members_ + member) * length(), length());
 }
 
 void SegmentScores::begin(std::size_t slates, const SegmentTable& table) {
   table_ = &table;
-  if (cut()) records_.assign(slates * members_ * (2 + 2 * configs_), 0.0);
+  if (cut()) records_.assign(slates * members_ * length(), 0.0);
 }
 
 void SegmentScores::mix(const Unit& unit, std::size_t own, std::size_t slate, int member,

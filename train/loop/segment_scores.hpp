@@ -35,6 +35,7 @@ class SegmentScores {
               SegmentTable& table);
 
  private:
+  std::size_t length() const { return 2 + 2 * configs_; }  // of a record
   std::span<double> record(std::size_t slate, std::size_t member);
 
   std::size_t members_, configs_;

@@ -21,14 +21,34 @@ std::uint64_t key_of(const Graph& graph, const GraphDraw& draw, std::size_t slat
   return mix_key({draw.key, hash64(graph.name), own});
 }
 
-// The configurable segments of a graph, the largest first.
-std::vector<int> by_size(const Graph& graph) {
-  const auto segments = configurable_segments(graph);
+using Segments = std::vector<std::vector<std::int32_t>>;  // configurable_segments
+
+// Segments, the largest first.
+std::vector<int> by_size(const Segments& segments) {
   std::vector<int> order(segments.size());
   std::iota(order.begin(), order.end(), 0);
   std::ranges::stable_sort(order, std::ranges::greater(),
                            [&](int i) { return segments[static_cast<std::size_t>(i)].size(); });
   return order;
+}
+
+SegmentDraw draw_of(const Segments& segments, const Graph& graph, const GraphDraw& draw,
+                    std::size_t slate) {
+  const std::size_t count = segments.size();
+  CounterRng random(mix_key({kSegmentsKey, key_of(graph, draw, slate)}));
+  SegmentDraw drawn;
+  drawn.own = static_cast<int>(random.below(count));
+  if (draw.segment >= 0)
+    drawn.own = by_size(segments)[static_cast<std::size_t>(draw.segment) % count];
+  for (std::size_t i = 0; i < count; ++i)
+    drawn.taken.push_back(random.uniform() < draw.stale_keep && static_cast<int>(i) != drawn.own);
+  drawn.scale = draw.stale_keep + (1 - draw.stale_keep) * static_cast<double>(count);
+  return drawn;
+}
+
+// Whether nodes of the graph are drawn.
+bool draws_nodes(const Graph& graph, const GraphReduction& reduction, const GraphDraw& draw) {
+  return reduction.draws(graph.nodes) && (draw.trains || !reduction.gradient_only);
 }
 
 }  // namespace
@@ -48,7 +68,7 @@ GraphDraw graph_draw(const Experiment& experiment, std::int64_t step,
 }
 
 std::int64_t largest_segment(const Graph& graph) {
-  const auto segments = configurable_segments(graph);
+  const Segments segments = configurable_segments(graph);
   return std::ssize(*std::ranges::max_element(segments, {}, &std::vector<std::int32_t>::size));
 }
 
@@ -56,20 +76,11 @@ bool keeps_whole(const Graph& graph, const GraphReduction& reduction, const Grap
   const bool segment =
       draw.one_segment &&
       std::ranges::adjacent_find(graph.segment, std::not_equal_to()) != graph.segment.end();
-  const bool nodes = reduction.draws(graph.nodes) && (draw.trains || !reduction.gradient_only);
-  return draw.dropout <= 0 && !nodes && !segment;
+  return draw.dropout <= 0 && !draws_nodes(graph, reduction, draw) && !segment;
 }
 
 SegmentDraw segment_draw(const Graph& graph, const GraphDraw& draw, std::size_t slate) {
-  const auto count = configurable_segments(graph).size();
-  CounterRng random(mix_key({kSegmentsKey, key_of(graph, draw, slate)}));
-  SegmentDraw drawn;
-  drawn.own = static_cast<int>(random.below(count));
-  if (draw.segment >= 0) drawn.own = by_size(graph)[static_cast<std::size_t>(draw.segment) % count];
-  for (std::size_t i = 0; i < count; ++i)
-    drawn.taken.push_back(random.uniform() < draw.stale_keep && static_cast<int>(i) != drawn.own);
-  drawn.scale = draw.stale_keep + (1 - draw.stale_keep) * static_cast<double>(count);
-  return drawn;
+  return draw_of(configurable_segments(graph), graph, draw, slate);
 }
 
 std::vector<std::int32_t> kept_edges(const Graph& graph, const GraphDraw& draw, std::size_t slate) {
@@ -109,9 +120,10 @@ GraphPart drawn_part(const Graph& graph, const GraphReduction& reduction, const 
                      std::size_t slate, std::span<const char> changes) {
   std::vector<std::int32_t> nodes;
   if (draw.one_segment) {
-    nodes = configurable_segments(
-        graph)[static_cast<std::size_t>(segment_draw(graph, draw, slate).own)];
-  } else if (reduction.draws(graph.nodes) && (draw.trains || !reduction.gradient_only)) {
+    Segments segments = configurable_segments(graph);
+    const int own = draw_of(segments, graph, draw, slate).own;
+    nodes = std::move(segments[static_cast<std::size_t>(own)]);
+  } else if (draws_nodes(graph, reduction, draw)) {
     nodes =
         drawn_nodes(graph, reduction, mix_key({kNodesKey, key_of(graph, draw, slate)}), changes);
     if (draw.trains) return with_copies(graph, std::move(nodes), kept_edges(graph, draw, slate));
