@@ -10,7 +10,7 @@
 #   4. 500 seeded damages each of shards, before and while they are read, of manifests, caches, predictions
 #      and checkpoints: every one found with one line, or harmless.
 #   5. Every system of experiments/systems for 200 steps with three seeds, on fixed slates: a lower loss,
-#      and on 1 and 2 ranks the same parameters. That for tile of the 1st place on real kernels where
+#      and on 1 and 2 ranks the same parameters, also resumed at step 100. That for tile of the 1st place on real kernels where
 #      TPUDIST_REAL_DATA has them, the others on synthetic data; the 2nd place's layers made narrower.
 #      TPUDIST_TEST_SYSTEMS="name ..." takes these only, TPUDIST_TEST_ONLY=systems leaves out all else,
 #      TPUDIST_TEST_ONLY=ranks all but 1 and 2.
@@ -173,9 +173,10 @@ small_data() {
   "$tpudist" convert "$scratch/real-npz" "$scratch/real" >> "$scratch/log" 2>&1
 }
 
-# train_system SYSTEM RANKS trains one for 200 steps and prints the hash of its parameters, or "none".
+# train_system SYSTEM RANKS [RUN --resume] trains one for 200 steps, or goes on with RUN, and prints the hash of its
+# parameters, or "none".
 train_system() {
-  local system=$1 ranks=$2
+  local system=$1 ranks=$2 run=${3:-$1-$2}; shift "$(($# < 3 ? 2 : 3))"
   local data=$scratch/small slates=2 options=()
   case $system in
     first_place_tile) [[ -d $scratch/real ]] && data=$scratch/real slates=15 ;;
@@ -187,8 +188,9 @@ train_system() {
   esac
   { TPUDIST_DATA=$data on_ranks "$ranks" train "experiments/systems/$system.yaml" \
       "batch={slates: $slates, configs: 1024, draw: graphs}" "ensemble={members: 3, vary: [init]}" \
-      train.steps=200 train.evaluate_every=0 train.last_evaluation=none train.checkpoint_every=0 \
-      train.log_every=1 "dist.threads=$((2 / ranks))" "${options[@]}" --run-dir "$scratch/$system-$ranks" || true
+      train.steps=200 train.evaluate_every=0 train.last_evaluation=none \
+      train.checkpoint_every=100 train.log_every=1 "dist.threads=$((2 / ranks))" "${options[@]}" "$@" \
+      --run-dir "$scratch/$run" || true
   } | sed -n 's/^parameters: //p' | grep . || echo none
 }
 
@@ -207,6 +209,9 @@ check_systems() {
     [[ $hash != none ]] || hash="a hash"
     started=$SECONDS
     row "$system, 2 ranks" "$(train_system "$system" 2)" "$hash"
+    started=$SECONDS
+    rm -f "$scratch/$system-1"/checkpoints/step-*200.h5
+    row "$system, resumed on 2 ranks" "$(train_system "$system" 2 "$system-1" --resume)" "$hash"
   done
 }
 
