@@ -129,7 +129,7 @@ class StepBench {
         experiment_(experiment_of(arguments)),
         context_(context),
         setup_(experiment_, options(), context.pool, arguments.device, 1, context.world),
-        state_(experiment_, setup_.network, {experiment_.ensemble.members, cut_graphs(setup_)}) {
+        state_(setup_) {
     state_.initialise(experiment_, setup_.network);
   }
 

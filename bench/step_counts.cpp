@@ -43,7 +43,7 @@ void print_counts(const Experiment& experiment) {
   place.device = 0;
   JobContext context{*self, pool, place, progress};
   const TrainingSetup setup(experiment, experiment.training_data(), pool, 0, 1, *self);
-  TrainingState state(experiment, setup.network, {experiment.ensemble.members, cut_graphs(setup)});
+  TrainingState state(setup);
   state.initialise(experiment, setup.network);
   TrainingStep step(experiment, setup.network, context);
   const StepBuilder builder = setup.steps_of(0);

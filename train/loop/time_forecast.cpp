@@ -47,7 +47,7 @@ class TimedSteps {
         setup_(experiment, experiment.training_data(), context.pool, context.place.device,
                context.world.size(), context.world),
         validation_(experiment, setup_, context),
-        state_(experiment, setup_.network, {experiment.ensemble.members, cut_graphs(setup_)}),
+        state_(setup_),
         step_(experiment, setup_.network, context),
         measured_(setup_.network) {
     run_on_all_ranks(context.world, [&] { require_device_memory(setup_, context); });

@@ -58,7 +58,7 @@ class TrainingRun {
         checkpoints_(experiment, setup_, run_, claim, context),
         report_(experiment, run_, context),
         step_(experiment, setup_.network, context),
-        state_(experiment, setup_.network, {experiment.ensemble.members, cut_graphs(setup_)}),
+        state_(setup_),
         limit_(experiment.train.time_limit, state_.checkpoint_bytes()),
         evaluation_(experiment, setup_, run_, checkpoints_, report_, state_, context),
         measured_(setup_.network) {}

@@ -12,6 +12,7 @@
 #include "core/hash.hpp"
 #include "core/means.hpp"
 #include "core/random.hpp"
+#include "train/units/training_setup.hpp"
 
 namespace tpudist {
 namespace {
@@ -43,6 +44,10 @@ void visit_members(auto& state, auto& saved, const Visit& visit) {
 constexpr auto kSave = [](const auto& own, auto& saved) { saved.assign(own.begin(), own.end()); };
 
 }  // namespace
+
+TrainingState::TrainingState(const TrainingSetup& setup)
+    : TrainingState(setup.experiment, setup.network,
+                    {setup.experiment.ensemble.members, cut_graphs(setup)}) {}
 
 TrainingState::TrainingState(const Experiment& experiment, const Network& network,
                              SegmentTable segments)

@@ -17,9 +17,12 @@
 
 namespace tpudist {
 
+struct TrainingSetup;
+
 // All that changes during training. The same bits on every rank. Where the network is on a device,
 // the weights live there, and come to the host when somebody reads them.
 struct TrainingState {
+  explicit TrainingState(const TrainingSetup& setup);
   // `segments`: of cut graphs (cut_graphs).
   TrainingState(const Experiment& experiment, const Network& network, SegmentTable segments = {});
 

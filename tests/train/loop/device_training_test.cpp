@@ -58,7 +58,7 @@ struct CountedSteps {
                         const std::function<void(TrainingState&)>& between = {})
       : experiment(experiment),
         setup(experiment, experiment.training_data(), pool, 0, 1, *world),
-        state(experiment, setup.network) {
+        state(setup) {
     state.initialise(experiment, setup.network);
     TrainingStep step(experiment, setup.network, context);
     const StepBuilder builder = setup.steps_of(0);

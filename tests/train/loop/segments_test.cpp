@@ -195,8 +195,7 @@ TEST(Segments, OfRowsThatAreTrainedOn) {
     EXPECT_EQ(table_of(experiment, folder / key, 10).size(), scores);
     EXPECT_TRUE(table_of(experiment, folder / key, 10, false).empty());
     const auto bytes = [](const TrainingState& state) { return state.checkpoint_bytes(); };
-    EXPECT_EQ(bytes({experiment, setup.network, {experiment.ensemble.members, cut_graphs(setup)}}) -
-                  bytes({experiment, setup.network}),
+    EXPECT_EQ(bytes(TrainingState(setup)) - bytes({experiment, setup.network}),
               static_cast<double>(4 * scores));
   }
 }

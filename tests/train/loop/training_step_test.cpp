@@ -36,7 +36,7 @@ FirstStep first_step(std::vector<std::string> overrides,
   NoProgress progress;
   JobContext context{*world, pool, NodeTopology{}, progress};
   const TrainingSetup setup(experiment, experiment.data.training(), pool, -1, 1, *world);
-  TrainingState state(experiment, setup.network);
+  TrainingState state(setup);
   state.initialise(experiment, setup.network);
   std::size_t at = 0;
   for (const std::vector<double>& member : moved) {
