@@ -26,7 +26,7 @@ namespace tpudist {
 namespace {
 
 // Increase it whenever the same key would stand for different bytes.
-constexpr std::uint64_t kPreparedRecordsVersion = 3;
+constexpr std::uint64_t kPreparedRecordsVersion = 4;
 
 // Prepared graphs in a cache file: the arrays of one graph after another, and in the directory a
 // record of equal length for each graph.
@@ -141,7 +141,9 @@ std::vector<PreparedArrays> prepare(const Dataset& dataset, const Network& netwo
     PreparedArrays& made = graphs[static_cast<std::size_t>(i)];
     made = prepare_input(dataset, network, graph);
     const Graph& source = dataset.graph(graph);
-    if (refined)
+    if (refined && dataset.options().reduction.draws(source.nodes))  // is never seen whole
+      made.refined = RefinedArrays::empty(network.plan_shape());
+    else if (refined)
       made.refined = refine_graph(source, made.node_class, network.plan_shape()).arrays();
   });
   return graphs;

@@ -57,6 +57,8 @@ TEST_F(SharedGraphs, GiveTheSameBitsForAllKindsOfNetworksAndPlans) {
       {"plan=dense"},
       {"model.preset=latenciaga_nlp", "batch.unit=graph", "batch.unit_slates=2"},
       {"batch.edge_dropout=0.3"},
+      {"data.reduce={max_nodes: 20}"},
+      {"data.reduce={max_nodes: 20, drawn: trained}"},
       {"model.readout.widths=[4]", "ensemble.members=1", "ensemble.folds=none"},
       {"model.encoder={code_width: 2, node_width: 0}", "ensemble.members=1", "ensemble.folds=none"},
       {"model.encoder={node_transform: standardised, join: late}",

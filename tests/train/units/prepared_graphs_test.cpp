@@ -50,7 +50,9 @@ struct Opened {
   PreparedArrays expected(int graph, bool refined) const {
     PreparedArrays made = prepare_input(data, network, graph);
     const Graph& source = data.graph(graph);
-    if (refined)
+    if (refined && data.options().reduction.draws(source.nodes))
+      made.refined = RefinedArrays::empty(network.plan_shape());
+    else if (refined)
       made.refined = refine_graph(source, made.node_class, network.plan_shape()).arrays();
     return made;
   }
@@ -115,6 +117,7 @@ TEST_F(PreparedGraphsTest, FilesHoldWhatAProcessPreparesForItself) {
       {},
       {"model.preset=latenciaga_nlp"},
       {"data.reduce={keep: config_neighbours}"},
+      {"data.reduce={max_nodes: 20}"},
       {"model.readout.widths=[4]"},
       {"model.encoder={code_width: 2}"},
       {"model.encoder={node_transform: raw, node_columns: 0-9}"},
