@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <cstring>
 #include <span>
@@ -95,7 +96,8 @@ ConfigChunk configs_in(const CacheFile& file, const GraphRecord& record) {
 
 }  // namespace
 
-std::uint64_t estimated_bytes(const std::vector<GraphEntry>& entries, bool with_configs) {
+std::uint64_t estimated_bytes(const std::vector<GraphEntry>& entries, bool with_configs,
+                              const GraphReduction& reduction) {
   std::uint64_t bytes = 1 << 16;
   for (const GraphEntry& entry : entries) {
     const auto nodes = static_cast<std::uint64_t>(entry.nodes);
@@ -104,6 +106,11 @@ std::uint64_t estimated_bytes(const std::vector<GraphEntry>& entries, bool with_
              static_cast<std::uint64_t>(entry.edges) * 8;
     bytes += configs * (8 + 4 + 16) + sizeof(GraphRecord);  // run times, groups, merged rows
     if (with_configs) bytes += entry.config_bytes();
+    if (reduction.config_edges) {
+      const std::int64_t ends = std::min(entry.config_nodes, kMostConfigEdges);
+      bytes += static_cast<std::uint64_t>(8 * std::min(ends * (ends - 1) / 2, kMostConfigEdges));
+    }
+    if (reduction.segments != SegmentCut::none) bytes += 4 * nodes;
   }
   return bytes;
 }

@@ -6,6 +6,7 @@
 
 #include "core/thread_pool.hpp"
 #include "data/loading/cache_file.hpp"
+#include "data/loading/graph_reduction.hpp"
 #include "data/loading/open_graph.hpp"
 
 namespace tpudist {
@@ -18,8 +19,10 @@ struct DatasetOptions;
 // Increase it whenever the same key would stand for different bytes.
 inline constexpr std::uint64_t kGraphRecordsVersion = 3;
 
-// Estimated size of the file, from the manifest.
-std::uint64_t estimated_bytes(const std::vector<GraphEntry>& entries, bool with_configs);
+// Estimated size of the file, from the manifest: that of whole graphs, with the most config edges that
+// there can be.
+std::uint64_t estimated_bytes(const std::vector<GraphEntry>& entries, bool with_configs,
+                              const GraphReduction& reduction);
 
 // Reads the graphs from their shards and writes them one by one, so that the process never holds
 // them all. Finishes the file with `key`. Throws IoError where the file cannot be written, and what

@@ -45,6 +45,18 @@ Flags kept_nodes(const Graph& graph, const Flags& configurable, const GraphReduc
 
 }  // namespace
 
+GraphReduction GraphReduction::scored() const {
+  GraphReduction scored = *this;
+  if (!gradient_only) return scored;
+  const GraphReduction none;
+  scored.max_nodes = none.max_nodes;
+  scored.sample = none.sample;
+  scored.config_weight = none.config_weight;
+  scored.change_weight = none.change_weight;
+  scored.gradient_only = none.gradient_only;
+  return scored;
+}
+
 std::string to_text(const GraphReduction& reduction) {
   std::vector<std::string> parts;
   if (reduction.wanted) {
@@ -169,13 +181,23 @@ std::vector<std::int32_t> config_edges_of(const Graph& graph) {
   for (std::size_t e = 0; e < graph.edge_index.size(); e += 2)
     producers[next[static_cast<std::size_t>(graph.edge_index[e])]++] = graph.edge_index[e + 1];
 
+  const auto require_at_most = [&](std::int64_t most, std::size_t count, const char* what) {
+    if (static_cast<std::int64_t>(count) <= most) return;
+    throw DataError(fmt::format(
+        "{}: {} more than {} edges between configurable nodes (config_consumer_to_producer or "
+        "config_producer_to_consumer of a layer): leave the graph out by data.exclude, or these "
+        "directions",
+        graph.name, what, most));
+  };
   const Flags configurable = configurable_nodes(graph);
   std::vector<std::int32_t> found, open, seen_from(nodes, -1);
+  std::size_t followed = 0;
   for (const std::int32_t start : graph.config_nodes) {
     open.assign(1, start);
     while (!open.empty()) {
       const auto node = static_cast<std::size_t>(open.back());
       open.pop_back();
+      followed += begin[node + 1] - begin[node];
       for (std::size_t e = begin[node]; e < begin[node + 1]; ++e) {
         const auto producer = static_cast<std::size_t>(producers[e]);
         if (producers[e] == start || std::exchange(seen_from[producer], start) == start) continue;
@@ -187,12 +209,8 @@ std::vector<std::int32_t> config_edges_of(const Graph& graph) {
         found.push_back(producers[e]);
       }
     }
-    if (std::ssize(found) / 2 > kMostConfigEdges)
-      throw DataError(fmt::format(
-          "{}: has more than {} edges between configurable nodes (config_consumer_to_producer or "
-          "config_producer_to_consumer of a layer): leave the graph out by data.exclude, or these "
-          "directions",
-          graph.name, kMostConfigEdges));
+    require_at_most(kMostConfigEdges, found.size() / 2, "has");
+    require_at_most(kMostFollowedEdges, followed, "would follow");
   }
   return found;
 }

@@ -52,8 +52,8 @@ struct GraphReduction {
 
   // Whether nodes are drawn of a graph of so many, in training.
   bool draws(std::int64_t nodes) const { return max_nodes > 0 && nodes > max_nodes; }
-  // Whether slates that are scored see drawn nodes.
-  bool draws_scored() const { return max_nodes > 0 && !gradient_only; }
+  // What of it holds where graphs are scored.
+  GraphReduction scored() const;
   // How many nodes a slate sees of a graph of so many.
   std::int64_t seen(std::int64_t nodes) const {
     return draws(nodes) && !gradient_only ? max_nodes : nodes;
@@ -64,17 +64,18 @@ struct GraphReduction {
 // As text, e.g. "config_neighbours, 1 hop both ways, edges touching_config"; "none".
 std::string to_text(const GraphReduction& reduction);
 
-// The most config edges of a graph: n configurable nodes can have n (n - 1) / 2.
-inline constexpr std::int64_t kMostConfigEdges = 1 << 20;
+// The most config edges of a graph: n configurable nodes can have n (n - 1) / 2. And the most edges
+// of the graph that are followed to find them: each configurable node can reach all of them.
+inline constexpr std::int64_t kMostConfigEdges = 1 << 20, kMostFollowedEdges = 1 << 28;
 
-// Graph::config_edges of a graph. Throws DataError where they are more than kMostConfigEdges.
+// Graph::config_edges of a graph. Throws DataError where they would be more, or need more.
 std::vector<std::int32_t> config_edges_of(const Graph& graph);
 
 // The part of a graph that a reduction keeps when the graph is opened: nodes, edges and
 // configurable nodes in their order, the nodes renumbered. node_splits are dropped where nodes are,
 // since they refer to the whole graph.
 // Throws DataError when no node is configurable, when node_splits are asked for that there are not,
-// or where config edges would be more than kMostConfigEdges.
+// or what config_edges_of throws.
 Graph reduced_graph(Graph graph, const GraphReduction& reduction);
 
 // [n] 1: the node has an edge to one whose layout differs in at least one of the configurations whose

@@ -49,7 +49,7 @@ NodeFile attached(const DatasetOptions& options, const std::vector<GraphEntry>& 
   if (!cache.keep) folder->remove_unused(name);
   const NodeFileSource source{
       .key = key,
-      .bytes = [&] { return estimated_bytes(entries, with_configs); },
+      .bytes = [&] { return estimated_bytes(entries, with_configs, options.reduction); },
       .write =
           [&](CacheFileWriter& writer) {
             write_graphs(options, entries, with_configs, writer, key, pool);

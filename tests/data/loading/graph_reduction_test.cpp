@@ -19,10 +19,12 @@
 #include "tests/support/contracted_edges.hpp"
 #include "tests/support/paths.hpp"
 #include "tests/support/real_data.hpp"
+#include "tests/support/thrown.hpp"
 
 namespace tpudist {
 namespace {
 
+using test::message_of;
 using ::testing::ElementsAre;
 using ::testing::ElementsAreArray;
 using ::testing::HasSubstr;
@@ -312,18 +314,25 @@ TEST(ConfigEdges, HaveALimit) {
     edges.insert(edges.end(), {side + node, between, between, node});
     config_nodes.insert(config_nodes.end(), {node, side + node});
   }
-  Graph graph;
+  Graph graph = graph_of(between + 1, edges, config_nodes);
   graph.name = "wide";
-  graph.nodes = between + 1;
-  graph.edge_index = std::move(edges);
-  graph.config_nodes = std::move(config_nodes);
-  try {
-    reduced_graph(graph, {.config_edges = true});
-    FAIL() << "no error";
-  } catch (const DataError& error) {
-    EXPECT_THAT(error.what(), HasSubstr("wide: has more than 1048576 edges"));
-  }
+  EXPECT_THAT(message_of<DataError>([&] { reduced_graph(graph, {.config_edges = true}); }),
+              HasSubstr("wide: has more than 1048576 edges between"));
   EXPECT_EQ(reduced_graph(graph, {}).nodes, between + 1);
+}
+
+// 17,000 configurable nodes above one with 16,000 edges, in which none ends.
+TEST(ConfigEdges, AreNotLookedForWithoutAnEnd) {
+  std::vector<std::int32_t> edges, config_nodes;
+  for (int i = 0; i < 16'000; ++i) edges.insert(edges.end(), {1, 0});
+  for (std::int32_t node = 2; node < 17'002; ++node) {
+    edges.insert(edges.end(), {node, 1});
+    config_nodes.push_back(node);
+  }
+  Graph graph = graph_of(17'002, edges, config_nodes);
+  graph.name = "long";
+  EXPECT_THAT(message_of<DataError>([&] { config_edges_of(graph); }),
+              HasSubstr("long: would follow more than 268435456 edges between"));
 }
 
 TEST(DrawnNodes, AreAPartOfTheGraph) {

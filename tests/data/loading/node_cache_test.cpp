@@ -16,6 +16,7 @@
 #include <thread>
 
 #include "core/log.hpp"
+#include "data/loading/graph_records.hpp"
 #include "tests/data/loading/dataset_case.hpp"
 
 namespace tpudist {
@@ -500,6 +501,17 @@ TEST_F(NodeCacheTest, AFullDiskIsAWarning) {
   const std::string said = warnings([&] { expect_right(options, false); });
   EXPECT_THAT(said, HasSubstr("has no room for "));
   EXPECT_EQ(std::system(("umount " + small.string()).c_str()), 0);
+}
+
+TEST(EstimatedBytes, CountConfigEdgesAndSegments) {
+  std::vector<GraphEntry> entries(2);
+  entries[0].nodes = entries[1].nodes = 200'000;
+  entries[0].config_nodes = 10;
+  entries[1].config_nodes = 100'000;
+  const std::uint64_t plain = estimated_bytes(entries, false, {});
+  EXPECT_EQ(estimated_bytes(entries, false, {.config_edges = true}) - plain,
+            8u * (10 * 9 / 2 + kMostConfigEdges));
+  EXPECT_EQ(estimated_bytes(entries, false, {.segments = SegmentCut::metis}) - plain, 4u * 400'000);
 }
 
 TEST(NodeCacheOptions, KnowWhereAClusterHasRoom) {
