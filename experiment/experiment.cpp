@@ -208,6 +208,7 @@ DatasetOptions DataConfig::evaluation(const std::string& split) const {
   options.duplicates = DuplicatesPolicy::keep;
   options.max_configs = 0;
   options.least_entropy = 0;
+  options.reduction = reduction.scored();
   options.include = split == "train"   ? include_train
                     : split == "valid" ? include_valid
                                        : std::vector<std::string>{};

@@ -31,13 +31,6 @@ void require_same_selection(const Dataset& dataset, const TrainedRun& run,
         "exclude differ); give --data, or combine runs of equal selections",
         run.path.string(), request.split));
   }
-  if (mine.reduction != other.reduction) {
-    throw ConfigError(fmt::format(
-        "{}: its graphs are reduced otherwise (data.reduce: {}) than those of the runs before it "
-        "({}); score it by itself with `tpudist predict --scores FILE`, and combine the files with "
-        "`tpudist ensemble`",
-        run.path.string(), to_text(other.reduction), to_text(mine.reduction)));
-  }
 }
 
 // The members of all runs. Where there are several runs, each member has the folder of its run.
@@ -158,7 +151,8 @@ CollectionResult score_collection(std::vector<const TrainedRun*> runs, const Sco
     valid.scores.clear();
     chosen = score_collection(runs, valid, context).judgement;
   }
-  const DatasetOptions options = scored_data(*runs.front(), request);
+  DatasetOptions options = scored_data(*runs.front(), request);
+  options.reduction = scored_reduction(runs);
   require_shards(options.shards, options.collection,
                  "give the folder of the shards with --data FOLDER");
   ScoringSession session(options, context);

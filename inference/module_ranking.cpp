@@ -6,6 +6,7 @@
 #include <cmath>
 #include <functional>
 #include <span>
+#include <stdexcept>
 
 #include "core/error.hpp"
 #include "core/means.hpp"
@@ -81,16 +82,10 @@ ModuleRanking rank_module(const Module& module, const std::vector<TrainedRun>& r
                       "of layout graphs or of tile graphs",
                       run.path.string(), own.name, collection.name));
     }
-    const GraphReduction& mine = module.dataset.options().reduction;
-    const GraphReduction& other = run.experiment.data.reduction;
-    if (mine != other) {
-      throw ConfigError(fmt::format(
-          "{}: its graphs are reduced otherwise (data.reduce: {}) than those of the run before it "
-          "({}); rank the module with each of them",
-          run.path.string(), to_text(other), to_text(mine)));
-    }
     all.push_back(&run);
   }
+  if (module.dataset.options().reduction != scored_reduction(all))
+    throw std::invalid_argument(module.dataset.graph(0).name + ": is not reduced as in scoring");
   // Runs that an ensemble was cut into, in the order of their members.
   std::ranges::stable_sort(
       all, {}, [](const TrainedRun* run) { return run->experiment.ensemble.first_member; });

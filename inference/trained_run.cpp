@@ -120,6 +120,23 @@ void require_other_trainings(const std::vector<const TrainedRun*>& runs, JobCont
   }
 }
 
+GraphReduction scored_reduction(const std::vector<const TrainedRun*>& runs) {
+  std::optional<GraphReduction> first;
+  bool config_edges = false;
+  for (const TrainedRun* run : runs) {
+    GraphReduction own = run->experiment.data.reduction.scored();
+    config_edges |= std::exchange(own.config_edges, false);
+    if (!first) first = own;
+    if (own != *first)
+      throw ConfigError(fmt::format(
+          "{}: its graphs are reduced otherwise (data.reduce: {}) than those of {} ({}); score it "
+          "by itself: `tpudist ensemble` combines files of `tpudist predict --scores FILE`",
+          run->path.string(), to_text(own), runs.front()->path.string(), to_text(*first)));
+  }
+  first->config_edges = config_edges;
+  return *first;
+}
+
 MemberWeights add_runs(ScoringSession& session, const std::vector<const TrainedRun*>& runs) {
   MemberWeights weights;
   for (const TrainedRun* run : runs) {

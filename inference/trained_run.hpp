@@ -45,6 +45,10 @@ std::string opened_at(const TrainedRun& run);
 // are named in a warning. Failed members do not count. The same on all ranks.
 void require_other_trainings(const std::vector<const TrainedRun*>& runs, JobContext& context);
 
+// The part of graphs that these runs score (GraphReduction::scored): with config edges if one of them
+// takes them. Throws ConfigError where two score different parts.
+GraphReduction scored_reduction(const std::vector<const TrainedRun*>& runs);
+
 // Adds the members of all runs to a session, one run after another. Returns their weights, which
 // the runs keep in memory.
 MemberWeights add_runs(ScoringSession& session, const std::vector<const TrainedRun*>& runs);

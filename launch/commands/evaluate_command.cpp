@@ -74,7 +74,7 @@ nlohmann::json draws_json(const std::vector<DrawScores>& draws) {
 void run(const EvaluateArguments& arguments) {
   const TrainedRun trained = arguments.open(arguments.run);
   const DistConfig& dist = trained.experiment.dist;
-  if (arguments.draws > 1 && !trained.experiment.data.reduction.draws_scored())
+  if (arguments.draws > 1 && trained.experiment.data.reduction.scored().max_nodes == 0)
     throw ConfigError(fmt::format(
         "--draws {}: the run draws no nodes of scored graphs (data.reduce.max_nodes: 0, "
         "or drawn: trained), so all draws would be equal; leave it out",

@@ -281,20 +281,22 @@ void run(const RankArguments& arguments) {
   require_searchable(
       arguments.file);  // before its content is hashed, which would wait for all of it
   for (const auto& path : run_folders(arguments.runs)) runs.push_back(arguments.open(path));
-  const DataConfig& data = runs.front().experiment.data;
-  if (arguments.nodes && data.reduction.wanted)
+  std::vector<const TrainedRun*> all;
+  for (const TrainedRun& run : runs) all.push_back(&run);
+  const GraphReduction reduction = scored_reduction(all);
+  if (arguments.nodes && reduction.wanted)
     throw ConfigError(fmt::format(
         "--nodes: {} sees only a part of a module (data.reduce.keep), whose nodes have other "
         "numbers than in the file; leave it out",
         runs.front().path.string()));
-  if (arguments.nodes && data.reduction.change_weight != 1)
+  if (arguments.nodes && reduction.change_weight != 1)
     throw ConfigError(
         fmt::format("--nodes: {} sees other nodes in each slate "
                     "(data.reduce.change_weight); leave it out",
                     runs.front().path.string()));
   run_job(job_options(arguments, runs), [&](JobContext& context) {
-    const Module module = read_module(arguments.file, data.collection, data.reduction,
-                                      arguments.module, arguments.request);
+    const Module module = read_module(arguments.file, runs.front().experiment.data.collection,
+                                      reduction, arguments.module, arguments.request);
     ModuleRanking result = rank_module(module, runs, combination, context, arguments.nodes);
     if (context.world.rank() != 0) return;
     warn_of_distance(arguments, module, runs);
