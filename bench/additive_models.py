@@ -1,4 +1,5 @@
-"""Models that look at no edges, for neighbours.py: sums over what each configurable node chose."""
+"""Models that look at no edges, for neighbours.py and scripts/systems_table.py: of what each
+configurable node chose, and of the numbers of tile configurations."""
 import pathlib
 
 import numpy as np
@@ -25,8 +26,27 @@ class Graph:
         self.states = np.ascontiguousarray(content).view(f"V{content.shape[2]}")[..., 0]
 
 
-def read_split(folder):
-    return [Graph(path) for path in sorted(pathlib.Path(folder).glob("*.npz"))]
+class Kernel:
+    """The configurations of one tile NPZ file, and how long they took."""
+
+    def __init__(self, path):
+        with np.load(path) as npz:
+            self.runtime = npz["config_runtime"] / npz["config_runtime_normalizers"]
+            features = npz["config_feat"].astype(np.float64)
+            kernel = np.log1p(np.abs(npz["node_feat"].astype(np.float64)).sum(axis=0))
+        self.configs = np.sign(features) * np.log1p(np.abs(features))  # [configurations, 24]
+        self.inputs = np.concatenate(  # and what is the same for all of them, for trees
+            [self.configs, np.broadcast_to(kernel, (len(features), len(kernel)))], axis=1)
+
+
+def read_split(folder, kind=Graph):
+    return [kind(path) for path in sorted(pathlib.Path(folder).glob("*.npz"))]
+
+
+def ranks(graph):
+    """Ranks of the run times from 0 to below 1, centred."""
+    rank = graph.runtime.argsort().argsort() / len(graph.runtime)
+    return rank - rank.mean()
 
 
 def tau(prediction, runtime):
@@ -51,18 +71,19 @@ def counts(graph, numbers, sized):
     return result - result.mean(axis=0)
 
 
-def ridge_on_counts(train, valid, sized):
-    """Mean tau on `valid` of one ridge regression for all graphs on how often each (opcode, state
-    content) occurs (`sized`: and on what sizes), centred per graph; targets are ranks. Every training
-    graph is predicted by the others to choose the strength."""
+def all_counts(train, valid, sized):
+    """counts() of the graphs of both splits, of the states of the training graphs."""
     distinct = sorted({value.tobytes() for graph in train for value in np.unique(graph.states)})
     numbers = {value: i for i, value in enumerate(distinct)}
-    inputs = [counts(graph, numbers, sized) for graph in train]
-    squares, products = [], []
-    for graph, x in zip(train, inputs):
-        rank = graph.runtime.argsort().argsort() / len(graph.runtime)
-        squares.append(x.T @ x / len(x))
-        products.append(x.T @ (rank - rank.mean()) / len(x))
+    return [[counts(graph, numbers, sized) for graph in graphs] for graphs in (train, valid)]
+
+
+def ridge(train, inputs, valid_inputs):
+    """Predictions for each matrix of `valid_inputs` of one ridge regression for all graphs; targets are
+    ranks. Inputs are centred per graph. Every training graph is predicted by the others to choose the
+    strength."""
+    squares = [x.T @ x / len(x) for x in inputs]
+    products = [x.T @ ranks(graph) / len(x) for graph, x in zip(train, inputs)]
 
     def fit(strength, left_out=None):
         kept = [i for i in range(len(train)) if i != left_out]
@@ -74,7 +95,20 @@ def ridge_on_counts(train, valid, sized):
                         for i in range(len(train))])
 
     weights = fit(max(STRENGTHS, key=left_out_tau))
-    return np.mean([tau(counts(graph, numbers, sized) @ weights, graph.runtime) for graph in valid])
+    return [x @ weights for x in valid_inputs]
+
+
+def trees(train, inputs, valid_inputs):
+    """As ridge(), of boosted trees of depth 6."""
+    model = HistGradientBoostingRegressor(max_depth=6, max_iter=300, early_stopping=False, random_state=0)
+    model.fit(np.concatenate(inputs), np.concatenate([ranks(graph) for graph in train]))
+    return [model.predict(x) for x in valid_inputs]
+
+
+def ridge_on_counts(train, valid, sized):
+    """Predictions for each graph of `valid` of a ridge regression on how often each (opcode, state
+    content) occurs (`sized`: and on what sizes)."""
+    return ridge(train, *all_counts(train, valid, sized))
 
 
 def codes(train, valid):
@@ -85,8 +119,8 @@ def codes(train, valid):
 
 
 def ridge_on_one_hot(train, valid):
-    """Tau on `valid` of a ridge regression of log run time on one-hot states of one graph. Every
-    tenth stretch of the training runs chooses the strength."""
+    """Predictions for `valid` of a ridge regression of log run time on one-hot states of one graph.
+    Every tenth stretch of the training runs chooses the strength."""
     train_codes, valid_codes = codes(train, valid)
     sizes = np.maximum(train_codes.max(axis=0), valid_codes.max(axis=0)) + 1
     hot = [np.concatenate([np.eye(n)[column] for n, column in zip(sizes, part.T)], 1)
@@ -101,15 +135,16 @@ def ridge_on_one_hot(train, valid):
         return (inputs - mean) @ np.linalg.solve(square, (x - mean).T @ (y - y.mean()))
 
     best = max(STRENGTHS, key=lambda s: tau(predict(s, ~held, hot[0][held]), train.runtime[held]))
-    return tau(predict(best, np.ones_like(held), hot[1]), valid.runtime)
+    return predict(best, np.ones_like(held), hot[1])
 
 
 def trees_on_codes(train, valid, depth):
-    """Tau on `valid` of boosted trees of log run time on the numbers of the states of one graph."""
+    """Predictions for `valid` of boosted trees of log run time on the numbers of the states of one
+    graph."""
     train_codes, valid_codes = codes(train, valid)
     model = HistGradientBoostingRegressor(
         max_depth=depth, max_iter=2000 if depth == 1 else 1000,
         learning_rate=0.1 if depth < 6 else 0.05, early_stopping=False,
         categorical_features=list(range(train_codes.shape[1])))
     model.fit(train_codes, np.log(train.runtime))
-    return tau(model.predict(valid_codes), valid.runtime)
+    return model.predict(valid_codes)

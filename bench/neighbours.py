@@ -64,7 +64,9 @@ def synthetic(tpudist, collections, seeds, overrides):
                                "--collections", collection)
             tpudist.run("convert", npz, shards)
             graphs = [additive_models.read_split(npz / folder / split) for split in ("train", "valid")]
-            values = [additive_models.ridge_on_counts(*graphs, sized) for sized in (False, True)]
+            values = [np.mean([additive_models.tau(*pair) for pair in zip(
+                          additive_models.ridge_on_counts(*graphs, sized), (g.runtime for g in graphs[1]))])
+                      for sized in (False, True)]
             for layer, steps in LAYERS.values():
                 values += tpudist.scores(
                     DEMO[collection], shards, f"{folder.replace('/', '-')}-{seed}-{len(values)}",
@@ -83,9 +85,11 @@ def alexnet(tpudist, npz, seeds, overrides):
                                    "alexnet_train_batch_32.npz") for split in ("train", "valid")]
     row("model", "tau on valid")
     row("---", "---")
-    row("ridge, one-hot states", additive_models.ridge_on_one_hot(*graph))
+    runtime = graph[1].runtime
+    row("ridge, one-hot states", additive_models.tau(additive_models.ridge_on_one_hot(*graph), runtime))
     for depth in (1, 3, 6):
-        row(f"boosted trees of depth {depth}", additive_models.trees_on_codes(*graph, depth))
+        row(f"boosted trees of depth {depth}",
+            additive_models.tau(additive_models.trees_on_codes(*graph, depth), runtime))
     tpudist.run("convert", npz, tpudist.work / "shards", "--collections", "layout:xla:random")
     for seed in range(1, seeds + 1):
         score, = tpudist.scores("alexnet.yaml", tpudist.work / "shards", f"alexnet-{seed}",

@@ -6,6 +6,7 @@
 
 #include "core/error.hpp"
 #include "experiment/experiment.hpp"
+#include "schema/merged_collection.hpp"
 #include "tests/support/paths.hpp"
 
 namespace tpudist {
@@ -51,26 +52,27 @@ TEST(Experiments, EverySystemLoadsAndSaysWhereItIsFrom) {
     EXPECT_EQ(experiment.name, name);
     EXPECT_THAT(experiment.system.source, HasSubstr("https://"));
     EXPECT_FALSE(experiment.system.score.empty());
-    EXPECT_THAT(experiment.system.collections,
-                ::testing::Contains(experiment.data.collection.name));
+    for (const Collection& part : parts_of(experiment.data.collection))
+      EXPECT_THAT(experiment.system.collections, ::testing::Contains(part.name));
     ConfigDocument document = ConfigDocument::parse(experiment.resolved_yaml, "resolved.yaml");
     EXPECT_EQ(read_experiment(document).numbers_hash, experiment.numbers_hash);
     names.insert(name);
   }
   EXPECT_THAT(
       names,
-      ElementsAre(
-          "boston", "boston_attention", "fifth_place", "first_place_layout",
-          "first_place_layout_crossattn", "first_place_tile", "fourteenth_place", "fourth_place",
-          "gst", "harvard", "harvard_10000_nodes", "harvard_1000_nodes", "harvard_30_columns",
-          "harvard_500_nodes", "harvard_attention", "harvard_ratio", "latenciaga_nlp",
-          "latenciaga_nlp_diffmat", "latenciaga_tile", "latenciaga_tile_diffmat", "latenciaga_xla",
-          "latenciaga_xla_both_directions", "latenciaga_xla_cyclic", "latenciaga_xla_diffmat",
-          "latenciaga_xla_dropout", "latenciaga_xla_four_folds", "latenciaga_xla_gatv2",
-          "latenciaga_xla_gine", "latenciaga_xla_hard_mining", "latenciaga_xla_train_valid",
-          "sixth_place", "tenth_place", "third_place", "tpugraphs_layout_resmodel",
-          "tpugraphs_layout_sage", "tpugraphs_tile_mlp", "tpugraphs_tile_resgcn_early",
-          "tpugraphs_tile_resgcn_late", "tpugraphs_tile_sage_early", "tpugraphs_tile_sage_late"));
+      ElementsAre("boston", "boston_attention", "fifth_place", "first_place_layout",
+                  "first_place_layout_crossattn", "first_place_tile", "fourteenth_place",
+                  "fourth_place", "gst", "harvard", "harvard_10000_nodes", "harvard_1000_nodes",
+                  "harvard_30_columns", "harvard_500_nodes", "harvard_attention", "harvard_ratio",
+                  "latenciaga_nlp", "latenciaga_nlp_diffmat", "latenciaga_tile",
+                  "latenciaga_tile_diffmat", "latenciaga_xla", "latenciaga_xla_both_directions",
+                  "latenciaga_xla_cyclic", "latenciaga_xla_diffmat", "latenciaga_xla_dropout",
+                  "latenciaga_xla_four_folds", "latenciaga_xla_gatv2", "latenciaga_xla_gine",
+                  "latenciaga_xla_hard_mining", "latenciaga_xla_merged",
+                  "latenciaga_xla_train_valid", "sixth_place", "tenth_place", "third_place",
+                  "tpugraphs_layout_resmodel", "tpugraphs_layout_sage", "tpugraphs_tile_mlp",
+                  "tpugraphs_tile_resgcn_early", "tpugraphs_tile_resgcn_late",
+                  "tpugraphs_tile_sage_early", "tpugraphs_tile_sage_late"));
 }
 
 TEST(Experiments, SystemsAreThePublishedOnes) {

@@ -54,15 +54,16 @@ FoldTable same_folds(const Experiment& experiment, const Dataset& data, Communic
 
 // Dropout with a draw for every (node, configuration) needs dense plans, and so do nodes without a
 // gradient, whose rows are not those of equal nodes with one; scoring has neither.
-PlanMode training_plan(const Experiment& experiment) {
-  return experiment.network.draws_per_element() || experiment.data.reduction.gradient_only
-             ? PlanMode::dense
-             : experiment.plan;
+PlanMode training_plan(const Experiment& experiment, const Dataset& data) {
+  bool dense = experiment.network.draws_per_element();
+  for (int g = 0; experiment.data.reduction.gradient_only && g < data.size(); ++g)
+    dense = dense || experiment.data.reduction.draws(data.graph(g).nodes);
+  return dense ? PlanMode::dense : experiment.plan;
 }
 
 UnitBuilder training_units(const Experiment& experiment, const Dataset& data,
                            const Network& network, ThreadPool& pool) {
-  UnitBuilder units(data, network, training_plan(experiment), experiment.batch.config_chunk,
+  UnitBuilder units(data, network, training_plan(experiment, data), experiment.batch.config_chunk,
                     experiment.loss->is_translation_invariant() && !experiment.data.cuts_segments()
                         ? UnitUse::differences
                         : UnitUse::gradients);
