@@ -1,10 +1,7 @@
 #include "data/loading/metis_segments.hpp"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <cstddef>
-#include <mutex>
 #include <span>
 #include <stdexcept>
 #include <utility>
@@ -12,7 +9,19 @@
 #include "core/error.hpp"
 
 #ifdef TPUDIST_METIS
+#include <fmt/format.h>
 #include <metis.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <csignal>
+#include <cstdlib>
+#include <cstring>
+#include <memory>
+#include <string>
 #endif
 
 namespace tpudist {
@@ -39,6 +48,81 @@ std::vector<std::pair<std::int32_t, std::int32_t>> undirected(std::span<const st
   return pairs;
 }
 
+struct Adjacency {
+  std::vector<idx_t> begin{0}, neighbours;  // [n + 1], [2 m]
+};
+
+// A child that METIS could not end in is made again, this often.
+constexpr int kTries = 5;
+
+// The life of a child: METIS_PartGraphKway, whose status and parts go to `status` and `parts` [n],
+// memory that the parent sees.
+[[noreturn]] void cut_in_child(pid_t parent, Adjacency& graph, std::int64_t count, idx_t& status,
+                               idx_t* parts) {
+  ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+  if (::getppid() != parent) ::_exit(1);  // it ended before
+  for (int signal = 1; signal < NSIG; ++signal) std::signal(signal, SIG_DFL);
+  sigset_t blocked;
+  sigfillset(&blocked);
+  for (const int signal : {SIGALRM, SIGTERM, SIGABRT}) sigdelset(&blocked, signal);
+  ::pthread_sigmask(SIG_SETMASK, &blocked, nullptr);
+  ::close(STDOUT_FILENO);  // what the parent has not written yet is not written twice
+  ::close(STDERR_FILENO);
+  // Of the locks that METIS takes, only rand()'s may be held for ever by a thread that is not here.
+  ::alarm(1);
+  std::rand();
+  ::alarm(0);
+  idx_t vertices = static_cast<idx_t>(graph.begin.size() - 1), constraints = 1,
+        wanted = static_cast<idx_t>(count), cut = 0;
+  idx_t options[METIS_NOPTIONS];
+  METIS_SetDefaultOptions(options);
+  options[METIS_OPTION_SEED] = 1;
+  status = METIS_PartGraphKway(&vertices, &constraints, graph.begin.data(), graph.neighbours.data(),
+                               nullptr, nullptr, nullptr, &wanted, nullptr, nullptr, options, &cut,
+                               parts);
+  ::_exit(0);
+}
+
+// [n] the part of each node. METIS runs in a child process, since it replaces the handlers of SIGTERM
+// and SIGABRT of the whole process while it runs, jumps out of them, draws by the process' rand() and
+// may print. The child ends with its parent. A signal to the whole group may end it early, so it has
+// several tries.
+std::vector<idx_t> parts_by_metis(const std::string& name, Adjacency graph, std::int64_t count) {
+  const std::size_t nodes = graph.begin.size() - 1, bytes = (nodes + 1) * sizeof(idx_t);
+  const auto failed = [&](const std::string& why) {
+    return Error(ErrorKind::failed,
+                 fmt::format("{}: METIS {} on its {} nodes: give data.segments.by=consecutive, or "
+                             "more data.segments.nodes",
+                             name, why, nodes));
+  };
+  void* memory = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+  if (memory == MAP_FAILED) throw failed(fmt::format("got no memory ({})", std::strerror(errno)));
+  const auto unmap = [bytes](idx_t* at) { ::munmap(at, bytes); };
+  const std::unique_ptr<idx_t, decltype(unmap)> shared(static_cast<idx_t*>(memory), unmap);
+  idx_t& status = *shared;  // 0 until METIS has returned
+  int ended = 0;
+  for (int i = 0; i < kTries && status != METIS_OK; ++i) {
+    status = 0;
+    const pid_t parent = ::getpid();
+    sigset_t all, before;  // the child must not run the parent's handlers
+    sigfillset(&all);
+    ::pthread_sigmask(SIG_SETMASK, &all, &before);
+    const pid_t child = ::fork();
+    if (child == 0) cut_in_child(parent, graph, count, status, shared.get() + 1);
+    const int error = errno;
+    ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
+    if (child < 0) throw failed(fmt::format("got no process ({})", std::strerror(error)));
+    // Where it is waited for elsewhere too (ECHILD), `status` alone says how it went.
+    while (::waitpid(child, &ended, 0) < 0 && errno == EINTR) {
+    }
+  }
+  if (status == 0 && WIFSIGNALED(ended))
+    throw failed(
+        fmt::format("was ended by signal {} ({})", WTERMSIG(ended), ::strsignal(WTERMSIG(ended))));
+  if (status != METIS_OK) throw failed(fmt::format("failed with {}", status));
+  return {shared.get() + 1, shared.get() + 1 + nodes};
+}
+
 // METIS ends the process if it is asked for one part, and fails without edges: both are not asked.
 Parts partition(const Graph& graph, std::int64_t count) {
   const std::int64_t nodes = graph.nodes;
@@ -50,28 +134,14 @@ Parts partition(const Graph& graph, std::int64_t count) {
           static_cast<std::int32_t>(node));
     return parts;
   }
-  std::vector<idx_t> begin{0}, neighbours, part(static_cast<std::size_t>(nodes), 0);
+  Adjacency adjacency;
+  std::vector<idx_t>& neighbours = adjacency.neighbours;
   for (std::int64_t node = 0; node < nodes; ++node) {
     while (neighbours.size() < pairs.size() && pairs[neighbours.size()].first == node)
       neighbours.push_back(pairs[neighbours.size()].second);
-    begin.push_back(static_cast<idx_t>(neighbours.size()));
+    adjacency.begin.push_back(static_cast<idx_t>(neighbours.size()));
   }
-  idx_t vertices = static_cast<idx_t>(nodes), constraints = 1, wanted = static_cast<idx_t>(count),
-        cut = 0;
-  idx_t options[METIS_NOPTIONS];
-  METIS_SetDefaultOptions(options);
-  options[METIS_OPTION_SEED] = 1;
-  // It draws by rand(), which all threads share.
-  static std::mutex mutex;
-  const std::lock_guard lock(mutex);
-  const int status =
-      METIS_PartGraphKway(&vertices, &constraints, begin.data(), neighbours.data(), nullptr,
-                          nullptr, nullptr, &wanted, nullptr, nullptr, options, &cut, part.data());
-  if (status != METIS_OK)
-    throw Error(ErrorKind::failed,
-                fmt::format("{}: METIS failed with {} on its {} nodes: give "
-                            "data.segments.by=consecutive, or more data.segments.nodes",
-                            graph.name, status, nodes));
+  const std::vector<idx_t> part = parts_by_metis(graph.name, std::move(adjacency), count);
   for (std::size_t node = 0; node < part.size(); ++node)
     parts[static_cast<std::size_t>(part[node])].push_back(static_cast<std::int32_t>(node));
   return parts;

@@ -15,6 +15,7 @@ bool has_metis();
 // quality multilevel scheme for partitioning irregular graphs", 1998), in K ways, with a fixed seed.
 // What METIS makes too large is halved and so on, by the order of its nodes. Edges have no
 // direction here, and parallel ones count once. A function of its arguments, for one version of METIS.
+// METIS runs in a child process: signals and random numbers of this one are left alone. Thread-safe.
 // Throws std::logic_error where there is no METIS, and Error where it fails.
 std::vector<std::int32_t> metis_segments(const Graph& graph, std::int64_t most_nodes);
 
