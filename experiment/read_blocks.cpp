@@ -72,12 +72,8 @@ EarlyStopConfig read_early_stop(ConfigNode early_stop, const TrainConfig& train)
 
 Collection read_collection(ConfigNode& data) {
   data.require("collection");
-  const bool several = data.kind("collection") == "list";
-  const std::vector<std::string> names =
-      several ? data.texts("collection", {})
-              : std::vector{data.text("collection", "layout:xla:random")};
   try {
-    return merged_collection(names);
+    return merged_collection(data.text_set("collection", "layout:xla:random"));
   } catch (const ConfigError& error) {
     data.mistake("collection", error.what());
     return Collection{"layout:xla:random"};

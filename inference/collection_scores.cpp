@@ -33,6 +33,24 @@ void require_same_selection(const Dataset& dataset, const TrainedRun& run,
   }
 }
 
+// Members are combined where their runs are of the same collections, and results stand side by side
+// where they have none in common.
+void refuse_shared_collections(const std::vector<TrainedRun>& runs) {
+  std::map<std::string, const TrainedRun*> first;  // that is of this collection
+  for (const TrainedRun& run : runs) {
+    const Collection& own = run.experiment.data.collection;
+    for (const Collection& part : parts_of(own)) {
+      const TrainedRun& other = *first.emplace(part.name, &run).first->second;
+      const std::string& its = other.experiment.data.collection.name;
+      if (its == own.name) continue;
+      throw ConfigError(fmt::format(
+          "{} is of {}, and {} of {}: both score the graphs of {}, but only runs of the "
+          "same collections are combined; give those of each by themselves",
+          run.path.string(), own.name, other.path.string(), its, part.name));
+    }
+  }
+}
+
 // The members of all runs. Where there are several runs, each member has the folder of its run.
 std::vector<MemberName> names_of(const std::vector<const TrainedRun*>& runs) {
   std::vector<MemberName> names;
@@ -219,6 +237,7 @@ CollectionResult score_collection(std::vector<const TrainedRun*> runs, const Sco
 
 std::vector<CollectionResult> score_runs(const std::vector<TrainedRun>& runs,
                                          const ScoreRequest& request, JobContext& context) {
+  refuse_shared_collections(runs);
   std::vector<CollectionResult> results;
   std::map<std::string, std::vector<const TrainedRun*>> by_collection;
   std::vector<std::string> collections;  // in the order given
@@ -237,11 +256,11 @@ Submission make_submission(const std::vector<CollectionResult>& results) {
   Submission submission;
   for (const CollectionResult& result : results) {
     const Collection collection{result.collection};
-    const bool merged = parts_of(collection).size() > 1;
+    const bool joined = is_joined(collection);
     for (std::size_t g = 0; g < result.graphs.size(); ++g) {
       const std::string& graph = result.graphs[g];
-      submission.add(merged ? Collection{std::string(collection_of_id(graph))} : collection,
-                     merged ? graph_of_id(graph) : graph, result.mean[g]);
+      submission.add(joined ? Collection{std::string(collection_of_id(graph))} : collection,
+                     joined ? graph_of_id(graph) : graph, result.mean[g]);
     }
   }
   return submission;

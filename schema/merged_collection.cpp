@@ -17,13 +17,22 @@ Collection merged_collection(const std::vector<std::string>& names) {
                                     names.front(), name));
     if (std::ranges::count(names, name) > 1) throw ConfigError(name + " is named twice");
   }
-  return {join(names, "+")};
+  return {joined_name(names)};
+}
+
+std::string joined_name(std::vector<std::string> names) {
+  std::ranges::sort(names);
+  return join(names, "+");
+}
+
+bool is_joined(const Collection& collection) {
+  return collection.name.find('+') != std::string::npos;
 }
 
 std::vector<Collection> parts_of(const Collection& collection) {
+  if (!is_joined(collection)) return {collection};
   std::vector<Collection> parts;
   for (const std::string& name : split(collection.name, '+')) parts.push_back({name});
-  if (parts.size() == 1) return {collection};
   return parts;
 }
 
@@ -43,7 +52,10 @@ std::string_view graph_of_id(std::string_view id) {
 }
 
 bool fits_graph(const std::vector<std::string>& patterns, std::string_view id) {
-  return glob_match_any(patterns, id) || glob_match_any(patterns, graph_of_id(id));
+  return std::ranges::any_of(patterns, [&](const std::string& pattern) {
+    return glob_match(pattern, graph_of_id(id)) ||
+           (pattern.find(':') != std::string::npos && glob_match(pattern, id));
+  });
 }
 
 }  // namespace tpudist

@@ -5,9 +5,11 @@
 #include <algorithm>
 #include <charconv>
 
+#include "core/config/config.hpp"
 #include "core/error.hpp"
 #include "core/file_system.hpp"
 #include "core/folder_lock.hpp"
+#include "schema/merged_collection.hpp"
 
 namespace tpudist {
 namespace {
@@ -29,13 +31,10 @@ std::string plain_text(const std::string& text) {
   return text.substr(1, text.size() - 2);
 }
 
-// A list of collections is one, by the name that merged_collection gives it.
-std::string collection_of(std::string setting) {
-  if (!setting.starts_with('[')) return plain_text(setting);
-  std::erase_if(
-      setting, [](char c) { return std::string_view("[]\"' ").find(c) != std::string_view::npos; });
-  std::ranges::replace(setting, ',', '+');
-  return setting;
+// By the name that merged_collection gives to a list of them.
+std::string collection_of(const std::string& setting) {
+  ConfigDocument document = ConfigDocument::parse("collection: " + setting, "data.collection");
+  return joined_name(document.root().text_set("collection", ""));
 }
 
 void read_config(RunRecord& run, const fs::path& path) {

@@ -72,16 +72,20 @@ struct ConfigNode::Impl {
     return read(key, fallback, std::move(accepted),
                 [&](const YamlValue& list, const std::string& name) {
                   std::optional<std::vector<T>> values;
-                  if (!is_list(list, name)) return values;
-                  values.emplace();
-                  for (std::size_t i = 0; i < list.items.size(); ++i) {
-                    const std::string item = fmt::format("{}.{}", name, i);
-                    if (!usable(list.items[i], item)) continue;
-                    if (std::optional<T> value = parse(list.items[i], item))
-                      values->push_back(std::move(*value));
-                  }
+                  if (is_list(list, name)) values = parse_items<T>(list, name, parse);
                   return values;
                 });
+  }
+
+  template <typename T, typename Parse>
+  std::vector<T> parse_items(const YamlValue& list, const std::string& name, const Parse& parse) {
+    std::vector<T> values;
+    for (std::size_t i = 0; i < list.items.size(); ++i) {
+      const std::string item = fmt::format("{}.{}", name, i);
+      if (!usable(list.items[i], item)) continue;
+      if (std::optional<T> value = parse(list.items[i], item)) values.push_back(std::move(*value));
+    }
+    return values;
   }
 
   // False if an earlier mistake, or a missing value, makes reading pointless.
@@ -327,6 +331,18 @@ std::vector<std::string> ConfigNode::texts(std::string_view key,
                           [&](const YamlValue& value, const std::string& name) {
                             return impl_->parse_text(value, name);
                           });
+}
+
+std::vector<std::string> ConfigNode::text_set(std::string_view key, std::string_view fallback) {
+  if (kind(key) != "list") return {text(key, fallback)};
+  auto texts = impl_->parse_items<std::string>(impl_->find(key)->value, impl_->name_of(key),
+                                               [&](const YamlValue& item, const std::string& name) {
+                                                 return impl_->parse_text(item, name);
+                                               });
+  std::ranges::sort(texts);
+  impl_->record.note(key, texts.size() == 1 ? to_yaml(texts.front()) : to_yaml(texts), false,
+                     {.type = Type::text, .is_list = true});
+  return texts;
 }
 
 std::string ConfigNode::yaml(std::string_view key) {

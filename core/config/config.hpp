@@ -102,6 +102,8 @@ class ConfigNode {
   std::vector<double> numbers(std::string_view key, std::vector<double> fallback,
                               Limits<double> limits = {});
   std::vector<std::string> texts(std::string_view key, std::vector<std::string> fallback);
+  // A text, or a list of texts whose order says nothing: sorted, and recorded as a text where it is one.
+  std::vector<std::string> text_set(std::string_view key, std::string_view fallback);
 
   // Any value as YAML on one line, for keys that other code interprets; "" when it is not given.
   // Environment variables and aliases are replaced by their values.

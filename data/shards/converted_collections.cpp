@@ -22,8 +22,8 @@ bool is_converted(const std::filesystem::path& shard_root, const Collection& col
 
 Collection with_schema(const std::filesystem::path& shard_root, Collection collection) {
   if (collection.is_tpugraphs()) return collection;
-  if (const auto parts = parts_of(collection); parts.size() > 1) {
-    collection.schema = with_schema(shard_root, parts.front()).schema;
+  if (is_joined(collection)) {
+    collection.schema = with_schema(shard_root, parts_of(collection).front()).schema;
     return collection;
   }
   try {
@@ -64,8 +64,8 @@ std::vector<Collection> converted_collections(const std::filesystem::path& shard
 
 void require_shards(const std::filesystem::path& shard_root, const Collection& collection,
                     std::string_view advice) {
-  if (const auto parts = parts_of(collection); parts.size() > 1) {
-    for (const Collection& part : parts) require_shards(shard_root, part, advice);
+  if (is_joined(collection)) {
+    for (const Collection& part : parts_of(collection)) require_shards(shard_root, part, advice);
     return;
   }
   if (is_converted(shard_root, collection)) return;

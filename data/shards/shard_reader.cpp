@@ -40,8 +40,7 @@ std::vector<GraphEntry> list_merged(const std::filesystem::path& shard_root,
 
 std::vector<GraphEntry> list_graphs(const std::filesystem::path& shard_root,
                                     const Collection& collection, std::string_view split) {
-  if (const auto parts = parts_of(collection); parts.size() > 1)
-    return list_merged(shard_root, parts, split);
+  if (is_joined(collection)) return list_merged(shard_root, parts_of(collection), split);
   const std::filesystem::path folder = std::filesystem::absolute(shard_root / collection.folder());
   const Manifest manifest = read_manifest(folder / kManifestName, collection);
   std::vector<GraphEntry> entries;

@@ -13,13 +13,14 @@ using ::testing::ElementsAre;
 
 TEST(MergedCollection, HasTheJoinedNameOfItsParts) {
   const Collection both = merged_collection({"layout:xla:random", "layout:xla:default"});
-  EXPECT_EQ(both.name, "layout:xla:random+layout:xla:default");
+  EXPECT_EQ(both.name, "layout:xla:default+layout:xla:random");  // sorted
+  EXPECT_EQ(merged_collection({"layout:xla:default", "layout:xla:random"}).name, both.name);
   EXPECT_FALSE(both.is_tile());
   EXPECT_FALSE(both.is_tpugraphs());
   const auto parts = parts_of(both);
   ASSERT_EQ(parts.size(), 2u);
-  EXPECT_EQ(parts[0].name, "layout:xla:random");
-  EXPECT_EQ(parts[1].name, "layout:xla:default");
+  EXPECT_EQ(parts[0].name, "layout:xla:default");
+  EXPECT_EQ(parts[1].name, "layout:xla:random");
   EXPECT_TRUE(merged_collection({"tile:own", "tile:xla"}).is_tile());
   Collection own{"tile:own"};
   own.schema.node_features = 3;
@@ -38,9 +39,21 @@ TEST(MergedCollection, NamesGraphsByTheirIds) {
     EXPECT_EQ(graph_of_id(name), name);
   }
   EXPECT_EQ(model_family("layout:xla:default:resnet50.4x4.fp16"), "resnet");
-  EXPECT_TRUE(fits_graph({"be*"}, "layout:xla:default:bert"));
-  EXPECT_TRUE(fits_graph({"layout:*:bert"}, "layout:xla:default:bert"));
-  EXPECT_FALSE(fits_graph({"bert"}, "layout:xla:default:bert_2"));
+}
+
+TEST(MergedCollection, OnlyPatternsWithAColonFitIds) {
+  const auto fits = [](const char* pattern, const char* id = "layout:xla:default:bert") {
+    return fits_graph({pattern}, id);
+  };
+  for (const char* pattern : {"be*", "*", "*:bert", "layout:*:bert", "layout:xla:default:*"})
+    EXPECT_TRUE(fits(pattern)) << pattern;
+  for (const char* pattern : {"l*", "*xla*", "*default*", "?????????????????*", "bert:*", "l*:xla"})
+    EXPECT_FALSE(fits(pattern)) << pattern;
+  EXPECT_FALSE(fits("bert", "layout:xla:default:bert_2"));
+  EXPECT_TRUE(fits("bert:*", "layout:xla:default:bert:2"));  // of a name, too
+  EXPECT_TRUE(fits("l*", "lstm"));                           // a graph of one collection
+  EXPECT_TRUE(fits_graph({"x", "be*"}, "layout:xla:default:bert"));
+  EXPECT_FALSE(fits_graph({}, "layout:xla:default:bert"));
 }
 
 }  // namespace

@@ -33,6 +33,20 @@ TEST(RunRecordTest, ReadsAFinishedRun) {
   EXPECT_THAT(run.faults, ElementsAre());
 }
 
+TEST(RunRecordTest, AListOfCollectionsHasTheNameThatItsTrainingGave) {
+  const TempDir folder;
+  const auto collection_of = [&](const std::string& setting) {
+    write_text(folder / "run" / "config.yaml", "data:\n  collection: " + setting + "\n");
+    return read_run_folder(folder / "run").collection;
+  };
+  const char* both = "layout:xla:default+layout:xla:random";
+  EXPECT_EQ(collection_of("[layout:xla:default, layout:xla:random]"), both);
+  EXPECT_EQ(collection_of("['layout:xla:random', \"layout:xla:default\"]"), both);
+  EXPECT_EQ(collection_of("\n    - layout:xla:random\n    - layout:xla:default"), both);
+  EXPECT_EQ(collection_of("[tile:xla]"), "tile:xla");
+  EXPECT_EQ(collection_of("\"tile:xla\""), "tile:xla");
+}
+
 TEST(RunRecordTest, ARunThatSomebodyHoldsIsRunning) {
   const TempDir folder;
   write_text(folder / "run" / "config.yaml", test::config_text(1, 0, 1));

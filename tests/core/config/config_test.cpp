@@ -84,6 +84,22 @@ TEST(Config, FallsBackWhereNothingIsGiven) {
   document.finish();
 }
 
+TEST(Config, TheOrderOfASetOfTextsIsNotRecorded) {
+  const auto resolved = [](const char* text) {
+    ConfigDocument document = parse(text);
+    document.root().text_set("set", "b");
+    document.finish();
+    return document.resolved_yaml();
+  };
+  EXPECT_EQ(resolved("set: [c, a, b]"), "set: [a, b, c]\n");
+  EXPECT_EQ(resolved("set: [a]"), "set: a\n");
+  EXPECT_EQ(resolved("set: a"), "set: a\n");
+  EXPECT_EQ(resolved(""), "set: b\n");
+  EXPECT_EQ(resolved("set: []"), "set: []\n");
+  EXPECT_THAT(test::message_of<ConfigError>([&] { resolved("set: [a, {x: 1}]"); }),
+              HasSubstr("\"set.1\" must be a text"));
+}
+
 TEST(Config, WalksMapsAndLists) {
   ConfigDocument document =
       parse("blocks: [{kind: gat, width: 64}, {}]\nloss: {list_mle: {weight: 2}, mse: {}}\n");
