@@ -10,6 +10,7 @@
 #include "core/escape_glob.hpp"
 #include "core/file_system.hpp"
 #include "core/text.hpp"
+#include "schema/merged_collection.hpp"
 
 namespace tpudist {
 namespace {
@@ -101,7 +102,7 @@ std::map<std::string, int> FoldFile::graph_lines() const {
 std::vector<const FoldFile::Line*> FoldFile::lines_of(const FoldedGraph& graph) const {
   std::vector<const Line*> found;
   for (const Line& line : lines_) {
-    const std::string& name = line.of_family ? graph.family : graph.name;
+    const std::string_view name = line.of_family ? graph.family : graph_of_id(graph.name);
     if (line.pattern == name || (is_pattern(line.pattern) && glob_match(line.pattern, name)))
       found.push_back(&line);
   }

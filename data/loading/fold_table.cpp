@@ -36,13 +36,12 @@ std::optional<Collection> sibling_of(const Collection& collection) {
 // collections does not matter.
 std::vector<FoldedGraph> selected_graphs(const FoldRequest& request,
                                          std::span<const Collection> collections) {
-  const bool merged = parts_of(request.collection).size() > 1;
   std::map<std::string, std::int64_t> nodes;
   const auto select = [&](const std::string& split, const std::vector<std::string>& include,
                           const std::vector<std::string>& exclude) {
     for (const Collection& collection : collections) {
       std::vector<GraphEntry> entries = list_graphs(request.shards, collection, split);
-      if (merged) {  // whose graphs are selected by their ids
+      if (is_joined(request.collection)) {  // whose graphs are selected by their ids
         for (GraphEntry& entry : entries) entry.name = collection.name + ":" + entry.name;
       }
       for (const GraphEntry& entry : filter_graphs(entries, split, include, exclude)) {

@@ -19,23 +19,6 @@ std::string quoted(const std::vector<std::string>& patterns) {
   return patterns.empty() ? "nothing" : fmt::format("'{}'", join(patterns, "', '"));
 }
 
-// Where collections are joined, a graph may be of the training split of one and of another split of
-// another one.
-void refuse_scored_graphs(const DatasetOptions& options, std::span<const GraphEntry> training) {
-  if (parts_of(options.collection).size() == 1) return;
-  std::map<std::string_view, const GraphEntry*> trained;
-  for (const GraphEntry& entry : training) trained.emplace(graph_of_id(entry.name), &entry);
-  for (const GraphEntry& entry : list_graphs(options.shards, options.collection)) {
-    if (entry.split == "train" || (options.second && options.second->name == entry.split)) continue;
-    const auto found = trained.find(graph_of_id(entry.name));
-    if (found == trained.end()) continue;
-    throw ConfigError(fmt::format(
-        "{} is a training graph, but {} of the split {} is the same graph: leave it out "
-        "by data.exclude.train",
-        found->second->name, entry.name, entry.split));
-  }
-}
-
 std::vector<GraphEntry> select_graphs(const DatasetOptions& options, const std::string& split,
                                       const std::vector<std::string>& include,
                                       const std::vector<std::string>& exclude) {
@@ -52,7 +35,6 @@ std::vector<GraphEntry> select_graphs(const DatasetOptions& options, const std::
         to_text(other->schema), to_text(options.collection.schema)));
   }
   std::vector<GraphEntry> entries = filter_graphs(found, split, include, exclude);
-  if (split == "train") refuse_scored_graphs(options, entries);
   if (!entries.empty()) return entries;
   const std::string what = fmt::format("{} {}", options.collection.name, split);
   if (found.empty()) {
@@ -85,6 +67,24 @@ std::vector<GraphEntry> filter_graphs(std::span<const GraphEntry> graphs, std::s
            !fits_graph(exclude, graph.name);
   });
   return left;
+}
+
+void refuse_scored_graphs(const DatasetOptions& training) {
+  if (!is_joined(training.collection)) return;
+  const std::vector<GraphEntry> graphs = select_graphs(training);
+  std::map<std::string_view, const GraphEntry*> trained;
+  for (const GraphEntry& graph : graphs) trained.emplace(graph_of_id(graph.name), &graph);
+  for (const GraphEntry& graph : list_graphs(training.shards, training.collection)) {
+    if (graph.split == training.split || (training.second && graph.split == training.second->name))
+      continue;
+    const auto found = trained.find(graph_of_id(graph.name));
+    if (found == trained.end()) continue;
+    const GraphEntry& own = *found->second;
+    throw ConfigError(
+        fmt::format("{} of the split {} is trained on, but {} of the split {} is the same graph: "
+                    "leave it out by data.exclude.{}",
+                    own.name, own.split, graph.name, graph.split, own.split));
+  }
 }
 
 std::uint64_t hash_selection(const DatasetOptions& options, std::span<const GraphEntry> graphs) {

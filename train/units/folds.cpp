@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <stdexcept>
 
+#include "data/loading/selection.hpp"
+
 namespace tpudist {
 namespace {
 
@@ -15,6 +17,7 @@ std::vector<std::string> names_of(const Dataset& data) {
 }  // namespace
 
 FoldTable training_folds(const EnsembleConfig& ensemble, const DatasetOptions& training) {
+  refuse_scored_graphs(training);
   if (!ensemble.holds_out()) return {};
   FoldRequest request{training.shards, training.collection, training.include,  training.exclude,
                       ensemble.folds,  ensemble.fold_seed,  ensemble.fold_file};

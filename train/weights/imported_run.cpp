@@ -61,7 +61,7 @@ ImportedRun import_run(const Experiment& experiment,
   std::optional<Dataset> data;
   FoldTable folds;
   if (has_shards(experiment)) {
-    data.emplace(Dataset::open(experiment.data.training(), context.pool));
+    data.emplace(Dataset::open(experiment.training_data(), context.pool));
     folds = training_folds(experiment.ensemble, data->options());
   }
   Checkpoint checkpoint;

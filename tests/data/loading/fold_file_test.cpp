@@ -35,6 +35,15 @@ families:
   EXPECT_THAT(file.folds_of(kGraphs, 3), ElementsAre(1, 2, 0, 0));
 }
 
+// Where several collections are one.
+TEST(FoldFile, CoversGraphsThatAreNamedByTheirIds) {
+  const FoldFile file = FoldFile::parse("graphs: {'res*': 1}\nfamilies: {bert: 0}\n", "folds.yaml");
+  const std::vector<FoldedGraph> graphs = {{"layout:xla:default:resnet50", "resnet", 1, 0},
+                                           {"layout:xla:random:resnet50", "resnet", 1, 0},
+                                           {"layout:xla:random:bert", "bert", 1, 0}};
+  EXPECT_THAT(file.folds_of(graphs, 2), ElementsAre(1, 1, 0));
+}
+
 TEST(FoldFile, NamesTheLineThatCoversAGraphAgain) {
   EXPECT_EQ(message_of("families:\n  '*': 0\ngraphs:\n  mlperf_bert: 1\n", 2),
             "folds.yaml:4:3: covers mlperf_bert, as line 2 does; one line must cover a graph");

@@ -8,12 +8,14 @@
 
 #include "core/error.hpp"
 #include "inference/collection_scores.hpp"
+#include "records/predictions_file.hpp"
 #include "schema/merged_collection.hpp"
 #include "scores/run_record.hpp"
 #include "tests/support/thrown.hpp"
 #include "tests/train/tiny_data.hpp"
 #include "tests/train/tiny_run.hpp"
 #include "train/units/folds.hpp"
+#include "train/units/training_setup.hpp"
 
 namespace tpudist {
 namespace {
@@ -21,9 +23,11 @@ namespace {
 using test::run;
 using test::TempDir;
 using test::tiny_experiment;
+using ::testing::AllOf;
 using ::testing::HasSubstr;
 namespace fs = std::filesystem;
 
+constexpr const char* kBothSplits = "ensemble.fold_over=train+valid";
 constexpr const char* kBoth = "data.collection=[layout:xla:random, layout:xla:default]";
 
 Experiment merged(std::vector<std::string> overrides = {}) {
@@ -37,13 +41,59 @@ class MergedCollections : public ::testing::Test {
     return Dataset::open(experiment.training_data(), pool_);
   }
 
+  // Empty where the training can begin.
+  std::string mistake_of_training(std::vector<std::string> overrides) {
+    const Experiment experiment = merged(std::move(overrides));
+    const auto world = make_self_communicator();
+    try {
+      const TrainingSetup setup(experiment, experiment.training_data(), pool_, -1, 1, *world);
+    } catch (const ConfigError& error) {
+      return error.what();
+    }
+    return "";
+  }
+
+  std::vector<CollectionResult> score(const std::vector<TrainedRun>& runs,
+                                      const ScoreRequest& request = {}) {
+    const auto world = make_self_communicator();
+    NoProgress progress;
+    JobContext context{*world, pool_, NodeTopology{}, progress};
+    return score_runs(runs, request, context);
+  }
+  CollectionResult score(const fs::path& run_folder, const ScoreRequest& request = {}) {
+    return score(std::vector{open_run(run_folder)}, request).front();
+  }
+
+  // Copies the graphs and moves one of a collection from a split to another. Returns its name.
+  std::string move_graph(const std::string& collection, const std::string& from,
+                         const std::string& to) {
+    const fs::path layouts = folder_ / "npz/layout", own = layouts / "xla" / collection;
+    fs::create_directories(layouts.parent_path());
+    fs::copy(test::tiny_shards().parent_path() / "npz/layout", layouts,
+             fs::copy_options::recursive);
+    const fs::path file = fs::directory_iterator(own / from)->path().filename();
+    fs::rename(own / from / file, own / to / file);
+    return file.stem().string();
+  }
+
+  // Converts them; the override that takes them.
+  std::string moved_shards() {
+    ConvertOptions options;
+    options.npz_root = folder_ / "npz";
+    options.shard_root = folder_ / "shards";
+    options.jobs = 1;
+    NoProgress progress;
+    convert(options, progress);
+    return "data.shards=" + options.shard_root.string();
+  }
+
   ThreadPool pool_{1};
   TempDir folder_;
 };
 
 TEST_F(MergedCollections, HoldTheGraphsOfEachUnderTheirIds) {
   const Experiment experiment = merged();
-  EXPECT_EQ(experiment.data.collection.name, "layout:xla:random+layout:xla:default");
+  EXPECT_EQ(experiment.data.collection.name, "layout:xla:default+layout:xla:random");
   const Dataset both = open(experiment);
   ASSERT_EQ(both.size(), 10);
   int at = 0;
@@ -64,6 +114,19 @@ TEST_F(MergedCollections, HoldTheGraphsOfEachUnderTheirIds) {
                 .size(),
             3);
   EXPECT_EQ(open(merged({"data.exclude.train=['layout:xla:random:*']"})).size(), 5);
+}
+
+TEST_F(MergedCollections, TheirOrderSaysNothing) {
+  const Experiment one = merged(),
+                   other =
+                       tiny_experiment({"data.collection=[layout:xla:default, layout:xla:random]",
+                                        "train.steps=4"});
+  EXPECT_EQ(other.data.collection.name, one.data.collection.name);
+  EXPECT_EQ(other.resolved_yaml, one.resolved_yaml);
+  EXPECT_EQ(other.numbers_hash, one.numbers_hash);
+  EXPECT_EQ(open(other).selection_hash(), open(one).selection_hash());
+  EXPECT_EQ(tiny_experiment({"data.collection=[layout:xla:random]"}).resolved_yaml,
+            tiny_experiment().resolved_yaml);
 }
 
 TEST_F(MergedCollections, AGraphHasOneFoldInAllOfThem) {
@@ -99,26 +162,55 @@ TEST_F(MergedCollections, AreRefusedWhereTheyCannotBeTrainedOnTogether) {
               HasSubstr("layout:xla:other has not been converted"));
 }
 
-// A validation graph of random, which here is a training graph of default.
+// A validation graph of random is a training graph of default here.
 TEST_F(MergedCollections, NoTrainingGraphOfOneIsScoredInAnother) {
-  const fs::path npz = folder_ / "npz", default_folder = npz / "layout/xla/default";
-  fs::create_directories(npz);
-  fs::copy(test::tiny_shards().parent_path() / "npz/layout", npz / "layout",
-           fs::copy_options::recursive);
-  const fs::path file = fs::directory_iterator(default_folder / "valid")->path().filename();
-  const std::string graph = file.stem().string();
-  fs::rename(default_folder / "valid" / file, default_folder / "train" / file);
-  ConvertOptions options;
-  options.npz_root = npz;
-  options.shard_root = folder_ / "shards";
-  options.jobs = 1;
-  NoProgress progress;
-  convert(options, progress);
-  const std::string shards = "data.shards=" + options.shard_root.string();
-  EXPECT_THAT(test::message_of<ConfigError>([&] { open(merged({shards})); }),
-              HasSubstr("layout:xla:default:" + graph + " is a training graph, but " +
-                        "layout:xla:random:" + graph + " of the split valid is the same"));
-  EXPECT_EQ(open(merged({shards, "data.exclude.train=['" + graph + "']"})).size(), 10);
+  const std::string graph = move_graph("default", "valid", "train"), shards = moved_shards();
+  EXPECT_THAT(mistake_of_training({shards}),
+              HasSubstr("layout:xla:default:" + graph + " of the split train is trained on, but " +
+                        "layout:xla:random:" + graph + " of the split valid is the same graph: " +
+                        "leave it out by data.exclude.train"));
+  EXPECT_EQ(mistake_of_training({shards, "data.exclude.train=['" + graph + "']"}), "");
+  EXPECT_EQ(open(merged({shards})).size(), 11);  // it may be scored
+}
+
+// Both are trained on, by the members that do not hold out its one fold.
+TEST_F(MergedCollections, AGraphOfBothSplitsHasOneFold) {
+  const std::string graph = move_graph("default", "valid", "train");
+  const Experiment experiment = merged({moved_shards(), kBothSplits, "predictions.rows=all"});
+  const Dataset both = open(experiment);
+  const FoldTable table = training_folds(experiment.ensemble, both.options());
+  const std::vector<int> folds = graph_folds(table, both);
+  std::map<std::string, int> fold_of;
+  for (int g = 0; g < both.size(); ++g)
+    fold_of[both.entry(g).split + " " + both.graph(g).name] = folds[static_cast<std::size_t>(g)];
+  const std::string trained = "train layout:xla:default:" + graph,
+                    scored = "valid layout:xla:random:" + graph;
+  ASSERT_TRUE(fold_of.contains(trained) && fold_of.contains(scored));
+  EXPECT_EQ(fold_of[trained], fold_of[scored]);
+
+  run(experiment, folder_ / "run");
+  EXPECT_EQ(PredictionsFile(folder_ / "run/predictions.h5").header().graphs.size(), fold_of.size());
+  for (const char* split : {"train", "valid"}) {
+    const fs::path scores = folder_ / (std::string(split) + ".h5");
+    const CollectionResult result = score(folder_ / "run", {.split = split, .scores = scores});
+    EXPECT_EQ(result.evaluation->held_out_only, split == std::string("valid"));
+    const PredictionsFile written(scores);
+    for (const PredictionEntry& entry : written.header().graphs)
+      EXPECT_EQ(entry.fold, fold_of.at(std::string(split) + " " + entry.name));
+    EXPECT_EQ(result.graphs.size(), split == std::string("valid") ? 3u : 11u);
+  }
+}
+
+// A validation graph of default is a test graph of random here, which is a leak only where members
+// train on the validation split.
+TEST_F(MergedCollections, NoValidationGraphThatIsTrainedOnIsATestGraphOfAnother) {
+  const std::string graph = move_graph("random", "valid", "test"), shards = moved_shards();
+  EXPECT_EQ(mistake_of_training({shards}), "");
+  EXPECT_THAT(mistake_of_training({shards, kBothSplits}),
+              HasSubstr("layout:xla:default:" + graph + " of the split valid is trained on, but " +
+                        "layout:xla:random:" + graph + " of the split test is the same graph: " +
+                        "leave it out by data.exclude.valid"));
+  EXPECT_EQ(mistake_of_training({shards, kBothSplits, "data.exclude.valid=['" + graph + "']"}), "");
 }
 
 TEST_F(MergedCollections, AreTrainedScoredAndRankedTogether) {
@@ -129,12 +221,8 @@ TEST_F(MergedCollections, AreTrainedScoredAndRankedTogether) {
   EXPECT_NE(run(tiny_experiment({"train.steps=4"}), folder_ / "alone").parameter_hash, hash);
 
   const RunRecord record = read_run_folder(folder_ / "run");
-  EXPECT_EQ(record.collection, "layout:xla:random+layout:xla:default");
-  const auto world = make_self_communicator();
-  NoProgress progress;
-  JobContext context{*world, pool_, NodeTopology{}, progress};
-  const std::vector<TrainedRun> runs{open_run(folder_ / "run")};
-  const CollectionResult valid = score_runs(runs, {}, context).front();
+  EXPECT_EQ(record.collection, "layout:xla:default+layout:xla:random");
+  const CollectionResult valid = score(folder_ / "run");
   EXPECT_EQ(valid.collection, record.collection);
   EXPECT_EQ(valid.graphs.size(), 4u);
   const std::string table = evaluation_table(*valid.evaluation);
@@ -142,10 +230,29 @@ TEST_F(MergedCollections, AreTrainedScoredAndRankedTogether) {
   for (const char* mean : {"\nlayout:xla:default  ", "\nlayout:xla:random  ", "\nmean  "})
     EXPECT_THAT(table, HasSubstr(mean));
 
-  const auto tests = score_runs(runs, {.split = "test", .means = true}, context);
-  const Submission submission = make_submission(tests);
-  EXPECT_EQ(tests.front().graphs.size(), 4u);
-  for (const std::string& id : tests.front().graphs) EXPECT_NE(submission.find(id), nullptr) << id;
+  const CollectionResult tests = score(folder_ / "run", {.split = "test", .means = true});
+  const Submission submission = make_submission({tests});
+  EXPECT_EQ(tests.graphs.size(), 4u);
+  for (const std::string& id : tests.graphs) EXPECT_NE(submission.find(id), nullptr) << id;
+}
+
+TEST_F(MergedCollections, AreNotScoredBesideSomeOfThem) {
+  run(merged(), folder_ / "both");
+  run(tiny_experiment({"train.steps=4"}), folder_ / "one");
+  run(tiny_experiment(
+          {"data.collection=[layout:xla:default, layout:nlp:default]", "train.steps=4"}),
+      folder_ / "other");
+  const TrainedRun both = open_run(folder_ / "both"), one = open_run(folder_ / "one"),
+                   other = open_run(folder_ / "other");
+  EXPECT_EQ(score({one, other}).size(), 2u);
+  for (const TrainedRun& beside : {one, other}) {
+    EXPECT_THAT(test::message_of<ConfigError>([&] {
+                  score({beside, both});
+                }),
+                AllOf(HasSubstr("both is of layout:xla:default+layout:xla:random, and "),
+                      HasSubstr(beside.path.string() + " of " +
+                                beside.experiment.data.collection.name + ": ")));
+  }
 }
 
 }  // namespace

@@ -63,6 +63,16 @@ TEST_F(ImportedRunTest, HasTheBitsThatWereExported) {
   EXPECT_EQ(again.fold_hash, trained.fold_hash);
 }
 
+TEST_F(ImportedRunTest, HasTheFoldsOfBothSplits) {
+  const Experiment both =
+      tiny_experiment({"train.last_evaluation=none", "ensemble.fold_over=train+valid"});
+  test::run(both, folder_ / "trained");
+  const TrainedRun trained = open_run(folder_ / "trained");
+  import(both, export_all(trained, folder_ / "w.safetensors"), folder_ / "imported");
+  EXPECT_EQ(open_run(folder_ / "imported").fold_hash, trained.fold_hash);
+  EXPECT_NO_THROW(resume(both, folder_ / "imported"));
+}
+
 // Imported initial weights, trained, end as the run that began with them.
 TEST_F(ImportedRunTest, GoesOnTraining) {
   ThreadPool pool(1, use_one_thread_per_worker);
