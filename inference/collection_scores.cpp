@@ -11,6 +11,7 @@
 #include "inference/prediction_records.hpp"
 #include "records/predictions_file.hpp"
 #include "schema/merged_collection.hpp"
+#include "scores/table_intervals.hpp"
 
 namespace tpudist {
 namespace {
@@ -250,6 +251,30 @@ std::vector<CollectionResult> score_runs(const std::vector<TrainedRun>& runs,
     results.push_back(score_collection(by_collection[collection], request, context));
   }
   return results;
+}
+
+std::string final_score_text(const std::vector<CollectionResult>& results) {
+  std::vector<CollectionScore> scores;
+  std::vector<TableJudgement> tables;
+  std::size_t judged = 0;  // results
+  for (const CollectionResult& result : results) {
+    if (!result.evaluation) continue;
+    ++judged;
+    const Evaluation& evaluation = *result.evaluation;
+    std::vector<GraphMetrics> parts = means_of_collections(evaluation.ensemble, evaluation.is_tile);
+    if (!result.judgement.tables.empty()) tables.push_back(result.judgement.tables.front());
+    if (parts.empty()) {
+      scores.push_back({result.collection, evaluation.ensemble_mean()});
+      continue;
+    }
+    parts.pop_back();  // the mean of them
+    for (const GraphMetrics& part : parts)
+      scores.push_back({part.name, primary_score(part, evaluation.is_tile)});
+  }
+  if (scores.size() < 2) return {};
+  // Intervals only of exactly the mean that is printed.
+  return final_score_text(scores) +
+         (tables.size() == judged ? final_interval_text(tables) : std::string());
 }
 
 Submission make_submission(const std::vector<CollectionResult>& results) {

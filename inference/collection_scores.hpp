@@ -52,6 +52,10 @@ struct CollectionResult {
 std::vector<CollectionResult> score_runs(const std::vector<TrainedRun>& runs,
                                          const ScoreRequest& request, JobContext& context);
 
+// The final score over the collections of all results, each of a list by itself, and its intervals.
+// Complete lines; empty for one collection, or without run times.
+std::string final_score_text(const std::vector<CollectionResult>& results);
+
 // The rankings as a submission. The results must have their combined scores (`means`).
 Submission make_submission(const std::vector<CollectionResult>& results);
 

@@ -6,10 +6,13 @@
 #include <iterator>
 #include <map>
 
+#include "core/means.hpp"
 #include "report/charts/interval_chart.hpp"
 #include "report/score_summary.hpp"
 #include "report/sections.hpp"
 #include "report/variant_section.hpp"
+#include "schema/merged_collection.hpp"
+#include "scores/score_table.hpp"
 #include "scores/system_scores.hpp"
 
 namespace tpudist {
@@ -86,7 +89,7 @@ class GraphFigure {
       text += fmt::format(", small dots are {}", trainings_ ? "trainings" : "members");
     text += ".";
     if (of_folds_) text += " Every score is by members that never saw the graph's family.";
-    return text + " It shows which graphs are hard for these runs, not why.";
+    return text + " It shows which graphs are hard for these runs, not why." + collections_;
   }
 
   // The members of a training together; NaN where that is not known.
@@ -101,6 +104,24 @@ class GraphFigure {
     return sum / static_cast<double>(scores.size());
   }
 
+  // The mean of each of several collections that were scored together; else empty.
+  std::string collections_text(const ReportedVariant& variant, const ScoreMatrix& matrix,
+                               std::span<const GraphScoreSummary> summaries) const {
+    std::map<std::string_view, std::vector<double>> means;
+    for (std::size_t g = 0; g < summaries.size(); ++g)
+      means[collection_of_id(matrix.graphs[g].name)].push_back(summaries[g].mean);
+    if (means.size() < 2) return {};
+    std::string text = group_.several() ? fmt::format(" Variant {}:", variant.runs.front().variant)
+                                        : std::string(" Means of the members:");
+    double sum = 0;
+    for (const auto& [collection, own] : means) {
+      sum += mean_of_known(own);
+      text += fmt::format(" {} {:.4f},", collection, mean_of_known(own));
+    }
+    return text +
+           fmt::format(" {} {:.4f}.", kMeanOfCollections, sum / static_cast<double>(means.size()));
+  }
+
   void add_variant(const ReportedVariant& variant) {
     const ScoreMatrix& matrix = matrix_of(variant, of_folds_);
     if (matrix.rows.empty()) return;
@@ -110,6 +131,7 @@ class GraphFigure {
     const RunScoreTable spread = several ? trainings : run_score_table(matrix);
     if (spread.run_count() > 1) (several ? trainings_ : members_) = true;
     const std::vector<GraphScoreSummary> summaries = summarise_graphs(spread);
+    collections_ += collections_text(variant, matrix, summaries);
     for (std::size_t g = 0; g < matrix.graphs.size(); ++g)
       add_graph(variant, matrix.graphs[g], summaries[g], spread.scores[g]);
   }
@@ -169,6 +191,7 @@ class GraphFigure {
   ReportFigure figure_;
   std::vector<GraphRows> graphs_;
   std::map<std::string, std::size_t> places_;  // in graphs_
+  std::string collections_;                    // the last sentences
   std::int64_t most_rows_ = 0;
   bool trainings_ = false, members_ = false, together_ = false, limits_ = false;
 };

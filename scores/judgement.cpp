@@ -6,11 +6,14 @@
 #include <cmath>
 #include <map>
 #include <set>
+#include <string_view>
+#include <type_traits>
 
 #include "core/error.hpp"
 #include "core/means.hpp"
 #include "core/text.hpp"
 #include "schema/collection.hpp"
+#include "schema/merged_collection.hpp"
 #include "schema/model_family.hpp"
 #include "statistics/ranking/metrics.hpp"
 
@@ -276,7 +279,41 @@ class Judge {
       }
     }
     summarise(columns, without, table);
+    add_parts(columns, without, table);
     return table;
+  }
+
+  static void add_parts(const std::vector<MemberColumn>& columns, const Without& without,
+                        TableJudgement& table) {
+    std::map<std::string_view, std::vector<std::size_t>> graphs_of;
+    for (std::size_t g = 0; g < table.graphs.size(); ++g)
+      graphs_of[collection_of_id(table.graphs[g].name)].push_back(g);
+    if (graphs_of.size() < 2) return;
+    for (const auto& [collection, graphs] : graphs_of) {
+      TableJudgement part;
+      part.title = collection;
+      part.out_of_fold = table.out_of_fold;
+      part.columns = table.columns;
+      part.weights = table.weights;
+      part.selection = table.selection;
+      const auto some_of = [&](const auto& all) {
+        std::remove_cvref_t<decltype(all)> some;
+        for (const std::size_t g : graphs) some.push_back(all[g]);
+        return some;
+      };
+      part.graphs = some_of(table.graphs);
+      if (part.selection) {
+        part.selection->nested_graphs = some_of(part.selection->nested_graphs);
+        part.selection->nested = mean_of_known(part.selection->nested_graphs);
+      }
+      Without own(columns);
+      for (std::size_t c = 0; c < own.columns.size(); ++c)
+        own.columns[c] = some_of(without.columns[c]);
+      for (std::size_t t = 0; t < own.trainings.size(); ++t)
+        own.trainings[t] = some_of(without.trainings[t]);
+      summarise(columns, own, part);
+      table.parts.push_back(std::move(part));
+    }
   }
 
   // Means over the graphs of a table.

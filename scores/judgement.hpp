@@ -63,6 +63,9 @@ struct TableJudgement {
   std::vector<double> without_training;
   std::optional<MemberSelection> selection;
   std::vector<std::string> left_out;  // incomplete columns
+  // Where several collections were scored together the same columns on the graphs of each, `title` its
+  // name and sorted by it; else empty.
+  std::vector<TableJudgement> parts;
 
   bool takes_selection() const { return selection && selection->takes_selection; }
 };

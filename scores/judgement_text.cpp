@@ -104,16 +104,25 @@ std::string means_text(const TableJudgement& table) {
 std::string table_text(const TableJudgement& table, std::string_view metric) {
   std::size_t width = 5;  // "graph"
   for (const GraphEvaluation& graph : table.graphs) width = std::max(width, graph.name.size());
+  if (!table.parts.empty()) width = std::max(width, kMeanOfCollections.size());
   std::string text = fmt::format("{}, members together\n\n{:<{}}  {:>9}  {:>11}  {:>9}\n",
                                  table.title, "graph", width, "configs", metric, "agreement");
   for (const GraphEvaluation& graph : table.graphs) {
     text += fmt::format("{:<{}}  {:>9}  {:>11}  {:>9}\n", graph.name, width, graph.rows,
                         number(graph.kept), number(graph.agreement));
   }
-  text += fmt::format("{:<{}}  {:>9}  {:>11}\n", "mean", width, "", number(table.kept));
+  const auto add_mean = [&](std::string_view of, double score) {
+    text += fmt::format("{:<{}}  {:>9}  {:>11}\n", of, width, "", number(score));
+  };
+  for (const TableJudgement& part : table.parts) add_mean(part.title, part.kept);
+  if (!table.parts.empty()) add_mean(kMeanOfCollections, final_intervals({&table, 1}).score);
+  add_mean("mean", table.kept);
   text += means_text(table) + "\n";
-  return text + limits_of(table, metric) + column_lines(table, metric) + "\n" +
-         table_interval_text(table) + "\n";
+  text += limits_of(table, metric) + column_lines(table, metric) + "\n" +
+          table_interval_text(table) + "\n";
+  if (!table.parts.empty())
+    text += fmt::format("{}, {}\n", kMeanOfCollections, final_interval_text({&table, 1}));
+  return text;
 }
 
 // What was fixed beforehand, and what came of it.
@@ -181,6 +190,18 @@ nlohmann::json judgement_json(const Judgement& judgement) {
                           {"score_with_rejected", finite_or_null(table.all)},
                           {"intervals", table_interval_json(table)},
                           {"left_out", table.left_out}};
+    for (const TableJudgement& part : table.parts) {
+      one["collections"][part.title] = {{"score", finite_or_null(part.kept)},
+                                        {"mean_of_members", finite_or_null(part.mean_of_members)},
+                                        {"intervals", table_interval_json(part)}};
+    }
+    if (!table.parts.empty()) {
+      const FinalIntervals found = final_intervals({&table, 1});
+      one["mean_of_collections"] = {{"score", finite_or_null(found.score)},
+                                    {"intervals",
+                                     {{"these_graphs", interval_json(found.these_graphs)},
+                                      {"other_families", family_interval_json(found.families)}}}};
+    }
     if (table.selection) {
       one["selection"] = {{"in_sample", finite_or_null(table.selection->in_sample)},
                           {"nested", finite_or_null(table.selection->nested)},

@@ -100,29 +100,35 @@ MeanScores mean_scores_of(std::span<const GraphMetrics> graphs, bool is_tile) {
   return result;
 }
 
-namespace {
-
-// Of each of several collections that were scored together, under its name; else empty.
+// Undefined where one of them is, as final_score.
 std::vector<GraphMetrics> means_of_collections(std::span<const GraphMetrics> graphs, bool is_tile) {
   std::map<std::string_view, std::vector<GraphMetrics>> by_collection;
   for (const GraphMetrics& graph : graphs)
     by_collection[collection_of_id(graph.name)].push_back(graph);
   std::vector<GraphMetrics> means;
   if (by_collection.size() < 2) return means;
+  GraphMetrics of_all{.name = std::string(kMeanOfCollections)};
+  for (const ScoreColumn& column : score_columns(is_tile)) of_all.*column.value = 0;
   for (const auto& [name, own] : by_collection) {
     means.push_back(mean_scores_of(own, is_tile).mean);
     means.back().name = name;
+    of_all.configs += means.back().configs;
+    for (const ScoreColumn& column : score_columns(is_tile))
+      of_all.*column.value +=
+          means.back().*column.value / static_cast<double>(by_collection.size());
   }
+  means.push_back(std::move(of_all));
   return means;
 }
-
-}  // namespace
 
 std::string score_table_text(std::span<const GraphMetrics> graphs, bool is_tile) {
   const auto columns = score_columns(is_tile);
   const MeanScores means = mean_scores_of(graphs, is_tile);
+  const std::vector<GraphMetrics> of_collections = means_of_collections(graphs, is_tile);
   std::size_t name_width = 5;  // "graph"
   for (const GraphMetrics& graph : graphs) name_width = std::max(name_width, graph.name.size());
+  for (const GraphMetrics& mean : of_collections)
+    name_width = std::max(name_width, mean.name.size());
 
   std::string text = fmt::format("{:<{}}  {:>9}", "graph", name_width, "configs");
   for (const ScoreColumn& column : columns) text += fmt::format("  {:>12}", column.name);
@@ -134,7 +140,7 @@ std::string score_table_text(std::span<const GraphMetrics> graphs, bool is_tile)
     text += '\n';
   };
   for (const GraphMetrics& graph : graphs) add_line(graph);
-  for (const GraphMetrics& mean : means_of_collections(graphs, is_tile)) add_line(mean);
+  for (const GraphMetrics& mean : of_collections) add_line(mean);
   add_line(means.mean);
 
   for (std::size_t i = 0; i < columns.size(); ++i) {
@@ -154,6 +160,13 @@ nlohmann::json score_table_json(std::span<const GraphMetrics> graphs, bool is_ti
   json["undefined"] = nlohmann::json::object();
   for (std::size_t i = 0; i < columns.size(); ++i)
     json["undefined"][std::string(columns[i].name)] = means.undefined[i];
+  const std::vector<GraphMetrics> of_collections = means_of_collections(graphs, is_tile);
+  for (const GraphMetrics& mean : of_collections) {
+    if (&mean == &of_collections.back())
+      json["mean_of_collections"] = values_json(mean, is_tile);
+    else
+      json["collections"][mean.name] = values_json(mean, is_tile);
+  }
   json["graphs"] = nlohmann::json::array();
   for (const GraphMetrics& graph : graphs) {
     nlohmann::json entry = values_json(graph, is_tile);

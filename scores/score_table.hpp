@@ -50,12 +50,18 @@ struct MeanScores {
 };
 MeanScores mean_scores_of(std::span<const GraphMetrics> graphs, bool is_tile);
 
-// An aligned table: a line per graph in the given order, then the mean, then a note on undefined
-// values if there are any. Slowdowns in percent. Ends with a newline.
+// Where several collections were scored together the mean over the graphs of each, under its name and
+// sorted by it, and then the mean of these, kMeanOfCollections; else empty.
+inline constexpr std::string_view kMeanOfCollections = "mean of collections";
+std::vector<GraphMetrics> means_of_collections(std::span<const GraphMetrics> graphs, bool is_tile);
+
+// An aligned table: a line per graph in the given order, then means_of_collections, then the mean, then
+// a note on undefined values if there are any. Slowdowns in percent. Ends with a newline.
 std::string score_table_text(std::span<const GraphMetrics> graphs, bool is_tile);
 
 // {"primary": "kendall_tau", "mean": {...}, "undefined": {...}, "graphs": [{"name", "configs",
-// ...}]}; undefined values are null, slowdowns are ratios.
+// ...}]}, and "collections": {"layout:xla:default": {...}, ...}, "mean_of_collections": {...} where there
+// are several; undefined values are null, slowdowns are ratios.
 nlohmann::json score_table_json(std::span<const GraphMetrics> graphs, bool is_tile);
 
 // The score of one collection: the mean over its graphs of its primary metric.

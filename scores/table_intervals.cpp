@@ -17,6 +17,31 @@ double honest_score(const TableJudgement& table) {
   return table.takes_selection() ? table.selection->nested : table.kept;
 }
 
+// Itself, where it is of one collection.
+std::span<const TableJudgement> parts_of(const TableJudgement& table) {
+  return table.parts.empty() ? std::span(&table, 1) : std::span(table.parts);
+}
+
+// The scores of a table, each the mean over its parts, and its graphs.
+TableJudgement mean_of_parts(const TableJudgement& table) {
+  if (table.parts.empty()) return table;
+  TableJudgement mean = table;
+  const auto of = [&](const auto& value) {
+    double sum = 0;
+    for (const TableJudgement& part : table.parts) sum += value(part);
+    return sum / static_cast<double>(table.parts.size());
+  };
+  mean.kept = of([](const TableJudgement& part) { return part.kept; });
+  for (std::size_t c = 0; c < mean.gains.size(); ++c)
+    mean.gains[c] = of([&](const TableJudgement& part) { return part.gains[c]; });
+  for (std::size_t t = 0; t < mean.without_training.size(); ++t)
+    mean.without_training[t] =
+        of([&](const TableJudgement& part) { return part.without_training[t]; });
+  if (mean.selection)
+    mean.selection->nested = of([](const TableJudgement& part) { return part.selection->nested; });
+  return mean;
+}
+
 // The line of these graphs, and what is to be said of one training.
 std::string these_graphs_text(const std::optional<Interval>& found, bool one_training,
                               const std::string& source) {
@@ -89,30 +114,43 @@ TableIntervals table_intervals(const TableJudgement& table) {
   return result;
 }
 
-std::string final_interval_text(std::span<const TableJudgement> tables) {
+FinalIntervals final_intervals(std::span<const TableJudgement> tables) {
+  FinalIntervals result;
   std::vector<RunScoreTable> collections;
   std::vector<VarianceEstimate> spreads;
   double mean = 0;
-  bool one_training = false, selected = false;
-  const auto count = static_cast<double>(tables.size());
   for (const TableJudgement& table : tables) {
-    if (std::isnan(table.kept)) return {};
-    collections.push_back(ensemble_scores(table));
-    mean += honest_score(table) / count;
-    selected = selected || table.takes_selection();
-    const TableIntervals own = table_intervals(table);
-    one_training = one_training || own.trainings < 2;
-    if (own.these_graphs)
-      spreads.push_back({std::pow(own.these_graphs->error / count, 2), own.these_graphs->degrees});
+    for (const TableJudgement& part : parts_of(table)) collections.push_back(ensemble_scores(part));
   }
-  if (tables.empty()) return {};
-  std::optional<Interval> together;
-  if (spreads.size() == tables.size()) together = t_interval(mean, satterthwaite(spreads));
+  const auto count = static_cast<double>(collections.size());
+  for (const TableJudgement& table : tables) {
+    const TableJudgement own = mean_of_parts(table);
+    const double share = static_cast<double>(parts_of(table).size()) / count;
+    result.score += share * own.kept;
+    mean += share * honest_score(own);
+    result.selected = result.selected || own.takes_selection();
+    const TableIntervals found = table_intervals(own);
+    result.one_training = result.one_training || found.trainings < 2;
+    if (found.these_graphs)
+      spreads.push_back(
+          {std::pow(share * found.these_graphs->error, 2), found.these_graphs->degrees});
+  }
+  if (tables.empty()) result.score = kNone;
+  if (std::isnan(result.score)) return result;
+  if (spreads.size() == tables.size())
+    result.these_graphs = t_interval(mean, satterthwaite(spreads));
+  result.families = family_interval(collections);
+  return result;
+}
+
+std::string final_interval_text(std::span<const TableJudgement> tables) {
+  const FinalIntervals found = final_intervals(tables);
+  if (std::isnan(found.score)) return {};
   return fmt::format("95 % intervals of members together{}\n",
-                     selected ? ", selected without each family in turn (nested)" : "") +
-         these_graphs_text(together, one_training,
-                           one_training ? "jackknife of members" : "jackknife of trainings") +
-         families_text(family_interval(collections));
+                     found.selected ? ", selected without each family in turn (nested)" : "") +
+         these_graphs_text(found.these_graphs, found.one_training,
+                           found.one_training ? "jackknife of members" : "jackknife of trainings") +
+         families_text(found.families);
 }
 
 std::string table_interval_text(const TableJudgement& table) {

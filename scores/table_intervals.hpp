@@ -35,8 +35,17 @@ TableIntervals table_intervals(const TableJudgement& table);
 // The ensemble's scores of the graphs of `table` that have one, as one run.
 RunScoreTable ensemble_scores(const TableJudgement& table);
 
-// The interval of the final score: the mean over collections of TableJudgement::kept, with one
-// table each. Members of collections are independent, families are clustered across collections.
+// The final score: the mean over collections of TableJudgement::kept, and its intervals. A table is one
+// collection, or those of its parts. Members of a table rank all of its parts and leave them together;
+// members of tables are independent. Families are clustered across collections.
+struct FinalIntervals {
+  double score = 0;                      // NaN if a collection has none; then there is no interval
+  std::optional<Interval> these_graphs;  // around the nested scores, as of TableIntervals
+  std::optional<FamilyInterval> families;
+  bool one_training = false, selected = false;  // in any table
+};
+FinalIntervals final_intervals(std::span<const TableJudgement> tables);
+
 // Complete lines; empty if a collection has no score.
 std::string final_interval_text(std::span<const TableJudgement> tables);
 

@@ -111,6 +111,7 @@ void run(const EvaluateArguments& arguments) {
     arguments.warn_of_chosen_scores(arguments.split);
     print("{}, {}, {}\n", arguments.run.string(), opened_at(trained), result.collection);
     print("{}\n{}", evaluation_table(*result.evaluation), judgement_notes(result.judgement));
+    if (const std::string final = final_score_text(results); !final.empty()) print("\n{}", final);
     std::vector<DrawScores> draws;
     if (arguments.draws > 1) {
       draws = scores_by_draw(result);

@@ -21,8 +21,6 @@
 #include "records/run_folder.hpp"
 #include "scores/joined_predictions.hpp"
 #include "scores/judgement.hpp"
-#include "scores/score_table.hpp"
-#include "scores/table_intervals.hpp"
 #include "sweep/sweep_folder.hpp"
 
 namespace tpudist {
@@ -109,21 +107,6 @@ void write_scores(const std::filesystem::path& path, const std::vector<Collectio
   write_file_atomically(path, list.dump(2) + "\n");
 }
 
-// Where several collections were scored.
-void print_final_score(const std::vector<CollectionResult>& results) {
-  std::vector<CollectionScore> scores;
-  std::vector<TableJudgement> tables;
-  for (const CollectionResult& result : results) {
-    if (!result.evaluation) continue;
-    scores.push_back({result.collection, result.evaluation->ensemble_mean()});
-    if (!result.judgement.tables.empty()) tables.push_back(result.judgement.tables.front());
-  }
-  if (scores.size() < 2) return;
-  print("{}", final_score_text(scores));
-  // Only for exactly the mean that was printed.
-  if (tables.size() == scores.size()) print("{}", final_interval_text(tables));
-}
-
 JobOptions job_options(const PredictArguments& arguments, const std::vector<TrainedRun>& runs) {
   const DistConfig& dist = runs.front().experiment.dist;
   JobOptions options{arguments.device, arguments.threads, dist.mixed_cpus, dist.timeout};
@@ -204,7 +187,7 @@ void run(const PredictArguments& arguments) {
       spdlog::info("{}: {} graphs ranked", result.collection, result.graphs.size());
       print_result(result);
     }
-    print_final_score(results);
+    print("{}", final_score_text(results));
     if (!arguments.json.empty()) write_scores(arguments.json, results);
     if (!arguments.scores.empty()) spdlog::info("wrote {}", arguments.scores.string());
     if (arguments.csv.empty()) return;

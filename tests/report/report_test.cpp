@@ -60,6 +60,20 @@ TEST(ReportTest, TellsARunWithPredictions) {
   EXPECT_THAT(csv_of(report, "slowdown-out-of-fold"), HasSubstr("resnet,1,100,0,0,0,0,0,0\n"));
 }
 
+TEST(ReportTest, TellsTheMeanOfEachOfSeveralCollections) {
+  const TempDir folder;
+  PredictionsCase predictions("layout:xla:default+layout:xla:random");
+  for (PredictionEntry& graph : predictions.header.graphs)
+    graph.name = (graph.name == "bert" ? "layout:xla:default:" : "layout:xla:random:") + graph.name;
+  const Report report = make_report(read_results({write_run(folder / "run", predictions)}));
+  const ReportSection& graphs = section_of(report, "graphs");
+  EXPECT_THAT(
+      figure_of(graphs, "graphs-out-of-fold").sentence,
+      HasSubstr(" Means of the members: layout:xla:default 1.0000, layout:xla:random 0.3333, "
+                "mean of collections 0.6667."));
+  EXPECT_THAT(figure_of(graphs, "graphs-valid").sentence, Not(HasSubstr("collections")));
+}
+
 TEST(ReportTest, TheSameInputGivesTheSameBytes) {
   const TempDir folder;
   write_run(folder / "run", PredictionsCase());

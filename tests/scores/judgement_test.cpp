@@ -102,6 +102,39 @@ TEST(Judgement, CombinesAllMembersWhereNoneIsRejected) {
               AllOf(HasSubstr("combined by z_score"), HasSubstr("rejected  none of 3 members")));
 }
 
+// The graphs of a collection are judged as if there were no others.
+TEST(Judgement, HasEachOfSeveralCollectionsByItself) {
+  Predictions predictions({10, 20, 30}, 0), all({10, 20, 30}, 0);
+  predictions.header().collection = "layout:xla:default+layout:xla:random";
+  for (std::size_t g = 0; g < 4; ++g) {
+    std::string& name = predictions.header().graphs[g].name;
+    name = (g < 1 ? "layout:xla:default:" : "layout:xla:random:") + name;
+  }
+  const Judgement judgement = judge(predictions, {});
+  const TableJudgement &table = judgement.tables.front(), whole = judge(all, {}).tables.front();
+  EXPECT_EQ(table.kept, whole.kept);
+  EXPECT_THAT(whole.parts, IsEmpty());
+  ASSERT_THAT(table.parts, SizeIs(2));
+  const TableJudgement &one = table.parts[0], &three = table.parts[1];
+  EXPECT_EQ(one.title, "layout:xla:default");
+  EXPECT_THAT(one.graphs, SizeIs(1));
+  EXPECT_EQ(one.kept, table.graphs[0].kept);
+  EXPECT_THAT(three.graphs, SizeIs(3));
+  EXPECT_NEAR((one.kept + 3 * three.kept) / 4, table.kept, 1e-12);
+  for (std::size_t c = 0; c < 3; ++c) {
+    EXPECT_NEAR((one.gains[c] + 3 * three.gains[c]) / 4, table.gains[c], 1e-12);
+    EXPECT_NEAR((one.means[c] + 3 * three.means[c]) / 4, table.means[c], 1e-12);
+  }
+  const double mean = (one.kept + three.kept) / 2;
+  EXPECT_THAT(judgement_text(judgement),
+              AllOf(HasSubstr("\nlayout:xla:random "), HasSubstr("\nmean of collections "),
+                    HasSubstr("\nmean of collections, 95 % intervals of members together")));
+  const nlohmann::json json = judgement_json(judgement).at("tables").at(0);
+  EXPECT_DOUBLE_EQ(json.at("mean_of_collections").at("score"), mean);
+  EXPECT_EQ(json.at("collections").at("layout:xla:default").at("score"), one.kept);
+  EXPECT_FALSE(judgement_json(judge(all, {})).at("tables").at(0).contains("collections"));
+}
+
 TEST(Judgement, RejectsAMemberFarBelowItsPeersAndSaysWhatItCost) {
   const Predictions predictions({5, 5, 5, 500}, 0);
   const Judgement judgement = judge(predictions, {});

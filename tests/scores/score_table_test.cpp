@@ -88,6 +88,45 @@ TEST(ScoreTable, IsAlignedText) {
   EXPECT_EQ(lines[5], "kendall_tau is undefined for 1 of 3 graphs, which its mean leaves out");
 }
 
+// Two graphs of one collection, one of the other.
+std::vector<GraphMetrics> graphs_of_two_collections() {
+  std::vector<GraphMetrics> graphs(3);
+  const char* names[] = {"layout:a:x:one", "layout:a:x:two", "layout:b:x:one"};
+  const double scores[] = {0.5, 0.7, 0.1};
+  for (std::size_t g = 0; g < 3; ++g) {
+    graphs[g].name = names[g];
+    graphs[g].configs = 10;
+    graphs[g].kendall_tau = graphs[g].opa = scores[g];
+    graphs[g].slowdown_1 = 0;
+  }
+  return graphs;
+}
+
+TEST(ScoreTable, HasTheMeansOfCollectionsBesideTheMeanOverGraphs) {
+  const auto graphs = graphs_of_two_collections();
+  const auto means = means_of_collections(graphs, false);
+  ASSERT_EQ(means.size(), 3u);
+  EXPECT_EQ(means[0].name, "layout:a:x");
+  EXPECT_DOUBLE_EQ(means[0].kendall_tau, 0.6);
+  EXPECT_DOUBLE_EQ(means[1].kendall_tau, 0.1);
+  EXPECT_EQ(means[2].name, "mean of collections");
+  EXPECT_DOUBLE_EQ(means[2].kendall_tau, 0.35);
+  EXPECT_EQ(means[2].configs, 30);
+  EXPECT_TRUE(std::isnan(means[2].slowdown_5));
+  const auto lines = split(score_table_text(graphs, false), '\n');
+  EXPECT_TRUE(lines[4].starts_with("layout:a:x                  20        0.6000")) << lines[4];
+  EXPECT_TRUE(lines[6].starts_with("mean of collections         30        0.3500")) << lines[6];
+  EXPECT_TRUE(lines[7].starts_with("mean                        30        0.4333")) << lines[7];
+  const nlohmann::json json = score_table_json(graphs, false);
+  EXPECT_DOUBLE_EQ(json["collections"]["layout:a:x"]["kendall_tau"].get<double>(), 0.6);
+  EXPECT_EQ(json["collections"].size(), 2u);
+  EXPECT_DOUBLE_EQ(json["mean_of_collections"]["kendall_tau"].get<double>(), 0.35);
+  EXPECT_TRUE(json["mean_of_collections"]["slowdown_5"].is_null());
+  EXPECT_NEAR(json["mean"]["kendall_tau"].get<double>(), 1.3 / 3, 1e-15);
+  EXPECT_TRUE(means_of_collections(two_graphs_and_an_undefined_one(), false).empty());
+  EXPECT_FALSE(score_table_json(two_graphs_and_an_undefined_one(), false).contains("collections"));
+}
+
 TEST(ScoreTable, IsJson) {
   const nlohmann::json json = score_table_json(two_graphs_and_an_undefined_one(), false);
   const auto parsed = nlohmann::json::parse(json.dump());  // NaN would not survive

@@ -106,6 +106,34 @@ TEST(FinalInterval, IsOfCollectionsWithEqualWeight) {
   EXPECT_EQ(final_interval_text(std::array{table(), second}), "");
 }
 
+// The same members rank both collections, and leave both at once: that is one jackknife of three values
+// and not two independent ones. The mean of collections is another one than that over graphs.
+TEST(FinalInterval, OfMembersThatRankSeveralCollectionsLeavesThemOutOfAll) {
+  TableJudgement second = table();
+  second.kept = 0.5;
+  second.gains = {0.03, 0.01, -0.01};
+  for (GraphEvaluation& graph : second.graphs) graph.kept -= 0.2;
+  TableJudgement both = table();
+  both.kept = 0.65;
+  both.parts = {table(), second};
+  const FinalIntervals found = final_intervals({&both, 1});
+  EXPECT_DOUBLE_EQ(found.score, 0.6);
+  ASSERT_TRUE(found.these_graphs && found.families);
+  EXPECT_DOUBLE_EQ(found.these_graphs->value, 0.6);
+  // Mean gains of 0.02, 0 and 0.01: 2 / 3 of 0.0002.
+  EXPECT_NEAR(found.these_graphs->error, std::sqrt(0.0004 / 3), 1e-12);
+  EXPECT_EQ(found.these_graphs->degrees, 2);
+  EXPECT_EQ(found.families->collections, 2);
+  EXPECT_DOUBLE_EQ(found.families->interval.value, 0.6);
+  EXPECT_THAT(final_interval_text({&both, 1}),
+              AllOf(HasSubstr("0.6000 ("), HasSubstr("6 graphs of 2 families in 2 collections")));
+  // Beside a third collection each counts a third.
+  EXPECT_NEAR(final_intervals(std::array{both, table()}).score, (0.7 + 0.5 + 0.7) / 3, 1e-12);
+  both.parts[1].kept = kNone;
+  EXPECT_TRUE(std::isnan(final_intervals({&both, 1}).score));
+  EXPECT_EQ(final_interval_text({&both, 1}), "");
+}
+
 TEST(TableIntervals, SayWhereThereIsNotEnough) {
   TableJudgement one = table();
   one.gains = {kNone};

@@ -11,6 +11,7 @@
 #include "records/predictions_file.hpp"
 #include "schema/merged_collection.hpp"
 #include "scores/run_record.hpp"
+#include "tests/data/npz/own_features.hpp"
 #include "tests/support/thrown.hpp"
 #include "tests/train/tiny_data.hpp"
 #include "tests/train/tiny_run.hpp"
@@ -162,6 +163,22 @@ TEST_F(MergedCollections, AreRefusedWhereTheyCannotBeTrainedOnTogether) {
               HasSubstr("layout:xla:other has not been converted"));
 }
 
+TEST_F(MergedCollections, GraphsOfOtherSchemasAreRefused) {
+  test::OwnFeatures{}.write_splits(folder_ / "npz/layout/mine/a");
+  test::OwnFeatures{.node_features = 9}.write_splits(folder_ / "npz/layout/mine/b");
+  test::OwnFeatures{}.write_splits(folder_ / "npz/layout/mine/c");
+  const std::string shards = moved_shards();
+  const auto mistake = [&](const std::string& list) {
+    return test::message_of<Error>([&] {
+      open(tiny_experiment({shards, "data.collection=" + list}));
+    });
+  };
+  EXPECT_EQ(mistake("[layout:mine:a, layout:mine:c]"), "");
+  EXPECT_THAT(mistake("[layout:mine:b, layout:mine:a]"),
+              AllOf(HasSubstr("the graphs of layout:mine:b have "), HasSubstr("9 node features"),
+                    HasSubstr("those asked for have 7 node features")));
+}
+
 // A validation graph of random is a training graph of default here.
 TEST_F(MergedCollections, NoTrainingGraphOfOneIsScoredInAnother) {
   const std::string graph = move_graph("default", "valid", "train"), shards = moved_shards();
@@ -227,8 +244,13 @@ TEST_F(MergedCollections, AreTrainedScoredAndRankedTogether) {
   EXPECT_EQ(valid.graphs.size(), 4u);
   const std::string table = evaluation_table(*valid.evaluation);
   for (const std::string& graph : valid.graphs) EXPECT_THAT(table, HasSubstr("\n" + graph + " "));
-  for (const char* mean : {"\nlayout:xla:default  ", "\nlayout:xla:random  ", "\nmean  "})
+  for (const char* mean :
+       {"\nlayout:xla:default  ", "\nlayout:xla:random  ", "\nmean of collections  ", "\nmean  "})
     EXPECT_THAT(table, HasSubstr(mean));
+  EXPECT_THAT(
+      final_score_text(std::vector{valid}),
+      AllOf(HasSubstr("final score "), HasSubstr("mean of 2 collections, layout:xla:default"),
+            HasSubstr("this model only"), HasSubstr("(without tile:xla, layout:nlp:default")));
 
   const CollectionResult tests = score(folder_ / "run", {.split = "test", .means = true});
   const Submission submission = make_submission({tests});
