@@ -2,10 +2,8 @@
 
 #include <ATen/ATen.h>
 
-#include "models/operators/map_rows.hpp"
 #include "models/operators/softmax_gate.hpp"
 #include "models/operators/sparse_rows.hpp"
-#include "models/operators/split_uses.hpp"
 
 namespace tpudist {
 namespace {
@@ -35,11 +33,8 @@ class ConfigAttention : public Layer {
 
   RowStates forward(const RowStates& x, const LayerWeights& weights,
                     const LayerCall& call) const override {
-    const std::vector<at::Tensor> own =
-        split_uses(gather_rows(x, call.plan.layers[step_]->self, call.backend), 2, call.backend);
-    const at::Tensor gated =
-        softmax_gate(own[1], weights[name_].squeeze(1), *call.context.groups[step_], call.backend);
-    return join_channels({own[0], gated}, call.backend);
+    return softmax_gate(gather_rows(x, call.plan.layers[step_]->self, call.backend),
+                        weights[name_].squeeze(1), *call.context.groups[step_], call.backend);
   }
 
  private:

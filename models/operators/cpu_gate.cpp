@@ -9,7 +9,8 @@
 namespace tpudist {
 namespace {
 
-// Writes the softmax of the group's rows of one member into `share`, and the gated rows into y.
+// Writes the softmax of the group's rows of one member into `share`, and x beside the gated rows
+// into y.
 template <typename T>
 void gate(const RowGroups& groups, std::int64_t group, std::int64_t width, const T* x,
           T temperature, T* share, T* y) {
@@ -34,7 +35,8 @@ void gate(const RowGroups& groups, std::int64_t group, std::int64_t width, const
     Rows::add(values + i * width, groups.count[rows.source[begin + i]], width, sum.data());
   for (std::int64_t c = 0; c < width; ++c) inverse[c] = static_cast<T>(1 / sum[c]);
   for (std::int64_t i = 0; i < count; ++i) {
-    Rows::apply(x + row(i), values + i * width, inverse.data(), width, share + row(i), y + row(i));
+    Rows::apply(x + row(i), values + i * width, inverse.data(), width, share + row(i),
+                y + 2 * row(i));
   }
 }
 
@@ -50,12 +52,12 @@ double gate_gradient(const RowGroups& groups, std::int64_t group, std::int64_t w
       body(rows.source[e] * width, static_cast<T>(groups.count[rows.source[e]]));
   };
   for_each_row([&](std::int64_t at, T) {
-    Rows::add_gradient(x + at, share + at, d_y + at, width, sum.data());
+    Rows::add_gradient(x + at, share + at, d_y + 2 * at, width, sum.data());
   });
   const std::vector<T> whole(sum.begin(), sum.end()), inverse(width, 1 / temperature);
   for_each_row([&](std::int64_t at, T count) {
-    Rows::spread(x + at, share + at, d_y + at, whole.data(), inverse.data(), count, width, d_x + at,
-                 d_inverse.data());
+    Rows::spread(x + at, share + at, d_y + 2 * at, whole.data(), inverse.data(), count, width,
+                 d_x + at, d_inverse.data());
   });
   const double scale = 1 / temperature;
   double d_temperature = 0;
@@ -67,7 +69,7 @@ double gate_gradient(const RowGroups& groups, std::int64_t group, std::int64_t w
 
 Backend::Result CpuBackend::softmax_gate(const RowGroups& groups, const at::Tensor& x,
                                          const at::Tensor& temperature) const {
-  at::Tensor share = rows_like(x), y = rows_like(x);
+  at::Tensor share = rows_like(x), y = make_rows(x.size(0), x.size(1), 2 * x.size(2), x.options());
   pool_.parallel_for(x.size(0) * groups.groups(), [&](std::int64_t task) {
     const std::int64_t m = task / groups.groups();
     AT_DISPATCH_FLOATING_TYPES(x.scalar_type(), "softmax_gate", [&] {

@@ -6,6 +6,7 @@
 
 namespace tpudist {
 
+// Too many arrays for the compiler to check that none overlaps another.
 #define TPUDIST_GATE_ROWS(T, MARK)                                                               \
   MARK void GateRows<T>::raise(const T* x, const T* inverse, std::int64_t width, T* top) {       \
     for (std::int64_t c = 0; c < width; ++c) {                                                   \
@@ -22,22 +23,24 @@ namespace tpudist {
   }                                                                                              \
   MARK void GateRows<T>::apply(const T* x, const T* power, const T* inverse, std::int64_t width, \
                                T* share, T* y) {                                                 \
-    for (std::int64_t c = 0; c < width; ++c) {                                                   \
+    _Pragma("GCC ivdep") for (std::int64_t c = 0; c < width; ++c) {                              \
       share[c] = power[c] * inverse[c];                                                          \
-      y[c] = x[c] * share[c];                                                                    \
+      y[c] = x[c];                                                                               \
+      y[width + c] = x[c] * share[c];                                                            \
     }                                                                                            \
   }                                                                                              \
   MARK void GateRows<T>::add_gradient(const T* x, const T* share, const T* d_y,                  \
                                       std::int64_t width, double* sum) {                         \
     for (std::int64_t c = 0; c < width; ++c)                                                     \
-      sum[c] += static_cast<double>(share[c]) * d_y[c] * x[c];                                   \
+      sum[c] += static_cast<double>(share[c]) * d_y[width + c] * x[c];                           \
   }                                                                                              \
   MARK void GateRows<T>::spread(const T* x, const T* share, const T* d_y, const T* whole,        \
                                 const T* inverse, T count, std::int64_t width, T* d_x,           \
                                 double* d_inverse) {                                             \
-    for (std::int64_t c = 0; c < width; ++c) {                                                   \
-      const T d_logit = share[c] * (d_y[c] * x[c] - count * whole[c]);                           \
-      d_x[c] = d_y[c] * share[c] + d_logit * inverse[c];                                         \
+    _Pragma("GCC ivdep") for (std::int64_t c = 0; c < width; ++c) {                              \
+      const T d_gated = d_y[width + c];                                                          \
+      const T d_logit = share[c] * (d_gated * x[c] - count * whole[c]);                          \
+      d_x[c] = d_y[c] + (d_gated * share[c] + d_logit * inverse[c]);                             \
       d_inverse[c] += static_cast<double>(d_logit) * x[c];                                       \
     }                                                                                            \
   }

@@ -3,7 +3,8 @@
 #include <cstdint>
 
 // Loops over the channels of one row for the softmax gate, vectorised for float32 and plain for
-// double. All arrays are `width` numbers long. y = x s, where s is the softmax of x / temperature.
+// double. y = [x, x s], where s is the softmax of x / temperature. y and d_y are 2 x width numbers
+// long, d_y = [d, e]; all other arrays `width`.
 
 namespace tpudist {
 
@@ -19,14 +20,14 @@ struct GateRows;
     static void logits(const T* x, const T* top, const T* inverse, std::int64_t width, T* logit);  \
     /* sum += count * power */                                                                     \
     static void add(const T* power, double count, std::int64_t width, double* sum);                \
-    /* share = power * inverse; y = x * share */                                                   \
+    /* share = power * inverse; y = [x, x * share] */                                              \
     static void apply(const T* x, const T* power, const T* inverse, std::int64_t width, T* share,  \
                       T* y);                                                                       \
-    /* sum += share * d_y * x */                                                                   \
+    /* sum += share * e * x */                                                                     \
     static void add_gradient(const T* x, const T* share, const T* d_y, std::int64_t width,         \
                              double* sum);                                                         \
-    /* l = share * (d_y * x - count * whole); */                                                   \
-    /* d_x = d_y * share + l * inverse; d_inverse += l * x */                                      \
+    /* l = share * (e * x - count * whole); */                                                     \
+    /* d_x = d + e * share + l * inverse; d_inverse += l * x */                                    \
     static void spread(const T* x, const T* share, const T* d_y, const T* whole, const T* inverse, \
                        T count, std::int64_t width, T* d_x, double* d_inverse);                    \
   }

@@ -80,7 +80,10 @@ Backend::Result softmax_gate_by_kernels(const GroupPointers& groups, const at::T
                         planes_of<double>(sum), mutable_planes_of<scalar_t>(share),
                         mutable_planes_of<scalar_t>(y), stream_of(x));
   });
-  return {y, share};
+  const at::Tensor joined = make_rows(x.size(0), x.size(1), 2 * x.size(2), x.options());
+  joined.narrow(2, 0, x.size(2)).copy_(x);
+  joined.narrow(2, x.size(2), x.size(2)).copy_(y);
+  return {joined, share};
 }
 
 Backend::Gradients softmax_gate_gradient_by_kernels(const GroupPointers& groups,
@@ -88,17 +91,20 @@ Backend::Gradients softmax_gate_gradient_by_kernels(const GroupPointers& groups,
                                                     const at::Tensor& temperature,
                                                     const at::Tensor& kept, const at::Tensor& d_y) {
   const Columns columns = columns_of(x);
-  const at::Tensor d_x = rows_like(x), whole = of_groups(groups, x, at::kDouble),
-                   of_temperature = rows_like(whole), parts = parts_of(groups.rows, x, at::kDouble);
+  const at::Tensor d_gated = as_planes(d_y.narrow(2, x.size(2), x.size(2)));
+  at::Tensor d_x = rows_like(x);
+  const at::Tensor whole = of_groups(groups, x, at::kDouble), of_temperature = rows_like(whole),
+                   parts = parts_of(groups.rows, x, at::kDouble);
   AT_DISPATCH_FLOATING_TYPES(x.scalar_type(), "softmax_gate_gradient", [&] {
     const auto in = planes_of<scalar_t>(x), share = planes_of<scalar_t>(kept),
-               d = planes_of<scalar_t>(d_y), divisor = planes_of<scalar_t>(temperature);
+               d = planes_of<scalar_t>(d_gated), divisor = planes_of<scalar_t>(temperature);
     launch_softmax_gradient_sums(
         groups, columns, in, share, d, divisor, mutable_planes_of<double>(whole),
         mutable_planes_of<double>(of_temperature), mutable_planes_of<double>(parts), stream_of(x));
     launch_softmax_gradient(groups, columns, in, share, d, divisor, planes_of<double>(whole),
                             mutable_planes_of<scalar_t>(d_x), stream_of(x));
   });
+  d_x.add_(d_y.narrow(2, 0, x.size(2)));
   const at::Tensor sums = summed_rows(of_temperature.view({x.size(0), -1, 1}));
   return {d_x, sums.view_as(temperature).to(temperature.scalar_type())};
 }

@@ -281,7 +281,7 @@ inline Tensor plain_normalise(const RowGroups& groups, const Tensor& x, const Te
 inline Tensor plain_gate(const RowGroups& groups, const Tensor& x, const Tensor& temperature) {
   return for_each_group(groups, x, [&](const Tensor& rows, const Tensor& counts) {
     const Tensor power = (rows / temperature.view({-1, 1, 1})).exp();
-    return rows * power / (counts * power).sum(1, true);
+    return at::cat({rows, rows * power / (counts * power).sum(1, true)}, 2);
   });
 }
 
