@@ -33,21 +33,39 @@ void for_parts(const Tensor& list, std::int64_t begin, std::int64_t end, const B
     body(list.narrow(0, first, std::min(kPartRows, end - first)), first);
 }
 
-// f(x) = elu(x) + 1 of some rows of a member, and its derivative from f(x).
-Tensor positive(const Tensor& x, const Tensor& rows) {
-  Tensor chosen = x.index_select(0, rows);
-  return at::elu_(chosen).add_(1);
-}
-Tensor positive_gradient(const Tensor& d_y, const Tensor& y) {
-  return d_y * y.clamp_max(1);
+// f(x) = elu(x) + 1 as exp(min(x, 0)) + max(x, 0), which needs no expm1.
+Tensor positive(const Tensor& x, const Backend& backend) {
+  return backend.map_by_hand(
+      [](const auto& rows, Tensor& y) {
+        at::clamp_max_out(y, rows[0], 0).exp_().add_(rows[0].clamp_min(0));
+      },
+      {x}, x.size(2));
 }
 
-// [rows, H x A] as [H, rows, A], and back.
+// [rows, H x A] as [H, rows, A].
 Tensor by_heads(const Tensor& x, std::int64_t heads) {
   return x.unflatten(1, {heads, -1}).transpose(0, 1);
 }
-Tensor by_rows(const Tensor& x) {
-  return x.transpose(0, 1).flatten(1);
+
+// to[rows[i]] = the heads of row i of x [H, rows, A] side by side. `rows` has no row twice; those of
+// `to` are apart by its first stride.
+void put_rows(const Tensor& to, const Tensor& rows, const Tensor& x) {
+  if (!to.is_cpu()) {
+    Tensor(to).index_copy_(0, rows, x.transpose(0, 1).flatten(1));
+    return;
+  }
+  // ATen copies such rows number by number.
+  const Tensor from = x.contiguous();
+  const std::int64_t *const row = rows.const_data_ptr<std::int64_t>(), count = x.size(1),
+                            width = x.size(2);
+  AT_DISPATCH_FLOATING_TYPES(x.scalar_type(), "put_rows", [&] {
+    const scalar_t* in = from.const_data_ptr<scalar_t>();
+    scalar_t* const out = to.mutable_data_ptr<scalar_t>();
+    for (std::int64_t head = 0; head < x.size(0); ++head) {
+      for (std::int64_t i = 0; i < count; ++i, in += width)
+        std::copy_n(in, width, out + row[i] * to.stride(0) + head * width);
+    }
+  });
 }
 
 // The sums of a group of a member, which are its row.
@@ -57,7 +75,7 @@ Tensor of_group(const Tensor& sums, std::int64_t member, std::int64_t group,
 }
 
 // The rows before of a member and group, and the sums of a member and group, s [H, A, B] and z [H, A].
-// H is 1 where `k` and `v` are those of one head.
+// `k` is f(k), whose derivative is min(f(k), 1). H is 1 where `k` and `v` are those of one head.
 struct Before {
   const NodeAttention& attention;
   std::int64_t group, heads;
@@ -74,7 +92,7 @@ struct Before {
   void sum(const Tensor& k, const Tensor& v, const Tensor& s, const Tensor& z) const {
     Tensor into_s = s.zero_(), into_z = z.zero_();
     for_rows([&](const Tensor& rows, std::int64_t first) {
-      Tensor key = positive(k, rows);
+      Tensor key = k.index_select(0, rows);
       if (attention.merged) key.mul_(counts(rows, first));
       into_s.baddbmm_(by_heads(key, heads).transpose(1, 2),
                       by_heads(v.index_select(0, rows), heads));
@@ -85,19 +103,20 @@ struct Before {
   void gradients(const Tensor& k, const Tensor& v, const Tensor& d_s, const Tensor& d_z,
                  const Tensor& d_k, const Tensor& d_v) const {
     for_rows([&](const Tensor& rows, std::int64_t first) {
-      const Tensor key = positive(k, rows), value = v.index_select(0, rows);
-      Tensor of_key =
-          by_rows(at::baddbmm(d_z.unsqueeze(1), by_heads(value, heads), d_s.transpose(1, 2)));
-      Tensor of_value = by_rows(at::bmm(by_heads(key, heads), d_s));
+      const Tensor key = by_heads(k.index_select(0, rows), heads),
+                   value = by_heads(v.index_select(0, rows), heads);
+      Tensor of_key = at::baddbmm(d_z.unsqueeze(1), value, d_s.transpose(1, 2)),
+             of_value = at::bmm(key, d_s);
       if (attention.merged) {
         const Tensor own = counts(rows, first);
         of_key.mul_(own);
         of_value.mul_(own);
       }
       const auto put = [&](const Tensor& to, const Tensor& added) {
-        Tensor(to).index_copy_(0, rows, attention.apart ? added : to.index_select(0, rows) + added);
+        put_rows(to, rows,
+                 attention.apart ? added : by_heads(to.index_select(0, rows), heads) + added);
       };
-      put(d_k, positive_gradient(of_key, key));
+      put(d_k, of_key.mul_(key.clamp_max(1)));
       put(d_v, of_value);
     });
   }
@@ -105,10 +124,11 @@ struct Before {
 
 class AttendLinearly : public torch::autograd::Function<AttendLinearly> {
  public:
-  static Tensor forward(AutogradContext* context, const Tensor& q, const Tensor& k, const Tensor& v,
-                        const LinearAttending& given) {
+  static Tensor forward(AutogradContext* context, const Tensor& given_q, const Tensor& given_k,
+                        const Tensor& v, const LinearAttending& given) {
     keep_state(context, given);
     const auto& [backend, attention, heads] = given;
+    const Tensor q = positive(given_q, backend), k = positive(given_k, backend);
     const std::int64_t groups = attention.groups();
     Tensor y = make_rows(q.size(0), q.size(1), v.size(2), q.options());
     const Tensor s = make_rows(q.size(0), groups, k.size(2) * (v.size(2) / heads), q.options()),
@@ -121,9 +141,9 @@ class AttendLinearly : public torch::autograd::Function<AttendLinearly> {
       Before{attention, group, heads}.sum(k[m], v[m], own_s, own_z);
       for_parts(attention.after, attention.after_begin[group], attention.after_begin[group + 1],
                 [&](const Tensor& rows, std::int64_t) {
-                  const Tensor query = by_heads(positive(q[m], rows), heads);
+                  const Tensor query = by_heads(q[m].index_select(0, rows), heads);
                   const Tensor weights = at::bmm(query, own_z.unsqueeze(2)).add_(kWeightEps);
-                  y[m].index_copy_(0, rows, by_rows(at::bmm(query, own_s).div_(weights)));
+                  put_rows(y[m], rows, at::bmm(query, own_s).div_(weights));
                 });
     });
     context->save_for_backward({q, k, v, y, s, z});
@@ -148,7 +168,7 @@ class AttendLinearly : public torch::autograd::Function<AttendLinearly> {
                    own_d_z = of_group(d_z, m, group, own_z.sizes()), column = own_d_z.unsqueeze(2);
       for_parts(attention.after, attention.after_begin[group], attention.after_begin[group + 1],
                 [&](const Tensor& rows, std::int64_t) {
-                  const Tensor flat = positive(q[m], rows), query = by_heads(flat, heads),
+                  const Tensor query = by_heads(q[m].index_select(0, rows), heads),
                                weights = at::bmm(query, own_z.unsqueeze(2)).add_(kWeightEps),
                                d_sum = by_heads(d_y[m].index_select(0, rows), heads) / weights,
                                d_weights = (d_sum * by_heads(y[m].index_select(0, rows), heads))
@@ -156,7 +176,7 @@ class AttendLinearly : public torch::autograd::Function<AttendLinearly> {
                                                .neg_();
                   const Tensor d_query =
                       at::baddbmm(d_weights * own_z.unsqueeze(1), d_sum, own_s.transpose(1, 2));
-                  d_q[m].index_copy_(0, rows, positive_gradient(by_rows(d_query), flat));
+                  put_rows(d_q[m], rows, d_query * query.clamp_max(1));
                   own_d_s.baddbmm_(query.transpose(1, 2), d_sum);
                   column.baddbmm_(query.transpose(1, 2), d_weights);
                 });
