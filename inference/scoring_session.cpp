@@ -12,6 +12,7 @@
 #include "core/means.hpp"
 #include "data/shards/shard_reader.hpp"
 #include "dist/health/agreement.hpp"
+#include "train/units/training_setup.hpp"
 
 namespace tpudist {
 namespace {
@@ -38,6 +39,7 @@ void require_same_graphs(const DatasetOptions& options, const Dataset* data, Com
                          data ? to_hex(data->selection_hash()) : "none"};
   require_agreement(world, std::span(&hash, 1),
                     "give all ranks the same shards (data.shards, --data)");
+  if (data) require_same_segments(*data, world);
 }
 
 std::optional<Dataset> open_for_costs(DatasetOptions options, ThreadPool& pool) {

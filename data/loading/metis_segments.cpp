@@ -7,6 +7,8 @@
 #include <utility>
 
 #include "core/error.hpp"
+#include "core/hash.hpp"
+#include "data/loading/dataset.hpp"
 
 #ifdef TPUDIST_METIS
 #include <fmt/format.h>
@@ -153,6 +155,10 @@ bool has_metis() {
   return true;
 }
 
+std::string metis_version() {
+  return fmt::format("{}.{}.{}", METIS_VER_MAJOR, METIS_VER_MINOR, METIS_VER_SUBMINOR);
+}
+
 std::vector<std::int32_t> metis_segments(const Graph& graph, std::int64_t most_nodes) {
   const std::int64_t nodes = graph.nodes;
   const std::int64_t count =
@@ -181,10 +187,25 @@ bool has_metis() {
   return false;
 }
 
+std::string metis_version() {
+  return {};
+}
+
 std::vector<std::int32_t> metis_segments(const Graph&, std::int64_t) {
   throw std::logic_error("built without METIS");
 }
 
 #endif
+
+std::optional<std::uint64_t> segment_hash(const Dataset& data) {
+  if (data.options().reduction.segments == SegmentCut::none) return std::nullopt;
+  Hasher hasher;
+  for (int g = 0; g < data.size(); ++g) {
+    const std::span<const std::int32_t> segment = data.graph(g).segment;
+    hasher.update(std::ssize(segment));
+    hasher.update(segment);
+  }
+  return hasher.digest();
+}
 
 }  // namespace tpudist

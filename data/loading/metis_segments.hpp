@@ -1,14 +1,19 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
+#include <string>
 #include <vector>
 
 #include "schema/graph.hpp"
 
 namespace tpudist {
 
-// Whether this program was built with METIS.
+class Dataset;
+
+// Whether this program was built with METIS, and which version it was; "" without.
 bool has_metis();
+std::string metis_version();
 
 // [n] the segment of each node, from 0 on, none of them empty and none of more than `most_nodes` nodes
 // (kFewestByMetis or more), such that few edges are between segments: by METIS (Karypis and Kumar, "A fast and high
@@ -18,6 +23,10 @@ bool has_metis();
 // METIS runs in a child process: signals and random numbers of this one are left alone. Thread-safe.
 // Throws std::logic_error where there is no METIS, and Error where it fails.
 std::vector<std::int32_t> metis_segments(const Graph& graph, std::int64_t most_nodes);
+
+// XXH3 over the segments of all graphs; nothing where they are not cut. Another version of METIS may
+// give another one.
+std::optional<std::uint64_t> segment_hash(const Dataset& data);
 
 // METIS fails on some graphs of thousands of nodes if it is to make segments of fewer.
 inline constexpr std::int64_t kFewestByMetis = 10;

@@ -11,6 +11,7 @@
 #include "core/error.hpp"
 #include "core/file_system.hpp"
 #include "core/log.hpp"
+#include "data/loading/metis_segments.hpp"
 #include "dist/health/agreement.hpp"
 #include "train/loop/recorded_folds.hpp"
 #include "train/state/checkpoint_folder.hpp"
@@ -55,6 +56,7 @@ RunCheckpoints::RunCheckpoints(const Experiment& experiment, const TrainingSetup
       claim_(claim),
       context_(context),
       fold_hash_(training_folds_hash(setup.folds, setup.data)),
+      segment_hash_(segment_hash(setup.data)),
       queue_(setup.network.parameters(), context.files, [&context] { context.advance(); }) {}
 
 bool RunCheckpoints::restore(TrainingState& state) {
@@ -68,7 +70,8 @@ bool RunCheckpoints::restore(TrainingState& state) {
   if (step < 0) return false;
   const auto path = checkpoint_path(run_.checkpoints(), step);
   run_on_all_ranks(context_.world, [&] {
-    state.restore(path, experiment_, setup_.data.selection_hash(), setup_.network.parameters());
+    state.restore(path, experiment_, setup_.data.selection_hash(), setup_.network.parameters(),
+                  segment_hash_);
     require_same_folds(read_checkpoint_summary(path), path, run_, setup_.folds, setup_.data);
   });
   newest_ = step;
@@ -122,6 +125,7 @@ void RunCheckpoints::read_best_score() {
 void RunCheckpoints::fill(Checkpoint& copy, const TrainingState& state) const {
   state.copy_to(copy, experiment_, setup_.data.selection_hash());
   copy.fold_hash = fold_hash_;
+  copy.segment_hash = segment_hash_;
 }
 
 void RunCheckpoints::save(const TrainingState& state) {

@@ -134,7 +134,8 @@ void TrainingState::copy_to(Checkpoint& saved, const Experiment& experiment,
 }
 
 void TrainingState::restore(const std::filesystem::path& path, const Experiment& experiment,
-                            std::uint64_t selection_hash, const ParameterTable& table) {
+                            std::uint64_t selection_hash, const ParameterTable& table,
+                            std::optional<std::uint64_t> segment_hash) {
   const CheckpointSummary summary = read_checkpoint_summary(path);
   require_same_settings(summary.entries(), experiment.entries, path.string(),
                         "train with the settings of then, or start a new run with --run-dir");
@@ -143,6 +144,13 @@ void TrainingState::restore(const std::filesystem::path& path, const Experiment&
         "{}: was trained on other data (selection {} then, {} now); give data.shards as then, "
         "or start a new run with --run-dir",
         path.string(), to_hex(summary.selection_hash), to_hex(selection_hash)));
+  }
+  if (summary.segment_hash && segment_hash && *summary.segment_hash != *segment_hash) {
+    throw ConfigError(fmt::format(
+        "{}: was trained on other segments of its graphs (segments {} then, {} now), as another "
+        "version of METIS cuts them; give the METIS of then, or start a new run with --run-dir and "
+        "data.segments.by=consecutive",
+        path.string(), to_hex(*summary.segment_hash), to_hex(*segment_hash)));
   }
   const Checkpoint saved = load_checkpoint(path, table);
   step = saved.step;

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "core/aligned.hpp"
@@ -42,9 +43,10 @@ struct TrainingState {
   void copy_to(Checkpoint& saved, const Experiment& experiment, std::uint64_t selection_hash) const;
 
   // Loads a checkpoint. Throws ConfigError when it belongs to another experiment (it names the
-  // difference) or to other data, DataError when it is damaged.
+  // difference), to other data or to other segments of it, DataError when it is damaged.
   void restore(const std::filesystem::path& checkpoint, const Experiment& experiment,
-               std::uint64_t selection_hash, const ParameterTable& table);
+               std::uint64_t selection_hash, const ParameterTable& table,
+               std::optional<std::uint64_t> segment_hash);
 
   std::vector<bool> alive() const;       // [M] members that have not failed
   std::vector<bool> training() const;    // [M] of these, members that have not stopped early

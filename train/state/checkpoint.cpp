@@ -205,6 +205,8 @@ CheckpointSummary read_summary(const Hdf5Id& file, const std::string& where) {
     summary.changed_keys = read_text_attribute(file, "changed_keys", where);
   if (has_attribute(file, "fold_hash"))
     summary.fold_hash = read_hash_attribute(file, "fold_hash", where);
+  if (has_attribute(file, "segment_hash"))
+    summary.segment_hash = read_hash_attribute(file, "segment_hash", where);
   return summary;
 }
 
@@ -243,6 +245,8 @@ void save_checkpoint(const std::filesystem::path& path, const Checkpoint& checkp
     write_attribute(file, "config", checkpoint.config);
     if (checkpoint.changed_keys) write_attribute(file, "changed_keys", *checkpoint.changed_keys);
     if (checkpoint.fold_hash) write_attribute(file, "fold_hash", to_hex(*checkpoint.fold_hash));
+    if (checkpoint.segment_hash)
+      write_attribute(file, "segment_hash", to_hex(*checkpoint.segment_hash));
     write_attribute(file, "members", static_cast<std::int64_t>(checkpoint.members));
     write_lists(file, checkpoint, checkpoint.members, table, where);
     if (checkpoint.roll_back)

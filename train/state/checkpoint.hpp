@@ -26,6 +26,9 @@ struct CheckpointSummary {
   // hash_of_folds of the training data; nothing if members hold no graphs out, and in files of
   // versions up to 0.1.
   std::optional<std::uint64_t> fold_hash;
+  // segment_hash of the training data; nothing where graphs are not cut, and in files of older
+  // programs.
+  std::optional<std::uint64_t> segment_hash;
 
   // `config` as a list; `changed_keys` says which keys are at their default. Throws ConfigError
   // when it is not YAML.
@@ -60,7 +63,8 @@ struct Checkpoint : CheckpointSummary, SavedWeights {
 // Writes one HDF5 file, readable by h5py:
 //
 //   /                   format = "tpudist-checkpoint", version, step, config_hash, selection_hash,
-//                       config, changed_keys, members, fold_hash if there are folds
+//                       config, changed_keys, members, fold_hash if there are folds,
+//                       segment_hash where graphs are cut
 //   /parameters         <name with dots> float32 [M, shape...], without padding
 //   /optimizer/first    the same names and shapes: Adam's moments
 //   /optimizer/second

@@ -5,12 +5,14 @@
 #include <algorithm>
 #include <cstdint>
 #include <iterator>
+#include <optional>
 #include <utility>
 #include <vector>
 
 #include "core/error.hpp"
 #include "core/hash.hpp"
 #include "data/loading/dataset_order.hpp"
+#include "data/loading/metis_segments.hpp"
 #include "dist/health/agreement.hpp"
 #include "train/units/folds.hpp"
 
@@ -38,6 +40,7 @@ Dataset open_same_data(const DatasetOptions& options, ThreadPool& pool, Communic
   const AgreedValue selection{"training data", to_hex(data.selection_hash())};
   require_agreement(world, std::span(&selection, 1),
                     "give all ranks the same shards (data.shards)");
+  require_same_segments(data, world);
   return data;
 }
 
@@ -90,6 +93,13 @@ TrainingSetup::TrainingSetup(const Experiment& experiment, const DatasetOptions&
               ranks > 1 ? estimate_slate_costs(experiment, data, units, order, pool, world)
                         : std::vector<SlateCost>(static_cast<std::size_t>(data.size())),
               graph_folds(folds, data), ranks) {}
+
+void require_same_segments(const Dataset& data, Communicator& world) {
+  const std::optional<std::uint64_t> hash = segment_hash(data);
+  const AgreedValue segments{"segments of graphs", hash ? to_hex(*hash) : "none"};
+  require_agreement(world, std::span(&segments, 1),
+                    "give all ranks the same METIS, or data.segments.by=consecutive");
+}
 
 StepBuilder TrainingSetup::steps_of(int rank) const {
   return StepBuilder(experiment, planner, order, units, pool, rank);

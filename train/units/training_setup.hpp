@@ -47,6 +47,9 @@ struct TrainingSetup {
   const BatchPlanner planner;
 };
 
+// Throws ConfigError on every rank unless all have cut their graphs alike (data.segments). Collective.
+void require_same_segments(const Dataset& data, Communicator& world);
+
 // Where graphs are cut (data.segments), the rows and segments of each: of SegmentTable. Else none.
 std::vector<std::pair<std::int64_t, std::int64_t>> cut_graphs(const TrainingSetup& setup);
 

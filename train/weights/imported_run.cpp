@@ -7,6 +7,7 @@
 
 #include "core/error.hpp"
 #include "data/loading/dataset.hpp"
+#include "data/loading/metis_segments.hpp"
 #include "data/shards/converted_collections.hpp"
 #include "inference/trained_run.hpp"
 #include "records/run_folder.hpp"
@@ -66,7 +67,10 @@ ImportedRun import_run(const Experiment& experiment,
   }
   Checkpoint checkpoint;
   state.copy_to(checkpoint, experiment, data ? data->selection_hash() : 0);
-  if (data) checkpoint.fold_hash = training_folds_hash(folds, *data);
+  if (data) {
+    checkpoint.fold_hash = training_folds_hash(folds, *data);
+    checkpoint.segment_hash = segment_hash(*data);
+  }
   const RunFolder folder(run);
   claim.begin(experiment.resolved_yaml);
   record_folds(folder, folds);

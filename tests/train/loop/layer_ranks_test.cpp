@@ -1,21 +1,28 @@
 // Every layer trains the same bits on one rank and on several, and where layers run again in the
 // backward pass.
 
+#include <fmt/format.h>
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <functional>
 #include <string>
 
+#include "core/error.hpp"
 #include "data/loading/metis_segments.hpp"
 #include "dist/collectives/mpi_session.hpp"
 #include "tests/models/layers/layer_spellings.hpp"
+#include "tests/support/thrown.hpp"
 #include "tests/train/tiny_data.hpp"
 #include "tests/train/tiny_run.hpp"
+#include "train/units/training_setup.hpp"
 
 namespace tpudist::test {
 namespace {
 
 using test::LayerSpelling;
+using ::testing::AllOf;
+using ::testing::HasSubstr;
 
 Experiment experiment_around(const LayerSpelling& spelling, bool recompute) {
   return tiny_experiment(
@@ -63,6 +70,16 @@ TEST(LayerRanks, TrainTheSameParametersWhateverTheirNumber) {
         train(experiment, shared / name, false, context, [] { return false; });
     EXPECT_EQ(run(experiment, own / ("alone-" + name), 2).parameter_hash, together.parameter_hash);
   }
+  // Segments differ as those of two versions of METIS would.
+  const Experiment other = tiny_experiment(
+      {fmt::format("data.segments={{by: consecutive, nodes: {}}}", 15 + 10 * world->rank()),
+       "loss.list_mle.clip_norm=.inf"});
+  const std::string refusal = message_of<ConfigError>(
+      [&] { TrainingSetup(other, other.training_data(), pool, -1, world->size(), *world); });
+  if (world->size() == 1)
+    EXPECT_EQ(refusal, "");
+  else
+    EXPECT_THAT(refusal, AllOf(HasSubstr("segments of graphs: "), HasSubstr("the same METIS")));
   world->barrier();  // the folder of rank 0 stays until all are done
 }
 
