@@ -9,7 +9,7 @@ namespace tpudist {
 // results. Two processes of one program with the same line compute the same bits.
 //
 // The environment variable TPUDIST_CPU, `avx2` or `plain` (at most SSE2), restricts the process to
-// the kernels of such a CPU: row kernels and products of that width, or the BLAS. Throws
+// the kernels of such a CPU: row kernels of that width, and products by the BLAS. Throws
 // ConfigError if it has another value, or cannot be followed.
 std::string cpu_kernels();
 

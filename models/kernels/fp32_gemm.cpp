@@ -75,13 +75,11 @@ void multiply_block(std::int64_t m, std::int64_t n, std::int64_t k, const Matrix
 }  // namespace
 
 bool has_float_tiles() {
-  return __builtin_cpu_supports("avx512f") ||
-         (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"));
+  return __builtin_cpu_supports("avx512f");
 }
 
 void gemm_of_tiles(std::int64_t m, std::int64_t n, std::int64_t k, MatrixView a, MatrixView b,
                    float beta, float* c, std::int64_t c_stride) {
-  if (!__builtin_cpu_supports("avx512f")) return gemm_of_avx2(m, n, k, a, b, beta, c, c_stride);
   multiply_in_blocks(
       k, kBlock, a, b, beta,
       [&](std::int64_t depth, const MatrixView& of_a, const MatrixView& of_b, float scale) {
@@ -109,7 +107,7 @@ bool tiles_beat_blas() {
 
 void gemm_of_tiles(std::int64_t, std::int64_t, std::int64_t, MatrixView, MatrixView, float, float*,
                    std::int64_t) {
-  throw Error(ErrorKind::failed, "gemm_of_tiles: built for another kind of CPU");
+  throw Error(ErrorKind::failed, "gemm_of_tiles: built for a CPU without AVX-512");
 }
 
 }  // namespace tpudist

@@ -6,20 +6,15 @@
 
 namespace tpudist {
 
-// Computes c[m, n] = a[m, k] b[k, n] + beta * c with AVX-512, or else AVX2 with FMA, in the calling
-// thread only, which keeps some scratch memory. With beta 0 it does not read c. The bits depend only
-// on shapes and contents, and those of a row do not depend on the other rows. Call it only if
-// has_float_tiles().
+// Computes c[m, n] = a[m, k] b[k, n] + beta * c with AVX-512, in the calling thread only, which
+// keeps some scratch memory. With beta 0 it does not read c. The bits depend only on shapes and
+// contents, and those of a row do not depend on the other rows. Call it only if has_float_tiles().
 void gemm_of_tiles(std::int64_t m, std::int64_t n, std::int64_t k, MatrixView a, MatrixView b,
                    float beta, float* c, std::int64_t c_stride);
 bool has_float_tiles();
 
-// The part of it for AVX2.
-void gemm_of_avx2(std::int64_t m, std::int64_t n, std::int64_t k, MatrixView a, MatrixView b,
-                  float beta, float* c, std::int64_t c_stride);
-
-// Whether gemm_of_tiles is faster than LibTorch's BLAS on this CPU: Intel's MKL has its best code
-// only for Intel's processors (bench/README.md).
+// Whether gemm_of_tiles is faster than LibTorch's BLAS on this CPU: Intel's MKL uses AVX-512 only
+// on Intel's processors (bench/README.md).
 bool tiles_beat_blas();
 
 }  // namespace tpudist

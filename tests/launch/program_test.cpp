@@ -62,8 +62,7 @@ TEST(Program, IsHeldToNarrowerKernelsByTpudistCpu) {
   EXPECT_THAT(with("plain").output,
               ContainsRegex("rows baseline, float32 BLAS, bf16 rounded.*TPUDIST_CPU=plain"));
   if (__builtin_cpu_supports("avx2"))
-    EXPECT_THAT(with("avx2").output,
-                ContainsRegex("rows avx2, float32 (own tiles|BLAS), bf16 rounded"));
+    EXPECT_THAT(with("avx2").output, HasSubstr("rows avx2, float32 BLAS, bf16 rounded"));
 #endif
 }
 
