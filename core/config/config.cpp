@@ -340,7 +340,8 @@ std::vector<std::string> ConfigNode::text_set(std::string_view key, std::string_
                                                  return impl_->parse_text(item, name);
                                                });
   std::ranges::sort(texts);
-  impl_->record.note(key, texts.size() == 1 ? to_yaml(texts.front()) : to_yaml(texts), false,
+  const bool is_default = texts.size() == 1 && texts.front() == fallback;
+  impl_->record.note(key, texts.size() == 1 ? to_yaml(texts.front()) : to_yaml(texts), is_default,
                      {.type = Type::text, .is_list = true});
   return texts;
 }

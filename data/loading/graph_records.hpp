@@ -20,7 +20,7 @@ struct DatasetOptions;
 inline constexpr std::uint64_t kGraphRecordsVersion = 3;
 
 // Estimated size of the file, from the manifest: that of whole graphs, with the most config edges that
-// there can be.
+// a graph without cycles can have.
 std::uint64_t estimated_bytes(const std::vector<GraphEntry>& entries, bool with_configs,
                               const GraphReduction& reduction);
 

@@ -56,6 +56,7 @@ struct Adjacency {
 
 // A child that METIS could not end in is made again, this often.
 constexpr int kTries = 5;
+constexpr unsigned kMostSeconds = 600;  // of a try
 
 // The life of a child: METIS_PartGraphKway, whose status and parts go to `status` and `parts` [n],
 // memory that the parent sees.
@@ -70,10 +71,10 @@ constexpr int kTries = 5;
   ::pthread_sigmask(SIG_SETMASK, &blocked, nullptr);
   ::close(STDOUT_FILENO);  // what the parent has not written yet is not written twice
   ::close(STDERR_FILENO);
-  // Of the locks that METIS takes, only rand()'s may be held for ever by a thread that is not here.
+  // A thread that is not here may hold rand()'s lock for ever, or an allocator's that is not glibc's.
   ::alarm(1);
   std::rand();
-  ::alarm(0);
+  ::alarm(kMostSeconds);
   idx_t vertices = static_cast<idx_t>(graph.begin.size() - 1), constraints = 1,
         wanted = static_cast<idx_t>(count), cut = 0;
   idx_t options[METIS_NOPTIONS];
@@ -113,7 +114,12 @@ std::vector<idx_t> parts_by_metis(const std::string& name, Adjacency graph, std:
     if (child == 0) cut_in_child(parent, graph, count, status, shared.get() + 1);
     const int error = errno;
     ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
-    if (child < 0) throw failed(fmt::format("got no process ({})", std::strerror(error)));
+    if (child < 0)
+      throw Error(
+          ErrorKind::failed,
+          fmt::format("{}: no child process for METIS ({}): raise the limit on processes or "
+                      "memory, or give data.segments.by=consecutive",
+                      name, std::strerror(error)));
     // Where it is waited for elsewhere too (ECHILD), `status` alone says how it went.
     while (::waitpid(child, &ended, 0) < 0 && errno == EINTR) {
     }

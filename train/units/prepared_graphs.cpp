@@ -129,6 +129,7 @@ std::uint64_t key_of(const Dataset& dataset, const Network& network, bool refine
     hasher.update(std::string_view(entry.name));
     hasher.update(std::string_view(entry.group));
     hasher.update(entry.shard_hash);
+    hasher.update(std::span<const std::int32_t>(dataset.graph(g).segment));
   }
   return hasher.digest();
 }

@@ -48,12 +48,10 @@ class MetisProcess : public ::testing::Test {
   // Runs `other` again and again in another thread while the graph is cut so many times.
   template <typename Other>
   void cut_beside(int times, Other other) {
-    std::atomic<bool> done = false;
-    std::jthread beside([&] {
-      while (!done) other();
+    std::jthread beside([&](std::stop_token stop) {
+      while (!stop.stop_requested()) other();
     });
     for (int i = 0; i < times; ++i) EXPECT_EQ(metis_segments(graph_, 30), expected_) << i;
-    done = true;
   }
 
   const Graph graph_ = random_tree(2000);

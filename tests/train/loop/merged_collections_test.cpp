@@ -126,8 +126,9 @@ TEST_F(MergedCollections, TheirOrderSaysNothing) {
   EXPECT_EQ(other.resolved_yaml, one.resolved_yaml);
   EXPECT_EQ(other.numbers_hash, one.numbers_hash);
   EXPECT_EQ(open(other).selection_hash(), open(one).selection_hash());
-  EXPECT_EQ(tiny_experiment({"data.collection=[layout:xla:random]"}).resolved_yaml,
-            tiny_experiment().resolved_yaml);
+  const Experiment single = tiny_experiment({"data.collection=[layout:xla:random]"});
+  EXPECT_EQ(single.resolved_yaml, tiny_experiment().resolved_yaml);
+  EXPECT_EQ(single.numbers_hash, tiny_experiment().numbers_hash);
 }
 
 TEST_F(MergedCollections, AGraphHasOneFoldInAllOfThem) {
