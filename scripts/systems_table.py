@@ -591,10 +591,13 @@ class Tool:
         self.put("published", "\n".join(lines))
 
     def put(self, name, text):
-        """Writes one part of the page in its place, or at the end."""
+        """Writes one part of the page in its place; a new one before the published scores."""
         page = self.out.read_text() if self.out.exists() else ""
         begin, end = f"<!-- {name} -->\n", f"<!-- end of {name} -->\n"
         before, _, rest = page.partition(begin)
+        if name != "published" and not rest:  # a new table stands before the published scores
+            before, _, rest = page.partition("<!-- published -->\n")
+            rest = rest and f"{end}<!-- published -->\n{rest}"
         self.out.write_text(f"{before}{'' if rest else chr(10)}{begin}\n{text}\n\n{end}{rest.partition(end)[2]}")
 
 
