@@ -45,10 +45,9 @@ struct CollectionResult {
 // because members are judged over all of its graphs. Collective; rank 0 gets the results, the
 // others empty ones.
 //
-// Throws ConfigError when runs of one collection have different graphs, when runs of unequal lists of
-// collections share one, or when members are to be
-// selected on graphs on which not all of them may be scored; also what require_other_trainings and
-// judge throw.
+// Throws ConfigError when runs of one collection have different graphs, when runs of unequal lists
+// of collections share one, or when members are to be selected on graphs on which not all of them
+// may be scored; also what require_other_trainings and judge throw.
 std::vector<CollectionResult> score_runs(const std::vector<TrainedRun>& runs,
                                          const ScoreRequest& request, JobContext& context);
 

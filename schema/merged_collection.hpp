@@ -11,8 +11,8 @@ namespace tpudist {
 // Collections that are trained and scored on together are one, whose name joins theirs by '+'. A graph
 // may be in several of them, so its name there is its id, e.g. "layout:xla:random:bert".
 
-// The collection of this name, or of several, in whatever order. Throws ConfigError where a name is none, stands twice,
-// or layouts and tiles are mixed, or there is no name.
+// The collection of this name, or of several, in whatever order. Throws ConfigError where a name is
+// none, stands twice, or layouts and tiles are mixed, or there is no name.
 Collection merged_collection(const std::vector<std::string>& names);
 
 // The name of that collection; the names are not checked.

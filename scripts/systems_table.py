@@ -131,19 +131,16 @@ class Tool:
         layouts = ",".join(sorted({t.collection for t in TABLES if t.metric == "kendall_tau"}))
         # Kernels are small and many; a table of eight would be one of luck.
         for source, collections, graphs in (("layout", layouts, "16,8,8"), ("tile", "tile:xla", "128,64,64")):
-            if self.begin(source):
-                self.make_families(source, collections, graphs)
-                self.end(source)
-        if self.alexnet and self.begin("alexnet"):
-            self.run("convert", self.alexnet, self.work / "alexnet" / "shards", "--collections",
-                     "layout:xla:random")
-            self.end("alexnet")
+            self.make_once(source, lambda: self.make_families(source, collections, graphs))
+        if self.alexnet:
+            self.make_once("alexnet", lambda: self.run(
+                "convert", self.alexnet, self.work / "alexnet" / "shards", "--collections", "layout:xla:random"))
 
-    def begin(self, source):
-        return not (self.work / f"{source}.made").exists()
-
-    def end(self, source):
-        (self.work / f"{source}.made").touch()
+    def make_once(self, source, make):
+        made = self.work / f"{source}.made"
+        if not made.exists():
+            make()
+            made.touch()
 
     def make_families(self, source, collections, graphs):
         made, truth = self.work / f"made_{source}", self.work / "truth" / source
@@ -236,9 +233,7 @@ class Tool:
         saved = re.search(r"saves a factor of (\S+) in arithmetic", plan)
         facts |= {"memory": re.search(r"peak memory: (\S+ \S+)", printed)[1],
                   "parameters": re.search(r"parameters +(\S+) a member", plan)[1],
-                  "arithmetic": 100 / float(saved[1]) if saved else 100,
-                  "configs": self.configs_of(system, table)}
-        self.timed[self.timed_name(system, table)] = facts
+                  "arithmetic": 100 / float(saved[1]) if saved else 100}
 
     def seconds(self, system, table):
         """Of a step; the first burst is short and only says how long the others may be."""

@@ -10,8 +10,9 @@
 #   4. 500 seeded damages each of shards, before and while they are read, of manifests, caches, predictions
 #      and checkpoints: every one found with one line, or harmless.
 #   5. Every system of experiments/systems for 200 steps with three seeds, on fixed slates: a lower loss,
-#      and on 1 and 2 ranks the same parameters, also resumed at step 100. That for tile of the 1st place on real kernels where
-#      TPUDIST_REAL_DATA has them, the others on synthetic data; the 2nd place's layers made narrower.
+#      and on 1 and 2 ranks the same parameters, also resumed at step 100. That for tile of the 1st place on
+#      real kernels where TPUDIST_REAL_DATA has them, the others on synthetic data; the 2nd place's layers made
+#      narrower.
 #      TPUDIST_TEST_SYSTEMS="name ..." takes these only, TPUDIST_TEST_ONLY=systems leaves out all else,
 #      TPUDIST_TEST_ONLY=ranks all but 1 and 2.
 #   6. All tests as CPUs without AVX-512, and without AVX2, run them: row kernels, ATen and BLAS are held to

@@ -38,9 +38,9 @@ class FoldFile {
   // The fold of each line of `graphs`, by the line's name or pattern.
   std::map<std::string, int> graph_lines() const;
 
-  // [graphs] By their names, also where graphs are named by their ids. Throws ConfigError, with the lines, when a graph matches no line or several. Also when
-  // the file does not have this number of folds: it states another one, or states none and some
-  // fold is named by no line.
+  // [graphs] By their names, also where graphs are named by their ids. Throws ConfigError, with the
+  // lines, when a graph matches no line or several. Also when the file does not have this number of
+  // folds: it states another one, or states none and some fold is named by no line.
   std::vector<int> folds_of(std::span<const FoldedGraph> graphs, int folds) const;
 
  private:

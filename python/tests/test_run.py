@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 import tpudist as td
+from tpudist.program import error_from
 from tpudist.run import _Tail
 
 
@@ -152,6 +153,13 @@ def test_a_program_that_is_missing_is_said(run, monkeypatch):
     monkeypatch.setenv("TPUDIST_PROGRAM", "/nowhere/tpudist")
     with pytest.raises(td.Error, match="TPUDIST_PROGRAM=/nowhere/tpudist: no such program"):
         run.evaluate()
+
+
+def test_words_of_mpirun_are_no_part_of_an_error():
+    said = error_from(2, "tpudist: error (rank 0): a.yaml: no such file\n  [node:3] is text\n[node:26177] [[2751,0],0] "
+                         "ORTE_ERROR_LOG: Data unpack would read past end of buffer\n-----\nmpirun noticed\n")
+    assert isinstance(said, td.ConfigError)
+    assert str(said) == "a.yaml: no such file\n  [node:3] is text"
 
 
 def test_steps_are_reported_while_it_trains_and_resume_goes_on(experiment_file, run, tmp_path):

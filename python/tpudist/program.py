@@ -17,6 +17,7 @@ __all__ = ["program", "run_program"]
 
 # What Open MPI's mpirun says after a rank has ended.
 _MPIRUN = ("-----", "MPI_ABORT was invoked", "mpirun ", "Primary job", "with errorcode", "NOTE: invoking")
+_MPIRUN_LOG = re.compile(r"\[[^\s\]]+:\d+\] ")  # what Open MPI logs of itself: [host:pid] ...
 
 
 def program() -> str:
@@ -38,9 +39,9 @@ def error_from(exit_code: int, log: str) -> Error:
     """The exception of a program that ended so, with the text of its errors."""
     lines = log.strip().splitlines()
     first = next((at for at, line in enumerate(lines) if line.startswith("tpudist: error")), len(lines) - 1)
-    # mpirun's own words stand after an empty line, or begin as _MPIRUN.
+    # mpirun's own words stand after an empty line, or begin as _MPIRUN or _MPIRUN_LOG.
     own = itertools.takewhile(str.strip, lines[max(first, 0) :])
-    text = "\n".join(line for line in own if not line.startswith(_MPIRUN))
+    text = "\n".join(line for line in own if not line.startswith(_MPIRUN) and not _MPIRUN_LOG.match(line))
     text = re.sub(r"^tpudist: error(?: \(rank \d+\))?: ", "", text, flags=re.MULTILINE).strip()
     return error_of(exit_code, text or f"tpudist ended with exit code {exit_code}")
 

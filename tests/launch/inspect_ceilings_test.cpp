@@ -6,9 +6,9 @@
 #include <string>
 
 #include "core/file_system.hpp"
-#include "data/convert/converter.hpp"
 #include "tests/data/inspect/measured_graph.hpp"
 #include "tests/launch/run_program.hpp"
+#include "tests/support/converted.hpp"
 #include "tests/support/temp_dir.hpp"
 
 namespace tpudist {
@@ -33,13 +33,7 @@ class InspectCeilings : public ::testing::Test {
     };
     write(300, "one.npz");
     write(20, "few.npz");
-    ConvertOptions options;
-    options.npz_root = folder_ / "npz";
-    options.shard_root = folder_ / "shards";
-    options.collections = {Collection::parse("layout:own:random")};
-    options.jobs = 1;
-    NoProgress progress;
-    convert(options, progress);
+    test::convert_npz(folder_.path());
   }
 
   Outcome inspect(const std::string& arguments) const {

@@ -5,9 +5,9 @@
 
 #include "core/config/config.hpp"
 #include "core/progress.hpp"
-#include "data/convert/converter.hpp"
 #include "data/synth/synth.hpp"
 #include "experiment/experiment.hpp"
+#include "tests/support/converted.hpp"
 #include "tests/support/temp_dir.hpp"
 
 namespace tpudist::test {
@@ -20,12 +20,7 @@ inline std::filesystem::path make_tiny_shards(const std::filesystem::path& folde
   synth.preset = "tiny";
   synth.configs = configs;
   synthesise(synth, folder / "npz", progress);
-  ConvertOptions convert_options;
-  convert_options.npz_root = folder / "npz";
-  convert_options.shard_root = folder / "shards";
-  convert_options.jobs = 1;
-  convert(convert_options, progress);
-  return folder / "shards";
+  return convert_npz(folder);
 }
 
 // The same, made once for each process.

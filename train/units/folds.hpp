@@ -11,8 +11,8 @@
 namespace tpudist {
 
 // The folds of the graphs that `training` (Experiment::training_data) selects; none (`folds` 0)
-// when members hold nothing out. Here it is decided who trains on what: throws what refuse_scored_graphs
-// and split_into_folds throw.
+// when members hold nothing out. Here it is decided who trains on what: throws what
+// refuse_scored_graphs and split_into_folds throw.
 FoldTable training_folds(const EnsembleConfig& ensemble, const DatasetOptions& training);
 
 // The fold of each graph of the data; empty without folds. Throws std::out_of_range if a graph has

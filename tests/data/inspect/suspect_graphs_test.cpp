@@ -8,6 +8,7 @@
 #include "data/convert/converter.hpp"
 #include "data/shards/entropy_filter.hpp"
 #include "tests/data/npz/npz_fixture.hpp"
+#include "tests/support/converted.hpp"
 #include "tests/support/real_data.hpp"
 #include "tests/support/temp_dir.hpp"
 
@@ -41,13 +42,7 @@ class SuspectGraphsTest : public ::testing::Test {
   }
 
   CheckedCollection check() {
-    ConvertOptions options;
-    options.npz_root = folder_ / "npz";
-    options.shard_root = folder_ / "shards";
-    options.jobs = 1;
-    NoProgress progress;
-    convert(options, progress);
-    return check_collection(options.shard_root, kCollection, std::nullopt, pool_);
+    return check_collection(test::convert_npz(folder_.path()), kCollection, std::nullopt, pool_);
   }
 
   static inline const Collection kCollection = Collection::parse("layout:own:random");

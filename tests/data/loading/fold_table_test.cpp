@@ -8,9 +8,9 @@
 #include "core/error.hpp"
 #include "core/file_system.hpp"
 #include "core/progress.hpp"
-#include "data/convert/converter.hpp"
 #include "data/shards/shard_reader.hpp"
 #include "data/synth/synth.hpp"
+#include "tests/support/converted.hpp"
 #include "tests/support/temp_dir.hpp"
 
 namespace tpudist {
@@ -40,11 +40,7 @@ class FoldTableTest : public ::testing::Test {
     std::set<fs::path> names;
     for (const auto& file : fs::directory_iterator(random)) names.insert(file.path().filename());
     fs::remove(lacking / *names.begin());
-    ConvertOptions options;
-    options.npz_root = *folder_ / "npz";
-    options.shard_root = *folder_ / "shards";
-    options.jobs = 1;
-    convert(options, progress);
+    test::convert_npz(folder_->path());
   }
   static void TearDownTestSuite() { delete folder_; }
 

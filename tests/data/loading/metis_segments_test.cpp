@@ -147,15 +147,13 @@ TEST_F(MetisProcess, IsMadeAgainWhereItIsKilled) {
   });
   EXPECT_GT(killed, 0);
 
-  std::atomic<bool> done = false;
-  std::jthread killer([&] {
-    while (!done) {
+  const std::jthread killer([](std::stop_token stop) {
+    while (!stop.stop_requested()) {
       if (const pid_t found = child_process(); found > 0) kill(found, SIGKILL);
     }
   });
   const Graph large = random_tree(200'000);  // so that every child is seen
   const std::string message = message_of<Error>([&] { metis_segments(large, 30); });
-  done = true;
   EXPECT_THAT(message, HasSubstr("tree: METIS was ended by signal 9"));
   EXPECT_THAT(message, HasSubstr("give data.segments.by=consecutive"));
 }

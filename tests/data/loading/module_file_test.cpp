@@ -9,8 +9,8 @@
 
 #include "core/error.hpp"
 #include "core/random.hpp"
-#include "data/convert/converter.hpp"
 #include "tests/data/npz/npz_fixture.hpp"
+#include "tests/support/converted.hpp"
 #include "tests/support/temp_dir.hpp"
 #include "tests/support/thrown.hpp"
 
@@ -53,14 +53,8 @@ class ModuleFileTest : public ::testing::Test {
   }
 
   Dataset from_shards(const NpzFixture& f) {
-    ConvertOptions options;
-    options.npz_root = folder_ / "npz";
-    options.shard_root = folder_ / "shards";
-    options.jobs = 1;
-    NoProgress progress;
-    convert(options, progress);
     DatasetOptions of_shards;
-    of_shards.shards = options.shard_root;
+    of_shards.shards = test::convert_npz(folder_.path());
     of_shards.collection = kind(f);
     of_shards.split = "valid";
     return Dataset::open(of_shards, pool_);

@@ -12,6 +12,7 @@
 #include "schema/merged_collection.hpp"
 #include "scores/run_record.hpp"
 #include "tests/data/npz/own_features.hpp"
+#include "tests/support/converted.hpp"
 #include "tests/support/thrown.hpp"
 #include "tests/train/tiny_data.hpp"
 #include "tests/train/tiny_run.hpp"
@@ -46,12 +47,8 @@ class MergedCollections : public ::testing::Test {
   std::string mistake_of_training(std::vector<std::string> overrides) {
     const Experiment experiment = merged(std::move(overrides));
     const auto world = make_self_communicator();
-    try {
-      const TrainingSetup setup(experiment, experiment.training_data(), pool_, -1, 1, *world);
-    } catch (const ConfigError& error) {
-      return error.what();
-    }
-    return "";
+    return test::message_of<ConfigError>(
+        [&] { TrainingSetup(experiment, experiment.training_data(), pool_, -1, 1, *world); });
   }
 
   std::vector<CollectionResult> score(const std::vector<TrainedRun>& runs,
@@ -78,15 +75,7 @@ class MergedCollections : public ::testing::Test {
   }
 
   // Converts them; the override that takes them.
-  std::string moved_shards() {
-    ConvertOptions options;
-    options.npz_root = folder_ / "npz";
-    options.shard_root = folder_ / "shards";
-    options.jobs = 1;
-    NoProgress progress;
-    convert(options, progress);
-    return "data.shards=" + options.shard_root.string();
-  }
+  std::string moved_shards() { return "data.shards=" + test::convert_npz(folder_.path()).string(); }
 
   ThreadPool pool_{1};
   TempDir folder_;
