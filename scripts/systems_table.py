@@ -305,6 +305,18 @@ class Tool:
     def sweep(self, file, folder, data):
         """Trains what is missing, two runs at a time. The runs by experiment: {name: folders}. A run that
         fails stays so, and is left out."""
+        # Systems were added: a sweep is one list, so the new one takes over what the old one trained.
+        list_of, old = (folder.with_name(folder.name + suffix) for suffix in ("_list.yaml", "_old"))
+        if list_of.exists() and list_of.read_text() != file.read_text() and folder.exists() and not old.exists():
+            folder.rename(old)
+        list_of.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(file, list_of)
+        if old.exists():
+            self.run("sweep", "expand", file, "--dir", folder, data=data)
+            for path in (*old.glob("runs/*"), *old.glob("results/*")):
+                (folder / path.parent.name).mkdir(exist_ok=True)
+                path.rename(folder / path.parent.name / path.name)
+            shutil.rmtree(old)
         self.run("sweep", "run", file, "--dir", folder, "--groups", "1", data=data, ranks=2, accept=(0, 1))
         record = json.loads((folder / "sweep.json").read_text())
         runs = {}

@@ -1,0 +1,213 @@
+#!/usr/bin/env python3
+"""Finds the experiments best_xla, best_nlp and best_tile of experiments/ by `tpudist sweep`.
+
+    table/bin/python scripts/find_best.py WORK xla    # the environment and the WORK of systems_table.py
+
+Networks and settings are chosen on the families of WORK/choose, which no table scores, at the training time
+of the table; nothing here reads the families of a table. Three rounds:
+
+1. Every network of SOURCES at two rates, a third of the time (nlp: a sixth), seed 11.
+2. Each change to the two best networks (nlp: the best one), a third (a sixth) of the time, seed 11.
+3. For these, as they are, with the best change, the best two, three and five of different keys: all of the
+   time, seeds 12 and 13. The best mean is printed.
+
+Every candidate is timed, so that slow ones take less steps. WORK/best keeps its files, sweeps and runs.
+"""
+import argparse
+import concurrent.futures
+import json
+import pathlib
+import sys
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
+import systems_table  # noqa: E402
+
+BOTH = "[consumer_to_producer, producer_to_consumer]"
+CONFIG = "[config_consumer_to_producer, config_producer_to_consumer]"
+ALL = BOTH[:-1] + ", " + CONFIG[1:]
+
+
+def sage(width, repeat, directions="[consumer_to_producer]", more=""):
+    return f"{{layer: sage, width: {width}, aggregation: max, repeat: {repeat}, directions: {directions}{more}}}"
+
+
+EDGE_MLP = "{layer: edge_mlp, width: 16, hidden: 64, config_width: 16, config_hidden: 64}"
+LAYOUT_NETWORKS = {
+    "max4": f"[{sage(64, 4)}]",
+    "max6": f"[{sage(64, 6)}]",
+    "max4_both": f"[{sage(64, 4, BOTH)}]",
+    "max4_all": f"[{sage(64, 4, ALL)}]",
+    "max3_config": f"[{sage(64, 1)}, {sage(64, 2, CONFIG)}]",
+    "max4_wider": f"[{sage(64, 2, BOTH)}, {sage(128, 2, BOTH)}]",
+    "max6_residual": f"[{sage(64, 6, BOTH, ', residual: true')}]",
+    "residual_norm": f"[{{layer: residual, repeat: 4, skip: project, blocks: [{{layer: layer_norm}}, {sage(64, 1, BOTH)}]}}]",
+    "instance_norm": "[{layer: residual, repeat: 3, skip: project, blocks: [{layer: instance_norm}, "
+                     f"{sage(64, 1, BOTH)}, {{layer: channel_attention, reduction: 8}}]}}]",
+    "sum3_l2": "[" + ", ".join([f"{{layer: sage, width: 64, aggregation: sum, directions: {BOTH}, join: shared}}, "
+                                "{layer: l2_norm}"] * 3) + "]",
+    "edge_mlp": f"[{EDGE_MLP}]",
+    "sage_edge_mlp": f"[{sage(32, 2, BOTH)}, {EDGE_MLP}]",
+    "parallel": f"[{{layer: parallel, branches: [{{blocks: [{sage(64, 3, BOTH)}]}}, {{blocks: [{EDGE_MLP}]}}]}}]",
+    "pna": f"[{{layer: pna, width: 32, repeat: 3, directions: {BOTH}}}]",
+    "gatv2": f"[{{layer: gatv2, width: 16, heads: 4, repeat: 3, directions: {BOTH}}}]",
+}
+LAYOUT_BASE = {
+    "data.duplicates": "min", "batch.slates": "4", "batch.configs": "40", "batch.order": "shared",
+    "model.encoder.dimension_features": "true", "model.readout.scale": "0.03",
+    "loss": "{list_mle: {temperature: 0.3}}",
+    "optimizer": "{name: adamw, lr: 3e-3, eps: 1e-6, clip_norm: 100, decay: {output: 1e-4}}",
+    "schedule": "{name: multistep, at: [0.6, 0.8], factor: 0.316228}"}
+LOSSES = [{"loss": text} for text in (
+    "{list_mle: {temperature: 0.1}}", "{list_mle: {temperature: 1}}", "{pairwise_logistic: {sigma: 1}}",
+    "{pairwise_logistic: {sigma: 5}}", "{pairwise_hinge: {margin: 0.3}}")]
+SCHEDULES = [{"schedule": "{name: cosine, warmup: 0.05}"},
+             {"train.average": "{kind: ema, decay: 0.98}"},
+             {"optimizer": "{name: adamw, lr: LR, eps: 1e-6, clip_norm: 100, decay: {all: 1e-2}}"},
+             {"optimizer": "{name: adamw, lr: LR, eps: 1e-6, clip_norm: 1, decay: {output: 1e-4}}"}]
+LAYOUT_CHANGES = [
+    *LOSSES, *SCHEDULES,
+    {"batch.slates": "8", "batch.configs": "20"}, {"batch.slates": "2", "batch.configs": "80"},
+    {"batch.slates": "4", "batch.configs": "80"}, {"batch.draw": "graphs"}, {"batch.mix": "balanced"},
+    {"batch.mix": "close"}, {"data.duplicates": "mean"},
+    {"data.reduce": "{keep: config_neighbours, hops: 3, direction: both, edges: all}"},
+    {"model.readout.pool": "config_sum"}, {"model.readout.pool": "mean+max", "model.readout.scale": "1"},
+    {"model.readout.scale": "0.1"}, {"model.readout.widths": "[64]"},
+    {"model.encoder.node_transform": "standardised"}, {"model.encoder.code_width": "4"},
+    {"model.encoder.width": "64"}]
+TILE_NETWORKS = {
+    "early3": f"[{sage(64, 3, BOTH)}]",
+    "early2_norm": f"[{{layer: residual, repeat: 2, skip: project, blocks: [{{layer: layer_norm}}, {sage(64, 1, BOTH)}]}}]",
+    "late3": f"[{sage(64, 3, BOTH)}]",
+    "late3_mean": "[" + sage(64, 3, BOTH).replace("max", "mean") + "]",
+    "late_wide": f"[{sage(128, 2, BOTH)}]",
+    "late_norm": f"[{{layer: residual, repeat: 3, skip: project, blocks: [{{layer: layer_norm}}, {sage(128, 1, BOTH)}]}}]",
+    "late_first": "[{layer: residual, repeat: 2, skip: project, blocks: [{layer: instance_norm}, "
+                  f"{sage(128, 1)}, {{layer: channel_attention, reduction: 8}}]}}, {{layer: activation, kind: gelu}}]",
+}
+TILE_BASE = LAYOUT_BASE | {
+    "batch.slates": "8", "batch.configs": "64", "model.encoder.config_transform": "standardised",
+    "model.encoder.node_transform": "standardised", "model.readout.scale": "1", "model.readout.pool": "mean+max",
+    "loss": "{list_mle: {temperature: 1}}"}
+TILE_OF = {name: ({"model.encoder.join": "late", "model.readout.config_widths": "[128, 128]",
+                   "model.readout.widths": "[128, 128]"} if name.startswith("late") else
+                  {"model.readout.widths": "[64]"}) for name in TILE_NETWORKS}
+TILE_CHANGES = [
+    *LOSSES[1:], *SCHEDULES, {"loss": "{pairwise_hinge: {margin: 1}}"}, {"loss": "{list_mle: {temperature: 0.3}}"},
+    {"loss": "{pairwise_logistic: {top: 5, top_weight: 5}}"},
+    {"batch.slates": "16", "batch.configs": "32"}, {"batch.slates": "2", "batch.configs": "1024"},
+    {"batch.slates": "1", "batch.configs": "16384"}, {"batch.draw": "graphs"},
+    {"batch.mix": "fast"}, {"batch.mix": "balanced"},
+    {"model.encoder.config_transform": "log"}, {"model.encoder.node_transform": "log"},
+    {"model.readout.pool": "sum", "model.readout.scale": "0.03"}, {"model.readout.scale": "0.3"},
+    {"model.encoder.width": "128"}]
+# Of these, the first six of round 1 for xla, nlp tries at all: it is trained for twice as long.
+NLP_NETWORKS = {name: LAYOUT_NETWORKS[name] for name in (
+    "max3_config", "max4_all", "max4", "instance_norm", "max4_both", "residual_norm")}
+SOURCES = {  # table, share of the time in rounds 1 and 2, base, networks, what each sets besides, changes, best of round 1
+    "xla": ("xla_random", 1 / 3, LAYOUT_BASE, LAYOUT_NETWORKS, {}, LAYOUT_CHANGES, 2),
+    "nlp": ("nlp_random", 1 / 6, LAYOUT_BASE, NLP_NETWORKS, {}, LAYOUT_CHANGES, 1),
+    "tile": ("tile", 1 / 3, TILE_BASE, TILE_NETWORKS, TILE_OF, TILE_CHANGES, 2)}
+RATES = ("2e-3", "6e-3")
+
+
+def file_text(name, collection, values):
+    """A whole experiment file; LR stands for the rate of the candidate."""
+    rate = values["lr"]
+    tree = {}
+    for key, text in values.items():
+        if key != "lr":
+            *path, last = key.split(".")
+            of = tree
+            for part in path:
+                of = of.setdefault(part, {})
+            of[last] = text.replace("LR", rate)
+
+    def lines(of, indent):
+        for key, value in of.items():
+            if isinstance(value, dict):
+                yield f"{indent}{key}:"
+                yield from lines(value, indent + "  ")
+            else:
+                yield f"{indent}{key}: {value}"
+    return "\n".join([f"name: {name}", *lines(
+        {"seed": "{init: 1, order: 1}", **tree, "plan": "auto",
+         "ensemble": "{members: 5, vary: [init, order]}", "dist": "{reduce: tree, threads: auto, device: auto}"}, ""),
+        ""]).replace("data:\n", f"data:\n  shards: ${{env:TPUDIST_DATA,tpudist-data}}\n  collection: {collection}\n")
+
+
+class Search:
+    def __init__(self, tool, source):
+        name, self.share, self.base, self.networks, self.of, self.changes, self.best = SOURCES[source]
+        self.tool, self.table = tool, next(t for t in systems_table.TABLES if t.name == name)
+        self.folder = tool.work / "best" / source
+        self.folder.mkdir(parents=True, exist_ok=True)
+
+    def round(self, number, candidates, share, seeds):
+        """Trains candidates {name: values} for a share of the table's time. [(score, name)], best first."""
+        kept = self.folder / f"round_{number}.json"
+        if kept.exists():
+            return json.loads(kept.read_text())
+        systems = []
+        for name, values in candidates.items():
+            file = self.folder / f"{name}.yaml"
+            file.write_text(file_text(name, self.table.collection, {"train.steps": "100"} | values))
+            systems.append(systems_table.System(name, file, (self.table.collection,), "", ""))
+        for _ in range(2):
+            with concurrent.futures.ThreadPoolExecutor(2) as pool:
+                list(pool.map(lambda system: self.tool.burst(system, self.table), systems))
+        each = {s.name: {"train.steps": max(4, round(share * self.table.seconds / self.tool.seconds(s, self.table)))}
+                for s in systems}
+        file = self.folder / f"round_{number}.yaml"
+        file.write_text(self.tool.sweep_text(self.table, f"round_{number}", systems, each,
+                                             f"sweep: {{seeds: {seeds}, folds: none}}", self.folder))
+        runs = self.tool.sweep(file, self.folder / f"sweep_{number}", "choose")
+        found = sorted(((self.tool.score(runs.get(s.name, []), self.table), s.name) for s in systems), reverse=True)
+        for score, name in found:
+            print(f"round {number}: {score:.4f} {name} {each[name]['train.steps']} steps", flush=True)
+        kept.write_text(json.dumps(found))
+        return found
+
+    def run(self):
+        first = {f"{name}_{rate.replace('-', '')}": self.base | self.of.get(name, {}) | {
+                     "model.blocks": blocks, "lr": rate, "optimizer": self.base["optimizer"].replace("3e-3", "LR")}
+                 for name, blocks in self.networks.items() for rate in RATES}
+        ranked = self.round(1, first, self.share, "[11]")
+        by_network = {}  # each at its better rate
+        for _, name in ranked:
+            by_network.setdefault(name.rpartition("_")[0], name)
+        best = list(by_network.values())[:self.best]
+        second = {f"{name}_c{i}": first[name] | change for name in best for i, change in enumerate(self.changes)}
+        scores = {name: score for score, name in (*ranked, *self.round(2, second, self.share, "[11]"))}
+        third = {}
+        for name in best:
+            gains = sorted(((scores[f"{name}_c{i}"] - scores[name], i) for i in range(len(self.changes))),
+                           reverse=True)
+            values, taken, keys = first[name], 0, set()
+            third[f"{name}_plus0"] = values
+            for gain, i in gains:
+                if gain <= 0 or taken == 5:
+                    break
+                if not keys & set(self.changes[i]):
+                    keys |= set(self.changes[i])
+                    values, taken = values | self.changes[i], taken + 1
+                    if taken != 4:
+                        third[f"{name}_plus{taken}"] = values
+        chosen = self.round(3, third, 1, "[12, 13]")[0][1]
+        print((self.folder / f"{chosen}.yaml").read_text())
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("work", help="folder of data and runs")
+    parser.add_argument("source", choices=SOURCES)
+    parser.add_argument("--build", default="build/release", help="folder of tpudist")
+    words = parser.parse_args()
+    words.sweeps, words.alexnet, words.scale, words.out, words.tables, words.systems = (
+        str(pathlib.Path(words.work).resolve() / "best"), None, 1, "", None, None)
+    tool = systems_table.Tool(words)
+    tool.make_data()
+    Search(tool, words.source).run()
+
+
+if __name__ == "__main__":
+    main()
