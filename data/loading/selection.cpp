@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <iterator>
-#include <map>
 #include <utility>
 
 #include "core/error.hpp"
@@ -67,24 +66,6 @@ std::vector<GraphEntry> filter_graphs(std::span<const GraphEntry> graphs, std::s
            !fits_graph(exclude, graph.name);
   });
   return left;
-}
-
-void refuse_scored_graphs(const DatasetOptions& training) {
-  if (!is_joined(training.collection)) return;
-  const std::vector<GraphEntry> graphs = select_graphs(training);
-  std::map<std::string_view, const GraphEntry*> trained;
-  for (const GraphEntry& graph : graphs) trained.emplace(graph_of_id(graph.name), &graph);
-  for (const GraphEntry& graph : list_graphs(training.shards, training.collection)) {
-    if (graph.split == training.split || (training.second && graph.split == training.second->name))
-      continue;
-    const auto found = trained.find(graph_of_id(graph.name));
-    if (found == trained.end()) continue;
-    const GraphEntry& own = *found->second;
-    throw ConfigError(
-        fmt::format("{} of the split {} is trained on, but {} of the split {} is the same graph: "
-                    "leave it out by data.exclude.{}",
-                    own.name, own.split, graph.name, graph.split, own.split));
-  }
 }
 
 std::uint64_t hash_selection(const DatasetOptions& options, std::span<const GraphEntry> graphs) {

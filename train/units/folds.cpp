@@ -1,9 +1,16 @@
 #include "train/units/folds.hpp"
 
-#include <algorithm>
-#include <stdexcept>
+#include <fmt/format.h>
 
+#include <algorithm>
+#include <functional>
+#include <map>
+#include <stdexcept>
+#include <utility>
+
+#include "core/error.hpp"
 #include "data/loading/selection.hpp"
+#include "schema/merged_collection.hpp"
 
 namespace tpudist {
 namespace {
@@ -16,8 +23,33 @@ std::vector<std::string> names_of(const Dataset& data) {
 
 }  // namespace
 
+void refuse_scored_graphs(const DatasetOptions& training, const DataConfig& data) {
+  if (!is_joined(training.collection)) return;
+  const std::vector<GraphEntry> all = list_graphs(training.shards, training.collection);
+  std::map<std::string, GraphEntry, std::less<>> trained;
+  const auto train_on = [&](const std::string& split, const auto& patterns) {
+    for (GraphEntry& graph : filter_graphs(all, split, patterns.include, patterns.exclude))
+      trained.emplace(graph_of_id(graph.name), std::move(graph));
+  };
+  train_on(training.split, training);
+  if (training.second) train_on(training.second->name, *training.second);
+  for (const char* split : {"valid", "test"}) {
+    if (training.second && training.second->name == split) continue;
+    const DatasetOptions scored = data.evaluation(split);
+    for (const GraphEntry& graph : filter_graphs(all, split, scored.include, scored.exclude)) {
+      const auto found = trained.find(graph_of_id(graph.name));
+      if (found == trained.end()) continue;
+      const GraphEntry& own = found->second;
+      throw ConfigError(
+          fmt::format("{} of the split {} is trained on, but {} of the split {} is the same graph: "
+                      "leave it out by data.exclude.{}{}",
+                      own.name, own.split, graph.name, split, own.split,
+                      std::string_view(split) == "valid" ? " or data.exclude.valid" : ""));
+    }
+  }
+}
+
 FoldTable training_folds(const EnsembleConfig& ensemble, const DatasetOptions& training) {
-  refuse_scored_graphs(training);
   if (!ensemble.holds_out()) return {};
   FoldRequest request{training.shards, training.collection, training.include,  training.exclude,
                       ensemble.folds,  ensemble.fold_seed,  ensemble.fold_file};

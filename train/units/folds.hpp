@@ -10,9 +10,14 @@
 
 namespace tpudist {
 
-// The folds of the graphs that `training` (Experiment::training_data) selects; none (`folds` 0)
-// when members hold nothing out. Here it is decided who trains on what: throws what
-// refuse_scored_graphs and split_into_folds throw.
+// Where collections are joined, a graph may be of a split that is trained on in one of them, and of
+// another split, on which the trained network is scored, in another one. Throws ConfigError where one
+// of the graphs that `training` (Experiment::training_data) selects is so; and what list_graphs
+// throws. Reads only the manifests.
+void refuse_scored_graphs(const DatasetOptions& training, const DataConfig& data);
+
+// The folds of the graphs that `training` selects; none (`folds` 0) when members hold nothing out.
+// Throws what split_into_folds throws.
 FoldTable training_folds(const EnsembleConfig& ensemble, const DatasetOptions& training);
 
 // The fold of each graph of the data; empty without folds. Throws std::out_of_range if a graph has

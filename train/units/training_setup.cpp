@@ -35,7 +35,9 @@ Dataset open_data(const DatasetOptions& options, ThreadPool& pool) {
 }
 
 // Ranks with different data must not reach the first exchange that depends on it.
-Dataset open_same_data(const DatasetOptions& options, ThreadPool& pool, Communicator& world) {
+Dataset open_same_data(const DatasetOptions& options, const DataConfig& config, ThreadPool& pool,
+                       Communicator& world) {
+  refuse_scored_graphs(options, config);
   Dataset data = open_data(options, pool);
   const AgreedValue selection{"training data", to_hex(data.selection_hash())};
   require_agreement(world, std::span(&selection, 1),
@@ -83,7 +85,7 @@ TrainingSetup::TrainingSetup(const Experiment& experiment, const DatasetOptions&
     : experiment(experiment),
       pool(pool),
       steps_at_once(device < 0 ? 1 : std::min({2, experiment.train.prefetch, pool.threads()})),
-      data(open_same_data(options, pool, world)),
+      data(open_same_data(options, experiment.data, pool, world)),
       folds(same_folds(experiment, data, world)),
       network(experiment.network, experiment.data.collection.schema, device, pool,
               {experiment.train.recompute}),

@@ -62,6 +62,7 @@ ImportedRun import_run(const Experiment& experiment,
   std::optional<Dataset> data;
   FoldTable folds;
   if (has_shards(experiment)) {
+    refuse_scored_graphs(experiment.training_data(), experiment.data);
     data.emplace(Dataset::open(experiment.training_data(), context.pool));
     folds = training_folds(experiment.ensemble, data->options());
   }

@@ -1,8 +1,10 @@
 // data.collection as a list: collections that are trained and scored on together.
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <fstream>
 #include <map>
 #include <set>
 
@@ -175,9 +177,17 @@ TEST_F(MergedCollections, NoTrainingGraphOfOneIsScoredInAnother) {
   EXPECT_THAT(mistake_of_training({shards}),
               HasSubstr("layout:xla:default:" + graph + " of the split train is trained on, but " +
                         "layout:xla:random:" + graph + " of the split valid is the same graph: " +
-                        "leave it out by data.exclude.train"));
-  EXPECT_EQ(mistake_of_training({shards, "data.exclude.train=['" + graph + "']"}), "");
+                        "leave it out by data.exclude.train or data.exclude.valid"));
+  for (const char* split : {"train", "valid"})
+    EXPECT_EQ(mistake_of_training({shards, fmt::format("data.exclude.{}=['{}']", split, graph)}),
+              "");
+  EXPECT_NE(mistake_of_training({shards, "data.include.valid=['" + graph + "']"}), "");
   EXPECT_EQ(open(merged({shards})).size(), 11);  // it may be scored
+  // No graph is read before.
+  for (const auto& file : fs::recursive_directory_iterator(folder_ / "shards"))
+    if (file.path().extension() == ".h5")
+      std::fstream(file.path(), std::ios::in | std::ios::out) << "damaged";
+  EXPECT_THAT(mistake_of_training({shards}), HasSubstr("is the same graph"));
 }
 
 // Both are trained on, by the members that do not hold out its one fold.
