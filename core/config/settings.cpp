@@ -169,6 +169,14 @@ void require_same_settings(const std::vector<ConfigEntry>& then,
                            std::string_view advice) {
   const std::vector<std::string> changes = changed_settings(then, now);
   if (changes.empty()) return;
+  for (const auto& [key, old, value] : setting_changes(then, now)) {
+    if (key == "data.collection" && old != value && std::ranges::is_permutation(old, value))
+      throw ConfigError(
+          fmt::format("{}: an older program kept the order of data.collection: {}, which this one "
+                      "sorts, and with "
+                      "it the graphs; go on with that program, or start a new run with --run-dir",
+                      where, old));
+  }
   throw ConfigError(fmt::format("{}: was written with other settings: {}; {}", where,
                                 join(changes, ", "), advice));
 }

@@ -50,7 +50,7 @@ std::vector<std::string> removed_settings(const std::vector<ConfigEntry>& entrie
 std::vector<ConfigEntry> variant_entries(const std::vector<ConfigEntry>& entries);
 
 // Throws ConfigError "WHERE: was written with other settings: key: then -> now; ADVICE", with every
-// different key that influences the numbers.
+// different key that influences the numbers. A list of collections in another order has its own text.
 void require_same_settings(const std::vector<ConfigEntry>& then,
                            const std::vector<ConfigEntry>& now, std::string_view where,
                            std::string_view advice);

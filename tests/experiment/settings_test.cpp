@@ -4,6 +4,7 @@
 
 #include "core/error.hpp"
 #include "experiment/experiment.hpp"
+#include "tests/support/thrown.hpp"
 
 namespace tpudist {
 namespace {
@@ -92,6 +93,23 @@ TEST(Settings, NamesEveryChangeWithBothValues) {
   EXPECT_THAT(changes, Contains("model.blocks.1: (not set) -> {...}"));
   EXPECT_THAT(changed_settings(now, before), Contains("model.blocks.1: {...} -> (not set)"));
   EXPECT_THAT(changed_settings(now, now), IsEmpty());
+}
+
+// Older programs kept their order.
+TEST(Settings, SaysWhatToDoWhereAListOfCollectionsWasNotSorted) {
+  const auto message = [](const std::string& then) {
+    return test::message_of<ConfigError>([&] {
+      require_same_settings({{"data.collection", then, false}, {"plan", "dense", false}},
+                            {{"data.collection", "[layout:a:b, layout:c:d]", false}},
+                            "run/config.yaml", "start anew");
+    });
+  };
+  EXPECT_EQ(
+      message("[layout:c:d, layout:a:b]"),
+      "run/config.yaml: an older program kept the order of data.collection: [layout:c:d, "
+      "layout:a:b], which this one sorts, and with it the graphs; go on with that program, or "
+      "start a new run with --run-dir");
+  EXPECT_THAT(message("layout:a:b"), HasSubstr("run/config.yaml: was written with other settings"));
 }
 
 TEST(Settings, TakesTheDefaultWhereASideLacksAKey) {
