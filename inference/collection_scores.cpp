@@ -34,24 +34,6 @@ void require_same_selection(const Dataset& dataset, const TrainedRun& run,
   }
 }
 
-// Members are combined where their runs are of the same collections, and results stand side by side
-// where they have none in common.
-void refuse_shared_collections(const std::vector<TrainedRun>& runs) {
-  std::map<std::string, const TrainedRun*> first;  // that is of this collection
-  for (const TrainedRun& run : runs) {
-    const Collection& own = run.experiment.data.collection;
-    for (const Collection& part : parts_of(own)) {
-      const TrainedRun& other = *first.emplace(part.name, &run).first->second;
-      const std::string& its = other.experiment.data.collection.name;
-      if (its == own.name) continue;
-      throw ConfigError(fmt::format(
-          "{} is of {}, and {} of {}: both score the graphs of {}, but only runs of the "
-          "same collections are combined; give those of each by themselves",
-          run.path.string(), own.name, other.path.string(), its, part.name));
-    }
-  }
-}
-
 // The members of all runs. Where there are several runs, each member has the folder of its run.
 std::vector<MemberName> names_of(const std::vector<const TrainedRun*>& runs) {
   std::vector<MemberName> names;
@@ -238,10 +220,13 @@ CollectionResult score_collection(std::vector<const TrainedRun*> runs, const Sco
 
 std::vector<CollectionResult> score_runs(const std::vector<TrainedRun>& runs,
                                          const ScoreRequest& request, JobContext& context) {
-  refuse_shared_collections(runs);
   std::vector<CollectionResult> results;
   std::map<std::string, std::vector<const TrainedRun*>> by_collection;
   std::vector<std::string> collections;  // in the order given
+  std::vector<std::pair<std::string, Collection>> scored;
+  for (const TrainedRun& run : runs)
+    scored.emplace_back(run.path.string(), run.experiment.data.collection);
+  refuse_overlaps(scored);
   for (const TrainedRun& run : runs) {
     const std::string& collection = run.experiment.data.collection.name;
     if (by_collection[collection].empty()) collections.push_back(collection);
@@ -261,13 +246,12 @@ std::string final_score_text(const std::vector<CollectionResult>& results) {
     if (!result.evaluation) continue;
     ++judged;
     const Evaluation& evaluation = *result.evaluation;
-    std::vector<GraphMetrics> parts = means_of_collections(evaluation.ensemble, evaluation.is_tile);
+    const auto parts = means_of_collections(evaluation.ensemble, evaluation.is_tile);
     if (!result.judgement.tables.empty()) tables.push_back(result.judgement.tables.front());
     if (parts.empty()) {
       scores.push_back({result.collection, evaluation.ensemble_mean()});
       continue;
     }
-    parts.pop_back();  // the mean of them
     for (const GraphMetrics& part : parts)
       scores.push_back({part.name, primary_score(part, evaluation.is_tile)});
   }

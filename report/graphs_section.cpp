@@ -104,22 +104,25 @@ class GraphFigure {
     return sum / static_cast<double>(scores.size());
   }
 
-  // The mean of each of several collections that were scored together; else empty.
+  // The mean of each of several collections that were scored together, also of one whose graphs have no
+  // score; else empty.
   std::string collections_text(const ReportedVariant& variant, const ScoreMatrix& matrix,
                                std::span<const GraphScoreSummary> summaries) const {
-    std::map<std::string_view, std::vector<double>> means;
-    for (std::size_t g = 0; g < summaries.size(); ++g)
-      means[collection_of_id(matrix.graphs[g].name)].push_back(summaries[g].mean);
-    if (means.size() < 2) return {};
-    std::string text = group_.several() ? fmt::format(" Variant {}:", variant.runs.front().variant)
-                                        : std::string(" Means of the members:");
-    double sum = 0;
-    for (const auto& [collection, own] : means) {
-      sum += mean_of_known(own);
-      text += fmt::format(" {} {:.4f},", collection, mean_of_known(own));
+    const Collection all{matrix.collection};
+    if (!is_joined(all)) return {};
+    std::vector<CollectionScore> scores;
+    for (const Collection& part : parts_of(all)) {
+      std::vector<double> own;
+      for (std::size_t g = 0; g < summaries.size(); ++g) {
+        if (collection_of_id(matrix.graphs[g].name) == part.name) own.push_back(summaries[g].mean);
+      }
+      scores.push_back({part.name, mean_of_known(own)});
     }
-    return text +
-           fmt::format(" {} {:.4f}.", kMeanOfCollections, sum / static_cast<double>(means.size()));
+    scores.push_back({std::string(kMeanOfCollections), final_score(scores)});
+    return fmt::format(" {}: {}.",
+                       group_.several() ? "Variant " + variant.runs.front().variant
+                                        : std::string("Means of the members"),
+                       collection_scores_text(scores));
   }
 
   void add_variant(const ReportedVariant& variant) {

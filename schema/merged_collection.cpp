@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
 
 #include "core/error.hpp"
 #include "core/text.hpp"
@@ -34,6 +35,21 @@ std::vector<Collection> parts_of(const Collection& collection) {
   std::vector<Collection> parts;
   for (const std::string& name : split(collection.name, '+')) parts.push_back({name});
   return parts;
+}
+
+void refuse_overlaps(const std::vector<std::pair<std::string, Collection>>& scored) {
+  using Scored = std::pair<std::string, Collection>;
+  std::map<std::string, const Scored*> first;  // that has this collection
+  for (const Scored& own : scored) {
+    for (const Collection& part : parts_of(own.second)) {
+      const Scored& other = *first.emplace(part.name, &own).first->second;
+      if (other.second.name == own.second.name) continue;
+      throw ConfigError(fmt::format(
+          "{} is of {}, and {} of {}: both score the graphs of {}, but only members of the same "
+          "collections are combined; give those of each by themselves",
+          own.first, own.second.name, other.first, other.second.name, part.name));
+    }
+  }
 }
 
 std::string_view collection_of_id(std::string_view id) {

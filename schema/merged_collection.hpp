@@ -2,6 +2,7 @@
 
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "schema/collection.hpp"
@@ -22,6 +23,11 @@ bool is_joined(const Collection& collection);
 
 // The collections that are joined, sorted by name; of any other one itself.
 std::vector<Collection> parts_of(const Collection& collection);
+
+// Members of equal collections are combined, and results on collections that have none in common stand
+// side by side. `scored`: runs or files, and what members of each score. Throws ConfigError where two
+// have a collection in common and are not equal.
+void refuse_overlaps(const std::vector<std::pair<std::string, Collection>>& scored);
 
 // The collection that an id begins with; empty when it is none, or no graph's name follows.
 std::string_view collection_of_id(std::string_view id);

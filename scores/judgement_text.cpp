@@ -120,9 +120,13 @@ std::string table_text(const TableJudgement& table, std::string_view metric) {
   text += means_text(table) + "\n";
   text += limits_of(table, metric) + column_lines(table, metric) + "\n" +
           table_interval_text(table) + "\n";
-  if (!table.parts.empty())
-    text += fmt::format("{}, {}\n", kMeanOfCollections, final_interval_text({&table, 1}));
-  return text;
+  if (table.parts.empty()) return text;
+  const std::string intervals = final_interval_text({&table, 1});
+  if (!intervals.empty()) return text + fmt::format("{}, {}\n", kMeanOfCollections, intervals);
+  const auto without = std::ranges::find_if(
+      table.parts, [](const TableJudgement& part) { return std::isnan(part.kept); });
+  return text + fmt::format("{}: undefined, since no graph of {} has a score\n\n",
+                            kMeanOfCollections, without->title);
 }
 
 // What was fixed beforehand, and what came of it.

@@ -100,25 +100,28 @@ MeanScores mean_scores_of(std::span<const GraphMetrics> graphs, bool is_tile) {
   return result;
 }
 
-// Undefined where one of them is, as final_score.
 std::vector<GraphMetrics> means_of_collections(std::span<const GraphMetrics> graphs, bool is_tile) {
   std::map<std::string_view, std::vector<GraphMetrics>> by_collection;
   for (const GraphMetrics& graph : graphs)
     by_collection[collection_of_id(graph.name)].push_back(graph);
   std::vector<GraphMetrics> means;
   if (by_collection.size() < 2) return means;
-  GraphMetrics of_all{.name = std::string(kMeanOfCollections)};
-  for (const ScoreColumn& column : score_columns(is_tile)) of_all.*column.value = 0;
-  for (const auto& [name, own] : by_collection) {
+  for (const auto& [collection, own] : by_collection) {
     means.push_back(mean_scores_of(own, is_tile).mean);
-    means.back().name = name;
-    of_all.configs += means.back().configs;
-    for (const ScoreColumn& column : score_columns(is_tile))
-      of_all.*column.value +=
-          means.back().*column.value / static_cast<double>(by_collection.size());
+    means.back().name = collection;
   }
-  means.push_back(std::move(of_all));
   return means;
+}
+
+GraphMetrics mean_of_collections(std::span<const GraphMetrics> means, bool is_tile) {
+  GraphMetrics of_all{.name = std::string(kMeanOfCollections)};
+  for (const GraphMetrics& mean : means) of_all.configs += mean.configs;
+  for (const ScoreColumn& column : score_columns(is_tile)) {
+    double& value = of_all.*column.value = 0;
+    for (const GraphMetrics& mean : means)
+      value += mean.*column.value / static_cast<double>(means.size());
+  }
+  return of_all;
 }
 
 std::string score_table_text(std::span<const GraphMetrics> graphs, bool is_tile) {
@@ -127,8 +130,7 @@ std::string score_table_text(std::span<const GraphMetrics> graphs, bool is_tile)
   const std::vector<GraphMetrics> of_collections = means_of_collections(graphs, is_tile);
   std::size_t name_width = 5;  // "graph"
   for (const GraphMetrics& graph : graphs) name_width = std::max(name_width, graph.name.size());
-  for (const GraphMetrics& mean : of_collections)
-    name_width = std::max(name_width, mean.name.size());
+  if (!of_collections.empty()) name_width = std::max(name_width, kMeanOfCollections.size());
 
   std::string text = fmt::format("{:<{}}  {:>9}", "graph", name_width, "configs");
   for (const ScoreColumn& column : columns) text += fmt::format("  {:>12}", column.name);
@@ -141,6 +143,7 @@ std::string score_table_text(std::span<const GraphMetrics> graphs, bool is_tile)
   };
   for (const GraphMetrics& graph : graphs) add_line(graph);
   for (const GraphMetrics& mean : of_collections) add_line(mean);
+  if (!of_collections.empty()) add_line(mean_of_collections(of_collections, is_tile));
   add_line(means.mean);
 
   for (std::size_t i = 0; i < columns.size(); ++i) {
@@ -161,12 +164,11 @@ nlohmann::json score_table_json(std::span<const GraphMetrics> graphs, bool is_ti
   for (std::size_t i = 0; i < columns.size(); ++i)
     json["undefined"][std::string(columns[i].name)] = means.undefined[i];
   const std::vector<GraphMetrics> of_collections = means_of_collections(graphs, is_tile);
-  for (const GraphMetrics& mean : of_collections) {
-    if (&mean == &of_collections.back())
-      json["mean_of_collections"] = values_json(mean, is_tile);
-    else
-      json["collections"][mean.name] = values_json(mean, is_tile);
-  }
+  for (const GraphMetrics& mean : of_collections)
+    json["collections"][mean.name] = values_json(mean, is_tile);
+  if (!of_collections.empty())
+    json["mean_of_collections"] =
+        values_json(mean_of_collections(of_collections, is_tile), is_tile);
   json["graphs"] = nlohmann::json::array();
   for (const GraphMetrics& graph : graphs) {
     nlohmann::json entry = values_json(graph, is_tile);
@@ -183,17 +185,22 @@ double final_score(std::span<const CollectionScore> scores) {
   return scores.empty() ? kNone : sum / static_cast<double>(scores.size());
 }
 
-std::string final_score_text(std::span<const CollectionScore> scores) {
-  std::vector<std::string> covered, missing;
+std::string collection_scores_text(std::span<const CollectionScore> scores) {
+  std::vector<std::string> texts;
   for (const CollectionScore& score : scores)
-    covered.push_back(fmt::format("{} {}", score.collection, score_text(score.score)));
+    texts.push_back(fmt::format("{} {}", score.collection, score_text(score.score)));
+  return join(texts, ", ");
+}
+
+std::string final_score_text(std::span<const CollectionScore> scores) {
+  std::vector<std::string> missing;
   for (const std::string& name : Collection::tpugraphs_names()) {
     if (std::ranges::find(scores, name, &CollectionScore::collection) == scores.end())
       missing.push_back(name);
   }
   std::string text =
       fmt::format("final score {}, members together: mean of {} collections, {}",
-                  score_text(final_score(scores)), scores.size(), join(covered, ", "));
+                  score_text(final_score(scores)), scores.size(), collection_scores_text(scores));
   if (!missing.empty()) text += fmt::format(" (without {})", join(missing, ", "));
   return text + "\n";
 }

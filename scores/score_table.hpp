@@ -51,12 +51,15 @@ struct MeanScores {
 MeanScores mean_scores_of(std::span<const GraphMetrics> graphs, bool is_tile);
 
 // Where several collections were scored together the mean over the graphs of each, under its name and
-// sorted by it, and then the mean of these, kMeanOfCollections; else empty.
-inline constexpr std::string_view kMeanOfCollections = "mean of collections";
+// sorted by it; else empty.
 std::vector<GraphMetrics> means_of_collections(std::span<const GraphMetrics> graphs, bool is_tile);
 
-// An aligned table: a line per graph in the given order, then means_of_collections, then the mean, then
-// a note on undefined values if there are any. Slowdowns in percent. Ends with a newline.
+// The mean of at least one of these, kMeanOfCollections; a metric is undefined where it is in one.
+inline constexpr std::string_view kMeanOfCollections = "mean of collections";
+GraphMetrics mean_of_collections(std::span<const GraphMetrics> means, bool is_tile);
+
+// An aligned table: a line per graph in the given order, then means and mean_of_collections, then the
+// mean, then a note on undefined values if there are any. Slowdowns in percent. Ends with a newline.
 std::string score_table_text(std::span<const GraphMetrics> graphs, bool is_tile);
 
 // {"primary": "kendall_tau", "mean": {...}, "undefined": {...}, "graphs": [{"name", "configs",
@@ -73,6 +76,9 @@ struct CollectionScore {
 // The competition's final score: the mean over collections, with equal weights. NaN for no
 // collection, or if any score is undefined.
 double final_score(std::span<const CollectionScore> scores);
+
+// "layout:xla:default 0.5000, layout:xla:random undefined"
+std::string collection_scores_text(std::span<const CollectionScore> scores);
 
 // One line with that mean and the collections in it. It names those of TpuGraphs' five that are
 // missing, because the competition's final score is the mean of all five. Ends with a newline.

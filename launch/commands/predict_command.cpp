@@ -7,6 +7,7 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "core/error.hpp"
@@ -19,6 +20,7 @@
 #include "launch/program/job.hpp"
 #include "launch/program/output.hpp"
 #include "records/run_folder.hpp"
+#include "schema/merged_collection.hpp"
 #include "scores/joined_predictions.hpp"
 #include "scores/judgement.hpp"
 #include "sweep/sweep_folder.hpp"
@@ -54,6 +56,10 @@ FilesByCollection open_all(const std::vector<std::filesystem::path>& inputs, int
     }
   }
   if (files.empty()) throw ConfigError("none of the predictions can be used");
+  std::vector<std::pair<std::string, Collection>> scored;
+  for (const auto& [collection, own] : files)
+    scored.emplace_back(own.front()->path().string(), Collection{collection});
+  refuse_overlaps(scored);
   return files;
 }
 

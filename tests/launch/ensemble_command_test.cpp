@@ -8,6 +8,7 @@
 
 #include "core/file_system.hpp"
 #include "tests/launch/tiny_folder.hpp"
+#include "tests/scores/predictions_case.hpp"
 
 namespace tpudist {
 namespace {
@@ -72,6 +73,17 @@ TEST_F(EnsembleCommand, NamesWhatIsMissing) {
   EXPECT_EQ(call("ensemble a nowhere --split valid --min-members 2 --keep-all").exit_code, 0);
   EXPECT_THAT(call("ensemble a nowhere --split valid --min-members 3").output,
               HasSubstr("2 members are left, but --min-members asks for 3"));
+}
+
+TEST_F(EnsembleCommand, RefusesFilesWhoseCollectionsOverlap) {
+  test::PredictionsCase("layout:xla:default+layout:xla:random").write(*folder_ / "list.h5");
+  const Outcome refused = call("ensemble a/predictions.h5 list.h5 --quiet");
+  EXPECT_EQ(refused.exit_code, 2);
+  EXPECT_EQ(
+      refused.output,
+      "tpudist: error: a/predictions.h5 is of layout:xla:random, and list.h5 of "
+      "layout:xla:default+layout:xla:random: both score the graphs of layout:xla:random, but "
+      "only members of the same collections are combined; give those of each by themselves\n");
 }
 
 TEST_F(EnsembleCommand, RefusesOneTrainingGivenTwice) {

@@ -5,11 +5,14 @@
 
 #include "core/error.hpp"
 #include "schema/model_family.hpp"
+#include "tests/support/thrown.hpp"
 
 namespace tpudist {
 namespace {
 
+using test::message_of;
 using ::testing::ElementsAre;
+using ::testing::HasSubstr;
 
 TEST(MergedCollection, HasTheJoinedNameOfItsParts) {
   const Collection both = merged_collection({"layout:xla:random", "layout:xla:default"});
@@ -28,6 +31,17 @@ TEST(MergedCollection, HasTheJoinedNameOfItsParts) {
   EXPECT_THROW(merged_collection({}), ConfigError);
   EXPECT_THROW(merged_collection({"tile:xla", "layout:xla:random"}), ConfigError);
   EXPECT_THROW(merged_collection({"tile:xla", "tile:xla"}), ConfigError);
+}
+
+TEST(MergedCollection, OverlapsUnlessItIsTheSame) {
+  const Collection both{"layout:xla:default+layout:xla:random"}, one{"layout:xla:random"},
+      other{"layout:nlp:random"};
+  EXPECT_NO_THROW(refuse_overlaps({{"a", both}, {"b", other}, {"c", both}}));
+  EXPECT_THAT(message_of<ConfigError>([&] {
+                refuse_overlaps({{"a", both}, {"b", other}, {"c", one}});
+              }),
+              HasSubstr("c is of layout:xla:random, and a of layout:xla:default+layout:xla:random: "
+                        "both score the graphs of layout:xla:random"));
 }
 
 TEST(MergedCollection, NamesGraphsByTheirIds) {

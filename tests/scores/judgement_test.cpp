@@ -18,6 +18,7 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::IsNan;
+using ::testing::Not;
 using ::testing::SizeIs;
 
 constexpr int kRows = 60;
@@ -66,18 +67,20 @@ class Predictions : public PredictionSource {
       if (m == spoiled_) scores[3] = INFINITY;
     }
     if (g == contradicted_) std::ranges::sort(predictions.runtime);
+    if (g == flat_) std::ranges::fill(predictions.runtime, 1);
     return predictions;
   }
 
   void spoil(std::size_t member) { spoiled_ = member; }
   void contradict(int graph) { contradicted_ = graph; }
+  void flatten(int graph) { flat_ = graph; }  // equal run times: its metric is undefined
 
  private:
   std::vector<double> noise_;
   int folds_;
   PredictionsHeader header_;
   std::size_t spoiled_ = 99;
-  int contradicted_ = -1;
+  int contradicted_ = -1, flat_ = -1;
 };
 
 TEST(Judgement, CombinesAllMembersWhereNoneIsRejected) {
@@ -133,6 +136,12 @@ TEST(Judgement, HasEachOfSeveralCollectionsByItself) {
   EXPECT_DOUBLE_EQ(json.at("mean_of_collections").at("score"), mean);
   EXPECT_EQ(json.at("collections").at("layout:xla:default").at("score"), one.kept);
   EXPECT_FALSE(judgement_json(judge(all, {})).at("tables").at(0).contains("collections"));
+
+  predictions.flatten(0);
+  const std::string text = judgement_text(judge(predictions, {}));
+  EXPECT_THAT(text, HasSubstr("\nmean of collections: undefined, since no graph of "
+                              "layout:xla:default has a score\n\nrule"));
+  EXPECT_THAT(text, Not(HasSubstr("mean of collections, ")));
 }
 
 TEST(Judgement, RejectsAMemberFarBelowItsPeersAndSaysWhatItCost) {
