@@ -12,6 +12,7 @@
 #include "core/means.hpp"
 #include "inference/scoring_session.hpp"
 #include "statistics/ranking/metrics.hpp"
+#include "train/units/training_setup.hpp"
 
 namespace tpudist {
 namespace {
@@ -90,6 +91,7 @@ ModuleRanking rank_module(const Module& module, const std::vector<TrainedRun>& r
   std::ranges::stable_sort(
       all, {}, [](const TrainedRun* run) { return run->experiment.ensemble.first_member; });
   require_other_trainings(all, context);
+  require_same_segments(module.dataset, context.world);
   ScoringSession session(module.dataset, context);
   const MemberWeights weights_of_runs = add_runs(session, all);
   if (by_node) session.require_scores_of_nodes();

@@ -127,6 +127,7 @@ class RunComparison {
     settings();
     data();
     folds();
+    segments();
     order();
     programs();
     steps();
@@ -191,6 +192,14 @@ class RunComparison {
     if (equal && graph.empty()) return;
     causes_.push_back("other folds");
     same_data_ = false;
+  }
+
+  // Where both cut graphs.
+  void segments() {
+    if (!a_.newest || !b_.newest || !a_.newest->segment_hash || !b_.newest->segment_hash) return;
+    const auto hash_of = [](const Side& side) { return to_hex(*side.newest->segment_hash); };
+    if (!row_of("segments", hash_of(a_), hash_of(b_), "unknown"))
+      causes_.push_back("other segments of graphs");
   }
 
   // Nothing logs in which order slates are drawn: data, folds and these keys decide it.

@@ -16,6 +16,7 @@ namespace {
 
 using test::Outcome;
 using ::testing::AllOf;
+using ::testing::ContainsRegex;
 using ::testing::HasSubstr;
 using ::testing::Not;
 using ::testing::StartsWith;
@@ -126,6 +127,19 @@ TEST_F(DiffCommand, ComparesNoProgramThatIsNotKnown) {
   EXPECT_THAT(call("diff base older").output,
               AllOf(::testing::ContainsRegex("kernels .* not compared\n"),
                     ::testing::ContainsRegex("device +CPU +another +differ, first at step 5\n")));
+}
+
+TEST_F(DiffCommand, TellsOtherSegments) {
+  EXPECT_THAT(call("diff base base").output, Not(HasSubstr("segments")));
+  const std::string cut =
+      "data.segments.by=consecutive loss.list_mle.clip_norm=.inf data.segments.nodes=";
+  train("long", cut + "30");
+  train("short", cut + "15");
+  const std::string found = call("diff long short").output;
+  EXPECT_THAT(found, ContainsRegex("\nsegments +[0-9a-f]{16} +[0-9a-f]{16} +differ\n"));
+  EXPECT_THAT(found, HasSubstr("other segments of graphs"));
+  EXPECT_THAT(call("diff long long").output,
+              ContainsRegex("\nsegments +[0-9a-f]{16} +[0-9a-f]{16} +equal\n"));
 }
 
 TEST_F(DiffCommand, SaysWhyEvaluationsAreNotCompared) {

@@ -11,6 +11,7 @@
 #include "core/error.hpp"
 #include "data/loading/metis_segments.hpp"
 #include "dist/collectives/mpi_session.hpp"
+#include "inference/module_ranking.hpp"
 #include "tests/models/layers/layer_spellings.hpp"
 #include "tests/support/thrown.hpp"
 #include "tests/train/tiny_data.hpp"
@@ -73,13 +74,21 @@ TEST(LayerRanks, TrainTheSameParametersWhateverTheirNumber) {
   // Segments differ as those of two versions of METIS would.
   const Experiment other = tiny_experiment(
       {fmt::format("data.segments={{by: consecutive, nodes: {}}}", 15 + 10 * world->rank()),
-       "loss.list_mle.clip_norm=.inf"});
-  const std::string refusal = message_of<ConfigError>(
-      [&] { TrainingSetup(other, other.training_data(), pool, -1, world->size(), *world); });
-  if (world->size() == 1)
-    EXPECT_EQ(refusal, "");
-  else
-    EXPECT_THAT(refusal, AllOf(HasSubstr("segments of graphs: "), HasSubstr("the same METIS")));
+       "loss.list_mle.clip_norm=.inf", "train.last_evaluation=none", "train.steps=1"});
+  run(other, own / "cut");
+  const std::vector<TrainedRun> runs{open_run(own / "cut")};
+  const auto valid = tiny_shards().parent_path() / "npz/layout/xla/random/valid";
+  const Module module = read_module(std::filesystem::directory_iterator(valid)->path(),
+                                    other.data.collection, other.data.reduction);
+  for (const std::string& refusal :
+       {message_of<ConfigError>(
+            [&] { TrainingSetup(other, other.training_data(), pool, -1, world->size(), *world); }),
+        message_of<ConfigError>([&] { rank_module(module, runs, {}, context); })}) {
+    if (world->size() == 1)
+      EXPECT_EQ(refusal, "");
+    else
+      EXPECT_THAT(refusal, AllOf(HasSubstr("segments of graphs: "), HasSubstr("the same METIS")));
+  }
   world->barrier();  // the folder of rank 0 stays until all are done
 }
 
