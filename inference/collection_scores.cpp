@@ -228,6 +228,7 @@ std::vector<CollectionResult> score_runs(const std::vector<TrainedRun>& runs,
     scored.emplace_back(run.path.string(), run.experiment.data.collection);
   refuse_overlaps(scored);
   for (const TrainedRun& run : runs) {
+    warn_of_other_metis(run, context);
     const std::string& collection = run.experiment.data.collection.name;
     if (by_collection[collection].empty()) collections.push_back(collection);
     by_collection[collection].push_back(&run);

@@ -83,6 +83,7 @@ ModuleRanking rank_module(const Module& module, const std::vector<TrainedRun>& r
                       "of layout graphs or of tile graphs",
                       run.path.string(), own.name, collection.name));
     }
+    warn_of_other_metis(run, context);
     all.push_back(&run);
   }
   if (module.dataset.options().reduction != scored_reduction(all))

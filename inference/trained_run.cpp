@@ -12,6 +12,7 @@
 #include "core/file_system.hpp"
 #include "core/hash.hpp"
 #include "core/log.hpp"
+#include "data/loading/metis_segments.hpp"
 #include "inference/evaluation.hpp"
 #include "inference/prediction_records.hpp"
 #include "records/run_folder.hpp"
@@ -74,6 +75,7 @@ TrainedRun open_run(const std::filesystem::path& path, std::string_view which, W
       load_checkpoint(file, network.parameters(), /*segment_scores=*/false);
   run.step = checkpoint.step;
   run.fold_hash = checkpoint.fold_hash;
+  run.metis_hash = checkpoint.metis_hash;
   run.flat.assign(checkpoint.parameters.begin(), checkpoint.parameters.end());
   if (weights == Weights::averaged && !checkpoint.average_points.empty()) {
     run.flat = averaged_weights(run.flat, checkpoint.average, checkpoint.average_points);
@@ -118,6 +120,15 @@ void require_other_trainings(const std::vector<const TrainedRun*>& runs, JobCont
         spdlog::warn("{} has the weights of {}, and counts again", own.name, first->second.name);
     }
   }
+}
+
+void warn_of_other_metis(const TrainedRun& run, JobContext& context) {
+  if (context.world.rank() != 0 || !run.metis_hash) return;
+  if (run.metis_hash != metis_hash(run.experiment.data.reduction))
+    spdlog::warn(
+        "{}: the METIS of its training cut graphs into other segments than this one, so its scores "
+        "are others than then",
+        run.path.string());
 }
 
 GraphReduction scored_reduction(const std::vector<const TrainedRun*>& runs) {

@@ -24,11 +24,11 @@ struct TrainedRun {
   std::filesystem::path path;
   Experiment experiment;
   std::int64_t step = 0;
-  AlignedFloats flat;                      // [M, P]
-  std::vector<bool> use;                   // [M] members that did not fail
-  bool averaged = false;                   // whether `flat` has averages
-  std::uint64_t parameter_hash = 0;        // of `flat`
-  std::optional<std::uint64_t> fold_hash;  // CheckpointSummary::fold_hash
+  AlignedFloats flat;                                  // [M, P]
+  std::vector<bool> use;                               // [M] members that did not fail
+  bool averaged = false;                               // whether `flat` has averages
+  std::uint64_t parameter_hash = 0;                    // of `flat`
+  std::optional<std::uint64_t> fold_hash, metis_hash;  // of CheckpointSummary
 };
 
 // `which` checkpoint: `last` (the newest complete one), `best` or a step. A missing or damaged
@@ -44,6 +44,9 @@ std::string opened_at(const TrainedRun& run);
 // given twice, as the same folder, a link or a copy. Equal weights of two recipes, or within a run,
 // are named in a warning. Failed members do not count. The same on all ranks.
 void require_other_trainings(const std::vector<const TrainedRun*>& runs, JobContext& context);
+
+// On rank 0, warns where METIS cut graphs in training, and that of this program cuts other segments.
+void warn_of_other_metis(const TrainedRun& run, JobContext& context);
 
 // The part of graphs that these runs score (GraphReduction::scored): with config edges if one of them
 // takes them. Throws ConfigError where two score different parts.

@@ -8,6 +8,7 @@
 
 #include "core/error.hpp"
 #include "core/hash.hpp"
+#include "core/random.hpp"
 #include "data/loading/dataset.hpp"
 
 #ifdef TPUDIST_METIS
@@ -161,10 +162,6 @@ bool has_metis() {
   return true;
 }
 
-std::string metis_version() {
-  return fmt::format("{}.{}.{}", METIS_VER_MAJOR, METIS_VER_MINOR, METIS_VER_SUBMINOR);
-}
-
 std::vector<std::int32_t> metis_segments(const Graph& graph, std::int64_t most_nodes) {
   const std::int64_t nodes = graph.nodes;
   const std::int64_t count =
@@ -193,15 +190,30 @@ bool has_metis() {
   return false;
 }
 
-std::string metis_version() {
-  return {};
-}
-
 std::vector<std::int32_t> metis_segments(const Graph&, std::int64_t) {
   throw std::logic_error("built without METIS");
 }
 
 #endif
+
+std::optional<std::uint64_t> metis_hash(const GraphReduction& reduction) {
+  if (reduction.segments != SegmentCut::metis) return std::nullopt;
+  static const std::uint64_t hash = [] {
+    CounterRng random(1);
+    std::vector<std::int32_t> edges;
+    for (std::int32_t node = 1; node < 1000; ++node)
+      edges.insert(
+          edges.end(),
+          {node, static_cast<std::int32_t>(random.below(static_cast<std::uint64_t>(node)))});
+    Graph graph;
+    graph.name = "a random tree";
+    graph.nodes = std::ssize(edges) / 2 + 1;
+    graph.edge_index = std::move(edges);
+    const std::vector<std::int32_t> segments = metis_segments(graph, 50);
+    return hash64(std::as_bytes(std::span(segments)));
+  }();
+  return hash;
+}
 
 std::optional<std::uint64_t> segment_hash(const Dataset& data) {
   if (data.options().reduction.segments == SegmentCut::none) return std::nullopt;

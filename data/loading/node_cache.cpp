@@ -29,7 +29,7 @@ std::uint64_t key_of(const DatasetOptions& options, const std::vector<GraphEntry
   GraphReduction opened = options.reduction;
   opened.max_nodes = 0;  // slates see parts of what the file holds
   hasher.update(std::string_view(to_text(opened)));
-  if (opened.segments == SegmentCut::metis) hasher.update(std::string_view(metis_version()));
+  if (const auto hash = metis_hash(opened)) hasher.update(*hash);
   hasher.update(static_cast<int>(with_configs));
   for (const GraphEntry& entry : entries) {
     hasher.update(std::string_view(entry.name));

@@ -7,6 +7,8 @@
 #include <cmath>
 
 #include "core/error.hpp"
+#include "core/log.hpp"
+#include "data/loading/metis_segments.hpp"
 #include "dist/collectives/self_communicator.hpp"
 #include "inference/collection_scores.hpp"
 #include "models/kernels/threads.hpp"
@@ -20,6 +22,7 @@ namespace {
 using test::run;
 using test::TempDir;
 using test::tiny_experiment;
+using ::testing::ContainsRegex;
 using ::testing::HasSubstr;
 
 TrainedRun short_run(const std::filesystem::path& folder, std::vector<std::string> overrides = {}) {
@@ -92,6 +95,34 @@ TEST_F(ModuleRankingTest, GivesTheScoresAndTheOrderOfTheConvertedFile) {
   const std::vector<TrainedRun> runs{short_run(folder / "run")};
   expect_like_shards(runs, "valid", {CombinationRule::mean});
   expect_like_shards(runs, "test", {CombinationRule::mean});
+}
+
+TEST_F(ModuleRankingTest, WarnsOfAnotherMetisThanOfTheTraining) {
+  if (!has_metis()) GTEST_SKIP() << "built without METIS";
+  const TempDir folder;
+  const std::vector<std::string> cut{"data.segments={by: metis, nodes: 15}",
+                                     "loss.list_mle.clip_norm=.inf"};
+  std::vector<TrainedRun> runs{short_run(folder / "run", cut)};
+  const GraphReduction reduction = runs[0].experiment.data.reduction;
+  ASSERT_TRUE(runs[0].metis_hash);
+  EXPECT_EQ(*runs[0].metis_hash, *metis_hash(reduction));
+  const auto warnings = [&] {
+    ::testing::internal::CaptureStderr();
+    set_up_logging(0, 1);  // on standard error
+    const auto scored = score_runs(runs, {.split = "valid", .keep_all = true}, context_);
+    const auto file = npz("layout:xla:random", "valid", scored.front().graphs.front());
+    rank_module(read_module(file, {"layout:xla:random"}, reduction), runs, {}, context_);
+    spdlog::default_logger()->flush();
+    return ::testing::internal::GetCapturedStderr();
+  };
+  EXPECT_EQ(warnings(), "");
+  ++*runs[0].metis_hash;
+  const std::string told = warnings(),
+                    line = "run: the METIS of its training cut graphs into other";
+  EXPECT_THAT(told, ContainsRegex(line + ".*\n.*" + line));
+  runs[0].metis_hash.reset();  // of an older program
+  EXPECT_EQ(warnings(), "");
+  EXPECT_FALSE(short_run(folder / "whole").metis_hash);
 }
 
 TEST_F(ModuleRankingTest, RanksByAllMembersOfAllRunsAndAnyRule) {

@@ -126,6 +126,7 @@ void RunCheckpoints::fill(Checkpoint& copy, const TrainingState& state) const {
   state.copy_to(copy, experiment_, setup_.data.selection_hash());
   copy.fold_hash = fold_hash_;
   copy.segment_hash = segment_hash_;
+  copy.metis_hash = metis_hash(experiment_.data.reduction);
 }
 
 void RunCheckpoints::save(const TrainingState& state) {

@@ -207,6 +207,8 @@ CheckpointSummary read_summary(const Hdf5Id& file, const std::string& where) {
     summary.fold_hash = read_hash_attribute(file, "fold_hash", where);
   if (has_attribute(file, "segment_hash"))
     summary.segment_hash = read_hash_attribute(file, "segment_hash", where);
+  if (has_attribute(file, "metis_hash"))
+    summary.metis_hash = read_hash_attribute(file, "metis_hash", where);
   return summary;
 }
 
@@ -247,6 +249,7 @@ void save_checkpoint(const std::filesystem::path& path, const Checkpoint& checkp
     if (checkpoint.fold_hash) write_attribute(file, "fold_hash", to_hex(*checkpoint.fold_hash));
     if (checkpoint.segment_hash)
       write_attribute(file, "segment_hash", to_hex(*checkpoint.segment_hash));
+    if (checkpoint.metis_hash) write_attribute(file, "metis_hash", to_hex(*checkpoint.metis_hash));
     write_attribute(file, "members", static_cast<std::int64_t>(checkpoint.members));
     write_lists(file, checkpoint, checkpoint.members, table, where);
     if (checkpoint.roll_back)

@@ -29,6 +29,7 @@ struct CheckpointSummary {
   // segment_hash of the training data; nothing where graphs are not cut, and in files of older
   // programs.
   std::optional<std::uint64_t> segment_hash;
+  std::optional<std::uint64_t> metis_hash;  // where METIS cuts graphs; nothing in older files, too
 
   // `config` as a list; `changed_keys` says which keys are at their default. Throws ConfigError
   // when it is not YAML.
@@ -64,7 +65,7 @@ struct Checkpoint : CheckpointSummary, SavedWeights {
 //
 //   /                   format = "tpudist-checkpoint", version, step, config_hash, selection_hash,
 //                       config, changed_keys, members, fold_hash if there are folds,
-//                       segment_hash where graphs are cut
+//                       segment_hash where graphs are cut, metis_hash where METIS does
 //   /parameters         <name with dots> float32 [M, shape...], without padding
 //   /optimizer/first    the same names and shapes: Adam's moments
 //   /optimizer/second
