@@ -6,16 +6,16 @@
 Networks and settings are chosen on the families of WORK/choose, which no table scores, at the training time
 of the table; nothing here reads the families of a table. Three rounds:
 
-1. Every network of SOURCES at two rates, a third of the time (nlp: a sixth), seed 11.
-2. Each change to the two best networks (nlp: the best one), a third (a sixth) of the time, seed 11.
-3. For these, as they are, with the best change, the best two, three and five of different keys: all of the
-   time, seeds 12 and 13. The best mean is printed.
+1. Every network of SOURCES at three rates, a third of the time (nlp: a sixth), seed 11.
+2. The two best networks (nlp: the best one) again, and with each change: as long, seeds 11 and 12.
+3. These with the best one to five changes of different keys: all of the time, seeds 13 and 14. The best mean
+   is printed, and how far the others are below it, with the standard error over the families.
 
-Every candidate is timed, so that slow ones take less steps. WORK/best keeps its files, sweeps and runs.
+Candidates are timed, and slow ones take fewer steps. WORK/best keeps what is timed and trained: a search that
+was stopped goes on. To search anew, remove that folder.
 """
 import argparse
 import concurrent.futures
-import json
 import pathlib
 import sys
 
@@ -27,10 +27,20 @@ CONFIG = "[config_consumer_to_producer, config_producer_to_consumer]"
 ALL = BOTH[:-1] + ", " + CONFIG[1:]
 
 
+def residual(repeat, *blocks):
+    return f"{{layer: residual, repeat: {repeat}, skip: project, blocks: [{', '.join(blocks)}]}}"
+
+
 def sage(width, repeat, directions="[consumer_to_producer]", more=""):
     return f"{{layer: sage, width: {width}, aggregation: max, repeat: {repeat}, directions: {directions}{more}}}"
 
 
+def first_place(convolution):
+    """The blocks of the 1st place around a convolution."""
+    return "{layer: instance_norm}", convolution, "{layer: channel_attention, reduction: 8}"
+
+
+NORM = "{layer: layer_norm}"
 EDGE_MLP = "{layer: edge_mlp, width: 16, hidden: 64, config_width: 16, config_hidden: 64}"
 LAYOUT_NETWORKS = {
     "max4": f"[{sage(64, 4)}]",
@@ -40,9 +50,8 @@ LAYOUT_NETWORKS = {
     "max3_config": f"[{sage(64, 1)}, {sage(64, 2, CONFIG)}]",
     "max4_wider": f"[{sage(64, 2, BOTH)}, {sage(128, 2, BOTH)}]",
     "max6_residual": f"[{sage(64, 6, BOTH, ', residual: true')}]",
-    "residual_norm": f"[{{layer: residual, repeat: 4, skip: project, blocks: [{{layer: layer_norm}}, {sage(64, 1, BOTH)}]}}]",
-    "instance_norm": "[{layer: residual, repeat: 3, skip: project, blocks: [{layer: instance_norm}, "
-                     f"{sage(64, 1, BOTH)}, {{layer: channel_attention, reduction: 8}}]}}]",
+    "residual_norm": f"[{residual(4, NORM, sage(64, 1, BOTH))}]",
+    "instance_norm": f"[{residual(3, *first_place(sage(64, 1, BOTH)))}]",
     "sum3_l2": "[" + ", ".join([f"{{layer: sage, width: 64, aggregation: sum, directions: {BOTH}, join: shared}}, "
                                 "{layer: l2_norm}"] * 3) + "]",
     "edge_mlp": f"[{EDGE_MLP}]",
@@ -76,13 +85,12 @@ LAYOUT_CHANGES = [
     {"model.encoder.width": "64"}]
 TILE_NETWORKS = {
     "early3": f"[{sage(64, 3, BOTH)}]",
-    "early2_norm": f"[{{layer: residual, repeat: 2, skip: project, blocks: [{{layer: layer_norm}}, {sage(64, 1, BOTH)}]}}]",
+    "early2_norm": f"[{residual(2, NORM, sage(64, 1, BOTH))}]",
     "late3": f"[{sage(64, 3, BOTH)}]",
     "late3_mean": "[" + sage(64, 3, BOTH).replace("max", "mean") + "]",
     "late_wide": f"[{sage(128, 2, BOTH)}]",
-    "late_norm": f"[{{layer: residual, repeat: 3, skip: project, blocks: [{{layer: layer_norm}}, {sage(128, 1, BOTH)}]}}]",
-    "late_first": "[{layer: residual, repeat: 2, skip: project, blocks: [{layer: instance_norm}, "
-                  f"{sage(128, 1)}, {{layer: channel_attention, reduction: 8}}]}}, {{layer: activation, kind: gelu}}]",
+    "late_norm": f"[{residual(3, NORM, sage(128, 1, BOTH))}]",
+    "late_first": f"[{residual(2, *first_place(sage(128, 1)))}, {{layer: activation, kind: gelu}}]",
 }
 TILE_BASE = LAYOUT_BASE | {
     "batch.slates": "8", "batch.configs": "64", "model.encoder.config_transform": "standardised",
@@ -92,7 +100,7 @@ TILE_OF = {name: ({"model.encoder.join": "late", "model.readout.config_widths": 
                    "model.readout.widths": "[128, 128]"} if name.startswith("late") else
                   {"model.readout.widths": "[64]"}) for name in TILE_NETWORKS}
 TILE_CHANGES = [
-    *LOSSES[1:], *SCHEDULES, {"loss": "{pairwise_hinge: {margin: 1}}"}, {"loss": "{list_mle: {temperature: 0.3}}"},
+    *LOSSES[2:], *SCHEDULES, {"loss": "{pairwise_hinge: {margin: 1}}"}, {"loss": "{list_mle: {temperature: 0.3}}"},
     {"loss": "{pairwise_logistic: {top: 5, top_weight: 5}}"},
     {"batch.slates": "16", "batch.configs": "32"}, {"batch.slates": "2", "batch.configs": "1024"},
     {"batch.slates": "1", "batch.configs": "16384"}, {"batch.draw": "graphs"},
@@ -100,39 +108,39 @@ TILE_CHANGES = [
     {"model.encoder.config_transform": "log"}, {"model.encoder.node_transform": "log"},
     {"model.readout.pool": "sum", "model.readout.scale": "0.03"}, {"model.readout.scale": "0.3"},
     {"model.encoder.width": "128"}]
-# Of these, the first six of round 1 for xla, nlp tries at all: it is trained for twice as long.
+# nlp trains twice as long, so it tries only the six best networks of xla's round 1.
 NLP_NETWORKS = {name: LAYOUT_NETWORKS[name] for name in (
     "max3_config", "max4_all", "max4", "instance_norm", "max4_both", "residual_norm")}
-SOURCES = {  # table, share of the time in rounds 1 and 2, base, networks, what each sets besides, changes, best of round 1
+# Table, share of its time in rounds 1 and 2, base, networks, what each of them sets besides, changes, and how
+# many networks round 2 changes.
+SOURCES = {
     "xla": ("xla_random", 1 / 3, LAYOUT_BASE, LAYOUT_NETWORKS, {}, LAYOUT_CHANGES, 2),
     "nlp": ("nlp_random", 1 / 6, LAYOUT_BASE, NLP_NETWORKS, {}, LAYOUT_CHANGES, 1),
     "tile": ("tile", 1 / 3, TILE_BASE, TILE_NETWORKS, TILE_OF, TILE_CHANGES, 2)}
-RATES = ("2e-3", "6e-3")
+RATES = ("7e-4", "2e-3", "6e-3")
 
 
 def file_text(name, collection, values):
     """A whole experiment file; LR stands for the rate of the candidate."""
-    rate = values["lr"]
     tree = {}
-    for key, text in values.items():
-        if key != "lr":
-            *path, last = key.split(".")
-            of = tree
-            for part in path:
-                of = of.setdefault(part, {})
-            of[last] = text.replace("LR", rate)
+    for key, text in {"data.shards": "${env:TPUDIST_DATA,tpudist-data}", "data.collection": collection,
+                      "train.steps": "100", **values}.items():
+        *path, last = key.split(".")
+        of = tree
+        for part in path:
+            of = of.setdefault(part, {})
+        of[last] = text.replace("LR", values["lr"])
+    del tree["lr"]
 
-    def lines(of, indent):
+    def lines(of, indent=""):
         for key, value in of.items():
             if isinstance(value, dict):
                 yield f"{indent}{key}:"
                 yield from lines(value, indent + "  ")
             else:
                 yield f"{indent}{key}: {value}"
-    return "\n".join([f"name: {name}", *lines(
-        {"seed": "{init: 1, order: 1}", **tree, "plan": "auto",
-         "ensemble": "{members: 5, vary: [init, order]}", "dist": "{reduce: tree, threads: auto, device: auto}"}, ""),
-        ""]).replace("data:\n", f"data:\n  shards: ${{env:TPUDIST_DATA,tpudist-data}}\n  collection: {collection}\n")
+    return "\n".join(lines({"name": name, "seed": "{init: 1, order: 1}", **tree, "plan": "auto",
+                            "ensemble": "{members: 5, vary: [init, order]}"})) + "\n"
 
 
 class Search:
@@ -143,56 +151,57 @@ class Search:
         self.folder.mkdir(parents=True, exist_ok=True)
 
     def round(self, number, candidates, share, seeds):
-        """Trains candidates {name: values} for a share of the table's time. [(score, name)], best first."""
-        kept = self.folder / f"round_{number}.json"
-        if kept.exists():
-            return json.loads(kept.read_text())
-        systems = []
-        for name, values in candidates.items():
-            file = self.folder / f"{name}.yaml"
-            file.write_text(file_text(name, self.table.collection, {"train.steps": "100"} | values))
-            systems.append(systems_table.System(name, file, (self.table.collection,), "", ""))
-        for _ in range(2):
-            with concurrent.futures.ThreadPoolExecutor(2) as pool:
-                list(pool.map(lambda system: self.tool.burst(system, self.table), systems))
-        each = {s.name: {"train.steps": max(4, round(share * self.table.seconds / self.tool.seconds(s, self.table)))}
-                for s in systems}
+        """Trains candidates {name: values} for a share of the table's time. {name: its runs}."""
         file = self.folder / f"round_{number}.yaml"
-        file.write_text(self.tool.sweep_text(self.table, f"round_{number}", systems, each,
-                                             f"sweep: {{seeds: {seeds}, folds: none}}", self.folder))
-        runs = self.tool.sweep(file, self.folder / f"sweep_{number}", "choose")
-        found = sorted(((self.tool.score(runs.get(s.name, []), self.table), s.name) for s in systems), reverse=True)
+        systems = {}
+        for name, values in candidates.items():
+            place = self.folder / f"{name}.yaml"
+            place.write_text(file_text(name, self.table.collection, values))
+            systems[name] = systems_table.System(name, place, (self.table.collection,), "", "")
+        if not file.exists():
+            for _ in range(systems_table.BURSTS):  # in turn, as for the table
+                with concurrent.futures.ThreadPoolExecutor(2) as pool:
+                    list(pool.map(lambda system: self.tool.burst(system, self.table), systems.values()))
+            each = {name: {"train.steps": max(4, round(
+                share * self.table.seconds / self.tool.seconds(system, self.table)))}
+                for name, system in systems.items()}
+            file.write_text(self.tool.sweep_text(
+                self.table, f"round_{number}", list(systems.values()), each,
+                f"sweep: {{seeds: [{', '.join(map(str, seeds))}], folds: none}}", self.folder))
+        return self.tool.sweep(file, self.folder / f"sweep_{number}", "choose")
+
+    def ranked(self, number, runs, seeds):
+        """[(score, name)], best first."""
+        found = sorted(((self.tool.score(own, self.table, len(seeds)), name) for name, own in runs.items()),
+                       reverse=True)
         for score, name in found:
-            print(f"round {number}: {score:.4f} {name} {each[name]['train.steps']} steps", flush=True)
-        kept.write_text(json.dumps(found))
+            difference, error = self.tool.gain(runs[name], runs[found[0][1]], self.table)
+            print(f"round {number}: {score:.4f} {name} {difference:+.4f} (SE {error:.4f})", flush=True)
         return found
 
     def run(self):
         first = {f"{name}_{rate.replace('-', '')}": self.base | self.of.get(name, {}) | {
                      "model.blocks": blocks, "lr": rate, "optimizer": self.base["optimizer"].replace("3e-3", "LR")}
                  for name, blocks in self.networks.items() for rate in RATES}
-        ranked = self.round(1, first, self.share, "[11]")
-        by_network = {}  # each at its better rate
-        for _, name in ranked:
+        by_network = {}  # each at its best rate
+        for _, name in self.ranked(1, self.round(1, first, self.share, (11,)), (11,)):
             by_network.setdefault(name.rpartition("_")[0], name)
         best = list(by_network.values())[:self.best]
-        second = {f"{name}_c{i}": first[name] | change for name in best for i, change in enumerate(self.changes)}
-        scores = {name: score for score, name in (*ranked, *self.round(2, second, self.share, "[11]"))}
+        second = {f"{name}_again": first[name] for name in best} | {
+            f"{name}_c{i}": first[name] | change for name in best for i, change in enumerate(self.changes)}
+        scores = {name: score for score, name in
+                  self.ranked(2, self.round(2, second, self.share, (11, 12)), (11, 12))}
         third = {}
         for name in best:
-            gains = sorted(((scores[f"{name}_c{i}"] - scores[name], i) for i in range(len(self.changes))),
-                           reverse=True)
-            values, taken, keys = first[name], 0, set()
+            gains = sorted(((scores[f"{name}_c{i}"] - scores[f"{name}_again"], i)
+                            for i in range(len(self.changes))), reverse=True)
+            values, taken = first[name], []
             third[f"{name}_plus0"] = values
-            for gain, i in gains:
-                if gain <= 0 or taken == 5:
-                    break
-                if not keys & set(self.changes[i]):
-                    keys |= set(self.changes[i])
-                    values, taken = values | self.changes[i], taken + 1
-                    if taken != 4:
-                        third[f"{name}_plus{taken}"] = values
-        chosen = self.round(3, third, 1, "[12, 13]")[0][1]
+            for change in (self.changes[i] for gain, i in gains if gain > 0):
+                if len(taken) < 5 and not any(set(change) & set(other) for other in taken):
+                    values, taken = values | change, [*taken, change]
+                    third[f"{name}_plus{len(taken)}"] = values
+        chosen = self.ranked(3, self.round(3, third, 1, (13, 14)), (13, 14))[0][1]
         print((self.folder / f"{chosen}.yaml").read_text())
 
 
