@@ -40,7 +40,7 @@ def first_place(convolution):
     return "{layer: instance_norm}", convolution, "{layer: channel_attention, reduction: 8}"
 
 
-NORM = "{layer: layer_norm}"
+NORM, ACROSS = "{layer: layer_norm}", "{layer: config_attention}"
 EDGE_MLP = "{layer: edge_mlp, width: 16, hidden: 64, config_width: 16, config_hidden: 64}"
 LAYOUT_NETWORKS = {
     "max4": f"[{sage(64, 4)}]",
@@ -59,7 +59,12 @@ LAYOUT_NETWORKS = {
     "parallel": f"[{{layer: parallel, branches: [{{blocks: [{sage(64, 3, BOTH)}]}}, {{blocks: [{EDGE_MLP}]}}]}}]",
     "pna": f"[{{layer: pna, width: 32, repeat: 3, directions: {BOTH}}}]",
     "gatv2": f"[{{layer: gatv2, width: 16, heads: 4, repeat: 3, directions: {BOTH}}}]",
+    "across": f"[{sage(64, 1)}, {sage(64, 2, CONFIG)}, {ACROSS}]",
+    "across_config": f"[{sage(64, 1)}, {residual(2, *first_place(sage(64, 1, CONFIG)), ACROSS)}]",
+    "across_both": f"[{residual(3, *first_place(sage(64, 1, BOTH)), ACROSS)}]",
 }
+LAYOUT_OF = {name: {"batch.slates": "2", "batch.configs": "64", "evaluate": "{slate: {configs: 128}}"}
+             for name in LAYOUT_NETWORKS if name.startswith("across")}
 LAYOUT_BASE = {
     "data.duplicates": "min", "batch.slates": "4", "batch.configs": "40", "batch.order": "shared",
     "model.encoder.dimension_features": "true", "model.readout.scale": "0.03",
@@ -114,8 +119,8 @@ NLP_NETWORKS = {name: LAYOUT_NETWORKS[name] for name in (
 # Table, share of its time in rounds 1 and 2, base, networks, what each of them sets besides, changes, and how
 # many networks round 2 changes.
 SOURCES = {
-    "xla": ("xla_random", 1 / 3, LAYOUT_BASE, LAYOUT_NETWORKS, {}, LAYOUT_CHANGES, 2),
-    "nlp": ("nlp_random", 1 / 6, LAYOUT_BASE, NLP_NETWORKS, {}, LAYOUT_CHANGES, 1),
+    "xla": ("xla_random", 1 / 3, LAYOUT_BASE, LAYOUT_NETWORKS, LAYOUT_OF, LAYOUT_CHANGES, 2),
+    "nlp": ("nlp_random", 1 / 6, LAYOUT_BASE, NLP_NETWORKS, LAYOUT_OF, LAYOUT_CHANGES, 1),
     "tile": ("tile", 1 / 3, TILE_BASE, TILE_NETWORKS, TILE_OF, TILE_CHANGES, 2)}
 RATES = ("7e-4", "2e-3", "6e-3")
 
