@@ -57,6 +57,26 @@ bool counts(const ConfigEntry& entry) {
   return !entry.is_default || entry.key.starts_with("data.schema.");
 }
 
+// deciding(), and an entry for each loss: which ones there are matters, even if all their keys have their
+// defaults.
+Sorted compared(const std::vector<ConfigEntry>& entries) {
+  Sorted sorted = deciding(entries);
+  for (const ConfigEntry& entry : entries) {
+    if (!entry.key.starts_with("loss.")) continue;
+    const std::string loss = entry.key.substr(0, entry.key.find('.', 5));
+    sorted.emplace(loss, ConfigEntry{loss, "{...}", false});
+  }
+  return sorted;
+}
+
+// The words of a list "[a, b]".
+std::vector<std::string> sorted_items(std::string list) {
+  std::erase_if(list, [](char c) { return c == '[' || c == ']' || c == ' '; });
+  std::vector<std::string> items = split(list, ',');
+  std::ranges::sort(items);
+  return items;
+}
+
 }  // namespace
 
 // The folder of the shards and the fold file are only paths; their content is compared separately.
@@ -117,7 +137,7 @@ std::string changed_keys(const std::vector<ConfigEntry>& entries) {
 
 std::vector<SettingChange> setting_changes(const std::vector<ConfigEntry>& before,
                                            const std::vector<ConfigEntry>& now) {
-  const Sorted old_ones = deciding(before), new_ones = deciding(now);
+  const Sorted old_ones = compared(before), new_ones = compared(now);
   std::vector<SettingChange> changes;
   for (const auto& [key, entry] : old_ones) {
     const auto other = new_ones.find(key);
@@ -167,18 +187,17 @@ std::vector<ConfigEntry> variant_entries(const std::vector<ConfigEntry>& entries
 void require_same_settings(const std::vector<ConfigEntry>& then,
                            const std::vector<ConfigEntry>& now, std::string_view where,
                            std::string_view advice) {
-  const std::vector<std::string> changes = changed_settings(then, now);
+  const std::vector<SettingChange> changes = setting_changes(then, now);
   if (changes.empty()) return;
-  for (const auto& [key, old, value] : setting_changes(then, now)) {
-    if (key == "data.collection" && old != value && std::ranges::is_permutation(old, value))
-      throw ConfigError(
-          fmt::format("{}: an older program kept the order of data.collection: {}, which this one "
-                      "sorts, and with "
-                      "it the graphs; go on with that program, or start a new run with --run-dir",
-                      where, old));
-  }
+  const auto list = std::ranges::find(changes, "data.collection", &SettingChange::key);
+  if (list != changes.end() && sorted_items(list->before) == sorted_items(list->now))
+    throw ConfigError(
+        fmt::format("{}: an older program kept the order of data.collection: {}, which this one "
+                    "sorts, and with it the graphs; go on with that program, or start a new run "
+                    "with --run-dir",
+                    where, list->before));
   throw ConfigError(fmt::format("{}: was written with other settings: {}; {}", where,
-                                join(changes, ", "), advice));
+                                join(changed_settings(then, now), ", "), advice));
 }
 
 }  // namespace tpudist

@@ -95,6 +95,13 @@ TEST(Settings, NamesEveryChangeWithBothValues) {
   EXPECT_THAT(changed_settings(now, now), IsEmpty());
 }
 
+TEST(Settings, AnotherLossIsAChangeThoughAllItsKeysHaveTheirDefaults) {
+  const auto changes =
+      changed_settings(read().entries, read({"loss={pairwise_hinge: {}}"}).entries);
+  EXPECT_THAT(changes, ElementsAre("loss.list_mle: {...} -> (not set)",
+                                   "loss.pairwise_hinge: (not set) -> {...}"));
+}
+
 // Older programs kept their order.
 TEST(Settings, SaysWhatToDoWhereAListOfCollectionsWasNotSorted) {
   const auto message = [](const std::string& then) {
@@ -109,7 +116,8 @@ TEST(Settings, SaysWhatToDoWhereAListOfCollectionsWasNotSorted) {
       "run/config.yaml: an older program kept the order of data.collection: [layout:c:d, "
       "layout:a:b], which this one sorts, and with it the graphs; go on with that program, or "
       "start a new run with --run-dir");
-  EXPECT_THAT(message("layout:a:b"), HasSubstr("run/config.yaml: was written with other settings"));
+  for (const char* other : {"layout:a:b", "[layout:a:d, layout:c:b]"})  // the same letters
+    EXPECT_THAT(message(other), HasSubstr("run/config.yaml: was written with other settings"));
 }
 
 TEST(Settings, TakesTheDefaultWhereASideLacksAKey) {

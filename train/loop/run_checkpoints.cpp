@@ -57,6 +57,7 @@ RunCheckpoints::RunCheckpoints(const Experiment& experiment, const TrainingSetup
       context_(context),
       fold_hash_(training_folds_hash(setup.folds, setup.data)),
       segment_hash_(segment_hash(setup.data)),
+      metis_hash_(metis_hash(experiment.data.reduction)),
       queue_(setup.network.parameters(), context.files, [&context] { context.advance(); }) {}
 
 bool RunCheckpoints::restore(TrainingState& state) {
@@ -126,7 +127,7 @@ void RunCheckpoints::fill(Checkpoint& copy, const TrainingState& state) const {
   state.copy_to(copy, experiment_, setup_.data.selection_hash());
   copy.fold_hash = fold_hash_;
   copy.segment_hash = segment_hash_;
-  copy.metis_hash = metis_hash(experiment_.data.reduction);
+  copy.metis_hash = metis_hash_;
 }
 
 void RunCheckpoints::save(const TrainingState& state) {

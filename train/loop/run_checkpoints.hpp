@@ -59,8 +59,8 @@ class RunCheckpoints {
   const RunFolder& run_;
   const RunClaim* const claim_;
   JobContext& context_;
-  const std::optional<std::uint64_t> fold_hash_,
-      segment_hash_;       // of folds and segments, which do not change during training
+  // Of folds, segments and METIS, which do not change during training.
+  const std::optional<std::uint64_t> fold_hash_, segment_hash_, metis_hash_;
   CheckpointQueue queue_;  // of rank 0
   // On rank 0: score of the best.h5 that is written or being written, and of the one on the disk.
   double best_score_ = -std::numeric_limits<double>::infinity();
