@@ -15,7 +15,6 @@ Candidates are timed, and slow ones take fewer steps. WORK/best keeps what is ti
 was stopped goes on. To search anew, remove that folder.
 """
 import argparse
-import concurrent.futures
 import pathlib
 import sys
 
@@ -63,21 +62,21 @@ LAYOUT_NETWORKS = {
     "across_config": f"[{sage(64, 1)}, {residual(2, *first_place(sage(64, 1, CONFIG)), ACROSS)}]",
     "across_both": f"[{residual(3, *first_place(sage(64, 1, BOTH)), ACROSS)}]",
 }
-LAYOUT_OF = {name: {"batch.slates": "2", "batch.configs": "64", "evaluate": "{slate: {configs: 128}}"}
-             for name in LAYOUT_NETWORKS if name.startswith("across")}
+LAYOUT_NETWORKS = {name: {"model.blocks": blocks} | (
+    {"batch.slates": "2", "batch.configs": "64", "evaluate": "{slate: {configs: 128}}"}
+    if name.startswith("across") else {}) for name, blocks in LAYOUT_NETWORKS.items()}
 LAYOUT_BASE = {
     "data.duplicates": "min", "batch.slates": "4", "batch.configs": "40", "batch.order": "shared",
     "model.encoder.dimension_features": "true", "model.readout.scale": "0.03",
     "loss": "{list_mle: {temperature: 0.3}}",
-    "optimizer": "{name: adamw, lr: 3e-3, eps: 1e-6, clip_norm: 100, decay: {output: 1e-4}}",
+    "optimizer.eps": "1e-6", "optimizer.clip_norm": "100", "optimizer.decay": "{output: 1e-4}",
     "schedule": "{name: multistep, at: [0.6, 0.8], factor: 0.316228}"}
 LOSSES = [{"loss": text} for text in (
     "{list_mle: {temperature: 0.1}}", "{list_mle: {temperature: 1}}", "{pairwise_logistic: {sigma: 1}}",
     "{pairwise_logistic: {sigma: 5}}", "{pairwise_hinge: {margin: 0.3}}")]
 SCHEDULES = [{"schedule": "{name: cosine, warmup: 0.05}"},
              {"train.average": "{kind: ema, decay: 0.98}"},
-             {"optimizer": "{name: adamw, lr: LR, eps: 1e-6, clip_norm: 100, decay: {all: 1e-2}}"},
-             {"optimizer": "{name: adamw, lr: LR, eps: 1e-6, clip_norm: 1, decay: {output: 1e-4}}"}]
+             {"optimizer.decay": "{all: 1e-2}"}, {"optimizer.clip_norm": "1"}]
 LAYOUT_CHANGES = [
     *LOSSES, *SCHEDULES,
     {"batch.slates": "8", "batch.configs": "20"}, {"batch.slates": "2", "batch.configs": "80"},
@@ -101,9 +100,9 @@ TILE_BASE = LAYOUT_BASE | {
     "batch.slates": "8", "batch.configs": "64", "model.encoder.config_transform": "standardised",
     "model.encoder.node_transform": "standardised", "model.readout.scale": "1", "model.readout.pool": "mean+max",
     "loss": "{list_mle: {temperature: 1}}"}
-TILE_OF = {name: ({"model.encoder.join": "late", "model.readout.config_widths": "[128, 128]",
-                   "model.readout.widths": "[128, 128]"} if name.startswith("late") else
-                  {"model.readout.widths": "[64]"}) for name in TILE_NETWORKS}
+TILE_NETWORKS = {name: {"model.blocks": blocks} | (
+    {"model.encoder.join": "late", "model.readout.config_widths": "[128, 128]", "model.readout.widths": "[128, 128]"}
+    if name.startswith("late") else {"model.readout.widths": "[64]"}) for name, blocks in TILE_NETWORKS.items()}
 TILE_CHANGES = [
     *LOSSES[2:], *SCHEDULES, {"loss": "{pairwise_hinge: {margin: 1}}"}, {"loss": "{list_mle: {temperature: 0.3}}"},
     {"loss": "{pairwise_logistic: {top: 5, top_weight: 5}}"},
@@ -116,17 +115,16 @@ TILE_CHANGES = [
 # nlp trains twice as long, so it tries only the six best networks of xla's round 1.
 NLP_NETWORKS = {name: LAYOUT_NETWORKS[name] for name in (
     "max3_config", "max4_all", "max4", "instance_norm", "max4_both", "residual_norm")}
-# Table, share of its time in rounds 1 and 2, base, networks, what each of them sets besides, changes, and how
-# many networks round 2 changes.
+# Table, share of its time in rounds 1 and 2, base, networks, changes, and how many networks round 2 changes.
 SOURCES = {
-    "xla": ("xla_random", 1 / 3, LAYOUT_BASE, LAYOUT_NETWORKS, LAYOUT_OF, LAYOUT_CHANGES, 2),
-    "nlp": ("nlp_random", 1 / 6, LAYOUT_BASE, NLP_NETWORKS, LAYOUT_OF, LAYOUT_CHANGES, 1),
-    "tile": ("tile", 1 / 3, TILE_BASE, TILE_NETWORKS, TILE_OF, TILE_CHANGES, 2)}
+    "xla": ("xla_random", 1 / 3, LAYOUT_BASE, LAYOUT_NETWORKS, LAYOUT_CHANGES, 2),
+    "nlp": ("nlp_random", 1 / 6, LAYOUT_BASE, NLP_NETWORKS, LAYOUT_CHANGES, 1),
+    "tile": ("tile", 1 / 3, TILE_BASE, TILE_NETWORKS, TILE_CHANGES, 2)}
 RATES = ("7e-4", "2e-3", "6e-3")
 
 
 def file_text(name, collection, values):
-    """A whole experiment file; LR stands for the rate of the candidate."""
+    """A whole experiment file."""
     tree = {}
     for key, text in {"data.shards": "${env:TPUDIST_DATA,tpudist-data}", "data.collection": collection,
                       "train.steps": "100", **values}.items():
@@ -134,8 +132,7 @@ def file_text(name, collection, values):
         of = tree
         for part in path:
             of = of.setdefault(part, {})
-        of[last] = text.replace("LR", values["lr"])
-    del tree["lr"]
+        of[last] = text
 
     def lines(of, indent=""):
         for key, value in of.items():
@@ -150,10 +147,9 @@ def file_text(name, collection, values):
 
 class Search:
     def __init__(self, tool, source):
-        name, self.share, self.base, self.networks, self.of, self.changes, self.best = SOURCES[source]
-        self.tool, self.table = tool, next(t for t in systems_table.TABLES if t.name == name)
-        self.folder = tool.work / "best" / source
-        self.folder.mkdir(parents=True, exist_ok=True)
+        name, self.share, self.base, self.networks, self.changes, self.best = SOURCES[source]
+        self.tool, self.folder = tool, tool.sweeps
+        self.table = next(t for t in systems_table.TABLES if t.name == name)
 
     def round(self, number, candidates, share, seeds):
         """Trains candidates {name: values} for a share of the table's time. {name: its runs}."""
@@ -164,9 +160,7 @@ class Search:
             place.write_text(file_text(name, self.table.collection, values))
             systems[name] = systems_table.System(name, place, (self.table.collection,), "", "")
         if not file.exists():
-            for _ in range(systems_table.BURSTS):  # in turn, as for the table
-                with concurrent.futures.ThreadPoolExecutor(2) as pool:
-                    list(pool.map(lambda system: self.tool.burst(system, self.table), systems.values()))
+            self.tool.time([(system, self.table) for system in systems.values()])
             each = {name: {"train.steps": max(4, round(
                 share * self.table.seconds / self.tool.seconds(system, self.table)))}
                 for name, system in systems.items()}
@@ -185,9 +179,8 @@ class Search:
         return found
 
     def run(self):
-        first = {f"{name}_{rate.replace('-', '')}": self.base | self.of.get(name, {}) | {
-                     "model.blocks": blocks, "lr": rate, "optimizer": self.base["optimizer"].replace("3e-3", "LR")}
-                 for name, blocks in self.networks.items() for rate in RATES}
+        first = {f"{name}_{rate.replace('-', '')}": self.base | network | {"optimizer.lr": rate}
+                 for name, network in self.networks.items() for rate in RATES}
         by_network = {}  # each at its best rate
         for _, name in self.ranked(1, self.round(1, first, self.share, (11,)), (11,)):
             by_network.setdefault(name.rpartition("_")[0], name)
@@ -216,9 +209,7 @@ def main():
     parser.add_argument("source", choices=SOURCES)
     parser.add_argument("--build", default="build/release", help="folder of tpudist")
     words = parser.parse_args()
-    words.sweeps, words.alexnet, words.scale, words.out, words.tables, words.systems = (
-        str(pathlib.Path(words.work).resolve() / "best"), None, 1, "", None, None)
-    tool = systems_table.Tool(words)
+    tool = systems_table.Tool(words.work, words.build, sweeps=pathlib.Path(words.work) / "best" / words.source)
     tool.make_data()
     Search(tool, words.source).run()
 

@@ -37,6 +37,7 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT / "bench"))
 import additive_models  # noqa: E402
 
+SWEEPS, PAGE = ROOT / "experiments" / "sweeps" / "systems", ROOT / "docs" / "systems.md"
 BURSTS, TIMED, WARM, LONGEST = 3, 10, 2, 20  # steps of a burst, those before; seconds that are enough
 REFERENCE = ("latenciaga_xla_diffmat", "latenciaga_nlp", "latenciaga_tile_diffmat")  # the 2nd place
 # Of this file the experiments that the 2nd place tried without gain change one thing.
@@ -100,16 +101,15 @@ class System:
 
 
 class Tool:
-    def __init__(self, arguments):
-        self.program = str((ROOT / arguments.build / "tpudist").resolve())
-        self.work = pathlib.Path(arguments.work).resolve()
-        self.sweeps = (pathlib.Path(arguments.sweeps) if arguments.sweeps
-                       else ROOT / "experiments" / "sweeps" / "systems").resolve()
-        self.alexnet = pathlib.Path(arguments.alexnet).resolve() if arguments.alexnet else None
-        self.scale, self.out = arguments.scale, pathlib.Path(arguments.out)
+    """Arguments as main() describes them."""
+
+    def __init__(self, work, build, alexnet=None, sweeps=SWEEPS, tables=None, systems=None, scale=1, out=PAGE):
+        self.program = str((ROOT / build / "tpudist").resolve())
+        self.work, self.sweeps = pathlib.Path(work).resolve(), pathlib.Path(sweeps).resolve()
+        self.alexnet = pathlib.Path(alexnet).resolve() if alexnet else None
+        self.scale, self.out, self.only = scale, pathlib.Path(out), systems
         self.tables = [t for t in TABLES if (t.data != "alexnet" or self.alexnet)
-                       and (not arguments.tables or t.name in arguments.tables)]
-        self.only = arguments.systems
+                       and (not tables or t.name in tables)]
         self.work.mkdir(parents=True, exist_ok=True)
         self.sweeps.mkdir(parents=True, exist_ok=True)
         kept = self.sweeps / "timed.json"
@@ -283,16 +283,20 @@ class Tool:
             "  train.early_stop.patience: 0",
             "  dist.threads: 1", "each:", *lines, tail]) + "\n"
 
-    def steps(self):
-        self.make_data()
-        wanted = [(s, t) for t in self.tables for s in self.systems() if s.wanted(t)]
-        once = {self.timed_name(s, t): (s, t) for s, t in wanted}
+    def time(self, pairs):
+        """Times of pairs of system and table what is not timed yet."""
+        once = {self.timed_name(*pair): pair for pair in pairs}
         for number in range(BURSTS + 1):  # in turn, so that a slow minute of the machine is nobody's
             missing = [pair for name, pair in once.items()
                        if len(self.timed.get(name, {}).get("bursts", [])) <= number]
             with concurrent.futures.ThreadPoolExecutor(2) as pool:  # as in the table: two at a time
                 list(pool.map(lambda pair: self.burst(*pair), missing))
             (self.sweeps / "timed.json").write_text(json.dumps(self.timed, indent=1, sort_keys=True) + "\n")
+
+    def steps(self):
+        self.make_data()
+        wanted = [(s, t) for t in self.tables for s in self.systems() if s.wanted(t)]
+        self.time(wanted)
         for table in self.tables:
             own = [s for s, t in wanted if t == table]
             steps = self.steps_of(table, own)
@@ -696,14 +700,15 @@ def main():
     parser.add_argument("work", help="folder of data and runs")
     parser.add_argument("--build", default="build/release", help="folder of tpudist")
     parser.add_argument("--alexnet", help="folder that holds layout/xla/random/{train,valid}")
-    parser.add_argument("--sweeps", help="folder of sweep files (default: experiments/sweeps/systems)")
+    parser.add_argument("--sweeps", default=SWEEPS, help="folder of sweep files")
     parser.add_argument("--tables", nargs="+", choices=[t.name for t in TABLES])
     parser.add_argument("--systems", nargs="+", help="these alone")
     parser.add_argument("--scale", type=float, default=1, help="of the training time")
-    parser.add_argument("--out", default=str(ROOT / "docs" / "systems.md"))
-    arguments = parser.parse_args()
-    tool = Tool(arguments)
-    {"steps": tool.steps, "tune": tool.tune, "table": tool.table}[arguments.command]()
+    parser.add_argument("--out", default=PAGE, help="the page")
+    arguments = vars(parser.parse_args())
+    command = arguments.pop("command")
+    tool = Tool(**arguments)
+    {"steps": tool.steps, "tune": tool.tune, "table": tool.table}[command]()
 
 
 if __name__ == "__main__":
