@@ -16,6 +16,7 @@ namespace tpudist {
 namespace {
 
 constexpr std::string_view kNotSet = "(not set)";
+constexpr std::size_t kLoss = 5;  // where the name of a loss begins in "loss.NAME.KEY"
 
 using Sorted = std::map<std::string, ConfigEntry>;
 
@@ -23,8 +24,8 @@ bool is_index(std::string_view part) {
   return !part.empty() && std::ranges::all_of(part, [](char c) { return c >= '0' && c <= '9'; });
 }
 
-// The entries that influence the numbers, and one for each item of a list of maps, e.g.
-// "model.blocks.1": the existence of an item matters, even if all its keys have their defaults.
+// The entries that influence the numbers, and one for each item of a list of maps and each loss, e.g.
+// "model.blocks.1", "loss.list_mle": their existence matters, even if all their keys have their defaults.
 Sorted deciding(const std::vector<ConfigEntry>& entries) {
   DecidedBy run;
   for (const ConfigEntry& entry : entries) {
@@ -35,6 +36,10 @@ Sorted deciding(const std::vector<ConfigEntry>& entries) {
   for (const ConfigEntry& entry : entries) {
     if (!decides_numbers(entry.key, run)) continue;
     sorted.emplace(entry.key, entry);
+    if (entry.key.starts_with("loss.")) {
+      const std::string loss = entry.key.substr(0, entry.key.find('.', kLoss));
+      sorted.emplace(loss, ConfigEntry{loss, "{...}", false});
+    }
     for (std::size_t end = 0; (end = entry.key.find('.', end)) != std::string::npos; ++end) {
       const std::string item = entry.key.substr(0, end);
       if (is_index(std::string_view(item).substr(item.rfind('.') + 1))) {
@@ -57,16 +62,18 @@ bool counts(const ConfigEntry& entry) {
   return !entry.is_default || entry.key.starts_with("data.schema.");
 }
 
-// deciding(), and an entry for each loss: which ones there are matters, even if all their keys have their
-// defaults.
-Sorted compared(const std::vector<ConfigEntry>& entries) {
-  Sorted sorted = deciding(entries);
-  for (const ConfigEntry& entry : entries) {
-    if (!entry.key.starts_with("loss.")) continue;
-    const std::string loss = entry.key.substr(0, entry.key.find('.', 5));
-    sorted.emplace(loss, ConfigEntry{loss, "{...}", false});
+// Whether the hash can do without the entry of a loss. Earlier versions had none, and kept ids stay the same
+// where another key tells the loss, or it is the only one and the default one.
+bool implied_loss(const Sorted& sorted, const std::string& key) {
+  if (!key.starts_with("loss.") || key.find('.', kLoss) != std::string::npos) return false;
+  bool alone = true;
+  for (const auto& [other, entry] : sorted) {
+    if (!other.starts_with("loss.") || other == key) continue;
+    const bool own = other.starts_with(key + ".");
+    if (own && counts(entry)) return true;
+    alone &= own;
   }
-  return sorted;
+  return alone && key == "loss.list_mle";
 }
 
 // The words of a list "[a, b]".
@@ -119,8 +126,9 @@ bool decides_numbers(std::string_view key, DecidedBy run) {
 std::uint64_t hash_of_settings(const std::vector<ConfigEntry>& entries) {
   Hasher hasher;
   hasher.update(std::string_view("tpudist settings 1"));
-  for (const auto& [key, entry] : deciding(entries)) {
-    if (!counts(entry)) continue;
+  const Sorted sorted = deciding(entries);
+  for (const auto& [key, entry] : sorted) {
+    if (!counts(entry) || implied_loss(sorted, key)) continue;
     hasher.update(std::string_view(key));
     hasher.update(std::string_view(entry.value));
   }
@@ -137,7 +145,7 @@ std::string changed_keys(const std::vector<ConfigEntry>& entries) {
 
 std::vector<SettingChange> setting_changes(const std::vector<ConfigEntry>& before,
                                            const std::vector<ConfigEntry>& now) {
-  const Sorted old_ones = compared(before), new_ones = compared(now);
+  const Sorted old_ones = deciding(before), new_ones = deciding(now);
   std::vector<SettingChange> changes;
   for (const auto& [key, entry] : old_ones) {
     const auto other = new_ones.find(key);

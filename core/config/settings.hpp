@@ -22,7 +22,8 @@ struct DecidedBy {
 bool decides_numbers(std::string_view key, DecidedBy run = {});
 
 // XXH3 over the (key, value) pairs that influence the numbers and are not the default, in the order
-// of keys. A key that a later version adds changes the hash only when somebody sets it.
+// of keys. A key that a later version adds changes the hash only when somebody sets it. Losses are told apart
+// also where all their keys have their defaults.
 std::uint64_t hash_of_settings(const std::vector<ConfigEntry>& entries);
 
 // The keys whose values are not the default, one per line. A checkpoint keeps them beside the

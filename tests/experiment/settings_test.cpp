@@ -2,7 +2,10 @@
 
 #include <gmock/gmock.h>
 
+#include <set>
+
 #include "core/error.hpp"
+#include "core/hash.hpp"
 #include "experiment/experiment.hpp"
 #include "tests/support/thrown.hpp"
 
@@ -93,6 +96,23 @@ TEST(Settings, NamesEveryChangeWithBothValues) {
   EXPECT_THAT(changes, Contains("model.blocks.1: (not set) -> {...}"));
   EXPECT_THAT(changed_settings(now, before), Contains("model.blocks.1: {...} -> (not set)"));
   EXPECT_THAT(changed_settings(now, now), IsEmpty());
+}
+
+// Kept ids of runs stay: the default loss has no entry of its own, nor has one that a key tells.
+TEST(Settings, LossesAtTheirDefaultsHaveHashesOfTheirOwn) {
+  const auto hash = [](const std::string& losses) {
+    return read({"loss={" + losses + "}"}).numbers_hash;
+  };
+  EXPECT_EQ(read().numbers_hash, hash("list_mle: {}"));
+  const std::vector<std::uint64_t> hashes = {hash("list_mle: {}"), hash("pairwise_hinge: {}"),
+                                             hash("mse: {}"), hash("list_mle: {}, mse: {}"),
+                                             hash("pairwise_hinge: {}, mse: {}")};
+  EXPECT_EQ(std::set(hashes.begin(), hashes.end()).size(), hashes.size());
+  Hasher earlier;
+  for (const std::string_view word : {"tpudist settings 1", "loss.mse.weight", "2"})
+    earlier.update(word);
+  EXPECT_EQ(hash_of_settings({{"loss.mse.unit", "1", true}, {"loss.mse.weight", "2", false}}),
+            earlier.digest());
 }
 
 TEST(Settings, AnotherLossIsAChangeThoughAllItsKeysHaveTheirDefaults) {
