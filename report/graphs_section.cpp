@@ -130,8 +130,9 @@ class GraphFigure {
     if (matrix.rows.empty()) return;
     most_rows_ = std::max(most_rows_, matrix.most_rows);
     const RunScoreTable& trainings = scores_of(variant, of_folds_);
-    const bool several = trainings.run_count() > 1;
-    const RunScoreTable spread = several ? trainings : run_score_table(matrix);
+    RunScoreTable spread = run_score_table(matrix);
+    const bool several = trainings.run_count() > 1 && trainings.graphs == spread.graphs;
+    if (several) spread = trainings;
     if (spread.run_count() > 1) (several ? trainings_ : members_) = true;
     const std::vector<GraphScoreSummary> summaries = summarise_graphs(spread);
     collections_ += collections_text(variant, matrix, summaries);

@@ -189,7 +189,7 @@ train_system() {
   esac
   { TPUDIST_DATA=$data on_ranks "$ranks" train "experiments/systems/$system.yaml" \
       "batch={slates: $slates, configs: 1024, draw: graphs}" "ensemble={members: 3, vary: [init]}" \
-      train.steps=200 train.evaluate_every=0 train.last_evaluation=none \
+      train.steps=200 train.evaluate_every=0 train.early_stop.patience=0 train.last_evaluation=none \
       train.checkpoint_every=100 train.log_every=1 "dist.threads=$((2 / ranks))" "${options[@]}" "$@" \
       --run-dir "$scratch/$run" || true
   } | sed -n 's/^parameters: //p' | grep . || echo none
