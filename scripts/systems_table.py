@@ -534,7 +534,7 @@ class Tool:
         compared = self.compared(rows, rows.get(reference))
         names = sorted(rows, key=lambda n: -rows[n]["mean"].get(table.metric, -9))
         shown = [m for m in MEASURES[2:] if any(m in row["mean"] for row in rows.values())]
-        several = any("other_families" in row["intervals"] for row in rows.values())
+        several = any(row["intervals"].get("other_families") for row in rows.values())
         of = "other families" if several else "other runs"
         head = ["system", HEADS[table.metric], "other runs", *(["other families"] if several else []),
                 f"to {reference}, {of}" if reference else "", "p (Holm)", "after 1/4", "after 1/2",
