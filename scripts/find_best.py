@@ -11,8 +11,9 @@ of the table; nothing here reads the families of a table. Three rounds:
 3. These with the best one to five changes of different keys: all of the time, seeds 13 and 14. The best mean
    is printed, and how far the others are below it, with the standard error over the families.
 
-Candidates are timed, and slow ones take fewer steps. WORK/best keeps what is timed and trained: a search that
-was stopped goes on. To search anew, remove that folder.
+Candidates of xla train on both of its collections and are compared by the mean. Candidates are timed, and slow
+ones take fewer steps. WORK/best keeps what is timed and trained: a search that was stopped goes on. To search
+anew, remove that folder.
 """
 import argparse
 import pathlib
@@ -115,11 +116,11 @@ TILE_CHANGES = [
 # nlp trains twice as long, so it tries only the six best networks of xla's round 1.
 NLP_NETWORKS = {name: LAYOUT_NETWORKS[name] for name in (
     "max3_config", "max4_all", "max4", "instance_norm", "max4_both", "residual_norm")}
-# Table, share of its time in rounds 1 and 2, base, networks, changes, and how many networks round 2 changes.
+# Tables, share of their time in rounds 1 and 2, base, networks, changes, and how many networks round 2 changes.
 SOURCES = {
-    "xla": ("xla_random", 1 / 3, LAYOUT_BASE, LAYOUT_NETWORKS, LAYOUT_CHANGES, 2),
-    "nlp": ("nlp_random", 1 / 6, LAYOUT_BASE, NLP_NETWORKS, LAYOUT_CHANGES, 1),
-    "tile": ("tile", 1 / 3, TILE_BASE, TILE_NETWORKS, TILE_CHANGES, 2)}
+    "xla": (("xla_random", "xla_default"), 1 / 3, LAYOUT_BASE, LAYOUT_NETWORKS, LAYOUT_CHANGES, 2),
+    "nlp": (("nlp_random",), 1 / 6, LAYOUT_BASE, NLP_NETWORKS, LAYOUT_CHANGES, 1),
+    "tile": (("tile",), 1 / 3, TILE_BASE, TILE_NETWORKS, TILE_CHANGES, 2)}
 RATES = ("7e-4", "2e-3", "6e-3")
 
 
@@ -147,34 +148,37 @@ def file_text(name, collection, values):
 
 class Search:
     def __init__(self, tool, source):
-        name, self.share, self.base, self.networks, self.changes, self.best = SOURCES[source]
+        names, self.share, self.base, self.networks, self.changes, self.best = SOURCES[source]
         self.tool, self.folder = tool, tool.sweeps
-        self.table = next(t for t in systems_table.TABLES if t.name == name)
+        self.tables = [next(t for t in systems_table.TABLES if t.name == name) for name in names]
 
     def round(self, number, candidates, share, seeds):
-        """Trains candidates {name: values} for a share of the table's time. {name: its runs}."""
-        file = self.folder / f"round_{number}.yaml"
-        systems = {}
+        """Trains candidates {name: values} for a share of the tables' time. {name: its runs of all tables}."""
+        first, systems, runs = self.tables[0], {}, {}
         for name, values in candidates.items():
             place = self.folder / f"{name}.yaml"
-            place.write_text(file_text(name, self.table.collection, values))
-            systems[name] = systems_table.System(name, place, (self.table.collection,), "", "")
-        if not file.exists():
-            self.tool.time([(system, self.table) for system in systems.values()])
-            each = {name: {"train.steps": max(4, round(
-                share * self.table.seconds / self.tool.seconds(system, self.table)))}
-                for name, system in systems.items()}
-            file.write_text(self.tool.sweep_text(
-                self.table, f"round_{number}", list(systems.values()), each,
-                f"sweep: {{seeds: [{', '.join(map(str, seeds))}], folds: none}}", self.folder))
-        return self.tool.sweep(file, self.folder / f"sweep_{number}", "choose")
+            place.write_text(file_text(name, first.collection, values))
+            systems[name] = systems_table.System(name, place, (first.collection,), "", "")
+        for table in self.tables:
+            file = self.folder / f"round_{number}_{table.name}.yaml"
+            if not file.exists():  # the tables of a source have graphs of one size: timed on the first
+                self.tool.time([(system, first) for system in systems.values()])
+                each = {name: {"train.steps": max(4, round(
+                    share * table.seconds / self.tool.seconds(system, first)))}
+                    for name, system in systems.items()}
+                file.write_text(self.tool.sweep_text(
+                    table, f"round_{number}_{table.name}", list(systems.values()), each,
+                    f"sweep: {{seeds: [{', '.join(map(str, seeds))}], folds: none}}", self.folder))
+            for name, own in self.tool.sweep(file, self.folder / f"sweep_{number}_{table.name}", "choose").items():
+                runs[name] = runs.get(name, []) + own
+        return runs
 
     def ranked(self, number, runs, seeds):
-        """[(score, name)], best first."""
-        found = sorted(((self.tool.score(own, self.table, len(seeds)), name) for name, own in runs.items()),
-                       reverse=True)
+        """[(mean score of the tables, name)], best first."""
+        table, trained = self.tables[0], len(seeds) * len(self.tables)
+        found = sorted(((self.tool.score(own, table, trained), name) for name, own in runs.items()), reverse=True)
         for score, name in found:
-            difference, error = self.tool.gain(runs[name], runs[found[0][1]], self.table)
+            difference, error = self.tool.gain(runs[name], runs[found[0][1]], table)
             print(f"round {number}: {score:.4f} {name} {difference:+.4f} (SE {error:.4f})", flush=True)
         return found
 
