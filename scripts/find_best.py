@@ -178,7 +178,7 @@ class Search:
         table, trained = self.tables[0], len(seeds) * len(self.tables)
         found = sorted(((self.tool.score(own, table, trained), name) for name, own in runs.items()), reverse=True)
         for score, name in found:
-            difference, error = self.tool.gain(runs[name], runs[found[0][1]], table)
+            difference, error = self.tool.gain(runs[name], runs[found[0][1]], table, trained)
             print(f"round {number}: {score:.4f} {name} {difference:+.4f} (SE {error:.4f})", flush=True)
         return found
 

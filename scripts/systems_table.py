@@ -14,13 +14,15 @@ folder that holds layout/xla/random of TpuGraphs.
 
 Equal training time: `steps` times each system in three bursts, one thread beside another such run, and
 writes experiments/sweeps/systems: timed.json, and the sweep files, in which seconds are steps. So the runs
-of a table are those of a file, whatever the machine. To time a system again, take it out of timed.json.
+of a table are those of a file, whatever the machine. A system whose file has changed is timed again; to time
+another again, take it out of timed.json.
 --scale 0.1 takes a tenth of the time; use it with --sweeps FOLDER.
 """
 import argparse
 import concurrent.futures
 import dataclasses
 import functools
+import hashlib
 import json
 import math
 import os
@@ -215,9 +217,25 @@ class Tool:
         """Tables of one collection share what was timed."""
         return f"{table.data} {table.collection} {system.name}"
 
+    @staticmethod
+    def content(system):
+        """Of the file without its comments."""
+        lines = [line for line in system.file.read_text().splitlines() if not line.startswith("#")]
+        return hashlib.sha256("\n".join(lines).encode()).hexdigest()[:16]
+
+    def require_timed(self):
+        """Before anything is trained: the steps of a table are those of its systems as they are now."""
+        for table in self.tables:
+            for system in self.systems():
+                name = self.timed_name(system, table)
+                if system.wanted(table) and (
+                        self.timed.get(name, {}).get("file") != self.content(system)
+                        or system.name not in self.steps_in(table)):
+                    sys.exit(f"{name} is not timed as it is now: run `steps` first")
+
     def burst(self, system, table):
         """Times some steps more of a system, and writes down what else a table says of it."""
-        facts = self.timed.setdefault(self.timed_name(system, table), {"bursts": []})
+        facts = self.timed.setdefault(self.timed_name(system, table), {"bursts": [], "file": self.content(system)})
         run = self.work / "timed" / self.timed_name(system, table).replace(" ", "-")
         words = ["data.collection=" + table.collection, "ensemble={members: 1, vary: [init]}",
                  "train.evaluate_every=0", "train.checkpoint_every=0", "train.last_evaluation=none",
@@ -286,6 +304,9 @@ class Tool:
     def time(self, pairs):
         """Times of pairs of system and table what is not timed yet."""
         once = {self.timed_name(*pair): pair for pair in pairs}
+        for name, (system, _) in once.items():
+            if self.timed.get(name, {}).get("file") != self.content(system):
+                self.timed.pop(name, None)
         for number in range(BURSTS + 1):  # in turn, so that a slow minute of the machine is nobody's
             missing = [pair for name, pair in once.items()
                        if len(self.timed.get(name, {}).get("bursts", [])) <= number]
@@ -311,9 +332,9 @@ class Tool:
 
     # ---- runs
 
-    def sweep(self, file, folder, data):
+    def sweep(self, file, folder, data, known=None):
         """Trains what is missing, two runs at a time. The runs by experiment: {name: folders}. A run that
-        fails stays so, and is left out."""
+        fails stays so, and is left out. `known`: another sweep's folder, whose runs of equal settings are taken."""
         list_of, old = (folder.with_name(folder.name + suffix) for suffix in ("_list.yaml", "_old"))
         listed = list_of.read_text() if list_of.exists() else ""
         # A sweep is one list. Where systems were added, the new one takes over what the old one trained.
@@ -323,10 +344,17 @@ class Tool:
             self.move_runs(old, folder)
         list_of.parent.mkdir(parents=True, exist_ok=True)
         list_of.write_text(file.read_text())
+        if known:
+            if not (folder / "sweep.json").exists():
+                self.run("sweep", "expand", file, "--dir", folder, data=data)
+            for run in json.loads((folder / "sweep.json").read_text())["runs"]:
+                self.copy_run(run["id"], known, folder)
         self.run("sweep", "run", file, "--dir", folder, "--groups", "1", data=data, ranks=2, accept=(0, 1))
         record = json.loads((folder / "sweep.json").read_text())
         runs = {}
         for run in record["runs"]:
+            if not (folder / "results" / f"{run['id']}.json").exists():  # e.g. the disk was full
+                sys.exit(f"{folder}: run {run['id']} has no result; see `tpudist sweep status {folder}`, and go on")
             label = record["variants"][run["variant"]]["label"].rstrip(":")
             of = runs.setdefault(label, [])
             if (folder / "runs" / run["id"] / "scores.json").exists():
@@ -334,6 +362,17 @@ class Tool:
         if not any(runs.values()):
             sys.exit(f"{folder}: no run trained; see `tpudist sweep status {folder}`")
         return runs
+
+    @staticmethod
+    def copy_run(run, source, target):
+        result = pathlib.Path("results") / f"{run}.json"
+        if not (source / result).exists() or (target / result).exists():
+            return
+        shutil.rmtree(target / "runs" / run, ignore_errors=True)
+        if (source / "runs" / run).exists():
+            shutil.copytree(source / "runs" / run, target / "runs" / run)
+        (target / "results").mkdir(parents=True, exist_ok=True)
+        shutil.copy2(source / result, target / result)
 
     @staticmethod
     def move_runs(source, target):
@@ -347,9 +386,11 @@ class Tool:
         return json.loads((run / "scores.json").read_text())["members"][0]
 
     def score(self, runs, table, trained=1):
-        """Mean score of runs; below any score where one of those that were trained failed or has none."""
-        found = [self.member(run)["mean"][table.metric] for run in runs]
-        return statistics.fmean(found) if len(found) == trained and None not in found else -9.0
+        """Mean score of runs; below any where one of those that were trained failed or has a graph without score."""
+        members = [self.member(run) for run in runs]
+        if len(runs) < trained or any(m["undefined"][table.metric] for m in members):
+            return -math.inf
+        return statistics.fmean(m["mean"][table.metric] for m in members)
 
     # ---- tune
 
@@ -372,20 +413,24 @@ class Tool:
         """Five settings of each system: the published one, the rate x 1/3 and 3, and at the best rate the
         readout scale x 1/3 and 3, by one run of a third of the steps. The best of those that are not
         published then replaces it if over two fresh seeds and all steps it is better by more than the
-        standard error over the families. Seeds are not those of the table."""
+        standard error over the families. Seeds are not those of the table. Systems of less than 12 steps keep
+        the published setting: a third of these says nothing."""
+        self.require_timed()
         self.make_data()
         for table in self.tables:
             if not table.seconds or table.data == "alexnet":
                 continue
             steps = self.steps_in(table)
-            systems = {s.name: s for s in self.systems() if s.wanted(table) and not s.tried}
+            shown = {s.name: s for s in self.systems() if s.wanted(table) and not s.tried}
+            systems = {n: s for n, s in shown.items() if int(steps[n]["train.steps"]) >= 12}
+            last = {"train.evaluate_every": 0}  # only the last score counts
             base = {n: {k: self.value(s, k) for k in ("optimizer.lr", "model.readout.scale")}
                     for n, s in systems.items()}
             best, scored = {n: dict(b) for n, b in base.items()}, {n: [] for n in systems}
             for key, factors in (("optimizer.lr", (1 / 3, 1, 3)), ("model.readout.scale", (1 / 3, 3))):
                 variants, values = {}, {}
                 for name, system in systems.items():
-                    third = self.of_steps(system, table, 4 * max(1, int(steps[name]["train.steps"]) // 12))
+                    third = self.of_steps(system, table, 4 * (int(steps[name]["train.steps"]) // 12)) | last
                     for i, factor in enumerate(factors):
                         values[f"{name}_{i}"] = (name, best[name] | {
                             key: float(f"{base[name][key] * factor:.3g}")})
@@ -397,47 +442,48 @@ class Tool:
             other = {n: max((pair for pair in own if pair[1] != base[n]), key=lambda pair: pair[0])[1]
                      for n, own in scored.items()}
             runs = self.tuning_runs(
-                table, "confirm", {f"{n}_{kind}": (s, steps[n] | setting[n]) for n, s in systems.items()
+                table, "confirm", {f"{n}_{kind}": (s, steps[n] | setting[n] | last) for n, s in systems.items()
                                    for kind, setting in (("published", base), ("other", other))}, "[21, 22]")
-            chosen = {}
+            chosen = {name: steps[name] for name in shown}
             for name in systems:
-                gain = self.gain(runs[f"{name}_other"], runs[f"{name}_published"], table)
+                gain = self.gain(runs[f"{name}_other"], runs[f"{name}_published"], table, 2)
                 better = gain[0] > gain[1]
                 print(f"{table.name} {name}: " + ", ".join(
                     f"{s['optimizer.lr']:g} {s['model.readout.scale']:g} {score:.4f}"
                     for score, s in scored[name])
                     + f"; {'taken' if better else 'not taken'}: {other[name]} {gain[0]:+.4f}", flush=True)
-                chosen[name] = steps[name] | (other[name] if better else {})
+                chosen[name] |= other[name] if better else {}
             (self.sweeps / f"{table.name}_tuned.yaml").write_text(self.sweep_text(
-                table, f"{table.name}_tuned", list(systems.values()), chosen,
+                table, f"{table.name}_tuned", list(shown.values()), chosen,
                 f"sweep: {{seeds: {table.seeds}, folds: none}}"))
 
-    def gain(self, runs, base, table):
+    def gain(self, runs, base, table, trained):
         """Mean over families of the scores of `runs` less those of `base`, and its standard error; infinite
-        where runs of one have failed or a graph of it has no score."""
+        where one of the runs that were trained failed or a graph has no score."""
         families = []
         for own, lost in ((runs, -math.inf), (base, math.inf)):
             by_family = {}
             for graph in (g for run in own for g in self.member(run)["graphs"]):
                 by_family.setdefault(graph["name"].split(".")[0], []).append(graph[table.metric])
-            if not by_family or any(None in scores for scores in by_family.values()):
+            if len(own) < trained or any(None in scores for scores in by_family.values()):
                 return lost, 0.0
             families.append([statistics.fmean(scores) for _, scores in sorted(by_family.items())])
         difference = np.subtract(*families)
         return difference.mean(), difference.std(ddof=1) / len(difference) ** 0.5
 
-    def steps_in(self, table):
+    def steps_in(self, table, tuned=""):
         """What the sweep file of a table sets for each system."""
-        text = (self.sweeps / f"{table.name}.yaml").read_text().split("\neach:\n")[1]
+        file = self.sweeps / f"{table.name}{tuned}.yaml"
+        text = file.read_text().split("\neach:\n")[1] if file.exists() else ""
         return {m[1]: dict(item.split(": ") for item in m[2].split(", "))
                 for m in re.finditer(r"^  (\w+): \{(.*)\}$", text, re.MULTILINE)}
 
     # ---- the page
 
-    def rows(self, table, file):
+    def rows(self, table, file, known=None):
         """{system: row}, its runs, scores and intervals."""
         folder = self.work / "sweeps" / file.stem
-        runs = self.sweep(file, folder, self.data_of(table))
+        runs = self.sweep(file, folder, self.data_of(table), known)
         collected = self.work / f"{file.stem}.json"
         self.run("sweep", "collect", folder, "--json", collected, data=self.data_of(table))
         intervals = {i["variant"].rstrip(":"): i.get("valid", {})
@@ -457,7 +503,7 @@ class Tool:
                 seconds.append(of[-1]["train_seconds"])
                 steps = of[-1]["step"]
             rows[name] = {
-                "system": systems[name], "runs": own, "steps": steps, "seconds": statistics.fmean(seconds),
+                "system": systems[name], "note": "", "runs": own, "steps": steps, "seconds": statistics.fmean(seconds),
                 "early": [None if None in scores else statistics.fmean(scores)
                           for scores in list(zip(*evaluations))[:2]],
                 "mean": {} if undefined else {m: statistics.fmean(of["mean"][m] for of in members)
@@ -544,7 +590,7 @@ class Tool:
         for name in names:
             row, facts = rows[name], self.timed[self.timed_name(rows[name]["system"], table)]
             difference, own, _, p = compared.get(name, (None, None, None, None))
-            cells = [name + (f" ({len(row['runs'])} of {table.seeds} runs)"
+            cells = [name + row["note"] + (f" ({len(row['runs'])} of {table.seeds} runs)"
                              if len(row["runs"]) < table.seeds else ""),
                      f"{row['mean'][table.metric]:.3f}" if row["mean"] else "undefined",
                      interval(row["intervals"].get("these_graphs")),
@@ -569,32 +615,42 @@ class Tool:
         published = {n: r for n, r in rows.items() if n not in tried}
         reference = next((n for n in published if n in REFERENCE), "")
         text = (self.part_text(table, published, reference, self.baselines(table))
-                + self.draws_text(published))
+                + self.draws_text(published) + self.against_all(table, published, ""))
         tuned_file = self.sweeps / f"{table.name}_tuned.yaml"
         if tuned_file.exists():
-            tuned = self.rows(table, tuned_file)
-            text += "\n\n### Tuned\n\n" + self.part_text(table, tuned, reference)
-            own = next((n for n in tuned if n.startswith("best_")), None)
-            if own:
-                text += f"\n\n### {own} against each\n\n" + self.against_all(table, tuned, own)
+            tuned = self.rows(table, tuned_file, self.work / "sweeps" / table.name)
+            for name, values in self.steps_in(table, "_tuned").items():
+                if name in tuned and "optimizer.lr" in values:
+                    tuned[name]["note"] = (f": rate {values['optimizer.lr']}, "
+                                           f"scale {values['model.readout.scale']}")
+            text += ("\n\n### Tuned\n\n" + self.part_text(table, tuned, reference)
+                     + self.against_all(table, tuned, ", tuned"))
         if tried:
             base = {TRIED_BASE: published[TRIED_BASE]} if TRIED_BASE in published else {}
             text += ("\n\n### Tried without gain by the 2nd place\n\nEach changes one thing of "
                      f"{TRIED_BASE}.\n\n" + self.part_text(table, base | tried, TRIED_BASE))
         return text, sorted(published.items(), key=lambda r: -r[1]["mean"].get(table.metric, -9))
 
-    def against_all(self, table, rows, own):
-        """Differences of every tuned system to our own one, and which are not beaten."""
+    def against_all(self, table, rows, which):
+        """Differences of our own system to every other one, and which are not beaten; empty where there is none
+        of our own, or one seed."""
+        own = next((n for n in rows if n.startswith("best_") and rows[n]["mean"]), None)
+        if not own or table.seeds == 1:
+            return ""
         compared = self.compared(rows, rows[own])
         lines = [f"| system | {own} is better by | p (Holm) |", "|---|---|---|"]
         for name, (difference, of, _, p) in sorted(compared.items(), key=lambda pair: -pair[1][0]):
             lines.append(f"| {name} | {-difference:+.3f} ({-of['high']:.3f} to {-of['low']:.3f}) | "
                          f"{p:.2g} |" if p is not None else f"| {name} | {-difference:+.3f} | |")
-        open_ = [n for n, (d, _, _, p) in compared.items() if p is None or p > 0.05 or d > 0]
-        return "\n".join(lines) + f"\n\nNot beaten: {', '.join(open_) if open_ else 'none'}."
+        beaten = [n for n, (d, _, _, p) in compared.items() if p is not None and p <= 0.05 and d < 0]
+        open_ = sorted({s.name for s in self.systems() if s.wanted(table) and not s.tried} - {own, *beaten})
+        of = "other families" if table.data == "synthetic" else "other runs"
+        return (f"\n\n### {own} against each{which}\n\nWith the interval for {of}.\n\n" + "\n".join(lines)
+                + f"\n\nNot beaten (p above 0.05, or better): {', '.join(open_) if open_ else 'none'}.")
 
     def table(self):
         """Each table when it is there; the page keeps what else it holds."""
+        self.require_timed()
         self.make_data()
         for table in self.tables:
             text, rows = self.table_text(table)
@@ -707,6 +763,8 @@ def main():
     parser.add_argument("--out", default=PAGE, help="the page")
     arguments = vars(parser.parse_args())
     command = arguments.pop("command")
+    if arguments["systems"] and (arguments["sweeps"] == SWEEPS or command == "table" and arguments["out"] == PAGE):
+        parser.error("--systems takes --sweeps, and for a table --out: else the others would be lost")
     tool = Tool(**arguments)
     {"steps": tool.steps, "tune": tool.tune, "table": tool.table}[command]()
 
