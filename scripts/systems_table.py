@@ -70,6 +70,11 @@ class Table:
     def metric(self):
         return "tile_score" if self.collection.startswith("tile") else "kendall_tau"
 
+    @property
+    def others(self):
+        """For what its differences and pictures have intervals: AlexNet is one family."""
+        return "other families" if self.data == "synthetic" else "other runs"
+
 
 TABLES = [Table("xla_random", "layout:xla:random", 60, failed=True),
           Table("xla_default", "layout:xla:default", 60),
@@ -580,10 +585,9 @@ class Tool:
         compared = self.compared(rows, rows.get(reference))
         names = sorted(rows, key=lambda n: -rows[n]["mean"].get(table.metric, -9))
         shown = [m for m in MEASURES[2:] if any(m in row["mean"] for row in rows.values())]
-        several = any(row["intervals"].get("other_families") for row in rows.values())
-        of = "other families" if several else "other runs"
+        several = table.others == "other families"
         head = ["system", HEADS[table.metric], "other runs", *(["other families"] if several else []),
-                f"to {reference}, {of}" if reference else "", "p (Holm)", "after 1/4", "after 1/2",
+                f"to {reference}, {table.others}" if reference else "", "p (Holm)", "after 1/4", "after 1/2",
                 *(HEADS[m] for m in shown), "steps", "seconds", "ms a step", "arithmetic of dense",
                 "parameters", "memory"]
         lines = ["| " + " | ".join(head) + " |", "|" + "---|" * len(head)]
@@ -644,8 +648,7 @@ class Tool:
                          f"{p:.2g} |" if p is not None else f"| {name} | {-difference:+.3f} | |")
         beaten = [n for n, (d, _, _, p) in compared.items() if p is not None and p <= 0.05 and d < 0]
         open_ = sorted({s.name for s in self.systems() if s.wanted(table) and not s.tried} - {own, *beaten})
-        of = "other families" if table.data == "synthetic" else "other runs"
-        return (f"\n\n### {own} against each{which}\n\nWith the interval for {of}.\n\n" + "\n".join(lines)
+        return (f"\n\n### {own} against each{which}\n\nWith the interval for {table.others}.\n\n" + "\n".join(lines)
                 + f"\n\nNot beaten (p above 0.05, or better): {', '.join(open_) if open_ else 'none'}.")
 
     def table(self):
@@ -655,12 +658,11 @@ class Tool:
         for table in self.tables:
             text, rows = self.table_text(table)
             picture = self.out.with_name(f"{self.out.stem}_{table.name}.svg")
-            kind = "other_families" if table.data == "synthetic" else "these_graphs"
+            kind = {"other families": "other_families", "other runs": "these_graphs"}[table.others]
             picture.write_text(chart([(name, row["mean"].get(table.metric), row["intervals"].get(kind))
                                       for name, row in rows]))
-            said = "other families" if kind == "other_families" else "other runs"
             self.put(table.name, f"## {TITLES[table.name]}\n\n![Scores of the systems and their "
-                                 f"intervals for {said}]({picture.name})\n\n{text}")
+                                 f"intervals for {table.others}]({picture.name})\n\n{text}")
         if self.only:
             return
         lines = ["## Published scores on TpuGraphs", "", "| system | score | source |", "|---|---|---|",

@@ -16,12 +16,17 @@ namespace tpudist {
 namespace {
 
 constexpr std::string_view kNotSet = "(not set)";
-constexpr std::size_t kLoss = 5;  // where the name of a loss begins in "loss.NAME.KEY"
 
 using Sorted = std::map<std::string, ConfigEntry>;
 
 bool is_index(std::string_view part) {
   return !part.empty() && std::ranges::all_of(part, [](char c) { return c >= '0' && c <= '9'; });
+}
+
+// Of the map of one loss, e.g. "loss.list_mle".
+bool is_loss(std::string_view key) {
+  constexpr std::string_view kLosses = "loss.";
+  return key.starts_with(kLosses) && key.find('.', kLosses.size()) == std::string_view::npos;
 }
 
 // The entries that influence the numbers, and one for each item of a list of maps and each loss, e.g.
@@ -36,13 +41,9 @@ Sorted deciding(const std::vector<ConfigEntry>& entries) {
   for (const ConfigEntry& entry : entries) {
     if (!decides_numbers(entry.key, run)) continue;
     sorted.emplace(entry.key, entry);
-    if (entry.key.starts_with("loss.")) {
-      const std::string loss = entry.key.substr(0, entry.key.find('.', kLoss));
-      sorted.emplace(loss, ConfigEntry{loss, "{...}", false});
-    }
     for (std::size_t end = 0; (end = entry.key.find('.', end)) != std::string::npos; ++end) {
       const std::string item = entry.key.substr(0, end);
-      if (is_index(std::string_view(item).substr(item.rfind('.') + 1))) {
+      if (is_loss(item) || is_index(std::string_view(item).substr(item.rfind('.') + 1))) {
         sorted.emplace(item, ConfigEntry{item, "{...}", false});
       }
     }
@@ -65,7 +66,7 @@ bool counts(const ConfigEntry& entry) {
 // Whether the hash can do without the entry of a loss. Earlier versions had none, and kept ids stay the same
 // where another key tells the loss, or it is the only one and the default one.
 bool implied_loss(const Sorted& sorted, const std::string& key) {
-  if (!key.starts_with("loss.") || key.find('.', kLoss) != std::string::npos) return false;
+  if (!is_loss(key)) return false;
   bool alone = true;
   for (const auto& [other, entry] : sorted) {
     if (!other.starts_with("loss.") || other == key) continue;
