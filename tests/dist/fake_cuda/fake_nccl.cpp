@@ -194,6 +194,8 @@ ncclResult_t collective(const char* name, const void* send, std::size_t send_byt
                         std::size_t recv_bytes, const std::string& detail, ncclComm_t comm,
                         cudaStream_t stream,
                         std::function<void(const std::vector<NcclCall*>&)> run) {
+  // As with NCCL_CHECK_POINTERS=1, where there are no bytes either.
+  if (!send || !recv) job->mistake(std::string(name) + " of a null pointer");
   const auto call = make_call(comm, stream);
   call->collective = std::string(name) + " " + detail;
   call->send = static_cast<const std::byte*>(send);
