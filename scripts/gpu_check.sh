@@ -249,6 +249,8 @@ line = json.load(sys.stdin); print(line["seconds_median"] * 1e3, line.get("plann
   row alexnet-10x4x5 5 140 "$(ours "$work/shards" layout:xla:random alexnet_train_batch_32 --configs 4 --slates 10 --members 5)" "$(peer train "$alexnet" --configs 4 --slates 10)"
   row xla-14105-nodes-10x4x5 5 120 "$(ours "$work/xla-shards" layout:xla:random conv_sela.4x2.fp16 --configs 4 --slates 10 --members 5)" "$(peer train "$work"/xla/layout/xla/random/train/*.npz --configs 4 --slates 10 --steps 10)"
   row nlp-5659-nodes-4x10x5 5 85 "$(ours "$work/nlp-shards" layout:nlp:random attention_bano.4x2.fp16 --model latenciaga_nlp --configs 10 --slates 4 --members 5)" "$(peer train "$work"/nlp/layout/nlp/random/train/*.npz --model latenciaga_nlp --configs 10 --slates 4 --steps 10)"
+  row alexnet-one-unit 5 1e6 "$(ours "$work/shards" layout:xla:random alexnet_train_batch_32 --configs 4 --slates 10 --members 5 --unit graph)" -
+  row xla-one-unit 5 1e6 "$(ours "$work/xla-shards" layout:xla:random conv_sela.4x2.fp16 --configs 4 --slates 10 --members 5 --unit graph)" -
   row resnet-score-112-runs 1 12 "$(ours "$work/shards" layout:xla:default resnet_main_10904 --mode infer)" "$(peer infer "$resnet" --block 64 --steps 5)"
   exit $code
 }

@@ -39,9 +39,7 @@ void add_arrays(PreparedPlan& part, DeviceArrays& arrays) {
   }
   for (const auto& attention : part.context.attention) {
     if (!attention) continue;
-    for (at::Tensor* const tensor : {&attention->after, &attention->before, &attention->weight,
-                                     &attention->place, &attention->added})
-      arrays.add(*tensor);
+    for (at::Tensor* const tensor : attention->tensors()) arrays.add(*tensor);
   }
 }
 

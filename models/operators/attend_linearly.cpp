@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "models/operators/attend_nodes.hpp"
+#include "models/operators/padded_attention.hpp"
 #include "models/operators/saved_state.hpp"
 
 namespace tpudist {
@@ -16,9 +17,6 @@ using torch::autograd::variable_list;
 // Rows of a group that are computed at a time: some of them and what is made of them fit in the
 // level-2 cache.
 constexpr std::int64_t kPartRows = 512;
-
-// Added to the sum of a row's weights, as in the authors' code: large negative keys have weights 0.
-constexpr double kWeightEps = 1e-6;
 
 struct LinearAttending {
   const Backend& backend;
@@ -47,14 +45,9 @@ Tensor by_heads(const Tensor& x, std::int64_t heads) {
   return x.unflatten(1, {heads, -1}).transpose(0, 1);
 }
 
-// to[rows[i]] = the heads of row i of x [H, rows, A] side by side. `rows` has no row twice; those of
-// `to` are apart by its first stride.
+// to[rows[i]] = the heads of row i of x [H, rows, A] side by side, on the CPU. `rows` has no row twice;
+// those of `to` are apart by its first stride. ATen copies such rows number by number.
 void put_rows(const Tensor& to, const Tensor& rows, const Tensor& x) {
-  if (!to.is_cpu()) {
-    Tensor(to).index_copy_(0, rows, x.transpose(0, 1).flatten(1));
-    return;
-  }
-  // ATen copies such rows number by number.
   const Tensor from = x.contiguous();
   const std::int64_t *const row = rows.const_data_ptr<std::int64_t>(), count = x.size(1),
                             width = x.size(2);
@@ -129,6 +122,11 @@ class AttendLinearly : public torch::autograd::Function<AttendLinearly> {
     keep_state(context, given);
     const auto& [backend, attention, heads] = given;
     const Tensor q = positive(given_q, backend), k = positive(given_k, backend);
+    if (backend.is_device()) {
+      const Tensor y = attend_linearly_padded(q, k, v, attention, heads);
+      context->save_for_backward({q, k, v, y});
+      return y;
+    }
     const std::int64_t groups = attention.groups();
     Tensor y = make_rows(q.size(0), q.size(1), v.size(2), q.options());
     const Tensor s = make_rows(q.size(0), groups, k.size(2) * (v.size(2) / heads), q.options()),
@@ -142,7 +140,7 @@ class AttendLinearly : public torch::autograd::Function<AttendLinearly> {
       for_parts(attention.after, attention.after_begin[group], attention.after_begin[group + 1],
                 [&](const Tensor& rows, std::int64_t) {
                   const Tensor query = by_heads(q[m].index_select(0, rows), heads);
-                  const Tensor weights = at::bmm(query, own_z.unsqueeze(2)).add_(kWeightEps);
+                  const Tensor weights = at::bmm(query, own_z.unsqueeze(2)).add_(kLinearWeightEps);
                   put_rows(y[m], rows, at::bmm(query, own_s).div_(weights));
                 });
     });
@@ -153,9 +151,14 @@ class AttendLinearly : public torch::autograd::Function<AttendLinearly> {
   static variable_list backward(AutogradContext* context, const variable_list& gradients) {
     const auto& [backend, attention, heads] = kept_state<LinearAttending>(context);
     const variable_list saved = context->get_saved_variables();
-    const Tensor &q = saved[0], &k = saved[1], &v = saved[2], &y = saved[3], &s = saved[4],
-                 &z = saved[5];
-    const Tensor d_y = as_planes(gradients[0]), d_s = rows_like(s).zero_(),
+    const Tensor &q = saved[0], &k = saved[1], &v = saved[2], &y = saved[3];
+    const Tensor d_y = as_planes(gradients[0]);
+    if (backend.is_device()) {
+      const auto [d_q, d_k, d_v] =
+          attend_linearly_padded_gradients(q, k, v, y, d_y, attention, heads);
+      return {d_q, d_k, d_v, {}};
+    }
+    const Tensor &s = saved[4], &z = saved[5], d_s = rows_like(s).zero_(),
                  d_z = rows_like(z).zero_();
     Tensor d_q = rows_like(q), d_k = rows_like(k).zero_(), d_v = rows_like(v).zero_();
     const std::int64_t groups = attention.groups();
@@ -169,7 +172,7 @@ class AttendLinearly : public torch::autograd::Function<AttendLinearly> {
       for_parts(attention.after, attention.after_begin[group], attention.after_begin[group + 1],
                 [&](const Tensor& rows, std::int64_t) {
                   const Tensor query = by_heads(q[m].index_select(0, rows), heads),
-                               weights = at::bmm(query, own_z.unsqueeze(2)).add_(kWeightEps),
+                               weights = at::bmm(query, own_z.unsqueeze(2)).add_(kLinearWeightEps),
                                d_sum = by_heads(d_y[m].index_select(0, rows), heads) / weights,
                                d_weights = (d_sum * by_heads(y[m].index_select(0, rows), heads))
                                                .sum(2, true)

@@ -23,12 +23,23 @@ struct NodeAttention {
 
   std::int64_t groups() const { return static_cast<std::int64_t>(after_begin.size()) - 1; }
 
+  // Those that operators on a device take, for its arrays.
+  std::vector<at::Tensor*> tensors() {
+    return {&after, &before, &weight, &place, &added, &after_place, &before_place, &pair_place};
+  }
+
   // [groups + 1] into the tensors below.
   std::vector<std::int64_t> after_begin{0}, before_begin{0}, pair_begin{0};
   at::Tensor after, before;  // [..] int64, rows of the plan
   at::Tensor weight;         // [..] others x the number of nodes that a row before represents
   // [..] a pair's place in the group's matrix [rows after, rows before], and what its edges add.
   at::Tensor place, added;
+  // The same places where each group has room for most_after and most_before rows, one group behind
+  // the other: of rows after [..], rows before [..] and pairs [..], int64.
+  at::Tensor after_place, before_place, pair_place;
+  std::int64_t most_after = 0, most_before = 0;  // of a group
+  // Numbers that an operation on several groups may make; models/operators/padded_attention.hpp.
+  std::int64_t padded_floats = std::int64_t{1} << 24;
   std::vector<std::int64_t> rows_of_pairs;  // [..] the row after in its group, ascending
   bool merged = false;                      // a row before represents several nodes of a group
   bool apart = true;                        // no row before is in two groups
@@ -40,19 +51,23 @@ struct NodeAttention {
 //
 // q is [M, rows after, H x A], k [M, rows before, H x A], v [M, rows before, H x B] and y [M, rows
 // after, H x B], float32 or double. Differentiable; the backward pass computes the shares again.
-// Takes memory for 256 rows after and the rows before of a group at a time. On the CPU heads and
-// groups are tasks of the pool, heads alone in the backward pass. `attention` and the backend must
-// outlive the recorded graph.
+// Takes memory for 256 rows after and the rows before of a group at a time, on a device for groups of
+// padded_floats shares. On the CPU heads and groups are tasks of the pool, heads alone in the
+// backward pass. `attention` and the backend must outlive the recorded graph.
 at::Tensor attend_nodes(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
                         const NodeAttention& attention, std::int64_t heads, const Backend& backend);
+
+// Added to the sum of a row's weights in linear attention, as in the authors' code: large negative
+// keys have weights 0.
+inline constexpr double kLinearWeightEps = 1e-6;
 
 // The same without a softmax: every node of a configuration counts alike, and e_ij is f(q_i) . f(k_j)
 // with f(x) = elu(x) + 1, so that two sums over the nodes serve all rows of a group:
 //
 //     y_i = s' f(q_i) / (z . f(q_i) + 1e-6),   s = sum over j of f(k_j) v_j',   z = sum over j of f(k_j)
 //
-// `attention` must have others = 1; its edges are not used. Keeps s and z of each group for the
-// backward pass. Groups are tasks of the pool; in the backward pass heads are, for rows that several
+// `attention` must have others = 1; its edges are not used. On the CPU s and z of each group are kept
+// for the backward pass. Groups are tasks of the pool; in the backward pass heads are, for rows that several
 // groups have.
 at::Tensor attend_linearly(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
                            const NodeAttention& attention, std::int64_t heads,

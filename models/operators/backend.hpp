@@ -79,6 +79,9 @@ class Backend {
  public:
   virtual ~Backend() = default;
 
+  // Operations of ATen are launches on a device, real or emulated: few large ones are better there.
+  virtual bool is_device() const = 0;
+
   // Result: what a forward pass returns, and what it keeps for its backward pass. Gradients: what a
   // backward pass returns. A gradient that is not wanted is undefined.
   struct Result {

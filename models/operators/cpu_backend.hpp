@@ -16,6 +16,8 @@ class CpuBackend : public Backend {
   explicit CpuBackend(ThreadPool& pool, Precision precision = Precision::fp32)
       : pool_(pool), precision_(precision) {}
 
+  bool is_device() const override { return false; }
+
   at::Tensor sum_of_gathered(const std::vector<at::Tensor>& x, const std::vector<GatherView>& index,
                              std::int64_t rows) const override;
   at::Tensor gathered_gradient(const Csr& transposed, const at::Tensor& d_y) const override;

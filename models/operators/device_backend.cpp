@@ -36,6 +36,8 @@ class DeviceBackend : public Backend {
   DeviceBackend(DeviceArrays arrays, Precision precision)
       : arrays_(std::move(arrays)), precision_(precision) {}
 
+  bool is_device() const override { return true; }
+
   at::Tensor sum_of_gathered(const std::vector<at::Tensor>& x, const std::vector<GatherView>& index,
                              std::int64_t rows) const override {
     at::Tensor y = rows_like(x.front(), rows);

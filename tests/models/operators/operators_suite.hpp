@@ -75,7 +75,8 @@ class OperatorCase {
       : where_(setting.where),
         type_(type),
         precision_(precision),
-        adds_as_cpu_(setting.where == Where::emulated && setting.chunk == 128),
+        small_(setting.chunk < 128),
+        adds_as_cpu_(setting.where == Where::emulated && !small_),
         arrays_(setting.chunk) {
     generator_.set_current_seed(7);
     for (std::int64_t m = 0; m < setting.members; ++m) members_.push_back(m);
@@ -91,6 +92,8 @@ class OperatorCase {
 
   const Backend& backend() const { return device_ ? *device_ : cpu_; }
   at::ScalarType type() const { return type_; }
+  // Whether a device is to take all in small parts.
+  bool small() const { return small_; }
   // The members of the call that runs now, or of the next one.
   const std::vector<std::int64_t>& members() const { return members_; }
   std::int64_t count() const { return static_cast<std::int64_t>(members_.size()); }
@@ -160,7 +163,7 @@ class OperatorCase {
   Where where_;
   at::ScalarType type_;
   Precision precision_;
-  bool adds_as_cpu_;
+  bool small_, adds_as_cpu_;
   std::vector<std::int64_t> members_;
   ThreadPool pool_{3, use_one_thread_per_worker};
   CpuBackend cpu_{pool_, precision_};
@@ -640,8 +643,8 @@ TEST_P(Operators, AttendNodes) {
     for (const PlanLayer* layer : layers) {
       NodeAttention& own =
           *attentions.emplace_back(std::make_unique<NodeAttention>(*layer, 0.25, made.type()));
-      for (Tensor* tensor : {&own.after, &own.before, &own.weight, &own.place, &own.added})
-        made.arrays().add(*tensor);
+      for (Tensor* tensor : own.tensors()) made.arrays().add(*tensor);
+      if (made.small()) own.padded_floats = 40;  // one group at a time, or by blocks of its rows
     }
     made.start();
     for (std::size_t i = 0; i < layers.size(); ++i) {
@@ -693,8 +696,8 @@ TEST_P(Operators, AttendLinearly) {
       layers.push_back(layer.get());
       NodeAttention& own =
           *attentions.emplace_back(std::make_unique<NodeAttention>(*layer, 1, made.type()));
-      for (Tensor* tensor : {&own.after, &own.before, &own.weight, &own.place, &own.added})
-        made.arrays().add(*tensor);
+      for (Tensor* tensor : own.tensors()) made.arrays().add(*tensor);
+      if (made.small()) own.padded_floats = 40;  // one group at a time, or by blocks of its rows
       ++(own.apart ? apart : shared);
       merged += own.merged;
     }
