@@ -86,7 +86,7 @@ class AttendNodes : public torch::autograd::Function<AttendNodes> {
                         const Attending& given) {
     keep_state(context, given);
     const auto& [backend, attention, heads] = given;
-    if (backend.is_device() && fits_padded(attention, heads)) {
+    if (backend.is_device()) {
       const Tensor y = attend_padded(q, k, v, attention, heads);
       context->save_for_backward({q, k, v, y});
       return y;
@@ -114,7 +114,7 @@ class AttendNodes : public torch::autograd::Function<AttendNodes> {
     const variable_list saved = context->get_saved_variables();
     const Tensor &q = saved[0], &k = saved[1], &v = saved[2], &y = saved[3];
     const Tensor d_y = as_planes(gradients[0]);
-    if (backend.is_device() && fits_padded(attention, heads)) {
+    if (backend.is_device()) {
       const auto [d_q, d_k, d_v] = attend_padded_gradients(q, k, v, y, d_y, attention, heads);
       return {d_q, d_k, d_v, {}};
     }
@@ -154,7 +154,7 @@ NodeAttention::NodeAttention(const PlanLayer& layer, double others, at::ScalarTy
   const EdgeSet& nodes = layer.edges[0];
   const Csr &matrix = nodes.aggregate.forward, &rows = nodes.neighbourhood.transposed;
   const std::int64_t replicas = nodes.aggregate.replicas;
-  std::vector<std::int64_t> all_after, all_before, places, columns;  // `columns` of pairs
+  std::vector<std::int64_t> all_after, all_before, places;
   std::vector<double> weights, additions;
   for (std::int64_t group = 0; group < matrix.rows() * replicas; ++group) {
     const std::int64_t first = matrix.begin[group / replicas],
@@ -186,7 +186,6 @@ NodeAttention::NodeAttention(const PlanLayer& layer, double others, at::ScalarTy
       for (const auto& [place, edges] : edges_to) {
         rows_of_pairs.push_back(at);
         places.push_back(at * (last - first) + place);
-        columns.push_back(place);
         additions.push_back((1 - others) * edges);
       }
     }
@@ -196,27 +195,43 @@ NodeAttention::NodeAttention(const PlanLayer& layer, double others, at::ScalarTy
   }
   std::vector<char> seen(static_cast<std::size_t>(layer.rows_in));
   for (const std::int64_t row : all_before) apart = apart && !std::exchange(seen[row], 1);
-  for (std::int64_t group = 0; group < groups(); ++group) {
-    most_after = std::max(most_after, after_begin[group + 1] - after_begin[group]);
-    most_before = std::max(most_before, before_begin[group + 1] - before_begin[group]);
-  }
-  std::vector<std::int64_t> padded_after, padded_before, padded_pairs;
-  for (std::int64_t group = 0; group < groups(); ++group) {
-    for (std::int64_t i = 0; i < after_begin[group + 1] - after_begin[group]; ++i)
-      padded_after.push_back(group * most_after + i);
-    for (std::int64_t i = 0; i < before_begin[group + 1] - before_begin[group]; ++i)
-      padded_before.push_back(group * most_before + i);
-    for (std::int64_t i = pair_begin[group]; i < pair_begin[group + 1]; ++i)
-      padded_pairs.push_back((group * most_after + rows_of_pairs[i]) * most_before + columns[i]);
-  }
-  after_place = at::tensor(padded_after, at::kLong);
-  before_place = at::tensor(padded_before, at::kLong);
-  pair_place = at::tensor(padded_pairs, at::kLong);
   after = at::tensor(all_after, at::kLong);
   before = at::tensor(all_before, at::kLong);
   place = at::tensor(places, at::kLong);
   weight = at::tensor(weights, at::kDouble).to(dtype);
   added = at::tensor(additions, at::kDouble).to(dtype);
+}
+
+std::vector<Tensor*> NodeAttention::tensors() {
+  if (!after_place.defined()) {
+    const auto rows_of = [](const std::vector<std::int64_t>& begin, std::int64_t group) {
+      return begin[group + 1] - begin[group];
+    };
+    for (std::int64_t group = 0; group < groups(); ++group) {
+      most_after = std::max(most_after, rows_of(after_begin, group));
+      most_before = std::max(most_before, rows_of(before_begin, group));
+    }
+    const auto places_of = [&](const std::vector<std::int64_t>& begin, std::int64_t most) {
+      std::vector<std::int64_t> places;
+      for (std::int64_t group = 0; group < groups(); ++group) {
+        for (std::int64_t i = 0; i < rows_of(begin, group); ++i) places.push_back(group * most + i);
+      }
+      return at::tensor(places, at::kLong);
+    };
+    after_place = places_of(after_begin, most_after);
+    before_place = places_of(before_begin, most_before);
+    std::vector<std::int64_t> pairs;
+    const auto* const own = place.const_data_ptr<std::int64_t>();
+    for (std::int64_t group = 0; group < groups(); ++group) {
+      for (std::int64_t i = pair_begin[group]; i < pair_begin[group + 1]; ++i) {
+        const std::int64_t row = rows_of_pairs[i],
+                           column = own[i] - row * rows_of(before_begin, group);
+        pairs.push_back((group * most_after + row) * most_before + column);
+      }
+    }
+    pair_place = at::tensor(pairs, at::kLong);
+  }
+  return {&after, &before, &weight, &added, &after_place, &before_place, &pair_place};
 }
 
 Tensor attend_nodes(const Tensor& q, const Tensor& k, const Tensor& v,

@@ -23,10 +23,9 @@ struct NodeAttention {
 
   std::int64_t groups() const { return static_cast<std::int64_t>(after_begin.size()) - 1; }
 
-  // Those that operators on a device take, for its arrays.
-  std::vector<at::Tensor*> tensors() {
-    return {&after, &before, &weight, &place, &added, &after_place, &before_place, &pair_place};
-  }
+  // Makes what operators on a device take beside, and names all that they take, for the device's
+  // arrays. To be called before these are there.
+  std::vector<at::Tensor*> tensors();
 
   // [groups + 1] into the tensors below.
   std::vector<std::int64_t> after_begin{0}, before_begin{0}, pair_begin{0};
@@ -34,8 +33,8 @@ struct NodeAttention {
   at::Tensor weight;         // [..] others x the number of nodes that a row before represents
   // [..] a pair's place in the group's matrix [rows after, rows before], and what its edges add.
   at::Tensor place, added;
-  // The same places where each group has room for most_after and most_before rows, one group behind
-  // the other: of rows after [..], rows before [..] and pairs [..], int64.
+  // Made by tensors(): places where each group has room for most_after and most_before rows, one group
+  // behind the other: of rows after [..], rows before [..] and pairs [..], int64.
   at::Tensor after_place, before_place, pair_place;
   std::int64_t most_after = 0, most_before = 0;  // of a group
   // Numbers that an operation on several groups may make; models/operators/padded_attention.hpp.
@@ -51,7 +50,7 @@ struct NodeAttention {
 //
 // q is [M, rows after, H x A], k [M, rows before, H x A], v [M, rows before, H x B] and y [M, rows
 // after, H x B], float32 or double. Differentiable; the backward pass computes the shares again.
-// Takes memory for 256 rows after and the rows before of a group at a time, on a device for groups of
+// Takes memory for 256 rows after and the rows before of a group at a time, on a device for
 // padded_floats shares. On the CPU heads and groups are tasks of the pool, heads alone in the
 // backward pass. `attention` and the backend must outlive the recorded graph.
 at::Tensor attend_nodes(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,

@@ -13,20 +13,28 @@ namespace {
 using at::Tensor;
 using Gradients = std::array<Tensor, 3>;
 
+// What is computed together: some groups and of each group `rows` rows after from `row` on, which are
+// all of them where there are several groups.
+struct Chunk {
+  std::int64_t first, groups, row, rows;
+};
+
 // Some groups' rows, side by side: `most` places for each group, of which its rows take the first.
 class PaddedRows {
  public:
-  // `list` [..] names the rows of all groups, `places` [..] their places among those of all groups.
+  // `list` [..] names the rows of all groups, `places` [..] their places among those of all groups, with
+  // `most_of_all` for each.
   PaddedRows(const Tensor& list, const Tensor& places, const std::vector<std::int64_t>& begin,
-             std::int64_t most, std::int64_t first, std::int64_t groups)
-      : groups_(groups),
-        most_(most),
-        begin_(begin[first]),
-        count_(begin[first + groups] - begin_),
+             std::int64_t most_of_all, const Chunk& chunk)
+      : groups_(chunk.groups),
+        most_(chunk.rows),
+        begin_(std::min(begin[chunk.first] + chunk.row, begin[chunk.first + groups_])),
+        count_(std::min(begin[chunk.first + groups_] - begin_, groups_ * most_)),
         rows_(list.narrow(0, begin_, count_)),
-        places_(places.narrow(0, begin_, count_) - first * most),
-        padded_(at::zeros({groups * most}, list.options()).index_copy_(0, places_, rows_)) {}
+        places_(places.narrow(0, begin_, count_) - (chunk.first * most_of_all + chunk.row)),
+        padded_(at::zeros({groups_ * most_}, list.options()).index_copy_(0, places_, rows_)) {}
 
+  bool is_empty() const { return count_ == 0; }
   // One number for each row, [groups, most, 1], and 0 where there is none. `values` [..] as the list.
   Tensor values(const Tensor& values) const {
     return at::zeros({groups_ * most_}, values.options())
@@ -66,43 +74,54 @@ Tensor side_by_side(const Tensor& x, std::int64_t heads) {
   return x.unflatten(0, {-1, heads}).transpose(1, 2).flatten(2);
 }
 
-// body(before, after, first group, groups) for the groups of the attention, some at a time.
+// body(before, after, chunk) for all groups of the attention: of each group `floats_of_row` numbers are
+// made for each of `rows` rows.
 template <typename Body>
-void for_chunks(const NodeAttention& attention, std::int64_t floats_of_group, const Body& body) {
-  const std::int64_t all = attention.groups(),
-                     together = std::max<std::int64_t>(
-                         1, attention.padded_floats / std::max<std::int64_t>(1, floats_of_group));
+void for_chunks(const NodeAttention& attention, std::int64_t rows, std::int64_t floats_of_row,
+                bool cuts_groups, const Body& body) {
+  const std::int64_t all = attention.groups(), most = attention.most_after,
+                     room = attention.padded_floats / std::max<std::int64_t>(1, floats_of_row),
+                     together = std::max<std::int64_t>(1, room / std::max<std::int64_t>(1, rows)),
+                     cut = cuts_groups && together == 1 ? std::clamp<std::int64_t>(room, 1, most)
+                                                        : most;
   for (std::int64_t first = 0; first < all; first += together) {
     const std::int64_t groups = std::min(together, all - first);
     const PaddedRows before(attention.before, attention.before_place, attention.before_begin,
-                            attention.most_before, first, groups),
-        after(attention.after, attention.after_place, attention.after_begin, attention.most_after,
-              first, groups);
-    body(before, after, first, groups);
+                            attention.most_before, {first, groups, 0, attention.most_before});
+    for (std::int64_t row = 0; row < most; row += cut) {
+      const Chunk chunk{first, groups, row, std::min(cut, most - row)};
+      const PaddedRows after(attention.after, attention.after_place, attention.after_begin, most,
+                             chunk);
+      if (!after.is_empty()) body(before, after, chunk);
+    }
   }
-}
-
-std::int64_t shares_of_group(const NodeAttention& attention, std::int64_t heads) {
-  return attention.most_after * attention.most_before * heads;
 }
 
 // The shares of all heads, made of w_ij of some groups, [groups, 1, most after, most before].
 class Shares {
  public:
   Shares(const NodeAttention& attention, const PaddedRows& before, const PaddedRows& after,
-         std::int64_t first, std::int64_t groups)
+         const Chunk& chunk)
       : after_(after.present(attention.weight)),
         none_after_((after_ == 0).unsqueeze(1)),
-        none_before_((before.present(attention.weight) == 0).view({groups, 1, 1, -1})) {
-    const std::int64_t size = attention.most_after * attention.most_before,
-                       from = attention.pair_begin[first],
-                       pairs = attention.pair_begin[first + groups] - from;
+        none_before_((before.present(attention.weight) == 0).view({chunk.groups, 1, 1, -1})) {
     weights_ = before.values(attention.weight)
                    .transpose(1, 2)
-                   .expand({groups, attention.most_after, attention.most_before})
+                   .expand({chunk.groups, chunk.rows, attention.most_before})
                    .contiguous();
+    const auto& rows = attention.rows_of_pairs;
+    const auto begin = rows.begin() + attention.pair_begin[chunk.first],
+               end = rows.begin() + attention.pair_begin[chunk.first + chunk.groups];
+    const bool whole = chunk.groups > 1;  // else the rows of its pairs ascend
+    const std::int64_t from =
+                           (whole ? begin : std::lower_bound(begin, end, chunk.row)) - rows.begin(),
+                       pairs =
+                           (whole ? end : std::lower_bound(begin, end, chunk.row + chunk.rows)) -
+                           rows.begin() - from;
     if (pairs > 0) {  // each names another place
-      const Tensor places = attention.pair_place.narrow(0, from, pairs) - first * size;
+      const Tensor places =
+          attention.pair_place.narrow(0, from, pairs) -
+          (chunk.first * attention.most_after + chunk.row) * attention.most_before;
       Tensor flat = weights_.view(-1);
       flat.index_copy_(0, places,
                        flat.index_select(0, places) + attention.added.narrow(0, from, pairs));
@@ -143,23 +162,23 @@ Tensor weights_of(const Tensor& query, const Sums& sums) {
   return at::bmm(query, sums.z).add_(kLinearWeightEps);
 }
 
-std::int64_t rows_of_group(const NodeAttention& attention, const Tensor& q, const Tensor& v) {
-  return std::max(attention.most_after, attention.most_before) * std::max(q.size(2), v.size(2));
+// for_chunks of a linear attention: its numbers for each row of a group, and s as such of more rows.
+template <typename Body>
+void for_linear_chunks(const NodeAttention& attention, const Tensor& q, const Tensor& v,
+                       std::int64_t heads, const Body& body) {
+  const std::int64_t channels = std::max(q.size(2), v.size(2));
+  for_chunks(attention, std::max(attention.most_after, attention.most_before) + v.size(2) / heads,
+             channels, false, body);
 }
 
 }  // namespace
 
-bool fits_padded(const NodeAttention& attention, std::int64_t heads) {
-  return shares_of_group(attention, heads) <= attention.padded_floats;
-}
-
 Tensor attend_padded(const Tensor& q, const Tensor& k, const Tensor& v,
                      const NodeAttention& attention, std::int64_t heads) {
   const Tensor y = make_rows(q.size(0), q.size(1), v.size(2), q.options());
-  for_chunks(attention, shares_of_group(attention, heads),
-             [&](const PaddedRows& before, const PaddedRows& after, std::int64_t first,
-                 std::int64_t groups) {
-               const Shares shares(attention, before, after, first, groups);
+  for_chunks(attention, attention.most_after, attention.most_before * heads, true,
+             [&](const PaddedRows& before, const PaddedRows& after, const Chunk& chunk) {
+               const Shares shares(attention, before, after, chunk);
                for (std::int64_t m = 0; m < q.size(0); ++m) {
                  const Tensor own =
                      shares.of(by_heads(after.of(q[m]), heads), by_heads(before.of(k[m]), heads));
@@ -176,35 +195,33 @@ Gradients attend_padded_gradients(const Tensor& q, const Tensor& k, const Tensor
                                   const NodeAttention& attention, std::int64_t heads) {
   Gradients d{rows_like(q), rows_like(k).zero_(), rows_like(v).zero_()};
   const double scale = 1 / std::sqrt(static_cast<double>(q.size(2) / heads));
-  for_chunks(attention, shares_of_group(attention, heads),
-             [&](const PaddedRows& before, const PaddedRows& after, std::int64_t first,
-                 std::int64_t groups) {
-               const Shares shares(attention, before, after, first, groups);
-               for (std::int64_t m = 0; m < q.size(0); ++m) {
-                 const Tensor query = by_heads(after.of(q[m]), heads),
-                              key = by_heads(before.of(k[m]), heads),
-                              value = by_heads(before.of(v[m]), heads),
-                              d_own = by_heads(after.of(d_y[m]) * shares.after(), heads),
-                              own = shares.of(query, key);
-                 const Tensor along = (d_own * by_heads(after.of(y[m]), heads)).sum(2, true);
-                 const Tensor d_logits =
-                     at::bmm(d_own, value.transpose(1, 2)).sub_(along).mul_(own).mul_(scale);
-                 after.put(d[0][m], side_by_side(at::bmm(d_logits, key), heads), true);
-                 before.put(d[1][m], side_by_side(at::bmm(d_logits.transpose(1, 2), query), heads),
-                            attention.apart);
-                 before.put(d[2][m], side_by_side(at::bmm(own.transpose(1, 2), d_own), heads),
-                            attention.apart);
-               }
-             });
+  for_chunks(
+      attention, attention.most_after, attention.most_before * heads, true,
+      [&](const PaddedRows& before, const PaddedRows& after, const Chunk& chunk) {
+        const Shares shares(attention, before, after, chunk);
+        const bool apart = attention.apart && chunk.rows == attention.most_after;
+        for (std::int64_t m = 0; m < q.size(0); ++m) {
+          const Tensor query = by_heads(after.of(q[m]), heads),
+                       key = by_heads(before.of(k[m]), heads),
+                       value = by_heads(before.of(v[m]), heads),
+                       d_own = by_heads(after.of(d_y[m]) * shares.after(), heads),
+                       own = shares.of(query, key);
+          const Tensor along = (d_own * by_heads(after.of(y[m]), heads)).sum(2, true);
+          const Tensor d_logits =
+              at::bmm(d_own, value.transpose(1, 2)).sub_(along).mul_(own).mul_(scale);
+          after.put(d[0][m], side_by_side(at::bmm(d_logits, key), heads), true);
+          before.put(d[1][m], side_by_side(at::bmm(d_logits.transpose(1, 2), query), heads), apart);
+          before.put(d[2][m], side_by_side(at::bmm(own.transpose(1, 2), d_own), heads), apart);
+        }
+      });
   return d;
 }
 
 Tensor attend_linearly_padded(const Tensor& q, const Tensor& k, const Tensor& v,
                               const NodeAttention& attention, std::int64_t heads) {
   const Tensor y = make_rows(q.size(0), q.size(1), v.size(2), q.options());
-  for_chunks(
-      attention, rows_of_group(attention, q, v),
-      [&](const PaddedRows& before, const PaddedRows& after, std::int64_t, std::int64_t) {
+  for_linear_chunks(
+      attention, q, v, heads, [&](const PaddedRows& before, const PaddedRows& after, const Chunk&) {
         const Tensor counts = before.values(attention.weight);
         for (std::int64_t m = 0; m < q.size(0); ++m) {
           const Sums sums(k[m], v[m], counts, before, heads);
@@ -220,12 +237,12 @@ Gradients attend_linearly_padded_gradients(const Tensor& q, const Tensor& k, con
                                            const Tensor& y, const Tensor& d_y,
                                            const NodeAttention& attention, std::int64_t heads) {
   Gradients d{rows_like(q), rows_like(k).zero_(), rows_like(v).zero_()};
-  for_chunks(
-      attention, rows_of_group(attention, q, v),
-      [&](const PaddedRows& before, const PaddedRows& after, std::int64_t, std::int64_t groups) {
+  for_linear_chunks(
+      attention, q, v, heads,
+      [&](const PaddedRows& before, const PaddedRows& after, const Chunk& chunk) {
         const Tensor counts = before.values(attention.weight), present = after.present(q);
         const auto counted = [&](const Tensor& x) {
-          return (x.unflatten(0, {groups, heads}) * counts.unsqueeze(1)).flatten(0, 1);
+          return (x.unflatten(0, {chunk.groups, heads}) * counts.unsqueeze(1)).flatten(0, 1);
         };
         for (std::int64_t m = 0; m < q.size(0); ++m) {
           const Sums sums(k[m], v[m], counts, before, heads);

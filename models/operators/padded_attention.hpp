@@ -11,14 +11,12 @@
 
 // The attentions of attend_nodes.hpp for a device, where many small operations cost more than what
 // they compute. The rows of a group are filled up to the number of the largest group, so that one
-// operation serves many groups of a member: as many as take `attention.padded_floats` numbers. It is
-// one member's, so that its bits do not depend on the others. Shapes and arguments as there; `k` and
-// `q` of the linear one are f(k) and f(q).
+// operation serves many groups of a member: as many as take `attention.padded_floats` numbers, at least
+// one group or, of shares, one row after of it. It is one member's, so that its bits do not depend on
+// the others. A number that is not finite can spread to all groups of its member. Shapes and arguments
+// as there; `k` and `q` of the linear one are f(k) and f(q).
 
 namespace tpudist {
-
-// Whether the shares of one group take so few numbers; else groups are large enough by themselves.
-bool fits_padded(const NodeAttention& attention, std::int64_t heads);
 
 at::Tensor attend_padded(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
                          const NodeAttention& attention, std::int64_t heads);

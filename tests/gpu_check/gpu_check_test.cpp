@@ -194,6 +194,8 @@ TEST_F(Planted, ASystemThatDiffersFails) {
   EXPECT_EQ(gradients("1e-6 2e-3 1e-6 1e-6 2e-3"), "PASS") << report_;
   EXPECT_EQ(gradients("1e-6 1e-6 2e-3 nan 2e-3"), "FAIL");
   EXPECT_THAT(report_, HasSubstr("gst: 1e-6 1e-6 2e-3 nan 2e-3  TOO FAR"));
+  program("device_check", "for i in 1 2 3 4 5; do echo member 0: 1e-7; done; exit 134");
+  EXPECT_EQ(verdict("systems", "TPUDIST_CHECK_SYSTEMS=gst"), "FAIL");
   program("device_check", "echo device_check: no such kernel; exit 1");
   EXPECT_EQ(verdict("systems", "TPUDIST_CHECK_SYSTEMS=gst"), "FAIL");
   EXPECT_THAT(report_, HasSubstr("no such kernel"));

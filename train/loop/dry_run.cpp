@@ -187,8 +187,9 @@ std::string largest_unit_text(const TrainingSetup& setup, int ranks) {
                       "  plan         {} rows over all layers, {}\n"
                       "  taken        {}\n"
                       "  activations  {} for {} members at a time\n{}"
-                      "on a GPU\n  kept         {}\n  units        {} at most, activations of two "
-                      "units of all members\n",
+                      "on a GPU\n  kept         {}\n  units        about {}: activations of two "
+                      "units of all members\n  besides      some 2 GiB of CUDA, NCCL and "
+                      "LibTorch\n",
                       slates.size(), graph.name, seen,
                       seen == whole ? "" : fmt::format(" of {}", whole), graph.edges,
                       format_count(static_cast<std::int64_t>(unit.input.plan->total_rows())),

@@ -631,6 +631,12 @@ TEST_P(Operators, SoftmaxGate) {
   });
 }
 
+// Room for a few rows of a group, or for two groups of two heads.
+inline std::int64_t small_chunks(const NodeAttention& attention, std::size_t layer) {
+  const std::int64_t rows = std::max(attention.most_after, attention.most_before + 3);
+  return layer % 2 == 0 ? 40 : 5 * rows * std::max<std::int64_t>(3, attention.most_before);
+}
+
 // Two heads of 2 and of 3 channels, on each plan layer's own neighbours.
 TEST_P(Operators, AttendNodes) {
   for_plans("{layer: self_attention, width: 5}", [](OperatorCase& made, const PlanCase& item) {
@@ -644,7 +650,7 @@ TEST_P(Operators, AttendNodes) {
       NodeAttention& own =
           *attentions.emplace_back(std::make_unique<NodeAttention>(*layer, 0.25, made.type()));
       for (Tensor* tensor : own.tensors()) made.arrays().add(*tensor);
-      if (made.small()) own.padded_floats = 40;  // one group at a time, or by blocks of its rows
+      if (made.small()) own.padded_floats = small_chunks(own, attentions.size());
     }
     made.start();
     for (std::size_t i = 0; i < layers.size(); ++i) {
@@ -697,7 +703,7 @@ TEST_P(Operators, AttendLinearly) {
       NodeAttention& own =
           *attentions.emplace_back(std::make_unique<NodeAttention>(*layer, 1, made.type()));
       for (Tensor* tensor : own.tensors()) made.arrays().add(*tensor);
-      if (made.small()) own.padded_floats = 40;  // one group at a time, or by blocks of its rows
+      if (made.small()) own.padded_floats = small_chunks(own, attentions.size());
       ++(own.apart ? apart : shared);
       merged += own.merged;
     }
