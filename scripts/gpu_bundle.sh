@@ -14,7 +14,10 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.."
 bundle=$1; shift
 build=${TPUDIST_BUILD:-build/release}
 programs=("$build/tpudist" "$build/tpudist-train" "$@")
-if (( $# == 0 )); then programs+=("$build"/bench/{step_bench,kernel_check,nccl_check,device_check}); fi
+if (( $# == 0 )); then
+  programs+=("$build"/bench/{step_bench,kernel_check,nccl_check,device_check} "$build/tests/dist/dist_mpi_test"
+    "$build"/tests/models/{layers/models_layers_test,operators/models_operators_gpu_test})
+fi
 
 mkdir -p "$bundle/bin" "$bundle/lib"
 for program in "${programs[@]}"; do
