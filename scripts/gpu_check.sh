@@ -16,7 +16,7 @@
 # TPUDIST_CHECK_PRECISIONS="fp32"      of the gradients
 # TPUDIST_CHECK_SYSTEMS="gst harvard"  these of experiments/systems, not all
 set -uo pipefail
-(( $# == 2 )) || { sed -n '2,18p' "$0" >&2; exit 2; }
+(( $# == 2 )) || { sed -n '2,17p' "$0" >&2; exit 2; }
 npz=$(realpath "$1") report=$(realpath -m "$2")
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 build=${TPUDIST_BUILD:-build/release} python=${TPUDIST_PYTHON:-python3} emulated=${TPUDIST_CHECK_EMULATED:-}

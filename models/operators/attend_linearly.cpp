@@ -4,7 +4,7 @@
 #include <algorithm>
 
 #include "models/operators/attend_nodes.hpp"
-#include "models/operators/padded_attention.hpp"
+#include "models/operators/cpu_backend.hpp"
 #include "models/operators/saved_state.hpp"
 
 namespace tpudist {
@@ -122,28 +122,7 @@ class AttendLinearly : public torch::autograd::Function<AttendLinearly> {
     keep_state(context, given);
     const auto& [backend, attention, heads] = given;
     const Tensor q = positive(given_q, backend), k = positive(given_k, backend);
-    if (backend.is_device()) {
-      const Tensor y = attend_linearly_padded(q, k, v, attention, heads);
-      context->save_for_backward({q, k, v, y});
-      return y;
-    }
-    const std::int64_t groups = attention.groups();
-    Tensor y = make_rows(q.size(0), q.size(1), v.size(2), q.options());
-    const Tensor s = make_rows(q.size(0), groups, k.size(2) * (v.size(2) / heads), q.options()),
-                 z = make_rows(q.size(0), groups, k.size(2), q.options());
-    backend.for_tasks(q.size(0) * groups, [&](std::int64_t task) {
-      const at::NoGradGuard no_graph;
-      const std::int64_t m = task / groups, group = task % groups;
-      const Tensor own_s = of_group(s, m, group, {heads, k.size(2) / heads, -1}),
-                   own_z = of_group(z, m, group, {heads, -1});
-      Before{attention, group, heads}.sum(k[m], v[m], own_s, own_z);
-      for_parts(attention.after, attention.after_begin[group], attention.after_begin[group + 1],
-                [&](const Tensor& rows, std::int64_t) {
-                  const Tensor query = by_heads(q[m].index_select(0, rows), heads);
-                  const Tensor weights = at::bmm(query, own_z.unsqueeze(2)).add_(kLinearWeightEps);
-                  put_rows(y[m], rows, at::bmm(query, own_s).div_(weights));
-                });
-    });
+    const auto [y, s, z] = backend.attend_linearly(q, k, v, attention, heads);
     context->save_for_backward({q, k, v, y, s, z});
     return y;
   }
@@ -151,65 +130,90 @@ class AttendLinearly : public torch::autograd::Function<AttendLinearly> {
   static variable_list backward(AutogradContext* context, const variable_list& gradients) {
     const auto& [backend, attention, heads] = kept_state<LinearAttending>(context);
     const variable_list saved = context->get_saved_variables();
-    const Tensor &q = saved[0], &k = saved[1], &v = saved[2], &y = saved[3];
-    const Tensor d_y = as_planes(gradients[0]);
-    if (backend.is_device()) {
-      const auto [d_q, d_k, d_v] =
-          attend_linearly_padded_gradients(q, k, v, y, d_y, attention, heads);
-      return {d_q, d_k, d_v, {}};
-    }
-    const Tensor &s = saved[4], &z = saved[5], d_s = rows_like(s).zero_(),
-                 d_z = rows_like(z).zero_();
-    Tensor d_q = rows_like(q), d_k = rows_like(k).zero_(), d_v = rows_like(v).zero_();
-    const std::int64_t groups = attention.groups();
-    backend.for_tasks(q.size(0) * groups, [&](std::int64_t task) {
-      const at::NoGradGuard no_graph;
-      const std::int64_t m = task / groups, group = task % groups;
-      const Tensor own_s = of_group(s, m, group, {heads, k.size(2) / heads, -1}),
-                   own_z = of_group(z, m, group, {heads, -1});
-      const Tensor own_d_s = of_group(d_s, m, group, own_s.sizes()),
-                   own_d_z = of_group(d_z, m, group, own_z.sizes()), column = own_d_z.unsqueeze(2);
-      for_parts(attention.after, attention.after_begin[group], attention.after_begin[group + 1],
-                [&](const Tensor& rows, std::int64_t) {
-                  const Tensor query = by_heads(q[m].index_select(0, rows), heads),
-                               weights = at::bmm(query, own_z.unsqueeze(2)).add_(kLinearWeightEps),
-                               d_sum = by_heads(d_y[m].index_select(0, rows), heads) / weights,
-                               d_weights = (d_sum * by_heads(y[m].index_select(0, rows), heads))
-                                               .sum(2, true)
-                                               .neg_();
-                  const Tensor d_query =
-                      at::baddbmm(d_weights * own_z.unsqueeze(1), d_sum, own_s.transpose(1, 2));
-                  put_rows(d_q[m], rows, d_query * query.clamp_max(1));
-                  own_d_s.baddbmm_(query.transpose(1, 2), d_sum);
-                  column.baddbmm_(query.transpose(1, 2), d_weights);
-                });
-      if (attention.apart)
-        Before{attention, group, heads}.gradients(k[m], v[m], own_d_s, own_d_z, d_k[m], d_v[m]);
-    });
-    if (!attention.apart) {
-      // Groups share rows before the layer, so that they are added one after another.
-      backend.for_tasks(q.size(0) * heads, [&](std::int64_t task) {
-        const at::NoGradGuard no_graph;
-        const std::int64_t m = task / heads, head = task % heads;
-        const auto part = [&](const Tensor& x) {
-          const std::int64_t width = x.size(2) / heads;
-          return x[m].narrow(1, head * width, width);
-        };
-        for (std::int64_t group = 0; group < groups; ++group) {
-          const auto own = [&](const Tensor& sums, at::IntArrayRef sizes) {
-            return of_group(sums, m, group, sizes).narrow(0, head, 1);
-          };
-          Before{attention, group, 1}.gradients(part(k), part(v),
-                                                own(d_s, {heads, k.size(2) / heads, -1}),
-                                                own(d_z, {heads, -1}), part(d_k), part(d_v));
-        }
-      });
-    }
+    const auto [d_q, d_k, d_v] = backend.attend_linearly_gradient(
+        saved[0], saved[1], saved[2], {saved[3], saved[4], saved[5]}, as_planes(gradients[0]),
+        attention, heads);
     return {d_q, d_k, d_v, {}};
   }
 };
 
 }  // namespace
+
+std::array<Tensor, 3> CpuBackend::attend_linearly(const Tensor& q, const Tensor& k, const Tensor& v,
+                                                  const NodeAttention& attention,
+                                                  std::int64_t heads) const {
+  const std::int64_t groups = attention.groups();
+  Tensor y = make_rows(q.size(0), q.size(1), v.size(2), q.options());
+  const Tensor s = make_rows(q.size(0), groups, k.size(2) * (v.size(2) / heads), q.options()),
+               z = make_rows(q.size(0), groups, k.size(2), q.options());
+  for_tasks(q.size(0) * groups, [&](std::int64_t task) {
+    const at::NoGradGuard no_graph;
+    const std::int64_t m = task / groups, group = task % groups;
+    const Tensor own_s = of_group(s, m, group, {heads, k.size(2) / heads, -1}),
+                 own_z = of_group(z, m, group, {heads, -1});
+    Before{attention, group, heads}.sum(k[m], v[m], own_s, own_z);
+    for_parts(attention.after, attention.after_begin[group], attention.after_begin[group + 1],
+              [&](const Tensor& rows, std::int64_t) {
+                const Tensor query = by_heads(q[m].index_select(0, rows), heads);
+                const Tensor weights = at::bmm(query, own_z.unsqueeze(2)).add_(kLinearWeightEps);
+                put_rows(y[m], rows, at::bmm(query, own_s).div_(weights));
+              });
+  });
+  return {y, s, z};
+}
+
+std::array<Tensor, 3> CpuBackend::attend_linearly_gradient(
+    const Tensor& q, const Tensor& k, const Tensor& v, const std::array<Tensor, 3>& result,
+    const Tensor& d_y, const NodeAttention& attention, std::int64_t heads) const {
+  const auto& [y, s, z] = result;
+  const Tensor d_s = rows_like(s).zero_(), d_z = rows_like(z).zero_();
+  Tensor d_q = rows_like(q), d_k = rows_like(k).zero_(), d_v = rows_like(v).zero_();
+  const std::int64_t groups = attention.groups();
+  for_tasks(q.size(0) * groups, [&](std::int64_t task) {
+    const at::NoGradGuard no_graph;
+    const std::int64_t m = task / groups, group = task % groups;
+    const Tensor own_s = of_group(s, m, group, {heads, k.size(2) / heads, -1}),
+                 own_z = of_group(z, m, group, {heads, -1});
+    const Tensor own_d_s = of_group(d_s, m, group, own_s.sizes()),
+                 own_d_z = of_group(d_z, m, group, own_z.sizes()), column = own_d_z.unsqueeze(2);
+    for_parts(attention.after, attention.after_begin[group], attention.after_begin[group + 1],
+              [&](const Tensor& rows, std::int64_t) {
+                const Tensor query = by_heads(q[m].index_select(0, rows), heads),
+                             weights = at::bmm(query, own_z.unsqueeze(2)).add_(kLinearWeightEps),
+                             d_sum = by_heads(d_y[m].index_select(0, rows), heads) / weights,
+                             d_weights = (d_sum * by_heads(y[m].index_select(0, rows), heads))
+                                             .sum(2, true)
+                                             .neg_();
+                const Tensor d_query =
+                    at::baddbmm(d_weights * own_z.unsqueeze(1), d_sum, own_s.transpose(1, 2));
+                put_rows(d_q[m], rows, d_query * query.clamp_max(1));
+                own_d_s.baddbmm_(query.transpose(1, 2), d_sum);
+                column.baddbmm_(query.transpose(1, 2), d_weights);
+              });
+    if (attention.apart)
+      Before{attention, group, heads}.gradients(k[m], v[m], own_d_s, own_d_z, d_k[m], d_v[m]);
+  });
+  if (!attention.apart) {
+    // Groups share rows before the layer, so that they are added one after another.
+    for_tasks(q.size(0) * heads, [&](std::int64_t task) {
+      const at::NoGradGuard no_graph;
+      const std::int64_t m = task / heads, head = task % heads;
+      const auto part = [&](const Tensor& x) {
+        const std::int64_t width = x.size(2) / heads;
+        return x[m].narrow(1, head * width, width);
+      };
+      for (std::int64_t group = 0; group < groups; ++group) {
+        const auto own = [&](const Tensor& sums, at::IntArrayRef sizes) {
+          return of_group(sums, m, group, sizes).narrow(0, head, 1);
+        };
+        Before{attention, group, 1}.gradients(part(k), part(v),
+                                              own(d_s, {heads, k.size(2) / heads, -1}),
+                                              own(d_z, {heads, -1}), part(d_k), part(d_v));
+      }
+    });
+  }
+  return {d_q, d_k, d_v};
+}
 
 Tensor attend_linearly(const Tensor& q, const Tensor& k, const Tensor& v,
                        const NodeAttention& attention, std::int64_t heads, const Backend& backend) {

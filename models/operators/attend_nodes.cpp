@@ -9,7 +9,7 @@
 #include <utility>
 
 #include "core/error.hpp"
-#include "models/operators/padded_attention.hpp"
+#include "models/operators/cpu_backend.hpp"
 #include "models/operators/row_tasks.hpp"
 #include "models/operators/saved_state.hpp"
 
@@ -85,26 +85,7 @@ class AttendNodes : public torch::autograd::Function<AttendNodes> {
   static Tensor forward(AutogradContext* context, const Tensor& q, const Tensor& k, const Tensor& v,
                         const Attending& given) {
     keep_state(context, given);
-    const auto& [backend, attention, heads] = given;
-    if (backend.is_device()) {
-      const Tensor y = attend_padded(q, k, v, attention, heads);
-      context->save_for_backward({q, k, v, y});
-      return y;
-    }
-    Tensor y = make_rows(q.size(0), q.size(1), v.size(2), q.options());
-    const std::int64_t groups = attention.groups();
-    backend.for_tasks(q.size(0) * heads * groups, [&](std::int64_t task) {
-      const at::NoGradGuard no_graph;
-      const std::int64_t member = task / groups / heads, head = task / groups % heads,
-                         group = task % groups;
-      const auto part = [&](const Tensor& x) { return of_head(x, member, head, heads); };
-      for_blocks(attention, group, [&](const Block& block) {
-        const Tensor shares =
-            shares_of(part(q).index_select(0, block.after), part(k).index_select(0, block.before),
-                      weights_of(attention, group, block));
-        part(y).index_copy_(0, block.after, at::mm(shares, part(v).index_select(0, block.before)));
-      });
-    });
+    const Tensor y = given.backend.attend(q, k, v, given.attention, given.heads);
     context->save_for_backward({q, k, v, y});
     return y;
   }
@@ -112,41 +93,63 @@ class AttendNodes : public torch::autograd::Function<AttendNodes> {
   static variable_list backward(AutogradContext* context, const variable_list& gradients) {
     const auto& [backend, attention, heads] = kept_state<Attending>(context);
     const variable_list saved = context->get_saved_variables();
-    const Tensor &q = saved[0], &k = saved[1], &v = saved[2], &y = saved[3];
-    const Tensor d_y = as_planes(gradients[0]);
-    if (backend.is_device()) {
-      const auto [d_q, d_k, d_v] = attend_padded_gradients(q, k, v, y, d_y, attention, heads);
-      return {d_q, d_k, d_v, {}};
-    }
-    Tensor d_q = rows_like(q), d_k = rows_like(k).zero_(), d_v = rows_like(v).zero_();
-    const double scale = 1 / std::sqrt(static_cast<double>(q.size(2) / heads));
-    // Groups share rows before the layer, so that they are added one after another.
-    backend.for_tasks(q.size(0) * heads, [&](std::int64_t task) {
-      const at::NoGradGuard no_graph;
-      const auto part = [&](const Tensor& x) {
-        return of_head(x, task / heads, task % heads, heads);
-      };
-      for (std::int64_t group = 0; group < attention.groups(); ++group) {
-        for_blocks(attention, group, [&](const Block& block) {
-          const Tensor own_q = part(q).index_select(0, block.after),
-                       own_k = part(k).index_select(0, block.before),
-                       own_v = part(v).index_select(0, block.before),
-                       own_d_y = part(d_y).index_select(0, block.after),
-                       own_y = part(y).index_select(0, block.after);
-          const Tensor shares = shares_of(own_q, own_k, weights_of(attention, group, block));
-          const Tensor d_logits =
-              ((at::mm(own_d_y, own_v.t()) - (own_d_y * own_y).sum(1, true)) * shares).mul_(scale);
-          part(d_q).index_copy_(0, block.after, at::mm(d_logits, own_k));
-          add_rows(part(d_k), block.before, at::mm(d_logits.t(), own_q));
-          add_rows(part(d_v), block.before, at::mm(shares.t(), own_d_y));
-        });
-      }
-    });
+    const auto [d_q, d_k, d_v] = backend.attend_gradient(saved[0], saved[1], saved[2], saved[3],
+                                                         as_planes(gradients[0]), attention, heads);
     return {d_q, d_k, d_v, {}};
   }
 };
 
 }  // namespace
+
+Tensor CpuBackend::attend(const Tensor& q, const Tensor& k, const Tensor& v,
+                          const NodeAttention& attention, std::int64_t heads) const {
+  Tensor y = make_rows(q.size(0), q.size(1), v.size(2), q.options());
+  const std::int64_t groups = attention.groups();
+  for_tasks(q.size(0) * heads * groups, [&](std::int64_t task) {
+    const at::NoGradGuard no_graph;
+    const std::int64_t member = task / groups / heads, head = task / groups % heads,
+                       group = task % groups;
+    const auto part = [&](const Tensor& x) { return of_head(x, member, head, heads); };
+    for_blocks(attention, group, [&](const Block& block) {
+      const Tensor shares =
+          shares_of(part(q).index_select(0, block.after), part(k).index_select(0, block.before),
+                    weights_of(attention, group, block));
+      part(y).index_copy_(0, block.after, at::mm(shares, part(v).index_select(0, block.before)));
+    });
+  });
+  return y;
+}
+
+std::array<Tensor, 3> CpuBackend::attend_gradient(const Tensor& q, const Tensor& k, const Tensor& v,
+                                                  const Tensor& y, const Tensor& d_y,
+                                                  const NodeAttention& attention,
+                                                  std::int64_t heads) const {
+  Tensor d_q = rows_like(q), d_k = rows_like(k).zero_(), d_v = rows_like(v).zero_();
+  const double scale = 1 / std::sqrt(static_cast<double>(q.size(2) / heads));
+  // Groups share rows before the layer, so that they are added one after another.
+  for_tasks(q.size(0) * heads, [&](std::int64_t task) {
+    const at::NoGradGuard no_graph;
+    const auto part = [&](const Tensor& x) {
+      return of_head(x, task / heads, task % heads, heads);
+    };
+    for (std::int64_t group = 0; group < attention.groups(); ++group) {
+      for_blocks(attention, group, [&](const Block& block) {
+        const Tensor own_q = part(q).index_select(0, block.after),
+                     own_k = part(k).index_select(0, block.before),
+                     own_v = part(v).index_select(0, block.before),
+                     own_d_y = part(d_y).index_select(0, block.after),
+                     own_y = part(y).index_select(0, block.after);
+        const Tensor shares = shares_of(own_q, own_k, weights_of(attention, group, block));
+        const Tensor d_logits =
+            ((at::mm(own_d_y, own_v.t()) - (own_d_y * own_y).sum(1, true)) * shares).mul_(scale);
+        part(d_q).index_copy_(0, block.after, at::mm(d_logits, own_k));
+        add_rows(part(d_k), block.before, at::mm(d_logits.t(), own_q));
+        add_rows(part(d_v), block.before, at::mm(shares.t(), own_d_y));
+      });
+    }
+  });
+  return {d_q, d_k, d_v};
+}
 
 NodeAttention::NodeAttention(const PlanLayer& layer, double others, at::ScalarType dtype) {
   if (layer.edges.empty() || layer.edges[0].neighbourhood.is_identity())

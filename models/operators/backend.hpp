@@ -2,6 +2,7 @@
 
 #include <ATen/core/Tensor.h>
 
+#include <array>
 #include <cstdint>
 #include <functional>
 #include <span>
@@ -57,6 +58,8 @@ using RowGradient =
                        std::vector<at::Tensor>& d_rows)>;
 
 // What one draw keeps or drops: one channel of a row, or a whole row.
+struct NodeAttention;  // models/operators/attend_nodes.hpp
+
 enum class Dropped { channels, rows };
 
 // The arguments of one call of drop_rows.
@@ -78,9 +81,6 @@ struct DropoutDraw {
 class Backend {
  public:
   virtual ~Backend() = default;
-
-  // Operations of ATen are launches on a device, real or emulated: few large ones are better there.
-  virtual bool is_device() const = 0;
 
   // Result: what a forward pass returns, and what it keeps for its backward pass. Gradients: what a
   // backward pass returns. A gradient that is not wanted is undefined.
@@ -123,11 +123,6 @@ class Backend {
   virtual void map_gradient(const RowGradient& gradient, const std::vector<at::Tensor>& rows,
                             const at::Tensor& d_result, std::vector<at::Tensor>& d_rows) const = 0;
 
-  // body(task) for the tasks 0 .. count - 1, which write to different places, by operations of ATen:
-  // in the threads of the pool, or one after another.
-  virtual void for_tasks(std::int64_t count,
-                         const std::function<void(std::int64_t)>& body) const = 0;
-
   // The sum of at least two tensors of one shape, added in their order: d x of split_uses.
   virtual at::Tensor sum(const std::vector<at::Tensor>& terms) const = 0;
 
@@ -147,6 +142,25 @@ class Backend {
   virtual Gradients softmax_gate_gradient(const RowGroups& groups, const at::Tensor& x,
                                           const at::Tensor& temperature, const at::Tensor& kept,
                                           const at::Tensor& d_y) const = 0;
+
+  // attend_nodes, and d q, d k and d v.
+  virtual at::Tensor attend(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
+                            const NodeAttention& attention, std::int64_t heads) const = 0;
+  virtual std::array<at::Tensor, 3> attend_gradient(const at::Tensor& q, const at::Tensor& k,
+                                                    const at::Tensor& v, const at::Tensor& y,
+                                                    const at::Tensor& d_y,
+                                                    const NodeAttention& attention,
+                                                    std::int64_t heads) const = 0;
+  // attend_linearly of f(q) and f(k): y, s and z, which may be undefined. Gradients: of v, and of what f
+  // was taken of.
+  virtual std::array<at::Tensor, 3> attend_linearly(const at::Tensor& q, const at::Tensor& k,
+                                                    const at::Tensor& v,
+                                                    const NodeAttention& attention,
+                                                    std::int64_t heads) const = 0;
+  virtual std::array<at::Tensor, 3> attend_linearly_gradient(
+      const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
+      const std::array<at::Tensor, 3>& result, const at::Tensor& d_y,
+      const NodeAttention& attention, std::int64_t heads) const = 0;
 
   // pool_rows, and d x from x, y and d y. y and d y are double [M, configurations, C].
   virtual at::Tensor pool(const Readout& readout, const at::Tensor& x,

@@ -16,8 +16,6 @@ class CpuBackend : public Backend {
   explicit CpuBackend(ThreadPool& pool, Precision precision = Precision::fp32)
       : pool_(pool), precision_(precision) {}
 
-  bool is_device() const override { return false; }
-
   at::Tensor sum_of_gathered(const std::vector<at::Tensor>& x, const std::vector<GatherView>& index,
                              std::int64_t rows) const override;
   at::Tensor gathered_gradient(const Csr& transposed, const at::Tensor& d_y) const override;
@@ -38,7 +36,6 @@ class CpuBackend : public Backend {
                          std::int64_t channels) const override;
   void map_gradient(const RowGradient& gradient, const std::vector<at::Tensor>& rows,
                     const at::Tensor& d_result, std::vector<at::Tensor>& d_rows) const override;
-  void for_tasks(std::int64_t count, const std::function<void(std::int64_t)>& body) const override;
   at::Tensor sum(const std::vector<at::Tensor>& terms) const override;
   at::Tensor drop(const at::Tensor& x, const DropoutDraw& draw) const override;
   Result normalise(const RowGroups& groups, const at::Tensor& x, const at::Tensor& shift,
@@ -51,12 +48,30 @@ class CpuBackend : public Backend {
   Gradients softmax_gate_gradient(const RowGroups& groups, const at::Tensor& x,
                                   const at::Tensor& temperature, const at::Tensor& kept,
                                   const at::Tensor& d_y) const override;
+  at::Tensor attend(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
+                    const NodeAttention& attention, std::int64_t heads) const override;
+  std::array<at::Tensor, 3> attend_gradient(const at::Tensor& q, const at::Tensor& k,
+                                            const at::Tensor& v, const at::Tensor& y,
+                                            const at::Tensor& d_y, const NodeAttention& attention,
+                                            std::int64_t heads) const override;
+  std::array<at::Tensor, 3> attend_linearly(const at::Tensor& q, const at::Tensor& k,
+                                            const at::Tensor& v, const NodeAttention& attention,
+                                            std::int64_t heads) const override;
+  std::array<at::Tensor, 3> attend_linearly_gradient(const at::Tensor& q, const at::Tensor& k,
+                                                     const at::Tensor& v,
+                                                     const std::array<at::Tensor, 3>& result,
+                                                     const at::Tensor& d_y,
+                                                     const NodeAttention& attention,
+                                                     std::int64_t heads) const override;
   at::Tensor pool(const Readout& readout, const at::Tensor& x,
                   Aggregation aggregation) const override;
   at::Tensor pool_gradient(const Readout& readout, const at::Tensor& x, const at::Tensor& y,
                            const at::Tensor& d_y, Aggregation aggregation) const override;
 
  private:
+  // body(task) for the tasks 0 .. count - 1, which write to different places, by operations of ATen.
+  void for_tasks(std::int64_t count, const std::function<void(std::int64_t)>& body) const;
+
   ThreadPool& pool_;
   Precision precision_;
 };

@@ -8,6 +8,7 @@
 #include "models/operators/kernel_groups.hpp"
 #include "models/operators/kernel_readout.hpp"
 #include "models/operators/kernel_stream.hpp"
+#include "models/operators/padded_attention.hpp"
 
 namespace tpudist {
 namespace {
@@ -35,8 +36,6 @@ class DeviceBackend : public Backend {
  public:
   DeviceBackend(DeviceArrays arrays, Precision precision)
       : arrays_(std::move(arrays)), precision_(precision) {}
-
-  bool is_device() const override { return true; }
 
   at::Tensor sum_of_gathered(const std::vector<at::Tensor>& x, const std::vector<GatherView>& index,
                              std::int64_t rows) const override {
@@ -118,10 +117,6 @@ class DeviceBackend : public Backend {
     gradient(rows, d_result, d_rows);
   }
 
-  void for_tasks(std::int64_t count, const std::function<void(std::int64_t)>& body) const override {
-    for (std::int64_t task = 0; task < count; ++task) body(task);
-  }
-
   at::Tensor sum(const std::vector<at::Tensor>& terms) const override {
     at::Tensor sum = rows_like(terms[0]);
     at::add_out(sum, terms[0], terms[1]);
@@ -156,6 +151,29 @@ class DeviceBackend : public Backend {
                                   const at::Tensor& temperature, const at::Tensor& kept,
                                   const at::Tensor& d_y) const override {
     return softmax_gate_gradient_by_kernels(arrays_.find(groups), x, temperature, kept, d_y);
+  }
+  at::Tensor attend(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
+                    const NodeAttention& attention, std::int64_t heads) const override {
+    return attend_padded(q, k, v, attention, heads);
+  }
+  std::array<at::Tensor, 3> attend_gradient(const at::Tensor& q, const at::Tensor& k,
+                                            const at::Tensor& v, const at::Tensor& y,
+                                            const at::Tensor& d_y, const NodeAttention& attention,
+                                            std::int64_t heads) const override {
+    return attend_padded_gradient(q, k, v, y, d_y, attention, heads);
+  }
+  std::array<at::Tensor, 3> attend_linearly(const at::Tensor& q, const at::Tensor& k,
+                                            const at::Tensor& v, const NodeAttention& attention,
+                                            std::int64_t heads) const override {
+    return {attend_linearly_padded(q, k, v, attention, heads)};
+  }
+  std::array<at::Tensor, 3> attend_linearly_gradient(const at::Tensor& q, const at::Tensor& k,
+                                                     const at::Tensor& v,
+                                                     const std::array<at::Tensor, 3>& result,
+                                                     const at::Tensor& d_y,
+                                                     const NodeAttention& attention,
+                                                     std::int64_t heads) const override {
+    return attend_linearly_padded_gradient(q, k, v, result[0], d_y, attention, heads);
   }
   at::Tensor pool(const Readout& readout, const at::Tensor& x,
                   Aggregation aggregation) const override {

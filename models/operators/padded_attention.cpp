@@ -157,7 +157,6 @@ struct Sums {
   Tensor key, value, s, z;
 };
 
-// Added to the sum of a row's weights, as in attend_linearly.cpp.
 Tensor weights_of(const Tensor& query, const Sums& sums) {
   return at::bmm(query, sums.z).add_(kLinearWeightEps);
 }
@@ -190,9 +189,9 @@ Tensor attend_padded(const Tensor& q, const Tensor& k, const Tensor& v,
   return y;
 }
 
-Gradients attend_padded_gradients(const Tensor& q, const Tensor& k, const Tensor& v,
-                                  const Tensor& y, const Tensor& d_y,
-                                  const NodeAttention& attention, std::int64_t heads) {
+Gradients attend_padded_gradient(const Tensor& q, const Tensor& k, const Tensor& v, const Tensor& y,
+                                 const Tensor& d_y, const NodeAttention& attention,
+                                 std::int64_t heads) {
   Gradients d{rows_like(q), rows_like(k).zero_(), rows_like(v).zero_()};
   const double scale = 1 / std::sqrt(static_cast<double>(q.size(2) / heads));
   for_chunks(
@@ -233,9 +232,9 @@ Tensor attend_linearly_padded(const Tensor& q, const Tensor& k, const Tensor& v,
   return y;
 }
 
-Gradients attend_linearly_padded_gradients(const Tensor& q, const Tensor& k, const Tensor& v,
-                                           const Tensor& y, const Tensor& d_y,
-                                           const NodeAttention& attention, std::int64_t heads) {
+Gradients attend_linearly_padded_gradient(const Tensor& q, const Tensor& k, const Tensor& v,
+                                          const Tensor& y, const Tensor& d_y,
+                                          const NodeAttention& attention, std::int64_t heads) {
   Gradients d{rows_like(q), rows_like(k).zero_(), rows_like(v).zero_()};
   for_linear_chunks(
       attention, q, v, heads,

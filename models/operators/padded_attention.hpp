@@ -21,19 +21,19 @@ namespace tpudist {
 at::Tensor attend_padded(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
                          const NodeAttention& attention, std::int64_t heads);
 // d q, d k and d v.
-std::array<at::Tensor, 3> attend_padded_gradients(const at::Tensor& q, const at::Tensor& k,
-                                                  const at::Tensor& v, const at::Tensor& y,
-                                                  const at::Tensor& d_y,
-                                                  const NodeAttention& attention,
-                                                  std::int64_t heads);
+std::array<at::Tensor, 3> attend_padded_gradient(const at::Tensor& q, const at::Tensor& k,
+                                                 const at::Tensor& v, const at::Tensor& y,
+                                                 const at::Tensor& d_y,
+                                                 const NodeAttention& attention,
+                                                 std::int64_t heads);
 
 at::Tensor attend_linearly_padded(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
                                   const NodeAttention& attention, std::int64_t heads);
 // Of what f was taken of: d q and d k hold the derivative min(f, 1).
-std::array<at::Tensor, 3> attend_linearly_padded_gradients(const at::Tensor& q, const at::Tensor& k,
-                                                           const at::Tensor& v, const at::Tensor& y,
-                                                           const at::Tensor& d_y,
-                                                           const NodeAttention& attention,
-                                                           std::int64_t heads);
+std::array<at::Tensor, 3> attend_linearly_padded_gradient(const at::Tensor& q, const at::Tensor& k,
+                                                          const at::Tensor& v, const at::Tensor& y,
+                                                          const at::Tensor& d_y,
+                                                          const NodeAttention& attention,
+                                                          std::int64_t heads);
 
 }  // namespace tpudist
