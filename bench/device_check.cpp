@@ -7,10 +7,10 @@
 //   device_check gradients EXPERIMENT [KEY=VALUE ...]   the gradients of the first step on the device
 //       and on the CPU: prints the norm of their difference as a part of the CPU's, by member
 //   device_check products                               TFLOP/s of products of several shapes, and
-//       whether a batched product has the bits of single ones
+//       whether members of other calls have the same bits
 //   device_check host                                   microseconds in which the host queues an operation
 //
-// Exit code 1 where parameters differ, or gradients by more than the tolerance of the precision.
+// Exit code 1 where parameters or bits differ, or gradients by more than the tolerance of the precision.
 
 #include <ATen/ATen.h>
 #include <fmt/format.h>
@@ -23,6 +23,7 @@
 #include <cmath>
 #include <exception>
 #include <filesystem>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <span>
@@ -36,6 +37,7 @@
 #include "dist/collectives/nccl_communicator.hpp"
 #include "models/kernels/threads.hpp"
 #include "models/network/composed_executor.hpp"
+#include "models/operators/backend.hpp"
 #include "tests/dist/thread_ranks.hpp"
 #include "tests/support/temp_dir.hpp"
 #include "train/loop/trainer.hpp"
@@ -187,53 +189,68 @@ int check_gradients(const Experiment& experiment) {
   return largest <= tolerance ? 0 : 1;
 }
 
-// Whether one batched product of five members has the bits of one product for each.
-bool batched_is_equal(const at::Tensor& a, const at::Tensor& b) {
-  at::globalContext().setAllowTF32CuBLAS(false);
-  const std::vector<at::Tensor> left(5, a), right(5, b);
-  const at::Tensor together = at::bmm(at::stack(left), at::stack(right)), alone = at::mm(a, b);
-  for (std::int64_t m = 0; m < 5; ++m) {
-    if (!at::equal(together[m], alone)) return false;
-  }
-  return true;
-}
-
-// The best of several products, in float32 and in TF32, and whether they could be batched.
+// Products with weights and their two gradients as a step asks for them, of five members: TFLOP/s. The
+// bits of fewer members, in other places, must be the same. Exit code 1 where they are not.
 int time_products() {
+  constexpr std::int64_t kMembers = 5;
   const DeviceContext place = place_on(0);
-  fmt::print("{:>24} {:>10} {:>10}   {}\n", "TFLOP/s, rows x in x out", "fp32", "tf32", "batched");
-  for (const auto& [rows, in, out] :
-       std::vector<std::array<std::int64_t, 3>>{{3'000, 64, 64},
-                                                {30'000, 64, 64},
-                                                {30'000, 128, 128},
-                                                {100'000, 128, 256},
-                                                {100'000, 256, 256},
-                                                {30'000, 320, 320},
-                                                {128, 30'000, 128},
-                                                {256, 100'000, 256}}) {
-    const at::Tensor a = at::randn({rows, in}, place.device),
-                     b = at::randn({in, out}, place.device);
-    at::Tensor c = at::empty({rows, out}, place.device);
-    std::vector<double> rates;
-    for (const bool tf32 : {false, true}) {
-      at::globalContext().setAllowTF32CuBLAS(tf32);
-      double best = 1e30;
-      for (int i = 0; i < 6; ++i) {
-        constexpr int kTimes = 20;
-        c[0][0].item<float>();  // waits for the device
-        const auto begin = std::chrono::steady_clock::now();
-        for (int k = 0; k < kTimes; ++k) at::mm_out(c, a, b);
-        c[0][0].item<float>();
-        best = std::min(
-            best, std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count() /
-                      kTimes);
+  int different = 0;
+  fmt::print("{:>24} {:>9} {:>10} {:>10} {:>10}   {}\n", "TFLOP/s, rows x in x out", "", "product",
+             "d rows", "d weight", "members alone");
+  for (const auto& [rows, in, out] : std::vector<std::array<std::int64_t, 3>>{{300, 64, 64},
+                                                                              {3'000, 64, 64},
+                                                                              {3'000, 172, 64},
+                                                                              {3'000, 128, 128},
+                                                                              {30'000, 64, 64},
+                                                                              {30'000, 128, 128},
+                                                                              {100'000, 256, 256},
+                                                                              {30'000, 320, 320},
+                                                                              {3'001, 13, 7}}) {
+    const auto options = at::TensorOptions(at::kFloat).device(place.device);
+    const auto drawn = [&](std::int64_t height, std::int64_t width) {
+      return make_rows(kMembers, height, width, options).normal_();
+    };
+    const at::Tensor x = drawn(rows, in), w = drawn(in, out), d_y = drawn(rows, out);
+    for (const Precision precision : {Precision::fp32, Precision::tf32, Precision::bf16}) {
+      const std::unique_ptr<const Backend> backend = place.make_backend(DeviceArrays(), precision);
+      // What a call of `count` members from `first` gives.
+      const auto results = [&](std::int64_t first, std::int64_t count) {
+        const auto of = [&](const at::Tensor& all) { return all.narrow(0, first, count); };
+        const auto gradients = backend->linear_gradient(of(x), of(w), of(d_y), true, true);
+        return std::vector{backend->linear(of(x), of(w), {}), gradients.x, gradients.parameter,
+                           gradients.bias};
+      };
+      const std::vector<at::Tensor> all = results(0, kMembers);
+      bool same = true;
+      for (const auto& [first, count] :
+           std::vector<std::pair<int, int>>{{0, 1}, {4, 1}, {1, 2}, {2, 3}, {1, 4}}) {
+        const std::vector<at::Tensor> some = results(first, count);
+        for (std::size_t i = 0; i < all.size(); ++i)
+          same = same && at::equal(some[i], all[i].narrow(0, first, count));
       }
-      rates.push_back(2e-12 * static_cast<double>(rows * in * out) / best);
+      different += same ? 0 : 1;
+      const auto rate = [&](const std::function<void()>& operation) {
+        double best = 1e30;
+        for (int i = 0; i < 4; ++i) {
+          constexpr int kTimes = 20;
+          all[0].flatten()[0].item<float>();  // waits for the device
+          const auto begin = std::chrono::steady_clock::now();
+          for (int k = 0; k < kTimes; ++k) operation();
+          all[0].flatten()[0].item<float>();
+          const auto end = std::chrono::steady_clock::now();
+          best = std::min(best, std::chrono::duration<double>(end - begin).count() / kTimes);
+        }
+        return 2e-12 * static_cast<double>(kMembers * rows * in * out) / best;
+      };
+      const double product = rate([&] { backend->linear(x, w, {}); }),
+                   weight = rate([&] { backend->linear_gradient(x, w, d_y, false, false); }),
+                   both = rate([&] { backend->linear_gradient(x, w, d_y, true, false); });
+      fmt::print("{:>24} {:>9} {:>10.1f} {:>10.1f} {:>10.1f}   {}\n",
+                 fmt::format("{} x {} x {}", rows, in, out), precision_name(precision), product,
+                 1 / (1 / both - 1 / weight), weight, same ? "same bits" : "OTHER BITS");
     }
-    fmt::print("{:>24} {:>10.1f} {:>10.1f}   {}\n", fmt::format("{} x {} x {}", rows, in, out),
-               rates[0], rates[1], batched_is_equal(a, b) ? "equal" : "other bits");
   }
-  return 0;
+  return different == 0 ? 0 : 1;
 }
 
 // What the host takes to queue operations so small that the device is never the limit.

@@ -29,6 +29,7 @@
 #include "models/kernels/group_rows.hpp"
 #include "models/kernels/leaf_sums.hpp"
 #include "models/kernels/pooled_rows.hpp"
+#include "models/kernels/products.hpp"
 #include "models/plans/csr.hpp"
 
 namespace tpudist {
@@ -185,6 +186,7 @@ class Report {
     add(kernel, text);
   }
 
+  bool times() const { return times_; }
   const std::map<std::string, std::string>& lines() const { return lines_; }
   // Kernels that are slower than any was on an H200, so that something is wrong.
   int slow() const { return slow_; }
@@ -525,12 +527,44 @@ struct Case {
         [&] { launch_leaf_sums(members, length, plan.data(), rows.data(), sums.data(), nullptr); });
   }
 
+  // Arithmetic limits it, not memory: device_check times it.
+  void weights() {
+    for (const std::int64_t in : {12, 128}) {
+      const WeightGradientSizes sizes{shape.rows, in, shape.width, in == 12};
+      if (report.times()) return;
+      const Array<float> x(draw.numbers<float>(shape.rows * in * shape.members)),
+          d_y = drawn(shape.rows), y(sizes.numbers() * shape.members),
+          parts(sizes.numbers() * sizes.chunks() * shape.members);
+      report.exact(in == 12 ? "weight-gradient-12" : "weight-gradient-128", y, 0, [&] {
+        launch_weight_gradient(sizes, shape.members, planes(x), planes(d_y), planes(y),
+                               planes(parts), nullptr);
+      });
+    }
+  }
+
+  void double_product() {
+    if (report.times()) return;
+    const Array<double> x(draw.numbers<double>(shape.rows * shape.width * shape.members)),
+        weight(draw.numbers<double>(shape.width * 3 * shape.members)),
+        y(shape.rows * 3 * shape.members);
+    report.exact("double-product", y, 0, [&] {
+      launch_double_product(shape.rows, shape.width, {3, shape.members},
+                            {planes(x), shape.width, 1}, {planes(weight), 3, 1}, planes(y),
+                            nullptr);
+    });
+  }
+
   void run() {
     sums_and_maxima();
     single_rows();
     groups();
     readout();
-    if constexpr (sizeof(T) == 4) leaves();
+    if constexpr (sizeof(T) == 4) {
+      leaves();
+      weights();
+    } else {
+      double_product();
+    }
   }
 
   const Shape shape;

@@ -42,7 +42,7 @@ struct Arguments {
   std::string model = "latenciaga_xla", plan = "auto", mode = "train", unit = "slates",
               loss = "clip";
   std::string precision = "fp32", directions = "forth", aggregation = "mean", engine = "auto";
-  int configs = 10, slates = 1, members = 1, threads = 2, warm_up = 2, device = -1;
+  int configs = 10, slates = 1, members = 1, threads = 2, warm_up = 2, device = -1, prefetch = 2;
   std::int64_t steps = 20, block = 0, evaluate_every = 20;
   double seconds = 1e9, target = 0.74;
   std::uint64_t seed = 1;
@@ -104,6 +104,7 @@ Experiment experiment_of(const Arguments& arguments) {
   experiment.optimizer.set_decay(ParameterGroup::output, 1e-4);
   experiment.train.steps = arguments.steps;
   experiment.train.recompute = arguments.recompute;
+  experiment.train.prefetch = arguments.prefetch;
   experiment.evaluate_block.configs = arguments.block;
   experiment.ensemble.members = arguments.members;
   if (arguments.mode == "tau") {
@@ -361,6 +362,7 @@ void read_arguments(CLI::App& app, Arguments& arguments) {
   app.add_option("--evaluate-every", arguments.evaluate_every, "tau: steps")->check(positive);
   app.add_option("--target", arguments.target, "tau: Kendall tau")->capture_default_str();
   app.add_option("--engine", arguments.engine)->check(CLI::IsMember({"auto", "general"}));
+  app.add_option("--prefetch", arguments.prefetch, "Steps that are prepared ahead");
   app.add_option("--device", arguments.device, "Number of a GPU; -1: the CPU")
       ->capture_default_str();
   app.add_option("--seed", arguments.seed)->capture_default_str();

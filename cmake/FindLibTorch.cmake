@@ -14,6 +14,7 @@
 # Imported targets
 #   LibTorch::LibTorch  all of LibTorch; defines TPUDIST_NO_CUDA where it is a CPU-only build
 #   LibTorch::cudart    the CUDA runtime that LibTorch uses (empty for a CPU-only build)
+#   LibTorch::cublasLt  the cuBLASLt that LibTorch uses (empty for a CPU-only build)
 #   LibTorch::NCCL      the NCCL that LibTorch uses (empty for a CPU-only build)
 # Variables: LibTorch_FOUND, LibTorch_VERSION, LibTorch_CUDA, LibTorch_RPATH, LibTorch_FOLDER (with lib/ and
 # include/), LibTorch_CUDA_MAJOR (major version of the CUDA runtime, or empty), LibTorch_NVIDIA (the folder of the
@@ -108,6 +109,7 @@ set(LibTorch_CUDA_MAJOR "")
 if(TPUDIST_GPU AND EXISTS "${LibTorch_FOLDER}/lib/libtorch_cuda.so")
   set(LibTorch_CUDA ON)
   _libtorch_nvidia(_cudart libcudart cuda_runtime_api.h)
+  _libtorch_nvidia(_cublaslt libcublasLt cublasLt.h)
   _libtorch_nvidia(_nccl libnccl nccl.h)
   file(REAL_PATH "${_cudart_LIBRARY}" _cudart_file)
   if(_cudart_file MATCHES "[.]so[.]([0-9]+)")
@@ -122,6 +124,7 @@ if(TPUDIST_GPU AND EXISTS "${LibTorch_FOLDER}/lib/libtorch_cuda.so")
   file(GLOB _cublas "${LibTorch_NVIDIA}/*/lib/libcublas.so*")
   if((EXISTS "${LibTorch_NVIDIA}" AND NOT _cublas)
      OR NOT _cudart_LIBRARY OR NOT _cudart_INCLUDE OR NOT _nccl_LIBRARY OR NOT _nccl_INCLUDE
+     OR NOT _cublaslt_LIBRARY OR NOT _cublaslt_INCLUDE
      OR NOT LibTorch_CRT_INCLUDE OR NOT LibTorch_CCCL_INCLUDE)
     set(_missing "LibTorch in ${LibTorch_FOLDER} lacks NVIDIA's packages (CUDA runtime, NCCL, headers). "
                  "For a GPU run TPUDIST_GPU=1 scripts/setup.sh")
@@ -135,6 +138,7 @@ endif()
 
 add_library(LibTorch::LibTorch INTERFACE IMPORTED)
 add_library(LibTorch::cudart INTERFACE IMPORTED)
+add_library(LibTorch::cublasLt INTERFACE IMPORTED)
 add_library(LibTorch::NCCL INTERFACE IMPORTED)
 
 # LibTorch is built with it, and ATen/record_function.h has a member less under it.
@@ -149,12 +153,14 @@ if(LibTorch_CUDA)
   string(PREPEND _libraries "${_lib}/libtorch.so,")
   string(APPEND _libraries ",${_lib}/libtorch_cuda.so")
   list(APPEND _core_libraries "${_lib}/libc10_cuda.so")
-  list(APPEND LibTorch_RPATH "${_nccl_FOLDER}" "${_cudart_FOLDER}")
+  list(APPEND LibTorch_RPATH "${_nccl_FOLDER}" "${_cudart_FOLDER}" "${_cublaslt_FOLDER}")
   list(REMOVE_DUPLICATES LibTorch_RPATH)
 
   target_link_libraries(LibTorch::cudart INTERFACE "${_cudart_LIBRARY}")
   _libtorch_include(LibTorch::cudart
     "${_cudart_INCLUDE}" "${LibTorch_CRT_INCLUDE}" "${LibTorch_CCCL_INCLUDE}")
+  target_link_libraries(LibTorch::cublasLt INTERFACE "${_cublaslt_LIBRARY}" LibTorch::cudart)
+  _libtorch_include(LibTorch::cublasLt "${_cublaslt_INCLUDE}")
   target_link_libraries(LibTorch::NCCL INTERFACE "${_nccl_LIBRARY}" LibTorch::cudart)
   _libtorch_include(LibTorch::NCCL "${_nccl_INCLUDE}")
 else()

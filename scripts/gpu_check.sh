@@ -217,7 +217,7 @@ sanitizer() {
 bandwidth() { # of each kernel beside a copy's, of products, and what the host takes to ask for them
   need_card
   local check code=0; check=$(program kernel_check)
-  device_check products
+  device_check products || code=1
   device_check host
   "$check" --time || code=1
   exit $code
@@ -250,12 +250,23 @@ line = json.load(sys.stdin); print(line["seconds_median"] * 1e3, line.get("plann
       exit slow}' || code=1
   }
   resnet="$npz/layout/xla/default/train/resnet_main_10904.npz" alexnet="$npz/layout/xla/random/train/alexnet_train_batch_32.npz"
-  row resnet-4x10x5 5 45 "$(ours "$work/shards" layout:xla:default resnet_main_10904 --configs 10 --slates 4 --members 5)" "$(peer train "$resnet" --configs 10 --slates 4)"
-  row alexnet-10x4x5 5 140 "$(ours "$work/shards" layout:xla:random alexnet_train_batch_32 --configs 4 --slates 10 --members 5)" "$(peer train "$alexnet" --configs 4 --slates 10)"
-  row xla-14105-nodes-10x4x5 5 120 "$(ours "$work/xla-shards" layout:xla:random conv_sela.4x2.fp16 --configs 4 --slates 10 --members 5)" "$(peer train "$work"/xla/layout/xla/random/train/*.npz --configs 4 --slates 10 --steps 10)"
-  row nlp-5659-nodes-4x10x5 5 85 "$(ours "$work/nlp-shards" layout:nlp:random attention_bano.4x2.fp16 --model latenciaga_nlp --configs 10 --slates 4 --members 5)" "$(peer train "$work"/nlp/layout/nlp/random/train/*.npz --model latenciaga_nlp --configs 10 --slates 4 --steps 10)"
-  row alexnet-one-unit 5 1e6 "$(ours "$work/shards" layout:xla:random alexnet_train_batch_32 --configs 4 --slates 10 --members 5 --unit graph)" -
-  row xla-one-unit 5 1e6 "$(ours "$work/xla-shards" layout:xla:random conv_sela.4x2.fp16 --configs 4 --slates 10 --members 5 --unit graph)" -
+  local xla_step=("$work/xla-shards" layout:xla:random conv_sela.4x2.fp16 --configs 4 --slates 10 --members 5)
+  local alexnet_step=("$work/shards" layout:xla:random alexnet_train_batch_32 --configs 4 --slates 10 --members 5)
+  local resnet_step=("$work/shards" layout:xla:default resnet_main_10904 --configs 10 --slates 4 --members 5)
+  local nlp_step=("$work/nlp-shards" layout:nlp:random attention_bano.4x2.fp16 --model latenciaga_nlp --configs 10 --slates 4 --members 5)
+  local one_unit=(--unit graph --prefetch 4) resnet_peer alexnet_peer xla_peer nlp_peer
+  resnet_peer=$(peer train "$resnet" --configs 10 --slates 4)
+  alexnet_peer=$(peer train "$alexnet" --configs 4 --slates 10)
+  xla_peer=$(peer train "$work"/xla/layout/xla/random/train/*.npz --configs 4 --slates 10 --steps 10)
+  nlp_peer=$(peer train "$work"/nlp/layout/nlp/random/train/*.npz --model latenciaga_nlp --configs 10 --slates 4 --steps 10)
+  row resnet-4x10x5 5 15 "$(ours "${resnet_step[@]}")" "$resnet_peer"
+  row resnet-one-unit 5 7 "$(ours "${resnet_step[@]}" "${one_unit[@]}")" "$resnet_peer"
+  row alexnet-10x4x5 5 35 "$(ours "${alexnet_step[@]}")" "$alexnet_peer"
+  row alexnet-one-unit 5 7 "$(ours "${alexnet_step[@]}" "${one_unit[@]}")" "$alexnet_peer"
+  row xla-14105-nodes-10x4x5 5 40 "$(ours "${xla_step[@]}")" "$xla_peer"
+  row xla-one-unit 5 13 "$(ours "${xla_step[@]}" "${one_unit[@]}")" "$xla_peer"
+  row nlp-5659-nodes-4x10x5 5 85 "$(ours "${nlp_step[@]}")" "$nlp_peer"
+  row nlp-one-unit 5 85 "$(ours "${nlp_step[@]}" "${one_unit[@]}")" "$nlp_peer"
   row resnet-score-112-runs 1 12 "$(ours "$work/shards" layout:xla:default resnet_main_10904 --mode infer)" "$(peer infer "$resnet" --block 64 --steps 5)"
   exit $code
 }

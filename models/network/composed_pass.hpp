@@ -14,7 +14,9 @@ namespace tpudist {
 // The forward and backward pass of one call through a composed network. Every segment records its
 // own autograd graph, from inputs that are leaves to its output. With `recompute` only the inputs
 // of the segments are kept, not the graphs; the backward pass runs each segment again before it
-// differentiates it. The bits are the same with and without. All arguments are borrowed and must
+// differentiates it. Without it, and without trained states, whose gradients are added over the
+// segments in their order, all segments are one graph: one call of autograd, which on a device has a
+// thread of its own to wake. The bits are the same. All arguments are borrowed and must
 // outlive the pass. Not thread-safe.
 class ComposedPass {
  public:
@@ -43,11 +45,13 @@ class ComposedPass {
 
   Segment run(int segment, const Flow& before, const NetworkCall& call) const;
   void differentiate(int segment, const Segment& ran, Flow& gradient, const Sink& sink) const;
+  void add_trained(int segment, std::vector<const ParameterEntry*>& trained,
+                   std::vector<at::Tensor>& leaves) const;
 
   const ComposedNetwork& network_;
   NetworkCall call_;
-  bool recompute_;
-  std::vector<Segment> segments_;  // with `recompute` only the inputs
+  bool recompute_, joined_;
+  std::vector<Segment> segments_;  // with `recompute` only the inputs; if joined, the last one
 };
 
 }  // namespace tpudist

@@ -2,22 +2,29 @@
 
 #include <ATen/ATen.h>
 
+#include <optional>
+
 #include "models/kernels/dropped_rows.hpp"
 #include "models/kernels/gather_rows.hpp"
+#include "models/kernels/products.hpp"
 #include "models/kernels/row_kernels.hpp"
 #include "models/operators/kernel_groups.hpp"
 #include "models/operators/kernel_readout.hpp"
 #include "models/operators/kernel_stream.hpp"
+#include "models/operators/member_products.hpp"
 #include "models/operators/padded_attention.hpp"
 
 namespace tpudist {
 namespace {
 
-// A copy of x, rounded as the CPU rounds operands: for tests, which run this backend there.
+// A copy of the planes of x, rounded as the CPU rounds operands: for tests, which run this backend
+// there.
 at::Tensor rounded_on_cpu(const at::Tensor& x, Precision precision) {
-  const at::Tensor in = x.contiguous(), out = at::empty_like(in);
-  round_rows(precision, {in.const_data_ptr<float>(), in.size(1)}, in.size(0), in.size(1),
-             {out.mutable_data_ptr<float>(), in.size(1)});
+  const at::Tensor out = rows_like(x);
+  for (std::int64_t m = 0; m < x.size(0); ++m) {
+    round_rows(precision, {plane<float>(x, m), x.size(2)}, x.size(1), x.size(2),
+               {mutable_plane<float>(out, m), x.size(2)});
+  }
   return out;
 }
 
@@ -83,17 +90,29 @@ class DeviceBackend : public Backend {
   at::Tensor linear(const at::Tensor& x, const at::Tensor& weight,
                     const at::Tensor& bias) const override {
     const at::Tensor y = make_rows(x.size(0), x.size(1), weight.size(2), x.options());
-    for (std::int64_t m = 0; m < x.size(0); ++m) multiply(x[m], weight[m], y[m]);
+    multiply_all(operand(x), operand(weight), false, y);
     return bias.defined() ? y.add_(bias.unsqueeze(1)) : y;
   }
   Gradients linear_gradient(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& d_y,
                             bool of_x, bool of_bias) const override {
-    Gradients gradients{{}, rows_like(weight), {}};
-    if (of_x) gradients.x = rows_like(x);
+    Gradients gradients;
+    const at::Tensor right = operand(d_y);
+    if (of_x) {
+      gradients.x = rows_like(x);
+      multiply_all(right, operand(weight), true, gradients.x);
+    }
+    if (precision_ == Precision::fp32 && x.scalar_type() == at::kFloat && x.numel() > 0 &&
+        d_y.numel() > 0) {
+      add_weight_gradient({x.size(1), x.size(2), d_y.size(2), of_bias}, x, d_y, gradients);
+      return gradients;
+    }
+    gradients.parameter = rows_like(weight);
     if (of_bias) gradients.bias = summed_rows(d_y);
-    for (std::int64_t m = 0; m < x.size(0); ++m) {
-      if (of_x) multiply(d_y[m], weight[m].t(), gradients.x[m]);
-      multiply(x[m].t(), d_y[m], gradients.parameter[m]);
+    const at::Tensor left = operand(x).transpose(1, 2);
+    if (x.scalar_type() == at::kDouble) {
+      multiply_doubles(left, right, gradients.parameter);
+    } else {
+      multiply_each(left, right, gradients.parameter);
     }
     return gradients;
   }
@@ -185,18 +204,59 @@ class DeviceBackend : public Backend {
   }
 
  private:
-  // y = a b, with operands of the backend's precision and sums in the type of y. One call for each
-  // member: a batched product of more members may add in another order.
-  void multiply(const at::Tensor& a, const at::Tensor& b, at::Tensor y) const {
-    if (precision_ == Precision::fp32 || y.scalar_type() != at::kFloat) {
-      at::mm_out(y, a, b);
-    } else if (!y.is_cuda()) {
-      at::mm_out(y, rounded_on_cpu(a, precision_), rounded_on_cpu(b, precision_));
-    } else if (precision_ == Precision::tf32) {
-      const Tf32Products on;
-      at::mm_out(y, a, b);
-    } else {
-      y.copy_(at::mm(a.to(at::kBFloat16), b.to(at::kBFloat16), at::kFloat));
+  // The planes of x as products take them: float32 is rounded to the backend's precision, but where
+  // cuBLAS does it.
+  at::Tensor operand(const at::Tensor& x) const {
+    if (precision_ == Precision::fp32 || x.scalar_type() != at::kFloat) return x;
+    if (!x.is_cuda()) return rounded_on_cpu(x, precision_);
+    if (precision_ == Precision::tf32) return x;
+    return make_rows(x.size(0), x.size(1), x.size(2), x.options().dtype(at::kBFloat16)).copy_(x);
+  }
+
+  // y = x W for each member, or x W^T, of operands; together where that is known to leave each
+  // member's bits alone.
+  void multiply_all(const at::Tensor& x, const at::Tensor& weight, bool transposed,
+                    const at::Tensor& y) const {
+    const at::Tensor right = transposed ? weight.transpose(1, 2) : weight;
+    if (x.scalar_type() == at::kDouble) {
+      multiply_doubles(x, right, y);
+    } else if (!multiply_members(x, weight, transposed, precision_ == Precision::tf32, y)) {
+      multiply_each(x, right, y);
+    }
+  }
+
+  static void multiply_doubles(const at::Tensor& a, const at::Tensor& b, const at::Tensor& y) {
+    const auto strided = [](const at::Tensor& x) {
+      return StridedPlanes{planes_of<double>(x), x.stride(1), x.stride(2)};
+    };
+    launch_double_product(a.size(1), a.size(2), columns_of(y), strided(a), strided(b),
+                          mutable_planes_of<double>(y), stream_of(y));
+  }
+
+  static void add_weight_gradient(const WeightGradientSizes& sizes, const at::Tensor& x,
+                                  const at::Tensor& d_y, Gradients& gradients) {
+    const std::int64_t members = x.size(0), chunks = sizes.chunks();
+    const at::Tensor y = make_rows(members, sizes.numbers() / sizes.out, sizes.out, x.options()),
+                     parts = chunks == 1 ? at::Tensor()
+                                         : make_rows(members, chunks, sizes.numbers(), x.options());
+    launch_weight_gradient(sizes, members, planes_of<float>(x), planes_of<float>(d_y),
+                           mutable_planes_of<float>(y), mutable_planes_of<float>(parts),
+                           stream_of(x));
+    gradients.parameter = y.narrow(1, 0, sizes.in);
+    if (sizes.bias) gradients.bias = y.select(1, sizes.in);
+  }
+
+  // y = a b of operands, member by member, with sums in the type of y.
+  void multiply_each(const at::Tensor& a, const at::Tensor& b, const at::Tensor& y) const {
+    std::optional<Tf32Products> tf32;
+    if (y.is_cuda() && precision_ == Precision::tf32) tf32.emplace();
+    for (std::int64_t m = 0; m < y.size(0); ++m) {
+      at::Tensor to = y[m];
+      if (a.scalar_type() == at::kBFloat16) {
+        to.copy_(at::mm(a[m], b[m], y.scalar_type()));
+      } else {
+        at::mm_out(to, a[m], b[m]);
+      }
     }
   }
 

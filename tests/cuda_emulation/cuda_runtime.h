@@ -128,6 +128,10 @@ inline const char* cudaGetErrorString(cudaError_t error) {
   return error == cudaSuccess ? "no error" : "invalid configuration argument";
 }
 
+inline float __fmaf_rn(float x, float y, float z) {
+  return std::fma(x, y, z);
+}
+
 template <typename T>
 T __ldg(const T* from) {
   if (reinterpret_cast<std::uintptr_t>(from) % alignof(T) != 0) emulation::fail("misaligned load");

@@ -39,7 +39,8 @@ touch "$site/nvidia/cu13/lib/libcudart.so.13" "$site/nvidia/cu13/include/cuda_ru
 configure AUTO "For a GPU run TPUDIST_GPU=1 scripts/setup.sh -- with CUDA: OFF"
 configure ON "For a GPU run TPUDIST_GPU=1 scripts/setup.sh Call Stack"  # an error
 mkdir -p "$site/nvidia/cu13/include"/{crt,cccl/nv} "$site"/nvidia/nccl/{lib,include}
-touch "$site"/nvidia/cu13/include/{crt/host_config.h,cccl/nv/target} "$site/nvidia/cu13/lib/libcublas.so.13" \
+touch "$site"/nvidia/cu13/include/{crt/host_config.h,cccl/nv/target} "$site"/nvidia/cu13/lib/libcublas{,Lt}.so.13 \
+  "$site/nvidia/cu13/include/cublasLt.h" \
   "$site/nvidia/nccl/lib/libnccl.so.2" "$site/nvidia/nccl/include/nccl.h"
 configure AUTO "with CUDA: ON"
 configure ON "with CUDA: ON"

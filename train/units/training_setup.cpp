@@ -84,7 +84,7 @@ TrainingSetup::TrainingSetup(const Experiment& experiment, const DatasetOptions&
                              ThreadPool& pool, int device, int ranks, Communicator& world)
     : experiment(experiment),
       pool(pool),
-      steps_at_once(device < 0 ? 1 : std::min({2, experiment.train.prefetch, pool.threads()})),
+      steps_at_once(device < 0 ? 1 : std::min({4, experiment.train.prefetch, pool.threads()})),
       data(open_same_data(options, experiment.data, pool, world)),
       folds(same_folds(experiment, data, world)),
       network(experiment.network, experiment.data.collection.schema, device, pool,

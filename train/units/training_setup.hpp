@@ -36,8 +36,8 @@ struct TrainingSetup {
 
   const Experiment& experiment;
   ThreadPool& pool;
-  // How many steps are prepared at a time: on a GPU two, if there are threads for it, so that the
-  // last unit of a step does not keep the pool's idle threads waiting; on a CPU one.
+  // How many steps are prepared at a time: on a GPU up to four, if there are threads for it and
+  // train.prefetch allows it: a unit is planned by one thread. On a CPU one.
   const int steps_at_once;
   const Dataset data;
   const FoldTable folds;

@@ -1,0 +1,152 @@
+#include "models/kernels/products.hpp"
+
+#include <algorithm>
+
+#include "models/kernels/cuda_rows.hpp"
+
+namespace tpudist {
+namespace {
+
+using cuda_rows::Channels;
+using cuda_rows::load;
+using cuda_rows::store;
+
+// So many chunks that all of the GPU has work, so few that they are soon added: at most 16 MB a
+// member where W does not take more.
+constexpr std::int64_t kMostChunks = 128, kMostNumbers = 1 << 22, kLeastRows = 32;
+
+// A row of its grid is kTile rows of W, or the bias, of one chunk; kRows rows are on their way at a time.
+template <int kTile, int kRows>
+struct WeightGradient {
+  WeightGradientSizes sizes;
+  std::int64_t chunk_rows, tiles;  // of a chunk, the bias included
+  Planes<const float> x, d_y;
+  Planes<float> parts;
+
+  __device__ void select(std::int64_t member) { cuda_rows::move_to(member, x, d_y, parts); }
+  template <int N>
+  __device__ void run(std::int64_t i, std::int64_t column) const {
+    const std::int64_t chunk = i / tiles, first = chunk * chunk_rows, rest = sizes.rows - first,
+                       count = rest < chunk_rows ? rest : chunk_rows, top = (i % tiles) * kTile,
+                       in = sizes.in, out = sizes.out;
+    const float* from = x.data + first * in + top;
+    const float* by = d_y.data + first * out + column;
+    float* const to = parts.data + chunk * sizes.numbers() + top * out + column;
+    if (top == in) {
+      Channels<float, N> sum{};
+#pragma unroll 8
+      for (std::int64_t row = 0; row < count; ++row, by += out) {
+        const auto term = load<N>(by);
+#pragma unroll
+        for (int c = 0; c < N; ++c) sum.at[c] += term.at[c];
+      }
+      store(to, sum);
+      return;
+    }
+    Channels<float, N> sums[kTile] = {};
+#pragma unroll kRows
+    for (std::int64_t row = 0; row < count; ++row, from += in, by += out) {
+      const auto left = load<kTile>(from);
+      const auto right = load<N>(by);
+#pragma unroll
+      for (int t = 0; t < kTile; ++t) {
+#pragma unroll
+        for (int c = 0; c < N; ++c) {
+          sums[t].at[c] = __fmaf_rn(left.at[t], right.at[c], sums[t].at[c]);
+        }
+      }
+    }
+#pragma unroll
+    for (int t = 0; t < kTile; ++t) store(to + t * out, sums[t]);
+  }
+};
+
+// The sum of the chunks.
+struct SumOfChunks {
+  std::int64_t chunks, numbers, width;
+  Planes<const float> parts;
+  Planes<float> y;
+
+  __device__ void select(std::int64_t member) { cuda_rows::move_to(member, parts, y); }
+  template <int N>
+  __device__ void run(std::int64_t row, std::int64_t column) const {
+    const std::int64_t at = row * width + column;
+    Channels<float, N> sum{};
+#pragma unroll 16
+    for (std::int64_t chunk = 0; chunk < chunks; ++chunk) {
+      const auto part = load<N>(parts.data + chunk * numbers + at);
+#pragma unroll
+      for (int c = 0; c < N; ++c) sum.at[c] += part.at[c];
+    }
+    store(y.data + at, sum);
+  }
+};
+
+struct DoubleProduct {
+  std::int64_t inner, width;
+  StridedPlanes a, b;
+  Planes<double> y;
+
+  __device__ void select(std::int64_t member) { cuda_rows::move_to(member, a.planes, b.planes, y); }
+  template <int N>
+  __device__ void run(std::int64_t row, std::int64_t column) const {
+    static_assert(N == 1);
+    const double* left = a.planes.data + row * a.row;
+    const double* right = b.planes.data + column * b.column;
+    double sum = 0;
+#pragma unroll 4
+    for (std::int64_t k = 0; k < inner; ++k, left += a.column, right += b.row)
+      sum += __ldg(left) * __ldg(right);
+    y.data[row * width + column] = sum;
+  }
+};
+
+template <int kTile, int N, int kRows>
+void launch(const WeightGradientSizes& sizes, std::int64_t members, Planes<const float> x,
+            Planes<const float> d_y, Planes<float> parts, CUstream_st* stream) {
+  const std::int64_t tiles = sizes.in / kTile + (sizes.bias ? 1 : 0);
+  cuda_rows::launch<N>(
+      tiles * sizes.chunks(), Columns{sizes.out, members},
+      WeightGradient<kTile, kRows>{sizes, sizes.chunk_rows(), tiles, x, d_y, parts}, stream);
+}
+
+}  // namespace
+
+std::int64_t WeightGradientSizes::chunk_rows() const {
+  const std::int64_t most = std::clamp<std::int64_t>(kMostNumbers / numbers(), 1, kMostChunks);
+  return std::max(kLeastRows, (rows + most - 1) / most);
+}
+
+std::int64_t WeightGradientSizes::chunks() const {
+  return (rows + chunk_rows() - 1) / chunk_rows();
+}
+
+void launch_weight_gradient(const WeightGradientSizes& sizes, std::int64_t members,
+                            Planes<const float> x, Planes<const float> d_y, Planes<float> y,
+                            Planes<float> parts, CUstream_st* stream) {
+  const bool one = sizes.chunks() == 1;
+  const Planes<float> to = one ? y : parts;
+  // The larger a thread's tile, the fewer numbers it reads for each product, and the fewer threads
+  // there are. All tiles give the same bits. What was fastest on an H200: bench/README.md, section 18.
+  const bool aligned = cuda_rows::aligned16(x, d_y, to),
+             many = sizes.rows >= 6'000 || sizes.in * sizes.out >= 256 * 128;
+  if (!aligned || sizes.in % 4 != 0 || sizes.out % 4 != 0) {
+    launch<1, 1, 8>(sizes, members, x, d_y, to, stream);
+  } else if (sizes.in % 8 != 0) {
+    launch<4, 4, 4>(sizes, members, x, d_y, to, stream);
+  } else if (many && sizes.out % 8 == 0) {
+    launch<8, 8, 2>(sizes, members, x, d_y, to, stream);
+  } else {
+    launch<8, 4, 8>(sizes, members, x, d_y, to, stream);
+  }
+  if (one) return;
+  cuda_rows::launch<1>(sizes.numbers() / sizes.out, Columns{sizes.out, members},
+                       SumOfChunks{sizes.chunks(), sizes.numbers(), sizes.out, parts, y}, stream);
+}
+
+void launch_double_product(std::int64_t rows, std::int64_t inner, Columns columns, StridedPlanes a,
+                           StridedPlanes b, Planes<double> y, CUstream_st* stream) {
+  cuda_rows::launch<1>(rows, columns, DoubleProduct{inner, columns.width, a, b, y}, stream);
+}
+
+}  // namespace tpudist

@@ -1,0 +1,160 @@
+#include "models/operators/member_products.hpp"
+
+#ifdef TPUDIST_WITH_CUDA_KERNELS
+
+#include <cublasLt.h>
+#include <fmt/format.h>
+
+#include <bit>
+#include <map>
+#include <mutex>
+#include <optional>
+#include <tuple>
+
+#include "core/error.hpp"
+#include "core/failed_device.hpp"
+#include "models/operators/kernel_stream.hpp"
+
+namespace tpudist {
+namespace {
+
+void require(cublasStatus_t status, const char* what) {
+  if (status == CUBLAS_STATUS_SUCCESS) return;
+  device_has_failed = true;
+  throw Error(ErrorKind::failed, fmt::format("cuBLASLt, {}: {} (status {})", what,
+                                             cublasLtGetStatusString(status), int{status}));
+}
+
+// One product of row-major matrices is, for cuBLASLt, y^T = W^T rows^T, column by column.
+struct Shape {
+  std::int64_t rows, in, out;
+  bool transposed, tf32, bf16;
+  auto operator<=>(const Shape&) const = default;
+};
+
+// The operation and the layouts of a call; they hold no memory.
+struct Call {
+  Call(const Shape& shape, std::int64_t members, std::int64_t weight_distance,
+       std::int64_t rows_distance, std::int64_t y_distance) {
+    const cublasComputeType_t type = shape.tf32 ? CUBLAS_COMPUTE_32F_FAST_TF32 : CUBLAS_COMPUTE_32F;
+    require(cublasLtMatmulDescInit(&operation, type, CUDA_R_32F), "operation");
+    const cublasOperation_t turned = shape.transposed ? CUBLAS_OP_T : CUBLAS_OP_N;
+    require(cublasLtMatmulDescSetAttribute(&operation, CUBLASLT_MATMUL_DESC_TRANSA, &turned,
+                                           sizeof turned),
+            "transpose");
+    const auto [high, wide] =
+        shape.transposed ? std::pair(shape.in, shape.out) : std::pair(shape.out, shape.in);
+    const cudaDataType_t operand = shape.bf16 ? CUDA_R_16BF : CUDA_R_32F;
+    lay(weight, operand, high, wide, members, weight_distance);
+    lay(rows, operand, shape.in, shape.rows, members, rows_distance);
+    lay(y, CUDA_R_32F, shape.out, shape.rows, members, y_distance);
+  }
+
+  cublasLtMatmulDescOpaque_t operation;
+  cublasLtMatrixLayoutOpaque_t weight, rows, y;
+
+ private:
+  static void lay(cublasLtMatrixLayoutOpaque_t& layout, cudaDataType_t type, std::int64_t high,
+                  std::int64_t wide, std::int64_t members, std::int64_t distance) {
+    const auto count = static_cast<std::int32_t>(members);
+    require(cublasLtMatrixLayoutInit(&layout, type, static_cast<std::uint64_t>(high),
+                                     static_cast<std::uint64_t>(wide), high),
+            "layout");
+    require(cublasLtMatrixLayoutSetAttribute(&layout, CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT, &count,
+                                             sizeof count),
+            "batch");
+    require(cublasLtMatrixLayoutSetAttribute(&layout, CUBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET,
+                                             &distance, sizeof distance),
+            "batch");
+  }
+};
+
+// The handle of a device and the algorithms found on it. They live as long as the process: a handle
+// must not be destroyed after an error of the device.
+class Products {
+ public:
+  static Products& of_device(int device) {
+    static std::mutex mutex;
+    static auto& all = *new std::map<int, Products>;
+    const std::scoped_lock lock(mutex);
+    return all[device];
+  }
+
+  cublasLtHandle_t handle() const { return handle_; }
+
+  // Undefined where there is none.
+  std::optional<cublasLtMatmulAlgo_t> algorithm(Shape shape) {
+    const auto rows = static_cast<std::uint64_t>(shape.rows);
+    if (const int step = std::bit_width(rows) - 4; step > 0)
+      shape.rows = static_cast<std::int64_t>((((rows - 1) >> step) + 1) << step);
+    const std::scoped_lock lock(mutex_);
+    const auto [place, is_new] = found_.try_emplace(shape);
+    if (is_new) place->second = find(shape);
+    return place->second;
+  }
+
+ private:
+  std::optional<cublasLtMatmulAlgo_t> find(const Shape& shape) const {
+    Call call(shape, 1, 0, 0, 0);
+    cublasLtMatmulPreferenceOpaque_t preference;
+    require(cublasLtMatmulPreferenceInit(&preference), "preference");
+    const std::uint32_t no_parts = CUBLASLT_REDUCTION_SCHEME_NONE;
+    require(
+        cublasLtMatmulPreferenceSetAttribute(
+            &preference, CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK, &no_parts, sizeof no_parts),
+        "preference");
+    cublasLtMatmulHeuristicResult_t result;
+    int count = 0;
+    const cublasStatus_t status =
+        cublasLtMatmulAlgoGetHeuristic(handle_, &call.operation, &call.weight, &call.rows, &call.y,
+                                       &call.y, &preference, 1, &result, &count);
+    if (status == CUBLAS_STATUS_NOT_SUPPORTED || count == 0) return std::nullopt;
+    require(status, "choice of an algorithm");
+    return result.algo;
+  }
+
+  cublasLtHandle_t handle_ = [] {
+    cublasLtHandle_t handle;
+    require(cublasLtCreate(&handle), "handle");
+    return handle;
+  }();
+  std::mutex mutex_;
+  std::map<Shape, std::optional<cublasLtMatmulAlgo_t>> found_;
+};
+
+}  // namespace
+
+bool multiply_members(const at::Tensor& rows, const at::Tensor& weight, bool transposed, bool tf32,
+                      const at::Tensor& y) {
+  const at::ScalarType type = rows.scalar_type();
+  if (!rows.is_cuda() || y.scalar_type() != at::kFloat ||
+      (type != at::kFloat && type != at::kBFloat16))
+    return false;
+  const Shape shape{rows.size(1), rows.size(2), y.size(2), transposed, tf32, type == at::kBFloat16};
+  if (rows.size(0) == 0 || shape.rows == 0 || shape.in == 0 || shape.out == 0) return false;
+  Products& products = Products::of_device(rows.get_device());
+  const auto algorithm = products.algorithm(shape);
+  if (!algorithm) return false;
+  Call call(shape, rows.size(0), weight.stride(0), rows.stride(0), y.stride(0));
+  const float one = 1, zero = 0;
+  float* const to = y.mutable_data_ptr<float>();
+  require(cublasLtMatmul(products.handle(), &call.operation, &one, weight.const_data_ptr(),
+                         &call.weight, rows.const_data_ptr(), &call.rows, &zero, to, &call.y, to,
+                         &call.y, &*algorithm, nullptr, 0, stream_of(rows)),
+          "product");
+  return true;
+}
+
+}  // namespace tpudist
+
+#else
+
+namespace tpudist {
+
+bool multiply_members(const at::Tensor&, const at::Tensor&, bool, bool, const at::Tensor&) {
+  return false;
+}
+
+}  // namespace tpudist
+
+#endif
