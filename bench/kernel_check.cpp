@@ -434,7 +434,8 @@ struct Case {
   }
 
   void readout() {
-    const std::int64_t rows = shape.rows, cells = rows / 2 + 1, slates = 3, configs = rows / 8 + 2;
+    const std::int64_t rows = shape.rows, cells = rows / 2 + 1, configs = rows / 8 + 2,
+                       slates = std::max<std::int64_t>(3, configs / 100);
     const Matrix of_cells(draw_csr(cells, rows, shape.longest, true, draw)),
         of_common(draw_csr(slates, rows, shape.longest, true, draw)),
         of_scores(draw_csr(configs, cells, 4, true, draw));

@@ -126,7 +126,7 @@ if(TPUDIST_GPU AND EXISTS "${LibTorch_FOLDER}/lib/libtorch_cuda.so")
      OR NOT _cudart_LIBRARY OR NOT _cudart_INCLUDE OR NOT _nccl_LIBRARY OR NOT _nccl_INCLUDE
      OR NOT _cublaslt_LIBRARY OR NOT _cublaslt_INCLUDE
      OR NOT LibTorch_CRT_INCLUDE OR NOT LibTorch_CCCL_INCLUDE)
-    set(_missing "LibTorch in ${LibTorch_FOLDER} lacks NVIDIA's packages (CUDA runtime, NCCL, headers). "
+    set(_missing "LibTorch in ${LibTorch_FOLDER} lacks NVIDIA's packages (CUDA runtime, cuBLAS, NCCL, headers). "
                  "For a GPU run TPUDIST_GPU=1 scripts/setup.sh")
     if(NOT TPUDIST_GPU STREQUAL "AUTO")
       message(FATAL_ERROR ${_missing})

@@ -21,7 +21,7 @@ import tomllib
 import zipfile
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
-OUTSIDE = ["libtorch*", "libc10*", "libcud*", "libnccl*", "libmpi.so.*"]  # the launcher finds these
+OUTSIDE = ["libtorch*", "libc10*", "libcud*", "libcublas*", "libnccl*", "libmpi.so.*"]  # the launcher finds these
 SYSTEM = ["libc.so.*", "libm.so.*", "ld-linux*", "libstdc++.so.*", "libgcc_s.so.*", "libz.so.*"]  # of manylinux
 # Files of the packages whose code is in the program itself: the archive of HDF5, and headers.
 COMPILED_IN = ["*/hdf5/serial/libhdf5.a", "*/CLI/CLI.hpp", "*/boost/version.hpp", "*/protozero/version.hpp",

@@ -13,7 +13,8 @@ using cuda_rows::store;
 
 // So many chunks that all of the GPU has work, so few that they are soon added: at most 16 MB a
 // member where W does not take more.
-constexpr std::int64_t kMostChunks = 128, kMostNumbers = 1 << 22, kLeastRows = 32;
+constexpr std::int64_t kMostChunks = 128, kMostNumbers = 1 << 22, kLeastRows = 32,
+                       kNumbersOfRow = 128;
 
 // A row of its grid is kTile rows of W, or the bias, of one chunk; kRows rows are on their way at a time.
 template <int kTile, int kRows>
@@ -114,7 +115,7 @@ void launch(const WeightGradientSizes& sizes, std::int64_t members, Planes<const
 
 std::int64_t WeightGradientSizes::chunk_rows() const {
   const std::int64_t most = std::clamp<std::int64_t>(kMostNumbers / numbers(), 1, kMostChunks);
-  return std::max(kLeastRows, (rows + most - 1) / most);
+  return std::max({kLeastRows, in * out / kNumbersOfRow, (rows + most - 1) / most});
 }
 
 std::int64_t WeightGradientSizes::chunks() const {
@@ -127,7 +128,7 @@ void launch_weight_gradient(const WeightGradientSizes& sizes, std::int64_t membe
   const bool one = sizes.chunks() == 1;
   const Planes<float> to = one ? y : parts;
   // The larger a thread's tile, the fewer numbers it reads for each product, and the fewer threads
-  // there are. All tiles give the same bits. What was fastest on an H200: bench/README.md, section 18.
+  // there are. All tiles give the same bits. Chosen by what a trial of the tiles took on an H200.
   const bool aligned = cuda_rows::aligned16(x, d_y, to),
              many = sizes.rows >= 6'000 || sizes.in * sizes.out >= 256 * 128;
   if (!aligned || sizes.in % 4 != 0 || sizes.out % 4 != 0) {

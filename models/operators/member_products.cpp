@@ -5,6 +5,7 @@
 #include <cublasLt.h>
 #include <fmt/format.h>
 
+#include <array>
 #include <bit>
 #include <map>
 #include <mutex>
@@ -88,14 +89,17 @@ class Products {
     if (const int step = std::bit_width(rows) - 4; step > 0)
       shape.rows = static_cast<std::int64_t>((((rows - 1) >> step) + 1) << step);
     const std::scoped_lock lock(mutex_);
-    const auto [place, is_new] = found_.try_emplace(shape);
-    if (is_new) place->second = find(shape);
-    return place->second;
+    if (const auto known = found_.find(shape); known != found_.end()) return known->second;
+    return found_[shape] = find(shape);
   }
 
  private:
+  // The first that cuBLASLt names for one member and that several can take.
   std::optional<cublasLtMatmulAlgo_t> find(const Shape& shape) const {
-    Call call(shape, 1, 0, 0, 0);
+    Call alone(shape, 1, 0, 0, 0);
+    const auto plane = [](std::int64_t numbers) { return (numbers + 127) / 128 * 128; };
+    Call several(shape, 2, plane(shape.in * shape.out), plane(shape.rows * shape.in),
+                 plane(shape.rows * shape.out));
     cublasLtMatmulPreferenceOpaque_t preference;
     require(cublasLtMatmulPreferenceInit(&preference), "preference");
     const std::uint32_t no_parts = CUBLASLT_REDUCTION_SCHEME_NONE;
@@ -103,14 +107,24 @@ class Products {
         cublasLtMatmulPreferenceSetAttribute(
             &preference, CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK, &no_parts, sizeof no_parts),
         "preference");
-    cublasLtMatmulHeuristicResult_t result;
+    std::array<cublasLtMatmulHeuristicResult_t, 8> named;
     int count = 0;
-    const cublasStatus_t status =
-        cublasLtMatmulAlgoGetHeuristic(handle_, &call.operation, &call.weight, &call.rows, &call.y,
-                                       &call.y, &preference, 1, &result, &count);
-    if (status == CUBLAS_STATUS_NOT_SUPPORTED || count == 0) return std::nullopt;
+    const cublasStatus_t status = cublasLtMatmulAlgoGetHeuristic(
+        handle_, &alone.operation, &alone.weight, &alone.rows, &alone.y, &alone.y, &preference,
+        int{named.size()}, named.data(), &count);
+    if (status == CUBLAS_STATUS_NOT_SUPPORTED) return std::nullopt;
     require(status, "choice of an algorithm");
-    return result.algo;
+    for (int i = 0; i < count; ++i) {
+      const cublasLtMatmulHeuristicResult_t& one = named[static_cast<std::size_t>(i)];
+      cublasLtMatmulHeuristicResult_t checked;
+      if (one.state == CUBLAS_STATUS_SUCCESS &&
+          cublasLtMatmulAlgoCheck(handle_, &several.operation, &several.weight, &several.rows,
+                                  &several.y, &several.y, &one.algo,
+                                  &checked) == CUBLAS_STATUS_SUCCESS &&
+          checked.workspaceSize == 0)
+        return one.algo;
+    }
+    return std::nullopt;
   }
 
   cublasLtHandle_t handle_ = [] {

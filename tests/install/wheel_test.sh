@@ -22,7 +22,7 @@ fi
 [[ $wheel == */tpudist-*-manylinux_2_3[5-9]_x86_64.whl ]] || fail "the wheel is $wheel"
 (( $(stat -c %s "$wheel") < 60000000 )) || fail "$wheel is larger than 60 MB"
 "$python" -m zipfile -l "$wheel" > "$scratch/files"
-if grep -E 'libtorch|libc10|libcud|libnccl|libcurl|libhdf5_' "$scratch/files"; then fail "these do not belong into the wheel"; fi
+if grep -E 'libtorch|libc10|libcud|libcublas|libnccl|libcurl|libhdf5_' "$scratch/files"; then fail "these do not belong into the wheel"; fi
 for name in libyaml libfmt libspdlog libzip 'one_rank/libmpi.so.40' licenses/NOTICE licenses/libfmt licenses/libboost licenses/libhdf5 experiments/nlp.yaml; do
   grep -q "$name" "$scratch/files" || fail "the wheel lacks $name"
 done
