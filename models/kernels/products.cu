@@ -16,7 +16,8 @@ using cuda_rows::store;
 constexpr std::int64_t kMostChunks = 128, kMostNumbers = 1 << 22, kLeastRows = 32,
                        kNumbersOfRow = 128;
 
-// A row of its grid is kTile rows of W, or the bias, of one chunk; kRows rows are on their way at a time.
+// A row of its grid is kTile rows of W, or the bias, of one chunk; kRows rows of x and d_y are read at a
+// time.
 template <int kTile, int kRows>
 struct WeightGradient {
   WeightGradientSizes sizes;
@@ -45,20 +46,36 @@ struct WeightGradient {
       return;
     }
     Channels<float, N> sums[kTile] = {};
-#pragma unroll kRows
-    for (std::int64_t row = 0; row < count; ++row, from += in, by += out) {
-      const auto left = load<kTile>(from);
-      const auto right = load<N>(by);
+    std::int64_t row = 0;
+    for (; row + kRows <= count; row += kRows, from += kRows * in, by += kRows * out)
+      add<kRows>(from, by, in, out, sums);
+#pragma unroll 1
+    for (; row < count; ++row, from += in, by += out) add<1>(from, by, in, out, sums);
+#pragma unroll
+    for (int t = 0; t < kTile; ++t) store(to + t * out, sums[t]);
+  }
+
+ private:
+  // Adds the products of kCount rows, all of which are on their way before the first is needed.
+  template <int kCount, int N>
+  __device__ static void add(const float* from, const float* by, std::int64_t in, std::int64_t out,
+                             Channels<float, N> (&sums)[kTile]) {
+    Channels<float, kTile> left[kCount];
+    Channels<float, N> right[kCount];
+#pragma unroll
+    for (int row = 0; row < kCount; ++row) {
+      left[row] = load<kTile>(from + row * in);
+      right[row] = load<N>(by + row * out);
+    }
+#pragma unroll
+    for (int row = 0; row < kCount; ++row) {
 #pragma unroll
       for (int t = 0; t < kTile; ++t) {
 #pragma unroll
-        for (int c = 0; c < N; ++c) {
-          sums[t].at[c] = __fmaf_rn(left.at[t], right.at[c], sums[t].at[c]);
-        }
+        for (int c = 0; c < N; ++c)
+          sums[t].at[c] = __fmaf_rn(left[row].at[t], right[row].at[c], sums[t].at[c]);
       }
     }
-#pragma unroll
-    for (int t = 0; t < kTile; ++t) store(to + t * out, sums[t]);
   }
 };
 
