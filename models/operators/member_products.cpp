@@ -10,7 +10,7 @@
 #include <map>
 #include <mutex>
 #include <optional>
-#include <tuple>
+#include <utility>
 
 #include "core/error.hpp"
 #include "core/failed_device.hpp"
