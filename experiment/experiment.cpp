@@ -259,7 +259,6 @@ Experiment read_experiment(ConfigDocument& document) {
   document.finish();
   experiment.resolved_yaml = document.resolved_yaml();
   experiment.entries = document.entries();
-  experiment.resolved_table = format_entries(experiment.entries);
   experiment.numbers_hash = hash_of_settings(experiment.entries);
   return experiment;
 }

@@ -185,7 +185,7 @@ struct Experiment {
   // Options to open the graphs that members train on, including their held-out folds.
   DatasetOptions training_data() const;
 
-  std::string resolved_yaml, resolved_table;
+  std::string resolved_yaml;
   std::vector<ConfigEntry> entries;  // the same as a list
   std::uint64_t numbers_hash = 0;    // hash_of_settings(entries)
 };

@@ -25,7 +25,7 @@ struct RankedConfig {
 // A member of the given runs.
 struct RankingMember {
   std::filesystem::path run;
-  int member = 0;              // index in its run
+  int member = 0;              // its number (EnsembleConfig::number_of)
   std::string why_left_out{};  // empty if it took part
 };
 

@@ -71,7 +71,7 @@ PredictedRun read_run(const Hdf5Id& file, std::size_t number, const std::string&
   run.folds = static_cast<int>(read_integer_attribute(group, "folds", at));
   run.init_seed = read_integer_attribute(group, "init_seed", at);
   run.order_seed = read_integer_attribute(group, "order_seed", at);
-  if (!has_attribute(group, "slate_configs")) return run;
+  if (!has_attribute(group, "slate_configs", at)) return run;
   run.slate_configs = read_integer_attribute(group, "slate_configs", at);
   run.slate_permutations = read_integer_attribute(group, "slate_permutations", at);
   run.slate_seed = read_integer_attribute(group, "slate_seed", at);
@@ -227,7 +227,7 @@ PredictionsHeader read_header(const Hdf5Id& file, const std::string& where) {
   PredictionsHeader header;
   header.collection = read_text_attribute(file, "collection", where);
   header.most_rows = read_integer_attribute(file, "most_rows", where);
-  if (has_attribute(file, "combine")) header.combination = read_combine(file, where);
+  if (has_attribute(file, "combine", where)) header.combination = read_combine(file, where);
   const std::int64_t runs = read_count(file, "runs", where),
                      members = read_count(file, "members", where),
                      graphs = read_count(file, "graphs", where);

@@ -12,11 +12,11 @@
 #include "core/config/yaml_scalar.hpp"
 #include "core/error.hpp"
 #include "core/text.hpp"
+#include "experiment/read_blocks.hpp"
 
 namespace tpudist {
 namespace {
 
-constexpr std::int64_t kMany = std::int64_t{1} << 53;
 constexpr int kMostSeeds = 1000;
 
 // Keys of an experiment that a sweep sets itself, with the sweep's key that does so.

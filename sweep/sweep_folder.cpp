@@ -9,7 +9,7 @@
 #include <system_error>
 #include <thread>
 
-#include "core/config/yaml_scalar.hpp"
+#include "core/config/config_text.hpp"
 #include "core/error.hpp"
 #include "core/file_system.hpp"
 #include "core/hash.hpp"
@@ -41,10 +41,10 @@ void write_sources(const fs::path& folder, const SweepPlan& plan, const fs::path
     const fs::path place = fs::path("experiments") / std::to_string(i) / source.filename();
     make_folder((folder / place).parent_path());
     write_file_atomically(folder / place, resolved_base(plan, static_cast<int>(i)));
-    places.push_back(format_yaml_text(place.string()));
+    places.push_back(place.string());
   }
   std::vector<std::string> moved = overrides;
-  moved.push_back(fmt::format("experiments=[{}]", join(places, ", ")));
+  moved.push_back("experiments=" + to_yaml(places));
   write_file_atomically(folder / kSweepFile,
                         SweepFile::load(sweep_file, moved, folder).resolved_yaml);
 }

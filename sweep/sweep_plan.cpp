@@ -6,11 +6,12 @@
 #include <map>
 #include <numeric>
 
-#include "core/config/yaml_scalar.hpp"
+#include "core/config/config_text.hpp"
 #include "core/error.hpp"
 #include "core/hash.hpp"
 #include "core/text.hpp"
 #include "experiment/experiment.hpp"
+#include "experiment/read_blocks.hpp"
 #include "schema/model_family.hpp"
 #include "sweep/sweep_data.hpp"
 
@@ -121,12 +122,6 @@ std::string key_of(const std::string& message, const Overrides& overrides) {
   plan.file.refuse(mistakes);
 }
 
-std::string yaml_list(const std::vector<std::string>& texts) {
-  std::vector<std::string> pieces;
-  for (const std::string& text : texts) pieces.push_back(format_yaml_text(text));
-  return fmt::format("[{}]", join(pieces, ", "));
-}
-
 // Empty where there are fewer than two families.
 ValidationHalves halves_of(const std::vector<GraphEntry>& graphs) {
   ValidationHalves halves;
@@ -159,7 +154,7 @@ bool halve_validation(SweepPlan& plan, std::size_t experiment_index, const Sweep
   const auto leave_out = [&](const std::vector<std::string>& names) {
     std::vector<std::string> patterns = experiment.data.exclude_valid;
     patterns.insert(patterns.end(), names.begin(), names.end());
-    return "data.exclude.valid=" + yaml_list(patterns);
+    return "data.exclude.valid=" + to_yaml(patterns);
   };
   plan.choosing_overrides[experiment_index] = {leave_out(halves.confirming)};
   plan.confirming_overrides[experiment_index] = {leave_out(halves.choosing)};
@@ -204,14 +199,14 @@ Overrides seed_overrides(std::optional<std::uint64_t> seed) {
 }
 
 SweepRun make_run(const SweepPlan& plan, int variant, std::optional<std::uint64_t> seed,
-                  int first_member, const Experiment& experiment) {
+                  const Experiment& experiment) {
   SweepRun run;
   run.id = to_hex(experiment.numbers_hash);
   run.variant = variant;
   run.experiment = plan.variants[static_cast<std::size_t>(variant)].experiment;
   run.collection = experiment.data.collection.name;
   run.seed = seed;
-  run.first_member = first_member;
+  run.first_member = experiment.ensemble.first_member;
   run.members = experiment.ensemble.members;
   run.folds = experiment.ensemble.folds;
   run.config = experiment.resolved_yaml;
@@ -314,17 +309,18 @@ void require_different(const SweepPlan& plan, const std::vector<SweepRun>& runs)
   }
 }
 
-std::int64_t power(std::int64_t base, int exponent) {
+// base to the power `exponent`, for halving.keep <= 100; or kMany, which no experiment's steps exceed.
+std::int64_t step_divisor(std::int64_t base, int exponent) {
   std::int64_t result = 1;
-  for (int i = 0; i < exponent; ++i) result *= base;
+  for (int i = 0; i < exponent; ++i) result = std::min(result * base, kMany);
   return result;
 }
 
-// Stages with the runs that each can have at most. `per_variant`: runs of a variant for each seed.
-void plan_stages(SweepPlan& plan, const std::vector<int>& per_seed) {
+// Stages after the first with the runs that each can have at most. `most`: runs of a variant for
+// each seed.
+void plan_stages(SweepPlan& plan, int most) {
   const SweepFile& file = plan.file;
   const int seeds = static_cast<int>(std::max<std::size_t>(file.seeds.size(), 1));
-  const int most = *std::ranges::max_element(per_seed);
   std::vector<int> left(file.experiments.size(), 0);  // variants of each experiment
   for (const Variant& variant : plan.variants) ++left[static_cast<std::size_t>(variant.experiment)];
   int first = static_cast<int>(plan.first_stage.size());
@@ -335,26 +331,33 @@ void plan_stages(SweepPlan& plan, const std::vector<int>& per_seed) {
       count += variants * seeds * most;
     }
     plan.stages.push_back({fmt::format("rung {} of {}", rung + 1, file.halving.rungs), first, count,
-                           power(file.halving.keep, file.halving.rungs - 1 - rung), false});
+                           step_divisor(file.halving.keep, file.halving.rungs - 1 - rung), false});
     first += count;
   }
-  if (file.choice == ChoiceScore::none) return;
-  const int confirming = static_cast<int>(file.experiments.size()) * file.fresh_seeds * most;
-  plan.stages.push_back({"confirm", first, confirming, 1, true});
+  if (file.choice != ChoiceScore::none) plan.stages.push_back({"confirm", first, 0, 1, true});
+}
+
+// Counts the runs that can confirm. A mistake in them must not appear only after the search.
+void plan_confirmation(SweepPlan& plan) {
+  Stage& confirm = plan.stages.back();
+  int most = 1;  // runs of a variant for each seed
+  for (int v = 0; v < static_cast<int>(plan.variants.size()); ++v) {
+    const Overrides overrides = stage_overrides(plan, confirm, v);
+    const auto seeds = fresh_seeds(plan.file, resolve(plan, v, overrides));
+    const Experiment last = resolve(plan, v, overrides + seed_overrides(seeds.back()));
+    require_scores(plan, confirm, v, last);
+    if (plan.file.placement == Placement::split) most = std::max(most, last.ensemble.members);
+  }
+  confirm.count = static_cast<int>(plan.file.experiments.size()) * plan.file.fresh_seeds * most;
 }
 
 // Everything but the variants.
 void plan_runs(SweepPlan& plan, const SweepRecord* frozen) {
   plan_choice(plan, frozen);
   group_variants(plan);
-  if (plan.file.choice != ChoiceScore::none) {  // a mistake in the confirming runs must not appear
-                                                // only after the search
-    for (int v = 0; v < static_cast<int>(plan.variants.size()); ++v)
-      resolve(plan, v, plan.file.confirm_overrides);
-  }
   const int rungs = plan.file.halving.rungs;
   plan.stages.push_back({rungs > 1 ? fmt::format("rung 1 of {}", rungs) : "search", 0, 0,
-                         power(plan.file.halving.keep, rungs - 1), false});
+                         step_divisor(plan.file.halving.keep, rungs - 1), false});
   std::vector<int> all(plan.variants.size());
   std::iota(all.begin(), all.end(), 0);
   plan.first_stage = runs_of_stage(plan, 0, all);
@@ -362,8 +365,8 @@ void plan_runs(SweepPlan& plan, const SweepRecord* frozen) {
   const int seeds = static_cast<int>(std::max<std::size_t>(plan.file.seeds.size(), 1));
   std::vector<int> per_seed(plan.variants.size(), 0);
   for (const SweepRun& run : plan.first_stage) ++per_seed[static_cast<std::size_t>(run.variant)];
-  for (int& runs : per_seed) runs /= seeds;
-  plan_stages(plan, per_seed);
+  plan_stages(plan, *std::ranges::max_element(per_seed) / seeds);
+  if (plan.file.choice != ChoiceScore::none) plan_confirmation(plan);
 }
 
 }  // namespace
@@ -392,13 +395,13 @@ std::vector<SweepRun> runs_of_stage(const SweepPlan& plan, int stage_number,
       const Experiment fused = resolve(plan, variant, seeded);
       require_scores(plan, stage, variant, fused);
       if (file.placement == Placement::fused || fused.ensemble.members == 1) {
-        runs.push_back(make_run(plan, variant, seed, fused.ensemble.first_member, fused));
+        runs.push_back(make_run(plan, variant, seed, fused));
         continue;
       }
       for (int i = 0; i < fused.ensemble.members; ++i) {
         const int member = fused.ensemble.number_of(i);
         const Overrides one{fmt::format("ensemble.first_member={}", member), "ensemble.members=1"};
-        runs.push_back(make_run(plan, variant, seed, member, resolve(plan, variant, seeded + one)));
+        runs.push_back(make_run(plan, variant, seed, resolve(plan, variant, seeded + one)));
       }
     }
   }

@@ -217,10 +217,6 @@ std::vector<ConfigEntry> ConfigDocument::entries() const {
   return entries;
 }
 
-std::string ConfigDocument::resolved_table() const {
-  return format_entries(entries());
-}
-
 const ConfigRecord& ConfigDocument::record() const {
   return impl_->record;
 }
@@ -398,13 +394,8 @@ std::vector<ConfigNode> ConfigNode::items(std::string_view key) {
 
 void ConfigNode::mistake(std::string_view key, std::string_view message) {
   const YamlEntry* entry = impl_->find(key);
-  impl_->mistakes.add(
-      entry ? entry->place : impl_->place,
-      key.empty() ? std::string(message) : fmt::format("\"{}\" {}", impl_->name_of(key), message));
-}
-
-std::string ConfigNode::path() const {
-  return impl_->path;
+  impl_->mistakes.add(entry ? entry->place : impl_->place,
+                      fmt::format("\"{}\" {}", impl_->name_of(key), message));
 }
 
 }  // namespace tpudist

@@ -49,9 +49,8 @@ class ConfigDocument {
   // Every value that was read, defaults included, as YAML; keys in the order of asking. Call it
   // after `finish`.
   std::string resolved_yaml() const;
-  // The same as a flat list, and as a table (format_entries).
+  // The same as a flat list; format_entries makes a table of it.
   std::vector<ConfigEntry> entries() const;
-  std::string resolved_table() const;
   // Every key that was asked for; for config_schema.
   const ConfigRecord& record() const;
   // XXH3 of resolved_yaml().
@@ -121,9 +120,6 @@ class ConfigNode {
 
   // Records a mistake at the position of the key, or of this map when the key is not given.
   void mistake(std::string_view key, std::string_view message);
-
-  // Dotted path of this map, e.g. "data.exclude".
-  std::string path() const;
 
  private:
   friend class ConfigDocument;

@@ -189,7 +189,8 @@ Hdf5Id create_hdf5(const std::filesystem::path& path, std::size_t room) {
 
 Hdf5Id open_hdf5(const std::filesystem::path& path) {
   std::error_code error;
-  if (!std::filesystem::is_regular_file(path, error)) {
+  if (!std::filesystem::is_regular_file(path, error) &&
+      (!error || error == std::errc::no_such_file_or_directory)) {
     throw IoError(fmt::format("cannot open {}: there is no such file", path.string()));
   }
   // HDF5 says only that it cannot open the file; the system says why.
@@ -300,9 +301,9 @@ void write_attribute(const Hdf5Id& object, const std::string& name, std::string_
   write_scalar(object, name, type.get(), &pointer);
 }
 
-bool has_attribute(const Hdf5Id& object, const std::string& name) {
+bool has_attribute(const Hdf5Id& object, const std::string& name, std::string_view where) {
   const Hdf5Lock lock;
-  return H5Aexists(object.get(), name.c_str()) > 0;
+  return check_hdf5_read(H5Aexists(object.get(), name.c_str()), "attribute " + name, where) > 0;
 }
 
 std::int64_t read_integer_attribute(const Hdf5Id& object, const std::string& name,
@@ -339,16 +340,19 @@ std::string read_text_attribute(const Hdf5Id& object, const std::string& name,
 
 std::map<std::string, double> read_number_attributes(const Hdf5Id& object, std::string_view where) {
   const Hdf5Lock lock;
-  std::map<std::string, double> numbers;
-  const auto keep = [](hid_t id, const char* name, const H5A_info_t*, void* out) -> herr_t {
-    const Hdf5Id attribute(H5Aopen(id, name, H5P_DEFAULT), H5Aclose);
-    const Hdf5Id space(H5Aget_space(attribute.get()), H5Sclose);
-    if (H5Sget_simple_extent_npoints(space.get()) != 1) return -1;
-    double& value = (*static_cast<std::map<std::string, double>*>(out))[name];
-    return H5Aread(attribute.get(), hdf5_type(ElementType::f64), &value);
+  std::vector<std::string> names;
+  const auto keep = [](hid_t, const char* name, const H5A_info_t*, void* out) -> herr_t {
+    static_cast<std::vector<std::string>*>(out)->emplace_back(name);
+    return 0;
   };
-  check_hdf5_read(H5Aiterate2(object.get(), H5_INDEX_NAME, H5_ITER_INC, nullptr, keep, &numbers),
-                  "one of the numbers", where);
+  check_hdf5_read(H5Aiterate2(object.get(), H5_INDEX_NAME, H5_ITER_INC, nullptr, keep, &names),
+                  "its attributes", where);
+  std::map<std::string, double> numbers;
+  for (const std::string& name : names) {
+    const Hdf5Id attribute = open_attribute(object, name, H5T_FLOAT, where);
+    check_hdf5_read(H5Aread(attribute.get(), hdf5_type(ElementType::f64), &numbers[name]),
+                    "attribute " + name, where);
+  }
   return numbers;
 }
 

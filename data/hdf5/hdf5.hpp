@@ -93,11 +93,11 @@ std::int64_t read_integer_attribute(const Hdf5Id& object, const std::string& nam
                                     std::string_view where);
 std::string read_text_attribute(const Hdf5Id& object, const std::string& name,
                                 std::string_view where);
-bool has_attribute(const Hdf5Id& object, const std::string& name);
+bool has_attribute(const Hdf5Id& object, const std::string& name, std::string_view where);
 // A hash written as text by to_hex. Throws DataError where the text is not a hash.
 std::uint64_t read_hash_attribute(const Hdf5Id& object, const std::string& name,
                                   std::string_view where);
-// All attributes of an object, as numbers.
+// All attributes of an object, each of them a double.
 std::map<std::string, double> read_number_attributes(const Hdf5Id& object, std::string_view where);
 
 }  // namespace tpudist

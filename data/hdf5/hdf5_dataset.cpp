@@ -46,8 +46,9 @@ Hdf5Id creation_properties() {
 Hdf5Id create_dataset(const Hdf5Id& group, const std::string& name, hid_t type,
                       const std::vector<std::int64_t>& shape, const Hdf5Id& properties,
                       std::string_view where) {
-  Hdf5Id id(H5Dcreate2(group.get(), name.c_str(), type, space_of(shape).get(), H5P_DEFAULT,
-                       properties.get(), H5P_DEFAULT),
+  const Hdf5Id space = space_of(shape);  // closing it before the check would clear HDF5's reason
+  Hdf5Id id(H5Dcreate2(group.get(), name.c_str(), type, space.get(), H5P_DEFAULT, properties.get(),
+                       H5P_DEFAULT),
             H5Dclose);
   check_hdf5(id.get(), "create", where);
   return id;

@@ -70,7 +70,7 @@ GraphSummary summarize_graph(const Hdf5Id& file, const FeatureSchema& schema, st
 // TpuGraphs', unless the shard says another.
 FeatureSchema read_schema(const Hdf5Id& file, std::string_view collection, std::string_view where) {
   FeatureSchema schema = Collection{std::string(collection)}.schema;
-  if (!has_attribute(file, "node_features")) return schema;
+  if (!has_attribute(file, "node_features", where)) return schema;
   schema_fields(schema, [&]<typename T>(const char* name, T& value) {
     bool sound = true;
     if constexpr (std::is_same_v<T, ColumnRange>) {

@@ -89,12 +89,6 @@ std::vector<std::uint8_t> LayoutSpace::codes(std::span<const std::uint8_t> of_gr
   return all;
 }
 
-std::vector<std::uint8_t> LayoutSpace::default_codes() const {
-  States states;
-  for (const Group& group : groups) states.push_back(group.chosen);
-  return codes(states);
-}
-
 LayoutConfigs random_configs(const LayoutSpace& space, const LayoutCost& cost, std::int64_t runs,
                              std::uint64_t key) {
   CounterRng rng(key);

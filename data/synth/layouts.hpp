@@ -28,7 +28,6 @@ struct LayoutSpace {
 
   // States of all operations [nc], from those of the groups.
   std::vector<std::uint8_t> codes(std::span<const std::uint8_t> of_groups) const;
-  std::vector<std::uint8_t> default_codes() const;
 };
 
 // A set of different configurations, and the order in which they were measured.

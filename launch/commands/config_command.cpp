@@ -68,7 +68,7 @@ struct ShowArguments {
 void show_experiment(const ShowArguments& arguments) {
   ConfigDocument document = ConfigDocument::load(arguments.file, arguments.overrides);
   const Experiment experiment = read_experiment(document);
-  print("{}", arguments.yaml ? experiment.resolved_yaml : experiment.resolved_table);
+  print("{}", arguments.yaml ? experiment.resolved_yaml : format_entries(experiment.entries));
   if (!arguments.yaml) print("hash: {}\n", to_hex(document.hash()));
 }
 

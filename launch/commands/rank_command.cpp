@@ -15,6 +15,7 @@
 
 #include "core/error.hpp"
 #include "core/hash.hpp"
+#include "core/json_number.hpp"
 #include "core/log.hpp"
 #include "core/numbers.hpp"
 #include "data/hlo/layout_constraints.hpp"
@@ -158,7 +159,7 @@ void print_nodes(const Module& module, const ModuleRanking& result, std::size_t 
 
 // Where the best made configuration differs from the default one, by instruction.
 void print_best(const Module& module, const ModuleRanking& result) {
-  if (!module.made || result.ranking.empty()) return;
+  if (!module.made) return;
   const std::int64_t best = result.ranking.front().configs.front();
   const LayoutConfig& config = module.made->configs[static_cast<std::size_t>(best)];
   print("\nconfiguration {} in place of the default layouts (dimensions minor to major):\n", best);
@@ -198,11 +199,6 @@ nlohmann::ordered_json layouts_json(const MadeConfigs& made, std::int64_t number
   return json;
 }
 
-// JSON has no NaN.
-nlohmann::ordered_json number(double value) {
-  return std::isfinite(value) ? nlohmann::ordered_json(value) : nlohmann::ordered_json();
-}
-
 nlohmann::ordered_json to_json(const RankArguments& arguments, const Module& module,
                                const std::vector<TrainedRun>& runs, const ModuleRanking& result,
                                std::size_t count) {
@@ -215,7 +211,7 @@ nlohmann::ordered_json to_json(const RankArguments& arguments, const Module& mod
       {"configs", module.dataset.rows(0)},
       {"distinct_configs", result.ranking.size()},
       {"combine", arguments.combine.rule},
-      {"kendall_tau", number(result.kendall_tau)},
+      {"kendall_tau", finite_or_null(result.kendall_tau)},
       {"runs", nlohmann::ordered_json::array()},
       {"members", nlohmann::ordered_json::array()},
       {"ranking", nlohmann::ordered_json::array()}};
@@ -235,7 +231,7 @@ nlohmann::ordered_json to_json(const RankArguments& arguments, const Module& mod
                                {"config", config.configs.front()},
                                {"equal_configs", config.configs},
                                {"score", config.score},
-                               {"deviation", number(config.spread.deviation)},
+                               {"deviation", finite_or_null(config.spread.deviation)},
                                {"best_rank", config.spread.best_rank},
                                {"worst_rank", config.spread.worst_rank}});
     if (module.made)

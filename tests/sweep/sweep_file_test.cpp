@@ -78,6 +78,8 @@ TEST(SweepFileTest, UnknownAndConflictingKeysAreMistakes) {
     EXPECT_THAT(mistake(files, std::string("sweep: {folds: ") + folds + "}"),
                 HasSubstr("must be `none` or a number of folds from 2 to 1024"));
   EXPECT_THAT(mistake(files, "sweep: {seeds: [1, 1]}"), HasSubstr("names a seed twice"));
+  EXPECT_THAT(mistake(files, "sweep: {seeds: [1, 2000000000000]}"),
+              HasSubstr("sweep.yaml:3:20: \"sweep.seeds.1\" must be between"));
   EXPECT_THAT(mistake(files, "halving: {rungs: 2}"), HasSubstr("needs a score to go by"));
   for (const char* sweep : {"", "\nsweep: {folds: none}"})
     EXPECT_THAT(mistake(files, std::string("choose: {by: out_of_fold}") + sweep),

@@ -212,6 +212,33 @@ TEST(SweepPlanTest, RunsThatAreComparedMustBeScored) {
               HasSubstr("set train.last_evaluation"));
   EXPECT_EQ(refusal("set: {predictions.rows: 10}\nsweep: {folds: 2}\nchoose: {by: out_of_fold}"),
             "");
+  // The runs that confirm, too, which train only after the search.
+  EXPECT_THAT(
+      refusal("set: {predictions.rows: 10, train.last_evaluation: none}\nsweep: {folds: 2}\n"
+              "choose: {by: out_of_fold}"),
+      HasSubstr("set train.last_evaluation"));
+  EXPECT_THAT(refusal("choose: {by: valid, set: {train.last_evaluation: none}}"),
+              HasSubstr("set train.last_evaluation"));
+  EXPECT_THAT(refusal("sweep: {seeds: [1099511627776]}\nchoose: {by: valid}"),
+              HasSubstr("\"seed.init\" must be between 0 and 1099511627776"));
+}
+
+TEST(SweepPlanTest, MembersThatAreAddedToConfirmAreRunsOfTheirOwn) {
+  const SweepCase files;
+  const SweepPlan plan =
+      plan_of(files, "choose: {by: valid, seeds: 3, set: {ensemble.members: 8}}\nplacement: split");
+  EXPECT_EQ(plan.stages.back().count, 24);
+  EXPECT_EQ(runs_of_stage(plan, 1, {0}).size(), 24u);
+}
+
+TEST(SweepPlanTest, ManyRungsBeginWithOneStep) {
+  const SweepCase files;
+  const SweepPlan plan = plan_of(files,
+                                 "sweep: {over: {optimizer.lr: [1e-4, 2e-4]}}\n"
+                                 "halving: {rungs: 20, keep: 10}\nchoose: {by: valid}");
+  EXPECT_EQ(experiment_of(plan.first_stage[0]).train.steps, 1);
+  EXPECT_EQ(plan.stages[0].step_divisor, std::int64_t{1} << 40);
+  EXPECT_EQ(plan.stages[19].step_divisor, 1);
 }
 
 TEST(SweepPlanTest, AMistakeOfAnExperimentNamesTheVariant) {

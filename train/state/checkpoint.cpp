@@ -201,13 +201,13 @@ CheckpointSummary read_summary(const Hdf5Id& file, const std::string& where) {
   summary.config_hash = read_hash_attribute(file, "config_hash", where);
   summary.selection_hash = read_hash_attribute(file, "selection_hash", where);
   summary.config = read_text_attribute(file, "config", where);
-  if (has_attribute(file, "changed_keys"))
+  if (has_attribute(file, "changed_keys", where))
     summary.changed_keys = read_text_attribute(file, "changed_keys", where);
-  if (has_attribute(file, "fold_hash"))
+  if (has_attribute(file, "fold_hash", where))
     summary.fold_hash = read_hash_attribute(file, "fold_hash", where);
-  if (has_attribute(file, "segment_hash"))
+  if (has_attribute(file, "segment_hash", where))
     summary.segment_hash = read_hash_attribute(file, "segment_hash", where);
-  if (has_attribute(file, "metis_hash"))
+  if (has_attribute(file, "metis_hash", where))
     summary.metis_hash = read_hash_attribute(file, "metis_hash", where);
   return summary;
 }

@@ -104,17 +104,14 @@ TEST(Config, WalksMapsAndLists) {
   ConfigDocument document =
       parse("blocks: [{kind: gat, width: 64}, {}]\nloss: {list_mle: {weight: 2}, mse: {}}\n");
   ConfigNode root = document.root();
-  EXPECT_EQ(root.path(), "");
   std::vector<ConfigNode> blocks = root.items("blocks");
   ASSERT_EQ(blocks.size(), 2u);
-  EXPECT_EQ(blocks[0].path(), "blocks.0");
   EXPECT_EQ(blocks[0].text("kind", "sage"), "gat");
   EXPECT_EQ(blocks[0].integer("width", 32), 64);
   EXPECT_EQ(blocks[1].text("kind", "sage"), "sage");
   ConfigNode loss = root.child("loss");
   EXPECT_THAT(loss.keys(), ElementsAre("list_mle", "mse"));
   for (const std::string& name : loss.keys()) loss.child(name).number("weight", 1);
-  EXPECT_EQ(loss.child("list_mle").path(), "loss.list_mle");
   EXPECT_EQ(loss.child("list_mle").number("weight", 1), 2);
   document.finish();
 }
@@ -267,9 +264,7 @@ TEST(Config, TakesTheReadersMistakes) {
                        a.integer("b", 0);
                        a.mistake("b", "does not go with c");
                        a.mistake("c", "is needed as well");
-                       root.mistake("", "something is wrong");
                      }),
-            "nlp.yaml:1:1: something is wrong\n"
             "nlp.yaml:2:3: \"a.b\" does not go with c\n"
             "nlp.yaml:2:3: \"a.c\" is needed as well");
 }
@@ -356,7 +351,7 @@ TEST(Config, PrintsItselfAsATable) {
       "loss: {mse: {}}\nblocks: [{width: 32}, {}]\nschedule: {at: [1e-1], factor: 0.1}\nthreads: "
       "2\n");
   read_example(document);
-  EXPECT_EQ(document.resolved_table(), R"(name              run
+  EXPECT_EQ(format_entries(document.entries()), R"(name              run
 data.collection   layout:nlp:random
 data.exclude      []
 schedule.at       [0.1] *
@@ -373,7 +368,7 @@ TEST(Config, AnEmptyOneIsAMap) {
   ConfigDocument document = parse("");
   document.finish();
   EXPECT_EQ(document.resolved_yaml(), "{}\n");
-  EXPECT_EQ(document.resolved_table(), "");
+  EXPECT_EQ(format_entries(document.entries()), "");
 }
 
 TEST(Config, TheFirstReadingOfAKeyIsKept) {

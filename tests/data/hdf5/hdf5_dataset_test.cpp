@@ -18,12 +18,14 @@
 #include "data/hdf5/chunk_codec.hpp"
 #include "data/hdf5/sealed_file.hpp"
 #include "tests/support/temp_dir.hpp"
+#include "tests/support/thrown.hpp"
 
 namespace tpudist {
 namespace {
 
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using ::testing::Pair;
 
 std::vector<std::int32_t> counted(std::int64_t count) {
   std::vector<std::int32_t> values(static_cast<std::size_t>(count));
@@ -209,6 +211,9 @@ TEST_F(Hdf5DatasetTest, FilesThatAreNotThereOrNotHdf5) {
   write_file_atomically(path_, "no HDF5");
   EXPECT_THROW(open_hdf5(path_), DataError);
   EXPECT_THROW(create_hdf5(folder_ / "no" / "folder.h5"), IoError);
+  std::filesystem::create_symlink("loop.h5", folder_ / "loop.h5");
+  EXPECT_THAT(test::message_of<IoError>([&] { open_hdf5(folder_ / "loop.h5"); }),
+              HasSubstr("symbolic links"));
 }
 
 TEST_F(Hdf5DatasetTest, AttributesRoundTrip) {
@@ -217,6 +222,9 @@ TEST_F(Hdf5DatasetTest, AttributesRoundTrip) {
     write_attribute(file, "number", std::int64_t{-5});
     write_attribute(file, "text", "grüße");
     write_attribute(file, "empty", "");
+    const Hdf5Id numbers = create_group(file, "numbers", "f");
+    write_number_attribute(numbers, "rate", 0.25);
+    write_number_attribute(numbers, "scale", -3);
   }
   const Hdf5Id file = open_hdf5(path_);
   EXPECT_EQ(read_integer_attribute(file, "number", "f"), -5);
@@ -225,6 +233,12 @@ TEST_F(Hdf5DatasetTest, AttributesRoundTrip) {
   EXPECT_THROW(read_text_attribute(file, "number", "f"), DataError);
   EXPECT_THROW(read_integer_attribute(file, "text", "f"), DataError);
   EXPECT_THROW(read_integer_attribute(file, "none", "f"), DataError);
+  EXPECT_TRUE(has_attribute(file, "text", "f"));
+  EXPECT_FALSE(has_attribute(file, "none", "f"));
+  EXPECT_THAT(read_number_attributes(open_group(file, "numbers", "f"), "f"),
+              ElementsAre(Pair("rate", 0.25), Pair("scale", -3)));
+  EXPECT_THAT(test::message_of<DataError>([&] { read_number_attributes(file, "f"); }),
+              HasSubstr("attribute empty is of another type"));
 }
 
 TEST(PlainDataset, IsWrittenAndReadByRows) {
@@ -271,6 +285,9 @@ TEST(PlainDataset, SaysWhatIsWrong) {
   EXPECT_EQ(message(ElementType::i32, {3}, "numbers"),
             "a.h5:/numbers: is i32 [2] but must be i32 [3]; the file is damaged");
   EXPECT_THROW(read_texts(file, "numbers", 2, "a.h5:"), DataError);
+  EXPECT_THAT(test::message_of<IoError>(
+                  [&] { write_plain<std::int32_t>(file, "numbers", {}, {0}, "a.h5:"); }),
+              HasSubstr("name already exists"));
 }
 
 TEST(PlainDataset, KeepsTextsOfDifferentLengths) {
