@@ -266,7 +266,13 @@ BatchConfig read_batch(ConfigNode batch) {
                : mix == "close"    ? SlateMix::close
                : mix == "balanced" ? SlateMix::balanced
                                    : SlateMix::fast;
-  if (config.mix == SlateMix::fast) config.bias = batch.number("bias", config.bias, {0, 1000});
+  if (config.mix == SlateMix::fast) {
+    config.bias = batch.number("bias", config.bias, {0, 1000});
+  } else if (batch.has("bias")) {
+    batch.mistake(
+        "bias",
+        "is of slates that are biased to fast configurations: set mix to fast, or leave it out");
+  }
   config.stale_keep = batch.number("stale_keep", config.stale_keep, {0, 1});
   config.edge_dropout = batch.number("edge_dropout", 0, {0, 1});
   if (config.edge_dropout >= 1)
@@ -362,18 +368,11 @@ EnsembleConfig read_ensemble(ConfigNode ensemble) {
       ensemble.mistake("fold_file", "says which fold each graph has: give their number as `folds`");
     }
   }
-  config.vary_init = false;
-  for (const std::string& what : ensemble.texts("vary", {"init"})) {
-    if (what == "init") {
-      config.vary_init = true;
-    } else if (what == "order") {
-      config.vary_order = true;
-    } else if (what == "fold") {
-      config.vary_fold = true;
-    } else {
-      ensemble.mistake("vary", fmt::format("\"{}\" is none of init, order, fold", what));
-    }
-  }
+  const auto vary = ensemble.words("vary", {"init"}, {"init", "order", "fold"});
+  const auto varies = [&](const char* what) { return std::ranges::find(vary, what) != vary.end(); };
+  config.vary_init = varies("init");
+  config.vary_order = varies("order");
+  config.vary_fold = varies("fold");
   config.placement = ensemble.choice("placement", "fused", {"fused", "split"}) == "split"
                          ? Placement::split
                          : Placement::fused;

@@ -59,6 +59,12 @@ LAYOUT_NETWORKS = {
     "parallel": f"[{{layer: parallel, branches: [{{blocks: [{sage(64, 3, BOTH)}]}}, {{blocks: [{EDGE_MLP}]}}]}}]",
     "pna": f"[{{layer: pna, width: 32, repeat: 3, directions: {BOTH}}}]",
     "gatv2": f"[{{layer: gatv2, width: 16, heads: 4, repeat: 3, directions: {BOTH}}}]",
+    "gcn": f"[{residual(4, NORM, f'{{layer: gcn, width: 64, directions: {BOTH}}}')}]",
+    "gine": f"[{{layer: gine, width: 64, repeat: 3, directions: {BOTH}}}]",
+    "virtual_node": f"[{sage(64, 2, BOTH)}, {{layer: virtual_node}}, {sage(64, 2, BOTH)}]",
+    "joined_again": f"[{sage(64, 2, BOTH)}, {{layer: join_config, width: 64}}, {sage(64, 2, BOTH)}]",
+    "self_attention": f"[{sage(64, 2, BOTH)}, {residual(1, NORM, '{layer: self_attention, width: 16, heads: 4}')}]",
+    "linear_attention": f"[{sage(64, 2, BOTH)}, {residual(2, NORM, '{layer: linear_attention, width: 16, heads: 4}')}]",
     "across": f"[{sage(64, 1)}, {sage(64, 2, CONFIG)}, {ACROSS}]",
     "across_config": f"[{sage(64, 1)}, {residual(2, *first_place(sage(64, 1, CONFIG)), ACROSS)}]",
     "across_both": f"[{residual(3, *first_place(sage(64, 1, BOTH)), ACROSS)}]",
@@ -87,7 +93,10 @@ LAYOUT_CHANGES = [
     {"model.readout.pool": "config_sum"}, {"model.readout.pool": "mean+max", "model.readout.scale": "1"},
     {"model.readout.scale": "0.1"}, {"model.readout.widths": "[64]"},
     {"model.encoder.node_transform": "standardised"}, {"model.encoder.code_width": "4"},
-    {"model.encoder.width": "64"}]
+    {"model.encoder.width": "64"}, {"model.encoder.random_walk": "8"}, {"data.segments": "{by: consecutive, nodes: 100}"},
+    {"loss": "{pairwise_hinge: {margin: 0.3, hardest: 0.5}}"},
+    {"loss": "{batch_hinge: {margin: 0.3, relative: true}}", "batch.slates": "4", "batch.unit_slates": "4",
+     "batch.draw": "graphs"}]
 TILE_NETWORKS = {
     "early3": f"[{sage(64, 3, BOTH)}]",
     "early2_norm": f"[{residual(2, NORM, sage(64, 1, BOTH))}]",
@@ -158,6 +167,8 @@ class Search:
         for name, values in candidates.items():
             place = self.folder / f"{name}.yaml"
             place.write_text(file_text(name, first.collection, values))
+            if not self.tool.run("config", "show", place, accept=(0, 2)):
+                continue  # such as segments, which not every network can train
             systems[name] = systems_table.System(name, place, (first.collection,), "", "")
         for table in self.tables:
             file = self.folder / f"round_{number}_{table.name}.yaml"
@@ -196,7 +207,7 @@ class Search:
         third = {}
         for name in best:
             gains = sorted(((scores[f"{name}_c{i}"] - scores[f"{name}_again"], i)
-                            for i in range(len(self.changes))), reverse=True)
+                            for i in range(len(self.changes)) if f"{name}_c{i}" in scores), reverse=True)
             values, taken = first[name], []
             third[f"{name}_plus0"] = values
             for change in (self.changes[i] for gain, i in gains if gain > 0):

@@ -37,7 +37,6 @@ import numpy as np
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT / "bench"))
-import additive_models  # noqa: E402
 
 SWEEPS, PAGE = ROOT / "experiments" / "sweeps" / "systems", ROOT / "docs" / "systems.md"
 BURSTS, TIMED, WARM, LONGEST = 3, 10, 2, 20  # steps of a burst, those before; seconds that are enough
@@ -224,9 +223,12 @@ class Tool:
 
     @staticmethod
     def content(system):
-        """Of the file without its comments."""
-        lines = [line for line in system.file.read_text().splitlines() if not line.startswith("#")]
-        return hashlib.sha256("\n".join(lines).encode()).hexdigest()[:16]
+        """Of the file and of those that it includes, without their comments."""
+        def lines(file):
+            own = [line for line in file.read_text().splitlines() if not line.startswith("#")]
+            included = [line.split(maxsplit=1)[1] for line in own if line.startswith("include: ")]
+            return own + [line for name in included for line in lines(file.parent / name)]
+        return hashlib.sha256("\n".join(lines(system.file)).encode()).hexdigest()[:16]
 
     def require_timed(self):
         """Before anything is trained: the steps of a table are those of its systems as they are now."""
@@ -553,6 +555,7 @@ class Tool:
         if kept.exists():
             return json.loads(kept.read_text())
         tile = table.metric == "tile_score"
+        import additive_models  # needs scikit-learn
         train, valid = (additive_models.read_split(
             self.npz(table, split), additive_models.Kernel if tile else additive_models.Graph)
             for split in ("train", "valid"))
@@ -705,6 +708,7 @@ def measures(prediction, runtime):
     """What a ranking reaches; ties of a coarse model stand in random order."""
     order = np.lexsort((np.random.default_rng(0).random(len(prediction)), prediction))
     best = {k: runtime[order[:k]].min() / runtime.min() for k in (1, 5, 10, 100)}
+    import additive_models
     tau = additive_models.tau(prediction, runtime)
     return {"kendall_tau": tau, "opa": (tau + 1) / 2, "tile_score": 2 - best[5]} | {
         f"slowdown_{k}": best[k] - 1 for k in (1, 10, 100)}

@@ -158,6 +158,24 @@ struct ConfigNode::Impl {
     return std::nullopt;
   }
 
+  std::optional<std::string> parse_joined(const YamlValue& value, const std::string& name,
+                                          const std::vector<std::string>& allowed) {
+    const std::optional<std::string> text = parse_text(value, name);
+    if (!text) return std::nullopt;
+    const std::vector<std::string> words = split(*text, '+');
+    for (std::size_t i = 0; i < words.size(); ++i) {
+      YamlValue word = value;
+      word.text = words[i];
+      if (!parse_choice(word, name, allowed)) return std::nullopt;
+      if (std::find(words.begin(), words.begin() + static_cast<std::ptrdiff_t>(i), words[i]) ==
+          words.begin() + static_cast<std::ptrdiff_t>(i))
+        continue;
+      wrong(value, name, fmt::format("names {} twice", words[i]));
+      return std::nullopt;
+    }
+    return text;
+  }
+
   // The node of a map `value` (null: not given) whose path is `name`.
   ConfigNode node(const YamlValue* value, ConfigRecord& its_record, std::string name) {
     if (value && !usable(*value, name)) value = nullptr;
@@ -327,6 +345,24 @@ std::vector<std::string> ConfigNode::texts(std::string_view key,
                           [&](const YamlValue& value, const std::string& name) {
                             return impl_->parse_text(value, name);
                           });
+}
+
+std::vector<std::string> ConfigNode::words(std::string_view key, std::vector<std::string> fallback,
+                                           const std::vector<std::string>& allowed) {
+  return impl_->read_list(key, fallback, {.type = Type::text, .words = allowed},
+                          [&](const YamlValue& value, const std::string& name) {
+                            return impl_->parse_choice(value, name, allowed);
+                          });
+}
+
+std::vector<std::string> ConfigNode::joined_words(std::string_view key, std::string_view fallback,
+                                                  const std::vector<std::string>& allowed) {
+  return split(impl_->read(key, std::string(fallback),
+                           {.type = Type::text, .words = allowed, .joined = true},
+                           [&](const YamlValue& value, const std::string& name) {
+                             return impl_->parse_joined(value, name, allowed);
+                           }),
+               '+');
 }
 
 std::vector<std::string> ConfigNode::text_set(std::string_view key, std::string_view fallback) {

@@ -101,6 +101,12 @@ class ConfigNode {
   std::vector<double> numbers(std::string_view key, std::vector<double> fallback,
                               Limits<double> limits = {});
   std::vector<std::string> texts(std::string_view key, std::vector<std::string> fallback);
+  // A list of words, each of them one of `allowed`.
+  std::vector<std::string> words(std::string_view key, std::vector<std::string> fallback,
+                                 const std::vector<std::string>& allowed);
+  // Words in one text, joined by +, none of them twice; at least one.
+  std::vector<std::string> joined_words(std::string_view key, std::string_view fallback,
+                                        const std::vector<std::string>& allowed);
   // A text, or a list of texts whose order says nothing: sorted, and recorded as a text where it is one.
   std::vector<std::string> text_set(std::string_view key, std::string_view fallback);
 

@@ -18,6 +18,7 @@ struct AcceptedValue {
   Type type = Type::any;
   bool is_list = false;                 // a list of such values
   std::vector<std::string> words = {};  // of a text: nothing else; else: these as well
+  bool joined = false;                  // a text of some of the words, joined by +
   std::optional<double> min = {}, max = {};
   bool operator==(const AcceptedValue&) const = default;
 };

@@ -14,6 +14,7 @@
 #include "core/config/settings.hpp"
 #include "core/config/yaml_scalar.hpp"
 #include "core/error.hpp"
+#include "core/text.hpp"
 
 namespace tpudist {
 namespace {
@@ -32,7 +33,7 @@ struct Shape {
     std::unique_ptr<Shape> map = {};
     bool is_list = false;                                                    // of maps
     std::vector<std::pair<std::string, std::unique_ptr<Shape>>> items = {};  // by their first word
-    std::set<std::string> tried = {};
+    std::set<std::pair<int, std::string>> tried = {};  // number of the start, value
   };
   std::vector<Key> keys = {};  // in the order of asking
   bool takes_any_key = false;
@@ -66,7 +67,8 @@ bool is_removed(const std::string& path, const AcceptedValue& accepted) {
 }
 
 bool has_words(const AcceptedValue& accepted) {
-  return accepted.type == Type::text && !accepted.words.empty();
+  return accepted.type == Type::text && !accepted.words.empty() && !accepted.is_list &&
+         !accepted.joined;
 }
 
 std::string first_word(const ConfigRecord& record) {
@@ -80,6 +82,7 @@ class Explorer {
   explicit Explorer(const std::function<void(ConfigDocument&)>& read) : read_(read) {}
 
   void explore(const Settings& start) {
+    ++start_;
     open_.push_back(start);
     while (!open_.empty()) {
       const Settings settings = std::move(open_.back());
@@ -98,7 +101,7 @@ class Explorer {
  private:
   void try_value(Shape::Key& key, const Settings& settings, const std::string& path,
                  const std::string& value) {
-    if (!key.tried.insert(value).second) return;
+    if (!key.tried.insert({start_, value}).second) return;
     open_.push_back(settings);
     open_.back().push_back(path + "=" + value);
   }
@@ -157,6 +160,7 @@ class Explorer {
   }
 
   const std::function<void(ConfigDocument&)>& read_;
+  int start_ = 0;
   std::vector<Settings> open_;
   Shape root_;
 };
@@ -186,7 +190,12 @@ void add_alternatives(const AcceptedValue& accepted, std::vector<Json>& alternat
       return add(Json::object());
     case Type::text:
       if (accepted.words.empty()) return add({{"type", {"string", "number", "boolean"}}});
-      add({{"enum", accepted.words}});
+      if (accepted.joined) {
+        const std::string word = "(" + join(accepted.words, "|") + ")";
+        add({{"type", "string"}, {"pattern", fmt::format("^{0}(\\+{0})*$", word)}});
+      } else {
+        add({{"enum", accepted.words}});
+      }
       return add(variable);
     case Type::boolean:
       add({{"type", "boolean"}});

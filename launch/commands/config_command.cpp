@@ -25,6 +25,12 @@ namespace {
 // The experiment files of a folder, in the order of their names.
 std::vector<std::filesystem::path> experiment_files(const std::filesystem::path& folder) {
   std::vector<std::filesystem::path> files;
+  if (!std::filesystem::is_directory(folder)) {
+    throw ConfigError(
+        fmt::format("{}: there is no such folder: give the folder of the systems, which is "
+                    "experiments/systems of the source tree",
+                    folder.string()));
+  }
   for (const auto& entry : std::filesystem::directory_iterator(folder)) {
     if (entry.path().extension() == ".yaml") files.push_back(entry.path());
   }

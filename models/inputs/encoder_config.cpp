@@ -67,6 +67,8 @@ EncoderConfig EncoderConfig::read(ConfigNode node, const EncoderConfig& start,
   config.columns.walk_steps =
       static_cast<int>(node.integer("random_walk", start.columns.walk_steps, {0, 64}));
   config.columns.walk_loops = node.boolean("random_walk_loops", start.columns.walk_loops);
+  if (config.columns.walk_loops && config.columns.walk_steps == 0)
+    node.mistake("random_walk_loops", "is of random walks, and random_walk is 0 steps: set it");
   config.dimension_features = node.boolean("dimension_features", start.dimension_features);
   if (config.dimension_features && schema.dimension_columns.count == 0) {
     node.mistake("dimension_features",

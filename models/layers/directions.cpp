@@ -1,7 +1,6 @@
 #include "models/layers/directions.hpp"
 
 #include <algorithm>
-#include <iterator>
 
 namespace tpudist {
 namespace {
@@ -24,18 +23,11 @@ constexpr Direction kDirections[] = {
 
 std::vector<EdgeKind> read_directions(ConfigNode block, bool some,
                                       const std::vector<std::string>& fallback) {
+  std::vector<std::string> names;
+  for (const Direction& direction : kDirections) names.emplace_back(direction.name);
   std::vector<EdgeKind> kinds;
-  for (const std::string& direction : block.texts("directions", fallback)) {
-    const auto* const found = std::ranges::find(kDirections, direction, &Direction::name);
-    if (found != std::end(kDirections)) {
-      kinds.push_back(found->kind);
-    } else {
-      block.mistake("directions",
-                    "must hold consumer_to_producer or producer_to_consumer, or one of them with "
-                    "config_ before it, not " +
-                        direction);
-    }
-  }
+  for (const std::string& name : block.words("directions", fallback, names))
+    kinds.push_back(std::ranges::find(kDirections, name, &Direction::name)->kind);
   if (some && kinds.empty()) {
     block.mistake("directions", "must hold at least one direction");
     kinds = {EdgeKind::consumer_to_producer};

@@ -18,8 +18,8 @@ namespace tpudist {
 //
 // Each of `heads` has its own weights and `width` channels; `join` puts the heads side by side, or
 // takes their mean. A row itself counts once, and so does each parallel edge. Neighbours along
-// several directions share one softmax. Graphs have no edges from a node to itself:
-// PyTorch Geometric removes such edges first.
+// several directions share one softmax. An edge from a node to itself, which no HLO module has, is a
+// neighbour like others here; PyTorch Geometric removes such edges first.
 std::shared_ptr<const Layer> read_gat(ConfigNode block, const LayerContext& place);
 std::shared_ptr<const Layer> read_gatv2(ConfigNode block, const LayerContext& place);
 

@@ -139,7 +139,7 @@ std::unique_ptr<SlateLoss> read_loss(ConfigNode loss, TargetKind targets) {
     ConfigNode term = loss.child(name);
     const double weight = term.number("weight", 1, {0, std::numeric_limits<double>::max()});
     sum->add(weight, read(term, targets));
-    any = true;
+    any = any || weight > 0;
   }
   if (loss.has("batch_hinge")) {
     ConfigNode term = loss.child("batch_hinge");
@@ -147,14 +147,15 @@ std::unique_ptr<SlateLoss> read_loss(ConfigNode loss, TargetKind targets) {
     batch.weight = term.number("weight", 1, {0, std::numeric_limits<double>::max()});
     batch.relative = term.boolean("relative", false);
     batch.loss = read_pairwise_hinge(term, targets);
+    any = any || batch.weight > 0;
     sum->set_batch(std::move(batch));
-    any = true;
   }
   if (!any) {
     loss.mistake(
         "list_mle",
-        "give at least one loss, e.g. list_mle: {weight: 1}; there are list_mle, diff_mat, "
-        "pairwise_hinge, pairwise_logistic, mape, mse, log_huber and batch_hinge");
+        "give at least one loss with a weight above 0, e.g. list_mle: {weight: 1}; there are "
+        "list_mle, diff_mat, pairwise_hinge, pairwise_logistic, mape, mse, log_huber and "
+        "batch_hinge");
   }
   return sum;
 }

@@ -74,23 +74,12 @@ const NamedPool kPools[] = {
 };
 
 // What to pool, e.g. "mean" or "max+mean".
-std::vector<Pool> read_pools(ConfigNode readout, const std::string& fallback) {
-  const std::string text = readout.text("pool", fallback);
+std::vector<Pool> read_pools(ConfigNode readout) {
+  std::vector<std::string> names;
+  for (const NamedPool& pool : kPools) names.emplace_back(pool.name);
   std::vector<Pool> pools;
-  for (std::size_t at = 0; at <= text.size();) {
-    const std::size_t plus = std::min(text.find('+', at), text.size());
-    const std::string name = text.substr(at, plus - at);
-    const auto* const found = std::ranges::find(kPools, name, &NamedPool::name);
-    if (found == std::end(kPools)) {
-      readout.mistake("pool",
-                      "must be sum, mean, max, l2_sum, config_sum, config_mean, config_l2_sum or "
-                      "several of them joined by +, e.g. max+mean, not " +
-                          text);
-      return {Aggregation::sum};
-    }
-    pools.push_back(found->pool);
-    at = plus + 1;
-  }
+  for (const std::string& name : readout.joined_words("pool", "sum", names))
+    pools.push_back(std::ranges::find(kPools, name, &NamedPool::name)->pool);
   return pools;
 }
 
@@ -102,7 +91,12 @@ void read_violations(ConfigNode readout, const FeatureSchema& schema, NetworkCon
     return std::ranges::find(names, name) - names.begin();
   };
   const auto tensor = chosen("violation_ratio", tensors);
-  if (tensor == 0) return;
+  if (tensor == 0) {
+    for (const char* key : {"violation_order", "violation_unset"})
+      if (readout.has(key))
+        readout.mistake(key, "is of a violation ratio: set violation_ratio, or leave it out");
+    return;
+  }
   ViolationRatio ratio;
   ratio.tensor = static_cast<LayoutTensor>(tensor - 1);
   ratio.minor_to_major = chosen("violation_order", {"minor_to_major", "major_to_minor"}) == 0;
@@ -121,7 +115,7 @@ void read_violations(ConfigNode readout, const FeatureSchema& schema, NetworkCon
 }
 
 void read_readout(ConfigNode readout, const FeatureSchema& schema, NetworkConfig& network) {
-  network.pools = read_pools(readout, "sum");
+  network.pools = read_pools(readout);
   network.head.widths = readout.integers("widths", network.head.widths, {1, kMaxWidth});
   network.head.config_widths =
       readout.integers("config_widths", network.head.config_widths, {1, kMaxWidth});

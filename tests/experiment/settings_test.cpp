@@ -88,6 +88,17 @@ TEST(Settings, FeaturesOfTheShardsCountAtTheirDefault) {
               ElementsAre("data.schema.node_features: 7 -> (not set)"));
 }
 
+TEST(Settings, WhatWouldDecideNothingIsRefused) {
+  const auto refusal = [](const std::vector<std::string>& overrides) {
+    return test::message_of<ConfigError>([&] { read(overrides); });
+  };
+  EXPECT_THAT(refusal({"batch.bias=5"}), HasSubstr("set mix to fast"));
+  EXPECT_EQ(refusal({"batch.bias=5", "batch.mix=fast"}), "");
+  EXPECT_THAT(refusal({"model.readout.violation_unset=fits"}), HasSubstr("set violation_ratio"));
+  EXPECT_THAT(refusal({"loss={list_mle: {weight: 0}, batch_hinge: {weight: 0}}"}),
+              HasSubstr("a weight above 0"));
+}
+
 TEST(Settings, NamesEveryChangeWithBothValues) {
   const auto before = read({"optimizer.lr=1e-3"}).entries;
   const auto now = read({"optimizer.lr=0.01", "model.blocks=[{width: 32}, {width: 32}]"}).entries;

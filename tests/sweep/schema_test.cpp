@@ -127,6 +127,10 @@ TEST(SchemaTest, EveryShippedFileNamesItsSchemaAndFulfilsIt) {
     EXPECT_EQ(schema.stem(), is_sweep_file(entry.path(), {}) ? "sweep" : "experiment");
     const Json root = Json::parse(read_text_file(schema));
     EXPECT_TRUE(fulfils(json_of(text), root, root)) << entry.path();
+    if (schema.stem() == "experiment") {
+      const std::string resolved = load_experiment(entry.path(), {}).resolved_yaml;
+      EXPECT_TRUE(fulfils(json_of(resolved), root, root)) << entry.path() << ", resolved";
+    }
     ++files;
   }
   EXPECT_GT(files, 30);
@@ -139,6 +143,14 @@ TEST(SchemaTest, TellsMistakes) {
   EXPECT_TRUE(is_right("batch: {mix: fast, bias: 2}\nloss: {mse: {unit: seconds}}"));
   EXPECT_TRUE(is_right("evaluate: {slate: {configs: 8, permutations: 2}}"));
   EXPECT_TRUE(is_right("train: {steps: '${env:STEPS,9}', bad_loss_above: inf}"));
+  EXPECT_TRUE(is_right("data: {collection: 'tile:xla'}\nloss: {mse: {unit: normalised}}"));
+  EXPECT_TRUE(
+      is_right("model: {readout: {pool: max+config_mean}}\nensemble: {vary: [init, fold]}"));
+  EXPECT_TRUE(
+      is_right("model: {blocks: [{layer: gin, directions: [config_consumer_to_producer]}]}"));
+  EXPECT_FALSE(is_right("model: {readout: {pool: max+summ}}"));
+  EXPECT_FALSE(is_right("model: {blocks: [{layer: gin, directions: [consumer]}]}"));
+  EXPECT_FALSE(is_right("ensemble: {vary: [inti]}"));
   EXPECT_FALSE(is_right("trian: {steps: 9}"));
   EXPECT_FALSE(is_right("train: {steps: -1}"));
   EXPECT_FALSE(is_right("train: {steps: many}"));

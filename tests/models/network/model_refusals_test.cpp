@@ -117,7 +117,7 @@ TEST(ModelRefusals, NetworksWithoutEnd) {
 
 TEST(ModelRefusals, Choices) {
   expect_line("{layer: sage, width: 8, directions: [both]}",
-              {"consumer_to_producer or producer_to_consumer", "both"});
+              {"one of consumer_to_producer, producer_to_consumer", "both"});
   expect_line("{layer: sage, width: 8, aggregation: median}", {"one of mean, sum, max"});
   expect_line("{layer: sage, width: 8, join: concat, directions: []}", {"no directions"});
   expect_line("{layer: activation, kind: swish}", {"relu", "silu"});
@@ -145,6 +145,7 @@ TEST(ModelRefusals, EncoderAndReadout) {
   line("encoder: {join: never}", "early, late");
   line("encoder: {random_walk: 65}", "between 0 and 64");
   line("encoder: {random_walk_loops: 2}", "random_walk_loops");
+  line("encoder: {random_walk_loops: true}", "random_walk is 0 steps");
   line("encoder: {dimension_features: some}", "dimension_features");
   line("readout: {violation_ratio: true}", "none, output, input, kernel");
   line("readout: {violation_ratio: output, violation_order: random}", "minor_to_major");
@@ -152,6 +153,7 @@ TEST(ModelRefusals, EncoderAndReadout) {
   line("readout: {violation_order: major_to_minor}", "violation_order");
   line("readout: {pool: median}", "sum, mean, max");
   line("readout: {pool: max+}", "sum, mean, max");
+  line("readout: {pool: sum+max+sum}", "names sum twice");
   line("readout: {pool: l2_mean}", "config_l2_sum");
   line("readout: {join_config: true, config_widths: [4]}", "either this or config_widths");
   line("readout: {bias: 1}", "bias");

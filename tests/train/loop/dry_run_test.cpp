@@ -71,6 +71,36 @@ TEST(DryRun, CountsGraphsAndDistinctConfigurations) {
               HasSubstr("data.cache_dir=auto: once on each node"));
 }
 
+TEST(DryRun, TellsWhatAViolationRatioCannotJudge) {
+  const auto text = [](const std::string& tensor) {
+    return describe(tiny_experiment({"model.readout.violation_ratio=" + tensor}), 1);
+  };
+  ThreadPool pool(1);
+  const Dataset data = Dataset::open(tiny_experiment().data.training(), pool);
+  std::int64_t nodes = 0, without = 0;  // configurable ones; without an output dimension
+  const ColumnRange dimensions = kLayoutSchema.dimension_columns;
+  for (int g = 0; g < data.size(); ++g) {
+    const Graph& graph = data.graph(g);
+    for (const std::int32_t node : graph.config_nodes) {
+      const auto row = std::span<const float>(graph.node_features)
+                           .subspan(static_cast<std::size_t>(node) * kLayoutSchema.node_features +
+                                        static_cast<std::size_t>(dimensions.first),
+                                    static_cast<std::size_t>(dimensions.count));
+      ++nodes;
+      without += std::ranges::all_of(row, [](float size) { return size <= 0; });
+    }
+  }
+  EXPECT_THAT(text("output"),
+              HasSubstr(fmt::format(
+                  "violation ratio: {:.1f} % of {} configurable nodes are not "
+                  "counted, because they have no dimensions",
+                  100.0 * static_cast<double>(without) / static_cast<double>(nodes), nodes)));
+  EXPECT_THAT(text("kernel"),
+              HasSubstr(fmt::format(
+                  "% of {} configurable nodes are not counted, because their operands", nodes)));
+  EXPECT_THAT(text("none"), Not(HasSubstr("violation ratio")));
+}
+
 TEST(DryRun, TellsSharedMemoryFromThatOfEachRank) {
   const test::TempDir place;
   const std::string text =
