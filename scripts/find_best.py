@@ -164,19 +164,22 @@ class Search:
     def round(self, number, candidates, share, seeds):
         """Trains candidates {name: values} for a share of the tables' time. {name: its runs of all tables}."""
         first, systems, runs = self.tables[0], {}, {}
+        timed, same_time = {}, {}  # rate and schedule change no step's time
         for name, values in candidates.items():
             place = self.folder / f"{name}.yaml"
             place.write_text(file_text(name, first.collection, values))
             if not self.tool.run("config", "show", place, accept=(0, 2)):
                 continue  # such as segments, which not every network can train
             systems[name] = systems_table.System(name, place, (first.collection,), "", "")
+            costs = str({k: v for k, v in values.items() if not k.startswith(("optimizer.", "schedule"))})
+            timed[name] = same_time.setdefault(costs, systems[name])
         for table in self.tables:
             file = self.folder / f"round_{number}_{table.name}.yaml"
             if not file.exists():  # the tables of a source have graphs of one size: timed on the first
-                self.tool.time([(system, first) for system in systems.values()])
+                self.tool.time([(system, first) for system in same_time.values()])
                 each = {name: {"train.steps": max(4, round(
-                    share * table.seconds / self.tool.seconds(system, first)))}
-                    for name, system in systems.items()}
+                    share * table.seconds / self.tool.seconds(timed[name], first)))}
+                    for name in systems}
                 file.write_text(self.tool.sweep_text(
                     table, f"round_{number}_{table.name}", list(systems.values()), each,
                     f"sweep: {{seeds: [{', '.join(map(str, seeds))}], folds: none}}", self.folder))
