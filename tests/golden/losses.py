@@ -2,6 +2,7 @@
 
     python tests/golden/losses.py > tests/models/losses/golden_losses.hpp
 """
+import itertools
 import math
 
 import torch
@@ -17,19 +18,73 @@ def diff_mat(s, t, margin, scale):
     return scale * F.margin_ranking_loss(d, torch.zeros_like(d), torch.sign(y), margin=margin)
 
 
+TIE_KEY = 1  # of every evaluation in the test
+
+
+def philox(counter, key):
+    """Philox4x32-10 (Salmon et al., SC 2011): four words."""
+    a, b, c, d = counter
+    for _ in range(10):
+        left, right = 0xD2511F53 * a, 0xCD9E8D57 * c
+        a, b, c, d = right >> 32 ^ b ^ key[0], right % 2**32, left >> 32 ^ d ^ key[1], left % 2**32
+        key = (key[0] + 0x9E3779B9) % 2**32, (key[1] + 0xBB67AE85) % 2**32
+    return a, b, c, d
+
+
+# Known answers of the authors' Random123.
+assert philox((0, 0, 0, 0), (0, 0)) == (0x6627e8d5, 0xe169c58d, 0xbc57ac4c, 0x9b00dbd8)
+assert philox((0x243f6a88, 0x85a308d3, 0x13198a2e, 0x03707344), (0xa4093822, 0x299f31d0)) == (
+    0xd16cfe09, 0x94fdcceb, 0x5001e420, 0x24126ea1)
+
+
+def permutations(n, count, key=TIE_KEY):
+    """The random permutations of core/random.hpp: Fisher-Yates from the end, with Lemire's numbers below i."""
+    words = (word for block in itertools.count() for word in philox((block, 0, 0, 0), (key, 0)))
+
+    def below(i):
+        while True:
+            product = (next(words) | next(words) << 32) * i
+            if product % 2**64 >= 2**64 % i:
+                return product >> 64
+
+    for _ in range(count):
+        order = list(range(n))
+        for i in range(n, 1, -1):
+            j = below(i)
+            order[i - 1], order[j] = order[j], order[i - 1]
+        yield order
+
+
+def margin_ranking(s, t, margin, count, reduction):
+    """PyTorch's, of scores and permuted ones; the value is without the margins that equal targets add."""
+    def of_one(order):
+        y = torch.sign(t - t[order])
+        equal = (y == 0).to(s.dtype)
+        equal = equal.mean() if reduction == "mean" else equal.sum()
+        return F.margin_ranking_loss(s, s[order], y, margin=margin, reduction=reduction) - margin * equal
+
+    total = sum(of_one(order) for order in permutations(len(s), count))
+    return total / count if reduction == "mean" else total
+
+
 def over_pairs(values, t, reduction):
     values = torch.where(t[:, None] > t[None, :], values, torch.zeros_like(values))
     return values.sum() if reduction == "sum" else values.mean()
 
 
-def pairs_of(values, t, hardest=1, top=0, top_weight=1):
-    """Sum of the hardest pairs over K * K times the share taken, of equal ones the first; `values` [slower, faster]."""
+def pairs_of(values, t, hardest=1, top=0, top_weight=1, count=0):
+    """Sum of the hardest pairs over K * K times the share taken, of equal ones the first; `values` [slower, faster].
+    `count`: pairs of so many random permutations instead, over K * count."""
     if top:
         fastest = torch.sort(t).values[min(top, len(t)) - 1]
         values = torch.where(t[None, :] <= fastest, top_weight * values, values)
-    pairs = [(i, j) if t[i] > t[j] else (j, i) for i in range(len(t)) for j in range(i + 1, len(t)) if t[i] != t[j]]
+    pairs, size = [(i, j) for i in range(len(t)) for j in range(i + 1, len(t))], len(t) ** 2
+    if count:
+        pairs = [pair for order in permutations(len(t), count) for pair in enumerate(order)]
+        size = len(t) * count
+    pairs = [(i, j) if t[i] > t[j] else (j, i) for i, j in pairs if t[i] != t[j]]
     kept = sorted(pairs, key=lambda pair: -values[pair].item())[:math.ceil(hardest * len(pairs))]
-    return sum((values[pair] for pair in kept), 0 * values.sum()) / (len(t) ** 2 * len(kept) / max(len(pairs), 1) or 1)
+    return sum((values[pair] for pair in kept), 0 * values.sum()) / (size * len(kept) / max(len(pairs), 1) or 1)
 
 
 def differences(s):
@@ -90,6 +145,26 @@ LOSSES = [
      lambda s, t: pairs_of(softplus(-differences(s)), t, top=2, top_weight=5)),
     ("{pairwise_hinge: {margin: 30, hardest: 0.5, top: 1, top_weight: 3}}",
      lambda s, t: pairs_of((30 - differences(s)).clamp(min=0), t, 0.5, 1, 3)),
+    ("{pairwise_hinge: {permutations: 1}}", lambda s, t: margin_ranking(s, t, 1, 1, "mean")),
+    ("{pairwise_hinge: {margin: 0.25, permutations: 7}}", lambda s, t: margin_ranking(s, t, 0.25, 7, "mean")),
+    ("{pairwise_hinge: {margin: 0, permutations: 5}}", lambda s, t: margin_ranking(s, t, 0, 5, "mean")),
+    ("{pairwise_hinge: {margin: 2, permutations: 3, reduction: sum}}",
+     lambda s, t: margin_ranking(s, t, 2, 3, "sum")),
+    ("{pairwise_hinge: {margin: 30, permutations: 3, hardest: 0.5, top: 1, top_weight: 3}}",
+     lambda s, t: pairs_of((30 - differences(s)).clamp(min=0), t, 0.5, 1, 3, count=3)),
+    ("{pairwise_logistic: {sigma: 2, permutations: 3}}",
+     lambda s, t: pairs_of(softplus(-2 * differences(s)), t, count=3)),
+]
+# Slates of different length and run time, of which one has equal run times, and one is of a single configuration.
+BATCH = [([0.5, -1.25, 3.0, 0.75], [3.0, 9.0, 1.5, 4.0]), ([0.3, 0.3, -0.2], [700.0, 700.0, 200.0]), ([0.1], [5.0]),
+         ([1.0, -0.5], [0.125, 0.25])]
+BATCH_LOSSES = [
+    ("{weight: 1}", False, lambda s, t: hinge(s, t, 1, "mean")),
+    ("{margin: 0.25, reduction: sum, weight: 2}", False, lambda s, t: 2 * hinge(s, t, 0.25, "sum")),
+    ("{relative: true}", True, lambda s, t: hinge(s, t, 1, "mean")),
+    ("{relative: true, weight: 0.5, margin: 3, hardest: 0.4, top: 2, top_weight: 5}", True,
+     lambda s, t: 0.5 * pairs_of((3 - differences(s)).clamp(min=0), t, 0.4, 2, 5)),
+    ("{relative: true, margin: 0.5, permutations: 4}", True, lambda s, t: margin_ranking(s, t, 0.5, 4, "mean")),
 ]
 
 
@@ -97,18 +172,34 @@ def numbers(values):
     return "{" + ", ".join(f"{v:.17g}" for v in values) + "}"
 
 
+def value_and_gradient(loss, scores, targets):
+    s = torch.tensor(scores, requires_grad=True)
+    value = loss(s, targets)
+    value.backward()
+    return f"{value.item():.17g}, {numbers(s.grad.tolist())}"
+
+
 def main():
     print("#pragma once\n\n// Made by tests/golden/losses.py.\n\n#include <vector>\n\nnamespace tpudist {\n")
     print("struct GoldenLoss {\n  const char* slate;\n  const char* yaml;\n  std::vector<double> scores, targets;")
     print("  double loss;\n  std::vector<double> gradient;\n};\n")
+    print("struct GoldenSlate {\n  std::vector<double> scores, targets;\n};\n")
+    print("// Of all slates of kGoldenBatch, one after another.\nstruct GoldenBatchLoss {\n  const char* yaml;")
+    print("  double loss;\n  std::vector<double> gradient;\n};\n")
     print("// clang-format off\ninline const std::vector<GoldenLoss> kGoldenLosses = {")
     for slate, (scores, targets) in SLATES.items():
         for yaml, loss in LOSSES:
-            s = torch.tensor(scores, requires_grad=True)
-            value = loss(s, torch.tensor(targets))
-            value.backward()
             print(f'    {{"{slate}", "loss: {yaml}",\n     {numbers(scores)}, {numbers(targets)},\n'
-                  f"     {value.item():.17g}, {numbers(s.grad.tolist())}}},")
+                  f"     {value_and_gradient(loss, scores, torch.tensor(targets))}}},")
+    print("};\n\ninline const std::vector<GoldenSlate> kGoldenBatch = {")
+    for scores, targets in BATCH:
+        print(f"    {{{numbers(scores)}, {numbers(targets)}}},")
+    print("};\n\ninline const std::vector<GoldenBatchLoss> kGoldenBatchLosses = {")
+    scores = [score for slate, _ in BATCH for score in slate]
+    for yaml, relative, loss in BATCH_LOSSES:
+        slates = [torch.tensor(targets) for _, targets in BATCH]
+        targets = torch.cat([slate / slate.min() if relative else slate for slate in slates])
+        print(f'    {{"loss: {{batch_hinge: {yaml}}}",\n     {value_and_gradient(loss, scores, targets)}}},')
     print("};\n// clang-format on\n\n}  // namespace tpudist")
 
 

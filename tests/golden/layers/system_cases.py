@@ -333,6 +333,78 @@ def gine(w, prefix, x, width):
     return conv(x, U_TO_V, edge.expand(U_TO_V.shape[1], -1))
 
 
+def channel_attention(w, x, prefix):
+    gate = w.linear(w.linear(x, prefix + "squeeze", x.shape[2] // 8).relu(), prefix + "excite", x.shape[2])
+    return x * gate.sigmoid()
+
+
+def instance_norm(x):
+    return torch.stack([InstanceNorm(x.shape[2])(one) for one in x])
+
+
+def first_place_body(w, x, width, cross):
+    """Linear, norm, attentions, GELU twice; then two residual blocks of norm, SAGE and attentions. `cross`: the
+    attention over configurations, which doubles the channels, is among them. A layer's number counts all
+    layers, GELU and dropout among them."""
+    def attend(x, prefix, first):
+        x = channel_attention(w, x, f"{prefix}{first}.channel_attention.")
+        if not cross:
+            return x
+        temperature = w(f"{prefix}{first + 1}.config_attention.temperature", 1)
+        return torch.cat([x, x * (x / temperature).softmax(0)], 2)
+
+    more = int(cross)
+    x = F.gelu(attend(instance_norm(w.linear(x, "encoder.join", width)), "blocks.", 1))
+    x = w.linear(x, f"blocks.{3 + more}.linear", width)
+    x = F.gelu(attend(instance_norm(x), "blocks.", 5 + more))
+    for block in (7 + 2 * more, 10 + 2 * more):
+        name = f"blocks.{block}.blocks."
+        sage = w.fill(SAGEConv(x.shape[2], width), name + "1.sage.")
+        x = F.gelu(x + attend(sage(instance_norm(x), U_TO_V), name, 2))
+    return x
+
+
+def first_place_nodes(w, graph, statistics):
+    """Opcode, the first 134 columns, and tokens of the layout in the last 6; also what makes tokens of whole
+    numbers from -2, which stands for none, to 5."""
+    opcode, codes = opcodes(w, graph, 16), w("encoder.code.weight", 8, 4)
+
+    def tokens(values):
+        return codes[values.long() + 2].flatten(-2)
+
+    layout = graph["node_features"][:, 134:]
+    return torch.cat([opcode, scaled(graph, statistics)[:, :134], tokens(layout)], 1), tokens
+
+
+def first_place_layout(width, cross):
+    def run(w, graph, configs, statistics):
+        nodes, tokens = first_place_nodes(w, graph, statistics)
+        values = torch.full_like(configs, -2)
+        values[:, CONFIG_NODES] = graph["configs"]
+        x = torch.cat([with_configs(nodes), tokens(values)], 2)
+        return head(w, first_place_body(w, x, width, cross).mean(1), [])
+    return run
+
+
+def first_place_tile(w, graph, configs, statistics):
+    """The graph once; the configuration meets it in the head."""
+    x = first_place_body(w, first_place_nodes(w, graph, statistics)[0][None], 256, False)[0]
+    y = (graph["configs"] - statistics["config_mean"]) * statistics["config_scale"]
+    for i in (0, 1):
+        y = F.gelu(w.linear(y, f"config.{i}", 256))
+    pooled = torch.cat([x.amax(0), x.mean(0)])
+    return head(w, torch.cat([y, pooled.expand(CONFIGS, -1)], 1), [256, 256], activation=F.gelu)
+
+
+def gst(w, graph, configs, statistics):
+    """GraphSAGE whose scores of nodes are added up."""
+    nodes = torch.cat([opcodes(w, graph, 32), w.linear(log_features(graph), "encoder.node", 32)], 1)
+    x = w.linear(torch.cat([with_configs(nodes), configs], 2), "encoder.join", 64).relu()
+    for block in range(3):
+        x = (x + both_sage(w, f"blocks.{block}.sage.", x, 64)).relu()
+    return w.linear(x, "head", 1).sum(1)[:, 0]
+
+
 THIRTY = [*range(21, 30), *range(93, 108), *range(134, 140)]
 WIDE = {"encoder": 64, "widths": (256,) * 4 + (512,) * 4}
 SYSTEMS = {
@@ -352,8 +424,13 @@ SYSTEMS = {
     "boston": boston(False), "boston_attention": boston(True), "third_place": third_place,
     "fourth_place": fourth_place, "fifth_place": fifth_place, "sixth_place": sixth_place,
     "tenth_place": tenth_place, "fourteenth_place": fourteenth_place,
+    "gst": gst, "first_place_layout": first_place_layout(256, False),
+    "first_place_layout_crossattn": first_place_layout(128, True), "first_place_tile": first_place_tile,
+    "latenciaga_nlp_diffmat": latenciaga(sage_conv, "log_positive", **WIDE),
+    "latenciaga_tile_diffmat": latenciaga(sage_conv, "log_positive", scale=1, **WIDE),
 }
 RANGES = ("tpugraphs", "harvard", "boston")  # these scale features by their range
+STANDARDISED = ("fourteenth", "first")
 
 
 def main(folder):
@@ -365,8 +442,10 @@ def main(folder):
         raw = tile_inputs(name) if tile else layout_inputs(name)
         values = raw
         graph["configs"] = raw
-        if name.startswith("fourteenth"):
+        if name.startswith(STANDARDISED):
             statistics = statistics_of(graph["node_features"], "node")
+        if name == "first_place_tile":
+            statistics |= statistics_of(raw, "config")
         if name.startswith(RANGES):
             statistics = {**range_of(graph["node_features"], "node"),
                           **range_of(raw.flatten(0, -2), "config")}

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <vector>
 
 #include "core/error.hpp"
 #include "models/losses/list_mle.hpp"
@@ -21,19 +22,50 @@ std::string mistake(const char* yaml, TargetKind targets = TargetKind::nanosecon
   return test::message_of<ConfigError>([&] { read_any_loss(yaml, targets); });
 }
 
-// Every loss and sums of them, with ties, equal targets, large scores and run times in seconds.
+// Relative to the value, and to the largest part of the gradient.
+constexpr double kRounding = 1e-12;
+
+void expect_near(const std::vector<double>& gradient, const std::vector<double>& expected) {
+  ASSERT_EQ(gradient.size(), expected.size());
+  double largest = 0;
+  for (const double g : expected) largest = std::max(largest, std::abs(g));
+  for (std::size_t k = 0; k < gradient.size(); ++k)
+    EXPECT_NEAR(gradient[k], expected[k], kRounding * largest) << k;
+}
+
+// Every loss and sums of them, with ties, equal targets, large scores and run times in seconds. The
+// reference draws the permutations of `permutations` itself, from the tie key 1.
 TEST(ReadLoss, GivesTheLossesAndGradientsOfPyTorch) {
-  ASSERT_EQ(kGoldenLosses.size(), 80u);
+  ASSERT_EQ(kGoldenLosses.size(), 110u);
   for (const GoldenLoss& golden : kGoldenLosses) {
     SCOPED_TRACE(std::string(golden.slate) + " " + golden.yaml);
     std::vector<double> gradient(golden.scores.size());
     const double loss =
         read_any_loss(golden.yaml)->evaluate(golden.scores, golden.targets, 1, gradient).loss;
-    EXPECT_NEAR(loss, golden.loss, 1e-12 * std::abs(golden.loss));
-    double largest = 0;
-    for (const double g : golden.gradient) largest = std::max(largest, std::abs(g));
-    for (std::size_t k = 0; k < gradient.size(); ++k)
-      EXPECT_NEAR(gradient[k], golden.gradient[k], 1e-12 * largest) << k;
+    EXPECT_NEAR(loss, golden.loss, kRounding * std::abs(golden.loss));
+    expect_near(gradient, golden.gradient);
+  }
+}
+
+// The slates are joined here, as TrainingStep joins those of a batch.
+TEST(ReadLoss, GivesTheLossOfABatchOfPyTorch) {
+  ASSERT_EQ(kGoldenBatchLosses.size(), 5u);
+  for (const GoldenBatchLoss& golden : kGoldenBatchLosses) {
+    SCOPED_TRACE(golden.yaml);
+    const auto loss = read_any_loss(golden.yaml);
+    const BatchLoss* const batch = loss->of_batch();
+    ASSERT_NE(batch, nullptr);
+    std::vector<double> scores, targets;
+    for (const GoldenSlate& slate : kGoldenBatch) {
+      const double unit = batch->relative ? std::ranges::min(slate.targets) : 1;
+      scores.insert(scores.end(), slate.scores.begin(), slate.scores.end());
+      for (const double target : slate.targets) targets.push_back(target / unit);
+    }
+    std::vector<double> gradient(scores.size());
+    const double value = batch->loss->evaluate(scores, targets, 1, gradient).loss;
+    EXPECT_NEAR(batch->weight * value, golden.loss, kRounding * golden.loss);
+    for (double& g : gradient) g *= batch->weight;
+    expect_near(gradient, golden.gradient);
   }
 }
 

@@ -2,12 +2,16 @@
 // written from their sources in PyTorch, at equal weights: tests/golden/layers/README.md.
 
 #include <ATen/ATen.h>
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <filesystem>
+#include <map>
 
 #include "models/inputs/graph_input.hpp"
 #include "models/network/composed_network.hpp"
+#include "models/network/layer_table.hpp"
 #include "models/network/network.hpp"
 #include "models/operators/device_backend.hpp"
 #include "models/plans/row_classes.hpp"
@@ -90,43 +94,126 @@ void expect_scores(const ComposedNetwork& network, const UnitInput& input, Golde
   EXPECT_LE((scores - expected).abs().max().item<double>(), 1e-5 * spread);
 }
 
+std::string file_of(const std::string& system) {
+  return source_folder() / "experiments/systems" / (system + ".yaml");
+}
+
+const FeatureSchema& schema_of(const std::string& system) {
+  return system.find("tile") != std::string::npos ? kTileSchema : kLayoutSchema;
+}
+
+NetworkConfig network_of(const std::string& system) {
+  ConfigDocument document = ConfigDocument::load(file_of(system), {});
+  NetworkConfig config = NetworkConfig::read(document.root().child("model"), schema_of(system));
+  config.general = true;
+  return config;
+}
+
+// The network of the file of `system` against a case.
+void expect_network(const std::string& system, GoldenCase& golden) {
+  const FeatureSchema& schema = schema_of(system);
+  const NetworkConfig config = network_of(system);
+  const LayerGraph graph = graph_of(golden, schema.tile);
+  const auto features = golden.tensor("graph.node_features").values,
+             configs = golden.tensor("configs").values;
+  const auto opcodes = golden.integers("graph.opcodes");
+  UnitInput input;
+  ThreadPool pool(1);
+  const Network rows(config, schema, -1, pool);
+  FeatureSchema inputs = schema;
+  inputs.node_features = rows.input_columns();
+  input.graphs = {std::make_shared<const GraphInput>(
+      rows.input_rows(std::vector<float>(features.begin(), features.end()), graph.edges),
+      std::vector<std::uint8_t>(opcodes.begin(), opcodes.end()), inputs)};
+  input.states.assign(configs.begin(), configs.end());
+  const ComposedNetwork cpu(config, schema),
+      device(config, schema, {at::kCPU, make_device_backend});
+  EXPECT_EQ(cpu.parameters().parameters(), golden.parameters());
+  for (const bool refined : {false, true}) {
+    const PlanShape shape = config.plan_shape();
+    input.plan = std::make_shared<const Plan>(refined ? refined_plan_of(graph, shape)
+                                                      : dense_plan_of(graph, shape));
+    expect_scores(cpu, input, golden, config.encoder.node_columns);
+    expect_scores(device, input, golden, config.encoder.node_columns);
+  }
+}
+
 TEST(SystemNetworks, AreThoseOfTheirSources) {
   int cases = 0;
   for (const auto& path : golden_files("systems")) {
     GoldenCase golden(path);
     SCOPED_TRACE(golden.name());
-    const bool tile = golden.name().find("tile") != std::string::npos;
-    const FeatureSchema& schema = tile ? kTileSchema : kLayoutSchema;
-    ConfigDocument document = ConfigDocument::load(
-        source_folder() / "experiments/systems" / (golden.name() + ".yaml"), {});
-    NetworkConfig config = NetworkConfig::read(document.root().child("model"), schema);
-    config.general = true;
-    const LayerGraph graph = graph_of(golden, tile);
-    const auto features = golden.tensor("graph.node_features").values,
-               configs = golden.tensor("configs").values;
-    const auto opcodes = golden.integers("graph.opcodes");
-    UnitInput input;
-    ThreadPool pool(1);
-    const Network rows(config, schema, -1, pool);
-    FeatureSchema inputs = schema;
-    inputs.node_features = rows.input_columns();
-    input.graphs = {std::make_shared<const GraphInput>(
-        rows.input_rows(std::vector<float>(features.begin(), features.end()), graph.edges),
-        std::vector<std::uint8_t>(opcodes.begin(), opcodes.end()), inputs)};
-    input.states.assign(configs.begin(), configs.end());
-    const ComposedNetwork cpu(config, schema),
-        device(config, schema, {at::kCPU, make_device_backend});
-    EXPECT_EQ(cpu.parameters().parameters(), golden.parameters());
-    for (const bool refined : {false, true}) {
-      const PlanShape shape = config.plan_shape();
-      input.plan = std::make_shared<const Plan>(refined ? refined_plan_of(graph, shape)
-                                                        : dense_plan_of(graph, shape));
-      expect_scores(cpu, input, golden, config.encoder.node_columns);
-      expect_scores(device, input, golden, config.encoder.node_columns);
-    }
+    expect_network(golden.name(), golden);
     ++cases;
   }
-  EXPECT_EQ(cases, 27);
+  EXPECT_EQ(cases, 33);
+}
+
+// Files that train the network of another one differently.
+const std::map<std::string, std::string> kSameNetwork = {
+    {"harvard_500_nodes", "harvard"},
+    {"harvard_1000_nodes", "harvard"},
+    {"harvard_10000_nodes", "harvard"},
+    {"latenciaga_xla_cyclic", "latenciaga_xla"},
+    {"latenciaga_xla_four_folds", "latenciaga_xla"},
+    {"latenciaga_xla_hard_mining", "latenciaga_xla"},
+    {"latenciaga_xla_merged", "latenciaga_xla"},
+    {"latenciaga_xla_train_valid", "latenciaga_xla"},
+};
+
+std::filesystem::path case_of(const std::string& system) {
+  return source_folder() / "tests/models/layers/systems" / (system + ".safetensors");
+}
+
+TEST(SystemNetworks, AreAllCompared) {
+  for (const auto& [system, other] : kSameNetwork) {
+    SCOPED_TRACE(system);
+    GoldenCase golden(case_of(other));
+    expect_network(system, golden);
+  }
+  int files = 0;
+  for (const auto& entry :
+       std::filesystem::directory_iterator(source_folder() / "experiments/systems")) {
+    const std::string system = entry.path().stem();
+    EXPECT_TRUE(std::filesystem::exists(case_of(system)) || kSameNetwork.contains(system))
+        << system << ": add a case to tests/golden/layers/system_cases.py";
+    ++files;
+  }
+  EXPECT_EQ(files, 41);
+}
+
+// What scores at given weights do not show: first values other than PyTorch's, and dropout.
+std::string training_of(const std::string& system) {
+  const NetworkConfig config = network_of(system);
+  const ComposedNetwork network(config, schema_of(system));
+  std::string text;
+  for (const ParameterEntry& entry : network.parameters().entries()) {
+    if (entry.group == ParameterGroup::statistics) continue;
+    if (entry.initialiser.kind == Initialiser::Kind::xavier) text += entry.name + " xavier\n";
+    if (entry.initialiser.kind == Initialiser::Kind::constant)
+      text += fmt::format("{} {}\n", entry.name, entry.initialiser.value);
+  }
+  for (const LayerRow& row : layer_table(config, schema_of(system), network.parameters())) {
+    if (row.name.starts_with("dropout")) text += row.name + "\n";
+  }
+  return text;
+}
+
+TEST(SystemNetworks, BeginAndDropAsTheirSourcesSay) {
+  const std::string linear =
+      "encoder.join.weight xavier\nencoder.join.bias 0.01\n"
+      "blocks.3.linear.weight xavier\nblocks.3.linear.bias 0.01\ndropout 0.2\ndropout 0.2\n";
+  EXPECT_EQ(training_of("first_place_layout"), linear);
+  EXPECT_EQ(training_of("first_place_tile"), linear);
+  EXPECT_EQ(training_of("first_place_layout_crossattn"),
+            "encoder.join.weight xavier\nencoder.join.bias 0.01\n"
+            "blocks.2.config_attention.temperature 0.5\n"
+            "blocks.4.linear.weight xavier\nblocks.4.linear.bias 0.01\n"
+            "blocks.7.config_attention.temperature 0.5\n"
+            "blocks.9.blocks.3.config_attention.temperature 0.5\n"
+            "blocks.12.blocks.3.config_attention.temperature 0.5\ndropout 0.2\ndropout 0.2\n");
+  for (const char* system : {"gst", "latenciaga_nlp_diffmat", "latenciaga_tile_diffmat"})
+    EXPECT_EQ(training_of(system), "") << system;
 }
 
 }  // namespace
