@@ -17,13 +17,14 @@ void inspect_ceilings(const std::filesystem::path& shard_root,
 struct InspectSuspectArguments {
   bool asked = false;
   std::string order = "auto";  // auto (by the collection's name), random or searched
+  std::filesystem::path html;  // page of run times with filtered rows marked; empty: none
 };
 
-// Adds --suspects, which it returns, and --order. `arguments` must outlive the command.
+// Adds --suspects, which it returns, --order and --html. `arguments` must outlive the command.
 Option add_suspect_options(Command command, InspectSuspectArguments& arguments);
 
 // Prints the graphs whose run times look corrupted, with the evidence and the setting that would
-// exclude them. It excludes nothing itself.
+// exclude them. It excludes nothing itself. The page, if asked for, is of the layout collections.
 void inspect_suspects(const InspectSuspectArguments& arguments,
                       const std::filesystem::path& shard_root,
                       const std::vector<Collection>& collections, bool json);

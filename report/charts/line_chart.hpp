@@ -14,6 +14,7 @@ struct LineSeries {
   int colour = 1;       // 1 to 6
   bool strong = false;  // emphasised, e.g. a mean
   bool dashed = false;
+  bool points = false;       // small dots that no line joins
   std::vector<double> x, y;  // of equal length
 };
 

@@ -25,6 +25,8 @@ class SvgCanvas {
   // Points that are not finite interrupt the line.
   void polyline(std::span<const SvgPoint> points, std::string_view style,
                 std::string_view title = {});
+  // Many small dots as one element. Points that are not finite are left out.
+  void dots(std::span<const SvgPoint> points, std::string_view style);
   void polygon(std::span<const SvgPoint> points, std::string_view style);
   void circle(SvgPoint centre, double radius, std::string_view style, std::string_view title = {});
   // `corner`: top left; `opacity` of its fill.

@@ -1,4 +1,4 @@
-// `tpudist inspect --ceiling` as a user calls it.
+// `tpudist inspect` with --ceiling, or with --suspects and --html, as a user calls it.
 
 #include <gmock/gmock.h>
 
@@ -84,6 +84,34 @@ TEST_F(InspectCeilings, SaysWhatCannotBe) {
   EXPECT_THAT(damaged.output, HasSubstr("shard-00000.h5"));
   write_file_atomically(shard.parent_path().parent_path() / "manifest.json", "{");
   EXPECT_EQ(inspect("--ceiling").exit_code, 3);
+}
+
+TEST_F(InspectCeilings, WritesAPageOfRunTimes) {
+  const std::string page = (folder_ / "page.html").string();
+  const Outcome outcome = inspect("--suspects --html " + page);
+  ASSERT_EQ(outcome.exit_code, 0) << outcome.output;
+  EXPECT_THAT(outcome.output, AllOf(HasSubstr("data.entropy_filter=0.3 would remove"),
+                                    HasSubstr("page.html: run times of 1 collection\n")));
+  const std::string html = read_text_file(page);
+  EXPECT_THAT(html, AllOf(HasSubstr("one (train)"), HasSubstr("few (train)")));
+  const Outcome json = inspect("--suspects --json --html " + page);
+  EXPECT_TRUE(nlohmann::json::accept(json.output)) << json.output;
+  EXPECT_EQ(read_text_file(page), html);
+}
+
+TEST_F(InspectCeilings, SaysWhyThereIsNoPage) {
+  EXPECT_EQ(inspect("--html page.html").exit_code, 2);
+  const Outcome nowhere = inspect("--suspects --html " + (folder_ / "none/page.html").string());
+  EXPECT_EQ(nowhere.exit_code, 1);
+  EXPECT_THAT(nowhere.output, HasSubstr("none"));
+  std::filesystem::remove_all(folder_ / "npz");
+  std::filesystem::remove_all(folder_ / "shards");
+  test::NpzFixture::make_tile().write(folder_ / "npz/tile/xla/train/k.npz", {.deflate_level = 1});
+  test::convert_npz(folder_.path());
+  const Outcome tile = inspect("--suspects --html " + (folder_ / "page.html").string());
+  EXPECT_EQ(tile.exit_code, 2);
+  EXPECT_THAT(tile.output, AllOf(HasSubstr("--html"), HasSubstr("tile")));
+  EXPECT_FALSE(std::filesystem::exists(folder_ / "page.html"));
 }
 
 }  // namespace
