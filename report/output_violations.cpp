@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <variant>
 
+#include "schema/lanes.hpp"
+
 namespace tpudist {
 namespace {
 
@@ -14,9 +16,7 @@ std::vector<std::int32_t> largest_dimensions_of(const Graph& graph, const Column
                            .subspan(static_cast<std::size_t>(node) * graph.feature_count() +
                                         static_cast<std::size_t>(columns.first),
                                     static_cast<std::size_t>(columns.count));
-    const float most = std::ranges::max(sizes);
-    std::int32_t& own = bits.emplace_back(0);
-    for (std::size_t d = 0; d < sizes.size(); ++d) own |= (most > 0 && sizes[d] == most) << d;
+    bits.push_back(largest_dimensions(sizes));
   }
   return bits;
 }
@@ -66,7 +66,7 @@ std::vector<double> output_violations(const GraphEntry& entry) {
         const int lanes = static_cast<int>(lanes_of[at++]);
         if (bits == 0 || lanes < 0) continue;
         ++nodes;
-        violations += lanes >= width || ((bits >> lanes) & 1) == 0;
+        violations += violates(bits, lanes);
       }
       counted = counted || nodes > 0;
       ratios.push_back(nodes > 0 ? violations / nodes : 0);

@@ -4,6 +4,7 @@
 #include <string>
 
 #include "core/error.hpp"
+#include "schema/lanes.hpp"
 
 namespace tpudist {
 namespace {
@@ -55,16 +56,6 @@ struct Places {
   std::vector<std::int32_t> list;
 };
 
-// Bits of the largest of some sizes.
-std::int32_t bits_of_largest(std::span<const float> sizes) {
-  const float most = std::ranges::max(sizes);
-  std::int32_t bits = 0;
-  for (std::size_t d = 0; d < sizes.size(); ++d) {
-    if (most > 0 && sizes[d] == most) bits |= 1 << d;
-  }
-  return bits;
-}
-
 }  // namespace
 
 // A walk along edges of both directions is reversible: from j to i it is degree(i) / degree(j) times
@@ -114,7 +105,7 @@ std::vector<std::int32_t> largest_dimensions(std::span<const float> features,
                                              const FeatureSchema& schema) {
   std::vector<std::int32_t> own(static_cast<std::size_t>(edges.nodes));
   for (std::size_t node = 0; node < own.size(); ++node) {
-    own[node] = bits_of_largest(
+    own[node] = largest_dimensions(
         features.subspan(node * static_cast<std::size_t>(schema.node_features) +
                              static_cast<std::size_t>(schema.dimension_columns.first),
                          static_cast<std::size_t>(schema.dimension_columns.count)));

@@ -5,6 +5,7 @@
 #include "core/error.hpp"
 #include "models/inputs/graph_input.hpp"
 #include "models/operators/pool_rows.hpp"
+#include "schema/lanes.hpp"
 
 namespace tpudist {
 namespace {
@@ -41,7 +42,7 @@ std::vector<double> violation_ratios(const ViolationRatio& ratio, const UnitInpu
   const std::vector<std::int32_t> largest = largest_of(unit);
   const auto width = static_cast<std::size_t>(schema.layout_columns.count);
   const std::vector<std::int32_t>& states = plan.layers.back()->state;
-  std::vector<double> counts(states.size()), violates(states.size());
+  std::vector<double> counts(states.size()), violations(states.size());
   for (std::size_t i = 0; i < states.size(); ++i) {
     if (states[i] < 0) continue;
     std::int64_t row = static_cast<std::int64_t>(i);
@@ -55,11 +56,10 @@ std::vector<double> violation_ratios(const ViolationRatio& ratio, const UnitInpu
                        ratio.minor_to_major);
     if (lanes < 0 && ratio.unset == ViolationRatio::Unset::skip) continue;
     counts[i] = 1;
-    violates[i] = lanes < 0    ? ratio.unset == ViolationRatio::Unset::violates
-                  : lanes < 31 ? ((bits >> lanes) & 1) == 0
-                               : 1;
+    violations[i] =
+        lanes < 0 ? ratio.unset == ViolationRatio::Unset::violates : violates(bits, lanes);
   }
-  std::vector<double> ratios = config_sums(plan.readout, violates);
+  std::vector<double> ratios = config_sums(plan.readout, violations);
   const std::vector<double> all = config_sums(plan.readout, counts);
   for (std::size_t k = 0; k < ratios.size(); ++k) ratios[k] = all[k] > 0 ? ratios[k] / all[k] : 0;
   return ratios;
