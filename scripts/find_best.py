@@ -41,6 +41,8 @@ def first_place(convolution):
 
 
 NORM, ACROSS = "{layer: layer_norm}", "{layer: config_attention}"
+SUM_L2 = "[" + ", ".join([f"{{layer: sage, width: 64, aggregation: sum, directions: {BOTH}, join: shared}}, "
+                          "{layer: l2_norm}"] * 3) + "]"
 EDGE_MLP = "{layer: edge_mlp, width: 16, hidden: 64, config_width: 16, config_hidden: 64}"
 LAYOUT_NETWORKS = {
     "max4": f"[{sage(64, 4)}]",
@@ -52,8 +54,7 @@ LAYOUT_NETWORKS = {
     "max6_residual": f"[{sage(64, 6, BOTH, ', residual: true')}]",
     "residual_norm": f"[{residual(4, NORM, sage(64, 1, BOTH))}]",
     "instance_norm": f"[{residual(3, *first_place(sage(64, 1, BOTH)))}]",
-    "sum3_l2": "[" + ", ".join([f"{{layer: sage, width: 64, aggregation: sum, directions: {BOTH}, join: shared}}, "
-                                "{layer: l2_norm}"] * 3) + "]",
+    "sum3_l2": SUM_L2,
     "edge_mlp": f"[{EDGE_MLP}]",
     "sage_edge_mlp": f"[{sage(32, 2, BOTH)}, {EDGE_MLP}]",
     "parallel": f"[{{layer: parallel, branches: [{{blocks: [{sage(64, 3, BOTH)}]}}, {{blocks: [{EDGE_MLP}]}}]}}]",
@@ -105,6 +106,9 @@ TILE_NETWORKS = {
     "late_wide": f"[{sage(128, 2, BOTH)}]",
     "late_norm": f"[{residual(3, NORM, sage(128, 1, BOTH))}]",
     "late_first": f"[{residual(2, *first_place(sage(128, 1)))}, {{layer: activation, kind: gelu}}]",
+    "late_sum_l2": SUM_L2,
+    "early_gcn": f"[{residual(3, NORM, f'{{layer: gcn, width: 64, directions: {BOTH}}}')}]",
+    "early_across": f"[{residual(2, NORM, sage(64, 1, BOTH))}, {ACROSS}]",
 }
 TILE_BASE = LAYOUT_BASE | {
     "batch.slates": "8", "batch.configs": "64", "model.encoder.config_transform": "standardised",
@@ -112,7 +116,9 @@ TILE_BASE = LAYOUT_BASE | {
     "loss": "{list_mle: {temperature: 1}}"}
 TILE_NETWORKS = {name: {"model.blocks": blocks} | (
     {"model.encoder.join": "late", "model.readout.config_widths": "[128, 128]", "model.readout.widths": "[128, 128]"}
-    if name.startswith("late") else {"model.readout.widths": "[64]"}) for name, blocks in TILE_NETWORKS.items()}
+    if name.startswith("late") else {"model.readout.widths": "[64]"}) | (
+    {"evaluate": "{slate: {configs: 128}}"} if name.endswith("across") else {})
+    for name, blocks in TILE_NETWORKS.items()}
 TILE_CHANGES = [
     *LOSSES[2:], *SCHEDULES, {"loss": "{pairwise_hinge: {margin: 1}}"}, {"loss": "{list_mle: {temperature: 0.3}}"},
     {"loss": "{pairwise_logistic: {top: 5, top_weight: 5}}"},
@@ -121,7 +127,9 @@ TILE_CHANGES = [
     {"batch.mix": "fast"}, {"batch.mix": "balanced"},
     {"model.encoder.config_transform": "log"}, {"model.encoder.node_transform": "log"},
     {"model.readout.pool": "sum", "model.readout.scale": "0.03"}, {"model.readout.scale": "0.3"},
-    {"model.encoder.width": "128"}]
+    {"model.encoder.width": "128"},
+    {"model.readout.config_widths": "[256, 256, 256]", "model.readout.widths": "[256, 256, 256]"},
+    {"model.readout.widths": "[256, 256, 256]"}]
 # nlp trains twice as long, so it tries only the six best networks of xla's round 1.
 NLP_NETWORKS = {name: LAYOUT_NETWORKS[name] for name in (
     "max3_config", "max4_all", "max4", "instance_norm", "max4_both", "residual_norm")}
