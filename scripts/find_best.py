@@ -41,6 +41,7 @@ def first_place(convolution):
 
 
 NORM, ACROSS = "{layer: layer_norm}", "{layer: config_attention}"
+SCORED_ACROSS = {"evaluate": "{slate: {configs: 128}}"}  # what ACROSS needs to know
 SUM_L2 = "[" + ", ".join([f"{{layer: sage, width: 64, aggregation: sum, directions: {BOTH}, join: shared}}, "
                           "{layer: l2_norm}"] * 3) + "]"
 EDGE_MLP = "{layer: edge_mlp, width: 16, hidden: 64, config_width: 16, config_hidden: 64}"
@@ -71,7 +72,7 @@ LAYOUT_NETWORKS = {
     "across_both": f"[{residual(3, *first_place(sage(64, 1, BOTH)), ACROSS)}]",
 }
 LAYOUT_NETWORKS = {name: {"model.blocks": blocks} | (
-    {"batch.slates": "2", "batch.configs": "64", "evaluate": "{slate: {configs: 128}}"}
+    {"batch.slates": "2", "batch.configs": "64"} | SCORED_ACROSS
     if name.startswith("across") else {}) for name, blocks in LAYOUT_NETWORKS.items()}
 LAYOUT_BASE = {
     "data.duplicates": "min", "batch.slates": "4", "batch.configs": "40", "batch.order": "shared",
@@ -117,7 +118,7 @@ TILE_BASE = LAYOUT_BASE | {
 TILE_NETWORKS = {name: {"model.blocks": blocks} | (
     {"model.encoder.join": "late", "model.readout.config_widths": "[128, 128]", "model.readout.widths": "[128, 128]"}
     if name.startswith("late") else {"model.readout.widths": "[64]"}) | (
-    {"evaluate": "{slate: {configs: 128}}"} if name.endswith("across") else {})
+    SCORED_ACROSS if name.endswith("across") else {})
     for name, blocks in TILE_NETWORKS.items()}
 TILE_CHANGES = [
     *LOSSES[2:], *SCHEDULES, {"loss": "{pairwise_hinge: {margin: 1}}"}, {"loss": "{list_mle: {temperature: 0.3}}"},
