@@ -298,8 +298,9 @@ int run(int argc, char** argv) {
   std::vector<std::string> settings(argv + 3, argv + argc);
   if (what == "members") return check_members(argv[2], settings);
   if (what == "ranks") return check_ranks(read(argv[2], settings));
-  settings.insert(settings.end(), {"train.steps=1", "train.evaluate_every=0",
-                                   "train.last_evaluation=none", "train.checkpoint_every=1"});
+  settings.insert(settings.end(),
+                  {"train.steps=1", "train.evaluate_every=0", "train.early_stop.patience=0",
+                   "train.last_evaluation=none", "train.checkpoint_every=1"});
   return check_gradients(read(argv[2], settings));
 }
 

@@ -65,7 +65,7 @@ EarlyStopConfig read_early_stop(ConfigNode early_stop, const TrainConfig& train)
   if (config.patience > 0 && train.evaluate_every == 0) {
     early_stop.mistake("patience",
                        "counts evaluations on the way, and there are none: give "
-                       "train.evaluate_every");
+                       "train.evaluate_every, or 0 here");
   }
   return config;
 }

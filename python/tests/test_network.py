@@ -79,8 +79,9 @@ NETWORKS = {
 def train(file, shards, folder, overrides):
     """Two members after one step; their scores of the validation split are in predictions.h5."""
     fixed = {
-        "data.shards": str(shards), "train.steps": 1, "train.evaluate_every": 0, "train.checkpoint_every": 1,
-        "predictions.rows": "all", "batch.configs": 3, "batch.slates": 2, "dist.threads": 1,
+        "data.shards": str(shards), "train.steps": 1, "train.evaluate_every": 0, "train.early_stop.patience": 0,
+        "train.checkpoint_every": 1, "predictions.rows": "all", "batch.configs": 3, "batch.slates": 2,
+        "dist.threads": 1,
         "ensemble": {"members": 2, "vary": ["init"], "folds": "none"},
     }
     return td.train(EXPERIMENTS / file, {**fixed, **overrides}, run_dir=folder / "run", quiet=True)
