@@ -101,7 +101,8 @@ void check_output(const std::filesystem::path& path) {
 void make_folder(const std::filesystem::path& path) {
   std::error_code error;
   std::filesystem::create_directories(path, error);
-  if (error) throw IoError(fmt::format("make the folder {}: {}", path.string(), error.message()));
+  if (error)
+    throw IoError(fmt::format("cannot make the folder {}: {}", path.string(), error.message()));
 }
 
 }  // namespace tpudist

@@ -13,11 +13,9 @@
 #include <utility>
 #include <vector>
 
-namespace tpudist {
+#include "core/thread_pool.hpp"
 
-// Marks this thread as one whose results are needed later: threads of a ThreadPool help with its
-// loops, and with loops inside of them, only while no other loop has indices, a chunk at a time.
-void mark_background_thread();
+namespace tpudist {
 
 // Makes items `first`, `first + 1`, ... in background threads; `next` returns them in the order of
 // their numbers. At most `depth` items are being made or waiting at any time, which bounds memory.

@@ -50,6 +50,17 @@ bool glob_match(std::string_view pattern, std::string_view text) {
   return fnmatch(std::string(pattern).c_str(), std::string(text).c_str(), FNM_NOESCAPE) == 0;
 }
 
+std::string escape_glob(std::string_view text) {
+  std::string pattern;
+  for (const char c : text) {
+    if (c == '*' || c == '?' || c == '[')
+      pattern += {'[', c, ']'};
+    else
+      pattern += c;
+  }
+  return pattern;
+}
+
 bool glob_match_any(std::span<const std::string> patterns, std::string_view text) {
   return std::any_of(patterns.begin(), patterns.end(),
                      [&](const std::string& pattern) { return glob_match(pattern, text); });

@@ -21,6 +21,8 @@ std::string nearest_of(std::string_view word, std::span<const std::string> candi
 // `[a-z]` one byte of a set, `[!a]` one byte outside it. A `[` without `]` stands for itself. Time
 // is at most |pattern| x |text|.
 bool glob_match(std::string_view pattern, std::string_view text);
+// The pattern that matches exactly this text.
+std::string escape_glob(std::string_view text);
 bool glob_match_any(std::span<const std::string> patterns, std::string_view text);
 
 // Pieces between separators; "" gives one empty piece, "a,,b" three.

@@ -10,9 +10,6 @@
 #include <thread>
 #include <vector>
 
-#include "core/finished_work.hpp"
-#include "core/prefetcher.hpp"
-
 namespace tpudist {
 namespace {
 

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -30,5 +31,14 @@ class ThreadPool {
   struct Impl;
   std::unique_ptr<Impl> impl_;
 };
+
+// Marks this thread as one whose results are needed later: threads of a ThreadPool help with its
+// loops, and with loops inside of them, only while no other loop has indices, a chunk at a time.
+void mark_background_thread();
+
+// From now on increments `counter` whenever this thread has finished a few iterations of a thread
+// pool's loop, so that other threads can see progress. The counter must outlive the thread's last
+// loop. Null: stop counting.
+void count_finished_work(std::atomic<std::uint64_t>* counter);
 
 }  // namespace tpudist

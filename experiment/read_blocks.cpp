@@ -211,13 +211,12 @@ GraphReduction read_reduction(ConfigNode reduce, const Collection& collection) {
 int read_folds(ConfigNode& ensemble) {
   const std::string text = ensemble.text("folds", "none");
   if (text == "none") return 0;
-  int folds = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), folds);
-  if (error != std::errc{} || end != text.data() + text.size() || folds < 2) {
+  const auto folds = parse_integer(text);
+  if (folds.error || folds.value < 2 || folds.value > std::numeric_limits<int>::max()) {
     ensemble.mistake("folds", "must be `none` or a number of folds, at least 2");
     return 0;
   }
-  return folds;
+  return static_cast<int>(folds.value);
 }
 
 ScoringSlates read_slates(ConfigNode node) {
@@ -376,7 +375,7 @@ EnsembleConfig read_ensemble(ConfigNode ensemble) {
   config.placement = ensemble.choice("placement", "fused", {"fused", "split"}) == "split"
                          ? Placement::split
                          : Placement::fused;
-  if (config.vary_fold && config.folds == 0 && ensemble.has("folds") == false) {
+  if (config.vary_fold && config.folds == 0 && !ensemble.has("folds")) {
     ensemble.mistake("vary", "varies the fold, but `folds` is not given");
   }
   if (config.folds == 0) config.vary_fold = false;

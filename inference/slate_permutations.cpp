@@ -2,6 +2,7 @@
 
 #include "core/hash.hpp"
 #include "core/random.hpp"
+#include "schema/merged_collection.hpp"
 
 namespace tpudist {
 namespace {
@@ -32,7 +33,7 @@ SlatePermutations::SlatePermutations(const Dataset& dataset,
     return;
   }
   for (const DistinctRows& graph : graphs) {
-    const std::uint64_t name = hash64(dataset.graph(graph.graph).name);
+    const std::uint64_t name = hash64(graph_of_id(dataset.graph(graph.graph).name));
     for (int number = 0; number < count_; ++number) {
       rows_.push_back(shuffled(
           graph, mix_key({kSlatesKey, slates.seed, static_cast<std::uint64_t>(number), name})));

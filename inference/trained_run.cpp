@@ -77,7 +77,8 @@ TrainedRun open_run(const std::filesystem::path& path, std::string_view which, W
   run.fold_hash = checkpoint.fold_hash;
   run.metis_hash = checkpoint.metis_hash;
   run.flat.assign(checkpoint.parameters.begin(), checkpoint.parameters.end());
-  if (weights == Weights::averaged && !checkpoint.average_points.empty()) {
+  if (weights == Weights::averaged &&
+      std::ranges::any_of(checkpoint.average_points, [](auto points) { return points > 0; })) {
     run.flat = averaged_weights(run.flat, checkpoint.average, checkpoint.average_points);
     run.averaged = true;
   }

@@ -9,7 +9,7 @@ of the table; nothing here reads the families of a table. Three rounds:
 1. Every network of SOURCES at three rates, a third of the time (nlp: a sixth), seed 11.
 2. The two best networks (nlp: the best one) again, and with each change: as long, seeds 11 and 12.
 3. These with the best one to five changes of different keys: all of the time, seeds 13 and 14. The best mean
-   is printed, and how far the others are below it, with the standard error over the families.
+   is printed, and how far the others are below it, with the standard error over families and seeds.
 
 Candidates of xla train on both of its collections and are compared by the mean. Candidates are timed, and slow
 ones take fewer steps. WORK/best keeps what is timed and trained: a search that was stopped goes on. To search
@@ -201,7 +201,7 @@ class Search:
         table, trained = self.tables[0], len(seeds) * len(self.tables)
         found = sorted(((self.tool.score(own, table, trained), name) for name, own in runs.items()), reverse=True)
         for score, name in found:
-            difference, error = self.tool.gain(runs[name], runs[found[0][1]], table, trained)
+            difference, _, error = self.tool.gain(runs[name], runs[found[0][1]], table, trained)
             print(f"round {number}: {score:.4f} {name} {difference:+.4f} (SE {error:.4f})", flush=True)
         return found
 

@@ -421,8 +421,9 @@ class Tool:
         """Five settings of each system: the published one, the rate x 1/3 and 3, and at the best rate the
         readout scale x 1/3 and 3, by one run of a third of the steps. The best of those that are not
         published then replaces it if over two fresh seeds and all steps it is better by more than the
-        standard error over the families. Seeds are not those of the table. Systems of less than 12 steps keep
-        the published setting: a third of these says nothing."""
+        standard error over the families. That is a choice and no test: of settings that are alike a quarter
+        to a third passes. Seeds are not those of the table. Systems of less than 12 steps keep the published
+        setting: a third of these says nothing."""
         self.require_timed()
         self.make_data()
         for table in self.tables:
@@ -454,30 +455,37 @@ class Tool:
                                    for kind, setting in (("published", base), ("other", other))}, "[21, 22]")
             chosen = {name: steps[name] for name in shown}
             for name in systems:
-                gain = self.gain(runs[f"{name}_other"], runs[f"{name}_published"], table, 2)
-                better = gain[0] > gain[1]
+                gain, error, _ = self.gain(runs[f"{name}_other"], runs[f"{name}_published"], table, 2)
+                better = gain > error
                 print(f"{table.name} {name}: " + ", ".join(
                     f"{s['optimizer.lr']:g} {s['model.readout.scale']:g} {score:.4f}"
                     for score, s in scored[name])
-                    + f"; {'taken' if better else 'not taken'}: {other[name]} {gain[0]:+.4f}", flush=True)
+                    + f"; {'taken' if better else 'not taken'}: {other[name]} {gain:+.4f}", flush=True)
                 chosen[name] |= other[name] if better else {}
             (self.sweeps / f"{table.name}_tuned.yaml").write_text(self.sweep_text(
                 table, f"{table.name}_tuned", list(shown.values()), chosen,
                 f"sweep: {{seeds: {table.seeds}, folds: none}}"))
 
     def gain(self, runs, base, table, trained):
-        """Mean over families of the scores of `runs` less those of `base`, and its standard error; infinite
-        where one of the runs that were trained failed or a graph has no score."""
-        families = []
+        """Mean over families of the scores of `runs` less those of `base`; its standard error over families,
+        which does not know that another seed moves all of them; and the one with what seeds add. The first is
+        infinite where one of the runs that were trained failed or a graph has no score."""
+        families, seeds = [], 0.0
         for own, lost in ((runs, -math.inf), (base, math.inf)):
             by_family = {}
             for graph in (g for run in own for g in self.member(run)["graphs"]):
                 by_family.setdefault(graph["name"].split(".")[0], []).append(graph[table.metric])
             if len(own) < trained or any(None in scores for scores in by_family.values()):
-                return lost, 0.0
+                return lost, 0.0, 0.0
             families.append([statistics.fmean(scores) for _, scores in sorted(by_family.items())])
+            by_sweep = {}
+            for run in own:
+                by_sweep.setdefault(run.parent, []).append(self.member(run)["mean"][table.metric])
+            seeds += sum(statistics.variance(means) / len(means) for means in by_sweep.values()
+                         if len(means) > 1) / len(by_sweep) ** 2
         difference = np.subtract(*families)
-        return difference.mean(), difference.std(ddof=1) / len(difference) ** 0.5
+        variance = difference.var(ddof=1) / len(difference)
+        return difference.mean(), variance ** 0.5, (variance + seeds) ** 0.5
 
     def steps_in(self, table, tuned=""):
         """What the sweep file of a table sets for each system."""
@@ -529,8 +537,8 @@ class Tool:
             file = self.work / "compare.json"
             self.run("compare", *row["runs"], "--with", *reference["runs"], "--json", file)
             result = json.loads(file.read_text())[0]
-            of = result["other_families"] or result["these_graphs"]
-            found[name] = (result["difference"], of["interval"], of.get("p"))
+            of = result["other_families"] or result["these_graphs"] or {}  # of one run and family neither
+            found[name] = (result["difference"], of.get("interval"), of.get("p"))
         holm = holm_adjusted([p for *_, p in found.values()])
         return {name: (*values, p) for (name, values), p in zip(found.items(), holm)}
 
@@ -601,9 +609,9 @@ class Tool:
             cells = [name + row["note"] + (f" ({len(row['runs'])} of {table.seeds} runs)"
                              if len(row["runs"]) < table.seeds else ""),
                      f"{row['mean'][table.metric]:.3f}" if row["mean"] else "undefined",
-                     interval(row["intervals"].get("these_graphs")),
-                     *([interval(row["intervals"].get("other_families"))] if several else []),
-                     f"{difference:+.3f} ({interval(own)})" if own else "",
+                     *(interval(row["mean"] and row["intervals"].get(kind))
+                       for kind in ("these_graphs", "other_families")[:1 + several]),
+                     f"{difference:+.3f}" + (f" ({interval(own)})" if own else "") if name in compared else "",
                      f"{p:.2g}" if p is not None else "",
                      *("" if v is None else f"{v:.3f}" for v in row["early"]),
                      *(measure_text(m, row["mean"]) for m in shown),
@@ -648,8 +656,8 @@ class Tool:
         compared = self.compared(rows, rows[own])
         lines = [f"| system | {own} is better by | p (Holm) |", "|---|---|---|"]
         for name, (difference, of, _, p) in sorted(compared.items(), key=lambda pair: -pair[1][0]):
-            lines.append(f"| {name} | {-difference:+.3f} ({-of['high']:.3f} to {-of['low']:.3f}) | "
-                         f"{p:.2g} |" if p is not None else f"| {name} | {-difference:+.3f} | |")
+            shown = f" ({-of['high']:.3f} to {-of['low']:.3f})" if of else ""
+            lines.append(f"| {name} | {-difference:+.3f}{shown} | {'' if p is None else f'{p:.2g}'} |")
         beaten = [n for n, (d, _, _, p) in compared.items() if p is not None and p <= 0.05 and d < 0]
         open_ = sorted({s.name for s in self.systems() if s.wanted(table) and not s.tried} - {own, *beaten})
         return (f"\n\n### {own} against each{which}\n\nWith the interval for {table.others}.\n\n" + "\n".join(lines)
@@ -735,10 +743,13 @@ def mean_measures(of, tile):
 
 
 def chart(rows):
-    """SVG: a line a system (name, score or None, interval or None)."""
+    """SVG: a line a system (name, score or None, interval or None). Intervals beyond all scores and -1 to 1 are
+    cut, with an arrow there."""
     rows = [row for row in rows if row[1] is not None]
-    ends = [v for _, score, of in rows for v in (score, *((of["low"], of["high"]) if of else ()))]
-    low, high = max(-1, min(ends)), min(1, max(ends))
+    ends = [v for *_, of in rows if of for v in (of["low"], of["high"])]
+    scores = [score for _, score, _ in rows]
+    low = min(*scores, max(-1, min(ends, default=1)), 1)
+    high = max(*scores, min(1, max(ends, default=-1)), -1)
 
     def place(score):
         return 290 + (min(max(score, low), high) - low) / ((high - low) or 1) * 440
@@ -752,6 +763,9 @@ def chart(rows):
         if of:
             parts.append(f'<path d="M{place(of["low"]):.1f} {y}H{place(of["high"]):.1f}" '
                          'stroke="#26a" stroke-width="2"/>')
+            for end, sign in ((of["low"], -1), (of["high"], 1)):
+                if not low <= end <= high:
+                    parts.append(f'<path d="M{place(end):.1f} {y - 4}l{5 * sign} 4l{-5 * sign} 4z" fill="#26a"/>')
         parts.append(f'<circle cx="{place(score):.1f}" cy="{y}" r="4" fill="#c33"/>')
     return "\n".join(parts + ["</svg>\n"])
 

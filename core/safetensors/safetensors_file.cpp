@@ -201,15 +201,6 @@ class HeaderParser {
   const std::function<void(const std::string& what)>& refuse_;
 };
 
-// Parses the JSON text of a header. Strict: no unknown or duplicate keys, whole numbers only. The
-// tensors' byte ranges must cover `bytes`, the number of bytes after the header, without gaps or
-// overlaps. Calls `refuse`, which must throw, with a description of the fault.
-SafetensorsHeader parse_safetensors_header(
-    std::string_view text, std::uint64_t bytes,
-    const std::function<void(const std::string& what)>& refuse) {
-  return HeaderParser(bytes, refuse).parse(text);
-}
-
 }  // namespace
 
 static_assert(std::endian::native == std::endian::little, "safetensors are little-endian");
@@ -299,7 +290,7 @@ void SafetensorsFile::read_header() {
     refuse("is no safetensors file: its header does not begin with {");
   data_ = 8 + length;
   auto header =
-      parse_safetensors_header(text, size - data_, [&](const std::string& what) { refuse(what); });
+      HeaderParser(size - data_, [&](const std::string& what) { refuse(what); }).parse(text);
   tensors_ = std::move(header.tensors);
   metadata_ = std::move(header.metadata);
   for (std::size_t i = 0; i < tensors_.size(); ++i) by_name_[tensors_[i].name] = i;

@@ -19,6 +19,7 @@
 #include "core/hash.hpp"
 #include "core/log.hpp"
 #include "core/numbers.hpp"
+#include "core/output_path.hpp"
 #include "core/thread_pool.hpp"
 #include "data/convert/conversion_plan.hpp"
 #include "data/convert/folder_checks.hpp"
@@ -36,10 +37,6 @@ namespace fs = std::filesystem;
 SourceFile source_of(const fs::path& file, const fs::path& npz_root) {
   return {file.lexically_relative(fs::absolute(npz_root)).generic_string(), fs::file_size(file),
           hash_file(file)};
-}
-
-bool same_source(const SourceFile& a, const SourceFile& b) {
-  return a.path == b.path && a.bytes == b.bytes && a.hash == b.hash;
 }
 
 // Converts one collection.
@@ -136,11 +133,11 @@ class CollectionConverter {
       ShardSummary shard = summarize_shard(path);
       std::vector<SourceFile> own;  // graphs of a tuning file share one
       for (const GraphSummary& graph : shard.graphs) {
-        if (own.empty() || !same_source(own.back(), graph.source)) own.push_back(graph.source);
+        if (own.empty() || own.back() != graph.source) own.push_back(graph.source);
       }
       const bool same = shard.collection == collection_.name &&
                         shard.schema == collection_.schema && shard.split == plan.split &&
-                        std::ranges::equal(own, sources, same_source);
+                        std::ranges::equal(own, sources);
       if (!same) return std::nullopt;
       ManifestShard kept{plan.file, plan.split, fs::file_size(path), hash_file(path),
                          std::move(shard.graphs)};
@@ -288,11 +285,7 @@ std::vector<Collection> chosen_collections(const ConvertOptions& options) {
 void lock_folder(const ConvertOptions& options, const Collection& collection,
                  std::list<FolderLock>& locks) {
   const fs::path folder = fs::absolute(options.shard_root) / collection.folder();
-  std::error_code error;
-  fs::create_directories(folder, error);
-  if (error) {
-    throw IoError(fmt::format("cannot make the folder {}: {}", folder.string(), error.message()));
-  }
+  make_folder(folder);
   locks.emplace_back(folder, "tpudist convert");
 }
 

@@ -7,14 +7,9 @@
 namespace tpudist {
 namespace {
 
-std::int64_t distinct(const RunTimes& times) {
-  const auto largest = std::ranges::max_element(times.group);
-  return largest == times.group.end() ? 0 : *largest + 1;
-}
-
 GraphCeiling ceiling_of(const GraphEntry& entry, bool is_tile) {
   const RunTimes times = GraphReader(entry).read_run_times();
-  GraphCeiling graph{entry.name, entry.split, times.configs(), distinct(times), {}};
+  GraphCeiling graph{entry.name, entry.split, times.configs(), entry.distinct_configs, {}};
   if (is_tile) {
     graph.ceiling.reason = kNoTileCeiling;
   } else if (std::ranges::all_of(times.runtime, [](std::int64_t time) { return time == 0; })) {

@@ -31,13 +31,9 @@ CheckedGraph check_graph(const GraphEntry& entry, MeasuredOrder order, double le
 // A pattern that matches this name alone, in the quotes of YAML.
 std::string pattern_of(const std::string& name) {
   std::string pattern = "\"";
-  for (const char c : name) {
-    if (c == '*' || c == '?' || c == '[') {
-      pattern += {'[', c, ']'};
-    } else {
-      if (c == '"' || c == '\\') pattern += '\\';
-      pattern += c;
-    }
+  for (const char c : escape_glob(name)) {
+    if (c == '"' || c == '\\') pattern += '\\';
+    pattern += c;
   }
   return pattern + "\"";
 }

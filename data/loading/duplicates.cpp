@@ -14,6 +14,7 @@
 #include "core/means.hpp"
 #include "core/random.hpp"
 #include "data/shards/entropy_filter.hpp"
+#include "schema/merged_collection.hpp"
 
 namespace tpudist {
 namespace {
@@ -127,7 +128,7 @@ MergedRows choose_rows(const RunTimes& times, const RowRules& rules, std::string
   if (rules.duplicates == DuplicatesPolicy::keep) rows = all_rows(times);
   const std::size_t total = rows.configs.size(), most = static_cast<std::size_t>(rules.max_configs);
   if (total <= most) return rows;
-  const KeyedPermutation shuffled(total, mix_key({hash64(graph), total}));
+  const KeyedPermutation shuffled(total, mix_key({hash64(graph_of_id(graph)), total}));
   std::vector<std::size_t> chosen(most);
   for (std::size_t i = 0; i < most; ++i) chosen[i] = shuffled(i);
   std::ranges::sort(chosen);

@@ -7,7 +7,6 @@
 
 #include "core/config/yaml_scalar.hpp"
 #include "core/error.hpp"
-#include "core/escape_glob.hpp"
 #include "core/file_system.hpp"
 #include "core/text.hpp"
 #include "schema/merged_collection.hpp"

@@ -28,24 +28,6 @@ struct GraphRecord {
 };
 static_assert(std::is_trivially_copyable_v<GraphRecord>);
 
-template <typename G, typename Body>
-void for_each_array(G& g, Body&& body) {
-  body(g.graph.node_features);
-  body(g.graph.opcodes);
-  body(g.graph.edge_index);
-  body(g.graph.config_nodes);
-  body(g.graph.node_splits);
-  body(g.graph.config_edges);
-  body(g.graph.segment);
-  body(g.times.runtime);
-  body(g.times.normalizer);
-  body(g.times.group);
-  body(g.states.features);
-  body(g.states.offsets);
-  body(g.merged.configs);
-  body(g.merged.targets);
-}
-
 template <typename T>
 std::span<const std::byte> bytes_of(const Array<T>& values) {
   return std::as_bytes(std::span(values));

@@ -115,12 +115,8 @@ void OpenGraph::copy_config(const ConfigChunk& chunk, std::int64_t config, std::
 }
 
 std::uint64_t OpenGraph::resident_bytes() const {
-  std::uint64_t bytes = graph.node_features.bytes() + graph.opcodes.bytes() +
-                        graph.edge_index.bytes() + graph.config_nodes.bytes() +
-                        graph.node_splits.bytes() + graph.config_edges.bytes() +
-                        graph.segment.bytes() + times.runtime.bytes() + times.normalizer.bytes() +
-                        times.group.bytes() + states.features.bytes() + states.offsets.bytes() +
-                        merged.configs.bytes() + merged.targets.bytes();
+  std::uint64_t bytes = 0;
+  for_each_array(*this, [&](const auto& array) { bytes += array.bytes(); });
   for (const ConfigChunk& chunk : chunks) bytes += chunk.bytes();
   return bytes;
 }

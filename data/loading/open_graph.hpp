@@ -53,4 +53,23 @@ struct OpenGraph {
   std::uint64_t resident_bytes() const;
 };
 
+// Calls body(array) for each array of an OpenGraph, const or not, but its chunks, in the order of cache files.
+template <typename G, typename Body>
+void for_each_array(G& g, Body&& body) {
+  body(g.graph.node_features);
+  body(g.graph.opcodes);
+  body(g.graph.edge_index);
+  body(g.graph.config_nodes);
+  body(g.graph.node_splits);
+  body(g.graph.config_edges);
+  body(g.graph.segment);
+  body(g.times.runtime);
+  body(g.times.normalizer);
+  body(g.times.group);
+  body(g.states.features);
+  body(g.states.offsets);
+  body(g.merged.configs);
+  body(g.merged.targets);
+}
+
 }  // namespace tpudist

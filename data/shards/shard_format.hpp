@@ -43,6 +43,8 @@ struct SourceFile {
   std::string path;  // relative to the NPZ root, with '/'
   std::uint64_t bytes = 0;
   std::uint64_t hash = 0;  // XXH3 of the file
+
+  bool operator==(const SourceFile&) const = default;
 };
 
 // A shard's description of one graph: attributes, sizes, and how its configurations are stored.

@@ -12,6 +12,7 @@
 #include "core/error.hpp"
 #include "core/file_system.hpp"
 #include "core/hash.hpp"
+#include "core/output_path.hpp"
 #include "core/random.hpp"
 #include "core/thread_pool.hpp"
 #include "data/npz/npz_writer.hpp"
@@ -145,12 +146,6 @@ class Generator {
       throw ConfigError(fmt::format("{} holds other data, such as {}; take another folder",
                                     folder.string(), entries->path().string()));
     }
-  }
-
-  static void make_folder(const std::filesystem::path& folder) {
-    std::error_code error;
-    std::filesystem::create_directories(folder, error);
-    if (error) throw IoError(folder.string() + ": cannot make the folder: " + error.message());
   }
 
   // The folder layout/xla/random/train/ is made as a side effect.

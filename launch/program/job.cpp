@@ -13,10 +13,10 @@
 #include <thread>
 
 #include "core/error.hpp"
-#include "core/finished_work.hpp"
 #include "core/hash.hpp"
 #include "core/log.hpp"
 #include "core/output_path.hpp"
+#include "core/thread_pool.hpp"
 #include "core/version.hpp"
 #include "dist/collectives/device_memory.hpp"
 #include "dist/collectives/mpi_session.hpp"

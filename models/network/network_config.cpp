@@ -236,6 +236,10 @@ std::int64_t NetworkConfig::most_nodes() const {
   return most;
 }
 
+bool NetworkConfig::drops() const {
+  return std::ranges::any_of(blocks, [](const auto& block) { return block->drops() > 0; });
+}
+
 PlanShape NetworkConfig::plan_shape() const {
   PlanShape shape;
   shape.early_join = encoder.early_join;

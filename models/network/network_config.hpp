@@ -96,6 +96,7 @@ struct NetworkConfig {
   bool mixes_configs() const { return plan_shape().mixes_configs(); }
   // The most nodes of a graph that all its layers take.
   std::int64_t most_nodes() const;
+  bool drops() const;  // whether a layer is one of dropout
   // Whether dropout draws for every (node, configuration), so that training takes dense plans.
   bool draws_per_element() const { return plan_shape().per_element; }
   PlanShape plan_shape() const;

@@ -24,7 +24,7 @@
 #include "core/config/yaml_scalar.hpp"
 #include "core/config/yaml_tree.hpp"
 #include "core/error.hpp"
-#include "core/escape_glob.hpp"
+#include "core/text.hpp"
 #include "core/thread_pool.hpp"
 #include "core/version.hpp"
 #include "data/loading/dataset.hpp"

@@ -228,7 +228,7 @@ std::string segments_text(const TrainingSetup& setup) {
   const Experiment& experiment = setup.experiment;
   if (!experiment.data.cuts_segments()) return "";
   std::int64_t segments = 0, scores = 0;
-  for (const auto& [rows, own] : cut_graphs(setup)) {
+  for (const auto& [rows, own] : cut_graphs(setup.experiment, setup.data)) {
     segments += own;
     scores += own * rows;
   }

@@ -3,14 +3,20 @@
 #include <fmt/format.h>
 
 #include <filesystem>
+#include <functional>
 #include <memory>
 #include <optional>
+#include <set>
 #include <span>
+#include <utility>
 
 #include "core/error.hpp"
 #include "core/text.hpp"
+#include "data/loading/selection.hpp"
 #include "inference/trained_run.hpp"
+#include "schema/merged_collection.hpp"
 #include "train/state/weights_file.hpp"
+#include "train/units/folds.hpp"
 
 namespace tpudist {
 namespace {
@@ -32,14 +38,87 @@ std::size_t source_of(const TrainedRun& run, int number) {
   return static_cast<std::size_t>(index);
 }
 
+// The names, without their collection, of the graphs that the members of an experiment are trained
+// on, and folds.
+struct TrainedGraphs {
+  std::vector<GraphEntry> graphs;
+  FoldTable folds;
+};
+
+// Which those of another run were, by its shards, or where these are gone by `shards`.
+TrainedGraphs trained_graphs(const Experiment& experiment, const std::filesystem::path& shards) {
+  DatasetOptions options = experiment.training_data();
+  if (!std::filesystem::exists(options.shards)) options.shards = shards;
+  return {select_graphs(options), training_folds(experiment.ensemble, options)};
+}
+
+// The graphs that a member of this run is scored on: those of its fold and of the validation split.
+std::vector<GraphEntry> scored_graphs(const TrainingSetup& setup, int member) {
+  const Experiment& experiment = setup.experiment;
+  const int fold = experiment.ensemble.held_out_fold(member);
+  std::vector<GraphEntry> scored;
+  if (fold >= 0) {
+    scored = select_graphs(setup.data.options());
+    std::erase_if(scored, [&](const GraphEntry& graph) {
+      return setup.folds.find(graph.name)->fold != fold;
+    });
+  }
+  if (experiment.ensemble.trains_on_valid()) return scored;
+  const DatasetOptions valid = experiment.data.evaluation("valid");
+  const auto entries = list_graphs(valid.shards, valid.collection, "valid");
+  for (GraphEntry& graph : filter_graphs(entries, "valid", valid.include, valid.exclude))
+    scored.push_back(std::move(graph));
+  return scored;
+}
+
+// A score on a graph that the weights come from is none of an unknown graph.
+void refuse_known_graphs(const TrainingSetup& setup, const TrainedRun& run) {
+  const EnsembleConfig& own = setup.experiment.ensemble;
+  const TrainedGraphs trained = trained_graphs(run.experiment, setup.data.options().shards);
+  for (int m = 0; m < own.members; ++m) {
+    const auto source = static_cast<int>(source_of(run, own.number_of(m)));
+    const int held_out = run.experiment.ensemble.held_out_fold(source);
+    std::set<std::string, std::less<>> known;
+    for (const GraphEntry& graph : trained.graphs) {
+      if (held_out < 0 || trained.folds.find(graph.name)->fold != held_out)
+        known.emplace(graph_of_id(graph.name));
+    }
+    for (const GraphEntry& graph : scored_graphs(setup, m)) {
+      if (!known.contains(graph_of_id(graph.name))) continue;
+      const bool valid = graph.split == "valid" && !own.trains_on_valid();
+      throw ConfigError(fmt::format(
+          "train.init_from: {} was trained on {}, on which member {} is to be scored as on a graph "
+          "that it never saw: {}",
+          run.path.string(), graph.name, own.number_of(m),
+          valid ? fmt::format("leave it out by data.exclude.valid=['{}']", graph.name)
+                : "take a run of the same folds, or ensemble.folds=none"));
+    }
+  }
+}
+
+// Members of equal weights, slates and graphs stay equal, unless dropout tells them apart.
+void refuse_equal_members(const Experiment& experiment) {
+  const EnsembleConfig& ensemble = experiment.ensemble;
+  if (ensemble.members == 1 || ensemble.vary_order || ensemble.holds_out() ||
+      experiment.network.drops())
+    return;
+  throw ConfigError(fmt::format(
+      "train.init_from: all {} members would take the same weights and stay equal: let them differ "
+      "by ensemble.vary=[order] or folds, start some tensors anew (train.init_fresh), or give "
+      "ensemble.members=1",
+      ensemble.members));
+}
+
 std::string list_of(const std::vector<std::string>& names) {
   return names.empty() ? "none" : join(names, ", ");
 }
 
 }  // namespace
 
-std::vector<std::string> take_initial_weights(const Experiment& experiment, const Network& network,
-                                              TrainingState& state, JobContext& context) {
+std::vector<std::string> take_initial_weights(const TrainingSetup& setup, TrainingState& state,
+                                              JobContext& context) {
+  const Experiment& experiment = setup.experiment;
+  const Network& network = setup.network;
   const std::filesystem::path& from = experiment.train.init_from;
   if (!std::filesystem::exists(from))
     throw ConfigError(fmt::format("train.init_from: there is no {}", from.string()));
@@ -52,6 +131,7 @@ std::vector<std::string> take_initial_weights(const Experiment& experiment, cons
   if (std::filesystem::is_directory(from)) {
     run = open_run(from);
     of_run.reset(new Network(make_network(run->experiment, -1, context.pool)));
+    refuse_known_graphs(setup, *run);
   } else {
     source = open_weights(from);
   }
@@ -72,6 +152,8 @@ std::vector<std::string> take_initial_weights(const Experiment& experiment, cons
         "train.init_fresh: matches every tensor of the network, so that none is taken from "
         "train.init_from: leave out both");
   }
+  const bool one_source = !run || run->experiment.ensemble.members == 1;
+  if (one_source && names.fresh.empty()) refuse_equal_members(experiment);
   return {fmt::format("weights are those of {}{}: {} tensors", from.string(),
                       run ? " at " + opened_at(*run) : "", names.taken.size()),
           "new in this run: " + list_of(names.fresh), "not used of it: " + list_of(names.unused)};

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 #include <nlohmann/json.hpp>
 #include <span>
@@ -48,16 +49,24 @@ Evaluation RunEvaluation::evaluate(std::int64_t rows) {
   return evaluation;
 }
 
-// Keeps each member's best score, and logs it.
+// Keeps each member's best score, and logs it. Where the last evaluation has more rows than those on
+// the way, its scores are of another question and are not compared with theirs.
 void RunEvaluation::record(const Evaluation& evaluation) {
   const std::vector<double> means = evaluation.member_means();
-  for (std::size_t m = 0; m < means.size(); ++m) {
+  const bool on_the_way =
+      std::ranges::any_of(state_.best_step, [](std::int64_t step) { return step >= 0; });
+  const bool more_rows = evaluation.most_rows != experiment_.train.evaluate_rows &&
+                         std::ranges::any_of(evaluation.ensemble, [&](const GraphMetrics& graph) {
+                           return graph.configs > experiment_.train.evaluate_rows;
+                         });
+  const bool compared = !on_the_way || !more_rows;
+  for (std::size_t m = 0; compared && m < means.size(); ++m) {
     if (std::isfinite(means[m]) && !(means[m] <= state_.best_score[m])) {
       state_.best_score[m] = means[m];
       state_.best_step[m] = state_.step;
     }
   }
-  checkpoints_.save_if_best(state_, evaluation.ensemble_mean());
+  checkpoints_.save_if_best(state_, compared ? evaluation.ensemble_mean() : kNone);
   report_.evaluation(evaluation, state_);
 }
 

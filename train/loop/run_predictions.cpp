@@ -4,7 +4,6 @@
 
 #include <algorithm>
 
-#include "core/escape_glob.hpp"
 #include "core/file_system.hpp"
 #include "core/text.hpp"
 #include "data/loading/selection.hpp"
@@ -37,15 +36,16 @@ void remove_leftovers(const std::filesystem::path& path) {
 }
 
 // The parts to predict. First the training graphs of each fold, in the order of folds, with the
-// members that hold it out and did not fail. Then the validation split with all members; if members
-// train on it, it is also split by folds. Parts without members and folds without training graphs
-// are left out.
+// members that hold it out and did not fail, also graphs that data.entropy_filter leaves nothing of.
+// Then the validation split with all members; if members train on it, it is also split by folds.
+// Parts without members and folds without training graphs are left out.
 std::vector<PredictionPart> prediction_parts(const Experiment& experiment, const FoldTable& folds,
                                              const Dataset& training,
                                              const std::vector<bool>& alive) {
   std::vector<PredictionPart> parts;
   const EnsembleConfig& ensemble = experiment.ensemble;
-  const std::vector<int> fold_of = graph_folds(folds, training);
+  std::vector<GraphEntry> in_folds;
+  if (folds.folds > 0) in_folds = select_graphs(training.options());
   const auto add = [&](const std::string& split, int fold) {
     PredictionPart part;
     part.fold = fold;
@@ -56,9 +56,9 @@ std::vector<PredictionPart> prediction_parts(const Experiment& experiment, const
       if (alive[static_cast<std::size_t>(m)] && holds_out) part.members.push_back(m);
     }
     if (fold >= 0) part.data.include.clear();
-    for (int g = 0; fold >= 0 && g < training.size(); ++g) {
-      if (fold_of[static_cast<std::size_t>(g)] == fold && training.entry(g).split == split)
-        part.data.include.push_back(escape_glob(training.graph(g).name));
+    for (const GraphEntry& graph : in_folds) {
+      if (fold >= 0 && graph.split == split && folds.find(graph.name)->fold == fold)
+        part.data.include.push_back(escape_glob(graph.name));
     }
     const bool empty = part.members.empty() || (fold >= 0 && part.data.include.empty());
     if (!empty) parts.push_back(std::move(part));

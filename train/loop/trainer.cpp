@@ -226,8 +226,7 @@ class TrainingRun {
 
   void take_weights() {
     run_on_all_ranks(context_.world, [&] {
-      for (const std::string& line :
-           take_initial_weights(experiment_, setup_.network, state_, context_))
+      for (const std::string& line : take_initial_weights(setup_, state_, context_))
         if (root()) spdlog::info("{}", line);
     });
   }
@@ -255,6 +254,7 @@ class TrainingRun {
     for (const std::string& line : removed_settings(experiment_.entries)) {
       if (root()) spdlog::warn("{}", line);
     }
+    if (root()) warn_of_few_steps();
     for (const std::string& graph : setup_.data.left_out()) {
       if (root()) spdlog::warn("data.entropy_filter leaves nothing of {}: it is left out", graph);
     }
@@ -263,6 +263,28 @@ class TrainingRun {
         spdlog::warn("fold {} has no training graph of {}: its members train on all of them", fold,
                      experiment_.data.collection.name);
       }
+    }
+  }
+
+  // Settings in steps that a short run makes pointless.
+  void warn_of_few_steps() const {
+    const std::int64_t steps = experiment_.train.steps;
+    const AverageConfig& average = experiment_.train.average;
+    bool averages = average.kind == AverageKind::none || steps == 0;
+    for (std::int64_t done = 1; done <= steps && !averages; ++done)
+      averages = average.takes(done, steps);
+    if (!averages) {
+      spdlog::warn(
+          "train.average: none of {} steps is a point, so the weights of the last step are scored: "
+          "give a smaller train.average.every",
+          steps);
+    }
+    const ScheduleConfig& schedule = experiment_.schedule;
+    if (schedule.cycles > 1 && steps > 0 && steps < 2 * schedule.cycles) {
+      spdlog::warn(
+          "schedule.cycles: {} cycles in {} steps are less than two steps each, so the learning "
+          "rate does not go up and down",
+          schedule.cycles, steps);
     }
   }
 

@@ -100,15 +100,20 @@ GraphMoments measure(const Dataset& data, int graph, const Network& network) {
     for (std::int64_t at = 0; at < std::ssize(rows_of_states); at += config_features)
       moments.configs.widen(rows_of_states.subspan(at, config_features));
   };
-  if (slate.local_states.empty()) {
+  const RowRules rules = data.options().rows();
+  if (slate.local_states.empty() && rules.max_configs == 0 && rules.least_entropy == 0) {
     widen(data.states(graph).features);
-  } else {
-    constexpr std::int64_t kRowsAtOnce = 32;
-    for (std::int64_t begin = 0; begin < count; begin += kRowsAtOnce) {
-      rows.resize(static_cast<std::size_t>(std::min(kRowsAtOnce, count - begin)));
-      std::iota(rows.begin(), rows.end(), begin);
-      widen(data.slate(graph, rows).local_states);
-    }
+    return moments;
+  }
+  constexpr std::int64_t kRowsAtOnce = 32;
+  for (std::int64_t begin = 0; begin < count; begin += kRowsAtOnce) {
+    rows.resize(static_cast<std::size_t>(std::min(kRowsAtOnce, count - begin)));
+    std::iota(rows.begin(), rows.end(), begin);
+    const Slate some = data.slate(graph, rows);
+    widen(some.local_states);
+    if (!some.local_states.empty()) continue;
+    for (const std::int32_t state : some.states)
+      widen(states.subspan(state * config_features, config_features));
   }
   return moments;
 }

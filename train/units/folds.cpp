@@ -74,7 +74,10 @@ std::vector<int> graph_folds(const FoldTable& folds, const Dataset& data) {
 
 std::optional<std::uint64_t> training_folds_hash(const FoldTable& folds, const Dataset& training) {
   if (folds.folds == 0) return std::nullopt;
-  return hash_of_folds(folds, names_of(training));
+  std::vector<std::string> names = names_of(training);
+  const std::vector<std::string>& left_out = training.left_out();
+  names.insert(names.end(), left_out.begin(), left_out.end());
+  return hash_of_folds(folds, std::move(names));
 }
 
 std::vector<int> empty_folds(const FoldTable& folds, const Dataset& training) {

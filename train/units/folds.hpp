@@ -24,7 +24,8 @@ FoldTable training_folds(const EnsembleConfig& ensemble, const DatasetOptions& t
 // no fold.
 std::vector<int> graph_folds(const FoldTable& folds, const Dataset& data);
 
-// hash_of_folds of the training data, kept in checkpoints; nothing without folds.
+// hash_of_folds of the training data, kept in checkpoints; nothing without folds. Graphs of which
+// data.entropy_filter leaves no row are in it: they are scored like others.
 std::optional<std::uint64_t> training_folds_hash(const FoldTable& folds, const Dataset& training);
 
 // Folds without graphs of the training data: their members train on all of it.

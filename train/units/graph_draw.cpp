@@ -8,6 +8,7 @@
 
 #include "core/hash.hpp"
 #include "core/random.hpp"
+#include "schema/merged_collection.hpp"
 
 namespace tpudist {
 namespace {
@@ -18,7 +19,7 @@ constexpr std::uint64_t kEdgesKey = 0x65646765735f3031, kNodesKey = 0x6e6f646573
 
 std::uint64_t key_of(const Graph& graph, const GraphDraw& draw, std::size_t slate) {
   const std::uint64_t own = draw.slates.empty() ? slate : draw.slates.at(slate);
-  return mix_key({draw.key, hash64(graph.name), own});
+  return mix_key({draw.key, hash64(graph_of_id(graph.name)), own});
 }
 
 using Segments = std::vector<std::vector<std::int32_t>>;  // configurable_segments

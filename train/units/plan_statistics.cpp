@@ -4,7 +4,6 @@
 #include <vector>
 
 #include "core/means.hpp"
-#include "data/shards/shard_statistics.hpp"
 #include "dist/collectives/self_communicator.hpp"
 #include "train/units/training_setup.hpp"
 
@@ -24,7 +23,7 @@ GraphPlanStatistics statistics_of(const TrainingSetup& setup, int g,
   statistics.config_nodes = data.options().collection.is_tile()
                                 ? graph.nodes
                                 : static_cast<std::int64_t>(graph.config_nodes.size());
-  statistics.distinct_configs = run_time_statistics(data.run_times(g)).distinct_configs;
+  statistics.distinct_configs = data.entry(g).distinct_configs;
   statistics.configs = static_cast<std::int64_t>(rows.size());
   statistics.dense_rows = plans.dense_rows;
   for (std::size_t layer = 0; layer <= plans.refined.layers.size(); ++layer)

@@ -107,11 +107,12 @@ StepBuilder TrainingSetup::steps_of(int rank) const {
   return StepBuilder(experiment, planner, order, units, pool, rank);
 }
 
-std::vector<std::pair<std::int64_t, std::int64_t>> cut_graphs(const TrainingSetup& setup) {
+std::vector<std::pair<std::int64_t, std::int64_t>> cut_graphs(const Experiment& experiment,
+                                                              const Dataset& data) {
   std::vector<std::pair<std::int64_t, std::int64_t>> graphs;
-  if (!setup.experiment.data.cuts_segments()) return graphs;
-  for (int g = 0; g < setup.data.size(); ++g)
-    graphs.emplace_back(setup.data.rows(g), std::ssize(configurable_segments(setup.data.graph(g))));
+  if (!experiment.data.cuts_segments()) return graphs;
+  for (int g = 0; g < data.size(); ++g)
+    graphs.emplace_back(data.rows(g), std::ssize(configurable_segments(data.graph(g))));
   return graphs;
 }
 

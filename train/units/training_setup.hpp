@@ -51,7 +51,8 @@ struct TrainingSetup {
 void require_same_segments(const Dataset& data, Communicator& world);
 
 // Where graphs are cut (data.segments), the rows and segments of each: of SegmentTable. Else none.
-std::vector<std::pair<std::int64_t, std::int64_t>> cut_graphs(const TrainingSetup& setup);
+std::vector<std::pair<std::int64_t, std::int64_t>> cut_graphs(const Experiment& experiment,
+                                                              const Dataset& data);
 
 // The slates of a unit that are computed at a time: all of them, or the first chunk of a single
 // one.

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <optional>
+#include <utility>
 
 #include "core/error.hpp"
 #include "data/loading/dataset.hpp"
@@ -17,6 +18,7 @@
 #include "train/state/checkpoint_folder.hpp"
 #include "train/state/weights_file.hpp"
 #include "train/units/folds.hpp"
+#include "train/units/training_setup.hpp"
 
 namespace tpudist {
 namespace {
@@ -47,7 +49,16 @@ ImportedRun import_run(const Experiment& experiment,
   RunClaim claim(run, /*resume=*/false);
   const Network network = make_network(experiment, -1, context.pool);
   const ParameterTable& table = network.parameters();
-  TrainingState state(experiment, network);
+  std::optional<Dataset> data;
+  FoldTable folds;
+  if (has_shards(experiment)) {
+    refuse_scored_graphs(experiment.training_data(), experiment.data);
+    data.emplace(Dataset::open(experiment.training_data(), context.pool));
+    folds = training_folds(experiment.ensemble, data->options());
+  }
+  SegmentTable segments;
+  if (data) segments = {experiment.ensemble.members, cut_graphs(experiment, *data)};
+  TrainingState state(experiment, network, std::move(segments));
   state.initialise(experiment, network);
   ImportedRun imported;
   AlignedFloats& weights = state.change_weights().flat;
@@ -59,18 +70,12 @@ ImportedRun import_run(const Experiment& experiment,
         imported.absent_statistics.push_back(std::move(name));
     }
   }
-  std::optional<Dataset> data;
-  FoldTable folds;
-  if (has_shards(experiment)) {
-    refuse_scored_graphs(experiment.training_data(), experiment.data);
-    data.emplace(Dataset::open(experiment.training_data(), context.pool));
-    folds = training_folds(experiment.ensemble, data->options());
-  }
   Checkpoint checkpoint;
   state.copy_to(checkpoint, experiment, data ? data->selection_hash() : 0);
   if (data) {
     checkpoint.fold_hash = training_folds_hash(folds, *data);
     checkpoint.segment_hash = segment_hash(*data);
+    checkpoint.metis_hash = metis_hash(experiment.data.reduction);
   }
   const RunFolder folder(run);
   claim.begin(experiment.resolved_yaml);

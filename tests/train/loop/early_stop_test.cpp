@@ -84,6 +84,17 @@ std::vector<float> parameters(const Checkpoint& checkpoint, std::size_t member) 
   return {begin, begin + static_cast<std::ptrdiff_t>(length)};
 }
 
+// Of more rows than those on the way, the last scores may be better by luck.
+TEST(EarlyStoppedRun, BestScoresAreOfTheRowsThatStopIt) {
+  const TempDir folder;
+  const Experiment experiment =
+      tiny_experiment({"optimizer.lr=0", "train.evaluate_every=1", "train.evaluate_rows=6",
+                       "train.early_stop.patience=2"});
+  const TrainOutcome outcome = run(experiment, folder / "run");
+  ASSERT_THAT(outcome.stopped_early, SizeIs(3));
+  for (const EarlyStopped& stopped : outcome.stopped_early) EXPECT_EQ(stopped.best_step, 1);
+}
+
 // Without a learning rate no score is better than the first.
 TEST(EarlyStoppedRun, EndsWhenNoMemberTrainsAnyMore) {
   const TempDir folder;

@@ -114,6 +114,31 @@ TEST_F(InitialWeightsTest, FreshTensorsAreThoseOfTheSeed) {
   }
 }
 
+// Scores out of fold, and of the validation split, are of graphs that weights do not come from.
+TEST_F(InitialWeightsTest, OfARunThatKnowsScoredGraphsAreRefused) {
+  EXPECT_THAT(message({"ensemble.fold_seed=5"}), AllOf(HasSubstr("source was trained on "),
+                                                       HasSubstr("take a run of the same folds")));
+  EXPECT_EQ(message({"ensemble.folds=none", "ensemble.vary=[init,order]"}), "");
+  test::run(experiment({"ensemble.folds=none", "ensemble.vary=[init]"}), folder_ / "all");
+  EXPECT_THAT(message({from("all")}), HasSubstr("on which member 0 is to be scored"));
+  test::run(experiment({"ensemble.fold_over=train+valid"}), folder_ / "both");
+  EXPECT_EQ(message({from("both"), "ensemble.fold_over=train+valid"}), "");
+  EXPECT_THAT(message({from("both")}), HasSubstr("both was trained on "));
+  EXPECT_THAT(message({from("both"), "ensemble.folds=none", "ensemble.vary=[init]"}),
+              HasSubstr("leave it out by data.exclude.valid=['"));
+}
+
+TEST_F(InitialWeightsTest, MembersThatWouldStayEqualAreRefused) {
+  test::run(experiment({"ensemble.members=1", "ensemble.folds=none", "ensemble.vary=[init]"}),
+            folder_ / "one");
+  const std::string one = from("one"), whole = "ensemble.folds=none";
+  EXPECT_THAT(message({one, whole, "ensemble.vary=[init]"}),
+              HasSubstr("all 3 members would take the same weights"));
+  EXPECT_EQ(message({one, whole, "ensemble.vary=[init]", "ensemble.members=1"}), "");
+  EXPECT_EQ(message({one, whole, "ensemble.vary=[init,order]"}), "");
+  EXPECT_EQ(message({one, whole, "ensemble.vary=[init]", "train.init_fresh=['head.*']"}), "");
+}
+
 TEST_F(InitialWeightsTest, AreOfThePast) {
   const Experiment transfer = experiment({from("source"), "train.steps=4"});
   const TrainOutcome whole = test::run(transfer, folder_ / "whole");

@@ -7,6 +7,8 @@
 #include <cmath>
 #include <fstream>
 #include <nlohmann/json.hpp>
+#include <set>
+#include <string>
 
 #include "core/file_system.hpp"
 #include "inference/collection_scores.hpp"
@@ -32,6 +34,26 @@ namespace fs = std::filesystem;
 
 nlohmann::json scores_of(const fs::path& folder) {
   return nlohmann::json::parse(read_text_file(folder / "scores.json"));
+}
+
+// The filter says which rows are trained on; out of fold all graphs are scored.
+TEST(RunPredictions, AreAlsoOfGraphsThatTheEntropyFilterLeavesOut) {
+  const TempDir folder;
+  const std::string shards = "data.shards=" + test::make_tiny_shards(folder.path(), 300).string();
+  const Experiment all = tiny_experiment({shards, "predictions.rows=all"});
+  const Experiment filtered =
+      tiny_experiment({shards, "predictions.rows=all", "data.entropy_filter=0.1"});
+  run(all, folder / "all");
+  run(filtered, folder / "filtered");
+  const auto graphs = [&](const char* name) {
+    std::set<std::string> names;
+    const PredictionsFile file(folder / name / "predictions.h5");
+    for (const PredictionEntry& graph : file.header().graphs) names.insert(graph.name);
+    return names;
+  };
+  ThreadPool pool(1);
+  ASSERT_THAT(Dataset::open(filtered.training_data(), pool).left_out(), Not(IsEmpty()));
+  EXPECT_EQ(graphs("filtered"), graphs("all"));
 }
 
 TEST(RunPredictions, AreOfTheGraphsThatMembersHoldOutAndOfTheValidationSplit) {

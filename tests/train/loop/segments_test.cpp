@@ -222,7 +222,7 @@ TEST(Segments, OfRowsThatAreTrainedOn) {
     const auto world = make_self_communicator();
     const TrainingSetup setup(experiment, experiment.training_data(), pool, -1, 1, *world);
     std::size_t scores = 0;
-    for (const auto& [rows, segments] : cut_graphs(setup))
+    for (const auto& [rows, segments] : cut_graphs(setup.experiment, setup.data))
       scores += static_cast<std::size_t>(rows * segments);
     scores *= static_cast<std::size_t>(experiment.ensemble.members);
     run(experiment, folder / key);
@@ -254,7 +254,8 @@ TEST(Segments, AreEstimatedByTheirSizes) {
   const std::vector<SlateCost> costs =
       estimate_slate_costs(experiment, setup.data, setup.units, setup.order, pool, *world);
   for (int g = 0; g < setup.data.size(); ++g) {
-    const auto segments = static_cast<int>(cut_graphs(setup)[static_cast<std::size_t>(g)].second);
+    const auto segments = static_cast<int>(
+        cut_graphs(setup.experiment, setup.data)[static_cast<std::size_t>(g)].second);
     const std::vector<Slate> slates{setup.data.slate(g, setup.order.rows({.graph = g}))};
     double sum = 0;
     for (int i = 0; i < segments; ++i)

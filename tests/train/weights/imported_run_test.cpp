@@ -73,6 +73,15 @@ TEST_F(ImportedRunTest, HasTheFoldsOfBothSplits) {
   EXPECT_NO_THROW(resume(both, folder_ / "imported"));
 }
 
+TEST_F(ImportedRunTest, OfCutGraphsGoesOnTraining) {
+  const Experiment cut = tiny_experiment({"train.last_evaluation=none", "loss={list_mle: {}}",
+                                          "data.segments={by: consecutive, nodes: 20}"});
+  test::run(cut, folder_ / "trained");
+  import(cut, export_all(open_run(folder_ / "trained"), folder_ / "w.safetensors"),
+         folder_ / "imported");
+  EXPECT_EQ(resume(cut, folder_ / "imported").steps, 6);
+}
+
 // Imported initial weights, trained, end as the run that began with them.
 TEST_F(ImportedRunTest, GoesOnTraining) {
   ThreadPool pool(1, use_one_thread_per_worker);
