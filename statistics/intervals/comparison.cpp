@@ -5,11 +5,14 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <limits>
 #include <map>
 #include <numeric>
+#include <utility>
 
 #include "core/error.hpp"
 #include "core/means.hpp"
+#include "core/random.hpp"
 #include "statistics/intervals/distributions.hpp"
 #include "statistics/intervals/family_variance.hpp"
 #include "statistics/intervals/run_variance.hpp"
@@ -19,6 +22,12 @@ namespace {
 
 // Key of drawn labellings; an arbitrary constant.
 constexpr std::uint64_t kLabelKey = 0x6c6162656c73;
+
+// Of detectable_shift: an arbitrary key, about how many pairs are drawn, and the most that is
+// looked for.
+constexpr std::uint64_t kDrawKey = 0x7368696674;
+constexpr int kDrawnTests = 30'000;
+constexpr double kWidestShift = 1000;
 
 void require_alike(const RunScoreTable& a, const RunScoreTable& b) {
   a.check();
@@ -151,12 +160,17 @@ VarianceEstimate pooled_variance(std::span<const Spread> spreads) {
   return pooled;
 }
 
+// Whether runs of such a variance score alike.
+bool is_alike(double variance) {
+  return std::sqrt(variance) < kScoreRounding;
+}
+
 // Bartlett, Proceedings of the Royal Society A 1937.
 bool spreads_are_equal(std::span<const Spread> spreads, const VarianceEstimate& pooled) {
   double statistic = 0, correction = -1 / pooled.degrees;
   for (const Spread& own : spreads) {
     if (own.runs < kFewestRuns) return false;
-    if (own.variance == 0) return pooled.variance == 0;
+    if (is_alike(own.variance)) return false;
     statistic += (own.runs - 1) * std::log(pooled.variance / own.variance);
     correction += 1 / (own.runs - 1);
   }
@@ -165,14 +179,16 @@ bool spreads_are_equal(std::span<const Spread> spreads, const VarianceEstimate& 
          chi_square_quantile(1 - kOneSpread, degrees);
 }
 
-// Adjusts p values for their number by Holm's steps.
+// Adjusts p values for their number by Holm's steps. A pair without p is as the last one.
 void adjust_by_holm(std::vector<PairDifference>& pairs) {
   std::vector<std::size_t> order(pairs.size());
   std::iota(order.begin(), order.end(), std::size_t{0});
-  std::ranges::sort(order, {}, [&](std::size_t i) { return pairs[i].p; });
+  std::ranges::sort(order, {},
+                    [&](std::size_t i) { return std::isnan(pairs[i].p) ? 2 : pairs[i].p; });
   double least = 0;
   for (std::size_t i = 0; i < order.size(); ++i) {
     double& p = pairs[order[i]].p;
+    if (std::isnan(p)) break;
     p = least = std::max(least, std::min(1.0, static_cast<double>(order.size() - i) * p));
   }
 }
@@ -181,11 +197,13 @@ void adjust_by_holm(std::vector<PairDifference>& pairs) {
 // of all; tau^2 is the variance of the means beyond their errors.
 std::vector<double> shrunk_means(std::span<const Spread> spreads, const VarianceEstimate& pooled,
                                  bool one_spread) {
-  if (spreads.size() < 3) return {};
+  if (spreads.size() < 3 || is_alike(pooled.variance)) return {};
   std::vector<double> means, errors;
   for (const Spread& own : spreads) {
     means.push_back(own.mean);
-    errors.push_back((one_spread ? pooled.variance : own.variance) / own.runs);
+    // A spread of 0 is not known: the pooled one stands for it.
+    const bool by_all = one_spread || is_alike(own.variance);
+    errors.push_back((by_all ? pooled.variance : own.variance) / own.runs);
   }
   const double centre = mean(means);
   const double between =
@@ -196,6 +214,102 @@ std::vector<double> shrunk_means(std::span<const Spread> spreads, const Variance
   }
   return means;
 }
+
+// Draws of equal systems with normal runs of SD 1, and how often all_pairs then finds the first one
+// different from another if its runs are shifted: the same decisions, without p where a bound does.
+class DrawnPairs {
+ public:
+  DrawnPairs(int systems, int runs)
+      : runs_(runs),
+        pairs_(systems * (systems - 1) / 2),
+        range_(systems > 2 && runs >= kFewestRuns
+                   ? range_quantile(kIntervalLevel, systems, systems * (runs - 1.0))
+                   : 0) {
+    CounterRng random(kDrawKey);
+    const int draws = std::clamp(kDrawnTests / pairs_, 100, 2000);
+    std::vector<std::vector<double>> means(static_cast<std::size_t>(systems));
+    for (int i = 0; i < draws; ++i) {
+      for (auto& own : means) {
+        own.clear();
+        for (int r = 0; r < runs; ++r) own.push_back(random.normal());
+      }
+      add(spreads_of(means));
+    }
+  }
+
+  // The share of differences between the shifted system and another that are found.
+  double found(double shift) const {
+    double count = 0, all = 0;
+    for (const Draw& draw : draws_) {
+      count += draw.one_spread ? by_range(draw, shift) : by_holm(draw, shift);
+      all += static_cast<double>(draw.spreads.size() - 1);
+    }
+    return count / all;
+  }
+
+ private:
+  struct Draw {
+    std::vector<Spread> spreads;
+    double error = 0;  // of a difference, with one spread
+    bool one_spread = false;
+    std::vector<double> others;  // p below kSignificance of pairs without the first system
+  };
+
+  void add(std::vector<Spread> spreads) {
+    const VarianceEstimate pooled = pooled_variance(spreads);
+    Draw draw{{}, std::sqrt(2 * pooled.variance / runs_), false, {}};
+    draw.one_spread = spreads.size() > 2 && spreads_are_equal(spreads, pooled);
+    for (std::size_t i = 1; !draw.one_spread && i < spreads.size(); ++i) {
+      for (std::size_t j = i + 1; j < spreads.size(); ++j)
+        keep(draw.others, welch_p(spreads[i], spreads[j], 0));
+    }
+    draw.spreads = std::move(spreads);
+    draws_.push_back(std::move(draw));
+  }
+
+  static void keep(std::vector<double>& list, double p) {
+    if (p < kSignificance) list.push_back(p);
+  }
+
+  // 1 where it cannot be below kSignificance.
+  double welch_p(const Spread& a, const Spread& b, double shift) const {
+    const double t =
+        std::abs(a.mean - b.mean + shift) / std::sqrt((a.variance + b.variance) / runs_);
+    if (t < 1.95) return 1;
+    const double sum = a.variance + b.variance;
+    return two_sided_p(
+        t, sum * sum * (runs_ - 1) / (a.variance * a.variance + b.variance * b.variance));
+  }
+
+  double by_range(const Draw& draw, double shift) const {
+    const double bound = range_ / std::sqrt(2.0) * draw.error;
+    const Spread& first = draw.spreads.front();
+    return static_cast<double>(std::ranges::count_if(
+        std::span(draw.spreads).subspan(1),
+        [&](const Spread& other) { return std::abs(first.mean + shift - other.mean) > bound; }));
+  }
+
+  double by_holm(const Draw& draw, double shift) const {
+    std::vector<std::pair<double, bool>> list;  // p, and whether of the first system
+    for (const double p : draw.others) list.emplace_back(p, false);
+    for (const Spread& other : std::span(draw.spreads).subspan(1)) {
+      const double p = welch_p(draw.spreads.front(), other, shift);
+      if (p < kSignificance) list.emplace_back(p, true);
+    }
+    std::ranges::sort(list);
+    double count = 0, left = pairs_;
+    for (const auto& [p, own] : list) {
+      if (p * left-- >= kSignificance) break;
+      count += own;
+    }
+    return count;
+  }
+
+  double runs_;
+  int pairs_;
+  double range_;
+  std::vector<Draw> draws_;
+};
 
 }  // namespace
 
@@ -240,19 +354,24 @@ DifferencePlan plan_difference(const RunScoreTable& a, const RunScoreTable& b, d
   if (!(difference > 0))
     throw Error(ErrorKind::failed, fmt::format("a difference of {} cannot be found", difference));
   require_alike(a, b);
-  DifferencePlan plan{difference, {}, {}, {}};
+  DifferencePlan plan;
+  plan.difference = difference;
   const int runs = std::min(a.run_count(), b.run_count());
   if (runs > 1) {
     const double of_a = std::pow(mean_interval(run_means(a)).error, 2) * a.run_count(),
                  of_b = std::pow(mean_interval(run_means(b)).error, 2) * b.run_count();
-    const double degrees = difference_interval(run_means(a), run_means(b)).degrees;
-    plan.runs = needed_number(difference, degrees, [&](int number, double scale) {
+    const Interval now = difference_interval(run_means(a), run_means(b));
+    plan.alike_runs = !now.is_known();
+    const auto planned = [&](int number, double scale) {
       const std::array terms{VarianceEstimate{scale * of_a / number, number - 1.0},
                              VarianceEstimate{scale * of_b / number, number - 1.0}};
       return satterthwaite(terms);
-    });
+    };
+    if (now.is_known()) plan.runs = needed_number(difference, now.degrees, planned);
   }
   if (a.family_count() < 2) return plan;
+  plan.alike_families = is_alike(FamilyDifferences(a, b).all().variance);
+  if (plan.alike_families) return plan;
   plan.families = families_needed(a, b, difference, 1);
   if (runs > 1) plan.families_with_more_runs = families_needed(a, b, difference, 10);
   return plan;
@@ -277,9 +396,8 @@ AllPairs all_pairs(std::span<const std::vector<double>> run_means) {
         const double error = std::sqrt(pooled.variance * (1 / a.runs + 1 / b.runs));
         const double half = range / std::sqrt(2.0) * error;
         pair.interval = {difference, error, pooled.degrees, difference - half, difference + half};
-        pair.p = error == 0 ? t_test_p(pair.interval)
-                            : 1 - range_probability(std::sqrt(2.0) * std::abs(difference) / error,
-                                                    count, pooled.degrees);
+        pair.p = 1 - range_probability(std::sqrt(2.0) * std::abs(difference) / error, count,
+                                       pooled.degrees);
       } else {
         pair.interval =
             difference_interval(run_means[static_cast<std::size_t>(i)],
@@ -291,6 +409,24 @@ AllPairs all_pairs(std::span<const std::vector<double>> run_means) {
   if (!result.one_spread) adjust_by_holm(result.pairs);
   result.shrunk = shrunk_means(spreads, pooled, result.one_spread);
   return result;
+}
+
+double detectable_shift(int systems, int runs) {
+  if (systems < 2 || runs < 2)
+    throw Error(ErrorKind::failed,
+                fmt::format("{} systems of {} runs show no difference", systems, runs));
+  const DrawnPairs drawn(systems, runs);
+  if (drawn.found(kWidestShift) < kPower) return std::numeric_limits<double>::infinity();
+  double low = 0, high = 1;
+  while (drawn.found(high) < kPower) {
+    low = high;
+    high *= 2;
+  }
+  while (high - low > 0.01 * high) {
+    const double middle = (low + high) / 2;
+    (drawn.found(middle) < kPower ? low : high) = middle;
+  }
+  return high;
 }
 
 }  // namespace tpudist

@@ -21,7 +21,7 @@ struct Comparison {
   // "Would other runs of A and of B differ on these graphs?" Needs two runs of each.
   struct TheseGraphs {
     Interval interval;  // Welch's t over runs
-    double p = 1;       // of Welch's t
+    double p = 1;       // of Welch's t; NaN where all trainings of both sides score alike
     // Permutation of the run labels; missing where spreads or run counts differ too much
     // (label_test).
     std::optional<PermutationTest> labels;
@@ -31,7 +31,7 @@ struct Comparison {
   // "Would they differ on other families?" Needs two families.
   struct OtherFamilies {
     FamilyInterval interval;
-    double p = 1;  // of Student's t
+    double p = 1;  // of Student's t; NaN where all families differ alike
     // For these trained models: flips the signs of the families' summed differences.
     PermutationTest signs;
     ShakeUp shake_up;  // with other runs too, if both sides have two runs or more
@@ -59,6 +59,9 @@ struct DifferencePlan {
   std::optional<NeededRange> families;  // of this kind, with the current runs; needs two families
   // The same with ten times as many runs of each system; needs two runs of each.
   std::optional<NeededRange> families_with_more_runs;
+  // Nothing of these is told where trainings score alike, or families differ alike: spreads of 0
+  // are not known.
+  bool alike_runs = false, alike_families = false;
 };
 DifferencePlan plan_difference(const RunScoreTable& a, const RunScoreTable& b, double difference);
 
@@ -67,22 +70,29 @@ DifferencePlan plan_difference(const RunScoreTable& a, const RunScoreTable& b, d
 struct PairDifference {
   int a = 0, b = 0;   // indices of systems, a < b
   Interval interval;  // A minus B; simultaneous 95 % intervals for all pairs
-  double p = 1;       // adjusted for all pairs
+  double p = 1;       // adjusted for all pairs; NaN where all runs of both score alike
 };
 struct AllPairs {
   // Two systems: Welch's t, as in `compare`. More systems: with one common spread, Tukey's
-  // studentised range (Tukey 1953, Kramer 1956), if each has three runs and Bartlett's test finds
-  // no difference of spreads (p above 0.5). Otherwise Welch's t with Holm's correction (1979) and
+  // studentised range (Tukey 1953, Kramer 1956), if each has three runs, some spread is above 0 and
+  // Bartlett's test finds no difference of spreads (p above 0.5). Otherwise Welch's t with Holm's correction (1979) and
   // Bonferroni intervals. True: one common spread was used.
   bool one_spread = true;
   std::vector<PairDifference> pairs;
   // Each system's mean over runs, shrunk towards the mean of all by empirical Bayes (Efron and
   // Morris, JASA 1973). It estimates what other runs of the system would reach on average, if the
-  // systems are drawn from one normal distribution. Empty for two systems: the spread between
-  // systems is unknown.
+  // systems are drawn from one normal distribution. Empty for two systems, where the spread
+  // between systems is unknown, and where all runs of each system score alike.
   std::vector<double> shrunk;
 };
 // `run_means` [systems][runs]: at least 2 systems with at least 2 runs each; Error otherwise.
 AllPairs all_pairs(std::span<const std::vector<double>> run_means);
+
+// "How large must a difference be to be found?" The shift of one of `systems` systems, in standard
+// deviations between runs, at which all_pairs calls it different from another one with probability
+// kPower. The others are equal, the spreads too, and each has `runs` normal runs. By simulation of
+// all_pairs with a fixed key, to about 5 %: 100 draws or more. Infinite where it is above 1,000.
+// Needs two systems of two runs; Error otherwise.
+double detectable_shift(int systems, int runs);
 
 }  // namespace tpudist

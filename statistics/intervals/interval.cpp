@@ -31,12 +31,13 @@ VarianceEstimate mean_variance(std::span<const double> values) {
 
 Interval t_interval(double value, const VarianceEstimate& variance, double level) {
   const double error = std::sqrt(variance.variance);
+  if (error < kScoreRounding) return {value, 0, variance.degrees, kNone, kNone};
   const double half = t_quantile((1 + level) / 2, variance.degrees) * error;
   return {value, error, variance.degrees, value - half, value + half};
 }
 
 double t_test_p(const Interval& estimate) {
-  if (estimate.error == 0) return estimate.value == 0 ? 1 : 0;
+  if (!estimate.is_known()) return kNone;
   return two_sided_p(estimate.value / estimate.error, estimate.degrees);
 }
 
@@ -46,7 +47,9 @@ Interval mean_interval(std::span<const double> values, double level) {
 
 Interval difference_interval(std::span<const double> a, std::span<const double> b, double level) {
   const std::array terms{mean_variance(a), mean_variance(b)};
-  return t_interval(mean(a) - mean(b), satterthwaite(terms), level);
+  VarianceEstimate variance = satterthwaite(terms);
+  if (std::min(a.size(), b.size()) == 2 && a.size() != b.size()) variance.degrees = 1;
+  return t_interval(mean(a) - mean(b), variance, level);
 }
 
 Interval jackknife_interval(double whole, std::span<const double> without, double level) {

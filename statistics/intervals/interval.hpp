@@ -13,25 +13,35 @@ struct VarianceEstimate {
   double degrees = 0;
 };
 
-// An estimate with an interval: value +- quantile of Student's t x standard error.
+// Scores that differ by less are equal: means of the same scores in another order differ so.
+inline constexpr double kScoreRounding = 1e-12;
+
+// An estimate with an interval: value +- quantile of Student's t x standard error. Equal values say
+// nothing of their spread, and with a standard error of 0 an interval would promise certainty.
 struct Interval {
   double value = 0;
   double error = 0;    // standard error, the square root of the estimate's variance
   double degrees = 0;  // of freedom
   double low = 0, high = 0;
+
+  // False where the standard error is 0: the spread is not known, and the ends are NaN.
+  bool is_known() const { return error > 0; }
 };
 
-// Throws Error where the degrees of freedom are not above 0.
+// A standard error below kScoreRounding is 0. Throws Error where the degrees of freedom are not
+// above 0.
 Interval t_interval(double value, const VarianceEstimate& variance, double level = kIntervalLevel);
 
-// Two-sided p of the estimate's t against 0. With a standard error of 0: 1 for the value 0, else 0.
+// Two-sided p of the estimate's t against 0; NaN where the interval is not known.
 double t_test_p(const Interval& estimate);
 
 // Mean +- t(n - 1) s / sqrt(n) of n independent values, at least 2; Error otherwise.
 Interval mean_interval(std::span<const double> values, double level = kIntervalLevel);
 
 // Difference of the means of two independent groups, each of at least 2 values, with Welch's
-// variance and degrees of freedom (Biometrika 1947). Error otherwise.
+// variance and degrees of freedom (Biometrika 1947). Error otherwise. Where one group has 2 values
+// and the other more, there is one degree of freedom: with Welch's degrees equal groups are called
+// different at 0.05 in up to 12 % (2 and 10 values), with one in at most 4 %.
 Interval difference_interval(std::span<const double> a, std::span<const double> b,
                              double level = kIntervalLevel);
 

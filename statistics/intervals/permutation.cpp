@@ -9,6 +9,7 @@
 #include "core/error.hpp"
 #include "core/means.hpp"
 #include "core/random.hpp"
+#include "statistics/intervals/interval.hpp"
 
 namespace tpudist {
 namespace {
@@ -126,7 +127,9 @@ class LabelCount {
 };
 
 double deviation(const Values& values) {
-  return std::sqrt(squares_around(values, mean(values)) / static_cast<double>(values.size() - 1));
+  const double found =
+      std::sqrt(squares_around(values, mean(values)) / static_cast<double>(values.size() - 1));
+  return found < kScoreRounding ? 0 : found;
 }
 
 // Whether a side has few runs and spreads or run counts differ much.

@@ -2,6 +2,7 @@
 
 #include <cmath>
 
+#include "core/means.hpp"
 #include "statistics/intervals/distributions.hpp"
 #include "statistics/intervals/permutation.hpp"
 
@@ -39,10 +40,10 @@ NeededRange needed_number(double difference, double degrees, const PlannedVarian
           needed(difference, variance, truth((1 - kPlanLevel) / 2))};
 }
 
-double detectable(double variance, double degrees, int pairs) {
-  const double error = std::sqrt(variance), level = kSignificance / pairs;
+double detectable(double variance, double degrees) {
+  const double error = std::sqrt(variance);
   const auto power = [&](double difference) {
-    return t_test_power(difference / error, degrees, level);
+    return t_test_power(difference / error, degrees, kSignificance);
   };
   double low = 0, high = 1;
   while (power(high) < kPower && high < 1e6) high *= 2;
@@ -54,7 +55,7 @@ double detectable(double variance, double degrees, int pairs) {
 }
 
 ShakeUp shake_up(double difference, const VarianceEstimate& variance) {
-  if (variance.variance == 0) return {difference == 0 ? 0.5 : 1.0, 0};
+  if (std::sqrt(variance.variance) < kScoreRounding) return {kNone, kNone};
   const double error = std::sqrt(2 * variance.variance);
   const double shift = std::abs(difference) / error;
   return {t_probability(shift, variance.degrees),

@@ -28,9 +28,9 @@ using PlannedVariance = std::function<VarianceEstimate(int number, double scale)
 // distributed around the truth.
 NeededRange needed_number(double difference, double degrees, const PlannedVariance& variance);
 
-// The least difference that a two-sided t test at 0.05, divided among `pairs` tests (Holm's first
-// step), finds with probability kPower, where its estimate has this variance and so many degrees.
-double detectable(double variance, double degrees, int pairs);
+// The least difference that a two-sided t test at 0.05 finds with probability kPower, where its
+// estimate has this variance and so many degrees.
+double detectable(double variance, double degrees);
 
 // Two scores, of Kendall tau or the tile score, differ by at most so much.
 inline constexpr double kLargestDifference = 2;
@@ -39,6 +39,7 @@ inline constexpr double kLargestDifference = 2;
 // runs, without prior knowledge. `variance` is that of the difference between draws of families and
 // runs. The new difference has Student's t distribution around `difference` with twice that
 // variance.
+// Both are NaN where `variance` is 0: the spread is not known (Interval::is_known).
 struct ShakeUp {
   double chance = 1;  // probability that the winner wins again
   // Expected score that is lost if the loser is better there: 0 where it is not, at most

@@ -193,6 +193,8 @@ FamilyInterval bootstrap_family_interval(const RunScoreTable& scores, double lev
 }
 
 std::string interval_text(const Interval& interval) {
+  if (!interval.is_known())
+    return fmt::format("{:.4f} (no interval: {})", interval.value, alike_line("all scores"));
   return fmt::format("{:.4f} ({:.4f} to {:.4f}, t({:.3g}))", interval.value, interval.low,
                      interval.high, interval.degrees);
 }
@@ -224,6 +226,15 @@ std::string one_training_line() {
 std::string rare_failure_line(int families) {
   return fmt::format("an interval from {} families cannot see failures rarer than about 1 in {}",
                      families, families);
+}
+
+std::string rare_collapse_line(int trainings) {
+  return fmt::format("an interval from {} trainings cannot see collapses rarer than about 1 in {}",
+                     trainings, trainings);
+}
+
+std::string alike_line(const std::string& what) {
+  return what + " are alike, so their spread is not known";
 }
 
 std::string no_run_line(const std::string& reason) {

@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
+#include "core/error.hpp"
 #include "statistics/intervals/comparison.hpp"
 #include "statistics/intervals/score_intervals.hpp"
 #include "tests/statistics/simulated_scores.hpp"
@@ -73,15 +75,57 @@ TEST(FamilyInterval, DoesNotSeeRareFailures) {
   EXPECT_LT(coverage(world), 85);
 }
 
-TEST(RunInterval, HoldsTheMeanOfOtherRuns) {
-  SimulatedWorld world = world_of(std::vector<int>(7, 1));
-  world.graph = 0;
+// In percent.
+double run_coverage(const SimulatedWorld& world) {
   int held = 0;
   for (std::uint64_t key = 0; key < kRepeats; ++key) {
     const Interval found = *run_interval(simulated_scores(world, key));
-    held += found.low <= world.mean && world.mean <= found.high;
+    held += found.low <= world.truth() && world.truth() <= found.high;
   }
-  EXPECT_NEAR(100.0 * held / kRepeats, 95, 3);
+  return 100.0 * held / kRepeats;
+}
+
+TEST(RunInterval, HoldsTheMeanOfOtherRuns) {
+  SimulatedWorld world = world_of(std::vector<int>(7, 1));
+  world.graph = 0;
+  EXPECT_NEAR(run_coverage(world), 95, 3);
+}
+
+// What no interval from few runs can do, and what is printed beside it.
+TEST(RunInterval, DoesNotSeeRareCollapses) {
+  SimulatedWorld world = world_of(std::vector<int>(7, 1));
+  world.graph = world.interaction = 0;
+  world.run = 0.01;
+  EXPECT_NEAR(run_coverage(world), 95, 3);
+  world.collapsing = 0.05;
+  EXPECT_LT(run_coverage(world), 80);
+  world.collapsing = 0.1;
+  EXPECT_LT(run_coverage(world), 60);
+}
+
+// Equal groups that Welch's t calls different, of 4,000; the first one's spread is `ratio` times as
+// large.
+int called_by_welch(int first, int second, double ratio) {
+  CounterRng random(
+      mix_key({static_cast<std::uint64_t>(first), static_cast<std::uint64_t>(second)}));
+  int count = 0;
+  for (int i = 0; i < 4000; ++i) {
+    std::vector<double> a, b;
+    for (int r = 0; r < first; ++r) a.push_back(0.03 * ratio * random.normal());
+    for (int r = 0; r < second; ++r) b.push_back(0.03 * random.normal());
+    count += t_test_p(difference_interval(a, b)) < kSignificance;
+  }
+  return count;
+}
+
+// At most 7 %, and what chance adds.
+TEST(DifferenceInterval, OfUnequalNumbersRarelyFindsADifference) {
+  for (const auto& [first, second] :
+       {std::pair{2, 3}, {2, 5}, {2, 7}, {2, 10}, {3, 5}, {3, 10}, {4, 10}}) {
+    for (const double ratio : {0.3, 1.0, 3.0})
+      EXPECT_LE(called_by_welch(first, second, ratio), 320)
+          << first << " " << second << " " << ratio;
+  }
 }
 
 // Repeats of `world` in which `p_of` a comparison calls a difference.
@@ -115,17 +159,9 @@ TEST(RunInterval, HoldsWhereMembersOfATrainingAreAlike) {
   world.graph = 0;
   world.members = 3;
   world.within = 0.8;
-  const auto held = [&] {
-    int count = 0;
-    for (std::uint64_t key = 0; key < kRepeats; ++key) {
-      const Interval found = *run_interval(simulated_scores(world, key));
-      count += found.low <= world.mean && world.mean <= found.high;
-    }
-    return 100.0 * count / kRepeats;
-  };
-  EXPECT_NEAR(held(), 95, 3);
+  EXPECT_NEAR(run_coverage(world), 95, 3);
   world.as_runs = true;
-  EXPECT_LT(held(), 85);
+  EXPECT_LT(run_coverage(world), 85);
 }
 
 // Out of fold members of a training that hold out different folds are alike, too.
@@ -193,6 +229,33 @@ TEST(AllPairs, OfEqualSystemsRarelyFindAny) {
     }
     EXPECT_LE(found, 15) << ratio;
   }
+}
+
+// all_pairs itself at the shift that detectable_shift tells, in percent.
+double found_at_shift(int systems, int runs) {
+  const double shift = detectable_shift(systems, runs);
+  constexpr int kSweeps = 150;
+  int found = 0;
+  for (std::uint64_t key = 0; key < kSweeps; ++key) {
+    CounterRng random(mix_key({key, 9}));
+    std::vector<std::vector<double>> list(static_cast<std::size_t>(systems));
+    for (auto& own : list) {
+      for (int r = 0; r < runs; ++r)
+        own.push_back(0.03 * (random.normal() + (&own == list.data() ? shift : 0)));
+    }
+    for (const PairDifference& pair : all_pairs(list).pairs)
+      found += pair.a == 0 && pair.p < kSignificance;
+  }
+  return 100.0 * found / kSweeps / (systems - 1);
+}
+
+TEST(DetectableShift, IsFoundInEightOfTenSweeps) {
+  EXPECT_NEAR(found_at_shift(2, 3), 80, 9);
+  EXPECT_NEAR(found_at_shift(3, 3), 80, 9);
+  EXPECT_NEAR(found_at_shift(8, 2), 80, 9);
+  EXPECT_GT(detectable_shift(8, 3), 2 * detectable_shift(2, 3));
+  EXPECT_TRUE(std::isinf(detectable_shift(27, 2)));
+  EXPECT_THROW(detectable_shift(2, 1), Error);
 }
 
 // What is drawn towards the mean is nearer to the truth.

@@ -2,6 +2,8 @@
 
 #include <gmock/gmock.h>
 
+#include <cmath>
+
 #include "core/error.hpp"
 #include "tests/statistics/golden_scores.hpp"
 #include "tests/support/thrown.hpp"
@@ -143,6 +145,39 @@ TEST(AllPairs, OfTwoAreNotShrunkAndOfOneRunAreRefused) {
   EXPECT_THROW(all_pairs(std::span(kSystems).first(1)), Error);
   const std::vector<std::vector<double>> single{{0.7}, {0.8, 0.9}};
   EXPECT_THROW(all_pairs(single), Error);
+}
+
+// Runs that score alike have an unknown spread, not none.
+TEST(AllPairs, OfEqualRunsHaveNoP) {
+  const std::vector<std::vector<double>> alike{{0.7, 0.7, 0.7}, {0.6, 0.6, 0.6}, {0.5, 0.5, 0.5}};
+  const AllPairs found = all_pairs(alike);
+  EXPECT_TRUE(found.shrunk.empty());
+  for (const PairDifference& pair : found.pairs) {
+    EXPECT_FALSE(pair.interval.is_known());
+    EXPECT_TRUE(std::isnan(pair.p));
+  }
+  const std::vector<std::vector<double>> mixed{{0.7, 0.7, 0.7}, {0.6, 0.6, 0.6}, {0.5, 0.52, 0.51}};
+  const AllPairs some = all_pairs(mixed);
+  EXPECT_TRUE(std::isnan(some.pairs[0].p));
+  EXPECT_GT(some.pairs[1].p, 0);  // 0.19 with a standard error of 0.0058 and two degrees
+  EXPECT_LT(some.pairs[1].p, 0.01);
+  EXPECT_LT(some.shrunk[0], 0.7);
+}
+
+TEST(Compare, OfEqualRunsHasNoIntervalAndNoPlan) {
+  RunScoreTable a = first_run_of(golden_scores(1));
+  for (auto& own : a.scores) own.assign(3, own.front());
+  const RunScoreTable b = shifted(a, -0.01);
+  const Comparison found = compare(a, b);
+  ASSERT_TRUE(found.these_graphs && found.other_families);
+  EXPECT_FALSE(found.these_graphs->interval.is_known());
+  EXPECT_TRUE(std::isnan(found.these_graphs->p));
+  EXPECT_FALSE(found.other_families->interval.interval.is_known());
+  EXPECT_TRUE(std::isnan(found.other_families->shake_up.chance));
+  EXPECT_DOUBLE_EQ(found.these_graphs->labels->p, 0.1);  // counts labels and needs no spread
+  const DifferencePlan plan = plan_difference(a, b, 0.05);
+  EXPECT_FALSE(plan.runs || plan.families);
+  EXPECT_TRUE(plan.alike_runs && plan.alike_families);
 }
 
 // `sweep collect` and `compare` say the same of two variants.

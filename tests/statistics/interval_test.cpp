@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <array>
+#include <cmath>
 #include <vector>
 
 #include "core/error.hpp"
@@ -87,6 +88,32 @@ TEST(Satterthwaite, OfNoVarianceHasNone) {
   EXPECT_THROW(satterthwaite({}), Error);
 }
 
+// Equal values say nothing of their spread: no interval of width 0, and no p of 0.
+TEST(Intervals, OfEqualValuesAreNotKnown) {
+  // The sums differ by rounding only.
+  const Values alike{(0.1 + 0.2 + 0.3) / 3, (0.3 + 0.2 + 0.1) / 3, (0.1 + 0.2 + 0.3) / 3},
+      better{0.3, 0.3, 0.3}, spread{0.3, 0.31, 0.33};
+  for (const Interval& interval :
+       {mean_interval(alike), difference_interval(better, alike), jackknife_interval(0.7, alike)}) {
+    EXPECT_FALSE(interval.is_known());
+    EXPECT_TRUE(std::isnan(interval.low) && std::isnan(interval.high));
+    EXPECT_TRUE(std::isnan(t_test_p(interval)));
+  }
+  EXPECT_EQ(interval_text(mean_interval(better)),
+            "0.3000 (no interval: all scores are alike, so their spread is not known)");
+  // A side without a spread beside one with: the spread and the degrees are the latter's.
+  const Interval one_side = difference_interval(spread, alike);
+  EXPECT_TRUE(one_side.is_known());
+  EXPECT_NEAR(one_side.error, mean_interval(spread).error, 1e-12);
+  EXPECT_NEAR(one_side.degrees, 2, 1e-9);
+}
+
+// Two values tell too little of a spread, so that many on the other side give no more degrees.
+TEST(DifferenceInterval, OfTwoAndMoreHasOneDegree) {
+  EXPECT_EQ(difference_interval(Values{0.7, 0.71}, Values{0.5, 0.6, 0.7, 0.8}).degrees, 1);
+  EXPECT_GT(difference_interval(Values{0.7, 0.8}, Values{0.6, 0.71}).degrees, 1.5);
+}
+
 TEST(MeanInterval, RefusesOneValue) {
   EXPECT_THROW(mean_interval(Values{0.7}), Error);
   EXPECT_THROW(difference_interval(Values{0.7, 0.8}, Values{0.7}), Error);
@@ -121,6 +148,8 @@ TEST(IntervalText, NamesMembersOfOneTrainingForWhatTheyAre) {
 TEST(IntervalText, SaysWhatFewFamiliesCannotSee) {
   EXPECT_EQ(rare_failure_line(4),
             "an interval from 4 families cannot see failures rarer than about 1 in 4");
+  EXPECT_EQ(rare_collapse_line(3),
+            "an interval from 3 trainings cannot see collapses rarer than about 1 in 3");
 }
 
 }  // namespace

@@ -13,7 +13,7 @@ namespace tpudist {
 
 // How scores come about where the truth is known:
 //   score = mean + graph (with a part that its family shares) + run + interaction,
-//           less where a graph fails.
+//           less where a graph fails or a run collapses.
 enum class GraphShape {
   normal,
   exponential,  // 1 - Exp(1): a long tail downwards
@@ -27,6 +27,8 @@ struct SimulatedWorld {
   double family_share = 0.5;                            // of the graphs' variance
   double failing = 0;                                   // probability that a graph fails...
   double failure = 0.7;                                 // and by how much it then scores less
+  double collapsing = 0;                                // probability that a run collapses...
+  double collapse = 0.3;                                // and by how much it then scores less
   int runs = 3;
   int folds = 1;    // families are dealt to folds in turn; each fold has a member of its own
   int members = 1;  // of a run; its score is the mean over them
@@ -34,7 +36,7 @@ struct SimulatedWorld {
   double within = 0;
   bool as_runs = false;  // every member is called a run, as it should not be
 
-  double truth() const { return mean - failing * failure; }
+  double truth() const { return mean - failing * failure - collapsing * collapse; }
 };
 
 // Draws of one world; a pure function of the arguments.
@@ -47,6 +49,9 @@ class SimulatedScores {
     common_ = normals(world_.runs);
     for (int fold = 0; fold < world_.folds; ++fold)
       effects_.push_back(members(world_.run, common_));
+    for (int run = 0; world_.collapsing > 0 && run < world_.runs; ++run) {
+      if (random_.uniform() < world_.collapsing) collapse(run);
+    }
     for (int family = 0; family < static_cast<int>(world_.families.size()); ++family) {
       const double shared = effect() * std::sqrt(world_.family_share);
       for (int g = 0; g < world_.families[static_cast<std::size_t>(family)]; ++g)
@@ -87,6 +92,14 @@ class SimulatedScores {
                          (std::sqrt(world_.within) * shared + std::sqrt(1 - world_.within) * own));
     }
     return values;
+  }
+
+  // All members of a run, on all graphs.
+  void collapse(int run) {
+    for (std::vector<double>& own : effects_) {
+      for (int m = 0; m < world_.members; ++m)
+        own[static_cast<std::size_t>(run * world_.members + m)] -= world_.collapse;
+    }
   }
 
   void add_graph(RunScoreTable& result, int family, double shared) {
