@@ -8,6 +8,7 @@
 #include "core/numbers.hpp"
 #include "core/text.hpp"
 #include "report/score_summary.hpp"
+#include "statistics/intervals/score_intervals.hpp"
 
 namespace tpudist {
 namespace {
@@ -87,7 +88,9 @@ class Headline {
   void log_one() {
     const ScoreSummary summary = summarise_members(best(), found_.out_of_fold).value();
     texts_.push_back(fmt::format("{} reaches {}.", best().name(), score_text(summary)));
-    if (summary.trainings > 1) {
+    if (summary.alike) {
+      texts_.push_back(alike_line("Scores of all trainings") + ".");
+    } else if (summary.trainings > 1) {
       texts_.push_back(fmt::format("Other trainings on these graphs: {} (95 %).",
                                    range(summary.these_graphs->low, summary.these_graphs->high)));
     } else {
@@ -103,6 +106,25 @@ class Headline {
                       summary.trainings > 1 ? "Other trainings on" : "This model on",
                       range(summary.other_families->low, summary.other_families->high)));
     }
+    if (!summary.alike) log_collapses(summary.trainings);
+  }
+
+  // What an interval for other trainings does not cover.
+  void log_collapses(int trainings) {
+    if (trainings < 2) return;
+    std::string text = rare_collapse_line(trainings) + ".";
+    text.front() = 'A';
+    texts_.push_back(std::move(text));
+  }
+
+  int fewest_trainings() const {
+    int fewest = 0;
+    for (const std::size_t v : found_.variants) {
+      const ReportedVariant& variant = input_.variants[v];
+      const int own = (found_.out_of_fold ? variant.held_out : variant.valid).run_count();
+      if (own > 1) fewest = fewest == 0 ? own : std::min(fewest, own);
+    }
+    return fewest;
   }
 
   void log_unpaired() {
@@ -114,8 +136,9 @@ class Headline {
     const ScoreSummary summary = summarise_members(best(), found_.out_of_fold).value();
     const Lead& next = leads_.front();
     std::vector<Lead> beaten, tied;
-    bool tested = true;
+    bool tested = true, alike = false;
     for (const Lead& lead : leads_) {
+      alike = alike || lead.pair->alike;
       (lead.pair->shown() && lead.value() > 0 ? beaten : tied).push_back(lead);
       tested = tested && lead.pair->p.has_value();
     }
@@ -125,9 +148,10 @@ class Headline {
                       "than {}.",
                       best().name(), score_text(summary), next.value(), name_of(next.other)));
       texts_.push_back(
-          "Whether other trainings would agree, a variant with a single training cannot tell: "
-          "train at "
-          "least 3 seeds of each.");
+          alike ? "Whether other trainings would agree is not known: all trainings of two variants "
+                  "score alike, which says nothing of their spread."
+                : "Whether other trainings would agree, a variant with a single training cannot "
+                  "tell: train at least 3 seeds of each.");
     } else if (tied.empty()) {
       texts_.push_back(fmt::format("{} won: {}, {:.4f} more than {}{}.", best().name(),
                                    score_text(summary), next.value(), name_of(next.other),
@@ -158,6 +182,7 @@ class Headline {
           tested ? "" : "of these trained models ", signed_range(low, high),
           low > 0 ? "" : fmt::format(", so {} may be better there", name_of(next.other))));
     }
+    if (tested) log_collapses(fewest_trainings());
   }
 
   void log_together() {

@@ -8,6 +8,7 @@
 #include <set>
 
 #include "core/error.hpp"
+#include "report/variant_section.hpp"
 #include "scores/same_training.hpp"
 #include "scores/score_table.hpp"
 #include "scores/system_scores.hpp"
@@ -34,7 +35,11 @@ void fill(ReportedVariant& variant, bool ceilings) {
          [&] { variant.out_of_fold = score_matrix(variant.runs, MatrixRows::out_of_fold); });
   variant.held_out = run_score_table(variant.out_of_fold);
   try_to(variant, [&] {
-    variant.valid = run_score_table(score_matrix(variant.runs, MatrixRows::trainings));
+    const ScoreMatrix trainings = score_matrix(variant.runs, MatrixRows::trainings);
+    const std::string failed =
+        trainings.failed_members > 0 ? trainings.failed_text() : variant.out_of_fold.failed_text();
+    if (!failed.empty()) variant.notes.push_back(about(variant, failed) + ".");
+    variant.valid = run_score_table(trainings);
     variant.together = run_score_table(score_matrix(variant.runs, MatrixRows::together));
   });
   // With fewer trainings it cannot be compared with the mean.
@@ -94,6 +99,8 @@ ReportInput report_input(ResultSet results, bool ceilings) {
   count_once(input);
   if (std::string rules = several_rules_text(input.results.runs); !rules.empty())
     input.notes.push_back(std::move(rules) + ".");
+  if (std::string drawn = drawn_nodes_text(input.results.runs); !drawn.empty())
+    input.notes.push_back("S" + drawn.substr(1) + ".");
   std::map<std::pair<std::string, std::string>, std::size_t> places;
   std::map<std::string, int> labels, collections;
   for (const RunRecord& run : input.results.runs) {

@@ -13,8 +13,10 @@
 namespace tpudist {
 namespace {
 
-ChartInterval ends_of(const Interval& interval) {
-  return {interval.low, interval.high};
+// Nothing where the spread is not known (Interval::is_known).
+std::optional<ChartInterval> ends_of(const Interval& interval) {
+  if (!interval.is_known()) return std::nullopt;
+  return ChartInterval{interval.low, interval.high};
 }
 
 double width_of(const ChartInterval& interval) {
@@ -32,6 +34,7 @@ ScoreSummary summary_of(const RunScoreTable& scores) {
     summary.deviation = deviation_interval(run_means(scores)).deviation;
     summary.these_graphs = ends_of(run_interval(scores).value());
     summary.over = fmt::format("{} trainings", summary.trainings);
+    summary.alike = !summary.these_graphs;
   }
   if (const auto families = family_interval(std::span(&scores, 1)))
     summary.other_families = ends_of(families->interval);
@@ -45,7 +48,11 @@ void add_notes(ScoreSummary& summary) {
   };
   if (summary.trainings == 1)
     add("One training: nothing here says how far another one would score; train more seeds.");
-  if (!summary.other_families) add("Other families: needs graphs of two families.");
+  if (summary.alike) add(alike_line("Scores of all trainings") + ".");
+  if (!summary.other_families) {
+    add(summary.families < 2 ? "Other families: needs graphs of two families."
+                             : "Other families: " + alike_line("all scores") + ".");
+  }
   if (!summary.these_graphs || !summary.other_families ||
       width_of(*summary.other_families) >= width_of(*summary.these_graphs))
     return;
@@ -71,8 +78,9 @@ std::optional<ScoreSummary> summarise_members(const ReportedVariant& variant, bo
   ScoreSummary summary = summary_of(scores);
   if (summary.trainings == 1 && matrix.rows.size() > 1) {
     summary.these_graphs = ends_of(run_interval(run_score_table(matrix)).value());
-    summary.over = fmt::format("{} {} of one training", matrix.rows.size(),
-                               out_of_fold ? "columns of members" : "members");
+    if (summary.these_graphs)
+      summary.over = fmt::format("{} {} of one training", matrix.rows.size(),
+                                 out_of_fold ? "columns of members" : "members");
   }
   add_notes(summary);
   return summary;
@@ -87,7 +95,8 @@ std::optional<ScoreSummary> summarise_together(const ReportedVariant& variant) {
   if (summary.trainings == 1 && rankings.without.size() > 1 &&
       rankings.sized_graphs == summary.graphs) {
     summary.these_graphs = ends_of(jackknife_interval(summary.mean, rankings.without));
-    summary.over = fmt::format("{} members of one training", rankings.sized_members);
+    if (summary.these_graphs)
+      summary.over = fmt::format("{} members of one training", rankings.sized_members);
   }
   add_notes(summary);
   return summary;

@@ -18,7 +18,8 @@ struct ScoreSummary {
   // What `these_graphs` is over: "3 trainings", or "5 members of one training", which says nothing
   // about other trainings; empty without it.
   std::string over;
-  std::string note;  // why an interval is missing, or why the wider one is narrower; may be empty
+  bool alike = false;  // several trainings score alike: their spread is not known
+  std::string note;    // why an interval is missing, or why the wider one is narrower; may be empty
 };
 
 // For a variant's trainings, by the mean of their members, on validation graphs or out of fold.

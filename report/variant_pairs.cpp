@@ -14,6 +14,10 @@ const RunScoreTable& compared_scores(const ReportedVariant& variant, bool out_of
   return out_of_fold ? variant.held_out : variant.valid;
 }
 
+std::optional<Interval> known(const Interval& interval) {
+  return interval.is_known() ? std::optional(interval) : std::nullopt;
+}
+
 // Refuses variants that were scored on other data or other rows.
 void require_same_data(const ReportInput& input, const VariantComparison& found) {
   std::vector<RunRecord> runs;
@@ -48,7 +52,7 @@ void add_pairs(const ReportInput& input, VariantComparison& found) {
       VariantPair pair{.a = found.variants[i], .b = found.variants[j]};
       pair.difference = mean_score(own[i]) - mean_score(own[j]);
       if (const auto families = compare_on_other_families(own[i], own[j]))
-        pair.families = families->interval.interval;
+        pair.families = known(families->interval.interval);
       found.pairs.push_back(pair);
     }
   }
@@ -60,8 +64,9 @@ void add_pairs(const ReportInput& input, VariantComparison& found) {
                       b = found.variants[places[static_cast<std::size_t>(one.b)]];
     const auto pair = std::ranges::find_if(
         found.pairs, [&](const VariantPair& other) { return other.a == a && other.b == b; });
-    pair->trainings = one.interval;
-    pair->p = one.p;
+    pair->trainings = known(one.interval);
+    if (pair->trainings) pair->p = one.p;
+    pair->alike = !pair->trainings;
   }
 }
 

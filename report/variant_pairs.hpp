@@ -18,6 +18,8 @@ struct VariantPair {
   // (all_pairs). Both variants need two trainings.
   std::optional<Interval> trainings = {};
   std::optional<double> p = {};
+  // All trainings of both score alike: their spread is not known, and both of these are missing.
+  bool alike = false;
   std::optional<Interval> families = {};  // other families, 95 % for this pair alone
 
   bool shown() const { return p && *p < 0.05; }

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 #include <nlohmann/json.hpp>
 #include <string_view>
@@ -54,7 +55,9 @@ std::string line(std::string_view what, std::string_view text) {
   return fmt::format("  {:<24}  {}\n", what, text);
 }
 
-std::string ends(const Interval& interval, std::string_view source) {
+// "-0.0123 to +0.0456 (t(4), Welch)", or why there is none: `what` are alike.
+std::string ends(const Interval& interval, std::string_view source, const char* what) {
+  if (!interval.is_known()) return "none: " + alike_line(what);
   return fmt::format("{:+.4f} to {:+.4f} (t({:.3g}), {})", interval.low, interval.high,
                      interval.degrees, source);
 }
@@ -76,21 +79,24 @@ std::string these_graphs_text(const SystemPair& pair, const Comparison& found) {
       const Interval members =
           difference_interval(run_means(*pair.a.members_of_one), run_means(*pair.b.members_of_one));
       text += "these graphs, other members of these trainings\n" +
-              line("95 % interval", ends(members, "Welch over members"));
+              line("95 % interval", ends(members, "Welch over members", "scores of all members"));
     }
     return text;
   }
   const auto& own = *found.these_graphs;
   std::string text = "these graphs, other runs\n";
-  text += line("95 % interval", ends(own.interval, "Welch over trainings"));
-  if (own.labels)
-    return text + line("exchanging labels",
-                       p_text(*own.labels,
-                              fmt::format("{} and {} trainings", found.runs_a, found.runs_b)));
-  return text +
-         line("t test", fmt::format("p {:.3g} (Welch; numbers or spreads of trainings differ "
-                                    "too much to exchange labels)",
-                                    own.p));
+  text +=
+      line("95 % interval", ends(own.interval, "Welch over trainings", "scores of all trainings"));
+  if (own.labels) {
+    text +=
+        line("exchanging labels",
+             p_text(*own.labels, fmt::format("{} and {} trainings", found.runs_a, found.runs_b)));
+  } else if (own.interval.is_known()) {
+    text += line("t test", fmt::format("p {:.3g} (Welch; numbers or spreads of trainings differ "
+                                       "too much to exchange labels)",
+                                       own.p));
+  }
+  return text + "  " + rare_collapse_line(std::min(found.runs_a, found.runs_b)) + "\n";
 }
 
 std::string other_families_text(const Comparison& found) {
@@ -100,16 +106,17 @@ std::string other_families_text(const Comparison& found) {
   const bool one_run = own.interval.runs == 1;
   std::string text = one_run ? "other families, these models only where a side has one training\n"
                              : "other families, other runs\n";
-  text += line(
-      "95 % interval",
-      ends(own.interval.interval, fmt::format("CR2 over {} families{}", found.families,
-                                              own.interval.run_variance > 0 ? ", and runs" : "")));
-  if (!one_run) text += line("t test", fmt::format("p {:.3g}", own.p));
+  text += line("95 % interval", ends(own.interval.interval,
+                                     fmt::format("CR2 over {} families{}", found.families,
+                                                 own.interval.run_variance > 0 ? ", and runs" : ""),
+                                     "differences of all families"));
+  if (!one_run && own.interval.interval.is_known())
+    text += line("t test", fmt::format("p {:.3g}", own.p));
   text +=
       line("these trained models", p_text(own.signs, fmt::format("{} families", found.families)) +
                                        (own.signs.can_tell() ? ", signs by family" : ""));
   const double chance = 100 * own.shake_up.chance;
-  if (found.difference != 0)
+  if (found.difference != 0 && own.interval.interval.is_known())
     text += line("on as many new families",
                  fmt::format("{} wins again with a chance of {}; expected regret {:.4f}",
                              found.difference > 0 ? "A" : "B",
@@ -125,7 +132,8 @@ std::pair<double, double> upwards(const Interval& interval, bool a_is_better) {
 }
 
 std::string on_others(const Comparison& found, bool a_is_better) {
-  if (!found.other_families) return "of other families nothing is known";
+  if (!found.other_families || !found.other_families->interval.interval.is_known())
+    return "of other families nothing is known";
   const auto [low, high] = upwards(found.other_families->interval.interval, a_is_better);
   if (low > 0) return fmt::format("on other families too: {:+.4f} to {:+.4f}", low, high);
   return fmt::format("on other families it may be {:.4f} worse", std::max(0.0, -low));
@@ -202,6 +210,11 @@ std::string verdict_text(const Comparison& found) {
         "{} scores {:.4f} higher than {} on these graphs; with one training of a side, whether "
         "others would is not known.\n",
         better, size, worse);
+  if (!found.these_graphs->interval.is_known())
+    return fmt::format(
+        "{} scores {:.4f} higher than {} on these graphs; trainings of each side score alike, so "
+        "whether others would is not known.\n",
+        better, size, worse);
   const auto [low, high] = upwards(found.these_graphs->interval, a_is_better);
   if (low > 0)
     return fmt::format("{} is better on these graphs: {:+.4f} ({:.4f} to {:.4f}); {}.\n", better,
@@ -217,9 +230,14 @@ std::string plan_text(const DifferencePlan& plan) {
       "interval)\n",
       plan.difference, kSignificance);
   text += plan.runs ? line_of_needed("these graphs", "trainings of each", *plan.runs)
-                    : line("these graphs", "not enough: " + one_training_line());
+                    : line("these graphs",
+                           "not enough: " + (plan.alike_runs ? alike_line("scores of all trainings")
+                                                             : one_training_line()));
   if (!plan.families)
-    return text + line("other families", "not enough: all graphs are of one family");
+    return text +
+           line("other families",
+                "not enough: " + (plan.alike_families ? alike_line("differences of all families")
+                                                      : "all graphs are of one family"));
   text +=
       line_of_needed("other families", "families like these, with these trainings", *plan.families);
   if (plan.families_with_more_runs)

@@ -188,8 +188,17 @@ class MatrixBuilder {
         training.row.label =
             fmt::format("{} {}", training.row.variant,
                         seeds_text(training.row.init_seed, training.row.order_seed));
+      count_failed(training);
     }
     return list;
+  }
+
+  void count_failed(const Training& training) {
+    const auto failed =
+        std::ranges::count_if(training.parts, [](const Part& part) { return part.what().failed; });
+    matrix_.members += training.row.member_count;
+    matrix_.failed_members += static_cast<int>(failed);
+    if (failed > 0) matrix_.failed_in.push_back(training.row.label);
   }
 
   void add_member_rows(const RunRecord& run) {
@@ -278,8 +287,9 @@ class MatrixBuilder {
       if (of_folds()) {
         const std::string missing = missing_folds(training, folds);
         if (!missing.empty()) {
-          matrix_.left_out.push_back(fmt::format("{}: the member of fold {} has no scores yet",
-                                                 training.row.label, missing));
+          matrix_.left_out.push_back(
+              fmt::format("{}: the member of fold {} failed, or has no scores yet",
+                          training.row.label, missing));
           continue;
         }
       }
@@ -322,6 +332,16 @@ class MatrixBuilder {
 };
 
 }  // namespace
+
+std::string ScoreMatrix::failed_text() const {
+  if (failed_members == 0) return {};
+  const std::string others =
+      failed_in.size() > 1 ? fmt::format(" and {} more", failed_in.size() - 1) : std::string();
+  return fmt::format(
+      "{} of {} members failed and do not count ({}{}): the score and its intervals are of members "
+      "that did not fail",
+      failed_members, members, failed_in.front(), others);
+}
 
 std::vector<double> ScoreMatrix::row_means() const {
   std::vector<double> means;

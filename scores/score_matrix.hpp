@@ -48,7 +48,13 @@ struct ScoreMatrix {
   // What is missing and why, one line each: runs without scores, members that failed, graphs with
   // an undefined metric, trainings that lack members.
   std::vector<std::string> left_out;
+  // Of rows that are trainings: all members, also those of trainings that are left out, and the
+  // members that failed, which do not count in any score. `failed_in`: labels of their trainings.
+  int members = 0, failed_members = 0;
+  std::vector<std::string> failed_in;
 
+  // "2 of 6 members failed and do not count (demo seed 1 and 1 more): ..."; empty if none failed.
+  std::string failed_text() const;
   // [R] means over graphs.
   std::vector<double> row_means() const;
   // [G] family numbers, from 0 in the order of first appearance.

@@ -15,6 +15,7 @@
 #include "scores/system_scores.hpp"
 #include "scores/table_intervals.hpp"
 #include "statistics/intervals/comparison.hpp"
+#include "statistics/intervals/score_intervals.hpp"
 
 namespace tpudist {
 namespace {
@@ -118,10 +119,13 @@ std::vector<Rivals> rivals_of(const std::vector<Variant>& variants) {
 }
 
 std::string pair_text(const Rivals& rivals, const PairDifference& pair) {
-  return fmt::format("{} - {}: {:+.4f} ({:+.4f} to {:+.4f}), p {:.3g}",
-                     rivals.labels[static_cast<std::size_t>(pair.a)],
-                     rivals.labels[static_cast<std::size_t>(pair.b)], pair.interval.value,
-                     pair.interval.low, pair.interval.high, pair.p);
+  const std::string start =
+      fmt::format("{} - {}: {:+.4f} ", rivals.labels[static_cast<std::size_t>(pair.a)],
+                  rivals.labels[static_cast<std::size_t>(pair.b)], pair.interval.value);
+  if (!pair.interval.is_known())
+    return start + fmt::format("(no interval: {})", alike_line("scores of all trainings"));
+  return start + fmt::format("({:+.4f} to {:+.4f}), p {:.3g}", pair.interval.low,
+                             pair.interval.high, pair.p);
 }
 
 // The best against every other, and how many pairs differ at all.
@@ -152,6 +156,18 @@ std::string rivals_text(const Rivals& rivals) {
     text += fmt::format("    {:.4f}, seen {:.4f}  {}\n", found.shrunk[v], mean(rivals.run_means[v]),
                         rivals.labels[v]);
   return text;
+}
+
+// The fewest trainings of any interval for other runs; 0: there is none.
+int fewest_trainings(const std::vector<Variant>& variants) {
+  int fewest = 0;
+  for (const Variant& variant : variants) {
+    for (const SystemScores* own : {&variant.valid, &variant.out_of_fold}) {
+      const int trainings = own->scores.run_count();
+      if (trainings > 1) fewest = fewest == 0 ? trainings : std::min(fewest, trainings);
+    }
+  }
+  return fewest;
 }
 
 nlohmann::json rivals_json(const Rivals& rivals) {
@@ -185,6 +201,11 @@ std::string sweep_interval_text(const ResultSet& results) {
     if (valid || !folds) text += indented(system_text(variant.valid));
     if (folds) text += indented(system_text(variant.out_of_fold));
   }
+  // Once for all variants.
+  const int fewest = fewest_trainings(variants);
+  if (fewest > 0) text += rare_collapse_line(fewest) + "\n";
+  const std::string drawn = drawn_nodes_text(results.runs);
+  if (!drawn.empty()) text += "note: " + drawn + "\n";
   return text;
 }
 

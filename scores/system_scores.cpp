@@ -68,6 +68,8 @@ SystemScores scores_of(std::span<const RunRecord> runs, const ScoreMatrix& matri
   }
   result.scores = run_score_table(matrix);
   result.notes = shared_orders(runs, matrix);
+  if (std::string failed = matrix.failed_text(); !failed.empty())
+    result.notes.push_back(std::move(failed));
   return result;
 }
 
@@ -169,6 +171,16 @@ std::string several_rules_text(std::span<const RunRecord> runs) {
   return "members together are of several rules of combination: " + join(rules, ", ");
 }
 
+std::string drawn_nodes_text(std::span<const RunRecord> runs) {
+  const auto draws = [](const RunRecord& run) {
+    const std::string most = run.setting("data.reduce.max_nodes");
+    return !most.empty() && most != "0" && run.setting("data.reduce.drawn") != "trained";
+  };
+  if (std::ranges::none_of(runs, draws)) return {};
+  return "scores are of one draw of nodes (data.reduce.max_nodes); `tpudist evaluate --draws 10` "
+         "shows how other draws move them";
+}
+
 std::string_view name_of(TrainingScore score) {
   return score == TrainingScore::mean_of_members ? "mean of members" : "members together";
 }
@@ -229,6 +241,7 @@ SystemPair system_pair(std::span<const RunRecord> a, std::span<const RunRecord> 
   score_matrix(all, MatrixRows::out_of_fold);
   if (std::string rules = several_rules_text(all); !rules.empty())
     notes.push_back(std::move(rules));
+  if (std::string drawn = drawn_nodes_text(all); !drawn.empty()) notes.push_back(std::move(drawn));
   SystemPair pair{system_scores(a, judged, score), system_scores(b, judged, score)};
   pair.a.notes.insert(pair.a.notes.end(), notes.begin(), notes.end());
   const std::set<std::string> common =

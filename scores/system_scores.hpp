@@ -41,7 +41,8 @@ struct SystemScores {
   std::optional<RunScoreTable> members_of_one;
   std::vector<std::string> left_out;  // of ScoreMatrix
   // Notes on the trainings, one line each: some share `seed.order`, so they saw the same slates and
-  // differ too little; one is on both sides with different settings.
+  // differ too little; members failed and do not count; one is on both sides with different
+  // settings.
   std::vector<std::string> notes;
 };
 
@@ -51,6 +52,10 @@ RunScoreTable run_score_table(const ScoreMatrix& matrix);
 // Which runs put their members together by which rule (`--combine`), where they are several rules;
 // else empty.
 std::string several_rules_text(std::span<const RunRecord> runs);
+
+// A note where a run scored one draw of nodes (data.reduce.max_nodes, unless `drawn: trained`): no
+// interval here contains other draws. Empty where none did.
+std::string drawn_nodes_text(std::span<const RunRecord> runs);
 
 // Of one system. Throws ConfigError where runs are of several variants or collections, saw other
 // data, or two are one and the same training (equal parameters), and says which.

@@ -10,7 +10,8 @@
 
 namespace tpudist {
 
-// {"value", "error", "degrees", "low", "high"}; null without an interval.
+// {"value", "error", "degrees", "low", "high"}; null without an interval. "low" and "high" are null
+// where all values are alike (Interval::is_known).
 nlohmann::json interval_json(const std::optional<Interval>& interval);
 
 // The same with "families", "graphs", "collections", "runs", "family_variance", "run_variance",

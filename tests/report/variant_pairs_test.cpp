@@ -27,6 +27,16 @@ TEST(VariantPairs, NameTheBestOnTheGraphsThatAllHave) {
   EXPECT_NEAR(found.pairs[0].difference, -0.1, 1e-12);
 }
 
+// Trainings that score alike tell nothing of others.
+TEST(VariantPairs, OfEqualTrainingsHaveNoP) {
+  ReportInput input;
+  input.variants = {variant_of("a", {{0.75, 0.75}}), variant_of("b", {{0.7, 0.7}})};
+  const VariantComparison found = compare_variants(input, "layout:xla:random");
+  ASSERT_EQ(found.pairs.size(), 1u);
+  EXPECT_FALSE(found.pairs[0].trainings || found.pairs[0].p || found.pairs[0].shown());
+  EXPECT_TRUE(found.pairs[0].alike);
+}
+
 TEST(VariantPairs, NameTheTest) {
   const auto method_of = [](const std::vector<std::vector<double>>& runs) {
     ReportInput input;

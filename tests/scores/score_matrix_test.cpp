@@ -5,6 +5,7 @@
 
 #include "core/error.hpp"
 #include "scores/result_set.hpp"
+#include "scores/system_scores.hpp"
 #include "tests/scores/run_case.hpp"
 #include "tests/support/thrown.hpp"
 
@@ -65,6 +66,18 @@ TEST(ScoreMatrixTest, TrainingsAreMeansOfTheirMembers) {
   ASSERT_EQ(matrix.rows.size(), 2u);
   EXPECT_THAT(matrix.rows[0].members, ElementsAre(0, 1, 2));
   EXPECT_THAT(matrix.scores, ElementsAre(ElementsAre(0), ElementsAre(0)));  // of 1 and -1
+}
+
+// Members that failed do not vanish without a word.
+TEST(ScoreMatrixTest, SaysHowManyMembersFailed) {
+  TwoRuns two;
+  two.b.header.runs[0].parameter_hash = 2;
+  const std::vector<RunRecord> runs = two.read();
+  const ScoreMatrix matrix = score_matrix(runs, MatrixRows::trainings);
+  EXPECT_THAT(matrix.failed_text(),
+              ::testing::StartsWith("2 of 6 members failed and do not count (seed 5 and 1 more)"));
+  EXPECT_THAT(system_scores(runs, EvaluatedOn::valid).notes, ElementsAre(matrix.failed_text()));
+  EXPECT_EQ(ScoreMatrix().failed_text(), "");
 }
 
 TEST(ScoreMatrixTest, AGraphOnWhichARunIsUndefinedIsLeftOut) {

@@ -42,6 +42,16 @@ TEST(SweepIntervals, HaveTwoForEachVariant) {
   EXPECT_TRUE(pairs[0].at("shrunk").empty());  // of two variants
 }
 
+// Once for all variants.
+TEST(SweepIntervals, SayOnceWhatFewTrainingsCannotSee) {
+  const TempDir folder;
+  const std::string text =
+      sweep_interval_text(read_results({write_system_sweep(folder / "sweep")}));
+  const std::string line = "an interval from 2 trainings cannot see collapses";
+  ASSERT_NE(text.find(line), std::string::npos);
+  EXPECT_EQ(text.find(line), text.rfind(line));
+}
+
 // A variant without two complete trainings is named and not passed over.
 TEST(SweepIntervals, NameVariantsThatAreNotCompared) {
   const TempDir folder;

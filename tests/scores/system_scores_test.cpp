@@ -50,14 +50,15 @@ TEST_F(Systems, AreComparedByTrainings) {
   const Comparison found = compare(pair.a.scores, pair.b.scores);
   EXPECT_GT(found.difference, 0.05);
   const std::string text = comparison_text(pair, found);
-  EXPECT_THAT(
-      text,
-      AllOf(::testing::StartsWith("A is better on these graphs: +"),
-            HasSubstr("kendall_tau, valid split: 6 graphs of 4 families"),
-            HasSubstr("mean of members, 3 trainings of 2 members"),
-            HasSubstr("members together: A 0."), HasSubstr("spreads of trainings differ too much"),
-            HasSubstr("4 families cannot reach 0.05 (smallest 0.125)"),
-            HasSubstr("cannot see failures rarer than about 1 in 4"), HasSubstr("A wins again")));
+  EXPECT_THAT(text, AllOf(::testing::StartsWith("A is better on these graphs: +"),
+                          HasSubstr("kendall_tau, valid split: 6 graphs of 4 families"),
+                          HasSubstr("mean of members, 3 trainings of 2 members"),
+                          HasSubstr("members together: A 0."),
+                          HasSubstr("spreads of trainings differ too much"),
+                          HasSubstr("4 families cannot reach 0.05 (smallest 0.125)"),
+                          HasSubstr("cannot see failures rarer than about 1 in 4"),
+                          HasSubstr("3 trainings cannot see collapses rarer than about 1 in 3"),
+                          HasSubstr("A wins again")));
   const auto json = comparison_json(pair, found);
   EXPECT_TRUE(json.at("these_graphs").at("exchanged_labels").is_null());
   EXPECT_EQ(json.at("a").at("runs").size(), 3u);
@@ -71,6 +72,42 @@ TEST_F(Systems, AreComparedByMembersTogetherOnRequest) {
   EXPECT_FALSE(pair.a.together);
   EXPECT_THAT(comparison_text(pair, compare(pair.a.scores, pair.b.scores)),
               HasSubstr("members together, 3 trainings of 2 members"));
+}
+
+// Trainings that score alike: no interval of width 0 and no p of 0, but that it is not known.
+TEST_F(Systems, ThatScoreAlikeAreNotSure) {
+  SystemPair pair = system_pair(read_system(a_), read_system(b_), EvaluatedOn::valid);
+  for (SystemScores* side : {&pair.a, &pair.b}) {
+    for (auto& own : side->scores.scores) own.assign(3, side == &pair.a ? 0.7 : 0.6);
+  }
+  const Comparison found = compare(pair.a.scores, pair.b.scores);
+  const std::string text = comparison_text(pair, found);
+  EXPECT_THAT(
+      text,
+      AllOf(::testing::StartsWith("A scores 0.1000 higher than B on these graphs; trainings of"),
+            HasSubstr("none: scores of all trainings are alike, so their spread is not known"),
+            HasSubstr("none: differences of all families are alike"),
+            HasSubstr("3 and 3 trainings cannot reach 0.05"), Not(HasSubstr("is better")),
+            Not(HasSubstr("t test")), Not(HasSubstr("wins again")), Not(HasSubstr("nan"))));
+  EXPECT_THAT(plan_text(plan_difference(pair.a.scores, pair.b.scores, 0.1)),
+              AllOf(HasSubstr("not enough: scores of all trainings are alike"),
+                    HasSubstr("not enough: differences of all families are alike")));
+  const auto json = nlohmann::json::parse(comparison_json(pair, found).dump());
+  EXPECT_TRUE(json.at("these_graphs").at("p").is_null());
+  EXPECT_TRUE(json.at("these_graphs").at("interval").at("low").is_null());
+  EXPECT_TRUE(json.at("other_families").at("chance_to_win_again").is_null());
+}
+
+// No interval contains another draw of nodes.
+TEST_F(Systems, OfDrawnNodesSaySo) {
+  std::vector<RunRecord> runs = read_system(a_);
+  EXPECT_EQ(drawn_nodes_text(runs), "");
+  for (RunRecord& run : runs) run.config.push_back({"data.reduce.max_nodes", "15"});
+  EXPECT_THAT(drawn_nodes_text(runs), HasSubstr("one draw of nodes"));
+  EXPECT_THAT(system_pair(runs, read_system(b_), EvaluatedOn::valid).a.notes,
+              ::testing::Contains(HasSubstr("evaluate --draws 10")));
+  for (RunRecord& run : runs) run.config.push_back({"data.reduce.drawn", "trained"});
+  EXPECT_EQ(drawn_nodes_text(runs), "");
 }
 
 // Members are no other runs: what they say is named so, and has no p value.
