@@ -6,10 +6,12 @@
 #include <array>
 #include <cmath>
 #include <map>
+#include <span>
 
 #include <nlohmann/json.hpp>
 
 #include "core/json_number.hpp"
+#include "statistics/intervals/interval.hpp"
 #include "sweep/choice.hpp"
 #include "sweep/sweep_outlook.hpp"
 
@@ -97,15 +99,26 @@ const std::string& label_of(const SweepRecord& record, const VariantSummary& s) 
   return record.labels[static_cast<std::size_t>(s.variant)];
 }
 
+// "0", "1" failed run, "2 members" of runs that finished, or both.
+std::string failed_cell(const VariantSummary& s) {
+  if (s.failed_members == 0) return fmt::format("{}", s.failed);
+  return fmt::format("{}{} member{}", s.failed > 0 ? fmt::format("{} and ", s.failed) : "",
+                     s.failed_members, s.failed_members == 1 ? "" : "s");
+}
+
 // `compared`: whether the variants may be compared; then all should be scored on equally many
 // graphs.
 std::string table_of(const SweepRecord& record, const std::vector<VariantSummary>& summaries,
                      bool compared, bool out_of_fold) {
   std::size_t width = 7;
-  for (const VariantSummary& s : summaries) width = std::max(width, label_of(record, s).size());
-  std::string text = fmt::format("\n{:<{}}  {:>4}  {:>8}  {:>6}  {:>9}  {:>15}  {:>20}\n",
-                                 "variant", width, "runs", "finished", "failed", "trainings",
-                                 "mean of members", "SD between trainings");
+  std::size_t failed = 6;
+  for (const VariantSummary& s : summaries) {
+    width = std::max(width, label_of(record, s).size());
+    failed = std::max(failed, failed_cell(s).size());
+  }
+  std::string text = fmt::format("\n{:<{}}  {:>4}  {:>8}  {:>{}}  {:>9}  {:>15}  {:>20}\n",
+                                 "variant", width, "runs", "finished", "failed", failed,
+                                 "trainings", "mean of members", "SD between trainings");
   const double most = compared ? most_graphs(summaries) : 0;
   const bool scored =
       std::ranges::any_of(summaries, [](const VariantSummary& s) { return s.mean.has_value(); });
@@ -115,15 +128,15 @@ std::string table_of(const SweepRecord& record, const std::vector<VariantSummary
         (most > 0 && s.mean && s.graphs < most) || (scored && s.finished == s.runs && !s.complete);
     undefined = undefined || marked;
     of_folds = of_folds || (out_of_fold && s.mean && s.graphs == 0);
-    text += fmt::format("{:<{}}  {:>4}  {:>8}  {:>6}  {:>9}  {:>15}  {:>20}{}\n",
-                        label_of(record, s), width, s.runs, s.finished, s.failed, s.seeds,
-                        cell(s.mean), cell(s.deviation), marked ? " *" : "");
+    text += fmt::format("{:<{}}  {:>4}  {:>8}  {:>{}}  {:>9}  {:>15}  {:>20}{}\n",
+                        label_of(record, s), width, s.runs, s.finished, failed_cell(s), failed,
+                        s.seeds, cell(s.mean), cell(s.deviation), marked ? " *" : "");
   }
   if (undefined) {
     text +=
         "* a score is undefined (all predictions of a graph are equal), or a member failed: the "
-        "mean is over the graphs or trainings that there are, intervals below over graphs that all "
-        "have\n";
+        "mean is over the graphs, trainings or members that there are, intervals below over graphs "
+        "that all have\n";
   }
   if (of_folds) {
     text += "results of an older version do not say how many graphs a fold has: means of folds\n";
@@ -186,34 +199,54 @@ std::string group_name(const SweepRecord& record, const std::vector<VariantSumma
   return " of " + record.experiments[static_cast<std::size_t>(experiment)];
 }
 
-// The selection bias of the best variant, one line for each group.
-std::string optimism_lines(const SweepRecord& record, const StageResults& stage) {
+// The SD of a variant's mean by which the best of them is chosen: without what seeds add to all
+// variants, where they share seeds. Nothing where no spread is known.
+std::optional<double> choice_deviation(const std::vector<VariantSummary>& summaries) {
+  double squares = 0;
+  int with = 0;
+  for (const VariantSummary& s : summaries) {
+    if (!s.deviation) continue;
+    squares += *s.deviation * *s.deviation / s.seeds;
+    ++with;
+  }
+  double deviation = with == 0 ? 0 : std::sqrt(squares / with);
+  if (const auto beside = deviation_beside_seeds(summaries))
+    deviation = *beside / std::sqrt(summaries.front().seeds);
+  if (deviation < kScoreRounding) return std::nullopt;
+  return deviation;
+}
+
+// The selection bias of the best variant, one line for each group. `stages`: of the search. All
+// variants of the first rung could have been the best, and a choice by fewer steps picks less than
+// one by the last rung's scores would: what is told of several rungs is the most that it can be.
+std::string optimism_lines(const SweepRecord& record, std::span<const StageResults> stages) {
   std::string text;
-  const auto groups = grouped(record, stage, shown_score(record, stage));
-  for (const auto& summaries : groups) {
-    double squares = 0;
-    int with = 0, trainings = 0;
-    for (const VariantSummary& s : summaries) {
-      if (!s.deviation) continue;
-      squares += *s.deviation * *s.deviation / s.seeds;
-      trainings += s.seeds;
-      ++with;
-    }
-    const int variants = static_cast<int>(summaries.size());
+  const StageResults& last = stages.back();
+  const auto groups = grouped(record, stages.front(), shown_score(record, stages.front()));
+  const auto survivors = grouped(record, last, shown_score(record, last));
+  const bool rungs = stages.size() > 1;
+  for (const auto& first : groups) {
+    const int variants = static_cast<int>(first.size());
     if (variants < 2) continue;
-    const std::string of = group_name(record, summaries, groups.size());
-    if (with == 0) {
+    const auto group_of = [&](const std::vector<VariantSummary>& summaries) {
+      return record.variant_group[static_cast<std::size_t>(summaries.front().variant)];
+    };
+    const auto own = std::ranges::find(survivors, group_of(first), group_of);
+    const std::string of = group_name(record, first, groups.size());
+    const auto deviation = own == survivors.end() ? std::nullopt : choice_deviation(*own);
+    if (!deviation) {
       text += fmt::format(
-          "the best of {} variants{} looks better than it is; by how much cannot be said: none has "
-          "two trainings with a score\n",
+          "the best of {} variants{} looks better than it is; by how much cannot be said: no "
+          "spread between two trainings is known\n",
           variants, of);
       continue;
     }
+    const bool shared = deviation_beside_seeds(*own).has_value();
     text += fmt::format(
-        "the best of {} equal variants{} would look {:.4f} better than it is, by the SD between "
-        "its {:.3g} trainings\n",
-        variants, of, expected_optimism(variants, std::sqrt(squares / with)),
-        static_cast<double>(trainings) / with);
+        "the best of {} equal variants{}{} would look {}{:.4f} better than it is, by the SD {}\n",
+        variants, of, rungs ? " of the first rung" : "", rungs ? "at most " : "",
+        expected_optimism(variants, *deviation),
+        shared ? "between its trainings that seeds do not explain" : "between its trainings");
   }
   return text.empty() ? text : "\n" + text;
 }
@@ -355,10 +388,9 @@ std::string collect_table(const SweepFolder& folder) {
     if (!text.empty()) text += "\n";
     text += summary_lines(record, stage) + run_lines(stage);
   }
-  const StageResults& search =
-      known.back().stage->confirms ? known[known.size() - 2] : known.back();
-  return text + optimism_lines(record, search) + choice_lines(folder, known) +
-         stale_lines(folder, known);
+  const std::size_t search = known.size() - (known.back().stage->confirms ? 1 : 0);
+  return text + optimism_lines(record, std::span(known).first(search)) +
+         choice_lines(folder, known) + stale_lines(folder, known);
 }
 
 std::string collect_csv(const SweepFolder& folder) {
@@ -411,6 +443,7 @@ Json collect_json(const SweepFolder& folder) {
                           {"runs", s.runs},
                           {"finished", s.finished},
                           {"failed", s.failed},
+                          {"failed_members", s.failed_members},
                           {"seeds", s.seeds},
                           {"mean", number_or_null(s.mean)},
                           {"deviation", number_or_null(s.deviation)}});

@@ -149,6 +149,28 @@ TEST(Choice, MembersThatFailedDoNotCount) {
   EXPECT_FALSE(result.valid());
 }
 
+// The mean of survivors is shown but does not win.
+TEST(Choice, AVariantWithAFailedMemberComesLast) {
+  Case c({{0.9, 0.9}, {0.2, 0.2}});
+  c.results[0]->members.push_back({1, true, std::nullopt, std::nullopt});
+  const VariantSummary s = summarise(c.runs, c.results, ChoiceScore::valid)[0];
+  EXPECT_EQ(s.mean, 0.9);
+  EXPECT_EQ(s.failed_members, 1);
+  EXPECT_FALSE(s.complete);
+  EXPECT_THAT(c.chosen(0), ElementsAre(1));
+}
+
+// A seed that adds 0.3 to all variants helps none of them: what is left are residuals of +-0.01.
+TEST(Choice, WhatSeedsAddToAllVariantsIsNoLuckOfOne) {
+  const Case c({{0.11, 0.39}, {0.19, 0.51}});
+  const auto found = deviation_beside_seeds(summarise(c.runs, c.results, ChoiceScore::valid));
+  ASSERT_TRUE(found);
+  EXPECT_NEAR(*found, 0.02, 1e-12);  // sqrt(4 x 0.01^2 / 1)
+  Case other = c;
+  other.runs[0].seed = 7;
+  EXPECT_FALSE(deviation_beside_seeds(summarise(other.runs, other.results, ChoiceScore::valid)));
+}
+
 // The expected largest of 2 normal numbers is 1 / sqrt(pi); of 25 it is 1.9653 (Harter, "Expected
 // values of normal order statistics", 1961).
 TEST(Choice, ExpectedOptimismIsTheExpectedMaximum) {
