@@ -216,6 +216,16 @@ std::optional<double> choice_deviation(const std::vector<VariantSummary>& summar
   return deviation;
 }
 
+// Of a variant whose spread is known.
+double mean_trainings(const std::vector<VariantSummary>& summaries) {
+  double sum = 0;
+  int with = 0;
+  for (const VariantSummary& s : summaries) {
+    if (s.deviation) sum += s.seeds, ++with;
+  }
+  return sum / with;
+}
+
 // The selection bias of the best variant, one line for each group. `stages`: of the search. All
 // variants of the first rung could have been the best, and a choice by fewer steps picks less than
 // one by the last rung's scores would: what is told of several rungs is the most that it can be.
@@ -243,10 +253,11 @@ std::string optimism_lines(const SweepRecord& record, std::span<const StageResul
     }
     const bool shared = deviation_beside_seeds(*own).has_value();
     text += fmt::format(
-        "the best of {} equal variants{}{} would look {}{:.4f} better than it is, by the SD {}\n",
+        "the best of {} equal variants{}{} would look {}{:.4f} better than it is, by the SD "
+        "between its {:.3g} trainings{}\n",
         variants, of, rungs ? " of the first rung" : "", rungs ? "at most " : "",
-        expected_optimism(variants, *deviation),
-        shared ? "between its trainings that seeds do not explain" : "between its trainings");
+        expected_optimism(variants, *deviation), mean_trainings(*own),
+        shared ? " without what seeds add to all" : "");
   }
   return text.empty() ? text : "\n" + text;
 }

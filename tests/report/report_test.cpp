@@ -155,6 +155,8 @@ TEST(ReportTest, NamesTheVariantThatWonAndByHowMuch) {
                     HasSubstr("more than xla optimizer.lr=0.2")));
   EXPECT_THAT(summary.headline[1],
               StartsWith("Other trainings on these graphs: a difference of +"));
+  EXPECT_THAT(section_of(report, "summary").headline,
+              ::testing::Contains(HasSubstr("trainings cannot see collapses rarer than")));
   EXPECT_EQ(figure_of(summary, "differences").table.rows.size(), 1u);
   EXPECT_EQ(figure_of(summary, "scores").table.rows[0][5].exact, "3 trainings");
   EXPECT_EQ(figure_of(summary, "runs").table.rows.size(), 6u);

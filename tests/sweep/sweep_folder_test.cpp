@@ -271,6 +271,45 @@ TEST(SweepFolderTest, TablesAreOfOneExperimentEach) {
   EXPECT_THAT(table, HasSubstr("* a score is undefined"));
 }
 
+// The best of four is chosen by the first rung already, though one variant is left in the last.
+TEST(SweepFolderTest, OptimismAfterHalvingCountsTheFirstRung) {
+  const SweepCase files;
+  const SweepFolder sweep = SweepFolder::expand(
+      files.sweep("sweep: {seeds: 2, over: {optimizer.lr: [1e-3, 2e-3, 3e-3, 4e-3]}}\n"
+                  "halving: {rungs: 2, keep: 4}\nchoose: {by: valid, graphs: all}\n"),
+      {}, files.path("sweep"));
+  for (int stage = 0; stage < 2; ++stage) {
+    if (stage > 0) sweep.freeze_stage(stage);
+    const auto runs = sweep.stage_runs(stage).value();
+    for (const SweepRun& run : runs)
+      write_result(sweep.result_file(run),
+                   finished(run, 0.5 + 0.01 * run.variant + 0.1 * static_cast<double>(*run.seed)));
+  }
+  // 0.1 / sqrt(2) / sqrt(2) x 1.049
+  EXPECT_THAT(collect_table(sweep),
+              HasSubstr("the best of 4 equal variants of the first rung would look at most 0.0525 "
+                        "better than it is, by the SD between its 2 trainings\n"));
+}
+
+// The mean of survivors is marked, and the column shows who failed.
+TEST(SweepFolderTest, TablesShowFailedMembers) {
+  const SweepCase files("ensemble: {members: 3}\n");
+  const SweepFolder sweep = SweepFolder::expand(files.sweep(kTwoRates), {}, files.path("sweep"));
+  for (const SweepRun& run : sweep.record().runs) {
+    RunResult result = finished(run, 0.5);
+    for (const int member : {1, 2}) {
+      const bool failed = run.variant == 0;
+      const auto score = failed ? std::nullopt : std::optional(0.5);
+      result.members.push_back({member, failed, score, std::nullopt});
+    }
+    write_result(sweep.result_file(run), result);
+  }
+  EXPECT_THAT(collect_table(sweep),
+              AllOf(HasSubstr("  2 members          1           0.5000                     - *\n"),
+                    HasSubstr("* a score is undefined")));
+  EXPECT_EQ(collect_json(sweep).at("stages").at(0).at("variants").at(0).at("failed_members"), 2);
+}
+
 TEST(SweepFolderTest, DamagedFilesAreNamed) {
   const SweepCase files;
   const SweepFolder sweep = SweepFolder::expand(files.sweep(kTwoRates), {}, files.path("sweep"));
