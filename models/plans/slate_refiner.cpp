@@ -2,10 +2,14 @@
 
 #include <algorithm>
 
+#include "core/hash.hpp"
 #include "models/plans/csr.hpp"
 
 namespace tpudist {
 namespace {
+
+// Neighbours of a node whose list is looked up: shorter ones are sorted as quickly.
+constexpr std::size_t kLongList = 32;
 
 // Appends first + values[i] for each i of `which`.
 void append_of(std::span<const std::int32_t> which, std::span<const std::int32_t> values,
@@ -102,6 +106,7 @@ void SlateRefiner::start_neighbourhoods(int layer, std::size_t set, std::int64_t
   single_[set].assign(rows(), -1);
   several_[set].clear();
   neighbourhood_of_colour_[set].clear();
+  known_lists_[set].clear();
   const UnreachedNeighbourhoods& unreached = graph_.unreached_neighbourhoods(layer, set);
   const bool configs = graph_.shape().layers[layer].edge_kinds[set] == EdgeKind::configs;
   const std::int64_t copies = configs ? graph_slates_.configs : 1;
@@ -185,6 +190,18 @@ void SlateRefiner::collect_neighbourhoods(int layer, std::size_t set, std::int32
       result.neighbourhood.push_back(neighbourhood_of_row(set, row[c], base, lists));
     return;
   }
+  // Nodes often have equal lists along config edges, which may have thousands of neighbours.
+  KnownList* known = nullptr;
+  if (sources.size() >= kLongList) {
+    const auto [at, fresh] = known_lists_[set].try_emplace(hash64(std::as_bytes(sources)));
+    if (fresh) {
+      known = &at->second;
+      known->node = node;
+    } else if (std::ranges::equal(graph_.adjacency(kind).of(at->second.node), sources)) {
+      result = at->second.around;
+      return;
+    }
+  }
   for (const std::int32_t source : sources)
     result.partition = partitions_.refine(result.partition, of_node_.partition[source]);
   sources_.clear();
@@ -195,6 +212,7 @@ void SlateRefiner::collect_neighbourhoods(int layer, std::size_t set, std::int32
       key_[i] = static_cast<std::uint32_t>(sources_[i](config));
     result.neighbourhood.push_back(neighbourhood_of_key(set, base, lists));
   }
+  if (known) known->around = result;
 }
 
 void SlateRefiner::advance(int layer, std::int64_t base, RawLayer& raw_layer) {
@@ -205,6 +223,7 @@ void SlateRefiner::advance(int layer, std::int64_t base, RawLayer& raw_layer) {
   single_.resize(sets);
   several_.resize(sets, ColourTable(hash_bits_));
   neighbourhood_of_colour_.resize(sets);
+  known_lists_.resize(sets);
   std::vector<NodeNeighbourhoods> around(sets);
   for (std::size_t set = 0; set < sets; ++set) {
     start_neighbourhoods(layer, set, base, raw_layer.neighbourhoods[set]);

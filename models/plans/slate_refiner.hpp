@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <span>
+#include <unordered_map>
 #include <vector>
 
 #include "models/plans/colour_table.hpp"
@@ -114,6 +115,12 @@ class SlateRefiner {
     std::vector<std::int32_t> neighbourhood;
   };
 
+  // What the first node with a list of neighbours sees; the others see the same.
+  struct KnownList {
+    std::int32_t node = 0;
+    NodeNeighbourhoods around;
+  };
+
   // The states that configurations give to one node.
   struct NodeStates {
     std::int32_t partition = 0;
@@ -165,7 +172,8 @@ class SlateRefiner {
   std::vector<std::int64_t> first_neighbourhood_;  // of this graph
   std::vector<std::vector<std::int32_t>> single_;  // [rows before] neighbourhood of a single row
   std::vector<ColourTable> several_;               // neighbourhoods of several rows
-  std::vector<std::vector<std::int32_t>> neighbourhood_of_colour_;  // [colours of several_]
+  std::vector<std::vector<std::int32_t>> neighbourhood_of_colour_;         // [colours of several_]
+  std::vector<std::unordered_map<std::uint64_t, KnownList>> known_lists_;  // by hash of the list
   std::vector<PairTable> row_tables_;  // [edge sets], and one more for states that join
   // Of the current node: its sources, its neighbourhoods [edge sets], and the rows of one of them;
   // kept to reuse the memory.

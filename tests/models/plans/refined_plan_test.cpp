@@ -46,6 +46,23 @@ struct Case {
   }
 };
 
+// Draws configurable nodes and the slates of a graph.
+void add_slates(Case& made, CounterRng& random, int slates, bool tile);
+
+// Many nodes with equal long lists of neighbours, and one with a shorter list.
+Case case_of_equal_lists(CounterRng& random, int slates, bool tile) {
+  Case made;
+  constexpr int kProducers = 6, kConsumers = 40;
+  made.nodes = kProducers + kConsumers;
+  for (int v = 0; v < made.nodes; ++v) made.node_class.push_back(v % 5);
+  for (int producer = 0; producer < kProducers; ++producer) {
+    for (int c = producer == 3 ? 2 : 0; c < kConsumers; ++c)
+      made.edges.insert(made.edges.end(), {kProducers + c, producer});
+  }
+  add_slates(made, random, slates, tile);
+  return made;
+}
+
 Case random_case(CounterRng& random, int slates, bool tile) {
   Case made;
   const std::int64_t block = 2 + random.below(6), repeats = 1 + random.below(4);
@@ -64,6 +81,11 @@ Case random_case(CounterRng& random, int slates, bool tile) {
       made.edges.insert(made.edges.end(),
                         {static_cast<int>(r * block), static_cast<int>(r * block - 1)});
   }
+  add_slates(made, random, slates, tile);
+  return made;
+}
+
+void add_slates(Case& made, CounterRng& random, int slates, bool tile) {
   if (!tile) {
     for (std::int64_t v = 0; v < made.nodes; ++v) {
       if (random.below(4) == 0) made.config_nodes.push_back(v);
@@ -83,7 +105,6 @@ Case random_case(CounterRng& random, int slates, bool tile) {
       for (std::int64_t j = 0; j < width; ++j) states.push_back(j * kinds + random.below(kinds));
     }
   }
-  return made;
 }
 
 // Which layers a random network has.
@@ -154,11 +175,11 @@ void expect_equal_scores(const Plan& dense, const Plan& refined, const std::vect
 // Weights are floats (count / degree), merged differently: 1e-6 is their rounding, far below what a
 // wrong merge would change.
 void run_cases(std::uint64_t seed, int cases, int slates, bool tile, int hash_bits,
-               Mixing mixing = Mixing::graph) {
+               Mixing mixing = Mixing::graph, Case (*make)(CounterRng&, int, bool) = random_case) {
   for (int i = 0; i < cases; ++i) {
     SCOPED_TRACE(::testing::Message() << "case " << i);
     CounterRng random(seed, i);
-    const Case made = random_case(random, slates, tile);
+    const Case made = make(random, slates, tile);
     const PlanShape shape = random_shape(random, mixing);
     const RefinedGraph graph(made.nodes, made.edges, made.config_nodes,
                              std::vector(made.node_class), shape, made.config_edges);
@@ -188,6 +209,11 @@ TEST(RefinedPlan, RefinesTileSlatesOfOneGraphTogether) {
 }
 TEST(RefinedPlan, ComparesKeysInFullWhenHashesCollide) {
   run_cases(5, 200, 2, false, 8);
+}
+
+TEST(RefinedPlan, SharesWhatNodesOfEqualListsSee) {
+  run_cases(10, 60, 2, false, 64, Mixing::all, case_of_equal_lists);
+  run_cases(11, 60, 1, false, 8, Mixing::all, case_of_equal_lists);
 }
 
 TEST(RefinedPlan, RefinesLayersOfEveryKind) {
