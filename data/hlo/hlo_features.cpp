@@ -62,28 +62,6 @@ void write_convolution(const HloInstruction& instruction, FeatureRow& row) {
   row.number(instruction.batch_group_count);
 }
 
-void write_row(const HloInstruction& instruction, bool is_root, float* to) {
-  FeatureRow row(to);
-  const HloShape& shape = instruction.shape;
-  row.number(is_root);
-  row.number(0);  // the size of an element, which the extractor never sets
-  for (const std::int64_t type : kElementTypes) row.number(shape.element_type == type);
-  row.measured(shape.dimensions, 6);
-  row.number(shape.tuple_shapes);
-  row.number(instruction.parameter_number);
-  row.list(instruction.dimensions, 6);
-  write_window(instruction.window, row);
-  write_convolution(instruction, row);
-  for (const List* values : {&instruction.slice_start, &instruction.slice_stride,
-                             &instruction.slice_limit, &instruction.dynamic_slice_sizes,
-                             &instruction.edge_padding_low, &instruction.edge_padding_high})
-    row.measured(*values, 2);
-  row.number(instruction.is_stable != 0);
-  row.list(shape.minor_to_major, 6);
-  if (row.end() != to + kNodeFeatures)
-    throw Error(ErrorKind::failed, "a row of node features has another length");
-}
-
 using Numbers = std::unordered_map<std::int64_t, std::int64_t>;
 
 void add_number(Numbers& numbers, std::int64_t id, std::int64_t number, std::string_view what,
@@ -158,6 +136,29 @@ void FeatureRow::measured(const List& values, std::size_t count, std::uint64_t p
   number(static_cast<std::int64_t>(product));
 }
 
+void write_node_features(const HloInstruction& instruction, bool is_root,
+                         std::span<float, kNodeFeatures> to) {
+  FeatureRow row(to.data());
+  const HloShape& shape = instruction.shape;
+  row.number(is_root);
+  row.number(0);  // the size of an element, which the extractor never sets
+  for (const std::int64_t type : kElementTypes) row.number(shape.element_type == type);
+  row.measured(shape.dimensions, 6);
+  row.number(shape.tuple_shapes);
+  row.number(instruction.parameter_number);
+  row.list(instruction.dimensions, 6);
+  write_window(instruction.window, row);
+  write_convolution(instruction, row);
+  for (const List* values : {&instruction.slice_start, &instruction.slice_stride,
+                             &instruction.slice_limit, &instruction.dynamic_slice_sizes,
+                             &instruction.edge_padding_low, &instruction.edge_padding_high})
+    row.measured(*values, 2);
+  row.number(instruction.is_stable != 0);
+  row.list(shape.minor_to_major, 6);
+  if (row.end() != to.data() + kNodeFeatures)
+    throw Error(ErrorKind::failed, "a row of node features has another length");
+}
+
 std::uint8_t opcode_number(std::string_view opcode) {
   std::uint8_t number = 1;
   for (std::size_t begin = 0; begin < kOpcodeNames.size(); ++number) {
@@ -193,7 +194,8 @@ HloGraph featurise(const HloModule& module, std::string_view where) {
   graph.node_splits.push_back(0);
   for (const HloComputation& computation : module.computations) {
     for (const HloInstruction& instruction : computation.instructions) {
-      write_row(instruction, instruction.id == computation.root, row);
+      write_node_features(instruction, instruction.id == computation.root,
+                          std::span<float, kNodeFeatures>(row, kNodeFeatures));
       row += kNodeFeatures;
       const auto [number, is_new] = numbers.try_emplace(instruction.opcode);
       if (is_new) number->second = opcode_number(instruction.opcode);

@@ -3,11 +3,13 @@
 #include <cstddef>
 #include <cstdint>
 #include <set>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "data/hlo/hlo_module.hpp"
+#include "schema/tpugraphs.hpp"
 
 namespace tpudist {
 
@@ -40,6 +42,12 @@ class FeatureRow {
  private:
   float* to_;
 };
+
+// The 140 columns of node_feat of an instruction, in the order of that extractor: type one-hot,
+// dimensions with sum and product, window, convolution dimension numbers, ..., layout. Types and
+// opcodes that it does not know leave their columns 0.
+void write_node_features(const HloInstruction& instruction, bool is_root,
+                         std::span<float, kNodeFeatures> row);
 
 // The features of the data set's extractor (google-research-datasets/tpu_graphs,
 // process_data/xla/featurizers.h and hlo_encoder.cc). Throws DataError, beginning with `where`, for

@@ -1,139 +1,83 @@
 #include "data/synth/features.hpp"
 
 #include <algorithm>
+#include <vector>
+
+#include "data/hlo/hlo_features.hpp"
 
 namespace tpudist::synth {
 namespace {
 
-// First columns of the parts of node_feat.
-enum Column {
-  kIsRoot = 0,
-  kTypes = 2,
-  kShape = 21,
-  kTupleSize = 29,
-  kParameterNumber = 30,
-  kDimensions = 31,
-  kWindowSize = 37,
-  kWindowStride = 45,
-  kPadLow = 53,
-  kPadHigh = 61,
-  kWindowDilation = 69,
-  kBaseDilation = 77,
-  kReversal = 85,
-  kReversedCount = 91,
-  kNotReversedCount = 92,
-  kInputBatch = 93,
-  kInputFeature = 94,
-  kInputSpatial = 95,
-  kKernelInput = 99,
-  kKernelOutput = 100,
-  kKernelSpatial = 101,
-  kOutputBatch = 105,
-  kOutputFeature = 106,
-  kGroupCounts = 107,
-  kSliceStart = 109,
-  kSliceStride = 113,
-  kSliceLimit = 117,
-  kDynamicSlice = 121,
-  kPaddingLow = 125,
-  kPaddingHigh = 129,
-  kLayout = 134,
-};
-
-int type_column(Dtype type) {
+// xla.PrimitiveType.
+std::int64_t element_type(Dtype type) {
   switch (type) {
     case Dtype::pred:
-      return kTypes + 1;
+      return 1;
     case Dtype::s32:
-      return kTypes + 4;
+      return 4;
     case Dtype::f32:
-      return kTypes + 11;
+      return 11;
     case Dtype::bf16:
-      return kTypes + 13;
+      return 16;
     case Dtype::tuple:
-      return kTypes + 16;
+      return 13;
   }
-  return kTypes;
+  return 0;
 }
 
-class Row {
- public:
-  explicit Row(std::span<float, kNodeFeatures> values) : values_(values) {
-    std::fill(values.begin(), values.end(), 0.0f);
-  }
-  void set(int column, double value) {
-    values_[static_cast<std::size_t>(column)] = static_cast<float>(value);
-  }
-  void list(int column, const Shape& values) {
-    for (int i = 0; i < values.rank; ++i) set(column + i, static_cast<double>(values[i]));
-  }
-  // `width` columns of values, then their sum and product (1 when there are none).
-  void sequence(int column, const Shape& values, int width) {
-    double sum = 0, product = 1;
-    for (int i = 0; i < values.rank; ++i) {
-      if (i < width) set(column + i, static_cast<double>(values[i]));
-      sum += static_cast<double>(values[i]);
-      product *= static_cast<double>(values[i]);
-    }
-    set(column + width, sum);
-    set(column + width + 1, product);
-  }
+std::vector<std::int64_t> list_of(const Shape& values) {
+  return {values.view().begin(), values.view().end()};
+}
 
- private:
-  std::span<float, kNodeFeatures> values_;
-};
-
-void window_features(const Window& window, Row& row) {
-  Shape ones;
-  for (int i = 0; i < window.size.rank; ++i) ones.push(1);
-  row.sequence(kWindowSize, window.size, 6);
-  row.sequence(kWindowStride, window.stride, 6);
-  row.sequence(kPadLow, window.pad_low, 6);
-  row.sequence(kPadHigh, window.pad_high, 6);
-  row.sequence(kWindowDilation, ones, 6);
-  row.sequence(kBaseDilation, window.base_dilation, 6);
-  if (window.reversed) row.list(kReversal, ones);
-  row.set(window.reversed ? kReversedCount : kNotReversedCount, window.size.rank);
+HloWindow window_of(const Window& window) {
+  const auto rank = static_cast<std::size_t>(window.size.rank);
+  return {list_of(window.size),
+          list_of(window.stride),
+          list_of(window.pad_low),
+          list_of(window.pad_high),
+          std::vector<std::int64_t>(rank, 1),
+          list_of(window.base_dilation),
+          std::vector<std::int64_t>(rank, window.reversed ? 1 : 0)};
 }
 
 // Dimension numbers of [batch, spatial..., feature] tensors and [spatial..., in, out] kernels; for
 // the gradient of a kernel the batch is what is contracted.
-void convolution_features(const Op& op, Row& row) {
+HloConvolution convolution_of(const Op& op) {
   const int last = op.shape.rank - 1;
   const bool kernel_gradient = op.convolution == ConvolutionKind::kernel_gradient;
-  row.set(kInputBatch, kernel_gradient ? last : 0);
-  row.set(kInputFeature, kernel_gradient ? 0 : last);
-  row.set(kKernelInput, kernel_gradient                              ? 0
-                        : op.convolution == ConvolutionKind::forward ? last - 1
-                                                                     : last);
-  row.set(kKernelOutput, op.convolution == ConvolutionKind::input_gradient ? last - 1 : last);
+  HloConvolution of;
+  of.input_batch = kernel_gradient ? last : 0;
+  of.input_feature = kernel_gradient ? 0 : last;
+  of.kernel_input_feature = kernel_gradient                              ? 0
+                            : op.convolution == ConvolutionKind::forward ? last - 1
+                                                                         : last;
+  of.kernel_output_feature = op.convolution == ConvolutionKind::input_gradient ? last - 1 : last;
   for (int i = 0; i < last - 1; ++i) {
-    row.set(kInputSpatial + i, i + 1);
-    row.set(kKernelSpatial + i, kernel_gradient ? i + 1 : i);
+    of.input_spatial.push_back(i + 1);
+    of.kernel_spatial.push_back(kernel_gradient ? i + 1 : i);
   }
-  row.set(kOutputBatch, kernel_gradient ? last - 1 : 0);
-  row.set(kOutputFeature, last);
-  row.set(kGroupCounts, 1);
+  of.output_batch = kernel_gradient ? last - 1 : 0;
+  of.output_feature = last;
+  return of;
 }
 
 }  // namespace
 
 void node_features(const Op& op, bool is_root, std::span<float, kNodeFeatures> values) {
-  Row row(values);
-  row.set(kIsRoot, is_root);
-  row.set(type_column(op.type), 1);
-  row.sequence(kShape, op.shape, 6);
-  if (op.code == opcode::tuple) row.set(kTupleSize, static_cast<double>(op.operands.size()));
-  if (op.code == opcode::parameter) row.set(kParameterNumber, op.number);
-  row.list(kDimensions, op.dimensions);
-  window_features(op.window, row);
-  if (op.convolution != ConvolutionKind::none) convolution_features(op, row);
-  row.set(kGroupCounts + 1, op.convolution != ConvolutionKind::none);
-  for (const int column : {kSliceStart, kSliceStride, kDynamicSlice, kPaddingLow, kPaddingHigh}) {
-    row.sequence(column, {}, 2);
+  HloInstruction instruction;
+  instruction.shape.element_type = element_type(op.type);
+  instruction.shape.dimensions = list_of(op.shape);
+  if (op.code == opcode::tuple) instruction.shape.tuple_shapes = std::ssize(op.operands);
+  for (int i = op.shape.rank; i-- > 0;) instruction.shape.minor_to_major.push_back(i);
+  if (op.code == opcode::parameter) instruction.parameter_number = op.number;
+  instruction.dimensions = list_of(op.dimensions);
+  instruction.window = window_of(op.window);
+  if (op.convolution != ConvolutionKind::none) {
+    instruction.convolution = convolution_of(op);
+    instruction.feature_group_count = instruction.batch_group_count = 1;
   }
-  row.sequence(kSliceLimit, op.code == opcode::slice ? op.shape : Shape(), 2);
-  for (int i = 0; i < op.shape.rank; ++i) row.set(kLayout + i, op.shape.rank - 1 - i);
+  if (op.code == opcode::slice) instruction.slice_limit = list_of(op.shape);
+  write_node_features(instruction, is_root, values);
 }
 
 Graph to_graph(const Program& program, const std::string& name, bool with_config) {

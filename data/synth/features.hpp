@@ -9,9 +9,7 @@
 
 namespace tpudist::synth {
 
-// The 140 columns of node_feat for one operation, in the order of
-// tpu_graphs/process_data/xla/featurizers.h: type one-hot, dimensions with sum and product, window,
-// convolution dimension numbers, ..., layout.
+// The 140 columns of node_feat for one operation, by write_node_features.
 void node_features(const Op& op, bool is_root, std::span<float, kNodeFeatures> row);
 
 // The graph as a reader of the NPZ file sees it. `with_config` lists the configurable nodes (layout
