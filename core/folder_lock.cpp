@@ -15,6 +15,7 @@
 #include <string>
 
 #include "core/check.hpp"
+#include "core/descriptor.hpp"
 #include "core/error.hpp"
 #include "core/log.hpp"
 #include "core/process.hpp"
@@ -119,15 +120,13 @@ FolderLock::~FolderLock() {
 
 std::optional<std::string> lock_holder(const std::filesystem::path& folder, std::string_view name) {
   const std::filesystem::path path = folder / name;
-  const int descriptor =
-      uninterrupted([&] { return ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW); });
-  if (descriptor < 0) return std::nullopt;
-  const bool free = uninterrupted([&] { return ::flock(descriptor, LOCK_SH | LOCK_NB); }) == 0 ||
+  const Descriptor file(
+      uninterrupted([&] { return ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW); }));
+  if (!file) return std::nullopt;
+  const bool free = uninterrupted([&] { return ::flock(file.get(), LOCK_SH | LOCK_NB); }) == 0 ||
                     errno != EWOULDBLOCK;
-  std::optional<std::string> holder;
-  if (!free) holder = read_holder(descriptor);
-  ::close(descriptor);
-  return holder;
+  if (free) return std::nullopt;
+  return read_holder(file.get());
 }
 
 }  // namespace tpudist

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "core/check.hpp"
+#include "core/descriptor.hpp"
 
 namespace tpudist {
 
@@ -53,23 +54,17 @@ std::uint64_t hash64(std::string_view text, std::uint64_t seed) {
 }
 
 std::uint64_t hash_file(const std::filesystem::path& path) {
-  const int descriptor = check_posix(
-      uninterrupted([&] { return ::open(path.c_str(), O_RDONLY | O_CLOEXEC); }), "open", path);
+  const Descriptor file(check_posix(
+      uninterrupted([&] { return ::open(path.c_str(), O_RDONLY | O_CLOEXEC); }), "open", path));
   Hasher hasher;
   std::vector<std::byte> buffer(std::size_t{1} << 20);
   for (;;) {
     const ssize_t count =
-        uninterrupted([&] { return ::read(descriptor, buffer.data(), buffer.size()); });
-    if (count < 0) {
-      const int error = errno;
-      ::close(descriptor);
-      throw_io_error("read", path, error);
-    }
-    if (count == 0) break;
+        check_posix(uninterrupted([&] { return ::read(file.get(), buffer.data(), buffer.size()); }),
+                    "read", path);
+    if (count == 0) return hasher.digest();
     hasher.update(std::span<const std::byte>(buffer).first(static_cast<std::size_t>(count)));
   }
-  ::close(descriptor);
-  return hasher.digest();
 }
 
 std::string to_hex(std::uint64_t value) {

@@ -73,6 +73,7 @@ Side read_side(const fs::path& path, std::vector<std::string>& faults) {
   });
   for (const ConfigEntry& entry : side.config) {
     if (entry.key == "ensemble.first_member") side.first_member = parse_integer(entry.value).value;
+    if (entry.key == "ensemble.members") side.members = parse_integer(entry.value).value;
   }
   keep_fault(faults, [&] { side.curves = read_learning_curves(side.folder.metrics()); });
   if (side.curves.damaged_lines > 0) {

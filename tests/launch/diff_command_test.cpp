@@ -201,6 +201,15 @@ TEST_F(DiffCommand, ComparesMembersByTheirNumbers) {
                                        "ensemble.members; all numbers in both are equal\n"));
 }
 
+// Scores of other members together are other numbers, and no difference of a member.
+TEST_F(DiffCommand, ComparesNoScoresOfOtherMembersTogether) {
+  train("first", "ensemble.members=1");
+  const Outcome found = call("diff base first");
+  EXPECT_THAT(found.output,
+              StartsWith("different: other settings: ensemble.members; all numbers in "
+                         "both are equal\n"));
+}
+
 TEST_F(DiffCommand, NamesTheParameterOfACheckpoint) {
   const fs::path path = checkpoint_path(copy("state") / "checkpoints", 4);
   const ParameterTable table = read_parameter_table(path);
