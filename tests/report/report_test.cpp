@@ -180,6 +180,25 @@ TEST(ReportTest, NamesNoWinnerAmongEqualVariants) {
   EXPECT_EQ(figure_of(summary, "differences").table.rows[0][4].exact, "");
 }
 
+// Trainings that score alike: neither intervals of width 0 nor p of 0.
+TEST(ReportTest, SaysWhereASpreadIsNotKnown) {
+  const TempDir folder;
+  for (int seed = 1; seed <= 2; ++seed) {
+    write_variant(folder / ("runs/a" + std::to_string(seed)), seed, 0, "0.1");
+    write_variant(folder / ("runs/b" + std::to_string(seed)), seed, 0, "0.2");
+  }
+  const Report report = make_report(read_results({folder / "runs"}), false);
+  EXPECT_EQ(XmlFault::find(report_html(report)), "");
+  const ReportSection& summary = section_of(report, "summary");
+  EXPECT_THAT(summary.headline[0], StartsWith("No winner can be named: "));
+  EXPECT_THAT(summary.headline[1], HasSubstr("all trainings of two variants score alike"));
+  EXPECT_EQ(figure_of(summary, "differences").table.rows[0][3].exact, "-");
+  EXPECT_EQ(figure_of(summary, "scores").table.rows[0][4].exact, "-");
+  const Report one = make_report(read_results({folder / "runs/a1", folder / "runs/a2"}), false);
+  EXPECT_THAT(section_of(one, "summary").headline[1],
+              StartsWith("Scores of all trainings are alike, so their spread is not known"));
+}
+
 TEST(ReportTest, MembersOfOneTrainingAreNoTrainings) {
   const TempDir folder;
   const Report report =
