@@ -43,8 +43,8 @@ double most_graphs(std::span<const VariantSummary> summaries);
 // The variants that continue. Of each experiment, the best 1/keep of the variants that have runs,
 // rounded up, in the order of their scores, the first among equals; with keep = 0 only the best
 // one. Variants with a failed run or member, without a score for every seed, or scored on fewer
-// graphs than others, come last. Throws Error when an experiment has no variant with a score, and ConfigError
-// when its variants are not scored on the same graphs (SweepRecord::variant_group).
+// graphs than others, come last. Throws Error when an experiment has no variant with a score, and
+// ConfigError when its variants are not scored on the same graphs (SweepRecord::variant_group).
 std::vector<int> chosen_variants(const SweepRecord& record, const std::vector<SweepRun>& runs,
                                  const std::vector<std::optional<RunResult>>& results, int keep);
 

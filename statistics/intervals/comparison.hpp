@@ -75,8 +75,8 @@ struct PairDifference {
 struct AllPairs {
   // Two systems: Welch's t, as in `compare`. More systems: with one common spread, Tukey's
   // studentised range (Tukey 1953, Kramer 1956), if each has three runs, some spread is above 0 and
-  // Bartlett's test finds no difference of spreads (p above 0.5). Otherwise Welch's t with Holm's correction (1979) and
-  // Bonferroni intervals. True: one common spread was used.
+  // Bartlett's test finds no difference of spreads (p above 0.5). Otherwise Welch's t with Holm's
+  // correction (1979) and Bonferroni intervals. True: one common spread was used.
   bool one_spread = true;
   std::vector<PairDifference> pairs;
   // Each system's mean over runs, shrunk towards the mean of all by empirical Bayes (Efron and

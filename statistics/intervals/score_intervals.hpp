@@ -52,8 +52,8 @@ FamilyInterval bootstrap_family_interval(const RunScoreTable& scores,
 
 // Intervals as printed, each one line without a newline.
 
-// "0.7219 (0.6748 to 0.7691, t(2))"; "0.7219 (no interval: all scores are alike, ...)" where it is not
-// known.
+// "0.7219 (0.6748 to 0.7691, t(2))"; where it is not known "0.7219 (no interval: all scores are
+// alike, ...)".
 std::string interval_text(const Interval& interval);
 
 // "other families, other runs     0.7219 (0.5463 to 0.8976, t(2.51)); 7 graphs of 4 families, 3
