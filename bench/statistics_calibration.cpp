@@ -2,7 +2,7 @@
 // simulated experiments for each case, the same ones in every run.
 //
 //   build/release/bench/statistics_calibration [REPEATS] [intervals|failures|comparisons|deviations|
-//       trainings|pairs|skewed]
+//       trainings|pairs|skewed|collapses|unequal]
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -11,6 +11,7 @@
 #include <string>
 #include <string_view>
 #include <type_traits>
+#include <utility>
 #include <vector>
 
 #include "core/means.hpp"
@@ -386,6 +387,61 @@ void skewed(int repeats) {
   }
 }
 
+// Where some runs collapse by 0.3: what the interval of other runs covers.
+void collapses(int repeats) {
+  fmt::print("\ntrainings of SD 0.01 collapse by 0.3, in percent: coverage for other runs\n\n");
+  fmt::print("{:<10}", "share");
+  constexpr std::array kRuns{2, 3, 5, 10, 20, 40};
+  for (const int runs : kRuns) fmt::print("  {:>6}", runs);
+  for (const double share : {0.0, 0.02, 0.05, 0.1, 0.2}) {
+    fmt::print("\n{:<10.2f}", share);
+    for (const int runs : kRuns) {
+      SimulatedWorld world;
+      world.families = {1};
+      world.graph = world.interaction = 0;
+      world.run = 0.01;
+      world.collapsing = share;
+      world.runs = runs;
+      fmt::print("  {:>6.1f}", percent(repeats, [&](std::uint64_t key) {
+                   return contains(*run_interval(simulated_scores(world, key)), world.truth());
+                 }));
+    }
+  }
+  fmt::print("\n");
+}
+
+// Welch's test of equal recipes of unequal numbers of trainings.
+void unequal(int repeats) {
+  constexpr std::array kRatios{0.1, 0.33, 1.0, 3.0, 10.0};
+  fmt::print(
+      "\nequal means, SD of the first side by that of the second, in percent: called "
+      "different\n\n");
+  fmt::print("{:<10}", "trainings");
+  for (const double ratio : kRatios) fmt::print("  {:>6.2f}", ratio);
+  for (const auto& [a, b] : {std::pair{2, 3},
+                             {2, 5},
+                             {2, 7},
+                             {2, 10},
+                             {3, 5},
+                             {3, 10},
+                             {3, 15},
+                             {3, 30},
+                             {4, 20},
+                             {5, 30}}) {
+    fmt::print("\n{:<10}", fmt::format("{}, {}", a, b));
+    for (const double ratio : kRatios) {
+      fmt::print("  {:>6.1f}", percent(repeats, [&](std::uint64_t key) {
+                   CounterRng random(mix_key({key, 6}));
+                   std::vector<double> x, y;
+                   for (int i = 0; i < a; ++i) x.push_back(ratio * random.normal());
+                   for (int i = 0; i < b; ++i) y.push_back(random.normal());
+                   return t_test_p(difference_interval(x, y)) < kSignificance;
+                 }));
+    }
+  }
+  fmt::print("\n");
+}
+
 }  // namespace
 }  // namespace tpudist
 
@@ -403,4 +459,6 @@ int main(int argc, char** argv) {
   if (part == "all" || part == "trainings") tpudist::trainings(repeats);
   if (part == "all" || part == "pairs") tpudist::pairs(repeats);
   if (part == "all" || part == "skewed") tpudist::skewed(repeats);
+  if (part == "all" || part == "collapses") tpudist::collapses(repeats);
+  if (part == "all" || part == "unequal") tpudist::unequal(repeats);
 }

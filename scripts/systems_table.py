@@ -611,7 +611,7 @@ class Tool:
                      f"{row['mean'][table.metric]:.3f}" if row["mean"] else "undefined",
                      *(interval(row["mean"] and row["intervals"].get(kind))
                        for kind in ("these_graphs", "other_families")[:1 + several]),
-                     f"{difference:+.3f}" + (f" ({interval(own)})" if own else "") if name in compared else "",
+                     f"{difference:+.3f}" + (f" ({interval(own)})" if interval(own) else "") if name in compared else "",
                      f"{p:.2g}" if p is not None else "",
                      *("" if v is None else f"{v:.3f}" for v in row["early"]),
                      *(measure_text(m, row["mean"]) for m in shown),
@@ -656,7 +656,7 @@ class Tool:
         compared = self.compared(rows, rows[own])
         lines = [f"| system | {own} is better by | p (Holm) |", "|---|---|---|"]
         for name, (difference, of, _, p) in sorted(compared.items(), key=lambda pair: -pair[1][0]):
-            shown = f" ({-of['high']:.3f} to {-of['low']:.3f})" if of else ""
+            shown = f" ({-of['high']:.3f} to {-of['low']:.3f})" if interval(of) else ""
             lines.append(f"| {name} | {-difference:+.3f}{shown} | {'' if p is None else f'{p:.2g}'} |")
         beaten = [n for n, (d, _, _, p) in compared.items() if p is not None and p <= 0.05 and d < 0]
         open_ = sorted({s.name for s in self.systems() if s.wanted(table) and not s.tried} - {own, *beaten})
@@ -694,7 +694,7 @@ class Tool:
 
 
 def interval(of):
-    return f"{of['low']:.3f} to {of['high']:.3f}" if of else ""
+    return f"{of['low']:.3f} to {of['high']:.3f}" if of and of["low"] is not None else ""
 
 
 def holm_adjusted(ps):
@@ -745,7 +745,7 @@ def mean_measures(of, tile):
 def chart(rows):
     """SVG: a line a system (name, score or None, interval or None). Intervals beyond all scores and -1 to 1 are
     cut, with an arrow there."""
-    rows = [row for row in rows if row[1] is not None]
+    rows = [(name, score, of if interval(of) else None) for name, score, of in rows if score is not None]
     ends = [v for *_, of in rows if of for v in (of["low"], of["high"])]
     scores = [score for _, score, _ in rows]
     low = min(*scores, max(-1, min(ends, default=1)), 1)

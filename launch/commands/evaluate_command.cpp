@@ -116,6 +116,10 @@ void run(const EvaluateArguments& arguments) {
     if (arguments.draws > 1) {
       draws = scores_by_draw(result);
       print("{}", draws_text(draws, arguments.draws));
+    } else if (trained.experiment.data.reduction.scored().max_nodes > 0) {
+      print(
+          "scores are of one draw of nodes (data.reduce.max_nodes); --draws 10 shows how other "
+          "draws move them\n");
     }
     if (arguments.json.empty()) return;
     nlohmann::json json = evaluation_json(*result.evaluation);
