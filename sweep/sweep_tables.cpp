@@ -257,7 +257,7 @@ std::string optimism_lines(const SweepRecord& record, std::span<const StageResul
         "between its {:.3g} trainings{}\n",
         variants, of, rungs ? " of the first rung" : "", rungs ? "at most " : "",
         expected_optimism(variants, *deviation), mean_trainings(*own),
-        shared ? " without what seeds add to all" : "");
+        shared ? ", beyond what a seed does to all variants" : "");
   }
   return text.empty() ? text : "\n" + text;
 }
