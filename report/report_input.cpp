@@ -100,7 +100,7 @@ ReportInput report_input(ResultSet results, bool ceilings) {
   if (std::string rules = several_rules_text(input.results.runs); !rules.empty())
     input.notes.push_back(std::move(rules) + ".");
   if (std::string drawn = drawn_nodes_text(input.results.runs); !drawn.empty())
-    input.notes.push_back("S" + drawn.substr(1) + ".");
+    input.notes.push_back("G" + drawn.substr(1) + ".");
   std::map<std::pair<std::string, std::string>, std::size_t> places;
   std::map<std::string, int> labels, collections;
   for (const RunRecord& run : input.results.runs) {

@@ -96,6 +96,7 @@ std::string these_graphs_text(const SystemPair& pair, const Comparison& found) {
                                        "too much to exchange labels)",
                                        own.p));
   }
+  if (!own.interval.is_known()) return text;
   return text + "  " + rare_collapse_line(std::min(found.runs_a, found.runs_b)) + "\n";
 }
 

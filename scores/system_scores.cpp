@@ -177,8 +177,8 @@ std::string drawn_nodes_text(std::span<const RunRecord> runs) {
     return !most.empty() && most != "0" && run.setting("data.reduce.drawn") != "trained";
   };
   if (std::ranges::none_of(runs, draws)) return {};
-  return "scores are of one draw of nodes (data.reduce.max_nodes); `tpudist evaluate --draws 10` "
-         "shows how other draws move them";
+  return std::string(kDrawnNodes) +
+         "; `tpudist evaluate --draws 10` shows how other draws move them";
 }
 
 std::string_view name_of(TrainingScore score) {

@@ -53,6 +53,9 @@ RunScoreTable run_score_table(const ScoreMatrix& matrix);
 // else empty.
 std::string several_rules_text(std::span<const RunRecord> runs);
 
+inline constexpr std::string_view kDrawnNodes =
+    "graphs of more than data.reduce.max_nodes nodes are scored by one draw of their nodes";
+
 // A note where a run scored one draw of nodes (data.reduce.max_nodes, unless `drawn: trained`): no
 // interval here contains other draws. Empty where none did.
 std::string drawn_nodes_text(std::span<const RunRecord> runs);

@@ -27,7 +27,7 @@ ROOMS = {
     "data/convert": "core/config data/hlo data/shards",
     "data/loading": "data/convert",
     "data/inspect": "data/shards statistics/noise",
-    "data/synth": "schema data/npz statistics/ranking",
+    "data/synth": "data/hlo statistics/ranking",
     "models/parameters": "core",
     "models/plans": "core",
     "models/losses": "core/config",

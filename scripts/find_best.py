@@ -202,7 +202,8 @@ class Search:
         found = sorted(((self.tool.score(own, table, trained), name) for name, own in runs.items()), reverse=True)
         for score, name in found:
             difference, _, error = self.tool.gain(runs[name], runs[found[0][1]], table, trained)
-            print(f"round {number}: {score:.4f} {name} {difference:+.4f} (SE {error:.4f})", flush=True)
+            error_text = f" (SE {error:.4f})" if name != found[0][1] else ""
+            print(f"round {number}: {score:.4f} {name} {difference:+.4f}{error_text}", flush=True)
         return found
 
     def run(self):

@@ -606,12 +606,13 @@ class Tool:
         for name in names:
             row, facts = rows[name], self.timed[self.timed_name(rows[name]["system"], table)]
             difference, own, _, p = compared.get(name, (None, None, None, None))
+            shown_interval = f" ({interval(own)})" if interval(own) else ""
             cells = [name + row["note"] + (f" ({len(row['runs'])} of {table.seeds} runs)"
                              if len(row["runs"]) < table.seeds else ""),
                      f"{row['mean'][table.metric]:.3f}" if row["mean"] else "undefined",
                      *(interval(row["mean"] and row["intervals"].get(kind))
                        for kind in ("these_graphs", "other_families")[:1 + several]),
-                     f"{difference:+.3f}" + (f" ({interval(own)})" if interval(own) else "") if name in compared else "",
+                     f"{difference:+.3f}{shown_interval}" if name in compared else "",
                      f"{p:.2g}" if p is not None else "",
                      *("" if v is None else f"{v:.3f}" for v in row["early"]),
                      *(measure_text(m, row["mean"]) for m in shown),

@@ -226,9 +226,10 @@ double mean_trainings(const std::vector<VariantSummary>& summaries) {
   return sum / with;
 }
 
-// The selection bias of the best variant, one line for each group. `stages`: of the search. All
-// variants of the first rung could have been the best, and a choice by fewer steps picks less than
-// one by the last rung's scores would: what is told of several rungs is the most that it can be.
+// The selection bias of the best variant, one line for each group. `stages`: of the search. With
+// several rungs every variant of the first one could have been chosen. The first choices are by
+// fewer steps, so they select less sharply than the last rung's scores would: the number is an
+// upper bound.
 std::string optimism_lines(const SweepRecord& record, std::span<const StageResults> stages) {
   std::string text;
   const StageResults& last = stages.back();

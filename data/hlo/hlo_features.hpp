@@ -43,11 +43,11 @@ class FeatureRow {
   float* to_;
 };
 
-// The 140 columns of node_feat of an instruction, in the order of that extractor: type one-hot,
-// dimensions with sum and product, window, convolution dimension numbers, ..., layout. Types and
-// opcodes that it does not know leave their columns 0.
+// The 140 columns of node_feat of an instruction, in the order of the data set's extractor (see
+// featurise): type one-hot, dimensions with sum and product, window, convolution dimension numbers,
+// ..., layout. Types and opcodes that the extractor does not know leave their columns 0.
 void write_node_features(const HloInstruction& instruction, bool is_root,
-                         std::span<float, kNodeFeatures> row);
+                         std::span<float, kNodeFeatures> to);
 
 // The features of the data set's extractor (google-research-datasets/tpu_graphs,
 // process_data/xla/featurizers.h and hlo_encoder.cc). Throws DataError, beginning with `where`, for

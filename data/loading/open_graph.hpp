@@ -53,7 +53,8 @@ struct OpenGraph {
   std::uint64_t resident_bytes() const;
 };
 
-// Calls body(array) for each array of an OpenGraph, const or not, but its chunks, in the order of cache files.
+// Calls body(array) for each array of an OpenGraph, const or not, in the order of cache files. Its
+// chunks are left out.
 template <typename G, typename Body>
 void for_each_array(G& g, Body&& body) {
   body(g.graph.node_features);

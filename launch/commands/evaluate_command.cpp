@@ -17,6 +17,7 @@
 #include "launch/commands/scoring_options.hpp"
 #include "launch/program/job.hpp"
 #include "launch/program/output.hpp"
+#include "scores/system_scores.hpp"
 
 namespace tpudist {
 namespace {
@@ -117,9 +118,7 @@ void run(const EvaluateArguments& arguments) {
       draws = scores_by_draw(result);
       print("{}", draws_text(draws, arguments.draws));
     } else if (trained.experiment.data.reduction.scored().max_nodes > 0) {
-      print(
-          "scores are of one draw of nodes (data.reduce.max_nodes); --draws 10 shows how other "
-          "draws move them\n");
+      print("{}; --draws 10 shows how other draws move them\n", kDrawnNodes);
     }
     if (arguments.json.empty()) return;
     nlohmann::json json = evaluation_json(*result.evaluation);

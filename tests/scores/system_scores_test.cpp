@@ -103,7 +103,7 @@ TEST_F(Systems, OfDrawnNodesSaySo) {
   std::vector<RunRecord> runs = read_system(a_);
   EXPECT_EQ(drawn_nodes_text(runs), "");
   for (RunRecord& run : runs) run.config.push_back({"data.reduce.max_nodes", "15"});
-  EXPECT_THAT(drawn_nodes_text(runs), HasSubstr("one draw of nodes"));
+  EXPECT_THAT(drawn_nodes_text(runs), HasSubstr("one draw of their nodes"));
   EXPECT_THAT(system_pair(runs, read_system(b_), EvaluatedOn::valid).a.notes,
               ::testing::Contains(HasSubstr("evaluate --draws 10")));
   for (RunRecord& run : runs) run.config.push_back({"data.reduce.drawn", "trained"});

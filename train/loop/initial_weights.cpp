@@ -4,6 +4,7 @@
 
 #include <filesystem>
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <set>
@@ -11,12 +12,16 @@
 #include <utility>
 
 #include "core/error.hpp"
+#include "core/log.hpp"
 #include "core/text.hpp"
+#include "data/loading/fold_file.hpp"
 #include "data/loading/selection.hpp"
 #include "inference/trained_run.hpp"
+#include "records/run_folder.hpp"
 #include "schema/merged_collection.hpp"
 #include "train/state/weights_file.hpp"
 #include "train/units/folds.hpp"
+#include "train/units/step_work.hpp"
 
 namespace tpudist {
 namespace {
@@ -38,18 +43,35 @@ std::size_t source_of(const TrainedRun& run, int number) {
   return static_cast<std::size_t>(index);
 }
 
-// The names, without their collection, of the graphs that the members of an experiment are trained
-// on, and folds.
+// The graphs that members of a run were trained on, and the fold of each in which it was held out,
+// by the escaped name without collection.
 struct TrainedGraphs {
   std::vector<GraphEntry> graphs;
-  FoldTable folds;
+  std::map<std::string, int> folds;
+
+  // Whether the members that hold out `fold` (-1: none) were trained on it. A graph that the run's
+  // folds lack came later.
+  bool known(const GraphEntry& graph, int fold) const {
+    if (fold < 0) return true;
+    const auto found = folds.find(escape_glob(graph_of_id(graph.name)));
+    return found != folds.end() && found->second != fold;
+  }
 };
 
-// Which those of another run were, by its shards, or where these are gone by `shards`.
-TrainedGraphs trained_graphs(const Experiment& experiment, const std::filesystem::path& shards) {
+// Those of another run, by its folds.yaml and its own shards; by `shards` if its own are gone.
+TrainedGraphs trained_graphs(const TrainedRun& run, const std::filesystem::path& shards) {
+  const Experiment& experiment = run.experiment;
   DatasetOptions options = experiment.training_data();
   if (!std::filesystem::exists(options.shards)) options.shards = shards;
-  return {select_graphs(options), training_folds(experiment.ensemble, options)};
+  TrainedGraphs trained{select_graphs(options), {}};
+  const std::filesystem::path recorded = RunFolder(run.path).folds();
+  if (std::filesystem::exists(recorded)) {
+    trained.folds = FoldFile::read(recorded).graph_lines();
+  } else {
+    for (const FoldedGraph& graph : training_folds(experiment.ensemble, options).graphs)
+      trained.folds[escape_glob(graph.name)] = graph.fold;
+  }
+  return trained;
 }
 
 // The graphs that a member of this run is scored on: those of its fold and of the validation split.
@@ -71,17 +93,16 @@ std::vector<GraphEntry> scored_graphs(const TrainingSetup& setup, int member) {
   return scored;
 }
 
-// A score on a graph that the weights come from is none of an unknown graph.
-void refuse_known_graphs(const TrainingSetup& setup, const TrainedRun& run) {
+// Weights that were trained on a graph know it: their score on it says nothing of unknown graphs.
+void refuse_known_graphs(const TrainingSetup& setup, const TrainedRun& run,
+                         const TrainedGraphs& trained) {
   const EnsembleConfig& own = setup.experiment.ensemble;
-  const TrainedGraphs trained = trained_graphs(run.experiment, setup.data.options().shards);
   for (int m = 0; m < own.members; ++m) {
     const auto source = static_cast<int>(source_of(run, own.number_of(m)));
     const int held_out = run.experiment.ensemble.held_out_fold(source);
     std::set<std::string, std::less<>> known;
     for (const GraphEntry& graph : trained.graphs) {
-      if (held_out < 0 || trained.folds.find(graph.name)->fold != held_out)
-        known.emplace(graph_of_id(graph.name));
+      if (trained.known(graph, held_out)) known.emplace(graph_of_id(graph.name));
     }
     for (const GraphEntry& graph : scored_graphs(setup, m)) {
       if (!known.contains(graph_of_id(graph.name))) continue;
@@ -99,12 +120,13 @@ void refuse_known_graphs(const TrainingSetup& setup, const TrainedRun& run) {
 // Members of equal weights, slates and graphs stay equal, unless dropout tells them apart.
 void refuse_equal_members(const Experiment& experiment) {
   const EnsembleConfig& ensemble = experiment.ensemble;
-  if (ensemble.members == 1 || ensemble.vary_order || ensemble.holds_out() ||
+  if (ensemble.members == 1 || !shares_slates(experiment) || ensemble.holds_out() ||
       experiment.network.drops())
     return;
   throw ConfigError(fmt::format(
       "train.init_from: all {} members would take the same weights and stay equal: let them differ "
-      "by ensemble.vary=[order] or folds, start some tensors anew (train.init_fresh), or give "
+      "by ensemble.vary=[order], batch.order=per_member or folds, start some tensors anew "
+      "(train.init_fresh), or give "
       "ensemble.members=1",
       ensemble.members));
 }
@@ -131,7 +153,15 @@ std::vector<std::string> take_initial_weights(const TrainingSetup& setup, Traini
   if (std::filesystem::is_directory(from)) {
     run = open_run(from);
     of_run.reset(new Network(make_network(run->experiment, -1, context.pool)));
-    refuse_known_graphs(setup, *run);
+    std::optional<TrainedGraphs> trained;
+    try {
+      trained = trained_graphs(*run, setup.data.options().shards);
+    } catch (const Error& error) {
+      if (context.world.rank() == 0)
+        spdlog::warn("train.init_from: not known on which graphs {} was trained: {}", from.string(),
+                     error.what());
+    }
+    if (trained) refuse_known_graphs(setup, *run, *trained);
   } else {
     source = open_weights(from);
   }

@@ -49,8 +49,8 @@ Evaluation RunEvaluation::evaluate(std::int64_t rows) {
   return evaluation;
 }
 
-// Keeps each member's best score, and logs it. Where the last evaluation has more rows than those on
-// the way, its scores are of another question and are not compared with theirs.
+// Keeps each member's best score, and logs it. Where the last evaluation has more rows than those
+// on the way, its scores are of another question and are not compared with theirs.
 void RunEvaluation::record(const Evaluation& evaluation) {
   const std::vector<double> means = evaluation.member_means();
   const bool on_the_way =

@@ -36,7 +36,7 @@ void remove_leftovers(const std::filesystem::path& path) {
 }
 
 // The parts to predict. First the training graphs of each fold, in the order of folds, with the
-// members that hold it out and did not fail, also graphs that data.entropy_filter leaves nothing of.
+// members that hold it out and did not fail, also graphs of which data.entropy_filter leaves none.
 // Then the validation split with all members; if members train on it, it is also split by folds.
 // Parts without members and folds without training graphs are left out.
 std::vector<PredictionPart> prediction_parts(const Experiment& experiment, const FoldTable& folds,

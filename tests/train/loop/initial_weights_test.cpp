@@ -6,6 +6,7 @@
 #include <filesystem>
 
 #include "core/error.hpp"
+#include "core/file_system.hpp"
 #include "inference/trained_run.hpp"
 #include "tests/support/temp_dir.hpp"
 #include "tests/support/thrown.hpp"
@@ -126,6 +127,14 @@ TEST_F(InitialWeightsTest, OfARunThatKnowsScoredGraphsAreRefused) {
   EXPECT_THAT(message({from("both")}), HasSubstr("both was trained on "));
   EXPECT_THAT(message({from("both"), "ensemble.folds=none", "ensemble.vary=[init]"}),
               HasSubstr("leave it out by data.exclude.valid=['"));
+  // What folds.yaml says, whatever today's shards would give: here the folds exchanged.
+  EXPECT_EQ(message({}), "");
+  const std::filesystem::path folds = folder_ / "source/folds.yaml";
+  std::string text = read_text_file(folds);
+  for (std::size_t at = 0; (at = text.find("  #", at)) != std::string::npos; ++at)
+    text[at - 1] = text[at - 1] == '0' ? '1' : '0';
+  write_file_atomically(folds, text);
+  EXPECT_THAT(message({}), HasSubstr("source was trained on "));
 }
 
 TEST_F(InitialWeightsTest, MembersThatWouldStayEqualAreRefused) {
@@ -136,6 +145,7 @@ TEST_F(InitialWeightsTest, MembersThatWouldStayEqualAreRefused) {
               HasSubstr("all 3 members would take the same weights"));
   EXPECT_EQ(message({one, whole, "ensemble.vary=[init]", "ensemble.members=1"}), "");
   EXPECT_EQ(message({one, whole, "ensemble.vary=[init,order]"}), "");
+  EXPECT_EQ(message({one, whole, "ensemble.vary=[init]", "batch.order=per_member"}), "");
   EXPECT_EQ(message({one, whole, "ensemble.vary=[init]", "train.init_fresh=['head.*']"}), "");
 }
 
