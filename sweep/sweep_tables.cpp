@@ -199,9 +199,10 @@ std::string group_name(const SweepRecord& record, const std::vector<VariantSumma
   return " of " + record.experiments[static_cast<std::size_t>(experiment)];
 }
 
-// The SD of a variant's mean by which the best of them is chosen: without what seeds add to all
-// variants, where they share seeds. Nothing where no spread is known.
-std::optional<double> choice_deviation(const std::vector<VariantSummary>& summaries) {
+// The SD of a variant's mean by which the best of them is chosen; by `beside`, their
+// deviation_beside_seeds, where they share seeds. Nothing where no spread is known.
+std::optional<double> choice_deviation(const std::vector<VariantSummary>& summaries,
+                                       std::optional<double> beside) {
   double squares = 0;
   int with = 0;
   for (const VariantSummary& s : summaries) {
@@ -210,8 +211,7 @@ std::optional<double> choice_deviation(const std::vector<VariantSummary>& summar
     ++with;
   }
   double deviation = with == 0 ? 0 : std::sqrt(squares / with);
-  if (const auto beside = deviation_beside_seeds(summaries))
-    deviation = *beside / std::sqrt(summaries.front().seeds);
+  if (beside) deviation = *beside / std::sqrt(summaries.front().seeds);
   if (deviation < kScoreRounding) return std::nullopt;
   return deviation;
 }
@@ -244,7 +244,11 @@ std::string optimism_lines(const SweepRecord& record, std::span<const StageResul
     };
     const auto own = std::ranges::find(survivors, group_of(first), group_of);
     const std::string of = group_name(record, first, groups.size());
-    const auto deviation = own == survivors.end() ? std::nullopt : choice_deviation(*own);
+    std::optional<double> beside, deviation;
+    if (own != survivors.end()) {
+      beside = deviation_beside_seeds(*own);
+      deviation = choice_deviation(*own, beside);
+    }
     if (!deviation) {
       text += fmt::format(
           "the best of {} variants{} looks better than it is; by how much cannot be said: no "
@@ -252,13 +256,12 @@ std::string optimism_lines(const SweepRecord& record, std::span<const StageResul
           variants, of);
       continue;
     }
-    const bool shared = deviation_beside_seeds(*own).has_value();
     text += fmt::format(
         "the best of {} equal variants{}{} would look {}{:.4f} better than it is, by the SD "
         "between its {:.3g} trainings{}\n",
         variants, of, rungs ? " of the first rung" : "", rungs ? "at most " : "",
         expected_optimism(variants, *deviation), mean_trainings(*own),
-        shared ? ", beyond what a seed does to all variants" : "");
+        beside ? ", beyond what a seed does to all variants" : "");
   }
   return text.empty() ? text : "\n" + text;
 }

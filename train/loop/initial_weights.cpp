@@ -9,7 +9,8 @@
 #include <optional>
 #include <set>
 #include <span>
-#include <utility>
+#include <string_view>
+#include <vector>
 
 #include "core/error.hpp"
 #include "core/log.hpp"
@@ -43,17 +44,18 @@ std::size_t source_of(const TrainedRun& run, int number) {
   return static_cast<std::size_t>(index);
 }
 
-// The graphs that members of a run were trained on, and the fold of each in which it was held out,
-// by the escaped name without collection.
+// The graphs that members of a run were trained on, and the fold in which each was held out, by
+// names without collection; those of folds are escaped as in folds.yaml.
 struct TrainedGraphs {
-  std::vector<GraphEntry> graphs;
+  std::set<std::string, std::less<>> names;
   std::map<std::string, int> folds;
 
-  // Whether the members that hold out `fold` (-1: none) were trained on it. A graph that the run's
-  // folds lack came later.
-  bool known(const GraphEntry& graph, int fold) const {
-    if (fold < 0) return true;
-    const auto found = folds.find(escape_glob(graph_of_id(graph.name)));
+  // Whether members that hold out `fold` (-1: none) were trained on the graph of this name or ID. A
+  // graph that the run's folds lack came later.
+  bool known(std::string_view id, int fold) const {
+    const std::string_view name = graph_of_id(id);
+    if (fold < 0 || !names.contains(name)) return names.contains(name);
+    const auto found = folds.find(escape_glob(name));
     return found != folds.end() && found->second != fold;
   }
 };
@@ -63,7 +65,9 @@ TrainedGraphs trained_graphs(const TrainedRun& run, const std::filesystem::path&
   const Experiment& experiment = run.experiment;
   DatasetOptions options = experiment.training_data();
   if (!std::filesystem::exists(options.shards)) options.shards = shards;
-  TrainedGraphs trained{select_graphs(options), {}};
+  TrainedGraphs trained;
+  for (const GraphEntry& graph : select_graphs(options))
+    trained.names.emplace(graph_of_id(graph.name));
   const std::filesystem::path recorded = RunFolder(run.path).folds();
   if (std::filesystem::exists(recorded)) {
     trained.folds = FoldFile::read(recorded).graph_lines();
@@ -74,46 +78,34 @@ TrainedGraphs trained_graphs(const TrainedRun& run, const std::filesystem::path&
   return trained;
 }
 
-// The graphs that a member of this run is scored on: those of its fold and of the validation split.
-std::vector<GraphEntry> scored_graphs(const TrainingSetup& setup, int member) {
-  const Experiment& experiment = setup.experiment;
-  const int fold = experiment.ensemble.held_out_fold(member);
-  std::vector<GraphEntry> scored;
-  if (fold >= 0) {
-    scored = select_graphs(setup.data.options());
-    std::erase_if(scored, [&](const GraphEntry& graph) {
-      return setup.folds.find(graph.name)->fold != fold;
-    });
-  }
-  if (experiment.ensemble.trains_on_valid()) return scored;
-  const DatasetOptions valid = experiment.data.evaluation("valid");
-  const auto entries = list_graphs(valid.shards, valid.collection, "valid");
-  for (GraphEntry& graph : filter_graphs(entries, "valid", valid.include, valid.exclude))
-    scored.push_back(std::move(graph));
-  return scored;
-}
-
 // Weights that were trained on a graph know it: their score on it says nothing of unknown graphs.
+// Members are scored on the graphs of their fold, and on the validation split unless they train on
+// it.
 void refuse_known_graphs(const TrainingSetup& setup, const TrainedRun& run,
                          const TrainedGraphs& trained) {
   const EnsembleConfig& own = setup.experiment.ensemble;
+  std::vector<GraphEntry> folded, valid;
+  if (own.holds_out()) folded = select_graphs(setup.data.options());
+  if (!own.trains_on_valid()) {
+    const DatasetOptions options = setup.experiment.data.evaluation("valid");
+    valid = filter_graphs(list_graphs(options.shards, options.collection, "valid"), "valid",
+                          options.include, options.exclude);
+  }
   for (int m = 0; m < own.members; ++m) {
     const auto source = static_cast<int>(source_of(run, own.number_of(m)));
-    const int held_out = run.experiment.ensemble.held_out_fold(source);
-    std::set<std::string, std::less<>> known;
-    for (const GraphEntry& graph : trained.graphs) {
-      if (trained.known(graph, held_out)) known.emplace(graph_of_id(graph.name));
-    }
-    for (const GraphEntry& graph : scored_graphs(setup, m)) {
-      if (!known.contains(graph_of_id(graph.name))) continue;
-      const bool valid = graph.split == "valid" && !own.trains_on_valid();
+    const auto require_unknown = [&](const GraphEntry& graph, const std::string& remedy) {
+      if (!trained.known(graph.name, run.experiment.ensemble.held_out_fold(source))) return;
       throw ConfigError(fmt::format(
           "train.init_from: {} was trained on {}, on which member {} is to be scored as on a graph "
           "that it never saw: {}",
-          run.path.string(), graph.name, own.number_of(m),
-          valid ? fmt::format("leave it out by data.exclude.valid=['{}']", graph.name)
-                : "take a run of the same folds, or ensemble.folds=none"));
+          run.path.string(), graph.name, own.number_of(m), remedy));
+    };
+    for (const GraphEntry& graph : folded) {
+      if (setup.folds.find(graph.name)->fold == own.held_out_fold(m))
+        require_unknown(graph, "take a run of the same folds, or ensemble.folds=none");
     }
+    for (const GraphEntry& graph : valid)
+      require_unknown(graph, fmt::format("leave it out by data.exclude.valid=['{}']", graph.name));
   }
 }
 
@@ -126,8 +118,7 @@ void refuse_equal_members(const Experiment& experiment) {
   throw ConfigError(fmt::format(
       "train.init_from: all {} members would take the same weights and stay equal: let them differ "
       "by ensemble.vary=[order], batch.order=per_member or folds, start some tensors anew "
-      "(train.init_fresh), or give "
-      "ensemble.members=1",
+      "(train.init_fresh), or give ensemble.members=1",
       ensemble.members));
 }
 

@@ -270,10 +270,8 @@ class TrainingRun {
   void warn_of_few_steps() const {
     const std::int64_t steps = experiment_.train.steps;
     const AverageConfig& average = experiment_.train.average;
-    bool averages = average.kind == AverageKind::none || steps == 0;
-    for (std::int64_t done = 1; done <= steps && !averages; ++done)
-      averages = average.takes(done, steps);
-    if (!averages) {
+    const std::int64_t last_point = steps / average.every * average.every;
+    if (steps > 0 && average.kind != AverageKind::none && !average.takes(last_point, steps)) {
       spdlog::warn(
           "train.average: none of {} steps is a point, so the weights of the last step are scored: "
           "give a smaller train.average.every",
