@@ -39,41 +39,19 @@ const std::array kFamilies{
     Families{"1 x 7", std::vector<int>(7, 1)}, Families{"3/2/1/1", {3, 2, 1, 1}},
     Families{"1 x 20", std::vector<int>(20, 1)}, Families{"20 in 9", {4, 4, 3, 3, 2, 1, 1, 1, 1}}};
 
-struct Coverage {
-  double percent = 0, half_width = 0;  // the median
-
-  std::string text() const { return fmt::format("{:6.1f} %  {:.3f}", percent, half_width); }
-};
-
-// `interval` of every simulated table.
-template <typename Make>
-Coverage coverage(const SimulatedWorld& world, int repeats, const Make& interval) {
+// The intervals of all simulated tables: how many hold the truth, and the median half width.
+void print_coverage(const std::string& name, const SimulatedWorld& world, int repeats) {
   std::vector<double> widths;
   int held = 0;
   for (int key = 0; key < repeats; ++key) {
-    const Interval found = interval(simulated_scores(world, static_cast<std::uint64_t>(key)));
+    const RunScoreTable scores = simulated_scores(world, static_cast<std::uint64_t>(key));
+    const Interval found = family_interval({&scores, 1})->interval;
     held += found.low <= world.truth() && world.truth() <= found.high;
     widths.push_back((found.high - found.low) / 2);
   }
   std::ranges::nth_element(widths, widths.begin() + std::ssize(widths) / 2);
-  return {100.0 * held / repeats, widths[widths.size() / 2]};
-}
-
-bool one_graph_each(const SimulatedWorld& world) {
-  return std::ranges::all_of(world.families, [](int size) { return size == 1; });
-}
-
-void print_coverage(const std::string& name, const SimulatedWorld& world, int repeats) {
-  const Coverage t = coverage(world, repeats, [](const RunScoreTable& scores) {
-    return family_interval({&scores, 1})->interval;
-  });
-  std::string bootstrap = "-";
-  if (one_graph_each(world)) {
-    bootstrap = coverage(world, repeats, [](const RunScoreTable& scores) {
-                  return bootstrap_family_interval(scores).interval;
-                }).text();
-  }
-  fmt::print("{:<34}  {:>4}  {:>16}  {:>16}\n", name, world.runs, t.text(), bootstrap);
+  fmt::print("{:<34}  {:>4}  {:>7.1f} %  {:.3f}\n", name, world.runs, 100.0 * held / repeats,
+             widths[widths.size() / 2]);
   std::fflush(stdout);
 }
 
@@ -97,7 +75,7 @@ SimulatedWorld for_all_families(const Body& body) {
 
 void intervals(int repeats) {
   fmt::print("95 % intervals of other families and runs: coverage, median half width\n\n");
-  fmt::print("{:<34}  {:>4}  {:>16}  {:>16}\n", "families, graphs", "runs", "t", "bootstrap");
+  fmt::print("{:<34}  {:>4}  {:>16}\n", "families, graphs", "runs", "t");
   SimulatedWorld world = for_all_families([&](const std::string& name, const SimulatedWorld& each) {
     print_coverage(name, each, repeats);
   });

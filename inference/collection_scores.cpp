@@ -6,6 +6,7 @@
 #include <map>
 
 #include "core/error.hpp"
+#include "core/log.hpp"
 #include "data/shards/converted_collections.hpp"
 #include "inference/in_memory_predictions.hpp"
 #include "inference/prediction_records.hpp"
@@ -131,7 +132,7 @@ CollectionResult combined_result(InMemoryPredictions& scored, const ScoringSessi
   for (const ScoresByMember& prediction : scored.predictions()) {
     result.graphs.push_back(dataset.graph(prediction.graph).name);
     if (request.means)
-      result.mean.push_back(combined_scores(prediction, weights, request.combination));
+      result.mean.push_back(combine_scored(prediction.scores, request.combination, weights));
   }
   if (result.evaluation) take_judgement(*result.evaluation, result.judgement, weights);
   return result;
@@ -269,6 +270,11 @@ Submission make_submission(const std::vector<CollectionResult>& results) {
     const bool joined = is_joined(collection);
     for (std::size_t g = 0; g < result.graphs.size(); ++g) {
       const std::string& graph = result.graphs[g];
+      if (result.mean[g].empty()) {
+        spdlog::warn("{}: no member may score {}, so the submission lacks it", result.collection,
+                     graph);
+        continue;
+      }
       submission.add(joined ? Collection{std::string(collection_of_id(graph))} : collection,
                      joined ? graph_of_id(graph) : graph, result.mean[g]);
     }

@@ -31,7 +31,7 @@ struct ScoreRequest {
 struct CollectionResult {
   std::string collection;
   std::vector<std::string> graphs;  // names
-  // [graphs][c] combined scores, if requested.
+  // [graphs][c] combined scores, if requested; empty for a graph that no member may score.
   std::vector<std::vector<double>> mean;
   std::optional<Evaluation> evaluation;  // if the split has run times
   std::vector<Evaluation> more_draws;    // of the draws of nodes after the first one

@@ -23,15 +23,15 @@ std::vector<double> targets_of(const Dataset& dataset, const ScoresByMember& pre
   return targets;
 }
 
-// Whether a member that is combined scored the graph, or nobody is combined at all: then equal
-// scores of 0 stand for it.
-bool is_scored(const ScoresByMember& prediction, const std::vector<bool>& use) {
-  bool any = false;
-  for (std::size_t m = 0; m < use.size(); ++m) {
-    if (use[m] && !prediction.scores[m].empty()) return true;
-    any = any || use[m];
+// The weights of the members that are combined on the graph: 0 for those without scores that are
+// all finite.
+std::vector<double> weights_on(const ScoresByMember& prediction, const Evaluation& evaluation) {
+  std::vector<double> weights = evaluation.weights;
+  for (std::size_t m = 0; m < weights.size(); ++m) {
+    const std::vector<double>& scores = prediction.scores[m];
+    if (!evaluation.used[m] || scores.empty() || !all_finite(scores)) weights[m] = 0;
   }
-  return !any;
+  return weights;
 }
 
 constexpr std::string_view kNotFinite = "its loss was not finite";
@@ -76,6 +76,8 @@ std::vector<double> Evaluation::member_means() const {
   std::vector<double> means;
   for (const auto& member : members)
     means.push_back(primary_score(mean_scores_of(member, is_tile).mean, is_tile));
+  for (std::size_t m = 0; m < means.size(); ++m)
+    if (!finite[m]) means[m] = kNone;
   return means;
 }
 
@@ -106,6 +108,7 @@ Evaluation start_evaluation(const ScoringSession& session, const std::vector<boo
   evaluation.used = use;
   evaluation.weights.assign(use.begin(), use.end());
   evaluation.left_out.assign(use.size(), std::string(kNotFinite));
+  evaluation.finite.assign(use.size(), true);
   if (evaluation.split == "test") {
     throw ConfigError(
         "the test split has no run times to compare with; use `tpudist predict` to rank it");
@@ -142,6 +145,12 @@ void add_members(Evaluation& evaluation, const std::vector<ScoresByMember>& pred
           slot = score_graph(scores, targets_of(dataset, prediction), evaluation.is_tile);
         slot.name = name;
       });
+  for (std::size_t g = 0; g < predictions.size(); ++g) {
+    for (std::size_t m = 0; m < members; ++m) {
+      const std::vector<double>& scores = predictions[g].scores[m];
+      if (evaluation.used[m] && !all_finite(scores)) evaluation.finite[m] = false;
+    }
+  }
 }
 
 void add_graphs(Evaluation& evaluation, const std::vector<ScoresByMember>& predictions,
@@ -150,10 +159,13 @@ void add_graphs(Evaluation& evaluation, const std::vector<ScoresByMember>& predi
   add_members(evaluation, predictions, dataset, pool);
   pool.parallel_for(std::ssize(predictions), [&](std::int64_t i) {
     const ScoresByMember& prediction = predictions[static_cast<std::size_t>(i)];
-    if (!is_scored(prediction, evaluation.used)) return;
+    const std::vector<double> weights = weights_on(prediction, evaluation);
+    const bool combined = std::ranges::any_of(weights, [](double weight) { return weight > 0; });
+    // Where nobody is combined at all, equal scores of 0 stand for it.
+    if (!combined && std::ranges::find(evaluation.used, true) != evaluation.used.end()) return;
     GraphMetrics& slot = evaluation.ensemble[before + static_cast<std::size_t>(i)];
     const std::string name = slot.name;
-    slot = score_graph(combined_scores(prediction, evaluation.weights, evaluation.combination),
+    slot = score_graph(combined_scores(prediction, weights, evaluation.combination),
                        targets_of(dataset, prediction), evaluation.is_tile);
     slot.name = name;
   });

@@ -40,12 +40,13 @@ struct Evaluation {
   std::vector<std::uint64_t> data_hashes;          // [graphs] data_hash of the scored rows
   std::vector<GraphMetrics> ensemble;  // [graphs] of the combined members, without failed ones
   std::vector<bool> used;              // [M] whether the member is combined
+  std::vector<bool> finite;            // [M] whether all its scores are finite, if it is used
   std::vector<double> weights;         // [M] its weight; 0 if not combined
   std::vector<std::string> left_out;   // [M] why it is not combined
   Combination combination;
 
   // Mean over graphs of the collection's primary metric (Kendall tau, or the tile score), per
-  // member.
+  // member; NaN for one with a score that is not finite.
   std::vector<double> member_means() const;
   // Of the combined members.
   double ensemble_mean() const;

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "core/aligned.hpp"
+#include "core/error.hpp"
 #include "core/hash.hpp"
 #include "core/means.hpp"
 #include "data/shards/shard_reader.hpp"
@@ -197,7 +198,13 @@ std::int64_t ScoringSession::scores(std::int64_t most_rows) const {
 
 bool ScoringSession::score(const MemberWeights& weights, std::int64_t most_rows, const Take& take,
                            const std::function<bool()>& stops, std::uint64_t draw) const {
-  for (const GraphRange graphs : scoring_ranges(scores_of_graphs(most_rows))) {
+  // What is held at a time: a score of each permutation.
+  std::int64_t permutations = 1;
+  for (const ScoringSlates& slates : slates())
+    permutations = std::max<std::int64_t>(permutations, slates.permutations);
+  std::vector<std::int64_t> held = scores_of_graphs(most_rows);
+  for (std::int64_t& scores : held) scores *= permutations;
+  for (const GraphRange graphs : scoring_ranges(held)) {
     if (stops && stops()) return false;
     std::vector<ScoresByMember> all;
     std::size_t first = 0;

@@ -10,6 +10,7 @@
 #include "core/append_file.hpp"
 #include "core/error.hpp"
 #include "core/file_system.hpp"
+#include "core/output_path.hpp"
 #include "records/tensorboard_file.hpp"
 #include "train/state/checkpoint_folder.hpp"
 
@@ -20,28 +21,22 @@ namespace {
 constexpr std::string_view kCommand = "tpudist train";
 
 // The name of an unexpected file in the folder of a new run; empty if there is none. A run that
-// died at its beginning leaves a lock file or an empty folder of checkpoints, which are allowed.
+// died at its beginning leaves a lock file, an empty folder of checkpoints, or the temporary file
+// of config.yaml, which are allowed.
 std::string stranger_in(const RunFolder& folder) {
   std::error_code error;
   for (const auto& entry : std::filesystem::directory_iterator(folder.path(), error)) {
+    const std::string name = entry.path().filename().string();
     const bool own =
-        entry.path().filename() == kLockName ||
+        name == kLockName || (name.starts_with("config.yaml.") && name.ends_with(".tmp")) ||
         (entry.path() == folder.checkpoints() && std::filesystem::is_empty(entry.path(), error));
-    if (!own) return entry.path().filename().string();
+    if (!own) return name;
   }
   if (error && error != std::errc::no_such_file_or_directory) {
     throw ConfigError(fmt::format("{}: cannot be used as the folder of a run: {}",
                                   folder.path().string(), error.message()));
   }
   return {};
-}
-
-void make_folder(const std::filesystem::path& path) {
-  std::error_code error;
-  std::filesystem::create_directories(path, error);
-  if (error) {
-    throw IoError(fmt::format("{}: cannot make the folder: {}", path.string(), error.message()));
-  }
 }
 
 // 0 where there is no such file.

@@ -66,6 +66,22 @@ RunResult result_from(const Json& json) {
 
 }  // namespace
 
+std::string_view name_of(RunState state) {
+  switch (state) {
+    case RunState::waiting:
+      return "waiting";
+    case RunState::running:
+      return "running";
+    case RunState::stopped:
+      return "stopped";
+    case RunState::failed:
+      return "failed";
+    case RunState::finished:
+      break;
+  }
+  return "finished";
+}
+
 std::optional<double> mean_of_members(std::span<const MemberResult> members, bool valid) {
   const auto score = valid ? &MemberResult::valid : &MemberResult::out_of_fold;
   const auto graphs = valid ? &MemberResult::valid_graphs : &MemberResult::out_of_fold_graphs;

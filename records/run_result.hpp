@@ -5,9 +5,20 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace tpudist {
+
+enum class RunState {
+  waiting,   // of a sweep: not begun
+  running,   // a process holds its lock
+  stopped,   // stopped or killed before its last step; it can go on from its newest checkpoint
+  failed,    // of a sweep: ended with an error; `sweep retry` makes it waiting again
+  finished,  // all steps are done
+};
+
+std::string_view name_of(RunState state);
 
 // The result of one member of a run. Scores are the collection's primary metric (Kendall tau or
 // tile score), averaged over graphs; nothing where there are no such graphs, or none were scored.

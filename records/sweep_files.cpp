@@ -5,6 +5,8 @@
 #include <iterator>
 
 #include "core/error.hpp"
+#include "core/folder_lock.hpp"
+#include "records/run_folder.hpp"
 
 namespace tpudist {
 
@@ -56,6 +58,12 @@ std::optional<RunResult> SweepFiles::result(const SweepRun& run) const {
                     path, result->members.size(), run.index, run.members));
   }
   return result;
+}
+
+RunState SweepFiles::state(const SweepRun& run, const std::optional<RunResult>& result) const {
+  if (result) return result->finished ? RunState::finished : RunState::failed;
+  if (lock_holder(claims(), run.id)) return RunState::running;
+  return RunFolder::exists(run_folder(run)) ? RunState::stopped : RunState::waiting;
 }
 
 }  // namespace tpudist

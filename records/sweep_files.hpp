@@ -28,6 +28,9 @@ class SweepFiles {
   // The runs of a stage; nothing while they are not known.
   std::optional<std::vector<SweepRun>> stage_runs(const SweepRecord& record, int stage) const;
   std::optional<RunResult> result(const SweepRun& run) const;
+  // `result`: of the run. Does not throw for it. Takes no claim, so it may be asked by who may only
+  // read.
+  RunState state(const SweepRun& run, const std::optional<RunResult>& result) const;
 
  private:
   std::filesystem::path path_;

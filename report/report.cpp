@@ -16,10 +16,10 @@ namespace {
 
 std::string subtitle_of(const ResultSet& results) {
   std::set<std::string> collections;
-  std::map<RunCondition, int> conditions;
+  std::map<RunState, int> conditions;
   for (const RunRecord& run : results.runs) {
     if (!run.collection.empty()) collections.insert(run.collection);
-    ++conditions[run.condition];
+    ++conditions[run.state];
   }
   std::string text = results.sweep ? fmt::format("Sweep, stage \"{}\", ", results.stage) : "";
   text += fmt::format("{} run{}:", results.runs.size(), results.runs.size() == 1 ? "" : "s");
@@ -55,7 +55,7 @@ std::string steps_text(const ResultSet& results) {
   std::set<std::int64_t> planned, done;
   for (const RunRecord& run : results.runs) {
     if (run.steps > 0) planned.insert(run.steps);
-    done.insert(run.condition == RunCondition::finished && run.steps > 0 ? run.steps
+    done.insert(run.state == RunState::finished && run.steps > 0 ? run.steps
                                                                          : run.curves.last_step());
   }
   std::string text = counts_text(done);

@@ -72,7 +72,7 @@ std::string members_text(const RunRecord& run) {
 
 std::string steps_text(const RunRecord& run) {
   const std::int64_t done = run.curves.last_step();
-  if (run.steps == 0 || (run.condition == RunCondition::finished && done <= run.steps))
+  if (run.steps == 0 || (run.state == RunState::finished && done <= run.steps))
     return fmt::format("{}", std::max(done, run.steps));
   return fmt::format("{} of {}", done, run.steps);
 }
@@ -107,7 +107,7 @@ ReportFigure runs_figure(const ReportInput& input) {
              run.label, run.variant, run.collection, seeds_of(run), members_text(run),
              TableCell(score.members), TableCell(run.members > 1 ? score.together : none),
              TableCell(score.out_of_fold), score.at.empty() ? "not scored" : score.at,
-             std::string(name_of(run.condition)), steps_text(run), TableCell(seconds, 1)})
+             std::string(name_of(run.state)), steps_text(run), TableCell(seconds, 1)})
       (column++)->second.push_back(std::move(cell));
   }
   // An empty column would take room from the others.

@@ -197,7 +197,7 @@ ReportFigure pairs_figure(const ReportInput& input, const VariantComparison& fou
 void log_unfinished(const ReportInput& input, ReportSection& section) {
   std::size_t unfinished = 0, scored = 0;
   for (const RunRecord& run : input.results.runs) {
-    if (run.condition == RunCondition::finished) continue;
+    if (run.state == RunState::finished) continue;
     ++unfinished;
     if (!run.scores && !run.curves.evaluations.empty()) ++scored;
   }

@@ -157,13 +157,6 @@ void set_data_hash(MemberScores& scores) {
   scores.data_hash = hasher.digest();
 }
 
-bool GraphResult::combined_out_of_fold() const {
-  for (std::size_t m = 0; m < members.size(); ++m) {
-    if (out_of_fold[m] && !std::isnan(members[m])) return true;
-  }
-  return false;
-}
-
 MemberScores read_member_scores(const PredictionSource& predictions) {
   const PredictionsHeader& header = predictions.header();
   MemberScores scores{.collection = header.collection,

@@ -30,9 +30,6 @@ struct GraphResult {
   // trained on it, of all that scored it; NaN if there are none.
   double combined = 0;
   int combined_members = 0;
-
-  // Whether `combined` uses only members that never saw the graph.
-  bool combined_out_of_fold() const;
 };
 
 // The scores of a run's members on each scored graph.

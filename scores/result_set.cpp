@@ -8,7 +8,6 @@
 #include <set>
 
 #include "core/error.hpp"
-#include "core/folder_lock.hpp"
 #include "records/sweep_files.hpp"
 #include "scores/same_training.hpp"
 
@@ -17,22 +16,13 @@ namespace {
 
 namespace fs = std::filesystem;
 
-RunCondition condition_of(const SweepFiles& files, const SweepRun& run,
-                          const std::optional<RunResult>& ended, bool begun) {
-  if (ended) return ended->finished ? RunCondition::finished : RunCondition::failed;
-  if (lock_holder(files.claims(), run.id)) return RunCondition::running;
-  return begun ? RunCondition::stopped : RunCondition::waiting;
-}
-
 // A run of a sweep, begun or not.
 RunRecord read_sweep_run(const SweepFiles& files, const SweepRecord& sweep, const SweepRun& entry) {
   RunRecord run;
   const fs::path folder = files.run_folder(entry);
-  bool begun = true;
   try {
     run = read_run_folder(folder);
-  } catch (const ConfigError&) {
-    begun = false;
+  } catch (const ConfigError&) {  // not begun
   }
   std::optional<RunResult> ended;
   try {
@@ -50,7 +40,7 @@ RunRecord read_sweep_run(const SweepFiles& files, const SweepRecord& sweep, cons
   run.folds = entry.folds;
   if (entry.seed && run.config.empty())
     run.init_seed = run.order_seed = static_cast<std::int64_t>(*entry.seed);
-  run.condition = condition_of(files, entry, ended, begun);
+  run.state = files.state(entry, ended);
   if (ended && !ended->finished) run.error = ended->error;
   return run;
 }

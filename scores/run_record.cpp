@@ -63,13 +63,13 @@ void read_predictions(RunRecord& run, const fs::path& path) {
 }
 
 // What a folder says without anybody who knows better, such as a sweep.
-RunCondition condition_of(const RunRecord& run) {
-  if (lock_holder(run.path)) return RunCondition::running;
+RunState state_of(const RunRecord& run) {
+  if (lock_holder(run.path)) return RunState::running;
   const fs::path last = run.path / "checkpoints" / fmt::format("step-{:09}.h5", run.steps);
   const bool scored = is_there(run.path / "scores.json") || is_there(run.path / "predictions.h5");
   const bool ended = run.steps > 0 && run.curves.last_step() >= run.steps;
-  return scored || ended || (run.steps > 0 && is_there(last)) ? RunCondition::finished
-                                                              : RunCondition::stopped;
+  return scored || ended || (run.steps > 0 && is_there(last)) ? RunState::finished
+                                                              : RunState::stopped;
 }
 
 }  // namespace
@@ -85,22 +85,6 @@ void keep_fault(std::vector<std::string>& faults, const std::function<void()>& r
 bool is_there(const fs::path& path) {
   std::error_code ignored;
   return fs::exists(path, ignored);
-}
-
-std::string_view name_of(RunCondition condition) {
-  switch (condition) {
-    case RunCondition::waiting:
-      return "waiting";
-    case RunCondition::running:
-      return "running";
-    case RunCondition::stopped:
-      return "stopped";
-    case RunCondition::failed:
-      return "failed";
-    case RunCondition::finished:
-      break;
-  }
-  return "finished";
 }
 
 std::string RunRecord::setting(std::string_view key) const {
@@ -142,7 +126,7 @@ RunRecord read_run_folder(const fs::path& folder) {
     });
   }
   if (run.collection.empty() && run.scores) run.collection = run.scores->collection;
-  run.condition = condition_of(run);
+  run.state = state_of(run);
   return run;
 }
 

@@ -12,19 +12,10 @@
 #include "core/config/config_entries.hpp"
 #include "records/learning_curves.hpp"
 #include "records/predictions_file.hpp"
+#include "records/run_result.hpp"
 #include "scores/member_scores.hpp"
 
 namespace tpudist {
-
-enum class RunCondition {
-  waiting,   // of a sweep: not begun
-  running,   // a process holds its folder
-  stopped,   // ended before its last step, or was killed
-  failed,    // of a sweep: ended with an error
-  finished,  // all steps are done
-};
-
-std::string_view name_of(RunCondition condition);
 
 // The content of a run folder, or of a prediction file alone. Missing parts are empty; unreadable
 // parts are empty and named in `faults`.
@@ -34,7 +25,7 @@ struct RunRecord {
   std::string label;           // distinguishes it from the other runs read with it
   std::string variant;         // label of its variant in a sweep, else the experiment's name
   int index = -1;              // in a sweep, else -1
-  RunCondition condition = RunCondition::finished;
+  RunState state = RunState::finished;
   std::vector<std::string> faults;  // one line each
 
   std::string collection;

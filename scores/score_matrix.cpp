@@ -343,25 +343,6 @@ std::string ScoreMatrix::failed_text() const {
       failed_members, members, failed_in.front(), others);
 }
 
-std::vector<double> ScoreMatrix::row_means() const {
-  std::vector<double> means;
-  for (const auto& row : scores) {
-    double sum = 0;
-    for (const double score : row) sum += score;
-    means.push_back(sum / static_cast<double>(row.size()));
-  }
-  return means;
-}
-
-std::vector<int> ScoreMatrix::family_numbers() const {
-  std::map<std::string, int> numbers;
-  std::vector<int> list;
-  for (const MatrixGraph& graph : graphs)
-    list.push_back(
-        numbers.try_emplace(graph.family, static_cast<int>(numbers.size())).first->second);
-  return list;
-}
-
 ScoreMatrix score_matrix(std::span<const RunRecord> runs, MatrixRows kind) {
   return MatrixBuilder(runs, kind).build();
 }

@@ -55,10 +55,6 @@ struct ScoreMatrix {
 
   // "2 of 6 members failed and do not count (demo seed 1 and 1 more): ..."; empty if none failed.
   std::string failed_text() const;
-  // [R] means over graphs.
-  std::vector<double> row_means() const;
-  // [G] family numbers, from 0 in the order of first appearance.
-  std::vector<int> family_numbers() const;
 };
 
 // The matrix of these runs. Runs without scores and failed members are left out; without rows there

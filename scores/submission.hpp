@@ -32,10 +32,6 @@ class Submission {
   // that CSV cannot represent.
   void add(const Collection& collection, std::string_view graph, std::span<const double> scores);
 
-  // Adds the rows of another submission. Throws ConfigError that names the graph if both rank one
-  // differently; then nothing is added.
-  void merge(const Submission& other);
-
   const std::vector<Row>& rows() const { return rows_; }
   // Null if there is none.
   const Row* find(std::string_view id) const;
@@ -44,14 +40,7 @@ class Submission {
   // Atomic. Throws IoError.
   void write(const std::filesystem::path& path, FileSystem& files = posix_file_system()) const;
 
-  // Reads files of `write`; line ends may be CR LF, and the last one may be missing. Throws
-  // DataError `FILE:LINE: ...` for other content, IoError when the file cannot be read.
-  static Submission read(const std::filesystem::path& path);
-  static Submission parse(std::string_view csv, std::string_view name);
-
  private:
-  void add_row(Row row);
-
   std::vector<Row> rows_;
   std::map<std::string, std::size_t, std::less<>> row_of_id_;
 };

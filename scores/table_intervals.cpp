@@ -81,7 +81,6 @@ nlohmann::json family_interval_json(const std::optional<FamilyInterval>& found) 
   json["runs"] = found->runs;
   json["family_variance"] = found->family.variance;
   json["run_variance"] = found->run_variance;
-  json["bootstrap"] = found->bootstrap;
   return json;
 }
 

@@ -14,8 +14,8 @@ namespace tpudist {
 // where all values are alike (Interval::is_known).
 nlohmann::json interval_json(const std::optional<Interval>& interval);
 
-// The same with "families", "graphs", "collections", "runs", "family_variance", "run_variance",
-// "bootstrap".
+// The same with "families", "graphs", "collections", "runs", "family_variance" and
+// "run_variance".
 nlohmann::json family_interval_json(const std::optional<FamilyInterval>& found);
 
 // Intervals of the score of members together, TableJudgement::kept. If a selection is used it is

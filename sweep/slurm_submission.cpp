@@ -52,6 +52,10 @@ std::vector<int> indices_left(const SweepFolder& folder, int stage_number) {
   return left;
 }
 
+void add(const std::vector<std::string>& more, std::vector<std::string>& arguments) {
+  arguments.insert(arguments.end(), more.begin(), more.end());
+}
+
 std::vector<std::string> common_arguments(const SlurmOptions& options) {
   std::vector<std::string> arguments{"--parsable", fmt::format("--nodes={}", options.nodes),
                                      fmt::format("--ntasks-per-node={}", options.tasks_per_node)};
@@ -63,7 +67,6 @@ std::vector<std::string> common_arguments(const SlurmOptions& options) {
   }
   if (!options.partition.empty()) arguments.push_back("--partition=" + options.partition);
   if (!options.time.empty()) arguments.push_back("--time=" + options.time);
-  arguments.insert(arguments.end(), options.options.begin(), options.options.end());
   return arguments;
 }
 
@@ -88,15 +91,13 @@ std::vector<SlurmJob> slurm_jobs(const SweepFolder& folder, const SlurmOptions& 
       SlurmJob job{fmt::format("{}, runs {} to {}", stages[static_cast<std::size_t>(stage)].name,
                                first, first + tasks.back()),
                    common_arguments(options), before};
-      job.arguments.push_back("--job-name=" + name);
-      job.arguments.push_back(fmt::format("--output={}/slurm/%A_%a.out", path.string()));
-      job.arguments.push_back(
-          fmt::format("--array={}{}", ranges(tasks),
-                      options.parallel > 0 ? fmt::format("%{}", options.parallel) : std::string()));
-      job.arguments.push_back(
-          fmt::format("--export=ALL,TPUDIST={},TPUDIST_SWEEP_FIRST={}", program, first));
-      job.arguments.push_back((path / "slurm" / "sweep.sbatch").string());
-      job.arguments.push_back(path.string());
+      add({"--job-name=" + name, fmt::format("--output={}/slurm/%A_%a.out", path.string()),
+           fmt::format("--array={}{}", ranges(tasks),
+                       options.parallel > 0 ? fmt::format("%{}", options.parallel) : std::string()),
+           fmt::format("--export=ALL,TPUDIST={},TPUDIST_SWEEP_FIRST={}", program, first)},
+          job.arguments);
+      add(options.options, job.arguments);  // of two equal options sbatch takes the last
+      add({(path / "slurm" / "sweep.sbatch").string(), path.string()}, job.arguments);
       if (options.go_on) job.arguments.push_back("--go-on");
       mine.push_back(static_cast<int>(jobs.size()));
       jobs.push_back(std::move(job));
@@ -105,19 +106,15 @@ std::vector<SlurmJob> slurm_jobs(const SweepFolder& folder, const SlurmOptions& 
   }
   SlurmJob ensemble{"ensemble", common_arguments(options), {}};
   for (int i = 0; i < static_cast<int>(jobs.size()); ++i) ensemble.after.push_back(i);
-  for (std::string argument :
-       {"--job-name=" + name + "-ensemble", fmt::format("--output={}/slurm/%j.out", path.string()),
-        "--export=ALL,TPUDIST=" + program, (path / "slurm" / "ensemble.sbatch").string(),
-        path.string(), std::string("--split"), options.split}) {
-    ensemble.arguments.push_back(std::move(argument));
-  }
-  if (!options.csv.empty()) {
-    ensemble.arguments.insert(ensemble.arguments.end(), {"--csv", options.csv});
-  }
-  if (options.min_members > 0) {
-    ensemble.arguments.insert(ensemble.arguments.end(),
-                              {"--min-members", fmt::format("{}", options.min_members)});
-  }
+  add({"--job-name=" + name + "-ensemble", fmt::format("--output={}/slurm/%j.out", path.string()),
+       "--export=ALL,TPUDIST=" + program},
+      ensemble.arguments);
+  add(options.options, ensemble.arguments);
+  add({(path / "slurm" / "ensemble.sbatch").string(), path.string(), "--split", options.split},
+      ensemble.arguments);
+  if (!options.csv.empty()) add({"--csv", options.csv}, ensemble.arguments);
+  if (options.min_members > 0)
+    add({"--min-members", fmt::format("{}", options.min_members)}, ensemble.arguments);
   jobs.push_back(std::move(ensemble));
   return jobs;
 }

@@ -86,22 +86,6 @@ void require_same_sweep(const SweepRecord& there, const SweepRecord& wanted,
 
 }  // namespace
 
-std::string_view name_of(RunState state) {
-  switch (state) {
-    case RunState::waiting:
-      return "waiting";
-    case RunState::running:
-      return "running";
-    case RunState::stopped:
-      return "stopped";
-    case RunState::failed:
-      return "failed";
-    case RunState::finished:
-      break;
-  }
-  return "finished";
-}
-
 SweepFolder::SweepFolder(fs::path path, SweepRecord record)
     : files_(std::move(path)), record_(std::move(record)) {}
 
@@ -276,14 +260,6 @@ std::vector<std::string> SweepFolder::take_back() const {
     }
   }
   return names;
-}
-
-RunState SweepFolder::state(const SweepRun& run) const {
-  if (const auto ended = result(run)) {
-    return ended->finished ? RunState::finished : RunState::failed;
-  }
-  if (!claim(run)) return RunState::running;
-  return RunFolder::exists(run_folder(run)) ? RunState::stopped : RunState::waiting;
 }
 
 RunClaimFile SweepFolder::claim(const SweepRun& run) const {

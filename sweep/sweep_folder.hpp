@@ -11,16 +11,6 @@
 
 namespace tpudist {
 
-enum class RunState {
-  waiting,  // not begun
-  running,  // a process holds its claim
-  stopped,  // stopped or killed; `sweep run` continues from its newest checkpoint
-  failed,   // ended with an error; `sweep retry` makes it waiting again
-  finished,
-};
-
-std::string_view name_of(RunState state);
-
 // The right to train one run of a sweep: a locked file in the sweep's folder. The kernel releases
 // the lock when the process dies, so a dead process leaves no claim.
 using RunClaimFile = std::unique_ptr<FolderLock>;
@@ -78,8 +68,7 @@ class SweepFolder {
   std::vector<std::string> take_back() const;
 
   std::optional<RunResult> result(const SweepRun& run) const { return files_.result(run); }
-  // A claim that another process holds only for a moment, to look at it, counts as free.
-  RunState state(const SweepRun& run) const;
+  RunState state(const SweepRun& run) const { return files_.state(run, result(run)); }
   // Nothing when another process holds it.
   RunClaimFile claim(const SweepRun& run) const;
   // Removes the result of a failed run, so that it is trained again.

@@ -304,6 +304,8 @@ class Group {
       log_result(labelled, run, result);
     });
     ++(worst == 0 ? outcome.finished : outcome.failed);
+    if (device_has_failed)
+      throw DistError("the GPU of this rank has failed: it leaves the other runs to others");
   }
 
   std::string describe(const SweepRun& run) const {

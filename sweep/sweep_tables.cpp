@@ -371,7 +371,9 @@ std::string status_table(const SweepFolder& folder) {
       ++counts[state];
       if (state == RunState::waiting || state == RunState::finished) continue;
       details += fmt::format("run {:>4}  {}  {}", run.index, run.id, name_of(state));
-      if (state == RunState::failed) details += ": " + folder.result(run)->error;
+      // It may be retried meanwhile.
+      if (const auto ended = folder.result(run); ended && !ended->finished)
+        details += ": " + ended->error;
       details += "\n";
     }
     for (RunState state : kStates) text += fmt::format("  {:>8}", counts[state]);

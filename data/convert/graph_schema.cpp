@@ -212,9 +212,9 @@ std::optional<RunTimes> read_optional_run_times(const NpzReader& npz, const Coll
         "{} = 0 is not a run time, but others are; set all to 0, or leave the array out",
         runtime.where(static_cast<std::uint64_t>(zero - times.runtime.begin()))));
   }
+  if (zero != times.runtime.end()) return std::nullopt;
   if (collection.is_tile() && npz.contains("config_runtime_normalizers"))
     times.normalizer = read_normalizers(npz);
-  if (zero != times.runtime.end()) return std::nullopt;
   return times;
 }
 

@@ -1,8 +1,10 @@
 #include "dist/health/rank_files.hpp"
 
 #include <fcntl.h>
+#include <linux/magic.h>
 #include <spdlog/spdlog.h>
 #include <sys/stat.h>
+#include <sys/vfs.h>
 #include <unistd.h>
 
 #include <array>
@@ -19,6 +21,13 @@ namespace {
 // Fixed size of each file, so that no old text remains after a shorter new one.
 constexpr std::size_t kBytes = 1024;
 
+// Whether other nodes see what is written only when it is synced: the client of NFS may keep it for
+// half a minute, and this rank would seem dead.
+bool keeps_writes(int descriptor) {
+  struct statfs system {};
+  return ::fstatfs(descriptor, &system) == 0 && system.f_type == NFS_SUPER_MAGIC;
+}
+
 }  // namespace
 
 RankFiles::RankFiles(std::filesystem::path folder, int rank, int ranks)
@@ -29,7 +38,11 @@ RankFiles::RankFiles(std::filesystem::path folder, int rank, int ranks)
   const std::filesystem::path path = path_of(rank_);
   descriptor_ = uninterrupted(
       [&] { return ::open(path.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0644); });
-  if (descriptor_ < 0) warn(std::strerror(errno));
+  if (descriptor_ < 0) {
+    warn(std::strerror(errno));
+  } else {
+    syncs_ = keeps_writes(descriptor_);
+  }
 }
 
 RankFiles::~RankFiles() {
@@ -42,7 +55,7 @@ void RankFiles::write(const RankStatus& place) {
   text.resize(kBytes, '\n');
   const ssize_t written =
       uninterrupted([&] { return ::pwrite(descriptor_, text.data(), text.size(), 0); });
-  if (written < 0) warn(std::strerror(errno));
+  if (written < 0 || (syncs_ && ::fdatasync(descriptor_) != 0)) warn(std::strerror(errno));
 }
 
 std::vector<std::optional<RankStatus>> RankFiles::read_others() const {

@@ -10,9 +10,9 @@
 namespace tpudist {
 
 // The folder in which the ranks of a run tell each other their status. Each rank has one small
-// file, named by its number and rewritten in place. There are no locks and no fsync: a reader that
-// sees half of two texts tries again later, and files left by a crash are only for people. Not
-// thread-safe.
+// file, named by its number and rewritten in place. There are no locks, and a sync only where other
+// nodes need it (NFS): a reader that sees half of two texts tries again later, and files left by a
+// crash are only for people. Not thread-safe.
 class RankFiles {
  public:
   // Creates the folder if needed, and in it the file of rank `rank` of `ranks`. When this or a
@@ -33,7 +33,7 @@ class RankFiles {
   const std::filesystem::path folder_;
   const int rank_, ranks_;
   int descriptor_ = -1;
-  bool warned_ = false;
+  bool syncs_ = false, warned_ = false;
 };
 
 }  // namespace tpudist

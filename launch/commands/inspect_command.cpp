@@ -80,9 +80,9 @@ void print_table(const Collection& collection, const std::vector<GraphStatistics
   if (!graphs.empty() && graphs.front().entry.schema != Collection{collection.name}.schema)
     title += ": " + to_text(graphs.front().entry.schema);
   print(
-      "{}\n{:<5}  {:<{}}  {:>6} {:>6} {:>7} {:>8} {:>5}  {:>23}  {:>27}  {:<5} {:>6} {:>4} "
+      "{}\n{:<5}  {:<{}}  {:>6} {:>6} {:>7} {:>8} {:>6}  {:>23}  {:>27}  {:<5} {:>6} {:>4} "
       "{:>10} {:>10} {:>6}\n",
-      title, "split", "graph", width, "nodes", "edges", "configs", "distinct", "nodes",
+      title, "split", "graph", width, "nodes", "edges", "configs", "distinct", "config",
       "run time (ms)", "spread of repeats", "coded", "states", "most", "float32", "in memory",
       "ratio");
   for (const GraphStatistics& graph : graphs) {
@@ -91,7 +91,7 @@ void print_table(const Collection& collection, const std::vector<GraphStatistics
         fmt::format("{:.4f} .. {:.4f}", static_cast<double>(graph.times.min) / 1e6,
                     static_cast<double>(graph.times.max) / 1e6);
     print(
-        "{:<5}  {:<{}}  {:>6} {:>6} {:>7} {:>8} {:>5}  {:>23}  {:>27}  {:<5} {:>6} {:>4} "
+        "{:<5}  {:<{}}  {:>6} {:>6} {:>7} {:>8} {:>6}  {:>23}  {:>27}  {:<5} {:>6} {:>4} "
         "{:>10} {:>10} {:>6.1f}\n",
         graph.entry.split, s.name, width, s.nodes, s.edges, s.configs, graph.times.distinct_configs,
         s.config_nodes, range, spread_text(graph.times), s.config_type, s.states,

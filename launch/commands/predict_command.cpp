@@ -63,12 +63,10 @@ FilesByCollection open_all(const std::vector<std::filesystem::path>& inputs, int
   return files;
 }
 
-void require_columns(const Judgement& judgement, int least) {
-  for (const TableJudgement& table : judgement.tables) {
-    if (static_cast<int>(table.columns.size()) >= least) continue;
-    throw ConfigError(fmt::format("{}: {} members are left, but --min-members asks for {}",
-                                  judgement.collection, table.columns.size(), least));
-  }
+void require_members(const std::string& where, int left, int least) {
+  if (left >= least) return;
+  throw ConfigError(
+      fmt::format("{}: {} members are left, but --min-members asks for {}", where, left, least));
 }
 
 // Judges and combines members from prediction files (a run folder stands for its predictions.h5).
@@ -85,7 +83,8 @@ void ensemble_predictions(const std::vector<std::filesystem::path>& inputs,
     JudgementOptions own = options;
     own.least_columns = least;
     const Judgement judgement = judge(joined, own);
-    require_columns(judgement, least);
+    for (const TableJudgement& table : judgement.tables)
+      require_members(judgement.collection, static_cast<int>(table.columns.size()), least);
     print("{}\n", judgement_text(judgement));
     list.push_back(judgement_json(judgement));
   }
@@ -146,13 +145,13 @@ std::vector<TrainedRun> open_runs(const PredictArguments& arguments) {
   for (const auto& path : run_folders(arguments.runs)) {
     try {
       runs.push_back(arguments.open(path));
-      members += runs.back().experiment.ensemble.members;
+      members += static_cast<int>(std::ranges::count(runs.back().use, true));
     } catch (const Error& error) {
       if (arguments.least == 0) throw;
       spdlog::warn("left out: {}", error.what());
     }
   }
-  if (members < std::max(arguments.least, 1)) {
+  if (members < arguments.least) {
     throw ConfigError(fmt::format("{} members are left, but --min-members asks for {}", members,
                                   arguments.least));
   }
@@ -187,6 +186,10 @@ void run(const PredictArguments& arguments) {
                    context);
     traced.write();
     if (context.world.rank() != 0) return;
+    for (const CollectionResult& result : results) {
+      const auto left = static_cast<int>(std::ranges::count(result.judgement.used, true));
+      require_members(result.collection, left, arguments.least);
+    }
     arguments.warn_of_chosen_scores(arguments.split);
     for (const TrainedRun& run : runs) spdlog::info("{}, {}", run.path.string(), opened_at(run));
     for (const CollectionResult& result : results) {

@@ -54,10 +54,10 @@ fs::path folder_of(const SweepArguments& arguments) {
 // A folder is opened, a sweep file expanded.
 SweepFolder open_or_expand(const SweepArguments& arguments) {
   if (fs::is_directory(arguments.sweep)) {
-    if (!arguments.overrides.empty()) {
+    if (!arguments.overrides.empty() || !arguments.dir.empty()) {
       throw ConfigError(
-          fmt::format("{} is a sweep that is expanded already: key=value pairs belong to `tpudist "
-                      "sweep expand`",
+          fmt::format("{} is a sweep that is expanded already: --dir and key=value pairs belong to "
+                      "`tpudist sweep expand`",
                       arguments.sweep.string()));
     }
     return SweepFolder::open(arguments.sweep);
@@ -242,7 +242,9 @@ void add_slurm_options(Command command, SweepArguments& arguments) {
   command.add_option("--partition", slurm.partition, "Partition");
   command.add_option("--sbatch", slurm.options, "More options of sbatch, each as a word of its own")
       .split_at(' ');
-  command.add_option("--parallel", slurm.parallel, "Most runs at a time (default: no limit)")
+  command
+      .add_option("--parallel", slurm.parallel,
+                  "Most runs of an array at a time (default: no limit)")
       .in_range(1, kMost);
   command
       .add_option("--largest-array", slurm.largest_array,
@@ -281,26 +283,28 @@ void add_sweep_command(Command app) {
   command = add(sweep, "run", "Train the runs that have not ended", arguments, run);
   command.add_option("sweep", arguments->sweep, "Sweep file, or folder of the sweep")
       .required()
-      .existing_path();
+      .existing_experiment_or_folder();
   add_sweep_file(command, *arguments);
-  command
-      .add_option("--groups", arguments->groups,
-                  "Sizes of the groups of ranks that train runs side by side, e.g. 2,2,1; the last "
-                  "one is repeated (default: all ranks train each run)")
-      .split_at(',')
-      .in_range(1, 1 << 16);
+  const Option groups =
+      command
+          .add_option("--groups", arguments->groups,
+                      "Sizes of the groups of ranks that train runs side by side, e.g. 2,2,1; the "
+                      "last one is repeated (default: all ranks train each run)")
+          .split_at(',')
+          .in_range(1, 1 << 16);
   command.add_flag(
       "--go-on", arguments->go_on,
       "Begin a later stage although runs of the one before failed: their variants come last");
   command.add_option("--index", arguments->index, "Train this run only: for tasks of an array job")
-      .in_range(0, 1 << 30);
+      .in_range(0, 1 << 30)
+      .excludes(groups);
 
   command =
       add(sweep, "submit", "Submit the runs to Slurm as arrays, and their ensemble after them",
           arguments, submit);
   command.add_option("sweep", arguments->sweep, "Sweep file, or folder of the sweep")
       .required()
-      .existing_path();
+      .existing_experiment_or_folder();
   add_sweep_file(command, *arguments);
   command.add_flag("--go-on", arguments->slurm.go_on,
                    "Begin later stages although runs of the one before failed");

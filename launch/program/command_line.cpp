@@ -246,6 +246,16 @@ Option Option::existing_experiment() const {
   return *this;
 }
 
+Option Option::existing_experiment_or_folder() const {
+  option_->transform(
+      [](const std::string& name) {
+        std::error_code error;
+        return std::filesystem::is_directory(name, error) ? name : find_experiment(name).string();
+      },
+      "FILE|FOLDER");
+  return *this;
+}
+
 Option Option::one_of(const std::vector<std::string>& words) const {
   const auto is_one = [words](const std::string& word) {
     return std::find(words.begin(), words.end(), word) != words.end();

@@ -37,6 +37,7 @@ class Option {
   // An experiment or sweep file; a name such as "nlp" is replaced by the file that find_experiment
   // finds.
   Option existing_experiment() const;
+  Option existing_experiment_or_folder() const;
   Option one_of(const std::vector<std::string>& words) const;
   Option in_range(std::int64_t least, std::int64_t most) const;
   Option not_negative() const;

@@ -48,12 +48,15 @@ std::vector<std::int64_t> read_columns(ConfigNode node, int most) {
 // Without opcodes there is nothing to embed, whatever a preset says.
 std::int64_t read_opcode_width(ConfigNode node, const EncoderConfig& start,
                                const FeatureSchema& schema) {
-  if (schema.opcodes > 0) return node.integer("opcode_width", start.opcode_width, {1, kMaxWidth});
-  const std::int64_t width = node.integer("opcode_width", 0, {0, kMaxWidth});
-  if (width > 0)
+  const std::int64_t usual = schema.opcodes > 0 ? start.opcode_width : 0,
+                     width = node.integer("opcode_width", usual, {0, kMaxWidth});
+  if (width > 0 && schema.opcodes == 0) {
     node.mistake("opcode_width",
                  "embeds opcodes, and the graphs of this collection have none: leave it out");
-  return 0;
+  } else if (width == 0 && schema.opcodes > 0) {
+    node.mistake("opcode_width", "must be at least 1: the graphs of this collection have opcodes");
+  }
+  return width;
 }
 
 }  // namespace

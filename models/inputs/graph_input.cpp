@@ -48,21 +48,17 @@ Array<float> feature_rows_of(std::span<const float> node_features, std::int64_t 
 
 GraphArrays GraphArrays::of(std::span<const float> node_features,
                             std::span<const std::uint8_t> opcodes, const FeatureSchema& schema,
-                            FeatureForms forms) {
+                            FeatureForm form) {
   const auto nodes = static_cast<std::int64_t>(opcodes.size());
   require_length(node_features.size(), nodes, schema.node_features);
   GraphArrays arrays;
   arrays.opcode = checked_opcodes(opcodes, schema);
-  if (forms != FeatureForms::rows)
+  if (form == FeatureForm::raw)
     arrays.raw = std::vector<float>(node_features.begin(), node_features.end());
-  if (forms != FeatureForms::raw)
+  else
     arrays.rows = feature_rows_of(node_features, nodes, schema.node_features);
   return arrays;
 }
-
-GraphInput::GraphInput(std::span<const float> node_features, std::span<const std::uint8_t> opcodes,
-                       const FeatureSchema& schema)
-    : GraphInput(GraphArrays::of(node_features, opcodes, schema, FeatureForms::both), schema) {}
 
 GraphInput::GraphInput(const GraphArrays& arrays, const FeatureSchema& schema)
     : stride_(pad16(schema.node_features)),
@@ -73,12 +69,10 @@ GraphInput::GraphInput(const GraphArrays& arrays, const FeatureSchema& schema)
   if (!raw_.empty()) require_length(raw_.size(), nodes(), schema.node_features);
 }
 
-std::uint64_t GraphInput::bytes(std::int64_t nodes, const FeatureSchema& schema,
-                                FeatureForms forms) {
+std::uint64_t GraphInput::bytes(std::int64_t nodes, const FeatureSchema& schema, FeatureForm form) {
   const auto features = static_cast<std::size_t>(schema.node_features);
-  const std::size_t rows = forms == FeatureForms::raw ? 0 : pad16(features);
-  const std::size_t raw = forms == FeatureForms::rows ? 0 : features;
-  return static_cast<std::uint64_t>(nodes) * (sizeof(float) * (rows + raw) + sizeof(std::int32_t));
+  const std::size_t width = form == FeatureForm::raw ? features : pad16(features);
+  return static_cast<std::uint64_t>(nodes) * (sizeof(float) * width + sizeof(std::int32_t));
 }
 
 void GraphInput::refuse_form() {

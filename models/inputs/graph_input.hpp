@@ -13,8 +13,8 @@ namespace tpudist {
 
 struct EncodedGraph;
 
-// Which forms of node features a GraphInput has.
-enum class FeatureForms { both, rows, raw };
+// Which form of node features a GraphInput has.
+enum class FeatureForm { rows, raw };
 
 // The arrays of a GraphInput, in own memory or in a file that processes share.
 struct GraphArrays {
@@ -29,7 +29,7 @@ struct GraphArrays {
   // of the schema, `opcodes` [nodes]. Throws DataError when the lengths do not match or an opcode is
   // not below the schema's number (all are 0 where it has none).
   static GraphArrays of(std::span<const float> node_features, std::span<const std::uint8_t> opcodes,
-                        const FeatureSchema& schema, FeatureForms forms);
+                        const FeatureSchema& schema, FeatureForm form);
 
   // Calls body(array) for each array in a fixed order; G is GraphArrays, const or not.
   template <typename G, typename Body>
@@ -42,18 +42,15 @@ struct GraphArrays {
   }
 };
 
-// The node inputs of one graph: opcodes, and features raw, as sign(x) * log1p|x|, or both. Made
-// once per graph and shared between threads. Immutable after it is shared.
+// The node inputs of one graph: opcodes, and features raw or as sign(x) * log1p|x|. Made once per
+// graph and shared between threads. Immutable after it is shared.
 class GraphInput {
  public:
-  // Features in both forms; see GraphArrays::of.
-  GraphInput(std::span<const float> node_features, std::span<const std::uint8_t> opcodes,
-             const FeatureSchema& schema);
   // Throws DataError when the lengths do not match. The arrays of an EncodedGraph are ignored.
   GraphInput(const GraphArrays& arrays, const FeatureSchema& schema);
 
   // Size of the arrays for a graph of `nodes` nodes, without copies made for networks.
-  static std::uint64_t bytes(std::int64_t nodes, const FeatureSchema& schema, FeatureForms forms);
+  static std::uint64_t bytes(std::int64_t nodes, const FeatureSchema& schema, FeatureForm form);
 
   std::int64_t nodes() const { return static_cast<std::int64_t>(opcode_.size()); }
   // Floats per row of feature_rows(): F, padded with zeros.

@@ -76,6 +76,8 @@ PairOptions read_pairs(ConfigNode& term) {
   options.hardest = term.number("hardest", 1, {1e-6, 1});
   options.top = static_cast<int>(term.integer("top", 0, {0, 1'000'000}));
   options.top_weight = term.number("top_weight", 1, {0, 1e6});
+  if (options.top == 0 && options.top_weight != 1)
+    term.mistake("top_weight", "weighs the `top` fastest configurations: give their number");
   return options;
 }
 

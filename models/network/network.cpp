@@ -49,7 +49,7 @@ struct Network::Impl {
   }
 
   // Composed networks take raw features, fused layers their logarithms.
-  FeatureForms forms() const { return encoder ? FeatureForms::raw : FeatureForms::rows; }
+  FeatureForm form() const { return encoder ? FeatureForm::raw : FeatureForm::rows; }
 
   const NetworkConfig config;
   const FeatureSchema schema;
@@ -149,14 +149,9 @@ Array<float> Network::input_rows(const Array<float>& node_features,
   return rows;
 }
 
-std::shared_ptr<const GraphInput> Network::prepare_graph(
-    std::span<const float> node_features, std::span<const std::uint8_t> opcodes) const {
-  return graph_of(graph_arrays(node_features, opcodes));
-}
-
 GraphArrays Network::graph_arrays(std::span<const float> node_features,
                                   std::span<const std::uint8_t> opcodes) const {
-  GraphArrays arrays = GraphArrays::of(node_features, opcodes, impl_->inputs, impl_->forms());
+  GraphArrays arrays = GraphArrays::of(node_features, opcodes, impl_->inputs, impl_->form());
   if (impl_->encoder) {
     use_one_thread_per_worker();
     Encoder::to_arrays(impl_->encoder->encode(GraphInput(arrays, impl_->inputs), at::kFloat),
@@ -176,13 +171,13 @@ std::uint64_t Network::graph_key() const {
   hasher.update(std::string_view(libtorch_version()));
   hasher.update(std::string_view(::gnu_get_libc_version()));
   hasher.update(std::string_view(cpu_kernels()));
-  hasher.update(impl_->forms());
+  hasher.update(impl_->form());
   if (impl_->encoder) hasher.update(impl_->encoder->encoded_key());
   return hasher.digest();
 }
 
 std::uint64_t Network::graph_bytes(std::int64_t nodes) const {
-  return GraphInput::bytes(nodes, impl_->inputs, impl_->forms()) +
+  return GraphInput::bytes(nodes, impl_->inputs, impl_->form()) +
          (impl_->encoder ? impl_->encoder->encoded_bytes(nodes) : 0);
 }
 

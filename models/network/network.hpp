@@ -66,20 +66,18 @@ class Network {
                           std::span<const std::int32_t> edges) const;
   int input_columns() const;
 
-  // Returns the graph's inputs in the form that this network takes.
-  // `node_features` [nodes, input_columns()] raw, `opcodes` [nodes].
-  std::shared_ptr<const GraphInput> prepare_graph(std::span<const float> node_features,
-                                                  std::span<const std::uint8_t> opcodes) const;
-  // The two halves of prepare_graph; the arrays between them may be stored in a file.
-  // graph_arrays() computes everything. graph_of() makes the object, which shares the arrays; it
-  // throws DataError if they are not the arrays of a graph for this network.
+  // The graph's inputs in the form that this network takes, made in two steps; the arrays between
+  // them may be stored in a file. `node_features` [nodes, input_columns()] raw, `opcodes` [nodes].
+  // graph_arrays() computes everything; it throws as GraphArrays::of. graph_of() makes the object,
+  // which shares the arrays; it throws DataError if they are not the arrays of a graph for this
+  // network.
   GraphArrays graph_arrays(std::span<const float> node_features,
                            std::span<const std::uint8_t> opcodes) const;
   std::shared_ptr<const GraphInput> graph_of(const GraphArrays& arrays) const;
   // Hash of the encoder settings, the libraries and the kind of CPU. Together with the features
   // they decide the bits of graph_arrays. The network's width and depth are not part of it.
   std::uint64_t graph_key() const;
-  // How many bytes of host memory prepare_graph keeps for a graph of so many nodes.
+  // How many bytes of host memory graph_of() keeps for a graph of so many nodes.
   std::uint64_t graph_bytes(std::int64_t nodes) const;
 
   // Makes UnitInput::prepared of a complete unit, so that calls need not make it. The unit must not

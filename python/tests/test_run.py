@@ -135,6 +135,23 @@ def test_rank_takes_a_file_or_its_arrays(run, npz):
     assert len(rows(run.rank(file, top=3))) == 3
 
 
+def test_predict_tells_graphs_of_several_collections_apart(experiment_file, npz, tmp_path):
+    collections = ["layout:xla:default", "layout:xla:random"]
+    changes = {"data.collection": collections, "train.steps": 1, "ensemble.folds": "none", "ensemble.vary": ["init"],
+               "train.last_evaluation": "none", "predictions.rows": "none"}
+    experiment = td.Experiment.load(experiment_file, **changes)
+    order = td.train(experiment, run_dir=tmp_path / "both", quiet=True).predict("test")
+    files = [file for name in collections for file in (npz / name.replace(":", "/") / "test").glob("*.npz")]
+    assert sorted(order) == sorted(f"{':'.join(file.parts[-5:-2])}:{file.stem}" for file in files)
+
+
+def test_an_override_may_be_infinite(experiment_file):
+    clipped = td.Experiment.load(experiment_file, **{"loss": {"list_mle": {"clip_norm": 5}}})
+    whole = clipped.override(**{"loss.list_mle.clip_norm": float("inf")})
+    assert whole.config["loss"]["list_mle"]["clip_norm"] == float("inf")
+    assert clipped.override(loss={"list_mle": {"clip_norm": float("inf")}}).config == whole.config
+
+
 def test_errors_have_the_text_and_the_exit_code_of_the_program(run, tmp_path):
     damaged = tmp_path / "module.npz"
     damaged.write_bytes(b"no zip")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -50,4 +51,5 @@ class Experiment:
 def _text(value: Any) -> str:
     if isinstance(value, os.PathLike):
         value = os.fspath(value)
-    return json.dumps(value, ensure_ascii=False)
+    text = json.dumps(value, ensure_ascii=False)
+    return re.sub(r'("(?:\\.|[^"\\])*")|(-?)Infinity', lambda found: found[1] or found[2] + ".inf", text)

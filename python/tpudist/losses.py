@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 from .optional import load
@@ -9,7 +10,7 @@ from .optional import load
 __all__ = ["list_mle"]
 
 
-def list_mle(scores: Any, runtimes: Any, clip_norm: float = 500.0, temperature: float = 1.0) -> Any:
+def list_mle(scores: Any, runtimes: Any, clip_norm: float = math.inf, temperature: float = 1.0) -> Any:
     """ListMLE: the negative log-likelihood of the order by run time, the slowest first, under Plackett and Luce.
 
     scores, runtimes: [K] tensors; a larger score means slower. The scores are divided by `temperature`, and scaled down

@@ -224,7 +224,7 @@ class Run:
         return frame(found["members"])
 
     def evaluate(self, split: str = "valid", *, checkpoint: str | int | None = None, **options: Any) -> Frame:
-        """The same for a split, scored now. `options` are those of `tpudist evaluate`, such as combine="rank"."""
+        """The same for a split, scored now. `options` are those of `tpudist evaluate`, such as combine="rank_mean"."""
         scores = _json_of(["evaluate", self.path, "--split", split, *_checkpoint(checkpoint), *_options(options)])
         return _score_frame(scores, scores["judgement"]["tables"])
 
@@ -271,16 +271,18 @@ class Run:
         self, split: str = "test", *, checkpoint: str | int | None = None, **options: Any
     ) -> dict[str, npt.NDArray[np.int64]]:
         """For each graph of a split its configurations, the fastest first ([c] int64; of tile graphs as many as a
-        submission has). `options` are those of `tpudist predict`."""
+        submission has); by its name, of a run on a list of collections by "collection:name". `options` are those of `tpudist predict`."""
         with tempfile.TemporaryDirectory() as folder:
             csv = pathlib.Path(folder) / "submission.csv"
             run_program(
                 ["predict", self.path, "--csv", csv, "--split", split, *_checkpoint(checkpoint), *_options(options)]
             )
             ranking = {}
+            joined = isinstance(self.config["data"]["collection"], list)
             for line in csv.read_text().splitlines()[1:]:
                 name, order = line.rsplit(",", 1)
-                ranking[name.rsplit(":", 1)[1]] = np.array(order.split(";"), dtype=np.int64)
+                graph = name.rsplit(":", 1)[1]
+                ranking[name if joined else graph] = np.array(order.split(";"), dtype=np.int64)
             return ranking
 
     def rank(

@@ -1,26 +1,13 @@
 #pragma once
 
-#include <cstdint>
 #include <optional>
 #include <span>
 #include <string>
 
-#include "statistics/intervals/family_variance.hpp"
 #include "statistics/intervals/interval.hpp"
 #include "statistics/intervals/run_score_table.hpp"
 
 namespace tpudist {
-
-// The fewest families, with one graph each, for bootstrap_family_variance.
-inline constexpr int kLeastBootstrapFamilies = 6;
-
-// The variance of family_variance for the mean of one collection with one graph per family, but
-// widened: t_interval at `level` then gives the symmetric studentised bootstrap interval (Hall,
-// "The bootstrap and Edgeworth expansion", 1992, section 3.6), which allows for skewed values. Up
-// to 8 graphs all samples are enumerated; beyond, 5,000 are drawn by `key`. Throws Error for fewer
-// than kLeastBootstrapFamilies, or for families with several graphs.
-VarianceEstimate bootstrap_family_variance(const GraphValues& graphs, double level,
-                                           std::uint64_t key);
 
 // "Other families, other runs": an interval for the mean if families of the same kind, and with
 // several runs also the runs, were drawn anew.
@@ -31,7 +18,6 @@ struct FamilyInterval {
                             // only
   VarianceEstimate family;  // V_fam
   double run_variance = 0;  // added by other runs
-  bool bootstrap = false;   // V_fam comes from bootstrap_family_variance
 };
 
 // "These graphs, other runs": mean +- t(R - 1) s / sqrt(R) over complete runs. Nothing for one run.
@@ -45,10 +31,6 @@ std::optional<Interval> run_interval(const RunScoreTable& scores, double level =
 // collection has graphs of one family only. Throws as RunScoreTable::check.
 std::optional<FamilyInterval> family_interval(std::span<const RunScoreTable> collections,
                                               double level = kIntervalLevel);
-// The same for one collection with V_fam from bootstrap_family_variance, drawn with a fixed key;
-// throws the same Error.
-FamilyInterval bootstrap_family_interval(const RunScoreTable& scores,
-                                         double level = kIntervalLevel);
 
 // Intervals as printed, each one line without a newline.
 

@@ -138,19 +138,6 @@ Values weighted_mean(std::span<const Values> members, std::span<const double> we
   return sum;
 }
 
-void check_weights(std::span<const double> weights, std::size_t members) {
-  if (weights.size() != members)
-    throw Error(ErrorKind::failed,
-                fmt::format("{} weights for {} members", weights.size(), members));
-  double sum = 0;
-  for (const double weight : weights) {
-    if (!std::isfinite(weight) || weight < 0)
-      throw Error(ErrorKind::failed, fmt::format("{} cannot be the weight of a member", weight));
-    sum += weight;
-  }
-  if (!(sum > 0)) throw Error(ErrorKind::failed, "no member has a weight above 0");
-}
-
 }  // namespace
 
 CombinationRule combination_rule(std::string_view name) {
@@ -211,19 +198,6 @@ std::vector<double> averaged_form(std::span<const double> scores, const Combinat
     for (double& value : form) value = -std::exp(value);
   }
   return form;
-}
-
-std::vector<double> combine(std::span<const std::vector<double>> members,
-                            const Combination& combination, std::span<const double> weights) {
-  if (members.empty()) throw Error(ErrorKind::failed, "no member to combine");
-  for (std::size_t m = 0; m < members.size(); ++m) {
-    if (members[m].size() != members.front().size())
-      throw Error(ErrorKind::failed,
-                  fmt::format("member {} scores {} configurations, member 0 scores {}", m,
-                              members[m].size(), members.front().size()));
-  }
-  if (!weights.empty()) check_weights(weights, members.size());
-  return combine_scored(members, combination, weights);
 }
 
 std::vector<double> combine_scored(std::span<const std::vector<double>> members,

@@ -47,18 +47,13 @@ Combination read_combination(const std::string& text);
 std::vector<double> normalised(std::span<const double> scores, const Combination& combination);
 
 // The same with the probabilities of softmax themselves, negative, so that the mean of several
-// members ranks as `combine` does: lower is faster.
+// members ranks as combine_scored does: lower is faster.
 std::vector<double> averaged_form(std::span<const double> scores, const Combination& combination);
 
-// Combines members' scores, each [c], into one score for each configuration [c]. `weights` [M] are
-// finite, not negative and not all zero; empty: all equal. Sums run over members in their order, so
-// that the result is a pure function of the arguments. Throws Error where lengths differ, where
-// there is no member, and where weights break these rules.
-std::vector<double> combine(std::span<const std::vector<double>> members,
-                            const Combination& combination, std::span<const double> weights = {});
-
-// The same for the members that have scores (not empty) and a weight above 0. Empty where there is
-// none.
+// Combines the scores of the members that have any (not empty) and a weight above 0, each [c], into
+// one score for each configuration [c]; empty where there is no such member. `weights` [M]; empty:
+// all equal. Sums run over members in their order, so that the result is a pure function of the
+// arguments. Throws Error for a temperature that is not above 0 and finite.
 std::vector<double> combine_scored(std::span<const std::vector<double>> members,
                                    const Combination& combination,
                                    std::span<const double> weights = {});

@@ -55,11 +55,6 @@ Values metrics_of(std::span<const SelectionGraph> graphs, std::span<const double
   return values;
 }
 
-double mean_metric(std::span<const SelectionGraph> graphs, std::span<const double> weights,
-                   const RankingMetric& metric) {
-  return mean_of_known(metrics_of(graphs, weights, metric));
-}
-
 // How often each member is selected, on the graphs of all families except `left_out`. The sums over
 // the selected members are kept, so that a round costs one addition and one metric per member and
 // graph.
@@ -147,26 +142,12 @@ MemberSelection select_members(std::span<const SelectionGraph> graphs, const Ran
   MemberSelection selection;
   selection.plain = mean_of_known(without_choice);
   selection.weights = greedy_weights(graphs, nullptr, metric, rounds);
-  selection.in_sample = mean_metric(graphs, selection.weights, metric);
+  selection.in_sample = mean_of_known(metrics_of(graphs, selection.weights, metric));
   selection.nested_graphs = nested_metrics(graphs, families, metric, rounds);
   selection.nested = mean_of_known(selection.nested_graphs);
   judge_gain(selection, graphs, without_choice);
   if (!selection.takes_selection) selection.weights = equal;
   return selection;
-}
-
-std::vector<double> leave_one_out_gains(std::span<const SelectionGraph> graphs,
-                                        const RankingMetric& metric) {
-  const std::size_t members = check(graphs);
-  if (members == 1) return {kNone};
-  const double all = mean_metric(graphs, Values(members, 1.0), metric);
-  Values gains;
-  for (std::size_t m = 0; m < members; ++m) {
-    Values others(members, 1.0);
-    others[m] = 0;
-    gains.push_back(all - mean_metric(graphs, others, metric));
-  }
-  return gains;
 }
 
 }  // namespace tpudist

@@ -50,9 +50,4 @@ struct MemberSelection {
 MemberSelection select_members(std::span<const SelectionGraph> graphs, const RankingMetric& metric,
                                int rounds = 20, std::span<const double> plain = {});
 
-// The value of each member: the mean metric of all members minus that of all but this one, with
-// equal weights. [M]; NaN for a single member.
-std::vector<double> leave_one_out_gains(std::span<const SelectionGraph> graphs,
-                                        const RankingMetric& metric);
-
 }  // namespace tpudist

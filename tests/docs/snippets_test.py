@@ -64,6 +64,7 @@ OWN_MODULE = ["mkdir dump", *(f"cp {SOURCE}/tests/data/hlo/modules/{name} dump/m
 NEEDS = {
     "docs/command-line.md": [XLA_1, XLA_2, "cp module.npz resnet.npz",
                              TRAIN.format("demo.yaml", "demo", "train.steps=200 train.checkpoint_every=0")],
+    "docs/getting-tpugraphs.md": ["mkdir tpugraphs && ln -s ../npz tpugraphs/npz"],
     "docs/noise-ceiling.md": XLA + [XLA_1, XLA_2],
     "docs/own-module.md": [XLA_1, *OWN_MODULE],
     "docs/predictions.md": NLP,

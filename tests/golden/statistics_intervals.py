@@ -5,8 +5,6 @@ statistics/. Scores come from a small integer generator that the tests repeat.
 
     pip install numpy scipy statsmodels
 """
-import itertools
-
 import numpy as np
 from scipy import linalg, optimize, stats
 
@@ -72,16 +70,6 @@ def family_interval(values, families):
     total_degrees = total ** 2 / below
     half = stats.t.ppf(0.975, total_degrees) * np.sqrt(total)
     return total, total_degrees, values.mean() - half, values.mean() + half
-
-
-def bootstrap_bound(values):
-    """Quantile of |t| over all n^n samples."""
-    n = len(values)
-    samples = np.array(values)[np.array(list(itertools.product(range(n), repeat=n)))]
-    with np.errstate(divide="ignore", invalid="ignore"):
-        t = np.abs(samples.mean(1) - np.mean(values)) / (samples.std(1, ddof=1) / np.sqrt(n))
-    t[samples.max(1) == samples.min(1)] = np.inf
-    return np.sort(t)[int(np.ceil(0.95 * n ** n)) - 1]
 
 
 def reml(values, folds):
@@ -159,7 +147,6 @@ def main():
     assert np.isclose(hc2.bse[0] ** 2, cr2(without, [0] * 7, range(7))[0], rtol=1e-12)
     both = np.concatenate([without, second.mean(1)[:5]])
     show("cr2 two collections", *cr2(both, [0] * 7 + [1] * 5, FAMILIES + list("aabce")))
-    show("bootstrap bound of 6", bootstrap_bound(without[:6]))
     for name, values in ("first", first), ("second", second):
         show(f"families {name}", *family_interval(values, FAMILIES))
     for name, values in ("first", first), ("second", second):

@@ -188,7 +188,7 @@ TEST(ScoreRuns, CombineMembersByTheRuleAskedFor) {
   const Scores first = scores_of(runs[0], 0, "valid"), second = scores_of(runs[0], 1, "valid");
   ASSERT_EQ(results[0].mean.size(), first.size());
   for (std::size_t g = 0; g < first.size(); ++g)
-    EXPECT_EQ(results[0].mean[g], combine(std::vector{first[g], second[g]}, ranks));
+    EXPECT_EQ(results[0].mean[g], combine_scored(std::vector{first[g], second[g]}, ranks));
   EXPECT_THAT(evaluation_table(*results[0].evaluation), HasSubstr("of the rank_mean of 2 members"));
 }
 

@@ -7,9 +7,9 @@
 #include <string>
 
 #include "core/file_system.hpp"
-#include "scores/submission.hpp"
 #include "tests/data/npz/own_features.hpp"
 #include "tests/launch/run_program.hpp"
+#include "tests/launch/submission_row.hpp"
 #include "tests/support/temp_dir.hpp"
 
 namespace tpudist {
@@ -94,11 +94,10 @@ TEST_F(OwnFeaturesCommands, TrainedMembersRankUnseenGraphs) {
     EXPECT_GT(graph.at("kendall_tau").get<double>(), 0.8) << graph.dump(1);
 
   ok("predict run --split test --csv out.csv --quiet");
-  const Submission submission = Submission::read(*folder_ / "out.csv");
-  const auto* row = submission.find("layout:mine:v1:c0");
-  ASSERT_NE(row, nullptr);
+  const std::vector<int> row = test::submission_row(*folder_ / "out.csv", "layout:mine:v1:c0");
+  ASSERT_FALSE(row.empty());
   const auto json = ranking("npz/layout/mine/v1/test/c0.npz", "run");
-  EXPECT_EQ(json.at("ranking").at(0).at("config"), row->configs.front());
+  EXPECT_EQ(json.at("ranking").at(0).at("config"), row.front());
   EXPECT_GT(json.at("kendall_tau").get<double>(), 0.8);
 }
 

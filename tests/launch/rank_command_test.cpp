@@ -9,8 +9,8 @@
 #include <set>
 #include <string>
 
-#include "scores/submission.hpp"
 #include "tests/data/hlo/hlo_protos.hpp"
+#include "tests/launch/submission_row.hpp"
 #include "tests/launch/tiny_folder.hpp"
 
 namespace tpudist {
@@ -37,24 +37,24 @@ class RankCommand : public test::TinyFolder {
 
 TEST_F(RankCommand, RanksAnNpzFileAsPredictRanksItsShards) {
   ASSERT_EQ(call("predict run --split test --csv out.csv").exit_code, 0);
-  const Submission submission = Submission::read(*folder_ / "out.csv");
-  const auto* row = submission.find("layout:xla:random:" + test_.stem().string());
-  ASSERT_NE(row, nullptr);
+  const std::vector<int> row =
+      test::submission_row(*folder_ / "out.csv", "layout:xla:random:" + test_.stem().string());
+  ASSERT_FALSE(row.empty());
   const Outcome ranked = call("rank " + test_.string() + " --run run --top 0 --json --quiet");
   ASSERT_EQ(ranked.exit_code, 0) << ranked.output;
   const auto json = nlohmann::json::parse(ranked.output);
   // Equal configurations have equal scores, so that the submission lists them by number among those
   // of that score.
-  std::vector<std::int32_t> order;
-  for (const std::int32_t config : row->configs) {
+  std::vector<int> order;
+  for (const int config : row) {
     for (const auto& entry : json.at("ranking")) {
       if (entry.at("config") == config) order.push_back(config);
     }
   }
-  std::vector<std::int32_t> ranking;
+  std::vector<int> ranking;
   for (const auto& entry : json.at("ranking")) ranking.push_back(entry.at("config"));
   EXPECT_EQ(ranking, order);
-  EXPECT_EQ(json.at("configs"), row->configs.size());
+  EXPECT_EQ(json.at("configs"), row.size());
   EXPECT_TRUE(json.at("kendall_tau").is_null());
   EXPECT_EQ(json.at("members").size(), 2u);
 }

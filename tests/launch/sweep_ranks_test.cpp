@@ -104,6 +104,19 @@ TEST_F(SweepRanks, AResultThatCannotBeWrittenEndsTheGroupOnAllRanks) {
   EXPECT_EQ(collect("full").output, expected_.output);
 }
 
+TEST_F(SweepRanks, RefusesWhatItWouldIgnore) {
+  ASSERT_EQ(run_program("sweep expand " + path("sweep.yaml") + " --dir " + path("there") + " 2>&1")
+                .exit_code,
+            0);
+  const std::string there = "sweep run " + path("there");
+  Outcome outcome = run_program(there + " --dir " + path("other") + " 2>&1");
+  EXPECT_EQ(outcome.exit_code, 2);
+  EXPECT_THAT(outcome.output, HasSubstr("--dir and key=value pairs belong to"));
+  outcome = run_program(there + " --index 0 --groups 1 2>&1");
+  EXPECT_EQ(outcome.exit_code, 2);
+  EXPECT_THAT(outcome.output, HasSubstr("--groups"));
+}
+
 // Only the first rank writes: the other one waits for it in the next step, for good.
 TEST_F(SweepRanks, ARankThatFailsInTheMidstOfAStepEndsTheJobWithinSeconds) {
   write("endless.yaml",

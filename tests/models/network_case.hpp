@@ -17,7 +17,7 @@ inline UnitInput make_unit(const Network& network, std::span<const SlateCase> sl
   UnitInput unit;
   std::vector<PlanSlate> views;
   for (const SlateCase& slate : slates) {
-    unit.graphs.push_back(network.prepare_graph(slate.features, slate.opcodes));
+    unit.graphs.push_back(network.graph_of(network.graph_arrays(slate.features, slate.opcodes)));
     unit.states.insert(unit.states.end(), slate.state_values.begin(), slate.state_values.end());
     views.push_back(slate.view());
   }

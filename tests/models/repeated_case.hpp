@@ -151,7 +151,7 @@ inline std::shared_ptr<const GraphInput> inputs_of_classes(
     features.insert(features.end(), row.begin(), row.end());
     opcodes.push_back(graph.opcodes[v]);
   }
-  return network.prepare_graph(features, opcodes);
+  return network.graph_of(network.graph_arrays(features, opcodes));
 }
 
 // [graphs]
@@ -166,7 +166,7 @@ inline std::vector<std::vector<std::int32_t>> config_edges_of(const RepeatedUnit
 inline UnitInput dense_unit(const Network& network, const RepeatedUnit& unit) {
   UnitInput input;
   for (const RepeatedGraph& graph : unit.graphs) {
-    input.graphs.push_back(network.prepare_graph(graph.features, graph.opcodes));
+    input.graphs.push_back(network.graph_of(network.graph_arrays(graph.features, graph.opcodes)));
   }
   const auto begins = input_begins(unit, [&](std::size_t g) { return unit.graphs[g].nodes; });
   std::vector<PlanSlate> views;

@@ -35,7 +35,6 @@ TEST(MemberScoresTest, TellsEachGraphWithItsMembersAndTheirCombination) {
   EXPECT_FALSE(bert.out_of_fold[1]);
   EXPECT_EQ(bert.combined, 1.0);
   EXPECT_EQ(bert.combined_members, 1);
-  EXPECT_TRUE(bert.combined_out_of_fold());
   EXPECT_NEAR(resnet.members[1], 1.0 / 3, 1e-15);
   EXPECT_EQ(unet.members[0], 1.0);
   EXPECT_EQ(unet.members[1], -1.0);

@@ -65,11 +65,11 @@ TEST(ResultSetTest, ReadsASweepWhoseRunsAreInAllConditions) {
   EXPECT_EQ(results.title, "folds");
   EXPECT_EQ(results.stage, "search");
   ASSERT_EQ(results.runs.size(), 4u);
-  EXPECT_EQ(results.runs[0].condition, RunCondition::finished);
-  EXPECT_EQ(results.runs[1].condition, RunCondition::failed);
+  EXPECT_EQ(results.runs[0].state, RunState::finished);
+  EXPECT_EQ(results.runs[1].state, RunState::failed);
   EXPECT_EQ(results.runs[1].error, "no <memory>");
-  EXPECT_EQ(results.runs[2].condition, RunCondition::running);
-  EXPECT_EQ(results.runs[3].condition, RunCondition::waiting);
+  EXPECT_EQ(results.runs[2].state, RunState::running);
+  EXPECT_EQ(results.runs[3].state, RunState::waiting);
   EXPECT_EQ(results.runs[3].variant, "base");
   EXPECT_THAT(labels_of(results), ElementsAre("seed 1 member 0", "seed 1 member 1",
                                               "seed 2 member 0", "seed 2 member 1"));

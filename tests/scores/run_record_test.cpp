@@ -22,7 +22,7 @@ TEST(RunRecordTest, ReadsAFinishedRun) {
   const RunRecord run = read_run_folder(write_run(folder / "one", PredictionsCase()));
   EXPECT_EQ(run.name, "xla");
   EXPECT_EQ(run.collection, "layout:xla:random");
-  EXPECT_EQ(run.condition, RunCondition::finished);
+  EXPECT_EQ(run.state, RunState::finished);
   EXPECT_EQ(run.members, 3);
   EXPECT_EQ(run.folds, 2);
   EXPECT_EQ(run.steps, 100);
@@ -50,10 +50,10 @@ TEST(RunRecordTest, AListOfCollectionsHasTheNameThatItsTrainingGave) {
 TEST(RunRecordTest, ARunThatSomebodyHoldsIsRunning) {
   const TempDir folder;
   write_text(folder / "run" / "config.yaml", test::config_text(1, 0, 1));
-  EXPECT_EQ(read_run_folder(folder / "run").condition, RunCondition::stopped);
+  EXPECT_EQ(read_run_folder(folder / "run").state, RunState::stopped);
   const FolderLock lock(folder / "run", "tpudist train");
   const RunRecord run = read_run_folder(folder / "run");
-  EXPECT_EQ(run.condition, RunCondition::running);
+  EXPECT_EQ(run.state, RunState::running);
   EXPECT_FALSE(run.scores);
 }
 

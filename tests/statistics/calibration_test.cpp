@@ -17,12 +17,11 @@ namespace {
 constexpr int kRepeats = 500;
 
 // In percent.
-double coverage(const SimulatedWorld& world, bool bootstrap = false) {
+double coverage(const SimulatedWorld& world) {
   int held = 0;
   for (std::uint64_t key = 0; key < kRepeats; ++key) {
     const RunScoreTable scores = simulated_scores(world, key);
-    const Interval found = bootstrap ? bootstrap_family_interval(scores).interval
-                                     : family_interval({&scores, 1})->interval;
+    const Interval found = family_interval({&scores, 1})->interval;
     held += found.low <= world.truth() && world.truth() <= found.high;
   }
   return 100.0 * held / kRepeats;
@@ -59,12 +58,6 @@ TEST(FamilyInterval, HoldsTheGrandMeanOutOfFold) {
   world.folds = 5;
   world.run = 0.06;
   expect_covered(world);
-}
-
-TEST(BootstrapFamilyInterval, HoldsTheGrandMeanOfSkewedGraphs) {
-  const double covered = coverage(world_of(std::vector<int>(7, 1), GraphShape::exponential), true);
-  EXPECT_GE(covered, 92);
-  EXPECT_LE(covered, 98.5);
 }
 
 // What no interval from few graphs can do, and what is printed beside it.

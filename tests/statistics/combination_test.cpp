@@ -67,7 +67,7 @@ TEST(Combine, EqualsNumPyAndSciPy) {
   const std::vector<Values> rows = members();
   for (const Golden& golden : goldens) {
     const Combination combination{combination_rule(golden.rule), 0.5};
-    EXPECT_THAT(combine(rows, combination, Values{1, 2, 0.5}),
+    EXPECT_THAT(combine_scored(rows, combination, Values{1, 2, 0.5}),
                 Pointwise(DoubleNear(1e-12), golden.scores))
         << golden.rule;
   }
@@ -79,8 +79,8 @@ TEST(Combine, EveryRuleButTheMeanIgnoresTheScaleOfAMember) {
   for (const char* name :
        {"z_score", "min_max", "rank_mean", "borda", "reciprocal_rank", "softmax"}) {
     const Combination combination{combination_rule(name)};
-    EXPECT_THAT(combine(scaled, combination),
-                Pointwise(DoubleNear(1e-9), combine(rows, combination)))
+    EXPECT_THAT(combine_scored(scaled, combination),
+                Pointwise(DoubleNear(1e-9), combine_scored(rows, combination)))
         << name;
   }
 }
@@ -92,7 +92,7 @@ constexpr const char* kRules[] = {"mean",  "z_score",         "min_max", "rank_m
 TEST(Combine, TiesShareWhatTheRuleGives) {
   const Values scores{3, 1, 3, 5};
   const auto by = [&](const char* rule) {
-    return combine(std::vector<Values>{scores}, {combination_rule(rule), 2});
+    return combine_scored(std::vector<Values>{scores}, {combination_rule(rule), 2});
   };
   const double r2 = std::sqrt(2.0), p = std::exp(r2 / 2), sum = p + 2 + 1 / p;
   EXPECT_THAT(by("mean"), ElementsAre(3, 1, 3, 5));
@@ -109,7 +109,8 @@ TEST(Combine, TiesShareWhatTheRuleGives) {
 TEST(Combine, AMemberWithOneScoreForAllChangesNoOrder) {
   const Values scores{3, 1, 2};
   for (const char* name : kRules) {
-    const Values both = combine(std::vector{scores, Values(3, 7.0)}, {combination_rule(name)});
+    const Values both =
+        combine_scored(std::vector{scores, Values(3, 7.0)}, {combination_rule(name)});
     EXPECT_LT(both[1], both[2]) << name;
     EXPECT_LT(both[2], both[0]) << name;
   }
@@ -124,45 +125,41 @@ TEST(Combine, EqualScoresAreEqualBeyondRounding) {
     }
     if (score != 0) rows[1][7] = std::nextafter(rows[1][7], 1.0);
     for (const char* name : {"z_score", "min_max"})
-      EXPECT_THAT(combine(rows, {combination_rule(name)}), Each(0.0)) << name << score;
-    EXPECT_THAT(combine(rows, {CombinationRule::softmax}), Each(DoubleNear(std::log(20.0), 1e-12)));
-    EXPECT_THAT(combine(std::vector(4, rows[0]), {CombinationRule::borda}), Each(0.0));
-    EXPECT_THAT(combine(std::vector(4, rows[0]), {CombinationRule::rank_mean}), Each(10.5));
+      EXPECT_THAT(combine_scored(rows, {combination_rule(name)}), Each(0.0)) << name << score;
+    EXPECT_THAT(combine_scored(rows, {CombinationRule::softmax}),
+                Each(DoubleNear(std::log(20.0), 1e-12)));
+    EXPECT_THAT(combine_scored(std::vector(4, rows[0]), {CombinationRule::borda}), Each(0.0));
+    EXPECT_THAT(combine_scored(std::vector(4, rows[0]), {CombinationRule::rank_mean}), Each(10.5));
   }
 }
 
 // What differs by more than rounding is told apart, beside however large a number.
 TEST(Combine, KeepsSmallDifferences) {
-  EXPECT_THAT(combine(std::vector<Values>{{1e6, 1e6 + 1e-6}}, {}),
+  EXPECT_THAT(combine_scored(std::vector<Values>{{1e6, 1e6 + 1e-6}}, {}),
               Pointwise(DoubleNear(1e-12), Values{-1, 1}));
   // Their squares are too small for a double.
-  EXPECT_THAT(combine(std::vector<Values>{{0, 5e-324}}, {}), ElementsAre(0, 0));
+  EXPECT_THAT(combine_scored(std::vector<Values>{{0, 5e-324}}, {}), ElementsAre(0, 0));
 }
 
 TEST(Combine, LeavesOutMembersWithoutWeight) {
   const double nan = std::numeric_limits<double>::quiet_NaN();
   const std::vector<Values> rows{{3, 1, 2}, {nan, nan, nan}};
-  EXPECT_THAT(combine(rows, {CombinationRule::mean}, Values{2, 0}), ElementsAre(3, 1, 2));
+  EXPECT_THAT(combine_scored(rows, {CombinationRule::mean}, Values{2, 0}), ElementsAre(3, 1, 2));
 }
 
 TEST(Combine, ATinyTemperatureLosesNoConfiguration) {
   const Values result =
-      combine(std::vector<Values>{sequence(50, 5, 1000)}, {CombinationRule::softmax, 1e-4});
+      combine_scored(std::vector<Values>{sequence(50, 5, 1000)}, {CombinationRule::softmax, 1e-4});
   for (const double score : result) EXPECT_TRUE(std::isfinite(score));
 }
 
 TEST(Combine, RefusesWhatCannotBeCombined) {
   const std::vector<Values> rows{{1, 2}, {2, 1}};
-  EXPECT_THROW(combine({}, {}), Error);
-  EXPECT_THROW(combine(std::vector{Values{1, 2}, Values{1}}, {}), Error);
-  EXPECT_THROW(combine(rows, {}, Values{1}), Error);
-  EXPECT_THROW(combine(rows, {}, Values{0, 0}), Error);
-  EXPECT_THROW(combine(rows, {}, Values{-1, 2}), Error);
   for (const double temperature : {0.0, -1.0, std::numeric_limits<double>::infinity(),
                                    std::numeric_limits<double>::quiet_NaN()})
-    EXPECT_THROW(combine(rows, {CombinationRule::softmax, temperature}), Error);
+    EXPECT_THROW(combine_scored(rows, {CombinationRule::softmax, temperature}), Error);
   try {
-    combine(std::vector<Values>{Values{1, std::numeric_limits<double>::infinity()}}, {});
+    combine_scored(std::vector<Values>{Values{1, std::numeric_limits<double>::infinity()}}, {});
     FAIL();
   } catch (const DataError& error) {
     EXPECT_THAT(error.what(), HasSubstr("configuration 1"));
@@ -173,7 +170,7 @@ TEST(Combine, PassesOverMembersWithoutScoresOrWeight) {
   const std::vector<Values> all{{1, 2, 3}, {}, {5, 1, 9}, {4, 1, 2}};
   const std::vector<Values> some{all[0], all[3]};
   const Values weights{2, 1, 0, 1};
-  EXPECT_EQ(combine_scored(all, {}, weights), combine(some, {}, Values{2, 1}));
+  EXPECT_EQ(combine_scored(all, {}, weights), combine_scored(some, {}, Values{2, 1}));
   EXPECT_TRUE(combine_scored(all, {}, Values{0, 1, 0, 0}).empty());
 }
 

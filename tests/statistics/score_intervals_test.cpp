@@ -69,15 +69,6 @@ TEST(FamilyInterval, TakesRunsOfCollectionsAsIndependent) {
   EXPECT_EQ(two->families, 4);
 }
 
-TEST(FamilyInterval, BootstrapWidensOrNarrowsFamiliesAlone) {
-  RunScoreTable scores = golden_scores(1);
-  for (std::size_t g = 0; g < 7; ++g) scores.families[g] = scores.graphs[g];
-  const FamilyInterval found = bootstrap_family_interval(scores);
-  EXPECT_TRUE(found.bootstrap);
-  EXPECT_EQ(found.run_variance, family_interval({&scores, 1})->run_variance);
-  EXPECT_NE(found.family.variance, family_interval({&scores, 1})->family.variance);
-}
-
 TEST(RunVariance, MissesAllOfTheRunsWhereTheyScoreAllGraphs) {
   const RunVariance found = run_variance(golden_scores(1));
   EXPECT_NEAR(found.share, 1, 1e-12);

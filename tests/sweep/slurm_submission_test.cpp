@@ -2,7 +2,9 @@
 
 #include <gmock/gmock.h>
 
+#include <algorithm>
 #include <fstream>
+#include <iterator>
 
 #include "tests/support/paths.hpp"
 #include "tests/sweep/sweep_case.hpp"
@@ -32,6 +34,7 @@ TEST(SlurmSubmission, SplitsLongArraysAndPutsTheEnsembleBehindThem) {
   options.parallel = 2;
   options.gpus_per_node = 4;
   options.csv = "out.csv";
+  options.options = {"--job-name=mine"};
   const auto jobs = slurm_jobs(sweep, options, "/bin/tpudist");
   ASSERT_EQ(jobs.size(), 4u);
   EXPECT_THAT(jobs[0].arguments, Contains("--array=0-2%2"));
@@ -41,6 +44,12 @@ TEST(SlurmSubmission, SplitsLongArraysAndPutsTheEnsembleBehindThem) {
               Contains("--export=ALL,TPUDIST=/bin/tpudist,TPUDIST_SWEEP_FIRST=3"));
   EXPECT_THAT(jobs[2].arguments, Contains("--array=0%2"));
   EXPECT_THAT(jobs[2].after, IsEmpty());
+  for (const SlurmJob& job : jobs) {  // of two equal options sbatch takes the last
+    const auto is_script = [](const std::string& word) { return word.ends_with(".sbatch"); };
+    const auto script = std::ranges::find_if(job.arguments, is_script);
+    ASSERT_NE(script, job.arguments.end());
+    EXPECT_EQ(*std::prev(script), "--job-name=mine");
+  }
   EXPECT_THAT(jobs[3].after, ElementsAre(0, 1, 2));
   EXPECT_THAT(jobs[3].arguments, Contains("out.csv"));
   EXPECT_THAT(command_line(jobs[3], {"11", "12"}),

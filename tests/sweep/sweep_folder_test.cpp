@@ -95,9 +95,12 @@ TEST(SweepFolderTest, StatesFollowClaimsAndResults) {
     EXPECT_TRUE(sweep.claim(sweep.record().runs[1]));
   }
   EXPECT_EQ(sweep.state(run), RunState::waiting);
-  // The file that a dead process leaves behind holds nothing.
-  std::ofstream(sweep.path() / "claims" / run.id) << "tpudist sweep run, process 1\n";
+  // The file that a dead process leaves behind holds nothing. Who looks changes nothing: they may
+  // be of another user.
+  const fs::path left = sweep.path() / "claims" / run.id;
+  std::ofstream(left) << "tpudist sweep run, process 1\n";
   EXPECT_EQ(sweep.state(run), RunState::waiting);
+  EXPECT_TRUE(fs::exists(left));
   EXPECT_TRUE(sweep.claim(run));
 
   fs::create_directories(sweep.run_folder(run) / "checkpoints");

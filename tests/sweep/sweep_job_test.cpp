@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "core/error.hpp"
+#include "core/failed_device.hpp"
 #include "dist/collectives/self_communicator.hpp"
 #include "models/kernels/threads.hpp"
 #include "records/run_folder.hpp"
@@ -139,6 +140,19 @@ TEST(SweepJobTest, AnIndexTrainsOneRun) {
   EXPECT_EQ(run(sweep, 2).finished, 1);
   EXPECT_EQ(run(sweep).finished, 2);
   EXPECT_THAT(collect_table(sweep), HasSubstr(", 3 fresh seeds,"));
+}
+
+// Every further run would fail within a second on a GPU that is lost.
+TEST(SweepJobTest, AGroupWhoseGpuHasFailedTakesNoOtherRun) {
+  const SweepCase files;
+  const SweepFolder sweep =
+      SweepFolder::expand(files.sweep("sweep: {seeds: 3}\n"), {}, files.path("sweep"));
+  device_has_failed = true;
+  const SweepOutcome outcome = run(sweep);
+  device_has_failed = false;
+  EXPECT_EQ(outcome.finished + outcome.failed, 1);
+  EXPECT_TRUE(outcome.group_lost);
+  EXPECT_EQ(sweep.state(sweep.record().runs[1]), RunState::waiting);
 }
 
 // Whose failure a machine may be to blame for is not to decide what goes on.

@@ -66,11 +66,6 @@ void TimeLimit::wrote_checkpoint(double seconds) {
   measured_ = true;
 }
 
-std::optional<double> TimeLimit::left() const {
-  if (!end_) return std::nullopt;
-  return *end_ - clock_();
-}
-
 StepDecision agree(Communicator& world, StepDecision wanted, const std::exception_ptr& error) {
   constexpr std::int64_t kError = std::numeric_limits<std::int64_t>::max();
   std::int64_t agreed = error ? kError : static_cast<std::int64_t>(wanted);

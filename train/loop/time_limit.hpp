@@ -29,9 +29,6 @@ class TimeLimit {
   // Reports that a checkpoint took `seconds`.
   void wrote_checkpoint(double seconds);
 
-  // Remaining seconds; nothing without a limit.
-  std::optional<double> left() const;
-
  private:
   double margin() const;
 

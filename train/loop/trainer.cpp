@@ -119,7 +119,8 @@ class TrainingRun {
   // start may have left there.
   void watch_ranks() {
     run_on_all_ranks(context_.world, [&] {
-      if (root()) std::filesystem::remove_all(run_.ranks());
+      std::error_code ignored;  // a rank that hangs on this node may hold its file
+      if (root()) std::filesystem::remove_all(run_.ranks(), ignored);
     });
     if (!context_.watchdog) return;
     context_.watchdog->watch(run_.ranks(), context_.world.rank(), context_.world.size());

@@ -7,6 +7,7 @@
 #include "core/log.hpp"
 #include "core/text.hpp"
 #include "train/units/folds.hpp"
+#include "train/units/prepared_graphs.hpp"
 
 namespace tpudist {
 
@@ -40,6 +41,14 @@ Validation::Validation(const Experiment& experiment, const TrainingSetup& setup,
   }
   session_.emplace(options, context);
   session_->add(experiment, setup.network);
+  const TrainConfig& train = experiment.train;
+  if (train.evaluate_every > 0 || train.last_evaluation != LastEvaluation::none ||
+      experiment.predictions.wanted) {
+    run_on_all_ranks(context.world, [&] {  // now, and not after the last step
+      for (int g = 0; g < session_->data().size(); ++g)
+        require_nodes(session_->data(), setup.network, g);
+    });
+  }
   session_->limit(members_without(experiment.ensemble, setup.folds, session_->data()));
 }
 

@@ -122,6 +122,8 @@ TEST_F(ModuleFileTest, NeedsNoRunTimes) {
     f.without = "";
     std::ranges::fill(f.runtime, 0);
     EXPECT_FALSE(read_module(write(f), kind(f)).has_times);
+    std::ranges::fill(f.normalizers, 0);
+    EXPECT_FALSE(read_module(write(f), kind(f)).has_times);
   }
 }
 

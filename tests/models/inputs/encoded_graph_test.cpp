@@ -32,7 +32,8 @@ std::shared_ptr<GraphInput> make_graph(int nodes) {
     }
     opcodes.push_back(static_cast<std::uint8_t>(random.below(kOpcodes)));
   }
-  return std::make_shared<GraphInput>(features, opcodes, kLayoutSchema);
+  return std::make_shared<GraphInput>(
+      GraphArrays::of(features, opcodes, kLayoutSchema, FeatureForm::raw), kLayoutSchema);
 }
 
 UnitInput unit_of(std::vector<std::shared_ptr<const GraphInput>> graphs) {
@@ -108,7 +109,9 @@ TEST(EncodedGraph, RefusesWhatTheCodeEmbeddingDoesNotKnow) {
   const Encoder encoder(config, kLayoutSchema);
   std::vector<float> features(kNodeFeatures, 0.0f);
   features[136] = 9;
-  const GraphInput graph(features, std::vector<std::uint8_t>{1}, kLayoutSchema);
+  const std::vector<std::uint8_t> opcodes{1};
+  const GraphInput graph(GraphArrays::of(features, opcodes, kLayoutSchema, FeatureForm::raw),
+                         kLayoutSchema);
   try {
     encoder.encode(graph, at::kFloat);
     FAIL() << "took 9";

@@ -147,6 +147,7 @@ TEST(ReadLoss, NamesMistakes) {
   EXPECT_THAT(mistake("loss: {pairwise_hinge: {margn: 1}}"), HasSubstr("margin"));
   EXPECT_THAT(mistake("loss: {pairwise_logistic: {sigma: 0}}"), HasSubstr("sigma"));
   EXPECT_THAT(mistake("loss: {pairwise_logistic: {hardest: 0}}"), HasSubstr("hardest"));
+  EXPECT_THAT(mistake("loss: {pairwise_hinge: {top_weight: 10}}"), HasSubstr("give their number"));
   EXPECT_THAT(mistake("loss: {pairwise_hinge: {permutations: 0.5}}"), HasSubstr("permutations"));
   EXPECT_THAT(mistake("loss: {log_huber: {delta: 0}}"), HasSubstr("delta"));
   EXPECT_THAT(mistake("loss: {mape: {unit: minutes}}"), HasSubstr("milliseconds"));

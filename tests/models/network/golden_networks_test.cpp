@@ -96,7 +96,8 @@ class GoldenNetwork {
     UnitInput input;
     FeatureSchema inputs = kLayoutSchema;
     inputs.node_features += config_.encoder.columns.count();
-    input.graphs = {std::make_shared<const GraphInput>(features_, opcodes_, inputs)};
+    input.graphs = {std::make_shared<const GraphInput>(
+        GraphArrays::of(features_, opcodes_, inputs, FeatureForm::raw), inputs)};
     input.states = states_;
     const PlanShape shape = config_.plan_shape();
     input.plan = std::make_shared<const Plan>(refined ? refined_plan_of(graph_, shape)

@@ -492,9 +492,9 @@ TEST(Network, RefusesCallsThatDoNotFit) {
                              test::make_unit(network, test.slates)),
                Error);
   EXPECT_THROW(
-      network.prepare_graph(std::vector<float>(kNodeFeatures), std::vector<std::uint8_t>{kOpcodes}),
+      network.graph_arrays(std::vector<float>(kNodeFeatures), std::vector<std::uint8_t>{kOpcodes}),
       DataError);
-  EXPECT_THROW(network.prepare_graph(std::vector<float>(139), std::vector<std::uint8_t>{1}),
+  EXPECT_THROW(network.graph_arrays(std::vector<float>(139), std::vector<std::uint8_t>{1}),
                DataError);
   EXPECT_THROW(Network(NetworkConfig{}, kLayoutSchema, -1, pool), ConfigError);
 }

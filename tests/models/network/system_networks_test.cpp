@@ -122,9 +122,10 @@ void expect_network(const std::string& system, GoldenCase& golden) {
   const Network rows(config, schema, -1, pool);
   FeatureSchema inputs = schema;
   inputs.node_features = rows.input_columns();
-  input.graphs = {std::make_shared<const GraphInput>(
+  const GraphArrays arrays = GraphArrays::of(
       rows.input_rows(std::vector<float>(features.begin(), features.end()), graph.edges),
-      std::vector<std::uint8_t>(opcodes.begin(), opcodes.end()), inputs)};
+      std::vector<std::uint8_t>(opcodes.begin(), opcodes.end()), inputs, FeatureForm::raw);
+  input.graphs = {std::make_shared<const GraphInput>(arrays, inputs)};
   input.states.assign(configs.begin(), configs.end());
   const ComposedNetwork cpu(config, schema),
       device(config, schema, {at::kCPU, make_device_backend});

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 #include <set>
+#include <string>
 
 #include "core/error.hpp"
 #include "core/file_system.hpp"
@@ -32,18 +33,19 @@ namespace fs = std::filesystem;
 
 // Members 0 and 2 hold out fold 0, member 1 holds out fold 1. The two validation graphs are of
 // different families, and this seed puts them into different folds.
-Experiment both_splits(std::vector<std::string> overrides = {}) {
-  overrides.insert(overrides.end(), {"ensemble.fold_over=train+valid", "ensemble.fold_seed=4"});
+Experiment both_splits(std::vector<std::string> overrides = {},
+                       const std::string& seed = "ensemble.fold_seed=4") {
+  overrides.insert(overrides.end(), {"ensemble.fold_over=train+valid", seed});
   return tiny_experiment(std::move(overrides));
 }
 
-CollectionResult evaluate(const fs::path& folder) {
+CollectionResult evaluate(const fs::path& folder, const ScoreRequest& request = {}) {
   const std::vector<TrainedRun> runs{open_run(folder)};
   const auto world = make_self_communicator();
   ThreadPool pool(1);
   NoProgress progress;
   JobContext context{*world, pool, NodeTopology{}, progress};
-  return score_runs(runs, {}, context).front();
+  return score_runs(runs, request, context).front();
 }
 
 TEST(FoldOver, MembersTrainOnBothSplitsButTheirFold) {
@@ -144,6 +146,31 @@ TEST(FoldOver, ARunOfSomeMembersGivesThemTheirBits) {
   const TrainOutcome one =
       run(both_splits({"ensemble.first_member=1", "ensemble.members=1"}), folder / "one");
   EXPECT_EQ(one.evaluation->member_means()[0], all.evaluation->member_means()[1]);
+}
+
+// Two of three members over three folds: the graphs of the third fold are known to both.
+TEST(FoldOver, ASubmissionLacksGraphsThatNoMemberMayScore) {
+  const TempDir folder;
+  const auto world = make_self_communicator();
+  ThreadPool pool(1);
+  int left_out = 0;  // validation graphs of the third fold
+  std::string seed;
+  for (int i = 1; left_out == 0; ++i) {
+    seed = "ensemble.fold_seed=" + std::to_string(i);
+    const Experiment experiment = both_splits({"ensemble.folds=3"}, seed);
+    const TrainingSetup setup(experiment, experiment.training_data(), pool, -1, 1, *world);
+    const std::vector<int> folds = graph_folds(setup.folds, setup.data);
+    for (int g = 0; g < setup.data.size(); ++g)
+      left_out += setup.data.entry(g).split == "valid" && folds[static_cast<std::size_t>(g)] == 2;
+  }
+  for (const int members : {3, 2}) {
+    const fs::path run_folder = folder / std::to_string(members);
+    run(both_splits({"ensemble.folds=3", "ensemble.members=" + std::to_string(members)}, seed),
+        run_folder);
+    const Submission submission =
+        make_submission({evaluate(run_folder, {.split = "valid", .means = true})});
+    EXPECT_EQ(static_cast<int>(submission.rows().size()), members == 3 ? 2 : 2 - left_out);
+  }
 }
 
 TEST(FoldOver, WhatCannotBeSplitIsRefused) {

@@ -152,6 +152,7 @@ TEST(Run, TakesOnlyAnEmptyFolderOrARun) {
   }
   fs::create_directories(folder / "new/checkpoints");  // a run that died as it began
   std::ofstream(folder / "new" / std::string(kLockName)) << "";
+  std::ofstream(folder / "new/config.yaml.4711-0-0badc0de.tmp") << "name:";
   run(experiment, folder / "new");
   EXPECT_THAT(message_of<ConfigError>([&] { run(experiment, folder / "new"); }),
               HasSubstr("already holds a run; continue it with --resume"));

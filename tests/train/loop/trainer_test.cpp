@@ -1,7 +1,7 @@
 #include "train/loop/trainer.hpp"
 
 #include <fmt/core.h>
-#include <gtest/gtest.h>
+#include <gmock/gmock.h>
 
 #include <algorithm>
 #include <cmath>
@@ -12,6 +12,7 @@
 #include "core/error.hpp"
 #include "inference/collection_scores.hpp"
 #include "records/run_folder.hpp"
+#include "tests/support/thrown.hpp"
 #include "tests/train/tiny_data.hpp"
 #include "tests/train/tiny_run.hpp"
 #include "train/state/checkpoint.hpp"
@@ -23,6 +24,7 @@ namespace {
 using test::run;
 using test::TempDir;
 using test::tiny_experiment;
+using ::testing::HasSubstr;
 
 TEST(Trainer, GivesTheSameBitsForAnyNumberOfThreads) {
   const TempDir folder;
@@ -49,8 +51,9 @@ TEST(Trainer, ResumesWithTheSameBits) {
 
 TEST(Trainer, MembersDoNotDependOnEachOther) {
   const TempDir folder;
-  const Experiment three = tiny_experiment({"ensemble.vary=[init]"});
-  const Experiment one = tiny_experiment({"ensemble.vary=[init]", "ensemble.members=1"});
+  const std::string seeds = "ensemble={members: 3, vary: [init], folds: none}";
+  const Experiment three = tiny_experiment({seeds});
+  const Experiment one = tiny_experiment({seeds, "ensemble.members=1"});
   run(three, folder / "three");
   run(one, folder / "one");
   const TrainedRun a = open_run(folder / "three"), b = open_run(folder / "one");
@@ -263,6 +266,48 @@ TEST(Trainer, EvaluationLeavesAFailedMemberOut) {
   const auto before = whole.evaluation->member_means(), after = hurt.evaluation->member_means();
   EXPECT_EQ(after[0], before[0]);
   EXPECT_EQ(after[2], before[2]);
+}
+
+// No loss has shown it yet: its weights became so in the last step.
+TEST(Trainer, EvaluationGoesOnBesideAMemberWhoseScoresAreNotFinite) {
+  const TempDir folder;
+  const Experiment experiment = tiny_experiment({"predictions.rows=all"});
+  const TrainOutcome whole = run(experiment, folder / "run");
+  spoil_member(folder / "run", experiment, 1);
+  const TrainOutcome hurt = run(experiment, folder / "run", 1, true);
+  ASSERT_TRUE(hurt.evaluation.has_value());
+  EXPECT_TRUE(std::isfinite(hurt.evaluation->ensemble_mean()));
+  const std::vector<double> means = hurt.evaluation->member_means();
+  EXPECT_TRUE(std::isnan(means[1]));
+  EXPECT_EQ(means[0], whole.evaluation->member_means()[0]);
+  ASSERT_EQ(hurt.out_of_fold.size(), 3u);
+  EXPECT_TRUE(std::isnan(hurt.out_of_fold[1].score));
+  EXPECT_EQ(hurt.out_of_fold[0].score, whole.out_of_fold[0].score);
+}
+
+TEST(Trainer, RefusesAValidationGraphThatIsTooLargeBeforeTheFirstStep) {
+  const TempDir folder;
+  ThreadPool pool(1);
+  const Experiment tiny = tiny_experiment();
+  const Dataset train = Dataset::open(tiny.training_data(), pool),
+                valid = Dataset::open(tiny.data.evaluation("valid"), pool);
+  int small = 0, large = 0;
+  for (int g = 0; g < train.size(); ++g)
+    if (train.graph(g).nodes < train.graph(small).nodes) small = g;
+  for (int g = 0; g < valid.size(); ++g)
+    if (valid.graph(g).nodes > valid.graph(large).nodes) large = g;
+  ASSERT_LT(train.graph(small).nodes, valid.graph(large).nodes);
+  std::vector<std::string> overrides{
+      fmt::format("model={{blocks: [{{layer: self_attention, width: 4, max_nodes: {}}}]}}",
+                  train.graph(small).nodes),
+      fmt::format("data.include.train=['{}']", train.graph(small).name), "ensemble.folds=none"};
+  EXPECT_THAT(
+      test::message_of<DataError>([&] { run(tiny_experiment(overrides), folder / "run"); }),
+      HasSubstr(fmt::format("graph {} has {} nodes", valid.graph(large).name,
+                            valid.graph(large).nodes)));
+  EXPECT_FALSE(std::filesystem::exists(folder / "run/metrics.jsonl"));
+  overrides.emplace_back("train.last_evaluation=none");
+  EXPECT_EQ(run(tiny_experiment(overrides), folder / "other").steps, 6);
 }
 
 TEST(Trainer, ResumesBesideAFailedMemberWithTheSameBits) {
