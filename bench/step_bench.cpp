@@ -242,6 +242,7 @@ class StepBench {
     line["rows"] = rows;
     line["rows_dense"] = dense;
     const PlanCost cost = dense_plan_cost(dense, std::vector<std::int64_t>(layers, dense),
+                                          std::vector<std::int64_t>(layers),
                                           nodes * arguments_.slates, 0, network_work());
     line["gflop_dense"] = arguments_.members * 1e-9 * (cost.forward + cost.backward);
   }

@@ -378,9 +378,6 @@ EnsembleConfig read_ensemble(ConfigNode ensemble) {
   if (config.vary_fold && config.folds == 0 && !ensemble.has("folds")) {
     ensemble.mistake("vary", "varies the fold, but `folds` is not given");
   }
-  if (config.folds > 0 && !config.vary_fold) {
-    ensemble.mistake("folds", "holds nothing out unless `fold` is in `vary`; give `folds: none`");
-  }
   if (config.folds == 0) config.vary_fold = false;
   if (ensemble.choice("fold_over", "train", {"train", "train+valid"}) == "train+valid") {
     config.fold_over = FoldOver::train_and_valid;

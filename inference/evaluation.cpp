@@ -29,7 +29,7 @@ std::vector<double> weights_on(const ScoresByMember& prediction, const Evaluatio
   std::vector<double> weights = evaluation.weights;
   for (std::size_t m = 0; m < weights.size(); ++m) {
     const std::vector<double>& scores = prediction.scores[m];
-    if (!evaluation.used[m] || scores.empty() || !all_finite(scores)) weights[m] = 0;
+    if (scores.empty() || !all_finite(scores)) weights[m] = 0;
   }
   return weights;
 }
@@ -76,8 +76,6 @@ std::vector<double> Evaluation::member_means() const {
   std::vector<double> means;
   for (const auto& member : members)
     means.push_back(primary_score(mean_scores_of(member, is_tile).mean, is_tile));
-  for (std::size_t m = 0; m < means.size(); ++m)
-    if (!finite[m]) means[m] = kNone;
   return means;
 }
 
@@ -150,6 +148,11 @@ void add_members(Evaluation& evaluation, const std::vector<ScoresByMember>& pred
       const std::vector<double>& scores = predictions[g].scores[m];
       if (evaluation.used[m] && !all_finite(scores)) evaluation.finite[m] = false;
     }
+  }
+  // The mean over its other graphs would be that of easier ones.
+  for (std::size_t m = 0; m < members; ++m) {
+    if (evaluation.finite[m]) continue;
+    for (GraphMetrics& graph : evaluation.members[m]) graph = {.name = graph.name};
   }
 }
 

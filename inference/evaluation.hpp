@@ -46,7 +46,7 @@ struct Evaluation {
   Combination combination;
 
   // Mean over graphs of the collection's primary metric (Kendall tau, or the tile score), per
-  // member; NaN for one with a score that is not finite.
+  // member; NaN for one with a score that is not finite, whose metrics are undefined on all graphs.
   std::vector<double> member_means() const;
   // Of the combined members.
   double ensemble_mean() const;

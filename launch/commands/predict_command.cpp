@@ -151,10 +151,7 @@ std::vector<TrainedRun> open_runs(const PredictArguments& arguments) {
       spdlog::warn("left out: {}", error.what());
     }
   }
-  if (members < arguments.least) {
-    throw ConfigError(fmt::format("{} members are left, but --min-members asks for {}", members,
-                                  arguments.least));
-  }
+  require_members("the runs", members, arguments.least);
   return runs;
 }
 

@@ -64,9 +64,9 @@ class EdgeMlp : public Layer {
     const double edges = product_work(config_.hidden, config_.width),
                  configs = product_work(config_.config_hidden, config_.config_width);
     network.state += product_work(states_, config_.config_hidden);
-    network.steps.push_back({2 * product_work(in_, config_.hidden), edges, edges,
-                             2 * config_.hidden + config_.width,
-                             static_cast<int>(config_.directions.size())});
+    network.steps.push_back(
+        {2 * product_work(in_, config_.hidden), edges, edges, 2 * config_.hidden + config_.width,
+         static_cast<int>(config_.directions.size()), 2 * config_.hidden + config_.width});
     network.steps.push_back({0, product_work(config_.width, config_.config_hidden), configs,
                              channels() + config_.config_hidden, 1});
   }

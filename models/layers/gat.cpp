@@ -78,7 +78,8 @@ class Gat : public Layer {
     const double inner = static_cast<double>(config_.inner());
     network.steps.push_back({(config_.second_version ? 2 : 1) * product_work(in_, config_.inner()),
                              8 * inner, 8 * inner, 5 * config_.inner(),
-                             static_cast<int>(config_.directions.size())});
+                             static_cast<int>(config_.directions.size()),
+                             (config_.second_version ? 3 : 1) * config_.inner()});
   }
 
   // The entries of the step, and the logarithms of their counts: counts are factors of the powers

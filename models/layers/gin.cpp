@@ -60,7 +60,7 @@ class Gin : public Layer {
     const double first = product_work(in_, config_.hidden);
     network.steps.push_back({first, first, product_work(config_.hidden, config_.width),
                              config_.hidden + config_.width,
-                             static_cast<int>(config_.directions.size())});
+                             static_cast<int>(config_.directions.size()), in_});
   }
 
   // The first product comes before the rows are gathered, so that each is computed once for all

@@ -71,7 +71,7 @@ class Pna : public Layer {
     network.steps.push_back(
         {2 * directions * product_work(in_, in_), 0,
          product_work(joined(), config_.width) + product_work(config_.width, config_.width),
-         2 * joined() + 2 * config_.width, static_cast<int>(4 * sets())});
+         2 * joined() + 2 * config_.width, static_cast<int>(4 * sets()), 4 * in_});
   }
 
   // The numbers of neighbours, a column for each direction.

@@ -56,7 +56,7 @@ class Sage : public Layer {
   void add_work(NetworkWork& network) const override {
     const double product = product_work(in_, config_.width);
     network.steps.push_back({product * (config_.concat ? static_cast<double>(sets()) : 1.0),
-                             product, 0, channels(), static_cast<int>(sets())});
+                             product, 0, channels(), static_cast<int>(sets()), in_});
   }
 
   RowStates forward(const RowStates& x, const LayerWeights& weights,

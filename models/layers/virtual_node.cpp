@@ -34,7 +34,7 @@ class VirtualNode : public Layer {
             linear_bias(prefix_ + "nn.2.bias", hidden_, channels_)};
   }
   void add_work(NetworkWork& network) const override {
-    network.steps.push_back({0, 2 * product_work(channels_, hidden_), 0, channels_, 1});
+    network.steps.push_back({0, 2 * product_work(channels_, hidden_), 0, channels_, 1, channels_});
   }
 
   RowStates forward(const RowStates& x, const LayerWeights& weights,

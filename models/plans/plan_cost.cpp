@@ -3,9 +3,9 @@
 namespace tpudist {
 namespace {
 
-// How many rows and neighbourhoods one step works on.
+// How many rows, neighbourhoods and entries of neighbourhoods one step works on.
 struct StepSizes {
-  std::int64_t before = 0, neighbourhoods = 0, behind = 0;
+  std::int64_t before = 0, neighbourhoods = 0, behind = 0, entries = 0;
 };
 
 double forward_work(const LayerWork& work, const StepSizes& sizes) {
@@ -32,6 +32,7 @@ void add_step(const LayerWork& work, const StepSizes& all, const StepSizes& need
   cost.backward += 2 * forward;
   cost.needed_backward += 2 * (network.skips_unneeded ? forward_work(work, needed) : forward);
   cost.states += static_cast<double>(all.behind * work.floats);
+  cost.entries += static_cast<double>(all.entries * work.entry);
 }
 
 }  // namespace
@@ -45,6 +46,7 @@ PlanCost plan_cost(const Plan& plan, const NetworkWork& network) {
     for (std::size_t set = 0; set < layer.edges.size(); ++set) {
       const SparseMatrix& matrix = layer.edges[set].aggregate;
       all.neighbourhoods += matrix.forward.rows() * matrix.replicas;
+      all.entries += matrix.forward.entries() * matrix.replicas;
       needed.neighbourhoods += counts.neighbourhoods[set];
     }
     add_step(network.steps[i + 1], all, needed, network, cost);
@@ -53,13 +55,14 @@ PlanCost plan_cost(const Plan& plan, const NetworkWork& network) {
 }
 
 PlanCost dense_plan_cost(std::int64_t rows, std::span<const std::int64_t> needed_rows,
-                         std::int64_t input_rows, std::int64_t states, const NetworkWork& network) {
+                         std::span<const std::int64_t> entries, std::int64_t input_rows,
+                         std::int64_t states, const NetworkWork& network) {
   PlanCost cost = first_rows_cost(rows, input_rows, states, network);
   for (std::size_t i = 0; i < needed_rows.size(); ++i) {
     const LayerWork& work = network.steps[i + 1];
     const std::int64_t needed = needed_rows[i];
-    add_step(work, {rows, work.edge_sets * rows, rows}, {needed, work.edge_sets * needed, needed},
-             network, cost);
+    add_step(work, {rows, work.edge_sets * rows, rows, entries[i]},
+             {needed, work.edge_sets * needed, needed}, network, cost);
   }
   return cost;
 }

@@ -16,6 +16,7 @@ struct LayerWork {
   double behind = 0;         // per row after it
   std::int64_t floats = 0;   // numbers kept per row after it
   int edge_sets = 0;
+  std::int64_t entry = 0;  // numbers read for each entry of the edge sets
 };
 
 // The arithmetic of a network's products with its weights, which is nearly all of its arithmetic.
@@ -33,7 +34,8 @@ struct PlanCost {
   double forward = 0;
   double backward = 0;         // the backward pass over all rows
   double needed_backward = 0;  // over the needed rows only, for a translation-invariant loss
-  double states = 0;  // number of floats of the states before, between and after the layers
+  double states = 0;   // number of floats of the states before, between and after the layers
+  double entries = 0;  // number of floats that aggregating over neighbours reads
   // A training step with a translation-invariant loss.
   double step() const { return forward + needed_backward; }
 };
@@ -43,8 +45,9 @@ PlanCost plan_cost(const Plan& plan, const NetworkWork& network);
 
 // Returns the cost of a dense plan without building it: with `rows` rows (nodes x configurations)
 // before and after each layer, `input_rows` distinct nodes and `states` states. `needed_rows`
-// [layers]: number of needed rows after each layer.
+// [layers]: number of needed rows after each layer. `entries` [layers]: of all its edge sets.
 PlanCost dense_plan_cost(std::int64_t rows, std::span<const std::int64_t> needed_rows,
-                         std::int64_t input_rows, std::int64_t states, const NetworkWork& network);
+                         std::span<const std::int64_t> entries, std::int64_t input_rows,
+                         std::int64_t states, const NetworkWork& network);
 
 }  // namespace tpudist

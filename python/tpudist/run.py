@@ -271,7 +271,8 @@ class Run:
         self, split: str = "test", *, checkpoint: str | int | None = None, **options: Any
     ) -> dict[str, npt.NDArray[np.int64]]:
         """For each graph of a split its configurations, the fastest first ([c] int64; of tile graphs as many as a
-        submission has); by its name, of a run on a list of collections by "collection:name". `options` are those of `tpudist predict`."""
+        submission has); by its name, of a run on a list of collections by "collection:name". `options` are those of
+        `tpudist predict`."""
         with tempfile.TemporaryDirectory() as folder:
             csv = pathlib.Path(folder) / "submission.csv"
             run_program(

@@ -180,13 +180,6 @@ TEST(Settings, ComeBackFromTheResolvedYaml) {
   EXPECT_THROW(read_resolved_entries("- 1", "a.yaml"), ConfigError);
 }
 
-TEST(Experiment, FoldsThatHoldNothingOutAreRefused) {
-  EXPECT_THAT(test::message_of<ConfigError>(
-                  [] { read({"ensemble={members: 5, folds: 5, vary: [init]}"}); }),
-              HasSubstr("holds nothing out unless `fold` is in `vary`"));
-  EXPECT_FALSE(read({"ensemble={members: 5, folds: none, vary: [init]}"}).ensemble.holds_out());
-}
-
 TEST(Experiment, TheNameIsThatOfOneFolder) {
   for (const char* name : {"../../x", "/tmp/x", "..", ".", "a/b", "''", ".hidden", "\"a\\nb\""}) {
     EXPECT_THROW(read({std::string("name=") + name}), ConfigError) << name;

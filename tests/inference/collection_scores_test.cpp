@@ -252,6 +252,32 @@ TEST(ScoreRuns, LeaveOutMembersThatFailed) {
   EXPECT_TRUE(std::isfinite(results[0].evaluation->ensemble_mean()));
 }
 
+// One graph of two: the mean over the other would be that of an easier task.
+TEST(AddGraphs, AMemberWithAScoreThatIsNotFiniteHasNoMean) {
+  ThreadPool pool(1);
+  const Dataset data = Dataset::open(tiny_experiment().data.evaluation("valid"), pool);
+  std::vector<ScoresByMember> predictions;
+  for (int g = 0; g < data.size(); ++g) {
+    ScoresByMember& graph = predictions.emplace_back();
+    graph.graph = g;
+    graph.rows.resize(static_cast<std::size_t>(data.rows(g)));
+    std::iota(graph.rows.begin(), graph.rows.end(), 0);
+    graph.scores.assign(2, std::vector<double>(graph.rows.begin(), graph.rows.end()));
+  }
+  ASSERT_GT(predictions.size(), 1u);
+  predictions[1].scores[1][0] = std::nan("");
+  Evaluation evaluation;
+  evaluation.used = evaluation.finite = {true, true};
+  evaluation.weights = {1, 1};
+  evaluation.members.resize(2);
+  add_graphs(evaluation, predictions, data, pool);
+  const std::vector<double> means = evaluation.member_means();
+  EXPECT_TRUE(std::isfinite(means[0]));
+  EXPECT_TRUE(std::isnan(means[1]));
+  EXPECT_EQ(evaluation.mean_of_members(), means[0]);
+  for (const GraphMetrics& graph : evaluation.ensemble) EXPECT_TRUE(std::isfinite(graph.opa));
+}
+
 TEST(ScoreRuns, KeepCollectionsApartInTheOrderOfTheRuns) {
   const TempDir folder;
   const std::vector<TrainedRun> runs{

@@ -97,7 +97,12 @@ TEST(SweepFileTest, ShippedSweepsLoad) {
   const auto experiments = source_folder() / "experiments";
   for (const auto& entry : std::filesystem::directory_iterator(experiments / "sweeps")) {
     if (entry.is_directory()) continue;
-    EXPECT_EQ(SweepFile::load(entry.path()).name, entry.path().stem().string());
+    const SweepFile sweep = SweepFile::load(entry.path());
+    EXPECT_EQ(sweep.name, entry.path().stem().string());
+    for (std::size_t i = 0; i < sweep.experiments.size(); ++i)
+      EXPECT_NO_THROW(
+          load_experiment(sweep.experiments[i], sweep.overrides_of(static_cast<int>(i))))
+          << sweep.name;
     ++files;
   }
   EXPECT_GE(files, 2);

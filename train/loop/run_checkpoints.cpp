@@ -73,7 +73,9 @@ bool RunCheckpoints::restore(TrainingState& state) {
   run_on_all_ranks(context_.world, [&] {
     state.restore(path, experiment_, setup_.data.selection_hash(), setup_.network.parameters(),
                   segment_hash_);
-    require_same_folds(read_checkpoint_summary(path), path, run_, setup_.folds, setup_.data);
+    const CheckpointSummary summary = read_checkpoint_summary(path);
+    if (scored_other_rows(summary)) state.forget_best_scores();
+    require_same_folds(summary, path, run_, setup_.folds, setup_.data);
   });
   newest_ = step;
   if (context_.watchdog) context_.watchdog->remember_checkpoint(path);
@@ -109,12 +111,22 @@ void RunCheckpoints::require_settings_of_the_folder() const {
                         "train with the settings of then, or start a new run with --run-dir");
 }
 
+// Whether its best scores are of other rows than those of the evaluations from here on.
+bool RunCheckpoints::scored_other_rows(const CheckpointSummary& checkpoint) const {
+  const auto rows = [](const std::vector<ConfigEntry>& entries) {
+    const auto at = std::ranges::find(entries, "train.evaluate_rows", &ConfigEntry::key);
+    return at == entries.end() ? std::string() : at->value;
+  };
+  return rows(checkpoint.entries()) != rows(experiment_.entries);
+}
+
 // Only on rank 0.
 void RunCheckpoints::read_best_score() {
   const auto path = best_checkpoint_path(run_.checkpoints());
   if (!std::filesystem::exists(path)) return;
   if (!is_whole(path)) return set_aside(path);
   try {
+    if (scored_other_rows(read_checkpoint_summary(path))) return;
     const Checkpoint best =
         load_checkpoint(path, setup_.network.parameters(), /*segment_scores=*/false);
     best_score_ = kept_score_ = best.numbers.at(kBestScore);

@@ -49,6 +49,7 @@ class RunCheckpoints {
   bool root() const { return context_.world.rank() == 0; }
   std::int64_t choose() const;
   void require_settings_of_the_folder() const;
+  bool scored_other_rows(const CheckpointSummary& checkpoint) const;
   void read_best_score();
   void fill(Checkpoint& copy, const TrainingState& state) const;
   std::string take_results();

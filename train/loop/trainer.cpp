@@ -256,6 +256,9 @@ class TrainingRun {
       if (root()) spdlog::warn("{}", line);
     }
     if (root()) warn_of_few_steps();
+    if (const EnsembleConfig& own = experiment_.ensemble;
+        root() && own.folds > 0 && !own.holds_out())
+      spdlog::warn("ensemble.folds: nothing is held out, since `fold` is not in ensemble.vary");
     for (const std::string& graph : setup_.data.left_out()) {
       if (root()) spdlog::warn("data.entropy_filter leaves nothing of {}: it is left out", graph);
     }

@@ -67,6 +67,11 @@ TrainingState::TrainingState(const Experiment& experiment, const Network& networ
   best_step.assign(members, -1);
 }
 
+void TrainingState::forget_best_scores() {
+  std::ranges::fill(best_score, kNone);
+  std::ranges::fill(best_step, -1);
+}
+
 const HostWeights& TrainingState::weights() const {
   if (on_device_) on_device_->bring_down();
   return *weights_;

@@ -54,6 +54,9 @@ struct TrainingState {
   bool all_failed() const;
   double checkpoint_bytes() const;  // about: parameters, moments, and scores of segments
 
+  // Starts best_score and best_step anew: evaluations from here on score other rows.
+  void forget_best_scores();
+
   // If members are ever rolled back: keeps this step's weights to return to. Only after steps of
   // regular checkpoints, so that it does not depend on when a run was stopped.
   void keep_roll_back();

@@ -247,17 +247,22 @@ PlanComparison UnitBuilder::compare(std::span<const Slate> slates, const GraphDr
 
 PlanComparison UnitBuilder::compare(std::span<const Slate> slates, Graphs& graphs) const {
   PlanComparison plans;
-  std::vector<std::int64_t> needed_rows(shape_.layers.size());
+  std::vector<std::int64_t> needed_rows(shape_.layers.size()), entries(shape_.layers.size());
   // Drawn parts of graphs are refined anew for each unit.
   const auto start = std::chrono::steady_clock::now();
   for (std::size_t s = 0; s < slates.size(); ++s) {
     const RefinedGraph& graph = graphs.refined(s, slates[s]);
     const auto configs = static_cast<std::int64_t>(slates[s].configs.size());
     plans.dense_rows += graph.nodes() * configs;
-    for (std::size_t i = 0; i < needed_rows.size(); ++i)
+    for (std::size_t i = 0; i < needed_rows.size(); ++i) {
       needed_rows[i] +=
           (shape_.per_element ? graph.nodes() : graph.needed_nodes(static_cast<int>(i) + 1)) *
           configs;
+      for (const EdgeKind kind : shape_.layers[i].edge_kinds)
+        entries[i] +=
+            (along_graph(kind) ? std::ssize(graph.adjacency(kind).source) : graph.nodes()) *
+            configs;
+    }
   }
   const auto prepared = std::chrono::steady_clock::now();
   plans.refined = refined_plan(slates, graphs);
@@ -265,7 +270,7 @@ PlanComparison UnitBuilder::compare(std::span<const Slate> slates, Graphs& graph
   plans.build_seconds = seconds_between(prepared, end);
   if (graphs.draws()) plans.drawn_seconds = seconds_between(start, end);
   plans.refined_cost = plan_cost(plans.refined, work_);
-  plans.dense_cost = dense_plan_cost(plans.dense_rows, needed_rows, plans.refined.nodes,
+  plans.dense_cost = dense_plan_cost(plans.dense_rows, needed_rows, entries, plans.refined.nodes,
                                      plans.refined.states, work_);
   return plans;
 }

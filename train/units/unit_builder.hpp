@@ -65,13 +65,18 @@ struct UnitEstimate {
   bool refined = false;
 
   // Work in floating-point operations: the products with the weights, plus for each float of a
-  // state the operations that fit into the time to read and write it. Without the latter narrow
-  // layers would seem too cheap.
-  double step_work() const { return cost.step() + kStepOperations * cost.states; }
-  double forward_work() const { return cost.forward + kForwardOperations * cost.states; }
+  // state or of a neighbour the operations that fit into the time to read and write it. Without
+  // them narrow layers, and long lists of neighbours, would seem too cheap.
+  double step_work() const {
+    return cost.step() + kStepOperations * cost.states + kStepEntry * cost.entries;
+  }
+  double forward_work() const {
+    return cost.forward + kForwardOperations * cost.states + kForwardEntry * cost.entries;
+  }
 
  private:
   static constexpr double kStepOperations = 400, kForwardOperations = 130;
+  static constexpr double kStepEntry = 80, kForwardEntry = 30;
 };
 
 // Joins data and models: reads slates, builds their plan, and keeps each prepared graph from its

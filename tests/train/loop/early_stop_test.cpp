@@ -219,6 +219,20 @@ TEST(EarlyStopKeys, NeedValidationGraphs) {
   EXPECT_FALSE(fs::exists(folder / "run"));
 }
 
+// The best of two rows is high by luck, and no score of more rows would ever be better.
+TEST(BestScores, OfOtherRowsAreForgottenOnResume) {
+  const TempDir folder;
+  const std::string every = "train.evaluate_every=1";
+  const Experiment many = tiny_experiment({every, "train.evaluate_rows=20"});
+  int asked = 0;
+  run(tiny_experiment({every, "train.evaluate_rows=2"}), folder / "run", 1, false,
+      [&] { return ++asked > 3; });
+  run(many, folder / "run", 1, true);
+  for (const std::int64_t step : checkpoint_of_step(folder / "run", many, 6).best_step)
+    EXPECT_GT(step, 3);
+  EXPECT_GT(read_checkpoint_summary(best_checkpoint_path(folder / "run/checkpoints")).step, 3);
+}
+
 // When and on which rows members are scored may change on resume, unless they stop by these scores.
 TEST(EarlyStopKeys, MakeTheEvaluationsDecideTheNumbers) {
   const auto changes = [](const std::string& patience) {

@@ -187,7 +187,7 @@ const std::vector<ChangedKey>& deciding_keys() {
       {"evaluate.slate.seed", "2", "evaluate={slate: {configs: 16}}"},
       {"ensemble.members", "2"},
       {"ensemble.first_member", "3"},
-      {"ensemble.vary", "[init, order, fold]"},
+      {"ensemble.vary", "[init]"},
       {"ensemble.folds", "3"},
       {"ensemble.fold_seed", "2"},
       {"ensemble.fold_over", "train+valid"},

@@ -45,6 +45,23 @@ TEST(SlateCosts, AreThoseOfTheFirstSlate) {
   }
 }
 
+// Of a dense plan both are counted: from the graph, and from the plan that was built.
+TEST(SlateCosts, CountTheNeighboursThatAreRead) {
+  for (const char* layer : {"{layer: sage, width: 4}", "{layer: gcn, width: 4}",
+                            "{layer: gat, width: 4}", "{layer: virtual_node, hidden: 4}"}) {
+    CostsFixture fixture({std::string("model={blocks: [") + layer + "]}", "plan=dense"});
+    const SlateRows rows{0, {0, 1, 2}};
+    const Slate slate = fixture.setup.data.slate(rows.graph, rows.rows);
+    const Unit unit = fixture.setup.units.build({&rows, 1});
+    const PlanCost estimated = fixture.setup.units.compare({&slate, 1}).dense_cost,
+                   built =
+                       plan_cost(*unit.input.plan,
+                                 fixture.experiment.network.work(fixture.setup.network.schema()));
+    EXPECT_EQ(estimated.entries, built.entries) << layer;
+    EXPECT_GT(estimated.entries, 0) << layer;
+  }
+}
+
 TEST(SlateCosts, AFurtherSlateInThePlanCostsLess) {
   CostsFixture fixture({"batch.configs=8", "batch.slates=6", "batch.unit=graph"});
   const std::vector<SlateCost> costs = fixture.costs(*fixture.alone);
