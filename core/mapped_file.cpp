@@ -23,7 +23,7 @@ struct Mapping {
   std::atomic<bool> used = false;
   std::atomic<std::size_t> begin = 0, end = 0;  // addresses; 0: none
 };
-std::array<Mapping, 64> mappings;
+std::array<Mapping, 2048> mappings;  // `convert --jobs` takes up to 1024, each maps a file
 struct sigaction previous_action;
 std::mutex handler_mutex;
 

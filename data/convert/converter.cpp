@@ -257,6 +257,8 @@ std::vector<Collection> npz_collections(const ConvertOptions& options) {
 std::vector<Collection> chosen_collections(const ConvertOptions& options) {
   std::vector<Collection> chosen;
   for (const Collection& collection : options.collections) {
+    if (std::ranges::count(options.collections, collection.name, &Collection::name) > 1)
+      throw ConfigError(fmt::format("--collections: {} is named twice", collection.name));
     if (plan_shards(options.npz_root, collection).empty()) {
       throw ConfigError(fmt::format(
           "{} holds no NPZ files of {}{}", (options.npz_root / collection.folder()).string(),

@@ -117,8 +117,12 @@ GraphSizes read_graph_sizes(const NpzReader& npz, const Collection& collection, 
   }
   sizes.edges = first_axis(open_shaped(npz, "edge_index", Elements::integers, {kAny, 2}, "[m, 2]"),
                            0, kMaxEdges, "edges");
-  if (npz.contains("node_splits"))
-    open_shaped(npz, "node_splits", Elements::integers, {1, kAny}, "[1, s]");
+  if (npz.contains("node_splits")) {
+    const NpzArray splits =
+        open_shaped(npz, "node_splits", Elements::integers, {1, kAny}, "[1, s]");
+    if (splits.shape()[1] > sizes.nodes + 1)
+      splits.fail(fmt::format("has {} splits of {} nodes", splits.shape()[1], sizes.nodes));
+  }
   const auto is_wanted = [&](std::string_view array) {
     return need == RunTimeNeed::required || npz.contains(array);
   };

@@ -66,7 +66,7 @@ TEST_F(MappedFileTest, RefusesWhatCannotBeMapped) {
   EXPECT_THROW(MappedFile file(folder_.path()), DataError);
   EXPECT_THROW(MappedFile file(folder_ / "nowhere"), IoError);
   std::vector<std::unique_ptr<MappedFile>> many;
-  EXPECT_THROW(for (int i = 0; i < 1000; ++i) many.push_back(std::make_unique<MappedFile>(path_)),
+  EXPECT_THROW(for (int i = 0; i < 3000; ++i) many.push_back(std::make_unique<MappedFile>(path_)),
                IoError);
   many.clear();
   const MappedFile again(path_);

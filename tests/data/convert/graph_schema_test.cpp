@@ -114,6 +114,8 @@ TEST_F(GraphSchemaTest, NamesTheValueOutOfRange) {
   f = NpzFixture::layout();
   f.splits[1] = 6;
   EXPECT_THAT(error_of(f), HasSubstr("node_splits[0, 1] = 6"));
+  f.splits.assign(100, 0);
+  EXPECT_THAT(error_of(f), HasSubstr("node_splits has 100 splits of 5 nodes"));
   f = NpzFixture::layout();
   f.node_feat[141] = std::numeric_limits<float>::quiet_NaN();
   EXPECT_THAT(error_of(f), HasSubstr("node_feat[1, 1] is nan"));
