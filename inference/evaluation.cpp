@@ -143,15 +143,12 @@ void add_members(Evaluation& evaluation, const std::vector<ScoresByMember>& pred
           slot = score_graph(scores, targets_of(dataset, prediction), evaluation.is_tile);
         slot.name = name;
       });
-  for (std::size_t g = 0; g < predictions.size(); ++g) {
-    for (std::size_t m = 0; m < members; ++m) {
-      const std::vector<double>& scores = predictions[g].scores[m];
-      if (evaluation.used[m] && !all_finite(scores)) evaluation.finite[m] = false;
-    }
-  }
-  // The mean over its other graphs would be that of easier ones.
   for (std::size_t m = 0; m < members; ++m) {
+    const auto is_finite = [&](const ScoresByMember& graph) { return all_finite(graph.scores[m]); };
+    if (evaluation.used[m] && !std::ranges::all_of(predictions, is_finite))
+      evaluation.finite[m] = false;
     if (evaluation.finite[m]) continue;
+    // The mean over its other graphs would be that of easier ones.
     for (GraphMetrics& graph : evaluation.members[m]) graph = {.name = graph.name};
   }
 }

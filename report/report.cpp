@@ -16,16 +16,16 @@ namespace {
 
 std::string subtitle_of(const ResultSet& results) {
   std::set<std::string> collections;
-  std::map<RunState, int> conditions;
+  std::map<RunState, int> states;
   for (const RunRecord& run : results.runs) {
     if (!run.collection.empty()) collections.insert(run.collection);
-    ++conditions[run.state];
+    ++states[run.state];
   }
   std::string text = results.sweep ? fmt::format("Sweep, stage \"{}\", ", results.stage) : "";
   text += fmt::format("{} run{}:", results.runs.size(), results.runs.size() == 1 ? "" : "s");
   std::string between = " ";
-  for (const auto& [condition, count] : conditions) {
-    text += fmt::format("{}{} {}", between, count, name_of(condition));
+  for (const auto& [state, count] : states) {
+    text += fmt::format("{}{} {}", between, count, name_of(state));
     between = ", ";
   }
   for (const std::string& collection : collections) text += fmt::format(" \xc2\xb7 {}", collection);
@@ -56,7 +56,7 @@ std::string steps_text(const ResultSet& results) {
   for (const RunRecord& run : results.runs) {
     if (run.steps > 0) planned.insert(run.steps);
     done.insert(run.state == RunState::finished && run.steps > 0 ? run.steps
-                                                                         : run.curves.last_step());
+                                                                 : run.curves.last_step());
   }
   std::string text = counts_text(done);
   if (!planned.empty() && planned != done) text += " of " + counts_text(planned);

@@ -255,10 +255,7 @@ class TrainingRun {
     for (const std::string& line : removed_settings(experiment_.entries)) {
       if (root()) spdlog::warn("{}", line);
     }
-    if (root()) warn_of_few_steps();
-    if (const EnsembleConfig& own = experiment_.ensemble;
-        root() && own.folds > 0 && !own.holds_out())
-      spdlog::warn("ensemble.folds: nothing is held out, since `fold` is not in ensemble.vary");
+    if (root()) warn_of_idle_settings();
     for (const std::string& graph : setup_.data.left_out()) {
       if (root()) spdlog::warn("data.entropy_filter leaves nothing of {}: it is left out", graph);
     }
@@ -270,8 +267,10 @@ class TrainingRun {
     }
   }
 
-  // Settings in steps that a short run makes pointless.
-  void warn_of_few_steps() const {
+  // Settings that do nothing beside the others.
+  void warn_of_idle_settings() const {
+    if (experiment_.ensemble.folds > 0 && !experiment_.ensemble.holds_out())
+      spdlog::warn("ensemble.folds: nothing is held out, since `fold` is not in ensemble.vary");
     const std::int64_t steps = experiment_.train.steps;
     const AverageConfig& average = experiment_.train.average;
     const std::int64_t last_point = steps / average.every * average.every;

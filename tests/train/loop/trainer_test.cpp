@@ -301,10 +301,9 @@ TEST(Trainer, RefusesAValidationGraphThatIsTooLargeBeforeTheFirstStep) {
       fmt::format("model={{blocks: [{{layer: self_attention, width: 4, max_nodes: {}}}]}}",
                   train.graph(small).nodes),
       fmt::format("data.include.train=['{}']", train.graph(small).name), "ensemble.folds=none"};
-  EXPECT_THAT(
-      test::message_of<DataError>([&] { run(tiny_experiment(overrides), folder / "run"); }),
-      HasSubstr(fmt::format("graph {} has {} nodes", valid.graph(large).name,
-                            valid.graph(large).nodes)));
+  EXPECT_THAT(test::message_of<DataError>([&] { run(tiny_experiment(overrides), folder / "run"); }),
+              HasSubstr(fmt::format("graph {} has {} nodes", valid.graph(large).name,
+                                    valid.graph(large).nodes)));
   EXPECT_FALSE(std::filesystem::exists(folder / "run/metrics.jsonl"));
   overrides.emplace_back("train.last_evaluation=none");
   EXPECT_EQ(run(tiny_experiment(overrides), folder / "other").steps, 6);
