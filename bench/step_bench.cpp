@@ -42,7 +42,7 @@ struct Arguments {
   std::string model = "latenciaga_xla", plan = "auto", mode = "train", unit = "slates",
               loss = "clip";
   std::string precision = "fp32", directions = "forth", aggregation = "mean", engine = "auto";
-  int configs = 10, slates = 1, members = 1, threads = 2, warm_up = 2, device = -1, prefetch = 2;
+  int configs = 10, slates = 1, members = 1, threads = 2, warm_up = 2, device = -1, prefetch = 4;
   std::int64_t steps = 20, block = 0, evaluate_every = 20;
   double seconds = 1e9, target = 0.74;
   std::uint64_t seed = 1;

@@ -102,7 +102,7 @@ struct TrainConfig {
   std::int64_t evaluate_rows = 1000;  // most rows of a graph in evaluations before the last step
   LastEvaluation last_evaluation = LastEvaluation::all;
   int keep_checkpoints = 2;
-  int prefetch = 2;        // steps prepared ahead
+  int prefetch = 4;        // steps prepared ahead
   bool recompute = false;  // recompute states in the backward pass instead of keeping all
   // A run folder or a safetensors file that members take their first weights from; empty: none.
   std::filesystem::path init_from;

@@ -294,7 +294,7 @@ TrainConfig read_train(ConfigNode train) {
                            : last == "sampled" ? LastEvaluation::sampled
                                                : LastEvaluation::all;
   config.keep_checkpoints = positive(train, "keep_checkpoints", 2);
-  config.prefetch = positive(train, "prefetch", 2, 64);
+  config.prefetch = positive(train, "prefetch", 4, 64);
   config.recompute = train.boolean("recompute", false);
   if (train.has("cuda_graphs")) train.boolean("cuda_graphs", false);  // removed_settings()
   if (const std::string from = train.text("init_from", "none"); from != "none")

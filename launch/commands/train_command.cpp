@@ -64,11 +64,14 @@ void print_outcome(const TrainOutcome& outcome, const Experiment& experiment,
   // In one call: mpirun may insert standard error between two.
   print(
       "\n{}steps: {}\ntraining: {:.1f} s, of these waiting for data {:.2f} s ({:.2f} %)\n"
-      "peak memory: {} (rank 0)\nrun: {}\nparameters: {}\n",
+      "peak memory: {} (rank 0){}\nrun: {}\nparameters: {}\n",
       outcome.average_hash ? fmt::format("averages: {}\n", to_hex(*outcome.average_hash)) : "",
       outcome.steps, outcome.train_seconds, outcome.wait_seconds,
       outcome.train_seconds > 0 ? 100 * outcome.wait_seconds / outcome.train_seconds : 0.0,
-      format_bytes(peak_resident_bytes()), run.string(), to_hex(outcome.parameter_hash));
+      format_bytes(peak_resident_bytes()),
+      outcome.device_bytes ? fmt::format(", and {} of its GPU", format_bytes(outcome.device_bytes))
+                           : "",
+      run.string(), to_hex(outcome.parameter_hash));
 }
 
 std::string next_commands(const std::filesystem::path& run) {

@@ -1,6 +1,7 @@
 #include "models/operators/device_copies.hpp"
 
 #include <ATen/ATen.h>
+#include <c10/core/CachingDeviceAllocator.h>
 #include <c10/core/Event.h>
 #include <c10/core/impl/VirtualGuardImpl.h>
 
@@ -197,6 +198,15 @@ void DeviceCopies::select() const {
 CopyCounts DeviceCopies::counts() const {
   const std::scoped_lock lock(impl_->mutex);
   return impl_->counts;
+}
+
+std::uint64_t DeviceCopies::peak_bytes() const {
+  auto* allocator =
+      dynamic_cast<c10::DeviceAllocator*>(c10::GetAllocator(impl_->device.type()));
+  if (!allocator) return 0;
+  constexpr auto kAll = static_cast<std::size_t>(c10::CachingAllocator::StatType::AGGREGATE);
+  return static_cast<std::uint64_t>(
+      allocator->getDeviceStats(impl_->device.index()).reserved_bytes[kAll].peak);
 }
 
 }  // namespace tpudist

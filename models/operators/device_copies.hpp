@@ -59,6 +59,9 @@ class DeviceCopies {
   void select() const;
 
   CopyCounts counts() const;
+  // The most bytes that LibTorch has held on the device, free blocks in its cache included; 0 where
+  // the CPU is taken for it.
+  std::uint64_t peak_bytes() const;
 
  private:
   struct Impl;

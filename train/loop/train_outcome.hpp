@@ -29,6 +29,7 @@ struct TrainOutcome {
   std::int64_t steps = 0;    // done
   double train_seconds = 0;  // of steps only, without evaluations and set-up; over all resumptions
   double wait_seconds = 0;   // of these, waiting for the loader
+  std::uint64_t device_bytes = 0;  // most memory of this rank's GPU, without that of CUDA and NCCL
   std::uint64_t parameter_hash = 0;  // the same on all ranks
   // Of the averaged weights with `train.average`; the same on all ranks.
   std::optional<std::uint64_t> average_hash;

@@ -110,6 +110,8 @@ class TrainingRun {
     outcome.stopped_early = stopped_members(experiment_.ensemble, state_);
     outcome.train_seconds = state_.train_seconds;
     outcome.wait_seconds = wait_seconds_;
+    if (const DeviceCopies* device = setup_.network.device())
+      outcome.device_bytes = device->peak_bytes();
     outcome.parameter_hash = hash_of(state_.weights().flat, "the trained parameters");
     if (state_.weights().average.is_kept())
       outcome.average_hash = hash_of(state_.scored_weights(), "the averaged parameters");
