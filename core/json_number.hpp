@@ -3,10 +3,18 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <string>
 
 #include "core/means.hpp"
 
 namespace tpudist {
+
+// `json` as text, indented by that many spaces, -1 on one line. Bytes that are not UTF-8, as a folder's
+// name may have, become U+FFFD.
+template <typename Json>
+std::string json_text(const Json& json, int indent = -1) {
+  return json.dump(indent, ' ', false, Json::error_handler_t::replace);
+}
 
 // Numbers in JSON. JSON has neither NaN nor infinity; null stands for them and for a missing
 // number.

@@ -37,4 +37,25 @@ double median(std::vector<double> values) {
   return values.size() % 2 == 1 ? values[middle] : (values[middle - 1] + values[middle]) / 2;
 }
 
+double quantile(std::vector<double> values, double q) {
+  std::ranges::sort(values);
+  const double at = q * static_cast<double>(values.size() - 1);
+  const auto low = static_cast<std::size_t>(std::floor(at));
+  const std::size_t high = std::min(low + 1, values.size() - 1);
+  return values[low] + (at - static_cast<double>(low)) * (values[high] - values[low]);
+}
+
+std::vector<double> mean_ranks(std::span<const double> values) {
+  std::vector<std::size_t> order(values.size());
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  std::ranges::sort(order, {}, [&](std::size_t i) { return values[i]; });
+  std::vector<double> ranks(values.size());
+  for (std::size_t begin = 0, end = 0; begin < order.size(); begin = end) {
+    while (end < order.size() && values[order[end]] == values[order[begin]]) ++end;
+    for (std::size_t k = begin; k < end; ++k)
+      ranks[order[k]] = 0.5 * static_cast<double>(begin + 1 + end);
+  }
+  return ranks;
+}
+
 }  // namespace tpudist

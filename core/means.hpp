@@ -20,5 +20,10 @@ double mean_of_known(std::span<const double> values);
 double squares_around(std::span<const double> values, double centre);
 // For an even number of values, the mean of the middle two. At least one value; no NaN.
 double median(std::vector<double> values);
+// numpy.quantile(values, q): between two values it is interpolated. `q` in 0 to 1; at least one
+// value; no NaN.
+double quantile(std::vector<double> values, double q);
+// Ranks 1 .. n, the smallest value first; equal values share the mean of their ranks. No NaN.
+std::vector<double> mean_ranks(std::span<const double> values);
 
 }  // namespace tpudist

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
+#include "core/json_number.hpp"
 #include "core/numbers.hpp"
 
 namespace tpudist {
@@ -119,7 +120,7 @@ std::string memory_table(const JobFacts& facts) {
 }  // namespace
 
 std::string rank_facts_text(const RankFacts& facts) {
-  return nlohmann::json(facts).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+  return json_text(nlohmann::json(facts));
 }
 
 RankFacts parse_rank_facts(const std::string& text) {

@@ -10,6 +10,7 @@
 #include "core/append_file.hpp"
 #include "core/error.hpp"
 #include "core/file_system.hpp"
+#include "core/json_number.hpp"
 #include "core/output_path.hpp"
 #include "records/tensorboard_file.hpp"
 #include "train/state/checkpoint_folder.hpp"
@@ -115,7 +116,7 @@ void RunClaim::begin(const std::string& resolved_yaml) {
 
 void RunFolder::append_metrics(const nlohmann::json& record) const {
   const std::uintmax_t bytes = file_bytes(metrics());
-  append_to_file(metrics(), record.dump() + '\n');
+  append_to_file(metrics(), json_text(record) + '\n');
   try {
     append_events(events(), record);
   } catch (const IoError&) {

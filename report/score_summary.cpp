@@ -31,7 +31,9 @@ ScoreSummary summary_of(const RunScoreTable& scores) {
   summary.graphs = scores.graph_count();
   summary.families = scores.family_count();
   if (summary.trainings > 1) {
-    summary.deviation = deviation_interval(run_means(scores)).deviation;
+    const std::vector<double> means = run_means(scores);
+    summary.deviation =
+        std::sqrt(squares_around(means, mean(means)) / static_cast<double>(means.size() - 1));
     summary.these_graphs = ends_of(run_interval(scores).value());
     summary.over = fmt::format("{} trainings", summary.trainings);
     summary.alike = !summary.these_graphs;

@@ -84,13 +84,6 @@ ReportFigure figure_of(const CheckedCollection& checked, const std::filesystem::
   return figure;
 }
 
-// A setting without the quotes of YAML.
-std::string shards_of(const RunRecord& run) {
-  std::string shards = run.setting("data.shards");
-  std::erase_if(shards, [](char c) { return c == '"' || c == '\''; });
-  return shards;
-}
-
 }  // namespace
 
 ReportSection suspects_section(const ReportInput& input) {
@@ -99,7 +92,7 @@ ReportSection suspects_section(const ReportInput& input) {
   ThreadPool pool(1);
   for (const ReportedVariant& variant : input.variants) {
     for (const RunRecord& run : variant.runs) {
-      const std::string shards = shards_of(run);
+      const std::string shards = run.text("data.shards");
       for (const Collection& collection : parts_of({run.collection})) {
         if (shards.empty() || !seen.insert({shards, collection.name}).second) continue;
         try {

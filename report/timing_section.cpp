@@ -3,18 +3,13 @@
 #include <algorithm>
 #include <cmath>
 
+#include "core/means.hpp"
 #include "report/charts/line_chart.hpp"
 #include "report/sections.hpp"
 #include "report/variant_section.hpp"
 
 namespace tpudist {
 namespace {
-
-// The value below which a share of the values lies.
-double quantile(std::vector<double> values, double share) {
-  std::ranges::sort(values);
-  return values[static_cast<std::size_t>(share * static_cast<double>(values.size() - 1))];
-}
 
 ReportFigure timing_figure(const VariantGroup& group) {
   ReportFigure figure;

@@ -118,6 +118,7 @@ class Judge {
       const PredictionEntry& graph = header_.graphs[static_cast<std::size_t>(g)];
       const PredictionRows predictions = source_.read(g);
       const Values targets = predictions.targets();
+      std::vector<std::size_t> alike;  // members whose scores are
       for (std::size_t m = 0; m < records.size(); ++m) {
         const Values& scores = predictions.scores[m];
         const bool scored = counts(set, graph, m) && !result_.failed[m] && !all_nan(scores);
@@ -129,10 +130,15 @@ class Judge {
         if (scored && records[m].finite)
           metric =
               predictions.metrics.empty() ? metric_.of(scores, targets) : predictions.metrics[m];
+        if (scored && records[m].finite && std::isnan(metric)) alike.push_back(m);
         records[m].scores.push_back(metric);
         members_[static_cast<std::size_t>(g)].push_back(metric);
       }
+      if (std::isnan(mean_of_known(members_[static_cast<std::size_t>(g)]))) continue;
+      for (const std::size_t m : alike) records[m].ranks = false;
     }
+    for (MemberRecord& record : records)
+      record.ranks = record.ranks || !std::isnan(mean_of_known(record.scores));
     return records;
   }
 

@@ -63,10 +63,6 @@ std::string members_text(const RunRecord& run) {
   return fmt::format("members {}-{}", run.first_member, run.first_member + run.members - 1);
 }
 
-bool all_differ(const std::vector<std::string>& texts) {
-  return std::set<std::string>(texts.begin(), texts.end()).size() == texts.size();
-}
-
 // How many different texts there are.
 std::size_t count_of(const std::vector<std::string>& texts) {
   return std::set<std::string>(texts.begin(), texts.end()).size();
@@ -191,14 +187,14 @@ void set_labels(std::vector<RunRecord>& runs) {
     for (std::size_t i = 0; i < labels.size(); ++i)
       labels[i] += (labels[i].empty() ? "" : " ") + part[i];
   }
-  if (!all_differ(labels)) {
+  if (count_of(labels) < labels.size()) {
     for (std::size_t i = 0; i < labels.size(); ++i) {
       labels[i] = runs[i].path.filename().string();
       if (runs[i].path.filename() == "predictions.h5")
         labels[i] = runs[i].path.parent_path().filename().string();
     }
   }
-  if (!all_differ(labels)) {
+  if (count_of(labels) < labels.size()) {
     for (std::size_t i = 0; i < labels.size(); ++i) labels[i] = runs[i].path.string();
   }
   for (std::size_t i = 0; i < labels.size(); ++i) runs[i].label = labels[i];

@@ -24,13 +24,6 @@ std::int64_t whole_number(std::string text) {
   return value;
 }
 
-// A text in a setting without the quotes of YAML.
-std::string plain_text(const std::string& text) {
-  if (text.size() < 2 || text.front() != text.back()) return text;
-  if (text.front() != '"' && text.front() != '\'') return text;
-  return text.substr(1, text.size() - 2);
-}
-
 // By the name that merged_collection gives to a list of them.
 std::string collection_of(const std::string& setting) {
   ConfigDocument document = ConfigDocument::parse("collection: " + setting, "data.collection");
@@ -39,7 +32,7 @@ std::string collection_of(const std::string& setting) {
 
 void read_config(RunRecord& run, const fs::path& path) {
   run.config = read_resolved_entries(read_text_file(path), path.string());
-  run.name = run.variant = plain_text(run.setting("name"));
+  run.name = run.variant = run.text("name");
   run.collection = collection_of(run.setting("data.collection"));
   run.init_seed = whole_number(run.setting("seed.init"));
   run.order_seed = whole_number(run.setting("seed.order"));
@@ -90,6 +83,11 @@ bool is_there(const fs::path& path) {
 std::string RunRecord::setting(std::string_view key) const {
   const auto at = std::ranges::find(config, key, &ConfigEntry::key);
   return at == config.end() ? std::string() : at->value;
+}
+
+std::string RunRecord::text(std::string_view key) const {
+  ConfigDocument document = ConfigDocument::parse("value: " + setting(key), key);
+  return document.root().text("value", "");
 }
 
 std::string seeds_text(std::int64_t init, std::int64_t order) {

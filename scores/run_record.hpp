@@ -45,6 +45,8 @@ struct RunRecord {
 
   // The value of a key of config.yaml; empty if it has none.
   std::string setting(std::string_view key) const;
+  // The same of a text, without the quotes of YAML.
+  std::string text(std::string_view key) const;
 };
 
 // "seed 3", or "seeds 3/4" of parameters and order where they differ.

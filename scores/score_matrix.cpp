@@ -83,11 +83,12 @@ class MatrixBuilder {
 
   // All graphs that any run scored. Out of fold a run has some of them only.
   void list_graphs() {
-    std::map<std::string, std::pair<const GraphResult*, const RunRecord*>> found;
+    using Key = std::pair<std::string, std::string>;  // name and split, which may share a name
+    std::map<Key, std::pair<const GraphResult*, const RunRecord*>> found;
     for (const RunRecord* run : runs_) {
       for (const GraphResult& graph : run->scores->graphs) {
         if (!wanted(graph)) continue;
-        const auto [at, fresh] = found.try_emplace(graph.name, &graph, run);
+        const auto [at, fresh] = found.try_emplace({graph.name, graph.split}, &graph, run);
         const auto& [other, its_run] = at->second;
         if (other->rows != graph.rows || other->configs != graph.configs) {
           refuse(*its_run, *run,
@@ -100,25 +101,29 @@ class MatrixBuilder {
                  fmt::format("rows or run times of {} differ; the data differ", graph.name));
       }
     }
-    for (const auto& [name, place] : found) {
+    for (const auto& [key, place] : found) {
       const GraphResult& graph = *place.first;
       matrix_.graphs.push_back(
-          {name, graph.family, graph.split, graph.rows, of_folds() ? graph.fold : -1});
+          {graph.name, graph.family, graph.split, graph.rows, of_folds() ? graph.fold : -1});
       if (of_folds()) continue;
       for (const RunRecord* run : runs_) {
-        if (!graph_of(*run, name))
+        if (!graph_of(*run, matrix_.graphs.back()))
           refuse(
               *place.second, *run,
               fmt::format("only the former scored {}; the validation graphs differ (data.include, "
                           "data.exclude or the data)",
-                          name));
+                          graph.name));
       }
     }
   }
 
-  const GraphResult* graph_of(const RunRecord& run, const std::string& name) const {
-    for (const GraphResult& graph : run.scores->graphs) {
-      if (graph.name == name && wanted(graph)) return &graph;
+  bool same_graph(const GraphResult& scored, const MatrixGraph& graph) const {
+    return scored.name == graph.name && scored.split == graph.split && wanted(scored);
+  }
+
+  const GraphResult* graph_of(const RunRecord& run, const MatrixGraph& graph) const {
+    for (const GraphResult& scored : run.scores->graphs) {
+      if (same_graph(scored, graph)) return &scored;
     }
     return nullptr;
   }
@@ -205,7 +210,7 @@ class MatrixBuilder {
     for (std::size_t m = 0; m < run.scores->members.size(); ++m) {
       std::vector<double> scores;
       for (const MatrixGraph& graph : matrix_.graphs) {
-        const GraphResult& scored = *graph_of(run, graph.name);
+        const GraphResult& scored = *graph_of(run, graph);
         scores.push_back(scored.out_of_fold[m] ? scored.members[m] : kNone);
       }
       MatrixRow row = row_of(run);
@@ -223,7 +228,7 @@ class MatrixBuilder {
     int count = 0;
     for (const Part& part : training.parts) {
       if (part.what().failed || (of_folds() && part.what().fold != graph.fold)) continue;
-      const GraphResult* scored = graph_of(*part.run, graph.name);
+      const GraphResult* scored = graph_of(*part.run, graph);
       if (!scored || !scored->out_of_fold[part.member]) return kNone;
       sum += scored->members[part.member];
       ++count;
@@ -236,7 +241,7 @@ class MatrixBuilder {
     std::vector<double> scores;
     if (training.in_one_run()) {
       for (const MatrixGraph& graph : matrix_.graphs)
-        scores.push_back(graph_of(*training.parts.front().run, graph.name)->combined);
+        scores.push_back(graph_of(*training.parts.front().run, graph)->combined);
       return scores;
     }
     std::vector<std::shared_ptr<const PredictionsFile>> files;
@@ -252,9 +257,8 @@ class MatrixBuilder {
     }
     const MemberScores joined = read_member_scores(JoinedPredictions(std::move(files)));
     for (const MatrixGraph& graph : matrix_.graphs) {
-      const auto at = std::ranges::find_if(joined.graphs, [&](const GraphResult& other) {
-        return other.name == graph.name && wanted(other);
-      });
+      const auto at = std::ranges::find_if(
+          joined.graphs, [&](const GraphResult& other) { return same_graph(other, graph); });
       scores.push_back(at == joined.graphs.end() ? kNone : at->combined);
     }
     return scores;

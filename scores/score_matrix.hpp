@@ -43,7 +43,7 @@ struct ScoreMatrix {
   std::int64_t most_rows = 0;  // most scored rows of a graph; 0: all
   MatrixRows kind = MatrixRows::members;
   std::vector<MatrixRow> rows;              // [R]
-  std::vector<MatrixGraph> graphs;          // [G] sorted by name
+  std::vector<MatrixGraph> graphs;          // [G] sorted by name, then split
   std::vector<std::vector<double>> scores;  // [R][G]
   // What is missing and why, one line each: runs without scores, members that failed, graphs with
   // an undefined metric, trainings that lack members.

@@ -147,9 +147,12 @@ std::vector<RunRecord> read_input(const std::string& input) {
 
 RunScoreTable run_score_table(const ScoreMatrix& matrix) {
   RunScoreTable result;
+  std::map<std::string, int> splits;  // of each name
+  for (const MatrixGraph& graph : matrix.graphs) ++splits[graph.name];
   for (std::size_t g = 0; g < matrix.graphs.size(); ++g) {
     const MatrixGraph& graph = matrix.graphs[g];
-    result.graphs.push_back(graph.name);
+    result.graphs.push_back(
+        splits[graph.name] == 1 ? graph.name : fmt::format("{} ({})", graph.name, graph.split));
     result.families.push_back(graph.family);
     if (matrix.kind == MatrixRows::out_of_fold) result.folds.push_back(graph.fold);
     auto& own = result.scores.emplace_back();

@@ -22,6 +22,7 @@
 
 #include "core/check.hpp"
 #include "core/error.hpp"
+#include "core/json_fault.hpp"
 #include "core/numbers.hpp"
 #include "core/text.hpp"
 
@@ -97,14 +98,8 @@ class HeaderParser {
       if (!root.is_object()) refuse("the header is not a JSON object");
       return root;
     } catch (const json::exception& error) {
-      refuse(fmt::format("the header is not JSON ({})", one_line(error.what())));
+      refuse(fmt::format("the header is not JSON ({})", json_fault(error.what())));
     }
-  }
-
-  static std::string one_line(std::string text) {
-    std::ranges::replace_if(
-        text, [](unsigned char c) { return c < 32 || c > 126; }, ' ');
-    return text.substr(0, 160);
   }
 
   std::map<std::string, std::string> read_metadata(const json& value) const {

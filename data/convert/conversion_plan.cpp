@@ -5,11 +5,24 @@
 #include <algorithm>
 
 #include "core/error.hpp"
+#include "core/text.hpp"
 #include "data/convert/source_npz.hpp"
 #include "schema/collection_folders.hpp"
 
 namespace tpudist {
 namespace {
+
+// Names of graphs are fields of CSV files, lines of tables and keys of JSON.
+void require_usable_name(const std::filesystem::path& file) {
+  const std::string name = file.stem().string();
+  const bool odd = std::ranges::any_of(
+      name, [](unsigned char c) { return c < ' ' || c == 0x7f || c == ',' || c == '"'; });
+  if (!odd && is_utf8(name)) return;
+  throw ConfigError(fmt::format(
+      "{:?}: the file's name is the graph's, and must be UTF-8 without commas, double quotes and "
+      "control characters: rename it",
+      file.string()));
+}
 
 std::vector<std::filesystem::path> source_files(const std::filesystem::path& folder) {
   std::vector<std::filesystem::path> files;
@@ -17,9 +30,15 @@ std::vector<std::filesystem::path> source_files(const std::filesystem::path& fol
   if (!std::filesystem::is_directory(folder, error)) return files;
   try {
     for (const auto& entry : std::filesystem::directory_iterator(folder)) {
-      if (is_source(entry.path()) && entry.is_regular_file()) {
-        files.push_back(entry.path());
-      }
+      if (!is_source(entry.path())) continue;
+      if (entry.is_symlink() && !entry.exists())
+        throw IoError(fmt::format(
+            "{}: a link to a file that is not there ({}): remove it, or "
+            "mount what it points to",
+            entry.path().string(), std::filesystem::read_symlink(entry.path()).string()));
+      if (!entry.is_regular_file()) continue;
+      require_usable_name(entry.path());
+      files.push_back(entry.path());
     }
   } catch (const std::filesystem::filesystem_error& e) {
     throw IoError(fmt::format("cannot list {}: {}", folder.string(), e.code().message()));

@@ -13,24 +13,13 @@
 
 #include "core/error.hpp"
 #include "core/log.hpp"
+#include "core/safetensors/tensor_type.hpp"
 
 namespace tpudist {
 namespace {
 
 constexpr std::size_t kPieceBytes = 64 << 10;
 constexpr std::size_t kGrowthElements = 1 << 18;
-
-// IEEE 754 binary16, given by its bits, as float32: every value has one, and NaN stays NaN.
-float half_to_float(std::uint16_t half) {
-  const std::uint32_t sign = static_cast<std::uint32_t>(half & 0x8000u) << 16;
-  const std::uint32_t exponent = (half >> 10) & 0x1F, fraction = half & 0x3FF;
-  if (exponent == 0) {  // zero and subnormal numbers: multiples of 2^-24
-    const float value = static_cast<float>(fraction) * 0x1p-24f;
-    return sign ? -value : value;
-  }
-  const std::uint32_t wide = exponent == 31 ? 255 : exponent - 15 + 127;
-  return std::bit_cast<float>(sign | wide << 23 | fraction << 13);
-}
 
 // True when an integer keeps its value as float32: its significant bits fit into 24.
 template <std::integral Integer>

@@ -14,6 +14,7 @@
 #include "core/error.hpp"
 #include "core/hash.hpp"
 #include "core/json_fault.hpp"
+#include "core/json_number.hpp"
 #include "core/version.hpp"
 
 namespace tpudist {
@@ -136,7 +137,7 @@ Json counts(const Manifest& manifest) {
 
 // As it stands in the file. File names need not be UTF-8.
 std::string text_of(const Json& json) {
-  return json.dump(1, ' ', false, Json::error_handler_t::replace) + "\n";
+  return json_text(json, 1) + "\n";
 }
 
 // Hash of a manifest without its last member, which is this hash.
@@ -224,16 +225,14 @@ namespace {
 
 [[noreturn]] void fail_difference(std::string_view where, std::string_view field,
                                   const Json& listed, const Json& found) {
-  const auto text = [](const Json& value) {
-    return value.dump(-1, ' ', false, Json::error_handler_t::replace);
-  };
+  const auto text = [](const Json& value) { return json_text(value); };
   throw DataError(fmt::format("{}: {} is {} in the manifest, but {} in the shard; convert again",
                               where, field, text(listed), text(found)));
 }
 
 // As they come out of a file: text that is not UTF-8 is replaced there.
 Json written(const Json& json) {
-  return Json::parse(json.dump(-1, ' ', false, Json::error_handler_t::replace));
+  return Json::parse(json_text(json));
 }
 
 }  // namespace

@@ -3,18 +3,9 @@
 #include <algorithm>
 #include <cmath>
 
+#include "core/means.hpp"
+
 namespace tpudist {
-namespace {
-
-// numpy.percentile(values, 100 * q) of sorted values.
-double quantile(const std::vector<double>& sorted, double q) {
-  const double at = q * static_cast<double>(sorted.size() - 1);
-  const auto low = static_cast<std::size_t>(std::floor(at));
-  const std::size_t high = std::min(low + 1, sorted.size() - 1);
-  return sorted[low] + (at - static_cast<double>(low)) * (sorted[high] - sorted[low]);
-}
-
-}  // namespace
 
 RunTimeStatistics run_time_statistics(const RunTimes& times) {
   struct Repeats {

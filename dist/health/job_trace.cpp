@@ -12,6 +12,7 @@
 
 #include "core/error.hpp"
 #include "core/file_system.hpp"
+#include "core/json_number.hpp"
 #include "core/log.hpp"
 #include "core/output_path.hpp"
 #include "core/process.hpp"
@@ -22,7 +23,7 @@ namespace {
 constexpr int kRounds = 32;
 
 std::string json_text(std::string_view text) {
-  return nlohmann::json(text).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+  return json_text(nlohmann::json(text));
 }
 
 // Microseconds with all digits of nanoseconds, so that nested spans stay nested.

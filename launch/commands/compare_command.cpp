@@ -7,6 +7,7 @@
 
 #include "core/error.hpp"
 #include "core/file_system.hpp"
+#include "core/json_number.hpp"
 #include "core/text.hpp"
 #include "launch/commands/commands.hpp"
 #include "launch/program/output.hpp"
@@ -59,9 +60,7 @@ void run(const CompareArguments& arguments) {
   }
   if (list.empty())
     throw ConfigError("there are no graphs that both sides have scores of: " + join(missing, "; "));
-  if (!arguments.json.empty())
-    write_file_atomically(
-        arguments.json, list.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + "\n");
+  if (!arguments.json.empty()) write_file_atomically(arguments.json, json_text(list, 2) + "\n");
 }
 
 }  // namespace

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "core/json_number.hpp"
 #include "core/log.hpp"
 #include "core/trace.hpp"
 #include "dist/collectives/device_memory.hpp"
@@ -95,7 +96,7 @@ void run(const DoctorArguments& arguments) {
     }
     if (world->rank() == 0) {
       const std::vector<DoctorWarning> warnings = doctor_warnings(facts);
-      print("{}", arguments.json ? doctor_json(facts, warnings).dump(2) + "\n"
+      print("{}", arguments.json ? json_text(doctor_json(facts, warnings), 2) + "\n"
                                  : doctor_text(facts, warnings));
       broken = !warnings.empty() && warnings.front().broken;
     }

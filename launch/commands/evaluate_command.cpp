@@ -11,6 +11,7 @@
 
 #include "core/error.hpp"
 #include "core/file_system.hpp"
+#include "core/json_number.hpp"
 #include "core/means.hpp"
 #include "inference/collection_scores.hpp"
 #include "launch/commands/commands.hpp"
@@ -127,7 +128,7 @@ void run(const EvaluateArguments& arguments) {
     json["averaged"] = trained.averaged;
     json["judgement"] = judgement_json(result.judgement);
     if (arguments.draws > 1) json["draws"] = draws_json(draws);
-    write_file_atomically(arguments.json, json.dump(2) + "\n");
+    write_file_atomically(arguments.json, json_text(json, 2) + "\n");
   });
 }
 

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "core/error.hpp"
+#include "core/json_number.hpp"
 #include "core/numbers.hpp"
 #include "data/shards/converted_collections.hpp"
 #include "data/shards/shard_statistics.hpp"
@@ -162,7 +163,7 @@ void run(const InspectArguments& arguments) {
       print_totals(graphs);
     }
   }
-  if (arguments.json) print("{}\n", json.dump(1));
+  if (arguments.json) print("{}\n", json_text(json, 1));
 }
 
 // Without --plan the command line names shards and nothing else.

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "core/error.hpp"
+#include "core/json_number.hpp"
 #include "core/log.hpp"
 #include "core/numbers.hpp"
 #include "data/hlo/feature_names.hpp"
@@ -242,10 +243,10 @@ void inspect_module(const std::filesystem::path& path, const std::filesystem::pa
     spdlog::warn("{}: {} modules are left out, as the data set leaves them out", path.string(),
                  file.dropped_modules());
   if (json) {
-    print("{}\n",
-          nlohmann::ordered_json{
-              {"file", path.string()}, {"kind", kind_name(file.kind())}, {"modules", modules}}
-              .dump(1, ' ', false, nlohmann::ordered_json::error_handler_t::replace));
+    print("{}\n", json_text(nlohmann::ordered_json{{"file", path.string()},
+                                                   {"kind", kind_name(file.kind())},
+                                                   {"modules", modules}},
+                            1));
   }
 }
 

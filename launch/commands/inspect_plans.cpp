@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "core/config/yaml_scalar.hpp"
+#include "core/json_number.hpp"
 #include "core/numbers.hpp"
 #include "data/shards/converted_collections.hpp"
 #include "launch/commands/commands.hpp"
@@ -131,7 +132,7 @@ void inspect_plans(const InspectPlanArguments& arguments) {
                    "give the folder of the shards, or data.shards=FOLDER");
     const auto graphs = plan_statistics(experiment, context.pool, context.progress);
     if (arguments.json) {
-      print("{}\n", to_json(experiment, graphs).dump(1));
+      print("{}\n", json_text(to_json(experiment, graphs), 1));
       return;
     }
     print_table(experiment, graphs);

@@ -12,6 +12,7 @@
 
 #include "core/error.hpp"
 #include "core/file_system.hpp"
+#include "core/json_number.hpp"
 #include "core/log.hpp"
 #include "core/text.hpp"
 #include "inference/collection_scores.hpp"
@@ -88,7 +89,7 @@ void ensemble_predictions(const std::vector<std::filesystem::path>& inputs,
     print("{}\n", judgement_text(judgement));
     list.push_back(judgement_json(judgement));
   }
-  if (!json.empty()) write_file_atomically(json, list.dump(2) + "\n");
+  if (!json.empty()) write_file_atomically(json, json_text(list, 2) + "\n");
 }
 
 struct PredictArguments : ScoringArguments {
@@ -109,7 +110,7 @@ void write_scores(const std::filesystem::path& path, const std::vector<Collectio
     list.back()["collection"] = result.collection;
     list.back()["judgement"] = judgement_json(result.judgement);
   }
-  write_file_atomically(path, list.dump(2) + "\n");
+  write_file_atomically(path, json_text(list, 2) + "\n");
 }
 
 JobOptions job_options(const PredictArguments& arguments, const std::vector<TrainedRun>& runs) {

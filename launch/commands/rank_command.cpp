@@ -312,8 +312,7 @@ void run(const RankArguments& arguments) {
     if (!arguments.apply.empty()) return print_constraints(arguments, module, result);
     if (arguments.json) {
       // The name of a file need not be UTF-8.
-      print("{}\n", to_json(arguments, module, runs, result, count)
-                        .dump(1, ' ', false, nlohmann::json::error_handler_t::replace));
+      print("{}\n", json_text(to_json(arguments, module, runs, result, count), 1));
       return;
     }
     print_header(arguments, module, runs, result);

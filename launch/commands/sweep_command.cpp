@@ -10,6 +10,7 @@
 #include "core/error.hpp"
 #include "core/file_system.hpp"
 #include "core/hash.hpp"
+#include "core/json_number.hpp"
 #include "core/log.hpp"
 #include "dist/health/stop_signal.hpp"
 #include "experiment/experiment.hpp"
@@ -181,7 +182,7 @@ void collect(const SweepArguments& arguments) {
     nlohmann::json json = collect_json(folder);
     json["intervals"] = sweep_interval_json(results);
     json["pairs"] = sweep_pairs_json(results);
-    write_file_atomically(arguments.json, json.dump(2) + "\n");
+    write_file_atomically(arguments.json, json_text(json, 2) + "\n");
   }
 }
 

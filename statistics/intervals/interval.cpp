@@ -58,14 +58,6 @@ Interval jackknife_interval(double whole, std::span<const double> without, doubl
   return t_interval(whole, {squares_around(without, mean(without)) * (n - 1) / n, n - 1}, level);
 }
 
-DeviationInterval deviation_interval(std::span<const double> values, double level) {
-  require_two(values);
-  const auto degrees = static_cast<double>(values.size() - 1);
-  const double squares = squares_around(values, mean(values));
-  const auto end = [&](double p) { return std::sqrt(squares / chi_square_quantile(p, degrees)); };
-  return {std::sqrt(squares / degrees), end((1 + level) / 2), end((1 - level) / 2)};
-}
-
 VarianceEstimate satterthwaite(std::span<const VarianceEstimate> terms) {
   if (terms.empty()) throw Error(ErrorKind::failed, "no variance to add");
   double sum = 0, uncertainty = 0, fewest = std::numeric_limits<double>::infinity();

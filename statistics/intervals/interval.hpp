@@ -56,10 +56,6 @@ struct DeviationInterval {
   double deviation = 0, low = 0, high = 0;
 };
 
-// The sample standard deviation s of n normal values; the ends are s sqrt((n - 1) / chi-square
-// quantile). At least 2 values; Error otherwise.
-DeviationInterval deviation_interval(std::span<const double> values, double level = kIntervalLevel);
-
 // Sum V of independent variance estimates, with Satterthwaite's degrees of freedom (Biometrics
 // Bulletin 1946), V^2 / sum(v_i^2 / degrees_i). They are never fewer than the fewest of any term:
 // differences of mean squares would otherwise make them vanish. Terms may be negative; terms of 0

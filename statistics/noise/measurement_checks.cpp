@@ -30,13 +30,6 @@ constexpr double kSuspectLevel = 0.01;
 
 enum Stream : std::uint64_t { kTimes = 1, kRepeats, kPairs };
 
-double median_of(std::vector<double> values) {
-  const auto middle = values.begin() + std::ssize(values) / 2;
-  std::ranges::nth_element(values, middle);
-  if (values.size() % 2) return *middle;
-  return (*middle + *std::max_element(values.begin(), middle)) / 2;
-}
-
 std::vector<double> absolute(std::vector<double> values) {
   for (double& value : values) value = std::abs(value);
   return values;
@@ -112,7 +105,7 @@ class Checker {
   }
 
   void add_outliers() {
-    const double far = std::max(kOutlierFactor * median_of(deviations_), kLeastOutlier);
+    const double far = std::max(kOutlierFactor * median(deviations_), kLeastOutlier);
     MeasurementCheck check{CheckKind::repeat_outliers, 0, kOutlierLimit, 0, 0, -1, 0};
     for (std::size_t i = 0; i < deviations_.size(); ++i) {
       if (deviations_[i] <= far) continue;
@@ -193,9 +186,9 @@ RepeatedRows repeated_rows(std::span<const double> times, std::span<const std::i
     std::vector<double> logarithms;
     for (const std::int64_t row : rows)
       logarithms.push_back(std::log(times[static_cast<std::size_t>(row)]));
-    const double median = median_of(logarithms);
+    const double middle = median(logarithms);
     for (std::size_t i = 0; i < rows.size(); ++i)
-      deviation[static_cast<std::size_t>(rows[i])] = logarithms[i] - median;
+      deviation[static_cast<std::size_t>(rows[i])] = logarithms[i] - middle;
   });
   RepeatedRows repeated;
   for (std::size_t i = 0; i < deviation.size(); ++i) {

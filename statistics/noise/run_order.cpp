@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "core/error.hpp"
+#include "core/means.hpp"
 #include "core/random.hpp"
 
 namespace tpudist {
@@ -18,25 +19,11 @@ constexpr std::int64_t kBlock = 100, kLeastBlock = 25, kBlocksOfAShortSeries = 1
 
 using Histogram = std::array<double, kBins>;
 
-// Ranks 1 .. n; equal values share their mean rank.
-std::vector<double> mean_ranks_of(std::span<const double> values) {
-  std::vector<std::size_t> order(values.size());
-  std::iota(order.begin(), order.end(), std::size_t{0});
-  std::ranges::sort(order, {}, [&](std::size_t i) { return values[i]; });
-  std::vector<double> ranks(values.size());
-  for (std::size_t begin = 0, end = 0; begin < order.size(); begin = end) {
-    while (end < order.size() && values[order[end]] == values[order[begin]]) ++end;
-    for (std::size_t k = begin; k < end; ++k)
-      ranks[order[k]] = 0.5 * static_cast<double>(begin + 1 + end);
-  }
-  return ranks;
-}
-
 // The number of the bin of each value, by rank.
 std::vector<std::uint8_t> bins_of(std::span<const double> series) {
   const auto n = static_cast<double>(series.size());
   std::vector<std::uint8_t> bins;
-  for (const double rank : mean_ranks_of(series))
+  for (const double rank : mean_ranks(series))
     bins.push_back(
         static_cast<std::uint8_t>(std::min<double>(kBins * (rank - 0.5) / n, kBins - 1)));
   return bins;
@@ -101,7 +88,7 @@ double gumbel_tail(double value, double mean, double deviation) {
 OrderStatistic drift_of(std::span<const double> series) {
   OrderStatistic drift;
   if (std::ssize(series) < kLeastMeasurements) return drift;
-  const std::vector<double> ranks = mean_ranks_of(series);
+  const std::vector<double> ranks = mean_ranks(series);
   const auto n = static_cast<double>(ranks.size());
   const double middle = (n + 1) / 2;
   double product = 0, of_ranks = 0, of_places = 0;

@@ -78,15 +78,6 @@ void for_each_tie(std::span<const double> scores, Tie&& tie) {
   }
 }
 
-// Ranks from 1; equal scores share the mean of their ranks.
-Values mean_ranks(std::span<const double> scores) {
-  Values result(scores.size());
-  for_each_tie(scores, [&](std::size_t first, std::size_t last, std::span<const std::size_t> who) {
-    for (const std::size_t k : who) result[k] = static_cast<double>(first + last + 1) / 2;
-  });
-  return result;
-}
-
 Values negative_borda(std::span<const double> scores) {
   Values result(scores.size());
   for_each_tie(scores, [&](std::size_t, std::size_t last, std::span<const std::size_t> who) {

@@ -112,6 +112,9 @@ std::vector<Rejection> rejected_members(std::span<const MemberRecord> members) {
       reasons[static_cast<int>(m)] =
           fmt::format("its training loss did not fall: {:.4g} at the start, {:.4g} at the end",
                       member.first_loss, member.last_loss);
+    } else if (!member.ranks) {
+      reasons[static_cast<int>(m)] =
+          "the scores of each graph are all alike, and another member's are not";
     }
   }
   std::vector<Peers> sets = peers_of(members, reasons);

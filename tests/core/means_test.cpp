@@ -34,5 +34,18 @@ TEST(Means, Median) {
   EXPECT_EQ(median(even), 3.5);
 }
 
+// As numpy.quantile.
+TEST(Means, Quantile) {
+  const std::vector values{5.0, 1.0, 3.0, 10.0};
+  EXPECT_EQ(quantile(values, 0), 1.0);
+  EXPECT_EQ(quantile(values, 0.25), 2.5);
+  EXPECT_EQ(quantile(values, 1), 10.0);
+  EXPECT_EQ(quantile({7.0}, 0.3), 7.0);
+}
+
+TEST(Means, Ranks) {
+  EXPECT_EQ(mean_ranks(std::vector{5.0, 1.0, 5.0, 10.0}), (std::vector{2.5, 1.0, 2.5, 4.0}));
+}
+
 }  // namespace
 }  // namespace tpudist

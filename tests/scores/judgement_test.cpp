@@ -65,6 +65,7 @@ class Predictions : public PredictionSource {
         scores.push_back(header_.graphs[g].held_out[m] ? 100.0 * score : test::kNoScore);
       }
       if (m == spoiled_) scores[3] = INFINITY;
+      if (m == tied_ && g >= tied_from_) std::ranges::fill(scores, 5.0);
     }
     if (g == contradicted_) std::ranges::sort(predictions.runtime);
     if (g == flat_) std::ranges::fill(predictions.runtime, 1);
@@ -72,6 +73,7 @@ class Predictions : public PredictionSource {
   }
 
   void spoil(std::size_t member) { spoiled_ = member; }
+  void tie(std::size_t member, int from_graph) { tied_ = member, tied_from_ = from_graph; }
   void contradict(int graph) { contradicted_ = graph; }
   void flatten(int graph) { flat_ = graph; }  // equal run times: its metric is undefined
 
@@ -79,7 +81,8 @@ class Predictions : public PredictionSource {
   std::vector<double> noise_;
   int folds_;
   PredictionsHeader header_;
-  std::size_t spoiled_ = 99;
+  std::size_t spoiled_ = 99, tied_ = 99;
+  int tied_from_ = 0;
   int contradicted_ = -1, flat_ = -1;
 };
 
@@ -103,6 +106,17 @@ TEST(Judgement, CombinesAllMembersWhereNoneIsRejected) {
   }
   EXPECT_THAT(judgement_text(judgement),
               AllOf(HasSubstr("combined by z_score"), HasSubstr("rejected  none of 3 members")));
+}
+
+TEST(Judgement, RejectsAMemberWhoseScoresAreAllAlike) {
+  Predictions predictions({10, 10, 10}, 0);
+  predictions.tie(1, /*from_graph=*/0);
+  const Judgement judgement = judge(predictions, {});
+  ASSERT_THAT(judgement.rejected, SizeIs(1));
+  EXPECT_EQ(judgement.rejected.front().member, 1);
+  EXPECT_THAT(judgement.rejected.front().reason, HasSubstr("all alike"));
+  predictions.tie(1, /*from_graph=*/1);  // it ranks the first graph
+  EXPECT_THAT(judge(predictions, {}).rejected, IsEmpty());
 }
 
 // The graphs of a collection are judged as if there were no others.

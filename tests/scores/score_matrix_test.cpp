@@ -47,6 +47,20 @@ TEST(ScoreMatrixTest, MembersOnValidationGraphs) {
               ElementsAre(HasSubstr("seed 5 member 2"), HasSubstr("seed 6 member 2")));
 }
 
+// Folds over train+valid can hold a graph of each split under one name.
+TEST(ScoreMatrixTest, GraphsOfTwoSplitsMayShareAName) {
+  TwoRuns runs;
+  for (PredictionsCase* own : {&runs.a, &runs.b}) {
+    own->header.graphs[1].name = "bert";
+    own->header.graphs[1].split = "valid";
+  }
+  const ScoreMatrix matrix = score_matrix(runs.read(), MatrixRows::out_of_fold);
+  ASSERT_EQ(matrix.graphs.size(), 2u);
+  EXPECT_EQ(matrix.graphs[0].split, "train");
+  EXPECT_EQ(matrix.graphs[1].split, "valid");
+  EXPECT_THAT(run_score_table(matrix).graphs, ElementsAre("bert (train)", "bert (valid)"));
+}
+
 TEST(ScoreMatrixTest, TrainingsOnGraphsOfFolds) {
   TwoRuns runs;
   runs.b.graphs[1].scores[1] = {4, 5, 6};

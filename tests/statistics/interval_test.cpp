@@ -52,13 +52,6 @@ TEST(JackknifeInterval, OfAMeanIsTheIntervalOfTheMean) {
   EXPECT_NEAR(jackknife.high, mean.high, 1e-12);
 }
 
-TEST(DeviationInterval, EqualsSciPysChiSquare) {
-  const DeviationInterval interval = deviation_interval(graph_means(golden_scores(1)));
-  EXPECT_NEAR(interval.deviation, 0.11907847219242665, 1e-12);
-  EXPECT_NEAR(interval.low, 0.076733382507458, 1e-12);
-  EXPECT_NEAR(interval.high, 0.2622186683815069, 1e-12);
-}
-
 TEST(Satterthwaite, KeepsTheDegreesOfASingleTerm) {
   const std::array terms{VarianceEstimate{0.3, 2.5}, VarianceEstimate{0, 7}};
   const VarianceEstimate sum = satterthwaite(terms);

@@ -251,7 +251,7 @@ void RunReport::scores(const std::optional<Evaluation>& evaluation,
       scores["stopped_early"] = to_json(stopped);
     if (!out_of_fold.is_null()) scores["out_of_fold"] = out_of_fold;
     scores["parameters"] = to_hex(parameters);
-    write_file_atomically(run_.scores(), scores.dump(2) + "\n");
+    write_file_atomically(run_.scores(), json_text(scores, 2) + "\n");
   });
 }
 

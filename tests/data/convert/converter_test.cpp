@@ -18,11 +18,13 @@
 #include "tests/data/hlo/hlo_protos.hpp"
 #include "tests/data/npz/npz_fixture.hpp"
 #include "tests/support/temp_dir.hpp"
+#include "tests/support/thrown.hpp"
 
 namespace tpudist {
 namespace {
 
 using test::NpzFixture;
+using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
@@ -233,6 +235,21 @@ TEST_F(ConverterTest, SaysWhenThereIsNothingToConvert) {
   add("layout/xla/random/train/a.npz");
   options_.collections = {kTile};
   EXPECT_THROW(run(), ConfigError);
+}
+
+TEST_F(ConverterTest, RefusesLinksToNothingAndNamesThatNoTableCanHold) {
+  const std::string train = "layout/xla/random/train/";
+  add(train + "a.npz");
+  for (const char* name : {"b,c", "b\nc", "b\"c", "b\xff"}) {
+    const std::string file = train + name + ".npz";
+    add(file);
+    EXPECT_THAT(test::message_of<ConfigError>([&] { run(); }), HasSubstr("rename it"));
+    fs::remove(npz_ / file);
+  }
+  fs::create_symlink("gone.npz", npz_ / (train + "b.npz"));
+  EXPECT_THAT(test::message_of<IoError>([&] { run(); }),
+              AllOf(HasSubstr("b.npz: a link to a file that is not there"), HasSubstr("gone.npz")));
+  EXPECT_THAT(files(), IsEmpty());
 }
 
 TEST_F(ConverterTest, SharesALittleMemory) {
