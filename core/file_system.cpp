@@ -91,11 +91,13 @@ class PosixFileSystem : public FileSystem {
   }
 };
 
+constexpr std::size_t kLongestName = 200;  // NAME_MAX is 255
+
 // "NAME.PID-COUNTER-RANDOM.tmp" beside `path`. The random part distinguishes processes of several
 // machines, or of containers with the same process ids, on a shared file system.
 std::filesystem::path temporary_name(const std::filesystem::path& path) {
   static std::atomic<unsigned> counter{0};
-  const std::string name = path.filename().string().substr(0, 200);  // NAME_MAX is 255
+  const std::string name = path.filename().string().substr(0, kLongestName);
   const std::string unique =
       fmt::format("{}.{}-{}-{:08x}.tmp", name, ::getpid(), counter++, std::random_device{}());
   return path.parent_path() / unique;
@@ -119,6 +121,11 @@ void write_through(const OutputPath& output, std::span<const std::byte> bytes, F
 FileSystem& posix_file_system() {
   static PosixFileSystem files;
   return files;
+}
+
+bool is_temporary_name(std::string_view name, std::string_view file) {
+  return name.starts_with(fmt::format("{}.", file.substr(0, kLongestName))) &&
+         name.ends_with(".tmp");
 }
 
 void write_file_atomically(const std::filesystem::path& path, std::span<const std::byte> bytes,

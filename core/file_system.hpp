@@ -44,6 +44,10 @@ void write_file_atomically(const std::filesystem::path& path, std::span<const st
 void write_file_atomically(const std::filesystem::path& path, std::string_view text,
                            FileSystem& files = posix_file_system());
 
+// Whether `name` is that of a temporary file of these writers for `file`: what a process leaves that
+// was killed while it wrote.
+bool is_temporary_name(std::string_view name, std::string_view file);
+
 // A file that another library writes under a temporary name. `commit` makes it durable and renames
 // it; without `commit` the destructor removes it. If `final_path` is a symbolic link, the temporary
 // file lies beside the link's target. Throws IoError when `final_path` is a folder, a device or

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <bit>
 #include <cmath>
 
 namespace tpudist {
@@ -50,6 +51,17 @@ std::string format_seconds(double seconds) {
   if (days > 0) return fmt::format("{}d {:02}:{:02}:{:02}", days, hours, minutes, whole % 60);
   if (hours > 0) return fmt::format("{}:{:02}:{:02}", hours, minutes, whole % 60);
   return fmt::format("{}:{:02}", minutes, whole % 60);
+}
+
+float half_to_float(std::uint16_t bits) {
+  const std::uint32_t sign = static_cast<std::uint32_t>(bits & 0x8000u) << 16;
+  const std::uint32_t exponent = (bits >> 10) & 0x1fu, fraction = bits & 0x3ffu;
+  if (exponent == 0) {  // zero, or a fraction of 2^-24 without a leading 1
+    const float value = std::ldexp(static_cast<float>(fraction), -24);
+    return sign ? -value : value;
+  }
+  const std::uint32_t wide = exponent == 0x1fu ? 0xffu : exponent + (127 - 15);
+  return std::bit_cast<float>(sign | wide << 23 | fraction << 13);
 }
 
 }  // namespace tpudist

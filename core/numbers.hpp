@@ -10,6 +10,9 @@ namespace tpudist {
 // The product of sizes read from files; nothing on overflow.
 std::optional<std::uint64_t> checked_mul(std::uint64_t a, std::uint64_t b);
 
+// The value of an IEEE 754 binary16 number, given its bits. Exact; NaN stays NaN.
+float half_to_float(std::uint16_t bits);
+
 // "512 B", "1.2 GiB".
 std::string format_bytes(std::uint64_t bytes);
 // "31,091,253".

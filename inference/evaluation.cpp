@@ -190,12 +190,13 @@ void sort_graphs(Evaluation& evaluation) {
 
 Evaluation evaluate_members(const ScoringSession& session, std::span<const float> flat,
                             const std::vector<bool>& use, std::int64_t most_rows,
-                            JobContext& context) {
+                            JobContext& context, const std::function<bool()>& stops) {
   Evaluation evaluation = start_evaluation(session, use, most_rows);
   context.progress.start("evaluate", session.scores(most_rows), "scores");
-  session.score({flat}, most_rows, [&](std::vector<ScoresByMember> scored) {
+  const auto take = [&](const std::vector<ScoresByMember>& scored) {
     add_graphs(evaluation, scored, session.data(), context.pool);
-  });
+  };
+  session.score({flat}, most_rows, take, stops);
   context.progress.finish();
   return evaluation;
 }

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -73,10 +74,11 @@ void add_graphs(Evaluation& evaluation, const std::vector<ScoresByMember>& predi
 // Sorts the graphs by name; names are distinct.
 void sort_graphs(Evaluation& evaluation);
 
-// Scores all graphs of a session of one network with the weights `flat` [M, P]. Collective.
+// Scores all graphs of a session of one network with the weights `flat` [M, P]. Where `stops`, if
+// given, returns true, the other graphs are missing. Collective.
 Evaluation evaluate_members(const ScoringSession& session, std::span<const float> flat,
                             const std::vector<bool>& use, std::int64_t most_rows,
-                            JobContext& context);
+                            JobContext& context, const std::function<bool()>& stops = {});
 
 // An aligned table with a row per graph: the members' primary metric, the ensemble's, and the
 // ensemble's other metrics.

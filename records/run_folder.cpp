@@ -29,7 +29,7 @@ std::string stranger_in(const RunFolder& folder) {
   for (const auto& entry : std::filesystem::directory_iterator(folder.path(), error)) {
     const std::string name = entry.path().filename().string();
     const bool own =
-        name == kLockName || (name.starts_with("config.yaml.") && name.ends_with(".tmp")) ||
+        name == kLockName || is_temporary_name(name, "config.yaml") ||
         (entry.path() == folder.checkpoints() && std::filesystem::is_empty(entry.path(), error));
     if (!own) return name;
   }

@@ -142,17 +142,17 @@ class GraphFigure {
 
   void add_graph(const ReportedVariant& variant, const MatrixGraph& graph,
                  const GraphScoreSummary& summary, const std::vector<double>& values) {
-    const double none = std::nan(""), together = together_on(variant, graph.name);
-    IntervalRow row{.label = graph.name,
+    const double none = std::nan(""), together = together_on(variant, graph.label);
+    IntervalRow row{.label = graph.label,
                     .value = summary.mean,
                     .colour = variant.colour,
                     .interval = summary.interval,
                     .second_colour = group_.several() ? variant.colour : 2};
     if (!group_.several()) row.dots = values;
     if (std::isfinite(together)) row.second = together, together_ = true;
-    row.title = about(variant, fmt::format("{}: mean {:.4f}", graph.name, row.value));
+    row.title = about(variant, fmt::format("{}: mean {:.4f}", graph.label, row.value));
     const auto [low, high] = std::ranges::minmax(values);
-    std::vector<TableCell> cells{graph.name,
+    std::vector<TableCell> cells{graph.label,
                                  graph.family,
                                  graph.fold < 0 ? TableCell("") : TableCell::count(graph.fold),
                                  TableCell::count(graph.rows),
@@ -166,7 +166,7 @@ class GraphFigure {
     if (group_.several()) cells.emplace(cells.begin(), variant.runs.front().variant);
     limits_ = limits_ || row.limit;
     figure_.table.rows.push_back(std::move(cells));
-    const auto [at, fresh] = places_.try_emplace(graph.name, graphs_.size());
+    const auto [at, fresh] = places_.try_emplace(graph.label, graphs_.size());
     if (fresh) graphs_.push_back({row.value, {}});
     if (!fresh) {
       row.label.clear();

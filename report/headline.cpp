@@ -201,18 +201,30 @@ class Headline {
     texts_.push_back(text + ".");
   }
 
+  // Of the group of these variants in the sweep's first stage, also those that a rung left behind.
+  std::ptrdiff_t variants_begun() const {
+    const SweepRecord& sweep = *input_.results.sweep;
+    const std::string& label = input_.variants[found_.best].runs.front().variant;
+    const auto at =
+        static_cast<std::size_t>(std::ranges::find(sweep.labels, label) - sweep.labels.begin());
+    if (at >= sweep.variant_group.size()) return std::ssize(found_.variants);
+    return std::ranges::count(sweep.variant_group, sweep.variant_group[at]);
+  }
+
   void log_choice() {
     if (!input_.results.sweep) return;
-    for (const Stage& stage : input_.results.sweep->stages) {
+    const SweepRecord& sweep = *input_.results.sweep;
+    for (const Stage& stage : sweep.stages) {
       if (stage.name != input_.results.stage) continue;
       if (stage.confirms) {
-        texts_.push_back("These are the fresh seeds that confirm the choice.");
-      } else if (found_.variants.size() > 2) {
+        texts_.push_back(fmt::format("These are the fresh seeds that confirm the choice, on {}.",
+                                     sweep.confirmed_on));
+      } else if (const auto begun = variants_begun(); begun > 2) {
         texts_.push_back(
             fmt::format("The best of {} variants looks better than it is: its score has to be "
                         "confirmed by fresh "
                         "seeds.",
-                        found_.variants.size()));
+                        begun));
       }
     }
   }

@@ -37,7 +37,8 @@ ReportFigure figure_of(const ReportedVariant& variant,
   figure.sentence = first ? which +
                                 ": one dot for each configuration (at most 400 of a graph), its "
                                 "measured rank across, "
-                                "its rank by all members together upwards, as shares of all rows. "
+                                "its rank by the members of all trainings together upwards, as "
+                                "shares of all rows. "
                                 "On the dashed line "
                                 "both are equal; the fastest configurations are at the lower left. "
                                 "Ranks do not say "

@@ -40,6 +40,10 @@ void fill(ReportedVariant& variant, bool ceilings) {
         trainings.failed_members > 0 ? trainings.failed_text() : variant.out_of_fold.failed_text();
     if (!failed.empty()) variant.notes.push_back(about(variant, failed) + ".");
     variant.valid = run_score_table(trainings);
+    for (const std::string& note : shared_orders(variant.runs, trainings))
+      variant.notes.push_back(about(variant, note) + ".");
+    if (trainings.rows.size() == 1)
+      variant.members = members_of(std::move(variant.members), trainings.rows.front());
     variant.together = run_score_table(score_matrix(variant.runs, MatrixRows::together));
   });
   // With fewer trainings it cannot be compared with the mean.

@@ -45,9 +45,8 @@ ReportFigure figure_of(const VariantGroup& group, bool valid) {
   ReportFigure figure;
   figure.heading = group.heading(valid ? "Validation graphs" : "Graphs out of fold");
   figure.sentence =
-      "How much slower than the fastest configuration the best of the k is that all members "
-      "together "
-      "rank first: 0 % where it is among them. " +
+      "How much slower than the fastest configuration the best of the k is that the "
+      "members of all trainings together rank first: 0 % where it is among them. " +
       rows_text(group);
   figure.table = {(valid ? "slowdown-valid" : "slowdown-out-of-fold") + group.file_end,
                   {"graph", "members"},

@@ -46,9 +46,10 @@ std::string left_out_lines(const SystemScores& system) {
 
 std::string heading(const SystemScores& system) {
   const int graphs = system.scores.graph_count(), families = system.scores.family_count();
-  return fmt::format("{}, {}, {}: {} graph{} of {} famil{}\n", system.collection, system.metric,
+  return fmt::format("{}, {}, {}: {} graph{} of {} famil{}{}\n", system.collection, system.metric,
                      title_of(system.judged), graphs, graphs == 1 ? "" : "s", families,
-                     families == 1 ? "y" : "ies");
+                     families == 1 ? "y" : "ies",
+                     system.most_rows > 0 ? ", " + rows_text(system.most_rows) : "");
 }
 
 std::string line(std::string_view what, std::string_view text) {

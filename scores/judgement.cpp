@@ -114,11 +114,13 @@ class Judge {
       records[m].first_loss = member.first_loss;
       records[m].last_loss = member.last_loss;
     }
+    std::vector<bool> ranking(records.size());  // whether a member ranks any graph
     for (const int g : set.graphs) {
       const PredictionEntry& graph = header_.graphs[static_cast<std::size_t>(g)];
       const PredictionRows predictions = source_.read(g);
       const Values targets = predictions.targets();
-      std::vector<std::size_t> alike;  // members whose scores are
+      std::vector<std::size_t> alike;  // members that give all rows one score
+      bool ranked = false;             // by a member that learned
       for (std::size_t m = 0; m < records.size(); ++m) {
         const Values& scores = predictions.scores[m];
         const bool scored = counts(set, graph, m) && !result_.failed[m] && !all_nan(scores);
@@ -130,15 +132,21 @@ class Judge {
         if (scored && records[m].finite)
           metric =
               predictions.metrics.empty() ? metric_.of(scores, targets) : predictions.metrics[m];
-        if (scored && records[m].finite && std::isnan(metric)) alike.push_back(m);
+        if (scored && records[m].finite) {
+          const auto [least, most] = std::ranges::minmax(scores);
+          if (least == most)
+            alike.push_back(m);
+          else
+            ranking[m] = true, ranked = ranked || !(records[m].last_loss >= records[m].first_loss);
+        }
         records[m].scores.push_back(metric);
         members_[static_cast<std::size_t>(g)].push_back(metric);
       }
-      if (std::isnan(mean_of_known(members_[static_cast<std::size_t>(g)]))) continue;
+      if (!ranked) continue;
       for (const std::size_t m : alike) records[m].ranks = false;
     }
-    for (MemberRecord& record : records)
-      record.ranks = record.ranks || !std::isnan(mean_of_known(record.scores));
+    for (std::size_t m = 0; m < records.size(); ++m)
+      records[m].ranks = records[m].ranks || ranking[m];
     return records;
   }
 
@@ -209,20 +217,21 @@ class Judge {
       for (std::size_t c = 0; c < rest.size(); ++c) {
         if (left_out(c)) rest[c] = 0;
       }
-      return metric_of(combined(kept, rest), targets);
+      return combined(kept, rest);
     };
     Values agreements;
     for (std::size_t c = 0; c < kept.size(); ++c) {
       const bool taken = !kept[c].empty() && weights[c] > 0;
-      without.columns[c].push_back(taken ? without_those([&](std::size_t i) { return i == c; })
-                                         : judged.kept);
-      if (taken) agreements.push_back(kendall_tau_b(kept[c], consensus));
+      const Values others = taken ? without_those([&](std::size_t i) { return i == c; }) : Values();
+      without.columns[c].push_back(taken ? metric_of(others, targets) : judged.kept);
+      if (!others.empty()) agreements.push_back(kendall_tau_b(kept[c], others));
     }
     for (std::size_t t = 0; t < without.trainings.size(); ++t) {
-      without.trainings[t].push_back(
-          without_those([&](std::size_t c) { return columns[c].training == static_cast<int>(t); }));
+      without.trainings[t].push_back(metric_of(
+          without_those([&](std::size_t c) { return columns[c].training == static_cast<int>(t); }),
+          targets));
     }
-    judged.agreement = agreements.size() > 1 ? mean_of_known(agreements) : kNone;
+    judged.agreement = mean_of_known(agreements);
     judged.suspicious =
         judged.agreement >= kAgreement && judged.metrics.kendall_tau < kContradiction;
   }
@@ -274,6 +283,16 @@ class Judge {
     std::vector<SelectionGraph> selectable;
     for (const int g : set.graphs)
       table.graphs.push_back(judge_graph(columns, set, g, without, selectable));
+    for (const int g : set.graphs) {
+      const PredictionEntry& graph = header_.graphs[static_cast<std::size_t>(g)];
+      for (const MemberColumn& column : columns) {
+        const int m = column.member_for(header_, graph);
+        if (m >= 0 && !graph.held_out[m] &&
+            !std::isnan(members_[static_cast<std::size_t>(g)][static_cast<std::size_t>(m)]))
+          table.trained_on = true;
+      }
+    }
+    if (table.trained_on) table.title += ", trained on";
     if (options_.greedy) select(table, std::move(selectable));
     if (table.takes_selection()) {
       without = Without(columns);
@@ -299,6 +318,7 @@ class Judge {
       TableJudgement part;
       part.title = collection;
       part.out_of_fold = table.out_of_fold;
+      part.trained_on = table.trained_on;
       part.columns = table.columns;
       part.weights = table.weights;
       part.selection = table.selection;
@@ -330,12 +350,19 @@ class Judge {
       for (const GraphEvaluation& graph : table.graphs) values.push_back(value(graph));
       return mean_of_known(values);
     };
+    // Of the combination without some: NaN where a graph is left that nobody else ranks.
+    const auto mean_without = [&](const Values& without) {
+      for (std::size_t g = 0; g < without.size(); ++g) {
+        if (std::isnan(without[g]) && !std::isnan(table.graphs[g].kept)) return kNone;
+      }
+      return mean_of_known(without);
+    };
     table.all = mean_of([](const GraphEvaluation& graph) { return graph.all; });
     table.kept = mean_of([](const GraphEvaluation& graph) { return graph.kept; });
     for (std::size_t c = 0; c < columns.size(); ++c) {
       table.means.push_back(
           mean_of([&](const GraphEvaluation& graph) { return graph.columns[c]; }));
-      table.gains.push_back(table.weights[c] > 0 ? table.kept - mean_of_known(without.columns[c])
+      table.gains.push_back(table.weights[c] > 0 ? table.kept - mean_without(without.columns[c])
                                                  : kNone);
     }
     Values trainings;
@@ -350,7 +377,7 @@ class Judge {
       bool taken = false;
       for (std::size_t c = 0; c < columns.size(); ++c)
         taken = taken || (columns[c].training == static_cast<int>(t) && table.weights[c] > 0);
-      if (taken) table.without_training.push_back(mean_of_known(without.trainings[t]));
+      if (taken) table.without_training.push_back(mean_without(without.trainings[t]));
     }
     table.mean_of_members = mean_of_known(trainings);
   }

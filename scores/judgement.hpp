@@ -32,8 +32,8 @@ struct GraphEvaluation {
   double all = 0;               // of the combination of all columns that have scores
   double kept = 0;              // of the combination that is taken: not rejected, and chosen
   GraphMetrics metrics;         // all metrics of that combination; undefined where nobody ranks
-  // How far members agree: Kendall tau between each column's ranking and the combined one, averaged
-  // over columns.
+  // How far members agree: Kendall tau between each column's ranking and the combined one of the
+  // others, averaged over columns.
   double agreement = 0;
   bool suspicious = false;  // see kAgreement
   ScoreCaveats limits;      // of `kept`
@@ -47,10 +47,11 @@ inline constexpr double kAgreement = 0.6, kContradiction = 0.2;
 struct TableJudgement {
   std::string title;         // "training graphs, out of fold", "valid split"
   bool out_of_fold = false;  // whether a column has one member for each fold
+  bool trained_on = false;   // members rank graphs that they were trained on: no interval holds
   std::vector<std::string> columns;
   std::vector<double> means;  // [C] mean over graphs of the primary metric
   // [C] the value of a column: the score of the combination minus that without the column; NaN for
-  // columns that are not combined, and if there is only one.
+  // columns that are not combined, and where a graph is left without any.
   std::vector<double> gains;
   std::vector<double> weights;  // [C] weight in the combination; 0 if rejected or not selected
   std::vector<GraphEvaluation> graphs;

@@ -214,6 +214,7 @@ nlohmann::json judgement_json(const Judgement& judgement) {
     if (!table.parts.empty()) {
       const FinalIntervals found = final_intervals({&table, 1});
       one["mean_of_collections"] = {{"score", finite_or_null(found.score)},
+                                    {"nested", finite_or_null(found.nested)},
                                     {"intervals",
                                      {{"these_graphs", interval_json(found.these_graphs)},
                                       {"other_families", family_interval_json(found.families)}}}};

@@ -101,10 +101,14 @@ class MatrixBuilder {
                  fmt::format("rows or run times of {} differ; the data differ", graph.name));
       }
     }
+    std::map<std::string, int> splits;  // of each name
+    for (const auto& [key, place] : found) ++splits[key.first];
     for (const auto& [key, place] : found) {
       const GraphResult& graph = *place.first;
       matrix_.graphs.push_back(
-          {graph.name, graph.family, graph.split, graph.rows, of_folds() ? graph.fold : -1});
+          {graph.name, graph.family, graph.split,
+           splits[graph.name] > 1 ? fmt::format("{} ({})", graph.name, graph.split) : graph.name,
+           graph.rows, of_folds() ? graph.fold : -1});
       if (of_folds()) continue;
       for (const RunRecord* run : runs_) {
         if (!graph_of(*run, matrix_.graphs.back()))
@@ -150,7 +154,9 @@ class MatrixBuilder {
   struct Part {
     const RunRecord* run = nullptr;
     std::size_t member = 0;
+    bool ranks_nothing = false;  // no validation graph, and another member of its run does
     const PredictedMember& what() const { return run->scores->members[member]; }
+    bool failed() const { return what().failed || ranks_nothing; }
   };
   struct Training {
     MatrixRow row;
@@ -160,6 +166,17 @@ class MatrixBuilder {
                                  [&](const Part& part) { return part.run == parts.front().run; });
     }
   };
+
+  // Its metric is undefined wherever another member's is not.
+  bool ranks_nothing(const RunRecord& run, std::size_t member) const {
+    bool others = false;
+    for (const GraphResult& graph : run.scores->graphs) {
+      if (!wanted(graph) || !graph.out_of_fold[member]) continue;
+      if (!std::isnan(graph.members[member])) return false;
+      others = others || !std::isnan(mean_of_known(graph.members));
+    }
+    return others;
+  }
 
   // In the order in which they are met.
   std::vector<Training> trainings() {
@@ -174,7 +191,7 @@ class MatrixBuilder {
       if (fresh) list.push_back({row, {}});
       Training& training = list[at->second];
       for (std::size_t m = 0; m < run->scores->members.size(); ++m) {
-        const Part part{run, m};
+        const Part part{run, m, !of_folds() && ranks_nothing(*run, m)};
         const auto same = std::ranges::find(training.parts, part.what().number,
                                             [](const Part& other) { return other.what().number; });
         if (same != training.parts.end() && same->run != run) {
@@ -200,7 +217,7 @@ class MatrixBuilder {
 
   void count_failed(const Training& training) {
     const auto failed =
-        std::ranges::count_if(training.parts, [](const Part& part) { return part.what().failed; });
+        std::ranges::count_if(training.parts, [](const Part& part) { return part.failed(); });
     matrix_.members += training.row.member_count;
     matrix_.failed_members += static_cast<int>(failed);
     if (failed > 0) matrix_.failed_in.push_back(training.row.label);
@@ -227,7 +244,7 @@ class MatrixBuilder {
     double sum = 0;
     int count = 0;
     for (const Part& part : training.parts) {
-      if (part.what().failed || (of_folds() && part.what().fold != graph.fold)) continue;
+      if (part.failed() || (of_folds() && part.what().fold != graph.fold)) continue;
       const GraphResult* scored = graph_of(*part.run, graph);
       if (!scored || !scored->out_of_fold[part.member]) return kNone;
       sum += scored->members[part.member];
@@ -270,7 +287,7 @@ class MatrixBuilder {
     training.row.members.clear();
     for (int fold = 0; fold < folds; ++fold) {
       const auto part = std::ranges::find_if(training.parts, [&](const Part& other) {
-        return other.what().fold == fold && !other.what().failed;
+        return other.what().fold == fold && !other.failed();
       });
       training.row.members.push_back(part == training.parts.end() ? -1 : part->what().number);
       if (part == training.parts.end())
@@ -322,7 +339,7 @@ class MatrixBuilder {
       if (lacking == matrix_.scores.end()) continue;
       matrix_.left_out.push_back(fmt::format(
           "{}: {} is undefined for {} (equal scores or equal run times throughout, or no score)",
-          matrix_.graphs[g].name, matrix_.metric,
+          matrix_.graphs[g].label, matrix_.metric,
           matrix_.rows[static_cast<std::size_t>(lacking - matrix_.scores.begin())].label));
       matrix_.graphs.erase(matrix_.graphs.begin() + static_cast<std::ptrdiff_t>(g));
       for (auto& scores : matrix_.scores)
@@ -349,6 +366,23 @@ std::string ScoreMatrix::failed_text() const {
 
 ScoreMatrix score_matrix(std::span<const RunRecord> runs, MatrixRows kind) {
   return MatrixBuilder(runs, kind).build();
+}
+
+ScoreMatrix members_of(ScoreMatrix members, const MatrixRow& training) {
+  ScoreMatrix kept = std::move(members);
+  std::vector<MatrixRow> rows;
+  std::vector<std::vector<double>> scores;
+  for (std::size_t r = 0; r < kept.rows.size(); ++r) {
+    MatrixRow& row = kept.rows[r];
+    if (std::tie(row.variant, row.variant_hash, row.init_seed, row.order_seed) !=
+        std::tie(training.variant, training.variant_hash, training.init_seed, training.order_seed))
+      continue;
+    rows.push_back(std::move(row));
+    scores.push_back(std::move(kept.scores[r]));
+  }
+  kept.rows = std::move(rows);
+  kept.scores = std::move(scores);
+  return kept;
 }
 
 }  // namespace tpudist

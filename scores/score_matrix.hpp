@@ -33,6 +33,7 @@ struct MatrixRow {
 
 struct MatrixGraph {
   std::string name, family, split;
+  std::string label;      // its name, or "NAME (SPLIT)" where graphs of two splits share it
   std::int64_t rows = 0;  // scored configurations
   int fold = -1;          // for MatrixRows::out_of_fold
 };
@@ -49,7 +50,7 @@ struct ScoreMatrix {
   // an undefined metric, trainings that lack members.
   std::vector<std::string> left_out;
   // Of rows that are trainings: all members, also those of trainings that are left out, and the
-  // members that failed, which do not count in any score. `failed_in`: labels of their trainings.
+  // members that failed or rank nothing, which do not count in any score. `failed_in`: labels of their trainings.
   int members = 0, failed_members = 0;
   std::vector<std::string> failed_in;
 
@@ -62,5 +63,8 @@ struct ScoreMatrix {
 // cannot be in one matrix: different collections, rows or run times of a graph, or folds, or a
 // graph that only one of them scored.
 ScoreMatrix score_matrix(std::span<const RunRecord> runs, MatrixRows kind);
+
+// Of a matrix of members, those of one training.
+ScoreMatrix members_of(ScoreMatrix members, const MatrixRow& training);
 
 }  // namespace tpudist

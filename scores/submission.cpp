@@ -37,14 +37,9 @@ void Submission::add(const Collection& collection, std::string_view graph,
   }
   if (collection.is_tile())
     row.configs.resize(std::min<std::size_t>(row.configs.size(), kTileConfigs));
-  if (!row_of_id_.emplace(row.id, rows_.size()).second)
+  if (!ids_.insert(row.id).second)
     throw DataError("the submission already holds a row of " + row.id);
   rows_.push_back(std::move(row));
-}
-
-const Submission::Row* Submission::find(std::string_view id) const {
-  const auto found = row_of_id_.find(id);
-  return found == row_of_id_.end() ? nullptr : &rows_[found->second];
 }
 
 std::string Submission::to_csv() const {

@@ -2,7 +2,7 @@
 
 #include <cstdint>
 #include <filesystem>
-#include <map>
+#include <set>
 #include <span>
 #include <string>
 #include <string_view>
@@ -33,8 +33,6 @@ class Submission {
   void add(const Collection& collection, std::string_view graph, std::span<const double> scores);
 
   const std::vector<Row>& rows() const { return rows_; }
-  // Null if there is none.
-  const Row* find(std::string_view id) const;
 
   std::string to_csv() const;
   // Atomic. Throws IoError.
@@ -42,7 +40,7 @@ class Submission {
 
  private:
   std::vector<Row> rows_;
-  std::map<std::string, std::size_t, std::less<>> row_of_id_;
+  std::set<std::string> ids_;
 };
 
 // Configuration numbers by ascending score, equal scores by number. Throws DataError on NaN.

@@ -37,29 +37,12 @@ void require_one_variant(std::span<const RunRecord> runs) {
                     runs[same.first].path.string(), runs[same.second].path.string(), same.why));
 }
 
-// Trainings by `seed.order` where members share slates.
-std::vector<std::string> shared_orders(std::span<const RunRecord> runs, const ScoreMatrix& matrix) {
-  if (std::ranges::any_of(
-          runs, [](const RunRecord& run) { return run.setting("batch.order") == "per_member"; }))
-    return {};
-  std::map<std::int64_t, const MatrixRow*> known;
-  for (const MatrixRow& row : matrix.rows) {
-    const auto [at, fresh] = known.try_emplace(row.order_seed, &row);
-    if (!fresh)
-      return {fmt::format(
-          "{} and {} share seed.order {}: they saw the same slates, so that runs differ more than "
-          "these do and the interval of other runs is too narrow; give each training a seed.order "
-          "of its own",
-          at->second->label, row.label, row.order_seed)};
-  }
-  return {};
-}
-
 SystemScores scores_of(std::span<const RunRecord> runs, const ScoreMatrix& matrix,
                        EvaluatedOn judged) {
   SystemScores result;
   result.collection = matrix.collection;
   result.metric = matrix.metric;
+  result.most_rows = matrix.most_rows;
   result.judged = judged;
   result.left_out = matrix.left_out;
   for (const MatrixRow& row : matrix.rows) {
@@ -147,18 +130,32 @@ std::vector<RunRecord> read_input(const std::string& input) {
 
 RunScoreTable run_score_table(const ScoreMatrix& matrix) {
   RunScoreTable result;
-  std::map<std::string, int> splits;  // of each name
-  for (const MatrixGraph& graph : matrix.graphs) ++splits[graph.name];
   for (std::size_t g = 0; g < matrix.graphs.size(); ++g) {
     const MatrixGraph& graph = matrix.graphs[g];
-    result.graphs.push_back(
-        splits[graph.name] == 1 ? graph.name : fmt::format("{} ({})", graph.name, graph.split));
+    result.graphs.push_back(graph.label);
     result.families.push_back(graph.family);
     if (matrix.kind == MatrixRows::out_of_fold) result.folds.push_back(graph.fold);
     auto& own = result.scores.emplace_back();
     for (const auto& row : matrix.scores) own.push_back(row[g]);
   }
   return result;
+}
+
+std::vector<std::string> shared_orders(std::span<const RunRecord> runs, const ScoreMatrix& matrix) {
+  if (std::ranges::any_of(
+          runs, [](const RunRecord& run) { return run.setting("batch.order") == "per_member"; }))
+    return {};
+  std::map<std::int64_t, const MatrixRow*> known;
+  for (const MatrixRow& row : matrix.rows) {
+    const auto [at, fresh] = known.try_emplace(row.order_seed, &row);
+    if (!fresh)
+      return {fmt::format(
+          "{} and {} share seed.order {}: they saw the same slates, so that runs differ more than "
+          "these do and the interval of other runs is too narrow; give each training a seed.order "
+          "of its own",
+          at->second->label, row.label, row.order_seed)};
+  }
+  return {};
 }
 
 std::string several_rules_text(std::span<const RunRecord> runs) {
@@ -199,7 +196,8 @@ SystemScores system_scores(std::span<const RunRecord> runs, EvaluatedOn judged,
           "this is the mean of members");
     return result;
   }
-  SystemScores result = scores_of(runs, score_matrix(runs, MatrixRows::trainings), judged);
+  const ScoreMatrix trainings = score_matrix(runs, MatrixRows::trainings);
+  SystemScores result = scores_of(runs, trainings, judged);
   if (result.members < 2) return result;
   const ScoreMatrix together = score_matrix(runs, MatrixRows::together);
   RunScoreTable combined = run_score_table(together);
@@ -218,7 +216,8 @@ SystemScores system_scores(std::span<const RunRecord> runs, EvaluatedOn judged,
     result.left_out = together.left_out;
     result.together.reset();
   } else if (result.labels.size() == 1) {
-    RunScoreTable members = run_score_table(score_matrix(runs, MatrixRows::members));
+    RunScoreTable members = run_score_table(
+        members_of(score_matrix(runs, MatrixRows::members), trainings.rows.front()));
     if (members.run_count() > 1) result.members_of_one = std::move(members);
   }
   return result;
@@ -240,6 +239,12 @@ SystemPair system_pair(std::span<const RunRecord> a, std::span<const RunRecord> 
                     "no effect",
                     first.path.string(), second.path.string(), same.why));
   }
+  if (!a.empty() && !b.empty() && a.front().index >= 0 && b.front().index >= 0 &&
+      a.front().path.parent_path() == b.front().path.parent_path() &&
+      a.front().variant != b.front().variant)
+    notes.push_back(
+        "two variants of one sweep: p and intervals are of this pair alone; `tpudist "
+        "sweep collect` has those of all pairs at once");
   score_matrix(all, MatrixRows::trainings);  // refuses other data on one of the sides
   score_matrix(all, MatrixRows::out_of_fold);
   if (std::string rules = several_rules_text(all); !rules.empty())

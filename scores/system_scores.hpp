@@ -33,6 +33,7 @@ struct SystemScores {
   TrainingScore score = TrainingScore::mean_of_members;
   std::vector<std::string> labels;  // [R] of the trainings
   int members = 0;                  // of a training, at most
+  std::int64_t most_rows = 0;       // most scored rows of a graph; 0: all
   RunScoreTable scores;  // columns are trainings, graphs sorted by name; empty without such scores
   // The same by members together, if each training has several members, all known.
   std::optional<RunScoreTable> together;
@@ -48,6 +49,10 @@ struct SystemScores {
 
 // A matrix in the form of statistics/: its rows are the runs.
 RunScoreTable run_score_table(const ScoreMatrix& matrix);
+
+// One line where two trainings of the matrix share `seed.order` and so their slates, unless each
+// member draws its own.
+std::vector<std::string> shared_orders(std::span<const RunRecord> runs, const ScoreMatrix& matrix);
 
 // Which runs put their members together by which rule (`--combine`), where they are several rules;
 // else empty.

@@ -12,6 +12,9 @@
 namespace tpudist {
 namespace {
 
+constexpr std::string_view kTrainedOn =
+    "no interval, since members rank graphs that they were trained on\n";
+
 // The score of members together that an interval is around.
 double honest_score(const TableJudgement& table) {
   return table.takes_selection() ? table.selection->nested : table.kept;
@@ -100,7 +103,7 @@ RunScoreTable ensemble_scores(const TableJudgement& table) {
 TableIntervals table_intervals(const TableJudgement& table) {
   TableIntervals result;
   const RunScoreTable scores = ensemble_scores(table);
-  if (scores.scores.empty()) return result;
+  if (scores.scores.empty() || table.trained_on) return result;
   std::vector<double> without;
   for (const double gain : table.gains) {
     if (!std::isnan(gain)) without.push_back(table.kept - gain);
@@ -108,7 +111,8 @@ TableIntervals table_intervals(const TableJudgement& table) {
   result.columns = static_cast<int>(without.size());
   result.trainings = static_cast<int>(table.without_training.size());
   if (result.trainings > 1) without = table.without_training;
-  if (without.size() > 1) result.these_graphs = jackknife_interval(honest_score(table), without);
+  if (without.size() > 1 && all_finite(without))
+    result.these_graphs = jackknife_interval(honest_score(table), without);
   result.families = family_interval({&scores, 1});
   return result;
 }
@@ -134,8 +138,10 @@ FinalIntervals final_intervals(std::span<const TableJudgement> tables) {
       spreads.push_back(
           {std::pow(share * found.these_graphs->error, 2), found.these_graphs->degrees});
   }
-  if (tables.empty()) result.score = kNone;
+  result.nested = mean;
+  if (tables.empty()) result.score = result.nested = kNone;
   if (std::isnan(result.score)) return result;
+  if (std::ranges::any_of(tables, &TableJudgement::trained_on)) return result;
   if (spreads.size() == tables.size())
     result.these_graphs = t_interval(mean, satterthwaite(spreads));
   result.families = family_interval(collections);
@@ -145,7 +151,14 @@ FinalIntervals final_intervals(std::span<const TableJudgement> tables) {
 std::string final_interval_text(std::span<const TableJudgement> tables) {
   const FinalIntervals found = final_intervals(tables);
   if (std::isnan(found.score)) return {};
-  return fmt::format("95 % intervals of members together{}\n",
+  if (std::ranges::any_of(tables, &TableJudgement::trained_on)) return std::string(kTrainedOn);
+  return (found.selected
+              ? fmt::format(
+                    "members were selected on these graphs, so that score is too good; {:.4f} "
+                    "nested\n",
+                    found.nested)
+              : std::string()) +
+         fmt::format("95 % intervals of members together{}\n",
                      found.selected ? ", selected without each family in turn (nested)" : "") +
          these_graphs_text(found.these_graphs, found.one_training,
                            found.one_training ? "jackknife of members" : "jackknife of trainings") +
@@ -154,6 +167,7 @@ std::string final_interval_text(std::span<const TableJudgement> tables) {
 
 std::string table_interval_text(const TableJudgement& table) {
   if (std::isnan(table.kept)) return {};
+  if (table.trained_on) return fmt::format("{}: {}", table.title, kTrainedOn);
   const TableIntervals found = table_intervals(table);
   const bool one_training = found.trainings < 2;
   return fmt::format(

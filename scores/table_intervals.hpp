@@ -40,7 +40,8 @@ RunScoreTable ensemble_scores(const TableJudgement& table);
 // collection, or those of its parts. Members of a table rank all of its parts and leave them together;
 // members of tables are independent. Families are clustered across collections.
 struct FinalIntervals {
-  double score = 0;                      // NaN if a collection has none; then there is no interval
+  double nested = 0;  // as the score, of selections that were made without a graph's family
+  double score = 0;   // NaN if a collection has none; then there is no interval
   std::optional<Interval> these_graphs;  // around the nested scores, as of TableIntervals
   std::optional<FamilyInterval> families;
   bool one_training = false, selected = false;  // in any table

@@ -6,11 +6,12 @@
 #
 #   scripts/demo.sh [key=value ...]      e.g. train.steps=20, to override experiments/demo.yaml
 #
-# TPUDIST_DEMO_DIR    where everything goes; default demo-output/
+# TPUDIST_DEMO_DIR    where everything goes; default demo-output/ of the repository
 # TPUDIST_DEMO_RANKS  MPI ranks; default 2
 set -euo pipefail
-cd "$(dirname "${BASH_SOURCE[0]}")/.."
-demo=${TPUDIST_DEMO_DIR:-demo-output}
+root=$(realpath "$(dirname "${BASH_SOURCE[0]}")/..")
+demo=$(realpath -m "${TPUDIST_DEMO_DIR:-$root/demo-output}")  # given relative to where this is called
+cd "$root"
 ranks=${TPUDIST_DEMO_RANKS:-2}
 tpudist=build/release/tpudist
 

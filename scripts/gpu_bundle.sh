@@ -7,12 +7,12 @@
 #
 # On that machine:  . FOLDER/environment.sh && tpudist doctor
 #
-# TPUDIST_BUILD  the build folder; default build/release
+# TPUDIST_BUILD  the build folder; default build/release of the repository
 set -euo pipefail
-cd "$(dirname "${BASH_SOURCE[0]}")/.."
-(( $# >= 1 )) || { sed -n '2,10p' "$0" >&2; exit 2; }
-bundle=$1; shift
-build=${TPUDIST_BUILD:-build/release}
+(( $# >= 1 )) || { sed -n '2,10p' "${BASH_SOURCE[0]}" >&2; exit 2; }
+root=$(realpath "$(dirname "${BASH_SOURCE[0]}")/..")
+bundle=$(realpath -m "$1"); shift
+build=${TPUDIST_BUILD:-$root/build/release}
 programs=("$build/tpudist" "$build/tpudist-train" "$@")
 if (( $# == 0 )); then
   programs+=("$build"/bench/{step_bench,kernel_check,nccl_check,device_check} "$build/tests/dist/dist_mpi_test"
@@ -36,7 +36,7 @@ ldd "$bundle"/bin/* "$bundle"/lib/openmpi/*.so | awk '$2 == "=>" && $3 ~ /^\// {
   | grep -vE '/(libc|libm|libdl|librt|libpthread|libutil|libresolv|libgcc_s|libstdc\+\+|libgomp|libcuda|libtorch[^/]*|libc10[^/]*|libshm|libcu(blas|blasLt|dart|dnn|fft|file|pti|rand|solver|sparse)[^/]*|libnv[a-zA-Z]+|libnccl)\.so' \
   | grep -v '/site-packages/' | while read -r library; do cp -L "$library" "$bundle/lib/"; done
 strip --strip-unneeded "$bundle"/lib/*.so* 2> /dev/null || true
-cp -r experiments "$bundle/"
+cp -r "$root/experiments" "$bundle/"
 
 cat > "$bundle/environment.sh" << 'TEXT'
 # Source it: puts tpudist, its libraries and the LibTorch of python3's torch on the paths.

@@ -262,6 +262,7 @@ class Group {
     labelled.line(fmt::format("{} {}", describe(run), resume ? "goes on" : "begins"));
     JobContext context{team_, job_.pool, job_.place, labelled, job_.watchdog};
     context.commit = job_.commit;
+    context.trained_before = outcome.finished + outcome.failed > 0;
     TrainOutcome trained;
     std::string error;
     int exit_code = 0;

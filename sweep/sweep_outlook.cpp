@@ -10,6 +10,7 @@
 
 #include "schema/model_family.hpp"
 #include "statistics/intervals/comparison.hpp"
+#include "statistics/intervals/family_variance.hpp"
 #include "sweep/sweep_data.hpp"
 
 namespace tpudist {
@@ -27,7 +28,7 @@ std::string shift_text(double shift) {
   return fmt::format("{:.{}f} SD between trainings is", shift, shift < 20 ? 1 : 0);
 }
 
-std::string training_line(int trainings, int variants) {
+std::string training_line(int trainings, int variants, bool chooses) {
   if (trainings < 2) {
     return fmt::format(
         "with 1 training of each of {} variants no difference between them can be told "
@@ -40,6 +41,10 @@ std::string training_line(int trainings, int variants) {
       "sweeps{}\n",
       trainings, variants, shift_text(detectable_shift(variants, trainings)),
       pairs > 1 ? fmt::format(" (all {} pairs at once)", pairs) : "");
+  if (chooses)
+    text +=
+        "after the choice `collect` tests no pair: it has the scores of what was chosen, on fresh "
+        "seeds\n";
   const double p = std::min(1.0, least_label_p(trainings));
   if (p > kSignificance) {
     text += fmt::format(
@@ -50,9 +55,17 @@ std::string training_line(int trainings, int variants) {
 }
 
 std::string family_line(const std::string& what, const std::vector<std::string>& graphs) {
-  std::set<std::string> families;
-  for (const std::string& graph : graphs) families.insert(model_family(graph));
+  std::map<std::string, double> families;  // their numbers of graphs
+  GraphValues design;                      // any values do: only degrees of freedom are asked for
+  for (const std::string& graph : graphs) {
+    const std::string family = model_family(graph);
+    families[family] += 1;
+    design.families.push_back(family);
+    design.values.push_back(0);
+  }
   const auto n = static_cast<double>(families.size());
+  double squares = 0;
+  for (const auto& [family, own] : families) squares += own * own;
   const std::string start = fmt::format("{}: {} graph{} of {} famil{}: ", what, graphs.size(),
                                         graphs.size() == 1 ? "" : "s", families.size(),
                                         families.size() == 1 ? "y" : "ies");
@@ -60,7 +73,8 @@ std::string family_line(const std::string& what, const std::vector<std::string>&
   return start + fmt::format(
                      "for other families only differences above about {:.1f} times their SD "
                      "between families can be shown (of a pair alone)\n",
-                     detectable(1 / n, n - 1));
+                     detectable(squares / std::pow(static_cast<double>(graphs.size()), 2),
+                                family_variance({&design, 1}).degrees));
 }
 
 }  // namespace
@@ -83,7 +97,7 @@ std::string outlook_text(const SweepRecord& record) {
       seeds.insert(run.seed);
     }
     if (!first) continue;
-    add(training_line(static_cast<int>(seeds.size()), count));
+    add(training_line(static_cast<int>(seeds.size()), count, record.choice != ChoiceScore::none));
     ConfigDocument document = ConfigDocument::parse(first->config, "sweep.json");
     const Experiment experiment = read_experiment(document);
     const FrozenData* data = record.data ? find_data(*record.data, experiment) : nullptr;

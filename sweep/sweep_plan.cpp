@@ -184,6 +184,15 @@ void plan_choice(SweepPlan& plan, const SweepRecord* frozen) {
   plan.confirmed_on += fmt::format(", with {}", join(file.confirm_overrides, ", "));
 }
 
+// Whether runs that confirm stop their members by the graphs that they are confirmed on.
+bool confirms_stopped_members(const SweepPlan& plan) {
+  for (std::size_t i = 0; i < plan.file.experiments.size(); ++i) {
+    if (load(plan, static_cast<int>(i), plan.confirming_overrides[i]).train.early_stop.patience > 0)
+      return true;
+  }
+  return false;
+}
+
 // Seeds that no run of the search uses.
 std::vector<std::uint64_t> fresh_seeds(const SweepFile& file, const Experiment& experiment) {
   std::uint64_t largest = std::max(experiment.init_seed, experiment.order_seed);
@@ -354,6 +363,8 @@ void plan_confirmation(SweepPlan& plan) {
 // Everything but the variants.
 void plan_runs(SweepPlan& plan, const SweepRecord* frozen) {
   plan_choice(plan, frozen);
+  if (!plan.confirmed_on.empty() && confirms_stopped_members(plan))
+    plan.confirmed_on += ", and by which members stopped early (train.early_stop)";
   group_variants(plan);
   const int rungs = plan.file.halving.rungs;
   plan.stages.push_back({rungs > 1 ? fmt::format("rung 1 of {}", rungs) : "search", 0, 0,

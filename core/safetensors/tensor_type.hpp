@@ -26,8 +26,6 @@ bool is_floating(TensorType type);
 // "[3, 4]"; "[]" for a single number.
 std::string shape_text(const std::vector<std::int64_t>& shape);
 
-// The value of an IEEE 754 binary16 number, given its bits. Exact; NaN stays NaN.
-float half_to_float(std::uint16_t bits);
 // The value of a bfloat16 number (the upper half of a float32), given its bits.
 float bfloat16_to_float(std::uint16_t bits);
 

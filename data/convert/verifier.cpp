@@ -173,7 +173,13 @@ class CollectionVerifier {
                                     (folder_ / kManifestName).string(),
                                     to_text(result_.collection.schema), to_text(sources))));
     }
-    for (const PlannedShard& planned : plan_shards(root, result_.collection)) {
+    std::vector<PlannedShard> plan;
+    try {
+      plan = plan_shards(root, result_.collection);
+    } catch (const Error& error) {
+      problem(DataError(error.what()));
+    }
+    for (const PlannedShard& planned : plan) {
       for (const auto& source : planned.sources) {
         if (known.contains(source.lexically_relative(root).generic_string())) continue;
         problem(DataError(source.string() + ": has not been converted"));

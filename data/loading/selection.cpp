@@ -8,7 +8,6 @@
 
 #include "core/error.hpp"
 #include "core/hash.hpp"
-#include "core/log.hpp"
 #include "core/text.hpp"
 #include "schema/merged_collection.hpp"
 
@@ -35,15 +34,7 @@ std::vector<GraphEntry> select_graphs(const DatasetOptions& options, const std::
         to_text(other->schema), to_text(options.collection.schema)));
   }
   std::vector<GraphEntry> entries = filter_graphs(found, split, include, exclude);
-  if (!entries.empty()) {
-    for (const std::string& pattern : include) {
-      if (std::ranges::none_of(
-              found, [&](const GraphEntry& entry) { return fits_graph({pattern}, entry.name); }))
-        spdlog::info("data.include.{}: '{}' fits none of the {} graphs", split, pattern,
-                     found.size());
-    }
-    return entries;
-  }
+  if (!entries.empty()) return entries;
   const std::string what = fmt::format("{} {}", options.collection.name, split);
   if (found.empty()) {
     throw ConfigError(

@@ -13,7 +13,7 @@
 
 #include "core/error.hpp"
 #include "core/log.hpp"
-#include "core/safetensors/tensor_type.hpp"
+#include "core/numbers.hpp"
 
 namespace tpudist {
 namespace {

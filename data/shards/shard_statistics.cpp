@@ -1,7 +1,6 @@
 #include "data/shards/shard_statistics.hpp"
 
 #include <algorithm>
-#include <cmath>
 
 #include "core/means.hpp"
 

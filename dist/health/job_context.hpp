@@ -23,6 +23,7 @@ struct JobContext {
   // Writes checkpoints, from one more thread; tests pass one that fails.
   FileSystem& files = posix_file_system();
   std::string commit = "unknown";  // of the sources of this program, for the records of runs
+  bool trained_before = false;     // another run in this process, which took a part of its time
 
   // Tells the watchdog what this rank does next. `phase`: a string literal; `step` < 0: no steps.
   void enter(const char* phase, std::int64_t step = -1) const {

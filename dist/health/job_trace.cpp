@@ -22,10 +22,6 @@ namespace {
 
 constexpr int kRounds = 32;
 
-std::string json_text(std::string_view text) {
-  return json_text(nlohmann::json(text));
-}
-
 // Microseconds with all digits of nanoseconds, so that nested spans stay nested.
 std::string microseconds(std::int64_t ns) {
   const std::int64_t size = std::abs(ns);
@@ -53,7 +49,7 @@ void add_span(const TracedSpan& span, int rank, std::size_t track, std::int64_t 
   };
   number("step", span.step);
   number("unit", span.unit);
-  if (span.detail) fmt::format_to(out, R"({}"graph":{})", comma, json_text(span.detail));
+  if (span.detail) fmt::format_to(out, R"({}"graph":{})", comma, json_text(nlohmann::json(span.detail)));
   text += "}},\n";
 }
 
@@ -148,7 +144,7 @@ JobTrace::JobTrace(Communicator& world, std::size_t spans_of_a_thread) : trace_(
 
 std::string trace_events(const std::vector<TraceTrack>& tracks, int rank, const std::string& host,
                          std::int64_t start, const ClockOffset& clock) {
-  const std::string name = json_text(fmt::format("rank {} on {}", rank, host));
+  const std::string name = json_text(nlohmann::json(fmt::format("rank {} on {}", rank, host)));
   std::string text = metadata("process_name", rank, 0, fmt::format(R"("name":{})", name));
   text += metadata("process_sort_index", rank, 0, fmt::format(R"("sort_index":{})", rank));
   if (clock.error > 0) {
@@ -159,7 +155,7 @@ std::string trace_events(const std::vector<TraceTrack>& tracks, int rank, const 
     const TraceTrack& track = tracks[t];
     std::string thread = track.thread;
     if (track.dropped > 0) thread += fmt::format(" ({} older spans dropped)", track.dropped);
-    text += metadata("thread_name", rank, t, fmt::format(R"("name":{})", json_text(thread)));
+    text += metadata("thread_name", rank, t, fmt::format(R"("name":{})", json_text(nlohmann::json(thread))));
     text += metadata("thread_sort_index", rank, t, fmt::format(R"("sort_index":{})", t));
     for (const TracedSpan& span : track.spans) add_span(span, rank, t, start + clock.offset, text);
   }

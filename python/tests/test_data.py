@@ -4,6 +4,7 @@ import concurrent.futures
 import gc
 import pathlib
 import pickle
+import shutil
 
 import numpy as np
 import pytest
@@ -51,6 +52,23 @@ def test_a_slate_has_the_rows_in_their_order(npz, shards):
     np.testing.assert_array_equal(slate.targets, want["config_runtime"][[5, 0, 5, 3]])
     np.testing.assert_array_equal(graph.slate(slice(2, 4)).features, want["node_config_feat"][2:4])
     assert graph.slate([]).features.shape == (0, len(graph.config_nodes), 18)
+
+
+def test_a_slate_has_rows_of_its_own(shards):
+    rows = np.array([5, 0])
+    slate = next(iter(td.open(shards, "layout:xla:random").values())).slate(rows)
+    rows[0] = 3
+    np.testing.assert_array_equal(slate.rows, [5, 0])
+    np.testing.assert_array_equal(slate.configs, slate.rows)
+
+
+def test_a_relative_folder_is_found_from_another(shards, tmp_path, monkeypatch):
+    monkeypatch.chdir(shards.parent)
+    graphs, slates = td.open(shards.name, "layout:xla:random"), td.SlateDataset(shards.name, "layout:xla:random")
+    monkeypatch.chdir(tmp_path)
+    assert next(iter(graphs.values())).slate([0]).features.size
+    assert slates[0].features.size and graphs.slates()[0].features.size
+    assert "layout:xla:random" in graphs.collections
 
 
 def test_arrays_of_a_graph_are_views_that_outlive_it(shards):
@@ -129,6 +147,29 @@ def test_a_pickled_slate_finds_its_graph(shards):
     assert again.graph.name == graph.name
     assert again.table.ctypes.data == slate.table.ctypes.data  # of the same data set, not sent
     np.testing.assert_array_equal(again.features, slate.features)
+
+
+def test_a_pickled_slate_refuses_other_data(npz, tmp_path):
+    shards = tmp_path / "shards"
+    td.convert(npz, shards, collections="layout:xla:random")
+    slate = td.SlateDataset(shards, "layout:xla:random")[0]
+    want, content = slate.features, pickle.dumps(slate)
+    del slate
+    gc.collect()  # its source: the next one opens the files again
+    same = pickle.loads(content)
+    np.testing.assert_array_equal(same.features, want)
+    del same
+    gc.collect()
+    shutil.rmtree(shards)
+    td.convert(td.synth(tmp_path / "npz", preset="tiny", seed=4), shards, collections="layout:xla:random")
+    with pytest.raises(td.DataError, match="the rows of layout:xla:random train changed"):
+        pickle.loads(content).features
+    other = td.SlateDataset(shards, "layout:xla:random")
+    source = other._source
+    assert other[0].features.size
+    td.data.Source._live[pickle.loads(content)._source._token] = source  # opened here after the change
+    with pytest.raises(td.DataError, match="open anew"):
+        pickle.loads(content)
 
 
 def test_torch_tensors_share_the_memory(shards):

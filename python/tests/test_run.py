@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import tpudist as td
-from tpudist.program import error_from
+from tpudist.program import error_from, run_program
 from tpudist.run import _Tail
 
 
@@ -28,6 +28,11 @@ def test_an_experiment_is_resolved(experiment_file, shards):
     assert experiment.config["batch"]["draw"] == "rows"  # a default
     assert experiment.config["data"]["shards"] == str(shards)
     assert experiment.override(**{"train.steps": 3}).config["train"]["steps"] == 3
+    numbers = experiment.override(**{"train.steps": np.int64(3), "loss": {"list_mle": {"clip_norm": np.float32(5)}}})
+    assert numbers.arguments == ["train.steps=3", "optimizer.lr=1e-05", 'loss={"list_mle": {"clip_norm": 5.0}}']
+    assert numbers.config["train"]["steps"] == 3
+    with pytest.raises(TypeError, match="no value of type set"):
+        experiment.override(name={"a"})
 
 
 def test_mistakes_of_an_experiment_are_a_config_error(experiment_file):
@@ -179,6 +184,45 @@ def test_words_of_mpirun_are_no_part_of_an_error():
     assert str(said) == "a.yaml: no such file\n  [node:3] is text"
 
 
+def test_an_error_without_a_line_of_its_own_has_the_end_of_the_log():
+    log = "".join(f"{number}\n" for number in range(30)) + "-----\nmpirun noticed\n\n"
+    said = error_from(1, log)
+    assert str(said).splitlines() == ["tpudist ended with exit code 1", *map(str, range(12, 30)), "-----",
+                                      "mpirun noticed"]
+    said = error_from(-9, "")
+    assert (str(said), said.exit_code) == ("tpudist was killed by signal 9", -9)
+    assert isinstance(error_from(3, ""), td.DataError)
+
+
+def test_a_log_is_shown_while_the_program_works(tmp_path, monkeypatch):
+    """The stub ends well only after its first line was shown."""
+    stub, shown = tmp_path / "tpudist", tmp_path / "shown"
+    stub.write_text(f"""#!/bin/sh
+echo out; echo first >&2
+for i in $(seq 100); do [ -e {shown} ] && break; sleep 0.1; done
+[ -e {shown} ] || exit 1
+[ "$1" = good ] || {{ echo "tpudist: error: bad" >&2; exit 3; }}
+""")
+    stub.chmod(0o755)
+    monkeypatch.setenv("TPUDIST_PROGRAM", str(stub))
+    said = []
+
+    class Screen:
+        def write(self, text):
+            said.append(text)
+            shown.touch()
+
+    monkeypatch.setattr(sys, "stderr", Screen())
+    assert run_program(["good"], quiet=False) == "out\n"
+    assert said == ["first\n"]
+    said.clear()
+    with pytest.raises(td.DataError, match="^bad$"):
+        run_program(["bad"], quiet=False)
+    assert said == ["first\n", "tpudist: error: bad\n"]
+    said.clear()
+    assert run_program(["good"]) == "out\n" and not said
+
+
 def test_steps_are_reported_while_it_trains_and_resume_goes_on(experiment_file, run, tmp_path):
     class Enough(Exception):
         pass
@@ -298,7 +342,8 @@ def test_compare_gives_intervals(experiment_file, tmp_path):
     assert found.values["all"][0]["verdict"].strip() == found.verdict
     assert len(repr(found).splitlines()) == 1
 
-    page = td.report(sides["a"] + sides["b"], tmp_path / "page.html")
+    page = td.report(sides["a"] + sides["b"], tmp_path / "page.html", csv=tmp_path / "tables", no_ceilings=True)
+    assert list((tmp_path / "tables").glob("*.csv"))
     assert page.html.lstrip().lower().startswith("<!doctype html")
     assert "<iframe srcdoc=" in page._repr_html_()
 

@@ -162,7 +162,23 @@ def test_an_epoch_has_every_slate_once_and_the_next_one_others(shards):
         slates[len(slates)]
 
 
+def test_slates_of_graphs_are_as_these_were_opened(shards):
+    options = {"duplicates": "median", "reduce": {"keep": "config_neighbours"}, "cache": "stream"}
+    graphs = td.open(shards, "layout:xla:random", **options)
+    slates, alone = graphs.slates(configs=4), td.SlateDataset(shards, "layout:xla:random", configs=4, **options)
+    assert slates.selection_hash == alone.selection_hash
+    assert all(equal(a, b) for a, b in zip(slates, alone, strict=True))
+    for graph in slates.graphs:
+        np.testing.assert_array_equal(graph.edge_index, graphs[graph.name].edge_index)
+    kept = td.SlateDataset(shards, "layout:xla:random", duplicates="keep")
+    assert graphs.slates(duplicates="keep").selection_hash == kept.selection_hash != slates.selection_hash
+
+
 def test_what_is_wrong_is_refused(shards, experiment_file):
+    with pytest.raises(td.ConfigError, match="folds are of the training split, not of valid"):
+        td.SlateDataset(shards, "layout:xla:random", split="valid", folds=2, hold_out=0)
+    with pytest.raises(td.ConfigError, match="unit: 'grahp' is none of slates, graph"):
+        td.SlateDataset(shards, "layout:xla:random", unit="grahp")
     with pytest.raises(td.ConfigError, match="hold_out=2: the folds are 0 to 1"):
         td.SlateDataset(shards, "layout:xla:random", folds=2, hold_out=2)
     with pytest.raises(td.ConfigError, match="give the number of `folds`"):

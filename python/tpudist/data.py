@@ -9,6 +9,7 @@ Arrays of a graph are not copied, and read-only; those of a slate are its own.
 from __future__ import annotations
 
 import os
+import pathlib
 import threading
 import uuid
 import warnings
@@ -20,7 +21,7 @@ import numpy as np
 import numpy.typing as npt
 
 from . import _extension
-from .errors import ConfigError
+from .errors import ConfigError, DataError
 from .optional import load
 
 if TYPE_CHECKING:
@@ -35,7 +36,7 @@ class Source:
     """The graphs that one call of the C++ library opens, when they are first asked for.
 
     A process that is forked shares them with its parent; where configurations are streamed from files, it opens them
-    for itself. In a process that is spawned the pickled source opens them again.
+    for itself. In a process that is spawned the pickled source opens them again: a DataError where they changed.
     """
 
     _live: weakref.WeakValueDictionary[str, Source] = weakref.WeakValueDictionary()
@@ -44,6 +45,7 @@ class Source:
         self.options = options
         self._token = token or uuid.uuid4().hex
         self._data: _extension.Dataset | None = None
+        self._selection: int | None = None  # the hash of the rows, when it is known
         self._of_parent: list[object] = []
         self._process = 0
         self._arrays: dict[int, dict[str, npt.NDArray[Any]]] = {}
@@ -62,9 +64,19 @@ class Source:
                 self._of_parent.append(self._data)  # its files are the parent's: not closed here
             options = dict(self.options)
             options["reduce"] = _extension.Reduction(**options["reduce"])
-            data = self._data = _extension.open(**options, threads=_threads())
+            data = _extension.open(**options, threads=_threads())
+            self.check_selection(data.selection_hash)
+            self._data = data
             self._process = os.getpid()  # last: until then other threads wait for the lock
             return data
+
+    def check_selection(self, selection: int | None) -> None:
+        """DataError where rows with this hash are not those that were opened before, here or in another process."""
+        if self._selection is None:
+            self._selection = selection
+        elif selection not in (None, self._selection):
+            shards, collection, split = (self.options[key] for key in ("shards", "collection", "split"))
+            raise DataError(f"{shards}: the rows of {collection} {split} changed since they were opened: open anew")
 
     def _is_own(self, data: _extension.Dataset) -> bool:
         return data.in_memory or self._process == os.getpid()
@@ -79,7 +91,7 @@ class Source:
         return str(self.options["collection"]).startswith("tile")
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _source_of, (self._token, self.options)
+        return _source_of, (self._token, self.options, self._selection)
 
 
 def _after_fork() -> None:
@@ -90,9 +102,16 @@ def _after_fork() -> None:
 os.register_at_fork(after_in_child=_after_fork)
 
 
-def _source_of(token: str, options: dict[str, Any]) -> Source:
+def _source_of(token: str, options: dict[str, Any], selection: int | None) -> Source:
     """The source of this process, or a new one: a slate that comes back from a worker finds its graph."""
-    return Source._live.get(token) or Source(options, token)
+    source = Source._live.get(token) or Source(options, token)
+    source.check_selection(selection)
+    return source
+
+
+def _absolute(folder: str | os.PathLike[str]) -> str:
+    """The folder, also for later and for another working directory."""
+    return str(pathlib.Path(folder).absolute())
 
 
 def _threads() -> int:
@@ -116,7 +135,7 @@ def source_options(
 ) -> dict[str, Any]:
     """What _extension.open takes, but for `reduce`, which stays a dict so that it can be pickled."""
     return {
-        "shards": os.fspath(shards),
+        "shards": _absolute(shards),
         "collection": collection,
         "split": split,
         "include": list(include),
@@ -223,7 +242,7 @@ class Graph:
         given = np.asarray(rows)
         if given.ndim != 1 or (given.size and given.dtype.kind not in "iu"):
             raise TypeError(f"rows are a list of integers, not {given.dtype} of shape {list(given.shape)}")
-        numbers = np.ascontiguousarray(given, dtype=np.int64)
+        numbers = np.array(given, dtype=np.int64, order="C")  # the slate's own
         return Slate(self._source, self._index, numbers, *self._source.data.slate(self._index, numbers))
 
     def to_pyg(self, configs: Sequence[int] | npt.NDArray[np.int64] | slice | None = None) -> Any:
@@ -345,9 +364,10 @@ class Graphs(Mapping[str, Graph]):
     opened with those of its file when an array of it is asked for."""
 
     def __init__(self, shards: str | os.PathLike[str], collection: str, split: str, **options: Any) -> None:
-        self.shards = os.fspath(shards)
+        self.shards = _absolute(shards)
         self.collection = collection
         self.split = split
+        self._options = options
         entries = _extension.graphs(self.shards, collection, split)
         if not entries:
             raise ConfigError(f"the shards in {self.shards} hold no graph of {collection} {split}")
@@ -384,10 +404,11 @@ class Graphs(Mapping[str, Graph]):
         return len(self._graphs)
 
     def slates(self, **options: Any) -> SlateDataset:
-        """The slates of these graphs in the order of a training: SlateDataset(shards, collection, ...)."""
+        """The slates of these graphs in the order of a training: SlateDataset(shards, collection, ...). What `options`
+        leave out is as in `open`."""
         from .slates import SlateDataset
 
-        return SlateDataset(self.shards, self.collection, split=self.split, **options)
+        return SlateDataset(self.shards, self.collection, split=self.split, **{**self._options, **options})
 
     def __repr__(self) -> str:
         return f"<Graphs {self.collection} {self.split}: {len(self)} in {self.shards}>"

@@ -8,6 +8,8 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
+import numpy as np
+
 from . import _extension
 from .program import run_program
 
@@ -49,7 +51,14 @@ class Experiment:
 
 
 def _text(value: Any) -> str:
-    if isinstance(value, os.PathLike):
-        value = os.fspath(value)
-    text = json.dumps(value, ensure_ascii=False)
+    text = json.dumps(value, ensure_ascii=False, default=_plain)
     return re.sub(r'("(?:\\.|[^"\\])*")|(-?)Infinity', lambda found: found[1] or found[2] + ".inf", text)
+
+
+def _plain(value: Any) -> Any:
+    """What JSON does not know: paths, and numbers of NumPy."""
+    if isinstance(value, np.generic):
+        return value.item()
+    if isinstance(value, os.PathLike):
+        return os.fspath(value)
+    raise TypeError(f"an experiment has no value of type {type(value).__name__}")

@@ -9,6 +9,7 @@ import re
 import shutil
 import subprocess
 import sys
+import tempfile
 from collections.abc import Sequence
 
 from .errors import Error, error_of
@@ -36,23 +37,40 @@ def program() -> str:
 
 
 def error_from(exit_code: int, log: str) -> Error:
-    """The exception of a program that ended so, with the text of its errors."""
+    """The exception of a program that ended so, with the text of its errors, or with the end of its log."""
     lines = log.strip().splitlines()
-    first = next((at for at, line in enumerate(lines) if line.startswith("tpudist: error")), len(lines) - 1)
+    first = next((at for at, line in enumerate(lines) if line.startswith("tpudist: error")), None)
+    if first is None:
+        ended = f"was killed by signal {-exit_code}" if exit_code < 0 else f"ended with exit code {exit_code}"
+        return error_of(exit_code, "\n".join([f"tpudist {ended}", *lines[-20:]]))
     # mpirun's own words stand after an empty line, or begin as _MPIRUN or _MPIRUN_LOG.
-    own = itertools.takewhile(str.strip, lines[max(first, 0) :])
+    own = itertools.takewhile(str.strip, lines[first:])
     text = "\n".join(line for line in own if not line.startswith(_MPIRUN) and not _MPIRUN_LOG.match(line))
-    text = re.sub(r"^tpudist: error(?: \(rank \d+\))?: ", "", text, flags=re.MULTILINE).strip()
-    return error_of(exit_code, text or f"tpudist ended with exit code {exit_code}")
+    return error_of(exit_code, re.sub(r"^tpudist: error(?: \(rank \d+\))?: ", "", text, flags=re.MULTILINE).strip())
 
 
 def run_program(arguments: Sequence[str | os.PathLike[str]], *, quiet: bool = True) -> str:
     """Runs `tpudist ARGUMENTS` and returns its standard output. Raises the Error of its exit code; unless `quiet`, its
-    log goes on to standard error."""
+    log goes on to standard error line by line."""
     command = [program(), *(os.fspath(word) for word in arguments), *(["--quiet"] if quiet else [])]
-    done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, errors="replace")
-    if done.returncode != 0:
-        raise error_from(done.returncode, done.stderr)
-    if not quiet and done.stderr:
-        sys.stderr.write(done.stderr)
-    return done.stdout
+    with (
+        tempfile.TemporaryFile("w+", errors="replace") as output,  # no pipe: only one is read at a time
+        subprocess.Popen(
+            command, stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.PIPE, text=True, errors="replace"
+        ) as child,
+    ):
+        assert child.stderr is not None
+        log = ""
+        try:
+            for line in child.stderr:
+                log += line
+                if not quiet:
+                    sys.stderr.write(line)
+            child.wait()
+        except BaseException:
+            child.kill()
+            raise
+        if child.returncode != 0:
+            raise error_from(child.returncode, log)
+        output.seek(0)
+        return output.read()

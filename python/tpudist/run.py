@@ -555,8 +555,11 @@ class Report:
             webbrowser.open(self.path.as_uri())
 
 
-def report(inputs: Run | Sweep | _Path | Sequence[Run | Sweep | _Path], html: _Path | None = None) -> Report:
-    """`tpudist report` of runs or of a sweep, as a page of one file (`html`, by default a temporary one)."""
+def report(
+    inputs: Run | Sweep | _Path | Sequence[Run | Sweep | _Path], html: _Path | None = None, **options: Any
+) -> Report:
+    """`tpudist report` of runs or of a sweep, as a page of one file (`html`, by default a temporary one). `options` are
+    those of the command: csv="tables", no_ceilings=True."""
     if isinstance(inputs, (Run, Sweep, str, os.PathLike)):
         inputs = [inputs]
     names = [str(one.path) if isinstance(one, (Run, Sweep)) else os.fspath(one) for one in inputs]
@@ -564,7 +567,7 @@ def report(inputs: Run | Sweep | _Path | Sequence[Run | Sweep | _Path], html: _P
         handle, name = tempfile.mkstemp(suffix=".html", prefix="tpudist-")
         os.close(handle)
         html = name
-    run_program(["report", *names, "--html", html])
+    run_program(["report", *names, "--html", html, *_options(options)])
     path = pathlib.Path(html).resolve()
     return Report(path, path.read_text())
 

@@ -58,6 +58,8 @@ class SlateDataset:
         steps: int | None = None,
         **data: Any,
     ) -> None:
+        if unit not in ("slates", "graph"):
+            raise ConfigError(f"unit: '{unit}' is none of slates, graph")
         self._source = Source(source_options(shards, collection, split, duplicates=duplicates, **data))
         self._order_options: dict[str, Any] = {
             "seed": seed, "slates": batch, "configs": configs, "draw": draw, "mix": mix, "bias": bias,
@@ -71,6 +73,8 @@ class SlateDataset:
         if hold_out is not None and folds is None:
             raise ConfigError(f"hold_out={hold_out} names a fold: give the number of `folds`")
         if folds is not None:
+            if split != "train":
+                raise ConfigError(f"folds={folds}: folds are of the training split, not of {split}")
             if hold_out is not None and not 0 <= hold_out < folds:
                 raise ConfigError(f"hold_out={hold_out}: the folds are 0 to {folds - 1}")
             options = self._source.options

@@ -114,7 +114,7 @@ std::vector<Rejection> rejected_members(std::span<const MemberRecord> members) {
                       member.first_loss, member.last_loss);
     } else if (!member.ranks) {
       reasons[static_cast<int>(m)] =
-          "the scores of each graph are all alike, and another member's are not";
+          "it gives all rows of each graph one score, and a member that learned does not";
     }
   }
   std::vector<Peers> sets = peers_of(members, reasons);

@@ -13,7 +13,8 @@ struct MemberRecord {
   double first_loss = 0;  // mean training loss of its first steps, NaN where unknown
   double last_loss = 0;   // mean training loss of its last steps
   std::vector<double> scores;
-  bool ranks = true;  // false: on each graph its scores are all alike, and another member's are not
+  // False: it gives all rows of each graph one score, and a member that learned does not.
+  bool ranks = true;
 };
 
 struct Rejection {
@@ -24,8 +25,8 @@ struct Rejection {
 // The rule by which members are left out of an ensemble. It is fixed before anybody looks at
 // scores, and should hardly ever apply:
 // 1. not finite: a loss, parameter or score was NaN or infinite;
-// 2. not trained: the training loss did not fall below its initial value, or the scores of each
-//    graph are all alike where another member's differ;
+// 2. not trained: the training loss did not fall below its initial value, or it gives all rows of
+//    each graph one score and a member that learned does not;
 // 3. far below its peers: the mean score is lower than the mean of the others that were scored on
 //    the SAME graphs, by more than 0.10 (of Kendall tau or the tile score) and by more than four
 //    standard deviations between members. More is required where few members make that deviation

@@ -137,8 +137,6 @@ def main():
     without = first.mean(1)
     error = np.sqrt((len(without) - 1) / len(without) * ((without - without.mean()) ** 2).sum())
     show("jackknife", *stats.t.interval(0.95, len(without) - 1, 0.7, error))
-    s, n = without.std(ddof=1), len(without)
-    show("deviation", s, *(s * np.sqrt((n - 1) / stats.chi2.ppf([0.975, 0.025], n - 1))))
 
     show("cr2 3/2/1/1", *cr2(without, [0] * 7, FAMILIES))
     show("cr2 1x7", *cr2(without, [0] * 7, range(7)))

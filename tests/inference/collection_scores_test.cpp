@@ -291,10 +291,10 @@ TEST(ScoreRuns, KeepCollectionsApartInTheOrderOfTheRuns) {
 
   const Submission submission = make_submission(results);
   ASSERT_EQ(submission.rows().size(), results[0].graphs.size() + results[1].graphs.size());
+  auto row = submission.rows().begin();
   for (const CollectionResult& result : results) {
-    for (std::size_t g = 0; g < result.graphs.size(); ++g) {
-      const Submission::Row* row = submission.find(result.collection + ":" + result.graphs[g]);
-      ASSERT_NE(row, nullptr) << result.graphs[g];
+    for (std::size_t g = 0; g < result.graphs.size(); ++g, ++row) {
+      EXPECT_EQ(row->id, result.collection + ":" + result.graphs[g]);
       const std::vector<double>& mean = result.mean[g];
       const bool tile = result.collection == "tile:xla";
       ASSERT_EQ(row->configs.size(), tile ? std::min<std::size_t>(5, mean.size()) : mean.size());

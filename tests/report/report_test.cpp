@@ -50,7 +50,7 @@ TEST(ReportTest, TellsARunWithPredictions) {
               StartsWith("seed,fold,member,graphs,mean\n5,0,0,1,1\n5,1,1,1,0.333333333333333"));
   EXPECT_THAT(csv_of(report, "loss"), HasSubstr("member 1,100,1\n"));
   EXPECT_THAT(csv_of(report, "validation"), HasSubstr("xla together,50,0.75\n"));
-  EXPECT_THAT(csv_of(report, "timing"), HasSubstr("xla,2,250,250,0,16.666666666666668,50\n"));
+  EXPECT_THAT(csv_of(report, "timing"), HasSubstr("xla,2,375,487.5,62.5,16.666666666666668,50\n"));
   EXPECT_THAT(csv_of(report, "hashes"),
               HasSubstr("xla,0000000000000002,0000000000000003,0000000000000004,"));
   EXPECT_THAT(csv_of(report, "scores"), HasSubstr("xla,validation,mean of members,0,"));

@@ -114,7 +114,7 @@ TEST(Judgement, RejectsAMemberWhoseScoresAreAllAlike) {
   const Judgement judgement = judge(predictions, {});
   ASSERT_THAT(judgement.rejected, SizeIs(1));
   EXPECT_EQ(judgement.rejected.front().member, 1);
-  EXPECT_THAT(judgement.rejected.front().reason, HasSubstr("all alike"));
+  EXPECT_THAT(judgement.rejected.front().reason, HasSubstr("one score"));
   predictions.tie(1, /*from_graph=*/1);  // it ranks the first graph
   EXPECT_THAT(judge(predictions, {}).rejected, IsEmpty());
 }

@@ -13,6 +13,7 @@ namespace tpudist {
 namespace {
 
 using ::testing::ElementsAre;
+using ::testing::SizeIs;
 using Values = std::vector<double>;
 
 const Collection kTile = Collection::parse("tile:xla");
@@ -52,9 +53,9 @@ TEST(Submission, IsWritten) {
   submission.add(kLayout, "bert", Values{1, 0});
   submission.write(folder / "submission.csv");
   EXPECT_EQ(read_text_file(folder / "submission.csv"), submission.to_csv());
-  ASSERT_NE(submission.find("tile:xla:kernel"), nullptr);
-  EXPECT_THAT(submission.find("tile:xla:kernel")->configs, ElementsAre(1, 0, 2));
-  EXPECT_EQ(submission.find("tile:xla:other"), nullptr);
+  ASSERT_THAT(submission.rows(), SizeIs(2));
+  EXPECT_EQ(submission.rows()[0].id, "tile:xla:kernel");
+  EXPECT_THAT(submission.rows()[0].configs, ElementsAre(1, 0, 2));
 }
 
 TEST(Submission, OwnCollectionsAreWrittenLikeTpuGraphs) {

@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # Ranks under srun on a real Slurm of one node (tests/slurm/start_slurm.sh), as root: what `tpudist doctor`
-# says of them, and that slurm/train.sbatch ends when one is killed or stopped for ever. Prints a line for
-# each check; the exit code is 1 if one of them fails. About a minute on two cores.
+# says of them, and that slurm/train.sbatch ends when one is killed, and goes back into the queue when one is
+# stopped for ever. Prints a line for each check; the exit code is 1 if one of them fails. About a minute on
+# two cores.
 #
 #   tests/slurm/faults_test.sh
 #
@@ -18,7 +19,8 @@ export TPUDIST=$program
 timeout=6  # dist.timeout of the run whose rank is stopped, seconds
 long=(train.steps=1000000 train.checkpoint_every=5 train.log_every=100)
 
-ended() { [[ -z $(squeue -h -j "$1" 2> /dev/null) ]]; }
+# Whether a job has ended, or waits in the queue again.
+ended() { [[ $(squeue -h -j "$1" -o %T 2> /dev/null) =~ ^(PENDING)?$ ]]; }
 nobody_left() { [[ -z $(ranks_in "$run") ]]; }
 exit_code_of() { scontrol show job "$1" -o | sed -n 's/.* ExitCode=\([0-9]*\):.*/\1/p'; }
 tenths() { echo $(($(date +%s%N) / 100000000)); }  # of a second
@@ -66,8 +68,9 @@ check "the other says why it ended" grep -q "error: rank [01] ended without a wo
 
 submit stopped 2 -- "${long[@]}" "dist.timeout=$timeout"
 check "the job trains on 2 ranks" wait_until 90 is_behind 5
-disturb STOP "a rank stopped for ever" $((timeout + 5))
-check "the exit code is that of the watchdog" test "$(exit_code_of "$job")" -eq 86
+disturb STOP "a rank stopped for ever" $((timeout + 10))
+check "it waits in the queue, for the exit code is that of the watchdog" is_pending "$job"
+check "and said so" grep -q "stopped (exit code 86); back to the queue" "$log"
 check "$(grep -Eo 'ranks? [0-9, ]*waits? in collective.*(arrived|answer)' "$log" | head -1)" \
   grep -Eq "waits? in collective [0-9]+ \([a-z_]+\), rank [0-9] (has not arrived|does not answer)" "$log"
 stop_slurm

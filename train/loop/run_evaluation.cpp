@@ -30,23 +30,25 @@ RunEvaluation::RunEvaluation(const Experiment& experiment, const TrainingSetup& 
       context_(context),
       validation_(experiment, setup, context) {}
 
-void RunEvaluation::log_held_out() const {
-  if (root()) validation_.log_held_out();
+void RunEvaluation::log_graphs() const {
+  if (root()) validation_.log_graphs();
 }
 
 void RunEvaluation::step() {
   const TrainConfig& train = experiment_.train;
   const bool due = train.evaluate_every > 0 && state_.step % train.evaluate_every == 0;
-  if (due && validation_.has_graphs()) stop_members(evaluate(train.evaluate_rows));
+  if (!due || !validation_.has_graphs()) return;
+  const Evaluation evaluation = evaluate(train.evaluate_rows);
+  record(evaluation);
+  stop_members(evaluation);
 }
 
-// Scores the validation split on at most `rows` rows a graph (0 = all).
-Evaluation RunEvaluation::evaluate(std::int64_t rows) {
+// Scores the validation split on at most `rows` rows a graph (0 = all). `stops`: as in
+// evaluate_members.
+Evaluation RunEvaluation::evaluate(std::int64_t rows, const std::function<bool()>& stops) {
   context_.enter("evaluation", state_.step);
   const TraceSpan span(context_.trace, "evaluation", state_.step);
-  Evaluation evaluation = validation_.evaluate(state_.scored_weights(), state_.alive(), rows);
-  record(evaluation);
-  return evaluation;
+  return validation_.evaluate(state_.scored_weights(), state_.alive(), rows, stops);
 }
 
 // Keeps each member's best score, and logs it. Where the last evaluation has more rows than those
@@ -101,31 +103,33 @@ void RunEvaluation::finish(TrainOutcome& outcome, const std::function<StepDecisi
       validation_.has_graphs() && experiment_.train.last_evaluation != LastEvaluation::none;
   const bool at_once = evaluates && experiment_.predictions.wanted &&
                        experiment_.predictions.most_rows == last_rows();
+  const auto stops = [&] {
+    const StepDecision agreed = agree(context_.world, wish(), nullptr);
+    outcome.stopped = agreed != StepDecision::go_on;
+    outcome.out_of_time = agreed == StepDecision::out_of_time;
+    return outcome.stopped;
+  };
   if (evaluates && !at_once) {
-    outcome.evaluation = evaluate(last_rows());
+    Evaluation evaluation = evaluate(last_rows(), stops);
+    if (outcome.stopped) return;
+    record(evaluation);
+    outcome.evaluation = std::move(evaluation);
     log_scores(outcome, /*predicted=*/false);
   }
-  if (experiment_.predictions.wanted) predict(outcome, at_once, wish);
+  if (experiment_.predictions.wanted) predict(outcome, at_once, stops);
 }
 
 // With `evaluates` the predictions also serve as the last evaluation.
 void RunEvaluation::predict(TrainOutcome& outcome, bool evaluates,
-                            const std::function<StepDecision()>& wish) {
+                            const std::function<bool()>& stops) {
   context_.enter("predictions", state_.step);
   const TraceSpan span(context_.trace, "predictions", state_.step);
   Evaluation evaluation;
   if (evaluates) evaluation = validation_.start(state_.alive(), last_rows());
-  StepDecision wished = StepDecision::go_on;
-  const auto stops = [&] {
-    wished = wish();
-    return wished != StepDecision::go_on;
-  };
   const AlignedFloats weights = state_.scored_weights();
   const WrittenPredictions written = write_predictions(
       run_.predictions(), setup_, {weights, state_.alive(), state_.step, run_.metrics()},
       {stops, evaluates ? &evaluation : nullptr}, context_);
-  outcome.stopped = written.stopped;
-  outcome.out_of_time = written.stopped && wished == StepDecision::out_of_time;
   if (written.stopped) return;
   if (!written.header) {
     if (root()) spdlog::warn("no predictions: there are no folds, and no validation graphs");

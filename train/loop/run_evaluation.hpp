@@ -29,7 +29,7 @@ class RunEvaluation {
 
   // On rank 0, logs which members are scored on which graphs, if members train on the validation
   // split.
-  void log_held_out() const;
+  void log_graphs() const;
 
   // The costs of all evaluations and predictions of the run. Not collective.
   EvaluationCosts costs() const { return validation_.costs(); }
@@ -39,16 +39,16 @@ class RunEvaluation {
 
   // After the last step: sets `evaluation` and `out_of_fold`, and writes scores.json and the
   // predictions. `wish` returns whether this rank wants to stop; then `stopped` and `out_of_time`
-  // are set, and no predictions are written.
+  // are set on all ranks, and what is not scored to its end is not written.
   void finish(TrainOutcome& outcome, const std::function<StepDecision()>& wish);
 
  private:
   bool root() const { return context_.world.rank() == 0; }
   std::int64_t last_rows() const;
-  Evaluation evaluate(std::int64_t rows);
+  Evaluation evaluate(std::int64_t rows, const std::function<bool()>& stops = {});
   void record(const Evaluation& evaluation);
   void stop_members(const Evaluation& evaluation);
-  void predict(TrainOutcome& outcome, bool evaluates, const std::function<StepDecision()>& wish);
+  void predict(TrainOutcome& outcome, bool evaluates, const std::function<bool()>& stops);
   void log_scores(TrainOutcome& outcome, bool predicted);
 
   const Experiment& experiment_;

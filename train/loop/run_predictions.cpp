@@ -28,8 +28,7 @@ struct PredictionPart {
 void remove_leftovers(const std::filesystem::path& path) {
   std::vector<std::filesystem::path> leftovers;
   for (const auto& entry : std::filesystem::directory_iterator(path.parent_path())) {
-    const std::string name = entry.path().filename().string();
-    if (name.starts_with(path.filename().string() + ".") && name.ends_with(".tmp"))
+    if (is_temporary_name(entry.path().filename().string(), path.filename().string()))
       leftovers.push_back(entry.path());
   }
   for (const auto& leftover : leftovers) posix_file_system().remove(leftover);
@@ -152,13 +151,6 @@ class RunPrediction {
                          part.data.split, part.data.include, part.data.exclude);
   }
 
-  // Whether any rank is asked to stop, the same on all.
-  bool stops() {
-    std::int64_t stop = watch_.stop_requested() ? 1 : 0;
-    if (context_.world.size() > 1) context_.world.all_reduce(std::span(&stop, 1), ReduceOp::max);
-    return stop > 0;
-  }
-
   // False when it was asked to stop.
   bool predict(const PredictionPart& part) {
     ScoringSession session(part.data, context_);
@@ -175,8 +167,7 @@ class RunPrediction {
       if (watch_.evaluation && part.data.split == "valid")
         add_graphs(*watch_.evaluation, scored, session.data(), context_.pool);
     };
-    const bool whole =
-        session.score({trained_.flat}, header_.most_rows, take, [&] { return stops(); });
+    const bool whole = session.score({trained_.flat}, header_.most_rows, take, watch_.stops);
     next_ += session.data().size();
     return whole;
   }

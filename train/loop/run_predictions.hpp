@@ -25,14 +25,15 @@ struct TrainedMembers {
 
 // Hooks while a run predicts.
 struct PredictionWatch {
-  std::function<bool()> stop_requested;  // asked on every rank between groups of graphs
+  // Asked on every rank before each group of graphs; the answer is the same on all.
+  std::function<bool()> stops;
   // An empty evaluation to which the graphs of the validation split are added when they are scored;
   // null: not wanted.
   Evaluation* evaluation = nullptr;
 };
 
 struct WrittenPredictions {
-  bool stopped = false;                     // at the request of any rank: no file was written
+  bool stopped = false;                     // by the watch: no file was written
   std::optional<PredictionsHeader> header;  // header of the file; none: no graph to predict
 };
 

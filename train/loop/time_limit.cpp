@@ -15,6 +15,7 @@ namespace {
 
 constexpr double kBytesPerSecond = 50e6;
 constexpr double kShortestCheckpoint = 0.1;  // seconds to assume at least
+constexpr double kSlurmWarning = 6 * 60;     // seconds before the end of a Slurm job
 
 double steady_seconds() {
   return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
@@ -33,6 +34,10 @@ std::optional<double> slurm_seconds_left(double now) {
   const auto [rest, error] = std::from_chars(text, text + std::strlen(text), end);
   if (error != std::errc{} || *rest != '\0' || static_cast<double>(end) <= now) return std::nullopt;
   return static_cast<double>(end) - now;
+}
+
+bool slurm_job_ends_soon() {
+  return slurm_seconds_left(system_seconds()).value_or(kSlurmWarning) < kSlurmWarning;
 }
 
 TimeLimit::TimeLimit(const TimeLimitConfig& config, double checkpoint_bytes, Clock clock)

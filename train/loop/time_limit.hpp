@@ -44,6 +44,10 @@ class TimeLimit {
 // `now`). Nothing outside of Slurm, and if the value is not a future time.
 std::optional<double> slurm_seconds_left(double now);
 
+// Whether that is so soon that a request to stop is the warning of it: the scripts of slurm/ send
+// one five minutes before, and Slurm may be a minute early.
+bool slurm_job_ends_soon();
+
 // What a rank wants between two steps. The largest value wins.
 enum class StepDecision : std::int64_t { go_on, out_of_time, stop };
 

@@ -20,7 +20,7 @@ struct EarlyStopped {
 
 // The result of a training. Plain data.
 struct TrainOutcome {
-  bool stopped = false;  // before the last step; a checkpoint was written
+  bool stopped = false;  // before all was trained and scored; a checkpoint was written
   // Whether it stopped for `train.time_limit` or the end of the Slurm job, and not on request.
   bool out_of_time = false;
   // Numbers of the members that were dropped because their loss or gradient was not finite.

@@ -65,6 +65,7 @@ class TrainingRun {
 
   TrainOutcome run(bool resume) {
     start(resume);
+    const bool only_scores = is_done();  // nothing is left to train
     context_.progress.start("train", experiment_.train.steps - state_.step, "steps");
     begin_forecast();
     TrainOutcome outcome;
@@ -75,6 +76,12 @@ class TrainingRun {
     if (!outcome.stopped) evaluation_.finish(outcome, [this] { return wish(); });
     checkpoints_.wait();  // for the checkpoint of the last evaluation
     report_.finish();
+    if (only_scores && outcome.out_of_time && !context_.trained_before) {  // the next start would begin them again
+      throw Error(ErrorKind::failed,
+                  "scores after the last step do not fit into the job's time: raise --time (or "
+                  "train.time_limit), or lower predictions.rows, or take train.last_evaluation: "
+                  "sampled");
+    }
     context_.enter("end");
     sum_up(outcome);
     leave_ranks();
@@ -91,9 +98,9 @@ class TrainingRun {
 
   // What this rank wants at a step boundary.
   StepDecision wish() {
-    const bool out_of_time = limit_.is_over();
-    if (stop_requested_()) return StepDecision::stop;
-    return out_of_time ? StepDecision::out_of_time : StepDecision::go_on;
+    const bool out_of_time = limit_.is_over(), asked = stop_requested_();
+    if (asked && !slurm_job_ends_soon()) return StepDecision::stop;
+    return out_of_time || asked ? StepDecision::out_of_time : StepDecision::go_on;
   }
 
   // The same for all of the run's members, and on all ranks.
@@ -251,7 +258,7 @@ class TrainingRun {
     });
     report_.start(state_.step);
     watch_ranks();
-    evaluation_.log_held_out();
+    evaluation_.log_graphs();
     const std::string split = split_family_warning(setup_.folds);
     if (root() && !split.empty()) spdlog::warn("{}", split);
     for (const std::string& line : removed_settings(experiment_.entries)) {
@@ -335,7 +342,7 @@ class TrainingRun {
         train.checkpoint_every > 0 && state_.step % train.checkpoint_every == 0;
     if (checkpoint_is_due) state_.keep_roll_back();
     const bool last = state_.step == train.steps;
-    if (!last) evaluation_.step();
+    if (!last) evaluation_.step();  // first: the checkpoint has its best scores and early stops
     if (!last && checkpoint_is_due) checkpoints_.save(state_);
     if (checkpoints_.seconds() > 0) limit_.wrote_checkpoint(checkpoints_.seconds());
   }

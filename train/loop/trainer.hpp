@@ -15,13 +15,14 @@ namespace tpudist {
 // complete checkpoint, or from step 0 without one; the result has the bits of a run that never
 // stopped.
 //
-// `stop_requested` is asked between steps on every rank. If any rank returns true, or has no time
-// for another step (`train.time_limit`), all write a checkpoint and return. While it trains, the
-// ranks exchange their status in the folder (Watchdog).
+// `stop_requested` is asked on every rank between steps, and after the last one before each few
+// graphs that are scored. If any rank returns true, or has no time for more (`train.time_limit`),
+// all write a checkpoint and return. While it trains, the ranks exchange their status in the folder
+// (Watchdog).
 //
 // Throws ConfigError when the folder holds a run and `resume` is false, when it holds other files,
 // or when the checkpoint belongs to another experiment; Error when another process trains there,
-// and when every member has failed.
+// when every member has failed, and when nothing was left but to score and the time is over.
 TrainOutcome train(const Experiment& experiment, const std::filesystem::path& run, bool resume,
                    JobContext& context, const std::function<bool()>& stop_requested);
 

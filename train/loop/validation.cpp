@@ -1,17 +1,44 @@
 #include "train/loop/validation.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
+#include <set>
+#include <span>
 #include <string>
 
 #include "core/error.hpp"
 #include "core/log.hpp"
 #include "core/text.hpp"
+#include "schema/model_family.hpp"
 #include "train/units/folds.hpp"
 #include "train/units/prepared_graphs.hpp"
 
 namespace tpudist {
 
 namespace {
+
+// Empty where no validation graph is of a family that is trained on.
+std::string seen_families_text(const Dataset& training, const Dataset& valid) {
+  std::set<std::string> trained, families, seen;
+  for (int g = 0; g < training.size(); ++g) trained.insert(model_family(training.graph(g).name));
+  for (int g = 0; g < valid.size(); ++g) {
+    const std::string family = model_family(valid.graph(g).name);
+    families.insert(family);
+    if (trained.contains(family)) seen.insert(family);
+  }
+  if (seen.empty()) return {};
+  constexpr std::size_t kListed = 5;
+  const std::vector<std::string> names(seen.begin(), seen.end());
+  return fmt::format(
+      "{} of {} model families of the validation graphs are also trained on ({}{}): scores on that "
+      "split "
+      "and intervals for other families are not for families that were never seen; scores out of "
+      "fold are (ensemble.folds, with `fold` in ensemble.vary)",
+      seen.size(), families.size(),
+      join(std::span(names).first(std::min(kListed, names.size())), ", "),
+      names.size() > kListed ? ", ..." : "");
+}
 
 // The validation graphs by the members that never trained on them; empty where none trains on them.
 ScoringMembers members_without(const EnsembleConfig& ensemble, const FoldTable& folds,
@@ -63,14 +90,19 @@ Evaluation Validation::start(const std::vector<bool>& alive, std::int64_t most_r
 }
 
 Evaluation Validation::evaluate(std::span<const float> flat, const std::vector<bool>& alive,
-                                std::int64_t most_rows) const {
-  Evaluation evaluation = evaluate_members(*session_, flat, alive, most_rows, context_);
+                                std::int64_t most_rows, const std::function<bool()>& stops) const {
+  Evaluation evaluation = evaluate_members(*session_, flat, alive, most_rows, context_, stops);
   evaluation.names = member_names(experiment_);
   return evaluation;
 }
 
-void Validation::log_held_out() const {
-  if (!session_ || !session_->is_limited()) return;
+void Validation::log_graphs() const {
+  if (!session_) return;
+  if (!session_->is_limited()) {
+    if (const std::string seen = seen_families_text(setup_.data, session_->data()); !seen.empty())
+      spdlog::warn("{}", seen);
+    return;
+  }
   constexpr std::size_t kListed = 10;  // graphs of a fold; folds.yaml has all of them
   std::vector<std::vector<std::string>> graphs(static_cast<std::size_t>(setup_.folds.folds));
   const std::vector<int> folds = graph_folds(setup_.folds, session_->data());

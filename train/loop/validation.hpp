@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <span>
 #include <vector>
@@ -30,12 +31,13 @@ class Validation {
   // An evaluation without graphs, for the members that `alive` flags; the split must have graphs.
   Evaluation start(const std::vector<bool>& alive, std::int64_t most_rows) const;
   // Scores at most `most_rows` rows of each graph (0 = all) with the weights `flat` [M, P]. The
-  // split must have graphs. Collective.
+  // split must have graphs. `stops`: as in evaluate_members. Collective.
   Evaluation evaluate(std::span<const float> flat, const std::vector<bool>& alive,
-                      std::int64_t most_rows) const;
+                      std::int64_t most_rows, const std::function<bool()>& stops = {}) const;
 
-  // If members train on the split, logs on which graphs the members of each fold are scored.
-  void log_held_out() const;
+  // Warns where graphs that are scored have families that members train on. If members train on the
+  // split, logs on which graphs the members of each fold are scored.
+  void log_graphs() const;
 
  private:
   const Experiment& experiment_;

@@ -11,9 +11,11 @@
 
 #include "core/error.hpp"
 #include "core/hash.hpp"
+#include "core/log.hpp"
 #include "data/loading/dataset_order.hpp"
 #include "data/loading/metis_segments.hpp"
 #include "dist/health/agreement.hpp"
+#include "schema/merged_collection.hpp"
 #include "train/units/folds.hpp"
 
 namespace tpudist {
@@ -43,6 +45,11 @@ Dataset open_same_data(const DatasetOptions& options, const DataConfig& config, 
   require_agreement(world, std::span(&selection, 1),
                     "give all ranks the same shards (data.shards)");
   require_same_segments(data, world);
+  for (const std::string& pattern : options.include) {
+    bool fits = options.second.has_value();  // its graphs have patterns of their own
+    for (int g = 0; g < data.size() && !fits; ++g) fits = fits_graph({pattern}, data.graph(g).name);
+    if (!fits) spdlog::info("data.include.train: '{}' fits no graph", pattern);
+  }
   return data;
 }
 

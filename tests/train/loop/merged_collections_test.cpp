@@ -255,7 +255,8 @@ TEST_F(MergedCollections, AreTrainedScoredAndRankedTogether) {
   const CollectionResult tests = score(folder_ / "run", {.split = "test", .means = true});
   const Submission submission = make_submission({tests});
   EXPECT_EQ(tests.graphs.size(), 4u);
-  for (const std::string& id : tests.graphs) EXPECT_NE(submission.find(id), nullptr) << id;
+  for (std::size_t g = 0; g < tests.graphs.size(); ++g)
+    EXPECT_EQ(submission.rows().at(g).id, tests.graphs[g]);
 }
 
 TEST_F(MergedCollections, AreNotScoredBesideSomeOfThem) {

@@ -1,8 +1,10 @@
 #include "train/loop/time_limit.hpp"
 
-#include <gtest/gtest.h>
+#include <gmock/gmock.h>
 
 #include <cstdlib>
+#include <ctime>
+#include <filesystem>
 #include <string>
 
 #include "core/error.hpp"
@@ -15,6 +17,7 @@ namespace {
 using test::run;
 using test::TempDir;
 using test::tiny_experiment;
+using ::testing::HasSubstr;
 
 // The end of a Slurm job so many seconds from now, while it lives.
 class SlurmJob {
@@ -22,6 +25,10 @@ class SlurmJob {
   explicit SlurmJob(const std::string& end) { setenv("SLURM_JOB_END_TIME", end.c_str(), 1); }
   ~SlurmJob() { unsetenv("SLURM_JOB_END_TIME"); }
 };
+
+std::string seconds_from_now(int seconds) {
+  return std::to_string(std::time(nullptr) + seconds);
+}
 
 TEST(TimeLimit, LeavesTimeForTheLongestStepAndACheckpoint) {
   double now = 1000;
@@ -96,7 +103,8 @@ TEST(TimeLimit, StopsARunThatGoesOnWithTheSameBits) {
   const TrainOutcome whole = run(tiny_experiment(), folder / "whole");
   const Experiment hurried = tiny_experiment({"train.time_limit=0"});
   TrainOutcome outcome = run(hurried, folder / "run");
-  for (std::int64_t steps = 1; steps < whole.steps; ++steps) {
+  // After the last step it stops before the evaluation, which the next start then begins with.
+  for (std::int64_t steps = 1; steps <= whole.steps; ++steps) {
     EXPECT_TRUE(outcome.stopped);
     EXPECT_TRUE(outcome.out_of_time);
     EXPECT_EQ(outcome.steps, steps);
@@ -105,6 +113,50 @@ TEST(TimeLimit, StopsARunThatGoesOnWithTheSameBits) {
   EXPECT_FALSE(outcome.stopped);
   EXPECT_EQ(outcome.steps, whole.steps);
   EXPECT_EQ(outcome.parameter_hash, whole.parameter_hash);
+  EXPECT_EQ(outcome.evaluation->member_means(), whole.evaluation->member_means());
+}
+
+// Each start would begin them again.
+TEST(TimeLimit, RefusesScoresThatDoNotFitIntoAStartOfTheirOwn) {
+  const TempDir folder;
+  const std::string steps = "train.steps=1", rows = "predictions.rows=all";
+  const Experiment hurried = tiny_experiment({steps, rows, "train.time_limit=0"});
+  const TrainOutcome outcome = run(hurried, folder / "run");
+  EXPECT_TRUE(outcome.out_of_time);
+  EXPECT_EQ(outcome.steps, 1);
+  try {
+    test::resume(hurried, folder / "run");
+    ADD_FAILURE() << "no error";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.kind(), ErrorKind::failed);
+    EXPECT_THAT(error.what(), HasSubstr("after the last step do not fit into the job's time"));
+  }
+  EXPECT_FALSE(std::filesystem::exists(folder / "run/predictions.h5"));
+  // A stop on request is none of that.
+  int asked = 0;
+  const TrainOutcome stopped =
+      run(tiny_experiment({steps, rows}), folder / "run", 1, true, [&] { return ++asked > 1; });
+  EXPECT_TRUE(stopped.stopped);
+  EXPECT_FALSE(stopped.out_of_time);
+  EXPECT_FALSE(test::resume(tiny_experiment({steps, rows}), folder / "run").stopped);
+  EXPECT_TRUE(std::filesystem::exists(folder / "run/predictions.h5"));
+}
+
+TEST(TimeLimit, TakesARequestShortlyBeforeTheEndOfTheSlurmJobForItsWarning) {
+  const TempDir folder;
+  const auto stopped_in_job = [&](int seconds) {
+    const SlurmJob job(seconds_from_now(seconds));
+    EXPECT_EQ(slurm_job_ends_soon(), seconds < 360);
+    int asked = 0;
+    const TrainOutcome outcome = run(tiny_experiment(), folder / std::to_string(seconds), 1, false,
+                                     [&] { return ++asked > 1; });
+    EXPECT_TRUE(outcome.stopped);
+    EXPECT_EQ(outcome.steps, 1);
+    return outcome.out_of_time;
+  };
+  EXPECT_TRUE(stopped_in_job(300));
+  EXPECT_FALSE(stopped_in_job(3600));
+  EXPECT_FALSE(slurm_job_ends_soon());
 }
 
 TEST(TimeLimit, IsReadFromText) {

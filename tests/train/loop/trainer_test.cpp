@@ -200,6 +200,25 @@ TEST(Trainer, TheLastEvaluationMayChangeOnResume) {
   EXPECT_TRUE(again.evaluation.has_value());
 }
 
+TEST(Trainer, TheLastEvaluationIsStoppedOnRequestAndMadeByResuming) {
+  const TempDir folder;
+  const Experiment experiment = tiny_experiment();
+  const TrainOutcome whole = run(experiment, folder / "whole");
+  int asked = 0;  // at six steps, and before the graphs of the evaluation
+  const TrainOutcome stopped =
+      run(experiment, folder / "run", 1, false, [&] { return ++asked > 6; });
+  EXPECT_TRUE(stopped.stopped);
+  EXPECT_FALSE(stopped.out_of_time);
+  EXPECT_EQ(stopped.steps, 6);
+  EXPECT_FALSE(stopped.evaluation.has_value());
+  EXPECT_FALSE(std::filesystem::exists(folder / "run/scores.json"));
+  EXPECT_FALSE(std::filesystem::exists(best_checkpoint_path(folder / "run/checkpoints")));
+  const TrainOutcome resumed = run(experiment, folder / "run", 1, true);
+  EXPECT_FALSE(resumed.stopped);
+  ASSERT_TRUE(resumed.evaluation.has_value());
+  EXPECT_EQ(resumed.evaluation->member_means(), whole.evaluation->member_means());
+}
+
 TEST(Trainer, LearnsTheTinyData) {
   const TempDir folder;
   const TrainOutcome before =
