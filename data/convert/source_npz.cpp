@@ -122,6 +122,12 @@ MadeConfigs make_configs(const HloFile& file, const fs::path& source,
     made.configs = neighbour_configs(made.space);
   } else if (request.configs.starts_with("random:")) {
     const auto [count, seed] = random_request(request.configs);
+    constexpr double kMostStates = 1e8;  // 2 bytes each, and 72 in the NPZ file
+    if (static_cast<double>(count) * static_cast<double>(made.space.nodes.size()) > kMostStates)
+      throw ConfigError(
+          fmt::format("--configs {}: {} configurations of {} operations are more than "
+                      "{:.0f} states; take fewer",
+                      request.configs, count, made.space.nodes.size(), kMostStates));
     made.configs = random_configs(made.space, count, seed);
   } else {
     if (!fs::is_regular_file(request.configs))
@@ -159,8 +165,10 @@ SourceNpz::SourceNpz(const fs::path& source, const Collection& collection,
   tuning_ = std::make_unique<HloFile>(source);
   const auto kind = collection.is_tile() ? HloFileKind::tuned_modules : HloFileKind::tuned_module;
   if (tuning_->kind() != kind) {
-    throw DataError(fmt::format("{}: is {}; a collection {} takes {} alone", source.string(),
-                                kind_name(tuning_->kind()), collection.name, kind_name(kind)));
+    throw DataError(
+        fmt::format("{}: is {}; a collection {} takes {} alone; `tpudist rank` makes "
+                    "layouts of HLO with --configs",
+                    source.string(), kind_name(tuning_->kind()), collection.name, kind_name(kind)));
   }
   for (int i = 0; i < tuning_->size(); ++i) {
     names_.push_back(

@@ -67,10 +67,15 @@ std::vector<LayoutConfig> json_configs(LayoutSpace& space, std::string_view text
   const auto fail = [&](std::size_t config, std::string_view what) {
     throw DataError(fmt::format("{}: configuration {}: {}", where, config, what));
   };
-  const auto json = json_depth(text) > kDeepestJson ? nlohmann::json()
-                                                    : nlohmann::json::parse(text, nullptr, false);
+  nlohmann::json json;
+  try {
+    if (json_depth(text) <= kDeepestJson) json = nlohmann::json::parse(text);
+  } catch (const nlohmann::json::exception& error) {
+    throw DataError(fmt::format("{}: is no JSON: {}", where, json_fault(error.what())));
+  }
   if (!json.is_array() || json.empty())
-    throw DataError(fmt::format("{}: is no JSON list of configurations", where));
+    throw DataError(fmt::format("{}: is no JSON list of configurations{}", where,
+                                json.is_array() ? ": it is empty" : ""));
   std::unordered_map<std::string_view, std::size_t> number;
   for (std::size_t i = 0; i < space.nodes.size(); ++i) number.emplace(space.nodes[i].name, i);
   std::vector<LayoutConfig> configs;
@@ -84,14 +89,21 @@ std::vector<LayoutConfig> json_configs(LayoutSpace& space, std::string_view text
       ConfigurableNode& node = space.nodes[found->second];
       if (!tensors.is_array() || tensors.size() > kTensors)
         fail(at, fmt::format("{} needs a list of at most {} layouts", name, kTensors));
+      if (tensors.size() > node.tensors.size())
+        fail(at, fmt::format("{} has an output and {} operands, so {} layouts at most", name,
+                             node.tensors.size() - 1, node.tensors.size()));
       LayoutState state = kFreeState;
       for (std::size_t t = 0; t < tensors.size(); ++t) {
+        const int rank = node.tensors[t].rank;
         if (!tensors[t].is_array() || tensors[t].size() > kDimensions)
           fail(at, fmt::format("{} needs layouts of at most {} dimensions", name, kDimensions));
         for (std::size_t d = 0; d < tensors[t].size(); ++d) {
           const auto& value = tensors[t][d];
-          if (!value.is_number_unsigned() || value.get<std::uint64_t>() > 127)
-            fail(at, fmt::format("{}: {} is no dimension", name, value.dump()));
+          if (!value.is_number_unsigned() ||
+              value.get<std::uint64_t>() >= static_cast<std::uint64_t>(rank))
+            fail(at,
+                 fmt::format("{}: {} is no dimension of its {}, which has {}", name, value.dump(),
+                             t == 0 ? "output" : fmt::format("operand {}", t - 1), rank));
           if (std::ranges::count(tensors[t], value) != 1)
             fail(at, fmt::format("{}: dimension {} stands twice", name, value.dump()));
           state[t * kDimensions + d] = value.get<std::int8_t>();

@@ -28,6 +28,10 @@ Instructions by_id(const HloModule& module) {
   return found;
 }
 
+const std::vector<std::int64_t>& dimensions_of(const HloShape* shape) {
+  return shape->dimensions;
+}
+
 // Shapes of output and operands, three at most.
 std::vector<const HloShape*> shapes_of(const HloInstruction& own,
                                        const Instructions& instructions) {
@@ -169,20 +173,27 @@ void set_standards(LayoutSpace& space, std::span<const float> config) {
 std::size_t set_standards(LayoutSpace& space, const HloModule& module, const HloModule& assigned) {
   const auto instructions = by_id(assigned);
   std::unordered_map<std::string_view, const HloInstruction*> by_name;
-  for (const auto& [id, own] : instructions) by_name.emplace(own->name, own);
-  std::vector<std::string_view>
-      names;  // by node: the space's may have the computation's before them
+  for (const auto& [id, own] : instructions) {
+    const auto [at, fresh] = by_name.emplace(own->name, own);
+    if (!fresh) at->second = nullptr;  // of two computations: it is not known which
+  }
+  const auto before = by_id(module);
+  std::vector<const HloInstruction*> nodes;
   for (const HloComputation& computation : module.computations) {
-    for (const HloInstruction& own : computation.instructions) names.push_back(own.name);
+    for (const HloInstruction& own : computation.instructions) nodes.push_back(&own);
   }
   std::size_t count = 0;
   for (ConfigurableNode& node : space.nodes) {
-    const auto found = by_name.find(names[static_cast<std::size_t>(node.node)]);
-    if (found == by_name.end() || found->second->opcode != node.opcode) continue;
+    const HloInstruction& own = *nodes[static_cast<std::size_t>(node.node)];
+    const auto found = by_name.find(own.name);
+    if (found == by_name.end() || !found->second || found->second->opcode != node.opcode) continue;
+    const auto shapes = shapes_of(*found->second, instructions);
+    if (!std::ranges::equal(shapes, shapes_of(own, before), {}, &dimensions_of, &dimensions_of))
+      continue;  // of another program
     const LayoutState like = node.states[node.standard];
     std::vector<Layout> tensors;
     bool fits = true;
-    for (const HloShape* shape : shapes_of(*found->second, instructions)) {
+    for (const HloShape* shape : shapes) {
       const int tensor = static_cast<int>(tensors.size());
       tensors.push_back(ordered_as(shape->minor_to_major, like, tensor));
       fits = fits && tensors.back().size() == tensor_layout(like, tensor).size();

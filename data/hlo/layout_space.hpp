@@ -57,8 +57,8 @@ std::size_t state_index(ConfigurableNode& node, const LayoutState& state);
 void set_standard(ConfigurableNode& node, const LayoutState& state);
 // The default states of all nodes, as a row of node_config_feat [nodes, 18].
 void set_standards(LayoutSpace& space, std::span<const float> config);
-// Takes the default states from the same program after layout assignment, by name. Returns the number
-// of nodes that are there; the others keep theirs.
+// Takes the default states from the same program after layout assignment, by name, where opcode and
+// dimensions are the same. Returns the number of nodes that are there; the others keep theirs.
 std::size_t set_standards(LayoutSpace& space, const HloModule& module, const HloModule& assigned);
 // Groups nodes of equal opcode, states and default state.
 void group_alike(LayoutSpace& space);

@@ -166,9 +166,20 @@ LayoutSpace known_space(const TunedModule& tuned, const std::filesystem::path& a
           fmt::format("{} of {} operations are not in {}; their defaults are guessed",
                       space.nodes.size() - found, space.nodes.size(), assigned.string()));
   } else if (standard != tuned.runs.end()) {
-    std::vector<float> config(space.nodes.size() * kLayoutConfigFeatures);
+    const std::vector<std::int64_t>& numbers = tuned.config_nodes;  // in any order
+    if (space.nodes.size() != numbers.size())
+      throw DataError(
+          fmt::format("{}: names {} configurable nodes, but {} different ones of the "
+                      "module",
+                      where, numbers.size(), space.nodes.size()));
+    std::vector<float> config(numbers.size() * kLayoutConfigFeatures), sorted(config.size());
     write_layout_config(standard->config, config, where);
-    set_standards(space, config);
+    for (std::size_t i = 0; i < numbers.size(); ++i) {
+      const auto place = std::ranges::find(numbers, space.nodes[i].node) - numbers.begin();
+      std::copy_n(config.begin() + place * kLayoutConfigFeatures, kLayoutConfigFeatures,
+                  sorted.begin() + static_cast<std::ptrdiff_t>(i) * kLayoutConfigFeatures);
+    }
+    set_standards(space, sorted);
   } else {
     warnings.push_back(
         "the default layouts are not known, so groups are made by opcode and states alone; give "

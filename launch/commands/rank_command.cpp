@@ -273,6 +273,10 @@ void warn_of_distance(const RankArguments& arguments, const Module& module,
 
 void run(const RankArguments& arguments) {
   const Combination combination = arguments.combine.combination();
+  if (arguments.request.configs.empty() &&
+      (!arguments.apply.empty() || !arguments.request.assigned.empty()))
+    throw ConfigError(
+        "--configs is empty; give default, neighbours, random:N, random:N:SEED or a JSON file");
   std::vector<TrainedRun> runs;
   require_searchable(
       arguments.file);  // before its content is hashed, which would wait for all of it
@@ -293,9 +297,9 @@ void run(const RankArguments& arguments) {
   run_job(job_options(arguments, runs), [&](JobContext& context) {
     const Module module = read_module(arguments.file, runs.front().experiment.data.collection,
                                       reduction, arguments.module, arguments.request);
+    if (context.world.rank() == 0) warn_of_distance(arguments, module, runs);
     ModuleRanking result = rank_module(module, runs, combination, context, arguments.nodes);
     if (context.world.rank() != 0) return;
-    warn_of_distance(arguments, module, runs);
     for (RankedConfig& config : result.ranking) {
       for (std::int64_t& number : config.configs) number = module.number_of(number);
     }
@@ -318,7 +322,10 @@ void run(const RankArguments& arguments) {
     print_header(arguments, module, runs, result);
     print_ranking(result, count);
     print_best(module, result);
-    if (arguments.nodes) print_nodes(module, result, count == all ? result.nodes.size() : count);
+    if (arguments.nodes)
+      print_nodes(
+          module, result,
+          arguments.top == 0 ? result.nodes.size() : static_cast<std::size_t>(arguments.top));
     print_tau(module, result);
   });
 }

@@ -119,14 +119,18 @@ TEST(LayoutSpace, ReadsConfigurationsThatNameInstructions) {
   const auto refusal = [&](const std::string& json) {
     return test::message_of<DataError>([&] { json_configs(space, json, "j"); });
   };
-  EXPECT_THAT(refusal("{"), HasSubstr("j: is no JSON list"));
-  EXPECT_THAT(refusal("[]"), HasSubstr("is no JSON list"));
+  EXPECT_THAT(refusal("{"), HasSubstr("j: is no JSON: parse error at line 1"));
+  EXPECT_THAT(refusal("{}"), HasSubstr("j: is no JSON list"));
+  EXPECT_THAT(refusal("[]"), HasSubstr("it is empty"));
   EXPECT_THAT(refusal(std::string(100'000, '[')), HasSubstr("is no JSON list"));
   EXPECT_THAT(refusal("[1]"), HasSubstr("configuration 0: is no object"));
   EXPECT_THAT(refusal(R"([{}, {"p": []}])"), HasSubstr("configuration 1: p is no configurable"));
   EXPECT_THAT(refusal(R"([{"a": [[],[],[],[]]}])"), HasSubstr("at most 3 layouts"));
   EXPECT_THAT(refusal(R"([{"a": [3]}])"), HasSubstr("layouts of at most 6"));
-  EXPECT_THAT(refusal(R"([{"a": [[-1]]}])"), HasSubstr("-1 is no dimension"));
+  EXPECT_THAT(refusal(R"([{"a": [[-1]]}])"), HasSubstr("-1 is no dimension of its output"));
+  EXPECT_THAT(refusal(R"([{"c": [[0,1],[0,7]]}])"),
+              HasSubstr("c: 7 is no dimension of its operand 0, which has 2"));
+  EXPECT_THAT(refusal(R"([{"c": [[0,1],[0,1],[0]]}])"), HasSubstr("so 2 layouts at most"));
   EXPECT_THAT(refusal(R"([{"a": [[1,1]]}])"), HasSubstr("dimension 1 stands twice"));
 }
 
