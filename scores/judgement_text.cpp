@@ -135,7 +135,9 @@ std::string collapse_text(const Judgement& judgement) {
   std::size_t fewest = 0;
   for (const TableJudgement& table : judgement.tables) {
     const std::size_t trainings = table.without_training.size();
-    if (trainings < 2 || std::isnan(table.kept)) continue;
+    if (trainings < 2 || std::isnan(table.kept) || table.trained_on ||
+        !all_finite(table.without_training))
+      continue;
     fewest = fewest == 0 ? trainings : std::min(fewest, trainings);
   }
   return fewest == 0 ? "" : rare_collapse_line(static_cast<int>(fewest)) + "\n";
@@ -198,6 +200,7 @@ nlohmann::json judgement_json(const Judgement& judgement) {
       graphs.back().update(limits_json(graph.limits));
     }
     nlohmann::json one = {{"title", table.title},
+                          {"trained_on", table.trained_on},
                           {"columns", columns},
                           {"graphs", graphs},
                           {"score", finite_or_null(table.kept)},

@@ -22,6 +22,7 @@ namespace tpudist {
 struct RunRecord {
   std::filesystem::path path;  // of the folder, or of the file
   std::string name;            // of the experiment
+  int variants = 0;            // of its sweep, where it was named by SWEEP:VARIANT
   std::string label;           // distinguishes it from the other runs read with it
   std::string variant;         // label of its variant in a sweep, else the experiment's name
   int index = -1;              // in a sweep, else -1

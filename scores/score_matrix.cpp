@@ -154,7 +154,7 @@ class MatrixBuilder {
   struct Part {
     const RunRecord* run = nullptr;
     std::size_t member = 0;
-    bool ranks_nothing = false;  // no validation graph, and another member of its run does
+    bool ranks_nothing = false;  // no validation graph, and another member of its training does
     const PredictedMember& what() const { return run->scores->members[member]; }
     bool failed() const { return what().failed || ranks_nothing; }
   };
@@ -167,15 +167,25 @@ class MatrixBuilder {
     }
   };
 
-  // Its metric is undefined wherever another member's is not.
-  bool ranks_nothing(const RunRecord& run, std::size_t member) const {
-    bool others = false;
-    for (const GraphResult& graph : run.scores->graphs) {
-      if (!wanted(graph) || !graph.out_of_fold[member]) continue;
-      if (!std::isnan(graph.members[member])) return false;
-      others = others || !std::isnan(mean_of_known(graph.members));
+  // Whether the metric is defined for a member on any graph that counts for it, or, for
+  // `undefined`, that there are such graphs and it is defined on none.
+  bool has_scores(const Part& part, bool undefined) const {
+    bool graphs = false;
+    for (const GraphResult& graph : part.run->scores->graphs) {
+      if (!wanted(graph) || !graph.out_of_fold[part.member]) continue;
+      if (!std::isnan(graph.members[part.member])) return !undefined;
+      graphs = true;
     }
-    return others;
+    return undefined && graphs;
+  }
+
+  // Out of fold a graph has one member of a training, so that nothing says whose fault it is.
+  void mark_members_that_rank_nothing(Training& training) const {
+    if (of_folds() || std::ranges::none_of(training.parts, [&](const Part& part) {
+          return has_scores(part, /*undefined=*/false);
+        }))
+      return;
+    for (Part& part : training.parts) part.ranks_nothing = has_scores(part, /*undefined=*/true);
   }
 
   // In the order in which they are met.
@@ -191,7 +201,7 @@ class MatrixBuilder {
       if (fresh) list.push_back({row, {}});
       Training& training = list[at->second];
       for (std::size_t m = 0; m < run->scores->members.size(); ++m) {
-        const Part part{run, m, !of_folds() && ranks_nothing(*run, m)};
+        const Part part{run, m};
         const auto same = std::ranges::find(training.parts, part.what().number,
                                             [](const Part& other) { return other.what().number; });
         if (same != training.parts.end() && same->run != run) {
@@ -210,6 +220,7 @@ class MatrixBuilder {
         training.row.label =
             fmt::format("{} {}", training.row.variant,
                         seeds_text(training.row.init_seed, training.row.order_seed));
+      mark_members_that_rank_nothing(training);
       count_failed(training);
     }
     return list;

@@ -104,6 +104,7 @@ std::vector<RunRecord> variant_runs(ResultSet results, const std::string& folder
     label = *known.begin();
   }
   std::erase_if(results.runs, [&](const RunRecord& run) { return run.variant != label; });
+  for (RunRecord& run : results.runs) run.variants = static_cast<int>(labels.size());
   if (results.runs.empty())
     throw ConfigError(
         fmt::format("{} has no runs of {} in its stage {}", folder, label, results.stage));
@@ -239,12 +240,12 @@ SystemPair system_pair(std::span<const RunRecord> a, std::span<const RunRecord> 
                     "no effect",
                     first.path.string(), second.path.string(), same.why));
   }
-  if (!a.empty() && !b.empty() && a.front().index >= 0 && b.front().index >= 0 &&
-      a.front().path.parent_path() == b.front().path.parent_path() &&
-      a.front().variant != b.front().variant)
+  if (!a.empty() && !b.empty() && a.front().variants > 2 &&
+      a.front().path.parent_path() == b.front().path.parent_path())
     notes.push_back(
-        "two variants of one sweep: p and intervals are of this pair alone; `tpudist "
-        "sweep collect` has those of all pairs at once");
+        fmt::format("two of {} variants of a sweep: p and intervals are of this pair alone; "
+                    "`tpudist sweep collect` has those of all pairs at once",
+                    a.front().variants));
   score_matrix(all, MatrixRows::trainings);  // refuses other data on one of the sides
   score_matrix(all, MatrixRows::out_of_fold);
   if (std::string rules = several_rules_text(all); !rules.empty())

@@ -13,7 +13,7 @@ namespace tpudist {
 namespace {
 
 constexpr std::string_view kTrainedOn =
-    "no interval, since members rank graphs that they were trained on\n";
+    "no interval, since members rank graphs of a split that they were trained on\n";
 
 // The score of members together that an interval is around.
 double honest_score(const TableJudgement& table) {
@@ -47,12 +47,13 @@ TableJudgement mean_of_parts(const TableJudgement& table) {
 
 // The line of these graphs, and what is to be said of one training.
 std::string these_graphs_text(const std::optional<Interval>& found, bool one_training,
-                              const std::string& source) {
+                              const std::string& source, bool several) {
   if (!found) {
     return "  " +
-           no_run_line(
-               "one training of one member; train again with another seed.init and "
-               "seed.order, and give both runs") +
+           no_run_line(several
+                           ? "without one of them a graph has no score"
+                           : "one training of one member; train again with another seed.init and "
+                             "seed.order, and give both runs") +
            "\n";
   }
   if (!one_training) return "  " + run_line(*found, source) + "\n";
@@ -105,8 +106,10 @@ TableIntervals table_intervals(const TableJudgement& table) {
   const RunScoreTable scores = ensemble_scores(table);
   if (scores.scores.empty() || table.trained_on) return result;
   std::vector<double> without;
-  for (const double gain : table.gains) {
-    if (!std::isnan(gain)) without.push_back(table.kept - gain);
+  for (std::size_t c = 0; c < table.gains.size(); ++c) {
+    const bool taken =
+        c < table.weights.size() ? table.weights[c] > 0 : !std::isnan(table.gains[c]);
+    if (taken) without.push_back(table.kept - table.gains[c]);
   }
   result.columns = static_cast<int>(without.size());
   result.trainings = static_cast<int>(table.without_training.size());
@@ -134,6 +137,7 @@ FinalIntervals final_intervals(std::span<const TableJudgement> tables) {
     result.selected = result.selected || own.takes_selection();
     const TableIntervals found = table_intervals(own);
     result.one_training = result.one_training || found.trainings < 2;
+    result.several = result.several || found.columns > 1;
     if (found.these_graphs)
       spreads.push_back(
           {std::pow(share * found.these_graphs->error, 2), found.these_graphs->degrees});
@@ -161,7 +165,8 @@ std::string final_interval_text(std::span<const TableJudgement> tables) {
          fmt::format("95 % intervals of members together{}\n",
                      found.selected ? ", selected without each family in turn (nested)" : "") +
          these_graphs_text(found.these_graphs, found.one_training,
-                           found.one_training ? "jackknife of members" : "jackknife of trainings") +
+                           found.one_training ? "jackknife of members" : "jackknife of trainings",
+                           found.several) +
          families_text(found.families);
 }
 
@@ -177,7 +182,8 @@ std::string table_interval_text(const TableJudgement& table) {
              found.these_graphs, one_training,
              "jackknife of " +
                  (one_training ? counted(found.columns, table.out_of_fold ? "column" : "member")
-                               : counted(found.trainings, "training"))) +
+                               : counted(found.trainings, "training")),
+             found.columns > 1) +
          families_text(found.families);
 }
 

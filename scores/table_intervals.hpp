@@ -44,7 +44,7 @@ struct FinalIntervals {
   double score = 0;   // NaN if a collection has none; then there is no interval
   std::optional<Interval> these_graphs;  // around the nested scores, as of TableIntervals
   std::optional<FamilyInterval> families;
-  bool one_training = false, selected = false;  // in any table
+  bool one_training = false, selected = false, several = false;  // in any table; several columns
 };
 FinalIntervals final_intervals(std::span<const TableJudgement> tables);
 

@@ -148,6 +148,7 @@ class Group {
 
   Next choose_next() {
     job_.enter("choice of a run");
+    if (options_.index && done_) return {};  // whatever is asked: Slurm would start it again
     if (stop_requested_()) return {Next::Kind::stop, {}, nullptr, false};
     if (options_.index) return choose_index(*options_.index);
     const int stages = static_cast<int>(folder_.record().stages.size());
@@ -172,7 +173,6 @@ class Group {
   }
 
   Next choose_index(int index) {
-    if (done_) return {};
     done_ = true;
     const auto& stages = folder_.record().stages;
     for (int stage = 0; stage < static_cast<int>(stages.size()); ++stage) {

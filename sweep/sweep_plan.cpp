@@ -186,8 +186,10 @@ void plan_choice(SweepPlan& plan, const SweepRecord* frozen) {
 
 // Whether runs that confirm stop their members by the graphs that they are confirmed on.
 bool confirms_stopped_members(const SweepPlan& plan) {
-  for (std::size_t i = 0; i < plan.file.experiments.size(); ++i) {
-    if (load(plan, static_cast<int>(i), plan.confirming_overrides[i]).train.early_stop.patience > 0)
+  for (std::size_t v = 0; v < plan.variants.size(); ++v) {
+    const auto experiment = static_cast<std::size_t>(plan.variants[v].experiment);
+    if (resolve(plan, static_cast<int>(v), plan.confirming_overrides[experiment])
+            .train.early_stop.patience > 0)
       return true;
   }
   return false;

@@ -49,7 +49,8 @@ void add_span(const TracedSpan& span, int rank, std::size_t track, std::int64_t 
   };
   number("step", span.step);
   number("unit", span.unit);
-  if (span.detail) fmt::format_to(out, R"({}"graph":{})", comma, json_text(nlohmann::json(span.detail)));
+  if (span.detail)
+    fmt::format_to(out, R"({}"graph":{})", comma, json_text(nlohmann::json(span.detail)));
   text += "}},\n";
 }
 
@@ -155,7 +156,8 @@ std::string trace_events(const std::vector<TraceTrack>& tracks, int rank, const 
     const TraceTrack& track = tracks[t];
     std::string thread = track.thread;
     if (track.dropped > 0) thread += fmt::format(" ({} older spans dropped)", track.dropped);
-    text += metadata("thread_name", rank, t, fmt::format(R"("name":{})", json_text(nlohmann::json(thread))));
+    text += metadata("thread_name", rank, t,
+                     fmt::format(R"("name":{})", json_text(nlohmann::json(thread))));
     text += metadata("thread_sort_index", rank, t, fmt::format(R"("sort_index":{})", t));
     for (const TracedSpan& span : track.spans) add_span(span, rank, t, start + clock.offset, text);
   }

@@ -616,7 +616,7 @@ def _score_frame(scores: dict[str, Any], tables: list[dict[str, Any]]) -> Frame:
     judged = {
         graph["name"]: graph
         for table in tables
-        if table["title"] == f"{scores['split']} split"
+        if table["title"].startswith(f"{scores['split']} split")
         for graph in table["graphs"]
         if graph["sampling_deviation"] is not None
     }

@@ -101,7 +101,7 @@ TEST(Judgement, CombinesAllMembersWhereNoneIsRejected) {
     EXPECT_GT(table.gains[m], 0);
   }
   for (const GraphEvaluation& graph : table.graphs) {
-    EXPECT_GT(graph.agreement, 0.7);
+    EXPECT_GT(graph.agreement, 0.45);
     EXPECT_FALSE(graph.suspicious);
   }
   EXPECT_THAT(judgement_text(judgement),
@@ -251,7 +251,7 @@ TEST(Judgement, ScoresGainsAndIntervalsAreThoseOfTheSelection) {
   double graphs = 0;
   for (const GraphEvaluation& graph : table.graphs) {
     graphs += graph.kept / static_cast<double>(table.graphs.size());
-    EXPECT_GT(graph.agreement, 0.9);  // of those that were taken
+    EXPECT_GT(graph.agreement, 0.75);  // of those that were taken
   }
   EXPECT_NEAR(graphs, table.kept, 1e-12);
   for (const int m : {1, 2}) {

@@ -15,7 +15,7 @@ printf '#!/usr/bin/env bash\necho "$*" >> "$REQUEUED"\n' > "$scratch/bin/scontro
 cat > "$scratch/bin/mpirun" << 'END'
 #!/usr/bin/env bash
 trap 'exit 85' USR2
-for _ in {1..40}; do sleep 0.1; done
+for _ in {1..100}; do sleep 0.1; done
 exit "$CODE"
 END
 chmod +x "$scratch"/bin/*
@@ -58,7 +58,7 @@ train 7
 sweep 7_3
 END
 
-run train CODE=0 TPUDIST_MPIRUN=1 SLURM_JOB_END_TIME=$(($(date +%s) + 302))
+run train CODE=0 TPUDIST_MPIRUN=1 SLURM_JOB_END_TIME=$(($(date +%s) + 304))
 check "mpirun gets SIGUSR2 five minutes before the end" ends 0 "requeue 7"
 run train CODE=1 TPUDIST_MPIRUN=1 SLURM_JOB_END_TIME=$(($(date +%s) + 200))
 check "and none where that is over" ends 1 ""

@@ -76,7 +76,8 @@ class TrainingRun {
     if (!outcome.stopped) evaluation_.finish(outcome, [this] { return wish(); });
     checkpoints_.wait();  // for the checkpoint of the last evaluation
     report_.finish();
-    if (only_scores && outcome.out_of_time && !context_.trained_before) {  // the next start would begin them again
+    if (only_scores && outcome.out_of_time &&
+        !context_.trained_before) {  // the next start would begin them again
       throw Error(ErrorKind::failed,
                   "scores after the last step do not fit into the job's time: raise --time (or "
                   "train.time_limit), or lower predictions.rows, or take train.last_evaluation: "
@@ -99,7 +100,8 @@ class TrainingRun {
   // What this rank wants at a step boundary.
   StepDecision wish() {
     const bool out_of_time = limit_.is_over(), asked = stop_requested_();
-    if (asked && !slurm_job_ends_soon()) return StepDecision::stop;
+    if (asked && !(experiment_.train.time_limit.slurm && slurm_job_ends_soon()))
+      return StepDecision::stop;
     return out_of_time || asked ? StepDecision::out_of_time : StepDecision::go_on;
   }
 
