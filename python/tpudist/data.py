@@ -405,7 +405,7 @@ class Graphs(Mapping[str, Graph]):
 
     def slates(self, **options: Any) -> SlateDataset:
         """The slates of these graphs in the order of a training: SlateDataset(shards, collection, ...). What `options`
-        leave out is as in `open`."""
+        leave out is as `open` was told."""
         from .slates import SlateDataset
 
         return SlateDataset(self.shards, self.collection, split=self.split, **{**self._options, **options})
