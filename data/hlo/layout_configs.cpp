@@ -89,12 +89,12 @@ std::vector<LayoutConfig> json_configs(LayoutSpace& space, std::string_view text
       ConfigurableNode& node = space.nodes[found->second];
       if (!tensors.is_array() || tensors.size() > kTensors)
         fail(at, fmt::format("{} needs a list of at most {} layouts", name, kTensors));
-      if (tensors.size() > node.tensors.size())
-        fail(at, fmt::format("{} has an output and {} operands, so {} layouts at most", name,
-                             node.tensors.size() - 1, node.tensors.size()));
       LayoutState state = kFreeState;
       for (std::size_t t = 0; t < tensors.size(); ++t) {
-        const int rank = node.tensors[t].rank;
+        if (t >= node.tensors.size() && !tensors[t].empty())
+          fail(at, fmt::format("{} has an output and {} operands, so {} layouts at most", name,
+                               node.tensors.size() - 1, node.tensors.size()));
+        const int rank = t < node.tensors.size() ? node.tensors[t].rank : 0;
         if (!tensors[t].is_array() || tensors[t].size() > kDimensions)
           fail(at, fmt::format("{} needs layouts of at most {} dimensions", name, kDimensions));
         for (std::size_t d = 0; d < tensors[t].size(); ++d) {

@@ -236,7 +236,7 @@ TEST_F(RankCommand, RefusesConfigurationsThatCannotBeMade) {
   EXPECT_THAT(refusal(before, "random:0", 2), HasSubstr("give random:N or random:N:SEED"));
   EXPECT_THAT(refusal(before, "random:4:", 2), HasSubstr("give random:N or random:N:SEED"));
   EXPECT_THAT(refusal(before, "nowhere.json", 2), HasSubstr("nowhere.json: is no file"));
-  EXPECT_THAT(refusal(before, before, 3), HasSubstr("is no JSON list"));
+  EXPECT_THAT(refusal(before, before, 3), HasSubstr("is no JSON: parse error at line 1"));
   EXPECT_THAT(refusal(test_.string(), "default", 3), HasSubstr("is damaged, or none of HloProto"));
   EXPECT_THAT(refusal((test::jax_modules() / "sort.txt").string(), "default", 3),
               HasSubstr("no convolution, dot or reshape"));
