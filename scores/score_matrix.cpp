@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <optional>
 #include <tuple>
 
 #include "core/error.hpp"
@@ -167,25 +168,24 @@ class MatrixBuilder {
     }
   };
 
-  // Whether the metric is defined for a member on any graph that counts for it, or, for
-  // `undefined`, that there are such graphs and it is defined on none.
-  bool has_scores(const Part& part, bool undefined) const {
-    bool graphs = false;
+  // Whether the metric is defined for a member on any graph that counts for it; nothing where none
+  // does.
+  std::optional<bool> ranks_any(const Part& part) const {
+    std::optional<bool> found;
     for (const GraphResult& graph : part.run->scores->graphs) {
       if (!wanted(graph) || !graph.out_of_fold[part.member]) continue;
-      if (!std::isnan(graph.members[part.member])) return !undefined;
-      graphs = true;
+      found = found.value_or(false) || !std::isnan(graph.members[part.member]);
     }
-    return undefined && graphs;
+    return found;
   }
 
   // Out of fold a graph has one member of a training, so that nothing says whose fault it is.
   void mark_members_that_rank_nothing(Training& training) const {
     if (of_folds() || std::ranges::none_of(training.parts, [&](const Part& part) {
-          return has_scores(part, /*undefined=*/false);
+          return ranks_any(part) == true;
         }))
       return;
-    for (Part& part : training.parts) part.ranks_nothing = has_scores(part, /*undefined=*/true);
+    for (Part& part : training.parts) part.ranks_nothing = ranks_any(part) == false;
   }
 
   // In the order in which they are met.

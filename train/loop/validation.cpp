@@ -18,6 +18,12 @@ namespace tpudist {
 
 namespace {
 
+// "bert, resnet, ..."
+std::string first_of(std::span<const std::string> names, std::size_t most) {
+  return join(names.first(std::min(most, names.size())), ", ") +
+         (names.size() > most ? ", ..." : "");
+}
+
 // Empty where no validation graph is of a family that is trained on.
 std::string seen_families_text(const Dataset& training, const Dataset& valid) {
   std::set<std::string> trained, families, seen;
@@ -28,16 +34,11 @@ std::string seen_families_text(const Dataset& training, const Dataset& valid) {
     if (trained.contains(family)) seen.insert(family);
   }
   if (seen.empty()) return {};
-  constexpr std::size_t kListed = 5;
-  const std::vector<std::string> names(seen.begin(), seen.end());
   return fmt::format(
-      "{} of {} model families of the validation graphs are also trained on ({}{}): scores on that "
-      "split "
-      "and intervals for other families are not for families that were never seen; scores out of "
-      "fold are (ensemble.folds, with `fold` in ensemble.vary)",
-      seen.size(), families.size(),
-      join(std::span(names).first(std::min(kListed, names.size())), ", "),
-      names.size() > kListed ? ", ..." : "");
+      "{} of {} model families of the validation graphs are also trained on ({}): scores on that "
+      "split and intervals for other families are not for families that were never seen; scores "
+      "out of fold are (ensemble.folds, with `fold` in ensemble.vary)",
+      seen.size(), families.size(), first_of(std::vector(seen.begin(), seen.end()), 5));
 }
 
 // The validation graphs by the members that never trained on them; empty where none trains on them.
@@ -115,10 +116,8 @@ void Validation::log_graphs() const {
       "by "
       "the members that hold it out:");
   for (std::size_t fold = 0; fold < graphs.size(); ++fold) {
-    const std::span<const std::string> names(graphs[fold]);
-    spdlog::info("  fold {}, {} graphs: {}{}", fold, names.size(),
-                 join(names.first(std::min(kListed, names.size())), ", "),
-                 names.size() > kListed ? ", ..." : "");
+    spdlog::info("  fold {}, {} graphs: {}", fold, graphs[fold].size(),
+                 first_of(graphs[fold], kListed));
   }
 }
 
