@@ -10,9 +10,9 @@
 
 #include "core/error.hpp"
 #include "dist/collectives/self_communicator.hpp"
+#include "models/device/device_backend.hpp"
 #include "models/kernels/threads.hpp"
 #include "models/network/composed_executor.hpp"
-#include "models/operators/device_backend.hpp"
 #include "tests/models/launch_counter.hpp"
 #include "train/loop/training_state.hpp"
 #include "train/loop/training_step.hpp"

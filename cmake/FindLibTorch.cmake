@@ -12,10 +12,10 @@
 # there, as scripts/setup.sh installs it without a GPU; with ON that is an error.
 #
 # Imported targets
-#   LibTorch::LibTorch  all of LibTorch; defines TPUDIST_NO_CUDA where it is a CPU-only build
+#   LibTorch::LibTorch  all of LibTorch, without the headers of CUDA
 #   LibTorch::cudart    the CUDA runtime that LibTorch uses (empty for a CPU-only build)
 #   LibTorch::cublasLt  the cuBLASLt that LibTorch uses (empty for a CPU-only build)
-#   LibTorch::NCCL      the NCCL that LibTorch uses (empty for a CPU-only build)
+#   LibTorch::NCCL      the NCCL that LibTorch uses; in a CPU-only build it only defines TPUDIST_NO_CUDA
 # Variables: LibTorch_FOUND, LibTorch_VERSION, LibTorch_CUDA, LibTorch_RPATH, LibTorch_FOLDER (with lib/ and
 # include/), LibTorch_CUDA_MAJOR (major version of the CUDA runtime, or empty), LibTorch_NVIDIA (the folder of the
 # NVIDIA packages beside it, which need not exist)
@@ -164,16 +164,14 @@ if(LibTorch_CUDA)
   target_link_libraries(LibTorch::NCCL INTERFACE "${_nccl_LIBRARY}" LibTorch::cudart)
   _libtorch_include(LibTorch::NCCL "${_nccl_INCLUDE}")
 else()
-  target_compile_definitions(LibTorch::LibTorch INTERFACE TPUDIST_NO_CUDA)
   target_compile_definitions(LibTorch::NCCL INTERFACE TPUDIST_NO_CUDA)
-  target_compile_definitions(LibTorch::cudart INTERFACE TPUDIST_NO_CUDA)
 endif()
 
 _libtorch_include(LibTorch::LibTorch
   "${LibTorch_FOLDER}/include" "${LibTorch_FOLDER}/include/torch/csrc/api/include")
 # libtorch_cuda registers itself when it is loaded and nobody calls it by name: it must be kept.
 target_link_libraries(LibTorch::LibTorch INTERFACE
-  "-Wl,--push-state,--no-as-needed,${_libraries},--pop-state" ${_core_libraries} LibTorch::cudart)
+  "-Wl,--push-state,--no-as-needed,${_libraries},--pop-state" ${_core_libraries} $<LINK_ONLY:LibTorch::cudart>)
 # libtorch.so exports parts of an older std::filesystem. The system's libstdc++ must come first in the
 # search order, or remove_all and others are taken from there and crash.
 target_link_options(LibTorch::LibTorch INTERFACE

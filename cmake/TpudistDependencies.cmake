@@ -33,7 +33,7 @@ endif()
 # NCCL and the CUDA runtime, which come with LibTorch. Without it dist is built for the host alone.
 add_library(tpudist_nccl INTERFACE)
 if(TPUDIST_TORCH)
-  target_link_libraries(tpudist_nccl INTERFACE LibTorch::NCCL LibTorch::cudart)
+  target_link_libraries(tpudist_nccl INTERFACE LibTorch::NCCL)
 else()
   target_compile_definitions(tpudist_nccl INTERFACE TPUDIST_NO_CUDA)
 endif()

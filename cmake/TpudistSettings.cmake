@@ -45,8 +45,9 @@ mark_as_advanced(CCACHE_PROGRAM)
 if(CCACHE_PROGRAM)
   foreach(language C CXX CUDA)
     if(NOT DEFINED CMAKE_${language}_COMPILER_LAUNCHER)
-      # The sloppiness is what ccache asks for with precompiled headers.
-      set(CMAKE_${language}_COMPILER_LAUNCHER "${CMAKE_COMMAND}" -E env
+      # The sloppiness is what ccache asks for with precompiled headers. With the base directory it knows a file again
+      # in another build folder and in another checkout.
+      set(CMAKE_${language}_COMPILER_LAUNCHER "${CMAKE_COMMAND}" -E env CCACHE_BASEDIR=${PROJECT_SOURCE_DIR}
           CCACHE_SLOPPINESS=pch_defines,time_macros,include_file_mtime,include_file_ctime
           "${CCACHE_PROGRAM}")
     endif()

@@ -8,12 +8,14 @@
 #
 # TPUDIST_DEMO_DIR    where everything goes; default demo-output/ of the repository
 # TPUDIST_DEMO_RANKS  MPI ranks; default 2
+# TPUDIST_PRESET      the preset of CMake; default release
 set -euo pipefail
 root=$(realpath "$(dirname "${BASH_SOURCE[0]}")/..")
 demo=$(realpath -m "${TPUDIST_DEMO_DIR:-$root/demo-output}")  # given relative to where this is called
 cd "$root"
 ranks=${TPUDIST_DEMO_RANKS:-2}
-tpudist=build/release/tpudist
+preset=${TPUDIST_PRESET:-release}
+tpudist=build/$preset/tpudist
 
 step() { printf '\n=== %s\n' "$*"; }
 
@@ -24,8 +26,8 @@ on_ranks() { mpirun --bind-to none --oversubscribe -np "$ranks" "$@"; }
 
 step "set-up and build"
 scripts/setup.sh
-cmake --preset release ${TPUDIST_TORCH_ROOT:+"-DTPUDIST_TORCH_ROOT=$TPUDIST_TORCH_ROOT"}
-cmake --build --preset release --target tpudist
+cmake --preset "$preset" ${TPUDIST_TORCH_ROOT:+"-DTPUDIST_TORCH_ROOT=$TPUDIST_TORCH_ROOT"}
+cmake --build --preset "$preset" --target tpudist
 
 step "raw data: NPZ files of all five collections"
 "$tpudist" synth "$demo/npz" --preset demo

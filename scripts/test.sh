@@ -1,6 +1,9 @@
 #!/usr/bin/env bash
-# Sets up what is missing, builds everything with the preset release and runs all tests.
+# Sets up what is missing, builds everything and runs all tests.
 #
+#   scripts/test.sh [option of ctest ...]      e.g. -L '^data$', for the tests of one folder
+#
+# TPUDIST_PRESET             the preset of CMake; default release
 # TPUDIST_TEST_SANITIZERS=1  first run the tests of all that needs no LibTorch, dist on several ranks included,
 #                            under ThreadSanitizer, and then all tests under AddressSanitizer and
 #                            UndefinedBehaviorSanitizer; an hour on two cores (docs/testing.md)
@@ -18,6 +21,7 @@ if [[ ${TPUDIST_TEST_SANITIZERS:-0} == 1 ]]; then
   done
 fi
 
-cmake --preset release "${torch[@]}"
-cmake --build --preset release
-ctest --preset release --output-on-failure -j2
+preset=${TPUDIST_PRESET:-release}
+cmake --preset "$preset" "${torch[@]}"
+cmake --build --preset "$preset"
+ctest --preset "$preset" --output-on-failure -j2 "$@"

@@ -1,9 +1,10 @@
 #include "core/error.hpp"
 #include "models/network/composed_executor.hpp"
-#include "models/operators/device_backend.hpp"
 
 #ifdef TPUDIST_WITH_CUDA_KERNELS
 #include <c10/cuda/CUDAException.h>
+
+#include "models/device/device_backend.hpp"
 #endif
 
 namespace tpudist {

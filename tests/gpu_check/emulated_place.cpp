@@ -4,8 +4,8 @@
 
 #include "dist/collectives/nccl_communicator.hpp"
 #include "dist/collectives/node_topology.hpp"
+#include "models/device/device_backend.hpp"
 #include "models/network/composed_executor.hpp"
-#include "models/operators/device_backend.hpp"
 
 namespace tpudist {
 

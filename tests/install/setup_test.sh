@@ -30,7 +30,7 @@ END
 configure() {
   local said
   rm -rf "$scratch/build"
-  said=$("$cmake" -S "$scratch" -B "$scratch/build" -DTPUDIST_TORCH_ROOT="$site" -DTPUDIST_GPU="$1" 2>&1 |
+  said=$("$cmake" -G Ninja -S "$scratch" -B "$scratch/build" -DTPUDIST_TORCH_ROOT="$site" -DTPUDIST_GPU="$1" 2>&1 |
     tr -s '\n ' ' ') || true
   [[ $said == *$2* ]] || fail "TPUDIST_GPU=$1: not '$2' but: $said"
 }

@@ -1,7 +1,7 @@
 // Every layer on the emulated device of tests/cuda_emulation, where the kernels and ATen's
 // operations run on the CPU.
 
-#include "models/operators/device_backend.hpp"
+#include "models/device/device_backend.hpp"
 #include "tests/models/layers/device_layer_case.hpp"
 
 namespace tpudist {

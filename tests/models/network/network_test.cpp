@@ -7,9 +7,9 @@
 #include <numeric>
 
 #include "core/error.hpp"
+#include "models/device/device_backend.hpp"
 #include "models/kernels/threads.hpp"
 #include "models/network/composed_executor.hpp"
-#include "models/operators/device_backend.hpp"
 #include "models/plans/refined_plan.hpp"
 #include "models/plans/row_classes.hpp"
 #include "schema/tpugraphs.hpp"

@@ -12,10 +12,10 @@
 #include <vector>
 
 #include "core/error.hpp"
+#include "models/device/device_backend.hpp"
 #include "models/kernels/threads.hpp"
 #include "models/operators/attend_nodes.hpp"
 #include "models/operators/cpu_backend.hpp"
-#include "models/operators/device_backend.hpp"
 #include "models/operators/drop_rows.hpp"
 #include "models/operators/linear_rows.hpp"
 #include "models/operators/map_rows.hpp"
@@ -308,9 +308,6 @@ class Operators : public ::testing::TestWithParam<Setting> {
     use_one_thread_per_worker();
     if (GetParam().where != Where::gpu) return;
     if (!at::hasCUDA()) GTEST_SKIP() << "needs a GPU";
-#ifndef TPUDIST_WITH_CUDA_KERNELS
-    GTEST_SKIP() << "needs a build with nvcc";
-#endif
   }
 
   // body(case) in double and in float32.

@@ -5,8 +5,8 @@
 
 #include "dist/collectives/mpi_session.hpp"
 #include "dist/collectives/nccl_communicator.hpp"
+#include "models/device/device_backend.hpp"
 #include "models/network/composed_executor.hpp"
-#include "models/operators/device_backend.hpp"
 #include "tests/models/launch_counter.hpp"
 #include "tests/train/tiny_data.hpp"
 #include "tests/train/tiny_run.hpp"

@@ -1,4 +1,4 @@
-#include "models/operators/padded_attention.hpp"
+#include "models/device/padded_attention.hpp"
 
 #include <ATen/ATen.h>
 

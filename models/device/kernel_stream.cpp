@@ -1,4 +1,4 @@
-#include "models/operators/kernel_stream.hpp"
+#include "models/device/kernel_stream.hpp"
 
 #include <ATen/Dispatch.h>
 #include <ATen/ops/empty.h>

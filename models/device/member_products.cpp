@@ -1,4 +1,4 @@
-#include "models/operators/member_products.hpp"
+#include "models/device/member_products.hpp"
 
 #ifdef TPUDIST_WITH_CUDA_KERNELS
 
@@ -14,7 +14,7 @@
 
 #include "core/error.hpp"
 #include "core/failed_device.hpp"
-#include "models/operators/kernel_stream.hpp"
+#include "models/device/kernel_stream.hpp"
 
 namespace tpudist {
 namespace {

@@ -1,19 +1,19 @@
-#include "models/operators/device_backend.hpp"
+#include "models/device/device_backend.hpp"
 
 #include <ATen/ATen.h>
 
 #include <algorithm>
 #include <optional>
 
+#include "models/device/kernel_groups.hpp"
+#include "models/device/kernel_readout.hpp"
+#include "models/device/kernel_stream.hpp"
+#include "models/device/member_products.hpp"
+#include "models/device/padded_attention.hpp"
 #include "models/kernels/dropped_rows.hpp"
 #include "models/kernels/gather_rows.hpp"
 #include "models/kernels/products.hpp"
 #include "models/kernels/row_kernels.hpp"
-#include "models/operators/kernel_groups.hpp"
-#include "models/operators/kernel_readout.hpp"
-#include "models/operators/kernel_stream.hpp"
-#include "models/operators/member_products.hpp"
-#include "models/operators/padded_attention.hpp"
 
 namespace tpudist {
 namespace {

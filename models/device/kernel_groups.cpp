@@ -1,9 +1,9 @@
-#include "models/operators/kernel_groups.hpp"
+#include "models/device/kernel_groups.hpp"
 
 #include <ATen/Dispatch.h>
 
+#include "models/device/kernel_stream.hpp"
 #include "models/operators/backend.hpp"
-#include "models/operators/kernel_stream.hpp"
 
 namespace tpudist {
 namespace {

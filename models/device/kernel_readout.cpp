@@ -1,11 +1,11 @@
-#include "models/operators/kernel_readout.hpp"
+#include "models/device/kernel_readout.hpp"
 
 #include <ATen/Dispatch.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/empty_like.h>
 
+#include "models/device/kernel_stream.hpp"
 #include "models/operators/backend.hpp"
-#include "models/operators/kernel_stream.hpp"
 
 namespace tpudist {
 namespace {

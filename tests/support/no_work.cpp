@@ -1,0 +1,2 @@
+// For programs that are only linked.
+int main() {}
