@@ -4,7 +4,7 @@
 #   - a site-packages folder that holds torch/ (and nvidia/), i.e. an installed PyPI wheel,
 #   - a virtual environment with such a folder,
 #   - an unpacked LibTorch with lib/ and include/.
-# Default: the active conda environment if it holds one, else the virtual environment made by
+# Default: the active conda environment if it holds version 2.11, else the virtual environment made by
 # scripts/setup.sh.
 #
 # With TPUDIST_GPU=OFF a LibTorch that was built with CUDA is used as if it were for the CPU only: its
@@ -23,13 +23,34 @@
 set(TPUDIST_TORCH_ROOT "$ENV{TPUDIST_TORCH_ROOT}" CACHE PATH
     "site-packages folder with torch/, or an unpacked LibTorch; empty: that of conda or of scripts/setup.sh")
 
+# The version of the LibTorch in `folder`; empty where there is none.
+function(_libtorch_version folder result)
+  set(version "")
+  foreach(header torch/headeronly/version.h torch/csrc/api/include/torch/version.h)
+    if(NOT version AND EXISTS "${folder}/include/${header}")
+      foreach(part MAJOR MINOR PATCH)
+        file(STRINGS "${folder}/include/${header}" line REGEX "define TORCH_VERSION_${part} [0-9]")
+        string(REGEX MATCH "[0-9]+$" number "${line}")
+        list(APPEND version ${number})
+      endforeach()
+      list(JOIN version "." version)
+    endif()
+  endforeach()
+  set(${result} "${version}" PARENT_SCOPE)
+endfunction()
+
 set(_torch_root "${TPUDIST_TORCH_ROOT}")
-file(GLOB _torch_conda "$ENV{CONDA_PREFIX}/lib/libtorch_cpu.so"
-     "$ENV{CONDA_PREFIX}/lib/python3*/site-packages/torch/lib/libtorch_cpu.so")
+file(GLOB _torch_conda "$ENV{CONDA_PREFIX}" "$ENV{CONDA_PREFIX}/lib/python3*/site-packages/torch")
+if(NOT _torch_root AND DEFINED ENV{CONDA_PREFIX})
+  foreach(_folder IN LISTS _torch_conda)
+    _libtorch_version("${_folder}" _version)
+    if(_version MATCHES "^2[.]11[.]")
+      set(_torch_root "$ENV{CONDA_PREFIX}")
+    endif()
+  endforeach()
+endif()
 if(NOT _torch_root)
-  if(DEFINED ENV{CONDA_PREFIX} AND _torch_conda)
-    set(_torch_root "$ENV{CONDA_PREFIX}")
-  elseif(DEFINED ENV{TPUDIST_TORCH_VENV})
+  if(DEFINED ENV{TPUDIST_TORCH_VENV})
     set(_torch_root "$ENV{TPUDIST_TORCH_VENV}")
   elseif(DEFINED ENV{XDG_CACHE_HOME})
     set(_torch_root "$ENV{XDG_CACHE_HOME}/tpudist/torch-2.11.0")
@@ -49,20 +70,7 @@ foreach(_folder IN LISTS _torch_folders)
 endforeach()
 cmake_path(GET LibTorch_FOLDER PARENT_PATH _torch_site)
 set(LibTorch_NVIDIA "${_torch_site}/nvidia")
-
-set(LibTorch_VERSION "")
-foreach(_header torch/headeronly/version.h torch/csrc/api/include/torch/version.h)
-  if(NOT LibTorch_VERSION AND EXISTS "${LibTorch_FOLDER}/include/${_header}")
-    foreach(_part MAJOR MINOR PATCH)
-      file(STRINGS "${LibTorch_FOLDER}/include/${_header}" _line
-           REGEX "define TORCH_VERSION_${_part} [0-9]")
-      string(REGEX MATCH "[0-9]+$" _number "${_line}")
-      list(APPEND LibTorch_VERSION ${_number})
-    endforeach()
-    list(JOIN LibTorch_VERSION "." LibTorch_VERSION)
-  endif()
-endforeach()
-
+_libtorch_version("${LibTorch_FOLDER}" LibTorch_VERSION)
 
 include(FindPackageHandleStandardArgs)
 find_package_handle_standard_args(LibTorch

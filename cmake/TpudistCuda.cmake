@@ -10,11 +10,28 @@ if(NOT LibTorch_CUDA)
   return()
 endif()
 
+# NVIDIA's installer does not put nvcc on the path.
+find_program(nvcc nvcc PATHS /usr/local/cuda/bin NO_CACHE)
+if(nvcc AND NOT DEFINED ENV{CUDACXX})
+  set(ENV{CUDACXX} "${nvcc}")
+endif()
 include(CheckLanguage)
 check_language(CUDA)
 if(TPUDIST_CUDA STREQUAL "AUTO" AND NOT CMAKE_CUDA_COMPILER)
   message(STATUS "No nvcc: networks run on the CPU only")
   return()
+endif()
+if(CMAKE_CUDA_COMPILER AND LibTorch_CUDA_MAJOR)
+  execute_process(COMMAND "${CMAKE_CUDA_COMPILER}" --version OUTPUT_VARIABLE version ERROR_QUIET)
+  if(version MATCHES "release ([0-9]+)" AND NOT CMAKE_MATCH_1 EQUAL LibTorch_CUDA_MAJOR)
+    set(misfit "nvcc is of CUDA ${CMAKE_MATCH_1}, and LibTorch's runtime of CUDA ${LibTorch_CUDA_MAJOR}")
+    if(TPUDIST_CUDA STREQUAL "AUTO")
+      message(STATUS "${misfit}: networks run on the CPU only")
+      return()
+    endif()
+    message(FATAL_ERROR "${misfit}: give an nvcc of CUDA ${LibTorch_CUDA_MAJOR} (-DCMAKE_CUDA_COMPILER=...), "
+                        "or build without kernels for GPUs (-DTPUDIST_CUDA=OFF)")
+  endif()
 endif()
 
 # Machine code for these, as far as nvcc knows them, and PTX of the newest for later GPUs.
@@ -28,12 +45,6 @@ if(NOT DEFINED CMAKE_CUDA_ARCHITECTURES AND CMAKE_CUDA_COMPILER)
   string(REGEX REPLACE "-real$" "" CMAKE_CUDA_ARCHITECTURES "${CMAKE_CUDA_ARCHITECTURES}")
 endif()
 enable_language(CUDA)
-string(REGEX MATCH "^[0-9]+" nvcc_major "${CMAKE_CUDA_COMPILER_VERSION}")
-if(LibTorch_CUDA_MAJOR AND NOT nvcc_major EQUAL LibTorch_CUDA_MAJOR)
-  message(FATAL_ERROR "nvcc is of CUDA ${CMAKE_CUDA_COMPILER_VERSION}, and LibTorch's runtime of CUDA ${LibTorch_CUDA_MAJOR}: "
-                      "give an nvcc of CUDA ${LibTorch_CUDA_MAJOR} (-DCMAKE_CUDA_COMPILER=...), "
-                      "or build without kernels for GPUs (-DTPUDIST_CUDA=OFF)")
-endif()
 set(CMAKE_CUDA_RUNTIME_LIBRARY None)  # the one that LibTorch uses is linked instead
 set(TPUDIST_CUDA_KERNELS ON)
 

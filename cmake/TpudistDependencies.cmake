@@ -30,7 +30,8 @@ if(MPI_C_FOUND)
   endif()
 endif()
 
-# NCCL and the CUDA runtime, which come with LibTorch. Without it dist is built for the host alone.
+# NCCL and the CUDA runtime, which come with LibTorch. Without it dist is built for the host alone. Only the .cpp files
+# of dist see TPUDIST_NO_CUDA.
 add_library(tpudist_nccl INTERFACE)
 if(TPUDIST_TORCH)
   target_link_libraries(tpudist_nccl INTERFACE LibTorch::NCCL)

@@ -40,13 +40,19 @@ if(TPUDIST_SANITIZE)
   add_link_options(-fsanitize=${TPUDIST_SANITIZE})
 endif()
 
+# A batch of files takes the compiler up to 1.4 GB: no more at once than the memory holds, whatever the cores.
+cmake_host_system_information(RESULT memory QUERY TOTAL_PHYSICAL_MEMORY)
+math(EXPR compilers "${memory} / 1500 + 1")
+set_property(GLOBAL APPEND PROPERTY JOB_POOLS compilers=${compilers})
+set(CMAKE_JOB_POOL_COMPILE compilers)
+
 find_program(CCACHE_PROGRAM ccache)
 mark_as_advanced(CCACHE_PROGRAM)
 if(CCACHE_PROGRAM)
   foreach(language C CXX CUDA)
     if(NOT DEFINED CMAKE_${language}_COMPILER_LAUNCHER)
-      # The sloppiness is what ccache asks for with precompiled headers. With the base directory it knows a file again
-      # in another build folder and in another checkout.
+      # The sloppiness is what ccache asks for with precompiled headers. With the base directory one build folder gets
+      # from it what another one has compiled.
       set(CMAKE_${language}_COMPILER_LAUNCHER "${CMAKE_COMMAND}" -E env CCACHE_BASEDIR=${PROJECT_SOURCE_DIR}
           CCACHE_SLOPPINESS=pch_defines,time_macros,include_file_mtime,include_file_ctime
           "${CCACHE_PROGRAM}")

@@ -84,7 +84,7 @@ void check_output(const std::filesystem::path& path) {
     return;
   }
   const bool is_there = mode_of(output.path) != 0;
-  if (is_there) check_posix(::access(output.path.c_str(), W_OK), "write", path);
+  if (is_there) check_posix(::eaccess(output.path.c_str(), W_OK), "write", path);
   if (output.kind == OutputPath::Kind::stream) return;
   const std::filesystem::path folder = folder_of(output.path);
   std::error_code error;
@@ -93,7 +93,7 @@ void check_output(const std::filesystem::path& path) {
                               path.string(), folder.string()));
   }
   // A new file is made beside the old one and takes its place.
-  if (::access(folder.c_str(), W_OK | X_OK) != 0) {
+  if (::eaccess(folder.c_str(), W_OK | X_OK) != 0) {
     throw_io_error(fmt::format("make {} in", output.path.filename().string()), folder, errno);
   }
 }

@@ -73,9 +73,13 @@ def closures():
 
 def main():
     root = pathlib.Path(sys.argv[1] if len(sys.argv) > 1 else pathlib.Path(__file__).parent.parent)
-    listed = subprocess.run(["git", "-C", root, "ls-files", "-co", "--exclude-standard"], capture_output=True, text=True)
-    files = listed.stdout.split("\n") if listed.returncode == 0 else [
-        str(path.relative_to(root)) for path in root.rglob("*.*pp") if "build" not in path.parts]
+    try:
+        files = subprocess.check_output(["git", "-C", root, "ls-files", "-co", "--exclude-standard"], text=True,
+                                        stderr=subprocess.DEVNULL).split()
+    except (OSError, subprocess.CalledProcessError):  # no git, an unpacked archive, another user's checkout
+        files = []
+    if not files:
+        files = [str(path.relative_to(root)) for path in root.rglob("*.*") if path.relative_to(root).parts[0] != "build"]
     allowed, wrong, seen = closures(), [], set()
     for name in files:
         path = root / name

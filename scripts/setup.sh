@@ -8,13 +8,14 @@
 #   3. What python/requirements.txt names, into another one, ~/.cache/tpudist/python, which sees that LibTorch, too. Where
 #      pip cannot install it, the Python package, its tests, the wheel and the site are left out.
 #
-# TPUDIST_GPU          1: for a GPU; 0: for the CPU. Default: for a GPU where nvcc or an NVIDIA driver is found.
+# TPUDIST_GPU          1: for a GPU; 0: for the CPU. Default: for a GPU where the nvcc of LibTorch's CUDA is found.
 # TPUDIST_TORCH_ROOT   use this LibTorch and install none
 # TPUDIST_TORCH_VENV   where to make the environment; default ~/.cache/tpudist/torch-<version>
 # TPUDIST_PYTHON       the Python that makes both; default /usr/bin/python3
 set -euo pipefail
 
 torch_version=2.11.0
+cuda_version=13  # of that wheel
 venv=${TPUDIST_TORCH_VENV:-${XDG_CACHE_HOME:-$HOME/.cache}/tpudist/torch-$torch_version}
 # For a GPU all that torch names, and headers that those of the CUDA runtime include; torch itself pins the
 # version of cuda-toolkit. For the CPU what libtorch_cpu.so is linked to, in the versions that torch pins.
@@ -23,7 +24,7 @@ cpu_requirements=(--no-deps "torch==$torch_version" nvidia-cuda-runtime==13.0.96
 stamp=$venv/.tpudist-complete  # written last: without it the environment is not trusted
 
 packages=(
-  g++ cmake ninja-build pkg-config ccache git ca-certificates python3-venv python3-dev
+  g++ cmake ninja-build pkg-config ccache git ca-certificates procps python3-venv python3-dev
   libopenmpi-dev openmpi-bin libhdf5-dev libyaml-cpp-dev libfmt-dev libspdlog-dev libcli11-dev
   nlohmann-json3-dev libzip-dev libprotozero-dev libdeflate-dev libxxhash-dev zlib1g-dev libboost-dev
   libmetis-dev
@@ -38,11 +39,12 @@ choose_torch() {
   local gpu=${TPUDIST_GPU:-}
   why="TPUDIST_GPU=$gpu"
   if [[ -z $gpu ]]; then
-    gpu=0 why="no nvcc and no NVIDIA driver found; for a GPU: TPUDIST_GPU=1 scripts/setup.sh"
-    if command -v nvcc > /dev/null || [[ -x /usr/local/cuda/bin/nvcc ]]; then
+    local nvcc release
+    nvcc=$(command -v nvcc || echo /usr/local/cuda/bin/nvcc)
+    release=$("$nvcc" --version 2> /dev/null | sed -n 's/.*release \([0-9]*\).*/\1/p') || true
+    gpu=0 why="networks on a GPU need the nvcc of CUDA $cuda_version, here is ${release:-none}"
+    if [[ $release == "$cuda_version" ]]; then
       gpu=1 why="nvcc was found; without a GPU 1.3 GB are enough: TPUDIST_GPU=0 scripts/setup.sh"
-    elif [[ -e /proc/driver/nvidia/version ]]; then
-      gpu=1 why="an NVIDIA driver was found; without a GPU 1.3 GB are enough: TPUDIST_GPU=0 scripts/setup.sh"
     fi
   fi
   case ${gpu^^} in
@@ -59,7 +61,7 @@ install_packages() {
     return
   fi
   for package in "${packages[@]}"; do
-    if [[ $(dpkg-query -W -f '${db:Status-Status}' "$package" 2> /dev/null) != installed ]]; then
+    if [[ $(dpkg-query -W -f '${db:Status-Status}' "$package" 2> /dev/null) != installed* ]]; then
       missing+=("$package")
     fi
   done
@@ -77,9 +79,10 @@ install_packages() {
     root=(sudo)
   fi
   say "installing ${#missing[@]} Debian packages: ${missing[*]}"
-  "${root[@]}" apt-get -q update
-  "${root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get -q install -y --no-install-recommends \
-    "${missing[@]}"
+  # Another apt-get, such as that of a machine's first start, may hold the lock for a while.
+  "${root[@]}" apt-get -q -o DPkg::Lock::Timeout=300 update
+  "${root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get -q -o DPkg::Lock::Timeout=300 install -y \
+    --no-install-recommends "${missing[@]}"
 }
 
 # Whether every package in the environment has all its files in their full size.
@@ -125,27 +128,31 @@ except (importlib.metadata.PackageNotFoundError, OSError) as error:
 PYTHON
 }
 
+# Whether an earlier set-up has installed what is wanted; says so.
+torch_installed() {
+  [[ -e $stamp ]] || return
+  case $(< "$stamp") in
+    # What is for a GPU serves the CPU, too.
+    "${gpu_requirements[*]}") say "LibTorch $torch_version is installed in $venv, for CPU and GPU" ;;
+    "${requirements[*]}") say "LibTorch $torch_version is installed in $venv, $meant ($why)" ;;
+    *) return 1 ;;
+  esac
+}
+
 install_torch() {
   if [[ -n ${TPUDIST_TORCH_ROOT:-} ]]; then
     [[ -d $TPUDIST_TORCH_ROOT ]] || fail "TPUDIST_TORCH_ROOT=$TPUDIST_TORCH_ROOT is no folder"
     say "using LibTorch in $TPUDIST_TORCH_ROOT"
     return
   fi
+  if torch_installed; then return; fi  # before the lock, which a user who shares the environment cannot write
   mkdir -p "$(dirname "$venv")"
   exec 9> "$venv.lock"
   if ! flock -n 9; then
     say "waiting for another set-up of $venv"
     flock 9
   fi
-  # What is for a GPU serves the CPU, too.
-  if [[ -e $stamp && $(< "$stamp") == "${gpu_requirements[*]}" ]]; then
-    say "LibTorch $torch_version is installed in $venv, for CPU and GPU"
-    return
-  fi
-  if [[ -e $stamp && $(< "$stamp") == "${requirements[*]}" ]]; then
-    say "LibTorch $torch_version is installed in $venv, $meant ($why)"
-    return
-  fi
+  if torch_installed; then return; fi
   rm -f "$stamp"
   if [[ -e $venv ]] && ! files_complete; then
     [[ -e $venv/pyvenv.cfg || -z $(ls -A "$venv") ]] ||

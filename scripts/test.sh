@@ -3,7 +3,7 @@
 #
 #   scripts/test.sh [option of ctest ...]      e.g. -L '^data$', for the tests of one folder
 #
-# TPUDIST_PRESET             the preset of CMake; default release
+# TPUDIST_PRESET             the preset of CMake, one with tests; default release
 # TPUDIST_TEST_SANITIZERS=1  first run the tests of all that needs no LibTorch, dist on several ranks included,
 #                            under ThreadSanitizer, and then all tests under AddressSanitizer and
 #                            UndefinedBehaviorSanitizer; an hour on two cores (docs/testing.md)
@@ -17,7 +17,7 @@ if [[ ${TPUDIST_TEST_SANITIZERS:-0} == 1 ]]; then
   for preset in tsan asan-ubsan-torch; do
     cmake --preset "$preset" "${torch[@]}"
     cmake --build --preset "$preset"
-    ctest --preset "$preset" -j2
+    ctest --preset "$preset" -j2 "$@"
   done
 fi
 

@@ -1,6 +1,6 @@
-// Compiled only into builds without nvcc. Their programs have no device, so nobody calls these
-// functions. Only kernels that train/ calls need one here: models/device, which calls the others, is
-// not linked then. The target every_object finds a missing one.
+// Compiled only into builds without CUDA kernels. Their programs have no device, so nobody calls
+// these functions. Only kernels that train/ calls need one here: the program does not link
+// models/device, which calls the others. The target every_object finds a missing function.
 #include "core/error.hpp"
 #include "models/kernels/flat_steps.hpp"
 #include "models/kernels/leaf_sums.hpp"

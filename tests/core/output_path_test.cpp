@@ -12,6 +12,7 @@
 
 #include "core/error.hpp"
 #include "core/file_system.hpp"
+#include "tests/support/another_user.hpp"
 #include "tests/support/temp_dir.hpp"
 #include "tests/support/thrown.hpp"
 
@@ -126,15 +127,21 @@ TEST(CheckOutput, SaysWhatIsWrong) {
 }
 
 TEST(CheckOutput, RefusesWhatIsProtected) {
-  if (::geteuid() == 0)
-    GTEST_SKIP() << "needs a user other than root, who may write into any folder";
   const test::TempDir folder;
   write_file_atomically(folder / "file", "text");
-  fs::permissions(folder / "file", fs::perms::owner_read);
-  EXPECT_THAT(refusal(folder / "file"), HasSubstr("Permission denied"));
-  fs::permissions(folder.path(), fs::perms::owner_read | fs::perms::owner_exec);
-  EXPECT_THAT(refusal(folder / "new"), HasSubstr("Permission denied"));
-  fs::permissions(folder.path(), fs::perms::owner_all);
+  fs::permissions(folder / "file", fs::perms{0444});
+  fs::permissions(folder.path(), fs::perms{0777});
+  {
+    const test::AnotherUser user;
+    EXPECT_THAT(refusal(folder / "file"), HasSubstr("Permission denied"));
+    EXPECT_EQ(refusal(folder / "new"), "");
+  }
+  fs::permissions(folder.path(), fs::perms{0555});
+  {
+    const test::AnotherUser user;
+    EXPECT_THAT(refusal(folder / "new"), HasSubstr("Permission denied"));
+  }
+  fs::permissions(folder.path(), fs::perms{0755});
 }
 
 }  // namespace

@@ -46,6 +46,28 @@ configure AUTO "with CUDA: ON"
 configure ON "with CUDA: ON"
 configure OFF "with CUDA: OFF"
 
+# The active conda environment counts only with the right version.
+mkdir -p "$scratch/conda/lib/python3.11"
+ln -s "$site" "$scratch/conda/lib/python3.11/site-packages"
+torch_of_conda() {
+  rm -rf "$scratch/build"
+  CONDA_PREFIX="$scratch/conda" TPUDIST_TORCH_VENV="$scratch/no-venv" TPUDIST_TORCH_ROOT="" \
+    "$cmake" -G Ninja -S "$scratch" -B "$scratch/build" -DTPUDIST_GPU=OFF 2>&1 | tr -s '\n ' ' ' || true
+}
+[[ $(torch_of_conda) == *"Looked in '$scratch/no-venv'"* ]] || fail "another version of LibTorch is taken from conda"
+printf '#define TORCH_VERSION_%s\n' 'MAJOR 2' 'MINOR 11' 'PATCH 0' > "$site/torch/include/torch/headeronly/version.h"
+[[ $(torch_of_conda) == *"with CUDA: OFF"* ]] || fail "the LibTorch of conda is not taken"
+
+# Which LibTorch set-up wants, by the nvcc that it finds.
+mkdir "$scratch/bin"
+wanted_with() {
+  printf '#!/bin/sh\necho "Cuda compilation tools, release %s, V%s.1"\n' "$1" "$1" > "$scratch/bin/nvcc"
+  chmod +x "$scratch/bin/nvcc"
+  PATH=$scratch/bin:$PATH TPUDIST_GPU="" bash -c 'source <(sed "/^choose_torch$/q" "$1") && echo "$meant ($why)"' - scripts/setup.sh
+}
+[[ $(wanted_with 13.0) == "for a GPU, "* ]] || fail "nvcc 13: $(wanted_with 13.0)"
+[[ $(wanted_with 12.8) == "for the CPU, "*"need the nvcc of CUDA 13, here is 12)" ]] || fail "nvcc 12: $(wanted_with 12.8)"
+
 # What others repeat of scripts/setup.sh.
 cpu=$(sed -n 's/^cpu_requirements=(\(.*\))$/\1/p' scripts/setup.sh)
 version=$(sed -n 's/^torch_version=//p' scripts/setup.sh)

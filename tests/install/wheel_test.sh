@@ -19,7 +19,7 @@ if ! wheel=$(cd "$build/.." && TPUDIST_BUILD=$(basename "$build") "$source/scrip
   ! grep -q 'run scripts/setup.sh' "$scratch/log" || skip "$(tail -1 "$scratch/log")"
   fail "$(cat "$scratch/log")"
 fi
-[[ $wheel == */tpudist-*-manylinux_2_3[5-9]_x86_64.whl ]] || fail "the wheel is $wheel"
+[[ $wheel == */tpudist-*-manylinux_2_[0-9][0-9]_x86_64.whl ]] || fail "the wheel is $wheel"
 (( $(stat -c %s "$wheel") < 60000000 )) || fail "$wheel is larger than 60 MB"
 "$python" -m zipfile -l "$wheel" > "$scratch/files"
 if grep -E 'libtorch|libc10|libcud|libcublas|libnccl|libcurl|libhdf5_' "$scratch/files"; then fail "these do not belong into the wheel"; fi
@@ -29,6 +29,7 @@ done
 # A library that no package has would come without its licence.
 if "$python" - "$source/scripts" 2> "$scratch/log" << 'END'
 import pathlib, sys
+sys.dont_write_bytecode = True
 sys.path.insert(0, sys.argv[1])
 import pack_wheel
 pack_wheel.bundled = lambda stage: {"/opt/own/libown.so.1"}
@@ -51,7 +52,7 @@ run() {
   env -i PATH="$scratch/env/bin:/usr/bin:/bin" HOME="$scratch" LC_ALL=C.UTF-8 OMP_NUM_THREADS=1 \
     OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 "$@"
 }
-if readelf -d "$bin/tpudist-train" | grep -E 'PATH.*(\.cache|/usr/lib|/root)'; then fail "a path of the build is left"; fi
+if readelf -d "$bin/tpudist-train" | grep -E 'PATH.*(\.cache|/usr/lib|/root|/home)'; then fail "a path of the build is left"; fi
 
 # A machine without MPI: the library of one rank has all that the program calls.
 lacking=$(comm -23 <(nm -D --undefined-only "$bin/tpudist-train" | grep -oE '\b(MPI|ompi)_\w+' | sort -u) \

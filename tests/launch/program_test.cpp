@@ -46,7 +46,7 @@ TEST(Program, VersionNamesTheLibrariesItIsBuiltWith) {
   EXPECT_THAT(version.output, ContainsRegex("LibTorch  [0-9]+\\.[0-9]+\\.[0-9]+\n"));
   EXPECT_THAT(version.output, ContainsRegex("MPI       [^\n]*[0-9]+\\.[0-9]+"));
   EXPECT_THAT(version.output, ContainsRegex("HDF5      [0-9]+\\.[0-9]+\\.[0-9]+\n"));
-  EXPECT_THAT(version.output, ContainsRegex("CUDA      (yes|no)"));
+  EXPECT_THAT(version.output, ContainsRegex("CUDA      (yes|no|NCCL only)"));
 }
 
 TEST(Program, IsHeldToNarrowerKernelsByTpudistCpu) {

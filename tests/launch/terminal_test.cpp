@@ -83,6 +83,7 @@ TEST(Terminal, ATrainingKeepsItsBarBelowItsLines) {
 
 // mpirun puts a pipe between rank 0 and the terminal.
 TEST(Terminal, ATrainingUnderMpirunHasTheSameBar) {
+  TPUDIST_NEEDS_TERMINAL();
   const TempDir folder;
   const std::string npz = (folder / "npz").string(), shards = (folder / "shards").string();
   ASSERT_EQ(run_in_terminal(80, "synth " + npz + " --preset tiny --collections layout:xla:random")

@@ -88,6 +88,7 @@ class PseudoTerminal {
       throw std::runtime_error("cannot open a pseudo-terminal");
     }
     fcntl(master_, F_SETFL, O_NONBLOCK);
+    setenv("TERM", "xterm", 1);  // that of the tests may be "dumb"
   }
   ~PseudoTerminal() {
     close(master_);

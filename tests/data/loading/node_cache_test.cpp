@@ -18,6 +18,7 @@
 #include "core/log.hpp"
 #include "data/loading/graph_records.hpp"
 #include "tests/data/loading/dataset_case.hpp"
+#include "tests/support/another_user.hpp"
 
 namespace tpudist {
 namespace {
@@ -258,20 +259,6 @@ TEST_F(NodeCacheTest, TakesMemoryOfItsOwnWhereItMayNotWrite) {
   EXPECT_THAT(said, HasSubstr("data.cache_dir: cannot make the folder /proc/tpudist"));
 }
 
-// While it lives, the process is another user where it is root, who may write anywhere.
-class AnotherUser {
- public:
-  AnotherUser() {
-    if (root_) EXPECT_EQ(::seteuid(12345), 0);
-  }
-  ~AnotherUser() {
-    if (root_) EXPECT_EQ(::seteuid(0), 0);
-  }
-
- private:
-  const bool root_ = ::geteuid() == 0;
-};
-
 TEST_F(NodeCacheTest, TakesMemoryOfItsOwnInAFolderThatItMayOnlyRead) {
   const DatasetOptions options = shared();
   fs::create_directories(options.node_cache.place);
@@ -279,7 +266,7 @@ TEST_F(NodeCacheTest, TakesMemoryOfItsOwnInAFolderThatItMayOnlyRead) {
     fs::permissions(path, fs::perms{0755});
   fs::permissions(options.node_cache.place, fs::perms{0555});
   const std::string said = warnings([&] {
-    const AnotherUser user;
+    const test::AnotherUser user;
     expect_right(options, false);
     expect_right(options, false);
   });
