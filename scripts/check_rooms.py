@@ -75,7 +75,7 @@ def main():
     root = pathlib.Path(sys.argv[1] if len(sys.argv) > 1 else pathlib.Path(__file__).parent.parent)
     try:
         files = subprocess.check_output(["git", "-C", root, "ls-files", "-co", "--exclude-standard"], text=True,
-                                        stderr=subprocess.DEVNULL).split()
+                                        stderr=subprocess.DEVNULL).splitlines()
     except (OSError, subprocess.CalledProcessError):  # no git, an unpacked archive, another user's checkout
         files = []
     if not files:
