@@ -135,7 +135,7 @@ if(TPUDIST_GPU AND EXISTS "${LibTorch_FOLDER}/lib/libtorch_cuda.so")
      OR NOT _cublaslt_LIBRARY OR NOT _cublaslt_INCLUDE
      OR NOT LibTorch_CRT_INCLUDE OR NOT LibTorch_CCCL_INCLUDE)
     set(_missing "LibTorch in ${LibTorch_FOLDER} lacks NVIDIA's packages (CUDA runtime, cuBLAS, NCCL, headers). "
-                 "For a GPU run TPUDIST_GPU=1 scripts/setup.sh")
+                 "For a GPU install the nvcc of CUDA 13, then run TPUDIST_GPU=1 scripts/setup.sh")
     if(NOT TPUDIST_GPU STREQUAL "AUTO")
       message(FATAL_ERROR ${_missing})
     endif()

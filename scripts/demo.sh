@@ -4,12 +4,17 @@
 # scores it on the validation split and ranks the test split. Some minutes on two cores, most of
 # them set-up and build. Safe to run again: what is done stays.
 #
-#   scripts/demo.sh [key=value ...]      e.g. train.steps=20, to override experiments/demo.yaml
+#   scripts/demo.sh [key=value ...]      key=value overrides experiments/demo.yaml, in a folder of its own:
+#   TPUDIST_DEMO_DIR=/tmp/quick scripts/demo.sh train.steps=20
 #
 # TPUDIST_DEMO_DIR    where everything goes; default demo-output/ of the repository
 # TPUDIST_DEMO_RANKS  MPI ranks; default 2
-# TPUDIST_PRESET      the preset of CMake; default release
+# TPUDIST_PRESET      the preset of CMake, one that builds tpudist; default release
 set -euo pipefail
+if [[ ${1:-} == -h || ${1:-} == --help ]]; then
+  sed -n '2,/^set/s/^# \{0,1\}//p' "${BASH_SOURCE[0]}"
+  exit
+fi
 root=$(realpath "$(dirname "${BASH_SOURCE[0]}")/..")
 demo=$(realpath -m "${TPUDIST_DEMO_DIR:-$root/demo-output}")  # given relative to where this is called
 cd "$root"

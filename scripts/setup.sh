@@ -8,7 +8,8 @@
 #   3. What python/requirements.txt names, into another one, ~/.cache/tpudist/python, which sees that LibTorch, too. Where
 #      pip cannot install it, the Python package, its tests, the wheel and the site are left out.
 #
-# TPUDIST_GPU          1: for a GPU; 0: for the CPU. Default: for a GPU where the nvcc of LibTorch's CUDA is found.
+# TPUDIST_GPU          1: for a GPU; 0: for the CPU; auto, the default: for a GPU where the nvcc of LibTorch's CUDA is
+#                      found, on the path or in /usr/local/cuda.
 # TPUDIST_TORCH_ROOT   use this LibTorch and install none
 # TPUDIST_TORCH_VENV   where to make the environment; default ~/.cache/tpudist/torch-<version>
 # TPUDIST_PYTHON       the Python that makes both; default /usr/bin/python3
@@ -36,21 +37,22 @@ fail() { echo "setup: error: $*" >&2; exit 1; }
 
 # Sets `requirements`; `meant`, what they are for; `why`.
 choose_torch() {
-  local gpu=${TPUDIST_GPU:-}
-  why="TPUDIST_GPU=$gpu"
-  if [[ -z $gpu ]]; then
-    local nvcc release
-    nvcc=$(command -v nvcc || echo /usr/local/cuda/bin/nvcc)
-    release=$("$nvcc" --version 2> /dev/null | sed -n 's/.*release \([0-9]*\).*/\1/p') || true
-    gpu=0 why="networks on a GPU need the nvcc of CUDA $cuda_version, here is ${release:-none}"
-    if [[ $release == "$cuda_version" ]]; then
+  local gpu=${TPUDIST_GPU:-auto} nvcc release
+  nvcc=$(command -v nvcc || echo /usr/local/cuda/bin/nvcc)
+  release=$("$nvcc" --version 2> /dev/null | sed -n 's/.*release \([0-9]*\).*/\1/p') || true
+  why="networks on a GPU need the nvcc of CUDA $cuda_version, here is ${release:-none}"
+  if [[ $release == "$cuda_version" ]]; then
+    why="TPUDIST_GPU=$gpu"
+    if [[ ${gpu^^} == AUTO ]]; then
       gpu=1 why="nvcc was found; without a GPU 1.3 GB are enough: TPUDIST_GPU=0 scripts/setup.sh"
     fi
+  elif [[ ${gpu^^} == AUTO ]]; then
+    gpu=0
   fi
   case ${gpu^^} in
     1 | ON) requirements=("${gpu_requirements[@]}") meant="for a GPU, 4.6 GB" ;;
     0 | OFF) requirements=("${cpu_requirements[@]}") meant="for the CPU, 1.3 GB" ;;
-    *) fail "TPUDIST_GPU=$gpu: give 1 (for a GPU) or 0 (for the CPU)" ;;
+    *) fail "TPUDIST_GPU=$gpu: give 1 (for a GPU), 0 (for the CPU) or auto" ;;
   esac
 }
 

@@ -11,7 +11,7 @@ cd "$source"
 
 # A wrong word is refused before anything is installed.
 if TPUDIST_GPU=maybe scripts/setup.sh > "$scratch/refused" 2>&1; then fail "TPUDIST_GPU=maybe is taken"; fi
-grep -qx 'setup: error: TPUDIST_GPU=maybe: give 1 (for a GPU) or 0 (for the CPU)' "$scratch/refused" ||
+grep -qx 'setup: error: TPUDIST_GPU=maybe: give 1 (for a GPU), 0 (for the CPU) or auto' "$scratch/refused" ||
   fail "$(cat "$scratch/refused")"
 
 # A LibTorch as the wheel has it. What NVIDIA's packages hold lies beside it.
@@ -36,8 +36,8 @@ configure() {
 }
 mkdir -p "$site"/nvidia/cu13/{lib,include}
 touch "$site/nvidia/cu13/lib/libcudart.so.13" "$site/nvidia/cu13/include/cuda_runtime_api.h"
-configure AUTO "For a GPU run TPUDIST_GPU=1 scripts/setup.sh -- with CUDA: OFF"
-configure ON "For a GPU run TPUDIST_GPU=1 scripts/setup.sh Call Stack"  # an error
+configure AUTO "then run TPUDIST_GPU=1 scripts/setup.sh -- with CUDA: OFF"
+configure ON "then run TPUDIST_GPU=1 scripts/setup.sh Call Stack"  # an error
 mkdir -p "$site/nvidia/cu13/include"/{crt,cccl/nv} "$site"/nvidia/nccl/{lib,include}
 touch "$site"/nvidia/cu13/include/{crt/host_config.h,cccl/nv/target} "$site"/nvidia/cu13/lib/libcublas{,Lt}.so.13 \
   "$site/nvidia/cu13/include/cublasLt.h" \
