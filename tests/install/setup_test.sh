@@ -36,8 +36,8 @@ configure() {
 }
 mkdir -p "$site"/nvidia/cu13/{lib,include}
 touch "$site/nvidia/cu13/lib/libcudart.so.13" "$site/nvidia/cu13/include/cuda_runtime_api.h"
-configure AUTO "then run TPUDIST_GPU=1 scripts/setup.sh -- with CUDA: OFF"
-configure ON "then run TPUDIST_GPU=1 scripts/setup.sh Call Stack"  # an error
+configure AUTO "For a GPU install the nvcc of CUDA 13, then run TPUDIST_GPU=1 scripts/setup.sh -- with CUDA: OFF"
+configure ON "For a GPU install the nvcc of CUDA 13, then run TPUDIST_GPU=1 scripts/setup.sh Call Stack"  # an error
 mkdir -p "$site/nvidia/cu13/include"/{crt,cccl/nv} "$site"/nvidia/nccl/{lib,include}
 touch "$site"/nvidia/cu13/include/{crt/host_config.h,cccl/nv/target} "$site"/nvidia/cu13/lib/libcublas{,Lt}.so.13 \
   "$site/nvidia/cu13/include/cublasLt.h" \

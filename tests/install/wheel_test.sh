@@ -19,7 +19,7 @@ if ! wheel=$(cd "$build/.." && TPUDIST_BUILD=$(basename "$build") "$source/scrip
   ! grep -q 'run scripts/setup.sh' "$scratch/log" || skip "$(tail -1 "$scratch/log")"
   fail "$(cat "$scratch/log")"
 fi
-[[ $wheel == */tpudist-*-manylinux_2_[0-9][0-9]_x86_64.whl ]] || fail "the wheel is $wheel"
+[[ $wheel == */tpudist-*-manylinux_2_@(3[5-9]|[4-9][0-9])_x86_64.whl ]] || fail "the wheel is $wheel"
 (( $(stat -c %s "$wheel") < 60000000 )) || fail "$wheel is larger than 60 MB"
 "$python" -m zipfile -l "$wheel" > "$scratch/files"
 if grep -E 'libtorch|libc10|libcud|libcublas|libnccl|libcurl|libhdf5_' "$scratch/files"; then fail "these do not belong into the wheel"; fi

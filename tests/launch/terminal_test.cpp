@@ -21,7 +21,6 @@ using ::testing::HasSubstr;
 
 TerminalOutcome run_in_terminal(unsigned short columns, const std::string& arguments) {
   return test::run_on_terminal(columns, [&] {
-    setenv("TERM", "xterm", 1);
     setenv("OMP_NUM_THREADS", "1", 1);
     const std::string command = test::program().string() + " " + arguments;
     execl("/bin/sh", "sh", "-c", command.c_str(), nullptr);
@@ -97,7 +96,6 @@ TEST(Terminal, ATrainingUnderMpirunHasTheSameBar) {
   const std::string train = " train " + (folder / "tiny.yaml").string() + " --run-dir ";
   const auto ranks = [&](const std::string& options, const std::string& name) {
     return test::run_on_terminal(100, [&] {
-      setenv("TERM", "xterm", 1);
       const std::string command =
           "exec env OMP_NUM_THREADS=1 OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 "
           "OMPI_MCA_btl_vader_single_copy_mechanism=none timeout " TPUDIST_JOB_SECONDS

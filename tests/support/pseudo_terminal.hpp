@@ -127,6 +127,7 @@ inline TerminalOutcome run_on_terminal(unsigned short columns, const std::functi
   const pid_t process = forkpty(&master, nullptr, nullptr, &size);
   if (process < 0) throw std::runtime_error("cannot start a process on a pseudo-terminal");
   if (process == 0) {
+    setenv("TERM", "xterm", 1);
     child();
     _exit(126);
   }
