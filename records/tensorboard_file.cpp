@@ -2,12 +2,14 @@
 
 #include <fmt/format.h>
 
-#include <array>
 #include <bit>
+#include <boost/crc.hpp>
 #include <chrono>
 #include <cstring>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <protozero/pbf_reader.hpp>
+#include <protozero/pbf_writer.hpp>
 #include <string>
 
 #include "core/append_file.hpp"
@@ -17,22 +19,7 @@
 namespace tpudist {
 namespace {
 
-constexpr std::array<std::uint32_t, 256> make_table() {
-  std::array<std::uint32_t, 256> table{};
-  for (std::uint32_t byte = 0; byte < 256; ++byte) {
-    std::uint32_t crc = byte;
-    for (int bit = 0; bit < 8; ++bit) crc = (crc >> 1) ^ ((crc & 1) ? 0x82f63b78u : 0u);
-    table[byte] = crc;
-  }
-  return table;
-}
-
-constexpr std::array<std::uint32_t, 256> kTable = make_table();
-
 static_assert(std::endian::native == std::endian::little);
-
-// Wire types of Protocol Buffers.
-enum Wire : std::uint64_t { kVarint = 0, kFixed64 = 1, kBytes = 2, kFixed32 = 5 };
 
 constexpr std::size_t kFrameBytes = 8 + 4, kTailBytes = 4;
 
@@ -52,30 +39,20 @@ T fixed_at(std::string_view bytes, std::size_t at) {
   return value;
 }
 
-void append_varint(std::string& out, std::uint64_t value) {
-  for (; value >= 0x80; value >>= 7) out += static_cast<char>(value | 0x80);
-  out += static_cast<char>(value);
-}
+// An Event with its time and step; the caller adds what happened.
+class Event {
+ public:
+  Event(double wall_time, std::int64_t step) {
+    fields_.add_double(1, wall_time);
+    if (step != 0) fields_.add_int64(2, step);  // a missing field means 0
+  }
+  protozero::pbf_writer& fields() { return fields_; }
+  const std::string& bytes() const { return bytes_; }
 
-void append_key(std::string& out, std::uint64_t field, Wire wire) {
-  append_varint(out, field << 3 | wire);
-}
-
-void append_text(std::string& out, std::uint64_t field, std::string_view text) {
-  append_key(out, field, kBytes);
-  append_varint(out, text.size());
-  out += text;
-}
-
-std::string event_head(double wall_time, std::int64_t step) {
-  std::string event;
-  append_key(event, 1, kFixed64);
-  append_fixed(event, wall_time);
-  if (step == 0) return event;  // a missing field means 0
-  append_key(event, 2, kVarint);
-  append_varint(event, static_cast<std::uint64_t>(step));
-  return event;
-}
+ private:
+  std::string bytes_;
+  protozero::pbf_writer fields_{bytes_};
+};
 
 std::string framed(std::string_view event) {
   std::string record;
@@ -86,54 +63,20 @@ std::string framed(std::string_view event) {
   return record;
 }
 
-// Takes a varint from the front; nothing where it does not end.
-std::optional<std::uint64_t> take_varint(std::string_view& bytes) {
-  std::uint64_t value = 0;
-  for (unsigned shift = 0; shift < 64 && !bytes.empty(); shift += 7) {
-    const auto byte = static_cast<std::uint8_t>(bytes.front());
-    bytes.remove_prefix(1);
-    value |= static_cast<std::uint64_t>(byte & 0x7f) << shift;
-    if (byte < 0x80) return value;
-  }
-  return std::nullopt;
-}
-
-// Skips the value of a field at the front. False if it is incomplete.
-bool skip_field(std::string_view& bytes, std::uint64_t wire) {
-  std::optional<std::uint64_t> size;
-  switch (wire) {
-    case kVarint:
-      return take_varint(bytes).has_value();
-    case kFixed64:
-      size = 8;
-      break;
-    case kFixed32:
-      size = 4;
-      break;
-    case kBytes:
-      size = take_varint(bytes);
-      break;
-    default:
-      return false;
-  }
-  if (!size || *size > bytes.size()) return false;
-  bytes.remove_prefix(*size);
-  return true;
-}
-
 // The step of an Event, 0 if it has none; nothing if the bytes are not a message.
 std::optional<std::int64_t> step_of(std::string_view event) {
   std::int64_t step = 0;
-  while (!event.empty()) {
-    const auto key = take_varint(event);
-    if (!key) return std::nullopt;
-    if (*key == (2 << 3 | kVarint)) {
-      const auto value = take_varint(event);
-      if (!value) return std::nullopt;
-      step = static_cast<std::int64_t>(*value);
-    } else if (!skip_field(event, *key & 7)) {
-      return std::nullopt;
+  try {
+    protozero::pbf_reader fields(event.data(), event.size());
+    while (fields.next()) {
+      if (fields.tag_and_type() == protozero::tag_and_type(2, protozero::pbf_wire_type::varint)) {
+        step = fields.get_int64();
+      } else {
+        fields.skip();
+      }
     }
+  } catch (const protozero::exception&) {
+    return std::nullopt;
   }
   return step;
 }
@@ -184,10 +127,9 @@ void add_ranks(const std::string& name, const nlohmann::json& lists, std::vector
 }  // namespace
 
 std::uint32_t crc32c(std::span<const std::byte> bytes) {
-  std::uint32_t crc = 0xffffffffu;
-  for (const std::byte byte : bytes)
-    crc = (crc >> 8) ^ kTable[(crc ^ static_cast<std::uint32_t>(byte)) & 0xffu];
-  return ~crc;
+  boost::crc_optimal<32, 0x1edc6f41, 0xffffffff, 0xffffffff, true, true> crc;
+  crc.process_bytes(bytes.data(), bytes.size());
+  return crc.checksum();
 }
 
 std::uint32_t masked_crc32c(std::span<const std::byte> bytes) {
@@ -195,55 +137,53 @@ std::uint32_t masked_crc32c(std::span<const std::byte> bytes) {
 }
 
 std::string version_record(double wall_time) {
-  std::string event = event_head(wall_time, 0);
-  append_text(event, 3, "brain.Event:2");
-  return framed(event);
+  Event event(wall_time, 0);
+  event.fields().add_string(3, "brain.Event:2");
+  return framed(event.bytes());
 }
 
 std::string scalar_record(double wall_time, std::int64_t step, std::span<const Scalar> scalars) {
-  std::string summary;
-  for (const Scalar& scalar : scalars) {
-    std::string value;
-    append_text(value, 1, scalar.tag);
-    append_key(value, 2, kFixed32);
-    append_fixed(value, static_cast<float>(scalar.value));
-    append_text(summary, 1, value);
+  Event event(wall_time, step);
+  {
+    protozero::pbf_writer summary(event.fields(), 5);
+    for (const Scalar& scalar : scalars) {
+      protozero::pbf_writer value(summary, 1);
+      value.add_string(1, scalar.tag);
+      value.add_float(2, static_cast<float>(scalar.value));
+    }
   }
-  std::string event = event_head(wall_time, step);
-  append_text(event, 5, summary);
-  return framed(event);
+  return framed(event.bytes());
 }
 
 std::string settings_record(double wall_time, std::int64_t step, const Settings& settings) {
   std::string session;
+  protozero::pbf_writer session_fields(session);
   for (const auto& [key, text] : settings) {
-    std::string value;
+    protozero::pbf_writer entry(session_fields, 1);
+    entry.add_string(1, key);
+    protozero::pbf_writer value(entry, 2);
     const auto number = parse_number(text);
     if (text == "true" || text == "false") {
-      append_key(value, 4, kVarint);
-      append_varint(value, text == "true" ? 1 : 0);
+      value.add_bool(4, text == "true");
     } else if (!number.error) {
-      append_key(value, 2, kFixed64);
-      append_fixed(value, number.value);
+      value.add_double(2, number.value);
     } else {
-      append_text(value, 3, text);
+      value.add_string(3, text);
     }
-    std::string entry;
-    append_text(entry, 1, key);
-    append_text(entry, 2, value);
-    append_text(session, 1, entry);
   }
-  std::string content, plugin, metadata, value, summary;
-  append_text(content, 3, session);
-  append_text(plugin, 1, "hparams");
-  append_text(plugin, 2, content);
-  append_text(metadata, 1, plugin);
-  append_text(value, 1, "_hparams_/session_start_info");
-  append_text(value, 9, metadata);
-  append_text(summary, 1, value);
-  std::string event = event_head(wall_time, step);
-  append_text(event, 5, summary);
-  return framed(event);
+  std::string content;
+  protozero::pbf_writer(content).add_message(3, session);
+  Event event(wall_time, step);
+  {
+    protozero::pbf_writer summary(event.fields(), 5);
+    protozero::pbf_writer value(summary, 1);
+    value.add_string(1, "_hparams_/session_start_info");
+    protozero::pbf_writer metadata(value, 9);
+    protozero::pbf_writer plugin(metadata, 1);
+    plugin.add_string(1, "hparams");
+    plugin.add_bytes(2, content);
+  }
+  return framed(event.bytes());
 }
 
 std::vector<EventRecord> whole_records(std::string_view file) {
