@@ -1,4 +1,4 @@
-#include "models/layers/config_attention.hpp"
+#include "models/layers/layers.hpp"
 
 #include <ATen/ATen.h>
 

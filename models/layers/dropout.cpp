@@ -1,4 +1,4 @@
-#include "models/layers/dropout.hpp"
+#include "models/layers/layers.hpp"
 
 #include <fmt/format.h>
 

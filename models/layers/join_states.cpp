@@ -1,4 +1,4 @@
-#include "models/layers/join_states.hpp"
+#include "models/layers/layers.hpp"
 
 #include "models/layers/linear_start.hpp"
 #include "models/operators/linear_rows.hpp"

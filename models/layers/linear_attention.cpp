@@ -1,4 +1,4 @@
-#include "models/layers/linear_attention.hpp"
+#include "models/layers/layers.hpp"
 
 #include <ATen/ATen.h>
 

@@ -1,4 +1,4 @@
-#include "models/layers/parallel.hpp"
+#include "models/layers/layers.hpp"
 
 #include "models/layers/registry.hpp"
 #include "models/operators/map_rows.hpp"

@@ -4,27 +4,10 @@
 
 #include <algorithm>
 
-#include "models/layers/activation_layer.hpp"
-#include "models/layers/channel_attention.hpp"
-#include "models/layers/config_attention.hpp"
-#include "models/layers/dropout.hpp"
-#include "models/layers/edge_mlp.hpp"
-#include "models/layers/gat.hpp"
-#include "models/layers/gcn.hpp"
-#include "models/layers/gin.hpp"
-#include "models/layers/group_norm.hpp"
-#include "models/layers/join_states.hpp"
 #include "models/layers/l2_norm.hpp"
-#include "models/layers/layer_norm.hpp"
-#include "models/layers/linear.hpp"
-#include "models/layers/linear_attention.hpp"
+#include "models/layers/layers.hpp"
 #include "models/layers/linear_start.hpp"
-#include "models/layers/parallel.hpp"
-#include "models/layers/pna.hpp"
-#include "models/layers/residual.hpp"
 #include "models/layers/sage.hpp"
-#include "models/layers/self_attention.hpp"
-#include "models/layers/virtual_node.hpp"
 
 namespace tpudist {
 namespace {

@@ -1,4 +1,4 @@
-#include "models/layers/self_attention.hpp"
+#include "models/layers/layers.hpp"
 
 #include <fmt/format.h>
 

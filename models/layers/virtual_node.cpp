@@ -1,4 +1,4 @@
-#include "models/layers/virtual_node.hpp"
+#include "models/layers/layers.hpp"
 
 #include "models/layers/activate.hpp"
 #include "models/layers/linear_start.hpp"

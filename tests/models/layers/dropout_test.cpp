@@ -1,6 +1,6 @@
 // What dropout draws: for which rows the draws are equal, how many are lost, and what is left.
 
-#include "models/layers/dropout.hpp"
+#include "models/layers/layers.hpp"
 
 #include <ATen/ATen.h>
 #include <fmt/format.h>
