@@ -9,6 +9,7 @@
 #include <mutex>
 #include <numeric>
 #include <optional>
+#include <set>
 #include <thread>
 #include <utility>
 
@@ -33,6 +34,11 @@ namespace tpudist {
 namespace {
 
 namespace fs = std::filesystem;
+
+// The other name of a planned shard, for its successor: "train/shard-00000b.h5".
+std::string second_name(const std::string& file) {
+  return file.substr(0, file.size() - 3) + "b.h5";
+}
 
 SourceFile source_of(const fs::path& file, const fs::path& npz_root) {
   return {file.lexically_relative(fs::absolute(npz_root)).generic_string(), fs::file_size(file),
@@ -74,7 +80,7 @@ class CollectionConverter {
     pool_.parallel_for(static_cast<std::int64_t>(order.size()),
                        [&](std::int64_t i) { convert_shard(order[static_cast<std::size_t>(i)]); });
     std::ranges::sort(result_.bad, {}, &SkippedFile::source);
-    if (result_.bad.empty() || options_.skip_bad) publish();
+    if (may_publish()) publish();
     progress_.finish();
     return std::move(result_);
   }
@@ -82,7 +88,11 @@ class CollectionConverter {
  private:
   void read_old_manifest() {
     try {
-      old_ = read_manifest(folder_ / kManifestName, collection_);
+      for (const ManifestShard& shard :
+           read_manifest(folder_ / kManifestName, collection_).shards) {
+        old_.emplace(shard.file, shard.hash);
+        for (const GraphSummary& graph : shard.graphs) earlier_.insert(graph.source.path);
+      }
     } catch (const DataError&) {  // missing, or unusable
     }
   }
@@ -91,15 +101,17 @@ class CollectionConverter {
     const PlannedShard& plan = plan_[index];
     std::vector<SourceFile> sources;
     for (const fs::path& file : plan.sources) sources.push_back(source_of(file, options_.npz_root));
-    if (auto kept = finished_shard(plan, sources)) {
+    auto kept = finished_shard(plan.file, plan, sources);
+    if (!kept) kept = finished_shard(second_name(plan.file), plan, sources);
+    if (kept) {
       const std::lock_guard lock(mutex_);
       result_.kept += static_cast<std::int64_t>(kept->graphs.size());
       shards_[index] = std::move(kept);
       progress_.advance(static_cast<std::int64_t>(plan.source_bytes));
       return;
     }
-    withdraw_manifest();
-    const fs::path path = folder_ / plan.file;
+    const std::string file = old_.contains(plan.file) ? second_name(plan.file) : plan.file;
+    const fs::path path = folder_ / file;
     TemporaryFile temporary(path);
     std::size_t bad = 0;
     {
@@ -111,13 +123,9 @@ class CollectionConverter {
       }
       shard.close();
     }
-    if (bad == sources.size() || (bad > 0 && !options_.skip_bad)) {
-      std::error_code ignored;
-      fs::remove(path, ignored);  // of an earlier, better file
-      return;
-    }
+    if (bad == sources.size() || (bad > 0 && !options_.skip_bad)) return;
     temporary.commit();
-    ManifestShard done{plan.file, plan.split, fs::file_size(path), hash_file(path),
+    ManifestShard done{file, plan.split, fs::file_size(path), hash_file(path),
                        summarize_shard(path).graphs};
     const std::lock_guard lock(mutex_);
     result_.converted += static_cast<std::int64_t>(done.graphs.size());
@@ -125,9 +133,9 @@ class CollectionConverter {
   }
 
   // The existing shard, if it is complete and made from exactly these sources.
-  std::optional<ManifestShard> finished_shard(const PlannedShard& plan,
+  std::optional<ManifestShard> finished_shard(const std::string& file, const PlannedShard& plan,
                                               const std::vector<SourceFile>& sources) const {
-    const fs::path path = folder_ / plan.file;
+    const fs::path path = folder_ / file;
     if (!fs::exists(path)) return std::nullopt;
     try {
       ShardSummary shard = summarize_shard(path);
@@ -139,13 +147,10 @@ class CollectionConverter {
                         shard.schema == collection_.schema && shard.split == plan.split &&
                         std::ranges::equal(own, sources);
       if (!same) return std::nullopt;
-      ManifestShard kept{plan.file, plan.split, fs::file_size(path), hash_file(path),
+      ManifestShard kept{file, plan.split, fs::file_size(path), hash_file(path),
                          std::move(shard.graphs)};
-      if (old_) {  // damaged since
-        for (const ManifestShard& old : old_->shards) {
-          if (old.file == kept.file && old.hash != kept.hash) return std::nullopt;
-        }
-      }
+      const auto old = old_.find(file);
+      if (old != old_.end() && old->second != kept.hash) return std::nullopt;  // damaged since
       return kept;
     } catch (const DataError&) {
       return std::nullopt;
@@ -179,11 +184,15 @@ class CollectionConverter {
     }
   }
 
-  // Before the first shard changes. Without its manifest a collection counts as not converted.
-  void withdraw_manifest() {
-    const std::lock_guard lock(mutex_);
-    std::error_code error;
-    if (fs::remove(folder_ / kManifestName, error)) posix_file_system().sync_directory(folder_);
+  bool may_publish() const {
+    if (!options_.skip_bad || options_.replace) return options_.skip_bad || result_.bad.empty();
+    for (const SkippedFile& bad : result_.bad) {
+      if (!earlier_.contains(bad.source)) continue;
+      spdlog::error("{}: its graph, converted before, would go: mend it, or give --replace",
+                    bad.source);
+      return false;
+    }
+    return true;
   }
 
   void publish() {
@@ -192,7 +201,7 @@ class CollectionConverter {
       if (shard) manifest.shards.push_back(std::move(*shard));
     }
     require_distinct_names(manifest);
-    remove_leftovers(manifest);
+    for (const std::string& equal : equal_sources(manifest)) spdlog::warn("{}", equal);
     for (const ManifestShard& shard : manifest.shards) {
       for (const GraphSummary& graph : shard.graphs) {
         ++result_.graphs;
@@ -202,6 +211,7 @@ class CollectionConverter {
       }
     }
     write_manifest(manifest, folder_ / kManifestName);
+    remove_leftovers(manifest);
     result_.published = true;
   }
 
@@ -219,15 +229,17 @@ class CollectionConverter {
     }
   }
 
-  // Shards of files that are gone, and temporary files of runs that were killed.
+  // Shards that the manifest does not list, and temporary files of runs that were killed.
   void remove_leftovers(const Manifest& manifest) const {
-    for (const std::string_view split : kSplits) {
+    for (const std::string_view split : {"", "train", "valid", "test"}) {
       std::error_code error;
       for (const auto& entry : fs::directory_iterator(folder_ / split, error)) {
         const std::string name = entry.path().filename().string();
         const std::string file = fmt::format("{}/{}", split, name);
-        const bool ours =
-            name.starts_with("shard-") && (name.ends_with(".h5") || name.ends_with(".tmp"));
+        const bool is_shard = !split.empty() && name.starts_with("shard-") &&
+                              name.find_first_not_of("0123456789b", 6) == name.find(".h5") &&
+                              (name.ends_with(".h5") || name.ends_with(".tmp"));
+        const bool ours = is_shard || (split.empty() && is_temporary_name(name, kManifestName));
         const bool listed =
             std::ranges::find(manifest.shards, file, &ManifestShard::file) != manifest.shards.end();
         if (ours && !listed) fs::remove(entry.path(), error);
@@ -242,7 +254,8 @@ class CollectionConverter {
   MemoryBudget memory_;
   const fs::path folder_;
   std::vector<PlannedShard> plan_;
-  std::optional<Manifest> old_;
+  std::map<std::string, std::uint64_t> old_;  // shards of the old manifest, and their hashes
+  std::set<std::string> earlier_;             // sources of its graphs
   std::mutex mutex_;  // of what follows
   std::vector<std::optional<ManifestShard>> shards_;
   ConvertedCollection result_;
@@ -267,7 +280,6 @@ std::vector<Collection> chosen_collections(const ConvertOptions& options) {
     chosen.push_back(collection);
   }
   if (!options.collections.empty()) return chosen;
-  warn_of_misnamed_folders(options.npz_root);
   chosen = npz_collections(options);
   if (chosen.empty()) {
     const fs::path root = root_with(options.npz_root, is_npz);
@@ -294,6 +306,7 @@ void lock_folder(const ConvertOptions& options, const Collection& collection,
 }  // namespace
 
 std::vector<ConvertedCollection> convert(const ConvertOptions& options, ProgressSink& progress) {
+  warn_of_unread(options.npz_root);
   std::vector<Collection> collections = chosen_collections(options);
   require_separate_folders(options, collections);
   for (Collection& collection : collections)
@@ -302,9 +315,9 @@ std::vector<ConvertedCollection> convert(const ConvertOptions& options, Progress
     if (own.schema != Collection{own.name}.schema)
       spdlog::info("{} has {}", own.name, to_text(own.schema));
   }
-  for (const Collection& collection : collections) require_own_shards(options, collection);
   std::list<FolderLock> locks;
   for (const Collection& collection : collections) lock_folder(options, collection, locks);
+  for (const Collection& collection : collections) require_own_shards(options, collection);
   const int cores = static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
   ThreadPool pool(options.jobs > 0 ? options.jobs : cores);
   std::vector<ConvertedCollection> results;

@@ -3,13 +3,19 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cctype>
+#include <functional>
+#include <iterator>
+#include <map>
 #include <set>
 #include <string>
 
 #include "core/error.hpp"
 #include "core/log.hpp"
+#include "core/text.hpp"
 #include "data/convert/conversion_plan.hpp"
 #include "data/convert/source_npz.hpp"
+#include "data/convert/source_schema.hpp"
 #include "data/shards/manifest.hpp"
 #include "schema/collection_folders.hpp"
 
@@ -80,12 +86,27 @@ std::vector<GraphSummary> present_graphs(const fs::path& folder, const Collectio
   return graphs;
 }
 
-bool holds_npz_files(const fs::path& folder) {
-  return std::ranges::any_of(kSplits, [&](std::string_view split) {
-    std::error_code none;
-    return std::ranges::any_of(fs::directory_iterator(folder / split, none),
-                               [](const auto& entry) { return is_source(entry.path()); });
-  });
+// Warns of the entries that are not read, in one line those that resemble one of `names`.
+void warn_of_entries(const fs::path& folder, std::string_view rule,
+                     const std::vector<std::string>& names,
+                     const std::function<bool(const fs::directory_entry&)>& is_read) {
+  std::map<std::string, std::vector<std::string>> unread;
+  std::error_code none;
+  for (const auto& entry : fs::directory_iterator(folder, none)) {
+    const std::string name = entry.path().filename().string();
+    if (is_read(entry) || (name[0] == '.' && !name.starts_with("._"))) continue;
+    std::string lower = name;
+    std::ranges::transform(name, lower.begin(), [](unsigned char c) { return std::tolower(c); });
+    const auto part = std::ranges::find_if(
+        names, [&](const std::string& own) { return lower.find(own) != std::string::npos; });
+    unread[part == names.end() ? nearest_of(lower, names) : *part].push_back(name);
+  }
+  for (auto& [meant, files] : unread) {
+    std::ranges::sort(files);
+    spdlog::warn("{}{} passed over: {}{}", (folder / files[0]).string(),
+                 files.size() == 1 ? " is" : fmt::format(" and {} more are", files.size() - 1),
+                 rule, meant.empty() ? "" : fmt::format("; did you mean {}?", meant));
+  }
 }
 
 }  // namespace
@@ -105,22 +126,39 @@ void require_own_shards(const ConvertOptions& options, const Collection& collect
     throw ConfigError(
         fmt::format("{} holds NPZ files; give the shards a folder of their own", folder.string()));
   }
-  if (options.replace) return;
-  const std::vector<GraphSummary> present = present_graphs(folder, collection);
-  const std::set<std::string> sources = planned_sources(options.npz_root, collection);
-  const auto is_known = [&](const GraphSummary& graph) {
-    return sources.contains(graph.source.path);
-  };
-  if (present.empty() || std::ranges::any_of(present, is_known)) return;
-  throw ConfigError(fmt::format(
-      "{} holds shards of other data: none of their {} sources, such as {}, is in {}; "
-      "take another folder, or --replace to replace them",
-      folder.string(), present.size(), present.front().source.path, options.npz_root.string()));
+  std::set<std::string> earlier;
+  for (const GraphSummary& graph : present_graphs(folder, collection))
+    earlier.insert(graph.source.path);
+  std::vector<std::string> gone;
+  std::ranges::set_difference(earlier, planned_sources(options.npz_root, collection),
+                              std::back_inserter(gone));
+  if (gone.empty()) return;
+  const std::string what =
+      fmt::format("{}: {} of {} sources, such as {}, are not in {}; ", folder.string(), gone.size(),
+                  earlier.size(), gone[0], options.npz_root.string());
+  if (options.replace) return spdlog::warn("{}their graphs go (--replace)", what);
+  throw ConfigError(what +
+                    "put them there, take another folder, or let their graphs go (--replace)");
 }
 
-void warn_of_misnamed_folders(const fs::path& npz_root) {
+void warn_of_unread(const fs::path& npz_root) {
+  std::error_code none;
+  const std::vector<std::string> names = {"train", "valid", "test", std::string(kSchemaName)};
+  for (const Collection& any : find_collections(npz_root, [](const auto&) { return true; })) {
+    const fs::path folder = npz_root / any.folder();
+    warn_of_entries(folder, "graphs lie in train, valid and test", names, [&](const auto& entry) {
+      const std::string name = entry.path().filename().string();
+      const bool is_folder = entry.is_directory(none);
+      return name == "synth.json" ||
+             (std::ranges::count(names, name) > 0 && is_folder == (name != kSchemaName));
+    });
+    for (const std::string_view split : kSplits)
+      warn_of_entries(folder / split, "graphs are NAME.npz or NAME.pb, not ._NAME", {},
+                      [&](const auto& entry) {
+                        return entry.is_regular_file(none) && is_source(entry.path());
+                      });
+  }
   for (const fs::path& folder : misnamed_folders(npz_root)) {
-    if (!holds_npz_files(npz_root / folder)) continue;
     spdlog::warn(
         "{} is passed over: collections are layout/X/Y and tile/X, with X and Y made of letters, "
         "digits, '_' and '-'; rename it",

@@ -14,13 +14,12 @@ namespace tpudist {
 void require_separate_folders(const ConvertOptions& options,
                               const std::vector<Collection>& collections);
 
-// Throws when the shard folder holds NPZ files of the collection. Also when, without
-// `options.replace`, it holds shards of which none was made from a file that is now in
-// `options.npz_root` (by path and size).
+// Throws when the shard folder holds NPZ files of the collection. Throws, and with `options.replace`
+// warns, where the source of a converted graph is no longer in `options.npz_root`.
 void require_own_shards(const ConvertOptions& options, const Collection& collection);
 
 // Logs a warning for each folder of NPZ files that is ignored because its name cannot be that of a
-// collection.
-void warn_of_misnamed_folders(const std::filesystem::path& npz_root);
+// collection, and for what is not read in the folders of collections, with the nearest name that is.
+void warn_of_unread(const std::filesystem::path& npz_root);
 
 }  // namespace tpudist

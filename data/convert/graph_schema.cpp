@@ -127,11 +127,14 @@ GraphSizes read_graph_sizes(const NpzReader& npz, const Collection& collection, 
     return need == RunTimeNeed::required || npz.contains(array);
   };
   sizes.configs =
-      first_axis(is_wanted("config_runtime")
-                     ? open_shaped(npz, "config_runtime", Elements::integers, {kAny}, "[c]")
-                     : open_config_features(npz, collection),
-                 1, kMaxConfigs, "configurations");
+      first_axis(open_config_features(npz, collection), 1, kMaxConfigs, "configurations");
   const std::int64_t c = sizes.configs;
+  if (is_wanted("config_runtime")) {
+    const NpzArray times = open_shaped(npz, "config_runtime", Elements::integers, {kAny}, "[c]");
+    if (times.shape()[0] != c)
+      times.fail(fmt::format("has {} run times, but {} has {} configurations", times.shape()[0],
+                             config_array(collection), c));
+  }
   if (collection.is_tile()) {
     sizes.config_values = schema.config_features;
     if (is_wanted("config_runtime_normalizers")) {

@@ -143,7 +143,8 @@ MadeConfigs make_configs(const HloFile& file, const fs::path& source,
 }  // namespace
 
 bool is_source(const fs::path& file) {
-  return is_npz(file) || file.extension() == ".pb";
+  const bool of_macos = file.filename().string().starts_with("._");
+  return !of_macos && (is_npz(file) || file.extension() == ".pb");
 }
 
 SourceNpz::SourceNpz(const fs::path& source, const Collection& collection,

@@ -13,7 +13,8 @@
 
 namespace tpudist {
 
-// Whether a file of a collection's folder is a source of graphs: an NPZ, or a tuning file (.pb).
+// Whether a file of a collection's folder is a source of graphs: an NPZ, or a tuning file (.pb), but
+// not the file ._NAME that macOS writes beside NAME.
 bool is_source(const std::filesystem::path& file);
 
 // Layouts that are to be made for a module, in place of those that its file has.

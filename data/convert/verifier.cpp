@@ -12,6 +12,7 @@
 #include "core/log.hpp"
 #include "core/thread_pool.hpp"
 #include "data/convert/conversion_plan.hpp"
+#include "data/convert/folder_checks.hpp"
 #include "data/convert/graph_verifier.hpp"
 #include "data/convert/memory_budget.hpp"
 #include "data/convert/source_npz.hpp"
@@ -56,6 +57,7 @@ class CollectionVerifier {
     for (const std::string& fault : manifest_faults(folder_ / kManifestName, manifest_)) {
       problem(DataError(fault));
     }
+    for (const std::string& equal : equal_sources(manifest_)) spdlog::warn("{}", equal);
     check_surplus();
     std::int64_t graphs = 0;
     for (const auto& shard : manifest_.shards)
@@ -209,6 +211,7 @@ std::vector<VerifiedCollection> verify(const VerifyOptions& options, ProgressSin
   const int cores = static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
   ThreadPool pool(options.jobs > 0 ? options.jobs : cores);
   std::vector<VerifiedCollection> results;
+  if (options.npz_root) warn_of_unread(*options.npz_root);
   // Also those without a manifest, which is one of the problems.
   for (const Collection& collection :
        find_collections(options.shard_root, [](const Collection&) { return true; })) {

@@ -244,8 +244,22 @@ Hdf5Id create_group(const Hdf5Id& parent, const std::string& name, std::string_v
   return group;
 }
 
+void require_own(const Hdf5Id& parent, const std::string& name, std::string_view where) {
+  for (std::size_t end = 0; end != std::string::npos;) {
+    end = name.find('/', end + 1);
+    H5L_info_t link;
+    if (H5Lget_info(parent.get(), name.substr(0, end).c_str(), &link, H5P_DEFAULT) < 0) return;
+    if (link.type != H5L_TYPE_HARD)
+      throw DataError(
+          fmt::format("{}: {} is a link to another place, which is not followed; copy "
+                      "what it points to into the file",
+                      where, name.substr(0, end)));
+  }
+}
+
 Hdf5Id open_group(const Hdf5Id& parent, const std::string& name, std::string_view where) {
   const Hdf5Lock lock;
+  require_own(parent, name, where);
   Hdf5Id group(H5Gopen2(parent.get(), name.c_str(), H5P_DEFAULT), H5Gclose);
   if (group.get() < 0) {
     throw_if_unreadable(where);

@@ -74,6 +74,10 @@ Hdf5Id create_hdf5_in_memory(const std::string& where, std::size_t bytes);
 // Returns the bytes of such a file, with `room` free bytes in front.
 std::vector<std::byte> hdf5_image(const Hdf5Id& file, std::size_t room, std::string_view where);
 
+// Throws DataError where the path to `name` is a link to another place or another file: such a link
+// makes a reader open what the writer of the file names. Call with the lock held.
+void require_own(const Hdf5Id& parent, const std::string& name, std::string_view where);
+
 Hdf5Id create_group(const Hdf5Id& parent, const std::string& name, std::string_view where);
 // Throws DataError when there is no such group.
 Hdf5Id open_group(const Hdf5Id& parent, const std::string& name, std::string_view where);

@@ -55,8 +55,18 @@ Hdf5Id create_dataset(const Hdf5Id& group, const std::string& name, hid_t type,
 }
 
 Hdf5Id open_dataset(const Hdf5Id& group, const std::string& name, std::string_view where) {
+  require_own(group, name, where);
   Hdf5Id id(H5Dopen2(group.get(), name.c_str(), H5P_DEFAULT), H5Dclose);
-  if (id.get() >= 0) return id;
+  if (id.get() >= 0) {
+    const Hdf5Id properties(H5Dget_create_plist(id.get()), H5Pclose);
+    if (H5Pget_layout(properties.get()) != H5D_VIRTUAL &&
+        H5Pget_external_count(properties.get()) <= 0)
+      return id;
+    throw DataError(
+        fmt::format("{}: its elements lie in other files, which are not read; store them "
+                    "in the file",
+                    where));
+  }
   throw_if_unreadable(where);
   throw DataError(fmt::format("{}: the dataset is missing", where));
 }

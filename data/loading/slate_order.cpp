@@ -125,18 +125,24 @@ std::vector<std::int64_t> SlateOrder::mixed_places(std::int64_t total, std::int6
   // Where not all slates of a pass are drawn, those that are must not be the fastest ones.
   slate = static_cast<std::int64_t>(
       KeyedPermutation(word(slates), mix_key({key, kSlates}))(word(slate)));
-  // Windows begin at another place in each pass, so that their borders move. Rows that are too many
-  // are left out at one end or both.
-  CounterRng rng(mix_key({key, kPart}));
   const std::int64_t used = slates * configs, window = kCloseSlates * configs;
-  const auto skipped = static_cast<std::int64_t>(rng.below(word(total - used + 1))),
-             shift = static_cast<std::int64_t>(rng.below(word(window)));
+  // A pass leaves out the rows that are too many. They are drawn, so that none is used less often.
+  const KeyedPermutation leaving(word(total), mix_key({key, kRows}));
+  std::vector<std::int64_t> left_out;
+  for (std::int64_t i = used; i < total; ++i)
+    left_out.push_back(static_cast<std::int64_t>(leaving(word(i))));
+  std::ranges::sort(left_out);
+  // Windows begin at another place in each pass, so that their borders move.
+  const auto shift =
+      static_cast<std::int64_t>(CounterRng(mix_key({key, kPart})).below(word(window)));
   for (std::int64_t i = slate * configs; i < (slate + 1) * configs; ++i) {
     const std::int64_t number = (i + shift) / window,
                        begin = std::max<std::int64_t>(number * window - shift, 0),
                        end = std::min((number + 1) * window - shift, used);
     const KeyedPermutation shuffled(word(end - begin), mix_key({key, kPart, word(number)}));
-    places.push_back(skipped + begin + static_cast<std::int64_t>(shuffled(word(i - begin))));
+    std::int64_t place = begin + static_cast<std::int64_t>(shuffled(word(i - begin)));
+    for (const std::int64_t left : left_out) place += left <= place;
+    places.push_back(place);
   }
   return places;
 }

@@ -166,12 +166,15 @@ ZipArchive::ZipArchive(const std::filesystem::path& path) : path_(path) {
   static std::mutex opening;
   const std::lock_guard lock(opening);
   do {  // again where a signal interrupts it
-    zip_.reset(zip_open(path.c_str(), ZIP_RDONLY | ZIP_CHECKCONS, &code));
+    zip_.reset(zip_open(path.c_str(), ZIP_RDONLY, &code));
   } while (!zip_ && code == ZIP_ER_OPEN && errno == EINTR);
   if (!zip_) throw_open_error(path, code);
   const zip_int64_t count = zip_get_num_entries(zip_.get(), 0);
   for (zip_int64_t i = 0; i < count; ++i) {
     members_.push_back(member_of(zip_.get(), static_cast<zip_uint64_t>(i), path.string()));
+    if (zip_name_locate(zip_.get(), members_.back().name.c_str(), 0) != i)
+      throw DataError(fmt::format("{}: two members are called {}; pack it again", path.string(),
+                                  members_.back().name));
   }
 }
 

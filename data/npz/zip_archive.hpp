@@ -36,8 +36,8 @@ class ZipStream {
 // the file must be seekable.
 void require_searchable(const std::filesystem::path& path);
 
-// An untrusted zip file opened for reading through libzip, with its consistency checks (which also
-// refuse two members of one name). Not thread-safe.
+// An untrusted zip file opened for reading through libzip. Without libzip's consistency checks, which
+// refuse what sound packers write: ZipStream checks sizes and CRCs. Not thread-safe.
 class ZipArchive {
  public:
   struct Member {
@@ -48,8 +48,8 @@ class ZipArchive {
   };
 
   // Throws IoError when the file cannot be opened. Throws DataError when it is not a valid zip
-  // file, not seekable, or has members that are encrypted or compressed by another method than
-  // deflate.
+  // file, not seekable, or has members that are encrypted, compressed by another method than
+  // deflate, or of one name.
   explicit ZipArchive(const std::filesystem::path& path);
 
   const std::filesystem::path& path() const { return path_; }

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <type_traits>
 #include <vector>
 
@@ -135,6 +136,13 @@ void require_possible(const GraphSummary& graph, std::string_view where) {
   require("max_states_per_node", graph.max_states_per_node, kMost);
 }
 
+void require_finite(std::span<const float> values, std::string_view where) {
+  const auto bad = std::ranges::find_if(values, [](float v) { return !std::isfinite(v); });
+  if (bad == values.end()) return;
+  throw DataError(
+      fmt::format("{}: element {} is {}; convert again", where, bad - values.begin(), *bad));
+}
+
 void check_feature_type(const Hdf5Dataset& dataset) {
   const ElementType type = dataset.type();
   if (type != ElementType::i8 && type != ElementType::i16 && type != ElementType::i32 &&
@@ -152,6 +160,7 @@ std::vector<float> read_widened(const Hdf5Dataset& dataset, std::int64_t first,
   const auto bytes = std::as_writable_bytes(std::span(values));
   if (type == ElementType::f32) {
     dataset.read_rows(first, count, bytes);
+    require_finite(values, dataset.where());
     return values;
   }
   std::vector<std::byte> stored(static_cast<std::size_t>(count) * dataset.row_bytes());

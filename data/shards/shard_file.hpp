@@ -2,7 +2,9 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "data/hdf5/hdf5_dataset.hpp"
@@ -27,10 +29,13 @@ ShardSummary summarize_shard(const std::filesystem::path& path);
 // do not overflow.
 void require_possible(const GraphSummary& graph, std::string_view where);
 
+// Throws DataError, beginning with `where`, for the first value that is not finite.
+void require_finite(std::span<const float> values, std::string_view where);
+
 // Throws DataError for a type other than i8, i16, i32 and f32.
 void check_feature_type(const Hdf5Dataset& dataset);
 
-// Rows of narrow features as floats. Throws like check_feature_type.
+// Rows of narrow features as floats. Throws like check_feature_type and require_finite.
 std::vector<float> read_widened(const Hdf5Dataset& dataset, std::int64_t first, std::int64_t count);
 
 }  // namespace tpudist

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <limits>
 #include <map>
 #include <span>
 #include <utility>
@@ -54,8 +55,12 @@ std::vector<GraphEntry> list_graphs(const std::filesystem::path& shard_root,
         entries.push_back({graph, shard.split, folder / shard.file, shard.hash});
       }
     }
-    std::sort(entries.begin() + static_cast<std::ptrdiff_t>(begin), entries.end(),
-              [](const GraphEntry& a, const GraphEntry& b) { return a.name < b.name; });
+    const auto own = std::span(entries).subspan(begin);
+    std::ranges::sort(own, {}, &GraphEntry::name);
+    const auto twice = std::ranges::adjacent_find(own, {}, &GraphEntry::name);
+    if (twice != own.end())
+      throw DataError(fmt::format("{}: lists the graph {} of {} twice; convert again",
+                                  (folder / kManifestName).string(), twice->name, wanted));
   }
   return entries;
 }
@@ -118,8 +123,8 @@ struct GraphReader::Impl {
     std::vector<T> values = read<T>(name, std::move(shape));
     for (std::size_t i = 0; i < values.size(); ++i) {
       if (values[i] < low || values[i] >= high) {
-        throw DataError(fmt::format("{}/{}: value {} of element {} is out of range", where, name,
-                                    values[i], i));
+        throw DataError(fmt::format("{}/{}: value {} of element {} is out of range; convert again",
+                                    where, name, values[i], i));
       }
     }
     return values;
@@ -149,6 +154,7 @@ Graph GraphReader::read_graph() const {
   graph.nodes = n;
   graph.edges = entry.edges;
   graph.node_features = impl_->read<float>("node_feat", {n, entry.schema.node_features});
+  require_finite(graph.node_features, impl_->where + "/node_feat");
   graph.opcodes = entry.schema.opcodes > 0 ? impl_->read_within<std::uint8_t>("node_opcode", {n}, 0,
                                                                               entry.schema.opcodes)
                                            : std::vector<std::uint8_t>(static_cast<std::size_t>(n));
@@ -156,6 +162,11 @@ Graph GraphReader::read_graph() const {
   if (entry.config_nodes > 0) {
     graph.config_nodes =
         impl_->read_within<std::int32_t>("config_nodes", {entry.config_nodes}, 0, n);
+    std::vector<std::int32_t> sorted(graph.config_nodes.begin(), graph.config_nodes.end());
+    std::ranges::sort(sorted);
+    if (const auto twice = std::ranges::adjacent_find(sorted); twice != sorted.end())
+      throw DataError(
+          fmt::format("{}/config_nodes: has node {} twice; convert again", impl_->where, *twice));
   }
   if (has_link(impl_->group, "node_splits")) {
     graph.node_splits = impl_->read<std::int64_t>("node_splits", {1, -1});
@@ -166,9 +177,11 @@ Graph GraphReader::read_graph() const {
 RunTimes GraphReader::read_run_times() const {
   const std::int64_t c = impl_->entry.configs;
   RunTimes times;
-  times.runtime = impl_->read<std::int64_t>("runtime", {c});
+  constexpr std::int64_t kMost = std::numeric_limits<std::int64_t>::max();
+  const bool hidden = impl_->entry.split == "test";  // only there run times may be 0
+  times.runtime = impl_->read_within<std::int64_t>("runtime", {c}, hidden ? 0 : 1, kMost);
   if (has_link(impl_->group, "runtime_normalizer")) {
-    times.normalizer = impl_->read<std::int64_t>("runtime_normalizer", {c});
+    times.normalizer = impl_->read_within<std::int64_t>("runtime_normalizer", {c}, 1, kMost);
   }
   times.group = impl_->read_within<std::int32_t>("config_group", {c}, 0, c);
   return times;

@@ -6,14 +6,17 @@
 #include <algorithm>
 #include <cmath>
 #include <functional>
+#include <list>
 #include <mutex>
 #include <set>
 
 #include "core/error.hpp"
 #include "core/file_system.hpp"
+#include "core/folder_lock.hpp"
 #include "core/hash.hpp"
 #include "core/output_path.hpp"
 #include "core/random.hpp"
+#include "core/text.hpp"
 #include "core/thread_pool.hpp"
 #include "data/npz/npz_writer.hpp"
 #include "data/synth/features.hpp"
@@ -116,7 +119,7 @@ class Generator {
            "\n";
   }
 
-  void claim_folders() const {
+  void claim_folders() {
     std::vector<std::filesystem::path> folders;
     for (const std::string& name : made_) {
       const auto folder = Collection::parse(name).folder();
@@ -127,6 +130,13 @@ class Generator {
     for (const auto& folder : folders) {
       make_folder(folder);
       write_file_atomically(folder / kRecipeName, recipe());
+      locks_.emplace_back(folder, "tpudist synth");
+      std::error_code error;
+      for (const auto& entry : std::filesystem::recursive_directory_iterator(folder, error)) {
+        const std::string name = entry.path().filename().string();  // of a run that was killed
+        if (is_temporary_name(name, kRecipeName) || glob_match("*.npz.*.tmp*", name))
+          std::filesystem::remove(entry.path(), error);
+      }
     }
   }
 
@@ -142,7 +152,9 @@ class Generator {
     }
     std::filesystem::recursive_directory_iterator entries(folder, error);
     for (; !error && entries != end(entries); entries.increment(error)) {
-      if (entries->is_directory()) continue;
+      if (entries->is_directory() ||
+          is_temporary_name(entries->path().filename().string(), kRecipeName))
+        continue;
       throw ConfigError(fmt::format("{} holds other data, such as {}; take another folder",
                                     folder.string(), entries->path().string()));
     }
@@ -278,6 +290,7 @@ class Generator {
   ProgressSink& progress_;
   std::vector<Job> jobs_;
   std::set<std::string> made_;  // collections
+  std::list<FolderLock> locks_;
   std::mutex mutex_;
   std::vector<SynthFile> files_;
 };

@@ -38,11 +38,13 @@ void run(const ConvertOptions& options) {
     if (!done.published) unpublished += (unpublished.empty() ? "" : ", ") + done.collection.name;
   }
   if (bad == 0) return;
-  throw DataError(fmt::format("{} bad NPZ file{}, named above; {}", bad, bad == 1 ? "" : "s",
-                              unpublished.empty()
-                                  ? "the rest was converted"
-                                  : "not published: " + unpublished +
-                                        " (mend or remove the files, or use --on-error skip)"));
+  throw DataError(
+      fmt::format("{} bad NPZ file{}, named above; {}", bad, bad == 1 ? "" : "s",
+                  unpublished.empty()
+                      ? "the rest was converted"
+                      : "not published: " + unpublished +
+                            " (what was converted before stays; mend the files, or leave them out "
+                            "with --on-error skip)"));
 }
 
 }  // namespace
@@ -81,7 +83,7 @@ void add_convert_command(Command app) {
       .one_of({"fail", "skip"})
       .show_default();
   command.add_flag("--replace", arguments->options.replace,
-                   "Replace shards that were made of other data");
+                   "Let graphs go whose files are gone, or skipped as bad");
   command.run([arguments] {
     for (const std::string& name : arguments->collections) {
       arguments->options.collections.push_back(Collection::parse(name));

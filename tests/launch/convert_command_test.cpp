@@ -102,6 +102,7 @@ TEST_F(ConvertCommandTest, OwnCollectionsAreConvertedVerifiedAndInspectedLikeTpu
   EXPECT_THAT(converted, ::testing::ContainsRegex("layout:xla:random.*\nlayout:my-models:v1.*\n"
                                                   "tile:Own"));
   EXPECT_THAT(errors, HasSubstr("layout/v1.2/x is passed over"));
+  EXPECT_THAT(errors, ::testing::Not(HasSubstr("did you mean")));
   EXPECT_TRUE(std::filesystem::exists(shards_ + "/layout/my-models/v1/manifest.json"));
   EXPECT_THAT(run({"verify", shards_, "--npz", npz_}), HasSubstr("tile:Own"));
   EXPECT_EQ(code, 0) << message;
@@ -109,6 +110,38 @@ TEST_F(ConvertCommandTest, OwnCollectionsAreConvertedVerifiedAndInspectedLikeTpu
       run({"inspect", shards_, "--collection", "layout:my-models:v1", "--json"}));
   EXPECT_EQ(json.at("layout:my-models:v1").at(0).at("name"), "a");
   EXPECT_EQ(nlohmann::json::parse(run({"inspect", shards_, "--json"})).size(), 3u);
+}
+
+// Also where a collection has nothing else.
+TEST_F(ConvertCommandTest, WhatIsNotReadIsNamedWithTheNearestNameThatIs) {
+  add("npz/layout/xla/random/train/a.npz", NpzFixture::layout());
+  add("npz/layout/xla/random/Validation/b.npz", NpzFixture::layout());
+  add("npz/layout/xla/random/tset/b.npz", NpzFixture::layout());
+  add("npz/tile/train/k.npz", NpzFixture::make_tile());
+  for (const char* name : {"schema.yml", "train/._a.npz", "train/b.NPZ", "train/.DS_Store"})
+    std::ofstream(npz_ + "/layout/xla/random/" + name) << "x";
+  for (const auto& command : {std::vector<std::string>{"convert", npz_, shards_},
+                              std::vector<std::string>{"verify", shards_, "--npz", npz_}}) {
+    run(command);
+    EXPECT_EQ(code, 0) << message;
+    const std::string rule = " passed over: graphs lie in train, valid and test";
+    EXPECT_THAT(errors, HasSubstr("random/Validation is" + rule + "; did you mean valid?"));
+    EXPECT_THAT(errors, HasSubstr("random/tset is" + rule + "; did you mean test?"));
+    EXPECT_THAT(errors, HasSubstr("random/schema.yml is" + rule + "; did you mean schema.yaml?"));
+    EXPECT_THAT(errors, HasSubstr("tile/train/k.npz is" + rule + "\n"));
+    EXPECT_THAT(errors, HasSubstr("train/._a.npz and 1 more are passed over: graphs are NAME.npz"));
+  }
+}
+
+TEST_F(ConvertCommandTest, EqualContentInTwoSplitsIsNamed) {
+  add("npz/layout/xla/random/train/a.npz", NpzFixture::layout());
+  add("npz/layout/xla/random/valid/b.npz", NpzFixture::layout());
+  for (const auto& command : {std::vector<std::string>{"convert", npz_, shards_},
+                              std::vector<std::string>{"verify", shards_}}) {
+    run(command);
+    EXPECT_EQ(code, 0);
+    EXPECT_THAT(errors, HasSubstr("train/a.npz and layout/xla/random/valid/b.npz have the same"));
+  }
 }
 
 TEST_F(ConvertCommandTest, SuspectsAreShownWithTheirEvidenceAndWhatLeavesThemOut) {

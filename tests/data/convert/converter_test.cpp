@@ -127,8 +127,14 @@ TEST_F(ConverterTest, KeepsFinishedShardsAndRedoesChangedOnes) {
   EXPECT_EQ(GraphReader(list_graphs(shards_, kLayout)[1]).read_run_times().runtime[0], 77);
 
   fs::remove(npz_ / "layout/xla/random/train/a.npz");  // b becomes the first shard
+  options_.replace = true;
   done = run();
   EXPECT_EQ(done[0].graphs, 1);
+  EXPECT_THAT(files(), ElementsAre("layout/xla/random/manifest.json",
+                                   "layout/xla/random/train/shard-00000b.h5"));
+  EXPECT_THAT(problems(), IsEmpty());
+  add("layout/xla/random/train/b.npz");
+  run();  // the first name is free again
   EXPECT_THAT(files(), ElementsAre("layout/xla/random/manifest.json",
                                    "layout/xla/random/train/shard-00000.h5"));
   EXPECT_THAT(problems(), IsEmpty());
@@ -165,16 +171,36 @@ TEST_F(ConverterTest, RefusesAFolderWithOtherData) {
   EXPECT_THROW(run(), ConfigError);
 }
 
+TEST_F(ConverterTest, LetsNoGraphGoThatWasNotNamed) {
+  add("layout/xla/random/train/a.npz");
+  add("layout/xla/random/train/b.npz");
+  run();
+  const auto before = files();
+  fs::remove(npz_ / "layout/xla/random/train/b.npz");
+  EXPECT_THAT(test::message_of<ConfigError>([&] { run(); }),
+              HasSubstr("1 of 2 sources, such as layout/xla/random/train/b.npz, are not in"));
+  EXPECT_THAT(files(), before);
+  std::ofstream(shards_ / "layout/xla/random/train/shard-00000 (copy).h5") << "mine";
+  std::ofstream(shards_ / "layout/xla/random/shard-00000.h5") << "mine";
+  options_.replace = true;
+  EXPECT_EQ(run()[0].graphs, 1);
+  EXPECT_THAT(files(),
+              ElementsAre("layout/xla/random/manifest.json", "layout/xla/random/shard-00000.h5",
+                          "layout/xla/random/train/shard-00000 (copy).h5",
+                          "layout/xla/random/train/shard-00000.h5"));
+}
+
 TEST_F(ConverterTest, RedoesDamagedShards) {
   add("layout/xla/random/train/a.npz");
   run();
-  const fs::path shard = shards_ / "layout/xla/random/train/shard-00000.h5";
+  fs::path shard = shards_ / "layout/xla/random/train/shard-00000.h5";
   const std::string good = read_text_file(shard);
   std::string bad = good;
   bad[bad.size() / 2] ^= 0x10;
   std::ofstream(shard, std::ios::binary) << bad;
   EXPECT_THAT(problems(), SizeIs(1));
   EXPECT_EQ(run()[0].converted, 1);
+  shard = list_graphs(shards_, kLayout).at(0).shard;
   EXPECT_TRUE(read_text_file(shard) == good);  // the same bytes again
   std::ofstream(shard, std::ios::binary) << good.substr(0, good.size() / 2);
   EXPECT_THROW(list_graphs(shards_, kLayout), DataError);
@@ -200,14 +226,40 @@ TEST_F(ConverterTest, NamesEveryBadFileAndPublishesNothing) {
   EXPECT_THROW(list_graphs(shards_, kLayout), DataError);
 }
 
-TEST_F(ConverterTest, AFileThatTurnsBadTakesItsShardAndTheManifestAway) {
+TEST_F(ConverterTest, AFileThatTurnsBadLeavesWhatWasConverted) {
   add("layout/xla/random/train/a.npz");
+  add("layout/xla/random/train/b.npz");
   run();
-  NpzFixture bad = NpzFixture::layout();
+  const auto before = read_text_file(shards_ / "layout/xla/random/manifest.json");
+  NpzFixture bad = NpzFixture::layout(), other = NpzFixture::layout();
   bad.runtime[0] = 0;
+  other.runtime[0] = 77;
   add("layout/xla/random/train/a.npz", bad);
-  EXPECT_FALSE(run()[0].published);
-  EXPECT_THAT(files(), IsEmpty());
+  add("layout/xla/random/train/b.npz", other);
+  for (const bool skip : {false, true}) {  // --on-error skip lets no converted graph go
+    options_.skip_bad = skip;
+    EXPECT_FALSE(run()[0].published);
+    EXPECT_EQ(read_text_file(shards_ / "layout/xla/random/manifest.json"), before);
+    EXPECT_EQ(GraphReader(list_graphs(shards_, kLayout).at(1)).read_run_times().runtime[0], 100);
+  }
+  add("layout/xla/random/train/a.npz");
+  const auto done = run().at(0);  // the new shard of b waited for it
+  EXPECT_EQ(done.kept, 2);
+  EXPECT_EQ(GraphReader(list_graphs(shards_, kLayout).at(1)).read_run_times().runtime[0], 77);
+  EXPECT_THAT(problems(), IsEmpty());
+  add("layout/xla/random/train/a.npz", bad);
+  options_.replace = true;
+  EXPECT_EQ(run().at(0).graphs, 1);
+}
+
+TEST_F(ConverterTest, RemovesWhatKilledRunsLeft) {
+  add("layout/xla/random/train/a.npz");
+  fs::create_directories(shards_ / "layout/xla/random/train");
+  std::ofstream(shards_ / "layout/xla/random/manifest.json.17-0-0badcafe.tmp") << "half";
+  std::ofstream(shards_ / "layout/xla/random/train/shard-00007.h5.17-0-0badcafe.tmp") << "half";
+  run();
+  EXPECT_THAT(files(), ElementsAre("layout/xla/random/manifest.json",
+                                   "layout/xla/random/train/shard-00000.h5"));
 }
 
 TEST_F(ConverterTest, SkipsBadFilesWhenAsked) {
@@ -353,7 +405,7 @@ TEST_F(ConverterTest, TakesTuningFiles) {
   EXPECT_EQ(run().at(0).kept, 4);
 
   write("tile/xla/train/two.pb", {single});  // without a kernel that is kept
-  options_.skip_bad = true;
+  options_.skip_bad = options_.replace = true;
   const ConvertedCollection again = run().at(0);
   ASSERT_THAT(again.bad, SizeIs(1));
   EXPECT_THAT(again.bad[0].error, HasSubstr("keep none of its 1 modules"));

@@ -91,8 +91,7 @@ TEST_F(GraphSchemaTest, NamesAWrongShape) {
   EXPECT_THAT(error_of(f), HasSubstr("node_opcode has shape [6] but must have [5]"));
   f = NpzFixture::layout();
   f.runtime.pop_back();
-  EXPECT_THAT(error_of(f),
-              HasSubstr("node_config_feat has shape [6, 2, 18] but must have [5, 2, 18]"));
+  EXPECT_THAT(error_of(f), HasSubstr("config_runtime has 5 run times, but node_config_feat has 6"));
   f = NpzFixture::make_tile();
   f.normalizers.push_back(1);
   EXPECT_THAT(error_of(f), HasSubstr("config_runtime_normalizers has shape [5]"));
@@ -149,7 +148,7 @@ TEST_F(GraphSchemaTest, RefusesEmptyAndHugeGraphs) {
 
   // More configurations than int32 can count; only the zip directory and the header say so.
   NpzWriter npz(path_);
-  npz.add_streamed<std::uint8_t>("config_runtime", {kMaxConfigs + 1}, [](auto, auto rows) {
+  npz.add_streamed<std::uint8_t>("node_config_feat", {kMaxConfigs + 1}, [](auto, auto rows) {
     for (auto& value : rows) value = 1;
   });
   const NpzFixture g = NpzFixture::layout();

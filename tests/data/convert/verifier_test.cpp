@@ -86,6 +86,10 @@ TEST_F(VerifierTest, FindsWrongGroupsRunTimesAndNodes) {
   EXPECT_THAT(problems(false), IsEmpty());
   EXPECT_THAT(problems(),
               ElementsAre(HasSubstr("runtime: differs from the NPZ file at element 5")));
+  forge<std::int64_t>("runtime", {100, 300, 101, 400, -500, 102}, H5T_NATIVE_INT64);
+  EXPECT_THAT(problems(false), ElementsAre(HasSubstr("runtime: value -500 of element 4")));
+  forge<std::int32_t>("config_nodes", {1, 1}, H5T_NATIVE_INT32);
+  EXPECT_THAT(problems(false), ElementsAre(HasSubstr("config_nodes: has node 1 twice")));
   forge<std::int32_t>("config_nodes", {1, 5}, H5T_NATIVE_INT32);
   EXPECT_THAT(problems(false), ElementsAre(HasSubstr("config_nodes: value 5 of element 1")));
 }

@@ -206,6 +206,41 @@ TEST_F(Hdf5DatasetTest, AWrongTypeOrShapeIsABadFile) {
   EXPECT_THROW(read_array<std::int32_t>(file, "y", {5, 2}, "file"), DataError);
 }
 
+TEST_F(Hdf5DatasetTest, ElementsThatLieElsewhereAreNotRead) {
+  const auto other = path_.parent_path() / "other";
+  std::ofstream(other) << std::string(8000, 'x');
+  write({2}, {1, 2});
+  {
+    const Hdf5Lock lock;
+    const Hdf5Id file(H5Fopen(path_.c_str(), H5F_ACC_RDWR, H5P_DEFAULT), H5Fclose);
+    const hsize_t size[] = {2};
+    const Hdf5Id space(H5Screate_simple(1, size, nullptr), H5Sclose);
+    const auto create = [&](const char* name, const Hdf5Id& properties) {
+      const Hdf5Id made(H5Dcreate2(file.get(), name, H5T_NATIVE_INT32, space.get(), H5P_DEFAULT,
+                                   properties.get(), H5P_DEFAULT),
+                        H5Dclose);
+      ASSERT_GE(made.get(), 0) << name;
+    };
+    const Hdf5Id external(H5Pcreate(H5P_DATASET_CREATE), H5Pclose);
+    H5Pset_external(external.get(), other.c_str(), 0, H5F_UNLIMITED);
+    create("external", external);
+    const Hdf5Id mapped(H5Pcreate(H5P_DATASET_CREATE), H5Pclose);
+    H5Pset_virtual(mapped.get(), space.get(), path_.c_str(), "x", space.get());
+    create("virtual", mapped);
+    H5Lcreate_soft("/x", file.get(), "soft", H5P_DEFAULT, H5P_DEFAULT);
+    H5Lcreate_external("other.h5", "/x", file.get(), "link", H5P_DEFAULT, H5P_DEFAULT);
+  }
+  const Hdf5Id file = open_hdf5(path_);
+  const auto error = [&](const char* name) {
+    return test::message_of<DataError>([&] { Hdf5Dataset::open(file, name, "file"); });
+  };
+  EXPECT_EQ(error("x"), "");
+  EXPECT_THAT(error("external"), HasSubstr("file/external: its elements lie in other files"));
+  EXPECT_THAT(error("virtual"), HasSubstr("file/virtual: its elements lie in other files"));
+  EXPECT_THAT(error("soft"), HasSubstr("file/soft: soft is a link to another place"));
+  EXPECT_THAT(error("link"), HasSubstr("file/link: link is a link to another place"));
+}
+
 TEST_F(Hdf5DatasetTest, FilesThatAreNotThereOrNotHdf5) {
   EXPECT_THROW(open_hdf5(folder_ / "none.h5"), IoError);
   write_file_atomically(path_, "no HDF5");

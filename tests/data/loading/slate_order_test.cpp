@@ -261,6 +261,25 @@ TEST(SlateOrder, DrawsAllRunTimesInWhateverMix) {
   }
 }
 
+// Where K does not divide the rows, another part of them is left out in each pass.
+TEST(SlateOrder, CloseSlatesTakeTheFastestAndTheSlowestRowsAsOftenAsOthers) {
+  for (const std::int64_t total : {19, 58}) {
+    const SlateOrder order = mixed(SlateMix::close, total, 10);
+    constexpr std::int64_t kEpochs = 4000;
+    std::vector<double> uses(static_cast<std::size_t>(total));
+    for (std::int64_t epoch = 0; epoch < kEpochs; ++epoch) {
+      for (std::int64_t number = 0; number < order.slates_of(0); ++number) {
+        for (const std::int64_t row : order.rows({.epoch = epoch, .number = number}))
+          uses[static_cast<std::size_t>(row)] += 1.0 / kEpochs;
+      }
+    }
+    const double expected =
+        static_cast<double>(total / 10 * 10) / static_cast<double>(total);  // deviation < 0.008
+    for (std::size_t row = 0; row < uses.size(); ++row)
+      EXPECT_NEAR(uses[row], expected, 0.04) << row << " of " << total;
+  }
+}
+
 TEST(SlateOrder, FormsSlatesOfCloseRunTimes) {
   const SlateOrder order = mixed(SlateMix::close, 1000, 10);
   for (std::int64_t number = 0; number < 100; ++number) {

@@ -6,13 +6,17 @@
 #include <gtest/gtest.h>
 #include <hdf5.h>
 
+#include <cmath>
 #include <thread>
 
 #include "core/error.hpp"
 #include "data/convert/converter.hpp"
 #include "data/hdf5/hdf5.hpp"
+#include "data/shards/manifest.hpp"
+#include "schema/tpugraphs.hpp"
 #include "tests/data/npz/npz_fixture.hpp"
 #include "tests/support/temp_dir.hpp"
+#include "tests/support/thrown.hpp"
 
 namespace tpudist {
 namespace {
@@ -87,6 +91,65 @@ TEST_F(ShardReaderTest, RefusesAnEntryThatDoesNotFit) {
   EXPECT_THAT(error_of_opening(), HasSubstr("there is no group /graphs/000001"));
   entry_.shard = folder_ / "none.h5";
   EXPECT_THAT(error_of_opening(), HasSubstr("there is no such file"));
+}
+
+// Overwrites a dataset of the graph.
+template <typename T>
+void write(const Hdf5Id& file, const std::string& name, hid_t type, const std::vector<T>& values) {
+  const Hdf5Id data(H5Dopen2(file.get(), ("/graphs/000000/" + name).c_str(), H5P_DEFAULT),
+                    H5Dclose);
+  ASSERT_GE(H5Dwrite(data.get(), type, H5S_ALL, H5S_ALL, H5P_DEFAULT, values.data()), 0);
+}
+
+TEST_F(ShardReaderTest, RefusesValuesThatNoGraphHas) {
+  const auto error = [&] {
+    return test::message_of<DataError>([&] {
+      const GraphReader reader(entry_);
+      reader.read_graph();
+      reader.read_run_times();
+    });
+  };
+  EXPECT_EQ(error(), "");
+  edit([](const Hdf5Id& file) {
+    write<std::int64_t>(file, "runtime", H5T_NATIVE_INT64, {100, 300, 0, 400, 500, 102});
+  });
+  EXPECT_THAT(error(), HasSubstr("/runtime: value 0 of element 2 is out of range; convert again"));
+  entry_.split = "test";  // where run times may be hidden
+  EXPECT_EQ(error(), "");
+  edit([](const Hdf5Id& file) {
+    write<std::int64_t>(file, "runtime", H5T_NATIVE_INT64, {100, 300, -1, 400, 500, 102});
+  });
+  EXPECT_THAT(error(), HasSubstr("/runtime: value -1 of element 2"));
+  edit([](const Hdf5Id& file) {
+    write<std::int32_t>(file, "config_nodes", H5T_NATIVE_INT32, {3, 3});
+  });
+  EXPECT_THAT(error(), HasSubstr("/config_nodes: has node 3 twice; convert again"));
+  edit([](const Hdf5Id& file) {
+    std::vector<float> features(5 * kNodeFeatures);
+    features[7] = std::nanf("");
+    write<float>(file, "node_feat", H5T_NATIVE_FLOAT, features);
+  });
+  EXPECT_THAT(error(), HasSubstr("/node_feat: element 7 is nan; convert again"));
+}
+
+TEST_F(ShardReaderTest, RefusesAGraphThatIsListedTwice) {
+  const auto path = folder_ / "shards/layout/xla/random/manifest.json";
+  Manifest manifest = read_manifest(path, {"layout:xla:random"});
+  manifest.shards[0].graphs.push_back(manifest.shards[0].graphs[0]);
+  write_manifest(manifest, path);
+  EXPECT_THAT(test::message_of<DataError>(
+                  [&] { list_graphs(folder_ / "shards", {"layout:xla:random"}, "train"); }),
+              HasSubstr("manifest.json: lists the graph x of train twice"));
+}
+
+TEST_F(ShardReaderTest, RefusesAGroupBehindALink) {
+  std::filesystem::copy(entry_.shard, folder_ / "other.h5");
+  edit([&](const Hdf5Id& file) {
+    H5Ldelete(file.get(), "/graphs", H5P_DEFAULT);
+    H5Lcreate_external((folder_ / "other.h5").c_str(), "/graphs", file.get(), "/graphs",
+                       H5P_DEFAULT, H5P_DEFAULT);
+  });
+  EXPECT_THAT(error_of_opening(), HasSubstr("/graphs is a link to another place"));
 }
 
 TEST_F(ShardReaderTest, RefusesRowsThatAreNotThere) {

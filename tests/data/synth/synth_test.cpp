@@ -10,6 +10,7 @@
 
 #include "core/error.hpp"
 #include "core/file_system.hpp"
+#include "core/folder_lock.hpp"
 #include "data/convert/graph_schema.hpp"
 #include "data/npz/npz_reader.hpp"
 #include "statistics/ranking/metrics.hpp"
@@ -204,6 +205,26 @@ TEST(Synth, refusesAFolderWithOtherData) {
   EXPECT_THROW(make(folder.path(), options), ConfigError);
   EXPECT_EQ(read_text_file(folder / "layout/nlp/random/valid/mine.npz"), "precious");
   EXPECT_FALSE(std::filesystem::exists(folder / "layout/nlp/random/train"));
+}
+
+TEST(Synth, removesWhatAKilledRunLeft) {
+  const TempDir folder;
+  SynthOptions options;
+  options.collections = {{"tile:xla"}};
+  options.graphs = {1, 0, 0};
+  std::filesystem::create_directories(folder / "tile/xla/train");
+  const auto recipe = folder / "tile/xla/synth.json.17-0-0badcafe.tmp",
+             npz = folder / "tile/xla/train/k.npz.17-0-0badcafe.tmp.AbCdEf";
+  write_file_atomically(recipe, "half");  // before the folder was claimed
+  make(folder.path(), options);
+  EXPECT_FALSE(std::filesystem::exists(recipe));
+  write_file_atomically(npz, "half");
+  make(folder.path(), options);
+  EXPECT_FALSE(std::filesystem::exists(npz));
+  const FolderLock lock(folder / "tile/xla", "tpudist synth");  // whose files are not left-overs
+  write_file_atomically(npz, "half");
+  EXPECT_THROW(make(folder.path(), options), InUseError);
+  EXPECT_TRUE(std::filesystem::exists(npz));
 }
 
 TEST(Synth, filesDependOnTheSeedAndNotOnThreads) {
