@@ -9,9 +9,9 @@
 #include <mutex>
 #include <numeric>
 #include <optional>
-#include <thread>
 #include <utility>
 
+#include "core/control_group.hpp"
 #include "core/duration.hpp"
 #include "core/error.hpp"
 #include "core/file_system.hpp"
@@ -305,8 +305,7 @@ std::vector<ConvertedCollection> convert(const ConvertOptions& options, Progress
   for (const Collection& collection : collections) require_own_shards(options, collection);
   std::list<FolderLock> locks;
   for (const Collection& collection : collections) lock_folder(options, collection, locks);
-  const int cores = static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
-  ThreadPool pool(options.jobs > 0 ? options.jobs : cores);
+  ThreadPool pool(options.jobs > 0 ? options.jobs : usable_cores());
   std::vector<ConvertedCollection> results;
   for (const Collection& collection : collections) {
     try {
