@@ -9,15 +9,13 @@
 #include <cstring>
 
 #include "core/check.hpp"
+#include "core/error.hpp"
 
 namespace tpudist {
 namespace {
 
 [[noreturn]] void refuse(const std::filesystem::path& path, int error) {
-  const std::string message =
-      fmt::format("{}: cannot write: {}", path.string(), std::strerror(error));
-  if (error == ENOSPC || error == EDQUOT) throw DiskFullError(message);
-  throw IoError(message);
+  throw IoError(fmt::format("{}: cannot write: {}", path.string(), std::strerror(error)));
 }
 
 // 0, or the error number.

@@ -8,6 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <cstring>
@@ -71,6 +72,11 @@ std::string read_holder(int descriptor) {
   return line.empty() ? "another process" : std::string(line);
 }
 
+constexpr int kNotSupported = 524;  // of the kernel, unknown to strerror: Cray DVS lets it out
+// What file systems answer that have no locks.
+constexpr std::array kNoLocks{ENOLCK, ENOSYS, EOPNOTSUPP,   EPROTONOSUPPORT,
+                              EINVAL, ENOTTY, kNotSupported};
+
 // Only for messages: if it cannot be written (another user's file, a full disk), the lock is still
 // valid.
 void write_holder(int descriptor, std::string_view command) {
@@ -103,11 +109,9 @@ FolderLock::FolderLock(const std::filesystem::path& folder, std::string_view com
       throw InUseError(fmt::format("{}: is in use by {}; wait for its end, or take another folder",
                                    folder.string(), holder));
     }
-    if (error != ENOLCK && error != EOPNOTSUPP && error != ENOSYS) {
-      throw_io_error("lock", path_, error);
-    }
+    if (std::ranges::find(kNoLocks, error) == kNoLocks.end()) throw_io_error("lock", path_, error);
     spdlog::warn("{}: this file system has no locks ({}); let no other process write here",
-                 folder.string(), std::strerror(error));
+                 folder.string(), std::strerror(error == kNotSupported ? EOPNOTSUPP : error));
     return;
   }
 }
@@ -116,6 +120,14 @@ FolderLock::~FolderLock() {
   if (descriptor_ < 0) return;
   if (stands_there(descriptor_, path_)) ::unlink(path_.c_str());
   ::close(descriptor_);
+}
+
+std::filesystem::path FolderLock::folder() const {
+  std::error_code error;
+  const auto now =
+      std::filesystem::read_symlink(fmt::format("/proc/self/fd/{}", descriptor_), error);
+  // The name of a removed file ends with " (deleted)".
+  return now.filename() == path_.filename() ? now.parent_path() : std::filesystem::path();
 }
 
 std::optional<std::string> lock_holder(const std::filesystem::path& folder, std::string_view name) {

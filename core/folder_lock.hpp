@@ -26,6 +26,9 @@ class FolderLock {
   FolderLock(const FolderLock&) = delete;
   FolderLock& operator=(const FolderLock&) = delete;
 
+  // Where the locked folder is now, also when it was renamed; empty where that is not known.
+  std::filesystem::path folder() const;
+
  private:
   std::filesystem::path path_;
   int descriptor_ = -1;  // -1: the file system has no locks

@@ -13,8 +13,8 @@ namespace tpudist {
 
 // nlohmann::json finds these by name in the namespace of the types.
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(RankFacts, rank, host, node, local_rank, process, threads, cores,
-                                   machine_cores, machine_memory, memory_limit, gpus, device,
-                                   nccl_libraries, mpi_threads, kernels, srun_tasks)
+                                   cpu_quota, machine_cores, machine_memory, memory_limit, gpus,
+                                   device, nccl_libraries, mpi_threads, kernels, srun_tasks)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(FolderFacts, path, writable, locks, free_bytes, problem)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(DoctorWarning, kind, what, advice, broken)
 
@@ -68,13 +68,15 @@ std::string gpu_text(const RankFacts& rank) {
 }
 
 std::string ranks_table(const JobFacts& facts) {
-  std::vector<Row> rows{{"rank", "host", "node", "local", "GPU", "threads", "cores", "of", "memory",
-                         "limit", "process"}};
+  std::vector<Row> rows{{"rank", "host", "node", "local", "GPU", "threads", "cores", "of", "quota",
+                         "memory", "limit", "process"}};
   for (const RankFacts& rank : facts.ranks) {
     rows.push_back({fmt::format("{}", rank.rank), rank.host, fmt::format("{}", rank.node),
                     fmt::format("{}", rank.local_rank), gpu_text(rank),
                     fmt::format("{}", rank.threads), number_ranges(rank.cores),
-                    fmt::format("{}", rank.machine_cores), bytes_text(rank.machine_memory),
+                    fmt::format("{}", rank.machine_cores),
+                    rank.cpu_quota > 0 ? fmt::format("{:.3g}", rank.cpu_quota) : "none",
+                    bytes_text(rank.machine_memory),
                     rank.memory_limit > 0 ? bytes_text(rank.memory_limit) : "none",
                     fmt::format("{}", rank.process)});
   }

@@ -15,6 +15,7 @@ struct RankFacts {
   std::int64_t process = 0;
   int threads = 1;                          // given to it by `dist.threads: auto`
   std::vector<int> cores;                   // on which it may run, ascending
+  double cpu_quota = 0;                     // in cores, of the control group; 0: none
   int machine_cores = 1;                    // online on the node
   std::int64_t machine_memory = 0;          // bytes of the node
   std::int64_t memory_limit = 0;            // bytes, of the process's control group; 0: none

@@ -15,6 +15,7 @@
 #include <set>
 #include <sstream>
 
+#include "core/control_group.hpp"
 #include "core/process.hpp"
 #include "core/text.hpp"
 #include "dist/collectives/device_memory.hpp"
@@ -52,15 +53,6 @@ std::string mpi_threads() {
   return "multiple";
 }
 
-// A limit in a file of a control group; 0 where there is none ("max", or almost 2^63).
-std::int64_t limit_in(const fs::path& file) {
-  constexpr std::int64_t kNone = std::int64_t{1} << 60;
-  const std::string text = text_of(file);
-  if (text.empty() || text.front() < '0' || text.front() > '9') return 0;
-  const std::int64_t limit = std::strtoll(text.c_str(), nullptr, 10);
-  return limit < kNone ? limit : 0;
-}
-
 bool can_lock(int descriptor) {
   if (flock(descriptor, LOCK_EX | LOCK_NB) != 0) return false;
   flock(descriptor, LOCK_UN);
@@ -68,29 +60,6 @@ bool can_lock(int descriptor) {
 }
 
 }  // namespace
-
-std::int64_t memory_limit(const fs::path& root, std::string_view membership) {
-  std::int64_t least = 0;
-  const auto take = [&](std::int64_t limit) {
-    if (limit > 0) least = least == 0 ? limit : std::min(least, limit);
-  };
-  for (const std::string& line : split(membership, '\n')) {
-    // "0::/user.slice/a" of version 2, "7:memory:/a" of version 1
-    const std::vector<std::string> parts = split(line, ':');
-    if (parts.size() < 3) continue;
-    const bool second = parts[0] == "0" && parts[1].empty();
-    if (!second && parts[1] != "memory") continue;
-    const fs::path base = second ? root : root / "memory";
-    const char* file = second ? "memory.max" : "memory.limit_in_bytes";
-    take(limit_in(base / file));
-    fs::path below = base;
-    for (const fs::path& name : fs::path(parts[2]).relative_path()) {
-      below /= name;
-      take(limit_in(below / file));
-    }
-  }
-  return least;
-}
 
 std::vector<std::string> loaded_libraries(std::string_view maps, std::string_view name) {
   std::set<std::string> files;
@@ -133,7 +102,8 @@ RankFacts find_surroundings() {
   facts.machine_cores = static_cast<int>(std::max(1L, sysconf(_SC_NPROCESSORS_ONLN)));
   facts.machine_memory = static_cast<std::int64_t>(sysconf(_SC_PHYS_PAGES)) *
                          static_cast<std::int64_t>(sysconf(_SC_PAGE_SIZE));
-  facts.memory_limit = memory_limit("/sys/fs/cgroup", text_of("/proc/self/cgroup"));
+  facts.memory_limit = static_cast<std::int64_t>(memory_limit());
+  facts.cpu_quota = cpu_quota();
   for (Device& device : visible_devices().devices) facts.gpus.push_back(std::move(device.id));
   facts.nccl_libraries = loaded_libraries(text_of("/proc/self/maps"), "libnccl.so");
   facts.mpi_threads = mpi_threads();

@@ -85,6 +85,13 @@ void warn_of_cores(const Node& node, Warnings& warnings) {
                      cores),
          "ranks that share a core wait for each other in every step: start fewer ranks (mpirun "
          "--oversubscribe allows more than there are slots; it makes no cores)"});
+  } else if (first.cpu_quota > 0 && first.cpu_quota < static_cast<double>(node.size())) {
+    warnings.push_back(
+        {"cpu_quota",
+         fmt::format("{} on {} with a CPU quota of {:.3g} (control group)", ranks_text(node.size()),
+                     first.host, first.cpu_quota),
+         "the system stops them in every tenth of a second: raise the quota (docker --cpus, "
+         "limits.cpu of Kubernetes, cpu.max), or start fewer ranks"});
   } else if (2 * cores <= machine) {
     warnings.push_back({"idle_cores",
                         fmt::format("{} on {} may use {} of its {} cores", ranks_text(node.size()),

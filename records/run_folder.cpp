@@ -89,15 +89,17 @@ RunFolder RunFolder::open(const std::filesystem::path& path) {
   if (!std::filesystem::exists(folder.config(), error) && error) {
     throw IoError(fmt::format("{}: cannot look for a run: {}", path.string(), error.message()));
   }
-  throw ConfigError(
-      fmt::format("{}: no run here (there are neither config.yaml nor checkpoints); "
-                  "give the folder that `tpudist train` wrote",
-                  path.string()));
+  const bool has_config = std::filesystem::exists(folder.config(), error);
+  throw ConfigError(fmt::format("{}: no run here ({}); give the folder that `tpudist train` wrote",
+                                path.string(),
+                                has_config ? "config.yaml is there, but no checkpoints"
+                                           : "there are neither config.yaml nor checkpoints"));
 }
 
 RunClaim::RunClaim(const std::filesystem::path& path, bool resume)
     : folder_(path), resumes_(resume && RunFolder::exists(path)) {
   check_claim(folder_, resume);
+  check_folder(path);
   if (resumes_) lock_.emplace(folder_.path(), kCommand);
 }
 

@@ -37,7 +37,7 @@ class RunFolder {
   std::filesystem::path events() const { return path_ / "events.out.tfevents.tpudist"; }
 
   // Appends one line, and its numbers to the events: both or, with an error, neither. Throws
-  // DiskFullError when the disk is full, and IoError.
+  // IoError.
   void append_metrics(const nlohmann::json& record) const;
   // Drops the lines of steps after `step` (and a torn last line), and their events, so that a
   // resumed run continues the files.
@@ -62,6 +62,9 @@ class RunClaim {
   // Creates the folder if needed, locks it, and writes config.yaml; in a resumed run only if the
   // configuration differs. The same errors as above, and IoError.
   void begin(const std::string& resolved_yaml);
+
+  // Where the folder is now, also when it was renamed; empty where that is not known.
+  std::filesystem::path folder() const { return lock_ ? lock_->folder() : std::filesystem::path(); }
 
  private:
   const RunFolder folder_;

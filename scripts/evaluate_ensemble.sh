@@ -19,14 +19,16 @@ ranks=${TPUDIST_RANKS:-1}
 start=()
 (( ranks == 1 )) || start=(mpirun --bind-to none --oversubscribe -np "$ranks")
 on_ranks() { "${start[@]}" "$tpudist" "$@"; }
+# Prints into a file, which is replaced once all is printed.
+into() { "${@:2}" > "$1.tmp" && mv "$1.tmp" "$1"; }
 mkdir -p "$out"
 
 number=0
 for run in "$@"; do
   number=$((number + 1))
-  on_ranks evaluate "$run" --split valid --json "$out/$number.json" > "$out/$number.txt"
+  into "$out/$number.txt" on_ranks evaluate "$run" --split valid --json "$out/$number.json"
 done
-on_ranks ensemble "$@" --split valid --json "$out/ensemble.json" > "$out/ensemble.txt"
+into "$out/ensemble.txt" on_ranks ensemble "$@" --split valid --json "$out/ensemble.json"
 
 python3 - "$out" "$@" << 'PYTHON'
 import json

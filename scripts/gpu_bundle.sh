@@ -46,7 +46,8 @@ export PATH=$tpudist_bundle/bin:$PATH OPAL_PREFIX=$tpudist_bundle
 export OMPI_MCA_mca_base_component_path=$tpudist_bundle/lib/openmpi OMPI_MCA_ess_singleton_isolated=1
 export LD_LIBRARY_PATH=$tpudist_bundle/lib:$tpudist_site/torch/lib$(printf ':%s' "$tpudist_site"/nvidia/*/lib):${LD_LIBRARY_PATH:-}
 TEXT
-tar -C "$(dirname "$bundle")" -czf "$bundle.tar.gz" "$(basename "$bundle")"
+tar -C "$(dirname "$bundle")" -czf "$bundle.tar.gz.tmp" "$(basename "$bundle")"
+mv "$bundle.tar.gz.tmp" "$bundle.tar.gz"
 bytes=$(stat -c %s "$bundle.tar.gz")
 echo "$bundle.tar.gz: $((bytes / 1000000)) MB"
 (( bytes <= 60000000 )) || { echo "gpu_bundle: more than 60 MB" >&2; exit 1; }

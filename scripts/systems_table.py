@@ -258,7 +258,7 @@ class Tool:
         shutil.rmtree(run)
         if len(facts["bursts"]) > 1:
             return
-        plan = self.run("train", system.file, "--dry-run", "train.steps=8", *words,
+        plan = self.run("train", system.file, "--dry-run", "--run-dir", run, "train.steps=8", *words,
                         data=self.data_of(table))
         saved = re.search(r"saves a factor of (\S+) in arithmetic", plan)
         facts |= {"memory": re.search(r"peak memory: (\S+ \S+)", printed)[1],

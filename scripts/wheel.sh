@@ -21,11 +21,11 @@ fail() { echo "wheel: error: $*" >&2; exit 1; }
 export PATH=$tools/bin:$PATH
 export SOURCE_DATE_EPOCH=${SOURCE_DATE_EPOCH:-315532800}  # equal builds give equal wheels
 
-folder=$(mktemp -d)
+mkdir -p "$target"
+folder=$(mktemp -d "$target/.wheel-XXXXXX")  # beside the target: the wheel takes its place whole
 trap 'rm -rf "$folder"' EXIT
 in_python() { (cd scripts && "$tools/bin/python" -B -c "import pack_wheel; $1"); }
 packed=$(in_python "print(pack_wheel.build_wheel('$folder'))")
-mkdir -p "$target"
 mapfile -t outside < <(in_python "print(*('--exclude=' + name for name in pack_wheel.OUTSIDE), sep='\n')")
 auditwheel repair --wheel-dir "$folder/repaired" "${outside[@]}" "$folder/$packed" > "$folder/log" 2>&1 ||
   { cat "$folder/log" >&2; fail "auditwheel could not repair the wheel"; }

@@ -10,9 +10,9 @@
 #include <numeric>
 #include <optional>
 #include <set>
-#include <thread>
 #include <utility>
 
+#include "core/control_group.hpp"
 #include "core/duration.hpp"
 #include "core/error.hpp"
 #include "core/file_system.hpp"
@@ -318,8 +318,7 @@ std::vector<ConvertedCollection> convert(const ConvertOptions& options, Progress
   std::list<FolderLock> locks;
   for (const Collection& collection : collections) lock_folder(options, collection, locks);
   for (const Collection& collection : collections) require_own_shards(options, collection);
-  const int cores = static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
-  ThreadPool pool(options.jobs > 0 ? options.jobs : cores);
+  ThreadPool pool(options.jobs > 0 ? options.jobs : usable_cores());
   std::vector<ConvertedCollection> results;
   for (const Collection& collection : collections) {
     try {

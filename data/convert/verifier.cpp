@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <mutex>
 #include <set>
-#include <thread>
 
+#include "core/control_group.hpp"
 #include "core/error.hpp"
 #include "core/hash.hpp"
 #include "core/log.hpp"
@@ -208,8 +208,7 @@ class CollectionVerifier {
 }  // namespace
 
 std::vector<VerifiedCollection> verify(const VerifyOptions& options, ProgressSink& progress) {
-  const int cores = static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
-  ThreadPool pool(options.jobs > 0 ? options.jobs : cores);
+  ThreadPool pool(options.jobs > 0 ? options.jobs : usable_cores());
   std::vector<VerifiedCollection> results;
   if (options.npz_root) warn_of_unread(*options.npz_root);
   // Also those without a manifest, which is one of the problems.

@@ -29,14 +29,9 @@ void on_signal(int signal) {
   errno = error;
 }
 
-void listen(int signal, struct sigaction& previous, int flags = 0) {
-  struct sigaction action {};
-  action.sa_handler = on_signal;
-  action.sa_flags = SA_RESTART | flags;  // reads and writes under way go on
-  sigemptyset(&action.sa_mask);
-  if (sigaction(signal, &action, &previous) != 0) {
+void set_action(int signal, const struct sigaction* action, struct sigaction* previous) {
+  if (sigaction(signal, action, previous) != 0)
     throw DistError(fmt::format("sigaction({}): {}", signal, std::strerror(errno)));
-  }
 }
 
 }  // namespace
@@ -45,20 +40,27 @@ bool StopSignal::started_by_mpirun() {
   return std::getenv("OMPI_COMM_WORLD_SIZE") != nullptr;
 }
 
-StopSignal::StopSignal(std::string_view interrupt_notice) : listens_to_term_(!started_by_mpirun()) {
+StopSignal::StopSignal(std::string_view interrupt_notice) {
   if (listener_lives.exchange(true)) throw DistError("a second StopSignal at the same time");
   stop_requested = false;
   notice = interrupt_notice;
-  listen(SIGUSR2, previous_usr2_);
-  // After the first SIGINT the default action is restored, which ends the process.
-  listen(SIGINT, previous_int_, static_cast<int>(SA_RESETHAND));
-  if (listens_to_term_) listen(SIGTERM, previous_term_);
+  for (std::size_t i = 0; i < kSignals.size(); ++i) {
+    const int signal = kSignals[i];
+    set_action(signal, nullptr, &previous_[i]);
+    if (signal == SIGTERM && started_by_mpirun()) continue;
+    if (signal == SIGHUP && previous_[i].sa_handler == SIG_IGN) continue;
+    struct sigaction action {};
+    action.sa_handler = on_signal;
+    action.sa_flags = SA_RESTART;  // reads and writes under way go on
+    // After the first SIGINT the default action is restored, which ends the process.
+    if (signal == SIGINT) action.sa_flags |= static_cast<int>(SA_RESETHAND);
+    sigemptyset(&action.sa_mask);
+    set_action(signal, &action, nullptr);
+  }
 }
 
 StopSignal::~StopSignal() {
-  if (listens_to_term_) sigaction(SIGTERM, &previous_term_, nullptr);
-  sigaction(SIGINT, &previous_int_, nullptr);
-  sigaction(SIGUSR2, &previous_usr2_, nullptr);
+  for (std::size_t i = 0; i < kSignals.size(); ++i) sigaction(kSignals[i], &previous_[i], nullptr);
   stop_requested = false;
   listener_lives = false;
 }

@@ -1,12 +1,14 @@
 #pragma once
 
+#include <array>
 #include <csignal>
 #include <string_view>
 
 namespace tpudist {
 
-// Listens for stop requests while it lives: SIGUSR2 and SIGINT always, SIGTERM unless Open MPI's
-// mpirun started the process. mpirun forwards SIGUSR2 and lets the ranks run. But on SIGTERM and
+// Listens for stop requests while it lives: SIGUSR1, SIGUSR2, SIGXCPU and SIGINT always; SIGHUP
+// unless the process was started to ignore it (nohup); SIGTERM unless Open MPI's mpirun started the
+// process. mpirun forwards SIGUSR1 and SIGUSR2 and lets the ranks run. But on SIGTERM, SIGHUP and
 // Ctrl-C it kills them within seconds, so a checkpoint cannot be promised. srun, or a start without
 // a launcher, delivers SIGTERM to the ranks and waits.
 //
@@ -30,9 +32,8 @@ class StopSignal {
   static bool started_by_mpirun();
 
  private:
-  bool listens_to_term_;
-  struct sigaction previous_usr2_ {
-  }, previous_term_{}, previous_int_{};
+  static constexpr std::array kSignals{SIGUSR1, SIGUSR2, SIGXCPU, SIGHUP, SIGINT, SIGTERM};
+  std::array<struct sigaction, kSignals.size()> previous_{};
 };
 
 }  // namespace tpudist

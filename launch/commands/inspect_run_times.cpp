@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 #include <optional>
-#include <thread>
 
+#include "core/control_group.hpp"
 #include "core/file_system.hpp"
 #include "core/json_number.hpp"
 #include "core/numbers.hpp"
@@ -162,7 +162,7 @@ nlohmann::ordered_json to_json(const CheckedCollection& checked) {
 
 void inspect_ceilings(const std::filesystem::path& shard_root,
                       const std::vector<Collection>& collections, bool json) {
-  ThreadPool pool(static_cast<int>(std::max(1u, std::thread::hardware_concurrency())));
+  ThreadPool pool(usable_cores());
   nlohmann::ordered_json all;
   for (const Collection& collection : collections) {
     const std::vector<GraphCeiling> graphs = collection_ceilings(shard_root, collection, pool);
@@ -207,8 +207,7 @@ void inspect_suspects(const InspectSuspectArguments& arguments,
   std::optional<MeasuredOrder> order;
   if (arguments.order == "random") order = MeasuredOrder::random;
   if (arguments.order == "searched") order = MeasuredOrder::searched;
-  const int cores = static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
-  ThreadPool pool(cores);
+  ThreadPool pool(usable_cores());
   nlohmann::ordered_json all;
   std::vector<CheckedCollection> layouts;
   for (const Collection& collection : collections) {

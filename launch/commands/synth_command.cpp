@@ -4,9 +4,9 @@
 #include <map>
 #include <memory>
 #include <string>
-#include <thread>
 #include <vector>
 
+#include "core/control_group.hpp"
 #include "core/error.hpp"
 #include "core/numbers.hpp"
 #include "data/synth/synth.hpp"
@@ -56,7 +56,7 @@ void add_synth_command(Command app) {
   };
   auto arguments = std::make_shared<Arguments>();
   SynthOptions& options = arguments->options;
-  options.threads = static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
+  options.threads = usable_cores();
   const Command command = app.add_command("synth", "Make a synthetic data set as NPZ files");
   command.footer(
       "Graphs of model families with repeated blocks; run times from a hidden cost model of "

@@ -36,11 +36,14 @@ struct TrainArguments {
   int ranks = 0;  // of the dry run; 0 = those that were started
 };
 
-void print_outcome(const TrainOutcome& outcome, const Experiment& experiment,
-                   const std::filesystem::path& run) {
+void print_outcome(const TrainOutcome& outcome, const Experiment& experiment) {
+  const std::filesystem::path& run = outcome.folder;
   if (outcome.evaluation) print("\n{}", evaluation_table(*outcome.evaluation));
-  if (!outcome.evaluation && !outcome.stopped &&
-      experiment.train.last_evaluation == LastEvaluation::none) {
+  if (!outcome.has_validation) {
+    print("\nnot scored: {} has no graphs in its validation split\n",
+          experiment.data.collection.name);
+  } else if (!outcome.evaluation && !outcome.stopped &&
+             experiment.train.last_evaluation == LastEvaluation::none) {
     print("\nnot scored (train.last_evaluation: none); `tpudist evaluate {}` scores the run\n",
           run.string());
   }
@@ -74,14 +77,13 @@ void print_outcome(const TrainOutcome& outcome, const Experiment& experiment,
       run.string(), to_hex(outcome.parameter_hash));
 }
 
-std::string next_commands(const std::filesystem::path& run) {
-  const std::string word = shell_word(run.string());
+std::string next_commands(const TrainOutcome& outcome) {
+  const std::string word = shell_word(outcome.folder.string());
   return fmt::format(
-      "next:\n  tpudist evaluate {0}                 each graph's score, of each member and of "
-      "all\n"
+      "next:\n  tpudist evaluate {0}{1}each graph's score, of each member and of all\n"
       "  tpudist report {0}                   a page with curves and scores\n"
       "  tpudist rank MODULE.npz --run {0}    the configurations of a new module, best first",
-      word);
+      word, outcome.has_validation ? "                 " : " --split train   ");
 }
 
 // The settings that differ from their defaults, or with --verbose all of them.
@@ -149,7 +151,7 @@ void run(const TrainArguments& arguments) {
     if (arguments.dry_run) {
       const int ranks = arguments.ranks > 0 ? arguments.ranks : context.world.size();
       if (root) print("\n");
-      dry_run(experiment, ranks, context, print_text);
+      dry_run(experiment, folder, arguments.resume, ranks, context, print_text);
       return;
     }
     const TracedJob traced(context, arguments.trace);
@@ -157,15 +159,15 @@ void run(const TrainArguments& arguments) {
     const TrainOutcome outcome =
         train(experiment, folder, arguments.resume, context, [&] { return signal.requested(); });
     stopped = outcome.stopped;
+    if (root) print_outcome(outcome, experiment);
     traced.write();
-    if (root) print_outcome(outcome, experiment, folder);
     if (root && stopped) {
       print("stopped {} after step {}; go on with --resume\n",
             outcome.out_of_time ? "for lack of time (train.time_limit, or the end of the Slurm job)"
                                 : "on request",
             outcome.steps);
     }
-    if (root && !stopped) context.progress.line(next_commands(folder));
+    if (root && !stopped) context.progress.line(next_commands(outcome));
     context.world.barrier();
   });
   if (stopped) throw EndWith(static_cast<int>(ErrorKind::stopped));
@@ -179,9 +181,10 @@ void add_train_command(Command app) {
   command.footer(
       "Start it under mpirun or srun for several ranks; the trained parameters have the same bits "
       "for any number of\n"
-      "ranks and threads. SIGUSR2 or Ctrl-C asks it to write a checkpoint and stop (exit code "
-      "85);\n"
-      "under mpirun use SIGUSR2: mpirun answers Ctrl-C by killing the ranks.\n\n"
+      "ranks and threads. SIGUSR1, SIGUSR2, SIGTERM, SIGHUP or Ctrl-C asks it to write a "
+      "checkpoint "
+      "and stop (exit\n"
+      "code 85); under mpirun use SIGUSR2: mpirun answers the last three by killing the ranks.\n\n"
       "Example:\n  mpirun -np 8 tpudist train experiments/nlp.yaml train.steps=1000 --run-dir "
       "runs/nlp-1");
   command.add_option("config", arguments->config, "Experiment file (YAML)")

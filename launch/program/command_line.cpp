@@ -13,6 +13,7 @@
 #include <utility>
 
 #include "core/error.hpp"
+#include "core/process.hpp"
 #include "core/text.hpp"
 #include "launch/program/experiment_file.hpp"
 
@@ -129,7 +130,13 @@ bool takes_settings(const CLI::App& app) {
     for (const std::string& known : option->get_lnames()) names.push_back("--" + known);
   const std::string nearest = nearest_of(name, names);
   std::string advice = fmt::format("`{} --help` lists them", path);
-  if (takes_settings(app) && name.find('.') != std::string::npos) {
+  if (name == "-n" || name == "-np" || name == "--np") {
+    std::vector<std::string> others;
+    for (std::size_t i = 0; i < words.size(); ++i)
+      if (i != at && i != at + 1) others.push_back(shell_word(words[i]));
+    advice = fmt::format("mpirun starts the ranks: `mpirun -np {} tpudist {}`",
+                         at + 1 < words.size() ? words[at + 1] : "N", join(others, " "));
+  } else if (takes_settings(app) && name.find('.') != std::string::npos) {
     const std::string key = name.substr(name.find_first_not_of('-'));
     const bool follows = word == name && at + 1 < words.size() && !words[at + 1].starts_with('-');
     const std::string value = word != name ? word.substr(name.size() + 1)
@@ -390,6 +397,11 @@ int run_command_line(CommandLine& line, const std::function<void()>& body,
                      const PrintFailure& print) {
   const int wrong_usage = static_cast<int>(ErrorKind::usage);
   try {
+    std::error_code gone;  // libraries end the process without a word of it
+    std::filesystem::current_path(gone);
+    if (gone)
+      throw ConfigError(
+          fmt::format("the working folder is gone ({}): cd to one that is there", gone.message()));
     body();
   } catch (const EndWith& ended) {
     return ended.exit_code();

@@ -8,6 +8,7 @@
 #include <cstdlib>
 #include <string_view>
 
+#include "core/control_group.hpp"
 #include "core/numbers.hpp"
 
 namespace tpudist {
@@ -40,7 +41,7 @@ std::string all_of(const std::vector<std::string>& masks) {
 
 }  // namespace
 
-int share_of_cores(const std::vector<std::string>& masks, int rank) {
+int share_of_cores(const std::vector<std::string>& masks, int rank, double quota) {
   double share = 0;
   for (std::size_t core = 0; core < masks[rank].size(); ++core) {
     if (masks[rank][core] != '1') continue;
@@ -48,6 +49,7 @@ int share_of_cores(const std::vector<std::string>& masks, int rank) {
         masks, [core](const std::string& mask) { return core < mask.size() && mask[core] == '1'; });
     share += 1.0 / static_cast<double>(users);
   }
+  if (quota > 0) share = std::min(share, quota / static_cast<double>(masks.size()));
   return std::max(1, static_cast<int>(share + 1e-6));
 }
 
@@ -61,7 +63,7 @@ std::vector<std::string> core_masks(Communicator& world, const NodeTopology& pla
 }
 
 int share_of_cores(Communicator& world, const NodeTopology& place) {
-  return share_of_cores(core_masks(world, place), place.local_rank);
+  return share_of_cores(core_masks(world, place), place.local_rank, cpu_quota());
 }
 
 int cores_of_binding_mpirun() {
@@ -70,8 +72,8 @@ int cores_of_binding_mpirun() {
   return cores_in(mask_of(getppid()));
 }
 
-std::string core_warning(const std::vector<std::string>& masks, int rank, int threads,
-                         int unbound) {
+std::string core_warning(const std::vector<std::string>& masks, int rank, int threads, int unbound,
+                         double quota) {
   const int own = cores_in(masks[static_cast<std::size_t>(rank)]), all = cores_in(all_of(masks));
   const auto ranks = static_cast<int>(masks.size());
   if (threads > own) {
@@ -79,6 +81,13 @@ std::string core_warning(const std::vector<std::string>& masks, int rank, int th
                        unbound > own ? "start with mpirun --bind-to none"
                                      : "ask for fewer (dist.threads), or for more cores (srun "
                                        "--cpus-per-task)");
+  }
+  if (quota > 0 && quota < threads * ranks) {
+    return fmt::format(
+        "{} with {} each on a CPU quota of {:.3g} (control group): ask for fewer (dist.threads), "
+        "or "
+        "raise it (docker --cpus, cpu.max)",
+        counted(ranks, "rank"), counted(threads, "thread"), quota);
   }
   if (2 * all <= unbound) {
     return fmt::format("mpirun bound {} to {} of {}: start with --bind-to none, or with more ranks",

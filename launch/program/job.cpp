@@ -12,6 +12,7 @@
 #include <set>
 #include <thread>
 
+#include "core/control_group.hpp"
 #include "core/error.hpp"
 #include "core/hash.hpp"
 #include "core/log.hpp"
@@ -113,7 +114,8 @@ struct CountedWork {
 
 // On rank 0, the first of its node.
 void log_cores(const std::vector<std::string>& masks, int threads) {
-  if (const auto text = core_warning(masks, 0, threads, cores_of_binding_mpirun()); !text.empty())
+  if (const auto text = core_warning(masks, 0, threads, cores_of_binding_mpirun(), cpu_quota());
+      !text.empty())
     spdlog::warn("{}", text);
   if (const auto text = crowd_note(masks); !text.empty()) spdlog::info("{}", text);
 }
@@ -138,7 +140,7 @@ void run_placed(Communicator& world, Watchdog& watchdog, const JobOptions& optio
   require_same_kinds(world, place, options.mixed_cpus);
   const std::vector<std::string> cores = core_masks(world, place);
   const int threads =
-      options.threads > 0 ? options.threads : share_of_cores(cores, place.local_rank);
+      options.threads > 0 ? options.threads : share_of_cores(cores, place.local_rank, cpu_quota());
   if (world.rank() == 0) log_cores(cores, threads);
   ThreadPool pool(threads, [&] {
     use_one_thread_per_worker();

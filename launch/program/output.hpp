@@ -25,8 +25,8 @@ void print(fmt::format_string<T...> format, T&&... values) {
   print_text(fmt::format(format, std::forward<T>(values)...));
 }
 
-// Call it before anything else in a program. It makes writing to a closed pipe an error instead of
-// a signal that ends the process. It also opens standard streams that are closed, so that no file
+// Call it before anything else in a program. It makes writing to a closed pipe, or beyond the
+// largest size of files (ulimit -f), an error instead of a signal that ends the process. It also opens standard streams that are closed, so that no file
 // gets their numbers and then receives printed results.
 void prepare_standard_streams();
 

@@ -2,12 +2,14 @@
 
 #include <gtest/gtest.h>
 
+#include <cerrno>
 #include <string>
 
 #include "core/append_file.hpp"
 #include "core/file_system.hpp"
 #include "core/folder_lock.hpp"
 #include "core/hash.hpp"
+#include "core/log.hpp"
 #include "core/private_folder.hpp"
 #include "tests/support/faulty_io.hpp"
 #include "tests/support/temp_dir.hpp"
@@ -55,6 +57,23 @@ TEST_F(InterruptedCalls, Lock) {
     EXPECT_THROW(FolderLock(folder_.path(), "another", "lock"), InUseError);
   }
   EXPECT_FALSE(lock_holder(folder_.path(), "lock").has_value());
+}
+
+// 524 is ENOTSUPP of the kernel, which Cray DVS answers.
+TEST(FaultyLocks, AreAWarningWhereTheFileSystemHasNone) {
+  const TempDir folder;
+  for (const int error : {ENOLCK, ENOSYS, EOPNOTSUPP, EINVAL, ENOTTY, EPROTONOSUPPORT, 524}) {
+    const FaultyIo faults("lock=" + std::to_string(error) + ":" + folder.path().string());
+    ::testing::internal::CaptureStderr();
+    set_up_logging(0, 1);
+    EXPECT_NO_THROW(FolderLock(folder.path(), "a test")) << error;
+    const std::string text = ::testing::internal::GetCapturedStderr();
+    EXPECT_NE(text.find("this file system has no locks ("), std::string::npos) << text;
+    EXPECT_EQ(text.find("Unknown"), std::string::npos) << text;
+    EXPECT_FALSE(lock_holder(folder.path()));
+  }
+  const FaultyIo faults("lock=" + std::to_string(EIO) + ":" + folder.path().string());
+  EXPECT_THROW(FolderLock(folder.path(), "a test"), IoError);
 }
 
 TEST_F(InterruptedCalls, MakeAPrivateFolder) {

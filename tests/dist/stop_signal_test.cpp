@@ -40,13 +40,27 @@ void outer_handler(int) {
   outer_calls = outer_calls + 1;
 }
 
-TEST(StopSignal, HearsUserSignalTwo) {
-  const StopSignal stop;
-  EXPECT_FALSE(stop.requested());
-  std::raise(SIGUSR2);
-  EXPECT_TRUE(stop.requested());
-  std::raise(SIGUSR2);  // patience does no harm
-  EXPECT_TRUE(stop.requested());
+// A terminal that is closed (SIGHUP), and the end of a limit on the time of the CPU (SIGXCPU).
+TEST(StopSignal, HearsWhatAsksForAnEnd) {
+  for (const int signal : {SIGUSR1, SIGUSR2, SIGHUP, SIGXCPU}) {
+    const StopSignal stop;
+    EXPECT_FALSE(stop.requested()) << signal;
+    std::raise(signal);
+    EXPECT_TRUE(stop.requested()) << signal;
+    std::raise(signal);  // patience does no harm
+    EXPECT_TRUE(stop.requested()) << signal;
+  }
+}
+
+TEST(StopSignal, LeavesHangUpIgnoredUnderNohup) {
+  const auto before = std::signal(SIGHUP, SIG_IGN);
+  {
+    const StopSignal stop;
+    std::raise(SIGHUP);
+    EXPECT_FALSE(stop.requested());
+  }
+  std::raise(SIGHUP);
+  std::signal(SIGHUP, before);
 }
 
 // In a process of its own, which the second one ends.

@@ -4,7 +4,6 @@
 #include <gtest/gtest.h>
 
 #include <filesystem>
-#include <fstream>
 
 #include "tests/support/temp_dir.hpp"
 
@@ -15,31 +14,6 @@ namespace fs = std::filesystem;
 using test::TempDir;
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
-
-void write(const fs::path& path, const std::string& text) {
-  fs::create_directories(path.parent_path());
-  std::ofstream(path) << text;
-}
-
-TEST(MemoryLimit, IsTheSmallestOnTheWayDown) {
-  const TempDir root;
-  write(root / "user/memory.max", "3000\n");
-  write(root / "user/job/memory.max", "max\n");
-  write(root / "user/job/step/memory.max", "5000\n");
-  EXPECT_EQ(memory_limit(root / "", "0::/user/job/step\n"), 3000);
-  EXPECT_EQ(memory_limit(root / "", "0::/user/job/step/below\n"), 3000);
-  EXPECT_EQ(memory_limit(root / "", "0::/elsewhere\n"), 0);
-}
-
-TEST(MemoryLimit, KnowsTheFirstVersionOfControlGroups) {
-  const TempDir root;
-  write(root / "memory/memory.limit_in_bytes", "9223372036854771712\n");
-  write(root / "memory/a/memory.limit_in_bytes", "7000\n");
-  const std::string membership = "5:cpuset:/b\n4:memory:/a\n0::/\n";
-  EXPECT_EQ(memory_limit(root / "", membership), 7000);
-  EXPECT_EQ(memory_limit(root / "", "4:memory:/\n"), 0);
-  EXPECT_EQ(memory_limit(root / "", ""), 0);
-}
 
 TEST(LoadedLibraries, AreListedOnceByTheNameOfTheirFile) {
   const std::string maps =

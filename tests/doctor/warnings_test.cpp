@@ -69,6 +69,16 @@ TEST(DoctorWarnings, CountRanksAndCores) {
   EXPECT_THAT(warning.advice, HasSubstr("--oversubscribe"));
 }
 
+TEST(DoctorWarnings, TellOfAQuotaBelowTheRanks) {
+  JobFacts facts = healthy(4);
+  for (RankFacts& rank : facts.ranks) rank.cpu_quota = 0.5;
+  const DoctorWarning warning = only(facts);
+  EXPECT_EQ(warning.kind, "cpu_quota");
+  EXPECT_THAT(warning.what, HasSubstr("4 ranks on node7 with a CPU quota of 0.5 (control group)"));
+  for (RankFacts& rank : facts.ranks) rank.cpu_quota = 4;
+  EXPECT_THAT(kinds(facts), IsEmpty());
+}
+
 TEST(DoctorWarnings, TellOfCoresThatNobodyMayUse) {
   JobFacts facts = healthy(2);
   for (RankFacts& rank : facts.ranks) rank.cores = {rank.rank};

@@ -26,6 +26,21 @@ TEST(Cores, AtLeastOne) {
   EXPECT_EQ(share_of_cores({"1", "1", "1"}, 1), 1);
 }
 
+TEST(Cores, AQuotaCountsForAllRanks) {
+  EXPECT_EQ(share_of_cores({"11111111"}, 0, 3.5), 3);
+  EXPECT_EQ(share_of_cores({"11111111", "11111111"}, 1, 4), 2);
+  EXPECT_EQ(share_of_cores({"11"}, 0, 0.5), 1);
+  EXPECT_EQ(share_of_cores({"11"}, 0, 16), 2);
+}
+
+TEST(CoreWarning, TellsOfAQuota) {
+  EXPECT_EQ(core_warning({"11"}, 0, 2, 0, 2), "");
+  EXPECT_THAT(
+      core_warning({"11"}, 0, 1, 0, 0.5),
+      HasSubstr("1 rank with 1 thread each on a CPU quota of 0.5 (control group): ask for"));
+  EXPECT_THAT(core_warning({"1111", "1111"}, 0, 2, 0, 3), HasSubstr("quota of 3 "));
+}
+
 TEST(CoreWarning, NamesWhatSlowsRanksDown) {
   EXPECT_EQ(core_warning({"11", "11"}, 0, 1, 0), "");
   EXPECT_EQ(core_warning({"1", "01"}, 0, 1, 2), "");

@@ -100,6 +100,83 @@ TEST_F(TrainCommand, ADryRunTimesStepsAndLeavesNothing) {
   EXPECT_FALSE(fs::exists(folder_ / "runs"));
 }
 
+// What the run would refuse, and nothing is written.
+TEST_F(TrainCommand, ADryRunRefusesWhatTheRunRefuses) {
+  ASSERT_EQ(run("train tiny.yaml --run-dir run").exit_code, 0);
+  std::ofstream(folder_ / "file") << "in the way";
+  for (const auto& [arguments, reason] : std::vector<std::pair<std::string, std::string>>{
+           {"--run-dir run", "already holds a run"},
+           {"--run-dir run --resume train.steps=8", "train.steps: 4 -> 8"},
+           {"--run-dir run --resume optimizer.lr=0.5", "optimizer.lr: "},
+           {"--run-dir file/run", "file/run"},
+           {"--run-dir data", "neither empty nor the folder of a run"},
+           {"train.init_from=none", "train.init_from: there is no "}}) {
+    for (const char* dry : {"", " --dry-run"}) {
+      const Outcome refused = run("train tiny.yaml " + arguments + dry);
+      EXPECT_THAT(refused.exit_code, ::testing::AnyOf(1, 2)) << arguments << dry << refused.output;
+      EXPECT_THAT(refused.output, HasSubstr(reason)) << arguments << dry;
+    }
+  }
+  const Outcome longer = run("train tiny.yaml --run-dir run --resume train.steps=8 --dry-run");
+  EXPECT_THAT(longer.output, HasSubstr("to train longer, add train.init_from=run\n"));
+  const Outcome done = run("train tiny.yaml --run-dir run --resume --dry-run");
+  EXPECT_EQ(done.exit_code, 0) << done.output;
+  EXPECT_THAT(done.output, HasSubstr("all 4 steps are done: only scores are left\n"));
+}
+
+TEST_F(TrainCommand, ADryRunGoesOnFromTheCheckpointThatItWouldResume) {
+  const std::string more = " --run-dir run train.steps=40 train.checkpoint_every=10";
+  const Outcome stopped = run("train tiny.yaml train.time_limit=0" + more);
+  ASSERT_EQ(stopped.exit_code, 85) << stopped.output;
+  const Outcome dry = run("train tiny.yaml --resume --dry-run" + more);
+  EXPECT_EQ(dry.exit_code, 0) << dry.output;
+  EXPECT_THAT(dry.output, ::testing::ContainsRegex("training +39 steps of "));
+  EXPECT_THAT(list_checkpoints(folder_ / "run/checkpoints"), SizeIs(1));
+}
+
+TEST_F(TrainCommand, SaysThatNothingIsScoredWithoutValidationGraphs) {
+  const Outcome trained =
+      run("train tiny.yaml train.evaluate_every=2 'data.exclude.valid=[\"*\"]' --run-dir run");
+  ASSERT_EQ(trained.exit_code, 0) << trained.output;
+  EXPECT_THAT(trained.output, HasSubstr("train.evaluate_every: nothing is scored, since "));
+  EXPECT_THAT(trained.output, HasSubstr("\nnot scored: layout:xla:random has no graphs in its "));
+  EXPECT_THAT(trained.output, HasSubstr("tpudist evaluate run --split train "));
+  EXPECT_EQ(run("evaluate run --split train").exit_code, 0);
+}
+
+// The loss of the only step is sound; no later step finds what it made of the weights.
+TEST_F(TrainCommand, ALastStepThatBlowsUpFails) {
+  for (const char* rate : {"1e38", "1e30"}) {
+    const Outcome outcome = run(std::string("train tiny.yaml train.steps=1 --run-dir ") + rate +
+                                " optimizer.lr=" + rate);
+    EXPECT_EQ(outcome.exit_code, 1) << outcome.output;
+    EXPECT_THAT(outcome.output, HasSubstr("try a smaller optimizer.lr"));
+  }
+}
+
+TEST_F(TrainCommand, NamesTheCommandThatStartsRanks) {
+  const Outcome refused = run("train tiny.yaml -np 2 'name=a b'");
+  EXPECT_EQ(refused.exit_code, 2);
+  EXPECT_THAT(refused.output, HasSubstr("`mpirun -np 2 tpudist train tiny.yaml 'name=a b'`"));
+}
+
+TEST_F(TrainCommand, SaysThatTheWorkingFolderIsGone) {
+  const std::string file = (folder_ / "tiny.yaml").string();
+  for (const std::string& command : {"train " + file, std::string("verify shards")}) {
+    const Outcome outcome = run(command, "mkdir gone && cd gone && rmdir ../gone && ");
+    EXPECT_EQ(outcome.exit_code, 2) << outcome.output;
+    EXPECT_THAT(outcome.output, HasSubstr("the working folder is gone"));
+  }
+}
+
+// `ulimit -f` counts blocks of 512 bytes: the data fit, the checkpoint does not.
+TEST_F(TrainCommand, AFileThatGetsTooLargeIsAnError) {
+  const Outcome outcome = run("train tiny.yaml --run-dir run", "ulimit -f 40 && ");
+  EXPECT_EQ(outcome.exit_code, 1) << outcome.output;
+  EXPECT_THAT(outcome.output, HasSubstr("File too large"));
+  EXPECT_TRUE(fs::is_empty(folder_ / "run/checkpoints"));
+}
+
 TEST_F(TrainCommand, LeavesMembersInRunsOfTheirOwnToTheSweep) {
   const Outcome refused = run("train tiny.yaml ensemble.placement=split");
   EXPECT_EQ(refused.exit_code, 2) << refused.output;

@@ -22,6 +22,7 @@ struct Faults {
   bool interrupt = false;
   int delay_ms = 0;
   int skipped = -1;                // reads before those that fail; below 0: none fails
+  int lock_error = 0;              // what flock answers; 0: it works
   std::string path, switch_file;   // empty switch: always
   const Faults* before = nullptr;  // those made before
 };
@@ -48,6 +49,7 @@ const Faults* parse(std::string_view text) {
   faults->interrupt = kind == "interrupt";
   if (kind == "slow") faults->delay_ms = std::atoi(std::string(number).c_str());
   if (kind == "error") faults->skipped = std::atoi(std::string(number).c_str());
+  if (kind == "lock") faults->lock_error = std::atoi(std::string(number).c_str());
   faults->path = next_part(text, ':');
   faults->switch_file = next_part(text, ':');
   faults->before = newest;
@@ -204,7 +206,12 @@ int fsync(int descriptor) {
 }
 
 int flock(int descriptor, int operation) noexcept {
-  if (interrupts(faults_of(descriptor))) return -1;
+  const Faults* faults = faults_of(descriptor);
+  if (interrupts(faults)) return -1;
+  if (faults && faults->lock_error != 0) {
+    errno = faults->lock_error;
+    return -1;
+  }
   return static_cast<int>(call(SYS_flock, descriptor, operation));
 }
 

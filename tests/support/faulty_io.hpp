@@ -20,6 +20,7 @@ namespace tpudist::test {
 //                    ftruncate, which HDF5 does not repeat
 //     slow=MS        each read takes MS milliseconds
 //     error=SKIPPED  reads fail with EIO, except the first SKIPPED ones
+//     lock=ERRNO     flock fails with this error
 //
 // One at a time. Threads may read and write meanwhile.
 class FaultyIo {

@@ -13,9 +13,12 @@
 #include "dist/health/agreement.hpp"
 #include "models/network/training_floats.hpp"
 #include "models/plans/needed_part.hpp"
+#include "records/run_folder.hpp"
 #include "train/loop/device_bytes.hpp"
 #include "train/loop/run_report.hpp"
 #include "train/loop/time_forecast.hpp"
+#include "train/loop/training_state.hpp"
+#include "train/state/checkpoint_folder.hpp"
 #include "train/units/training_setup.hpp"
 
 namespace tpudist {
@@ -292,16 +295,19 @@ WorkPlan plan_work(const Experiment& experiment, int ranks, JobContext& context)
   return plan;
 }
 
-void dry_run(const Experiment& experiment, int ranks, JobContext& context,
-             const std::function<void(std::string_view)>& print) {
+void dry_run(const Experiment& experiment, const std::filesystem::path& run, bool resume, int ranks,
+             JobContext& context, const std::function<void(std::string_view)>& print) {
   const bool root = context.world.rank() == 0;
   WorkPlan plan;
   run_on_all_ranks(context.world, [&] {
     if (!root) return;
+    RunClaim(run, resume);  // for its errors
+    if (const auto newest = newest_checkpoint(RunFolder(run).checkpoints(), DamagedFile::skip))
+      require_settings_of_run(read_checkpoint_summary(*newest).entries(), experiment, *newest);
     plan = plan_work(experiment, ranks, context);
     print(plan.text);  // before steps are taken, which may run out of memory
   });
-  const std::string time = time_text(experiment, ranks, plan, context);
+  const std::string time = time_text(experiment, run, resume, ranks, plan, context);
   if (root) print(time);
 }
 

@@ -17,10 +17,12 @@
 #include "core/text.hpp"
 #include "data/loading/fold_file.hpp"
 #include "data/loading/selection.hpp"
+#include "dist/health/agreement.hpp"
 #include "inference/trained_run.hpp"
 #include "records/run_folder.hpp"
 #include "schema/merged_collection.hpp"
 #include "train/state/weights_file.hpp"
+#include "train/units/feature_statistics.hpp"
 #include "train/units/folds.hpp"
 #include "train/units/step_work.hpp"
 
@@ -178,6 +180,19 @@ std::vector<std::string> take_initial_weights(const TrainingSetup& setup, Traini
   return {fmt::format("weights are those of {}{}: {} tensors", from.string(),
                       run ? " at " + opened_at(*run) : "", names.taken.size()),
           "new in this run: " + list_of(names.fresh), "not used of it: " + list_of(names.unused)};
+}
+
+void begin_anew(const TrainingSetup& setup, TrainingState& state, JobContext& context) {
+  state.initialise(setup.experiment, setup.network);
+  run_on_all_ranks(context.world, [&] {
+    if (!setup.experiment.train.init_from.empty()) {
+      for (const std::string& line : take_initial_weights(setup, state, context))
+        if (context.world.rank() == 0) spdlog::info("{}", line);
+    }
+    if (setup.network.takes_statistics())
+      state.set_statistics(setup.network, member_statistics(setup));
+  });
+  state.keep_roll_back();
 }
 
 }  // namespace tpudist

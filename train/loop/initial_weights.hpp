@@ -19,4 +19,8 @@ namespace tpudist {
 std::vector<std::string> take_initial_weights(const TrainingSetup& setup, TrainingState& state,
                                               JobContext& context);
 
+// Sets the state before the first step: the weights of the seeds or of `train.init_from`, whose
+// lines rank 0 logs, and the statistics of the encoder. Collective.
+void begin_anew(const TrainingSetup& setup, TrainingState& state, JobContext& context);
+
 }  // namespace tpudist

@@ -86,12 +86,13 @@ bool RunCheckpoints::restore(TrainingState& state) {
   return true;
 }
 
-// The step of the newest complete checkpoint, -1 when there is none. Only on rank 0, which holds
-// the lock and may set damaged files aside.
+// The step of the newest complete checkpoint, -1 when there is none. Only on rank 0, which, if it
+// holds the lock, may set damaged files aside.
 std::int64_t RunCheckpoints::choose() const {
-  const auto newest = newest_checkpoint(run_.checkpoints(), DamagedFile::set_aside);
+  const auto newest =
+      newest_checkpoint(run_.checkpoints(), claim_ ? DamagedFile::set_aside : DamagedFile::skip);
   if (newest) return read_checkpoint_summary(*newest).step;
-  if (claim_->resumes()) {
+  if (claim_ ? claim_->resumes() : RunFolder::exists(run_.path())) {
     require_settings_of_the_folder();
     require_recorded_folds(run_, setup_.folds);
   }
@@ -107,8 +108,7 @@ void RunCheckpoints::require_settings_of_the_folder() const {
   } catch (const Error& error) {
     return spdlog::warn("{}; it is written again", error.what());
   }
-  require_same_settings(entries, experiment_.entries, run_.config().string(),
-                        "train with the settings of then, or start a new run with --run-dir");
+  require_settings_of_run(entries, experiment_, run_.config());
 }
 
 // Whether its best scores are of other rows than those of the evaluations from here on.
@@ -124,7 +124,7 @@ bool RunCheckpoints::scored_other_rows(const CheckpointSummary& checkpoint) cons
 void RunCheckpoints::read_best_score() {
   const auto path = best_checkpoint_path(run_.checkpoints());
   if (!std::filesystem::exists(path)) return;
-  if (!is_whole(path)) return set_aside(path);
+  if (!is_whole(path)) return claim_ ? set_aside(path) : void();
   try {
     if (scored_other_rows(read_checkpoint_summary(path))) return;
     const Checkpoint best =

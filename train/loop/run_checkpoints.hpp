@@ -19,7 +19,7 @@ namespace tpudist {
 // writes, in an own thread while training continues. The destructor waits for that thread.
 class RunCheckpoints {
  public:
-  // `claim`: the lock on the folder, on rank 0; null on the others.
+  // `claim`: the lock on the folder, on rank 0; null on the others, and where nothing is written.
   RunCheckpoints(const Experiment& experiment, const TrainingSetup& setup, const RunFolder& run,
                  const RunClaim* claim, JobContext& context);
 

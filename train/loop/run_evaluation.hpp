@@ -31,6 +31,9 @@ class RunEvaluation {
   // split.
   void log_graphs() const;
 
+  // Whether the validation split has graphs to score.
+  bool has_graphs() const { return validation_.has_graphs(); }
+
   // The costs of all evaluations and predictions of the run. Not collective.
   EvaluationCosts costs() const { return validation_.costs(); }
 

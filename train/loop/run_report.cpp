@@ -10,8 +10,8 @@
 #include <string>
 #include <utility>
 
-#include "core/append_file.hpp"
 #include "core/config/settings.hpp"
+#include "core/error.hpp"
 #include "core/file_system.hpp"
 #include "core/hash.hpp"
 #include "core/json_number.hpp"
@@ -72,7 +72,7 @@ std::string times_text(const std::vector<StepTimes>& ranks, double seconds) {
   std::string text = fmt::format("wait {:.1f} %", percent(own.data_wait));
   if (ranks.size() == 1) return text;
   const Straggler slowest = straggler(ranks);
-  return text + fmt::format("  reduce {:.1f} %  slowest rank {} x{:.2f}", percent(own.reduction),
+  return text + fmt::format("  reduce {:.1f} %  rank {} x{:.2f}", percent(own.reduction),
                             slowest.rank, slowest.ratio);
 }
 
@@ -182,7 +182,7 @@ void RunReport::step(const StepResult& result, const TrainingState& state, doubl
   const std::vector<StepTimes> ranks = gather_times(context_.world, times);
   if (!root()) return;
   context_.progress.line(
-      fmt::format("step {:>7}/{}  loss {:>9.4f}  norm {:>9.3g}  lr {:.2e}  {}/step  {}", state.step,
+      fmt::format("step {:>7}/{}  loss {:>8.4f}  norm {:>8.3g}  lr {:.2e}  {}/step  {}", state.step,
                   experiment_.train.steps, loss, norm, result.rate, format_seconds(seconds),
                   times_text(ranks, seconds)));
   nlohmann::json line = {{"kind", "step"},
@@ -225,9 +225,9 @@ void RunReport::append(nlohmann::json record) {
   lines_.push_back(std::move(record));
   try {
     write_lines();
-  } catch (const DiskFullError& error) {
+  } catch (const IoError& error) {
     if (lines_.size() == 1) {
-      spdlog::warn("{}; training goes on, and the lines are written when there is room again",
+      spdlog::warn("{}; training goes on, and the lines are written when that is possible again",
                    error.what());
     }
   }
@@ -237,8 +237,15 @@ void RunReport::write_lines() {
   for (; !lines_.empty(); lines_.pop_front()) run_.append_metrics(lines_.front());
 }
 
-void RunReport::finish() {
-  run_on_all_ranks(context_.world, [&] { write_lines(); });
+void RunReport::finish(bool stopped) {
+  run_on_all_ranks(context_.world, [&] {
+    try {
+      write_lines();
+    } catch (const IoError& error) {
+      if (!stopped) throw;
+      spdlog::warn("{}; {} of the log are lost", error.what(), counted(std::ssize(lines_), "line"));
+    }
+  });
 }
 
 void RunReport::scores(const std::optional<Evaluation>& evaluation,

@@ -19,8 +19,8 @@
 namespace tpudist {
 
 // The output of a run while it trains: lines on the terminal, metrics.jsonl and scores.json. Only
-// rank 0 writes. Lines that do not fit on a full disk are kept, with a warning, and written with a
-// later line. Borrows all its arguments.
+// rank 0 writes. Lines that cannot be written, such as on a full disk or in a folder that was moved,
+// are kept, with a warning, and written with a later line. Borrows all its arguments.
 class RunReport {
  public:
   RunReport(const Experiment& experiment, const RunFolder& run, JobContext& context);
@@ -38,9 +38,9 @@ class RunReport {
   void scores(const std::optional<Evaluation>& evaluation, const std::vector<EarlyStopped>& stopped,
               const nlohmann::json& out_of_fold, std::uint64_t parameters) const;
 
-  // Throws DiskFullError on all ranks if lines of metrics.jsonl still cannot be written.
-  // Collective.
-  void finish();
+  // Throws IoError on all ranks if lines of metrics.jsonl still cannot be written; only warns if the
+  // run has `stopped`, to go on later. Collective.
+  void finish(bool stopped);
 
  private:
   bool root() const { return context_.world.rank() == 0; }

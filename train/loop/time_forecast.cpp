@@ -11,11 +11,13 @@
 #include "core/prefetcher.hpp"
 #include "dist/health/agreement.hpp"
 #include "models/plans/plan_cost.hpp"
+#include "records/run_folder.hpp"
 #include "train/loop/device_bytes.hpp"
+#include "train/loop/initial_weights.hpp"
+#include "train/loop/run_checkpoints.hpp"
 #include "train/loop/training_state.hpp"
 #include "train/loop/training_step.hpp"
 #include "train/loop/validation.hpp"
-#include "train/units/feature_statistics.hpp"
 
 namespace tpudist {
 namespace {
@@ -38,10 +40,11 @@ double work_of(const StepWork& work, const NetworkWork& network) {
   return sum;
 }
 
-// Takes steps as training does, from the start, and measures all except the first.
+// Takes steps as training does, from where it begins, and measures all except the first.
 class TimedSteps {
  public:
-  TimedSteps(const Experiment& experiment, JobContext& context)
+  TimedSteps(const Experiment& experiment, const std::filesystem::path& run, bool resume,
+             JobContext& context)
       : experiment_(experiment),
         context_(context),
         setup_(experiment, experiment.training_data(), context.pool, context.place.device,
@@ -51,17 +54,18 @@ class TimedSteps {
         step_(experiment, setup_.network, context),
         measured_(setup_.network) {
     run_on_all_ranks(context.world, [&] { require_device_memory(setup_, context); });
-    state_.initialise(experiment, setup_.network);
-    if (setup_.network.takes_statistics()) {
-      run_on_all_ranks(context.world,
-                       [&] { state_.set_statistics(setup_.network, member_statistics(setup_)); });
-    }
-    state_.keep_roll_back();
+    const RunFolder folder(run);
+    if (!resume ||
+        !RunCheckpoints(experiment, setup_, folder, /*claim=*/nullptr, context).restore(state_))
+      begin_anew(setup_, state_, context);
+    first_ = state_.step;
   }
+
+  std::int64_t first() const { return first_; }  // steps done before
 
   void take() {
     const StepBuilder builder = setup_.steps_of(context_.world.rank());
-    Prefetcher<StepWork> work(0, experiment_.train.prefetch, setup_.steps_at_once,
+    Prefetcher<StepWork> work(first_, experiment_.train.prefetch, setup_.steps_at_once,
                               [&](std::int64_t step) { return builder.build(step); });
     const auto start = Clock::now();
     std::int64_t goes_on = 1;  // decided by rank 0
@@ -71,7 +75,7 @@ class TimedSteps {
       std::optional<StepWork> next;
       run_on_all_ranks(context_.world, [&] { next = work.next(); });
       step_.run(*next, state_);
-      const bool warms_up = state_.step == 1 && experiment_.train.steps > 1;
+      const bool warms_up = state_.step == first_ + 1 && state_.step < experiment_.train.steps;
       if (!warms_up) measured_.add(*next, seconds_since(begin), step_.times());
       goes_on = state_.step < experiment_.train.steps && !is_enough(seconds_since(start));
       context_.world.broadcast(std::span(&goes_on, 1), 0);
@@ -112,6 +116,7 @@ class TimedSteps {
   TrainingState state_;
   TrainingStep step_;
   MeasuredSteps measured_;
+  std::int64_t first_ = 0;
 };
 
 }  // namespace
@@ -164,10 +169,12 @@ TimeForecast forecast_time(const Experiment& experiment, const MeasuredSteps& me
   return forecast;
 }
 
-std::string time_text(const Experiment& experiment, int ranks, const WorkPlan& plan,
-                      JobContext& context) {
+std::string time_text(const Experiment& experiment, const std::filesystem::path& run, bool resume,
+                      int ranks, const WorkPlan& plan, JobContext& context) {
   const auto begin = Clock::now();
-  TimedSteps timed(experiment, context);
+  TimedSteps timed(experiment, run, resume, context);
+  if (timed.first() >= experiment.train.steps)
+    return fmt::format("all {} steps are done: only scores are left\n", timed.first());
   const double set_up = seconds_since(begin);
   timed.take();
   timed.evaluate(plan.evaluations);
@@ -179,8 +186,8 @@ std::string time_text(const Experiment& experiment, int ranks, const WorkPlan& p
       same_ranks ? measured.seconds() *
                        (measured.work() > 0 ? plan.work_of_first_rank / measured.work() : 1)
                  : measured.seconds_for(plan.work_of_slowest_rank) + measured.optimizer_seconds();
-  const TimeForecast forecast =
-      forecast_time(experiment, measured, step, ranks, plan.evaluations, timed.state_bytes(), 0);
+  const TimeForecast forecast = forecast_time(experiment, measured, step, ranks, plan.evaluations,
+                                              timed.state_bytes(), timed.first());
   return fmt::format(
       "time of {} with {} each{}, from {} on the real data\n"
       "  set-up       {}\n  training     {}\n  together     about {}\n",

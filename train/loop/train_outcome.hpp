@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <filesystem>
 #include <optional>
 #include <vector>
 
@@ -20,7 +21,9 @@ struct EarlyStopped {
 
 // The result of a training. Plain data.
 struct TrainOutcome {
-  bool stopped = false;  // before all was trained and scored; a checkpoint was written
+  std::filesystem::path folder;  // of the run; on rank 0 where it is at the end, if it was moved
+  bool has_validation = true;    // graphs in the validation split
+  bool stopped = false;          // before all was trained and scored; a checkpoint was written
   // Whether it stopped for `train.time_limit` or the end of the Slurm job, and not on request.
   bool out_of_time = false;
   // Numbers of the members that were dropped because their loss or gradient was not finite.

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <chrono>
 #include <exception>
+#include <filesystem>
 #include <functional>
 #include <optional>
 #include <span>
@@ -19,6 +20,7 @@
 #include "core/log.hpp"
 #include "core/numbers.hpp"
 #include "core/prefetcher.hpp"
+#include "core/process.hpp"
 #include "data/loading/seen_graphs.hpp"
 #include "dist/health/agreement.hpp"
 #include "records/run_folder.hpp"
@@ -32,7 +34,6 @@
 #include "train/loop/time_limit.hpp"
 #include "train/loop/training_state.hpp"
 #include "train/loop/training_step.hpp"
-#include "train/units/feature_statistics.hpp"
 #include "train/units/folds.hpp"
 #include "train/units/training_setup.hpp"
 
@@ -40,6 +41,9 @@ namespace tpudist {
 namespace {
 
 using Clock = std::chrono::steady_clock;
+
+constexpr const char* kSmallerSteps =
+    "try a smaller optimizer.lr, a schedule.warmup or an optimizer.clip_norm";
 
 // One training run: everything that is made once, and the loop over the steps.
 class TrainingRun {
@@ -75,7 +79,7 @@ class TrainingRun {
     checkpoints_.wait();
     if (!outcome.stopped) evaluation_.finish(outcome, [this] { return wish(); });
     checkpoints_.wait();  // for the checkpoint of the last evaluation
-    report_.finish();
+    report_.finish(outcome.stopped);
     if (only_scores && outcome.out_of_time &&
         !context_.trained_before) {  // the next start would begin them again
       throw Error(ErrorKind::failed,
@@ -86,6 +90,7 @@ class TrainingRun {
     context_.enter("end");
     sum_up(outcome);
     leave_ranks();
+    if (outcome.evaluation) require_finite_scores(*outcome.evaluation);
     return outcome;
   }
 
@@ -114,6 +119,8 @@ class TrainingRun {
   }
 
   void sum_up(TrainOutcome& outcome) {
+    outcome.folder = run_.path();
+    outcome.has_validation = evaluation_.has_graphs();
     outcome.steps = state_.step;
     outcome.failed = failed_members(experiment_.ensemble, state_);
     outcome.stopped_early = stopped_members(experiment_.ensemble, state_);
@@ -226,27 +233,10 @@ class TrainingRun {
                           : "give all ranks the same files at train.init_from");
   }
 
-  void initialise() {
-    state_.initialise(experiment_, setup_.network);
-    if (!experiment_.train.init_from.empty()) take_weights();
-    if (setup_.network.takes_statistics()) {
-      run_on_all_ranks(context_.world,
-                       [&] { state_.set_statistics(setup_.network, member_statistics(setup_)); });
-    }
-    state_.keep_roll_back();
-  }
-
-  void take_weights() {
-    run_on_all_ranks(context_.world, [&] {
-      for (const std::string& line : take_initial_weights(setup_, state_, context_))
-        if (root()) spdlog::info("{}", line);
-    });
-  }
-
   // All checks come before the first write.
   void start(bool resume) {
     run_on_all_ranks(context_.world, [&] { require_device_memory(setup_, context_); });
-    if (!resume || !restored()) initialise();
+    if (!resume || !restored()) begin_anew(setup_, state_, context_);
     stop_if_all_failed();
     require_same_start();
     run_on_all_ranks(context_.world, [&] {
@@ -282,6 +272,11 @@ class TrainingRun {
   void warn_of_idle_settings() const {
     if (experiment_.ensemble.folds > 0 && !experiment_.ensemble.holds_out())
       spdlog::warn("ensemble.folds: nothing is held out, since `fold` is not in ensemble.vary");
+    if (experiment_.train.evaluate_every > 0 && !evaluation_.has_graphs())
+      spdlog::warn(
+          "train.evaluate_every: nothing is scored, since {} has no graphs in its validation split "
+          "(`tpudist inspect {}` lists what there is)",
+          experiment_.data.collection.name, shell_word(experiment_.data.shards.string()));
     const std::int64_t steps = experiment_.train.steps;
     const AverageConfig& average = experiment_.train.average;
     const std::int64_t last_point = steps / average.every * average.every;
@@ -323,13 +318,33 @@ class TrainingRun {
     if (!state_.all_failed()) return;
     throw Error(ErrorKind::failed,
                 fmt::format("no member is left at step {}: loss or gradient of each of the {} was "
-                            "not finite; try a smaller optimizer.lr, a schedule.warmup or an "
-                            "optimizer.clip_norm",
-                            state_.step, state_.failed.size()));
+                            "not finite; {}",
+                            state_.step, state_.failed.size(), kSmallerSteps));
+  }
+
+  // No loss follows the last step: its scores tell whether it made the weights too large.
+  void require_finite_scores(const Evaluation& evaluation) const {
+    for (std::size_t m = 0; m < evaluation.used.size(); ++m)
+      if (evaluation.used[m] && evaluation.finite[m]) return;
+    throw Error(
+        ErrorKind::failed,
+        fmt::format("no member has finite scores after step {}: weights became too large; {}",
+                    state_.step, kSmallerSteps));
+  }
+
+  // The folder of a run may be renamed while it trains: then the run goes on under the new name.
+  void follow_folder() {
+    std::error_code error;
+    if (!root() || std::filesystem::exists(run_.path(), error) || error) return;
+    const std::filesystem::path now = claim_->folder();
+    if (now.empty()) return;
+    spdlog::warn("{}: was moved; the run goes on in {}", run_.path().string(), now.string());
+    run_ = RunFolder(now);
   }
 
   void one_step(const StepWork& next, Clock::time_point begin, double wait) {
     const StepResult result = step_.run(next, state_);
+    follow_folder();
     const double seconds = seconds_since(begin);
     state_.train_seconds += seconds;
     wait_seconds_ += wait;
@@ -350,7 +365,7 @@ class TrainingRun {
   }
 
   const Experiment& experiment_;
-  const RunFolder run_;
+  RunFolder run_;
   RunClaim* const claim_;  // null except on rank 0
   JobContext& context_;
   const std::function<bool()>& stop_requested_;

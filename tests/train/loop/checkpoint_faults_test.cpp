@@ -10,8 +10,8 @@
 #include <condition_variable>
 #include <mutex>
 
-#include "core/append_file.hpp"
 #include "core/error.hpp"
+#include "core/log.hpp"
 #include "records/run_folder.hpp"
 #include "tests/support/watched_files.hpp"
 #include "tests/train/tiny_data.hpp"
@@ -197,6 +197,49 @@ TEST(CheckpointFaults, MetricsThatAFullDiskDoesNotTakeComeLater) {
   EXPECT_EQ(lines(files), 1 + 6 + 2);  // the start, steps and evaluations
 }
 
+// A folder in its place, say; the run ends later by a stop request, which loses nothing but lines.
+TEST(CheckpointFaults, MetricsThatCannotBeWrittenAreNoReasonToStop) {
+  const TempDir folder;
+  const RunFolder files(folder / "run");
+  int boundaries = 0;
+  const auto break_metrics = [&] {
+    if (++boundaries == 1) {
+      fs::remove(files.metrics());
+      fs::create_directory(files.metrics());
+    }
+    return boundaries == 5;
+  };
+  ::testing::internal::CaptureStderr();
+  set_up_logging(0, 1);
+  const TrainOutcome outcome = run(faulty_experiment(), files.path(), 1, false, break_metrics);
+  EXPECT_TRUE(outcome.stopped);
+  EXPECT_THAT(::testing::internal::GetCapturedStderr(),
+              AllOf(HasSubstr("metrics.jsonl: cannot write: Is a directory; training goes on"),
+                    HasSubstr("lines of the log are lost")));
+  EXPECT_TRUE(is_whole(checkpoint_path(files.checkpoints(), 4)));
+}
+
+TEST(CheckpointFaults, AFolderThatIsRenamedIsFollowed) {
+  const TempDir folder;
+  const Experiment experiment = tiny_experiment(
+      {"train.log_every=1", "train.evaluate_rows=4", "train.last_evaluation=sampled"});
+  const std::uint64_t whole = run(experiment, folder / "whole").parameter_hash;
+  int boundaries = 0;
+  const auto rename = [&] {
+    if (++boundaries == 4) fs::rename(folder / "run", folder / "moved");
+    return false;
+  };
+  const TrainOutcome outcome = run(experiment, folder / "run", 1, false, rename);
+  EXPECT_EQ(outcome.parameter_hash, whole);
+  EXPECT_EQ(outcome.folder.filename(), "moved");
+  const RunFolder files(folder / "moved");
+  EXPECT_TRUE(is_whole(checkpoint_path(files.checkpoints(), 6)));
+  EXPECT_EQ(read_text_file(files.scores()), read_text_file(RunFolder(folder / "whole").scores()));
+  const std::string lines = read_text_file(files.metrics());
+  EXPECT_EQ(std::count(lines.begin(), lines.end(), '\n'), 1 + 6 + 1);
+  EXPECT_FALSE(fs::exists(folder / "run"));
+}
+
 TEST(CheckpointFaults, MetricsThatNeverFitFailTheRunAtItsEnd) {
   const TempDir folder;
   const RunFolder files(folder / "run");
@@ -207,7 +250,7 @@ TEST(CheckpointFaults, MetricsThatNeverFitFailTheRunAtItsEnd) {
     fs::create_symlink("/dev/full", files.metrics());
     return false;
   };
-  EXPECT_THROW(run(faulty_experiment(), files.path(), 1, false, fill_disk), DiskFullError);
+  EXPECT_THROW(run(faulty_experiment(), files.path(), 1, false, fill_disk), IoError);
   EXPECT_TRUE(is_whole(checkpoint_path(files.checkpoints(), 6)));
 }
 

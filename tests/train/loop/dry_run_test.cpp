@@ -266,7 +266,9 @@ std::string dry_run_text(const Experiment& experiment, int ranks) {
   NoProgress progress;
   JobContext context{*world, pool, NodeTopology{}, progress};
   std::string text;
-  dry_run(experiment, ranks, context, [&](std::string_view part) { text += part; });
+  const test::TempDir folder;
+  dry_run(experiment, folder / "run", false, ranks, context,
+          [&](std::string_view part) { text += part; });
   return text;
 }
 
