@@ -10,6 +10,8 @@
 
 #include "core/error.hpp"
 #include "core/means.hpp"
+#include "inference/in_memory_predictions.hpp"
+#include "inference/prediction_records.hpp"
 #include "inference/scoring_session.hpp"
 #include "statistics/ranking/metrics.hpp"
 #include "train/units/training_setup.hpp"
@@ -17,22 +19,34 @@
 namespace tpudist {
 namespace {
 
-// The members of all runs, with those named that cannot take part.
-std::vector<RankingMember> judged_members(const std::vector<const TrainedRun*>& runs,
-                                          const ScoresByMember& prediction) {
+// The members of all runs, with those named that do not count, by the rule of all commands.
+std::vector<RankingMember> judged_members(const Dataset& module,
+                                          const std::vector<const TrainedRun*>& runs,
+                                          const ScoresByMember& prediction,
+                                          const JudgementOptions& options, bool tells) {
+  PredictionsHeader header;
+  header.collection = module.options().collection.name;
   std::vector<RankingMember> members;
   for (const TrainedRun* run : runs) {
-    for (std::size_t m = 0; m < run->use.size(); ++m) {
-      const std::vector<double>& scores = prediction.scores[members.size()];
-      RankingMember member{run->path, run->experiment.ensemble.number_of(static_cast<int>(m))};
-      if (!run->use[m]) {
-        member.why_left_out = "its loss was not finite in training";
-      } else if (!all_finite(scores)) {
-        member.why_left_out = "its scores of this module are not finite";
-      }
-      members.push_back(std::move(member));
+    for (const PredictedMember& member :
+         member_records(*run, static_cast<int>(header.runs.size()))) {
+      header.members.push_back(member);
+      members.push_back({run->path, member.number});
+      if (member.failed) members.back().why_left_out = "its loss was not finite in training";
     }
+    header.runs.push_back(run_record(*run));
   }
+  GraphEntry graph = module.entry(0);
+  graph.split = "test";  // run times that the file may have decide nothing
+  header.graphs.push_back(graph_record(graph, 0, -1, std::vector<bool>(members.size(), true)));
+  InMemoryPredictions scored(module, header);
+  scored.add({prediction});
+  const Judgement judgement = judge_members(scored, options);
+  for (const Rejection& rejection : judgement.rejected) {
+    const auto m = static_cast<std::size_t>(rejection.member);
+    if (!judgement.used[m]) members[m].why_left_out = rejection.reason;
+  }
+  if (tells) mark_trained_graphs(header, runs);
   return members;
 }
 
@@ -72,7 +86,7 @@ std::vector<NodeScore> node_scores(const std::vector<std::vector<double>>& score
 }  // namespace
 
 ModuleRanking rank_module(const Module& module, const std::vector<TrainedRun>& runs,
-                          const Combination& combination, JobContext& context, bool by_node) {
+                          const JudgementOptions& judgement, JobContext& context, bool by_node) {
   std::vector<const TrainedRun*> all;
   const Collection& collection = module.dataset.options().collection;
   for (const TrainedRun& run : runs) {
@@ -105,7 +119,8 @@ ModuleRanking rank_module(const Module& module, const std::vector<TrainedRun>& r
   context.progress.finish();
 
   ModuleRanking result;
-  result.members = judged_members(all, prediction);
+  result.members = judged_members(module.dataset, all, prediction, judgement,
+                                  /*tells=*/context.world.rank() == 0);
   const auto equal = equal_configs(module.dataset.run_times(0).group);
   std::vector<double> weights;
   std::vector<std::vector<double>> distinct;  // scores of members that take part
@@ -116,12 +131,7 @@ ModuleRanking rank_module(const Module& module, const std::vector<TrainedRun>& r
     for (const auto& configs : equal)
       distinct.back().push_back(prediction.scores[m][static_cast<std::size_t>(configs.front())]);
   }
-  if (distinct.empty()) {
-    throw Error(ErrorKind::failed,
-                fmt::format("no member is left to rank {}: {}", module.dataset.graph(0).name,
-                            result.members.front().why_left_out));
-  }
-  const std::vector<double> combined = combined_scores(prediction, weights, combination);
+  const std::vector<double> combined = combined_scores(prediction, weights, judgement.combination);
   const std::vector<MemberSpread> spreads = member_spreads(distinct);
   for (std::size_t k = 0; k < equal.size(); ++k) {
     result.ranking.push_back(

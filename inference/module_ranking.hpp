@@ -9,7 +9,7 @@
 #include "data/loading/module_file.hpp"
 #include "dist/health/job_context.hpp"
 #include "inference/trained_run.hpp"
-#include "statistics/ranking/combination.hpp"
+#include "scores/judgement.hpp"
 #include "statistics/ranking/member_spread.hpp"
 
 namespace tpudist {
@@ -49,14 +49,14 @@ struct ModuleRanking {
   std::vector<NodeScore> nodes;
 };
 
-// Ranks a module, read with the runs' scored_reduction, by all members of all runs together. Scores
-// and order equal those of score_runs on the converted file. Members that failed in training, or
-// whose scores are not finite, are left out. Collective; all ranks get the same. Throws ConfigError
-// if a run ranks graphs of the other kind (layout or tile) or a training is given twice, or with
-// `by_node` where a score is no sum over nodes (ScoringSession::score_nodes), and Error if no member
-// is left.
+// Ranks a module, read with the runs' scored_reduction, by all members of all runs together. Members,
+// scores and order equal those of score_runs on the converted file as test split, which has no run
+// times. Members that failed in training, or that judge_members rejects, are left out. Collective; all
+// ranks get the same. Throws ConfigError if a run ranks graphs of the other kind (layout or tile) or a
+// training is given twice, or with `by_node` where a score is no sum over nodes
+// (ScoringSession::score_nodes), and what judge throws if no member is left.
 ModuleRanking rank_module(const Module& module, const std::vector<TrainedRun>& runs,
-                          const Combination& combination, JobContext& context,
+                          const JudgementOptions& judgement, JobContext& context,
                           bool by_node = false);
 
 }  // namespace tpudist

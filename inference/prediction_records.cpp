@@ -4,6 +4,7 @@
 
 #include "core/config/settings.hpp"
 #include "core/means.hpp"
+#include "core/random.hpp"
 
 namespace tpudist {
 
@@ -12,13 +13,16 @@ std::uint64_t variant_hash(const std::vector<ConfigEntry>& entries) {
 }
 
 PredictedRun run_record(const Experiment& experiment, std::int64_t step,
-                        std::uint64_t parameter_hash, std::optional<std::uint64_t> fold_hash) {
+                        std::uint64_t parameter_hash, std::optional<std::uint64_t> fold_hash,
+                        std::optional<std::uint64_t> init_hash) {
   PredictedRun run;
   run.name = experiment.name;
   run.step = step;
   run.parameter_hash = parameter_hash;
   run.settings_hash = experiment.numbers_hash;
   run.variant_hash = variant_hash(experiment.entries);
+  run.init_hash = init_hash.value_or(0);
+  if (init_hash) run.variant_hash = mix_key({run.variant_hash, *init_hash});
   run.fold_hash = fold_hash.value_or(0);
   run.init_seed = static_cast<std::int64_t>(experiment.init_seed);
   run.order_seed = static_cast<std::int64_t>(experiment.order_seed);
@@ -39,7 +43,7 @@ std::vector<PredictedMember> member_records(const Experiment& experiment,
   for (int m = 0; m < experiment.ensemble.members; ++m) {
     const auto at = static_cast<std::size_t>(m);
     members.push_back({run, experiment.ensemble.number_of(m), experiment.ensemble.held_out_fold(m),
-                       !alive[at], losses[at].first, losses[at].last});
+                       !alive[at], losses[at].first, losses[at].last, losses[at].margin});
   }
   return members;
 }

@@ -18,9 +18,11 @@ namespace tpudist {
 // equal for runs to be compared as seeds of one variant.
 std::uint64_t variant_hash(const std::vector<ConfigEntry>& entries);
 
-// `parameter_hash`: of the weights used for scoring; `fold_hash`: training_folds_hash.
+// `parameter_hash`: of the weights used for scoring; `fold_hash`: training_folds_hash; `init_hash`: of
+// those at train.init_from.
 PredictedRun run_record(const Experiment& experiment, std::int64_t step,
-                        std::uint64_t parameter_hash, std::optional<std::uint64_t> fold_hash);
+                        std::uint64_t parameter_hash, std::optional<std::uint64_t> fold_hash,
+                        std::optional<std::uint64_t> init_hash);
 
 // `alive` [M], `losses` [M]; `run`: index of the run in the file.
 std::vector<PredictedMember> member_records(const Experiment& experiment,

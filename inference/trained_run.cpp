@@ -12,12 +12,17 @@
 #include "core/file_system.hpp"
 #include "core/hash.hpp"
 #include "core/log.hpp"
+#include "core/text.hpp"
+#include "data/loading/fold_file.hpp"
 #include "data/loading/metis_segments.hpp"
+#include "data/loading/selection.hpp"
 #include "inference/evaluation.hpp"
 #include "inference/prediction_records.hpp"
 #include "records/run_folder.hpp"
+#include "schema/merged_collection.hpp"
 #include "train/state/checkpoint.hpp"
 #include "train/state/checkpoint_folder.hpp"
+#include "train/units/folds.hpp"
 
 namespace tpudist {
 namespace {
@@ -56,6 +61,47 @@ Experiment experiment_of(const RunFolder& folder, const CheckpointSummary& check
 
 }  // namespace
 
+std::vector<PredictedMember> member_records(const TrainedRun& trained, int run) {
+  return member_records(trained.experiment, trained.use, trained.losses, run);
+}
+
+PredictedRun run_record(const TrainedRun& trained) {
+  PredictedRun run = run_record(trained.experiment, trained.step, trained.parameter_hash,
+                                trained.fold_hash, trained.init_hash);
+  run.source = trained.path.string();
+  return run;
+}
+
+TrainedGraphs trained_graphs(const TrainedRun& run, const std::filesystem::path& shards) {
+  const EnsembleConfig& ensemble = run.experiment.ensemble;
+  const RunFolder folder(run.path);
+  if (auto recorded = read_trained_graphs(folder.trained_graphs())) return *recorded;
+  DatasetOptions options = run.experiment.training_data();
+  if (!std::filesystem::exists(options.shards)) options.shards = shards;
+  std::map<std::string, int> folds;  // as in folds.yaml; a graph without one came later
+  if (std::filesystem::exists(folder.folds())) {
+    folds = FoldFile::read(folder.folds()).graph_lines();
+  } else {
+    for (const FoldedGraph& graph : training_folds(ensemble, options).graphs)
+      folds[escape_glob(graph.name)] = graph.fold;
+  }
+  TrainedGraphs trained;
+  for (const GraphEntry& graph : select_graphs(options)) {
+    const auto fold = folds.find(escape_glob(graph_of_id(graph.name)));
+    std::vector<bool> flags;
+    for (int m = 0; m < ensemble.members; ++m) {
+      const int held_out = ensemble.held_out_fold(m);
+      flags.push_back(held_out < 0 || (fold != folds.end() && fold->second != held_out));
+    }
+    trained.add(graph.name, flags);
+  }
+  return trained;
+}
+
+std::uint64_t hash_of_source(const std::filesystem::path& from) {
+  return std::filesystem::is_directory(from) ? open_run(from).parameter_hash : hash_file(from);
+}
+
 std::string opened_at(const TrainedRun& run) {
   return fmt::format("step {}{}", run.step, run.averaged ? ", averaged weights" : "");
 }
@@ -76,6 +122,9 @@ TrainedRun open_run(const std::filesystem::path& path, std::string_view which, W
   run.step = checkpoint.step;
   run.fold_hash = checkpoint.fold_hash;
   run.metis_hash = checkpoint.metis_hash;
+  run.init_hash = checkpoint.init_hash;
+  run.losses = loss_ends(checkpoint.losses, folder.metrics(), checkpoint.members);
+  run.logged_losses = checkpoint.losses.empty() && checkpoint.step > 0;
   run.flat.assign(checkpoint.parameters.begin(), checkpoint.parameters.end());
   if (weights == Weights::averaged &&
       std::ranges::any_of(checkpoint.average_points, [](auto points) { return points > 0; })) {
@@ -101,6 +150,7 @@ void require_other_trainings(const std::vector<const TrainedRun*>& runs, JobCont
   std::map<std::uint64_t, Seen> weights;  // by the bits of the parameters
   std::map<std::pair<std::uint64_t, std::uint64_t>, Seen> trainings;  // and by recipe
   std::set<std::pair<const TrainedRun*, const TrainedRun*>> told;     // of two runs once
+  std::map<std::uint64_t, const TrainedRun*> recipes;                 // the first run of each
   for (const TrainedRun* run : runs) {
     const std::uint64_t recipe = variant_hash(run->experiment.entries);
     const std::size_t length = run->flat.size() / run->use.size();
@@ -120,6 +170,14 @@ void require_other_trainings(const std::vector<const TrainedRun*>& runs, JobCont
       if (!fresh && context.world.rank() == 0 && told.emplace(first->second.run, run).second)
         spdlog::warn("{} has the weights of {}, and counts again", own.name, first->second.name);
     }
+    const TrainedRun* const first = recipes.try_emplace(recipe, run).first->second;
+    if (first->init_hash && run->init_hash && first->init_hash != run->init_hash &&
+        context.world.rank() == 0)
+      spdlog::warn(
+          "{} and {} have one recipe, but the weights at train.init_from were others: they count "
+          "as "
+          "two recipes",
+          first->path.string(), run->path.string());
   }
 }
 

@@ -1,16 +1,21 @@
 #include "records/initial_and_final_loss.hpp"
 
+#include <algorithm>
+#include <cmath>
 #include <nlohmann/json.hpp>
-#include <span>
 #include <sstream>
 #include <string>
 
 #include "core/file_system.hpp"
-#include "core/means.hpp"
+#include "statistics/intervals/distributions.hpp"
 
 namespace tpudist {
+namespace {
 
-std::vector<InitialAndFinalLoss> read_loss_ends(const std::filesystem::path& metrics, int members) {
+constexpr std::size_t kNumbers = 3;  // of a part
+
+// Of the steps in metrics.jsonl, which train.log_every chose.
+std::vector<double> logged_losses(const std::filesystem::path& metrics, int members) {
   std::vector<std::vector<double>> losses(static_cast<std::size_t>(members));
   if (std::filesystem::exists(metrics)) {
     std::istringstream lines(read_text_file(metrics));
@@ -24,12 +29,46 @@ std::vector<InitialAndFinalLoss> read_loss_ends(const std::filesystem::path& met
       }
     }
   }
-  std::vector<InitialAndFinalLoss> ends(losses.size());
+  std::vector<double> parts = no_losses(members);
   for (std::size_t m = 0; m < losses.size(); ++m) {
-    const std::span<const double> own = losses[m];
-    if (std::ssize(own) < kLeastLosses) continue;
-    const std::size_t tenth = own.size() / 10;
-    ends[m] = {mean(own.first(tenth)), mean(own.last(tenth))};
+    for (std::int64_t i = 0; i < std::ssize(losses[m]); ++i)
+      add_loss(parts, m, i, std::ssize(losses[m]), losses[m][static_cast<std::size_t>(i)]);
+  }
+  return parts;
+}
+
+}  // namespace
+
+std::vector<double> no_losses(int members) {
+  return std::vector<double>(static_cast<std::size_t>(members) * kLossParts * kNumbers);
+}
+
+void add_loss(std::vector<double>& parts, std::size_t member, std::int64_t step, std::int64_t steps,
+              double loss) {
+  const auto count = static_cast<std::int64_t>(kLossParts);
+  const std::int64_t part = std::min(step * count / std::max<std::int64_t>(steps, 1), count - 1);
+  double* const own = &parts[(member * kLossParts + static_cast<std::size_t>(part)) * kNumbers];
+  const double before = loss - own[1];
+  own[1] += before / ++own[0];
+  own[2] += before * (loss - own[1]);
+}
+
+std::vector<InitialAndFinalLoss> loss_ends(std::vector<double> parts,
+                                           const std::filesystem::path& metrics, int members) {
+  if (parts.empty()) parts = logged_losses(metrics, members);
+  std::vector<InitialAndFinalLoss> ends(static_cast<std::size_t>(members));
+  for (std::size_t m = 0; m < ends.size(); ++m) {
+    const double *const first = &parts[m * kLossParts * kNumbers], *last = first;
+    double count = 0;
+    for (const double* own = first; own < first + kLossParts * kNumbers; own += kNumbers) {
+      count += own[0];
+      if (own[0] >= 2) last = own;
+    }
+    if (count < kLeastLosses || first[0] < 2 || last == first) continue;
+    const auto variance = [](const double* own) { return own[2] / (own[0] - 1) / own[0]; };
+    ends[m] = {first[1], last[1],
+               t_quantile(0.99, std::min(first[0], last[0]) - 1) *
+                   std::sqrt(variance(first) + variance(last))};
   }
   return ends;
 }

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <filesystem>
 #include <vector>
 
@@ -7,19 +8,32 @@
 
 namespace tpudist {
 
-// A member's training loss at its beginning and its end. NaN if too little was logged.
+// A member's training loss at its beginning and its end. NaN if too little is known.
 struct InitialAndFinalLoss {
   double first = kNone;
   double last = kNone;
+  // A rise below this is noise of steps with other slates: Student's t at 1 % times the standard error
+  // of the difference.
+  double margin = kNone;
 };
 
-// The fewest logged steps to judge a member by its losses: the loss of a single step depends more
-// on its slates than on the member.
+// The fewest steps to judge a member by its losses: the loss of a single step depends more on its
+// slates than on the member.
 inline constexpr int kLeastLosses = 20;
 
-// [members] From a run's metrics.jsonl: means of the first and the last tenth of the steps with a
-// logged loss of the member, if there are at least kLeastLosses. Unreadable lines and a missing
-// file are ignored. Throws IoError when it cannot be read.
-std::vector<InitialAndFinalLoss> read_loss_ends(const std::filesystem::path& metrics, int members);
+// The losses of all steps of a training in ten equal parts, as checkpoints keep them: count, mean and
+// sum of squares around it, [M, kLossParts, 3]. Slates are drawn in an order that is mixed anew in
+// each epoch, so that two parts have slates of one kind.
+inline constexpr std::size_t kLossParts = 10;
+std::vector<double> no_losses(int members);
+// `step`: which of `steps`, from 0.
+void add_loss(std::vector<double>& parts, std::size_t member, std::int64_t step, std::int64_t steps,
+              double loss);
+
+// [members] Means of the first part and of the last one that has at least two losses. Where `parts` is
+// empty, in checkpoints of older versions, of the logged steps in metrics.jsonl; unreadable lines and a
+// missing file are ignored. Throws IoError when it cannot be read.
+std::vector<InitialAndFinalLoss> loss_ends(std::vector<double> parts,
+                                           const std::filesystem::path& metrics, int members);
 
 }  // namespace tpudist

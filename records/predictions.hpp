@@ -17,9 +17,10 @@ struct PredictedRun {
   std::int64_t step = 0;             // of the checkpoint
   std::uint64_t parameter_hash = 0;  // of the weights used for scoring
   std::uint64_t settings_hash = 0;   // of the settings that influence the numbers
-  // The same without seeds and the choice of members: runs of equal variants may be columns of one
-  // table.
+  // The same without seeds and the choice of members, with init_hash: runs of equal variants may be
+  // columns of one table.
   std::uint64_t variant_hash = 0;
+  std::uint64_t init_hash = 0;  // of the weights behind train.init_from; 0: none, or unknown
   std::uint64_t fold_hash = 0;  // hash_of_folds; 0 if members hold nothing out
   std::int64_t init_seed = 0, order_seed = 0;
   int folds = 0;  // 0: members hold nothing out
@@ -37,7 +38,7 @@ struct PredictedMember {
   int fold = -1;        // held out; -1: none
   bool failed = false;  // its loss or gradient was not finite; it has no scores
   // Mean training loss of its first and last steps; NaN where unknown (InitialAndFinalLoss).
-  double first_loss = kNone, last_loss = kNone;
+  double first_loss = kNone, last_loss = kNone, loss_margin = kNone;
 };
 
 // A scored graph.

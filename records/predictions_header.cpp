@@ -49,6 +49,7 @@ void write_runs(const Hdf5Id& file, const std::vector<PredictedRun>& runs,
     write_attribute(group, "variant_hash", to_hex(run.variant_hash));
     write_attribute(group, "fold_hash", to_hex(run.fold_hash));
     write_attribute(group, "folds", static_cast<std::int64_t>(run.folds));
+    if (run.init_hash != 0) write_attribute(group, "init_hash", to_hex(run.init_hash));
     write_attribute(group, "init_seed", run.init_seed);
     write_attribute(group, "order_seed", run.order_seed);
     if (run.slate_configs == 0) continue;
@@ -69,6 +70,8 @@ PredictedRun read_run(const Hdf5Id& file, std::size_t number, const std::string&
   run.variant_hash = read_hash_attribute(group, "variant_hash", at);
   run.fold_hash = read_hash_attribute(group, "fold_hash", at);
   run.folds = static_cast<int>(read_integer_attribute(group, "folds", at));
+  if (has_attribute(group, "init_hash", at))
+    run.init_hash = read_hash_attribute(group, "init_hash", at);
   run.init_seed = read_integer_attribute(group, "init_seed", at);
   run.order_seed = read_integer_attribute(group, "order_seed", at);
   if (!has_attribute(group, "slate_configs", at)) return run;
@@ -87,6 +90,7 @@ void write_members(const Hdf5Id& group, const std::vector<PredictedMember>& memb
   write_column(group, "failed", column<std::uint8_t>(members, &M::failed), where);
   write_column(group, "first_loss", column<double>(members, &M::first_loss), where);
   write_column(group, "last_loss", column<double>(members, &M::last_loss), where);
+  write_column(group, "loss_margin", column<double>(members, &M::loss_margin), where);
 }
 
 std::vector<PredictedMember> read_members(const Hdf5Id& group, std::int64_t count,
@@ -96,10 +100,13 @@ std::vector<PredictedMember> read_members(const Hdf5Id& group, std::int64_t coun
              fold = read_array<std::int32_t>(group, "fold", {count}, where);
   const auto failed = read_array<std::uint8_t>(group, "failed", {count}, where);
   const auto first = read_array<double>(group, "first_loss", {count}, where),
-             last = read_array<double>(group, "last_loss", {count}, where);
+             last = read_array<double>(group, "last_loss", {count}, where),
+             margin = has_link(group, "loss_margin")  // not in files of older versions
+                          ? read_array<double>(group, "loss_margin", {count}, where)
+                          : std::vector<double>(run.size(), kNone);
   std::vector<PredictedMember> members;
   for (std::size_t m = 0; m < run.size(); ++m)
-    members.push_back({run[m], number[m], fold[m], failed[m] != 0, first[m], last[m]});
+    members.push_back({run[m], number[m], fold[m], failed[m] != 0, first[m], last[m], margin[m]});
   return members;
 }
 

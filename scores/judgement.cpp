@@ -92,7 +92,7 @@ class Judge {
         is_tile_(Collection{header_.collection}.is_tile()),
         members_(header_.graphs.size()) {}
 
-  Judgement run() {
+  Judgement run(bool tables) {
     result_.collection = header_.collection;
     result_.combination = options_.combination;
     result_.keep_all = options_.keep_all;
@@ -100,6 +100,7 @@ class Judge {
     for (const PredictedMember& member : header_.members) result_.failed.push_back(member.failed);
     const std::vector<GraphSet> sets = graph_sets(header_);
     reject(sets);
+    if (!tables) return std::move(result_);
     for (const GraphSet& set : sets) result_.tables.push_back(table_of(set));
     return std::move(result_);
   }
@@ -113,6 +114,7 @@ class Judge {
       records[m].finite = !member.failed;
       records[m].first_loss = member.first_loss;
       records[m].last_loss = member.last_loss;
+      records[m].loss_margin = member.loss_margin;
     }
     std::vector<bool> ranking(records.size());  // whether a member ranks any graph
     for (const int g : set.graphs) {
@@ -123,13 +125,15 @@ class Judge {
       bool ranked = false;             // by a member that learned
       for (std::size_t m = 0; m < records.size(); ++m) {
         const Values& scores = predictions.scores[m];
-        const bool scored = counts(set, graph, m) && !result_.failed[m] && !all_nan(scores);
+        // Who never saw a graph has scored it, if only with NaN.
+        const bool scored = counts(set, graph, m) && !result_.failed[m] && !scores.empty() &&
+                            (graph.held_out[m] || !all_nan(scores));
         if (scored && !all_finite(scores)) {
           records[m].finite = false;
           unusable_[m] = true;
         }
         double metric = kNone;
-        if (scored && records[m].finite)
+        if (scored && records[m].finite && graph.split != "test")
           metric =
               predictions.metrics.empty() ? metric_.of(scores, targets) : predictions.metrics[m];
         if (scored && records[m].finite) {
@@ -137,7 +141,7 @@ class Judge {
           if (least == most)
             alike.push_back(m);
           else
-            ranking[m] = true, ranked = ranked || !(records[m].last_loss >= records[m].first_loss);
+            ranking[m] = true, ranked = ranked || !records[m].loss_did_not_fall();
         }
         records[m].scores.push_back(metric);
         members_[static_cast<std::size_t>(g)].push_back(metric);
@@ -427,7 +431,11 @@ class Judge {
 }  // namespace
 
 Judgement judge(const PredictionSource& source, const JudgementOptions& options) {
-  return Judge(source, options).run();
+  return Judge(source, options).run(/*tables=*/true);
+}
+
+Judgement judge_members(const PredictionSource& source, const JudgementOptions& options) {
+  return Judge(source, options).run(/*tables=*/false);
 }
 
 std::vector<double> member_weights(const Judgement& judgement) {

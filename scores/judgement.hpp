@@ -91,6 +91,10 @@ struct Judgement {
 // fold_columns and select_members throw.
 Judgement judge(const PredictionSource& source, const JudgementOptions& options);
 
+// The same without tables and without reading graphs twice: which members count, and why others do
+// not. Run times of the split `test` are not looked at.
+Judgement judge_members(const PredictionSource& source, const JudgementOptions& options);
+
 // Weights [M] for graphs outside of folds: those of the last table whose columns are members.
 std::vector<double> member_weights(const Judgement& judgement);
 

@@ -106,7 +106,8 @@ MemberScores scores_from(const Json& json, const std::string& collection, int fi
                       .graphs = {},
                       .out_of_fold = {},
                       .data_hash = 0,
-                      .parameter_hash = hash_from(json, "parameters")};
+                      .parameter_hash = hash_from(json, "parameters"),
+                      .init_hash = hash_from(json, "init_weights")};
   if (json.contains("ensemble")) read_graphs(json, first_member, scores);
   if (!json.contains("out_of_fold")) return scores;
   for (const Json& member : json.at("out_of_fold").at("members")) {
@@ -167,13 +168,24 @@ MemberScores read_member_scores(const PredictionSource& predictions) {
                       .graphs = {},
                       .out_of_fold = {},
                       .data_hash = 0,
-                      .parameter_hash = 0};
-  if (header.runs.size() == 1) scores.parameter_hash = header.runs.front().parameter_hash;
+                      .parameter_hash = 0,
+                      .init_hash = 0};
+  if (header.runs.size() == 1) {
+    scores.parameter_hash = header.runs.front().parameter_hash;
+    scores.init_hash = header.runs.front().init_hash;
+  }
   for (std::size_t g = 0; g < header.graphs.size(); ++g) {
     const PredictionEntry& entry = header.graphs[g];
     if (entry.split == "test") continue;
-    scores.graphs.push_back(
-        score_graph(header, entry, predictions.read(static_cast<int>(g)), scores.combination));
+    const PredictionRows rows = predictions.read(static_cast<int>(g));
+    scores.graphs.push_back(score_graph(header, entry, rows, scores.combination));
+    for (std::size_t m = 0; m < rows.scores.size(); ++m)
+      scores.members[m].failed |= entry.held_out[m] && !all_finite(rows.scores[m]);
+  }
+  // The mean of one whose scores of a graph are not finite would be that of the other graphs.
+  for (std::size_t m = 0; m < scores.members.size(); ++m) {
+    for (GraphResult& graph : scores.graphs)
+      if (scores.members[m].failed) graph.members[m] = kNone;
   }
   std::ranges::sort(scores.graphs, {}, [](const GraphResult& graph) {
     const auto split = std::ranges::find(kSplits, graph.split) - std::begin(kSplits);

@@ -45,6 +45,7 @@ struct MemberScores {
   // XXH3 over the names and data of all graphs in this order; 0 if any graph's hash is unknown.
   std::uint64_t data_hash = 0;
   std::uint64_t parameter_hash = 0;  // of the weights used for scoring; 0: unknown, or several runs
+  std::uint64_t init_hash = 0;       // PredictedRun::init_hash; 0 also of several runs
 };
 
 // "at most 100 rows", "all rows" for 0.

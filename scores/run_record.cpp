@@ -9,6 +9,7 @@
 #include "core/error.hpp"
 #include "core/file_system.hpp"
 #include "core/folder_lock.hpp"
+#include "core/hash.hpp"
 #include "schema/merged_collection.hpp"
 
 namespace tpudist {
@@ -124,6 +125,8 @@ RunRecord read_run_folder(const fs::path& folder) {
     });
   }
   if (run.collection.empty() && run.scores) run.collection = run.scores->collection;
+  if (!run.config.empty() && run.scores && run.scores->init_hash != 0)
+    run.config.push_back({kInitWeights, to_hex(run.scores->init_hash), false});
   run.state = state_of(run);
   return run;
 }

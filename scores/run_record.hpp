@@ -17,6 +17,9 @@
 
 namespace tpudist {
 
+// Stands among a run's settings: the hash of the weights that lay at train.init_from.
+inline constexpr const char* kInitWeights = "train.init_weights";
+
 // The content of a run folder, or of a prediction file alone. Missing parts are empty; unreadable
 // parts are empty and named in `faults`.
 struct RunRecord {
@@ -34,7 +37,7 @@ struct RunRecord {
   int first_member = 0, members = 0;
   int folds = 0;  // member number n holds out fold n mod folds; 0: members hold nothing out
   std::int64_t steps = 0;           // planned steps; 0: unknown
-  std::vector<ConfigEntry> config;  // config.yaml; empty: none
+  std::vector<ConfigEntry> config;  // config.yaml, and kInitWeights where known; empty: none
 
   LearningCurves curves;
   // Its predictions, for uses that need every score, with this run only; null if there are none.

@@ -37,6 +37,7 @@ struct RankArguments : ScoringArguments {
   ConfigRequest request;
   std::vector<std::filesystem::path> runs;
   CombinationArguments combine;
+  bool keep_all = false;
   std::int64_t top = 10;
   bool json = false, nodes = false;
   std::string apply;  // "jax", "text" or empty
@@ -59,6 +60,7 @@ JobOptions job_options(const RankArguments& arguments, const std::vector<Trained
                     {"--configs", content_of(arguments.request.configs)},
                     {"--default", content_of(arguments.request.assigned)},
                     {"--combine", arguments.combine.rule},
+                    {"--keep-all", arguments.keep_all ? "yes" : "no"},
                     {"--nodes", arguments.nodes ? "yes" : "no"},
                     {"--temperature", std::to_string(arguments.combine.temperature)},
                     {"the number of runs", std::to_string(runs.size())}};
@@ -272,7 +274,7 @@ void warn_of_distance(const RankArguments& arguments, const Module& module,
 }
 
 void run(const RankArguments& arguments) {
-  const Combination combination = arguments.combine.combination();
+  const JudgementOptions judgement{arguments.combine.combination(), arguments.keep_all};
   if (arguments.request.configs.empty() &&
       (!arguments.apply.empty() || !arguments.request.assigned.empty()))
     throw ConfigError(
@@ -298,7 +300,7 @@ void run(const RankArguments& arguments) {
     const Module module = read_module(arguments.file, runs.front().experiment.data.collection,
                                       reduction, arguments.module, arguments.request);
     if (context.world.rank() == 0) warn_of_distance(arguments, module, runs);
-    ModuleRanking result = rank_module(module, runs, combination, context, arguments.nodes);
+    ModuleRanking result = rank_module(module, runs, judgement, context, arguments.nodes);
     if (context.world.rank() != 0) return;
     for (RankedConfig& config : result.ranking) {
       for (std::int64_t& number : config.configs) number = module.number_of(number);
@@ -375,6 +377,7 @@ void add_rank_command(Command app) {
       .existing_folder();
   add_run_options(command, *arguments);
   add_combination_options(command, arguments->combine);
+  add_keep_all_option(command, arguments->keep_all);
   command.add_option("--top", arguments->top, "How many configurations to list; 0: all")
       .not_negative()
       .show_default();

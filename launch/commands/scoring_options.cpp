@@ -30,7 +30,11 @@ void add_judgement_options(Command command, JudgementArguments& arguments) {
                   "families left out")
       .one_of({"all", "greedy"})
       .show_default();
-  command.add_flag("--keep-all", arguments.keep_all, "Combine members that the rule rejects, too");
+  add_keep_all_option(command, arguments.keep_all);
+}
+
+void add_keep_all_option(Command command, bool& keep_all) {
+  command.add_flag("--keep-all", keep_all, "Combine members that the rule rejects, too");
 }
 
 TrainedRun ScoringArguments::open(const std::filesystem::path& run) const {

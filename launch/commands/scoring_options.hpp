@@ -59,6 +59,8 @@ void add_run_options(Command command, ScoringArguments& arguments);
 // Adds --data and the options of add_run_options.
 void add_scoring_options(Command command, ScoringArguments& arguments);
 
+void add_keep_all_option(Command command, bool& keep_all);
+
 // Adds --select, --keep-all, and the options of add_combination_options.
 void add_judgement_options(Command command, JudgementArguments& arguments);
 

@@ -130,9 +130,14 @@ def test_predictions_score_each_graph_by_members_that_never_saw_it(run, shards):
 def test_rank_takes_a_file_or_its_arrays(run, npz):
     file = sorted((npz / "layout/xla/random/test").glob("*.npz"))[0]
     by_file = rows(run.rank(file, top=0))
-    with np.load(file) as arrays:
-        by_arrays = rows(run.rank(dict(arrays), top=0))
-    assert by_file == by_arrays
+    with np.load(file) as opened:
+        arrays = dict(opened)
+    by_arrays = rows(run.rank(arrays, top=0))
+    fortran = {name: np.asfortranarray(array).astype(array.dtype.newbyteorder(">")) for name, array in arrays.items()}
+    assert by_file == by_arrays == rows(run.rank(fortran, top=0))
+    with pytest.raises(td.DataError, match="^module:.*edge_index") as caught:
+        run.rank({**fortran, "edge_index": fortran["edge_index"][:, :1]})
+    assert "module.npz" not in str(caught.value)
     assert [row["rank"] for row in by_file] == list(range(1, len(by_file) + 1))
     order = run.predict("test")[file.stem]
     assert sorted(order) == list(range(len(order)))
@@ -148,6 +153,23 @@ def test_predict_tells_graphs_of_several_collections_apart(experiment_file, npz,
     order = td.train(experiment, run_dir=tmp_path / "both", quiet=True).predict("test")
     files = [file for name in collections for file in (npz / name.replace(":", "/") / "test").glob("*.npz")]
     assert sorted(order) == sorted(f"{':'.join(file.parts[-5:-2])}:{file.stem}" for file in files)
+
+
+def test_predict_keeps_ids_whole(npz, experiment_file, tmp_path):
+    names = ["x:1", "y:1", "layout:xla:random:z", "a\u2028b", "c\x0cd\x85"]
+    folder = tmp_path / "npz" / "layout" / "xla" / "random"
+    for split in ("train", "valid"):
+        shutil.copytree(npz / "layout" / "xla" / "random" / split, folder / split)
+    file = next(iter((folder / "valid").glob("*.npz")))
+    for name in names:
+        (folder / "valid" / f"{name}.npz").write_bytes(file.read_bytes())
+    td.convert(tmp_path / "npz", tmp_path / "shards")
+    changes = {"data.shards": tmp_path / "shards", "train.steps": 1, "ensemble.folds": "none", "ensemble.vary": ["init"],
+               "train.last_evaluation": "all", "train.evaluate_every": 0, "predictions.rows": "none"}
+    seen = []
+    trained = td.train(experiment_file, changes, run_dir=tmp_path / "run", on_step=seen.append)
+    assert set(trained.predict("valid")) == {*names, *(path.stem for path in (npz / "layout/xla/random/valid").glob("*"))}
+    assert len(seen) == len(trained.lines())
 
 
 def test_an_override_may_be_infinite(experiment_file):

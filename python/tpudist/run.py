@@ -122,7 +122,7 @@ class Run:
         file = self.path / "metrics.jsonl"
         if not file.exists():
             return []
-        return list(_parsed(file, file.read_text()))
+        return list(_parsed(file, file.read_text(encoding="utf-8", errors="replace")))
 
     def metrics(self) -> Frame:
         """A row for each logged step and member: step, member, loss, norm (of the gradient), rate, and the seconds
@@ -279,11 +279,11 @@ class Run:
                 ["predict", self.path, "--csv", csv, "--split", split, *_checkpoint(checkpoint), *_options(options)]
             )
             ranking = {}
-            joined = isinstance(self.config["data"]["collection"], list)
-            for line in csv.read_text().splitlines()[1:]:
+            collection = self.config["data"]["collection"]
+            for line in _lines(csv)[1:]:
                 name, order = line.rsplit(",", 1)
-                graph = name.rsplit(":", 1)[1]
-                ranking[name if joined else graph] = np.array(order.split(";"), dtype=np.int64)
+                graph = name if isinstance(collection, list) else name.removeprefix(f"{collection}:")
+                ranking[graph] = np.array(order.split(";"), dtype=np.int64)
             return ranking
 
     def rank(
@@ -297,13 +297,18 @@ class Run:
         with tempfile.TemporaryDirectory() as folder:
             if isinstance(module, Mapping):
                 file: _Path = pathlib.Path(folder) / "module.npz"
-                np.savez(file, **{name: np.asarray(array) for name, array in module.items()})  # type: ignore[arg-type]
+                np.savez(file, **{name: _plain(array) for name, array in module.items()})  # type: ignore[arg-type]
             else:
                 file = module
-            text = run_program(
-                ["rank", file, "--run", self.path, "--top", str(top), "--json", *_checkpoint(checkpoint),
-                 *_options(options)]
-            )
+            try:
+                text = run_program(
+                    ["rank", file, "--run", self.path, "--top", str(top), "--json", *_checkpoint(checkpoint),
+                     *_options(options)]
+                )
+            except Error as error:
+                if file is not module:  # that file is gone when somebody reads this
+                    error.args = (str(error).replace(str(file), "module"),)
+                raise
         return frame(json.loads(text)["ranking"])
 
     def resume(
@@ -349,7 +354,7 @@ def _train(
         spread = ["--bind-to", "none"] + (["--oversubscribe"] if ranks > (os.cpu_count() or 1) else [])
         command = [*mpirun, "-np", str(ranks), *spread, *command]
     file = folder / "metrics.jsonl"
-    seen = set(file.read_text().splitlines()) if file.exists() else set()
+    seen = set(_lines(file)) if file.exists() else set()
     report_line = on_step or (_nothing if quiet else _Progress(arguments, folder))
     try:
         # A session of its own: Ctrl-C of a terminal reaches this process alone, which passes it on.
@@ -425,7 +430,7 @@ class _Tail:
             text = opened.read()
         text = text[: text.rfind(b"\n") + 1]
         self._offset += len(text)
-        lines = [line for line in text.decode(errors="replace").splitlines() if line not in self._seen]
+        lines = [line for line in text.decode(errors="replace").split("\n")[:-1] if line not in self._seen]
         return _parsed(self._file, "".join(line + "\n" for line in lines))
 
 
@@ -599,6 +604,17 @@ def read_safetensors(file: pathlib.Path) -> dict[str, npt.NDArray[np.float32]]:
         values = np.frombuffer(data[begin + first : begin + last], dtype="<f4")
         weights[name] = values.astype(np.float32).reshape(entry["shape"])
     return weights
+
+
+def _lines(file: pathlib.Path) -> list[str]:
+    """The whole lines of a file of the program. A name may hold other characters that end a line for Python."""
+    return file.read_bytes().decode(errors="replace").split("\n")[:-1]
+
+
+def _plain(array: npt.ArrayLike) -> npt.NDArray[Any]:
+    """The array in C order and in the byte order of this machine."""
+    values = np.asarray(array, order="C")
+    return values.astype(values.dtype.newbyteorder("="), copy=False)
 
 
 def _parsed(file: pathlib.Path, text: str) -> Iterable[dict[str, Any]]:

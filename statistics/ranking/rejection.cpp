@@ -102,16 +102,23 @@ Comparison lowest_member(const std::vector<Peers>& sets) {
 
 }  // namespace
 
+bool MemberRecord::loss_did_not_fall() const {
+  return last_loss - first_loss >= (std::isnan(loss_margin) ? 0 : loss_margin);
+}
+
 std::vector<Rejection> rejected_members(std::span<const MemberRecord> members) {
   std::map<int, std::string> reasons;
   for (std::size_t m = 0; m < members.size(); ++m) {
     const MemberRecord& member = members[m];
     if (!member.finite) {
       reasons[static_cast<int>(m)] = "its numbers are not finite";
-    } else if (member.last_loss >= member.first_loss) {
-      reasons[static_cast<int>(m)] =
-          fmt::format("its training loss did not fall: {:.4g} at the start, {:.4g} at the end",
-                      member.first_loss, member.last_loss);
+    } else if (member.loss_did_not_fall()) {
+      reasons[static_cast<int>(m)] = fmt::format(
+          "its training loss did not fall: {:.4g} at the start, {:.4g} at the end{}",
+          member.first_loss, member.last_loss,
+          std::isnan(member.loss_margin)
+              ? ""
+              : fmt::format("; a rise below {:.2g} would be noise", member.loss_margin));
     } else if (!member.ranks) {
       reasons[static_cast<int>(m)] =
           "it gives all rows of each graph one score, and a member that learned does not";

@@ -4,6 +4,8 @@
 #include <string>
 #include <vector>
 
+#include "core/means.hpp"
+
 namespace tpudist {
 
 // The facts by which one trained member is judged. `scores` [graphs] is the primary metric on each
@@ -15,6 +17,10 @@ struct MemberRecord {
   std::vector<double> scores;
   // False: it gives all rows of each graph one score, and a member that learned does not.
   bool ranks = true;
+  double loss_margin = kNone;  // a rise of the loss by less is noise; NaN where unknown
+
+  // Whether the loss stayed the same, or rose by more than its noise.
+  bool loss_did_not_fall() const;
 };
 
 struct Rejection {
@@ -25,8 +31,9 @@ struct Rejection {
 // The rule by which members are left out of an ensemble. It is fixed before anybody looks at
 // scores, and should hardly ever apply:
 // 1. not finite: a loss, parameter or score was NaN or infinite;
-// 2. not trained: the training loss did not fall below its initial value, or it gives all rows of
-//    each graph one score and a member that learned does not;
+// 2. not trained: the training loss ended above its initial value by at least its noise (Student's t
+//    at 1 %, as steps differ), or it gives all rows of each graph one score and a member that learned
+//    does not;
 // 3. far below its peers: the mean score is lower than the mean of the others that were scored on
 //    the SAME graphs, by more than 0.10 (of Kendall tau or the tile score) and by more than four
 //    standard deviations between members. More is required where few members make that deviation

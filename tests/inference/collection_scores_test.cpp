@@ -10,6 +10,7 @@
 #include <numeric>
 
 #include "core/error.hpp"
+#include "core/log.hpp"
 #include "dist/collectives/self_communicator.hpp"
 #include "models/kernels/threads.hpp"
 #include "records/predictions_file.hpp"
@@ -194,17 +195,70 @@ TEST(ScoreRuns, CombineMembersByTheRuleAskedFor) {
 
 TEST(ScoreRuns, LeaveOutMembersThatDidNotLearnAndCombineByZScore) {
   const TempDir folder;
-  const std::vector<TrainedRun> runs{trained(folder / "run")};
-  {
-    std::ofstream metrics(folder / "run/metrics.jsonl");
-    for (int step = 0; step < 20; ++step)
-      metrics << R"({"kind": "step", "loss": [)" << 20 - step << ", " << step << ", 1]}\n";
-  }
+  std::vector<TrainedRun> runs{trained(folder / "run")};
+  runs[0].losses = {{2, 1, 0.5}, {1, 2, 0.5}, {1, 1.2, 0.5}};
   const auto results = score(runs, {.split = "valid", .means = true});
   EXPECT_FALSE(results[0].judgement.used[1]);
   EXPECT_THAT(results[0].evaluation->left_out[1], HasSubstr("its training loss did not fall"));
   EXPECT_THAT(evaluation_table(*results[0].evaluation), HasSubstr("of the z_score of"));
   EXPECT_THAT(judgement_notes(results[0].judgement), HasSubstr("rejected  member 1"));
+}
+
+// Which lines metrics.jsonl has, or whether there is one, decides nothing.
+TEST(ScoreRuns, JudgeMembersByTheLossesOfAllSteps) {
+  const TempDir folder;
+  std::vector<TrainedRun> runs;
+  for (const char* every : {"1", "10"})
+    runs.push_back(
+        trained(folder / every, {"train.steps=20", fmt::format("train.log_every={}", every)}));
+  std::filesystem::remove(folder / "10/metrics.jsonl");
+  runs.push_back(open_run(folder / "10"));
+  for (const TrainedRun& run : runs) {
+    EXPECT_FALSE(run.logged_losses);
+    ASSERT_THAT(run.losses, SizeIs(3));
+    for (std::size_t m = 0; m < 3; ++m) {
+      EXPECT_TRUE(std::isfinite(run.losses[m].margin));
+      EXPECT_EQ(run.losses[m].first, runs[0].losses[m].first);
+      EXPECT_EQ(run.losses[m].last, runs[0].losses[m].last);
+    }
+  }
+}
+
+// The graphs of the other split under --data: by name as trained on, and by family in a warning.
+TEST(ScoreRuns, KnowWhatMembersWereTrainedOn) {
+  const TempDir folder;
+  std::vector<TrainedRun> runs{trained(folder / "run", {"ensemble.members=2"})};
+  const auto title = [&] {
+    return score(runs, {.split = "valid"})[0].judgement.tables.at(0).title;
+  };
+  const auto warned = [&] {
+    ::testing::internal::CaptureStderr();
+    set_up_logging(0, 1);  // on standard error
+    EXPECT_NE(title(), "");
+    spdlog::default_logger()->flush();
+    return ::testing::internal::GetCapturedStderr();
+  };
+  EXPECT_EQ(title(), "valid split");
+  const std::vector<std::string> names = score(runs, {.split = "valid"})[0].graphs;
+  const std::filesystem::path file = folder / "run/trained_graphs.json";
+  TrainedGraphs known = read_trained_graphs(file).value();
+  EXPECT_FALSE(known.members.empty());
+  EXPECT_FALSE(known.members.contains(names[0]));
+  known.add(names[0], {false, true});
+  write_trained_graphs(file, known);
+  EXPECT_EQ(title(), "valid split, trained on");
+  EXPECT_THAT(warned(), HasSubstr(fmt::format("run was trained on 1 of the {} graphs here ({})",
+                                              names.size(), names[0])));
+  known.members = {{names[0] + "_batch_8", {true, true}}};
+  write_trained_graphs(file, known);
+  EXPECT_EQ(title(), "valid split");
+  EXPECT_THAT(warned(), HasSubstr("model families of the scored graphs are also trained on ("));
+  std::ofstream(file) << "{";
+  EXPECT_THAT(warned(), AllOf(HasSubstr("not known on which graphs"), HasSubstr("is damaged")));
+  std::filesystem::remove(file);  // of an older version: its shards tell
+  EXPECT_FALSE(trained_graphs(runs[0], {}).members.contains(names[0]));
+  EXPECT_FALSE(trained_graphs(runs[0], {}).members.empty());
+  EXPECT_EQ(title(), "valid split");
 }
 
 TEST(ScoreRuns, WriteTheScoresOfAllMembers) {

@@ -48,7 +48,7 @@ class ModuleRankingTest : public ::testing::Test {
   ModuleRanking rank(const std::filesystem::path& file, const std::vector<TrainedRun>& runs,
                      const Combination& combination = {CombinationRule::mean}) {
     return rank_module(read_module(file, runs.front().experiment.data.collection), runs,
-                       combination, context_);
+                       {combination, /*keep_all=*/false}, context_);
   }
 
   // Ranks the file of each graph of a split, and compares with what scoring its shards gives.
@@ -162,13 +162,30 @@ TEST_F(ModuleRankingTest, LeavesOutMembersThatFailedOrWhoseScoresAreNotFinite) {
   EXPECT_THROW(rank(file, runs), Error);
 }
 
+// As predict does, which sees no run times in a test split.
+TEST_F(ModuleRankingTest, RejectsTheMembersThatPredictRejects) {
+  const TempDir folder;
+  std::vector<TrainedRun> runs{short_run(folder / "run")};
+  runs[0].losses = {{2, 1, 0.1}, {1, 2, 0.1}, {2, 1, 0.1}};
+  const auto predicted = score_runs(runs, {.split = "test", .means = true}, context_);
+  EXPECT_THAT(predicted[0].judgement.used, ::testing::ElementsAre(true, false, true));
+  const auto file = npz("layout:xla:random", "test", predicted[0].graphs[0]);
+  const ModuleRanking ranking = rank(file, runs, {CombinationRule::z_score});
+  EXPECT_THAT(ranking.members[1].why_left_out, HasSubstr("training loss did not fall"));
+  for (const RankedConfig& config : ranking.ranking)
+    EXPECT_EQ(config.score, predicted[0].mean[0][static_cast<std::size_t>(config.configs[0])]);
+  const Module module = read_module(file, runs[0].experiment.data.collection);
+  EXPECT_EQ(rank_module(module, runs, {{}, /*keep_all=*/true}, context_).members[1].why_left_out,
+            "");
+}
+
 TEST_F(ModuleRankingTest, EqualConfigurationsAreListedOnce) {
   const TempDir folder;
   const std::vector<TrainedRun> runs{short_run(folder / "run")};
   const auto graph = score_runs(runs, {.split = "valid"}, context_).front().graphs.front();
   const Module module =
       read_module(npz("layout:xla:random", "valid", graph), runs[0].experiment.data.collection);
-  const ModuleRanking ranking = rank_module(module, runs, {CombinationRule::mean}, context_);
+  const ModuleRanking ranking = rank_module(module, runs, {}, context_);
   const auto& group = module.dataset.run_times(0).group;
   std::size_t rows = 0;
   for (const RankedConfig& config : ranking.ranking) {
@@ -196,9 +213,9 @@ TEST_F(ModuleRankingTest, RefusesNodesBeforeItScores) {
       read_module(npz("layout:xla:random", "valid", graph), runs[0].experiment.data.collection);
   CountedStarts progress;
   JobContext context{*world_, pool_, NodeTopology{}, progress};
-  EXPECT_THROW(rank_module(module, runs, {CombinationRule::mean}, context, true), ConfigError);
+  EXPECT_THROW(rank_module(module, runs, {}, context, true), ConfigError);
   EXPECT_EQ(progress.count, 0);
-  rank_module(module, runs, {CombinationRule::mean}, context, false);
+  rank_module(module, runs, {}, context, false);
   EXPECT_EQ(progress.count, 1);
 }
 

@@ -2,6 +2,7 @@
 
 #include <gmock/gmock.h>
 
+#include <cmath>
 #include <fstream>
 
 #include "tests/support/temp_dir.hpp"
@@ -23,15 +24,35 @@ TEST(InitialAndFinalLoss, AreMeansOfTheFirstAndTheLastTenth) {
     }
     file << R"({"kind": "step", "loss": [1, )";  // torn
   }
-  const std::vector<InitialAndFinalLoss> ends = read_loss_ends(folder / "metrics.jsonl", 2);
+  const std::vector<InitialAndFinalLoss> ends = loss_ends({}, folder / "metrics.jsonl", 2);
   EXPECT_EQ(ends[0].first, 19.5);
   EXPECT_EQ(ends[0].last, 1.5);
+  EXPECT_NEAR(ends[0].margin, 31.82 * std::sqrt(0.5), 0.01);  // t with 1 degree of freedom
   EXPECT_THAT(ends[1].first, IsNan());  // 19 losses are too few
 }
 
 TEST(InitialAndFinalLoss, AreUnknownWithoutAFile) {
   const TempDir folder;
-  EXPECT_THAT(read_loss_ends(folder / "metrics.jsonl", 1)[0].last, IsNan());
+  EXPECT_THAT(loss_ends({}, folder / "metrics.jsonl", 1)[0].last, IsNan());
+}
+
+TEST(InitialAndFinalLoss, ComeFromAllStepsAndSayWhatIsNoise) {
+  std::vector<double> kept = no_losses(3);
+  for (int step = 0; step < 40; ++step) {
+    add_loss(kept, 0, step, 40, step < 4 ? 5 + step : step % 2);  // 5, 6, 7, 8, ..., 0, 1, 0, 1
+    if (step < 30) add_loss(kept, 1, step, 40, 2);                // stopped early
+    if (step < 19) add_loss(kept, 2, step, 40, 2);
+  }
+  const auto ends = loss_ends(kept, "nowhere", 3);
+  EXPECT_DOUBLE_EQ(ends[0].first, 6.5);
+  EXPECT_DOUBLE_EQ(ends[0].last, 0.5);
+  // t of 0.99 with 3 degrees of freedom; variances 5 / 3 and 1 / 3 of 4 losses each.
+  EXPECT_NEAR(ends[0].margin, 4.5407 * std::sqrt(5.0 / 12 + 1.0 / 12), 1e-3);
+  EXPECT_EQ(ends[1].last, 2);
+  EXPECT_EQ(ends[1].margin, 0);
+  EXPECT_THAT(ends[2].first, IsNan());  // 19 are too few
+  add_loss(kept, 0, 50, 40, 1);         // a benchmark takes more steps than planned
+  add_loss(kept, 0, 0, 0, 1);
 }
 
 }  // namespace

@@ -41,6 +41,7 @@ TEST(PredictionsFile, GivesBackWhatWasWritten) {
   EXPECT_EQ(file.header().members[1].fold, 1);
   EXPECT_EQ(file.header().members[0].first_loss, 3);
   EXPECT_THAT(file.header().members[1].first_loss, IsNan());
+  EXPECT_EQ(file.header().members[0].loss_margin, 0.5);
   EXPECT_TRUE(file.header().members[2].failed);
   ASSERT_EQ(file.header().graphs.size(), 3u);
   for (int g = 0; g < 3; ++g) {

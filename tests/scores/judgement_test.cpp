@@ -65,6 +65,7 @@ class Predictions : public PredictionSource {
         scores.push_back(header_.graphs[g].held_out[m] ? 100.0 * score : test::kNoScore);
       }
       if (m == spoiled_) scores[3] = INFINITY;
+      if (m == blank_) std::ranges::fill(scores, test::kNoScore);
       if (m == tied_ && g >= tied_from_) std::ranges::fill(scores, 5.0);
     }
     if (g == contradicted_) std::ranges::sort(predictions.runtime);
@@ -73,6 +74,7 @@ class Predictions : public PredictionSource {
   }
 
   void spoil(std::size_t member) { spoiled_ = member; }
+  void blank(std::size_t member) { blank_ = member; }
   void tie(std::size_t member, int from_graph) { tied_ = member, tied_from_ = from_graph; }
   void contradict(int graph) { contradicted_ = graph; }
   void flatten(int graph) { flat_ = graph; }  // equal run times: its metric is undefined
@@ -81,7 +83,7 @@ class Predictions : public PredictionSource {
   std::vector<double> noise_;
   int folds_;
   PredictionsHeader header_;
-  std::size_t spoiled_ = 99, tied_ = 99;
+  std::size_t spoiled_ = 99, tied_ = 99, blank_ = 99;
   int tied_from_ = 0;
   int contradicted_ = -1, flat_ = -1;
 };
@@ -188,6 +190,31 @@ TEST(Judgement, RejectsAMemberThatDidNotLearnOrIsNotFinite) {
   EXPECT_THAT(judgement.rejected[1].reason, HasSubstr("not finite"));
   // What is not finite cannot be kept.
   EXPECT_THAT(judge(predictions, {.keep_all = true}).used, ElementsAre(true, true, false));
+}
+
+// Only NaN of a graph that it never saw: its scores are not finite, and not missing.
+TEST(Judgement, RejectsAMemberWhoseScoresAreAllNaN) {
+  for (const int folds : {0, 2}) {
+    Predictions predictions({5, 5, 5, 5}, folds);
+    predictions.blank(1);
+    const Judgement judgement = judge(predictions, {.keep_all = true});
+    ASSERT_THAT(judgement.rejected, SizeIs(1));
+    EXPECT_EQ(judgement.rejected[0].member, 1);
+    EXPECT_THAT(judgement.rejected[0].reason, HasSubstr("not finite"));
+    EXPECT_THAT(judgement.used, ElementsAre(true, false, true, true));
+    if (folds == 0) EXPECT_THAT(judgement.tables.front().without_training, SizeIs(1));
+  }
+}
+
+TEST(Judgement, OfMembersAloneLooksAtNoRunTimesOfTestGraphs) {
+  Predictions predictions({5, 5, 5, 500}, 0);
+  EXPECT_THAT(judge_members(predictions, {}).used, ElementsAre(true, true, true, false));
+  for (PredictionEntry& graph : predictions.header().graphs) graph.split = "test";
+  predictions.header().members[0].first_loss = 2;
+  predictions.header().members[0].last_loss = 2.5;
+  const Judgement judgement = judge_members(predictions, {});
+  EXPECT_THAT(judgement.used, ElementsAre(false, true, true, true));
+  EXPECT_THAT(judgement.tables, IsEmpty());
 }
 
 TEST(Judgement, SaysWhenNobodyIsLeft) {

@@ -53,6 +53,17 @@ TEST(MemberScoresTest, CombinesMembersByTheRuleOfTheirFile) {
   EXPECT_EQ(scores.graphs[2].combined, 1.0);
 }
 
+// Not the mean of the other graphs, which may be easier.
+TEST(MemberScoresTest, AMemberWithNaNOfAGraphThatItNeverSawHasNoScores) {
+  PredictionsCase predictions;
+  predictions.graphs[2].scores[0].assign(3, test::kNoScore);
+  const MemberScores scores = scores_of(predictions);
+  EXPECT_TRUE(scores.members[0].failed);
+  EXPECT_FALSE(scores.members[1].failed);
+  for (const GraphResult& graph : scores.graphs) EXPECT_TRUE(std::isnan(graph.members[0]));
+  EXPECT_EQ(scores.graphs[2].members[1], -1.0);
+}
+
 TEST(MemberScoresTest, TheDataHashTellsRunTimesApart) {
   PredictionsCase other;
   other.graphs[2].runtime[0] += 1;

@@ -23,13 +23,15 @@ struct PredictionsCase {
                     .parameter_hash = 1,
                     .settings_hash = 2,
                     .variant_hash = 3,
+                    .init_hash = 9,
                     .fold_hash = 4,
                     .init_seed = 5,
                     .order_seed = 6,
                     .folds = 2}};
-    header.members = {{.run = 0, .number = 0, .fold = 0, .first_loss = 3, .last_loss = 1},
-                      {.run = 0, .number = 1, .fold = 1},
-                      {.run = 0, .number = 2, .fold = 0, .failed = true}};
+    header.members = {
+        {.run = 0, .number = 0, .fold = 0, .first_loss = 3, .last_loss = 1, .loss_margin = 0.5},
+        {.run = 0, .number = 1, .fold = 1},
+        {.run = 0, .number = 2, .fold = 0, .failed = true}};
     header.graphs = {graph("bert", "train", 0), graph("resnet", "train", 1),
                      graph("unet", "valid", -1)};
     const std::vector<double> none(3, kNoScore);

@@ -30,6 +30,18 @@ TEST(RejectedMembers, LeavesOutWhatIsNotFiniteAndWhatDidNotLearn) {
   EXPECT_THAT(rejected[1].reason, HasSubstr("3 at the start, 3 at the end"));
 }
 
+TEST(RejectedMembers, KeepsALossThatRoseByLessThanItsNoise) {
+  std::vector<MemberRecord> members(3, healthy({0.7}));
+  for (MemberRecord& member : members) member.last_loss = 3.2;
+  members[1].loss_margin = 0.3;
+  members[2].loss_margin = 0.1;
+  const auto rejected = rejected_members(members);
+  ASSERT_EQ(rejected.size(), 2u);
+  EXPECT_EQ(rejected[0].member, 0);  // nothing says what is noise
+  EXPECT_EQ(rejected[1].member, 2);
+  EXPECT_THAT(rejected[1].reason, HasSubstr("3.2 at the end; a rise below 0.1 would be noise"));
+}
+
 TEST(RejectedMembers, LeavesOutAMemberFarBelowItsPeers) {
   const std::vector<MemberRecord> members{healthy({0.70, 0.80}), healthy({0.72, 0.80}),
                                           healthy({0.40, 0.60}), healthy({0.71, 0.79})};

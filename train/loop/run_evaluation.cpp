@@ -127,8 +127,12 @@ void RunEvaluation::predict(TrainOutcome& outcome, bool evaluates,
   Evaluation evaluation;
   if (evaluates) evaluation = validation_.start(state_.alive(), last_rows());
   const AlignedFloats weights = state_.scored_weights();
+  std::vector<InitialAndFinalLoss> losses(state_.failed.size());
+  run_on_all_ranks(context_.world, [&] {
+    if (root()) losses = loss_ends(state_.losses, run_.metrics(), experiment_.ensemble.members);
+  });
   const WrittenPredictions written = write_predictions(
-      run_.predictions(), setup_, {weights, state_.alive(), state_.step, run_.metrics()},
+      run_.predictions(), setup_, {weights, state_.alive(), state_.step, losses, state_.init_hash},
       {stops, evaluates ? &evaluation : nullptr}, context_);
   if (written.stopped) return;
   if (!written.header) {
@@ -155,9 +159,9 @@ void RunEvaluation::log_scores(TrainOutcome& outcome, bool predicted) {
       out_of_fold = out_of_fold_json(file.header(), outcome.out_of_fold);
   });
   const AlignedFloats weights = state_.scored_weights();
-  report_.scores(
-      outcome.evaluation, stopped_members(experiment_.ensemble, state_), out_of_fold,
-      parameter_hash(weights, experiment_.ensemble.members, setup_.network.parameters()));
+  report_.scores(outcome.evaluation, stopped_members(experiment_.ensemble, state_), out_of_fold,
+                 parameter_hash(weights, experiment_.ensemble.members, setup_.network.parameters()),
+                 state_.init_hash);
 }
 
 }  // namespace tpudist

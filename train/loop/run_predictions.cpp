@@ -9,7 +9,6 @@
 #include "data/loading/selection.hpp"
 #include "dist/health/agreement.hpp"
 #include "inference/prediction_records.hpp"
-#include "records/initial_and_final_loss.hpp"
 #include "records/predictions_file.hpp"
 #include "train/state/checkpoint.hpp"
 #include "train/units/folds.hpp"
@@ -127,12 +126,8 @@ class RunPrediction {
     const std::uint64_t hash =
         parameter_hash(trained_.flat, members(), setup_.network.parameters());
     header_.runs = {run_record(experiment_, trained_.step, hash,
-                               training_folds_hash(setup_.folds, setup_.data))};
-    std::vector<InitialAndFinalLoss> losses(static_cast<std::size_t>(members()));
-    run_on_all_ranks(context_.world, [&] {
-      if (root()) losses = read_loss_ends(trained_.metrics, members());
-    });
-    header_.members = member_records(experiment_, trained_.alive, losses, 0);
+                               training_folds_hash(setup_.folds, setup_.data), trained_.init_hash)};
+    header_.members = member_records(experiment_, trained_.alive, trained_.losses, 0);
     run_on_all_ranks(context_.world, [&] { list_graph_records(); });
   }
 

@@ -10,6 +10,7 @@
 #include "experiment/experiment.hpp"
 #include "inference/evaluation.hpp"
 #include "inference/scoring_blocks.hpp"
+#include "records/initial_and_final_loss.hpp"
 #include "records/predictions.hpp"
 #include "train/units/training_setup.hpp"
 
@@ -20,7 +21,8 @@ struct TrainedMembers {
   std::span<const float> flat;  // [M, P] the weights to score with
   std::vector<bool> alive;      // [M]
   std::int64_t step = 0;
-  std::filesystem::path metrics;  // of the run
+  std::vector<InitialAndFinalLoss> losses;  // [M]; needed on rank 0 only
+  std::optional<std::uint64_t> init_hash;   // of the weights at train.init_from
 };
 
 // Hooks while a run predicts.

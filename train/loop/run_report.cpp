@@ -110,6 +110,20 @@ std::string state_of(const LayerRow& layer, bool refined, const PlanComparison& 
   return format_count(rows) + " x " + format_count(layer.channels);
 }
 
+// Warns where the pooled states of all configurations are the same up to rounding: the last layer makes
+// the sum of each channel over nodes the same.
+void warn_of_rounding(const NetworkConfig& config, const LayerRow& last) {
+  const bool sums = std::ranges::all_of(config.pools, [](const Pool& pool) {
+    return !pool.of_config_nodes && pool.aggregation != Aggregation::max;
+  });
+  if (sums && last.name == "instance_norm" && last.depth == 0 && !config.head.takes_config() &&
+      !config.head.violations)
+    spdlog::warn(
+        "model: after instance_norm as last layer the sum over nodes is the same for all "
+        "configurations, so that rounding noise alone ranks them: put another layer after it, or "
+        "pool max or config_sum (model.readout.pool)");
+}
+
 // Settings that decide the numbers, and those that decide on which rows they are scored.
 bool is_recorded(const std::string& key) {
   return decides_numbers(key) || key == "train.evaluate_rows" || key == "train.last_evaluation";
@@ -250,7 +264,7 @@ void RunReport::finish(bool stopped) {
 
 void RunReport::scores(const std::optional<Evaluation>& evaluation,
                        const std::vector<EarlyStopped>& stopped, const nlohmann::json& out_of_fold,
-                       std::uint64_t parameters) const {
+                       std::uint64_t parameters, std::optional<std::uint64_t> init) const {
   run_on_all_ranks(context_.world, [&] {
     if (!root() || (!evaluation && out_of_fold.is_null())) return;
     nlohmann::json scores = evaluation ? evaluation_json(*evaluation) : nlohmann::json::object();
@@ -258,6 +272,7 @@ void RunReport::scores(const std::optional<Evaluation>& evaluation,
       scores["stopped_early"] = to_json(stopped);
     if (!out_of_fold.is_null()) scores["out_of_fold"] = out_of_fold;
     scores["parameters"] = to_hex(parameters);
+    if (init) scores["init_weights"] = to_hex(*init);
     write_file_atomically(run_.scores(), json_text(scores, 2) + "\n");
   });
 }
@@ -266,6 +281,7 @@ std::vector<std::string> layer_lines(const TrainingSetup& setup, const PlanCompa
   const Network& network = setup.network;
   const std::vector<LayerRow> layers =
       layer_table(network.config(), network.schema(), network.parameters());
+  warn_of_rounding(network.config(), layers.at(layers.size() - 2));
   const bool refined = setup.units.takes_refined(plans);
   std::size_t width = 0;
   for (const LayerRow& layer : layers)

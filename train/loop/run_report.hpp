@@ -34,9 +34,11 @@ class RunReport {
             const StepTimes& times);
   void evaluation(const Evaluation& evaluation, const TrainingState& state);
   // Writes scores.json, if there are scores. `out_of_fold`: null if nothing was predicted;
-  // `parameters`: parameter_hash of the weights used for scoring. Collective.
+  // `parameters`: parameter_hash of the weights used for scoring; `init`: of those at train.init_from.
+  // Collective.
   void scores(const std::optional<Evaluation>& evaluation, const std::vector<EarlyStopped>& stopped,
-              const nlohmann::json& out_of_fold, std::uint64_t parameters) const;
+              const nlohmann::json& out_of_fold, std::uint64_t parameters,
+              std::optional<std::uint64_t> init) const;
 
   // Throws IoError on all ranks if lines of metrics.jsonl still cannot be written; only warns if the
   // run has `stopped`, to go on later. Collective.

@@ -236,7 +236,7 @@ class TrainingRun {
   // All checks come before the first write.
   void start(bool resume) {
     run_on_all_ranks(context_.world, [&] { require_device_memory(setup_, context_); });
-    if (!resume || !restored()) begin_anew(setup_, state_, context_);
+    if (!resume || !restored()) known_ = begin_anew(setup_, state_, context_);
     stop_if_all_failed();
     require_same_start();
     run_on_all_ranks(context_.world, [&] {
@@ -246,6 +246,7 @@ class TrainingRun {
       record_folds(run_, setup_.folds);
       write_file_atomically(run_.path() / kSeenGraphsFile,
                             seen_graphs_text(seen_graphs(setup_.data)));
+      record_graphs();
       log_layers();
     });
     report_.start(state_.step);
@@ -295,6 +296,18 @@ class TrainingRun {
     }
   }
 
+  // Once: what a run began from is known only when it begins.
+  void record_graphs() {
+    if (state_.step > 0 && std::filesystem::exists(run_.trained_graphs())) return;
+    for (int g = 0; g < setup_.data.size(); ++g) {
+      std::vector<bool> trained;
+      for (int m = 0; m < experiment_.ensemble.members; ++m)
+        trained.push_back(!setup_.planner.held_out(m, g));
+      known_.add(setup_.data.graph(g).name, trained);
+    }
+    write_trained_graphs(run_.trained_graphs(), known_);
+  }
+
   void log_layers() const {
     std::vector<Slate> slates;
     for (const SlateRows& slate : largest_unit(setup_))
@@ -307,6 +320,7 @@ class TrainingRun {
   // Whether the run goes on from a checkpoint.
   bool restored() {
     if (!checkpoints_.restore(state_)) return false;
+    run_on_all_ranks(context_.world, [&] { require_same_source(experiment_, state_); });
     for (int member : failed_members(experiment_.ensemble, state_)) {
       if (root()) spdlog::warn("member {} failed before and stays left out", member);
     }
@@ -377,6 +391,7 @@ class TrainingRun {
   TrainingState state_;
   TimeLimit limit_;
   RunEvaluation evaluation_;
+  TrainedGraphs known_;  // to members before the first step
   double wait_seconds_ = 0;
   MeasuredSteps measured_;  // the first ones after the start
   int steps_to_measure_ = 0;

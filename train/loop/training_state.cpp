@@ -13,6 +13,7 @@
 #include "core/means.hpp"
 #include "core/process.hpp"
 #include "core/random.hpp"
+#include "records/initial_and_final_loss.hpp"
 #include "train/units/training_setup.hpp"
 
 namespace tpudist {
@@ -66,6 +67,7 @@ TrainingState::TrainingState(const Experiment& experiment, const Network& networ
   failed.assign(members, 0);
   best_score.assign(members, kNone);
   best_step.assign(members, -1);
+  losses = no_losses(experiment.ensemble.members);
 }
 
 void TrainingState::forget_best_scores() {
@@ -134,6 +136,8 @@ void TrainingState::copy_to(Checkpoint& saved, const Experiment& experiment,
   } else {
     saved.roll_back.reset();
   }
+  kSave(losses, saved.losses);
+  saved.init_hash = init_hash;
   kSave(segments.values(), saved.segment_scores);
   saved.numbers.clear();
   bad_loss.save(saved.numbers);
@@ -176,6 +180,8 @@ void TrainingState::restore(const std::filesystem::path& path, const Experiment&
                     "numbers and not {}",
                     path.string(), saved.segment_scores.size(), segments.values().size()));
   }
+  losses = saved.losses;
+  init_hash = saved.init_hash;
   bad_loss.restore(saved.numbers);
   keep_roll_back();
   if (saved.roll_back && roll_back_step >= 0) {

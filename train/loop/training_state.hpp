@@ -72,6 +72,9 @@ struct TrainingState {
   std::int64_t roll_back_step = -1;  // step at which `kept` was set; -1: not set
   SavedWeights kept;
   SegmentTable segments;
+  std::vector<double> losses;  // of all steps so far (add_loss); empty: begun by an older version
+  std::optional<std::uint64_t>
+      init_hash;  // of the weights behind train.init_from; nothing: unknown
   double train_seconds = 0;
 
  private:

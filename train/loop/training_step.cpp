@@ -14,6 +14,7 @@
 #include "core/duration.hpp"
 #include "core/log.hpp"
 #include "core/random.hpp"
+#include "records/initial_and_final_loss.hpp"
 
 namespace tpudist {
 namespace {
@@ -302,6 +303,8 @@ StepResult TrainingStep::update(const StepWork& work, DeviceWeights::LossAndNorm
     const bool takes =
         present && state.failed[m] == 0 && judge(m, result, state) == StepVerdict::take;
     result.stepped.push_back(takes);
+    if (takes && !state.losses.empty())
+      add_loss(state.losses, m, state.step, experiment_.train.steps, result.loss[m]);
   }
   const double factor = experiment_.schedule(state.step, experiment_.train.steps);
   result.rate = experiment_.optimizer.rate * factor;

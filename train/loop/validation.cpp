@@ -9,7 +9,7 @@
 
 #include "core/error.hpp"
 #include "core/log.hpp"
-#include "core/text.hpp"
+#include "records/trained_graphs.hpp"
 #include "schema/model_family.hpp"
 #include "train/units/folds.hpp"
 #include "train/units/prepared_graphs.hpp"
@@ -18,14 +18,8 @@ namespace tpudist {
 
 namespace {
 
-// "bert, resnet, ..."
-std::string first_of(std::span<const std::string> names, std::size_t most) {
-  return join(names.first(std::min(most, names.size())), ", ") +
-         (names.size() > most ? ", ..." : "");
-}
-
 // Empty where no validation graph is of a family that is trained on.
-std::string seen_families_text(const Dataset& training, const Dataset& valid) {
+std::string seen_families(const Dataset& training, const Dataset& valid) {
   std::set<std::string> trained, families, seen;
   for (int g = 0; g < training.size(); ++g) trained.insert(model_family(training.graph(g).name));
   for (int g = 0; g < valid.size(); ++g) {
@@ -33,12 +27,7 @@ std::string seen_families_text(const Dataset& training, const Dataset& valid) {
     families.insert(family);
     if (trained.contains(family)) seen.insert(family);
   }
-  if (seen.empty()) return {};
-  return fmt::format(
-      "{} of {} model families of the validation graphs are also trained on ({}): scores on that "
-      "split and intervals for other families are not for families that were never seen; scores "
-      "out of fold are (ensemble.folds, with `fold` in ensemble.vary)",
-      seen.size(), families.size(), first_of(std::vector(seen.begin(), seen.end()), 5));
+  return seen_families_text(seen, families.size(), "validation");
 }
 
 // The validation graphs by the members that never trained on them; empty where none trains on them.
@@ -100,7 +89,7 @@ Evaluation Validation::evaluate(std::span<const float> flat, const std::vector<b
 void Validation::log_graphs() const {
   if (!session_) return;
   if (!session_->is_limited()) {
-    if (const std::string seen = seen_families_text(setup_.data, session_->data()); !seen.empty())
+    if (const std::string seen = seen_families(setup_.data, session_->data()); !seen.empty())
       spdlog::warn("{}", seen);
     return;
   }

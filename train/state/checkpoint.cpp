@@ -22,6 +22,8 @@ constexpr std::string_view kFormat = "tpudist-checkpoint";
 constexpr std::int64_t kVersion = 1;
 constexpr const char* kRollBack = "roll_back";
 constexpr const char* kSegmentScores = "segment_scores";
+constexpr const char* kLosses = "members/losses";
+constexpr std::int64_t kLossParts = 10, kLossNumbers = 3;
 
 template <typename List>
 constexpr bool kOfParameters = std::is_same_v<std::remove_cvref_t<List>, std::vector<float>>;
@@ -45,7 +47,9 @@ bool fits(const Lists& lists, std::size_t members, std::size_t floats) {
 bool fits(const Checkpoint& checkpoint, const ParameterTable& table) {
   const auto members = static_cast<std::size_t>(checkpoint.members);
   const std::size_t floats = members * static_cast<std::size_t>(table.length());
+  const std::size_t losses = members * kLossParts * kLossNumbers;
   return checkpoint.members >= 1 && fits<Checkpoint>(checkpoint, members, floats) &&
+         (checkpoint.losses.empty() || checkpoint.losses.size() == losses) &&
          (!checkpoint.roll_back || fits(*checkpoint.roll_back, members, floats));
 }
 
@@ -209,6 +213,8 @@ CheckpointSummary read_summary(const Hdf5Id& file, const std::string& where) {
     summary.segment_hash = read_hash_attribute(file, "segment_hash", where);
   if (has_attribute(file, "metis_hash", where))
     summary.metis_hash = read_hash_attribute(file, "metis_hash", where);
+  if (has_attribute(file, "init_hash", where))
+    summary.init_hash = read_hash_attribute(file, "init_hash", where);
   return summary;
 }
 
@@ -250,10 +256,14 @@ void save_checkpoint(const std::filesystem::path& path, const Checkpoint& checkp
     if (checkpoint.segment_hash)
       write_attribute(file, "segment_hash", to_hex(*checkpoint.segment_hash));
     if (checkpoint.metis_hash) write_attribute(file, "metis_hash", to_hex(*checkpoint.metis_hash));
+    if (checkpoint.init_hash) write_attribute(file, "init_hash", to_hex(*checkpoint.init_hash));
     write_attribute(file, "members", static_cast<std::int64_t>(checkpoint.members));
     write_lists(file, checkpoint, checkpoint.members, table, where);
     if (checkpoint.roll_back)
       write_lists(file, *checkpoint.roll_back, checkpoint.members, table, where);
+    if (!checkpoint.losses.empty())
+      write_plain(open_group(file, "members", where), "losses", std::span(checkpoint.losses),
+                  {checkpoint.members, kLossParts, kLossNumbers}, where + ":/members");
     if (!checkpoint.segment_scores.empty())
       write_plain(file, kSegmentScores, std::span(checkpoint.segment_scores),
                   {checkpoint.members, std::ssize(checkpoint.segment_scores) / checkpoint.members},
@@ -278,6 +288,9 @@ Checkpoint load_checkpoint(const std::filesystem::path& path, const ParameterTab
   read_lists(file, checkpoint, members, table, where);
   if (has_link(file, kRollBack))
     read_lists(file, checkpoint.roll_back.emplace(), members, table, where);
+  if (has_link(file, kLosses))
+    checkpoint.losses =
+        read_array<double>(file, kLosses, {members, kLossParts, kLossNumbers}, where + ":");
   if (segment_scores && has_link(file, kSegmentScores))
     checkpoint.segment_scores = read_scores(file, members, path);
   if (!fits(checkpoint, table)) refuse(where, "lacks lists that belong together");

@@ -30,6 +30,8 @@ struct CheckpointSummary {
   // programs.
   std::optional<std::uint64_t> segment_hash;
   std::optional<std::uint64_t> metis_hash;  // where METIS cuts graphs; nothing in older files, too
+  // Of the weights behind train.init_from (hash_of_source); nothing without, and in older files.
+  std::optional<std::uint64_t> init_hash;
 
   // `config` as a list; `changed_keys` says which keys are at their default. Throws ConfigError
   // when it is not YAML.
@@ -56,6 +58,8 @@ struct Checkpoint : CheckpointSummary, SavedWeights {
   // [M] of EarlyStop; empty without early stopping.
   std::vector<double> stop_best;
   std::vector<std::int64_t> stop_waited, stopped_at;
+  // [M, 10, 3] of records/initial_and_final_loss.hpp; empty in older files.
+  std::vector<double> losses;
   // [M, n] of SegmentTable; empty without cut graphs, and in best.h5.
   std::vector<float> segment_scores;
   std::map<std::string, double> numbers;  // other scalars, e.g. seconds trained
@@ -65,7 +69,8 @@ struct Checkpoint : CheckpointSummary, SavedWeights {
 //
 //   /                   format = "tpudist-checkpoint", version, step, config_hash, selection_hash,
 //                       config, changed_keys, members, fold_hash if there are folds,
-//                       segment_hash where graphs are cut, metis_hash where METIS does
+//                       segment_hash where graphs are cut, metis_hash where METIS does, init_hash
+//                       with train.init_from
 //   /parameters         <name with dots> float32 [M, shape...], without padding
 //   /optimizer/first    the same names and shapes: Adam's moments
 //   /optimizer/second
@@ -75,7 +80,7 @@ struct Checkpoint : CheckpointSummary, SavedWeights {
 //                       parameters, first, second and average, optimizer_steps and average_points
 //   /members            optimizer_steps i64[M], best_score f64[M], best_step i64[M], failed i32[M];
 //                       average_points i64[M], with /average; stop_best f64[M],
-//                       stop_waited i64[M], stopped_at i64[M], with early stopping
+//                       stop_waited i64[M], stopped_at i64[M], with early stopping; losses f64[M, 10, 3]
 //   /numbers            one f64 attribute for each number
 //
 // The first 512 bytes, which HDF5 skips, hold size and XXH3 of the rest. The file is built in

@@ -7,7 +7,12 @@
 
 #include "core/error.hpp"
 #include "core/file_system.hpp"
+#include "core/log.hpp"
+#include "data/shards/shard_reader.hpp"
+#include "inference/prediction_records.hpp"
 #include "inference/trained_run.hpp"
+#include "records/predictions_file.hpp"
+#include "scores/same_training.hpp"
 #include "tests/support/temp_dir.hpp"
 #include "tests/support/thrown.hpp"
 #include "tests/train/tiny_data.hpp"
@@ -129,12 +134,65 @@ TEST_F(InitialWeightsTest, OfARunThatKnowsScoredGraphsAreRefused) {
               HasSubstr("leave it out by data.exclude.valid=['"));
   // What folds.yaml says, whatever today's shards would give: here the folds exchanged.
   EXPECT_EQ(message({}), "");
+  // Of a run of an older version:
+  std::filesystem::remove(folder_ / "source/trained_graphs.json");
+  EXPECT_EQ(message({}), "");
   const std::filesystem::path folds = folder_ / "source/folds.yaml";
   std::string text = read_text_file(folds);
   for (std::size_t at = 0; (at = text.find("  #", at)) != std::string::npos; ++at)
     text[at - 1] = text[at - 1] == '0' ? '1' : '0';
   write_file_atomically(folds, text);
   EXPECT_THAT(message({}), HasSubstr("source was trained on "));
+}
+
+// What a run began from goes on with it, and families are told.
+TEST_F(InitialWeightsTest, CarryWhatTheyWereTrainedOn) {
+  const std::string whole = "ensemble.folds=none", init = "ensemble.vary=[init,order]";
+  const std::string own = list_graphs(test::tiny_shards(), {"layout:xla:random"}, "train")[0].name;
+  test::run(experiment({from("source"), whole, init, "data.include.train=['" + own + "']"}),
+            folder_ / "second");
+  const auto of = [&](const char* run) {
+    return read_trained_graphs(folder_ / run / "trained_graphs.json").value();
+  };
+  const TrainedGraphs first = of("source"), second = of("second");
+  EXPECT_EQ(second.members.size(), first.members.size());
+  for (const auto& [name, trained] : first.members) {
+    for (std::size_t m = 0; m < 3; ++m) {
+      EXPECT_EQ(trained[m], first.knows("layout:xla:default:" + name, m));
+      EXPECT_EQ(second.knows(name, m), trained[m] || name == own) << name;
+    }
+  }
+  TrainedGraphs family;  // of a graph of the validation split
+  const auto valid = list_graphs(test::tiny_shards(), {"layout:xla:random"}, "valid");
+  family.add(valid.front().name + "_batch_8", {true, true, true});
+  write_trained_graphs(folder_ / "source/trained_graphs.json", family);
+  ::testing::internal::CaptureStderr();
+  set_up_logging(0, 1);
+  EXPECT_EQ(message({}), "");
+  spdlog::default_logger()->flush();
+  EXPECT_THAT(::testing::internal::GetCapturedStderr(), HasSubstr("source: 1 of "));
+}
+
+TEST_F(InitialWeightsTest, AreKnownByTheirHash) {
+  const Experiment transfer = experiment({from("source"), "train.steps=4", "predictions.rows=all"});
+  test::run(transfer, folder_ / "run");
+  const std::uint64_t hash = open_run(folder_ / "source").parameter_hash;
+  EXPECT_EQ(open_run(folder_ / "run").init_hash, hash);
+  EXPECT_FALSE(open_run(folder_ / "source").init_hash);
+  const PredictionsFile file(folder_ / "run/predictions.h5");
+  EXPECT_EQ(file.header().runs[0].init_hash, hash);
+  EXPECT_NE(file.header().runs[0].variant_hash, variant_hash(transfer.entries));
+  std::filesystem::remove_all(folder_ / "source");
+  test::run(experiment({"seed.init=9"}), folder_ / "source");
+  EXPECT_THAT(test::message_of<ConfigError>([&] { test::resume(transfer, folder_ / "run"); }),
+              HasSubstr("source has other weights than those that this run began from"));
+  test::run(transfer, folder_ / "again");
+  const RunRecord a = read_run_folder(folder_ / "run");
+  EXPECT_THAT(different_settings(a, read_run_folder(folder_ / "again")),
+              ::testing::ElementsAre(HasSubstr("train.init_weights: ")));
+  RunRecord old = a;
+  std::erase_if(old.config, [](const ConfigEntry& entry) { return entry.key == kInitWeights; });
+  EXPECT_THAT(different_settings(a, old), ::testing::IsEmpty());
 }
 
 TEST_F(InitialWeightsTest, MembersThatWouldStayEqualAreRefused) {

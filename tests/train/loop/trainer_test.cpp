@@ -10,6 +10,7 @@
 #include <span>
 
 #include "core/error.hpp"
+#include "core/log.hpp"
 #include "inference/collection_scores.hpp"
 #include "records/run_folder.hpp"
 #include "tests/support/thrown.hpp"
@@ -326,6 +327,28 @@ TEST(Trainer, RefusesAValidationGraphThatIsTooLargeBeforeTheFirstStep) {
   EXPECT_FALSE(std::filesystem::exists(folder / "run/metrics.jsonl"));
   overrides.emplace_back("train.last_evaluation=none");
   EXPECT_EQ(run(tiny_experiment(overrides), folder / "other").steps, 6);
+}
+
+TEST(Trainer, WarnsWhereRoundingAloneRanks) {
+  const TempDir folder;
+  const auto warned = [&](const std::string& last, const std::string& pool) {
+    static int count = 0;
+    const Experiment experiment = tiny_experiment(
+        {fmt::format("model={{blocks: [{{layer: sage, width: 4}}{}], readout: {{pool: {}}}}}", last,
+                     pool),
+         "train.steps=1"});
+    ::testing::internal::CaptureStderr();
+    set_up_logging(0, 1);  // on standard error
+    run(experiment, folder / std::to_string(++count));
+    spdlog::default_logger()->flush();
+    return ::testing::internal::GetCapturedStderr().find("rounding noise") != std::string::npos;
+  };
+  const std::string norm = ", {layer: instance_norm}";
+  EXPECT_TRUE(warned(norm, "l2_sum"));
+  EXPECT_TRUE(warned(norm, "sum"));
+  EXPECT_FALSE(warned(norm, "max+sum"));
+  EXPECT_FALSE(warned(norm + ", {layer: sage, width: 4}", "l2_sum"));
+  EXPECT_FALSE(warned("", "l2_sum"));
 }
 
 TEST(Trainer, ResumesBesideAFailedMemberWithTheSameBits) {

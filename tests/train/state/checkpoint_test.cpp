@@ -56,6 +56,8 @@ Checkpoint make_checkpoint(const ParameterTable& table, std::int64_t step = 123)
   checkpoint.best_score = {std::numeric_limits<double>::quiet_NaN(), 0.1};
   checkpoint.best_step = {0, 100};
   checkpoint.failed = {1, 0};
+  checkpoint.losses.assign(60, 0.25);
+  checkpoint.init_hash = 9;
   checkpoint.numbers = {{"train_seconds", 1.0 / 3}, {"wait.seconds", 1e-300}};
   return checkpoint;
 }
@@ -92,6 +94,8 @@ TEST(Checkpoint, ComesBackAsItWas) {
   EXPECT_EQ(loaded.best_step, saved.best_step);
   EXPECT_EQ(loaded.failed, saved.failed);
   EXPECT_EQ(loaded.numbers, saved.numbers);
+  EXPECT_EQ(loaded.losses, saved.losses);
+  EXPECT_EQ(loaded.init_hash, saved.init_hash);
 }
 
 TEST(Checkpoint, HoldsAveragesWhereThereAreAny) {
