@@ -14,6 +14,7 @@
 #include "report/sections.hpp"
 #include "report/variant_pairs.hpp"
 #include "report/variant_section.hpp"
+#include "statistics/intervals/score_intervals.hpp"
 
 namespace tpudist {
 namespace {
@@ -60,11 +61,13 @@ std::string rules_text(const ReportInput& input) {
 // "Members of one training" and "other trainings" are different questions: the sentence names those
 // that are asked here.
 std::string lines_text(const std::vector<SummaryLine>& lines) {
-  bool trainings = false, members = false, families = false;
+  bool trainings = false, members = false;
+  int families = 0;  // the fewest of any interval
   for (const SummaryLine& line : lines) {
     trainings = trainings || line.summary.trainings > 1;
     members = members || (line.summary.trainings == 1 && line.summary.these_graphs);
-    families = families || line.summary.other_families;
+    if (line.summary.other_families)
+      families = families == 0 ? line.summary.families : std::min(families, line.summary.families);
   }
   std::string text;
   if (trainings) text += " Heavy line: 95 % interval for these graphs and other trainings.";
@@ -73,11 +76,11 @@ std::string lines_text(const std::vector<SummaryLine>& lines) {
                 ? " Of a single training it is for other members of it."
                 : " Heavy line: 95 % interval for these graphs and other members of this training.";
   }
-  if (families) {
-    text += fmt::format(
-        " Thin line: {}. It cannot see failures rarer than about 1 in as many families as there "
-        "are.",
-        trainings ? "the same for other model families" : "this model on other model families");
+  if (families > 0) {
+    text += fmt::format(" Thin line: {}. {}.",
+                        trainings ? "the same for other model families"
+                                  : "the average member of this training on other model families",
+                        rare_failure_line(families));
   }
   return text;
 }

@@ -16,12 +16,15 @@ struct PermutationTest {
   double p = 1;           // two-sided: the share of labellings with at least this statistic
   double labellings = 1;  // number of labellings
   // The smallest p that any values could give: two labellings out of all if mirroring one gives
-  // another, else one. If it is above kSignificance, the test cannot find anything.
+  // another, else one. If it is above the level, the test cannot find anything.
   double smallest_p = 1;
   bool exact = true;  // all labellings were counted; otherwise p comes from 99,999 drawn ones and
                       // the observed one
+  // Standard deviations or run counts differ by more than 3 to 1. With 5 runs a side and spreads of
+  // 5 to 1, p is below 0.05 for 8.6 % of equal sides.
+  bool uneven = false;
 
-  bool can_tell() const { return smallest_p <= kSignificance; }
+  bool can_tell(double significance = kSignificance) const { return smallest_p <= significance; }
 };
 
 // "Are the labels of runs exchangeable?" Exact permutation test of Welch's t (Janssen, Statistics &
