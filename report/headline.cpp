@@ -111,17 +111,8 @@ class Headline {
 
   // What an interval for other trainings does not cover.
   void log_collapses() {
-    int fewest = 0;
-    for (const std::size_t v : found_.variants) {
-      const ReportedVariant& variant = input_.variants[v];
-      const RunScoreTable& own = found_.out_of_fold ? variant.held_out : variant.valid;
-      if (own.run_count() < 2) continue;
-      if (const std::string collapsed = collapse_line(own); !collapsed.empty())
-        texts_.push_back(fmt::format("Of {} {}.", variant.name(), collapsed));
-      else
-        fewest = fewest == 0 ? own.run_count() : std::min(fewest, own.run_count());
-    }
-    if (fewest > 0) texts_.push_back(rare_collapse_line(fewest) + ".");
+    const RunScoreTable& own = found_.out_of_fold ? best().held_out : best().valid;
+    if (own.run_count() > 1) texts_.push_back(collapse_line(own) + ".");
   }
 
   void log_unpaired() {

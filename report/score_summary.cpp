@@ -97,8 +97,8 @@ std::optional<ScoreSummary> summarise_together(const ReportedVariant& variant) {
   const VariantRankings& rankings = variant.rankings;
   if (summary.trainings == 1 && rankings.without.size() > 1 &&
       rankings.sized_graphs == summary.graphs) {
-    summary.these_graphs = ends_of(
-        clipped(jackknife_interval(summary.mean, rankings.without), scores.lowest, scores.highest));
+    summary.these_graphs =
+        ends_of(clipped(jackknife_interval(summary.mean, rankings.without), scores.lowest));
     if (summary.these_graphs)
       summary.over = fmt::format("{} members of one training", rankings.sized_members);
   }
@@ -113,7 +113,7 @@ std::vector<GraphScoreSummary> summarise_graphs(const RunScoreTable& scores) {
     for (const double value : values) sum += value;
     GraphScoreSummary summary{sum / static_cast<double>(values.size()), std::nullopt};
     if (values.size() > 1)
-      summary.interval = ends_of(clipped(mean_interval(values), scores.lowest, scores.highest));
+      summary.interval = ends_of(clipped(mean_interval(values), scores.lowest));
     list.push_back(summary);
   }
   return list;

@@ -72,6 +72,13 @@ std::string interval_name(const Comparison& found) {
   return percent(found.level) + " interval";
 }
 
+// What `--margin` asks; empty where it asks nothing.
+std::string margin_line(const Comparison& found, const Interval& difference) {
+  if (found.margin == 0) return {};
+  return line(fmt::format("margin of {:.4g}", found.margin),
+              judge_margin(difference, found.margin));
+}
+
 // p, or why there is none. `what` is flipped or exchanged: "4 families".
 std::string p_text(const PermutationTest& test, std::string_view what, double significance) {
   if (!test.can_tell(significance))
@@ -101,31 +108,14 @@ std::string these_graphs_text(const SystemPair& pair, const Comparison& found) {
     text += line("exchanging labels",
                  p_text(*own.labels, fmt::format("{} and {} trainings", found.runs_a, found.runs_b),
                         found.significance()));
-    if (own.labels->uneven)
-      text += line("",
-                   "spreads or numbers of trainings differ by more than 3 to 1: with 5 and 5 "
-                   "trainings, up to 9 % of equal variants get p below 0.05");
   } else if (own.interval.is_known()) {
     text += line("t test", fmt::format("p {:.3g} (Welch; numbers or spreads of trainings differ "
                                        "too much to exchange labels)",
                                        own.p));
   }
   if (!own.interval.is_known()) return text;
-  const std::string of_a = collapse_line(pair.a.scores), of_b = collapse_line(pair.b.scores);
-  if (!of_a.empty()) text += "  A: " + of_a + "\n";
-  if (!of_b.empty()) text += "  B: " + of_b + "\n";
-  if (!of_a.empty() || !of_b.empty()) return text;
-  return text + "  " + rare_collapse_line(std::min(found.runs_a, found.runs_b)) + "\n";
-}
-
-// How often the leader leads, and what is lost on average where it does not. The tile score is 1
-// minus a slowdown.
-std::string lead_text(const Comparison& found, const ShakeUp& there, std::string_view metric) {
-  const double chance = 100 * there.chance;
-  return fmt::format(
-      "{} leads on {} of 100; expected regret {:.4f}{}", found.difference > 0 ? "A" : "B",
-      chance > 99 ? "more than 99" : fmt::format("{:.0f}", chance), there.regret,
-      metric == "tile_score" ? fmt::format(" (slowdown {:.2f} %)", 100 * there.regret) : "");
+  return text + margin_line(found, own.interval) + "  A: " + collapse_line(pair.a.scores) +
+         "\n  B: " + collapse_line(pair.b.scores) + "\n";
 }
 
 std::string other_families_text(const SystemPair& pair, const Comparison& found) {
@@ -147,11 +137,15 @@ std::string other_families_text(const SystemPair& pair, const Comparison& found)
                    (own.signs.can_tell(found.significance())
                         ? ", signs by family; equal recipes get p below 0.05 in 17 to 32 % of cases"
                         : ""));
+  if (!one_run) text += margin_line(found, own.interval.interval);
   if (own.next.is_known()) text += line("the next family", ends(own.next, "families' spread", ""));
-  if (found.difference != 0 && !std::isnan(own.next_lead.chance))
-    text += line("", lead_text(found, own.next_lead, pair.a.metric)) +
-            line("as many new families", lead_text(found, own.shake_up, pair.a.metric)) +
-            line("", "if nothing was known before; too high if many variants were tried");
+  if (found.difference != 0 && !std::isnan(own.shake_up.chance))
+    // A tile score is 1 minus a slowdown.
+    text += line(
+        "", fmt::format("if nothing was known before, {} leads on {:.0f} of 100 such families "
+                        "(too many if many variants were tried); expected regret {:.4f}{}",
+                        found.difference > 0 ? "A" : "B", 100 * own.shake_up.chance,
+                        own.shake_up.regret, pair.a.metric == "tile_score" ? " of slowdown" : ""));
   return text + "  " + rare_failure_line(found.families) + "\n";
 }
 
@@ -206,22 +200,22 @@ Json test_json(const PermutationTest& test, double significance) {
           {"exact", test.exact}};
 }
 
-Json other_families_json(const Comparison::OtherFamilies& own, double significance) {
+Json other_families_json(const Comparison& found, const Comparison::OtherFamilies& own) {
   return {{"interval", family_interval_json(own.interval)},
           {"p", own.p},
-          {"these_models", test_json(own.signs, significance)},
-          {"chance_to_win_again", own.shake_up.chance},
-          {"expected_regret", own.shake_up.regret},
+          {"margin", judge_margin(own.interval.interval, found.margin)},
+          {"these_models", test_json(own.signs, found.significance())},
           {"next_family",
            {{"interval", interval_json(own.next)},
-            {"chance", own.next_lead.chance},
-            {"expected_regret", own.next_lead.regret}}}};
+            {"chance", own.shake_up.chance},
+            {"expected_regret", own.shake_up.regret}}}};
 }
 
-Json these_graphs_json(const Comparison::TheseGraphs& own, double significance) {
+Json these_graphs_json(const Comparison& found, const Comparison::TheseGraphs& own) {
   return {{"interval", interval_json(own.interval)},
           {"p", own.p},
-          {"exchanged_labels", own.labels ? test_json(*own.labels, significance) : Json()}};
+          {"margin", judge_margin(own.interval, found.margin)},
+          {"exchanged_labels", own.labels ? test_json(*own.labels, found.significance()) : Json()}};
 }
 
 // Both intervals of `scores`, whose columns are trainings.
@@ -263,25 +257,6 @@ std::string verdict_text(const Comparison& found) {
                      between(low, high));
 }
 
-std::string margin_text(const Comparison& found, double margin) {
-  const Json json = margin_json(found, margin);
-  return fmt::format("\na margin of {:.4f} (two one-sided tests, each at {:.3g})\n", margin,
-                     found.significance() / 2) +
-         line("these graphs", json.at("these_graphs").get<std::string>()) +
-         line("other families", json.at("other_families").get<std::string>());
-}
-
-Json margin_json(const Comparison& found, double margin) {
-  constexpr const char* kUnknown = "not known";
-  const auto& these = found.these_graphs;
-  const auto& others = found.other_families;
-  return {{"margin", margin},
-          {"these_graphs", these ? judge_margin(these->interval, margin) : kUnknown},
-          {"other_families", others && others->interval.runs > 1
-                                 ? judge_margin(others->interval.interval, margin)
-                                 : kUnknown}};
-}
-
 std::string plan_text(const DifferencePlan& plan) {
   std::string text = fmt::format(
       "\nto find a true difference of {:.4f} in 8 of 10 cases, at p < {:.3g} (in brackets: 80 % "
@@ -311,8 +286,7 @@ std::string system_text(const SystemScores& system) {
     text += "  " + run_line(*runs, score_text(system)) + "\n";
     if (system.together)
       text += "  " + run_line(*run_interval(*system.together), "members together") + "\n";
-    if (const std::string collapsed = collapse_line(system.scores); !collapsed.empty())
-      text += "  " + collapsed + "\n";
+    text += "  " + collapse_line(system.scores) + "\n";
   } else {
     if (system.members_of_one)
       text += "  " + member_line(*run_interval(*system.members_of_one), score_text(system)) + "\n";
@@ -366,11 +340,9 @@ Json comparison_json(const SystemPair& pair, const Comparison& found) {
       {"difference", found.difference},
       {"graphs", found.graphs},
       {"families", found.families},
-      {"these_graphs",
-       found.these_graphs ? these_graphs_json(*found.these_graphs, found.significance()) : Json()},
-      {"other_families", found.other_families
-                             ? other_families_json(*found.other_families, found.significance())
-                             : Json()}};
+      {"these_graphs", found.these_graphs ? these_graphs_json(found, *found.these_graphs) : Json()},
+      {"other_families",
+       found.other_families ? other_families_json(found, *found.other_families) : Json()}};
 }
 
 Json plan_json(const DifferencePlan& plan) {

@@ -20,10 +20,6 @@ std::string verdict_text(const Comparison& comparison);
 std::string comparison_text(const SystemPair& pair, const Comparison& comparison);
 nlohmann::json comparison_json(const SystemPair& pair, const Comparison& comparison);
 
-// The output of `tpudist compare --margin`: judge_margin on these graphs and on other families.
-std::string margin_text(const Comparison& comparison, double margin);
-nlohmann::json margin_json(const Comparison& comparison, double margin);
-
 // The output of `tpudist compare --difference`.
 std::string plan_text(const DifferencePlan& plan);
 nlohmann::json plan_json(const DifferencePlan& plan);

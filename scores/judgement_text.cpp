@@ -5,11 +5,9 @@
 #include <nlohmann/json.hpp>
 
 #include "core/json_number.hpp"
-#include "core/numbers.hpp"
 #include "scores/judgement.hpp"
 #include "scores/score_table.hpp"
 #include "scores/table_intervals.hpp"
-#include "statistics/intervals/distributions.hpp"
 #include "statistics/intervals/score_intervals.hpp"
 
 namespace tpudist {
@@ -132,15 +130,9 @@ std::string table_text(const TableJudgement& table, std::string_view metric) {
                             kMeanOfCollections, without->title);
 }
 
-// Once for all tables: what their intervals for other runs do not cover.
+// Once for all tables, if no member collapsed: what their intervals for other runs do not cover.
 std::string collapse_text(const Judgement& judgement) {
-  const auto lost = std::ssize(judgement.rejected) + std::ranges::count(judgement.failed, true);
-  if (lost > 0) {
-    const auto members = std::ssize(judgement.names);
-    return fmt::format("{} of {} failed or collapsed, so the rate is at most {:.0f} % (95 %)\n",
-                       lost, counted(members, "member"),
-                       100 * rate_bound(static_cast<int>(lost), static_cast<int>(members)));
-  }
+  if (!judgement.rejected.empty()) return {};
   std::size_t fewest = 0;
   for (const TableJudgement& table : judgement.tables) {
     const std::size_t trainings = table.without_training.size();

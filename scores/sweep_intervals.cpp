@@ -167,19 +167,6 @@ std::string rivals_text(const Rivals& rivals) {
   return text;
 }
 
-// The fewest trainings of any interval for other runs, if none collapsed; 0: there is none.
-int fewest_trainings(const std::vector<Variant>& variants) {
-  int fewest = 0;
-  for (const Variant& variant : variants) {
-    for (const SystemScores* own : {&variant.valid, &variant.out_of_fold}) {
-      const int trainings = own->scores.run_count();
-      if (trainings > 1 && collapse_line(own->scores).empty())
-        fewest = fewest == 0 ? trainings : std::min(fewest, trainings);
-    }
-  }
-  return fewest;
-}
-
 nlohmann::json rivals_json(const Rivals& rivals) {
   nlohmann::json pairs = nlohmann::json::array();
   for (const PairDifference& pair : rivals.found.pairs)
@@ -211,9 +198,6 @@ std::string sweep_interval_text(const ResultSet& results) {
     if (valid || !folds) text += indented(system_text(variant.valid));
     if (folds) text += indented(system_text(variant.out_of_fold));
   }
-  // Once for all variants.
-  const int fewest = fewest_trainings(variants);
-  if (fewest > 0) text += rare_collapse_line(fewest) + "\n";
   const std::string drawn = drawn_nodes_text(results.runs);
   if (!drawn.empty()) text += "note: " + drawn + "\n";
   return text;

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <cmath>
+#include <limits>
 #include <nlohmann/json.hpp>
 
 #include "core/numbers.hpp"
@@ -97,7 +98,8 @@ RunScoreTable ensemble_scores(const TableJudgement& table) {
     scores.graphs.push_back(table.graphs[g].name);
     scores.families.push_back(table.graphs[g].family);
     scores.scores.push_back({score});
-    if (!std::isnan(table.graphs[g].metrics.tile_score)) scores.lowest = kNoLowestScore;
+    if (!std::isnan(table.graphs[g].metrics.tile_score))
+      scores.lowest = -std::numeric_limits<double>::infinity();
   }
   return scores;
 }
@@ -116,8 +118,7 @@ TableIntervals table_intervals(const TableJudgement& table) {
   result.trainings = static_cast<int>(table.without_training.size());
   if (result.trainings > 1) without = table.without_training;
   if (without.size() > 1 && all_finite(without))
-    result.these_graphs =
-        clipped(jackknife_interval(honest_score(table), without), scores.lowest, scores.highest);
+    result.these_graphs = clipped(jackknife_interval(honest_score(table), without), scores.lowest);
   result.families = family_interval({&scores, 1});
   return result;
 }
@@ -149,9 +150,8 @@ FinalIntervals final_intervals(std::span<const TableJudgement> tables) {
   if (std::isnan(result.score)) return result;
   if (std::ranges::any_of(tables, &TableJudgement::trained_on)) return result;
   if (spreads.size() == tables.size())
-    result.these_graphs =
-        clipped(t_interval(mean, satterthwaite(spreads)),
-                std::ranges::min(collections, {}, &RunScoreTable::lowest).lowest, 1);
+    result.these_graphs = clipped(t_interval(mean, satterthwaite(spreads)),
+                                  std::ranges::min(collections, {}, &RunScoreTable::lowest).lowest);
   result.families = family_interval(collections);
   return result;
 }

@@ -50,13 +50,10 @@ void run(const CompareArguments& arguments) {
       continue;
     }
     const double level = 1 - kSignificance / arguments.looks;
-    const Comparison found = compare(pair.a.scores, pair.b.scores, level);
+    Comparison found = compare(pair.a.scores, pair.b.scores, level);
+    found.margin = arguments.margin;
     print("{}{}", list.empty() ? "" : "\n", comparison_text(pair, found));
     list.push_back(comparison_json(pair, found));
-    if (arguments.margin > 0) {
-      print("{}", margin_text(found, arguments.margin));
-      list.back()["margin"] = margin_json(found, arguments.margin);
-    }
     if (arguments.difference > 0) {
       const DifferencePlan plan =
           plan_difference(pair.a.scores, pair.b.scores, arguments.difference, level);

@@ -309,22 +309,22 @@ std::optional<Comparison::OtherFamilies> compare_on_other_families(const RunScor
   if (a.family_count() < 2) return std::nullopt;
   FamilyDifferences found(a, b);
   const double difference = mean_score(a) - mean_score(b);
-  const VarianceEstimate all = howe(found.terms, level);
   Comparison::OtherFamilies result;
-  result.interval = {t_interval(difference, all, level),     a.family_count(), a.graph_count(), 1,
-                     std::min(a.run_count(), b.run_count()), found.family,     found.added};
-  result.p = t_test_p(result.interval.interval);
+  result.interval = {t_interval(difference, howe(found.terms, level), level),
+                     a.family_count(),
+                     a.graph_count(),
+                     1,
+                     std::min(a.run_count(), b.run_count()),
+                     found.family,
+                     found.added};
   result.signs = sign_test(found.sums, kLabelKey);
-  result.shake_up = shake_up(difference, {2 * all.variance, all.degrees});
   const auto families = static_cast<double>(found.means.size());
   found.terms.push_back({std::pow(mean_interval(found.means).error, 2) * families, families - 1});
   const VarianceEstimate next = howe(found.terms, level);
   result.next = t_interval(difference, next, level);
-  result.next_lead = shake_up(difference, next);
-  if (result.interval.runs == 1) {
-    result.p = kNone;
-    result.shake_up = result.next_lead = {kNone, kNone};
-  }
+  const bool of_recipes = result.interval.runs > 1;
+  result.p = of_recipes ? t_test_p(result.interval.interval) : kNone;
+  result.shake_up = of_recipes ? shake_up(difference, next) : ShakeUp{kNone, kNone};
   return result;
 }
 

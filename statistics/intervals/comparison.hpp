@@ -18,6 +18,7 @@ struct Comparison {
   int runs_a = 0, runs_b = 0, families = 0, graphs = 0;
   bool out_of_fold = false;
   double level = kIntervalLevel;  // of all intervals
+  double margin = 0;              // that judge_margin is asked about; 0: none
 
   double significance() const { return 1 - level; }
 
@@ -34,16 +35,14 @@ struct Comparison {
   // "Would they differ on other families?" Needs two families.
   struct OtherFamilies {
     FamilyInterval interval;
-    // Of Student's t; NaN where all families differ alike, and with the chances and regrets where a
-    // side has one run: it says nothing of others.
+    // Of Student's t; NaN, like shake_up, where all families differ alike, or a side has one run.
     double p = 1;
     // For these trained models: flips the signs of the families' summed differences.
     PermutationTest signs;
-    ShakeUp shake_up;  // the leader's chance and regret on as many new families, with other runs
-    // The same of the next family of this kind, and an interval of the difference there: the variance
-    // between families' mean differences is one more term.
+    // The difference on the next family of this kind: the variance between families' mean
+    // differences is one more term. And what the leader is worth there.
     Interval next;
-    ShakeUp next_lead;
+    ShakeUp shake_up;
   };
   std::optional<OtherFamilies> other_families;
 };

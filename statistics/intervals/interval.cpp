@@ -36,9 +36,9 @@ Interval t_interval(double value, const VarianceEstimate& variance, double level
   return {value, error, variance.degrees, value - half, value + half};
 }
 
-Interval clipped(Interval interval, double lowest, double highest) {
-  interval.low = std::clamp(interval.low, lowest, highest);
-  interval.high = std::clamp(interval.high, lowest, highest);
+Interval clipped(Interval interval, double lowest) {
+  interval.low = std::clamp(interval.low, lowest, 1.0);
+  interval.high = std::clamp(interval.high, lowest, 1.0);
   return interval;
 }
 
@@ -68,8 +68,7 @@ VarianceEstimate satterthwaite(std::span<const VarianceEstimate> terms) {
   if (terms.empty()) throw Error(ErrorKind::failed, "no variance to add");
   double sum = 0, uncertainty = 0;
   for (const VarianceEstimate& term : terms) {
-    if (term.variance < 0)
-      throw Error(ErrorKind::failed, fmt::format("{} cannot be a variance", term.variance));
+    if (term.variance < 0) throw Error(ErrorKind::failed, "a variance is below 0");
     sum += term.variance;
     if (term.variance > 0) uncertainty += term.variance * term.variance / term.degrees;
   }

@@ -32,8 +32,8 @@ struct Interval {
 // above 0.
 Interval t_interval(double value, const VarianceEstimate& variance, double level = kIntervalLevel);
 
-// The interval without what no score can reach.
-Interval clipped(Interval interval, double lowest, double highest);
+// The interval of a score that can reach `lowest` to 1.
+Interval clipped(Interval interval, double lowest);
 
 // Two-sided p of the estimate's t against 0; NaN where the interval is not known.
 double t_test_p(const Interval& estimate);

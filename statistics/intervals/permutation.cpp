@@ -22,7 +22,7 @@ constexpr int kDraws = 99'999;
 // Sums of the same values in another order differ by rounding; they count as equal.
 constexpr double kRounding = 1e-12;
 // Below this number of runs, labels are not exchanged if sides are uneven.
-constexpr std::size_t kFewRuns = 5;
+constexpr std::size_t kFewRuns = 10;
 constexpr double kLargestRatio = 3;
 
 // Sorted, so that the drawn labellings do not depend on the order of runs.
@@ -132,9 +132,10 @@ double deviation(const Values& values) {
   return found < kScoreRounding ? 0 : found;
 }
 
-// Whether spreads or run counts differ much.
+// Whether a side has few runs and spreads or run counts differ much.
 bool is_uneven(const Values& a, const Values& b) {
   const std::size_t fewer = std::min(a.size(), b.size()), more = std::max(a.size(), b.size());
+  if (fewer >= kFewRuns) return false;
   if (static_cast<double>(more) > kLargestRatio * static_cast<double>(fewer)) return true;
   const double of_a = deviation(a), of_b = deviation(b);
   return std::max(of_a, of_b) > kLargestRatio * std::min(of_a, of_b);
@@ -183,13 +184,9 @@ double drawn_signs(const Values& values, double bound, std::uint64_t key) {
 std::optional<PermutationTest> label_test(std::span<const double> a, std::span<const double> b,
                                           std::uint64_t key) {
   const Values of_a = checked({a.begin(), a.end()}), of_b = checked({b.begin(), b.end()});
-  const std::size_t fewer = std::min(a.size(), b.size());
-  if (fewer < 2) return std::nullopt;
-  const bool uneven = is_uneven(of_a, of_b);
-  if (uneven && fewer < kFewRuns) return std::nullopt;
+  if (std::min(a.size(), b.size()) < 2 || is_uneven(of_a, of_b)) return std::nullopt;
   LabelCount labels = of_a.size() <= of_b.size() ? LabelCount(of_a, of_b) : LabelCount(of_b, of_a);
   PermutationTest test;
-  test.uneven = uneven;
   test.labellings = labels.labellings();
   test.smallest_p = std::min(1.0, (a.size() == b.size() ? 2 : 1) / test.labellings);
   test.exact = test.labellings <= kMostLabellings;

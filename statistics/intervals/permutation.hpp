@@ -20,9 +20,6 @@ struct PermutationTest {
   double smallest_p = 1;
   bool exact = true;  // all labellings were counted; otherwise p comes from 99,999 drawn ones and
                       // the observed one
-  // Standard deviations or run counts differ by more than 3 to 1. With 5 runs a side and spreads of
-  // 5 to 1, p is below 0.05 for 8.6 % of equal sides.
-  bool uneven = false;
 
   bool can_tell(double significance = kSignificance) const { return smallest_p <= significance; }
 };
@@ -32,8 +29,9 @@ struct PermutationTest {
 // valid for many runs where they differ. Counts all labellings up to four million; beyond, draws by
 // `key`.
 //
-// Nothing where the test is not valid: a side with one run, or a side with fewer than 5 runs while
-// standard deviations or run counts differ by more than 3 to 1. Throws Error where a side is empty,
+// Nothing where the test is not valid: a side with one run, or a side with fewer than 10 runs
+// while standard deviations or run counts differ by more than 3 to 1: of 5 and 5 runs with spreads of
+// 5 to 1, p would be below 0.05 for 8.6 % of equal sides. Throws Error where a side is empty,
 // and DataError where a value is not finite.
 std::optional<PermutationTest> label_test(std::span<const double> a, std::span<const double> b,
                                           std::uint64_t key);

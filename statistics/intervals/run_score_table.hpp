@@ -1,15 +1,11 @@
 #pragma once
 
-#include <limits>
 #include <set>
 #include <span>
 #include <string>
 #include <vector>
 
 namespace tpudist {
-
-// A tile score of 1 is perfect, and no score is the worst.
-inline constexpr double kNoLowestScore = -std::numeric_limits<double>::infinity();
 
 // A table of the scores of one system: a row for each graph of one collection, a column for each of
 // its R complete runs. A score is the metric of one graph: Kendall tau, or the tile score.
@@ -19,8 +15,7 @@ struct RunScoreTable {
   std::vector<int> folds;             // [G] graphs of one fold were scored by the same training;
                                       // empty: one fold
   std::vector<std::vector<double>> scores;  // [G][R]
-  // What the metric can reach: Kendall tau; of the tile score kNoLowestScore.
-  double lowest = -1, highest = 1;
+  double lowest = -1;  // score: of Kendall tau; a tile score has no lowest. The highest is 1.
 
   int graph_count() const { return static_cast<int>(scores.size()); }
   int run_count() const { return scores.empty() ? 0 : static_cast<int>(scores.front().size()); }

@@ -24,7 +24,7 @@ FamilyInterval with_runs(std::span<const RunScoreTable> collections, const Varia
   result.family = family;
   result.collections = static_cast<int>(collections.size());
   const auto count = static_cast<double>(collections.size());
-  double mean = 0, lowest = 1, highest = -1;
+  double mean = 0, lowest = 1;
   std::set<std::string> families;
   std::vector<VarianceEstimate> terms{family};
   for (const RunScoreTable& own : collections) {
@@ -34,7 +34,6 @@ FamilyInterval with_runs(std::span<const RunScoreTable> collections, const Varia
     families.insert(own.families.begin(), own.families.end());
     mean += mean_score(own) / count;
     lowest = std::min(lowest, own.lowest);
-    highest = std::max(highest, own.highest);
     if (own.run_count() < 2) continue;
     const RunVariance runs = run_variance(own);
     for (VarianceEstimate term : {runs.run_term(), runs.training_term()}) {
@@ -44,7 +43,7 @@ FamilyInterval with_runs(std::span<const RunScoreTable> collections, const Varia
     }
   }
   result.families = static_cast<int>(families.size());
-  result.interval = clipped(t_interval(mean, howe(terms, level), level), lowest, highest);
+  result.interval = clipped(t_interval(mean, howe(terms, level), level), lowest);
   return result;
 }
 
@@ -66,7 +65,7 @@ constexpr std::string_view kTheseGraphs = "these graphs, other runs",
 std::optional<Interval> run_interval(const RunScoreTable& scores, double level) {
   scores.check();
   if (scores.run_count() < 2) return std::nullopt;
-  return clipped(mean_interval(run_means(scores), level), scores.lowest, scores.highest);
+  return clipped(mean_interval(run_means(scores), level), scores.lowest);
 }
 
 std::optional<FamilyInterval> family_interval(std::span<const RunScoreTable> collections,
@@ -122,23 +121,22 @@ std::string rare_collapse_line(int trainings) {
                      trainings, 100 * rate_bound(0, trainings));
 }
 
-std::string collapse_line(const RunScoreTable& scores, std::string_view what) {
+std::string collapse_line(const RunScoreTable& scores) {
   std::vector<MemberRecord> records(static_cast<std::size_t>(scores.run_count()),
                                     {.first_loss = kNone, .last_loss = kNone, .scores = {}});
   for (const std::vector<double>& own : scores.scores) {
     for (std::size_t r = 0; r < records.size(); ++r) records[r].scores.push_back(own[r]);
   }
   const std::vector<Rejection> collapsed = rejected_members(records);
-  if (collapsed.empty()) return {};
+  if (collapsed.empty()) return rare_collapse_line(scores.run_count());
   std::vector<double> means = run_means(scores);
   for (const Rejection& one : collapsed | std::views::reverse)
     means.erase(means.begin() + one.member);
   const int count = static_cast<int>(collapsed.size());
   return fmt::format(
-      "{} of {} {} collapsed, so the rate is at most {:.0f} % (95 %); without collapses the mean "
-      "is "
-      "{:.4f}",
-      count, scores.run_count(), what, 100 * rate_bound(count, scores.run_count()), mean(means));
+      "{} of {} trainings collapsed, so the rate is at most {:.0f} % (95 %); without collapses the "
+      "mean is {:.4f}",
+      count, scores.run_count(), 100 * rate_bound(count, scores.run_count()), mean(means));
 }
 
 std::string alike_line(const std::string& what) {
