@@ -1,16 +1,16 @@
-// How often the intervals and tests of statistics/ are right where the truth is known: 2,000
-// simulated experiments for each case, the same ones in every run.
+// How often the intervals, tests and verdicts of statistics/ are right where the truth is known: 400
+// simulated experiments for each case, the same ones in every run. Standard errors in brackets.
 //
-//   build/release/bench/statistics_calibration [REPEATS] [intervals|failures|comparisons|deviations|
-//       trainings|pairs|skewed|collapses|unequal]
+//   build/release/bench/statistics_calibration [REPEATS] [designs|beyond|looks|margin|deviations|
+//       pairs|collapses|unequal]
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <cstdlib>
 #include <string>
 #include <string_view>
-#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -24,138 +24,214 @@
 namespace tpudist {
 namespace {
 
-const char* name_of(GraphShape shape) {
-  return shape == GraphShape::normal        ? "normal"
-         : shape == GraphShape::exponential ? "exponential"
-                                            : "t(3)";
-}
+// How often something happened.
+struct Share {
+  int count = 0, of = 0;
 
-struct Families {
-  const char* name;
-  std::vector<int> sizes;
+  void add(bool happened) {
+    count += happened;
+    ++of;
+  }
+  // "95.2 (1.1)": percent and standard error; of nothing "-".
+  std::string text() const {
+    if (of == 0) return "-";
+    const double share = 1.0 * count / of;
+    return fmt::format("{:.1f} ({:.1f})", 100 * share, 100 * std::sqrt(share * (1 - share) / of));
+  }
 };
 
-const std::array kFamilies{
-    Families{"1 x 7", std::vector<int>(7, 1)}, Families{"3/2/1/1", {3, 2, 1, 1}},
-    Families{"1 x 20", std::vector<int>(20, 1)}, Families{"20 in 9", {4, 4, 3, 3, 2, 1, 1, 1, 1}}};
-
-// The intervals of all simulated tables: how many hold the truth, and the median half width.
-void print_coverage(const std::string& name, const SimulatedWorld& world, int repeats) {
-  std::vector<double> widths;
-  int held = 0;
-  for (int key = 0; key < repeats; ++key) {
-    const RunScoreTable scores = simulated_scores(world, static_cast<std::uint64_t>(key));
-    const Interval found = family_interval({&scores, 1})->interval;
-    held += found.low <= world.truth() && world.truth() <= found.high;
-    widths.push_back((found.high - found.low) / 2);
-  }
-  std::ranges::nth_element(widths, widths.begin() + std::ssize(widths) / 2);
-  fmt::print("{:<34}  {:>4}  {:>7.1f} %  {:.3f}\n", name, world.runs, 100.0 * held / repeats,
-             widths[widths.size() / 2]);
-  std::fflush(stdout);
+bool contains(const Interval& interval, double value) {
+  return interval.low <= value && value <= interval.high;
 }
 
-// Calls `body` with a name and a world for every kind of families, distribution and number of runs;
-// returns the last world.
-template <typename Body>
-SimulatedWorld for_all_families(const Body& body) {
+// On one more family A and B differ by so much.
+double next_difference(std::uint64_t key, const SimulatedWorld& differences) {
+  SimulatedWorld one = differences;
+  one.families = {1};
+  one.mean = one.run = one.interaction = 0;
+  one.runs = 1;
+  return simulated_scores(one, mix_key({key, 5})).scores[0][0];
+}
+
+struct Design {
+  std::string name;
+  SimulatedWorld world, differences;
+  int runs_b = 0;
+};
+
+Design design(std::string name, std::vector<int> families, int runs_a, int runs_b) {
   SimulatedWorld world;
-  for (const GraphShape shape : {GraphShape::normal, GraphShape::exponential}) {
-    for (const auto& [name, sizes] : kFamilies) {
-      for (const int runs : {2, 3, 5}) {
-        world.families = sizes;
-        world.shape = shape;
-        world.runs = runs;
-        body(fmt::format("{}, {}", name, name_of(shape)), world);
+  world.families = std::move(families);
+  world.runs = runs_a;
+  SimulatedWorld differences = world;
+  differences.graph = 0.04;
+  return {std::move(name), world, differences, runs_b};
+}
+
+// Those that the intervals are made for.
+std::vector<Design> designs_within() {
+  const std::vector<int> eight(8, 1), twelve(12, 1);
+  std::vector<Design> all{design("5/1/1, 10 v 10", {5, 1, 1}, 10, 10),
+                          design("10/1x5, 10 v 10", {10, 1, 1, 1, 1, 1}, 10, 10),
+                          design("3/2/1/1, 30 v 30", {3, 2, 1, 1}, 30, 30),
+                          design("3/2/1/1, 5 v 5", {3, 2, 1, 1}, 5, 5),
+                          design("8 families, 2 v 10", eight, 2, 10),
+                          design("12 families, 2 v 5", twelve, 2, 5),
+                          design("8 families, 3 v 3", eight, 3, 3),
+                          design("8 families, 10 v 10", eight, 10, 10)};
+  for (const double within : {0.4, 0.8}) {
+    Design alike = design(fmt::format("8, 3 v 3, members alike {}", within), eight, 3, 3);
+    alike.world.members = 3;
+    alike.world.within = within;
+    all.push_back(alike);
+  }
+  Design folds = design("20 in 10, 5 folds, 3 v 3", std::vector<int>(10, 2), 3, 3);
+  folds.world.folds = folds.differences.folds = 5;
+  folds.world.run = 0.06;
+  all.push_back(folds);
+  Design heavy = design("8 families, 5 v 5, t(3)", eight, 5, 5);
+  heavy.world.shape = heavy.differences.shape = GraphShape::heavy;
+  all.push_back(heavy);
+  return all;
+}
+
+// Those that no interval from so few families holds.
+std::vector<Design> designs_beyond() {
+  std::vector<Design> all;
+  for (const auto& [name, families] : {std::pair{"8 families", std::vector<int>(8, 1)},
+                                       {"3/2/1/1", std::vector<int>{3, 2, 1, 1}}}) {
+    const auto add = [&](std::string_view what) -> Design& {
+      return all.emplace_back(design(fmt::format("{}, {}", name, what), families, 10, 10));
+    };
+    Design& skewed = add("exponential");
+    skewed.world.shape = skewed.differences.shape = GraphShape::exponential;
+    Design& fails = add("1 graph in 10 fails");
+    fails.world.failing = 0.1;
+    fails.world.graph = 0.03;
+    Design& one_sided = add("A -0.3 on 1 graph in 7");
+    one_sided.differences.graph = 0.02;
+    one_sided.differences.failing = 1.0 / 7;
+    one_sided.differences.failure = 0.3;
+  }
+  return all;
+}
+
+// Equal variants: A and B differ on graphs of other families by draws of mean 0 (SD 0.04, shaped as
+// the graphs), and by their runs. On these graphs, once drawn, only by their runs.
+void designs(std::string_view title, const std::vector<Design>& list, int repeats) {
+  fmt::print(
+      "\n{}, in percent: coverage on other families (A, A - B, A - B on the next family);\n"
+      "equal variants called different on these graphs (t, labels) and sure to lead (chance "
+      "above 95 %)\n\n"
+      "{:<30}  {:>10}  {:>6}  {:>10}  {:>10}  {:>10}  {:>10}  {:>10}\n",
+      title, "families, trainings", "A", "width", "A - B", "next", "these: t", "labels",
+      "sure lead");
+  for (const auto& [name, world, differences, runs_b] : list) {
+    SimulatedWorld none = differences;
+    none.graph = none.failing = 0;
+    const double truth = -differences.failing * differences.failure;
+    Share own, both, next, by_t, by_labels, sure;
+    double width = 0;
+    for (std::uint64_t key = 0; key < static_cast<std::uint64_t>(repeats); ++key) {
+      const auto [a, b] = simulated_pair(world, differences, key, runs_b);
+      const Interval of_a = family_interval({&a, 1})->interval;
+      own.add(contains(of_a, world.truth() + truth));
+      width += (of_a.high - of_a.low) / 2 / repeats;
+      const Comparison::OtherFamilies found = *compare_on_other_families(a, b);
+      both.add(contains(found.interval.interval, truth));
+      next.add(contains(found.next, next_difference(key, differences)));
+      sure.add(found.next_lead.chance > 0.95);
+      const auto [same_a, same_b] = simulated_pair(world, none, key, runs_b);
+      const std::vector<double> x = run_means(same_a), y = run_means(same_b);
+      by_t.add(t_test_p(difference_interval(x, y)) < kSignificance);
+      if (x.size() + y.size() > 20) continue;
+      if (const auto labels = label_test(x, y, key)) by_labels.add(labels->p < kSignificance);
+    }
+    fmt::print("{:<30}  {:>10}  {:>6.3f}  {:>10}  {:>10}  {:>10}  {:>10}  {:>10}\n", name,
+               own.text(), width, both.text(), next.text(), by_t.text(), by_labels.text(),
+               sure.text());
+    std::fflush(stdout);
+  }
+}
+
+RunScoreTable first_runs(RunScoreTable scores, std::size_t runs) {
+  for (std::vector<double>& own : scores.scores) own.resize(runs);
+  return scores;
+}
+
+// Equal variants of growing numbers of trainings: called different at any of three readings.
+void looks(int repeats) {
+  fmt::print(
+      "\nequal variants called different at any of three readings (3, 6, 10 trainings; 4, 7, "
+      "10), in percent\n\n{:<14}  {:>14}  {:>14}  {:>14}\n",
+      "read at", "each at 0.05", "--looks 3", "other families");
+  for (const std::array<std::size_t, 3>& at : {std::array<std::size_t, 3>{3, 6, 10}, {4, 7, 10}}) {
+    Share plain, planned, families;
+    for (std::uint64_t key = 0; key < static_cast<std::uint64_t>(repeats); ++key) {
+      SimulatedWorld world, none;
+      world.families.assign(8, 1);
+      world.runs = 10;
+      none = world;
+      none.graph = 0;
+      const auto [a, b] = simulated_pair(world, none, key);
+      bool at_one = false, at_planned = false, on_families = false;
+      for (const std::size_t runs : at) {
+        const RunScoreTable x = first_runs(a, runs), y = first_runs(b, runs);
+        const double p = t_test_p(difference_interval(run_means(x), run_means(y)));
+        at_one = at_one || p < kSignificance;
+        const double level = 1 - kSignificance / 3;
+        at_planned =
+            at_planned || !contains(difference_interval(run_means(x), run_means(y), level), 0);
+        on_families =
+            on_families || !contains(compare_on_other_families(x, y, level)->interval.interval, 0);
       }
+      plain.add(at_one);
+      planned.add(at_planned);
+      families.add(on_families);
     }
-  }
-  return world;
-}
-
-void intervals(int repeats) {
-  fmt::print("95 % intervals of other families and runs: coverage, median half width\n\n");
-  fmt::print("{:<34}  {:>4}  {:>16}\n", "families, graphs", "runs", "t");
-  SimulatedWorld world = for_all_families([&](const std::string& name, const SimulatedWorld& each) {
-    print_coverage(name, each, repeats);
-  });
-  world.runs = 3;
-  for (const double share : {0.0, 1.0}) {
-    for (const GraphShape shape : {GraphShape::normal, GraphShape::exponential}) {
-      for (const std::size_t i : {std::size_t{1}, std::size_t{3}}) {
-        world.families = kFamilies[i].sizes;
-        world.shape = shape;
-        world.family_share = share;
-        print_coverage(fmt::format("{}, {}, {}", kFamilies[i].name, name_of(shape),
-                                   share == 0 ? "unlike" : "all alike"),
-                       world, repeats);
-      }
-    }
-  }
-  world = SimulatedWorld();
-  world.families.assign(10, 2);
-  world.folds = 5;
-  world.run = 0.06;
-  print_coverage("20 in 10, out of 5 folds, run 0.06", world, repeats);
-}
-
-void failures(int repeats) {
-  fmt::print("\nwhere one graph in ten fails by 0.7\n\n");
-  for (const double graph : {0.12, 0.03}) {
-    for (const auto& [name, sizes] : kFamilies) {
-      SimulatedWorld world;
-      world.families = sizes;
-      world.graph = graph;
-      world.failing = 0.1;
-      print_coverage(fmt::format("{}, graphs {:.2f}", name, graph), world, repeats);
-    }
+    fmt::print("{:<14}  {:>14}  {:>14}  {:>14}\n", fmt::format("{}, {}, {}", at[0], at[1], at[2]),
+               plain.text(), planned.text(), families.text());
   }
 }
 
-// The share of comparisons of equal systems, in percent, in which `p_of` one calls a difference.
-template <typename P>
-double called(const SimulatedWorld& world, double differences, int repeats, const P& p_of) {
-  SimulatedWorld extra = world;
-  extra.graph = differences;
-  int count = 0;
-  for (std::uint64_t key = 0; key < static_cast<std::uint64_t>(repeats); ++key) {
-    const auto [a, b] = simulated_pair(world, extra, key);
-    if constexpr (std::is_invocable_v<P, const Comparison::OtherFamilies&>) {
-      count += p_of(*compare_on_other_families(a, b)) < kSignificance;
-    } else {
-      count += p_of(compare(a, b)) < kSignificance;
+// A is worse by just the margin: how often it is called not worse or equivalent all the same, and
+// how often worse by more.
+void margin(int repeats) {
+  constexpr double kMargin = 0.03;
+  fmt::print(
+      "\nA is worse by just the margin, in percent: called equivalent or not worse; called "
+      "worse by more\n\n{:<14}  {:>12}  {:>12}  {:>15}  {:>12}\n",
+      "trainings", "these graphs", "by more", "other families", "by more");
+  for (const int runs : {3, 5, 10}) {
+    Share these, these_more, others, others_more;
+    for (std::uint64_t key = 0; key < static_cast<std::uint64_t>(repeats); ++key) {
+      SimulatedWorld world, none, differences;
+      world.families.assign(8, 1);
+      world.runs = runs;
+      differences = none = world;
+      none.graph = 0;
+      differences.graph = 0.04;
+      const auto judged = [&](const SimulatedWorld& extra, bool on_families) {
+        auto [a, b] = simulated_pair(world, extra, key);
+        for (auto& own : a.scores) {
+          for (double& score : own) score -= kMargin;
+        }
+        return std::string_view(
+            judge_margin(on_families ? compare_on_other_families(a, b)->interval.interval
+                                     : difference_interval(run_means(a), run_means(b)),
+                         kMargin));
+      };
+      const auto wrong = [](std::string_view text) {
+        return text == "equivalent" || text == "A not worse" || text == "A better";
+      };
+      these.add(wrong(judged(none, false)));
+      these_more.add(judged(none, false) == "B better");
+      others.add(wrong(judged(differences, true)));
+      others_more.add(judged(differences, true) == "B better");
     }
+    fmt::print("{:<14}  {:>12}  {:>12}  {:>15}  {:>12}\n", fmt::format("{} v {}", runs, runs),
+               these.text(), these_more.text(), others.text(), others_more.text());
   }
-  return 100.0 * count / repeats;
-}
-
-void compare_equals(const std::string& name, const SimulatedWorld& world, int repeats) {
-  const double by_t =
-      called(world, 0.04, repeats, [](const Comparison::OtherFamilies& found) { return found.p; });
-  const double by_runs =
-      called(world, 0, repeats, [](const Comparison& found) { return found.these_graphs->p; });
-  // The models are what they are: on other families their difference has mean 0.
-  SimulatedWorld models = world;
-  models.run = 0;
-  const double by_signs = called(
-      models, 0.04, repeats, [](const Comparison::OtherFamilies& found) { return found.signs.p; });
-  fmt::print("{:<34}  {:>4}  {:>14.1f}  {:>12.1f}  {:>12.1f}\n", name, world.runs, by_t, by_runs,
-             by_signs);
-  std::fflush(stdout);
-}
-
-void comparisons(int repeats) {
-  fmt::print("\nequal systems that are called different, in percent\n\n");
-  fmt::print("{:<34}  {:>4}  {:>14}  {:>12}  {:>12}\n", "families, graphs", "runs",
-             "other families", "these graphs", "these models");
-  SimulatedWorld world = for_all_families([&](const std::string& name, const SimulatedWorld& each) {
-    compare_equals(name, each, repeats);
-  });
-  world = SimulatedWorld();
-  world.families.assign(10, 2);
-  world.folds = 5;
-  world.run = 0.06;
-  compare_equals("20 in 10, out of 5 folds, run 0.06", world, repeats);
 }
 
 void deviations(int repeats) {
@@ -193,84 +269,6 @@ double percent(int repeats, const Holds& holds) {
   int count = 0;
   for (int key = 0; key < repeats; ++key) count += holds(static_cast<std::uint64_t>(key));
   return 100.0 * count / repeats;
-}
-
-bool contains(const Interval& interval, double value) {
-  return interval.low <= value && value <= interval.high;
-}
-
-// Trainings of three members, by how much the members of one are alike: what is counted as a run
-// decides. "Before" takes members for runs.
-void trainings(int repeats) {
-  fmt::print(
-      "\ntrainings of three members, in percent: coverage of the interval of other runs, and of "
-      "other families and runs;\nequal systems called different on these graphs by Welch's t, by "
-      "labels, on other families\n\n{:<10}  {:<8}  {:>6}  {:>9}  {:>14}  {:>14}  {:>14}  {:>6}  "
-      "{:>14}  "
-      "{:>10}\n",
-      "families", "graphs", "within", "trainings", "runs: before", "families", "Welch: before",
-      "labels", "families", "sure wins");
-  for (const auto& [name, sizes] : {kFamilies[1], kFamilies[3]}) {
-    for (const GraphShape shape :
-         {GraphShape::normal, GraphShape::heavy, GraphShape::exponential}) {
-      for (const double within : {0.0, 0.4, 0.8}) {
-        for (const int runs : {2, 3, 5, 10}) {
-          SimulatedWorld world;
-          world.families = sizes;
-          world.shape = shape;
-          world.members = 3;
-          world.within = within;
-          world.runs = runs;
-          SimulatedWorld before = world;
-          before.as_runs = true;
-          const auto runs_hold = [&](SimulatedWorld own) {
-            own.graph = 0;
-            return percent(repeats, [&](std::uint64_t key) {
-              return contains(*run_interval(simulated_scores(own, key)), own.mean);
-            });
-          };
-          const auto families_hold = [&](const SimulatedWorld& own) {
-            return percent(repeats, [&](std::uint64_t key) {
-              const RunScoreTable scores = simulated_scores(own, key);
-              return contains(family_interval({&scores, 1})->interval, own.mean);
-            });
-          };
-          const auto of_pair = [&](SimulatedWorld own, const auto& holds) {
-            SimulatedWorld extra = own;
-            extra.graph = 0;
-            return percent(repeats, [&](std::uint64_t key) {
-              const auto [a, b] = simulated_pair(own, extra, key);
-              return holds(run_means(a), run_means(b));
-            });
-          };
-          const auto by_welch = [&](const SimulatedWorld& own) {
-            return of_pair(own, [](const auto& a, const auto& b) {
-              return !contains(difference_interval(a, b), 0);
-            });
-          };
-          const double by_labels = of_pair(world, [](const auto& a, const auto& b) {
-            const auto test = label_test(a, b, 1);
-            return test && test->p < kSignificance;
-          });
-          const auto by_families = [&](const SimulatedWorld& own) {
-            return called(own, 0.04, repeats,
-                          [](const Comparison::OtherFamilies& c) { return c.p; });
-          };
-          const double sure = called(world, 0.04, repeats, [](const Comparison::OtherFamilies& c) {
-            return c.shake_up.chance > 0.95 ? 0.0 : 1.0;
-          });
-          fmt::print(
-              "{:<10}  {:<8}  {:>6.1f}  {:>9}  {:>6.1f}  {:>6.1f}  {:>6.1f}  {:>6.1f}  {:>6.1f}  "
-              "{:>6.1f}  {:>6.1f}  "
-              "{:>6.1f}  {:>6.1f}  {:>10.1f}\n",
-              name, name_of(shape), within, runs, runs_hold(before), runs_hold(world),
-              families_hold(before), families_hold(world), by_welch(before), by_welch(world),
-              by_labels, by_families(before), by_families(world), sure);
-          std::fflush(stdout);
-        }
-      }
-    }
-  }
 }
 
 // Several equal variants: how often any pair is called different, by best against worst alone
@@ -325,43 +323,6 @@ void pairs(int repeats) {
         std::fflush(stdout);
       }
     }
-  }
-}
-
-// A system that is far worse on a few families: what the interval of the difference on other
-// families covers.
-void skewed(int repeats) {
-  fmt::print("\nA is 0.3 worse on one family in seven, in percent: coverage of the difference\n\n");
-  fmt::print("{:<10}  {:>6}  {:>6}  {:>6}\n", "families", "1 run", "10", "30");
-  for (const auto& [name, sizes] : kFamilies) {
-    std::string cells;
-    for (const int runs : {1, 10, 30}) {
-      SimulatedWorld world;
-      world.families = sizes;
-      world.runs = runs;
-      cells += fmt::format("  {:>6.1f}", percent(repeats, [&](std::uint64_t key) {
-                             auto [a, b] = simulated_pair(
-                                 world,
-                                 [&] {
-                                   SimulatedWorld none = world;
-                                   none.graph = 0.02;
-                                   return none;
-                                 }(),
-                                 key);
-                             CounterRng random(mix_key({key, 5}));
-                             std::size_t g = 0;
-                             for (const int size : sizes) {
-                               const double worse = random.uniform() < 1.0 / 7 ? 0.3 : 0;
-                               for (int i = 0; i < size; ++i, ++g) {
-                                 for (double& score : a.scores[g]) score -= worse;
-                               }
-                             }
-                             return contains(compare_on_other_families(a, b)->interval.interval,
-                                             -0.3 / 7);
-                           }));
-    }
-    fmt::print("{:<10}{}\n", name, cells);
-    std::fflush(stdout);
   }
 }
 
@@ -424,19 +385,19 @@ void unequal(int repeats) {
 }  // namespace tpudist
 
 int main(int argc, char** argv) {
-  const int repeats = argc > 1 ? std::atoi(argv[1]) : 2000;
+  const int repeats = argc > 1 ? std::atoi(argv[1]) : 400;
   if (repeats < 1) {
     fmt::print(stderr, "statistics_calibration: {} is no number of repeats\n", argv[1]);
     return 2;
   }
   const std::string_view part = argc > 2 ? argv[2] : "all";
-  if (part == "all" || part == "intervals") tpudist::intervals(repeats);
-  if (part == "all" || part == "failures") tpudist::failures(repeats);
-  if (part == "all" || part == "comparisons") tpudist::comparisons(repeats);
-  if (part == "all" || part == "deviations") tpudist::deviations(repeats);
-  if (part == "all" || part == "trainings") tpudist::trainings(repeats);
-  if (part == "all" || part == "pairs") tpudist::pairs(repeats);
-  if (part == "all" || part == "skewed") tpudist::skewed(repeats);
-  if (part == "all" || part == "collapses") tpudist::collapses(repeats);
-  if (part == "all" || part == "unequal") tpudist::unequal(repeats);
+  const auto wanted = [&](std::string_view name) { return part == "all" || part == name; };
+  if (wanted("designs")) tpudist::designs("within reach", tpudist::designs_within(), repeats);
+  if (wanted("beyond")) tpudist::designs("out of reach", tpudist::designs_beyond(), repeats);
+  if (wanted("looks")) tpudist::looks(repeats);
+  if (wanted("margin")) tpudist::margin(repeats);
+  if (wanted("deviations")) tpudist::deviations(repeats);
+  if (wanted("pairs")) tpudist::pairs(repeats);
+  if (wanted("collapses")) tpudist::collapses(repeats);
+  if (wanted("unequal")) tpudist::unequal(repeats);
 }

@@ -101,30 +101,18 @@ class Headline {
       texts_.push_back("How far another training would score, one training cannot tell.");
     }
     if (summary.other_families) {
-      texts_.push_back(
-          fmt::format("{} other model families: {}.",
-                      summary.trainings > 1 ? "Other trainings on" : "This model on",
-                      range(summary.other_families->low, summary.other_families->high)));
+      texts_.push_back(fmt::format(
+          "{} other model families: {}.",
+          summary.trainings > 1 ? "Other trainings on" : "The average member of this training on",
+          range(summary.other_families->low, summary.other_families->high)));
     }
-    if (!summary.alike) log_collapses(summary.trainings);
+    if (!summary.alike) log_collapses();
   }
 
   // What an interval for other trainings does not cover.
-  void log_collapses(int trainings) {
-    if (trainings < 2) return;
-    std::string text = rare_collapse_line(trainings) + ".";
-    text.front() = 'A';
-    texts_.push_back(std::move(text));
-  }
-
-  int fewest_trainings() const {
-    int fewest = 0;
-    for (const std::size_t v : found_.variants) {
-      const ReportedVariant& variant = input_.variants[v];
-      const int own = (found_.out_of_fold ? variant.held_out : variant.valid).run_count();
-      if (own > 1) fewest = fewest == 0 ? own : std::min(fewest, own);
-    }
-    return fewest;
+  void log_collapses() {
+    const RunScoreTable& own = found_.out_of_fold ? best().held_out : best().valid;
+    if (own.run_count() > 1) texts_.push_back(collapse_line(own) + ".");
   }
 
   void log_unpaired() {
@@ -151,14 +139,16 @@ class Headline {
           alike ? "Whether other trainings would agree is not known: all trainings of two variants "
                   "score alike, which says nothing of their spread."
                 : "Whether other trainings would agree, a variant with a single training cannot "
-                  "tell: train at least 3 seeds of each.");
+                  "tell: train at least 3 seeds of each, a number that you fix beforehand.");
     } else if (tied.empty()) {
-      texts_.push_back(fmt::format("{} won: {}, {:.4f} more than {}{}.", best().name(),
-                                   score_text(summary), next.value(), name_of(next.other),
-                                   leads_.size() > 1 ? ", the next best" : ""));
+      texts_.push_back(
+          fmt::format("{} scores higher on these graphs if trained again: {}, {:.4f} "
+                      "more than {}{}.",
+                      best().name(), score_text(summary), next.value(), name_of(next.other),
+                      leads_.size() > 1 ? ", the next best" : ""));
     } else {
       texts_.push_back(
-          fmt::format("No variant won: {} has the highest score, {}, but the {:.4f} that it is "
+          fmt::format("Undecided: {} has the highest score, {}, but the {:.4f} that it is "
                       "ahead of {} may be "
                       "luck of its trainings.",
                       best().name(), score_text(summary), next.value(), name_of(next.other)));
@@ -178,11 +168,11 @@ class Headline {
     if (next.pair->families) {
       const double low = next.low(*next.pair->families), high = next.high(*next.pair->families);
       texts_.push_back(fmt::format(
-          "On other model families the difference {}may be {}{}.",
+          "On other model families the difference {}may be {} (95 %){}.",
           tested ? "" : "of these trained models ", signed_range(low, high),
           low > 0 ? "" : fmt::format(", so {} may be better there", name_of(next.other))));
     }
-    if (tested) log_collapses(fewest_trainings());
+    if (tested) log_collapses();
   }
 
   void log_together() {

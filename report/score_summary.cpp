@@ -49,7 +49,8 @@ void add_notes(ScoreSummary& summary) {
     summary.note += (summary.note.empty() ? "" : " ") + text;
   };
   if (summary.trainings == 1)
-    add("One training: nothing here says how far another one would score; train more seeds.");
+    add("One training: nothing here says how far another one would score; train at least 3 "
+        "seeds, a number that you fix beforehand.");
   if (summary.alike) add(alike_line("Scores of all trainings") + ".");
   if (!summary.other_families) {
     add(summary.families < 2 ? "Other families: needs graphs of two families."
@@ -96,7 +97,8 @@ std::optional<ScoreSummary> summarise_together(const ReportedVariant& variant) {
   const VariantRankings& rankings = variant.rankings;
   if (summary.trainings == 1 && rankings.without.size() > 1 &&
       rankings.sized_graphs == summary.graphs) {
-    summary.these_graphs = ends_of(jackknife_interval(summary.mean, rankings.without));
+    summary.these_graphs =
+        ends_of(clipped(jackknife_interval(summary.mean, rankings.without), scores.lowest));
     if (summary.these_graphs)
       summary.over = fmt::format("{} members of one training", rankings.sized_members);
   }
@@ -110,7 +112,8 @@ std::vector<GraphScoreSummary> summarise_graphs(const RunScoreTable& scores) {
     double sum = 0;
     for (const double value : values) sum += value;
     GraphScoreSummary summary{sum / static_cast<double>(values.size()), std::nullopt};
-    if (values.size() > 1) summary.interval = ends_of(mean_interval(values));
+    if (values.size() > 1)
+      summary.interval = ends_of(clipped(mean_interval(values), scores.lowest));
     list.push_back(summary);
   }
   return list;

@@ -130,8 +130,9 @@ std::string table_text(const TableJudgement& table, std::string_view metric) {
                             kMeanOfCollections, without->title);
 }
 
-// Once for all tables: what their intervals for other runs do not cover.
+// Once for all tables, if no member collapsed: what their intervals for other runs do not cover.
 std::string collapse_text(const Judgement& judgement) {
+  if (!judgement.rejected.empty()) return {};
   std::size_t fewest = 0;
   for (const TableJudgement& table : judgement.tables) {
     const std::size_t trainings = table.without_training.size();

@@ -11,6 +11,7 @@
 
 #include "core/error.hpp"
 #include "core/means.hpp"
+#include "core/numbers.hpp"
 #include "scores/comparison_text.hpp"
 #include "scores/system_scores.hpp"
 #include "scores/table_intervals.hpp"
@@ -134,10 +135,12 @@ std::string rivals_text(const Rivals& rivals) {
   const auto differs = [](const PairDifference& pair) { return pair.p < kSignificance; };
   const auto differing = std::ranges::count_if(found.pairs, differs);
   std::string text = fmt::format(
-      "{}, all pairs of {} variants at once: {} of {} differ (other runs, these {} graphs; mean of "
+      "{}, all pairs of {} variants at once: {} of {} differ (other runs, {}; mean of "
       "members; {})\n",
       rivals.judged == EvaluatedOn::valid ? "valid split" : "out of fold", rivals.labels.size(),
-      differing, found.pairs.size(), rivals.graphs, found.one_spread ? "Tukey" : "Welch and Holm");
+      differing, counted(std::ssize(found.pairs), "pair"),
+      rivals.graphs == 1 ? "this graph" : fmt::format("these {} graphs", rivals.graphs),
+      found.one_spread ? "Tukey" : "Welch and Holm");
   const bool clear = std::ranges::all_of(
       found.pairs, [&](const PairDifference& pair) { return pair.a != 0 || differs(pair); });
   text += clear
@@ -151,23 +154,17 @@ std::string rivals_text(const Rivals& rivals) {
     if (pair.a == 0) text += "  " + pair_text(rivals, pair) + "\n";
   }
   if (found.shrunk.empty()) return text;
+  const auto [least, most] = std::ranges::minmax(found.shrunk);
+  if (most - least < kScoreRounding)
+    return text + fmt::format(
+                      "  best guess of what other runs would reach on average: {:.4f} for each "
+                      "variant; these trainings do not separate them\n",
+                      least);
   text += "  what other runs would reach on average (shrunk towards the mean of all variants):\n";
   for (std::size_t v = 0; v < rivals.labels.size(); ++v)
     text += fmt::format("    {:.4f}, seen {:.4f}  {}\n", found.shrunk[v], mean(rivals.run_means[v]),
                         rivals.labels[v]);
   return text;
-}
-
-// The fewest trainings of any interval for other runs; 0: there is none.
-int fewest_trainings(const std::vector<Variant>& variants) {
-  int fewest = 0;
-  for (const Variant& variant : variants) {
-    for (const SystemScores* own : {&variant.valid, &variant.out_of_fold}) {
-      const int trainings = own->scores.run_count();
-      if (trainings > 1) fewest = fewest == 0 ? trainings : std::min(fewest, trainings);
-    }
-  }
-  return fewest;
 }
 
 nlohmann::json rivals_json(const Rivals& rivals) {
@@ -201,9 +198,6 @@ std::string sweep_interval_text(const ResultSet& results) {
     if (valid || !folds) text += indented(system_text(variant.valid));
     if (folds) text += indented(system_text(variant.out_of_fold));
   }
-  // Once for all variants.
-  const int fewest = fewest_trainings(variants);
-  if (fewest > 0) text += rare_collapse_line(fewest) + "\n";
   const std::string drawn = drawn_nodes_text(results.runs);
   if (!drawn.empty()) text += "note: " + drawn + "\n";
   return text;

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <filesystem>
+#include <limits>
 #include <map>
 #include <ranges>
 #include <set>
@@ -131,6 +132,7 @@ std::vector<RunRecord> read_input(const std::string& input) {
 
 RunScoreTable run_score_table(const ScoreMatrix& matrix) {
   RunScoreTable result;
+  if (matrix.metric == "tile_score") result.lowest = -std::numeric_limits<double>::infinity();
   for (std::size_t g = 0; g < matrix.graphs.size(); ++g) {
     const MatrixGraph& graph = matrix.graphs[g];
     result.graphs.push_back(graph.label);

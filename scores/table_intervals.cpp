@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <cmath>
+#include <limits>
 #include <nlohmann/json.hpp>
 
 #include "core/numbers.hpp"
@@ -53,7 +54,7 @@ std::string these_graphs_text(const std::optional<Interval>& found, bool one_tra
            no_run_line(several
                            ? "without one of them a graph has no score"
                            : "one training of one member; train again with another seed.init and "
-                             "seed.order, and give both runs") +
+                             "seed.order, as often as you decide beforehand, and give all runs") +
            "\n";
   }
   if (!one_training) return "  " + run_line(*found, source) + "\n";
@@ -97,6 +98,8 @@ RunScoreTable ensemble_scores(const TableJudgement& table) {
     scores.graphs.push_back(table.graphs[g].name);
     scores.families.push_back(table.graphs[g].family);
     scores.scores.push_back({score});
+    if (!std::isnan(table.graphs[g].metrics.tile_score))
+      scores.lowest = -std::numeric_limits<double>::infinity();
   }
   return scores;
 }
@@ -115,7 +118,7 @@ TableIntervals table_intervals(const TableJudgement& table) {
   result.trainings = static_cast<int>(table.without_training.size());
   if (result.trainings > 1) without = table.without_training;
   if (without.size() > 1 && all_finite(without))
-    result.these_graphs = jackknife_interval(honest_score(table), without);
+    result.these_graphs = clipped(jackknife_interval(honest_score(table), without), scores.lowest);
   result.families = family_interval({&scores, 1});
   return result;
 }
@@ -147,7 +150,8 @@ FinalIntervals final_intervals(std::span<const TableJudgement> tables) {
   if (std::isnan(result.score)) return result;
   if (std::ranges::any_of(tables, &TableJudgement::trained_on)) return result;
   if (spreads.size() == tables.size())
-    result.these_graphs = t_interval(mean, satterthwaite(spreads));
+    result.these_graphs = clipped(t_interval(mean, satterthwaite(spreads)),
+                                  std::ranges::min(collections, {}, &RunScoreTable::lowest).lowest);
   result.families = family_interval(collections);
   return result;
 }

@@ -21,7 +21,8 @@ struct CompareArguments {
   std::vector<std::string> inputs, with;
   std::filesystem::path json;
   std::string score = "members";
-  double difference = 0;
+  double difference = 0, margin = 0;
+  int looks = 1;
 };
 
 // Two inputs are the two sides; more are A, and those after --with are B.
@@ -48,12 +49,14 @@ void run(const CompareArguments& arguments) {
       missing.push_back(missing_text(pair));
       continue;
     }
-    const Comparison found = compare(pair.a.scores, pair.b.scores);
+    const double level = 1 - kSignificance / arguments.looks;
+    Comparison found = compare(pair.a.scores, pair.b.scores, level);
+    found.margin = arguments.margin;
     print("{}{}", list.empty() ? "" : "\n", comparison_text(pair, found));
     list.push_back(comparison_json(pair, found));
     if (arguments.difference > 0) {
       const DifferencePlan plan =
-          plan_difference(pair.a.scores, pair.b.scores, arguments.difference);
+          plan_difference(pair.a.scores, pair.b.scores, arguments.difference, level);
       print("{}", plan_text(plan));
       list.back()["plan"] = plan_json(plan);
     }
@@ -88,6 +91,15 @@ void add_compare_command(Command app) {
       .add_option("--difference", arguments->difference,
                   "Also say how many trainings and families find a true difference of this size")
       .positive();
+  command
+      .add_option("--margin", arguments->margin,
+                  "Also say whether A and B differ by less than this, or one is not worse by it")
+      .positive();
+  command
+      .add_option("--looks", arguments->looks,
+                  "How often you read growing data, planned beforehand: each time at 0.05 / LOOKS")
+      .in_range(1, 1000)
+      .show_default();
   command.add_option("--json", arguments->json, "Write the numbers to this file");
   command.run([arguments] { run(*arguments); });
 }

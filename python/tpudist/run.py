@@ -492,11 +492,13 @@ def _interval(part: dict[str, Any] | None) -> tuple[float, float] | None:
 _Side = Run | _Path | Sequence[Run | _Path]
 
 
-def compare(a: _Side, b: _Side, *, by: str = "members", difference: float | None = None) -> Comparison:
+def compare(a: _Side, b: _Side, *, by: str = "members", difference: float | None = None,
+            margin: float | None = None, looks: int = 1) -> Comparison:
     """Which of two variants is better, and how sure that is. A side is a run, a sweep with one variant, `SWEEP:LABEL`,
     a file of predictions, or a list of runs. By the scores on the validation split, else by those out of fold; all
     that the program found is in `values["all"]`."""
-    options = {"by": by, **({} if difference is None else {"difference": difference})}
+    sizes = {"difference": difference, "margin": margin}
+    options = {"by": by, "looks": looks, **{name: size for name, size in sizes.items() if size is not None}}
     found = _json_of(["compare", *_side(a), "--with", *_side(b), *_options(options)])
     return Comparison({**found[0], "all": found})
 

@@ -48,22 +48,12 @@ void require_alike(const RunScoreTable& a, const RunScoreTable& b) {
         fmt::format("one side has {} graphs, the other {}", a.graph_count(), b.graph_count()));
 }
 
-// A family's sum of differences changes sign if its two systems are exchanged.
-std::vector<double> family_sums(const GraphValues& differences) {
-  std::map<std::string, double> sums;
-  for (std::size_t g = 0; g < differences.values.size(); ++g)
-    sums[differences.families[g]] += differences.values[g];
-  std::vector<double> values;
-  for (const auto& [family, sum] : sums) values.push_back(sum);
-  return values;
-}
-
 std::optional<Comparison::TheseGraphs> on_these_graphs(const RunScoreTable& a,
-                                                       const RunScoreTable& b) {
+                                                       const RunScoreTable& b, double level) {
   if (a.run_count() < 2 || b.run_count() < 2) return std::nullopt;
   const std::vector<double> of_a = run_means(a), of_b = run_means(b);
   Comparison::TheseGraphs result;
-  result.interval = difference_interval(of_a, of_b);
+  result.interval = difference_interval(of_a, of_b, level);
   result.p = t_test_p(result.interval);
   result.labels = label_test(of_a, of_b, kLabelKey);
   return result;
@@ -72,59 +62,58 @@ std::optional<Comparison::TheseGraphs> on_these_graphs(const RunScoreTable& a,
 // V_fam of the differences, and what the runs of both sides add to it.
 struct FamilyDifferences {
   GraphValues differences;
+  std::vector<double> sums, means;  // of families; they change sign if the systems are exchanged
   VarianceEstimate family;
-  std::vector<VarianceEstimate> terms;  // of satterthwaite, V_fam first
+  std::vector<VarianceEstimate> terms;  // of howe, V_fam first
   double added = 0;                     // by runs
-  // RunVariance::falling_* of each side that has two runs.
-  struct Falling {
-    double runs = 0, with_runs = 0, with_both = 0;
-  };
-  std::vector<Falling> falling;
+  std::vector<RunVariance> sides;       // that have two runs
 
   FamilyDifferences(const RunScoreTable& a, const RunScoreTable& b)
       : differences{a.families, graph_means(a)} {
     const std::vector<double> of_b = graph_means(b);
-    for (std::size_t g = 0; g < of_b.size(); ++g) differences.values[g] -= of_b[g];
+    std::map<std::string, std::vector<double>> by_family;
+    for (std::size_t g = 0; g < of_b.size(); ++g)
+      by_family[a.families[g]].push_back(differences.values[g] -= of_b[g]);
+    for (const auto& [name, own] : by_family) {
+      means.push_back(mean(own));
+      sums.push_back(means.back() * static_cast<double>(own.size()));
+    }
     family = family_variance({&differences, 1});
-    terms = {family};
-    add(a);
-    add(b);
-  }
-
-  VarianceEstimate all() const { return satterthwaite(terms); }
-
- private:
-  void add(const RunScoreTable& scores) {
-    if (scores.run_count() < 2) return;
-    const RunVariance runs = run_variance(scores);
-    for (const VarianceEstimate& term :
-         {runs.run_term(), runs.interaction_term(), runs.training_term()})
-      terms.push_back(term);
-    added += runs.missing();
-    falling.push_back({runs.runs, runs.falling_with_runs(), runs.falling_with_both()});
+    std::vector<VarianceEstimate> runs;
+    for (const RunScoreTable* scores : {&a, &b}) {
+      if (scores->run_count() < 2) continue;
+      const RunVariance& own = sides.emplace_back(run_variance(*scores));
+      runs.insert(runs.end(), {own.run_term(), own.training_term()});
+      added += own.missing();
+    }
+    // Of sides of equal numbers of runs Welch's degrees hold, as on these graphs.
+    if (a.run_count() == b.run_count() && !runs.empty()) runs = {satterthwaite(runs)};
+    terms = std::move(runs);
+    terms.insert(terms.begin(), family);
   }
 };
 
 // Families needed with `factor` times the runs of each side. The graphs' own differences, and the
 // effects of runs on single graphs, fall with the number of families; the effect of a run on all
 // graphs does not.
-NeededRange families_needed(const RunScoreTable& a, const RunScoreTable& b, double difference,
-                            int factor) {
+NeededRange families_needed(const RunScoreTable& a, const RunScoreTable& b,
+                            const DifferencePlan& plan, int factor) {
   const FamilyDifferences found(a, b);
   const auto families = static_cast<double>(a.family_count());
   double seen = 0;  // the part of falls-with-both that V_fam contains with the current runs
-  for (const auto& side : found.falling) seen += side.with_both / side.runs;
+  for (const RunVariance& side : found.sides) seen += side.falling_with_both() / side.runs;
   const double own = std::max(0.0, found.family.variance - seen);
-  return needed_number(difference, found.family.degrees, [&](int number, double scale) {
+  const auto planned = [&](int number, double scale) {
     const double more = number / families;
     std::vector<VarianceEstimate> terms{
         {scale * (own + seen / factor) / more, std::max(1.0, found.family.degrees * more)}};
-    for (const auto& side : found.falling) {
+    for (const RunVariance& side : found.sides) {
       const double runs = factor * side.runs;
-      terms.push_back({scale * side.with_runs / runs, runs - 1});
+      terms.push_back({scale * side.falling_with_runs() / runs, runs - 1});
     }
-    return satterthwaite(terms);
-  });
+    return howe(terms, plan.level);
+  };
+  return needed_number(plan.difference, found.family.degrees, planned, plan.level);
 }
 
 // One common spread is assumed unless the test contradicts it. In simulations of 3 and 8 systems of
@@ -314,29 +303,45 @@ class DrawnPairs {
 }  // namespace
 
 std::optional<Comparison::OtherFamilies> compare_on_other_families(const RunScoreTable& a,
-                                                                   const RunScoreTable& b) {
+                                                                   const RunScoreTable& b,
+                                                                   double level) {
   require_alike(a, b);
   if (a.family_count() < 2) return std::nullopt;
-  const FamilyDifferences found(a, b);
+  FamilyDifferences found(a, b);
   const double difference = mean_score(a) - mean_score(b);
-  const VarianceEstimate all = found.all();
   Comparison::OtherFamilies result;
-  result.interval = {t_interval(difference, all),
+  result.interval = {t_interval(difference, howe(found.terms, level), level),
                      a.family_count(),
                      a.graph_count(),
                      1,
                      std::min(a.run_count(), b.run_count()),
                      found.family,
                      found.added};
-  result.p = t_test_p(result.interval.interval);
-  result.signs = sign_test(family_sums(found.differences), kLabelKey);
-  result.shake_up = shake_up(difference, all);
+  result.signs = sign_test(found.sums, kLabelKey);
+  const auto families = static_cast<double>(found.means.size());
+  found.terms.push_back({std::pow(mean_interval(found.means).error, 2) * families, families - 1});
+  const VarianceEstimate next = howe(found.terms, level);
+  result.next = t_interval(difference, next, level);
+  const bool of_recipes = result.interval.runs > 1;
+  result.p = of_recipes ? t_test_p(result.interval.interval) : kNone;
+  result.shake_up = of_recipes ? shake_up(difference, next) : ShakeUp{kNone, kNone};
   return result;
 }
 
-Comparison compare(const RunScoreTable& a, const RunScoreTable& b) {
+const char* judge_margin(const Interval& difference, double margin) {
+  const bool a_not_worse = difference.low > -margin, b_not_worse = difference.high < margin;
+  return difference.low >= margin     ? "A better"
+         : difference.high <= -margin ? "B better"
+         : a_not_worse && b_not_worse ? "equivalent"
+         : a_not_worse                ? "A not worse"
+         : b_not_worse                ? "B not worse"
+                                      : "undecided";
+}
+
+Comparison compare(const RunScoreTable& a, const RunScoreTable& b, double level) {
   require_alike(a, b);
   Comparison result;
+  result.level = level;
   result.a = mean_score(a);
   result.b = mean_score(b);
   result.difference = result.a - result.b;
@@ -345,17 +350,19 @@ Comparison compare(const RunScoreTable& a, const RunScoreTable& b) {
   result.families = a.family_count();
   result.graphs = a.graph_count();
   result.out_of_fold = a.is_out_of_fold();
-  result.these_graphs = on_these_graphs(a, b);
-  result.other_families = compare_on_other_families(a, b);
+  result.these_graphs = on_these_graphs(a, b, level);
+  result.other_families = compare_on_other_families(a, b, level);
   return result;
 }
 
-DifferencePlan plan_difference(const RunScoreTable& a, const RunScoreTable& b, double difference) {
+DifferencePlan plan_difference(const RunScoreTable& a, const RunScoreTable& b, double difference,
+                               double level) {
   if (!(difference > 0))
     throw Error(ErrorKind::failed, fmt::format("a difference of {} cannot be found", difference));
   require_alike(a, b);
   DifferencePlan plan;
   plan.difference = difference;
+  plan.level = level;
   const int runs = std::min(a.run_count(), b.run_count());
   if (runs > 1) {
     const double of_a = std::pow(mean_interval(run_means(a)).error, 2) * a.run_count(),
@@ -367,13 +374,13 @@ DifferencePlan plan_difference(const RunScoreTable& a, const RunScoreTable& b, d
                              VarianceEstimate{scale * of_b / number, number - 1.0}};
       return satterthwaite(terms);
     };
-    if (now.is_known()) plan.runs = needed_number(difference, now.degrees, planned);
+    if (now.is_known()) plan.runs = needed_number(difference, now.degrees, planned, level);
   }
   if (a.family_count() < 2) return plan;
-  plan.alike_families = is_alike(FamilyDifferences(a, b).all().variance);
+  plan.alike_families = is_alike(howe(FamilyDifferences(a, b).terms).variance);
   if (plan.alike_families) return plan;
-  plan.families = families_needed(a, b, difference, 1);
-  if (runs > 1) plan.families_with_more_runs = families_needed(a, b, difference, 10);
+  plan.families = families_needed(a, b, plan, 1);
+  if (runs > 1) plan.families_with_more_runs = families_needed(a, b, plan, 10);
   return plan;
 }
 

@@ -17,6 +17,10 @@ struct Comparison {
   double a = 0, b = 0, difference = 0;  // means over runs and graphs
   int runs_a = 0, runs_b = 0, families = 0, graphs = 0;
   bool out_of_fold = false;
+  double level = kIntervalLevel;  // of all intervals
+  double margin = 0;              // that judge_margin is asked about; 0: none
+
+  double significance() const { return 1 - level; }
 
   // "Would other runs of A and of B differ on these graphs?" Needs two runs of each.
   struct TheseGraphs {
@@ -31,10 +35,14 @@ struct Comparison {
   // "Would they differ on other families?" Needs two families.
   struct OtherFamilies {
     FamilyInterval interval;
-    double p = 1;  // of Student's t; NaN where all families differ alike
+    // Of Student's t; NaN, like shake_up, where all families differ alike, or a side has one run.
+    double p = 1;
     // For these trained models: flips the signs of the families' summed differences.
     PermutationTest signs;
-    ShakeUp shake_up;  // with other runs too, if both sides have two runs or more
+    // The difference on the next family of this kind: the variance between families' mean
+    // differences is one more term. And what the leader is worth there.
+    Interval next;
+    ShakeUp shake_up;
   };
   std::optional<OtherFamilies> other_families;
 };
@@ -46,15 +54,21 @@ struct Comparison {
 // the part of the run variance of A and of B that V_fam misses (RunVariance). A system with one run
 // adds nothing; the answer then holds for that one model. Throws DataError that names the first
 // graph that differs, and as RunScoreTable::check.
-Comparison compare(const RunScoreTable& a, const RunScoreTable& b);
+Comparison compare(const RunScoreTable& a, const RunScoreTable& b, double level = kIntervalLevel);
 // Only `other_families` of compare().
 std::optional<Comparison::OtherFamilies> compare_on_other_families(const RunScoreTable& a,
-                                                                   const RunScoreTable& b);
+                                                                   const RunScoreTable& b,
+                                                                   double level = kIntervalLevel);
+
+// By an interval of A minus B and a margin, as two one-sided tests (Schuirmann 1987): "A better",
+// "B better" (by more than the margin), "equivalent" (they differ by less), "A not worse",
+// "B not worse" (by less), "undecided".
+const char* judge_margin(const Interval& difference, double margin);
 
 // "How many runs and families would show a true difference of `difference`?", estimated from the
 // variances of A and B now. Throws as compare, and Error where `difference` is not above 0.
 struct DifferencePlan {
-  double difference = 0;
+  double difference = 0, level = kIntervalLevel;
   std::optional<NeededRange> runs;      // on each side, on these graphs; needs two runs of each
   std::optional<NeededRange> families;  // of this kind, with the current runs; needs two families
   // The same with ten times as many runs of each system; needs two runs of each.
@@ -63,7 +77,8 @@ struct DifferencePlan {
   // are not known.
   bool alike_runs = false, alike_families = false;
 };
-DifferencePlan plan_difference(const RunScoreTable& a, const RunScoreTable& b, double difference);
+DifferencePlan plan_difference(const RunScoreTable& a, const RunScoreTable& b, double difference,
+                               double level = kIntervalLevel);
 
 // Compares all pairs of several systems on these graphs over other runs. If all systems are equal,
 // the chance that any pair is called different is kSignificance, for any number of systems.

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <boost/math/distributions/beta.hpp>
 #include <boost/math/distributions/chi_squared.hpp>
 #include <boost/math/distributions/non_central_t.hpp>
 #include <boost/math/distributions/normal.hpp>
@@ -65,6 +66,11 @@ double two_sided_p(double x, double degrees) {
 
 double chi_square_quantile(double p, double degrees) {
   return quantile(boost::math::chi_squared(checked_degrees(degrees)), checked_probability(p));
+}
+
+double rate_bound(int failures, int trials) {
+  if (failures == trials) return 1;
+  return quantile(boost::math::beta_distribution(failures + 1.0, 1.0 * (trials - failures)), 0.95);
 }
 
 double normal_quantile(double p) {

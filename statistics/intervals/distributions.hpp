@@ -12,6 +12,9 @@ double t_quantile(double p, double degrees);
 double two_sided_p(double x, double degrees);
 
 double chi_square_quantile(double p, double degrees);
+// The highest rate at which so few `failures` of `trials` still happen in 5 % (Clopper and Pearson,
+// Biometrika 1934): 1 - 0.05^(1 / trials) without a failure.
+double rate_bound(int failures, int trials);
 // Of the standard normal distribution.
 double normal_quantile(double p);
 

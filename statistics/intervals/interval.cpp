@@ -36,6 +36,12 @@ Interval t_interval(double value, const VarianceEstimate& variance, double level
   return {value, error, variance.degrees, value - half, value + half};
 }
 
+Interval clipped(Interval interval, double lowest) {
+  interval.low = std::clamp(interval.low, lowest, 1.0);
+  interval.high = std::clamp(interval.high, lowest, 1.0);
+  return interval;
+}
+
 double t_test_p(const Interval& estimate) {
   if (!estimate.is_known()) return kNone;
   return two_sided_p(estimate.value / estimate.error, estimate.degrees);
@@ -60,16 +66,33 @@ Interval jackknife_interval(double whole, std::span<const double> without, doubl
 
 VarianceEstimate satterthwaite(std::span<const VarianceEstimate> terms) {
   if (terms.empty()) throw Error(ErrorKind::failed, "no variance to add");
-  double sum = 0, uncertainty = 0, fewest = std::numeric_limits<double>::infinity();
+  double sum = 0, uncertainty = 0;
+  for (const VarianceEstimate& term : terms) {
+    if (term.variance < 0) throw Error(ErrorKind::failed, "a variance is below 0");
+    sum += term.variance;
+    if (term.variance > 0) uncertainty += term.variance * term.variance / term.degrees;
+  }
+  if (uncertainty == 0) return {0, terms.front().degrees};
+  return {sum, sum * sum / uncertainty};
+}
+
+VarianceEstimate howe(std::span<const VarianceEstimate> terms, double level) {
+  const auto factor = [level](double degrees) {
+    return std::pow(t_quantile((1 + level) / 2, degrees), 2);
+  };
+  VarianceEstimate sum = satterthwaite(terms);
+  double square = 0, most = sum.degrees;
   for (const VarianceEstimate& term : terms) {
     if (term.variance == 0) continue;
-    sum += term.variance;
-    uncertainty += term.variance * term.variance / term.degrees;
-    fewest = std::min(fewest, term.degrees);
+    square += factor(term.degrees) * term.variance;
+    sum.degrees = std::min(sum.degrees, term.degrees);
+    most = std::max(most, term.degrees);
   }
-  if (sum < 0) throw Error(ErrorKind::failed, fmt::format("{} cannot be a variance", sum));
-  if (uncertainty == 0) return {0, terms.front().degrees};
-  return {sum, std::max(fewest, sum * sum / uncertainty)};
+  while (most > sum.degrees * (1 + 1e-9)) {
+    const double middle = std::sqrt(sum.degrees * most);
+    (factor(middle) * sum.variance > square ? sum.degrees : most) = middle;
+  }
+  return sum;
 }
 
 }  // namespace tpudist

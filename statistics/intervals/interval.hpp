@@ -32,6 +32,9 @@ struct Interval {
 // above 0.
 Interval t_interval(double value, const VarianceEstimate& variance, double level = kIntervalLevel);
 
+// The interval of a score that can reach `lowest` to 1.
+Interval clipped(Interval interval, double lowest);
+
 // Two-sided p of the estimate's t against 0; NaN where the interval is not known.
 double t_test_p(const Interval& estimate);
 
@@ -57,9 +60,13 @@ struct DeviationInterval {
 };
 
 // Sum V of independent variance estimates, with Satterthwaite's degrees of freedom (Biometrics
-// Bulletin 1946), V^2 / sum(v_i^2 / degrees_i). They are never fewer than the fewest of any term:
-// differences of mean squares would otherwise make them vanish. Terms may be negative; terms of 0
-// are ignored. Error where the sum is negative or there is no term.
+// Bulletin 1946), V^2 / sum(v_i^2 / degrees_i). Terms of 0 are ignored. Error where one is negative
+// or there is none.
 VarianceEstimate satterthwaite(std::span<const VarianceEstimate> terms);
+
+// The same sum for an interval at `level` by Howe (Journal of the American Statistical Association
+// 1974): half width^2 = sum t(degrees_i)^2 v_i. The degrees are those with which Student's t has
+// that half width: unlike Satterthwaite's they do not rise where a term of few happens to be small.
+VarianceEstimate howe(std::span<const VarianceEstimate> terms, double level = kIntervalLevel);
 
 }  // namespace tpudist

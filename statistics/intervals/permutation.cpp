@@ -22,7 +22,7 @@ constexpr int kDraws = 99'999;
 // Sums of the same values in another order differ by rounding; they count as equal.
 constexpr double kRounding = 1e-12;
 // Below this number of runs, labels are not exchanged if sides are uneven.
-constexpr std::size_t kFewRuns = 5;
+constexpr std::size_t kFewRuns = 10;
 constexpr double kLargestRatio = 3;
 
 // Sorted, so that the drawn labellings do not depend on the order of runs.

@@ -12,14 +12,15 @@ namespace {
 constexpr int kMostNeeded = 10'000;
 constexpr double kPlanLevel = 0.80;  // of the interval of the current variance estimates
 
-double power_of(double difference, const VarianceEstimate& variance) {
-  if (variance.variance == 0) return difference == 0 ? kSignificance : 1;
-  return t_test_power(difference / std::sqrt(variance.variance), variance.degrees, kSignificance);
+double power_of(double difference, const VarianceEstimate& variance, double level) {
+  if (variance.variance == 0) return difference == 0 ? 1 - level : 1;
+  return t_test_power(difference / std::sqrt(variance.variance), variance.degrees, 1 - level);
 }
 
-NeededNumber needed(double difference, const PlannedVariance& variance, double scale) {
+NeededNumber needed(double difference, const PlannedVariance& variance, double scale,
+                    double level) {
   const auto suffice = [&](int number) {
-    return power_of(difference, variance(number, scale)) >= kPower;
+    return power_of(difference, variance(number, scale), level) >= kPower;
   };
   if (suffice(2)) return 2;
   if (!suffice(kMostNeeded)) return std::nullopt;
@@ -33,11 +34,12 @@ NeededNumber needed(double difference, const PlannedVariance& variance, double s
 
 }  // namespace
 
-NeededRange needed_number(double difference, double degrees, const PlannedVariance& variance) {
+NeededRange needed_number(double difference, double degrees, const PlannedVariance& variance,
+                          double level) {
   const auto truth = [&](double p) { return degrees / chi_square_quantile(p, degrees); };
-  return {needed(difference, variance, 1),
-          needed(difference, variance, truth((1 + kPlanLevel) / 2)),
-          needed(difference, variance, truth((1 - kPlanLevel) / 2))};
+  return {needed(difference, variance, 1, level),
+          needed(difference, variance, truth((1 + kPlanLevel) / 2), level),
+          needed(difference, variance, truth((1 - kPlanLevel) / 2), level)};
 }
 
 double detectable(double variance, double degrees) {
@@ -55,8 +57,8 @@ double detectable(double variance, double degrees) {
 }
 
 ShakeUp shake_up(double difference, const VarianceEstimate& variance) {
-  if (std::sqrt(variance.variance) < kScoreRounding) return {kNone, kNone};
-  const double error = std::sqrt(2 * variance.variance);
+  const double error = std::sqrt(variance.variance);
+  if (error < kScoreRounding) return {kNone, kNone};
   const double shift = std::abs(difference) / error;
   return {t_probability(shift, variance.degrees),
           error * expected_loss(shift, variance.degrees, kLargestDifference / error)};

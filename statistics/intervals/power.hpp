@@ -23,10 +23,11 @@ struct NeededRange {
 // estimates are too small by a factor of `scale`.
 using PlannedVariance = std::function<VarianceEstimate(int number, double scale)>;
 
-// The smallest number with which a two-sided t test at 0.05 finds a true `difference` with
+// The smallest number with which a two-sided t test at 1 - `level` finds a true `difference` with
 // probability kPower. `degrees` are those of the current variance estimates, which are chi-square
 // distributed around the truth.
-NeededRange needed_number(double difference, double degrees, const PlannedVariance& variance);
+NeededRange needed_number(double difference, double degrees, const PlannedVariance& variance,
+                          double level = kIntervalLevel);
 
 // The least difference that a two-sided t test at 0.05 finds with probability kPower, where its
 // estimate has this variance and so many degrees.
@@ -35,14 +36,12 @@ double detectable(double variance, double degrees);
 // Two scores, of Kendall tau or the tile score, differ by at most so much.
 inline constexpr double kLargestDifference = 2;
 
-// What it is worth to choose the system that won by `difference`, on equally many new families and
-// runs, without prior knowledge. `variance` is that of the difference between draws of families and
-// runs. The new difference has Student's t distribution around `difference` with twice that
-// variance.
-// Both are NaN where `variance` is 0: the spread is not known (Interval::is_known).
+// What it is worth to choose the system that leads by `difference`, where a new difference, on other
+// families and runs, has Student's t distribution around it with this variance, and nothing was
+// known before. Both are NaN where `variance` is 0: the spread is not known (Interval::is_known).
 struct ShakeUp {
-  double chance = 1;  // probability that the winner wins again
-  // Expected score that is lost if the loser is better there: 0 where it is not, at most
+  double chance = 1;  // probability that it leads there
+  // Expected score that is lost if the other is better there: 0 where it is not, at most
   // kLargestDifference.
   double regret = 0;
 };

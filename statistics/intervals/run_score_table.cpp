@@ -41,6 +41,7 @@ void RunScoreTable::check() const {
 
 RunScoreTable on_graphs(const RunScoreTable& scores, const std::set<std::string>& names) {
   RunScoreTable kept;
+  kept.lowest = scores.lowest;
   for (std::size_t g = 0; g < scores.graphs.size(); ++g) {
     if (!names.contains(scores.graphs[g])) continue;
     kept.graphs.push_back(scores.graphs[g]);

@@ -15,6 +15,7 @@ struct RunScoreTable {
   std::vector<int> folds;             // [G] graphs of one fold were scored by the same training;
                                       // empty: one fold
   std::vector<std::vector<double>> scores;  // [G][R]
+  double lowest = -1;  // score: of Kendall tau; a tile score has no lowest. The highest is 1.
 
   int graph_count() const { return static_cast<int>(scores.size()); }
   int run_count() const { return scores.empty() ? 0 : static_cast<int>(scores.front().size()); }

@@ -48,17 +48,11 @@ double RunVariance::training_component() const {
 }
 
 double RunVariance::missing() const {
-  return (share * run_component() + (1 - share) * training_component()) / runs;
+  return run_term().variance + training_term().variance;
 }
 
 VarianceEstimate RunVariance::run_term() const {
-  if (run_component() == 0) return {0, run_degrees};
-  return {share * run_square / (graphs_per_fold * runs), run_degrees};
-}
-
-VarianceEstimate RunVariance::interaction_term() const {
-  if (run_component() == 0 || interaction_degrees == 0) return {0, interaction_degrees};
-  return {-share * interaction_square / (graphs_per_fold * runs), interaction_degrees};
+  return {share * run_component() / runs, run_degrees};
 }
 
 VarianceEstimate RunVariance::training_term() const {

@@ -43,9 +43,8 @@ struct RunVariance {
   double training_component() const;
   // What V_fam misses: (share s2_run + (1 - share) s2_training) / R.
   double missing() const;
-  // The terms of `missing` for satterthwaite; 0 where nothing is missing.
+  // The terms of `missing`; 0 where nothing is missing.
   VarianceEstimate run_term() const;
-  VarianceEstimate interaction_term() const;
   VarianceEstimate training_term() const;
   // Parts of the variance of the mean that fall with the number of runs, times that number: the
   // part that does not depend on the number of families, and the part that also falls with it.

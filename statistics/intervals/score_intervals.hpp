@@ -25,8 +25,8 @@ struct FamilyInterval {
 std::optional<Interval> run_interval(const RunScoreTable& scores, double level = kIntervalLevel);
 
 // "Other families, other runs" for the mean over collections, with equal weights, of their means
-// over graphs. V = V_fam + the part of the run variance that V_fam misses, at least 0, with
-// Satterthwaite's degrees of freedom. Families are clustered across collections (family_variance);
+// over graphs. V = V_fam + the part of the run variance that V_fam misses, at least 0, by Howe's
+// rule (howe). Families are clustered across collections (family_variance);
 // runs are independent between collections (run_variance). With one run V = V_fam. Nothing where a
 // collection has graphs of one family only. Throws as RunScoreTable::check.
 std::optional<FamilyInterval> family_interval(std::span<const RunScoreTable> collections,
@@ -52,13 +52,17 @@ std::string member_line(const Interval& interval, const std::string& source);
 // What the interval of a single training does not cover, and how to get one that does.
 std::string one_training_line();
 
-// "an interval from 4 families cannot see failures rarer than about 1 in 4"
+// "4 families without a failure allow it in up to 53 % of families (95 %); ...", and how intervals
+// of families that are skewed or fail miss.
 std::string rare_failure_line(int families);
 
-// "an interval from 3 trainings cannot see collapses rarer than about 1 in 3": the same for
-// trainings that fail now and then. With 3 trainings of SD 0.01, of which 5 % collapse by 0.3, the
-// interval for other runs holds the mean in 73 %.
+// "3 trainings without a collapse allow a rate of up to 63 % (95 %)": with 3 trainings of SD 0.01, of
+// which 5 % collapse by 0.3, the interval for other runs holds the mean in 73 %.
 std::string rare_collapse_line(int trainings);
+
+// The same, or "1 of 6 trainings collapsed, so the rate is at most 58 % (95 %); without collapses the
+// mean is 0.7512": far below the others (rejected_members).
+std::string collapse_line(const RunScoreTable& scores);
 
 // Why there is no interval: "scores of all trainings are alike, so their spread is not known".
 std::string alike_line(const std::string& what);

@@ -9,7 +9,7 @@ import itertools
 import numpy as np
 from scipy import integrate, stats
 
-from statistics_intervals import FAMILIES, FOLDS, cr2, show, table, two_way
+from statistics_intervals import FAMILIES, cr2, howe, run_term, show, table
 
 
 LOSSES = ((0.0, 3.5, 1e4), (0.8, 3.5, 1e4), (2.5, 3.5, 3), (1.0, 1.0, 50))
@@ -57,23 +57,33 @@ def main():
     flips = stats.permutation_test((sums,), np.sum, permutation_type="samples", n_resamples=np.inf)
     show("signs", flips.pvalue)
 
-    variance, degrees = cr2((first - second).mean(1), [0] * 7, FAMILIES)
-    total, below = variance, variance ** 2 / degrees
-    for values in first, second:
-        of_run, of_cell = (square / 21 for square in two_way(values))
-        if of_run > of_cell:
-            total += of_run - of_cell
-            below += of_run ** 2 / 2 + of_cell ** 2 / 12
     mean = first.mean() - second.mean()
-    freedom = total ** 2 / below
+    families = cr2((first - second).mean(1), [0] * 7, FAMILIES)
+    runs = [run_term(first), run_term(second)]  # of equal numbers: by Satterthwaite
+    added = sum(variance for variance, _ in runs)
+    terms = [families, (added, added ** 2 / sum(v ** 2 / d for v, d in runs))]
+    total, freedom = howe(terms)
     half = stats.t.ppf(0.975, freedom) * np.sqrt(total)
     show("families", mean, freedom, mean - half, mean + half,
          2 * stats.t.sf(abs(mean) / np.sqrt(total), freedom))
-    error = np.sqrt(2 * total)
-    show("shake-up", stats.t.cdf(abs(mean) / error, freedom),
-         integrate.quad(stats.t(freedom).sf, abs(mean) / error, abs(mean) / error + 2 / error,
-                        limit=500)[0] * error)
+    show("as many new families", *lead(mean, 2 * total, freedom))
+    means = [np.mean((first - second).mean(1)[[f == family for f in FAMILIES]]) for family in "abcd"]
+    total, freedom = howe(terms + [(np.var(means, ddof=1), 3)])
+    half = stats.t.ppf(0.975, freedom) * np.sqrt(total)
+    show("the next family", mean - half, mean + half, *lead(mean, total, freedom))
+    total, freedom = howe(terms, 1 - 0.05 / 3)
+    half = stats.t.ppf(1 - 0.05 / 6, freedom) * np.sqrt(total)
+    show("one of three looks", mean - half, mean + half)
+    show("rates", 1 - 0.05 ** (1 / 3), stats.beta.ppf(0.95, 2, 9))
     by_pairs()
+
+
+def lead(mean, variance, freedom):
+    """The leader's chance, and the expected regret of at most 2."""
+    error = np.sqrt(variance)
+    shift = abs(mean) / error
+    return stats.t.cdf(shift, freedom), integrate.quad(stats.t(freedom).sf, shift, shift + 2 / error,
+                                                       limit=500)[0] * error
 
 
 def by_pairs():

@@ -58,18 +58,29 @@ def two_way(values):
     return graphs * of_run.var(ddof=1), (cell ** 2).sum() / ((graphs - 1) * (runs - 1))
 
 
-def family_interval(values, families):
+def howe(terms, level=0.95):
+    """Sum of variances and the degrees with which Student's t has Howe's half width."""
+    terms = [(variance, degrees) for variance, degrees in terms if variance > 0]
+    total = sum(variance for variance, _ in terms)
+    factor = lambda degrees: stats.t.ppf((1 + level) / 2, degrees) ** 2
+    square = sum(factor(degrees) * variance for variance, degrees in terms)
+    least, most = min(d for _, d in terms), max(d for _, d in terms)
+    if least == most:
+        return total, least
+    return total, optimize.brentq(lambda d: factor(d) * total - square, least, most, xtol=1e-13)
+
+
+def run_term(values):
+    """What other runs add to the variance, with its degrees."""
     graphs, runs = values.shape
-    variance, degrees = cr2(values.mean(1), [0] * graphs, families)
     of_run, of_cell = two_way(values)
-    of_run, of_cell = of_run / (runs * graphs), of_cell / (runs * graphs)
-    total, below = variance, variance ** 2 / degrees
-    if of_run > of_cell:
-        total += of_run - of_cell
-        below += of_run ** 2 / (runs - 1) + of_cell ** 2 / ((runs - 1) * (graphs - 1))
-    total_degrees = total ** 2 / below
-    half = stats.t.ppf(0.975, total_degrees) * np.sqrt(total)
-    return total, total_degrees, values.mean() - half, values.mean() + half
+    return max(0, of_run - of_cell) / (runs * graphs), runs - 1
+
+
+def family_interval(values, families):
+    total, degrees = howe([cr2(values.mean(1), [0] * len(values), families), run_term(values)])
+    half = stats.t.ppf(0.975, degrees) * np.sqrt(total)
+    return total, degrees, values.mean() - half, values.mean() + half
 
 
 def reml(values, folds):

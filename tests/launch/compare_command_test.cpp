@@ -44,7 +44,7 @@ TEST_F(CompareCommand, AnswersTwoQuestionsOfFiveRunsEach) {
       AllOf(HasSubstr("valid split: 6 graphs of 4 families"),
             HasSubstr("5 trainings of 2 members: a1, a2"), HasSubstr("these graphs, other runs"),
             HasSubstr("p 0.00794 (exact, all of 252)"),
-            HasSubstr("4 families cannot reach 0.05 (smallest 0.125)"),
+            HasSubstr("with 4 families p cannot fall below 0.125"),
             HasSubstr("training graphs, out of fold: 2 graphs of 2 families")));
   const auto json = nlohmann::json::parse(read_text_file(folder_ / "both.json"));
   ASSERT_EQ(json.size(), 2u);
@@ -75,6 +75,35 @@ TEST_F(CompareCommand, SaysWhatWouldShowADifference) {
   const auto json = nlohmann::json::parse(read_text_file(folder_ / "d.json"));
   EXPECT_GE(json[0].at("plan").at("runs").at("number"), 2);
   EXPECT_NE(call("a1 b1 --difference -1").exit_code, 0);
+}
+
+// Each of two planned readings is judged at 0.025, so its intervals are at 97.5 %.
+TEST_F(CompareCommand, JudgesPlannedLooksMoreStrictly) {
+  const Outcome outcome =
+      call("a1 a2 a3 --with b1 b2 b3 --looks 2 --difference 0.01 --json l.json");
+  ASSERT_EQ(outcome.exit_code, 0) << outcome.output;
+  EXPECT_THAT(outcome.output,
+              AllOf(HasSubstr("One of 2 planned looks: each is judged at p < 0.025 (0.05 / 2)"),
+                    HasSubstr("97.5 % interval"), Not(HasSubstr("95 % interval")),
+                    HasSubstr("in 8 of 10 cases, at p < 0.025")));
+  EXPECT_NEAR(
+      nlohmann::json::parse(read_text_file(folder_ / "l.json"))[0].at("level").get<double>(), 0.975,
+      1e-12);
+  EXPECT_NE(call("a1 b1 --looks 0").exit_code, 0);
+}
+
+TEST_F(CompareCommand, JudgesByAMargin) {
+  const Outcome outcome = call("a1 a2 a3 a4 a5 --with b1 b2 b3 b4 b5 --margin 1.5 --json m.json");
+  ASSERT_EQ(outcome.exit_code, 0) << outcome.output;
+  EXPECT_THAT(outcome.output,
+              AllOf(HasSubstr("a margin of 1.5000 (two one-sided tests, each at 0.025)"),
+                    HasSubstr("these graphs              equivalent")));
+  const auto json = nlohmann::json::parse(read_text_file(folder_ / "m.json"));
+  EXPECT_EQ(json[0].at("margin").at("these_graphs"), "equivalent");
+  const Outcome single = call("a1 b1 --margin 0.02");
+  EXPECT_THAT(single.output, AllOf(HasSubstr("other families            not known"),
+                                   Not(HasSubstr(" leads on "))));
+  EXPECT_NE(call("a1 b1 --margin 0").exit_code, 0);
 }
 
 TEST_F(CompareCommand, RefusesWithOneLine) {

@@ -58,5 +58,12 @@ TEST(Distributions, RefuseWhatIsNoProbabilityOrDegrees) {
   EXPECT_THROW(chi_square_quantile(-0.1, 3), Error);
 }
 
+// Golden numbers: tests/golden/statistics_comparison.py.
+TEST(RateBound, EqualsClopperAndPearson) {
+  EXPECT_NEAR(rate_bound(0, 3), 0.6315968501359612, 1e-12);
+  EXPECT_NEAR(rate_bound(1, 10), 0.39416330243650466, 1e-12);
+  EXPECT_EQ(rate_bound(4, 4), 1);
+}
+
 }  // namespace
 }  // namespace tpudist

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "core/error.hpp"
+#include "statistics/intervals/distributions.hpp"
 #include "statistics/intervals/score_intervals.hpp"
 #include "tests/statistics/golden_scores.hpp"
 
@@ -64,13 +65,33 @@ TEST(Satterthwaite, AddsDegreesOfEqualVariances) {
   EXPECT_DOUBLE_EQ(satterthwaite(terms).degrees, 8);
 }
 
-// 1 + 0.9 - 0.899 from many uncertain squares would have hardly any degree of freedom.
-TEST(Satterthwaite, NeverHasFewerDegreesThanItsTerms) {
-  const std::array terms{VarianceEstimate{0.01, 6}, VarianceEstimate{0.9, 2},
-                         VarianceEstimate{-0.899, 12}};
-  const VarianceEstimate sum = satterthwaite(terms);
-  EXPECT_NEAR(sum.variance, 0.011, 1e-12);
-  EXPECT_EQ(sum.degrees, 2);
+// half width^2 = sum t(degrees)^2 v; Satterthwaite's degrees would be 9.
+TEST(Howe, AddsTheSquaresOfHalfWidths) {
+  const std::array terms{VarianceEstimate{0.1, 1}, VarianceEstimate{0.9, 9}};
+  const VarianceEstimate sum = howe(terms);
+  EXPECT_DOUBLE_EQ(sum.variance, 1);
+  const double half =
+      std::hypot(t_quantile(0.975, 1) * std::sqrt(0.1), t_quantile(0.975, 9) * std::sqrt(0.9));
+  EXPECT_NEAR(t_interval(0, sum).high, half, 1e-6);
+  EXPECT_NEAR(t_interval(0, howe(terms, 0.8), 0.8).high,
+              std::hypot(t_quantile(0.9, 1) * std::sqrt(0.1), t_quantile(0.9, 9) * std::sqrt(0.9)),
+              1e-6);
+}
+
+TEST(Howe, OfOneTermIsTheTerm) {
+  const std::array terms{VarianceEstimate{0, 1}, VarianceEstimate{0.3, 2.5}};
+  EXPECT_DOUBLE_EQ(howe(terms).degrees, 2.5);
+  EXPECT_EQ(howe(std::array{VarianceEstimate{0, 3}}).variance, 0);
+  EXPECT_THROW(howe({}), Error);
+}
+
+TEST(Clipped, EndsWhereScoresDo) {
+  const Interval found =
+      clipped({.value = 0.97, .error = 0.04, .degrees = 2, .low = -1.2, .high = 1.14}, -1, 1);
+  EXPECT_EQ(found.low, -1);
+  EXPECT_EQ(found.high, 1);
+  EXPECT_EQ(found.value, 0.97);
+  EXPECT_TRUE(std::isnan(clipped(t_interval(0.9, {0, 2}), -1, 1).low));
 }
 
 TEST(Satterthwaite, OfNoVarianceHasNone) {
@@ -118,7 +139,7 @@ TEST(IntervalText, NamesTheQuestionAndWhatItRestsOn) {
   EXPECT_EQ(run_line(*run_interval(scores), "3 runs"),
             "these graphs, other runs         0.7220 (0.6748 to 0.7691, t(2)); 3 runs");
   EXPECT_EQ(family_line(*family_interval({&scores, 1})),
-            "other families, other runs       0.7220 (0.5463 to 0.8976, t(2.51)); 7 graphs of 4 "
+            "other families, other runs       0.7220 (0.5374 to 0.9065, t(2.35)); 7 graphs of 4 "
             "families, 3 runs");
 }
 
@@ -135,14 +156,34 @@ TEST(IntervalText, NamesMembersOfOneTrainingForWhatTheyAre) {
                         "jackknife of 5 members"),
             "other members of this training   0.7000 (0.6700 to 0.7300, t(4)); jackknife of 5 "
             "members");
-  EXPECT_THAT(one_training_line(), HasSubstr("another seed.init and seed.order"));
+  EXPECT_THAT(one_training_line(),
+              HasSubstr("another seed.init and seed.order, as often as you decide beforehand"));
 }
 
 TEST(IntervalText, SaysWhatFewFamiliesCannotSee) {
-  EXPECT_EQ(rare_failure_line(4),
-            "an interval from 4 families cannot see failures rarer than about 1 in 4");
+  EXPECT_THAT(
+      rare_failure_line(4),
+      ::testing::StartsWith("4 families without a failure allow it in up to 53 % of families "
+                            "(95 %); where families are skewed or one in ten fails"));
   EXPECT_EQ(rare_collapse_line(3),
-            "an interval from 3 trainings cannot see collapses rarer than about 1 in 3");
+            "3 trainings without a collapse allow a rate of up to 63 % (95 %)");
+}
+
+// One of ten trainings collapses: the bound of its rate, and the mean of the others.
+TEST(IntervalText, TellsTheRateOfCollapsesAndTheMeanOfTheOthers) {
+  RunScoreTable scores;
+  for (int g = 0; g < 3; ++g) {
+    scores.graphs.push_back("g" + std::to_string(g));
+    scores.families.push_back("f" + std::to_string(g));
+    auto& own = scores.scores.emplace_back();
+    for (int r = 0; r < 10; ++r) own.push_back(0.7 + 0.1 * g + (r % 2 == 0 ? 0.002 : -0.002));
+  }
+  EXPECT_EQ(collapse_line(scores), "");
+  for (auto& own : scores.scores) own[4] -= 0.5;
+  EXPECT_EQ(
+      collapse_line(scores),
+      "1 of 10 trainings collapsed, so the rate is at most 39 % (95 %); without collapses the "
+      "mean is 0.7998");
 }
 
 }  // namespace

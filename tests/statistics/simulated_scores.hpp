@@ -129,23 +129,26 @@ inline RunScoreTable simulated_scores(const SimulatedWorld& world, std::uint64_t
 }
 
 // Two systems that score the same graphs, neither better on all graphs that there could be: on each
-// graph they differ by a draw of `differences`, whose mean is taken as 0.
+// graph they differ by a draw of `differences`, whose mean is taken as 0. B has `runs_b` runs; 0: as
+// many as A.
 struct SimulatedPair {
   RunScoreTable a, b;
 };
 inline SimulatedPair simulated_pair(const SimulatedWorld& world, SimulatedWorld differences,
-                                    std::uint64_t key) {
+                                    std::uint64_t key, int runs_b = 0) {
   // The graphs' parts cancel in the difference, but not in what is told of A and B themselves.
   SimulatedWorld graphs = world;
   graphs.run = graphs.interaction = 0;
   differences.mean = 0;
   differences.run = differences.interaction = 0;
   SimulatedWorld noise = world;
-  noise.mean = noise.graph = 0;
+  noise.mean = noise.graph = noise.failing = 0;
+  SimulatedWorld noise_b = noise;
+  if (runs_b > 0) noise_b.runs = runs_b;
   const RunScoreTable common = simulated_scores(graphs, mix_key({key, 1})),
                       extra = simulated_scores(differences, mix_key({key, 2}));
   SimulatedPair pair{simulated_scores(noise, mix_key({key, 3})),
-                     simulated_scores(noise, mix_key({key, 4}))};
+                     simulated_scores(noise_b, mix_key({key, 4}))};
   for (std::size_t g = 0; g < common.scores.size(); ++g) {
     for (double& score : pair.a.scores[g]) score += common.scores[g][0] + extra.scores[g][0];
     for (double& score : pair.b.scores[g]) score += common.scores[g][0];
