@@ -4,25 +4,17 @@
 
 #include <cmath>
 
-#include "core/text.hpp"
+#include "core/escape.hpp"
 
 namespace tpudist {
 namespace {
 
 constexpr std::string_view kReplacement = "\xef\xbf\xbd";
 
-// Bytes of the character that begins here; 0 where no whole one does.
-std::size_t character_length(std::string_view text) {
-  const auto lead = static_cast<unsigned char>(text.front());
-  const std::size_t length = lead < 0x80 ? 1 : lead < 0xe0 ? 2 : lead < 0xf0 ? 3 : 4;
-  return length <= text.size() && is_utf8(text.substr(0, length)) ? length : 0;
-}
-
-// XML forbids U+FFFE and U+FFFF, and all control characters but tab and line ends.
+// XML forbids U+FFFE and U+FFFF, too.
 bool is_allowed(std::string_view character) {
   if (character == "\xef\xbf\xbe" || character == "\xef\xbf\xbf") return false;
-  const auto first = static_cast<unsigned char>(character.front());
-  return (first >= 0x20 && first != 0x7f) || first == '\t' || first == '\n';
+  return !is_control(character) || character == "\t" || character == "\n";
 }
 
 }  // namespace
