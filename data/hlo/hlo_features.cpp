@@ -1,13 +1,18 @@
 #include "data/hlo/hlo_features.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <array>
 #include <cstddef>
+#include <optional>
 #include <unordered_map>
+#include <unordered_set>
+#include <utility>
 
 #include "core/error.hpp"
+#include "data/hlo/text_attributes.hpp"
 #include "schema/tpugraphs.hpp"
 
 namespace tpudist {
@@ -64,44 +69,24 @@ void write_convolution(const HloInstruction& instruction, FeatureRow& row) {
 
 using Numbers = std::unordered_map<std::int64_t, std::int64_t>;
 
-void add_number(Numbers& numbers, std::int64_t id, std::int64_t number, std::string_view what,
-                std::string_view where) {
-  if (!numbers.emplace(id, number).second)
-    throw DataError(fmt::format("{}: two {}s have the id {}", where, what, id));
-}
-
-std::int64_t number_of(const Numbers& numbers, std::int64_t id, std::string_view user,
-                       std::string_view what, std::string_view where) {
-  const auto found = numbers.find(id);
-  if (found == numbers.end())
-    throw DataError(fmt::format("{}: {} names {} {}, which does not exist", where, user, what, id));
-  return found->second;
-}
-
 // The edges of all instructions: to distinct operands, and to the root of each called computation.
-List edges_of(const HloModule& module, std::string_view where) {
+List edges_of(const HloModule& module) {
   Numbers node_of, root_of;
   std::int64_t node = 0;
   for (const HloComputation& computation : module.computations) {
-    for (const HloInstruction& instruction : computation.instructions)
-      add_number(node_of, instruction.id, node++, "instruction", where);
-  }
-  for (const HloComputation& computation : module.computations) {
-    const std::string user = "computation " + computation.name;
-    add_number(root_of, computation.id,
-               number_of(node_of, computation.root, user, "the root", where), "computation", where);
+    for (const HloInstruction& own : computation.instructions) node_of[own.id] = node++;
+    root_of[computation.id] = node_of.at(computation.root);
   }
   List edges, producers;
   node = 0;
   for (const HloComputation& computation : module.computations) {
     for (const HloInstruction& instruction : computation.instructions) {
       producers.clear();
-      for (const std::int64_t id : instruction.operands)
-        producers.push_back(number_of(node_of, id, instruction.name, "operand", where));
+      for (const std::int64_t id : instruction.operands) producers.push_back(node_of.at(id));
       std::ranges::sort(producers);
       producers.erase(std::ranges::unique(producers).begin(), producers.end());
       for (const std::int64_t id : instruction.called_computations)
-        producers.push_back(number_of(root_of, id, instruction.name, "computation", where));
+        producers.push_back(root_of.at(id));
       std::ranges::sort(producers);
       for (const std::int64_t producer : producers) {
         edges.push_back(node);
@@ -184,9 +169,92 @@ bool takes_layouts(std::string_view opcode) {
   return opcode == "convolution" || opcode == "dot" || opcode == "reshape";
 }
 
+void require_sound(const HloModule& module, std::string_view where) {
+  std::unordered_set<std::int64_t> ids, computations;
+  std::unordered_map<std::string_view, OpcodeRules> rules;
+  for (const HloComputation& computation : module.computations) {
+    std::unordered_map<std::int64_t, const HloInstruction*> above;
+    std::unordered_set<std::string_view> names;
+    std::unordered_set<std::int64_t> parameters;
+    for (const HloInstruction& own : computation.instructions) {
+      const auto require = [&]<typename... T>(bool holds, fmt::format_string<T...> what,
+                                              T&&... values) {
+        if (!holds)
+          throw DataError(fmt::format("{}: {} in {}: {}", where, own.name, computation.name,
+                                      fmt::format(what, std::forward<T>(values)...)));
+      };
+      require(ids.insert(own.id).second, "another instruction has its id {}", own.id);
+      require(names.insert(own.name).second, "another instruction has its name");
+      for (const std::int64_t id : own.operands)
+        require(above.contains(id), "its operand {} does not stand above", id);
+      for (const std::int64_t id : own.called_computations)
+        require(computations.contains(id), "its computation {} does not stand above", id);
+      require(own.opcode != "parameter" || parameters.insert(own.parameter_number).second,
+              "another parameter has its number {}", own.parameter_number);
+      const auto [known, is_new] = rules.try_emplace(own.opcode);
+      if (is_new) known->second = opcode_rules(own.opcode);
+      const std::optional<std::size_t> operands = known->second.operands;
+      require(!operands || own.operands.size() == *operands, "{} takes {} operands, not {}",
+              own.opcode, operands.value_or(0), own.operands.size());
+      // Of an operand; of the result where it has none.
+      const auto rank = [&](std::size_t operand) {
+        const HloShape& shape =
+            operand < own.operands.size() ? above.at(own.operands[operand])->shape : own.shape;
+        return shape.dimensions.size();
+      };
+      const auto require_within = [&](const List& list, std::size_t all, std::string_view what) {
+        List sorted = list;
+        std::ranges::sort(sorted);
+        const bool distinct = std::ranges::adjacent_find(sorted) == sorted.end();
+        require(distinct && (sorted.empty() || (sorted.front() >= 0 &&
+                                                sorted.back() < static_cast<std::int64_t>(all))),
+                "{} {{{}}}, but {} dimensions", what,
+                fmt::join(std::span(list).first(std::min<std::size_t>(list.size(), 8)), ","), all);
+      };
+      const auto require_all = [&](const List& list, std::size_t all, std::string_view what) {
+        require(list.empty() || list.size() == all, "{} of {} dimensions, not {}", what,
+                list.size(), all);
+      };
+      const std::size_t own_rank = own.shape.dimensions.size();
+      require_within(own.shape.minor_to_major, own_rank, "a layout");
+      require_all(own.shape.minor_to_major, own_rank, "a layout");
+      if (opcode_number(own.opcode) != 0)
+        require_within(own.dimensions, own.opcode == "broadcast" ? own_rank : rank(0),
+                       "dimensions");
+      require_within(own.lhs_dimensions, rank(0), "dimensions of the left operand");
+      require_within(own.rhs_dimensions, rank(1), "dimensions of the right operand");
+      for (const List* list : {&own.slice_start, &own.slice_limit, &own.dynamic_slice_sizes,
+                               &own.edge_padding_low, &own.edge_padding_high})
+        require_all(*list, own_rank, "a slice or padding");
+      if (own.opcode == "reduce-window" || own.opcode == "select-and-scatter")
+        require_all(own.window.size, rank(0), "a window");
+      if (own.opcode == "convolution") {
+        const HloConvolution& of = own.convolution;
+        const auto joined = [](std::int64_t a, std::int64_t b, List list) {
+          list.insert(list.end(), {a, b});
+          return list;
+        };
+        require_all(own.window.size, of.input_spatial.size(), "a window");
+        require_within(joined(of.input_batch, of.input_feature, of.input_spatial), rank(0),
+                       "dimensions of the input");
+        require_within(joined(of.kernel_input_feature, of.kernel_output_feature, of.kernel_spatial),
+                       rank(1), "dimensions of the kernel");
+        require_within({of.output_batch, of.output_feature}, own_rank, "dimensions of the output");
+      }
+      above.emplace(own.id, &own);
+    }
+    if (!above.contains(computation.root))
+      throw DataError(fmt::format("{}: computation {} lacks its root {}", where, computation.name,
+                                  computation.root));
+    if (!computations.insert(computation.id).second)
+      throw DataError(fmt::format("{}: two computations have the id {}", where, computation.id));
+  }
+}
+
 HloGraph featurise(const HloModule& module, std::string_view where) {
   HloGraph graph;
-  graph.edges = edges_of(module, where);
+  require_sound(module, where);
+  graph.edges = edges_of(module);
   const auto nodes = static_cast<std::size_t>(module.nodes());
   graph.node_features.resize(nodes * kNodeFeatures);
   std::unordered_map<std::string_view, std::uint8_t> numbers;

@@ -78,7 +78,11 @@ class TextReader {
   void read_computation() {
     const std::size_t begin = from_.place();
     std::string_view name = from_.name();
-    if (name == "ENTRY") name = from_.name();
+    if (name == "ENTRY") {
+      if (has_entry_) from_.fail("a module has two ENTRY computations");
+      has_entry_ = true;
+      name = from_.name();
+    }
     HloComputation& own = module_.computations.emplace_back();
     own.name = name;
     own.id = std::ssize(module_.computations);
@@ -190,7 +194,7 @@ class TextReader {
       const std::size_t begin = from_.place();
       const bool tuple = from_.peek() == '(';
       std::string_view name = tuple ? std::string_view() : from_.name();
-      if (tuple || from_.peek() == '[') {  // a shape before the name
+      if (tuple || from_.peek() == '[' || from_.peek() == '(') {  // a shape before the name
         from_.go_to(begin);
         read_shape(from_);
         name = from_.name();
@@ -239,9 +243,15 @@ class TextReader {
       case AttributeForm::integer:
         from_.integer();
         return;
-      case AttributeForm::integers:
-        read_list();
+      case AttributeForm::integers: {
+        const std::vector<std::int64_t> list = read_list();
+        if (!attribute.key.ends_with("hs_contracting_dims") &&
+            !attribute.key.ends_with("hs_batch_dims"))
+          return;
+        auto& of_operand = attribute.key.starts_with('l') ? to->lhs_dimensions : to->rhs_dimensions;
+        of_operand.insert(of_operand.end(), list.begin(), list.end());
         return;
+      }
       case AttributeForm::boolean:
         read_boolean();
         return;
@@ -311,6 +321,7 @@ class TextReader {
   TextCursor from_;
   HloModule module_;
   std::int64_t nodes_ = 0;
+  bool has_entry_ = false;
   std::unordered_map<std::string_view, std::int64_t> computations_, instructions_;  // ids
   std::unordered_map<std::string, OpcodeRules> rules_;
   std::unordered_set<std::int64_t> parameters_;  // of one computation
