@@ -11,6 +11,7 @@
 #include "core/error.hpp"
 #include "core/json_fault.hpp"
 #include "core/random.hpp"
+#include "core/text.hpp"
 
 namespace tpudist {
 
@@ -67,9 +68,20 @@ std::vector<LayoutConfig> json_configs(LayoutSpace& space, std::string_view text
   const auto fail = [&](std::size_t config, std::string_view what) {
     throw DataError(fmt::format("{}: configuration {}: {}", where, config, what));
   };
+  // JSON lets a name stand twice in an object, and the parser keeps the last.
+  std::vector<std::set<std::string>> names;
+  using Event = nlohmann::json::parse_event_t;
+  const auto refuse_twice = [&](int, Event event, const nlohmann::json& parsed) {
+    if (event == Event::object_start) names.emplace_back();
+    if (event == Event::object_end) names.pop_back();
+    if (event == Event::key && !names.back().insert(parsed.get<std::string>()).second)
+      throw DataError(
+          fmt::format("{}: {} stands twice in a configuration", where, parsed.get<std::string>()));
+    return true;
+  };
   nlohmann::json json;
   try {
-    if (json_depth(text) <= kDeepestJson) json = nlohmann::json::parse(text);
+    if (json_depth(text) <= kDeepestJson) json = nlohmann::json::parse(text, refuse_twice);
   } catch (const nlohmann::json::exception& error) {
     throw DataError(fmt::format("{}: is no JSON: {}", where, json_fault(error.what())));
   }
@@ -77,7 +89,11 @@ std::vector<LayoutConfig> json_configs(LayoutSpace& space, std::string_view text
     throw DataError(fmt::format("{}: is no JSON list of configurations{}", where,
                                 json.is_array() ? ": it is empty" : ""));
   std::unordered_map<std::string_view, std::size_t> number;
-  for (std::size_t i = 0; i < space.nodes.size(); ++i) number.emplace(space.nodes[i].name, i);
+  std::vector<std::string> known;
+  for (std::size_t i = 0; i < space.nodes.size(); ++i) {
+    number.emplace(space.nodes[i].name, i);
+    known.push_back(space.nodes[i].name);
+  }
   std::vector<LayoutConfig> configs;
   for (const auto& entry : json) {
     const std::size_t at = configs.size();
@@ -85,7 +101,12 @@ std::vector<LayoutConfig> json_configs(LayoutSpace& space, std::string_view text
     configs.push_back(space.standard());
     for (const auto& [name, tensors] : entry.items()) {
       const auto found = number.find(name);
-      if (found == number.end()) fail(at, fmt::format("{} is no configurable instruction", name));
+      if (found == number.end()) {
+        const std::string nearest = nearest_of(name, known);
+        fail(at, fmt::format("{} is no configurable instruction{}", name,
+                             nearest.empty() ? "; `tpudist inspect --json` lists them"
+                                             : fmt::format("; did you mean {}?", nearest)));
+      }
       ConfigurableNode& node = space.nodes[found->second];
       if (!tensors.is_array() || tensors.size() > kTensors)
         fail(at, fmt::format("{} needs a list of at most {} layouts", name, kTensors));
