@@ -136,14 +136,12 @@ MadeConfigs make_configs(const HloFile& file, const fs::path& source,
                    source.string(), request.configs, made.configs.size());
   } else {
     if (!fs::is_regular_file(request.configs)) {
-      const std::string words[] = {"default", "neighbours", "random"};
-      std::string meant = nearest_of(request.configs.substr(0, request.configs.find(':')), words);
-      if (!meant.empty())
-        meant = fmt::format(" (did you mean {}{}?)", meant, meant == "random" ? ":N" : "");
+      const std::string words[] = {"default", "neighbours", "random:N"};
+      const std::string meant = nearest_of(request.configs, words);
       throw ConfigError(
           fmt::format("--configs {}: is no file{}; give default, neighbours, random:N, "
                       "random:N:SEED or a JSON file",
-                      request.configs, meant));
+                      request.configs, meant.empty() ? "" : " (did you mean " + meant + "?)"));
     }
     made.configs = json_configs(made.space, read_text_file(request.configs), request.configs);
   }

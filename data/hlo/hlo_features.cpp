@@ -1,15 +1,13 @@
 #include "data/hlo/hlo_features.hpp"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <array>
 #include <cstddef>
-#include <optional>
+#include <cstdint>
 #include <unordered_map>
 #include <unordered_set>
-#include <utility>
 
 #include "core/error.hpp"
 #include "data/hlo/text_attributes.hpp"
@@ -68,6 +66,61 @@ void write_convolution(const HloInstruction& instruction, FeatureRow& row) {
 }
 
 using Numbers = std::unordered_map<std::int64_t, std::int64_t>;
+
+// Throws DataError for what XLA would not compile.
+void require_sound(const HloModule& module, std::string_view where) {
+  constexpr std::size_t kResult = SIZE_MAX;
+  std::unordered_set<std::int64_t> ids, computations;
+  std::unordered_map<std::string_view, OpcodeRules> known;
+  for (const HloComputation& computation : module.computations) {
+    std::unordered_map<std::int64_t, std::int64_t> ranks;  // of the instructions above
+    std::unordered_set<std::string_view> names;
+    std::unordered_set<std::int64_t> parameters;
+    for (const HloInstruction& own : computation.instructions) {
+      const auto fail = [&](const std::string& what) {
+        throw DataError(fmt::format("{}: {} in {}: {}", where, own.name, computation.name, what));
+      };
+      if (!ids.insert(own.id).second || !names.insert(own.name).second)
+        fail("another instruction has its name or id");
+      for (const std::int64_t id : own.operands)
+        if (!ranks.contains(id)) fail(fmt::format("its operand {} does not stand above", id));
+      for (const std::int64_t id : own.called_computations)
+        if (!computations.contains(id)) fail("a computation that it calls does not stand above");
+      if (own.opcode == "parameter" && !parameters.insert(own.parameter_number).second)
+        fail(fmt::format("two parameters have the number {}", own.parameter_number));
+      const auto [rules, is_new] = known.try_emplace(own.opcode);
+      if (is_new && opcode_number(own.opcode) != 0) rules->second = opcode_rules(own.opcode);
+      if (const auto& count = rules->second.operands; count && own.operands.size() != *count)
+        fail(fmt::format("{} takes {} operands, not {}", own.opcode, *count, own.operands.size()));
+      const auto require_dimensions = [&](List list, std::size_t operand) {
+        const std::int64_t rank = operand < own.operands.size() ? ranks.at(own.operands[operand])
+                                                                : std::ssize(own.shape.dimensions);
+        std::ranges::sort(list);
+        if (std::ranges::adjacent_find(list) != list.end() ||
+            (!list.empty() && (list.front() < 0 || list.back() >= rank)))
+          fail(fmt::format("names dimensions twice, or others than those of a tensor of {}", rank));
+      };
+      require_dimensions(own.shape.minor_to_major, kResult);
+      if (opcode_number(own.opcode) != 0)
+        require_dimensions(own.dimensions, own.opcode == "broadcast" ? kResult : 0);
+      require_dimensions(own.lhs_dimensions, 0);
+      require_dimensions(own.rhs_dimensions, 1);
+      if (own.opcode == "convolution") {
+        const HloConvolution& of = own.convolution;
+        List input = of.input_spatial, kernel = of.kernel_spatial;
+        input.insert(input.end(), {of.input_batch, of.input_feature});
+        kernel.insert(kernel.end(), {of.kernel_input_feature, of.kernel_output_feature});
+        require_dimensions(input, 0);
+        require_dimensions(kernel, 1);
+        require_dimensions({of.output_batch, of.output_feature}, kResult);
+      }
+      ranks.emplace(own.id, std::ssize(own.shape.dimensions));
+    }
+    if (!ranks.contains(computation.root) || !computations.insert(computation.id).second)
+      throw DataError(fmt::format("{}: computation {} lacks its root, or another has its id", where,
+                                  computation.name));
+  }
+}
 
 // The edges of all instructions: to distinct operands, and to the root of each called computation.
 List edges_of(const HloModule& module) {
@@ -167,88 +220,6 @@ std::string_view opcode_name(std::uint8_t number) {
 
 bool takes_layouts(std::string_view opcode) {
   return opcode == "convolution" || opcode == "dot" || opcode == "reshape";
-}
-
-void require_sound(const HloModule& module, std::string_view where) {
-  std::unordered_set<std::int64_t> ids, computations;
-  std::unordered_map<std::string_view, OpcodeRules> rules;
-  for (const HloComputation& computation : module.computations) {
-    std::unordered_map<std::int64_t, const HloInstruction*> above;
-    std::unordered_set<std::string_view> names;
-    std::unordered_set<std::int64_t> parameters;
-    for (const HloInstruction& own : computation.instructions) {
-      const auto require = [&]<typename... T>(bool holds, fmt::format_string<T...> what,
-                                              T&&... values) {
-        if (!holds)
-          throw DataError(fmt::format("{}: {} in {}: {}", where, own.name, computation.name,
-                                      fmt::format(what, std::forward<T>(values)...)));
-      };
-      require(ids.insert(own.id).second, "another instruction has its id {}", own.id);
-      require(names.insert(own.name).second, "another instruction has its name");
-      for (const std::int64_t id : own.operands)
-        require(above.contains(id), "its operand {} does not stand above", id);
-      for (const std::int64_t id : own.called_computations)
-        require(computations.contains(id), "its computation {} does not stand above", id);
-      require(own.opcode != "parameter" || parameters.insert(own.parameter_number).second,
-              "another parameter has its number {}", own.parameter_number);
-      const auto [known, is_new] = rules.try_emplace(own.opcode);
-      if (is_new) known->second = opcode_rules(own.opcode);
-      const std::optional<std::size_t> operands = known->second.operands;
-      require(!operands || own.operands.size() == *operands, "{} takes {} operands, not {}",
-              own.opcode, operands.value_or(0), own.operands.size());
-      // Of an operand; of the result where it has none.
-      const auto rank = [&](std::size_t operand) {
-        const HloShape& shape =
-            operand < own.operands.size() ? above.at(own.operands[operand])->shape : own.shape;
-        return shape.dimensions.size();
-      };
-      const auto require_within = [&](const List& list, std::size_t all, std::string_view what) {
-        List sorted = list;
-        std::ranges::sort(sorted);
-        const bool distinct = std::ranges::adjacent_find(sorted) == sorted.end();
-        require(distinct && (sorted.empty() || (sorted.front() >= 0 &&
-                                                sorted.back() < static_cast<std::int64_t>(all))),
-                "{} {{{}}}, but {} dimensions", what,
-                fmt::join(std::span(list).first(std::min<std::size_t>(list.size(), 8)), ","), all);
-      };
-      const auto require_all = [&](const List& list, std::size_t all, std::string_view what) {
-        require(list.empty() || list.size() == all, "{} of {} dimensions, not {}", what,
-                list.size(), all);
-      };
-      const std::size_t own_rank = own.shape.dimensions.size();
-      require_within(own.shape.minor_to_major, own_rank, "a layout");
-      require_all(own.shape.minor_to_major, own_rank, "a layout");
-      if (opcode_number(own.opcode) != 0)
-        require_within(own.dimensions, own.opcode == "broadcast" ? own_rank : rank(0),
-                       "dimensions");
-      require_within(own.lhs_dimensions, rank(0), "dimensions of the left operand");
-      require_within(own.rhs_dimensions, rank(1), "dimensions of the right operand");
-      for (const List* list : {&own.slice_start, &own.slice_limit, &own.dynamic_slice_sizes,
-                               &own.edge_padding_low, &own.edge_padding_high})
-        require_all(*list, own_rank, "a slice or padding");
-      if (own.opcode == "reduce-window" || own.opcode == "select-and-scatter")
-        require_all(own.window.size, rank(0), "a window");
-      if (own.opcode == "convolution") {
-        const HloConvolution& of = own.convolution;
-        const auto joined = [](std::int64_t a, std::int64_t b, List list) {
-          list.insert(list.end(), {a, b});
-          return list;
-        };
-        require_all(own.window.size, of.input_spatial.size(), "a window");
-        require_within(joined(of.input_batch, of.input_feature, of.input_spatial), rank(0),
-                       "dimensions of the input");
-        require_within(joined(of.kernel_input_feature, of.kernel_output_feature, of.kernel_spatial),
-                       rank(1), "dimensions of the kernel");
-        require_within({of.output_batch, of.output_feature}, own_rank, "dimensions of the output");
-      }
-      above.emplace(own.id, &own);
-    }
-    if (!above.contains(computation.root))
-      throw DataError(fmt::format("{}: computation {} lacks its root {}", where, computation.name,
-                                  computation.root));
-    if (!computations.insert(computation.id).second)
-      throw DataError(fmt::format("{}: two computations have the id {}", where, computation.id));
-  }
 }
 
 HloGraph featurise(const HloModule& module, std::string_view where) {

@@ -49,13 +49,10 @@ class FeatureRow {
 void write_node_features(const HloInstruction& instruction, bool is_root,
                          std::span<float, kNodeFeatures> to);
 
-// Throws DataError, beginning with `where`, for what XLA would not compile: ids, names and parameter
-// numbers that are doubled; operands and computations that do not stand above; a root of elsewhere; another
-// number of operands; dimensions that a tensor does not have.
-void require_sound(const HloModule& module, std::string_view where);
-
 // The features of the data set's extractor (google-research-datasets/tpu_graphs,
-// process_data/xla/featurizers.h and hlo_encoder.cc). Throws DataError as require_sound does.
+// process_data/xla/featurizers.h and hlo_encoder.cc). Throws DataError, beginning with `where`, for
+// names and numbers that stand twice, operands and computations that do not stand above, another number of
+// operands, dimensions that a tensor does not have, and a computation without its root.
 HloGraph featurise(const HloModule& module, std::string_view where);
 
 // The number of an opcode in the data set's list; 0 for one that it does not know, and for its last

@@ -68,15 +68,12 @@ std::vector<LayoutConfig> json_configs(LayoutSpace& space, std::string_view text
   const auto fail = [&](std::size_t config, std::string_view what) {
     throw DataError(fmt::format("{}: configuration {}: {}", where, config, what));
   };
-  // JSON lets a name stand twice in an object, and the parser keeps the last.
-  std::vector<std::set<std::string>> names;
+  std::set<std::string> names;  // of the parser's object; it would keep the last of equal ones
   using Event = nlohmann::json::parse_event_t;
-  const auto refuse_twice = [&](int, Event event, const nlohmann::json& parsed) {
-    if (event == Event::object_start) names.emplace_back();
-    if (event == Event::object_end) names.pop_back();
-    if (event == Event::key && !names.back().insert(parsed.get<std::string>()).second)
-      throw DataError(
-          fmt::format("{}: {} stands twice in a configuration", where, parsed.get<std::string>()));
+  const auto refuse_twice = [&](int, Event event, const nlohmann::json& name) {
+    if (event == Event::object_start) names.clear();
+    if (event == Event::key && !names.insert(name.get<std::string>()).second)
+      throw DataError(fmt::format("{}: {} stands twice in a configuration", where, name.dump()));
     return true;
   };
   nlohmann::json json;
@@ -89,11 +86,7 @@ std::vector<LayoutConfig> json_configs(LayoutSpace& space, std::string_view text
     throw DataError(fmt::format("{}: is no JSON list of configurations{}", where,
                                 json.is_array() ? ": it is empty" : ""));
   std::unordered_map<std::string_view, std::size_t> number;
-  std::vector<std::string> known;
-  for (std::size_t i = 0; i < space.nodes.size(); ++i) {
-    number.emplace(space.nodes[i].name, i);
-    known.push_back(space.nodes[i].name);
-  }
+  for (std::size_t i = 0; i < space.nodes.size(); ++i) number.emplace(space.nodes[i].name, i);
   std::vector<LayoutConfig> configs;
   for (const auto& entry : json) {
     const std::size_t at = configs.size();
@@ -102,10 +95,11 @@ std::vector<LayoutConfig> json_configs(LayoutSpace& space, std::string_view text
     for (const auto& [name, tensors] : entry.items()) {
       const auto found = number.find(name);
       if (found == number.end()) {
+        std::vector<std::string> known;
+        for (const ConfigurableNode& node : space.nodes) known.push_back(node.name);
         const std::string nearest = nearest_of(name, known);
         fail(at, fmt::format("{} is no configurable instruction{}", name,
-                             nearest.empty() ? "; `tpudist inspect --json` lists them"
-                                             : fmt::format("; did you mean {}?", nearest)));
+                             nearest.empty() ? "" : "; did you mean " + nearest + "?"));
       }
       ConfigurableNode& node = space.nodes[found->second];
       if (!tensors.is_array() || tensors.size() > kTensors)

@@ -158,7 +158,6 @@ HloInstruction read_instruction(pbf_reader message) {
       case 30:
         return take_message(field, [&](pbf_reader dot) {
           for_fields(dot, [&](pbf_reader& part) {
-            if (part.tag() > 4) return part.skip();
             append_integers(part, part.tag() % 2 == 1 ? read.lhs_dimensions : read.rhs_dimensions);
           });
         });

@@ -9,7 +9,6 @@
 #include "core/error.hpp"
 #include "core/escape.hpp"
 #include "core/mapped_file.hpp"
-#include "data/hlo/hlo_features.hpp"
 #include "data/hlo/proto_reader.hpp"
 #include "data/hlo/text_reader.hpp"
 
@@ -171,26 +170,23 @@ std::optional<Known> known_proto(data_view bytes) {
   return std::nullopt;
 }
 
-// Its length stands before it, and behind it are the inputs.
+// An HloUnoptimizedSnapshot: its length stands before it, and behind it are the inputs.
 std::optional<Known> known_after_length(data_view bytes) {
   const char *begin = bytes.data(), *const end = begin + bytes.size();
   const std::uint64_t length = protozero::decode_varint(&begin, end);
   if (length > static_cast<std::uint64_t>(end - begin)) return std::nullopt;
   const auto module = module_in({begin, static_cast<std::size_t>(length)});
-  return module ? std::optional(Known{HloFileKind::unoptimized, *module}) : std::nullopt;
+  return module ? std::optional(Known{HloFileKind::snapshot, *module}) : std::nullopt;
 }
 
-// How other files begin that XLA writes, or that are near.
+// How other files begin.
 constexpr std::pair<std::string_view, std::string_view> kOthers[] = {
     {"\x1f\x8b", "compressed by gzip: unpack it (gunzip)"},
     {"\x28\xb5\x2f\xfd", "compressed by zstd: unpack it (unzstd)"},
-    {"PK\3\4", "a zip file, such as an NPZ: `tpudist rank` takes that without --configs"},
-    {"ML\xefR", "MLIR: take HLO, which comes later (--xla_dump_hlo_as_proto)"},
-    {"module ", "MLIR: take HLO, which comes later (--xla_dump_hlo_as_proto)"},
-    {"#loc", "MLIR: take HLO, which comes later (--xla_dump_hlo_as_proto)"},
-    {"hlo_module {", "a proto as text: take the proto (--xla_dump_hlo_as_proto)"},
-    {"<!", "a page of HTML: take the proto (--xla_dump_hlo_as_proto)"},
-    {"digraph", "a graph of dot: take the proto (--xla_dump_hlo_as_proto)"}};
+    {"PK\3\4", "a zip file: rank an NPZ without --configs"},
+    {"module ", "MLIR: dump HLO (--xla_dump_hlo_as_proto)"},
+    {"ML\xefR", "MLIR: dump HLO (--xla_dump_hlo_as_proto)"},
+    {"hlo_module {", "a proto as text: dump the proto (--xla_dump_hlo_as_proto)"}};
 
 Known known_content(data_view bytes, const std::string& where) {
   const std::string_view text(bytes.data(), bytes.size());
@@ -219,8 +215,6 @@ std::string_view kind_name(HloFileKind kind) {
       return "HloProto";
     case HloFileKind::snapshot:
       return "HloSnapshot";
-    case HloFileKind::unoptimized:
-      return "HloUnoptimizedSnapshot";
     case HloFileKind::tuned_module:
       return "ModuleTuningData";
     case HloFileKind::text:
@@ -332,17 +326,18 @@ TunedModule HloFile::module(int index) const {
     TunedModule result;
     if (impl_->kind == HloFileKind::text) {
       result.module = read_text_module({bytes.data(), bytes.size()}, impl_->where);
-    } else if (!impl_->is_tuned()) {
-      result.module = read_module(pbf_reader{bytes});
-    } else {
-      TunedMessage tuned = read_tuned(bytes);
-      if (!tuned.module) throw DataError(fmt::format("{}: has no module", where(index)));
-      result.module = read_module(pbf_reader{*tuned.module});
-      result.config_nodes = std::move(tuned.config_nodes);
-      result.runs = kept_runs(tuned, impl_->has_tiles());
-      result.tiles = impl_->has_tiles();
+      return result;
     }
-    require_sound(result.module, where(index));
+    if (!impl_->is_tuned()) {
+      result.module = read_module(pbf_reader{bytes});
+      return result;
+    }
+    TunedMessage tuned = read_tuned(bytes);
+    if (!tuned.module) throw DataError(fmt::format("{}: has no module", where(index)));
+    result.module = read_module(pbf_reader{*tuned.module});
+    result.config_nodes = std::move(tuned.config_nodes);
+    result.runs = kept_runs(tuned, impl_->has_tiles());
+    result.tiles = impl_->has_tiles();
     return result;
   });
 }

@@ -14,10 +14,9 @@ namespace tpudist {
 
 // What a file that holds programs of XLA is; it is told by content, not by name.
 enum class HloFileKind {
-  module,       // HloModuleProto, as as_serialized_hlo_module_proto() gives it
-  hlo,          // HloProto: *.hlo.pb of --xla_dump_hlo_as_proto
-  snapshot,     // HloSnapshot, of --xla_dump_hlo_snapshots: an HloProto with inputs and results
-  unoptimized,  // HloUnoptimizedSnapshot, of --xla_dump_hlo_unoptimized_snapshots: inputs behind it
+  module,         // HloModuleProto, as as_serialized_hlo_module_proto() gives it
+  hlo,            // HloProto: *.hlo.pb of --xla_dump_hlo_as_proto
+  snapshot,       // HloSnapshot or HloUnoptimizedSnapshot: with inputs
   tuned_module,   // ModuleTuningData of the data set's layout collections
   tuned_modules,  // TuningData of its tile collections
   text,           // one module, of --xla_dump_hlo_as_text

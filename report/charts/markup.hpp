@@ -7,7 +7,7 @@ namespace tpudist {
 
 // Escapes text for the content of an XML or HTML element, or for an attribute in double quotes:
 // `&`, `<`, `>`, `"` and `'` become references. Characters that are not allowed there, or that
-// would not be shown (is_control, invalid UTF-8), become U+FFFD.
+// would not be shown (as for printable()), become U+FFFD.
 std::string escaped(std::string_view text);
 
 // A coordinate in pixels with at most one decimal, "12", "12.5"; 0 if not finite.
