@@ -1,18 +1,14 @@
 #include "core/error.hpp"
 
-#include <algorithm>
+#include "core/escape.hpp"
 
 namespace tpudist {
 namespace {
 
-// An error of data is one line, whatever names the data have. One of a configuration may have several:
-// it lists all mistakes.
-std::string told(ErrorKind kind, std::string message) {
-  if (kind == ErrorKind::data) {
-    std::ranges::replace_if(
-        message, [](unsigned char c) { return c < 0x20 || c == 0x7f; }, '?');
-  }
-  return message;
+// An error is one line, whatever names the files and the data have. One of a configuration may have
+// several: it lists all mistakes.
+std::string told(ErrorKind kind, const std::string& message) {
+  return printable(message, kind == ErrorKind::usage ? "\n\t" : "");
 }
 
 }  // namespace

@@ -64,7 +64,8 @@ class PosixFileSystem : public FileSystem {
   }
 
   void rename(const std::filesystem::path& from, const std::filesystem::path& to) override {
-    check_posix(std::rename(from.c_str(), to.c_str()), "rename to " + to.string(), from);
+    check_posix(std::rename(from.c_str(), to.c_str()), "rename",
+                from.string() + " to " + to.string());
   }
 
   void remove(const std::filesystem::path& path) override {

@@ -12,6 +12,7 @@
 #include <string_view>
 #include <utility>
 
+#include "core/escape.hpp"
 #include "core/progress.hpp"
 
 namespace tpudist {
@@ -26,7 +27,7 @@ std::optional<spdlog::level::level_enum> level_of(std::string_view name) {
   return std::nullopt;
 }
 
-// Writes to standard error, or passes each line to a progress bar while there is one.
+// Writes each message as one line to standard error, or to a progress bar while there is one.
 class LogSink : public spdlog::sinks::base_sink<std::mutex> {
  public:
   void redirect(ProgressSink* progress) {
@@ -35,7 +36,10 @@ class LogSink : public spdlog::sinks::base_sink<std::mutex> {
   }
 
  protected:
-  void sink_it_(const spdlog::details::log_msg& message) override {
+  void sink_it_(const spdlog::details::log_msg& given) override {
+    const std::string plain = printable({given.payload.data(), given.payload.size()});
+    spdlog::details::log_msg message = given;
+    message.payload = plain;
     if (!progress_) return standard_error_.log(message);
     spdlog::memory_buf_t line;
     formatter_->format(message, line);

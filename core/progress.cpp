@@ -14,6 +14,7 @@
 #include "core/check.hpp"
 #include "core/descriptor.hpp"
 #include "core/duration.hpp"
+#include "core/escape.hpp"
 #include "core/numbers.hpp"
 
 namespace tpudist {
@@ -21,15 +22,6 @@ namespace {
 
 constexpr std::size_t kMostBar = 24, kLeastBar = 8;
 constexpr std::size_t kShortNote = 16;  // columns; a number such as a loss is shorter
-
-// One line of printable text: names come from files and could move the cursor.
-std::string printable(std::string_view text) {
-  std::string safe(text);
-  for (char& c : safe) {
-    if (static_cast<unsigned char>(c) < 0x20 || c == 0x7F) c = '?';
-  }
-  return safe;
-}
 
 bool begins_character(char c) {
   return (static_cast<unsigned char>(c) & 0xC0) != 0x80;
@@ -179,7 +171,7 @@ void ProgressBar::advance(std::int64_t count, std::string_view note) {
 void ProgressBar::line(std::string_view text) {
   const std::lock_guard lock(mutex_);
   const bool live = !jobs_.empty() && terminal_;
-  write(fmt::format("{}{}\n", live ? "\r\x1b[K" : "", text));
+  write(fmt::format("{}{}\n", live ? "\r\x1b[K" : "", printable(text, "\n\t")));
   if (live) draw(true);
 }
 

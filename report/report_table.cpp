@@ -4,24 +4,11 @@
 
 #include <cmath>
 
+#include "core/escape.hpp"
 #include "core/numbers.hpp"
 #include "report/charts/markup.hpp"
 
 namespace tpudist {
-namespace {
-
-std::string csv_field(const std::string& text) {
-  if (text.find_first_of(",\"\r\n") == std::string::npos) return text;
-  std::string quoted = "\"";
-  for (const char c : text) {
-    if (c == '"') quoted += '"';
-    quoted += c;
-  }
-  return quoted + "\"";
-}
-
-}  // namespace
-
 TableCell::TableCell(std::string text) : shown(text), exact(std::move(text)) {}
 
 TableCell::TableCell(const char* text) : TableCell(std::string(text)) {}

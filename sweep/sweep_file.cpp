@@ -11,6 +11,7 @@
 #include "core/config/settings.hpp"
 #include "core/config/yaml_scalar.hpp"
 #include "core/error.hpp"
+#include "core/process.hpp"
 #include "core/text.hpp"
 #include "experiment/read_blocks.hpp"
 
@@ -212,7 +213,7 @@ SweepFile read_file(const std::filesystem::path& path, const std::vector<std::st
     throw ConfigError(
         fmt::format("{} is an experiment file, not a sweep file: `tpudist train {}` trains it, and "
                     "a sweep file names it in `experiments:`",
-                    path.string(), path.string()));
+                    path.string(), shell_word(path.string())));
   }
   return read_document(document, base, mistakes);
 }

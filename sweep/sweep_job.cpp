@@ -211,7 +211,7 @@ class Group {
                                 "ended; see `tpudist sweep status {}`",
                                 folder_.record().stages[static_cast<std::size_t>(stage)].name,
                                 folder_.record().stages[static_cast<std::size_t>(stage) - 1].name,
-                                folder_.path().string()));
+                                shell_word(folder_.path().string())));
       }
       if (!options_.go_on) require_none_failed(*before, stage);
       try {

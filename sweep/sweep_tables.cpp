@@ -10,7 +10,9 @@
 
 #include <nlohmann/json.hpp>
 
+#include "core/escape.hpp"
 #include "core/json_number.hpp"
+#include "core/process.hpp"
 #include "statistics/intervals/interval.hpp"
 #include "sweep/choice.hpp"
 #include "sweep/sweep_outlook.hpp"
@@ -275,7 +277,8 @@ std::string stale_lines(const SweepFolder& folder, const std::vector<StageResult
     text += fmt::format(
         "\nthe choice for \"{}\" is stale: {}; `tpudist sweep retry {} --take-back` takes it back, "
         "and `tpudist sweep run` then chooses anew\n",
-        known[static_cast<std::size_t>(stage)].stage->name, reason, folder.path().string());
+        known[static_cast<std::size_t>(stage)].stage->name, reason,
+        shell_word(folder.path().string()));
   }
   return text;
 }
@@ -315,16 +318,6 @@ std::string choice_lines(const SweepFolder& folder, const std::vector<StageResul
         before == chosen_by.end() ? "-" : cell(before->mean), confirmed_text(record, s));
   }
   return text;
-}
-
-std::string csv_field(const std::string& text) {
-  if (text.find_first_of(",\"\n") == std::string::npos) return text;
-  std::string quoted = "\"";
-  for (char c : text) {
-    if (c == '"') quoted += '"';
-    quoted += c;
-  }
-  return quoted + "\"";
 }
 
 }  // namespace
@@ -399,7 +392,7 @@ std::string collect_table(const SweepFolder& folder) {
   }
   if (!any_ended(known)) {
     return text + fmt::format("no run has ended yet; `tpudist sweep run {}` trains them\n",
-                              folder.path().string());
+                              shell_word(folder.path().string()));
   }
   for (const StageResults& stage : known) {
     if (!text.empty()) text += "\n";

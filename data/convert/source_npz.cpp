@@ -13,6 +13,8 @@
 #include "core/error.hpp"
 #include "core/file_system.hpp"
 #include "core/log.hpp"
+#include "core/process.hpp"
+#include "core/text.hpp"
 #include "data/hlo/hlo_features.hpp"
 #include "data/hlo/layout_configs.hpp"
 #include "data/hlo/tuned_npz.hpp"
@@ -115,7 +117,7 @@ MadeConfigs make_configs(const HloFile& file, const fs::path& source,
     throw DataError(
         fmt::format("{}: no convolution, dot or reshape: no layout can be configured; "
                     "see `tpudist inspect {}`",
-                    source.string(), source.string()));
+                    source.string(), shell_word(source.string())));
   if (request.configs == "default") {
     made.configs = {made.space.standard()};
   } else if (request.configs == "neighbours") {
@@ -129,12 +131,18 @@ MadeConfigs make_configs(const HloFile& file, const fs::path& source,
                       "{:.0f} states; take fewer",
                       request.configs, count, made.space.nodes.size(), kMostStates));
     made.configs = random_configs(made.space, count, seed);
+    if (std::ssize(made.configs) < count)
+      spdlog::info("{}: --configs {}: the module has {} configurations, all are taken",
+                   source.string(), request.configs, made.configs.size());
   } else {
-    if (!fs::is_regular_file(request.configs))
+    if (!fs::is_regular_file(request.configs)) {
+      const std::string words[] = {"default", "neighbours", "random:N"};
+      const std::string meant = nearest_of(request.configs, words);
       throw ConfigError(
-          fmt::format("--configs {}: is no file; give default, neighbours, random:N, "
+          fmt::format("--configs {}: is no file{}; give default, neighbours, random:N, "
                       "random:N:SEED or a JSON file",
-                      request.configs));
+                      request.configs, meant.empty() ? "" : " (did you mean " + meant + "?)"));
+    }
     made.configs = json_configs(made.space, read_text_file(request.configs), request.configs);
   }
   return made;

@@ -5,9 +5,12 @@
 #include <algorithm>
 #include <array>
 #include <cstddef>
+#include <cstdint>
 #include <unordered_map>
+#include <unordered_set>
 
 #include "core/error.hpp"
+#include "data/hlo/text_attributes.hpp"
 #include "schema/tpugraphs.hpp"
 
 namespace tpudist {
@@ -64,44 +67,79 @@ void write_convolution(const HloInstruction& instruction, FeatureRow& row) {
 
 using Numbers = std::unordered_map<std::int64_t, std::int64_t>;
 
-void add_number(Numbers& numbers, std::int64_t id, std::int64_t number, std::string_view what,
-                std::string_view where) {
-  if (!numbers.emplace(id, number).second)
-    throw DataError(fmt::format("{}: two {}s have the id {}", where, what, id));
-}
-
-std::int64_t number_of(const Numbers& numbers, std::int64_t id, std::string_view user,
-                       std::string_view what, std::string_view where) {
-  const auto found = numbers.find(id);
-  if (found == numbers.end())
-    throw DataError(fmt::format("{}: {} names {} {}, which does not exist", where, user, what, id));
-  return found->second;
+// Throws DataError for what XLA would not compile.
+void require_sound(const HloModule& module, std::string_view where) {
+  constexpr std::size_t kResult = SIZE_MAX;
+  std::unordered_set<std::int64_t> ids, computations;
+  std::unordered_map<std::string_view, OpcodeRules> known;
+  for (const HloComputation& computation : module.computations) {
+    std::unordered_map<std::int64_t, std::int64_t> ranks;  // of the instructions above
+    std::unordered_set<std::string_view> names;
+    std::unordered_set<std::int64_t> parameters;
+    for (const HloInstruction& own : computation.instructions) {
+      const auto fail = [&](const std::string& what) {
+        throw DataError(fmt::format("{}: {} in {}: {}", where, own.name, computation.name, what));
+      };
+      if (!ids.insert(own.id).second || !names.insert(own.name).second)
+        fail("another instruction has its name or id");
+      for (const std::int64_t id : own.operands)
+        if (!ranks.contains(id)) fail(fmt::format("its operand {} does not stand above", id));
+      for (const std::int64_t id : own.called_computations)
+        if (!computations.contains(id)) fail("a computation that it calls does not stand above");
+      if (own.opcode == "parameter" && !parameters.insert(own.parameter_number).second)
+        fail(fmt::format("two parameters have the number {}", own.parameter_number));
+      const auto [rules, is_new] = known.try_emplace(own.opcode);
+      if (is_new && opcode_number(own.opcode) != 0) rules->second = opcode_rules(own.opcode);
+      if (const auto& count = rules->second.operands; count && own.operands.size() != *count)
+        fail(fmt::format("{} takes {} operands, not {}", own.opcode, *count, own.operands.size()));
+      const auto require_dimensions = [&](List list, std::size_t operand) {
+        const std::int64_t rank = operand < own.operands.size() ? ranks.at(own.operands[operand])
+                                                                : std::ssize(own.shape.dimensions);
+        std::ranges::sort(list);
+        if (std::ranges::adjacent_find(list) != list.end() ||
+            (!list.empty() && (list.front() < 0 || list.back() >= rank)))
+          fail(fmt::format("names dimensions twice, or others than those of a tensor of {}", rank));
+      };
+      require_dimensions(own.shape.minor_to_major, kResult);
+      if (opcode_number(own.opcode) != 0)
+        require_dimensions(own.dimensions, own.opcode == "broadcast" ? kResult : 0);
+      require_dimensions(own.lhs_dimensions, 0);
+      require_dimensions(own.rhs_dimensions, 1);
+      if (own.opcode == "convolution") {
+        const HloConvolution& of = own.convolution;
+        List input = of.input_spatial, kernel = of.kernel_spatial;
+        input.insert(input.end(), {of.input_batch, of.input_feature});
+        kernel.insert(kernel.end(), {of.kernel_input_feature, of.kernel_output_feature});
+        require_dimensions(input, 0);
+        require_dimensions(kernel, 1);
+        require_dimensions({of.output_batch, of.output_feature}, kResult);
+      }
+      ranks.emplace(own.id, std::ssize(own.shape.dimensions));
+    }
+    if (!ranks.contains(computation.root) || !computations.insert(computation.id).second)
+      throw DataError(fmt::format("{}: computation {} lacks its root, or another has its id", where,
+                                  computation.name));
+  }
 }
 
 // The edges of all instructions: to distinct operands, and to the root of each called computation.
-List edges_of(const HloModule& module, std::string_view where) {
+List edges_of(const HloModule& module) {
   Numbers node_of, root_of;
   std::int64_t node = 0;
   for (const HloComputation& computation : module.computations) {
-    for (const HloInstruction& instruction : computation.instructions)
-      add_number(node_of, instruction.id, node++, "instruction", where);
-  }
-  for (const HloComputation& computation : module.computations) {
-    const std::string user = "computation " + computation.name;
-    add_number(root_of, computation.id,
-               number_of(node_of, computation.root, user, "the root", where), "computation", where);
+    for (const HloInstruction& own : computation.instructions) node_of[own.id] = node++;
+    root_of[computation.id] = node_of.at(computation.root);
   }
   List edges, producers;
   node = 0;
   for (const HloComputation& computation : module.computations) {
     for (const HloInstruction& instruction : computation.instructions) {
       producers.clear();
-      for (const std::int64_t id : instruction.operands)
-        producers.push_back(number_of(node_of, id, instruction.name, "operand", where));
+      for (const std::int64_t id : instruction.operands) producers.push_back(node_of.at(id));
       std::ranges::sort(producers);
       producers.erase(std::ranges::unique(producers).begin(), producers.end());
       for (const std::int64_t id : instruction.called_computations)
-        producers.push_back(number_of(root_of, id, instruction.name, "computation", where));
+        producers.push_back(root_of.at(id));
       std::ranges::sort(producers);
       for (const std::int64_t producer : producers) {
         edges.push_back(node);
@@ -186,7 +224,8 @@ bool takes_layouts(std::string_view opcode) {
 
 HloGraph featurise(const HloModule& module, std::string_view where) {
   HloGraph graph;
-  graph.edges = edges_of(module, where);
+  require_sound(module, where);
+  graph.edges = edges_of(module);
   const auto nodes = static_cast<std::size_t>(module.nodes());
   graph.node_features.resize(nodes * kNodeFeatures);
   std::unordered_map<std::string_view, std::uint8_t> numbers;

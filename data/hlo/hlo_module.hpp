@@ -38,6 +38,7 @@ struct HloInstruction {
   std::vector<std::int64_t> dimensions;
   HloWindow window;
   HloConvolution convolution;
+  std::vector<std::int64_t> lhs_dimensions, rhs_dimensions;  // of a dot: contracted, or of a batch
   std::int64_t feature_group_count = 0, batch_group_count = 0;
   std::vector<std::int64_t> slice_start, slice_limit, slice_stride;
   std::vector<std::int64_t> dynamic_slice_sizes;

@@ -11,6 +11,7 @@
 #include "core/error.hpp"
 #include "core/json_fault.hpp"
 #include "core/random.hpp"
+#include "core/text.hpp"
 
 namespace tpudist {
 
@@ -67,9 +68,17 @@ std::vector<LayoutConfig> json_configs(LayoutSpace& space, std::string_view text
   const auto fail = [&](std::size_t config, std::string_view what) {
     throw DataError(fmt::format("{}: configuration {}: {}", where, config, what));
   };
+  std::set<std::string> names;  // of the parser's object; it would keep the last of equal ones
+  using Event = nlohmann::json::parse_event_t;
+  const auto refuse_twice = [&](int, Event event, const nlohmann::json& name) {
+    if (event == Event::object_start) names.clear();
+    if (event == Event::key && !names.insert(name.get<std::string>()).second)
+      throw DataError(fmt::format("{}: {} stands twice in a configuration", where, name.dump()));
+    return true;
+  };
   nlohmann::json json;
   try {
-    if (json_depth(text) <= kDeepestJson) json = nlohmann::json::parse(text);
+    if (json_depth(text) <= kDeepestJson) json = nlohmann::json::parse(text, refuse_twice);
   } catch (const nlohmann::json::exception& error) {
     throw DataError(fmt::format("{}: is no JSON: {}", where, json_fault(error.what())));
   }
@@ -85,7 +94,13 @@ std::vector<LayoutConfig> json_configs(LayoutSpace& space, std::string_view text
     configs.push_back(space.standard());
     for (const auto& [name, tensors] : entry.items()) {
       const auto found = number.find(name);
-      if (found == number.end()) fail(at, fmt::format("{} is no configurable instruction", name));
+      if (found == number.end()) {
+        std::vector<std::string> known;
+        for (const ConfigurableNode& node : space.nodes) known.push_back(node.name);
+        const std::string nearest = nearest_of(name, known);
+        fail(at, fmt::format("{} is no configurable instruction{}", name,
+                             nearest.empty() ? "" : "; did you mean " + nearest + "?"));
+      }
       ConfigurableNode& node = space.nodes[found->second];
       if (!tensors.is_array() || tensors.size() > kTensors)
         fail(at, fmt::format("{} needs a list of at most {} layouts", name, kTensors));

@@ -13,7 +13,7 @@ namespace tpudist {
 namespace {
 
 // What a comment or a line may hold of a file's names.
-std::string printable(std::string_view text) {
+std::string ascii(std::string_view text) {
   constexpr std::size_t kLongest = 200;
   std::string plain(text.substr(0, kLongest));
   for (char& c : plain) {
@@ -28,7 +28,7 @@ bool is_letter(char c) {
 
 // An instruction's name as a new one of Python. No keyword holds a digit or "_".
 std::string python_name(std::string_view name, std::set<std::string>& taken) {
-  std::string plain = printable(name);
+  std::string plain = ascii(name);
   for (char& c : plain) {
     if (!is_letter(c) && !(c >= '0' && c <= '9')) c = '_';
   }
@@ -58,8 +58,8 @@ class JaxFunction {
   // `named`: whether the module has names of JAX.
   JaxFunction(const ConfigurableNode& node, std::uint16_t state, bool named) : node_(node) {
     const LayoutState& layouts = node.states[state];
-    text_ = fmt::format("# {}: {}{}{}, {}{}\n", printable(node.name), node.opcode,
-                        node.jax_name.empty() ? "" : " ", printable(node.jax_name),
+    text_ = fmt::format("# {}: {}{}{}, {}{}\n", ascii(node.name), node.opcode,
+                        node.jax_name.empty() ? "" : " ", ascii(node.jax_name),
                         layout_text(node.opcode, layouts),
                         state == node.standard ? ", the default" : "");
     if (node.jax_name.find("transpose(") != std::string::npos) {
@@ -96,9 +96,8 @@ class JaxFunction {
 
   void constrain(int tensor, const std::vector<int>& minor) {
     const auto& [name, rank, by_compiler] = node_.tensors[static_cast<std::size_t>(tensor)];
-    const std::string what = tensor == 0
-                                 ? "the result"
-                                 : fmt::format("{} ({})", tensor == 1 ? "a" : "b", printable(name));
+    const std::string what =
+        tensor == 0 ? "the result" : fmt::format("{} ({})", tensor == 1 ? "a" : "b", ascii(name));
     if (minor.empty()) {
       note(what + (rank == 0 ? " is a scalar: it has no layout"
                              : " is not constrained: the compiler chooses"));
@@ -136,7 +135,7 @@ std::string jax_constraints(const LayoutSpace& space, const LayoutConfig& config
       "# constrains its operands and its result:\n"
       "#   y = conv_1(lambda a, b: lax.conv_general_dilated(a, b, ...), x, kernel)\n"
       "from jax.experimental.layout import Layout, with_layout_constraint\n\n",
-      printable(title));
+      ascii(title));
   const bool named = std::ranges::any_of(
       space.nodes, [](const ConfigurableNode& node) { return !node.jax_name.empty(); });
   std::set<std::string> taken{"Layout", "with_layout_constraint"};
@@ -151,11 +150,11 @@ std::string layout_config_text(const LayoutSpace& space, const LayoutConfig& con
       "# {}\n"
       "# LayoutConfig: dimensions minor to major, of output and operands. No tensors: the compiler "
       "chooses.\n",
-      printable(title));
+      ascii(title));
   for (std::size_t i = 0; i < config.size(); ++i) {
     const ConfigurableNode& node = space.nodes[i];
     const LayoutState& state = node.states[config[i]];
-    text += fmt::format("nodes {{  # {}: {}\n", printable(node.name), node.opcode);
+    text += fmt::format("nodes {{  # {}: {}\n", ascii(node.name), node.opcode);
     int last = kTensors - 1;  // the last that has dimensions
     while (last >= 0 && tensor_layout(state, last).empty()) --last;
     for (int tensor = 0; tensor <= last; ++tensor) {

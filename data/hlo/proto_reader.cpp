@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "core/error.hpp"
+#include "core/escape.hpp"
 #include "schema/tpugraphs.hpp"
 
 namespace tpudist {
@@ -17,14 +18,15 @@ void for_fields(pbf_reader message, const Visit& visit) {
   while (message.next()) visit(message);
 }
 
-// These take the value of a field; one of another wire type is skipped, as protobuf does.
+// These take the value of a field; one of another wire type is skipped, as protobuf does. Names may hold
+// any bytes, and are shown and written into other files.
 void take(pbf_reader& field, std::int64_t& to) {
   if (!field.has_wire_type(pbf_wire_type::varint)) return field.skip();
   to = field.get_int64();
 }
 void take(pbf_reader& field, std::string& to) {
   if (!field.has_wire_type(pbf_wire_type::length_delimited)) return field.skip();
-  to = field.get_string();
+  to = printable(field.get_string());
 }
 // read(message)
 template <typename Read>
@@ -152,6 +154,12 @@ HloInstruction read_instruction(pbf_reader message) {
       case 21:
         return take_repeated(field, [&](pbf_reader dimension) {
           read_three(dimension, read.edge_padding_low, read.edge_padding_high, nullptr);
+        });
+      case 30:
+        return take_message(field, [&](pbf_reader dot) {
+          for_fields(dot, [&](pbf_reader& part) {
+            append_integers(part, part.tag() % 2 == 1 ? read.lhs_dimensions : read.rhs_dimensions);
+          });
         });
       case 35:
         return take(field, read.id);

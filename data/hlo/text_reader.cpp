@@ -78,7 +78,11 @@ class TextReader {
   void read_computation() {
     const std::size_t begin = from_.place();
     std::string_view name = from_.name();
-    if (name == "ENTRY") name = from_.name();
+    if (name == "ENTRY") {
+      if (has_entry_) from_.fail("a module has two ENTRY computations");
+      has_entry_ = true;
+      name = from_.name();
+    }
     HloComputation& own = module_.computations.emplace_back();
     own.name = name;
     own.id = std::ssize(module_.computations);
@@ -95,7 +99,6 @@ class TextReader {
     }
     from_.expect("{");
     instructions_.clear();
-    parameters_.clear();
     while (!from_.accept("}")) read_instruction(own);
     read_attributes("computation");
     if (own.instructions.empty()) from_.fail(fmt::format("computation {} is empty", name));
@@ -144,20 +147,16 @@ class TextReader {
     const auto [found, is_new] = rules_.try_emplace(own.opcode);
     OpcodeRules& rules = found->second;
     if (is_new && opcode_number(own.opcode) != 0) rules = opcode_rules(own.opcode);
-    if (rules.operands && own.operands.size() != *rules.operands)
-      from_.fail(fmt::format("{} takes {} operands, not {}", own.opcode, *rules.operands,
-                             own.operands.size()));
     const auto has = [&](std::string_view key) { return keys_.contains(key); };
     const auto require = [&](std::string_view key) {
       if (!has(key)) from_.fail(fmt::format("{} lacks its attribute {}", own.opcode, key));
     };
     std::ranges::for_each(rules.needed, require);
-    if (own.opcode == "broadcast" && !operand(computation, own).shape.dimensions.empty())
+    if (own.opcode == "broadcast" && !own.operands.empty() &&
+        !operand(computation, own).shape.dimensions.empty())
       require("dimensions");  // of a scalar there is one way
     if (own.opcode == "conditional" && !has("branch_computations"))
       std::ranges::for_each(std::array{"true_computation", "false_computation"}, require);
-    if (own.opcode == "parameter" && !parameters_.insert(own.parameter_number).second)
-      from_.fail(fmt::format("two parameters have the number {}", own.parameter_number));
     if (own.opcode == "parameter" && own.parameter_number < 0)
       from_.fail(fmt::format("a parameter has the number {}", own.parameter_number));
   }
@@ -190,7 +189,7 @@ class TextReader {
       const std::size_t begin = from_.place();
       const bool tuple = from_.peek() == '(';
       std::string_view name = tuple ? std::string_view() : from_.name();
-      if (tuple || from_.peek() == '[') {  // a shape before the name
+      if (tuple || from_.peek() == '[' || from_.peek() == '(') {  // a shape before the name
         from_.go_to(begin);
         read_shape(from_);
         name = from_.name();
@@ -274,6 +273,9 @@ class TextReader {
       to.dimensions = read_list();
     } else if (key == "iota_dimension") {
       to.dimensions = {from_.integer()};
+    } else if (key.starts_with("lhs_") || key.starts_with("rhs_")) {  // of a dot
+      for (const std::int64_t dimension : read_list())
+        (key[0] == 'l' ? to.lhs_dimensions : to.rhs_dimensions).push_back(dimension);
     } else if (key == "window") {
       to.window = read_window(from_);
     } else if (key == "dim_labels") {
@@ -311,10 +313,10 @@ class TextReader {
   TextCursor from_;
   HloModule module_;
   std::int64_t nodes_ = 0;
+  bool has_entry_ = false;
   std::unordered_map<std::string_view, std::int64_t> computations_, instructions_;  // ids
   std::unordered_map<std::string, OpcodeRules> rules_;
-  std::unordered_set<std::int64_t> parameters_;  // of one computation
-  std::unordered_set<std::string_view> keys_;    // attributes of one instruction
+  std::unordered_set<std::string_view> keys_;  // attributes of one instruction
 };
 
 }  // namespace

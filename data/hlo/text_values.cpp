@@ -106,6 +106,14 @@ HloShape read_shape(TextCursor& from, std::size_t depth) {
     return shape;
   }
   const std::string_view type = from.word();
+  if (type == "b" && from.accept("(")) {
+    const std::int64_t content = read_shape(from, depth + 1).element_type;
+    if (content == kTupleType || content == kBufferType) from.fail("a buffer holds no array");
+    from.expect(")");
+    shape.element_type = kBufferType;
+    shape.tuple_shapes = 1;  // as its proto has it
+    return shape;
+  }
   const auto* known =
       std::ranges::find(kTypes, type, &std::pair<std::string_view, std::int64_t>::first);
   if (known == std::end(kTypes)) from.fail(fmt::format("{} is no element type", type));

@@ -10,13 +10,13 @@ namespace tpudist {
 
 // Values in a text of HLO on which features depend. What text leaves out has XLA's defaults.
 
-inline constexpr std::int64_t kTupleType = 13;  // xla.PrimitiveType
+inline constexpr std::int64_t kTupleType = 13, kBufferType = 34;  // xla.PrimitiveType
 
 inline bool is_digit(char c) {
   return c >= '0' && c <= '9';
 }
 
-// f32[2,3]{1,0}, or a tuple of such.
+// f32[2,3]{1,0}, a buffer b(f32[2,3]{1,0}) of it, or a tuple of such.
 HloShape read_shape(TextCursor& from, std::size_t depth = 0);
 // {size=3x3 stride=2x2 pad=0_1x0_1}
 HloWindow read_window(TextCursor& from);

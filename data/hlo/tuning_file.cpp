@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "core/error.hpp"
+#include "core/escape.hpp"
 #include "core/mapped_file.hpp"
 #include "data/hlo/proto_reader.hpp"
 #include "data/hlo/text_reader.hpp"
@@ -133,35 +134,74 @@ std::vector<TuningRun> kept_runs(const TunedMessage& tuned, bool tiles) {
   return kept;
 }
 
-std::optional<HloFileKind> kind_of(data_view bytes) {
-  const auto first = first_message(bytes, 1);
-  if (first && is_module(*first)) {
-    pbf_reader field{bytes};
-    while (field.next()) {
-      const bool tuned =
-          field.tag() == 4 || (field.tag() == 2 && field.has_wire_type(pbf_wire_type::varint));
-      if (tuned) return HloFileKind::tuned_module;
-      field.skip();
-    }
-    return HloFileKind::hlo;
+// Whether a message that begins with a module is a ModuleTuningData: an HloProto has none of these.
+bool is_tuned(data_view bytes) {
+  pbf_reader field{bytes};
+  while (field.next()) {
+    if (field.tag() == 4 || (field.tag() == 2 && field.has_wire_type(pbf_wire_type::varint)))
+      return true;
+    field.skip();
   }
-  if (is_module(bytes)) return HloFileKind::module;
-  const auto inner = first ? first_message(*first, 1) : std::nullopt;
-  if (inner && is_module(*inner)) return HloFileKind::tuned_modules;
+  return std::ranges::any_of(read_tuned(bytes).runs, has_tile_size);
+}
+
+// A kind, and of a file with one module the message that holds it.
+using Known = std::pair<HloFileKind, data_view>;
+
+std::optional<data_view> module_in(data_view bytes) {
+  try {
+    const auto first = first_message(bytes, 1);
+    if (first && is_module(*first)) return first;
+  } catch (const protozero::exception&) {  // no proto, such as a name, or a damaged one
+  }
   return std::nullopt;
 }
 
-HloFileKind known_kind(data_view bytes, const std::string& where) {
-  if (is_hlo_text({bytes.data(), bytes.size()})) return HloFileKind::text;
-  std::optional<HloFileKind> kind;
-  try {
-    kind = kind_of(bytes);
-  } catch (const protozero::exception&) {  // no proto, or a damaged one
+// From outside: buffers of an HloProto look like a module, too.
+std::optional<Known> known_proto(data_view bytes) {
+  const auto first = first_message(bytes, 1);
+  if (const auto inner = first ? module_in(*first) : std::nullopt)
+    return is_tuned(*first) ? Known{HloFileKind::tuned_modules, bytes}
+                            : Known{HloFileKind::snapshot, *inner};
+  if (const auto own = module_in(bytes))
+    return is_tuned(bytes) ? Known{HloFileKind::tuned_module, bytes}
+                           : Known{HloFileKind::hlo, *own};
+  if (is_module(bytes)) return Known{HloFileKind::module, bytes};
+  return std::nullopt;
+}
+
+// An HloUnoptimizedSnapshot: its length stands before it, and behind it are the inputs.
+std::optional<Known> known_after_length(data_view bytes) {
+  const char *begin = bytes.data(), *const end = begin + bytes.size();
+  const std::uint64_t length = protozero::decode_varint(&begin, end);
+  if (length > static_cast<std::uint64_t>(end - begin)) return std::nullopt;
+  const auto module = module_in({begin, static_cast<std::size_t>(length)});
+  return module ? std::optional(Known{HloFileKind::snapshot, *module}) : std::nullopt;
+}
+
+// How other files begin.
+constexpr std::pair<std::string_view, std::string_view> kOthers[] = {
+    {"\x1f\x8b", "compressed by gzip: unpack it (gunzip)"},
+    {"\x28\xb5\x2f\xfd", "compressed by zstd: unpack it (unzstd)"},
+    {"PK\3\4", "a zip file: rank an NPZ without --configs"},
+    {"module ", "MLIR: dump HLO (--xla_dump_hlo_as_proto)"},
+    {"ML\xefR", "MLIR: dump HLO (--xla_dump_hlo_as_proto)"},
+    {"hlo_module {", "a proto as text: dump the proto (--xla_dump_hlo_as_proto)"}};
+
+Known known_content(data_view bytes, const std::string& where) {
+  const std::string_view text(bytes.data(), bytes.size());
+  if (is_hlo_text(text)) return {HloFileKind::text, bytes};
+  for (const auto& [begin, what] : kOthers)
+    if (text.starts_with(begin)) throw DataError(fmt::format("{}: is {}", where, what));
+  for (const auto read : {known_proto, known_after_length}) {
+    try {
+      if (const auto found = read(bytes)) return *found;
+    } catch (const protozero::exception&) {  // no proto, or a damaged one
+    }
   }
-  if (kind) return *kind;
   throw DataError(fmt::format(
-      "{}: is damaged, or none of HloProto, HloModuleProto, ModuleTuningData, TuningData and "
-      "HLO text",
+      "{}: is damaged, or none of HloProto, HloModuleProto, HloSnapshot, ModuleTuningData, "
+      "TuningData and HLO text",
       where));
 }
 
@@ -173,6 +213,8 @@ std::string_view kind_name(HloFileKind kind) {
       return "HloModuleProto";
     case HloFileKind::hlo:
       return "HloProto";
+    case HloFileKind::snapshot:
+      return "HloSnapshot";
     case HloFileKind::tuned_module:
       return "ModuleTuningData";
     case HloFileKind::text:
@@ -190,7 +232,6 @@ struct HloFile::Impl {
   std::vector<int> numbers;        // of these in the file
   std::int64_t dropped = 0;
 
-  data_view view() const { return {file.bytes().data(), file.bytes().size()}; }
   bool has_tiles() const { return kind == HloFileKind::tuned_modules; }
   bool is_tuned() const { return kind == HloFileKind::tuned_module || has_tiles(); }
 
@@ -208,26 +249,22 @@ struct HloFile::Impl {
   }
 
   std::vector<data_view> find_modules() {
+    const auto [own_kind, content] =
+        known_content({file.bytes().data(), file.bytes().size()}, where);
+    kind = own_kind;
+    if (!has_tiles()) return {content};
     std::vector<data_view> found;
-    kind = known_kind(view(), where);
-    if (kind == HloFileKind::module || kind == HloFileKind::tuned_module ||
-        kind == HloFileKind::text) {
-      found = {view()};
-    } else if (kind == HloFileKind::hlo) {
-      found = {first_message(view(), 1).value_or(data_view())};
-    } else {
-      pbf_reader field{view()};
-      for (int number = 0; field.next();) {
-        const auto own = message_of(field, 1);
-        if (!own) continue;
-        if (kept_runs(read_tuned(*own), true).empty()) {
-          ++dropped;
-        } else {
-          found.push_back(*own);
-          numbers.push_back(number);
-        }
-        ++number;
+    pbf_reader field{content};
+    for (int number = 0; field.next();) {
+      const auto own = message_of(field, 1);
+      if (!own) continue;
+      if (kept_runs(read_tuned(*own), true).empty()) {
+        ++dropped;
+      } else {
+        found.push_back(*own);
+        numbers.push_back(number);
       }
+      ++number;
     }
     return found;
   }
@@ -267,7 +304,7 @@ std::string HloFile::name(int index) const {
       return read_text_module({bytes.data(), bytes.size()}, impl_->where).name;
     const auto module = impl_->is_tuned() ? first_message(bytes, 1) : bytes;
     const auto name = module ? first_message(*module, 1) : std::nullopt;
-    return name ? std::string(*name) : std::string();
+    return name ? printable(std::string(*name)) : std::string();
   });
 }
 int HloFile::number(int index) const {

@@ -16,6 +16,7 @@ namespace tpudist {
 enum class HloFileKind {
   module,         // HloModuleProto, as as_serialized_hlo_module_proto() gives it
   hlo,            // HloProto: *.hlo.pb of --xla_dump_hlo_as_proto
+  snapshot,       // HloSnapshot or HloUnoptimizedSnapshot: with inputs
   tuned_module,   // ModuleTuningData of the data set's layout collections
   tuned_modules,  // TuningData of its tile collections
   text,           // one module, of --xla_dump_hlo_as_text

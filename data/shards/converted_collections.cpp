@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "core/error.hpp"
+#include "core/process.hpp"
 #include "data/shards/manifest.hpp"
 #include "schema/collection_folders.hpp"
 #include "schema/merged_collection.hpp"
@@ -46,7 +47,7 @@ void require_any_shards(const std::filesystem::path& folder) {
     throw ConfigError(fmt::format(
         "{}: holds raw NPZ files and no shards; run `tpudist convert {} SHARDS` once, and "
         "give the folder SHARDS that it makes",
-        folder.string(), root.string()));
+        folder.string(), shell_word(root.string())));
   }
   throw ConfigError(fmt::format(
       "{}: holds no converted collection; `tpudist convert NPZ SHARDS` makes shards of NPZ "

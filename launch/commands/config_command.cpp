@@ -9,6 +9,7 @@
 #include "core/error.hpp"
 #include "core/hash.hpp"
 #include "core/numbers.hpp"
+#include "core/process.hpp"
 #include "core/text.hpp"
 #include "core/thread_pool.hpp"
 #include "experiment/experiment.hpp"
@@ -90,7 +91,7 @@ void show_sweep(const ShowArguments& arguments) {
     print("  {}\n", experiment.string());
   print(
       "\n{}\n`tpudist sweep run {}` trains these runs, `tpudist config show` shows an experiment\n",
-      plan_table(record_of(plan)), arguments.file.string());
+      plan_table(record_of(plan)), shell_word(arguments.file.string()));
 }
 
 }  // namespace

@@ -14,6 +14,7 @@
 #include "core/file_system.hpp"
 #include "core/json_number.hpp"
 #include "core/log.hpp"
+#include "core/process.hpp"
 #include "core/text.hpp"
 #include "inference/collection_scores.hpp"
 #include "launch/commands/commands.hpp"
@@ -36,8 +37,8 @@ std::shared_ptr<const PredictionsFile> open_predictions(const std::filesystem::p
     throw ConfigError(
         fmt::format("{}: the run has no {}; write it with `tpudist train {} --run-dir {} --resume "
                     "predictions.rows=all`",
-                    input.string(), run.predictions().filename().string(), run.config().string(),
-                    input.string()));
+                    input.string(), run.predictions().filename().string(),
+                    shell_word(run.config().string()), shell_word(input.string())));
   }
   return std::make_shared<PredictionsFile>(run.predictions());
 }

@@ -12,6 +12,7 @@
 #include "core/hash.hpp"
 #include "core/json_number.hpp"
 #include "core/log.hpp"
+#include "core/process.hpp"
 #include "dist/health/stop_signal.hpp"
 #include "experiment/experiment.hpp"
 #include "launch/commands/commands.hpp"
@@ -152,7 +153,7 @@ void retry(const SweepArguments& arguments) {
     ++freed;
   }
   print("{} failed run{} will be trained again by `tpudist sweep run {}`\n", freed,
-        freed == 1 ? "" : "s", arguments.sweep.string());
+        freed == 1 ? "" : "s", shell_word(arguments.sweep.string()));
   const auto& stages = folder.record().stages;
   if (arguments.take_back) {
     const std::vector<std::string> names = folder.take_back();

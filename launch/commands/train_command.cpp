@@ -45,7 +45,7 @@ void print_outcome(const TrainOutcome& outcome, const Experiment& experiment) {
   } else if (!outcome.evaluation && !outcome.stopped &&
              experiment.train.last_evaluation == LastEvaluation::none) {
     print("\nnot scored (train.last_evaluation: none); `tpudist evaluate {}` scores the run\n",
-          run.string());
+          shell_word(run.string()));
   }
   if (!outcome.out_of_fold.empty()) {
     print("\nout of fold ({}, mean over the graphs that a member never saw)\n",
@@ -123,7 +123,7 @@ void run(const TrainArguments& arguments) {
   if (is_sweep_file(arguments.config, arguments.overrides)) {
     throw ConfigError(fmt::format(
         "{} is a sweep file, not an experiment file: `tpudist sweep run {}` trains its runs",
-        arguments.config.string(), arguments.config.string()));
+        arguments.config.string(), shell_word(arguments.config.string())));
   }
   const Experiment experiment = load_experiment(arguments.config, arguments.overrides);
   require_fused_members(experiment);

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "core/error.hpp"
+#include "core/process.hpp"
 #include "core/text.hpp"
 
 namespace tpudist {
@@ -72,7 +73,7 @@ std::string suggestion(const fs::path& wanted, const std::vector<fs::path>& fold
   if (is_file(folder / "sweep.json")) {
     throw ConfigError(fmt::format(
         "{} is the folder of a sweep, not an experiment file: `tpudist sweep run {}` trains it",
-        name, name));
+        name, shell_word(name)));
   }
   if (const fs::path config = folder / "config.yaml"; is_file(config)) {
     throw ConfigError(fmt::format("{} is the folder of a run, not an experiment file: give {}",

@@ -12,6 +12,7 @@
 
 #include "core/check.hpp"
 #include "core/error.hpp"
+#include "core/escape.hpp"
 
 namespace tpudist {
 namespace {
@@ -51,11 +52,11 @@ bool reader_has_left() {
 void print_text(std::string_view text) {
   if (first_error != 0) return;
   if (std::fflush(stdout) != 0) return remember_error(errno);  // what a library printed before
-  if (const int error = write_all(STDOUT_FILENO, text)) remember_error(error);
+  if (const int error = write_all(STDOUT_FILENO, printable(text, "\n\t"))) remember_error(error);
 }
 
 void print_error_text(std::string_view text) noexcept {
-  write_all(STDERR_FILENO, text);
+  write_all(STDERR_FILENO, printable(text, "\n\t"));
 }
 
 void prepare_standard_streams() {

@@ -13,7 +13,7 @@
 
 namespace tpudist {
 
-// Prints results to standard output at once. A failure, such as a full disk or a closed pipe, is
+// Prints results to standard output at once, as printable() with lines and tabs. A failure, such as a full disk or a closed pipe, is
 // kept for `finish_output` so that the job continues; after it nothing more is printed.
 void print_text(std::string_view text);
 

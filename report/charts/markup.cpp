@@ -4,49 +4,25 @@
 
 #include <cmath>
 
-#include "core/text.hpp"
+#include "core/escape.hpp"
 
 namespace tpudist {
-namespace {
-
-constexpr std::string_view kReplacement = "\xef\xbf\xbd";
-
-// Bytes of the character that begins here; 0 where no whole one does.
-std::size_t character_length(std::string_view text) {
-  const auto lead = static_cast<unsigned char>(text.front());
-  const std::size_t length = lead < 0x80 ? 1 : lead < 0xe0 ? 2 : lead < 0xf0 ? 3 : 4;
-  return length <= text.size() && is_utf8(text.substr(0, length)) ? length : 0;
-}
-
-// XML forbids U+FFFE and U+FFFF, and all control characters but tab and line ends.
-bool is_allowed(std::string_view character) {
-  if (character == "\xef\xbf\xbe" || character == "\xef\xbf\xbf") return false;
-  const auto first = static_cast<unsigned char>(character.front());
-  return (first >= 0x20 && first != 0x7f) || first == '\t' || first == '\n';
-}
-
-}  // namespace
 
 std::string escaped(std::string_view text) {
   std::string result;
-  while (!text.empty()) {
-    const std::size_t length = character_length(text);
-    const std::string_view character = text.substr(0, length == 0 ? 1 : length);
-    text.remove_prefix(character.size());
-    if (length == 0 || !is_allowed(character)) {
-      result += kReplacement;
-    } else if (character == "&") {
+  for (const char c : printable(text, "\t\n", "\xef\xbf\xbd")) {
+    if (c == '&') {
       result += "&amp;";
-    } else if (character == "<") {
+    } else if (c == '<') {
       result += "&lt;";
-    } else if (character == ">") {
+    } else if (c == '>') {
       result += "&gt;";
-    } else if (character == "\"") {
+    } else if (c == '"') {
       result += "&quot;";
-    } else if (character == "'") {
+    } else if (c == '\'') {
       result += "&#39;";
     } else {
-      result += character;
+      result += c;
     }
   }
   return result;
@@ -59,12 +35,9 @@ std::string pixels(double value) {
 }
 
 std::string shortened(std::string_view text, std::size_t most) {
-  std::size_t bytes = 0, characters = 0, cut = 0;
-  while (bytes < text.size()) {
-    if (characters + 1 == most) cut = bytes;
-    const std::size_t length = character_length(text.substr(bytes));
-    bytes += length == 0 ? 1 : length;
-    ++characters;
+  std::size_t characters = 0, cut = 0;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    if ((text[i] & 0xC0) != 0x80 && ++characters == most) cut = i;
   }
   if (characters <= most) return std::string(text);
   return std::string(text.substr(0, cut)) + "\xe2\x80\xa6";

@@ -15,8 +15,10 @@ TEST(Error, KindsAreExitCodes) {
   EXPECT_EQ(Error(ErrorKind::stopped, "x").exit_code(), 85);
 }
 
-TEST(Error, OfDataIsOneLineWhateverNamesTheDataHave) {
+TEST(Error, IsOneLineWhateverNamesFilesAndDataHave) {
   EXPECT_STREQ(DataError("a\nb\r\x1b[2J\x7f \xc3\xa4").what(), "a?b??[2J? \xc3\xa4");
+  EXPECT_STREQ(IoError("cannot read a\nb\xff").what(), "cannot read a?b?");
+  EXPECT_STREQ(ConfigError("a\x1b[1m\xe2\x80\xae").what(), "a?[1m?");
   EXPECT_STREQ(ConfigError("a:1: b\na:2: c").what(), "a:1: b\na:2: c");
 }
 

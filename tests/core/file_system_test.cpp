@@ -156,6 +156,17 @@ TEST(WriteFileAtomically, SaysWhatIsWrong) {
   EXPECT_THAT(names_in(folder.path()), ElementsAre("folder"));
 }
 
+TEST(PosixFileSystem, SaysWhatCannotBeRenamedToWhat) {
+  const test::TempDir folder;
+  try {
+    posix_file_system().rename(folder / "a", folder / "b");
+    FAIL() << "no exception";
+  } catch (const IoError& error) {
+    EXPECT_THAT(error.what(), HasSubstr("cannot rename " + (folder / "a").string() + " to " +
+                                        (folder / "b").string() + ": No such file"));
+  }
+}
+
 TEST(WriteFileAtomically, TakesTheLongestName) {
   const test::TempDir folder;
   const std::string name(255, 'x');

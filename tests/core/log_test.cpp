@@ -38,6 +38,15 @@ TEST(Log, Rank0TellsFacts) {
   EXPECT_THAT(text, Not(HasSubstr("rank")));
 }
 
+TEST(Log, AMessageIsOneLineOfPrintableText) {
+  unsetenv("TPUDIST_LOG");
+  ::testing::internal::CaptureStderr();
+  set_up_logging(0, 1);
+  spdlog::warn("{}: odd", "a\x1b[31m\n12:00:00 error forged\xe2\x80\xae");
+  EXPECT_THAT(::testing::internal::GetCapturedStderr(),
+              ::testing::EndsWith("warning a?[31m?12:00:00 error forged?: odd\n"));
+}
+
 TEST(Log, OtherRanksOnlyWarn) {
   const std::string text = logged(3, 4, nullptr);
   EXPECT_THAT(text, HasSubstr("[rank 3] a worry"));

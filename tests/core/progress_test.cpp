@@ -121,6 +121,8 @@ TEST_F(ProgressBarTest, NamesCannotMoveTheCursor) {
   now_ += 1s;
   bar.advance(1, "a\n\x1b[2Jb");
   EXPECT_THAT(written(), HasSubstr("a??[2Jb"));
+  bar.line("a\x1b[2Jb\nsecond\tcolumn");
+  EXPECT_THAT(written(), HasSubstr("a?[2Jb\nsecond\tcolumn\n"));
 }
 
 TEST_F(ProgressBarTest, BytesHaveTheirUnits) {

@@ -84,6 +84,21 @@ TEST(InspectModule, TakesDefaultsFromTuningFiles) {
                                   Not(HasSubstr("configurable"))));
 }
 
+TEST(InspectModule, PrintsNamesThatATerminalDoesNotObey) {
+  const test::TempDir folder;
+  const std::string odd = "a\x1b[31mb\x7f";
+  write_file_atomically(
+      folder / (odd + ".pb"),
+      test::module("m\x1b[2J",
+                   {test::computation("c", 1, 1, {{"x\ny", "after-all", 1, {}, {}, {}, {}}})}));
+  std::filesystem::copy(test::jax_modules() / "layouts_before.txt", folder / (odd + ".txt"));
+  for (const char* end : {".pb' 2>&1", ".pb' --json 2>&1", ".txt' 2>&1", ".none' 2>&1"}) {
+    const Outcome outcome = test::run_program("inspect '" + (folder / odd).string() + end);
+    EXPECT_THAT(outcome.output, Not(HasSubstr("\x1b"))) << end;
+    EXPECT_THAT(outcome.output, ContainsRegex("31mb")) << end;
+  }
+}
+
 TEST(InspectModule, RefusesWhatItCannotShow) {
   const auto modules = test::jax_modules();
   const test::TempDir folder;

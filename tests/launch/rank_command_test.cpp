@@ -160,6 +160,8 @@ TEST_F(RankCommand, RanksConfigurationsThatItMakes) {
     EXPECT_EQ(own["ranking"][k]["score"], random["ranking"][k]["score"]) << k;
     EXPECT_EQ(own["ranking"][k]["layouts"], random["ranking"][k]["layouts"]) << k;
   }
+  EXPECT_THAT(call("rank " + before + ".pb --configs random:9999 --run run" + assigned).output,
+              HasSubstr("random:9999: the module has 288 configurations, all are taken"));
   const Outcome text = call("rank " + before + ".txt --configs neighbours --run run" + assigned);
   EXPECT_THAT(text.output, HasSubstr(" in place of the default layouts"));
 }
@@ -237,7 +239,9 @@ TEST_F(RankCommand, RefusesConfigurationsThatCannotBeMade) {
   EXPECT_THAT(refusal(before, "random:4:", 2), HasSubstr("give random:N or random:N:SEED"));
   EXPECT_THAT(refusal(before, "nowhere.json", 2), HasSubstr("nowhere.json: is no file"));
   EXPECT_THAT(refusal(before, before, 3), HasSubstr("is no JSON: parse error at line 1"));
-  EXPECT_THAT(refusal(test_.string(), "default", 3), HasSubstr("is damaged, or none of HloProto"));
+  EXPECT_THAT(refusal(before, "neigbours", 2), HasSubstr("is no file (did you mean neighbours?);"));
+  EXPECT_THAT(refusal(before, "randm:9", 2), HasSubstr("is no file (did you mean random:N?);"));
+  EXPECT_THAT(refusal(test_.string(), "default", 3), HasSubstr("is a zip file, such as an NPZ"));
   EXPECT_THAT(refusal((test::jax_modules() / "sort.txt").string(), "default", 3),
               HasSubstr("no convolution, dot or reshape"));
   EXPECT_EQ(call("rank " + before + " --run run --default " + before).exit_code, 2);

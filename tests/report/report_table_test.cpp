@@ -23,6 +23,11 @@ TEST(ReportTableTest, CsvIsExactAndQuoted) {
             "name,\"a,b\"\n\"<b>\"\"x\"\"</b>\",0.123456789\n\"line\nend\",\nmany,12345\n");
 }
 
+TEST(ReportTableTest, CsvHasNoFormulas) {
+  const ReportTable table{"t", {"=a"}, {{"=HYPERLINK(1)"}, {TableCell(-0.5)}}};
+  EXPECT_EQ(table_csv(table), "'=a\n'=HYPERLINK(1)\n-0.5\n");
+}
+
 TEST(ReportTableTest, HtmlIsEscapedAndShort) {
   const std::string html = table_html(kTable);
   EXPECT_EQ(test::XmlFault::find(html), "");

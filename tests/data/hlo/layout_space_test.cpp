@@ -132,6 +132,13 @@ TEST(LayoutSpace, ReadsConfigurationsThatNameInstructions) {
               HasSubstr("c: 7 is no dimension of its operand 0, which has 2"));
   EXPECT_THAT(refusal(R"([{"c": [[0,1],[0,1],[0]]}])"), HasSubstr("so 2 layouts at most"));
   EXPECT_THAT(refusal(R"([{"a": [[1,1]]}])"), HasSubstr("dimension 1 stands twice"));
+  EXPECT_THAT(refusal(R"([{"a": [[1,0]], "b": [], "a": [[0,1]]}])"),
+              HasSubstr("j: a stands twice"));
+  EXPECT_EQ(json_configs(space, R"([{"a": []}, {"a": []}])", "j").size(), 2u);
+  EXPECT_THAT(refusal(R"([{"%d": []}])"), HasSubstr("instruction; did you mean d?"));
+  space.nodes[3].name = "f/dot.1";  // of two computations
+  EXPECT_THAT(refusal(R"([{"dot.1": []}])"), HasSubstr("instruction; did you mean f/dot.1?"));
+  EXPECT_THAT(refusal(R"([{"x.17": []}])"), HasSubstr("`tpudist inspect --json` lists them"));
 }
 
 TEST(LayoutSpace, TakesDefaultsFromADumpAfterLayoutAssignment) {

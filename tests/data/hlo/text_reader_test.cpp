@@ -180,6 +180,25 @@ TEST(TextReader, ReadsAttributes) {
       only("c = f32[2] collective-permute(a), source_target_pairs={{0,1}}, slice_sizes={{1},{1}}"));
 }
 
+// jaxlib makes type 34 and one part of it.
+TEST(TextReader, ReadsBuffers) {
+  const HloInstruction buffer =
+      only("p = b(f32[4,8]{1,0:T(8,128)}) custom-call(a), custom_call_target=\"x\"");
+  EXPECT_EQ(buffer.shape.element_type, 34);
+  EXPECT_EQ(buffer.shape.tuple_shapes, 1);
+  EXPECT_TRUE(buffer.shape.dimensions.empty());
+  EXPECT_TRUE(buffer.shape.minor_to_major.empty());
+  EXPECT_EQ(only("t = (b(f32[4]), s32[]) custom-call(f32[] a), custom_call_target=\"x\"")
+                .shape.tuple_shapes,
+            2);
+  const std::string use =
+      "HloModule m\nc {\n  b = f32[] parameter(0)\n  p = b(f32[]) custom-call(b), "
+      "custom_call_target=\"x\"\n"
+      "  q = f32[] custom-call(b(f32[]) %p, f32[] b), custom_call_target=\"x\"\n}\n";
+  EXPECT_THAT(read_text_module(use, "m").computations.at(0).instructions.at(2).operands,
+              ElementsAre(2, 1));
+}
+
 std::string refusal(const std::string& text) {
   return test::message_of<DataError>(
       [&] { featurise(read_text_module("HloModule m\n" + text, "f.txt"), "f.txt"); });
@@ -192,6 +211,16 @@ TEST(TextReader, RefusesWhatIsNoModule) {
               HasSubstr("two instructions"));
   EXPECT_THAT(refusal("c {a = f32[] iota(), iota_dimension=0} c {a = token[] after-all()}"),
               HasSubstr("two computations"));
+  EXPECT_THAT(refusal("ENTRY c {a = token[] after-all()} ENTRY d {a = token[] after-all()}"),
+              HasSubstr("two ENTRY computations"));
+  EXPECT_THAT(refusal("c {a = b((f32[])) after-all()}"), HasSubstr("a buffer holds no array"));
+  EXPECT_THAT(refusal("c {a = " +
+                      [] {
+                        std::string deep;
+                        for (int i = 0; i < 100'000; ++i) deep += "b(";
+                        return deep;
+                      }()),
+              HasSubstr("within"));
   EXPECT_THAT(refusal("c {ROOT a = token[] after-all()\nROOT b = token[] after-all()}"),
               HasSubstr("two roots"));
   EXPECT_THAT(refusal("c {a = f99[] after-all()}"), HasSubstr("f99 is no element type"));
@@ -213,6 +242,30 @@ TEST(TextReader, RefusesWhatIsNoModule) {
   EXPECT_THAT(refusal("c {a = f32[] after-all(), m={\"x"), HasSubstr("no end"));
   EXPECT_THAT(refusal("c {a = f32[] after-all(), m={\"\\"), HasSubstr("no end"));
   EXPECT_THAT(refusal("/* x"), HasSubstr("comment"));
+}
+
+TEST(TextReader, RefusesDimensionsThatATensorDoesNotHave) {
+  const auto of_a = [](const std::string& text) {
+    return refusal(
+        "less {l = pred[] parameter(0)}\nc {a = f32[2,3] parameter(0)\nz = f32[] constant(0)\nb "
+        "= " +
+        text + "}");
+  };
+  EXPECT_EQ(of_a("f32[2,2] dot(a, a), lhs_contracting_dims={1}, rhs_contracting_dims={1}"), "");
+  EXPECT_THAT(
+      of_a("f32[2,2] dot(a, a), lhs_contracting_dims={9}, rhs_contracting_dims={1}"),
+      HasSubstr("f.txt: b in c: names dimensions twice, or others than those of a tensor of 2"));
+  EXPECT_EQ(of_a("f32[2,9,3] broadcast(a), dimensions={0,2}"), "");
+  EXPECT_EQ(of_a("f32[2,3] convolution(a, a), dim_labels=bf_io->bf"), "");
+  for (const char* text :
+       {"f32[2,2] dot(a, a), rhs_batch_dims={0}, rhs_contracting_dims={0}",
+        "f32[3,2] transpose(a), dimensions={2,0}", "f32[3,2] transpose(a), dimensions={1,1}",
+        "f32[2,9,3] broadcast(a), dimensions={0,3}",
+        "f32[2] reduce(a, z), dimensions={2}, to_apply=less", "f32[2,3] iota(), iota_dimension=2",
+        "f32[2,3] convolution(a, a), window={size=2}, dim_labels=b0f_0io->b0f"})
+    EXPECT_THAT(of_a(text), HasSubstr("f.txt: b in c: names dimensions twice, or others")) << text;
+  // Opcodes that are not known may mean others.
+  EXPECT_EQ(of_a("f32[2] unknown(a), dimensions={7}"), "");
 }
 
 // As XLA's parser does.

@@ -4,6 +4,8 @@
 #include <gtest/gtest.h>
 
 #include <fstream>
+#include <iterator>
+#include <protozero/varint.hpp>
 
 #include "core/error.hpp"
 #include "data/hlo/hlo_features.hpp"
@@ -67,6 +69,37 @@ TEST_F(TuningFileTest, TellsTheProtosApart) {
     to.add_message(1, test::tuned(module, {tile, tile}, {}, true));
   });
   EXPECT_EQ(kind(kernels), HloFileKind::tuned_modules);
+  // Snapshots: a program with literals. XLA writes one of them behind its length, literals behind it.
+  const auto nested = [](const std::string& inner) {
+    return test::proto([&](auto& to) {
+      to.add_message(1, inner);
+      to.add_message(2, std::string(40, '\1'));
+    });
+  };
+  const auto program = test::proto([&](auto& to) {
+    to.add_message(1, module);
+    const auto alias = test::proto([](auto& of) {
+      of.add_string(1, "from");
+      of.add_string(2, "to");
+    });
+    to.add_message(3, test::proto([&](auto& buffers) { buffers.add_message(2, alias); }));
+  });
+  const std::string unoptimized = nested(module);
+  std::string delimited;
+  protozero::write_varint(std::back_inserter(delimited), unoptimized.size());
+  delimited += unoptimized + std::string(1000, '\xff');
+  EXPECT_EQ(kind(nested(program)), HloFileKind::snapshot);
+  EXPECT_EQ(kind(unoptimized), HloFileKind::hlo);
+  EXPECT_EQ(kind(delimited), HloFileKind::snapshot);
+  for (const std::string& bytes : {nested(program), unoptimized, delimited}) {
+    const HloFile file(write(bytes));
+    ASSERT_EQ(file.size(), 1);
+    EXPECT_EQ(file.name(0), "m");
+    EXPECT_EQ(file.module(0).module.nodes(), 5);
+    EXPECT_EQ(file.dropped_modules(), 0);
+  }
+  EXPECT_THAT(refusal("\x1f\x8b\x08"), HasSubstr("is compressed by gzip: unpack it"));
+  EXPECT_THAT(refusal("module @jit_f {"), HasSubstr("is MLIR: take HLO"));
   EXPECT_THAT(refusal("HloMod"), HasSubstr("none of HloProto"));
   EXPECT_THAT(refusal(std::string(1000, '\xff')), HasSubstr("is damaged"));
   EXPECT_THAT(refusal(""), HasSubstr("is empty"));
@@ -160,12 +193,75 @@ TEST_F(TuningFileTest, RefusesModulesThatAreNone) {
   const auto with = [](std::vector<InstructionSketch> own, std::int64_t root = 1) {
     return test::module("m", {test::computation("main", 1, root, own)});
   };
-  const InstructionSketch one{"one", "add", 1, {}, {}, {}, {}};
-  EXPECT_THAT(refusal(with({one, one})), HasSubstr("two instructions have the id 1"));
-  EXPECT_THAT(refusal(with({one}, 9)), HasSubstr("computation main names the root 9"));
-  EXPECT_THAT(refusal(with({{"one", "add", 1, {8}, {}, {}, {}}})),
-              HasSubstr("one names operand 8, which does not exist"));
-  EXPECT_THAT(refusal(with({{"one", "call", 1, {}, {8}, {}, {}}})), HasSubstr("computation 8"));
+  const InstructionSketch one{"one", "after-all", 1, {}, {}, {}, {}};
+  EXPECT_THAT(refusal(with({one, one})),
+              HasSubstr("one in main: another instruction has its name or id"));
+  EXPECT_THAT(refusal(with({one, {"one", "tuple", 2, {}, {}, {}, {}}})),
+              HasSubstr("one in main: another instruction has its name or id"));
+  EXPECT_THAT(refusal(with({one}, 9)), HasSubstr("computation main lacks its root"));
+  EXPECT_THAT(refusal(with({{"one", "tuple", 1, {8}, {}, {}, {}}})),
+              HasSubstr("its operand 8 does not stand above"));
+  EXPECT_THAT(refusal(with({{"one", "tuple", 1, {1}, {}, {}, {}}})),
+              HasSubstr("operand 1 does not"));
+  EXPECT_THAT(refusal(with({{"one", "call", 1, {}, {8}, {}, {}}})),
+              HasSubstr("computation that it calls does not stand"));
+  EXPECT_THAT(refusal(with({{"one", "call", 1, {}, {1}, {}, {}}})),
+              HasSubstr("computation that it calls does not stand"));
+  EXPECT_THAT(refusal(with({{"one", "parameter", 1, {}, {}, {}, {}},
+                            {"two", "parameter", 2, {}, {}, {}, {}}})),
+              HasSubstr("two parameters have the number 0"));
+  EXPECT_THAT(refusal(with({{"one", "negate", 1, {}, {}, {}, {}}})),
+              HasSubstr("negate takes 1 operands, not 0"));
+  // The operand, and the root, of another computation.
+  const InstructionSketch use{"two", "tuple", 2, {1}, {}, {}, {}};
+  const std::string first = test::computation("first", 1, 1, {one});
+  EXPECT_THAT(refusal(test::module("m", {first, test::computation("main", 2, 2, {use})})),
+              HasSubstr("two in main: its operand 1 does not stand above"));
+  EXPECT_THAT(
+      refusal(test::module(
+          "m", {first, test::computation("main", 2, 1, {{"two", "tuple", 2, {}, {}, {}, {}}})})),
+      HasSubstr("computation main lacks its root"));
+  EXPECT_THAT(
+      refusal(test::module(
+          "m", {first, test::computation("main", 1, 2, {{"two", "tuple", 2, {}, {}, {}, {}}})})),
+      HasSubstr("computation main lacks its root, or another has its id"));
+}
+
+// Dimensions of a dot stand in the proto alone: 30.1 to 30.4.
+TEST_F(TuningFileTest, RefusesDimensionsOfADotThatItsOperandsDoNotHave) {
+  const auto dot_over = [&](std::int64_t left, std::int64_t right) {
+    const std::string dimensions = test::proto([&](auto& to) {
+      to.add_int64(1, left);
+      to.add_packed_int64(2, &right, &right + 1);
+    });
+    const std::string dot = test::instruction({"d", "dot", 2, {1, 1}, {}, {4, 4}, {}}) +
+                            test::proto([&](auto& to) { to.add_message(30, dimensions); });
+    return refusal(test::module(
+        "m", {test::proto([&](auto& to) {
+          to.add_string(1, "main");
+          to.add_message(2, test::instruction({"p", "parameter", 1, {}, {}, {4, 6}, {}}));
+          to.add_message(2, dot);
+          to.add_int64(5, 1);
+          to.add_int64(6, 2);
+        })}));
+  };
+  EXPECT_EQ(dot_over(1, 1), "");
+  EXPECT_THAT(
+      dot_over(2, 1),
+      HasSubstr("d in main: names dimensions twice, or others than those of a tensor of 2"));
+  EXPECT_THAT(dot_over(1, -1), HasSubstr("or others than those of a tensor of 2"));
+}
+
+TEST_F(TuningFileTest, ShowsNamesOfAnyBytesAsPrintableOnes) {
+  const std::string odd = test::module(
+      "m\x1b[1m\n",
+      {test::computation("c\xe2\x80\xae", 1, 1,
+                         {{std::string("a\0\xff\xc3\xa4", 5), "tuple", 1, {}, {}, {}, {}}})});
+  const HloFile file(write(odd));
+  EXPECT_EQ(file.name(0), "m?[1m?");
+  const HloModule module = file.module(0).module;
+  EXPECT_EQ(module.computations[0].name, "c?");
+  EXPECT_EQ(module.computations[0].instructions[0].name, "a??\xc3\xa4");
 }
 
 TEST_F(TuningFileTest, RefusesConfigurationsThatDoNotFit) {

@@ -19,6 +19,9 @@ TEST(MarkupTest, ReplacesWhatCannotStandInADocument) {
   EXPECT_EQ(escaped("\xff\xc3"), mark + mark);
   EXPECT_EQ(escaped("\xed\xa0\x80"), mark + mark + mark);  // a surrogate
   EXPECT_EQ(escaped("\xef\xbf\xbf"), mark);
+  EXPECT_EQ(escaped("a\xe2\x80\xae"
+                    "b\xc2\x85"),
+            "a" + mark + "b" + mark);  // direction, C1
   EXPECT_EQ(escaped("tab\tline\n"), "tab\tline\n");
 }
 
