@@ -15,7 +15,7 @@ namespace {
 
 std::string one_line(const YamlValue& value) {
   if (value.kind != YamlValue::Kind::list) {
-    return value.quoted ? quote_text(value.text) : value.text;
+    return value.quoted ? quote_text(value.text) : short_number(value.text);
   }
   std::vector<std::string> pieces;
   for (const YamlValue& item : value.items) pieces.push_back(one_line(item));

@@ -6,6 +6,7 @@
 #include <charconv>
 #include <cmath>
 #include <limits>
+#include <utility>
 
 namespace tpudist {
 namespace {
@@ -113,6 +114,23 @@ ParsedScalar<double> parse_number(std::string_view text) {
   return {value, {}};
 }
 
+ParsedScalar<std::int64_t> parse_bytes(std::string_view text) {
+  static constexpr std::pair<std::string_view, double> kUnits[] = {
+      {"kB", 1e3},     {"MB", 1e6},     {"GB", 1e9},     {"TB", 1e12},
+      {"KiB", 0x1p10}, {"MiB", 0x1p20}, {"GiB", 0x1p30}, {"TiB", 0x1p40}};
+  for (const auto& [unit, size] : kUnits) {
+    if (!text.ends_with(unit)) continue;
+    text.remove_suffix(unit.size());
+    if (text.ends_with(' ')) text.remove_suffix(1);
+    const auto number = parse_number(text);
+    if (number.error) return {0, number.error};
+    const double bytes = number.value * size;
+    if (!(std::abs(bytes) < 0x1p63)) return {0, ScalarError::out_of_range};
+    return {static_cast<std::int64_t>(bytes), {}};
+  }
+  return parse_integer(text);
+}
+
 std::string format_number(double value) {
   if (std::isinf(value)) return value > 0 ? "inf" : "-inf";
   char buffer[64];
@@ -121,6 +139,36 @@ std::string format_number(double value) {
       whole ? std::to_chars(buffer, buffer + sizeof buffer, value, std::chars_format::fixed)
             : std::to_chars(buffer, buffer + sizeof buffer, value);
   return std::string(buffer, end.ptr);
+}
+
+std::string portable_numbers(std::string_view yaml) {
+  constexpr std::string_view kBetween = " ,[]{}";
+  std::string text;
+  while (!yaml.empty()) {
+    std::size_t end = yaml.find_first_of(kBetween);
+    if (end == 0) end = 1;
+    if (yaml[0] == '"') {  // to the quote that no backslash is before
+      for (end = 1; end < yaml.size() && yaml[end] != '"'; ++end) end += yaml[end] == '\\';
+      end = std::min(end + 1, yaml.size());
+    }
+    std::string token(yaml.substr(0, end));
+    yaml.remove_prefix(token.size());
+    if (const std::size_t e = token.find_first_of("eE"); !parse_number(token).error) {
+      const std::size_t inf = token.find("inf");
+      if (inf != std::string::npos && token.find('.') == std::string::npos) token.insert(inf, ".");
+      if (e != std::string::npos && is_digit(token[e + 1])) token.insert(e + 1, "+");
+      if (e != std::string::npos && token.find('.') == std::string::npos) token.insert(e, ".0");
+    }
+    text += token;
+  }
+  return text;
+}
+
+std::string short_number(std::string_view text) {
+  const auto number = parse_number(text);
+  const bool is_portable =
+      text.find(".inf") != std::string_view::npos || text.find(".0e") != std::string_view::npos;
+  return is_portable && !number.error ? format_number(number.value) : std::string(text);
 }
 
 std::string quote_text(std::string_view text) {
