@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 #include <sstream>
 #include <string_view>
@@ -12,6 +13,7 @@
 #include "core/file_system.hpp"
 #include "core/json_number.hpp"
 #include "core/output_path.hpp"
+#include "core/text.hpp"
 #include "records/tensorboard_file.hpp"
 #include "train/state/checkpoint_folder.hpp"
 
@@ -53,6 +55,25 @@ void cut(const std::filesystem::path& file, std::uintmax_t bytes) {
   std::filesystem::resize_file(file, bytes, ignored);
 }
 
+// For a folder that holds runs and is none itself: "it holds runs: give one of them, a, b".
+std::string runs_in(const std::filesystem::path& path) {
+  std::vector<std::string> runs;
+  std::error_code error;
+  for (const auto& folder : {path, path / "runs"}) {  // of a sweep
+    std::filesystem::directory_iterator entries(folder, error);
+    for (; !error && entries != end(entries); entries.increment(error))
+      if (RunFolder::exists(entries->path()))
+        runs.push_back((folder / entries->path().filename()).string());
+  }
+  if (runs.empty()) return "";
+  constexpr std::size_t kMost = 5;
+  std::ranges::sort(runs);
+  const bool more = runs.size() > kMost;
+  if (more) runs.resize(kMost);
+  return fmt::format("it holds runs: give one of them, {}{}", join(runs, ", "),
+                     more ? ", ..." : "");
+}
+
 // Throws unless a run can begin (or, with `resume`, go on) here.
 void check_claim(const RunFolder& folder, bool resume) {
   const std::string where = folder.path().string();
@@ -89,10 +110,10 @@ RunFolder RunFolder::open(const std::filesystem::path& path) {
   if (!std::filesystem::exists(folder.config(), error) && error) {
     throw IoError(fmt::format("{}: cannot look for a run: {}", path.string(), error.message()));
   }
-  throw ConfigError(
-      fmt::format("{}: no run here (there are neither config.yaml nor checkpoints); "
-                  "give the folder that `tpudist train` wrote",
-                  path.string()));
+  const std::string runs = runs_in(path);
+  throw ConfigError(fmt::format(
+      "{}: no run here (there are neither config.yaml nor checkpoints); {}", path.string(),
+      runs.empty() ? "give the folder that `tpudist train` wrote" : runs));
 }
 
 RunClaim::RunClaim(const std::filesystem::path& path, bool resume)

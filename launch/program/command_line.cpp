@@ -8,11 +8,13 @@
 #include <cctype>
 #include <cmath>
 #include <filesystem>
+#include <map>
 #include <optional>
 #include <string_view>
 #include <utility>
 
 #include "core/error.hpp"
+#include "core/near_path.hpp"
 #include "core/text.hpp"
 #include "launch/program/experiment_file.hpp"
 
@@ -42,7 +44,8 @@ CLI::Validator check_number(const std::string& shown_in_help, Accepts accepts,
 
 enum class PathKind { file, folder, any };
 
-CLI::Validator check_path(const std::string& shown_in_help, PathKind kind) {
+CLI::Validator check_path(const std::string& shown_in_help, PathKind kind,
+                          const std::vector<std::filesystem::path>& homes = {}) {
   return CLI::Validator(
       [=](const std::string& path) -> std::string {
         std::error_code error;
@@ -52,7 +55,11 @@ CLI::Validator check_path(const std::string& shown_in_help, PathKind kind) {
           const char* missing = kind == PathKind::file     ? "file"
                                 : kind == PathKind::folder ? "folder"
                                                            : "file or folder";
-          return fmt::format("there is no {} \"{}\"", missing, path);
+          const auto accepts = [&](const std::filesystem::directory_entry& entry) {
+            return kind == PathKind::any || entry.is_directory(error) == (kind == PathKind::folder);
+          };
+          return fmt::format("there is no {} \"{}\"{}", missing, path,
+                             near_path(path, accepts, homes));
         }
         if (kind == PathKind::file && folder)
           return fmt::format("\"{}\" is a folder; give a file", path);
@@ -136,6 +143,11 @@ bool takes_settings(const CLI::App& app) {
                               : follows    ? words[at + 1]
                                            : "VALUE";
     advice = fmt::format("settings of the file stand without dashes: {}={}", key, value);
+  } else if (name == "-np" || name == "-n") {
+    const std::span line(words.begin(), words.begin() + static_cast<std::ptrdiff_t>(at));
+    advice = fmt::format("mpirun starts ranks: `mpirun -np {} {} {}`",
+                         at + 1 < words.size() ? words[at + 1] : "N",
+                         path.substr(0, path.find(' ')), join(line, " "));
   } else if (!nearest.empty()) {
     advice = fmt::format("did you mean {}?", nearest);
   } else if (takes_settings(app)) {
@@ -187,8 +199,10 @@ OptionText text_of(const CLI::Option& option) {
   const std::string type = option.get_type_name(), kind = type.substr(0, type.find(':'));
   text.fallback = option.get_default_str();
   text.value = kind == "TEXT" ? "text" : "number";
-  for (const auto& [mark, name] :
-       {std::pair{":FILE", "file"}, {":DIR", "folder"}, {":PATH", "path"}})
+  for (const auto& [mark, name] : {std::pair{":FILE", "file"},
+                                   {":DIR", "folder"},
+                                   {":PATH", "path"},
+                                   {":EXPERIMENT", "experiment"}})
     if (type.find(mark) != std::string::npos) text.value = name;
   const std::size_t begin = type.find('{'), end = type.find('}');
   if (begin < end && end != std::string::npos)
@@ -203,7 +217,37 @@ CommandText text_of(const CLI::App& app) {
   return text;
 }
 
+// The help page: as the man page writes options, with their types in words.
+class HelpPage : public CLI::Formatter {
+ public:
+  std::string make_option_opts(const CLI::Option* option) const override {
+    const OptionText text = text_of(*option);
+    return text.value.empty() ? "" : " " + text.value_text();
+  }
+  std::string make_option_desc(const CLI::Option* option) const override {
+    const OptionText text = text_of(*option);
+    const auto names = [](const std::set<CLI::Option*>& options) {
+      std::vector<std::string> list;
+      for (const CLI::Option* other : options) list.push_back(other->get_name());
+      std::ranges::sort(list);
+      return join(list, ", ");
+    };
+    std::vector<std::string> notes;
+    if (text.required) notes.push_back("required");
+    if (!text.fallback.empty()) notes.push_back("default: " + text.fallback);
+    if (!option->get_needs().empty()) notes.push_back("with " + names(option->get_needs()));
+    if (!option->get_excludes().empty())
+      notes.push_back("not with " + names(option->get_excludes()));
+    return text.what + (notes.empty() ? "" : fmt::format(" ({})", join(notes, "; ")));
+  }
+};
+
 }  // namespace
+
+std::string OptionText::value_text() const {
+  if (value.empty()) return "";
+  return (words.empty() ? value : join(words, "|")) + (many ? " ..." : "");
+}
 
 Option Option::required() const {
   option_->required();
@@ -230,38 +274,37 @@ Option Option::existing_file() const {
   return *this;
 }
 
-Option Option::existing_folder() const {
-  option_->check(check_path("DIR", PathKind::folder));
+Option Option::existing_folder(const std::vector<std::filesystem::path>& homes) const {
+  option_->check(check_path("DIR", PathKind::folder, homes));
   return *this;
 }
 
-Option Option::existing_path() const {
-  option_->check(check_path("PATH(existing)", PathKind::any));
+Option Option::existing_path(const std::vector<std::filesystem::path>& homes) const {
+  option_->check(check_path("PATH", PathKind::any, homes));
   return *this;
 }
 
 Option Option::existing_experiment() const {
   option_->transform([](const std::string& name) { return find_experiment(name).string(); },
-                     "FILE");
+                     "EXPERIMENT");
   return *this;
 }
 
-Option Option::existing_experiment_or_folder() const {
-  option_->transform(
-      [](const std::string& name) {
-        std::error_code error;
-        return std::filesystem::is_directory(name, error) ? name : find_experiment(name).string();
-      },
-      "FILE|FOLDER");
+Option Option::existing_sweep() const {
+  option_->transform([](const std::string& name) { return find_sweep(name).string(); },
+                     "EXPERIMENT");
   return *this;
 }
 
 Option Option::one_of(const std::vector<std::string>& words) const {
-  const auto is_one = [words](const std::string& word) {
-    return std::find(words.begin(), words.end(), word) != words.end();
-  };
-  option_->check(check(fmt::format("{{{}}}", fmt::join(words, ",")), is_one,
-                       fmt::format("none of {}", fmt::join(words, ", "))));
+  option_->check(CLI::Validator(
+      [words](const std::string& word) -> std::string {
+        if (std::ranges::find(words, word) != words.end()) return "";
+        const std::string nearest = nearest_of(word, words);
+        return fmt::format("\"{}\" is none of {}{}", word, fmt::join(words, ", "),
+                           nearest.empty() ? "" : fmt::format("; did you mean {}?", nearest));
+      },
+      fmt::format("{{{}}}", fmt::join(words, ","))));
   return *this;
 }
 
@@ -356,11 +399,17 @@ void Command::choose_arguments_by_checks() const {
 }
 
 void Command::run(std::function<void()> action) const {
-  app_->callback(std::move(action));
+  app_->callback([app = app_, action = std::move(action)] {
+    if (const CLI::Option* settings = app->get_option_no_throw("overrides"))
+      refuse_keys_given_twice(settings->results());
+    action();
+  });
 }
 
 CommandLine::CommandLine(const std::string& program, const std::string& what)
-    : app_(std::make_unique<CLI::App>(what, program)) {}
+    : app_(std::make_unique<CLI::App>(what, program)) {
+  app_->formatter(std::make_shared<HelpPage>());
+}
 
 CommandLine::~CommandLine() = default;
 
@@ -376,6 +425,16 @@ void CommandLine::parse(const std::vector<std::string>& words) {
   refuse_unknown_words(*app_, words);
   app_->parse(
       std::vector<std::string>(words.rbegin(), words.rend()));  // it takes them from the back
+}
+
+void refuse_keys_given_twice(const std::vector<std::string>& settings) {
+  std::map<std::string, std::string> given;
+  for (const std::string& setting : settings) {
+    const std::string key = setting.substr(0, setting.find('='));
+    if (const auto [earlier, is_new] = given.emplace(key, setting); !is_new)
+      throw ConfigError(fmt::format("the key {} is given twice: {} and {}; leave one out", key,
+                                    earlier->second, setting));
+  }
 }
 
 void refuse_value(const std::string& option, const std::string& why) {

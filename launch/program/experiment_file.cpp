@@ -3,11 +3,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <optional>
 #include <string>
 #include <system_error>
 #include <vector>
 
 #include "core/error.hpp"
+#include "core/near_path.hpp"
 #include "core/text.hpp"
 
 namespace tpudist {
@@ -15,14 +17,17 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Where names are looked for, the nearest first. cmake/TpudistInstall.cmake puts the installed
-// experiments beside the program.
-std::vector<fs::path> experiment_folders() {
+// cmake/TpudistInstall.cmake puts the installed experiments there, beside the program.
+fs::path installed_root() {
   std::error_code error;
   const fs::path program = fs::read_symlink("/proc/self/exe", error);
-  const fs::path installed = program.parent_path().parent_path() / "share/tpudist";
+  return program.parent_path().parent_path() / "share/tpudist";
+}
+
+// Where names are looked for, the nearest first.
+std::vector<fs::path> experiment_folders() {
   std::vector<fs::path> folders;
-  for (const fs::path& root : {fs::path(), installed}) {
+  for (const fs::path& root : {fs::path(), installed_root()}) {
     folders.push_back(root);  // for names that begin with "experiments/"
     for (const char* below : {"experiments", "experiments/sweeps", "experiments/systems"})
       folders.push_back(root / below);
@@ -35,36 +40,42 @@ bool is_file(const fs::path& path) {
   return fs::exists(path, error) && !fs::is_directory(path, error);
 }
 
-// Files whose names end in .yaml, in the order of their names.
-std::vector<std::string> yaml_files(const fs::path& folder) {
-  std::vector<std::string> files;
+bool is_yaml(const fs::directory_entry& entry) {
+  return entry.path().extension() == ".yaml";
+}
+
+bool is_sweep(const fs::directory_entry& entry) {
+  return is_file(entry.path() / "sweep.json");
+}
+
+// The paths in a folder that are taken, in the order of their names.
+template <typename Takes>
+std::vector<std::string> paths_in(const fs::path& folder, Takes takes) {
+  std::vector<std::string> paths;
   std::error_code error;
   fs::directory_iterator entries(folder.empty() ? "." : folder, error);
   for (; !error && entries != end(entries); entries.increment(error)) {
-    if (entries->path().extension() == ".yaml")
-      files.push_back((folder / entries->path().filename()).string());
+    if (takes(*entries)) paths.push_back((folder / entries->path().filename()).string());
   }
-  std::ranges::sort(files);
-  return files;
+  std::ranges::sort(paths);
+  return paths;
 }
 
-// " (did you mean X?)", or the files of the first folder that has some.
-std::string suggestion(const fs::path& wanted, const std::vector<fs::path>& folders) {
-  std::vector<std::string> names, files, first;
+// " (there are X, Y)": what is taken in the first folder that has some.
+template <typename Takes>
+std::string list_of(const std::vector<fs::path>& folders, Takes takes) {
   for (const fs::path& folder : folders) {
-    const std::vector<std::string> found = yaml_files(folder);
-    if (first.empty()) first = found;
-    for (const std::string& file : found) {
-      files.push_back(file);
-      names.push_back(fs::path(file).stem().string());
-    }
+    const std::vector<std::string> paths = paths_in(folder, takes);
+    if (!paths.empty()) return fmt::format(" (there are {})", join(paths, ", "));
   }
-  const std::string nearest = nearest_of(wanted.stem().string(), names);
-  if (nearest.empty())
-    return first.empty() ? "" : fmt::format(" (there are {})", join(first, ", "));
-  return fmt::format(
-      " (did you mean {}?)",
-      files[static_cast<std::size_t>(std::ranges::find(names, nearest) - names.begin())]);
+  return "";
+}
+
+// For a name without a folder: " here, in experiments/ or in /usr/share/tpudist/experiments".
+std::string looked_in(const fs::path& wanted) {
+  if (wanted.has_parent_path()) return "";
+  return fmt::format(" here, in experiments/ or in {}",
+                     (installed_root() / "experiments").string());
 }
 
 [[noreturn]] void refuse_folder(const fs::path& folder) {
@@ -81,23 +92,56 @@ std::string suggestion(const fs::path& wanted, const std::vector<fs::path>& fold
   throw ConfigError(fmt::format("{} is a folder: give an experiment file (*.yaml)", name));
 }
 
+std::optional<fs::path> find_file(const fs::path& wanted) {
+  if (is_file(wanted)) return wanted;
+  if (wanted.is_absolute()) return std::nullopt;
+  for (const fs::path& folder : experiment_folders()) {
+    for (const char* ending : {"", ".yaml"}) {
+      if (const fs::path file = folder / (wanted.string() + ending); is_file(file)) return file;
+    }
+  }
+  return std::nullopt;
+}
+
 }  // namespace
 
 fs::path find_experiment(const fs::path& wanted) {
-  if (is_file(wanted)) return wanted;
-  std::vector<fs::path> folders = experiment_folders();
-  if (wanted.is_relative()) {
-    for (const fs::path& folder : folders) {
-      for (const char* ending : {"", ".yaml"}) {
-        if (const fs::path file = folder / (wanted.string() + ending); is_file(file)) return file;
-      }
-    }
-  }
+  if (const auto file = find_file(wanted)) return *file;
   std::error_code error;
   if (fs::is_directory(wanted, error)) refuse_folder(wanted);
+  std::vector<fs::path> folders = experiment_folders();
+  const std::string near = near_path(wanted, is_yaml, folders);
   folders.insert(folders.begin(), wanted.parent_path());
-  throw ConfigError(fmt::format("{}: there is no such experiment file{}", wanted.string(),
-                                suggestion(wanted, folders)));
+  throw ConfigError(fmt::format("{}: there is no such experiment file{}{}", wanted.string(),
+                                looked_in(wanted),
+                                near.empty() ? list_of(folders, is_yaml) : near));
+}
+
+fs::path find_sweep(const fs::path& wanted) {
+  std::error_code error;
+  if (fs::is_directory(wanted, error)) return wanted;
+  if (const auto file = find_file(wanted)) return *file;
+  std::string near = near_path(wanted, is_sweep, {"sweeps"});
+  if (near.empty()) near = near_path(wanted, is_yaml, experiment_folders());
+  if (near.empty()) near = list_of({wanted.parent_path(), "sweeps"}, is_sweep);
+  throw ConfigError(fmt::format("{}: there is no such sweep or sweep file{}{}", wanted.string(),
+                                looked_in(wanted), near));
+}
+
+std::vector<std::string> experiment_names() {
+  std::vector<std::string> names;
+  for (const fs::path& folder : experiment_folders())
+    for (const std::string& path : paths_in(folder, is_yaml))
+      names.push_back(fs::path(path).stem().string());
+  return names;
+}
+
+fs::path find_experiment_folder(const fs::path& wanted) {
+  std::error_code error;
+  for (const fs::path& folder : {wanted, installed_root() / wanted})
+    if (fs::is_directory(folder, error)) return folder;
+  throw ConfigError(fmt::format("{}: there is no such folder here or in {}", wanted.string(),
+                                installed_root().string()));
 }
 
 }  // namespace tpudist
