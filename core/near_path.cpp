@@ -1,7 +1,6 @@
 #include "core/near_path.hpp"
 
-#include <map>
-#include <ranges>
+#include <algorithm>
 #include <system_error>
 
 #include "core/text.hpp"
@@ -15,22 +14,25 @@ std::string near_path(const fs::path& wanted,
                       const std::vector<fs::path>& homes) {
   std::vector<fs::path> folders{wanted.parent_path()};
   if (folders[0].empty()) folders.insert(folders.end(), homes.begin(), homes.end());
-  const auto name_of = [](const fs::path& path) {
-    return (path.extension() == ".yaml" ? path.stem() : path.filename()).string();
-  };
-  std::map<std::string, std::string> paths;  // by name
+  std::vector<std::string> names, paths;
   for (const fs::path& folder : folders) {
     std::error_code error;
     fs::directory_iterator entries(folder.empty() ? "." : folder, error);
     for (; !error && entries != end(entries); entries.increment(error)) {
-      const fs::path path = entries->path();
-      if (accepts(*entries)) paths.emplace(name_of(path), (folder / path.filename()).string());
+      if (!accepts(*entries)) continue;
+      const fs::path path = folder / entries->path().filename();
+      names.push_back((is_yaml(*entries) ? path.stem() : path.filename()).string());
+      paths.push_back(path.string());
     }
   }
-  const auto names = std::views::keys(paths);
-  const std::vector<std::string> sorted(names.begin(), names.end());
-  const std::string nearest = nearest_of(name_of(wanted), sorted);
-  return nearest.empty() ? "" : "; did you mean " + paths.at(nearest) + "?";
+  const fs::path name = wanted.extension() == ".yaml" ? wanted.stem() : wanted.filename();
+  const auto at = std::ranges::find(names, nearest_of(name.string(), names));
+  if (at == names.end()) return "";
+  return "; did you mean " + paths[static_cast<std::size_t>(at - names.begin())] + "?";
+}
+
+bool is_yaml(const fs::directory_entry& entry) {
+  return entry.path().extension() == ".yaml";
 }
 
 }  // namespace tpudist

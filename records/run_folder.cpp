@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <nlohmann/json.hpp>
 #include <sstream>
 #include <string_view>
@@ -13,7 +12,6 @@
 #include "core/file_system.hpp"
 #include "core/json_number.hpp"
 #include "core/output_path.hpp"
-#include "core/text.hpp"
 #include "records/tensorboard_file.hpp"
 #include "train/state/checkpoint_folder.hpp"
 
@@ -55,23 +53,16 @@ void cut(const std::filesystem::path& file, std::uintmax_t bytes) {
   std::filesystem::resize_file(file, bytes, ignored);
 }
 
-// For a folder that holds runs and is none itself: "it holds runs: give one of them, a, b".
-std::string runs_in(const std::filesystem::path& path) {
-  std::vector<std::string> runs;
-  std::error_code error;
-  for (const auto& folder : {path, path / "runs"}) {  // of a sweep
-    std::filesystem::directory_iterator entries(folder, error);
-    for (; !error && entries != end(entries); entries.increment(error))
-      if (RunFolder::exists(entries->path()))
-        runs.push_back((folder / entries->path().filename()).string());
+// The first run in a folder of runs, or of a sweep; "" without one.
+std::filesystem::path run_in(const std::filesystem::path& path) {
+  std::filesystem::path first;
+  for (const auto& folder : {path, path / "runs"}) {
+    std::error_code error;
+    for (const auto& entry : std::filesystem::directory_iterator(folder, error))
+      if (RunFolder::exists(entry.path()) && (first.empty() || entry.path() < first))
+        first = entry.path();
   }
-  if (runs.empty()) return "";
-  constexpr std::size_t kMost = 5;
-  std::ranges::sort(runs);
-  const bool more = runs.size() > kMost;
-  if (more) runs.resize(kMost);
-  return fmt::format("it holds runs: give one of them, {}{}", join(runs, ", "),
-                     more ? ", ..." : "");
+  return first;
 }
 
 // Throws unless a run can begin (or, with `resume`, go on) here.
@@ -110,10 +101,10 @@ RunFolder RunFolder::open(const std::filesystem::path& path) {
   if (!std::filesystem::exists(folder.config(), error) && error) {
     throw IoError(fmt::format("{}: cannot look for a run: {}", path.string(), error.message()));
   }
-  const std::string runs = runs_in(path);
+  const std::string run = run_in(path).string();
   throw ConfigError(fmt::format(
-      "{}: no run here (there are neither config.yaml nor checkpoints); {}", path.string(),
-      runs.empty() ? "give the folder that `tpudist train` wrote" : runs));
+      "{}: no run here (there are neither config.yaml nor checkpoints); give {}", path.string(),
+      run.empty() ? "the folder that `tpudist train` wrote" : "one of the runs in it, as " + run));
 }
 
 RunClaim::RunClaim(const std::filesystem::path& path, bool resume)

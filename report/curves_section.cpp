@@ -4,8 +4,8 @@
 #include <cmath>
 #include <limits>
 #include <map>
+#include <set>
 
-#include "core/text.hpp"
 #include "report/charts/line_chart.hpp"
 #include "report/sections.hpp"
 #include "report/variant_section.hpp"
@@ -154,8 +154,8 @@ struct CurveFigure {
 
   ReportFigure finish() {
     figure.legend = group.colours("s");
-    const int colour = group.several() ? 0 : group.variants.front()->colour;
-    const std::string one = fmt::format("s{}", colour), band = fmt::format("band{}", colour);
+    const std::string one = group.several() ? "s0" : "s1",
+                      band = group.several() ? "band0" : "band1";
     if (thin) figure.legend.push_back({one + " thin", "members"});
     if (bands) {
       figure.legend.push_back({one + " strong", thin ? "their mean" : "mean of members"});
@@ -170,36 +170,26 @@ struct CurveFigure {
   }
 };
 
-// Losses compare only where the loss is the same and slates have equally many configurations.
-std::vector<VariantGroup> comparable_losses(const VariantGroup& group) {
-  std::map<std::string, std::vector<const ReportedVariant*>> kinds;
+// Whether the loss and the size of slates are those of all.
+bool comparable_losses(const VariantGroup& group) {
+  std::set<std::string> kinds;
   for (const ReportedVariant* variant : group.variants) {
     std::string kind;
     for (const ConfigEntry& entry : variant->runs.front().config)
       if (entry.key == "batch.configs" || entry.key.starts_with("loss."))
         kind += entry.key + "=" + entry.value + " ";
-    kinds[kind].push_back(variant);
+    kinds.insert(kind);
   }
-  std::vector<VariantGroup> groups;
-  for (auto& [kind, variants] : kinds) {
-    groups.push_back(group);
-    groups.back().variants = std::move(variants);
-    if (kinds.size() > 1) groups.back().file_end += fmt::format("-loss-{}", groups.size());
-  }
-  return groups;
+  return kinds.size() == 1;
 }
 
-// `split`: other variants of the collection have a chart of their own.
-ReportFigure loss_figure(const VariantGroup& group, bool split) {
+ReportFigure loss_figure(const VariantGroup& group) {
   std::int64_t last = 0;
   for (const ReportedVariant* variant : group.variants) {
     for (const RunRecord& run : variant->runs) last = std::max(last, run.curves.last_step());
   }
   const StepBins bins(last);
-  std::vector<std::string> names;
-  for (const ReportedVariant* variant : group.variants) names.push_back(variant->name());
-  CurveFigure made(group, "Training loss" + (split ? " of " + join(names, ", ") : ""), "loss",
-                   "loss");
+  CurveFigure made(group, "Training loss", "loss", "loss");
   for (const ReportedVariant* variant : group.variants)
     made.add(*variant, loss_curves(*variant, bins));
   made.figure.sentence = fmt::format(
@@ -207,8 +197,10 @@ ReportFigure loss_figure(const VariantGroup& group, bool split) {
       "folds, and a lower loss is no better ranking.{}",
       bins.width() > 1 ? fmt::format(", mean of the steps logged within each {}", bins.width())
                        : "",
-      split ? " Losses of another kind, or of slates of another size, have charts of their own."
-            : "");
+      comparable_losses(group)
+          ? ""
+          : " Variants differ by their loss or the size of their slates: their "
+            "losses are on other scales and do not compare.");
   return made.finish();
 }
 
@@ -280,9 +272,7 @@ ReportSection curves_section(const ReportInput& input) {
             section, group,
             lacking(group, [](const RunRecord& run) { return !run.curves.evaluations.empty(); }),
             "No score was logged while training; train.evaluate_every gives one.");
-        const std::vector<VariantGroup> losses = comparable_losses(group);
-        for (const VariantGroup& comparable : losses)
-          add_figure(section, loss_figure(comparable, losses.size() > 1));
+        add_figure(section, loss_figure(group));
         add_figure(section, score_figure(group));
       });
 }

@@ -148,16 +148,11 @@ class FileLoader {
     } catch (const std::exception& error) {
       // The position of the mistake in the included file is in its message; that of the include is
       // added.
-      fail(file.place,
-           fmt::format("cannot include {}: {}{}", file.text, error.what(), nearest_file(path)));
+      std::error_code ignored;
+      const bool is_there = path.empty() || std::filesystem::exists(path, ignored);
+      fail(file.place, fmt::format("cannot include {}: {}{}", file.text, error.what(),
+                                   is_there ? "" : near_path(path, is_yaml)));
     }
-  }
-
-  // Where there is no file of this name, but a near one.
-  static std::string nearest_file(const std::filesystem::path& path) {
-    std::error_code error;
-    if (path.empty() || std::filesystem::exists(path, error)) return "";
-    return near_path(path, [](const auto& entry) { return entry.path().extension() == ".yaml"; });
   }
 
   YamlMistakes& mistakes_;

@@ -7,6 +7,9 @@
 #include <cmath>
 #include <limits>
 #include <utility>
+#include <vector>
+
+#include "core/text.hpp"
 
 namespace tpudist {
 namespace {
@@ -142,33 +145,13 @@ std::string format_number(double value) {
 }
 
 std::string portable_numbers(std::string_view yaml) {
-  constexpr std::string_view kBetween = " ,[]{}";
-  std::string text;
-  while (!yaml.empty()) {
-    std::size_t end = yaml.find_first_of(kBetween);
-    if (end == 0) end = 1;
-    if (yaml[0] == '"') {  // to the quote that no backslash is before
-      for (end = 1; end < yaml.size() && yaml[end] != '"'; ++end) end += yaml[end] == '\\';
-      end = std::min(end + 1, yaml.size());
-    }
-    std::string token(yaml.substr(0, end));
-    yaml.remove_prefix(token.size());
-    if (const std::size_t e = token.find_first_of("eE"); !parse_number(token).error) {
-      const std::size_t inf = token.find("inf");
-      if (inf != std::string::npos && token.find('.') == std::string::npos) token.insert(inf, ".");
-      if (e != std::string::npos && is_digit(token[e + 1])) token.insert(e + 1, "+");
-      if (e != std::string::npos && token.find('.') == std::string::npos) token.insert(e, ".0");
-    }
-    text += token;
+  std::vector<std::string> pieces = split(yaml, ' ');  // each has one number
+  for (std::string& piece : pieces) {
+    const std::size_t e = piece.find('e'), inf = piece.find("inf");
+    if (inf != std::string::npos) piece.insert(inf, ".");
+    if (e != std::string::npos && piece.find('.') == std::string::npos) piece.insert(e, ".0");
   }
-  return text;
-}
-
-std::string short_number(std::string_view text) {
-  const auto number = parse_number(text);
-  const bool is_portable =
-      text.find(".inf") != std::string_view::npos || text.find(".0e") != std::string_view::npos;
-  return is_portable && !number.error ? format_number(number.value) : std::string(text);
+  return join(pieces, " ");
 }
 
 std::string quote_text(std::string_view text) {

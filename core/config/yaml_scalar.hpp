@@ -29,10 +29,9 @@ ParsedScalar<std::int64_t> parse_bytes(std::string_view text);
 // The shortest text that parse_number reads as the same number; integers below 1e15 without
 // exponent.
 std::string format_number(double value);
-// `yaml` on one line, with its plain numbers as every reader of YAML 1.1 and 1.2 takes them for
-// numbers: 1.0e-08 for 1e-08, .inf for inf. And back, as format_number writes them.
+// A number of format_number, or a list of them in brackets, as readers of YAML 1.1, too, take them
+// for numbers: 1.0e-08, .inf.
 std::string portable_numbers(std::string_view yaml);
-std::string short_number(std::string_view text);
 // `text` in double quotes on one line, with the escapes of YAML.
 std::string quote_text(std::string_view text);
 // The same for messages: cut after about 80 bytes.

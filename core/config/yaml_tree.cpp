@@ -209,18 +209,6 @@ void check_characters(std::string_view text,
   if (!is_utf8(text)) throw ConfigError(source->name + ": not UTF-8 text");
 }
 
-// The tab in the indentation of the last line, up to that of `place`, that has one. Line 0: none.
-YamlLocation last_tab(std::string_view text, const YamlLocation& place) {
-  YamlLocation found{place.source};
-  for (int line = 1; line <= place.line && !text.empty(); ++line) {
-    const std::size_t end = std::min(text.find('\n'), text.size() - 1);
-    const std::size_t tab = text.find('\t'), word = text.find_first_not_of(" \t\r");
-    if (tab < word && word < end) found = {place.source, line, static_cast<int>(tab) + 1};
-    text.remove_prefix(end + 1);
-  }
-  return found;
-}
-
 }  // namespace
 
 std::string YamlLocation::to_string() const {
@@ -281,8 +269,13 @@ YamlValue parse_yaml(std::string_view text, std::shared_ptr<const YamlLocation::
     const YamlLocation place =
         error.mark.is_null() ? YamlLocation{source}
                              : YamlLocation{source, error.mark.line + 1, error.mark.column + 1};
-    if (const YamlLocation tab = last_tab(text, place); tab.line > 0)
-      throw ConfigError(fmt::format("{}: a tab; indent YAML by blanks alone", tab.to_string()));
+    const std::vector<std::string> lines = split(text, '\n');
+    for (int line = place.line; line > 0; --line) {
+      const std::string& one = lines.at(static_cast<std::size_t>(line) - 1);
+      if (const std::size_t tab = one.find('\t'); tab < one.find_first_not_of(" \t\r"))
+        throw ConfigError(fmt::format("{}:{}:{}: a tab; indent YAML by blanks alone", source->name,
+                                      line, tab + 1));
+    }
     throw ConfigError(fmt::format("{}: {}", place.to_string(), error.msg));
   }
   return builder.take();

@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <string>
@@ -51,7 +52,7 @@ std::vector<std::string> values_of(const OptionText& option, bool of_sweep) {
 }
 
 // What a shell may put in place of the last word of a line: a line for each, with what it means
-// after a tab. Nothing where a file is wanted, or nothing is known.
+// after a tab. Nothing where a file is wanted.
 void print_offers(const CommandText& program, const std::string& line) {
   std::vector<std::string> typed = split(line, ' ');
   const std::string last = typed.back();
@@ -59,46 +60,32 @@ void print_offers(const CommandText& program, const std::string& line) {
   std::erase(typed, "");
   const CommandText* command = &program;
   const OptionText* open = nullptr;  // the option whose value comes next
-  std::size_t given = 0;
+  int given = 0, argument = 0;
   for (std::size_t i = 1; i < typed.size(); ++i) {
     if (std::exchange(open, nullptr)) continue;
     const auto below = std::ranges::find(command->commands, typed[i], &CommandText::name);
-    if (below != command->commands.end()) {
+    if (below != command->commands.end())
       command = &*below;
-    } else if (!typed[i].starts_with('-')) {
+    else if (!typed[i].starts_with('-'))
       ++given;
-    } else {
-      for (const OptionText& option : command->options) {
-        const bool named = std::ranges::find(option.names, typed[i]) != option.names.end();
-        if (named && !option.value.empty()) open = &option;
-      }
-    }
+    for (const OptionText& option : command->options)
+      if (!option.value.empty() && std::ranges::find(option.names, typed[i]) != option.names.end())
+        open = &option;
   }
-  std::vector<std::pair<std::string, std::string>> offers;
-  const auto add_values = [&](const OptionText& option) {
-    for (const std::string& word : values_of(option, typed.size() > 1 && typed[1] == "sweep"))
-      offers.emplace_back(word, "");
-  };
-  const OptionText* argument = nullptr;  // the next; the last one may be repeated
+  std::map<std::string, std::string> offers;  // with what they mean
+  for (const CommandText& below : command->commands) offers[below.name] = below.what;
   for (const OptionText& option : command->options) {
-    if (option.argument && (!argument || given > 0)) {
-      if (argument) --given;
-      argument = &option;
-    }
+    const bool next = option.argument && (argument == given || (option.many && argument < given));
+    argument += option.argument;
     for (const std::string& name : option.names)
-      if (!open && !option.argument && last.starts_with('-'))
-        offers.emplace_back(name, option.what);
+      if (!option.argument && last.starts_with('-')) offers[name] = option.what;
+    if (open ? open == &option : next)
+      for (const std::string& word : values_of(option, line.find(" sweep ") != std::string::npos))
+        offers[word];
   }
-  if (!open && offers.empty())
-    for (const CommandText& below : command->commands) offers.emplace_back(below.name, below.what);
-  if (open) add_values(*open);
-  if (!open && offers.empty() && argument) add_values(*argument);
-  std::ranges::sort(offers);
-  offers.erase(std::ranges::unique(offers).begin(), offers.end());
-  for (auto& [word, what] : offers) {
-    std::ranges::replace(what, '\n', ' ');
-    if (word.starts_with(last)) print("{}\t{}\n", word, what);
-  }
+  for (const auto& [word, what] : offers)
+    if (word.starts_with(last) && !(open && word.starts_with('-')))
+      print("{}\t{}\n", word, what.substr(0, what.find('\n')));
 }
 
 constexpr std::string_view kBash =

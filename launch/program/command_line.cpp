@@ -8,8 +8,8 @@
 #include <cctype>
 #include <cmath>
 #include <filesystem>
-#include <map>
 #include <optional>
+#include <set>
 #include <string_view>
 #include <utility>
 
@@ -217,28 +217,15 @@ CommandText text_of(const CLI::App& app) {
   return text;
 }
 
-// The help page: as the man page writes options, with their types in words.
+// The help, with the types of options in words, as man pages have them.
 class HelpPage : public CLI::Formatter {
- public:
   std::string make_option_opts(const CLI::Option* option) const override {
-    const OptionText text = text_of(*option);
-    return text.value.empty() ? "" : " " + text.value_text();
+    return " " + text_of(*option).value_text();
   }
   std::string make_option_desc(const CLI::Option* option) const override {
     const OptionText text = text_of(*option);
-    const auto names = [](const std::set<CLI::Option*>& options) {
-      std::vector<std::string> list;
-      for (const CLI::Option* other : options) list.push_back(other->get_name());
-      std::ranges::sort(list);
-      return join(list, ", ");
-    };
-    std::vector<std::string> notes;
-    if (text.required) notes.push_back("required");
-    if (!text.fallback.empty()) notes.push_back("default: " + text.fallback);
-    if (!option->get_needs().empty()) notes.push_back("with " + names(option->get_needs()));
-    if (!option->get_excludes().empty())
-      notes.push_back("not with " + names(option->get_excludes()));
-    return text.what + (notes.empty() ? "" : fmt::format(" ({})", join(notes, "; ")));
+    if (text.required) return text.what + " (required)";
+    return text.what + (text.fallback.empty() ? "" : fmt::format(" (default: {})", text.fallback));
   }
 };
 
@@ -428,13 +415,10 @@ void CommandLine::parse(const std::vector<std::string>& words) {
 }
 
 void refuse_keys_given_twice(const std::vector<std::string>& settings) {
-  std::map<std::string, std::string> given;
-  for (const std::string& setting : settings) {
-    const std::string key = setting.substr(0, setting.find('='));
-    if (const auto [earlier, is_new] = given.emplace(key, setting); !is_new)
-      throw ConfigError(fmt::format("the key {} is given twice: {} and {}; leave one out", key,
-                                    earlier->second, setting));
-  }
+  std::set<std::string> keys;
+  for (const std::string& setting : settings)
+    if (const std::string key = setting.substr(0, setting.find('=')); !keys.insert(key).second)
+      throw ConfigError(fmt::format("the key {} is given twice; leave one out", key));
 }
 
 void refuse_value(const std::string& option, const std::string& why) {

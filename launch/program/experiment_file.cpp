@@ -40,42 +40,16 @@ bool is_file(const fs::path& path) {
   return fs::exists(path, error) && !fs::is_directory(path, error);
 }
 
-bool is_yaml(const fs::directory_entry& entry) {
-  return entry.path().extension() == ".yaml";
-}
-
-bool is_sweep(const fs::directory_entry& entry) {
-  return is_file(entry.path() / "sweep.json");
-}
-
-// The paths in a folder that are taken, in the order of their names.
-template <typename Takes>
-std::vector<std::string> paths_in(const fs::path& folder, Takes takes) {
-  std::vector<std::string> paths;
+// Files whose names end in .yaml, in the order of their names.
+std::vector<std::string> yaml_files(const fs::path& folder) {
+  std::vector<std::string> files;
   std::error_code error;
   fs::directory_iterator entries(folder.empty() ? "." : folder, error);
   for (; !error && entries != end(entries); entries.increment(error)) {
-    if (takes(*entries)) paths.push_back((folder / entries->path().filename()).string());
+    if (is_yaml(*entries)) files.push_back((folder / entries->path().filename()).string());
   }
-  std::ranges::sort(paths);
-  return paths;
-}
-
-// " (there are X, Y)": what is taken in the first folder that has some.
-template <typename Takes>
-std::string list_of(const std::vector<fs::path>& folders, Takes takes) {
-  for (const fs::path& folder : folders) {
-    const std::vector<std::string> paths = paths_in(folder, takes);
-    if (!paths.empty()) return fmt::format(" (there are {})", join(paths, ", "));
-  }
-  return "";
-}
-
-// For a name without a folder: " here, in experiments/ or in /usr/share/tpudist/experiments".
-std::string looked_in(const fs::path& wanted) {
-  if (wanted.has_parent_path()) return "";
-  return fmt::format(" here, in experiments/ or in {}",
-                     (installed_root() / "experiments").string());
+  std::ranges::sort(files);
+  return files;
 }
 
 [[noreturn]] void refuse_folder(const fs::path& folder) {
@@ -109,30 +83,30 @@ fs::path find_experiment(const fs::path& wanted) {
   if (const auto file = find_file(wanted)) return *file;
   std::error_code error;
   if (fs::is_directory(wanted, error)) refuse_folder(wanted);
-  std::vector<fs::path> folders = experiment_folders();
-  const std::string near = near_path(wanted, is_yaml, folders);
-  folders.insert(folders.begin(), wanted.parent_path());
-  throw ConfigError(fmt::format("{}: there is no such experiment file{}{}", wanted.string(),
-                                looked_in(wanted),
-                                near.empty() ? list_of(folders, is_yaml) : near));
+  std::string advice = near_path(wanted, is_yaml, experiment_folders());
+  const std::vector<std::string> files = yaml_files("experiments");
+  if (advice.empty() && !files.empty()) advice = fmt::format("; there are {}", join(files, ", "));
+  throw ConfigError(
+      fmt::format("{}: there is no such experiment file here, in experiments/ or in {}{}",
+                  wanted.string(), (installed_root() / "experiments").string(), advice));
 }
 
 fs::path find_sweep(const fs::path& wanted) {
   std::error_code error;
   if (fs::is_directory(wanted, error)) return wanted;
   if (const auto file = find_file(wanted)) return *file;
-  std::string near = near_path(wanted, is_sweep, {"sweeps"});
-  if (near.empty()) near = near_path(wanted, is_yaml, experiment_folders());
-  if (near.empty()) near = list_of({wanted.parent_path(), "sweeps"}, is_sweep);
-  throw ConfigError(fmt::format("{}: there is no such sweep or sweep file{}{}", wanted.string(),
-                                looked_in(wanted), near));
+  const auto is_sweep = [](const auto& entry) { return is_file(entry.path() / "sweep.json"); };
+  std::string advice = near_path(wanted, is_sweep, {"sweeps"});
+  if (advice.empty()) advice = near_path(wanted, is_yaml, experiment_folders());
+  throw ConfigError(
+      fmt::format("{}: there is no such sweep or sweep file{}", wanted.string(),
+                  advice.empty() ? "; `tpudist sweep expand FILE` makes one" : advice));
 }
 
 std::vector<std::string> experiment_names() {
   std::vector<std::string> names;
   for (const fs::path& folder : experiment_folders())
-    for (const std::string& path : paths_in(folder, is_yaml))
-      names.push_back(fs::path(path).stem().string());
+    for (const std::string& file : yaml_files(folder)) names.push_back(fs::path(file).stem());
   return names;
 }
 

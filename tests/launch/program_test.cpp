@@ -118,7 +118,7 @@ TEST(Program, AKeyGivenTwiceIsRefused) {
   const std::string nlp = experiment("nlp.yaml"), folds = experiment("sweeps/folds.yaml");
   for (const std::string& command : {"train " + nlp, "config show " + nlp})
     expect_advice(command + " train.steps=1 optimizer.lr=1 train.steps=2",
-                  "the key train.steps is given twice: train.steps=1 and train.steps=2");
+                  "the key train.steps is given twice");
   expect_advice("sweep expand " + folds + " sweep.seeds=2 sweep.seeds=2",
                 "sweep.seeds is given twice");
   expect_advice("weights import " + nlp + " a.safetensors name=a name=b --run-dir x",
@@ -144,7 +144,7 @@ TEST(Program, AnExperimentIsFoundByItsName) {
   for (const char* name : {"nlp", "nlp.yaml", "experiments/nlp"})
     EXPECT_EQ(show(name), whole) << name;
   expect_advice("train nlpp", "did you mean experiments/nlp.yaml?", here);
-  expect_advice("config show frobnicate", "(there are experiments/", here);
+  expect_advice("config show frobnicate", "; there are experiments/", here);
   expect_advice("train experiments", "experiments is a folder: give an experiment file", here);
   const TempDir elsewhere;
   expect_advice("train demo_fast", "there is no such experiment file here, in experiments/ or in ",
@@ -164,11 +164,14 @@ TEST(Program, ANameIsNotThereAndANearOneIs) {
     expect_advice(command, "did you mean runs/demo?", here);
   expect_advice("evaluate runs/demmo", "did you mean runs/demo?", here);
   expect_advice("predict runs/ohter --csv x", "did you mean runs/other?", here);
-  expect_advice("evaluate runs", "give one of them, runs/demo, runs/other", here);
-  expect_advice("evaluate sweeps/four", "give one of them, sweeps/four/runs/0f5f", here);
+  expect_advice("evaluate runs", "give one of the runs in it, as runs/demo", here);
+  expect_advice("evaluate sweeps/four", "give one of the runs in it, as sweeps/four/runs/0f5f",
+                here);
   expect_advice("sweep status fuor", "did you mean sweeps/four?", here);
   expect_advice("sweep run sweeps/fuor", "did you mean sweeps/four?", here);
-  expect_advice("sweep run sweeps/nothere", "(there are sweeps/four)", here);
+  expect_advice("sweep run sweeps/nothere",
+                "there is no such sweep or sweep file; `tpudist sweep expand FILE` makes one",
+                here);
   expect_advice("report sweeps/for", "did you mean sweeps/four?", here);
   expect_advice("compare demo runs/other", "did you mean runs/demo?", here);
   expect_advice("inspect rnus", "did you mean runs?", here);
