@@ -170,23 +170,16 @@ struct CurveFigure {
   }
 };
 
-// Whether the loss and the size of slates are those of all.
-bool comparable_losses(const VariantGroup& group) {
-  std::set<std::string> kinds;
+ReportFigure loss_figure(const VariantGroup& group) {
+  std::int64_t last = 0;
+  std::set<std::string> kinds;  // losses of one kind, on slates of one size, compare
   for (const ReportedVariant* variant : group.variants) {
+    for (const RunRecord& run : variant->runs) last = std::max(last, run.curves.last_step());
     std::string kind;
     for (const ConfigEntry& entry : variant->runs.front().config)
       if (entry.key == "batch.configs" || entry.key.starts_with("loss."))
         kind += entry.key + "=" + entry.value + " ";
     kinds.insert(kind);
-  }
-  return kinds.size() == 1;
-}
-
-ReportFigure loss_figure(const VariantGroup& group) {
-  std::int64_t last = 0;
-  for (const ReportedVariant* variant : group.variants) {
-    for (const RunRecord& run : variant->runs) last = std::max(last, run.curves.last_step());
   }
   const StepBins bins(last);
   CurveFigure made(group, "Training loss", "loss", "loss");

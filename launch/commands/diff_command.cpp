@@ -18,10 +18,8 @@ void add_diff_command(Command app) {
       "the bit. Exit codes:\n0 equal, 1 different, 3 damaged files where nothing else differs, or "
       "nothing to compare.\n\n"
       "Example:\n  tpudist diff runs/before runs/after");
-  command.add_option("a", (*runs)[0], "Folder of a run").required().existing_folder({"runs"});
-  command.add_option("b", (*runs)[1], "Folder of the other run")
-      .required()
-      .existing_folder({"runs"});
+  command.add_option("a", (*runs)[0], "Folder of a run").required().existing_folder();
+  command.add_option("b", (*runs)[1], "Folder of the other run").required().existing_folder();
   command.run([runs] {
     const RunDifference difference = compare_runs((*runs)[0], (*runs)[1]);
     print_text(run_difference_text(difference));

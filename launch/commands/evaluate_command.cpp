@@ -141,9 +141,7 @@ void add_evaluate_command(Command app) {
   command.footer(
       "Takes all rows of the split; the work is spread over ranks.\n\n"
       "Example:\n  mpirun -np 2 tpudist evaluate runs/nlp-1 --split valid --json scores.json");
-  command.add_option("run", arguments->run, "Folder of the run")
-      .required()
-      .existing_folder({"runs"});
+  command.add_option("run", arguments->run, "Folder of the run").required().existing_folder();
   command.add_option("--split", arguments->split, "train or valid")
       .one_of({"train", "valid"})
       .show_default();

@@ -240,7 +240,7 @@ void add_inspect_command(Command app, std::function<void(const InspectPlanArgume
   command
       .add_option("--run", arguments->run,
                   "Of a file: what of it lies outside of the graphs that this run was trained on")
-      .existing_folder({"runs"});
+      .existing_folder();
   add_fold_options(command, arguments->folds);
   const Option suspects = add_suspect_options(command, arguments->suspects);
   const Option ceiling =

@@ -253,7 +253,7 @@ void add_predict_command(Command app) {
   command.add_option("run", arguments->runs, "Folder of the run")
       .required()
       .takes(1)
-      .existing_folder({"runs"});
+      .existing_folder();
   command.add_option("--csv", arguments->csv, "Submission to write").required();
   add_options(command, *arguments);
   add_trace_option(command, arguments->trace);

@@ -372,7 +372,7 @@ void add_rank_command(Command app) {
       .needs(configs);
   command.add_option("--run", arguments->runs, "Folders of runs; all their members rank together")
       .required()
-      .existing_folder({"runs"});
+      .existing_folder();
   add_run_options(command, *arguments);
   add_combination_options(command, arguments->combine);
   command.add_option("--top", arguments->top, "How many configurations to list; 0: all")

@@ -51,7 +51,7 @@ void add_report_command(Command app) {
       .add_option("inputs", arguments->inputs,
                   "Folders of runs, of a sweep, or that hold such folders; files of predictions")
       .required()
-      .existing_path({"runs", "sweeps"});
+      .existing_path();
   command.add_option("--html", arguments->html, "The page").show_default();
   command.add_option("--csv", arguments->csv, "Write the tables of the page into this folder");
   command.add_flag("--no-ceilings", arguments->no_ceilings,

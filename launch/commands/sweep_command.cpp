@@ -34,10 +34,6 @@ constexpr const char* kUncheckedData =
 constexpr const char* kStopNotice =
     "\ntpudist: stopping with checkpoints after this step; interrupt again to end at once\n";
 
-constexpr const char* kRepeated =
-    "Runs that finished are never trained again, and runs that were stopped or killed go on where "
-    "they were:\nany `sweep run` may be repeated, and several may work on one folder.\n\n";
-
 struct SweepArguments {
   fs::path sweep;  // a sweep file or the folder of a sweep
   std::vector<std::string> overrides;
@@ -229,9 +225,7 @@ void add_sweep_file(Command command, SweepArguments& arguments) {
 }
 
 void add_folder(Command command, SweepArguments& arguments) {
-  command.add_option("sweep", arguments.sweep, "Folder of the sweep")
-      .required()
-      .existing_folder({"sweeps"});
+  command.add_option("sweep", arguments.sweep, "Folder of the sweep").required().existing_folder();
 }
 
 void add_slurm_options(Command command, SweepArguments& arguments) {
@@ -272,10 +266,13 @@ void add_sweep_command(Command app) {
   const Command sweep =
       app.add_command("sweep", "Train seeds x folds x variants of experiments as one list");
   sweep.require_command();
-  sweep.footer(std::string(kRepeated) +
-               "Example:\n  tpudist sweep expand experiments/sweeps/folds.yaml\n"
-               "  mpirun -np 8 tpudist sweep run sweeps/folds --groups 2\n"
-               "  tpudist sweep collect sweeps/folds");
+  sweep.footer(
+      "Runs that finished are never trained again, and runs that were stopped or killed go on "
+      "where "
+      "they were:\nany `sweep run` may be repeated, and several may work on one folder.\n\n"
+      "Example:\n  tpudist sweep expand experiments/sweeps/folds.yaml\n"
+      "  mpirun -np 8 tpudist sweep run sweeps/folds --groups 2\n"
+      "  tpudist sweep collect sweeps/folds");
   auto arguments = std::make_shared<SweepArguments>();
 
   Command command = add(sweep, "expand", "Write the list of runs, and print it", arguments, expand);
@@ -287,7 +284,6 @@ void add_sweep_command(Command app) {
 
   command = add(sweep, "run", "Train the runs that have not ended", arguments, run);
   command.footer(
-      std::string(kRepeated) +
       "Example:\n  mpirun -np 8 tpudist sweep run experiments/sweeps/folds.yaml --groups 2\n"
       "  tpudist sweep run sweeps/folds --index 3");
   command.add_option("sweep", arguments->sweep, "Sweep file, or folder of the sweep")

@@ -100,9 +100,7 @@ void add_export(Command weights) {
       "Names and layouts are those of PyTorch and PyTorch Geometric. A run of several members gets "
       "a file for each,\nNAME-member-0.safetensors and so on, unless --member chooses one.\n\n"
       "Example:\n  tpudist weights export runs/nlp-1 nlp.safetensors --checkpoint best");
-  command.add_option("run", arguments->run, "Folder of the run")
-      .required()
-      .existing_folder({"runs"});
+  command.add_option("run", arguments->run, "Folder of the run").required().existing_folder();
   command.add_option("file", arguments->file, "Safetensors file to write").required();
   command.add_option("--member", arguments->member, "Number of the member (default: all)");
   add_checkpoint_options(command, *arguments);

@@ -44,8 +44,7 @@ CLI::Validator check_number(const std::string& shown_in_help, Accepts accepts,
 
 enum class PathKind { file, folder, any };
 
-CLI::Validator check_path(const std::string& shown_in_help, PathKind kind,
-                          const std::vector<std::filesystem::path>& homes = {}) {
+CLI::Validator check_path(const std::string& shown_in_help, PathKind kind) {
   return CLI::Validator(
       [=](const std::string& path) -> std::string {
         std::error_code error;
@@ -59,7 +58,7 @@ CLI::Validator check_path(const std::string& shown_in_help, PathKind kind,
             return kind == PathKind::any || entry.is_directory(error) == (kind == PathKind::folder);
           };
           return fmt::format("there is no {} \"{}\"{}", missing, path,
-                             near_path(path, accepts, homes));
+                             near_path(path, accepts, {"runs", "sweeps"}));
         }
         if (kind == PathKind::file && folder)
           return fmt::format("\"{}\" is a folder; give a file", path);
@@ -261,13 +260,13 @@ Option Option::existing_file() const {
   return *this;
 }
 
-Option Option::existing_folder(const std::vector<std::filesystem::path>& homes) const {
-  option_->check(check_path("DIR", PathKind::folder, homes));
+Option Option::existing_folder() const {
+  option_->check(check_path("DIR", PathKind::folder));
   return *this;
 }
 
-Option Option::existing_path(const std::vector<std::filesystem::path>& homes) const {
-  option_->check(check_path("PATH", PathKind::any, homes));
+Option Option::existing_path() const {
+  option_->check(check_path("PATH(existing)", PathKind::any));
   return *this;
 }
 

@@ -2,7 +2,6 @@
 
 #include <cstdint>
 #include <exception>
-#include <filesystem>
 #include <functional>
 #include <memory>
 #include <string>
@@ -33,9 +32,8 @@ class Option {
   Option show_default() const;
 
   Option existing_file() const;
-  // `homes`: folders such as "runs", whose entries a message may suggest for a mere name.
-  Option existing_folder(const std::vector<std::filesystem::path>& homes = {}) const;
-  Option existing_path(const std::vector<std::filesystem::path>& homes = {}) const;
+  Option existing_folder() const;
+  Option existing_path() const;
   // An experiment or sweep file; a name such as "nlp" is replaced by the file that find_experiment
   // finds. Or a sweep's folder or file, as find_sweep finds it.
   Option existing_experiment() const;
