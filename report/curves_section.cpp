@@ -190,10 +190,9 @@ ReportFigure loss_figure(const VariantGroup& group) {
       "folds, and a lower loss is no better ranking.{}",
       bins.width() > 1 ? fmt::format(", mean of the steps logged within each {}", bins.width())
                        : "",
-      comparable_losses(group)
-          ? ""
-          : " Variants differ by their loss or the size of their slates: their "
-            "losses are on other scales and do not compare.");
+      kinds.size() == 1 ? ""
+                        : " Variants differ by their loss or the size of their slates: their "
+                          "losses are on other scales and do not compare.");
   return made.finish();
 }
 
