@@ -20,10 +20,11 @@ def parser(description):
 
 
 def command(arguments, ranks, run_folder, *words, bind="none"):
-    """The command of a training on this many ranks; the user's overrides come after `words`."""
+    """The command of a training on this many ranks; the user's overrides replace those in `words`."""
+    settings = {word.split("=")[0]: word for word in [*words, *arguments.overrides]}
     made = ["mpirun", "--bind-to", bind, "--oversubscribe", "-np", ranks,
             pathlib.Path(arguments.build) / "tpudist", "train", arguments.experiment,
-            *words, *arguments.overrides, "--run-dir", run_folder]
+            *settings.values(), "--run-dir", run_folder]
     return [str(word) for word in made]
 
 

@@ -41,8 +41,8 @@ class Tpudist:
     def scores(self, experiment, shards, name, *overrides):
         """Scores of the members of a new run on the validation split."""
         folder = self.work / "runs" / name
-        self.run("train", EXPERIMENTS / experiment, f"data.shards={shards}", f"name={name}",
-                 "--run-dir", folder, *overrides)
+        settings = {word.split("=")[0]: word for word in (f"data.shards={shards}", f"name={name}", *overrides)}
+        self.run("train", EXPERIMENTS / experiment, *settings.values(), "--run-dir", folder)
         members = json.loads((folder / "scores.json").read_text())["members"]
         return [member["mean"]["kendall_tau"] for member in members]
 

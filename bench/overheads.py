@@ -26,8 +26,8 @@ def train(arguments, folder, *words):
     command = mpi_training.command(arguments, arguments.ranks, folder, f"train.steps={arguments.steps}",
                                    "train.evaluate_every=0", "train.last_evaluation=none",
                                    "train.checkpoint_every=0", "train.log_every=1",
-                                   f"dist.threads={arguments.threads}")
-    subprocess.run([*command, *words], env=mpi_training.ENVIRONMENT, check=True,
+                                   f"dist.threads={arguments.threads}", *words)
+    subprocess.run(command, env=mpi_training.ENVIRONMENT, check=True,
                    stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
 
 

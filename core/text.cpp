@@ -31,6 +31,8 @@ std::string nearest_of(std::string_view word, std::span<const std::string> candi
   std::size_t best_distance = limit + 1;
   const std::string* best = nullptr;
   if (word.size() > 256) return {};
+  // The device has another name here, and "cpu" is spelt like it.
+  if (word == "gpu" && std::ranges::find(candidates, "cuda") != candidates.end()) return "cuda";
   for (const std::string& candidate : candidates) {
     if (candidate.size() > word.size() + limit || candidate.empty()) continue;
     const std::size_t distance = edit_distance(word, candidate);

@@ -53,6 +53,18 @@ void cut(const std::filesystem::path& file, std::uintmax_t bytes) {
   std::filesystem::resize_file(file, bytes, ignored);
 }
 
+// The first run in a folder of runs, or of a sweep; "" without one.
+std::filesystem::path run_in(const std::filesystem::path& path) {
+  std::filesystem::path first;
+  for (const auto& folder : {path, path / "runs"}) {
+    std::error_code error;
+    for (const auto& entry : std::filesystem::directory_iterator(folder, error))
+      if (RunFolder::exists(entry.path()) && (first.empty() || entry.path() < first))
+        first = entry.path();
+  }
+  return first;
+}
+
 // Throws unless a run can begin (or, with `resume`, go on) here.
 void check_claim(const RunFolder& folder, bool resume) {
   const std::string where = folder.path().string();
@@ -90,10 +102,12 @@ RunFolder RunFolder::open(const std::filesystem::path& path) {
     throw IoError(fmt::format("{}: cannot look for a run: {}", path.string(), error.message()));
   }
   const bool has_config = std::filesystem::exists(folder.config(), error);
-  throw ConfigError(fmt::format("{}: no run here ({}); give the folder that `tpudist train` wrote",
-                                path.string(),
-                                has_config ? "config.yaml is there, but no checkpoints"
-                                           : "there are neither config.yaml nor checkpoints"));
+  const std::string run = run_in(path).string();
+  throw ConfigError(fmt::format(
+      "{}: no run here ({}); give {}", path.string(),
+      has_config ? "config.yaml is there, but no checkpoints"
+                 : "there are neither config.yaml nor checkpoints",
+      run.empty() ? "the folder that `tpudist train` wrote" : "one of the runs in it, as " + run));
 }
 
 RunClaim::RunClaim(const std::filesystem::path& path, bool resume)

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <limits>
 #include <map>
+#include <set>
 
 #include "report/charts/line_chart.hpp"
 #include "report/sections.hpp"
@@ -171,8 +172,14 @@ struct CurveFigure {
 
 ReportFigure loss_figure(const VariantGroup& group) {
   std::int64_t last = 0;
+  std::set<std::string> kinds;  // losses of one kind, on slates of one size, compare
   for (const ReportedVariant* variant : group.variants) {
     for (const RunRecord& run : variant->runs) last = std::max(last, run.curves.last_step());
+    std::string kind;
+    for (const ConfigEntry& entry : variant->runs.front().config)
+      if (entry.key == "batch.configs" || entry.key.starts_with("loss."))
+        kind += entry.key + "=" + entry.value + " ";
+    kinds.insert(kind);
   }
   const StepBins bins(last);
   CurveFigure made(group, "Training loss", "loss", "loss");
@@ -180,10 +187,12 @@ ReportFigure loss_figure(const VariantGroup& group) {
     made.add(*variant, loss_curves(*variant, bins));
   made.figure.sentence = fmt::format(
       "The loss of each member on the slates that it trained on{}. Members see other slates and "
-      "folds, "
-      "and a lower loss is no better ranking.",
-      bins.width() > 1 ? fmt::format(", averaged over the logged ones of {} steps", bins.width())
-                       : "");
+      "folds, and a lower loss is no better ranking.{}",
+      bins.width() > 1 ? fmt::format(", mean of the steps logged within each {}", bins.width())
+                       : "",
+      kinds.size() == 1 ? ""
+                        : " Variants differ by their loss or the size of their slates: their "
+                          "losses are on other scales and do not compare.");
   return made.finish();
 }
 

@@ -8,6 +8,7 @@
 #include <set>
 
 #include "core/error.hpp"
+#include "core/near_path.hpp"
 #include "records/sweep_files.hpp"
 #include "scores/same_training.hpp"
 
@@ -213,10 +214,10 @@ ResultSet read_results(const std::vector<fs::path>& inputs) {
     } else if (fs::is_directory(path)) {
       results.runs.push_back(read_run_folder(path));
     } else {
-      throw ConfigError(
-          fmt::format("{}: there is no such folder of a run or of a sweep, and no such file of "
-                      "predictions",
-                      path.string()));
+      throw ConfigError(fmt::format(
+          "{}: there is no such folder of a run or of a sweep, and no such file of "
+          "predictions{}",
+          path.string(), near_path(path, [](const auto&) { return true; }, {"runs", "sweeps"})));
     }
   }
   if (results.runs.empty()) throw ConfigError("give the folder of a run or of a sweep");

@@ -97,10 +97,13 @@ data() {
   "$tpudist" convert "$npz" "$work/shards" | tail -n 3
 }
 
-# alexnet NAME SETTINGS...: a training in a folder of that name; all it prints goes to NAME.txt.
+# alexnet NAME SETTINGS...: a training in a folder of that name; all it prints goes to NAME.txt. The last setting
+# of a key holds.
 alexnet() {
-  local tpudist; tpudist=$(program tpudist)
-  "$tpudist" train experiments/alexnet.yaml --run-dir "$work/run-$1" dist.threads=8 train.steps=$steps ${smaller[@]+"${smaller[@]}"} "${@:2}" \
+  local tpudist word; tpudist=$(program tpudist)
+  local -A settings=()
+  for word in dist.threads=8 train.steps=$steps ${smaller[@]+"${smaller[@]}"} "${@:2}"; do settings[${word%%=*}]=$word; done
+  "$tpudist" train experiments/alexnet.yaml --run-dir "$work/run-$1" "${settings[@]}" \
     > "$work/$1.txt" 2>&1 || { cat "$work/$1.txt"; return 1; }
 }
 parameters() { grep '^parameters:' "$work/$1.txt" | cut -d ' ' -f 2; }

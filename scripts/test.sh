@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Sets up what is missing, builds everything and runs all tests.
+# Sets up what is missing, builds everything and runs all tests: 13 to 17 minutes on two cores
+# after scripts/demo.sh.
 #
 #   scripts/test.sh [option of ctest ...]      e.g. -L '^data$', for the tests of one folder
 #
@@ -9,6 +10,12 @@
 #                            UndefinedBehaviorSanitizer; an hour on two cores (docs/testing.md)
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
+
+preset=${TPUDIST_PRESET:-release}
+if ! grep -qs "\"configurePreset\": \"$preset\"" CMakePresets.json CMakeUserPresets.json; then
+  echo "test.sh: TPUDIST_PRESET=$preset: CMakePresets.json has no such preset" >&2
+  exit 2
+fi
 
 scripts/setup.sh
 torch=(${TPUDIST_TORCH_ROOT:+"-DTPUDIST_TORCH_ROOT=$TPUDIST_TORCH_ROOT"})
@@ -21,7 +28,6 @@ if [[ ${TPUDIST_TEST_SANITIZERS:-0} == 1 ]]; then
   done
 fi
 
-preset=${TPUDIST_PRESET:-release}
 cmake --preset "$preset" "${torch[@]}"
 cmake --build --preset "$preset"
 ctest --preset "$preset" --output-on-failure -j2 "$@"

@@ -67,7 +67,8 @@ train() {
     nlp) options=(experiments/demo_nlp.yaml model.preset=latenciaga_nlp batch.slates=2) ;;
     tile) options=(experiments/demo_tile.yaml model.preset=latenciaga_tile) ;;
   esac
-  { on_ranks "$ranks" train "${options[@]}" "model.blocks=[]" train.steps=8 train.evaluate_every=0 \
+  [[ $* == *train.evaluate_every=* ]] || options+=(train.evaluate_every=0)
+  { on_ranks "$ranks" train "${options[@]}" "model.blocks=[]" train.steps=8 \
       train.last_evaluation=none train.checkpoint_every=4 train.keep_checkpoints=9 train.log_every=1 \
       ensemble.members=3 "dist.threads=$threads" --run-dir "$scratch/$run" "$@" || true
   } | sed -n 's/^parameters: //p' | grep . || echo none

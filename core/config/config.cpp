@@ -20,6 +20,9 @@ namespace tpudist {
 
 using Type = AcceptedValue::Type;
 
+// An integer that may not be smaller counts bytes, and may have their unit.
+constexpr std::int64_t kLeastOfBytes = 1 << 20;
+
 // Within limits that exclude something; without, numbers may be infinite as well.
 template <typename T>
 AcceptedValue accept(Type type, const Limits<T>& limits) {
@@ -267,10 +270,14 @@ std::vector<std::string> ConfigNode::keys() const {
 
 std::int64_t ConfigNode::integer(std::string_view key, std::int64_t fallback,
                                  Limits<std::int64_t> limits) {
-  return impl_->read(key, fallback, accept(Type::integer, limits),
-                     [&](const YamlValue& value, const std::string& name) {
-                       return impl_->parse_integer_within(value, name, limits);
-                     });
+  AcceptedValue accepted = accept(Type::integer, limits);
+  accepted.bytes = limits.min >= kLeastOfBytes;
+  return impl_->read(key, fallback, accepted, [&](const YamlValue& value, const std::string& name) {
+    return accepted.bytes
+               ? impl_->parse_within(value, name, limits, "a number of bytes, e.g. 4GB or 512MiB",
+                                     parse_bytes)
+               : impl_->parse_integer_within(value, name, limits);
+  });
 }
 
 double ConfigNode::number(std::string_view key, double fallback, Limits<double> limits) {

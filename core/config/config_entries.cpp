@@ -15,7 +15,10 @@ namespace {
 
 std::string one_line(const YamlValue& value) {
   if (value.kind != YamlValue::Kind::list) {
-    return value.quoted ? quote_text(value.text) : value.text;
+    if (value.quoted) return quote_text(value.text);
+    const auto number = parse_number(value.text);  // as before portable_numbers
+    const bool has_point = value.text.find('.') != std::string::npos;
+    return has_point && !number.error ? format_number(number.value) : value.text;
   }
   std::vector<std::string> pieces;
   for (const YamlValue& item : value.items) pieces.push_back(one_line(item));

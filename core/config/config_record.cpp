@@ -124,7 +124,10 @@ std::string ConfigRecord::to_yaml(std::size_t indent) const {
   for (const auto& entry : entries_) {
     const std::string key = margin + format_yaml_text(entry->key) + ":";
     if (entry->kind == Kind::value) {
-      text += key + " " + entry->yaml + "\n";
+      text += key + " " +
+              (entry->accepted.type == AcceptedValue::Type::number ? portable_numbers(entry->yaml)
+                                                                   : entry->yaml) +
+              "\n";
     } else if (entry->kind == Kind::map) {
       const std::string inner = entry->map->to_yaml(indent + 2);
       if (!inner.empty()) {

@@ -19,6 +19,7 @@ struct AcceptedValue {
   bool is_list = false;                 // a list of such values
   std::vector<std::string> words = {};  // of a text: nothing else; else: these as well
   bool joined = false;                  // a text of some of the words, joined by +
+  bool bytes = false;                   // an integer, or one with a unit of bytes
   std::optional<double> min = {}, max = {};
   bool operator==(const AcceptedValue&) const = default;
 };

@@ -210,6 +210,8 @@ void add_alternatives(const AcceptedValue& accepted, std::vector<Json>& alternat
       if (accepted.type == Type::number && !accepted.max) words.push_back("inf");
       if (accepted.type == Type::number && !accepted.min) words.push_back("-inf");
       if (!words.empty()) add({{"enum", words}});
+      if (accepted.bytes)
+        add({{"type", "string"}, {"pattern", "^[0-9]*\\.?[0-9]+ ?(kB|[MGT]B|[KMGT]iB)$"}});
       add(variable);
   }
 }

@@ -12,6 +12,7 @@
 
 #include "core/error.hpp"
 #include "core/file_system.hpp"
+#include "core/near_path.hpp"
 #include "core/text.hpp"
 
 namespace tpudist {
@@ -140,12 +141,17 @@ class FileLoader {
   YamlValue load_included(const YamlValue& file, const std::filesystem::path& folder) {
     if (file.kind != YamlValue::Kind::scalar)
       fail(file.place, "include: needs a file or a list of files");
+    std::filesystem::path path;
     try {
-      return load((folder / expand_environment(file.text)).lexically_normal());
+      path = (folder / expand_environment(file.text)).lexically_normal();
+      return load(path);
     } catch (const std::exception& error) {
       // The position of the mistake in the included file is in its message; that of the include is
       // added.
-      fail(file.place, fmt::format("cannot include {}: {}", file.text, error.what()));
+      std::error_code ignored;
+      const bool is_there = path.empty() || std::filesystem::exists(path, ignored);
+      fail(file.place, fmt::format("cannot include {}: {}{}", file.text, error.what(),
+                                   is_there ? "" : near_path(path, is_yaml)));
     }
   }
 

@@ -6,6 +6,10 @@
 #include <charconv>
 #include <cmath>
 #include <limits>
+#include <utility>
+#include <vector>
+
+#include "core/text.hpp"
 
 namespace tpudist {
 namespace {
@@ -113,6 +117,23 @@ ParsedScalar<double> parse_number(std::string_view text) {
   return {value, {}};
 }
 
+ParsedScalar<std::int64_t> parse_bytes(std::string_view text) {
+  static constexpr std::pair<std::string_view, double> kUnits[] = {
+      {"kB", 1e3},     {"MB", 1e6},     {"GB", 1e9},     {"TB", 1e12},
+      {"KiB", 0x1p10}, {"MiB", 0x1p20}, {"GiB", 0x1p30}, {"TiB", 0x1p40}};
+  for (const auto& [unit, size] : kUnits) {
+    if (!text.ends_with(unit)) continue;
+    text.remove_suffix(unit.size());
+    if (text.ends_with(' ')) text.remove_suffix(1);
+    const auto number = parse_number(text);
+    if (number.error) return {0, number.error};
+    const double bytes = number.value * size;
+    if (!(std::abs(bytes) < 0x1p63)) return {0, ScalarError::out_of_range};
+    return {static_cast<std::int64_t>(bytes), {}};
+  }
+  return parse_integer(text);
+}
+
 std::string format_number(double value) {
   if (std::isinf(value)) return value > 0 ? "inf" : "-inf";
   char buffer[64];
@@ -121,6 +142,16 @@ std::string format_number(double value) {
       whole ? std::to_chars(buffer, buffer + sizeof buffer, value, std::chars_format::fixed)
             : std::to_chars(buffer, buffer + sizeof buffer, value);
   return std::string(buffer, end.ptr);
+}
+
+std::string portable_numbers(std::string_view yaml) {
+  std::vector<std::string> pieces = split(yaml, ' ');  // each has one number
+  for (std::string& piece : pieces) {
+    const std::size_t e = piece.find('e'), inf = piece.find("inf");
+    if (inf != std::string::npos) piece.insert(inf, ".");
+    if (e != std::string::npos && piece.find('.') == std::string::npos) piece.insert(e, ".0");
+  }
+  return join(pieces, " ");
 }
 
 std::string quote_text(std::string_view text) {

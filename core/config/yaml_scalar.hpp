@@ -23,10 +23,15 @@ struct ParsedScalar {
 ParsedScalar<std::int64_t> parse_integer(std::string_view text);
 // 1, 1e-3, .5, inf, -inf, .inf; no NaN, no hexadecimal. Overflow and underflow are out of range.
 ParsedScalar<double> parse_number(std::string_view text);
+// A number of bytes: 4096, 1.5GB (10^9 bytes each), 512 MiB (2^20); up to TB and TiB.
+ParsedScalar<std::int64_t> parse_bytes(std::string_view text);
 
 // The shortest text that parse_number reads as the same number; integers below 1e15 without
 // exponent.
 std::string format_number(double value);
+// A number of format_number, or a list of them in brackets, as readers of YAML 1.1, too, take them
+// for numbers: 1.0e-08, .inf.
+std::string portable_numbers(std::string_view yaml);
 // `text` in double quotes on one line, with the escapes of YAML.
 std::string quote_text(std::string_view text);
 // The same for messages: cut after about 80 bytes.

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "core/error.hpp"
+#include "core/near_path.hpp"
 #include "core/process.hpp"
 #include "data/shards/manifest.hpp"
 #include "schema/collection_folders.hpp"
@@ -72,8 +73,10 @@ void require_shards(const std::filesystem::path& shard_root, const Collection& c
   if (is_converted(shard_root, collection)) return;
   std::error_code error;
   if (!std::filesystem::is_directory(shard_root, error)) {
-    throw ConfigError(
-        fmt::format("{}: there is no such folder of shards; {}", shard_root.string(), advice));
+    throw ConfigError(fmt::format(
+        "{}: there is no such folder of shards{}; {}", shard_root.string(),
+        near_path(shard_root, [&](const auto& entry) { return entry.is_directory(error); }),
+        advice));
   }
   require_any_shards(shard_root);
   throw ConfigError(

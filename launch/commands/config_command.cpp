@@ -14,6 +14,7 @@
 #include "core/thread_pool.hpp"
 #include "experiment/experiment.hpp"
 #include "launch/commands/commands.hpp"
+#include "launch/program/experiment_file.hpp"
 #include "launch/program/output.hpp"
 #include "models/network/network.hpp"
 #include "sweep/sweep_file.hpp"
@@ -26,12 +27,6 @@ namespace {
 // The experiment files of a folder, in the order of their names.
 std::vector<std::filesystem::path> experiment_files(const std::filesystem::path& folder) {
   std::vector<std::filesystem::path> files;
-  if (!std::filesystem::is_directory(folder)) {
-    throw ConfigError(
-        fmt::format("{}: there is no such folder: give the folder of the systems, which is "
-                    "experiments/systems of the source tree",
-                    folder.string()));
-  }
   for (const auto& entry : std::filesystem::directory_iterator(folder)) {
     if (entry.path().extension() == ".yaml") files.push_back(entry.path());
   }
@@ -57,7 +52,7 @@ void print_system(const std::filesystem::path& file, ThreadPool& pool) {
 }
 
 void list_systems(const std::filesystem::path& folder) {
-  const std::vector<std::filesystem::path> files = experiment_files(folder);
+  const std::vector<std::filesystem::path> files = experiment_files(find_experiment_folder(folder));
   if (files.empty()) {
     throw ConfigError(folder.string() +
                       ": holds no experiment file (*.yaml): give the folder of the systems");
@@ -133,10 +128,8 @@ void add_config_command(Command app) {
   auto folder = std::make_shared<std::filesystem::path>("experiments/systems");
   const Command systems = command.add_command(
       "systems", "List published systems: source, parameters, collections, known score");
-  systems.footer("Example:\n  tpudist config systems experiments/systems");
-  systems.add_option("folder", *folder, "Folder of their experiment files")
-      .existing_folder()
-      .show_default();
+  systems.footer("Example:\n  tpudist config systems");
+  systems.add_option("folder", *folder, "Folder of their experiment files").show_default();
   systems.run([folder] { list_systems(*folder); });
 }
 

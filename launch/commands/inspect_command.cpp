@@ -10,6 +10,7 @@
 
 #include "core/error.hpp"
 #include "core/json_number.hpp"
+#include "core/near_path.hpp"
 #include "core/numbers.hpp"
 #include "data/shards/converted_collections.hpp"
 #include "data/shards/shard_statistics.hpp"
@@ -169,8 +170,9 @@ void run(const InspectArguments& arguments) {
 // Without --plan the command line names shards and nothing else.
 void check_positionals(const InspectArguments& arguments) {
   if (!arguments.plan.overrides.empty()) {
-    refuse_value("shards", fmt::format("there is no folder or file \"{}\"",
-                                       arguments.plan.overrides.front()));
+    const std::string& wanted = arguments.plan.overrides.front();
+    refuse_value("shards", fmt::format("there is no folder or file \"{}\"{}", wanted,
+                                       near_path(wanted, [](const auto&) { return true; })));
   }
   if (arguments.shard_root.empty()) refuse_missing("shards");
   const bool file = !std::filesystem::is_directory(arguments.shard_root);

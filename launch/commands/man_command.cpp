@@ -43,12 +43,6 @@ std::string paragraphs(std::string_view text) {
   return page;
 }
 
-std::string value_text(const OptionText& option) {
-  if (option.value.empty()) return "";
-  const std::string value = option.words.empty() ? option.value : join(option.words, "|");
-  return value + (option.many ? " ..." : "");
-}
-
 std::string synopsis(const CommandText& command, const std::string& path) {
   std::string line = fmt::format(".B {}\n", plain(path));
   if (!command.commands.empty()) return line + "command [options]\n";
@@ -66,7 +60,7 @@ std::string synopsis(const CommandText& command, const std::string& path) {
 std::string options_text(const CommandText& command) {
   std::string text;
   for (const OptionText& option : command.options) {
-    const std::string names = join(option.names, ", "), value = value_text(option);
+    const std::string names = join(option.names, ", "), value = option.value_text();
     text += ".TP\n";
     text += option.argument || value.empty()
                 ? fmt::format(".B \"{}\"\n", plain(names))
@@ -78,11 +72,14 @@ std::string options_text(const CommandText& command) {
   return text;
 }
 
-std::string example_text(std::string_view footer) {
-  const std::size_t at = footer.find(kExample);
-  if (at == std::string_view::npos) return "";
-  return fmt::format(".SH EXAMPLES\n.nf\n{}\n.fi\n",
-                     plain(trim(footer.substr(at + kExample.size()))));
+// The examples of a command and of those below it, each once.
+void add_examples(const CommandText& command, std::vector<std::string>& lines) {
+  const std::size_t at = command.footer.find(kExample);
+  if (at != std::string::npos) {
+    for (const std::string& line : split(command.footer.substr(at + kExample.size()), '\n'))
+      if (std::ranges::find(lines, line) == lines.end()) lines.push_back(line);
+  }
+  for (const CommandText& below : command.commands) add_examples(below, lines);
 }
 
 // What the command does, with one full stop.
@@ -138,7 +135,10 @@ std::string man_page(const CommandText& command, const std::string& path) {
       plain(title), version(), plain(name), plain(command.what), synopsis(command, path),
       sentence(command), body(own, path));
   if (is_program) page += list_of_commands(command);
-  page += example_text(command.footer);
+  std::vector<std::string> examples;
+  add_examples(own, examples);
+  if (!examples.empty())
+    page += fmt::format(".SH EXAMPLES\n.nf\n{}\n.fi\n", plain(trim(join(examples, "\n"))));
   if (!is_program)
     page +=
         ".SH EXIT STATUS\n0 done, 1 failed, 2 wrong usage or configuration, 3 bad input data, 85 "

@@ -277,15 +277,19 @@ void add_sweep_command(Command app) {
   auto arguments = std::make_shared<SweepArguments>();
 
   Command command = add(sweep, "expand", "Write the list of runs, and print it", arguments, expand);
+  command.footer("Example:\n  tpudist sweep expand experiments/sweeps/folds.yaml sweep.seeds=2");
   command.add_option("sweep", arguments->sweep, "Sweep file (YAML)")
       .required()
       .existing_experiment();
   add_sweep_file(command, *arguments);
 
   command = add(sweep, "run", "Train the runs that have not ended", arguments, run);
+  command.footer(
+      "Example:\n  mpirun -np 8 tpudist sweep run experiments/sweeps/folds.yaml --groups 2\n"
+      "  tpudist sweep run sweeps/folds --index 3");
   command.add_option("sweep", arguments->sweep, "Sweep file, or folder of the sweep")
       .required()
-      .existing_experiment_or_folder();
+      .existing_sweep();
   add_sweep_file(command, *arguments);
   const Option groups =
       command
@@ -304,19 +308,24 @@ void add_sweep_command(Command app) {
   command =
       add(sweep, "submit", "Submit the runs to Slurm as arrays, and their ensemble after them",
           arguments, submit);
+  command.footer(
+      "Example:\n  tpudist sweep submit sweeps/folds --tasks-per-node 8 --time 02:00:00 --dry-run\n"
+      "  tpudist sweep submit sweeps/folds --parallel 4 --csv submission.csv");
   command.add_option("sweep", arguments->sweep, "Sweep file, or folder of the sweep")
       .required()
-      .existing_experiment_or_folder();
+      .existing_sweep();
   add_sweep_file(command, *arguments);
   command.add_flag("--go-on", arguments->slurm.go_on,
                    "Begin later stages although runs of the one before failed");
   add_slurm_options(command, *arguments);
 
-  add_folder(
-      add(sweep, "status", "Print how many runs wait, run, failed and finished", arguments, status),
-      *arguments);
+  command =
+      add(sweep, "status", "Print how many runs wait, run, failed and finished", arguments, status);
+  command.footer("Example:\n  tpudist sweep status sweeps/folds");
+  add_folder(command, *arguments);
 
   command = add(sweep, "retry", "Let `sweep run` train failed runs again", arguments, retry);
+  command.footer("Example:\n  tpudist sweep retry sweeps/folds --runs 3,5");
   add_folder(command, *arguments);
   command.add_option("--runs", arguments->runs, "Only the failed ones among these indices")
       .split_at(',');
@@ -325,6 +334,7 @@ void add_sweep_command(Command app) {
 
   command =
       add(sweep, "collect", "Print what the runs reached, and what was chosen", arguments, collect);
+  command.footer("Example:\n  tpudist sweep collect sweeps/folds --csv folds.csv");
   add_folder(command, *arguments);
   command.add_option("--csv", arguments->csv, "Write a line for each member of each run");
   command.add_option("--json", arguments->json, "Write summaries and runs");

@@ -70,6 +70,7 @@ void run_import(const ImportArguments& arguments) {
       files.emplace_back(input);
     }
   }
+  refuse_keys_given_twice(overrides);
   if (files.empty()) throw ConfigError("give the safetensors file of each member");
   const Experiment experiment = load_experiment(arguments.config, overrides);
   JobOptions options;

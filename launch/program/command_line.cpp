@@ -9,10 +9,12 @@
 #include <cmath>
 #include <filesystem>
 #include <optional>
+#include <set>
 #include <string_view>
 #include <utility>
 
 #include "core/error.hpp"
+#include "core/near_path.hpp"
 #include "core/process.hpp"
 #include "core/text.hpp"
 #include "launch/program/experiment_file.hpp"
@@ -53,7 +55,11 @@ CLI::Validator check_path(const std::string& shown_in_help, PathKind kind) {
           const char* missing = kind == PathKind::file     ? "file"
                                 : kind == PathKind::folder ? "folder"
                                                            : "file or folder";
-          return fmt::format("there is no {} \"{}\"", missing, path);
+          const auto accepts = [&](const std::filesystem::directory_entry& entry) {
+            return kind == PathKind::any || entry.is_directory(error) == (kind == PathKind::folder);
+          };
+          return fmt::format("there is no {} \"{}\"{}", missing, path,
+                             near_path(path, accepts, {"runs", "sweeps"}));
         }
         if (kind == PathKind::file && folder)
           return fmt::format("\"{}\" is a folder; give a file", path);
@@ -143,6 +149,11 @@ bool takes_settings(const CLI::App& app) {
                               : follows    ? words[at + 1]
                                            : "VALUE";
     advice = fmt::format("settings of the file stand without dashes: {}={}", key, value);
+  } else if (name == "-np" || name == "-n") {
+    const std::span line(words.begin(), words.begin() + static_cast<std::ptrdiff_t>(at));
+    advice = fmt::format("mpirun starts ranks: `mpirun -np {} {} {}`",
+                         at + 1 < words.size() ? words[at + 1] : "N",
+                         path.substr(0, path.find(' ')), join(line, " "));
   } else if (!nearest.empty()) {
     advice = fmt::format("did you mean {}?", nearest);
   } else if (takes_settings(app)) {
@@ -194,8 +205,10 @@ OptionText text_of(const CLI::Option& option) {
   const std::string type = option.get_type_name(), kind = type.substr(0, type.find(':'));
   text.fallback = option.get_default_str();
   text.value = kind == "TEXT" ? "text" : "number";
-  for (const auto& [mark, name] :
-       {std::pair{":FILE", "file"}, {":DIR", "folder"}, {":PATH", "path"}})
+  for (const auto& [mark, name] : {std::pair{":FILE", "file"},
+                                   {":DIR", "folder"},
+                                   {":PATH", "path"},
+                                   {":EXPERIMENT", "experiment"}})
     if (type.find(mark) != std::string::npos) text.value = name;
   const std::size_t begin = type.find('{'), end = type.find('}');
   if (begin < end && end != std::string::npos)
@@ -210,7 +223,24 @@ CommandText text_of(const CLI::App& app) {
   return text;
 }
 
+// The help, with the types of options in words, as man pages have them.
+class HelpPage : public CLI::Formatter {
+  std::string make_option_opts(const CLI::Option* option) const override {
+    return " " + text_of(*option).value_text();
+  }
+  std::string make_option_desc(const CLI::Option* option) const override {
+    const OptionText text = text_of(*option);
+    if (text.required) return text.what + " (required)";
+    return text.what + (text.fallback.empty() ? "" : fmt::format(" (default: {})", text.fallback));
+  }
+};
+
 }  // namespace
+
+std::string OptionText::value_text() const {
+  if (value.empty()) return "";
+  return (words.empty() ? value : join(words, "|")) + (many ? " ..." : "");
+}
 
 Option Option::required() const {
   option_->required();
@@ -249,26 +279,25 @@ Option Option::existing_path() const {
 
 Option Option::existing_experiment() const {
   option_->transform([](const std::string& name) { return find_experiment(name).string(); },
-                     "FILE");
+                     "EXPERIMENT");
   return *this;
 }
 
-Option Option::existing_experiment_or_folder() const {
-  option_->transform(
-      [](const std::string& name) {
-        std::error_code error;
-        return std::filesystem::is_directory(name, error) ? name : find_experiment(name).string();
-      },
-      "FILE|FOLDER");
+Option Option::existing_sweep() const {
+  option_->transform([](const std::string& name) { return find_sweep(name).string(); },
+                     "EXPERIMENT");
   return *this;
 }
 
 Option Option::one_of(const std::vector<std::string>& words) const {
-  const auto is_one = [words](const std::string& word) {
-    return std::find(words.begin(), words.end(), word) != words.end();
-  };
-  option_->check(check(fmt::format("{{{}}}", fmt::join(words, ",")), is_one,
-                       fmt::format("none of {}", fmt::join(words, ", "))));
+  option_->check(CLI::Validator(
+      [words](const std::string& word) -> std::string {
+        if (std::ranges::find(words, word) != words.end()) return "";
+        const std::string nearest = nearest_of(word, words);
+        return fmt::format("\"{}\" is none of {}{}", word, fmt::join(words, ", "),
+                           nearest.empty() ? "" : fmt::format("; did you mean {}?", nearest));
+      },
+      fmt::format("{{{}}}", fmt::join(words, ","))));
   return *this;
 }
 
@@ -363,11 +392,17 @@ void Command::choose_arguments_by_checks() const {
 }
 
 void Command::run(std::function<void()> action) const {
-  app_->callback(std::move(action));
+  app_->callback([app = app_, action = std::move(action)] {
+    if (const CLI::Option* settings = app->get_option_no_throw("overrides"))
+      refuse_keys_given_twice(settings->results());
+    action();
+  });
 }
 
 CommandLine::CommandLine(const std::string& program, const std::string& what)
-    : app_(std::make_unique<CLI::App>(what, program)) {}
+    : app_(std::make_unique<CLI::App>(what, program)) {
+  app_->formatter(std::make_shared<HelpPage>());
+}
 
 CommandLine::~CommandLine() = default;
 
@@ -383,6 +418,13 @@ void CommandLine::parse(const std::vector<std::string>& words) {
   refuse_unknown_words(*app_, words);
   app_->parse(
       std::vector<std::string>(words.rbegin(), words.rend()));  // it takes them from the back
+}
+
+void refuse_keys_given_twice(const std::vector<std::string>& settings) {
+  std::set<std::string> keys;
+  for (const std::string& setting : settings)
+    if (const std::string key = setting.substr(0, setting.find('=')); !keys.insert(key).second)
+      throw ConfigError(fmt::format("the key {} is given twice; leave one out", key));
 }
 
 void refuse_value(const std::string& option, const std::string& why) {

@@ -35,9 +35,9 @@ class Option {
   Option existing_folder() const;
   Option existing_path() const;
   // An experiment or sweep file; a name such as "nlp" is replaced by the file that find_experiment
-  // finds.
+  // finds. Or a sweep's folder or file, as find_sweep finds it.
   Option existing_experiment() const;
-  Option existing_experiment_or_folder() const;
+  Option existing_sweep() const;
   Option one_of(const std::vector<std::string>& words) const;
   Option in_range(std::int64_t least, std::int64_t most) const;
   Option not_negative() const;
@@ -55,11 +55,15 @@ class Option {
 // The help of an option, for man pages and shell completion.
 struct OptionText {
   std::vector<std::string> names = {};  // "--run-dir"; for an argument one name without dashes
-  std::string value = {};               // its type: "text", "number" or "file"; empty: a flag
+  // Its type: "text", "number", "file", "folder", "path" or "experiment"; empty: a flag.
+  std::string value = {};
   std::vector<std::string> words = {};  // the allowed values; empty: any
   std::string fallback = {};            // its default, where the help shows it
   std::string what = {};
   bool argument = false, required = false, many = false;
+
+  // What a user may give: "a|b" for fixed words, else the type, with dots where it may be repeated.
+  std::string value_text() const;
 };
 
 // The help of a command.
@@ -132,6 +136,10 @@ class EndWith : public std::exception {
  private:
   int exit_code_;
 };
+
+// Throws ConfigError where two of these key=value pairs have one key: the last would win silently.
+// Arguments with the name "overrides" are checked before their command runs.
+void refuse_keys_given_twice(const std::vector<std::string>& settings);
 
 // For a command that finds only at run time that an option's value is wrong or missing: throws the
 // same error as parsing.

@@ -3,11 +3,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <optional>
 #include <string>
 #include <system_error>
 #include <vector>
 
 #include "core/error.hpp"
+#include "core/near_path.hpp"
 #include "core/process.hpp"
 #include "core/text.hpp"
 
@@ -16,14 +18,17 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Where names are looked for, the nearest first. cmake/TpudistInstall.cmake puts the installed
-// experiments beside the program.
-std::vector<fs::path> experiment_folders() {
+// cmake/TpudistInstall.cmake puts the installed experiments there, beside the program.
+fs::path installed_root() {
   std::error_code error;
   const fs::path program = fs::read_symlink("/proc/self/exe", error);
-  const fs::path installed = program.parent_path().parent_path() / "share/tpudist";
+  return program.parent_path().parent_path() / "share/tpudist";
+}
+
+// Where names are looked for, the nearest first.
+std::vector<fs::path> experiment_folders() {
   std::vector<fs::path> folders;
-  for (const fs::path& root : {fs::path(), installed}) {
+  for (const fs::path& root : {fs::path(), installed_root()}) {
     folders.push_back(root);  // for names that begin with "experiments/"
     for (const char* below : {"experiments", "experiments/sweeps", "experiments/systems"})
       folders.push_back(root / below);
@@ -42,30 +47,10 @@ std::vector<std::string> yaml_files(const fs::path& folder) {
   std::error_code error;
   fs::directory_iterator entries(folder.empty() ? "." : folder, error);
   for (; !error && entries != end(entries); entries.increment(error)) {
-    if (entries->path().extension() == ".yaml")
-      files.push_back((folder / entries->path().filename()).string());
+    if (is_yaml(*entries)) files.push_back((folder / entries->path().filename()).string());
   }
   std::ranges::sort(files);
   return files;
-}
-
-// " (did you mean X?)", or the files of the first folder that has some.
-std::string suggestion(const fs::path& wanted, const std::vector<fs::path>& folders) {
-  std::vector<std::string> names, files, first;
-  for (const fs::path& folder : folders) {
-    const std::vector<std::string> found = yaml_files(folder);
-    if (first.empty()) first = found;
-    for (const std::string& file : found) {
-      files.push_back(file);
-      names.push_back(fs::path(file).stem().string());
-    }
-  }
-  const std::string nearest = nearest_of(wanted.stem().string(), names);
-  if (nearest.empty())
-    return first.empty() ? "" : fmt::format(" (there are {})", join(first, ", "));
-  return fmt::format(
-      " (did you mean {}?)",
-      files[static_cast<std::size_t>(std::ranges::find(names, nearest) - names.begin())]);
 }
 
 [[noreturn]] void refuse_folder(const fs::path& folder) {
@@ -82,23 +67,56 @@ std::string suggestion(const fs::path& wanted, const std::vector<fs::path>& fold
   throw ConfigError(fmt::format("{} is a folder: give an experiment file (*.yaml)", name));
 }
 
+std::optional<fs::path> find_file(const fs::path& wanted) {
+  if (is_file(wanted)) return wanted;
+  if (wanted.is_absolute()) return std::nullopt;
+  for (const fs::path& folder : experiment_folders()) {
+    for (const char* ending : {"", ".yaml"}) {
+      if (const fs::path file = folder / (wanted.string() + ending); is_file(file)) return file;
+    }
+  }
+  return std::nullopt;
+}
+
 }  // namespace
 
 fs::path find_experiment(const fs::path& wanted) {
-  if (is_file(wanted)) return wanted;
-  std::vector<fs::path> folders = experiment_folders();
-  if (wanted.is_relative()) {
-    for (const fs::path& folder : folders) {
-      for (const char* ending : {"", ".yaml"}) {
-        if (const fs::path file = folder / (wanted.string() + ending); is_file(file)) return file;
-      }
-    }
-  }
+  if (const auto file = find_file(wanted)) return *file;
   std::error_code error;
   if (fs::is_directory(wanted, error)) refuse_folder(wanted);
-  folders.insert(folders.begin(), wanted.parent_path());
-  throw ConfigError(fmt::format("{}: there is no such experiment file{}", wanted.string(),
-                                suggestion(wanted, folders)));
+  std::string advice = near_path(wanted, is_yaml, experiment_folders());
+  const std::vector<std::string> files = yaml_files("experiments");
+  if (advice.empty() && !files.empty()) advice = fmt::format("; there are {}", join(files, ", "));
+  throw ConfigError(
+      fmt::format("{}: there is no such experiment file here, in experiments/ or in {}{}",
+                  wanted.string(), (installed_root() / "experiments").string(), advice));
+}
+
+fs::path find_sweep(const fs::path& wanted) {
+  std::error_code error;
+  if (fs::is_directory(wanted, error)) return wanted;
+  if (const auto file = find_file(wanted)) return *file;
+  const auto is_sweep = [](const auto& entry) { return is_file(entry.path() / "sweep.json"); };
+  std::string advice = near_path(wanted, is_sweep, {"sweeps"});
+  if (advice.empty()) advice = near_path(wanted, is_yaml, experiment_folders());
+  throw ConfigError(
+      fmt::format("{}: there is no such sweep or sweep file{}", wanted.string(),
+                  advice.empty() ? "; `tpudist sweep expand FILE` makes one" : advice));
+}
+
+std::vector<std::string> experiment_names() {
+  std::vector<std::string> names;
+  for (const fs::path& folder : experiment_folders())
+    for (const std::string& file : yaml_files(folder)) names.push_back(fs::path(file).stem());
+  return names;
+}
+
+fs::path find_experiment_folder(const fs::path& wanted) {
+  std::error_code error;
+  for (const fs::path& folder : {wanted, installed_root() / wanted})
+    if (fs::is_directory(folder, error)) return folder;
+  throw ConfigError(fmt::format("{}: there is no such folder here or in {}", wanted.string(),
+                                installed_root().string()));
 }
 
 }  // namespace tpudist

@@ -1,6 +1,8 @@
 #pragma once
 
 #include <filesystem>
+#include <string>
+#include <vector>
 
 namespace tpudist {
 
@@ -9,5 +11,14 @@ namespace tpudist {
 // experiments/, and among the installed experiments. Throws ConfigError, with the nearest names,
 // when there is none, and for the folder of a run or a sweep.
 std::filesystem::path find_experiment(const std::filesystem::path& wanted);
+
+// The same, or the folder of a sweep. A message names sweeps before experiments.
+std::filesystem::path find_sweep(const std::filesystem::path& wanted);
+
+// The names of the files that both find.
+std::vector<std::string> experiment_names();
+
+// A folder such as "experiments/systems", here or among the installed files. Throws ConfigError.
+std::filesystem::path find_experiment_folder(const std::filesystem::path& wanted);
 
 }  // namespace tpudist

@@ -32,6 +32,10 @@ if "$prefix/bin/tpudist-trace-summary" empty.json 2> said; then fail "a trace wi
 grep -q '^empty.json: holds no training step' said || fail "$(cat said)"
 "$prefix/bin/tpudist" config show nlp.yaml > found && cmp -s shown found ||
   fail "an installed experiment is not found by its name"
+"$prefix/bin/tpudist" config systems > systems || fail "the installed systems are not found"
+grep -q '^latenciaga_xla$' systems || fail "$(cat systems)"
+if "$prefix/bin/tpudist" config show demo_fst 2> said; then fail "demo_fst is found"; fi
+grep -qF "; did you mean $prefix/share/tpudist/experiments/demo_fast.yaml?" said || fail "$(cat said)"
 bash -n "$prefix/share/bash-completion/completions/tpudist" || fail "the completion is no script"
 for program in tpudist tpudist-train; do
   if grep -aqF "$build/" <(readelf -d "$prefix/bin/$program"); then

@@ -14,6 +14,11 @@ if TPUDIST_GPU=maybe scripts/setup.sh > "$scratch/refused" 2>&1; then fail "TPUD
 grep -qx 'setup: error: TPUDIST_GPU=maybe: give 1 (for a GPU), 0 (for the CPU) or auto' "$scratch/refused" ||
   fail "$(cat "$scratch/refused")"
 
+for script in demo test; do
+  if TPUDIST_PRESET=relase "scripts/$script.sh" > "$scratch/refused" 2>&1; then fail "TPUDIST_PRESET=relase is taken"; fi
+  [[ $(< "$scratch/refused") == "$script.sh: TPUDIST_PRESET=relase: "* ]] || fail "$(cat "$scratch/refused")"
+done
+
 # A LibTorch as the wheel has it. What NVIDIA's packages hold lies beside it.
 site=$scratch/site
 mkdir -p "$site/torch/lib" "$site/torch/include/torch/headeronly"

@@ -1,5 +1,6 @@
 // Manual pages and completions of shells, as the built program writes them.
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 
 #include <cstdlib>
@@ -22,32 +23,50 @@ using ::testing::HasSubstr;
 std::string completed(const std::string& script, const std::string& words) {
   const TempDir folder;
   write_file_atomically(folder / "script", script);
-  write_file_atomically(folder / "ask", ". ./script\nCOMP_WORDS=(" + words +
-                                            ")\nCOMP_CWORD=$((${#COMP_WORDS[@]}-1))\n_tpudist\n"
-                                            "echo \"${COMPREPLY[*]}\" > answer\n");
-  EXPECT_EQ(std::system(("cd " + folder.path().string() + " && bash ask").c_str()), 0);
+  write_file_atomically(folder / "ask",
+                        "COMP_LINE='" + words +
+                            "'\nCOMP_POINT=${#COMP_LINE} COMP_WORDBREAKS=$' \\t=:'\n"
+                            "PATH=$2:$PATH\n. $1/script\n_tpudist\n"
+                            "echo \"${COMPREPLY[*]}\" > $1/answer\n");
+  EXPECT_EQ(std::system(("cd " + test::source_folder().string() + " && bash " +
+                         (folder / "ask").string() + " " + folder.path().string() + " " +
+                         test::program().parent_path().string())
+                            .c_str()),
+            0);
   return read_text_file(folder / "answer");
 }
 
-TEST(Completion, OfBashKnowsCommandsOptionsAndValues) {
+TEST(Completion, OfBashKnowsCommandsOptionsValuesAndSettings) {
   const std::string script = run_program("completion bash").output;
   EXPECT_EQ(completed(script, "tpudist tra"), "train\n");
-  EXPECT_THAT(completed(script, "tpudist ''"), HasSubstr("sweep"));
+  EXPECT_THAT(completed(script, "tpudist "), HasSubstr("sweep"));
   EXPECT_EQ(completed(script, "tpudist train x.yaml --dr"), "--dry-run\n");
   EXPECT_EQ(completed(script, "tpudist sweep ex"), "expand\n");
   EXPECT_EQ(completed(script, "tpudist sweep run x.yaml --gr"), "--groups\n");
   EXPECT_EQ(completed(script, "tpudist evaluate runs/a --split va"), "valid\n");
   EXPECT_EQ(completed(script, "tpudist completion f"), "fish\n");
-  EXPECT_EQ(completed(script, "tpudist train fi"), "\n");             // files, by bash itself
+  EXPECT_EQ(completed(script, "tpudist verify fi"), "\n");  // files, by bash itself
+  EXPECT_EQ(completed(script, "tpudist train demo_fa"), "demo_fast\n");
+  EXPECT_EQ(completed(script, "tpudist config show latenciaga_nlp_d"), "latenciaga_nlp_diffmat\n");
+  EXPECT_EQ(completed(script, "tpudist train nlp train.st"), "train.steps=\n");
+  EXPECT_EQ(completed(script, "tpudist train nlp --resume dist.device=c"), "cpu cuda\n");
+  EXPECT_EQ(completed(script, "tpudist train nlp data.collection=layout:nlp:r"), "random\n");
+  EXPECT_EQ(completed(script, "tpudist inspect x --collection tile:"), "xla\n");
+  EXPECT_EQ(completed(script, "tpudist sweep run folds sweep.se"), "sweep.seeds=\n");
   EXPECT_EQ(completed(script, "tpudist train x --run-dir -"), "\n");  // a value, no option
 }
 
-TEST(Completion, OfOtherShellsHasAllCommandsToo) {
+TEST(Completion, OfOtherShellsAsksTheProgramToo) {
   for (const char* shell : {"zsh", "fish"}) {
     const Outcome script = run_program(std::string("completion ") + shell);
     EXPECT_EQ(script.exit_code, 0);
-    for (const char* word : {" sweep run", "min-members", "doctor"})
-      EXPECT_THAT(script.output, HasSubstr(word)) << shell;
+    EXPECT_THAT(script.output, HasSubstr("(tpudist completion words ")) << shell;
+    // What the shell itself says of the script, where it is installed.
+    const TempDir folder;
+    write_file_atomically(folder / "script", script.output);
+    const std::string check = fmt::format("! command -v {0} > /dev/null || {0} -n {1}", shell,
+                                          (folder / "script").string());
+    EXPECT_EQ(std::system(check.c_str()), 0) << shell;
   }
   EXPECT_EQ(run_program("completion tcsh 2>&1").exit_code, 2);
 }
@@ -64,6 +83,7 @@ TEST(Manual, HasAPageForEachCommand) {
   EXPECT_THAT(train, HasSubstr(".BI \"\\-\\-run\\-dir \" \"text\"\nFolder of the run"));
   EXPECT_THAT(train, HasSubstr(".SH EXAMPLES\n.nf\nmpirun \\-np 8 tpudist train"));
   EXPECT_THAT(page("sweep"), HasSubstr(".SH \"tpudist sweep submit\"\n"));
+  EXPECT_THAT(page("sweep"), HasSubstr("tpudist sweep retry sweeps/folds"));  // under EXAMPLES
   EXPECT_THAT(page("evaluate"), HasSubstr("\"train|valid\"\n"));
   EXPECT_THAT(read_text_file(folder / "man1/tpudist.1"), HasSubstr(".BR tpudist\\-rank (1)\n"));
   EXPECT_THAT(run_program("man trian 2>&1").output, HasSubstr("did you mean train?"));

@@ -27,8 +27,10 @@ std::string experiment(const std::string& name) {
 
 TEST(Program, EveryCommandHelpsWithAnExample) {
   for (const char* command :
-       {"convert", "inspect", "verify", "synth", "train", "evaluate", "predict", "ensemble", "rank",
-        "config show", "config systems", "config schema", "completion", "man"}) {
+       {"convert",        "inspect",       "verify",       "synth",       "train",
+        "evaluate",       "predict",       "ensemble",     "rank",        "config show",
+        "config systems", "config schema", "completion",   "man",         "sweep expand",
+        "sweep run",      "sweep submit",  "sweep status", "sweep retry", "sweep collect"}) {
     const Outcome help = run(std::string(command) + " --help");
     EXPECT_EQ(help.exit_code, 0) << command;
     EXPECT_THAT(help.output, HasSubstr("Example:\n")) << command;
@@ -106,6 +108,30 @@ TEST(Program, AWrongWordIsOneLineThatSaysWhichWasMeant) {
   expect_advice("train " + nlp + " --run-dri x", "did you mean --run-dir?");
   expect_advice("inspect --colection tile:xla .", "did you mean --collection?");
   expect_advice("--quiet train " + nlp, "options stand after the command");
+  expect_advice("train " + nlp + " -np 2", "`mpirun -np 2 tpudist train " + nlp + "`");
+  expect_advice("evaluate . --split vaild", "did you mean valid?");
+  expect_advice("evaluate . --device gpu", "did you mean cuda?");
+  expect_advice("train " + nlp + " dist.device=gpu", "did you mean \"cuda\"?");
+}
+
+TEST(Program, AKeyGivenTwiceIsRefused) {
+  const std::string nlp = experiment("nlp.yaml"), folds = experiment("sweeps/folds.yaml");
+  for (const std::string& command : {"train " + nlp, "config show " + nlp})
+    expect_advice(command + " train.steps=1 optimizer.lr=1 train.steps=2",
+                  "the key train.steps is given twice");
+  expect_advice("sweep expand " + folds + " sweep.seeds=2 sweep.seeds=2",
+                "sweep.seeds is given twice");
+  expect_advice("weights import " + nlp + " a.safetensors name=a name=b --run-dir x",
+                "the key name is given twice");
+}
+
+TEST(Program, HelpSaysTypesInWords) {
+  const std::string help = run("evaluate --help").output;
+  EXPECT_THAT(help, ContainsRegex("--split train\\|valid +train or valid \\(default: valid\\)\n"));
+  EXPECT_THAT(help, ContainsRegex("run folder +Folder of the run \\(required\\)\n"));
+  EXPECT_THAT(help, HasSubstr("--verbose "));
+  for (const char* jargon : {"TEXT", "INT", "FLOAT", "REQUIRED", "{"})
+    EXPECT_THAT(help, ::testing::Not(HasSubstr(jargon)));
 }
 
 TEST(Program, AnExperimentIsFoundByItsName) {
@@ -118,8 +144,39 @@ TEST(Program, AnExperimentIsFoundByItsName) {
   for (const char* name : {"nlp", "nlp.yaml", "experiments/nlp"})
     EXPECT_EQ(show(name), whole) << name;
   expect_advice("train nlpp", "did you mean experiments/nlp.yaml?", here);
-  expect_advice("config show frobnicate", "(there are experiments/", here);
+  expect_advice("config show frobnicate", "; there are experiments/", here);
   expect_advice("train experiments", "experiments is a folder: give an experiment file", here);
+  const TempDir elsewhere;
+  expect_advice("train demo_fast", "there is no such experiment file here, in experiments/ or in ",
+                "cd " + elsewhere.path().string() + " && ");
+}
+
+// Each command suggests what is of the kind that it takes.
+TEST(Program, ANameIsNotThereAndANearOneIs) {
+  const TempDir folder;
+  const std::string here = "cd " + folder.path().string() + " && ";
+  for (const char* run : {"runs/demo", "runs/other", "sweeps/four/runs/0f5f"})
+    std::filesystem::create_directories(folder / run / "checkpoints");
+  for (const char* run : {"runs/demo", "runs/other", "sweeps/four/runs/0f5f"})
+    std::ofstream(folder / run / "config.yaml") << "name: demo\n";
+  std::ofstream(folder / "sweeps/four/sweep.json") << "{}";
+  for (const char* command : {"evaluate demo", "diff demo runs/other", "weights export demo x"})
+    expect_advice(command, "did you mean runs/demo?", here);
+  expect_advice("evaluate runs/demmo", "did you mean runs/demo?", here);
+  expect_advice("predict runs/ohter --csv x", "did you mean runs/other?", here);
+  expect_advice("evaluate runs", "give one of the runs in it, as runs/demo", here);
+  expect_advice("evaluate sweeps/four", "give one of the runs in it, as sweeps/four/runs/0f5f",
+                here);
+  expect_advice("sweep status fuor", "did you mean sweeps/four?", here);
+  expect_advice("sweep run sweeps/fuor", "did you mean sweeps/four?", here);
+  expect_advice("sweep run sweeps/nothere",
+                "there is no such sweep or sweep file; `tpudist sweep expand FILE` makes one",
+                here);
+  expect_advice("report sweeps/for", "did you mean sweeps/four?", here);
+  expect_advice("compare demo runs/other", "did you mean runs/demo?", here);
+  expect_advice("inspect rnus", "did you mean runs?", here);
+  expect_advice("train " + experiment("nlp.yaml") + " data.shards=rnus", "did you mean runs?",
+                here);
 }
 
 TEST(Program, ASweepFileIsNoExperimentAndTheReverse) {

@@ -1,5 +1,6 @@
 #include "report/report.hpp"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -80,6 +81,24 @@ TEST(ReportTest, TellsTheMeanOfEachOfSeveralCollections) {
   EXPECT_THAT(figure_of(graphs_of("undefined"), "graphs-out-of-fold").sentence,
               HasSubstr(": layout:xla:default undefined, layout:xla:random 0.3333, "
                         "mean of collections undefined."));
+}
+
+TEST(ReportTest, SaysThatLossesOfSlatesOfOtherSizesDoNotCompare) {
+  const TempDir folder;
+  const auto sentence = [&](int configs_of_b) {
+    for (const auto& [name, configs] : {std::pair{"a", 10}, std::pair{"b", configs_of_b}}) {
+      PredictionsCase predictions;
+      predictions.header.runs[0].parameter_hash += static_cast<std::uint64_t>(configs + *name);
+      write_run(folder / name, predictions);
+      write_text(
+          folder / name / "config.yaml",
+          test::config_text(5, 0, 3, name) + fmt::format("batch:\n  configs: {}\n", configs));
+    }
+    const Report report = make_report(read_results({folder / "a", folder / "b"}));
+    return figure_of(section_of(report, "curves"), "loss").sentence;
+  };
+  EXPECT_THAT(sentence(10), Not(HasSubstr("do not compare")));
+  EXPECT_THAT(sentence(64), HasSubstr("do not compare"));
 }
 
 TEST(ReportTest, TheSameInputGivesTheSameBytes) {

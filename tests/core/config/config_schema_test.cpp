@@ -30,6 +30,7 @@ TEST(ConfigSchemaTest, HoldsTypesLimitsWordsAndDefaults) {
     root.text("name", "run");
     root.integer_or_auto("block", 0, {2, 8});
     root.integers("widths", {1}, {1, 64});
+    root.integer("size", 1 << 30, {1 << 20, std::int64_t{1} << 40});
   });
   const Json& keys = schema["properties"];
   EXPECT_EQ(keys["steps"],
@@ -45,6 +46,9 @@ TEST(ConfigSchemaTest, HoldsTypesLimitsWordsAndDefaults) {
   EXPECT_EQ(keys["block"]["anyOf"][1], Json({{"enum", {"auto"}}}));
   EXPECT_EQ(keys["block"]["default"], "auto");
   EXPECT_EQ(keys["widths"]["items"]["anyOf"][0]["maximum"], 64);
+  EXPECT_EQ(keys["size"]["anyOf"][0]["minimum"], 1 << 20);
+  EXPECT_EQ(keys["size"]["anyOf"][1],
+            Json({{"type", "string"}, {"pattern", "^[0-9]*\\.?[0-9]+ ?(kB|[MGT]B|[KMGT]iB)$"}}));
   EXPECT_EQ(schema["additionalProperties"], false);
 }
 

@@ -172,6 +172,14 @@ TEST_F(ConfigSourceTest, SaysWhichFileCannotBeRead) {
   EXPECT_EQ(mistakes_, "list.yaml:1:10: include: needs a file or a list of files");
 }
 
+TEST_F(ConfigSourceTest, SuggestsTheNearestFileToInclude) {
+  write("sub/base.yaml", "a: 1\n");
+  write("main.yaml", "include: sub/bse.yaml\n");
+  EXPECT_EQ(load("main.yaml"), "refused");
+  EXPECT_THAT(mistakes_, AllOf(HasSubstr("main.yaml:1:10: cannot include sub/bse.yaml: "),
+                               HasSubstr("; did you mean sub/base.yaml?")));
+}
+
 TEST_F(ConfigSourceTest, HugeFilesAreRefused) {
   write("huge.yaml", "a: " + std::string(2'000'000, 'x'));
   EXPECT_EQ(load("huge.yaml"), "refused");

@@ -214,6 +214,25 @@ TEST(Config, NamesTheRange) {
             "nlp.yaml:1:4: \"a\" must be at least 1, but is \"1e30\"");
 }
 
+TEST(Config, SizesTakeUnitsOfBytes) {
+  constexpr Limits<std::int64_t> kSize{1 << 20, std::int64_t{1} << 40};
+  ConfigDocument document = parse("a: 4GB\nb: 512 MiB\nc: 1048576\n");
+  ConfigNode root = document.root();
+  EXPECT_EQ(root.integer("a", 1 << 20, kSize), 4'000'000'000);
+  EXPECT_EQ(root.integer("b", 1 << 20, kSize), 512 << 20);
+  EXPECT_EQ(root.integer("c", 1 << 21, kSize), 1 << 20);
+  EXPECT_EQ(document.resolved_yaml(), "a: 4000000000\nb: 536870912\nc: 1048576\n");
+  EXPECT_EQ(mistakes("a: 4G\nb: 4kB\nc: 2MB",
+                     [&](ConfigNode& node) {
+                       node.integer("a", 1 << 20, kSize);
+                       node.integer("b", 1 << 20, kSize);
+                       node.integer("c", 1);
+                     }),
+            "nlp.yaml:1:4: \"a\" must be a number of bytes, e.g. 4GB or 512MiB, but is \"4G\"\n"
+            "nlp.yaml:2:4: \"b\" must be between 1048576 and 1099511627776, but is \"4kB\"\n"
+            "nlp.yaml:3:4: \"c\" must be an integer, but is \"2MB\"");
+}
+
 TEST(Config, LimitsNumbers) {
   const auto read = [](Limits<double> limits) {
     return [=](ConfigNode& root) { root.number("a", 0.5, limits); };
@@ -237,6 +256,15 @@ TEST(Config, NamesTheChoices) {
             "nlp.yaml:1:9: \"reduce\" must be one of tree, nccl, but is \"ring\"");
   EXPECT_EQ(mistakes("reduce: [tree]", read),
             "nlp.yaml:1:9: \"reduce\" must be one of tree, nccl, but is a list");
+}
+
+TEST(Config, CallsAGpuCuda) {
+  EXPECT_EQ(mistakes("device: gpu",
+                     [](ConfigNode& root) {
+                       root.choice("device", "auto", {"auto", "cpu", "cuda"});
+                     }),
+            "nlp.yaml:1:9: \"device\" must be one of auto, cpu, cuda, but is \"gpu\"; did you mean "
+            "\"cuda\"?");
 }
 
 TEST(Config, RequiresKeys) {
@@ -344,6 +372,16 @@ loss:
   mse: {}
 )");
   EXPECT_EQ(document.hash(), hash64(document.resolved_yaml()));
+}
+
+TEST(Config, PrintsNumbersThatEveryReaderOfYamlTakesForNumbers) {
+  ConfigDocument document = parse("eps: 1e-8\nabove: inf\nat: [1e-9, 2]\n");
+  ConfigNode root = document.root();
+  root.number("eps", 1);
+  root.number("above", 1);
+  root.numbers("at", {});
+  EXPECT_EQ(document.resolved_yaml(), "eps: 1.0e-08\nabove: .inf\nat: [1.0e-09, 2]\n");
+  EXPECT_EQ(document.entries()[0].value, "1e-08");  // as hashes of earlier versions have it
 }
 
 TEST(Config, PrintsItselfAsATable) {

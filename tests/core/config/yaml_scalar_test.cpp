@@ -88,6 +88,43 @@ TEST(ParseNumber, RefusesTheRest) {
   EXPECT_EQ(parse_number("1e-400").error, ScalarError::out_of_range);
 }
 
+TEST(ParseBytes, ReadsUnits) {
+  const auto value = [](std::string_view text) {
+    const auto parsed = parse_bytes(text);
+    EXPECT_FALSE(parsed.error) << text;
+    return parsed.value;
+  };
+  EXPECT_EQ(value("4096"), 4096);
+  EXPECT_EQ(value("4e9"), 4'000'000'000);
+  EXPECT_EQ(value("3KiB"), 3072);
+  EXPECT_EQ(value("4GB"), 4'000'000'000);
+  EXPECT_EQ(value("1.5 kB"), 1500);
+  EXPECT_EQ(value("512MiB"), 512 << 20);
+  EXPECT_EQ(value("2TiB"), std::int64_t{2} << 40);
+  for (const char* text :
+       {"", "B", "GB", "4G", "4GiB/s", "4gb", "12B", "4kiB", "4 GB ", "x4GB", "4  GB"})
+    EXPECT_EQ(parse_bytes(text).error, ScalarError::malformed) << text;
+  EXPECT_EQ(parse_bytes("9e30TB").error, ScalarError::out_of_range);
+}
+
+// PyYAML takes 1e-08 and inf for texts.
+TEST(PortableNumbers, AreNumbersInYaml11AndIn12) {
+  EXPECT_EQ(portable_numbers("1e-08"), "1.0e-08");
+  EXPECT_EQ(portable_numbers("2.5e-07"), "2.5e-07");
+  EXPECT_EQ(portable_numbers("-inf"), "-.inf");
+  EXPECT_EQ(portable_numbers("[0.9, 1e-08, inf]"), "[0.9, 1.0e-08, .inf]");
+  for (const char* text : {"12", "-0", "0.1", "[]"}) EXPECT_EQ(portable_numbers(text), text);
+}
+
+RC_GTEST_PROP(PortableNumbers, AreTheSameNumbers, (std::uint64_t bits)) {
+  const auto value = std::bit_cast<double>(bits);
+  RC_PRE(!std::isnan(value));
+  const std::string portable = portable_numbers(format_number(value));
+  RC_ASSERT(portable.find_first_of("ei") == std::string::npos ||
+            portable.find('.') != std::string::npos);
+  RC_ASSERT(parse_number(portable).value == value);
+}
+
 RC_GTEST_PROP(ParseInteger, UndoesPrinting, (std::int64_t value)) {
   const auto parsed = parse_integer(std::to_string(value));
   RC_ASSERT(!parsed.error);

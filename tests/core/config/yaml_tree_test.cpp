@@ -106,6 +106,12 @@ TEST(ParseYaml, RefusesWithThePlace) {
   EXPECT_THAT(refusal("a: *unknown"), HasSubstr("file:1:4: "));
 }
 
+TEST(ParseYaml, NamesTheTabThatIndents) {
+  EXPECT_EQ(refusal("train:\n\tsteps: 20\n"), "file:2:1: a tab; indent YAML by blanks alone");
+  EXPECT_EQ(refusal("a:\n  b: 1\n \tc: 2\n"), "file:3:2: a tab; indent YAML by blanks alone");
+  EXPECT_EQ(parse_tree("a:\t1\n\t\nb: 2\n").find("b")->value.text, "2");  // where YAML has it
+}
+
 TEST(ParseYaml, RefusesWhatIsNotText) {
   EXPECT_EQ(refusal(std::string("a: 1\nb: \0", 9)),
             "file:2:4: the control character 0x00; is this a YAML file?");
