@@ -151,6 +151,9 @@ std::string rivals_text(const Rivals& rivals) {
     if (pair.a == 0) text += "  " + pair_text(rivals, pair) + "\n";
   }
   if (found.shrunk.empty()) return text;
+  const auto [least, most] = std::ranges::minmax(found.shrunk);
+  if (most - least < 0.00005)  // as printed
+    return text + "  best guess: these trainings do not separate the variants\n";
   text += "  what other runs would reach on average (shrunk towards the mean of all variants):\n";
   for (std::size_t v = 0; v < rivals.labels.size(); ++v)
     text += fmt::format("    {:.4f}, seen {:.4f}  {}\n", found.shrunk[v], mean(rivals.run_means[v]),
