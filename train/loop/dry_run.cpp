@@ -293,7 +293,7 @@ WorkPlan plan_work(const Experiment& experiment, int ranks, JobContext& context)
 }
 
 void dry_run(const Experiment& experiment, int ranks, JobContext& context,
-             const std::function<void(std::string_view)>& print) {
+             const std::function<void(std::string_view)>& print, double runs) {
   const bool root = context.world.rank() == 0;
   WorkPlan plan;
   run_on_all_ranks(context.world, [&] {
@@ -301,7 +301,7 @@ void dry_run(const Experiment& experiment, int ranks, JobContext& context,
     plan = plan_work(experiment, ranks, context);
     print(plan.text);  // before steps are taken, which may run out of memory
   });
-  const std::string time = time_text(experiment, ranks, plan, context);
+  const std::string time = time_text(experiment, ranks, plan, runs, context);
   if (root) print(time);
 }
 

@@ -24,9 +24,9 @@ struct WorkPlan {
 WorkPlan plan_work(const Experiment& experiment, int ranks, JobContext& context);
 
 // `train --dry-run`: on rank 0 `print`s that plan, and then how long a training by `ranks` such
-// ranks takes. To measure it, all ranks of the context take a few steps on the real data. Writes
-// nothing. Collective.
+// ranks takes, and `runs` of them. To measure it, all ranks of the context take a few steps on the
+// real data. Writes nothing. Collective.
 void dry_run(const Experiment& experiment, int ranks, JobContext& context,
-             const std::function<void(std::string_view)>& print);
+             const std::function<void(std::string_view)>& print, double runs = 1);
 
 }  // namespace tpudist

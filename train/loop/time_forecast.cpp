@@ -164,7 +164,7 @@ TimeForecast forecast_time(const Experiment& experiment, const MeasuredSteps& me
   return forecast;
 }
 
-std::string time_text(const Experiment& experiment, int ranks, const WorkPlan& plan,
+std::string time_text(const Experiment& experiment, int ranks, const WorkPlan& plan, double runs,
                       JobContext& context) {
   const auto begin = Clock::now();
   TimedSteps timed(experiment, context);
@@ -181,13 +181,17 @@ std::string time_text(const Experiment& experiment, int ranks, const WorkPlan& p
                  : measured.seconds_for(plan.work_of_slowest_rank) + measured.optimizer_seconds();
   const TimeForecast forecast =
       forecast_time(experiment, measured, step, ranks, plan.evaluations, timed.state_bytes(), 0);
+  const double all = set_up + forecast.total();
   return fmt::format(
       "time of {} with {} each{}, from {} on the real data\n"
-      "  set-up       {}\n  training     {}\n  together     about {}\n",
+      "  set-up       {}\n  training     {}\n  together     about {}\n{}",
       counted(ranks, "rank"), counted(context.pool.threads(), "thread"),
       same_ranks ? "" : " on cores of their own, messages left out",
       counted(measured.count(), "step"), format_seconds(set_up), forecast.text(),
-      format_seconds(set_up + forecast.total()));
+      format_seconds(all),
+      runs == 1 ? ""
+                : fmt::format("  {:.0f} runs like this, one after another: about {}\n", runs,
+                              format_seconds(runs * all)));
 }
 
 }  // namespace tpudist

@@ -57,8 +57,9 @@ TimeForecast forecast_time(const Experiment& experiment, const MeasuredSteps& me
                            std::int64_t done);
 
 // The duration of a training, as lines: all ranks of the context take a few steps on the real data.
-// `plan`: for `ranks` ranks, on rank 0; other ranks get no text. Collective.
-std::string time_text(const Experiment& experiment, int ranks, const WorkPlan& plan,
+// `plan`: for `ranks` ranks, on rank 0; other ranks get no text. `runs`: if not 1, also the time of
+// so many trainings. Collective.
+std::string time_text(const Experiment& experiment, int ranks, const WorkPlan& plan, double runs,
                       JobContext& context);
 
 }  // namespace tpudist
