@@ -205,6 +205,16 @@ std::vector<SweepRun> SweepFolder::known_runs() const {
   return all;
 }
 
+int SweepFolder::run_count() const {
+  int count = 0;
+  for (int stage = 0; stage < static_cast<int>(record_.stages.size()); ++stage) {
+    const auto runs = stage_runs(stage);
+    count += runs ? static_cast<int>(runs->size())
+                  : record_.stages[static_cast<std::size_t>(stage)].count;
+  }
+  return count;
+}
+
 void SweepFolder::freeze_stage(int stage) const {
   const FolderLock lock(path(), kWriter);
   if (fs::exists(files_.stage_file(stage))) return;

@@ -44,6 +44,8 @@ class SweepFolder {
   std::optional<std::vector<SweepRun>> stage_runs(int stage) const;
   // All known runs, stage after stage.
   std::vector<SweepRun> known_runs() const;
+  // The number of all runs; of stages that are not known yet, the most that there can be.
+  int run_count() const;
 
   // Adds to sweep.json the content of shards and the hashes of other inputs that could not be read
   // before, so that later runs must use the same data. Does nothing to a sweep whose version did

@@ -253,10 +253,9 @@ class Group {
 
   // As far as this group has seen.
   std::string how_far() const {
-    const Stage& last = folder_.record().stages.back();
     double seconds = 0;
     for (const auto& [id, own] : finished_) seconds += own / groups_;
-    return tpudist::how_far(static_cast<int>(finished_.size()), last.first + last.count, seconds);
+    return tpudist::how_far(static_cast<int>(finished_.size()), folder_.run_count(), seconds);
   }
 
   // Claims a run; returns `nothing_left` if another process has it.

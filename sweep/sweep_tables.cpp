@@ -423,7 +423,7 @@ std::string status_table(const SweepFolder& folder) {
     blocked = counts[RunState::failed] > 0 &&
               counts[RunState::failed] + counts[RunState::finished] == std::ssize(*runs);
   }
-  text += how_far(finished, stages.back().first + stages.back().count, seconds) + "\n";
+  text += how_far(finished, folder.run_count(), seconds) + "\n";
   if (!details.empty()) text += "\n" + details;
   return text + changed_lines(folder);
 }

@@ -322,6 +322,22 @@ TEST(SweepFolderTest, TheBaselineIsConfirmedBesideTheChosen) {
   EXPECT_EQ(finished_runs(sweep.path(), "0").front(), sweep.run_folder(fresh[3]));
 }
 
+// Fewer runs are needed then than the stage can have.
+TEST(SweepFolderTest, AChosenBaselineIsConfirmedOnce) {
+  const SweepCase files;
+  const SweepFolder sweep = SweepFolder::expand(
+      files.sweep(kTwoRates + "choose: {by: valid, graphs: all}\n"), {}, files.path("sweep"));
+  EXPECT_EQ(sweep.run_count(), 8);
+  for (const SweepRun& run : sweep.record().runs)
+    write_result(sweep.result_file(run), finished(run, run.variant == 0 ? 0.7 : 0.5));
+  sweep.freeze_stage(1);
+  const std::vector<SweepRun> fresh = sweep.stage_runs(1).value();
+  EXPECT_EQ(fresh.size(), 3u);
+  for (const SweepRun& run : fresh) write_result(sweep.result_file(run), finished(run, 0.6));
+  EXPECT_THAT(status_table(sweep), HasSubstr("\n5 of 5 runs have finished\n"));
+  EXPECT_EQ(sweep.stale_reason(1), "");
+}
+
 TEST(SweepFolderTest, VariantsAreNotMixedIntoOneEnsemble) {
   const SweepCase files;
   const SweepFolder sweep = SweepFolder::expand(files.sweep(kTwoRates), {}, files.path("sweep"));
