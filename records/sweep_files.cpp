@@ -41,15 +41,14 @@ std::optional<RunResult> SweepFiles::result(const SweepRun& run) const {
                     "run's checkpoint",
                     path, result->id, run.id));
   }
-  const auto differs = [](const std::string& then, const std::string& now) {
-    return !then.empty() && !now.empty() && then != now;
-  };
-  if (differs(run.train_data, result->train_data) || differs(run.valid_data, result->valid_data)) {
+  std::string changed = changed_input(run.train_data, result->train_data);
+  if (changed.empty()) changed = changed_input(run.valid_data, result->valid_data);
+  if (!changed.empty()) {
     throw DataError(
-        fmt::format("{}: run {} was trained on other data than the sweep was expanded for; remove "
-                    "it and the folder "
-                    "{}, and `tpudist sweep run` trains the run again",
-                    path, run.index, run_folder(run).string()));
+        fmt::format("{}: run {} was trained on other data than the sweep was expanded for (its {} "
+                    "differ); remove it and the folder {}, and `tpudist sweep run` trains the run "
+                    "again",
+                    path, run.index, changed, run_folder(run).string()));
   }
   if (!result->members.empty() && std::ssize(result->members) != run.members) {
     throw DataError(

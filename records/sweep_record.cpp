@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <functional>
 #include <map>
 #include <utility>
@@ -12,6 +13,7 @@
 #include "core/file_system.hpp"
 #include "core/hash.hpp"
 #include "core/json_fault.hpp"
+#include "core/text.hpp"
 
 namespace tpudist {
 namespace {
@@ -148,6 +150,7 @@ SweepRecord record_from(const Json& json) {
     if (choice == kChoices[i]) record.choice = static_cast<ChoiceScore>(i);
   }
   record.keep = json.at("keep").get<int>();
+  record.baseline = json.value("baseline", false);
   record.confirmed_on = json.at("confirmed_on").get<std::string>();
   record.experiments = json.at("experiments").get<std::vector<std::string>>();
   for (const Json& variant : json.at("variants")) {
@@ -191,6 +194,22 @@ T read_json(const std::filesystem::path& path, const char* format, const char* a
 
 }  // namespace
 
+bool is_baseline(const std::vector<SweepRun>& runs, const SweepRun& run) {
+  return std::ranges::find(runs, run.experiment, &SweepRun::experiment)->variant != run.variant;
+}
+
+std::string changed_input(const std::string& then, const std::string& now) {
+  if (then.empty() || now.empty()) return {};
+  const auto name_of = [](const std::string& word) { return word.substr(0, word.find('=') + 1); };
+  for (const std::string& before : split(then, ' ')) {
+    for (const std::string& after : split(now, ' ')) {
+      if (name_of(before) != name_of(after) || before == after) continue;
+      return name_of(before).empty() ? "graphs" : before.substr(0, before.find('='));
+    }
+  }
+  return {};
+}
+
 void write_record(const std::filesystem::path& path, const SweepRecord& record) {
   Json variants = Json::array(), stages = Json::array();
   for (std::size_t i = 0; i < record.labels.size(); ++i) {
@@ -202,6 +221,7 @@ void write_record(const std::filesystem::path& path, const SweepRecord& record) 
                {"name", record.name},
                {"choose_by", kChoices[static_cast<int>(record.choice)]},
                {"keep", record.keep},
+               {"baseline", record.baseline},
                {"confirmed_on", record.confirmed_on},
                {"experiments", record.experiments},
                {"variants", variants},

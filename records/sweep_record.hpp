@@ -28,7 +28,9 @@ struct SweepRun {
   int folds = 0;                      // member number m holds out fold m % folds; 0: no folds
   std::string config;                 // the resolved experiment file
   // Dataset::selection_hash of its training data and of the validation split on which it is scored,
-  // as 16 hexadecimal digits; empty while unknown.
+  // as 16 hexadecimal digits; empty while unknown. Behind that of the training data stand, where
+  // the run has them, " folds=HASH" of the fold of each graph and " train.init_from=HASH" of the
+  // weights.
   std::string train_data, valid_data;
 };
 
@@ -67,7 +69,8 @@ struct ValidationHalves {
 struct SweepRecord {
   std::string name;
   ChoiceScore choice = ChoiceScore::none;
-  int keep = 3;                          // of the variants of a rung the best 1/keep continue
+  int keep = 3;           // of the variants of a rung the best 1/keep continue
+  bool baseline = false;  // the first variant of each experiment is confirmed beside the chosen one
   std::string confirmed_on;              // SweepPlan::confirmed_on
   std::vector<std::string> experiments;  // file names without extension
   std::vector<int> variant_experiment;   // [variants]
@@ -82,6 +85,14 @@ struct SweepRecord {
   std::optional<std::vector<FrozenData>> data;
   std::vector<ValidationHalves> halves;  // [experiments]; empty in older files
 };
+
+// Whether a run of a stage that confirms is of the baseline, and not of the variant that was
+// chosen: the first runs of each experiment are of that one.
+bool is_baseline(const std::vector<SweepRun>& runs, const SweepRun& run);
+
+// "graphs", "folds" or "train.init_from", the first that differs between two SweepRun::train_data;
+// empty where all that both know is the same.
+std::string changed_input(const std::string& then, const std::string& now);
 
 // Both write JSON, atomically. The runs of a later stage have a file of their own.
 void write_record(const std::filesystem::path& path, const SweepRecord& record);

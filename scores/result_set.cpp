@@ -30,6 +30,7 @@ RunRecord read_sweep_run(const SweepFiles& files, const SweepRecord& sweep, cons
     ended = files.result(entry);
   } catch (const Error& error) {
     run.faults.push_back(error.what());
+    run.scores.reset();  // they are not of this sweep
   }
   run.path = folder;
   run.index = entry.index;

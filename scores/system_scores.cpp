@@ -71,24 +71,6 @@ void keep_common(SystemScores& system, const std::set<std::string>& common) {
 
 namespace fs = std::filesystem;
 
-// "0 (rate=0.1), 1 (rate=0.2)"
-std::string variants_text(const std::vector<std::string>& labels) {
-  std::vector<std::string> pieces;
-  for (std::size_t v = 0; v < labels.size(); ++v)
-    pieces.push_back(fmt::format("{} ({})", v, labels[v]));
-  return join(pieces, ", ");
-}
-
-// The label of a variant that a user names by its number or label.
-std::string variant_label(const std::vector<std::string>& labels, const std::string& folder,
-                          const std::string& wanted) {
-  for (std::size_t v = 0; v < labels.size(); ++v) {
-    if (labels[v] == wanted || std::to_string(v) == wanted) return labels[v];
-  }
-  throw ConfigError(
-      fmt::format("{} has no variant {}; it has {}", folder, wanted, variants_text(labels)));
-}
-
 // The runs of a sweep, of the variant `wanted` or, where that is empty, of its only one.
 std::vector<RunRecord> variant_runs(ResultSet results, const std::string& folder,
                                     const std::string& wanted) {
@@ -113,14 +95,7 @@ std::vector<RunRecord> variant_runs(ResultSet results, const std::string& folder
 }
 
 std::vector<RunRecord> read_input(const std::string& input) {
-  std::string folder = input, variant;
-  // A label may hold colons itself, and so may a path.
-  for (std::size_t at = input.find(':'); at != std::string::npos && !fs::exists(folder);
-       at = input.find(':', at + 1)) {
-    if (!fs::is_directory(input.substr(0, at))) continue;
-    folder = input.substr(0, at);
-    variant = input.substr(at + 1);
-  }
+  const auto [folder, variant] = split_variant(input);
   ResultSet results = read_results({folder});
   if (results.sweep) return variant_runs(std::move(results), folder, variant);
   if (!variant.empty())
@@ -129,6 +104,49 @@ std::vector<RunRecord> read_input(const std::string& input) {
 }
 
 }  // namespace
+
+std::string variants_text(const std::vector<std::string>& labels) {
+  std::vector<std::string> pieces;
+  for (std::size_t v = 0; v < labels.size(); ++v)
+    pieces.push_back(fmt::format("{} ({})", v, labels[v]));
+  return join(pieces, ", ");
+}
+
+std::string variant_label(const std::vector<std::string>& labels, const std::string& folder,
+                          const std::string& wanted) {
+  for (std::size_t v = 0; v < labels.size(); ++v) {
+    if (labels[v] == wanted || std::to_string(v) == wanted) return labels[v];
+  }
+  throw ConfigError(
+      fmt::format("{} has no variant {}; it has {}", folder, wanted, variants_text(labels)));
+}
+
+std::pair<std::string, std::string> split_variant(const std::string& input) {
+  std::string folder = input, variant;
+  // A label may hold colons itself, and so may a path.
+  for (std::size_t at = input.find(':'); at != std::string::npos && !fs::exists(folder);
+       at = input.find(':', at + 1)) {
+    if (!fs::is_directory(input.substr(0, at))) continue;
+    folder = input.substr(0, at);
+    variant = input.substr(at + 1);
+  }
+  return {folder, variant};
+}
+
+std::vector<std::string> two_variants(const std::string& sweep) {
+  const ResultSet results = read_results({sweep});
+  const std::vector<std::string>& labels = results.sweep.value().labels;
+  std::vector<std::string> inputs;
+  for (std::size_t v = 0; v < labels.size(); ++v) {
+    if (std::ranges::find(results.runs, labels[v], &RunRecord::variant) != results.runs.end())
+      inputs.push_back(fmt::format("{}:{}", sweep, v));
+  }
+  if (inputs.size() != 2)
+    throw ConfigError(fmt::format("{} has {} variant{}; name two as {}:NUMBER: {}", sweep,
+                                  inputs.size(), inputs.size() == 1 ? "" : "s", sweep,
+                                  variants_text(labels)));
+  return inputs;
+}
 
 RunScoreTable run_score_table(const ScoreMatrix& matrix) {
   RunScoreTable result;

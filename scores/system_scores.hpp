@@ -4,6 +4,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "scores/run_record.hpp"
@@ -78,6 +79,18 @@ struct SystemPair {
 };
 SystemPair system_pair(std::span<const RunRecord> a, std::span<const RunRecord> b,
                        EvaluatedOn judged, TrainingScore score = TrainingScore::mean_of_members);
+
+// "0 (rate=0.1), 1 (rate=0.2)"
+std::string variants_text(const std::vector<std::string>& labels);
+// The label of a variant that a user names by its number or label. Throws ConfigError where
+// `folder` has none.
+std::string variant_label(const std::vector<std::string>& labels, const std::string& folder,
+                          const std::string& wanted);
+// SWEEP:VARIANT as the folder and the variant; of other inputs the variant is empty.
+std::pair<std::string, std::string> split_variant(const std::string& input);
+// SWEEP:NUMBER of the two variants of a sweep. Throws ConfigError, with all of them, where there
+// are not two; DataError as read_results.
+std::vector<std::string> two_variants(const std::string& sweep);
 
 // The runs of one system from a user's inputs: folders of runs, prediction files, folders of sweeps
 // with one variant, and variants of a sweep as FOLDER:NUMBER or FOLDER:LABEL. Throws ConfigError

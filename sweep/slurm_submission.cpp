@@ -6,10 +6,16 @@
 #include <algorithm>
 #include <array>
 #include <cstdio>
+#include <map>
+#include <numeric>
+#include <optional>
+#include <set>
 #include <string_view>
+#include <utility>
 
 #include "core/error.hpp"
 #include "core/file_system.hpp"
+#include "core/numbers.hpp"
 #include "core/output_path.hpp"
 #include "core/process.hpp"
 #include "core/text.hpp"
@@ -70,12 +76,50 @@ std::vector<std::string> common_arguments(const SlurmOptions& options) {
   return arguments;
 }
 
+// A path that Slurm's option takes as it is. Throws ConfigError where it has one of `characters`.
+std::string plain(const std::string& path, const char* characters) {
+  if (path.find_first_of(characters) == std::string::npos) return path;
+  throw ConfigError(shell_quoted(path) +
+                    ": Slurm takes no path with commas, backslashes or line breaks; rename it");
+}
+
+// A file of the sweep's folder as sbatch's --output, in which Slurm replaces %A and the like.
+std::string output_pattern(const fs::path& folder, std::string_view file) {
+  std::string text = "--output=";
+  for (const char c : plain(folder.string(), "\\\n")) text += c == '%' ? "%%" : std::string(1, c);
+  return fmt::format("{}/slurm/{}", text, file);
+}
+
+// The variants that are ensembles of their own; nullopt: one ensemble, of all runs or of what will
+// be chosen.
+std::vector<std::optional<int>> ensembles_of(const SweepRecord& record) {
+  std::map<std::string, std::set<int>> variants;  // of each collection
+  for (const SweepRun& run : record.runs) variants[run.collection].insert(run.variant);
+  const auto several = [](const auto& own) { return own.second.size() > 1; };
+  if (record.choice != ChoiceScore::none || std::ranges::none_of(variants, several))
+    return {std::nullopt};
+  std::vector<std::optional<int>> all;
+  for (int v = 0; v < static_cast<int>(record.labels.size()); ++v) all.push_back(v);
+  return all;
+}
+
+// What a command prints, and its exit code as of pclose().
+std::pair<std::string, int> answer_of(const std::string& command) {
+  FILE* const pipe = ::popen((command + " 2>&1").c_str(), "r");
+  if (!pipe) throw IoError("cannot start a shell for " + command.substr(0, command.find(' ')));
+  std::string answer;
+  std::array<char, 256> buffer{};
+  while (std::fgets(buffer.data(), buffer.size(), pipe)) answer += buffer.data();
+  return {std::string(trim(answer)), ::pclose(pipe)};
+}
+
 }  // namespace
 
 std::vector<SlurmJob> slurm_jobs(const SweepFolder& folder, const SlurmOptions& options,
                                  const std::string& program) {
   const fs::path path = fs::absolute(folder.path()).lexically_normal();
   const std::string name = "tpudist-" + folder.record().name;
+  const std::string environment = "--export=ALL,TPUDIST=" + plain(program, ",\\\n");
   std::vector<SlurmJob> jobs;
   std::vector<int> before;  // the jobs of the stage before
   const auto& stages = folder.record().stages;
@@ -91,10 +135,10 @@ std::vector<SlurmJob> slurm_jobs(const SweepFolder& folder, const SlurmOptions& 
       SlurmJob job{fmt::format("{}, runs {} to {}", stages[static_cast<std::size_t>(stage)].name,
                                first, first + tasks.back()),
                    common_arguments(options), before};
-      add({"--job-name=" + name, fmt::format("--output={}/slurm/%A_%a.out", path.string()),
+      add({"--job-name=" + name, output_pattern(path, "%A_%a.out"),
            fmt::format("--array={}{}", ranges(tasks),
                        options.parallel > 0 ? fmt::format("%{}", options.parallel) : std::string()),
-           fmt::format("--export=ALL,TPUDIST={},TPUDIST_SWEEP_FIRST={}", program, first)},
+           fmt::format("{},TPUDIST_SWEEP_FIRST={}", environment, first)},
           job.arguments);
       add(options.options, job.arguments);  // of two equal options sbatch takes the last
       add({(path / "slurm" / "sweep.sbatch").string(), path.string()}, job.arguments);
@@ -104,18 +148,27 @@ std::vector<SlurmJob> slurm_jobs(const SweepFolder& folder, const SlurmOptions& 
     }
     if (!mine.empty()) before = mine;
   }
-  SlurmJob ensemble{"ensemble", common_arguments(options), {}};
-  for (int i = 0; i < static_cast<int>(jobs.size()); ++i) ensemble.after.push_back(i);
-  add({"--job-name=" + name + "-ensemble", fmt::format("--output={}/slurm/%j.out", path.string()),
-       "--export=ALL,TPUDIST=" + program},
-      ensemble.arguments);
-  add(options.options, ensemble.arguments);
-  add({(path / "slurm" / "ensemble.sbatch").string(), path.string(), "--split", options.split},
-      ensemble.arguments);
-  if (!options.csv.empty()) add({"--csv", options.csv}, ensemble.arguments);
-  if (options.min_members > 0)
-    add({"--min-members", fmt::format("{}", options.min_members)}, ensemble.arguments);
-  jobs.push_back(std::move(ensemble));
+  std::vector<int> arrays(jobs.size());
+  std::iota(arrays.begin(), arrays.end(), 0);
+  for (const std::optional<int> variant : ensembles_of(folder.record())) {
+    SlurmJob ensemble{"ensemble", common_arguments(options), arrays};
+    add({"--job-name=" + name + "-ensemble", output_pattern(path, "%j.out"), environment},
+        ensemble.arguments);
+    fs::path csv = options.csv;
+    if (variant) {
+      ensemble.name += fmt::format(" of variant {}", *variant);
+      ensemble.arguments.back() += fmt::format(",TPUDIST_VARIANT={}", *variant);
+      csv.replace_filename(fmt::format("{}-{}", csv.stem().string(), *variant) +
+                           csv.extension().string());
+    }
+    add(options.options, ensemble.arguments);
+    add({(path / "slurm" / "ensemble.sbatch").string(), path.string(), "--split", options.split},
+        ensemble.arguments);
+    if (!options.csv.empty()) ensemble.arguments.push_back("--csv=" + csv.string());
+    if (options.min_members > 0)
+      add({"--min-members", fmt::format("{}", options.min_members)}, ensemble.arguments);
+    jobs.push_back(std::move(ensemble));
+  }
   return jobs;
 }
 
@@ -134,24 +187,42 @@ std::string command_line(const SlurmJob& job, const std::vector<std::string>& af
 }
 
 std::string submit(const SlurmJob& job, const std::vector<std::string>& after_ids) {
-  const std::string command = command_line(job, after_ids) + " 2>&1";
-  FILE* const pipe = ::popen(command.c_str(), "r");
-  if (!pipe) throw IoError("cannot start a shell for sbatch");
-  std::string answer;
-  std::array<char, 256> buffer{};
-  while (std::fgets(buffer.data(), buffer.size(), pipe)) answer += buffer.data();
-  const int status = ::pclose(pipe);
-  if (status != 0) {
-    throw Error(ErrorKind::failed, fmt::format("sbatch failed ({}): {}", job.name, trim(answer)));
-  }
+  const auto [answer, status] = answer_of(command_line(job, after_ids));
+  if (status != 0)
+    throw Error(ErrorKind::failed, fmt::format("sbatch failed ({}): {}", job.name, answer));
   // "1234", or "1234;cluster"; warnings may come before it.
-  const std::vector<std::string> lines = split(trim(answer), '\n');
+  const std::vector<std::string> lines = split(answer, '\n');
   const std::string id = lines.back().substr(0, lines.back().find(';'));
   if (id.empty() || id.find_first_not_of("0123456789") != std::string::npos) {
     throw Error(ErrorKind::failed,
-                fmt::format("sbatch answered \"{}\", which is no job id", trim(answer)));
+                fmt::format("sbatch answered \"{}\", which is no job id", answer));
   }
   return id;
+}
+
+std::string queue_text(const SweepFolder& folder) {
+  const fs::path slurm = fs::absolute(folder.path()).lexically_normal() / "slurm";
+  const auto waits = [&](const SweepRun& run) {
+    const RunState state = folder.state(run);
+    return state == RunState::waiting || state == RunState::stopped;
+  };
+  const auto waiting = std::ranges::count_if(folder.known_runs(), waits);
+  if (waiting == 0 || !fs::exists(slurm)) return {};
+  const auto [answer, status] = answer_of("squeue --noheader --format='%i %T (%r) %j, %o'");
+  if (status != 0)
+    return fmt::format("\nwhether Slurm knows the submitted jobs is unknown: {}\n", answer);
+  std::string text;
+  for (const std::string& line : split(answer, '\n')) {
+    const std::size_t script = line.find(", " + slurm.string() + "/");
+    if (script != std::string::npos) text += "Slurm job " + line.substr(0, script) + "\n";
+  }
+  if (!text.empty()) return "\n" + text;
+  return fmt::format(
+      "\nSlurm has no job of this sweep, so that none trains the {} that wait{}: {} says what "
+      "became "
+      "of those submitted; submit again with `tpudist sweep submit {}`\n",
+      counted(waiting, "run"), waiting == 1 ? "s" : "", slurm.string(),
+      shell_word(folder.path().string()));
 }
 
 }  // namespace tpudist

@@ -3,13 +3,17 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <functional>
 #include <map>
 #include <span>
 
 #include "core/error.hpp"
 #include "core/hash.hpp"
 #include "core/text.hpp"
+#include "data/loading/fold_table.hpp"
 #include "data/loading/selection.hpp"
+#include "inference/trained_run.hpp"
+#include "train/units/folds.hpp"
 
 namespace tpudist {
 namespace {
@@ -71,6 +75,44 @@ std::string change_of(const std::vector<GraphEntry>& then, const std::vector<Gra
   return pieces.empty() ? std::string() : fmt::format("{}: {}", split, join(pieces, ", "));
 }
 
+// What `read` gives, which is read once; empty where it cannot be read: the run that needs it says
+// what is wrong.
+std::string read_once(InputHashes& known, const std::string& key,
+                      const std::function<std::uint64_t()>& read) {
+  const auto [at, fresh] = known.try_emplace(key);
+  try {
+    if (fresh) at->second = to_hex(read());
+  } catch (const Error&) {
+  }
+  return at->second;
+}
+
+// The fold of each training graph. A fold file changes it, and a sibling collection that comes into
+// the shards. "none" without folds.
+std::string hash_folds(const Experiment& experiment, InputHashes& known) {
+  if (!experiment.ensemble.holds_out()) return "none";
+  std::string key;  // the settings that decide folds
+  for (const ConfigEntry& entry : experiment.entries) {
+    if (entry.key.starts_with("data.") || entry.key.starts_with("ensemble.fold"))
+      key += entry.key + "=" + entry.value + " ";
+  }
+  return read_once(known, key, [&] {
+    const DatasetOptions options = experiment.training_data();
+    std::vector<std::string> names;
+    for (const GraphEntry& graph : select_graphs(options)) names.push_back(graph.name);
+    return hash_of_folds(training_folds(experiment.ensemble, options), std::move(names));
+  });
+}
+
+// "none" without weights from elsewhere.
+std::string hash_first_weights(const Experiment& experiment, InputHashes& known) {
+  const std::filesystem::path& from = experiment.train.init_from;
+  if (from.empty()) return "none";
+  return read_once(known, from.string(), [&] {
+    return std::filesystem::is_directory(from) ? open_run(from).parameter_hash : hash_file(from);
+  });
+}
+
 }  // namespace
 
 FrozenData read_data(const Experiment& experiment) {
@@ -105,12 +147,19 @@ std::vector<GraphEntry> chosen_graphs(const FrozenData& data, const Experiment& 
   return filter_graphs(entries_of(data), split, options.include, options.exclude);
 }
 
-void set_data_hashes(SweepRun& run, const FrozenData& data, const Experiment& experiment) {
+void set_data_hashes(SweepRun& run, const FrozenData& data, const Experiment& experiment,
+                     InputHashes& known) {
+  const std::string folds = hash_folds(experiment, known),
+                    weights = hash_first_weights(experiment, known);
+  if (folds.empty() || weights.empty()) return;
   run.train_data = to_hex(selection_of(data, experiment.training_data()));
+  if (folds != "none") run.train_data += " folds=" + folds;
+  if (weights != "none") run.train_data += " train.init_from=" + weights;
   run.valid_data = to_hex(selection_of(data, experiment.data.evaluation("valid")));
 }
 
-ScoredOn scored_on(const Experiment& experiment, bool out_of_fold, const FrozenData* data) {
+ScoredOn scored_on(const Experiment& experiment, bool out_of_fold, const FrozenData* data,
+                   InputHashes& known) {
   const TrainConfig& train = experiment.train;
   ScoredOn scored{experiment.data.collection.name, 0, {}};
   if (out_of_fold) {
@@ -126,6 +175,7 @@ ScoredOn scored_on(const Experiment& experiment, bool out_of_fold, const FrozenD
                           : fmt::format("{} {} [{}] [{}]", options.shards.string(), split,
                                         join(options.include, " "), join(options.exclude, " "));
   }
+  if (out_of_fold) scored.graphs += hash_folds(experiment, known);
   return scored;
 }
 
@@ -134,7 +184,7 @@ std::string difference_of(const ScoredOn& a, const ScoredOn& b) {
     return fmt::format("data.collection is {} and {}", a.collection, b.collection);
   }
   if (a.rows != b.rows) return "the numbers of rows that are scored differ";
-  return "the scored graphs differ";
+  return "the scored graphs differ, or the folds in which they lie";
 }
 
 void require_same_data(const SweepRun& run, SweepRun& now, const Experiment& experiment,
@@ -145,21 +195,29 @@ void require_same_data(const SweepRun& run, SweepRun& now, const Experiment& exp
   } catch (const Error&) {  // training says what is wrong
     return;
   }
-  set_data_hashes(now, found, experiment);
-  const bool checked = !run.train_data.empty();
-  if (!checked || (now.train_data == run.train_data && now.valid_data == run.valid_data)) return;
+  InputHashes known;
+  set_data_hashes(now, found, experiment, known);
+  const std::string input = changed_input(run.train_data, now.train_data);
+  if (input.empty() && changed_input(run.valid_data, now.valid_data).empty()) return;
   std::vector<std::string> changes;
   for (const char* split : {"train", "valid"}) {
     if (!then) break;
     changes.push_back(change_of(chosen_graphs(*then, experiment, split),
                                 chosen_graphs(found, experiment, split), split));
   }
+  std::string what = "graphs in " + experiment.data.shards.string();
+  if (input == "train.init_from") what = "weights in " + experiment.train.init_from.string();
+  if (input == "folds") {
+    const FoldTable folds = training_folds(experiment.ensemble, experiment.training_data());
+    what = "folds of the " + what;
+    changes.push_back(
+        fmt::format("now of {} by {}", join(folds.collections, " and "), folds.origin));
+  }
   std::erase(changes, "");
   throw DataError(fmt::format(
-      "run {} ({}): the graphs in {} are not those that the sweep was expanded for{}{}; put those "
-      "shards back, or expand the sweep anew into another folder (--dir)",
-      run.index, run.id, experiment.data.shards.string(), changes.empty() ? "" : ": ",
-      join(changes, "; ")));
+      "run {} ({}): the {} are not those that the sweep was expanded for{}{}; put them back, or "
+      "expand the sweep anew into another folder (--dir)",
+      run.index, run.id, what, changes.empty() ? "" : ": ", join(changes, "; ")));
 }
 
 }  // namespace tpudist

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <map>
 #include <string>
 #include <vector>
 
@@ -21,23 +22,31 @@ void add_data(std::vector<FrozenData>& data, const Experiment& experiment);
 std::vector<GraphEntry> chosen_graphs(const FrozenData& data, const Experiment& experiment,
                                       const std::string& split);
 
-// Sets SweepRun::train_data and valid_data.
-void set_data_hashes(SweepRun& run, const FrozenData& data, const Experiment& experiment);
+// Hashes of folds and first weights that were read; runs of a sweep share them. By settings or
+// path.
+using InputHashes = std::map<std::string, std::string>;
+
+// Sets SweepRun::train_data and valid_data, unless folds or first weights cannot be read yet. Reads
+// those that `known` lacks.
+void set_data_hashes(SweepRun& run, const FrozenData& data, const Experiment& experiment,
+                     InputHashes& known);
 
 // What the scores of a training were computed on. Trainings are compared only if this is equal.
 struct ScoredOn {
   std::string collection;
   std::int64_t rows = 0;  // most rows per graph; 0: all, -1: none
-  std::string graphs;  // hash of their names and data; if the data are unknown, of the experiment's
-                       // selection
+  std::string graphs;     // hash of their names, data and folds; if the data are unknown, of the
+                          // experiment's selection
   bool operator==(const ScoredOn&) const = default;
 };
-ScoredOn scored_on(const Experiment& experiment, bool out_of_fold, const FrozenData* data);
+ScoredOn scored_on(const Experiment& experiment, bool out_of_fold, const FrozenData* data,
+                   InputHashes& known);
 // For example "data.collection is a and b"; the two must differ.
 std::string difference_of(const ScoredOn& a, const ScoredOn& b);
 
-// Reads the shards of a run and sets the hashes of `now`. If the graphs differ from the run's,
-// throws DataError that says which were added, removed or changed. `then`: the data in sweep.json.
+// Reads the shards, folds and first weights of a run and sets the hashes of `now`. If they differ
+// from the run's, throws DataError that says which graphs were added, removed or changed, or what
+// else changed. `then`: the data in sweep.json.
 void require_same_data(const SweepRun& run, SweepRun& now, const Experiment& experiment,
                        const FrozenData* then);
 

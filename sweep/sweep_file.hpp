@@ -45,6 +45,7 @@ struct SweepFile {
   bool choice_halves = true;  // choose on one half of the validation families, confirm on the other
   int fresh_seeds = 3;        // of the runs that confirm the chosen variants
   std::vector<std::string> confirm_overrides;
+  bool baseline = false;  // also train the first variant with the fresh seeds
 
   std::string resolved_yaml;
 

@@ -4,7 +4,9 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cstdlib>
 #include <iterator>
+#include <map>
 #include <set>
 #include <system_error>
 #include <thread>
@@ -18,6 +20,7 @@
 #include "core/text.hpp"
 #include "experiment/experiment.hpp"
 #include "records/run_folder.hpp"
+#include "scores/system_scores.hpp"
 #include "sweep/choice.hpp"
 #include "sweep/sweep_data.hpp"
 #include "sweep/sweep_plan.hpp"
@@ -139,6 +142,7 @@ void SweepFolder::freeze_data() {
   const auto lock = lock_soon(path());  // tasks of an array may begin at once
   SweepRecord record = read_record(files_.record_file());
   bool found = false;
+  InputHashes known;
   for (SweepRun& run : record.runs) {
     if (!is_unknown(run)) continue;
     ConfigDocument document = ConfigDocument::parse(run.config, kRecord);
@@ -146,8 +150,8 @@ void SweepFolder::freeze_data() {
     add_data(*record.data, experiment);
     const FrozenData* data = find_data(*record.data, experiment);
     if (!data) continue;
-    set_data_hashes(run, *data, experiment);
-    found = true;
+    set_data_hashes(run, *data, experiment, known);
+    found = found || !run.train_data.empty();
   }
   if (found) write_record(files_.record_file(), record);
   record_ = std::move(record);
@@ -174,6 +178,19 @@ SweepRun SweepFolder::checked(const SweepRun& run) const {
   return now;
 }
 
+std::string SweepFolder::changed_data() const {
+  std::set<std::pair<int, std::string>> seen;
+  for (const SweepRun& run : known_runs()) {
+    if (result(run) || !seen.emplace(run.experiment, run.collection).second) continue;
+    try {
+      checked(run);
+    } catch (const DataError& error) {
+      return error.what();
+    }
+  }
+  return {};
+}
+
 std::optional<std::vector<SweepRun>> SweepFolder::stage_runs(int stage) const {
   return files_.stage_runs(record_, stage);
 }
@@ -188,10 +205,22 @@ std::vector<SweepRun> SweepFolder::known_runs() const {
   return all;
 }
 
+int SweepFolder::run_count() const {
+  int count = 0;
+  for (int stage = 0; stage < static_cast<int>(record_.stages.size()); ++stage) {
+    const auto runs = stage_runs(stage);
+    count += runs ? static_cast<int>(runs->size())
+                  : record_.stages[static_cast<std::size_t>(stage)].count;
+  }
+  return count;
+}
+
 void SweepFolder::freeze_stage(int stage) const {
   const FolderLock lock(path(), kWriter);
   if (fs::exists(files_.stage_file(stage))) return;
   const std::vector<int> chosen = chosen_for(stage);
+  for (const int variant : chosen)  // before the new runs read their inputs
+    checked(*std::ranges::find(record_.runs, variant, &SweepRun::variant));
   const SweepPlan plan = plan_sweep(SweepFile::load(path() / kSweepFile), &record_);
   if (!std::ranges::equal(plan.first_stage, record_.runs, {}, &SweepRun::id, &SweepRun::id)) {
     throw DataError(
@@ -208,8 +237,15 @@ std::vector<int> SweepFolder::chosen_for(int stage) const {
   if (!before) throw Error(ErrorKind::failed, "the stage before is not known yet");
   std::vector<std::optional<RunResult>> results;
   for (const SweepRun& run : *before) results.push_back(result(run));
-  const int keep = record_.stages[static_cast<std::size_t>(stage)].confirms ? 0 : record_.keep;
-  return chosen_variants(record_, *before, results, keep);
+  const bool confirms = record_.stages[static_cast<std::size_t>(stage)].confirms;
+  std::vector<int> chosen = chosen_variants(record_, *before, results, confirms ? 0 : record_.keep);
+  const int experiments = static_cast<int>(record_.experiments.size());
+  for (int e = 0; confirms && record_.baseline && e < experiments; ++e) {
+    const int first = static_cast<int>(std::ranges::find(record_.variant_experiment, e) -
+                                       record_.variant_experiment.begin());
+    if (std::ranges::find(chosen, first) == chosen.end()) chosen.push_back(first);
+  }
+  return chosen;
 }
 
 std::string SweepFolder::stale_reason(int stage) const {
@@ -229,6 +265,8 @@ std::string SweepFolder::stale_reason(int stage) const {
   std::set<int> frozen;
   for (const SweepRun& run : *runs) frozen.insert(run.variant);
   if (frozen == std::set<int>(now.begin(), now.end())) return {};
+  if (record_.stages[static_cast<std::size_t>(stage)].confirms)
+    now.resize(record_.experiments.size());  // without baselines
   std::vector<std::string> names;
   for (const int variant : now) names.push_back(record_.labels[static_cast<std::size_t>(variant)]);
   return fmt::format("by the results as they are now it is {}", join(names, ", "));
@@ -265,9 +303,12 @@ std::vector<std::string> SweepFolder::take_back() const {
 RunClaimFile SweepFolder::claim(const SweepRun& run) const {
   constexpr int kTries = 5;
   constexpr std::chrono::milliseconds kPause{20};
+  const char* job = std::getenv("SLURM_JOB_ID");
+  const std::string command =
+      job ? fmt::format("tpudist sweep run of Slurm job {}", job) : "tpudist sweep run";
   for (int i = 0;; ++i) {
     try {
-      return std::make_unique<FolderLock>(files_.claims(), "tpudist sweep run", run.id);
+      return std::make_unique<FolderLock>(files_.claims(), command, run.id);
     } catch (const InUseError&) {
       if (i + 1 == kTries) return nullptr;
     }
@@ -285,7 +326,8 @@ void SweepFolder::forget_failure(const SweepRun& run) const {
   }
 }
 
-std::vector<std::filesystem::path> finished_runs(const std::filesystem::path& folder) {
+std::vector<std::filesystem::path> finished_runs(const std::filesystem::path& folder,
+                                                 const std::string& wanted) {
   const SweepFolder sweep = SweepFolder::open(folder);
   int stage = static_cast<int>(sweep.record().stages.size()) - 1;
   while (!sweep.stage_runs(stage)) --stage;  // the first stage is always known
@@ -296,10 +338,23 @@ std::vector<std::filesystem::path> finished_runs(const std::filesystem::path& fo
   }
   std::vector<std::filesystem::path> finished;
   const std::vector<SweepRun> runs = sweep.stage_runs(stage).value();
+  const std::vector<std::string>& labels = sweep.record().labels;
+  const std::string only = wanted.empty() ? "" : variant_label(labels, folder.string(), wanted);
+  const bool confirms = sweep.record().stages[static_cast<std::size_t>(stage)].confirms;
+  std::map<std::string, int> variants;  // of each collection
   for (const SweepRun& run : runs) {
+    const std::string& label = labels[static_cast<std::size_t>(run.variant)];
+    if (only.empty() ? confirms && is_baseline(runs, run) : label != only) continue;
+    if (variants.emplace(run.collection, run.variant).first->second != run.variant)
+      throw ConfigError(
+          fmt::format("{} has several variants of {}, which are no members of one ensemble; name "
+                      "one as {}:NUMBER: {}",
+                      folder.string(), run.collection, folder.string(), variants_text(labels)));
     const auto ended = sweep.result(run);
     if (ended && ended->finished) {
       finished.push_back(sweep.run_folder(run));
+      spdlog::info("{}: run {}: {}{}", finished.back().string(), run.index, label,
+                   run.seed ? fmt::format(", seed {}", *run.seed) : "");
     } else {
       spdlog::warn("{}: run {} ({}) is left out: it has not finished", folder.string(), run.index,
                    run.id);
@@ -316,8 +371,9 @@ std::vector<std::filesystem::path> finished_runs(const std::filesystem::path& fo
 std::vector<std::filesystem::path> run_folders(const std::vector<std::filesystem::path>& paths) {
   std::vector<std::filesystem::path> folders;
   for (const auto& path : paths) {
-    if (std::filesystem::exists(path / "sweep.json")) {
-      std::ranges::move(finished_runs(path), std::back_inserter(folders));
+    const auto [folder, variant] = split_variant(path.string());
+    if (std::filesystem::exists(std::filesystem::path(folder) / "sweep.json")) {
+      std::ranges::move(finished_runs(folder, variant), std::back_inserter(folders));
     } else {
       folders.push_back(path);
     }

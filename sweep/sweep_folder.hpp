@@ -44,20 +44,27 @@ class SweepFolder {
   std::optional<std::vector<SweepRun>> stage_runs(int stage) const;
   // All known runs, stage after stage.
   std::vector<SweepRun> known_runs() const;
+  // The number of all runs; of stages that are not known yet, the most that there can be.
+  int run_count() const;
 
-  // Adds to sweep.json the content of shards that could not be read before, so that later runs must
-  // use the same data. Does nothing to a sweep whose version did not record its data.
+  // Adds to sweep.json the content of shards and the hashes of other inputs that could not be read
+  // before, so that later runs must use the same data. Does nothing to a sweep whose version did
+  // not record its data.
   void freeze_data();
   // The run with its `train_data` and `valid_data` as they are now. Throws DataError where its
   // settings do not match its id, or its graphs differ from those at the expansion.
   SweepRun checked(const SweepRun& run) const;
+  // Why runs that have not ended would not start (`checked`), by the first of each collection;
+  // empty where they would.
+  std::string changed_data() const;
   // Throws DataError where a run's settings do not match its id.
   void require_id(const SweepRun& run) const;
 
   // Fixes the runs of a later stage: those of the best variants of the stage before, whose runs
-  // must all have ended. If another process has done so already, its list is used. Throws Error
-  // when no variant of an experiment has a score, and InUseError while another process does the
-  // same. Throws DataError where sweep.yaml or experiments/ no longer give the runs of sweep.json.
+  // must all have ended; where the stage confirms also those of the baseline. If another process
+  // has done so already, its list is used. Throws Error when no variant of an experiment has a
+  // score, and InUseError while another process does the same. Throws DataError where sweep.yaml or
+  // experiments/ no longer give the runs of sweep.json, or as `checked`.
   void freeze_stage(int stage) const;
   // Why the fixed runs of a stage differ from those that the results of the stage before would give
   // now, e.g. because a failed run was trained again; empty where they agree.
@@ -69,6 +76,10 @@ class SweepFolder {
 
   std::optional<RunResult> result(const SweepRun& run) const { return files_.result(run); }
   RunState state(const SweepRun& run) const { return files_.state(run, result(run)); }
+  // Who trains it, as FolderLock has it; nothing where nobody does.
+  std::optional<std::string> claimed_by(const SweepRun& run) const {
+    return lock_holder(files_.claims(), run.id);
+  }
   // Nothing when another process holds it.
   RunClaimFile claim(const SweepRun& run) const;
   // Removes the result of a failed run, so that it is trained again.
@@ -76,18 +87,21 @@ class SweepFolder {
 
  private:
   SweepFolder(std::filesystem::path path, SweepRecord record);
+  // The chosen variants, then the baselines that are confirmed beside them.
   std::vector<int> chosen_for(int stage) const;
 
   SweepFiles files_;
   SweepRecord record_;
 };
 
-// The folders of the finished runs of a sweep's newest known stage: those with fresh seeds of the
-// chosen variants, or all runs where nothing is chosen. Logs which runs are missing. Throws
-// ConfigError where none is finished, DataError where the sweep is damaged.
-std::vector<std::filesystem::path> finished_runs(const std::filesystem::path& folder);
+// The folders of the finished runs of one variant for each collection, in a sweep's newest known
+// stage: of the variant `wanted` (number or label), else of what was chosen, else of the only one.
+// Logs which runs these are, and which are missing. Throws ConfigError where none is finished or a
+// collection has several variants, DataError where the sweep is damaged.
+std::vector<std::filesystem::path> finished_runs(const std::filesystem::path& folder,
+                                                 const std::string& wanted);
 
-// Replaces each sweep folder in `paths` by the folders of its finished runs.
+// Replaces each SWEEP or SWEEP:VARIANT in `paths` by the folders of its finished runs.
 std::vector<std::filesystem::path> run_folders(const std::vector<std::filesystem::path>& paths);
 
 }  // namespace tpudist

@@ -6,8 +6,8 @@
 #include <array>
 #include <chrono>
 #include <exception>
+#include <map>
 #include <memory>
-#include <set>
 #include <string>
 #include <thread>
 
@@ -23,6 +23,7 @@
 #include "records/run_folder.hpp"
 #include "scores/member_scores.hpp"
 #include "sweep/rank_groups.hpp"
+#include "sweep/sweep_tables.hpp"
 #include "train/loop/trainer.hpp"
 
 namespace tpudist {
@@ -80,10 +81,12 @@ struct Next {
 // The ranks that train one run after another together.
 class Group {
  public:
-  Group(const SweepFolder& folder, const SweepJobOptions& options, Communicator& team,
+  // `groups`: how many there are.
+  Group(const SweepFolder& folder, const SweepJobOptions& options, int groups, Communicator& team,
         JobContext& job, ProgressSink& progress, const std::function<bool()>& stop_requested)
       : folder_(folder),
         options_(options),
+        groups_(groups),
         team_(team),
         control_(team.split(0)),
         job_(job),
@@ -244,8 +247,15 @@ class Group {
   bool has_ended(const SweepRun& run) {
     if (finished_.contains(run.id)) return true;
     const std::optional<RunResult> result = folder_.result(run);
-    if (result && result->finished) finished_.insert(run.id);
+    if (result && result->finished) finished_[run.id] = result->train_seconds;
     return result.has_value();
+  }
+
+  // As far as this group has seen.
+  std::string how_far() const {
+    double seconds = 0;
+    for (const auto& [id, own] : finished_) seconds += own / groups_;
+    return tpudist::how_far(static_cast<int>(finished_.size()), folder_.run_count(), seconds);
   }
 
   // Claims a run; returns `nothing_left` if another process has it.
@@ -259,7 +269,8 @@ class Group {
 
   void train_run(const SweepRun& run, bool resume, SweepOutcome& outcome) {
     LabelledProgress labelled(progress_, fmt::format("run {}", run.index));
-    labelled.line(fmt::format("{} {}", describe(run), resume ? "goes on" : "begins"));
+    labelled.line(fmt::format("{} {}{}", describe(run), resume ? "goes on" : "begins",
+                              options_.index ? "" : "; " + how_far()));
     JobContext context{team_, job_.pool, job_.place, labelled, job_.watchdog};
     context.commit = job_.commit;
     context.trained_before = outcome.finished + outcome.failed > 0;
@@ -359,14 +370,16 @@ class Group {
 
   const SweepFolder& folder_;
   const SweepJobOptions& options_;
+  const int groups_;
   Communicator& team_;
   // Separate from the team's own communicator, in which failed ranks may have left messages.
   const std::unique_ptr<Communicator> control_;
   JobContext& job_;
   ProgressSink& progress_;
   const std::function<bool()>& stop_requested_;
-  std::set<std::string> finished_;  // ids of runs known to have finished; on the first rank
-  bool done_ = false;               // the requested run has been handled
+  // The runs known to have finished: the seconds of their training, by id; on the first rank.
+  std::map<std::string, double> finished_;
+  bool done_ = false;  // the requested run has been handled
 };
 
 }  // namespace
@@ -384,9 +397,9 @@ SweepOutcome run_sweep(const SweepFolder& folder, const SweepJobOptions& options
   NoProgress none;
   const bool shows = team->rank() == 0 && verbosity() != Verbosity::quiet;
   ProgressSink& own = shows ? static_cast<ProgressSink&>(plain) : none;
-  const SweepOutcome mine =
-      Group(folder, options, *team, context, several ? own : context.progress, stop_requested)
-          .run();
+  const SweepOutcome mine = Group(folder, options, groups.back() + 1, *team, context,
+                                  several ? own : context.progress, stop_requested)
+                                .run();
   context.world.wait_for_all(kForever);
   const bool root = team->rank() == 0;
   std::array<std::int64_t, 4> sums{root ? mine.finished : 0, root ? mine.failed : 0,

@@ -28,7 +28,7 @@ std::string shift_text(double shift) {
   return fmt::format("{:.{}f} SD between trainings is", shift, shift < 20 ? 1 : 0);
 }
 
-std::string training_line(int trainings, int variants, bool chooses) {
+std::string training_line(int trainings, int variants, const SweepRecord& record) {
   if (trainings < 2) {
     return fmt::format(
         "with 1 training of each of {} variants no difference between them can be told "
@@ -41,10 +41,13 @@ std::string training_line(int trainings, int variants, bool chooses) {
       "sweeps{}\n",
       trainings, variants, shift_text(detectable_shift(variants, trainings)),
       pairs > 1 ? fmt::format(" (all {} pairs at once)", pairs) : "");
-  if (chooses)
+  if (record.choice != ChoiceScore::none)
     text +=
-        "after the choice `collect` tests no pair: it has the scores of what was chosen, on fresh "
-        "seeds\n";
+        record.baseline
+            ? "after the choice `collect` compares what was chosen with the baseline, the first "
+              "variant, on fresh seeds\n"
+            : "after the choice `collect` tests no pair: it has the scores of what was chosen, "
+              "on fresh seeds\n";
   const double p = std::min(1.0, least_label_p(trainings));
   if (p > kSignificance) {
     text += fmt::format(
@@ -97,7 +100,7 @@ std::string outlook_text(const SweepRecord& record) {
       seeds.insert(run.seed);
     }
     if (!first) continue;
-    add(training_line(static_cast<int>(seeds.size()), count, record.choice != ChoiceScore::none));
+    add(training_line(static_cast<int>(seeds.size()), count, record));
     ConfigDocument document = ConfigDocument::parse(first->config, "sweep.json");
     const Experiment experiment = read_experiment(document);
     const FrozenData* data = record.data ? find_data(*record.data, experiment) : nullptr;

@@ -181,7 +181,10 @@ void plan_choice(SweepPlan& plan, const SweepRecord* frozen) {
   for (Overrides& overrides : plan.confirming_overrides) {
     overrides = overrides + file.confirm_overrides;
   }
-  plan.confirmed_on += fmt::format(", with {}", join(file.confirm_overrides, ", "));
+  const std::string with = join(file.confirm_overrides, ", ");
+  if (with.find("clude.valid=") != std::string::npos)
+    plan.confirmed_on = "validation graphs of its own";
+  plan.confirmed_on += ", with " + with;
 }
 
 // Whether runs that confirm stop their members by the graphs that they are confirmed on.
@@ -210,7 +213,7 @@ Overrides seed_overrides(std::optional<std::uint64_t> seed) {
 }
 
 SweepRun make_run(const SweepPlan& plan, int variant, std::optional<std::uint64_t> seed,
-                  const Experiment& experiment) {
+                  const Experiment& experiment, InputHashes& known) {
   SweepRun run;
   run.id = to_hex(experiment.numbers_hash);
   run.variant = variant;
@@ -222,7 +225,7 @@ SweepRun make_run(const SweepPlan& plan, int variant, std::optional<std::uint64_
   run.folds = experiment.ensemble.folds;
   run.config = experiment.resolved_yaml;
   if (const FrozenData* data = find_data(plan.data, experiment)) {
-    set_data_hashes(run, *data, experiment);
+    set_data_hashes(run, *data, experiment, known);
   }
   return run;
 }
@@ -236,6 +239,7 @@ void group_variants(SweepPlan& plan) {
     ScoredOn scored;
   };
   std::vector<Group> groups;
+  InputHashes known;
   for (int v = 0; v < static_cast<int>(plan.variants.size()); ++v) {
     const Experiment experiment = resolve(plan, v, {});
     add_data(plan.data, experiment);
@@ -243,7 +247,8 @@ void group_variants(SweepPlan& plan) {
     const bool out_of_fold = file.choice == ChoiceScore::none
                                  ? folds && experiment.predictions.wanted
                                  : file.choice == ChoiceScore::out_of_fold;
-    const ScoredOn scored = scored_on(experiment, out_of_fold, find_data(plan.data, experiment));
+    const ScoredOn scored =
+        scored_on(experiment, out_of_fold, find_data(plan.data, experiment), known);
     const int of = plan.variants[static_cast<std::size_t>(v)].experiment;
     const auto at = std::ranges::find_if(groups, [&](const Group& group) {
       return group.experiment == of && group.scored == scored;
@@ -359,7 +364,8 @@ void plan_confirmation(SweepPlan& plan) {
     require_scores(plan, confirm, v, last);
     if (plan.file.placement == Placement::split) most = std::max(most, last.ensemble.members);
   }
-  confirm.count = static_cast<int>(plan.file.experiments.size()) * plan.file.fresh_seeds * most;
+  confirm.count = static_cast<int>(plan.file.experiments.size()) * plan.file.fresh_seeds * most *
+                  (plan.file.baseline && plan.labels.size() > plan.file.experiments.size() ? 2 : 1);
 }
 
 // Everything but the variants.
@@ -394,6 +400,7 @@ std::vector<SweepRun> runs_of_stage(const SweepPlan& plan, int stage_number,
   const Stage& stage = plan.stages[static_cast<std::size_t>(stage_number)];
   const SweepFile& file = plan.file;
   std::vector<SweepRun> runs;
+  InputHashes known;
   for (int variant : variants) {
     const Overrides overrides = stage_overrides(plan, stage, variant);
     std::vector<std::optional<std::uint64_t>> seeds{std::nullopt};
@@ -408,13 +415,13 @@ std::vector<SweepRun> runs_of_stage(const SweepPlan& plan, int stage_number,
       const Experiment fused = resolve(plan, variant, seeded);
       require_scores(plan, stage, variant, fused);
       if (file.placement == Placement::fused || fused.ensemble.members == 1) {
-        runs.push_back(make_run(plan, variant, seed, fused));
+        runs.push_back(make_run(plan, variant, seed, fused, known));
         continue;
       }
       for (int i = 0; i < fused.ensemble.members; ++i) {
         const int member = fused.ensemble.number_of(i);
         const Overrides one{fmt::format("ensemble.first_member={}", member), "ensemble.members=1"};
-        runs.push_back(make_run(plan, variant, seed, resolve(plan, variant, seeded + one)));
+        runs.push_back(make_run(plan, variant, seed, resolve(plan, variant, seeded + one), known));
       }
     }
   }
@@ -442,6 +449,7 @@ SweepRecord record_of(const SweepPlan& plan) {
   record.name = plan.file.name;
   record.choice = plan.file.choice;
   record.keep = plan.file.halving.keep;
+  record.baseline = plan.file.baseline;
   record.confirmed_on = plan.confirmed_on;
   for (const auto& path : plan.file.experiments) {
     record.experiments.push_back(path.stem().string());

@@ -12,6 +12,10 @@
 
 #include "core/escape.hpp"
 #include "core/json_number.hpp"
+#include "core/numbers.hpp"
+#include "experiment/experiment.hpp"
+#include "records/learning_curves.hpp"
+#include "records/run_folder.hpp"
 #include "core/process.hpp"
 #include "statistics/intervals/interval.hpp"
 #include "sweep/choice.hpp"
@@ -296,7 +300,12 @@ std::string confirmed_text(const SweepRecord& record, const VariantSummary& s) {
 std::string choice_lines(const SweepFolder& folder, const std::vector<StageResults>& known) {
   const SweepRecord& record = folder.record();
   if (record.choice == ChoiceScore::none) {
-    return "\nno variant was chosen (`choose.by: none`)\n";
+    return fmt::format(
+        "\nno variant was chosen (`choose.by: none`){}\n",
+        record.labels.size() < 2
+            ? ""
+            : "; for more seeds train a second folder B with others, and compare them together: "
+              "`tpudist compare A:0 B:0 --with A:1 B:1`");
   }
   const StageResults& last = known.back();
   if (!last.stage->confirms) {
@@ -312,12 +321,34 @@ std::string choice_lines(const SweepFolder& folder, const std::vector<StageResul
   const bool stale = !folder.stale_reason(static_cast<int>(known.size()) - 1).empty();
   for (const VariantSummary& s : summarise(last.runs, last.results, ChoiceScore::valid)) {
     const auto before = std::ranges::find(chosen_by, s.variant, &VariantSummary::variant);
+    const auto run = std::ranges::find(last.runs, s.variant, &SweepRun::variant);
+    if (is_baseline(last.runs, *run)) {
+      text += fmt::format("\nbaseline: {}\n{}\n", label_of(record, s), confirmed_text(record, s));
+      continue;
+    }
     text += fmt::format(
         "\nchosen{}: {} by its {} score {} (mean of members; too good: it was chosen by it)\n{}\n",
         stale ? " (stale)" : "", label_of(record, s), name_of(record.choice),
         before == chosen_by.end() ? "-" : cell(before->mean), confirmed_text(record, s));
   }
   return text;
+}
+
+// "optimizer.lr=1e-3, step 20 of 100, by tpudist sweep run, process 7 of user a on host b, ..."
+std::string begun_text(const SweepFolder& folder, const SweepRun& run) {
+  std::string text = folder.record().labels[static_cast<std::size_t>(run.variant)];
+  ConfigDocument document = ConfigDocument::parse(run.config, "sweep.json");
+  text += fmt::format(", step {} of {}",
+                      read_learning_curves(RunFolder(folder.run_folder(run)).metrics()).last_step(),
+                      read_experiment(document).train.steps);
+  const auto holder = folder.claimed_by(run);
+  return holder ? text + ", by " + *holder : text;
+}
+
+// Why runs that have not ended would not start.
+std::string changed_lines(const SweepFolder& folder) {
+  const std::string changed = folder.changed_data();
+  return changed.empty() ? "" : "\nno further run starts: " + changed + "\n";
 }
 
 }  // namespace
@@ -337,6 +368,14 @@ std::string plan_table(const SweepRecord& record) {
   return text + outlook_text(record);
 }
 
+std::string how_far(int finished, int all, double seconds) {
+  std::string text = fmt::format("{} of {} runs have finished", finished, all);
+  if (finished > 0 && finished < all)
+    text += fmt::format(", about {} of training left",
+                        format_seconds(seconds / finished * (all - finished)));
+  return text;
+}
+
 std::string status_table(const SweepFolder& folder) {
   std::string text = fmt::format("{:<12}", "stage");
   constexpr std::array kStates{RunState::waiting, RunState::running, RunState::stopped,
@@ -344,6 +383,8 @@ std::string status_table(const SweepFolder& folder) {
   for (RunState state : kStates) text += fmt::format("  {:>8}", name_of(state));
   text += "\n";
   std::string details;
+  int finished = 0;
+  double seconds = 0;    // of their training
   bool blocked = false;  // the stage before has ended with failed runs
   const auto& stages = folder.record().stages;
   for (int i = 0; i < static_cast<int>(stages.size()); ++i) {
@@ -361,12 +402,13 @@ std::string status_table(const SweepFolder& folder) {
     std::map<RunState, int> counts;
     for (const SweepRun& run : *runs) {
       const RunState state = folder.state(run);
+      const auto ended = folder.result(run);  // it may be retried meanwhile
       ++counts[state];
+      if (ended && ended->finished) ++finished, seconds += ended->train_seconds;
       if (state == RunState::waiting || state == RunState::finished) continue;
       details += fmt::format("run {:>4}  {}  {}", run.index, run.id, name_of(state));
-      // It may be retried meanwhile.
-      if (const auto ended = folder.result(run); ended && !ended->finished)
-        details += ": " + ended->error;
+      if (ended && !ended->finished) details += ": " + ended->error;
+      if (!ended) details += ": " + begun_text(folder, run);
       details += "\n";
     }
     for (RunState state : kStates) text += fmt::format("  {:>8}", counts[state]);
@@ -374,7 +416,9 @@ std::string status_table(const SweepFolder& folder) {
     blocked = counts[RunState::failed] > 0 &&
               counts[RunState::failed] + counts[RunState::finished] == std::ssize(*runs);
   }
-  return details.empty() ? text : text + "\n" + details;
+  text += how_far(finished, folder.run_count(), seconds) + "\n";
+  if (!details.empty()) text += "\n" + details;
+  return text + changed_lines(folder);
 }
 
 bool has_results(const SweepFolder& folder) {
@@ -400,7 +444,7 @@ std::string collect_table(const SweepFolder& folder) {
   }
   const std::size_t search = known.size() - (known.back().stage->confirms ? 1 : 0);
   return text + optimism_lines(record, std::span(known).first(search)) +
-         choice_lines(folder, known) + stale_lines(folder, known);
+         choice_lines(folder, known) + stale_lines(folder, known) + changed_lines(folder);
 }
 
 std::string collect_csv(const SweepFolder& folder) {

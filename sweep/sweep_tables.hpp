@@ -12,8 +12,12 @@ namespace tpudist {
 // per stage with its number of runs, and outlook_text.
 std::string plan_table(const SweepRecord& record);
 
-// The runs of a sweep by state: a line with counts for each stage, then a line for each run that is
-// running, stopped or failed, with its error.
+// "5 of 12 runs have finished, about 4:10 of training left", one run after another. `seconds`: of
+// the training of those.
+std::string how_far(int finished, int all, double seconds);
+
+// The runs of a sweep by state: a line with counts for each stage, how_far, then a line for each
+// run that is running, stopped or failed: its variant, step and process, or its error.
 std::string status_table(const SweepFolder& folder);
 
 // Whether a run has ended.

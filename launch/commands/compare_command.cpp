@@ -25,16 +25,20 @@ struct CompareArguments {
   int looks = 1;
 };
 
-// Two inputs are the two sides; more are A, and those after --with are B.
+// Two inputs, or the two variants of a sweep, are the two sides; more are A, and those after --with
+// are B.
 std::pair<std::vector<RunRecord>, std::vector<RunRecord>> sides_of(
     const CompareArguments& arguments) {
   if (!arguments.with.empty()) return {read_system(arguments.inputs), read_system(arguments.with)};
-  if (arguments.inputs.size() != 2)
+  std::vector<std::string> two = arguments.inputs;
+  if (two.size() == 1 && std::filesystem::exists(std::filesystem::path(two[0]) / "sweep.json"))
+    two = two_variants(two[0]);
+  if (two.size() != 2)
     throw ConfigError(
         fmt::format("{} inputs; name two, or the runs of one system before --with and "
                     "those of the other after it",
                     arguments.inputs.size()));
-  return {read_system({&arguments.inputs[0], 1}), read_system({&arguments.inputs[1], 1})};
+  return {read_system({&two[0], 1}), read_system({&two[1], 1})};
 }
 
 void run(const CompareArguments& arguments) {

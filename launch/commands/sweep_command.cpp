@@ -23,7 +23,9 @@
 #include "sweep/sweep_file.hpp"
 #include "sweep/sweep_folder.hpp"
 #include "sweep/sweep_job.hpp"
+#include "sweep/sweep_plan.hpp"
 #include "sweep/sweep_tables.hpp"
+#include "train/loop/dry_run.hpp"
 
 namespace tpudist {
 namespace {
@@ -42,7 +44,7 @@ struct SweepArguments {
   std::vector<int> groups;
   int index = -1;
   std::vector<int> runs;
-  bool go_on = false, take_back = false;
+  bool go_on = false, take_back = false, hours = false;
   SlurmOptions slurm;
   bool dry_run = false;
 };
@@ -67,10 +69,26 @@ SweepFolder open_or_expand(const SweepArguments& arguments) {
   return SweepFolder::expand(arguments.sweep, arguments.overrides, folder_of(arguments));
 }
 
+// The plan of the first run and its time here, by some steps, and the time of all runs like it.
+void print_hours(const SweepFolder& folder) {
+  const SweepRecord& record = folder.record();
+  ConfigDocument document = ConfigDocument::parse(record.runs.at(0).config, "sweep.json");
+  const Experiment first = read_experiment(document);
+  double runs = 0;  // later stages train more steps
+  for (const Stage& stage : record.stages)
+    runs += stage.count * static_cast<double>(record.stages[0].step_divisor) /
+            static_cast<double>(stage.step_divisor);
+  run_job({.device = first.dist.device, .threads = first.dist.threads}, [&](JobContext& context) {
+    dry_run(first, folder.run_folder(record.runs[0]), /*resume=*/true, context.world.size(), context,
+            print_text, runs);
+  });
+}
+
 void expand(const SweepArguments& arguments) {
   const SweepFolder folder =
       SweepFolder::expand(arguments.sweep, arguments.overrides, folder_of(arguments));
   print("{}{}\n", plan_table(folder.record()), (folder.path() / "sweep.json").string());
+  if (arguments.hours) print_hours(folder);
 }
 
 // The first rank makes the folder of a sweep file, and all read what it holds.
@@ -101,7 +119,12 @@ DistConfig dist_of(const SweepArguments& arguments) {
     return read_experiment(document).dist;
   }
   const SweepFile file = SweepFile::load(arguments.sweep, arguments.overrides);
-  return load_experiment(file.experiments.at(0), file.overrides_of(0)).dist;
+  try {
+    return load_experiment(file.experiments.at(0), file.overrides_of(0)).dist;
+  } catch (const ConfigError&) {
+    plan_sweep(file);  // names the place in the sweep file
+    throw;
+  }
 }
 
 void run(const SweepArguments& arguments) {
@@ -139,7 +162,8 @@ void run(const SweepArguments& arguments) {
 }
 
 void status(const SweepArguments& arguments) {
-  print("{}", status_table(SweepFolder::open(arguments.sweep)));
+  const SweepFolder folder = SweepFolder::open(arguments.sweep);
+  print("{}{}", status_table(folder), queue_text(folder));
 }
 
 void retry(const SweepArguments& arguments) {
@@ -196,6 +220,7 @@ std::string program_path() {
 void submit(const SweepArguments& arguments) {
   const SweepFolder folder = open_or_expand(arguments);
   const std::vector<SlurmJob> jobs = slurm_jobs(folder, arguments.slurm, program_path());
+  if (const std::string changed = folder.changed_data(); !changed.empty()) throw DataError(changed);
   if (!arguments.dry_run) write_slurm_scripts(folder);
   std::vector<std::string> ids;
   for (const SlurmJob& job : jobs) {
@@ -209,6 +234,7 @@ void submit(const SweepArguments& arguments) {
       print("job {}: {}\n", ids.back(), job.name);
     }
   }
+  if (arguments.hours) print_hours(folder);
 }
 
 Command add(Command sweep, const std::string& name, const std::string& what,
@@ -223,6 +249,12 @@ void add_sweep_file(Command command, SweepArguments& arguments) {
   command.add_option("overrides", arguments.overrides,
                      "key=value pairs of the sweep file, e.g. sweep.seeds=3");
   command.add_option("--dir", arguments.dir, "Folder of the sweep (default: sweeps/<name>)");
+}
+
+void add_hours(Command command, SweepArguments& arguments) {
+  command.add_flag(
+      "--hours", arguments.hours,
+      "Take some steps of the first run, and print how long all runs would train here");
 }
 
 void add_folder(Command command, SweepArguments& arguments) {
@@ -282,6 +314,7 @@ void add_sweep_command(Command app) {
       .required()
       .existing_experiment();
   add_sweep_file(command, *arguments);
+  add_hours(command, *arguments);
 
   command = add(sweep, "run", "Train the runs that have not ended", arguments, run);
   command.footer(
@@ -318,6 +351,7 @@ void add_sweep_command(Command app) {
   command.add_flag("--go-on", arguments->slurm.go_on,
                    "Begin later stages although runs of the one before failed");
   add_slurm_options(command, *arguments);
+  add_hours(command, *arguments);
 
   command =
       add(sweep, "status", "Print how many runs wait, run, failed and finished", arguments, status);

@@ -72,7 +72,7 @@ class ScoreTables : public ::testing::Test {
     std::ofstream(*folder_ / "sweep.yaml")
         << "name: case\nexperiments: tiny.yaml\nset: {dist.threads: 1, predictions.rows: all}\n"
            "sweep: {seeds: 2, folds: 2, over: {optimizer.lr: [1e-3, 1e-2]}}\n"
-           "choose: {by: out_of_fold}\n";
+           "choose: {by: out_of_fold, baseline: none}\n";
     for (int seed = 1; seed <= 3; ++seed) {
       write_system_run(*folder_ / fmt::format("good/{}", seed), seed, 4, 3);
       write_system_run(*folder_ / fmt::format("bad/{}", seed), seed, 12, 7);

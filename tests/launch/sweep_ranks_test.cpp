@@ -162,5 +162,14 @@ TEST_F(SweepRanks, RanksWithDifferentSweepsAreRefused) {
   EXPECT_THAT(outcome.output, HasSubstr("--dir: "));
 }
 
+// As `sweep expand` does.
+TEST_F(SweepRanks, AMistakeInASweepFileHasItsPlace) {
+  write("wrong.yaml", "name: w\nexperiments: tiny.yaml\nset: {train.stpes: 20}\n");
+  const Outcome outcome = run_program("sweep run " + path("wrong.yaml") + " 2>&1");
+  EXPECT_EQ(outcome.exit_code, 2);
+  EXPECT_THAT(outcome.output, HasSubstr("wrong.yaml:3:"));
+  EXPECT_THAT(outcome.output, ::testing::Not(HasSubstr("command line")));
+}
+
 }  // namespace
 }  // namespace tpudist::test

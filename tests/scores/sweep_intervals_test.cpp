@@ -66,6 +66,41 @@ TEST(SweepIntervals, NameVariantsThatAreNotCompared) {
               HasSubstr("not compared: late, which has no two complete trainings"));
 }
 
+TEST(ReadSystem, ASweepOfTwoVariantsIsBothSides) {
+  const TempDir folder;
+  const std::string sweep = write_system_sweep(folder / "sweep").string();
+  EXPECT_THAT(two_variants(sweep), ::testing::ElementsAre(sweep + ":0", sweep + ":1"));
+  SweepRecord record = SweepFiles(sweep).record();
+  record.labels.push_back("third");
+  record.variant_experiment.push_back(0);
+  record.variant_group.push_back(0);
+  record.runs[3].variant = 2;
+  write_record(SweepFiles(sweep).record_file(), record);
+  EXPECT_THAT(test::message_of<ConfigError>([&] { two_variants(sweep); }),
+              HasSubstr("has 3 variants; name two as " + sweep +
+                        ":NUMBER: 0 (rate=0.1), 1 (a:b), 2 (third)"));
+}
+
+// Fifty times the same number is no estimate of each.
+TEST(SweepIntervals, SayWhereTrainingsDoNotSeparateTheVariants) {
+  const TempDir folder;
+  ResultSet results = read_results({write_system_sweep(folder / "sweep")});
+  results.sweep->labels = {"a", "b", "c"};
+  results.sweep->variant_experiment = {0, 0, 0};
+  results.sweep->variant_group = {0, 0, 0};
+  std::vector<RunRecord> runs;
+  for (const char* label : {"a", "b", "c"}) {
+    for (std::size_t i = 0; i < 2; ++i) {
+      runs.push_back(results.runs[i]);
+      runs.back().variant = label;
+    }
+  }
+  results.runs = runs;
+  EXPECT_THAT(sweep_interval_text(results),
+              AllOf(HasSubstr("best guess: these trainings do not separate the variants"),
+                    ::testing::Not(HasSubstr("what other runs would reach"))));
+}
+
 TEST(ReadSystem, TakesVariantsByNumberAndLabel) {
   const TempDir folder;
   const std::string sweep = write_system_sweep(folder / "sweep").string();

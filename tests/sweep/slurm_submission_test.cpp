@@ -6,7 +6,9 @@
 #include <fstream>
 #include <iterator>
 
+#include "core/error.hpp"
 #include "tests/support/paths.hpp"
+#include "tests/support/thrown.hpp"
 #include "tests/sweep/sweep_case.hpp"
 
 namespace tpudist::test {
@@ -51,7 +53,7 @@ TEST(SlurmSubmission, SplitsLongArraysAndPutsTheEnsembleBehindThem) {
     EXPECT_EQ(*std::prev(script), "--job-name=mine");
   }
   EXPECT_THAT(jobs[3].after, ElementsAre(0, 1, 2));
-  EXPECT_THAT(jobs[3].arguments, Contains("out.csv"));
+  EXPECT_THAT(jobs[3].arguments, Contains("--csv=out.csv"));
   EXPECT_THAT(command_line(jobs[3], {"11", "12"}),
               HasSubstr("sbatch --dependency=afterany:11:12 "));
 }
@@ -77,7 +79,7 @@ TEST(SlurmSubmission, StagesWaitForEachOther) {
   const SweepFolder sweep = SweepFolder::expand(
       files.sweep(
           "sweep: {over: {optimizer.lr: [1e-3, 1e-2, 1e-1]}}\nhalving: {rungs: 2, keep: 3}\n"
-          "choose: {by: valid}\n"),
+          "choose: {by: valid, baseline: none}\n"),
       {}, files.path("sweep"));
   const auto jobs = slurm_jobs(sweep, {}, "/bin/tpudist");
   ASSERT_EQ(jobs.size(), 4u);
@@ -91,6 +93,66 @@ TEST(SlurmSubmission, StagesWaitForEachOther) {
   SlurmOptions go_on;
   go_on.go_on = true;
   EXPECT_EQ(slurm_jobs(sweep, go_on, "/bin/tpudist")[1].arguments.back(), "--go-on");
+}
+
+// Slurm replaces what follows a per cent sign in --output, and splits --export at commas.
+TEST(SlurmSubmission, PathsReachSlurmAsTheyAre) {
+  const SweepCase files;
+  const auto sweep_file = files.sweep("sweep: {seeds: 1}\n");
+  const SweepFolder sweep = SweepFolder::expand(sweep_file, {}, files.path("pct 50%u"));
+  const auto jobs = slurm_jobs(sweep, {}, "/bin/tpudist");
+  const std::string doubled = files.path("pct 50%%u").string();
+  EXPECT_THAT(jobs[0].arguments, Contains("--output=" + doubled + "/slurm/%A_%a.out"));
+  EXPECT_THAT(jobs[1].arguments, Contains("--output=" + doubled + "/slurm/%j.out"));
+  EXPECT_THAT(jobs[0].arguments, Contains(sweep.path().string()));  // of the script, as it is
+  EXPECT_THAT(message_of<ConfigError>([&] { slurm_jobs(sweep, {}, "/opt/a,b/tpudist"); }),
+              HasSubstr("Slurm takes no path with commas, backslashes"));
+  const SweepFolder back = SweepFolder::expand(sweep_file, {}, files.path("a\\b"));
+  EXPECT_THAT(message_of<ConfigError>([&] { slurm_jobs(back, {}, "/bin/tpudist"); }),
+              HasSubstr("Slurm takes no path with commas, backslashes"));
+}
+
+TEST(SlurmSubmission, EachVariantHasAnEnsembleOfItsOwn) {
+  const SweepCase files;
+  const std::string over = "sweep: {seeds: 2, over: {optimizer.lr: [1e-3, 1e-2]}}\n";
+  const SweepFolder sweep = SweepFolder::expand(files.sweep(over), {}, files.path("sweep"));
+  SlurmOptions options;
+  options.csv = "out/all.csv";
+  const auto jobs = slurm_jobs(sweep, options, "/bin/tpudist");
+  ASSERT_EQ(jobs.size(), 3u);
+  EXPECT_EQ(jobs[2].name, "ensemble of variant 1");
+  EXPECT_THAT(jobs[2].arguments, Contains("--export=ALL,TPUDIST=/bin/tpudist,TPUDIST_VARIANT=1"));
+  EXPECT_THAT(jobs[2].arguments, Contains("--csv=out/all-1.csv"));
+  EXPECT_THAT(jobs[2].after, ElementsAre(0));
+  const SweepFolder chooses =
+      SweepFolder::expand(files.sweep(over + "choose: {by: valid}\n"), {}, files.path("chooses"));
+  EXPECT_EQ(slurm_jobs(chooses, options, "/bin/tpudist").back().name, "ensemble");
+}
+
+TEST(SlurmSubmission, SaysWhatSlurmKnowsOfTheJobs) {
+  const SweepCase files;
+  const SweepFolder sweep =
+      SweepFolder::expand(files.sweep("sweep: {seeds: 2}\n"), {}, files.path("sweep"));
+  EXPECT_EQ(queue_text(sweep), "");  // nothing was submitted
+  write_slurm_scripts(sweep);
+  const std::string path = std::getenv("PATH"), script = sweep.path() / "slurm/sweep.sbatch";
+  setenv("PATH", (files.path("").string() + ":" + path).c_str(), 1);
+  const auto squeue = [&](const std::string& text) {
+    const auto place = files.write("squeue", "#!/bin/sh\n" + text);
+    std::filesystem::permissions(place, std::filesystem::perms::owner_all);
+    return queue_text(sweep);
+  };
+  EXPECT_EQ(squeue("echo '12_[0-1] PENDING (Resources) tpudist-case, " + script +
+                   " sweep'; echo '13 RUNNING (None) other, /elsewhere/sweep.sbatch'"),
+            "\nSlurm job 12_[0-1] PENDING (Resources) tpudist-case\n");
+  const std::string gone = squeue("echo '13 RUNNING (None) other, /elsewhere/sweep.sbatch'");
+  EXPECT_THAT(gone, HasSubstr("none trains the 2 runs that wait: "));
+  EXPECT_THAT(gone, HasSubstr("`tpudist sweep submit " + sweep.path().string() + "`"));
+  EXPECT_EQ(squeue("exit 0"), gone);
+  EXPECT_THAT(squeue("echo 'no controller'; exit 1"), HasSubstr("is unknown: no controller"));
+  for (std::size_t run : {0, 1}) finish(sweep, run);
+  EXPECT_EQ(squeue("exit 0"), "");
+  setenv("PATH", path.c_str(), 1);
 }
 
 TEST(SlurmSubmission, QuotesWordsForTheShell) {

@@ -2,12 +2,15 @@
 
 #include <gmock/gmock.h>
 
+#include <fmt/format.h>
+#include <cstdlib>
 #include <fstream>
 
 #include <nlohmann/json.hpp>
 
 #include "core/error.hpp"
 #include "core/file_system.hpp"
+#include "data/shards/shard_reader.hpp"
 #include "sweep/sweep_tables.hpp"
 #include "tests/support/thrown.hpp"
 #include "tests/sweep/sweep_case.hpp"
@@ -63,7 +66,7 @@ TEST(SweepFolderTest, AFolderHoldsOneSweepAndNothingElse) {
 TEST(SweepFolderTest, LaterStagesDoNotReadTheOriginalFiles) {
   const SweepCase files;
   const auto folder = files.path("sweep");
-  SweepFolder::expand(files.sweep(kTwoRates + "choose: {by: valid}\n"), {}, folder);
+  SweepFolder::expand(files.sweep(kTwoRates + "choose: {by: valid, baseline: none}\n"), {}, folder);
   fs::remove(files.path("sweep.yaml"));
   files.write("tiny.yaml", "name: changed\n");
   const SweepFolder sweep = SweepFolder::open(folder);
@@ -210,6 +213,164 @@ TEST(SweepFolderTest, SweepsOfOlderVersionsGoOnUnchecked) {
   }
   sweep.freeze_stage(1);
   EXPECT_THAT(collect_table(sweep), HasSubstr("unchecked"));
+}
+
+// A sweep whose runs begin with the weights in a file.
+struct OwnWeights {
+  explicit OwnWeights(const std::string& text) {
+    write(text);
+    sweep = SweepFolder::expand(
+        files.sweep("set: {train.init_from: '" + weights.string() + "'}\n" + kTwoRates), {},
+        files.path("sweep"));
+  }
+  void write(const std::string& text) const {
+    if (!text.empty()) std::ofstream(weights) << text;
+  }
+  SweepCase files;
+  fs::path weights = files.path("w.safetensors");
+  std::optional<SweepFolder> sweep;
+};
+
+TEST(SweepFolderTest, TheFirstWeightsAreFrozen) {
+  const OwnWeights own("one");
+  const SweepFolder& sweep = *own.sweep;
+  const SweepRun& run = sweep.record().runs[0];
+  EXPECT_EQ(sweep.changed_data(), "");
+  RunResult result = finished(run, 0.5);
+  result.train_data = sweep.checked(run).train_data;
+  write_result(sweep.result_file(run), result);
+  EXPECT_EQ(sweep.result(run)->train_data, run.train_data);
+  own.write("other");
+  const SweepRun& second = sweep.record().runs[1];
+  const std::string refusal = test::message_of<DataError>([&] { sweep.checked(second); });
+  EXPECT_THAT(refusal, AllOf(HasSubstr("run 1 ("),
+                             HasSubstr("the weights in " + own.weights.string() + " are not")));
+  for (const std::string& text : {status_table(sweep), collect_table(sweep)})
+    EXPECT_THAT(text, HasSubstr("no further run starts: " + refusal));
+  // A result of other weights is refused by whoever reads it.
+  result.train_data.back() = result.train_data.back() == '0' ? '1' : '0';
+  write_result(sweep.result_file(run), result);
+  EXPECT_THAT(test::message_of<DataError>([&] { sweep.result(run); }),
+              HasSubstr("(its train.init_from differ)"));
+}
+
+TEST(SweepFolderTest, WeightsThatComeLaterAreFrozenByTheFirstRun) {
+  OwnWeights own("");
+  SweepFolder& sweep = *own.sweep;
+  EXPECT_EQ(sweep.record().runs[0].train_data, "");
+  own.write("one");
+  sweep.freeze_data();
+  own.write("other");
+  EXPECT_THAT(SweepFolder::open(sweep.path()).changed_data(), HasSubstr("the weights in "));
+}
+
+// Older versions kept the hash of the graphs alone.
+TEST(SweepFolderTest, WhatOneSideDoesNotKnowIsNoChange) {
+  EXPECT_EQ(changed_input("a folds=b", "a"), "");
+  EXPECT_EQ(changed_input("", "a folds=b"), "");
+  EXPECT_EQ(changed_input("a folds=b", "a folds=c"), "folds");
+  EXPECT_EQ(changed_input("a", "b folds=c"), "graphs");
+}
+
+TEST(SweepFolderTest, FoldsAreFrozen) {
+  const SweepCase files;
+  const auto write_folds = [&](int first) {
+    std::string text = "folds: 2\ngraphs:\n";
+    for (const GraphEntry& graph :
+         list_graphs(tiny_shards(), Collection{"layout:xla:random"}, "train"))
+      text += fmt::format("  '{}': {}\n", graph.name, first++ % 2);
+    return files.write("folds.yaml", text).string();
+  };
+  const std::string file = write_folds(0);
+  const SweepFolder sweep = SweepFolder::expand(
+      files.sweep("set: {ensemble.fold_file: '" + file + "'}\nsweep: {seeds: 2, folds: 2}\n"), {},
+      files.path("sweep"));
+  EXPECT_EQ(sweep.changed_data(), "");
+  write_folds(1);
+  EXPECT_THAT(sweep.changed_data(),
+              AllOf(HasSubstr("run 0 ("), HasSubstr("the folds of the graphs in "),
+                    HasSubstr("expanded for: now of layout:xla:random by " + file)));
+}
+
+TEST(SweepFolderTest, TheBaselineIsConfirmedBesideTheChosen) {
+  const SweepCase files;
+  const SweepFolder sweep = SweepFolder::expand(
+      files.sweep("sweep: {seeds: 2, over: {optimizer.lr: [1e-3, 2e-3, 3e-3]}}\n"
+                  "choose: {by: valid, graphs: all}\n"),
+      {}, files.path("sweep"));
+  const auto end = [&](int stage) {
+    const std::vector<SweepRun> runs = sweep.stage_runs(stage).value();
+    for (const SweepRun& run : runs)
+      write_result(sweep.result_file(run), finished(run, run.variant == 2 ? 0.7 : 0.5));
+  };
+  end(0);
+  sweep.freeze_stage(1);
+  const std::vector<SweepRun> fresh = sweep.stage_runs(1).value();
+  ASSERT_EQ(fresh.size(), 6u);
+  for (std::size_t i = 0; i < 6; ++i) {
+    EXPECT_EQ(fresh[i].variant, i < 3 ? 2 : 0);
+    EXPECT_EQ(fresh[i].seed, 3 + i % 3);
+  }
+  EXPECT_EQ(sweep.stale_reason(1), "");
+  end(1);
+  EXPECT_THAT(collect_table(sweep), AllOf(HasSubstr("\nchosen: optimizer.lr=3e-3 "),
+                                          HasSubstr("\nbaseline: optimizer.lr=1e-3\n"
+                                                    "its score: 0.5000")));
+  // Its members are in no ensemble of the chosen ones.
+  EXPECT_EQ(finished_runs(sweep.path(), "").size(), 3u);
+  EXPECT_EQ(finished_runs(sweep.path(), "").front(), sweep.run_folder(fresh[0]));
+  EXPECT_EQ(finished_runs(sweep.path(), "0").front(), sweep.run_folder(fresh[3]));
+}
+
+// Fewer runs are needed then than the stage can have.
+TEST(SweepFolderTest, AChosenBaselineIsConfirmedOnce) {
+  const SweepCase files;
+  const SweepFolder sweep = SweepFolder::expand(
+      files.sweep(kTwoRates + "choose: {by: valid, graphs: all}\n"), {}, files.path("sweep"));
+  EXPECT_EQ(sweep.run_count(), 8);
+  for (const SweepRun& run : sweep.record().runs)
+    write_result(sweep.result_file(run), finished(run, run.variant == 0 ? 0.7 : 0.5));
+  sweep.freeze_stage(1);
+  const std::vector<SweepRun> fresh = sweep.stage_runs(1).value();
+  EXPECT_EQ(fresh.size(), 3u);
+  for (const SweepRun& run : fresh) write_result(sweep.result_file(run), finished(run, 0.6));
+  EXPECT_THAT(status_table(sweep), HasSubstr("\n5 of 5 runs have finished\n"));
+  EXPECT_EQ(sweep.stale_reason(1), "");
+}
+
+TEST(SweepFolderTest, VariantsAreNotMixedIntoOneEnsemble) {
+  const SweepCase files;
+  const SweepFolder sweep = SweepFolder::expand(files.sweep(kTwoRates), {}, files.path("sweep"));
+  const std::vector<SweepRun>& runs = sweep.record().runs;
+  for (const SweepRun& run : runs) write_result(sweep.result_file(run), finished(run, 0.5));
+  const std::string path = sweep.path().string();
+  EXPECT_THAT(message_of<ConfigError>([&] { run_folders({path}); }),
+              HasSubstr("has several variants of layout:xla:random, which are no members of one "
+                        "ensemble; name one as " +
+                        path + ":NUMBER: 0 (optimizer.lr=1e-3), 1 ("));
+  EXPECT_THAT(run_folders({path + ":1"}), ::testing::ElementsAre(sweep.run_folder(runs[1])));
+  EXPECT_THAT(run_folders({path + ":optimizer.lr=1e-3"}),
+              ::testing::ElementsAre(sweep.run_folder(runs[0])));
+}
+
+TEST(SweepFolderTest, TheStatusSaysHowFarARunIsAndWhoTrainsIt) {
+  const SweepCase files;
+  const SweepFolder sweep = SweepFolder::expand(files.sweep(kTwoRates), {}, files.path("sweep"));
+  const std::vector<SweepRun>& runs = sweep.record().runs;
+  RunResult result = finished(runs[0], 0.5);
+  result.train_seconds = 90;
+  write_result(sweep.result_file(runs[0]), result);
+  setenv("SLURM_JOB_ID", "12", 1);
+  const RunClaimFile claim = sweep.claim(runs[1]);
+  unsetenv("SLURM_JOB_ID");
+  fs::create_directories(sweep.run_folder(runs[1]));
+  std::ofstream(sweep.run_folder(runs[1]) / "metrics.jsonl")
+      << R"({"kind":"step","step":2,"first_member":0,"loss":[3.0],"norm":[1.0],"rate":0.01,"step_seconds":0.5,"wait_seconds":0.1,"train_seconds":25.0})"
+         "\n";
+  EXPECT_THAT(status_table(sweep),
+              AllOf(HasSubstr("1 of 2 runs have finished, about 1:30 of training left"),
+                    HasSubstr("running: optimizer.lr=1e-2, step 2 of 4, by tpudist sweep run of "
+                              "Slurm job 12, process ")));
 }
 
 TEST(SweepFolderTest, MissingFoldersAreMadeAgain) {

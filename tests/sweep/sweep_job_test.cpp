@@ -127,8 +127,9 @@ TEST(SweepJobTest, MembersKeepTheirNumbers) {
 TEST(SweepJobTest, AnIndexTrainsOneRun) {
   const SweepCase files;
   const SweepFolder sweep = SweepFolder::expand(
-      files.sweep("sweep: {over: {optimizer.lr: [1e-3, 1e-2]}}\nchoose: {by: valid}\n"), {},
-      files.path("sweep"));
+      files.sweep(
+          "sweep: {over: {optimizer.lr: [1e-3, 1e-2]}}\nchoose: {by: valid, baseline: none}\n"),
+      {}, files.path("sweep"));
   EXPECT_EQ(run(sweep, 1).finished, 1);
   EXPECT_EQ(sweep.state(sweep.record().runs[0]), RunState::waiting);
   EXPECT_EQ(sweep.state(sweep.record().runs[1]), RunState::finished);
@@ -159,8 +160,9 @@ TEST(SweepJobTest, AGroupWhoseGpuHasFailedTakesNoOtherRun) {
 TEST(SweepJobTest, AStageDoesNotBeginOnFailedRuns) {
   const SweepCase files;
   const SweepFolder sweep = SweepFolder::expand(
-      files.sweep("sweep: {over: {optimizer.lr: [1e-3, 1e-2]}}\nchoose: {by: valid}\n"), {},
-      files.path("sweep"));
+      files.sweep(
+          "sweep: {over: {optimizer.lr: [1e-3, 1e-2]}}\nchoose: {by: valid, baseline: none}\n"),
+      {}, files.path("sweep"));
   const SweepRun& bad = sweep.record().runs[1];
   std::ofstream(sweep.run_folder(bad)) << "in the way";
   EXPECT_TRUE(run(sweep).group_lost);

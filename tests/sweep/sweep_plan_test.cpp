@@ -2,6 +2,7 @@
 
 #include <gmock/gmock.h>
 
+#include <algorithm>
 #include <set>
 
 #include "core/error.hpp"
@@ -126,7 +127,7 @@ choose: {by: valid}
   EXPECT_EQ(plan.stages[1].count, 6);  // 3 variants
   EXPECT_EQ(plan.stages[2].count, 4);  // 2 variants
   EXPECT_EQ(plan.stages[3].first, 20);
-  EXPECT_EQ(plan.stages[3].count, 3);                            // fresh seeds of one variant
+  EXPECT_EQ(plan.stages[3].count, 6);  // fresh seeds of the best and of the baseline
   EXPECT_EQ(experiment_of(plan.first_stage[0]).train.steps, 3);  // 10 / 4, rounded up
   EXPECT_EQ(experiment_of(runs_of_stage(plan, 1, {4, 0, 2})[0]).train.steps, 5);
   const auto last = runs_of_stage(plan, 2, {4, 2});
@@ -181,6 +182,18 @@ TEST(SweepPlanTest, NothingIsChosenBetweenVariantsThatAreScoredOnOtherGraphs) {
                           choose)
                   .groups,
               ElementsAre(0, 0, 0, 0));
+}
+
+// Their out-of-fold scores would be of members that held other graphs out.
+TEST(SweepPlanTest, NothingIsChosenAcrossOtherFolds) {
+  const SweepCase files("ensemble: {members: 2, folds: 2, vary: [init, fold]}\n");
+  const std::string seeds =
+      "set: {predictions.rows: all}\nsweep: {folds: 2, over: "
+      "{ensemble.fold_seed: [1, 2, 3, 4, 5, 6]}}\n";
+  EXPECT_THAT(
+      test::message_of<ConfigError>([&] { plan_of(files, seeds + "choose: {by: out_of_fold}"); }),
+      HasSubstr("or the folds in which they lie"));
+  EXPECT_GT(std::ranges::max(plan_of(files, seeds).groups), 0);
 }
 
 TEST(SweepPlanTest, WhatConfirmsIsOnTheOtherHalf) {
