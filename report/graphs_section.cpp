@@ -35,10 +35,11 @@ std::vector<TableCell> add_limits(IntervalRow& row, const RankedGraph* ranked) {
     row.limit = *ceiling.value;
     row.limit_interval = ChartInterval{ceiling.low, ceiling.high};
   }
-  return {
-      TableCell(ceiling.value.value_or(none)),
-      ceiling.value ? fmt::format("{:.4f} to {:.4f}", ceiling.low, ceiling.high) : ceiling.reason,
-      TableCell(ranked->limits.tied_share), TableCell(ranked->limits.sampling_deviation)};
+  return {TableCell(ceiling.value.value_or(none)),
+          ceiling.value ? fmt::format("{:.4f} to {:.4f}{}", ceiling.low, ceiling.high,
+                                      ceiling.normal_assumed ? ", noise assumed normal" : "")
+                        : ceiling.reason,
+          TableCell(ranked->limits.tied_share), TableCell(ranked->limits.sampling_deviation)};
 }
 
 const RunScoreTable& scores_of(const ReportedVariant& variant, bool of_folds) {

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <utility>
 
 #include "core/json_number.hpp"
 #include "core/means.hpp"
@@ -66,15 +67,20 @@ std::string limits_text(std::span<const LimitedScore> graphs, std::string_view m
   for (const LimitedScore& graph : graphs) width = std::max(width, graph.graph.size());
   std::string text = fmt::format("{:<{}}  {:>11}  {:>7}  {:>15}  {:>8}  {:>11}\n", "graph", width,
                                  metric, "ceiling", "95 % interval", "ties", "sampling SD");
-  std::map<std::string, std::vector<std::string>> without;  // graphs by reason
+  using Note = std::pair<std::string_view, std::string>;
+  std::map<Note, std::vector<std::string>> noted;  // graphs by what is said of them
   for (const LimitedScore& graph : graphs) {
     text += line(graph, width);
-    if (!graph.limits.ceiling.value) without[graph.limits.ceiling.reason].push_back(graph.graph);
+    const NoiseCeiling& ceiling = graph.limits.ceiling;
+    if (!ceiling.value) noted[{"no ceiling", ceiling.reason}].push_back(graph.graph);
+    if (ceiling.normal_assumed)
+      noted[{"ceiling", "noise assumed normal, too few configurations have six measurements"}]
+          .push_back(graph.graph);
   }
-  for (const auto& [reason, names] : without) {
+  for (const auto& [note, names] : noted) {
     const std::string others =
         names.size() > 1 ? fmt::format(" and {} more", names.size() - 1) : std::string();
-    text += fmt::format("no ceiling of {}{}: {}\n", names.front(), others, reason);
+    text += fmt::format("{} of {}{}: {}\n", note.first, names.front(), others, note.second);
   }
   return text + "\n";
 }
@@ -89,6 +95,7 @@ nlohmann::json limits_json(const ScoreCaveats& limits) {
   if (ceiling.value) {
     json["ceiling"] = *ceiling.value;
     json["ceiling_interval"] = {ceiling.low, ceiling.high};
+    json["ceiling_normal_assumed"] = ceiling.normal_assumed;
   } else {
     json["ceiling_reason"] = ceiling.reason;
   }

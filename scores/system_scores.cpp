@@ -12,6 +12,7 @@
 
 #include "core/error.hpp"
 #include "core/text.hpp"
+#include "schema/model_family.hpp"
 #include "scores/result_set.hpp"
 #include "scores/same_training.hpp"
 
@@ -52,6 +53,7 @@ SystemScores scores_of(std::span<const RunRecord> runs, const ScoreMatrix& matri
   }
   result.scores = run_score_table(matrix);
   result.notes = shared_orders(runs, matrix);
+  if (std::string kin = kin_text(matrix); !kin.empty()) result.notes.push_back(std::move(kin));
   if (std::string failed = matrix.failed_text(); !failed.empty())
     result.notes.push_back(std::move(failed));
   return result;
@@ -151,15 +153,23 @@ std::vector<std::string> two_variants(const std::string& sweep) {
 RunScoreTable run_score_table(const ScoreMatrix& matrix) {
   RunScoreTable result;
   if (matrix.metric == "tile_score") result.lowest = -std::numeric_limits<double>::infinity();
+  std::vector<std::string> families;
   for (std::size_t g = 0; g < matrix.graphs.size(); ++g) {
     const MatrixGraph& graph = matrix.graphs[g];
     result.graphs.push_back(graph.label);
-    result.families.push_back(graph.family);
+    families.push_back(graph.family);
     if (matrix.kind == MatrixRows::out_of_fold) result.folds.push_back(graph.fold);
     auto& own = result.scores.emplace_back();
     for (const auto& row : matrix.scores) own.push_back(row[g]);
   }
+  result.families = family_clusters(families).of;
   return result;
+}
+
+std::string kin_text(const ScoreMatrix& matrix) {
+  std::vector<std::string> families;
+  for (const MatrixGraph& graph : matrix.graphs) families.push_back(graph.family);
+  return family_clusters(families).note;
 }
 
 std::vector<std::string> shared_orders(std::span<const RunRecord> runs, const ScoreMatrix& matrix) {
@@ -272,6 +282,9 @@ SystemPair system_pair(std::span<const RunRecord> a, std::span<const RunRecord> 
     notes.push_back(std::move(rules));
   if (std::string drawn = drawn_nodes_text(all); !drawn.empty()) notes.push_back(std::move(drawn));
   SystemPair pair{system_scores(a, judged, score), system_scores(b, judged, score)};
+  std::erase_if(pair.b.notes, [&](const std::string& note) {
+    return std::ranges::find(pair.a.notes, note) != pair.a.notes.end();
+  });
   pair.a.notes.insert(pair.a.notes.end(), notes.begin(), notes.end());
   const std::set<std::string> common =
       common_graphs(std::array<const RunScoreTable*, 2>{&pair.a.scores, &pair.b.scores});

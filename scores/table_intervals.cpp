@@ -5,8 +5,10 @@
 #include <cmath>
 #include <limits>
 #include <nlohmann/json.hpp>
+#include <set>
 
 #include "core/numbers.hpp"
+#include "schema/model_family.hpp"
 #include "statistics/intervals/interval.hpp"
 #include "statistics/intervals/score_intervals.hpp"
 
@@ -61,9 +63,25 @@ std::string these_graphs_text(const std::optional<Interval>& found, bool one_tra
   return "  " + member_line(*found, source) + "\n  " + one_training_line() + "\n";
 }
 
-std::string families_text(const std::optional<FamilyInterval>& found) {
-  if (!found) return "  " + no_family_line() + "\n";
-  return "  " + family_line(*found) + "\n  " + rare_failure_line(found->families) + "\n";
+// The model families of the graphs that have a score.
+std::vector<std::string> families_of(const TableJudgement& table) {
+  std::vector<std::string> families;
+  for (const GraphEvaluation& graph : table.graphs)
+    if (!std::isnan(graph.kept)) families.push_back(graph.family);
+  return families;
+}
+
+std::string families_text(const std::optional<FamilyInterval>& found,
+                          std::span<const TableJudgement> tables) {
+  std::string text = "  " + (found ? family_line(*found) : no_family_line()) + "\n";
+  if (found) text += "  " + rare_failure_line(found->families) + "\n";
+  std::set<std::string> notes;
+  for (const TableJudgement& table : tables) {
+    for (const TableJudgement& part : parts_of(table))
+      notes.insert(family_clusters(families_of(part)).note);
+  }
+  for (const std::string& note : notes) text += note.empty() ? "" : "  " + note + "\n";
+  return text;
 }
 
 }  // namespace
@@ -101,6 +119,7 @@ RunScoreTable ensemble_scores(const TableJudgement& table) {
     if (!std::isnan(table.graphs[g].metrics.tile_score))
       scores.lowest = -std::numeric_limits<double>::infinity();
   }
+  scores.families = family_clusters(scores.families).of;
   return scores;
 }
 
@@ -171,7 +190,7 @@ std::string final_interval_text(std::span<const TableJudgement> tables) {
          these_graphs_text(found.these_graphs, found.one_training,
                            found.one_training ? "jackknife of members" : "jackknife of trainings",
                            found.several) +
-         families_text(found.families);
+         families_text(found.families, tables);
 }
 
 std::string table_interval_text(const TableJudgement& table) {
@@ -188,7 +207,7 @@ std::string table_interval_text(const TableJudgement& table) {
                  (one_training ? counted(found.columns, table.out_of_fold ? "column" : "member")
                                : counted(found.trainings, "training")),
              found.columns > 1) +
-         families_text(found.families);
+         families_text(found.families, {&table, 1});
 }
 
 nlohmann::json table_interval_json(const TableJudgement& table) {

@@ -58,14 +58,12 @@ std::string training_line(int trainings, int variants, const SweepRecord& record
 }
 
 std::string family_line(const std::string& what, const std::vector<std::string>& graphs) {
+  GraphValues design;  // any values do: only degrees of freedom are asked for
+  for (const std::string& graph : graphs) design.families.push_back(model_family(graph));
+  design.families = family_clusters(design.families).of;
+  design.values.resize(graphs.size());
   std::map<std::string, double> families;  // their numbers of graphs
-  GraphValues design;                      // any values do: only degrees of freedom are asked for
-  for (const std::string& graph : graphs) {
-    const std::string family = model_family(graph);
-    families[family] += 1;
-    design.families.push_back(family);
-    design.values.push_back(0);
-  }
+  for (const std::string& family : design.families) families[family] += 1;
   const auto n = static_cast<double>(families.size());
   double squares = 0;
   for (const auto& [family, own] : families) squares += own * own;

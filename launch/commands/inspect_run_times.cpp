@@ -64,6 +64,7 @@ nlohmann::ordered_json to_json(const GraphCeiling& graph) {
   json["noise"] = ceiling.noise;
   json["ceiling"] = *ceiling.value;
   json["interval"] = {ceiling.low, ceiling.high};
+  json["normal_assumed"] = ceiling.normal_assumed;
   return json;
 }
 

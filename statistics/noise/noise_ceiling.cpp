@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <limits>
 #include <vector>
@@ -10,6 +11,7 @@
 #include "core/error.hpp"
 #include "core/means.hpp"
 #include "core/random.hpp"
+#include "statistics/intervals/distributions.hpp"
 #include "statistics/ranking/metrics.hpp"
 
 namespace tpudist {
@@ -66,19 +68,30 @@ double variance_of(std::span<const double> values) {
   return squares_around(values, mean(values)) / static_cast<double>(values.size() - 1);
 }
 
-// Variance from the free choices of the method. For the width of levels it is the mean square of
-// the ceiling's change with twice and half the width; for the shape with twice the residuals and
-// with a normal shape.
+// Variance from the free choices of the method. For the levels it is the mean square of the
+// ceiling's change with twice the width, and with half the width and a quarter of the degrees; for
+// the shape with twice the residuals and with a normal shape.
 template <typename MovedBy>
 double choice_variance(const MovedBy& moved_by) {
-  const NoiseChoices usual;
-  const auto squared = [&](double width, std::int64_t deviations) {
-    return std::pow(moved_by(NoiseChoices{width, deviations}), 2);
-  };
-  const double width = usual.level_width;
-  const std::int64_t deviations = usual.shape_deviations;
-  return (squared(width / 2, deviations) + squared(width * 2, deviations)) / 2 +
-         (squared(width, 0) + squared(width, deviations * 2)) / 2;
+  const auto squared = [&](const NoiseChoices& choices) { return std::pow(moved_by(choices), 2); };
+  const auto [width, degrees, deviations] = NoiseChoices();
+  return (squared({width / 2, degrees / 4, deviations}) +
+          squared({width * 2, degrees, deviations})) /
+             2 +
+         (squared({width, degrees, 0}) + squared({width, degrees, deviations * 2})) / 2;
+}
+
+// Shapes that noise may have where too few repeats tell: a sharp rise and a long tail (the
+// exponential distribution), and two long tails (Student's t with 3 degrees).
+std::array<NoiseShape, 2> possible_shapes() {
+  constexpr int kQuantiles = 2000;
+  std::vector<NoiseShape::Deviation> one_tail, two_tails;
+  for (int i = 0; i < kQuantiles; ++i) {
+    const double u = (i + 0.5) / kQuantiles;
+    one_tail.push_back({-std::log(1 - u), 0});
+    two_tails.push_back({t_quantile(u, 3), 0});
+  }
+  return {NoiseShape(one_tail), NoiseShape(two_tails)};
 }
 
 NoiseCeiling none(std::string reason) {
@@ -215,6 +228,18 @@ NoiseCeiling noise_ceiling(std::span<const double> times, std::span<const std::i
       ceiling_of(scores, error * error + choice_variance([&](const NoiseChoices& choices) {
                            return moved_by(estimate_noise(measured, choices).model);
                          }));
+  ceiling.normal_assumed = !estimate.shape_known;
+  if (ceiling.normal_assumed) {
+    double down = 0, up = 0;
+    for (const NoiseShape& shape : possible_shapes()) {
+      const double moved = moved_by(estimate.model.with_shapes({shape}, {}));
+      down = std::min(down, moved);
+      up = std::max(up, moved);
+    }
+    const double value = *ceiling.value;
+    ceiling.low = std::max(value - std::hypot(value - ceiling.low, down), -1.0);
+    ceiling.high = std::min(value + std::hypot(ceiling.high - value, up), 1.0);
+  }
   ceiling.repeated_configs = estimate.repeated_configs;
   ceiling.noise = estimate.typical;
   return ceiling;
@@ -222,7 +247,8 @@ NoiseCeiling noise_ceiling(std::span<const double> times, std::span<const std::i
 
 std::string to_text(const NoiseCeiling& ceiling) {
   if (!ceiling.value) return "none: " + ceiling.reason;
-  return fmt::format("{:.3f} ({:.3f} to {:.3f})", *ceiling.value, ceiling.low, ceiling.high);
+  return fmt::format("{:.3f} ({:.3f} to {:.3f}){}", *ceiling.value, ceiling.low, ceiling.high,
+                     ceiling.normal_assumed ? ", noise assumed normal" : "");
 }
 
 }  // namespace tpudist

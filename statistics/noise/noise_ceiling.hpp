@@ -63,10 +63,14 @@ struct NoiseCeiling {
   std::string reason;
   // A 95 % interval for the score of the perfect ranking on such rows. It covers the spread over
   // possible truths and measurements, the standard error of the noise, the effect of other
-  // NoiseChoices, and 0.006 for the deconvolution.
+  // NoiseChoices, and 0.006 for the deconvolution. With `normal_assumed` the farthest ceiling of
+  // the other shapes widens its end, by the root of the sum of squares.
   double low = 0, high = 0;
   std::int64_t repeated_configs = 0;
   double noise = 0;  // relative standard deviation of a measurement; root mean square over repeats
+  // Too few configurations have six repeats to tell the shape of the noise (NoiseEstimate).
+  // `value` is that of normal noise; exponential noise and long tails widen the interval.
+  bool normal_assumed = false;
 };
 
 struct NoiseCeilingOptions {
@@ -80,7 +84,8 @@ struct NoiseCeilingOptions {
 // they are taken as rounded). `config` [n] has equal numbers for equal configurations. Estimates
 // the noise (estimate_noise) and the distribution of the true times (TrueTimes), draws true times,
 // simulates a measurement of every row, and averages tau-b. Five more noise estimates give the
-// interval. O(n log n) time, a few hundred bytes per row; a pure function of its arguments.
+// interval, and two where it is assumed normal. O(n log n) time, a few hundred bytes per row; a
+// pure function of its arguments.
 //
 // There is a reason instead of a ceiling where a time is not positive and finite, or where there
 // are fewer than two configurations. Without `options.noise` also where fewer than
@@ -92,7 +97,7 @@ NoiseCeiling noise_ceiling(std::span<const double> times, std::span<const std::i
 inline constexpr std::string_view kNoTileCeiling =
     "tile kernels are scored by their fastest configurations, not by Kendall tau";
 
-// "0.824 (0.819 to 0.829)", or "none: " and the reason.
+// "0.824 (0.819 to 0.829)", perhaps with ", noise assumed normal", or "none: " and the reason.
 std::string to_text(const NoiseCeiling& ceiling);
 
 }  // namespace tpudist

@@ -7,6 +7,7 @@
 #include <functional>
 #include <map>
 #include <numbers>
+#include <optional>
 
 #include "core/error.hpp"
 
@@ -110,9 +111,6 @@ std::vector<double> smoothed(const std::vector<double>& weights) {
   return density;
 }
 
-// Degrees of freedom of a level's deviation: a compromise between its error (8 %) and the
-// resolution.
-constexpr double kDegrees = 80;
 constexpr std::size_t kMostLevels = 100;
 constexpr std::int64_t kShapeRepeats = 6;
 constexpr double kLeastDeviation = 1e-8;
@@ -145,13 +143,13 @@ double least_deviation(const MeasuredConfigs& measured, double level) {
   return std::max(rounding, kLeastDeviation);
 }
 
-// `width`: if noise has two modes, repeats that all fell into one have small residuals and a mean
+// Width: if noise has two modes, repeats that all fell into one have small residuals and a mean
 // at the edge; narrow levels would then show too little noise.
 NoiseModel pooled(const MeasuredConfigs& measured, const std::vector<Repeats>& repeats,
-                  double width) {
+                  const NoiseChoices& choices) {
   double all = 0;
   for (const Repeats& one : repeats) all += one.degrees;
-  const double wanted = std::max(kDegrees, all / kMostLevels);
+  const double wanted = std::max(choices.level_degrees, all / kMostLevels);
   std::vector<double> levels, deviations;
   double level = 0, squares = 0, degrees = 0, left = all, lowest = repeats.front().level;
   for (const Repeats& one : repeats) {
@@ -160,7 +158,7 @@ NoiseModel pooled(const MeasuredConfigs& measured, const std::vector<Repeats>& r
     degrees += one.degrees;
     left -= one.degrees;
     // Residuals that are too few for their own level are added to the last one.
-    const bool narrow = one.level - lowest < width * std::sqrt(squares / degrees);
+    const bool narrow = one.level - lowest < choices.level_width * std::sqrt(squares / degrees);
     if (left > 0 && (degrees < wanted || left < wanted || narrow)) continue;
     const double mean = level / degrees;
     const double least = least_deviation(measured, mean);
@@ -174,13 +172,14 @@ NoiseModel pooled(const MeasuredConfigs& measured, const std::vector<Repeats>& r
   return {std::move(levels), std::move(deviations)};
 }
 
-// The same with shapes.
-NoiseModel shaped(const MeasuredConfigs& measured, const std::vector<Repeats>& repeats,
-                  const NoiseModel& model, std::int64_t wanted) {
+// The same with shapes; nothing where too few residuals tell them.
+std::optional<NoiseModel> shaped(const MeasuredConfigs& measured,
+                                 const std::vector<Repeats>& repeats, const NoiseModel& model,
+                                 std::int64_t wanted) {
   std::int64_t left = 0;
   for (const Repeats& one : repeats)
     left += one.degrees + 1 >= kShapeRepeats ? static_cast<std::int64_t>(one.degrees) + 1 : 0;
-  if (left < static_cast<std::int64_t>(NoiseShape::kLeast)) return model;
+  if (wanted == 0 || left < static_cast<std::int64_t>(NoiseShape::kLeast)) return std::nullopt;
   std::vector<NoiseShape> shapes;
   std::vector<double> bounds;
   std::vector<NoiseShape::Deviation> deviations;
@@ -304,7 +303,7 @@ NoiseEstimate estimate_noise(const MeasuredConfigs& measured, const NoiseChoices
   if (std::string fault = fault_of_repeats(measured); !fault.empty())
     throw DataError(std::move(fault));
   const std::vector<Repeats> repeats = repeats_of(measured);
-  const NoiseModel normal = pooled(measured, repeats, choices.level_width);
+  const NoiseModel normal = pooled(measured, repeats, choices);
   double squares = 0, degrees = 0, scatter = 0;
   for (const Repeats& one : repeats) {
     const double deviation = normal.deviation(one.level);
@@ -315,9 +314,9 @@ NoiseEstimate estimate_noise(const MeasuredConfigs& measured, const NoiseChoices
   }
   // The error of a variance from its sum over configurations; the relative error of its root is
   // half of it.
-  return {choices.shape_deviations > 0 ? shaped(measured, repeats, normal, choices.shape_deviations)
-                                       : normal,
-          std::ssize(repeats), std::sqrt(squares / degrees), std::sqrt(scatter) / degrees / 2};
+  const auto found = shaped(measured, repeats, normal, choices.shape_deviations);
+  return {found.value_or(normal), std::ssize(repeats), std::sqrt(squares / degrees),
+          std::sqrt(scatter) / degrees / 2, found.has_value()};
 }
 
 }  // namespace tpudist

@@ -75,12 +75,14 @@ struct NoiseEstimate {
   std::int64_t repeated_configs = 0;  // configurations that were measured more than once
   double typical = 0;                 // root mean square of the deviation over their repeats
   double relative_error = 0;          // standard error of the deviation, all levels together
+  bool shape_known = false;           // else a normal shape is assumed: see estimate_noise
 };
 
 // Free choices of estimate_noise. Other values are equally justified; the effect of changing them
 // is part of a result's uncertainty.
 struct NoiseChoices {
   double level_width = 2;               // least width of a level, in standard deviations
+  double level_degrees = 80;            // least degrees of freedom of a level's deviation
   std::int64_t shape_deviations = 150;  // least residuals per shape; 0: a normal shape
 };
 
@@ -92,8 +94,8 @@ std::string fault_of_repeats(const MeasuredConfigs& measured);
 
 // Estimates the noise from repeats. The deviation at a level is pooled from the residuals within
 // configurations that are neighbours in mean run time: their sum of squares divided by the number
-// of residuals minus the number of means, which is at least 80. A level is at least `level_width`
-// deviations wide.
+// of residuals minus the number of means, which is at least `level_degrees`. A level is at least
+// `level_width` deviations wide.
 //
 // The shape comes from configurations with n >= 6 repeats, pooled over neighbours until there are
 // at least `shape_deviations` residuals. A residual times n / (n - 1) is the deviation of one

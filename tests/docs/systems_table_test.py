@@ -53,6 +53,16 @@ class Files(unittest.TestCase):
         words = [line for line in tool.out.read_text().splitlines() if re.fullmatch(r"\w", line)]
         self.assertEqual(words, ["3", "2", "P"])
 
+    def test_one_family_has_an_interval_and_no_p(self):
+        tool = self.tool()
+        tool.work.mkdir(exist_ok=True)
+        only_runs = {"difference": 0.1, "other_families": None,
+                     "these_graphs": {"interval": {"low": 0.05, "high": 0.15}, "p": 1.8e-07}}
+        tool.run = lambda *_, **__: (tool.work / "compare.json").write_text(json.dumps([only_runs]))
+        row = {"mean": {"kendall_tau": 0.7}, "runs": ["a"]}
+        found = tool.compared({"own": row}, row | {"runs": ["b"]})["own"]
+        self.assertEqual(found, (0.1, {"low": 0.05, "high": 0.15}, None, None))
+
     def test_what_is_included_is_part_of_a_system(self):
         (self.folder / "base.yaml").write_text("a: 1\n")
         (self.folder / "own.yaml").write_text("# said\ninclude: base.yaml\nb: 2\n")

@@ -34,6 +34,16 @@ TEST(ScoreCaveats, AreThoseOfTheRowsAsRanked) {
   EXPECT_TRUE(json.at("ceiling_reason").is_null());
 }
 
+TEST(ScoreCaveats, SayWhereNoiseIsAssumedNormal) {
+  const NoisyGraph few(NoisyGraph::smooth, 300, 0.004, 1, true);
+  const ScoreCaveats limits = score_limits("layout:xla:random", few.truth, predictions_of(few));
+  const std::vector<LimitedScore> table = {{"net", 0.5, limits}, {"other", 0.25, limits}};
+  EXPECT_THAT(limits_text(table, "kendall_tau"),
+              HasSubstr("ceiling of net and 1 more: noise assumed normal, too few configurations "
+                        "have six measurements\n"));
+  EXPECT_EQ(limits_json(limits).at("ceiling_normal_assumed"), true);
+}
+
 TEST(ScoreCaveats, SayWhyThereIsNoCeiling) {
   PredictionRows predictions;
   predictions.runtime = {10, 20, 30};

@@ -100,6 +100,18 @@ TEST_F(Systems, ThatScoreAlikeAreNotSure) {
   EXPECT_TRUE(json.at("other_families").at("chance_to_win_again").is_null());
 }
 
+// The training graphs are ALBERT's and ELECTRA's.
+TEST_F(Systems, OfOneArchitectureSaySoOnce) {
+  const SystemPair pair = system_pair(read_system(a_), read_system(b_), EvaluatedOn::out_of_fold);
+  EXPECT_EQ(pair.a.scores.family_count(), 2);
+  EXPECT_THAT(pair.a.notes, ::testing::Contains(HasSubstr("2 of 2 model families are BERTs")));
+  EXPECT_THAT(pair.b.notes, Not(::testing::Contains(HasSubstr("BERTs"))));
+  const ScoreMatrix three{.graphs = {{"x", "bert_l2"}, {"y", "bert_l4"}, {"z", "resnet"}},
+                          .scores = {{0.5, 0.6, 0.7}}};
+  EXPECT_EQ(run_score_table(three).family_count(), 2);
+  EXPECT_THAT(kin_text(three), HasSubstr("2 of 3 model families are BERTs"));
+}
+
 // No interval contains another draw of nodes.
 TEST_F(Systems, OfDrawnNodesSaySo) {
   std::vector<RunRecord> runs = read_system(a_);

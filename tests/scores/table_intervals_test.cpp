@@ -51,6 +51,21 @@ TEST(TableIntervals, JackknifeLeavesOutOneMemberAfterTheOther) {
             "members of one training");
 }
 
+// BERTs of two depths beside a ResNet: two clusters, not three.
+TEST(TableIntervals, OfOtherFamiliesTakeKinForOneFamily) {
+  TableJudgement berts = table();
+  berts.graphs[0].family = "bert_l2";
+  berts.graphs[1].family = "bert_l4";
+  berts.graphs[2].family = "resnet";
+  EXPECT_EQ(table_intervals(berts).families->families, 2);
+  EXPECT_THAT(table_interval_text(berts), HasSubstr("  2 of 3 model families are BERTs: they"));
+  EXPECT_THAT(final_interval_text({&berts, 1}), HasSubstr("  2 of 3 model families are BERTs"));
+  berts.graphs[2].family = "electra";
+  EXPECT_EQ(table_intervals(berts).families->families, 3);
+  EXPECT_THAT(table_interval_text(berts), HasSubstr("\"other families\" are other BERTs"));
+  EXPECT_THAT(table_interval_text(table()), Not(HasSubstr("BERT")));
+}
+
 // Members of a training share what it saw, and leave together.
 TEST(TableIntervals, LeavesOutWholeTrainings) {
   TableJudgement several = table();

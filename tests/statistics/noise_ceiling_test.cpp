@@ -45,20 +45,41 @@ TEST(NoiseCeiling, ComesNearTheTruth) {
   }
 }
 
-// Half and twice the width of levels, a normal shape and one of twice as many residuals are as
+// Half and twice the width of levels, a quarter of their degrees, a normal shape and one of twice as many residuals are as
 // good: the interval holds what comes out with them.
 TEST(NoiseCeiling, IntervalHoldsTheChoiceOfTheMethod) {
   const NoisyGraph graph(NoisyGraph::two_humps, 1500, 0.016, 1);
   const NoiseCeiling usual = noise_ceiling(graph.times, graph.config);
   const MeasuredConfigs measured = measured_configs(graph.times, graph.config);
-  for (const NoiseChoices choices :
-       {NoiseChoices{1, 150}, NoiseChoices{4, 150}, NoiseChoices{2, 0}, NoiseChoices{2, 300}}) {
+  for (const NoiseChoices choices : {NoiseChoices{1, 20, 150}, NoiseChoices{4, 80, 150},
+                                     NoiseChoices{2, 80, 0}, NoiseChoices{2, 80, 300}}) {
     NoiseCeilingOptions other;
     other.noise = estimate_noise(measured, choices).model;
     const double value = *noise_ceiling(graph.times, graph.config, other).value;
     EXPECT_LT(usual.low, value);
     EXPECT_GT(usual.high, value);
   }
+}
+
+// One configuration of five was measured two or three times: no noise can be told from normal
+// noise, and a ceiling that is too low would tell users to stop. ceiling_table prints more of it.
+TEST(NoiseCeiling, IntervalHoldsOtherNoiseWhereTooFewRepeatsTellItsShape) {
+  constexpr int kGraphs = 20;
+  for (const auto kind : {NoisyGraph::smooth, NoisyGraph::rising, NoisyGraph::student,
+                          NoisyGraph::exponential, NoisyGraph::two_humps}) {
+    int inside = 0;
+    for (std::uint64_t seed = 1; seed <= kGraphs; ++seed) {
+      const NoisyGraph graph(kind, 300, 0.02, seed, true);
+      const double truth = kendall_tau_b(graph.truth, graph.times);
+      const NoiseCeiling found = noise_ceiling(graph.times, graph.config);
+      EXPECT_TRUE(found.normal_assumed);
+      EXPECT_THAT(to_text(found), HasSubstr("), noise assumed normal"));
+      inside += found.low <= truth && truth <= found.high;
+    }
+    EXPECT_GE(inside, kGraphs - 2) << NoisyGraph::name_of(kind);
+  }
+  const NoisyGraph many(NoisyGraph::smooth, 300, 0.02, 1);
+  EXPECT_FALSE(noise_ceiling(many.times, many.config).normal_assumed);
 }
 
 // Noise that is added to measured times once more opens pairs that are nearly tied.

@@ -9,15 +9,18 @@
 #include <vector>
 
 #include "core/random.hpp"
+#include "statistics/intervals/distributions.hpp"
 
 namespace tpudist::test {
 
 // Made-up measurements of one graph whose true times are known: about 1e7 ns, that differ by some
-// percent, with log-normal noise. Two configurations of three are measured once or twice.
+// percent, with log-normal noise. Two configurations of three are measured once or twice, or, with few
+// repeats, one of five two or three times and the others once.
 struct NoisyGraph {
   // Times that vary smoothly; that lie on 25 levels, some of them close together; smooth ones of
-  // which the fast ones are repeated up to 20 times; smooth ones whose noise has two humps.
-  enum Kind { smooth, levels, preferential, two_humps };
+  // which the fast ones are repeated up to 20 times; smooth ones whose noise has two humps, whose
+  // noise grows with the time, or has Student's distribution (3 degrees) or the exponential one.
+  enum Kind { smooth, levels, preferential, two_humps, rising, student, exponential };
 
   std::vector<double> times;         // [n] measured, in random order
   std::vector<std::int32_t> config;  // [n]
@@ -25,7 +28,8 @@ struct NoisyGraph {
   // random).
   std::vector<double> truth;
 
-  NoisyGraph(Kind kind, int configs, double deviation, std::uint64_t key) {
+  NoisyGraph(Kind kind, int configs, double deviation, std::uint64_t key,
+             bool few_repeats = false) {
     CounterRng random(key);
     std::vector<double> level;
     for (int i = 0; i < 25; ++i) level.push_back(random.uniform(0, 0.12));
@@ -41,11 +45,16 @@ struct NoisyGraph {
       const double often = kind == preferential ? 20 * fast * fast * fast * random.uniform()
                                                 : 3 * random.uniform() * random.uniform();
       const double often_six = kind != preferential && c % 20 == 0 ? 6 : 0;
-      for (int r = 0; r < 1 + static_cast<int>(often + often_six); ++r) config.push_back(c);
+      const int few = c % 5 == 0 ? 2 + c / 5 % 2 : 1;
+      const int rows = few_repeats ? few : 1 + static_cast<int>(often + often_six);
+      for (int r = 0; r < rows; ++r) config.push_back(c);
     }
     random.shuffle(std::span(config));
     for (const std::int32_t c : config) {
-      times.push_back(std::round(1e7 * std::exp(log_time[c] + deviation * noise(kind, random))));
+      // A factor of 7 from two standard deviations of the times to two; its root mean square is 1.
+      const double growth = kind == rising ? std::exp(log_time[c] / 0.04 - 0.25) : 1;
+      times.push_back(
+          std::round(1e7 * std::exp(log_time[c] + deviation * growth * noise(kind, random))));
       truth.push_back(order[c]);
     }
   }
@@ -61,6 +70,8 @@ struct NoisyGraph {
 
   // Of mean 0 and variance 1.
   static double noise(Kind kind, CounterRng& random) {
+    if (kind == student) return t_quantile(std::max(random.uniform(), 1e-12), 3) / std::sqrt(3.0);
+    if (kind == exponential) return -std::log(1 - random.uniform()) - 1;
     if (kind != two_humps) return random.normal();
     return (random.below(2) ? 1 : -1) * std::sqrt(1 - 0.0625) + 0.25 * random.normal();
   }
@@ -73,8 +84,14 @@ struct NoisyGraph {
         return "on 25 levels";
       case preferential:
         return "preferentially repeated";
-      default:
+      case two_humps:
         return "smooth, noise of two humps";
+      case rising:
+        return "smooth, noise grows with the time";
+      case student:
+        return "smooth, noise of t(3)";
+      default:
+        return "smooth, exponential noise";
     }
   }
 };
