@@ -38,9 +38,8 @@ class RunReport {
   void scores(const std::optional<Evaluation>& evaluation, const std::vector<EarlyStopped>& stopped,
               const nlohmann::json& out_of_fold, std::uint64_t parameters) const;
 
-  // Throws IoError on all ranks if lines of metrics.jsonl still cannot be written; only warns if the
-  // run has `stopped`, to go on later. Collective.
-  void finish(bool stopped);
+  // Writes the lines of metrics.jsonl that could not be written before, or warns that they are lost.
+  void finish();
 
  private:
   bool root() const { return context_.world.rank() == 0; }
