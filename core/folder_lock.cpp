@@ -123,11 +123,9 @@ FolderLock::~FolderLock() {
 }
 
 std::filesystem::path FolderLock::folder() const {
-  std::error_code error;
-  const auto now =
-      std::filesystem::read_symlink(fmt::format("/proc/self/fd/{}", descriptor_), error);
-  // The name of a removed file ends with " (deleted)".
-  return now.filename() == path_.filename() ? now.parent_path() : std::filesystem::path();
+  std::error_code unknown;
+  const std::string link = fmt::format("/proc/self/fd/{}", descriptor_);
+  return std::filesystem::read_symlink(link, unknown).parent_path();
 }
 
 std::optional<std::string> lock_holder(const std::filesystem::path& folder, std::string_view name) {

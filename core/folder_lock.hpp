@@ -26,7 +26,7 @@ class FolderLock {
   FolderLock(const FolderLock&) = delete;
   FolderLock& operator=(const FolderLock&) = delete;
 
-  // Where the locked folder is now, also when it was renamed; empty where that is not known.
+  // Where the locked folder is now, if it was renamed; empty where that is not known.
   std::filesystem::path folder() const;
 
  private:

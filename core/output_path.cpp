@@ -98,16 +98,6 @@ void check_output(const std::filesystem::path& path) {
   }
 }
 
-void check_folder(const std::filesystem::path& path) {
-  std::error_code error;
-  std::filesystem::path there = std::filesystem::absolute(path).lexically_normal();
-  while (!std::filesystem::exists(there, error) && there.has_relative_path())
-    there = there.parent_path();
-  if (!std::filesystem::is_directory(there, error))
-    throw_io_error("make the folder", path, ENOTDIR);
-  check_posix(::eaccess(there.c_str(), W_OK | X_OK), "write in", there);
-}
-
 void make_folder(const std::filesystem::path& path) {
   std::error_code error;
   std::filesystem::create_directories(path, error);

@@ -25,9 +25,6 @@ OutputPath resolve_output(const std::filesystem::path& path);
 // before long work whose result goes to `path`.
 void check_output(const std::filesystem::path& path);
 
-// Throws IoError unless `make_folder` can make this folder, and files in it. Changes nothing.
-void check_folder(const std::filesystem::path& path);
-
 // Makes a folder for outputs and the missing ones above it, unless it is there. Throws IoError.
 void make_folder(const std::filesystem::path& path);
 

@@ -10,6 +10,7 @@
 #include <iterator>
 #include <string>
 #include <string_view>
+#include <thread>
 #include <vector>
 
 #include "core/text.hpp"
@@ -34,7 +35,70 @@ std::uint64_t status_peak() {
   return 0;
 }
 
+constexpr const char* kControlGroups = "/sys/fs/cgroup";
+
+std::string own_groups() {
+  std::ifstream file("/proc/self/cgroup");
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+// The smallest of what `limit_of(group, second)` finds in the folders of groups; `second`: of
+// version 2.
+template <typename LimitOf>
+double least_limit(const std::filesystem::path& root, const std::string& membership,
+                   const std::string& controller, const LimitOf& limit_of) {
+  double least = 0;
+  const auto take = [&](const std::filesystem::path& group, bool second) {
+    const double limit = limit_of(group, second);
+    if (limit > 0) least = least == 0 ? limit : std::min(least, limit);
+  };
+  for (const std::string& line : split(membership, '\n')) {
+    // "0::/user.slice/a" of version 2, "7:cpu,cpuacct:/a" of version 1
+    const std::vector<std::string> parts = split(line, ':');
+    if (parts.size() < 3) continue;
+    const bool second = parts[0] == "0" && parts[1].empty();
+    if (!second && std::ranges::count(split(parts[1], ','), controller) == 0) continue;
+    std::filesystem::path group = second ? root : root / controller;
+    take(group, second);
+    for (const auto& name : std::filesystem::path(parts[2]).relative_path())
+      take(group /= name, second);
+  }
+  return least;
+}
+
 }  // namespace
+
+double memory_limit(const std::filesystem::path& root, const std::string& membership) {
+  return least_limit(root, membership, "memory", [](const auto& group, bool second) {
+    double bytes = 0;  // also for "max"
+    std::ifstream(group / (second ? "memory.max" : "memory.limit_in_bytes")) >> bytes;
+    return bytes < 0x1p60 ? bytes : 0;  // version 1 has almost 2^63 for none
+  });
+}
+
+double cpu_quota(const std::filesystem::path& root, const std::string& membership) {
+  return least_limit(root, membership, "cpu", [](const auto& group, bool second) {
+    double time = 0, period = 0;
+    std::ifstream file(group / (second ? "cpu.max" : "cpu.cfs_quota_us"));
+    file >> time;
+    if (!second) file = std::ifstream(group / "cpu.cfs_period_us");
+    file >> period;
+    return time > 0 && period > 0 ? time / period : 0;
+  });
+}
+
+double memory_limit() {
+  return memory_limit(kControlGroups, own_groups());
+}
+
+double cpu_quota() {
+  return cpu_quota(kControlGroups, own_groups());
+}
+
+int usable_cores() {
+  const double cores = std::thread::hardware_concurrency(), quota = cpu_quota();
+  return std::max(1, static_cast<int>(quota > 0 ? std::min(cores, quota) : cores));
+}
 
 std::string shell_word(const std::string& text) {
   constexpr std::string_view kPlain =

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <filesystem>
 #include <string>
 #include <string_view>
 
@@ -24,6 +25,17 @@ std::string host_name();
 
 // Largest resident set of this process so far (VmHWM), in bytes.
 std::uint64_t peak_resident_bytes();
+
+// The smallest limit that control groups, of version 1 or 2, set for a process: those of its
+// `membership` (/proc/self/cgroup) and their parents; 0: none. Of memory in bytes, of time in
+// cores: 0.5 is half of one.
+double memory_limit(const std::filesystem::path& root, const std::string& membership);
+double cpu_quota(const std::filesystem::path& root, const std::string& membership);
+// Those of this process.
+double memory_limit();
+double cpu_quota();
+// For how many threads this process has cores, by its CPU affinity and its quota; at least 1.
+int usable_cores();
 
 // Lowers the priority of the calling thread from here on (nice 10): where cores are short, it gets
 // a tenth of another thread's time. A thread that has a lower priority already keeps it. Linux has

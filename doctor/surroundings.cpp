@@ -15,7 +15,6 @@
 #include <set>
 #include <sstream>
 
-#include "core/control_group.hpp"
 #include "core/process.hpp"
 #include "core/text.hpp"
 #include "dist/collectives/device_memory.hpp"

@@ -113,7 +113,6 @@ RunFolder RunFolder::open(const std::filesystem::path& path) {
 RunClaim::RunClaim(const std::filesystem::path& path, bool resume)
     : folder_(path), resumes_(resume && RunFolder::exists(path)) {
   check_claim(folder_, resume);
-  check_folder(path);
   if (resumes_) lock_.emplace(folder_.path(), kCommand);
 }
 

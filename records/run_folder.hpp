@@ -64,8 +64,7 @@ class RunClaim {
   // configuration differs. The same errors as above, and IoError.
   void begin(const std::string& resolved_yaml);
 
-  // Where the folder is now, also when it was renamed; empty where that is not known.
-  std::filesystem::path folder() const { return lock_ ? lock_->folder() : std::filesystem::path(); }
+  std::filesystem::path folder() const { return lock_->folder(); }  // after `begin`
 
  private:
   const RunFolder folder_;

@@ -12,7 +12,6 @@
 #include <set>
 #include <utility>
 
-#include "core/control_group.hpp"
 #include "core/duration.hpp"
 #include "core/error.hpp"
 #include "core/file_system.hpp"
@@ -21,6 +20,7 @@
 #include "core/log.hpp"
 #include "core/numbers.hpp"
 #include "core/output_path.hpp"
+#include "core/process.hpp"
 #include "core/thread_pool.hpp"
 #include "data/convert/conversion_plan.hpp"
 #include "data/convert/folder_checks.hpp"

@@ -6,10 +6,10 @@
 #include <mutex>
 #include <set>
 
-#include "core/control_group.hpp"
 #include "core/error.hpp"
 #include "core/hash.hpp"
 #include "core/log.hpp"
+#include "core/process.hpp"
 #include "core/thread_pool.hpp"
 #include "data/convert/conversion_plan.hpp"
 #include "data/convert/folder_checks.hpp"

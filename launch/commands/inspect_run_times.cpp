@@ -6,11 +6,11 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 
-#include "core/control_group.hpp"
 #include "core/file_system.hpp"
 #include "core/json_number.hpp"
 #include "core/numbers.hpp"
 #include "core/output_path.hpp"
+#include "core/process.hpp"
 #include "core/text.hpp"
 #include "data/inspect/graph_ceilings.hpp"
 #include "data/inspect/suspect_graphs.hpp"

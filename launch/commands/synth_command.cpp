@@ -6,9 +6,9 @@
 #include <string>
 #include <vector>
 
-#include "core/control_group.hpp"
 #include "core/error.hpp"
 #include "core/numbers.hpp"
+#include "core/process.hpp"
 #include "data/synth/synth.hpp"
 #include "launch/commands/commands.hpp"
 #include "launch/program/output.hpp"

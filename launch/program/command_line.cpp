@@ -440,8 +440,7 @@ int run_command_line(CommandLine& line, const std::function<void()>& body,
   const int wrong_usage = static_cast<int>(ErrorKind::usage);
   try {
     std::error_code gone;  // libraries end the process without a word of it
-    std::filesystem::current_path(gone);
-    if (gone)
+    if (std::filesystem::current_path(gone).empty())
       throw ConfigError(
           fmt::format("the working folder is gone ({}): cd to one that is there", gone.message()));
     body();

@@ -8,8 +8,8 @@
 #include <cstdlib>
 #include <string_view>
 
-#include "core/control_group.hpp"
 #include "core/numbers.hpp"
+#include "core/process.hpp"
 
 namespace tpudist {
 namespace {

@@ -12,11 +12,11 @@
 #include <set>
 #include <thread>
 
-#include "core/control_group.hpp"
 #include "core/error.hpp"
 #include "core/hash.hpp"
 #include "core/log.hpp"
 #include "core/output_path.hpp"
+#include "core/process.hpp"
 #include "core/thread_pool.hpp"
 #include "core/version.hpp"
 #include "dist/collectives/device_memory.hpp"

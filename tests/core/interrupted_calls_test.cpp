@@ -6,6 +6,7 @@
 #include <string>
 
 #include "core/append_file.hpp"
+#include "core/error.hpp"
 #include "core/file_system.hpp"
 #include "core/folder_lock.hpp"
 #include "core/hash.hpp"

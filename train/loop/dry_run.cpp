@@ -17,8 +17,6 @@
 #include "train/loop/device_bytes.hpp"
 #include "train/loop/run_report.hpp"
 #include "train/loop/time_forecast.hpp"
-#include "train/loop/training_state.hpp"
-#include "train/state/checkpoint_folder.hpp"
 #include "train/units/training_setup.hpp"
 
 namespace tpudist {
@@ -302,8 +300,6 @@ void dry_run(const Experiment& experiment, const std::filesystem::path& run, boo
   run_on_all_ranks(context.world, [&] {
     if (!root) return;
     RunClaim(run, resume);  // for its errors
-    if (const auto newest = newest_checkpoint(RunFolder(run).checkpoints(), DamagedFile::skip))
-      require_settings_of_run(read_checkpoint_summary(*newest).entries(), experiment, *newest);
     plan = plan_work(experiment, ranks, context);
     print(plan.text);  // before steps are taken, which may run out of memory
   });

@@ -108,7 +108,8 @@ void RunCheckpoints::require_settings_of_the_folder() const {
   } catch (const Error& error) {
     return spdlog::warn("{}; it is written again", error.what());
   }
-  require_settings_of_run(entries, experiment_, run_.config());
+  require_same_settings(entries, experiment_.entries, run_.config().string(),
+                        "train with the settings of then, or start a new run with --run-dir");
 }
 
 // Whether its best scores are of other rows than those of the evaluations from here on.

@@ -251,15 +251,12 @@ void RunReport::write_lines() {
   for (; !lines_.empty(); lines_.pop_front()) run_.append_metrics(lines_.front());
 }
 
-void RunReport::finish(bool stopped) {
-  run_on_all_ranks(context_.world, [&] {
-    try {
-      write_lines();
-    } catch (const IoError& error) {
-      if (!stopped) throw;
-      spdlog::warn("{}; {} of the log are lost", error.what(), counted(std::ssize(lines_), "line"));
-    }
-  });
+void RunReport::finish() {
+  try {
+    write_lines();
+  } catch (const IoError& error) {
+    spdlog::warn("{}; {} of the log are lost", error.what(), counted(std::ssize(lines_), "line"));
+  }
 }
 
 void RunReport::scores(const std::optional<Evaluation>& evaluation,

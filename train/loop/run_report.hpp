@@ -40,9 +40,8 @@ class RunReport {
               const nlohmann::json& out_of_fold, std::uint64_t parameters,
               std::optional<std::uint64_t> init) const;
 
-  // Throws IoError on all ranks if lines of metrics.jsonl still cannot be written; only warns if the
-  // run has `stopped`, to go on later. Collective.
-  void finish(bool stopped);
+  // Writes the lines of metrics.jsonl that could not be written before, or warns that they are lost.
+  void finish();
 
  private:
   bool root() const { return context_.world.rank() == 0; }

@@ -42,9 +42,6 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr const char* kSmallerSteps =
-    "try a smaller optimizer.lr, a schedule.warmup or an optimizer.clip_norm";
-
 // One training run: everything that is made once, and the loop over the steps.
 class TrainingRun {
  public:
@@ -79,7 +76,7 @@ class TrainingRun {
     checkpoints_.wait();
     if (!outcome.stopped) evaluation_.finish(outcome, [this] { return wish(); });
     checkpoints_.wait();  // for the checkpoint of the last evaluation
-    report_.finish(outcome.stopped);
+    report_.finish();
     if (only_scores && outcome.out_of_time &&
         !context_.trained_before) {  // the next start would begin them again
       throw Error(ErrorKind::failed,
@@ -88,9 +85,12 @@ class TrainingRun {
                   "sampled");
     }
     context_.enter("end");
+    // No loss follows the last step: scores tell whether it made the weights too large.
+    for (std::size_t m = 0; outcome.evaluation && m < state_.failed.size(); ++m)
+      if (!outcome.evaluation->finite[m]) state_.failed[m] = 1;
+    stop_if_all_failed();
     sum_up(outcome);
     leave_ranks();
-    if (outcome.evaluation) require_finite_scores(*outcome.evaluation);
     return outcome;
   }
 
@@ -331,19 +331,10 @@ class TrainingRun {
   void stop_if_all_failed() const {
     if (!state_.all_failed()) return;
     throw Error(ErrorKind::failed,
-                fmt::format("no member is left at step {}: loss or gradient of each of the {} was "
-                            "not finite; {}",
-                            state_.step, state_.failed.size(), kSmallerSteps));
-  }
-
-  // No loss follows the last step: its scores tell whether it made the weights too large.
-  void require_finite_scores(const Evaluation& evaluation) const {
-    for (std::size_t m = 0; m < evaluation.used.size(); ++m)
-      if (evaluation.used[m] && evaluation.finite[m]) return;
-    throw Error(
-        ErrorKind::failed,
-        fmt::format("no member has finite scores after step {}: weights became too large; {}",
-                    state_.step, kSmallerSteps));
+                fmt::format("no member is left at step {}: loss, gradient or scores of each of the "
+                            "{} were not finite; try a smaller optimizer.lr, a schedule.warmup or "
+                            "an optimizer.clip_norm",
+                            state_.step, state_.failed.size()));
   }
 
   // The folder of a run may be renamed while it trains: then the run goes on under the new name.
@@ -351,7 +342,7 @@ class TrainingRun {
     std::error_code error;
     if (!root() || std::filesystem::exists(run_.path(), error) || error) return;
     const std::filesystem::path now = claim_->folder();
-    if (now.empty()) return;
+    if (!std::filesystem::exists(now, error)) return;
     spdlog::warn("{}: was moved; the run goes on in {}", run_.path().string(), now.string());
     run_ = RunFolder(now);
   }

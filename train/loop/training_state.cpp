@@ -148,7 +148,11 @@ void TrainingState::restore(const std::filesystem::path& path, const Experiment&
                             std::uint64_t selection_hash, const ParameterTable& table,
                             std::optional<std::uint64_t> segment_hash) {
   const CheckpointSummary summary = read_checkpoint_summary(path);
-  require_settings_of_run(summary.entries(), experiment, path);
+  require_same_settings(
+      summary.entries(), experiment.entries, path.string(),
+      fmt::format("train with the settings of then, or start a new run with --run-dir; to train "
+                  "longer, add train.init_from={}",
+                  shell_word(path.parent_path().parent_path().string())));
   if (summary.selection_hash != selection_hash) {
     throw ConfigError(fmt::format(
         "{}: was trained on other data (selection {} then, {} now); give data.shards as then, "
@@ -218,15 +222,6 @@ std::vector<bool> TrainingState::alive() const {
   std::vector<bool> result;
   for (int flag : failed) result.push_back(flag == 0);
   return result;
-}
-
-void require_settings_of_run(const std::vector<ConfigEntry>& then, const Experiment& experiment,
-                             const std::filesystem::path& file) {
-  std::string advice = "train with the settings of then, or start a new run with --run-dir";
-  if (file.extension() == ".h5")  // the schedule of a run is made for its steps
-    advice += "; to train longer, add train.init_from=" +
-              shell_word(file.parent_path().parent_path().string());
-  require_same_settings(then, experiment.entries, file.string(), advice);
 }
 
 std::vector<int> failed_members(const EnsembleConfig& ensemble, const TrainingState& state) {

@@ -82,11 +82,6 @@ struct TrainingState {
   std::unique_ptr<DeviceWeights> on_device_;
 };
 
-// Throws ConfigError when `then`, the settings in this file of a run, would give other numbers than
-// the experiment's. The message names the keys, and what to do.
-void require_settings_of_run(const std::vector<ConfigEntry>& then, const Experiment& experiment,
-                             const std::filesystem::path& file);
-
 // Members that no longer train, by ascending numbers: those whose loss or gradient was not finite,
 // and those that stopped early.
 std::vector<int> failed_members(const EnsembleConfig& ensemble, const TrainingState& state);
