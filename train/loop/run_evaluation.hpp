@@ -29,7 +29,7 @@ class RunEvaluation {
 
   // On rank 0, logs which members are scored on which graphs, if members train on the validation
   // split.
-  void log_graphs() const;
+  void log_graphs(const TrainedOn& trained) const;
 
   // The costs of all evaluations and predictions of the run. Not collective.
   EvaluationCosts costs() const { return validation_.costs(); }
