@@ -4,10 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
-#include <filesystem>
 #include <limits>
-#include <set>
-#include <utility>
 
 #include "core/error.hpp"
 #include "core/log.hpp"
@@ -21,7 +18,21 @@
 namespace tpudist {
 namespace {
 
-constexpr double kNotANumber = std::numeric_limits<double>::infinity();
+// What members of a run were trained on, beside what the split tells. Warns where that is the graphs
+// of the data set, or their families. A run that took no step was not trained, but imported.
+TrainedOn known_graphs(const Dataset& dataset, const TrainedRun& run, bool told_by_split) {
+  TrainedOn known;
+  try {
+    if (run.step > 0) known = trained_on(run);
+  } catch (const Error& error) {
+    spdlog::warn("not known on which graphs {} was trained: {}", run.path.string(), error.what());
+  }
+  std::vector<std::string> names;
+  for (int g = 0; g < dataset.size(); ++g) names.push_back(dataset.graph(g).name);
+  if (const std::string text = known.text(names); !told_by_split && !text.empty())
+    spdlog::warn("{} was {}", run.path.string(), text);
+  return known;
+}
 
 // Whether members of the run train on graphs of this split.
 bool trains_on(const Experiment& experiment, const std::string& split) {
@@ -59,10 +70,15 @@ PredictionsHeader prediction_file_header(const Dataset& dataset,
   header.collection = dataset.options().collection.name;
   const std::string& split = dataset.options().split;
   std::vector<std::vector<int>> folds;  // [runs]
+  std::vector<TrainedOn> known;
   for (std::size_t r = 0; r < runs.size(); ++r) {
     const TrainedRun& run = *runs[r];
-    header.runs.push_back(run_record(run));
-    for (PredictedMember& member : member_records(run, static_cast<int>(r)))
+    header.runs.push_back(
+        run_record(run.experiment, run.step, run.parameter_hash, run.fold_hash, run.init_hash));
+    header.runs.back().source = run.path.string();
+    known.push_back(known_graphs(dataset, run, trains_on(run.experiment, split)));
+    for (PredictedMember& member :
+         member_records(run.experiment, run.use, run.losses, static_cast<int>(r)))
       header.members.push_back(member);
     const bool told = trains_on(run.experiment, split) && run.experiment.ensemble.holds_out();
     folds.push_back(told ? recorded_folds(dataset, run) : std::vector<int>());
@@ -75,58 +91,14 @@ PredictionsHeader prediction_file_header(const Dataset& dataset,
       const int own = of_run.empty() ? -1 : of_run[static_cast<std::size_t>(g)];
       if (own >= 0) fold = own;
       const Experiment& experiment = runs[static_cast<std::size_t>(member.run)]->experiment;
-      held_out.push_back(!trains_on(experiment, split) || (own >= 0 && own == member.fold));
+      const auto place = static_cast<std::size_t>(member.number - experiment.ensemble.first_member);
+      held_out.push_back(
+          (!trains_on(experiment, split) || (own >= 0 && own == member.fold)) &&
+          !known[static_cast<std::size_t>(member.run)].knows(dataset.graph(g).name, place));
     }
     header.graphs.push_back(graph_record(dataset.entry(g), 0, fold, std::move(held_out)));
   }
-  mark_trained_graphs(header, runs);
   return header;
-}
-
-void mark_trained_graphs(PredictionsHeader& header, const std::vector<const TrainedRun*>& runs) {
-  std::size_t first = 0;  // member of the run
-  for (const TrainedRun* run : runs) {
-    const std::size_t begin = std::exchange(first, first + run->use.size());
-    if (run->logged_losses)
-      spdlog::warn(
-          "{}: an older version left only the losses of logged steps, so that train.log_every "
-          "decides with them which members are rejected",
-          run->path.string());
-    // A run that took no step was not trained, but imported.
-    if (run->step == 0 && !std::filesystem::exists(RunFolder(run->path).trained_graphs())) continue;
-    TrainedGraphs known;
-    try {
-      known = trained_graphs(*run, {});
-    } catch (const Error& error) {
-      spdlog::warn("not known on which graphs {} was trained: {}", run->path.string(),
-                   error.what());
-      continue;
-    }
-    const std::vector<std::set<std::string>> trained = known.families();
-    std::set<std::string> families, seen, graphs;
-    for (PredictionEntry& graph : header.graphs) {
-      const std::string family = model_family(graph.name);
-      families.insert(family);
-      for (std::size_t m = 0; m < run->use.size(); ++m) {
-        if (!run->use[m] || !graph.held_out[begin + m]) continue;
-        if (known.knows(graph.name, m)) {
-          graph.held_out[begin + m] = false;
-          graphs.insert(graph.name);
-        } else if (m < trained.size() && trained[m].contains(family)) {
-          seen.insert(family);
-        }
-      }
-    }
-    if (!graphs.empty())
-      spdlog::warn(
-          "{} was trained on {} of the {} graphs here ({}): its scores on them say nothing of "
-          "graphs that it never saw",
-          run->path.string(), graphs.size(), header.graphs.size(),
-          first_of(std::vector(graphs.begin(), graphs.end()), 5));
-    if (!seen.empty())
-      spdlog::warn("{}: {}", run->path.string(),
-                   seen_families_text(seen, families.size(), "scored"));
-  }
 }
 
 InMemoryPredictions::InMemoryPredictions(const Dataset& dataset, PredictionsHeader header)
@@ -143,12 +115,10 @@ PredictionRows InMemoryPredictions::read(int graph) const {
   const std::size_t members = header_.members.size();
   PredictionRows record = scores_record(dataset_, prediction, static_cast<int>(members));
   for (std::size_t m = 0; m < members; ++m) {
-    if (header_.members[m].failed) {
-      std::ranges::fill(record.scores[m], kNone);
-    } else if (!prediction.scores[m].empty()) {  // NaN alone would say that it did not score them
-      std::ranges::replace_if(
-          record.scores[m], [](double score) { return std::isnan(score); }, kNotANumber);
-    }
+    if (header_.members[m].failed) std::ranges::fill(record.scores[m], kNone);
+    if (header_.members[m].failed || prediction.scores[m].empty()) continue;
+    for (double& score : record.scores[m])  // NaN alone would say that it was not scored
+      if (std::isnan(score)) score = std::numeric_limits<double>::infinity();
   }
   for (std::size_t m = 0; evaluation_ && m < members; ++m) {
     const GraphMetrics& metrics = evaluation_->members[m][static_cast<std::size_t>(graph)];

@@ -40,13 +40,8 @@ class InMemoryPredictions : public PredictionSource {
 
 // The header for a file with these predictions: folds, and which member held out which graph, from
 // the run folders. A training graph of unknown fold counts as trained on, with a warning; throws
-// ConfigError for such a validation graph if members may have been trained on it. Ends with
-// mark_trained_graphs.
+// ConfigError for such a validation graph if members may have been trained on it.
 PredictionsHeader prediction_file_header(const Dataset& dataset,
                                          const std::vector<const TrainedRun*>& runs);
-
-// Clears `held_out` where a member was trained on a graph of that name after all: in another split,
-// in other shards, or in what it began from. Warns of such graphs, and of others of their families.
-void mark_trained_graphs(PredictionsHeader& header, const std::vector<const TrainedRun*>& runs);
 
 }  // namespace tpudist

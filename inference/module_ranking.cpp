@@ -23,30 +23,28 @@ namespace {
 std::vector<RankingMember> judged_members(const Dataset& module,
                                           const std::vector<const TrainedRun*>& runs,
                                           const ScoresByMember& prediction,
-                                          const JudgementOptions& options, bool tells) {
+                                          const JudgementOptions& options) {
   PredictionsHeader header;
   header.collection = module.options().collection.name;
+  header.runs.emplace_back();
   std::vector<RankingMember> members;
   for (const TrainedRun* run : runs) {
-    for (const PredictedMember& member :
-         member_records(*run, static_cast<int>(header.runs.size()))) {
-      header.members.push_back(member);
+    for (PredictedMember& member : member_records(run->experiment, run->use, run->losses, 0)) {
       members.push_back({run->path, member.number});
       if (member.failed) members.back().why_left_out = "its loss was not finite in training";
+      header.members.push_back(std::move(member));
     }
-    header.runs.push_back(run_record(*run));
   }
   GraphEntry graph = module.entry(0);
   graph.split = "test";  // run times that the file may have decide nothing
   header.graphs.push_back(graph_record(graph, 0, -1, std::vector<bool>(members.size(), true)));
-  InMemoryPredictions scored(module, header);
+  InMemoryPredictions scored(module, std::move(header));
   scored.add({prediction});
   const Judgement judgement = judge_members(scored, options);
   for (const Rejection& rejection : judgement.rejected) {
     const auto m = static_cast<std::size_t>(rejection.member);
     if (!judgement.used[m]) members[m].why_left_out = rejection.reason;
   }
-  if (tells) mark_trained_graphs(header, runs);
   return members;
 }
 
@@ -119,8 +117,7 @@ ModuleRanking rank_module(const Module& module, const std::vector<TrainedRun>& r
   context.progress.finish();
 
   ModuleRanking result;
-  result.members = judged_members(module.dataset, all, prediction, judgement,
-                                  /*tells=*/context.world.rank() == 0);
+  result.members = judged_members(module.dataset, all, prediction, judgement);
   const auto equal = equal_configs(module.dataset.run_times(0).group);
   std::vector<double> weights;
   std::vector<std::vector<double>> distinct;  // scores of members that take part

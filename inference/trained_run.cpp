@@ -61,45 +61,39 @@ Experiment experiment_of(const RunFolder& folder, const CheckpointSummary& check
 
 }  // namespace
 
-std::vector<PredictedMember> member_records(const TrainedRun& trained, int run) {
-  return member_records(trained.experiment, trained.use, trained.losses, run);
-}
-
-PredictedRun run_record(const TrainedRun& trained) {
-  PredictedRun run = run_record(trained.experiment, trained.step, trained.parameter_hash,
-                                trained.fold_hash, trained.init_hash);
-  run.source = trained.path.string();
-  return run;
-}
-
-TrainedGraphs trained_graphs(const TrainedRun& run, const std::filesystem::path& shards) {
+TrainedOn trained_on(const TrainedRun& run, const std::filesystem::path& shards) {
   const EnsembleConfig& ensemble = run.experiment.ensemble;
-  const RunFolder folder(run.path);
-  if (auto recorded = read_trained_graphs(folder.trained_graphs())) return *recorded;
+  const std::filesystem::path recorded = run.path / kSeenGraphsFile;
+  TrainedOn trained;
+  if (std::filesystem::exists(recorded)) trained = read_seen_graphs(recorded).trained_on;
+  if (!trained.empty()) return trained;
   DatasetOptions options = run.experiment.training_data();
   if (!std::filesystem::exists(options.shards)) options.shards = shards;
   std::map<std::string, int> folds;  // as in folds.yaml; a graph without one came later
-  if (std::filesystem::exists(folder.folds())) {
-    folds = FoldFile::read(folder.folds()).graph_lines();
+  if (const auto file = RunFolder(run.path).folds(); std::filesystem::exists(file)) {
+    folds = FoldFile::read(file).graph_lines();
   } else {
     for (const FoldedGraph& graph : training_folds(ensemble, options).graphs)
       folds[escape_glob(graph.name)] = graph.fold;
   }
-  TrainedGraphs trained;
   for (const GraphEntry& graph : select_graphs(options)) {
     const auto fold = folds.find(escape_glob(graph_of_id(graph.name)));
-    std::vector<bool> flags;
+    std::vector<bool> members;
     for (int m = 0; m < ensemble.members; ++m) {
       const int held_out = ensemble.held_out_fold(m);
-      flags.push_back(held_out < 0 || (fold != folds.end() && fold->second != held_out));
+      members.push_back(held_out < 0 || (fold != folds.end() && fold->second != held_out));
     }
-    trained.add(graph.name, flags);
+    trained.add(graph.name, members);
   }
   return trained;
 }
 
-std::uint64_t hash_of_source(const std::filesystem::path& from) {
-  return std::filesystem::is_directory(from) ? open_run(from).parameter_hash : hash_file(from);
+std::optional<std::uint64_t> hash_of_source(const std::filesystem::path& from) {
+  try {
+    return std::filesystem::is_directory(from) ? open_run(from).parameter_hash : hash_file(from);
+  } catch (const Error&) {
+    return std::nullopt;
+  }
 }
 
 std::string opened_at(const TrainedRun& run) {
@@ -150,7 +144,6 @@ void require_other_trainings(const std::vector<const TrainedRun*>& runs, JobCont
   std::map<std::uint64_t, Seen> weights;  // by the bits of the parameters
   std::map<std::pair<std::uint64_t, std::uint64_t>, Seen> trainings;  // and by recipe
   std::set<std::pair<const TrainedRun*, const TrainedRun*>> told;     // of two runs once
-  std::map<std::uint64_t, const TrainedRun*> recipes;                 // the first run of each
   for (const TrainedRun* run : runs) {
     const std::uint64_t recipe = variant_hash(run->experiment.entries);
     const std::size_t length = run->flat.size() / run->use.size();
@@ -170,14 +163,6 @@ void require_other_trainings(const std::vector<const TrainedRun*>& runs, JobCont
       if (!fresh && context.world.rank() == 0 && told.emplace(first->second.run, run).second)
         spdlog::warn("{} has the weights of {}, and counts again", own.name, first->second.name);
     }
-    const TrainedRun* const first = recipes.try_emplace(recipe, run).first->second;
-    if (first->init_hash && run->init_hash && first->init_hash != run->init_hash &&
-        context.world.rank() == 0)
-      spdlog::warn(
-          "{} and {} have one recipe, but the weights at train.init_from were others: they count "
-          "as "
-          "two recipes",
-          first->path.string(), run->path.string());
   }
 }
 

@@ -8,13 +8,12 @@
 #include <vector>
 
 #include "core/aligned.hpp"
+#include "data/loading/seen_graphs.hpp"
 #include "dist/health/agreement.hpp"
 #include "dist/health/job_context.hpp"
 #include "experiment/experiment.hpp"
 #include "inference/scoring_session.hpp"
 #include "records/initial_and_final_loss.hpp"
-#include "records/predictions.hpp"
-#include "records/trained_graphs.hpp"
 
 namespace tpudist {
 
@@ -32,8 +31,8 @@ struct TrainedRun {
   bool averaged = false;                               // whether `flat` has averages
   std::uint64_t parameter_hash = 0;                    // of `flat`
   std::optional<std::uint64_t> fold_hash, metis_hash, init_hash;  // of CheckpointSummary
-  std::vector<InitialAndFinalLoss> losses;                        // [M] loss_ends
-  bool logged_losses = false;  // whether an older version left only those of logged steps
+  std::vector<InitialAndFinalLoss> losses;                        // [M]
+  bool logged_losses = false;  // of logged steps alone: written by an older version
 };
 
 // `which` checkpoint: `last` (the newest complete one), `best` or a step. A missing or damaged
@@ -42,17 +41,12 @@ struct TrainedRun {
 // or every member failed; DataError when the checkpoint is damaged.
 TrainedRun open_run(const std::filesystem::path& path, std::string_view which = "last",
                     Weights weights = Weights::averaged);
-// The members of the run as prediction files have them; `run`: its index there.
-std::vector<PredictedMember> member_records(const TrainedRun& trained, int run);
-PredictedRun run_record(const TrainedRun& trained);
-
-// What members of the run were trained on: by its trained_graphs.json, in runs of older versions by
+// What members of the run were trained on: by its seen_graphs.json, in runs of older versions by
 // folds.yaml and its own shards, or `shards` if its own are gone. Throws what reading them throws.
-TrainedGraphs trained_graphs(const TrainedRun& run, const std::filesystem::path& shards);
+TrainedOn trained_on(const TrainedRun& run, const std::filesystem::path& shards = {});
 
-// XXH3 of the weights at `train.init_from`: those of a run's last checkpoint, or of a file. Throws what
-// open_run throws, and IoError.
-std::uint64_t hash_of_source(const std::filesystem::path& from);
+// Hash of the weights at `train.init_from`; nothing where none can be read.
+std::optional<std::uint64_t> hash_of_source(const std::filesystem::path& from);
 
 // Describes the opened checkpoint for messages: "step 500" or "step 500, averaged weights".
 std::string opened_at(const TrainedRun& run);

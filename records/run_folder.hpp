@@ -12,8 +12,8 @@
 namespace tpudist {
 
 // The folder of one run: config.yaml (resolved), metrics.jsonl, the same for TensorBoard
-// (events.out.tfevents.tpudist), checkpoints/, trained_graphs.json, scores.json; folds.yaml if members
-// hold graphs out, and predictions.h5 if requested. Only paths; only the process that holds the run's RunClaim
+// (events.out.tfevents.tpudist), checkpoints/, scores.json; folds.yaml if members hold graphs out,
+// and predictions.h5 if requested. Only paths; only the process that holds the run's RunClaim
 // writes.
 class RunFolder {
  public:
@@ -31,7 +31,6 @@ class RunFolder {
   std::filesystem::path scores() const { return path_ / "scores.json"; }
   std::filesystem::path predictions() const { return path_ / "predictions.h5"; }
   std::filesystem::path folds() const { return path_ / "folds.yaml"; }
-  std::filesystem::path trained_graphs() const { return path_ / "trained_graphs.json"; }
   // Where ranks exchange their status during training (RankFiles); removed afterwards.
   std::filesystem::path ranks() const { return path_ / "ranks"; }
 

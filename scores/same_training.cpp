@@ -90,12 +90,11 @@ std::vector<SameTraining> same_trainings(std::span<const RunRecord> runs) {
 
 std::vector<std::string> different_settings(const RunRecord& a, const RunRecord& b) {
   if (a.config.empty() || b.config.empty()) return {};
-  std::vector<ConfigEntry> first = variant_entries(a.config), second = variant_entries(b.config);
-  if (a.setting(kInitWeights).empty() || b.setting(kInitWeights).empty()) {  // of an older version
-    for (std::vector<ConfigEntry>* entries : {&first, &second})
-      std::erase_if(*entries, [](const ConfigEntry& entry) { return entry.key == kInitWeights; });
-  }
-  return changed_settings(first, second);
+  std::vector<std::string> changes =
+      changed_settings(variant_entries(a.config), variant_entries(b.config));
+  if (a.setting(kInitWeights).empty() || b.setting(kInitWeights).empty())  // of an older version
+    std::erase_if(changes, [](const auto& change) { return change.starts_with(kInitWeights); });
+  return changes;
 }
 
 }  // namespace tpudist

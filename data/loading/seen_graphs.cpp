@@ -11,6 +11,8 @@
 #include "core/json_fault.hpp"
 #include "core/numbers.hpp"
 #include "data/hlo/hlo_features.hpp"
+#include "schema/merged_collection.hpp"
+#include "schema/model_family.hpp"
 
 namespace tpudist {
 namespace {
@@ -34,6 +36,34 @@ std::string range_text(const Range<std::int64_t>& range) {
 }
 
 }  // namespace
+
+void TrainedOn::add(std::string_view id, const std::vector<bool>& members) {
+  if (std::ranges::find(members, true) == members.end()) return;
+  std::vector<bool>& own = (*this)[std::string(graph_of_id(id))];
+  own.resize(std::max(own.size(), members.size()));
+  for (std::size_t m = 0; m < members.size(); ++m) own[m] = own[m] || members[m];
+}
+
+bool TrainedOn::knows(std::string_view id, std::size_t member) const {
+  const auto found = find(graph_of_id(id));
+  return found != end() && member < found->second.size() && found->second[member];
+}
+
+std::string TrainedOn::text(const std::vector<std::string>& names) const {
+  std::set<std::string> families, seen;
+  for (const auto& [name, members] : *this) families.insert(model_family(name));
+  for (const std::string& name : names) {
+    if (contains(graph_of_id(name)))
+      seen.insert(name);
+    else if (families.contains(model_family(name)))
+      seen.insert("model family " + model_family(name));
+  }
+  if (seen.empty()) return {};
+  return fmt::format(
+      "trained on {}: their scores, and intervals for other families, are not of what was never "
+      "seen; scores out of fold are (ensemble.folds, with `fold` in ensemble.vary)",
+      fmt::join(seen, ", "));
+}
 
 void SeenGraphs::add(std::int64_t node_count, std::int64_t config_node_count,
                      std::span<const std::uint8_t> numbers, std::span<const float> values) {
@@ -118,7 +148,8 @@ std::string seen_graphs_text(const SeenGraphs& seen) {
   }
   return Json{{"graphs", seen.graphs},        {"reduce", seen.reduction},
               {"nodes", to_json(seen.nodes)}, {"config_nodes", to_json(seen.config_nodes)},
-              {"opcodes", seen.opcodes},      {"node_features", {{"least", least}, {"most", most}}}}
+              {"opcodes", seen.opcodes},      {"node_features", {{"least", least}, {"most", most}}},
+              {"trained_on", seen.trained_on}}
              .dump() +
          "\n";
 }
@@ -139,6 +170,10 @@ SeenGraphs read_seen_graphs(const std::filesystem::path& file) {
     const auto most = features.at("most").get<std::vector<float>>();
     for (std::size_t column = 0; column < least.size(); ++column)
       seen.features.push_back({least[column], most.at(column)});
+    if (json.contains("trained_on")) {
+      for (const auto& [name, members] : json.at("trained_on").items())
+        seen.trained_on[name] = members.get<std::vector<bool>>();
+    }
     return seen;
   } catch (const std::exception& error) {
     throw DataError(

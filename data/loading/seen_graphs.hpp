@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <limits>
+#include <map>
 #include <set>
 #include <span>
 #include <string>
@@ -26,6 +27,15 @@ struct Range {
   bool operator==(const Range&) const = default;
 };
 
+// By the names of graphs, without collection: [M] whether a member of a run was trained on it, by itself
+// or in what it began from (train.init_from).
+struct TrainedOn : std::map<std::string, std::vector<bool>, std::less<>> {
+  void add(std::string_view id, const std::vector<bool>& members);
+  bool knows(std::string_view id, std::size_t member) const;
+  // Which of the graphs of these names, or else of their model families, members know; empty: none.
+  std::string text(const std::vector<std::string>& names) const;
+};
+
 // What graphs have: a run keeps it of those that it trains on, to say later how far another module lies
 // from them. Plain data.
 struct SeenGraphs {
@@ -34,6 +44,7 @@ struct SeenGraphs {
   Range<std::int64_t> nodes, config_nodes;  // of a graph: all, and configurable ones
   std::set<int> opcodes;                    // numbers
   std::vector<Range<float>> features;       // of each column of node_feat
+  TrainedOn trained_on;                     // empty: written by an older version
 
   // Adds a graph of `nodes` nodes; opcodes and features may be of a part of them.
   void add(std::int64_t nodes, std::int64_t config_nodes, std::span<const std::uint8_t> opcodes,

@@ -262,8 +262,11 @@ void warn_of_distance(const RankArguments& arguments, const Module& module,
     const std::filesystem::path file = run.path / kSeenGraphsFile;
     try {
       if (!std::filesystem::exists(file)) continue;
-      const std::string unseen =
-          unseen_text(own, read_seen_graphs(file), run.experiment.data.collection.schema);
+      const SeenGraphs seen = read_seen_graphs(file);
+      const std::string known = seen.trained_on.text({module.dataset.graph(0).name});
+      if (!known.empty() && told.insert(known).second)
+        spdlog::warn("{} was {}", run.path.string(), known);
+      const std::string unseen = unseen_text(own, seen, run.experiment.data.collection.schema);
       if (!unseen.empty() && told.insert(unseen).second)
         spdlog::warn("{} lies outside of what {} was trained on: {}", arguments.file.string(),
                      run.path.string(), unseen);

@@ -10,7 +10,9 @@
 #include <numeric>
 
 #include "core/error.hpp"
+#include "core/file_system.hpp"
 #include "core/log.hpp"
+#include "data/loading/seen_graphs.hpp"
 #include "dist/collectives/self_communicator.hpp"
 #include "models/kernels/threads.hpp"
 #include "records/predictions_file.hpp"
@@ -240,24 +242,25 @@ TEST(ScoreRuns, KnowWhatMembersWereTrainedOn) {
   };
   EXPECT_EQ(title(), "valid split");
   const std::vector<std::string> names = score(runs, {.split = "valid"})[0].graphs;
-  const std::filesystem::path file = folder / "run/trained_graphs.json";
-  TrainedGraphs known = read_trained_graphs(file).value();
-  EXPECT_FALSE(known.members.empty());
-  EXPECT_FALSE(known.members.contains(names[0]));
-  known.add(names[0], {false, true});
-  write_trained_graphs(file, known);
+  const std::filesystem::path file = folder / "run/seen_graphs.json";
+  SeenGraphs seen = read_seen_graphs(file);
+  EXPECT_FALSE(seen.trained_on.empty());
+  EXPECT_FALSE(seen.trained_on.contains(names[0]));
+  seen.trained_on = {};
+  seen.trained_on.add(names[0], {false, true});
+  write_file_atomically(file, seen_graphs_text(seen));
   EXPECT_EQ(title(), "valid split, trained on");
-  EXPECT_THAT(warned(), HasSubstr(fmt::format("run was trained on 1 of the {} graphs here ({})",
-                                              names.size(), names[0])));
-  known.members = {{names[0] + "_batch_8", {true, true}}};
-  write_trained_graphs(file, known);
+  EXPECT_THAT(warned(), HasSubstr("run was trained on " + names[0]));
+  seen.trained_on = {};
+  seen.trained_on.add(names[0] + "_batch_8", {true, true});
+  write_file_atomically(file, seen_graphs_text(seen));
   EXPECT_EQ(title(), "valid split");
-  EXPECT_THAT(warned(), HasSubstr("model families of the scored graphs are also trained on ("));
+  EXPECT_THAT(warned(), HasSubstr("run was trained on model family "));
   std::ofstream(file) << "{";
   EXPECT_THAT(warned(), AllOf(HasSubstr("not known on which graphs"), HasSubstr("is damaged")));
   std::filesystem::remove(file);  // of an older version: its shards tell
-  EXPECT_FALSE(trained_graphs(runs[0], {}).members.contains(names[0]));
-  EXPECT_FALSE(trained_graphs(runs[0], {}).members.empty());
+  EXPECT_FALSE(trained_on(runs[0]).contains(names[0]));
+  EXPECT_FALSE(trained_on(runs[0]).empty());
   EXPECT_EQ(title(), "valid split");
 }
 

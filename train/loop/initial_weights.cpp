@@ -5,19 +5,15 @@
 #include <filesystem>
 #include <memory>
 #include <optional>
-#include <set>
 #include <span>
-#include <string_view>
 #include <vector>
 
 #include "core/error.hpp"
-#include "core/hash.hpp"
 #include "core/log.hpp"
 #include "core/text.hpp"
 #include "data/loading/selection.hpp"
 #include "dist/health/agreement.hpp"
 #include "inference/trained_run.hpp"
-#include "schema/model_family.hpp"
 #include "train/state/weights_file.hpp"
 #include "train/units/feature_statistics.hpp"
 #include "train/units/folds.hpp"
@@ -45,9 +41,9 @@ std::size_t source_of(const TrainedRun& run, int number) {
 
 // Weights that were trained on a graph know it: their score on it says nothing of unknown graphs.
 // Members are scored on the graphs of their fold, and on the validation split unless they train on
-// it. Returns a warning where they know other graphs of the same model families; else "".
-std::string refuse_known_graphs(const TrainingSetup& setup, const TrainedRun& run,
-                                const TrainedGraphs& trained) {
+// it.
+void refuse_known_graphs(const TrainingSetup& setup, const TrainedRun& run,
+                         const TrainedOn& trained) {
   const EnsembleConfig& own = setup.experiment.ensemble;
   std::vector<GraphEntry> folded, valid;
   if (own.holds_out()) folded = select_graphs(setup.data.options());
@@ -56,14 +52,9 @@ std::string refuse_known_graphs(const TrainingSetup& setup, const TrainedRun& ru
     valid = filter_graphs(list_graphs(options.shards, options.collection, "valid"), "valid",
                           options.include, options.exclude);
   }
-  const std::vector<std::set<std::string>> known = trained.families();
-  std::set<std::string> families, seen;  // of the graphs that are scored
   for (int m = 0; m < own.members; ++m) {
     const std::size_t source = source_of(run, own.number_of(m));
     const auto require_unknown = [&](const GraphEntry& graph, const std::string& remedy) {
-      const std::string family = model_family(graph.name);
-      families.insert(family);
-      if (source < known.size() && known[source].contains(family)) seen.insert(family);
       if (!trained.knows(graph.name, source)) return;
       throw ConfigError(fmt::format(
           "train.init_from: {} was trained on {}, on which member {} is to be scored as on a graph "
@@ -77,20 +68,6 @@ std::string refuse_known_graphs(const TrainingSetup& setup, const TrainedRun& ru
     for (const GraphEntry& graph : valid)
       require_unknown(graph, fmt::format("leave it out by data.exclude.valid=['{}']", graph.name));
   }
-  return seen_families_text(seen, families.size(), "scored");
-}
-
-// What the members here take from those of a run.
-TrainedGraphs taken(const EnsembleConfig& own, const TrainedRun& run,
-                    const TrainedGraphs& trained) {
-  TrainedGraphs result;
-  for (const auto& [name, of_run] : trained.members) {
-    std::vector<bool> flags;
-    for (int m = 0; m < own.members; ++m)
-      flags.push_back(trained.knows(name, source_of(run, own.number_of(m))));
-    result.add(name, flags);
-  }
-  return result;
 }
 
 // Members of equal weights, slates and graphs stay equal, unless dropout tells them apart.
@@ -112,8 +89,8 @@ std::string list_of(const std::vector<std::string>& names) {
 
 }  // namespace
 
-InitialWeights take_initial_weights(const TrainingSetup& setup, TrainingState& state,
-                                    JobContext& context) {
+std::vector<std::string> take_initial_weights(const TrainingSetup& setup, TrainingState& state,
+                                              JobContext& context) {
   const Experiment& experiment = setup.experiment;
   const Network& network = setup.network;
   const std::filesystem::path& from = experiment.train.init_from;
@@ -125,29 +102,28 @@ InitialWeights take_initial_weights(const TrainingSetup& setup, TrainingState& s
   std::optional<TrainedRun> run;
   std::unique_ptr<const Network> of_run;
   WeightsSource source;
-  InitialWeights initial;
   if (std::filesystem::is_directory(from)) {
     run = open_run(from);
     of_run.reset(new Network(make_network(run->experiment, -1, context.pool)));
-    std::optional<TrainedGraphs> trained;
-    state.init_hash = run->parameter_hash;
+    TrainedOn trained;
     try {
-      trained = trained_graphs(*run, setup.data.options().shards);
+      trained = trained_on(*run, setup.data.options().shards);
     } catch (const Error& error) {
       if (context.world.rank() == 0)
         spdlog::warn("train.init_from: not known on which graphs {} was trained: {}", from.string(),
                      error.what());
     }
-    if (trained) {
-      const std::string warning = refuse_known_graphs(setup, *run, *trained);
-      if (context.world.rank() == 0 && !warning.empty())
-        spdlog::warn("train.init_from: {}: {}", from.string(), warning);
-      initial.graphs = taken(experiment.ensemble, *run, *trained);
+    refuse_known_graphs(setup, *run, trained);
+    for (const auto& [name, members] : trained) {
+      std::vector<bool> own;
+      for (int m = 0; m < experiment.ensemble.members; ++m)
+        own.push_back(trained.knows(name, source_of(*run, experiment.ensemble.number_of(m))));
+      state.trained_on.add(name, own);
     }
   } else {
     source = open_weights(from);
-    state.init_hash = hash_of_source(from);
   }
+  state.init_hash = hash_of_source(from);
   TransferredWeights names;
   for (int m = 0; m < experiment.ensemble.members; ++m) {
     if (run) {
@@ -167,46 +143,22 @@ InitialWeights take_initial_weights(const TrainingSetup& setup, TrainingState& s
   }
   const bool one_source = !run || run->experiment.ensemble.members == 1;
   if (one_source && names.fresh.empty()) refuse_equal_members(experiment);
-  initial.lines = {fmt::format("weights are those of {}{}: {} tensors", from.string(),
-                               run ? " at " + opened_at(*run) : "", names.taken.size()),
-                   "new in this run: " + list_of(names.fresh),
-                   "not used of it: " + list_of(names.unused)};
-  return initial;
+  return {fmt::format("weights are those of {}{}: {} tensors", from.string(),
+                      run ? " at " + opened_at(*run) : "", names.taken.size()),
+          "new in this run: " + list_of(names.fresh), "not used of it: " + list_of(names.unused)};
 }
 
-void require_same_source(const Experiment& experiment, const TrainingState& state) {
-  const std::filesystem::path& from = experiment.train.init_from;
-  std::error_code ignored;
-  if (!state.init_hash || !std::filesystem::exists(from, ignored)) return;
-  std::uint64_t now = 0;
-  try {
-    now = hash_of_source(from);
-  } catch (const Error&) {  // it is no longer what it was, and is not needed any more
-    return;
-  }
-  if (now == *state.init_hash) return;
-  throw ConfigError(
-      fmt::format("train.init_from: {} has other weights than those that this run began from ({} "
-                  "then, {} now): "
-                  "put them back or take them away, or start a new run with --run-dir",
-                  from.string(), to_hex(*state.init_hash), to_hex(now)));
-}
-
-TrainedGraphs begin_anew(const TrainingSetup& setup, TrainingState& state, JobContext& context) {
+void begin_anew(const TrainingSetup& setup, TrainingState& state, JobContext& context) {
   state.initialise(setup.experiment, setup.network);
-  TrainedGraphs known;
   run_on_all_ranks(context.world, [&] {
     if (!setup.experiment.train.init_from.empty()) {
-      InitialWeights taken = take_initial_weights(setup, state, context);
-      for (const std::string& line : taken.lines)
+      for (const std::string& line : take_initial_weights(setup, state, context))
         if (context.world.rank() == 0) spdlog::info("{}", line);
-      known = std::move(taken.graphs);
     }
     if (setup.network.takes_statistics())
       state.set_statistics(setup.network, member_statistics(setup));
   });
   state.keep_roll_back();
-  return known;
 }
 
 }  // namespace tpudist

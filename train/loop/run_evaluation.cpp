@@ -30,8 +30,8 @@ RunEvaluation::RunEvaluation(const Experiment& experiment, const TrainingSetup& 
       context_(context),
       validation_(experiment, setup, context) {}
 
-void RunEvaluation::log_graphs() const {
-  if (root()) validation_.log_graphs();
+void RunEvaluation::log_graphs(const TrainedOn& trained) const {
+  if (root()) validation_.log_graphs(trained);
 }
 
 void RunEvaluation::step() {

@@ -29,7 +29,7 @@ class RunEvaluation {
 
   // On rank 0, logs which members are scored on which graphs, if members train on the validation
   // split.
-  void log_graphs() const;
+  void log_graphs(const TrainedOn& trained) const;
 
   // Whether the validation split has graphs to score.
   bool has_graphs() const { return validation_.has_graphs(); }

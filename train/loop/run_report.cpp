@@ -110,18 +110,15 @@ std::string state_of(const LayerRow& layer, bool refined, const PlanComparison& 
   return format_count(rows) + " x " + format_count(layer.channels);
 }
 
-// Warns where the pooled states of all configurations are the same up to rounding: the last layer makes
-// the sum of each channel over nodes the same.
+// Warns where the last layer makes the sum of each channel over nodes the same, and that is pooled.
 void warn_of_rounding(const NetworkConfig& config, const LayerRow& last) {
-  const bool sums = std::ranges::all_of(config.pools, [](const Pool& pool) {
+  const auto sums = [](const Pool& pool) {
     return !pool.of_config_nodes && pool.aggregation != Aggregation::max;
-  });
-  if (sums && last.name == "instance_norm" && last.depth == 0 && !config.head.takes_config() &&
-      !config.head.violations)
+  };
+  if (last.name == "instance_norm" && last.depth == 0 && std::ranges::all_of(config.pools, sums))
     spdlog::warn(
-        "model: after instance_norm as last layer the sum over nodes is the same for all "
-        "configurations, so that rounding noise alone ranks them: put another layer after it, or "
-        "pool max or config_sum (model.readout.pool)");
+        "model: instance_norm as last layer leaves rounding noise alone to rank by: pool max or "
+        "config_sum (model.readout.pool), or put another layer after it");
 }
 
 // Settings that decide the numbers, and those that decide on which rows they are scored.

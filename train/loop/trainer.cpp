@@ -23,6 +23,7 @@
 #include "core/process.hpp"
 #include "data/loading/seen_graphs.hpp"
 #include "dist/health/agreement.hpp"
+#include "inference/trained_run.hpp"
 #include "records/run_folder.hpp"
 #include "train/loop/device_bytes.hpp"
 #include "train/loop/initial_weights.hpp"
@@ -236,7 +237,7 @@ class TrainingRun {
   // All checks come before the first write.
   void start(bool resume) {
     run_on_all_ranks(context_.world, [&] { require_device_memory(setup_, context_); });
-    if (!resume || !restored()) known_ = begin_anew(setup_, state_, context_);
+    if (!resume || !restored()) begin_anew(setup_, state_, context_);
     stop_if_all_failed();
     require_same_start();
     run_on_all_ranks(context_.world, [&] {
@@ -244,14 +245,12 @@ class TrainingRun {
       claim_->begin(experiment_.resolved_yaml);
       run_.rewind_metrics(state_.step);
       record_folds(run_, setup_.folds);
-      write_file_atomically(run_.path() / kSeenGraphsFile,
-                            seen_graphs_text(seen_graphs(setup_.data)));
       record_graphs();
       log_layers();
     });
     report_.start(state_.step);
     watch_ranks();
-    evaluation_.log_graphs();
+    evaluation_.log_graphs(state_.trained_on);
     const std::string split = split_family_warning(setup_.folds);
     if (root() && !split.empty()) spdlog::warn("{}", split);
     for (const std::string& line : removed_settings(experiment_.entries)) {
@@ -267,6 +266,22 @@ class TrainingRun {
                      experiment_.data.collection.name);
       }
     }
+  }
+
+  // What a run began from is known only when it begins, and in its own file when it goes on.
+  void record_graphs() {
+    const std::filesystem::path file = run_.path() / kSeenGraphsFile;
+    if (state_.step > 0 && std::filesystem::exists(file))
+      state_.trained_on = read_seen_graphs(file).trained_on;
+    for (int g = 0; g < setup_.data.size(); ++g) {
+      std::vector<bool> members;
+      for (int m = 0; m < experiment_.ensemble.members; ++m)
+        members.push_back(!setup_.planner.held_out(m, g));
+      state_.trained_on.add(setup_.data.graph(g).name, members);
+    }
+    SeenGraphs seen = seen_graphs(setup_.data);
+    seen.trained_on = state_.trained_on;
+    write_file_atomically(file, seen_graphs_text(seen));
   }
 
   // Settings that do nothing beside the others.
@@ -296,18 +311,6 @@ class TrainingRun {
     }
   }
 
-  // Once: what a run began from is known only when it begins.
-  void record_graphs() {
-    if (state_.step > 0 && std::filesystem::exists(run_.trained_graphs())) return;
-    for (int g = 0; g < setup_.data.size(); ++g) {
-      std::vector<bool> trained;
-      for (int m = 0; m < experiment_.ensemble.members; ++m)
-        trained.push_back(!setup_.planner.held_out(m, g));
-      known_.add(setup_.data.graph(g).name, trained);
-    }
-    write_trained_graphs(run_.trained_graphs(), known_);
-  }
-
   void log_layers() const {
     std::vector<Slate> slates;
     for (const SlateRows& slate : largest_unit(setup_))
@@ -320,7 +323,14 @@ class TrainingRun {
   // Whether the run goes on from a checkpoint.
   bool restored() {
     if (!checkpoints_.restore(state_)) return false;
-    run_on_all_ranks(context_.world, [&] { require_same_source(experiment_, state_); });
+    if (state_.init_hash &&
+        hash_of_source(experiment_.train.init_from).value_or(*state_.init_hash) !=
+            *state_.init_hash)
+      throw ConfigError(
+          fmt::format("train.init_from: {} has other weights than those that this run began from: "
+                      "put them back, "
+                      "or start a new run with --run-dir",
+                      experiment_.train.init_from.string()));
     for (int member : failed_members(experiment_.ensemble, state_)) {
       if (root()) spdlog::warn("member {} failed before and stays left out", member);
     }
@@ -382,7 +392,6 @@ class TrainingRun {
   TrainingState state_;
   TimeLimit limit_;
   RunEvaluation evaluation_;
-  TrainedGraphs known_;  // to members before the first step
   double wait_seconds_ = 0;
   MeasuredSteps measured_;  // the first ones after the start
   int steps_to_measure_ = 0;

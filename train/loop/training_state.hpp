@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "core/aligned.hpp"
+#include "data/loading/seen_graphs.hpp"
 #include "experiment/experiment.hpp"
 #include "models/network/network.hpp"
 #include "train/loop/bad_loss.hpp"
@@ -73,8 +74,8 @@ struct TrainingState {
   SavedWeights kept;
   SegmentTable segments;
   std::vector<double> losses;  // of all steps so far (add_loss); empty: begun by an older version
-  std::optional<std::uint64_t>
-      init_hash;  // of the weights behind train.init_from; nothing: unknown
+  std::optional<std::uint64_t> init_hash;  // of the weights at train.init_from; nothing: unknown
+  TrainedOn trained_on;                    // what members knew before the first step
   double train_seconds = 0;
 
  private:

@@ -3,14 +3,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <set>
 #include <span>
 #include <string>
 
 #include "core/error.hpp"
 #include "core/log.hpp"
-#include "records/trained_graphs.hpp"
-#include "schema/model_family.hpp"
+#include "core/text.hpp"
 #include "train/units/folds.hpp"
 #include "train/units/prepared_graphs.hpp"
 
@@ -18,16 +16,10 @@ namespace tpudist {
 
 namespace {
 
-// Empty where no validation graph is of a family that is trained on.
-std::string seen_families(const Dataset& training, const Dataset& valid) {
-  std::set<std::string> trained, families, seen;
-  for (int g = 0; g < training.size(); ++g) trained.insert(model_family(training.graph(g).name));
-  for (int g = 0; g < valid.size(); ++g) {
-    const std::string family = model_family(valid.graph(g).name);
-    families.insert(family);
-    if (trained.contains(family)) seen.insert(family);
-  }
-  return seen_families_text(seen, families.size(), "validation");
+// "bert, resnet, ..."
+std::string first_of(std::span<const std::string> names, std::size_t most) {
+  return join(names.first(std::min(most, names.size())), ", ") +
+         (names.size() > most ? ", ..." : "");
 }
 
 // The validation graphs by the members that never trained on them; empty where none trains on them.
@@ -86,11 +78,14 @@ Evaluation Validation::evaluate(std::span<const float> flat, const std::vector<b
   return evaluation;
 }
 
-void Validation::log_graphs() const {
+void Validation::log_graphs(const TrainedOn& trained) const {
   if (!session_) return;
   if (!session_->is_limited()) {
-    if (const std::string seen = seen_families(setup_.data, session_->data()); !seen.empty())
-      spdlog::warn("{}", seen);
+    std::vector<std::string> names;
+    for (int g = 0; g < session_->data().size(); ++g)
+      names.push_back(session_->data().graph(g).name);
+    if (const std::string text = trained.text(names); !text.empty())
+      spdlog::warn("validation split: members are {}", text);
     return;
   }
   constexpr std::size_t kListed = 10;  // graphs of a fold; folds.yaml has all of them

@@ -6,6 +6,7 @@
 #include <span>
 #include <vector>
 
+#include "data/loading/seen_graphs.hpp"
 #include "dist/health/job_context.hpp"
 #include "experiment/experiment.hpp"
 #include "inference/evaluation.hpp"
@@ -37,7 +38,7 @@ class Validation {
 
   // Warns where graphs that are scored have families that members train on. If members train on the
   // split, logs on which graphs the members of each fold are scored.
-  void log_graphs() const;
+  void log_graphs(const TrainedOn& trained) const;
 
  private:
   const Experiment& experiment_;

@@ -23,7 +23,7 @@ constexpr std::int64_t kVersion = 1;
 constexpr const char* kRollBack = "roll_back";
 constexpr const char* kSegmentScores = "segment_scores";
 constexpr const char* kLosses = "members/losses";
-constexpr std::int64_t kLossParts = 10, kLossNumbers = 3;
+constexpr std::int64_t kLossNumbers = 30;  // of a member
 
 template <typename List>
 constexpr bool kOfParameters = std::is_same_v<std::remove_cvref_t<List>, std::vector<float>>;
@@ -47,9 +47,7 @@ bool fits(const Lists& lists, std::size_t members, std::size_t floats) {
 bool fits(const Checkpoint& checkpoint, const ParameterTable& table) {
   const auto members = static_cast<std::size_t>(checkpoint.members);
   const std::size_t floats = members * static_cast<std::size_t>(table.length());
-  const std::size_t losses = members * kLossParts * kLossNumbers;
   return checkpoint.members >= 1 && fits<Checkpoint>(checkpoint, members, floats) &&
-         (checkpoint.losses.empty() || checkpoint.losses.size() == losses) &&
          (!checkpoint.roll_back || fits(*checkpoint.roll_back, members, floats));
 }
 
@@ -263,7 +261,7 @@ void save_checkpoint(const std::filesystem::path& path, const Checkpoint& checkp
       write_lists(file, *checkpoint.roll_back, checkpoint.members, table, where);
     if (!checkpoint.losses.empty())
       write_plain(open_group(file, "members", where), "losses", std::span(checkpoint.losses),
-                  {checkpoint.members, kLossParts, kLossNumbers}, where + ":/members");
+                  {checkpoint.members, kLossNumbers}, where + ":/members");
     if (!checkpoint.segment_scores.empty())
       write_plain(file, kSegmentScores, std::span(checkpoint.segment_scores),
                   {checkpoint.members, std::ssize(checkpoint.segment_scores) / checkpoint.members},
@@ -289,8 +287,7 @@ Checkpoint load_checkpoint(const std::filesystem::path& path, const ParameterTab
   if (has_link(file, kRollBack))
     read_lists(file, checkpoint.roll_back.emplace(), members, table, where);
   if (has_link(file, kLosses))
-    checkpoint.losses =
-        read_array<double>(file, kLosses, {members, kLossParts, kLossNumbers}, where + ":");
+    checkpoint.losses = read_array<double>(file, kLosses, {members, kLossNumbers}, where + ":");
   if (segment_scores && has_link(file, kSegmentScores))
     checkpoint.segment_scores = read_scores(file, members, path);
   if (!fits(checkpoint, table)) refuse(where, "lacks lists that belong together");

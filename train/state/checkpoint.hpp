@@ -58,7 +58,7 @@ struct Checkpoint : CheckpointSummary, SavedWeights {
   // [M] of EarlyStop; empty without early stopping.
   std::vector<double> stop_best;
   std::vector<std::int64_t> stop_waited, stopped_at;
-  // [M, 10, 3] of records/initial_and_final_loss.hpp; empty in older files.
+  // [M, 30] of records/initial_and_final_loss.hpp; empty in older files.
   std::vector<double> losses;
   // [M, n] of SegmentTable; empty without cut graphs, and in best.h5.
   std::vector<float> segment_scores;
@@ -80,7 +80,7 @@ struct Checkpoint : CheckpointSummary, SavedWeights {
 //                       parameters, first, second and average, optimizer_steps and average_points
 //   /members            optimizer_steps i64[M], best_score f64[M], best_step i64[M], failed i32[M];
 //                       average_points i64[M], with /average; stop_best f64[M],
-//                       stop_waited i64[M], stopped_at i64[M], with early stopping; losses f64[M, 10, 3]
+//                       stop_waited i64[M], stopped_at i64[M], with early stopping; losses f64[M, 30]
 //   /numbers            one f64 attribute for each number
 //
 // The first 512 bytes, which HDF5 skips, hold size and XXH3 of the rest. The file is built in

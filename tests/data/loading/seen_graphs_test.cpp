@@ -63,6 +63,11 @@ TEST(SeenGraphs, IsReadBackFromItsFile) {
   const test::TempDir folder;
   SeenGraphs seen = seen_of({3, 7}, {0.1f, -5, 3.4e38f, 1e-30f});
   seen.reduction = "config_neighbours";
+  seen.trained_on.add("layout:xla:random:bert\u2028", {true, false});
+  seen.trained_on.add("unet", {false, false});  // nobody was trained on it
+  EXPECT_TRUE(seen.trained_on.knows("bert\u2028", 0));
+  EXPECT_FALSE(seen.trained_on.knows("bert\u2028", 1));
+  EXPECT_EQ(seen.trained_on.text({"unet"}), "");
   write_file_atomically(folder / "seen.json", seen_graphs_text(seen));
   EXPECT_EQ(read_seen_graphs(folder / "seen.json"), seen);
   const std::string whole = seen_graphs_text(seen);

@@ -135,7 +135,7 @@ TEST_F(InitialWeightsTest, OfARunThatKnowsScoredGraphsAreRefused) {
   // What folds.yaml says, whatever today's shards would give: here the folds exchanged.
   EXPECT_EQ(message({}), "");
   // Of a run of an older version:
-  std::filesystem::remove(folder_ / "source/trained_graphs.json");
+  std::filesystem::remove(folder_ / "source" / kSeenGraphsFile);
   EXPECT_EQ(message({}), "");
   const std::filesystem::path folds = folder_ / "source/folds.yaml";
   std::string text = read_text_file(folds);
@@ -152,25 +152,28 @@ TEST_F(InitialWeightsTest, CarryWhatTheyWereTrainedOn) {
   test::run(experiment({from("source"), whole, init, "data.include.train=['" + own + "']"}),
             folder_ / "second");
   const auto of = [&](const char* run) {
-    return read_trained_graphs(folder_ / run / "trained_graphs.json").value();
+    return read_seen_graphs(folder_ / run / kSeenGraphsFile).trained_on;
   };
-  const TrainedGraphs first = of("source"), second = of("second");
-  EXPECT_EQ(second.members.size(), first.members.size());
-  for (const auto& [name, trained] : first.members) {
+  const TrainedOn first = of("source"), second = of("second");
+  EXPECT_EQ(second.size(), first.size());
+  for (const auto& [name, trained] : first) {
     for (std::size_t m = 0; m < 3; ++m) {
       EXPECT_EQ(trained[m], first.knows("layout:xla:default:" + name, m));
       EXPECT_EQ(second.knows(name, m), trained[m] || name == own) << name;
     }
   }
-  TrainedGraphs family;  // of a graph of the validation split
-  const auto valid = list_graphs(test::tiny_shards(), {"layout:xla:random"}, "valid");
-  family.add(valid.front().name + "_batch_8", {true, true, true});
-  write_trained_graphs(folder_ / "source/trained_graphs.json", family);
+  SeenGraphs seen = read_seen_graphs(folder_ / "source" / kSeenGraphsFile);
+  const std::string valid =
+      list_graphs(test::tiny_shards(), {"layout:xla:random"}, "valid").front().name;
+  seen.trained_on = {};
+  seen.trained_on.add(valid + "_batch_8", {true, true, true});
+  write_file_atomically(folder_ / "source" / kSeenGraphsFile, seen_graphs_text(seen));
   ::testing::internal::CaptureStderr();
   set_up_logging(0, 1);
   EXPECT_EQ(message({}), "");
   spdlog::default_logger()->flush();
-  EXPECT_THAT(::testing::internal::GetCapturedStderr(), HasSubstr("source: 1 of "));
+  EXPECT_THAT(::testing::internal::GetCapturedStderr(),
+              HasSubstr("validation split: members are trained on model family "));
 }
 
 TEST_F(InitialWeightsTest, AreKnownByTheirHash) {
