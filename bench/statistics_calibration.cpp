@@ -140,7 +140,7 @@ void designs(std::string_view title, const std::vector<Design>& list, int repeat
       const Comparison::OtherFamilies found = *compare_on_other_families(a, b);
       both.add(contains(found.interval.interval, truth));
       next.add(contains(found.next, next_difference(key, differences)));
-      sure.add(found.next_lead.chance > 0.95);
+      sure.add(found.shake_up.chance > 0.95);
       const auto [same_a, same_b] = simulated_pair(world, none, key, runs_b);
       const std::vector<double> x = run_means(same_a), y = run_means(same_b);
       by_t.add(t_test_p(difference_interval(x, y)) < kSignificance);

@@ -66,7 +66,6 @@ def main():
     half = stats.t.ppf(0.975, freedom) * np.sqrt(total)
     show("families", mean, freedom, mean - half, mean + half,
          2 * stats.t.sf(abs(mean) / np.sqrt(total), freedom))
-    show("as many new families", *lead(mean, 2 * total, freedom))
     means = [np.mean((first - second).mean(1)[[f == family for f in FAMILIES]]) for family in "abcd"]
     total, freedom = howe(terms + [(np.var(means, ddof=1), 3)])
     half = stats.t.ppf(0.975, freedom) * np.sqrt(total)

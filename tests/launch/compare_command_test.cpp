@@ -95,14 +95,11 @@ TEST_F(CompareCommand, JudgesPlannedLooksMoreStrictly) {
 TEST_F(CompareCommand, JudgesByAMargin) {
   const Outcome outcome = call("a1 a2 a3 a4 a5 --with b1 b2 b3 b4 b5 --margin 1.5 --json m.json");
   ASSERT_EQ(outcome.exit_code, 0) << outcome.output;
-  EXPECT_THAT(outcome.output,
-              AllOf(HasSubstr("a margin of 1.5000 (two one-sided tests, each at 0.025)"),
-                    HasSubstr("these graphs              equivalent")));
+  EXPECT_THAT(outcome.output, HasSubstr("margin of 1.5             equivalent"));
   const auto json = nlohmann::json::parse(read_text_file(folder_ / "m.json"));
-  EXPECT_EQ(json[0].at("margin").at("these_graphs"), "equivalent");
+  EXPECT_EQ(json[0].at("these_graphs").at("margin"), "equivalent");
   const Outcome single = call("a1 b1 --margin 0.02");
-  EXPECT_THAT(single.output, AllOf(HasSubstr("other families            not known"),
-                                   Not(HasSubstr(" leads on "))));
+  EXPECT_THAT(single.output, AllOf(Not(HasSubstr("margin of")), Not(HasSubstr(" leads on "))));
   EXPECT_NE(call("a1 b1 --margin 0").exit_code, 0);
 }
 

@@ -61,7 +61,7 @@ TEST(FamilyInterval, EndsWhereScoresDo) {
   EXPECT_EQ(run_interval(scores)->high, 1);
   EXPECT_GE(run_interval(scores)->low, -1);
   const double low = run_interval(scores)->low;
-  scores.lowest = kNoLowestScore;
+  scores.lowest = -std::numeric_limits<double>::infinity();
   EXPECT_LE(run_interval(scores)->low, low);
   EXPECT_EQ(run_interval(scores)->high, 1);
 }
