@@ -52,7 +52,7 @@ std::vector<std::string> values_of(const OptionText& option, bool of_sweep) {
 }
 
 // What a shell may put in place of the last word of a line: a line for each, with what it means
-// after a tab. Nothing where a file is wanted.
+// after a tab. Exit code 1 where there is none: a file may be wanted.
 void print_offers(const CommandText& program, const std::string& line) {
   std::vector<std::string> typed = split(line, ' ');
   const std::string last = typed.back();
@@ -69,7 +69,8 @@ void print_offers(const CommandText& program, const std::string& line) {
     else if (!typed[i].starts_with('-'))
       ++given;
     for (const OptionText& option : command->options)
-      if (!option.value.empty() && std::ranges::find(option.names, typed[i]) != option.names.end())
+      if (!option.argument && !option.value.empty() &&
+          std::ranges::find(option.names, typed[i]) != option.names.end())
         open = &option;
   }
   std::map<std::string, std::string> offers;  // with what they mean
@@ -78,14 +79,14 @@ void print_offers(const CommandText& program, const std::string& line) {
     const bool next = option.argument && (argument == given || (option.many && argument < given));
     argument += option.argument;
     for (const std::string& name : option.names)
-      if (!option.argument && last.starts_with('-')) offers[name] = option.what;
+      if (!open && !option.argument && last.starts_with('-')) offers[name] = option.what;
     if (open ? open == &option : next)
       for (const std::string& word : values_of(option, line.find(" sweep ") != std::string::npos))
         offers[word];
   }
-  for (const auto& [word, what] : offers)
-    if (word.starts_with(last) && !(open && word.starts_with('-')))
-      print("{}\t{}\n", word, what.substr(0, what.find('\n')));
+  std::erase_if(offers, [&](const auto& offer) { return !offer.first.starts_with(last); });
+  if (offers.empty()) throw EndWith(1);
+  for (const auto& [word, what] : offers) print("{}\t{}\n", word, what.substr(0, what.find('\n')));
 }
 
 constexpr std::string_view kBash =
@@ -124,7 +125,8 @@ if [[ $funcstack[1] == _PROGRAM ]]; then _PROGRAM "$@"; else compdef _PROGRAM PR
 
 constexpr std::string_view kFish =
     R"(# Completion of PROGRAM for fish, made by `PROGRAM completion fish`.
-complete -c PROGRAM -a '(PROGRAM completion words (commandline -cp | string collect) 2> /dev/null)'
+complete -c PROGRAM -f -a '(PROGRAM completion words (commandline -cp | string collect) 2> /dev/null
+  or __fish_complete_path (commandline -ct))'
 )";
 
 void print_completion(const CommandText& program, const std::string& shell) {

@@ -53,6 +53,8 @@ TEST(Completion, OfBashKnowsCommandsOptionsValuesAndSettings) {
   EXPECT_EQ(completed(script, "tpudist train nlp data.collection=layout:nlp:r"), "random\n");
   EXPECT_EQ(completed(script, "tpudist inspect x --collection tile:"), "xla\n");
   EXPECT_EQ(completed(script, "tpudist sweep run folds sweep.se"), "sweep.seeds=\n");
+  EXPECT_EQ(completed(script, "tpudist evaluate run --split va"),
+            "valid\n");                                               // "run" as the argument
   EXPECT_EQ(completed(script, "tpudist train x --run-dir -"), "\n");  // a value, no option
 }
 
