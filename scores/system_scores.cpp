@@ -133,16 +133,15 @@ std::vector<RunRecord> read_input(const std::string& input) {
 
 RunScoreTable run_score_table(const ScoreMatrix& matrix) {
   RunScoreTable result;
-  std::vector<std::string> families;
   for (std::size_t g = 0; g < matrix.graphs.size(); ++g) {
     const MatrixGraph& graph = matrix.graphs[g];
     result.graphs.push_back(graph.label);
-    families.push_back(graph.family);
+    result.families.push_back(graph.family);
     if (matrix.kind == MatrixRows::out_of_fold) result.folds.push_back(graph.fold);
     auto& own = result.scores.emplace_back();
     for (const auto& row : matrix.scores) own.push_back(row[g]);
   }
-  result.families = family_clusters(families).of;
+  result.families = family_clusters(result.families).of;
   return result;
 }
 
