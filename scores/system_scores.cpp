@@ -153,16 +153,15 @@ std::vector<std::string> two_variants(const std::string& sweep) {
 RunScoreTable run_score_table(const ScoreMatrix& matrix) {
   RunScoreTable result;
   if (matrix.metric == "tile_score") result.lowest = -std::numeric_limits<double>::infinity();
-  std::vector<std::string> families;
   for (std::size_t g = 0; g < matrix.graphs.size(); ++g) {
     const MatrixGraph& graph = matrix.graphs[g];
     result.graphs.push_back(graph.label);
-    families.push_back(graph.family);
+    result.families.push_back(graph.family);
     if (matrix.kind == MatrixRows::out_of_fold) result.folds.push_back(graph.fold);
     auto& own = result.scores.emplace_back();
     for (const auto& row : matrix.scores) own.push_back(row[g]);
   }
-  result.families = family_clusters(families).of;
+  result.families = family_clusters(result.families).of;
   return result;
 }
 

@@ -80,7 +80,14 @@ class CollectionConverter {
     pool_.parallel_for(static_cast<std::int64_t>(order.size()),
                        [&](std::int64_t i) { convert_shard(order[static_cast<std::size_t>(i)]); });
     std::ranges::sort(result_.bad, {}, &SkippedFile::source);
-    if (may_publish()) publish();
+    const auto lost = std::ranges::find_if(
+        result_.bad, [&](const SkippedFile& bad) { return earlier_.contains(bad.source); });
+    if (result_.bad.empty() ||
+        (options_.skip_bad && (options_.replace || lost == result_.bad.end())))
+      publish();
+    else if (options_.skip_bad)
+      spdlog::error("{}: its graph, converted before, would go: mend it, or give --replace",
+                    lost->source);
     progress_.finish();
     return std::move(result_);
   }
@@ -184,24 +191,12 @@ class CollectionConverter {
     }
   }
 
-  bool may_publish() const {
-    if (!options_.skip_bad || options_.replace) return options_.skip_bad || result_.bad.empty();
-    for (const SkippedFile& bad : result_.bad) {
-      if (!earlier_.contains(bad.source)) continue;
-      spdlog::error("{}: its graph, converted before, would go: mend it, or give --replace",
-                    bad.source);
-      return false;
-    }
-    return true;
-  }
-
   void publish() {
     Manifest manifest{collection_, {}, result_.bad};
     for (auto& shard : shards_) {
       if (shard) manifest.shards.push_back(std::move(*shard));
     }
-    require_distinct_names(manifest);
-    for (const std::string& equal : equal_sources(manifest)) spdlog::warn("{}", equal);
+    check_sources(manifest);
     for (const ManifestShard& shard : manifest.shards) {
       for (const GraphSummary& graph : shard.graphs) {
         ++result_.graphs;
@@ -215,11 +210,16 @@ class CollectionConverter {
     result_.published = true;
   }
 
-  // A graph can come as NPZ and in a tuning file.
-  static void require_distinct_names(const Manifest& manifest) {
+  // A graph can come as NPZ and in a tuning file, and one file can lie in two splits.
+  static void check_sources(const Manifest& manifest) {
     std::map<std::pair<std::string, std::string>, std::string> source_of;
+    std::map<std::uint64_t, std::pair<std::string, std::string>> first_of;  // by hash
     for (const ManifestShard& shard : manifest.shards) {
       for (const GraphSummary& graph : shard.graphs) {
+        auto& [split, path] =
+            first_of.try_emplace(graph.source.hash, shard.split, graph.source.path).first->second;
+        if (std::exchange(split, shard.split) != shard.split)
+          spdlog::warn("{} and {} have the same content: remove one", path, graph.source.path);
         const auto [first, is_new] =
             source_of.try_emplace({shard.split, graph.name}, graph.source.path);
         if (is_new) continue;

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <cctype>
-#include <functional>
 #include <iterator>
 #include <map>
 #include <set>
@@ -56,57 +55,29 @@ std::set<std::string> planned_sources(const fs::path& npz_root, const Collection
   return sources;
 }
 
-// Graphs in shards without a manifest, from an interrupted conversion. Unreadable shards are
-// ignored.
-std::vector<GraphSummary> graphs_without_manifest(const fs::path& folder) {
-  std::vector<GraphSummary> graphs;
+// The sources of the converted graphs: those of the manifest, or without one those of the shards
+// that can be read, from an interrupted conversion.
+std::set<std::string> converted_sources(const fs::path& folder, const Collection& collection) {
+  std::set<std::string> sources;
+  const auto add = [&](const std::vector<GraphSummary>& graphs) {
+    for (const GraphSummary& graph : graphs) sources.insert(graph.source.path);
+  };
+  try {
+    for (const ManifestShard& shard : read_manifest(folder / kManifestName, collection).shards)
+      add(shard.graphs);
+    return sources;
+  } catch (const DataError&) {
+  }
   for (const std::string_view split : kSplits) {
     std::error_code none;
     for (const auto& entry : fs::directory_iterator(folder / split, none)) {
-      if (entry.path().extension() != ".h5") continue;
       try {
-        for (GraphSummary& graph : summarize_shard(entry.path()).graphs)
-          graphs.push_back(std::move(graph));
+        if (entry.path().extension() == ".h5") add(summarize_shard(entry.path()).graphs);
       } catch (const Error&) {
       }
     }
   }
-  return graphs;
-}
-
-std::vector<GraphSummary> present_graphs(const fs::path& folder, const Collection& collection) {
-  std::vector<GraphSummary> graphs;
-  try {
-    for (ManifestShard& shard : read_manifest(folder / kManifestName, collection).shards) {
-      for (GraphSummary& graph : shard.graphs) graphs.push_back(std::move(graph));
-    }
-  } catch (const DataError&) {
-    return graphs_without_manifest(folder);
-  }
-  return graphs;
-}
-
-// Warns of the entries that are not read, in one line those that resemble one of `names`.
-void warn_of_entries(const fs::path& folder, std::string_view rule,
-                     const std::vector<std::string>& names,
-                     const std::function<bool(const fs::directory_entry&)>& is_read) {
-  std::map<std::string, std::vector<std::string>> unread;
-  std::error_code none;
-  for (const auto& entry : fs::directory_iterator(folder, none)) {
-    const std::string name = entry.path().filename().string();
-    if (is_read(entry) || (name[0] == '.' && !name.starts_with("._"))) continue;
-    std::string lower = name;
-    std::ranges::transform(name, lower.begin(), [](unsigned char c) { return std::tolower(c); });
-    const auto part = std::ranges::find_if(
-        names, [&](const std::string& own) { return lower.find(own) != std::string::npos; });
-    unread[part == names.end() ? nearest_of(lower, names) : *part].push_back(name);
-  }
-  for (auto& [meant, files] : unread) {
-    std::ranges::sort(files);
-    spdlog::warn("{}{} passed over: {}{}", (folder / files[0]).string(),
-                 files.size() == 1 ? " is" : fmt::format(" and {} more are", files.size() - 1),
-                 rule, meant.empty() ? "" : fmt::format("; did you mean {}?", meant));
-  }
+  return sources;
 }
 
 }  // namespace
@@ -126,9 +97,7 @@ void require_own_shards(const ConvertOptions& options, const Collection& collect
     throw ConfigError(
         fmt::format("{} holds NPZ files; give the shards a folder of their own", folder.string()));
   }
-  std::set<std::string> earlier;
-  for (const GraphSummary& graph : present_graphs(folder, collection))
-    earlier.insert(graph.source.path);
+  const std::set<std::string> earlier = converted_sources(folder, collection);
   std::vector<std::string> gone;
   std::ranges::set_difference(earlier, planned_sources(options.npz_root, collection),
                               std::back_inserter(gone));
@@ -142,28 +111,40 @@ void require_own_shards(const ConvertOptions& options, const Collection& collect
 }
 
 void warn_of_unread(const fs::path& npz_root) {
-  std::error_code none;
   const std::vector<std::string> names = {"train", "valid", "test", std::string(kSchemaName)};
+  std::map<std::string, std::set<std::string>> unread;  // paths, by what is said of them
   for (const Collection& any : find_collections(npz_root, [](const auto&) { return true; })) {
-    const fs::path folder = npz_root / any.folder();
-    warn_of_entries(folder, "graphs lie in train, valid and test", names, [&](const auto& entry) {
-      const std::string name = entry.path().filename().string();
-      const bool is_folder = entry.is_directory(none);
-      return name == "synth.json" ||
-             (std::ranges::count(names, name) > 0 && is_folder == (name != kSchemaName));
-    });
-    for (const std::string_view split : kSplits)
-      warn_of_entries(folder / split, "graphs are NAME.npz or NAME.pb, not ._NAME", {},
-                      [&](const auto& entry) {
-                        return entry.is_regular_file(none) && is_source(entry.path());
-                      });
+    std::error_code none, gone;
+    fs::recursive_directory_iterator at(npz_root / any.folder(),
+                                        fs::directory_options::follow_directory_symlink, none);
+    for (; !none && at != end(at); at.increment(none)) {
+      const fs::path& path = at->path();
+      std::string name = path.filename().string();
+      const bool is_split = at->is_directory(gone) && std::ranges::count(kSplits, name) > 0;
+      if (!is_split || at.depth() > 0) at.disable_recursion_pending();
+      if (name.starts_with(".") && !name.starts_with("._")) continue;
+      if (at.depth() > 0) {
+        if (!at->is_regular_file(gone) || !is_source(path))
+          unread["graphs are NAME.npz or NAME.pb, not ._NAME"].insert(path.string());
+      } else if (!is_split && name != kSchemaName && name != "synth.json") {
+        std::ranges::transform(name, name.begin(), [](unsigned char c) { return std::tolower(c); });
+        const auto part = std::ranges::find_if(
+            names, [&](const std::string& own) { return name.find(own) != std::string::npos; });
+        const std::string meant = part == names.end() ? nearest_of(name, names) : *part;
+        unread["graphs lie in train, valid and test" +
+               (meant.empty() ? "" : "; did you mean " + meant + "?")]
+            .insert(path.string());
+      }
+    }
   }
-  for (const fs::path& folder : misnamed_folders(npz_root)) {
-    spdlog::warn(
-        "{} is passed over: collections are layout/X/Y and tile/X, with X and Y made of letters, "
-        "digits, '_' and '-'; rename it",
-        (npz_root / folder).string());
-  }
+  for (const fs::path& folder : misnamed_folders(npz_root))
+    unread
+        ["collections are layout/X/Y and tile/X, with X and Y made of letters, digits, '_' and '-'"]
+            .insert((npz_root / folder).string());
+  for (const auto& [rule, paths] : unread)
+    spdlog::warn("{}{} passed over: {}", *paths.begin(),
+                 paths.size() == 1 ? " is" : fmt::format(" and {} more are", paths.size() - 1),
+                 rule);
 }
 
 }  // namespace tpudist

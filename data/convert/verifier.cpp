@@ -57,7 +57,6 @@ class CollectionVerifier {
     for (const std::string& fault : manifest_faults(folder_ / kManifestName, manifest_)) {
       problem(DataError(fault));
     }
-    for (const std::string& equal : equal_sources(manifest_)) spdlog::warn("{}", equal);
     check_surplus();
     std::int64_t graphs = 0;
     for (const auto& shard : manifest_.shards)

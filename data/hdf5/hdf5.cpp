@@ -250,10 +250,8 @@ void require_own(const Hdf5Id& parent, const std::string& name, std::string_view
     H5L_info_t link;
     if (H5Lget_info(parent.get(), name.substr(0, end).c_str(), &link, H5P_DEFAULT) < 0) return;
     if (link.type != H5L_TYPE_HARD)
-      throw DataError(
-          fmt::format("{}: {} is a link to another place, which is not followed; copy "
-                      "what it points to into the file",
-                      where, name.substr(0, end)));
+      throw DataError(fmt::format("{}: {} is a link to another place; copy what it points to",
+                                  where, name.substr(0, end)));
   }
 }
 

@@ -62,10 +62,7 @@ Hdf5Id open_dataset(const Hdf5Id& group, const std::string& name, std::string_vi
     if (H5Pget_layout(properties.get()) != H5D_VIRTUAL &&
         H5Pget_external_count(properties.get()) <= 0)
       return id;
-    throw DataError(
-        fmt::format("{}: its elements lie in other files, which are not read; store them "
-                    "in the file",
-                    where));
+    throw DataError(fmt::format("{}: its elements lie in other files; store them here", where));
   }
   throw_if_unreadable(where);
   throw DataError(fmt::format("{}: the dataset is missing", where));

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <array>
-#include <map>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <set>
@@ -290,23 +289,6 @@ std::vector<std::string> manifest_faults(const std::filesystem::path& path,
   };
   if (!std::ranges::is_sorted(manifest.shards, {}, place)) fault("shards are out of order");
   return faults;
-}
-
-std::vector<std::string> equal_sources(const Manifest& manifest) {
-  std::map<std::uint64_t, std::pair<std::string, std::string>> first;  // by hash: split, path
-  std::set<std::string> lines;
-  for (const ManifestShard& shard : manifest.shards) {
-    for (const GraphSummary& graph : shard.graphs) {
-      const auto& [split, path] =
-          first.try_emplace(graph.source.hash, shard.split, graph.source.path).first->second;
-      if (split != shard.split)
-        lines.insert(
-            fmt::format("{} and {} have the same content: a network that trains on one has "
-                        "seen the other; remove one",
-                        path, graph.source.path));
-    }
-  }
-  return {lines.begin(), lines.end()};
 }
 
 void check_shard_present(const std::filesystem::path& folder, const ManifestShard& shard) {

@@ -57,9 +57,6 @@ void require_equal(const GraphSummary& listed, const GraphSummary& found, std::s
 std::vector<std::string> manifest_faults(const std::filesystem::path& path,
                                          const Manifest& manifest);
 
-// One line for each source whose bytes are also those of a source of another split.
-std::vector<std::string> equal_sources(const Manifest& manifest);
-
 // Throws DataError when the shard is not in `folder` or has another size.
 void check_shard_present(const std::filesystem::path& folder, const ManifestShard& shard);
 

@@ -134,8 +134,7 @@ class Generator {
       std::error_code error;
       for (const auto& entry : std::filesystem::recursive_directory_iterator(folder, error)) {
         const std::string name = entry.path().filename().string();  // of a run that was killed
-        if (is_temporary_name(name, kRecipeName) || glob_match("*.npz.*.tmp*", name))
-          std::filesystem::remove(entry.path(), error);
+        if (glob_match("*.npz.*.tmp*", name)) std::filesystem::remove(entry.path(), error);
       }
     }
   }
@@ -152,9 +151,7 @@ class Generator {
     }
     std::filesystem::recursive_directory_iterator entries(folder, error);
     for (; !error && entries != end(entries); entries.increment(error)) {
-      if (entries->is_directory() ||
-          is_temporary_name(entries->path().filename().string(), kRecipeName))
-        continue;
+      if (entries->is_directory()) continue;
       throw ConfigError(fmt::format("{} holds other data, such as {}; take another folder",
                                     folder.string(), entries->path().string()));
     }

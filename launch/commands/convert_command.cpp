@@ -38,13 +38,11 @@ void run(const ConvertOptions& options) {
     if (!done.published) unpublished += (unpublished.empty() ? "" : ", ") + done.collection.name;
   }
   if (bad == 0) return;
-  throw DataError(
-      fmt::format("{} bad NPZ file{}, named above; {}", bad, bad == 1 ? "" : "s",
-                  unpublished.empty()
-                      ? "the rest was converted"
-                      : "not published: " + unpublished +
-                            " (what was converted before stays; mend the files, or leave them out "
-                            "with --on-error skip)"));
+  throw DataError(fmt::format("{} bad NPZ file{}, named above; {}", bad, bad == 1 ? "" : "s",
+                              unpublished.empty()
+                                  ? "the rest was converted"
+                                  : "not published: " + unpublished +
+                                        " (mend or remove the files, or use --on-error skip)"));
 }
 
 }  // namespace

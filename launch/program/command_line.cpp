@@ -149,11 +149,6 @@ bool takes_settings(const CLI::App& app) {
                               : follows    ? words[at + 1]
                                            : "VALUE";
     advice = fmt::format("settings of the file stand without dashes: {}={}", key, value);
-  } else if (name == "-np" || name == "-n") {
-    const std::span line(words.begin(), words.begin() + static_cast<std::ptrdiff_t>(at));
-    advice = fmt::format("mpirun starts ranks: `mpirun -np {} {} {}`",
-                         at + 1 < words.size() ? words[at + 1] : "N",
-                         path.substr(0, path.find(' ')), join(line, " "));
   } else if (!nearest.empty()) {
     advice = fmt::format("did you mean {}?", nearest);
   } else if (takes_settings(app)) {

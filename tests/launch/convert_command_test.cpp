@@ -136,9 +136,8 @@ TEST_F(ConvertCommandTest, WhatIsNotReadIsNamedWithTheNearestNameThatIs) {
 TEST_F(ConvertCommandTest, EqualContentInTwoSplitsIsNamed) {
   add("npz/layout/xla/random/train/a.npz", NpzFixture::layout());
   add("npz/layout/xla/random/valid/b.npz", NpzFixture::layout());
-  for (const auto& command : {std::vector<std::string>{"convert", npz_, shards_},
-                              std::vector<std::string>{"verify", shards_}}) {
-    run(command);
+  for (int time = 0; time < 2; ++time) {  // also of shards that are kept
+    run({"convert", npz_, shards_});
     EXPECT_EQ(code, 0);
     EXPECT_THAT(errors, HasSubstr("train/a.npz and layout/xla/random/valid/b.npz have the same"));
   }
