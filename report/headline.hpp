@@ -8,9 +8,9 @@
 
 namespace tpudist {
 
-// The answer of a report in a few sentences with numbers: which variant of a collection won, by how
-// much and how certain, or that none did; for a single variant its score. The first sentence is
-// complete by itself. Empty without scores.
+// The answer of a report in a few sentences with numbers: which variant of a collection scores
+// higher, by how much and how certain, or that none is shown to; for a single variant its score.
+// The first sentence is complete by itself. Empty without scores.
 std::vector<std::string> headline(const ReportInput& input, const VariantComparison& found);
 
 }  // namespace tpudist

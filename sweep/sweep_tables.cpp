@@ -304,8 +304,8 @@ std::string choice_lines(const SweepFolder& folder, const std::vector<StageResul
         "\nno variant was chosen (`choose.by: none`){}\n",
         record.labels.size() < 2
             ? ""
-            : "; for more seeds train a second folder B with others, and compare them together: "
-              "`tpudist compare A:0 B:0 --with A:1 B:1`");
+            : "; for more seeds, planned beforehand (`compare --looks`), train a second folder B "
+              "with others, and compare them together: `tpudist compare A:0 B:0 --with A:1 B:1`");
   }
   const StageResults& last = known.back();
   if (!last.stage->confirms) {
