@@ -77,7 +77,7 @@ void add_examples(const CommandText& command, std::vector<std::string>& lines) {
   const std::size_t at = command.footer.find(kExample);
   if (at != std::string::npos) {
     for (const std::string& line : split(command.footer.substr(at + kExample.size()), '\n'))
-      if (std::ranges::find(lines, line) == lines.end()) lines.push_back(line);
+      if (std::ranges::find(lines, trim(line)) == lines.end()) lines.emplace_back(trim(line));
   }
   for (const CommandText& below : command.commands) add_examples(below, lines);
 }
@@ -138,7 +138,7 @@ std::string man_page(const CommandText& command, const std::string& path) {
   std::vector<std::string> examples;
   add_examples(own, examples);
   if (!examples.empty())
-    page += fmt::format(".SH EXAMPLES\n.nf\n{}\n.fi\n", plain(trim(join(examples, "\n"))));
+    page += fmt::format(".SH EXAMPLES\n.nf\n{}\n.fi\n", plain(join(examples, "\n")));
   if (!is_program)
     page +=
         ".SH EXIT STATUS\n0 done, 1 failed, 2 wrong usage or configuration, 3 bad input data, 85 "
