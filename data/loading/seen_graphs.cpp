@@ -60,8 +60,8 @@ std::string TrainedOn::text(const std::vector<std::string>& names) const {
   }
   if (seen.empty()) return {};
   return fmt::format(
-      "trained on {}: their scores, and intervals for other families, are not of what was never "
-      "seen; scores out of fold are (ensemble.folds, with `fold` in ensemble.vary)",
+      "trained on {}: these scores and their intervals are not of what was never seen; scores out of "
+      "fold are (ensemble.folds, with `fold` in ensemble.vary)",
       fmt::join(seen, ", "));
 }
 
