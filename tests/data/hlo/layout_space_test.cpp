@@ -21,6 +21,7 @@ namespace {
 
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using ::testing::Not;
 using States = std::set<LayoutState>;
 
 LayoutSpace space_of(const std::string& instructions) {
@@ -133,12 +134,12 @@ TEST(LayoutSpace, ReadsConfigurationsThatNameInstructions) {
   EXPECT_THAT(refusal(R"([{"c": [[0,1],[0,1],[0]]}])"), HasSubstr("so 2 layouts at most"));
   EXPECT_THAT(refusal(R"([{"a": [[1,1]]}])"), HasSubstr("dimension 1 stands twice"));
   EXPECT_THAT(refusal(R"([{"a": [[1,0]], "b": [], "a": [[0,1]]}])"),
-              HasSubstr("j: a stands twice"));
+              HasSubstr("j: \"a\" stands twice in a configuration"));
   EXPECT_EQ(json_configs(space, R"([{"a": []}, {"a": []}])", "j").size(), 2u);
   EXPECT_THAT(refusal(R"([{"%d": []}])"), HasSubstr("instruction; did you mean d?"));
   space.nodes[3].name = "f/dot.1";  // of two computations
   EXPECT_THAT(refusal(R"([{"dot.1": []}])"), HasSubstr("instruction; did you mean f/dot.1?"));
-  EXPECT_THAT(refusal(R"([{"x.17": []}])"), HasSubstr("`tpudist inspect --json` lists them"));
+  EXPECT_THAT(refusal(R"([{"x.17": []}])"), Not(HasSubstr("did you mean")));
 }
 
 TEST(LayoutSpace, TakesDefaultsFromADumpAfterLayoutAssignment) {

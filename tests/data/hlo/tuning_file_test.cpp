@@ -99,7 +99,7 @@ TEST_F(TuningFileTest, TellsTheProtosApart) {
     EXPECT_EQ(file.dropped_modules(), 0);
   }
   EXPECT_THAT(refusal("\x1f\x8b\x08"), HasSubstr("is compressed by gzip: unpack it"));
-  EXPECT_THAT(refusal("module @jit_f {"), HasSubstr("is MLIR: take HLO"));
+  EXPECT_THAT(refusal("module @jit_f {"), HasSubstr("is MLIR: dump HLO"));
   EXPECT_THAT(refusal("HloMod"), HasSubstr("none of HloProto"));
   EXPECT_THAT(refusal(std::string(1000, '\xff')), HasSubstr("is damaged"));
   EXPECT_THAT(refusal(""), HasSubstr("is empty"));
