@@ -200,12 +200,11 @@ bool is_baseline(const std::vector<SweepRun>& runs, const SweepRun& run) {
 
 std::string changed_input(const std::string& then, const std::string& now) {
   if (then.empty() || now.empty()) return {};
-  const auto name_of = [](const std::string& word) { return word.substr(0, word.find('=') + 1); };
-  for (const std::string& before : split(then, ' ')) {
-    for (const std::string& after : split(now, ' ')) {
-      if (name_of(before) != name_of(after) || before == after) continue;
-      return name_of(before).empty() ? "graphs" : before.substr(0, before.find('='));
-    }
+  const std::vector<std::string> inputs = split(now, ' ');
+  for (const std::string& input : split(then, ' ')) {
+    const std::size_t end = input.find('=');
+    if (std::ranges::find(inputs, input) == inputs.end())
+      return end == std::string::npos ? "graphs" : input.substr(0, end);
   }
   return {};
 }

@@ -90,8 +90,8 @@ struct SweepRecord {
 // chosen: the first runs of each experiment are of that one.
 bool is_baseline(const std::vector<SweepRun>& runs, const SweepRun& run);
 
-// "graphs", "folds" or "train.init_from", the first that differs between two SweepRun::train_data;
-// empty where all that both know is the same.
+// "graphs", "folds" or "train.init_from": the first of one SweepRun::train_data that another does
+// not have; empty where there is none, or one of them is unknown.
 std::string changed_input(const std::string& then, const std::string& now);
 
 // Both write JSON, atomically. The runs of a later stage have a file of their own.

@@ -11,6 +11,7 @@
 #include <set>
 
 #include "core/error.hpp"
+#include "core/numbers.hpp"
 #include "core/text.hpp"
 #include "schema/model_family.hpp"
 #include "scores/result_set.hpp"
@@ -73,6 +74,24 @@ void keep_common(SystemScores& system, const std::set<std::string>& common) {
 
 namespace fs = std::filesystem;
 
+// "0 (rate=0.1), 1 (rate=0.2)"
+std::string variants_text(const std::vector<std::string>& labels) {
+  std::vector<std::string> pieces;
+  for (std::size_t v = 0; v < labels.size(); ++v)
+    pieces.push_back(fmt::format("{} ({})", v, labels[v]));
+  return join(pieces, ", ");
+}
+
+// The label of a variant that a user names by its number or label.
+std::string variant_label(const std::vector<std::string>& labels, const std::string& folder,
+                          const std::string& wanted) {
+  for (std::size_t v = 0; v < labels.size(); ++v) {
+    if (labels[v] == wanted || std::to_string(v) == wanted) return labels[v];
+  }
+  throw ConfigError(
+      fmt::format("{} has no variant {}; it has {}", folder, wanted, variants_text(labels)));
+}
+
 // The runs of a sweep, of the variant `wanted` or, where that is empty, of its only one.
 std::vector<RunRecord> variant_runs(ResultSet results, const std::string& folder,
                                     const std::string& wanted) {
@@ -107,22 +126,6 @@ std::vector<RunRecord> read_input(const std::string& input) {
 
 }  // namespace
 
-std::string variants_text(const std::vector<std::string>& labels) {
-  std::vector<std::string> pieces;
-  for (std::size_t v = 0; v < labels.size(); ++v)
-    pieces.push_back(fmt::format("{} ({})", v, labels[v]));
-  return join(pieces, ", ");
-}
-
-std::string variant_label(const std::vector<std::string>& labels, const std::string& folder,
-                          const std::string& wanted) {
-  for (std::size_t v = 0; v < labels.size(); ++v) {
-    if (labels[v] == wanted || std::to_string(v) == wanted) return labels[v];
-  }
-  throw ConfigError(
-      fmt::format("{} has no variant {}; it has {}", folder, wanted, variants_text(labels)));
-}
-
 std::pair<std::string, std::string> split_variant(const std::string& input) {
   std::string folder = input, variant;
   // A label may hold colons itself, and so may a path.
@@ -144,8 +147,8 @@ std::vector<std::string> two_variants(const std::string& sweep) {
       inputs.push_back(fmt::format("{}:{}", sweep, v));
   }
   if (inputs.size() != 2)
-    throw ConfigError(fmt::format("{} has {} variant{}; name two as {}:NUMBER: {}", sweep,
-                                  inputs.size(), inputs.size() == 1 ? "" : "s", sweep,
+    throw ConfigError(fmt::format("{} has {}; name two as {}:NUMBER: {}", sweep,
+                                  counted(std::ssize(inputs), "variant"), sweep,
                                   variants_text(labels)));
   return inputs;
 }

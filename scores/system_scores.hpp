@@ -83,12 +83,6 @@ struct SystemPair {
 SystemPair system_pair(std::span<const RunRecord> a, std::span<const RunRecord> b,
                        EvaluatedOn judged, TrainingScore score = TrainingScore::mean_of_members);
 
-// "0 (rate=0.1), 1 (rate=0.2)"
-std::string variants_text(const std::vector<std::string>& labels);
-// The label of a variant that a user names by its number or label. Throws ConfigError where
-// `folder` has none.
-std::string variant_label(const std::vector<std::string>& labels, const std::string& folder,
-                          const std::string& wanted);
 // SWEEP:VARIANT as the folder and the variant; of other inputs the variant is empty.
 std::pair<std::string, std::string> split_variant(const std::string& input);
 // SWEEP:NUMBER of the two variants of a sweep. Throws ConfigError, with all of them, where there

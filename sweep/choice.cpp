@@ -10,6 +10,7 @@
 #include <set>
 
 #include "core/error.hpp"
+#include "core/means.hpp"
 #include "statistics/intervals/distributions.hpp"
 
 namespace tpudist {
@@ -90,17 +91,10 @@ std::vector<VariantSummary> summarise(const std::vector<SweepRun>& runs,
     summary.seeds = static_cast<int>(means.size());
     summary.complete = summary.finished == summary.runs && summary.failed_members == 0 &&
                        means.size() == trainings[variant].size();
-    const double n = static_cast<double>(means.size());
-    if (n > 0) {
-      double sum = 0;
-      for (double mean : means) sum += mean;
-      summary.mean = sum / n;
-    }
-    if (n > 1) {
-      double squares = 0;
-      for (double mean : means) squares += (mean - *summary.mean) * (mean - *summary.mean);
-      summary.deviation = std::sqrt(squares / (n - 1));
-    }
+    if (!means.empty()) summary.mean = mean(means);
+    if (means.size() > 1)
+      summary.deviation =
+          std::sqrt(squares_around(means, *summary.mean) / (static_cast<double>(means.size()) - 1));
     list.push_back(summary);
   }
   return list;

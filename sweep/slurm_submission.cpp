@@ -7,15 +7,11 @@
 #include <array>
 #include <cstdio>
 #include <map>
-#include <numeric>
-#include <optional>
-#include <set>
 #include <string_view>
 #include <utility>
 
 #include "core/error.hpp"
 #include "core/file_system.hpp"
-#include "core/numbers.hpp"
 #include "core/output_path.hpp"
 #include "core/process.hpp"
 #include "core/text.hpp"
@@ -76,31 +72,21 @@ std::vector<std::string> common_arguments(const SlurmOptions& options) {
   return arguments;
 }
 
-// A path that Slurm's option takes as it is. Throws ConfigError where it has one of `characters`.
-std::string plain(const std::string& path, const char* characters) {
-  if (path.find_first_of(characters) == std::string::npos) return path;
+// A path that Slurm's options take as it is.
+std::string plain(const std::string& path) {
+  if (path.find_first_of("%,\\\n") == std::string::npos) return path;
   throw ConfigError(shell_quoted(path) +
-                    ": Slurm takes no path with commas, backslashes or line breaks; rename it");
+                    ": Slurm takes no path with per cent signs, commas, backslashes or line "
+                    "breaks; rename it");
 }
 
-// A file of the sweep's folder as sbatch's --output, in which Slurm replaces %A and the like.
-std::string output_pattern(const fs::path& folder, std::string_view file) {
-  std::string text = "--output=";
-  for (const char c : plain(folder.string(), "\\\n")) text += c == '%' ? "%%" : std::string(1, c);
-  return fmt::format("{}/slurm/{}", text, file);
-}
-
-// The variants that are ensembles of their own; nullopt: one ensemble, of all runs or of what will
-// be chosen.
-std::vector<std::optional<int>> ensembles_of(const SweepRecord& record) {
-  std::map<std::string, std::set<int>> variants;  // of each collection
-  for (const SweepRun& run : record.runs) variants[run.collection].insert(run.variant);
-  const auto several = [](const auto& own) { return own.second.size() > 1; };
-  if (record.choice != ChoiceScore::none || std::ranges::none_of(variants, several))
-    return {std::nullopt};
-  std::vector<std::optional<int>> all;
-  for (int v = 0; v < static_cast<int>(record.labels.size()); ++v) all.push_back(v);
-  return all;
+// Whether variants of one collection stand side by side, and none will be chosen.
+bool has_rivals(const SweepRecord& record) {
+  std::map<std::string, int> first;  // variants of the collections
+  return record.choice == ChoiceScore::none &&
+         std::ranges::any_of(record.runs, [&](const SweepRun& run) {
+           return first.emplace(run.collection, run.variant).first->second != run.variant;
+         });
 }
 
 // What a command prints, and its exit code as of pclose().
@@ -119,7 +105,8 @@ std::vector<SlurmJob> slurm_jobs(const SweepFolder& folder, const SlurmOptions& 
                                  const std::string& program) {
   const fs::path path = fs::absolute(folder.path()).lexically_normal();
   const std::string name = "tpudist-" + folder.record().name;
-  const std::string environment = "--export=ALL,TPUDIST=" + plain(program, ",\\\n");
+  const std::string environment = "--export=ALL,TPUDIST=" + plain(program);
+  const std::string output = fmt::format("--output={}/slurm/", plain(path.string()));
   std::vector<SlurmJob> jobs;
   std::vector<int> before;  // the jobs of the stage before
   const auto& stages = folder.record().stages;
@@ -135,7 +122,7 @@ std::vector<SlurmJob> slurm_jobs(const SweepFolder& folder, const SlurmOptions& 
       SlurmJob job{fmt::format("{}, runs {} to {}", stages[static_cast<std::size_t>(stage)].name,
                                first, first + tasks.back()),
                    common_arguments(options), before};
-      add({"--job-name=" + name, output_pattern(path, "%A_%a.out"),
+      add({"--job-name=" + name, output + "%A_%a.out",
            fmt::format("--array={}{}", ranges(tasks),
                        options.parallel > 0 ? fmt::format("%{}", options.parallel) : std::string()),
            fmt::format("{},TPUDIST_SWEEP_FIRST={}", environment, first)},
@@ -148,18 +135,19 @@ std::vector<SlurmJob> slurm_jobs(const SweepFolder& folder, const SlurmOptions& 
     }
     if (!mine.empty()) before = mine;
   }
-  std::vector<int> arrays(jobs.size());
-  std::iota(arrays.begin(), arrays.end(), 0);
-  for (const std::optional<int> variant : ensembles_of(folder.record())) {
-    SlurmJob ensemble{"ensemble", common_arguments(options), arrays};
-    add({"--job-name=" + name + "-ensemble", output_pattern(path, "%j.out"), environment},
-        ensemble.arguments);
+  const int arrays = static_cast<int>(jobs.size());
+  const int ensembles =
+      has_rivals(folder.record()) ? static_cast<int>(folder.record().labels.size()) : 1;
+  for (int variant = 0; variant < ensembles; ++variant) {
+    SlurmJob ensemble{"ensemble", common_arguments(options), {}};
+    for (int i = 0; i < arrays; ++i) ensemble.after.push_back(i);
+    add({"--job-name=" + name + "-ensemble", output + "%j.out", environment}, ensemble.arguments);
     fs::path csv = options.csv;
-    if (variant) {
-      ensemble.name += fmt::format(" of variant {}", *variant);
-      ensemble.arguments.back() += fmt::format(",TPUDIST_VARIANT={}", *variant);
-      csv.replace_filename(fmt::format("{}-{}", csv.stem().string(), *variant) +
-                           csv.extension().string());
+    if (ensembles > 1) {
+      ensemble.name += fmt::format(" of variant {}", variant);
+      ensemble.arguments.back() += fmt::format(",TPUDIST_VARIANT={}", variant);
+      csv.replace_filename(
+          fmt::format("{}-{}{}", csv.stem().string(), variant, csv.extension().string()));
     }
     add(options.options, ensemble.arguments);
     add({(path / "slurm" / "ensemble.sbatch").string(), path.string(), "--split", options.split},
@@ -201,27 +189,20 @@ std::string submit(const SlurmJob& job, const std::vector<std::string>& after_id
 }
 
 std::string queue_text(const SweepFolder& folder) {
-  const fs::path slurm = fs::absolute(folder.path()).lexically_normal() / "slurm";
-  const auto waits = [&](const SweepRun& run) {
+  const std::string slurm = (fs::absolute(folder.path()).lexically_normal() / "slurm").string();
+  const auto waiting = std::ranges::count_if(folder.known_runs(), [&](const SweepRun& run) {
     const RunState state = folder.state(run);
     return state == RunState::waiting || state == RunState::stopped;
-  };
-  const auto waiting = std::ranges::count_if(folder.known_runs(), waits);
+  });
   if (waiting == 0 || !fs::exists(slurm)) return {};
-  const auto [answer, status] = answer_of("squeue --noheader --format='%i %T (%r) %j, %o'");
-  if (status != 0)
-    return fmt::format("\nwhether Slurm knows the submitted jobs is unknown: {}\n", answer);
-  std::string text;
-  for (const std::string& line : split(answer, '\n')) {
-    const std::size_t script = line.find(", " + slurm.string() + "/");
-    if (script != std::string::npos) text += "Slurm job " + line.substr(0, script) + "\n";
-  }
-  if (!text.empty()) return "\n" + text;
+  const auto [jobs, status] =
+      answer_of("squeue --noheader --format='Slurm job %i %T (%r) %o' | grep -F " +
+                shell_quoted(slurm + "/"));
+  if (status == 0) return "\n" + jobs + "\n";
   return fmt::format(
-      "\nSlurm has no job of this sweep, so that none trains the {} that wait{}: {} says what "
-      "became "
-      "of those submitted; submit again with `tpudist sweep submit {}`\n",
-      counted(waiting, "run"), waiting == 1 ? "s" : "", slurm.string(),
+      "\n`squeue` lists no job of this sweep, but {} to be trained: see {}; `tpudist sweep submit "
+      "{}` submits what is left\n",
+      waiting == 1 ? "1 run is" : fmt::format("{} runs are", waiting), slurm,
       shell_word(folder.path().string()));
 }
 

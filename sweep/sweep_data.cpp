@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <functional>
 #include <map>
 #include <span>
 
@@ -75,42 +74,34 @@ std::string change_of(const std::vector<GraphEntry>& then, const std::vector<Gra
   return pieces.empty() ? std::string() : fmt::format("{}: {}", split, join(pieces, ", "));
 }
 
-// What `read` gives, which is read once; empty where it cannot be read: the run that needs it says
-// what is wrong.
-std::string read_once(InputHashes& known, const std::string& key,
-                      const std::function<std::uint64_t()>& read) {
-  const auto [at, fresh] = known.try_emplace(key);
-  try {
-    if (fresh) at->second = to_hex(read());
-  } catch (const Error&) {
-  }
-  return at->second;
-}
-
-// The fold of each training graph. A fold file changes it, and a sibling collection that comes into
-// the shards. "none" without folds.
-std::string hash_folds(const Experiment& experiment, InputHashes& known) {
-  if (!experiment.ensemble.holds_out()) return "none";
+// " folds=HASH" of the fold of each training graph, which a fold file decides, and a sibling
+// collection in the shards. Empty without folds.
+std::string folds_input(const Experiment& experiment, InputHashes& known) {
+  if (!experiment.ensemble.holds_out()) return {};
   std::string key;  // the settings that decide folds
   for (const ConfigEntry& entry : experiment.entries) {
     if (entry.key.starts_with("data.") || entry.key.starts_with("ensemble.fold"))
       key += entry.key + "=" + entry.value + " ";
   }
-  return read_once(known, key, [&] {
-    const DatasetOptions options = experiment.training_data();
-    std::vector<std::string> names;
-    for (const GraphEntry& graph : select_graphs(options)) names.push_back(graph.name);
-    return hash_of_folds(training_folds(experiment.ensemble, options), std::move(names));
-  });
+  std::string& input = known[key];
+  if (!input.empty()) return input;
+  const DatasetOptions options = experiment.training_data();
+  std::vector<std::string> names;
+  for (const GraphEntry& graph : select_graphs(options)) names.push_back(graph.name);
+  const FoldTable folds = training_folds(experiment.ensemble, options);
+  return input = " folds=" + to_hex(hash_of_folds(folds, std::move(names)));
 }
 
-// "none" without weights from elsewhere.
-std::string hash_first_weights(const Experiment& experiment, InputHashes& known) {
+// " train.init_from=HASH" of the weights, or nothing.
+std::string weights_input(const Experiment& experiment, InputHashes& known) {
   const std::filesystem::path& from = experiment.train.init_from;
-  if (from.empty()) return "none";
-  return read_once(known, from.string(), [&] {
-    return std::filesystem::is_directory(from) ? open_run(from).parameter_hash : hash_file(from);
-  });
+  if (from.empty()) return {};
+  std::string& input = known[from.string()];
+  if (input.empty())
+    input = " train.init_from=" + to_hex(std::filesystem::is_directory(from)
+                                             ? open_run(from).parameter_hash
+                                             : hash_file(from));
+  return input;
 }
 
 }  // namespace
@@ -149,13 +140,12 @@ std::vector<GraphEntry> chosen_graphs(const FrozenData& data, const Experiment& 
 
 void set_data_hashes(SweepRun& run, const FrozenData& data, const Experiment& experiment,
                      InputHashes& known) {
-  const std::string folds = hash_folds(experiment, known),
-                    weights = hash_first_weights(experiment, known);
-  if (folds.empty() || weights.empty()) return;
-  run.train_data = to_hex(selection_of(data, experiment.training_data()));
-  if (folds != "none") run.train_data += " folds=" + folds;
-  if (weights != "none") run.train_data += " train.init_from=" + weights;
-  run.valid_data = to_hex(selection_of(data, experiment.data.evaluation("valid")));
+  try {
+    run.train_data = to_hex(selection_of(data, experiment.training_data())) +
+                     folds_input(experiment, known) + weights_input(experiment, known);
+    run.valid_data = to_hex(selection_of(data, experiment.data.evaluation("valid")));
+  } catch (const Error&) {  // the run that needs them says what is wrong
+  }
 }
 
 ScoredOn scored_on(const Experiment& experiment, bool out_of_fold, const FrozenData* data,
@@ -175,7 +165,7 @@ ScoredOn scored_on(const Experiment& experiment, bool out_of_fold, const FrozenD
                           : fmt::format("{} {} [{}] [{}]", options.shards.string(), split,
                                         join(options.include, " "), join(options.exclude, " "));
   }
-  if (out_of_fold) scored.graphs += hash_folds(experiment, known);
+  if (out_of_fold && data) scored.graphs += folds_input(experiment, known);
   return scored;
 }
 
@@ -207,12 +197,10 @@ void require_same_data(const SweepRun& run, SweepRun& now, const Experiment& exp
   }
   std::string what = "graphs in " + experiment.data.shards.string();
   if (input == "train.init_from") what = "weights in " + experiment.train.init_from.string();
-  if (input == "folds") {
-    const FoldTable folds = training_folds(experiment.ensemble, experiment.training_data());
-    what = "folds of the " + what;
-    changes.push_back(
-        fmt::format("now of {} by {}", join(folds.collections, " and "), folds.origin));
-  }
+  if (input == "folds")
+    what =
+        fmt::format("folds ({}) of the {}",
+                    training_folds(experiment.ensemble, experiment.training_data()).origin, what);
   std::erase(changes, "");
   throw DataError(fmt::format(
       "run {} ({}): the {} are not those that the sweep was expanded for{}{}; put them back, or "

@@ -22,8 +22,7 @@ void add_data(std::vector<FrozenData>& data, const Experiment& experiment);
 std::vector<GraphEntry> chosen_graphs(const FrozenData& data, const Experiment& experiment,
                                       const std::string& split);
 
-// Hashes of folds and first weights that were read; runs of a sweep share them. By settings or
-// path.
+// Folds and first weights that were read, by settings or path; the runs of a sweep share them.
 using InputHashes = std::map<std::string, std::string>;
 
 // Sets SweepRun::train_data and valid_data, unless folds or first weights cannot be read yet. Reads

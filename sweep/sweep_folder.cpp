@@ -4,12 +4,12 @@
 
 #include <algorithm>
 #include <chrono>
-#include <cstdlib>
 #include <iterator>
 #include <map>
 #include <set>
 #include <system_error>
 #include <thread>
+#include <utility>
 
 #include "core/config/config_text.hpp"
 #include "core/error.hpp"
@@ -52,15 +52,15 @@ void write_sources(const fs::path& folder, const SweepPlan& plan, const fs::path
                         SweepFile::load(sweep_file, moved, folder).resolved_yaml);
 }
 
-// The folder's lock, which others hold only for a moment.
-std::unique_ptr<FolderLock> lock_soon(const fs::path& folder) {
-  constexpr int kTries = 50;
-  constexpr std::chrono::milliseconds kPause{100};
+// A lock that others may hold for a moment. Throws InUseError after so many tries.
+std::unique_ptr<FolderLock> lock_soon(const fs::path& folder, const char* command,
+                                      std::string_view name, int tries) {
+  constexpr std::chrono::milliseconds kPause{20};
   for (int i = 1;; ++i) {
     try {
-      return std::make_unique<FolderLock>(folder, kWriter);
+      return std::make_unique<FolderLock>(folder, command, name);
     } catch (const InUseError&) {
-      if (i == kTries) throw;
+      if (i == tries) throw;
     }
     std::this_thread::sleep_for(kPause);
   }
@@ -139,7 +139,8 @@ void SweepFolder::freeze_data() {
   if (!record_.data) return;
   const auto is_unknown = [](const SweepRun& run) { return run.train_data.empty(); };
   if (std::ranges::none_of(record_.runs, is_unknown)) return;
-  const auto lock = lock_soon(path());  // tasks of an array may begin at once
+  const auto lock =
+      lock_soon(path(), kWriter, kLockName, 250);  // tasks of an array may begin at once
   SweepRecord record = read_record(files_.record_file());
   bool found = false;
   InputHashes known;
@@ -205,16 +206,6 @@ std::vector<SweepRun> SweepFolder::known_runs() const {
   return all;
 }
 
-int SweepFolder::run_count() const {
-  int count = 0;
-  for (int stage = 0; stage < static_cast<int>(record_.stages.size()); ++stage) {
-    const auto runs = stage_runs(stage);
-    count += runs ? static_cast<int>(runs->size())
-                  : record_.stages[static_cast<std::size_t>(stage)].count;
-  }
-  return count;
-}
-
 void SweepFolder::freeze_stage(int stage) const {
   const FolderLock lock(path(), kWriter);
   if (fs::exists(files_.stage_file(stage))) return;
@@ -239,11 +230,12 @@ std::vector<int> SweepFolder::chosen_for(int stage) const {
   for (const SweepRun& run : *before) results.push_back(result(run));
   const bool confirms = record_.stages[static_cast<std::size_t>(stage)].confirms;
   std::vector<int> chosen = chosen_variants(record_, *before, results, confirms ? 0 : record_.keep);
-  const int experiments = static_cast<int>(record_.experiments.size());
-  for (int e = 0; confirms && record_.baseline && e < experiments; ++e) {
-    const int first = static_cast<int>(std::ranges::find(record_.variant_experiment, e) -
-                                       record_.variant_experiment.begin());
-    if (std::ranges::find(chosen, first) == chosen.end()) chosen.push_back(first);
+  if (!confirms || !record_.baseline) return chosen;
+  int experiment = -1;
+  for (const SweepRun& run : record_.runs) {  // those of the first variant come first
+    const bool baseline = std::exchange(experiment, run.experiment) != run.experiment;
+    if (baseline && std::ranges::find(chosen, run.variant) == chosen.end())
+      chosen.push_back(run.variant);
   }
   return chosen;
 }
@@ -301,18 +293,10 @@ std::vector<std::string> SweepFolder::take_back() const {
 }
 
 RunClaimFile SweepFolder::claim(const SweepRun& run) const {
-  constexpr int kTries = 5;
-  constexpr std::chrono::milliseconds kPause{20};
-  const char* job = std::getenv("SLURM_JOB_ID");
-  const std::string command =
-      job ? fmt::format("tpudist sweep run of Slurm job {}", job) : "tpudist sweep run";
-  for (int i = 0;; ++i) {
-    try {
-      return std::make_unique<FolderLock>(files_.claims(), command, run.id);
-    } catch (const InUseError&) {
-      if (i + 1 == kTries) return nullptr;
-    }
-    std::this_thread::sleep_for(kPause);
+  try {
+    return lock_soon(files_.claims(), "tpudist sweep run", run.id, 5);
+  } catch (const InUseError&) {
+    return nullptr;
   }
 }
 
@@ -331,25 +315,20 @@ std::vector<std::filesystem::path> finished_runs(const std::filesystem::path& fo
   const SweepFolder sweep = SweepFolder::open(folder);
   int stage = static_cast<int>(sweep.record().stages.size()) - 1;
   while (!sweep.stage_runs(stage)) --stage;  // the first stage is always known
-  if (sweep.record().choice != ChoiceScore::none &&
-      !sweep.record().stages[static_cast<std::size_t>(stage)].confirms) {
-    spdlog::warn("{}: nothing is chosen yet: these are the runs of all variants of \"{}\"",
-                 folder.string(), sweep.record().stages[static_cast<std::size_t>(stage)].name);
-  }
+  const Stage& place = sweep.record().stages[static_cast<std::size_t>(stage)];
   std::vector<std::filesystem::path> finished;
   const std::vector<SweepRun> runs = sweep.stage_runs(stage).value();
-  const std::vector<std::string>& labels = sweep.record().labels;
-  const std::string only = wanted.empty() ? "" : variant_label(labels, folder.string(), wanted);
-  const bool confirms = sweep.record().stages[static_cast<std::size_t>(stage)].confirms;
   std::map<std::string, int> variants;  // of each collection
   for (const SweepRun& run : runs) {
-    const std::string& label = labels[static_cast<std::size_t>(run.variant)];
-    if (only.empty() ? confirms && is_baseline(runs, run) : label != only) continue;
+    const std::string& label = sweep.record().labels[static_cast<std::size_t>(run.variant)];
+    if (wanted.empty() ? place.confirms && is_baseline(runs, run)
+                       : label != wanted && std::to_string(run.variant) != wanted)
+      continue;
     if (variants.emplace(run.collection, run.variant).first->second != run.variant)
       throw ConfigError(
           fmt::format("{} has several variants of {}, which are no members of one ensemble; name "
-                      "one as {}:NUMBER: {}",
-                      folder.string(), run.collection, folder.string(), variants_text(labels)));
+                      "one as {}:NUMBER or {}:{}",
+                      folder.string(), run.collection, folder.string(), folder.string(), label));
     const auto ended = sweep.result(run);
     if (ended && ended->finished) {
       finished.push_back(sweep.run_folder(run));
@@ -361,9 +340,9 @@ std::vector<std::filesystem::path> finished_runs(const std::filesystem::path& fo
     }
   }
   if (finished.empty()) {
-    throw ConfigError(fmt::format("{}: no run of \"{}\" has finished; see `tpudist sweep status`",
-                                  folder.string(),
-                                  sweep.record().stages[static_cast<std::size_t>(stage)].name));
+    throw ConfigError(fmt::format("{}: no run{} of \"{}\" has finished; see `tpudist sweep status`",
+                                  folder.string(), wanted.empty() ? "" : " of variant " + wanted,
+                                  place.name));
   }
   return finished;
 }

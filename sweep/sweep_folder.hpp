@@ -44,8 +44,6 @@ class SweepFolder {
   std::optional<std::vector<SweepRun>> stage_runs(int stage) const;
   // All known runs, stage after stage.
   std::vector<SweepRun> known_runs() const;
-  // The number of all runs; of stages that are not known yet, the most that there can be.
-  int run_count() const;
 
   // Adds to sweep.json the content of shards and the hashes of other inputs that could not be read
   // before, so that later runs must use the same data. Does nothing to a sweep whose version did
@@ -76,10 +74,6 @@ class SweepFolder {
 
   std::optional<RunResult> result(const SweepRun& run) const { return files_.result(run); }
   RunState state(const SweepRun& run) const { return files_.state(run, result(run)); }
-  // Who trains it, as FolderLock has it; nothing where nobody does.
-  std::optional<std::string> claimed_by(const SweepRun& run) const {
-    return lock_holder(files_.claims(), run.id);
-  }
   // Nothing when another process holds it.
   RunClaimFile claim(const SweepRun& run) const;
   // Removes the result of a failed run, so that it is trained again.

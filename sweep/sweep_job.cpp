@@ -6,8 +6,8 @@
 #include <array>
 #include <chrono>
 #include <exception>
-#include <map>
 #include <memory>
+#include <set>
 #include <string>
 #include <thread>
 
@@ -76,17 +76,16 @@ struct Next {
   SweepRun run;          // to train
   RunClaimFile claim;    // on the group's first rank
   bool resumes = false;  // the run was begun before
+  std::string how_far;   // on the group's first rank
 };
 
 // The ranks that train one run after another together.
 class Group {
  public:
-  // `groups`: how many there are.
-  Group(const SweepFolder& folder, const SweepJobOptions& options, int groups, Communicator& team,
+  Group(const SweepFolder& folder, const SweepJobOptions& options, Communicator& team,
         JobContext& job, ProgressSink& progress, const std::function<bool()>& stop_requested)
       : folder_(folder),
         options_(options),
-        groups_(groups),
         team_(team),
         control_(team.split(0)),
         job_(job),
@@ -100,7 +99,7 @@ class Group {
         const Next next = agree_on_next();
         if (next.kind == Next::Kind::stop) outcome.stopped = true;
         if (next.kind != Next::Kind::train) break;
-        train_run(next.run, next.resumes, outcome);
+        train_run(next.run, next.resumes, next.how_far, outcome);
         if (outcome.stopped) break;
       }
     } catch (const GroupStuck&) {
@@ -152,7 +151,7 @@ class Group {
   Next choose_next() {
     job_.enter("choice of a run");
     if (options_.index && done_) return {};  // whatever is asked: Slurm would start it again
-    if (stop_requested_()) return {Next::Kind::stop, {}, nullptr, false};
+    if (stop_requested_()) return {Next::Kind::stop, {}, nullptr, false, {}};
     if (options_.index) return choose_index(*options_.index);
     const int stages = static_cast<int>(folder_.record().stages.size());
     for (int stage = 0; stage < stages;) {
@@ -170,7 +169,7 @@ class Group {
       if (stage + 1 == stages) break;  // others train what is left
       std::this_thread::sleep_for(kPause);
       job_.advance();
-      if (stop_requested_()) return {Next::Kind::stop, {}, nullptr, false};
+      if (stop_requested_()) return {Next::Kind::stop, {}, nullptr, false, {}};
     }
     return {};
   }
@@ -247,15 +246,8 @@ class Group {
   bool has_ended(const SweepRun& run) {
     if (finished_.contains(run.id)) return true;
     const std::optional<RunResult> result = folder_.result(run);
-    if (result && result->finished) finished_[run.id] = result->train_seconds;
+    if (result && result->finished) finished_.insert(run.id);
     return result.has_value();
-  }
-
-  // As far as this group has seen.
-  std::string how_far() const {
-    double seconds = 0;
-    for (const auto& [id, own] : finished_) seconds += own / groups_;
-    return tpudist::how_far(static_cast<int>(finished_.size()), folder_.run_count(), seconds);
   }
 
   // Claims a run; returns `nothing_left` if another process has it.
@@ -264,13 +256,13 @@ class Group {
     // It may have ended since its result was looked for.
     if (!claim || folder_.result(run)) return {};
     return {Next::Kind::train, folder_.checked(run), std::move(claim),
-            RunFolder::exists(folder_.run_folder(run))};
+            RunFolder::exists(folder_.run_folder(run)), how_far(folder_)};
   }
 
-  void train_run(const SweepRun& run, bool resume, SweepOutcome& outcome) {
+  void train_run(const SweepRun& run, bool resume, const std::string& how_far,
+                 SweepOutcome& outcome) {
     LabelledProgress labelled(progress_, fmt::format("run {}", run.index));
-    labelled.line(fmt::format("{} {}{}", describe(run), resume ? "goes on" : "begins",
-                              options_.index ? "" : "; " + how_far()));
+    labelled.line(fmt::format("{} {}; {}", describe(run), resume ? "goes on" : "begins", how_far));
     JobContext context{team_, job_.pool, job_.place, labelled, job_.watchdog};
     context.commit = job_.commit;
     context.trained_before = outcome.finished + outcome.failed > 0;
@@ -370,16 +362,14 @@ class Group {
 
   const SweepFolder& folder_;
   const SweepJobOptions& options_;
-  const int groups_;
   Communicator& team_;
   // Separate from the team's own communicator, in which failed ranks may have left messages.
   const std::unique_ptr<Communicator> control_;
   JobContext& job_;
   ProgressSink& progress_;
   const std::function<bool()>& stop_requested_;
-  // The runs known to have finished: the seconds of their training, by id; on the first rank.
-  std::map<std::string, double> finished_;
-  bool done_ = false;  // the requested run has been handled
+  std::set<std::string> finished_;  // ids of runs known to have finished; on the first rank
+  bool done_ = false;               // the requested run has been handled
 };
 
 }  // namespace
@@ -397,9 +387,9 @@ SweepOutcome run_sweep(const SweepFolder& folder, const SweepJobOptions& options
   NoProgress none;
   const bool shows = team->rank() == 0 && verbosity() != Verbosity::quiet;
   ProgressSink& own = shows ? static_cast<ProgressSink&>(plain) : none;
-  const SweepOutcome mine = Group(folder, options, groups.back() + 1, *team, context,
-                                  several ? own : context.progress, stop_requested)
-                                .run();
+  const SweepOutcome mine =
+      Group(folder, options, *team, context, several ? own : context.progress, stop_requested)
+          .run();
   context.world.wait_for_all(kForever);
   const bool root = team->rank() == 0;
   std::array<std::int64_t, 4> sums{root ? mine.finished : 0, root ? mine.failed : 0,

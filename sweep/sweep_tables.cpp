@@ -6,17 +6,19 @@
 #include <array>
 #include <cmath>
 #include <map>
+#include <ranges>
 #include <span>
 
 #include <nlohmann/json.hpp>
 
 #include "core/escape.hpp"
+#include "core/folder_lock.hpp"
 #include "core/json_number.hpp"
 #include "core/numbers.hpp"
+#include "core/process.hpp"
 #include "experiment/experiment.hpp"
 #include "records/learning_curves.hpp"
 #include "records/run_folder.hpp"
-#include "core/process.hpp"
 #include "statistics/intervals/interval.hpp"
 #include "sweep/choice.hpp"
 #include "sweep/sweep_outlook.hpp"
@@ -272,21 +274,6 @@ std::string optimism_lines(const SweepRecord& record, std::span<const StageResul
   return text.empty() ? text : "\n" + text;
 }
 
-// Faults of the fixed stages, and what to do.
-std::string stale_lines(const SweepFolder& folder, const std::vector<StageResults>& known) {
-  std::string text;
-  for (int stage = 1; stage < static_cast<int>(known.size()); ++stage) {
-    const std::string reason = folder.stale_reason(stage);
-    if (reason.empty()) continue;
-    text += fmt::format(
-        "\nthe choice for \"{}\" is stale: {}; `tpudist sweep retry {} --take-back` takes it back, "
-        "and `tpudist sweep run` then chooses anew\n",
-        known[static_cast<std::size_t>(stage)].stage->name, reason,
-        shell_word(folder.path().string()));
-  }
-  return text;
-}
-
 std::string confirmed_text(const SweepRecord& record, const VariantSummary& s) {
   if (!s.mean) {
     return fmt::format("its score is not known yet: {} of {} runs with fresh seeds have finished",
@@ -304,8 +291,8 @@ std::string choice_lines(const SweepFolder& folder, const std::vector<StageResul
         "\nno variant was chosen (`choose.by: none`){}\n",
         record.labels.size() < 2
             ? ""
-            : "; for more seeds, planned beforehand (`compare --looks`), train a second folder B "
-              "with others, and compare them together: `tpudist compare A:0 B:0 --with A:1 B:1`");
+            : "; more seeds, if planned beforehand (`--looks`), are a second sweep B with others: "
+              "`tpudist compare A:0 B:0 --with A:1 B:1`");
   }
   const StageResults& last = known.back();
   if (!last.stage->confirms) {
@@ -334,15 +321,12 @@ std::string choice_lines(const SweepFolder& folder, const std::vector<StageResul
   return text;
 }
 
-// "optimizer.lr=1e-3, step 20 of 100, by tpudist sweep run, process 7 of user a on host b, ..."
+// "optimizer.lr=1e-3, step 20, by tpudist sweep run, process 7 of user a on host b, ..."
 std::string begun_text(const SweepFolder& folder, const SweepRun& run) {
-  std::string text = folder.record().labels[static_cast<std::size_t>(run.variant)];
-  ConfigDocument document = ConfigDocument::parse(run.config, "sweep.json");
-  text += fmt::format(", step {} of {}",
-                      read_learning_curves(RunFolder(folder.run_folder(run)).metrics()).last_step(),
-                      read_experiment(document).train.steps);
-  const auto holder = folder.claimed_by(run);
-  return holder ? text + ", by " + *holder : text;
+  const LearningCurves curves = read_learning_curves(RunFolder(folder.run_folder(run)).metrics());
+  const auto holder = lock_holder(folder.path() / "claims", run.id);
+  return fmt::format("{}, step {}{}", folder.record().labels[static_cast<std::size_t>(run.variant)],
+                     curves.last_step(), holder ? ", by " + *holder : "");
 }
 
 // Why runs that have not ended would not start.
@@ -368,8 +352,33 @@ std::string plan_table(const SweepRecord& record) {
   return text + outlook_text(record);
 }
 
-std::string how_far(int finished, int all, double seconds) {
-  std::string text = fmt::format("{} of {} runs have finished", finished, all);
+std::string stale_lines(const SweepFolder& folder) {
+  std::string text;
+  const auto& stages = folder.record().stages;
+  for (int stage = 1; stage < static_cast<int>(stages.size()); ++stage) {
+    const std::string reason = folder.stale_reason(stage);
+    if (reason.empty()) continue;
+    text += fmt::format(
+        "\nthe choice for \"{}\" is stale: {}; `tpudist sweep retry {} --take-back` takes it back, "
+        "and `tpudist sweep run` then chooses anew\n",
+        stages[static_cast<std::size_t>(stage)].name, reason, shell_word(folder.path().string()));
+  }
+  return text;
+}
+
+std::string how_far(const SweepFolder& folder) {
+  int all = 0, finished = 0;
+  double seconds = 0;  // of those
+  const std::vector<StageResults> known = known_results(folder);
+  for (const StageResults& stage : known) {
+    all += static_cast<int>(stage.runs.size());
+    for (const auto& result : stage.results) {
+      if (result && result->finished) ++finished, seconds += result->train_seconds;
+    }
+  }
+  for (const Stage& stage : folder.record().stages | std::views::drop(known.size()))
+    all += stage.count;
+  std::string text = fmt::format("{} of {} have finished", finished, counted(all, "run"));
   if (finished > 0 && finished < all)
     text += fmt::format(", about {} of training left",
                         format_seconds(seconds / finished * (all - finished)));
@@ -383,8 +392,6 @@ std::string status_table(const SweepFolder& folder) {
   for (RunState state : kStates) text += fmt::format("  {:>8}", name_of(state));
   text += "\n";
   std::string details;
-  int finished = 0;
-  double seconds = 0;    // of their training
   bool blocked = false;  // the stage before has ended with failed runs
   const auto& stages = folder.record().stages;
   for (int i = 0; i < static_cast<int>(stages.size()); ++i) {
@@ -402,21 +409,18 @@ std::string status_table(const SweepFolder& folder) {
     std::map<RunState, int> counts;
     for (const SweepRun& run : *runs) {
       const RunState state = folder.state(run);
-      const auto ended = folder.result(run);  // it may be retried meanwhile
       ++counts[state];
-      if (ended && ended->finished) ++finished, seconds += ended->train_seconds;
       if (state == RunState::waiting || state == RunState::finished) continue;
       details += fmt::format("run {:>4}  {}  {}", run.index, run.id, name_of(state));
-      if (ended && !ended->finished) details += ": " + ended->error;
-      if (!ended) details += ": " + begun_text(folder, run);
-      details += "\n";
+      const auto ended = folder.result(run);  // it may be retried meanwhile
+      details += ": " + (ended ? ended->error : begun_text(folder, run)) + "\n";
     }
     for (RunState state : kStates) text += fmt::format("  {:>8}", counts[state]);
     text += "\n";
     blocked = counts[RunState::failed] > 0 &&
               counts[RunState::failed] + counts[RunState::finished] == std::ssize(*runs);
   }
-  text += how_far(finished, folder.run_count(), seconds) + "\n";
+  text += how_far(folder) + "\n";
   if (!details.empty()) text += "\n" + details;
   return text + changed_lines(folder);
 }
@@ -444,7 +448,7 @@ std::string collect_table(const SweepFolder& folder) {
   }
   const std::size_t search = known.size() - (known.back().stage->confirms ? 1 : 0);
   return text + optimism_lines(record, std::span(known).first(search)) +
-         choice_lines(folder, known) + stale_lines(folder, known) + changed_lines(folder);
+         choice_lines(folder, known) + stale_lines(folder) + changed_lines(folder);
 }
 
 std::string collect_csv(const SweepFolder& folder) {

@@ -12,9 +12,12 @@ namespace tpudist {
 // per stage with its number of runs, and outlook_text.
 std::string plan_table(const SweepRecord& record);
 
-// "5 of 12 runs have finished, about 4:10 of training left", one run after another. `seconds`: of
-// the training of those.
-std::string how_far(int finished, int all, double seconds);
+// "5 of 12 runs have finished, about 4:10 of training left", one run after another. Counts the
+// largest possible number of runs of later stages that are not known yet.
+std::string how_far(const SweepFolder& folder);
+
+// A line for each later stage that is stale (SweepFolder::stale_reason), and what to do.
+std::string stale_lines(const SweepFolder& folder);
 
 // The runs of a sweep by state: a line with counts for each stage, how_far, then a line for each
 // run that is running, stopped or failed: its variant, step and process, or its error.

@@ -25,7 +25,6 @@
 #include "sweep/sweep_job.hpp"
 #include "sweep/sweep_plan.hpp"
 #include "sweep/sweep_tables.hpp"
-#include "train/loop/dry_run.hpp"
 
 namespace tpudist {
 namespace {
@@ -44,7 +43,7 @@ struct SweepArguments {
   std::vector<int> groups;
   int index = -1;
   std::vector<int> runs;
-  bool go_on = false, take_back = false, hours = false;
+  bool go_on = false, take_back = false;
   SlurmOptions slurm;
   bool dry_run = false;
 };
@@ -69,26 +68,10 @@ SweepFolder open_or_expand(const SweepArguments& arguments) {
   return SweepFolder::expand(arguments.sweep, arguments.overrides, folder_of(arguments));
 }
 
-// The plan of the first run and its time here, by some steps, and the time of all runs like it.
-void print_hours(const SweepFolder& folder) {
-  const SweepRecord& record = folder.record();
-  ConfigDocument document = ConfigDocument::parse(record.runs.at(0).config, "sweep.json");
-  const Experiment first = read_experiment(document);
-  double runs = 0;  // later stages train more steps
-  for (const Stage& stage : record.stages)
-    runs += stage.count * static_cast<double>(record.stages[0].step_divisor) /
-            static_cast<double>(stage.step_divisor);
-  run_job({.device = first.dist.device, .threads = first.dist.threads}, [&](JobContext& context) {
-    dry_run(first, folder.run_folder(record.runs[0]), /*resume=*/true, context.world.size(), context,
-            print_text, runs);
-  });
-}
-
 void expand(const SweepArguments& arguments) {
   const SweepFolder folder =
       SweepFolder::expand(arguments.sweep, arguments.overrides, folder_of(arguments));
   print("{}{}\n", plan_table(folder.record()), (folder.path() / "sweep.json").string());
-  if (arguments.hours) print_hours(folder);
 }
 
 // The first rank makes the folder of a sweep file, and all read what it holds.
@@ -178,22 +161,14 @@ void retry(const SweepArguments& arguments) {
   }
   print("{} failed run{} will be trained again by `tpudist sweep run {}`\n", freed,
         freed == 1 ? "" : "s", shell_word(arguments.sweep.string()));
-  const auto& stages = folder.record().stages;
-  if (arguments.take_back) {
-    const std::vector<std::string> names = folder.take_back();
-    for (const std::string& name : names)
-      print("took back \"{}\": its runs are chosen anew; their folders stay\n", name);
-    if (names.empty()) print("no choice is stale: nothing was taken back\n");
+  if (!arguments.take_back) {
+    print("{}", stale_lines(folder));
     return;
   }
-  for (int stage = 1; stage < static_cast<int>(stages.size()); ++stage) {
-    const std::string reason = folder.stale_reason(stage);
-    if (reason.empty()) continue;
-    print(
-        "the choice for \"{}\" is stale: {}; with --take-back it is taken back, and `tpudist "
-        "sweep run` chooses anew\n",
-        stages[static_cast<std::size_t>(stage)].name, reason);
-  }
+  const std::vector<std::string> names = folder.take_back();
+  for (const std::string& name : names)
+    print("took back \"{}\": its runs are chosen anew; their folders stay\n", name);
+  if (names.empty()) print("no choice is stale: nothing was taken back\n");
 }
 
 void collect(const SweepArguments& arguments) {
@@ -234,7 +209,6 @@ void submit(const SweepArguments& arguments) {
       print("job {}: {}\n", ids.back(), job.name);
     }
   }
-  if (arguments.hours) print_hours(folder);
 }
 
 Command add(Command sweep, const std::string& name, const std::string& what,
@@ -249,12 +223,6 @@ void add_sweep_file(Command command, SweepArguments& arguments) {
   command.add_option("overrides", arguments.overrides,
                      "key=value pairs of the sweep file, e.g. sweep.seeds=3");
   command.add_option("--dir", arguments.dir, "Folder of the sweep (default: sweeps/<name>)");
-}
-
-void add_hours(Command command, SweepArguments& arguments) {
-  command.add_flag(
-      "--hours", arguments.hours,
-      "Take some steps of the first run, and print how long all runs would train here");
 }
 
 void add_folder(Command command, SweepArguments& arguments) {
@@ -314,7 +282,6 @@ void add_sweep_command(Command app) {
       .required()
       .existing_experiment();
   add_sweep_file(command, *arguments);
-  add_hours(command, *arguments);
 
   command = add(sweep, "run", "Train the runs that have not ended", arguments, run);
   command.footer(
@@ -351,7 +318,6 @@ void add_sweep_command(Command app) {
   command.add_flag("--go-on", arguments->slurm.go_on,
                    "Begin later stages although runs of the one before failed");
   add_slurm_options(command, *arguments);
-  add_hours(command, *arguments);
 
   command =
       add(sweep, "status", "Print how many runs wait, run, failed and finished", arguments, status);

@@ -3,7 +3,6 @@
 #include <gmock/gmock.h>
 
 #include <fmt/format.h>
-#include <cstdlib>
 #include <fstream>
 
 #include <nlohmann/json.hpp>
@@ -266,7 +265,7 @@ TEST(SweepFolderTest, WeightsThatComeLaterAreFrozenByTheFirstRun) {
 
 // Older versions kept the hash of the graphs alone.
 TEST(SweepFolderTest, WhatOneSideDoesNotKnowIsNoChange) {
-  EXPECT_EQ(changed_input("a folds=b", "a"), "");
+  EXPECT_EQ(changed_input("a", "a folds=b"), "");
   EXPECT_EQ(changed_input("", "a folds=b"), "");
   EXPECT_EQ(changed_input("a folds=b", "a folds=c"), "folds");
   EXPECT_EQ(changed_input("a", "b folds=c"), "graphs");
@@ -288,8 +287,7 @@ TEST(SweepFolderTest, FoldsAreFrozen) {
   EXPECT_EQ(sweep.changed_data(), "");
   write_folds(1);
   EXPECT_THAT(sweep.changed_data(),
-              AllOf(HasSubstr("run 0 ("), HasSubstr("the folds of the graphs in "),
-                    HasSubstr("expanded for: now of layout:xla:random by " + file)));
+              AllOf(HasSubstr("run 0 ("), HasSubstr("the folds (" + file + ") of the graphs in ")));
 }
 
 TEST(SweepFolderTest, TheBaselineIsConfirmedBesideTheChosen) {
@@ -327,7 +325,7 @@ TEST(SweepFolderTest, AChosenBaselineIsConfirmedOnce) {
   const SweepCase files;
   const SweepFolder sweep = SweepFolder::expand(
       files.sweep(kTwoRates + "choose: {by: valid, graphs: all}\n"), {}, files.path("sweep"));
-  EXPECT_EQ(sweep.run_count(), 8);
+  EXPECT_EQ(how_far(sweep), "0 of 8 runs have finished");
   for (const SweepRun& run : sweep.record().runs)
     write_result(sweep.result_file(run), finished(run, run.variant == 0 ? 0.7 : 0.5));
   sweep.freeze_stage(1);
@@ -347,7 +345,7 @@ TEST(SweepFolderTest, VariantsAreNotMixedIntoOneEnsemble) {
   EXPECT_THAT(message_of<ConfigError>([&] { run_folders({path}); }),
               HasSubstr("has several variants of layout:xla:random, which are no members of one "
                         "ensemble; name one as " +
-                        path + ":NUMBER: 0 (optimizer.lr=1e-3), 1 ("));
+                        path + ":NUMBER or " + path + ":optimizer.lr="));
   EXPECT_THAT(run_folders({path + ":1"}), ::testing::ElementsAre(sweep.run_folder(runs[1])));
   EXPECT_THAT(run_folders({path + ":optimizer.lr=1e-3"}),
               ::testing::ElementsAre(sweep.run_folder(runs[0])));
@@ -360,17 +358,15 @@ TEST(SweepFolderTest, TheStatusSaysHowFarARunIsAndWhoTrainsIt) {
   RunResult result = finished(runs[0], 0.5);
   result.train_seconds = 90;
   write_result(sweep.result_file(runs[0]), result);
-  setenv("SLURM_JOB_ID", "12", 1);
   const RunClaimFile claim = sweep.claim(runs[1]);
-  unsetenv("SLURM_JOB_ID");
   fs::create_directories(sweep.run_folder(runs[1]));
   std::ofstream(sweep.run_folder(runs[1]) / "metrics.jsonl")
       << R"({"kind":"step","step":2,"first_member":0,"loss":[3.0],"norm":[1.0],"rate":0.01,"step_seconds":0.5,"wait_seconds":0.1,"train_seconds":25.0})"
          "\n";
-  EXPECT_THAT(status_table(sweep),
-              AllOf(HasSubstr("1 of 2 runs have finished, about 1:30 of training left"),
-                    HasSubstr("running: optimizer.lr=1e-2, step 2 of 4, by tpudist sweep run of "
-                              "Slurm job 12, process ")));
+  EXPECT_THAT(
+      status_table(sweep),
+      AllOf(HasSubstr("1 of 2 runs have finished, about 1:30 of training left"),
+            HasSubstr("running: optimizer.lr=1e-2, step 2, by tpudist sweep run, process ")));
 }
 
 TEST(SweepFolderTest, MissingFoldersAreMadeAgain) {

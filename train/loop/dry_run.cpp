@@ -294,7 +294,7 @@ WorkPlan plan_work(const Experiment& experiment, int ranks, JobContext& context)
 }
 
 void dry_run(const Experiment& experiment, const std::filesystem::path& run, bool resume, int ranks,
-             JobContext& context, const std::function<void(std::string_view)>& print, double runs) {
+             JobContext& context, const std::function<void(std::string_view)>& print) {
   const bool root = context.world.rank() == 0;
   WorkPlan plan;
   run_on_all_ranks(context.world, [&] {
@@ -303,7 +303,7 @@ void dry_run(const Experiment& experiment, const std::filesystem::path& run, boo
     plan = plan_work(experiment, ranks, context);
     print(plan.text);  // before steps are taken, which may run out of memory
   });
-  const std::string time = time_text(experiment, run, resume, ranks, plan, runs, context);
+  const std::string time = time_text(experiment, run, resume, ranks, plan, context);
   if (root) print(time);
 }
 

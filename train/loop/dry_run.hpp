@@ -25,10 +25,10 @@ struct WorkPlan {
 WorkPlan plan_work(const Experiment& experiment, int ranks, JobContext& context);
 
 // `train --dry-run`: on rank 0 `print`s that plan, and then how long a training by `ranks` such
-// ranks takes, and `runs` of them. To measure it, all ranks of the context take a few steps on the real data. Refuses
+// ranks takes. To measure it, all ranks of the context take a few steps on the real data. Refuses
 // what a training in the folder `run` would refuse, and with `resume` goes on from its checkpoint.
 // Writes nothing. Collective.
 void dry_run(const Experiment& experiment, const std::filesystem::path& run, bool resume, int ranks,
-             JobContext& context, const std::function<void(std::string_view)>& print, double runs = 1);
+             JobContext& context, const std::function<void(std::string_view)>& print);
 
 }  // namespace tpudist

@@ -170,7 +170,7 @@ TimeForecast forecast_time(const Experiment& experiment, const MeasuredSteps& me
 }
 
 std::string time_text(const Experiment& experiment, const std::filesystem::path& run, bool resume,
-                      int ranks, const WorkPlan& plan, double runs, JobContext& context) {
+                      int ranks, const WorkPlan& plan, JobContext& context) {
   const auto begin = Clock::now();
   TimedSteps timed(experiment, run, resume, context);
   if (timed.first() >= experiment.train.steps)
@@ -188,17 +188,13 @@ std::string time_text(const Experiment& experiment, const std::filesystem::path&
                  : measured.seconds_for(plan.work_of_slowest_rank) + measured.optimizer_seconds();
   const TimeForecast forecast = forecast_time(experiment, measured, step, ranks, plan.evaluations,
                                               timed.state_bytes(), timed.first());
-  const double all = set_up + forecast.total();
   return fmt::format(
       "time of {} with {} each{}, from {} on the real data\n"
-      "  set-up       {}\n  training     {}\n  together     about {}\n{}",
+      "  set-up       {}\n  training     {}\n  together     about {}\n",
       counted(ranks, "rank"), counted(context.pool.threads(), "thread"),
       same_ranks ? "" : " on cores of their own, messages left out",
       counted(measured.count(), "step"), format_seconds(set_up), forecast.text(),
-      format_seconds(all),
-      runs == 1 ? ""
-                : fmt::format("  {:.0f} runs like this, one after another: about {}\n", runs,
-                              format_seconds(runs * all)));
+      format_seconds(set_up + forecast.total()));
 }
 
 }  // namespace tpudist

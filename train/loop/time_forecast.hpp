@@ -58,10 +58,9 @@ TimeForecast forecast_time(const Experiment& experiment, const MeasuredSteps& me
 
 // The duration of a training, as lines: all ranks of the context take a few steps on the real data.
 // With `resume` they go on from the newest checkpoint in the folder `run`, which stays as it is.
-// `plan`: for `ranks` ranks, on rank 0; other ranks get no text. `runs`: if not 1, also the time of
-// so many trainings. Collective. Throws what training
+// `plan`: for `ranks` ranks, on rank 0; other ranks get no text. Collective. Throws what training
 // throws before its first step.
 std::string time_text(const Experiment& experiment, const std::filesystem::path& run, bool resume,
-                      int ranks, const WorkPlan& plan, double runs, JobContext& context);
+                      int ranks, const WorkPlan& plan, JobContext& context);
 
 }  // namespace tpudist
