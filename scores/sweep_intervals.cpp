@@ -156,10 +156,10 @@ std::string rivals_text(const Rivals& rivals) {
   if (found.shrunk.empty()) return text;
   const auto [least, most] = std::ranges::minmax(found.shrunk);
   if (most - least < kScoreRounding)
-    return text + fmt::format(
-                      "  best guess of what other runs would reach on average: {:.4f} for each "
-                      "variant; these trainings do not separate them\n",
-                      least);
+    return text +
+           fmt::format(
+               "  best guess: these trainings do not separate the variants, {:.4f} of each\n",
+               least);
   text += "  what other runs would reach on average (shrunk towards the mean of all variants):\n";
   for (std::size_t v = 0; v < rivals.labels.size(); ++v)
     text += fmt::format("    {:.4f}, seen {:.4f}  {}\n", found.shrunk[v], mean(rivals.run_means[v]),

@@ -106,7 +106,7 @@ TEST(TableIntervals, FamiliesAreOfThisModelAndOfMeasuredGraphs) {
   EXPECT_EQ(found.families->runs, 1);
   EXPECT_THAT(table_interval_text(table()),
               AllOf(HasSubstr("valid split, 95 % intervals"), HasSubstr("jackknife of 3 members"),
-                    HasSubstr("this model only"), HasSubstr("1 in 2")));
+                    HasSubstr("this model only"), HasSubstr("allow it in up to 78 %")));
 }
 
 TEST(FinalInterval, IsOfCollectionsWithEqualWeight) {
