@@ -93,7 +93,7 @@ TEST(SweepIntervals, SayWhereTrainingsDoNotSeparateTheVariants) {
   }
   results.runs = runs;
   EXPECT_THAT(sweep_interval_text(results),
-              AllOf(HasSubstr("these trainings do not separate them"),
+              AllOf(HasSubstr("best guess: these trainings do not separate the variants"),
                     ::testing::Not(HasSubstr("what other runs would reach"))));
 }
 
