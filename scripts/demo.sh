@@ -30,8 +30,8 @@ export OMPI_MCA_btl_vader_single_copy_mechanism=none
 on_ranks() { mpirun --bind-to none --oversubscribe -np "$ranks" "$@"; }
 
 # Before set-up, which takes minutes. Those of the sanitizers alone build without LibTorch.
-presets=$({ grep -hso '"configurePreset": "[^"]*"' CMakePresets.json CMakeUserPresets.json || true; } |
-  cut -d '"' -f 4 | grep -vxE 'asan|ubsan|tsan|fuzz' | sort -u | paste -sd ' ')
+presets=$(grep -hso '"configurePreset": "[^"]*"' CMakePresets.json CMakeUserPresets.json |
+  cut -d '"' -f 4 | grep -vxE 'asan|ubsan|tsan|fuzz' | sort -u | paste -sd ' ') || true
 if [[ " $presets " != *" $preset "* ]]; then
   echo "demo.sh: TPUDIST_PRESET=$preset: no preset that builds tpudist; there are $presets" >&2
   exit 2

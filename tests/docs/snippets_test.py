@@ -208,6 +208,7 @@ class Checks:
         (base / "build" / "release").symlink_to(self.program.parent)
         for name in ("scripts", "experiments", "slurm"):
             shutil.copytree(SOURCE / name, base / name)
+        shutil.copy(SOURCE / "CMakePresets.json", base)
         (base / "scripts" / "setup.sh").write_text("#!/bin/sh\n")
         if self.real:
             return
