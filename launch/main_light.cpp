@@ -35,6 +35,11 @@ bool has_command(tpudist::Command app, std::string_view name) {
 }
 
 int run(int argc, char** argv) {
+  std::error_code gone;  // LibTorch ends the process without a word of it, before its main()
+  if (std::filesystem::current_path(gone).empty())
+    return tpudist::print_failure(
+        {fmt::format("the working folder is gone ({}): cd to one that is there", gone.message()),
+         static_cast<int>(tpudist::ErrorKind::usage)});
   tpudist::CommandLine line(
       "tpudist",
       "Trains ensembles of graph neural networks that rank compiler configurations by run time.");

@@ -434,10 +434,6 @@ int run_command_line(CommandLine& line, const std::function<void()>& body,
                      const PrintFailure& print) {
   const int wrong_usage = static_cast<int>(ErrorKind::usage);
   try {
-    std::error_code gone;  // libraries end the process without a word of it
-    if (std::filesystem::current_path(gone).empty())
-      throw ConfigError(
-          fmt::format("the working folder is gone ({}): cd to one that is there", gone.message()));
     body();
   } catch (const EndWith& ended) {
     return ended.exit_code();

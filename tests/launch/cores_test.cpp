@@ -37,7 +37,7 @@ TEST(CoreWarning, TellsOfAQuota) {
   EXPECT_EQ(core_warning({"11"}, 0, 2, 0, 2), "");
   EXPECT_THAT(
       core_warning({"11"}, 0, 1, 0, 0.5),
-      HasSubstr("1 rank with 1 thread each on a CPU quota of 0.5 (control group): ask for"));
+      HasSubstr("1 rank with 1 thread each on a CPU quota of 0.5 (control group): start fewer"));
   EXPECT_THAT(core_warning({"1111", "1111"}, 0, 2, 0, 3), HasSubstr("quota of 3 "));
 }
 

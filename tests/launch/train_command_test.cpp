@@ -135,8 +135,11 @@ TEST_F(TrainCommand, ADryRunGoesOnFromTheCheckpointThatItWouldResume) {
 }
 
 TEST_F(TrainCommand, SaysThatNothingIsScoredWithoutValidationGraphs) {
+  ASSERT_EQ(run("synth npz --preset tiny --collections layout:xla:random --graphs 4,0,0").exit_code,
+            0);
+  ASSERT_EQ(run("convert npz shards").exit_code, 0);
   const Outcome trained =
-      run("train tiny.yaml train.evaluate_every=2 'data.exclude.valid=[\"*\"]' --run-dir run");
+      run("train tiny.yaml train.evaluate_every=2 data.shards=shards --run-dir run");
   ASSERT_EQ(trained.exit_code, 0) << trained.output;
   EXPECT_THAT(trained.output, HasSubstr("train.evaluate_every: nothing is scored, since "));
   EXPECT_THAT(trained.output, HasSubstr("\nnot scored: layout:xla:random has no graphs in its "));
@@ -146,12 +149,9 @@ TEST_F(TrainCommand, SaysThatNothingIsScoredWithoutValidationGraphs) {
 
 // The loss of the only step is sound; no later step finds what it made of the weights.
 TEST_F(TrainCommand, ALastStepThatBlowsUpFails) {
-  for (const char* rate : {"1e38", "1e30"}) {
-    const Outcome outcome = run(std::string("train tiny.yaml train.steps=1 --run-dir ") + rate +
-                                " optimizer.lr=" + rate);
-    EXPECT_EQ(outcome.exit_code, 1) << outcome.output;
-    EXPECT_THAT(outcome.output, HasSubstr("try a smaller optimizer.lr"));
-  }
+  const Outcome outcome = run("train tiny.yaml train.steps=1 optimizer.lr=1e6 --run-dir run");
+  EXPECT_EQ(outcome.exit_code, 1) << outcome.output;
+  EXPECT_THAT(outcome.output, HasSubstr("scores of each of the 1 were not finite; try a smaller"));
 }
 
 TEST_F(TrainCommand, NamesTheCommandThatStartsRanks) {
