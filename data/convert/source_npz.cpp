@@ -176,7 +176,7 @@ SourceNpz::SourceNpz(const fs::path& source, const Collection& collection,
   if (tuning_->kind() != kind) {
     throw DataError(
         fmt::format("{}: is {}; a collection {} takes {} alone; `tpudist rank` makes "
-                    "layouts of HLO with --configs",
+                    "layouts of HLO with --configs neighbours or random:1000",
                     source.string(), kind_name(tuning_->kind()), collection.name, kind_name(kind)));
   }
   for (int i = 0; i < tuning_->size(); ++i) {
