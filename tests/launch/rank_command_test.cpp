@@ -241,7 +241,8 @@ TEST_F(RankCommand, RefusesConfigurationsThatCannotBeMade) {
   EXPECT_THAT(refusal(before, before, 3), HasSubstr("is no JSON: parse error at line 1"));
   EXPECT_THAT(refusal(before, "neigbours", 2), HasSubstr("is no file (did you mean neighbours?);"));
   EXPECT_THAT(refusal(before, "randm:9", 2), HasSubstr("is no file (did you mean random:N?);"));
-  EXPECT_THAT(refusal(test_.string(), "default", 3), HasSubstr("is a zip file: rank an NPZ without"));
+  EXPECT_THAT(refusal(test_.string(), "default", 3),
+              HasSubstr("is a zip file: rank an NPZ without"));
   EXPECT_THAT(refusal((test::jax_modules() / "sort.txt").string(), "default", 3),
               HasSubstr("no convolution, dot or reshape"));
   EXPECT_EQ(call("rank " + before + " --run run --default " + before).exit_code, 2);
