@@ -84,8 +84,7 @@ std::string core_warning(const std::vector<std::string>& masks, int rank, int th
   }
   if (quota > 0 && quota < threads * ranks) {
     return fmt::format(
-        "{} with {} each on a CPU quota of {:.3g} (control group): start fewer (dist.threads), "
-        "or "
+        "{} with {} each on a CPU quota of {:.3g} (control group): start fewer (dist.threads), or "
         "raise it (docker --cpus, cpu.max)",
         counted(ranks, "rank"), counted(threads, "thread"), quota);
   }
