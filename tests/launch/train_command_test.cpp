@@ -110,7 +110,7 @@ TEST_F(TrainCommand, ADryRunRefusesWhatTheRunRefuses) {
            {"--run-dir run --resume optimizer.lr=0.5", "optimizer.lr: "},
            {"--run-dir file/run", "file/run"},
            {"--run-dir data", "neither empty nor the folder of a run"},
-           {"train.init_from=none", "train.init_from: there is no "}}) {
+           {"train.init_from=nowhere", "train.init_from: there is no "}}) {
     for (const char* dry : {"", " --dry-run"}) {
       const Outcome refused = run("train tiny.yaml " + arguments + dry);
       EXPECT_THAT(refused.exit_code, ::testing::AnyOf(1, 2)) << arguments << dry << refused.output;
