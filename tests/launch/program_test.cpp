@@ -175,8 +175,8 @@ TEST(Program, ANameIsNotThereAndANearOneIs) {
   expect_advice("report sweeps/for", "did you mean sweeps/four?", here);
   expect_advice("compare demo runs/other", "did you mean runs/demo?", here);
   expect_advice("inspect rnus", "did you mean runs?", here);
-  expect_advice("train " + experiment("nlp.yaml") + " data.shards=rnus", "did you mean runs?",
-                here);
+  expect_advice("train " + experiment("nlp.yaml") + " data.shards=rnus",
+                "/runs?; give data.shards=", here);
 }
 
 TEST(Program, ASweepFileIsNoExperimentAndTheReverse) {

