@@ -92,6 +92,12 @@ std::vector<Design> designs_within() {
   Design heavy = design("8 families, 5 v 5, t(3)", eight, 5, 5);
   heavy.world.shape = heavy.differences.shape = GraphShape::heavy;
   all.push_back(heavy);
+  for (const auto& [name, families] :
+       {std::pair{"8 families", eight}, {"3/2/1/1", std::vector<int>{3, 2, 1, 1}}}) {
+    Design skewed = design(fmt::format("{}, 10 v 10, exponential", name), families, 10, 10);
+    skewed.world.shape = skewed.differences.shape = GraphShape::exponential;
+    all.push_back(skewed);
+  }
   return all;
 }
 
@@ -103,8 +109,6 @@ std::vector<Design> designs_beyond() {
     const auto add = [&](std::string_view what) -> Design& {
       return all.emplace_back(design(fmt::format("{}, {}", name, what), families, 10, 10));
     };
-    Design& skewed = add("exponential");
-    skewed.world.shape = skewed.differences.shape = GraphShape::exponential;
     Design& fails = add("1 graph in 10 fails");
     fails.world.failing = 0.1;
     fails.world.graph = 0.03;

@@ -77,7 +77,7 @@ std::string lines_text(const std::vector<SummaryLine>& lines) {
     text += fmt::format(
         " Thin line: {}. n families without a failure allow it in up to 1 - 0.05^(1/n) of all (4: "
         "53 "
-        "%); where families are skewed or one in ten fails, the line covers 83 to 90 %.",
+        "%); where some fail or differ far more than others, the line covers 63 to 90 %.",
         trainings ? "the same for other model families"
                   : "the average member of this training on other model families");
   }

@@ -111,8 +111,8 @@ std::string one_training_line() {
 
 std::string rare_failure_line(int families) {
   return fmt::format(
-      "{} families without a failure allow it in up to {:.0f} % of families (95 %); where families "
-      "are skewed or one in ten fails, such intervals cover 83 to 90 %",
+      "{} families without a failure allow it in up to {:.0f} % of families (95 %); where some "
+      "fail or differ far more than others, such intervals cover 63 to 90 %",
       families, 100 * rate_bound(0, families));
 }
 

@@ -164,7 +164,7 @@ TEST(IntervalText, SaysWhatFewFamiliesCannotSee) {
   EXPECT_THAT(
       rare_failure_line(4),
       ::testing::StartsWith("4 families without a failure allow it in up to 53 % of families "
-                            "(95 %); where families are skewed or one in ten fails"));
+                            "(95 %); where some fail or differ far more"));
   EXPECT_EQ(rare_collapse_line(3),
             "3 trainings without a collapse allow a rate of up to 63 % (95 %)");
 }
