@@ -11,6 +11,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "core/error.hpp"
 #include "core/escape.hpp"
 #include "core/folder_lock.hpp"
 #include "core/json_number.hpp"
@@ -323,7 +324,11 @@ std::string choice_lines(const SweepFolder& folder, const std::vector<StageResul
 
 // "optimizer.lr=1e-3, step 20, by tpudist sweep run, process 7 of user a on host b, ..."
 std::string begun_text(const SweepFolder& folder, const SweepRun& run) {
-  const LearningCurves curves = read_learning_curves(RunFolder(folder.run_folder(run)).metrics());
+  LearningCurves curves;
+  try {
+    curves = read_learning_curves(RunFolder(folder.run_folder(run)).metrics());
+  } catch (const IoError&) {  // the step is not known
+  }
   const auto holder = lock_holder(folder.path() / "claims", run.id);
   return fmt::format("{}, step {}{}", folder.record().labels[static_cast<std::size_t>(run.variant)],
                      curves.last_step(), holder ? ", by " + *holder : "");

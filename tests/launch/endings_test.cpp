@@ -57,7 +57,7 @@ TEST_F(Endings, DoNotComeWithALogThatCannotBeWritten) {
   const Outcome outcome = job.finish();
   EXPECT_EQ(outcome.exit_code, 85) << outcome.output;
   EXPECT_THAT(outcome.output,
-              AllOf(HasSubstr("of the log are lost"), HasSubstr("stopped on request after step")));
+              AllOf(HasSubstr("; the log lacks "), HasSubstr("stopped on request after step")));
 }
 
 TEST_F(Endings, EndTogetherWhenOneHangs) {

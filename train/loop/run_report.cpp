@@ -252,7 +252,7 @@ void RunReport::finish() {
   try {
     write_lines();
   } catch (const IoError& error) {
-    spdlog::warn("{}; {} of the log are lost", error.what(), counted(std::ssize(lines_), "line"));
+    spdlog::warn("{}; the log lacks {}", error.what(), counted(std::ssize(lines_), "line"));
   }
 }
 
