@@ -144,7 +144,7 @@ std::string other_families_text(const SystemPair& pair, const Comparison& found)
     text += line(
         "", fmt::format("if nothing was known before, {} leads on {:.0f} of 100 such families "
                         "(too many if many variants were tried); expected regret {:.4f}{}",
-                        found.difference > 0 ? "A" : "B", 100 * own.shake_up.chance,
+                        found.difference > 0 ? "A" : "B", std::min(99.0, 100 * own.shake_up.chance),
                         own.shake_up.regret, pair.a.metric == "tile_score" ? " of slowdown" : ""));
   return text + "  " + rare_failure_line(found.families) + "\n";
 }
@@ -155,11 +155,11 @@ std::pair<double, double> upwards(const Interval& interval, bool a_is_better) {
                      : std::pair(-interval.high, -interval.low);
 }
 
-// "between 0.0100 worse and 0.0300 better"
+// "between 0.0100 worse and 0.0300 better", "0.0100 to 0.0300 better"
 std::string between(double low, double high) {
-  const auto side = [](double value) { return value < 0 ? "worse" : "better"; };
-  return fmt::format("between {:.4f} {} and {:.4f} {}", std::abs(low), side(low), std::abs(high),
-                     side(high));
+  if (low > 0) return fmt::format("{:.4f} to {:.4f} better", low, high);
+  return fmt::format("between {:.4f} worse and {:.4f} {}", -low, std::abs(high),
+                     high < 0 ? "worse" : "better");
 }
 
 std::string on_others(const Comparison& found, bool a_is_better) {
