@@ -8,6 +8,7 @@
 #include "core/numbers.hpp"
 #include "core/text.hpp"
 #include "report/score_summary.hpp"
+#include "scores/table_intervals.hpp"
 #include "statistics/intervals/score_intervals.hpp"
 
 namespace tpudist {

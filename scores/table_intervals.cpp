@@ -5,12 +5,15 @@
 #include <cmath>
 #include <limits>
 #include <nlohmann/json.hpp>
+#include <ranges>
 #include <set>
 
 #include "core/numbers.hpp"
 #include "schema/model_family.hpp"
+#include "statistics/intervals/distributions.hpp"
 #include "statistics/intervals/interval.hpp"
 #include "statistics/intervals/score_intervals.hpp"
+#include "statistics/ranking/rejection.hpp"
 
 namespace tpudist {
 namespace {
@@ -105,6 +108,24 @@ nlohmann::json family_interval_json(const std::optional<FamilyInterval>& found) 
   json["family_variance"] = found->family.variance;
   json["run_variance"] = found->run_variance;
   return json;
+}
+
+std::string collapse_line(const RunScoreTable& scores) {
+  std::vector<MemberRecord> records(static_cast<std::size_t>(scores.run_count()),
+                                    {.first_loss = kNone, .last_loss = kNone, .scores = {}});
+  for (const std::vector<double>& own : scores.scores) {
+    for (std::size_t r = 0; r < records.size(); ++r) records[r].scores.push_back(own[r]);
+  }
+  const std::vector<Rejection> collapsed = rejected_members(records);
+  if (collapsed.empty()) return rare_collapse_line(scores.run_count());
+  std::vector<double> means = run_means(scores);
+  for (const Rejection& one : collapsed | std::views::reverse)
+    means.erase(means.begin() + one.member);
+  const int count = static_cast<int>(collapsed.size());
+  return fmt::format(
+      "{} of {} trainings collapsed, so the rate is at most {:.0f} % (95 %); without collapses the "
+      "mean is {:.4f}",
+      count, scores.run_count(), 100 * rate_bound(count, scores.run_count()), mean(means));
 }
 
 RunScoreTable ensemble_scores(const TableJudgement& table) {

@@ -18,6 +18,10 @@ nlohmann::json interval_json(const std::optional<Interval>& interval);
 // "run_variance".
 nlohmann::json family_interval_json(const std::optional<FamilyInterval>& found);
 
+// rare_collapse_line, or "1 of 6 trainings collapsed, so the rate is at most 58 % (95 %); without
+// collapses the mean is 0.7512": far below the others (rejected_members).
+std::string collapse_line(const RunScoreTable& scores);
+
 // Intervals of the score of members together, TableJudgement::kept. If a selection is used it is
 // the nested score, since the other one is biased; the spread between members is that of the
 // selected weights. Graphs with an undefined metric are ignored.

@@ -3,16 +3,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <ranges>
 #include <set>
 #include <string_view>
 #include <vector>
 
-#include "core/means.hpp"
 #include "statistics/intervals/distributions.hpp"
 #include "statistics/intervals/family_variance.hpp"
 #include "statistics/intervals/run_variance.hpp"
-#include "statistics/ranking/rejection.hpp"
 
 namespace tpudist {
 namespace {
@@ -119,24 +116,6 @@ std::string rare_failure_line(int families) {
 std::string rare_collapse_line(int trainings) {
   return fmt::format("{} trainings without a collapse allow a rate of up to {:.0f} % (95 %)",
                      trainings, 100 * rate_bound(0, trainings));
-}
-
-std::string collapse_line(const RunScoreTable& scores) {
-  std::vector<MemberRecord> records(static_cast<std::size_t>(scores.run_count()),
-                                    {.first_loss = kNone, .last_loss = kNone, .scores = {}});
-  for (const std::vector<double>& own : scores.scores) {
-    for (std::size_t r = 0; r < records.size(); ++r) records[r].scores.push_back(own[r]);
-  }
-  const std::vector<Rejection> collapsed = rejected_members(records);
-  if (collapsed.empty()) return rare_collapse_line(scores.run_count());
-  std::vector<double> means = run_means(scores);
-  for (const Rejection& one : collapsed | std::views::reverse)
-    means.erase(means.begin() + one.member);
-  const int count = static_cast<int>(collapsed.size());
-  return fmt::format(
-      "{} of {} trainings collapsed, so the rate is at most {:.0f} % (95 %); without collapses the "
-      "mean is {:.4f}",
-      count, scores.run_count(), 100 * rate_bound(count, scores.run_count()), mean(means));
 }
 
 std::string alike_line(const std::string& what) {

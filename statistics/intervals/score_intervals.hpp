@@ -60,10 +60,6 @@ std::string rare_failure_line(int families);
 // which 5 % collapse by 0.3, the interval for other runs holds the mean in 73 %.
 std::string rare_collapse_line(int trainings);
 
-// The same, or "1 of 6 trainings collapsed, so the rate is at most 58 % (95 %); without collapses the
-// mean is 0.7512": far below the others (rejected_members).
-std::string collapse_line(const RunScoreTable& scores);
-
 // Why there is no interval: "scores of all trainings are alike, so their spread is not known".
 std::string alike_line(const std::string& what);
 

@@ -169,22 +169,5 @@ TEST(IntervalText, SaysWhatFewFamiliesCannotSee) {
             "3 trainings without a collapse allow a rate of up to 63 % (95 %)");
 }
 
-// One of ten trainings collapses: the bound of its rate, and the mean of the others.
-TEST(IntervalText, TellsTheRateOfCollapsesAndTheMeanOfTheOthers) {
-  RunScoreTable scores;
-  for (int g = 0; g < 3; ++g) {
-    scores.graphs.push_back("g" + std::to_string(g));
-    scores.families.push_back("f" + std::to_string(g));
-    auto& own = scores.scores.emplace_back();
-    for (int r = 0; r < 10; ++r) own.push_back(0.7 + 0.1 * g + (r % 2 == 0 ? 0.002 : -0.002));
-  }
-  EXPECT_EQ(collapse_line(scores), rare_collapse_line(10));
-  for (auto& own : scores.scores) own[4] -= 0.5;
-  EXPECT_EQ(
-      collapse_line(scores),
-      "1 of 10 trainings collapsed, so the rate is at most 39 % (95 %); without collapses the "
-      "mean is 0.7998");
-}
-
 }  // namespace
 }  // namespace tpudist
