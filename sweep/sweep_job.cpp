@@ -6,8 +6,8 @@
 #include <array>
 #include <chrono>
 #include <exception>
+#include <map>
 #include <memory>
-#include <set>
 #include <string>
 #include <thread>
 
@@ -246,7 +246,7 @@ class Group {
   bool has_ended(const SweepRun& run) {
     if (finished_.contains(run.id)) return true;
     const std::optional<RunResult> result = folder_.result(run);
-    if (result && result->finished) finished_.insert(run.id);
+    if (result && result->finished) finished_[run.id] = result->train_seconds;
     return result.has_value();
   }
 
@@ -256,7 +256,7 @@ class Group {
     // It may have ended since its result was looked for.
     if (!claim || folder_.result(run)) return {};
     return {Next::Kind::train, folder_.checked(run), std::move(claim),
-            RunFolder::exists(folder_.run_folder(run)), how_far(folder_)};
+            RunFolder::exists(folder_.run_folder(run)), how_far(folder_, finished_)};
   }
 
   void train_run(const SweepRun& run, bool resume, const std::string& how_far,
@@ -368,8 +368,9 @@ class Group {
   JobContext& job_;
   ProgressSink& progress_;
   const std::function<bool()>& stop_requested_;
-  std::set<std::string> finished_;  // ids of runs known to have finished; on the first rank
-  bool done_ = false;               // the requested run has been handled
+  // Seconds of the runs known to have finished, by id; on the first rank.
+  std::map<std::string, double> finished_;
+  bool done_ = false;  // the requested run has been handled
 };
 
 }  // namespace

@@ -42,12 +42,9 @@ std::string training_line(int trainings, int variants, const SweepRecord& record
       trainings, variants, shift_text(detectable_shift(variants, trainings)),
       pairs > 1 ? fmt::format(" (all {} pairs at once)", pairs) : "");
   if (record.choice != ChoiceScore::none)
-    text +=
-        record.baseline
-            ? "after the choice `collect` compares what was chosen with the baseline, the first "
-              "variant, on fresh seeds\n"
-            : "after the choice `collect` tests no pair: it has the scores of what was chosen, "
-              "on fresh seeds\n";
+    text += fmt::format("after the choice `collect` has the scores of what was chosen{}\n",
+                        record.baseline ? ", compared with the first variant, on fresh seeds"
+                                        : " on fresh seeds, and tests no pair");
   const double p = std::min(1.0, least_label_p(trainings));
   if (p > kSignificance) {
     text += fmt::format(

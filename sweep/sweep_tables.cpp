@@ -6,7 +6,6 @@
 #include <array>
 #include <cmath>
 #include <map>
-#include <ranges>
 #include <span>
 
 #include <nlohmann/json.hpp>
@@ -371,23 +370,18 @@ std::string stale_lines(const SweepFolder& folder) {
   return text;
 }
 
-std::string how_far(const SweepFolder& folder) {
-  int all = 0, finished = 0;
-  double seconds = 0;  // of those
-  const std::vector<StageResults> known = known_results(folder);
-  for (const StageResults& stage : known) {
-    all += static_cast<int>(stage.runs.size());
-    for (const auto& result : stage.results) {
-      if (result && result->finished) ++finished, seconds += result->train_seconds;
-    }
+std::string how_far(const SweepFolder& folder, const std::map<std::string, double>& finished) {
+  std::size_t all = 0;
+  for (int i = 0; i < static_cast<int>(folder.record().stages.size()); ++i) {
+    const auto runs = folder.stage_runs(i);
+    all += runs ? runs->size() : folder.record().stages[static_cast<std::size_t>(i)].count;
   }
-  for (const Stage& stage : folder.record().stages | std::views::drop(known.size()))
-    all += stage.count;
-  std::string text = fmt::format("{} of {} have finished", finished, counted(all, "run"));
-  if (finished > 0 && finished < all)
-    text += fmt::format(", about {} of training left",
-                        format_seconds(seconds / finished * (all - finished)));
-  return text;
+  const std::size_t left = all - finished.size();
+  std::string text = fmt::format("{} of {} runs have finished", finished.size(), all);
+  double seconds = 0;
+  for (const auto& [id, own] : finished) seconds += own * left / finished.size();
+  return seconds > 0 ? text + fmt::format(", about {} of training left", format_seconds(seconds))
+                     : text;
 }
 
 std::string status_table(const SweepFolder& folder) {
@@ -397,6 +391,7 @@ std::string status_table(const SweepFolder& folder) {
   for (RunState state : kStates) text += fmt::format("  {:>8}", name_of(state));
   text += "\n";
   std::string details;
+  std::map<std::string, double> finished;
   bool blocked = false;  // the stage before has ended with failed runs
   const auto& stages = folder.record().stages;
   for (int i = 0; i < static_cast<int>(stages.size()); ++i) {
@@ -414,10 +409,11 @@ std::string status_table(const SweepFolder& folder) {
     std::map<RunState, int> counts;
     for (const SweepRun& run : *runs) {
       const RunState state = folder.state(run);
+      const auto ended = folder.result(run);  // it may be retried meanwhile
       ++counts[state];
+      if (ended && ended->finished) finished[run.id] = ended->train_seconds;
       if (state == RunState::waiting || state == RunState::finished) continue;
       details += fmt::format("run {:>4}  {}  {}", run.index, run.id, name_of(state));
-      const auto ended = folder.result(run);  // it may be retried meanwhile
       details += ": " + (ended ? ended->error : begun_text(folder, run)) + "\n";
     }
     for (RunState state : kStates) text += fmt::format("  {:>8}", counts[state]);
@@ -425,7 +421,7 @@ std::string status_table(const SweepFolder& folder) {
     blocked = counts[RunState::failed] > 0 &&
               counts[RunState::failed] + counts[RunState::finished] == std::ssize(*runs);
   }
-  text += how_far(folder) + "\n";
+  text += how_far(folder, finished) + "\n";
   if (!details.empty()) text += "\n" + details;
   return text + changed_lines(folder);
 }

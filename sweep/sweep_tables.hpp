@@ -1,8 +1,8 @@
 #pragma once
 
-#include <string>
-
+#include <map>
 #include <nlohmann/json_fwd.hpp>
+#include <string>
 
 #include "sweep/sweep_folder.hpp"
 
@@ -13,8 +13,9 @@ namespace tpudist {
 std::string plan_table(const SweepRecord& record);
 
 // "5 of 12 runs have finished, about 4:10 of training left", one run after another. Counts the
-// largest possible number of runs of later stages that are not known yet.
-std::string how_far(const SweepFolder& folder);
+// largest possible number of runs of later stages that are not known yet. `finished`: the seconds
+// of training of those runs, by id.
+std::string how_far(const SweepFolder& folder, const std::map<std::string, double>& finished);
 
 // A line for each later stage that is stale (SweepFolder::stale_reason), and what to do.
 std::string stale_lines(const SweepFolder& folder);

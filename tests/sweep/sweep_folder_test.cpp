@@ -325,7 +325,7 @@ TEST(SweepFolderTest, AChosenBaselineIsConfirmedOnce) {
   const SweepCase files;
   const SweepFolder sweep = SweepFolder::expand(
       files.sweep(kTwoRates + "choose: {by: valid, graphs: all}\n"), {}, files.path("sweep"));
-  EXPECT_EQ(how_far(sweep), "0 of 8 runs have finished");
+  EXPECT_EQ(how_far(sweep, {}), "0 of 8 runs have finished");
   for (const SweepRun& run : sweep.record().runs)
     write_result(sweep.result_file(run), finished(run, run.variant == 0 ? 0.7 : 0.5));
   sweep.freeze_stage(1);
