@@ -99,7 +99,8 @@ std::string ConfigRecord::unknown_key(const std::string& key, const std::string&
     return message + fmt::format("; did you mean \"{}\"?", nearest);
   }
   if (const std::string home = root.home_of(key, ""); !home.empty()) {
-    return message + fmt::format("; did you mean \"{}\"?", home);
+    return message + (home == key ? "; it stands at the top level"
+                                  : fmt::format("; did you mean \"{}\"?", home));
   }
   if (candidates.empty()) return message + "; it takes no keys";
   const bool many = candidates.size() > 20;

@@ -147,6 +147,8 @@ TEST(Config, NamesUnknownKeysAndTheNearestKnownOne) {
             "nlp.yaml:1:1: unknown key \"bacth\"; did you mean \"batch\"?");
   EXPECT_EQ(mistakes("steps: 5", read),
             "nlp.yaml:1:1: unknown key \"steps\"; did you mean \"train.steps\"?");
+  EXPECT_EQ(mistakes("batch: {train: 5}", read),
+            "nlp.yaml:1:9: unknown key \"train\" in \"batch\"; it stands at the top level");
   EXPECT_EQ(mistakes("blocks: [{width: 1}, {with: 2}]", read),
             "nlp.yaml:1:23: unknown key \"with\" in \"blocks.1\"; did you mean \"width\"?");
   EXPECT_EQ(mistakes("empty: {zzz: 1}", read),
