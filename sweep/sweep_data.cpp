@@ -140,10 +140,11 @@ std::vector<GraphEntry> chosen_graphs(const FrozenData& data, const Experiment& 
 
 void set_data_hashes(SweepRun& run, const FrozenData& data, const Experiment& experiment,
                      InputHashes& known) {
+  const std::string train = to_hex(selection_of(data, experiment.training_data())),
+                    valid = to_hex(selection_of(data, experiment.data.evaluation("valid")));
   try {
-    run.train_data = to_hex(selection_of(data, experiment.training_data())) +
-                     folds_input(experiment, known) + weights_input(experiment, known);
-    run.valid_data = to_hex(selection_of(data, experiment.data.evaluation("valid")));
+    run.train_data = train + folds_input(experiment, known) + weights_input(experiment, known);
+    run.valid_data = valid;
   } catch (const Error&) {  // the run that needs them says what is wrong
   }
 }

@@ -16,7 +16,6 @@
 #include "core/json_number.hpp"
 #include "core/numbers.hpp"
 #include "core/process.hpp"
-#include "experiment/experiment.hpp"
 #include "records/learning_curves.hpp"
 #include "records/run_folder.hpp"
 #include "statistics/intervals/interval.hpp"
