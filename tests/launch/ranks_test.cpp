@@ -118,14 +118,15 @@ TEST_F(Ranks, DrawAndReduceTheSameWhateverTheirNumber) {
 }
 
 TEST_F(Ranks, RankAModuleAlikeWhateverTheirNumber) {
-  std::string module;  // one of the training graphs: of others a warning says what is new in them
+  std::string module;  // one of the training graphs
   for (const auto& entry : fs::directory_iterator(path("npz-shards/layout/xla/random/train")))
     module = std::max(module, entry.path().string());
   const auto ranking = [&](int ranks) {
     const Outcome outcome =
         run_ranks(ranks, "rank " + module + " --run " + path("one") + " --json --top 0 --quiet");
     EXPECT_EQ(outcome.exit_code, 0) << outcome.output;
-    return outcome.output;
+    EXPECT_THAT(outcome.output, HasSubstr("one was trained on "));  // with the time of day
+    return outcome.output.substr(outcome.output.find("\n{") + 1);
   };
   const std::string alone = ranking(0);
   EXPECT_THAT(alone, HasSubstr("\"ranking\""));
