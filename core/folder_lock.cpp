@@ -14,9 +14,9 @@
 #include <cstring>
 #include <ctime>
 #include <string>
+#include <utility>
 
 #include "core/check.hpp"
-#include "core/descriptor.hpp"
 #include "core/error.hpp"
 #include "core/log.hpp"
 #include "core/process.hpp"
@@ -47,9 +47,7 @@ int open_lock_file(const std::filesystem::path& path) {
   int descriptor = open_with(O_RDWR | O_CREAT);
   if (descriptor < 0 && errno == EACCES) {
     descriptor = open_with(O_RDONLY);
-    if (descriptor < 0 && errno == ENOENT)
-      errno = EACCES;  // no new file may be created in the
-                       // folder
+    if (descriptor < 0 && errno == ENOENT) errno = EACCES;  // the folder takes no new file
   }
   return check_posix(descriptor, "open", path);
 }
@@ -91,23 +89,17 @@ FolderLock::FolderLock(const std::filesystem::path& folder, std::string_view com
                        std::string_view name)
     : path_(folder / name) {
   for (;;) {
-    const int descriptor = open_lock_file(path_);
-    const int result = uninterrupted([&] { return ::flock(descriptor, LOCK_EX | LOCK_NB); });
-    const int error = errno;
-    if (result == 0 && !stands_there(descriptor, path_)) {
-      ::close(descriptor);  // its holder removed it just now
-      continue;
-    }
-    if (result == 0) {
-      descriptor_ = descriptor;
-      write_holder(descriptor_, command);
+    Descriptor file(open_lock_file(path_));
+    if (uninterrupted([&] { return ::flock(file.get(), LOCK_EX | LOCK_NB); }) == 0) {
+      if (!stands_there(file.get(), path_)) continue;  // its holder removed it just now
+      file_ = std::move(file);
+      write_holder(file_.get(), command);
       return;
     }
-    const std::string holder = read_holder(descriptor);
-    ::close(descriptor);
+    const int error = errno;
     if (error == EWOULDBLOCK) {
       throw InUseError(fmt::format("{}: is in use by {}; wait for its end, or take another folder",
-                                   folder.string(), holder));
+                                   folder.string(), read_holder(file.get())));
     }
     if (std::ranges::find(kNoLocks, error) == kNoLocks.end()) throw_io_error("lock", path_, error);
     spdlog::warn("{}: this file system has no locks ({}); let no other process write here",
@@ -117,15 +109,17 @@ FolderLock::FolderLock(const std::filesystem::path& folder, std::string_view com
 }
 
 FolderLock::~FolderLock() {
-  if (descriptor_ < 0) return;
-  if (stands_there(descriptor_, path_)) ::unlink(path_.c_str());
-  ::close(descriptor_);
+  const std::filesystem::path moved = new_folder();
+  const std::filesystem::path path = moved.empty() ? path_ : moved / path_.filename();
+  if (stands_there(file_.get(), path)) ::unlink(path.c_str());
 }
 
-std::filesystem::path FolderLock::folder() const {
+std::filesystem::path FolderLock::new_folder() const {
   std::error_code unknown;
-  const std::string link = fmt::format("/proc/self/fd/{}", descriptor_);
-  return std::filesystem::read_symlink(link, unknown).parent_path();
+  const std::string link = fmt::format("/proc/self/fd/{}", file_.get());
+  const std::filesystem::path now = std::filesystem::read_symlink(link, unknown);
+  const bool moved = !stands_there(file_.get(), path_) && stands_there(file_.get(), now);
+  return moved ? now.parent_path() : "";
 }
 
 std::optional<std::string> lock_holder(const std::filesystem::path& folder, std::string_view name) {

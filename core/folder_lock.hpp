@@ -5,6 +5,8 @@
 #include <string>
 #include <string_view>
 
+#include "core/descriptor.hpp"
+
 namespace tpudist {
 
 inline constexpr std::string_view kLockName = ".tpudist-lock";
@@ -23,15 +25,13 @@ class FolderLock {
   FolderLock(const std::filesystem::path& folder, std::string_view command,
              std::string_view name = kLockName);
   ~FolderLock();
-  FolderLock(const FolderLock&) = delete;
-  FolderLock& operator=(const FolderLock&) = delete;
 
-  // Where the locked folder is now, if it was renamed; empty where that is not known.
-  std::filesystem::path folder() const;
+  // Where the locked folder is now, if it was renamed; else "".
+  std::filesystem::path new_folder() const;
 
  private:
-  std::filesystem::path path_;
-  int descriptor_ = -1;  // -1: the file system has no locks
+  const std::filesystem::path path_;
+  Descriptor file_;  // none: the file system has no locks
 };
 
 // Who holds the lock on `name` in the folder, as the holder wrote it. Nothing where nobody holds

@@ -63,7 +63,8 @@ class RunClaim {
   // configuration differs. The same errors as above, and IoError.
   void begin(const std::string& resolved_yaml);
 
-  std::filesystem::path folder() const { return lock_->folder(); }  // after `begin`
+  // Where the folder is now, if it was renamed after `begin`; else "".
+  std::filesystem::path new_folder() const { return lock_->new_folder(); }
 
  private:
   const RunFolder folder_;

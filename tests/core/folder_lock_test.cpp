@@ -41,6 +41,20 @@ TEST(FolderLock, GoesWithItsObjectAndLeavesNoFile) {
   EXPECT_EQ(lock_refusal(folder.path()), "");
 }
 
+TEST(FolderLock, KnowsWhereItsFolderWent) {
+  const TempDir folder;
+  const std::filesystem::path before = folder / "before", after = folder / "after";
+  std::filesystem::create_directory(before);
+  {
+    const FolderLock lock(before, "tpudist train");
+    EXPECT_EQ(lock.new_folder(), "");
+    std::filesystem::rename(before, after);
+    EXPECT_EQ(lock.new_folder(), std::filesystem::canonical(after));
+    EXPECT_THAT(lock_refusal(after), HasSubstr("is in use by "));
+  }
+  EXPECT_TRUE(std::filesystem::is_empty(after));
+}
+
 TEST(FolderLock, AFileLeftBehindLocksNothing) {
   const TempDir folder;
   std::ofstream(folder / std::string(kLockName)) << "tpudist train, process 1 of user nobody\n";

@@ -73,7 +73,7 @@ class TrainingRun {
     TrainOutcome outcome;
     while (!is_done() && !outcome.stopped) train_members(outcome);
     context_.progress.finish();
-    checkpoints_.save(state_);
+    save();
     checkpoints_.wait();
     if (!outcome.stopped) evaluation_.finish(outcome, [this] { return wish(); });
     checkpoints_.wait();  // for the checkpoint of the last evaluation
@@ -348,18 +348,17 @@ class TrainingRun {
   }
 
   // The folder of a run may be renamed while it trains: then the run goes on under the new name.
-  void follow_folder() {
-    std::error_code error;
-    if (!root() || std::filesystem::exists(run_.path(), error) || error) return;
-    const std::filesystem::path now = claim_->folder();
-    if (!std::filesystem::exists(now, error)) return;
-    spdlog::warn("{}: was moved; the run goes on in {}", run_.path().string(), now.string());
-    run_ = RunFolder(now);
+  void save() {
+    const std::filesystem::path moved = root() ? claim_->new_folder() : "";
+    if (!moved.empty() && moved != run_.path()) {
+      spdlog::warn("{}: was moved; the run goes on in {}", run_.path().string(), moved.string());
+      run_ = RunFolder(moved);
+    }
+    checkpoints_.save(state_);
   }
 
   void one_step(const StepWork& next, Clock::time_point begin, double wait) {
     const StepResult result = step_.run(next, state_);
-    follow_folder();
     const double seconds = seconds_since(begin);
     state_.train_seconds += seconds;
     wait_seconds_ += wait;
@@ -375,7 +374,7 @@ class TrainingRun {
     if (checkpoint_is_due) state_.keep_roll_back();
     const bool last = state_.step == train.steps;
     if (!last) evaluation_.step();  // first: the checkpoint has its best scores and early stops
-    if (!last && checkpoint_is_due) checkpoints_.save(state_);
+    if (!last && checkpoint_is_due) save();
     if (checkpoints_.seconds() > 0) limit_.wrote_checkpoint(checkpoints_.seconds());
   }
 

@@ -238,6 +238,7 @@ TEST(CheckpointFaults, AFolderThatIsRenamedIsFollowed) {
   const std::string lines = read_text_file(files.metrics());
   EXPECT_EQ(std::count(lines.begin(), lines.end(), '\n'), 1 + 6 + 1);
   EXPECT_FALSE(fs::exists(folder / "run"));
+  EXPECT_FALSE(fs::exists(folder / "moved" / kLockName));
 }
 
 TEST(CheckpointFaults, MetricsThatNeverFitAreLostWithoutHarm) {
