@@ -89,6 +89,7 @@ class TrainingRun {
     // No loss follows the last step: scores tell whether it made the weights too large.
     for (std::size_t m = 0; outcome.evaluation && m < state_.failed.size(); ++m)
       if (!outcome.evaluation->finite[m]) state_.failed[m] = 1;
+    if (state_.all_failed()) leave_ranks();
     stop_if_all_failed();
     sum_up(outcome);
     leave_ranks();
