@@ -39,11 +39,11 @@ struct TrainArguments {
 void print_outcome(const TrainOutcome& outcome, const Experiment& experiment) {
   const std::filesystem::path& run = outcome.folder;
   if (outcome.evaluation) print("\n{}", evaluation_table(*outcome.evaluation));
-  if (!outcome.has_validation) {
+  const bool unscored = !outcome.evaluation && !outcome.stopped;
+  if (unscored && !outcome.has_validation) {
     print("\nnot scored: {} has no graphs in its validation split\n",
           experiment.data.collection.name);
-  } else if (!outcome.evaluation && !outcome.stopped &&
-             experiment.train.last_evaluation == LastEvaluation::none) {
+  } else if (unscored && experiment.train.last_evaluation == LastEvaluation::none) {
     print("\nnot scored (train.last_evaluation: none); `tpudist evaluate {}` scores the run\n",
           shell_word(run.string()));
   }
@@ -180,11 +180,10 @@ void add_train_command(Command app) {
   const Command command = app.add_command("train", "Train an ensemble as an experiment file says");
   command.footer(
       "Start it under mpirun or srun for several ranks; the trained parameters have the same bits "
-      "for any number of\n"
-      "ranks and threads. SIGUSR1, SIGUSR2, SIGTERM, SIGHUP or Ctrl-C asks it to write a "
-      "checkpoint "
-      "and stop (exit\n"
-      "code 85); under mpirun use SIGUSR2: mpirun answers the last three by killing the ranks.\n\n"
+      "for any number of\nranks and threads. SIGUSR1, SIGUSR2, SIGTERM, SIGHUP or Ctrl-C asks it "
+      "to write a checkpoint and stop (exit\ncode 85); under mpirun use SIGUSR2: mpirun answers "
+      "the "
+      "last three by killing the ranks.\n\n"
       "Example:\n  mpirun -np 8 tpudist train experiments/nlp.yaml train.steps=1000 --run-dir "
       "runs/nlp-1");
   command.add_option("config", arguments->config, "Experiment file (YAML)")

@@ -145,6 +145,10 @@ TEST_F(TrainCommand, SaysThatNothingIsScoredWithoutValidationGraphs) {
   EXPECT_THAT(trained.output, HasSubstr("\nnot scored: layout:xla:random has no graphs in its "));
   EXPECT_THAT(trained.output, HasSubstr("tpudist evaluate run --split train "));
   EXPECT_EQ(run("evaluate run --split train").exit_code, 0);
+  const Outcome stopped =
+      run("train tiny.yaml train.time_limit=0 data.shards=shards --run-dir cut");
+  EXPECT_EQ(stopped.exit_code, 85) << stopped.output;
+  EXPECT_THAT(stopped.output, Not(HasSubstr("not scored")));
 }
 
 // The loss of the only step is sound; no later step finds what it made of the weights.
@@ -152,6 +156,7 @@ TEST_F(TrainCommand, ALastStepThatBlowsUpFails) {
   const Outcome outcome = run("train tiny.yaml train.steps=1 optimizer.lr=1e6 --run-dir run");
   EXPECT_EQ(outcome.exit_code, 1) << outcome.output;
   EXPECT_THAT(outcome.output, HasSubstr("scores of each of the 1 were not finite; try a smaller"));
+  EXPECT_FALSE(fs::exists(folder_ / "run/ranks"));
 }
 
 TEST_F(TrainCommand, NamesTheCommandThatStartsRanks) {
