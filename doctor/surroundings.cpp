@@ -15,6 +15,7 @@
 #include <set>
 #include <sstream>
 
+#include "core/descriptor.hpp"
 #include "core/process.hpp"
 #include "core/text.hpp"
 #include "dist/collectives/device_memory.hpp"
@@ -52,12 +53,6 @@ std::string mpi_threads() {
   return "multiple";
 }
 
-bool can_lock(int descriptor) {
-  if (flock(descriptor, LOCK_EX | LOCK_NB) != 0) return false;
-  flock(descriptor, LOCK_UN);
-  return true;
-}
-
 }  // namespace
 
 std::vector<std::string> loaded_libraries(std::string_view maps, std::string_view name) {
@@ -80,15 +75,11 @@ FolderFacts try_folder(const fs::path& folder) {
   const fs::space_info space = fs::space(there, error);
   if (!error) facts.free_bytes = static_cast<std::int64_t>(space.available);
   const fs::path file = there / fmt::format(".tpudist-doctor-{}", getpid());
-  const int descriptor = open(file.c_str(), O_CREAT | O_EXCL | O_RDWR | O_CLOEXEC, 0600);
-  if (descriptor < 0) {
-    facts.problem = std::strerror(errno);
-    return facts;
-  }
-  facts.writable = write(descriptor, "x", 1) == 1;
+  const Descriptor opened(open(file.c_str(), O_CREAT | O_EXCL | O_RDWR | O_CLOEXEC, 0600));
+  facts.writable = opened && write(opened.get(), "x", 1) == 1;
   if (!facts.writable) facts.problem = std::strerror(errno);
-  facts.locks = can_lock(descriptor);
-  close(descriptor);
+  if (!opened) return facts;
+  facts.locks = flock(opened.get(), LOCK_EX | LOCK_NB) == 0;
   fs::remove(file, error);
   return facts;
 }

@@ -90,8 +90,9 @@ void warn_of_cores(const Node& node, Warnings& warnings) {
         {"cpu_quota",
          fmt::format("{} on {} with a CPU quota of {:.3g} (control group)", ranks_text(node.size()),
                      first.host, first.cpu_quota),
-         "the system stops them in every tenth of a second: raise the quota (docker --cpus, "
-         "limits.cpu of Kubernetes, cpu.max), or start fewer ranks"});
+         fmt::format("the system stops them in every tenth of a second: raise the quota (docker "
+                     "--cpus, limits.cpu of Kubernetes, cpu.max){}",
+                     node.size() > 1 ? ", or start fewer ranks" : "")});
   } else if (2 * cores <= machine) {
     warnings.push_back({"idle_cores",
                         fmt::format("{} on {} may use {} of its {} cores", ranks_text(node.size()),
@@ -115,9 +116,7 @@ void warn_of_memory(const Node& node, Warnings& warnings) {
                    limit == first.memory_limit ? "limit of the control group" : "all it has",
                    ranks_text(node.size())),
        "a rank takes about 1 GiB, and more for large graphs (`tpudist train FILE --dry-run`): "
-       "start "
-       "fewer ranks, raise the limit (srun --mem), or let ranks share data with "
-       "data.cache_dir=auto"});
+       "start fewer ranks, raise the limit (srun --mem), or share data (data.cache_dir=auto)"});
 }
 
 void warn_of_gpus(const Node& node, bool runs_on_gpus, Warnings& warnings) {

@@ -84,9 +84,10 @@ std::string core_warning(const std::vector<std::string>& masks, int rank, int th
   }
   if (quota > 0 && quota < threads * ranks) {
     return fmt::format(
-        "{} with {} each on a CPU quota of {:.3g} (control group): start fewer (dist.threads), or "
-        "raise it (docker --cpus, cpu.max)",
-        counted(ranks, "rank"), counted(threads, "thread"), quota);
+        "{} with {} each on a CPU quota of {:.3g} (control group): raise it (docker --cpus, "
+        "cpu.max){}",
+        counted(ranks, "rank"), counted(threads, "thread"), quota,
+        threads * ranks > 1 ? ", or start fewer (dist.threads)" : "");
   }
   if (2 * all <= unbound) {
     return fmt::format("mpirun bound {} to {} of {}: start with --bind-to none, or with more ranks",

@@ -9,6 +9,7 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
+using ::testing::Not;
 
 constexpr std::int64_t kGiB = std::int64_t{1} << 30;
 
@@ -75,6 +76,10 @@ TEST(DoctorWarnings, TellOfAQuotaBelowTheRanks) {
   const DoctorWarning warning = only(facts);
   EXPECT_EQ(warning.kind, "cpu_quota");
   EXPECT_THAT(warning.what, HasSubstr("4 ranks on node7 with a CPU quota of 0.5 (control group)"));
+  EXPECT_THAT(warning.advice, HasSubstr("or start fewer ranks"));
+  JobFacts alone = healthy(1);
+  alone.ranks[0].cpu_quota = 0.5;
+  EXPECT_THAT(only(alone).advice, Not(HasSubstr("fewer")));
   for (RankFacts& rank : facts.ranks) rank.cpu_quota = 4;
   EXPECT_THAT(kinds(facts), IsEmpty());
 }

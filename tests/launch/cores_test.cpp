@@ -5,6 +5,8 @@
 namespace tpudist {
 namespace {
 
+using ::testing::AllOf;
+using ::testing::EndsWith;
 using ::testing::HasSubstr;
 
 TEST(Cores, RanksWithoutBindingShareAll) {
@@ -35,10 +37,11 @@ TEST(Cores, AQuotaCountsForAllRanks) {
 
 TEST(CoreWarning, TellsOfAQuota) {
   EXPECT_EQ(core_warning({"11"}, 0, 2, 0, 2), "");
-  EXPECT_THAT(
-      core_warning({"11"}, 0, 1, 0, 0.5),
-      HasSubstr("1 rank with 1 thread each on a CPU quota of 0.5 (control group): start fewer"));
-  EXPECT_THAT(core_warning({"1111", "1111"}, 0, 2, 0, 3), HasSubstr("quota of 3 "));
+  EXPECT_THAT(core_warning({"11"}, 0, 1, 0, 0.5),
+              AllOf(HasSubstr("1 rank with 1 thread each on a CPU quota of 0.5 (control group): "),
+                    EndsWith(": raise it (docker --cpus, cpu.max)")));
+  EXPECT_THAT(core_warning({"1111", "1111"}, 0, 2, 0, 3),
+              AllOf(HasSubstr("quota of 3 "), HasSubstr(", or start fewer (dist.threads)")));
 }
 
 TEST(CoreWarning, NamesWhatSlowsRanksDown) {
