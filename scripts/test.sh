@@ -12,8 +12,8 @@ set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
 preset=${TPUDIST_PRESET:-release}
-if ! grep -qs "\"configurePreset\": \"$preset\"" CMakePresets.json CMakeUserPresets.json; then
-  echo "test.sh: TPUDIST_PRESET=$preset: CMakePresets.json has no such preset" >&2
+if presets=$(cmake --list-presets=test 2> /dev/null) && [[ $presets != *"\"$preset\""* ]]; then
+  echo "test.sh: TPUDIST_PRESET=$preset: no preset with tests; \`cmake --list-presets=test\` lists them" >&2
   exit 2
 fi
 

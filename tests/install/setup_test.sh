@@ -18,6 +18,9 @@ for script in demo test; do
   if TPUDIST_PRESET=relase "scripts/$script.sh" > "$scratch/refused" 2>&1; then fail "TPUDIST_PRESET=relase is taken"; fi
   [[ $(< "$scratch/refused") == "$script.sh: TPUDIST_PRESET=relase: "* ]] || fail "$(cat "$scratch/refused")"
 done
+# One that builds, but has no tests.
+if TPUDIST_PRESET=odr scripts/test.sh > "$scratch/refused" 2>&1; then fail "TPUDIST_PRESET=odr is taken"; fi
+grep -q '^test.sh: TPUDIST_PRESET=odr: no preset with tests; ' "$scratch/refused" || fail "$(cat "$scratch/refused")"
 
 # A LibTorch as the wheel has it. What NVIDIA's packages hold lies beside it.
 site=$scratch/site
