@@ -8,6 +8,7 @@
 #include <cerrno>
 #include <csignal>
 #include <cstdio>
+#include <new>
 #include <system_error>
 
 #include "core/check.hpp"
@@ -56,7 +57,11 @@ void print_text(std::string_view text) {
 }
 
 void print_error_text(std::string_view text) noexcept {
-  write_all(STDERR_FILENO, printable(text, "\n\t"));
+  try {
+    write_all(STDERR_FILENO, printable(text, "\n\t"));
+  } catch (const std::bad_alloc&) {
+    write_all(STDERR_FILENO, text);
+  }
 }
 
 void prepare_standard_streams() {
