@@ -35,23 +35,12 @@ std::uint64_t status_peak() {
   return 0;
 }
 
-constexpr const char* kControlGroups = "/sys/fs/cgroup";
-
-std::string own_groups() {
-  std::ifstream file("/proc/self/cgroup");
-  return {std::istreambuf_iterator<char>(file), {}};
-}
-
 // The smallest of what `limit_of(group, second)` finds in the folders of groups; `second`: of
 // version 2.
 template <typename LimitOf>
 double least_limit(const std::filesystem::path& root, const std::string& membership,
                    const std::string& controller, const LimitOf& limit_of) {
   double least = 0;
-  const auto take = [&](const std::filesystem::path& group, bool second) {
-    const double limit = limit_of(group, second);
-    if (limit > 0) least = least == 0 ? limit : std::min(least, limit);
-  };
   for (const std::string& line : split(membership, '\n')) {
     // "0::/user.slice/a" of version 2, "7:cpu,cpuacct:/a" of version 1
     const std::vector<std::string> parts = split(line, ':');
@@ -59,9 +48,10 @@ double least_limit(const std::filesystem::path& root, const std::string& members
     const bool second = parts[0] == "0" && parts[1].empty();
     if (!second && std::ranges::count(split(parts[1], ','), controller) == 0) continue;
     std::filesystem::path group = second ? root : root / controller;
-    take(group, second);
-    for (const auto& name : std::filesystem::path(parts[2]).relative_path())
-      take(group /= name, second);
+    for (const auto& name : std::filesystem::path("./" + parts[2])) {
+      const double limit = limit_of(group /= name, second);
+      if (limit > 0) least = least == 0 ? limit : std::min(least, limit);
+    }
   }
   return least;
 }
@@ -87,12 +77,9 @@ double cpu_quota(const std::filesystem::path& root, const std::string& membershi
   });
 }
 
-double memory_limit() {
-  return memory_limit(kControlGroups, own_groups());
-}
-
-double cpu_quota() {
-  return cpu_quota(kControlGroups, own_groups());
+std::string own_groups() {
+  std::ifstream file("/proc/self/cgroup");
+  return {std::istreambuf_iterator<char>(file), {}};
 }
 
 int usable_cores() {

@@ -26,14 +26,14 @@ std::string host_name();
 // Largest resident set of this process so far (VmHWM), in bytes.
 std::uint64_t peak_resident_bytes();
 
+inline constexpr const char* kControlGroups = "/sys/fs/cgroup";
+std::string own_groups();  // /proc/self/cgroup
 // The smallest limit that control groups, of version 1 or 2, set for a process: those of its
-// `membership` (/proc/self/cgroup) and their parents; 0: none. Of memory in bytes, of time in
-// cores: 0.5 is half of one.
-double memory_limit(const std::filesystem::path& root, const std::string& membership);
-double cpu_quota(const std::filesystem::path& root, const std::string& membership);
-// Those of this process.
-double memory_limit();
-double cpu_quota();
+// `membership` and their parents; 0: none. Of memory in bytes, of time in cores (0.5: half of one).
+double memory_limit(const std::filesystem::path& root = kControlGroups,
+                    const std::string& membership = own_groups());
+double cpu_quota(const std::filesystem::path& root = kControlGroups,
+                 const std::string& membership = own_groups());
 // For how many threads this process has cores, by its CPU affinity and its quota; at least 1.
 int usable_cores();
 
