@@ -24,14 +24,6 @@ using Kind = CheckpointQueue::Kind;
 
 constexpr const char* kBestScore = "best_score";  // the score for which best.h5 was kept
 
-std::string message_of(const std::exception_ptr& error) {
-  try {
-    std::rethrow_exception(error);
-  } catch (const std::exception& thrown) {
-    return thrown.what();
-  }
-}
-
 std::string newest_text(std::int64_t step) {
   return step < 0 ? "none is on the disk"
                   : fmt::format("the newest on the disk is of step {}", step);
@@ -177,8 +169,8 @@ void RunCheckpoints::save_if_best(const TrainingState& state, double score) {
 std::string RunCheckpoints::take_results() {
   std::string errors;
   for (const CheckpointQueue::Result& result : queue_.take_results()) {
-    if (result.error) {
-      errors += (errors.empty() ? "" : "; ") + message_of(result.error);
+    if (!result.error.empty()) {
+      errors += (errors.empty() ? "" : "; ") + result.error;
       if (result.kind == Kind::best) best_score_ = kept_score_;
       continue;
     }

@@ -80,15 +80,15 @@ void CheckpointQueue::work() {
 CheckpointQueue::Result CheckpointQueue::result_of(const Job& job) {
   const auto begin = std::chrono::steady_clock::now();
   const Checkpoint& checkpoint = copy_of(job.kind);
-  Result result{job.kind, checkpoint.step, job.path, 0, nullptr};
+  Result result{job.kind, checkpoint.step, job.path, 0, ""};
   try {
     make_folder_again(job.path.parent_path());
     save_checkpoint(job.path, checkpoint, table_, files_);
     advance_();
     job.then();
     advance_();
-  } catch (const std::exception&) {
-    result.error = std::current_exception();
+  } catch (const std::exception& error) {
+    result.error = error.what();
   }
   result.seconds = seconds_since(begin);
   return result;

@@ -4,10 +4,10 @@
 #include <condition_variable>
 #include <cstdint>
 #include <deque>
-#include <exception>
 #include <filesystem>
 #include <functional>
 #include <mutex>
+#include <string>
 #include <thread>
 #include <vector>
 
@@ -29,8 +29,8 @@ class CheckpointQueue {
     Kind kind = Kind::regular;
     std::int64_t step = 0;
     std::filesystem::path path;
-    double seconds = 0;        // from the start of writing
-    std::exception_ptr error;  // null: it is on the disk
+    double seconds = 0;  // from the start of writing
+    std::string error;   // "": it is on the disk
   };
 
   // Borrows `table` and `files`. The writing thread calls `advance` whenever a part is done.
