@@ -1,22 +1,15 @@
 #include "core/append_file.hpp"
 
 #include <fcntl.h>
-#include <fmt/format.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
-#include <cstring>
 
 #include "core/check.hpp"
-#include "core/error.hpp"
 
 namespace tpudist {
 namespace {
-
-[[noreturn]] void refuse(const std::filesystem::path& path, int error) {
-  throw IoError(fmt::format("{}: cannot write: {}", path.string(), std::strerror(error)));
-}
 
 // 0, or the error number.
 int append(int descriptor, std::string_view text) {
@@ -34,7 +27,7 @@ int append(int descriptor, std::string_view text) {
 void append_to_file(const std::filesystem::path& path, std::string_view text) {
   const int descriptor = uninterrupted(
       [&] { return ::open(path.c_str(), O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0666); });
-  if (descriptor < 0) refuse(path, errno);
+  check_posix(descriptor, "write", path);
   struct stat before {};
   const bool regular = ::fstat(descriptor, &before) == 0 && S_ISREG(before.st_mode);
   int error = append(descriptor, text);
@@ -43,7 +36,7 @@ void append_to_file(const std::filesystem::path& path, std::string_view text) {
       uninterrupted([&] { return ::ftruncate(descriptor, before.st_size); }) != 0)
     errno = error;
   if (::close(descriptor) != 0 && error == 0 && errno != EINTR) error = errno;
-  if (error != 0) refuse(path, error);
+  if (error != 0) throw_io_error("write", path, error);
 }
 
 }  // namespace tpudist

@@ -36,26 +36,19 @@ RankFiles::RankFiles(std::filesystem::path folder, int rank, int ranks)
   std::filesystem::create_directories(folder_, error);
   // Only the owner writes; everybody who may read the run may read the status.
   const std::filesystem::path path = path_of(rank_);
-  descriptor_ = uninterrupted(
-      [&] { return ::open(path.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0644); });
-  if (descriptor_ < 0) {
-    warn(std::strerror(errno));
-  } else {
-    syncs_ = keeps_writes(descriptor_);
-  }
-}
-
-RankFiles::~RankFiles() {
-  if (descriptor_ >= 0) ::close(descriptor_);
+  file_ = Descriptor(uninterrupted(
+      [&] { return ::open(path.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0644); }));
+  if (!file_) warn(std::strerror(errno));
+  syncs_ = keeps_writes(file_.get());
 }
 
 void RankFiles::write(const RankStatus& place) {
-  if (descriptor_ < 0) return;
+  if (!file_) return;
   std::string text = to_text(place);
   text.resize(kBytes, '\n');
   const ssize_t written =
-      uninterrupted([&] { return ::pwrite(descriptor_, text.data(), text.size(), 0); });
-  if (written < 0 || (syncs_ && ::fdatasync(descriptor_) != 0)) warn(std::strerror(errno));
+      uninterrupted([&] { return ::pwrite(file_.get(), text.data(), text.size(), 0); });
+  if (written < 0 || (syncs_ && ::fdatasync(file_.get()) != 0)) warn(std::strerror(errno));
 }
 
 std::vector<std::optional<RankStatus>> RankFiles::read_others() const {
@@ -64,13 +57,12 @@ std::vector<std::optional<RankStatus>> RankFiles::read_others() const {
     if (rank == rank_) continue;
     // If it is a FIFO, opening must not block.
     const std::filesystem::path path = path_of(rank);
-    const int file = uninterrupted(
-        [&] { return ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK); });
-    if (file < 0) continue;
+    const Descriptor file(uninterrupted(
+        [&] { return ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK); }));
+    if (!file) continue;
     std::array<char, kBytes> buffer;
     const ssize_t count =
-        uninterrupted([&] { return ::pread(file, buffer.data(), buffer.size(), 0); });
-    ::close(file);
+        uninterrupted([&] { return ::pread(file.get(), buffer.data(), buffer.size(), 0); });
     if (count > 0) {
       places[static_cast<std::size_t>(rank)] =
           parse_place(std::string_view(buffer.data(), static_cast<std::size_t>(count)));

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "core/descriptor.hpp"
 #include "dist/collectives/rank_activity.hpp"
 
 namespace tpudist {
@@ -18,9 +19,6 @@ class RankFiles {
   // Creates the folder if needed, and in it the file of rank `rank` of `ranks`. When this or a
   // later write fails, it logs one warning; the other ranks then know nothing of this rank.
   RankFiles(std::filesystem::path folder, int rank, int ranks);
-  ~RankFiles();
-  RankFiles(const RankFiles&) = delete;
-  RankFiles& operator=(const RankFiles&) = delete;
 
   void write(const RankStatus& place);
   // [ranks] the statuses of the other ranks, where a complete one could be read.
@@ -32,7 +30,7 @@ class RankFiles {
 
   const std::filesystem::path folder_;
   const int rank_, ranks_;
-  int descriptor_ = -1;
+  Descriptor file_;
   bool syncs_ = false, warned_ = false;
 };
 

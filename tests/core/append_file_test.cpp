@@ -15,6 +15,7 @@ namespace {
 
 using test::TempDir;
 using ::testing::HasSubstr;
+using ::testing::MatchesRegex;
 
 TEST(AppendToFile, MakesTheFileAndAddsToIt) {
   const TempDir folder;
@@ -27,10 +28,10 @@ TEST(AppendToFile, SaysWhyItCannotWrite) {
   const TempDir folder;
   std::filesystem::create_directory(folder / "file");
   EXPECT_THAT(test::message_of<IoError>([&] { append_to_file(folder / "file", "text"); }),
-              HasSubstr("file: cannot write: Is a directory"));
+              MatchesRegex("cannot write .*/file: Is a directory"));
   if (!std::filesystem::exists("/dev/full")) GTEST_SKIP() << "this system has no /dev/full";
   EXPECT_THAT(test::message_of<IoError>([] { append_to_file("/dev/full", "text"); }),
-              HasSubstr("/dev/full: cannot write: No space left on device"));
+              HasSubstr("cannot write /dev/full: No space left on device"));
 }
 
 // A limit on the size of files lets the system write a part, and then no more.
