@@ -10,6 +10,7 @@
 #include <unordered_set>
 
 #include "core/error.hpp"
+#include "core/text.hpp"
 #include "data/hlo/text_attributes.hpp"
 #include "schema/tpugraphs.hpp"
 
@@ -34,6 +35,11 @@ constexpr std::string_view kOpcodeNames =
     "all-reduce-done reduce-scatter all-gather-start all-gather-done opt-barrier async-start "
     "async-update async-done round-nearest-even stochastic-convert tan ";
 static_assert(std::ranges::count(kOpcodeNames, ' ') == kOpcodes);
+
+const std::vector<std::string>& opcode_names() {
+  static const std::vector<std::string> names = split(kOpcodeNames, ' ');
+  return names;
+}
 
 // xla.PrimitiveType of columns 2 to 20.
 constexpr std::array<std::int64_t, 19> kElementTypes = {0,  1,  2,  3,  4,  5,  6,  7,  8, 9,
@@ -101,8 +107,9 @@ void require_sound(const HloModule& module, std::string_view where) {
           fail(fmt::format("names dimensions twice, or others than those of a tensor of {}", rank));
       };
       require_dimensions(own.shape.minor_to_major, kResult);
+      const bool of_result = own.opcode == "broadcast" || own.opcode == "reshape";
       if (opcode_number(own.opcode) != 0)
-        require_dimensions(own.dimensions, own.opcode == "broadcast" ? kResult : 0);
+        require_dimensions(own.dimensions, of_result ? kResult : 0);
       require_dimensions(own.lhs_dimensions, 0);
       require_dimensions(own.rhs_dimensions, 1);
       if (own.opcode == "convolution") {
@@ -198,24 +205,14 @@ void write_node_features(const HloInstruction& instruction, bool is_root,
 }
 
 std::uint8_t opcode_number(std::string_view opcode) {
-  std::uint8_t number = 1;
-  for (std::size_t begin = 0; begin < kOpcodeNames.size(); ++number) {
-    const std::size_t end = kOpcodeNames.find(' ', begin);
-    if (kOpcodeNames.substr(begin, end - begin) == opcode)
-      return number < kOpcodes ? number : std::uint8_t{0};
-    begin = end + 1;
-  }
-  return 0;
+  const auto& names = opcode_names();
+  const auto place = std::ranges::find(names, opcode) - names.begin();
+  return place + 1 < kOpcodes ? static_cast<std::uint8_t>(place + 1) : std::uint8_t{0};
 }
 
 std::string_view opcode_name(std::uint8_t number) {
-  std::string_view left = kOpcodeNames;
-  for (std::uint8_t at = 1; !left.empty(); ++at) {
-    const std::size_t end = left.find(' ');
-    if (at == number) return left.substr(0, end);
-    left.remove_prefix(end + 1);
-  }
-  return "unknown";
+  return number > 0 && number <= kOpcodes ? std::string_view(opcode_names()[number - 1U])
+                                          : "unknown";
 }
 
 bool takes_layouts(std::string_view opcode) {

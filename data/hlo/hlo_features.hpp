@@ -51,8 +51,8 @@ void write_node_features(const HloInstruction& instruction, bool is_root,
 
 // The features of the data set's extractor (google-research-datasets/tpu_graphs,
 // process_data/xla/featurizers.h and hlo_encoder.cc). Throws DataError, beginning with `where`, for
-// names and numbers that stand twice, operands and computations that do not stand above, another number of
-// operands, dimensions that a tensor does not have, and a computation without its root.
+// names and numbers that stand twice, operands and computations that do not stand above, another
+// number of operands, dimensions that a tensor does not have, and a computation without its root.
 HloGraph featurise(const HloModule& module, std::string_view where);
 
 // The number of an opcode in the data set's list; 0 for one that it does not know, and for its last

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <map>
+
 #include "core/error.hpp"
 #include "core/escape.hpp"
 #include "schema/tpugraphs.hpp"
@@ -18,8 +20,8 @@ void for_fields(pbf_reader message, const Visit& visit) {
   while (message.next()) visit(message);
 }
 
-// These take the value of a field; one of another wire type is skipped, as protobuf does. Names may hold
-// any bytes, and are shown and written into other files.
+// These take the value of a field; one of another wire type is skipped, as protobuf does. Names may
+// hold any bytes, and are shown and written into other files.
 void take(pbf_reader& field, std::int64_t& to) {
   if (!field.has_wire_type(pbf_wire_type::varint)) return field.skip();
   to = field.get_int64();
@@ -83,27 +85,14 @@ void read_window_dimension(pbf_reader message, HloWindow& window) {
 
 HloConvolution read_convolution(pbf_reader message) {
   HloConvolution of;
+  const std::map<protozero::pbf_tag_type, std::int64_t*> numbers = {
+      {3, &of.kernel_input_feature}, {4, &of.kernel_output_feature}, {7, &of.input_batch},
+      {8, &of.input_feature},        {9, &of.output_batch},          {10, &of.output_feature}};
   for_fields(message, [&](pbf_reader& field) {
-    switch (field.tag()) {
-      case 3:
-        return take(field, of.kernel_input_feature);
-      case 4:
-        return take(field, of.kernel_output_feature);
-      case 6:
-        return append_integers(field, of.kernel_spatial);
-      case 7:
-        return take(field, of.input_batch);
-      case 8:
-        return take(field, of.input_feature);
-      case 9:
-        return take(field, of.output_batch);
-      case 10:
-        return take(field, of.output_feature);
-      case 11:
-        return append_integers(field, of.input_spatial);
-      default:
-        field.skip();
-    }
+    if (field.tag() == 6) return append_integers(field, of.kernel_spatial);
+    if (field.tag() == 11) return append_integers(field, of.input_spatial);
+    const auto number = numbers.find(field.tag());
+    number == numbers.end() ? field.skip() : take(field, *number->second);
   });
   return of;
 }
@@ -238,22 +227,17 @@ HloModule read_module(pbf_reader message) {
 }
 
 bool is_module(protozero::data_view bytes) {
+  constexpr auto kMessage = pbf_wire_type::length_delimited;
   try {
     bool has_opcode = false;
-    for_fields(pbf_reader{bytes}, [&](pbf_reader& field) {
-      if (field.tag() != 3 || has_opcode) return field.skip();
-      take_message(field, [&](pbf_reader computation) {
-        for_fields(computation, [&](pbf_reader& part) {
-          if (part.tag() != 2 || has_opcode) return part.skip();
-          take_message(part, [&](pbf_reader instruction) {
-            std::string opcode;
-            for_fields(instruction,
-                       [&](pbf_reader& own) { own.tag() == 2 ? take(own, opcode) : own.skip(); });
-            has_opcode = !opcode.empty();
-          });
-        });
-      });
-    });
+    for (pbf_reader module{bytes}; module.next(3, kMessage);) {
+      pbf_reader computation{module.get_view()};
+      while (!has_opcode && computation.next(2, kMessage)) {
+        pbf_reader instruction{computation.get_view()};
+        while (!has_opcode && instruction.next(2, kMessage))
+          has_opcode = instruction.get_view().size() > 0;
+      }
+    }
     return has_opcode;
   } catch (const protozero::exception&) {
     return false;

@@ -61,7 +61,7 @@ constexpr TextAttribute kAttributes[] = {
     {"scatter_indices_batching_dims", integers, " scatter "},
     {"unique_indices", boolean, " scatter "},
     {"indices_are_sorted", boolean, " gather scatter "},
-    {"inferred_dimension", integer, " reshape "},
+    {"inferred_dimension", read, " reshape "},
     {"exponent_bits", integer, " reduce-precision ", " reduce-precision "},
     {"mantissa_bits", integer, " reduce-precision ", " reduce-precision "},
     {"feature_index", integer, " batch-norm-grad batch-norm-inference batch-norm-training ",

@@ -271,7 +271,7 @@ class TextReader {
   void read_feature(std::string_view key, HloInstruction& to) {
     if (key == "dimensions") {
       to.dimensions = read_list();
-    } else if (key == "iota_dimension") {
+    } else if (key == "iota_dimension" || key == "inferred_dimension") {
       to.dimensions = {from_.integer()};
     } else if (key.starts_with("lhs_") || key.starts_with("rhs_")) {  // of a dot
       for (const std::int64_t dimension : read_list())

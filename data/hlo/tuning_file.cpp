@@ -44,25 +44,13 @@ RunMessage read_run(data_view bytes) {
   RunMessage run;
   pbf_reader field{bytes};
   while (field.next()) {
-    switch (field.tag()) {
-      case 1:
-        run.op_config = message_of(field);
-        break;
-      case 2:
-        run.module_config = message_of(field);
-        break;
-      case 3:
-        run.error = integer_of(field) != 0;
-        break;
-      case 4:
-        run.profile = message_of(field);
-        break;
-      case 5:
-        run.is_default = integer_of(field) != 0;
-        break;
-      default:
-        field.skip();
-    }
+    const auto tag = field.tag();
+    if (tag == 3 || tag == 5)
+      (tag == 3 ? run.error : run.is_default) = integer_of(field) != 0;
+    else if (tag == 1 || tag == 2 || tag == 4)
+      (tag == 1 ? run.op_config : tag == 2 ? run.module_config : run.profile) = message_of(field);
+    else
+      field.skip();
   }
   return run;
 }
@@ -72,13 +60,7 @@ std::int64_t nanoseconds_of(const std::optional<data_view>& profile) {
   std::int64_t time = 0;
   if (!profile) return time;
   pbf_reader field{*profile};
-  while (field.next()) {
-    if (field.tag() == 4) {
-      time = static_cast<std::int64_t>(integer_of(field));
-    } else {
-      field.skip();
-    }
-  }
+  while (field.next(4)) time = static_cast<std::int64_t>(integer_of(field));
   return time;
 }
 
@@ -208,20 +190,10 @@ Known known_content(data_view bytes, const std::string& where) {
 }  // namespace
 
 std::string_view kind_name(HloFileKind kind) {
-  switch (kind) {
-    case HloFileKind::module:
-      return "HloModuleProto";
-    case HloFileKind::hlo:
-      return "HloProto";
-    case HloFileKind::snapshot:
-      return "HloSnapshot";
-    case HloFileKind::tuned_module:
-      return "ModuleTuningData";
-    case HloFileKind::text:
-      return "HLO text";
-    default:
-      return "TuningData";
-  }
+  // In the order of HloFileKind.
+  constexpr std::string_view kNames[] = {"HloModuleProto",   "HloProto",   "HloSnapshot",
+                                         "ModuleTuningData", "TuningData", "HLO text"};
+  return kNames[static_cast<std::size_t>(kind)];
 }
 
 struct HloFile::Impl {

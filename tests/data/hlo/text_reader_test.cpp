@@ -169,6 +169,7 @@ TEST(TextReader, ReadsAttributes) {
   EXPECT_THAT(pad.edge_padding_high, ElementsAre(-2, 5));
   EXPECT_EQ(only("s = f32[2] sort(a), dimensions={0}, is_stable=true, to_apply=less").is_stable, 1);
   EXPECT_TRUE(only("b = f32[2] broadcast(a)").dimensions.empty());
+  EXPECT_THAT(only("r = f32[2] reshape(a), inferred_dimension=0").dimensions, ElementsAre(0));
   EXPECT_THAT(
       only("g = f32[2] transpose(a), replica_groups=[2,4]<=[8]T(1,0), dimensions={1,0}").dimensions,
       ElementsAre(1, 0));

@@ -252,6 +252,25 @@ TEST_F(TuningFileTest, RefusesDimensionsOfADotThatItsOperandsDoNotHave) {
   EXPECT_THAT(dot_over(1, -1), HasSubstr("or others than those of a tensor of 2"));
 }
 
+// A reshape of XLA may have one dimension, inferred_dimension: of its result.
+TEST_F(TuningFileTest, TakesTheInferredDimensionOfAReshape) {
+  const auto inferred = [&](std::int64_t dimension) {
+    const std::string reshape =
+        test::instruction({"r", "reshape", 2, {1}, {}, {2, 3, 4}, {}}) +
+        test::proto([&](auto& to) { to.add_packed_int64(14, &dimension, &dimension + 1); });
+    return refusal(test::module(
+        "m", {test::proto([&](auto& to) {
+          to.add_string(1, "main");
+          to.add_message(2, test::instruction({"p", "parameter", 1, {}, {}, {24}, {}}));
+          to.add_message(2, reshape);
+          to.add_int64(5, 1);
+          to.add_int64(6, 2);
+        })}));
+  };
+  EXPECT_EQ(inferred(2), "");
+  EXPECT_THAT(inferred(3), HasSubstr("r in main: names dimensions twice, or others than those"));
+}
+
 TEST_F(TuningFileTest, ShowsNamesOfAnyBytesAsPrintableOnes) {
   const std::string odd = test::module(
       "m\x1b[1m\n",
