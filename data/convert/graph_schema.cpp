@@ -197,10 +197,10 @@ RunTimes read_run_times(const NpzReader& npz, const Collection& collection, std:
                         const GraphSizes& sizes) {
   RunTimes times;
   NpzArray runtime = npz.open("config_runtime");
-  times.runtime = split == "test" ? read_ranged<std::int64_t>(runtime, 0, kMost, "is negative")
-                                  : read_ranged<std::int64_t>(
-                                        runtime, 1, kMost,
-                                        "is not a run time (positive; only test splits have 0)");
+  const bool hidden = split == "test";
+  times.runtime = read_ranged<std::int64_t>(
+      runtime, hidden ? 0 : 1, kMost,
+      hidden ? "is negative" : "is not a run time (positive; only test splits have 0)");
   if (collection.is_tile()) times.normalizer = read_normalizers(npz);
   if (times.configs() != sizes.configs) runtime.fail("changed while it was read");
   return times;

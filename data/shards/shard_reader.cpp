@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <limits>
 #include <map>
 #include <span>
 #include <utility>
@@ -116,13 +115,13 @@ struct GraphReader::Impl {
     return read_array<T>(group, name, std::move(shape), where);
   }
 
-  // Integers with every value in low .. high - 1.
+  // Integers with every value in least .. most.
   template <typename T>
   std::vector<T> read_within(const std::string& name, std::vector<std::int64_t> shape,
-                             std::int64_t low, std::int64_t high) const {
+                             std::int64_t least, std::int64_t most = INT64_MAX) const {
     std::vector<T> values = read<T>(name, std::move(shape));
     for (std::size_t i = 0; i < values.size(); ++i) {
-      if (values[i] < low || values[i] >= high) {
+      if (values[i] < least || values[i] > most) {
         throw DataError(fmt::format("{}/{}: value {} of element {} is out of range; convert again",
                                     where, name, values[i], i));
       }
@@ -155,13 +154,13 @@ Graph GraphReader::read_graph() const {
   graph.edges = entry.edges;
   graph.node_features = impl_->read<float>("node_feat", {n, entry.schema.node_features});
   require_finite(graph.node_features, impl_->where + "/node_feat");
-  graph.opcodes = entry.schema.opcodes > 0 ? impl_->read_within<std::uint8_t>("node_opcode", {n}, 0,
-                                                                              entry.schema.opcodes)
-                                           : std::vector<std::uint8_t>(static_cast<std::size_t>(n));
-  graph.edge_index = impl_->read_within<std::int32_t>("edge_index", {entry.edges, 2}, 0, n);
+  const std::int64_t opcodes = entry.schema.opcodes;
+  graph.opcodes = opcodes > 0 ? impl_->read_within<std::uint8_t>("node_opcode", {n}, 0, opcodes - 1)
+                              : std::vector<std::uint8_t>(static_cast<std::size_t>(n));
+  graph.edge_index = impl_->read_within<std::int32_t>("edge_index", {entry.edges, 2}, 0, n - 1);
   if (entry.config_nodes > 0) {
     graph.config_nodes =
-        impl_->read_within<std::int32_t>("config_nodes", {entry.config_nodes}, 0, n);
+        impl_->read_within<std::int32_t>("config_nodes", {entry.config_nodes}, 0, n - 1);
     std::vector<std::int32_t> sorted(graph.config_nodes.begin(), graph.config_nodes.end());
     std::ranges::sort(sorted);
     if (const auto twice = std::ranges::adjacent_find(sorted); twice != sorted.end())
@@ -177,13 +176,12 @@ Graph GraphReader::read_graph() const {
 RunTimes GraphReader::read_run_times() const {
   const std::int64_t c = impl_->entry.configs;
   RunTimes times;
-  constexpr std::int64_t kMost = std::numeric_limits<std::int64_t>::max();
   const bool hidden = impl_->entry.split == "test";  // only there run times may be 0
-  times.runtime = impl_->read_within<std::int64_t>("runtime", {c}, hidden ? 0 : 1, kMost);
+  times.runtime = impl_->read_within<std::int64_t>("runtime", {c}, hidden ? 0 : 1);
   if (has_link(impl_->group, "runtime_normalizer")) {
-    times.normalizer = impl_->read_within<std::int64_t>("runtime_normalizer", {c}, 1, kMost);
+    times.normalizer = impl_->read_within<std::int64_t>("runtime_normalizer", {c}, 1);
   }
-  times.group = impl_->read_within<std::int32_t>("config_group", {c}, 0, c);
+  times.group = impl_->read_within<std::int32_t>("config_group", {c}, 0, c - 1);
   return times;
 }
 

@@ -110,6 +110,10 @@ TEST_F(ShardReaderTest, RefusesValuesThatNoGraphHas) {
     });
   };
   EXPECT_EQ(error(), "");
+  edit([](const Hdf5Id& file) {  // which `convert` takes
+    write<std::int64_t>(file, "runtime", H5T_NATIVE_INT64, {100, 300, INT64_MAX, 400, 500, 102});
+  });
+  EXPECT_EQ(error(), "");
   edit([](const Hdf5Id& file) {
     write<std::int64_t>(file, "runtime", H5T_NATIVE_INT64, {100, 300, 0, 400, 500, 102});
   });
