@@ -132,6 +132,7 @@ std::vector<std::int64_t> SlateOrder::mixed_places(std::int64_t total, std::int6
   for (std::int64_t i = used; i < total; ++i)
     left_out.push_back(static_cast<std::int64_t>(leaving(word(i))));
   std::ranges::sort(left_out);
+  for (std::size_t i = 0; i < left_out.size(); ++i) left_out[i] -= static_cast<std::int64_t>(i);
   // Windows begin at another place in each pass, so that their borders move.
   const auto shift =
       static_cast<std::int64_t>(CounterRng(mix_key({key, kPart})).below(word(window)));
@@ -140,9 +141,8 @@ std::vector<std::int64_t> SlateOrder::mixed_places(std::int64_t total, std::int6
                        begin = std::max<std::int64_t>(number * window - shift, 0),
                        end = std::min((number + 1) * window - shift, used);
     const KeyedPermutation shuffled(word(end - begin), mix_key({key, kPart, word(number)}));
-    std::int64_t place = begin + static_cast<std::int64_t>(shuffled(word(i - begin)));
-    for (const std::int64_t left : left_out) place += left <= place;
-    places.push_back(place);
+    const std::int64_t place = begin + static_cast<std::int64_t>(shuffled(word(i - begin)));
+    places.push_back(place + (std::ranges::upper_bound(left_out, place) - left_out.begin()));
   }
   return places;
 }
