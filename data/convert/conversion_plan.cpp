@@ -83,4 +83,14 @@ std::vector<PlannedShard> plan_shards(const std::filesystem::path& npz_root,
   return plan;
 }
 
+std::string second_name(const std::string& file) {
+  return file.substr(0, file.size() - 3) + "b.h5";
+}
+
+bool is_shard_name(std::string_view name) {
+  return name.starts_with("shard-") &&
+         name.find_first_not_of("0123456789b", 6) == name.find(".h5") &&
+         (name.ends_with(".h5") || name.ends_with(".tmp"));
+}
+
 }  // namespace tpudist

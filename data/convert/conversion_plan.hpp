@@ -17,11 +17,16 @@ struct PlannedShard {
   std::uint64_t source_bytes = 0;
 };
 
-// The shards of a collection, from the sources (SourceNpz) below `npz_root`: one graph per shard for layout,
-// up to 64 of the small tile graphs, and all of a tuning file. It depends only on the names of the files, so that an
-// interrupted conversion finds its shards again. Throws IoError, and ConfigError for two sources of one
-// name.
+// The shards of a collection, from the sources (SourceNpz) below `npz_root`: one graph per shard
+// for layout, up to 64 of the small tile graphs, and all of a tuning file. It depends only on the
+// names of the files, so that an interrupted conversion finds its shards again. Throws IoError, and
+// ConfigError for two sources of one name.
 std::vector<PlannedShard> plan_shards(const std::filesystem::path& npz_root,
                                       const Collection& collection);
+
+// The other name of a planned shard, for its successor: "train/shard-00000b.h5".
+std::string second_name(const std::string& file);
+// Whether a file's name is one of both, or that of a temporary file of such a shard.
+bool is_shard_name(std::string_view name);
 
 }  // namespace tpudist

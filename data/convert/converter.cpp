@@ -35,11 +35,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// The other name of a planned shard, for its successor: "train/shard-00000b.h5".
-std::string second_name(const std::string& file) {
-  return file.substr(0, file.size() - 3) + "b.h5";
-}
-
 SourceFile source_of(const fs::path& file, const fs::path& npz_root) {
   return {file.lexically_relative(fs::absolute(npz_root)).generic_string(), fs::file_size(file),
           hash_file(file)};
@@ -48,10 +43,11 @@ SourceFile source_of(const fs::path& file, const fs::path& npz_root) {
 // Converts one collection.
 class CollectionConverter {
  public:
-  CollectionConverter(const ConvertOptions& options, const Collection& collection, ThreadPool& pool,
-                      ProgressSink& progress)
+  CollectionConverter(const ConvertOptions& options, const Collection& collection,
+                      const Manifest& earlier, ThreadPool& pool, ProgressSink& progress)
       : options_(options),
         collection_(collection),
+        earlier_(earlier),
         pool_(pool),
         progress_(progress),
         memory_(options.memory_bytes),
@@ -67,7 +63,6 @@ class CollectionConverter {
       bytes += shard.source_bytes;
       fs::create_directories(folder_ / shard.split);
     }
-    read_old_manifest();
     // File sizes differ by a factor of a thousand, so the time left is estimated from bytes.
     progress_.start("convert " + collection_.name, static_cast<std::int64_t>(bytes), "bytes");
 
@@ -80,30 +75,15 @@ class CollectionConverter {
     pool_.parallel_for(static_cast<std::int64_t>(order.size()),
                        [&](std::int64_t i) { convert_shard(order[static_cast<std::size_t>(i)]); });
     std::ranges::sort(result_.bad, {}, &SkippedFile::source);
-    const auto lost = std::ranges::find_if(
-        result_.bad, [&](const SkippedFile& bad) { return earlier_.contains(bad.source); });
-    if (result_.bad.empty() ||
-        (options_.skip_bad && (options_.replace || lost == result_.bad.end())))
-      publish();
-    else if (options_.skip_bad)
-      spdlog::error("{}: its graph, converted before, would go: mend it, or give --replace",
-                    lost->source);
+    const std::set<std::string> sources = sources_of(earlier_);
+    const bool none_goes = std::ranges::none_of(
+        result_.bad, [&](const SkippedFile& bad) { return sources.contains(bad.source); });
+    if (result_.bad.empty() || (options_.skip_bad && (options_.replace || none_goes))) publish();
     progress_.finish();
     return std::move(result_);
   }
 
  private:
-  void read_old_manifest() {
-    try {
-      for (const ManifestShard& shard :
-           read_manifest(folder_ / kManifestName, collection_).shards) {
-        old_.emplace(shard.file, shard.hash);
-        for (const GraphSummary& graph : shard.graphs) earlier_.insert(graph.source.path);
-      }
-    } catch (const DataError&) {  // missing, or unusable
-    }
-  }
-
   void convert_shard(std::size_t index) {
     const PlannedShard& plan = plan_[index];
     std::vector<SourceFile> sources;
@@ -117,7 +97,7 @@ class CollectionConverter {
       progress_.advance(static_cast<std::int64_t>(plan.source_bytes));
       return;
     }
-    const std::string file = old_.contains(plan.file) ? second_name(plan.file) : plan.file;
+    const std::string file = lists(earlier_, plan.file) ? second_name(plan.file) : plan.file;
     const fs::path path = folder_ / file;
     TemporaryFile temporary(path);
     std::size_t bad = 0;
@@ -156,8 +136,8 @@ class CollectionConverter {
       if (!same) return std::nullopt;
       ManifestShard kept{file, plan.split, fs::file_size(path), hash_file(path),
                          std::move(shard.graphs)};
-      const auto old = old_.find(file);
-      if (old != old_.end() && old->second != kept.hash) return std::nullopt;  // damaged since
+      const auto old = std::ranges::find(earlier_.shards, file, &ManifestShard::file);
+      if (old != earlier_.shards.end() && old->hash != kept.hash) return std::nullopt;  // damaged
       return kept;
     } catch (const DataError&) {
       return std::nullopt;
@@ -213,13 +193,14 @@ class CollectionConverter {
   // A graph can come as NPZ and in a tuning file, and one file can lie in two splits.
   static void check_sources(const Manifest& manifest) {
     std::map<std::pair<std::string, std::string>, std::string> source_of;
-    std::map<std::uint64_t, std::pair<std::string, std::string>> first_of;  // by hash
+    std::map<std::uint64_t, std::pair<std::string, std::string>> last_of;  // by hash
     for (const ManifestShard& shard : manifest.shards) {
       for (const GraphSummary& graph : shard.graphs) {
-        auto& [split, path] =
-            first_of.try_emplace(graph.source.hash, shard.split, graph.source.path).first->second;
-        if (std::exchange(split, shard.split) != shard.split)
-          spdlog::warn("{} and {} have the same content: remove one", path, graph.source.path);
+        const std::pair own(shard.split, graph.source.path);
+        const auto last =
+            std::exchange(last_of.try_emplace(graph.source.hash, own).first->second, own);
+        if (last.first != own.first)
+          spdlog::warn("{} and {} have the same content: remove one", last.second, own.second);
         const auto [first, is_new] =
             source_of.try_emplace({shard.split, graph.name}, graph.source.path);
         if (is_new) continue;
@@ -231,31 +212,28 @@ class CollectionConverter {
 
   // Shards that the manifest does not list, and temporary files of runs that were killed.
   void remove_leftovers(const Manifest& manifest) const {
-    for (const std::string_view split : {"", "train", "valid", "test"}) {
-      std::error_code error;
+    std::error_code error;
+    for (const std::string_view split : kSplits) {
       for (const auto& entry : fs::directory_iterator(folder_ / split, error)) {
         const std::string name = entry.path().filename().string();
-        const std::string file = fmt::format("{}/{}", split, name);
-        const bool is_shard = !split.empty() && name.starts_with("shard-") &&
-                              name.find_first_not_of("0123456789b", 6) == name.find(".h5") &&
-                              (name.ends_with(".h5") || name.ends_with(".tmp"));
-        const bool ours = is_shard || (split.empty() && is_temporary_name(name, kManifestName));
-        const bool listed =
-            std::ranges::find(manifest.shards, file, &ManifestShard::file) != manifest.shards.end();
-        if (ours && !listed) fs::remove(entry.path(), error);
+        if (is_shard_name(name) && !lists(manifest, fmt::format("{}/{}", split, name)))
+          fs::remove(entry.path(), error);
       }
+    }
+    for (const auto& entry : fs::directory_iterator(folder_, error)) {
+      if (is_temporary_name(entry.path().filename().string(), kManifestName))
+        fs::remove(entry.path(), error);
     }
   }
 
   const ConvertOptions& options_;
   const Collection collection_;
+  const Manifest& earlier_;
   ThreadPool& pool_;
   ProgressSink& progress_;
   MemoryBudget memory_;
   const fs::path folder_;
   std::vector<PlannedShard> plan_;
-  std::map<std::string, std::uint64_t> old_;  // shards of the old manifest, and their hashes
-  std::set<std::string> earlier_;             // sources of its graphs
   std::mutex mutex_;  // of what follows
   std::vector<std::optional<ManifestShard>> shards_;
   ConvertedCollection result_;
@@ -306,7 +284,7 @@ void lock_folder(const ConvertOptions& options, const Collection& collection,
 }  // namespace
 
 std::vector<ConvertedCollection> convert(const ConvertOptions& options, ProgressSink& progress) {
-  warn_of_unread(options.npz_root);
+  warn_of_unread(options.npz_root, options.collections);
   std::vector<Collection> collections = chosen_collections(options);
   require_separate_folders(options, collections);
   for (Collection& collection : collections)
@@ -317,12 +295,15 @@ std::vector<ConvertedCollection> convert(const ConvertOptions& options, Progress
   }
   std::list<FolderLock> locks;
   for (const Collection& collection : collections) lock_folder(options, collection, locks);
-  for (const Collection& collection : collections) require_own_shards(options, collection);
+  std::vector<Manifest> earlier;
+  for (const Collection& collection : collections)
+    earlier.push_back(require_own_shards(options, collection));
   ThreadPool pool(options.jobs > 0 ? options.jobs : usable_cores());
   std::vector<ConvertedCollection> results;
-  for (const Collection& collection : collections) {
+  for (std::size_t i = 0; i < collections.size(); ++i) {
     try {
-      results.push_back(CollectionConverter(options, collection, pool, progress).convert());
+      results.push_back(
+          CollectionConverter(options, collections[i], earlier[i], pool, progress).convert());
     } catch (const fs::filesystem_error& e) {
       throw IoError(fmt::format("cannot use {}: {}", e.path1().string(), e.code().message()));
     }

@@ -36,16 +36,16 @@ struct ConvertedCollection {
 };
 
 // Converts NPZ files to shards, several files at a time. An existing complete shard whose sources
-// have the same size and hash is kept. Each shard appears by rename, one that has a predecessor under
-// a name beside it. The manifest is written last, and only then are shards removed that it does not
-// list: what was converted before stays as it is until then. Each collection's folder is locked
-// meanwhile.
+// have the same size and hash is kept. Each shard appears by rename, one that has a predecessor
+// under a name beside it. The manifest is written last, and only then are shards removed that it
+// does not list: what was converted before stays as it is until then. Each collection's folder is
+// locked meanwhile.
 //
 // Bad files do not stop the work: all are found and named in the log and in the result. Their
 // collection is then not published, or with `skip_bad` published without them (those that were
-// converted before: with `replace` as well). Throws ConfigError
-// when there is nothing to convert or the folders are unsuitable (data/convert/folder_checks.hpp),
-// Error when another process converts one of the collections, and IoError.
+// converted before: with `replace` as well). Throws ConfigError when there is nothing to convert or
+// the folders are unsuitable (data/convert/folder_checks.hpp), Error when another process converts
+// one of the collections, and IoError.
 std::vector<ConvertedCollection> convert(const ConvertOptions& options, ProgressSink& progress);
 
 }  // namespace tpudist

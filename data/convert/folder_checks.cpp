@@ -55,32 +55,30 @@ std::set<std::string> planned_sources(const fs::path& npz_root, const Collection
   return sources;
 }
 
-// The sources of the converted graphs: those of the manifest, or without one those of the shards
-// that can be read, from an interrupted conversion.
-std::set<std::string> converted_sources(const fs::path& folder, const Collection& collection) {
-  std::set<std::string> sources;
-  const auto add = [&](const std::vector<GraphSummary>& graphs) {
-    for (const GraphSummary& graph : graphs) sources.insert(graph.source.path);
-  };
-  try {
-    for (const ManifestShard& shard : read_manifest(folder / kManifestName, collection).shards)
-      add(shard.graphs);
-    return sources;
-  } catch (const DataError&) {
+// "; did you mean train?", of a name that begins like one that is read.
+std::string meant_by(std::string name) {
+  std::ranges::transform(name, name.begin(), [](unsigned char c) { return std::tolower(c); });
+  for (const std::string& own : {std::string("train"), std::string("valid"), std::string("test"),
+                                 std::string(kSchemaName)}) {
+    if (name[0] == own[0] && !nearest_of(name.substr(0, own.size()), {&own, 1}).empty())
+      return "; did you mean " + own + "?";
   }
-  for (const std::string_view split : kSplits) {
-    std::error_code none;
-    for (const auto& entry : fs::directory_iterator(folder / split, none)) {
-      try {
-        if (entry.path().extension() == ".h5") add(summarize_shard(entry.path()).graphs);
-      } catch (const Error&) {
-      }
-    }
+  return "";
+}
+
+}  // namespace
+
+std::set<std::string> sources_of(const Manifest& manifest) {
+  std::set<std::string> sources;
+  for (const ManifestShard& shard : manifest.shards) {
+    for (const GraphSummary& graph : shard.graphs) sources.insert(graph.source.path);
   }
   return sources;
 }
 
-}  // namespace
+bool lists(const Manifest& manifest, const std::string& shard) {
+  return std::ranges::count(manifest.shards, shard, &ManifestShard::file) > 0;
+}
 
 void require_separate_folders(const ConvertOptions& options,
                               const std::vector<Collection>& collections) {
@@ -91,35 +89,53 @@ void require_separate_folders(const ConvertOptions& options,
   }
 }
 
-void require_own_shards(const ConvertOptions& options, const Collection& collection) {
+Manifest require_own_shards(const ConvertOptions& options, const Collection& collection) {
   const fs::path folder = options.shard_root / collection.folder();
   if (!plan_shards(options.shard_root, collection).empty()) {
     throw ConfigError(
         fmt::format("{} holds NPZ files; give the shards a folder of their own", folder.string()));
   }
-  const std::set<std::string> earlier = converted_sources(folder, collection);
+  Manifest manifest{collection, {}, {}}, cut_short = manifest;
+  try {
+    manifest = read_manifest(folder / kManifestName, collection);
+  } catch (const DataError&) {  // missing, or unusable
+    for (const std::string_view split : kSplits) {
+      std::error_code none;
+      for (const auto& entry : fs::directory_iterator(folder / split, none)) {
+        try {
+          if (entry.path().extension() == ".h5")
+            cut_short.shards.emplace_back().graphs = summarize_shard(entry.path()).graphs;
+        } catch (const Error&) {
+        }
+      }
+    }
+  }
+  const std::set<std::string> earlier = sources_of(manifest.shards.empty() ? cut_short : manifest);
   std::vector<std::string> gone;
   std::ranges::set_difference(earlier, planned_sources(options.npz_root, collection),
                               std::back_inserter(gone));
-  if (gone.empty()) return;
+  if (gone.empty() || (manifest.shards.empty() && gone.size() < earlier.size())) return manifest;
   const std::string what =
       fmt::format("{}: {} of {} sources, such as {}, are not in {}; ", folder.string(), gone.size(),
                   earlier.size(), gone[0], options.npz_root.string());
-  if (options.replace) return spdlog::warn("{}their graphs go (--replace)", what);
-  throw ConfigError(what +
-                    "put them there, take another folder, or let their graphs go (--replace)");
+  if (!options.replace)
+    throw ConfigError(what +
+                      "put them there, take another folder, or let their graphs go (--replace)");
+  spdlog::warn("{}their graphs go (--replace)", what);
+  return manifest;
 }
 
-void warn_of_unread(const fs::path& npz_root) {
-  const std::vector<std::string> names = {"train", "valid", "test", std::string(kSchemaName)};
+void warn_of_unread(const fs::path& npz_root, const std::vector<Collection>& chosen) {
   std::map<std::string, std::set<std::string>> unread;  // paths, by what is said of them
-  for (const Collection& any : find_collections(npz_root, [](const auto&) { return true; })) {
+  for (const Collection& any : find_collections(npz_root, [&](const Collection& own) {
+         return chosen.empty() || std::ranges::count(chosen, own.name, &Collection::name) > 0;
+       })) {
     std::error_code none, gone;
     fs::recursive_directory_iterator at(npz_root / any.folder(),
                                         fs::directory_options::follow_directory_symlink, none);
     for (; !none && at != end(at); at.increment(none)) {
       const fs::path& path = at->path();
-      std::string name = path.filename().string();
+      const std::string name = path.filename().string();
       const bool is_split = at->is_directory(gone) && std::ranges::count(kSplits, name) > 0;
       if (!is_split || at.depth() > 0) at.disable_recursion_pending();
       if (name.starts_with(".") && !name.starts_with("._")) continue;
@@ -127,24 +143,19 @@ void warn_of_unread(const fs::path& npz_root) {
         if (!at->is_regular_file(gone) || !is_source(path))
           unread["graphs are NAME.npz or NAME.pb, not ._NAME"].insert(path.string());
       } else if (!is_split && name != kSchemaName && name != "synth.json") {
-        std::ranges::transform(name, name.begin(), [](unsigned char c) { return std::tolower(c); });
-        const auto part = std::ranges::find_if(
-            names, [&](const std::string& own) { return name.find(own) != std::string::npos; });
-        const std::string meant = part == names.end() ? nearest_of(name, names) : *part;
-        unread["graphs lie in train, valid and test" +
-               (meant.empty() ? "" : "; did you mean " + meant + "?")]
-            .insert(path.string());
+        unread["graphs lie in train, valid and test" + meant_by(name)].insert(path.string());
       }
     }
   }
-  for (const fs::path& folder : misnamed_folders(npz_root))
-    unread
-        ["collections are layout/X/Y and tile/X, with X and Y made of letters, digits, '_' and '-'"]
-            .insert((npz_root / folder).string());
-  for (const auto& [rule, paths] : unread)
+  const std::string rule =
+      "collections are layout/X/Y and tile/X, with X and Y made of letters, digits, '_' and '-'";
+  if (chosen.empty())
+    for (const fs::path& folder : misnamed_folders(npz_root))
+      unread[rule].insert((npz_root / folder).string());
+  for (const auto& [what, paths] : unread)
     spdlog::warn("{}{} passed over: {}", *paths.begin(),
                  paths.size() == 1 ? " is" : fmt::format(" and {} more are", paths.size() - 1),
-                 rule);
+                 what);
 }
 
 }  // namespace tpudist

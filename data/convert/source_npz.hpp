@@ -13,8 +13,8 @@
 
 namespace tpudist {
 
-// Whether a file of a collection's folder is a source of graphs: an NPZ, or a tuning file (.pb), but
-// not the file ._NAME that macOS writes beside NAME.
+// Whether a file of a collection's folder is a source of graphs: an NPZ, or a tuning file (.pb),
+// but not the file ._NAME that macOS writes beside NAME.
 bool is_source(const std::filesystem::path& file);
 
 // Layouts that are to be made for a module, in place of those that its file has.
@@ -32,13 +32,15 @@ struct MadeConfigs {
 };
 
 // A file as a source of graphs. An NPZ has one graph, of the file's name. So has a tuning file of
-// layouts; the kernels of one of tiles are called FILE_MODULE_NUMBER, with the number in the file and
-// other characters than letters, digits, "." and "-" as "_". Any other file is taken for an NPZ.
+// layouts; the kernels of one of tiles are called FILE_MODULE_NUMBER, with the number in the file
+// and other characters than letters, digits, "." and "-" as "_". Any other file is taken for an
+// NPZ.
 class SourceNpz {
  public:
-  // Throws IoError, and DataError for a tuning file that is damaged, of another kind of collection, or
-  // has no module that the data set's rules keep. With a request the file is one of HLO, of any kind,
-  // with one module; warns of what is guessed, and throws ConfigError for a request that is none.
+  // Throws IoError, and DataError for a tuning file that is damaged, of another kind of collection,
+  // or has no module that the data set's rules keep. With a request the file is one of HLO, of any
+  // kind, with one module; warns of what is guessed, and throws ConfigError for a request that is
+  // none.
   SourceNpz(const std::filesystem::path& source, const Collection& collection,
             const ConfigRequest& request = {});
 

@@ -144,28 +144,25 @@ class CollectionVerifier {
     return std::optional<SourceNpz>(std::in_place, file, result_.collection);
   }
 
-  // Shards that no manifest lists, which nobody would read.
+  // Shards that no manifest lists, which nobody would read. A killed conversion leaves some.
   void check_surplus() {
     for (const std::string_view split : kSplits) {
       std::error_code none;
       for (const auto& entry : std::filesystem::directory_iterator(folder_ / split, none)) {
-        const auto file = std::filesystem::path(split) / entry.path().filename();
-        if (file.extension() != ".h5") continue;
-        if (std::ranges::find(manifest_.shards, file.generic_string(), &ManifestShard::file) ==
-            manifest_.shards.end()) {
-          problem(DataError(entry.path().string() +
-                            ": is not in the manifest; remove it, or convert again"));
-        }
+        const std::string name = entry.path().filename().string();
+        if (!name.ends_with(".h5") || lists(manifest_, fmt::format("{}/{}", split, name))) continue;
+        const std::string what = entry.path().string() + ": is not in the manifest; ";
+        if (is_shard_name(name))
+          spdlog::info("{}the next `tpudist convert` uses or removes it", what);
+        else
+          problem(DataError(what + "remove it"));
       }
     }
   }
 
   // Every NPZ file is in the manifest, as a graph or as skipped.
   void check_sources() {
-    std::set<std::string> known;
-    for (const ManifestShard& shard : manifest_.shards) {
-      for (const GraphSummary& graph : shard.graphs) known.insert(graph.source.path);
-    }
+    std::set<std::string> known = sources_of(manifest_);
     for (const SkippedFile& file : manifest_.skipped) known.insert(file.source);
     const auto root = std::filesystem::absolute(*options_.npz_root);
     const FeatureSchema sources = with_source_schema(root, result_.collection).schema;
@@ -209,7 +206,7 @@ class CollectionVerifier {
 std::vector<VerifiedCollection> verify(const VerifyOptions& options, ProgressSink& progress) {
   ThreadPool pool(options.jobs > 0 ? options.jobs : usable_cores());
   std::vector<VerifiedCollection> results;
-  if (options.npz_root) warn_of_unread(*options.npz_root);
+  if (options.npz_root) warn_of_unread(*options.npz_root, {});
   // Also those without a manifest, which is one of the problems.
   for (const Collection& collection :
        find_collections(options.shard_root, [](const Collection&) { return true; })) {

@@ -38,11 +38,14 @@ void run(const ConvertOptions& options) {
     if (!done.published) unpublished += (unpublished.empty() ? "" : ", ") + done.collection.name;
   }
   if (bad == 0) return;
-  throw DataError(fmt::format("{} bad NPZ file{}, named above; {}", bad, bad == 1 ? "" : "s",
-                              unpublished.empty()
-                                  ? "the rest was converted"
-                                  : "not published: " + unpublished +
-                                        " (mend or remove the files, or use --on-error skip)"));
+  const std::string rest =
+      unpublished.empty()
+          ? "the rest was converted"
+          : fmt::format("not published: {} (mend the files, or {})", unpublished,
+                        options.skip_bad ? "let the graphs go that they had before (--replace)"
+                                         : "leave them out (--on-error skip)");
+  throw DataError(
+      fmt::format("{} bad NPZ file{}, named above; {}", bad, bad == 1 ? "" : "s", rest));
 }
 
 }  // namespace

@@ -76,11 +76,18 @@ TEST_F(ConvertCommandTest, ABadFileIsNamedAndEndsWithExitCode3) {
   EXPECT_THAT(run({"convert", npz_, shards_}), HasSubstr("not published: 1 bad"));
   EXPECT_EQ(code, 3);
   EXPECT_THAT(errors, HasSubstr("b.npz: edge_index[0, 1] = 9 is not a node (the graph has 5)"));
-  EXPECT_THAT(message, HasSubstr("1 bad NPZ file, named above; not published: tile:xla"));
+  EXPECT_THAT(message, HasSubstr("1 bad NPZ file, named above; not published: tile:xla (mend the "
+                                 "files, or leave them out (--on-error skip))"));
   EXPECT_THAT(run({"convert", npz_, shards_, "--on-error", "skip"}), HasSubstr("1 graphs"));
   EXPECT_EQ(code, 3);
   EXPECT_THAT(run({"verify", shards_}), HasSubstr("0 problems"));
   EXPECT_EQ(code, 0);
+  NpzFixture worse = NpzFixture::make_tile();
+  worse.edge_index[1] = 9;
+  add("npz/tile/xla/train/a.npz", worse);  // which was converted
+  run({"convert", npz_, shards_, "--on-error", "skip"});
+  EXPECT_EQ(code, 3);
+  EXPECT_THAT(message, HasSubstr("let the graphs go that they had before (--replace)"));
 }
 
 TEST_F(ConvertCommandTest, VerifyEndsWithExitCode3WhereSomethingIsWrong) {
@@ -131,6 +138,18 @@ TEST_F(ConvertCommandTest, WhatIsNotReadIsNamedWithTheNearestNameThatIs) {
     EXPECT_THAT(errors, HasSubstr("tile/train/k.npz is" + rule + "\n"));
     EXPECT_THAT(errors, HasSubstr("train/._a.npz and 1 more are passed over: graphs are NAME.npz"));
   }
+}
+
+TEST_F(ConvertCommandTest, WhatIsNotReadIsNamedOfTheChosenCollectionsOnly) {
+  add("npz/layout/xla/random/train/a.npz", NpzFixture::layout());
+  add("npz/layout/xla/random/latest/a.npz", NpzFixture::layout());
+  add("npz/tile/xla/tset/k.npz", NpzFixture::make_tile());
+  add("npz/layout/v1.2/x/train/d.npz", NpzFixture::layout());
+  run({"convert", npz_, shards_, "--collections", "layout:xla:random"});
+  EXPECT_EQ(code, 0) << message;
+  EXPECT_THAT(errors, HasSubstr("latest is passed over: graphs lie in train, valid and test\n"));
+  EXPECT_THAT(errors, ::testing::Not(HasSubstr("tset")));
+  EXPECT_THAT(errors, ::testing::Not(HasSubstr("v1.2")));
 }
 
 TEST_F(ConvertCommandTest, EqualContentInTwoSplitsIsNamed) {

@@ -190,6 +190,18 @@ TEST_F(ConverterTest, LetsNoGraphGoThatWasNotNamed) {
                           "layout/xla/random/train/shard-00000.h5"));
 }
 
+TEST_F(ConverterTest, GoesOnWithAnInterruptedConversionOfWhichSomeSourcesAreGone) {
+  add("layout/xla/random/train/a.npz");
+  add("layout/xla/random/train/b.npz");
+  run();
+  fs::remove(shards_ / "layout/xla/random/manifest.json");
+  fs::remove(npz_ / "layout/xla/random/train/b.npz");
+  const auto done = run().at(0);
+  EXPECT_EQ(done.kept, 1);
+  EXPECT_EQ(done.graphs, 1);
+  EXPECT_THAT(problems(), IsEmpty());
+}
+
 TEST_F(ConverterTest, RedoesDamagedShards) {
   add("layout/xla/random/train/a.npz");
   run();

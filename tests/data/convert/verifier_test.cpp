@@ -152,8 +152,11 @@ TEST_F(VerifierTest, FindsShardsThatAreListedWrongly) {
 }
 
 TEST_F(VerifierTest, FindsAShardThatNoManifestLists) {
-  std::filesystem::copy(shard_, shards_ / "layout/xla/random/train/shard-00001.h5");
-  EXPECT_THAT(problems(), ElementsAre(HasSubstr("shard-00001.h5: is not in the manifest")));
+  for (const char* name : {"shard-00000b.h5", "shard-00001.h5"})  // of a conversion cut short
+    std::filesystem::copy(shard_, shards_ / "layout/xla/random/train" / name);
+  EXPECT_THAT(problems(), IsEmpty());
+  std::filesystem::copy(shard_, shards_ / "layout/xla/random/train/mine.h5");
+  EXPECT_THAT(problems(), ElementsAre(HasSubstr("mine.h5: is not in the manifest; remove it")));
 }
 
 TEST_F(VerifierTest, FindsMissingFilesOnBothSides) {
