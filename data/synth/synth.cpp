@@ -129,14 +129,19 @@ class Generator {
     for (const auto& folder : folders) require_free(folder);
     for (const auto& folder : folders) {
       make_folder(folder);
-      write_file_atomically(folder / kRecipeName, recipe());
       locks_.emplace_back(folder, "tpudist synth");
       std::error_code error;
       for (const auto& entry : std::filesystem::recursive_directory_iterator(folder, error)) {
-        const std::string name = entry.path().filename().string();  // of a run that was killed
-        if (glob_match("*.npz.*.tmp*", name)) std::filesystem::remove(entry.path(), error);
+        if (is_left(entry.path())) std::filesystem::remove(entry.path(), error);
       }
+      write_file_atomically(folder / kRecipeName, recipe());
     }
+  }
+
+  // By a run that was killed.
+  static bool is_left(const std::filesystem::path& file) {
+    const std::string name = file.filename().string();
+    return is_temporary_name(name, kRecipeName) || glob_match("*.npz.*.tmp*", name);
   }
 
   void require_free(const std::filesystem::path& folder) const {
@@ -151,9 +156,10 @@ class Generator {
     }
     std::filesystem::recursive_directory_iterator entries(folder, error);
     for (; !error && entries != end(entries); entries.increment(error)) {
-      if (entries->is_directory()) continue;
+      const auto& path = entries->path();
+      if (entries->is_directory() || path.filename() == kLockName || is_left(path)) continue;
       throw ConfigError(fmt::format("{} holds other data, such as {}; take another folder",
-                                    folder.string(), entries->path().string()));
+                                    folder.string(), path.string()));
     }
   }
 

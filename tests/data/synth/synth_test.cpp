@@ -214,7 +214,10 @@ TEST(Synth, removesWhatAKilledRunLeft) {
   options.graphs = {1, 0, 0};
   std::filesystem::create_directories(folder / "tile/xla/train");
   const auto npz = folder / "tile/xla/train/k.npz.17-0-0badcafe.tmp.AbCdEf";
+  const auto recipe = folder / "tile/xla/synth.json.17-0-0badcafe.tmp";
+  write_file_atomically(recipe, "half");  // before the first file
   make(folder.path(), options);
+  EXPECT_FALSE(std::filesystem::exists(recipe));
   write_file_atomically(npz, "half");
   make(folder.path(), options);
   EXPECT_FALSE(std::filesystem::exists(npz));
