@@ -4,7 +4,6 @@
 
 #include <array>
 #include <bit>
-#include <stdexcept>
 
 namespace tpudist {
 namespace {
@@ -31,25 +30,10 @@ std::string_view element_name(ElementType type) {
 }
 
 std::int64_t hdf5_type(ElementType type) {
-  switch (type) {
-    case ElementType::i8:
-      return H5T_STD_I8LE;
-    case ElementType::i16:
-      return H5T_STD_I16LE;
-    case ElementType::i32:
-      return H5T_STD_I32LE;
-    case ElementType::i64:
-      return H5T_STD_I64LE;
-    case ElementType::u8:
-      return H5T_STD_U8LE;
-    case ElementType::u16:
-      return H5T_STD_U16LE;
-    case ElementType::f32:
-      return H5T_IEEE_F32LE;
-    case ElementType::f64:
-      return H5T_IEEE_F64LE;
-  }
-  throw std::logic_error("unknown element type");
+  static const std::array<std::int64_t, kTraits.size()> types{
+      H5T_STD_I8LE, H5T_STD_I16LE, H5T_STD_I32LE,  H5T_STD_I64LE,
+      H5T_STD_U8LE, H5T_STD_U16LE, H5T_IEEE_F32LE, H5T_IEEE_F64LE};
+  return types.at(static_cast<std::size_t>(type));
 }
 
 }  // namespace tpudist

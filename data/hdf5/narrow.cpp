@@ -69,32 +69,18 @@ void check_sizes(std::size_t bytes, std::size_t values, ElementType type) {
 std::optional<std::size_t> narrow(std::span<const float> values, ElementType type,
                                   std::span<std::byte> out) {
   check_sizes(out.size(), values.size(), type);
-  switch (type) {
-    case ElementType::i8:
-      return narrow_as<std::int8_t>(values, out);
-    case ElementType::i16:
-      return narrow_as<std::int16_t>(values, out);
-    case ElementType::i32:
-      return narrow_as<std::int32_t>(values, out);
-    default:
-      break;
-  }
+  if (type == ElementType::i8) return narrow_as<std::int8_t>(values, out);
+  if (type == ElementType::i16) return narrow_as<std::int16_t>(values, out);
+  if (type == ElementType::i32) return narrow_as<std::int32_t>(values, out);
   if (!values.empty()) std::memcpy(out.data(), values.data(), out.size());
   return std::nullopt;
 }
 
 void widen(std::span<const std::byte> stored, ElementType type, std::span<float> values) {
   check_sizes(stored.size(), values.size(), type);
-  switch (type) {
-    case ElementType::i8:
-      return widen_as<std::int8_t>(stored, values);
-    case ElementType::i16:
-      return widen_as<std::int16_t>(stored, values);
-    case ElementType::i32:
-      return widen_as<std::int32_t>(stored, values);
-    default:
-      break;
-  }
+  if (type == ElementType::i8) return widen_as<std::int8_t>(stored, values);
+  if (type == ElementType::i16) return widen_as<std::int16_t>(stored, values);
+  if (type == ElementType::i32) return widen_as<std::int32_t>(stored, values);
   if (!values.empty()) std::memcpy(values.data(), stored.data(), stored.size());
 }
 
@@ -109,14 +95,8 @@ ElementType narrowest_type(std::span<const float> values) {
 }
 
 ElementType wider(ElementType type) {
-  switch (type) {
-    case ElementType::i8:
-      return ElementType::i16;
-    case ElementType::i16:
-      return ElementType::i32;
-    default:
-      return ElementType::f32;
-  }
+  if (type == ElementType::i8) return ElementType::i16;
+  return type == ElementType::i16 ? ElementType::i32 : ElementType::f32;
 }
 
 }  // namespace tpudist
