@@ -36,8 +36,8 @@ class ZipStream {
 // the file must be seekable.
 void require_searchable(const std::filesystem::path& path);
 
-// An untrusted zip file opened for reading through libzip. Without libzip's consistency checks, which
-// refuse what sound packers write: ZipStream checks sizes and CRCs. Not thread-safe.
+// An untrusted zip file opened for reading through libzip. Without libzip's consistency checks,
+// which refuse what sound packers write: ZipStream checks sizes and CRCs. Not thread-safe.
 class ZipArchive {
  public:
   struct Member {

@@ -23,8 +23,9 @@ int share_of_cores(Communicator& world, const NodeTopology& place);
 int cores_of_binding_mpirun();
 
 // A warning, with advice, about what slows down the ranks of a node: rank `rank` has more threads
-// than cores, the ranks, with as many threads each, have more than their `quota` (0: none), or mpirun
-// bound the ranks to at most half of `unbound` cores (0: it bound none). Empty where none is so.
+// than cores, the ranks, with as many threads each, have more than their `quota` (0: none), or
+// mpirun bound the ranks to at most half of `unbound` cores (0: it bound none). Empty where none is
+// so.
 std::string core_warning(const std::vector<std::string>& masks, int rank, int threads, int unbound,
                          double quota = 0);
 
