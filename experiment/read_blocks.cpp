@@ -346,12 +346,13 @@ DataConfig read_data(ConfigNode data) {
   config.cache = cache == "memory"   ? CacheMode::memory
                  : cache == "stream" ? CacheMode::stream
                                      : CacheMode::automatic;
-  config.cache_bytes = static_cast<std::uint64_t>(data.integer(
-      "cache_bytes", std::int64_t{2} << 30, {std::int64_t{1} << 20, std::int64_t{1} << 50}));
+  const Limits<std::int64_t> sizes{1 << 20, std::int64_t{1} << 50};
+  config.cache_bytes =
+      static_cast<std::uint64_t>(data.bytes("cache_bytes", std::int64_t{2} << 30, sizes));
   config.cache_dir = data.text("cache_dir", "none");
   if (config.cache_dir.empty()) data.mistake("cache_dir", "must be none, auto or a folder");
-  config.cache_size = static_cast<std::uint64_t>(data.integer(
-      "cache_size", std::int64_t{32} << 30, {std::int64_t{1} << 20, std::int64_t{1} << 50}));
+  config.cache_size =
+      static_cast<std::uint64_t>(data.bytes("cache_size", std::int64_t{32} << 30, sizes));
   return config;
 }
 

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <optional>
+#include <set>
 #include <utility>
 
 #include "core/config/config_record.hpp"
@@ -19,9 +20,6 @@
 namespace tpudist {
 
 using Type = AcceptedValue::Type;
-
-// An integer that may not be smaller counts bytes, and may have their unit.
-constexpr std::int64_t kLeastOfBytes = 1 << 20;
 
 // Within limits that exclude something; without, numbers may be infinite as well.
 template <typename T>
@@ -128,11 +126,6 @@ struct ConfigNode::Impl {
     return parse_within(value, name, limits, what, parse_integer);
   }
 
-  std::optional<double> parse_number_within(const YamlValue& value, const std::string& name,
-                                            const Limits<double>& limits) {
-    return parse_within(value, name, limits, "a number", parse_number);
-  }
-
   std::optional<bool> parse_boolean(const YamlValue& value, const std::string& name) {
     const bool plain = value.kind == YamlValue::Kind::scalar && !value.quoted;
     if (plain && value.text == "true") return true;
@@ -165,15 +158,13 @@ struct ConfigNode::Impl {
                                           const std::vector<std::string>& allowed) {
     const std::optional<std::string> text = parse_text(value, name);
     if (!text) return std::nullopt;
-    const std::vector<std::string> words = split(*text, '+');
-    for (std::size_t i = 0; i < words.size(); ++i) {
-      YamlValue word = value;
-      word.text = words[i];
+    YamlValue word = value;
+    std::set<std::string> seen;
+    for (const std::string& each : split(*text, '+')) {
+      word.text = each;
       if (!parse_choice(word, name, allowed)) return std::nullopt;
-      if (std::find(words.begin(), words.begin() + static_cast<std::ptrdiff_t>(i), words[i]) ==
-          words.begin() + static_cast<std::ptrdiff_t>(i))
-        continue;
-      wrong(value, name, fmt::format("names {} twice", words[i]));
+      if (seen.insert(each).second) continue;
+      wrong(value, name, fmt::format("names {} twice", each));
       return std::nullopt;
     }
     return text;
@@ -270,20 +261,26 @@ std::vector<std::string> ConfigNode::keys() const {
 
 std::int64_t ConfigNode::integer(std::string_view key, std::int64_t fallback,
                                  Limits<std::int64_t> limits) {
+  return impl_->read(key, fallback, accept(Type::integer, limits),
+                     [&](const YamlValue& value, const std::string& name) {
+                       return impl_->parse_integer_within(value, name, limits);
+                     });
+}
+
+std::int64_t ConfigNode::bytes(std::string_view key, std::int64_t fallback,
+                               Limits<std::int64_t> limits) {
   AcceptedValue accepted = accept(Type::integer, limits);
-  accepted.bytes = limits.min >= kLeastOfBytes;
+  accepted.bytes = true;
   return impl_->read(key, fallback, accepted, [&](const YamlValue& value, const std::string& name) {
-    return accepted.bytes
-               ? impl_->parse_within(value, name, limits, "a number of bytes, e.g. 4GB or 512MiB",
-                                     parse_bytes)
-               : impl_->parse_integer_within(value, name, limits);
+    return impl_->parse_within(value, name, limits, "a number of bytes, e.g. 4GB or 512MiB",
+                               parse_bytes);
   });
 }
 
 double ConfigNode::number(std::string_view key, double fallback, Limits<double> limits) {
   return impl_->read(key, fallback, accept(Type::number, limits),
                      [&](const YamlValue& value, const std::string& name) {
-                       return impl_->parse_number_within(value, name, limits);
+                       return impl_->parse_within(value, name, limits, "a number", parse_number);
                      });
 }
 
@@ -299,11 +296,6 @@ std::string ConfigNode::text(std::string_view key, std::string_view fallback) {
                      [&](const YamlValue& value, const std::string& name) {
                        return impl_->parse_text(value, name);
                      });
-}
-
-std::string ConfigNode::choice(std::string_view key, std::string_view fallback,
-                               std::initializer_list<std::string_view> allowed) {
-  return choice(key, fallback, std::vector<std::string>(allowed.begin(), allowed.end()));
 }
 
 std::string ConfigNode::choice(std::string_view key, std::string_view fallback,
@@ -342,7 +334,8 @@ std::vector<double> ConfigNode::numbers(std::string_view key, std::vector<double
                                         Limits<double> limits) {
   return impl_->read_list(key, fallback, accept(Type::number, limits),
                           [&](const YamlValue& value, const std::string& name) {
-                            return impl_->parse_number_within(value, name, limits);
+                            return impl_->parse_within(value, name, limits, "a number",
+                                                       parse_number);
                           });
 }
 

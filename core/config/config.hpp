@@ -2,7 +2,6 @@
 
 #include <cstdint>
 #include <filesystem>
-#include <initializer_list>
 #include <limits>
 #include <memory>
 #include <string>
@@ -84,12 +83,12 @@ class ConfigNode {
 
   std::int64_t integer(std::string_view key, std::int64_t fallback,
                        Limits<std::int64_t> limits = {});
+  // With or without a unit: 4GB, 512MiB.
+  std::int64_t bytes(std::string_view key, std::int64_t fallback, Limits<std::int64_t> limits);
   double number(std::string_view key, double fallback,
                 Limits<double> limits = {});  // 1e-3 and inf allowed
   bool boolean(std::string_view key, bool fallback);
   std::string text(std::string_view key, std::string_view fallback);
-  std::string choice(std::string_view key, std::string_view fallback,
-                     std::initializer_list<std::string_view> allowed);
   std::string choice(std::string_view key, std::string_view fallback,
                      const std::vector<std::string>& allowed);
   // Either an integer within the limits or the word `auto` (returned as `auto_value`).

@@ -30,7 +30,7 @@ TEST(ConfigSchemaTest, HoldsTypesLimitsWordsAndDefaults) {
     root.text("name", "run");
     root.integer_or_auto("block", 0, {2, 8});
     root.integers("widths", {1}, {1, 64});
-    root.integer("size", 1 << 30, {1 << 20, std::int64_t{1} << 40});
+    root.bytes("size", 1 << 30, {1 << 20, std::int64_t{1} << 40});
   });
   const Json& keys = schema["properties"];
   EXPECT_EQ(keys["steps"],

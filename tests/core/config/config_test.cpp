@@ -220,15 +220,15 @@ TEST(Config, SizesTakeUnitsOfBytes) {
   constexpr Limits<std::int64_t> kSize{1 << 20, std::int64_t{1} << 40};
   ConfigDocument document = parse("a: 4GB\nb: 512 MiB\nc: 1048576\n");
   ConfigNode root = document.root();
-  EXPECT_EQ(root.integer("a", 1 << 20, kSize), 4'000'000'000);
-  EXPECT_EQ(root.integer("b", 1 << 20, kSize), 512 << 20);
-  EXPECT_EQ(root.integer("c", 1 << 21, kSize), 1 << 20);
+  EXPECT_EQ(root.bytes("a", 1 << 20, kSize), 4'000'000'000);
+  EXPECT_EQ(root.bytes("b", 1 << 20, kSize), 512 << 20);
+  EXPECT_EQ(root.bytes("c", 1 << 21, kSize), 1 << 20);
   EXPECT_EQ(document.resolved_yaml(), "a: 4000000000\nb: 536870912\nc: 1048576\n");
   EXPECT_EQ(mistakes("a: 4G\nb: 4kB\nc: 2MB",
                      [&](ConfigNode& node) {
-                       node.integer("a", 1 << 20, kSize);
-                       node.integer("b", 1 << 20, kSize);
-                       node.integer("c", 1);
+                       node.bytes("a", 1 << 20, kSize);
+                       node.bytes("b", 1 << 20, kSize);
+                       node.integer("c", 1 << 20, kSize);  // large, but no bytes
                      }),
             "nlp.yaml:1:4: \"a\" must be a number of bytes, e.g. 4GB or 512MiB, but is \"4G\"\n"
             "nlp.yaml:2:4: \"b\" must be between 1048576 and 1099511627776, but is \"4kB\"\n"
