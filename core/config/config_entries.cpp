@@ -15,8 +15,10 @@ namespace {
 
 std::string one_line(const YamlValue& value) {
   if (value.kind != YamlValue::Kind::list) {
-    if (value.quoted) return quote_text(value.text);
-    const auto number = parse_number(value.text);  // as before portable_numbers
+    // As before portable_numbers and portable_text.
+    const bool bare = format_yaml_text(value.text) == value.text;
+    if (value.quoted) return bare ? value.text : quote_text(value.text);
+    const auto number = parse_number(value.text);
     const bool has_point = value.text.find('.') != std::string::npos;
     return has_point && !number.error ? format_number(number.value) : value.text;
   }

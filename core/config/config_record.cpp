@@ -125,9 +125,11 @@ std::string ConfigRecord::to_yaml(std::size_t indent) const {
   for (const auto& entry : entries_) {
     const std::string key = margin + format_yaml_text(entry->key) + ":";
     if (entry->kind == Kind::value) {
+      const auto type = entry->accepted.type;
       text += key + " " +
-              (entry->accepted.type == AcceptedValue::Type::number ? portable_numbers(entry->yaml)
-                                                                   : entry->yaml) +
+              (type == AcceptedValue::Type::number ? portable_numbers(entry->yaml)
+               : type == AcceptedValue::Type::text ? portable_text(entry->yaml)
+                                                   : entry->yaml) +
               "\n";
     } else if (entry->kind == Kind::map) {
       const std::string inner = entry->map->to_yaml(indent + 2);

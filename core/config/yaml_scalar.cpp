@@ -154,6 +154,12 @@ std::string portable_numbers(std::string_view yaml) {
   return join(pieces, " ");
 }
 
+std::string portable_text(std::string_view yaml) {
+  const bool number = !yaml.empty() && is_digit(yaml[0]) &&
+                      yaml.find_first_not_of("0123456789abcdefABCDEFoxTtZ_.:+-") == yaml.npos;
+  return number ? quote_text(yaml) : std::string(yaml);
+}
+
 std::string quote_text(std::string_view text) {
   std::string quoted = "\"";
   for (const char c : text) {

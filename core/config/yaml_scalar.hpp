@@ -32,6 +32,9 @@ std::string format_number(double value);
 // A number of format_number, or a list of them in brackets, as readers of YAML 1.1, too, take them
 // for numbers: 1.0e-08, .inf.
 std::string portable_numbers(std::string_view yaml);
+// A text of format_yaml_text in quotes where those readers take it for a number or a date: 1_000,
+// 0x1F, 2024-01-01, 1:30:00.
+std::string portable_text(std::string_view yaml);
 // `text` in double quotes on one line, with the escapes of YAML.
 std::string quote_text(std::string_view text);
 // The same for messages: cut after about 80 bytes.

@@ -116,6 +116,16 @@ TEST(PortableNumbers, AreNumbersInYaml11AndIn12) {
   for (const char* text : {"12", "-0", "0.1", "[]"}) EXPECT_EQ(portable_numbers(text), text);
 }
 
+// PyYAML takes these for numbers and dates.
+TEST(PortableText, IsTextInYaml11AndIn12) {
+  for (const std::string text : {"1_000", "0x1F", "2024-01-01", "1:30:00"}) {
+    EXPECT_EQ(format_yaml_text(text), text);  // as entries, and their hashes, have it
+    EXPECT_EQ(portable_text(text), "\"" + text + "\"");
+  }
+  for (const char* text : {"nlp", "4x4", "\"1e3\"", "\"\"", "2nd", "[1_000]"})
+    EXPECT_EQ(portable_text(text), text);
+}
+
 RC_GTEST_PROP(PortableNumbers, AreTheSameNumbers, (std::uint64_t bits)) {
   const auto value = std::bit_cast<double>(bits);
   RC_PRE(!std::isnan(value));
