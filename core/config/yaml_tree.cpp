@@ -270,11 +270,11 @@ YamlValue parse_yaml(std::string_view text, std::shared_ptr<const YamlLocation::
         error.mark.is_null() ? YamlLocation{source}
                              : YamlLocation{source, error.mark.line + 1, error.mark.column + 1};
     const std::vector<std::string> lines = split(text, '\n');
-    for (int line = place.line; line > 0; --line) {
+    for (int line = place.line; line > std::max(0, place.line - 2); --line) {
       const std::string& one = lines.at(static_cast<std::size_t>(line) - 1);
       if (const std::size_t tab = one.find('\t'); tab < one.find_first_not_of(" \t\r"))
-        throw ConfigError(fmt::format("{}:{}:{}: a tab; indent YAML by blanks alone", source->name,
-                                      line, tab + 1));
+        throw ConfigError(fmt::format("{}:{}:{}: a tab; indent YAML by blanks alone ({})",
+                                      source->name, line, tab + 1, error.msg));
     }
     throw ConfigError(fmt::format("{}: {}", place.to_string(), error.msg));
   }
