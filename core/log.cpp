@@ -14,6 +14,7 @@
 
 #include "core/escape.hpp"
 #include "core/progress.hpp"
+#include "core/text.hpp"
 
 namespace tpudist {
 namespace {
@@ -37,15 +38,14 @@ class LogSink : public spdlog::sinks::base_sink<std::mutex> {
 
  protected:
   void sink_it_(const spdlog::details::log_msg& given) override {
-    const std::string plain = printable({given.payload.data(), given.payload.size()});
+    const std::string_view text(given.payload.data(), given.payload.size());
+    const std::string plain = printable(join(split(text, '\n'), "; "));
     spdlog::details::log_msg message = given;
     message.payload = plain;
     if (!progress_) return standard_error_.log(message);
     spdlog::memory_buf_t line;
     formatter_->format(message, line);
-    std::string_view text(line.data(), line.size());
-    if (text.ends_with('\n')) text.remove_suffix(1);
-    progress_->line(text);
+    progress_->line(trim({line.data(), line.size()}));
   }
 
   void flush_() override { standard_error_.flush(); }
