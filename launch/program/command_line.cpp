@@ -136,18 +136,18 @@ bool takes_settings(const CLI::App& app) {
     for (const std::string& known : option->get_lnames()) names.push_back("--" + known);
   const std::string nearest = nearest_of(name, names);
   std::string advice = fmt::format("`{} --help` lists them", path);
-  if (name == "-n" || name == "-np" || name == "--np") {
-    std::vector<std::string> others;
+  const bool follows = word == name && at + 1 < words.size() && !words[at + 1].starts_with('-');
+  const std::string value = word != name ? word.substr(name.size() + 1)
+                            : follows    ? words[at + 1]
+                                         : "VALUE";
+  const bool has_ranks = app.get_footer().find("mpirun -np") != std::string::npos;
+  if (has_ranks && (name == "-n" || name == "-np" || name == "--np")) {
+    advice = fmt::format("mpirun starts the ranks: `mpirun -np {} tpudist", value);
     for (std::size_t i = 0; i < words.size(); ++i)
-      if (i != at && i != at + 1) others.push_back(shell_word(words[i]));
-    advice = fmt::format("mpirun starts the ranks: `mpirun -np {} tpudist {}`",
-                         at + 1 < words.size() ? words[at + 1] : "N", join(others, " "));
+      if (i != at && !(follows && i == at + 1)) advice += " " + shell_word(words[i]);
+    advice += "`";
   } else if (takes_settings(app) && name.find('.') != std::string::npos) {
     const std::string key = name.substr(name.find_first_not_of('-'));
-    const bool follows = word == name && at + 1 < words.size() && !words[at + 1].starts_with('-');
-    const std::string value = word != name ? word.substr(name.size() + 1)
-                              : follows    ? words[at + 1]
-                                           : "VALUE";
     advice = fmt::format("settings of the file stand without dashes: {}={}", key, value);
   } else if (!nearest.empty()) {
     advice = fmt::format("did you mean {}?", nearest);
@@ -416,10 +416,16 @@ void CommandLine::parse(const std::vector<std::string>& words) {
 }
 
 void refuse_keys_given_twice(const std::vector<std::string>& settings) {
-  std::set<std::string> keys;
+  std::multiset<std::string> keys;
   for (const std::string& setting : settings)
-    if (const std::string key = setting.substr(0, setting.find('=')); !keys.insert(key).second)
-      throw ConfigError(fmt::format("the key {} is given twice; leave one out", key));
+    keys.insert(setting.substr(0, setting.find('=')) + ".");
+  const auto holds = [](const auto& key, const auto& next) { return next.starts_with(key); };
+  const auto at = std::ranges::adjacent_find(keys, holds);
+  if (at == keys.end()) return;
+  const std::string block = at->substr(0, at->size() - 1);
+  const std::string key = std::next(at)->substr(0, std::next(at)->size() - 1);
+  throw ConfigError(fmt::format("the key {} is given twice{}; leave one out", key,
+                                key == block ? "" : ", also in " + block));
 }
 
 void refuse_value(const std::string& option, const std::string& why) {

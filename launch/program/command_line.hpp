@@ -137,8 +137,9 @@ class EndWith : public std::exception {
   int exit_code_;
 };
 
-// Throws ConfigError where two of these key=value pairs have one key: the last would win silently.
-// Arguments with the name "overrides" are checked before their command runs.
+// Throws ConfigError where two of these key=value pairs give one key, also as part of its block:
+// the last would win silently. Arguments with the name "overrides" are checked before their command
+// runs.
 void refuse_keys_given_twice(const std::vector<std::string>& settings);
 
 // For a command that finds only at run time that an option's value is wrong or missing: throws the

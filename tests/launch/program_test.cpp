@@ -109,6 +109,8 @@ TEST(Program, AWrongWordIsOneLineThatSaysWhichWasMeant) {
   expect_advice("inspect --colection tile:xla .", "did you mean --collection?");
   expect_advice("--quiet train " + nlp, "options stand after the command");
   expect_advice("train " + nlp + " -np 2", "`mpirun -np 2 tpudist train " + nlp + "`");
+  expect_advice("train " + nlp + " -np=2 --resume", "-np 2 tpudist train " + nlp + " --resume`");
+  expect_advice("convert a b -n 2", "tpudist convert has no option -n; `tpudist convert --help`");
   expect_advice("evaluate . --split vaild", "did you mean valid?");
   expect_advice("evaluate . --device gpu", "did you mean cuda?");
   expect_advice("train " + nlp + " dist.device=gpu", "did you mean \"cuda\"?");
@@ -119,6 +121,8 @@ TEST(Program, AKeyGivenTwiceIsRefused) {
   for (const std::string& command : {"train " + nlp, "config show " + nlp})
     expect_advice(command + " train.steps=1 optimizer.lr=1 train.steps=2",
                   "the key train.steps is given twice");
+  expect_advice("train " + nlp + " train.steps=5 trainer=x 'train={steps: 6}'",
+                "the key train.steps is given twice, also in train; leave one out");
   expect_advice("sweep expand " + folds + " sweep.seeds=2 sweep.seeds=2",
                 "sweep.seeds is given twice");
   expect_advice("weights import " + nlp + " a.safetensors name=a name=b --run-dir x",
