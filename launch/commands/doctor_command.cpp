@@ -7,7 +7,6 @@
 #include <string>
 #include <vector>
 
-#include "core/json_number.hpp"
 #include "core/log.hpp"
 #include "core/trace.hpp"
 #include "dist/collectives/device_memory.hpp"
@@ -96,8 +95,8 @@ void run(const DoctorArguments& arguments) {
     }
     if (world->rank() == 0) {
       const std::vector<DoctorWarning> warnings = doctor_warnings(facts);
-      print("{}", arguments.json ? json_text(doctor_json(facts, warnings), 2) + "\n"
-                                 : doctor_text(facts, warnings));
+      arguments.json ? print_json(doctor_json(facts, warnings), 2)
+                     : print_text(doctor_text(facts, warnings));
       broken = !warnings.empty() && warnings.front().broken;
     }
     world->broadcast(std::span(&broken, 1), 0);

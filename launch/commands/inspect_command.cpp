@@ -9,7 +9,6 @@
 #include <vector>
 
 #include "core/error.hpp"
-#include "core/json_number.hpp"
 #include "core/near_path.hpp"
 #include "core/numbers.hpp"
 #include "data/shards/converted_collections.hpp"
@@ -164,7 +163,7 @@ void run(const InspectArguments& arguments) {
       print_totals(graphs);
     }
   }
-  if (arguments.json) print("{}\n", json_text(json, 1));
+  if (arguments.json) print_json(json);
 }
 
 // Without --plan the command line names shards and nothing else.

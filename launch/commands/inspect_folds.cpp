@@ -7,7 +7,6 @@
 
 #include "core/error.hpp"
 #include "core/file_system.hpp"
-#include "core/json_number.hpp"
 #include "core/log.hpp"
 #include "core/output_path.hpp"
 #include "data/loading/fold_file.hpp"
@@ -92,7 +91,7 @@ void inspect_folds(const InspectFoldArguments& arguments, const std::filesystem:
     else
       print("{}\n", fold_table_text(table));
   }
-  if (json) print("{}\n", json_text(list, 1));
+  if (json) print_json(list);
   if (!arguments.output.empty())
     write_file_atomically(arguments.output, fold_file_text(tables.front()));
 }

@@ -12,7 +12,6 @@
 #include <vector>
 
 #include "core/error.hpp"
-#include "core/json_number.hpp"
 #include "core/log.hpp"
 #include "core/numbers.hpp"
 #include "data/hlo/feature_names.hpp"
@@ -242,12 +241,9 @@ void inspect_module(const std::filesystem::path& path, const std::filesystem::pa
   if (file.dropped_modules() > 0)
     spdlog::warn("{}: {} modules are left out, as the data set leaves them out", path.string(),
                  file.dropped_modules());
-  if (json) {
-    print("{}\n", json_text(nlohmann::ordered_json{{"file", path.string()},
-                                                   {"kind", kind_name(file.kind())},
-                                                   {"modules", modules}},
-                            1));
-  }
+  if (json)
+    print_json(nlohmann::ordered_json{
+        {"file", path.string()}, {"kind", kind_name(file.kind())}, {"modules", modules}});
 }
 
 }  // namespace tpudist

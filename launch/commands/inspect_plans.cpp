@@ -6,7 +6,6 @@
 #include <vector>
 
 #include "core/config/yaml_scalar.hpp"
-#include "core/json_number.hpp"
 #include "core/numbers.hpp"
 #include "data/shards/converted_collections.hpp"
 #include "launch/commands/commands.hpp"
@@ -131,10 +130,7 @@ void inspect_plans(const InspectPlanArguments& arguments) {
     require_shards(experiment.data.shards, experiment.data.collection,
                    "give the folder of the shards, or data.shards=FOLDER");
     const auto graphs = plan_statistics(experiment, context.pool, context.progress);
-    if (arguments.json) {
-      print("{}\n", json_text(to_json(experiment, graphs), 1));
-      return;
-    }
+    if (arguments.json) return print_json(to_json(experiment, graphs));
     print_table(experiment, graphs);
     print_summary(graphs);
   });

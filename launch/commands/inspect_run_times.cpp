@@ -7,7 +7,6 @@
 #include <optional>
 
 #include "core/file_system.hpp"
-#include "core/json_number.hpp"
 #include "core/numbers.hpp"
 #include "core/output_path.hpp"
 #include "core/process.hpp"
@@ -173,7 +172,7 @@ void inspect_ceilings(const std::filesystem::path& shard_root,
       print_collection(collection, graphs);
     }
   }
-  if (json) print("{}\n", json_text(all, 1));
+  if (json) print_json(all);
 }
 
 Option add_suspect_options(Command command, InspectSuspectArguments& arguments) {
@@ -220,7 +219,7 @@ void inspect_suspects(const InspectSuspectArguments& arguments,
     }
     if (!collection.is_tile()) layouts.push_back(std::move(checked));
   }
-  if (json) print("{}\n", json_text(all, 1));
+  if (json) print_json(all);
   if (arguments.html.empty()) return;
   write_file_atomically(arguments.html, run_times_html(shard_root, layouts));
   if (!json)

@@ -263,7 +263,7 @@ void warn_of_distance(const RankArguments& arguments, const Module& module,
     try {
       if (!std::filesystem::exists(file)) continue;
       const SeenGraphs seen = read_seen_graphs(file);
-      const std::string known = seen.trained_on.text({module.dataset.graph(0).name});
+      const std::string known = seen.trained_on.text(module.dataset);
       if (!known.empty() && told.insert(known).second)
         spdlog::warn("{} was {}", run.path.string(), known);
       const std::string unseen = unseen_text(own, seen, run.experiment.data.collection.schema);
@@ -319,11 +319,7 @@ void run(const RankArguments& arguments) {
       }
     }
     if (!arguments.apply.empty()) return print_constraints(arguments, module, result);
-    if (arguments.json) {
-      // The name of a file need not be UTF-8.
-      print("{}\n", json_text(to_json(arguments, module, runs, result, count), 1));
-      return;
-    }
+    if (arguments.json) return print_json(to_json(arguments, module, runs, result, count));
     print_header(arguments, module, runs, result);
     print_ranking(result, count);
     print_best(module, result);
@@ -376,8 +372,7 @@ void add_rank_command(Command app) {
       .existing_file()
       .needs(configs);
   command.add_option("--run", arguments->runs, "Folders of runs; all their members rank together")
-      .required()
-      .existing_folder();
+      .required();
   add_run_options(command, *arguments);
   add_combination_options(command, arguments->combine);
   add_keep_all_option(command, arguments->keep_all);

@@ -25,6 +25,12 @@ void print(fmt::format_string<T...> format, T&&... values) {
   print_text(fmt::format(format, std::forward<T>(values)...));
 }
 
+// Prints nlohmann's JSON, indented, in ASCII: escapes keep what printable() would not show.
+template <typename Json>
+void print_json(const Json& json, int indent = 1) {
+  print_text(json.dump(indent, ' ', true, Json::error_handler_t::replace) + "\n");
+}
+
 // Call it before anything else in a program. It makes writing to a closed pipe, or beyond the
 // largest size of files (ulimit -f), an error instead of a signal that ends the process. It also opens standard streams that are closed, so that no file
 // gets their numbers and then receives printed results.

@@ -3,9 +3,11 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <nlohmann/json.hpp>
 #include <string>
 
 #include "core/file_system.hpp"
+#include "launch/program/output.hpp"
 #include "tests/launch/run_program.hpp"
 #include "tests/support/temp_dir.hpp"
 
@@ -34,6 +36,13 @@ TEST(StandardOutput, ThatCannotBeWrittenIsAnError) {
     EXPECT_EQ(closed.exit_code, 1) << command;
     EXPECT_THAT(closed.output, HasSubstr("cannot write to standard output"));
   }
+}
+
+// A script reads the names that a terminal must not obey.
+TEST(StandardOutput, OfJsonKeepsOddNames) {
+  ::testing::internal::CaptureStdout();
+  print_json(nlohmann::json("a\x1b \xe2\x80\xae \xff"));
+  EXPECT_EQ(::testing::internal::GetCapturedStdout(), "\"a\\u001b \\u202e \\ufffd\"\n");
 }
 
 // The reader's end is closed before the program starts.
