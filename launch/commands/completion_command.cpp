@@ -6,7 +6,6 @@
 #include <nlohmann/json.hpp>
 #include <string>
 #include <string_view>
-#include <utility>
 #include <vector>
 
 #include "core/text.hpp"
@@ -62,7 +61,11 @@ void print_offers(const CommandText& program, const std::string& line) {
   const OptionText* open = nullptr;  // the option whose value comes next
   int given = 0, argument = 0;
   for (std::size_t i = 1; i < typed.size(); ++i) {
-    if (std::exchange(open, nullptr)) continue;
+    if (open && !(open->many && typed[i].starts_with('-'))) {
+      if (!open->many) open = nullptr;
+      continue;
+    }
+    open = nullptr;
     const auto below = std::ranges::find(command->commands, typed[i], &CommandText::name);
     if (below != command->commands.end())
       command = &*below;
@@ -79,7 +82,8 @@ void print_offers(const CommandText& program, const std::string& line) {
     const bool next = option.argument && (argument == given || (option.many && argument < given));
     argument += option.argument;
     for (const std::string& name : option.names)
-      if (!open && !option.argument && last.starts_with('-')) offers[name] = option.what;
+      if ((!open || open->many) && !option.argument && last.starts_with('-'))
+        offers[name] = option.what;
     if (open ? open == &option : next)
       for (const std::string& word : values_of(option, line.find(" sweep ") != std::string::npos))
         offers[word];
@@ -90,10 +94,10 @@ void print_offers(const CommandText& program, const std::string& line) {
 }
 
 constexpr std::string_view kBash =
-    R"(# Completion of PROGRAM for bash, made by `PROGRAM completion bash`.
-_PROGRAM() {
+    R"(# Completion of tpudist for bash, made by `tpudist completion bash`.
+_tpudist() {
   local line=${COMP_LINE:0:COMP_POINT} IFS=$'\n'
-  COMPREPLY=($(PROGRAM completion words "$line" 2> /dev/null | cut -f 1))
+  COMPREPLY=($("${1/#\~/$HOME}" completion words "$line" 2> /dev/null | cut -f 1))
   # Where bash ends words at = or :, it replaces only what is behind the last of them.
   local last=${line##*[[:space:]]} breaks=${COMP_WORDBREAKS//[^=:]/}
   if [[ $breaks && $last == *[$breaks]* ]]; then
@@ -101,15 +105,15 @@ _PROGRAM() {
   fi
   if [[ ${COMPREPLY[0]-} == *= ]]; then compopt -o nospace 2> /dev/null; fi
 }
-complete -o bashdefault -o default -F _PROGRAM PROGRAM
+complete -o bashdefault -o default -F _tpudist tpudist
 )";
 
-constexpr std::string_view kZsh = R"(#compdef PROGRAM
-# Completion of PROGRAM for zsh, made by `PROGRAM completion zsh`.
-_PROGRAM() {
+constexpr std::string_view kZsh = R"(#compdef tpudist
+# Completion of tpudist for zsh, made by `tpudist completion zsh`.
+_tpudist() {
   local line
   local -a offered texts
-  for line in "${(@f)$(PROGRAM completion words "${(j: :)words[1,CURRENT-1]} $PREFIX" 2> /dev/null)}"; do
+  for line in "${(@f)$(${(Q)~words[1]} completion words "${(j: :)words[1,CURRENT-1]} $PREFIX" 2> /dev/null)}"; do
     [[ -n $line ]] && offered+=("${line%%$'\t'*}") && texts+=("${line/$'\t'/  }")
   done
   if (( ! $#offered )); then
@@ -120,22 +124,15 @@ _PROGRAM() {
     compadd -l -d texts -a offered
   fi
 }
-if [[ $funcstack[1] == _PROGRAM ]]; then _PROGRAM "$@"; else compdef _PROGRAM PROGRAM; fi
+if [[ $funcstack[1] == _tpudist ]]; then _tpudist "$@"; else compdef _tpudist tpudist; fi
 )";
 
 constexpr std::string_view kFish =
-    R"(# Completion of PROGRAM for fish, made by `PROGRAM completion fish`.
-complete -c PROGRAM -f -a '(PROGRAM completion words (commandline -cp | string collect) 2> /dev/null
+    R"(# Completion of tpudist for fish, made by `tpudist completion fish`.
+complete -c tpudist -f -a '(set -l asked (string replace -r "^~/" "$HOME/" -- (commandline -opc)[1])
+  $asked completion words (commandline -cp | string collect) 2> /dev/null
   or __fish_complete_path (commandline -ct))'
 )";
-
-void print_completion(const CommandText& program, const std::string& shell) {
-  std::string script(shell == "bash" ? kBash : shell == "zsh" ? kZsh : kFish);
-  constexpr std::string_view kName = "PROGRAM";
-  for (std::size_t at = 0; (at = script.find(kName, at)) != std::string::npos;)
-    script.replace(at, kName.size(), program.name);
-  print_text(script);
-}
 
 }  // namespace
 
@@ -158,7 +155,7 @@ void add_completion_command(Command app) {
   command.add_option("line", arguments->line, "Of words: what was typed, up to the cursor");
   command.run([app, arguments] {
     if (arguments->shell == "words") return print_offers(app.text(), arguments->line);
-    print_completion(app.text(), arguments->shell);
+    print_text(arguments->shell == "bash" ? kBash : arguments->shell == "zsh" ? kZsh : kFish);
   });
 }
 

@@ -18,6 +18,7 @@ using test::Outcome;
 using test::run_program;
 using test::TempDir;
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 // What bash offers for the last of these words, by the completion in `script`.
 std::string completed(const std::string& script, const std::string& words) {
@@ -26,7 +27,7 @@ std::string completed(const std::string& script, const std::string& words) {
   write_file_atomically(folder / "ask",
                         "COMP_LINE='" + words +
                             "'\nCOMP_POINT=${#COMP_LINE} COMP_WORDBREAKS=$' \\t=:'\n"
-                            "PATH=$2:$PATH\n. $1/script\n_tpudist\n"
+                            ". $1/script\n_tpudist $2/tpudist\n"
                             "echo \"${COMPREPLY[*]}\" > $1/answer\n");
   EXPECT_EQ(std::system(("cd " + test::source_folder().string() + " && bash " +
                          (folder / "ask").string() + " " + folder.path().string() + " " +
@@ -56,13 +57,17 @@ TEST(Completion, OfBashKnowsCommandsOptionsValuesAndSettings) {
   EXPECT_EQ(completed(script, "tpudist evaluate run --split va"),
             "valid\n");                                               // "run" as the argument
   EXPECT_EQ(completed(script, "tpudist train x --run-dir -"), "\n");  // a value, no option
+  EXPECT_EQ(completed(script, "tpudist convert a b --collections tile:xla layout:nlp:r"),
+            "random\n");
+  EXPECT_EQ(completed(script, "tpudist convert --collections tile:xla --on-er"), "--on-error\n");
 }
 
 TEST(Completion, OfOtherShellsAsksTheProgramToo) {
   for (const char* shell : {"zsh", "fish"}) {
     const Outcome script = run_program(std::string("completion ") + shell);
     EXPECT_EQ(script.exit_code, 0);
-    EXPECT_THAT(script.output, HasSubstr("(tpudist completion words ")) << shell;
+    EXPECT_THAT(script.output, HasSubstr(" completion words ")) << shell;
+    EXPECT_THAT(script.output, Not(HasSubstr("tpudist completion words "))) << shell;
     // What the shell itself says of the script, where it is installed.
     const TempDir folder;
     write_file_atomically(folder / "script", script.output);
