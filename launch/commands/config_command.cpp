@@ -1,6 +1,5 @@
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <filesystem>
 #include <memory>
 #include <string>
@@ -24,22 +23,12 @@
 namespace tpudist {
 namespace {
 
-// The experiment files of a folder, in the order of their names.
-std::vector<std::filesystem::path> experiment_files(const std::filesystem::path& folder) {
-  std::vector<std::filesystem::path> files;
-  for (const auto& entry : std::filesystem::directory_iterator(folder)) {
-    if (entry.path().extension() == ".yaml") files.push_back(entry.path());
-  }
-  std::ranges::sort(files);
-  return files;
-}
-
-void print_system(const std::filesystem::path& file, ThreadPool& pool) {
+void print_system(const std::string& file, ThreadPool& pool) {
   ConfigDocument document = ConfigDocument::load(file);
   const Experiment experiment = read_experiment(document);
   const SystemNote& system = experiment.system;
   if (system.source.empty()) {
-    throw ConfigError(file.string() +
+    throw ConfigError(file +
                       ": has no `system:`, which says source, collections and score of a published "
                       "system: add it, or move the file elsewhere");
   }
@@ -47,18 +36,18 @@ void print_system(const std::filesystem::path& file, ThreadPool& pool) {
   print(
       "{}\n  file         {}\n  parameters   {}\n  collections  {}\n  score        {}\n  source    "
       "   {}\n",
-      experiment.name, file.string(), format_count(network.parameters().parameters()),
+      experiment.name, file, format_count(network.parameters().parameters()),
       join(system.collections, ", "), system.score, system.source);
 }
 
 void list_systems(const std::filesystem::path& folder) {
-  const std::vector<std::filesystem::path> files = experiment_files(find_experiment_folder(folder));
+  const std::vector<std::string> files = yaml_files(find_experiment_folder(folder));
   if (files.empty()) {
     throw ConfigError(folder.string() +
                       ": holds no experiment file (*.yaml): give the folder of the systems");
   }
   ThreadPool pool(1);
-  for (const auto& file : files) print_system(file, pool);
+  for (const std::string& file : files) print_system(file, pool);
 }
 
 struct ShowArguments {
@@ -76,10 +65,7 @@ void show_experiment(const ShowArguments& arguments) {
 
 void show_sweep(const ShowArguments& arguments) {
   const SweepFile file = SweepFile::load(arguments.file, arguments.overrides);
-  if (arguments.yaml) {
-    print("{}", file.resolved_yaml);
-    return;
-  }
+  if (arguments.yaml) return print_text(file.resolved_yaml);
   const SweepPlan plan = plan_sweep(file);
   print("sweep {} over\n", file.name);
   for (const std::filesystem::path& experiment : file.experiments)
@@ -108,11 +94,8 @@ void add_config_command(Command app) {
   show.add_option("overrides", arguments->overrides, "key=value pairs");
   show.add_flag("--yaml", arguments->yaml, "As YAML, which loads again");
   show.run([arguments] {
-    if (is_sweep_file(arguments->file, arguments->overrides)) {
-      show_sweep(*arguments);
-    } else {
-      show_experiment(*arguments);
-    }
+    const bool is_sweep = is_sweep_file(arguments->file, arguments->overrides);
+    is_sweep ? show_sweep(*arguments) : show_experiment(*arguments);
   });
 
   auto of = std::make_shared<std::string>("experiment");

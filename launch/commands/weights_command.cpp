@@ -1,6 +1,8 @@
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <filesystem>
+#include <iterator>
 #include <memory>
 #include <optional>
 #include <string>
@@ -63,13 +65,8 @@ bool is_override(const std::string& input) {
 void run_import(const ImportArguments& arguments) {
   std::vector<std::string> overrides;
   std::vector<std::filesystem::path> files;
-  for (const std::string& input : arguments.inputs) {
-    if (is_override(input)) {
-      overrides.push_back(input);
-    } else {
-      files.emplace_back(input);
-    }
-  }
+  std::ranges::partition_copy(arguments.inputs, std::back_inserter(overrides),
+                              std::back_inserter(files), is_override);
   refuse_keys_given_twice(overrides);
   if (files.empty()) throw ConfigError("give the safetensors file of each member");
   const Experiment experiment = load_experiment(arguments.config, overrides);

@@ -41,18 +41,6 @@ bool is_file(const fs::path& path) {
   return fs::exists(path, error) && !fs::is_directory(path, error);
 }
 
-// Files whose names end in .yaml, in the order of their names.
-std::vector<std::string> yaml_files(const fs::path& folder) {
-  std::vector<std::string> files;
-  std::error_code error;
-  fs::directory_iterator entries(folder.empty() ? "." : folder, error);
-  for (; !error && entries != end(entries); entries.increment(error)) {
-    if (is_yaml(*entries)) files.push_back((folder / entries->path().filename()).string());
-  }
-  std::ranges::sort(files);
-  return files;
-}
-
 [[noreturn]] void refuse_folder(const fs::path& folder) {
   const std::string name = folder.string();
   if (is_file(folder / "sweep.json")) {
@@ -79,6 +67,17 @@ std::optional<fs::path> find_file(const fs::path& wanted) {
 }
 
 }  // namespace
+
+std::vector<std::string> yaml_files(const fs::path& folder) {
+  std::vector<std::string> files;
+  std::error_code error;
+  fs::directory_iterator entries(folder.empty() ? "." : folder, error);
+  for (; !error && entries != end(entries); entries.increment(error)) {
+    if (is_yaml(*entries)) files.push_back((folder / entries->path().filename()).string());
+  }
+  std::ranges::sort(files);
+  return files;
+}
 
 fs::path find_experiment(const fs::path& wanted) {
   if (const auto file = find_file(wanted)) return *file;

@@ -18,6 +18,9 @@ std::filesystem::path find_sweep(const std::filesystem::path& wanted);
 // The names of the files that both find.
 std::vector<std::string> experiment_names();
 
+// The files of a folder whose names end in .yaml, in the order of their names.
+std::vector<std::string> yaml_files(const std::filesystem::path& folder);
+
 // A folder such as "experiments/systems", here or among the installed files. Throws ConfigError.
 std::filesystem::path find_experiment_folder(const std::filesystem::path& wanted);
 
