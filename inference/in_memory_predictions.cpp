@@ -3,16 +3,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
-#include <limits>
 
 #include "core/error.hpp"
 #include "core/log.hpp"
 #include "core/means.hpp"
-#include "data/loading/fold_file.hpp"
 #include "inference/prediction_records.hpp"
-#include "records/run_folder.hpp"
-#include "schema/model_family.hpp"
 #include "scores/score_table.hpp"
 
 namespace tpudist {
@@ -23,13 +18,11 @@ namespace {
 TrainedOn known_graphs(const Dataset& dataset, const TrainedRun& run, bool told_by_split) {
   TrainedOn known;
   try {
-    if (run.step > 0) known = trained_on(run);
+    if (run.step > 0) known = trained_on(run, dataset.options().shards);
   } catch (const Error& error) {
     spdlog::warn("not known on which graphs {} was trained: {}", run.path.string(), error.what());
   }
-  std::vector<std::string> names;
-  for (int g = 0; g < dataset.size(); ++g) names.push_back(dataset.graph(g).name);
-  if (const std::string text = known.text(names); !told_by_split && !text.empty())
+  if (const std::string text = known.text(dataset); !told_by_split && !text.empty())
     spdlog::warn("{} was {}", run.path.string(), text);
   return known;
 }
@@ -39,17 +32,13 @@ bool trains_on(const Experiment& experiment, const std::string& split) {
   return split == "train" || (split == "valid" && experiment.ensemble.trains_on_valid());
 }
 
-// [graphs] the fold of each graph in the run's folds.yaml; empty where there is none that tells.
+// [graphs] the fold of each graph in the run's folds.yaml; -1 where there is none that tells.
 // Throws ConfigError for a validation split that cannot be told from training data then.
-std::vector<int> recorded_folds(const Dataset& dataset, const TrainedRun& run) {
-  std::vector<FoldedGraph> graphs;
-  for (int g = 0; g < dataset.size(); ++g) {
-    const std::string& name = dataset.graph(g).name;
-    graphs.push_back({name, model_family(name), dataset.entry(g).nodes, 0});
-  }
+std::vector<int> folds_of(const Dataset& dataset, const TrainedRun& run) {
+  std::vector<GraphEntry> graphs;
+  for (int g = 0; g < dataset.size(); ++g) graphs.push_back(dataset.entry(g));
   try {
-    return FoldFile::read(RunFolder(run.path).folds())
-        .folds_of(graphs, run.experiment.ensemble.folds);
+    return recorded_folds(run, graphs);
   } catch (const Error& error) {
     if (dataset.options().split == "valid") {
       throw ConfigError(
@@ -58,7 +47,7 @@ std::vector<int> recorded_folds(const Dataset& dataset, const TrainedRun& run) {
                       error.what(), run.path.string()));
     }
     spdlog::warn("{}; no training graph counts as held out", error.what());
-    return {};
+    return std::vector<int>(graphs.size(), -1);
   }
 }
 
@@ -68,35 +57,27 @@ PredictionsHeader prediction_file_header(const Dataset& dataset,
                                          const std::vector<const TrainedRun*>& runs) {
   PredictionsHeader header;
   header.collection = dataset.options().collection.name;
-  const std::string& split = dataset.options().split;
-  std::vector<std::vector<int>> folds;  // [runs]
-  std::vector<TrainedOn> known;
-  for (std::size_t r = 0; r < runs.size(); ++r) {
-    const TrainedRun& run = *runs[r];
+  for (int g = 0; g < dataset.size(); ++g)
+    header.graphs.push_back(graph_record(dataset.entry(g), 0, -1, {}));
+  for (const TrainedRun* run : runs) {
+    const Experiment& experiment = run->experiment;
+    const auto members =
+        member_records(experiment, run->use, run->losses, static_cast<int>(header.runs.size()));
+    header.members.insert(header.members.end(), members.begin(), members.end());
     header.runs.push_back(
-        run_record(run.experiment, run.step, run.parameter_hash, run.fold_hash, run.init_hash));
-    header.runs.back().source = run.path.string();
-    known.push_back(known_graphs(dataset, run, trains_on(run.experiment, split)));
-    for (PredictedMember& member :
-         member_records(run.experiment, run.use, run.losses, static_cast<int>(r)))
-      header.members.push_back(member);
-    const bool told = trains_on(run.experiment, split) && run.experiment.ensemble.holds_out();
-    folds.push_back(told ? recorded_folds(dataset, run) : std::vector<int>());
-  }
-  for (int g = 0; g < dataset.size(); ++g) {
-    int fold = -1;
-    std::vector<bool> held_out;
-    for (const PredictedMember& member : header.members) {
-      const std::vector<int>& of_run = folds[static_cast<std::size_t>(member.run)];
-      const int own = of_run.empty() ? -1 : of_run[static_cast<std::size_t>(g)];
-      if (own >= 0) fold = own;
-      const Experiment& experiment = runs[static_cast<std::size_t>(member.run)]->experiment;
-      const auto place = static_cast<std::size_t>(member.number - experiment.ensemble.first_member);
-      held_out.push_back(
-          (!trains_on(experiment, split) || (own >= 0 && own == member.fold)) &&
-          !known[static_cast<std::size_t>(member.run)].knows(dataset.graph(g).name, place));
+        run_record(experiment, run->step, run->parameter_hash, run->fold_hash, run->init_hash));
+    header.runs.back().source = run->path.string();
+    const bool trains = trains_on(experiment, dataset.options().split);
+    const TrainedOn known = known_graphs(dataset, *run, trains);
+    std::vector<int> folds(header.graphs.size(), -1);
+    if (trains && experiment.ensemble.holds_out()) folds = folds_of(dataset, *run);
+    for (std::size_t g = 0; g < folds.size(); ++g) {
+      PredictionEntry& graph = header.graphs[g];
+      if (folds[g] >= 0) graph.fold = folds[g];
+      for (std::size_t m = 0; m < members.size(); ++m)
+        graph.held_out.push_back((!trains || (folds[g] >= 0 && folds[g] == members[m].fold)) &&
+                                 !known.knows(dataset.entry(static_cast<int>(g)), m));
     }
-    header.graphs.push_back(graph_record(dataset.entry(g), 0, fold, std::move(held_out)));
   }
   return header;
 }
@@ -116,9 +97,6 @@ PredictionRows InMemoryPredictions::read(int graph) const {
   PredictionRows record = scores_record(dataset_, prediction, static_cast<int>(members));
   for (std::size_t m = 0; m < members; ++m) {
     if (header_.members[m].failed) std::ranges::fill(record.scores[m], kNone);
-    if (header_.members[m].failed || prediction.scores[m].empty()) continue;
-    for (double& score : record.scores[m])  // NaN alone would say that it was not scored
-      if (std::isnan(score)) score = std::numeric_limits<double>::infinity();
   }
   for (std::size_t m = 0; evaluation_ && m < members; ++m) {
     const GraphMetrics& metrics = evaluation_->members[m][static_cast<std::size_t>(graph)];

@@ -12,17 +12,15 @@
 #include "core/file_system.hpp"
 #include "core/hash.hpp"
 #include "core/log.hpp"
-#include "core/text.hpp"
 #include "data/loading/fold_file.hpp"
 #include "data/loading/metis_segments.hpp"
 #include "data/loading/selection.hpp"
 #include "inference/evaluation.hpp"
 #include "inference/prediction_records.hpp"
 #include "records/run_folder.hpp"
-#include "schema/merged_collection.hpp"
+#include "schema/model_family.hpp"
 #include "train/state/checkpoint.hpp"
 #include "train/state/checkpoint_folder.hpp"
-#include "train/units/folds.hpp"
 
 namespace tpudist {
 namespace {
@@ -69,31 +67,26 @@ TrainedOn trained_on(const TrainedRun& run, const std::filesystem::path& shards)
   if (!trained.empty()) return trained;
   DatasetOptions options = run.experiment.training_data();
   if (!std::filesystem::exists(options.shards)) options.shards = shards;
-  std::map<std::string, int> folds;  // as in folds.yaml; a graph without one came later
-  if (const auto file = RunFolder(run.path).folds(); std::filesystem::exists(file)) {
-    folds = FoldFile::read(file).graph_lines();
-  } else {
-    for (const FoldedGraph& graph : training_folds(ensemble, options).graphs)
-      folds[escape_glob(graph.name)] = graph.fold;
-  }
-  for (const GraphEntry& graph : select_graphs(options)) {
-    const auto fold = folds.find(escape_glob(graph_of_id(graph.name)));
+  const std::vector<GraphEntry> graphs = select_graphs(options);
+  if (hash_selection(options, graphs) != run.selection_hash)
+    throw DataError(fmt::format("{} has other training graphs now", options.shards.string()));
+  std::vector<int> folds(graphs.size(), -2);  // of none
+  if (ensemble.holds_out()) folds = recorded_folds(run, graphs);
+  for (std::size_t g = 0; g < graphs.size(); ++g) {
     std::vector<bool> members;
-    for (int m = 0; m < ensemble.members; ++m) {
-      const int held_out = ensemble.held_out_fold(m);
-      members.push_back(held_out < 0 || (fold != folds.end() && fold->second != held_out));
-    }
-    trained.add(graph.name, members);
+    for (int m = 0; m < ensemble.members; ++m)
+      members.push_back(ensemble.held_out_fold(m) != folds[g]);
+    trained.add(graphs[g], members);
   }
   return trained;
 }
 
-std::optional<std::uint64_t> hash_of_source(const std::filesystem::path& from) {
-  try {
-    return std::filesystem::is_directory(from) ? open_run(from).parameter_hash : hash_file(from);
-  } catch (const Error&) {
-    return std::nullopt;
-  }
+std::vector<int> recorded_folds(const TrainedRun& run, std::span<const GraphEntry> graphs) {
+  std::vector<FoldedGraph> folded;
+  for (const GraphEntry& graph : graphs)
+    folded.push_back({graph.name, model_family(graph.name), graph.nodes, 0});
+  return FoldFile::read(RunFolder(run.path).folds())
+      .folds_of(folded, run.experiment.ensemble.folds);
 }
 
 std::string opened_at(const TrainedRun& run) {
@@ -114,6 +107,7 @@ TrainedRun open_run(const std::filesystem::path& path, std::string_view which, W
   const Checkpoint checkpoint =
       load_checkpoint(file, network.parameters(), /*segment_scores=*/false);
   run.step = checkpoint.step;
+  run.selection_hash = checkpoint.selection_hash;
   run.fold_hash = checkpoint.fold_hash;
   run.metis_hash = checkpoint.metis_hash;
   run.init_hash = checkpoint.init_hash;

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -30,6 +31,7 @@ struct TrainedRun {
   std::vector<bool> use;                               // [M] members that did not fail
   bool averaged = false;                               // whether `flat` has averages
   std::uint64_t parameter_hash = 0;                    // of `flat`
+  std::uint64_t selection_hash = 0;                    // of CheckpointSummary
   std::optional<std::uint64_t> fold_hash, metis_hash, init_hash;  // of CheckpointSummary
   std::vector<InitialAndFinalLoss> losses;                        // [M]
   bool logged_losses = false;  // of logged steps alone: written by an older version
@@ -42,11 +44,12 @@ struct TrainedRun {
 TrainedRun open_run(const std::filesystem::path& path, std::string_view which = "last",
                     Weights weights = Weights::averaged);
 // What members of the run were trained on: by its seen_graphs.json, in runs of older versions by
-// folds.yaml and its own shards, or `shards` if its own are gone. Throws what reading them throws.
-TrainedOn trained_on(const TrainedRun& run, const std::filesystem::path& shards = {});
+// folds.yaml and its own shards, or `shards` if its own are gone. Throws what reading them throws, and
+// DataError where they have not the graphs of then.
+TrainedOn trained_on(const TrainedRun& run, const std::filesystem::path& shards);
 
-// Hash of the weights at `train.init_from`; nothing where none can be read.
-std::optional<std::uint64_t> hash_of_source(const std::filesystem::path& from);
+// [graphs] By the run's folds.yaml. Throws as FoldFile.
+std::vector<int> recorded_folds(const TrainedRun& run, std::span<const GraphEntry> graphs);
 
 // Describes the opened checkpoint for messages: "step 500" or "step 500, averaged weights".
 std::string opened_at(const TrainedRun& run);

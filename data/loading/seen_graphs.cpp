@@ -4,18 +4,24 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <array>
 #include <nlohmann/json.hpp>
 
 #include "core/error.hpp"
 #include "core/file_system.hpp"
+#include "core/hash.hpp"
 #include "core/json_fault.hpp"
 #include "core/numbers.hpp"
+#include "core/random.hpp"
+#include "core/text.hpp"
 #include "data/hlo/hlo_features.hpp"
 #include "schema/merged_collection.hpp"
 #include "schema/model_family.hpp"
 
 namespace tpudist {
 namespace {
+
+constexpr std::size_t kNamed = 5;
 
 using Json = nlohmann::ordered_json;
 
@@ -35,34 +41,58 @@ std::string range_text(const Range<std::int64_t>& range) {
              : fmt::format("{} to {}", format_count(range.least), format_count(range.most));
 }
 
+// A file of XLA's tuning holds many modules.
+std::array<std::uint64_t, 2> keys_of(const GraphEntry& graph) {
+  const std::uint64_t name = hash64(graph_of_id(graph.name));
+  const bool alone = graph.source.path.ends_with(".npz");
+  return {mix_key({graph.source.hash, alone ? 0 : name}),
+          mix_key({name, static_cast<std::uint64_t>(graph.nodes),
+                   static_cast<std::uint64_t>(graph.edges)})};
+}
+
 }  // namespace
 
-void TrainedOn::add(std::string_view id, const std::vector<bool>& members) {
+void TrainedOn::add(const GraphEntry& graph, const std::vector<bool>& members) {
   if (std::ranges::find(members, true) == members.end()) return;
-  std::vector<bool>& own = (*this)[std::string(graph_of_id(id))];
-  own.resize(std::max(own.size(), members.size()));
-  for (std::size_t m = 0; m < members.size(); ++m) own[m] = own[m] || members[m];
-}
-
-bool TrainedOn::knows(std::string_view id, std::size_t member) const {
-  const auto found = find(graph_of_id(id));
-  return found != end() && member < found->second.size() && found->second[member];
-}
-
-std::string TrainedOn::text(const std::vector<std::string>& names) const {
-  std::set<std::string> families, seen;
-  for (const auto& [name, members] : *this) families.insert(model_family(name));
-  for (const std::string& name : names) {
-    if (contains(graph_of_id(name)))
-      seen.insert(name);
-    else if (families.contains(model_family(name)))
-      seen.insert("model family " + model_family(name));
+  for (const std::uint64_t key : keys_of(graph)) {
+    TrainedGraph& own = (*this)[key];
+    own.name = graph_of_id(graph.name);
+    own.members.resize(std::max(own.members.size(), members.size()));
+    for (std::size_t m = 0; m < members.size(); ++m) own.members[m] = own.members[m] || members[m];
   }
-  if (seen.empty()) return {};
+}
+
+bool TrainedOn::knows(const GraphEntry& graph, std::size_t member) const {
+  return std::ranges::any_of(keys_of(graph), [&](std::uint64_t key) {
+    const auto found = find(key);
+    return found != end() && member < found->second.members.size() && found->second.members[member];
+  });
+}
+
+std::string TrainedOn::text(const Dataset& graphs) const {
+  std::vector<std::string> known;
+  std::set<std::string> families, related;
+  for (const auto& [key, graph] : *this) families.insert(model_family(graph.name));
+  for (int g = 0; g < graphs.size(); ++g) {
+    const GraphEntry& graph = graphs.entry(g);
+    const std::string family = model_family(graph.name);
+    if (std::ranges::any_of(keys_of(graph), [&](std::uint64_t key) { return contains(key); }))
+      known.push_back(graph.name);
+    else if (families.contains(family))
+      related.insert("model family " + family);
+  }
+  const std::size_t count = known.size();
+  known.insert(known.end(), related.begin(), related.end());
+  if (known.empty()) return {};
   return fmt::format(
-      "trained on {}: these scores and their intervals are not of what was never seen; scores out of "
-      "fold are (ensemble.folds, with `fold` in ensemble.vary)",
-      fmt::join(seen, ", "));
+      "trained on {} ({} of {} graphs): scores of what members know say little of unknown graphs; "
+      "members that leave graphs out tell that (ensemble.folds, with `fold` in ensemble.vary)",
+      first_of(known, kNamed), count, graphs.size());
+}
+
+std::string first_of(std::span<const std::string> names, std::size_t most) {
+  return join(names.first(std::min(most, names.size())), ", ") +
+         (names.size() > most ? ", ..." : "");
 }
 
 void SeenGraphs::add(std::int64_t node_count, std::int64_t config_node_count,
@@ -114,18 +144,14 @@ std::string opcode_text(std::uint8_t opcode, const FeatureSchema& schema) {
 
 std::string unseen_text(const SeenGraphs& module, const SeenGraphs& seen,
                         const FeatureSchema& schema) {
-  constexpr std::size_t kNamed = 5;
   const UnseenParts unseen = unseen_parts(module, seen);
   std::vector<std::string> parts;
   if (!unseen.opcodes.empty()) {
     std::vector<std::string> names;
-    for (const int number : unseen.opcodes) {
-      if (names.size() < kNamed)
-        names.push_back(opcode_text(static_cast<std::uint8_t>(number), schema));
-    }
-    parts.push_back(fmt::format("{} opcodes never seen ({}{})", unseen.opcodes.size(),
-                                fmt::join(names, ", "),
-                                unseen.opcodes.size() > kNamed ? ", ..." : ""));
+    for (const int number : unseen.opcodes)
+      names.push_back(opcode_text(static_cast<std::uint8_t>(number), schema));
+    parts.push_back(
+        fmt::format("{} opcodes never seen ({})", names.size(), first_of(names, kNamed)));
   }
   if (!unseen.features.empty())
     parts.push_back(fmt::format("{} of {} node features outside of their range",
@@ -146,10 +172,16 @@ std::string seen_graphs_text(const SeenGraphs& seen) {
     least.push_back(range.least);
     most.push_back(range.most);
   }
-  return Json{{"graphs", seen.graphs},        {"reduce", seen.reduction},
-              {"nodes", to_json(seen.nodes)}, {"config_nodes", to_json(seen.config_nodes)},
-              {"opcodes", seen.opcodes},      {"node_features", {{"least", least}, {"most", most}}},
-              {"trained_on", seen.trained_on}}
+  Json trained = Json::object();
+  for (const auto& [key, graph] : seen.trained_on)
+    trained[to_hex(key)] = {{"name", graph.name}, {"members", graph.members}};
+  return Json{{"graphs", seen.graphs},
+              {"reduce", seen.reduction},
+              {"nodes", to_json(seen.nodes)},
+              {"config_nodes", to_json(seen.config_nodes)},
+              {"opcodes", seen.opcodes},
+              {"node_features", {{"least", least}, {"most", most}}},
+              {"trained_on", std::move(trained)}}
              .dump() +
          "\n";
 }
@@ -171,15 +203,14 @@ SeenGraphs read_seen_graphs(const std::filesystem::path& file) {
     for (std::size_t column = 0; column < least.size(); ++column)
       seen.features.push_back({least[column], most.at(column)});
     if (json.contains("trained_on")) {
-      for (const auto& [name, members] : json.at("trained_on").items())
-        seen.trained_on[name] = members.get<std::vector<bool>>();
+      for (const auto& [key, graph] : json.at("trained_on").items())
+        seen.trained_on[from_hex(key).value()] = {graph.at("name").get<std::string>(),
+                                                  graph.at("members").get<std::vector<bool>>()};
     }
     return seen;
   } catch (const std::exception& error) {
-    throw DataError(
-        fmt::format("{}: is damaged ({}); remove it, and `tpudist train --resume` "
-                    "writes it again",
-                    file.string(), json_fault(error.what())));
+    throw DataError(fmt::format("{}: is damaged ({}); `tpudist train --resume` writes it again",
+                                file.string(), json_fault(error.what())));
   }
 }
 

@@ -27,14 +27,24 @@ struct Range {
   bool operator==(const Range&) const = default;
 };
 
-// By the names of graphs, without collection: [M] whether a member of a run was trained on it, by itself
-// or in what it began from (train.init_from).
-struct TrainedOn : std::map<std::string, std::vector<bool>, std::less<>> {
-  void add(std::string_view id, const std::vector<bool>& members);
-  bool knows(std::string_view id, std::size_t member) const;
-  // Which of the graphs of these names, or else of their model families, members know; empty: none.
-  std::string text(const std::vector<std::string>& names) const;
+struct TrainedGraph {
+  std::string name;           // without collection
+  std::vector<bool> members;  // [M] of a run that were trained on it, also by what they began from
+
+  bool operator==(const TrainedGraph&) const = default;
 };
+
+// What members were trained on. A graph has two keys: one of its source file, and one of its name and
+// size, which other collections share. Data sets may give a name to more than one graph.
+struct TrainedOn : std::map<std::uint64_t, TrainedGraph> {
+  void add(const GraphEntry& graph, const std::vector<bool>& members);
+  bool knows(const GraphEntry& graph, std::size_t member) const;
+  // Which of the graphs, or else of their model families, members know; empty: none.
+  std::string text(const Dataset& graphs) const;
+};
+
+// "bert, resnet, ..."
+std::string first_of(std::span<const std::string> names, std::size_t most);
 
 // What graphs have: a run keeps it of those that it trains on, to say later how far another module lies
 // from them. Plain data.

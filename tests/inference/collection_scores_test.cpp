@@ -241,27 +241,31 @@ TEST(ScoreRuns, KnowWhatMembersWereTrainedOn) {
     return ::testing::internal::GetCapturedStderr();
   };
   EXPECT_EQ(title(), "valid split");
-  const std::vector<std::string> names = score(runs, {.split = "valid"})[0].graphs;
+  GraphEntry graph = list_graphs(test::tiny_shards(), {"layout:xla:random"}, "valid").front();
   const std::filesystem::path file = folder / "run/seen_graphs.json";
   SeenGraphs seen = read_seen_graphs(file);
-  EXPECT_FALSE(seen.trained_on.empty());
-  EXPECT_FALSE(seen.trained_on.contains(names[0]));
+  const TrainedOn read_all = seen.trained_on;
+  EXPECT_FALSE(read_all.empty());
+  EXPECT_FALSE(seen.trained_on.knows(graph, 0));
   seen.trained_on = {};
-  seen.trained_on.add(names[0], {false, true});
+  seen.trained_on.add(graph, {false, true});
   write_file_atomically(file, seen_graphs_text(seen));
   EXPECT_EQ(title(), "valid split, trained on");
-  EXPECT_THAT(warned(), HasSubstr("run was trained on " + names[0]));
+  EXPECT_THAT(warned(), HasSubstr("run was trained on " + graph.name + ", model family "));
   seen.trained_on = {};
-  seen.trained_on.add(names[0] + "_batch_8", {true, true});
+  graph.source.hash = 1;  // another graph of this name, in a split of training graphs
+  graph.nodes += 1;
+  seen.trained_on.add(graph, {true, true});
   write_file_atomically(file, seen_graphs_text(seen));
   EXPECT_EQ(title(), "valid split");
   EXPECT_THAT(warned(), HasSubstr("run was trained on model family "));
   std::ofstream(file) << "{";
   EXPECT_THAT(warned(), AllOf(HasSubstr("not known on which graphs"), HasSubstr("is damaged")));
   std::filesystem::remove(file);  // of an older version: its shards tell
-  EXPECT_FALSE(trained_on(runs[0]).contains(names[0]));
-  EXPECT_FALSE(trained_on(runs[0]).empty());
+  EXPECT_EQ(trained_on(runs[0], {}), read_all);
   EXPECT_EQ(title(), "valid split");
+  runs[0].selection_hash ^= 1;
+  EXPECT_THAT(warned(), HasSubstr("has other training graphs now"));
 }
 
 TEST(ScoreRuns, WriteTheScoresOfAllMembers) {

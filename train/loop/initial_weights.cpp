@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <memory>
 #include <optional>
@@ -9,6 +10,7 @@
 #include <vector>
 
 #include "core/error.hpp"
+#include "core/hash.hpp"
 #include "core/log.hpp"
 #include "core/text.hpp"
 #include "data/loading/selection.hpp"
@@ -55,7 +57,7 @@ void refuse_known_graphs(const TrainingSetup& setup, const TrainedRun& run,
   for (int m = 0; m < own.members; ++m) {
     const std::size_t source = source_of(run, own.number_of(m));
     const auto require_unknown = [&](const GraphEntry& graph, const std::string& remedy) {
-      if (!trained.knows(graph.name, source)) return;
+      if (!trained.knows(graph, source)) return;
       throw ConfigError(fmt::format(
           "train.init_from: {} was trained on {}, on which member {} is to be scored as on a graph "
           "that it never saw: {}",
@@ -114,16 +116,16 @@ std::vector<std::string> take_initial_weights(const TrainingSetup& setup, Traini
                      error.what());
     }
     refuse_known_graphs(setup, *run, trained);
-    for (const auto& [name, members] : trained) {
+    for (const auto& [key, graph] : trained) {
       std::vector<bool> own;
       for (int m = 0; m < experiment.ensemble.members; ++m)
-        own.push_back(trained.knows(name, source_of(*run, experiment.ensemble.number_of(m))));
-      state.trained_on.add(name, own);
+        own.push_back(graph.members.at(source_of(*run, experiment.ensemble.number_of(m))));
+      if (std::ranges::find(own, true) != own.end()) state.trained_on[key] = {graph.name, own};
     }
   } else {
     source = open_weights(from);
   }
-  state.init_hash = hash_of_source(from);
+  state.init_hash = run ? run->parameter_hash : hash_file(from);
   TransferredWeights names;
   for (int m = 0; m < experiment.ensemble.members; ++m) {
     if (run) {

@@ -272,13 +272,17 @@ class TrainingRun {
   // What a run began from is known only when it begins, and in its own file when it goes on.
   void record_graphs() {
     const std::filesystem::path file = run_.path() / kSeenGraphsFile;
-    if (state_.step > 0 && std::filesystem::exists(file))
-      state_.trained_on = read_seen_graphs(file).trained_on;
+    try {
+      if (state_.step > 0 && std::filesystem::exists(file))
+        state_.trained_on = read_seen_graphs(file).trained_on;
+    } catch (const Error& error) {
+      spdlog::warn("{}; what train.init_from was trained on is not known then", error.what());
+    }
     for (int g = 0; g < setup_.data.size(); ++g) {
       std::vector<bool> members;
       for (int m = 0; m < experiment_.ensemble.members; ++m)
         members.push_back(!setup_.planner.held_out(m, g));
-      state_.trained_on.add(setup_.data.graph(g).name, members);
+      state_.trained_on.add(setup_.data.entry(g), members);
     }
     SeenGraphs seen = seen_graphs(setup_.data);
     seen.trained_on = state_.trained_on;
@@ -324,14 +328,6 @@ class TrainingRun {
   // Whether the run goes on from a checkpoint.
   bool restored() {
     if (!checkpoints_.restore(state_)) return false;
-    if (state_.init_hash &&
-        hash_of_source(experiment_.train.init_from).value_or(*state_.init_hash) !=
-            *state_.init_hash)
-      throw ConfigError(
-          fmt::format("train.init_from: {} has other weights than those that this run began from: "
-                      "put them back, "
-                      "or start a new run with --run-dir",
-                      experiment_.train.init_from.string()));
     for (int member : failed_members(experiment_.ensemble, state_)) {
       if (root()) spdlog::warn("member {} failed before and stays left out", member);
     }

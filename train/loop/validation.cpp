@@ -16,12 +16,6 @@ namespace tpudist {
 
 namespace {
 
-// "bert, resnet, ..."
-std::string first_of(std::span<const std::string> names, std::size_t most) {
-  return join(names.first(std::min(most, names.size())), ", ") +
-         (names.size() > most ? ", ..." : "");
-}
-
 // The validation graphs by the members that never trained on them; empty where none trains on them.
 ScoringMembers members_without(const EnsembleConfig& ensemble, const FoldTable& folds,
                                const Dataset& valid) {
@@ -81,10 +75,7 @@ Evaluation Validation::evaluate(std::span<const float> flat, const std::vector<b
 void Validation::log_graphs(const TrainedOn& trained) const {
   if (!session_) return;
   if (!session_->is_limited()) {
-    std::vector<std::string> names;
-    for (int g = 0; g < session_->data().size(); ++g)
-      names.push_back(session_->data().graph(g).name);
-    if (const std::string text = trained.text(names); !text.empty())
+    if (const std::string text = trained.text(session_->data()); !text.empty())
       spdlog::warn("validation split: members are {}", text);
     return;
   }

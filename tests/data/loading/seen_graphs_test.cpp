@@ -59,15 +59,45 @@ TEST(SeenGraphs, SaysWhatLiesOutside) {
   EXPECT_THROW(unseen_parts(seen_of({3}, {1, 2, 3}), seen), DataError);
 }
 
+GraphEntry entry(const char* name, std::uint64_t hash, std::int64_t nodes = 9) {
+  GraphEntry graph;
+  graph.name = name;
+  graph.source = {std::string(name) + ".npz", 1, hash};
+  graph.nodes = nodes;
+  return graph;
+}
+
+// Data of a user's own may have a `0` in each split.
+TEST(TrainedOn, KnowsGraphsByTheirContentAndByNameAndSize) {
+  TrainedOn trained;
+  trained.add(entry("layout:xla:random:0", 7), {true, false});
+  EXPECT_TRUE(trained.knows(entry("0", 7), 0));
+  EXPECT_FALSE(trained.knows(entry("0", 7), 1));
+  EXPECT_FALSE(trained.knows(entry("0", 7), 2));
+  EXPECT_TRUE(trained.knows(entry("layout:xla:default:0", 8), 0));  // with other configurations
+  EXPECT_TRUE(trained.knows(entry("other", 7, 5), 0));              // a copy
+  EXPECT_FALSE(trained.knows(entry("0", 8, 5), 0));                 // another graph of this name
+  GraphEntry module = entry("a", 3), beside = entry("b", 3);
+  module.source.path = beside.source.path = "tuning.pb";  // with many modules
+  trained.add(module, {true});
+  EXPECT_TRUE(trained.knows(module, 0));
+  EXPECT_FALSE(trained.knows(beside, 0));
+}
+
+TEST(FirstOf, SaysThatThereAreMore) {
+  const std::vector<std::string> names{"a", "b", "c"};
+  EXPECT_EQ(first_of(names, 3), "a, b, c");
+  EXPECT_EQ(first_of(names, 2), "a, b, ...");
+}
+
 TEST(SeenGraphs, IsReadBackFromItsFile) {
   const test::TempDir folder;
   SeenGraphs seen = seen_of({3, 7}, {0.1f, -5, 3.4e38f, 1e-30f});
   seen.reduction = "config_neighbours";
-  seen.trained_on.add("layout:xla:random:bert\u2028", {true, false});
-  seen.trained_on.add("unet", {false, false});  // nobody was trained on it
-  EXPECT_TRUE(seen.trained_on.knows("bert\u2028", 0));
-  EXPECT_FALSE(seen.trained_on.knows("bert\u2028", 1));
-  EXPECT_EQ(seen.trained_on.text({"unet"}), "");
+  seen.trained_on.add(entry("layout:xla:random:bert\u2028", ~std::uint64_t{0}), {true, false});
+  const std::size_t keys = seen.trained_on.size();
+  seen.trained_on.add(entry("unet", 2), {false, false});  // nobody was trained on it
+  EXPECT_EQ(seen.trained_on.size(), keys);
   write_file_atomically(folder / "seen.json", seen_graphs_text(seen));
   EXPECT_EQ(read_seen_graphs(folder / "seen.json"), seen);
   const std::string whole = seen_graphs_text(seen);
