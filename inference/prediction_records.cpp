@@ -4,7 +4,6 @@
 
 #include "core/config/settings.hpp"
 #include "core/means.hpp"
-#include "core/random.hpp"
 
 namespace tpudist {
 
@@ -22,7 +21,6 @@ PredictedRun run_record(const Experiment& experiment, std::int64_t step,
   run.settings_hash = experiment.numbers_hash;
   run.variant_hash = variant_hash(experiment.entries);
   run.init_hash = init_hash.value_or(0);
-  if (init_hash) run.variant_hash = mix_key({run.variant_hash, *init_hash});
   run.fold_hash = fold_hash.value_or(0);
   run.init_seed = static_cast<std::int64_t>(experiment.init_seed);
   run.order_seed = static_cast<std::int64_t>(experiment.order_seed);

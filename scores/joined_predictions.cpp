@@ -11,17 +11,14 @@
 #include "core/log.hpp"
 #include "core/means.hpp"
 #include "scores/member_columns.hpp"
+#include "scores/member_scores.hpp"
 
 namespace tpudist {
 namespace {
 
-std::string scored_rows_text(std::int64_t most_rows) {
-  return most_rows == 0 ? "all rows" : fmt::format("{} rows", most_rows);
-}
-
 // The same wherever the number of an ensemble's member means the same.
 auto key_of(const PredictedRun& run, const PredictedMember& member) {
-  return std::tuple(run.variant_hash, run.init_seed, run.order_seed, member.number);
+  return std::tuple(recipe_hash(run), run.init_seed, run.order_seed, member.number);
 }
 
 // The folder of a run for its predictions.h5; of a file with several runs also which.
@@ -39,12 +36,6 @@ struct SeenMember {
   std::uint64_t variant_hash = 0, parameter_hash = 0;
   std::set<int> numbers;  // of all members of its run, whose weights the hash is of
 };
-
-// Whether hashes tell that a member of the same recipe and seeds has other weights here: they are
-// of the same members of a run, and differ.
-bool has_other_weights(const SeenMember& a, const SeenMember& b) {
-  return a.parameter_hash != 0 && b.parameter_hash != 0 && a.numbers == b.numbers;
-}
 
 }  // namespace
 
@@ -75,10 +66,10 @@ void JoinedPredictions::check_alike() const {
                                     first_path, first.collection, path, header.collection));
     }
     if (header.most_rows != first.most_rows) {
-      throw ConfigError(fmt::format(
-          "{} has {} of a graph, {} has {}; write both with the same "
-          "predictions.rows",
-          first_path, scored_rows_text(first.most_rows), path, scored_rows_text(header.most_rows)));
+      throw ConfigError(
+          fmt::format("{} has {} of a graph, {} has {}; write both with the same "
+                      "predictions.rows",
+                      first_path, rows_text(first.most_rows), path, rows_text(header.most_rows)));
     }
     for (const PredictedRun& run : header.runs) {
       if (run.folds > 0 && folds != 0 && run.fold_hash != folds) {
@@ -131,7 +122,10 @@ void JoinedPredictions::join_members() {
               same->second.path, path);
       }
       const auto [same, fresh] = by_seeds.try_emplace(key_of(run, member), own);
-      if (!fresh && !has_other_weights(same->second, own)) refuse(same->second, "");
+      // Hashes tell other weights where they are of the same members of a run.
+      const bool other_weights = own.parameter_hash != 0 && same->second.parameter_hash != 0 &&
+                                 own.numbers == same->second.numbers;
+      if (!fresh && !other_weights) refuse(same->second, "");
       if (!fresh && told.emplace(same->second.path, path).second)
         spdlog::warn(
             "{} and {} have one recipe and equal seeds, but other weights: they count as two "

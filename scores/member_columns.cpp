@@ -8,6 +8,7 @@
 #include <tuple>
 
 #include "core/error.hpp"
+#include "core/random.hpp"
 #include "core/text.hpp"
 
 namespace tpudist {
@@ -87,6 +88,10 @@ std::vector<std::set<int>> member_numbers(const PredictionsHeader& header) {
   return numbers;
 }
 
+std::uint64_t recipe_hash(const PredictedRun& run) {
+  return run.init_hash == 0 ? run.variant_hash : mix_key({run.variant_hash, run.init_hash});
+}
+
 std::vector<int> trainings_of(const PredictionsHeader& header) {
   struct Known {
     int training = 0;
@@ -98,7 +103,7 @@ std::vector<int> trainings_of(const PredictionsHeader& header) {
   int count = 0;
   for (std::size_t r = 0; r < header.runs.size(); ++r) {
     const PredictedRun& run = header.runs[r];
-    std::vector<Known>& alike = known[{run.variant_hash, run.init_seed, run.order_seed}];
+    std::vector<Known>& alike = known[{recipe_hash(run), run.init_seed, run.order_seed}];
     auto own = std::ranges::find_if(alike, [&](const Known& one) {
       return std::ranges::none_of(numbers[r], [&](int n) { return one.numbers.contains(n); });
     });

@@ -12,6 +12,10 @@ namespace tpudist {
 // [runs] the member numbers of each run.
 std::vector<std::set<int>> member_numbers(const PredictionsHeader& header);
 
+// Of variant_hash, and of the weights at train.init_from where they are known: runs of other ones are
+// no parts of one training.
+std::uint64_t recipe_hash(const PredictedRun& run);
+
 // A training is one complete run: all members of one recipe, seed.init and seed.order, in one run
 // folder or in several. Two runs that have the same member number of these but different weights
 // (for example imported ones) are two trainings. Returns the number of each run's training [runs],

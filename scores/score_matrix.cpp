@@ -11,6 +11,7 @@
 #include "core/error.hpp"
 #include "core/means.hpp"
 #include "scores/joined_predictions.hpp"
+#include "scores/member_columns.hpp"
 
 namespace tpudist {
 namespace {
@@ -136,7 +137,7 @@ class MatrixBuilder {
   static MatrixRow row_of(const RunRecord& run) {
     return {.label = run.label,
             .variant = run.variant,
-            .variant_hash = run.hashes ? run.hashes->variant_hash : 0,
+            .variant_hash = run.hashes ? recipe_hash(*run.hashes) : 0,
             .init_seed = run.init_seed,
             .order_seed = run.order_seed,
             .members = {}};

@@ -23,7 +23,7 @@ enum class MatrixRows {
 struct MatrixRow {
   std::string label;               // "demo seed 2 member 3"
   std::string variant;             // label of its variant
-  std::uint64_t variant_hash = 0;  // 0: unknown
+  std::uint64_t variant_hash = 0;  // recipe_hash; 0: unknown
   std::int64_t init_seed = 0, order_seed = 0;
   // The numbers of its members. For MatrixRows::out_of_fold [folds]: the first one that holds out
   // each fold.
