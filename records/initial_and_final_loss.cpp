@@ -2,11 +2,8 @@
 
 #include <algorithm>
 #include <cmath>
-#include <nlohmann/json.hpp>
-#include <sstream>
-#include <string>
 
-#include "core/file_system.hpp"
+#include "records/learning_curves.hpp"
 #include "statistics/intervals/distributions.hpp"
 
 namespace tpudist {
@@ -16,23 +13,14 @@ constexpr std::size_t kNumbers = 3;  // of a part
 
 // Of the steps in metrics.jsonl, which train.log_every chose.
 std::vector<double> logged_losses(const std::filesystem::path& metrics, int members) {
-  std::vector<std::vector<double>> losses(static_cast<std::size_t>(members));
-  if (std::filesystem::exists(metrics)) {
-    std::istringstream lines(read_text_file(metrics));
-    for (std::string line; std::getline(lines, line);) {
-      const auto record = nlohmann::json::parse(line, nullptr, false);
-      if (!record.is_object() || record.value("kind", "") != "step") continue;
-      const auto values = record.find("loss");
-      if (values == record.end() || values->size() != losses.size()) continue;
-      for (std::size_t m = 0; m < losses.size(); ++m) {
-        if ((*values)[m].is_number()) losses[m].push_back((*values)[m].get<double>());
-      }
-    }
-  }
+  const std::vector<LoggedStep> steps = read_learning_curves(metrics).steps;
   std::vector<double> parts = no_losses(members);
-  for (std::size_t m = 0; m < losses.size(); ++m) {
-    for (std::int64_t i = 0; i < std::ssize(losses[m]); ++i)
-      add_loss(parts, m, i, std::ssize(losses[m]), losses[m][static_cast<std::size_t>(i)]);
+  for (std::size_t m = 0; m < static_cast<std::size_t>(members); ++m) {
+    std::vector<double> losses;
+    for (const LoggedStep& step : steps)
+      if (m < step.loss.size() && !std::isnan(step.loss[m])) losses.push_back(step.loss[m]);
+    for (std::int64_t i = 0; i < std::ssize(losses); ++i)
+      add_loss(parts, m, i, std::ssize(losses), losses[static_cast<std::size_t>(i)]);
   }
   return parts;
 }
@@ -65,10 +53,10 @@ std::vector<InitialAndFinalLoss> loss_ends(std::vector<double> parts,
       if (own[0] >= 2) last = own;
     }
     if (count < kLeastLosses || first[0] < 2 || last == first) continue;
-    const auto variance = [](const double* own) { return own[2] / (own[0] - 1) / own[0]; };
-    ends[m] = {first[1], last[1],
-               t_quantile(0.99, std::min(first[0], last[0]) - 1) *
-                   std::sqrt(variance(first) + variance(last))};
+    const double degrees = first[0] - 1;
+    ends[m] = {
+        first[1], last[1],
+        t_quantile(0.99, degrees) * std::sqrt(first[2] / degrees * (1 / first[0] + 1 / last[0]))};
   }
   return ends;
 }

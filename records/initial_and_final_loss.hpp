@@ -13,7 +13,7 @@ struct InitialAndFinalLoss {
   double first = kNone;
   double last = kNone;
   // A rise below this is noise of steps with other slates: Student's t at 1 % times the standard error
-  // of the difference.
+  // of the difference, if both ends vary like the first. The end of one that diverges varies more.
   double margin = kNone;
 };
 

@@ -18,11 +18,6 @@ constexpr double kDeviations = 4;
 constexpr double kLevel = 0.01;  // the chance of rejecting a member of an all-healthy ensemble
 constexpr int kLeastPeers = 3;  // members on the same graphs that rule 3 needs, with the judged one
 
-// Mean over the graphs that a member was scored on.
-double mean_score(const MemberRecord& member) {
-  return mean_of_known(member.scores);
-}
-
 // Members that were scored on the same graphs, without those already rejected.
 struct Peers {
   std::int64_t graphs = 0;
@@ -53,7 +48,7 @@ std::vector<Peers> peers_of(std::span<const MemberRecord> members,
     Peers& own = peers[scored];
     own.graphs = graphs;
     own.members.push_back(static_cast<int>(m));
-    own.scores.push_back(mean_score(members[m]));
+    own.scores.push_back(mean_of_known(members[m].scores));
   }
   std::vector<Peers> sets;
   for (auto& [graphs, own] : peers) sets.push_back(std::move(own));

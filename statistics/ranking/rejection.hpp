@@ -19,7 +19,7 @@ struct MemberRecord {
   bool ranks = true;
   double loss_margin = kNone;  // a rise of the loss by less is noise; NaN where unknown
 
-  // Whether the loss stayed the same, or rose by more than its noise.
+  // Whether the loss rose by at least its noise; equal losses are a rise where there is none.
   bool loss_did_not_fall() const;
 };
 

@@ -18,8 +18,10 @@ TEST(InitialAndFinalLoss, AreMeansOfTheFirstAndTheLastTenth) {
   {
     std::ofstream file(folder / "metrics.jsonl");
     for (int step = 0; step < 20; ++step) {
-      file << R"({"kind": "step", "loss": [)" << 20 - step << (step == 3 ? ", null]}" : ", 1]}")
-           << '\n';
+      file
+          << R"({"kind": "step", "norm": [1, 1], "rate": 1, "step_seconds": 1, "wait_seconds": 0, )"
+          << R"("train_seconds": 1, "step": )" << step << R"(, "loss": [)" << 20 - step
+          << (step == 3 ? ", null]}" : ", 1]}") << '\n';
       file << R"({"kind": "evaluation", "members": [0, 0]})" << '\n';
     }
     file << R"({"kind": "step", "loss": [1, )";  // torn
@@ -46,13 +48,21 @@ TEST(InitialAndFinalLoss, ComeFromAllStepsAndSayWhatIsNoise) {
   const auto ends = loss_ends(kept, "nowhere", 3);
   EXPECT_DOUBLE_EQ(ends[0].first, 6.5);
   EXPECT_DOUBLE_EQ(ends[0].last, 0.5);
-  // t of 0.99 with 3 degrees of freedom; variances 5 / 3 and 1 / 3 of 4 losses each.
-  EXPECT_NEAR(ends[0].margin, 4.5407 * std::sqrt(5.0 / 12 + 1.0 / 12), 1e-3);
+  // t of 0.99 with 3 degrees of freedom; variance 5 / 3 of the first 4 losses.
+  EXPECT_NEAR(ends[0].margin, 4.5407 * std::sqrt(5.0 / 3 * (1.0 / 4 + 1.0 / 4)), 1e-3);
   EXPECT_EQ(ends[1].last, 2);
   EXPECT_EQ(ends[1].margin, 0);
   EXPECT_THAT(ends[2].first, IsNan());  // 19 are too few
   add_loss(kept, 0, 50, 40, 1);         // a benchmark takes more steps than planned
   add_loss(kept, 0, 0, 0, 1);
+}
+
+// Its last losses vary as much as they rise, which is no noise.
+TEST(InitialAndFinalLoss, AreFartherApartThanNoiseWhereATrainingDiverges) {
+  std::vector<double> kept = no_losses(1);
+  for (int step = 0; step < 60; ++step) add_loss(kept, 0, step, 60, std::pow(3.0, step));
+  const InitialAndFinalLoss ends = loss_ends(kept, "nowhere", 1)[0];
+  EXPECT_GT(ends.last - ends.first, ends.margin);
 }
 
 }  // namespace
