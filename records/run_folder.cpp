@@ -11,6 +11,7 @@
 #include "core/error.hpp"
 #include "core/file_system.hpp"
 #include "core/json_number.hpp"
+#include "core/near_path.hpp"
 #include "core/output_path.hpp"
 #include "records/tensorboard_file.hpp"
 #include "train/state/checkpoint_folder.hpp"
@@ -103,11 +104,13 @@ RunFolder RunFolder::open(const std::filesystem::path& path) {
   }
   const bool has_config = std::filesystem::exists(folder.config(), error);
   const std::string run = run_in(path).string();
+  const auto is_folder = [](const auto& entry) { return entry.is_directory(); };
   throw ConfigError(fmt::format(
-      "{}: no run here ({}); give {}", path.string(),
+      "{}: no run here ({}); give {}{}", path.string(),
       has_config ? "config.yaml is there, but no checkpoints"
                  : "there are neither config.yaml nor checkpoints",
-      run.empty() ? "the folder that `tpudist train` wrote" : "one of the runs in it, as " + run));
+      run.empty() ? "the folder that `tpudist train` wrote" : "one of the runs in it, as " + run,
+      std::filesystem::exists(path, error) ? "" : near_path(path, is_folder, {"runs", "sweeps"})));
 }
 
 RunClaim::RunClaim(const std::filesystem::path& path, bool resume)

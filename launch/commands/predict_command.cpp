@@ -251,10 +251,7 @@ void add_predict_command(Command app) {
   command.footer(
       "Writes a submission: `ID,TopConfigs`, fastest first (tile: the 5 best, layout: all).\n\n"
       "Example:\n  tpudist predict runs/nlp-1 --split test --csv submission.csv");
-  command.add_option("run", arguments->runs, "Folder of the run")
-      .required()
-      .takes(1)
-      .existing_folder();
+  command.add_option("run", arguments->runs, "Folder of the run").required().takes(1);
   command.add_option("--csv", arguments->csv, "Submission to write").required();
   add_options(command, *arguments);
   add_trace_option(command, arguments->trace);
