@@ -79,18 +79,6 @@ std::vector<double> carried_weights(const Judgement& chosen, const Judgement& he
                   here.collection));
 }
 
-// The metrics of members that did not fail. There is no combination yet.
-Evaluation evaluate_each(const InMemoryPredictions& scored, const ScoringSession& session,
-                         const std::vector<const TrainedRun*>& runs, const Combination& combination,
-                         ThreadPool& pool) {
-  std::vector<bool> alive;
-  for (const TrainedRun* run : runs) alive.insert(alive.end(), run->use.begin(), run->use.end());
-  Evaluation evaluation = start_evaluation(session, alive, 0, combination);
-  evaluation.names = names_of(runs);
-  add_members(evaluation, scored.predictions(), session.data(), pool);
-  return evaluation;
-}
-
 // Copies the result of the combination and which members it leaves out.
 void take_judgement(Evaluation& evaluation, const Judgement& judgement,
                     const std::vector<double>& weights) {
@@ -120,7 +108,11 @@ CollectionResult combined_result(InMemoryPredictions& scored, const ScoringSessi
   CollectionResult result;
   result.collection = dataset.options().collection.name;
   if (dataset.options().split != "test") {
-    result.evaluation = evaluate_each(scored, session, runs, request.combination, pool);
+    std::vector<bool> alive;
+    for (const TrainedRun* run : runs) alive.insert(alive.end(), run->use.begin(), run->use.end());
+    result.evaluation = start_evaluation(session, alive, 0, request.combination);
+    result.evaluation->names = names_of(runs);
+    add_members(*result.evaluation, scored.predictions(), dataset, pool);
     scored.set_evaluation(&*result.evaluation);
   }
   const bool greedy = request.greedy && !chosen;

@@ -175,17 +175,14 @@ void sort_graphs(Evaluation& evaluation) {
   std::vector<std::size_t> order(evaluation.ensemble.size());
   std::iota(order.begin(), order.end(), std::size_t{0});
   std::ranges::sort(order, {}, [&](std::size_t g) { return evaluation.ensemble[g].name; });
-  const auto sorted = [&](const std::vector<GraphMetrics>& graphs) {
-    std::vector<GraphMetrics> result;
+  const auto sorted = [&](const auto& graphs) {
+    std::remove_cvref_t<decltype(graphs)> result;
     for (const std::size_t g : order) result.push_back(graphs[g]);
     return result;
   };
   evaluation.ensemble = sorted(evaluation.ensemble);
   for (std::vector<GraphMetrics>& member : evaluation.members) member = sorted(member);
-  std::vector<std::uint64_t> hashes;
-  if (evaluation.data_hashes.empty()) return;
-  for (const std::size_t g : order) hashes.push_back(evaluation.data_hashes[g]);
-  evaluation.data_hashes = std::move(hashes);
+  if (!evaluation.data_hashes.empty()) evaluation.data_hashes = sorted(evaluation.data_hashes);
 }
 
 Evaluation evaluate_members(const ScoringSession& session, std::span<const float> flat,

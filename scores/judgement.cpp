@@ -108,14 +108,10 @@ class Judge {
  private:
   // What the rule of rejection asks of members, from one set of graphs.
   std::vector<MemberRecord> records_of(const GraphSet& set) {
-    std::vector<MemberRecord> records(header_.members.size());
-    for (std::size_t m = 0; m < records.size(); ++m) {
-      const PredictedMember& member = header_.members[m];
-      records[m].finite = !member.failed;
-      records[m].first_loss = member.first_loss;
-      records[m].last_loss = member.last_loss;
-      records[m].loss_margin = member.loss_margin;
-    }
+    std::vector<MemberRecord> records;
+    for (const PredictedMember& member : header_.members)
+      records.push_back(
+          {!member.failed, member.first_loss, member.last_loss, {}, true, member.loss_margin});
     std::vector<bool> ranking(records.size());  // whether a member ranks any graph
     for (const int g : set.graphs) {
       const PredictionEntry& graph = header_.graphs[static_cast<std::size_t>(g)];
@@ -167,7 +163,7 @@ class Judge {
     }
     result_.used.assign(header_.members.size(), true);
     for (std::size_t m = 0; m < result_.used.size(); ++m) result_.used[m] = !unusable_[m];
-    const std::vector<bool> all = result_.used;
+    able_ = result_.used;
     if (!options_.keep_all) {
       for (const Rejection& rejection : result_.rejected)
         result_.used[static_cast<std::size_t>(rejection.member)] = false;
@@ -179,7 +175,6 @@ class Judge {
           std::ranges::count(result_.failed, true), result_.rejected.size(),
           result_.rejected.empty() ? "its loss was not finite" : result_.rejected.front().reason));
     }
-    able_ = all;
   }
 
   // Scores of the columns of a graph; empty where a column has none, or its member is not in
@@ -241,7 +236,8 @@ class Judge {
   }
 
   GraphEvaluation judge_graph(const std::vector<MemberColumn>& columns, const GraphSet& set, int g,
-                              Without& without, std::vector<SelectionGraph>& selectable) const {
+                              Without& without, std::vector<SelectionGraph>& selectable,
+                              bool& trained_on) const {
     const PredictionEntry& graph = header_.graphs[static_cast<std::size_t>(g)];
     const PredictionRows predictions = source_.read(g);
     const Values targets = predictions.targets();
@@ -254,6 +250,7 @@ class Judge {
       const int m = column.member_for(header_, graph);
       judged.columns.push_back(m >= 0 && able_[m] ? members_[static_cast<std::size_t>(g)][m]
                                                   : kNone);
+      trained_on |= m >= 0 && !graph.held_out[m] && !std::isnan(judged.columns.back());
     }
     judge_combination(columns, kept, Values(columns.size(), 1.0), predictions, judged, without);
     judged.all =
@@ -286,16 +283,7 @@ class Judge {
     Without without(columns);
     std::vector<SelectionGraph> selectable;
     for (const int g : set.graphs)
-      table.graphs.push_back(judge_graph(columns, set, g, without, selectable));
-    for (const int g : set.graphs) {
-      const PredictionEntry& graph = header_.graphs[static_cast<std::size_t>(g)];
-      for (const MemberColumn& column : columns) {
-        const int m = column.member_for(header_, graph);
-        if (m >= 0 && !graph.held_out[m] &&
-            !std::isnan(members_[static_cast<std::size_t>(g)][static_cast<std::size_t>(m)]))
-          table.trained_on = true;
-      }
-    }
+      table.graphs.push_back(judge_graph(columns, set, g, without, selectable, table.trained_on));
     if (table.trained_on) table.title += ", trained on";
     if (options_.greedy) select(table, std::move(selectable));
     if (table.takes_selection()) {

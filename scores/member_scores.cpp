@@ -37,18 +37,9 @@ void combine_members(GraphResult& graph, const PredictionsHeader& header,
 
 GraphResult score_graph(const PredictionsHeader& header, const PredictionEntry& entry,
                         const PredictionRows& rows, const Combination& combination) {
-  GraphResult graph{.name = entry.name,
-                    .family = model_family(entry.name),
-                    .split = entry.split,
-                    .nodes = entry.nodes,
-                    .configs = entry.configs,
-                    .rows = entry.rows,
-                    .fold = entry.fold,
-                    .data_hash = data_hash(entry, rows),
-                    .members = {},
-                    .out_of_fold = entry.held_out,
-                    .combined = kNone,
-                    .combined_members = 0};
+  GraphResult graph{
+      entry.name, model_family(entry.name), entry.split, entry.nodes,   entry.configs, entry.rows,
+      entry.fold, data_hash(entry, rows),   {},          entry.held_out};
   const std::vector<double> targets = rows.targets();
   for (const std::vector<double>& scores : rows.scores) {
     graph.members.push_back(
@@ -98,16 +89,13 @@ void read_graphs(const Json& json, int first_member, MemberScores& scores) {
 }
 
 MemberScores scores_from(const Json& json, const std::string& collection, int first_member) {
-  MemberScores scores{.collection = collection,
-                      .metric = std::string(primary_metric(collection).name),
-                      .most_rows = json.value("most_rows", std::int64_t{0}),
-                      .combination = read_combination(json.value("combine", "z_score")),
-                      .members = {},
-                      .graphs = {},
-                      .out_of_fold = {},
-                      .data_hash = 0,
-                      .parameter_hash = hash_from(json, "parameters"),
-                      .init_hash = hash_from(json, "init_weights")};
+  MemberScores scores;
+  scores.collection = collection;
+  scores.metric = primary_metric(collection).name;
+  scores.most_rows = json.value("most_rows", std::int64_t{0});
+  scores.combination = read_combination(json.value("combine", "z_score"));
+  scores.parameter_hash = hash_from(json, "parameters");
+  scores.init_hash = hash_from(json, "init_weights");
   if (json.contains("ensemble")) read_graphs(json, first_member, scores);
   if (!json.contains("out_of_fold")) return scores;
   for (const Json& member : json.at("out_of_fold").at("members")) {
@@ -160,16 +148,12 @@ void set_data_hash(MemberScores& scores) {
 
 MemberScores read_member_scores(const PredictionSource& predictions) {
   const PredictionsHeader& header = predictions.header();
-  MemberScores scores{.collection = header.collection,
-                      .metric = std::string(primary_metric(header.collection).name),
-                      .most_rows = header.most_rows,
-                      .combination = header.combination.value_or(Combination{}),
-                      .members = header.members,
-                      .graphs = {},
-                      .out_of_fold = {},
-                      .data_hash = 0,
-                      .parameter_hash = 0,
-                      .init_hash = 0};
+  MemberScores scores;
+  scores.collection = header.collection;
+  scores.metric = primary_metric(header.collection).name;
+  scores.most_rows = header.most_rows;
+  scores.combination = header.combination.value_or(Combination{});
+  scores.members = header.members;
   if (header.runs.size() == 1) {
     scores.parameter_hash = header.runs.front().parameter_hash;
     scores.init_hash = header.runs.front().init_hash;

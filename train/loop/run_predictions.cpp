@@ -19,8 +19,8 @@ namespace {
 // Graphs that the same members of a run predict after training.
 struct PredictionPart {
   DatasetOptions data;
-  int fold = -1;             // fold of these graphs; -1: the validation split without folds
-  std::vector<int> members;  // indices in the run, ascending
+  int fold = -1;  // fold of these graphs; -1: the validation split without folds
+  std::vector<bool> held_out, members;  // [M] who never trained on them; of these, who score them
 };
 
 // A run that was killed may have left part of a file.
@@ -50,15 +50,16 @@ std::vector<PredictionPart> prediction_parts(const Experiment& experiment, const
     part.data = experiment.data.evaluation(split);
     part.data.shards = training.options().shards;
     for (int m = 0; m < ensemble.members; ++m) {
-      const bool holds_out = fold < 0 || ensemble.held_out_fold(m) == fold;
-      if (alive[static_cast<std::size_t>(m)] && holds_out) part.members.push_back(m);
+      part.held_out.push_back(fold < 0 || ensemble.held_out_fold(m) == fold);
+      part.members.push_back(part.held_out.back() && alive[static_cast<std::size_t>(m)]);
     }
     if (fold >= 0) part.data.include.clear();
     for (const GraphEntry& graph : in_folds) {
       if (fold >= 0 && graph.split == split && folds.find(graph.name)->fold == fold)
         part.data.include.push_back(escape_glob(graph.name));
     }
-    const bool empty = part.members.empty() || (fold >= 0 && part.data.include.empty());
+    const bool empty =
+        std::ranges::count(part.members, true) == 0 || (fold >= 0 && part.data.include.empty());
     if (!empty) parts.push_back(std::move(part));
   };
   for (int fold = 0; fold < folds.folds; ++fold) add("train", fold);
@@ -110,13 +111,6 @@ class RunPrediction {
   bool root() const { return context_.world.rank() == 0; }
   int members() const { return experiment_.ensemble.members; }
 
-  std::vector<bool> held_out(int fold) const {
-    std::vector<bool> flags;
-    for (int m = 0; m < members(); ++m)
-      flags.push_back(fold < 0 || experiment_.ensemble.held_out_fold(m) == fold);
-    return flags;
-  }
-
   // Every rank makes the same one, since training and validation data were compared when they were
   // opened.
   void make_header() {
@@ -128,31 +122,25 @@ class RunPrediction {
     header_.runs = {run_record(experiment_, trained_.step, hash,
                                training_folds_hash(setup_.folds, setup_.data), trained_.init_hash)};
     header_.members = member_records(experiment_, trained_.alive, trained_.losses, 0);
-    run_on_all_ranks(context_.world, [&] { list_graph_records(); });
-  }
-
-  void list_graph_records() {
-    for (const PredictionPart& part : parts_) {
-      for (const GraphEntry& entry : entries_of(part)) {
-        header_.graphs.push_back(
-            graph_record(entry, header_.most_rows, part.fold, held_out(part.fold)));
-        scores_ += header_.graphs.back().rows * std::ssize(part.members);
+    run_on_all_ranks(context_.world, [&] {
+      for (const PredictionPart& part : parts_) {
+        const DatasetOptions& data = part.data;
+        for (const GraphEntry& entry :
+             filter_graphs(list_graphs(data.shards, data.collection, data.split), data.split,
+                           data.include, data.exclude)) {
+          header_.graphs.push_back(
+              graph_record(entry, header_.most_rows, part.fold, part.held_out));
+          scores_ += header_.graphs.back().rows * std::ranges::count(part.members, true);
+        }
       }
-    }
-  }
-
-  std::vector<GraphEntry> entries_of(const PredictionPart& part) const {
-    return filter_graphs(list_graphs(part.data.shards, part.data.collection, part.data.split),
-                         part.data.split, part.data.include, part.data.exclude);
+    });
   }
 
   // False when it was asked to stop.
   bool predict(const PredictionPart& part) {
     ScoringSession session(part.data, context_);
     session.add(experiment_, setup_.network);
-    std::vector<bool> who(static_cast<std::size_t>(members()));
-    for (const int m : part.members) who[static_cast<std::size_t>(m)] = true;
-    session.limit(ScoringMembers(static_cast<std::size_t>(session.data().size()), who));
+    session.limit(ScoringMembers(static_cast<std::size_t>(session.data().size()), part.members));
     const auto take = [&](const std::vector<ScoresByMember>& scored) {
       run_on_all_ranks(context_.world, [&] {
         if (!root()) return;
@@ -196,7 +184,8 @@ ScoringCost predictions_cost(const TrainingSetup& setup, JobContext& context) {
     if (!data) continue;
     ScoringSession session(*data, context);
     session.add(experiment, setup.network);
-    sum += session.cost(static_cast<int>(part.members.size()), experiment.predictions.most_rows);
+    sum += session.cost(static_cast<int>(std::ranges::count(part.members, true)),
+                        experiment.predictions.most_rows);
   }
   return sum;
 }
