@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <functional>
 #include <map>
-#include <set>
 
 #include "core/error.hpp"
 #include "report/variant_section.hpp"
@@ -118,15 +117,10 @@ ReportInput report_input(ResultSet results, bool ceilings) {
     }
     input.variants[at->second].runs.push_back(run);
   }
-  std::set<std::string> kin_notes;
   for (ReportedVariant& variant : input.variants) {
     variant.title = title_of(variant, labels.size() > 1, collections.size() > 1);
     fill(variant, ceilings);
-    const std::string kin =
-        kin_text(variant.members.graphs.empty() ? variant.out_of_fold : variant.members);
-    if (!kin.empty()) kin_notes.insert(kin + ".");
   }
-  input.notes.insert(input.notes.end(), kin_notes.begin(), kin_notes.end());
   // Only the best fit into charts.
   if (input.variants.size() > kMostShown && collections.size() == 1)
     std::ranges::stable_sort(input.variants, std::greater(), score_of);

@@ -6,7 +6,6 @@
 
 #include "core/means.hpp"
 #include "scores/system_scores.hpp"
-#include "statistics/intervals/distributions.hpp"
 #include "statistics/intervals/interval.hpp"
 #include "statistics/intervals/score_intervals.hpp"
 
@@ -17,10 +16,6 @@ namespace {
 std::optional<ChartInterval> ends_of(const Interval& interval) {
   if (!interval.is_known()) return std::nullopt;
   return ChartInterval{interval.low, interval.high};
-}
-
-double width_of(const ChartInterval& interval) {
-  return interval.high - interval.low;
 }
 
 ScoreSummary summary_of(const RunScoreTable& scores) {
@@ -38,8 +33,10 @@ ScoreSummary summary_of(const RunScoreTable& scores) {
     summary.over = fmt::format("{} trainings", summary.trainings);
     summary.alike = !summary.these_graphs;
   }
-  if (const auto families = family_interval(std::span(&scores, 1)))
+  if (const auto families = family_interval(std::span(&scores, 1))) {
     summary.other_families = ends_of(families->interval);
+    for (const std::string& kin : families->notes) summary.note += kin + ".";
+  }
   return summary;
 }
 
@@ -56,20 +53,11 @@ void add_notes(ScoreSummary& summary) {
     add(summary.families < 2 ? "Other families: needs graphs of two families."
                              : "Other families: " + alike_line("all scores") + ".");
   }
-  if (!summary.these_graphs || !summary.other_families ||
-      width_of(*summary.other_families) >= width_of(*summary.these_graphs))
-    return;
-  if (summary.trainings > 1) {
-    add(fmt::format(
-        "The interval for other trainings is the wider one: {} trainings leave {} degree{} of "
-        "freedom, "
-        "a factor of {:.1f} on its standard error. The other one has more, from the families.",
-        summary.trainings, summary.trainings - 1, summary.trainings == 2 ? "" : "s",
-        t_quantile(0.975, summary.trainings - 1)));
-  } else {
+  const auto &these = summary.these_graphs, &other = summary.other_families;
+  if (summary.trainings == 1 && these && other &&
+      other->high - other->low < these->high - these->low)
     add("The interval for other families is the narrower one: it is of this model only, while the "
         "other one lets its members vary.");
-  }
 }
 
 }  // namespace
@@ -98,7 +86,7 @@ std::optional<ScoreSummary> summarise_together(const ReportedVariant& variant) {
   if (summary.trainings == 1 && rankings.without.size() > 1 &&
       rankings.sized_graphs == summary.graphs) {
     summary.these_graphs =
-        ends_of(clipped(jackknife_interval(summary.mean, rankings.without), scores.lowest));
+        ends_of(jackknife_interval(summary.mean, rankings.without, kIntervalLevel, scores.reach()));
     if (summary.these_graphs)
       summary.over = fmt::format("{} members of one training", rankings.sized_members);
   }
@@ -113,7 +101,7 @@ std::vector<GraphScoreSummary> summarise_graphs(const RunScoreTable& scores) {
     for (const double value : values) sum += value;
     GraphScoreSummary summary{sum / static_cast<double>(values.size()), std::nullopt};
     if (values.size() > 1)
-      summary.interval = ends_of(clipped(mean_interval(values), scores.lowest));
+      summary.interval = ends_of(mean_interval(values, kIntervalLevel, scores.reach()));
     list.push_back(summary);
   }
   return list;

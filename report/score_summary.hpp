@@ -19,7 +19,7 @@ struct ScoreSummary {
   // about other trainings; empty without it.
   std::string over;
   bool alike = false;  // several trainings score alike: their spread is not known
-  std::string note;    // why an interval is missing, or why the wider one is narrower; may be empty
+  std::string note;    // how kin count, why an interval is missing or narrower; may be empty
 };
 
 // For a variant's trainings, by the mean of their members, on validation graphs or out of fold.

@@ -57,7 +57,7 @@ void add_pairs(const ReportInput& input, VariantComparison& found) {
     }
   }
   if (means.size() < 2) return;
-  const AllPairs tested = all_pairs(means);
+  const AllPairs tested = all_pairs(means, own.front().reach().of_differences());
   found.method = tested.one_spread ? "Tukey" : "Welch and Holm";
   for (const PairDifference& one : tested.pairs) {
     const std::size_t a = found.variants[places[static_cast<std::size_t>(one.a)]],

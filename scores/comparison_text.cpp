@@ -72,11 +72,17 @@ std::string interval_name(const Comparison& found) {
   return percent(found.level) + " interval";
 }
 
-// What `--margin` asks; empty where it asks nothing.
-std::string margin_line(const Comparison& found, const Interval& difference) {
+// What `--margin` asks of recipes; of one training a side it cannot be told. Empty or null where
+// nothing is asked.
+std::string margin_line(const Comparison& found, const Interval* difference) {
   if (found.margin == 0) return {};
   return line(fmt::format("margin of {:.4g}", found.margin),
-              judge_margin(difference, found.margin));
+              difference ? judge_margin(*difference, found.margin) : "undecided");
+}
+
+nlohmann::json margin_json(const Comparison& found, const Interval& difference, int runs) {
+  if (found.margin == 0) return {};
+  return runs > 1 ? judge_margin(difference, found.margin) : "undecided";
 }
 
 // p, or why there is none. `what` is flipped or exchanged: "4 families".
@@ -89,11 +95,13 @@ std::string p_text(const PermutationTest& test, std::string_view what, double si
 
 std::string these_graphs_text(const SystemPair& pair, const Comparison& found) {
   if (!found.these_graphs) {
-    std::string text =
-        "these graphs\n" + line(interval_name(found), "not enough: " + one_training_line());
+    std::string text = "these graphs\n" +
+                       line(interval_name(found), "not enough: " + one_training_line()) +
+                       margin_line(found, nullptr);
     if (pair.a.members_of_one && pair.b.members_of_one) {
-      const Interval members = difference_interval(run_means(*pair.a.members_of_one),
-                                                   run_means(*pair.b.members_of_one), found.level);
+      const Interval members =
+          difference_interval(run_means(*pair.a.members_of_one), run_means(*pair.b.members_of_one),
+                              found.level, pair.a.scores.reach().of_differences());
       text +=
           "these graphs, other members of these trainings\n" +
           line(interval_name(found), ends(members, "Welch over members", "scores of all members"));
@@ -113,9 +121,10 @@ std::string these_graphs_text(const SystemPair& pair, const Comparison& found) {
                                        "too much to exchange labels)",
                                        own.p));
   }
+  text += margin_line(found, &own.interval);
   if (!own.interval.is_known()) return text;
-  return text + margin_line(found, own.interval) + "  A: " + collapse_line(pair.a.scores) +
-         "\n  B: " + collapse_line(pair.b.scores) + "\n";
+  return text + "  A: " + collapse_line(pair.a.scores) + "\n  B: " + collapse_line(pair.b.scores) +
+         "\n";
 }
 
 std::string other_families_text(const SystemPair& pair, const Comparison& found) {
@@ -123,7 +132,7 @@ std::string other_families_text(const SystemPair& pair, const Comparison& found)
     return "other families\n" +
            line(interval_name(found), "not enough: all graphs are of one family");
   const auto& own = *found.other_families;
-  const bool one_run = own.interval.runs == 1;
+  const bool one_run = own.interval.runs == 1, can_tell = own.signs.can_tell(found.significance());
   std::string text = one_run ? "other families, these models only where a side has one training\n"
                              : "other families, other runs\n";
   text += line(interval_name(found),
@@ -134,19 +143,23 @@ std::string other_families_text(const SystemPair& pair, const Comparison& found)
   if (!std::isnan(own.p)) text += line("t test", fmt::format("p {:.3g}", own.p));
   text += line("these checkpoints only",
                p_text(own.signs, fmt::format("{} families", found.families), found.significance()) +
-                   (own.signs.can_tell(found.significance())
-                        ? ", signs by family; equal recipes get p below 0.05 in 17 to 32 % of cases"
+                   (can_tell ? ", signs by family" : "") +
+                   (can_tell && found.level == kIntervalLevel
+                        ? "; equal recipes get p below 0.05 in 17 to 32 % of cases"
                         : ""));
-  if (!one_run) text += margin_line(found, own.interval.interval);
+  text += margin_line(found, one_run ? nullptr : &own.interval.interval);
   if (own.next.is_known()) text += line("the next family", ends(own.next, "families' spread", ""));
-  if (found.difference != 0 && !std::isnan(own.shake_up.chance))
+  if (own.next.value != 0 && !std::isnan(own.shake_up.chance))
     // A tile score is 1 minus a slowdown.
     text += line(
         "", fmt::format("if nothing was known before, {} leads on {:.0f} of 100 such families "
                         "(too many if many variants were tried); expected regret {:.4f}{}",
-                        found.difference > 0 ? "A" : "B", std::min(99.0, 100 * own.shake_up.chance),
+                        own.next.value > 0 ? "A" : "B", std::min(99.0, 100 * own.shake_up.chance),
                         own.shake_up.regret, pair.a.metric == "tile_score" ? " of slowdown" : ""));
-  return text + "  " + rare_failure_line(found.families) + "\n";
+  if (own.interval.interval.is_known())
+    text += "  where A and B differ far more on a few families, such intervals cover 82 to 90 %\n";
+  for (const std::string& note : own.interval.notes) text += "  " + note + "\n";
+  return text;
 }
 
 // An interval of B - A where B is better, so that the better side's gain reads upwards.
@@ -158,7 +171,7 @@ std::pair<double, double> upwards(const Interval& interval, bool a_is_better) {
 // "between 0.0100 worse and 0.0300 better", "0.0100 to 0.0300 better"
 std::string between(double low, double high) {
   if (low > 0) return fmt::format("{:.4f} to {:.4f} better", low, high);
-  return fmt::format("between {:.4f} worse and {:.4f} {}", -low, std::abs(high),
+  return fmt::format("between {:.4f} worse and {:.4f} {}", std::abs(low), std::abs(high),
                      high < 0 ? "worse" : "better");
 }
 
@@ -203,7 +216,7 @@ Json test_json(const PermutationTest& test, double significance) {
 Json other_families_json(const Comparison& found, const Comparison::OtherFamilies& own) {
   return {{"interval", family_interval_json(own.interval)},
           {"p", own.p},
-          {"margin", judge_margin(own.interval.interval, found.margin)},
+          {"margin", margin_json(found, own.interval.interval, own.interval.runs)},
           {"these_models", test_json(own.signs, found.significance())},
           {"next_family",
            {{"interval", interval_json(own.next)},
@@ -214,15 +227,15 @@ Json other_families_json(const Comparison& found, const Comparison::OtherFamilie
 Json these_graphs_json(const Comparison& found, const Comparison::TheseGraphs& own) {
   return {{"interval", interval_json(own.interval)},
           {"p", own.p},
-          {"margin", judge_margin(own.interval, found.margin)},
+          {"margin", margin_json(found, own.interval, 2)},
           {"exchanged_labels", own.labels ? test_json(*own.labels, found.significance()) : Json()}};
 }
 
 // Both intervals of `scores`, whose columns are trainings.
-Json intervals_json(const RunScoreTable& scores) {
+Json intervals_json(const RunScoreTable& scores, double level) {
   return {{"score", mean_score(scores)},
-          {"these_graphs", interval_json(run_interval(scores))},
-          {"other_families", family_interval_json(family_interval({&scores, 1}))}};
+          {"these_graphs", interval_json(run_interval(scores, level))},
+          {"other_families", family_interval_json(family_interval({&scores, 1}, level))}};
 }
 
 Json needed_json(const std::optional<NeededRange>& found) {
@@ -294,10 +307,7 @@ std::string system_text(const SystemScores& system) {
     if (system.together)
       text += fmt::format("  members together: {:.4f}\n", mean_score(*system.together));
   }
-  const auto families = family_interval({&system.scores, 1});
-  text += "  " + (families ? family_line(*families) + "\n  " + rare_failure_line(families->families)
-                           : no_family_line());
-  return text + "\n" + left_out_lines(system);
+  return text + family_text(family_interval({&system.scores, 1})) + left_out_lines(system);
 }
 
 std::string comparison_text(const SystemPair& pair, const Comparison& found) {
@@ -321,20 +331,20 @@ std::string comparison_text(const SystemPair& pair, const Comparison& found) {
   return text + left_out_lines(pair.a) + left_out_lines(pair.b);
 }
 
-Json system_json(const SystemScores& system) {
+Json system_json(const SystemScores& system, double level) {
   Json json = names_json(system);
   if (system.labels.empty()) return json;
-  json.update(intervals_json(system.scores));
-  json["members_together"] = system.together ? intervals_json(*system.together) : Json();
+  json.update(intervals_json(system.scores, level));
+  json["members_together"] = system.together ? intervals_json(*system.together, level) : Json();
   json["other_members"] =
-      system.members_of_one ? interval_json(run_interval(*system.members_of_one)) : Json();
+      system.members_of_one ? interval_json(run_interval(*system.members_of_one, level)) : Json();
   return json;
 }
 
 Json comparison_json(const SystemPair& pair, const Comparison& found) {
   return {
-      {"a", system_json(pair.a)},
-      {"b", system_json(pair.b)},
+      {"a", system_json(pair.a, found.level)},
+      {"b", system_json(pair.b, found.level)},
       {"verdict", verdict_text(found)},
       {"level", found.level},
       {"difference", found.difference},

@@ -11,7 +11,7 @@ namespace tpudist {
 // The score of one system: its two intervals as lines, with the title of its graphs, and what is
 // left out. "no scores" if there are none.
 std::string system_text(const SystemScores& system);
-nlohmann::json system_json(const SystemScores& system);
+nlohmann::json system_json(const SystemScores& system, double level = kIntervalLevel);
 
 // Which of two systems is better, by how much and how certain, in one line.
 std::string verdict_text(const Comparison& comparison);

@@ -130,20 +130,6 @@ std::string table_text(const TableJudgement& table, std::string_view metric) {
                             kMeanOfCollections, without->title);
 }
 
-// Once for all tables, if no member collapsed: what their intervals for other runs do not cover.
-std::string collapse_text(const Judgement& judgement) {
-  if (!judgement.rejected.empty()) return {};
-  std::size_t fewest = 0;
-  for (const TableJudgement& table : judgement.tables) {
-    const std::size_t trainings = table.without_training.size();
-    if (trainings < 2 || std::isnan(table.kept) || table.trained_on ||
-        !all_finite(table.without_training))
-      continue;
-    fewest = fewest == 0 ? trainings : std::min(fewest, trainings);
-  }
-  return fewest == 0 ? "" : rare_collapse_line(static_cast<int>(fewest)) + "\n";
-}
-
 // What was fixed beforehand, and what came of it.
 std::string rule_text(const Judgement& judgement) {
   std::string text = fmt::format("rule, fixed beforehand: combined by {}{}{}\n",
@@ -154,7 +140,7 @@ std::string rule_text(const Judgement& judgement) {
                                  judgement.keep_all ? ", no member rejected (--keep-all)" : "");
   text += rejection_lines(judgement);
   for (const TableJudgement& table : judgement.tables) text += table_notes(judgement, table);
-  return text + collapse_text(judgement);
+  return text;
 }
 
 }  // namespace

@@ -102,7 +102,7 @@ Rivals rivals_among(const std::vector<const Variant*>& group, EvaluatedOn judged
     rivals.labels.push_back(label);
     rivals.run_means.push_back(std::move(own));
   }
-  rivals.found = all_pairs(rivals.run_means);
+  rivals.found = all_pairs(rivals.run_means, several.front()->reach().of_differences());
   return rivals;
 }
 

@@ -13,7 +13,6 @@
 #include "core/error.hpp"
 #include "core/numbers.hpp"
 #include "core/text.hpp"
-#include "schema/model_family.hpp"
 #include "scores/result_set.hpp"
 #include "scores/same_training.hpp"
 
@@ -24,8 +23,10 @@ namespace {
 void require_one_variant(std::span<const RunRecord> runs) {
   for (const RunRecord& run : runs) {
     const RunRecord& first = runs.front();
-    const bool other_hash =
-        run.hashes && first.hashes && run.hashes->variant_hash != first.hashes->variant_hash;
+    const bool other_hash = run.hashes && first.hashes &&
+                            (run.hashes->variant_hash != first.hashes->variant_hash ||
+                             (run.hashes->init_hash != first.hashes->init_hash &&
+                              run.hashes->init_hash != 0 && first.hashes->init_hash != 0));
     const std::vector<std::string> changed = different_settings(first, run);
     if (!other_hash && changed.empty()) continue;
     throw ConfigError(fmt::format(
@@ -54,7 +55,6 @@ SystemScores scores_of(std::span<const RunRecord> runs, const ScoreMatrix& matri
   }
   result.scores = run_score_table(matrix);
   result.notes = shared_orders(runs, matrix);
-  if (std::string kin = kin_text(matrix); !kin.empty()) result.notes.push_back(std::move(kin));
   if (std::string failed = matrix.failed_text(); !failed.empty())
     result.notes.push_back(std::move(failed));
   return result;
@@ -74,44 +74,38 @@ void keep_common(SystemScores& system, const std::set<std::string>& common) {
 
 namespace fs = std::filesystem;
 
-// "0 (rate=0.1), 1 (rate=0.2)"
-std::string variants_text(const std::vector<std::string>& labels) {
-  std::vector<std::string> pieces;
-  for (std::size_t v = 0; v < labels.size(); ++v)
-    pieces.push_back(fmt::format("{} ({})", v, labels[v]));
-  return join(pieces, ", ");
+// The labels of a sweep's variants that have runs, by number.
+using Variants = std::map<std::ptrdiff_t, std::string>;
+
+Variants known_variants(const ResultSet& results) {
+  const std::vector<std::string>& labels = results.sweep.value().labels;
+  Variants known;
+  for (const RunRecord& run : results.runs)
+    known[std::ranges::find(labels, run.variant) - labels.begin()] = run.variant;
+  return known;
 }
 
-// The label of a variant that a user names by its number or label.
-std::string variant_label(const std::vector<std::string>& labels, const std::string& folder,
-                          const std::string& wanted) {
-  for (std::size_t v = 0; v < labels.size(); ++v) {
-    if (labels[v] == wanted || std::to_string(v) == wanted) return labels[v];
-  }
-  throw ConfigError(
-      fmt::format("{} has no variant {}; it has {}", folder, wanted, variants_text(labels)));
+[[noreturn]] void refuse_variants(const std::string& folder, const std::string& has,
+                                  std::string_view wanted, const Variants& known) {
+  std::vector<std::string> names;
+  for (const auto& [number, label] : known) names.push_back(fmt::format("{} ({})", number, label));
+  throw ConfigError(fmt::format("{} has {}; name {} as {}:NUMBER: {}", folder, has, wanted, folder,
+                                join(names, ", ")));
 }
 
 // The runs of a sweep, of the variant `wanted` or, where that is empty, of its only one.
 std::vector<RunRecord> variant_runs(ResultSet results, const std::string& folder,
                                     const std::string& wanted) {
-  const std::vector<std::string>& labels = results.sweep->labels;
-  std::string label;
-  if (!wanted.empty()) {
-    label = variant_label(labels, folder, wanted);
-  } else {
-    std::set<std::string> known;
-    for (const RunRecord& run : results.runs) known.insert(run.variant);
-    if (known.size() > 1)
-      throw ConfigError(fmt::format("{} has several variants; name one as {}:NUMBER: {}", folder,
-                                    folder, variants_text(labels)));
-    label = *known.begin();
-  }
-  std::erase_if(results.runs, [&](const RunRecord& run) { return run.variant != label; });
-  for (RunRecord& run : results.runs) run.variants = static_cast<int>(labels.size());
-  if (results.runs.empty())
-    throw ConfigError(
-        fmt::format("{} has no runs of {} in its stage {}", folder, label, results.stage));
+  const Variants known = known_variants(results);
+  const auto at = std::ranges::find_if(known, [&](const auto& variant) {
+    return wanted.empty() ? known.size() == 1
+                          : variant.second == wanted || std::to_string(variant.first) == wanted;
+  });
+  if (at == known.end())
+    refuse_variants(folder, wanted.empty() ? "several variants" : "no runs of a variant " + wanted,
+                    "one", known);
+  std::erase_if(results.runs, [&](const RunRecord& run) { return run.variant != at->second; });
+  for (RunRecord& run : results.runs) run.variants = static_cast<int>(results.sweep->labels.size());
   return std::move(results.runs);
 }
 
@@ -140,17 +134,11 @@ std::pair<std::string, std::string> split_variant(const std::string& input) {
 
 std::vector<std::string> two_variants(const std::string& sweep) {
   const ResultSet results = read_results({sweep});
-  const std::vector<std::string>& labels = results.sweep.value().labels;
-  std::vector<std::string> inputs;
-  for (std::size_t v = 0; v < labels.size(); ++v) {
-    if (std::ranges::find(results.runs, labels[v], &RunRecord::variant) != results.runs.end())
-      inputs.push_back(fmt::format("{}:{}", sweep, v));
-  }
-  if (inputs.size() != 2)
-    throw ConfigError(fmt::format("{} has {}; name two as {}:NUMBER: {}", sweep,
-                                  counted(std::ssize(inputs), "variant"), sweep,
-                                  variants_text(labels)));
-  return inputs;
+  const Variants known = known_variants(results);
+  if (known.size() != 2)
+    refuse_variants(sweep, "runs of " + counted(std::ssize(known), "variant"), "two", known);
+  return {fmt::format("{}:{}", sweep, known.begin()->first),
+          fmt::format("{}:{}", sweep, known.rbegin()->first)};
 }
 
 RunScoreTable run_score_table(const ScoreMatrix& matrix) {
@@ -164,14 +152,7 @@ RunScoreTable run_score_table(const ScoreMatrix& matrix) {
     auto& own = result.scores.emplace_back();
     for (const auto& row : matrix.scores) own.push_back(row[g]);
   }
-  result.families = family_clusters(result.families).of;
   return result;
-}
-
-std::string kin_text(const ScoreMatrix& matrix) {
-  std::vector<std::string> families;
-  for (const MatrixGraph& graph : matrix.graphs) families.push_back(graph.family);
-  return family_clusters(families).note;
 }
 
 std::vector<std::string> shared_orders(std::span<const RunRecord> runs, const ScoreMatrix& matrix) {

@@ -43,16 +43,13 @@ struct SystemScores {
   std::optional<RunScoreTable> members_of_one;
   std::vector<std::string> left_out;  // of ScoreMatrix
   // Notes on the trainings, one line each: some share `seed.order`, so they saw the same slates and
-  // differ too little; members failed and do not count; kin count as one family; one is on
+  // differ too little; members failed and do not count; one is on
   // both sides with different settings.
   std::vector<std::string> notes;
 };
 
-// A matrix in the form of statistics/: its rows are the runs, its families those of
-// family_clusters.
+// A matrix in the form of statistics/: its rows are the runs.
 RunScoreTable run_score_table(const ScoreMatrix& matrix);
-// How its families count (FamilyClusters::note).
-std::string kin_text(const ScoreMatrix& matrix);
 
 // One line where two trainings of the matrix share `seed.order` and so their slates, unless each
 // member draws its own.

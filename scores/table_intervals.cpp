@@ -5,18 +5,17 @@
 #include <cmath>
 #include <limits>
 #include <nlohmann/json.hpp>
-#include <ranges>
-#include <set>
 
+#include "core/means.hpp"
 #include "core/numbers.hpp"
-#include "schema/model_family.hpp"
 #include "statistics/intervals/distributions.hpp"
 #include "statistics/intervals/interval.hpp"
 #include "statistics/intervals/score_intervals.hpp"
-#include "statistics/ranking/rejection.hpp"
 
 namespace tpudist {
 namespace {
+
+constexpr double kFarBelow = 0.10;  // the median of trainings, as of members (rejected_members)
 
 constexpr std::string_view kTrainedOn =
     "no interval, since members rank graphs of a split that they were trained on\n";
@@ -66,27 +65,6 @@ std::string these_graphs_text(const std::optional<Interval>& found, bool one_tra
   return "  " + member_line(*found, source) + "\n  " + one_training_line() + "\n";
 }
 
-// The model families of the graphs that have a score.
-std::vector<std::string> families_of(const TableJudgement& table) {
-  std::vector<std::string> families;
-  for (const GraphEvaluation& graph : table.graphs)
-    if (!std::isnan(graph.kept)) families.push_back(graph.family);
-  return families;
-}
-
-std::string families_text(const std::optional<FamilyInterval>& found,
-                          std::span<const TableJudgement> tables) {
-  std::string text = "  " + (found ? family_line(*found) : no_family_line()) + "\n";
-  if (found) text += "  " + rare_failure_line(found->families) + "\n";
-  std::set<std::string> notes;
-  for (const TableJudgement& table : tables) {
-    for (const TableJudgement& part : parts_of(table))
-      notes.insert(family_clusters(families_of(part)).note);
-  }
-  for (const std::string& note : notes) text += note.empty() ? "" : "  " + note + "\n";
-  return text;
-}
-
 }  // namespace
 
 nlohmann::json interval_json(const std::optional<Interval>& interval) {
@@ -107,25 +85,20 @@ nlohmann::json family_interval_json(const std::optional<FamilyInterval>& found) 
   json["runs"] = found->runs;
   json["family_variance"] = found->family.variance;
   json["run_variance"] = found->run_variance;
+  json["notes"] = found->notes;
   return json;
 }
 
 std::string collapse_line(const RunScoreTable& scores) {
-  std::vector<MemberRecord> records(static_cast<std::size_t>(scores.run_count()),
-                                    {.first_loss = kNone, .last_loss = kNone, .scores = {}});
-  for (const std::vector<double>& own : scores.scores) {
-    for (std::size_t r = 0; r < records.size(); ++r) records[r].scores.push_back(own[r]);
-  }
-  const std::vector<Rejection> collapsed = rejected_members(records);
-  if (collapsed.empty()) return rare_collapse_line(scores.run_count());
   std::vector<double> means = run_means(scores);
-  for (const Rejection& one : collapsed | std::views::reverse)
-    means.erase(means.begin() + one.member);
-  const int count = static_cast<int>(collapsed.size());
+  const int trainings = scores.run_count();
+  const auto collapsed = static_cast<int>(std::erase_if(
+      means, [limit = median(means) - kFarBelow](double own) { return own < limit; }));
+  if (trainings < 3 || collapsed == 0) return rare_line(trainings, "trainings", "collapsed");
   return fmt::format(
       "{} of {} trainings collapsed, so the rate is at most {:.0f} % (95 %); without collapses the "
       "mean is {:.4f}",
-      count, scores.run_count(), 100 * rate_bound(count, scores.run_count()), mean(means));
+      collapsed, trainings, 100 * rate_bound(collapsed, trainings), mean(means));
 }
 
 RunScoreTable ensemble_scores(const TableJudgement& table) {
@@ -140,7 +113,6 @@ RunScoreTable ensemble_scores(const TableJudgement& table) {
     if (!std::isnan(table.graphs[g].metrics.tile_score))
       scores.lowest = -std::numeric_limits<double>::infinity();
   }
-  scores.families = family_clusters(scores.families).of;
   return scores;
 }
 
@@ -158,7 +130,8 @@ TableIntervals table_intervals(const TableJudgement& table) {
   result.trainings = static_cast<int>(table.without_training.size());
   if (result.trainings > 1) without = table.without_training;
   if (without.size() > 1 && all_finite(without))
-    result.these_graphs = clipped(jackknife_interval(honest_score(table), without), scores.lowest);
+    result.these_graphs =
+        jackknife_interval(honest_score(table), without, kIntervalLevel, scores.reach());
   result.families = family_interval({&scores, 1});
   return result;
 }
@@ -190,8 +163,9 @@ FinalIntervals final_intervals(std::span<const TableJudgement> tables) {
   if (std::isnan(result.score)) return result;
   if (std::ranges::any_of(tables, &TableJudgement::trained_on)) return result;
   if (spreads.size() == tables.size())
-    result.these_graphs = clipped(t_interval(mean, satterthwaite(spreads)),
-                                  std::ranges::min(collections, {}, &RunScoreTable::lowest).lowest);
+    result.these_graphs =
+        t_interval(mean, satterthwaite(spreads), kIntervalLevel,
+                   std::ranges::min(collections, {}, &RunScoreTable::lowest).reach());
   result.families = family_interval(collections);
   return result;
 }
@@ -211,7 +185,7 @@ std::string final_interval_text(std::span<const TableJudgement> tables) {
          these_graphs_text(found.these_graphs, found.one_training,
                            found.one_training ? "jackknife of members" : "jackknife of trainings",
                            found.several) +
-         families_text(found.families, tables);
+         family_text(found.families);
 }
 
 std::string table_interval_text(const TableJudgement& table) {
@@ -228,7 +202,10 @@ std::string table_interval_text(const TableJudgement& table) {
                  (one_training ? counted(found.columns, table.out_of_fold ? "column" : "member")
                                : counted(found.trainings, "training")),
              found.columns > 1) +
-         families_text(found.families, {&table, 1});
+         (found.these_graphs && !one_training
+              ? "  " + rare_line(found.trainings, "trainings", "collapsed") + "\n"
+              : "") +
+         family_text(found.families);
 }
 
 nlohmann::json table_interval_json(const TableJudgement& table) {

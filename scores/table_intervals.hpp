@@ -14,12 +14,12 @@ namespace tpudist {
 // where all values are alike (Interval::is_known).
 nlohmann::json interval_json(const std::optional<Interval>& interval);
 
-// The same with "families", "graphs", "collections", "runs", "family_variance" and
-// "run_variance".
+// The same with "families", "graphs", "collections", "runs", "family_variance", "run_variance" and
+// "notes".
 nlohmann::json family_interval_json(const std::optional<FamilyInterval>& found);
 
-// rare_collapse_line, or "1 of 6 trainings collapsed, so the rate is at most 58 % (95 %); without
-// collapses the mean is 0.7512": far below the others (rejected_members).
+// "1 of 6 trainings collapsed, so the rate is at most 58 % (95 %); without collapses the mean is
+// 0.7512": far below the median. rare_line where none did, or two trainings cannot show it.
 std::string collapse_line(const RunScoreTable& scores);
 
 // Intervals of the score of members together, TableJudgement::kept. If a selection is used it is

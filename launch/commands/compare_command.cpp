@@ -102,7 +102,7 @@ void add_compare_command(Command app) {
   command
       .add_option("--looks", arguments->looks,
                   "How often you read growing data, planned beforehand: each time at 0.05 / LOOKS")
-      .in_range(1, 1000)
+      .in_range(1, 100)
       .show_default();
   command.add_option("--json", arguments->json, "Write the numbers to this file");
   command.run([arguments] { run(*arguments); });

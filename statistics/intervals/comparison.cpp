@@ -13,6 +13,7 @@
 #include "core/error.hpp"
 #include "core/means.hpp"
 #include "core/random.hpp"
+#include "schema/model_family.hpp"
 #include "statistics/intervals/distributions.hpp"
 #include "statistics/intervals/family_variance.hpp"
 #include "statistics/intervals/run_variance.hpp"
@@ -53,23 +54,27 @@ std::optional<Comparison::TheseGraphs> on_these_graphs(const RunScoreTable& a,
   if (a.run_count() < 2 || b.run_count() < 2) return std::nullopt;
   const std::vector<double> of_a = run_means(a), of_b = run_means(b);
   Comparison::TheseGraphs result;
-  result.interval = difference_interval(of_a, of_b, level);
+  result.interval = difference_interval(of_a, of_b, level, a.reach().of_differences());
   result.p = t_test_p(result.interval);
   result.labels = label_test(of_a, of_b, kLabelKey);
   return result;
 }
 
-// V_fam of the differences, and what the runs of both sides add to it.
+// V_fam of the differences, and what the runs of both sides add to it. Kin count as one family.
 struct FamilyDifferences {
   GraphValues differences;
   std::vector<double> sums, means;  // of families; they change sign if the systems are exchanged
+  std::string note;                 // FamilyClusters::note
   VarianceEstimate family;
-  std::vector<VarianceEstimate> terms;  // of howe, V_fam first
-  double added = 0;                     // by runs
-  std::vector<RunVariance> sides;       // that have two runs
+  std::vector<VarianceEstimate> runs;
+  std::vector<RunVariance> sides;  // that have two runs
+  bool as_many = false;            // runs of both
 
-  FamilyDifferences(const RunScoreTable& a, const RunScoreTable& b)
-      : differences{a.families, graph_means(a)} {
+  FamilyDifferences(RunScoreTable a, RunScoreTable b) : as_many(a.run_count() == b.run_count()) {
+    FamilyClusters clusters = family_clusters(a.families);
+    note = std::move(clusters.note);
+    a.families = b.families = std::move(clusters.of);
+    differences = {a.families, graph_means(a)};
     const std::vector<double> of_b = graph_means(b);
     std::map<std::string, std::vector<double>> by_family;
     for (std::size_t g = 0; g < of_b.size(); ++g)
@@ -79,39 +84,33 @@ struct FamilyDifferences {
       sums.push_back(means.back() * static_cast<double>(own.size()));
     }
     family = family_variance({&differences, 1});
-    std::vector<VarianceEstimate> runs;
     for (const RunScoreTable* scores : {&a, &b}) {
       if (scores->run_count() < 2) continue;
-      const RunVariance& own = sides.emplace_back(run_variance(*scores));
-      runs.insert(runs.end(), {own.run_term(), own.training_term()});
-      added += own.missing();
+      for (const VarianceEstimate& term : sides.emplace_back(run_variance(*scores)).missing())
+        runs.push_back(term);
     }
-    // Of sides of equal numbers of runs Welch's degrees hold, as on these graphs.
-    if (a.run_count() == b.run_count() && !runs.empty()) runs = {satterthwaite(runs)};
-    terms = std::move(runs);
-    terms.insert(terms.begin(), family);
   }
 };
 
 // Families needed with `factor` times the runs of each side. The graphs' own differences, and the
 // effects of runs on single graphs, fall with the number of families; the effect of a run on all
 // graphs does not.
-NeededRange families_needed(const RunScoreTable& a, const RunScoreTable& b,
-                            const DifferencePlan& plan, int factor) {
-  const FamilyDifferences found(a, b);
-  const auto families = static_cast<double>(a.family_count());
+NeededRange families_needed(const FamilyDifferences& found, const DifferencePlan& plan,
+                            int factor) {
+  const auto families = static_cast<double>(found.means.size());
   double seen = 0;  // the part of falls-with-both that V_fam contains with the current runs
   for (const RunVariance& side : found.sides) seen += side.falling_with_both() / side.runs;
   const double own = std::max(0.0, found.family.variance - seen);
   const auto planned = [&](int number, double scale) {
     const double more = number / families;
-    std::vector<VarianceEstimate> terms{
-        {scale * (own + seen / factor) / more, std::max(1.0, found.family.degrees * more)}};
+    std::vector<VarianceEstimate> runs;
     for (const RunVariance& side : found.sides) {
-      const double runs = factor * side.runs;
-      terms.push_back({scale * side.falling_with_runs() / runs, runs - 1});
+      const double count = factor * side.runs;
+      runs.push_back({scale * side.falling_with_runs() / count, count - 1});
     }
-    return howe(terms, plan.level);
+    return with_runs(
+        {scale * (own + seen / factor) / more, std::max(1.0, found.family.degrees * more)},
+        std::move(runs), found.as_many, plan.level);
   };
   return needed_number(plan.difference, found.family.degrees, planned, plan.level);
 }
@@ -307,24 +306,29 @@ std::optional<Comparison::OtherFamilies> compare_on_other_families(const RunScor
                                                                    double level) {
   require_alike(a, b);
   if (a.family_count() < 2) return std::nullopt;
-  FamilyDifferences found(a, b);
-  const double difference = mean_score(a) - mean_score(b);
-  Comparison::OtherFamilies result;
-  result.interval = {t_interval(difference, howe(found.terms, level), level),
-                     a.family_count(),
-                     a.graph_count(),
-                     1,
-                     std::min(a.run_count(), b.run_count()),
-                     found.family,
-                     found.added};
-  result.signs = sign_test(found.sums, kLabelKey);
+  const FamilyDifferences found(a, b);
+  const Reach reach = a.reach().of_differences();
   const auto families = static_cast<double>(found.means.size());
-  found.terms.push_back({std::pow(mean_interval(found.means).error, 2) * families, families - 1});
-  const VarianceEstimate next = howe(found.terms, level);
-  result.next = t_interval(difference, next, level);
-  const bool of_recipes = result.interval.runs > 1;
-  result.p = of_recipes ? t_test_p(result.interval.interval) : kNone;
-  result.shake_up = of_recipes ? shake_up(difference, next) : ShakeUp{kNone, kNone};
+  Comparison::OtherFamilies result;
+  FamilyInterval& own = result.interval;
+  own.families = static_cast<int>(found.means.size());
+  own.graphs = a.graph_count();
+  own.collections = 1;
+  own.runs = std::min(a.run_count(), b.run_count());
+  own.family = found.family;
+  for (const VarianceEstimate& term : found.runs) own.run_variance += term.variance;
+  if (!found.note.empty()) own.notes.insert(found.note);
+  own.interval =
+      t_interval(mean_score(a) - mean_score(b),
+                 with_runs(found.family, found.runs, found.as_many, level), level, reach);
+  result.signs = sign_test(found.sums, kLabelKey);
+  // Of one family more, not of its graphs: each family's mean counts once.
+  const VarianceEstimate next =
+      with_runs({std::pow(mean_interval(found.means).error, 2) * (families + 1), families - 1},
+                found.runs, found.as_many, level);
+  result.next = t_interval(mean(found.means), next, level, reach);
+  result.p = own.runs > 1 ? t_test_p(own.interval) : kNone;
+  result.shake_up = own.runs > 1 ? shake_up(result.next.value, next) : ShakeUp{kNone, kNone};
   return result;
 }
 
@@ -347,11 +351,10 @@ Comparison compare(const RunScoreTable& a, const RunScoreTable& b, double level)
   result.difference = result.a - result.b;
   result.runs_a = a.run_count();
   result.runs_b = b.run_count();
-  result.families = a.family_count();
   result.graphs = a.graph_count();
-  result.out_of_fold = a.is_out_of_fold();
   result.these_graphs = on_these_graphs(a, b, level);
   result.other_families = compare_on_other_families(a, b, level);
+  result.families = result.other_families ? result.other_families->interval.families : 1;
   return result;
 }
 
@@ -377,14 +380,16 @@ DifferencePlan plan_difference(const RunScoreTable& a, const RunScoreTable& b, d
     if (now.is_known()) plan.runs = needed_number(difference, now.degrees, planned, level);
   }
   if (a.family_count() < 2) return plan;
-  plan.alike_families = is_alike(howe(FamilyDifferences(a, b).terms).variance);
+  const FamilyDifferences found(a, b);
+  plan.alike_families =
+      is_alike(with_runs(found.family, found.runs, found.as_many, level).variance);
   if (plan.alike_families) return plan;
-  plan.families = families_needed(a, b, plan, 1);
-  if (runs > 1) plan.families_with_more_runs = families_needed(a, b, plan, 10);
+  plan.families = families_needed(found, plan, 1);
+  if (runs > 1) plan.families_with_more_runs = families_needed(found, plan, 10);
   return plan;
 }
 
-AllPairs all_pairs(std::span<const std::vector<double>> run_means) {
+AllPairs all_pairs(std::span<const std::vector<double>> run_means, Reach reach) {
   const std::vector<Spread> spreads = spreads_of(run_means);
   const VarianceEstimate pooled = pooled_variance(spreads);
   const int count = static_cast<int>(spreads.size());
@@ -402,13 +407,14 @@ AllPairs all_pairs(std::span<const std::vector<double>> run_means) {
       if (result.one_spread) {
         const double error = std::sqrt(pooled.variance * (1 / a.runs + 1 / b.runs));
         const double half = range / std::sqrt(2.0) * error;
-        pair.interval = {difference, error, pooled.degrees, difference - half, difference + half};
+        pair.interval = {difference, error, pooled.degrees, std::max(difference - half, reach.low),
+                         std::min(difference + half, reach.high)};
         pair.p = 1 - range_probability(std::sqrt(2.0) * std::abs(difference) / error, count,
                                        pooled.degrees);
       } else {
-        pair.interval =
-            difference_interval(run_means[static_cast<std::size_t>(i)],
-                                run_means[static_cast<std::size_t>(j)], 1 - kSignificance / number);
+        pair.interval = difference_interval(run_means[static_cast<std::size_t>(i)],
+                                            run_means[static_cast<std::size_t>(j)],
+                                            1 - kSignificance / number, reach);
         pair.p = t_test_p(pair.interval);
       }
     }

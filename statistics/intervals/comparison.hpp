@@ -14,11 +14,10 @@ namespace tpudist {
 // suffice for it. A run is a complete training (see RunScoreTable), so correlation within a run
 // does no harm.
 struct Comparison {
-  double a = 0, b = 0, difference = 0;  // means over runs and graphs
-  int runs_a = 0, runs_b = 0, families = 0, graphs = 0;
-  bool out_of_fold = false;
-  double level = kIntervalLevel;  // of all intervals
-  double margin = 0;              // that judge_margin is asked about; 0: none
+  double a = 0, b = 0, difference = 0;                   // means over runs and graphs
+  int runs_a = 0, runs_b = 0, families = 0, graphs = 0;  // kin are one family
+  double level = kIntervalLevel;                         // of all intervals
+  double margin = 0;  // that judge_margin is asked about; 0: none
 
   double significance() const { return 1 - level; }
 
@@ -39,8 +38,9 @@ struct Comparison {
     double p = 1;
     // For these trained models: flips the signs of the families' summed differences.
     PermutationTest signs;
-    // The difference on the next family of this kind: the variance between families' mean
-    // differences is one more term. And what the leader is worth there.
+    // The difference on the next family of this kind: the mean of families' mean differences, with
+    // variance s^2 (1 + 1 / families) between these and what runs add. And what is worth there to
+    // be the leader by this mean.
     Interval next;
     ShakeUp shake_up;
   };
@@ -101,7 +101,8 @@ struct AllPairs {
   std::vector<double> shrunk;
 };
 // `run_means` [systems][runs]: at least 2 systems with at least 2 runs each; Error otherwise.
-AllPairs all_pairs(std::span<const std::vector<double>> run_means);
+// `reach` is of differences.
+AllPairs all_pairs(std::span<const std::vector<double>> run_means, Reach reach = {});
 
 // "How large must a difference be to be found?" The shift of one of `systems` systems, in standard
 // deviations between runs, at which all_pairs calls it different from another one with probability

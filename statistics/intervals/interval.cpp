@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <limits>
 
 #include "core/error.hpp"
 #include "core/means.hpp"
@@ -29,17 +28,12 @@ VarianceEstimate mean_variance(std::span<const double> values) {
 
 }  // namespace
 
-Interval t_interval(double value, const VarianceEstimate& variance, double level) {
+Interval t_interval(double value, const VarianceEstimate& variance, double level, Reach reach) {
   const double error = std::sqrt(variance.variance);
   if (error < kScoreRounding) return {value, 0, variance.degrees, kNone, kNone};
   const double half = t_quantile((1 + level) / 2, variance.degrees) * error;
-  return {value, error, variance.degrees, value - half, value + half};
-}
-
-Interval clipped(Interval interval, double lowest) {
-  interval.low = std::clamp(interval.low, lowest, 1.0);
-  interval.high = std::clamp(interval.high, lowest, 1.0);
-  return interval;
+  return {value, error, variance.degrees, std::max(value - half, reach.low),
+          std::min(value + half, reach.high)};
 }
 
 double t_test_p(const Interval& estimate) {
@@ -47,21 +41,24 @@ double t_test_p(const Interval& estimate) {
   return two_sided_p(estimate.value / estimate.error, estimate.degrees);
 }
 
-Interval mean_interval(std::span<const double> values, double level) {
-  return t_interval(mean(values), mean_variance(values), level);
+Interval mean_interval(std::span<const double> values, double level, Reach reach) {
+  return t_interval(mean(values), mean_variance(values), level, reach);
 }
 
-Interval difference_interval(std::span<const double> a, std::span<const double> b, double level) {
+Interval difference_interval(std::span<const double> a, std::span<const double> b, double level,
+                             Reach reach) {
   const std::array terms{mean_variance(a), mean_variance(b)};
   VarianceEstimate variance = satterthwaite(terms);
   if (std::min(a.size(), b.size()) == 2 && a.size() != b.size()) variance.degrees = 1;
-  return t_interval(mean(a) - mean(b), variance, level);
+  return t_interval(mean(a) - mean(b), variance, level, reach);
 }
 
-Interval jackknife_interval(double whole, std::span<const double> without, double level) {
+Interval jackknife_interval(double whole, std::span<const double> without, double level,
+                            Reach reach) {
   require_two(without);
   const auto n = static_cast<double>(without.size());
-  return t_interval(whole, {squares_around(without, mean(without)) * (n - 1) / n, n - 1}, level);
+  return t_interval(whole, {squares_around(without, mean(without)) * (n - 1) / n, n - 1}, level,
+                    reach);
 }
 
 VarianceEstimate satterthwaite(std::span<const VarianceEstimate> terms) {

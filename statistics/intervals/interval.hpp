@@ -1,5 +1,6 @@
 #pragma once
 
+#include <limits>
 #include <span>
 
 namespace tpudist {
@@ -28,31 +29,38 @@ struct Interval {
   bool is_known() const { return error > 0; }
 };
 
+// What a score can be, or a difference of two. No interval reaches beyond.
+struct Reach {
+  double low = -std::numeric_limits<double>::infinity();
+  double high = std::numeric_limits<double>::infinity();
+
+  Reach of_differences() const { return {low - high, high - low}; }
+};
+
 // A standard error below kScoreRounding is 0. Throws Error where the degrees of freedom are not
 // above 0.
-Interval t_interval(double value, const VarianceEstimate& variance, double level = kIntervalLevel);
-
-// The interval of a score that can reach `lowest` to 1.
-Interval clipped(Interval interval, double lowest);
+Interval t_interval(double value, const VarianceEstimate& variance, double level = kIntervalLevel,
+                    Reach reach = {});
 
 // Two-sided p of the estimate's t against 0; NaN where the interval is not known.
 double t_test_p(const Interval& estimate);
 
 // Mean +- t(n - 1) s / sqrt(n) of n independent values, at least 2; Error otherwise.
-Interval mean_interval(std::span<const double> values, double level = kIntervalLevel);
+Interval mean_interval(std::span<const double> values, double level = kIntervalLevel,
+                       Reach reach = {});
 
 // Difference of the means of two independent groups, each of at least 2 values, with Welch's
 // variance and degrees of freedom (Biometrika 1947). Error otherwise. Where one group has 2 values
 // and the other more, there is one degree of freedom: with Welch's degrees equal groups are called
 // different at 0.05 in up to 12 % (2 and 10 values), with one in at most 4 %.
 Interval difference_interval(std::span<const double> a, std::span<const double> b,
-                             double level = kIntervalLevel);
+                             double level = kIntervalLevel, Reach reach = {});
 
 // Delete-one jackknife (Tukey 1958) of a statistic of n parts: `whole` from all parts, without[i]
 // from all but part i. Interval: whole +- t(n - 1) sqrt((n - 1) / n sum (without[i] - their
 // mean)^2). At least 2 parts; Error otherwise.
 Interval jackknife_interval(double whole, std::span<const double> without,
-                            double level = kIntervalLevel);
+                            double level = kIntervalLevel, Reach reach = {});
 
 // A standard deviation with an interval, which is not symmetric in general.
 struct DeviationInterval {

@@ -15,10 +15,6 @@ int RunScoreTable::family_count() const {
   return static_cast<int>(std::set(families.begin(), families.end()).size());
 }
 
-bool RunScoreTable::is_out_of_fold() const {
-  return std::ranges::adjacent_find(folds, std::not_equal_to()) != folds.end();
-}
-
 void RunScoreTable::check() const {
   if (scores.empty()) throw DataError("there is no graph with scores");
   if (graphs.size() != scores.size() || families.size() != scores.size() ||

@@ -5,13 +5,15 @@
 #include <string>
 #include <vector>
 
+#include "statistics/intervals/interval.hpp"
+
 namespace tpudist {
 
 // A table of the scores of one system: a row for each graph of one collection, a column for each of
 // its R complete runs. A score is the metric of one graph: Kendall tau, or the tile score.
 struct RunScoreTable {
   std::vector<std::string> graphs;    // [G] names, for messages
-  std::vector<std::string> families;  // [G]
+  std::vector<std::string> families;  // [G] of model_family; intervals count kin as one
   std::vector<int> folds;             // [G] graphs of one fold were scored by the same training;
                                       // empty: one fold
   std::vector<std::vector<double>> scores;  // [G][R]
@@ -20,12 +22,11 @@ struct RunScoreTable {
   int graph_count() const { return static_cast<int>(scores.size()); }
   int run_count() const { return scores.empty() ? 0 : static_cast<int>(scores.front().size()); }
   int family_count() const;
+  Reach reach() const { return {lowest, 1}; }
   int fold_of(int graph) const {
     return folds.empty() ? 0 : folds[static_cast<std::size_t>(graph)];
   }
 
-  // True if there are several folds: each training of a run scores the graphs of one fold only.
-  bool is_out_of_fold() const;
   // Throws DataError, which names graph and run: no graph, no run, graphs with different run
   // counts, lists of different lengths, a score that is not finite.
   void check() const;

@@ -47,16 +47,9 @@ double RunVariance::training_component() const {
   return std::max(0.0, (between - whole_share * run_component()) / (1 - whole_share));
 }
 
-double RunVariance::missing() const {
-  return run_term().variance + training_term().variance;
-}
-
-VarianceEstimate RunVariance::run_term() const {
-  return {share * run_component() / runs, run_degrees};
-}
-
-VarianceEstimate RunVariance::training_term() const {
-  return {(1 - share) * training_component() / runs, runs - 1};
+std::array<VarianceEstimate, 2> RunVariance::missing() const {
+  return {VarianceEstimate{share * run_component() / runs, run_degrees},
+          {(1 - share) * training_component() / runs, runs - 1}};
 }
 
 double RunVariance::falling_with_runs() const {
@@ -91,6 +84,13 @@ RunVariance run_variance(const RunScoreTable& scores) {
   result.mean_square = squares_around(means, mean(means)) / (result.runs - 1);
   result.share = missing_share(scores, result.whole_share);
   return result;
+}
+
+VarianceEstimate with_runs(const VarianceEstimate& family, std::vector<VarianceEstimate> runs,
+                           bool as_many, double level) {
+  if (as_many && !runs.empty()) runs = {satterthwaite(runs)};
+  runs.insert(runs.begin(), family);
+  return howe(runs, level);
 }
 
 }  // namespace tpudist

@@ -1,5 +1,8 @@
 #pragma once
 
+#include <array>
+#include <vector>
+
 #include "statistics/intervals/interval.hpp"
 #include "statistics/intervals/run_score_table.hpp"
 
@@ -41,11 +44,9 @@ struct RunVariance {
   // The part of s2_run that is common to all folds of a run: s2_training, at least 0; 0 for one
   // fold.
   double training_component() const;
-  // What V_fam misses: (share s2_run + (1 - share) s2_training) / R.
-  double missing() const;
-  // The terms of `missing`; 0 where nothing is missing.
-  VarianceEstimate run_term() const;
-  VarianceEstimate training_term() const;
+  // What V_fam misses, s2_run and s2_training: share s2_run / R and (1 - share) s2_training / R; 0
+  // where nothing is missing.
+  std::array<VarianceEstimate, 2> missing() const;
   // Parts of the variance of the mean that fall with the number of runs, times that number: the
   // part that does not depend on the number of families, and the part that also falls with it.
   double falling_with_runs() const;
@@ -54,5 +55,10 @@ struct RunVariance {
 
 // Needs at least two runs; throws Error otherwise, and as RunScoreTable::check.
 RunVariance run_variance(const RunScoreTable& scores);
+
+// V_fam and what runs add to it, for an interval at `level` by Howe's rule. Where all sides, or
+// collections, have as many runs Welch's degrees hold for those, as on these graphs.
+VarianceEstimate with_runs(const VarianceEstimate& family, std::vector<VarianceEstimate> runs,
+                           bool as_many, double level);
 
 }  // namespace tpudist

@@ -4,45 +4,16 @@
 
 #include <algorithm>
 #include <set>
-#include <string_view>
+#include <utility>
 #include <vector>
 
+#include "schema/model_family.hpp"
 #include "statistics/intervals/distributions.hpp"
 #include "statistics/intervals/family_variance.hpp"
 #include "statistics/intervals/run_variance.hpp"
 
 namespace tpudist {
 namespace {
-
-// Sets all of a FamilyInterval except V_fam, and the interval from both.
-FamilyInterval with_runs(std::span<const RunScoreTable> collections, const VarianceEstimate& family,
-                         double level) {
-  FamilyInterval result;
-  result.family = family;
-  result.collections = static_cast<int>(collections.size());
-  const auto count = static_cast<double>(collections.size());
-  double mean = 0, lowest = 1;
-  std::set<std::string> families;
-  std::vector<VarianceEstimate> terms{family};
-  for (const RunScoreTable& own : collections) {
-    result.runs =
-        &own == collections.data() ? own.run_count() : std::min(result.runs, own.run_count());
-    result.graphs += own.graph_count();
-    families.insert(own.families.begin(), own.families.end());
-    mean += mean_score(own) / count;
-    lowest = std::min(lowest, own.lowest);
-    if (own.run_count() < 2) continue;
-    const RunVariance runs = run_variance(own);
-    for (VarianceEstimate term : {runs.run_term(), runs.training_term()}) {
-      term.variance /= count * count;
-      result.run_variance += term.variance;
-      terms.push_back(term);
-    }
-  }
-  result.families = static_cast<int>(families.size());
-  result.interval = clipped(t_interval(mean, howe(terms, level), level), lowest);
-  return result;
-}
 
 std::string line(std::string_view question, std::string_view answer) {
   return fmt::format("{:<31}  {}", question, answer);
@@ -62,18 +33,45 @@ constexpr std::string_view kTheseGraphs = "these graphs, other runs",
 std::optional<Interval> run_interval(const RunScoreTable& scores, double level) {
   scores.check();
   if (scores.run_count() < 2) return std::nullopt;
-  return clipped(mean_interval(run_means(scores), level), scores.lowest);
+  return mean_interval(run_means(scores), level, scores.reach());
 }
 
 std::optional<FamilyInterval> family_interval(std::span<const RunScoreTable> collections,
                                               double level) {
+  FamilyInterval result;
+  result.collections = static_cast<int>(collections.size());
+  result.runs = std::ranges::min(collections, {}, &RunScoreTable::run_count).run_count();
+  const auto count = static_cast<double>(collections.size());
+  double mean = 0;
+  Reach reach{1, 1};
+  std::set<std::string> families;
+  std::vector<VarianceEstimate> runs;
   std::vector<GraphValues> means;
-  for (const RunScoreTable& own : collections) {
+  for (RunScoreTable own : collections) {
     own.check();
     if (own.family_count() < 2) return std::nullopt;
+    FamilyClusters clusters = family_clusters(own.families);
+    own.families = std::move(clusters.of);
+    if (!clusters.note.empty()) result.notes.insert(std::move(clusters.note));
     means.push_back({own.families, graph_means(own)});
+    result.graphs += own.graph_count();
+    families.insert(own.families.begin(), own.families.end());
+    mean += mean_score(own) / count;
+    reach.low = std::min(reach.low, own.lowest);
+    if (own.run_count() < 2) continue;
+    for (VarianceEstimate term : run_variance(own).missing()) {
+      term.variance /= count * count;
+      result.run_variance += term.variance;
+      runs.push_back(term);
+    }
   }
-  return with_runs(collections, family_variance(means), level);
+  result.families = static_cast<int>(families.size());
+  result.family = family_variance(means);
+  const bool as_many = std::ranges::all_of(
+      collections, [&](const RunScoreTable& own) { return own.run_count() == result.runs; });
+  result.interval =
+      t_interval(mean, with_runs(result.family, std::move(runs), as_many, level), level, reach);
+  return result;
 }
 
 std::string interval_text(const Interval& interval) {
@@ -106,16 +104,19 @@ std::string one_training_line() {
          "seed.order, as often as you decide beforehand";
 }
 
-std::string rare_failure_line(int families) {
-  return fmt::format(
-      "{} families without a failure allow it in up to {:.0f} % of families (95 %); where some "
-      "fail or differ far more than others, such intervals cover 63 to 90 %",
-      families, 100 * rate_bound(0, families));
+std::string rare_line(int number, std::string_view of, std::string_view did) {
+  return fmt::format("if none of these {} {} {}, up to {:.0f} % may (95 %)", number, of, did,
+                     100 * rate_bound(0, number));
 }
 
-std::string rare_collapse_line(int trainings) {
-  return fmt::format("{} trainings without a collapse allow a rate of up to {:.0f} % (95 %)",
-                     trainings, 100 * rate_bound(0, trainings));
+std::string family_text(const std::optional<FamilyInterval>& found) {
+  if (!found)
+    return "  " + line("other families", "not enough: all graphs are of one family") + "\n";
+  std::string text = fmt::format(
+      "  {}\n  {}; where some fail or score far lower, such intervals cover 63 to 90 %\n",
+      family_line(*found), rare_line(found->families, "families", "failed"));
+  for (const std::string& note : found->notes) text += "  " + note + "\n";
+  return text;
 }
 
 std::string alike_line(const std::string& what) {
@@ -124,10 +125,6 @@ std::string alike_line(const std::string& what) {
 
 std::string no_run_line(const std::string& reason) {
   return line(kTheseGraphs, "not enough: " + reason);
-}
-
-std::string no_family_line() {
-  return line("other families", "not enough: all graphs are of one family");
 }
 
 }  // namespace tpudist

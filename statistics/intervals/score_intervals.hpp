@@ -1,8 +1,10 @@
 #pragma once
 
 #include <optional>
+#include <set>
 #include <span>
 #include <string>
+#include <string_view>
 
 #include "statistics/intervals/interval.hpp"
 #include "statistics/intervals/run_score_table.hpp"
@@ -18,6 +20,7 @@ struct FamilyInterval {
                             // only
   VarianceEstimate family;  // V_fam
   double run_variance = 0;  // added by other runs
+  std::set<std::string> notes;  // how kin count (FamilyClusters::note)
 };
 
 // "These graphs, other runs": mean +- t(R - 1) s / sqrt(R) over complete runs. Nothing for one run.
@@ -26,9 +29,9 @@ std::optional<Interval> run_interval(const RunScoreTable& scores, double level =
 
 // "Other families, other runs" for the mean over collections, with equal weights, of their means
 // over graphs. V = V_fam + the part of the run variance that V_fam misses, at least 0, by Howe's
-// rule (howe). Families are clustered across collections (family_variance);
-// runs are independent between collections (run_variance). With one run V = V_fam. Nothing where a
-// collection has graphs of one family only. Throws as RunScoreTable::check.
+// rule (with_runs). Families are clustered across collections (family_variance), kin as one
+// (family_clusters); runs are independent between collections (run_variance). With one run V =
+// V_fam. Nothing where a collection has graphs of one family only. Throws as RunScoreTable::check.
 std::optional<FamilyInterval> family_interval(std::span<const RunScoreTable> collections,
                                               double level = kIntervalLevel);
 
@@ -52,19 +55,18 @@ std::string member_line(const Interval& interval, const std::string& source);
 // What the interval of a single training does not cover, and how to get one that does.
 std::string one_training_line();
 
-// "4 families without a failure allow it in up to 53 % of families (95 %); ...", and how intervals
-// of families that are skewed or fail miss.
-std::string rare_failure_line(int families);
+// "if none of these 4 families failed, up to 53 % may (95 %)": what no interval contains. Where 5 %
+// of trainings of SD 0.01 collapse by 0.3, that of 3 trainings holds the mean in 73 %.
+std::string rare_line(int number, std::string_view of, std::string_view did);
 
-// "3 trainings without a collapse allow a rate of up to 63 % (95 %)": with 3 trainings of SD 0.01, of
-// which 5 % collapse by 0.3, the interval for other runs holds the mean in 73 %.
-std::string rare_collapse_line(int trainings);
+// Complete lines below an interval of scores, each after two spaces: family_line, rare_line and
+// notes; or why there is none.
+std::string family_text(const std::optional<FamilyInterval>& found);
 
 // Why there is no interval: "scores of all trainings are alike, so their spread is not known".
 std::string alike_line(const std::string& what);
 
 // Why an interval is missing.
 std::string no_run_line(const std::string& reason);
-std::string no_family_line();
 
 }  // namespace tpudist

@@ -67,9 +67,9 @@ def main():
     show("families", mean, freedom, mean - half, mean + half,
          2 * stats.t.sf(abs(mean) / np.sqrt(total), freedom))
     means = [np.mean((first - second).mean(1)[[f == family for f in FAMILIES]]) for family in "abcd"]
-    total, freedom = howe(terms + [(np.var(means, ddof=1), 3)])
-    half = stats.t.ppf(0.975, freedom) * np.sqrt(total)
-    show("the next family", mean - half, mean + half, *lead(mean, total, freedom))
+    total, freedom = howe([(np.var(means, ddof=1) * 1.25, 3), terms[1]])
+    half, centre = stats.t.ppf(0.975, freedom) * np.sqrt(total), np.mean(means)
+    show("the next family", centre - half, centre + half, *lead(centre, total, freedom))
     total, freedom = howe(terms, 1 - 0.05 / 3)
     half = stats.t.ppf(1 - 0.05 / 6, freedom) * np.sqrt(total)
     show("one of three looks", mean - half, mean + half)

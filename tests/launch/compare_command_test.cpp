@@ -86,10 +86,16 @@ TEST_F(CompareCommand, JudgesPlannedLooksMoreStrictly) {
               AllOf(HasSubstr("One of 2 planned looks: each is judged at p < 0.025 (0.05 / 2)"),
                     HasSubstr("97.5 % interval"), Not(HasSubstr("95 % interval")),
                     HasSubstr("in 8 of 10 cases, at p < 0.025")));
-  EXPECT_NEAR(
-      nlohmann::json::parse(read_text_file(folder_ / "l.json"))[0].at("level").get<double>(), 0.975,
-      1e-12);
+  const auto json = nlohmann::json::parse(read_text_file(folder_ / "l.json"))[0];
+  EXPECT_NEAR(json.at("level").get<double>(), 0.975, 1e-12);
+  // The intervals of A and of B are at this level, too.
+  ASSERT_EQ(call("a1 a2 a3 --with b1 b2 b3 --json once.json").exit_code, 0);
+  const auto once = nlohmann::json::parse(read_text_file(folder_ / "once.json"))[0];
+  for (const char* question : {"these_graphs", "other_families"})
+    EXPECT_LT(json.at("a").at(question).at("low"), once.at("a").at(question).at("low"));
+  EXPECT_THAT(outcome.output, Not(HasSubstr("below 0.05")));
   EXPECT_NE(call("a1 b1 --looks 0").exit_code, 0);
+  EXPECT_NE(call("a1 b1 --looks 101").exit_code, 0);
 }
 
 TEST_F(CompareCommand, JudgesByAMargin) {
@@ -99,7 +105,8 @@ TEST_F(CompareCommand, JudgesByAMargin) {
   const auto json = nlohmann::json::parse(read_text_file(folder_ / "m.json"));
   EXPECT_EQ(json[0].at("these_graphs").at("margin"), "equivalent");
   const Outcome single = call("a1 b1 --margin 0.02");
-  EXPECT_THAT(single.output, AllOf(Not(HasSubstr("margin of")), Not(HasSubstr(" leads on "))));
+  EXPECT_THAT(single.output, AllOf(HasSubstr("margin of 0.02            undecided"),
+                                   Not(HasSubstr("A better")), Not(HasSubstr(" leads on "))));
   EXPECT_NE(call("a1 b1 --margin 0").exit_code, 0);
 }
 

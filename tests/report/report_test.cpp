@@ -177,7 +177,7 @@ TEST(ReportTest, NamesTheVariantThatWonAndByHowMuch) {
   EXPECT_THAT(summary.headline[1],
               StartsWith("Other trainings on these graphs: a difference of +"));
   EXPECT_THAT(section_of(report, "summary").headline,
-              ::testing::Contains(HasSubstr("trainings without a collapse allow a rate of")));
+              ::testing::Contains(HasSubstr("trainings collapsed, up to")));
   EXPECT_EQ(figure_of(summary, "differences").table.rows.size(), 1u);
   EXPECT_EQ(figure_of(summary, "scores").table.rows[0][5].exact, "3 trainings");
   EXPECT_EQ(figure_of(summary, "runs").table.rows.size(), 6u);

@@ -313,6 +313,9 @@ TEST(Judgement, KnowsWhichMembersAreOfOneTraining) {
     header.members[m].run = m;
     header.members[m].number = m == 1 ? 1 : 0;
   }
+  header.runs[0].init_hash = 5;
+  EXPECT_THAT(trainings_of(header), ElementsAre(0, 1, 2, 1));  // began from other weights
+  header.runs[0].init_hash = 0;
   EXPECT_THAT(trainings_of(header), ElementsAre(0, 0, 1, 2));
   const Judgement judgement = judge(predictions, {.keep_all = true});
   // Two have the name "xla seed 0/0 member 0".
@@ -322,11 +325,10 @@ TEST(Judgement, KnowsWhichMembersAreOfOneTraining) {
   EXPECT_THAT(table.without_training, SizeIs(3));
   EXPECT_NEAR(table.mean_of_members,
               ((table.means[0] + table.means[1]) / 2 + table.means[2] + table.means[3]) / 3, 1e-12);
-  EXPECT_THAT(
-      judgement_text(judgement),
-      AllOf(HasSubstr("jackknife of 3 trainings"), HasSubstr("members together  0."),
-            HasSubstr("mean of members   0."),
-            HasSubstr("3 trainings without a collapse allow a rate of up to 63 % (95 %)\n")));
+  EXPECT_THAT(judgement_text(judgement),
+              AllOf(HasSubstr("jackknife of 3 trainings"), HasSubstr("members together  0."),
+                    HasSubstr("mean of members   0."),
+                    HasSubstr("if none of these 3 trainings collapsed, up to 63 % may (95 %)\n")));
   EXPECT_NEAR(judgement_json(judgement).at("tables")[0].at("mean_of_members"),
               table.mean_of_members, 1e-12);
 }

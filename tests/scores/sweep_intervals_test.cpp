@@ -45,7 +45,7 @@ TEST(SweepIntervals, HaveTwoForEachVariant) {
 TEST(SweepIntervals, SayWhatFewTrainingsCannotSee) {
   const TempDir folder;
   EXPECT_THAT(sweep_interval_text(read_results({write_system_sweep(folder / "sweep")})),
-              HasSubstr("2 trainings without a collapse allow a rate of up to 78 % (95 %)"));
+              HasSubstr("if none of these 2 trainings collapsed, up to 78 % may (95 %)"));
 }
 
 // A variant without two complete trainings is named and not passed over.
@@ -73,7 +73,7 @@ TEST(ReadSystem, ASweepOfTwoVariantsIsBothSides) {
   record.runs[3].variant = 2;
   write_record(SweepFiles(sweep).record_file(), record);
   EXPECT_THAT(test::message_of<ConfigError>([&] { two_variants(sweep); }),
-              HasSubstr("has 3 variants; name two as " + sweep +
+              HasSubstr("has runs of 3 variants; name two as " + sweep +
                         ":NUMBER: 0 (rate=0.1), 1 (a:b), 2 (third)"));
 }
 
@@ -107,7 +107,8 @@ TEST(ReadSystem, TakesVariantsByNumberAndLabel) {
     EXPECT_EQ(runs[0].variant, "a:b");
   }
   EXPECT_THAT(refusal_of(sweep), HasSubstr("name one as"));
-  EXPECT_THAT(refusal_of(sweep + ":7"), HasSubstr("has no variant 7; it has 0 (rate=0.1)"));
+  EXPECT_THAT(refusal_of(sweep + ":7"), HasSubstr("has no runs of a variant 7; name one as "));
+  EXPECT_THAT(refusal_of(sweep + ":7"), HasSubstr(":NUMBER: 0 (rate=0.1), 1 (a:b)"));
 }
 
 }  // namespace

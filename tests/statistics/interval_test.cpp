@@ -85,13 +85,17 @@ TEST(Howe, OfOneTermIsTheTerm) {
   EXPECT_THROW(howe({}), Error);
 }
 
-TEST(Clipped, EndsWhereScoresDo) {
-  const Interval found =
-      clipped({.value = 0.97, .error = 0.04, .degrees = 2, .low = -1.2, .high = 1.14}, -1);
+TEST(TInterval, EndsWhereScoresAndDifferencesDo) {
+  const Reach tau{-1, 1};
+  const Interval found = t_interval(0.97, {4, 2}, kIntervalLevel, tau);
   EXPECT_EQ(found.low, -1);
   EXPECT_EQ(found.high, 1);
   EXPECT_EQ(found.value, 0.97);
-  EXPECT_TRUE(std::isnan(clipped(t_interval(0.9, {0, 2}), -1).low));
+  EXPECT_TRUE(std::isnan(t_interval(0.9, {0, 2}, kIntervalLevel, tau).low));
+  const Interval difference = difference_interval(Values{0.9, -0.9}, Values{0.8, -0.7},
+                                                  kIntervalLevel, tau.of_differences());
+  EXPECT_EQ(difference.low, -2);
+  EXPECT_EQ(difference.high, 2);
 }
 
 TEST(Satterthwaite, OfNoVarianceHasNone) {
@@ -161,12 +165,12 @@ TEST(IntervalText, NamesMembersOfOneTrainingForWhatTheyAre) {
 }
 
 TEST(IntervalText, SaysWhatFewFamiliesCannotSee) {
-  EXPECT_THAT(
-      rare_failure_line(4),
-      ::testing::StartsWith("4 families without a failure allow it in up to 53 % of families "
-                            "(95 %); where some fail or differ far more"));
-  EXPECT_EQ(rare_collapse_line(3),
-            "3 trainings without a collapse allow a rate of up to 63 % (95 %)");
+  EXPECT_EQ(rare_line(3, "trainings", "collapsed"),
+            "if none of these 3 trainings collapsed, up to 63 % may (95 %)");
+  const RunScoreTable scores = golden_scores(1);
+  EXPECT_THAT(family_text(family_interval({&scores, 1})),
+              HasSubstr("\n  if none of these 4 families failed, up to 53 % may (95 %); where some "
+                        "fail or score far lower, such intervals cover"));
 }
 
 }  // namespace

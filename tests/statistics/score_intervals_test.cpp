@@ -4,6 +4,7 @@
 
 #include <array>
 #include <limits>
+#include <vector>
 
 #include "core/error.hpp"
 #include "statistics/intervals/run_variance.hpp"
@@ -13,6 +14,7 @@
 namespace tpudist {
 namespace {
 
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
 RunScoreTable only_first_run(RunScoreTable scores) {
@@ -82,6 +84,39 @@ TEST(FamilyInterval, TakesRunsOfCollectionsAsIndependent) {
   EXPECT_EQ(two->families, 4);
 }
 
+// Collections of as many runs: Welch's degrees for what runs add, not those of each alone.
+TEST(FamilyInterval, OfCollectionsTakesWelchsDegreesForRuns) {
+  std::array both{golden_scores(1), golden_scores(11)};
+  for (RunScoreTable& own : both) {
+    for (auto& row : own.scores) {
+      for (std::size_t r = 0; r < row.size(); ++r) row[r] += 0.05 * static_cast<double>(r);
+    }
+  }
+  const auto degrees = [&] { return family_interval(both)->interval.degrees; };
+  std::vector<VarianceEstimate> runs;
+  for (const RunScoreTable& own : both) {
+    const VarianceEstimate term = run_variance(own).missing()[0];
+    runs.push_back({term.variance / 4, term.degrees});
+  }
+  const std::array merged{family_interval(both)->family, satterthwaite(runs)};
+  EXPECT_NEAR(degrees(), howe(merged).degrees, 1e-9);
+  for (auto& row : both[1].scores) row.push_back(row[0]);
+  EXPECT_LT(degrees(), howe(merged).degrees);
+}
+
+// Kin count as one where others stand beside them, and the interval says so; on graphs of kin alone
+// each counts.
+TEST(FamilyInterval, CountsKinAsOneFamily) {
+  RunScoreTable scores = golden_scores(1);
+  scores.families = {"bert_l2", "bert_l2", "bert_l4", "bert_l4", "electra", "resnet", "resnet"};
+  const auto found = family_interval({&scores, 1});
+  EXPECT_EQ(found->families, 2);
+  EXPECT_THAT(found->notes, ElementsAre(HasSubstr("3 of 4 model families are BERTs")));
+  const RunScoreTable kin = on_graphs(scores, {"g0", "g1", "g2", "g3", "g4"});
+  EXPECT_EQ(family_interval({&kin, 1})->families, 3);
+  EXPECT_THAT(family_text(family_interval({&kin, 1})), HasSubstr("are other BERTs\n"));
+}
+
 TEST(RunVariance, MissesAllOfTheRunsWhereTheyScoreAllGraphs) {
   const RunVariance found = run_variance(golden_scores(1));
   EXPECT_NEAR(found.share, 1, 1e-12);
@@ -102,7 +137,7 @@ TEST(RunVariance, MissesNothingWhereFoldsAreFamilies) {
   const RunVariance found = run_variance(scores);
   EXPECT_NEAR(found.share, 0, 1e-12);
   EXPECT_EQ(found.interaction_degrees, 0);
-  EXPECT_EQ(found.missing(), 0);
+  for (const VarianceEstimate& term : found.missing()) EXPECT_EQ(term.variance, 0);
 }
 
 // Close to (sum n_fold^2 - sum n_family^2) / G^2 for many folds, and never below.
