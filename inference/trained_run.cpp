@@ -25,10 +25,6 @@
 namespace tpudist {
 namespace {
 
-Experiment parse_experiment(ConfigDocument document) {
-  return read_experiment(document);
-}
-
 // Replaces a config.yaml that cannot be read with the configuration of the checkpoint, and keeps
 // the old file next to it. A folder that is not writable, e.g. of another user, is only a warning.
 void mend_config(const RunFolder& folder, const std::string& yaml) {
@@ -47,12 +43,14 @@ void mend_config(const RunFolder& folder, const std::string& yaml) {
 // The experiment of config.yaml, or that of the checkpoint if config.yaml cannot be read.
 Experiment experiment_of(const RunFolder& folder, const CheckpointSummary& checkpoint) {
   try {
-    return parse_experiment(ConfigDocument::load(folder.config()));
+    ConfigDocument document = ConfigDocument::load(folder.config());
+    return read_experiment(document);
   } catch (const Error& error) {
     spdlog::warn("{}; taking the configuration in the checkpoint instead", error.what());
   }
-  Experiment experiment =
-      parse_experiment(ConfigDocument::parse(checkpoint.config, "the checkpoint's configuration"));
+  ConfigDocument document =
+      ConfigDocument::parse(checkpoint.config, "the checkpoint's configuration");
+  Experiment experiment = read_experiment(document);
   mend_config(folder, checkpoint.config);
   return experiment;
 }
