@@ -1,12 +1,11 @@
 #include "sweep/slurm_submission.hpp"
 
 #include <fmt/format.h>
-#include <sys/wait.h>
 
 #include <algorithm>
 #include <array>
 #include <cstdio>
-#include <map>
+#include <set>
 #include <string_view>
 #include <utility>
 
@@ -77,16 +76,8 @@ std::string plain(const std::string& path) {
   if (path.find_first_of("%,\\\n") == std::string::npos) return path;
   throw ConfigError(shell_quoted(path) +
                     ": Slurm takes no path with per cent signs, commas, backslashes or line "
-                    "breaks; rename it");
-}
-
-// Whether variants of one collection stand side by side, and none will be chosen.
-bool has_rivals(const SweepRecord& record) {
-  std::map<std::string, int> first;  // variants of the collections
-  return record.choice == ChoiceScore::none &&
-         std::ranges::any_of(record.runs, [&](const SweepRun& run) {
-           return first.emplace(run.collection, run.variant).first->second != run.variant;
-         });
+                    "breaks; rename the folders that have them, or expand the sweep into another "
+                    "one (--dir)");
 }
 
 // What a command prints, and its exit code as of pclose().
@@ -135,28 +126,25 @@ std::vector<SlurmJob> slurm_jobs(const SweepFolder& folder, const SlurmOptions& 
     }
     if (!mine.empty()) before = mine;
   }
-  const int arrays = static_cast<int>(jobs.size());
-  const int ensembles =
-      has_rivals(folder.record()) ? static_cast<int>(folder.record().labels.size()) : 1;
-  for (int variant = 0; variant < ensembles; ++variant) {
-    SlurmJob ensemble{"ensemble", common_arguments(options), {}};
-    for (int i = 0; i < arrays; ++i) ensemble.after.push_back(i);
-    add({"--job-name=" + name + "-ensemble", output + "%j.out", environment}, ensemble.arguments);
-    fs::path csv = options.csv;
-    if (ensembles > 1) {
-      ensemble.name += fmt::format(" of variant {}", variant);
-      ensemble.arguments.back() += fmt::format(",TPUDIST_VARIANT={}", variant);
-      csv.replace_filename(
-          fmt::format("{}-{}{}", csv.stem().string(), variant, csv.extension().string()));
-    }
-    add(options.options, ensemble.arguments);
-    add({(path / "slurm" / "ensemble.sbatch").string(), path.string(), "--split", options.split},
-        ensemble.arguments);
-    if (!options.csv.empty()) ensemble.arguments.push_back("--csv=" + csv.string());
-    if (options.min_members > 0)
-      add({"--min-members", fmt::format("{}", options.min_members)}, ensemble.arguments);
-    jobs.push_back(std::move(ensemble));
+  SlurmJob ensemble{"ensemble", common_arguments(options), {}};
+  for (int i = 0; i < static_cast<int>(jobs.size()); ++i) ensemble.after.push_back(i);
+  add({"--job-name=" + name + "-ensemble", output + "%j.out", environment}, ensemble.arguments);
+  fs::path csv = options.csv;
+  const SweepRecord& record = folder.record();
+  std::set<std::string> collections;
+  for (const SweepRun& run : record.runs) collections.insert(run.collection);
+  if (record.choice == ChoiceScore::none && record.labels.size() > collections.size()) {
+    ensemble.name = "ensemble of each variant";
+    ensemble.arguments.back() += fmt::format(",TPUDIST_VARIANTS={}", record.labels.size());
+    csv.replace_filename(csv.stem().string() + "-{}" + csv.extension().string());
   }
+  add(options.options, ensemble.arguments);
+  add({(path / "slurm" / "ensemble.sbatch").string(), path.string(), "--split", options.split},
+      ensemble.arguments);
+  if (!options.csv.empty()) ensemble.arguments.push_back("--csv=" + csv.string());
+  if (options.min_members > 0)
+    add({"--min-members", fmt::format("{}", options.min_members)}, ensemble.arguments);
+  jobs.push_back(std::move(ensemble));
   return jobs;
 }
 
@@ -190,20 +178,20 @@ std::string submit(const SlurmJob& job, const std::vector<std::string>& after_id
 
 std::string queue_text(const SweepFolder& folder) {
   const std::string slurm = (fs::absolute(folder.path()).lexically_normal() / "slurm").string();
-  const auto waiting = std::ranges::count_if(folder.known_runs(), [&](const SweepRun& run) {
-    const RunState state = folder.state(run);
-    return state == RunState::waiting || state == RunState::stopped;
-  });
-  if (waiting == 0 || !fs::exists(slurm)) return {};
-  const auto [jobs, status] =
-      answer_of("squeue --noheader --format='Slurm job %i %T (%r) %o' | grep -F " +
-                shell_quoted(slurm + "/"));
-  if (status == 0) return "\n" + jobs + "\n";
+  std::size_t left = 0;
+  for (int stage = 0; stage < static_cast<int>(folder.record().stages.size()); ++stage)
+    left += indices_left(folder, stage).size();
+  if (left == 0 || !fs::exists(slurm)) return {};
+  const auto [jobs, status] = answer_of("squeue --noheader --format='Slurm job %i %T (%r) %o'");
+  if (status != 0) return "\nSlurm's jobs are not known: `squeue` failed: " + jobs + "\n";
+  std::string own;
+  for (const std::string& job : split(jobs, '\n'))
+    if (job.find(slurm + "/") != std::string::npos) own += "\n" + job;
+  if (!own.empty()) return own + "\n";
   return fmt::format(
-      "\n`squeue` lists no job of this sweep, but {} to be trained: see {}; `tpudist sweep submit "
-      "{}` submits what is left\n",
-      waiting == 1 ? "1 run is" : fmt::format("{} runs are", waiting), slurm,
-      shell_word(folder.path().string()));
+      "\n`squeue` lists no job of this sweep, but runs are left to train (at most {}): see {}; "
+      "`tpudist sweep submit {}` submits them\n",
+      left, slurm, shell_word(folder.path().string()));
 }
 
 }  // namespace tpudist

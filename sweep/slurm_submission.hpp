@@ -30,8 +30,8 @@ struct SlurmJob {
 };
 
 // The jobs that train all unfinished runs and combine them. Each stage is an array, or several
-// where it has more runs than an array may have; the ensemble comes last, one for each variant
-// unless one is chosen. An array begins when the arrays before it have ended, also if they failed.
+// where it has more runs than an array may have; the last job makes the ensemble, or that of each
+// variant where none is chosen. An array begins when the arrays before it have ended, also if they failed.
 // If one of their runs failed, its tasks end with advice, unless `go_on` is set. `program`:
 // absolute path of tpudist. Throws ConfigError where Slurm would take a path for something else.
 std::vector<SlurmJob> slurm_jobs(const SweepFolder& folder, const SlurmOptions& options,
@@ -44,8 +44,8 @@ void write_slurm_scripts(const SweepFolder& folder);
 // message.
 std::string submit(const SlurmJob& job, const std::vector<std::string>& after_ids);
 
-// The jobs of the sweep that squeue lists; if runs wait and there is none, what to do. Empty where
-// nothing was submitted, or nothing waits.
+// The jobs of the sweep that squeue lists; if runs are left and there is none, what to do. Empty
+// where nothing was submitted, or nothing is left.
 std::string queue_text(const SweepFolder& folder);
 
 // The command line of submit(), quoted for a shell.

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# What slurm/train.sbatch and slurm/sweep.sbatch do with exit codes, and with the end of a job under mpirun,
-# without a Slurm: srun, mpirun and scontrol are stand-ins. Prints a line for each check; the exit code is 1
+# What slurm/train.sbatch and slurm/sweep.sbatch do with exit codes, and with the end of a job under mpirun, and
+# that slurm/ensemble.sbatch takes each variant, without a Slurm: srun, mpirun and scontrol are stand-ins. Prints a line for each check; the exit code is 1
 # if one of them fails. A few seconds.
 #
 #   tests/slurm/scripts_test.sh
@@ -57,6 +57,16 @@ done << 'END'
 train 7
 sweep 7_3
 END
+
+printf '#!/usr/bin/env bash\necho "$*" | sed "s/.* ensemble/ensemble/"\nexit "$CODE"\n' > "$scratch/bin/srun"
+ensemble() { TPUDIST=true CODE=$1 bash slurm/ensemble.sbatch 'a sweep' --csv=out-{}.csv > "$scratch/log"; }
+check "ensemble: of what was chosen" ensemble 0
+check "ensemble: options stay" grep -qxF 'ensemble a sweep --csv=out-{}.csv' "$scratch/log"
+export TPUDIST_VARIANTS=2
+check "ensemble: fails where a variant does" eval '! ensemble 3'
+check "ensemble: and takes the others" \
+  diff "$scratch/log" <(printf 'ensemble a sweep:%s --csv=out-%s.csv\n' 0 0 1 1)
+unset TPUDIST_VARIANTS
 
 run train CODE=0 TPUDIST_MPIRUN=1 SLURM_JOB_END_TIME=$(($(date +%s) + 304))
 check "mpirun gets SIGUSR2 five minutes before the end" ends 0 "requeue 7"

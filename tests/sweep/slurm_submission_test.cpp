@@ -107,22 +107,23 @@ TEST(SlurmSubmission, PathsReachSlurmAsTheyAre) {
   for (const char* folder : {"pct 50%u", "a\\b", "a\nb"}) {
     const SweepFolder sweep = SweepFolder::expand(sweep_file, {}, files.path(folder));
     EXPECT_THAT(message_of<ConfigError>([&] { slurm_jobs(sweep, {}, "/bin/tpudist"); }),
-                HasSubstr("Slurm takes no path with per cent signs, commas, backslashes"));
+                HasSubstr("rename the folders that have them, or expand the sweep into another one "
+                          "(--dir)"));
   }
 }
 
-TEST(SlurmSubmission, EachVariantHasAnEnsembleOfItsOwn) {
+TEST(SlurmSubmission, OneJobMakesTheEnsembleOfEachVariant) {
   const SweepCase files;
   const std::string over = "sweep: {seeds: 2, over: {optimizer.lr: [1e-3, 1e-2]}}\n";
   const SweepFolder sweep = SweepFolder::expand(files.sweep(over), {}, files.path("sweep"));
   SlurmOptions options;
   options.csv = "out/all.csv";
   const auto jobs = slurm_jobs(sweep, options, "/bin/tpudist");
-  ASSERT_EQ(jobs.size(), 3u);
-  EXPECT_EQ(jobs[2].name, "ensemble of variant 1");
-  EXPECT_THAT(jobs[2].arguments, Contains("--export=ALL,TPUDIST=/bin/tpudist,TPUDIST_VARIANT=1"));
-  EXPECT_THAT(jobs[2].arguments, Contains("--csv=out/all-1.csv"));
-  EXPECT_THAT(jobs[2].after, ElementsAre(0));
+  ASSERT_EQ(jobs.size(), 2u);
+  EXPECT_EQ(jobs[1].name, "ensemble of each variant");
+  EXPECT_THAT(jobs[1].arguments, Contains("--export=ALL,TPUDIST=/bin/tpudist,TPUDIST_VARIANTS=2"));
+  EXPECT_THAT(jobs[1].arguments, Contains("--csv=out/all-{}.csv"));
+  EXPECT_THAT(jobs[1].after, ElementsAre(0));
   const SweepFolder chooses =
       SweepFolder::expand(files.sweep(over + "choose: {by: valid}\n"), {}, files.path("chooses"));
   EXPECT_EQ(slurm_jobs(chooses, options, "/bin/tpudist").back().name, "ensemble");
@@ -145,11 +146,21 @@ TEST(SlurmSubmission, SaysWhatSlurmKnowsOfTheJobs) {
   EXPECT_EQ(squeue(other + "echo 'Slurm job 12_[0-1] PENDING (Resources) " + script + " sweep'"),
             "\nSlurm job 12_[0-1] PENDING (Resources) " + script + " sweep\n");
   const std::string gone = squeue(other);
-  EXPECT_THAT(gone, HasSubstr("lists no job of this sweep, but 2 runs are to be trained: see "));
+  EXPECT_THAT(gone, HasSubstr("lists no job of this sweep, but runs are left to train (at most 2): "
+                              "see "));
   EXPECT_THAT(gone, HasSubstr("`tpudist sweep submit " + sweep.path().string() + "`"));
   EXPECT_EQ(squeue("exit 0"), gone);
+  EXPECT_EQ(squeue("echo no controller; exit 1"),
+            "\nSlurm's jobs are not known: `squeue` failed: no controller\n");
   for (std::size_t run : {0, 1}) finish(sweep, run);
   EXPECT_EQ(squeue("exit 0"), "");
+  // The search has ended, and nobody has begun to confirm.
+  const SweepFolder chooses =
+      SweepFolder::expand(files.sweep("sweep: {seeds: 1}\nchoose: {by: valid, graphs: all}\n"), {},
+                          files.path("chooses"));
+  write_slurm_scripts(chooses);
+  finish(chooses, 0);
+  EXPECT_THAT(queue_text(chooses), HasSubstr("runs are left to train (at most 3): see "));
   setenv("PATH", path.c_str(), 1);
 }
 
