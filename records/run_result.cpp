@@ -36,8 +36,7 @@ Json to_json(const RunResult& result) {
           {"steps", result.steps},
           {"train_seconds", result.train_seconds},
           {"host", result.host},
-          {"train_data", result.train_data},
-          {"valid_data", result.valid_data},
+          {"inputs", result.inputs},
           {"members", members}};
 }
 
@@ -59,12 +58,27 @@ RunResult result_from(const Json& json) {
          number_from(member.at("valid")), number_from(member.at("out_of_fold")),
          member.value("valid_graphs", -1), member.value("out_of_fold_graphs", -1)});
   }
-  result.train_data = json.value("train_data", "");
-  result.valid_data = json.value("valid_data", "");
+  result.inputs = inputs_from(json);
   return result;
 }
 
 }  // namespace
+
+Inputs inputs_from(const Json& json) {
+  Inputs inputs = json.value("inputs", Inputs());
+  for (const std::string split : {"train", "valid"}) {  // of older versions
+    if (const std::string hash = json.value(split + "_data", ""); !hash.empty())
+      inputs["data." + split] = hash;
+  }
+  return inputs;
+}
+
+std::string changed_input(const Inputs& then, const Inputs& now) {
+  for (const auto& [name, hash] : then) {
+    if (const auto at = now.find(name); at != now.end() && at->second != hash) return name;
+  }
+  return {};
+}
 
 std::string_view name_of(RunState state) {
   switch (state) {

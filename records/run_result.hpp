@@ -2,6 +2,8 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <map>
+#include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <span>
 #include <string>
@@ -37,6 +39,16 @@ struct MemberResult {
 // validation split; else out of fold.
 std::optional<double> mean_of_members(std::span<const MemberResult> members, bool valid);
 
+// Hashes of what decides the numbers of a run of a sweep, by name: "data.train" and "data.valid"
+// (Dataset::selection_hash of its training data and of the split on which it is scored), and, where
+// the run has them, "ensemble.folds" (the fold of each graph) and "train.init_from" (the weights).
+// What is not known is left out.
+using Inputs = std::map<std::string, std::string>;
+// Of a file in JSON.
+Inputs inputs_from(const nlohmann::json& json);
+// The name of the first one that is known on both sides and differs; empty where there is none.
+std::string changed_input(const Inputs& then, const Inputs& now);
+
 // How a run of a sweep ended. A run that was stopped or killed has no result.
 struct RunResult {
   std::string id;
@@ -47,8 +59,7 @@ struct RunResult {
   std::int64_t steps = 0;
   double train_seconds = 0;
   std::string host;
-  // Hashes of its training and validation data, as in SweepRun; empty: unknown.
-  std::string train_data, valid_data;
+  Inputs inputs;
   std::vector<MemberResult> members;
 
   // mean_of_members of its own members.

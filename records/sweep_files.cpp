@@ -33,29 +33,21 @@ std::optional<std::vector<SweepRun>> SweepFiles::stage_runs(const SweepRecord& r
 std::optional<RunResult> SweepFiles::result(const SweepRun& run) const {
   std::optional<RunResult> result = read_result(result_file(run));
   if (!result) return result;
-  const std::string path = result_file(run).string();
-  if (result->id != run.id) {
-    throw DataError(
-        fmt::format("{}: is the result of run {} and not of {}; remove it, and `tpudist sweep run` "
-                    "goes on with the "
-                    "run's checkpoint",
-                    path, result->id, run.id));
-  }
-  std::string changed = changed_input(run.train_data, result->train_data);
-  if (changed.empty()) changed = changed_input(run.valid_data, result->valid_data);
-  if (!changed.empty()) {
-    throw DataError(
-        fmt::format("{}: run {} was trained on other data than the sweep was expanded for (its {} "
-                    "differ); remove it and the folder {}, and `tpudist sweep run` trains the run "
-                    "again",
-                    path, run.index, changed, run_folder(run).string()));
-  }
-  if (!result->members.empty() && std::ssize(result->members) != run.members) {
-    throw DataError(
-        fmt::format("{}: has {} members, but run {} has {}; remove it, and `tpudist sweep "
-                    "run` goes on with the run's checkpoint",
-                    path, result->members.size(), run.index, run.members));
-  }
+  const auto refuse = [&](const std::string& fault, const std::string& remedy) {
+    throw DataError(fmt::format("{}: {}; remove it{}", result_file(run).string(), fault, remedy));
+  };
+  const std::string goes_on = ", and `tpudist sweep run` goes on with the run's checkpoint";
+  if (result->id != run.id)
+    refuse(fmt::format("is the result of run {} and not of {}", result->id, run.id), goes_on);
+  if (const std::string changed = changed_input(run.inputs, result->inputs); !changed.empty())
+    refuse(fmt::format("run {} was trained on other data than the sweep was expanded for ({})",
+                       run.index, changed),
+           fmt::format(" and the folder {}, and `tpudist sweep run` trains the run again",
+                       run_folder(run).string()));
+  if (!result->members.empty() && std::ssize(result->members) != run.members)
+    refuse(fmt::format("has {} members, but run {} has {}", result->members.size(), run.index,
+                       run.members),
+           goes_on);
   return result;
 }
 

@@ -13,7 +13,6 @@
 #include "core/file_system.hpp"
 #include "core/hash.hpp"
 #include "core/json_fault.hpp"
-#include "core/text.hpp"
 
 namespace tpudist {
 namespace {
@@ -34,8 +33,7 @@ Json to_json(const SweepRun& run) {
           {"first_member", run.first_member},
           {"members", run.members},
           {"folds", run.folds},
-          {"train_data", run.train_data},
-          {"valid_data", run.valid_data},
+          {"inputs", run.inputs},
           {"config", run.config}};
 }
 
@@ -51,8 +49,7 @@ SweepRun run_from(const Json& json) {
   run.members = json.at("members").get<int>();
   run.folds = json.at("folds").get<int>();
   run.config = json.at("config").get<std::string>();
-  run.train_data = json.value("train_data", "");
-  run.valid_data = json.value("valid_data", "");
+  run.inputs = inputs_from(json);
   if (run.id.size() != 16 || run.id.find_first_not_of("0123456789abcdef") != std::string::npos) {
     throw DataError(fmt::format("run {}: its id is not 16 hexadecimal digits", run.index));
   }
@@ -196,17 +193,6 @@ T read_json(const std::filesystem::path& path, const char* format, const char* a
 
 bool is_baseline(const std::vector<SweepRun>& runs, const SweepRun& run) {
   return std::ranges::find(runs, run.experiment, &SweepRun::experiment)->variant != run.variant;
-}
-
-std::string changed_input(const std::string& then, const std::string& now) {
-  if (then.empty() || now.empty()) return {};
-  const std::vector<std::string> inputs = split(now, ' ');
-  for (const std::string& input : split(then, ' ')) {
-    const std::size_t end = input.find('=');
-    if (std::ranges::find(inputs, input) == inputs.end())
-      return end == std::string::npos ? "graphs" : input.substr(0, end);
-  }
-  return {};
 }
 
 void write_record(const std::filesystem::path& path, const SweepRecord& record) {

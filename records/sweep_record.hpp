@@ -6,6 +6,8 @@
 #include <string>
 #include <vector>
 
+#include "records/run_result.hpp"
+
 namespace tpudist {
 
 // The graphs on which runs are compared.
@@ -27,11 +29,7 @@ struct SweepRun {
   int first_member = 0, members = 1;  // the numbers of the members that it trains
   int folds = 0;                      // member number m holds out fold m % folds; 0: no folds
   std::string config;                 // the resolved experiment file
-  // Dataset::selection_hash of its training data and of the validation split on which it is scored,
-  // as 16 hexadecimal digits; empty while unknown. Behind that of the training data stand, where
-  // the run has them, " folds=HASH" of the fold of each graph and " train.init_from=HASH" of the
-  // weights.
-  std::string train_data, valid_data;
+  Inputs inputs;                      // empty while unknown
 };
 
 // Runs that are compared with each other: a rung of successive halving, all variants if there is no
@@ -89,10 +87,6 @@ struct SweepRecord {
 // Whether a run of a stage that confirms is of the baseline, and not of the variant that was
 // chosen: the first runs of each experiment are of that one.
 bool is_baseline(const std::vector<SweepRun>& runs, const SweepRun& run);
-
-// "graphs", "folds" or "train.init_from": the first of one SweepRun::train_data that another does
-// not have; empty where there is none, or one of them is unknown.
-std::string changed_input(const std::string& then, const std::string& now);
 
 // Both write JSON, atomically. The runs of a later stage have a file of their own.
 void write_record(const std::filesystem::path& path, const SweepRecord& record);

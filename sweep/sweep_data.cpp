@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <map>
 #include <span>
+#include <utility>
 
 #include "core/error.hpp"
 #include "core/hash.hpp"
@@ -20,12 +21,11 @@ namespace {
 std::vector<GraphEntry> entries_of(const FrozenData& data) {
   std::vector<GraphEntry> entries;
   for (const FrozenGraph& graph : data.graphs) {
-    GraphEntry entry;
+    GraphEntry& entry = entries.emplace_back();
     entry.name = graph.name;
     entry.split = graph.split;
     entry.source.hash = graph.source_hash;
     entry.configs = graph.configs;
-    entries.push_back(std::move(entry));
   }
   return entries;
 }
@@ -53,55 +53,48 @@ std::string some_of(const char* what, const std::vector<std::string>& names) {
 // "valid: 1 added (g)", of the graphs that the experiment takes; empty where they are the same.
 std::string change_of(const std::vector<GraphEntry>& then, const std::vector<GraphEntry>& now,
                       const std::string& split) {
-  std::map<std::string, const GraphEntry*> before;
-  for (const GraphEntry& graph : then) before[graph.name] = &graph;
+  std::map<std::string, std::pair<const GraphEntry*, const GraphEntry*>> graphs;
+  for (const GraphEntry& graph : then) graphs[graph.name].first = &graph;
+  for (const GraphEntry& graph : now) graphs[graph.name].second = &graph;
   std::vector<std::string> added, removed, changed;
-  for (const GraphEntry& graph : now) {
-    const auto old = before.find(graph.name);
-    if (old == before.end()) {
-      added.push_back(graph.name);
-      continue;
-    }
-    const bool same =
-        old->second->source.hash == graph.source.hash && old->second->configs == graph.configs;
-    if (!same) changed.push_back(graph.name);
-    before.erase(old);
+  for (const auto& [name, both] : graphs) {
+    const auto& [old, found] = both;
+    if (!old)
+      added.push_back(name);
+    else if (!found)
+      removed.push_back(name);
+    else if (old->source.hash != found->source.hash || old->configs != found->configs)
+      changed.push_back(name);
   }
-  for (const auto& [name, graph] : before) removed.push_back(name);
   std::vector<std::string> pieces{some_of("added", added), some_of("removed", removed),
                                   some_of("changed", changed)};
   std::erase(pieces, "");
   return pieces.empty() ? std::string() : fmt::format("{}: {}", split, join(pieces, ", "));
 }
 
-// " folds=HASH" of the fold of each training graph, which a fold file decides, and a sibling
-// collection in the shards. Empty without folds.
-std::string folds_input(const Experiment& experiment, InputHashes& known) {
-  if (!experiment.ensemble.holds_out()) return {};
+// Of the fold of each training graph, which a fold file decides, and a sibling collection in the
+// shards.
+std::string folds_hash(const Experiment& experiment, Inputs& known) {
   std::string key;  // the settings that decide folds
   for (const ConfigEntry& entry : experiment.entries) {
     if (entry.key.starts_with("data.") || entry.key.starts_with("ensemble.fold"))
       key += entry.key + "=" + entry.value + " ";
   }
-  std::string& input = known[key];
-  if (!input.empty()) return input;
+  std::string& hash = known[key];
+  if (!hash.empty()) return hash;
   const DatasetOptions options = experiment.training_data();
   std::vector<std::string> names;
   for (const GraphEntry& graph : select_graphs(options)) names.push_back(graph.name);
   const FoldTable folds = training_folds(experiment.ensemble, options);
-  return input = " folds=" + to_hex(hash_of_folds(folds, std::move(names)));
+  return hash = to_hex(hash_of_folds(folds, std::move(names)));
 }
 
-// " train.init_from=HASH" of the weights, or nothing.
-std::string weights_input(const Experiment& experiment, InputHashes& known) {
-  const std::filesystem::path& from = experiment.train.init_from;
-  if (from.empty()) return {};
-  std::string& input = known[from.string()];
-  if (input.empty())
-    input = " train.init_from=" + to_hex(std::filesystem::is_directory(from)
-                                             ? open_run(from).parameter_hash
-                                             : hash_file(from));
-  return input;
+std::string weights_hash(const std::filesystem::path& from, Inputs& known) {
+  std::string& hash = known[from.string()];
+  if (hash.empty())
+    hash = to_hex(std::filesystem::is_directory(from) ? open_run(from).parameter_hash
+                                                      : hash_file(from));
+  return hash;
 }
 
 }  // namespace
@@ -139,18 +132,20 @@ std::vector<GraphEntry> chosen_graphs(const FrozenData& data, const Experiment& 
 }
 
 void set_data_hashes(SweepRun& run, const FrozenData& data, const Experiment& experiment,
-                     InputHashes& known) {
-  const std::string train = to_hex(selection_of(data, experiment.training_data())),
-                    valid = to_hex(selection_of(data, experiment.data.evaluation("valid")));
+                     Inputs& known) {
+  const std::filesystem::path& from = experiment.train.init_from;
+  Inputs inputs{{"data.train", to_hex(selection_of(data, experiment.training_data()))},
+                {"data.valid", to_hex(selection_of(data, experiment.data.evaluation("valid")))}};
   try {
-    run.train_data = train + folds_input(experiment, known) + weights_input(experiment, known);
-    run.valid_data = valid;
+    if (experiment.ensemble.holds_out()) inputs["ensemble.folds"] = folds_hash(experiment, known);
+    if (!from.empty()) inputs["train.init_from"] = weights_hash(from, known);
+    run.inputs = std::move(inputs);
   } catch (const Error&) {  // the run that needs them says what is wrong
   }
 }
 
 ScoredOn scored_on(const Experiment& experiment, bool out_of_fold, const FrozenData* data,
-                   InputHashes& known) {
+                   Inputs& known) {
   const TrainConfig& train = experiment.train;
   ScoredOn scored{experiment.data.collection.name, 0, {}};
   if (out_of_fold) {
@@ -166,7 +161,8 @@ ScoredOn scored_on(const Experiment& experiment, bool out_of_fold, const FrozenD
                           : fmt::format("{} {} [{}] [{}]", options.shards.string(), split,
                                         join(options.include, " "), join(options.exclude, " "));
   }
-  if (out_of_fold && data) scored.graphs += folds_input(experiment, known);
+  if (out_of_fold && data && experiment.ensemble.holds_out())
+    scored.graphs += folds_hash(experiment, known);
   return scored;
 }
 
@@ -186,10 +182,10 @@ void require_same_data(const SweepRun& run, SweepRun& now, const Experiment& exp
   } catch (const Error&) {  // training says what is wrong
     return;
   }
-  InputHashes known;
+  Inputs known;
   set_data_hashes(now, found, experiment, known);
-  const std::string input = changed_input(run.train_data, now.train_data);
-  if (input.empty() && changed_input(run.valid_data, now.valid_data).empty()) return;
+  const std::string input = changed_input(run.inputs, now.inputs);
+  if (input.empty()) return;
   std::vector<std::string> changes;
   for (const char* split : {"train", "valid"}) {
     if (!then) break;
@@ -198,14 +194,14 @@ void require_same_data(const SweepRun& run, SweepRun& now, const Experiment& exp
   }
   std::string what = "graphs in " + experiment.data.shards.string();
   if (input == "train.init_from") what = "weights in " + experiment.train.init_from.string();
-  if (input == "folds")
+  if (input == "ensemble.folds")
     what =
         fmt::format("folds ({}) of the {}",
                     training_folds(experiment.ensemble, experiment.training_data()).origin, what);
   std::erase(changes, "");
   throw DataError(fmt::format(
-      "run {} ({}): the {} are not those that the sweep was expanded for{}{}; put them back, or "
-      "expand the sweep anew into another folder (--dir)",
+      "run {} ({}) does not start: the {} are not those that the sweep was expanded for{}{}; put "
+      "them back, or expand the sweep anew into another folder (--dir)",
       run.index, run.id, what, changes.empty() ? "" : ": ", join(changes, "; ")));
 }
 

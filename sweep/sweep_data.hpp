@@ -1,6 +1,5 @@
 #pragma once
 
-#include <map>
 #include <string>
 #include <vector>
 
@@ -22,13 +21,10 @@ void add_data(std::vector<FrozenData>& data, const Experiment& experiment);
 std::vector<GraphEntry> chosen_graphs(const FrozenData& data, const Experiment& experiment,
                                       const std::string& split);
 
-// Folds and first weights that were read, by settings or path; the runs of a sweep share them.
-using InputHashes = std::map<std::string, std::string>;
-
-// Sets SweepRun::train_data and valid_data, unless folds or first weights cannot be read yet. Reads
-// those that `known` lacks.
+// Sets SweepRun::inputs, unless folds or first weights cannot be read yet. `known`: hashes of folds
+// and weights that were read, by settings or path; the runs of a sweep share them.
 void set_data_hashes(SweepRun& run, const FrozenData& data, const Experiment& experiment,
-                     InputHashes& known);
+                     Inputs& known);
 
 // What the scores of a training were computed on. Trainings are compared only if this is equal.
 struct ScoredOn {
@@ -39,7 +35,7 @@ struct ScoredOn {
   bool operator==(const ScoredOn&) const = default;
 };
 ScoredOn scored_on(const Experiment& experiment, bool out_of_fold, const FrozenData* data,
-                   InputHashes& known);
+                   Inputs& known);
 // For example "data.collection is a and b"; the two must differ.
 std::string difference_of(const ScoredOn& a, const ScoredOn& b);
 

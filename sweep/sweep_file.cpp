@@ -36,12 +36,6 @@ void refuse_own_keys(ConfigNode& map, const std::string& key, const std::string&
   if (own != kOwnKeys.end()) map.mistake(key, fmt::format("is set by `{}`", own->own));
 }
 
-// Whether key=YAML sets this key, a key in it, or a map that has it.
-bool sets_part_of(std::string_view setting, const std::string& key) {
-  const std::string set = std::string(setting.substr(0, setting.find('='))) + ".";
-  return set.starts_with(key + ".") || (key + ".").starts_with(set);
-}
-
 std::string read_name(ConfigNode& root) {
   root.require("name");
   std::string name = root.text("name", "sweep");
@@ -173,17 +167,11 @@ void read_choice(ConfigNode choose, SweepFile& file, const Mistakes& mistakes) {
   file.choice_halves = choose.choice("graphs", "halves", {"halves", "all"}) == "halves";
   file.fresh_seeds = static_cast<int>(choose.integer("seeds", 3, {3, kMostSeeds}));
   file.confirm_overrides = read_overrides(choose.child("set"), mistakes);
+  record_mistakes(choose, "set", "choose.set", mistakes);
   for (const std::string& text : file.confirm_overrides) {
     const std::string key = text.substr(0, text.find('='));
-    const auto is_set = [&](const std::string& swept) { return sets_part_of(text, swept); };
-    if (is_set("data.collection") || is_set("data.shards") ||
-        std::ranges::any_of(file.over, is_set, &SweptKey::key)) {
-      choose.mistake("set",
-                     fmt::format("names {}: what `sweep.over` chose is confirmed as it is, on "
-                                 "the data that chose it; leave it out",
-                                 key));
-    } else if ((is_set("data.include.valid") || is_set("data.exclude.valid")) &&
-               file.choice == ChoiceScore::valid && file.choice_halves) {
+    const bool decides_graphs = key == "data.include.valid" || key == "data.exclude.valid";
+    if (decides_graphs && file.choice == ChoiceScore::valid && file.choice_halves) {
       choose.mistake("set", fmt::format("names {}, but the validation graphs are halved; give "
                                         "`graphs: all` as well",
                                         key));

@@ -66,6 +66,12 @@ std::unique_ptr<FolderLock> lock_soon(const fs::path& folder, const char* comman
   }
 }
 
+void remove_file(const fs::path& path) {
+  std::error_code error;
+  fs::remove(path, error);
+  if (error) throw IoError(fmt::format("remove {}: {}", path.string(), error.message()));
+}
+
 void make_parts(const fs::path& folder) {
   for (const char* part : {"runs", "results", "claims"}) make_folder(folder / part);
 }
@@ -101,14 +107,12 @@ SweepFolder SweepFolder::expand(const fs::path& sweep_file,
   SweepRecord record = record_of(plan);
   if (!fs::exists(folder / kRecord)) {
     std::error_code error;
-    if (fs::exists(folder) && !fs::is_empty(folder, error) && !fs::exists(folder / kLockName)) {
-      const bool unfinished = fs::exists(folder / kSweepFile) || fs::exists(folder / "experiments");
-      if (!unfinished) {
-        throw ConfigError(fmt::format(
-            "{}: holds other files and no sweep; give the sweep a folder of its own with --dir",
-            folder.string()));
-      }
-    }
+    const bool unfinished = fs::exists(folder / kLockName) || fs::exists(folder / kSweepFile) ||
+                            fs::exists(folder / "experiments");
+    if (fs::exists(folder) && !fs::is_empty(folder, error) && !unfinished)
+      throw ConfigError(fmt::format(
+          "{}: holds other files and no sweep; give the sweep a folder of its own with --dir",
+          folder.string()));
     make_folder(folder);
     const FolderLock lock(folder, kWriter);
     if (!fs::exists(folder / kRecord)) {
@@ -137,30 +141,30 @@ SweepFolder SweepFolder::open(const fs::path& folder) {
 
 void SweepFolder::freeze_data() {
   if (!record_.data) return;
-  const auto is_unknown = [](const SweepRun& run) { return run.train_data.empty(); };
+  const auto is_unknown = [](const SweepRun& run) { return run.inputs.empty(); };
   if (std::ranges::none_of(record_.runs, is_unknown)) return;
   const auto lock =
       lock_soon(path(), kWriter, kLockName, 250);  // tasks of an array may begin at once
   SweepRecord record = read_record(files_.record_file());
   bool found = false;
-  InputHashes known;
+  Inputs known;
   for (SweepRun& run : record.runs) {
     if (!is_unknown(run)) continue;
-    ConfigDocument document = ConfigDocument::parse(run.config, kRecord);
-    const Experiment experiment = read_experiment(document);
+    const Experiment experiment = experiment_of(run);
     add_data(*record.data, experiment);
     const FrozenData* data = find_data(*record.data, experiment);
     if (!data) continue;
     set_data_hashes(run, *data, experiment, known);
-    found = found || !run.train_data.empty();
+    found = found || !run.inputs.empty();
   }
   if (found) write_record(files_.record_file(), record);
   record_ = std::move(record);
 }
 
-void SweepFolder::require_id(const SweepRun& run) const {
+Experiment SweepFolder::experiment_of(const SweepRun& run) const {
   ConfigDocument document = ConfigDocument::parse(run.config, kRecord);
-  if (to_hex(read_experiment(document).numbers_hash) == run.id) return;
+  Experiment experiment = read_experiment(document);
+  if (to_hex(experiment.numbers_hash) == run.id) return experiment;
   const bool first = run.index < record_.stages.front().count;
   throw DataError(fmt::format(
       "{}: the settings of run {} are not those of its id {}; put them back, or expand the sweep "
@@ -170,9 +174,7 @@ void SweepFolder::require_id(const SweepRun& run) const {
 }
 
 SweepRun SweepFolder::checked(const SweepRun& run) const {
-  require_id(run);
-  ConfigDocument document = ConfigDocument::parse(run.config, kRecord);
-  const Experiment experiment = read_experiment(document);
+  const Experiment experiment = experiment_of(run);
   SweepRun now = run;
   require_same_data(run, now, experiment,
                     record_.data ? find_data(*record_.data, experiment) : nullptr);
@@ -180,12 +182,12 @@ SweepRun SweepFolder::checked(const SweepRun& run) const {
 }
 
 std::string SweepFolder::changed_data() const {
-  std::set<std::pair<int, std::string>> seen;
+  std::set<std::pair<int, Inputs>> seen;
   for (const SweepRun& run : known_runs()) {
-    if (result(run) || !seen.emplace(run.experiment, run.collection).second) continue;
+    if (result(run) || !seen.emplace(run.variant, run.inputs).second) continue;
     try {
       checked(run);
-    } catch (const DataError& error) {
+    } catch (const Error& error) {
       return error.what();
     }
   }
@@ -231,11 +233,9 @@ std::vector<int> SweepFolder::chosen_for(int stage) const {
   const bool confirms = record_.stages[static_cast<std::size_t>(stage)].confirms;
   std::vector<int> chosen = chosen_variants(record_, *before, results, confirms ? 0 : record_.keep);
   if (!confirms || !record_.baseline) return chosen;
-  int experiment = -1;
-  for (const SweepRun& run : record_.runs) {  // those of the first variant come first
-    const bool baseline = std::exchange(experiment, run.experiment) != run.experiment;
-    if (baseline && std::ranges::find(chosen, run.variant) == chosen.end())
-      chosen.push_back(run.variant);
+  for (int e = 0; e < static_cast<int>(record_.experiments.size()); ++e) {
+    const int baseline = std::ranges::find(record_.runs, e, &SweepRun::experiment)->variant;
+    if (std::ranges::find(chosen, baseline) == chosen.end()) chosen.push_back(baseline);
   }
   return chosen;
 }
@@ -281,14 +281,8 @@ std::vector<std::string> SweepFolder::take_back() const {
     }
     names.push_back(record_.stages[static_cast<std::size_t>(stage)].name);
   }
-  for (int stage = first + static_cast<int>(names.size()) - 1; stage >= first; --stage) {
-    std::error_code error;
-    fs::remove(files_.stage_file(stage), error);
-    if (error) {
-      throw IoError(
-          fmt::format("remove {}: {}", files_.stage_file(stage).string(), error.message()));
-    }
-  }
+  for (int stage = first + static_cast<int>(names.size()) - 1; stage >= first; --stage)
+    remove_file(files_.stage_file(stage));
   return names;
 }
 
@@ -302,12 +296,7 @@ RunClaimFile SweepFolder::claim(const SweepRun& run) const {
 
 void SweepFolder::forget_failure(const SweepRun& run) const {
   const auto ended = result(run);
-  if (!ended || ended->finished) return;
-  std::error_code error;
-  fs::remove(result_file(run), error);
-  if (error) {
-    throw IoError(fmt::format("remove {}: {}", result_file(run).string(), error.message()));
-  }
+  if (ended && !ended->finished) remove_file(result_file(run));
 }
 
 std::vector<std::filesystem::path> finished_runs(const std::filesystem::path& folder,
@@ -319,16 +308,21 @@ std::vector<std::filesystem::path> finished_runs(const std::filesystem::path& fo
   std::vector<std::filesystem::path> finished;
   const std::vector<SweepRun> runs = sweep.stage_runs(stage).value();
   std::map<std::string, int> variants;  // of each collection
+  std::set<std::string> names;
+  const auto label_of = [&](const SweepRun& run) {
+    return sweep.record().labels[static_cast<std::size_t>(run.variant)];
+  };
+  for (const SweepRun& run : runs) names.insert(fmt::format("{} ({})", run.variant, label_of(run)));
   for (const SweepRun& run : runs) {
-    const std::string& label = sweep.record().labels[static_cast<std::size_t>(run.variant)];
+    const std::string label = label_of(run);
     if (wanted.empty() ? place.confirms && is_baseline(runs, run)
                        : label != wanted && std::to_string(run.variant) != wanted)
       continue;
     if (variants.emplace(run.collection, run.variant).first->second != run.variant)
       throw ConfigError(
           fmt::format("{} has several variants of {}, which are no members of one ensemble; name "
-                      "one as {}:NUMBER or {}:{}",
-                      folder.string(), run.collection, folder.string(), folder.string(), label));
+                      "one as {}:NUMBER: {}",
+                      folder.string(), run.collection, folder.string(), fmt::join(names, ", ")));
     const auto ended = sweep.result(run);
     if (ended && ended->finished) {
       finished.push_back(sweep.run_folder(run));
@@ -340,9 +334,10 @@ std::vector<std::filesystem::path> finished_runs(const std::filesystem::path& fo
     }
   }
   if (finished.empty()) {
-    throw ConfigError(fmt::format("{}: no run{} of \"{}\" has finished; see `tpudist sweep status`",
-                                  folder.string(), wanted.empty() ? "" : " of variant " + wanted,
-                                  place.name));
+    throw ConfigError(fmt::format(
+        "{}: no run{} of \"{}\", which has variants {}, has finished; see `tpudist sweep status`",
+        folder.string(), wanted.empty() ? "" : " of variant " + wanted, place.name,
+        fmt::join(names, ", ")));
   }
   return finished;
 }

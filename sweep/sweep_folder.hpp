@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "core/folder_lock.hpp"
+#include "experiment/experiment.hpp"
 #include "records/sweep_files.hpp"
 
 namespace tpudist {
@@ -49,14 +50,14 @@ class SweepFolder {
   // before, so that later runs must use the same data. Does nothing to a sweep whose version did
   // not record its data.
   void freeze_data();
-  // The run with its `train_data` and `valid_data` as they are now. Throws DataError where its
+  // The run with its `inputs` as they are now. Throws DataError where its
   // settings do not match its id, or its graphs differ from those at the expansion.
   SweepRun checked(const SweepRun& run) const;
-  // Why runs that have not ended would not start (`checked`), by the first of each collection;
-  // empty where they would.
+  // Why a run that has not ended would not start (`checked`), of the first one of which that is so;
+  // empty where all would.
   std::string changed_data() const;
   // Throws DataError where a run's settings do not match its id.
-  void require_id(const SweepRun& run) const;
+  Experiment experiment_of(const SweepRun& run) const;
 
   // Fixes the runs of a later stage: those of the best variants of the stage before, whose runs
   // must all have ended; where the stage confirms also those of the baseline. If another process

@@ -76,7 +76,6 @@ struct Next {
   SweepRun run;          // to train
   RunClaimFile claim;    // on the group's first rank
   bool resumes = false;  // the run was begun before
-  std::string how_far;   // on the group's first rank
 };
 
 // The ranks that train one run after another together.
@@ -99,7 +98,7 @@ class Group {
         const Next next = agree_on_next();
         if (next.kind == Next::Kind::stop) outcome.stopped = true;
         if (next.kind != Next::Kind::train) break;
-        train_run(next.run, next.resumes, next.how_far, outcome);
+        train_run(next.run, next.resumes, outcome);
         if (outcome.stopped) break;
       }
     } catch (const GroupStuck&) {
@@ -151,7 +150,7 @@ class Group {
   Next choose_next() {
     job_.enter("choice of a run");
     if (options_.index && done_) return {};  // whatever is asked: Slurm would start it again
-    if (stop_requested_()) return {Next::Kind::stop, {}, nullptr, false, {}};
+    if (stop_requested_()) return {Next::Kind::stop, {}, nullptr, false};
     if (options_.index) return choose_index(*options_.index);
     const int stages = static_cast<int>(folder_.record().stages.size());
     for (int stage = 0; stage < stages;) {
@@ -169,7 +168,7 @@ class Group {
       if (stage + 1 == stages) break;  // others train what is left
       std::this_thread::sleep_for(kPause);
       job_.advance();
-      if (stop_requested_()) return {Next::Kind::stop, {}, nullptr, false, {}};
+      if (stop_requested_()) return {Next::Kind::stop, {}, nullptr, false};
     }
     return {};
   }
@@ -201,6 +200,10 @@ class Group {
                                   last.first + last.count - 1));
   }
 
+  const std::string& stage_name(int stage) const {
+    return folder_.record().stages[static_cast<std::size_t>(stage)].name;
+  }
+
   // The runs of a stage, frozen now if those before it have ended.
   std::vector<SweepRun> known_stage(int stage) {
     for (;;) {
@@ -211,8 +214,7 @@ class Group {
         throw Error(ErrorKind::failed,
                     fmt::format("the runs of \"{}\" are not known before all those of \"{}\" have "
                                 "ended; see `tpudist sweep status {}`",
-                                folder_.record().stages[static_cast<std::size_t>(stage)].name,
-                                folder_.record().stages[static_cast<std::size_t>(stage) - 1].name,
+                                stage_name(stage), stage_name(stage - 1),
                                 shell_word(folder_.path().string())));
       }
       if (!options_.go_on) require_none_failed(*before, stage);
@@ -227,18 +229,16 @@ class Group {
   void require_none_failed(const std::vector<SweepRun>& before, int stage) const {
     std::vector<std::string> failed;
     for (const SweepRun& run : before) {
-      if (folder_.state(run) == RunState::failed) failed.push_back(fmt::format("{}", run.index));
+      if (folder_.state(run) == RunState::failed) failed.push_back(std::to_string(run.index));
     }
     if (failed.empty()) return;
-    const auto& stages = folder_.record().stages;
     throw Error(
         ErrorKind::failed,
         fmt::format("\"{}\" does not begin, because run{} {} of \"{}\" failed; see `tpudist "
                     "sweep status {}`, then `tpudist sweep retry`, or go on without with "
                     "--go-on",
-                    stages[static_cast<std::size_t>(stage)].name, failed.size() == 1 ? "" : "s",
-                    join(failed, ", "), stages[static_cast<std::size_t>(stage) - 1].name,
-                    folder_.path().string()));
+                    stage_name(stage), failed.size() == 1 ? "" : "s", join(failed, ", "),
+                    stage_name(stage - 1), shell_word(folder_.path().string())));
   }
 
   // Whether a run has a result. The file of a finished run is read once; a failed run may be
@@ -255,14 +255,17 @@ class Group {
     RunClaimFile claim = folder_.claim(run);
     // It may have ended since its result was looked for.
     if (!claim || folder_.result(run)) return {};
+    try {
+      progress_.line(folder_.record().name + ": " + how_far(folder_, finished_));
+    } catch (const Error&) {  // a fault of another run
+    }
     return {Next::Kind::train, folder_.checked(run), std::move(claim),
-            RunFolder::exists(folder_.run_folder(run)), how_far(folder_, finished_)};
+            RunFolder::exists(folder_.run_folder(run))};
   }
 
-  void train_run(const SweepRun& run, bool resume, const std::string& how_far,
-                 SweepOutcome& outcome) {
+  void train_run(const SweepRun& run, bool resume, SweepOutcome& outcome) {
     LabelledProgress labelled(progress_, fmt::format("run {}", run.index));
-    labelled.line(fmt::format("{} {}; {}", describe(run), resume ? "goes on" : "begins", how_far));
+    labelled.line(fmt::format("{} {}", describe(run), resume ? "goes on" : "begins"));
     JobContext context{team_, job_.pool, job_.place, labelled, job_.watchdog};
     context.commit = job_.commit;
     context.trained_before = outcome.finished + outcome.failed > 0;
@@ -321,8 +324,7 @@ class Group {
   RunResult finished(const SweepRun& run, const TrainOutcome& trained) const {
     RunResult result;
     result.id = run.id;
-    result.train_data = run.train_data;
-    result.valid_data = run.valid_data;
+    result.inputs = run.inputs;
     result.finished = true;
     result.parameters = to_hex(trained.parameter_hash);
     result.steps = trained.steps;

@@ -161,11 +161,28 @@ bool halve_validation(SweepPlan& plan, std::size_t experiment_index, const Sweep
   return true;
 }
 
+// What confirms must be what was chosen, on the data that chose it.
+void require_same_confirmation(const SweepFile& file) {
+  for (const std::string& text : file.confirm_overrides) {
+    const std::string set = text.substr(0, text.find('='));
+    const auto is_set = [&](const std::string& key) {  // or a key in it, or a map that has it
+      return (set + ".").starts_with(key + ".") || (key + ".").starts_with(set + ".");
+    };
+    if (is_set("data.collection") || is_set("data.shards") ||
+        std::ranges::any_of(file.over, is_set, &SweptKey::key))
+      file.refuse({{"choose.set",
+                    fmt::format("names {}: what `sweep.over` chose is confirmed as it is, on the "
+                                "data that chose it; leave it out",
+                                set)}});
+  }
+}
+
 void plan_choice(SweepPlan& plan, const SweepRecord* frozen) {
   const SweepFile& file = plan.file;
   plan.choosing_overrides.resize(file.experiments.size());
   plan.confirming_overrides.resize(file.experiments.size());
   plan.halves.resize(file.experiments.size());
+  if (!frozen) require_same_confirmation(file);  // those of older versions go on as they began
   if (file.choice == ChoiceScore::none) return;
   plan.confirmed_on = "the same graphs that chose it";
   if (file.choice == ChoiceScore::out_of_fold) {
@@ -181,10 +198,7 @@ void plan_choice(SweepPlan& plan, const SweepRecord* frozen) {
   for (Overrides& overrides : plan.confirming_overrides) {
     overrides = overrides + file.confirm_overrides;
   }
-  const std::string with = join(file.confirm_overrides, ", ");
-  if (with.find("clude.valid=") != std::string::npos)
-    plan.confirmed_on = "validation graphs of its own";
-  plan.confirmed_on += ", with " + with;
+  plan.confirmed_on += fmt::format(", with {}", join(file.confirm_overrides, ", "));
 }
 
 // Whether runs that confirm stop their members by the graphs that they are confirmed on.
@@ -213,7 +227,7 @@ Overrides seed_overrides(std::optional<std::uint64_t> seed) {
 }
 
 SweepRun make_run(const SweepPlan& plan, int variant, std::optional<std::uint64_t> seed,
-                  const Experiment& experiment, InputHashes& known) {
+                  const Experiment& experiment, Inputs& known) {
   SweepRun run;
   run.id = to_hex(experiment.numbers_hash);
   run.variant = variant;
@@ -239,7 +253,7 @@ void group_variants(SweepPlan& plan) {
     ScoredOn scored;
   };
   std::vector<Group> groups;
-  InputHashes known;
+  Inputs known;
   for (int v = 0; v < static_cast<int>(plan.variants.size()); ++v) {
     const Experiment experiment = resolve(plan, v, {});
     add_data(plan.data, experiment);
@@ -400,7 +414,7 @@ std::vector<SweepRun> runs_of_stage(const SweepPlan& plan, int stage_number,
   const Stage& stage = plan.stages[static_cast<std::size_t>(stage_number)];
   const SweepFile& file = plan.file;
   std::vector<SweepRun> runs;
-  InputHashes known;
+  Inputs known;
   for (int variant : variants) {
     const Overrides overrides = stage_overrides(plan, stage, variant);
     std::vector<std::optional<std::uint64_t>> seeds{std::nullopt};

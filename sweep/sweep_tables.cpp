@@ -16,8 +16,6 @@
 #include "core/json_number.hpp"
 #include "core/numbers.hpp"
 #include "core/process.hpp"
-#include "records/learning_curves.hpp"
-#include "records/run_folder.hpp"
 #include "statistics/intervals/interval.hpp"
 #include "sweep/choice.hpp"
 #include "sweep/sweep_outlook.hpp"
@@ -159,17 +157,16 @@ std::string summary_lines(const SweepRecord& record, const StageResults& stage) 
       stage.stage->name, name_of(score));
   const auto groups = grouped(record, stage, score);
   const bool folds = score == ChoiceScore::out_of_fold;
-  if (std::ranges::all_of(groups, [](const auto& group) { return group.size() == 1; })) {
+  const bool single =
+      std::ranges::all_of(groups, [](const auto& group) { return group.size() == 1; });
+  if (single)
     text +=
         table_of(record, summarise(stage.runs, stage.results, score), groups.size() == 1, folds);
-    if (groups.size() > 1)
-      text += "\nno two of these are compared: they are of other experiments, or of other graphs\n";
-    return text;
-  }
-  for (const auto& summaries : groups) text += table_of(record, summaries, true, folds);
-  if (groups.size() > 1) {
-    text += "\nthe tables are not compared: they are of other experiments, or of other graphs\n";
-  }
+  else
+    for (const auto& summaries : groups) text += table_of(record, summaries, true, folds);
+  if (groups.size() > 1)
+    text += fmt::format("\n{} compared: they are of other experiments, or of other graphs\n",
+                        single ? "no two of these are" : "the tables are not");
   return text;
 }
 
@@ -308,34 +305,26 @@ std::string choice_lines(const SweepFolder& folder, const std::vector<StageResul
   for (const VariantSummary& s : summarise(last.runs, last.results, ChoiceScore::valid)) {
     const auto before = std::ranges::find(chosen_by, s.variant, &VariantSummary::variant);
     const auto run = std::ranges::find(last.runs, s.variant, &SweepRun::variant);
+    const auto first = std::ranges::find(record.runs, run->experiment, &SweepRun::experiment);
     if (is_baseline(last.runs, *run)) {
       text += fmt::format("\nbaseline: {}\n{}\n", label_of(record, s), confirmed_text(record, s));
       continue;
     }
     text += fmt::format(
-        "\nchosen{}: {} by its {} score {} (mean of members; too good: it was chosen by it)\n{}\n",
+        "\nchosen{}: {} by its {} score {} (mean of members; too good: it was chosen by it)\n{}\n"
+        "{}",
         stale ? " (stale)" : "", label_of(record, s), name_of(record.choice),
-        before == chosen_by.end() ? "-" : cell(before->mean), confirmed_text(record, s));
+        before == chosen_by.end() ? "-" : cell(before->mean), confirmed_text(record, s),
+        record.baseline && first->variant == s.variant
+            ? "it is the first variant, the baseline: there is no other to compare it with\n"
+            : "");
   }
   return text;
 }
 
-// "optimizer.lr=1e-3, step 20, by tpudist sweep run, process 7 of user a on host b, ..."
-std::string begun_text(const SweepFolder& folder, const SweepRun& run) {
-  LearningCurves curves;
-  try {
-    curves = read_learning_curves(RunFolder(folder.run_folder(run)).metrics());
-  } catch (const IoError&) {  // the step is not known
-  }
-  const auto holder = lock_holder(folder.path() / "claims", run.id);
-  return fmt::format("{}, step {}{}", folder.record().labels[static_cast<std::size_t>(run.variant)],
-                     curves.last_step(), holder ? ", by " + *holder : "");
-}
-
-// Why runs that have not ended would not start.
-std::string changed_lines(const SweepFolder& folder) {
+std::string changed_line(const SweepFolder& folder) {
   const std::string changed = folder.changed_data();
-  return changed.empty() ? "" : "\nno further run starts: " + changed + "\n";
+  return changed.empty() ? "" : "\n" + changed + "\n";
 }
 
 }  // namespace
@@ -369,18 +358,30 @@ std::string stale_lines(const SweepFolder& folder) {
   return text;
 }
 
-std::string how_far(const SweepFolder& folder, const std::map<std::string, double>& finished) {
-  std::size_t all = 0;
-  for (int i = 0; i < static_cast<int>(folder.record().stages.size()); ++i) {
-    const auto runs = folder.stage_runs(i);
-    all += runs ? runs->size() : folder.record().stages[static_cast<std::size_t>(i)].count;
+std::string how_far(const SweepFolder& folder, std::map<std::string, double>& known) {
+  std::size_t all = 0, finished = 0;
+  double seconds = 0, trained = 0, left = 0;  // the last two in runs of all steps
+  for (int i = 0; const Stage& stage : folder.record().stages) {
+    const double part = 1.0 / static_cast<double>(stage.step_divisor);
+    const auto runs = folder.stage_runs(i++);
+    all += runs ? runs->size() : static_cast<std::size_t>(stage.count);
+    if (!runs) left += part * stage.count;
+    for (const SweepRun& run : runs.value_or(std::vector<SweepRun>())) {
+      if (!known.contains(run.id)) {
+        const auto result = read_result(folder.result_file(run));
+        if (!result) left += part;
+        if (!result || !result->finished) continue;
+        known[run.id] = result->train_seconds;
+      }
+      ++finished;
+      seconds += known[run.id];
+      trained += part;
+    }
   }
-  const std::size_t left = all - finished.size();
-  std::string text = fmt::format("{} of {} runs have finished", finished.size(), all);
-  double seconds = 0;
-  for (const auto& [id, own] : finished) seconds += own * left / finished.size();
-  return seconds > 0 ? text + fmt::format(", about {} of training left", format_seconds(seconds))
-                     : text;
+  return fmt::format("{} of {} runs have finished{}", finished, all,
+                     seconds * left > 0 ? fmt::format(", about {} of training left",
+                                                      format_seconds(seconds / trained * left))
+                                        : "");
 }
 
 std::string status_table(const SweepFolder& folder) {
@@ -392,9 +393,9 @@ std::string status_table(const SweepFolder& folder) {
   std::string details;
   std::map<std::string, double> finished;
   bool blocked = false;  // the stage before has ended with failed runs
-  const auto& stages = folder.record().stages;
-  for (int i = 0; i < static_cast<int>(stages.size()); ++i) {
-    const Stage& stage = stages[static_cast<std::size_t>(i)];
+  const SweepRecord& record = folder.record();
+  for (int i = 0; i < static_cast<int>(record.stages.size()); ++i) {
+    const Stage& stage = record.stages[static_cast<std::size_t>(i)];
     text += fmt::format("{:<12}", stage.name);
     const auto runs = folder.stage_runs(i);
     if (!runs) {
@@ -412,17 +413,19 @@ std::string status_table(const SweepFolder& folder) {
       ++counts[state];
       if (ended && ended->finished) finished[run.id] = ended->train_seconds;
       if (state == RunState::waiting || state == RunState::finished) continue;
-      details += fmt::format("run {:>4}  {}  {}", run.index, run.id, name_of(state));
-      details += ": " + (ended ? ended->error : begun_text(folder, run)) + "\n";
+      const auto holder = lock_holder(folder.path() / "claims", run.id);
+      details += fmt::format("run {:>4}  {}  {}: {}\n", run.index, run.id, name_of(state),
+                             ended ? ended->error
+                                   : record.labels[static_cast<std::size_t>(run.variant)] +
+                                         (holder ? ", by " + *holder : ""));
     }
     for (RunState state : kStates) text += fmt::format("  {:>8}", counts[state]);
     text += "\n";
     blocked = counts[RunState::failed] > 0 &&
               counts[RunState::failed] + counts[RunState::finished] == std::ssize(*runs);
   }
-  text += how_far(folder, finished) + "\n";
-  if (!details.empty()) text += "\n" + details;
-  return text + changed_lines(folder);
+  text += how_far(folder, finished) + "\n" + (details.empty() ? "" : "\n" + details);
+  return text + changed_line(folder);
 }
 
 bool has_results(const SweepFolder& folder) {
@@ -448,7 +451,7 @@ std::string collect_table(const SweepFolder& folder) {
   }
   const std::size_t search = known.size() - (known.back().stage->confirms ? 1 : 0);
   return text + optimism_lines(record, std::span(known).first(search)) +
-         choice_lines(folder, known) + stale_lines(folder) + changed_lines(folder);
+         choice_lines(folder, known) + stale_lines(folder) + changed_line(folder);
 }
 
 std::string collect_csv(const SweepFolder& folder) {

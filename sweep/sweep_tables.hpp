@@ -12,16 +12,16 @@ namespace tpudist {
 // per stage with its number of runs, and outlook_text.
 std::string plan_table(const SweepRecord& record);
 
-// "5 of 12 runs have finished, about 4:10 of training left", one run after another. Counts the
-// largest possible number of runs of later stages that are not known yet. `finished`: the seconds
-// of training of those runs, by id.
-std::string how_far(const SweepFolder& folder, const std::map<std::string, double>& finished);
+// "5 of 12 runs have finished, about 4:10 of training left", one run after another, by the steps of
+// each stage. Counts the largest possible number of runs of later stages that are not known yet.
+// `known`: seconds of runs that have finished, by id; reads and adds those that it lacks.
+std::string how_far(const SweepFolder& folder, std::map<std::string, double>& known);
 
 // A line for each later stage that is stale (SweepFolder::stale_reason), and what to do.
 std::string stale_lines(const SweepFolder& folder);
 
 // The runs of a sweep by state: a line with counts for each stage, how_far, then a line for each
-// run that is running, stopped or failed: its variant, step and process, or its error.
+// run that is running, stopped or failed: its variant and process, or its error.
 std::string status_table(const SweepFolder& folder);
 
 // Whether a run has ended.

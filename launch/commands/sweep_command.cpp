@@ -173,7 +173,7 @@ void retry(const SweepArguments& arguments) {
 
 void collect(const SweepArguments& arguments) {
   const SweepFolder folder = SweepFolder::open(arguments.sweep);
-  for (const SweepRun& run : folder.known_runs()) folder.require_id(run);
+  for (const SweepRun& run : folder.known_runs()) folder.experiment_of(run);
   const ResultSet results = read_results({arguments.sweep});
   print("{}", collect_table(folder));
   if (has_results(folder)) print("\n{}", sweep_interval_text(results));

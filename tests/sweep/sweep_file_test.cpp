@@ -87,15 +87,6 @@ TEST(SweepFileTest, UnknownAndConflictingKeysAreMistakes) {
   EXPECT_THAT(mistake(files, "choose: {by: valid, seeds: 2}"),
               HasSubstr("must be between 3 and 1000"));
   EXPECT_THAT(mistake(files, "sweep: {draws: {count: 2}}"), HasSubstr("draws nothing"));
-  // What confirms must be what was chosen, on the data that chose it.
-  const std::string over =
-      "sweep: {over: {optimizer.lr: [1, 2], optimizer.decay: [{all: 0}, {all: 1}]}}\n";
-  for (const char* key : {"optimizer.lr: 3", "optimizer: {lr: 3}", "optimizer.decay.all: 2"})
-    EXPECT_THAT(mistake(files, over + "choose: {by: valid, graphs: all, set: {" + key + "}}"),
-                HasSubstr("is confirmed as it is, on the data that chose it"));
-  for (const char* key : {"data.collection: 'layout:nlp:random'", "data: {shards: x}"})
-    EXPECT_THAT(mistake(files, over + "choose: {by: valid, graphs: all, set: {" + key + "}}"),
-                HasSubstr("is confirmed as it is, on the data that chose it"));
   // All at once, with their places.
   EXPECT_THAT(mistake(files, "sweep: {seeds: 0}\nplacement: apart"),
               AllOf(HasSubstr("sweep.yaml:3:"), HasSubstr("sweep.yaml:4:")));

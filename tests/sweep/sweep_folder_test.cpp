@@ -145,8 +145,8 @@ TEST(SweepFolderTest, HalvesOfTheValidationFamiliesAreFrozen) {
   sweep.freeze_stage(1);
   const SweepRun run = sweep.stage_runs(1)->at(0);
   for (const std::string& name : halves.choosing) EXPECT_THAT(run.config, HasSubstr(name));
-  EXPECT_NE(run.valid_data, sweep.record().runs[0].valid_data);
-  EXPECT_EQ(run.train_data, sweep.record().runs[0].train_data);
+  EXPECT_NE(run.inputs.at("data.valid"), sweep.record().runs[0].inputs.at("data.valid"));
+  EXPECT_EQ(run.inputs.at("data.train"), sweep.record().runs[0].inputs.at("data.train"));
 }
 
 TEST(SweepFolderTest, OtherGraphsAreRefusedAndNamed) {
@@ -161,7 +161,7 @@ TEST(SweepFolderTest, OtherGraphsAreRefusedAndNamed) {
   ASSERT_EQ(graphs.front().split, "train");
   graphs.pop_back();
   ++graphs.front().source_hash;
-  for (SweepRun& run : record.runs) run.valid_data = std::string(16, '0');
+  for (SweepRun& run : record.runs) run.inputs["data.valid"] = std::string(16, '0');
   write_record(sweep.path() / "sweep.json", record);
   const SweepFolder other = SweepFolder::open(sweep.path());
   EXPECT_THAT(test::message_of<DataError>([&] { other.checked(other.record().runs[0]); }),
@@ -169,7 +169,7 @@ TEST(SweepFolderTest, OtherGraphsAreRefusedAndNamed) {
                     HasSubstr("valid: 1 added (" + lost + ")")));
   // A result of other data does not count either.
   RunResult result = finished(record.runs[0], 0.5);
-  result.valid_data = std::string(16, '1');
+  result.inputs["data.valid"] = std::string(16, '1');
   write_result(other.result_file(record.runs[0]), result);
   EXPECT_THAT(test::message_of<DataError>([&] { other.result(record.runs[0]); }),
               HasSubstr("was trained on other data"));
@@ -180,12 +180,12 @@ TEST(SweepFolderTest, DataThatWereNotThereAreFrozenByTheFirstRun) {
   fs::rename(own.shards, own.files.path("away"));
   const auto folder = own.files.path("sweep");
   SweepFolder sweep = SweepFolder::expand(own.sweep_file, {}, folder);
-  EXPECT_EQ(sweep.record().runs[0].train_data, "");
+  EXPECT_TRUE(sweep.record().runs[0].inputs.empty());
   sweep.freeze_data();
-  EXPECT_EQ(sweep.record().runs[0].train_data, "");
+  EXPECT_TRUE(sweep.record().runs[0].inputs.empty());
   fs::rename(own.files.path("away"), own.shards);
   sweep.freeze_data();
-  EXPECT_EQ(sweep.record().runs[0].train_data.size(), 16u);
+  EXPECT_EQ(sweep.record().runs[0].inputs.at("data.train").size(), 16u);
   EXPECT_EQ(SweepFolder::open(folder).record().data->size(), 1u);
 }
 
@@ -198,8 +198,7 @@ TEST(SweepFolderTest, SweepsOfOlderVersionsGoOnUnchecked) {
   json.erase("halves");
   for (auto& variant : json.at("variants")) variant.erase("group");
   for (auto& run : json.at("runs")) {
-    run.erase("train_data");
-    run.erase("valid_data");
+    run.erase("inputs");
   }
   std::ofstream(folder / "sweep.json") << json;
   SweepFolder sweep = SweepFolder::open(folder);
@@ -236,39 +235,68 @@ TEST(SweepFolderTest, TheFirstWeightsAreFrozen) {
   const SweepRun& run = sweep.record().runs[0];
   EXPECT_EQ(sweep.changed_data(), "");
   RunResult result = finished(run, 0.5);
-  result.train_data = sweep.checked(run).train_data;
+  result.inputs = sweep.checked(run).inputs;
   write_result(sweep.result_file(run), result);
-  EXPECT_EQ(sweep.result(run)->train_data, run.train_data);
+  EXPECT_EQ(sweep.result(run)->inputs, run.inputs);
   own.write("other");
   const SweepRun& second = sweep.record().runs[1];
   const std::string refusal = test::message_of<DataError>([&] { sweep.checked(second); });
-  EXPECT_THAT(refusal, AllOf(HasSubstr("run 1 ("),
+  EXPECT_THAT(refusal, AllOf(HasSubstr("run 1 ("), HasSubstr(") does not start: "),
                              HasSubstr("the weights in " + own.weights.string() + " are not")));
   for (const std::string& text : {status_table(sweep), collect_table(sweep)})
-    EXPECT_THAT(text, HasSubstr("no further run starts: " + refusal));
+    EXPECT_THAT(text, HasSubstr("\n" + refusal + "\n"));
   // A result of other weights is refused by whoever reads it.
-  result.train_data.back() = result.train_data.back() == '0' ? '1' : '0';
+  result.inputs["train.init_from"] = std::string(16, '0');
   write_result(sweep.result_file(run), result);
   EXPECT_THAT(test::message_of<DataError>([&] { sweep.result(run); }),
-              HasSubstr("(its train.init_from differ)"));
+              HasSubstr("expanded for (train.init_from);"));
 }
 
 TEST(SweepFolderTest, WeightsThatComeLaterAreFrozenByTheFirstRun) {
   OwnWeights own("");
   SweepFolder& sweep = *own.sweep;
-  EXPECT_EQ(sweep.record().runs[0].train_data, "");
+  EXPECT_TRUE(sweep.record().runs[0].inputs.empty());
   own.write("one");
   sweep.freeze_data();
   own.write("other");
   EXPECT_THAT(SweepFolder::open(sweep.path()).changed_data(), HasSubstr("the weights in "));
 }
 
-// Older versions kept the hash of the graphs alone.
+// Only the second variant cannot go on.
+TEST(SweepFolderTest, OtherWeightsOfOneVariantAreSeen) {
+  const SweepCase files;
+  const auto first = files.write("a.safetensors", "a"), second = files.write("b.safetensors", "b");
+  const SweepFolder sweep =
+      SweepFolder::expand(files.sweep("sweep: {over: {train.init_from: ['" + first.string() +
+                                      "', '" + second.string() + "']}}\n"),
+                          {}, files.path("sweep"));
+  EXPECT_EQ(sweep.changed_data(), "");
+  files.write("b.safetensors", "other");
+  EXPECT_THAT(sweep.changed_data(),
+              AllOf(HasSubstr("run 1 ("), HasSubstr("the weights in " + second.string())));
+}
+
+// Older versions kept the hashes of the graphs alone, under other names.
 TEST(SweepFolderTest, WhatOneSideDoesNotKnowIsNoChange) {
-  EXPECT_EQ(changed_input("a", "a folds=b"), "");
-  EXPECT_EQ(changed_input("", "a folds=b"), "");
-  EXPECT_EQ(changed_input("a folds=b", "a folds=c"), "folds");
-  EXPECT_EQ(changed_input("a", "b folds=c"), "graphs");
+  const Inputs old = inputs_from({{"train_data", "a"}, {"valid_data", ""}});
+  EXPECT_EQ(changed_input(old, {{"data.train", "a"}, {"ensemble.folds", "b"}}), "");
+  EXPECT_EQ(changed_input({}, {{"data.train", "a"}}), "");
+  EXPECT_EQ(changed_input({{"ensemble.folds", "b"}}, {{"ensemble.folds", "c"}}), "ensemble.folds");
+  EXPECT_EQ(changed_input(old, {{"data.train", "b"}, {"ensemble.folds", "c"}}), "data.train");
+}
+
+// What its choose.set names is refused in new sweeps only.
+TEST(SweepFolderTest, ASweepOfAnOlderVersionGoesOnWithItsConfirmation) {
+  const SweepCase files;
+  const SweepFolder sweep = SweepFolder::expand(
+      files.sweep(kTwoRates + "choose: {by: valid, graphs: all}\n"), {}, files.path("sweep"));
+  std::string file = read_text_file(sweep.path() / "sweep.yaml");
+  ASSERT_NE(file.find("  set: {}"), std::string::npos) << file;
+  file.replace(file.find("  set: {}"), 9, "  set: {data.collection: 'layout:xla:random'}");
+  std::ofstream(sweep.path() / "sweep.yaml") << file;
+  for (const SweepRun& run : sweep.record().runs)
+    write_result(sweep.result_file(run), finished(run, 0.5));
+  EXPECT_NO_THROW(sweep.freeze_stage(1));
 }
 
 TEST(SweepFolderTest, FoldsAreFrozen) {
@@ -325,7 +353,7 @@ TEST(SweepFolderTest, AChosenBaselineIsConfirmedOnce) {
   const SweepCase files;
   const SweepFolder sweep = SweepFolder::expand(
       files.sweep(kTwoRates + "choose: {by: valid, graphs: all}\n"), {}, files.path("sweep"));
-  EXPECT_EQ(how_far(sweep, {}), "0 of 8 runs have finished");
+  EXPECT_THAT(status_table(sweep), HasSubstr("\n0 of 8 runs have finished\n"));
   for (const SweepRun& run : sweep.record().runs)
     write_result(sweep.result_file(run), finished(run, run.variant == 0 ? 0.7 : 0.5));
   sweep.freeze_stage(1);
@@ -333,6 +361,7 @@ TEST(SweepFolderTest, AChosenBaselineIsConfirmedOnce) {
   EXPECT_EQ(fresh.size(), 3u);
   for (const SweepRun& run : fresh) write_result(sweep.result_file(run), finished(run, 0.6));
   EXPECT_THAT(status_table(sweep), HasSubstr("\n5 of 5 runs have finished\n"));
+  EXPECT_THAT(collect_table(sweep), HasSubstr("\nit is the first variant, the baseline: "));
   EXPECT_EQ(sweep.stale_reason(1), "");
 }
 
@@ -345,7 +374,9 @@ TEST(SweepFolderTest, VariantsAreNotMixedIntoOneEnsemble) {
   EXPECT_THAT(message_of<ConfigError>([&] { run_folders({path}); }),
               HasSubstr("has several variants of layout:xla:random, which are no members of one "
                         "ensemble; name one as " +
-                        path + ":NUMBER or " + path + ":optimizer.lr="));
+                        path + ":NUMBER: 0 (optimizer.lr=1e-3), 1 (optimizer.lr=1e-2)"));
+  EXPECT_THAT(message_of<ConfigError>([&] { run_folders({path + ":9"}); }),
+              HasSubstr("no run of variant 9 of \"search\", which has variants 0 (optimizer.lr="));
   EXPECT_THAT(run_folders({path + ":1"}), ::testing::ElementsAre(sweep.run_folder(runs[1])));
   EXPECT_THAT(run_folders({path + ":optimizer.lr=1e-3"}),
               ::testing::ElementsAre(sweep.run_folder(runs[0])));
@@ -359,14 +390,28 @@ TEST(SweepFolderTest, TheStatusSaysHowFarARunIsAndWhoTrainsIt) {
   result.train_seconds = 90;
   write_result(sweep.result_file(runs[0]), result);
   const RunClaimFile claim = sweep.claim(runs[1]);
-  fs::create_directories(sweep.run_folder(runs[1]));
-  std::ofstream(sweep.run_folder(runs[1]) / "metrics.jsonl")
-      << R"({"kind":"step","step":2,"first_member":0,"loss":[3.0],"norm":[1.0],"rate":0.01,"step_seconds":0.5,"wait_seconds":0.1,"train_seconds":25.0})"
-         "\n";
-  EXPECT_THAT(
-      status_table(sweep),
-      AllOf(HasSubstr("1 of 2 runs have finished, about 1:30 of training left"),
-            HasSubstr("running: optimizer.lr=1e-2, step 2, by tpudist sweep run, process ")));
+  EXPECT_THAT(status_table(sweep),
+              AllOf(HasSubstr("1 of 2 runs have finished, about 1:30 of training left"),
+                    HasSubstr("running: optimizer.lr=1e-2, by tpudist sweep run, process ")));
+}
+
+// A rung trains a part of the steps, and a run that failed needs no more time.
+TEST(SweepFolderTest, TheTimeLeftIsByStepsOfEachStage) {
+  const SweepCase files;
+  const SweepFolder sweep = SweepFolder::expand(
+      files.sweep("sweep: {over: {optimizer.lr: [1e-3, 2e-3, 3e-3, 4e-3]}}\n"
+                  "halving: {rungs: 2, keep: 2}\nchoose: {by: valid, baseline: none}\n"),
+      {}, files.path("sweep"));
+  const std::vector<SweepRun>& runs = sweep.record().runs;
+  RunResult result = finished(runs[0], 0.5);
+  result.train_seconds = 10;
+  write_result(sweep.result_file(runs[0]), result);
+  result = {};
+  result.id = runs[1].id;
+  write_result(sweep.result_file(runs[1]), result);
+  // Left: two of half the steps, two of all in the second rung, and three that confirm.
+  EXPECT_THAT(status_table(sweep),
+              HasSubstr("\n1 of 9 runs have finished, about 2:00 of training left\n"));
 }
 
 TEST(SweepFolderTest, MissingFoldersAreMadeAgain) {

@@ -48,8 +48,8 @@ TEST(SweepJobTest, TrainsEveryRunOnce) {
   for (const SweepRun& one : sweep.record().runs) {
     EXPECT_EQ(sweep.state(one), RunState::finished);
     EXPECT_EQ(sweep.result(one)->parameters.size(), 16u);
-    EXPECT_EQ(sweep.result(one)->train_data, one.train_data);
-    EXPECT_EQ(sweep.result(one)->valid_data.size(), 16u);
+    EXPECT_EQ(sweep.result(one)->inputs, one.inputs);
+    EXPECT_EQ(sweep.result(one)->inputs.at("data.valid").size(), 16u);
     EXPECT_TRUE(sweep.result(one)->valid());
     EXPECT_THAT(table, HasSubstr(sweep.result(one)->parameters));
   }

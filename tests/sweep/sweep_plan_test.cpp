@@ -184,6 +184,20 @@ TEST(SweepPlanTest, NothingIsChosenBetweenVariantsThatAreScoredOnOtherGraphs) {
               ElementsAre(0, 0, 0, 0));
 }
 
+TEST(SweepPlanTest, WhatConfirmsIsWhatWasChosenOnTheDataThatChoseIt) {
+  const SweepCase files;
+  for (const std::string key : {"optimizer.lr: 3", "optimizer: {lr: 3}", "optimizer.decay.all: 2",
+                                "data.collection: 'layout:nlp:random'", "data: {shards: x}"})
+    EXPECT_THAT(message_of<ConfigError>([&] {
+                  plan_of(files,
+                          "sweep: {over: {optimizer.lr: [1, 2], optimizer.decay: [{all: 0}, "
+                          "{all: 1}]}}\nchoose: {by: valid, graphs: all, set: {" +
+                              key + "}}");
+                }),
+                AllOf(HasSubstr("sweep.yaml:4:"),
+                      HasSubstr("is confirmed as it is, on the data that chose it")));
+}
+
 // Their out-of-fold scores would be of members that held other graphs out.
 TEST(SweepPlanTest, NothingIsChosenAcrossOtherFolds) {
   const SweepCase files("ensemble: {members: 2, folds: 2, vary: [init, fold]}\n");
