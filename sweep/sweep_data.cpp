@@ -45,8 +45,8 @@ std::uint64_t selection_of(const FrozenData& data, const DatasetOptions& options
 std::string some_of(const char* what, const std::vector<std::string>& names) {
   constexpr std::size_t kNamed = 3;
   if (names.empty()) return {};
-  const std::span<const std::string> first(names.data(), std::min(kNamed, names.size()));
-  return fmt::format("{} {} ({}{})", names.size(), what, join(first, ", "),
+  return fmt::format("{} {} ({}{})", names.size(), what,
+                     join(std::span(names).first(std::min(kNamed, names.size())), ", "),
                      names.size() > kNamed ? ", ..." : "");
 }
 

@@ -164,16 +164,16 @@ bool halve_validation(SweepPlan& plan, std::size_t experiment_index, const Sweep
 // What confirms must be what was chosen, on the data that chose it.
 void require_same_confirmation(const SweepFile& file) {
   for (const std::string& text : file.confirm_overrides) {
-    const std::string set = text.substr(0, text.find('='));
+    const std::string set = text.substr(0, text.find('=')) + ".";
     const auto is_set = [&](const std::string& key) {  // or a key in it, or a map that has it
-      return (set + ".").starts_with(key + ".") || (key + ".").starts_with(set + ".");
+      return set.starts_with(key + ".") || (key + ".").starts_with(set);
     };
     if (is_set("data.collection") || is_set("data.shards") ||
         std::ranges::any_of(file.over, is_set, &SweptKey::key))
       file.refuse({{"choose.set",
                     fmt::format("names {}: what `sweep.over` chose is confirmed as it is, on the "
                                 "data that chose it; leave it out",
-                                set)}});
+                                text)}});
   }
 }
 

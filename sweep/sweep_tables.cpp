@@ -322,11 +322,6 @@ std::string choice_lines(const SweepFolder& folder, const std::vector<StageResul
   return text;
 }
 
-std::string changed_line(const SweepFolder& folder) {
-  const std::string changed = folder.changed_data();
-  return changed.empty() ? "" : "\n" + changed + "\n";
-}
-
 }  // namespace
 
 std::string plan_table(const SweepRecord& record) {
@@ -355,7 +350,8 @@ std::string stale_lines(const SweepFolder& folder) {
         "and `tpudist sweep run` then chooses anew\n",
         stages[static_cast<std::size_t>(stage)].name, reason, shell_word(folder.path().string()));
   }
-  return text;
+  const std::string changed = folder.changed_data();
+  return changed.empty() ? text : text + "\n" + changed + "\n";
 }
 
 std::string how_far(const SweepFolder& folder, std::map<std::string, double>& known) {
@@ -411,7 +407,6 @@ std::string status_table(const SweepFolder& folder) {
       const RunState state = folder.state(run);
       const auto ended = folder.result(run);  // it may be retried meanwhile
       ++counts[state];
-      if (ended && ended->finished) finished[run.id] = ended->train_seconds;
       if (state == RunState::waiting || state == RunState::finished) continue;
       const auto holder = lock_holder(folder.path() / "claims", run.id);
       details += fmt::format("run {:>4}  {}  {}: {}\n", run.index, run.id, name_of(state),
@@ -425,7 +420,7 @@ std::string status_table(const SweepFolder& folder) {
               counts[RunState::failed] + counts[RunState::finished] == std::ssize(*runs);
   }
   text += how_far(folder, finished) + "\n" + (details.empty() ? "" : "\n" + details);
-  return text + changed_line(folder);
+  return text + stale_lines(folder);
 }
 
 bool has_results(const SweepFolder& folder) {
@@ -451,7 +446,7 @@ std::string collect_table(const SweepFolder& folder) {
   }
   const std::size_t search = known.size() - (known.back().stage->confirms ? 1 : 0);
   return text + optimism_lines(record, std::span(known).first(search)) +
-         choice_lines(folder, known) + stale_lines(folder) + changed_line(folder);
+         choice_lines(folder, known) + stale_lines(folder);
 }
 
 std::string collect_csv(const SweepFolder& folder) {

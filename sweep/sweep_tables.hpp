@@ -17,7 +17,8 @@ std::string plan_table(const SweepRecord& record);
 // `known`: seconds of runs that have finished, by id; reads and adds those that it lacks.
 std::string how_far(const SweepFolder& folder, std::map<std::string, double>& known);
 
-// A line for each later stage that is stale (SweepFolder::stale_reason), and what to do.
+// A line for each later stage that is stale (SweepFolder::stale_reason), and what to do, and
+// SweepFolder::changed_data.
 std::string stale_lines(const SweepFolder& folder);
 
 // The runs of a sweep by state: a line with counts for each stage, how_far, then a line for each
