@@ -113,7 +113,7 @@ class Headline {
   // What an interval for other trainings does not cover.
   void log_collapses() {
     const RunScoreTable& own = found_.out_of_fold ? best().held_out : best().valid;
-    if (own.run_count() > 1) texts_.push_back(collapse_line(own) + ".");
+    if (own.run_count() > 1) texts_.push_back("Collapses: " + collapse_line(own) + ".");
   }
 
   void log_unpaired() {
