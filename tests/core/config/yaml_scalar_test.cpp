@@ -122,7 +122,7 @@ TEST(PortableText, IsTextInYaml11AndIn12) {
     EXPECT_EQ(format_yaml_text(text), text);  // as entries, and their hashes, have it
     EXPECT_EQ(portable_text(text), "\"" + text + "\"");
   }
-  for (const char* text : {"nlp", "4x4", "\"1e3\"", "\"\"", "2nd", "[1_000]"})
+  for (const char* text : {"nlp", "4x4.fp16", "\"1e3\"", "\"\"", "2nd", "[1_000]"})
     EXPECT_EQ(portable_text(text), text);
 }
 
