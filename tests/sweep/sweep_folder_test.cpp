@@ -291,8 +291,8 @@ TEST(SweepFolderTest, ASweepOfAnOlderVersionGoesOnWithItsConfirmation) {
   const SweepFolder sweep = SweepFolder::expand(
       files.sweep(kTwoRates + "choose: {by: valid, graphs: all}\n"), {}, files.path("sweep"));
   std::string file = read_text_file(sweep.path() / "sweep.yaml");
-  ASSERT_NE(file.find("  set: {}"), std::string::npos) << file;
-  file.replace(file.find("  set: {}"), 9, "  set: {data.collection: 'layout:xla:random'}");
+  ASSERT_NE(file.find("choose:\n"), std::string::npos) << file;
+  file.insert(file.find("choose:\n") + 8, "  set: {data.collection: 'layout:xla:random'}\n");
   std::ofstream(sweep.path() / "sweep.yaml") << file;
   for (const SweepRun& run : sweep.record().runs)
     write_result(sweep.result_file(run), finished(run, 0.5));
