@@ -251,7 +251,7 @@ TEST(ScoreRuns, KnowWhatMembersWereTrainedOn) {
   seen.trained_on.add(graph, {false, true});
   write_file_atomically(file, seen_graphs_text(seen));
   EXPECT_EQ(title(), "valid split, trained on");
-  EXPECT_THAT(warned(), HasSubstr("run was trained on " + graph.name + ", model family "));
+  EXPECT_THAT(warned(), HasSubstr("run was trained on " + graph.name + " (1 of 2 graphs): "));
   seen.trained_on = {};
   graph.source.hash = 1;  // another graph of this name, in a split of training graphs
   graph.nodes += 1;

@@ -12,6 +12,7 @@
 #include "tests/data/hlo/hlo_protos.hpp"
 #include "tests/launch/submission_row.hpp"
 #include "tests/launch/tiny_folder.hpp"
+#include "tests/scores/system_case.hpp"
 
 namespace tpudist {
 namespace {
@@ -256,6 +257,15 @@ TEST_F(RankCommand, ListsTheBestAndTellsTauWhereThereAreRunTimes) {
   EXPECT_THAT(valid.output, Not(::testing::ContainsRegex("\n +4 +[0-9]+ +[0-9]+ ")));
   EXPECT_THAT(valid.output, HasSubstr("Kendall tau with the run times of the file"));
   EXPECT_THAT(call("rank " + test_.string() + " --run run").output, Not(HasSubstr("Kendall tau")));
+}
+
+// The runs of that sweep have no checkpoints.
+TEST_F(RankCommand, TakesAVariantOfASweepAsPredictDoes) {
+  test::write_system_sweep(*folder_ / "rates");
+  for (const std::string& command :
+       {"rank " + test_.string() + " --run rates:0", std::string("predict rates:0 --csv x.csv")})
+    EXPECT_THAT(call(command).output, HasSubstr("rates/runs/")) << command;
+  EXPECT_THAT(call("rank " + test_.string() + " --run runn").output, HasSubstr("mean run?"));
 }
 
 TEST_F(RankCommand, TellsDamageAndMistakesInOneLine) {
