@@ -33,8 +33,16 @@ class Experiment:
         return cls(os.fspath(file), overrides)
 
     def override(self, **overrides: Any) -> Experiment:
-        """The same experiment with more overrides."""
-        return Experiment(self.file, {**self.overrides, **overrides})
+        """The same experiment with more overrides; a later one, of a key or of a whole block, replaces earlier ones."""
+        merged = dict(self.overrides)
+        for key, value in overrides.items():
+            merged = {old: own for old, own in merged.items() if not old.startswith(key + ".")}
+            block = next((old for old in merged if key.startswith(old + ".")), None)
+            if block is None:
+                merged[key] = value
+            else:
+                merged[block] = _replaced(merged[block], key[len(block) + 1 :].split("."), value)
+        return Experiment(self.file, merged)
 
     @property
     def name(self) -> str:
@@ -48,6 +56,13 @@ class Experiment:
 
     def __repr__(self) -> str:
         return f"<Experiment {self.name}: {self.file}{''.join(' ' + text for text in self.arguments)}>"
+
+
+def _replaced(block: Any, path: list[str], value: Any) -> Any:
+    if not path:
+        return value
+    keys = dict(block) if isinstance(block, Mapping) else {}
+    return {**keys, path[0]: _replaced(keys.get(path[0]), path[1:], value)}
 
 
 def _text(value: Any) -> str:
