@@ -10,6 +10,7 @@
 #include "core/error.hpp"
 #include "core/hash.hpp"
 #include "core/text.hpp"
+#include "core/warn_once.hpp"
 #include "data/loading/fold_table.hpp"
 #include "data/loading/selection.hpp"
 #include "inference/trained_run.hpp"
@@ -121,7 +122,11 @@ void add_data(std::vector<FrozenData>& data, const Experiment& experiment) {
   if (find_data(data, experiment)) return;
   try {
     data.push_back(read_data(experiment));
-  } catch (const Error&) {  // the run that needs them says what is wrong
+  } catch (const Error& error) {  // no run begins before they are there
+    warn_once(fmt::format(
+        "{}; convert into that folder before the first run, or expand into another folder (--dir) "
+        "with TPUDIST_DATA or another data.shards",
+        error.what()));
   }
 }
 

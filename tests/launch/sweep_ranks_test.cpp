@@ -162,6 +162,15 @@ TEST_F(SweepRanks, RanksWithDifferentSweepsAreRefused) {
   EXPECT_THAT(outcome.output, HasSubstr("--dir: "));
 }
 
+TEST_F(SweepRanks, ExpandSaysWhereShardsAreMissing) {
+  write("nodata.yaml", "name: n\nexperiments: tiny.yaml\nset: {data.shards: none}\n");
+  const Outcome outcome =
+      run_program("sweep expand " + path("nodata.yaml") + " --dir " + path("nodata") + " 2>&1");
+  EXPECT_EQ(outcome.exit_code, 0) << outcome.output;
+  EXPECT_THAT(outcome.output, HasSubstr("none/layout/xla/random/manifest.json is missing"));
+  EXPECT_THAT(outcome.output, HasSubstr("convert into that folder before the first run"));
+}
+
 // As `sweep expand` does.
 TEST_F(SweepRanks, AMistakeInASweepFileHasItsPlace) {
   write("wrong.yaml", "name: w\nexperiments: tiny.yaml\nset: {train.stpes: 20}\n");
