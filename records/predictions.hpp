@@ -17,8 +17,8 @@ struct PredictedRun {
   std::int64_t step = 0;             // of the checkpoint
   std::uint64_t parameter_hash = 0;  // of the weights used for scoring
   std::uint64_t settings_hash = 0;   // of the settings that influence the numbers
-  // The same without seeds and the choice of members, with init_hash: runs of equal variants may be
-  // columns of one table.
+  // The same without seeds and the choice of members: runs of equal variants may be columns of one
+  // table.
   std::uint64_t variant_hash = 0;
   std::uint64_t init_hash = 0;  // of the weights behind train.init_from; 0: none, or unknown
   std::uint64_t fold_hash = 0;  // hash_of_folds; 0 if members hold nothing out

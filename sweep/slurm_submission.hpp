@@ -31,8 +31,8 @@ struct SlurmJob {
 
 // The jobs that train all unfinished runs and combine them. Each stage is an array, or several
 // where it has more runs than an array may have; the last job makes the ensemble, or that of each
-// variant where none is chosen. An array begins when the arrays before it have ended, also if they failed.
-// If one of their runs failed, its tasks end with advice, unless `go_on` is set. `program`:
+// variant where none is chosen. An array begins when the arrays before it have ended, also if they
+// failed. If one of their runs failed, its tasks end with advice, unless `go_on` is set. `program`:
 // absolute path of tpudist. Throws ConfigError where Slurm would take a path for something else.
 std::vector<SlurmJob> slurm_jobs(const SweepFolder& folder, const SlurmOptions& options,
                                  const std::string& program);

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <map>
-#include <span>
 #include <utility>
 
 #include "core/error.hpp"
@@ -12,6 +11,7 @@
 #include "core/text.hpp"
 #include "core/warn_once.hpp"
 #include "data/loading/fold_table.hpp"
+#include "data/loading/seen_graphs.hpp"
 #include "data/loading/selection.hpp"
 #include "inference/trained_run.hpp"
 #include "train/units/folds.hpp"
@@ -44,11 +44,8 @@ std::uint64_t selection_of(const FrozenData& data, const DatasetOptions& options
 }
 
 std::string some_of(const char* what, const std::vector<std::string>& names) {
-  constexpr std::size_t kNamed = 3;
   if (names.empty()) return {};
-  return fmt::format("{} {} ({}{})", names.size(), what,
-                     join(std::span(names).first(std::min(kNamed, names.size())), ", "),
-                     names.size() > kNamed ? ", ..." : "");
+  return fmt::format("{} {} ({})", names.size(), what, first_of(names, 3));
 }
 
 // "valid: 1 added (g)", of the graphs that the experiment takes; empty where they are the same.

@@ -13,8 +13,9 @@
 
 namespace tpudist {
 
-// Prints results to standard output at once, as printable() with lines and tabs. A failure, such as a full disk or a closed pipe, is
-// kept for `finish_output` so that the job continues; after it nothing more is printed.
+// Prints results to standard output at once, as printable() with lines and tabs. A failure, such as
+// a full disk or a closed pipe, is kept for `finish_output` so that the job continues; after it
+// nothing more is printed.
 void print_text(std::string_view text);
 
 // Prints to standard error. A failure is ignored: there is no other place to report it.
@@ -32,8 +33,9 @@ void print_json(const Json& json, int indent = 1) {
 }
 
 // Call it before anything else in a program. It makes writing to a closed pipe, or beyond the
-// largest size of files (ulimit -f), an error instead of a signal that ends the process. It also opens standard streams that are closed, so that no file
-// gets their numbers and then receives printed results.
+// largest size of files (ulimit -f), an error instead of a signal that ends the process. It also
+// opens standard streams that are closed, so that no file gets their numbers and then receives
+// printed results.
 void prepare_standard_streams();
 
 // Flushes what libraries have printed to standard output, and returns the exit code of the program:

@@ -45,8 +45,8 @@ TEST(NoiseCeiling, ComesNearTheTruth) {
   }
 }
 
-// Half and twice the width of levels, a quarter of their degrees, a normal shape and one of twice as many residuals are as
-// good: the interval holds what comes out with them.
+// Half and twice the width of levels, a quarter of their degrees, a normal shape and one of twice as
+// many residuals are as good: the interval holds what comes out with them.
 TEST(NoiseCeiling, IntervalHoldsTheChoiceOfTheMethod) {
   const NoisyGraph graph(NoisyGraph::two_humps, 1500, 0.016, 1);
   const NoiseCeiling usual = noise_ceiling(graph.times, graph.config);

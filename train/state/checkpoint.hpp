@@ -30,7 +30,8 @@ struct CheckpointSummary {
   // programs.
   std::optional<std::uint64_t> segment_hash;
   std::optional<std::uint64_t> metis_hash;  // where METIS cuts graphs; nothing in older files, too
-  // Of the weights behind train.init_from (of a run its parameter_hash); nothing without, and in older files.
+  // Of the weights behind train.init_from (of a run its parameter_hash); nothing without them, and in
+  // older files.
   std::optional<std::uint64_t> init_hash;
 
   // `config` as a list; `changed_keys` says which keys are at their default. Throws ConfigError
