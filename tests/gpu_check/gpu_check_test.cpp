@@ -140,11 +140,11 @@ TEST_F(Planted, OtherParametersFail) {
 
 TEST_F(Planted, AResumedRunWithOtherBitsFails) {
   const std::string run =
-      "while (( $# )); do [[ $1 == --run-dir ]] && dir=$2; last=$1; shift; done\n"
+      "all=$*; while (( $# )); do [[ $1 == --run-dir ]] && dir=$2; shift; done\n"
       "mkdir -p $dir/checkpoints; touch $dir/checkpoints/step-000000002.h5\n";
   program("tpudist", run + "echo parameters: 1");
   EXPECT_EQ(verdict("resume"), "PASS") << report_;
-  program("tpudist", run + "[[ $last == --resume ]] && echo parameters: 2 || echo parameters: 1");
+  program("tpudist", run + "[[ $all == *--resume* ]] && echo parameters: 2 || echo parameters: 1");
   EXPECT_EQ(verdict("resume"), "FAIL");
 }
 
