@@ -6,10 +6,8 @@
 #include <array>
 #include <cmath>
 #include <functional>
-#include <iterator>
 #include <limits>
 #include <map>
-#include <set>
 #include <span>
 #include <utility>
 
@@ -24,7 +22,6 @@ namespace {
 struct KnownFamily {
   std::string_view word;  // as it stands in names, without separators
   std::string_view family;
-  bool is_bert = false;
 };
 
 // The first that occurs wins: models built on a backbone come before backbones.
@@ -43,10 +40,10 @@ constexpr KnownFamily kKnownFamilies[] = {
     {"resnet", "resnet"},
     {"alexnet", "alexnet"},
     {"unet", "unet"},
-    {"albert", "albert", true},
-    {"electra", "electra", true},
-    {"talkingheads", "talking_heads", true},
-    {"bert", "bert", true},
+    {"albert", "albert"},
+    {"electra", "electra"},
+    {"talkingheads", "talking_heads"},
+    {"bert", "bert"},
     {"transformer", "transformer"},
     {"magenta", "magenta"},
     {"openai", "openai"},
@@ -154,11 +151,6 @@ bool says_nothing(std::span<const std::string_view> tokens, std::size_t i) {
          is_numbered(token, "img") || std::ranges::find(kRunWords, token) != kRunWords.end();
 }
 
-bool is_bert(std::string_view family) {
-  const auto known = std::ranges::find(kKnownFamilies, family, &KnownFamily::family);
-  return family.starts_with("bert_l") || (known != std::end(kKnownFamilies) && known->is_bert);
-}
-
 // The graphs of one family.
 struct FamilyGraphs {
   std::vector<std::size_t> graphs;
@@ -228,19 +220,6 @@ std::string model_family(std::string_view graph_name) {
     family += tokens[i];
   }
   return family.empty() ? name : family;
-}
-
-FamilyClusters family_clusters(std::span<const std::string> families) {
-  const std::set all(families.begin(), families.end());
-  const auto berts = std::ranges::count_if(all, is_bert);
-  const bool only_berts = berts == std::ssize(all);
-  FamilyClusters clusters{{families.begin(), families.end()}, {}};
-  if (!only_berts) std::ranges::replace_if(clusters.of, is_bert, "bert");
-  if (berts > 1)
-    clusters.note = fmt::format("{} of {} model families are BERTs: {}", berts, all.size(),
-                                only_berts ? "\"other families\" are other BERTs"
-                                           : "they score alike and count as one family");
-  return clusters;
 }
 
 std::vector<int> assign_folds(const std::vector<std::string>& graph_names,

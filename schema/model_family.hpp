@@ -1,7 +1,6 @@
 #pragma once
 
 #include <cstdint>
-#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -24,16 +23,6 @@ namespace tpudist {
 //
 // Lower case; never empty unless the name is.
 std::string model_family(std::string_view graph_name);
-
-// What an interval for other families takes as independent. BERTs (of several depths, ALBERT,
-// ELECTRA, with talking heads) are one architecture and score alike: taken as independent they make
-// the interval too narrow (bench/kin_table), so they are one cluster. Where all families are BERTs
-// each is a cluster, and the interval is about other BERTs.
-struct FamilyClusters {
-  std::vector<std::string> of;  // [G] the cluster of each graph
-  std::string note;             // what was done, one line; empty where no two families are kin
-};
-FamilyClusters family_clusters(std::span<const std::string> families);  // [G] of model_family
 
 // Assigns graphs to folds 0 .. folds-1, always whole families, so that every fold gets its share of
 // large and of small families. Families are grouped into weight classes, one for each interval

@@ -17,7 +17,7 @@ ROOMS = {
     "core/config": "core",
     "core/safetensors": "core",
     "schema": "core",
-    "statistics/intervals": "schema",
+    "statistics/intervals": "core",
     "statistics/ranking": "statistics/intervals",
     "statistics/noise": "statistics/ranking",
     "data/npz": "core",

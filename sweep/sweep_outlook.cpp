@@ -10,6 +10,7 @@
 
 #include "schema/model_family.hpp"
 #include "statistics/intervals/comparison.hpp"
+#include "statistics/intervals/family_clusters.hpp"
 #include "statistics/intervals/family_variance.hpp"
 #include "sweep/sweep_data.hpp"
 

@@ -13,8 +13,8 @@
 #include "core/error.hpp"
 #include "core/means.hpp"
 #include "core/random.hpp"
-#include "schema/model_family.hpp"
 #include "statistics/intervals/distributions.hpp"
+#include "statistics/intervals/family_clusters.hpp"
 #include "statistics/intervals/family_variance.hpp"
 #include "statistics/intervals/run_variance.hpp"
 

@@ -7,8 +7,8 @@
 #include <utility>
 #include <vector>
 
-#include "schema/model_family.hpp"
 #include "statistics/intervals/distributions.hpp"
+#include "statistics/intervals/family_clusters.hpp"
 #include "statistics/intervals/family_variance.hpp"
 #include "statistics/intervals/run_variance.hpp"
 
