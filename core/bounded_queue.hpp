@@ -3,9 +3,10 @@
 #include <condition_variable>
 #include <cstddef>
 #include <deque>
-#include <mutex>
 #include <optional>
 #include <utility>
+
+#include "core/mutex.hpp"
 
 namespace tpudist {
 
@@ -18,8 +19,8 @@ class BoundedQueue {
 
   // Waits for room. False when the queue is closed (the item is dropped).
   bool push(T item) {
-    std::unique_lock lock(mutex_);
-    room_.wait(lock, [&] { return closed_ || items_.size() < capacity_; });
+    MutexLock lock(mutex_);
+    while (!closed_ && items_.size() >= capacity_) room_.wait(lock);
     if (closed_) return false;
     items_.push_back(std::move(item));
     filled_.notify_one();
@@ -28,8 +29,8 @@ class BoundedQueue {
 
   // Waits for an item. Nothing when the queue is closed and empty.
   std::optional<T> pop() {
-    std::unique_lock lock(mutex_);
-    filled_.wait(lock, [&] { return closed_ || !items_.empty(); });
+    MutexLock lock(mutex_);
+    while (!closed_ && items_.empty()) filled_.wait(lock);
     if (items_.empty()) return std::nullopt;
     std::optional<T> item(std::move(items_.front()));
     items_.pop_front();
@@ -38,23 +39,23 @@ class BoundedQueue {
   }
 
   void close() {
-    std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     closed_ = true;
     room_.notify_all();
     filled_.notify_all();
   }
 
   std::size_t size() const {
-    std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     return items_.size();
   }
 
  private:
   const std::size_t capacity_;
-  mutable std::mutex mutex_;
+  mutable Mutex mutex_;
   std::condition_variable room_, filled_;
-  std::deque<T> items_;
-  bool closed_ = false;
+  std::deque<T> items_ TPUDIST_GUARDED_BY(mutex_);
+  bool closed_ TPUDIST_GUARDED_BY(mutex_) = false;
 };
 
 }  // namespace tpudist

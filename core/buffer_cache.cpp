@@ -89,7 +89,7 @@ Buffer BufferCache::take(std::int64_t floats) {
   Buffer buffer;
   if (floats <= 0) return buffer;
   const std::int64_t capacity = size_class(floats);
-  std::unique_lock lock(mutex_);
+  MutexLock lock(mutex_);
   const auto found = kept_.lower_bound(capacity);
   if (found != kept_.end() && found->first <= kMaxWaste * capacity) {
     buffer.data_ = found->second.back();
@@ -111,7 +111,7 @@ Buffer BufferCache::take(std::int64_t floats) {
 }
 
 void BufferCache::give_back(float* data, std::int64_t capacity) {
-  std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   in_use_ -= capacity;
   kept_[capacity].push_back(data);
   kept_floats_ += capacity;
@@ -126,12 +126,12 @@ void BufferCache::free_largest() {
 }
 
 std::uint64_t BufferCache::bytes_in_use() const {
-  std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   return in_use_ * sizeof(float);
 }
 
 std::uint64_t BufferCache::bytes_held() const {
-  std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   return (in_use_ + kept_floats_) * sizeof(float);
 }
 

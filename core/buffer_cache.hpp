@@ -3,9 +3,10 @@
 #include <cstddef>
 #include <cstdint>
 #include <map>
-#include <mutex>
 #include <span>
 #include <vector>
+
+#include "core/mutex.hpp"
 
 namespace tpudist {
 
@@ -51,11 +52,14 @@ class BufferCache {
  private:
   friend class Buffer;
   void give_back(float* data, std::int64_t capacity);
-  void free_largest();
+  void free_largest() TPUDIST_REQUIRES(mutex_);
 
-  mutable std::mutex mutex_;
-  std::map<std::int64_t, std::vector<float*>> kept_;  // by capacity
-  std::int64_t in_use_ = 0, kept_floats_ = 0, peak_ = 0;
+  mutable Mutex mutex_;
+  // By capacity. A block is kept here or in use, and never both.
+  std::map<std::int64_t, std::vector<float*>> kept_ TPUDIST_GUARDED_BY(mutex_);
+  std::int64_t in_use_ TPUDIST_GUARDED_BY(mutex_) = 0;
+  std::int64_t kept_floats_ TPUDIST_GUARDED_BY(mutex_) = 0;
+  std::int64_t peak_ TPUDIST_GUARDED_BY(mutex_) = 0;  // the most that in_use_ was
 };
 
 }  // namespace tpudist

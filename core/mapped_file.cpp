@@ -10,10 +10,10 @@
 #include <array>
 #include <atomic>
 #include <cerrno>
-#include <mutex>
 
 #include "core/check.hpp"
 #include "core/error.hpp"
+#include "core/mutex.hpp"
 
 namespace tpudist {
 namespace {
@@ -24,12 +24,12 @@ struct Mapping {
   std::atomic<std::size_t> begin = 0, end = 0;  // addresses; 0: none
 };
 std::array<Mapping, 2048> mappings;  // `convert --jobs` takes up to 1024, each maps a file
-struct sigaction previous_action;
-std::mutex handler_mutex;
+Mutex handler_mutex;
+struct sigaction previous_action TPUDIST_GUARDED_BY(handler_mutex);
 
 // Puts zeros in place of the rest of a mapping whose file has become shorter. Anything else is left to
-// who had the signal before, once the access is repeated.
-void on_bus_error(int signal, siginfo_t* info, void*) {
+// who had the signal before, once the access is repeated. A handler of signals can take no mutex.
+TPUDIST_UNCHECKED void on_bus_error(int signal, siginfo_t* info, void*) {
   const int error = errno;
   const auto address = reinterpret_cast<std::size_t>(info->si_addr);
   for (const Mapping& mapping : mappings) {
@@ -50,7 +50,7 @@ void on_bus_error(int signal, siginfo_t* info, void*) {
 
 // Other libraries may have set their own handler since.
 void listen_to_bus_errors() {
-  const std::lock_guard lock(handler_mutex);
+  const MutexLock lock(handler_mutex);
   struct sigaction current {};
   ::sigaction(SIGBUS, nullptr, &current);
   if ((current.sa_flags & SA_SIGINFO) && current.sa_sigaction == on_bus_error) return;

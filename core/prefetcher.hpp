@@ -7,12 +7,12 @@
 #include <exception>
 #include <functional>
 #include <map>
-#include <mutex>
 #include <optional>
 #include <thread>
 #include <utility>
 #include <vector>
 
+#include "core/mutex.hpp"
 #include "core/thread_pool.hpp"
 
 namespace tpudist {
@@ -42,17 +42,18 @@ class Prefetcher {
     std::exception_ptr error;
   };
   void work();
-  Outcome outcome_of(std::int64_t number);
+  Outcome outcome_of(std::int64_t number) TPUDIST_EXCLUDES(mutex_);
   void stop();
 
   const std::function<T(std::int64_t)> make_;
   const std::int64_t depth_;
-  std::mutex mutex_;
+  Mutex mutex_;
   std::condition_variable room_, ready_;
-  std::map<std::int64_t, Outcome> outcomes_;  // made but not yet returned
-  std::int64_t next_made_, next_out_;         // next_out_ <= next_made_ <= next_out_ + depth_
-  bool stopped_ = false;
-  std::chrono::duration<double> waited_{};
+  // Made but not yet returned. next_out_ <= their numbers < next_made_ <= next_out_ + depth_.
+  std::map<std::int64_t, Outcome> outcomes_ TPUDIST_GUARDED_BY(mutex_);
+  std::int64_t next_made_ TPUDIST_GUARDED_BY(mutex_), next_out_ TPUDIST_GUARDED_BY(mutex_);
+  bool stopped_ TPUDIST_GUARDED_BY(mutex_) = false;
+  std::chrono::duration<double> waited_{};  // of the thread that calls `next`
   std::vector<std::thread> threads_;
 };
 
@@ -71,11 +72,11 @@ Prefetcher<T>::Prefetcher(std::int64_t first, int depth, int threads,
 
 template <typename T>
 T Prefetcher<T>::next() {
-  std::unique_lock lock(mutex_);
+  MutexLock lock(mutex_);
   const std::int64_t number = next_out_;
   if (!outcomes_.contains(number)) {
     const auto begin = std::chrono::steady_clock::now();
-    ready_.wait(lock, [&] { return outcomes_.contains(number); });
+    while (!outcomes_.contains(number)) ready_.wait(lock);
     waited_ += std::chrono::steady_clock::now() - begin;
   }
   Outcome outcome = std::move(outcomes_.extract(number).mapped());
@@ -89,9 +90,9 @@ T Prefetcher<T>::next() {
 template <typename T>
 void Prefetcher<T>::work() {
   mark_background_thread();
-  std::unique_lock lock(mutex_);
+  MutexLock lock(mutex_);
   for (;;) {
-    room_.wait(lock, [&] { return stopped_ || next_made_ < next_out_ + depth_; });
+    while (!stopped_ && next_made_ >= next_out_ + depth_) room_.wait(lock);
     if (stopped_) return;
     const std::int64_t number = next_made_++;
     lock.unlock();
@@ -116,7 +117,7 @@ typename Prefetcher<T>::Outcome Prefetcher<T>::outcome_of(std::int64_t number) {
 template <typename T>
 void Prefetcher<T>::stop() {
   {
-    std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     stopped_ = true;
   }
   room_.notify_all();

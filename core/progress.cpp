@@ -155,13 +155,13 @@ ProgressBar::~ProgressBar() {
 }
 
 void ProgressBar::start(std::string_view title, std::int64_t total, std::string_view unit) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   jobs_.push_back({printable(title), printable(unit), "", total, 0, options_.now()});
   draw(jobs_.size() == 1);
 }
 
 void ProgressBar::advance(std::int64_t count, std::string_view note) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   if (jobs_.empty()) return;
   jobs_.back().done += count;
   if (!note.empty()) jobs_.back().note = printable(note);
@@ -169,14 +169,14 @@ void ProgressBar::advance(std::int64_t count, std::string_view note) {
 }
 
 void ProgressBar::line(std::string_view text) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   const bool live = !jobs_.empty() && terminal_;
   write(fmt::format("{}{}\n", live ? "\r\x1b[K" : "", printable(text, "\n\t")));
   if (live) draw(true);
 }
 
 void ProgressBar::finish() {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   if (jobs_.empty()) return;
   const Job job = std::move(jobs_.back());
   jobs_.pop_back();

@@ -3,10 +3,11 @@
 #include <chrono>
 #include <cstdint>
 #include <functional>
-#include <mutex>
 #include <string>
 #include <string_view>
 #include <vector>
+
+#include "core/mutex.hpp"
 
 namespace tpudist {
 
@@ -66,17 +67,16 @@ class ProgressBar : public ProgressSink {
   };
   struct Pieces;
 
-  // Call with the mutex held.
-  void draw(bool force);
+  void draw(bool force) TPUDIST_REQUIRES(mutex_);
   std::string summary(const Job& job) const;
-  Pieces pieces() const;
-  void write(std::string_view text);
+  Pieces pieces() const TPUDIST_REQUIRES(mutex_);
+  void write(std::string_view text) TPUDIST_REQUIRES(mutex_);
 
   Options options_;
-  std::mutex mutex_;
-  std::vector<Job> jobs_;  // the innermost last
+  Mutex mutex_;
+  std::vector<Job> jobs_ TPUDIST_GUARDED_BY(mutex_);  // the innermost last
   bool terminal_ = false;
-  std::chrono::steady_clock::time_point drawn_;
+  std::chrono::steady_clock::time_point drawn_ TPUDIST_GUARDED_BY(mutex_);
 };
 
 }  // namespace tpudist

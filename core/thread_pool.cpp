@@ -6,9 +6,10 @@
 #include <condition_variable>
 #include <exception>
 #include <limits>
-#include <mutex>
 #include <thread>
 #include <vector>
+
+#include "core/mutex.hpp"
 
 namespace tpudist {
 namespace {
@@ -58,7 +59,7 @@ struct Loop {
   void record_failure(std::int64_t index) {
     failed.store(true, std::memory_order_relaxed);
     next.store(count);  // nobody starts another chunk
-    std::lock_guard lock(failure_mutex);
+    const MutexLock lock(failure_mutex);
     if (index >= failed_index) return;
     failed_index = index;
     failure = std::current_exception();
@@ -80,9 +81,10 @@ struct Loop {
   bool caller_sleeps = false;            // under the pool's mutex
   std::condition_variable caller_wakes;  // with the pool's mutex
 
-  std::mutex failure_mutex;
-  std::int64_t failed_index = std::numeric_limits<std::int64_t>::max();
-  std::exception_ptr failure;
+  Mutex failure_mutex;
+  std::int64_t failed_index TPUDIST_GUARDED_BY(failure_mutex) =
+      std::numeric_limits<std::int64_t>::max();
+  std::exception_ptr failure TPUDIST_GUARDED_BY(failure_mutex);
 };
 
 // The loop whose task this thread is running.
@@ -125,22 +127,21 @@ struct ThreadPool::Impl {
   void run_thread(const std::function<void()>& on_start);
   void run(Loop& loop);
 
-  // The following are called with `mutex` held by `lock`; `help` releases it while it works.
-  Loop* innermost(const Loop* within);
-  void help(Loop& loop, std::unique_lock<std::mutex>& lock);
-  void open(Loop& loop);
-  void close(Loop& loop);
+  Loop* innermost(const Loop* within) TPUDIST_REQUIRES(mutex);
+  void help(Loop& loop) TPUDIST_REQUIRES(mutex);  // releases it while it works
+  void open(Loop& loop) TPUDIST_REQUIRES(mutex);
+  void close(Loop& loop) TPUDIST_REQUIRES(mutex);
 
   int size = 1;
   std::vector<std::thread> threads;
 
-  std::mutex mutex;
-  std::vector<Loop*> open_loops;           // in the order of their calls
+  Mutex mutex;
+  std::vector<Loop*> open_loops TPUDIST_GUARDED_BY(mutex);  // in the order of their calls
   std::atomic<std::size_t> open_count{0};  // their number, to be read without the mutex
-  int sleepers = 0;
-  int started = 0;
-  bool stopping = false;
-  std::exception_ptr start_failure;
+  int sleepers TPUDIST_GUARDED_BY(mutex) = 0;
+  int started TPUDIST_GUARDED_BY(mutex) = 0;
+  bool stopping TPUDIST_GUARDED_BY(mutex) = false;
+  std::exception_ptr start_failure TPUDIST_GUARDED_BY(mutex);
   std::condition_variable work, all_started;
 };
 
@@ -152,17 +153,18 @@ void ThreadPool::Impl::start_threads(int count, std::function<void()> on_start) 
     stop();
     throw;
   }
-  std::unique_lock lock(mutex);
-  all_started.wait(lock, [&] { return started == count; });
-  if (!start_failure) return;
+  MutexLock lock(mutex);
+  while (started < count) all_started.wait(lock);
+  const std::exception_ptr failure = start_failure;
+  if (!failure) return;
   lock.unlock();
   stop();
-  std::rethrow_exception(start_failure);
+  std::rethrow_exception(failure);
 }
 
 void ThreadPool::Impl::stop() {
   {
-    std::lock_guard lock(mutex);
+    const MutexLock lock(mutex);
     stopping = true;
     work.notify_all();
   }
@@ -178,20 +180,20 @@ void ThreadPool::Impl::run_thread(const std::function<void()>& on_start) {
     failure = std::current_exception();
   }
 
-  std::unique_lock lock(mutex);
+  MutexLock lock(mutex);
   if (failure && !start_failure) start_failure = failure;
   ++started;
   all_started.notify_one();
   while (!stopping) {
     if (Loop* loop = innermost(nullptr)) {
-      help(*loop, lock);
+      help(*loop);
       continue;
     }
     lock.unlock();
     spin_until([&] { return open_count.load(std::memory_order_relaxed) > 0; });
     lock.lock();
     ++sleepers;
-    work.wait(lock, [&] { return stopping || !open_loops.empty(); });
+    while (!stopping && open_loops.empty()) work.wait(lock);
     --sleepers;
   }
 }
@@ -212,11 +214,11 @@ Loop* ThreadPool::Impl::innermost(const Loop* within) {
   return background;
 }
 
-void ThreadPool::Impl::help(Loop& loop, std::unique_lock<std::mutex>& lock) {
+void ThreadPool::Impl::help(Loop& loop) {
   loop.helpers.fetch_add(1, std::memory_order_relaxed);
-  lock.unlock();
+  mutex.unlock();
   loop.work(loop.background);  // a loop that is needed earlier may have been opened meanwhile
-  lock.lock();
+  mutex.lock();
   if (!loop.has_indices()) close(loop);
   // With the mutex held: the caller needs it to leave, so it cannot destroy the loop before this
   // ends.
@@ -247,7 +249,7 @@ void ThreadPool::Impl::close(Loop& loop) {
 }
 
 void ThreadPool::Impl::run(Loop& loop) {
-  std::unique_lock lock(mutex);
+  MutexLock lock(mutex);
   open(loop);
   lock.unlock();
   loop.work();
@@ -259,14 +261,14 @@ void ThreadPool::Impl::run(Loop& loop) {
     // A helper may have opened loops inside of this one; helping there cannot delay this one. Other
     // loops are not helped, since their tasks could take much longer.
     if (Loop* inner = innermost(&loop)) {
-      help(*inner, lock);
+      help(*inner);
       continue;
     }
     lock.unlock();
     spin_until(alone);
     lock.lock();
     loop.caller_sleeps = true;
-    loop.caller_wakes.wait(lock, [&] { return alone() || innermost(&loop); });
+    while (!alone() && !innermost(&loop)) loop.caller_wakes.wait(lock);
     loop.caller_sleeps = false;
   }
 }
@@ -304,7 +306,9 @@ void ThreadPool::parallel_for(std::int64_t count, const std::function<void(std::
   const std::int64_t chunk = std::max<std::int64_t>(1, count / (std::int64_t{64} * impl_->size));
   Loop loop(count, chunk, body, current_loop, impl_.get());
   impl_->run(loop);
-  if (loop.failure) std::rethrow_exception(loop.failure);
+  if (!loop.failed) return;
+  const MutexLock lock(loop.failure_mutex);
+  std::rethrow_exception(loop.failure);
 }
 
 }  // namespace tpudist

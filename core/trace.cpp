@@ -33,7 +33,7 @@ void pop_range() {}
 
 }  // namespace
 
-// Written by one thread.
+// Written by one thread, without the mutex.
 struct Trace::Ring {
   const char* name = nullptr;
   std::uint64_t added = 0;
@@ -54,7 +54,7 @@ Trace::Ring& Trace::own_ring() {
   thread_local std::uint64_t of = 0;
   thread_local Ring* ring = nullptr;
   if (of != number_) {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     ring = rings_.emplace_back(std::make_unique<Ring>()).get();
     of = number_;
   }
@@ -76,14 +76,14 @@ void Trace::name_thread(const char* name) {
 }
 
 const char* Trace::keep(std::string_view text) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   auto kept = texts_.find(text);
   if (kept == texts_.end()) kept = texts_.emplace(text).first;
   return kept->c_str();
 }
 
 std::vector<TraceTrack> Trace::tracks() const {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   std::vector<TraceTrack> tracks;
   for (const auto& ring : rings_) {
     TraceTrack track;

@@ -3,11 +3,12 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
-#include <mutex>
 #include <set>
 #include <string>
 #include <string_view>
 #include <vector>
+
+#include "core/mutex.hpp"
 
 namespace tpudist {
 
@@ -62,9 +63,9 @@ class Trace {
 
   const std::uint64_t number_;  // tells apart traces that used the same address one after the other
   const std::size_t most_;
-  mutable std::mutex mutex_;
-  std::vector<std::unique_ptr<Ring>> rings_;
-  std::set<std::string, std::less<>> texts_;
+  mutable Mutex mutex_;
+  std::vector<std::unique_ptr<Ring>> rings_ TPUDIST_GUARDED_BY(mutex_);
+  std::set<std::string, std::less<>> texts_ TPUDIST_GUARDED_BY(mutex_);
 };
 
 // A span from its construction to `end` or its destruction. Without a trace nothing is recorded;
