@@ -17,7 +17,7 @@
 #include "core/error.hpp"
 #include "core/prefetcher.hpp"
 #include "core/process.hpp"
-#include "dist/collectives/self_communicator.hpp"
+#include "dist/collectives/communicator.hpp"
 #include "inference/evaluation.hpp"
 #include "models/kernels/tensor_memory.hpp"
 #include "models/kernels/threads.hpp"

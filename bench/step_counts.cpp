@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "core/error.hpp"
-#include "dist/collectives/self_communicator.hpp"
+#include "dist/collectives/communicator.hpp"
 #include "models/device/device_backend.hpp"
 #include "models/kernels/threads.hpp"
 #include "models/network/composed_executor.hpp"

@@ -2,18 +2,22 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cerrno>
 #include <cstdio>
 #include <random>
+#include <system_error>
 #include <utility>
 
 #include "core/check.hpp"
 #include "core/log.hpp"
 #include "core/numbers.hpp"
 #include "core/output_path.hpp"
+#include "core/text.hpp"
 
 namespace tpudist {
 namespace {
@@ -117,6 +121,17 @@ void write_through(const OutputPath& output, std::span<const std::byte> bytes, F
   file->close();
 }
 
+// 0, or the error number.
+int append(int descriptor, std::string_view text) {
+  while (!text.empty()) {
+    const ssize_t written =
+        uninterrupted([&] { return ::write(descriptor, text.data(), text.size()); });
+    if (written < 0) return errno;
+    text.remove_prefix(static_cast<std::size_t>(written));
+  }
+  return 0;
+}
+
 }  // namespace
 
 FileSystem& posix_file_system() {
@@ -201,6 +216,49 @@ std::string read_text_file(const std::filesystem::path& path, std::size_t limit)
   if (used > limit) throw IoError(fmt::format("{} is larger than {} bytes", path.string(), limit));
   text.resize(used);
   return text;
+}
+
+void append_to_file(const std::filesystem::path& path, std::string_view text) {
+  const int descriptor = uninterrupted(
+      [&] { return ::open(path.c_str(), O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0666); });
+  check_posix(descriptor, "write", path);
+  struct stat before {};
+  const bool regular = ::fstat(descriptor, &before) == 0 && S_ISREG(before.st_mode);
+  int error = append(descriptor, text);
+  // The error of the write is reported, also if the file cannot be cut.
+  if (error != 0 && regular &&
+      uninterrupted([&] { return ::ftruncate(descriptor, before.st_size); }) != 0)
+    errno = error;
+  if (::close(descriptor) != 0 && error == 0 && errno != EINTR) error = errno;
+  if (error != 0) throw_io_error("write", path, error);
+}
+
+namespace fs = std::filesystem;
+
+std::string near_path(const fs::path& wanted,
+                      const std::function<bool(const fs::directory_entry&)>& accepts,
+                      const std::vector<fs::path>& homes) {
+  std::vector<fs::path> folders{wanted.parent_path()};
+  if (folders[0].empty()) folders.insert(folders.end(), homes.begin(), homes.end());
+  std::vector<std::string> names, paths;
+  for (const fs::path& folder : folders) {
+    std::error_code error;
+    fs::directory_iterator entries(folder.empty() ? "." : folder, error);
+    for (; !error && entries != end(entries); entries.increment(error)) {
+      if (!accepts(*entries)) continue;
+      const fs::path path = folder / entries->path().filename();
+      names.push_back((is_yaml(*entries) ? path.stem() : path.filename()).string());
+      paths.push_back(path.string());
+    }
+  }
+  const fs::path name = wanted.extension() == ".yaml" ? wanted.stem() : wanted.filename();
+  const auto at = std::ranges::find(names, nearest_of(name.string(), names));
+  if (at == names.end()) return "";
+  return "; did you mean " + paths[static_cast<std::size_t>(at - names.begin())] + "?";
+}
+
+bool is_yaml(const fs::directory_entry& entry) {
+  return entry.path().extension() == ".yaml";
 }
 
 }  // namespace tpudist

@@ -2,11 +2,13 @@
 
 #include <cstddef>
 #include <filesystem>
+#include <functional>
 #include <limits>
 #include <memory>
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace tpudist {
 
@@ -76,5 +78,19 @@ class TemporaryFile {
 // The whole content. Throws IoError, also when the file has more than `limit` bytes.
 std::string read_text_file(const std::filesystem::path& path,
                            std::size_t limit = std::numeric_limits<std::size_t>::max());
+
+// Appends to a file, which is created if it does not exist. Throws IoError. A regular file is then
+// cut back to its old length, unless the system refuses even that.
+void append_to_file(const std::filesystem::path& path, std::string_view text);
+
+// "; did you mean PATH?", for an error about `wanted`, which is not there: the entry with the
+// nearest name (nearest_of) that `accepts` takes, of the folder of `wanted` and, where that is a
+// mere name, of `homes`. "" without one.
+std::string near_path(const std::filesystem::path& wanted,
+                      const std::function<bool(const std::filesystem::directory_entry&)>& accepts,
+                      const std::vector<std::filesystem::path>& homes = {});
+
+// For `accepts`.
+bool is_yaml(const std::filesystem::directory_entry& entry);
 
 }  // namespace tpudist

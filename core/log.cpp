@@ -8,6 +8,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -112,6 +113,16 @@ LogAboveProgress::LogAboveProgress(ProgressSink& progress) {
 
 LogAboveProgress::~LogAboveProgress() {
   if (LogSink* sink = current_sink()) sink->redirect(nullptr);
+}
+
+void warn_once(const std::string& text) {
+  static std::mutex mutex;
+  static std::set<std::string> told;
+  {
+    const std::lock_guard lock(mutex);
+    if (!told.insert(text).second) return;
+  }
+  spdlog::warn("{}", text);
 }
 
 }  // namespace tpudist

@@ -2,6 +2,8 @@
 
 #include <spdlog/spdlog.h>
 
+#include <string>
+
 namespace tpudist {
 
 class ProgressSink;
@@ -28,5 +30,8 @@ class LogAboveProgress {
   LogAboveProgress(const LogAboveProgress&) = delete;
   LogAboveProgress& operator=(const LogAboveProgress&) = delete;
 };
+
+// Logs a warning unless this process has logged the same text before. Any thread.
+void warn_once(const std::string& text);
 
 }  // namespace tpudist

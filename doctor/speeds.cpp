@@ -1,4 +1,4 @@
-#include "doctor/speeds.hpp"
+#include "doctor/doctor.hpp"
 
 #include <algorithm>
 #include <chrono>

@@ -1,4 +1,4 @@
-#include "doctor/surroundings.hpp"
+#include "doctor/doctor.hpp"
 
 #include <fcntl.h>
 #include <fmt/format.h>

@@ -1,4 +1,4 @@
-#include "doctor/warnings.hpp"
+#include "doctor/doctor.hpp"
 
 #include <fmt/format.h>
 

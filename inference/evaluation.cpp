@@ -10,7 +10,7 @@
 
 #include "core/error.hpp"
 #include "core/hash.hpp"
-#include "core/json_number.hpp"
+#include "core/json.hpp"
 #include "core/means.hpp"
 #include "inference/prediction_records.hpp"
 

@@ -7,7 +7,7 @@
 #include <string_view>
 
 #include "core/file_system.hpp"
-#include "core/json_number.hpp"
+#include "core/json.hpp"
 
 namespace tpudist {
 namespace {

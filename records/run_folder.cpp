@@ -7,11 +7,9 @@
 #include <string_view>
 #include <system_error>
 
-#include "core/append_file.hpp"
 #include "core/error.hpp"
 #include "core/file_system.hpp"
-#include "core/json_number.hpp"
-#include "core/near_path.hpp"
+#include "core/json.hpp"
 #include "core/output_path.hpp"
 #include "records/tensorboard_file.hpp"
 #include "train/state/checkpoint_folder.hpp"

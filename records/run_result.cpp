@@ -7,8 +7,7 @@
 
 #include "core/error.hpp"
 #include "core/file_system.hpp"
-#include "core/json_fault.hpp"
-#include "core/json_number.hpp"
+#include "core/json.hpp"
 
 namespace tpudist {
 namespace {

@@ -12,7 +12,7 @@
 #include "core/error.hpp"
 #include "core/file_system.hpp"
 #include "core/hash.hpp"
-#include "core/json_fault.hpp"
+#include "core/json.hpp"
 
 namespace tpudist {
 namespace {

@@ -12,7 +12,6 @@
 #include <protozero/pbf_writer.hpp>
 #include <string>
 
-#include "core/append_file.hpp"
 #include "core/config/yaml_scalar.hpp"
 #include "core/file_system.hpp"
 

@@ -4,7 +4,7 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
-#include "core/json_number.hpp"
+#include "core/json.hpp"
 #include "scores/judgement.hpp"
 #include "scores/score_table.hpp"
 #include "scores/table_intervals.hpp"

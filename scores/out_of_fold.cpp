@@ -3,7 +3,7 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
-#include "core/json_number.hpp"
+#include "core/json.hpp"
 #include "core/means.hpp"
 #include "scores/score_table.hpp"
 

@@ -8,7 +8,7 @@
 #include <set>
 
 #include "core/error.hpp"
-#include "core/near_path.hpp"
+#include "core/file_system.hpp"
 #include "records/sweep_files.hpp"
 #include "scores/same_training.hpp"
 

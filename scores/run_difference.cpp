@@ -27,7 +27,6 @@
 #include "scores/run_record.hpp"
 #include "train/state/checkpoint.hpp"
 #include "train/state/checkpoint_folder.hpp"
-#include "train/state/checkpoint_lists.hpp"
 
 namespace tpudist {
 namespace {

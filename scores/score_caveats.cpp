@@ -8,7 +8,7 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
-#include "core/json_number.hpp"
+#include "core/json.hpp"
 #include "core/means.hpp"
 #include "statistics/noise/rank_sampling.hpp"
 

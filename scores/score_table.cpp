@@ -8,7 +8,7 @@
 #include <nlohmann/json.hpp>
 #include <vector>
 
-#include "core/json_number.hpp"
+#include "core/json.hpp"
 #include "core/means.hpp"
 #include "core/text.hpp"
 #include "schema/collection.hpp"

@@ -11,7 +11,7 @@
 #include <thread>
 #include <utility>
 
-#include "core/config/config_text.hpp"
+#include "core/config/config.hpp"
 #include "core/error.hpp"
 #include "core/file_system.hpp"
 #include "core/hash.hpp"

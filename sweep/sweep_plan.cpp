@@ -6,7 +6,7 @@
 #include <map>
 #include <numeric>
 
-#include "core/config/config_text.hpp"
+#include "core/config/config.hpp"
 #include "core/error.hpp"
 #include "core/hash.hpp"
 #include "core/text.hpp"

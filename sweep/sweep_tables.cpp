@@ -13,7 +13,7 @@
 #include "core/error.hpp"
 #include "core/escape.hpp"
 #include "core/folder_lock.hpp"
-#include "core/json_number.hpp"
+#include "core/json.hpp"
 #include "core/numbers.hpp"
 #include "core/process.hpp"
 #include "statistics/intervals/interval.hpp"
@@ -501,8 +501,8 @@ Json collect_json(const SweepFolder& folder) {
                           {"failed", s.failed},
                           {"failed_members", s.failed_members},
                           {"seeds", s.seeds},
-                          {"mean", number_or_null(s.mean)},
-                          {"deviation", number_or_null(s.deviation)}});
+                          {"mean", s.mean},
+                          {"deviation", s.deviation}});
     }
     for (std::size_t i = 0; i < stage.runs.size(); ++i) {
       const auto& result = stage.results[i];
@@ -511,8 +511,8 @@ Json collect_json(const SweepFolder& folder) {
           {{"index", stage.runs[i].index},
            {"id", stage.runs[i].id},
            {"state", state_word(result)},
-           {"valid", number_or_null(finished ? result->valid() : std::nullopt)},
-           {"out_of_fold", number_or_null(finished ? result->out_of_fold() : std::nullopt)},
+           {"valid", finished ? result->valid() : std::nullopt},
+           {"out_of_fold", finished ? result->out_of_fold() : std::nullopt},
            {"parameters", finished ? Json(result->parameters) : Json()}});
     }
     stages.push_back({{"name", stage.stage->name},

@@ -12,7 +12,6 @@
 
 #include "core/error.hpp"
 #include "core/file_system.hpp"
-#include "core/near_path.hpp"
 #include "core/text.hpp"
 
 namespace tpudist {

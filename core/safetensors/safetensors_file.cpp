@@ -1,8 +1,10 @@
 #include "core/safetensors/safetensors_file.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <cerrno>
 #include <cmath>
@@ -22,12 +24,32 @@
 
 #include "core/check.hpp"
 #include "core/error.hpp"
-#include "core/json_fault.hpp"
+#include "core/json.hpp"
 #include "core/numbers.hpp"
 #include "core/text.hpp"
 
 namespace tpudist {
 namespace {
+
+struct TypeFacts {
+  std::string_view name;
+  std::size_t bytes;
+};
+
+// By the numbers of the enum.
+constexpr std::array<TypeFacts, 13> kTypes{{{"BOOL", 1},
+                                            {"U8", 1},
+                                            {"I8", 1},
+                                            {"I16", 2},
+                                            {"U16", 2},
+                                            {"F16", 2},
+                                            {"BF16", 2},
+                                            {"I32", 4},
+                                            {"U32", 4},
+                                            {"F32", 4},
+                                            {"F64", 8},
+                                            {"I64", 8},
+                                            {"U64", 8}}};
 
 // Maximum size of a header, as in the safetensors package.
 constexpr std::uint64_t kMostHeaderBytes = 100'000'000;
@@ -198,6 +220,41 @@ class HeaderParser {
 
 }  // namespace
 
+std::string_view to_text(TensorType type) {
+  return kTypes[static_cast<std::size_t>(type)].name;
+}
+
+std::optional<TensorType> tensor_type(std::string_view name) {
+  for (std::size_t i = 0; i < kTypes.size(); ++i) {
+    if (kTypes[i].name == name) return static_cast<TensorType>(i);
+  }
+  return std::nullopt;
+}
+
+std::string tensor_type_names() {
+  std::string names;
+  for (const TypeFacts& type : kTypes)
+    names += (names.empty() ? "" : ", ") + std::string(type.name);
+  return names;
+}
+
+std::size_t bytes_of(TensorType type) {
+  return kTypes[static_cast<std::size_t>(type)].bytes;
+}
+
+bool is_floating(TensorType type) {
+  return type == TensorType::f64 || type == TensorType::f32 || type == TensorType::f16 ||
+         type == TensorType::bf16;
+}
+
+std::string shape_text(const std::vector<std::int64_t>& shape) {
+  return fmt::format("[{}]", fmt::join(shape, ", "));
+}
+
+float bfloat16_to_float(std::uint16_t bits) {
+  return std::bit_cast<float>(static_cast<std::uint32_t>(bits) << 16);
+}
+
 static_assert(std::endian::native == std::endian::little, "safetensors are little-endian");
 
 namespace {
@@ -350,6 +407,70 @@ std::vector<std::int64_t> SafetensorsFile::integers(std::string_view name) {
       return static_cast<std::int64_t>(value);
     }
   });
+}
+
+void SafetensorsWriter::add(const std::string& name, const std::vector<std::int64_t>& shape,
+                            std::span<const float> values) {
+  add(name, TensorType::f32, shape, std::as_bytes(values));
+}
+
+void SafetensorsWriter::add(const std::string& name, const std::vector<std::int64_t>& shape,
+                            std::span<const double> values) {
+  add(name, TensorType::f64, shape, std::as_bytes(values));
+}
+
+void SafetensorsWriter::add(const std::string& name, const std::vector<std::int64_t>& shape,
+                            std::span<const std::int64_t> values) {
+  add(name, TensorType::i64, shape, std::as_bytes(values));
+}
+
+void SafetensorsWriter::add(const std::string& name, TensorType type,
+                            const std::vector<std::int64_t>& shape,
+                            std::span<const std::byte> bytes) {
+  std::int64_t elements = 1;
+  for (const std::int64_t size : shape) elements *= size;
+  if (static_cast<std::size_t>(elements) * bytes_of(type) != bytes.size()) {
+    throw Error(ErrorKind::failed, "safetensors: " + name + " does not hold the numbers of shape " +
+                                       shape_text(shape));
+  }
+  std::string copy(bytes.size(), '\0');
+  if (!bytes.empty()) std::memcpy(copy.data(), bytes.data(), bytes.size());
+  if (!tensors_.emplace(name, Tensor{type, shape, std::move(copy)}).second)
+    throw Error(ErrorKind::failed, "safetensors: there is a tensor " + name + " already");
+}
+
+void SafetensorsWriter::add_metadata(const std::string& key, const std::string& text) {
+  metadata_[key] = text;
+}
+
+std::string SafetensorsWriter::bytes() const {
+  std::vector<const std::pair<const std::string, Tensor>*> order;
+  for (const auto& entry : tensors_) order.push_back(&entry);
+  std::ranges::stable_sort(order, std::greater(),
+                           [](const auto* entry) { return entry->second.type; });
+  nlohmann::ordered_json header = nlohmann::ordered_json::object();
+  if (!metadata_.empty()) header["__metadata__"] = metadata_;
+  std::uint64_t end = 0;
+  for (const auto* entry : order) {
+    const Tensor& tensor = entry->second;
+    const std::uint64_t begin = end;
+    end += tensor.bytes.size();
+    header[entry->first] = {{"dtype", std::string(to_text(tensor.type))},
+                            {"shape", tensor.shape},
+                            {"data_offsets", {begin, end}}};
+  }
+  std::string text = header.dump();
+  text.append((8 - text.size() % 8) % 8, ' ');
+  const std::uint64_t length = text.size();
+  std::string result(8, '\0');
+  std::memcpy(result.data(), &length, 8);
+  result += text;
+  for (const auto* entry : order) result += entry->second.bytes;
+  return result;
+}
+
+void SafetensorsWriter::write(const std::filesystem::path& path, FileSystem& files) const {
+  write_file_atomically(path, bytes(), files);
 }
 
 }  // namespace tpudist

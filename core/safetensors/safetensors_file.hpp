@@ -5,13 +5,35 @@
 #include <filesystem>
 #include <fstream>
 #include <map>
+#include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
-#include "core/safetensors/tensor_type.hpp"
+#include "core/file_system.hpp"
 
 namespace tpudist {
+
+// The element type of a stored tensor, in the order in which the safetensors package sorts types.
+enum class TensorType { boolean, u8, i8, i16, u16, f16, bf16, i32, u32, f32, f64, i64, u64 };
+
+// The name in a safetensors header, e.g. "F32".
+std::string_view to_text(TensorType type);
+// Nothing for an unknown name.
+std::optional<TensorType> tensor_type(std::string_view name);
+// The names of all types, for messages.
+std::string tensor_type_names();
+
+std::size_t bytes_of(TensorType type);
+// F64, F32, F16 or BF16.
+bool is_floating(TensorType type);
+
+// "[3, 4]"; "[]" for a single number.
+std::string shape_text(const std::vector<std::int64_t>& shape);
+
+// The value of a bfloat16 number (the upper half of a float32), given its bits.
+float bfloat16_to_float(std::uint16_t bits);
 
 // One tensor of a safetensors file, in row-major order.
 struct StoredTensor {
@@ -66,6 +88,41 @@ class SafetensorsFile {
   std::uint64_t data_ = 0;  // offset of the tensors' first byte in the file
   std::vector<StoredTensor> tensors_;
   std::map<std::string, std::size_t, std::less<>> by_name_;
+  std::map<std::string, std::string> metadata_;
+};
+
+// Collects tensors and writes them as one safetensors file. The order is that of the safetensors
+// package: the widest types first, then by name. The header is padded with spaces to a multiple of
+// 8 bytes. The bytes are a pure function of what was added. Keeps copies. Not thread-safe.
+class SafetensorsWriter {
+ public:
+  // `values` in row-major order. Throws Error unless their number is the product of `shape`, and
+  // when a tensor of that name exists.
+  void add(const std::string& name, const std::vector<std::int64_t>& shape,
+           std::span<const float> values);
+  void add(const std::string& name, const std::vector<std::int64_t>& shape,
+           std::span<const double> values);
+  void add(const std::string& name, const std::vector<std::int64_t>& shape,
+           std::span<const std::int64_t> values);
+
+  // A text under `__metadata__`, UTF-8.
+  void add_metadata(const std::string& key, const std::string& text);
+
+  // The bytes of the file.
+  std::string bytes() const;
+  // Writes them with write_file_atomically. Throws IoError.
+  void write(const std::filesystem::path& path, FileSystem& files = posix_file_system()) const;
+
+ private:
+  struct Tensor {
+    TensorType type;
+    std::vector<std::int64_t> shape;
+    std::string bytes;
+  };
+  void add(const std::string& name, TensorType type, const std::vector<std::int64_t>& shape,
+           std::span<const std::byte> bytes);
+
+  std::map<std::string, Tensor> tensors_;
   std::map<std::string, std::string> metadata_;
 };
 

@@ -9,7 +9,7 @@
 #include <unordered_map>
 
 #include "core/error.hpp"
-#include "core/json_fault.hpp"
+#include "core/json.hpp"
 #include "core/random.hpp"
 #include "core/text.hpp"
 

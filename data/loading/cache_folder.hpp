@@ -6,7 +6,6 @@
 #include <vector>
 
 #include "core/descriptor.hpp"
-#include "core/private_folder.hpp"
 
 namespace tpudist {
 

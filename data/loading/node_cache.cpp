@@ -7,7 +7,6 @@
 #include "core/hash.hpp"
 #include "core/log.hpp"
 #include "core/version.hpp"
-#include "core/warn_once.hpp"
 #include "data/loading/dataset.hpp"
 #include "data/loading/graph_records.hpp"
 #include "data/loading/metis_segments.hpp"

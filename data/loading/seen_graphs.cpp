@@ -10,7 +10,7 @@
 #include "core/error.hpp"
 #include "core/file_system.hpp"
 #include "core/hash.hpp"
-#include "core/json_fault.hpp"
+#include "core/json.hpp"
 #include "core/numbers.hpp"
 #include "core/random.hpp"
 #include "core/text.hpp"

@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "core/error.hpp"
-#include "core/near_path.hpp"
+#include "core/file_system.hpp"
 #include "core/process.hpp"
 #include "data/shards/manifest.hpp"
 #include "schema/collection_folders.hpp"

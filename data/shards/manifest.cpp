@@ -13,8 +13,7 @@
 
 #include "core/error.hpp"
 #include "core/hash.hpp"
-#include "core/json_fault.hpp"
-#include "core/json_number.hpp"
+#include "core/json.hpp"
 #include "core/version.hpp"
 
 namespace tpudist {

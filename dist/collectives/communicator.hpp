@@ -119,4 +119,7 @@ std::vector<T> all_gather_variable(Communicator& communicator, std::span<const T
 // also a HeardFromOtherRank. So no rank waits for one that failed.
 void run_on_all_ranks(Communicator& communicator, const std::function<void()>& action);
 
+// A communicator of one rank: calls only copy.
+std::unique_ptr<Communicator> make_self_communicator(MemoryKind memory = MemoryKind::host);
+
 }  // namespace tpudist

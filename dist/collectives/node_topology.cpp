@@ -10,8 +10,8 @@
 
 #include "core/error.hpp"
 #include "core/process.hpp"
+#include "dist/collectives/communicator.hpp"
 #include "dist/collectives/mpi_communicator.hpp"
-#include "dist/collectives/self_communicator.hpp"
 
 namespace tpudist {
 namespace {

@@ -12,7 +12,7 @@
 
 #include "core/error.hpp"
 #include "core/file_system.hpp"
-#include "core/json_number.hpp"
+#include "core/json.hpp"
 #include "core/log.hpp"
 #include "core/output_path.hpp"
 #include "core/process.hpp"

@@ -7,7 +7,7 @@
 
 #include "core/error.hpp"
 #include "core/file_system.hpp"
-#include "core/json_number.hpp"
+#include "core/json.hpp"
 #include "core/text.hpp"
 #include "launch/commands/commands.hpp"
 #include "launch/program/output.hpp"

@@ -11,7 +11,7 @@
 
 #include "core/error.hpp"
 #include "core/file_system.hpp"
-#include "core/json_number.hpp"
+#include "core/json.hpp"
 #include "core/means.hpp"
 #include "inference/collection_scores.hpp"
 #include "launch/commands/commands.hpp"

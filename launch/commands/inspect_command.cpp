@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "core/error.hpp"
-#include "core/near_path.hpp"
+#include "core/file_system.hpp"
 #include "core/numbers.hpp"
 #include "data/shards/converted_collections.hpp"
 #include "data/shards/shard_statistics.hpp"

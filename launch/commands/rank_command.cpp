@@ -15,7 +15,7 @@
 
 #include "core/error.hpp"
 #include "core/hash.hpp"
-#include "core/json_number.hpp"
+#include "core/json.hpp"
 #include "core/log.hpp"
 #include "core/numbers.hpp"
 #include "data/hlo/layout_constraints.hpp"

@@ -20,7 +20,7 @@
 #include "launch/program/job.hpp"
 #include "launch/program/output.hpp"
 #include "sweep/sweep_file.hpp"
-#include "train/loop/dry_run.hpp"
+#include "train/loop/forecast.hpp"
 #include "train/loop/trainer.hpp"
 
 namespace tpudist {

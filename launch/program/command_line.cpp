@@ -14,7 +14,7 @@
 #include <utility>
 
 #include "core/error.hpp"
-#include "core/near_path.hpp"
+#include "core/file_system.hpp"
 #include "core/process.hpp"
 #include "core/text.hpp"
 #include "launch/program/experiment_file.hpp"

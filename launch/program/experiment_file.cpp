@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "core/error.hpp"
-#include "core/near_path.hpp"
+#include "core/file_system.hpp"
 #include "core/process.hpp"
 #include "core/text.hpp"
 

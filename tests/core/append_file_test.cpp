@@ -1,4 +1,4 @@
-#include "core/append_file.hpp"
+#include "core/file_system.hpp"
 
 #include <gmock/gmock.h>
 #include <sys/resource.h>
@@ -6,7 +6,6 @@
 #include <csignal>
 
 #include "core/error.hpp"
-#include "core/file_system.hpp"
 #include "tests/support/temp_dir.hpp"
 #include "tests/support/thrown.hpp"
 

@@ -5,13 +5,12 @@
 #include <cerrno>
 #include <string>
 
-#include "core/append_file.hpp"
+#include "core/descriptor.hpp"
 #include "core/error.hpp"
 #include "core/file_system.hpp"
 #include "core/folder_lock.hpp"
 #include "core/hash.hpp"
 #include "core/log.hpp"
-#include "core/private_folder.hpp"
 #include "tests/support/faulty_io.hpp"
 #include "tests/support/temp_dir.hpp"
 

@@ -13,7 +13,6 @@
 #include "dist/collectives/mpi_session.hpp"
 #include "dist/collectives/nccl_communicator.hpp"
 #include "dist/collectives/node_topology.hpp"
-#include "dist/collectives/self_communicator.hpp"
 #include "tests/dist/communicator_calls.hpp"
 #include "tests/support/thrown.hpp"
 

@@ -11,8 +11,8 @@
 
 #include "core/error.hpp"
 #include "core/random.hpp"
+#include "dist/collectives/communicator.hpp"
 #include "dist/collectives/mpi_session.hpp"
-#include "dist/collectives/self_communicator.hpp"
 
 namespace tpudist {
 namespace {

@@ -1,4 +1,4 @@
-#include "doctor/warnings.hpp"
+#include "doctor/doctor.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

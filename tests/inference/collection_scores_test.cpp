@@ -13,7 +13,7 @@
 #include "core/file_system.hpp"
 #include "core/log.hpp"
 #include "data/loading/seen_graphs.hpp"
-#include "dist/collectives/self_communicator.hpp"
+#include "dist/collectives/communicator.hpp"
 #include "models/kernels/threads.hpp"
 #include "records/predictions_file.hpp"
 #include "tests/support/thrown.hpp"

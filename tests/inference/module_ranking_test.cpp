@@ -9,7 +9,7 @@
 #include "core/error.hpp"
 #include "core/log.hpp"
 #include "data/loading/metis_segments.hpp"
-#include "dist/collectives/self_communicator.hpp"
+#include "dist/collectives/communicator.hpp"
 #include "inference/collection_scores.hpp"
 #include "models/kernels/threads.hpp"
 #include "statistics/ranking/metrics.hpp"

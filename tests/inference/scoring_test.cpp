@@ -6,7 +6,7 @@
 #include <cmath>
 
 #include "core/aligned.hpp"
-#include "dist/collectives/self_communicator.hpp"
+#include "dist/collectives/communicator.hpp"
 #include "inference/evaluation.hpp"
 #include "inference/scoring_blocks.hpp"
 #include "models/kernels/threads.hpp"

@@ -9,7 +9,7 @@
 
 #include "core/aligned.hpp"
 #include "core/error.hpp"
-#include "dist/collectives/self_communicator.hpp"
+#include "dist/collectives/communicator.hpp"
 #include "inference/evaluation.hpp"
 #include "models/kernels/threads.hpp"
 #include "schema/tpugraphs.hpp"

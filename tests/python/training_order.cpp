@@ -13,7 +13,7 @@
 #include "core/hash.hpp"
 #include "core/thread_pool.hpp"
 #include "data/loading/dataset.hpp"
-#include "dist/collectives/self_communicator.hpp"
+#include "dist/collectives/communicator.hpp"
 #include "experiment/experiment.hpp"
 #include "train/units/batch_plan.hpp"
 #include "train/units/step_work.hpp"

@@ -7,7 +7,7 @@
 
 #include "core/error.hpp"
 #include "core/failed_device.hpp"
-#include "dist/collectives/self_communicator.hpp"
+#include "dist/collectives/communicator.hpp"
 #include "models/kernels/threads.hpp"
 #include "records/run_folder.hpp"
 #include "sweep/sweep_tables.hpp"

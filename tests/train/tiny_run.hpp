@@ -7,7 +7,7 @@
 
 #include "core/file_system.hpp"
 #include "core/progress.hpp"
-#include "dist/collectives/self_communicator.hpp"
+#include "dist/collectives/communicator.hpp"
 #include "models/kernels/threads.hpp"
 #include "train/loop/trainer.hpp"
 

@@ -1,4 +1,4 @@
-#include "train/loop/dry_run.hpp"
+#include "train/loop/forecast.hpp"
 
 #include <fmt/format.h>
 
@@ -9,14 +9,12 @@
 
 #include "core/aligned.hpp"
 #include "core/numbers.hpp"
-#include "dist/collectives/self_communicator.hpp"
+#include "dist/collectives/communicator.hpp"
 #include "dist/health/agreement.hpp"
 #include "models/network/training_floats.hpp"
 #include "models/plans/needed_part.hpp"
 #include "records/run_folder.hpp"
-#include "train/loop/device_bytes.hpp"
 #include "train/loop/run_report.hpp"
-#include "train/loop/time_forecast.hpp"
 #include "train/units/training_setup.hpp"
 
 namespace tpudist {

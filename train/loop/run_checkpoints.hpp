@@ -1,14 +1,18 @@
 #pragma once
 
 #include <cstdint>
+#include <filesystem>
 #include <limits>
 #include <optional>
 #include <string>
 
+#include "data/loading/dataset.hpp"
+#include "data/loading/fold_table.hpp"
 #include "dist/health/job_context.hpp"
 #include "experiment/experiment.hpp"
 #include "records/run_folder.hpp"
 #include "train/loop/training_state.hpp"
+#include "train/state/checkpoint.hpp"
 #include "train/state/checkpoint_queue.hpp"
 #include "train/units/training_setup.hpp"
 
@@ -69,5 +73,19 @@ class RunCheckpoints {
   std::int64_t newest_ = -1;  // step of the newest checkpoint on the disk, -1: none
   double seconds_ = 0;
 };
+
+// Writes the folds of a run into its folder as folds.yaml, unless it has the same content already.
+// Does nothing without folds. Throws IoError.
+void record_folds(const RunFolder& run, const FoldTable& folds);
+
+// Throws ConfigError when the run's folds.yaml gives a graph another fold than `folds`; the message
+// names the first such graph and both folds. A missing or damaged file is ignored.
+void require_recorded_folds(const RunFolder& run, const FoldTable& folds);
+
+// Throws ConfigError unless the checkpoint in the file `path` belongs to a run with the same folds
+// of the training data. If folds.yaml shows it, the message says what differs. Checkpoints of
+// versions up to 0.1, which balanced folds by another rule, are refused if there are folds.
+void require_same_folds(const CheckpointSummary& checkpoint, const std::filesystem::path& path,
+                        const RunFolder& run, const FoldTable& folds, const Dataset& training);
 
 }  // namespace tpudist

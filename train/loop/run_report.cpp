@@ -14,7 +14,7 @@
 #include "core/error.hpp"
 #include "core/file_system.hpp"
 #include "core/hash.hpp"
-#include "core/json_number.hpp"
+#include "core/json.hpp"
 #include "core/log.hpp"
 #include "core/numbers.hpp"
 #include "core/process.hpp"

@@ -10,7 +10,6 @@
 #include "experiment/experiment.hpp"
 #include "records/learning_curves.hpp"
 #include "records/run_folder.hpp"
-#include "train/loop/step_times.hpp"
 #include "train/loop/train_outcome.hpp"
 #include "train/loop/training_state.hpp"
 #include "train/loop/training_step.hpp"

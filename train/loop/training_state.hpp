@@ -10,12 +10,11 @@
 #include "data/loading/seen_graphs.hpp"
 #include "experiment/experiment.hpp"
 #include "models/network/network.hpp"
-#include "train/loop/bad_loss.hpp"
-#include "train/loop/early_stop.hpp"
+#include "train/loop/member_stops.hpp"
+#include "train/loop/segment_scores.hpp"
 #include "train/loop/train_outcome.hpp"
 #include "train/optimizer/device_weights.hpp"
 #include "train/state/checkpoint.hpp"
-#include "train/state/segment_table.hpp"
 
 namespace tpudist {
 

@@ -13,7 +13,6 @@
 #include "core/text.hpp"
 #include "data/hdf5/hdf5_dataset.hpp"
 #include "data/hdf5/sealed_file.hpp"
-#include "train/state/checkpoint_lists.hpp"
 
 namespace tpudist {
 namespace {

@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "core/means.hpp"
-#include "dist/collectives/self_communicator.hpp"
+#include "dist/collectives/communicator.hpp"
 #include "train/units/training_setup.hpp"
 
 namespace tpudist {

@@ -18,7 +18,6 @@
 #include "core/log.hpp"
 #include "core/thread_pool.hpp"
 #include "core/version.hpp"
-#include "core/warn_once.hpp"
 #include "data/loading/cache_file.hpp"
 #include "models/plans/row_classes.hpp"
 

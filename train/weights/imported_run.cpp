@@ -13,7 +13,7 @@
 #include "inference/trained_run.hpp"
 #include "records/run_folder.hpp"
 #include "schema/merged_collection.hpp"
-#include "train/loop/recorded_folds.hpp"
+#include "train/loop/run_checkpoints.hpp"
 #include "train/loop/training_state.hpp"
 #include "train/state/checkpoint_folder.hpp"
 #include "train/state/weights_file.hpp"

@@ -11,7 +11,6 @@
 #include "core/error.hpp"
 #include "core/file_system.hpp"
 #include "core/safetensors/safetensors_file.hpp"
-#include "core/safetensors/safetensors_writer.hpp"
 #include "tests/support/paths.hpp"
 #include "tests/support/temp_dir.hpp"
 

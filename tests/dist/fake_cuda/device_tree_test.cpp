@@ -11,12 +11,12 @@
 #include "core/error.hpp"
 #include "core/hash.hpp"
 #include "core/random.hpp"
+#include "dist/collectives/communicator.hpp"
 #include "dist/collectives/cuda_check.hpp"
 #include "dist/collectives/device_memory.hpp"
 #include "dist/collectives/device_reducer.hpp"
 #include "dist/collectives/gradient_reducer.hpp"
 #include "dist/collectives/nccl_communicator.hpp"
-#include "dist/collectives/self_communicator.hpp"
 #include "models/kernels/leaf_sums.hpp"
 #include "tests/dist/fake_cuda/fake_job.hpp"
 

@@ -1,4 +1,4 @@
-#include "train/loop/bad_loss.hpp"
+#include "train/loop/member_stops.hpp"
 
 #include <gmock/gmock.h>
 

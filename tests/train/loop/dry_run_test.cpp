@@ -1,4 +1,4 @@
-#include "train/loop/dry_run.hpp"
+#include "train/loop/forecast.hpp"
 
 #include <fmt/format.h>
 #include <gmock/gmock.h>
@@ -8,13 +8,11 @@
 #include <set>
 
 #include "core/numbers.hpp"
-#include "dist/collectives/self_communicator.hpp"
+#include "dist/collectives/communicator.hpp"
 #include "models/network/network.hpp"
 #include "schema/tpugraphs.hpp"
 #include "tests/support/paths.hpp"
 #include "tests/train/tiny_data.hpp"
-#include "train/loop/device_bytes.hpp"
-#include "train/loop/time_forecast.hpp"
 
 namespace tpudist {
 namespace {

@@ -1,4 +1,4 @@
-#include "train/loop/early_stop.hpp"
+#include "train/loop/member_stops.hpp"
 
 #include <gmock/gmock.h>
 
@@ -8,7 +8,7 @@
 #include "core/config/settings.hpp"
 #include "core/error.hpp"
 #include "core/file_system.hpp"
-#include "dist/collectives/self_communicator.hpp"
+#include "dist/collectives/communicator.hpp"
 #include "inference/collection_scores.hpp"
 #include "records/run_folder.hpp"
 #include "tests/train/tiny_data.hpp"

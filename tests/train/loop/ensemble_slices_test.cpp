@@ -8,7 +8,7 @@
 #include <span>
 
 #include "core/file_system.hpp"
-#include "dist/collectives/self_communicator.hpp"
+#include "dist/collectives/communicator.hpp"
 #include "inference/collection_scores.hpp"
 #include "models/kernels/threads.hpp"
 #include "records/run_folder.hpp"

@@ -1,7 +1,7 @@
 // The folds of a run: what its folder says of them, and what resuming it with other folds meets.
 
-#include "train/loop/recorded_folds.hpp"
 #include "tests/support/thrown.hpp"
+#include "train/loop/run_checkpoints.hpp"
 
 #include <gmock/gmock.h>
 

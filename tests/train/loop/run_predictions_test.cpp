@@ -15,7 +15,7 @@
 #include "records/predictions_file.hpp"
 #include "tests/train/tiny_data.hpp"
 #include "tests/train/tiny_run.hpp"
-#include "train/loop/dry_run.hpp"
+#include "train/loop/forecast.hpp"
 #include "train/units/folds.hpp"
 
 namespace tpudist {

@@ -1,4 +1,4 @@
-#include "train/loop/step_times.hpp"
+#include "train/loop/training_step.hpp"
 
 #include <gtest/gtest.h>
 

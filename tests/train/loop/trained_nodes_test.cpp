@@ -7,7 +7,7 @@
 #include <numeric>
 
 #include "core/error.hpp"
-#include "dist/collectives/self_communicator.hpp"
+#include "dist/collectives/communicator.hpp"
 #include "tests/support/thrown.hpp"
 #include "tests/train/loop/graph_reference.hpp"
 #include "tests/train/tiny_data.hpp"

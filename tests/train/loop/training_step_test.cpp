@@ -6,7 +6,7 @@
 #include <cmath>
 
 #include "core/error.hpp"
-#include "dist/collectives/self_communicator.hpp"
+#include "dist/collectives/communicator.hpp"
 #include "models/kernels/threads.hpp"
 #include "tests/train/tiny_data.hpp"
 #include "train/units/training_setup.hpp"

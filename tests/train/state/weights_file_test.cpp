@@ -9,7 +9,6 @@
 
 #include "core/error.hpp"
 #include "core/safetensors/safetensors_file.hpp"
-#include "core/safetensors/safetensors_writer.hpp"
 #include "tests/support/temp_dir.hpp"
 
 namespace tpudist {

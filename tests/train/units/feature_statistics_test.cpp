@@ -6,7 +6,7 @@
 #include <cmath>
 #include <numeric>
 
-#include "dist/collectives/self_communicator.hpp"
+#include "dist/collectives/communicator.hpp"
 #include "tests/train/tiny_data.hpp"
 
 namespace tpudist {

@@ -10,10 +10,10 @@
 #include <variant>
 
 #include "core/error.hpp"
-#include "dist/collectives/self_communicator.hpp"
+#include "dist/collectives/communicator.hpp"
 #include "tests/train/tiny_data.hpp"
 #include "tests/train/tiny_run.hpp"
-#include "train/loop/dry_run.hpp"
+#include "train/loop/forecast.hpp"
 #include "train/units/training_setup.hpp"
 
 namespace tpudist {

@@ -15,7 +15,7 @@
 #include <vector>
 
 #include "core/log.hpp"
-#include "dist/collectives/self_communicator.hpp"
+#include "dist/collectives/communicator.hpp"
 #include "models/kernels/threads.hpp"
 #include "tests/support/expected_fault.hpp"
 #include "tests/train/tiny_data.hpp"

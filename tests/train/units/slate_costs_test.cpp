@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <numeric>
 
-#include "dist/collectives/self_communicator.hpp"
+#include "dist/collectives/communicator.hpp"
 #include "tests/train/tiny_data.hpp"
 #include "train/units/training_setup.hpp"
 

@@ -6,7 +6,7 @@
 
 #include "core/error.hpp"
 #include "core/prefetcher.hpp"
-#include "dist/collectives/self_communicator.hpp"
+#include "dist/collectives/communicator.hpp"
 #include "tests/train/tiny_data.hpp"
 #include "train/units/training_setup.hpp"
 

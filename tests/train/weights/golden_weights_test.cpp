@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "core/safetensors/safetensors_writer.hpp"
+#include "core/safetensors/safetensors_file.hpp"
 #include "models/kernels/threads.hpp"
 #include "models/network/network.hpp"
 #include "models/plans/plan_shape.hpp"

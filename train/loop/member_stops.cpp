@@ -1,8 +1,10 @@
-#include "train/loop/bad_loss.hpp"
+#include "train/loop/member_stops.hpp"
 
 #include <fmt/format.h>
 
 #include <cmath>
+
+#include "core/means.hpp"
 
 namespace tpudist {
 namespace {
@@ -61,6 +63,27 @@ void BadLoss::restore(const std::map<std::string, double>& numbers) {
   for (std::size_t m = 0; m < skipped.size(); ++m) {
     skipped[m] = number_of(numbers, skipped_name(m));
     rolled_back[m] = number_of(numbers, rolled_back_name(m));
+  }
+}
+
+EarlyStop::EarlyStop(const EarlyStopConfig& config, int members)
+    : config(config),
+      best(static_cast<std::size_t>(members), kNone),
+      waited(best.size(), 0),
+      stopped_at(best.size(), -1) {}
+
+void EarlyStop::take(std::span<const double> scores, const std::vector<bool>& active,
+                     std::int64_t step) {
+  if (config.patience == 0) return;
+  for (std::size_t m = 0; m < best.size(); ++m) {
+    if (!active[m]) continue;
+    const bool better = std::isfinite(scores[m]) && !(scores[m] <= best[m] + config.min_delta);
+    if (better) {
+      best[m] = scores[m];
+      waited[m] = 0;
+    } else if (++waited[m] >= config.patience) {
+      stopped_at[m] = step;
+    }
   }
 }
 

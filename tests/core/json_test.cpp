@@ -1,4 +1,4 @@
-#include "core/json_fault.hpp"
+#include "core/json.hpp"
 
 #include <gtest/gtest.h>
 

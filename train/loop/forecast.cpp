@@ -1,26 +1,44 @@
-#include "train/loop/time_forecast.hpp"
+#include "train/loop/forecast.hpp"
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <chrono>
 #include <optional>
 #include <span>
+#include <string_view>
+#include <vector>
 
 #include "core/duration.hpp"
+#include "core/error.hpp"
 #include "core/numbers.hpp"
 #include "core/prefetcher.hpp"
+#include "dist/collectives/device_memory.hpp"
+#include "dist/collectives/device_reducer.hpp"
 #include "dist/health/agreement.hpp"
 #include "models/plans/plan_cost.hpp"
 #include "records/run_folder.hpp"
-#include "train/loop/device_bytes.hpp"
 #include "train/loop/initial_weights.hpp"
 #include "train/loop/run_checkpoints.hpp"
+#include "train/loop/run_evaluation.hpp"
+#include "train/loop/run_predictions.hpp"
+#include "train/loop/step_side.hpp"
 #include "train/loop/training_state.hpp"
 #include "train/loop/training_step.hpp"
-#include "train/loop/validation.hpp"
 
 namespace tpudist {
 namespace {
+
+constexpr double kGiga = 1e9, kTera = 1e12;
+
+std::string cost_text(const ScoringCost& cost, std::string_view members, double step_operations) {
+  std::string text =
+      fmt::format("{} rows ({} distinct) of {} graphs x {}: {}", format_count(cost.rows),
+                  format_count(cost.distinct), cost.graphs, members, format_operations(cost.flop));
+  if (step_operations > 0)
+    text += fmt::format(", as much as {:.0f} steps", cost.flop / step_operations);
+  return text;
+}
 
 using Clock = std::chrono::steady_clock;
 
@@ -121,6 +139,63 @@ class TimedSteps {
 
 }  // namespace
 
+std::string format_operations(double operations) {
+  return operations < kTera ? fmt::format("{:.3g} GFLOP", operations / kGiga)
+                            : fmt::format("{:.4g} TFLOP", operations / kTera);
+}
+
+EvaluationCosts evaluation_costs(const TrainingSetup& setup, const ScoringSession* valid,
+                                 JobContext& context) {
+  const Experiment& experiment = setup.experiment;
+  const TrainConfig& train = experiment.train;
+  const EnsembleConfig& ensemble = experiment.ensemble;
+  EvaluationCosts costs;
+  if (experiment.predictions.wanted) costs.predictions = predictions_cost(setup, context);
+  if (!valid) return costs;
+  const auto cost = [&](std::int64_t most_rows) {
+    // If members train on the split, each graph is scored only by those that hold out its fold.
+    const int members = ensemble.trains_on_valid()
+                            ? (ensemble.members + ensemble.folds - 1) / ensemble.folds
+                            : ensemble.members;
+    return valid->cost(members, most_rows);
+  };
+  if (evaluations_after(experiment, 0) > 0) costs.each = cost(train.evaluate_rows);
+  if (train.last_evaluation == LastEvaluation::sampled) costs.last = cost(train.evaluate_rows);
+  if (train.last_evaluation == LastEvaluation::all) costs.last = cost(0);
+  return costs;
+}
+
+std::int64_t evaluations_after(const Experiment& experiment, std::int64_t done) {
+  const std::int64_t every = experiment.train.evaluate_every;
+  if (every <= 0 || experiment.train.steps <= done) return 0;
+  return (experiment.train.steps - 1) / every - done / every;  // the last step has its own
+                                                               // evaluation
+}
+
+std::string evaluation_text(const Experiment& experiment, const EvaluationCosts& costs,
+                            bool has_graphs, double step_operations) {
+  const TrainConfig& train = experiment.train;
+  const std::string held_out = "the members that did not train on them";
+  const std::string members = experiment.ensemble.trains_on_valid()
+                                  ? held_out
+                                  : fmt::format("{} members", experiment.ensemble.members);
+  std::string text = "evaluation\n";
+  if (costs.predictions)
+    text += fmt::format("  predictions  {}\n",
+                        cost_text(*costs.predictions, held_out, step_operations));
+  if (!has_graphs) return text + "  none         the validation split has no graphs\n";
+  if (costs.each) {
+    text += fmt::format("  every {:<6} {}\n", train.evaluate_every,
+                        cost_text(*costs.each, members, step_operations));
+  }
+  if (!costs.last) return text + "  at the end   none (train.last_evaluation)\n";
+  return text + fmt::format("  at the end   {}{}\n",
+                            cost_text(*costs.last, members, step_operations),
+                            train.last_evaluation == LastEvaluation::all
+                                ? "; train.last_evaluation: sampled or none takes less"
+                                : "");
+}
+
 MeasuredSteps::MeasuredSteps(const Network& network)
     : network_(network.config().work(network.schema())) {}
 
@@ -195,6 +270,50 @@ std::string time_text(const Experiment& experiment, const std::filesystem::path&
       same_ranks ? "" : " on cores of their own, messages left out",
       counted(measured.count(), "step"), format_seconds(set_up), forecast.text(),
       format_seconds(set_up + forecast.total()));
+}
+
+std::string DeviceBytes::text() const {
+  return fmt::format(
+      "{} of parameters, moments and averages, {} of gradients ({} rows), {} of sums",
+      format_bytes(weights), format_bytes(gradients), rows, format_bytes(sums));
+}
+
+DeviceBytes device_bytes(const TrainingSetup& setup, int ranks) {
+  const Experiment& experiment = setup.experiment;
+  const int members = experiment.ensemble.members;
+  const bool averages = experiment.train.average.kind != AverageKind::none;
+  const std::int64_t row = setup.network.parameters().length() + kRowExtra;
+  const std::vector<int> owners = setup.planner.plan(0).owners.owner;
+  const std::int64_t all = std::ranges::count_if(owners, [](int owner) { return owner >= 0; });
+  DeviceBytes bytes;
+  bytes.weights = DeviceWeights::bytes(setup.network.parameters(), members, averages ? 1 : 0);
+  bytes.rows = (all + ranks - 1) / ranks;
+  // In the tree of several ranks: the rows, their slices, those of all ranks' rows; the sums, the
+  // own slice of them and all slices.
+  const bool exchanges = ranks > 1 && experiment.dist.reduce != ReduceMode::all_reduce;
+  const std::int64_t slice = exchanges ? DeviceReducer::slice_of(row, ranks) : 0;
+  bytes.gradients =
+      static_cast<std::uint64_t>(bytes.rows * (row + 2 * ranks * slice)) * sizeof(float);
+  bytes.sums = static_cast<std::uint64_t>(members * (row + (ranks + 1) * slice)) * sizeof(float);
+  return bytes;
+}
+
+std::string device_memory_fault(const DeviceBytes& bytes, std::uint64_t memory) {
+  if (bytes.total() <= memory) return "";
+  return fmt::format(
+      "the training needs {} of GPU memory ({}) and the GPU has {}: train fewer members "
+      "(ensemble.members) or slates (batch.slates) at a time, or on more GPUs",
+      format_bytes(bytes.total()), bytes.text(), format_bytes(memory));
+}
+
+void require_device_memory(const TrainingSetup& setup, const JobContext& context) {
+  if (!setup.network.device()) return;
+  const std::vector<Device> devices = visible_devices().devices;
+  const auto own = static_cast<std::size_t>(context.place.device);
+  if (own >= devices.size()) return;  // an emulated one
+  const std::string fault =
+      device_memory_fault(device_bytes(setup, context.world.size()), devices[own].memory);
+  if (!fault.empty()) throw ConfigError(fault);
 }
 
 }  // namespace tpudist

@@ -1,6 +1,9 @@
-#include "core/json_fault.hpp"
+#include "core/json.hpp"
 
 #include <algorithm>
+
+#include "core/error.hpp"
+#include "core/file_system.hpp"
 
 namespace tpudist {
 
@@ -37,6 +40,25 @@ std::size_t json_depth(std::string_view text) {
     }
   }
   return deepest;
+}
+
+void read_json_file(const std::filesystem::path& path, std::string_view format,
+                    std::string_view advice,
+                    const std::function<void(const nlohmann::json&)>& from) {
+  const std::string text = read_text_file(path);
+  try {
+    const auto json = nlohmann::json::parse(text);
+    std::string found;
+    read_field(json, "format", found);
+    if (found != format) {
+      throw std::invalid_argument(
+          fmt::format("its format is \"{}\", and this program reads \"{}\"", found, format));
+    }
+    from(json);
+  } catch (const std::exception& error) {
+    throw DataError(
+        fmt::format("{}: damaged: {}; {}", path.string(), json_fault(error.what()), advice));
+  }
 }
 
 }  // namespace tpudist

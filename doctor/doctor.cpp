@@ -1,4 +1,4 @@
-#include "doctor/doctor_report.hpp"
+#include "doctor/doctor.hpp"
 
 #include <fmt/format.h>
 
@@ -6,7 +6,7 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
-#include "core/json_number.hpp"
+#include "core/json.hpp"
 #include "core/numbers.hpp"
 
 namespace tpudist {

@@ -1,0 +1,133 @@
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "core/thread_pool.hpp"
+#include "dist/health/job_context.hpp"
+#include "experiment/experiment.hpp"
+#include "inference/scoring_session.hpp"
+#include "train/loop/training_step.hpp"
+#include "train/units/step_work.hpp"
+#include "train/units/training_setup.hpp"
+
+namespace tpudist {
+
+// "12.3 GFLOP", "1.23 TFLOP".
+std::string format_operations(double operations);
+
+// The cost of all scoring in an experiment; a part is empty where nothing is scored.
+struct EvaluationCosts {
+  std::optional<ScoringCost> each;  // of each evaluation before the last step
+  std::optional<ScoringCost> last;  // the evaluation after the last step
+  std::optional<ScoringCost>
+      predictions;  // of graphs that members hold out, and of the validation split
+};
+
+// `valid`: the validation split, or null where it has no graphs. Builds sample plans, and scores
+// nothing. Not collective.
+EvaluationCosts evaluation_costs(const TrainingSetup& setup, const ScoringSession* valid,
+                                 JobContext& context);
+
+// The number of evaluations that follow step `done`, without the last one.
+std::int64_t evaluations_after(const Experiment& experiment, std::int64_t done);
+
+// The costs as lines: rows, arithmetic, and the same in training steps (of `step_operations` each).
+std::string evaluation_text(const Experiment& experiment, const EvaluationCosts& costs,
+                            bool has_graphs, double step_operations);
+
+// The plan of a training, made without training.
+struct WorkPlan {
+  std::string text;  // data, units, memory, evaluations, and each rank's share in the first steps
+  EvaluationCosts evaluations;
+  // Work of the planned steps, mean per step, in floating-point operations
+  // (UnitEstimate::step_work).
+  double work_of_first_rank = 0, work_of_slowest_rank = 0;
+};
+
+// Plans for `ranks` ranks. Builds the plans of the first steps. Not collective: runs only on the
+// threads of this rank. Throws what opening and planning the data throws.
+WorkPlan plan_work(const Experiment& experiment, int ranks, JobContext& context);
+
+// `train --dry-run`: on rank 0 `print`s that plan, and then how long a training by `ranks` such
+// ranks takes. To measure it, all ranks of the context take a few steps on the real data. Refuses
+// what a training in the folder `run` would refuse, and with `resume` goes on from its checkpoint.
+// Writes nothing. Collective.
+void dry_run(const Experiment& experiment, const std::filesystem::path& run, bool resume, int ranks,
+             JobContext& context, const std::function<void(std::string_view)>& print);
+
+// Measured times of some steps on this rank.
+class MeasuredSteps {
+ public:
+  explicit MeasuredSteps(const Network& network);
+
+  // `seconds`: from the end of the previous step to the end of this one.
+  void add(const StepWork& work, double seconds, const StepTimes& times);
+
+  int count() const { return count_; }
+  // Mean per step.
+  double seconds() const { return seconds_ / count_; }
+  double optimizer_seconds() const { return optimizer_ / count_; }
+  double work() const { return work_ / count_; }  // UnitEstimate::step_work
+  // Seconds for which this rank computes `work` with all its threads. 0 if it had no work.
+  double seconds_for(double work) const { return work_ > 0 ? work * compute_ / work_ : 0; }
+  // The same for scoring, corrected by timed evaluations if there were any.
+  double seconds_of_scoring(double work) const { return scoring_scale_ * seconds_for(work); }
+  // Adds an evaluation of `work` that took `seconds` on this rank.
+  void add_evaluation(double work, double seconds);
+
+ private:
+  const NetworkWork network_;
+  int count_ = 0;
+  double seconds_ = 0, compute_ = 0, optimizer_ = 0, work_ = 0;
+  double scoring_scale_ = 1;  // time of an evaluation / seconds_for its work
+};
+
+// The remaining time of a training, in seconds.
+struct TimeForecast {
+  std::int64_t steps = 0, evaluations = 0;
+  double step = 0, evaluation = 0;  // of one
+  double last = 0;  // after the last step: evaluation, predictions, and the wait for the checkpoint
+
+  double total() const;
+  std::string text()
+      const;  // "600 steps of 45 ms, 2 evaluations of 0.4 s, 1.2 s after the last step"
+};
+
+// The forecast after step `done`, for `ranks` ranks that compute like this one and need `step`
+// seconds per step. `state_bytes`: size of a checkpoint.
+TimeForecast forecast_time(const Experiment& experiment, const MeasuredSteps& measured, double step,
+                           int ranks, const EvaluationCosts& costs, double state_bytes,
+                           std::int64_t done);
+
+// The duration of a training, as lines: all ranks of the context take a few steps on the real data.
+// With `resume` they go on from the newest checkpoint in the folder `run`, which stays as it is.
+// `plan`: for `ranks` ranks, on rank 0; other ranks get no text. Collective. Throws what training
+// throws before its first step.
+std::string time_text(const Experiment& experiment, const std::filesystem::path& run, bool resume,
+                      int ranks, const WorkPlan& plan, JobContext& context);
+
+// What a training keeps in the memory of a rank's GPU from step to step, in bytes.
+struct DeviceBytes {
+  std::uint64_t weights = 0;    // parameters, moments, averages
+  std::uint64_t gradients = 0;  // of a step's units and members; with several ranks also as slices
+  std::uint64_t sums = 0;       // of gradients
+  std::int64_t rows = 0;        // of gradients
+  std::uint64_t total() const { return weights + gradients + sums; }
+  std::string text() const;
+};
+
+// For a rank that has its share of the rows; a rank with more keeps more.
+DeviceBytes device_bytes(const TrainingSetup& setup, int ranks);
+
+// "" where they fit into the memory of a GPU, else what is wrong and what helps.
+std::string device_memory_fault(const DeviceBytes& bytes, std::uint64_t memory);
+
+// Throws ConfigError if the network is on a GPU that has less memory.
+void require_device_memory(const TrainingSetup& setup, const JobContext& context);
+
+}  // namespace tpudist
