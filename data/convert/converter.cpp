@@ -6,7 +6,6 @@
 #include <chrono>
 #include <list>
 #include <map>
-#include <mutex>
 #include <numeric>
 #include <optional>
 #include <set>
@@ -18,6 +17,7 @@
 #include "core/folder_lock.hpp"
 #include "core/hash.hpp"
 #include "core/log.hpp"
+#include "core/mutex.hpp"
 #include "core/numbers.hpp"
 #include "core/output_path.hpp"
 #include "core/process.hpp"
@@ -74,6 +74,7 @@ class CollectionConverter {
     });
     pool_.parallel_for(static_cast<std::int64_t>(order.size()),
                        [&](std::int64_t i) { convert_shard(order[static_cast<std::size_t>(i)]); });
+    const MutexLock lock(mutex_);
     std::ranges::sort(result_.bad, {}, &SkippedFile::source);
     const std::set<std::string> sources = sources_of(earlier_);
     const bool none_goes = std::ranges::none_of(
@@ -91,7 +92,7 @@ class CollectionConverter {
     auto kept = finished_shard(plan.file, plan, sources);
     if (!kept) kept = finished_shard(second_name(plan.file), plan, sources);
     if (kept) {
-      const std::lock_guard lock(mutex_);
+      const MutexLock lock(mutex_);
       result_.kept += static_cast<std::int64_t>(kept->graphs.size());
       shards_[index] = std::move(kept);
       progress_.advance(static_cast<std::int64_t>(plan.source_bytes));
@@ -114,7 +115,7 @@ class CollectionConverter {
     temporary.commit();
     ManifestShard done{file, plan.split, fs::file_size(path), hash_file(path),
                        summarize_shard(path).graphs};
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     result_.converted += static_cast<std::int64_t>(done.graphs.size());
     shards_[index] = std::move(done);
   }
@@ -165,13 +166,13 @@ class CollectionConverter {
       return true;
     } catch (const DataError& e) {
       spdlog::error("{}", e.what());
-      const std::lock_guard lock(mutex_);
+      const MutexLock lock(mutex_);
       result_.bad.push_back({source.path, e.what()});
       return false;
     }
   }
 
-  void publish() {
+  void publish() TPUDIST_REQUIRES(mutex_) {
     Manifest manifest{collection_, {}, result_.bad};
     for (auto& shard : shards_) {
       if (shard) manifest.shards.push_back(std::move(*shard));
@@ -234,9 +235,9 @@ class CollectionConverter {
   MemoryBudget memory_;
   const fs::path folder_;
   std::vector<PlannedShard> plan_;
-  std::mutex mutex_;  // of what follows
-  std::vector<std::optional<ManifestShard>> shards_;
-  ConvertedCollection result_;
+  Mutex mutex_;
+  std::vector<std::optional<ManifestShard>> shards_;  // of plan_; each is set by its own task
+  ConvertedCollection result_ TPUDIST_GUARDED_BY(mutex_);
 };
 
 std::vector<Collection> npz_collections(const ConvertOptions& options) {

@@ -14,13 +14,13 @@ MemoryBudget::MemoryBudget(std::uint64_t bytes) : bytes_(bytes) {
 
 MemoryBudget::Share::Share(MemoryBudget& budget, std::uint64_t bytes)
     : budget_(budget), bytes_(std::min(bytes, budget.bytes_)) {
-  std::unique_lock lock(budget_.mutex_);
-  budget_.freed_.wait(lock, [&] { return budget_.held_ + bytes_ <= budget_.bytes_; });
+  MutexLock lock(budget_.mutex_);
+  while (budget_.held_ + bytes_ > budget_.bytes_) budget_.freed_.wait(lock);
   budget_.held_ += bytes_;
 }
 
 MemoryBudget::Share::~Share() {
-  const std::lock_guard lock(budget_.mutex_);
+  const MutexLock lock(budget_.mutex_);
   budget_.held_ -= bytes_;
   budget_.freed_.notify_all();
 }

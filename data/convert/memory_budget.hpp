@@ -2,7 +2,8 @@
 
 #include <condition_variable>
 #include <cstdint>
-#include <mutex>
+
+#include "core/mutex.hpp"
 
 namespace tpudist {
 
@@ -30,8 +31,8 @@ class MemoryBudget {
 
  private:
   const std::uint64_t bytes_;
-  std::uint64_t held_ = 0;
-  std::mutex mutex_;
+  Mutex mutex_;
+  std::uint64_t held_ TPUDIST_GUARDED_BY(mutex_) = 0;
   std::condition_variable freed_;
 };
 

@@ -3,12 +3,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <mutex>
 #include <set>
 
 #include "core/error.hpp"
 #include "core/hash.hpp"
 #include "core/log.hpp"
+#include "core/mutex.hpp"
 #include "core/process.hpp"
 #include "core/thread_pool.hpp"
 #include "data/convert/conversion_plan.hpp"
@@ -42,17 +42,16 @@ class CollectionVerifier {
       : options_(options),
         pool_(pool),
         progress_(progress),
-        folder_(std::filesystem::absolute(options.shard_root) / collection.folder()) {
-    result_.collection = collection;
-  }
+        folder_(std::filesystem::absolute(options.shard_root) / collection.folder()),
+        collection_(collection) {}
 
   VerifiedCollection verify() {
     try {
-      manifest_ = read_manifest(folder_ / kManifestName, result_.collection);
-      result_.collection = manifest_.collection;
+      manifest_ = read_manifest(folder_ / kManifestName, collection_);
+      collection_ = manifest_.collection;
     } catch (const DataError& e) {
       problem(e);
-      return std::move(result_);
+      return result();
     }
     for (const std::string& fault : manifest_faults(folder_ / kManifestName, manifest_)) {
       problem(DataError(fault));
@@ -61,7 +60,7 @@ class CollectionVerifier {
     std::int64_t graphs = 0;
     for (const auto& shard : manifest_.shards)
       graphs += static_cast<std::int64_t>(shard.graphs.size());
-    progress_.start("verify " + result_.collection.name, graphs, "graphs");
+    progress_.start("verify " + collection_.name, graphs, "graphs");
     pool_.parallel_for(static_cast<std::int64_t>(manifest_.shards.size()), [&](std::int64_t i) {
       const ManifestShard& shard = manifest_.shards[static_cast<std::size_t>(i)];
       try {
@@ -71,9 +70,8 @@ class CollectionVerifier {
       }
     });
     if (options_.npz_root) check_sources();
-    std::ranges::sort(result_.problems);
     progress_.finish();
-    return std::move(result_);
+    return result();
   }
 
  private:
@@ -85,7 +83,7 @@ class CollectionVerifier {
                       ": its hash differs from the manifest's, so it is damaged; convert again");
     }
     const ShardSummary found = summarize_shard(path);
-    require_equal(shard, found, result_.collection, path.string());
+    require_equal(shard, found, collection_, path.string());
     std::optional<SourceNpz> source;  // of graph `i`, and of those before it with the same path
     std::string source_path;
     for (std::size_t i = 0; i < shard.graphs.size(); ++i) {
@@ -117,10 +115,10 @@ class CollectionVerifier {
     }
     const MemoryBudget::Share share(memory_, verification_bytes(graph));
     const auto verify = [&](const std::optional<std::filesystem::path>& npz) {
-      verify_graph(shard, graph, result_.collection, split, npz);
+      verify_graph(shard, graph, collection_, split, npz);
     };
     source ? source->with_npz(index, verify) : verify(std::nullopt);
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     ++result_.graphs;
     result_.configs += graph.configs;
   }
@@ -129,8 +127,8 @@ class CollectionVerifier {
   void require_source_name(const GraphSummary& graph, const std::string& split,
                            const std::filesystem::path& shard) const {
     const std::filesystem::path source = graph.source.path;
-    const bool in_place = source.parent_path() == result_.collection.folder() / split;
-    const bool is_kernel = result_.collection.is_tile() && !is_npz(source);
+    const bool in_place = source.parent_path() == collection_.folder() / split;
+    const bool is_kernel = collection_.is_tile() && !is_npz(source);
     if (in_place && (is_kernel || source.stem() == graph.name)) return;
     throw DataError(fmt::format("{}:{}: the name {} is not that of its source {}; convert again",
                                 shard.string(), graph.group, graph.name, graph.source.path));
@@ -141,7 +139,7 @@ class CollectionVerifier {
     const std::filesystem::path file = *options_.npz_root / name;
     if (!std::filesystem::exists(file))
       throw DataError(fmt::format("{}: the source {} is missing", shard.string(), file.string()));
-    return std::optional<SourceNpz>(std::in_place, file, result_.collection);
+    return std::optional<SourceNpz>(std::in_place, file, collection_);
   }
 
   // Shards that no manifest lists, which nobody would read. A killed conversion leaves some.
@@ -165,15 +163,15 @@ class CollectionVerifier {
     std::set<std::string> known = sources_of(manifest_);
     for (const SkippedFile& file : manifest_.skipped) known.insert(file.source);
     const auto root = std::filesystem::absolute(*options_.npz_root);
-    const FeatureSchema sources = with_source_schema(root, result_.collection).schema;
-    if (sources != result_.collection.schema) {
+    const FeatureSchema sources = with_source_schema(root, collection_).schema;
+    if (sources != collection_.schema) {
       problem(DataError(fmt::format("{}: has {}, but its sources have {}; convert again",
-                                    (folder_ / kManifestName).string(),
-                                    to_text(result_.collection.schema), to_text(sources))));
+                                    (folder_ / kManifestName).string(), to_text(collection_.schema),
+                                    to_text(sources))));
     }
     std::vector<PlannedShard> plan;
     try {
-      plan = plan_shards(root, result_.collection);
+      plan = plan_shards(root, collection_);
     } catch (const Error& error) {
       problem(DataError(error.what()));
     }
@@ -187,8 +185,15 @@ class CollectionVerifier {
 
   void problem(const DataError& error) {
     spdlog::error("{}", error.what());
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     result_.problems.emplace_back(error.what());
+  }
+
+  VerifiedCollection result() {
+    const MutexLock lock(mutex_);
+    std::ranges::sort(result_.problems);
+    result_.collection = collection_;
+    return std::move(result_);
   }
 
   const VerifyOptions& options_;
@@ -197,8 +202,9 @@ class CollectionVerifier {
   const std::filesystem::path folder_;
   MemoryBudget memory_{kMemoryBytes};
   Manifest manifest_;
-  std::mutex mutex_;
-  VerifiedCollection result_;
+  Collection collection_;  // once it is read, that of the manifest
+  Mutex mutex_;
+  VerifiedCollection result_ TPUDIST_GUARDED_BY(mutex_);
 };
 
 }  // namespace

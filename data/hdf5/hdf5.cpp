@@ -25,11 +25,6 @@ static_assert(std::is_same_v<hid_t, std::int64_t> && std::is_same_v<herr_t, int>
 // What HDF5 writes beside the values to a file in memory.
 constexpr std::size_t kMemoryFileOverhead = std::size_t{256} << 10;
 
-std::recursive_mutex& hdf5_mutex() {
-  static std::recursive_mutex mutex;
-  return mutex;
-}
-
 // The system's part of "file write failed: time = ..., error message = 'No space left on device',
 // buf = ..." and the like; empty where there is none.
 std::string system_reason(const std::string& reason) {
@@ -48,7 +43,7 @@ std::string shortened(const std::string& reason) {
 }
 
 // The description of the innermost error on the library's stack.
-std::string innermost_reason() {
+std::string innermost_reason() TPUDIST_REQUIRES(hdf5_mutex()) {
   std::string reason = "unknown reason";
   H5Ewalk2(
       H5E_DEFAULT, H5E_WALK_UPWARD,
@@ -60,7 +55,7 @@ std::string innermost_reason() {
   return reason;
 }
 
-std::string hdf5_reason() {
+std::string hdf5_reason() TPUDIST_REQUIRES(hdf5_mutex()) {
   const std::string reason = shortened(innermost_reason());
   H5Eclear2(H5E_DEFAULT);
   return reason;
@@ -73,7 +68,7 @@ bool has_system_error(const std::string& reason, int error) {
 // Why the system could not read, in the call that has just failed; empty if the system is not at
 // fault. A damaged address points outside the file, which the system reports as an invalid
 // argument.
-std::string refusal() {
+std::string refusal() TPUDIST_REQUIRES(hdf5_mutex()) {
   const std::string reason = innermost_reason();
   if (has_system_error(reason, EINVAL)) return {};
   std::string text = system_reason(reason);
@@ -85,14 +80,14 @@ std::string refusal() {
 
 // HDF5 repeats a read or write that a signal interrupts, but not the opening of a file.
 template <typename Open>
-hid_t uninterrupted_open(Open open) {
+hid_t uninterrupted_open(Open open) TPUDIST_REQUIRES(hdf5_mutex()) {
   for (;;) {
     const hid_t file = open();
     if (file >= 0 || !has_system_error(innermost_reason(), EINTR)) return file;
   }
 }
 
-Hdf5Id access_properties() {
+Hdf5Id access_properties() TPUDIST_REQUIRES(hdf5_mutex()) {
   Hdf5Id access(H5Pcreate(H5P_FILE_ACCESS), H5Pclose);
   H5Pset_libver_bounds(access.get(), H5F_LIBVER_V110, H5F_LIBVER_V110);
   H5Pset_fclose_degree(access.get(), H5F_CLOSE_STRONG);
@@ -100,7 +95,7 @@ Hdf5Id access_properties() {
   return access;
 }
 
-Hdf5Id text_type() {
+Hdf5Id text_type() TPUDIST_REQUIRES(hdf5_mutex()) {
   Hdf5Id type(H5Tcopy(H5T_C_S1), H5Tclose);
   H5Tset_size(type.get(), H5T_VARIABLE);  // h5py shows these as str, those of fixed length as bytes
   H5Tset_cset(type.get(), H5T_CSET_UTF8);
@@ -108,7 +103,8 @@ Hdf5Id text_type() {
 }
 
 // `type` is that of the file and of `value`.
-void write_scalar(const Hdf5Id& object, const std::string& name, hid_t type, const void* value) {
+void write_scalar(const Hdf5Id& object, const std::string& name, hid_t type, const void* value)
+    TPUDIST_REQUIRES(hdf5_mutex()) {
   const Hdf5Id space(H5Screate(H5S_SCALAR), H5Sclose);
   const Hdf5Id attribute(
       H5Acreate2(object.get(), name.c_str(), type, space.get(), H5P_DEFAULT, H5P_DEFAULT),
@@ -118,7 +114,7 @@ void write_scalar(const Hdf5Id& object, const std::string& name, hid_t type, con
 }
 
 Hdf5Id open_attribute(const Hdf5Id& object, const std::string& name, H5T_class_t kind,
-                      std::string_view where) {
+                      std::string_view where) TPUDIST_REQUIRES(hdf5_mutex()) {
   Hdf5Id attribute(H5Aopen(object.get(), name.c_str(), H5P_DEFAULT), H5Aclose);
   if (attribute.get() < 0) {
     throw_if_unreadable(where);
@@ -134,6 +130,11 @@ Hdf5Id open_attribute(const Hdf5Id& object, const std::string& name, H5T_class_t
 }
 
 }  // namespace
+
+Hdf5Mutex& hdf5_mutex() {
+  static Hdf5Mutex mutex;
+  return mutex;
+}
 
 Hdf5Lock::Hdf5Lock() : lock_(hdf5_mutex()) {
   // If a file cannot be closed (a full disk), the library's clean-up at exit crashes. All files are

@@ -10,16 +10,23 @@
 #include <utility>
 #include <vector>
 
+#include "core/mutex.hpp"
+
 // HDF5 files, groups and attributes. Data sets: data/hdf5/hdf5_dataset.hpp. No header includes
 // <hdf5.h>, which is large.
 
 namespace tpudist {
 
-// Held around every call into the HDF5 library, which is not thread-safe: one recursive mutex for
-// the whole process. Also turns off the library's own error printing in the calling thread.
-class Hdf5Lock {
+// The HDF5 library, which is not thread-safe: one recursive mutex for the whole process.
+class TPUDIST_CAPABILITY Hdf5Mutex : public std::recursive_mutex {};
+Hdf5Mutex& hdf5_mutex();
+
+// Held around every call into the library. Also turns off the library's own error printing in the
+// calling thread.
+class TPUDIST_SCOPED_CAPABILITY Hdf5Lock {
  public:
-  Hdf5Lock();
+  Hdf5Lock() TPUDIST_ACQUIRE(hdf5_mutex());
+  ~Hdf5Lock() TPUDIST_RELEASE() {}
 
  private:
   std::unique_lock<std::recursive_mutex> lock_;
@@ -50,16 +57,18 @@ class Hdf5Id {
 };
 
 // Returns the result of an HDF5 call; a negative one becomes IoError "cannot OPERATION WHERE:
-// REASON" with the library's innermost reason. Call with the lock held.
-std::int64_t check_hdf5(std::int64_t result, std::string_view operation, std::string_view where);
+// REASON" with the library's innermost reason.
+std::int64_t check_hdf5(std::int64_t result, std::string_view operation, std::string_view where)
+    TPUDIST_REQUIRES(hdf5_mutex());
 
 // The same of a call that reads: throws DataError where the content of the file is at fault.
-std::int64_t check_hdf5_read(std::int64_t result, std::string_view what, std::string_view where);
+std::int64_t check_hdf5_read(std::int64_t result, std::string_view what, std::string_view where)
+    TPUDIST_REQUIRES(hdf5_mutex());
 
-// Call it right after a call that failed to read, with the lock still held. Throws IoError "cannot
-// read WHERE: REASON" where the system could not read the file (failing disk, lost server). Returns
-// where the content of the file is at fault; the caller must report that.
-void throw_if_unreadable(std::string_view where);
+// Call it right after a call that failed to read. Throws IoError "cannot read WHERE: REASON" where
+// the system could not read the file (failing disk, lost server). Returns where the content of the
+// file is at fault; the caller must report that.
+void throw_if_unreadable(std::string_view where) TPUDIST_REQUIRES(hdf5_mutex());
 
 // Creates a file of format 1.10, without HDF5's file locks, which many cluster file systems lack.
 // An existing file is truncated. `room` bytes (0, or a power of two from 512 on) stay free before
@@ -75,8 +84,9 @@ Hdf5Id create_hdf5_in_memory(const std::string& where, std::size_t bytes);
 std::vector<std::byte> hdf5_image(const Hdf5Id& file, std::size_t room, std::string_view where);
 
 // Throws DataError where the path to `name` is a link to another place or another file: such a link
-// makes a reader open what the writer of the file names. Call with the lock held.
-void require_own(const Hdf5Id& parent, const std::string& name, std::string_view where);
+// makes a reader open what the writer of the file names.
+void require_own(const Hdf5Id& parent, const std::string& name, std::string_view where)
+    TPUDIST_REQUIRES(hdf5_mutex());
 
 Hdf5Id create_group(const Hdf5Id& parent, const std::string& name, std::string_view where);
 // Throws DataError when there is no such group.

@@ -24,12 +24,12 @@ constexpr std::array kElementTypes = {ElementType::i8,  ElementType::i16, Elemen
                                       ElementType::i64, ElementType::u8,  ElementType::u16,
                                       ElementType::f32, ElementType::f64};
 
-Hdf5Id space_of(const std::vector<std::int64_t>& shape) {
+Hdf5Id space_of(const std::vector<std::int64_t>& shape) TPUDIST_REQUIRES(hdf5_mutex()) {
   const std::vector<hsize_t> sizes(shape.begin(), shape.end());
   return Hdf5Id(H5Screate_simple(static_cast<int>(sizes.size()), sizes.data(), nullptr), H5Sclose);
 }
 
-std::vector<std::int64_t> shape_of(const Hdf5Id& dataset) {
+std::vector<std::int64_t> shape_of(const Hdf5Id& dataset) TPUDIST_REQUIRES(hdf5_mutex()) {
   const Hdf5Id space(H5Dget_space(dataset.get()), H5Sclose);
   const int axes = std::max(0, H5Sget_simple_extent_ndims(space.get()));
   std::vector<hsize_t> sizes(static_cast<std::size_t>(axes));
@@ -37,7 +37,7 @@ std::vector<std::int64_t> shape_of(const Hdf5Id& dataset) {
   return {sizes.begin(), sizes.end()};
 }
 
-Hdf5Id creation_properties() {
+Hdf5Id creation_properties() TPUDIST_REQUIRES(hdf5_mutex()) {
   Hdf5Id properties(H5Pcreate(H5P_DATASET_CREATE), H5Pclose);
   H5Pset_obj_track_times(properties.get(), false);  // equal data give equal files
   return properties;
@@ -45,7 +45,7 @@ Hdf5Id creation_properties() {
 
 Hdf5Id create_dataset(const Hdf5Id& group, const std::string& name, hid_t type,
                       const std::vector<std::int64_t>& shape, const Hdf5Id& properties,
-                      std::string_view where) {
+                      std::string_view where) TPUDIST_REQUIRES(hdf5_mutex()) {
   const Hdf5Id space = space_of(shape);  // closing it before the check would clear HDF5's reason
   Hdf5Id id(H5Dcreate2(group.get(), name.c_str(), type, space.get(), H5P_DEFAULT, properties.get(),
                        H5P_DEFAULT),
@@ -54,7 +54,8 @@ Hdf5Id create_dataset(const Hdf5Id& group, const std::string& name, hid_t type,
   return id;
 }
 
-Hdf5Id open_dataset(const Hdf5Id& group, const std::string& name, std::string_view where) {
+Hdf5Id open_dataset(const Hdf5Id& group, const std::string& name, std::string_view where)
+    TPUDIST_REQUIRES(hdf5_mutex()) {
   require_own(group, name, where);
   Hdf5Id id(H5Dopen2(group.get(), name.c_str(), H5P_DEFAULT), H5Dclose);
   if (id.get() >= 0) {
@@ -69,7 +70,7 @@ Hdf5Id open_dataset(const Hdf5Id& group, const std::string& name, std::string_vi
 }
 
 // UTF-8 of this many bytes.
-Hdf5Id text_type(std::size_t bytes) {
+Hdf5Id text_type(std::size_t bytes) TPUDIST_REQUIRES(hdf5_mutex()) {
   Hdf5Id type(H5Tcopy(H5T_C_S1), H5Tclose);
   H5Tset_size(type.get(), bytes);
   H5Tset_cset(type.get(), H5T_CSET_UTF8);
@@ -82,7 +83,8 @@ struct SelectedRows {
   Hdf5Id memory, file;
 };
 
-SelectedRows select_rows(std::vector<std::int64_t> shape, std::int64_t first, std::int64_t count) {
+SelectedRows select_rows(std::vector<std::int64_t> shape, std::int64_t first, std::int64_t count)
+    TPUDIST_REQUIRES(hdf5_mutex()) {
   Hdf5Id file = space_of(shape);
   shape[0] = count;
   const std::vector<hsize_t> size(shape.begin(), shape.end());

@@ -13,8 +13,8 @@ std::uint64_t ConfigChunk::bytes() const {
 
 struct CodeCache::Flight {
   std::condition_variable landed;
-  bool done = false;
-  Handle chunk;
+  bool done TPUDIST_GUARDED_BY(&CodeCache::mutex_) = false;
+  Handle chunk;  // this and the error are the reading thread's until it is done
   std::exception_ptr error;
 };
 
@@ -28,33 +28,33 @@ CodeCache::~CodeCache() = default;
 
 CodeCache::Handle CodeCache::get(int graph, std::int64_t chunk) {
   const Key key{graph, chunk};
-  std::unique_lock lock(mutex_);
+  MutexLock lock(mutex_);
   if (const auto found = kept_at_.find(key); found != kept_at_.end()) {
     kept_.splice(kept_.begin(), kept_, found->second);
     ++statistics_.hits;
     return found->second->chunk;
   }
   const auto found = flights_.find(key);
-  if (found == flights_.end()) return load(key, lock);
+  if (found == flights_.end()) return load(key);
 
   const std::shared_ptr<Flight> flight = found->second;
-  flight->landed.wait(lock, [&] { return flight->done; });
+  while (!flight->done) flight->landed.wait(lock);
   if (flight->error) std::rethrow_exception(flight->error);
   ++statistics_.hits;
   return flight->chunk;
 }
 
-CodeCache::Handle CodeCache::load(const Key& key, std::unique_lock<std::mutex>& lock) {
+CodeCache::Handle CodeCache::load(const Key& key) {
   const auto flight = std::make_shared<Flight>();
   flights_.emplace(key, flight);
   ++statistics_.loads;
-  lock.unlock();
+  mutex_.unlock();
   try {
     flight->chunk = std::make_shared<const ConfigChunk>(load_(key.graph, key.chunk));
   } catch (...) {
     flight->error = std::current_exception();
   }
-  lock.lock();
+  mutex_.lock();
   if (flight->chunk) keep(key, flight->chunk);
   flights_.erase(key);
   flight->done = true;
@@ -77,7 +77,7 @@ void CodeCache::keep(const Key& key, const Handle& chunk) {
 }
 
 CodeCache::Statistics CodeCache::statistics() const {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   Statistics statistics = statistics_;
   statistics.chunks = kept_.size();
   return statistics;

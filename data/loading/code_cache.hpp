@@ -7,10 +7,10 @@
 #include <functional>
 #include <list>
 #include <memory>
-#include <mutex>
 #include <unordered_map>
 #include <vector>
 
+#include "core/mutex.hpp"
 #include "data/hdf5/element_type.hpp"
 #include "schema/graph.hpp"
 
@@ -65,16 +65,17 @@ class CodeCache {
     Handle chunk;
   };
 
-  Handle load(const Key& key, std::unique_lock<std::mutex>& lock);
-  void keep(const Key& key, const Handle& chunk);
+  Handle load(const Key& key) TPUDIST_REQUIRES(mutex_);  // releases it while it reads
+  void keep(const Key& key, const Handle& chunk) TPUDIST_REQUIRES(mutex_);
 
   const std::uint64_t capacity_;
   const Load load_;
-  mutable std::mutex mutex_;
-  std::list<Kept> kept_;  // most recently used first
-  std::unordered_map<Key, std::list<Kept>::iterator, KeyHash> kept_at_;
-  std::unordered_map<Key, std::shared_ptr<Flight>, KeyHash> flights_;
-  Statistics statistics_;
+  mutable Mutex mutex_;
+  // A chunk is kept or being read, and never both; other chunks are in neither.
+  std::list<Kept> kept_ TPUDIST_GUARDED_BY(mutex_);  // most recently used first
+  std::unordered_map<Key, std::list<Kept>::iterator, KeyHash> kept_at_ TPUDIST_GUARDED_BY(mutex_);
+  std::unordered_map<Key, std::shared_ptr<Flight>, KeyHash> flights_ TPUDIST_GUARDED_BY(mutex_);
+  Statistics statistics_ TPUDIST_GUARDED_BY(mutex_);
 };
 
 }  // namespace tpudist

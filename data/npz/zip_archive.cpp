@@ -7,12 +7,12 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <mutex>
 #include <new>
 #include <string_view>
 #include <utility>
 
 #include "core/error.hpp"
+#include "core/mutex.hpp"
 
 namespace tpudist {
 namespace {
@@ -163,8 +163,8 @@ ZipArchive::ZipArchive(const std::filesystem::path& path) : path_(path) {
   require_searchable(path);
   int code = 0;
   // zip_open converts the members' dates by mktime, whose lock ThreadSanitizer cannot see.
-  static std::mutex opening;
-  const std::lock_guard lock(opening);
+  static Mutex opening;
+  const MutexLock lock(opening);
   do {  // again where a signal interrupts it
     zip_.reset(zip_open(path.c_str(), ZIP_RDONLY, &code));
   } while (!zip_ && code == ZIP_ER_OPEN && errno == EINTR);

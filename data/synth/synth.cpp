@@ -7,13 +7,13 @@
 #include <cmath>
 #include <functional>
 #include <list>
-#include <mutex>
 #include <set>
 
 #include "core/error.hpp"
 #include "core/file_system.hpp"
 #include "core/folder_lock.hpp"
 #include "core/hash.hpp"
+#include "core/mutex.hpp"
 #include "core/output_path.hpp"
 #include "core/random.hpp"
 #include "core/text.hpp"
@@ -52,6 +52,7 @@ class Generator {
       progress_.advance(1);
     });
     progress_.finish();
+    const MutexLock lock(mutex_);
     std::ranges::sort(files_, {}, &SynthFile::path);
     return std::move(files_);
   }
@@ -284,7 +285,7 @@ class Generator {
     const SynthFile file{
         path.lexically_relative(root_),   graph.nodes, graph.edges, config_nodes, configs,
         std::filesystem::file_size(path), ceiling};
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     files_.push_back(file);
   }
 
@@ -294,8 +295,8 @@ class Generator {
   std::vector<Job> jobs_;
   std::set<std::string> made_;  // collections
   std::list<FolderLock> locks_;
-  std::mutex mutex_;
-  std::vector<SynthFile> files_;
+  Mutex mutex_;
+  std::vector<SynthFile> files_ TPUDIST_GUARDED_BY(mutex_);
 };
 
 }  // namespace
