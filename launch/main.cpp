@@ -5,7 +5,7 @@
 #include "launch/program/exit_code.hpp"
 #include "launch/program/job.hpp"
 #include "launch/program/output.hpp"
-#include "models/kernels/tensor_memory.hpp"
+#include "models/kernels/cpu_process.hpp"
 
 namespace {
 
@@ -21,7 +21,7 @@ void add_commands(tpudist::Command app) {
   tpudist::add_weights_command(app);
   tpudist::add_config_command(app);
   tpudist::add_doctor_command(app);
-  tpudist::add_completion_command(app);
+  tpudist::add_completion_command(app, [app] { return tpudist::text_with_words(app); });
   tpudist::add_man_command(app);
 }
 

@@ -13,9 +13,13 @@
 #include "launch/program/exit_code.hpp"
 #include "launch/program/output.hpp"
 
+namespace tpudist {
+extern const std::string_view kCompletionTable;  // of cmake/write_completion_table.cmake
+}
+
 // The program that users call. Commands on data and on results run here, in a process that never
-// loads LibTorch: loading it takes half a second and 480 MB, more than converting any file. All
-// others, and `inspect --plan`, are passed to the program beside it.
+// loads LibTorch: loading it takes half a second and 480 MB, more than converting any file. So does
+// the completion of shells. All others, and `inspect --plan`, are passed to the program beside it.
 namespace {
 
 int run_beside(char** argv) {
@@ -48,6 +52,9 @@ int run(int argc, char** argv) {
     throw tpudist::EndWith(run_beside(argv));
   });
   tpudist::add_result_commands(app);
+  if (!tpudist::kCompletionTable.empty())
+    tpudist::add_completion_command(
+        app, [] { return tpudist::command_text(tpudist::kCompletionTable); });
   if (argc < 2 || !has_command(app, argv[1])) return run_beside(argv);
   return tpudist::run_command_line(line, [&] {
     tpudist::add_verbosity_options(app);

@@ -3,6 +3,7 @@
 #include <filesystem>
 #include <functional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -36,6 +37,10 @@ void add_synth_command(Command app);
 void add_compare_command(Command app);
 void add_diff_command(Command app);
 void add_report_command(Command app);
+// Completes by what `program` says of all commands: text_with_words, or the table of it that the
+// build has made.
+void add_completion_command(Command app, std::function<CommandText()> program);
+CommandText command_text(std::string_view table);
 // Those on data, and those on results, as both programs list them.
 inline void add_data_commands(Command app, std::function<void(const InspectPlanArguments&)> plans) {
   add_convert_command(app);
@@ -59,7 +64,7 @@ void add_weights_command(Command app);
 void add_config_command(Command app);
 void add_doctor_command(Command app);
 // These two cover all commands of the program, including those added later.
-void add_completion_command(Command app);
 void add_man_command(Command app);
+CommandText text_with_words(Command app);
 
 }  // namespace tpudist

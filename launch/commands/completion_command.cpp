@@ -9,46 +9,16 @@
 #include <vector>
 
 #include "core/text.hpp"
-#include "experiment/experiment.hpp"
 #include "launch/commands/commands.hpp"
 #include "launch/program/experiment_file.hpp"
 #include "launch/program/output.hpp"
-#include "schema/collection.hpp"
-#include "sweep/sweep_file.hpp"
 
 namespace tpudist {
+
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(OptionText, names, value, words, what, argument, many)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(CommandText, name, what, options, commands)
+
 namespace {
-
-using Json = nlohmann::json;
-
-// The keys of a JSON Schema as `key=`, with each value where the schema lists them.
-void add_settings(const Json& schema, const std::string& path, std::vector<std::string>& words) {
-  const Json properties = schema.value("properties", Json::object());
-  for (const auto& [name, value] : properties.items()) {
-    if (name == "include") continue;  // works in files only
-    for (const Json& kind : value.value("anyOf", Json::array({value}))) {
-      const std::string key = path + name;
-      add_settings(kind, key + ".", words);
-      std::vector<std::string> values = kind.value("enum", std::vector<std::string>{});
-      if (kind.value("type", Json()) == "boolean") values = {"true", "false"};
-      if (values.empty() && kind.contains("type") && !kind.contains("properties")) values = {""};
-      for (const std::string& each : values) words.push_back(key + "=" + each);
-    }
-  }
-}
-
-// What may be given for an option or argument of this command; empty: files.
-std::vector<std::string> values_of(const OptionText& option, bool of_sweep) {
-  const std::vector<std::string>& collections = Collection::tpugraphs_names();
-  if (option.value == "experiment") return experiment_names();
-  if (option.names.front().starts_with("--collection")) return collections;
-  if (option.names.front() != "overrides") return option.words;
-  std::vector<std::string> words;
-  add_settings(Json::parse(of_sweep ? sweep_schema() : experiment_schema()), "", words);
-  if (!of_sweep)
-    for (const std::string& name : collections) words.push_back("data.collection=" + name);
-  return words;
-}
 
 // What a shell may put in place of the last word of a line: a line for each, with what it means
 // after a tab. Exit code 1 where there is none: a file may be wanted.
@@ -85,7 +55,8 @@ void print_offers(const CommandText& program, const std::string& line) {
       if ((!open || open->many) && !option.argument && last.starts_with('-'))
         offers[name] = option.what;
     if (open ? open == &option : next)
-      for (const std::string& word : values_of(option, line.find(" sweep ") != std::string::npos))
+      for (const std::string& word :
+           option.value == "experiment" ? experiment_names() : option.words)
         offers[word];
   }
   std::erase_if(offers, [&](const auto& offer) { return !offer.first.starts_with(last); });
@@ -136,7 +107,11 @@ complete -c tpudist -f -a '(set -l asked (string replace -r "^~/" "$HOME/" -- (c
 
 }  // namespace
 
-void add_completion_command(Command app) {
+CommandText command_text(std::string_view table) {
+  return nlohmann::json::parse(table).get<CommandText>();
+}
+
+void add_completion_command(Command app, std::function<CommandText()> program) {
   struct Arguments {
     std::string shell, line;
   };
@@ -149,12 +124,13 @@ void add_completion_command(Command app) {
       "Example:\n  source <(tpudist completion bash)\n"
       "  tpudist completion zsh > ~/.zfunc/_tpudist\n"
       "  tpudist completion fish > ~/.config/fish/completions/tpudist.fish");
-  command.add_option("shell", arguments->shell, "The shell, or words")
+  command.add_option("shell", arguments->shell, "The shell, words, or table: all that words knows")
       .required()
-      .one_of({"bash", "zsh", "fish", "words"});
+      .one_of({"bash", "zsh", "fish", "words", "table"});
   command.add_option("line", arguments->line, "Of words: what was typed, up to the cursor");
-  command.run([app, arguments] {
-    if (arguments->shell == "words") return print_offers(app.text(), arguments->line);
+  command.run([program, arguments] {
+    if (arguments->shell == "words") return print_offers(program(), arguments->line);
+    if (arguments->shell == "table") return print_text(nlohmann::json(program()).dump());
     print_text(arguments->shell == "bash" ? kBash : arguments->shell == "zsh" ? kZsh : kFish);
   });
 }

@@ -62,6 +62,20 @@ TEST(Completion, OfBashKnowsCommandsOptionsValuesAndSettings) {
   EXPECT_EQ(completed(script, "tpudist convert --collections tile:xla --on-er"), "--on-error\n");
 }
 
+// Without the program that loads LibTorch, which takes half a second.
+TEST(Completion, NeedsTheSmallProgramAlone) {
+  const TempDir folder;
+  std::filesystem::copy_file(test::program(), folder / "tpudist");
+  const auto said = [&](const std::string& line) {
+    const std::string command = (folder / "tpudist").string() + " completion words '" + line +
+                                "' > " + (folder / "said").string();
+    EXPECT_EQ(std::system(command.c_str()), 0) << line;
+    return read_text_file(folder / "said");
+  };
+  EXPECT_EQ(said("tpudist tra"), "train\tTrain an ensemble as an experiment file says\n");
+  EXPECT_EQ(said("tpudist sweep run x sweep.se"), "sweep.seeds=\t\n");
+}
+
 TEST(Completion, OfOtherShellsAsksTheProgramToo) {
   for (const char* shell : {"zsh", "fish"}) {
     const Outcome script = run_program(std::string("completion ") + shell);
