@@ -296,7 +296,6 @@ TrainConfig read_train(ConfigNode train) {
   config.keep_checkpoints = positive(train, "keep_checkpoints", 2);
   config.prefetch = positive(train, "prefetch", 4, 64);
   config.recompute = train.boolean("recompute", false);
-  if (train.has("cuda_graphs")) train.boolean("cuda_graphs", false);  // removed_settings()
   if (const std::string from = train.text("init_from", "none"); from != "none")
     config.init_from = from;
   config.init_fresh = train.texts("init_fresh", {});

@@ -109,8 +109,7 @@ TrainedRun open_run(const std::filesystem::path& path, std::string_view which, W
   run.fold_hash = checkpoint.fold_hash;
   run.metis_hash = checkpoint.metis_hash;
   run.init_hash = checkpoint.init_hash;
-  run.losses = loss_ends(checkpoint.losses, folder.metrics(), checkpoint.members);
-  run.logged_losses = checkpoint.losses.empty() && checkpoint.step > 0;
+  run.losses = loss_ends(checkpoint.losses);
   run.flat.assign(checkpoint.parameters.begin(), checkpoint.parameters.end());
   if (weights == Weights::averaged &&
       std::ranges::any_of(checkpoint.average_points, [](auto points) { return points > 0; })) {

@@ -34,7 +34,6 @@ struct TrainedRun {
   std::uint64_t selection_hash = 0;                    // of CheckpointSummary
   std::optional<std::uint64_t> fold_hash, metis_hash, init_hash;  // of CheckpointSummary
   std::vector<InitialAndFinalLoss> losses;                        // [M]
-  bool logged_losses = false;  // of logged steps alone: written by an older version
 };
 
 // `which` checkpoint: `last` (the newest complete one), `best` or a step. A missing or damaged
@@ -43,7 +42,7 @@ struct TrainedRun {
 // or every member failed; DataError when the checkpoint is damaged.
 TrainedRun open_run(const std::filesystem::path& path, std::string_view which = "last",
                     Weights weights = Weights::averaged);
-// What members of the run were trained on: by its seen_graphs.json, in runs of older versions by
+// What members of the run were trained on: by its seen_graphs.json, in imported runs by
 // folds.yaml and its own shards, or `shards` if its own are gone. Throws what reading them throws, and
 // DataError where they have not the graphs of then.
 TrainedOn trained_on(const TrainedRun& run, const std::filesystem::path& shards);

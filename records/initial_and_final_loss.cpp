@@ -3,29 +3,11 @@
 #include <algorithm>
 #include <cmath>
 
-#include "records/learning_curves.hpp"
 #include "statistics/intervals/distributions.hpp"
 
 namespace tpudist {
-namespace {
 
 constexpr std::size_t kNumbers = 3;  // of a part
-
-// Of the steps in metrics.jsonl, which train.log_every chose.
-std::vector<double> logged_losses(const std::filesystem::path& metrics, int members) {
-  const std::vector<LoggedStep> steps = read_learning_curves(metrics).steps;
-  std::vector<double> parts = no_losses(members);
-  for (std::size_t m = 0; m < static_cast<std::size_t>(members); ++m) {
-    std::vector<double> losses;
-    for (const LoggedStep& step : steps)
-      if (m < step.loss.size() && !std::isnan(step.loss[m])) losses.push_back(step.loss[m]);
-    for (std::int64_t i = 0; i < std::ssize(losses); ++i)
-      add_loss(parts, m, i, std::ssize(losses), losses[static_cast<std::size_t>(i)]);
-  }
-  return parts;
-}
-
-}  // namespace
 
 std::vector<double> no_losses(int members) {
   return std::vector<double>(static_cast<std::size_t>(members) * kLossParts * kNumbers);
@@ -41,10 +23,8 @@ void add_loss(std::vector<double>& parts, std::size_t member, std::int64_t step,
   own[2] += before * (loss - own[1]);
 }
 
-std::vector<InitialAndFinalLoss> loss_ends(std::vector<double> parts,
-                                           const std::filesystem::path& metrics, int members) {
-  if (parts.empty()) parts = logged_losses(metrics, members);
-  std::vector<InitialAndFinalLoss> ends(static_cast<std::size_t>(members));
+std::vector<InitialAndFinalLoss> loss_ends(const std::vector<double>& parts) {
+  std::vector<InitialAndFinalLoss> ends(parts.size() / (kLossParts * kNumbers));
   for (std::size_t m = 0; m < ends.size(); ++m) {
     const double *const first = &parts[m * kLossParts * kNumbers], *last = first;
     double count = 0;

@@ -1,7 +1,6 @@
 #pragma once
 
 #include <cstdint>
-#include <filesystem>
 #include <vector>
 
 #include "core/means.hpp"
@@ -30,10 +29,7 @@ std::vector<double> no_losses(int members);
 void add_loss(std::vector<double>& parts, std::size_t member, std::int64_t step, std::int64_t steps,
               double loss);
 
-// [members] Means of the first part and of the last one that has at least two losses. Where `parts` is
-// empty, in checkpoints of older versions, of the logged steps in metrics.jsonl; unreadable lines and a
-// missing file are ignored. Throws IoError when it cannot be read.
-std::vector<InitialAndFinalLoss> loss_ends(std::vector<double> parts,
-                                           const std::filesystem::path& metrics, int members);
+// [members] Means of the first part and of the last one that has at least two losses.
+std::vector<InitialAndFinalLoss> loss_ends(const std::vector<double>& parts);
 
 }  // namespace tpudist

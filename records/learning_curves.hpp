@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <utility>
 #include <vector>
@@ -27,16 +28,16 @@ struct RunStart {
   std::string version, commit;
   std::string host, processor;
   std::int64_t ranks = 0, threads = 0;  // threads of each rank
-  // The version of LibTorch, cpu_kernels(), and the name of the GPU or "CPU"; empty: written by a
-  // version that did not record them.
+  // The version of LibTorch, cpu_kernels(), and the name of the GPU or "CPU".
   std::string libtorch, kernels, device;
 };
+void to_json(nlohmann::json& json, const RunStart& start);
 
 // What of a start may change bits, by name: program, LibTorch, processor, kernels, device. Ranks
 // and threads change none.
 std::vector<std::pair<std::string, std::string>> program_facts(const RunStart& start);
 // "LibTorch: 2.1.0 -> 2.11.0" for each of them that is known of both and differs. Processors of
-// different names count only where the kernels are not known.
+// different names do not count: the kernels say what matters of them.
 std::vector<std::string> program_changes(const RunStart& before, const RunStart& now);
 
 // One evaluation of the validation split while the run trained.
@@ -51,7 +52,7 @@ struct LoggedEvaluation {
 
 // The content of a run's metrics.jsonl.
 struct LearningCurves {
-  std::vector<RunStart> starts;  // empty: written by a version that did not record them
+  std::vector<RunStart> starts;
   std::vector<LoggedStep> steps;
   std::vector<LoggedEvaluation> evaluations;
   std::int64_t damaged_lines = 0;  // unreadable lines

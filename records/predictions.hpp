@@ -57,8 +57,8 @@ struct PredictionsHeader {
   std::string collection;
   // Most scored rows of a graph, drawn by a fixed permutation; 0 = all.
   std::int64_t most_rows = 0;
-  // The rule by which its members were combined when they scored. Nothing: unknown, because an
-  // earlier version wrote the file, or because it holds several files with different rules.
+  // The rule by which its members were combined when they scored. Nothing: several files with
+  // different rules.
   std::optional<Combination> combination;
   std::vector<PredictedRun> runs;
   std::vector<PredictedMember> members;
@@ -70,8 +70,7 @@ struct PredictionRows {
   std::vector<std::int32_t> configs;     // [r] configuration numbers, ascending
   std::vector<std::int64_t> runtime;     // [r] measured, ns; 0 in test splits
   std::vector<std::int64_t> normalizer;  // [r] tile only, else empty
-  // [r] equal numbers are equal configurations of the graph; empty if unknown (files of an earlier
-  // version).
+  // [r] equal numbers are equal configurations of the graph; empty if unknown.
   std::vector<std::int32_t> group;
   // [M][r] larger = slower; all NaN if the member did not score the graph.
   std::vector<std::vector<double>> scores;

@@ -116,9 +116,7 @@ std::vector<PredictedMember> read_members(const Hdf5Id& group, std::int64_t coun
   const auto failed = read_array<std::uint8_t>(group, "failed", {count}, where);
   const auto first = read_array<double>(group, "first_loss", {count}, where),
              last = read_array<double>(group, "last_loss", {count}, where),
-             margin = has_link(group, "loss_margin")  // not in files of older versions
-                          ? read_array<double>(group, "loss_margin", {count}, where)
-                          : std::vector<double>(run.size(), kNone);
+             margin = read_array<double>(group, "loss_margin", {count}, where);
   std::vector<PredictedMember> members;
   for (std::size_t m = 0; m < run.size(); ++m)
     members.push_back({run[m], number[m], fold[m], failed[m] != 0, first[m], last[m], margin[m]});
@@ -356,8 +354,7 @@ PredictionsFile::PredictionsFile(const std::filesystem::path& path) : path_(path
   const std::int64_t all = begin_.back();
   config_ = Hdf5Dataset::open(rows, "config", ElementType::i32, {all}, in);
   runtime_ = Hdf5Dataset::open(rows, "runtime", ElementType::i64, {all}, in);
-  if (has_link(rows, "group"))
-    group_ = Hdf5Dataset::open(rows, "group", ElementType::i32, {all}, in);
+  group_ = Hdf5Dataset::open(rows, "group", ElementType::i32, {all}, in);
   if (is_tile(header_))
     normalizer_ = Hdf5Dataset::open(rows, "normalizer", ElementType::i64, {all}, in);
   score_ = Hdf5Dataset::open(rows, "score", ElementType::f32, {all, members}, in);
@@ -369,7 +366,7 @@ PredictionRows PredictionsFile::read(int graph) const {
   PredictionRows predictions;
   predictions.configs = config_.read<std::int32_t>(begin_[g], entry.rows);
   predictions.runtime = runtime_.read<std::int64_t>(begin_[g], entry.rows);
-  if (group_) predictions.group = group_->read<std::int32_t>(begin_[g], entry.rows);
+  predictions.group = group_.read<std::int32_t>(begin_[g], entry.rows);
   if (std::ranges::find(predictions.group, kNoGroup) != predictions.group.end())
     predictions.group.clear();
   if (is_tile(header_))

@@ -2,7 +2,6 @@
 
 #include <cstdint>
 #include <filesystem>
-#include <optional>
 #include <vector>
 
 #include "core/file_system.hpp"
@@ -60,8 +59,7 @@ class PredictionsFile : public PredictionSource {
   std::vector<std::int64_t> begin_;  // [G + 1]
   std::vector<double> offset_;       // [G, M]
   Hdf5Id hdf5_;
-  std::optional<Hdf5Dataset> group_;  // files of an earlier version lack it
-  Hdf5Dataset config_, runtime_, normalizer_, score_;
+  Hdf5Dataset config_, runtime_, group_, normalizer_, score_;
 };
 
 }  // namespace tpudist

@@ -3,7 +3,6 @@
 #include <cstdint>
 #include <filesystem>
 #include <map>
-#include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <span>
 #include <string>
@@ -28,8 +27,7 @@ struct MemberResult {
   int number = 0;  // SweepRun::first_member + its index in the run
   bool failed = false;
   std::optional<double> valid, out_of_fold;
-  // The number of graphs in these means; -1: unknown, in results of older versions.
-  int valid_graphs = -1, out_of_fold_graphs = -1;
+  int valid_graphs = -1, out_of_fold_graphs = -1;  // number of graphs in these means; -1: unknown
 };
 
 // The mean over all graphs that these members scored: each member is weighted by its number of
@@ -44,8 +42,6 @@ std::optional<double> mean_of_members(std::span<const MemberResult> members, boo
 // the run has them, "ensemble.folds" (the fold of each graph) and "train.init_from" (the weights).
 // What is not known is left out.
 using Inputs = std::map<std::string, std::string>;
-// Of a file in JSON.
-Inputs inputs_from(const nlohmann::json& json);
 // The name of the first one that is known on both sides and differs; empty where there is none.
 std::string changed_input(const Inputs& then, const Inputs& now);
 

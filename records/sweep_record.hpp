@@ -32,11 +32,14 @@ struct SweepRun {
   Inputs inputs;                      // empty while unknown
 };
 
+// "run 3 (0123456789abcdef)"
+std::string name_of(const SweepRun& run);
+
 // Runs that are compared with each other: a rung of successive halving, all variants if there is no
 // halving, or the fresh seeds of the chosen variants. The runs of a later stage are known when
 // those of the stage before have ended.
 struct Stage {
-  std::string name;          // "search", "rung 1 of 3", "confirm"
+  std::string name;          // "list", "search", "rung 1 of 3", "confirm"
   int first = 0, count = 0;  // indices of its runs; `count` is an upper limit until they are known
   std::int64_t step_divisor = 1;  // its runs train 1/step_divisor of the experiment's steps
   bool confirms = false;
@@ -73,15 +76,17 @@ struct SweepRecord {
   std::vector<std::string> experiments;  // file names without extension
   std::vector<int> variant_experiment;   // [variants]
   // [variants] Variants with equal numbers belong to one experiment and are scored on the same rows
-  // of the same graphs; only these are compared. In older files: one experiment and collection.
+  // of the same graphs; only these are compared.
   std::vector<int> variant_group;
   std::vector<std::string> labels;  // [variants]
+  const std::string& label(int variant) const { return labels[static_cast<std::size_t>(variant)]; }
+  // "optimizer.lr=1e-3, seed 2, members 0 to 4"
+  std::string text_of(const SweepRun& run) const;
   std::vector<Stage> stages;
   std::vector<SweepRun> runs;  // of the first stage
-  // The content of all shards that could be read when the sweep was expanded or its first run
-  // began. Nothing: the version that expanded the sweep did not record it.
-  std::optional<std::vector<FrozenData>> data;
-  std::vector<ValidationHalves> halves;  // [experiments]; empty in older files
+  // The content of all shards that could be read when the sweep was expanded or its first run began.
+  std::vector<FrozenData> data;
+  std::vector<ValidationHalves> halves;  // [experiments]
 };
 
 // Whether a run of a stage that confirms is of the baseline, and not of the variant that was

@@ -140,7 +140,6 @@ SweepFolder SweepFolder::open(const fs::path& folder) {
 }
 
 void SweepFolder::freeze_data() {
-  if (!record_.data) return;
   const auto is_unknown = [](const SweepRun& run) { return run.inputs.empty(); };
   if (std::ranges::none_of(record_.runs, is_unknown)) return;
   const auto lock =
@@ -151,8 +150,8 @@ void SweepFolder::freeze_data() {
   for (SweepRun& run : record.runs) {
     if (!is_unknown(run)) continue;
     const Experiment experiment = experiment_of(run);
-    add_data(*record.data, experiment);
-    const FrozenData* data = find_data(*record.data, experiment);
+    add_data(record.data, experiment);
+    const FrozenData* data = find_data(record.data, experiment);
     if (!data) continue;
     set_data_hashes(run, *data, experiment, known);
     found = found || !run.inputs.empty();
@@ -177,7 +176,7 @@ SweepRun SweepFolder::checked(const SweepRun& run) const {
   const Experiment experiment = experiment_of(run);
   SweepRun now = run;
   require_same_data(run, now, experiment,
-                    record_.data ? find_data(*record_.data, experiment) : nullptr);
+                    find_data(record_.data, experiment));
   return now;
 }
 

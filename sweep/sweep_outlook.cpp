@@ -99,7 +99,7 @@ std::string outlook_text(const SweepRecord& record) {
     add(training_line(static_cast<int>(seeds.size()), count, record));
     ConfigDocument document = ConfigDocument::parse(first->config, "sweep.json");
     const Experiment experiment = read_experiment(document);
-    const FrozenData* data = record.data ? find_data(*record.data, experiment) : nullptr;
+    const FrozenData* data = find_data(record.data, experiment);
     if (!data || seeds.size() < 2) continue;
     const bool folds =
         record.choice == ChoiceScore::out_of_fold ||

@@ -182,7 +182,7 @@ void plan_choice(SweepPlan& plan, const SweepRecord* frozen) {
   plan.choosing_overrides.resize(file.experiments.size());
   plan.confirming_overrides.resize(file.experiments.size());
   plan.halves.resize(file.experiments.size());
-  if (!frozen) require_same_confirmation(file);  // those of older versions go on as they began
+  require_same_confirmation(file);
   if (file.choice == ChoiceScore::none) return;
   plan.confirmed_on = "the same graphs that chose it";
   if (file.choice == ChoiceScore::out_of_fold) {
@@ -447,7 +447,7 @@ std::vector<SweepRun> runs_of_stage(const SweepPlan& plan, int stage_number,
 SweepPlan plan_sweep(SweepFile sweep, const SweepRecord* frozen) {
   SweepPlan plan;
   plan.file = std::move(sweep);
-  if (frozen && frozen->data) plan.data = *frozen->data;
+  if (frozen) plan.data = frozen->data;
   plan.variants = variants_of(plan.file);
   for (const Variant& variant : plan.variants) plan.labels.push_back(label_of(variant, plan.file));
   try {

@@ -114,7 +114,7 @@ std::string failed_cell(const VariantSummary& s) {
 // `compared`: whether the variants may be compared; then all should be scored on equally many
 // graphs.
 std::string table_of(const SweepRecord& record, const std::vector<VariantSummary>& summaries,
-                     bool compared, bool out_of_fold) {
+                     bool compared) {
   std::size_t width = 7;
   std::size_t failed = 6;
   for (const VariantSummary& s : summaries) {
@@ -127,12 +127,11 @@ std::string table_of(const SweepRecord& record, const std::vector<VariantSummary
   const double most = compared ? most_graphs(summaries) : 0;
   const bool scored =
       std::ranges::any_of(summaries, [](const VariantSummary& s) { return s.mean.has_value(); });
-  bool undefined = false, of_folds = false;
+  bool undefined = false;
   for (const VariantSummary& s : summaries) {
     const bool marked =
         (most > 0 && s.mean && s.graphs < most) || (scored && s.finished == s.runs && !s.complete);
     undefined = undefined || marked;
-    of_folds = of_folds || (out_of_fold && s.mean && s.graphs == 0);
     text += fmt::format("{:<{}}  {:>4}  {:>8}  {:>{}}  {:>9}  {:>15}  {:>20}{}\n",
                         label_of(record, s), width, s.runs, s.finished, failed_cell(s), failed,
                         s.seeds, cell(s.mean), cell(s.deviation), marked ? " *" : "");
@@ -142,9 +141,6 @@ std::string table_of(const SweepRecord& record, const std::vector<VariantSummary
         "* a score is undefined (all predictions of a graph are equal), or a member failed: the "
         "mean is over the graphs, trainings or members that there are, intervals below over graphs "
         "that all have\n";
-  }
-  if (of_folds) {
-    text += "results of an older version do not say how many graphs a fold has: means of folds\n";
   }
   return text;
 }
@@ -156,7 +152,6 @@ std::string summary_lines(const SweepRecord& record, const StageResults& stage) 
       "members, over graphs\n",
       stage.stage->name, name_of(score));
   const auto groups = grouped(record, stage, score);
-  const bool folds = score == ChoiceScore::out_of_fold;
   const bool single =
       std::ranges::all_of(groups, [](const auto& group) { return group.size() == 1; });
   if (single)
@@ -525,7 +520,6 @@ Json collect_json(const SweepFolder& folder) {
                       {"runs", runs}});
   }
   return {{"sweep", record.name},
-          {"data_checked", record.data.has_value()},
           {"confirmed_on", record.confirmed_on},
           {"stages", stages}};
 }

@@ -58,14 +58,6 @@ std::vector<std::string> values_to_try(const AcceptedValue& accepted, const std:
   return values;
 }
 
-// Keys of earlier versions are read, but not offered.
-bool is_removed(const std::string& path, const AcceptedValue& accepted) {
-  const auto ignores = [&](const std::string& value) {
-    return !removed_settings({{path, value, false}}).empty();
-  };
-  return ignores("true") || std::ranges::any_of(accepted.words, ignores);
-}
-
 bool has_words(const AcceptedValue& accepted) {
   return accepted.type == Type::text && !accepted.words.empty() && !accepted.is_list &&
          !accepted.joined;
@@ -112,7 +104,6 @@ class Explorer {
     shape.takes_any_key = shape.takes_any_key || record.takes_any_key();
     for (const auto& entry : record.read()) {
       const std::string path = prefix + entry->key;
-      if (is_removed(path, entry->accepted)) continue;
       Shape::Key& key = shape.key(entry->key);
       switch (entry->kind) {
         case ConfigRecord::Kind::value:
@@ -130,8 +121,7 @@ class Explorer {
         for (const char* value : {"1", "[1]", "{}"}) try_value(key, settings, path, value);
     }
     for (const std::string& name : record.unread())
-      if (!is_removed(prefix + name, {.words = {"general"}}))
-        try_value(shape.key(name), settings, prefix + name, "{}");
+      try_value(shape.key(name), settings, prefix + name, "{}");
   }
 
   void add_value(const ConfigRecord::Entry& entry, Shape::Key& key, const std::string& path,

@@ -77,14 +77,6 @@ bool implied_loss(const Sorted& sorted, const std::string& key) {
   return alone && key == "loss.list_mle";
 }
 
-// The words of a list "[a, b]".
-std::vector<std::string> sorted_items(std::string list) {
-  std::erase_if(list, [](char c) { return c == '[' || c == ']' || c == ' '; });
-  std::vector<std::string> items = split(list, ',');
-  std::ranges::sort(items);
-  return items;
-}
-
 }  // namespace
 
 // The folder of the shards and the fold file are only paths; their content is compared separately.
@@ -93,7 +85,7 @@ bool decides_numbers(std::string_view key, DecidedBy run) {
                                                                      "train.evaluate_rows"};
   if (run.roll_back && key == "train.checkpoint_every") return true;
   if (run.early_stop && std::ranges::find(kOfEvaluations, key) != kOfEvaluations.end()) return true;
-  static constexpr std::array<std::string_view, 28> kFree = {"name",
+  static constexpr std::array<std::string_view, 26> kFree = {"name",
                                                              "system.source",
                                                              "system.collections",
                                                              "system.score",
@@ -104,8 +96,6 @@ bool decides_numbers(std::string_view key, DecidedBy run) {
                                                              "data.cache_size",
                                                              "batch.member_chunk",
                                                              "train.recompute",
-                                                             "train.cuda_graphs",
-                                                             "model.engine",
                                                              "dist.threads",
                                                              "dist.device",
                                                              "dist.timeout",
@@ -172,17 +162,6 @@ std::vector<std::string> changed_settings(const std::vector<ConfigEntry>& before
   return lines;
 }
 
-std::vector<std::string> removed_settings(const std::vector<ConfigEntry>& entries) {
-  std::vector<std::string> lines;
-  for (const ConfigEntry& entry : entries) {
-    if (entry.key == "train.cuda_graphs" && entry.value == "true")
-      lines.push_back("train.cuda_graphs: true is ignored: this version records no CUDA graphs");
-    if (entry.key == "model.engine" && entry.value == "general")
-      lines.push_back("model.engine: general is ignored: this version has one engine");
-  }
-  return lines;
-}
-
 std::vector<ConfigEntry> variant_entries(const std::vector<ConfigEntry>& entries) {
   static constexpr std::array<std::string_view, 4> kOfRun = {
       "seed.init", "seed.order", "ensemble.members", "ensemble.first_member"};
@@ -198,13 +177,6 @@ void require_same_settings(const std::vector<ConfigEntry>& then,
                            std::string_view advice) {
   const std::vector<SettingChange> changes = setting_changes(then, now);
   if (changes.empty()) return;
-  const auto list = std::ranges::find(changes, "data.collection", &SettingChange::key);
-  if (list != changes.end() && sorted_items(list->before) == sorted_items(list->now))
-    throw ConfigError(
-        fmt::format("{}: an older program kept the order of data.collection: {}, which this one "
-                    "sorts, and with it the graphs; go on with that program, or start a new run "
-                    "with --run-dir",
-                    where, list->before));
   throw ConfigError(fmt::format("{}: was written with other settings: {}; {}", where,
                                 join(changed_settings(then, now), ", "), advice));
 }

@@ -43,15 +43,12 @@ std::vector<SettingChange> setting_changes(const std::vector<ConfigEntry>& befor
 std::vector<std::string> changed_settings(const std::vector<ConfigEntry>& before,
                                           const std::vector<ConfigEntry>& now);
 
-// A line on each key of an earlier version that is set and decides nothing any more.
-std::vector<std::string> removed_settings(const std::vector<ConfigEntry>& entries);
-
 // The entries without seeds and without which members a run has: equal for runs that are to be
 // compared as trainings of one variant.
 std::vector<ConfigEntry> variant_entries(const std::vector<ConfigEntry>& entries);
 
 // Throws ConfigError "WHERE: was written with other settings: key: then -> now; ADVICE", with every
-// different key that influences the numbers. A list of collections in another order has its own text.
+// different key that influences the numbers.
 void require_same_settings(const std::vector<ConfigEntry>& then,
                            const std::vector<ConfigEntry>& now, std::string_view where,
                            std::string_view advice);

@@ -202,11 +202,9 @@ SeenGraphs read_seen_graphs(const std::filesystem::path& file) {
     const auto most = features.at("most").get<std::vector<float>>();
     for (std::size_t column = 0; column < least.size(); ++column)
       seen.features.push_back({least[column], most.at(column)});
-    if (json.contains("trained_on")) {
-      for (const auto& [key, graph] : json.at("trained_on").items())
-        seen.trained_on[from_hex(key).value()] = {graph.at("name").get<std::string>(),
-                                                  graph.at("members").get<std::vector<bool>>()};
-    }
+    for (const auto& [key, graph] : json.at("trained_on").items())
+      seen.trained_on[from_hex(key).value()] = {graph.at("name").get<std::string>(),
+                                                graph.at("members").get<std::vector<bool>>()};
     return seen;
   } catch (const std::exception& error) {
     throw DataError(fmt::format("{}: is damaged ({}); `tpudist train --resume` writes it again",

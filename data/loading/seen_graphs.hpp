@@ -54,7 +54,7 @@ struct SeenGraphs {
   Range<std::int64_t> nodes, config_nodes;  // of a graph: all, and configurable ones
   std::set<int> opcodes;                    // numbers
   std::vector<Range<float>> features;       // of each column of node_feat
-  TrainedOn trained_on;                     // empty: written by an older version
+  TrainedOn trained_on;
 
   // Adds a graph of `nodes` nodes; opcodes and features may be of a part of them.
   void add(std::int64_t nodes, std::int64_t config_nodes, std::span<const std::uint8_t> opcodes,

@@ -38,12 +38,7 @@ void add_keep_all_option(Command command, bool& keep_all) {
 }
 
 TrainedRun ScoringArguments::open(const std::filesystem::path& run) const {
-  TrainedRun opened =
-      open_run(run, checkpoint, weights == "raw" ? Weights::raw : Weights::averaged);
-  if (opened.logged_losses)
-    spdlog::warn("{}: of an older version: train.log_every decides which members are rejected",
-                 run.string());
-  return opened;
+  return open_run(run, checkpoint, weights == "raw" ? Weights::raw : Weights::averaged);
 }
 
 void ScoringArguments::warn_of_chosen_scores(std::string_view split) const {

@@ -170,8 +170,6 @@ NetworkConfig NetworkConfig::read(ConfigNode model, const FeatureSchema& schema)
   network.encoder = EncoderConfig::read(model.child("encoder"), network.encoder, schema);
   read_blocks(model, schema, network);
   read_readout(model.child("readout"), schema, network);
-  if (model.has("engine"))  // of earlier versions: removed_settings()
-    model.choice("engine", "auto", {"auto", "general"});
   if (!network.takes_configurations()) {
     model.child("encoder").mistake(
         "join",

@@ -66,17 +66,6 @@ TEST(Settings, EveryFreeKeyMayDiffer) {
   EXPECT_THAT(changed_settings(before.entries, now.entries), IsEmpty());
 }
 
-TEST(Settings, KeysOfEarlierVersionsAreReadAndDecideNothing) {
-  const Experiment before = read(), now = read({"train.cuda_graphs=true", "model.engine=general"});
-  EXPECT_EQ(now.numbers_hash, before.numbers_hash);
-  EXPECT_THAT(changed_settings(now.entries, before.entries), IsEmpty());
-  EXPECT_THAT(removed_settings(now.entries),
-              UnorderedElementsAre(HasSubstr("train.cuda_graphs"), HasSubstr("model.engine")));
-  EXPECT_THAT(removed_settings(read({"train.cuda_graphs=false", "model.engine=auto"}).entries),
-              IsEmpty());
-  EXPECT_THAT(removed_settings(before.entries), IsEmpty());
-}
-
 // Their default is what the shards say, so that two runs may differ in them though nobody set them.
 TEST(Settings, FeaturesOfTheShardsCountAtTheirDefault) {
   auto before = read().entries, now = before;
@@ -131,24 +120,6 @@ TEST(Settings, AnotherLossIsAChangeThoughAllItsKeysHaveTheirDefaults) {
       changed_settings(read().entries, read({"loss={pairwise_hinge: {}}"}).entries);
   EXPECT_THAT(changes, ElementsAre("loss.list_mle: {...} -> (not set)",
                                    "loss.pairwise_hinge: (not set) -> {...}"));
-}
-
-// Older programs kept their order.
-TEST(Settings, SaysWhatToDoWhereAListOfCollectionsWasNotSorted) {
-  const auto message = [](const std::string& then) {
-    return test::message_of<ConfigError>([&] {
-      require_same_settings({{"data.collection", then, false}, {"plan", "dense", false}},
-                            {{"data.collection", "[layout:a:b, layout:c:d]", false}},
-                            "run/config.yaml", "start anew");
-    });
-  };
-  EXPECT_EQ(
-      message("[layout:c:d, layout:a:b]"),
-      "run/config.yaml: an older program kept the order of data.collection: [layout:c:d, "
-      "layout:a:b], which this one sorts, and with it the graphs; go on with that program, or "
-      "start a new run with --run-dir");
-  for (const char* other : {"layout:a:b", "[layout:a:d, layout:c:b]"})  // the same letters
-    EXPECT_THAT(message(other), HasSubstr("run/config.yaml: was written with other settings"));
 }
 
 TEST(Settings, TakesTheDefaultWhereASideLacksAKey) {

@@ -216,7 +216,6 @@ TEST(ScoreRuns, JudgeMembersByTheLossesOfAllSteps) {
   std::filesystem::remove(folder / "10/metrics.jsonl");
   runs.push_back(open_run(folder / "10"));
   for (const TrainedRun& run : runs) {
-    EXPECT_FALSE(run.logged_losses);
     ASSERT_THAT(run.losses, SizeIs(3));
     for (std::size_t m = 0; m < 3; ++m) {
       EXPECT_TRUE(std::isfinite(run.losses[m].margin));
@@ -261,7 +260,7 @@ TEST(ScoreRuns, KnowWhatMembersWereTrainedOn) {
   EXPECT_THAT(warned(), HasSubstr("run was trained on model family "));
   std::ofstream(file) << "{";
   EXPECT_THAT(warned(), AllOf(HasSubstr("not known on which graphs"), HasSubstr("is damaged")));
-  std::filesystem::remove(file);  // of an older version: its shards tell
+  std::filesystem::remove(file);  // as where it was imported: its shards tell
   EXPECT_EQ(trained_on(runs[0], {}), read_all);
   EXPECT_EQ(title(), "valid split");
   runs[0].selection_hash ^= 1;

@@ -251,7 +251,7 @@ TEST(ReportTest, TellsTheScoresSoFarOfARunThatTrains) {
       folder / "run/metrics.jsonl",
       R"({"kind":"start","step":0,"time":"2026-01-02 03:04:05 UTC","command":"tpudist train x.yaml",)"
       R"("version":"9.9","commit":"abc","host":"node7","processor":"a chip","ranks":2,"threads":1,)"
-      R"("settings":{}})"
+      R"("libtorch":"2.11.0","kernels":"avx2","device":"CPU","settings":{}})"
       "\n" +
           std::string(test::kMetrics)
               .substr(0, std::string(test::kMetrics).rfind("{\"kind\":\"step\"")));

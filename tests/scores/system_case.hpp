@@ -85,6 +85,7 @@ inline std::filesystem::path write_system_sweep(const std::filesystem::path& fol
   record.name = "rates";
   record.experiments = {"xla"};
   record.variant_experiment = {0, 0};
+  record.variant_group = {0, 0};
   record.labels = {"rate=0.1", "a:b"};
   for (int index = 0; index < 4; ++index)
     record.runs.push_back({.index = index,

@@ -155,7 +155,7 @@ TEST(SweepFolderTest, OtherGraphsAreRefusedAndNamed) {
   EXPECT_NO_THROW(sweep.checked(sweep.record().runs[0]));
   // As if the sweep had been expanded for a graph less, and another content of the first one.
   SweepRecord record = sweep.record();
-  std::vector<FrozenGraph>& graphs = record.data->at(0).graphs;
+  std::vector<FrozenGraph>& graphs = record.data.at(0).graphs;
   const std::string lost = graphs.back().name, changed = graphs.front().name;
   ASSERT_EQ(graphs.back().split, "valid");
   ASSERT_EQ(graphs.front().split, "train");

@@ -100,8 +100,6 @@ bool RunCheckpoints::restore(TrainingState& state) {
   if (context_.watchdog) context_.watchdog->remember_checkpoint(path);
   if (!root()) return true;
   spdlog::info("resuming at step {} from {}", state.step, path.string());
-  for (const std::string& line : removed_settings(read_checkpoint_summary(path).entries()))
-    spdlog::warn("{}: {}; the numbers may differ from here on", path.string(), line);
   return true;
 }
 
@@ -265,15 +263,7 @@ void require_recorded_folds(const RunFolder& run, const FoldTable& folds) {
 
 void require_same_folds(const CheckpointSummary& checkpoint, const std::filesystem::path& path,
                         const RunFolder& run, const FoldTable& folds, const Dataset& training) {
-  const std::optional<std::uint64_t> hash = training_folds_hash(folds, training);
-  if (checkpoint.fold_hash == hash) return;
-  if (!checkpoint.fold_hash) {
-    throw ConfigError(fmt::format(
-        "{}: was written by an older tpudist, whose folds counted every graph alike where nodes "
-        "count now, so that members would train on graphs that they hold out; start a new run with "
-        "--run-dir",
-        path.string()));
-  }
+  if (checkpoint.fold_hash == training_folds_hash(folds, training)) return;
   require_recorded_folds(run, folds);
   throw ConfigError(
       fmt::format("{}: was trained with other folds; give the folds of then with "

@@ -83,8 +83,7 @@ void record_folds(const RunFolder& run, const FoldTable& folds);
 void require_recorded_folds(const RunFolder& run, const FoldTable& folds);
 
 // Throws ConfigError unless the checkpoint in the file `path` belongs to a run with the same folds
-// of the training data. If folds.yaml shows it, the message says what differs. Checkpoints of
-// versions up to 0.1, which balanced folds by another rule, are refused if there are folds.
+// of the training data. If folds.yaml shows it, the message says what differs.
 void require_same_folds(const CheckpointSummary& checkpoint, const std::filesystem::path& path,
                         const RunFolder& run, const FoldTable& folds, const Dataset& training);
 

@@ -215,7 +215,7 @@ void RunEvaluation::predict(TrainOutcome& outcome, bool evaluates,
   const AlignedFloats weights = state_.scored_weights();
   std::vector<InitialAndFinalLoss> losses(state_.failed.size());
   run_on_all_ranks(context_.world, [&] {
-    if (root()) losses = loss_ends(state_.losses, run_.metrics(), experiment_.ensemble.members);
+    if (root()) losses = loss_ends(state_.losses);
   });
   const WrittenPredictions written = write_predictions(
       run_.predictions(), setup_, {weights, state_.alive(), state_.step, losses, state_.init_hash},

@@ -151,20 +151,10 @@ void RunReport::start(std::int64_t step) {
       .kernels = cpu_kernels(),
       .device = context_.place.device < 0 ? "CPU" : context_.place.gpu.name};
   warn_of_other_program(now);
-  append({{"kind", "start"},
-          {"step", now.step},
-          {"time", now.time},
-          {"command", now.command},
-          {"version", now.version},
-          {"commit", now.commit},
-          {"host", now.host},
-          {"processor", now.processor},
-          {"ranks", now.ranks},
-          {"threads", now.threads},
-          {"libtorch", now.libtorch},
-          {"kernels", now.kernels},
-          {"device", now.device},
-          {"settings", std::move(settings)}});
+  nlohmann::json line = now;
+  line["kind"] = "start";
+  line["settings"] = std::move(settings);
+  append(std::move(line));
 }
 
 void RunReport::warn_of_other_program(const RunStart& now) const {

@@ -252,9 +252,6 @@ class TrainingRun {
     evaluation_.log_graphs(state_.trained_on);
     const std::string split = split_family_warning(setup_.folds);
     if (root() && !split.empty()) spdlog::warn("{}", split);
-    for (const std::string& line : removed_settings(experiment_.entries)) {
-      if (root()) spdlog::warn("{}", line);
-    }
     if (root()) warn_of_idle_settings();
     for (const std::string& graph : setup_.data.left_out()) {
       if (root()) spdlog::warn("data.entropy_filter leaves nothing of {}: it is left out", graph);

@@ -159,12 +159,12 @@ void TrainingState::restore(const std::filesystem::path& path, const Experiment&
         "or start a new run with --run-dir",
         path.string(), to_hex(summary.selection_hash), to_hex(selection_hash)));
   }
-  if (summary.segment_hash && segment_hash && *summary.segment_hash != *segment_hash) {
+  if (summary.segment_hash != segment_hash) {
     throw ConfigError(fmt::format(
         "{}: was trained on other segments of its graphs (segments {} then, {} now), as another "
         "version of METIS cuts them; give the METIS of then, or start a new run with --run-dir and "
         "data.segments.by=consecutive",
-        path.string(), to_hex(*summary.segment_hash), to_hex(*segment_hash)));
+        path.string(), to_hex(summary.segment_hash.value_or(0)), to_hex(segment_hash.value_or(0))));
   }
   const Checkpoint saved = load_checkpoint(path, table);
   step = saved.step;

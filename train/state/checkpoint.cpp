@@ -21,8 +21,12 @@ constexpr std::string_view kFormat = "tpudist-checkpoint";
 constexpr std::int64_t kVersion = 1;
 constexpr const char* kRollBack = "roll_back";
 constexpr const char* kSegmentScores = "segment_scores";
-constexpr const char* kLosses = "members/losses";
 constexpr std::int64_t kLossNumbers = 30;  // of a member
+constexpr std::pair<const char*, std::optional<std::uint64_t> CheckpointSummary::*> kHashes[] = {
+    {"fold_hash", &CheckpointSummary::fold_hash},
+    {"segment_hash", &CheckpointSummary::segment_hash},
+    {"metis_hash", &CheckpointSummary::metis_hash},
+    {"init_hash", &CheckpointSummary::init_hash}};
 
 template <typename List>
 constexpr bool kOfParameters = std::is_same_v<std::remove_cvref_t<List>, std::vector<float>>;
@@ -47,6 +51,7 @@ bool fits(const Checkpoint& checkpoint, const ParameterTable& table) {
   const auto members = static_cast<std::size_t>(checkpoint.members);
   const std::size_t floats = members * static_cast<std::size_t>(table.length());
   return checkpoint.members >= 1 && fits<Checkpoint>(checkpoint, members, floats) &&
+         checkpoint.losses.size() == members * kLossNumbers &&
          (!checkpoint.roll_back || fits(*checkpoint.roll_back, members, floats));
 }
 
@@ -202,16 +207,9 @@ CheckpointSummary read_summary(const Hdf5Id& file, const std::string& where) {
   summary.config_hash = read_hash_attribute(file, "config_hash", where);
   summary.selection_hash = read_hash_attribute(file, "selection_hash", where);
   summary.config = read_text_attribute(file, "config", where);
-  if (has_attribute(file, "changed_keys", where))
-    summary.changed_keys = read_text_attribute(file, "changed_keys", where);
-  if (has_attribute(file, "fold_hash", where))
-    summary.fold_hash = read_hash_attribute(file, "fold_hash", where);
-  if (has_attribute(file, "segment_hash", where))
-    summary.segment_hash = read_hash_attribute(file, "segment_hash", where);
-  if (has_attribute(file, "metis_hash", where))
-    summary.metis_hash = read_hash_attribute(file, "metis_hash", where);
-  if (has_attribute(file, "init_hash", where))
-    summary.init_hash = read_hash_attribute(file, "init_hash", where);
+  summary.changed_keys = read_text_attribute(file, "changed_keys", where);
+  for (const auto& [name, hash] : kHashes)
+    if (has_attribute(file, name, where)) summary.*hash = read_hash_attribute(file, name, where);
   return summary;
 }
 
@@ -220,8 +218,7 @@ CheckpointSummary read_summary(const Hdf5Id& file, const std::string& where) {
 std::vector<ConfigEntry> CheckpointSummary::entries() const {
   std::vector<ConfigEntry> entries = read_resolved_entries(
       config, fmt::format("the configuration in the checkpoint of step {}", step));
-  if (!changed_keys) return entries;
-  const std::vector<std::string> changed = split(*changed_keys, '\n');
+  const std::vector<std::string> changed = split(changed_keys, '\n');
   for (ConfigEntry& entry : entries) {
     entry.is_default = std::ranges::find(changed, entry.key) == changed.end();
   }
@@ -248,19 +245,15 @@ void save_checkpoint(const std::filesystem::path& path, const Checkpoint& checkp
     write_attribute(file, "config_hash", to_hex(checkpoint.config_hash));
     write_attribute(file, "selection_hash", to_hex(checkpoint.selection_hash));
     write_attribute(file, "config", checkpoint.config);
-    if (checkpoint.changed_keys) write_attribute(file, "changed_keys", *checkpoint.changed_keys);
-    if (checkpoint.fold_hash) write_attribute(file, "fold_hash", to_hex(*checkpoint.fold_hash));
-    if (checkpoint.segment_hash)
-      write_attribute(file, "segment_hash", to_hex(*checkpoint.segment_hash));
-    if (checkpoint.metis_hash) write_attribute(file, "metis_hash", to_hex(*checkpoint.metis_hash));
-    if (checkpoint.init_hash) write_attribute(file, "init_hash", to_hex(*checkpoint.init_hash));
+    write_attribute(file, "changed_keys", checkpoint.changed_keys);
+    for (const auto& [name, hash] : kHashes)
+      if (checkpoint.*hash) write_attribute(file, name, to_hex(*(checkpoint.*hash)));
     write_attribute(file, "members", static_cast<std::int64_t>(checkpoint.members));
     write_lists(file, checkpoint, checkpoint.members, table, where);
     if (checkpoint.roll_back)
       write_lists(file, *checkpoint.roll_back, checkpoint.members, table, where);
-    if (!checkpoint.losses.empty())
-      write_plain(open_group(file, "members", where), "losses", std::span(checkpoint.losses),
-                  {checkpoint.members, kLossNumbers}, where + ":/members");
+    write_plain(open_group(file, "members", where), "losses", std::span(checkpoint.losses),
+                {checkpoint.members, kLossNumbers}, where + ":/members");
     if (!checkpoint.segment_scores.empty())
       write_plain(file, kSegmentScores, std::span(checkpoint.segment_scores),
                   {checkpoint.members, std::ssize(checkpoint.segment_scores) / checkpoint.members},
@@ -285,8 +278,8 @@ Checkpoint load_checkpoint(const std::filesystem::path& path, const ParameterTab
   read_lists(file, checkpoint, members, table, where);
   if (has_link(file, kRollBack))
     read_lists(file, checkpoint.roll_back.emplace(), members, table, where);
-  if (has_link(file, kLosses))
-    checkpoint.losses = read_array<double>(file, kLosses, {members, kLossNumbers}, where + ":");
+  checkpoint.losses =
+      read_array<double>(file, "members/losses", {members, kLossNumbers}, where + ":");
   if (segment_scores && has_link(file, kSegmentScores))
     checkpoint.segment_scores = read_scores(file, members, path);
   if (!fits(checkpoint, table)) refuse(where, "lacks lists that belong together");

@@ -21,18 +21,12 @@ struct CheckpointSummary {
   std::uint64_t config_hash = 0;     // of the resolved settings that influence the numbers
   std::uint64_t selection_hash = 0;  // of the training data's selection
   std::string config;                // resolved YAML
-  // The keys of `config` whose values are not the default, one per line. Missing in files of
-  // versions up to 0.1.
-  std::optional<std::string> changed_keys;
-  // hash_of_folds of the training data; nothing if members hold no graphs out, and in files of
-  // versions up to 0.1.
-  std::optional<std::uint64_t> fold_hash;
-  // segment_hash of the training data; nothing where graphs are not cut, and in files of older
-  // programs.
-  std::optional<std::uint64_t> segment_hash;
-  std::optional<std::uint64_t> metis_hash;  // where METIS cuts graphs; nothing in older files, too
-  // Of the weights behind train.init_from (of a run its parameter_hash); nothing without them, and in
-  // older files.
+  std::string changed_keys;  // of `config`: those whose values are not the default, one per line
+  // hash_of_folds and segment_hash of the training data; nothing if members hold no graphs out, or
+  // where graphs are not cut.
+  std::optional<std::uint64_t> fold_hash, segment_hash;
+  std::optional<std::uint64_t> metis_hash;  // where METIS cuts graphs
+  // Of the weights behind train.init_from (of a run its parameter_hash); nothing without them.
   std::optional<std::uint64_t> init_hash;
 
   // `config` as a list; `changed_keys` says which keys are at their default. Throws ConfigError
@@ -60,8 +54,7 @@ struct Checkpoint : CheckpointSummary, SavedWeights {
   // [M] of EarlyStop; empty without early stopping.
   std::vector<double> stop_best;
   std::vector<std::int64_t> stop_waited, stopped_at;
-  // [M, 30] of records/initial_and_final_loss.hpp; empty in older files.
-  std::vector<double> losses;
+  std::vector<double> losses;  // [M, 30] of records/initial_and_final_loss.hpp
   // [M, n] of SegmentTable; empty without cut graphs, and in best.h5.
   std::vector<float> segment_scores;
   std::map<std::string, double> numbers;  // other scalars, e.g. seconds trained

@@ -100,14 +100,6 @@ class WeightsReader {
     return near.empty() ? "" : fmt::format(" (did it mean \"{}\"?)", near);
   }
 
-  // Whether the entry is the bias of a SAGE layer without directions, under its former name.
-  bool is_of_earlier_version(const ParameterEntry& entry) const {
-    const std::string_view now = "sage.lin_r.bias";
-    if (!entry.torch_name.ends_with(now)) return false;
-    const std::size_t prefix = entry.torch_name.size() - now.size();
-    return find(entry.torch_name.substr(0, prefix) + "sage.lin_l.bias") != nullptr;
-  }
-
   // False where a statistic is absent.
   bool is_there(const ParameterEntry& entry) const {
     const StoredTensor* tensor = find(entry.torch_name);
@@ -115,11 +107,7 @@ class WeightsReader {
     if (!tensor) {
       if (entry.group == ParameterGroup::statistics) return false;
       refuse(fmt::format("holds no tensor \"{}\", which the network has with the shape {}{}",
-                         entry.torch_name, wanted,
-                         is_of_earlier_version(entry)
-                             ? ": in files of version 0.2.0 and earlier the bias of a SAGE layer "
-                               "without directions is lin_l.bias; rename it to lin_r.bias"
-                             : hint(entry.torch_name, names_)));
+                         entry.torch_name, wanted, hint(entry.torch_name, names_)));
     }
     if (tensor->shape != stored_shape(entry)) {
       refuse(fmt::format("tensor \"{}\" has the shape {}, but the network's has {}{}",

@@ -102,14 +102,5 @@ TEST(ConfigSchemaTest, ItemsOfAListHaveTheKeysOfTheirKind) {
   }
 }
 
-TEST(ConfigSchemaTest, OffersNoRemovedKey) {
-  const Json schema = schema_of([](ConfigNode root) {
-    ConfigNode train = root.child("train");
-    train.integer("steps", 1);
-    if (train.has("cuda_graphs")) train.boolean("cuda_graphs", false);
-  });
-  EXPECT_FALSE(schema["properties"]["train"]["properties"].contains("cuda_graphs"));
-}
-
 }  // namespace
 }  // namespace tpudist::test

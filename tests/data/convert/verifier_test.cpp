@@ -146,7 +146,8 @@ TEST_F(VerifierTest, FindsShardsThatAreListedWrongly) {
   text.replace(text.find("\"configs\": 6"), 12, "\"configs\": 7");
   write_file_atomically(manifest_, text);
   EXPECT_THAT(problems(false), ElementsAre(HasSubstr("was changed or is damaged")));
-  text = text.substr(0, text.rfind(",\n \"xxh3\"")) + "}";  // as versions without a hash wrote it
+  text = text.substr(0, text.rfind(",\n \"xxh3\"")) + "\n}\n";
+  text.insert(text.size() - 3, ",\n \"xxh3\": \"" + to_hex(hash64(text)) + "\"");
   write_file_atomically(manifest_, text);
   EXPECT_THAT(problems(false), ElementsAre(HasSubstr("counts are not the sums")));
 }

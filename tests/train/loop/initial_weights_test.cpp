@@ -134,7 +134,7 @@ TEST_F(InitialWeightsTest, OfARunThatKnowsScoredGraphsAreRefused) {
               HasSubstr("leave it out by data.exclude.valid=['"));
   // What folds.yaml says, whatever today's shards would give: here the folds exchanged.
   EXPECT_EQ(message({}), "");
-  // Of a run of an older version:
+  // As where it was imported:
   std::filesystem::remove(folder_ / "source" / kSeenGraphsFile);
   EXPECT_EQ(message({}), "");
   const std::filesystem::path folds = folder_ / "source/folds.yaml";

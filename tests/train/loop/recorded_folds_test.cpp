@@ -129,7 +129,7 @@ TEST(RecordedFolds, ACheckpointThatDoesNotKnowItsFoldsIsRefused) {
   checkpoint.fold_hash.reset();
   save_checkpoint(path, checkpoint, network.parameters());
   EXPECT_THAT(message_of_resuming(experiment, folder / "run"),
-              HasSubstr("was written by an older tpudist"));
+              HasSubstr("was trained with other folds"));
 }
 
 }  // namespace

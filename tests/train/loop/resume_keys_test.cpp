@@ -3,11 +3,9 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <spdlog/sinks/ostream_sink.h>
 
 #include <fstream>
 #include <map>
-#include <sstream>
 #include <string>
 
 #include "core/error.hpp"
@@ -287,19 +285,6 @@ TEST(ResumeKeys, EveryFreeKeyMayChange) {
     EXPECT_NO_THROW(
         resume_with(folder / "run", tiny_experiment({changed.key + "=" + changed.value})));
   }
-}
-
-// A key of an earlier version, which may have trained other bits with it.
-TEST(ResumeKeys, ARemovedKeyIsWarnedOf) {
-  const TempDir folder;
-  start_with(folder / "run", "train.cuda_graphs=true");
-  std::ostringstream log;
-  const auto sink = std::make_shared<spdlog::sinks::ostream_sink_mt>(log);
-  spdlog::default_logger()->sinks().push_back(sink);
-  resume_with(folder / "run", tiny_experiment({}));
-  spdlog::default_logger()->sinks().pop_back();
-  EXPECT_THAT(log.str(), HasSubstr("train.cuda_graphs: true is ignored"));
-  EXPECT_THAT(log.str(), HasSubstr("may differ"));
 }
 
 TEST(ResumeKeys, EveryOtherKeyIsRefused) {

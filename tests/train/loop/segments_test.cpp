@@ -184,21 +184,6 @@ TEST(Segments, OfAnotherTrainingAreRefused) {
   EXPECT_THAT(message, HasSubstr("data.segments.by=consecutive"));
 }
 
-// A checkpoint of an older program does not tell.
-TEST(Segments, NobodyKnowsOfAreTaken) {
-  const TempDir folder;
-  const Experiment experiment = cut({"train.checkpoint_every=5"});
-  const std::uint64_t whole = run(experiment, folder / "run").parameter_hash;
-  std::filesystem::remove(checkpoint_path(folder / "run/checkpoints", 10));
-  const auto file = checkpoint_path(folder / "run/checkpoints", 5);
-  ThreadPool pool(1, use_one_thread_per_worker);
-  const Network network(experiment.network, experiment.data.collection.schema, -1, pool);
-  Checkpoint checkpoint = load_checkpoint(file, network.parameters());
-  checkpoint.segment_hash.reset();
-  save_checkpoint(file, checkpoint, network.parameters());
-  EXPECT_EQ(run(experiment, folder / "run", 1, true).parameter_hash, whole);
-}
-
 // What a member computed in a step that it did not take is forgotten.
 TEST(Segments, AreNotKnownOfSkippedSteps) {
   const TempDir folder;

@@ -33,6 +33,7 @@ void fill(Checkpoint& checkpoint, std::int64_t step) {
   checkpoint.optimizer_steps = checkpoint.best_step = {step};
   checkpoint.best_score = {0.5};
   checkpoint.failed = {0};
+  checkpoint.losses.assign(30, 0.5);
 }
 
 TEST(CheckpointQueue, WritesWhileItsOwnerGoesOn) {

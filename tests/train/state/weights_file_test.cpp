@@ -69,24 +69,6 @@ TEST(WeightsFile, ComesBackBitByBit) {
   EXPECT_TRUE(std::signbit(read[0]));
 }
 
-TEST(WeightsFile, OfAnEarlierVersionSaysWhatToRename) {
-  const TempDir folder;
-  const auto path = folder / "w.safetensors";
-  const auto bias_named = [](const std::string& torch_name) {
-    ParameterTable table;
-    table.add({"blocks.0.sage.self.bias", {2}, ParameterGroup::biases, {}, torch_name, false});
-    return table;
-  };
-  std::vector<float> flat(16);
-  write_weights(path, bias_named("blocks.0.sage.lin_l.bias"), flat, {});
-  try {
-    read_weights(path, bias_named("blocks.0.sage.lin_r.bias"), flat);
-    FAIL() << "the weights were read";
-  } catch (const DataError& error) {
-    EXPECT_THAT(error.what(), HasSubstr("rename it to lin_r.bias"));
-  }
-}
-
 // A file of all that the table has, changed by `change`, and what is said of it.
 class Refusals : public ::testing::Test {
  protected:
