@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Trains the five models of TpuGraphs, each an ensemble, ranks a split with them, and prints the final
-# score. Safe to run again: finished runs stay, broken ones go on.
+# score. Safe to run again: finished runs stay, others continue.
 #
 #   scripts/all_collections.sh SHARDS OUTPUT [key=value ...]      # of the sweep, e.g. set.train.steps=1000
 #
@@ -11,7 +11,7 @@
 #
 # TPUDIST        the program; default: build/release/tpudist beside this script
 # TPUDIST_RANKS  MPI ranks; default 2
-# TPUDIST_SPLIT  what is ranked: valid (default) prints scores, test makes a submission
+# TPUDIST_SPLIT  the ranked split: valid (default) prints scores, test makes a submission
 set -euo pipefail
 repository=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 shards=${1:?usage: scripts/all_collections.sh SHARDS OUTPUT [key=value ...]}

@@ -2,12 +2,12 @@
 # The main job on a small synthetic data set, from nothing: sets up, builds, makes raw NPZ files of
 # all five collections, converts them to shards, trains a five-member ensemble on two MPI ranks,
 # scores it on the validation split and ranks the test split. About 8 minutes on two cores, most
-# of them set-up and build. Safe to run again: what is done stays.
+# of them set-up and build. Safe to run again: finished work stays.
 #
-#   scripts/demo.sh [key=value ...]      key=value overrides experiments/demo.yaml, in a folder of its own:
+#   scripts/demo.sh [key=value ...]      key=value overrides experiments/demo.yaml, in another folder:
 #   TPUDIST_DEMO_DIR=/tmp/quick scripts/demo.sh train.steps=20
 #
-# TPUDIST_DEMO_DIR    where everything goes; default demo-output/ of the repository
+# TPUDIST_DEMO_DIR    folder of all output; default demo-output/ of the repository
 # TPUDIST_DEMO_RANKS  MPI ranks; default 2
 # TPUDIST_PRESET      the preset of CMake, one that builds tpudist; default release
 set -euo pipefail

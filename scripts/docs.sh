@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# Builds the site of the documents, mkdocs.yml, into build/docs/site. Fails on a link or an anchor that leads nowhere,
-# and on a document that the navigation lacks.
+# Builds the site of the documents, mkdocs.yml, into build/docs/site. Fails on a broken link or anchor,
+# and on a document that is missing from the navigation.
 #
-# mkdocs is what scripts/setup.sh installed.
+# scripts/setup.sh installs mkdocs.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 tools=${XDG_CACHE_HOME:-$HOME/.cache}/tpudist/python

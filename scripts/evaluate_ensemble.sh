@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Scores trained runs one by one, then all their members together, and writes the submission of
-# all. Runs of one collection are combined; several collections make one submission.
+# Scores trained runs one by one, then all their members together, and writes their submission.
+# Runs of one collection are combined; several collections make one submission.
 #
 #   scripts/evaluate_ensemble.sh OUT RUN...       e.g. scores runs/nlp-1 runs/nlp-2 runs/xla-1
 #

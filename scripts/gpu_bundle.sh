@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Packs tpudist, the programs that check it on a GPU, and the libraries that they need but LibTorch, for a machine with
-# a GPU, the wheel of torch 2.11 and nothing else of ours: FOLDER, and the same as FOLDER.tar.gz of at most 60 MB. One
-# process: mpirun stays behind.
+# Packs tpudist, the programs that check it on a GPU, and the libraries that they need, into FOLDER and into
+# FOLDER.tar.gz of at most 60 MB. The other machine needs a GPU and the wheel of torch 2.11, which brings LibTorch.
+# For one process: mpirun is not packed.
 #
 #   scripts/gpu_bundle.sh FOLDER [PROGRAM ...]     programs beside tpudist, by default those of bench/ and the GPU tests
 #

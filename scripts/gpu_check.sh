@@ -1,20 +1,20 @@
 #!/usr/bin/env bash
-# Shows on a machine with one GPU that training there is right, and how fast it is. It needs no network and takes some
-# minutes. Each stage has a time limit and ends as PASS, FAIL or SKIP; what a stage measured stands below its line.
+# Shows on a machine with one GPU that training is right, and how fast it is. Needs no network and takes some
+# minutes. Each stage has a time limit and ends as PASS, FAIL or SKIP; its measurements stand below its line.
 #
 #   scripts/gpu_check.sh NPZ REPORT.md       NPZ: raw TpuGraphs files with AlexNet of layout:xla:random and ResNet of
 #                                            layout:xla:default (bench/against_pyg.py)
 #
 # The programs are those of build/release (TPUDIST_BUILD), or those on the PATH after `. BUNDLE/environment.sh`
 # (scripts/gpu_bundle.sh). The peer needs a python3 (TPUDIST_PYTHON) with torch and torch_geometric.
-# Exit code: 0 where no stage failed, 1 else.
+# Exit code: 0 if no stage failed, otherwise 1.
 #
 # TPUDIST_CHECK_STAGES="bits kernels"  only these, by the names of their functions
 # TPUDIST_CHECK_EMULATED=1             on the emulated device, with programs that end in _emulated, and short
 # TPUDIST_CHECK_LIMIT=SECONDS          no stage takes longer
-# TPUDIST_CHECK_HASHES=FILE            what kernels must give
+# TPUDIST_CHECK_HASHES=FILE            expected results of kernels
 # TPUDIST_CHECK_PRECISIONS="fp32"      of the gradients
-# TPUDIST_CHECK_SYSTEMS="gst harvard"  these of experiments/systems, not all
+# TPUDIST_CHECK_SYSTEMS="gst harvard"  only these of experiments/systems
 set -uo pipefail
 (( $# == 2 )) || { sed -n '2,17p' "$0" >&2; exit 2; }
 npz=$(realpath "$1") report=$(realpath -m "$2")

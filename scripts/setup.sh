@@ -1,17 +1,16 @@
 #!/usr/bin/env bash
-# Installs what tpudist is built with, on Debian 12 or later. Safe to run again: what is there stays.
+# Installs what a build of tpudist needs, on Debian 12 or later. Safe to run again: installed parts stay.
 #
 #   1. Debian packages, only those that are missing (as root or through sudo).
-#   2. LibTorch, from the PyPI wheel of PyTorch, into a virtual environment of its own: 1.3 GB for the CPU
-#      (the wheel, and of the packages that it names only the two that it cannot be loaded without), 4.6 GB
-#      for a GPU.
-#   3. What python/requirements.txt names, into another one, ~/.cache/tpudist/python, which sees that LibTorch, too. Where
-#      pip cannot install it, the Python package, its tests, the wheel and the site are left out.
+#   2. LibTorch, from the PyPI wheel of PyTorch, into its own virtual environment: 1.3 GB for the CPU
+#      (the wheel and the only two of its packages that it needs to load), 4.6 GB for a GPU.
+#   3. The packages of python/requirements.txt, into another, ~/.cache/tpudist/python, which also sees that LibTorch. If
+#      pip cannot install them, the Python package, its tests, the wheel and the site are left out.
 #
-# TPUDIST_GPU          1: for a GPU; 0: for the CPU; auto, the default: for a GPU where the nvcc of LibTorch's CUDA is
-#                      found, on the path or in /usr/local/cuda.
-# TPUDIST_TORCH_ROOT   use this LibTorch and install none
-# TPUDIST_TORCH_VENV   where to make the environment; default ~/.cache/tpudist/torch-<version>
+# TPUDIST_GPU          1: for a GPU; 0: for the CPU; auto, the default: for a GPU if the nvcc of LibTorch's CUDA is
+#                      on the path or in /usr/local/cuda.
+# TPUDIST_TORCH_ROOT   use this LibTorch, install none
+# TPUDIST_TORCH_VENV   the environment of LibTorch; default ~/.cache/tpudist/torch-<version>
 # TPUDIST_PYTHON       the Python that makes both; default /usr/bin/python3
 set -euo pipefail
 

@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
-# Sets up what is missing, builds everything and runs all tests: 13 to 17 minutes on two cores
+# Installs what is missing, builds everything and runs all tests: 13 to 17 minutes on two cores
 # after scripts/demo.sh.
 #
 #   scripts/test.sh [option of ctest ...]      e.g. -L '^data$', for the tests of one folder
 #
 # TPUDIST_PRESET             the preset of CMake, one with tests; default release
-# TPUDIST_TEST_SANITIZERS=1  first run the tests of all that needs no LibTorch, dist on several ranks included,
-#                            under ThreadSanitizer, and then all tests under AddressSanitizer and
+# TPUDIST_TEST_SANITIZERS=1  first run all tests that need no LibTorch, including dist on several ranks,
+#                            under ThreadSanitizer, then all tests under AddressSanitizer and
 #                            UndefinedBehaviorSanitizer; an hour on two cores (docs/testing.md)
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."

@@ -1,19 +1,18 @@
 #!/usr/bin/env bash
-# Kills and stops ranks of a short training at random times, and lets it go on: what comes out must be
-# what a run gives that nobody disturbed. Prints a line for each check; the exit code is 1 if one fails.
+# Kills and stops ranks of a short training at random times, and resumes it: the result must be that of an
+# undisturbed run. Prints a line for each check; the exit code is 1 if one fails.
 #
 #   scripts/test_kills.sh [KILLS [STOPS]]     100 kills and 10 stops if not given; some five minutes
 #
 #   1. kill -9 of a random rank at a random time, also while a checkpoint is written, then --resume, on 2
-#      and 3 ranks in turns: the same parameters whenever a run gets to its end, no process left behind,
-#      no temporary file, and no job that takes more than 30 s to end.
+#      and 3 ranks in turn. Each finished run has the same parameters; no process or temporary file is left
+#      behind, and no job takes more than 30 s to end.
 #   2. SIGSTOP of a random rank for ever: the job ends within dist.timeout and 5 s with exit code 86, and
 #      says which rank the others wait for, in which collective.
 #
 # TPUDIST            the program; default build/release/tpudist
-# TPUDIST_KILL_SEED  what the ranks and times are drawn by; default 1
-# TPUDIST_KILL_DIR   where data, runs and logs go, kept; default a new folder in /tmp, removed when all
-#                    went well
+# TPUDIST_KILL_SEED  seed of the ranks and times; default 1
+# TPUDIST_KILL_DIR   folder of data, runs and logs, kept; default a new one in /tmp, removed if all pass
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 kills=${1:-100} stops=${2:-10}

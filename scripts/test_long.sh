@@ -1,35 +1,34 @@
 #!/usr/bin/env bash
 # The longer checks, for which continuous integration has no time. Prints a table; the exit code is 1 if
-# one of them fails. Some ten minutes on two cores, with other CPUs and the sanitizers an hour and a half, with fuzzing two hours more.
+# one fails. Some ten minutes on two cores; with other CPUs and the sanitizers an hour and a half, with fuzzing two
+# hours more.
 #
 #   1. An XLA, an NLP and a tile network for 8 steps on 1, 2, 3, 4, 5 and 8 ranks with 1 and 2 threads each:
 #      the same parameters. TPUDIST_TEST_RANKS="1 2 3" and TPUDIST_TEST_NETWORKS="xla nlp tile" take fewer.
-#   2. Resumed from steps 0, 4 and 8, and where an evaluation was killed, on another number of ranks than
-#      before: those parameters again.
+#   2. Resumed from steps 0, 4 and 8, and after an evaluation was killed, on another number of ranks: the
+#      same parameters.
 #   3. Scores and submission on 1 and 3 ranks: the same files.
-#   4. 500 seeded damages each of shards, before and while they are read, of manifests, caches, predictions
-#      and checkpoints: every one found with one line, or harmless.
+#   4. 500 seeded damages each of shards (before and during reading), manifests, caches, predictions and
+#      checkpoints: each is reported with one line, or harmless.
 #   5. Every system of experiments/systems for 200 steps with three seeds, on fixed slates: a lower loss,
-#      and on 1 and 2 ranks the same parameters, also resumed at step 100. That for tile of the 1st place on
-#      real kernels where TPUDIST_REAL_DATA has them, the others on synthetic data; the 2nd place's layers made
-#      narrower.
-#      TPUDIST_TEST_SYSTEMS="name ..." takes these only, TPUDIST_TEST_ONLY=systems leaves out all else,
-#      TPUDIST_TEST_ONLY=ranks all but 1 and 2.
-#   6. All tests as CPUs without AVX-512, and without AVX2, run them: row kernels, ATen and BLAS are held to
-#      that. TPUDIST_TEST_ONLY=cpus leaves out all else; TPUDIST_TEST_CPUS="avx2 plain" takes fewer, "" none.
-#   7. The program linked as a whole, every file compiled by itself: two types or functions of one name, which
-#      the linker takes for one, are errors. TPUDIST_TEST_ONLY=odr leaves out all else.
+#      and on 1 and 2 ranks the same parameters, also if resumed at step 100. The 1st place's for tile runs on real
+#      kernels if TPUDIST_REAL_DATA has them, the others on synthetic data; the 2nd place's layers are narrower.
+#      TPUDIST_TEST_SYSTEMS="name ..." takes only these. TPUDIST_TEST_ONLY=systems runs only this check,
+#      TPUDIST_TEST_ONLY=ranks only 1 and 2.
+#   6. All tests as on CPUs without AVX-512, and without AVX2: row kernels, ATen and BLAS are restricted to
+#      that. TPUDIST_TEST_ONLY=cpus runs only this check; TPUDIST_TEST_CPUS="avx2 plain" takes fewer, "" none.
+#   7. Every file compiled by itself, and the program linked as a whole: different types or functions of one name
+#      are errors. TPUDIST_TEST_ONLY=odr runs only this check.
 #   8. AlexNet with five members and folds for 20 steps on the emulated device: the same parameters on 1, 2 and
-#      3 ranks and with each member in a call of its own; with four seeds scores that are no further from eight runs
-#      on the CPU, which round in other orders, than these are from each other; three planted faults that this
-#      finds. Takes real data (TPUDIST_REAL_DATA), some ten minutes. TPUDIST_TEST_ONLY=device leaves out all else.
+#      3 ranks and with each member in its own call. With four seeds, scores are no further from eight runs on the
+#      CPU, which round in other orders, than those are from each other; three planted faults are found. Needs
+#      real data (TPUDIST_REAL_DATA) and some ten minutes. TPUDIST_TEST_ONLY=device runs only this check.
 #   9. The tests under the sanitizers (scripts/test.sh); TPUDIST_TEST_SANITIZERS=0 leaves them out.
 #  10. Every reader of files under libFuzzer (tests/fuzz), ten minutes each: no crash, no hang, no more than 2 GiB.
-#      Takes Clang 16. TPUDIST_FUZZ_SECONDS=60 takes less time, TPUDIST_FUZZ_TARGETS="npz yaml" fewer readers,
-#      TPUDIST_TEST_ONLY=fuzz leaves out all else.
+#      Needs Clang 16. TPUDIST_FUZZ_SECONDS=60 takes less time, TPUDIST_FUZZ_TARGETS="npz yaml" fewer readers,
+#      TPUDIST_TEST_ONLY=fuzz runs only this check.
 #
-# TPUDIST_LONG_DIR  where data, runs and logs go, kept; default a new folder in /tmp, removed when all
-#                   went well
+# TPUDIST_LONG_DIR  folder of data, runs and logs, kept; default a new one in /tmp, removed if all pass
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 tpudist=$PWD/build/release/tpudist

