@@ -35,8 +35,8 @@
 #include "core/hash.hpp"
 #include "dist/collectives/device_memory.hpp"
 #include "dist/collectives/nccl_communicator.hpp"
-#include "models/kernels/threads.hpp"
-#include "models/network/composed_executor.hpp"
+#include "models/kernels/cpu_process.hpp"
+#include "models/network/executor.hpp"
 #include "models/operators/backend.hpp"
 #include "tests/dist/thread_ranks.hpp"
 #include "tests/support/temp_dir.hpp"
@@ -193,7 +193,7 @@ int check_gradients(const Experiment& experiment) {
 // bits of fewer members, in other places, must be the same. Exit code 1 where they are not.
 int time_products() {
   constexpr std::int64_t kMembers = 5;
-  const DeviceContext place = place_on(0);
+  const DeviceContext place = make_device_context(0);
   int different = 0;
   fmt::print("{:>24} {:>9} {:>10} {:>10} {:>10}   {}\n", "TFLOP/s, rows x in x out", "", "product",
              "d weight", "gradients", "members alone");
@@ -255,7 +255,7 @@ int time_products() {
 
 // What the host takes to queue operations so small that the device is never the limit.
 int time_host() {
-  const DeviceContext place = place_on(0);
+  const DeviceContext place = make_device_context(0);
   constexpr int kTimes = 2'000;
   const at::Tensor members = at::randn({5, 64, 64}, place.device);
   at::Tensor results = at::empty_like(members);

@@ -16,9 +16,9 @@
 #include "core/aligned.hpp"
 #include "core/random.hpp"
 #include "core/thread_pool.hpp"
+#include "models/kernels/cpu_process.hpp"
 #include "models/kernels/gemm.hpp"
 #include "models/kernels/row_kernels.hpp"
-#include "models/kernels/threads.hpp"
 #include "models/plans/csr.hpp"
 #include "tests/models/plans/make_csr.hpp"
 

@@ -23,13 +23,8 @@
 
 #include "core/error.hpp"
 #include "core/hash.hpp"
-#include "models/kernels/aggregate.hpp"
-#include "models/kernels/dropped_rows.hpp"
-#include "models/kernels/gather_rows.hpp"
-#include "models/kernels/group_rows.hpp"
-#include "models/kernels/leaf_sums.hpp"
-#include "models/kernels/pooled_rows.hpp"
-#include "models/kernels/products.hpp"
+#include "models/kernels/flat_launches.hpp"
+#include "models/kernels/row_launches.hpp"
 #include "models/plans/csr.hpp"
 
 namespace tpudist {

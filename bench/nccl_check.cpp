@@ -18,7 +18,7 @@
 #include "dist/collectives/nccl_communicator.hpp"
 #include "launch/program/exit_code.hpp"
 #include "launch/program/job.hpp"
-#include "models/kernels/leaf_sums.hpp"
+#include "models/kernels/flat_launches.hpp"
 
 namespace tpudist {
 namespace {

@@ -43,7 +43,7 @@ class Network(torch.nn.Module):
 
 
 def list_mle(scores, targets, clip_norm=500):
-    """ListMLE of one slate, see models/losses/list_mle.hpp; equal targets in random order."""
+    """ListMLE of one slate, see models/losses/losses.hpp; equal targets in random order."""
     shuffled = torch.randperm(len(targets))
     order = shuffled[targets[shuffled].argsort(descending=True, stable=True)].to(scores.device)
     p = (scores / torch.clamp(scores.norm() / clip_norm, min=1))[order]

@@ -11,8 +11,8 @@
 #include "core/error.hpp"
 #include "dist/collectives/communicator.hpp"
 #include "models/device/device_backend.hpp"
-#include "models/kernels/threads.hpp"
-#include "models/network/composed_executor.hpp"
+#include "models/kernels/cpu_process.hpp"
+#include "models/network/executor.hpp"
 #include "tests/models/launch_counter.hpp"
 #include "train/loop/training_state.hpp"
 #include "train/loop/training_step.hpp"
@@ -21,7 +21,7 @@
 namespace tpudist {
 
 // Stands in for the one of models/network: objects come before libraries when a program is linked.
-DeviceContext place_on(int device_index, Precision) {
+DeviceContext make_device_context(int device_index, Precision) {
   if (device_index < 0) return {};
   return {at::kCPU, make_device_backend};
 }

@@ -11,7 +11,7 @@
 #include "core/config/yaml_scalar.hpp"
 #include "core/error.hpp"
 #include "experiment/read_blocks.hpp"
-#include "models/losses/read_loss.hpp"
+#include "models/losses/losses.hpp"
 
 namespace tpudist {
 namespace {

@@ -17,8 +17,6 @@
 #include "models/losses/slate_loss.hpp"
 #include "models/network/network_config.hpp"
 #include "train/optimizer/optimizer.hpp"
-#include "train/optimizer/schedule.hpp"
-#include "train/optimizer/weight_average.hpp"
 
 namespace tpudist {
 

@@ -10,7 +10,7 @@
 namespace tpudist {
 
 // What a DeviceReducer needs of this rank's device: memory, copies, and the kernels of
-// models/kernels/leaf_sums.hpp. The device does all in the order of the calls, on its default
+// models/kernels/flat_launches.hpp. The device does all in the order of the calls, on its default
 // stream, and nobody waits for it.
 class ReducingDevice {
  public:

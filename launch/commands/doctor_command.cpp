@@ -19,7 +19,7 @@
 #include "launch/program/cores.hpp"
 #include "launch/program/job.hpp"
 #include "launch/program/output.hpp"
-#include "models/kernels/cpu_kernels.hpp"
+#include "models/kernels/cpu_process.hpp"
 #include "models/network/network.hpp"
 
 namespace tpudist {

@@ -6,7 +6,7 @@
 #include "core/version.hpp"
 #include "dist/collectives/mpi_session.hpp"
 #include "git_commit.hpp"  // written by the build: TPUDIST_GIT_COMMIT
-#include "models/kernels/cpu_kernels.hpp"
+#include "models/kernels/cpu_process.hpp"
 
 namespace tpudist {
 

@@ -26,8 +26,7 @@
 #include "launch/program/cores.hpp"
 #include "launch/program/exit_code.hpp"
 #include "launch/program/output.hpp"
-#include "models/kernels/cpu_kernels.hpp"
-#include "models/kernels/threads.hpp"
+#include "models/kernels/cpu_process.hpp"
 #include "models/network/network.hpp"
 
 namespace tpudist {

@@ -5,15 +5,9 @@
 #include <algorithm>
 #include <optional>
 
-#include "models/device/kernel_groups.hpp"
-#include "models/device/kernel_readout.hpp"
-#include "models/device/kernel_stream.hpp"
-#include "models/device/member_products.hpp"
-#include "models/device/padded_attention.hpp"
-#include "models/kernels/dropped_rows.hpp"
-#include "models/kernels/gather_rows.hpp"
-#include "models/kernels/products.hpp"
+#include "models/device/device_kernels.hpp"
 #include "models/kernels/row_kernels.hpp"
+#include "models/kernels/row_launches.hpp"
 
 namespace tpudist {
 namespace {

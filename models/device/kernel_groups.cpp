@@ -1,8 +1,7 @@
-#include "models/device/kernel_groups.hpp"
+#include "models/device/device_kernels.hpp"
 
 #include <ATen/Dispatch.h>
 
-#include "models/device/kernel_stream.hpp"
 #include "models/operators/backend.hpp"
 
 namespace tpudist {

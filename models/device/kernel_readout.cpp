@@ -1,10 +1,9 @@
-#include "models/device/kernel_readout.hpp"
+#include "models/device/device_kernels.hpp"
 
 #include <ATen/Dispatch.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/empty_like.h>
 
-#include "models/device/kernel_stream.hpp"
 #include "models/operators/backend.hpp"
 
 namespace tpudist {

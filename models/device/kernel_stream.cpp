@@ -1,4 +1,4 @@
-#include "models/device/kernel_stream.hpp"
+#include "models/device/device_kernels.hpp"
 
 #include <ATen/Dispatch.h>
 #include <ATen/ops/empty.h>

@@ -1,4 +1,4 @@
-#include "models/device/member_products.hpp"
+#include "models/device/device_kernels.hpp"
 
 #ifdef TPUDIST_WITH_CUDA_KERNELS
 
@@ -8,13 +8,12 @@
 #include <array>
 #include <bit>
 #include <map>
-#include <mutex>
 #include <optional>
 #include <utility>
 
 #include "core/error.hpp"
 #include "core/failed_device.hpp"
-#include "models/device/kernel_stream.hpp"
+#include "core/mutex.hpp"
 
 namespace tpudist {
 namespace {
@@ -75,9 +74,9 @@ struct Call {
 class Products {
  public:
   static Products& of_device(int device) {
-    static std::mutex mutex;
-    static auto& all = *new std::map<int, Products>;
-    const std::scoped_lock lock(mutex);
+    static Mutex mutex;
+    static auto& all TPUDIST_GUARDED_BY(mutex) = *new std::map<int, Products>;
+    const MutexLock lock(mutex);
     return all[device];
   }
 
@@ -88,7 +87,7 @@ class Products {
     const auto rows = static_cast<std::uint64_t>(shape.rows);
     if (const int step = std::bit_width(rows) - 4; step > 0)
       shape.rows = static_cast<std::int64_t>((((rows - 1) >> step) + 1) << step);
-    const std::scoped_lock lock(mutex_);
+    const MutexLock lock(mutex_);
     if (const auto known = found_.find(shape); known != found_.end()) return known->second;
     return found_[shape] = find(shape);
   }
@@ -132,8 +131,8 @@ class Products {
     require(cublasLtCreate(&handle), "handle");
     return handle;
   }();
-  std::mutex mutex_;
-  std::map<Shape, std::optional<cublasLtMatmulAlgo_t>> found_;
+  Mutex mutex_;
+  std::map<Shape, std::optional<cublasLtMatmulAlgo_t>> found_ TPUDIST_GUARDED_BY(mutex_);
 };
 
 }  // namespace

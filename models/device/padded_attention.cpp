@@ -1,4 +1,4 @@
-#include "models/device/padded_attention.hpp"
+#include "models/device/device_kernels.hpp"
 
 #include <ATen/ATen.h>
 

@@ -6,11 +6,9 @@
 
 #include "core/error.hpp"
 #include "core/hash.hpp"
-#include "models/inputs/graph_input.hpp"
-#include "models/layers/activate.hpp"
-#include "models/operators/linear_rows.hpp"
-#include "models/operators/map_rows.hpp"
-#include "models/operators/sparse_rows.hpp"
+#include "models/inputs/unit_input.hpp"
+#include "models/layers/layer.hpp"
+#include "models/operators/operators.hpp"
 
 namespace tpudist {
 namespace {

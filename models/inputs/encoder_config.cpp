@@ -94,7 +94,7 @@ EncoderConfig EncoderConfig::read(ConfigNode node, const EncoderConfig& start,
   config.width = node.integer("width", start.width, {0, kMaxWidth});
   config.start = LinearStart::read(node);
   const Activation after = config.width ? start.activation : Activation::none;
-  const std::string& activation = activation_names()[static_cast<std::size_t>(after)];
+  const std::string& activation = activation_name(after);
   config.activation = activation_of(node.choice("activation", activation, activation_names()));
   if (config.width == 0 && (config.activation != Activation::none || config.start.xavier))
     node.mistake("width", "0 means no linear layer, which has no activation and no initial values");

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "models/inputs/graph_input.hpp"
+#include "models/inputs/unit_input.hpp"
 #include "models/kernels/cpu_blocks.hpp"
 #include "models/kernels/gemm.hpp"
 

@@ -1,4 +1,4 @@
-#include "models/inputs/graph_columns.hpp"
+#include "models/inputs/encoder_config.hpp"
 
 #include <algorithm>
 #include <string>

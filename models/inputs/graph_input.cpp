@@ -1,4 +1,4 @@
-#include "models/inputs/graph_input.hpp"
+#include "models/inputs/unit_input.hpp"
 
 #include <algorithm>
 #include <cmath>

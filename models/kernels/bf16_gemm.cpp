@@ -1,4 +1,4 @@
-#include "models/kernels/bf16_gemm.hpp"
+#include "models/kernels/gemm.hpp"
 
 #include <algorithm>
 #include <array>

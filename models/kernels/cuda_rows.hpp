@@ -8,8 +8,8 @@
 
 #include "core/error.hpp"
 #include "core/failed_device.hpp"
-#include "models/kernels/aggregate.hpp"
 #include "models/kernels/cuda_launch.hpp"
+#include "models/kernels/row_launches.hpp"
 
 // Common to the .cu files of this folder: a kernel in which one thread computes each element of
 // [rows, width] of one member alone and in a fixed order. Threads use no atomics and share nothing,

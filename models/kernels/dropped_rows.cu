@@ -1,4 +1,4 @@
-#include "models/kernels/dropped_rows.hpp"
+#include "models/kernels/row_launches.hpp"
 
 #include <cmath>
 

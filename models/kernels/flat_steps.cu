@@ -1,4 +1,4 @@
-#include "models/kernels/flat_steps.hpp"
+#include "models/kernels/flat_launches.hpp"
 
 #include "models/kernels/cuda_rows.hpp"
 

@@ -1,4 +1,4 @@
-#include "models/kernels/fp32_gemm.hpp"
+#include "models/kernels/gemm.hpp"
 
 #include "core/error.hpp"
 

@@ -1,4 +1,4 @@
-#include "models/kernels/gather_rows.hpp"
+#include "models/kernels/row_launches.hpp"
 
 #include "models/kernels/cuda_rows.hpp"
 

@@ -8,10 +8,8 @@
 #include <utility>
 
 #include "core/aligned.hpp"
-#include "models/kernels/bf16_gemm.hpp"
-#include "models/kernels/fp32_gemm.hpp"
+#include "models/kernels/cpu_process.hpp"
 #include "models/kernels/row_kernels.hpp"
-#include "models/kernels/threads.hpp"
 
 // The BLAS inside LibTorch. Called directly, since a call through at::mm costs several
 // microseconds; null if a LibTorch does not export its BLAS.
@@ -23,7 +21,7 @@ extern "C" void sgemm_(const char* transpose_a, const char* transpose_b, const i
 namespace tpudist {
 namespace {
 
-// BLAS must run only in this thread (models/kernels/threads.hpp). The flag makes the check cheap.
+// BLAS must run only in this thread (cpu_process.hpp). The flag makes the check cheap.
 void require_one_thread() {
   thread_local bool done = false;
   if (done) return;

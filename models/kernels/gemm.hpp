@@ -17,7 +17,7 @@ struct MatrixView {
 };
 
 // Computes c[m, n] = a[m, k] b[k, n] + beta * c in the calling thread only. Uses LibTorch's BLAS or
-// the kernel of models/kernels/fp32_gemm.hpp, whichever is faster on this CPU. With beta 0 it does
+// gemm_of_tiles, whichever is faster on this CPU. With beta 0 it does
 // not read c. The bits depend on the CPU, shapes, strides, contents and the alignment of the three
 // addresses, so keep equal work equally aligned.
 void gemm(std::int64_t m, std::int64_t n, std::int64_t k, MatrixView a, MatrixView b, float beta,
@@ -26,7 +26,7 @@ void gemm(std::int64_t m, std::int64_t n, std::int64_t k, MatrixView a, MatrixVi
 void gemm_of_blas(std::int64_t m, std::int64_t n, std::int64_t k, MatrixView a, MatrixView b,
                   float beta, float* c, std::int64_t c_stride);
 
-// The same with operands of this precision: bf16 by the kernel of models/kernels/bf16_gemm.hpp where
+// The same with operands of this precision: bf16 by gemm_of_pairs where
 // the CPU supports it, and else by gemm_of_rounded.
 void gemm(Precision precision, std::int64_t m, std::int64_t n, std::int64_t k, MatrixView a,
           MatrixView b, float beta, float* c, std::int64_t c_stride);
@@ -34,5 +34,25 @@ void gemm(Precision precision, std::int64_t m, std::int64_t n, std::int64_t k, M
 // Infinities and NaNs propagate as in float32. Keeps some memory of the calling thread.
 void gemm_of_rounded(Precision precision, std::int64_t m, std::int64_t n, std::int64_t k,
                      MatrixView a, MatrixView b, float beta, float* c, std::int64_t c_stride);
+
+// Computes c[m, n] = a[m, k] b[k, n] + beta * c with AVX-512, in the calling thread only, which
+// keeps some scratch memory. With beta 0 it does not read c. The bits depend only on shapes and
+// contents, and those of a row do not depend on the other rows. Call it only if has_float_tiles().
+void gemm_of_tiles(std::int64_t m, std::int64_t n, std::int64_t k, MatrixView a, MatrixView b,
+                   float beta, float* c, std::int64_t c_stride);
+bool has_float_tiles();
+
+// Whether gemm_of_tiles is faster than LibTorch's BLAS on this CPU: Intel's MKL uses AVX-512 only
+// on Intel's processors (bench/README.md).
+bool tiles_beat_blas();
+
+// Computes c[m, n] = a[m, k] b[k, n] + beta * c with a and b rounded to bf16 and sums in float32, by
+// the CPU's bf16 dot products: about twice as fast as a float32 product. Uses only the calling
+// thread, which keeps some scratch memory. With beta 0 it does not read c. Infinities and NaNs
+// propagate as in float32. The bits depend only on shapes and contents. Call it only if
+// has_bf16_dot_products(); otherwise it throws Error or the CPU stops the program.
+void gemm_of_pairs(std::int64_t m, std::int64_t n, std::int64_t k, MatrixView a, MatrixView b,
+                   float beta, float* c, std::int64_t c_stride);
+bool has_bf16_dot_products();
 
 }  // namespace tpudist

@@ -1,7 +1,7 @@
 #include <cmath>
 
 #include "models/kernels/cuda_rows.hpp"
-#include "models/kernels/group_rows.hpp"
+#include "models/kernels/row_launches.hpp"
 
 namespace tpudist {
 namespace {

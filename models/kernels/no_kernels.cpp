@@ -2,8 +2,7 @@
 // these functions. Only kernels that train/ calls need one here: the program does not link
 // models/device, which calls the others. The target every_object finds a missing function.
 #include "core/error.hpp"
-#include "models/kernels/flat_steps.hpp"
-#include "models/kernels/leaf_sums.hpp"
+#include "models/kernels/flat_launches.hpp"
 
 namespace tpudist {
 namespace {

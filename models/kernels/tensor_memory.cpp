@@ -1,4 +1,4 @@
-#include "models/kernels/tensor_memory.hpp"
+#include "models/kernels/cpu_process.hpp"
 
 #include <c10/core/Allocator.h>
 #include <c10/core/CPUAllocator.h>

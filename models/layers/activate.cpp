@@ -1,8 +1,8 @@
-#include "models/layers/activate.hpp"
+#include "models/layers/layer.hpp"
 
 #include <ATen/ATen.h>
 
-#include "models/operators/map_rows.hpp"
+#include "models/operators/operators.hpp"
 
 namespace tpudist {
 namespace {

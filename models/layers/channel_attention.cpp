@@ -2,9 +2,7 @@
 
 #include <ATen/ATen.h>
 
-#include "models/layers/activate.hpp"
-#include "models/operators/map_rows.hpp"
-#include "models/operators/split_uses.hpp"
+#include "models/operators/operators.hpp"
 
 namespace tpudist {
 namespace {
@@ -19,24 +17,22 @@ void open_gate(const std::vector<at::Tensor>& rows, const at::Tensor& d_y,
 
 class ChannelAttention : public Layer {
  public:
-  ChannelAttention(const LayerContext& place, std::int64_t reduction)
-      : prefix_(place.prefix + "channel_attention."),
-        channels_(place.channels),
-        inner_(std::max<std::int64_t>(1, place.channels / reduction)) {}
+  ChannelAttention(const LayerPosition& position, std::int64_t reduction)
+      : Layer(position, "channel_attention"),
+        inner_(std::max<std::int64_t>(1, position.channels / reduction)) {}
 
   std::string description() const override {
     return "channel_attention through " + std::to_string(inner_);
   }
-  std::int64_t channels() const override { return channels_; }
   std::vector<ParameterEntry> parameters() const override {
-    return {linear_weight(prefix_ + "squeeze.weight", channels_, inner_),
-            linear_bias(prefix_ + "squeeze.bias", channels_, inner_),
-            linear_weight(prefix_ + "excite.weight", inner_, channels_),
-            linear_bias(prefix_ + "excite.bias", inner_, channels_)};
+    std::vector<ParameterEntry> entries;
+    add_linear(entries, prefix_ + "squeeze", in_, inner_);
+    add_linear(entries, prefix_ + "excite", inner_, in_);
+    return entries;
   }
   void add_work(NetworkWork& network) const override {
-    network.steps.back().behind += 2 * product_work(channels_, inner_);
-    network.steps.back().floats += channels_;
+    network.steps.back().behind += 2 * product_work(in_, inner_);
+    network.steps.back().floats += in_;
   }
 
   RowStates forward(const RowStates& x, const LayerWeights& weights,
@@ -48,18 +44,18 @@ class ChannelAttention : public Layer {
     const at::Tensor gate = apply_linear(inner, weights, prefix_ + "excite", call.backend);
     return map_rows(
         [](const auto& rows, at::Tensor& y) { at::sigmoid_out(y, rows[1]).mul_(rows[0]); },
-        open_gate, {uses[1], gate}, channels_, call.backend);
+        open_gate, {uses[1], gate}, in_, call.backend);
   }
 
  private:
-  std::string prefix_;
-  std::int64_t channels_, inner_;
+  std::int64_t inner_;
 };
 
 }  // namespace
 
-std::shared_ptr<const Layer> read_channel_attention(ConfigNode block, const LayerContext& place) {
-  return std::make_shared<ChannelAttention>(place, block.integer("reduction", 8, {1, 4096}));
+std::shared_ptr<const Layer> read_channel_attention(ConfigNode block,
+                                                    const LayerPosition& position) {
+  return std::make_shared<ChannelAttention>(position, block.integer("reduction", 8, {1, 4096}));
 }
 
 }  // namespace tpudist

@@ -3,17 +3,16 @@
 #include <fmt/format.h>
 
 #include "core/error.hpp"
-#include "models/operators/drop_rows.hpp"
+#include "models/operators/operators.hpp"
 
 namespace tpudist {
 namespace {
 
 class Dropout : public Layer {
  public:
-  Dropout(const LayerContext& place, double rate, Dropped dropped, bool per_element)
-      : channels_(place.channels),
-        depth_(place.step),
-        number_(place.drops),
+  Dropout(const LayerPosition& position, double rate, Dropped dropped, bool per_element)
+      : Layer(position, "dropout"),
+        number_(position.drops),
         rate_(rate),
         dropped_(dropped),
         per_element_(per_element) {}
@@ -22,10 +21,9 @@ class Dropout : public Layer {
     return fmt::format("dropout {}{}{}", rate_, dropped_ == Dropped::rows ? " of nodes" : "",
                        per_element_ ? ", each configuration for itself" : "");
   }
-  std::int64_t channels() const override { return channels_; }
   int drops() const override { return 1; }
   bool per_element() const override { return per_element_; }
-  void add_work(NetworkWork& network) const override { network.steps.back().floats += channels_; }
+  void add_work(NetworkWork& network) const override { network.steps.back().floats += in_; }
 
   RowStates forward(const RowStates& x, const LayerWeights&, const LayerCall& call) const override {
     if (call.dropout_keys.empty() || rate_ == 0) return x;
@@ -35,7 +33,7 @@ class Dropout : public Layer {
 
  private:
   const std::vector<std::uint64_t>& keys(const PlanContext& context, std::int64_t rows) const {
-    if (!per_element_) return context.row_keys[depth_];
+    if (!per_element_) return context.row_keys[step_];
     if (static_cast<std::int64_t>(context.element_keys.size()) != rows) {
       throw Error(ErrorKind::failed,
                   "dropout with scope: element needs a dense plan, in which every node and "
@@ -44,8 +42,7 @@ class Dropout : public Layer {
     return context.element_keys;
   }
 
-  std::int64_t channels_;
-  int depth_, number_;
+  int number_;
   double rate_;
   Dropped dropped_;
   bool per_element_;
@@ -53,11 +50,11 @@ class Dropout : public Layer {
 
 }  // namespace
 
-std::shared_ptr<const Layer> read_dropout(ConfigNode block, const LayerContext& place) {
+std::shared_ptr<const Layer> read_dropout(ConfigNode block, const LayerPosition& position) {
   const double rate = block.number("rate", 0.2, {0, 0.99});
   const bool nodes = block.choice("drop", "channels", {"channels", "nodes"}) == "nodes";
   const bool per_element = block.choice("scope", "row", {"row", "element"}) == "element";
-  return std::make_shared<Dropout>(place, rate, nodes ? Dropped::rows : Dropped::channels,
+  return std::make_shared<Dropout>(position, rate, nodes ? Dropped::rows : Dropped::channels,
                                    per_element);
 }
 

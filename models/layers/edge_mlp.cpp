@@ -2,13 +2,7 @@
 
 #include <ATen/ATen.h>
 
-#include "models/layers/activate.hpp"
-#include "models/layers/directions.hpp"
-#include "models/layers/linear_start.hpp"
-#include "models/operators/linear_rows.hpp"
-#include "models/operators/map_rows.hpp"
-#include "models/operators/sparse_rows.hpp"
-#include "models/operators/split_uses.hpp"
+#include "models/operators/operators.hpp"
 
 namespace tpudist {
 namespace {
@@ -21,14 +15,12 @@ struct EdgeMlpConfig {
 
 class EdgeMlp : public Layer {
  public:
-  EdgeMlp(const EdgeMlpConfig& config, const LayerContext& place)
-      : config_(config),
-        prefix_(place.prefix + "edge_mlp."),
-        in_(place.channels),
+  EdgeMlp(const EdgeMlpConfig& config, const LayerPosition& position)
+      : Layer(position, "edge_mlp"),
+        config_(config),
         states_(config.config_columns.empty()
-                    ? place.state_channels
-                    : static_cast<std::int64_t>(config.config_columns.size())),
-        step_(place.step) {}
+                    ? position.state_channels
+                    : static_cast<std::int64_t>(config.config_columns.size())) {}
 
   std::string description() const override {
     return "edge_mlp " + std::to_string(config_.width) + " x " +
@@ -41,23 +33,19 @@ class EdgeMlp : public Layer {
   }
   std::vector<ParameterEntry> parameters() const override {
     std::vector<ParameterEntry> entries;
-    const auto add = [&](const char* name, std::int64_t in, std::int64_t out, bool bias) {
-      entries.push_back(linear_weight(prefix_ + name + ".weight", in, out));
-      if (bias) entries.push_back(linear_bias(prefix_ + name + ".bias", in, out));
-    };
     // The first Linear of an MLP over two parts is one for each of them.
     const auto add_first = [&](const char* one, std::int64_t in, const char* other,
                                std::int64_t of_other, std::int64_t out) {
       const std::size_t begin = entries.size();
-      add(one, in, out, true);
-      add(other, of_other, out, false);
+      add_linear(entries, prefix_ + one, in, out);
+      add_linear(entries, prefix_ + other, of_other, out, false);
       for (std::size_t i = begin; i < entries.size(); ++i)
         entries[i].initialiser.fan_in = in + of_other;
     };
     add_first("own", in_, "neighbour", in_, config_.hidden);
-    add("edge", config_.hidden, config_.width, true);
+    add_linear(entries, prefix_ + "edge", config_.hidden, config_.width);
     add_first("state", states_, "mean", config_.width, config_.config_hidden);
-    add("config", config_.config_hidden, config_.config_width, true);
+    add_linear(entries, prefix_ + "config", config_.config_hidden, config_.config_width);
     return entries;
   }
   void add_work(NetworkWork& network) const override {
@@ -91,10 +79,8 @@ class EdgeMlp : public Layer {
     const Backend& backend = call.backend;
     const PlanLayer &edges = *call.plan.layers[step_], &nodes = *call.plan.layers[step_ + 1];
     const NeighbourEntries& entries = *call.context.entries[step_];
-    const auto linear = [&](const at::Tensor& rows, const char* name, bool bias) {
-      const std::string full = prefix_ + name;
-      return linear_rows(rows, weights[full + ".weight"],
-                         bias ? weights[full + ".bias"] : at::Tensor(), backend);
+    const auto linear = [&](const at::Tensor& rows, const char* name, bool bias = true) {
+      return apply_linear(rows, weights, prefix_ + name, backend, bias);
     };
     const auto relu = [&](const at::Tensor& rows) {
       return activate_rows(rows, Activation::relu, backend);
@@ -102,12 +88,12 @@ class EdgeMlp : public Layer {
 
     // [sum over j of f_ij | number of edges], of the rows after the edges' step.
     const std::vector<at::Tensor> uses = split_uses(x, 2, backend);
-    const at::Tensor own = gather_rows(linear(uses[0], "own", true), edges.self, backend);
+    const at::Tensor own = gather_rows(linear(uses[0], "own"), edges.self, backend);
     const at::Tensor of_edges = linear(
         relu(sum_of_gathered(
             {{own, entries.rows()}, {linear(uses[1], "neighbour", false), entries.sources()}},
             backend)),
-        "edge", true);
+        "edge");
     const at::Tensor counted = map_rows(
         [](const auto& in, const auto&) {
           return at::cat({in[0] * in[1], in[1]}, 2);
@@ -133,13 +119,13 @@ class EdgeMlp : public Layer {
                  {means[0]}, {}, backend);
 
     const StateIndex& index = *call.context.state_index[step_];
-    const at::Tensor states = gather_rows(linear(chosen(call.states), "state", true),
-                                          {index.index, index.transposed}, backend);
+    const at::Tensor states =
+        gather_rows(linear(chosen(call.states), "state"), {index.index, index.transposed}, backend);
     const at::Tensor of_configs = linear(
         relu(sum_of_gathered(
             {{states, nodes.self}, {linear(mean, "mean", false), nodes.edges[0].neighbourhood}},
             backend)),
-        "config", true);
+        "config");
     return map_rows(
         [width](const auto& in, const auto&) {
           const at::Tensor f = in[0].narrow(2, 0, width), number = in[0].narrow(2, width, 1),
@@ -162,14 +148,12 @@ class EdgeMlp : public Layer {
   }
 
   EdgeMlpConfig config_;
-  std::string prefix_;
-  std::int64_t in_, states_;
-  int step_;
+  std::int64_t states_;
 };
 
 }  // namespace
 
-std::shared_ptr<const Layer> read_edge_mlp(ConfigNode block, const LayerContext& place) {
+std::shared_ptr<const Layer> read_edge_mlp(ConfigNode block, const LayerPosition& position) {
   EdgeMlpConfig config;
   block.require("width");
   block.require("config_width");
@@ -179,14 +163,14 @@ std::shared_ptr<const Layer> read_edge_mlp(ConfigNode block, const LayerContext&
   config.config_hidden = block.integer("config_hidden", config.config_width, {1, kMaxWidth});
   config.config_columns = block.integers("config_columns", {}, {0, kMaxWidth});
   for (const std::int64_t column : config.config_columns) {
-    if (column < place.state_channels) continue;
-    block.mistake("config_columns", "must be below " + std::to_string(place.state_channels) +
+    if (column < position.state_channels) continue;
+    block.mistake("config_columns", "must be below " + std::to_string(position.state_channels) +
                                         ", the columns of a configuration");
     config.config_columns.clear();
     break;
   }
   config.directions = read_directions(block, true, {"producer_to_consumer"});
-  return std::make_shared<EdgeMlp>(config, place);
+  return std::make_shared<EdgeMlp>(config, position);
 }
 
 }  // namespace tpudist

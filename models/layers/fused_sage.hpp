@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "models/layers/sage_config.hpp"
+#include "models/layers/layer_config.hpp"
 #include "models/operators/fused_call.hpp"
 #include "models/parameters/parameter_table.hpp"
 

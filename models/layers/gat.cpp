@@ -2,13 +2,7 @@
 
 #include <ATen/ATen.h>
 
-#include "models/layers/activate.hpp"
-#include "models/layers/directions.hpp"
-#include "models/layers/linear_start.hpp"
-#include "models/operators/linear_rows.hpp"
-#include "models/operators/map_rows.hpp"
-#include "models/operators/sparse_rows.hpp"
-#include "models/operators/split_uses.hpp"
+#include "models/operators/operators.hpp"
 
 namespace tpudist {
 namespace {
@@ -32,17 +26,14 @@ at::Tensor dots(const at::Tensor& x, const at::Tensor& vectors) {
 
 class Gat : public Layer {
  public:
-  Gat(const GatConfig& config, const LayerContext& place)
-      : config_(config),
-        prefix_(place.prefix + config.name() + "."),
-        in_(place.channels),
-        step_(place.step) {}
+  Gat(const GatConfig& config, const LayerPosition& position)
+      : Layer(position, config.name()), config_(config) {}
 
   std::string description() const override {
     return config_.name() + " " + std::to_string(config_.heads) +
            (config_.heads == 1 ? " head" : " heads") + " x " + std::to_string(config_.width) +
            (config_.concat ? "" : ", mean") + direction_text(config_.directions) + ", " +
-           activation_names()[static_cast<std::size_t>(config_.activation)];
+           activation_name(config_.activation);
   }
   std::int64_t channels() const override {
     return config_.concat ? config_.inner() : config_.width;
@@ -178,12 +169,9 @@ class Gat : public Layer {
   }
 
   GatConfig config_;
-  std::string prefix_;
-  std::int64_t in_;
-  int step_;
 };
 
-std::shared_ptr<const Layer> read_version(ConfigNode block, const LayerContext& place,
+std::shared_ptr<const Layer> read_version(ConfigNode block, const LayerPosition& position,
                                           bool second_version) {
   GatConfig config;
   config.second_version = second_version;
@@ -197,18 +185,18 @@ std::shared_ptr<const Layer> read_version(ConfigNode block, const LayerContext& 
   config.concat = block.choice("join", "concat", {"concat", "mean"}) == "concat";
   config.directions = read_directions(block);
   config.negative_slope = block.number("negative_slope", 0.2, {0, 1});
-  config.activation = activation_of(block.choice("activation", "relu", activation_names()));
-  return std::make_shared<Gat>(config, place);
+  config.activation = read_activation_key(block);
+  return std::make_shared<Gat>(config, position);
 }
 
 }  // namespace
 
-std::shared_ptr<const Layer> read_gat(ConfigNode block, const LayerContext& place) {
-  return read_version(block, place, false);
+std::shared_ptr<const Layer> read_gat(ConfigNode block, const LayerPosition& position) {
+  return read_version(block, position, false);
 }
 
-std::shared_ptr<const Layer> read_gatv2(ConfigNode block, const LayerContext& place) {
-  return read_version(block, place, true);
+std::shared_ptr<const Layer> read_gatv2(ConfigNode block, const LayerPosition& position) {
+  return read_version(block, position, true);
 }
 
 }  // namespace tpudist

@@ -5,13 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "models/layers/activate.hpp"
-#include "models/layers/directions.hpp"
-#include "models/layers/linear_start.hpp"
-#include "models/operators/linear_rows.hpp"
-#include "models/operators/map_rows.hpp"
-#include "models/operators/sparse_rows.hpp"
-#include "models/operators/split_uses.hpp"
+#include "models/operators/operators.hpp"
 
 namespace tpudist {
 namespace {
@@ -37,16 +31,15 @@ bool are_opposite(const std::vector<EdgeKind>& directions) {
 
 class Gcn : public Layer {
  public:
-  Gcn(const GcnConfig& config, const LayerContext& place)
-      : config_(config), prefix_(place.prefix + "gcn."), in_(place.channels), step_(place.step) {}
+  Gcn(const GcnConfig& config, const LayerPosition& position)
+      : Layer(position, "gcn"), config_(config) {}
 
   std::string description() const override {
     static const char* const normalised[] = {", ", ", right-normalised, ",
                                              ", right-normalised and transposed, "};
     return "gcn " + std::to_string(channels()) + direction_text(config_.directions) +
            normalised[static_cast<int>(config_.normalise)] +
-           (config_.self_loops ? "" : "no self-loops, ") +
-           activation_names()[static_cast<std::size_t>(config_.activation)];
+           (config_.self_loops ? "" : "no self-loops, ") + activation_name(config_.activation);
   }
   std::int64_t channels() const override { return config_.width * parts(); }
   std::vector<LayerShape> steps() const override {
@@ -183,14 +176,11 @@ class Gcn : public Layer {
   }
 
   GcnConfig config_;
-  std::string prefix_;
-  std::int64_t in_;
-  int step_;
 };
 
 }  // namespace
 
-std::shared_ptr<const Layer> read_gcn(ConfigNode block, const LayerContext& place) {
+std::shared_ptr<const Layer> read_gcn(ConfigNode block, const LayerPosition& position) {
   GcnConfig config;
   block.require("width");
   config.width = block.integer("width", 64, {1, kMaxWidth});
@@ -207,8 +197,8 @@ std::shared_ptr<const Layer> read_gcn(ConfigNode block, const LayerContext& plac
     config.normalise = Normalise::right;
   }
   config.self_loops = block.boolean("self_loops", true);
-  config.activation = activation_of(block.choice("activation", "relu", activation_names()));
-  return std::make_shared<Gcn>(config, place);
+  config.activation = read_activation_key(block);
+  return std::make_shared<Gcn>(config, position);
 }
 
 }  // namespace tpudist

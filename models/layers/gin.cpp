@@ -2,12 +2,7 @@
 
 #include <ATen/ATen.h>
 
-#include "models/layers/activate.hpp"
-#include "models/layers/directions.hpp"
-#include "models/layers/linear_start.hpp"
-#include "models/operators/linear_rows.hpp"
-#include "models/operators/map_rows.hpp"
-#include "models/operators/sparse_rows.hpp"
+#include "models/operators/operators.hpp"
 
 namespace tpudist {
 namespace {
@@ -24,36 +19,27 @@ struct GinConfig {
 
 class Gin : public Layer {
  public:
-  Gin(const GinConfig& config, const LayerContext& place)
-      : config_(config),
-        prefix_(place.prefix + config.name() + "."),
-        in_(place.channels),
-        step_(place.step) {}
+  Gin(const GinConfig& config, const LayerPosition& position)
+      : Layer(position, config.name()), config_(config) {}
 
   std::string description() const override {
     return config_.name() + " " + std::to_string(config_.width) + " through " +
            std::to_string(config_.hidden) + ", sum" + direction_text(config_.directions) + ", " +
-           activation_names()[static_cast<std::size_t>(config_.activation)];
+           activation_name(config_.activation);
   }
   std::int64_t channels() const override { return config_.width; }
   std::vector<LayerShape> steps() const override {
     return {{config_.directions, Aggregation::sum, false}};
   }
   std::vector<ParameterEntry> parameters() const override {
-    std::vector<ParameterEntry> entries{
-        linear_weight(prefix_ + "nn.0.weight", in_, config_.hidden),
-        linear_bias(prefix_ + "nn.0.bias", in_, config_.hidden),
-        linear_weight(prefix_ + "nn.2.weight", config_.hidden, config_.width),
-        linear_bias(prefix_ + "nn.2.bias", config_.hidden, config_.width)};
+    std::vector<ParameterEntry> entries;
+    add_linear(entries, prefix_ + "nn.0", in_, config_.hidden);
+    add_linear(entries, prefix_ + "nn.2", config_.hidden, config_.width);
     for (std::size_t set = 0; config_.of_edges && set < config_.directions.size(); ++set) {
       entries.push_back(linear_bias(edge_name(set), in_, in_));
       entries.back().initialiser = {Initialiser::Kind::normal};
     }
-    if (!config_.train_eps) return entries;
-    ParameterEntry eps{prefix_ + "eps", {1}};
-    eps.group = ParameterGroup::norms;
-    eps.initialiser = {Initialiser::Kind::constant, config_.eps};
-    entries.push_back(eps);
+    if (config_.train_eps) entries.push_back(norm_parameter(prefix_ + "eps", 1, config_.eps));
     return entries;
   }
   void add_work(NetworkWork& network) const override {
@@ -111,12 +97,9 @@ class Gin : public Layer {
   }
 
   GinConfig config_;
-  std::string prefix_;
-  std::int64_t in_;
-  int step_;
 };
 
-std::shared_ptr<const Layer> read_either(ConfigNode block, const LayerContext& place,
+std::shared_ptr<const Layer> read_either(ConfigNode block, const LayerPosition& position,
                                          bool of_edges) {
   GinConfig config;
   config.of_edges = of_edges;
@@ -126,18 +109,18 @@ std::shared_ptr<const Layer> read_either(ConfigNode block, const LayerContext& p
   config.directions = read_directions(block);
   config.eps = block.number("eps", 0, {-1e6, 1e6});
   config.train_eps = block.boolean("train_eps", false);
-  config.activation = activation_of(block.choice("activation", "relu", activation_names()));
-  return std::make_shared<Gin>(config, place);
+  config.activation = read_activation_key(block);
+  return std::make_shared<Gin>(config, position);
 }
 
 }  // namespace
 
-std::shared_ptr<const Layer> read_gin(ConfigNode block, const LayerContext& place) {
-  return read_either(block, place, false);
+std::shared_ptr<const Layer> read_gin(ConfigNode block, const LayerPosition& position) {
+  return read_either(block, position, false);
 }
 
-std::shared_ptr<const Layer> read_gine(ConfigNode block, const LayerContext& place) {
-  return read_either(block, place, true);
+std::shared_ptr<const Layer> read_gine(ConfigNode block, const LayerPosition& position) {
+  return read_either(block, position, true);
 }
 
 }  // namespace tpudist

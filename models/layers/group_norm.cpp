@@ -2,50 +2,32 @@
 
 #include <ATen/ATen.h>
 
-#include "models/operators/map_rows.hpp"
-#include "models/operators/normalise_groups.hpp"
-#include "models/operators/sparse_rows.hpp"
+#include "models/operators/operators.hpp"
 
 namespace tpudist {
 namespace {
-
-ParameterEntry norm_entry(const std::string& name, std::int64_t channels, double value) {
-  ParameterEntry entry{name, {channels}};
-  entry.group = ParameterGroup::norms;
-  entry.initialiser = {Initialiser::Kind::constant, value};
-  return entry;
-}
 
 // A norm over the nodes of each configuration.
 class NodeNorm : public Layer {
  public:
   // `shift`: whether the subtracted share of the mean is learned.
-  NodeNorm(const LayerContext& place, const char* name, bool shift, bool affine, double eps)
-      : name_(name),
-        prefix_(place.prefix + name + "."),
-        channels_(place.channels),
-        step_(place.step),
-        shift_(shift),
-        affine_(affine),
-        eps_(eps) {}
+  NodeNorm(const LayerPosition& position, const char* name, bool shift, bool affine, double eps)
+      : Layer(position, name), name_(name), shift_(shift), affine_(affine), eps_(eps) {}
 
   std::string description() const override { return name_; }
-  std::int64_t channels() const override { return channels_; }
   std::vector<LayerShape> steps() const override {
     return {{{EdgeKind::nodes}, Aggregation::sum, false}};
   }
   std::vector<ParameterEntry> parameters() const override {
     std::vector<ParameterEntry> entries;
     if (affine_) {
-      entries.push_back(norm_entry(prefix_ + "weight", channels_, 1));
-      entries.push_back(norm_entry(prefix_ + "bias", channels_, 0));
+      entries.push_back(norm_parameter(prefix_ + "weight", in_, 1));
+      entries.push_back(norm_parameter(prefix_ + "bias", in_, 0));
     }
-    if (shift_) entries.push_back(norm_entry(prefix_ + "mean_scale", channels_, 1));
+    if (shift_) entries.push_back(norm_parameter(prefix_ + "mean_scale", in_, 1));
     return entries;
   }
-  void add_work(NetworkWork& network) const override {
-    network.steps.push_back({0, 0, 0, channels_, 0});
-  }
+  void add_work(NetworkWork& network) const override { network.steps.push_back({0, 0, 0, in_, 0}); }
 
   RowStates forward(const RowStates& x, const LayerWeights& weights,
                     const LayerCall& call) const override {
@@ -60,9 +42,7 @@ class NodeNorm : public Layer {
   }
 
  private:
-  std::string name_, prefix_;
-  std::int64_t channels_;
-  int step_;
+  std::string name_;
   bool shift_, affine_;
   double eps_;
 };
@@ -73,13 +53,13 @@ double read_eps(ConfigNode block) {
 
 }  // namespace
 
-std::shared_ptr<const Layer> read_instance_norm(ConfigNode block, const LayerContext& place) {
+std::shared_ptr<const Layer> read_instance_norm(ConfigNode block, const LayerPosition& position) {
   const bool affine = block.boolean("affine", false);
-  return std::make_shared<NodeNorm>(place, "instance_norm", false, affine, read_eps(block));
+  return std::make_shared<NodeNorm>(position, "instance_norm", false, affine, read_eps(block));
 }
 
-std::shared_ptr<const Layer> read_graph_norm(ConfigNode block, const LayerContext& place) {
-  return std::make_shared<NodeNorm>(place, "graph_norm", true, true, read_eps(block));
+std::shared_ptr<const Layer> read_graph_norm(ConfigNode block, const LayerPosition& position) {
+  return std::make_shared<NodeNorm>(position, "graph_norm", true, true, read_eps(block));
 }
 
 }  // namespace tpudist

@@ -1,21 +1,14 @@
 #include "models/layers/layers.hpp"
 
-#include "models/layers/linear_start.hpp"
-#include "models/operators/linear_rows.hpp"
-#include "models/operators/map_rows.hpp"
-#include "models/operators/sparse_rows.hpp"
+#include "models/operators/operators.hpp"
 
 namespace tpudist {
 namespace {
 
 class JoinStates : public Layer {
  public:
-  JoinStates(const LayerContext& place, std::int64_t width)
-      : prefix_(place.prefix + "join_config."),
-        in_(place.channels),
-        state_(place.state_channels),
-        out_(width),
-        step_(place.step) {}
+  JoinStates(const LayerPosition& position, std::int64_t width)
+      : Layer(position, "join_config"), state_(position.state_channels), out_(width) {}
 
   std::string description() const override { return "join_config " + std::to_string(channels()); }
   std::int64_t channels() const override { return out_ ? out_ : in_ + state_; }
@@ -46,21 +39,19 @@ class JoinStates : public Layer {
     }
     const at::Tensor rows = apply_linear(x, weights, prefix_ + "rows", call.backend);
     const at::Tensor states =
-        linear_rows(call.states, weights[prefix_ + "states.weight"], at::Tensor(), call.backend);
+        apply_linear(call.states, weights, prefix_ + "states", call.backend, false);
     return sum_of_gathered({{rows, self}, {states, state}}, call.backend);
   }
 
  private:
-  std::string prefix_;
-  std::int64_t in_, state_, out_;
-  int step_;
+  std::int64_t state_, out_;
 };
 
 }  // namespace
 
-std::shared_ptr<const Layer> read_join_states(ConfigNode block, const LayerContext& place) {
+std::shared_ptr<const Layer> read_join_states(ConfigNode block, const LayerPosition& position) {
   const std::int64_t width = block.integer("width", 0, {0, kMaxWidth});
-  return std::make_shared<JoinStates>(place, width);
+  return std::make_shared<JoinStates>(position, width);
 }
 
 }  // namespace tpudist

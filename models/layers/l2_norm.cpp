@@ -1,26 +1,22 @@
-#include "models/layers/l2_norm.hpp"
+#include "models/layers/layers.hpp"
 
 #include <ATen/ATen.h>
 
-#include "models/operators/map_rows.hpp"
+#include "models/operators/operators.hpp"
 
 namespace tpudist {
 namespace {
 
 class L2Norm : public Layer {
  public:
-  explicit L2Norm(const LayerContext& place) : channels_(place.channels) {}
+  explicit L2Norm(const LayerPosition& position) : Layer(position, "l2_norm") {}
 
   std::string description() const override { return "l2_norm"; }
-  std::int64_t channels() const override { return channels_; }
-  void add_work(NetworkWork& network) const override { network.steps.back().floats += channels_; }
+  void add_work(NetworkWork& network) const override { network.steps.back().floats += in_; }
 
   RowStates forward(const RowStates& x, const LayerWeights&, const LayerCall& call) const override {
     return normalise_l2(x, call.backend);
   }
-
- private:
-  std::int64_t channels_;
 };
 
 }  // namespace
@@ -34,8 +30,8 @@ at::Tensor normalise_l2(const at::Tensor& x, const Backend& backend) {
       {x}, {}, backend);
 }
 
-std::shared_ptr<const Layer> read_l2_norm(ConfigNode, const LayerContext& place) {
-  return std::make_shared<L2Norm>(place);
+std::shared_ptr<const Layer> read_l2_norm(ConfigNode, const LayerPosition& position) {
+  return std::make_shared<L2Norm>(position);
 }
 
 }  // namespace tpudist

@@ -1,7 +1,10 @@
 #include "models/layers/layer.hpp"
 
+#include <algorithm>
+#include <iterator>
+
 #include "core/error.hpp"
-#include "models/operators/linear_rows.hpp"
+#include "models/operators/operators.hpp"
 #include "models/plans/row_keys.hpp"
 
 namespace tpudist {
@@ -49,6 +52,25 @@ const NeighbourEntries& PlanContext::make_entries(const Plan& plan, std::size_t 
   return *entries[step];
 }
 
+std::vector<LayerShape> Layer::steps() const {
+  std::vector<LayerShape> steps;
+  for (const auto& layer : inner()) std::ranges::move(layer->steps(), std::back_inserter(steps));
+  return steps;
+}
+
+int Layer::drops() const {
+  int drops = 0;
+  for (const auto& layer : inner()) drops += layer->drops();
+  return drops;
+}
+
+std::vector<ParameterEntry> Layer::parameters() const {
+  std::vector<ParameterEntry> entries;
+  for (const auto& layer : inner())
+    std::ranges::move(layer->parameters(), std::back_inserter(entries));
+  return entries;
+}
+
 ParameterEntry linear_weight(const std::string& name, std::int64_t in, std::int64_t out) {
   ParameterEntry entry{name, {in, out}};
   entry.initialiser = {Initialiser::Kind::fan_in, 0, in, out};
@@ -63,9 +85,23 @@ ParameterEntry linear_bias(const std::string& name, std::int64_t in, std::int64_
   return entry;
 }
 
+void add_linear(std::vector<ParameterEntry>& entries, const std::string& name, std::int64_t in,
+                std::int64_t out, bool bias) {
+  entries.push_back(linear_weight(name + ".weight", in, out));
+  if (bias) entries.push_back(linear_bias(name + ".bias", in, out));
+}
+
+ParameterEntry norm_parameter(const std::string& name, std::int64_t size, double value) {
+  ParameterEntry entry{name, {size}};
+  entry.group = ParameterGroup::norms;
+  entry.initialiser = {Initialiser::Kind::constant, value};
+  return entry;
+}
+
 at::Tensor apply_linear(const at::Tensor& x, const LayerWeights& weights, const std::string& name,
-                        const Backend& backend) {
-  return linear_rows(x, weights[name + ".weight"], weights[name + ".bias"], backend);
+                        const Backend& backend, bool bias) {
+  return linear_rows(x, weights[name + ".weight"], bias ? weights[name + ".bias"] : at::Tensor(),
+                     backend);
 }
 
 }  // namespace tpudist

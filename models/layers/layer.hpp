@@ -10,18 +10,19 @@
 #include <unordered_map>
 #include <vector>
 
+#include "models/layers/layer_config.hpp"
 #include "models/operators/attend_nodes.hpp"
 #include "models/operators/backend.hpp"
-#include "models/operators/neighbour_entries.hpp"
-#include "models/operators/row_groups.hpp"
+#include "models/operators/plan_views.hpp"
 #include "models/parameters/parameter_table.hpp"
 #include "models/plans/plan.hpp"
 #include "models/plans/plan_cost.hpp"
-#include "models/plans/plan_shape.hpp"
 
-// For .cpp files in models/ only: it includes ATen.
+// For .cpp files of models/ only: it includes ATen.
 
 namespace tpudist {
+
+// For .cpp files in models/ only: it includes ATen.
 
 // The states of a network's rows at one depth: [M, rows of the plan, C], float32 or double.
 using RowStates = at::Tensor;
@@ -81,16 +82,19 @@ struct LayerCall {
 };
 
 // The position of a layer in its network.
-struct LayerContext {
+struct LayerPosition {
   std::string prefix;               // of its parameter names, e.g. "blocks.3."
   std::int64_t channels = 0;        // before the layer
   std::int64_t state_channels = 0;  // of LayerCall::states
   int step = 0;                     // number of plan layers before it
   int drops = 0;                    // number of dropout layers before it
   // Number of layers read so far in the network, including inner ones; one counter for all
-  // contexts.
+  // positions.
   std::shared_ptr<int> layers = std::make_shared<int>(0);
 };
+
+class Layer;
+using Layers = std::vector<std::shared_ptr<const Layer>>;
 
 // One layer of a network: a plain function of tensors over the operators in models/operators;
 // LibTorch's autograd differentiates it. A member's bits depend neither on other members in the
@@ -98,21 +102,22 @@ struct LayerContext {
 class Layer {
  public:
   virtual ~Layer() = default;
+  Layer(const Layer&) = delete;
 
   // One line for the table of layers, e.g. "sage 256, mean of consumers".
   virtual std::string description() const = 0;
-  virtual std::int64_t channels() const = 0;  // after the layer
+  virtual std::int64_t channels() const { return in_; }  // after the layer
   // Its inner layers, in order. steps(), drops() and parameters() include them.
-  virtual std::vector<std::shared_ptr<const Layer>> inner() const { return {}; }
+  virtual Layers inner() const { return {}; }
   // The plan layers that it needs, in order. None: it maps each row by itself.
-  virtual std::vector<LayerShape> steps() const { return {}; }
-  virtual int drops() const { return 0; }  // number of dropout layers in it
+  virtual std::vector<LayerShape> steps() const;
+  virtual int drops() const;  // number of dropout layers in it
   // Whether in training it treats every (node, configuration) differently (PlanShape::per_element).
   // Does not include inner layers.
   virtual bool per_element() const { return false; }
   // The most nodes of a graph that it takes. Does not include inner layers.
   virtual std::int64_t most_nodes() const { return std::numeric_limits<std::int64_t>::max(); }
-  virtual std::vector<ParameterEntry> parameters() const { return {}; }
+  virtual std::vector<ParameterEntry> parameters() const;
   // Adds what it needs of a unit besides the plan, in the dtype of the call's rows.
   virtual void prepare(const Plan& plan, at::ScalarType dtype, PlanContext& context) const {
     for (const auto& layer : inner()) layer->prepare(plan, dtype, context);
@@ -122,6 +127,14 @@ class Layer {
   virtual void add_work(NetworkWork& network) const = 0;
   virtual RowStates forward(const RowStates& x, const LayerWeights& weights,
                             const LayerCall& call) const = 0;
+
+ protected:
+  Layer(const LayerPosition& position, const std::string& name)
+      : prefix_(position.prefix + name + "."), in_(position.channels), step_(position.step) {}
+
+  const std::string prefix_;  // of the names of its parameters, e.g. "blocks.3.sage."
+  const std::int64_t in_;     // channels before it
+  const int step_;            // the first of its plan layers
 };
 
 // Operations of a product of one row with a weight [in, out]: two for a multiply-add.
@@ -132,9 +145,18 @@ inline double product_work(std::int64_t in, std::int64_t out) {
 // The weight [in, out] of a Linear named `name`, and its bias, initialised as in torch.nn.Linear.
 ParameterEntry linear_weight(const std::string& name, std::int64_t in, std::int64_t out);
 ParameterEntry linear_bias(const std::string& name, std::int64_t in, std::int64_t out);
+// Adds both, `name`.weight and `name`.bias, or the weight alone.
+void add_linear(std::vector<ParameterEntry>& entries, const std::string& name, std::int64_t in,
+                std::int64_t out, bool bias = true);
+// A parameter [size] in the group of norms that begins at `value`.
+ParameterEntry norm_parameter(const std::string& name, std::int64_t size, double value);
 
-// x W + b with the entries `name`.weight and `name`.bias.
+// x W + b with the entries of add_linear.
 at::Tensor apply_linear(const at::Tensor& x, const LayerWeights& weights, const std::string& name,
-                        const Backend& backend);
+                        const Backend& backend, bool bias = true);
+
+// Applies an activation to every element of the rows of a plan [M, rows, C], in blocks. leaky_relu
+// has slope 0.01, leaky_relu_0.2 has 0.2 (the default of TensorFlow), elu alpha 1.
+at::Tensor activate_rows(const at::Tensor& x, Activation activation, const Backend& backend);
 
 }  // namespace tpudist

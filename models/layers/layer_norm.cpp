@@ -2,29 +2,22 @@
 
 #include <ATen/ATen.h>
 
-#include "models/operators/map_rows.hpp"
+#include "models/operators/operators.hpp"
 
 namespace tpudist {
 namespace {
 
 class LayerNorm : public Layer {
  public:
-  LayerNorm(const LayerContext& place, bool affine, double eps)
-      : prefix_(place.prefix + "layer_norm."),
-        channels_(place.channels),
-        affine_(affine),
-        eps_(eps) {}
+  LayerNorm(const LayerPosition& position, bool affine, double eps)
+      : Layer(position, "layer_norm"), affine_(affine), eps_(eps) {}
 
   std::string description() const override { return "layer_norm"; }
-  std::int64_t channels() const override { return channels_; }
   std::vector<ParameterEntry> parameters() const override {
     if (!affine_) return {};
-    ParameterEntry weight{prefix_ + "weight", {channels_}}, bias{prefix_ + "bias", {channels_}};
-    weight.group = bias.group = ParameterGroup::norms;
-    weight.initialiser = {Initialiser::Kind::constant, 1};
-    return {weight, bias};
+    return {norm_parameter(prefix_ + "weight", in_, 1), norm_parameter(prefix_ + "bias", in_, 0)};
   }
-  void add_work(NetworkWork& network) const override { network.steps.back().floats += channels_; }
+  void add_work(NetworkWork& network) const override { network.steps.back().floats += in_; }
 
   RowStates forward(const RowStates& x, const LayerWeights& weights,
                     const LayerCall& call) const override {
@@ -40,17 +33,15 @@ class LayerNorm : public Layer {
   }
 
  private:
-  std::string prefix_;
-  std::int64_t channels_;
   bool affine_;
   double eps_;
 };
 
 }  // namespace
 
-std::shared_ptr<const Layer> read_layer_norm(ConfigNode block, const LayerContext& place) {
+std::shared_ptr<const Layer> read_layer_norm(ConfigNode block, const LayerPosition& position) {
   const bool affine = block.boolean("affine", true);
-  return std::make_shared<LayerNorm>(place, affine, block.number("eps", 1e-5, {1e-30, 1}));
+  return std::make_shared<LayerNorm>(position, affine, block.number("eps", 1e-5, {1e-30, 1}));
 }
 
 }  // namespace tpudist

@@ -1,19 +1,14 @@
 #include "models/layers/layers.hpp"
 
-#include "models/layers/registry.hpp"
-#include "models/operators/map_rows.hpp"
-#include "models/operators/sparse_rows.hpp"
-#include "models/operators/split_uses.hpp"
+#include "models/operators/operators.hpp"
 
 namespace tpudist {
 namespace {
 
-using Layers = std::vector<std::shared_ptr<const Layer>>;
-
 class Parallel : public Layer {
  public:
-  Parallel(const LayerContext& place, std::vector<Layers> branches)
-      : in_(place.channels), step_(place.step), branches_(std::move(branches)) {}
+  Parallel(const LayerPosition& position, std::vector<Layers> branches)
+      : Layer(position, "parallel"), branches_(std::move(branches)) {}
 
   std::string description() const override {
     return "parallel, " + std::to_string(branches_.size()) + " branches";
@@ -27,25 +22,6 @@ class Parallel : public Layer {
     std::int64_t all = 0;
     for (const Layers& branch : branches_) all += branch.empty() ? in_ : branch.back()->channels();
     return all;
-  }
-  std::vector<LayerShape> steps() const override {
-    std::vector<LayerShape> steps;
-    for (const auto& block : inner()) {
-      for (LayerShape& step : block->steps()) steps.push_back(std::move(step));
-    }
-    return steps;
-  }
-  int drops() const override {
-    int drops = 0;
-    for (const auto& block : inner()) drops += block->drops();
-    return drops;
-  }
-  std::vector<ParameterEntry> parameters() const override {
-    std::vector<ParameterEntry> entries;
-    for (const auto& block : inner()) {
-      for (ParameterEntry& entry : block->parameters()) entries.push_back(std::move(entry));
-    }
-    return entries;
   }
   void add_work(NetworkWork& network) const override {
     for (const auto& block : inner()) block->add_work(network);
@@ -73,27 +49,25 @@ class Parallel : public Layer {
   }
 
  private:
-  std::int64_t in_;
-  int step_;
   std::vector<Layers> branches_;
 };
 
 }  // namespace
 
-std::shared_ptr<const Layer> read_parallel(ConfigNode block, const LayerContext& place) {
+std::shared_ptr<const Layer> read_parallel(ConfigNode block, const LayerPosition& position) {
   std::vector<Layers> branches;
-  LayerContext inner = place;
+  LayerPosition inner = position;
   for (ConfigNode branch : block.items("branches")) {
-    inner.channels = place.channels;
+    inner.channels = position.channels;
     branches.push_back(
         read_layers(branch.items("blocks"),
-                    place.prefix + "branches." + std::to_string(branches.size()) + ".", inner));
+                    position.prefix + "branches." + std::to_string(branches.size()) + ".", inner));
   }
   if (branches.size() < 2) {
     block.mistake("branches", "give at least two, each a map with blocks");
     branches.resize(2);
   }
-  return std::make_shared<Parallel>(place, std::move(branches));
+  return std::make_shared<Parallel>(position, std::move(branches));
 }
 
 }  // namespace tpudist

@@ -4,13 +4,7 @@
 
 #include <cmath>
 
-#include "models/layers/activate.hpp"
-#include "models/layers/directions.hpp"
-#include "models/layers/linear_start.hpp"
-#include "models/operators/linear_rows.hpp"
-#include "models/operators/map_rows.hpp"
-#include "models/operators/sparse_rows.hpp"
-#include "models/operators/split_uses.hpp"
+#include "models/operators/operators.hpp"
 
 namespace tpudist {
 namespace {
@@ -44,12 +38,12 @@ at::Tensor scaled_aggregates(const std::vector<at::Tensor>& rows, double average
 
 class Pna : public Layer {
  public:
-  Pna(const PnaConfig& config, const LayerContext& place)
-      : config_(config), prefix_(place.prefix + "pna."), in_(place.channels), step_(place.step) {}
+  Pna(const PnaConfig& config, const LayerPosition& position)
+      : Layer(position, "pna"), config_(config) {}
 
   std::string description() const override {
     return "pna " + std::to_string(config_.width) + direction_text(config_.directions) + ", " +
-           activation_names()[static_cast<std::size_t>(config_.activation)];
+           activation_name(config_.activation);
   }
   std::int64_t channels() const override { return config_.width; }
   std::vector<LayerShape> steps() const override {
@@ -57,13 +51,10 @@ class Pna : public Layer {
   }
   std::vector<ParameterEntry> parameters() const override {
     std::vector<ParameterEntry> entries;
-    const auto add = [&](const std::string& name, std::int64_t in, std::int64_t out) {
-      entries.push_back(linear_weight(prefix_ + name + ".weight", in, out));
-      entries.push_back(linear_bias(prefix_ + name + ".bias", in, out));
-    };
-    for (std::size_t set = 0; set < sets(); ++set) add(name_of(set), 2 * in_, in_);
-    add("post", joined(), config_.width);
-    add("lin", config_.width, config_.width);
+    for (std::size_t set = 0; set < sets(); ++set)
+      add_linear(entries, prefix_ + name_of(set), 2 * in_, in_);
+    add_linear(entries, prefix_ + "post", joined(), config_.width);
+    add_linear(entries, prefix_ + "lin", config_.width, config_.width);
     return entries;
   }
   void add_work(NetworkWork& network) const override {
@@ -145,21 +136,18 @@ class Pna : public Layer {
   }
 
   PnaConfig config_;
-  std::string prefix_;
-  std::int64_t in_;
-  int step_;
 };
 
 }  // namespace
 
-std::shared_ptr<const Layer> read_pna(ConfigNode block, const LayerContext& place) {
+std::shared_ptr<const Layer> read_pna(ConfigNode block, const LayerPosition& position) {
   PnaConfig config;
   block.require("width");
   config.width = block.integer("width", 64, {1, kMaxWidth});
   config.directions = read_directions(block, true);
   config.average_log_degree = block.number("average_log_degree", 1, {1e-3, 1e3});
-  config.activation = activation_of(block.choice("activation", "relu", activation_names()));
-  return std::make_shared<Pna>(config, place);
+  config.activation = read_activation_key(block);
+  return std::make_shared<Pna>(config, position);
 }
 
 }  // namespace tpudist

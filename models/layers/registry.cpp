@@ -1,20 +1,16 @@
-#include "models/layers/registry.hpp"
+#include "models/layers/layers.hpp"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 
-#include "models/layers/l2_norm.hpp"
-#include "models/layers/layers.hpp"
-#include "models/layers/linear_start.hpp"
-#include "models/layers/sage.hpp"
 
 namespace tpudist {
 namespace {
 
 struct Entry {
   const char* name;
-  std::shared_ptr<const Layer> (*read)(ConfigNode block, const LayerContext& place);
+  std::shared_ptr<const Layer> (*read)(ConfigNode block, const LayerPosition& position);
 };
 
 // To add a layer, add a line here.
@@ -59,10 +55,10 @@ const Entry* entry_of(ConfigNode block) {
 }
 
 // Replaces a layer that cannot be made; it keeps the channels.
-std::shared_ptr<const Layer> make_placeholder(const LayerContext& place) {
+std::shared_ptr<const Layer> make_placeholder(const LayerPosition& position) {
   SageConfig config;
-  config.width = place.channels;
-  return make_sage(config, place);
+  config.width = position.channels;
+  return make_sage(config, position);
 }
 
 }  // namespace
@@ -73,38 +69,37 @@ std::vector<std::string> layer_names() {
   return names;
 }
 
-std::shared_ptr<const Layer> read_layer(ConfigNode block, LayerContext& place) {
+std::shared_ptr<const Layer> read_layer(ConfigNode block, LayerPosition& position) {
   const Entry* const entry = entry_of(block);
-  if (!entry) return make_placeholder(place);
-  auto layer = entry->read(block, place);
+  if (!entry) return make_placeholder(position);
+  auto layer = entry->read(block, position);
   if (layer->channels() > kMaxWidth) {
     block.mistake("layer", fmt::format("would give {} channels from {}: at most {} are allowed",
-                                       layer->channels(), place.channels, kMaxWidth));
-    return make_placeholder(place);
+                                       layer->channels(), position.channels, kMaxWidth));
+    return make_placeholder(position);
   }
-  place.channels = layer->channels();
-  place.step += static_cast<int>(layer->steps().size());
-  place.drops += layer->drops();
+  position.channels = layer->channels();
+  position.step += static_cast<int>(layer->steps().size());
+  position.drops += layer->drops();
   return layer;
 }
 
-std::vector<std::shared_ptr<const Layer>> read_layers(std::vector<ConfigNode> blocks,
-                                                      const std::string& list,
-                                                      LayerContext& place) {
-  std::vector<std::shared_ptr<const Layer>> layers;
+Layers read_layers(std::vector<ConfigNode> blocks, const std::string& list,
+                   LayerPosition& position) {
+  Layers layers;
   for (ConfigNode block : blocks) {
     const std::int64_t repeat = block.integer("repeat", 1, {1, 64});
     for (std::int64_t i = 0; i < repeat; ++i) {
-      if (++*place.layers > kMostLayers) {
+      if (++*position.layers > kMostLayers) {
         // Reported once, for any number of further blocks.
-        if (*place.layers == kMostLayers + 1)
+        if (*position.layers == kMostLayers + 1)
           block.mistake("repeat", fmt::format("makes more than {} layers of the model, which is "
                                               "the most that are allowed",
                                               kMostLayers));
         return layers;
       }
-      place.prefix = list + std::to_string(layers.size()) + ".";
-      layers.push_back(read_layer(block, place));
+      position.prefix = list + std::to_string(layers.size()) + ".";
+      layers.push_back(read_layer(block, position));
     }
   }
   return layers;

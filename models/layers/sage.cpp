@@ -1,24 +1,18 @@
-#include "models/layers/sage.hpp"
+#include "models/layers/layers.hpp"
 
 #include <ATen/ATen.h>
 
 #include <span>
 
-#include "models/layers/activate.hpp"
-#include "models/layers/directions.hpp"
-#include "models/layers/l2_norm.hpp"
-#include "models/operators/linear_rows.hpp"
-#include "models/operators/map_rows.hpp"
-#include "models/operators/sparse_rows.hpp"
-#include "models/operators/split_uses.hpp"
+#include "models/operators/operators.hpp"
 
 namespace tpudist {
 namespace {
 
 class Sage : public Layer {
  public:
-  Sage(const SageConfig& config, const LayerContext& place)
-      : config_(config), prefix_(place.prefix + "sage."), in_(place.channels), step_(place.step) {}
+  Sage(const SageConfig& config, const LayerPosition& position)
+      : Layer(position, "sage"), config_(config) {}
 
   const SageConfig& config() const { return config_; }
 
@@ -30,7 +24,7 @@ class Sage : public Layer {
     if (config_.shared) text += ", shared";
     if (config_.normalise) text += ", L2 normalised";
     if (adds_input()) text += ", residual";
-    return text + ", " + activation_names()[static_cast<std::size_t>(config_.activation)];
+    return text + ", " + activation_name(config_.activation);
   }
   std::int64_t channels() const override { return config_.channels(); }
   // The operators divide for the mean; the plan contains multiplicities.
@@ -118,19 +112,16 @@ class Sage : public Layer {
   }
 
   SageConfig config_;
-  std::string prefix_;
-  std::int64_t in_;
-  int step_;
 };
 
 }  // namespace
 
-std::shared_ptr<const Layer> make_sage(const SageConfig& config, const LayerContext& place) {
-  return std::make_shared<Sage>(config, place);
+std::shared_ptr<const Layer> make_sage(const SageConfig& config, const LayerPosition& position) {
+  return std::make_shared<Sage>(config, position);
 }
 
-std::shared_ptr<const Layer> read_sage(ConfigNode block, const LayerContext& place) {
-  return make_sage(read_sage_config(block), place);
+std::shared_ptr<const Layer> read_sage(ConfigNode block, const LayerPosition& position) {
+  return make_sage(read_sage_config(block), position);
 }
 
 const SageConfig* sage_config_of(const Layer& layer) {

@@ -2,38 +2,42 @@
 
 #include <fmt/format.h>
 
-#include "models/layers/activate.hpp"
-#include "models/layers/directions.hpp"
-#include "models/layers/linear_start.hpp"
+#include <limits>
+
 #include "models/operators/attend_nodes.hpp"
-#include "models/operators/linear_rows.hpp"
-#include "models/operators/sparse_rows.hpp"
-#include "models/operators/split_uses.hpp"
+#include "models/operators/operators.hpp"
 
 namespace tpudist {
 namespace {
 
-struct SelfAttentionConfig {
-  std::int64_t width = 0, heads = 1, max_nodes = 1000;
-  double others = 0.1;
+// The sums of a configuration in linear attention are heads x width x width numbers.
+constexpr std::int64_t kMostLinearWidth = 512;
+
+struct AttentionConfig {
+  bool linear = false;  // without a softmax; then `others` is 1, and there are no directions
+  std::int64_t width = 0, heads = 1;
+  std::int64_t max_nodes = std::numeric_limits<std::int64_t>::max();
+  double others = 1;
   std::vector<EdgeKind> directions;
   bool bias = true;
   Activation activation = Activation::none;
+
+  std::string name() const { return linear ? "linear_attention" : "self_attention"; }
 };
 
-class SelfAttention : public Layer {
+// Attention of each node to all nodes of its configuration.
+class AttentionLayer : public Layer {
  public:
-  SelfAttention(const SelfAttentionConfig& config, const LayerContext& place)
-      : config_(config),
-        prefix_(place.prefix + "self_attention."),
-        in_(place.channels),
-        step_(place.step) {}
+  AttentionLayer(const AttentionConfig& config, const LayerPosition& position)
+      : Layer(position, config.name()), config_(config) {}
 
   std::string description() const override {
-    return fmt::format("self_attention {} {} x {}, others {}{}, {}", config_.heads,
-                       config_.heads == 1 ? "head" : "heads", config_.width, config_.others,
-                       direction_text(config_.directions),
-                       activation_names()[static_cast<std::size_t>(config_.activation)]);
+    return fmt::format("{} {} {} x {}{}, {}", config_.name(), config_.heads,
+                       config_.heads == 1 ? "head" : "heads", config_.width,
+                       config_.linear ? ""
+                                      : fmt::format(", others {}{}", config_.others,
+                                                    direction_text(config_.directions)),
+                       activation_name(config_.activation));
   }
   std::int64_t channels() const override { return config_.heads * config_.width; }
   std::vector<LayerShape> steps() const override {
@@ -45,63 +49,73 @@ class SelfAttention : public Layer {
   std::int64_t most_nodes() const override { return config_.max_nodes; }
   std::vector<ParameterEntry> parameters() const override {
     std::vector<ParameterEntry> entries;
-    for (const char* name : {"query", "key", "value"}) {
-      entries.push_back(linear_weight(prefix_ + name + ".weight", in_, channels()));
-      if (config_.bias) entries.push_back(linear_bias(prefix_ + name + ".bias", in_, channels()));
-    }
+    for (const char* name : {"query", "key", "value"})
+      add_linear(entries, prefix_ + name, in_, channels(), config_.bias);
     return entries;
   }
-  // The pairs of nodes, whose number is not known here, are left out.
+  // A neighbourhood is all nodes, whose number is not known here: in linear attention each row before
+  // counts once, and the pairs of nodes of the other one are left out.
   void add_work(NetworkWork& network) const override {
-    network.steps.push_back({3 * product_work(in_, channels()), 0, 0, 4 * channels(),
-                             1 + static_cast<int>(config_.directions.size())});
+    const double product =
+        config_.linear ? 2.0 * static_cast<double>(channels() * (config_.width + 1)) : 0;
+    network.steps.push_back({3 * product_work(in_, channels()) + product, 0, product,
+                             4 * channels(), 1 + static_cast<int>(config_.directions.size())});
   }
   void prepare(const Plan& plan, at::ScalarType dtype, PlanContext& context) const override {
-    const auto step = static_cast<std::size_t>(step_);
-    context.attention[step] =
-        std::make_unique<NodeAttention>(*plan.layers[step], config_.others, dtype);
+    context.attention[step_] =
+        std::make_unique<NodeAttention>(*plan.layers[step_], config_.others, dtype);
   }
 
   RowStates forward(const RowStates& x, const LayerWeights& weights,
                     const LayerCall& call) const override {
     const Backend& backend = call.backend;
     const std::vector<at::Tensor> uses = split_uses(x, 3, backend);
-    const auto linear = [&](std::size_t use, const std::string& name) {
-      return linear_rows(uses[use], weights[prefix_ + name + ".weight"],
-                         config_.bias ? weights[prefix_ + name + ".bias"] : at::Tensor(), backend);
+    const auto linear = [&](std::size_t use, const char* name) {
+      return apply_linear(uses[use], weights, prefix_ + name, backend, config_.bias);
     };
+    const auto attend = config_.linear ? attend_linearly : attend_nodes;
     const at::Tensor query =
         gather_rows(linear(0, "query"), call.plan.layers[step_]->self, backend);
-    return activate_rows(attend_nodes(query, linear(1, "key"), linear(2, "value"),
-                                      *call.context.attention[step_], config_.heads, backend),
+    return activate_rows(attend(query, linear(1, "key"), linear(2, "value"),
+                                *call.context.attention[step_], config_.heads, backend),
                          config_.activation, backend);
   }
 
  private:
-  SelfAttentionConfig config_;
-  std::string prefix_;
-  std::int64_t in_;
-  int step_;
+  AttentionConfig config_;
 };
 
-}  // namespace
-
-std::shared_ptr<const Layer> read_self_attention(ConfigNode block, const LayerContext& place) {
-  SelfAttentionConfig config;
+std::shared_ptr<const Layer> read_attention(ConfigNode block, const LayerPosition& position,
+                                            bool linear) {
+  AttentionConfig config;
+  config.linear = linear;
   block.require("width");
-  config.width = block.integer("width", 64, {1, kMaxWidth});
+  config.width = block.integer("width", 64, {1, linear ? kMostLinearWidth : kMaxWidth});
   config.heads = block.integer("heads", 1, {1, kMaxWidth});
   if (config.heads * config.width > kMaxWidth) {
     block.mistake("heads", "times width is more than " + std::to_string(kMaxWidth));
     config.heads = 1;
   }
-  config.others = block.number("others", 0.1, {1e-6, 1});
-  config.directions =
-      read_directions(block, false, {"consumer_to_producer", "producer_to_consumer"});
-  config.max_nodes = block.integer("max_nodes", 1000, {1, 20000});
+  if (!linear) {
+    config.others = block.number("others", 0.1, {1e-6, 1});
+    config.directions =
+        read_directions(block, false, {"consumer_to_producer", "producer_to_consumer"});
+    config.max_nodes = block.integer("max_nodes", 1000, {1, 20000});
+  }
   config.bias = block.boolean("bias", true);
-  config.activation = activation_of(block.choice("activation", "none", activation_names()));
-  return std::make_shared<SelfAttention>(config, place);
+  config.activation = read_activation_key(block, "none");
+  return std::make_shared<AttentionLayer>(config, position);
+}
+
+}  // namespace
+
+std::shared_ptr<const Layer> read_self_attention(ConfigNode block, const LayerPosition& position) {
+  return read_attention(block, position, false);
+}
+
+std::shared_ptr<const Layer> read_linear_attention(ConfigNode block,
+                                                   const LayerPosition& position) {
+  return read_attention(block, position, true);
 }
 
 }  // namespace tpudist

@@ -1,40 +1,33 @@
 #include "models/layers/layers.hpp"
 
-#include "models/layers/activate.hpp"
-#include "models/layers/linear_start.hpp"
-#include "models/operators/sparse_rows.hpp"
-#include "models/operators/split_uses.hpp"
+#include "models/operators/operators.hpp"
 
 namespace tpudist {
 namespace {
 
 class VirtualNode : public Layer {
  public:
-  VirtualNode(const LayerContext& place, std::int64_t hidden, Aggregation aggregation,
+  VirtualNode(const LayerPosition& position, std::int64_t hidden, Aggregation aggregation,
               Activation activation)
-      : prefix_(place.prefix + "virtual_node."),
-        channels_(place.channels),
+      : Layer(position, "virtual_node"),
         hidden_(hidden),
-        step_(place.step),
         aggregation_(aggregation),
         activation_(activation) {}
 
   std::string description() const override {
-    return "virtual_node through " + std::to_string(hidden_) + ", " +
-           activation_names()[static_cast<std::size_t>(activation_)];
+    return "virtual_node through " + std::to_string(hidden_) + ", " + activation_name(activation_);
   }
-  std::int64_t channels() const override { return channels_; }
   std::vector<LayerShape> steps() const override {
     return {{{EdgeKind::nodes}, Aggregation::sum, false}};
   }
   std::vector<ParameterEntry> parameters() const override {
-    return {linear_weight(prefix_ + "nn.0.weight", channels_, hidden_),
-            linear_bias(prefix_ + "nn.0.bias", channels_, hidden_),
-            linear_weight(prefix_ + "nn.2.weight", hidden_, channels_),
-            linear_bias(prefix_ + "nn.2.bias", hidden_, channels_)};
+    std::vector<ParameterEntry> entries;
+    add_linear(entries, prefix_ + "nn.0", in_, hidden_);
+    add_linear(entries, prefix_ + "nn.2", hidden_, in_);
+    return entries;
   }
   void add_work(NetworkWork& network) const override {
-    network.steps.push_back({0, 2 * product_work(channels_, hidden_), 0, channels_, 1, channels_});
+    network.steps.push_back({0, 2 * product_work(in_, hidden_), 0, in_, 1, in_});
   }
 
   RowStates forward(const RowStates& x, const LayerWeights& weights,
@@ -53,24 +46,21 @@ class VirtualNode : public Layer {
   }
 
  private:
-  std::string prefix_;
-  std::int64_t channels_, hidden_;
-  int step_;
+  std::int64_t hidden_;
   Aggregation aggregation_;
   Activation activation_;
 };
 
 }  // namespace
 
-std::shared_ptr<const Layer> read_virtual_node(ConfigNode block, const LayerContext& place) {
-  const std::int64_t hidden = block.integer("hidden", place.channels, {1, kMaxWidth});
+std::shared_ptr<const Layer> read_virtual_node(ConfigNode block, const LayerPosition& position) {
+  const std::int64_t hidden = block.integer("hidden", position.channels, {1, kMaxWidth});
   const std::string aggregation = block.choice("aggregation", "sum", {"sum", "mean", "max"});
-  return std::make_shared<VirtualNode>(
-      place, hidden,
-      aggregation == "sum"    ? Aggregation::sum
-      : aggregation == "mean" ? Aggregation::mean
-                              : Aggregation::max,
-      activation_of(block.choice("activation", "relu", activation_names())));
+  return std::make_shared<VirtualNode>(position, hidden,
+                                       aggregation == "sum"    ? Aggregation::sum
+                                       : aggregation == "mean" ? Aggregation::mean
+                                                               : Aggregation::max,
+                                       read_activation_key(block));
 }
 
 }  // namespace tpudist

@@ -1,14 +1,9 @@
-#include "models/losses/read_loss.hpp"
+#include "models/losses/losses.hpp"
 
 #include <algorithm>
 #include <limits>
 #include <utility>
 #include <vector>
-
-#include "models/losses/diff_mat.hpp"
-#include "models/losses/list_mle.hpp"
-#include "models/losses/pairwise.hpp"
-#include "models/losses/regression.hpp"
 
 namespace tpudist {
 namespace {

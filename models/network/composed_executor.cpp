@@ -1,4 +1,4 @@
-#include "models/network/composed_executor.hpp"
+#include "models/network/executor.hpp"
 
 #include <ATen/ATen.h>
 #include <c10/core/DeviceGuard.h>
@@ -14,10 +14,9 @@
 #include <vector>
 
 #include "core/error.hpp"
-#include "models/kernels/threads.hpp"
+#include "models/kernels/cpu_process.hpp"
 #include "models/network/composed_network.hpp"
-#include "models/network/composed_pass.hpp"
-#include "models/plans/needed_part.hpp"
+#include "models/plans/plan.hpp"
 
 namespace tpudist {
 namespace {
@@ -50,20 +49,20 @@ class PlacedTensor : public PlacedParameters {
 class ComposedExecutor : public Executor {
  public:
   ComposedExecutor(const NetworkConfig& config, const FeatureSchema& schema, bool recompute,
-                   ThreadPool& pool, const DeviceContext& place)
-      : network_(config, schema, place), place_(place), recompute_(recompute), pool_(pool) {
-    if (place.is_device())
+                   ThreadPool& pool, const DeviceContext& context)
+      : network_(config, schema, context), context_(context), recompute_(recompute), pool_(pool) {
+    if (context.is_device())
       zeros_ = at::zeros({1, network_.parameters().length()},
-                         at::TensorOptions(at::kFloat).device(place.device));
+                         at::TensorOptions(at::kFloat).device(context.device));
   }
 
   std::shared_ptr<const PreparedUnit> prepare(const UnitInput& input) const override {
     use_one_thread_per_worker();
-    const c10::OptionalDeviceGuard guard(place_.device);
+    const c10::OptionalDeviceGuard guard(context_.device);
     UnitInput kept = input;
     const auto unit = std::make_shared<const PreparedUnit>();
     kept.prepared = unit;
-    if (place_.is_device() && input.use == UnitUse::gradients && runs_again(*input.plan)) {
+    if (context_.is_device() && input.use == UnitUse::gradients && runs_again(*input.plan)) {
       if (const auto plan = needed_part(*input.plan, network_.plan_shape())) {
         const std::vector<Part> both =
             network_.prepare(input, std::vector{input.plan, plan}, at::kFloat, pool_);
@@ -76,25 +75,25 @@ class ComposedExecutor : public Executor {
     return unit;
   }
   std::shared_ptr<const PlacedParameters> place(std::span<const float> flat) const override {
-    if (!place_.is_device()) return nullptr;
-    const c10::OptionalDeviceGuard guard(place_.device);
+    if (!context_.is_device()) return nullptr;
+    const c10::OptionalDeviceGuard guard(context_.device);
     return std::make_shared<const PlacedTensor>(network_.place(flat));
   }
   DeviceCopies* device() const override {
-    return place_.is_device() ? &network_.copies() : nullptr;
+    return context_.is_device() ? &network_.copies() : nullptr;
   }
 
   int members_together(const Plan&) const override {
-    return place_.is_device() ? std::numeric_limits<int>::max() : 1;
+    return context_.is_device() ? std::numeric_limits<int>::max() : 1;
   }
 
   UnitScores scores(const MemberRange& members, const UnitInput& input) const override {
     use_one_thread_per_worker();
-    const c10::OptionalDeviceGuard guard(place_.device);
+    const c10::OptionalDeviceGuard guard(context_.device);
     const at::NoGradGuard no_graph;
     const Part unit = whole(input);
     UnitScores scores = no_scores(members, input);
-    if (place_.is_device()) {
+    if (context_.is_device()) {
       write_scores(network_.scores(call_of(placed(members), members, *unit, false)), 0, scores);
       return scores;
     }
@@ -107,10 +106,10 @@ class ComposedExecutor : public Executor {
                 const LossGradient& loss_gradient, const GradientRows& gradients,
                 bool common) const override {
     use_one_thread_per_worker();
-    const c10::OptionalDeviceGuard guard(place_.device);
+    const c10::OptionalDeviceGuard guard(context_.device);
     const Part unit = common ? whole(input) : needed(input);
     const bool again = common && runs_again(*input.plan);
-    if (place_.is_device()) {
+    if (context_.is_device()) {
       gradient_on_device(members, input, *unit, again, loss_gradient, gradients);
       return;
     }
@@ -195,7 +194,7 @@ class ComposedExecutor : public Executor {
   void write_scores(const at::Tensor& scores, int first, UnitScores& all) const {
     double* const to = all.delta.data() + first * all.configs;
     const at::Tensor values = scores.detach().contiguous();
-    if (place_.is_device()) {
+    if (context_.is_device()) {
       network_.copies().download(values, to);
     } else {
       std::copy_n(values.const_data_ptr<double>(), values.numel(), to);
@@ -303,7 +302,7 @@ class ComposedExecutor : public Executor {
   }
 
   ComposedNetwork network_;
-  DeviceContext place_;
+  DeviceContext context_;
   bool recompute_;
   ThreadPool& pool_;
   at::Tensor zeros_;  // [1, P] on a device
@@ -313,8 +312,8 @@ class ComposedExecutor : public Executor {
 
 std::unique_ptr<Executor> make_composed_executor(const NetworkConfig& config,
                                                  const FeatureSchema& schema, bool recompute,
-                                                 ThreadPool& pool, const DeviceContext& place) {
-  return std::make_unique<ComposedExecutor>(config, schema, recompute, pool, place);
+                                                 ThreadPool& pool, const DeviceContext& context) {
+  return std::make_unique<ComposedExecutor>(config, schema, recompute, pool, context);
 }
 
 void require_precision(Precision precision, int major, int minor) {

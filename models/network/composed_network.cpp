@@ -6,15 +6,11 @@
 
 #include "core/error.hpp"
 #include "core/hash.hpp"
-#include "models/inputs/graph_input.hpp"
-#include "models/layers/activate.hpp"
-#include "models/layers/l2_norm.hpp"
-#include "models/network/unit_arrays.hpp"
+#include "models/inputs/unit_input.hpp"
+#include "models/layers/layer.hpp"
+#include "models/layers/layers.hpp"
 #include "models/operators/cpu_backend.hpp"
-#include "models/operators/linear_rows.hpp"
-#include "models/operators/map_rows.hpp"
-#include "models/operators/pool_rows.hpp"
-#include "models/operators/sparse_rows.hpp"
+#include "models/operators/operators.hpp"
 #include "models/plans/row_keys.hpp"
 
 namespace tpudist {
@@ -46,11 +42,11 @@ std::vector<std::vector<std::uint64_t>> keys_of_unit(const UnitInput& input,
 }  // namespace
 
 ComposedNetwork::ComposedNetwork(const NetworkConfig& config, const FeatureSchema& schema,
-                                 const DeviceContext& place)
+                                 const DeviceContext& context)
     : config_(config),
       shape_(config.plan_shape()),
-      place_(place),
-      copies_(std::make_unique<DeviceCopies>(place.device)),
+      context_(context),
+      copies_(std::make_unique<DeviceCopies>(context.device)),
       schema_(schema),
       encoder_(config.encoder, schema),
       blocks_(config.blocks) {
@@ -142,13 +138,13 @@ std::vector<std::shared_ptr<const PreparedPlan>> ComposedNetwork::prepare(
   std::vector<std::shared_ptr<PreparedPlan>> parts;
   for (const auto& plan : plans) parts.push_back(part_of(input, plan, dtype));
   std::shared_ptr<const Backend> backend;
-  if (!place_.is_device()) {
+  if (!context_.is_device()) {
     backend = std::make_shared<const CpuBackend>(pool, config_.precision);
   } else {
     DeviceArrays arrays;
     for (const auto& part : parts) add_arrays(*part, arrays);
     arrays.upload(*copies_);
-    backend = place_.make_backend(std::move(arrays), config_.precision);
+    backend = context_.make_backend(std::move(arrays), config_.precision);
   }
   for (const auto& part : parts) part->backend = backend;
   return {parts.begin(), parts.end()};

@@ -3,7 +3,9 @@
 #include <ATen/core/Tensor.h>
 
 #include <cstdint>
+#include <functional>
 #include <memory>
+#include <mutex>
 #include <span>
 #include <utility>
 #include <vector>
@@ -14,12 +16,52 @@
 #include "models/layers/layer.hpp"
 #include "models/network/device_context.hpp"
 #include "models/network/network_config.hpp"
-#include "models/network/prepared_unit.hpp"
+#include "models/operators/backend.hpp"
+#include "models/operators/device_arrays.hpp"
 #include "models/parameters/parameter_table.hpp"
+#include "models/plans/plan.hpp"
 
 // For .cpp files of models/ only: it includes ATen.
 
 namespace tpudist {
+
+// A plan together with what the layers of a network need of a unit to run on it. Immutable.
+struct PreparedPlan {
+  std::shared_ptr<const Plan> plan;
+  UnitTensors tensors;
+  PlanContext context;
+  std::shared_ptr<const Backend> backend;  // of all plans that were prepared together
+};
+
+// What a composed network needs of a unit besides its weights, for all members. It holds the unit
+// on its whole plan, and on the part of the plan that differences between scores depend on
+// (needed_part). Each is made on first use. Thread-safe.
+class PreparedUnit {
+ public:
+  using Make = std::function<std::shared_ptr<const PreparedPlan>()>;
+
+  std::shared_ptr<const PreparedPlan> whole(const Make& make) const { return whole_.get(make); }
+  std::shared_ptr<const PreparedPlan> needed(const Make& make) const { return needed_.get(make); }
+
+ private:
+  class Once {
+   public:
+    std::shared_ptr<const PreparedPlan> get(const Make& make) const {
+      std::call_once(once_, [&] { part_ = make(); });
+      return part_;
+    }
+
+   private:
+    mutable std::once_flag once_;
+    mutable std::shared_ptr<const PreparedPlan> part_;
+  };
+
+  Once whole_, needed_;
+};
+
+// Adds all arrays that a network reads from a unit. upload() puts the tensors of `part` on the
+// device. `part` must outlive `arrays`.
+void add_arrays(PreparedPlan& part, DeviceArrays& arrays);
 
 // One call of a network on a unit. Everything except the weights is borrowed for the call, and for
 // as long as the graph that it records lives.
@@ -42,7 +84,7 @@ class ComposedNetwork {
   // Throws ConfigError where the head takes states of configurations but the collection has states
   // of nodes.
   ComposedNetwork(const NetworkConfig& config, const FeatureSchema& schema,
-                  const DeviceContext& place = {});
+                  const DeviceContext& context = {});
 
   const ParameterTable& parameters() const { return table_; }
   const PlanShape& plan_shape() const { return shape_; }
@@ -58,7 +100,7 @@ class ComposedNetwork {
     return prepare(input, std::vector{std::move(plan)}, dtype, pool).front();
   }
   // Whether scores are sums over rows. Then a part of the plan gives the differences between scores
-  // (models/plans/needed_part.hpp).
+  // (needed_part).
   bool adds_up_rows() const;
   // The weights of one member of a flat buffer [P], float32, as views of it. They take gradients
   // where `trained` is set. The buffer must outlive them.
@@ -66,7 +108,6 @@ class ComposedNetwork {
   // A copy of the parameters of `flat` [M, P] on the network's device, [M, Q]: each entry begins at
   // a multiple of 256 bytes, so that views of it lie like rows (models/operators/backend.hpp).
   at::Tensor place(std::span<const float> flat) const;
-  // [entries + 1] where entries begin in such a row, and Q.
   // The weights of the members of `placed`, rows of what place() returned, as views of it.
   LayerWeights weights_of(const at::Tensor& placed, bool trained) const;
   DeviceCopies& copies() const { return *copies_; }
@@ -101,7 +142,7 @@ class ComposedNetwork {
 
   NetworkConfig config_;
   PlanShape shape_;
-  DeviceContext place_;
+  DeviceContext context_;
   std::unique_ptr<DeviceCopies> copies_;
   FeatureSchema schema_;
   Encoder encoder_;
@@ -111,6 +152,49 @@ class ComposedNetwork {
   std::vector<std::int64_t> placed_at_;   // placed_offsets(table_)
   std::vector<std::size_t> first_entry_;  // [segments + 1]
   std::vector<int> depth_;                // [segments]
+};
+
+// The forward and backward pass of one call through a composed network. Every segment records its
+// own autograd graph, from inputs that are leaves to its output. With `recompute` only the inputs
+// of the segments are kept, not the graphs; the backward pass runs each segment again before it
+// differentiates it. Without it, and without trained states, whose gradients are added over the
+// segments in their order, all segments are one graph: one call of autograd, which on a device has a
+// thread of its own to wake. The bits are the same. All arguments are borrowed and must
+// outlive the pass. Not thread-safe.
+class ComposedPass {
+ public:
+  ComposedPass(const ComposedNetwork& network, NetworkCall call, bool recompute);
+
+  // Returns the scores [M, configurations] in double. `unit`: the unit of the call. Call it once.
+  at::Tensor forward();
+
+  // Receives the gradient [M, ...] of one parameter; undefined where the scores do not depend on
+  // it.
+  using Sink = std::function<void(const ParameterEntry&, const at::Tensor&)>;
+
+  // Passes the gradient of every trained parameter to `sink`, computed from d loss / d score
+  // [M, configurations] in double. `unit`: the unit of the call. A pass that recomputes may get the
+  // needed part of the call's plan instead, where the loss ignores a shift. Call it at most once,
+  // after forward().
+  void backward(const PreparedPlan& unit, const at::Tensor& d_scores, const Sink& sink);
+
+ private:
+  using Flow = ComposedNetwork::Flow;
+  // A segment that has run: its inputs as leaves, and its outputs, which depend on them and on the
+  // weights.
+  struct Segment {
+    Flow before, behind;
+  };
+
+  Segment run(int segment, const Flow& before, const NetworkCall& call) const;
+  void differentiate(int segment, const Segment& ran, Flow& gradient, const Sink& sink) const;
+  void add_trained(int segment, std::vector<const ParameterEntry*>& trained,
+                   std::vector<at::Tensor>& leaves) const;
+
+  const ComposedNetwork& network_;
+  NetworkCall call_;
+  bool recompute_, joined_;
+  std::vector<Segment> segments_;  // with `recompute` only the inputs; if joined, the last one
 };
 
 }  // namespace tpudist

@@ -1,4 +1,4 @@
-#include "models/network/composed_pass.hpp"
+#include "models/network/composed_network.hpp"
 
 #include <ATen/ATen.h>
 #include <torch/csrc/autograd/autograd.h>

@@ -3,7 +3,7 @@
 #include <string>
 
 #include "core/error.hpp"
-#include "models/inputs/graph_input.hpp"
+#include "models/inputs/unit_input.hpp"
 
 namespace tpudist {
 namespace {

@@ -7,10 +7,13 @@
 
 #include "core/thread_pool.hpp"
 #include "models/inputs/unit_input.hpp"
-#include "models/network/placed_parameters.hpp"
-#include "models/network/unit_scores.hpp"
+#include "models/network/call_values.hpp"
+#include "models/network/device_context.hpp"
+#include "models/network/network_config.hpp"
 #include "models/operators/device_copies.hpp"
-#include "models/operators/sum_readout.hpp"
+#include "models/parameters/parameter_table.hpp"
+
+// For .cpp files of models/ only: it includes ATen.
 
 namespace tpudist {
 
@@ -58,5 +61,25 @@ void check_call(const CallShape& shape, const MemberRange& members, const UnitIn
 
 // Throws Error unless the loss returned one number for each score.
 void check_score_gradient(const UnitScores& scores, const ScoreGradient& gradient);
+
+// Makes the executor of networks of fused layers on the CPU (models/network/fused_pass.hpp). With
+// `recompute` it keeps the states of only every other layer (NetworkOptions). `pool` must outlive
+// it.
+std::unique_ptr<Executor> make_fused_executor(const NetworkConfig& config,
+                                              const FeatureSchema& schema,
+                                              const ParameterTable& table, bool recompute,
+                                              ThreadPool& pool);
+
+// Makes the executor of networks that are composed of layers. On the CPU it computes one member at
+// a time; the operators split their blocks of rows over the threads of the pool. On a device it
+// computes all members of a call together. With `recompute` it keeps only the states between the
+// blocks, and runs each block again in the backward pass. `pool` must outlive it.
+std::unique_ptr<Executor> make_composed_executor(const NetworkConfig& config,
+                                                 const FeatureSchema& schema, bool recompute,
+                                                 ThreadPool& pool,
+                                                 const DeviceContext& context = {});
+
+// The parameters of such a network.
+ParameterTable composed_parameters(const NetworkConfig& config, const FeatureSchema& schema);
 
 }  // namespace tpudist

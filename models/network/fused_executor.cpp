@@ -1,4 +1,4 @@
-#include "models/network/fused_executor.hpp"
+#include "models/network/executor.hpp"
 
 #include <algorithm>
 #include <cstdint>

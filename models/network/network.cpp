@@ -9,12 +9,9 @@
 #include "core/error.hpp"
 #include "core/hash.hpp"
 #include "models/inputs/encoder.hpp"
-#include "models/inputs/graph_input.hpp"
-#include "models/kernels/cpu_kernels.hpp"
-#include "models/kernels/threads.hpp"
-#include "models/network/composed_executor.hpp"
+#include "models/inputs/unit_input.hpp"
+#include "models/kernels/cpu_process.hpp"
 #include "models/network/executor.hpp"
-#include "models/network/fused_executor.hpp"
 
 namespace tpudist {
 
@@ -38,7 +35,7 @@ struct Network::Impl {
     if (config.is_composed()) {
       encoder = std::make_unique<const Encoder>(config.encoder, schema);
       executor = make_composed_executor(config, schema, options.recompute, pool,
-                                        place_on(device_index, config.precision));
+                                        make_device_context(device_index, config.precision));
     } else {
       executor = make_fused_executor(config, schema, table, options.recompute, pool);
     }

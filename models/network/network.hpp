@@ -7,12 +7,9 @@
 #include <vector>
 
 #include "core/thread_pool.hpp"
-#include "models/inputs/feature_statistics.hpp"
-#include "models/inputs/graph_input.hpp"
 #include "models/inputs/unit_input.hpp"
+#include "models/network/call_values.hpp"
 #include "models/network/network_config.hpp"
-#include "models/network/placed_parameters.hpp"
-#include "models/network/unit_scores.hpp"
 #include "models/operators/device_copies.hpp"
 #include "models/parameters/parameter_table.hpp"
 #include "models/plans/plan.hpp"

@@ -4,8 +4,7 @@
 #include <limits>
 
 #include "core/error.hpp"
-#include "models/layers/registry.hpp"
-#include "models/layers/sage.hpp"
+#include "models/layers/layers.hpp"
 #include "models/network/composed_network.hpp"
 
 namespace tpudist {
@@ -38,17 +37,17 @@ std::int64_t most_nodes_of(const Layer& layer) {
 }
 
 void read_blocks(ConfigNode model, const FeatureSchema& schema, NetworkConfig& network) {
-  LayerContext place;
+  LayerPosition position;
   const Encoder encoder(network.encoder, schema);
-  place.channels = encoder.channels();
-  if (place.channels > kMaxWidth) {
-    model.child("encoder").mistake("width", "0 would give " + std::to_string(place.channels) +
+  position.channels = encoder.channels();
+  if (position.channels > kMaxWidth) {
+    model.child("encoder").mistake("width", "0 would give " + std::to_string(position.channels) +
                                                 " channels: at most " + std::to_string(kMaxWidth) +
                                                 " are allowed");
-    place.channels = kMaxWidth;
+    position.channels = kMaxWidth;
   }
-  place.state_channels = encoder.state_channels();
-  auto blocks = read_layers(model.items("blocks"), "blocks.", place);
+  position.state_channels = encoder.state_channels();
+  auto blocks = read_layers(model.items("blocks"), "blocks.", position);
   if (!blocks.empty()) {
     network.blocks = std::move(blocks);
     return;
@@ -124,8 +123,7 @@ void read_readout(ConfigNode readout, const FeatureSchema& schema, NetworkConfig
     readout.mistake("join_config", "give either this or config_widths, an MLP in between");
   network.head.bias = readout.boolean("bias", network.head.bias);
   read_violations(readout, schema, network);
-  const std::string& activation =
-      activation_names()[static_cast<std::size_t>(network.head.activation)];
+  const std::string& activation = activation_name(network.head.activation);
   network.head.activation =
       activation_of(readout.choice("activation", activation, activation_names()));
   network.output_scale = readout.number("scale", network.output_scale, {1e-12, 1e12});
@@ -188,13 +186,13 @@ bool NetworkConfig::takes_configurations() const {
 
 void NetworkConfig::set_sage(const std::vector<SageConfig>& layers, const FeatureSchema& schema) {
   blocks.clear();
-  LayerContext place;
-  place.channels = Encoder(encoder, schema).channels();
+  LayerPosition position;
+  position.channels = Encoder(encoder, schema).channels();
   for (const SageConfig& layer : layers) {
-    place.prefix = "blocks." + std::to_string(blocks.size()) + ".";
-    blocks.push_back(make_sage(layer, place));
-    place.channels = blocks.back()->channels();
-    ++place.step;
+    position.prefix = "blocks." + std::to_string(blocks.size()) + ".";
+    blocks.push_back(make_sage(layer, position));
+    position.channels = blocks.back()->channels();
+    ++position.step;
   }
 }
 

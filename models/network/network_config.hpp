@@ -9,15 +9,34 @@
 #include "core/config/config.hpp"
 #include "models/inputs/encoder_config.hpp"
 #include "models/kernels/precision.hpp"
-#include "models/layers/sage_config.hpp"
-#include "models/network/violation_ratio.hpp"
+#include "models/layers/layer_config.hpp"
+#include "models/parameters/parameter_table.hpp"
+#include "models/plans/plan.hpp"
 #include "models/plans/plan_cost.hpp"
-#include "models/plans/plan_shape.hpp"
 #include "schema/tpugraphs.hpp"
 
 namespace tpudist {
 
 class Layer;
+struct UnitInput;
+
+// `readout.violation_ratio`: the share of a configuration's configurable nodes in whose tensor a
+// dimension that is not the largest lies along the lanes of the TPU (a feature of a course paper at
+// Harvard; MODELS in docs/configuration.md).
+struct ViolationRatio {
+  LayoutTensor tensor = LayoutTensor::output;
+  // The dimension along the lanes is the first one of minor-to-major; otherwise the last one, the
+  // first of major-to-minor, as the paper writes.
+  bool minor_to_major = true;
+  // A node whose order has no dimension, -1 at its beginning.
+  enum class Unset { skip, fits, violates } unset = Unset::skip;
+};
+
+// The ratio of each configuration of a unit, [configurations]; 0 where no node counts. The plan's
+// last layer must join states, and the largest dimensions (GraphColumns::largest) are the last
+// column of the graphs' raw features. Throws Error for a plan that leaves out rows.
+std::vector<double> violation_ratios(const ViolationRatio& ratio, const UnitInput& unit,
+                                     const FeatureSchema& schema);
 
 // One of the things that a readout pools: the states of all nodes of a configuration, or of its
 // configurable nodes, added up or otherwise. With `l2` the result is divided by its L2 norm.
@@ -102,5 +121,28 @@ struct NetworkConfig {
   PlanShape plan_shape() const;
   NetworkWork work(const FeatureSchema& schema) const;
 };
+
+// One line of the table of a network's layers.
+struct LayerRow {
+  std::string name;  // e.g. "sage 256, mean from consumers, none"
+  int depth = 0;     // how many layers contain it
+  std::int64_t parameters =
+      0;                      // trained ones of one member; includes those of the layers within it
+  std::int64_t channels = 0;  // of the states after it; 0: it makes scores
+  int first_step = 0, steps = 0;  // the plan layers that it uses
+};
+
+// The encoder, the layers in their order, each before those within it, and the head.
+// `table`: the network's parameters.
+std::vector<LayerRow> layer_table(const NetworkConfig& config, const FeatureSchema& schema,
+                                  const ParameterTable& table);
+
+// Returns the largest number of floats that one member holds in states and gradients during a
+// training step on `plan`. These are the states after all layers, which are kept for the backward
+// pass, and as many gradients. With `recompute` (train.recompute) fewer states are kept: those
+// between the blocks, or of every other layer of a stack of plain SAGE layers. The states inside
+// the largest block are then held for a time.
+double training_floats(const NetworkConfig& config, const FeatureSchema& schema, const Plan& plan,
+                       bool recompute);
 
 }  // namespace tpudist

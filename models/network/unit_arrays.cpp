@@ -1,4 +1,4 @@
-#include "models/network/unit_arrays.hpp"
+#include "models/network/composed_network.hpp"
 
 namespace tpudist {
 namespace {

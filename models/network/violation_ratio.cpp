@@ -1,10 +1,10 @@
-#include "models/network/violation_ratio.hpp"
+#include "models/network/network_config.hpp"
 
 #include <span>
 
 #include "core/error.hpp"
-#include "models/inputs/graph_input.hpp"
-#include "models/operators/pool_rows.hpp"
+#include "models/inputs/unit_input.hpp"
+#include "models/operators/operators.hpp"
 #include "schema/lanes.hpp"
 
 namespace tpudist {

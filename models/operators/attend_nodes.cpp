@@ -9,8 +9,8 @@
 #include <utility>
 
 #include "core/error.hpp"
+#include "models/kernels/cpu_blocks.hpp"
 #include "models/operators/cpu_backend.hpp"
-#include "models/operators/row_tasks.hpp"
 #include "models/operators/saved_state.hpp"
 
 namespace tpudist {
@@ -49,8 +49,8 @@ void for_blocks(const NodeAttention& attention, std::int64_t group, const Body& 
   const std::int64_t begin = attention.after_begin[group], end = attention.after_begin[group + 1],
                      from = attention.before_begin[group],
                      before = attention.before_begin[group + 1] - from;
-  for (std::int64_t first = begin; first < end; first += kTaskRows) {
-    const std::int64_t count = std::min(kTaskRows, end - first);
+  for (std::int64_t first = begin; first < end; first += kBlockRows) {
+    const std::int64_t count = std::min(kBlockRows, end - first);
     body(Block{first - begin, count, attention.after.narrow(0, first, count),
                attention.before.narrow(0, from, before)});
   }

@@ -37,7 +37,7 @@ struct NodeAttention {
   // behind the other: of rows after [..], rows before [..] and pairs [..], int64.
   at::Tensor after_place, before_place, pair_place;
   std::int64_t most_after = 0, most_before = 0;  // of a group
-  // Numbers that an operation on several groups may make; models/device/padded_attention.hpp.
+  // Numbers that an operation on several groups may make; models/device/padded_attention.cpp.
   std::int64_t padded_floats = std::int64_t{1} << 24;
   std::vector<std::int64_t> rows_of_pairs;  // [..] the row after in its group, ascending
   bool merged = false;                      // a row before represents several nodes of a group

@@ -8,10 +8,8 @@
 #include <span>
 #include <vector>
 
-#include "models/operators/gather_view.hpp"
-#include "models/operators/row_groups.hpp"
+#include "models/operators/plan_views.hpp"
 #include "models/plans/plan.hpp"
-#include "models/plans/plan_shape.hpp"
 
 // For .cpp files of models/ only: it includes ATen.
 
@@ -57,9 +55,9 @@ using RowGradient =
     std::function<void(const std::vector<at::Tensor>& rows, const at::Tensor& d_result,
                        std::vector<at::Tensor>& d_rows)>;
 
-// What one draw keeps or drops: one channel of a row, or a whole row.
 struct NodeAttention;  // models/operators/attend_nodes.hpp
 
+// What one draw keeps or drops: one channel of a row, or a whole row.
 enum class Dropped { channels, rows };
 
 // The arguments of one call of drop_rows.

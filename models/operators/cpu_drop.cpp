@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <cmath>
 
+#include "models/kernels/cpu_blocks.hpp"
 #include "models/operators/cpu_backend.hpp"
-#include "models/operators/philox.hpp"
-#include "models/operators/row_tasks.hpp"
+#include "models/operators/vector_loops.hpp"
 
 namespace tpudist {
 namespace {

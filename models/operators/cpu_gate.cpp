@@ -2,9 +2,9 @@
 
 #include <vector>
 
-#include "models/kernels/threads.hpp"
+#include "models/kernels/cpu_process.hpp"
 #include "models/operators/cpu_backend.hpp"
-#include "models/operators/gate_rows.hpp"
+#include "models/operators/vector_loops.hpp"
 
 namespace tpudist {
 namespace {

@@ -3,10 +3,10 @@
 
 #include <algorithm>
 
+#include "models/kernels/cpu_blocks.hpp"
+#include "models/kernels/cpu_process.hpp"
 #include "models/kernels/gemm.hpp"
-#include "models/kernels/threads.hpp"
 #include "models/operators/cpu_backend.hpp"
-#include "models/operators/row_tasks.hpp"
 
 namespace tpudist {
 namespace {

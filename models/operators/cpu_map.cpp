@@ -4,9 +4,9 @@
 
 #include <algorithm>
 
-#include "models/kernels/threads.hpp"
+#include "models/kernels/cpu_blocks.hpp"
+#include "models/kernels/cpu_process.hpp"
 #include "models/operators/cpu_backend.hpp"
-#include "models/operators/row_tasks.hpp"
 #include "models/operators/saved_state.hpp"
 
 namespace tpudist {
@@ -90,14 +90,14 @@ at::Tensor map_all(const RowFunction& function, const variable_list& rows,
                    const variable_list& parameters, ThreadPool& pool) {
   const std::int64_t count = rows.front().size(1);
   const at::NoGradGuard no_graph;
-  const at::Tensor first = function(block_of(rows, 0, std::min(kTaskRows, count)), parameters);
-  if (count <= kTaskRows) return first;
+  const at::Tensor first = function(block_of(rows, 0, std::min(kBlockRows, count)), parameters);
+  if (count <= kBlockRows) return first;
   const at::Tensor result = rows_like(first, count);
-  result.narrow(1, 0, kTaskRows).copy_(first);
-  for_row_blocks(pool, count - kTaskRows, [&](std::int64_t begin, std::int64_t size) {
+  result.narrow(1, 0, kBlockRows).copy_(first);
+  for_row_blocks(pool, count - kBlockRows, [&](std::int64_t begin, std::int64_t size) {
     use_one_thread_per_worker();
     const at::NoGradGuard task_no_graph;
-    begin += kTaskRows;
+    begin += kBlockRows;
     result.narrow(1, begin, size).copy_(function(block_of(rows, begin, size), parameters));
   });
   return result;
@@ -135,10 +135,10 @@ class MapRows : public torch::autograd::Function<MapRows> {
     state.pool.parallel_for(chunks, [&](std::int64_t chunk) {
       use_one_thread_per_worker();
       const std::int64_t end = std::min(count, (chunk + 1) * step);
-      for (std::int64_t first = chunk * step; first < end; first += kTaskRows) {
+      for (std::int64_t first = chunk * step; first < end; first += kBlockRows) {
         add_in_order(partial[static_cast<std::size_t>(chunk)],
                      backward_of_block(state.function, saved, gradient, first,
-                                       std::min(kTaskRows, end - first), d_rows));
+                                       std::min(kBlockRows, end - first), d_rows));
       }
     });
     std::vector<at::Tensor> d_parameters(saved.parameters.size());

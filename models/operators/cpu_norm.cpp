@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "models/operators/cpu_backend.hpp"
-#include "models/operators/norm_rows.hpp"
+#include "models/operators/vector_loops.hpp"
 
 namespace tpudist {
 namespace {

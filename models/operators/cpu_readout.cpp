@@ -5,9 +5,9 @@
 #include <limits>
 #include <vector>
 
+#include "models/kernels/cpu_blocks.hpp"
 #include "models/operators/cpu_backend.hpp"
-#include "models/operators/pool_rows.hpp"
-#include "models/operators/row_tasks.hpp"
+#include "models/operators/operators.hpp"
 
 namespace tpudist {
 namespace {

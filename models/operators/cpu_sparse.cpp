@@ -1,8 +1,8 @@
 #include <ATen/ATen.h>
 
+#include "models/kernels/cpu_blocks.hpp"
 #include "models/kernels/row_kernels.hpp"
 #include "models/operators/cpu_backend.hpp"
-#include "models/operators/row_tasks.hpp"
 #include "models/operators/typed_rows.hpp"
 
 namespace tpudist {

@@ -3,7 +3,7 @@
 #include <ATen/ATen.h>
 
 #include "core/error.hpp"
-#include "models/operators/pool_rows.hpp"
+#include "models/operators/operators.hpp"
 
 namespace tpudist {
 namespace {

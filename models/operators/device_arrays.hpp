@@ -8,12 +8,9 @@
 #include <unordered_map>
 #include <vector>
 
-#include "models/kernels/aggregate.hpp"
-#include "models/kernels/group_rows.hpp"
-#include "models/kernels/pooled_rows.hpp"
+#include "models/kernels/row_launches.hpp"
 #include "models/operators/device_copies.hpp"
-#include "models/operators/neighbour_entries.hpp"
-#include "models/operators/row_groups.hpp"
+#include "models/operators/plan_views.hpp"
 #include "models/plans/plan.hpp"
 
 // For .cpp files of models/ only: it includes ATen.

@@ -8,13 +8,13 @@
 #include <algorithm>
 #include <chrono>
 #include <cstring>
-#include <mutex>
 #include <optional>
 #include <thread>
 #include <vector>
 
 #include "core/error.hpp"
 #include "core/failed_device.hpp"
+#include "core/mutex.hpp"
 
 namespace tpudist {
 namespace {
@@ -54,14 +54,14 @@ class StreamPoint {
 struct DeviceCopies::Impl {
   struct Staging {
     at::Tensor memory;
-    std::optional<StreamPoint> copied;  // when it may be written again
-    bool in_use = false;
+    std::optional<StreamPoint> copied;  // when it may be written again; its user's while in use
+    bool in_use TPUDIST_GUARDED_BY(&Impl::mutex) = false;
   };
   // Ends the use of a buffer, also where an error passes: others would wait for it for ever.
   struct GiveBack {
     Impl* impl;
     void operator()(Staging* staging) const {
-      const std::scoped_lock lock(impl->mutex);
+      const MutexLock lock(impl->mutex);
       staging->in_use = false;
     }
   };
@@ -69,7 +69,7 @@ struct DeviceCopies::Impl {
 
   explicit Impl(c10::Device device) : device(device) {}
 
-  at::Tensor page_locked(std::int64_t bytes) {
+  at::Tensor page_locked(std::int64_t bytes) TPUDIST_REQUIRES(mutex) {
     ++counts.page_locked;
     return at::empty({bytes}, at::TensorOptions(at::kByte).pinned_memory(device.is_cuda()));
   }
@@ -93,7 +93,7 @@ struct DeviceCopies::Impl {
   }
 
   OwnStaging take(std::size_t bytes) {
-    std::unique_lock lock(mutex);
+    MutexLock lock(mutex);
     std::vector<Staging>& buffers = bytes <= kSmall ? small : large;
     if (buffers.empty()) {
       const auto size = static_cast<std::int64_t>(bytes <= kSmall ? kSmall : kLarge);
@@ -113,9 +113,9 @@ struct DeviceCopies::Impl {
   }
 
   const c10::Device device;
-  std::mutex mutex;  // of all below
-  std::vector<Staging> small, large;
-  CopyCounts counts;
+  Mutex mutex;
+  std::vector<Staging> small TPUDIST_GUARDED_BY(mutex), large TPUDIST_GUARDED_BY(mutex);
+  CopyCounts counts TPUDIST_GUARDED_BY(mutex);
 };
 
 DeviceCopies::DeviceCopies(const c10::Device& device) : impl_(std::make_unique<Impl>(device)) {}
@@ -148,7 +148,7 @@ void DeviceCopies::upload(std::span<const HostPart> parts, std::size_t bytes, vo
     impl_->copy(staging->memory.narrow(0, 0, size),
                 made.narrow(0, static_cast<std::int64_t>(begin), size));
     staging->copied.emplace(impl_->device);
-    const std::scoped_lock lock(impl_->mutex);
+    const MutexLock lock(impl_->mutex);
     ++impl_->counts.uploads;
     impl_->counts.uploaded_bytes += size;
   }
@@ -166,7 +166,7 @@ void DeviceCopies::download(const at::Tensor& from, void* to) {
     std::memcpy(
         static_cast<std::uint8_t*>(to) + static_cast<std::size_t>(begin) * from.element_size(),
         staging->memory.const_data_ptr<std::uint8_t>(), part.nbytes());
-    const std::scoped_lock lock(impl_->mutex);
+    const MutexLock lock(impl_->mutex);
     ++impl_->counts.downloads;
     ++impl_->counts.waits;
     impl_->counts.downloaded_bytes += bytes;
@@ -186,7 +186,7 @@ std::shared_ptr<void> DeviceCopies::allocate(std::size_t bytes) {
 void DeviceCopies::wait() {
   select();
   StreamPoint(impl_->device).wait();
-  const std::scoped_lock lock(impl_->mutex);
+  const MutexLock lock(impl_->mutex);
   ++impl_->counts.waits;
 }
 
@@ -196,7 +196,7 @@ void DeviceCopies::select() const {
 }
 
 CopyCounts DeviceCopies::counts() const {
-  const std::scoped_lock lock(impl_->mutex);
+  const MutexLock lock(impl_->mutex);
   return impl_->counts;
 }
 

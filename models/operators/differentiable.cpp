@@ -10,15 +10,8 @@
 
 #include "core/error.hpp"
 #include "models/operators/backend.hpp"
-#include "models/operators/drop_rows.hpp"
-#include "models/operators/linear_rows.hpp"
-#include "models/operators/map_rows.hpp"
-#include "models/operators/normalise_groups.hpp"
-#include "models/operators/pool_rows.hpp"
+#include "models/operators/operators.hpp"
 #include "models/operators/saved_state.hpp"
-#include "models/operators/softmax_gate.hpp"
-#include "models/operators/sparse_rows.hpp"
-#include "models/operators/split_uses.hpp"
 
 namespace tpudist {
 namespace {

@@ -1,4 +1,4 @@
-#include "models/plans/dense_edges.hpp"
+#include "models/plans/dense_rows.hpp"
 
 #include <algorithm>
 #include <vector>

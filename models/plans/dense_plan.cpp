@@ -1,4 +1,4 @@
-#include "models/plans/dense_plan.hpp"
+#include "models/plans/build_plan.hpp"
 
 #include <algorithm>
 #include <memory>
@@ -8,8 +8,6 @@
 
 #include "core/error.hpp"
 #include "models/plans/csr.hpp"
-#include "models/plans/dense_edges.hpp"
-#include "models/plans/dense_readout.hpp"
 #include "models/plans/dense_rows.hpp"
 
 namespace tpudist {

@@ -1,4 +1,4 @@
-#include "models/plans/dense_readout.hpp"
+#include "models/plans/dense_rows.hpp"
 
 #include <algorithm>
 #include <numeric>

@@ -6,9 +6,9 @@
 #include <span>
 #include <vector>
 
+#include "models/plans/build_plan.hpp"
 #include "models/plans/graph_edges.hpp"
-#include "models/plans/plan_shape.hpp"
-#include "models/plans/plan_slate.hpp"
+#include "models/plans/plan.hpp"
 
 namespace tpudist {
 
@@ -48,5 +48,22 @@ class DenseRows {
   std::vector<std::int64_t> begin_;          // [places + 1] first row
   std::vector<std::int64_t> needed_places_;  // [depth + 1]
 };
+
+// One edge set of a dense plan over the rows of all slates. Edges along the graph connect rows of
+// the same configuration. `nodes` connects all rows of a configuration, `configs` the rows of a
+// node in all configurations of the slate. Pure, thread-safe.
+EdgeSet make_dense_edge_set(std::span<const PlanSlate> slates, EdgeKind kind,
+                            Aggregation aggregation, const DenseRows& rows);
+
+// Number of needed neighbourhoods of an edge set, if the first `places` places after the layer are
+// needed.
+std::int64_t needed_neighbourhoods(const EdgeSet& set, EdgeKind kind, const DenseRows& rows,
+                                   std::int64_t places);
+
+// The readout of a dense plan of `depth` layers: one cell for each configuration, with its needed
+// rows. For a node that is not needed, the first configuration's row is common to the slate.
+// `mean`: rows have the weight 1 / nodes instead of 1. Pure, thread-safe.
+Readout make_dense_readout(std::span<const PlanSlate> slates, bool mean, const DenseRows& rows,
+                           std::size_t depth);
 
 }  // namespace tpudist

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "core/array.hpp"
-#include "models/plans/plan_shape.hpp"
+#include "models/plans/plan.hpp"
 
 namespace tpudist {
 

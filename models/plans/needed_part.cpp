@@ -1,4 +1,4 @@
-#include "models/plans/needed_part.hpp"
+#include "models/plans/plan.hpp"
 
 #include <algorithm>
 #include <numeric>

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <memory>
 #include <vector>
@@ -7,6 +8,55 @@
 #include "models/plans/csr.hpp"
 
 namespace tpudist {
+
+// Which pairs of (node, configuration) the edges of an edge set connect.
+enum class EdgeKind {
+  consumer_to_producer,  // along the edges of the graph, within a configuration
+  producer_to_consumer,  // against the edges of the graph
+  // The same two ways along the config edges of the graph (Graph::config_edges).
+  config_consumer_to_producer,
+  config_producer_to_consumer,
+  nodes,    // every node with all nodes of its configuration, including itself
+  configs,  // every configuration of a slate with all of them, including itself, at the same node
+};
+
+// How the states of a node's neighbours are combined, channel by channel. A node without neighbours
+// gets 0.
+enum class Aggregation { mean, sum, max };
+
+// Properties of a layer that a plan depends on, for a layer that uses other rows: its edge sets and
+// how it combines them.
+struct LayerShape {
+  std::vector<EdgeKind> edge_kinds;  // one edge set each
+  // With `mean` the weights of edge sets along the graph include the divisors. All other weights
+  // are multiplicities.
+  Aggregation aggregation = Aggregation::mean;
+  bool joins_states = false;  // rows after the layer use their configuration's state
+  bool operator==(const LayerShape&) const = default;
+};
+
+// Properties of a network that a plan depends on.
+struct PlanShape {
+  std::vector<LayerShape> layers;
+  bool mean_readout = false;  // the weights of the readout are 1 / nodes instead of 1
+  bool early_join = true;     // rows before the first layer use their configuration's state
+  // Layers treat every (node, configuration) differently. This needs a dense plan: all of its rows
+  // are then needed, and it records each row's configuration (Plan::config). Refined plans of such
+  // a network are for calls without dropout; they are built as if this were false.
+  bool per_element = false;
+
+  // Whether a layer has an edge set of this kind.
+  bool has(EdgeKind kind) const {
+    return std::ranges::any_of(layers, [&](const LayerShape& layer) {
+      return std::ranges::count(layer.edge_kinds, kind) > 0;
+    });
+  }
+  // Whether a layer mixes the configurations of a slate: rows then depend on the whole slate.
+  bool mixes_configs() const { return has(EdgeKind::configs); }
+  bool takes_config_edges() const {
+    return has(EdgeKind::config_consumer_to_producer) || has(EdgeKind::config_producer_to_consumer);
+  }
+};
 
 // A sparse matrix for the forward pass and its exact transpose for the backward pass. With
 // `replicas` = K > 1 both have 1 / K of the rows, and one small matrix serves all K replicas:
@@ -110,5 +160,21 @@ struct Plan {
   std::int64_t total_rows() const;  // before and after all layers
   std::uint64_t bytes() const;      // of the integers
 };
+
+// Returns the part of a plan that influences the differences between the scores of a slate, as a
+// plan of its own. It has the rows and neighbourhoods counted by NeededCounts, in the same order,
+// and a readout without common rows, which records how many nodes these represent
+// (Readout::left_out). On it a network computes the same values as on the whole plan, except for a
+// constant in the scores of each slate. For that the readout must be a sum or a mean, and
+// everything after it affine. So losses that ignore such a shift have the same gradient on it.
+//
+// A layer that groups rows (all nodes of a configuration, or all configurations of a node) needs
+// whole groups: if fewer rows after it are needed, as before a late join, all rows up to there are
+// kept. `shape`: that of the plan. Null if the part is the whole plan, or if at some depth no row
+// is needed.
+std::shared_ptr<const Plan> needed_part(const Plan& plan, const PlanShape& shape);
+
+// Returns the part's share, 0 .. 1, of the rows before, between and after the layers.
+double needed_share(const Plan& plan, const PlanShape& shape);
 
 }  // namespace tpudist

@@ -6,7 +6,7 @@
 
 #include "core/array.hpp"
 #include "models/plans/graph_edges.hpp"
-#include "models/plans/plan_shape.hpp"
+#include "models/plans/plan.hpp"
 
 namespace tpudist {
 

@@ -1,4 +1,4 @@
-#include "models/plans/refined_plan.hpp"
+#include "models/plans/build_plan.hpp"
 
 #include <algorithm>
 #include <numeric>

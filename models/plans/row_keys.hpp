@@ -8,6 +8,13 @@
 
 namespace tpudist {
 
+// Returns the class of each row [n]: rows with equal floats (-0.0 equals 0) and equal extra bytes
+// get equal numbers; classes are numbered by first occurrence. `rows` is [n, width]; `extra` is
+// [n], or empty if there is nothing more to compare. Rows are compared in full, not only by hash. A
+// row with a NaN equals no row. Pure, thread-safe.
+std::vector<std::int32_t> classes_of_rows(std::span<const float> rows, std::int64_t width,
+                                          std::span<const std::uint8_t> extra = {});
+
 // Returns a key for every row of a plan, before layer 0 .. depth (depth: after the last): a hash of
 // all inputs of the row's state. Rows of equal content have equal keys in dense and refined plans
 // and in parts of a slate, so random draws by key are the same in all of them. `node_keys`

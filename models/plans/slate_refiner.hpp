@@ -6,11 +6,9 @@
 #include <unordered_map>
 #include <vector>
 
+#include "models/plans/build_plan.hpp"
 #include "models/plans/colour_table.hpp"
-#include "models/plans/config_partitions.hpp"
-#include "models/plans/pair_table.hpp"
 #include "models/plans/refined_graph.hpp"
-#include "models/plans/refined_plan.hpp"
 
 namespace tpudist {
 

@@ -1,4 +1,4 @@
-#include "models/kernels/aggregate.hpp"
+#include "models/kernels/row_launches.hpp"
 
 #include <cuda_runtime.h>
 #include <gtest/gtest.h>

@@ -1,9 +1,9 @@
-#include "models/kernels/dropped_rows.hpp"
+#include "models/kernels/row_launches.hpp"
 
 #include <algorithm>
 #include <limits>
 
-#include "models/operators/philox.hpp"
+#include "models/operators/vector_loops.hpp"
 #include "tests/cuda_emulation/kernel_case.hpp"
 
 // Dropout on the device draws the masks of the CPU (models/operators/cpu_drop.cpp), bit for bit.

@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "core/random.hpp"
-#include "models/kernels/aggregate.hpp"
+#include "models/kernels/row_launches.hpp"
 #include "tests/cuda_emulation/guarded_array.hpp"
 #include "tests/models/plans/make_csr.hpp"
 

@@ -1,4 +1,4 @@
-#include "models/kernels/pooled_rows.hpp"
+#include "models/kernels/row_launches.hpp"
 
 #include <limits>
 #include <map>

@@ -1,4 +1,4 @@
-#include "models/kernels/products.hpp"
+#include "models/kernels/row_launches.hpp"
 
 #include <array>
 

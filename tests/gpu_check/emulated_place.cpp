@@ -5,11 +5,11 @@
 #include "dist/collectives/nccl_communicator.hpp"
 #include "dist/collectives/node_topology.hpp"
 #include "models/device/device_backend.hpp"
-#include "models/network/composed_executor.hpp"
+#include "models/network/executor.hpp"
 
 namespace tpudist {
 
-DeviceContext place_on(int device_index, Precision precision) {
+DeviceContext make_device_context(int device_index, Precision precision) {
   if (device_index < 0) return {};
   require_precision(precision, 9, 0);
   return {at::kCPU, make_device_backend};

@@ -14,7 +14,7 @@
 #include "core/log.hpp"
 #include "data/loading/seen_graphs.hpp"
 #include "dist/collectives/communicator.hpp"
-#include "models/kernels/threads.hpp"
+#include "models/kernels/cpu_process.hpp"
 #include "records/predictions_file.hpp"
 #include "tests/support/thrown.hpp"
 #include "tests/train/tiny_data.hpp"

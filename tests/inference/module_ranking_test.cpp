@@ -11,7 +11,7 @@
 #include "data/loading/metis_segments.hpp"
 #include "dist/collectives/communicator.hpp"
 #include "inference/collection_scores.hpp"
-#include "models/kernels/threads.hpp"
+#include "models/kernels/cpu_process.hpp"
 #include "statistics/ranking/metrics.hpp"
 #include "tests/train/tiny_data.hpp"
 #include "tests/train/tiny_run.hpp"

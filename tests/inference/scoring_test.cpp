@@ -9,7 +9,7 @@
 #include "dist/collectives/communicator.hpp"
 #include "inference/evaluation.hpp"
 #include "inference/scoring_blocks.hpp"
-#include "models/kernels/threads.hpp"
+#include "models/kernels/cpu_process.hpp"
 #include "schema/tpugraphs.hpp"
 #include "tests/train/tiny_data.hpp"
 

@@ -11,7 +11,7 @@
 #include "core/error.hpp"
 #include "dist/collectives/communicator.hpp"
 #include "inference/evaluation.hpp"
-#include "models/kernels/threads.hpp"
+#include "models/kernels/cpu_process.hpp"
 #include "schema/tpugraphs.hpp"
 #include "tests/support/thrown.hpp"
 #include "tests/train/tiny_data.hpp"

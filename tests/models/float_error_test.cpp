@@ -5,7 +5,7 @@
 
 #include <gtest/gtest.h>
 
-#include "models/kernels/threads.hpp"
+#include "models/kernels/cpu_process.hpp"
 #include "schema/tpugraphs.hpp"
 #include "tests/models/network_case.hpp"
 #include "tests/models/repeated_case.hpp"

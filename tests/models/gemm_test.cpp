@@ -1,4 +1,4 @@
-#include "models/kernels/bf16_gemm.hpp"
+#include "models/kernels/gemm.hpp"
 
 #include <c10/util/BFloat16.h>
 #include <gtest/gtest.h>
@@ -9,7 +9,6 @@
 #include <vector>
 
 #include "core/random.hpp"
-#include "models/kernels/fp32_gemm.hpp"
 #include "models/kernels/row_kernels.hpp"
 
 namespace tpudist {

@@ -7,7 +7,7 @@
 
 #include "core/aligned.hpp"
 #include "models/network/network.hpp"
-#include "models/plans/dense_plan.hpp"
+#include "models/plans/build_plan.hpp"
 #include "tests/models/plans/slate_case.hpp"
 
 namespace tpudist::test {

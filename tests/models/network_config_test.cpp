@@ -5,7 +5,7 @@
 #include <string>
 
 #include "core/error.hpp"
-#include "models/network/composed_executor.hpp"
+#include "models/network/executor.hpp"
 #include "schema/tpugraphs.hpp"
 
 namespace tpudist {

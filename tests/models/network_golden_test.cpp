@@ -4,7 +4,7 @@
 #include <utility>
 #include <vector>
 
-#include "models/kernels/threads.hpp"
+#include "models/kernels/cpu_process.hpp"
 #include "schema/tpugraphs.hpp"
 #include "tests/models/network_case.hpp"
 

@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-#include "models/inputs/graph_input.hpp"
+#include "models/inputs/unit_input.hpp"
 #include "models/network/network.hpp"
 
 namespace tpudist::test {

@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-#include "models/kernels/threads.hpp"
+#include "models/kernels/cpu_process.hpp"
 #include "schema/tpugraphs.hpp"
 #include "tests/models/naive_network.hpp"
 #include "tests/models/network_case.hpp"

@@ -8,11 +8,10 @@
 #include <vector>
 
 #include "core/random.hpp"
-#include "models/inputs/graph_input.hpp"
+#include "models/inputs/unit_input.hpp"
 #include "models/network/network.hpp"
-#include "models/plans/dense_plan.hpp"
-#include "models/plans/refined_plan.hpp"
-#include "models/plans/row_classes.hpp"
+#include "models/plans/build_plan.hpp"
+#include "models/plans/row_keys.hpp"
 #include "schema/tpugraphs.hpp"
 #include "tests/support/contracted_edges.hpp"
 

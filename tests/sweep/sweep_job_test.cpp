@@ -8,7 +8,7 @@
 #include "core/error.hpp"
 #include "core/failed_device.hpp"
 #include "dist/collectives/communicator.hpp"
-#include "models/kernels/threads.hpp"
+#include "models/kernels/cpu_process.hpp"
 #include "records/run_folder.hpp"
 #include "sweep/sweep_tables.hpp"
 #include "tests/sweep/sweep_case.hpp"

@@ -8,7 +8,7 @@
 #include "core/file_system.hpp"
 #include "core/progress.hpp"
 #include "dist/collectives/communicator.hpp"
-#include "models/kernels/threads.hpp"
+#include "models/kernels/cpu_process.hpp"
 #include "train/loop/trainer.hpp"
 
 namespace tpudist::test {

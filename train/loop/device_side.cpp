@@ -4,7 +4,7 @@
 
 #include "dist/collectives/device_reducer.hpp"
 #include "dist/collectives/nccl_communicator.hpp"
-#include "models/kernels/leaf_sums.hpp"
+#include "models/kernels/flat_launches.hpp"
 #include "train/loop/step_side.hpp"
 
 namespace tpudist {

@@ -17,9 +17,9 @@
 #include "dist/health/agreement.hpp"
 #include "inference/trained_run.hpp"
 #include "train/state/weights_file.hpp"
-#include "train/units/feature_statistics.hpp"
 #include "train/units/folds.hpp"
 #include "train/units/step_work.hpp"
+#include "train/units/training_setup.hpp"
 
 namespace tpudist {
 namespace {

@@ -21,8 +21,8 @@
 #include "core/text.hpp"
 #include "core/version.hpp"
 #include "dist/health/agreement.hpp"
-#include "models/kernels/cpu_kernels.hpp"
-#include "models/network/layer_table.hpp"
+#include "models/kernels/cpu_process.hpp"
+#include "models/network/network_config.hpp"
 
 namespace tpudist {
 namespace {

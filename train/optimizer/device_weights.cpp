@@ -3,7 +3,7 @@
 #include <array>
 #include <span>
 
-#include "models/kernels/flat_steps.hpp"
+#include "models/kernels/flat_launches.hpp"
 
 namespace tpudist {
 namespace {

@@ -7,7 +7,6 @@
 #include "core/aligned.hpp"
 #include "models/network/network.hpp"
 #include "train/optimizer/optimizer.hpp"
-#include "train/optimizer/weight_average.hpp"
 
 namespace tpudist {
 
@@ -67,7 +66,7 @@ class DeviceWeights {
   Newest newest_ = Newest::host;
   Parameters parameters_;
   std::shared_ptr<void> lists_;  // [3 or 4, M, P]: parameters, first and second moments, averages
-  // Of the kernels (models/kernels/flat_steps.hpp).
+  // Of the kernels (models/kernels/flat_launches.hpp).
   std::shared_ptr<void> places_, parts_, sums_, results_, coefficients_, shares_;
   TensorClip clip_;
   std::shared_ptr<void> tensor_parts_, tensor_sums_, tensor_scales_;

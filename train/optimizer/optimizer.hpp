@@ -6,9 +6,10 @@
 #include <string>
 #include <vector>
 
+#include "core/aligned.hpp"
 #include "core/config/config.hpp"
 #include "core/thread_pool.hpp"
-#include "models/kernels/flat_steps.hpp"
+#include "models/kernels/flat_launches.hpp"
 #include "models/parameters/parameter_table.hpp"
 
 namespace tpudist {
@@ -99,5 +100,91 @@ class FlatOptimizer {
   std::vector<NormPart> parts_;
   std::vector<NormPart> tensor_parts_;  // of ranges, with clip_tensor_norm
 };
+
+// `schedule:` of an experiment file: the factor of the learning rate over the steps.
+struct ScheduleConfig {
+  std::string name = "constant";  // constant, multistep, cosine or triangular
+  // Multistep: shares of all steps at which the rate falls, ascending, in (0, 1).
+  std::vector<double> at;
+  double factor = 0.1;  // multistep: by this factor each time
+  double warmup = 0;    // share of all steps over which the rate rises linearly, in [0, 1)
+  double floor = 0;     // cosine, triangular: the least factor
+  // Cosine, triangular: so many equal parts of the steps after the warm-up, each of them begins anew.
+  std::int64_t cycles = 1;
+  static ScheduleConfig read(ConfigNode node);
+
+  // Factor of the rate for step `step` (from 0) of `steps`; shares of `steps` are rounded to whole
+  // steps. The w steps of the warm-up have the factors 1/w, 2/w, ..., 1 times the schedule's own.
+  // The cosine falls from 1 after the warm-up to `floor`, which it would reach one step after the
+  // last (Loshchilov & Hutter, "SGDR", 2017). A triangle rises from `floor` to 1 and falls again, in
+  // lines (Smith, "Cyclical learning rates for training neural networks", 2017).
+  double operator()(std::int64_t step, std::int64_t steps) const;
+};
+
+enum class AverageKind { none, ema, swa };
+
+// `train.average:` of an experiment file: the average of a member's weights over the steps, kept
+// beside the weights.
+struct AverageConfig {
+  AverageKind kind = AverageKind::none;
+  double decay = 0.99;     // ema: factor of the old points when a new point is added
+  double from = 0;         // share of all steps before the first point
+  std::int64_t every = 1;  // steps between points
+
+  static AverageConfig read(ConfigNode node);
+  // Whether the weights after step `done` (from 1) of `steps` are a point of the average.
+  bool takes(std::int64_t done, std::int64_t steps) const;
+  // The share of the n-th point (from 1) in the average of n points.
+  double share(std::int64_t n) const;
+};
+
+// The average of each member's weights, a_n = a_(n-1) + share(n) * (w_n - a_(n-1)), where w_1, w_2,
+// ... are its weights after the steps selected by `AverageConfig::takes`:
+//
+//   swa   share(n) = 1 / n: the mean of all points (Polyak & Juditsky, "Acceleration of stochastic
+//         approximation by averaging", 1992; Izmailov et al., "Averaging weights leads to wider
+//         optima and better generalization", 2018)
+//   ema   share(n) = (1 - decay) / (1 - decay^n): the mean of all points with weights decay^(n-i),
+//         which is the exponential average with Adam's bias correction (Kingma & Ba 2015,
+//         section 3). The first point counts in full, so neither zero nor the initial weights
+//         contribute, even in a short run.
+//
+// In float32, elementwise: the bits do not depend on threads, and padding stays zero. Values that
+// training does not change, such as statistics, keep their bits. Without an average it is empty and
+// does nothing. Not thread-safe; one call at a time.
+class WeightAverage {
+ public:
+  // `length`: floats of a member, P.
+  WeightAverage(const AverageConfig& config, std::int64_t length, int members);
+
+  bool is_kept() const { return config_.kind != AverageKind::none; }
+  // Adds the weights [M, P] of the active members after step `done` of `steps`, if that is a point
+  // of the average.
+  void add(std::span<const float> flat, const std::vector<bool>& active, std::int64_t done,
+           std::int64_t steps, ThreadPool& pool);
+
+  // For averages on a device (DeviceWeights). Counts a point of each active member after step
+  // `done` of `steps`, if that is a point, and returns the points' shares [M], 0 for other members;
+  // else empty.
+  std::vector<float> begin_point(const std::vector<bool>& active, std::int64_t done,
+                                 std::int64_t steps);
+
+  // State for checkpoints; empty without an average.
+  std::span<float> values() { return values_; }         // [M, P]
+  std::span<std::int64_t> points() { return points_; }  // [M] number of points added
+  std::span<const float> values() const { return values_; }
+  std::span<const std::int64_t> points() const { return points_; }
+
+ private:
+  AverageConfig config_;
+  std::int64_t length_;
+  AlignedFloats values_;
+  std::vector<std::int64_t> points_;
+};
+
+// The weights [M, P] for scoring: each member's average if it has one, else its own weights.
+// `values` and `points` may be empty.
+AlignedFloats averaged_weights(std::span<const float> flat, std::span<const float> values,
+                               std::span<const std::int64_t> points);
 
 }  // namespace tpudist

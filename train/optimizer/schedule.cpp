@@ -1,4 +1,4 @@
-#include "train/optimizer/schedule.hpp"
+#include "train/optimizer/optimizer.hpp"
 
 #include <cmath>
 #include <numbers>

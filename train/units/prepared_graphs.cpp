@@ -19,7 +19,7 @@
 #include "core/thread_pool.hpp"
 #include "core/version.hpp"
 #include "data/loading/cache_file.hpp"
-#include "models/plans/row_classes.hpp"
+#include "models/plans/row_keys.hpp"
 
 namespace tpudist {
 namespace {

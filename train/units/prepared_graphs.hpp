@@ -10,7 +10,7 @@
 #include "core/thread_pool.hpp"
 #include "data/loading/dataset.hpp"
 #include "data/loading/node_file.hpp"
-#include "models/inputs/graph_input.hpp"
+#include "models/inputs/unit_input.hpp"
 #include "models/network/network.hpp"
 #include "models/plans/refined_graph.hpp"
 

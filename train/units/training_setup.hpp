@@ -10,6 +10,7 @@
 #include "data/loading/slate_order.hpp"
 #include "dist/collectives/communicator.hpp"
 #include "experiment/experiment.hpp"
+#include "models/inputs/unit_input.hpp"
 #include "models/network/network.hpp"
 #include "train/units/batch_plan.hpp"
 #include "train/units/step_work.hpp"
@@ -65,5 +66,13 @@ std::vector<SlateRows> largest_unit(const TrainingSetup& setup);
 
 // A draw for that unit: of cut graphs the largest segments.
 GraphDraw largest_draw(const Experiment& experiment);
+
+// Measures the feature statistics of every member's training data, those that the transforms of the
+// network's encoder take: the nodes of all its graphs, and the states of at most kStatisticsRows
+// configurations of each graph, evenly spread over its rows; for `min_max` those of all. The same
+// on every rank. Throws DataError or IoError when reading fails.
+std::vector<FeatureStatistics> member_statistics(const TrainingSetup& setup);
+
+inline constexpr std::int64_t kStatisticsRows = 256;
 
 }  // namespace tpudist

@@ -9,11 +9,10 @@
 #include <set>
 
 #include "core/duration.hpp"
-#include "models/inputs/graph_input.hpp"
-#include "models/plans/dense_plan.hpp"
+#include "models/inputs/unit_input.hpp"
+#include "models/plans/build_plan.hpp"
 #include "models/plans/dense_rows.hpp"
-#include "models/plans/refined_plan.hpp"
-#include "models/plans/row_classes.hpp"
+#include "models/plans/row_keys.hpp"
 
 namespace tpudist {
 namespace {

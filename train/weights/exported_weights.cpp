@@ -5,7 +5,7 @@
 #include "core/error.hpp"
 #include "core/hash.hpp"
 #include "core/log.hpp"
-#include "models/kernels/threads.hpp"
+#include "models/kernels/cpu_process.hpp"
 #include "train/state/weights_file.hpp"
 
 namespace tpudist {

@@ -17,7 +17,7 @@
 #include "dist/collectives/device_reducer.hpp"
 #include "dist/collectives/gradient_reducer.hpp"
 #include "dist/collectives/nccl_communicator.hpp"
-#include "models/kernels/leaf_sums.hpp"
+#include "models/kernels/flat_launches.hpp"
 #include "tests/dist/fake_cuda/fake_job.hpp"
 
 namespace tpudist {

@@ -12,8 +12,7 @@
 
 #include "launch/program/build_info.hpp"
 #include "launch/program/exit_code.hpp"
-#include "models/kernels/cpu_kernels.hpp"
-#include "models/kernels/threads.hpp"
+#include "models/kernels/cpu_process.hpp"
 #include "models/network/network.hpp"
 #include "tests/dist/fake_cuda/fake_device.hpp"
 

@@ -11,8 +11,8 @@
 #include "core/error.hpp"
 #include "core/random.hpp"
 #include "models/inputs/encoder.hpp"
-#include "models/inputs/graph_input.hpp"
-#include "models/kernels/threads.hpp"
+#include "models/inputs/unit_input.hpp"
+#include "models/kernels/cpu_process.hpp"
 #include "schema/tpugraphs.hpp"
 
 namespace tpudist {

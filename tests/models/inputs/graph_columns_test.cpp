@@ -1,6 +1,6 @@
 // What a network's graphs have behind node_feat, against the definitions.
 
-#include "models/inputs/graph_columns.hpp"
+#include "models/inputs/encoder_config.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

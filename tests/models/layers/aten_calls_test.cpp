@@ -9,7 +9,7 @@
 #include <set>
 #include <thread>
 
-#include "models/kernels/threads.hpp"
+#include "models/kernels/cpu_process.hpp"
 #include "tests/models/layers/property_network.hpp"
 
 namespace tpudist {

@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "models/network/composed_executor.hpp"
+#include "models/network/executor.hpp"
 #include "tests/models/layers/property_network.hpp"
 #include "tests/models/score_vectors.hpp"
 

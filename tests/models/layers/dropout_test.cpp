@@ -10,7 +10,6 @@
 #include <set>
 
 #include "core/error.hpp"
-#include "models/layers/registry.hpp"
 #include "models/operators/cpu_backend.hpp"
 #include "tests/models/layers/layer_case.hpp"
 
@@ -39,9 +38,9 @@ class DropoutCase {
   explicit DropoutCase(const std::string& keys) {
     ConfigDocument document =
         ConfigDocument::parse("{layer: dropout, " + keys + "}\n", "dropout.yaml");
-    LayerContext place;
-    place.channels = kChannels;
-    layer_ = read_layer(document.root(), place);
+    LayerPosition position;
+    position.channels = kChannels;
+    layer_ = read_layer(document.root(), position);
     document.finish();
     // One layer without edges, so that the refined plan is one.
     shape_.layers = {{{}, Aggregation::sum, false}};

@@ -6,12 +6,10 @@
 
 #include <functional>
 
-#include "models/layers/activate.hpp"
-#include "models/layers/registry.hpp"
+#include "models/layers/layer.hpp"
+#include "models/layers/layers.hpp"
 #include "models/operators/cpu_backend.hpp"
-#include "models/operators/linear_rows.hpp"
-#include "models/operators/pool_rows.hpp"
-#include "models/operators/sparse_rows.hpp"
+#include "models/operators/operators.hpp"
 #include "tests/models/layers/golden_case.hpp"
 #include "tests/models/layers/layer_case.hpp"
 
@@ -191,9 +189,9 @@ class GoldenLayer {
     const std::string list =
         spelling.yaml.front() == '[' ? spelling.yaml : "[" + spelling.yaml + "]";
     ConfigDocument document = ConfigDocument::parse("blocks: " + list + "\n", "case.yaml");
-    LayerContext place;
-    place.channels = golden.tensor("inputs.x").shape.back();
-    layers_ = read_layers(document.root().items("blocks"), "blocks.", place);
+    LayerPosition position;
+    position.channels = golden.tensor("inputs.x").shape.back();
+    layers_ = read_layers(document.root().items("blocks"), "blocks.", position);
     document.finish();
     for (const auto& layer : layers_) {
       for (LayerShape& step : layer->steps()) shape_.layers.push_back(std::move(step));

@@ -25,18 +25,18 @@ class LayersOnGpu : public EveryLayer {
 };
 
 TEST_P(LayersOnGpu, EqualTheCpuInDouble) {
-  expect_equal_in_double(GetParam(), place_on(0), 1e-10);
+  expect_equal_in_double(GetParam(), make_device_context(0), 1e-10);
 }
 
 TEST_P(LayersOnGpu, TrainInFloatAsOnTheCpu) {
-  expect_trains_alike(GetParam(), place_on(0), 1e-4);
+  expect_trains_alike(GetParam(), make_device_context(0), 1e-4);
 }
 
 TEST_P(LayersOnGpu, GiveTheSameBitsAgain) {
   const DeviceCase made(GetParam(), 0);
   const auto executor =
       make_composed_executor(made.network.network().config(), made.network.network().schema(),
-                             false, made.network.pool(), place_on(0));
+                             false, made.network.pool(), make_device_context(0));
   const UnitInput input = made.input(true);
   const FloatCall first(*executor, made, input, false, true),
       second(*executor, made, input, false, true);
@@ -45,7 +45,7 @@ TEST_P(LayersOnGpu, GiveTheSameBitsAgain) {
 }
 
 TEST_P(LayersOnGpu, ComputeAMemberAloneAsAmongOthers) {
-  expect_members_apart(GetParam(), place_on(0));
+  expect_members_apart(GetParam(), make_device_context(0));
 }
 
 INSTANTIATE_TEST_SUITE_P(Spellings, LayersOnGpu, ::testing::ValuesIn(layer_spellings()), name_of);
@@ -54,7 +54,7 @@ INSTANTIATE_TEST_SUITE_P(Networks, LayersOnGpu, ::testing::Values(kFirstPlace), 
 
 TEST(PlaceOnGpu, NeedsTheKernels) {
   if (runs_on_gpus()) GTEST_SKIP() << "needs a build without nvcc";
-  EXPECT_THROW(place_on(0), ConfigError);
+  EXPECT_THROW(make_device_context(0), ConfigError);
 }
 
 TEST(PlaceOnGpu, NeedsComputeCapability80ForTf32AndBf16) {
@@ -87,7 +87,7 @@ TEST(PlaceOnGpu, TurnsTf32Off) {
 }
 
 TEST(PlaceOnGpu, IsTheCpuWithoutADevice) {
-  EXPECT_FALSE(place_on(-1).is_device());
+  EXPECT_FALSE(make_device_context(-1).is_device());
 }
 
 }  // namespace

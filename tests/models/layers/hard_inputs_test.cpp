@@ -6,7 +6,7 @@
 #include <functional>
 #include <limits>
 
-#include "models/kernels/threads.hpp"
+#include "models/kernels/cpu_process.hpp"
 #include "tests/models/layers/property_network.hpp"
 #include "tests/models/score_vectors.hpp"
 

@@ -3,8 +3,8 @@
 
 #include <cstring>
 
-#include "models/kernels/threads.hpp"
-#include "models/operators/row_tasks.hpp"
+#include "models/kernels/cpu_blocks.hpp"
+#include "models/kernels/cpu_process.hpp"
 #include "tests/models/layers/property_network.hpp"
 #include "tests/models/score_vectors.hpp"
 
@@ -124,9 +124,9 @@ TEST_P(LayerBits, AreTheSameForAnyNumberOfThreads) {
       const UnitInput input = variant == 1 ? compact_unit(network.network(), unit)
                                            : dense_unit(network.network(), unit);
       if (variant == 1) {
-        EXPECT_GT(input.plan->rows(1), kTaskRows);
+        EXPECT_GT(input.plan->rows(1), kBlockRows);
       } else {
-        EXPECT_GT(chunk_rows(input.plan->rows(0)), kTaskRows);
+        EXPECT_GT(chunk_rows(input.plan->rows(0)), kBlockRows);
       }
       calls.push_back(
           call(network.network(), network.parameters(1, kBitsKey), 0, 1, input, {kBitsKey}));

@@ -8,9 +8,8 @@
 #include <vector>
 
 #include "models/layers/layer.hpp"
-#include "models/plans/dense_plan.hpp"
+#include "models/plans/build_plan.hpp"
 #include "models/plans/graph_edges.hpp"
-#include "models/plans/refined_plan.hpp"
 #include "models/plans/row_keys.hpp"
 #include "tests/support/contracted_edges.hpp"
 

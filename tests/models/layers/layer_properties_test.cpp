@@ -6,9 +6,9 @@
 #include <set>
 
 #include "core/error.hpp"
-#include "models/kernels/threads.hpp"
-#include "models/layers/registry.hpp"
-#include "models/plans/needed_part.hpp"
+#include "models/kernels/cpu_process.hpp"
+#include "models/layers/layers.hpp"
+#include "models/plans/plan.hpp"
 #include "tests/models/layers/property_network.hpp"
 #include "tests/models/plans/check_plan.hpp"
 #include "tests/models/score_vectors.hpp"

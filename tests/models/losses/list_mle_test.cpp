@@ -1,4 +1,4 @@
-#include "models/losses/list_mle.hpp"
+#include "models/losses/losses.hpp"
 
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>

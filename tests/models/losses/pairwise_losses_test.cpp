@@ -8,8 +8,7 @@
 
 #include "core/error.hpp"
 #include "core/random.hpp"
-#include "models/losses/diff_mat.hpp"
-#include "models/losses/pairwise.hpp"
+#include "models/losses/losses.hpp"
 #include "tests/models/losses/finite_differences.hpp"
 
 namespace tpudist {

@@ -2,7 +2,7 @@
 
 #include <memory>
 
-#include "models/losses/read_loss.hpp"
+#include "models/losses/losses.hpp"
 
 namespace tpudist {
 

@@ -1,4 +1,4 @@
-#include "models/losses/read_loss.hpp"
+#include "models/losses/losses.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -8,7 +8,6 @@
 #include <vector>
 
 #include "core/error.hpp"
-#include "models/losses/list_mle.hpp"
 #include "tests/models/losses/golden_losses.hpp"
 #include "tests/models/losses/read_any_loss.hpp"
 #include "tests/support/thrown.hpp"

@@ -1,4 +1,4 @@
-#include "models/losses/regression.hpp"
+#include "models/losses/losses.hpp"
 
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>

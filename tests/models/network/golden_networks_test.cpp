@@ -8,9 +8,9 @@
 #include <fmt/format.h>
 
 #include "models/device/device_backend.hpp"
-#include "models/inputs/graph_input.hpp"
+#include "models/inputs/unit_input.hpp"
 #include "models/network/composed_network.hpp"
-#include "models/plans/row_classes.hpp"
+#include "models/plans/row_keys.hpp"
 #include "tests/models/layers/golden_case.hpp"
 #include "tests/models/layers/layer_case.hpp"
 

@@ -1,8 +1,8 @@
-#include "models/network/layer_table.hpp"
+#include "models/network/network_config.hpp"
 
 #include <gtest/gtest.h>
 
-#include "models/network/composed_executor.hpp"
+#include "models/network/executor.hpp"
 
 namespace tpudist {
 namespace {

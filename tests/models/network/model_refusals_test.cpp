@@ -8,7 +8,7 @@
 
 #include "core/error.hpp"
 #include "core/random.hpp"
-#include "models/layers/registry.hpp"
+#include "models/layers/layers.hpp"
 #include "models/network/network.hpp"
 #include "schema/tpugraphs.hpp"
 #include "tests/support/thrown.hpp"

@@ -10,11 +10,11 @@
 #include <map>
 
 #include "models/device/device_backend.hpp"
-#include "models/inputs/graph_input.hpp"
+#include "models/inputs/unit_input.hpp"
 #include "models/network/composed_network.hpp"
-#include "models/network/layer_table.hpp"
 #include "models/network/network.hpp"
-#include "models/plans/row_classes.hpp"
+#include "models/network/network_config.hpp"
+#include "models/plans/row_keys.hpp"
 #include "tests/models/layers/golden_case.hpp"
 #include "tests/models/layers/layer_case.hpp"
 

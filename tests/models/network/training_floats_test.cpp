@@ -1,4 +1,4 @@
-#include "models/network/training_floats.hpp"
+#include "models/network/network_config.hpp"
 
 #include <gtest/gtest.h>
 

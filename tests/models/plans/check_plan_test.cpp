@@ -8,8 +8,7 @@
 #include <vector>
 
 #include "core/error.hpp"
-#include "models/plans/dense_plan.hpp"
-#include "models/plans/refined_plan.hpp"
+#include "models/plans/build_plan.hpp"
 #include "tests/support/thrown.hpp"
 
 namespace tpudist {

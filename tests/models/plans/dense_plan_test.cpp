@@ -4,8 +4,8 @@
 #include <vector>
 
 #include "core/error.hpp"
+#include "models/plans/build_plan.hpp"
 #include "models/plans/csr.hpp"
-#include "models/plans/dense_plan.hpp"
 #include "models/plans/plan.hpp"
 #include "tests/models/plans/check_plan.hpp"
 #include "tests/models/plans/make_csr.hpp"

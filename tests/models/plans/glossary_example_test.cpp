@@ -2,8 +2,7 @@
 
 #include <vector>
 
-#include "models/plans/dense_plan.hpp"
-#include "models/plans/refined_plan.hpp"
+#include "models/plans/build_plan.hpp"
 #include "tests/models/plans/check_plan.hpp"
 
 // The example that docs/glossary.md draws: whoever changes a number here changes it there.

@@ -1,10 +1,10 @@
-#include "models/plans/needed_part.hpp"
+#include "models/plans/plan.hpp"
 
 #include <gtest/gtest.h>
 
 #include <cmath>
 
-#include "models/plans/dense_plan.hpp"
+#include "models/plans/build_plan.hpp"
 #include "tests/models/plan_network.hpp"
 #include "tests/models/plans/check_plan.hpp"
 

@@ -1,4 +1,4 @@
-#include "models/plans/refined_plan.hpp"
+#include "models/plans/build_plan.hpp"
 
 #include <gtest/gtest.h>
 
@@ -6,8 +6,7 @@
 #include <cmath>
 
 #include "core/random.hpp"
-#include "models/plans/dense_plan.hpp"
-#include "models/plans/row_classes.hpp"
+#include "models/plans/row_keys.hpp"
 #include "tests/models/plan_network.hpp"
 #include "tests/models/plans/check_plan.hpp"
 #include "tests/support/contracted_edges.hpp"

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "core/random.hpp"
-#include "models/plans/dense_plan.hpp"
+#include "models/plans/build_plan.hpp"
 #include "schema/tpugraphs.hpp"
 
 namespace tpudist::test {

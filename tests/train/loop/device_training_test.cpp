@@ -6,7 +6,7 @@
 #include "dist/collectives/mpi_session.hpp"
 #include "dist/collectives/nccl_communicator.hpp"
 #include "models/device/device_backend.hpp"
-#include "models/network/composed_executor.hpp"
+#include "models/network/executor.hpp"
 #include "tests/models/launch_counter.hpp"
 #include "tests/train/tiny_data.hpp"
 #include "tests/train/tiny_run.hpp"
@@ -16,7 +16,7 @@
 namespace tpudist {
 
 // Stands in for the one of models/network: objects come before libraries when a program is linked.
-DeviceContext place_on(int device_index, Precision) {
+DeviceContext make_device_context(int device_index, Precision) {
   if (device_index < 0) return {};
   return {at::kCPU, make_device_backend};
 }

@@ -10,7 +10,7 @@
 #include "core/file_system.hpp"
 #include "dist/collectives/communicator.hpp"
 #include "inference/collection_scores.hpp"
-#include "models/kernels/threads.hpp"
+#include "models/kernels/cpu_process.hpp"
 #include "records/run_folder.hpp"
 #include "tests/train/tiny_data.hpp"
 #include "tests/train/tiny_run.hpp"

@@ -9,7 +9,7 @@
 #include "core/file_system.hpp"
 #include "core/log.hpp"
 #include "core/process.hpp"
-#include "models/kernels/cpu_kernels.hpp"
+#include "models/kernels/cpu_process.hpp"
 #include "records/learning_curves.hpp"
 #include "records/predictions_file.hpp"
 #include "records/run_folder.hpp"

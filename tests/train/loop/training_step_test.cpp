@@ -7,7 +7,7 @@
 
 #include "core/error.hpp"
 #include "dist/collectives/communicator.hpp"
-#include "models/kernels/threads.hpp"
+#include "models/kernels/cpu_process.hpp"
 #include "tests/train/tiny_data.hpp"
 #include "train/units/training_setup.hpp"
 

@@ -1,6 +1,6 @@
-// The emulated kernels of flat_steps.hpp against the optimizer and the average on the host.
+// The emulated kernels of flat_launches.hpp against the optimizer and the average on the host.
 
-#include "models/kernels/flat_steps.hpp"
+#include "models/kernels/flat_launches.hpp"
 
 #include <gtest/gtest.h>
 
@@ -11,7 +11,6 @@
 #include "core/random.hpp"
 #include "tests/cuda_emulation/cuda_runtime.h"
 #include "train/optimizer/optimizer.hpp"
-#include "train/optimizer/weight_average.hpp"
 
 namespace tpudist {
 namespace {

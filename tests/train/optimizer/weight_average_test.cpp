@@ -1,4 +1,4 @@
-#include "train/optimizer/weight_average.hpp"
+#include "train/optimizer/optimizer.hpp"
 
 #include <gmock/gmock.h>
 

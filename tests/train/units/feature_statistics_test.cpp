@@ -1,4 +1,4 @@
-#include "train/units/feature_statistics.hpp"
+#include "train/units/training_setup.hpp"
 
 #include <gtest/gtest.h>
 

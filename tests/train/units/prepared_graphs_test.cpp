@@ -16,7 +16,7 @@
 
 #include "core/log.hpp"
 #include "dist/collectives/communicator.hpp"
-#include "models/kernels/threads.hpp"
+#include "models/kernels/cpu_process.hpp"
 #include "tests/support/expected_fault.hpp"
 #include "tests/train/tiny_data.hpp"
 #include "train/units/training_setup.hpp"

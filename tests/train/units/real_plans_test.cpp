@@ -10,7 +10,7 @@
 #include "core/random.hpp"
 #include "data/convert/converter.hpp"
 #include "data/loading/dataset.hpp"
-#include "models/kernels/threads.hpp"
+#include "models/kernels/cpu_process.hpp"
 #include "tests/models/float_error.hpp"
 #include "tests/models/network_case.hpp"
 #include "tests/support/real_data.hpp"

@@ -1,4 +1,4 @@
-#include "train/units/slate_costs.hpp"
+#include "train/units/batch_plan.hpp"
 
 #include <gtest/gtest.h>
 

@@ -7,9 +7,9 @@
 #include <vector>
 
 #include "core/safetensors/safetensors_file.hpp"
-#include "models/kernels/threads.hpp"
+#include "models/kernels/cpu_process.hpp"
 #include "models/network/network.hpp"
-#include "models/plans/plan_shape.hpp"
+#include "models/plans/plan.hpp"
 #include "schema/tpugraphs.hpp"
 #include "tests/models/layers/golden_case.hpp"
 #include "tests/models/network_case.hpp"

@@ -6,7 +6,7 @@
 #include <algorithm>
 
 #include "core/error.hpp"
-#include "models/network/composed_executor.hpp"
+#include "models/network/executor.hpp"
 #include "tests/models/layers/layer_spellings.hpp"
 #include "tests/support/temp_dir.hpp"
 #include "train/state/weights_file.hpp"

@@ -1,0 +1,98 @@
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <array>
+#include <cstdint>
+
+#include "models/kernels/row_launches.hpp"
+#include "models/operators/attend_nodes.hpp"
+#include "models/operators/backend.hpp"
+#include "models/plans/plan.hpp"
+
+// For .cpp files of models/ only: it includes ATen.
+
+namespace tpudist {
+
+// The current stream of the tensor's CUDA device; null for a tensor on the CPU.
+CUstream_st* stream_of(const at::Tensor& x);
+
+// A tensor [M, ...] of T, whose planes are dense, as kernels take it; null if it is undefined.
+template <typename T>
+Planes<const T> planes_of(const at::Tensor& x) {
+  if (!x.defined()) return {};
+  return {x.const_data_ptr<T>(), x.stride(0)};
+}
+template <typename T>
+Planes<T> mutable_planes_of(const at::Tensor& x) {
+  if (!x.defined()) return {};
+  return {x.mutable_data_ptr<T>(), x.stride(0)};
+}
+// The columns of rows [M, rows, C].
+inline Columns columns_of(const at::Tensor& x, std::int64_t replicas = 1) {
+  return {replicas * x.size(2), x.size(0)};
+}
+
+// The `parts` of a launch over the matrix on rows like those of `x`, in the type of sums; undefined
+// where no row of the matrix is long.
+at::Tensor parts_of(const CsrPointers& matrix, const at::Tensor& x, at::ScalarType type,
+                    std::int64_t replicas = 1);
+
+// The sum of all rows of each member, [M, C] of x [M, rows, C] with dense planes.
+at::Tensor summed_rows(const at::Tensor& x);
+
+// y = rows W for each member, or rows W^T if `transposed`, in one call of cuBLASLt: rows [M, R, I], W
+// [M, I, O] (transposed: [M, O, I]) and y [M, R, O] are planes on one CUDA device, y of float32, both
+// others of float32 (`tf32`: rounded to TF32 there) or of bfloat16. A member's bits do not depend on M:
+// the algorithm is chosen by the shape of one product, R rounded up to one of eight numbers an octave,
+// so that it is seldom asked for, and none is taken that cuts sums in parts. False, and y is not
+// written, where the types are others or not on a device, cuBLASLt has none, a size is zero, or the
+// program was built without kernels for GPUs. Throws Error if the product is refused.
+bool multiply_members(const at::Tensor& rows, const at::Tensor& weight, bool transposed, bool tf32,
+                      const at::Tensor& y);
+
+// The attentions of attend_nodes.hpp for a device, where many small operations cost more than what
+// they compute. The rows of a group are filled up to the number of the largest group, so that one
+// operation serves many groups of a member: as many as take `attention.padded_floats` numbers, at least
+// one group or, of shares, one row after of it. It is one member's, so that its bits do not depend on
+// the others. A number that is not finite can spread to all groups of its member. Shapes and arguments
+// as there; `k` and `q` of the linear one are f(k) and f(q).
+at::Tensor attend_padded(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
+                         const NodeAttention& attention, std::int64_t heads);
+// d q, d k and d v.
+std::array<at::Tensor, 3> attend_padded_gradient(const at::Tensor& q, const at::Tensor& k,
+                                                 const at::Tensor& v, const at::Tensor& y,
+                                                 const at::Tensor& d_y,
+                                                 const NodeAttention& attention,
+                                                 std::int64_t heads);
+
+at::Tensor attend_linearly_padded(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
+                                  const NodeAttention& attention, std::int64_t heads);
+// Of what f was taken of: d q and d k hold the derivative min(f, 1).
+std::array<at::Tensor, 3> attend_linearly_padded_gradient(const at::Tensor& q, const at::Tensor& k,
+                                                          const at::Tensor& v, const at::Tensor& y,
+                                                          const at::Tensor& d_y,
+                                                          const NodeAttention& attention,
+                                                          std::int64_t heads);
+
+// The functions of Backend on groups, computed by the project's kernels.
+Backend::Result normalise_by_kernels(const GroupPointers& groups, const at::Tensor& x,
+                                     const at::Tensor& shift, double eps);
+Backend::Gradients normalise_gradient_by_kernels(const GroupPointers& groups, const at::Tensor& x,
+                                                 const at::Tensor& shift, const at::Tensor& kept,
+                                                 const at::Tensor& d_y);
+Backend::Result softmax_gate_by_kernels(const GroupPointers& groups, const at::Tensor& x,
+                                        const at::Tensor& temperature);
+Backend::Gradients softmax_gate_gradient_by_kernels(const GroupPointers& groups,
+                                                    const at::Tensor& x,
+                                                    const at::Tensor& temperature,
+                                                    const at::Tensor& kept, const at::Tensor& d_y);
+
+// Backend::pool and pool_gradient, computed by the project's kernels.
+at::Tensor pool_by_kernels(const ReadoutPointers& readout, const at::Tensor& x,
+                           Aggregation aggregation);
+at::Tensor pool_gradient_by_kernels(const ReadoutPointers& readout, const at::Tensor& x,
+                                    const at::Tensor& y, const at::Tensor& d_y,
+                                    Aggregation aggregation);
+
+}  // namespace tpudist
