@@ -9,11 +9,11 @@
 #include <mutex>
 #include <optional>
 #include <set>
-#include <string>
 #include <string_view>
 #include <utility>
 
 #include "core/escape.hpp"
+#include "core/mutex.hpp"
 #include "core/progress.hpp"
 #include "core/text.hpp"
 
@@ -33,7 +33,7 @@ std::optional<spdlog::level::level_enum> level_of(std::string_view name) {
 class LogSink : public spdlog::sinks::base_sink<std::mutex> {
  public:
   void redirect(ProgressSink* progress) {
-    std::lock_guard lock(mutex_);
+    const std::lock_guard lock(mutex_);
     progress_ = progress;
   }
 
@@ -58,7 +58,7 @@ class LogSink : public spdlog::sinks::base_sink<std::mutex> {
 
  private:
   spdlog::sinks::stderr_color_sink_st standard_error_;
-  ProgressSink* progress_ = nullptr;
+  ProgressSink* progress_ = nullptr;  // guarded by the mutex of base_sink
 };
 
 // The verbosity of --quiet or --verbose; it overrides the environment.
@@ -116,10 +116,10 @@ LogAboveProgress::~LogAboveProgress() {
 }
 
 void warn_once(const std::string& text) {
-  static std::mutex mutex;
-  static std::set<std::string> told;
+  static Mutex mutex;
+  static std::set<std::string> told TPUDIST_GUARDED_BY(mutex);
   {
-    const std::lock_guard lock(mutex);
+    const MutexLock lock(mutex);
     if (!told.insert(text).second) return;
   }
   spdlog::warn("{}", text);

@@ -1,10 +1,10 @@
 #include "inference/scoring.hpp"
 
 #include <algorithm>
-#include <mutex>
 #include <numeric>
 #include <string>
 
+#include "core/mutex.hpp"
 #include "dist/collectives/assignment.hpp"
 #include "inference/scoring_blocks.hpp"
 #include "inference/slate_permutations.hpp"
@@ -24,18 +24,18 @@ class ShareOfProgress {
       : sink_(sink), total_(total), work_(work) {}
 
   void advance(double work, const std::string& note) {
-    const std::scoped_lock lock(mutex_);
+    const MutexLock lock(mutex_);
     done_ += work;
     const double share = work_ > 0 ? std::min(done_ / work_, 1.0) : 1.0;
     show(static_cast<std::int64_t>(share * static_cast<double>(total_)), note);
   }
   void finish() {
-    const std::scoped_lock lock(mutex_);
+    const MutexLock lock(mutex_);
     show(total_, {});
   }
 
  private:
-  void show(std::int64_t scores, const std::string& note) {
+  void show(std::int64_t scores, const std::string& note) TPUDIST_REQUIRES(mutex_) {
     if (scores <= shown_) return;
     sink_.advance(scores - shown_, note);
     shown_ = scores;
@@ -44,9 +44,9 @@ class ShareOfProgress {
   ProgressSink& sink_;
   const std::int64_t total_;
   const double work_;
-  std::mutex mutex_;
-  double done_ = 0;
-  std::int64_t shown_ = 0;
+  Mutex mutex_;
+  double done_ TPUDIST_GUARDED_BY(mutex_) = 0;
+  std::int64_t shown_ TPUDIST_GUARDED_BY(mutex_) = 0;
 };
 
 // Runs blocks of configurations. Thread-safe.

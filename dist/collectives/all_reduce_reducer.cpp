@@ -4,10 +4,10 @@
 
 #include <algorithm>
 #include <map>
-#include <mutex>
 #include <vector>
 
 #include "core/error.hpp"
+#include "core/mutex.hpp"
 #include "dist/collectives/leaf_ledger.hpp"
 #include "dist/collectives/row_math.hpp"
 
@@ -52,19 +52,19 @@ class AllReduceReducer final : public GradientReducer {
     if (!take_turn(sum, leaf)) {
       float* copy = rows_.take();
       copy_row(pool_, copy, row.data(), length_);
-      const std::lock_guard lock(mutex_);
+      const MutexLock lock(mutex_);
       sum.waiting[leaf] = copy;
       if (sum.busy || sum.order[sum.next] != leaf) return;
       sum.busy = true;  // its turn has come: the loop below adds the waiting rows
     } else {
-      accumulate(member, row.data(), sum.next == 0);
-      const std::lock_guard lock(mutex_);
+      accumulate(member, row.data(), leaf == sum.order.front());
+      const MutexLock lock(mutex_);
       ++sum.next;
     }
     while (float* waiting = next_waiting(sum)) {
-      accumulate(member, waiting, sum.next == 0);
+      accumulate(member, waiting, false);  // the first leaf never waits
       rows_.give_back(waiting);
-      const std::lock_guard lock(mutex_);
+      const MutexLock lock(mutex_);
       ++sum.next;
     }
   }
@@ -86,21 +86,21 @@ class AllReduceReducer final : public GradientReducer {
  private:
   // One member's sum over the leaves of this rank.
   struct Sum {
-    std::vector<int> order;         // this rank's leaves
-    std::size_t next = 0;           // index into it
-    bool busy = false;              // a thread is adding
-    std::map<int, float*> waiting;  // by leaf
+    std::vector<int> order;  // this rank's leaves; does not change in a step
+    std::size_t next TPUDIST_GUARDED_BY(&AllReduceReducer::mutex_) = 0;  // index into it
+    bool busy TPUDIST_GUARDED_BY(&AllReduceReducer::mutex_) = false;     // a thread is adding
+    std::map<int, float*> waiting TPUDIST_GUARDED_BY(&AllReduceReducer::mutex_);  // by leaf
   };
 
   bool take_turn(Sum& sum, int leaf) {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     if (sum.busy || sum.order[sum.next] != leaf) return false;
     return sum.busy = true;
   }
 
   // The waiting row whose turn it is. If there is none, the caller stops being the adding thread.
   float* next_waiting(Sum& sum) {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     if (sum.next < sum.order.size()) {
       if (auto found = sum.waiting.find(sum.order[sum.next]); found != sum.waiting.end()) {
         return found->second;
@@ -133,7 +133,7 @@ class AllReduceReducer final : public GradientReducer {
   const std::int64_t length_;
   ThreadPool& pool_;
   LeafLedger ledger_;
-  std::mutex mutex_;  // guards the sums while leaves are added
+  Mutex mutex_;
   std::vector<Sum> sums_;
   RowStore rows_;
   AlignedFloats result_;  // [members, length], and one more

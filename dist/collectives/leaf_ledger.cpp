@@ -27,6 +27,7 @@ void LeafLedger::begin(const LeafOwners& owners) {
                                 i % owners.leaves, i / owners.leaves, owners.owner[i], ranks_));
   }
   owners_ = owners;
+  const MutexLock lock(mutex_);
   added_.assign(owners.owner.size(), 0);
   begun_ = true;
 }
@@ -46,7 +47,7 @@ void LeafLedger::claim(int member, int leaf, std::size_t row_length) {
   if (owners_.of(member, leaf) != rank_) {
     refuse(fmt::format("belongs to rank {}, not to {}", owners_.of(member, leaf), rank_));
   }
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   char& added = added_[static_cast<std::size_t>(member) * owners_.leaves + leaf];
   if (added) refuse("was added twice");
   added = 1;
@@ -77,7 +78,7 @@ void LeafLedger::end_on_all_ranks(Communicator& world) {
 }
 
 std::string LeafLedger::missing() const {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   for (std::size_t i = 0; i < added_.size(); ++i) {
     if (owners_.owner[i] != rank_ || added_[i]) continue;
     return fmt::format("reduction: leaf {} of member {} was not added by its rank {}",

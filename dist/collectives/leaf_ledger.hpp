@@ -1,9 +1,8 @@
 #pragma once
 
-#include <mutex>
-#include <span>
 #include <vector>
 
+#include "core/mutex.hpp"
 #include "dist/collectives/gradient_reducer.hpp"
 
 namespace tpudist {
@@ -36,8 +35,8 @@ class LeafLedger {
   const std::int64_t row_length_;
   LeafOwners owners_;
   bool begun_ = false;
-  mutable std::mutex mutex_;
-  std::vector<char> added_;  // [members, leaves], guarded by the mutex
+  mutable Mutex mutex_;
+  std::vector<char> added_ TPUDIST_GUARDED_BY(mutex_);  // [members, leaves]
 };
 
 }  // namespace tpudist

@@ -49,7 +49,7 @@ float* grow(AlignedFloats& buffer, std::int64_t length) {
 }
 
 float* RowStore::take() {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   if (free_.empty()) return grow(rows_.emplace_back(), length_);
   float* row = free_.back();
   free_.pop_back();
@@ -57,12 +57,12 @@ float* RowStore::take() {
 }
 
 void RowStore::give_back(float* row) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   free_.push_back(row);
 }
 
 void RowStore::take_all_back() {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   free_.clear();
   for (AlignedFloats& row : rows_) free_.push_back(row.data());
 }

@@ -2,10 +2,10 @@
 
 #include <cstdint>
 #include <functional>
-#include <mutex>
 #include <vector>
 
 #include "core/aligned.hpp"
+#include "core/mutex.hpp"
 #include "core/thread_pool.hpp"
 
 namespace tpudist {
@@ -42,9 +42,9 @@ class RowStore {
 
  private:
   std::int64_t length_;
-  std::mutex mutex_;
-  std::vector<AlignedFloats> rows_;
-  std::vector<float*> free_;
+  Mutex mutex_;
+  std::vector<AlignedFloats> rows_ TPUDIST_GUARDED_BY(mutex_);
+  std::vector<float*> free_ TPUDIST_GUARDED_BY(mutex_);  // of rows_
 };
 
 }  // namespace tpudist

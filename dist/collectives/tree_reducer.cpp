@@ -2,11 +2,11 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <mutex>
 #include <utility>
 #include <vector>
 
 #include "core/error.hpp"
+#include "core/mutex.hpp"
 #include "dist/collectives/gradient_reducer.hpp"
 #include "dist/collectives/leaf_ledger.hpp"
 #include "dist/collectives/reduction_tree.hpp"
@@ -42,8 +42,9 @@ class TreeReducer final : public GradientReducer {
 
   LeafLedger ledger_;
   ReductionTree tree_;
-  std::mutex mutex_;           // guards value_ while leaves are added
-  std::vector<float*> value_;  // [nodes], this rank's finished sub-trees, else null
+  Mutex mutex_;
+  // [nodes], this rank's finished sub-trees, else null.
+  std::vector<float*> value_ TPUDIST_GUARDED_BY(mutex_);
 
   RowStore rows_;
   AlignedFloats result_;       // [members, length]; a member's first leaf starts here
@@ -68,17 +69,18 @@ TreeReducer::TreeReducer(Communicator& communicator, std::int64_t length, Thread
 void TreeReducer::begin(const LeafOwners& owners) {
   ledger_.begin(owners);
   tree_ = make_reduction_tree(owners, communicator_.size());
-  value_.assign(tree_.nodes.size(), nullptr);
   slice_.assign(tree_.nodes.size(), nullptr);
   rows_.take_all_back();
   grow(result_, owners.members * length_);
+  const MutexLock lock(mutex_);
+  value_.assign(tree_.nodes.size(), nullptr);
 }
 
 // Takes the sibling's value if it is ready and this rank merges the parent. Otherwise leaves
 // `value` (if not null) at the node, for the sibling.
 float* TreeReducer::swap_with_sibling(int node, float* value) {
   const int parent = tree_.nodes[node].parent;
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   if (parent != ReductionTree::none && tree_.nodes[parent].owner == communicator_.rank()) {
     const ReductionTree::Node& above = tree_.nodes[parent];
     float*& sibling = value_[above.left == node ? above.right : above.left];
@@ -155,6 +157,7 @@ void TreeReducer::exchange() {
   }
   float* free_space = grow(received_, static_cast<std::int64_t>(others) * length);
   const std::vector<std::int64_t> nothing(ranks, 0);
+  const MutexLock lock(mutex_);  // no leaf is added any more
   for (std::size_t round = 0; round < rounds; ++round) {
     std::vector<std::int64_t> counts(ranks, 0);
     float* const received = free_space;

@@ -18,7 +18,6 @@
 #include "core/check.hpp"
 #include "core/duration.hpp"
 #include "core/process.hpp"
-#include "dist/health/rank_silence.hpp"
 #include "dist/health/stop_signal.hpp"
 
 namespace tpudist {
@@ -137,7 +136,7 @@ Watchdog::Watchdog(RankActivity& activity, WatchdogOptions options)
 
 Watchdog::~Watchdog() {
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     stopping_ = true;
   }
   stops_.notify_all();
@@ -149,7 +148,7 @@ void Watchdog::watch(const std::filesystem::path& folder, int rank, int ranks) {
   if (options_.timeout <= 0) return;
   const auto files = std::make_shared<RankFiles>(folder, rank, ranks);
   files->write(own_place());
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   ++run_;
   files_ = files;
   rank_ = rank;
@@ -158,7 +157,7 @@ void Watchdog::watch(const std::filesystem::path& folder, int rank, int ranks) {
 }
 
 void Watchdog::leave() {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   ++run_;
   files_ = nullptr;
   rank_ = options_.rank;
@@ -168,14 +167,15 @@ void Watchdog::leave() {
 }
 
 void Watchdog::remember_checkpoint(const std::filesystem::path& path) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   checkpoint_ = path.string();
 }
 
 // False when the watchdog is to stop.
 bool Watchdog::pause(double seconds) {
-  std::unique_lock lock(mutex_);
-  return !stops_.wait_for(lock, std::chrono::duration<double>(seconds), [&] { return stopping_; });
+  MutexLock lock(mutex_);
+  return !stops_.wait_for(lock, std::chrono::duration<double>(seconds),
+                          [&]() TPUDIST_REQUIRES(mutex_) { return stopping_; });
 }
 
 RankStatus Watchdog::own_place() {
@@ -196,7 +196,7 @@ void Watchdog::exchange() {
   while (pause(interval_)) {
     std::shared_ptr<RankFiles> files;
     {
-      const std::lock_guard lock(mutex_);
+      const MutexLock lock(mutex_);
       files = files_;
     }
     if (!files) continue;
@@ -204,7 +204,7 @@ void Watchdog::exchange() {
     files->write(own);
     std::vector<std::optional<RankStatus>> places;
     if (own.silent > 1.5 * interval_ || own.patient || own.failed) places = files->read_others();
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     if (files != files_) continue;
     heard_.places = std::move(places);
     ++heard_.round;
@@ -226,7 +226,7 @@ void Watchdog::look(double passed) {
   const RankStatus own = own_place();
   Heard heard;
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     if (!meter_ || judged_run_ != run_) {
       judged_run_ = run_;
       meter_.emplace(ranks_, rank_, patience_of(interval_));
@@ -285,7 +285,7 @@ void Watchdog::look_for_lost(double passed, const RankStatus& own) {
 }
 
 std::string Watchdog::newest_checkpoint() {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   return checkpoint_;
 }
 

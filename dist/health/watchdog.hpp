@@ -6,13 +6,13 @@
 #include <filesystem>
 #include <functional>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <string>
 #include <thread>
 #include <vector>
 
 #include "core/descriptor.hpp"
+#include "core/mutex.hpp"
 #include "dist/collectives/rank_activity.hpp"
 #include "dist/health/rank_silence.hpp"
 
@@ -109,14 +109,15 @@ class Watchdog {
   const WatchdogOptions options_;
   const double interval_;  // seconds between two looks
 
-  std::mutex mutex_;
+  Mutex mutex_;
   std::condition_variable stops_;
-  bool stopping_ = false;
-  std::shared_ptr<RankFiles> files_;  // null: no files
-  int rank_ = 0, ranks_ = 1;          // in the run; in the job outside a run
-  int run_ = 0;                       // counts calls of `watch` and `leave`
-  Heard heard_;
-  std::string checkpoint_;
+  bool stopping_ TPUDIST_GUARDED_BY(mutex_) = false;
+  std::shared_ptr<RankFiles> files_ TPUDIST_GUARDED_BY(mutex_);  // null: no files
+  int rank_ TPUDIST_GUARDED_BY(mutex_);  // in the run; in the job outside a run
+  int ranks_ TPUDIST_GUARDED_BY(mutex_);
+  int run_ TPUDIST_GUARDED_BY(mutex_) = 0;  // counts calls of `watch` and `leave`
+  Heard heard_ TPUDIST_GUARDED_BY(mutex_);
+  std::string checkpoint_ TPUDIST_GUARDED_BY(mutex_);
 
   std::atomic<double> own_silence_{0};
   std::atomic<std::uint64_t> beat_{0};

@@ -27,7 +27,7 @@ CheckpointQueue::CheckpointQueue(const ParameterTable& table, FileSystem& files,
 
 CheckpointQueue::~CheckpointQueue() {
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     stopping_ = true;
   }
   changed_.notify_all();
@@ -35,27 +35,27 @@ CheckpointQueue::~CheckpointQueue() {
 }
 
 Checkpoint& CheckpointQueue::copy(Kind kind) {
-  std::unique_lock lock(mutex_);
-  changed_.wait(lock, [&] { return std::ranges::find(jobs_, kind, &Job::kind) == jobs_.end(); });
+  MutexLock lock(mutex_);
+  while (std::ranges::find(jobs_, kind, &Job::kind) != jobs_.end()) changed_.wait(lock);
   return copy_of(kind);
 }
 
 void CheckpointQueue::write(Kind kind, std::filesystem::path path, std::function<void()> then) {
   if (!thread_.joinable()) thread_ = std::thread([this] { work(); });
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     jobs_.push_back({kind, std::move(path), std::move(then)});
   }
   changed_.notify_all();
 }
 
 void CheckpointQueue::wait() {
-  std::unique_lock lock(mutex_);
-  changed_.wait(lock, [&] { return jobs_.empty(); });
+  MutexLock lock(mutex_);
+  while (!jobs_.empty()) changed_.wait(lock);
 }
 
 std::vector<CheckpointQueue::Result> CheckpointQueue::take_results() {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   return std::exchange(results_, {});
 }
 
@@ -63,9 +63,9 @@ std::vector<CheckpointQueue::Result> CheckpointQueue::take_results() {
 // wait for HDF5, which one thread uses at a time.
 void CheckpointQueue::work() {
   give_way_to_others();
-  std::unique_lock lock(mutex_);
+  MutexLock lock(mutex_);
   for (;;) {
-    changed_.wait(lock, [&] { return stopping_ || !jobs_.empty(); });
+    while (!stopping_ && jobs_.empty()) changed_.wait(lock);
     if (jobs_.empty()) return;
     const Job& job = jobs_.front();  // stays in place while others are added
     lock.unlock();

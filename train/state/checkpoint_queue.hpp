@@ -6,12 +6,12 @@
 #include <deque>
 #include <filesystem>
 #include <functional>
-#include <mutex>
 #include <string>
 #include <thread>
 #include <vector>
 
 #include "core/file_system.hpp"
+#include "core/mutex.hpp"
 #include "models/parameters/parameter_table.hpp"
 #include "train/state/checkpoint.hpp"
 
@@ -61,20 +61,20 @@ class CheckpointQueue {
   };
 
   void work();
-  Result result_of(const Job& job);
+  Result result_of(const Job& job) TPUDIST_EXCLUDES(mutex_);
   Checkpoint& copy_of(Kind kind) { return copies_[static_cast<std::size_t>(kind)]; }
 
   const ParameterTable& table_;
   FileSystem& files_;
   const std::function<void()> advance_;
 
-  std::array<Checkpoint, 2>
-      copies_;  // by kind; used by the writing thread while a job of the kind exists
-  std::mutex mutex_;
+  // By kind: the writing thread's while jobs_ has the kind, else the caller's, and never both.
+  std::array<Checkpoint, 2> copies_;
+  Mutex mutex_;
   std::condition_variable changed_;
-  std::deque<Job> jobs_;  // the first one is being written
-  std::vector<Result> results_;
-  bool stopping_ = false;
+  std::deque<Job> jobs_ TPUDIST_GUARDED_BY(mutex_);  // the first one is being written
+  std::vector<Result> results_ TPUDIST_GUARDED_BY(mutex_);
+  bool stopping_ TPUDIST_GUARDED_BY(mutex_) = false;
   std::thread thread_;  // starts with the first job
 };
 
