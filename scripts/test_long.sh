@@ -27,6 +27,8 @@
 #  10. Every reader of files under libFuzzer (tests/fuzz), ten minutes each: no crash, no hang, no more than 2 GiB.
 #      Needs Clang 16. TPUDIST_FUZZ_SECONDS=60 takes less time, TPUDIST_FUZZ_TARGETS="npz yaml" fewer readers,
 #      TPUDIST_TEST_ONLY=fuzz runs only this check.
+#  11. Every file compiled by Clang: what a mutex guards is used only while it is held (core/mutex.hpp).
+#      Needs Clang 16. TPUDIST_TEST_ONLY=thread_safety runs only this check.
 #
 # TPUDIST_LONG_DIR  folder of data, runs and logs, kept; default a new one in /tmp, removed if all pass
 set -euo pipefail
@@ -251,6 +253,19 @@ check_one_definition() {
   row "definitions of each name" "$result" one
 }
 
+check_thread_safety() {
+  command -v clang++-16 > /dev/null ||
+    { echo "no check of mutexes: apt-get install clang-16"
+      [[ ${TPUDIST_TEST_ONLY:-} != thread_safety ]] || failures=$((failures + 1))
+      return 0; }
+  started=$SECONDS
+  local result=held
+  { cmake --preset thread_safety "${torch[@]}" && cmake --build --preset thread_safety; } \
+    > "$scratch/thread_safety.log" 2>&1 || result="not held"
+  grep 'error:' "$scratch/thread_safety.log" || true
+  row "mutexes" "$result" held
+}
+
 # train_device NAME RANKS SEED SETTINGS... trains on the data of check_device.
 train_device() {
   local name=$1 ranks=$2 seed=$3; shift 3
@@ -377,7 +392,7 @@ check_sanitizers() {
 
 scripts/setup.sh
 torch=(${TPUDIST_TORCH_ROOT:+"-DTPUDIST_TORCH_ROOT=$TPUDIST_TORCH_ROOT"})
-if [[ ${TPUDIST_TEST_ONLY:-} != @(odr|fuzz) ]]; then
+if [[ ${TPUDIST_TEST_ONLY:-} != @(odr|thread_safety|fuzz) ]]; then
   cmake --preset release "${torch[@]}" > "$scratch/build.log"
   cmake --build --preset release --target tpudist >> "$scratch/build.log"
 fi
@@ -385,6 +400,8 @@ if [[ ${TPUDIST_TEST_ONLY:-} == cpus ]]; then
   check_cpus
 elif [[ ${TPUDIST_TEST_ONLY:-} == odr ]]; then
   check_one_definition
+elif [[ ${TPUDIST_TEST_ONLY:-} == thread_safety ]]; then
+  check_thread_safety
 elif [[ ${TPUDIST_TEST_ONLY:-} == device ]]; then
   check_device
 elif [[ ${TPUDIST_TEST_ONLY:-} == fuzz ]]; then
@@ -401,12 +418,13 @@ elif [[ ${TPUDIST_TEST_ONLY:-} != systems ]]; then
     check_damages
     check_cpus
     check_one_definition
+    check_thread_safety
     check_device
     [[ ${TPUDIST_TEST_SANITIZERS:-1} == 0 ]] || check_sanitizers
     check_fuzz
   fi
 fi
-[[ ${TPUDIST_TEST_ONLY:-} == @(ranks|cpus|odr|device|fuzz) ]] || check_systems
+[[ ${TPUDIST_TEST_ONLY:-} == @(ranks|cpus|odr|thread_safety|device|fuzz) ]] || check_systems
 
 if (( failures > 0 )); then
   echo "$failures checks failed; see the logs in $scratch"
