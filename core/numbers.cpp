@@ -38,7 +38,10 @@ std::string format_count(std::int64_t count) {
 }
 
 std::string counted(std::int64_t count, std::string_view what) {
-  return fmt::format("{} {}{}", format_count(count), what, count == 1 ? "" : "s");
+  if (count == 1) return fmt::format("1 {}", what);
+  const bool family = what.ends_with("ly");
+  return fmt::format("{} {}{}", format_count(count),
+                     family ? what.substr(0, what.size() - 1) : what, family ? "ies" : "s");
 }
 
 std::string format_seconds(double seconds) {

@@ -3,15 +3,14 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
 #include <numeric>
 
 #include <nlohmann/json.hpp>
 
-#include "core/error.hpp"
 #include "core/hash.hpp"
 #include "core/json.hpp"
 #include "core/means.hpp"
+#include "core/numbers.hpp"
 #include "inference/prediction_records.hpp"
 
 namespace tpudist {
@@ -54,8 +53,8 @@ bool has_rejected(const Evaluation& evaluation) {
 
 std::string slates_text(const ScoringSlates& slates) {
   if (!slates.wanted()) return "";
-  return fmt::format("  in slates of at most {} configurations, mean of {} permutation{}",
-                     slates.configs, slates.permutations, slates.permutations == 1 ? "" : "s");
+  return fmt::format("  in slates of at most {} configurations, mean of {}", slates.configs,
+                     counted(slates.permutations, "permutation"));
 }
 
 }  // namespace
@@ -107,10 +106,6 @@ Evaluation start_evaluation(const ScoringSession& session, const std::vector<boo
   evaluation.weights.assign(use.begin(), use.end());
   evaluation.left_out.assign(use.size(), std::string(kNotFinite));
   evaluation.finite.assign(use.size(), true);
-  if (evaluation.split == "test") {
-    throw ConfigError(
-        "the test split has no run times to compare with; use `tpudist predict` to rank it");
-  }
   evaluation.members.resize(use.size());
   for (std::size_t m = 0; m < use.size(); ++m)
     evaluation.names.push_back({"", static_cast<int>(m)});
@@ -201,9 +196,10 @@ Evaluation evaluate_members(const ScoringSession& session, std::span<const float
 std::string evaluation_table(const Evaluation& evaluation) {
   const auto columns = score_columns(evaluation.is_tile);
   std::string text = fmt::format(
-      "{} of the {} of {} members together{} on the {} split{}\n\n", columns[0].name,
+      "{} of the {} of {} together{} on the {} split{}\n\n", columns[0].name,
       name_of(evaluation.combination.rule),
-      std::ranges::count_if(evaluation.weights, [](double weight) { return weight > 0; }),
+      counted(std::ranges::count_if(evaluation.weights, [](double weight) { return weight > 0; }),
+              "member"),
       is_selected(evaluation) ? ", selected on these graphs (too good)," : "", evaluation.split,
       evaluation.most_rows > 0 ? fmt::format(", at most {} rows a graph", evaluation.most_rows)
                                : "");

@@ -14,28 +14,13 @@
 namespace tpudist {
 namespace {
 
-std::string families_text(int families) {
-  return families == 1 ? "1 family" : fmt::format("{} families", families);
-}
-
 std::string range(double low, double high) {
   return fmt::format("{:.4f} to {:.4f}", low, high);
 }
 
-std::string signed_range(double low, double high) {
-  return fmt::format("{:+.4f} to {:+.4f}", low, high);
+std::string signed_range(const Interval& interval) {
+  return fmt::format("{:+.4f} to {:+.4f}", interval.low, interval.high);
 }
-
-// A difference as seen from the best variant.
-struct Lead {
-  const VariantPair* pair = nullptr;
-  std::size_t other = 0;
-  double sign = 1;
-
-  double value() const { return sign * pair->difference; }
-  double low(const Interval& of) const { return sign > 0 ? of.low : -of.high; }
-  double high(const Interval& of) const { return sign > 0 ? of.high : -of.low; }
-};
 
 class Headline {
  public:
@@ -45,12 +30,8 @@ class Headline {
   std::vector<std::string> sentences() {
     if (found_.variants.empty()) return {};
     for (const VariantPair& pair : found_.pairs) {
-      if (pair.a != found_.best && pair.b != found_.best) continue;
-      if (std::isnan(pair.difference)) continue;
-      leads_.push_back({&pair, pair.a == found_.best ? pair.b : pair.a,
-                        VariantComparison::sign(pair, found_.best)});
+      if (pair.a == found_.best) leads_.push_back(&pair);
     }
-    std::ranges::stable_sort(leads_, {}, [](const Lead& lead) { return lead.value(); });
     if (found_.variants.size() == 1) {
       log_one();
     } else if (leads_.empty()) {
@@ -68,11 +49,11 @@ class Headline {
   const ReportedVariant& best() const { return input_.variants[found_.best]; }
   const std::string& name_of(std::size_t variant) const { return input_.variants[variant].name(); }
 
-  std::string names(const std::vector<Lead>& leads) const {
+  std::string names(const std::vector<const VariantPair*>& leads) const {
     std::vector<std::string> names;
     constexpr std::size_t kMost = 4;
-    for (const Lead& lead : leads) {
-      if (names.size() < kMost) names.push_back(name_of(lead.other));
+    for (const VariantPair* lead : leads) {
+      if (names.size() < kMost) names.push_back(name_of(lead->b));
     }
     if (leads.size() > kMost) names.push_back(fmt::format("{} more", leads.size() - kMost));
     return join(names, ", ");
@@ -83,7 +64,8 @@ class Headline {
     return fmt::format("{} {:.4f} (mean of members, {}, {}{} of {})", best().metric, summary.mean,
                        counted(summary.trainings, "training"),
                        counted(summary.graphs, found_.out_of_fold ? "graph" : "validation graph"),
-                       found_.out_of_fold ? " out of fold" : "", families_text(summary.families));
+                       found_.out_of_fold ? " out of fold" : "",
+                       counted(summary.families, "family"));
   }
 
   void log_one() {
@@ -123,19 +105,19 @@ class Headline {
 
   void log_best() {
     const ScoreSummary summary = summarise_members(best(), found_.out_of_fold).value();
-    const Lead& next = leads_.front();
-    std::vector<Lead> beaten, tied;
+    const VariantPair& next = *leads_.front();
+    std::vector<const VariantPair*> beaten, tied;
     bool tested = true, alike = false;
-    for (const Lead& lead : leads_) {
-      alike = alike || lead.pair->alike;
-      (lead.pair->shown() && lead.value() > 0 ? beaten : tied).push_back(lead);
-      tested = tested && lead.pair->p.has_value();
+    for (const VariantPair* lead : leads_) {
+      alike = alike || lead->alike;
+      (lead->shown() ? beaten : tied).push_back(lead);
+      tested = tested && lead->p.has_value();
     }
     if (!tested) {
       texts_.push_back(
           fmt::format("No winner can be named: {} has the highest score, {}, {:.4f} more "
                       "than {}.",
-                      best().name(), score_text(summary), next.value(), name_of(next.other)));
+                      best().name(), score_text(summary), next.difference, name_of(next.b)));
       texts_.push_back(
           alike ? "Whether other trainings would agree is not known: all trainings of two variants "
                   "score alike, which says nothing of their spread."
@@ -145,33 +127,32 @@ class Headline {
       texts_.push_back(
           fmt::format("{} scores higher on these graphs if trained again: {}, {:.4f} "
                       "more than {}{}.",
-                      best().name(), score_text(summary), next.value(), name_of(next.other),
+                      best().name(), score_text(summary), next.difference, name_of(next.b),
                       leads_.size() > 1 ? ", the next best" : ""));
     } else {
       texts_.push_back(
           fmt::format("Undecided: {} has the highest score, {}, but the {:.4f} that it is "
                       "ahead of {} may be "
                       "luck of its trainings.",
-                      best().name(), score_text(summary), next.value(), name_of(next.other)));
+                      best().name(), score_text(summary), next.difference, name_of(next.b)));
     }
     if (tested) {
-      const Interval& interval = *next.pair->trainings;
       texts_.push_back(fmt::format(
-          "Other trainings on these graphs: a difference of {} (95 %{}); p {:.3g}{}.",
-          signed_range(next.low(interval), next.high(interval)),
+          "Other trainings on these graphs: a difference of {} (95 %{}); p {:.3g} ({} decides).",
+          signed_range(*next.trainings),
           found_.pairs.size() > 1 ? fmt::format(", all {} pairs at once", found_.pairs.size()) : "",
-          *next.pair->p, found_.pairs.size() > 1 ? fmt::format(" ({})", found_.method) : ""));
+          *next.p, found_.method));
       if (!tied.empty() && !beaten.empty())
         texts_.push_back(fmt::format("It is better than {}.", names(beaten)));
       if (tied.size() > 1)
         texts_.push_back(fmt::format("It is not told apart from {}.", names(tied)));
     }
-    if (next.pair->families) {
-      const double low = next.low(*next.pair->families), high = next.high(*next.pair->families);
+    if (next.families) {
       texts_.push_back(fmt::format(
           "On other model families the difference {}may be {} (95 %){}.",
-          tested ? "" : "of these trained models ", signed_range(low, high),
-          low > 0 ? "" : fmt::format(", so {} may be better there", name_of(next.other))));
+          tested ? "" : "of these trained models ", signed_range(*next.families),
+          next.families->low > 0 ? ""
+                                 : fmt::format(", so {} may be better there", name_of(next.b))));
     }
     if (tested) log_collapses();
   }
@@ -222,7 +203,7 @@ class Headline {
 
   const ReportInput& input_;
   const VariantComparison& found_;
-  std::vector<Lead> leads_;  // of the best over the others, the smallest first
+  std::vector<const VariantPair*> leads_;  // of the best over the others, the smallest first
   std::vector<std::string> texts_;
 };
 

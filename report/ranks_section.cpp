@@ -5,6 +5,7 @@
 #include <functional>
 #include <set>
 
+#include "core/numbers.hpp"
 #include "report/charts/scatter_chart.hpp"
 #include "report/sections.hpp"
 #include "report/variant_section.hpp"
@@ -32,8 +33,10 @@ ReportFigure figure_of(const ReportedVariant& variant,
   ReportFigure figure;
   figure.heading = variant.title;
   const std::string which =
-      fmt::format("The best, the median and the worst of {} {} graphs by {}", graphs.size(),
-                  graphs.front()->split == "valid" ? "validation" : "held-out", variant.metric);
+      fmt::format("The best, the median and the worst of {} by {}",
+                  counted(std::ssize(graphs),
+                          graphs.front()->split == "valid" ? "validation graph" : "held-out graph"),
+                  variant.metric);
   figure.sentence = first ? which +
                                 ": one dot for each configuration (at most 400 of a graph), its "
                                 "measured rank across, "

@@ -206,10 +206,11 @@ ReportSection section_of(const CheckedCollection& checked, const std::filesystem
     return std::pair(!graph.checked->suspicions.empty(), graph.share());
   });
   const std::size_t drawn = std::min(graphs.size(), kMostGraphs);
-  section.notes.push_back(fmt::format(
-      "data.entropy_filter={} would remove {} of {} measurements. Drawn: {} of {} graphs with run "
-      "times, suspects first, then those of which it removes most; the table has all.",
-      checked.least_entropy, format_count(filtered), format_count(rows), drawn, graphs.size()));
+  section.notes.push_back(
+      fmt::format("data.entropy_filter={} would remove {} of {}. Drawn: {} of {} with run "
+                  "times, suspects first, then those of which it removes most; the table has all.",
+                  checked.least_entropy, format_count(filtered), counted(rows, "measurement"),
+                  drawn, counted(std::ssize(graphs), "graph")));
   section.figures.push_back(spread_figure(graphs, drawn, number));
   for (std::size_t g = 0; g < drawn; ++g) section.figures.push_back(graph_figure(graphs[g]));
   return section;

@@ -6,6 +6,7 @@
 #include <set>
 #include <utility>
 
+#include "core/numbers.hpp"
 #include "core/text.hpp"
 #include "report/charts/interval_chart.hpp"
 #include "report/headline.hpp"
@@ -152,14 +153,16 @@ ReportFigure pairs_figure(const ReportInput& input, const VariantComparison& fou
   ReportFigure figure;
   figure.heading = several ? "Differences on " + collection : "Differences between variants";
   figure.sentence = fmt::format(
-      "Every pair of variants, A minus B, mean of members {}. Heavy line and p: other trainings, "
-      "for all {} pairs at once{}; they need two trainings of both. Thin line: other families, for "
-      "the pair alone.",
-      found.out_of_fold ? "out of fold" : "on validation graphs", found.pairs.size(),
-      found.method.empty() ? "" : fmt::format(" ({})", found.method));
-  figure.table = {several ? fmt::format("differences-{}", number) : "differences",
-                  {"A", "B", "A - B", "other trainings (95 %)", "p", "other families (95 %)"},
-                  {}};
+      "The better variant minus the other, mean of members {}. Heavy line and p: other "
+      "trainings{}{}; "
+      "they need two trainings of both. Thin line: other families, for the pair alone.",
+      found.out_of_fold ? "out of fold" : "on validation graphs",
+      found.pairs.size() == 1 ? "" : fmt::format(", for all {} pairs at once", found.pairs.size()),
+      found.method.empty() ? "" : fmt::format(" ({} decides)", found.method));
+  figure.table = {
+      several ? fmt::format("differences-{}", number) : "differences",
+      {"better", "other", "better - other", "other trainings (95 %)", "p", "other families (95 %)"},
+      {}};
   IntervalChart chart{.label = "Differences between variants",
                       .x_name = "difference of " + input.variants[found.best].metric,
                       .zero = true,
@@ -207,8 +210,8 @@ void log_unfinished(const ReportInput& input, ReportSection& section) {
   section.missing.insert(
       section.missing.begin(),
       fmt::format(
-          "{} of {} runs have not finished: what follows is of what there is.{}", unfinished,
-          input.results.runs.size(),
+          "Not finished: {} of {}. What follows is of what there is.{}", unfinished,
+          counted(std::ssize(input.results.runs), "run"),
           scored > 0 ? " Their scores so far are in the table of runs and in the curves." : ""));
 }
 

@@ -8,6 +8,7 @@
 #include <set>
 
 #include "core/error.hpp"
+#include "core/numbers.hpp"
 #include "data/inspect/suspect_graphs.hpp"
 #include "data/shards/shard_reader.hpp"
 #include "report/charts/strip_chart.hpp"
@@ -102,8 +103,8 @@ ReportSection suspects_section(const ReportInput& input) {
               figure_of(checked, shards, seen.size() > 1 ? fmt::format("-{}", seen.size()) : "");
           if (figure.table.rows.empty()) {
             section.notes.push_back(
-                fmt::format("None of the {} graphs of {} looks corrupted by its run times alone.",
-                            checked.graphs.size(), collection.name));
+                fmt::format("None of {} of {} looks corrupted by its run times alone.",
+                            counted(std::ssize(checked.graphs), "graph"), collection.name));
           } else {
             section.figures.push_back(std::move(figure));
           }

@@ -1,7 +1,9 @@
 #include "report/variant_pairs.hpp"
 
 #include <algorithm>
+#include <functional>
 #include <set>
+#include <utility>
 
 #include "core/error.hpp"
 #include "scores/system_scores.hpp"
@@ -35,35 +37,36 @@ void add_pairs(const ReportInput& input, VariantComparison& found) {
     all.push_back(&compared_scores(input.variants[v], found.out_of_fold));
   const std::set<std::string> common = common_graphs(all);
   if (common.empty()) throw ConfigError("no graph was scored by all variants");
-  std::vector<RunScoreTable> own;
-  std::vector<std::vector<double>> means;  // of variants with several trainings
-  std::vector<std::size_t> places;         // of those among found.variants
-  for (std::size_t i = 0; i < all.size(); ++i) {
-    own.push_back(on_graphs(*all[i], common));
-    if (own.back().run_count() < 2) continue;
-    means.push_back(run_means(own.back()));
-    places.push_back(i);
-  }
   // By the common graphs: among its own, one variant may lack the hardest.
-  const auto best = std::ranges::max_element(own, {}, mean_score);
-  found.best = found.variants[static_cast<std::size_t>(best - own.begin())];
+  std::vector<std::pair<std::size_t, RunScoreTable>> own;  // the best first
+  for (std::size_t i = 0; i < all.size(); ++i)
+    own.emplace_back(found.variants[i], on_graphs(*all[i], common));
+  std::ranges::stable_sort(own, std::greater(),
+                           [](const auto& variant) { return mean_score(variant.second); });
+  found.best = own.front().first;
+  std::vector<std::vector<double>> means;  // of variants with several trainings
+  std::vector<std::size_t> several;        // those
   for (std::size_t i = 0; i < own.size(); ++i) {
+    const auto& [variant, scores] = own[i];
+    if (scores.run_count() > 1) {
+      means.push_back(run_means(scores));
+      several.push_back(variant);
+    }
     for (std::size_t j = i + 1; j < own.size(); ++j) {
-      VariantPair pair{.a = found.variants[i], .b = found.variants[j]};
-      pair.difference = mean_score(own[i]) - mean_score(own[j]);
-      if (const auto families = compare_on_other_families(own[i], own[j]))
+      VariantPair& pair = found.pairs.emplace_back(VariantPair{.a = variant, .b = own[j].first});
+      pair.difference = mean_score(scores) - mean_score(own[j].second);
+      if (const auto families = compare_on_other_families(scores, own[j].second))
         pair.families = known(families->interval.interval);
-      found.pairs.push_back(pair);
     }
   }
   if (means.size() < 2) return;
-  const AllPairs tested = all_pairs(means, own.front().reach().of_differences());
-  found.method = tested.one_spread ? "Tukey" : "Welch and Holm";
+  const AllPairs tested = all_pairs(means, own.front().second.reach().of_differences());
+  found.method = tested.test_name();
   for (const PairDifference& one : tested.pairs) {
-    const std::size_t a = found.variants[places[static_cast<std::size_t>(one.a)]],
-                      b = found.variants[places[static_cast<std::size_t>(one.b)]];
-    const auto pair = std::ranges::find_if(
-        found.pairs, [&](const VariantPair& other) { return other.a == a && other.b == b; });
+    const auto pair = std::ranges::find_if(found.pairs, [&](const VariantPair& other) {
+      return other.a == several[static_cast<std::size_t>(one.a)] &&
+             other.b == several[static_cast<std::size_t>(one.b)];
+    });
     pair->trainings = known(one.interval);
     if (pair->trainings) pair->p = one.p;
     pair->alike = !pair->trainings;

@@ -10,7 +10,8 @@
 
 namespace tpudist {
 
-// The difference between two variants of one collection, A minus B, by the mean of members.
+// The difference between two variants of one collection by the mean of members: a, the better one,
+// minus b.
 struct VariantPair {
   std::size_t a = 0, b = 0;  // indices in ReportInput::variants
   double difference = 0;
@@ -30,13 +31,10 @@ struct VariantComparison {
   bool out_of_fold = false;           // otherwise on validation graphs
   std::vector<std::size_t> variants;  // those with scores, in the order of ReportInput::variants
   std::size_t best = 0;               // the one with the highest score
-  std::vector<VariantPair> pairs;     // a before b; empty for a single variant
-  std::string method;                 // of p: "Tukey", or "Welch and Holm"
+  std::vector<VariantPair> pairs;     // of the best variant first; empty for a single one
+  std::string method;                 // of p: AllPairs::test_name
   std::string refusal;  // why they cannot be compared (different data or rows); then there are no
                         // pairs
-
-  // The sign of best minus the other variant relative to the pair: 1, or -1 if best is its b.
-  static double sign(const VariantPair& pair, std::size_t best) { return pair.a == best ? 1 : -1; }
 };
 
 // Compares a sweep's variants on the graphs that it chooses by; if it chooses nothing, out of fold

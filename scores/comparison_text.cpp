@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "core/numbers.hpp"
 #include "core/text.hpp"
 #include "scores/table_intervals.hpp"
 #include "statistics/intervals/interval.hpp"
@@ -23,8 +24,8 @@ std::string_view title_of(EvaluatedOn judged) {
 
 // "mean of members, 3 trainings of 5 members"
 std::string score_text(const SystemScores& system) {
-  const int count = system.scores.run_count();
-  return fmt::format("{}, {} training{}{}", name_of(system.score), count, count == 1 ? "" : "s",
+  return fmt::format("{}, {}{}", name_of(system.score),
+                     counted(system.scores.run_count(), "training"),
                      system.members > 1 ? fmt::format(" of {} members", system.members) : "");
 }
 
@@ -45,10 +46,9 @@ std::string left_out_lines(const SystemScores& system) {
 }
 
 std::string heading(const SystemScores& system) {
-  const int graphs = system.scores.graph_count(), families = system.scores.family_count();
-  return fmt::format("{}, {}, {}: {} graph{} of {} famil{}{}\n", system.collection, system.metric,
-                     title_of(system.judged), graphs, graphs == 1 ? "" : "s", families,
-                     families == 1 ? "y" : "ies",
+  return fmt::format("{}, {}, {}: {} of {}{}\n", system.collection, system.metric,
+                     title_of(system.judged), counted(system.scores.graph_count(), "graph"),
+                     counted(system.scores.family_count(), "family"),
                      system.most_rows > 0 ? ", " + rows_text(system.most_rows) : "");
 }
 
@@ -72,56 +72,62 @@ std::string interval_name(const Comparison& found) {
   return percent(found.level) + " interval";
 }
 
-// What `--margin` asks of recipes; of one training a side it cannot be told. Empty or null where
-// nothing is asked.
-std::string margin_line(const Comparison& found, const Interval* difference) {
-  if (found.margin == 0) return {};
-  return line(fmt::format("margin of {:.4g}", found.margin),
-              difference ? judge_margin(*difference, found.margin) : "undecided");
-}
-
+// What `--margin` asks of recipes; of one training a side it cannot be told.
 nlohmann::json margin_json(const Comparison& found, const Interval& difference, int runs) {
   if (found.margin == 0) return {};
   return runs > 1 ? judge_margin(difference, found.margin) : "undecided";
 }
 
 // p, or why there is none. `what` is flipped or exchanged: "4 families".
-std::string p_text(const PermutationTest& test, std::string_view what, double significance) {
-  if (!test.can_tell(significance))
+std::string p_text(const PermutationTest& test, std::string_view what) {
+  if (!test.can_tell())
     return fmt::format("with {} p cannot fall below {:.3g}", what, test.smallest_p);
   return fmt::format("p {:.3g} ({} of {:.6g})", test.p, test.exact ? "exact, all" : "100,000 drawn",
                      test.labellings);
 }
 
+bool a_leads(const Comparison& found) {
+  return found.difference >= 0;
+}
+
+// What all differences in the text are: the better side minus the other.
+const char* difference_name(const Comparison& found) {
+  return a_leads(found) ? "A - B" : "B - A";
+}
+
+// An interval of A - B as difference_name says.
+Interval upwards(const Comparison& found, Interval interval) {
+  if (a_leads(found)) return interval;
+  return {-interval.value, interval.error, interval.degrees, -interval.high, -interval.low};
+}
+
 std::string these_graphs_text(const SystemPair& pair, const Comparison& found) {
+  const std::string head = fmt::format(" ({})\n", difference_name(found));
   if (!found.these_graphs) {
-    std::string text = "these graphs\n" +
-                       line(interval_name(found), "not enough: " + one_training_line()) +
-                       margin_line(found, nullptr);
+    std::string text =
+        "these graphs" + head + line(interval_name(found), "not enough: " + one_training_line());
     if (pair.a.members_of_one && pair.b.members_of_one) {
       const Interval members =
           difference_interval(run_means(*pair.a.members_of_one), run_means(*pair.b.members_of_one),
                               found.level, pair.a.scores.reach().of_differences());
-      text +=
-          "these graphs, other members of these trainings\n" +
-          line(interval_name(found), ends(members, "Welch over members", "scores of all members"));
+      text += "these graphs, other members of these trainings" + head +
+              line(interval_name(found),
+                   ends(upwards(found, members), "Welch over members", "scores of all members"));
     }
     return text;
   }
   const auto& own = *found.these_graphs;
-  std::string text = "these graphs, other runs\n";
-  text += line(interval_name(found),
-               ends(own.interval, "Welch over trainings", "scores of all trainings"));
-  if (own.labels) {
-    text += line("exchanging labels",
-                 p_text(*own.labels, fmt::format("{} and {} trainings", found.runs_a, found.runs_b),
-                        found.significance()));
-  } else if (own.interval.is_known()) {
-    text += line("t test", fmt::format("p {:.3g} (Welch; numbers or spreads of trainings differ "
-                                       "too much to exchange labels)",
-                                       own.p));
-  }
-  text += margin_line(found, &own.interval);
+  std::string text =
+      "these graphs, other runs" + head +
+      line(interval_name(found),
+           ends(upwards(found, own.interval), "Welch over trainings", "scores of all trainings"));
+  if (own.interval.is_known())
+    text += line("Welch's t test", fmt::format("p {:.3g}; this test decides", own.p));
+  text += line("exchanging labels",
+               own.labels ? p_text(*own.labels,
+                                   fmt::format("{} and {} trainings", found.runs_a, found.runs_b)) +
+                                "; a check that decides nothing"
+                          : "not valid: numbers or spreads of trainings differ too much");
   if (!own.interval.is_known()) return text;
   return text + "  A: " + collapse_line(pair.a.scores) + "\n  B: " + collapse_line(pair.b.scores) +
          "\n";
@@ -132,23 +138,23 @@ std::string other_families_text(const SystemPair& pair, const Comparison& found)
     return "other families\n" +
            line(interval_name(found), "not enough: all graphs are of one family");
   const auto& own = *found.other_families;
-  const bool one_run = own.interval.runs == 1, can_tell = own.signs.can_tell(found.significance());
-  std::string text = one_run ? "other families, these models only where a side has one training\n"
-                             : "other families, other runs\n";
+  std::string text = fmt::format(
+      "other families, {} ({})\n",
+      own.interval.runs == 1 ? "these models only where a side has one training" : "other runs",
+      difference_name(found));
   text += line(interval_name(found),
-               ends(own.interval.interval,
-                    fmt::format("CR2 over {} families{}", found.families,
+               ends(upwards(found, own.interval.interval),
+                    fmt::format("CR2 over {}{}", counted(found.families, "family"),
                                 own.interval.run_variance > 0 ? ", and runs" : ""),
                     "differences of all families"));
   if (!std::isnan(own.p)) text += line("t test", fmt::format("p {:.3g}", own.p));
   text += line("these checkpoints only",
-               p_text(own.signs, fmt::format("{} families", found.families), found.significance()) +
-                   (can_tell ? ", signs by family" : "") +
-                   (can_tell && found.level == kIntervalLevel
-                        ? "; equal recipes get p below 0.05 in 17 to 32 % of cases"
-                        : ""));
-  text += margin_line(found, one_run ? nullptr : &own.interval.interval);
-  if (own.next.is_known()) text += line("the next family", ends(own.next, "families' spread", ""));
+               p_text(own.signs, counted(found.families, "family")) +
+                   (own.signs.can_tell() ? ", signs by family; equal recipes get p below 0.05 in "
+                                           "17 to 32 % of cases"
+                                         : ""));
+  if (own.next.is_known())
+    text += line("the next family", ends(upwards(found, own.next), "families' spread", ""));
   if (own.next.value != 0 && !std::isnan(own.shake_up.chance))
     // A tile score is 1 minus a slowdown.
     text += line(
@@ -162,24 +168,39 @@ std::string other_families_text(const SystemPair& pair, const Comparison& found)
   return text;
 }
 
-// An interval of B - A where B is better, so that the better side's gain reads upwards.
-std::pair<double, double> upwards(const Interval& interval, bool a_is_better) {
-  return a_is_better ? std::pair(interval.low, interval.high)
-                     : std::pair(-interval.high, -interval.low);
-}
-
 // "between 0.0100 worse and 0.0300 better", "0.0100 to 0.0300 better"
-std::string between(double low, double high) {
-  if (low > 0) return fmt::format("{:.4f} to {:.4f} better", low, high);
-  return fmt::format("between {:.4f} worse and {:.4f} {}", std::abs(low), std::abs(high),
-                     high < 0 ? "worse" : "better");
+std::string between(const Interval& own) {
+  if (own.low > 0) return fmt::format("{:.4f} to {:.4f} better", own.low, own.high);
+  return fmt::format("between {:.4f} worse and {:.4f} {}", std::abs(own.low), std::abs(own.high),
+                     own.high < 0 ? "worse" : "better");
 }
 
-std::string on_others(const Comparison& found, bool a_is_better) {
+std::string on_others(const Comparison& found) {
   if (!found.other_families || !found.other_families->interval.interval.is_known())
     return "nothing is known of other families";
-  const auto [low, high] = upwards(found.other_families->interval.interval, a_is_better);
-  return "on other families " + between(low, high) + fmt::format(" ({})", percent(found.level));
+  return fmt::format("on other families {} ({})",
+                     between(upwards(found, found.other_families->interval.interval)),
+                     percent(found.level));
+}
+
+// The answer to `--margin`: "A and B differ by less than 0.02 on these graphs; on other families
+// undecided."
+std::string margin_text(const Comparison& found) {
+  if (found.margin == 0) return {};
+  const auto answer = [&](const Interval* interval) -> std::string {
+    const std::string judged = interval ? judge_margin(*interval, found.margin) : "undecided";
+    if (judged == "equivalent") return "A and B differ by less";
+    if (judged == "undecided") return judged;
+    const char side = judged.front(), other = side == 'A' ? 'B' : 'A';
+    const bool not_worse = judged.ends_with("not worse");
+    return fmt::format("{} is {} than {} by {}", side, not_worse ? "worse" : "better", other,
+                       not_worse ? "less, if at all" : "more");
+  };
+  const auto& families = found.other_families;
+  return fmt::format(
+      "Margin of {:.4g}: on these graphs {}; on other families {}.\n", found.margin,
+      answer(found.these_graphs ? &found.these_graphs->interval : nullptr),
+      answer(families && families->interval.runs > 1 ? &families->interval.interval : nullptr));
 }
 
 std::string line_of_needed(std::string_view what, std::string_view unit, const NeededRange& found) {
@@ -206,8 +227,8 @@ Json names_json(const SystemScores& system) {
 }
 
 // p is null where the test cannot tell.
-Json test_json(const PermutationTest& test, double significance) {
-  return {{"p", test.can_tell(significance) ? Json(test.p) : Json()},
+Json test_json(const PermutationTest& test) {
+  return {{"p", test.can_tell() ? Json(test.p) : Json()},
           {"smallest_p", test.smallest_p},
           {"labellings", test.labellings},
           {"exact", test.exact}};
@@ -217,7 +238,7 @@ Json other_families_json(const Comparison& found, const Comparison::OtherFamilie
   return {{"interval", family_interval_json(own.interval)},
           {"p", own.p},
           {"margin", margin_json(found, own.interval.interval, own.interval.runs)},
-          {"these_models", test_json(own.signs, found.significance())},
+          {"these_models", test_json(own.signs)},
           {"next_family",
            {{"interval", interval_json(own.next)},
             {"chance", own.shake_up.chance},
@@ -228,7 +249,7 @@ Json these_graphs_json(const Comparison& found, const Comparison::TheseGraphs& o
   return {{"interval", interval_json(own.interval)},
           {"p", own.p},
           {"margin", margin_json(found, own.interval, 2)},
-          {"exchanged_labels", own.labels ? test_json(*own.labels, found.significance()) : Json()}};
+          {"exchanged_labels", own.labels ? test_json(*own.labels) : Json()}};
 }
 
 // Both intervals of `scores`, whose columns are trainings.
@@ -249,25 +270,20 @@ Json needed_json(const std::optional<NeededRange>& found) {
 }  // namespace
 
 std::string verdict_text(const Comparison& found) {
-  const bool a_is_better = found.difference >= 0;
-  const char better = a_is_better ? 'A' : 'B', worse = a_is_better ? 'B' : 'A';
+  const char better = a_leads(found) ? 'A' : 'B', worse = a_leads(found) ? 'B' : 'A';
   const double size = std::abs(found.difference);
-  if (!found.these_graphs)
+  if (!found.these_graphs || !found.these_graphs->interval.is_known())
     return fmt::format(
-        "{} scores {:.4f} higher than {} on these graphs; with one training of a side, whether "
-        "others would is not known.\n",
-        better, size, worse);
-  if (!found.these_graphs->interval.is_known())
-    return fmt::format(
-        "{} scores {:.4f} higher than {} on these graphs; trainings of each side score alike, so "
-        "whether others would is not known.\n",
-        better, size, worse);
-  const auto [low, high] = upwards(found.these_graphs->interval, a_is_better);
-  if (low > 0)
+        "{} scores {:.4f} higher than {} on these graphs; {}, so whether others would is not "
+        "known.\n",
+        better, size, worse,
+        found.these_graphs ? "trainings of each side score alike" : "a side has one training");
+  const Interval own = upwards(found, found.these_graphs->interval);
+  if (own.low > 0)
     return fmt::format("{} is better on these graphs: {:+.4f} ({:.4f} to {:.4f}); {}.\n", better,
-                       size, low, high, on_others(found, a_is_better));
+                       size, own.low, own.high, on_others(found));
   return fmt::format("Undecided on these graphs ({}): {} is {}.\n", percent(found.level), better,
-                     between(low, high));
+                     between(own));
 }
 
 std::string plan_text(const DifferencePlan& plan) {
@@ -311,7 +327,7 @@ std::string system_text(const SystemScores& system) {
 }
 
 std::string comparison_text(const SystemPair& pair, const Comparison& found) {
-  std::string text = verdict_text(found);
+  std::string text = margin_text(found) + verdict_text(found);
   const double looks = kSignificance / found.significance();
   if (found.level != kIntervalLevel)
     text +=
@@ -319,11 +335,12 @@ std::string comparison_text(const SystemPair& pair, const Comparison& found) {
                     looks, found.significance(), kSignificance, looks);
   text += "\n" + heading(pair.a);
   const auto side = [](char name, double score, const SystemScores& system) {
-    return fmt::format("  {}      {:.4f}  {}: {}\n", name, score, score_text(system),
-                       labels_text(system.labels));
+    return fmt::format("  {}      {:.4f}  {}: {}{}\n", name, score, score_text(system),
+                       labels_text(system.labels),
+                       system.baseline ? " (the baseline of the sweep)" : "");
   };
   text += side('A', found.a, pair.a) + side('B', found.b, pair.b);
-  text += fmt::format("  A - B  {:+.4f}\n", found.difference);
+  text += fmt::format("  {}  {:+.4f}\n", difference_name(found), std::abs(found.difference));
   if (pair.a.together && pair.b.together)
     text += fmt::format("  members together: A {:.4f}, B {:.4f}\n", mean_score(*pair.a.together),
                         mean_score(*pair.b.together));

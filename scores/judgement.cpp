@@ -97,6 +97,7 @@ class Judge {
     result_.combination = options_.combination;
     result_.keep_all = options_.keep_all;
     result_.names = member_labels(header_);
+    result_.recipes = several_recipes_text(header_);
     for (const PredictedMember& member : header_.members) result_.failed.push_back(member.failed);
     const std::vector<GraphSet> sets = graph_sets(header_);
     reject(sets);

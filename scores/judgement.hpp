@@ -75,6 +75,7 @@ struct Judgement {
   std::string collection;
   Combination combination;
   bool keep_all = false;
+  std::string recipes;              // several_recipes_text
   std::vector<std::string> names;   // [M]
   std::vector<bool> failed;         // [M] has no scores: never combined
   std::vector<Rejection> rejected;  // by ascending member

@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "core/json.hpp"
+#include "core/numbers.hpp"
 #include "scores/judgement.hpp"
 #include "scores/score_table.hpp"
 #include "scores/table_intervals.hpp"
@@ -34,7 +35,7 @@ std::string rejection_lines(const Judgement& judgement) {
                     judgement.names[static_cast<std::size_t>(rejection.member)], rejection.reason);
   }
   if (judgement.rejected.empty() && !judgement.names.empty())
-    text += fmt::format("rejected  none of {} members\n", judgement.names.size());
+    text += fmt::format("rejected  none of {}\n", counted(std::ssize(judgement.names), "member"));
   return text;
 }
 
@@ -138,6 +139,7 @@ std::string rule_text(const Judgement& judgement) {
                                      ? fmt::format(" ({})", judgement.combination.temperature)
                                      : "",
                                  judgement.keep_all ? ", no member rejected (--keep-all)" : "");
+  if (!judgement.recipes.empty()) text += fmt::format("note  {}\n", judgement.recipes);
   text += rejection_lines(judgement);
   for (const TableJudgement& table : judgement.tables) text += table_notes(judgement, table);
   return text;

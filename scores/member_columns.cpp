@@ -8,6 +8,7 @@
 #include <tuple>
 
 #include "core/error.hpp"
+#include "core/numbers.hpp"
 #include "core/random.hpp"
 #include "core/text.hpp"
 
@@ -92,6 +93,27 @@ std::uint64_t recipe_hash(const PredictedRun& run) {
   return run.init_hash == 0 ? run.variant_hash : mix_key({run.variant_hash, run.init_hash});
 }
 
+bool other_first_weights(std::uint64_t a, std::uint64_t b) {
+  return a != 0 && b != 0 && a != b;
+}
+
+std::string several_recipes_text(const PredictionsHeader& header) {
+  const std::vector<std::string> names = run_names(header);
+  for (std::size_t r = 1; r < header.runs.size(); ++r) {
+    for (std::size_t first = 0; first < r; ++first) {
+      const PredictedRun &a = header.runs[first], &b = header.runs[r];
+      if (a.variant_hash == b.variant_hash && recipe_hash(a) != recipe_hash(b))
+        return fmt::format(
+            "{} and {} have equal settings, but began from {} weights (train.init_from): they "
+            "count "
+            "as two recipes",
+            names[first], names[r],
+            other_first_weights(a.init_hash, b.init_hash) ? "other" : "other or unknown");
+    }
+  }
+  return {};
+}
+
 std::vector<int> trainings_of(const PredictionsHeader& header) {
   struct Known {
     int training = 0;
@@ -165,10 +187,8 @@ std::vector<MemberColumn> fold_columns(const PredictionsHeader& header, int leas
     left_out.push_back(what);
   }
   if (static_cast<int>(columns.size()) < least) {
-    throw ConfigError(
-        fmt::format("{} columns are complete over all folds, but --min-members asks "
-                    "for {}",
-                    columns.size(), least));
+    throw ConfigError(fmt::format("complete over all folds: {}; but --min-members asks for {}",
+                                  counted(std::ssize(columns), "column"), least));
   }
   return columns;
 }

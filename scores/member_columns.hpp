@@ -15,6 +15,11 @@ std::vector<std::set<int>> member_numbers(const PredictionsHeader& header);
 // Of variant_hash, and of the weights at train.init_from where they are known: runs of other ones are
 // no parts of one training.
 std::uint64_t recipe_hash(const PredictedRun& run);
+// Whether two runs are known to have begun from other weights; init hashes, 0: none, or unknown.
+bool other_first_weights(std::uint64_t a, std::uint64_t b);
+// A line where runs of equal settings began from other weights, and so are several recipes; else
+// empty.
+std::string several_recipes_text(const PredictionsHeader& header);
 
 // A training is one complete run: all members of one recipe, seed.init and seed.order, in one run
 // folder or in several. Two runs that have the same member number of these but different weights

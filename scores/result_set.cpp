@@ -40,6 +40,8 @@ RunRecord read_sweep_run(const SweepFiles& files, const SweepRecord& sweep, cons
   run.first_member = entry.first_member;
   run.members = entry.members;
   run.folds = entry.folds;
+  const auto first = std::ranges::find(sweep.runs, entry.experiment, &SweepRun::experiment);
+  run.baseline = sweep.baseline && first != sweep.runs.end() && first->variant == entry.variant;
   if (entry.seed && run.config.empty())
     run.init_seed = run.order_seed = static_cast<std::int64_t>(*entry.seed);
   run.state = files.state(entry, ended);

@@ -10,6 +10,7 @@
 #include "core/file_system.hpp"
 #include "core/folder_lock.hpp"
 #include "core/hash.hpp"
+#include "core/numbers.hpp"
 #include "schema/merged_collection.hpp"
 
 namespace tpudist {
@@ -115,8 +116,8 @@ RunRecord read_run_folder(const fs::path& folder) {
   }
   keep_fault(run.faults, [&] { run.curves = read_learning_curves(metrics); });
   if (run.curves.damaged_lines > 0) {
-    run.faults.push_back(fmt::format("{}: {} damaged lines were passed over", metrics.string(),
-                                     run.curves.damaged_lines));
+    run.faults.push_back(fmt::format("{}: passed over {}", metrics.string(),
+                                     counted(run.curves.damaged_lines, "damaged line")));
   }
   if (is_there(predictions)) keep_fault(run.faults, [&] { read_predictions(run, predictions); });
   if (!run.scores && is_there(scores)) {

@@ -29,6 +29,7 @@ struct RunRecord {
   std::string label;           // distinguishes it from the other runs read with it
   std::string variant;         // label of its variant in a sweep, else the experiment's name
   int index = -1;              // in a sweep, else -1
+  bool baseline = false;       // of the variant that its sweep's choice is compared with
   RunState state = RunState::finished;
   std::vector<std::string> faults;  // one line each
 

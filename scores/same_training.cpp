@@ -9,6 +9,9 @@
 #include <system_error>
 
 #include "core/config/settings.hpp"
+#include "core/hash.hpp"
+#include "core/numbers.hpp"
+#include "scores/member_columns.hpp"
 
 namespace tpudist {
 namespace {
@@ -67,7 +70,8 @@ std::string sameness(const RunRecord& a, const RunRecord& b) {
   if (steps == 0 || other_scores(a, b)) return {};
   // Of other settings one may be a longer training that began alike.
   if (a.curves.last_step() != b.curves.last_step() && !different_settings(a, b).empty()) return {};
-  return fmt::format("equal losses at all {} logged steps", steps);
+  return fmt::format("equal losses at {}",
+                     counted(static_cast<std::int64_t>(steps), "logged step"));
 }
 
 }  // namespace
@@ -92,7 +96,10 @@ std::vector<std::string> different_settings(const RunRecord& a, const RunRecord&
   if (a.config.empty() || b.config.empty()) return {};
   std::vector<std::string> changes =
       changed_settings(variant_entries(a.config), variant_entries(b.config));
-  if (a.setting(kInitWeights).empty() || b.setting(kInitWeights).empty())  // of an older version
+  const auto init_hash = [](const RunRecord& run) {
+    return from_hex(run.setting(kInitWeights)).value_or(0);
+  };
+  if (!other_first_weights(init_hash(a), init_hash(b)))
     std::erase_if(changes, [](const auto& change) { return change.starts_with(kInitWeights); });
   return changes;
 }

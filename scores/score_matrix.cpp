@@ -10,6 +10,7 @@
 
 #include "core/error.hpp"
 #include "core/means.hpp"
+#include "core/numbers.hpp"
 #include "scores/joined_predictions.hpp"
 #include "scores/member_columns.hpp"
 
@@ -327,8 +328,9 @@ class MatrixBuilder {
         }
       }
       if (training.parts.size() < most) {
-        matrix_.left_out.push_back(fmt::format("{}: {} of {} members have scores",
-                                               training.row.label, training.parts.size(), most));
+        matrix_.left_out.push_back(fmt::format("{}: scores of {} of {} only", training.row.label,
+                                               training.parts.size(),
+                                               counted(static_cast<std::int64_t>(most), "member")));
         continue;
       }
       std::vector<double> scores;
@@ -371,9 +373,8 @@ std::string ScoreMatrix::failed_text() const {
   const std::string others =
       failed_in.size() > 1 ? fmt::format(" and {} more", failed_in.size() - 1) : std::string();
   return fmt::format(
-      "{} of {} members failed and do not count ({}{}): the score and its intervals are of members "
-      "that did not fail",
-      failed_members, members, failed_in.front(), others);
+      "{} of {} failed ({}{}): the score and its intervals are of those that did not",
+      failed_members, counted(members, "member"), failed_in.front(), others);
 }
 
 ScoreMatrix score_matrix(std::span<const RunRecord> runs, MatrixRows kind) {

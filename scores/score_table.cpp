@@ -10,6 +10,7 @@
 
 #include "core/json.hpp"
 #include "core/means.hpp"
+#include "core/numbers.hpp"
 #include "core/text.hpp"
 #include "schema/collection.hpp"
 #include "schema/merged_collection.hpp"
@@ -148,8 +149,8 @@ std::string score_table_text(std::span<const GraphMetrics> graphs, bool is_tile)
 
   for (std::size_t i = 0; i < columns.size(); ++i) {
     if (means.undefined[i] == 0) continue;
-    text += fmt::format("{} is undefined for {} of {} graphs, which its mean leaves out\n",
-                        columns[i].name, means.undefined[i], graphs.size());
+    text += fmt::format("{} is undefined for {} of {}, which its mean leaves out\n",
+                        columns[i].name, means.undefined[i], counted(std::ssize(graphs), "graph"));
   }
   return text;
 }

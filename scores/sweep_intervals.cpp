@@ -134,13 +134,18 @@ std::string rivals_text(const Rivals& rivals) {
   const AllPairs& found = rivals.found;
   const auto differs = [](const PairDifference& pair) { return pair.p < kSignificance; };
   const auto differing = std::ranges::count_if(found.pairs, differs);
+  const bool one_pair = found.pairs.size() == 1;
   std::string text = fmt::format(
-      "{}, all pairs of {} variants at once: {} of {} differ (other runs, {}; mean of "
-      "members; {})\n",
-      rivals.judged == EvaluatedOn::valid ? "valid split" : "out of fold", rivals.labels.size(),
-      differing, counted(std::ssize(found.pairs), "pair"),
-      rivals.graphs == 1 ? "this graph" : fmt::format("these {} graphs", rivals.graphs),
-      found.one_spread ? "Tukey" : "Welch and Holm");
+      "{}: {} between {} on {} if trained again\n",
+      rivals.judged == EvaluatedOn::valid ? "valid split" : "out of fold",
+      differing == 0 ? "no significant difference" : counted(differing, "significant difference"),
+      counted(std::ssize(rivals.labels), "variant"),
+      rivals.graphs == 1 ? "this graph" : fmt::format("these {} graphs", rivals.graphs));
+  text += fmt::format(
+      "  {}{} decides{}; differences are of means of members, the better variant minus the other\n",
+      found.test_name(),
+      one_pair ? "" : fmt::format(" for all {} pairs at once", found.pairs.size()),
+      one_pair ? ", as in `tpudist compare`" : "");
   const bool clear = std::ranges::all_of(
       found.pairs, [&](const PairDifference& pair) { return pair.a != 0 || differs(pair); });
   text += clear

@@ -13,22 +13,26 @@
 #include "core/error.hpp"
 #include "core/numbers.hpp"
 #include "core/text.hpp"
+#include "scores/member_columns.hpp"
 #include "scores/result_set.hpp"
 #include "scores/same_training.hpp"
 
 namespace tpudist {
 namespace {
 
+// False also where a run does not say.
+bool other_hash(const RunRecord& a, const RunRecord& b) {
+  return a.hashes && b.hashes &&
+         (a.hashes->variant_hash != b.hashes->variant_hash ||
+          other_first_weights(a.hashes->init_hash, b.hashes->init_hash));
+}
+
 // Runs of a system are trainings of one variant, each given once.
 void require_one_variant(std::span<const RunRecord> runs) {
   for (const RunRecord& run : runs) {
     const RunRecord& first = runs.front();
-    const bool other_hash = run.hashes && first.hashes &&
-                            (run.hashes->variant_hash != first.hashes->variant_hash ||
-                             (run.hashes->init_hash != first.hashes->init_hash &&
-                              run.hashes->init_hash != 0 && first.hashes->init_hash != 0));
     const std::vector<std::string> changed = different_settings(first, run);
-    if (!other_hash && changed.empty()) continue;
+    if (!other_hash(first, run) && changed.empty()) continue;
     throw ConfigError(fmt::format(
         "{} and {} are runs of different settings{}; name one side's runs before --with and the "
         "other's after it",
@@ -54,6 +58,7 @@ SystemScores scores_of(std::span<const RunRecord> runs, const ScoreMatrix& matri
     result.members = std::max(result.members, row.member_count);
   }
   result.scores = run_score_table(matrix);
+  result.baseline = !runs.empty() && runs.front().baseline;
   result.notes = shared_orders(runs, matrix);
   if (std::string failed = matrix.failed_text(); !failed.empty())
     result.notes.push_back(std::move(failed));
@@ -135,6 +140,11 @@ std::pair<std::string, std::string> split_variant(const std::string& input) {
 std::vector<std::string> two_variants(const std::string& sweep) {
   const ResultSet results = read_results({sweep});
   const Variants known = known_variants(results);
+  const RunRecord& first = results.runs.front();
+  if (known.size() == 1 && first.baseline && results.sweep->stages.back().confirms)
+    throw ConfigError(fmt::format(
+        "{}: the baseline, {}, was chosen, so there is no other variant to compare it with", sweep,
+        first.variant));
   if (known.size() != 2)
     refuse_variants(sweep, "runs of " + counted(std::ssize(known), "variant"), "two", known);
   return {fmt::format("{}:{}", sweep, known.begin()->first),
@@ -241,18 +251,25 @@ SystemPair system_pair(std::span<const RunRecord> a, std::span<const RunRecord> 
                        EvaluatedOn judged, TrainingScore score) {
   std::vector<RunRecord> all(a.begin(), a.end());
   all.insert(all.end(), b.begin(), b.end());
-  std::vector<std::string> notes;
+  std::vector<std::string> notes, shared;
   for (const SameTraining& same : same_trainings(all)) {
     if (same.first >= a.size() || same.second < a.size()) continue;  // of one side: see below
     const RunRecord &first = all[same.first], &second = all[same.second];
     if (different_settings(first, second).empty())
-      throw ConfigError(fmt::format("{} stands on both sides (as {}: {}); name it on one",
-                                    first.path.string(), second.path.string(), same.why));
-    notes.push_back(
-        fmt::format("{} and {} are one training ({}): what their settings differ in had "
-                    "no effect",
-                    first.path.string(), second.path.string(), same.why));
+      shared.push_back(fmt::format("{} stands on both sides (as {}: {}); name it on one",
+                                   first.path.string(), second.path.string(), same.why));
+    else
+      notes.push_back(
+          fmt::format("{} and {} are one training ({}): what their settings differ in had "
+                      "no effect",
+                      first.path.string(), second.path.string(), same.why));
   }
+  if (!shared.empty() && a.size() == b.size() && shared.size() == b.size())
+    throw ConfigError("A and B are the same trainings: there is nothing to compare");
+  if (!shared.empty()) throw ConfigError(shared.front());
+  if (!a.empty() && !b.empty() && a.front().hashes && b.front().hashes &&
+      !other_hash(a.front(), b.front()) && different_settings(a.front(), b.front()).empty())
+    notes.push_back("A and B have equal settings: what they differ by is chance, not a recipe");
   if (!a.empty() && !b.empty() && a.front().variants > 2 &&
       a.front().path.parent_path() == b.front().path.parent_path())
     notes.push_back(

@@ -34,6 +34,7 @@ struct SystemScores {
   TrainingScore score = TrainingScore::mean_of_members;
   std::vector<std::string> labels;  // [R] of the trainings
   int members = 0;                  // of a training, at most
+  bool baseline = false;            // RunRecord::baseline
   std::int64_t most_rows = 0;       // most scored rows of a graph; 0: all
   RunScoreTable scores;  // columns are trainings, graphs sorted by name; empty without such scores
   // The same by members together, if each training has several members, all known.

@@ -16,6 +16,7 @@
 #include "core/file_system.hpp"
 #include "core/hash.hpp"
 #include "core/log.hpp"
+#include "core/numbers.hpp"
 #include "core/output_path.hpp"
 #include "core/text.hpp"
 #include "experiment/experiment.hpp"
@@ -52,6 +53,8 @@ void write_sources(const fs::path& folder, const SweepPlan& plan, const fs::path
                         SweepFile::load(sweep_file, moved, folder).resolved_yaml);
 }
 
+constexpr int kTries = 250;  // tasks of an array may begin at once
+
 // A lock that others may hold for a moment. Throws InUseError after so many tries.
 std::unique_ptr<FolderLock> lock_soon(const fs::path& folder, const char* command,
                                       std::string_view name, int tries) {
@@ -72,6 +75,11 @@ void remove_file(const fs::path& path) {
   if (error) throw IoError(fmt::format("remove {}: {}", path.string(), error.message()));
 }
 
+std::string shards_of(const SweepRun& run) {
+  ConfigDocument document = ConfigDocument::parse(run.config, kRecord);
+  return document.root().child("data").text("shards", "");
+}
+
 void make_parts(const fs::path& folder) {
   for (const char* part : {"runs", "results", "claims"}) make_folder(folder / part);
 }
@@ -86,10 +94,10 @@ void require_same_sweep(const SweepRecord& there, const SweepRecord& wanted,
                     there.keep == wanted.keep;
   if (same) return;
   throw ConfigError(
-      fmt::format("{}: holds another sweep (\"{}\", {} runs{}); give this one a folder of its own "
+      fmt::format("{}: holds another sweep (\"{}\", {}{}); give this one a folder of its own "
                   "with --dir, or "
                   "remove that one",
-                  folder.string(), there.name, there.runs.size(),
+                  folder.string(), there.name, counted(std::ssize(there.runs), "run"),
                   at < common ? fmt::format(", the first that differs is run {}", at) : ""));
 }
 
@@ -100,12 +108,15 @@ SweepFolder::SweepFolder(fs::path path, SweepRecord record)
 
 SweepFolder SweepFolder::expand(const fs::path& sweep_file,
                                 const std::vector<std::string>& overrides, const fs::path& folder) {
-  std::optional<SweepRecord> frozen;
-  if (fs::exists(folder / kRecord)) frozen = read_record(folder / kRecord);
-  const SweepPlan plan =
-      plan_sweep(SweepFile::load(sweep_file, overrides), frozen ? &*frozen : nullptr);
-  SweepRecord record = record_of(plan);
+  const SweepFile file = SweepFile::load(sweep_file, overrides);
+  const auto write = [&](const SweepPlan& plan) {
+    write_sources(folder, plan, sweep_file, overrides);
+    make_parts(folder);
+    write_record(folder / kRecord, record_of(plan));
+    return SweepFolder(folder, record_of(plan));
+  };
   if (!fs::exists(folder / kRecord)) {
+    const SweepPlan plan = plan_sweep(file);
     std::error_code error;
     const bool unfinished = fs::exists(folder / kLockName) || fs::exists(folder / kSweepFile) ||
                             fs::exists(folder / "experiments");
@@ -114,17 +125,28 @@ SweepFolder SweepFolder::expand(const fs::path& sweep_file,
           "{}: holds other files and no sweep; give the sweep a folder of its own with --dir",
           folder.string()));
     make_folder(folder);
-    const FolderLock lock(folder, kWriter);
-    if (!fs::exists(folder / kRecord)) {
-      write_sources(folder, plan, sweep_file, overrides);
-      make_parts(folder);
-      write_record(folder / kRecord, record);
-      return SweepFolder(folder, std::move(record));
-    }
+    const auto lock = lock_soon(folder, kWriter, kLockName, kTries);
+    if (!fs::exists(folder / kRecord)) return write(plan);
   }
   SweepFolder there = open(folder);
-  require_same_sweep(there.record_, record, folder);
-  return there;
+  const SweepRecord wanted = record_of(plan_sweep(file, &there.record_));
+  require_same_sweep(there.record_, wanted, folder);
+  const auto [old, other] =
+      std::ranges::mismatch(there.record_.runs, wanted.runs, [](const auto& a, const auto& b) {
+        return a.config == b.config || shards_of(a) == shards_of(b);
+      });
+  if (old == there.record_.runs.end()) return there;
+  const auto lock = lock_soon(folder, kWriter, kLockName, kTries);
+  for (const SweepRun& run : there.known_runs()) {
+    if (there.state(run) == RunState::waiting) continue;
+    throw ConfigError(fmt::format(
+        "{}: {} has begun with the shards in {}, not {}; give those (TPUDIST_DATA, data.shards), "
+        "or expand into another folder (--dir)",
+        folder.string(), name_of(run), shards_of(*old), shards_of(*other)));
+  }
+  spdlog::info("{}: takes the shards in {}, no longer those in {}: no run has begun",
+               folder.string(), shards_of(*other), shards_of(*old));
+  return write(plan_sweep(file));
 }
 
 SweepFolder SweepFolder::open(const fs::path& folder) {
@@ -142,8 +164,7 @@ SweepFolder SweepFolder::open(const fs::path& folder) {
 void SweepFolder::freeze_data() {
   const auto is_unknown = [](const SweepRun& run) { return run.inputs.empty(); };
   if (std::ranges::none_of(record_.runs, is_unknown)) return;
-  const auto lock =
-      lock_soon(path(), kWriter, kLockName, 250);  // tasks of an array may begin at once
+  const auto lock = lock_soon(path(), kWriter, kLockName, kTries);
   SweepRecord record = read_record(files_.record_file());
   bool found = false;
   Inputs known;
@@ -180,7 +201,7 @@ SweepRun SweepFolder::checked(const SweepRun& run) const {
   return now;
 }
 
-std::string SweepFolder::changed_data() const {
+std::string SweepFolder::data_fault() const {
   std::set<std::pair<int, Inputs>> seen;
   for (const SweepRun& run : known_runs()) {
     if (result(run) || !seen.emplace(run.variant, run.inputs).second) continue;
@@ -259,7 +280,7 @@ std::string SweepFolder::stale_reason(int stage) const {
   if (record_.stages[static_cast<std::size_t>(stage)].confirms)
     now.resize(record_.experiments.size());  // without baselines
   std::vector<std::string> names;
-  for (const int variant : now) names.push_back(record_.labels[static_cast<std::size_t>(variant)]);
+  for (const int variant : now) names.push_back(record_.label(variant));
   return fmt::format("by the results as they are now it is {}", join(names, ", "));
 }
 
@@ -274,9 +295,9 @@ std::vector<std::string> SweepFolder::take_back() const {
     if (!runs) break;
     for (const SweepRun& run : *runs) {
       if (state(run) != RunState::running) continue;
-      throw InUseError(fmt::format(
-          "{}: run {} ({}) of \"{}\" is being trained; stop that job first", path().string(),
-          run.index, run.id, record_.stages.at(static_cast<std::size_t>(stage)).name));
+      throw InUseError(fmt::format("{}: {} of \"{}\" is being trained; stop that job first",
+                                   path().string(), name_of(run),
+                                   record_.stages.at(static_cast<std::size_t>(stage)).name));
     }
     names.push_back(record_.stages[static_cast<std::size_t>(stage)].name);
   }
@@ -308,9 +329,7 @@ std::vector<std::filesystem::path> finished_runs(const std::filesystem::path& fo
   const std::vector<SweepRun> runs = sweep.stage_runs(stage).value();
   std::map<std::string, int> variants;  // of each collection
   std::set<std::string> names;
-  const auto label_of = [&](const SweepRun& run) {
-    return sweep.record().labels[static_cast<std::size_t>(run.variant)];
-  };
+  const auto label_of = [&](const SweepRun& run) { return sweep.record().label(run.variant); };
   for (const SweepRun& run : runs) names.insert(fmt::format("{} ({})", run.variant, label_of(run)));
   for (const SweepRun& run : runs) {
     const std::string label = label_of(run);
@@ -325,11 +344,10 @@ std::vector<std::filesystem::path> finished_runs(const std::filesystem::path& fo
     const auto ended = sweep.result(run);
     if (ended && ended->finished) {
       finished.push_back(sweep.run_folder(run));
-      spdlog::info("{}: run {}: {}{}", finished.back().string(), run.index, label,
-                   run.seed ? fmt::format(", seed {}", *run.seed) : "");
+      spdlog::info("{}: run {}: {}", finished.back().string(), run.index,
+                   sweep.record().text_of(run));
     } else {
-      spdlog::warn("{}: run {} ({}) is left out: it has not finished", folder.string(), run.index,
-                   run.id);
+      spdlog::warn("{}: {} is left out: it has not finished", folder.string(), name_of(run));
     }
   }
   if (finished.empty()) {

@@ -182,18 +182,18 @@ class Group {
       const std::vector<SweepRun> runs = known_stage(stage);
       const auto at = static_cast<std::size_t>(index - place.first);
       if (at >= runs.size()) {
-        spdlog::info("run {} is not needed: {} has {} runs", index, place.name, runs.size());
+        spdlog::info("run {} is not needed: {} has {}", index, place.name,
+                     counted(std::ssize(runs), "run"));
         return {};
       }
       const auto ended = folder_.result(runs[at]);
       if (ended && ended->finished) {
-        spdlog::info("run {} ({}) is finished already", index, runs[at].id);
+        spdlog::info("{} is finished already", name_of(runs[at]));
         return {};
       }
       folder_.forget_failure(runs[at]);
       if (Next next = take(runs[at]); next.kind == Next::Kind::train) return next;
-      throw InUseError(
-          fmt::format("run {} ({}) is being trained by another process", index, runs[at].id));
+      throw InUseError(name_of(runs[at]) + " is being trained by another process");
     }
     const Stage& last = stages.back();
     throw ConfigError(fmt::format("there is no run {}: the sweep has runs 0 to {}", index,
@@ -265,7 +265,8 @@ class Group {
 
   void train_run(const SweepRun& run, bool resume, SweepOutcome& outcome) {
     LabelledProgress labelled(progress_, fmt::format("run {}", run.index));
-    labelled.line(fmt::format("{} {}", describe(run), resume ? "goes on" : "begins"));
+    labelled.line(fmt::format("{} ({}) {}", run.id, folder_.record().text_of(run),
+                              resume ? "goes on" : "begins"));
     JobContext context{team_, job_.pool, job_.place, labelled, job_.watchdog};
     context.commit = job_.commit;
     context.trained_before = outcome.finished + outcome.failed > 0;
@@ -281,15 +282,14 @@ class Group {
       exit_code = exit_code_of(problem);
     }
     if (device_has_failed && control_->size() > 1) {
-      throw GroupStuck(
-          fmt::format("run {} ({}): {}; a rank whose GPU has failed cannot take the next run",
-                      run.index, run.id, error));
+      throw GroupStuck(fmt::format("{}: {}; a rank whose GPU has failed cannot take the next run",
+                                   name_of(run), error));
     }
     const auto in_vain = [&] { return job_.watchdog && job_.watchdog->others_wait_in_vain(); };
     if (!control_->wait_for_all(exit_code == 0 ? kForever : kPatience, in_vain)) {
-      throw GroupStuck(fmt::format(
-          "run {} ({}): {}; the other ranks of its group wait for this one and cannot go on",
-          run.index, run.id, error));
+      throw GroupStuck(
+          fmt::format("{}: {}; the other ranks of its group wait for this one and cannot go on",
+                      name_of(run), error));
     }
     if (job_.watchdog) {
       job_.watchdog->leave();
@@ -313,12 +313,6 @@ class Group {
     ++(worst == 0 ? outcome.finished : outcome.failed);
     if (device_has_failed)
       throw DistError("the GPU of this rank has failed: it leaves the other runs to others");
-  }
-
-  std::string describe(const SweepRun& run) const {
-    return fmt::format("{} ({}), members {} to {}", run.id,
-                       folder_.record().labels[static_cast<std::size_t>(run.variant)],
-                       run.first_member, run.first_member + run.members - 1);
   }
 
   RunResult finished(const SweepRun& run, const TrainOutcome& trained) const {
@@ -350,7 +344,7 @@ class Group {
 
   void log_result(ProgressSink& sink, const SweepRun& run, const RunResult& result) const {
     if (!result.finished) {
-      spdlog::error("run {} ({}) failed: {}", run.index, run.id, result.error);
+      spdlog::error("{} failed: {}", name_of(run), result.error);
       return;
     }
     const auto score = [](const char* name, std::optional<double> value) {

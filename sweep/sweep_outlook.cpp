@@ -8,6 +8,7 @@
 #include <set>
 #include <vector>
 
+#include "core/numbers.hpp"
 #include "schema/model_family.hpp"
 #include "statistics/intervals/comparison.hpp"
 #include "statistics/intervals/family_clusters.hpp"
@@ -16,13 +17,6 @@
 
 namespace tpudist {
 namespace {
-
-// The smallest two-sided p value of exchanging the labels of n and n runs.
-double least_label_p(int n) {
-  double splits = 1;
-  for (int i = 1; i <= n; ++i) splits *= static_cast<double>(n + i) / i;
-  return 2 / splits;
-}
 
 std::string shift_text(double shift) {
   if (std::isinf(shift)) return "even 1,000 SD between trainings is not";
@@ -46,12 +40,6 @@ std::string training_line(int trainings, int variants, const SweepRecord& record
     text += fmt::format("after the choice `collect` has the scores of what was chosen{}\n",
                         record.baseline ? ", compared with the first variant, on fresh seeds"
                                         : " on fresh seeds, and tests no pair");
-  const double p = std::min(1.0, least_label_p(trainings));
-  if (p > kSignificance) {
-    text += fmt::format(
-        "exchanged labels of {} and {} trainings (`tpudist compare`) give p {:.2f} at best\n",
-        trainings, trainings, p);
-  }
   return text;
 }
 
@@ -65,9 +53,9 @@ std::string family_line(const std::string& what, const std::vector<std::string>&
   const auto n = static_cast<double>(families.size());
   double squares = 0;
   for (const auto& [family, own] : families) squares += own * own;
-  const std::string start = fmt::format("{}: {} graph{} of {} famil{}: ", what, graphs.size(),
-                                        graphs.size() == 1 ? "" : "s", families.size(),
-                                        families.size() == 1 ? "y" : "ies");
+  const std::string start =
+      fmt::format("{}: {} of {}: ", what, counted(std::ssize(graphs), "graph"),
+                  counted(std::ssize(families), "family"));
   if (n < 2) return start + "nothing can be shown for other families\n";
   return start + fmt::format(
                      "for other families only differences above about {:.1f} times their SD "

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <functional>
 #include <map>
 #include <span>
 
@@ -64,6 +65,14 @@ std::string_view name_of(ChoiceScore score) {
   return score == ChoiceScore::out_of_fold ? "out of fold" : "valid";
 }
 
+// The name of a stage's scores, with the half of the validation families that they are of.
+std::string score_text(const SweepRecord& record, const StageResults& stage, ChoiceScore score) {
+  const bool halved = std::ranges::any_of(
+      record.halves, [](const ValidationHalves& own) { return !own.choosing.empty(); });
+  if (score == ChoiceScore::out_of_fold || !halved) return std::string(name_of(score));
+  return stage.stage->confirms ? "valid (confirming half)" : "valid (choosing half)";
+}
+
 std::string cell(const std::optional<double>& value) {
   return value ? fmt::format("{:.4f}", *value) : "-";
 }
@@ -100,15 +109,11 @@ std::vector<std::vector<VariantSummary>> grouped(const SweepRecord& record,
   return list;
 }
 
-const std::string& label_of(const SweepRecord& record, const VariantSummary& s) {
-  return record.labels[static_cast<std::size_t>(s.variant)];
-}
-
 // "0", "1" failed run, "2 members" of runs that finished, or both.
 std::string failed_cell(const VariantSummary& s) {
   if (s.failed_members == 0) return fmt::format("{}", s.failed);
-  return fmt::format("{}{} member{}", s.failed > 0 ? fmt::format("{} and ", s.failed) : "",
-                     s.failed_members, s.failed_members == 1 ? "" : "s");
+  return (s.failed > 0 ? fmt::format("{} and ", s.failed) : "") +
+         counted(s.failed_members, "member");
 }
 
 // `compared`: whether the variants may be compared; then all should be scored on equally many
@@ -118,7 +123,7 @@ std::string table_of(const SweepRecord& record, const std::vector<VariantSummary
   std::size_t width = 7;
   std::size_t failed = 6;
   for (const VariantSummary& s : summaries) {
-    width = std::max(width, label_of(record, s).size());
+    width = std::max(width, record.label(s.variant).size());
     failed = std::max(failed, failed_cell(s).size());
   }
   std::string text = fmt::format("\n{:<{}}  {:>4}  {:>8}  {:>{}}  {:>9}  {:>15}  {:>20}\n",
@@ -133,7 +138,7 @@ std::string table_of(const SweepRecord& record, const std::vector<VariantSummary
         (most > 0 && s.mean && s.graphs < most) || (scored && s.finished == s.runs && !s.complete);
     undefined = undefined || marked;
     text += fmt::format("{:<{}}  {:>4}  {:>8}  {:>{}}  {:>9}  {:>15}  {:>20}{}\n",
-                        label_of(record, s), width, s.runs, s.finished, failed_cell(s), failed,
+                        record.label(s.variant), width, s.runs, s.finished, failed_cell(s), failed,
                         s.seeds, cell(s.mean), cell(s.deviation), marked ? " *" : "");
   }
   if (undefined) {
@@ -150,32 +155,33 @@ std::string summary_lines(const SweepRecord& record, const StageResults& stage) 
   std::string text = fmt::format(
       "{}: {} score. A training is all members of a seed; its score is the mean of its "
       "members, over graphs\n",
-      stage.stage->name, name_of(score));
+      stage.stage->name, score_text(record, stage, score));
   const auto groups = grouped(record, stage, score);
   const bool single =
       std::ranges::all_of(groups, [](const auto& group) { return group.size() == 1; });
   if (single)
-    text +=
-        table_of(record, summarise(stage.runs, stage.results, score), groups.size() == 1, folds);
+    text += table_of(record, summarise(stage.runs, stage.results, score), groups.size() == 1);
   else
-    for (const auto& summaries : groups) text += table_of(record, summaries, true, folds);
+    for (const auto& summaries : groups) text += table_of(record, summaries, true);
   if (groups.size() > 1)
     text += fmt::format("\n{} compared: they are of other experiments, or of other graphs\n",
                         single ? "no two of these are" : "the tables are not");
   return text;
 }
 
-std::string run_lines(const StageResults& stage) {
+std::string run_lines(const SweepRecord& record, const StageResults& stage) {
+  const std::string valid = score_text(record, stage, ChoiceScore::valid);
+  const std::size_t width = std::max<std::size_t>(7, valid.size());
   std::string text =
-      fmt::format("\n{:>5}  {:<16}  {:>7}  {:>6}  {:>4}  {:>7}  {:>7}  {:>11}  {}\n", "run", "id",
-                  "variant", "seed", "fold", "members", "valid", "out of fold", "parameters");
+      fmt::format("\n{:>5}  {:<16}  {:>7}  {:>6}  {:>4}  {:>7}  {:>{}}  {:>11}  {}\n", "run", "id",
+                  "variant", "seed", "fold", "members", valid, width, "out of fold", "parameters");
   for (std::size_t i = 0; i < stage.runs.size(); ++i) {
     const SweepRun& run = stage.runs[i];
     const auto& result = stage.results[i];
     const bool finished = result && result->finished;
-    text += fmt::format("{:>5}  {:<16}  {:>7}  {:>6}  {:>4}  {:>7}  {:>7}  {:>11}  {}\n", run.index,
-                        run.id, run.variant, seed_text(run), fold_text(run), members_text(run),
-                        cell(finished ? result->valid() : std::nullopt),
+    text += fmt::format("{:>5}  {:<16}  {:>7}  {:>6}  {:>4}  {:>7}  {:>{}}  {:>11}  {}\n",
+                        run.index, run.id, run.variant, seed_text(run), fold_text(run),
+                        members_text(run), cell(finished ? result->valid() : std::nullopt), width,
                         cell(finished ? result->out_of_fold() : std::nullopt),
                         finished ? result->parameters : std::string(state_word(result)));
   }
@@ -192,7 +198,7 @@ std::string group_name(const SweepRecord& record, const std::vector<VariantSumma
   for (std::size_t v = 0; v < record.labels.size(); ++v) {
     if (record.variant_experiment[v] == experiment &&
         record.variant_group[v] != record.variant_group[first]) {
-      return fmt::format(" ({} to {})", record.labels[first], label_of(record, group.back()));
+      return fmt::format(" ({} to {})", record.labels[first], record.label(group.back().variant));
     }
   }
   return " of " + record.experiments[static_cast<std::size_t>(experiment)];
@@ -215,16 +221,6 @@ std::optional<double> choice_deviation(const std::vector<VariantSummary>& summar
   return deviation;
 }
 
-// Of a variant whose spread is known.
-double mean_trainings(const std::vector<VariantSummary>& summaries) {
-  double sum = 0;
-  int with = 0;
-  for (const VariantSummary& s : summaries) {
-    if (s.deviation) sum += s.seeds, ++with;
-  }
-  return sum / with;
-}
-
 // The selection bias of the best variant, one line for each group. `stages`: of the search. With
 // several rungs every variant of the first one could have been chosen. The first choices are by
 // fewer steps, so they select less sharply than the last rung's scores would: the number is an
@@ -243,48 +239,54 @@ std::string optimism_lines(const SweepRecord& record, std::span<const StageResul
     };
     const auto own = std::ranges::find(survivors, group_of(first), group_of);
     const std::string of = group_name(record, first, groups.size());
-    std::optional<double> beside, deviation;
-    if (own != survivors.end()) {
-      beside = deviation_beside_seeds(*own);
-      deviation = choice_deviation(*own, beside);
-    }
-    if (!deviation) {
-      text += fmt::format(
-          "the best of {} variants{} looks better than it is; by how much cannot be said: no "
-          "spread between two trainings is known\n",
-          variants, of);
-      continue;
-    }
-    text += fmt::format(
-        "the best of {} equal variants{}{} would look {}{:.4f} better than it is, by the SD "
-        "between its {:.3g} trainings{}\n",
-        variants, of, rungs ? " of the first rung" : "", rungs ? "at most " : "",
-        expected_optimism(variants, *deviation), mean_trainings(*own),
-        beside ? ", beyond what a seed does to all variants" : "");
+    const auto deviation = own == survivors.end()
+                               ? std::nullopt
+                               : choice_deviation(*own, deviation_beside_seeds(*own));
+    text += fmt::format("picking the best of {} variants{}{} flatters it", variants,
+                        rungs ? " of the first rung" : "", of);
+    text += deviation ? fmt::format(" by {} {:.4f}\n", rungs ? "at most" : "about",
+                                    expected_optimism(variants, *deviation))
+                      : "; by how much is not known, since no spread between trainings is\n";
   }
   return text.empty() ? text : "\n" + text;
 }
 
 std::string confirmed_text(const SweepRecord& record, const VariantSummary& s) {
   if (!s.mean) {
-    return fmt::format("its score is not known yet: {} of {} runs with fresh seeds have finished",
-                       s.finished, s.runs);
+    return fmt::format("its score is not known yet: of {} with fresh seeds {} finished",
+                       counted(s.runs, "run"), s.finished);
   }
+  return fmt::format("its score: {} (mean of members), SD between trainings {}, {}, on {}",
+                     cell(s.mean), cell(s.deviation), counted(s.seeds, "fresh seed"),
+                     record.confirmed_on);
+}
+
+// What to call next: `compare` of the best two variants, also with more seeds.
+std::string next_lines(const SweepFolder& folder, const StageResults& last) {
+  const SweepRecord& record = folder.record();
+  auto best = summarise(last.runs, last.results, shown_score(record, last));
+  std::ranges::stable_sort(best, std::greater(), &VariantSummary::mean);
+  const auto group_of = [&](const VariantSummary& s) {
+    return record.variant_group[static_cast<std::size_t>(s.variant)];
+  };
+  std::erase_if(best, [&, group = group_of(best.front())](const VariantSummary& s) {
+    return !s.mean || group_of(s) != group;
+  });
+  if (best.size() < 2) return {};
+  const auto side = [&](std::size_t i, const char* suffix) {
+    return shell_word(fmt::format("{}{}:{}", folder.path().string(), suffix, best[i].variant));
+  };
   return fmt::format(
-      "its score: {} (mean of members), SD between trainings {}, {} fresh seeds, on {}",
-      cell(s.mean), cell(s.deviation), s.seeds, record.confirmed_on);
+      "the best two: `tpudist compare {} {}`; with the seeds of a second sweep, planned "
+      "beforehand: "
+      "`tpudist compare {} {} --with {} {} --looks 2`\n",
+      side(0, ""), side(1, ""), side(0, ""), side(0, "-2"), side(1, ""), side(1, "-2"));
 }
 
 std::string choice_lines(const SweepFolder& folder, const std::vector<StageResults>& known) {
   const SweepRecord& record = folder.record();
-  if (record.choice == ChoiceScore::none) {
-    return fmt::format(
-        "\nno variant was chosen (`choose.by: none`){}\n",
-        record.labels.size() < 2
-            ? ""
-            : "; more seeds, if planned beforehand (`--looks`), are a second sweep B with others: "
-              "`tpudist compare A:0 B:0 --with A:1 B:1`");
-  }
+  if (record.choice == ChoiceScore::none)
+    return "\nno variant was chosen (`choose.by: none`)\n" + next_lines(folder, known.back());
   const StageResults& last = known.back();
   if (!last.stage->confirms) {
     const bool failed = std::ranges::any_of(
@@ -302,13 +304,14 @@ std::string choice_lines(const SweepFolder& folder, const std::vector<StageResul
     const auto run = std::ranges::find(last.runs, s.variant, &SweepRun::variant);
     const auto first = std::ranges::find(record.runs, run->experiment, &SweepRun::experiment);
     if (is_baseline(last.runs, *run)) {
-      text += fmt::format("\nbaseline: {}\n{}\n", label_of(record, s), confirmed_text(record, s));
+      text +=
+          fmt::format("\nbaseline: {}\n{}\n", record.label(s.variant), confirmed_text(record, s));
       continue;
     }
     text += fmt::format(
         "\nchosen{}: {} by its {} score {} (mean of members; too good: it was chosen by it)\n{}\n"
         "{}",
-        stale ? " (stale)" : "", label_of(record, s), name_of(record.choice),
+        stale ? " (stale)" : "", record.label(s.variant), name_of(record.choice),
         before == chosen_by.end() ? "-" : cell(before->mean), confirmed_text(record, s),
         record.baseline && first->variant == s.variant
             ? "it is the first variant, the baseline: there is no other to compare it with\n"
@@ -322,14 +325,11 @@ std::string choice_lines(const SweepFolder& folder, const std::vector<StageResul
 std::string plan_table(const SweepRecord& record) {
   std::string text;
   for (const SweepRun& run : record.runs) {
-    text += fmt::format("{:>5}  {}  {}{}  members {} to {}\n", run.index, run.id,
-                        record.labels[static_cast<std::size_t>(run.variant)],
-                        run.seed ? fmt::format("  seed {}", *run.seed) : "", run.first_member,
-                        run.first_member + run.members - 1);
+    text += fmt::format("{:>5}  {}  {}\n", run.index, run.id, record.text_of(run));
   }
   for (const Stage& stage : record.stages) {
-    text += fmt::format("{}: {}{} runs, from index {}\n", stage.name,
-                        stage.first > 0 ? "at most " : "", stage.count, stage.first);
+    text += fmt::format("{}: {}{}, from index {}\n", stage.name, stage.first > 0 ? "at most " : "",
+                        counted(stage.count, "run"), stage.first);
   }
   return text + outlook_text(record);
 }
@@ -340,13 +340,11 @@ std::string stale_lines(const SweepFolder& folder) {
   for (int stage = 1; stage < static_cast<int>(stages.size()); ++stage) {
     const std::string reason = folder.stale_reason(stage);
     if (reason.empty()) continue;
-    text += fmt::format(
-        "\nthe choice for \"{}\" is stale: {}; `tpudist sweep retry {} --take-back` takes it back, "
-        "and `tpudist sweep run` then chooses anew\n",
-        stages[static_cast<std::size_t>(stage)].name, reason, shell_word(folder.path().string()));
+    text += fmt::format("\nthe choice for \"{}\" is stale: {}\n",
+                        stages[static_cast<std::size_t>(stage)].name, reason);
   }
-  const std::string changed = folder.changed_data();
-  return changed.empty() ? text : text + "\n" + changed + "\n";
+  const std::string fault = folder.data_fault();
+  return fault.empty() ? text : text + "\n" + fault + "\n";
 }
 
 std::string how_far(const SweepFolder& folder, std::map<std::string, double>& known) {
@@ -369,7 +367,8 @@ std::string how_far(const SweepFolder& folder, std::map<std::string, double>& kn
       trained += part;
     }
   }
-  return fmt::format("{} of {} runs have finished{}", finished, all,
+  return fmt::format("{} of {} {} finished{}", finished,
+                     counted(static_cast<std::int64_t>(all), "run"), all == 1 ? "has" : "have",
                      seconds * left > 0 ? fmt::format(", about {} of training left",
                                                       format_seconds(seconds / trained * left))
                                         : "");
@@ -391,7 +390,7 @@ std::string status_table(const SweepFolder& folder) {
     const auto runs = folder.stage_runs(i);
     if (!runs) {
       text +=
-          fmt::format("  at most {} runs, {}\n", stage.count,
+          fmt::format("  at most {}, {}\n", counted(stage.count, "run"),
                       blocked ? "not begun: `sweep retry` the failed ones, or `sweep run --go-on`"
                               : "known when those before have ended");
       blocked = false;
@@ -404,10 +403,9 @@ std::string status_table(const SweepFolder& folder) {
       ++counts[state];
       if (state == RunState::waiting || state == RunState::finished) continue;
       const auto holder = lock_holder(folder.path() / "claims", run.id);
-      details += fmt::format("run {:>4}  {}  {}: {}\n", run.index, run.id, name_of(state),
-                             ended ? ended->error
-                                   : record.labels[static_cast<std::size_t>(run.variant)] +
-                                         (holder ? ", by " + *holder : ""));
+      details += fmt::format(
+          "run {:>4}  {}  {}: {}\n", run.index, run.id, name_of(state),
+          ended ? ended->error : record.text_of(run) + (holder ? ", by " + *holder : ""));
     }
     for (RunState state : kStates) text += fmt::format("  {:>8}", counts[state]);
     text += "\n";
@@ -418,6 +416,25 @@ std::string status_table(const SweepFolder& folder) {
   return text + stale_lines(folder);
 }
 
+std::string next_command(const SweepFolder& folder, bool collected) {
+  const std::string path = shell_word(folder.path().string());
+  bool failed = false, left = false, stale = false;
+  for (int i = 0; i < static_cast<int>(folder.record().stages.size()); ++i) {
+    stale = stale || !folder.stale_reason(i).empty();
+    const auto runs = folder.stage_runs(i);
+    left = left || (!runs && !failed);
+    for (const SweepRun& run : runs.value_or(std::vector<SweepRun>())) {
+      const RunState state = folder.state(run);
+      failed = failed || state == RunState::failed;
+      left = left || state == RunState::waiting || state == RunState::stopped;
+    }
+  }
+  if (stale) return fmt::format("tpudist sweep retry {} --take-back", path);
+  if (left) return fmt::format("tpudist sweep run {0} (Slurm: tpudist sweep submit {0})", path);
+  if (failed) return "tpudist sweep retry " + path;
+  return (collected ? "tpudist report " : "tpudist sweep collect ") + path;
+}
+
 bool has_results(const SweepFolder& folder) {
   return any_ended(known_results(folder));
 }
@@ -426,18 +443,10 @@ std::string collect_table(const SweepFolder& folder) {
   const SweepRecord& record = folder.record();
   const std::vector<StageResults> known = known_results(folder);
   std::string text;
-  if (!record.data) {
-    text =
-        "the sweep was expanded by an older version: that all runs saw the same data is "
-        "unchecked\n";
-  }
-  if (!any_ended(known)) {
-    return text + fmt::format("no run has ended yet; `tpudist sweep run {}` trains them\n",
-                              shell_word(folder.path().string()));
-  }
+  if (!any_ended(known)) return text + "no run has ended yet\n";
   for (const StageResults& stage : known) {
     if (!text.empty()) text += "\n";
-    text += summary_lines(record, stage) + run_lines(stage);
+    text += summary_lines(record, stage) + run_lines(record, stage);
   }
   const std::size_t search = known.size() - (known.back().stage->confirms ? 1 : 0);
   return text + optimism_lines(record, std::span(known).first(search)) +
@@ -456,8 +465,8 @@ std::string collect_csv(const SweepFolder& folder) {
       const auto& result = stage.results[i];
       const std::string start =
           fmt::format("{},{},{},{},{},{},{}", run.index, run.id, csv_field(stage.stage->name),
-                      run.variant, csv_field(record.labels[static_cast<std::size_t>(run.variant)]),
-                      csv_field(run.collection), run.seed ? fmt::format("{}", *run.seed) : "");
+                      run.variant, csv_field(record.label(run.variant)), csv_field(run.collection),
+                      run.seed ? fmt::format("{}", *run.seed) : "");
       for (int m = 0; m < run.members; ++m) {
         const int number = run.first_member + m;
         const MemberResult* member = result && result->finished && !result->members.empty()
@@ -489,7 +498,7 @@ Json collect_json(const SweepFolder& folder) {
     Json variants = Json::array(), runs = Json::array();
     for (const VariantSummary& s : summarise(stage.runs, stage.results, score)) {
       variants.push_back({{"variant", s.variant},
-                          {"label", record.labels[static_cast<std::size_t>(s.variant)]},
+                          {"label", record.label(s.variant)},
                           {"group", record.variant_group[static_cast<std::size_t>(s.variant)]},
                           {"runs", s.runs},
                           {"finished", s.finished},

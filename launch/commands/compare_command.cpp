@@ -8,6 +8,7 @@
 #include "core/error.hpp"
 #include "core/file_system.hpp"
 #include "core/json.hpp"
+#include "core/numbers.hpp"
 #include "core/text.hpp"
 #include "launch/commands/commands.hpp"
 #include "launch/program/output.hpp"
@@ -34,10 +35,10 @@ std::pair<std::vector<RunRecord>, std::vector<RunRecord>> sides_of(
   if (two.size() == 1 && std::filesystem::exists(std::filesystem::path(two[0]) / "sweep.json"))
     two = two_variants(two[0]);
   if (two.size() != 2)
-    throw ConfigError(
-        fmt::format("{} inputs; name two, or the runs of one system before --with and "
-                    "those of the other after it",
-                    arguments.inputs.size()));
+    throw ConfigError(fmt::format(
+        "{} before --with: name two (A and B) or one sweep of two variants, or the runs "
+        "of A before --with and those of B after it",
+        counted(std::ssize(arguments.inputs), "input")));
   return {read_system({&two[0], 1}), read_system({&two[1], 1})};
 }
 
@@ -78,13 +79,16 @@ void add_compare_command(Command app) {
       app.add_command("compare", "Say which of two variants is better, and how sure that is");
   command.footer(
       "A and B are folders of runs, files of predictions, sweeps with one variant, or variants of "
-      "a "
-      "sweep (SWEEP:NUMBER\nor SWEEP:LABEL). It answers two questions apart: would other runs "
-      "differ on "
-      "these graphs, and would they\ndiffer on other families (docs/statistics.md)?\n\n"
-      "Example:\n  tpudist compare sweeps/rate:0 sweeps/rate:1 --json rate.json\n"
+      "a sweep (SWEEP:NUMBER\nor SWEEP:LABEL). One sweep of exactly two variants is both. It "
+      "answers two questions apart: would other runs\ndiffer on these graphs, and would they "
+      "differ on other families (docs/statistics.md)?\n\n"
+      "Example:\n  tpudist compare sweeps/rate\n"
+      "  tpudist compare sweeps/rate:0 sweeps/rate:1 --json rate.json\n"
       "  tpudist compare runs/a-1 runs/a-2 --with runs/b-1 runs/b-2");
-  command.add_option("inputs", arguments->inputs, "A and B; with --with, the runs of A").required();
+  command
+      .add_option("inputs", arguments->inputs,
+                  "A and B, or one sweep of two variants; with --with, the runs of A")
+      .required();
   command.add_option("--with", arguments->with, "The runs of B");
   command
       .add_option("--by", arguments->score,
@@ -93,15 +97,18 @@ void add_compare_command(Command app) {
       .show_default();
   command
       .add_option("--difference", arguments->difference,
-                  "Also say how many trainings and families find a true difference of this size")
+                  "Also say how many trainings and families find a true difference of this size, "
+                  "in units of the score")
       .positive();
   command
       .add_option("--margin", arguments->margin,
-                  "Also say whether A and B differ by less than this, or one is not worse by it")
+                  "First say whether A and B differ by less than this, in either direction, or by "
+                  "more; in units of the score (Kendall tau, or tile score)")
       .positive();
   command
       .add_option("--looks", arguments->looks,
-                  "How often you read growing data, planned beforehand: each time at 0.05 / LOOKS")
+                  "How often you read growing data, planned beforehand: intervals and verdicts are "
+                  "then at 0.05 / LOOKS")
       .in_range(1, 100)
       .show_default();
   command.add_option("--json", arguments->json, "Write the numbers to this file");

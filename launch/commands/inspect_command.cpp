@@ -70,6 +70,7 @@ nlohmann::ordered_json to_json(const GraphStatistics& graph) {
                                  {"memory_bytes", s.memory_bytes},
                                  {"stored_bytes", s.stored_bytes},
                                  {"ratio", ratio(s)}};
+  if (t.max == 0) json["runtime_min"] = json["runtime_max"] = nullptr;
   if (t.spread) json["spread_quartiles"] = *t.spread;
   return json;
 }
@@ -89,8 +90,10 @@ void print_table(const Collection& collection, const std::vector<GraphStatistics
   for (const GraphStatistics& graph : graphs) {
     const GraphSummary& s = graph.entry;
     const std::string range =
-        fmt::format("{:.4f} .. {:.4f}", static_cast<double>(graph.times.min) / 1e6,
-                    static_cast<double>(graph.times.max) / 1e6);
+        graph.times.max == 0
+            ? "none"
+            : fmt::format("{:.4f} .. {:.4f}", static_cast<double>(graph.times.min) / 1e6,
+                          static_cast<double>(graph.times.max) / 1e6);
     print(
         "{:<5}  {:<{}}  {:>6} {:>6} {:>7} {:>8} {:>6}  {:>23}  {:>27}  {:<5} {:>6} {:>4} "
         "{:>10} {:>10} {:>6.1f}\n",
@@ -115,9 +118,9 @@ void print_totals(const std::vector<GraphStatistics>& graphs) {
     }
     if (count == 0) continue;
     print(
-        "{:<5}  {} graphs, {} configurations ({} distinct); features: float32 {}, in memory {} "
+        "{:<5}  {}, {} ({} distinct); features: float32 {}, in memory {} "
         "({:.1f} times less), on disk {}\n",
-        split, format_count(count), format_count(total.configs),
+        split, counted(count, "graph"), counted(total.configs, "configuration"),
         format_count(total.distinct_configs), format_bytes(total.float_bytes),
         format_bytes(total.memory_bytes), ratio(total), format_bytes(total.stored_bytes));
   }

@@ -87,13 +87,7 @@ ModuleReport report_of(const HloFile& file, int index, const std::filesystem::pa
   for (const HloComputation& computation : tuned.module.computations) {
     for (const HloInstruction& own : computation.instructions) ++report.opcodes[own.opcode];
   }
-  if (!graph.unknown_opcodes.empty())
-    report.warnings.push_back(fmt::format("opcodes that the features do not know: {}",
-                                          fmt::join(graph.unknown_opcodes, ", ")));
-  if (!graph.unknown_element_types.empty())
-    report.warnings.push_back(
-        fmt::format("element types that the features do not know (xla.PrimitiveType): {}",
-                    fmt::join(graph.unknown_element_types, ", ")));
+  report.warnings = unknown_parts(graph);
   if (!tuned.tiles) {
     report.space = known_space(tuned, assigned, where, report.warnings);
     warn_of_stage(report);
@@ -139,8 +133,8 @@ nlohmann::ordered_json to_json(const ModuleReport& report, const Training& train
 void print_distance(const ModuleReport& report, const Training& training) {
   const SeenGraphs &seen = training.seen, &own = report.own;
   const UnseenParts unseen = unseen_parts(own, seen);
-  print("\n{} was trained on {} graphs of {} to {} nodes, {} to {} of them configurable\n",
-        training.run.string(), format_count(seen.graphs), format_count(seen.nodes.least),
+  print("\n{} was trained on {} of {} to {} nodes, {} to {} of them configurable\n", training.run,
+        counted(seen.graphs, "graph"), format_count(seen.nodes.least),
         format_count(seen.nodes.most), format_count(seen.config_nodes.least),
         format_count(seen.config_nodes.most));
   if (seen.reduction != "none")
@@ -149,11 +143,11 @@ void print_distance(const ModuleReport& report, const Training& training) {
     print("  the module lies within: no opcode, feature or size that was not seen\n");
     return;
   }
-  if (unseen.nodes) print("  {} nodes lie outside\n", format_count(own.nodes.most));
+  if (unseen.nodes) print("  outside of that: {}\n", counted(own.nodes.most, "node"));
   if (unseen.config_nodes)
-    print("  {} configurable nodes lie outside\n", format_count(own.config_nodes.most));
+    print("  outside of that: {}\n", counted(own.config_nodes.most, "configurable node"));
   for (const auto& [name, count] : unseen_opcodes(report, unseen))
-    print("  opcode {} of {} nodes was never seen\n", name, format_count(count));
+    print("  opcode {} of {} was never seen\n", name, counted(count, "node"));
   if (unseen.features.empty()) return;
   const std::vector<std::string> names = node_feature_names();
   print("  {} of {} node features leave their range:\n  {:>6}  {:<40} {:>26}  {:>26}\n",
@@ -195,19 +189,18 @@ std::string size_text(double size) {
 }
 
 void print_report(const ModuleReport& report) {
-  print("{}: {} nodes in {} computations, {} edges", report.name, format_count(report.nodes),
-        format_count(report.computations), format_count(report.edges));
-  if (report.runs > 0) print(", {} measured configurations", format_count(report.runs));
+  print("{}: {} in {}, {}", report.name, counted(report.nodes, "node"),
+        counted(report.computations, "computation"), counted(report.edges, "edge"));
+  if (report.runs > 0) print(", {}", counted(report.runs, "measured configuration"));
   print("\n");
   if (report.tiles || report.space.nodes.empty()) return;
   const auto count = [&](std::string_view opcode) {
     return std::ranges::count(report.space.nodes, opcode, &ConfigurableNode::opcode);
   };
-  print(
-      "{} configurable operations ({} convolution, {} dot, {} reshape) in {} groups: {} "
-      "configurations\n\n",
-      report.space.nodes.size(), count("convolution"), count("dot"), count("reshape"),
-      report.space.groups.size(), size_text(report.space.size()));
+  print("{} ({} convolution, {} dot, {} reshape) in {}: {} configurations\n\n",
+        counted(std::ssize(report.space.nodes), "configurable operation"), count("convolution"),
+        count("dot"), count("reshape"), counted(std::ssize(report.space.groups), "group"),
+        size_text(report.space.size()));
   print("{:>10}  {:>6}  {:<11}  {:<42}  {}\n", "operations", "states", "opcode", "default",
         "first operation");
   for (const auto& group : report.space.groups) {
@@ -226,7 +219,7 @@ void inspect_module(const std::filesystem::path& path, const std::filesystem::pa
   if (!assigned.empty() && file.kind() == HloFileKind::tuned_modules)
     throw ConfigError("--default: the modules of this file are configured by tile sizes");
   nlohmann::ordered_json modules = nlohmann::ordered_json::array();
-  if (!json) print("{}: {}\n", path.string(), kind_name(file.kind()));
+  if (!json) print("{}: {}\n", path, kind_name(file.kind()));
   for (int i = 0; i < file.size(); ++i) {
     const ModuleReport report = report_of(file, i, assigned);
     for (const std::string& warning : report.warnings) spdlog::warn("{}: {}", report.name, warning);
@@ -239,8 +232,8 @@ void inspect_module(const std::filesystem::path& path, const std::filesystem::pa
     }
   }
   if (file.dropped_modules() > 0)
-    spdlog::warn("{}: {} modules are left out, as the data set leaves them out", path.string(),
-                 file.dropped_modules());
+    spdlog::warn("{}: left out, as the data set does: {}", path.string(),
+                 counted(file.dropped_modules(), "module"));
   if (json)
     print_json(nlohmann::ordered_json{
         {"file", path.string()}, {"kind", kind_name(file.kind())}, {"modules", modules}});

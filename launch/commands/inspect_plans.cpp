@@ -76,9 +76,9 @@ void print_table(const Experiment& experiment, const std::vector<GraphPlanStatis
 
 void print_summary(const std::vector<GraphPlanStatistics>& graphs) {
   const PlanSummary summary = summarise(graphs);
-  print("{} graphs: saving {:.2f} (median), {:.2f} (total); plan: auto refines {}, saves {:.2f}\n",
-        format_count(static_cast<std::int64_t>(graphs.size())), summary.median_saving,
-        summary.total_saving, format_count(summary.refined), summary.auto_saving);
+  print("{}: saving {:.2f} (median), {:.2f} (total); plan: auto refines {}, saves {:.2f}\n",
+        counted(std::ssize(graphs), "graph"), summary.median_saving, summary.total_saving,
+        format_count(summary.refined), summary.auto_saving);
 }
 
 nlohmann::ordered_json to_json(const GraphPlanStatistics& graph) {

@@ -38,8 +38,8 @@ void print_collection(const Collection& collection, const std::vector<GraphCeili
   for (const std::string_view split : kSplits) {
     const MeanCeiling mean = mean_ceiling(graphs, split);
     if (!mean.value) continue;
-    print("{:<5}  mean ceiling {:.4f} of {} of {} graphs\n", split, *mean.value,
-          format_count(mean.graphs), format_count(mean.of));
+    print("{:<5}  mean ceiling {:.4f} of {} of {}\n", split, *mean.value, format_count(mean.graphs),
+          counted(mean.of, "graph"));
   }
   print("\n");
 }
@@ -92,9 +92,9 @@ void print_filter(const CheckedCollection& checked) {
     filtered += graph.filtered;
     if (graph.filtered == graph.measurements) whole.push_back(graph.split + " " + graph.name);
   }
-  print("data.entropy_filter={} would remove {} of {} measurements, all of {} graphs{}{}\n",
-        checked.least_entropy, format_count(filtered), format_count(measurements),
-        format_count(std::ssize(whole)), whole.empty() ? "" : ": ", join(whole, ", "));
+  print("data.entropy_filter={} would remove {} of {}, all of {}{}{}\n", checked.least_entropy,
+        format_count(filtered), counted(measurements, "measurement"),
+        counted(std::ssize(whole), "graph"), whole.empty() ? "" : ": ", join(whole, ", "));
 }
 
 void print_collection(const CheckedCollection& checked) {
@@ -102,16 +102,16 @@ void print_collection(const CheckedCollection& checked) {
     return format_count(std::ranges::count_if(checked.graphs, condition));
   };
   print(
-      "{}: {} graphs, {} suspect; {} without run times, {} with too few for any check; order of "
+      "{}: {}, {} suspect; {} without run times, {} with too few for any check; order of "
       "measurement: {}\n",
-      checked.collection.name, format_count(std::ssize(checked.graphs)),
+      checked.collection.name, counted(std::ssize(checked.graphs), "graph"),
       count([](const CheckedGraph& graph) { return !graph.suspicions.empty(); }),
       count([](const CheckedGraph& graph) { return !graph.has_times; }),
       count([](const CheckedGraph& graph) { return graph.has_times && graph.checks.empty(); }),
       name_of(checked.order));
   for (const CheckedGraph& graph : checked.graphs) {
     if (graph.suspicions.empty()) continue;
-    print("{} {} ({} measurements)\n", graph.split, graph.name, format_count(graph.measurements));
+    print("{} {} ({})\n", graph.split, graph.name, counted(graph.measurements, "measurement"));
     for (const MeasurementCheck& check : graph.suspicions) print("  {}\n", describe(check));
   }
   if (!checked.collection.is_tile()) print_filter(checked);
@@ -223,8 +223,7 @@ void inspect_suspects(const InspectSuspectArguments& arguments,
   if (arguments.html.empty()) return;
   write_file_atomically(arguments.html, run_times_html(shard_root, layouts));
   if (!json)
-    print("{}: run times of {}\n", arguments.html.string(),
-          counted(std::ssize(layouts), "collection"));
+    print("{}: run times of {}\n", arguments.html, counted(std::ssize(layouts), "collection"));
 }
 
 }  // namespace tpudist

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <iterator>
 #include <map>
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -14,12 +13,12 @@
 #include "core/file_system.hpp"
 #include "core/json.hpp"
 #include "core/log.hpp"
+#include "core/numbers.hpp"
 #include "core/process.hpp"
 #include "core/text.hpp"
 #include "inference/collection_scores.hpp"
 #include "launch/commands/commands.hpp"
 #include "launch/commands/scoring_options.hpp"
-#include "launch/program/job.hpp"
 #include "launch/program/output.hpp"
 #include "records/run_folder.hpp"
 #include "schema/merged_collection.hpp"
@@ -67,8 +66,8 @@ FilesByCollection open_all(const std::vector<std::filesystem::path>& inputs, int
 
 void require_members(const std::string& where, int left, int least) {
   if (left >= least) return;
-  throw ConfigError(
-      fmt::format("{}: {} members are left, but --min-members asks for {}", where, left, least));
+  throw ConfigError(fmt::format("{}: {} left, but --min-members asks for {}", where,
+                                counted(left, "member"), least));
 }
 
 // Judges and combines members from prediction files (a run folder stands for its predictions.h5).
@@ -114,21 +113,14 @@ void write_scores(const std::filesystem::path& path, const std::vector<Collectio
   write_file_atomically(path, json_text(list, 2) + "\n");
 }
 
-JobOptions job_options(const PredictArguments& arguments, const std::vector<TrainedRun>& runs) {
-  const DistConfig& dist = runs.front().experiment.dist;
-  JobOptions options{arguments.device, arguments.threads, dist.mixed_cpus, dist.timeout};
-  options.agreed = {{"the command", "predict or ensemble"},
-                    {"--split", arguments.split},
-                    {"--csv", arguments.csv.string()},
-                    {"--json", arguments.json.string()},
-                    {"--scores", arguments.scores.string()},
-                    {"--trace", arguments.trace.string()},
-                    {"--combine, --select and --keep-all", arguments.judgement.to_text()},
-                    {"the number of runs", std::to_string(runs.size())}};
-  for (const TrainedRun& run : runs) {
-    std::ranges::move(values_to_agree(run), std::back_inserter(options.agreed));
-  }
-  return options;
+std::vector<AgreedValue> values_to_agree(const PredictArguments& arguments) {
+  return {{"the command", "predict or ensemble"},
+          {"--split", arguments.split},
+          {"--csv", arguments.csv.string()},
+          {"--json", arguments.json.string()},
+          {"--scores", arguments.scores.string()},
+          {"--trace", arguments.trace.string()},
+          {"--combine, --select and --keep-all", arguments.judgement.to_text()}};
 }
 
 // Scores go to standard output. Without scores the submission may be printed there.
@@ -174,7 +166,7 @@ void run(const PredictArguments& arguments) {
   const JudgementOptions judgement = arguments.judgement.options();
   const std::vector<TrainedRun> runs = open_runs(arguments);
   if (!arguments.scores.empty()) require_one_collection(runs);
-  run_job(job_options(arguments, runs), [&](JobContext& context) {
+  run_job(arguments.job_options(values_to_agree(arguments), runs), [&](JobContext& context) {
     check_outputs({arguments.csv, arguments.json, arguments.scores, arguments.trace},
                   context.world);
     const TracedJob traced(context, arguments.trace);
@@ -192,7 +184,7 @@ void run(const PredictArguments& arguments) {
     arguments.warn_of_chosen_scores(arguments.split);
     for (const TrainedRun& run : runs) spdlog::info("{}, {}", run.path.string(), opened_at(run));
     for (const CollectionResult& result : results) {
-      spdlog::info("{}: {} graphs ranked", result.collection, result.graphs.size());
+      spdlog::info("{}: {} ranked", result.collection, counted(std::ssize(result.graphs), "graph"));
       print_result(result);
     }
     print("{}", final_score_text(results));
@@ -201,7 +193,8 @@ void run(const PredictArguments& arguments) {
     if (arguments.csv.empty()) return;
     const Submission submission = make_submission(results);
     submission.write(arguments.csv);
-    spdlog::info("wrote {}: {} rows", arguments.csv.string(), submission.rows().size());
+    spdlog::info("wrote {}: {}", arguments.csv.string(),
+                 counted(std::ssize(submission.rows()), "row"));
   });
 }
 
@@ -251,7 +244,10 @@ void add_predict_command(Command app) {
   command.footer(
       "Writes a submission: `ID,TopConfigs`, fastest first (tile: the 5 best, layout: all).\n\n"
       "Example:\n  tpudist predict runs/nlp-1 --split test --csv submission.csv");
-  command.add_option("run", arguments->runs, "Folder of the run").required().takes(1);
+  command
+      .add_option("run", arguments->runs, "Folder of the run, or SWEEP:N for the runs of a variant")
+      .required()
+      .takes(1);
   command.add_option("--csv", arguments->csv, "Submission to write").required();
   add_options(command, *arguments);
   add_trace_option(command, arguments->trace);

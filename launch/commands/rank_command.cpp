@@ -4,7 +4,6 @@
 #include <cmath>
 #include <filesystem>
 #include <functional>
-#include <iterator>
 #include <map>
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -14,6 +13,7 @@
 #include <vector>
 
 #include "core/error.hpp"
+#include "core/escape.hpp"
 #include "core/hash.hpp"
 #include "core/json.hpp"
 #include "core/log.hpp"
@@ -24,7 +24,6 @@
 #include "inference/module_ranking.hpp"
 #include "launch/commands/commands.hpp"
 #include "launch/commands/scoring_options.hpp"
-#include "launch/program/job.hpp"
 #include "launch/program/output.hpp"
 #include "sweep/sweep_folder.hpp"
 
@@ -50,24 +49,17 @@ std::string content_of(const std::filesystem::path& option) {
   return option.string() + (file ? " " + to_hex(hash_file(option)) : "");
 }
 
-JobOptions job_options(const RankArguments& arguments, const std::vector<TrainedRun>& runs) {
-  const DistConfig& dist = runs.front().experiment.dist;
-  JobOptions options{arguments.device, arguments.threads, dist.mixed_cpus, dist.timeout};
-  options.agreed = {{"the command", "rank"},
-                    {"the file", arguments.file.string()},
-                    {"the content of the file", to_hex(hash_file(arguments.file))},
-                    {"--module", arguments.module},
-                    {"--configs", content_of(arguments.request.configs)},
-                    {"--default", content_of(arguments.request.assigned)},
-                    {"--combine", arguments.combine.rule},
-                    {"--keep-all", arguments.keep_all ? "yes" : "no"},
-                    {"--nodes", arguments.nodes ? "yes" : "no"},
-                    {"--temperature", std::to_string(arguments.combine.temperature)},
-                    {"the number of runs", std::to_string(runs.size())}};
-  for (const TrainedRun& run : runs) {
-    std::ranges::move(values_to_agree(run), std::back_inserter(options.agreed));
-  }
-  return options;
+std::vector<AgreedValue> values_to_agree(const RankArguments& arguments) {
+  return {{"the command", "rank"},
+          {"the file", arguments.file.string()},
+          {"the content of the file", to_hex(hash_file(arguments.file))},
+          {"--module", arguments.module},
+          {"--configs", content_of(arguments.request.configs)},
+          {"--default", content_of(arguments.request.assigned)},
+          {"--combine", arguments.combine.rule},
+          {"--keep-all", arguments.keep_all ? "yes" : "no"},
+          {"--nodes", arguments.nodes ? "yes" : "no"},
+          {"--temperature", std::to_string(arguments.combine.temperature)}};
 }
 
 std::size_t taking_part(const ModuleRanking& result) {
@@ -79,16 +71,16 @@ void print_header(const RankArguments& arguments, const Module& module,
                   const std::vector<TrainedRun>& runs, const ModuleRanking& result) {
   const Graph& graph = module.dataset.graph(0);
   const std::int64_t whole = module.dataset.entry(0).nodes, seen = module.dataset.seen_nodes(0);
-  print("{}: {} nodes{}, {} configurations, {} distinct\n", graph.name, format_count(seen),
+  print("{}: {}{}, {}, {} distinct\n", printable(graph.name), counted(seen, "node"),
         seen == whole ? "" : fmt::format(" of {} (data.reduce)", format_count(whole)),
-        format_count(module.dataset.rows(0)), format_count(std::ssize(result.ranking)));
-  print("ranked by {} of {} members ({}):", taking_part(result), result.members.size(),
-        arguments.combine.rule);
-  for (const TrainedRun& run : runs) print(" {} {}", run.path.string(), opened_at(run));
+        counted(module.dataset.rows(0), "configuration"), format_count(std::ssize(result.ranking)));
+  print("ranked by {} of {} ({}):", taking_part(result),
+        counted(std::ssize(result.members), "member"), arguments.combine.rule);
+  for (const TrainedRun& run : runs) print(" {} {}", run.path, opened_at(run));
   print("\n");
   for (const RankingMember& member : result.members) {
     if (member.why_left_out.empty()) continue;
-    print("  {} member {} left out: {}\n", member.run.string(), member.member, member.why_left_out);
+    print("  {} member {} left out: {}\n", member.run, member.member, member.why_left_out);
   }
 }
 
@@ -112,12 +104,10 @@ void print_tau(const Module& module, const ModuleRanking& result) {
                                        : fmt::format("{:.4f}", result.kendall_tau));
 }
 
-// The instruction of a node, where the module tells it: of those that can be configured.
+// The instruction of a node; empty where the file does not tell it.
 std::string node_name(const Module& module, std::int64_t node) {
-  if (!module.made) return {};
-  const auto& nodes = module.made->space.nodes;
-  const auto found = std::ranges::find(nodes, node, &ConfigurableNode::node);
-  return found == nodes.end() ? std::string() : found->name;
+  return module.node_names.empty() ? std::string()
+                                   : module.node_names[static_cast<std::size_t>(node)];
 }
 
 std::string opcode_of(const Module& module, std::int64_t node) {
@@ -145,14 +135,16 @@ void print_nodes(const Module& module, const ModuleRanking& result, std::size_t 
   for (auto& [opcode, sum] : by_opcode) sums.push_back(std::move(sum));
   std::ranges::stable_sort(sums, std::greater<>(), &Sum::score);
   print(
-      "\nwhat nodes add to the score of configuration {}, mean of {} members, in all {:.7g}\n"
+      "\nwhat nodes add to the score of configuration {}, mean of {}, in all {:.7g}\n"
       "{:>8} {:>14}  {}\n",
-      result.ranking.front().configs.front(), result.nodes.front().members.size(), all, "node",
-      "score", "operation");
+      result.ranking.front().configs.front(),
+      counted(std::ssize(result.nodes.front().members), "member"), all, "node", "score",
+      "operation");
   for (std::size_t i = 0; i < std::min(most, result.nodes.size()); ++i) {
     const NodeScore& node = result.nodes[i];
-    print("{:>8} {:>14.7g}  {} {}\n", node.node, node.score, opcode_of(module, node.node),
-          node_name(module, node.node));
+    const std::string name = node_name(module, node.node);
+    print("{:>8} {:>14.7g}  {}{}{}\n", node.node, node.score, opcode_of(module, node.node),
+          name.empty() ? "" : " ", name);
   }
   print("{:>8} {:>14}  {}\n", "nodes", "sum", "operations");
   for (std::size_t i = 0; i < std::min(most, sums.size()); ++i)
@@ -180,9 +172,9 @@ void print_best(const Module& module, const ModuleRanking& result) {
 void print_constraints(const RankArguments& arguments, const Module& module,
                        const ModuleRanking& result) {
   const std::int64_t best = result.ranking.front().configs.front();
-  const std::string title = fmt::format("{}: configuration {}, the fastest of {} by {} members",
-                                        arguments.file.filename().string(), best,
-                                        result.ranking.size(), taking_part(result));
+  const std::string title = fmt::format(
+      "{}: configuration {}, the fastest of {} by {}", arguments.file.filename().string(), best,
+      result.ranking.size(), counted(static_cast<std::int64_t>(taking_part(result)), "member"));
   const LayoutConfig& config = module.made->configs[static_cast<std::size_t>(best)];
   const auto text = arguments.apply == "jax" ? jax_constraints : layout_config_text;
   print("{}", text(module.made->space, config, title));
@@ -299,7 +291,7 @@ void run(const RankArguments& arguments) {
         fmt::format("--nodes: {} sees other nodes in each slate "
                     "(data.reduce.change_weight); leave it out",
                     runs.front().path.string()));
-  run_job(job_options(arguments, runs), [&](JobContext& context) {
+  run_job(arguments.job_options(values_to_agree(arguments), runs), [&](JobContext& context) {
     const Module module = read_module(arguments.file, runs.front().experiment.data.collection,
                                       reduction, arguments.module, arguments.request);
     if (context.world.rank() == 0) warn_of_distance(arguments, module, runs);
@@ -371,7 +363,10 @@ void add_rank_command(Command app) {
                   "The same program after layout assignment, for the default layouts")
       .existing_file()
       .needs(configs);
-  command.add_option("--run", arguments->runs, "Folders of runs; all their members rank together")
+  command
+      .add_option(
+          "--run", arguments->runs,
+          "Folders of runs, or SWEEP:N for those of a variant; all their members rank together")
       .required();
   add_run_options(command, *arguments);
   add_combination_options(command, arguments->combine);

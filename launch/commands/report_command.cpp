@@ -7,6 +7,7 @@
 
 #include "core/file_system.hpp"
 #include "core/log.hpp"
+#include "core/numbers.hpp"
 #include "core/output_path.hpp"
 #include "launch/commands/commands.hpp"
 #include "launch/program/output.hpp"
@@ -25,7 +26,7 @@ void write_csv(const Report& report, const std::filesystem::path& folder) {
   make_folder(folder);
   const auto files = report_csv(report);
   for (const auto& [name, text] : files) write_file_atomically(folder / name, text);
-  print("{}: {} tables\n", folder.string(), files.size());
+  print("{}: {}\n", folder.string(), counted(std::ssize(files), "table"));
 }
 
 void run(const ReportArguments& arguments) {

@@ -31,8 +31,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr const char* kUncheckedData =
-    "expanded by an older version: that all runs see the same data is unchecked";
 constexpr const char* kStopNotice =
     "\ntpudist: stopping with checkpoints after this step; interrupt again to end at once\n";
 
@@ -54,6 +52,19 @@ fs::path folder_of(const SweepArguments& arguments) {
   return fs::path("sweeps") / SweepFile::load(arguments.sweep, arguments.overrides).name;
 }
 
+// For commands on what was expanded before.
+SweepFolder open_folder(const SweepArguments& arguments) {
+  if (fs::is_directory(arguments.sweep)) return SweepFolder::open(arguments.sweep);
+  const fs::path folder = folder_of(arguments);
+  throw ConfigError(fmt::format(
+      "{} is a sweep file: {}", arguments.sweep.string(),
+      fs::exists(folder / "sweep.json")
+          ? fmt::format("give the folder that it was expanded into, {}", folder.string())
+          : fmt::format("it was not expanded into {}; give the folder of `--dir`, or expand it by "
+                        "`tpudist sweep expand {}`",
+                        folder.string(), shell_word(arguments.sweep.string()))));
+}
+
 // A folder is opened, a sweep file expanded.
 SweepFolder open_or_expand(const SweepArguments& arguments) {
   if (fs::is_directory(arguments.sweep)) {
@@ -68,10 +79,21 @@ SweepFolder open_or_expand(const SweepArguments& arguments) {
   return SweepFolder::expand(arguments.sweep, arguments.overrides, folder_of(arguments));
 }
 
+void print_next(const SweepFolder& folder, bool collected = false) {
+  if (verbosity() == Verbosity::quiet) return;
+  print_error_text("next: " + next_command(folder, collected) + "\n");
+}
+
 void expand(const SweepArguments& arguments) {
   const SweepFolder folder =
       SweepFolder::expand(arguments.sweep, arguments.overrides, folder_of(arguments));
   print("{}{}\n", plan_table(folder.record()), (folder.path() / "sweep.json").string());
+  const std::string fault = folder.data_fault();
+  fault.empty() ? print_next(folder) : spdlog::warn("{}", fault);
+}
+
+void require_data(const SweepFolder& folder) {
+  if (const std::string fault = folder.data_fault(); !fault.empty()) throw DataError(fault);
 }
 
 // The first rank makes the folder of a sweep file, and all read what it holds.
@@ -81,7 +103,7 @@ SweepFolder open_on_all_ranks(const SweepArguments& arguments, Communicator& wor
     if (world.rank() != 0) return;
     folder = open_or_expand(arguments);
     folder->freeze_data();
-    if (!folder->record().data) spdlog::warn("{}: {}", folder->path().string(), kUncheckedData);
+    if (arguments.index < 0) require_data(*folder);  // a task of an array looks at its own run
   });
   run_on_all_ranks(world, [&] {
     if (world.rank() == 0) return;
@@ -135,6 +157,7 @@ void run(const SweepArguments& arguments) {
     if (root) {
       print("{}\n{} run{} finished here, {} failed\n", status_table(folder), outcome.finished,
             outcome.finished == 1 ? "" : "s", outcome.failed);
+      print_next(folder);
     }
     context.world.barrier();
   });
@@ -145,12 +168,14 @@ void run(const SweepArguments& arguments) {
 }
 
 void status(const SweepArguments& arguments) {
-  const SweepFolder folder = SweepFolder::open(arguments.sweep);
-  print("{}{}", status_table(folder), queue_text(folder));
+  const SweepFolder folder = open_folder(arguments);
+  const std::string queue = queue_text(folder);
+  print("{}{}", status_table(folder), queue);
+  if (queue.empty()) print_next(folder);
 }
 
 void retry(const SweepArguments& arguments) {
-  const SweepFolder folder = SweepFolder::open(arguments.sweep);
+  const SweepFolder folder = open_folder(arguments);
   int freed = 0;
   for (const SweepRun& run : folder.known_runs()) {
     const bool named = arguments.runs.empty() ||
@@ -159,20 +184,20 @@ void retry(const SweepArguments& arguments) {
     folder.forget_failure(run);
     ++freed;
   }
-  print("{} failed run{} will be trained again by `tpudist sweep run {}`\n", freed,
-        freed == 1 ? "" : "s", shell_word(arguments.sweep.string()));
-  if (!arguments.take_back) {
+  print("{} failed run{} will be trained again\n", freed, freed == 1 ? "" : "s");
+  if (arguments.take_back) {
+    const std::vector<std::string> names = folder.take_back();
+    for (const std::string& name : names)
+      print("took back \"{}\": its runs are chosen anew; their folders stay\n", name);
+    if (names.empty()) print("no choice is stale: nothing was taken back\n");
+  } else {
     print("{}", stale_lines(folder));
-    return;
   }
-  const std::vector<std::string> names = folder.take_back();
-  for (const std::string& name : names)
-    print("took back \"{}\": its runs are chosen anew; their folders stay\n", name);
-  if (names.empty()) print("no choice is stale: nothing was taken back\n");
+  print_next(folder);
 }
 
 void collect(const SweepArguments& arguments) {
-  const SweepFolder folder = SweepFolder::open(arguments.sweep);
+  const SweepFolder folder = open_folder(arguments);
   for (const SweepRun& run : folder.known_runs()) folder.experiment_of(run);
   const ResultSet results = read_results({arguments.sweep});
   print("{}", collect_table(folder));
@@ -184,6 +209,7 @@ void collect(const SweepArguments& arguments) {
     json["pairs"] = sweep_pairs_json(results);
     write_file_atomically(arguments.json, json_text(json, 2) + "\n");
   }
+  print_next(folder, true);
 }
 
 // The program that users call: the launcher of the Python package, or the one beside this one.
@@ -195,7 +221,7 @@ std::string program_path() {
 void submit(const SweepArguments& arguments) {
   const SweepFolder folder = open_or_expand(arguments);
   const std::vector<SlurmJob> jobs = slurm_jobs(folder, arguments.slurm, program_path());
-  if (const std::string changed = folder.changed_data(); !changed.empty()) throw DataError(changed);
+  require_data(folder);
   if (!arguments.dry_run) write_slurm_scripts(folder);
   std::vector<std::string> ids;
   for (const SlurmJob& job : jobs) {
@@ -226,7 +252,7 @@ void add_sweep_file(Command command, SweepArguments& arguments) {
 }
 
 void add_folder(Command command, SweepArguments& arguments) {
-  command.add_option("sweep", arguments.sweep, "Folder of the sweep").required().existing_folder();
+  command.add_option("sweep", arguments.sweep, "Folder of the sweep").required().existing_sweep();
 }
 
 void add_slurm_options(Command command, SweepArguments& arguments) {

@@ -51,8 +51,8 @@ void print_outcome(const TrainOutcome& outcome, const Experiment& experiment) {
     print("\nout of fold ({}, mean over the graphs that a member never saw)\n",
           primary_metric(experiment.data.collection.name).name);
     for (const OutOfFoldScore& score : outcome.out_of_fold) {
-      print("  member {}  fold {}  {:.4f}  {} graphs\n", score.number, score.fold, score.score,
-            score.graphs);
+      print("  member {}  fold {}  {:.4f}  {}\n", score.number, score.fold, score.score,
+            counted(score.graphs, "graph"));
     }
   }
   for (int member : outcome.failed) {
@@ -95,10 +95,11 @@ std::string settings_text(const Experiment& experiment, const std::filesystem::p
   }
   const std::size_t hidden = experiment.entries.size() - shown.size();
   return fmt::format("{}\n{}{}\n", file.string(), format_entries(shown),
-                     hidden == 0 ? ""
-                                 : fmt::format("{} more settings are at their defaults (--verbose "
-                                               "shows them, config.yaml has all)\n",
-                                               hidden));
+                     hidden == 0
+                         ? ""
+                         : fmt::format("at their defaults: {} (--verbose shows all, "
+                                       "as config.yaml has them)\n",
+                                       counted(static_cast<std::int64_t>(hidden), "more setting")));
 }
 
 std::vector<AgreedValue> values_to_agree(const TrainArguments& arguments,

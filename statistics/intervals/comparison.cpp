@@ -108,9 +108,10 @@ NeededRange families_needed(const FamilyDifferences& found, const DifferencePlan
       const double count = factor * side.runs;
       runs.push_back({scale * side.falling_with_runs() / count, count - 1});
     }
-    return with_runs(
-        {scale * (own + seen / factor) / more, std::max(1.0, found.family.degrees * more)},
-        std::move(runs), found.as_many, plan.level);
+    return howe(with_runs({scale * (own + seen / factor) / more,
+                           std::max(1.0, found.family.degrees * more)},
+                          std::move(runs), found.as_many),
+                plan.level);
   };
   return needed_number(plan.difference, found.family.degrees, planned, plan.level);
 }
@@ -318,17 +319,17 @@ std::optional<Comparison::OtherFamilies> compare_on_other_families(const RunScor
   own.family = found.family;
   for (const VarianceEstimate& term : found.runs) own.run_variance += term.variance;
   if (!found.note.empty()) own.notes.insert(found.note);
-  own.interval =
-      t_interval(mean_score(a) - mean_score(b),
-                 with_runs(found.family, found.runs, found.as_many, level), level, reach);
+  const auto terms = with_runs(found.family, found.runs, found.as_many);
+  own.interval = t_interval(mean_score(a) - mean_score(b), howe(terms, level), level, reach);
   result.signs = sign_test(found.sums, kLabelKey);
   // Of one family more, not of its graphs: each family's mean counts once.
-  const VarianceEstimate next =
+  const auto next =
       with_runs({std::pow(mean_interval(found.means).error, 2) * (families + 1), families - 1},
-                found.runs, found.as_many, level);
-  result.next = t_interval(mean(found.means), next, level, reach);
-  result.p = own.runs > 1 ? t_test_p(own.interval) : kNone;
-  result.shake_up = own.runs > 1 ? shake_up(result.next.value, next) : ShakeUp{kNone, kNone};
+                found.runs, found.as_many);
+  result.next = t_interval(mean(found.means), howe(next, level), level, reach);
+  // The degrees of a sum depend on the level; the answers below must not.
+  result.p = own.runs > 1 ? howe_p(own.interval.value, terms) : kNone;
+  result.shake_up = own.runs > 1 ? shake_up(result.next.value, howe(next)) : ShakeUp{kNone, kNone};
   return result;
 }
 
@@ -382,11 +383,17 @@ DifferencePlan plan_difference(const RunScoreTable& a, const RunScoreTable& b, d
   if (a.family_count() < 2) return plan;
   const FamilyDifferences found(a, b);
   plan.alike_families =
-      is_alike(with_runs(found.family, found.runs, found.as_many, level).variance);
+      is_alike(satterthwaite(with_runs(found.family, found.runs, found.as_many)).variance);
   if (plan.alike_families) return plan;
   plan.families = families_needed(found, plan, 1);
   if (runs > 1) plan.families_with_more_runs = families_needed(found, plan, 10);
   return plan;
+}
+
+const char* AllPairs::test_name() const {
+  return pairs.size() == 1 ? "Welch's t test"
+         : one_spread      ? "Tukey's test"
+                           : "Welch's t tests with Holm's correction";
 }
 
 AllPairs all_pairs(std::span<const std::vector<double>> run_means, Reach reach) {

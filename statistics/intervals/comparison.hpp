@@ -34,7 +34,8 @@ struct Comparison {
   // "Would they differ on other families?" Needs two families.
   struct OtherFamilies {
     FamilyInterval interval;
-    // Of Student's t; NaN, like shake_up, where all families differ alike, or a side has one run.
+    // By howe_p; NaN, like shake_up, where all families differ alike, or a side has one run. Neither
+    // depends on `level`.
     double p = 1;
     // For these trained models: flips the signs of the families' summed differences.
     PermutationTest signs;
@@ -94,6 +95,8 @@ struct AllPairs {
   // correction (1979) and Bonferroni intervals. True: one common spread was used.
   bool one_spread = true;
   std::vector<PairDifference> pairs;
+  // "Welch's t test", "Tukey's test", "Welch's t tests with Holm's correction"
+  const char* test_name() const;
   // Each system's mean over runs, shrunk towards the mean of all by empirical Bayes (Efron and
   // Morris, JASA 1973). It estimates what other runs of the system would reach on average, if the
   // systems are drawn from one normal distribution. Empty for two systems, where the spread

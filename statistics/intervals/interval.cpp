@@ -92,4 +92,19 @@ VarianceEstimate howe(std::span<const VarianceEstimate> terms, double level) {
   return sum;
 }
 
+double howe_p(double value, std::span<const VarianceEstimate> terms) {
+  if (std::sqrt(satterthwaite(terms).variance) < kScoreRounding) return kNone;
+  double low = 1e-100, high = 1;
+  for (int i = 0; i < 60; ++i) {
+    const double middle = std::sqrt(low * high);
+    double square = 0;  // of the half width at level 1 - middle
+    for (const VarianceEstimate& term : terms) {
+      if (term.variance > 0)
+        square += std::pow(t_quantile(middle / 2, term.degrees), 2) * term.variance;
+    }
+    (square > value * value ? low : high) = middle;
+  }
+  return high;
+}
+
 }  // namespace tpudist

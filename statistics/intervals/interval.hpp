@@ -77,4 +77,8 @@ VarianceEstimate satterthwaite(std::span<const VarianceEstimate> terms);
 // that half width: unlike Satterthwaite's they do not rise where a term of few happens to be small.
 VarianceEstimate howe(std::span<const VarianceEstimate> terms, double level = kIntervalLevel);
 
+// Two-sided p of `value` against 0 by the same rule: its interval at level 1 - p ends at 0. NaN where
+// the sum is 0 (Interval::is_known).
+double howe_p(double value, std::span<const VarianceEstimate> terms);
+
 }  // namespace tpudist

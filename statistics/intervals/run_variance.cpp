@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <map>
-#include <set>
 
 #include "core/error.hpp"
 #include "core/means.hpp"
@@ -86,11 +85,11 @@ RunVariance run_variance(const RunScoreTable& scores) {
   return result;
 }
 
-VarianceEstimate with_runs(const VarianceEstimate& family, std::vector<VarianceEstimate> runs,
-                           bool as_many, double level) {
+std::vector<VarianceEstimate> with_runs(const VarianceEstimate& family,
+                                        std::vector<VarianceEstimate> runs, bool as_many) {
   if (as_many && !runs.empty()) runs = {satterthwaite(runs)};
   runs.insert(runs.begin(), family);
-  return howe(runs, level);
+  return runs;
 }
 
 }  // namespace tpudist

@@ -56,9 +56,9 @@ struct RunVariance {
 // Needs at least two runs; throws Error otherwise, and as RunScoreTable::check.
 RunVariance run_variance(const RunScoreTable& scores);
 
-// V_fam and what runs add to it, for an interval at `level` by Howe's rule. Where all sides, or
-// collections, have as many runs Welch's degrees hold for those, as on these graphs.
-VarianceEstimate with_runs(const VarianceEstimate& family, std::vector<VarianceEstimate> runs,
-                           bool as_many, double level);
+// V_fam and what runs add to it, terms of a sum by Howe's rule. Where all sides, or collections, have
+// as many runs Welch's degrees hold for those, as on these graphs.
+std::vector<VarianceEstimate> with_runs(const VarianceEstimate& family,
+                                        std::vector<VarianceEstimate> runs, bool as_many);
 
 }  // namespace tpudist

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <set>
 #include <utility>
 #include <vector>
 
@@ -69,8 +68,8 @@ std::optional<FamilyInterval> family_interval(std::span<const RunScoreTable> col
   result.family = family_variance(means);
   const bool as_many = std::ranges::all_of(
       collections, [&](const RunScoreTable& own) { return own.run_count() == result.runs; });
-  result.interval =
-      t_interval(mean, with_runs(result.family, std::move(runs), as_many, level), level, reach);
+  result.interval = t_interval(
+      mean, howe(with_runs(result.family, std::move(runs), as_many), level), level, reach);
   return result;
 }
 

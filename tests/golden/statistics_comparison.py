@@ -7,7 +7,7 @@ Made with NumPy, SciPy and statsmodels; scores as in statistics_intervals.py.
 import itertools
 
 import numpy as np
-from scipy import integrate, stats
+from scipy import integrate, optimize, stats
 
 from statistics_intervals import FAMILIES, cr2, howe, run_term, show, table
 
@@ -64,8 +64,7 @@ def main():
     terms = [families, (added, added ** 2 / sum(v ** 2 / d for v, d in runs))]
     total, freedom = howe(terms)
     half = stats.t.ppf(0.975, freedom) * np.sqrt(total)
-    show("families", mean, freedom, mean - half, mean + half,
-         2 * stats.t.sf(abs(mean) / np.sqrt(total), freedom))
+    show("families", mean, freedom, mean - half, mean + half, howe_p(mean, terms))
     means = [np.mean((first - second).mean(1)[[f == family for f in FAMILIES]]) for family in "abcd"]
     total, freedom = howe([(np.var(means, ddof=1) * 1.25, 3), terms[1]])
     half, centre = stats.t.ppf(0.975, freedom) * np.sqrt(total), np.mean(means)
@@ -75,6 +74,12 @@ def main():
     show("one of three looks", mean - half, mean + half)
     show("rates", 1 - 0.05 ** (1 / 3), stats.beta.ppf(0.95, 2, 9))
     by_pairs()
+
+
+def howe_p(mean, terms):
+    """1 minus the level at which Howe's interval ends at 0."""
+    excess = lambda p: sum(stats.t.isf(p / 2, d) ** 2 * v for v, d in terms if v > 0) - mean ** 2
+    return optimize.brentq(excess, 1e-12, 1, xtol=1e-14)
 
 
 def lead(mean, variance, freedom):

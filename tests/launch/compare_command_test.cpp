@@ -1,5 +1,6 @@
 // `tpudist compare` as a user calls it.
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 
 #include <nlohmann/json.hpp>
@@ -17,6 +18,7 @@ using test::write_system_run;
 using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::Not;
+using ::testing::StartsWith;
 
 // Five runs of a good system and five of a bad one.
 class CompareCommand : public ::testing::Test {
@@ -43,7 +45,7 @@ TEST_F(CompareCommand, AnswersTwoQuestionsOfFiveRunsEach) {
       outcome.output,
       AllOf(HasSubstr("valid split: 6 graphs of 4 families"),
             HasSubstr("5 trainings of 2 members: a1, a2"), HasSubstr("these graphs, other runs"),
-            HasSubstr("spreads of trainings differ too much to exchange labels"),
+            HasSubstr("not valid: numbers or spreads of trainings differ too much"),
             HasSubstr("with 4 families p cannot fall below 0.125"),
             HasSubstr("training graphs, out of fold: 2 graphs of 2 families")));
   const auto json = nlohmann::json::parse(read_text_file(folder_ / "both.json"));
@@ -98,21 +100,54 @@ TEST_F(CompareCommand, JudgesPlannedLooksMoreStrictly) {
   EXPECT_NE(call("a1 b1 --looks 101").exit_code, 0);
 }
 
+// Only intervals and verdicts are another thing with more looks.
+TEST_F(CompareCommand, HasTheSamePForAnyNumberOfLooks) {
+  const auto of = [&](int looks) {
+    EXPECT_EQ(call(fmt::format("a1 a2 a3 a4 --with b1 b2 b3 b4 --json l.json --looks {}", looks))
+                  .exit_code,
+              0);
+    auto json = nlohmann::json::parse(read_text_file(folder_ / "l.json"))[1];
+    nlohmann::json numbers;
+    for (const char* question : {"these_graphs", "other_families"}) {
+      numbers.push_back(json.at(question).at("p"));
+      EXPECT_TRUE(json.at(question).at("p").is_number());
+    }
+    numbers.push_back(json.at("these_graphs").at("exchanged_labels"));
+    numbers.push_back(json.at("other_families").at("these_models"));
+    for (const char* name : {"chance", "expected_regret"})
+      numbers.push_back(json.at("other_families").at("next_family").at(name));
+    return numbers;
+  };
+  const nlohmann::json once = of(1);
+  EXPECT_EQ(of(2), once);
+  EXPECT_EQ(of(3), once);
+}
+
 TEST_F(CompareCommand, JudgesByAMargin) {
   const Outcome outcome = call("a1 a2 a3 a4 a5 --with b1 b2 b3 b4 b5 --margin 1.5 --json m.json");
   ASSERT_EQ(outcome.exit_code, 0) << outcome.output;
-  EXPECT_THAT(outcome.output, HasSubstr("margin of 1.5             equivalent"));
+  EXPECT_THAT(outcome.output,
+              StartsWith("Margin of 1.5: on these graphs A and B differ by less; on "
+                         "other families A and B differ by less.\n"));
   const auto json = nlohmann::json::parse(read_text_file(folder_ / "m.json"));
   EXPECT_EQ(json[0].at("these_graphs").at("margin"), "equivalent");
   const Outcome single = call("a1 b1 --margin 0.02");
-  EXPECT_THAT(single.output, AllOf(HasSubstr("margin of 0.02            undecided"),
-                                   Not(HasSubstr("A better")), Not(HasSubstr(" leads on "))));
+  EXPECT_THAT(single.output, AllOf(StartsWith("Margin of 0.02: on these graphs undecided; on other "
+                                              "families undecided.\n"),
+                                   Not(HasSubstr(" leads on "))));
+  EXPECT_THAT(call("b1 b2 b3 b4 b5 --with a1 a2 a3 a4 a5 --margin 0.02").output,
+              StartsWith("Margin of 0.02: on these graphs B is better than A by more; on other "
+                         "families B is better than A by more.\n"));
   EXPECT_NE(call("a1 b1 --margin 0").exit_code, 0);
 }
 
 TEST_F(CompareCommand, RefusesWithOneLine) {
+  EXPECT_THAT(call("a1").output, HasSubstr("1 input before --with: "));
   EXPECT_EQ(call("a1").exit_code, 2);
-  EXPECT_THAT(call("a1 a2 b1").output, HasSubstr("3 inputs; name two"));
+  EXPECT_THAT(call("a1 a1").output,
+              HasSubstr("A and B are the same trainings: there is nothing to compare"));
+  EXPECT_THAT(call("a1 a2 b1").output,
+              HasSubstr("3 inputs before --with: name two (A and B) or one sweep of two variants"));
   EXPECT_THAT(call("a1 nothing").output, HasSubstr("nothing: there is no such folder"));
   EXPECT_THAT(call("a1 b1 --with b2").output, HasSubstr("runs of different settings"));
   EXPECT_THAT(call("a1 a1 --with b1").output, HasSubstr("one and the same training"));

@@ -69,10 +69,10 @@ TEST_F(EnsembleCommand, NamesWhatIsMissing) {
   EXPECT_THAT(rest.output, AllOf(HasSubstr("left out: without: the run has no predictions.h5"),
                                  HasSubstr("left out  tiny seed 4/1 members 0-1")));
   EXPECT_THAT(call("ensemble --out-of-fold a half --min-members 2").output,
-              HasSubstr("1 columns are complete over all folds, but --min-members asks for 2"));
+              HasSubstr("complete over all folds: 1 column; but --min-members asks for 2"));
   EXPECT_EQ(call("ensemble a nowhere --split valid --min-members 2 --keep-all").exit_code, 0);
   EXPECT_THAT(call("ensemble a nowhere --split valid --min-members 3").output,
-              HasSubstr("2 members are left, but --min-members asks for 3"));
+              HasSubstr("2 members left, but --min-members asks for 3"));
 }
 
 TEST_F(EnsembleCommand, RefusesFilesWhoseCollectionsOverlap) {

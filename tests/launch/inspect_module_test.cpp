@@ -1,6 +1,7 @@
 // `tpudist inspect FILE` as a user calls it.
 
 #include <gmock/gmock.h>
+#include <sys/stat.h>
 
 #include <nlohmann/json.hpp>
 #include <string>
@@ -31,7 +32,7 @@ TEST(InspectModule, ShowsOperationsGroupsAndStates) {
   ASSERT_EQ(outcome.exit_code, 0) << outcome.output;
   EXPECT_THAT(outcome.output,
               AllOf(HasSubstr("layouts_before.txt: HLO text\n"),
-                    HasSubstr("jit_f: 21 nodes in 1 computations, 26 edges\n"),
+                    HasSubstr("jit_f: 21 nodes in 1 computation, 26 edges\n"),
                     HasSubstr("6 configurable operations (2 convolution, 2 dot, 2 reshape) in 4 "
                               "groups: 288 configurations\n"),
                     ContainsRegex(" 2 +8 +convolution +out \\{3,0\\} in \\{3,0\\} kernel "
@@ -106,6 +107,10 @@ TEST(InspectModule, RefusesWhatItCannotShow) {
   const Outcome damaged = inspect_file(folder / "text.pb", "2>&1");
   EXPECT_EQ(damaged.exit_code, 3);
   EXPECT_THAT(damaged.output, HasSubstr("text.pb: is damaged, or none of HloProto"));
+  write_file_atomically(folder / "mark.txt", "\xef\xbb\xbfHloModule m");
+  EXPECT_THAT(inspect_file(folder / "mark.txt", "2>&1").output, HasSubstr("a byte order mark"));
+  ASSERT_EQ(::mkfifo((folder / "pipe").c_str(), 0600), 0);  // that nobody writes
+  EXPECT_THAT(inspect_file(folder / "pipe", "2>&1").output, HasSubstr("pipe: is empty or no reg"));
   const Outcome other = inspect_file(modules / "layouts_before.txt",
                                      "--default " + (modules / "sort.txt").string() + " 2>&1");
   EXPECT_EQ(other.exit_code, 3);

@@ -1,5 +1,6 @@
 #include <gmock/gmock.h>
 
+#include <algorithm>
 #include <chrono>
 #include <filesystem>
 #include <fstream>
@@ -14,7 +15,10 @@ namespace tpudist::test {
 namespace {
 
 namespace fs = std::filesystem;
+using ::testing::AllOf;
 using ::testing::HasSubstr;
+using ::testing::Not;
+using ::testing::StartsWith;
 
 class SweepRanks : public ::testing::Test {
  protected:
@@ -48,7 +52,7 @@ dist: {threads: 1, device: cpu}
     std::ofstream(folder) << "in the way";
   }
   static Outcome collect(const std::string& sweep) {
-    return run_program("sweep collect " + path(sweep) + " 2>&1");
+    return run_program("sweep collect --quiet " + path(sweep) + " 2>&1");
   }
   static std::string arguments(const std::string& sweep, const std::string& more = "") {
     return "sweep run " + path("sweep.yaml") + " --dir " + path(sweep) + " " + more;
@@ -60,6 +64,16 @@ dist: {threads: 1, device: cpu}
 
 TempDir* SweepRanks::folder_ = nullptr;
 Outcome SweepRanks::expected_;
+
+TEST_F(SweepRanks, AFileOfAnExpandedSweepNamesItsFolder) {
+  EXPECT_THAT(
+      run_program("sweep collect sweep.yaml 2>&1", "cd " + path("") + " && ").output,
+      HasSubstr("sweep.yaml is a sweep file: it was not expanded into sweeps/s; give the "));
+  run_program("sweep expand sweep.yaml", "cd " + path("") + " && ");
+  const Outcome outcome = run_program("sweep collect sweep.yaml 2>&1", "cd " + path("") + " && ");
+  EXPECT_EQ(outcome.exit_code, 2);
+  EXPECT_THAT(outcome.output, HasSubstr("give the folder that it was expanded into, sweeps/s"));
+}
 
 TEST_F(SweepRanks, GroupsOfUnequalSizeTrainTheSameRuns) {
   const Outcome outcome = run_ranks(3, arguments("groups", "--groups 2,1"));
@@ -162,13 +176,33 @@ TEST_F(SweepRanks, RanksWithDifferentSweepsAreRefused) {
   EXPECT_THAT(outcome.output, HasSubstr("--dir: "));
 }
 
-TEST_F(SweepRanks, ExpandSaysWhereShardsAreMissing) {
-  write("nodata.yaml", "name: n\nexperiments: tiny.yaml\nset: {data.shards: none}\n");
-  const Outcome outcome =
-      run_program("sweep expand " + path("nodata.yaml") + " --dir " + path("nodata") + " 2>&1");
+// Each command ends with the one that comes next.
+TEST_F(SweepRanks, MissingShardsAreSaidOnceAndNoRunFails) {
+  const std::string file = path("nodata.yaml"), dir = path("nodata"), shards = path("none");
+  write("nodata.yaml", "name: n\nexperiments: tiny.yaml\nset: {data.shards: '" + shards +
+                           "'}\nsweep: {seeds: 2}\n");
+  const std::string fault = shards + ": there is no such folder of shards; `tpudist convert NPZ " +
+                            shards + "` makes them, or";
+  Outcome outcome = run_program("sweep expand " + file + " --dir " + dir + " 2>&1");
   EXPECT_EQ(outcome.exit_code, 0) << outcome.output;
-  EXPECT_THAT(outcome.output, HasSubstr("none/layout/xla/random/manifest.json is missing"));
-  EXPECT_THAT(outcome.output, HasSubstr("convert into that folder before the first run"));
+  EXPECT_THAT(outcome.output, AllOf(HasSubstr(fault), Not(HasSubstr("next:"))));
+  for (const std::string& run : {"sweep run " + dir, "sweep run " + file + " --dir " + dir}) {
+    outcome = run_ranks(2, run + " --groups 1");
+    EXPECT_EQ(outcome.exit_code, 3) << outcome.output;
+    EXPECT_THAT(outcome.output, StartsWith("tpudist: error: " + fault));
+    EXPECT_EQ(std::ranges::count(outcome.output, '\n'), 1) << outcome.output;
+  }
+  EXPECT_THAT(run_program("sweep status " + dir).output,
+              AllOf(HasSubstr("0 of 2 runs have finished"), HasSubstr(fault)));
+  fs::copy(tiny_shards(), shards, fs::copy_options::recursive);
+  outcome = run_program("sweep expand " + file + " --dir " + dir + " 2>&1");
+  EXPECT_THAT(outcome.output, AllOf(HasSubstr("list: 2 runs, from index 0\n"),
+                                    HasSubstr("\nnext: tpudist sweep run " + dir + " (Slurm: ")));
+  outcome = run_program("sweep run " + dir + " 2>&1");
+  EXPECT_EQ(outcome.exit_code, 0) << outcome.output;
+  EXPECT_THAT(outcome.output, HasSubstr("\nnext: tpudist sweep collect " + dir + "\n"));
+  outcome = run_program("sweep collect " + dir + " 2>&1");
+  EXPECT_THAT(outcome.output, HasSubstr("\nnext: tpudist report " + dir + "\n"));
 }
 
 // As `sweep expand` does.
@@ -177,7 +211,7 @@ TEST_F(SweepRanks, AMistakeInASweepFileHasItsPlace) {
   const Outcome outcome = run_program("sweep run " + path("wrong.yaml") + " 2>&1");
   EXPECT_EQ(outcome.exit_code, 2);
   EXPECT_THAT(outcome.output, HasSubstr("wrong.yaml:3:"));
-  EXPECT_THAT(outcome.output, ::testing::Not(HasSubstr("command line")));
+  EXPECT_THAT(outcome.output, Not(HasSubstr("command line")));
 }
 
 }  // namespace

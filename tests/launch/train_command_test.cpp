@@ -82,8 +82,7 @@ TEST_F(TrainCommand, ShowsSettingsThatAreNotAtTheirDefaultsAndWhatToDoNext) {
   ASSERT_EQ(trained.exit_code, 0) << trained.output;
   EXPECT_THAT(trained.output, ::testing::ContainsRegex("train.steps +30\n"));
   EXPECT_THAT(trained.output, Not(HasSubstr("optimizer.name")));
-  EXPECT_THAT(trained.output,
-              ::testing::ContainsRegex("[0-9]+ more settings are at their defaults"));
+  EXPECT_THAT(trained.output, ::testing::ContainsRegex("at their defaults: [0-9]+ more settings"));
   EXPECT_THAT(trained.output, HasSubstr("\n  tpudist evaluate 'a run'\\''s' "));
   EXPECT_THAT(trained.output, HasSubstr("\n  tpudist report 'a run'\\''s' "));
   EXPECT_THAT(trained.output, ::testing::ContainsRegex("time left: about [0-9]"));
@@ -157,6 +156,13 @@ TEST_F(TrainCommand, ALastStepThatBlowsUpFails) {
   EXPECT_EQ(outcome.exit_code, 1) << outcome.output;
   EXPECT_THAT(outcome.output, HasSubstr("scores of each of the 1 were not finite; try a smaller"));
   EXPECT_FALSE(fs::exists(folder_ / "run/ranks"));
+  // Where nothing is scored, weights tell.
+  const Outcome unscored =
+      run("train tiny.yaml train.steps=1 optimizer.lr=1e38 optimizer.clip_norm=.inf "
+          "train.last_evaluation=none --run-dir unscored");
+  EXPECT_EQ(unscored.exit_code, 1) << unscored.output;
+  EXPECT_THAT(unscored.output, HasSubstr("weights or scores of each of the 1 were not finite"));
+  EXPECT_TRUE(list_checkpoints(folder_ / "unscored/checkpoints").empty());
 }
 
 TEST_F(TrainCommand, NamesTheCommandThatStartsRanks) {

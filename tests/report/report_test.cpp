@@ -121,7 +121,7 @@ TEST(ReportTest, ARunWithoutAnythingSaysWhatIsMissingAndWhichKeyGivesIt) {
   }
   EXPECT_THAT(section_of(report, "ranks").missing.front(), HasSubstr("predictions.rows"));
   EXPECT_THAT(section_of(report, "curves").missing.back(), HasSubstr("train.evaluate_every"));
-  EXPECT_THAT(section_of(report, "summary").missing.front(), HasSubstr("have not finished"));
+  EXPECT_THAT(section_of(report, "summary").missing.front(), HasSubstr("Not finished: "));
 }
 
 TEST(ReportTest, ADamagedRunIsToldWithItsFaults) {

@@ -89,7 +89,7 @@ TEST(ScoreMatrixTest, SaysHowManyMembersFailed) {
   const std::vector<RunRecord> runs = two.read();
   const ScoreMatrix matrix = score_matrix(runs, MatrixRows::trainings);
   EXPECT_THAT(matrix.failed_text(),
-              ::testing::StartsWith("2 of 6 members failed and do not count (seed 5 and 1 more)"));
+              ::testing::StartsWith("2 of 6 members failed (seed 5 and 1 more): "));
   EXPECT_THAT(system_scores(runs, EvaluatedOn::valid).notes, ElementsAre(matrix.failed_text()));
   EXPECT_EQ(ScoreMatrix().failed_text(), "");
 }

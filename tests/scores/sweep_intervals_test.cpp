@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "core/error.hpp"
+#include "scores/comparison_text.hpp"
 #include "scores/system_scores.hpp"
 #include "tests/scores/system_case.hpp"
 #include "tests/support/thrown.hpp"
@@ -26,7 +27,8 @@ TEST(SweepIntervals, HaveTwoForEachVariant) {
   const ResultSet results = read_results({write_system_sweep(folder / "sweep")});
   EXPECT_THAT(
       sweep_interval_text(results),
-      AllOf(HasSubstr("valid split, all pairs of 2 variants at once"),
+      AllOf(HasSubstr("valid split: no significant difference between 2 variants on these 6 graphs "
+                      "if trained again\n  Welch's t test decides, as in `tpudist compare`; "),
             HasSubstr("rate=0.1 - a:b: +0."), HasSubstr("rate=0.1, 95 % intervals"),
             HasSubstr("a:b, 95 % intervals"), HasSubstr("valid split: 6 graphs of 4 families"),
             HasSubstr("training graphs, out of fold: 2 graphs of 2 families"),
@@ -62,6 +64,43 @@ TEST(SweepIntervals, NameVariantsThatAreNotCompared) {
               HasSubstr("not compared: late, which has no two complete trainings"));
 }
 
+// The same data have the same p in both commands.
+TEST(SweepIntervals, DecideAsCompareDoes) {
+  const TempDir folder;
+  const std::string sweep = write_system_sweep(folder / "sweep").string();
+  const auto sides = two_variants(sweep);
+  const SystemPair pair =
+      system_pair(read_system({&sides[0], 1}), read_system({&sides[1], 1}), EvaluatedOn::valid);
+  const auto pairs = sweep_pairs_json(read_results({sweep}));
+  EXPECT_EQ(pairs[0].at("pairs")[0].at("p"), compare(pair.a.scores, pair.b.scores).these_graphs->p);
+}
+
+TEST(ReadSystem, NamesTheBaselineOfASweep) {
+  const TempDir folder;
+  const std::string sweep = write_system_sweep(folder / "sweep").string();
+  SweepRecord record = SweepFiles(sweep).record();
+  record.baseline = true;
+  write_record(SweepFiles(sweep).record_file(), record);
+  const auto sides = two_variants(sweep);
+  SystemPair pair =
+      system_pair(read_system({&sides[0], 1}), read_system({&sides[1], 1}), EvaluatedOn::valid);
+  EXPECT_TRUE(pair.a.baseline);
+  EXPECT_FALSE(pair.b.baseline);
+  EXPECT_THAT(comparison_text(pair, compare(pair.a.scores, pair.b.scores)),
+              HasSubstr("rate=0.1 seed 2 (the baseline of the sweep)\n"));
+  // Where the baseline is chosen, its fresh seeds are all that there is.
+  record.stages.push_back({.name = "confirm", .first = 4, .count = 2, .confirms = true});
+  write_record(SweepFiles(sweep).record_file(), record);
+  std::vector<SweepRun> fresh{record.runs[0], record.runs[1]};
+  for (SweepRun& run : fresh) {
+    run.index += 4;
+    run.id[0] = '1';
+  }
+  write_stage_runs(SweepFiles(sweep).stage_file(1), fresh);
+  EXPECT_THAT(test::message_of<ConfigError>([&] { two_variants(sweep); }),
+              HasSubstr("the baseline, rate=0.1, was chosen, so there is no other variant"));
+}
+
 TEST(ReadSystem, ASweepOfTwoVariantsIsBothSides) {
   const TempDir folder;
   const std::string sweep = write_system_sweep(folder / "sweep").string();
@@ -92,9 +131,11 @@ TEST(SweepIntervals, SayWhereTrainingsDoNotSeparateTheVariants) {
     }
   }
   results.runs = runs;
-  EXPECT_THAT(sweep_interval_text(results),
-              AllOf(HasSubstr("best guess: these trainings do not separate the variants"),
-                    ::testing::Not(HasSubstr("what other runs would reach"))));
+  EXPECT_THAT(
+      sweep_interval_text(results),
+      AllOf(HasSubstr("between 3 variants on"), HasSubstr("for all 3 pairs at once decides; "),
+            HasSubstr("best guess: these trainings do not separate the variants"),
+            ::testing::Not(HasSubstr("what other runs would reach"))));
 }
 
 TEST(ReadSystem, TakesVariantsByNumberAndLabel) {

@@ -50,16 +50,18 @@ TEST_F(Systems, AreComparedByTrainings) {
   const Comparison found = compare(pair.a.scores, pair.b.scores);
   EXPECT_GT(found.difference, 0.05);
   const std::string text = comparison_text(pair, found);
-  EXPECT_THAT(text, AllOf(::testing::StartsWith("A is better on these graphs: +"),
-                          HasSubstr("kendall_tau, valid split: 6 graphs of 4 families"),
-                          HasSubstr("mean of members, 3 trainings of 2 members"),
-                          HasSubstr("members together: A 0."),
-                          HasSubstr("spreads of trainings differ too much"),
-                          HasSubstr("with 4 families p cannot fall below 0.125"),
-                          HasSubstr("if none of these 3 trainings collapsed, up to 63 % may"),
-                          HasSubstr("where A and B differ far more on a few families"),
-                          Not(HasSubstr("families failed")), HasSubstr("the next family"),
-                          HasSubstr("if nothing was known before, A leads on ")));
+  EXPECT_THAT(text,
+              AllOf(::testing::StartsWith("A is better on these graphs: +"),
+                    HasSubstr("kendall_tau, valid split: 6 graphs of 4 families"),
+                    HasSubstr("mean of members, 3 trainings of 2 members"),
+                    HasSubstr("members together: A 0."),
+                    HasSubstr("these graphs, other runs (A - B)"), HasSubstr("; this test decides"),
+                    HasSubstr("not valid: numbers or spreads of trainings differ too much"),
+                    HasSubstr("with 4 families p cannot fall below 0.125"),
+                    HasSubstr("if none of these 3 trainings collapsed, up to 63 % may"),
+                    HasSubstr("where A and B differ far more on a few families"),
+                    Not(HasSubstr("families failed")), HasSubstr("the next family"),
+                    HasSubstr("if nothing was known before, A leads on ")));
   const auto json = comparison_json(pair, found);
   EXPECT_TRUE(json.at("these_graphs").at("exchanged_labels").is_null());
   EXPECT_EQ(json.at("a").at("runs").size(), 3u);
@@ -74,6 +76,26 @@ TEST_F(Systems, AreComparedByMembersTogetherOnRequest) {
   EXPECT_FALSE(pair.a.together);
   EXPECT_THAT(comparison_text(pair, compare(pair.a.scores, pair.b.scores)),
               HasSubstr("members together, 3 trainings of 2 members"));
+}
+
+// All differences are the better side minus the other, under a head that says which.
+TEST_F(Systems, ShowTheBetterOneMinusTheOther) {
+  const auto text_of = [&](const auto& a, const auto& b) {
+    const SystemPair pair = system_pair(read_system(a), read_system(b), EvaluatedOn::valid);
+    return comparison_text(pair, compare(pair.a.scores, pair.b.scores));
+  };
+  std::string one = text_of(a_, b_), other = text_of(b_, a_);
+  EXPECT_THAT(other,
+              AllOf(HasSubstr("\n  B - A  +0."), HasSubstr("these graphs, other runs (B - A)"),
+                    HasSubstr("other families, other runs (B - A)"), Not(HasSubstr("A - B")),
+                    Not(HasSubstr("interval             -"))));
+  // With the letters exchanged the lines of differences are the same.
+  for (char& letter : other) letter = letter == 'A' ? 'B' : letter == 'B' ? 'A' : letter;
+  const auto differences = [](const std::string& text) {
+    return text.substr(text.find("these graphs, other runs"),
+                       text.find("  A: if") - text.find("these graphs, other runs"));
+  };
+  EXPECT_EQ(differences(one), differences(other.replace(other.find("  B: if"), 3, "  A")));
 }
 
 // Trainings that score alike: no interval of width 0 and no p of 0, but that it is not known.
@@ -142,11 +164,11 @@ TEST_F(Systems, OfOneTrainingEachSayWhatIsMissing) {
   EXPECT_EQ(pair.a.scores.run_count(), 1);
   EXPECT_THAT(
       comparison_text(pair, compare(pair.a.scores, pair.b.scores)),
-      AllOf(HasSubstr("one training of a side"), HasSubstr("another seed.init and seed.order"),
+      AllOf(HasSubstr("a side has one training"), HasSubstr("another seed.init and seed.order"),
             HasSubstr("these graphs, other members of these trainings"),
             Not(HasSubstr("other runs")),
             HasSubstr("these models only where a side has one training"),
-            Not(HasSubstr("exchanging labels"))));
+            Not(HasSubstr("this test decides"))));
   EXPECT_THAT(system_text(pair.a),
               AllOf(HasSubstr("one training says nothing of others"),
                     HasSubstr("other members of this training"), HasSubstr("this model only")));
@@ -222,10 +244,22 @@ TEST_F(Systems, RefuseRunsThatAreKnownToHaveBegunFromOtherWeights) {
   EXPECT_THAT(refusal({first, file(22, 0)}, b_), Not(HasSubstr("are runs of different settings")));
 }
 
+TEST_F(Systems, OfOneRecipeSaySo) {
+  const auto notes = [&](const std::vector<std::string>& a, const std::vector<std::string>& b) {
+    return system_pair(read_system(a), read_system(b), EvaluatedOn::valid).a.notes;
+  };
+  EXPECT_THAT(
+      notes({a_[0]}, {a_[1]}),
+      ElementsAre("A and B have equal settings: what they differ by is chance, not a recipe"));
+  EXPECT_THAT(notes(a_, b_), ::testing::IsEmpty());
+}
+
 TEST_F(Systems, RefuseWhatIsNotOneSystem) {
   EXPECT_THAT(refusal({a_[0], b_[0]}, {b_[1]}), HasSubstr("are runs of different settings"));
   EXPECT_THAT(refusal({a_[0], a_[0]}, b_), HasSubstr("one and the same training"));
   EXPECT_THAT(refusal(a_, {a_[1]}), HasSubstr("stands on both sides"));
+  EXPECT_EQ(refusal(a_, {a_[2], a_[1], a_[0]}),
+            "A and B are the same trainings: there is nothing to compare");
   EXPECT_THAT(refusal({a_[0] + "x"}, b_), HasSubstr("no such folder"));
   EXPECT_THAT(refusal({a_[0] + ":1"}, b_), HasSubstr("is no sweep"));
 }

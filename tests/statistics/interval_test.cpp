@@ -78,6 +78,18 @@ TEST(Howe, AddsTheSquaresOfHalfWidths) {
               1e-6);
 }
 
+// The interval at level 1 - p ends at 0.
+TEST(HoweP, IsThatOfTheIntervals) {
+  const std::array terms{VarianceEstimate{0.1, 1}, VarianceEstimate{0.9, 9}};
+  for (const double level : {0.8, 0.95, 0.999}) {
+    const double half = t_interval(0, howe(terms, level), level).high;
+    EXPECT_NEAR(howe_p(-half, terms), 1 - level, 1e-7);
+  }
+  EXPECT_NEAR(howe_p(3, {terms.data(), 1}), two_sided_p(3 / std::sqrt(0.1), 1), 1e-12);
+  EXPECT_EQ(howe_p(0, terms), 1);
+  EXPECT_TRUE(std::isnan(howe_p(1, std::array{VarianceEstimate{0, 3}})));
+}
+
 TEST(Howe, OfOneTermIsTheTerm) {
   const std::array terms{VarianceEstimate{0, 1}, VarianceEstimate{0.3, 2.5}};
   EXPECT_DOUBLE_EQ(howe(terms).degrees, 2.5);

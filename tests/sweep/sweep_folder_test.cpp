@@ -139,10 +139,14 @@ TEST(SweepFolderTest, HalvesOfTheValidationFamiliesAreFrozen) {
   ASSERT_EQ(sweep.record().halves.size(), 1u);
   const ValidationHalves& halves = sweep.record().halves[0];
   EXPECT_FALSE(halves.choosing.empty());
-  fs::remove_all(own.shards);
   for (const SweepRun& run : sweep.record().runs)
     write_result(sweep.result_file(run), finished(run, 0.1));
   sweep.freeze_stage(1);
+  EXPECT_THAT(collect_table(sweep),
+              AllOf(HasSubstr("search: valid (choosing half) score."),
+                    HasSubstr("members  valid (choosing half)  out of fold"),
+                    HasSubstr("confirm: valid (confirming half) score."),
+                    HasSubstr("members  valid (confirming half)  out of fold")));
   const SweepRun run = sweep.stage_runs(1)->at(0);
   for (const std::string& name : halves.choosing) EXPECT_THAT(run.config, HasSubstr(name));
   EXPECT_NE(run.inputs.at("data.valid"), sweep.record().runs[0].inputs.at("data.valid"));
@@ -183,34 +187,34 @@ TEST(SweepFolderTest, DataThatWereNotThereAreFrozenByTheFirstRun) {
   EXPECT_TRUE(sweep.record().runs[0].inputs.empty());
   sweep.freeze_data();
   EXPECT_TRUE(sweep.record().runs[0].inputs.empty());
+  EXPECT_THAT(sweep.data_fault(),
+              AllOf(HasSubstr(own.shards.string() + ": there is no such folder of shards"),
+                    HasSubstr("`tpudist convert NPZ " + own.shards.string() + "` makes them")));
   fs::rename(own.files.path("away"), own.shards);
+  EXPECT_EQ(sweep.data_fault(), "");
   sweep.freeze_data();
   EXPECT_EQ(sweep.record().runs[0].inputs.at("data.train").size(), 16u);
-  EXPECT_EQ(SweepFolder::open(folder).record().data->size(), 1u);
+  EXPECT_EQ(SweepFolder::open(folder).record().data.size(), 1u);
 }
 
-TEST(SweepFolderTest, SweepsOfOlderVersionsGoOnUnchecked) {
-  const SweepCase files;
-  const auto folder = files.path("sweep");
-  SweepFolder::expand(files.sweep(kTwoRates + "choose: {by: valid}\n"), {}, folder);
-  nlohmann::json json = nlohmann::json::parse(read_text_file(folder / "sweep.json"));
-  json.erase("data");
-  json.erase("halves");
-  for (auto& variant : json.at("variants")) variant.erase("group");
-  for (auto& run : json.at("runs")) {
-    run.erase("inputs");
-  }
-  std::ofstream(folder / "sweep.json") << json;
-  SweepFolder sweep = SweepFolder::open(folder);
-  sweep.freeze_data();
-  EXPECT_FALSE(sweep.record().data);
-  EXPECT_THAT(sweep.record().variant_group, ::testing::ElementsAre(0, 0));
-  for (const SweepRun& run : sweep.record().runs) {
-    EXPECT_NO_THROW(sweep.checked(run));
-    write_result(sweep.result_file(run), finished(run, 0.1));
-  }
-  sweep.freeze_stage(1);
-  EXPECT_THAT(collect_table(sweep), HasSubstr("unchecked"));
+TEST(SweepFolderTest, OtherShardsAreTakenUntilARunHasBegun) {
+  const OwnShards own;
+  const auto folder = own.files.path("sweep");
+  const std::string other = own.files.path("other").string();
+  const std::vector<std::string> moved{"set.data.shards=" + other};
+  SweepFolder::expand(own.sweep_file, moved, folder);  // there are none
+  const SweepFolder sweep = SweepFolder::expand(own.sweep_file, {}, folder);
+  EXPECT_EQ(sweep.data_fault(), "");
+  EXPECT_EQ(sweep.record().data.size(), 1u);
+  EXPECT_THAT(SweepFolder::open(folder).record().runs[1].config, HasSubstr(own.shards.string()));
+  EXPECT_THAT(read_text_file(folder / "sweep.yaml"), HasSubstr(own.shards.string()));
+  const SweepRun& run = sweep.record().runs[0];
+  write_result(sweep.result_file(run), finished(run, 0.1));
+  EXPECT_NO_THROW(SweepFolder::expand(own.sweep_file, {"set.dist.threads=2"}, folder));
+  EXPECT_THAT(
+      test::message_of<ConfigError>([&] { SweepFolder::expand(own.sweep_file, moved, folder); }),
+      AllOf(HasSubstr(name_of(run) + " has begun with the shards in " + own.shards.string()),
+            HasSubstr("not " + other)));
 }
 
 // A sweep whose runs begin with the weights in a file.
@@ -233,7 +237,7 @@ TEST(SweepFolderTest, TheFirstWeightsAreFrozen) {
   const OwnWeights own("one");
   const SweepFolder& sweep = *own.sweep;
   const SweepRun& run = sweep.record().runs[0];
-  EXPECT_EQ(sweep.changed_data(), "");
+  EXPECT_EQ(sweep.data_fault(), "");
   RunResult result = finished(run, 0.5);
   result.inputs = sweep.checked(run).inputs;
   write_result(sweep.result_file(run), result);
@@ -259,7 +263,7 @@ TEST(SweepFolderTest, WeightsThatComeLaterAreFrozenByTheFirstRun) {
   own.write("one");
   sweep.freeze_data();
   own.write("other");
-  EXPECT_THAT(SweepFolder::open(sweep.path()).changed_data(), HasSubstr("the weights in "));
+  EXPECT_THAT(SweepFolder::open(sweep.path()).data_fault(), HasSubstr("the weights in "));
 }
 
 // Only the second variant cannot go on.
@@ -270,33 +274,19 @@ TEST(SweepFolderTest, OtherWeightsOfOneVariantAreSeen) {
       SweepFolder::expand(files.sweep("sweep: {over: {train.init_from: ['" + first.string() +
                                       "', '" + second.string() + "']}}\n"),
                           {}, files.path("sweep"));
-  EXPECT_EQ(sweep.changed_data(), "");
+  EXPECT_EQ(sweep.data_fault(), "");
   files.write("b.safetensors", "other");
-  EXPECT_THAT(sweep.changed_data(),
+  EXPECT_THAT(sweep.data_fault(),
               AllOf(HasSubstr("run 1 ("), HasSubstr("the weights in " + second.string())));
 }
 
 // Older versions kept the hashes of the graphs alone, under other names.
 TEST(SweepFolderTest, WhatOneSideDoesNotKnowIsNoChange) {
-  const Inputs old = inputs_from({{"train_data", "a"}, {"valid_data", ""}});
+  const Inputs old{{"data.train", "a"}};
   EXPECT_EQ(changed_input(old, {{"data.train", "a"}, {"ensemble.folds", "b"}}), "");
   EXPECT_EQ(changed_input({}, {{"data.train", "a"}}), "");
   EXPECT_EQ(changed_input({{"ensemble.folds", "b"}}, {{"ensemble.folds", "c"}}), "ensemble.folds");
   EXPECT_EQ(changed_input(old, {{"data.train", "b"}, {"ensemble.folds", "c"}}), "data.train");
-}
-
-// What its choose.set names is refused in new sweeps only.
-TEST(SweepFolderTest, ASweepOfAnOlderVersionGoesOnWithItsConfirmation) {
-  const SweepCase files;
-  const SweepFolder sweep = SweepFolder::expand(
-      files.sweep(kTwoRates + "choose: {by: valid, graphs: all}\n"), {}, files.path("sweep"));
-  std::string file = read_text_file(sweep.path() / "sweep.yaml");
-  ASSERT_NE(file.find("choose:\n"), std::string::npos) << file;
-  file.insert(file.find("choose:\n") + 8, "  set: {data.collection: 'layout:xla:random'}\n");
-  std::ofstream(sweep.path() / "sweep.yaml") << file;
-  for (const SweepRun& run : sweep.record().runs)
-    write_result(sweep.result_file(run), finished(run, 0.5));
-  EXPECT_NO_THROW(sweep.freeze_stage(1));
 }
 
 TEST(SweepFolderTest, FoldsAreFrozen) {
@@ -312,9 +302,9 @@ TEST(SweepFolderTest, FoldsAreFrozen) {
   const SweepFolder sweep = SweepFolder::expand(
       files.sweep("set: {ensemble.fold_file: '" + file + "'}\nsweep: {seeds: 2, folds: 2}\n"), {},
       files.path("sweep"));
-  EXPECT_EQ(sweep.changed_data(), "");
+  EXPECT_EQ(sweep.data_fault(), "");
   write_folds(1);
-  EXPECT_THAT(sweep.changed_data(),
+  EXPECT_THAT(sweep.data_fault(),
               AllOf(HasSubstr("run 0 ("), HasSubstr("the folds (" + file + ") of the graphs in ")));
 }
 
@@ -390,9 +380,29 @@ TEST(SweepFolderTest, TheStatusSaysHowFarARunIsAndWhoTrainsIt) {
   result.train_seconds = 90;
   write_result(sweep.result_file(runs[0]), result);
   const RunClaimFile claim = sweep.claim(runs[1]);
-  EXPECT_THAT(status_table(sweep),
-              AllOf(HasSubstr("1 of 2 runs have finished, about 1:30 of training left"),
-                    HasSubstr("running: optimizer.lr=1e-2, by tpudist sweep run, process ")));
+  EXPECT_THAT(
+      status_table(sweep),
+      AllOf(HasSubstr("1 of 2 runs have finished, about 1:30 of training left"),
+            HasSubstr("running: optimizer.lr=1e-2, member 0, by tpudist sweep run, process ")));
+}
+
+TEST(SweepFolderTest, TheNextCommandFollowsTheRuns) {
+  const SweepCase files;
+  const SweepFolder sweep = SweepFolder::expand(files.sweep(kTwoRates), {}, files.path("my sweep"));
+  const std::string path = "'" + sweep.path().string() + "'";
+  const std::vector<SweepRun>& runs = sweep.record().runs;
+  const std::string train =
+      "tpudist sweep run " + path + " (Slurm: tpudist sweep submit " + path + ")";
+  EXPECT_EQ(next_command(sweep), train);
+  RunResult result;
+  result.id = runs[0].id;
+  write_result(sweep.result_file(runs[0]), result);
+  EXPECT_EQ(next_command(sweep), train);
+  write_result(sweep.result_file(runs[1]), finished(runs[1], 0.5));
+  EXPECT_EQ(next_command(sweep), "tpudist sweep retry " + path);
+  write_result(sweep.result_file(runs[0]), finished(runs[0], 0.5));
+  EXPECT_EQ(next_command(sweep), "tpudist sweep collect " + path);
+  EXPECT_EQ(next_command(sweep, true), "tpudist report " + path);
 }
 
 // A rung trains a part of the steps, and a run that failed needs no more time.
@@ -470,10 +480,15 @@ TEST(SweepFolderTest, TablesAreOfOneExperimentEach) {
   const std::string table = collect_table(sweep);
   // Residuals of +-0.025: SD 0.05, / sqrt(2) x 0.5895. Of second, one variant has one seed left: SD
   // 0.005 / sqrt(2), / sqrt(2) x 0.5895.
-  EXPECT_THAT(table, HasSubstr("the best of 2 equal variants of tiny would look 0.0208 better"));
-  EXPECT_THAT(table, HasSubstr("the best of 2 equal variants of second would look 0.0015 better"));
+  EXPECT_THAT(table,
+              HasSubstr("picking the best of 2 variants of tiny flatters it by about 0.0208\n"));
+  EXPECT_THAT(table,
+              HasSubstr("picking the best of 2 variants of second flatters it by about 0.0015\n"));
   EXPECT_THAT(table, HasSubstr("the tables are not compared"));
   EXPECT_THAT(table, HasSubstr("* a score is undefined"));
+  const std::string path = sweep.path().string();
+  EXPECT_THAT(table, HasSubstr("the best two: `tpudist compare " + path + ":0 " + path + ":1`"));
+  EXPECT_THAT(table, HasSubstr(" --with " + path + ":1 " + path + "-2:1 --looks 2`"));
 }
 
 // The best of four is chosen by the first rung already, though one variant is left in the last.
@@ -492,8 +507,8 @@ TEST(SweepFolderTest, OptimismAfterHalvingCountsTheFirstRung) {
   }
   // 0.1 / sqrt(2) / sqrt(2) x 1.049
   EXPECT_THAT(collect_table(sweep),
-              HasSubstr("the best of 4 equal variants of the first rung would look at most 0.0525 "
-                        "better than it is, by the SD between its 2 trainings\n"));
+              HasSubstr("picking the best of 4 variants of the first rung flatters it by at most "
+                        "0.0525\n"));
 }
 
 // The mean of survivors is marked, and the column shows who failed.
@@ -522,7 +537,31 @@ TEST(SweepFolderTest, DamagedFilesAreNamed) {
   std::ofstream(sweep.result_file(run)) << "{\"format\": \"tpudist sweep re";
   EXPECT_THAT(test::message_of<DataError>([&] { sweep.result(run); }),
               HasSubstr(sweep.result_file(run).string() + ": damaged"));
+  // Names the key that is missing or has another type.
+  const auto change = [](const fs::path& path, const auto& edit) {
+    auto json = nlohmann::json::parse(read_text_file(path));
+    edit(json);
+    std::ofstream(path) << json;
+  };
+  write_result(sweep.result_file(run), finished(run, 0.5));
+  change(sweep.result_file(run), [](auto& json) { json["members"][0].erase("failed"); });
+  EXPECT_THAT(test::message_of<DataError>([&] { sweep.result(run); }),
+              HasSubstr(sweep.result_file(run).string() +
+                        ": damaged: members: it has no \"failed\"; remove"));
+  write_result(sweep.result_file(run), finished(run, 0.5));
+  change(sweep.result_file(run), [](auto& json) { json["steps"] = "many"; });
+  EXPECT_THAT(test::message_of<DataError>([&] { sweep.result(run); }),
+              HasSubstr(": damaged: steps: type must be number, but is string; remove"));
   SweepRecord record = sweep.record();
+  for (const char* key : {"data", "halves", "baseline", "choose_by"}) {  // as older versions had it
+    write_record(sweep.path() / "sweep.json", record);
+    change(sweep.path() / "sweep.json", [&](auto& json) { json.erase(key); });
+    EXPECT_THAT(
+        test::message_of<DataError>([&] { SweepFolder::open(sweep.path()); }),
+        HasSubstr(fmt::format("sweep.json: damaged: it has no \"{}\"; expand the sweep again "
+                              "into another folder",
+                              key)));
+  }
   record.variant_experiment[1] = 5;
   write_record(sweep.path() / "sweep.json", record);
   EXPECT_THAT(test::message_of<DataError>([&] { SweepFolder::open(sweep.path()); }),

@@ -7,7 +7,6 @@
 #include <optional>
 #include <vector>
 
-#include "core/aligned.hpp"
 #include "core/numbers.hpp"
 #include "dist/collectives/communicator.hpp"
 #include "dist/health/agreement.hpp"
@@ -81,7 +80,8 @@ std::string refined_line(const std::vector<PlannedStep>& steps) {
       refined += unit.refined;
     }
   }
-  return fmt::format("{} of {} units of the first {} steps refined", refined, all, kPlannedSteps);
+  return fmt::format("{} of {} of the first {} steps refined", refined, counted(all, "unit"),
+                     kPlannedSteps);
 }
 
 // Arithmetic of all members in a mean step.
@@ -125,8 +125,8 @@ std::string rank_lines(const Experiment& experiment, const std::vector<PlannedSt
     slowest += *std::max_element(work.begin(), work.end());
     total += std::accumulate(work.begin(), work.end(), 0.0);
   }
-  std::string text = fmt::format("work of {} rank{}, true plans of {} steps\n", ranks,
-                                 ranks == 1 ? "" : "s", steps.size());
+  std::string text = fmt::format("work of {}, true plans of {}\n", counted(ranks, "rank"),
+                                 counted(std::ssize(steps), "step"));
   const int listed = std::min(ranks, kListedRanks);
   for (int r = 0; r < listed; ++r) {
     text += fmt::format("  rank {:<7} {:.1f} % of the work\n", r,
@@ -182,18 +182,20 @@ std::string largest_unit_text(const TrainingSetup& setup, int ranks) {
         1e3 * plans.drawn_seconds);
   }
   return layers + fmt::format(
-                      "largest unit\n  slates       {}\n  graph        {} ({} nodes{}, {} edges)\n"
+                      "largest unit\n  slates       {}\n  graph        {} ({}{}, {})\n"
                       "  plan         {} rows over all layers, {}\n"
                       "  taken        {}\n"
-                      "  activations  {} for {} members at a time\n{}"
+                      "  activations  {} for {} at a time\n{}"
                       "on a GPU\n  kept         {}\n  units        about {}: activations of two "
                       "units of all members\n  besides      some 2 GiB of CUDA, NCCL and "
                       "LibTorch\n",
-                      slates.size(), graph.name, seen,
-                      seen == whole ? "" : fmt::format(" of {}", whole), graph.edges,
+                      slates.size(), graph.name, counted(seen, "node"),
+                      seen == whole ? "" : fmt::format(" of {}", whole),
+                      counted(graph.edges, "edge"),
                       format_count(static_cast<std::int64_t>(unit.input.plan->total_rows())),
                       format_bytes(unit.input.plan->bytes()), choice_line(setup.units, plans),
-                      format_bytes(activations), together, drawn, device_bytes(setup, ranks).text(),
+                      format_bytes(activations), counted(together, "member"), drawn,
+                      device_bytes(setup, ranks).text(),
                       format_bytes(2 * activations / static_cast<std::uint64_t>(together) *
                                    static_cast<std::uint64_t>(experiment.ensemble.members)));
 }
@@ -250,12 +252,13 @@ std::string data_and_model_text(const TrainingSetup& setup, int ranks) {
   return fmt::format(
       "data\n  graphs       {}\n  rows         {}\n{}{}"
       "  inputs       {}\n"
-      "model\n  parameters   {} a member, {} members\n  buffers      {} (parameters, gradient, two "
+      "model\n  parameters   {} a member, {}\n  buffers      {} (parameters, gradient, two "
       "moments{})\n",
       setup.data.size(), format_count(std::accumulate(rows.begin(), rows.end(), std::int64_t{0})),
       segments_text(setup), memory_text(setup.data, ranks), inputs_text(setup),
-      format_count(static_cast<std::int64_t>(parameters.parameters())), experiment.ensemble.members,
-      format_bytes((averages ? 5 : 4) * flat), averages ? ", averages" : "");
+      format_count(static_cast<std::int64_t>(parameters.parameters())),
+      counted(experiment.ensemble.members, "member"), format_bytes((averages ? 5 : 4) * flat),
+      averages ? ", averages" : "");
 }
 
 }  // namespace
@@ -270,11 +273,12 @@ WorkPlan plan_work(const Experiment& experiment, int ranks, JobContext& context)
   WorkPlan plan;
   plan.text = data_and_model_text(setup, ranks);
   plan.text += fmt::format(
-      "steps\n  an epoch     {} steps of {} slates x {} configurations in {} units\n"
-      "  training     {} steps of {}\n  plans        {}\n",
-      setup.order.steps_per_epoch(), experiment.batch.slates, experiment.batch.configs,
-      steps.front().batch.units(), experiment.train.steps, format_operations(operations),
-      refined_line(steps));
+      "steps\n  an epoch     {} of {} x {} in {}\n"
+      "  training     {} of {}\n  plans        {}\n",
+      counted(setup.order.steps_per_epoch(), "step"), counted(experiment.batch.slates, "slate"),
+      counted(experiment.batch.configs, "configuration"),
+      counted(steps.front().batch.units(), "unit"), counted(experiment.train.steps, "step"),
+      format_operations(operations), refined_line(steps));
   plan.text += largest_unit_text(setup, ranks);
   const auto data = open_for_costs(experiment.data.evaluation("valid"), context.pool);
   std::optional<ScoringSession> valid;

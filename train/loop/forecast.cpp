@@ -4,9 +4,7 @@
 
 #include <algorithm>
 #include <chrono>
-#include <optional>
 #include <span>
-#include <string_view>
 #include <vector>
 
 #include "core/duration.hpp"
@@ -15,7 +13,6 @@
 #include "core/prefetcher.hpp"
 #include "dist/collectives/device_memory.hpp"
 #include "dist/collectives/device_reducer.hpp"
-#include "dist/health/agreement.hpp"
 #include "models/plans/plan_cost.hpp"
 #include "records/run_folder.hpp"
 #include "train/loop/initial_weights.hpp"
@@ -24,7 +21,6 @@
 #include "train/loop/run_predictions.hpp"
 #include "train/loop/step_side.hpp"
 #include "train/loop/training_state.hpp"
-#include "train/loop/training_step.hpp"
 
 namespace tpudist {
 namespace {
@@ -32,9 +28,9 @@ namespace {
 constexpr double kGiga = 1e9, kTera = 1e12;
 
 std::string cost_text(const ScoringCost& cost, std::string_view members, double step_operations) {
-  std::string text =
-      fmt::format("{} rows ({} distinct) of {} graphs x {}: {}", format_count(cost.rows),
-                  format_count(cost.distinct), cost.graphs, members, format_operations(cost.flop));
+  std::string text = fmt::format("{} ({} distinct) of {} x {}: {}", counted(cost.rows, "row"),
+                                 format_count(cost.distinct), counted(cost.graphs, "graph"),
+                                 members, format_operations(cost.flop));
   if (step_operations > 0)
     text += fmt::format(", as much as {:.0f} steps", cost.flop / step_operations);
   return text;
@@ -178,7 +174,7 @@ std::string evaluation_text(const Experiment& experiment, const EvaluationCosts&
   const std::string held_out = "the members that did not train on them";
   const std::string members = experiment.ensemble.trains_on_valid()
                                   ? held_out
-                                  : fmt::format("{} members", experiment.ensemble.members);
+                                  : counted(experiment.ensemble.members, "member");
   std::string text = "evaluation\n";
   if (costs.predictions)
     text += fmt::format("  predictions  {}\n",

@@ -7,19 +7,17 @@
 #include <memory>
 #include <optional>
 #include <span>
-#include <vector>
 
 #include "core/error.hpp"
 #include "core/hash.hpp"
 #include "core/log.hpp"
+#include "core/numbers.hpp"
 #include "core/text.hpp"
 #include "data/loading/selection.hpp"
 #include "dist/health/agreement.hpp"
 #include "inference/trained_run.hpp"
 #include "train/state/weights_file.hpp"
-#include "train/units/folds.hpp"
 #include "train/units/step_work.hpp"
-#include "train/units/training_setup.hpp"
 
 namespace tpudist {
 namespace {
@@ -145,9 +143,10 @@ std::vector<std::string> take_initial_weights(const TrainingSetup& setup, Traini
   }
   const bool one_source = !run || run->experiment.ensemble.members == 1;
   if (one_source && names.fresh.empty()) refuse_equal_members(experiment);
-  return {fmt::format("weights are those of {}{}: {} tensors", from.string(),
-                      run ? " at " + opened_at(*run) : "", names.taken.size()),
-          "new in this run: " + list_of(names.fresh), "not used of it: " + list_of(names.unused)};
+  return {
+      fmt::format("weights are those of {}{}: {}", from.string(),
+                  run ? " at " + opened_at(*run) : "", counted(std::ssize(names.taken), "tensor")),
+      "new in this run: " + list_of(names.fresh), "not used of it: " + list_of(names.unused)};
 }
 
 void begin_anew(const TrainingSetup& setup, TrainingState& state, JobContext& context) {

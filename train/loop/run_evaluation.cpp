@@ -5,19 +5,17 @@
 #include <algorithm>
 #include <cmath>
 #include <nlohmann/json.hpp>
-#include <span>
 #include <string>
 #include <utility>
-#include <vector>
 
 #include "core/error.hpp"
 #include "core/log.hpp"
+#include "core/numbers.hpp"
 #include "core/text.hpp"
 #include "core/trace.hpp"
 #include "dist/health/agreement.hpp"
 #include "records/predictions_file.hpp"
 #include "train/loop/run_predictions.hpp"
-#include "train/loop/training_state.hpp"
 #include "train/units/folds.hpp"
 #include "train/units/prepared_graphs.hpp"
 
@@ -99,7 +97,7 @@ void Validation::log_graphs(const TrainedOn& trained) const {
       "by "
       "the members that hold it out:");
   for (std::size_t fold = 0; fold < graphs.size(); ++fold) {
-    spdlog::info("  fold {}, {} graphs: {}", fold, graphs[fold].size(),
+    spdlog::info("  fold {}, {}: {}", fold, counted(std::ssize(graphs[fold]), "graph"),
                  first_of(graphs[fold], kListed));
   }
 }
@@ -171,8 +169,8 @@ void RunEvaluation::stop_members(const Evaluation& evaluation) {
   for (const EarlyStopped& stopped : stopped_members(experiment_.ensemble, state_)) {
     if (!root() || stopped.step != state_.step) continue;
     context_.progress.line(
-        fmt::format("step {:>7}  member {} stops: no better score in {} evaluations", state_.step,
-                    stopped.member, experiment_.train.early_stop.patience));
+        fmt::format("step {:>7}  member {} stops: no better score in {}", state_.step,
+                    stopped.member, counted(experiment_.train.early_stop.patience, "evaluation")));
   }
 }
 
