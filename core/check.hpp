@@ -1,9 +1,7 @@
 #pragma once
 
 #include <cerrno>
-#include <cstring>
 #include <filesystem>
-#include <string>
 #include <string_view>
 
 #include "core/error.hpp"

@@ -13,7 +13,6 @@
 #include <cerrno>
 #include <cstring>
 #include <ctime>
-#include <string>
 #include <utility>
 
 #include "core/check.hpp"

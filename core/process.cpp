@@ -8,8 +8,6 @@
 #include <cerrno>
 #include <fstream>
 #include <iterator>
-#include <string>
-#include <string_view>
 #include <thread>
 #include <vector>
 

@@ -3,9 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <string_view>
 
-#include "core/config/config.hpp"
 #include "core/config/config_schema.hpp"
 #include "core/config/settings.hpp"
 #include "core/config/yaml_scalar.hpp"

@@ -2,19 +2,16 @@
 
 #include <fmt/format.h>
 
-#include <charconv>
 #include <limits>
 #include <optional>
 #include <string>
 #include <type_traits>
 
-#include "core/config/config.hpp"
 #include "core/config/yaml_scalar.hpp"
 #include "core/duration.hpp"
 #include "core/error.hpp"
 #include "data/loading/metis_segments.hpp"
 #include "data/shards/converted_collections.hpp"
-#include "experiment/experiment.hpp"
 #include "schema/merged_collection.hpp"
 
 namespace tpudist {

@@ -9,7 +9,6 @@
 #include "core/log.hpp"
 #include "data/shards/converted_collections.hpp"
 #include "inference/in_memory_predictions.hpp"
-#include "inference/prediction_records.hpp"
 #include "records/predictions_file.hpp"
 #include "schema/merged_collection.hpp"
 #include "scores/table_intervals.hpp"

@@ -1,7 +1,5 @@
 #pragma once
 
-#include <optional>
-#include <span>
 #include <vector>
 
 #include "data/loading/dataset.hpp"

@@ -9,7 +9,6 @@
 #include <stdexcept>
 
 #include "core/error.hpp"
-#include "core/means.hpp"
 #include "inference/in_memory_predictions.hpp"
 #include "inference/prediction_records.hpp"
 #include "inference/scoring_session.hpp"

@@ -13,7 +13,6 @@
 #include "core/hash.hpp"
 #include "core/means.hpp"
 #include "core/version.hpp"
-#include "data/hdf5/hdf5_dataset.hpp"
 #include "data/hdf5/sealed_file.hpp"
 #include "schema/collection.hpp"
 

@@ -10,7 +10,6 @@
 #include <optional>
 #include <protozero/pbf_reader.hpp>
 #include <protozero/pbf_writer.hpp>
-#include <string>
 
 #include "core/config/yaml_scalar.hpp"
 #include "core/file_system.hpp"

@@ -1,17 +1,13 @@
 #include "core/config/config.hpp"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <cmath>
-#include <optional>
 #include <set>
 #include <utility>
 
 #include "core/config/config_record.hpp"
 #include "core/config/config_source.hpp"
 #include "core/config/yaml_scalar.hpp"
-#include "core/config/yaml_tree.hpp"
 #include "core/error.hpp"
 #include "core/hash.hpp"
 #include "core/text.hpp"

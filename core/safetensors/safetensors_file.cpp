@@ -7,20 +7,13 @@
 #include <array>
 #include <bit>
 #include <cerrno>
-#include <cmath>
-#include <concepts>
-#include <cstdint>
 #include <cstring>
 #include <functional>
 #include <limits>
-#include <map>
 #include <nlohmann/json.hpp>
 #include <set>
-#include <string>
-#include <string_view>
 #include <tuple>
 #include <type_traits>
-#include <vector>
 
 #include "core/check.hpp"
 #include "core/error.hpp"

@@ -10,7 +10,6 @@
 
 #include "core/error.hpp"
 #include "core/process.hpp"
-#include "dist/collectives/communicator.hpp"
 #include "dist/collectives/mpi_communicator.hpp"
 
 namespace tpudist {

@@ -30,7 +30,6 @@
 #include "data/loading/dataset.hpp"
 #include "data/loading/dataset_order.hpp"
 #include "data/loading/fold_table.hpp"
-#include "data/loading/selection.hpp"
 #include "data/loading/slate_order.hpp"
 #include "data/shards/converted_collections.hpp"
 #include "python/extension/arrays.hpp"

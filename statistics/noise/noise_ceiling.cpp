@@ -6,11 +6,9 @@
 #include <array>
 #include <cmath>
 #include <limits>
-#include <vector>
 
 #include "core/error.hpp"
 #include "core/means.hpp"
-#include "core/random.hpp"
 #include "statistics/intervals/distributions.hpp"
 #include "statistics/ranking/metrics.hpp"
 

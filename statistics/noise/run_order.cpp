@@ -7,7 +7,6 @@
 #include <vector>
 
 #include "core/error.hpp"
-#include "core/means.hpp"
 #include "core/random.hpp"
 
 namespace tpudist {

@@ -7,7 +7,6 @@
 #include <cstddef>
 #include <map>
 
-#include "core/means.hpp"
 #include "statistics/intervals/distributions.hpp"
 
 namespace tpudist {

@@ -7,7 +7,6 @@
 #include <string>
 #include <string_view>
 
-#include "core/thread_pool.hpp"
 #include "dist/health/job_context.hpp"
 #include "experiment/experiment.hpp"
 #include "inference/scoring_session.hpp"

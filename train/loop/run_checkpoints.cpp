@@ -5,9 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <exception>
-#include <optional>
 #include <span>
-#include <string>
 
 #include "core/config/settings.hpp"
 #include "core/error.hpp"

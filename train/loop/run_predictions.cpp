@@ -1,7 +1,5 @@
 #include "train/loop/run_predictions.hpp"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 
 #include "core/file_system.hpp"

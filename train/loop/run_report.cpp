@@ -4,10 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
 #include <ctime>
-#include <nlohmann/json.hpp>
-#include <string>
 #include <utility>
 
 #include "core/config/settings.hpp"

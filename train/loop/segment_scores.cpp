@@ -1,8 +1,5 @@
 #include "train/loop/segment_scores.hpp"
 
-#include <cstddef>
-#include <cstdint>
-
 namespace tpudist {
 
 SegmentTable::SegmentTable(int members,

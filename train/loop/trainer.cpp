@@ -5,11 +5,8 @@
 #include <algorithm>
 #include <chrono>
 #include <exception>
-#include <filesystem>
-#include <functional>
 #include <optional>
 #include <span>
-#include <utility>
 #include <vector>
 
 #include "core/config/settings.hpp"

@@ -8,7 +8,6 @@
 #include <set>
 
 #include "core/error.hpp"
-#include "core/safetensors/safetensors_file.hpp"
 #include "core/text.hpp"
 
 namespace tpudist {

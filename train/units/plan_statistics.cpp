@@ -1,7 +1,6 @@
 #include "train/units/plan_statistics.hpp"
 
 #include <utility>
-#include <vector>
 
 #include "core/means.hpp"
 #include "dist/collectives/communicator.hpp"

@@ -4,19 +4,16 @@
 
 #include <algorithm>
 #include <cstddef>
-#include <cstdint>
 #include <cstring>
 #include <iterator>
 #include <span>
 #include <string>
 #include <string_view>
 #include <utility>
-#include <vector>
 
 #include "core/error.hpp"
 #include "core/hash.hpp"
 #include "core/log.hpp"
-#include "core/thread_pool.hpp"
 #include "core/version.hpp"
 #include "data/loading/cache_file.hpp"
 #include "models/plans/row_keys.hpp"

@@ -3,11 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cstdint>
 #include <iterator>
 #include <optional>
-#include <utility>
-#include <vector>
 
 #include "core/error.hpp"
 #include "core/hash.hpp"

@@ -1,7 +1,6 @@
 #include "train/units/unit_builder.hpp"
 
 #include <algorithm>
-#include <chrono>
 #include <deque>
 #include <iterator>
 #include <map>
@@ -10,7 +9,6 @@
 
 #include "core/duration.hpp"
 #include "models/inputs/unit_input.hpp"
-#include "models/plans/build_plan.hpp"
 #include "models/plans/dense_rows.hpp"
 #include "models/plans/row_keys.hpp"
 

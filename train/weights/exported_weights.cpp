@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include "core/error.hpp"
-#include "core/hash.hpp"
 #include "core/log.hpp"
 #include "models/kernels/cpu_process.hpp"
 #include "train/state/weights_file.hpp"
