@@ -8,11 +8,11 @@
 
 #include "core/error.hpp"
 #include "core/hash.hpp"
+#include "core/process.hpp"
 #include "core/text.hpp"
-#include "core/warn_once.hpp"
 #include "data/loading/fold_table.hpp"
-#include "data/loading/seen_graphs.hpp"
 #include "data/loading/selection.hpp"
+#include "data/shards/converted_collections.hpp"
 #include "inference/trained_run.hpp"
 #include "train/units/folds.hpp"
 
@@ -99,6 +99,10 @@ std::string weights_hash(const std::filesystem::path& from, Inputs& known) {
 
 FrozenData read_data(const Experiment& experiment) {
   const DataConfig& config = experiment.data;
+  require_shards(config.shards, config.collection,
+                 fmt::format("`tpudist convert NPZ {}` makes them, or expand the sweep again with "
+                             "other shards (TPUDIST_DATA, data.shards)",
+                             shell_word(config.shards.string())));
   FrozenData data{config.shards.string(), config.collection.name, {}};
   for (const GraphEntry& graph : list_graphs(config.shards, config.collection)) {
     if (graph.split == "test") continue;
@@ -119,11 +123,7 @@ void add_data(std::vector<FrozenData>& data, const Experiment& experiment) {
   if (find_data(data, experiment)) return;
   try {
     data.push_back(read_data(experiment));
-  } catch (const Error& error) {  // no run begins before they are there
-    warn_once(fmt::format(
-        "{}; convert into that folder before the first run, or expand into another folder (--dir) "
-        "with TPUDIST_DATA or another data.shards",
-        error.what()));
+  } catch (const Error&) {  // no run begins before they are there: SweepFolder::data_fault
   }
 }
 
@@ -178,12 +178,7 @@ std::string difference_of(const ScoredOn& a, const ScoredOn& b) {
 
 void require_same_data(const SweepRun& run, SweepRun& now, const Experiment& experiment,
                        const FrozenData* then) {
-  FrozenData found;
-  try {
-    found = read_data(experiment);
-  } catch (const Error&) {  // training says what is wrong
-    return;
-  }
+  const FrozenData found = read_data(experiment);
   Inputs known;
   set_data_hashes(now, found, experiment, known);
   const std::string input = changed_input(run.inputs, now.inputs);
@@ -202,9 +197,9 @@ void require_same_data(const SweepRun& run, SweepRun& now, const Experiment& exp
                     training_folds(experiment.ensemble, experiment.training_data()).origin, what);
   std::erase(changes, "");
   throw DataError(fmt::format(
-      "run {} ({}) does not start: the {} are not those that the sweep was expanded for{}{}; put "
+      "{} does not start: the {} are not those that the sweep was expanded for{}{}; put "
       "them back, or expand the sweep anew into another folder (--dir)",
-      run.index, run.id, what, changes.empty() ? "" : ": ", join(changes, "; ")));
+      name_of(run), what, changes.empty() ? "" : ": ", join(changes, "; ")));
 }
 
 }  // namespace tpudist

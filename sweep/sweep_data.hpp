@@ -9,7 +9,7 @@
 namespace tpudist {
 
 // The training and validation graphs now in an experiment's shards, by their manifests. Throws
-// DataError as list_graphs.
+// ConfigError where there are none, which says where to convert to, and DataError as list_graphs.
 FrozenData read_data(const Experiment& experiment);
 
 // The entry for an experiment's shards and collection; null if `data` has none.
@@ -41,7 +41,7 @@ std::string difference_of(const ScoredOn& a, const ScoredOn& b);
 
 // Reads the shards, folds and first weights of a run and sets the hashes of `now`. If they differ
 // from the run's, throws DataError that says which graphs were added, removed or changed, or what
-// else changed. `then`: the data in sweep.json.
+// else changed. `then`: the data in sweep.json. Throws as read_data, too.
 void require_same_data(const SweepRun& run, SweepRun& now, const Experiment& experiment,
                        const FrozenData* then);
 

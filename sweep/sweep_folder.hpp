@@ -27,8 +27,9 @@ using RunClaimFile = std::unique_ptr<FolderLock>;
 class SweepFolder {
  public:
   // Writes a new folder for a sweep file and its overrides, or opens one that holds the same sweep.
-  // Throws ConfigError when the folder holds another sweep (it names the first run that differs) or
-  // other files, and InUseError when another process writes there; also errors of plan_sweep.
+  // If no run has begun, that one takes the shards that the file has now. Throws ConfigError when
+  // the folder holds another sweep (it names the first run that differs), runs that began with
+  // other shards, or other files, and InUseError when another process writes there; also errors of plan_sweep.
   static SweepFolder expand(const std::filesystem::path& sweep_file,
                             const std::vector<std::string>& overrides,
                             const std::filesystem::path& folder);
@@ -50,12 +51,12 @@ class SweepFolder {
   // before, so that later runs must use the same data. Does nothing to a sweep whose version did
   // not record its data.
   void freeze_data();
-  // The run with its `inputs` as they are now. Throws DataError where its
-  // settings do not match its id, or its graphs differ from those at the expansion.
+  // The run with its `inputs` as they are now. Throws DataError where its settings do not match its
+  // id, or its graphs differ from those at the expansion; also as read_data.
   SweepRun checked(const SweepRun& run) const;
   // Why a run that has not ended would not start (`checked`), of the first one of which that is so;
   // empty where all would.
-  std::string changed_data() const;
+  std::string data_fault() const;
   // Throws DataError where a run's settings do not match its id.
   Experiment experiment_of(const SweepRun& run) const;
 

@@ -30,7 +30,8 @@ struct SweepOutcome {
 // An error ends only its run: it is recorded, and the group continues with the next run. One
 // exception: when a rank fails within a step, the others of its group would wait for it forever, so
 // the job ends (DistError) within seconds; the next job continues the runs of other groups from
-// their checkpoints. A run whose graphs are not those of the sweep ends its group.
+// their checkpoints. A run whose shards are missing, or hold other graphs than the sweep was
+// expanded for, ends its group and does not count as failed.
 //
 // A later stage begins when every run of the stage before has ended, wherever it was trained. If
 // one of them failed, it begins only with `go_on`.

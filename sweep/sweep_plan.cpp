@@ -62,8 +62,7 @@ std::string variants_text(const SweepPlan& plan, const std::vector<int>& variant
   constexpr std::size_t kNamed = 3;
   std::vector<std::string> names;
   for (std::size_t i = 0; i < std::min(kNamed, variants.size()); ++i) {
-    names.push_back(
-        fmt::format("{} ({})", variants[i], plan.labels[static_cast<std::size_t>(variants[i])]));
+    names.push_back(fmt::format("{} ({})", variants[i], plan.label(variants[i])));
   }
   return fmt::format(
       "variant{} {}{}", variants.size() == 1 ? "" : "s", join(names, ", "),
@@ -275,8 +274,8 @@ void group_variants(SweepPlan& plan) {
           "variants {} ({}) and {} ({}): nothing can be chosen between them, because {}; leave "
           "`choose` and `halving` out (`sweep collect` then has a table for each), or make an "
           "experiment file for each",
-          other->first, plan.labels[static_cast<std::size_t>(other->first)], v,
-          plan.labels[static_cast<std::size_t>(v)], difference_of(other->scored, scored)));
+          other->first, plan.label(other->first), v, plan.label(v),
+          difference_of(other->scored, scored)));
     }
     groups.push_back({of, v, scored});
   }
@@ -303,7 +302,7 @@ Overrides stage_overrides(const SweepPlan& plan, const Stage& stage, int variant
 void require_scores(const SweepPlan& plan, const Stage& stage, int variant,
                     const Experiment& experiment) {
   if (plan.file.choice == ChoiceScore::none) return;
-  const std::string& label = plan.labels[static_cast<std::size_t>(variant)];
+  const std::string& label = plan.label(variant);
   if (experiment.ensemble.trains_on_valid()) {
     throw ConfigError(fmt::format(
         "variant {} ({}): what is chosen needs validation graphs that no run trains on; choose "
@@ -333,9 +332,8 @@ void require_different(const SweepPlan& plan, const std::vector<SweepRun>& runs)
     if (is_new) continue;
     throw ConfigError(fmt::format(
         "runs {} and {} of the sweep are equal ({} | {}); leave one of these values out",
-        other->second->index, run.index,
-        plan.labels[static_cast<std::size_t>(other->second->variant)],
-        plan.labels[static_cast<std::size_t>(run.variant)]));
+        other->second->index, run.index, plan.label(other->second->variant),
+        plan.label(run.variant)));
   }
 }
 
@@ -389,8 +387,9 @@ void plan_runs(SweepPlan& plan, const SweepRecord* frozen) {
     plan.confirmed_on += ", and by which members stopped early (train.early_stop)";
   group_variants(plan);
   const int rungs = plan.file.halving.rungs;
-  plan.stages.push_back({rungs > 1 ? fmt::format("rung 1 of {}", rungs) : "search", 0, 0,
-                         step_divisor(plan.file.halving.keep, rungs - 1), false});
+  const bool chooses = plan.file.choice != ChoiceScore::none;
+  plan.stages.push_back({rungs > 1 ? fmt::format("rung 1 of {}", rungs) : chooses ? "search" : "list",
+                         0, 0, step_divisor(plan.file.halving.keep, rungs - 1), false});
   std::vector<int> all(plan.variants.size());
   std::iota(all.begin(), all.end(), 0);
   plan.first_stage = runs_of_stage(plan, 0, all);
@@ -399,7 +398,7 @@ void plan_runs(SweepPlan& plan, const SweepRecord* frozen) {
   std::vector<int> per_seed(plan.variants.size(), 0);
   for (const SweepRun& run : plan.first_stage) ++per_seed[static_cast<std::size_t>(run.variant)];
   plan_stages(plan, *std::ranges::max_element(per_seed) / seeds);
-  if (plan.file.choice != ChoiceScore::none) plan_confirmation(plan);
+  if (chooses) plan_confirmation(plan);
 }
 
 }  // namespace

@@ -17,6 +17,7 @@ struct SweepPlan {
   SweepFile file;
   std::vector<Variant> variants;
   std::vector<std::string> labels;       // [variants]
+  const std::string& label(int variant) const { return labels[static_cast<std::size_t>(variant)]; }
   std::vector<int> groups;               // [variants] SweepRecord::variant_group
   std::vector<FrozenData> data;          // of the shards that could be read
   std::vector<ValidationHalves> halves;  // [experiments]
@@ -31,8 +32,8 @@ struct SweepPlan {
 // Resolves a sweep: reads every experiment, lists its runs and the graphs of its shards. `frozen`:
 // the sweep.json of an existing sweep; its graphs and halves are then used. Throws ConfigError for
 // mistakes in an experiment file (it names the variants), for equal runs, and for variants to
-// choose from that are scored on different graphs. Throws DataError for unreadable shards whose
-// validation families are to be halved.
+// choose from that are scored on different graphs. Throws as read_data for shards whose validation
+// families are to be halved.
 SweepPlan plan_sweep(SweepFile sweep, const SweepRecord* frozen = nullptr);
 
 // The content for sweep.json.

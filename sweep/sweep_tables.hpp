@@ -17,13 +17,17 @@ std::string plan_table(const SweepRecord& record);
 // `known`: seconds of runs that have finished, by id; reads and adds those that it lacks.
 std::string how_far(const SweepFolder& folder, std::map<std::string, double>& known);
 
-// A line for each later stage that is stale (SweepFolder::stale_reason), and what to do, and
-// SweepFolder::changed_data.
+// A line for each later stage that is stale (SweepFolder::stale_reason), and
+// SweepFolder::data_fault.
 std::string stale_lines(const SweepFolder& folder);
 
 // The runs of a sweep by state: a line with counts for each stage, how_far, then a line for each
 // run that is running, stopped or failed: its variant and process, or its error.
 std::string status_table(const SweepFolder& folder);
+
+// The command that goes on: to train what is left, to let failed runs be trained again, to take back
+// a stale choice, or else to look at the results. `collected`: these were just printed.
+std::string next_command(const SweepFolder& folder, bool collected = false);
 
 // Whether a run has ended.
 bool has_results(const SweepFolder& folder);

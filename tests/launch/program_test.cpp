@@ -112,6 +112,7 @@ TEST(Program, AWrongWordIsOneLineThatSaysWhichWasMeant) {
   expect_advice("train " + nlp + " -np=2 --resume", "-np 2 tpudist train " + nlp + " --resume`");
   expect_advice("convert a b -n 2", "tpudist convert has no option -n; `tpudist convert --help`");
   expect_advice("evaluate . --split vaild", "did you mean valid?");
+  expect_advice("evaluate . --split test", "no run times: `tpudist predict` ranks it");
   expect_advice("evaluate . --device gpu", "did you mean cuda?");
   expect_advice("train " + nlp + " dist.device=gpu", "did you mean \"cuda\"?");
 }
@@ -131,7 +132,8 @@ TEST(Program, AKeyGivenTwiceIsRefused) {
 
 TEST(Program, HelpSaysTypesInWords) {
   const std::string help = run("evaluate --help").output;
-  EXPECT_THAT(help, ContainsRegex("--split train\\|valid +train or valid \\(default: valid\\)\n"));
+  EXPECT_THAT(help,
+              ContainsRegex("--split train\\|valid\\|test +train or valid; `tpudist predict` "));
   EXPECT_THAT(help, ContainsRegex("run folder +Folder of the run \\(required\\)\n"));
   EXPECT_THAT(help, HasSubstr("--verbose "));
   for (const char* jargon : {"TEXT", "INT", "FLOAT", "REQUIRED", "{"})
@@ -241,8 +243,8 @@ TEST(Program, ConfigShowPrintsTheRunsOfASweepFile) {
   EXPECT_EQ(table.exit_code, 0) << table.output;
   EXPECT_THAT(table.output, HasSubstr("sweep folds over\n  "));
   EXPECT_THAT(table.output, HasSubstr("demo_folds.yaml\n"));
-  EXPECT_THAT(table.output, HasSubstr("  seed 2  members 4 to 4\n"));
-  EXPECT_THAT(table.output, HasSubstr("search: 10 runs, from index 0\n"));
+  EXPECT_THAT(table.output, HasSubstr(", seed 2, member 4\n"));
+  EXPECT_THAT(table.output, HasSubstr("list: 10 runs, from index 0\n"));
   EXPECT_THAT(table.output, HasSubstr("`tpudist sweep run " + file + "`"));
   const Outcome yaml = run("config show " + file + " --yaml");
   EXPECT_EQ(yaml.exit_code, 0) << yaml.output;

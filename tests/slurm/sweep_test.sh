@@ -39,7 +39,7 @@ echo "as an array of tasks, one preempted"
 start_slurm
 "$program" sweep submit "$scratch/folds.yaml" --dir "$scratch/array" --parallel 2 --split valid \
   --csv "$scratch/ensemble.csv" | tee "$scratch/jobs.txt"
-array=$(sed -n 's/^job \([0-9]*\): search.*/\1/p' "$scratch/jobs.txt")
+array=$(sed -n 's/^job \([0-9]*\): list.*/\1/p' "$scratch/jobs.txt")
 check "a task trains" wait_until 60 has_checkpoint
 # A job of the urgent partition takes all cores, so that the tasks of the array are preempted.
 urgent=$(sbatch --parsable --partition=urgent --ntasks=8 --output=/dev/null --wrap="sleep 2")
@@ -66,7 +66,7 @@ check "the ensemble of the others is there" test -s "$scratch/failing.csv"
 rm "$scratch/failing/runs/$id/other-file"
 "$program" sweep retry "$scratch/failing" > /dev/null
 "$program" sweep run "$scratch/failing" >> "$scratch/log" 2>&1
-check "retried, every run finishes" grep -q " $folds$" <("$program" sweep status "$scratch/failing" | grep search)
+check "retried, every run finishes" grep -q " $folds$" <("$program" sweep status "$scratch/failing" | grep list)
 
 cat "$scratch/array.txt"
 stop_slurm

@@ -113,6 +113,25 @@ TEST(SweepJobTest, AFailedRunIsRecordedAndTheOthersGoOn) {
   EXPECT_EQ(run(sweep).failed, 1);
 }
 
+// The shards go while runs train: what is left waits for them.
+TEST(SweepJobTest, ARunWithoutItsShardsIsNotMarkedAsFailed) {
+  const SweepCase files;
+  const auto shards = files.path("shards"), away = files.path("away");
+  fs::copy(tiny_shards(), shards, fs::copy_options::recursive);
+  const SweepFolder sweep = SweepFolder::expand(
+      files.sweep("set: {data.shards: '" + shards.string() + "'}\nsweep: {seeds: 2}\n"), {},
+      files.path("sweep"));
+  fs::rename(shards, away);
+  for (const std::optional<int> index : {std::optional<int>(), std::optional(1)}) {
+    const SweepOutcome outcome = run(sweep, index);
+    EXPECT_TRUE(outcome.group_lost);
+    EXPECT_EQ(outcome.failed, 0);
+  }
+  for (const SweepRun& one : sweep.record().runs) EXPECT_EQ(sweep.state(one), RunState::waiting);
+  fs::rename(away, shards);
+  EXPECT_EQ(run(sweep).finished, 2);
+}
+
 TEST(SweepJobTest, MembersKeepTheirNumbers) {
   const SweepCase files("ensemble: {members: 2, first_member: 3}\n");
   const SweepFolder sweep =
@@ -184,9 +203,10 @@ TEST(SweepJobTest, AStageDoesNotBeginOnFailedRuns) {
   best.members[0].valid = 2;
   write_result(sweep.result_file(bad), best);
   EXPECT_THAT(collect_table(sweep),
-              AllOf(HasSubstr("the choice for \"confirm\" is stale: by the results as they are now "
-                              "it is optimizer.lr=1e-2"),
-                    HasSubstr("--take-back")));
+              HasSubstr("the choice for \"confirm\" is stale: by the results as they are now it is "
+                        "optimizer.lr=1e-2\n"));
+  EXPECT_EQ(next_command(sweep),
+            "tpudist sweep retry " + sweep.path().string() + " --take-back");
   EXPECT_THAT(sweep.take_back(), ElementsAre("confirm"));
   EXPECT_THAT(sweep.take_back(), IsEmpty());
   EXPECT_EQ(run(sweep).finished, 3);
