@@ -26,13 +26,14 @@ std::size_t edit_distance(std::string_view a, std::string_view b) {
   return last[b.size()];
 }
 
-std::string nearest_of(std::string_view word, std::span<const std::string> candidates) {
+std::vector<std::string> near_names(std::string_view word,
+                                    std::span<const std::string> candidates) {
   const std::size_t limit = std::max<std::size_t>(1, word.size() / 3);
   std::size_t best_distance = limit + 1;
   const std::string* best = nullptr;
   if (word.size() > 256) return {};
   // The device has another name here, and "cpu" is spelt like it.
-  if (word == "gpu" && std::ranges::find(candidates, "cuda") != candidates.end()) return "cuda";
+  if (word == "gpu" && std::ranges::find(candidates, "cuda") != candidates.end()) return {"cuda"};
   for (const std::string& candidate : candidates) {
     if (candidate.size() > word.size() + limit || candidate.empty()) continue;
     const std::size_t distance = edit_distance(word, candidate);
@@ -41,11 +42,22 @@ std::string nearest_of(std::string_view word, std::span<const std::string> candi
       best = &candidate;
     }
   }
-  if (best) return *best;
+  if (best) return {*best};
+  std::vector<std::string> longer;
   for (const std::string& candidate : candidates) {
-    if (word.size() >= 3 && candidate.find(word) != std::string::npos) return candidate;
+    if (word.size() >= 3 && candidate.find(word) != std::string::npos) longer.push_back(candidate);
   }
-  return {};
+  return longer;
+}
+
+std::string did_you_mean(std::string_view word, std::span<const std::string> candidates) {
+  const std::vector<std::string> near = near_names(word, candidates);
+  return near.empty() ? std::string() : "; did you mean " + join(near, " or ") + "?";
+}
+
+std::string nearest_of(std::string_view word, std::span<const std::string> candidates) {
+  const std::vector<std::string> near = near_names(word, candidates);
+  return near.empty() ? std::string() : near.front();
 }
 
 bool glob_match(std::string_view pattern, std::string_view text) {
@@ -85,6 +97,11 @@ std::string join(std::span<const std::string> pieces, std::string_view separator
     text += pieces[i];
   }
   return text;
+}
+
+std::string first_of(std::span<const std::string> names, std::size_t most) {
+  return join(names.first(std::min(most, names.size())), ", ") +
+         (names.size() > most ? ", ..." : "");
 }
 
 std::string_view trim(std::string_view text) {

@@ -12,9 +12,13 @@ namespace tpudist {
 // replace, or swap with their neighbour to turn `a` into `b`.
 std::size_t edit_distance(std::string_view a, std::string_view b);
 
-// The candidate that `word` was probably meant to be: the nearest by edit_distance, if at most a
-// third of the word's length (at least 1) away; the first among equals. Otherwise the first one
-// that contains `word`. Empty when there is none.
+// The candidates that `word` was probably meant to be: the nearest by edit_distance, if at most a
+// third of the word's length (at least 1) away; the first among equals. Otherwise all that contain
+// `word`.
+std::vector<std::string> near_names(std::string_view word, std::span<const std::string> candidates);
+// "; did you mean A or B?" of these; "" without one.
+std::string did_you_mean(std::string_view word, std::span<const std::string> candidates);
+// The first of them; empty when there is none.
 std::string nearest_of(std::string_view word, std::span<const std::string> candidates);
 
 // Shell-like match of the whole text: `*` any bytes (none or `/` too), `?` one byte, `[abc]` and
@@ -28,6 +32,8 @@ bool glob_match_any(std::span<const std::string> patterns, std::string_view text
 // Pieces between separators; "" gives one empty piece, "a,,b" three.
 std::vector<std::string> split(std::string_view text, char separator);
 std::string join(std::span<const std::string> pieces, std::string_view separator);
+// "bert, resnet, ..."
+std::string first_of(std::span<const std::string> names, std::size_t most);
 // `text` without white space at both ends.
 std::string_view trim(std::string_view text);
 

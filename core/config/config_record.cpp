@@ -103,9 +103,7 @@ std::string ConfigRecord::unknown_key(const std::string& key, const std::string&
                                   : fmt::format("; did you mean \"{}\"?", home));
   }
   if (candidates.empty()) return message + "; it takes no keys";
-  const bool many = candidates.size() > 20;
-  if (many) candidates.resize(20);
-  return message + fmt::format("; known are {}{}", join(candidates, ", "), many ? ", ..." : "");
+  return message + "; known are " + first_of(candidates, 20);
 }
 
 // The path of a key of this name anywhere in this map.

@@ -1,7 +1,6 @@
 #include "data/loading/module_file.hpp"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <optional>
@@ -12,6 +11,7 @@
 
 #include "core/error.hpp"
 #include "core/hash.hpp"
+#include "core/text.hpp"
 #include "data/convert/config_passes.hpp"
 #include "data/convert/source_npz.hpp"
 #include "data/hdf5/narrow.hpp"
@@ -158,20 +158,19 @@ Module read_npz(const NpzReader& npz, const std::filesystem::path& path,
   options.reduction = reduction;
   std::vector<OpenGraph> graphs;
   graphs.push_back(std::move(graph));
-  return {Dataset::of_graphs(options, std::move(graphs)), has_times, {}, nullptr};
+  return {Dataset::of_graphs(options, std::move(graphs)), has_times, {}, {}, nullptr};
 }
 
 // The only graph of a source, or that of the name.
 int graph_of(const SourceNpz& source, const std::filesystem::path& path, const std::string& name) {
-  std::vector<std::string> names = source.names();
+  const std::vector<std::string> names = source.names();
   if (names.size() == 1 && name.empty()) return 0;
   const int found = source.find(name);
   if (found >= 0) return found;
-  const std::size_t all = names.size();
-  names.resize(std::min<std::size_t>(all, 10));
-  throw DataError(fmt::format("{}: {} of its {} modules: name one of them with --module: {}{}",
-                              path.string(), name.empty() ? "which" : name + " is none", all,
-                              fmt::join(names, ", "), all > names.size() ? ", ..." : ""));
+  const std::vector<std::string> near = near_names(name, names);
+  throw DataError(fmt::format("{}: {} of its {} modules: name one of them with --module: {}",
+                              path.string(), name.empty() ? "which" : name + " is none",
+                              names.size(), first_of(near.empty() ? names : near, 10)));
 }
 
 }  // namespace
@@ -186,6 +185,7 @@ Module read_module(const std::filesystem::path& path, const Collection& collecti
     module = read_npz(NpzReader(npz), path, collection, reduction);
   });
   module->config_numbers = source.config_numbers(index);
+  module->node_names = source.node_names(index);
   module->made = source.made();
   return *std::move(module);
 }

@@ -18,6 +18,7 @@ struct Module {
   bool has_times = false;  // whether the file has run times; otherwise those of the dataset are 0
   // The number in the file of each configuration; empty where they are its rows.
   std::vector<std::int64_t> config_numbers;
+  std::vector<std::string> node_names;  // of the instructions; empty of an NPZ
   std::shared_ptr<const MadeConfigs> made;  // null where the configurations are the file's
   std::int64_t number_of(std::int64_t config) const {
     return config_numbers.empty() ? config : config_numbers[static_cast<std::size_t>(config)];

@@ -90,11 +90,6 @@ std::string TrainedOn::text(const Dataset& graphs) const {
       first_of(known, kNamed), count, graphs.size());
 }
 
-std::string first_of(std::span<const std::string> names, std::size_t most) {
-  return join(names.first(std::min(most, names.size())), ", ") +
-         (names.size() > most ? ", ..." : "");
-}
-
 void SeenGraphs::add(std::int64_t node_count, std::int64_t config_node_count,
                      std::span<const std::uint8_t> numbers, std::span<const float> values) {
   ++graphs;

@@ -43,9 +43,6 @@ struct TrainedOn : std::map<std::uint64_t, TrainedGraph> {
   std::string text(const Dataset& graphs) const;
 };
 
-// "bert, resnet, ..."
-std::string first_of(std::span<const std::string> names, std::size_t most);
-
 // What graphs have: a run keeps it of those that it trains on, to say later how far another module lies
 // from them. Plain data.
 struct SeenGraphs {

@@ -34,6 +34,11 @@ TEST(NearestOf, FindsWhatWasMeant) {
   EXPECT_EQ(nearest_of("ordre", keys), "order");
   EXPECT_EQ(nearest_of("config", keys), "configs");
   EXPECT_EQ(nearest_of("lat", keys), "slates");
+  using Names = std::vector<std::string>;
+  EXPECT_EQ(near_names("xla", Names({"tile:xla", "layout:xla:random", "layout:nlp:random"})),
+            Names({"tile:xla", "layout:xla:random"}));
+  EXPECT_EQ(near_names("til:xla", Names({"tile:xla", "layout:xla:random"})), Names({"tile:xla"}));
+  EXPECT_EQ(near_names("zzz", Names({"tile:xla"})), Names());
   EXPECT_EQ(nearest_of("optimizer", keys), "");
   EXPECT_EQ(nearest_of("", keys), "");
   EXPECT_EQ(nearest_of("x", std::vector<std::string>{"y"}), "");  // nothing in common
@@ -138,6 +143,12 @@ TEST(ExactPattern, MatchesItsTextAndNoOther) {
   }
   EXPECT_FALSE(glob_match(escape_glob("a*b"), "axb"));
   EXPECT_FALSE(glob_match(escape_glob("[a-z]"), "b"));
+}
+
+TEST(FirstOf, SaysThatThereAreMore) {
+  const std::vector<std::string> names{"a", "b", "c"};
+  EXPECT_EQ(first_of(names, 3), "a, b, c");
+  EXPECT_EQ(first_of(names, 2), "a, b, ...");
 }
 
 }  // namespace

@@ -84,12 +84,6 @@ TEST(TrainedOn, KnowsGraphsByTheirContentAndByNameAndSize) {
   EXPECT_FALSE(trained.knows(beside, 0));
 }
 
-TEST(FirstOf, SaysThatThereAreMore) {
-  const std::vector<std::string> names{"a", "b", "c"};
-  EXPECT_EQ(first_of(names, 3), "a, b, c");
-  EXPECT_EQ(first_of(names, 2), "a, b, ...");
-}
-
 TEST(SeenGraphs, IsReadBackFromItsFile) {
   const test::TempDir folder;
   SeenGraphs seen = seen_of({3, 7}, {0.1f, -5, 3.4e38f, 1e-30f});
