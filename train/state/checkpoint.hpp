@@ -86,8 +86,8 @@ void save_checkpoint(const std::filesystem::path& path, const Checkpoint& checkp
                      const ParameterTable& table, FileSystem& files = posix_file_system());
 
 // Throws IoError when the file cannot be read, DataError when it is damaged (hash) or does not
-// match `table` (it names the first parameter that differs). Padding is set to zero. Reads files of
-// all versions up to this program's. Only training needs the scores of segments, which may be large.
+// match `table` (it names the first parameter that differs). Padding is set to zero. Only training
+// needs the scores of segments, which may be large.
 Checkpoint load_checkpoint(const std::filesystem::path& path, const ParameterTable& table,
                            bool segment_scores = true);
 
@@ -109,7 +109,7 @@ enum class ListKept { always, averages, early_stop };
 // Calls visit(path in the file, ListKept, this list of each object in `all`) for each list of
 // members that a checkpoint keeps, in the order of the file. For SavedWeights it visits only the
 // lists that SavedWeights has. Lists of floats are [M, P], as the parameters, and all others [M].
-// To add a list, add it here, to Checkpoint (checkpoint.hpp), and to what TrainingState copies
+// To add a list, add it here, to Checkpoint, and to what TrainingState copies
 // (train/loop/training_state.cpp).
 template <typename Visit, typename... Lists>
 void visit_lists(const Visit& visit, Lists&... all) {

@@ -5,10 +5,12 @@
 
 #include <cmath>
 #include <fstream>
+#include <functional>
 #include <limits>
 
 #include "core/error.hpp"
 #include "data/hdf5/hdf5_dataset.hpp"
+#include "data/hdf5/sealed_file.hpp"
 #include "tests/support/damage.hpp"
 #include "tests/support/temp_dir.hpp"
 #include "tests/support/thrown.hpp"
@@ -322,6 +324,27 @@ TEST(ParameterHash, SeesValuesNamesAndMembersButNotOrderOrPadding) {
   for (int i = 0; i < 16; ++i) b_first[16 + i] = a_first[i] = static_cast<float>(i);
   b_first[0] = a_first[16] = 5;
   EXPECT_EQ(parameter_hash(b_first, 1, reversed), parameter_hash(a_first, 1, renamed));
+}
+
+// As earlier versions wrote it.
+TEST(Checkpoint, IsRefusedByWhatItLacks) {
+  const TempDir folder;
+  const auto path = folder / "step-000000123.h5";
+  const ParameterTable table = make_table();
+  const auto without = [&](const std::function<void(hid_t)>& remove) {
+    save_checkpoint(path, make_checkpoint(table), table);
+    {
+      const Hdf5Lock lock;
+      const Hdf5Id file(H5Fopen(path.c_str(), H5F_ACC_RDWR, H5P_DEFAULT), H5Fclose);
+      remove(file.get());
+    }
+    seal_file(path);
+    return refusal(path, table);
+  };
+  EXPECT_THAT(without([](hid_t file) { H5Adelete(file, "changed_keys"); }),
+              ::testing::AllOf(HasSubstr(path.string()), HasSubstr("changed_keys")));
+  EXPECT_THAT(without([](hid_t file) { H5Ldelete(file, "members/losses", H5P_DEFAULT); }),
+              ::testing::AllOf(HasSubstr(path.string()), HasSubstr("members/losses")));
 }
 
 }  // namespace
