@@ -61,12 +61,9 @@ Experiment resolve(const SweepPlan& plan, int variant, const Overrides& override
 std::string variants_text(const SweepPlan& plan, const std::vector<int>& variants) {
   constexpr std::size_t kNamed = 3;
   std::vector<std::string> names;
-  for (std::size_t i = 0; i < std::min(kNamed, variants.size()); ++i) {
-    names.push_back(fmt::format("{} ({})", variants[i], plan.label(variants[i])));
-  }
-  return fmt::format(
-      "variant{} {}{}", variants.size() == 1 ? "" : "s", join(names, ", "),
-      variants.size() > kNamed ? fmt::format(", ... ({} in all)", variants.size()) : std::string());
+  for (const int v : variants) names.push_back(fmt::format("{} ({})", v, plan.label(v)));
+  return fmt::format("variant{} {}{}", names.size() == 1 ? "" : "s", first_of(names, kNamed),
+                     names.size() > kNamed ? fmt::format(" ({} in all)", names.size()) : "");
 }
 
 // The key in `overrides` that a message is about; empty if unknown.

@@ -18,6 +18,9 @@ namespace tpudist {
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(OptionText, names, value, words, what, argument, many)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(CommandText, name, what, options, commands)
 
+// The files of launch/completions, embedded by completion_scripts.cpp.in.
+extern const std::string_view kBashScript, kZshScript, kFishScript;
+
 namespace {
 
 // What a shell may put in place of the last word of a line: a line for each, with what it means
@@ -64,47 +67,6 @@ void print_offers(const CommandText& program, const std::string& line) {
   for (const auto& [word, what] : offers) print("{}\t{}\n", word, what.substr(0, what.find('\n')));
 }
 
-constexpr std::string_view kBash =
-    R"(# Completion of tpudist for bash, made by `tpudist completion bash`.
-_tpudist() {
-  local line=${COMP_LINE:0:COMP_POINT} IFS=$'\n'
-  COMPREPLY=($("${1/#\~/$HOME}" completion words "$line" 2> /dev/null | cut -f 1))
-  # Where bash ends words at = or :, it replaces only what is behind the last of them.
-  local last=${line##*[[:space:]]} breaks=${COMP_WORDBREAKS//[^=:]/}
-  if [[ $breaks && $last == *[$breaks]* ]]; then
-    COMPREPLY=("${COMPREPLY[@]#"${last%"${last##*[$breaks]}"}"}")
-  fi
-  if [[ ${COMPREPLY[0]-} == *= ]]; then compopt -o nospace 2> /dev/null; fi
-}
-complete -o bashdefault -o default -F _tpudist tpudist
-)";
-
-constexpr std::string_view kZsh = R"(#compdef tpudist
-# Completion of tpudist for zsh, made by `tpudist completion zsh`.
-_tpudist() {
-  local line
-  local -a offered texts
-  for line in "${(@f)$(${(Q)~words[1]} completion words "${(j: :)words[1,CURRENT-1]} $PREFIX" 2> /dev/null)}"; do
-    [[ -n $line ]] && offered+=("${line%%$'\t'*}") && texts+=("${line/$'\t'/  }")
-  done
-  if (( ! $#offered )); then
-    _files
-  elif [[ $offered[1] == *= ]]; then
-    compadd -S '' -a offered
-  else
-    compadd -l -d texts -a offered
-  fi
-}
-if [[ $funcstack[1] == _tpudist ]]; then _tpudist "$@"; else compdef _tpudist tpudist; fi
-)";
-
-constexpr std::string_view kFish =
-    R"(# Completion of tpudist for fish, made by `tpudist completion fish`.
-complete -c tpudist -f -a '(set -l asked (string replace -r "^~/" "$HOME/" -- (commandline -opc)[1])
-  $asked completion words (commandline -cp | string collect) 2> /dev/null
-  or __fish_complete_path (commandline -ct))'
-)";
-
 }  // namespace
 
 CommandText command_text(std::string_view table) {
@@ -131,7 +93,9 @@ void add_completion_command(Command app, std::function<CommandText()> program) {
   command.run([program, arguments] {
     if (arguments->shell == "words") return print_offers(program(), arguments->line);
     if (arguments->shell == "table") return print_text(nlohmann::json(program()).dump());
-    print_text(arguments->shell == "bash" ? kBash : arguments->shell == "zsh" ? kZsh : kFish);
+    print_text(arguments->shell == "bash"  ? kBashScript
+               : arguments->shell == "zsh" ? kZshScript
+                                           : kFishScript);
   });
 }
 
