@@ -126,11 +126,6 @@ TEST(RunStart, WarnsOfAnotherProgramThanThatOfTheStepsBefore) {
               HasSubstr("`tpudist diff` shows where")));
   }
 
-  // Of an older version: the name of the processor must do, and what is not known does not count.
-  for (const char* key : {"libtorch", "kernels", "device"}) start.erase(key);
-  write_file_atomically(files.metrics(), start.dump() + rest);
-  EXPECT_THAT(log_of_resuming(files),
-              HasSubstr("of processor: processor: of an equal kind -> " + processor_name() + ";"));
 }
 
 // Parameters and data are known without predictions, by the same hashes.
