@@ -58,8 +58,7 @@ struct Evaluation {
   std::optional<double> judged_mean;
 };
 
-// An evaluation without graphs, for the members that `use` flags, numbered from 0. Throws
-// ConfigError for a split without run times (test).
+// An evaluation without graphs, for the members that `use` flags, numbered from 0.
 Evaluation start_evaluation(const ScoringSession& session, const std::vector<bool>& use,
                             std::int64_t most_rows = 0, const Combination& combination = {});
 

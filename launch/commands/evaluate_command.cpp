@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cmath>
 #include <filesystem>
-#include <iterator>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <string>
@@ -16,7 +15,6 @@
 #include "inference/collection_scores.hpp"
 #include "launch/commands/commands.hpp"
 #include "launch/commands/scoring_options.hpp"
-#include "launch/program/job.hpp"
 #include "launch/program/output.hpp"
 #include "scores/system_scores.hpp"
 
@@ -74,8 +72,9 @@ nlohmann::json draws_json(const std::vector<DrawScores>& draws) {
 }
 
 void run(const EvaluateArguments& arguments) {
+  if (arguments.split == "test")
+    refuse_value("--split", "The test split has no run times: `tpudist predict` ranks it");
   const TrainedRun trained = arguments.open(arguments.run);
-  const DistConfig& dist = trained.experiment.dist;
   if (arguments.draws > 1 && trained.experiment.data.reduction.scored().max_nodes == 0)
     throw ConfigError(fmt::format(
         "--draws {}: the run draws no nodes of scored graphs (data.reduce.max_nodes: 0, "
@@ -86,13 +85,13 @@ void run(const EvaluateArguments& arguments) {
         "--draws {}: each draw would choose other members (--select greedy), so that their "
         "spread is not that of one ensemble; leave one of the two out",
         arguments.draws));
-  JobOptions options{arguments.device, arguments.threads, dist.mixed_cpus, dist.timeout};
-  options.agreed = {{"the command", "evaluate"},
-                    {"--split", arguments.split},
-                    {"--trace", arguments.trace.string()},
-                    {"--draws", std::to_string(arguments.draws)},
-                    {"--combine, --select and --keep-all", arguments.judgement.to_text()}};
-  std::ranges::move(values_to_agree(trained), std::back_inserter(options.agreed));
+  const JobOptions options =
+      arguments.job_options({{"the command", "evaluate"},
+                             {"--split", arguments.split},
+                             {"--trace", arguments.trace.string()},
+                             {"--draws", std::to_string(arguments.draws)},
+                             {"--combine, --select and --keep-all", arguments.judgement.to_text()}},
+                            {&trained, 1});
   run_job(options, [&](JobContext& context) {
     check_outputs({arguments.json, arguments.trace}, context.world);
     const TracedJob traced(context, arguments.trace);
@@ -108,10 +107,8 @@ void run(const EvaluateArguments& arguments) {
     traced.write();
     if (context.world.rank() != 0) return;
     const CollectionResult& result = results.front();
-    if (!result.evaluation)
-      throw ConfigError("the test split has no run times; use `tpudist predict` to rank it");
     arguments.warn_of_chosen_scores(arguments.split);
-    print("{}, {}, {}\n", arguments.run.string(), opened_at(trained), result.collection);
+    print("{}, {}, {}\n", arguments.run, opened_at(trained), result.collection);
     print("{}\n{}", evaluation_table(*result.evaluation), judgement_notes(result.judgement));
     if (const std::string final = final_score_text(results); !final.empty()) print("\n{}", final);
     std::vector<DrawScores> draws;
@@ -142,8 +139,8 @@ void add_evaluate_command(Command app) {
       "Takes all rows of the split; the work is spread over ranks.\n\n"
       "Example:\n  mpirun -np 2 tpudist evaluate runs/nlp-1 --split valid --json scores.json");
   command.add_option("run", arguments->run, "Folder of the run").required().existing_folder();
-  command.add_option("--split", arguments->split, "train or valid")
-      .one_of({"train", "valid"})
+  command.add_option("--split", arguments->split, "train or valid; `tpudist predict` ranks test")
+      .one_of({"train", "valid", "test"})
       .show_default();
   add_judgement_options(command, arguments->judgement);
   add_scoring_options(command, *arguments);

@@ -2,7 +2,10 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
+#include <iterator>
+#include <utility>
 
 #include "core/error.hpp"
 #include "core/log.hpp"
@@ -35,6 +38,15 @@ void add_judgement_options(Command command, JudgementArguments& arguments) {
 
 void add_keep_all_option(Command command, bool& keep_all) {
   command.add_flag("--keep-all", keep_all, "Combine members that the rule rejects, too");
+}
+
+JobOptions ScoringArguments::job_options(std::vector<AgreedValue> agreed,
+                                         std::span<const TrainedRun> runs) const {
+  agreed.push_back({"the number of runs", std::to_string(runs.size())});
+  for (const TrainedRun& run : runs)
+    std::ranges::move(values_to_agree(run), std::back_inserter(agreed));
+  const DistConfig& dist = runs.front().experiment.dist;
+  return {device, threads, dist.mixed_cpus, dist.timeout, std::move(agreed)};
 }
 
 TrainedRun ScoringArguments::open(const std::filesystem::path& run) const {

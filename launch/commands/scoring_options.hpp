@@ -1,11 +1,14 @@
 #pragma once
 
 #include <filesystem>
+#include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "inference/trained_run.hpp"
 #include "launch/program/command_line.hpp"
+#include "launch/program/job.hpp"
 #include "scores/judgement.hpp"
 #include "statistics/ranking/combination.hpp"
 
@@ -18,6 +21,8 @@ struct ScoringArguments {
   std::string weights = "averaged";
   int threads = 0;  // of a rank; 0 = the node's cores / ranks on the node
 
+  // Of a job that scores these runs; `agreed`: what the command adds to what ranks must agree on.
+  JobOptions job_options(std::vector<AgreedValue> agreed, std::span<const TrainedRun> runs) const;
   // Opens the run with the requested checkpoint and weights.
   TrainedRun open(const std::filesystem::path& run) const;
   // Warns when the scores of this split are biased because they chose the checkpoint.
