@@ -38,12 +38,10 @@ bool Collection::is_name(std::string_view name) {
 
 Collection Collection::parse(std::string_view name) {
   if (is_name(name)) return {std::string(name)};
-  const std::string nearest = nearest_of(name, tpugraphs_names());
   throw ConfigError(fmt::format(
-      "'{}' is not a collection{}; collections are layout:X:Y and tile:X, with X and Y made of "
-      "letters, digits, '_' and '-', such as {}",
-      name, nearest.empty() ? "" : ", did you mean '" + nearest + "'?",
-      join(tpugraphs_names(), ", ")));
+      "'{}' is not a collection; collections are layout:X:Y and tile:X, with X and Y made of "
+      "letters, digits, '_' and '-', such as {}{}",
+      name, join(tpugraphs_names(), ", "), did_you_mean(name, tpugraphs_names())));
 }
 
 bool Collection::is_tpugraphs() const {

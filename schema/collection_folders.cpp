@@ -99,8 +99,8 @@ std::string what_is_there(const std::string& name, const std::vector<Collection>
   if (there.empty()) return {};
   std::vector<std::string> names;
   for (const Collection& collection : there) names.push_back(collection.name);
-  const std::string nearest = nearest_of(name, names);
-  if (!nearest.empty()) return fmt::format(" (did you mean {}, which is there?)", nearest);
+  const std::vector<std::string> near = near_names(name, names);
+  if (near.size() == 1) return fmt::format(" (did you mean {}, which is there?)", near.front());
   return fmt::format(" (there are {})", join(names, ", "));
 }
 

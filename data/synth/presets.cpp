@@ -144,10 +144,8 @@ Preset preset_named(std::string_view name) {
   for (const auto& [known, preset] : presets()) {
     if (known == name) return preset;
   }
-  const std::string near = nearest_of(name, preset_names());
-  throw ConfigError(fmt::format("no preset is named '{}'{}; there are {}", name,
-                                near.empty() ? "" : fmt::format(" (did you mean '{}'?)", near),
-                                join(preset_names(), ", ")));
+  throw ConfigError(fmt::format("no preset is named '{}'; there are {}{}", name,
+                                join(preset_names(), ", "), did_you_mean(name, preset_names())));
 }
 
 std::vector<LayoutJob> layout_jobs(const Plan& plan, std::string_view source, std::uint64_t seed) {

@@ -154,9 +154,8 @@ void print_page(const CommandText& program, const std::string& wanted) {
     if (command.name == wanted)
       return print_text(man_page(command, program.name + " " + command.name));
   }
-  const std::string nearest = nearest_of(wanted, names);
-  refuse_value("command", fmt::format("there is no command \"{}\"{}", wanted,
-                                      nearest.empty() ? "" : "; did you mean " + nearest + "?"));
+  refuse_value("command",
+               fmt::format("there is no command \"{}\"{}", wanted, did_you_mean(wanted, names)));
 }
 
 void write_pages(const CommandText& program, const std::filesystem::path& folder) {

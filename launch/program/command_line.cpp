@@ -288,9 +288,8 @@ Option Option::one_of(const std::vector<std::string>& words) const {
   option_->check(CLI::Validator(
       [words](const std::string& word) -> std::string {
         if (std::ranges::find(words, word) != words.end()) return "";
-        const std::string nearest = nearest_of(word, words);
         return fmt::format("\"{}\" is none of {}{}", word, fmt::join(words, ", "),
-                           nearest.empty() ? "" : fmt::format("; did you mean {}?", nearest));
+                           did_you_mean(word, words));
       },
       fmt::format("{{{}}}", fmt::join(words, ","))));
   return *this;
