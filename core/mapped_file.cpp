@@ -86,7 +86,7 @@ void remove(std::size_t begin) {
 }  // namespace
 
 MappedFile::MappedFile(const std::filesystem::path& path)
-    : path_(path), file_(::open(path.c_str(), O_RDONLY | O_CLOEXEC)) {
+    : path_(path), file_(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK)) {  // a FIFO
   if (!file_) throw_io_error("open", path, errno);
   struct stat status {};
   check_posix(::fstat(file_.get(), &status), "read", path);

@@ -7,6 +7,8 @@
 #include <cerrno>
 #include <charconv>
 #include <cstring>
+#include <fstream>
+#include <iterator>
 #include <system_error>
 #include <utility>
 
@@ -24,32 +26,6 @@ namespace tpudist {
 namespace {
 
 namespace fs = std::filesystem;
-
-// What is thrown away need not reach the disk.
-class UnsyncedFiles : public FileSystem {
- public:
-  std::unique_ptr<WritableFile> create(const fs::path& path) override {
-    return std::make_unique<Unsynced>(posix_file_system().create(path));
-  }
-  void rename(const fs::path& from, const fs::path& to) override {
-    posix_file_system().rename(from, to);
-  }
-  void remove(const fs::path& path) override { posix_file_system().remove(path); }
-  void sync_file(const fs::path&) override {}
-  void sync_directory(const fs::path&) override {}
-
- private:
-  class Unsynced : public WritableFile {
-   public:
-    explicit Unsynced(std::unique_ptr<WritableFile> file) : file_(std::move(file)) {}
-    void write(std::span<const std::byte> bytes) override { file_->write(bytes); }
-    void sync() override {}
-    void close() override { file_->close(); }
-
-   private:
-    std::unique_ptr<WritableFile> file_;
-  };
-};
 
 class TemporaryFolder {
  public:
@@ -137,15 +113,20 @@ MadeConfigs make_configs(const HloFile& file, const fs::path& source,
   } else {
     if (!fs::is_regular_file(request.configs)) {
       const std::string words[] = {"default", "neighbours", "random:N"};
-      const std::string meant = nearest_of(request.configs, words);
       throw ConfigError(
-          fmt::format("--configs {}: is no file{}; give default, neighbours, random:N, "
-                      "random:N:SEED or a JSON file",
-                      request.configs, meant.empty() ? "" : " (did you mean " + meant + "?)"));
+          fmt::format("--configs {}: is no file; give default, neighbours, random:N, "
+                      "random:N:SEED or a JSON file{}",
+                      request.configs, did_you_mean(request.configs, words)));
     }
     made.configs = json_configs(made.space, read_text_file(request.configs), request.configs);
   }
   return made;
+}
+
+// What cannot be read begins as none; its reader tells.
+bool begins_as_zip(const fs::path& file) {
+  char begin[2] = {};
+  return std::ifstream(file, std::ios::binary).read(begin, 2) && begin[0] == 'P' && begin[1] == 'K';
 }
 
 }  // namespace
@@ -167,17 +148,21 @@ SourceNpz::SourceNpz(const fs::path& source, const Collection& collection,
     names_ = {stem};
     return;
   }
-  if (source.extension() != ".pb") {
+  if (is_npz(source) || begins_as_zip(source)) {
     names_ = {stem};
     return;
   }
   tuning_ = std::make_unique<HloFile>(source);
+  const HloFileKind own = tuning_->kind();
   const auto kind = collection.is_tile() ? HloFileKind::tuned_modules : HloFileKind::tuned_module;
-  if (tuning_->kind() != kind) {
-    throw DataError(
-        fmt::format("{}: is {}; a collection {} takes {} alone; `tpudist rank` makes "
-                    "layouts of HLO with --configs neighbours or random:1000",
-                    source.string(), kind_name(tuning_->kind()), collection.name, kind_name(kind)));
+  if (own != kind) {
+    const bool measured = own == HloFileKind::tuned_module || own == HloFileKind::tuned_modules;
+    throw DataError(fmt::format(
+        "{}: is {}; {}", source.string(), kind_name(own),
+        measured || collection.is_tile()
+            ? fmt::format("a collection {} takes {} alone", collection.name, kind_name(kind))
+            : "this file has a program but no configurations: add --configs neighbours or "
+              "random:1000 to `tpudist rank`"));
   }
   for (int i = 0; i < tuning_->size(); ++i) {
     names_.push_back(
@@ -202,14 +187,13 @@ void SourceNpz::with_npz(int index, const std::function<void(const fs::path&)>& 
   if (!tuning_) return use(source_);
   const TemporaryFolder folder;
   const fs::path npz = folder.path() / (names_[static_cast<std::size_t>(index)] + ".npz");
-  UnsyncedFiles files;
   if (made_) {
     const std::string where = tuning_->where(index);
     const HloGraph graph = featurise(tuning_->module(index).module, where);
-    warn_of_unknown(graph, where);
-    write_configured_npz(graph, made_->space, made_->configs, npz, files);
+    for (const std::string& part : unknown_parts(graph)) spdlog::warn("{}: {}", where, part);
+    write_configured_npz(graph, made_->space, made_->configs, npz);
   } else {
-    write_tuned_npz(tuning_->module(index), tuning_->where(index), npz, files);
+    write_tuned_npz(tuning_->module(index), tuning_->where(index), npz);
     tuning_->require_unchanged();
   }
   try {
@@ -227,6 +211,15 @@ std::vector<std::int64_t> SourceNpz::config_numbers(int index) const {
   if (!tuning_ || made_) return numbers;
   for (const TuningRun& run : tuning_->runs(index)) numbers.push_back(run.number);
   return numbers;
+}
+
+std::vector<std::string> SourceNpz::node_names(int index) const {
+  std::vector<std::string> names;
+  if (!tuning_) return names;
+  for (const HloComputation& computation : tuning_->module(index).module.computations)
+    std::ranges::transform(computation.instructions, std::back_inserter(names),
+                           &HloInstruction::name);
+  return names;
 }
 
 std::string SourceNpz::left_out() const {

@@ -31,10 +31,10 @@ struct MadeConfigs {
   std::vector<LayoutConfig> configs;
 };
 
-// A file as a source of graphs. An NPZ has one graph, of the file's name. So has a tuning file of
+// A file as a source of graphs: an NPZ by its name or its first bytes, or else a tuning file. An
+// NPZ has one graph, of the file's name. So has a tuning file of
 // layouts; the kernels of one of tiles are called FILE_MODULE_NUMBER, with the number in the file
-// and other characters than letters, digits, "." and "-" as "_". Any other file is taken for an
-// NPZ.
+// and other characters than letters, digits, "." and "-" as "_".
 class SourceNpz {
  public:
   // Throws IoError, and DataError for a tuning file that is damaged, of another kind of collection,
@@ -54,6 +54,8 @@ class SourceNpz {
   void with_npz(int index, const std::function<void(const std::filesystem::path&)>& use) const;
   // The number in the source of each configuration of that NPZ; empty where they are its rows.
   std::vector<std::int64_t> config_numbers(int index) const;
+  // The names of the instructions, which are the nodes of graph `index`; empty of an NPZ.
+  std::vector<std::string> node_names(int index) const;
   // Null without a request.
   const std::shared_ptr<const MadeConfigs>& made() const { return made_; }
   // "", or a sentence on what the data set's rules left out.

@@ -20,6 +20,8 @@ namespace {
 
 using protozero::pbf_reader;
 
+constexpr NpzOptions kThrownAway{.deflate_level = 1, .durable = false};
+
 void add_graph(NpzWriter& writer, const HloGraph& graph) {
   writer.add("node_feat", {graph.nodes(), kNodeFeatures}, graph.node_features);
   writer.add("node_opcode", {graph.nodes()}, graph.opcodes);
@@ -33,13 +35,15 @@ void add_splits(NpzWriter& writer, const HloGraph& graph) {
 
 }  // namespace
 
-void warn_of_unknown(const HloGraph& graph, const std::string& where) {
+std::vector<std::string> unknown_parts(const HloGraph& graph) {
+  std::vector<std::string> parts;
   if (!graph.unknown_opcodes.empty())
-    spdlog::warn("{}: the features do not know the opcodes {}; they count as number 0", where,
-                 fmt::join(graph.unknown_opcodes, ", "));
+    parts.push_back(fmt::format("the features do not know the opcodes {}; they count as number 0",
+                                fmt::join(graph.unknown_opcodes, ", ")));
   if (!graph.unknown_element_types.empty())
-    spdlog::warn("{}: the features do not know the element types (xla.PrimitiveType) {}", where,
-                 fmt::join(graph.unknown_element_types, ", "));
+    parts.push_back(fmt::format("the features do not know the element types (xla.PrimitiveType) {}",
+                                fmt::join(graph.unknown_element_types, ", ")));
+  return parts;
 }
 
 void write_layout_config(std::span<const char> config, std::span<float> to,
@@ -97,7 +101,7 @@ void write_tile_config(std::span<const char> config, std::span<float> to, std::s
 }
 
 void write_tuned_npz(const TunedModule& tuned, const std::string& where,
-                     const std::filesystem::path& npz, FileSystem& files) {
+                     const std::filesystem::path& npz) {
   if (tuned.runs.empty())
     throw DataError(where + ": has no measured default configuration, so nothing to compare with");
   const HloGraph graph = featurise(tuned.module, where);
@@ -105,8 +109,8 @@ void write_tuned_npz(const TunedModule& tuned, const std::string& where,
   std::vector<std::int64_t> runtime;
   for (const TuningRun& run : tuned.runs) runtime.push_back(run.nanoseconds);
 
-  warn_of_unknown(graph, where);
-  NpzWriter writer(npz, {.deflate_level = 1}, files);
+  for (const std::string& part : unknown_parts(graph)) spdlog::warn("{}: {}", where, part);
+  NpzWriter writer(npz, kThrownAway);
   add_graph(writer, graph);
   const auto where_run = [&](std::int64_t row) {
     return fmt::format("{}: run {}", where, tuned.runs[static_cast<std::size_t>(row)].number);
@@ -191,11 +195,11 @@ LayoutSpace known_space(const TunedModule& tuned, const std::filesystem::path& a
 
 void write_configured_npz(const HloGraph& graph, const LayoutSpace& space,
                           const std::vector<LayoutConfig>& configs,
-                          const std::filesystem::path& npz, FileSystem& files) {
+                          const std::filesystem::path& npz) {
   const std::size_t nodes = space.nodes.size(), width = nodes * kLayoutConfigFeatures;
   std::vector<std::int64_t> numbers;
   for (const ConfigurableNode& node : space.nodes) numbers.push_back(node.node);
-  NpzWriter writer(npz, {.deflate_level = 1}, files);
+  NpzWriter writer(npz, kThrownAway);
   add_graph(writer, graph);
   writer.add("node_config_ids", {std::ssize(numbers)}, numbers);
   writer.add_streamed<float>(

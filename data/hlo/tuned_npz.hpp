@@ -6,15 +6,14 @@
 #include <string_view>
 #include <vector>
 
-#include "core/file_system.hpp"
 #include "data/hlo/hlo_features.hpp"
 #include "data/hlo/layout_space.hpp"
 #include "data/hlo/tuning_file.hpp"
 
 namespace tpudist {
 
-// Logs opcodes and element types that the features do not know.
-void warn_of_unknown(const HloGraph& graph, const std::string& where);
+// A sentence each on opcodes and on element types that the features do not know; none without such.
+std::vector<std::string> unknown_parts(const HloGraph& graph);
 
 // Writes the configuration of a run: [nodes, 18] for LayoutConfig, [24] for TileSizeConfig. Throws
 // DataError, beginning with `where`, where it has other nodes or more than three tensors.
@@ -24,7 +23,7 @@ void write_tile_config(std::span<const char> config, std::span<float> to, std::s
 // Writes a tuned module as the data set's NPZ of it; its file must still be open. Warns of opcodes and
 // element types that the features do not know. Throws DataError, beginning with `where`, and IoError.
 void write_tuned_npz(const TunedModule& tuned, const std::string& where,
-                     const std::filesystem::path& npz, FileSystem& files = posix_file_system());
+                     const std::filesystem::path& npz);
 
 // The space of a module whose layouts are configured, in groups of operations that change together.
 // Default states come from `assigned`, the same program after layout assignment (may be empty), else
@@ -36,7 +35,6 @@ LayoutSpace known_space(const TunedModule& tuned, const std::filesystem::path& a
 // Writes a graph with configurations of its space, without run times. Throws IoError.
 void write_configured_npz(const HloGraph& graph, const LayoutSpace& space,
                           const std::vector<LayoutConfig>& configs,
-                          const std::filesystem::path& npz,
-                          FileSystem& files = posix_file_system());
+                          const std::filesystem::path& npz);
 
 }  // namespace tpudist

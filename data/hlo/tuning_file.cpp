@@ -165,7 +165,11 @@ std::optional<Known> known_after_length(data_view bytes) {
 constexpr std::pair<std::string_view, std::string_view> kOthers[] = {
     {"\x1f\x8b", "compressed by gzip: unpack it (gunzip)"},
     {"\x28\xb5\x2f\xfd", "compressed by zstd: unpack it (unzstd)"},
-    {"PK\3\4", "a zip file: rank an NPZ without --configs"},
+    {"PK\3\4", "a zip file: rank an NPZ without --configs, or convert it"},
+    {"\x89HDF", "HDF5: of shards, give the folder with all of them"},
+    {"\xff\xfe", "text in UTF-16: save it as UTF-8"},
+    {"\xfe\xff", "text in UTF-16: save it as UTF-8"},
+    {"\xef\xbb\xbf", "text behind a byte order mark: save it without the mark"},
     {"module ", "MLIR: dump HLO (--xla_dump_hlo_as_proto)"},
     {"ML\xefR", "MLIR: dump HLO (--xla_dump_hlo_as_proto)"},
     {"hlo_module {", "a proto as text: dump the proto (--xla_dump_hlo_as_proto)"}};

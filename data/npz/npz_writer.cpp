@@ -127,8 +127,8 @@ std::string npy_header(std::string_view descr, std::span<const std::int64_t> sha
 }
 
 struct NpzWriter::Impl {
-  Impl(const std::filesystem::path& path, NpzOptions options, FileSystem& files)
-      : final_path(path), options(options), file(path, files) {
+  Impl(const std::filesystem::path& path, NpzOptions options)
+      : final_path(path), options(options), file(path) {
     int code = 0;
     zip = zip_open(file.path().c_str(), ZIP_CREATE | ZIP_TRUNCATE, &code);
     if (!zip) {
@@ -178,8 +178,8 @@ struct NpzWriter::Impl {
   zip_t* zip = nullptr;
 };
 
-NpzWriter::NpzWriter(const std::filesystem::path& path, NpzOptions options, FileSystem& files)
-    : impl_(std::make_unique<Impl>(path, options, files)) {}
+NpzWriter::NpzWriter(const std::filesystem::path& path, NpzOptions options)
+    : impl_(std::make_unique<Impl>(path, options)) {}
 
 NpzWriter::~NpzWriter() = default;
 
@@ -228,7 +228,8 @@ void NpzWriter::finish() {
     impl_->fail("cannot write the zip file");
   }
   impl_->zip = nullptr;
-  impl_->file.commit();
+  if (impl_->options.durable) return impl_->file.commit();
+  posix_file_system().rename(impl_->file.path(), impl_->final_path);
 }
 
 }  // namespace tpudist

@@ -31,6 +31,7 @@ std::string npy_header(std::string_view descr, std::span<const std::int64_t> sha
 
 struct NpzOptions {
   int deflate_level = 6;  // 1 (fast) .. 9; 0: no compression
+  bool durable = true;    // false: the file need not survive a crash of the machine
 };
 
 // Writes one NPZ file: a zip of .npy arrays as made by numpy.savez_compressed, with zip64 where
@@ -39,8 +40,7 @@ struct NpzOptions {
 // whose product is not the number of elements, and for a name that occurs twice. Not thread-safe.
 class NpzWriter {
  public:
-  explicit NpzWriter(const std::filesystem::path& path, NpzOptions options = {},
-                     FileSystem& files = posix_file_system());
+  explicit NpzWriter(const std::filesystem::path& path, NpzOptions options = {});
   ~NpzWriter();
   NpzWriter(const NpzWriter&) = delete;
   NpzWriter& operator=(const NpzWriter&) = delete;

@@ -2,14 +2,24 @@
 
 #include <fmt/format.h>
 
+#include <filesystem>
 #include <memory>
 #include <optional>
 #include <string_view>
 #include <utility>
 
+#include "core/escape.hpp"
 #include "core/log.hpp"
 #include "core/progress.hpp"
 #include "launch/program/command_line.hpp"
+
+// A path as printable(): in a table it must stay in its line.
+template <>
+struct fmt::formatter<std::filesystem::path> : fmt::formatter<std::string_view> {
+  auto format(const std::filesystem::path& path, fmt::format_context& context) const {
+    return fmt::formatter<std::string_view>::format(tpudist::printable(path.string()), context);
+  }
+};
 
 namespace tpudist {
 

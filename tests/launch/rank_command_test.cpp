@@ -133,6 +133,12 @@ TEST_F(RankCommand, RanksATuningFile) {
   EXPECT_THAT(configs, ::testing::ElementsAre(0, 2));
   EXPECT_THAT(call("rank m.pb --module other --run run").output,
               HasSubstr("other is none of its 1"));
+  // Its content says what it is, and the instructions have names.
+  std::filesystem::copy(*folder_ / "m.pb", *folder_ / "m.tuning");
+  const auto named = ranking_of(folder_->path(), "m.tuning --nodes");
+  EXPECT_EQ(named.at("ranking"), json.at("ranking"));
+  for (const auto& node : named.at("best_by_node"))
+    EXPECT_EQ(node.at("name"), node.at("node") == 0 ? "p" : "r");
 }
 
 TEST_F(RankCommand, RanksConfigurationsThatItMakes) {
@@ -163,8 +169,11 @@ TEST_F(RankCommand, RanksConfigurationsThatItMakes) {
   }
   EXPECT_THAT(call("rank " + before + ".pb --configs random:9999 --run run" + assigned).output,
               HasSubstr("random:9999: the module has 288 configurations, all are taken"));
-  const Outcome text = call("rank " + before + ".txt --configs neighbours --run run" + assigned);
+  const Outcome text =
+      call("rank " + before + ".txt --configs neighbours --run run --nodes --top 0" + assigned);
   EXPECT_THAT(text.output, HasSubstr(" in place of the default layouts"));
+  EXPECT_THAT(text.output, HasSubstr("  dot dot_general.3\n"));
+  EXPECT_THAT(text.output, ::testing::ContainsRegex("  parameter [A-Za-z]"));
 }
 
 TEST_F(RankCommand, PrintsTheBestConfigurationToApply) {
@@ -240,13 +249,39 @@ TEST_F(RankCommand, RefusesConfigurationsThatCannotBeMade) {
   EXPECT_THAT(refusal(before, "random:4:", 2), HasSubstr("give random:N or random:N:SEED"));
   EXPECT_THAT(refusal(before, "nowhere.json", 2), HasSubstr("nowhere.json: is no file"));
   EXPECT_THAT(refusal(before, before, 3), HasSubstr("is no JSON: parse error at line 1"));
-  EXPECT_THAT(refusal(before, "neigbours", 2), HasSubstr("is no file (did you mean neighbours?);"));
-  EXPECT_THAT(refusal(before, "randm:9", 2), HasSubstr("is no file (did you mean random:N?);"));
+  EXPECT_THAT(refusal(before, "neigbours", 2), HasSubstr("or a JSON file; did you mean neighbours?"));
+  EXPECT_THAT(refusal(before, "randm:9", 2), HasSubstr("or a JSON file; did you mean random:N?"));
   EXPECT_THAT(refusal(test_.string(), "default", 3),
               HasSubstr("is a zip file: rank an NPZ without"));
   EXPECT_THAT(refusal((test::jax_modules() / "sort.txt").string(), "default", 3),
               HasSubstr("no convolution, dot or reshape"));
   EXPECT_EQ(call("rank " + before + " --run run --default " + before).exit_code, 2);
+}
+
+TEST_F(RankCommand, AsksForConfigurationsWhereTheFileHasNone) {
+  const std::string before = (test::jax_modules() / "layouts_before").string();
+  std::filesystem::copy(before + ".pb", *folder_ / "dump.hlo.proto");
+  for (const std::string& file : {before + ".txt", before + ".pb", std::string("dump.hlo.proto")}) {
+    const Outcome refused = call("rank " + file + " --run run");
+    EXPECT_EQ(refused.exit_code, 3);
+    EXPECT_THAT(refused.output,
+                HasSubstr("this file has a program but no configurations: add --configs neighbours "
+                          "or random:1000"))
+        << file;
+  }
+  std::ofstream(*folder_ / "m.mlir") << "module @jit_f {}";
+  EXPECT_THAT(call("rank m.mlir --run run").output, HasSubstr("m.mlir: is MLIR: dump HLO"));
+  EXPECT_THAT(call("rank tiny.yaml --run run").output, HasSubstr("tiny.yaml: is damaged, or none"));
+}
+
+TEST_F(RankCommand, KeepsNamesInTheirLines) {
+  std::filesystem::copy(test_, *folder_ / "a\nb.npz");
+  train("'r\ns'");
+  const Outcome ranked = call("rank 'a\nb.npz' --run 'r\ns' --quiet");
+  EXPECT_EQ(ranked.exit_code, 0) << ranked.output;
+  EXPECT_THAT(ranked.output, HasSubstr("a?b: "));
+  EXPECT_THAT(ranked.output, HasSubstr("(z_score): r?s step 3"));
+  EXPECT_THAT(call("evaluate 'r\ns' --quiet").output, ::testing::StartsWith("r?s, step 3"));
 }
 
 TEST_F(RankCommand, ListsTheBestAndTellsTauWhereThereAreRunTimes) {
