@@ -5,7 +5,7 @@
 #include <algorithm>
 
 #include "core/error.hpp"
-#include "core/text.hpp"
+#include "core/escape.hpp"
 #include "data/convert/source_npz.hpp"
 #include "schema/collection_folders.hpp"
 
@@ -15,9 +15,7 @@ namespace {
 // Names of graphs are fields of CSV files, lines of tables and keys of JSON.
 void require_usable_name(const std::filesystem::path& file) {
   const std::string name = file.stem().string();
-  const bool odd = std::ranges::any_of(
-      name, [](unsigned char c) { return c < ' ' || c == 0x7f || c == ',' || c == '"'; });
-  if (!odd && is_utf8(name)) return;
+  if (printable(name) == name && name.find_first_of(",\"") == name.npos) return;
   throw ConfigError(fmt::format(
       "{:?}: the file's name is the graph's, and must be UTF-8 without commas, double quotes and "
       "control characters: rename it",
@@ -31,7 +29,7 @@ std::vector<std::filesystem::path> source_files(const std::filesystem::path& fol
   try {
     for (const auto& entry : std::filesystem::directory_iterator(folder)) {
       if (!is_source(entry.path())) continue;
-      if (entry.is_symlink() && !entry.exists())
+      if (entry.is_symlink() && !entry.exists(error))
         throw IoError(fmt::format(
             "{}: a link to a file that is not there ({}): remove it, or "
             "mount what it points to",

@@ -112,9 +112,7 @@ class GraphVerifier {
     for (std::int64_t i = 0; i < rows.chunks(); ++i) {
       chunk.resize(static_cast<std::size_t>(rows.rows_of_chunk(i)) * rows.row_bytes());
       rows.read_chunk(i, chunk);
-      if (rows.type() == ElementType::f32)
-        require_finite({reinterpret_cast<const float*>(chunk.data()), chunk.size() / sizeof(float)},
-                       rows.where());
+      require_finite(rows, i * rows.chunk_rows(), chunk);
       for (std::size_t at = 0; at < chunk.size(); at += rows.row_bytes()) {
         hashes.push_back(hash64(std::span(chunk).subspan(at, rows.row_bytes())));
       }

@@ -159,7 +159,7 @@ void write_manifest(const Manifest& manifest, const std::filesystem::path& path,
 
 Manifest read_manifest(const std::filesystem::path& path, const Collection& collection) {
   std::error_code error;
-  if (!std::filesystem::exists(path, error)) {
+  if (!std::filesystem::is_regular_file(path, error)) {
     throw DataError(fmt::format("{} is missing: {} has not been converted (tpudist convert)",
                                 path.string(), collection.name));
   }
@@ -270,6 +270,8 @@ void check_shard_present(const std::filesystem::path& folder, const ManifestShar
   std::error_code error;
   const std::filesystem::path path = folder / shard.file;
   const std::uintmax_t bytes = std::filesystem::file_size(path, error);
+  if (error == std::errc::permission_denied)
+    throw IoError(fmt::format("cannot look at {}: {}", path.string(), error.message()));
   if (error) {
     throw DataError(
         fmt::format("{} is missing, but the manifest lists it; convert again", path.string()));

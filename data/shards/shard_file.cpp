@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "core/error.hpp"
+#include "core/escape.hpp"
 #include "data/hdf5/narrow.hpp"
 
 namespace tpudist {
@@ -127,6 +128,8 @@ void require_possible(const GraphSummary& graph, std::string_view where) {
     throw DataError(fmt::format("{}: {} is {}, which is not from 0 to {}; convert again", where,
                                 name, value, most));
   };
+  if (printable(graph.name) != graph.name)
+    throw DataError(fmt::format("{}: its name has control characters; convert again", where));
   require("nodes", graph.nodes, kMaxNodes);
   require("edges", graph.edges, kMost);
   require("configs", graph.configs, kMost);
@@ -136,11 +139,19 @@ void require_possible(const GraphSummary& graph, std::string_view where) {
   require("max_states_per_node", graph.max_states_per_node, kMost);
 }
 
-void require_finite(std::span<const float> values, std::string_view where) {
+void require_finite(std::span<const float> values, std::string_view where, std::int64_t first) {
   const auto bad = std::ranges::find_if(values, [](float v) { return !std::isfinite(v); });
   if (bad == values.end()) return;
-  throw DataError(
-      fmt::format("{}: element {} is {}; convert again", where, bad - values.begin(), *bad));
+  throw DataError(fmt::format("{}: element {} is {}; convert again", where,
+                              first + (bad - values.begin()), *bad));
+}
+
+void require_finite(const Hdf5Dataset& dataset, std::int64_t first,
+                    std::span<const std::byte> rows) {
+  if (dataset.type() != ElementType::f32) return;
+  require_finite({reinterpret_cast<const float*>(rows.data()), rows.size() / sizeof(float)},
+                 dataset.where(),
+                 first * static_cast<std::int64_t>(dataset.row_bytes() / sizeof(float)));
 }
 
 void check_feature_type(const Hdf5Dataset& dataset) {
@@ -155,16 +166,10 @@ std::vector<float> read_widened(const Hdf5Dataset& dataset, std::int64_t first,
                                 std::int64_t count) {
   check_feature_type(dataset);
   const ElementType type = dataset.type();
-  std::vector<float> values(static_cast<std::size_t>(count) * dataset.row_bytes() /
-                            element_bytes(type));
-  const auto bytes = std::as_writable_bytes(std::span(values));
-  if (type == ElementType::f32) {
-    dataset.read_rows(first, count, bytes);
-    require_finite(values, dataset.where());
-    return values;
-  }
   std::vector<std::byte> stored(static_cast<std::size_t>(count) * dataset.row_bytes());
   dataset.read_rows(first, count, stored);
+  require_finite(dataset, first, stored);
+  std::vector<float> values(stored.size() / element_bytes(type));
   widen(stored, type, values);
   return values;
 }

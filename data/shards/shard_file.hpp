@@ -29,8 +29,12 @@ ShardSummary summarize_shard(const std::filesystem::path& path);
 // do not overflow.
 void require_possible(const GraphSummary& graph, std::string_view where);
 
-// Throws DataError, beginning with `where`, for the first value that is not finite.
-void require_finite(std::span<const float> values, std::string_view where);
+// Throws DataError, beginning with `where`, for the first value that is not finite. `first`: the
+// element of the array where they begin.
+void require_finite(std::span<const float> values, std::string_view where, std::int64_t first = 0);
+// The same of rows as they are stored, from row `first` on; whole numbers are finite.
+void require_finite(const Hdf5Dataset& dataset, std::int64_t first,
+                    std::span<const std::byte> rows);
 
 // Throws DataError for a type other than i8, i16, i32 and f32.
 void check_feature_type(const Hdf5Dataset& dataset);

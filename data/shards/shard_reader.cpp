@@ -236,6 +236,7 @@ std::vector<std::byte> GraphReader::read_stored_features(std::int64_t first,
   impl_->require(!impl_->coded, "read_stored_features of a graph with codes");
   std::vector<std::byte> features(static_cast<std::size_t>(count) * impl_->configs.row_bytes());
   impl_->configs.read_rows(first, count, features);
+  require_finite(impl_->configs, first, features);
   return features;
 }
 

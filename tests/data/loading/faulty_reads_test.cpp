@@ -7,7 +7,9 @@
 #include <sys/time.h>
 
 #include <atomic>
+#include <cerrno>
 
+#include "core/log.hpp"
 #include "data/loading/cache_file.hpp"
 #include "tests/data/loading/dataset_case.hpp"
 #include "tests/support/faulty_io.hpp"
@@ -83,6 +85,27 @@ TEST_F(FaultyReads, GoOnWhenTheyAreInterrupted) {
   for (int i = 0; i < 2; ++i) {  // writes the cache, takes it
     const Dataset dataset = Dataset::open(shared, pool_);
     EXPECT_GT(dataset.shared_bytes(), 0u);
+    EXPECT_TRUE(all_features(dataset) == expected);
+  }
+}
+
+// Where files cannot be locked, processes could not tell that another one writes the cache.
+TEST_F(FaultyReads, GoWithoutACacheWhereTheFileSystemHasNoLocks) {
+  convert_all();
+  const std::vector<float> expected = all_features(open());
+  const TempDir place;
+  for (const int error : {ENOLCK, ENOSYS}) {
+    const FaultyIo faults("lock=" + std::to_string(error) + ":" + place.path().string());
+    DatasetOptions shared = options();
+    shared.cache = CacheMode::memory;
+    shared.node_cache = NodeCacheOptions::of(place.path().string(), std::uint64_t{1} << 30);
+    ::testing::internal::CaptureStderr();
+    set_up_logging(0, 1);
+    const Dataset dataset = Dataset::open(shared, pool_);
+    EXPECT_THAT(::testing::internal::GetCapturedStderr(),
+                ::testing::ContainsRegex("data.cache_dir: cannot lock .*: .*; this process keeps a "
+                                         "copy of the data of its own"));
+    EXPECT_EQ(dataset.shared_bytes(), 0u);
     EXPECT_TRUE(all_features(dataset) == expected);
   }
 }

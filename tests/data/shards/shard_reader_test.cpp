@@ -136,6 +136,34 @@ TEST_F(ShardReaderTest, RefusesValuesThatNoGraphHas) {
   EXPECT_THAT(error(), HasSubstr("/node_feat: element 7 is nan; convert again"));
 }
 
+TEST_F(ShardReaderTest, RefusesFeaturesWithoutCodesThatAreNotFinite) {
+  test::NpzFixture kernel = test::NpzFixture::make_tile();
+  kernel.features[0] = 0.5f;  // no integer type holds it
+  kernel.write(folder_ / "kernels/tile/xla/train/y.npz");
+  NoProgress progress;
+  convert({.npz_root = folder_ / "kernels", .shard_root = folder_ / "tiles"}, progress);
+  entry_ = list_graphs(folder_ / "tiles", {"tile:xla"}).at(0);
+  EXPECT_NO_THROW(GraphReader(entry_).read_stored_features(1, 2));
+  edit([&](const Hdf5Id& file) {
+    kernel.features[24 + 3] = std::nanf("");
+    write<float>(file, "config_feat", H5T_NATIVE_FLOAT, kernel.features);
+  });
+  const GraphReader reader(entry_);
+  EXPECT_THAT(test::message_of<DataError>([&] { reader.read_stored_features(1, 2); }),
+              HasSubstr("/config_feat: element 27 is nan; convert again"));
+  EXPECT_NO_THROW(reader.read_stored_features(2, 1));
+}
+
+TEST_F(ShardReaderTest, RefusesANameThatNoTableCanHold) {
+  edit([](const Hdf5Id& file) {
+    const Hdf5Id group(H5Gopen2(file.get(), "/graphs/000000", H5P_DEFAULT), H5Gclose);
+    H5Adelete(group.get(), "name");
+    write_attribute(group, "name", "a\nb");
+  });
+  EXPECT_THAT(test::message_of<DataError>([&] { summarize_shard(entry_.shard); }),
+              HasSubstr("its name has control characters"));
+}
+
 TEST_F(ShardReaderTest, RefusesAGraphThatIsListedTwice) {
   const auto path = folder_ / "shards/layout/xla/random/manifest.json";
   Manifest manifest = read_manifest(path, {"layout:xla:random"});
