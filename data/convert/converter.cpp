@@ -28,6 +28,7 @@
 #include "data/convert/memory_budget.hpp"
 #include "data/convert/source_npz.hpp"
 #include "data/convert/source_schema.hpp"
+#include "data/shards/converted_collections.hpp"
 #include "schema/collection_folders.hpp"
 
 namespace tpudist {
@@ -124,7 +125,7 @@ class CollectionConverter {
   std::optional<ManifestShard> finished_shard(const std::string& file, const PlannedShard& plan,
                                               const std::vector<SourceFile>& sources) const {
     const fs::path path = folder_ / file;
-    if (!fs::exists(path)) return std::nullopt;
+    if (!fs::is_regular_file(path)) return std::nullopt;
     try {
       ShardSummary shard = summarize_shard(path);
       std::vector<SourceFile> own;  // graphs of a tuning file share one
@@ -285,6 +286,11 @@ void lock_folder(const ConvertOptions& options, const Collection& collection,
 }  // namespace
 
 std::vector<ConvertedCollection> convert(const ConvertOptions& options, ProgressSink& progress) {
+  if (!converted_collections(options.npz_root).empty() && npz_collections(options).empty())
+    throw ConfigError(fmt::format(
+        "{}: these are shards already: give the folder to `tpudist inspect` or as data.shards; "
+        "`tpudist convert` takes the NPZ files that they were made from",
+        options.npz_root.string()));
   warn_of_unread(options.npz_root, options.collections);
   std::vector<Collection> collections = chosen_collections(options);
   require_separate_folders(options, collections);

@@ -15,6 +15,7 @@
 #include "data/convert/conversion_plan.hpp"
 #include "data/convert/source_npz.hpp"
 #include "data/convert/source_schema.hpp"
+#include "data/shards/converted_collections.hpp"
 #include "data/shards/manifest.hpp"
 #include "schema/collection_folders.hpp"
 
@@ -82,7 +83,15 @@ bool lists(const Manifest& manifest, const std::string& shard) {
 
 void require_separate_folders(const ConvertOptions& options,
                               const std::vector<Collection>& collections) {
+  if (options.shard_root.empty()) throw ConfigError("the folder of the shards has no name");
   require_separate(options.npz_root, options.shard_root);
+  const fs::path shards = real_path(options.shard_root);
+  for (fs::path at = shards; at.has_relative_path(); at = at.parent_path()) {
+    const std::string name = at.filename().string();
+    if ((name == "layout" || name == "tile") && !converted_collections(at.parent_path()).empty())
+      throw ConfigError(fmt::format("{} lies within the shards in {}: give that folder",
+                                    options.shard_root.string(), at.parent_path().string()));
+  }
   for (const Collection& collection : collections) {  // where a part is a symbolic link
     require_separate(options.npz_root / collection.folder(),
                      options.shard_root / collection.folder());

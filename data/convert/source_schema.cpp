@@ -83,7 +83,7 @@ void read_schema_file(const fs::path& file, FeatureSchema& schema) {
 Collection with_source_schema(const fs::path& npz_root, Collection collection) {
   const fs::path file = npz_root / collection.folder() / kSchemaName;
   std::error_code error;
-  const bool given = fs::exists(file, error);
+  const bool given = fs::exists(fs::symlink_status(file, error));  // also a link to nothing
   if (collection.is_tpugraphs()) {
     if (given) {
       throw ConfigError(

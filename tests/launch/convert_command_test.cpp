@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <fstream>
 #include <nlohmann/json.hpp>
 
@@ -66,6 +67,29 @@ TEST_F(ConvertCommandTest, ConvertsVerifiesAndInspects) {
       nlohmann::json::parse(run({"inspect", shards_, "--collection", "tile:xla", "--json"}));
   EXPECT_EQ(json.at("tile:xla").at(0).at("distinct_configs"), 3);
   EXPECT_EQ(json.size(), 1u);
+  run({"convert", shards_, folder_ / "out"});
+  EXPECT_EQ(code, 2);
+  EXPECT_THAT(message, HasSubstr("/shards: these are shards already: give the folder to "));
+  run({"convert", npz_, shards_ + "/layout"});
+  EXPECT_EQ(code, 2);
+  EXPECT_THAT(message, HasSubstr("/shards/layout lies within the shards in "));
+  run({"convert", npz_, ""});
+  EXPECT_EQ(code, 2);
+  EXPECT_EQ(message, "the folder of the shards has no name");
+  run({"inspect", shards_, "--collection", "xla"});
+  EXPECT_EQ(code, 2);
+  EXPECT_THAT(message,
+              HasSubstr("did you mean tile:xla or layout:xla:default or layout:xla:random?"));
+}
+
+TEST_F(ConvertCommandTest, InspectSaysWhereThereAreNoRunTimes) {
+  NpzFixture hidden = NpzFixture::layout();
+  std::ranges::fill(hidden.runtime, 0);
+  add("npz/layout/xla/random/test/a.npz", hidden);
+  run({"convert", npz_, shards_});
+  EXPECT_THAT(run({"inspect", shards_}), ::testing::ContainsRegex("test   a  .*  none  "));
+  const auto json = nlohmann::json::parse(run({"inspect", shards_, "--json"}));
+  EXPECT_TRUE(json.at("layout:xla:random").at(0).at("runtime_max").is_null());
 }
 
 TEST_F(ConvertCommandTest, ABadFileIsNamedAndEndsWithExitCode3) {
@@ -209,7 +233,7 @@ TEST_F(ConvertCommandTest, WrongUsage) {
   EXPECT_THAT(message, HasSubstr("holds no NPZ files"));
   run({"convert", npz_, shards_, "--collections", "layot:xla:random"});
   EXPECT_EQ(code, 2);
-  EXPECT_THAT(message, HasSubstr("did you mean 'layout:xla:random'"));
+  EXPECT_THAT(message, HasSubstr("did you mean layout:xla:random?"));
   run({"convert", npz_, shards_, "--on-error", "ignore"});
   EXPECT_EQ(code, 2);
 }

@@ -310,6 +310,10 @@ TEST_F(ConverterTest, RefusesLinksToNothingAndNamesThatNoTableCanHold) {
     EXPECT_THAT(test::message_of<ConfigError>([&] { run(); }), HasSubstr("rename it"));
     fs::remove(npz_ / file);
   }
+  fs::create_symlink("loop.npz", npz_ / (train + "loop.npz"));
+  EXPECT_THAT(test::message_of<IoError>([&] { run(); }),
+              HasSubstr("loop.npz: a link to a file that is not there"));
+  fs::remove(npz_ / (train + "loop.npz"));
   fs::create_symlink("gone.npz", npz_ / (train + "b.npz"));
   EXPECT_THAT(test::message_of<IoError>([&] { run(); }),
               AllOf(HasSubstr("b.npz: a link to a file that is not there"), HasSubstr("gone.npz")));
