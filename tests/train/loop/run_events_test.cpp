@@ -125,7 +125,6 @@ TEST(RunStart, WarnsOfAnotherProgramThanThatOfTheStepsBefore) {
                   libtorch + "; from here on the bits may differ"),
               HasSubstr("`tpudist diff` shows where")));
   }
-
 }
 
 // Parameters and data are known without predictions, by the same hashes.
