@@ -333,7 +333,10 @@ void PredictionsWriter::finish() {
   for (Hdf5Dataset* dataset : {&config_, &runtime_, &group_, &normalizer_, &score_})
     *dataset = Hdf5Dataset();
   rows_.close();
-  check_hdf5(hdf5_.close() ? 0 : -1, "close", where);
+  {
+    const Hdf5Lock lock;  // no other call may overwrite the reason
+    check_hdf5(hdf5_.close() ? 0 : -1, "close", where);
+  }
   seal_file(file_.path());
   file_.commit();
 }

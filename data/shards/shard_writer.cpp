@@ -89,6 +89,7 @@ void ShardWriter::drop() {
 
 void ShardWriter::close() {
   write_attribute(file_, "complete", std::int64_t{1});
+  const Hdf5Lock lock;  // no other call may overwrite the reason
   check_hdf5(file_.close() ? 0 : -1, "close", where_);
 }
 

@@ -1,6 +1,7 @@
 #include "models/layers/layers.hpp"
 
 #include <ATen/ATen.h>
+#include <ATen/core/grad_mode.h>
 
 #include "models/operators/operators.hpp"
 

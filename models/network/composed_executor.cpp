@@ -1,6 +1,7 @@
 #include "models/network/executor.hpp"
 
 #include <ATen/ATen.h>
+#include <ATen/core/grad_mode.h>
 #include <c10/core/DeviceGuard.h>
 #include <fmt/format.h>
 

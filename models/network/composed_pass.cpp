@@ -1,6 +1,7 @@
 #include "models/network/composed_network.hpp"
 
 #include <ATen/ATen.h>
+#include <ATen/core/grad_mode.h>
 #include <torch/csrc/autograd/autograd.h>
 
 #include <utility>
