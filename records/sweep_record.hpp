@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <string>
 #include <vector>
@@ -31,6 +32,9 @@ struct SweepRun {
   std::string config;                 // the resolved experiment file
   Inputs inputs;                      // empty while unknown
 };
+
+void to_json(nlohmann::json& json, const SweepRun& run);
+void from_json(const nlohmann::json& json, SweepRun& run);
 
 // "run 3 (0123456789abcdef)"
 std::string name_of(const SweepRun& run);

@@ -119,11 +119,12 @@ const FrozenData* find_data(const std::vector<FrozenData>& data, const Experimen
   return at == data.end() ? nullptr : &*at;
 }
 
-void add_data(std::vector<FrozenData>& data, const Experiment& experiment) {
-  if (find_data(data, experiment)) return;
+const FrozenData* add_data(std::vector<FrozenData>& data, const Experiment& experiment) {
+  if (const FrozenData* known = find_data(data, experiment)) return known;
   try {
-    data.push_back(read_data(experiment));
+    return &data.emplace_back(read_data(experiment));
   } catch (const Error&) {  // no run begins before they are there: SweepFolder::data_fault
+    return nullptr;
   }
 }
 

@@ -15,7 +15,7 @@ FrozenData read_data(const Experiment& experiment);
 // The entry for an experiment's shards and collection; null if `data` has none.
 const FrozenData* find_data(const std::vector<FrozenData>& data, const Experiment& experiment);
 // Adds that entry if it is missing and the shards can be read.
-void add_data(std::vector<FrozenData>& data, const Experiment& experiment);
+const FrozenData* add_data(std::vector<FrozenData>& data, const Experiment& experiment);
 
 // The graphs of a split in `data` that the experiment selects.
 std::vector<GraphEntry> chosen_graphs(const FrozenData& data, const Experiment& experiment,

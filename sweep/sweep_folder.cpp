@@ -171,8 +171,7 @@ void SweepFolder::freeze_data() {
   for (SweepRun& run : record.runs) {
     if (!is_unknown(run)) continue;
     const Experiment experiment = experiment_of(run);
-    add_data(record.data, experiment);
-    const FrozenData* data = find_data(record.data, experiment);
+    const FrozenData* data = add_data(record.data, experiment);
     if (!data) continue;
     set_data_hashes(run, *data, experiment, known);
     found = found || !run.inputs.empty();

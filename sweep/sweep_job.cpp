@@ -8,6 +8,7 @@
 #include <exception>
 #include <map>
 #include <memory>
+#include <nlohmann/json.hpp>
 #include <string>
 #include <thread>
 
@@ -126,24 +127,15 @@ class Group {
     run_on_all_ranks(*control_, [&] {
       if (error) std::rethrow_exception(error);
     });
-    std::array<std::int64_t, 7> numbers{static_cast<std::int64_t>(next.kind),
-                                        next.run.index,
-                                        next.run.variant,
-                                        next.run.first_member,
-                                        next.run.members,
-                                        static_cast<std::int64_t>(next.run.config.size()),
-                                        next.resumes};
+    std::string run = nlohmann::json(next.run).dump();
+    std::array<std::int64_t, 3> numbers{static_cast<std::int64_t>(next.kind), next.resumes,
+                                        std::ssize(run)};
     control_->broadcast(std::span<std::int64_t>(numbers), 0);
+    run.resize(static_cast<std::size_t>(numbers[2]));
+    control_->broadcast(std::span<char>(run), 0);
     next.kind = static_cast<Next::Kind>(numbers[0]);
-    next.run.index = static_cast<int>(numbers[1]);
-    next.run.variant = static_cast<int>(numbers[2]);
-    next.run.first_member = static_cast<int>(numbers[3]);
-    next.run.members = static_cast<int>(numbers[4]);
-    next.resumes = numbers[6] != 0;
-    next.run.config.resize(static_cast<std::size_t>(numbers[5]));
-    next.run.id.resize(16);
-    control_->broadcast(std::span<char>(next.run.config), 0);
-    control_->broadcast(std::span<char>(next.run.id), 0);
+    next.resumes = numbers[1] != 0;
+    next.run = nlohmann::json::parse(run).get<SweepRun>();
     return next;
   }
 

@@ -252,13 +252,12 @@ void group_variants(SweepPlan& plan) {
   Inputs known;
   for (int v = 0; v < static_cast<int>(plan.variants.size()); ++v) {
     const Experiment experiment = resolve(plan, v, {});
-    add_data(plan.data, experiment);
+    const FrozenData* data = add_data(plan.data, experiment);
     const bool folds = file.folds > 0 || experiment.ensemble.holds_out();
     const bool out_of_fold = file.choice == ChoiceScore::none
                                  ? folds && experiment.predictions.wanted
                                  : file.choice == ChoiceScore::out_of_fold;
-    const ScoredOn scored =
-        scored_on(experiment, out_of_fold, find_data(plan.data, experiment), known);
+    const ScoredOn scored = scored_on(experiment, out_of_fold, data, known);
     const int of = plan.variants[static_cast<std::size_t>(v)].experiment;
     const auto at = std::ranges::find_if(groups, [&](const Group& group) {
       return group.experiment == of && group.scored == scored;

@@ -126,7 +126,7 @@ TEST(SweepFolderTest, StatesFollowClaimsAndResults) {
 struct OwnShards {
   OwnShards() {
     fs::copy(tiny_shards(), shards, fs::copy_options::recursive);
-    sweep_file = files.sweep("set: {data.shards: '" + shards.string() + "'}\n" + kTwoRates);
+    sweep_file = files.sweep("set: {data: {shards: '" + shards.string() + "'}}\n" + kTwoRates);
     choosing_file = files.write("choose.yaml", "include: sweep.yaml\nchoose: {by: valid}\n");
   }
   SweepCase files;
