@@ -7,6 +7,7 @@
 #include <stdexcept>
 
 #include "core/error.hpp"
+#include "data/npz/zip_archive.hpp"
 
 namespace tpudist {
 namespace {
@@ -110,6 +111,15 @@ zip_int64_t read_member(void* state, void* data, zip_uint64_t length, zip_source
   }
 }
 
+std::unique_ptr<Member> member_with_header(std::string_view descr,
+                                           std::span<const std::int64_t> shape) {
+  auto member = std::make_unique<Member>();
+  const std::string header = npy_header(descr, shape);
+  const auto bytes = std::as_bytes(std::span(header));
+  member->head.assign(bytes.begin(), bytes.end());
+  return member;
+}
+
 }  // namespace
 
 std::string npy_header(std::string_view descr, std::span<const std::int64_t> shape) {
@@ -131,13 +141,7 @@ struct NpzWriter::Impl {
       : final_path(path), options(options), file(path) {
     int code = 0;
     zip = zip_open(file.path().c_str(), ZIP_CREATE | ZIP_TRUNCATE, &code);
-    if (!zip) {
-      zip_error_t error;
-      zip_error_init_with_code(&error, code);
-      const std::string reason = zip_error_strerror(&error);
-      zip_error_fini(&error);
-      throw IoError(path.string() + ": cannot create the zip file: " + reason);
-    }
+    if (!zip) throw IoError(path.string() + ": cannot create the zip file: " + zip_reason(code));
   }
   ~Impl() {
     if (zip) zip_discard(zip);
@@ -191,11 +195,7 @@ void NpzWriter::add_array(std::string_view name, const std::string& descr,
     throw std::invalid_argument("array " + std::string(name) +
                                 ": shape and number of values differ");
   }
-  auto member = std::make_unique<Member>();
-  const std::string header = npy_header(descr, shape);
-  const auto header_bytes = std::as_bytes(std::span(header));
-  member->head.reserve(header.size() + bytes.size());
-  member->head.assign(header_bytes.begin(), header_bytes.end());
+  auto member = member_with_header(descr, shape);
   member->head.insert(member->head.end(), bytes.begin(), bytes.end());
   impl_->add(std::string(name) + ".npy", std::move(member));
 }
@@ -204,10 +204,7 @@ void NpzWriter::add_source(std::string_view name, const std::string& descr,
                            std::size_t element_bytes, const std::vector<std::int64_t>& shape,
                            Fill fill) {
   if (shape.empty()) throw std::invalid_argument("a streamed array needs a first axis");
-  auto member = std::make_unique<Member>();
-  const std::string header = npy_header(descr, shape);
-  const auto header_bytes = std::as_bytes(std::span(header));
-  member->head.assign(header_bytes.begin(), header_bytes.end());
+  auto member = member_with_header(descr, shape);
   member->body_bytes = array_bytes(name, element_bytes, shape);
   if (member->body_bytes) {
     member->row_bytes = member->body_bytes / static_cast<std::uint64_t>(shape[0]);

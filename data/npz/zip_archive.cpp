@@ -20,20 +20,12 @@ namespace {
 constexpr std::size_t kInputBytes = 64 << 10;
 constexpr std::string_view kWrongCrc = "wrong CRC: the stored bytes are damaged";
 
-std::string text_of(zip_error_t& error) {
-  std::string text = zip_error_strerror(&error);
-  zip_error_fini(&error);
-  return text;
-}
-
 [[noreturn]] void throw_open_error(const std::filesystem::path& path, int code) {
   std::error_code ignored;
   const bool is_there = std::filesystem::exists(path, ignored);  // libzip says so of damage too
   const bool system =
       (code == ZIP_ER_NOENT && !is_there) || code == ZIP_ER_OPEN || code == ZIP_ER_MEMORY;
-  zip_error_t error;
-  zip_error_init_with_code(&error, code);
-  const std::string reason = text_of(error);
+  const std::string reason = zip_reason(code);
   if (system) throw IoError(fmt::format("cannot open {}: {}", path.string(), reason));
   throw DataError(fmt::format("{}: not a sound zip file ({}); it may be damaged or cut short",
                               path.string(), reason));
@@ -59,6 +51,14 @@ ZipArchive::Member member_of(zip_t* archive, zip_uint64_t index, const std::stri
 }
 
 }  // namespace
+
+std::string zip_reason(int code) {
+  zip_error_t error;
+  zip_error_init_with_code(&error, code);
+  std::string text = zip_error_strerror(&error);
+  zip_error_fini(&error);
+  return text;
+}
 
 void require_searchable(const std::filesystem::path& path) {
   std::error_code error;

@@ -32,6 +32,9 @@ class ZipStream {
   std::unique_ptr<Impl> impl_;
 };
 
+// What a number of libzip's means.
+std::string zip_reason(int code);
+
 // Throws DataError where the path is a pipe or a terminal: a zip file's directory is at its end, so
 // the file must be seekable.
 void require_searchable(const std::filesystem::path& path);

@@ -78,10 +78,6 @@ void print_header(const RankArguments& arguments, const Module& module,
         counted(std::ssize(result.members), "member"), arguments.combine.rule);
   for (const TrainedRun& run : runs) print(" {} {}", run.path, opened_at(run));
   print("\n");
-  for (const RankingMember& member : result.members) {
-    if (member.why_left_out.empty()) continue;
-    print("  {} member {} left out: {}\n", member.run, member.member, member.why_left_out);
-  }
 }
 
 void print_ranking(const ModuleRanking& result, std::size_t count) {
@@ -303,12 +299,10 @@ void run(const RankArguments& arguments) {
     const std::size_t all = result.ranking.size();
     const std::size_t count =
         arguments.top == 0 ? all : std::min(all, static_cast<std::size_t>(arguments.top));
-    if (arguments.json || !arguments.apply.empty()) {
-      for (const RankingMember& member : result.members) {
-        if (!member.why_left_out.empty())
-          spdlog::warn("{} member {} left out: {}", member.run.string(), member.member,
-                       member.why_left_out);
-      }
+    for (const RankingMember& member : result.members) {
+      if (!member.why_left_out.empty())
+        spdlog::warn("{} member {} left out: {}", member.run.string(), member.member,
+                     member.why_left_out);
     }
     if (!arguments.apply.empty()) return print_constraints(arguments, module, result);
     if (arguments.json) return print_json(to_json(arguments, module, runs, result, count));

@@ -2,11 +2,14 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 
 #include <limits>
 
 #include "core/error.hpp"
+#include "tests/support/another_user.hpp"
 #include "tests/support/temp_dir.hpp"
+#include "tests/support/thrown.hpp"
 
 namespace tpudist {
 namespace {
@@ -122,6 +125,19 @@ TEST_F(ManifestTest, AShardMustBeThereInItsSize) {
   EXPECT_THROW(check_shard_present(folder_.path(), shard), DataError);
   write_file_atomically(folder_ / "x.h5", "abc");
   EXPECT_NO_THROW(check_shard_present(folder_.path(), shard));
+  // Where it may not be looked at, nothing is known of it.
+  std::filesystem::permissions(folder_.path(), std::filesystem::perms::none);
+  {
+    const test::AnotherUser reader;
+    EXPECT_THROW(check_shard_present(folder_.path(), shard), IoError);
+  }
+  std::filesystem::permissions(folder_.path(), std::filesystem::perms::owner_all);
+}
+
+TEST_F(ManifestTest, IsMissingWhereAPipeHasItsName) {
+  ASSERT_EQ(::mkfifo(path_.c_str(), 0600), 0);  // that nobody writes
+  EXPECT_THAT(test::message_of<DataError>([&] { read_manifest(path_, kCollection); }),
+              HasSubstr("is missing"));
 }
 
 }  // namespace
