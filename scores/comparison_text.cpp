@@ -183,8 +183,8 @@ std::string on_others(const Comparison& found) {
                      percent(found.level));
 }
 
-// The answer to `--margin`: "A and B differ by less than 0.02 on these graphs; on other families
-// undecided."
+// The answer to `--margin`: "Margin of 0.02: on these graphs A and B differ by less; on other
+// families undecided."
 std::string margin_text(const Comparison& found) {
   if (found.margin == 0) return {};
   const auto answer = [&](const Interval* interval) -> std::string {

@@ -16,7 +16,8 @@ nlohmann::json system_json(const SystemScores& system, double level = kIntervalL
 // Which of two systems is better, by how much and how certain, in one line.
 std::string verdict_text(const Comparison& comparison);
 
-// The output of `tpudist compare` for two systems, the verdict first; both must have graphs.
+// The output of `tpudist compare` for two systems, the answer to `--margin` and the verdict first;
+// both must have graphs.
 std::string comparison_text(const SystemPair& pair, const Comparison& comparison);
 nlohmann::json comparison_json(const SystemPair& pair, const Comparison& comparison);
 
