@@ -62,7 +62,7 @@ TEST_F(ConvertCommandTest, ConvertsVerifiesAndInspects) {
               HasSubstr("6 configurations sound, 0 problems"));
   EXPECT_EQ(code, 0);
   EXPECT_THAT(run({"inspect", shards_}),
-              HasSubstr("train  1 graphs, 6 configurations (4 distinct)"));
+              HasSubstr("train  1 graph, 6 configurations (4 distinct)"));
   const auto json =
       nlohmann::json::parse(run({"inspect", shards_, "--collection", "tile:xla", "--json"}));
   EXPECT_EQ(json.at("tile:xla").at(0).at("distinct_configs"), 3);
