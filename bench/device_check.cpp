@@ -113,8 +113,10 @@ Trained train_on(const Experiment& experiment, int ranks, int device) {
   for (std::thread& thread : threads) thread.join();
   if (error) std::rethrow_exception(error);
   const std::vector<std::filesystem::path> saved = list_checkpoints(run / "checkpoints");
-  if (!saved.empty())
-    trained.last = load_checkpoint(saved.front(), read_parameter_table(saved.front()));
+  if (!saved.empty()) {
+    const CheckpointFile file(saved.front());
+    trained.last = file.load(file.parameters());
+  }
   return trained;
 }
 

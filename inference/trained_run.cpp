@@ -93,17 +93,16 @@ std::string opened_at(const TrainedRun& run) {
 
 TrainedRun open_run(const std::filesystem::path& path, std::string_view which, Weights weights) {
   const RunFolder folder = RunFolder::open(path);
-  const std::filesystem::path file = find_checkpoint(folder.checkpoints(), which);
-  const CheckpointSummary summary = read_checkpoint_summary(file);
+  const CheckpointFile file = find_checkpoint(folder.checkpoints(), which);
+  const CheckpointSummary& summary = file.summary();
   TrainedRun run;
   run.path = path;
   run.experiment = experiment_of(folder, summary);
-  require_same_settings(summary.entries(), run.experiment.entries, file.string(),
+  require_same_settings(summary.entries(), run.experiment.entries, file.path().string(),
                         "the run's config.yaml must be that of its checkpoints");
   ThreadPool pool(1);
   const Network network = make_network(run.experiment, -1, pool);
-  const Checkpoint checkpoint =
-      load_checkpoint(file, network.parameters(), /*segment_scores=*/false);
+  const Checkpoint checkpoint = file.load(network.parameters(), /*segment_scores=*/false);
   run.step = checkpoint.step;
   run.selection_hash = checkpoint.selection_hash;
   run.fold_hash = checkpoint.fold_hash;

@@ -59,7 +59,7 @@ Side read_side(const fs::path& path, std::vector<std::string>& faults) {
   Side side(path);
   for (const fs::path& file : list_checkpoints(side.folder.checkpoints())) {
     keep_fault(faults, [&] {
-      const CheckpointSummary summary = read_checkpoint_summary(file);
+      const CheckpointSummary summary = CheckpointFile(file).summary();
       side.checkpoints[summary.step] = file;
       if (!side.newest) side.newest = summary;
     });
@@ -395,8 +395,9 @@ class RunComparison {
 
   // The row shows what `train` prints as `parameters:`.
   void checkpoint(std::int64_t step, const fs::path& a, const fs::path& b) {
-    const ParameterTable table = read_parameter_table(a), other = read_parameter_table(b);
-    const Checkpoint x = load_checkpoint(a, table), y = load_checkpoint(b, other);
+    const CheckpointFile file(a), other_file(b);
+    const ParameterTable table = file.parameters(), other = other_file.parameters();
+    const Checkpoint x = file.load(table), y = other_file.load(other);
     const std::string found = table_difference(table, other);
     const std::string lists = found.empty() ? list_difference(x, y, table) : found;
     if (!lists.empty()) first_.add(step, RecordKind::checkpoint, lists);

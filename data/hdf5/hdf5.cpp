@@ -225,6 +225,20 @@ Hdf5Id create_hdf5_in_memory(const std::string& where, std::size_t bytes) {
   return file;
 }
 
+Hdf5Id open_hdf5_in_memory(const std::string& where, std::span<const std::byte> bytes) {
+  const Hdf5Lock lock;
+  const Hdf5Id access(H5Pcreate(H5P_FILE_ACCESS), H5Pclose);
+  H5Pset_fclose_degree(access.get(), H5F_CLOSE_STRONG);
+  H5Pset_fapl_core(access.get(), kMemoryFileOverhead, /*backing_store=*/false);
+  // The library copies them into the property list, then into the file.
+  check_hdf5(H5Pset_file_image(access.get(), const_cast<std::byte*>(bytes.data()), bytes.size()),
+             "open", where);
+  Hdf5Id file(H5Fopen(where.c_str(), H5F_ACC_RDONLY, access.get()), H5Fclose);
+  if (file.get() < 0)
+    throw DataError(fmt::format("{}: not a readable HDF5 file ({})", where, hdf5_reason()));
+  return file;
+}
+
 std::vector<std::byte> hdf5_image(const Hdf5Id& file, std::size_t room, std::string_view where) {
   const Hdf5Lock lock;
   check_hdf5(H5Fflush(file.get(), H5F_SCOPE_GLOBAL), "write", where);

@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <map>
 #include <mutex>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -80,6 +81,8 @@ Hdf5Id open_hdf5(const std::filesystem::path& path);
 // Creates a file in memory only. `where` names it in messages. `bytes` is the expected size; HDF5
 // allocates and clears memory in steps of this size.
 Hdf5Id create_hdf5_in_memory(const std::string& where, std::size_t bytes);
+// Opens the bytes of a file, which the library copies. Throws DataError where they are not HDF5.
+Hdf5Id open_hdf5_in_memory(const std::string& where, std::span<const std::byte> bytes);
 // Returns the bytes of such a file, with `room` free bytes in front.
 std::vector<std::byte> hdf5_image(const Hdf5Id& file, std::size_t room, std::string_view where);
 

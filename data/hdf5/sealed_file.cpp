@@ -63,6 +63,11 @@ Content read_content(const std::filesystem::path& path) {
   return content;
 }
 
+[[noreturn]] void refuse(const std::filesystem::path& path) {
+  throw DataError(fmt::format(
+      "{}: damaged or cut short: size or hash are not those of its first line", path.string()));
+}
+
 }  // namespace
 
 void seal_file(const std::filesystem::path& path) {
@@ -77,10 +82,24 @@ void seal_file(const std::filesystem::path& path) {
 
 void check_sealed_file(const std::filesystem::path& path) {
   const Content content = read_content(path);
-  if (content.seal != make_seal(content.bytes, content.hash)) {
-    throw DataError(fmt::format(
-        "{}: damaged or cut short: size or hash are not those of its first line", path.string()));
-  }
+  if (content.seal != make_seal(content.bytes, content.hash)) refuse(path);
+}
+
+std::vector<std::byte> read_sealed_file(const std::filesystem::path& path) {
+  errno = 0;
+  std::ifstream file(path, std::ios::binary);
+  if (!file) throw_io_error("open", path, errno);
+  std::error_code error;
+  const std::uintmax_t size = std::filesystem::file_size(path, error);
+  if (error) throw_io_error("read", path, error.value());
+  std::vector<std::byte> bytes(size);
+  file.read(reinterpret_cast<char*>(bytes.data()), std::ssize(bytes));
+  if (file.bad()) throw_io_error("read", path, errno);
+  if (bytes.size() < kSealBytes || file.gcount() != std::ssize(bytes)) refuse(path);
+  const auto content = std::span<const std::byte>(bytes).subspan(kSealBytes);
+  const auto seal = make_seal(content.size(), hash64(content));
+  if (std::memcmp(bytes.data(), seal.data(), seal.size()) != 0) refuse(path);
+  return bytes;
 }
 
 }  // namespace tpudist

@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <filesystem>
 #include <span>
+#include <vector>
 
 #include "core/file_system.hpp"
 
@@ -23,5 +24,7 @@ void seal_file(const std::filesystem::path& path);
 // Reads the file once and throws DataError unless size and XXH3 are those of its first line, so
 // that damaged bytes never reach HDF5. Throws IoError when it cannot be read.
 void check_sealed_file(const std::filesystem::path& path);
+// The same for a file that fits into memory: returns its bytes, for open_hdf5_in_memory.
+std::vector<std::byte> read_sealed_file(const std::filesystem::path& path);
 
 }  // namespace tpudist

@@ -322,12 +322,12 @@ bool read_checkpoint(std::string_view bytes) {
   edit(path, from);
   seal_file(path);
   CheckpointSummary summary;
-  bool read = accepts([&] { summary = read_checkpoint_summary(path); });
+  bool read = accepts([&] { summary = CheckpointFile(path).summary(); });
   if (read) accepts([&] { summary.entries(); }, ErrorKind::usage, true);
-  read &= accepts([&] { load_checkpoint(path, small_table()); });
+  read &= accepts([&] { CheckpointFile(path).load(small_table()); });
   ParameterTable table;
-  if (!accepts([&] { table = read_parameter_table(path); })) return false;
-  return read & accepts([&] { load_checkpoint(path, table); });
+  if (!accepts([&] { table = CheckpointFile(path).parameters(); })) return false;
+  return read & accepts([&] { CheckpointFile(path).load(table); });
 }
 
 }  // namespace

@@ -212,8 +212,8 @@ TEST_F(DiffCommand, ComparesNoScoresOfOtherMembersTogether) {
 
 TEST_F(DiffCommand, NamesTheParameterOfACheckpoint) {
   const fs::path path = checkpoint_path(copy("state") / "checkpoints", 4);
-  const ParameterTable table = read_parameter_table(path);
-  Checkpoint checkpoint = load_checkpoint(path, table);
+  const ParameterTable table = CheckpointFile(path).parameters();
+  Checkpoint checkpoint = CheckpointFile(path).load(table);
   const ParameterEntry& entry = table.entries()[2];
   checkpoint.second_moment[static_cast<std::size_t>(table.length() + entry.offset)] += 1;
   save_checkpoint(path, checkpoint, table);
@@ -231,8 +231,8 @@ TEST_F(DiffCommand, NamesTheScoresOfSegments) {
   fs::copy(*folder_ / "cut", *folder_ / "other", fs::copy_options::recursive);
   EXPECT_EQ(call("diff cut other").exit_code, 0);
   const fs::path path = checkpoint_path(*folder_ / "other" / "checkpoints", 4);
-  const ParameterTable table = read_parameter_table(path);
-  Checkpoint checkpoint = load_checkpoint(path, table);
+  const ParameterTable table = CheckpointFile(path).parameters();
+  Checkpoint checkpoint = CheckpointFile(path).load(table);
   ASSERT_FALSE(checkpoint.segment_scores.empty());
   checkpoint.segment_scores.back() += 1;
   save_checkpoint(path, checkpoint, table);

@@ -78,41 +78,51 @@ RunCheckpoints::RunCheckpoints(const Experiment& experiment, const TrainingSetup
       queue_(setup.network.parameters(), context.files, [&context] { context.advance(); }) {}
 
 bool RunCheckpoints::restore(TrainingState& state) {
-  std::int64_t step = -1;
+  std::optional<CheckpointFile> file;
   run_on_all_ranks(context_.world, [&] {
     if (!root()) return;
-    step = choose();
-    if (step >= 0) read_best_score();
+    file = choose();
+    if (file) read_best_score();
   });
-  context_.world.broadcast(std::span(&step, 1), 0);
-  if (step < 0) return false;
-  const auto path = checkpoint_path(run_.checkpoints(), step);
+  share(file);
+  if (!file) return false;
+  const std::filesystem::path& path = file->path();
   run_on_all_ranks(context_.world, [&] {
-    state.restore(path, experiment_, setup_.data.selection_hash(), setup_.network.parameters(),
+    state.restore(*file, experiment_, setup_.data.selection_hash(), setup_.network.parameters(),
                   segment_hash_);
-    const CheckpointSummary summary = read_checkpoint_summary(path);
-    if (scored_other_rows(summary)) state.forget_best_scores();
-    require_same_folds(summary, path, run_, setup_.folds, setup_.data);
+    if (scored_other_rows(file->summary())) state.forget_best_scores();
+    require_same_folds(file->summary(), path, run_, setup_.folds, setup_.data);
   });
-  newest_ = step;
+  newest_ = state.step;
   if (context_.watchdog) context_.watchdog->remember_checkpoint(path);
-  if (!root()) return true;
-  spdlog::info("resuming at step {} from {}", state.step, path.string());
+  if (root()) spdlog::info("resuming at step {} from {}", state.step, path.string());
   return true;
 }
 
-// The step of the newest complete checkpoint, -1 when there is none. Only on rank 0, which, if it
-// holds the lock, may set damaged files aside.
-std::int64_t RunCheckpoints::choose() const {
-  const auto newest =
+// Sends the file that rank 0 has read, if any, to the other ranks. Collective.
+void RunCheckpoints::share(std::optional<CheckpointFile>& file) const {
+  std::int64_t known[] = {file ? std::ssize(file->bytes()) : -1, file ? file->summary().step : -1};
+  context_.world.broadcast(std::span<std::int64_t>(known), 0);
+  if (known[0] < 0 || context_.world.size() == 1) return;
+  std::vector<std::byte> bytes;
+  if (root()) bytes.assign(file->bytes().begin(), file->bytes().end());
+  bytes.resize(static_cast<std::size_t>(known[0]));
+  context_.world.broadcast(std::span(bytes), 0);
+  if (!root()) file.emplace(checkpoint_path(run_.checkpoints(), known[1]), std::move(bytes));
+}
+
+// The newest complete checkpoint, nothing when there is none. Only on rank 0, which, if it holds
+// the lock, may set damaged files aside.
+std::optional<CheckpointFile> RunCheckpoints::choose() const {
+  auto newest =
       newest_checkpoint(run_.checkpoints(), claim_ ? DamagedFile::set_aside : DamagedFile::skip);
-  if (newest) return read_checkpoint_summary(*newest).step;
+  if (newest) return newest;
   if (claim_ ? claim_->resumes() : RunFolder::exists(run_.path())) {
     require_settings_of_the_folder();
     require_recorded_folds(run_, setup_.folds);
   }
   spdlog::warn("{}: no checkpoint to resume from; starting from step 0", run_.path().string());
-  return -1;
+  return std::nullopt;
 }
 
 // For a run without a checkpoint only config.yaml records its settings.
@@ -140,11 +150,11 @@ bool RunCheckpoints::scored_other_rows(const CheckpointSummary& checkpoint) cons
 void RunCheckpoints::read_best_score() {
   const auto path = best_checkpoint_path(run_.checkpoints());
   if (!std::filesystem::exists(path)) return;
-  if (!is_whole(path)) return claim_ ? set_aside(path) : void();
   try {
-    if (scored_other_rows(read_checkpoint_summary(path))) return;
-    const Checkpoint best =
-        load_checkpoint(path, setup_.network.parameters(), /*segment_scores=*/false);
+    const auto file = open_if_whole(path);
+    if (!file) return claim_ ? set_aside(path) : void();
+    if (scored_other_rows(file->summary())) return;
+    const Checkpoint best = file->load(setup_.network.parameters(), /*segment_scores=*/false);
     best_score_ = kept_score_ = best.numbers.at(kBestScore);
   } catch (const std::exception& error) {
     spdlog::warn("{}: of no use: {}", path.string(), error.what());

@@ -51,7 +51,8 @@ class RunCheckpoints {
 
  private:
   bool root() const { return context_.world.rank() == 0; }
-  std::int64_t choose() const;
+  std::optional<CheckpointFile> choose() const;
+  void share(std::optional<CheckpointFile>& file) const;
   void require_settings_of_the_folder() const;
   bool scored_other_rows(const CheckpointSummary& checkpoint) const;
   void read_best_score();

@@ -144,10 +144,11 @@ void TrainingState::copy_to(Checkpoint& saved, const Experiment& experiment,
   saved.numbers["train_seconds"] = train_seconds;
 }
 
-void TrainingState::restore(const std::filesystem::path& path, const Experiment& experiment,
+void TrainingState::restore(const CheckpointFile& file, const Experiment& experiment,
                             std::uint64_t selection_hash, const ParameterTable& table,
                             std::optional<std::uint64_t> segment_hash) {
-  const CheckpointSummary summary = read_checkpoint_summary(path);
+  const std::filesystem::path& path = file.path();
+  const CheckpointSummary& summary = file.summary();
   require_same_settings(
       summary.entries(), experiment.entries, path.string(),
       fmt::format("train with the settings of then, or start a new run with --run-dir; to train "
@@ -166,7 +167,7 @@ void TrainingState::restore(const std::filesystem::path& path, const Experiment&
         "data.segments.by=consecutive",
         path.string(), to_hex(summary.segment_hash.value_or(0)), to_hex(segment_hash.value_or(0))));
   }
-  const Checkpoint saved = load_checkpoint(path, table);
+  const Checkpoint saved = file.load(table);
   step = saved.step;
   if (saved.average.size() != weights().average.values().size()) {
     throw DataError(

@@ -44,7 +44,7 @@ struct TrainingState {
 
   // Loads a checkpoint. Throws ConfigError when it belongs to another experiment (it names the
   // difference), to other data or to other segments of it, DataError when it is damaged.
-  void restore(const std::filesystem::path& checkpoint, const Experiment& experiment,
+  void restore(const CheckpointFile& file, const Experiment& experiment,
                std::uint64_t selection_hash, const ParameterTable& table,
                std::optional<std::uint64_t> segment_hash);
 

@@ -167,30 +167,31 @@ void read_lists(const Hdf5Id& file, Lists& lists, int members, const ParameterTa
 
 // The number of members in the file, checked to be plausible: allocations are bounded by the file's
 // size.
-int read_members(const Hdf5Id& file, const std::filesystem::path& path,
+int read_members(const Hdf5Id& file, const std::string& where, std::size_t file_bytes,
                  const ParameterTable& table) {
-  const std::int64_t members = read_integer_attribute(file, "members", path.string());
-  const auto floats = static_cast<std::int64_t>(std::filesystem::file_size(path) / sizeof(float));
+  const std::int64_t members = read_integer_attribute(file, "members", where);
+  const auto floats = static_cast<std::int64_t>(file_bytes / sizeof(float));
   if (members < 1 || members > floats / std::max<std::int64_t>(1, table.parameters())) {
-    refuse(path.string(), fmt::format("{} members of {} parameters do not fit a file of its size; "
-                                      "was another network trained?",
-                                      members, table.parameters()));
+    refuse(where, fmt::format("{} members of {} parameters do not fit a file of its size; was "
+                              "another network trained?",
+                              members, table.parameters()));
   }
   return static_cast<int>(members);
 }
 
 // Checked to be plausible, as read_members.
-std::vector<float> read_scores(const Hdf5Id& file, int members, const std::filesystem::path& path) {
-  const auto dataset = Hdf5Dataset::open(file, kSegmentScores, path.string() + ":");
+std::vector<float> read_scores(const Hdf5Id& file, int members, const std::string& where,
+                               std::size_t file_bytes) {
+  const auto dataset = Hdf5Dataset::open(file, kSegmentScores, where + ":");
   const std::vector<std::int64_t>& shape = dataset.shape();
-  const auto floats = static_cast<std::int64_t>(std::filesystem::file_size(path) / sizeof(float));
+  const auto floats = static_cast<std::int64_t>(file_bytes / sizeof(float));
   if (dataset.type() != ElementType::f32 || shape.size() != 2 || shape[0] != members ||
       shape[1] < 1 || shape[1] > floats / members) {
     refuse(dataset.where(),
            fmt::format("is {} [{}], not f32 of {} members", element_name(dataset.type()),
                        fmt::join(shape, ", "), members));
   }
-  return read_array<float>(file, kSegmentScores, shape, path.string() + ":");
+  return read_array<float>(file, kSegmentScores, shape, where + ":");
 }
 
 CheckpointSummary read_summary(const Hdf5Id& file, const std::string& where) {
@@ -265,41 +266,42 @@ void save_checkpoint(const std::filesystem::path& path, const Checkpoint& checkp
   write_sealed_file(path, image, files);
 }
 
-Checkpoint load_checkpoint(const std::filesystem::path& path, const ParameterTable& table,
-                           bool segment_scores) {
-  check_sealed_file(path);
+CheckpointFile::CheckpointFile(std::filesystem::path path)
+    : CheckpointFile(path, read_sealed_file(path)) {}
+
+CheckpointFile::CheckpointFile(std::filesystem::path path, std::vector<std::byte> bytes)
+    : path_(std::move(path)), bytes_(std::move(bytes)) {
   const Hdf5Lock lock;
-  const Hdf5Id file = open_hdf5(path);
-  const std::string where = path.string();
+  summary_ = read_summary(open_hdf5_in_memory(path_.string(), bytes_), path_.string());
+}
+
+Checkpoint CheckpointFile::load(const ParameterTable& table, bool segment_scores) const {
+  const Hdf5Lock lock;
+  const std::string where = path_.string();
+  const Hdf5Id file = open_hdf5_in_memory(where, bytes_);
   Checkpoint checkpoint;
-  static_cast<CheckpointSummary&>(checkpoint) = read_summary(file, where);
-  const int members = checkpoint.members = read_members(file, path, table);
+  static_cast<CheckpointSummary&>(checkpoint) = summary_;
+  const int members = checkpoint.members = read_members(file, where, bytes_.size(), table);
   read_lists(file, checkpoint, members, table, where);
   if (has_link(file, kRollBack))
     read_lists(file, checkpoint.roll_back.emplace(), members, table, where);
   checkpoint.losses =
       read_array<double>(file, "members/losses", {members, kLossNumbers}, where + ":");
   if (segment_scores && has_link(file, kSegmentScores))
-    checkpoint.segment_scores = read_scores(file, members, path);
+    checkpoint.segment_scores = read_scores(file, members, where, bytes_.size());
   if (!fits(checkpoint, table)) refuse(where, "lacks lists that belong together");
   checkpoint.numbers = read_number_attributes(open_group(file, "numbers", where), where);
   return checkpoint;
 }
 
-CheckpointSummary read_checkpoint_summary(const std::filesystem::path& path) {
-  check_sealed_file(path);
+ParameterTable CheckpointFile::parameters() const {
   const Hdf5Lock lock;
-  return read_summary(open_hdf5(path), path.string());
-}
-
-ParameterTable read_parameter_table(const std::filesystem::path& path) {
-  check_sealed_file(path);
-  const Hdf5Lock lock;
-  const Hdf5Id file = open_hdf5(path);
-  const Hdf5Id group = open_group(file, "parameters", path.string());
+  const std::string where = path_.string() + ":/parameters";
+  const Hdf5Id file = open_hdf5_in_memory(path_.string(), bytes_);
+  const Hdf5Id group = open_group(file, "parameters", path_.string());
   ParameterTable table;
-  for (const std::string& name : link_names(group, path.string())) {
-    const auto dataset = Hdf5Dataset::open(group, name, path.string() + ":/parameters");
+  for (const std::string& name : link_names(group, path_.string())) {
+    const auto dataset = Hdf5Dataset::open(group, name, where);
     if (std::ranges::find(dataset.shape(), 0) != dataset.shape().end())
       refuse(dataset.where(), "has no elements");
     table.add(name, {dataset.shape().begin() + 1, dataset.shape().end()});

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <filesystem>
 #include <map>
@@ -85,18 +86,32 @@ struct Checkpoint : CheckpointSummary, SavedWeights {
 void save_checkpoint(const std::filesystem::path& path, const Checkpoint& checkpoint,
                      const ParameterTable& table, FileSystem& files = posix_file_system());
 
-// Throws IoError when the file cannot be read, DataError when it is damaged (hash) or does not
-// match `table` (it names the first parameter that differs). Padding is set to zero. Only training
-// needs the scores of segments, which may be large.
-Checkpoint load_checkpoint(const std::filesystem::path& path, const ParameterTable& table,
-                           bool segment_scores = true);
+// A checkpoint in memory. The file is read and checked once, here or by another rank. Only its
+// summary is taken from it at first.
+class CheckpointFile {
+ public:
+  // Throws IoError when the file cannot be read, DataError when it is damaged (hash), not a
+  // checkpoint, or of a newer version.
+  explicit CheckpointFile(std::filesystem::path path);
+  // Of the bytes of that file, which somebody has checked. Throws DataError.
+  CheckpointFile(std::filesystem::path path, std::vector<std::byte> bytes);
 
-// The same errors, except those that need a table.
-CheckpointSummary read_checkpoint_summary(const std::filesystem::path& path);
+  const std::filesystem::path& path() const { return path_; }
+  const CheckpointSummary& summary() const { return summary_; }
+  std::span<const std::byte> bytes() const { return bytes_; }
 
-// Names and shapes of the parameters in a checkpoint, in the order of names: what load_checkpoint
-// needs if the network is not known. Throws the same errors.
-ParameterTable read_parameter_table(const std::filesystem::path& path);
+  // Throws DataError when it does not match `table` (it names the first parameter that differs).
+  // Padding is set to zero. Only training needs the scores of segments, which may be large.
+  Checkpoint load(const ParameterTable& table, bool segment_scores = true) const;
+  // Names and shapes of the parameters, in the order of names: what `load` needs if the network is
+  // not known. Throws DataError.
+  ParameterTable parameters() const;
+
+ private:
+  std::filesystem::path path_;
+  std::vector<std::byte> bytes_;
+  CheckpointSummary summary_;
+};
 
 // XXH3 over the unpadded parameters of all members, in name order, with names and shapes: `train`
 // prints it as `parameters: <hash>`. `flat` is [M, P].

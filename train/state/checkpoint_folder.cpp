@@ -46,14 +46,17 @@ std::vector<std::filesystem::path> files_of(const std::filesystem::path& folder)
   return paths;
 }
 
-// Describes the damage of a file, "" if its content is as written. Throws IoError.
-std::string damage_of(const std::filesystem::path& checkpoint) {
+// Nothing where the content is not as written, with the reason in `damage`. Throws IoError.
+std::optional<CheckpointFile> open_undamaged(const std::filesystem::path& path,
+                                             std::string& damage) {
+  std::vector<std::byte> bytes;
   try {
-    check_sealed_file(checkpoint);
-    return {};
+    bytes = read_sealed_file(path);
   } catch (const DataError& error) {
-    return error.what();
+    damage = error.what();
+    return std::nullopt;
   }
+  return CheckpointFile(path, std::move(bytes));
 }
 
 std::filesystem::path put_aside(const std::filesystem::path& checkpoint, FileSystem& files) {
@@ -93,10 +96,11 @@ std::vector<std::filesystem::path> list_checkpoints(const std::filesystem::path&
   return paths;
 }
 
-bool is_whole(const std::filesystem::path& checkpoint) {
-  const std::string damage = damage_of(checkpoint);
-  if (!damage.empty()) spdlog::warn("{}", damage);
-  return damage.empty();
+std::optional<CheckpointFile> open_if_whole(const std::filesystem::path& checkpoint) {
+  std::string damage;
+  auto file = open_undamaged(checkpoint, damage);
+  if (!file) spdlog::warn("{}", damage);
+  return file;
 }
 
 void set_aside(const std::filesystem::path& checkpoint, FileSystem& files) {
@@ -104,14 +108,14 @@ void set_aside(const std::filesystem::path& checkpoint, FileSystem& files) {
   spdlog::warn("{}: set aside as {}", checkpoint.string(), aside.filename().string());
 }
 
-std::optional<std::filesystem::path> newest_checkpoint(const std::filesystem::path& folder,
-                                                       DamagedFile damaged, FileSystem& files) {
+std::optional<CheckpointFile> newest_checkpoint(const std::filesystem::path& folder,
+                                                DamagedFile damaged, FileSystem& files) {
   std::string complaints;
   for (const std::filesystem::path& path : list_checkpoints(folder)) {
-    const std::string complaint = damage_of(path);
-    if (complaint.empty()) {
+    std::string complaint;
+    if (auto file = open_undamaged(path, complaint)) {
       if (!complaints.empty()) spdlog::warn("{}{} is taken instead", complaints, path.string());
-      return path;
+      return file;
     }
     complaints += complaint + "; ";
     if (damaged == DamagedFile::set_aside) {
@@ -122,9 +126,9 @@ std::optional<std::filesystem::path> newest_checkpoint(const std::filesystem::pa
   return std::nullopt;
 }
 
-std::filesystem::path find_checkpoint(const std::filesystem::path& folder, std::string_view which) {
+CheckpointFile find_checkpoint(const std::filesystem::path& folder, std::string_view which) {
   if (which == "last") {
-    if (const auto newest = newest_checkpoint(folder, DamagedFile::skip)) return *newest;
+    if (auto newest = newest_checkpoint(folder, DamagedFile::skip)) return *std::move(newest);
     throw ConfigError(fmt::format("{}: no checkpoint that is whole; {}", folder.string(),
                                   steps_that_are_there(folder)));
   }
@@ -139,7 +143,7 @@ std::filesystem::path find_checkpoint(const std::filesystem::path& folder, std::
                     step ? "" : " (it is written when the run is scored on the validation split)",
                     steps_that_are_there(folder)));
   }
-  return path;
+  return CheckpointFile(path);
 }
 
 void prune_checkpoints(const std::filesystem::path& folder, int keep, std::int64_t written,

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "core/file_system.hpp"
+#include "train/state/checkpoint.hpp"
 
 namespace tpudist {
 
@@ -26,18 +27,18 @@ enum class DamagedFile { skip, set_aside };
 
 // The newest complete checkpoint, nothing when there is none. Warns, in one line, of damaged ones,
 // and says which one is used instead. Throws IoError when one cannot be read.
-std::optional<std::filesystem::path> newest_checkpoint(const std::filesystem::path& folder,
-                                                       DamagedFile damaged,
-                                                       FileSystem& files = posix_file_system());
+std::optional<CheckpointFile> newest_checkpoint(const std::filesystem::path& folder,
+                                                DamagedFile damaged,
+                                                FileSystem& files = posix_file_system());
 
 // The checkpoint that a user asks for: `last` (the newest complete one), `best`, or a step. Throws
 // ConfigError, which lists the existing steps, when it does not exist or `which` is none of these;
 // DataError when it is damaged.
-std::filesystem::path find_checkpoint(const std::filesystem::path& folder, std::string_view which);
+CheckpointFile find_checkpoint(const std::filesystem::path& folder, std::string_view which);
 
-// Whether the content has the recorded size and hash; warns if not. Throws IoError when the file
-// cannot be read.
-bool is_whole(const std::filesystem::path& checkpoint);
+// Opens a checkpoint. Where size or hash are not as recorded, warns and returns nothing. Throws
+// IoError when the file cannot be read, DataError when it is not a checkpoint.
+std::optional<CheckpointFile> open_if_whole(const std::filesystem::path& checkpoint);
 
 // Renames a damaged file as DamagedFile::set_aside says, and logs it.
 void set_aside(const std::filesystem::path& checkpoint, FileSystem& files = posix_file_system());

@@ -32,7 +32,7 @@ ParameterTable table_of(const Experiment& experiment) {
 }
 
 Checkpoint checkpoint_at(const fs::path& folder, const Experiment& experiment, std::int64_t step) {
-  return load_checkpoint(checkpoint_path(folder / "checkpoints", step), table_of(experiment));
+  return CheckpointFile(checkpoint_path(folder / "checkpoints", step)).load(table_of(experiment));
 }
 
 TEST(Average, IsTheMeanOfTheWeightsOfItsSteps) {

@@ -87,8 +87,9 @@ TEST(CheckpointFaults, DeathAtAnyWriteCallCostsNoMoreThanTheLastCheckpoint) {
     EXPECT_EQ(test::resume(faulty_experiment(), died).parameter_hash, whole)
         << "operation " << number;
     EXPECT_TRUE(temporary_files(died).empty()) << "operation " << number;
-    EXPECT_TRUE(is_whole(checkpoint_path(died / "checkpoints", 6))) << "operation " << number;
-    EXPECT_TRUE(is_whole(best_checkpoint_path(died / "checkpoints"))) << "operation " << number;
+    EXPECT_TRUE(open_if_whole(checkpoint_path(died / "checkpoints", 6))) << "operation " << number;
+    EXPECT_TRUE(open_if_whole(best_checkpoint_path(died / "checkpoints")))
+        << "operation " << number;
   }
 }
 
@@ -112,7 +113,7 @@ TEST(CheckpointFaults, TrainingDoesNotWaitForTheDisk) {
   };
   run(tiny_experiment({"train.checkpoint_every=2"}), folder / "run", 1, false, count, files);
   EXPECT_TRUE(in_time);
-  EXPECT_TRUE(is_whole(checkpoint_path(folder / "run/checkpoints", 6)));
+  EXPECT_TRUE(open_if_whole(checkpoint_path(folder / "run/checkpoints", 6)));
 }
 
 TEST(CheckpointFaults, AFullDiskDoesNotEndTrainingBeforeTheLastAttempt) {
@@ -133,7 +134,7 @@ TEST(CheckpointFaults, AFullDiskDoesNotEndTrainingBeforeTheLastAttempt) {
       files);
   ::testing::internal::GetCapturedStderr();
   EXPECT_EQ(outcome.parameter_hash, whole);
-  EXPECT_TRUE(is_whole(checkpoint_path(folder / "run/checkpoints", 6)));
+  EXPECT_TRUE(open_if_whole(checkpoint_path(folder / "run/checkpoints", 6)));
   EXPECT_FALSE(fs::exists(checkpoint_path(folder / "run/checkpoints", 2)));
   EXPECT_TRUE(temporary_files(folder / "run").empty());
 }
@@ -171,7 +172,7 @@ TEST(CheckpointFaults, AFolderThatVanishesIsMadeAgain) {
   };
   const TrainOutcome outcome = run(faulty_experiment(), folder / "run", 1, false, remove_folder);
   EXPECT_EQ(outcome.parameter_hash, whole);
-  EXPECT_TRUE(is_whole(checkpoint_path(folder / "run/checkpoints", 6)));
+  EXPECT_TRUE(open_if_whole(checkpoint_path(folder / "run/checkpoints", 6)));
 }
 
 TEST(CheckpointFaults, MetricsThatAFullDiskDoesNotTakeComeLater) {
@@ -216,7 +217,7 @@ TEST(CheckpointFaults, MetricsThatCannotBeWrittenAreNoReasonToStop) {
   EXPECT_THAT(::testing::internal::GetCapturedStderr(),
               AllOf(HasSubstr("metrics.jsonl: Is a directory; training goes on"),
                     HasSubstr("; the log lacks ")));
-  EXPECT_TRUE(is_whole(checkpoint_path(files.checkpoints(), 4)));
+  EXPECT_TRUE(open_if_whole(checkpoint_path(files.checkpoints(), 4)));
 }
 
 TEST(CheckpointFaults, AFolderThatIsRenamedIsFollowed) {
@@ -233,7 +234,7 @@ TEST(CheckpointFaults, AFolderThatIsRenamedIsFollowed) {
   EXPECT_EQ(outcome.parameter_hash, whole);
   EXPECT_EQ(outcome.folder.filename(), "moved");
   const RunFolder files(folder / "moved");
-  EXPECT_TRUE(is_whole(checkpoint_path(files.checkpoints(), 6)));
+  EXPECT_TRUE(open_if_whole(checkpoint_path(files.checkpoints(), 6)));
   EXPECT_EQ(read_text_file(files.scores()), read_text_file(RunFolder(folder / "whole").scores()));
   const std::string lines = read_text_file(files.metrics());
   EXPECT_EQ(std::count(lines.begin(), lines.end(), '\n'), 1 + 6 + 1);
@@ -252,7 +253,7 @@ TEST(CheckpointFaults, MetricsThatNeverFitAreLostWithoutHarm) {
     return false;
   };
   EXPECT_EQ(run(faulty_experiment(), files.path(), 1, false, fill_disk).steps, 6);
-  EXPECT_TRUE(is_whole(checkpoint_path(files.checkpoints(), 6)));
+  EXPECT_TRUE(open_if_whole(checkpoint_path(files.checkpoints(), 6)));
 }
 
 }  // namespace

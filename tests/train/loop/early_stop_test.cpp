@@ -75,7 +75,7 @@ Checkpoint checkpoint_of_step(const fs::path& folder, const Experiment& experime
                               std::int64_t step) {
   ThreadPool pool(1);
   const Network network(experiment.network, experiment.data.collection.schema, -1, pool);
-  return load_checkpoint(checkpoint_path(folder / "checkpoints", step), network.parameters());
+  return CheckpointFile(checkpoint_path(folder / "checkpoints", step)).load(network.parameters());
 }
 
 std::vector<float> parameters(const Checkpoint& checkpoint, std::size_t member) {
@@ -230,7 +230,7 @@ TEST(BestScores, OfOtherRowsAreForgottenOnResume) {
   run(many, folder / "run", 1, true);
   for (const std::int64_t step : checkpoint_of_step(folder / "run", many, 6).best_step)
     EXPECT_GT(step, 3);
-  EXPECT_GT(read_checkpoint_summary(best_checkpoint_path(folder / "run/checkpoints")).step, 3);
+  EXPECT_GT(CheckpointFile(best_checkpoint_path(folder / "run/checkpoints")).summary().step, 3);
 }
 
 // When and on which rows members are scored may change on resume, unless they stop by these scores.

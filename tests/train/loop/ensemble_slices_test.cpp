@@ -99,7 +99,7 @@ TEST(EnsembleSlice, TakesNoStepOnABatchThatItsOnlyMemberHoldsOut) {
   ThreadPool pool(1);
   const Network network(experiment.network, experiment.data.collection.schema, -1, pool);
   const Checkpoint saved =
-      load_checkpoint(checkpoint_path(folder / "run/checkpoints", 16), network.parameters());
+      CheckpointFile(checkpoint_path(folder / "run/checkpoints", 16)).load(network.parameters());
   ASSERT_THAT(saved.optimizer_steps,
               ElementsAre(::testing::AllOf(::testing::Gt(0), ::testing::Lt(16))));
   int without = 0;
@@ -130,7 +130,7 @@ TEST(EnsembleSlice, NamesAMemberThatFailsByItsNumber) {
   const fs::path file = checkpoint_path(folder / "run/checkpoints", 4);
   ThreadPool pool(1);
   const Network network(experiment.network, experiment.data.collection.schema, -1, pool);
-  Checkpoint checkpoint = load_checkpoint(file, network.parameters());
+  Checkpoint checkpoint = CheckpointFile(file).load(network.parameters());
   std::fill_n(checkpoint.parameters.begin() + network.parameters().length(),
               network.parameters().length(), std::nanf(""));
   save_checkpoint(file, checkpoint, network.parameters());

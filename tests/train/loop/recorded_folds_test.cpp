@@ -124,7 +124,7 @@ TEST(RecordedFolds, ACheckpointThatDoesNotKnowItsFoldsIsRefused) {
   ThreadPool pool(1);
   const Network network(experiment.network, kLayoutSchema, -1, pool);
   const fs::path path = list_checkpoints(folder / "run/checkpoints").front();
-  Checkpoint checkpoint = load_checkpoint(path, network.parameters());
+  Checkpoint checkpoint = CheckpointFile(path).load(network.parameters());
   ASSERT_TRUE(checkpoint.fold_hash);
   checkpoint.fold_hash.reset();
   save_checkpoint(path, checkpoint, network.parameters());

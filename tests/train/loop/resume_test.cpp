@@ -51,7 +51,7 @@ template <typename Change>
 void change_checkpoint(const fs::path& file, const Experiment& experiment, const Change& change) {
   ThreadPool pool(1);
   const Network network(experiment.network, experiment.data.collection.schema, -1, pool);
-  Checkpoint checkpoint = load_checkpoint(file, network.parameters());
+  Checkpoint checkpoint = CheckpointFile(file).load(network.parameters());
   change(checkpoint, network.parameters());
   save_checkpoint(file, checkpoint, network.parameters());
 }

@@ -91,8 +91,8 @@ TEST(Segments, TrainAsAReferenceDoes) {
 
   const TempDir folder;
   ASSERT_EQ(run(experiment, folder / "run").steps, kSteps);
-  const Checkpoint trained = load_checkpoint(
-      checkpoint_path(folder / "run" / "checkpoints", kSteps), setup.network.parameters());
+  const Checkpoint trained = CheckpointFile(checkpoint_path(folder / "run" / "checkpoints", kSteps))
+                                 .load(setup.network.parameters());
   reference.expect_near(trained.parameters);
   std::size_t known = 0;
   for (const float score : trained.segment_scores) known += score != 0;
@@ -112,7 +112,8 @@ TEST(Segments, TrainTheSameBitsForAnyThreadsUnitsAndAfterAStop) {
   ThreadPool pool(1);
   const Network network(experiment.network, experiment.data.collection.schema, -1, pool);
   const auto table = [&](const char* name) {
-    return load_checkpoint(checkpoint_path(folder / name / "checkpoints", 10), network.parameters())
+    return CheckpointFile(checkpoint_path(folder / name / "checkpoints", 10))
+        .load(network.parameters())
         .segment_scores;
   };
   EXPECT_EQ(table("stopped"), table("one"));
@@ -124,7 +125,8 @@ std::vector<float> table_of(const Experiment& experiment, const std::filesystem:
                             std::int64_t step, bool read = true) {
   ThreadPool pool(1);
   const Network network(experiment.network, experiment.data.collection.schema, -1, pool);
-  return load_checkpoint(checkpoint_path(run / "checkpoints", step), network.parameters(), read)
+  return CheckpointFile(checkpoint_path(run / "checkpoints", step))
+      .load(network.parameters(), read)
       .segment_scores;
 }
 
@@ -173,7 +175,7 @@ TEST(Segments, OfAnotherTrainingAreRefused) {
   const auto file = checkpoint_path(folder / "run/checkpoints", 10);
   ThreadPool pool(1, use_one_thread_per_worker);
   const Network network(experiment.network, experiment.data.collection.schema, -1, pool);
-  Checkpoint checkpoint = load_checkpoint(file, network.parameters());
+  Checkpoint checkpoint = CheckpointFile(file).load(network.parameters());
   ASSERT_TRUE(checkpoint.segment_hash);
   ++*checkpoint.segment_hash;
   checkpoint.segment_scores.clear();  // their number may be another one, too

@@ -94,8 +94,8 @@ TEST(TrainedNodes, TrainAsAReferenceDoes) {
     EXPECT_GT(cut, 0);
     const TempDir folder;
     ASSERT_EQ(run(experiment, folder / "run").steps, kSteps);
-    reference.expect_near(load_checkpoint(checkpoint_path(folder / "run" / "checkpoints", kSteps),
-                                          setup.network.parameters())
+    reference.expect_near(CheckpointFile(checkpoint_path(folder / "run" / "checkpoints", kSteps))
+                              .load(setup.network.parameters())
                               .parameters);
   }
 }

@@ -236,7 +236,7 @@ void spoil_member(const std::filesystem::path& folder, const Experiment& experim
   const Network network(experiment.network, experiment.data.collection.schema, -1, pool);
   const ParameterTable& table = network.parameters();
   const auto path = list_checkpoints(folder / "checkpoints").front();
-  Checkpoint checkpoint = load_checkpoint(path, table);
+  Checkpoint checkpoint = CheckpointFile(path).load(table);
   std::fill_n(checkpoint.parameters.begin() + member * table.length(), table.length(),
               std::nanf(""));
   save_checkpoint(path, checkpoint, table);

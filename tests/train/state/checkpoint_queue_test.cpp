@@ -59,8 +59,8 @@ TEST(CheckpointQueue, WritesWhileItsOwnerGoesOn) {
   EXPECT_EQ(results[1].kind, Kind::best);
   EXPECT_EQ(results[0].error + results[1].error, "");
   EXPECT_EQ(in_place, 1);
-  EXPECT_EQ(load_checkpoint(checkpoint_path(folder.path(), 1), table).parameters[3], 1);
-  EXPECT_EQ(load_checkpoint(best_checkpoint_path(folder.path()), table).parameters[3], 2);
+  EXPECT_EQ(CheckpointFile(checkpoint_path(folder.path(), 1)).load(table).parameters[3], 1);
+  EXPECT_EQ(CheckpointFile(best_checkpoint_path(folder.path())).load(table).parameters[3], 2);
 }
 
 TEST(CheckpointQueue, WaitsForTheOneBeforeOfTheSameKind) {
@@ -73,7 +73,7 @@ TEST(CheckpointQueue, WaitsForTheOneBeforeOfTheSameKind) {
   }
   queue.wait();
   for (std::int64_t step = 1; step <= 5; ++step) {
-    EXPECT_EQ(load_checkpoint(checkpoint_path(folder.path(), step), table).parameters[0],
+    EXPECT_EQ(CheckpointFile(checkpoint_path(folder.path(), step)).load(table).parameters[0],
               static_cast<float>(step));
   }
 }
@@ -102,7 +102,7 @@ TEST(CheckpointQueue, KeepsErrorsForItsOwnerAndGoesOn) {
   results = queue.take_results();
   ASSERT_EQ(results.size(), 1u);
   EXPECT_THAT(results[0].error, HasSubstr("and then"));
-  EXPECT_EQ(load_checkpoint(checkpoint_path(folder.path(), 2), table).step, 2);
+  EXPECT_EQ(CheckpointFile(checkpoint_path(folder.path(), 2)).load(table).step, 2);
 }
 
 TEST(CheckpointQueue, FinishesWhatItWasGivenAndMakesTheFolder) {
@@ -114,7 +114,7 @@ TEST(CheckpointQueue, FinishesWhatItWasGivenAndMakesTheFolder) {
     fill(queue.copy(Kind::regular), 7);
     queue.write(Kind::regular, checkpoint_path(folder / "gone/checkpoints", 7));
   }
-  EXPECT_EQ(load_checkpoint(checkpoint_path(folder / "gone/checkpoints", 7), table).step, 7);
+  EXPECT_EQ(CheckpointFile(checkpoint_path(folder / "gone/checkpoints", 7)).load(table).step, 7);
   EXPECT_GE(parts, 1);
 }
 

@@ -73,7 +73,7 @@ void write_file(const std::filesystem::path& path, const std::string& content) {
 }
 
 std::string refusal(const std::filesystem::path& path, const ParameterTable& table) {
-  return test::message_of<DataError>([&] { load_checkpoint(path, table); });
+  return test::message_of<DataError>([&] { CheckpointFile(path).load(table); });
 }
 
 TEST(Checkpoint, ComesBackAsItWas) {
@@ -81,7 +81,7 @@ TEST(Checkpoint, ComesBackAsItWas) {
   const ParameterTable table = make_table();
   const Checkpoint saved = make_checkpoint(table);
   save_checkpoint(folder / "a.h5", saved, table);
-  const Checkpoint loaded = load_checkpoint(folder / "a.h5", table);
+  const Checkpoint loaded = CheckpointFile(folder / "a.h5").load(table);
   EXPECT_EQ(loaded.step, saved.step);
   EXPECT_EQ(loaded.config_hash, saved.config_hash);
   EXPECT_EQ(loaded.selection_hash, saved.selection_hash);
@@ -105,14 +105,14 @@ TEST(Checkpoint, HoldsAveragesWhereThereAreAny) {
   const ParameterTable table = make_table();
   Checkpoint saved = make_checkpoint(table);
   save_checkpoint(folder / "none.h5", saved, table);
-  EXPECT_TRUE(load_checkpoint(folder / "none.h5", table).average.empty());
-  EXPECT_TRUE(load_checkpoint(folder / "none.h5", table).average_points.empty());
+  EXPECT_TRUE(CheckpointFile(folder / "none.h5").load(table).average.empty());
+  EXPECT_TRUE(CheckpointFile(folder / "none.h5").load(table).average_points.empty());
   saved.average = make_flat(table, 2, 1000);
   saved.average_points = {0, 17};
   save_checkpoint(folder / "some.h5", saved, table);
-  EXPECT_EQ(load_checkpoint(folder / "some.h5", table).average, saved.average);
-  EXPECT_EQ(load_checkpoint(folder / "some.h5", table).average_points, saved.average_points);
-  EXPECT_EQ(load_checkpoint(folder / "some.h5", table).parameters, saved.parameters);
+  EXPECT_EQ(CheckpointFile(folder / "some.h5").load(table).average, saved.average);
+  EXPECT_EQ(CheckpointFile(folder / "some.h5").load(table).average_points, saved.average_points);
+  EXPECT_EQ(CheckpointFile(folder / "some.h5").load(table).parameters, saved.parameters);
   saved.average.pop_back();
   EXPECT_THROW(save_checkpoint(folder / "odd.h5", saved, table), Error);
 }
@@ -171,7 +171,7 @@ TEST(Checkpoint, RefusesATruncatedFile) {
     write_file(folder / "b.h5", whole.substr(0, bytes));
     EXPECT_THAT(refusal(folder / "b.h5", table), HasSubstr("cut short")) << bytes << " bytes";
   }
-  EXPECT_THROW(load_checkpoint(folder / "none.h5", table), IoError);
+  EXPECT_THROW(CheckpointFile(folder / "none.h5").load(table), IoError);
 }
 
 TEST(Checkpoint, NamesTheFirstParameterThatDiffers) {
@@ -272,7 +272,7 @@ TEST(Checkpoint, AFailureAnywhereLeavesAReadableCheckpoint) {
       save_checkpoint(folder / "a.h5", make_checkpoint(table, 2), table, files);
     } catch (const IoError&) {
     }
-    const std::int64_t step = load_checkpoint(folder / "a.h5", table).step;
+    const std::int64_t step = CheckpointFile(folder / "a.h5").load(table).step;
     EXPECT_THAT(list_checkpoints(folder.path()), ElementsAre());
     EXPECT_EQ(std::distance(std::filesystem::directory_iterator(folder.path()), {}), 1);
     if (!files.failed()) {
