@@ -38,11 +38,11 @@
 #include "models/kernels/cpu_process.hpp"
 #include "models/network/executor.hpp"
 #include "models/operators/backend.hpp"
+#include "results/checkpoints/checkpoint.hpp"
+#include "results/checkpoints/checkpoint_folder.hpp"
 #include "tests/dist/thread_ranks.hpp"
 #include "tests/support/temp_dir.hpp"
 #include "train/loop/trainer.hpp"
-#include "train/state/checkpoint.hpp"
-#include "train/state/checkpoint_folder.hpp"
 
 namespace tpudist {
 namespace {

@@ -18,12 +18,12 @@
 #include "core/prefetcher.hpp"
 #include "core/process.hpp"
 #include "dist/collectives/communicator.hpp"
-#include "inference/evaluation.hpp"
 #include "models/kernels/cpu_process.hpp"
 #include "models/losses/losses.hpp"
 #include "models/plans/plan_cost.hpp"
 #include "train/loop/training_state.hpp"
 #include "train/loop/training_step.hpp"
+#include "train/scoring/evaluation.hpp"
 #include "train/units/training_setup.hpp"
 
 namespace tpudist {

@@ -104,7 +104,7 @@ endif()
 
 # For find_package(tpudist): the libraries that read data, under the names that they have here (tpudist::data_loading), and
 # their headers. They need neither LibTorch nor MPI.
-set(TPUDIST_EXPORTED core core_config schema data_npz data_hlo data_hdf5 data_shards data_convert data_loading)
+set(TPUDIST_EXPORTED core core_config data_schema data_npz data_hlo data_hdf5 data_shards data_convert data_loading)
 set(headers_destination "${CMAKE_INSTALL_INCLUDEDIR}/tpudist")
 set(config_destination "${CMAKE_INSTALL_LIBDIR}/cmake/tpudist")
 

@@ -3,8 +3,8 @@
 
     scripts/check_rooms.py [ROOT]
 
-A folder may include itself, what its line in ROOMS names, and what these may include in turn. Every target has the
-root as include folder, so the compiler alone finds nothing.
+A folder may include itself, what its line in ROOMS names, and what the named folders may include. No two folders of
+the top include each other. Every target has the root as include folder, so the compiler alone finds nothing.
 """
 import pathlib
 import re
@@ -15,47 +15,47 @@ import sys
 ROOMS = {
     "core": "",
     "core/config": "core",
+    "core/parameters": "core",
     "core/safetensors": "core",
-    "schema": "core",
     "statistics/intervals": "core",
     "statistics/ranking": "statistics/intervals",
     "statistics/noise": "statistics/ranking",
+    "data/schema": "core",
     "data/npz": "core",
-    "data/hlo": "data/npz schema",
+    "data/hlo": "data/npz data/schema",
     "data/hdf5": "core",
-    "data/shards": "schema data/hdf5",
+    "data/shards": "data/schema data/hdf5",
     "data/convert": "core/config data/hlo data/shards",
     "data/loading": "data/convert",
-    "data/inspect": "data/shards statistics/noise",
     "data/synth": "data/hlo statistics/ranking",
-    "models/parameters": "core",
     "models/plans": "core",
     "models/losses": "core/config",
     "models/kernels": "models/plans",
     "models/operators": "models/kernels",
     "models/device": "models/operators",
-    "models/layers": "models/operators models/parameters core/config",
-    "models/inputs": "models/layers schema",
+    "models/layers": "models/operators core/parameters core/config",
+    "models/inputs": "models/layers data/schema",
     "models/network": "models/inputs models/device",
     "dist/collectives": "core",
     "dist/health": "dist/collectives",
-    "doctor": "dist/collectives",
-    "train/state": "models/parameters data/hdf5 core/config core/safetensors",
-    "records": "train/state schema statistics/ranking",
-    "python/extension": "records data/loading",
-    "scores": "records data/loading statistics/noise",
-    "report/charts": "core",
-    "report": "report/charts scores data/inspect",
+    "dist/doctor": "dist/collectives",
+    "results/checkpoints": "core/parameters data/hdf5 core/config core/safetensors",
+    "results/records": "results/checkpoints data/schema statistics/ranking",
+    "results/scores": "results/records data/loading statistics/noise",
+    "results/inspect": "data/shards statistics/noise",
+    "results/report/charts": "core",
+    "results/report": "results/report/charts results/scores results/inspect",
     "train/optimizer": "models/network",
-    "experiment": "train/optimizer data/loading dist/health models/losses models/network",
-    "train/units": "experiment",
-    "inference": "train/units scores",
-    "train/loop": "inference",
+    "train/experiment": "train/optimizer results/records data/loading dist/health models/losses",
+    "train/units": "train/experiment",
+    "train/scoring": "train/units results/scores",
+    "train/loop": "train/scoring",
     "train/weights": "train/loop",
-    "sweep": "train/loop",
+    "launch/sweep": "train/loop",
     "launch/program": "dist/health models/network",
-    "launch/commands": "launch/program data/inspect data/synth report doctor sweep train/weights",
+    "launch/commands": "launch/program launch/sweep results/report data/synth dist/doctor train/weights",
     "launch": "launch/commands",
+    "python/extension": "results/records data/loading",
 }
 
 
@@ -80,7 +80,7 @@ def main():
         files = []
     if not files:
         files = [str(path.relative_to(root)) for path in root.rglob("*.*") if path.relative_to(root).parts[0] != "build"]
-    allowed, wrong, seen = closures(), [], set()
+    allowed, wrong, seen, arrows = closures(), [], set(), set()
     for name in files:
         path = root / name
         room = str(pathlib.PurePath(name).parent)
@@ -92,10 +92,16 @@ def main():
             continue
         for number, line in enumerate(path.read_text().split("\n"), 1):
             include = re.match(r'#include "([^"]+)/[^"/]+"', line)
-            if include and include[1] not in allowed[room]:
+            if not include:
+                continue
+            arrows.add((room.split("/")[0], include[1].split("/")[0]))
+            if include[1] not in allowed[room]:
                 wrong.append(f"{name}:{number}: {room}/ may not include {include[1]}/")
     wrong += [f"scripts/check_rooms.py: {room} has no sources" for room in ROOMS if room not in seen]
-    print("\n".join(wrong) if wrong else f"{len(seen)} folders include only what they may")
+    wrong += [f"{a}/ and {b}/ include each other" for a, b in sorted(arrows) if a < b and (b, a) in arrows]
+    between = sum(a != b for a, b in arrows)
+    print("\n".join(wrong) if wrong else f"{len(seen)} folders include only what they may; between the "
+          f"{len({a for a, _ in arrows})} at the top are {between} arrows, and no two include each other")
     return 1 if wrong else 0
 
 

@@ -11,7 +11,6 @@
 #include <utility>
 
 #include "core/config/config_record.hpp"
-#include "core/config/settings.hpp"
 #include "core/config/yaml_scalar.hpp"
 #include "core/error.hpp"
 #include "core/text.hpp"

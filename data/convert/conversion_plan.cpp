@@ -7,7 +7,7 @@
 #include "core/error.hpp"
 #include "core/escape.hpp"
 #include "data/convert/source_npz.hpp"
-#include "schema/collection_folders.hpp"
+#include "data/schema/collection_folders.hpp"
 
 namespace tpudist {
 namespace {

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "schema/collection.hpp"
+#include "data/schema/collection.hpp"
 
 namespace tpudist {
 

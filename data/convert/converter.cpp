@@ -28,8 +28,8 @@
 #include "data/convert/memory_budget.hpp"
 #include "data/convert/source_npz.hpp"
 #include "data/convert/source_schema.hpp"
+#include "data/schema/collection_folders.hpp"
 #include "data/shards/converted_collections.hpp"
-#include "schema/collection_folders.hpp"
 
 namespace tpudist {
 namespace {

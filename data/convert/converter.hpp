@@ -6,9 +6,9 @@
 #include <vector>
 
 #include "core/progress.hpp"
+#include "data/schema/collection.hpp"
 #include "data/shards/config_codec.hpp"
 #include "data/shards/manifest.hpp"
-#include "schema/collection.hpp"
 
 namespace tpudist {
 

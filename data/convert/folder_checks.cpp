@@ -15,9 +15,9 @@
 #include "data/convert/conversion_plan.hpp"
 #include "data/convert/source_npz.hpp"
 #include "data/convert/source_schema.hpp"
+#include "data/schema/collection_folders.hpp"
 #include "data/shards/converted_collections.hpp"
 #include "data/shards/manifest.hpp"
-#include "schema/collection_folders.hpp"
 
 namespace tpudist {
 namespace {

@@ -4,9 +4,9 @@
 #include <string_view>
 
 #include "data/convert/graph_schema.hpp"
+#include "data/schema/collection.hpp"
 #include "data/shards/config_codec.hpp"
 #include "data/shards/shard_writer.hpp"
-#include "schema/collection.hpp"
 
 namespace tpudist {
 

@@ -5,8 +5,8 @@
 #include <string_view>
 
 #include "data/npz/npz_reader.hpp"
-#include "schema/collection.hpp"
-#include "schema/graph.hpp"
+#include "data/schema/collection.hpp"
+#include "data/schema/graph.hpp"
 
 namespace tpudist {
 

@@ -4,8 +4,8 @@
 #include <optional>
 #include <string_view>
 
+#include "data/schema/collection.hpp"
 #include "data/shards/shard_file.hpp"
-#include "schema/collection.hpp"
 
 namespace tpudist {
 

@@ -20,7 +20,7 @@
 #include "data/hlo/hlo_features.hpp"
 #include "data/hlo/layout_configs.hpp"
 #include "data/hlo/tuned_npz.hpp"
-#include "schema/collection_folders.hpp"
+#include "data/schema/collection_folders.hpp"
 
 namespace tpudist {
 namespace {

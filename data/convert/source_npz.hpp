@@ -9,7 +9,7 @@
 
 #include "data/hlo/layout_space.hpp"
 #include "data/hlo/tuning_file.hpp"
-#include "schema/collection.hpp"
+#include "data/schema/collection.hpp"
 
 namespace tpudist {
 

@@ -11,7 +11,7 @@
 #include "core/error.hpp"
 #include "data/convert/conversion_plan.hpp"
 #include "data/npz/npz_reader.hpp"
-#include "schema/collection_folders.hpp"
+#include "data/schema/collection_folders.hpp"
 
 namespace tpudist {
 namespace {

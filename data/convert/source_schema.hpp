@@ -3,7 +3,7 @@
 #include <filesystem>
 #include <string_view>
 
-#include "schema/collection.hpp"
+#include "data/schema/collection.hpp"
 
 namespace tpudist {
 

@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "core/progress.hpp"
+#include "data/schema/collection.hpp"
 #include "data/shards/manifest.hpp"
-#include "schema/collection.hpp"
 
 namespace tpudist {
 

@@ -12,7 +12,7 @@
 #include "core/error.hpp"
 #include "core/text.hpp"
 #include "data/hlo/text_attributes.hpp"
-#include "schema/tpugraphs.hpp"
+#include "data/schema/tpugraphs.hpp"
 
 namespace tpudist {
 namespace {

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "data/hlo/hlo_module.hpp"
-#include "schema/tpugraphs.hpp"
+#include "data/schema/tpugraphs.hpp"
 
 namespace tpudist {
 

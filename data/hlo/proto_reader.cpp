@@ -6,7 +6,7 @@
 
 #include "core/error.hpp"
 #include "core/escape.hpp"
-#include "schema/tpugraphs.hpp"
+#include "data/schema/tpugraphs.hpp"
 
 namespace tpudist {
 namespace {

@@ -15,7 +15,7 @@
 #include "data/hlo/text_attributes.hpp"
 #include "data/hlo/text_cursor.hpp"
 #include "data/hlo/text_values.hpp"
-#include "schema/tpugraphs.hpp"
+#include "data/schema/tpugraphs.hpp"
 
 namespace tpudist {
 namespace {

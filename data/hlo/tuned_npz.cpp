@@ -13,7 +13,7 @@
 #include "data/hlo/layout_space.hpp"
 #include "data/hlo/proto_reader.hpp"
 #include "data/npz/npz_writer.hpp"
-#include "schema/tpugraphs.hpp"
+#include "data/schema/tpugraphs.hpp"
 
 namespace tpudist {
 namespace {

@@ -12,7 +12,7 @@
 
 #include "core/mutex.hpp"
 #include "data/hdf5/element_type.hpp"
-#include "schema/graph.hpp"
+#include "data/schema/graph.hpp"
 
 namespace tpudist {
 

@@ -12,9 +12,9 @@
 #include "data/loading/duplicates.hpp"
 #include "data/loading/graph_reduction.hpp"
 #include "data/loading/node_cache.hpp"
+#include "data/schema/collection.hpp"
+#include "data/schema/graph.hpp"
 #include "data/shards/shard_reader.hpp"
-#include "schema/collection.hpp"
-#include "schema/graph.hpp"
 
 namespace tpudist {
 

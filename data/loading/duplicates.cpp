@@ -13,8 +13,8 @@
 #include "core/hash.hpp"
 #include "core/means.hpp"
 #include "core/random.hpp"
+#include "data/schema/merged_collection.hpp"
 #include "data/shards/entropy_filter.hpp"
-#include "schema/merged_collection.hpp"
 
 namespace tpudist {
 namespace {

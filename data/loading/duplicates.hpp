@@ -4,7 +4,7 @@
 #include <string_view>
 
 #include "core/array.hpp"
-#include "schema/graph.hpp"
+#include "data/schema/graph.hpp"
 
 namespace tpudist {
 

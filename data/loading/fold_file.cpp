@@ -9,7 +9,7 @@
 #include "core/error.hpp"
 #include "core/file_system.hpp"
 #include "core/text.hpp"
-#include "schema/merged_collection.hpp"
+#include "data/schema/merged_collection.hpp"
 
 namespace tpudist {
 namespace {

@@ -14,10 +14,10 @@
 #include "core/text.hpp"
 #include "data/loading/fold_file.hpp"
 #include "data/loading/selection.hpp"
+#include "data/schema/merged_collection.hpp"
+#include "data/schema/model_family.hpp"
 #include "data/shards/manifest.hpp"
 #include "data/shards/shard_reader.hpp"
-#include "schema/merged_collection.hpp"
-#include "schema/model_family.hpp"
 
 namespace tpudist {
 namespace {

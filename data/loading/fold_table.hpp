@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-#include "schema/collection.hpp"
+#include "data/schema/collection.hpp"
 
 namespace tpudist {
 

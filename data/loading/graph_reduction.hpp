@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
-#include "schema/feature_schema.hpp"
-#include "schema/graph.hpp"
+#include "data/schema/feature_schema.hpp"
+#include "data/schema/graph.hpp"
 
 namespace tpudist {
 

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "data/loading/graph_reduction.hpp"
-#include "schema/graph.hpp"
+#include "data/schema/graph.hpp"
 
 namespace tpudist {
 

@@ -7,7 +7,7 @@
 
 #include "data/convert/source_npz.hpp"
 #include "data/loading/dataset.hpp"
-#include "schema/collection.hpp"
+#include "data/schema/collection.hpp"
 
 namespace tpudist {
 

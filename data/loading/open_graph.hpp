@@ -8,9 +8,9 @@
 
 #include "data/loading/code_cache.hpp"
 #include "data/loading/duplicates.hpp"
+#include "data/schema/collection.hpp"
+#include "data/schema/graph.hpp"
 #include "data/shards/shard_reader.hpp"
-#include "schema/collection.hpp"
-#include "schema/graph.hpp"
 
 namespace tpudist {
 

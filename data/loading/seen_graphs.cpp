@@ -15,8 +15,8 @@
 #include "core/random.hpp"
 #include "core/text.hpp"
 #include "data/hlo/hlo_features.hpp"
-#include "schema/merged_collection.hpp"
-#include "schema/model_family.hpp"
+#include "data/schema/merged_collection.hpp"
+#include "data/schema/model_family.hpp"
 
 namespace tpudist {
 namespace {

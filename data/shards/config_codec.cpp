@@ -6,7 +6,7 @@
 #include <stdexcept>
 
 #include "core/hash.hpp"
-#include "schema/tpugraphs.hpp"
+#include "data/schema/tpugraphs.hpp"
 
 namespace tpudist {
 namespace {

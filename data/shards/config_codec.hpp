@@ -7,8 +7,8 @@
 #include <span>
 #include <vector>
 
-#include "schema/collection.hpp"
-#include "schema/graph.hpp"
+#include "data/schema/collection.hpp"
+#include "data/schema/graph.hpp"
 
 namespace tpudist {
 

@@ -8,9 +8,9 @@
 #include "core/error.hpp"
 #include "core/file_system.hpp"
 #include "core/process.hpp"
+#include "data/schema/collection_folders.hpp"
+#include "data/schema/merged_collection.hpp"
 #include "data/shards/manifest.hpp"
-#include "schema/collection_folders.hpp"
-#include "schema/merged_collection.hpp"
 
 namespace tpudist {
 namespace {

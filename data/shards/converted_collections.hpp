@@ -4,7 +4,7 @@
 #include <string_view>
 #include <vector>
 
-#include "schema/collection.hpp"
+#include "data/schema/collection.hpp"
 
 namespace tpudist {
 

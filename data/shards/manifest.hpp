@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "core/file_system.hpp"
+#include "data/schema/collection.hpp"
 #include "data/shards/shard_file.hpp"
-#include "schema/collection.hpp"
 
 namespace tpudist {
 

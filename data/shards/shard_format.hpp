@@ -8,7 +8,7 @@
 
 #include <fmt/format.h>
 
-#include "schema/collection.hpp"
+#include "data/schema/collection.hpp"
 
 namespace tpudist {
 

@@ -10,9 +10,9 @@
 #include "core/error.hpp"
 #include "core/hash.hpp"
 #include "data/hdf5/narrow.hpp"
+#include "data/schema/merged_collection.hpp"
 #include "data/shards/manifest.hpp"
 #include "data/shards/shard_file.hpp"
-#include "schema/merged_collection.hpp"
 
 namespace tpudist {
 

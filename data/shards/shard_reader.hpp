@@ -9,9 +9,9 @@
 
 #include "core/thread_pool.hpp"
 #include "data/hdf5/element_type.hpp"
+#include "data/schema/collection.hpp"
+#include "data/schema/graph.hpp"
 #include "data/shards/shard_format.hpp"
-#include "schema/collection.hpp"
-#include "schema/graph.hpp"
 
 namespace tpudist {
 

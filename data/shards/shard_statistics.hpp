@@ -6,9 +6,9 @@
 #include <optional>
 #include <vector>
 
+#include "data/schema/collection.hpp"
+#include "data/schema/graph.hpp"
 #include "data/shards/shard_reader.hpp"
-#include "schema/collection.hpp"
-#include "schema/graph.hpp"
 
 namespace tpudist {
 

@@ -9,9 +9,9 @@
 
 #include "core/thread_pool.hpp"
 #include "data/hdf5/hdf5_dataset.hpp"
+#include "data/schema/collection.hpp"
+#include "data/schema/graph.hpp"
 #include "data/shards/shard_format.hpp"
-#include "schema/collection.hpp"
-#include "schema/graph.hpp"
 
 namespace tpudist {
 

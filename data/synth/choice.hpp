@@ -4,8 +4,8 @@
 #include <cstdint>
 #include <vector>
 
+#include "data/schema/collection.hpp"
 #include "data/synth/program.hpp"
-#include "schema/collection.hpp"
 
 namespace tpudist::synth {
 

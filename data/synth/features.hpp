@@ -3,9 +3,9 @@
 #include <span>
 #include <string>
 
+#include "data/schema/collection.hpp"
+#include "data/schema/graph.hpp"
 #include "data/synth/program.hpp"
-#include "schema/collection.hpp"
-#include "schema/graph.hpp"
 
 namespace tpudist::synth {
 

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "core/progress.hpp"
-#include "schema/collection.hpp"
+#include "data/schema/collection.hpp"
 
 namespace tpudist {
 

@@ -5,7 +5,7 @@
 #include <iterator>
 
 #include "core/random.hpp"
-#include "schema/collection.hpp"
+#include "data/schema/collection.hpp"
 
 namespace tpudist::synth {
 namespace {

@@ -7,8 +7,8 @@
 #include <limits>
 
 #include "core/error.hpp"
+#include "data/schema/collection.hpp"
 #include "data/shards/shard_reader.hpp"
-#include "schema/collection.hpp"
 
 namespace {
 

@@ -12,8 +12,8 @@
 #include "core/text.hpp"
 #include "launch/commands/commands.hpp"
 #include "launch/program/output.hpp"
-#include "scores/comparison_text.hpp"
-#include "scores/system_scores.hpp"
+#include "results/scores/comparison_text.hpp"
+#include "results/scores/system_scores.hpp"
 
 namespace tpudist {
 namespace {

@@ -2,10 +2,10 @@
 #include <string>
 #include <vector>
 
-#include "experiment/experiment.hpp"
+#include "data/schema/collection.hpp"
 #include "launch/commands/commands.hpp"
-#include "schema/collection.hpp"
-#include "sweep/sweep_file.hpp"
+#include "launch/sweep/sweep_file.hpp"
+#include "train/experiment/experiment.hpp"
 
 namespace tpudist {
 namespace {

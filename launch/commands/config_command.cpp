@@ -11,14 +11,14 @@
 #include "core/process.hpp"
 #include "core/text.hpp"
 #include "core/thread_pool.hpp"
-#include "experiment/experiment.hpp"
 #include "launch/commands/commands.hpp"
 #include "launch/program/experiment_file.hpp"
 #include "launch/program/output.hpp"
+#include "launch/sweep/sweep_file.hpp"
+#include "launch/sweep/sweep_plan.hpp"
+#include "launch/sweep/sweep_tables.hpp"
 #include "models/network/network.hpp"
-#include "sweep/sweep_file.hpp"
-#include "sweep/sweep_plan.hpp"
-#include "sweep/sweep_tables.hpp"
+#include "train/experiment/experiment.hpp"
 
 namespace tpudist {
 namespace {

@@ -4,7 +4,7 @@
 
 #include "launch/commands/commands.hpp"
 #include "launch/program/output.hpp"
-#include "scores/run_difference.hpp"
+#include "results/scores/run_difference.hpp"
 
 namespace tpudist {
 

@@ -13,7 +13,7 @@
 #include "dist/collectives/mpi_session.hpp"
 #include "dist/collectives/nccl_communicator.hpp"
 #include "dist/collectives/node_topology.hpp"
-#include "doctor/doctor.hpp"
+#include "dist/doctor/doctor.hpp"
 #include "launch/commands/commands.hpp"
 #include "launch/program/build_info.hpp"
 #include "launch/program/cores.hpp"

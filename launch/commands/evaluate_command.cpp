@@ -12,11 +12,11 @@
 #include "core/file_system.hpp"
 #include "core/json.hpp"
 #include "core/means.hpp"
-#include "inference/collection_scores.hpp"
 #include "launch/commands/commands.hpp"
 #include "launch/commands/scoring_options.hpp"
 #include "launch/program/output.hpp"
-#include "scores/system_scores.hpp"
+#include "results/scores/system_scores.hpp"
+#include "train/scoring/collection_scores.hpp"
 
 namespace tpudist {
 namespace {

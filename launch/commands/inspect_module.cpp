@@ -21,7 +21,7 @@
 #include "data/hlo/tuning_file.hpp"
 #include "data/loading/seen_graphs.hpp"
 #include "launch/program/output.hpp"
-#include "records/run_folder.hpp"
+#include "results/records/run_folder.hpp"
 
 namespace tpudist {
 namespace {

@@ -11,10 +11,10 @@
 #include "core/output_path.hpp"
 #include "core/process.hpp"
 #include "core/text.hpp"
-#include "data/inspect/graph_ceilings.hpp"
-#include "data/inspect/suspect_graphs.hpp"
 #include "launch/program/output.hpp"
-#include "report/run_times_page.hpp"
+#include "results/inspect/graph_ceilings.hpp"
+#include "results/inspect/suspect_graphs.hpp"
+#include "results/report/run_times_page.hpp"
 
 namespace tpudist {
 namespace {

@@ -4,8 +4,8 @@
 #include <string>
 #include <vector>
 
+#include "data/schema/collection.hpp"
 #include "launch/program/command_line.hpp"
-#include "schema/collection.hpp"
 
 namespace tpudist {
 

@@ -16,15 +16,15 @@
 #include "core/numbers.hpp"
 #include "core/process.hpp"
 #include "core/text.hpp"
-#include "inference/collection_scores.hpp"
+#include "data/schema/merged_collection.hpp"
 #include "launch/commands/commands.hpp"
 #include "launch/commands/scoring_options.hpp"
 #include "launch/program/output.hpp"
-#include "records/run_folder.hpp"
-#include "schema/merged_collection.hpp"
-#include "scores/joined_predictions.hpp"
-#include "scores/judgement.hpp"
-#include "sweep/sweep_folder.hpp"
+#include "launch/sweep/sweep_folder.hpp"
+#include "results/records/run_folder.hpp"
+#include "results/scores/joined_predictions.hpp"
+#include "results/scores/judgement.hpp"
+#include "train/scoring/collection_scores.hpp"
 
 namespace tpudist {
 namespace {

@@ -21,11 +21,11 @@
 #include "data/hlo/layout_constraints.hpp"
 #include "data/loading/seen_graphs.hpp"
 #include "data/npz/zip_archive.hpp"
-#include "inference/module_ranking.hpp"
 #include "launch/commands/commands.hpp"
 #include "launch/commands/scoring_options.hpp"
 #include "launch/program/output.hpp"
-#include "sweep/sweep_folder.hpp"
+#include "launch/sweep/sweep_folder.hpp"
+#include "train/scoring/module_ranking.hpp"
 
 namespace tpudist {
 namespace {

@@ -11,7 +11,7 @@
 #include "core/output_path.hpp"
 #include "launch/commands/commands.hpp"
 #include "launch/program/output.hpp"
-#include "report/report.hpp"
+#include "results/report/report.hpp"
 
 namespace tpudist {
 namespace {

@@ -6,11 +6,11 @@
 #include <string_view>
 #include <vector>
 
-#include "inference/trained_run.hpp"
 #include "launch/program/command_line.hpp"
 #include "launch/program/job.hpp"
-#include "scores/judgement.hpp"
+#include "results/scores/judgement.hpp"
 #include "statistics/ranking/combination.hpp"
+#include "train/scoring/trained_run.hpp"
 
 namespace tpudist {
 

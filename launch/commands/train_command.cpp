@@ -15,11 +15,11 @@
 #include "core/process.hpp"
 #include "data/shards/converted_collections.hpp"
 #include "dist/health/stop_signal.hpp"
-#include "experiment/experiment.hpp"
 #include "launch/commands/commands.hpp"
 #include "launch/program/job.hpp"
 #include "launch/program/output.hpp"
-#include "sweep/sweep_file.hpp"
+#include "launch/sweep/sweep_file.hpp"
+#include "train/experiment/experiment.hpp"
 #include "train/loop/forecast.hpp"
 #include "train/loop/trainer.hpp"
 

@@ -11,11 +11,11 @@
 #include "core/error.hpp"
 #include "core/hash.hpp"
 #include "core/log.hpp"
-#include "experiment/experiment.hpp"
 #include "launch/commands/commands.hpp"
 #include "launch/commands/scoring_options.hpp"
 #include "launch/program/job.hpp"
 #include "launch/program/output.hpp"
+#include "train/experiment/experiment.hpp"
 #include "train/weights/exported_weights.hpp"
 #include "train/weights/imported_run.hpp"
 

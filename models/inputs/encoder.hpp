@@ -8,10 +8,10 @@
 #include <vector>
 
 #include "core/array.hpp"
+#include "data/schema/feature_schema.hpp"
 #include "models/inputs/encoder_config.hpp"
 #include "models/inputs/unit_input.hpp"
 #include "models/layers/layer.hpp"
-#include "schema/feature_schema.hpp"
 
 // For .cpp files in models/ only: it includes ATen.
 

@@ -6,9 +6,9 @@
 #include <vector>
 
 #include "core/config/config.hpp"
+#include "data/schema/feature_schema.hpp"
 #include "models/layers/layer_config.hpp"
 #include "models/plans/graph_edges.hpp"
-#include "schema/feature_schema.hpp"
 
 namespace tpudist {
 

@@ -3,10 +3,10 @@
 #include <cstdint>
 #include <vector>
 
+#include "core/parameters/parameter_table.hpp"
 #include "models/inputs/encoder_config.hpp"
 #include "models/inputs/unit_input.hpp"
 #include "models/operators/fused_call.hpp"
-#include "models/parameters/parameter_table.hpp"
 
 namespace tpudist {
 

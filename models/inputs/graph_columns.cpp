@@ -4,7 +4,7 @@
 #include <string>
 
 #include "core/error.hpp"
-#include "schema/lanes.hpp"
+#include "data/schema/lanes.hpp"
 
 namespace tpudist {
 namespace {

@@ -8,8 +8,8 @@
 
 #include "core/aligned.hpp"
 #include "core/array.hpp"
+#include "data/schema/feature_schema.hpp"
 #include "models/plans/plan.hpp"
-#include "schema/feature_schema.hpp"
 
 namespace tpudist {
 

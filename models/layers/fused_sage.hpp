@@ -4,9 +4,9 @@
 #include <string>
 #include <vector>
 
+#include "core/parameters/parameter_table.hpp"
 #include "models/layers/layer_config.hpp"
 #include "models/operators/fused_call.hpp"
-#include "models/parameters/parameter_table.hpp"
 
 namespace tpudist {
 

@@ -10,11 +10,11 @@
 #include <unordered_map>
 #include <vector>
 
+#include "core/parameters/parameter_table.hpp"
 #include "models/layers/layer_config.hpp"
 #include "models/operators/attend_nodes.hpp"
 #include "models/operators/backend.hpp"
 #include "models/operators/plan_views.hpp"
-#include "models/parameters/parameter_table.hpp"
 #include "models/plans/plan.hpp"
 #include "models/plans/plan_cost.hpp"
 

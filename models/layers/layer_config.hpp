@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "core/config/config.hpp"
-#include "models/parameters/parameter_table.hpp"
+#include "core/parameters/parameter_table.hpp"
 #include "models/plans/plan.hpp"
 
 namespace tpudist {

@@ -15,7 +15,7 @@ class PlacedParameters {
  public:
   virtual ~PlacedParameters() = default;
   virtual int members() const = 0;
-  // On the device, [M, Q] as of placed_offsets (models/parameters).
+  // On the device, [M, Q] as of placed_offsets (core/parameters).
   virtual float* data() const = 0;
   // Those of some members, in this order.
   virtual std::shared_ptr<const PlacedParameters> some(std::span<const int> members) const = 0;

@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "core/parameters/parameter_table.hpp"
 #include "core/thread_pool.hpp"
 #include "models/inputs/encoder.hpp"
 #include "models/inputs/unit_input.hpp"
@@ -18,7 +19,6 @@
 #include "models/network/network_config.hpp"
 #include "models/operators/backend.hpp"
 #include "models/operators/device_arrays.hpp"
-#include "models/parameters/parameter_table.hpp"
 #include "models/plans/plan.hpp"
 
 // For .cpp files of models/ only: it includes ATen.

@@ -5,13 +5,13 @@
 #include <memory>
 #include <span>
 
+#include "core/parameters/parameter_table.hpp"
 #include "core/thread_pool.hpp"
 #include "models/inputs/unit_input.hpp"
 #include "models/network/call_values.hpp"
 #include "models/network/device_context.hpp"
 #include "models/network/network_config.hpp"
 #include "models/operators/device_copies.hpp"
-#include "models/parameters/parameter_table.hpp"
 
 // For .cpp files of models/ only: it includes ATen.
 

@@ -7,6 +7,7 @@
 
 #include "core/aligned.hpp"
 #include "core/buffer_cache.hpp"
+#include "core/parameters/parameter_table.hpp"
 #include "core/thread_pool.hpp"
 #include "models/inputs/fused_encoder.hpp"
 #include "models/inputs/unit_input.hpp"
@@ -14,7 +15,6 @@
 #include "models/network/call_values.hpp"
 #include "models/network/network_config.hpp"
 #include "models/operators/fused_call.hpp"
-#include "models/parameters/parameter_table.hpp"
 
 namespace tpudist {
 

@@ -6,12 +6,12 @@
 #include <span>
 #include <vector>
 
+#include "core/parameters/parameter_table.hpp"
 #include "core/thread_pool.hpp"
 #include "models/inputs/unit_input.hpp"
 #include "models/network/call_values.hpp"
 #include "models/network/network_config.hpp"
 #include "models/operators/device_copies.hpp"
-#include "models/parameters/parameter_table.hpp"
 #include "models/plans/plan.hpp"
 
 namespace tpudist {

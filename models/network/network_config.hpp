@@ -7,13 +7,13 @@
 #include <vector>
 
 #include "core/config/config.hpp"
+#include "core/parameters/parameter_table.hpp"
+#include "data/schema/tpugraphs.hpp"
 #include "models/inputs/encoder_config.hpp"
 #include "models/kernels/precision.hpp"
 #include "models/layers/layer_config.hpp"
-#include "models/parameters/parameter_table.hpp"
 #include "models/plans/plan.hpp"
 #include "models/plans/plan_cost.hpp"
-#include "schema/tpugraphs.hpp"
 
 namespace tpudist {
 

@@ -3,9 +3,9 @@
 #include <span>
 
 #include "core/error.hpp"
+#include "data/schema/lanes.hpp"
 #include "models/inputs/unit_input.hpp"
 #include "models/operators/operators.hpp"
-#include "schema/lanes.hpp"
 
 namespace tpudist {
 namespace {

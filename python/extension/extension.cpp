@@ -31,10 +31,10 @@
 #include "data/loading/dataset_order.hpp"
 #include "data/loading/fold_table.hpp"
 #include "data/loading/slate_order.hpp"
+#include "data/schema/model_family.hpp"
 #include "data/shards/converted_collections.hpp"
 #include "python/extension/arrays.hpp"
-#include "records/predictions_file.hpp"
-#include "schema/model_family.hpp"
+#include "results/records/predictions_file.hpp"
 
 namespace nb = nanobind;
 

@@ -15,9 +15,9 @@
 #include "data/hdf5/sealed_file.hpp"
 #include "data/loading/dataset.hpp"
 #include "data/shards/manifest.hpp"
+#include "results/checkpoints/checkpoint.hpp"
 #include "tests/data/npz/npz_fixture.hpp"
 #include "tests/fuzz/fuzz_target.hpp"
-#include "train/state/checkpoint.hpp"
 
 namespace tpudist::test {
 namespace {

@@ -7,7 +7,7 @@
 
 #include "core/file_system.hpp"
 #include "tests/launch/run_program.hpp"
-#include "tests/scores/system_case.hpp"
+#include "tests/results/scores/system_case.hpp"
 
 namespace tpudist {
 namespace {

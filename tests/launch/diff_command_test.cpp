@@ -6,10 +6,10 @@
 #include <sstream>
 
 #include "core/file_system.hpp"
+#include "results/checkpoints/checkpoint.hpp"
+#include "results/checkpoints/checkpoint_folder.hpp"
 #include "tests/launch/tiny_folder.hpp"
 #include "tests/support/damage.hpp"
-#include "train/state/checkpoint.hpp"
-#include "train/state/checkpoint_folder.hpp"
 
 namespace tpudist {
 namespace {

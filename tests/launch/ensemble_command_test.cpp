@@ -8,7 +8,7 @@
 
 #include "core/file_system.hpp"
 #include "tests/launch/tiny_folder.hpp"
-#include "tests/scores/predictions_case.hpp"
+#include "tests/results/scores/predictions_case.hpp"
 
 namespace tpudist {
 namespace {

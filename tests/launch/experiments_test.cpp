@@ -5,9 +5,9 @@
 #include <set>
 
 #include "core/error.hpp"
-#include "experiment/experiment.hpp"
-#include "schema/merged_collection.hpp"
+#include "data/schema/merged_collection.hpp"
 #include "tests/support/paths.hpp"
+#include "train/experiment/experiment.hpp"
 
 namespace tpudist {
 namespace {

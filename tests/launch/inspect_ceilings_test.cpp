@@ -6,8 +6,8 @@
 #include <string>
 
 #include "core/file_system.hpp"
-#include "tests/data/inspect/measured_graph.hpp"
 #include "tests/launch/run_program.hpp"
+#include "tests/results/inspect/measured_graph.hpp"
 #include "tests/support/converted.hpp"
 #include "tests/support/temp_dir.hpp"
 

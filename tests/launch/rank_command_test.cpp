@@ -12,7 +12,7 @@
 #include "tests/data/hlo/hlo_protos.hpp"
 #include "tests/launch/submission_row.hpp"
 #include "tests/launch/tiny_folder.hpp"
-#include "tests/scores/system_case.hpp"
+#include "tests/results/scores/system_case.hpp"
 
 namespace tpudist {
 namespace {

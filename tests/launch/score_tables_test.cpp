@@ -15,7 +15,7 @@
 #include "core/file_system.hpp"
 #include "core/version.hpp"
 #include "tests/launch/run_program.hpp"
-#include "tests/scores/system_case.hpp"
+#include "tests/results/scores/system_case.hpp"
 #include "tests/train/tiny_data.hpp"
 
 namespace tpudist {

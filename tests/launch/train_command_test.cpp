@@ -8,9 +8,9 @@
 #include <string>
 
 #include "core/file_system.hpp"
+#include "results/checkpoints/checkpoint_folder.hpp"
 #include "tests/launch/run_program.hpp"
 #include "tests/train/tiny_data.hpp"
-#include "train/state/checkpoint_folder.hpp"
 
 namespace tpudist {
 namespace {

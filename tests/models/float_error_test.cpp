@@ -5,8 +5,8 @@
 
 #include <gtest/gtest.h>
 
+#include "data/schema/tpugraphs.hpp"
 #include "models/kernels/cpu_process.hpp"
-#include "schema/tpugraphs.hpp"
 #include "tests/models/network_case.hpp"
 #include "tests/models/repeated_case.hpp"
 

@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
+#include "data/schema/tpugraphs.hpp"
 #include "models/network/network.hpp"
-#include "schema/tpugraphs.hpp"
 #include "tests/models/network_case.hpp"
 
 namespace tpudist::test {

@@ -5,8 +5,8 @@
 #include <string>
 
 #include "core/error.hpp"
+#include "data/schema/tpugraphs.hpp"
 #include "models/network/executor.hpp"
-#include "schema/tpugraphs.hpp"
 
 namespace tpudist {
 namespace {

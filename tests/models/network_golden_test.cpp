@@ -4,8 +4,8 @@
 #include <utility>
 #include <vector>
 
+#include "data/schema/tpugraphs.hpp"
 #include "models/kernels/cpu_process.hpp"
-#include "schema/tpugraphs.hpp"
 #include "tests/models/network_case.hpp"
 
 // Scores and gradients of PyTorch Geometric's SAGEConv: tests/golden/sage_network.py.

@@ -3,8 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include "data/schema/tpugraphs.hpp"
 #include "models/kernels/cpu_process.hpp"
-#include "schema/tpugraphs.hpp"
 #include "tests/models/naive_network.hpp"
 #include "tests/models/network_case.hpp"
 #include "tests/models/plan_autograd.hpp"

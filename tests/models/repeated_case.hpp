@@ -8,11 +8,11 @@
 #include <vector>
 
 #include "core/random.hpp"
+#include "data/schema/tpugraphs.hpp"
 #include "models/inputs/unit_input.hpp"
 #include "models/network/network.hpp"
 #include "models/plans/build_plan.hpp"
 #include "models/plans/row_keys.hpp"
-#include "schema/tpugraphs.hpp"
 #include "tests/support/contracted_edges.hpp"
 
 namespace tpudist::test {

@@ -14,7 +14,7 @@
 #include "core/thread_pool.hpp"
 #include "data/loading/dataset.hpp"
 #include "dist/collectives/communicator.hpp"
-#include "experiment/experiment.hpp"
+#include "train/experiment/experiment.hpp"
 #include "train/units/batch_plan.hpp"
 #include "train/units/step_work.hpp"
 #include "train/units/training_setup.hpp"

@@ -6,9 +6,9 @@
 #include "core/config/config.hpp"
 #include "core/progress.hpp"
 #include "data/synth/synth.hpp"
-#include "experiment/experiment.hpp"
 #include "tests/support/converted.hpp"
 #include "tests/support/temp_dir.hpp"
+#include "train/experiment/experiment.hpp"
 
 namespace tpudist::test {
 

@@ -12,7 +12,7 @@
 #include "dist/health/agreement.hpp"
 #include "models/network/network_config.hpp"
 #include "models/plans/plan.hpp"
-#include "records/run_folder.hpp"
+#include "results/records/run_folder.hpp"
 #include "train/loop/run_report.hpp"
 #include "train/units/training_setup.hpp"
 

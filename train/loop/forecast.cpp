@@ -14,7 +14,7 @@
 #include "dist/collectives/device_memory.hpp"
 #include "dist/collectives/device_reducer.hpp"
 #include "models/plans/plan_cost.hpp"
-#include "records/run_folder.hpp"
+#include "results/records/run_folder.hpp"
 #include "train/loop/initial_weights.hpp"
 #include "train/loop/run_checkpoints.hpp"
 #include "train/loop/run_evaluation.hpp"

@@ -8,9 +8,9 @@
 #include <string_view>
 
 #include "dist/health/job_context.hpp"
-#include "experiment/experiment.hpp"
-#include "inference/scoring_session.hpp"
+#include "train/experiment/experiment.hpp"
 #include "train/loop/training_step.hpp"
+#include "train/scoring/scoring_session.hpp"
 #include "train/units/step_work.hpp"
 #include "train/units/training_setup.hpp"
 

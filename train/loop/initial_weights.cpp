@@ -15,8 +15,8 @@
 #include "core/text.hpp"
 #include "data/loading/selection.hpp"
 #include "dist/health/agreement.hpp"
-#include "inference/trained_run.hpp"
-#include "train/state/weights_file.hpp"
+#include "results/checkpoints/weights_file.hpp"
+#include "train/scoring/trained_run.hpp"
 #include "train/units/step_work.hpp"
 
 namespace tpudist {

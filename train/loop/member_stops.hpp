@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "experiment/experiment.hpp"
+#include "train/experiment/experiment.hpp"
 
 namespace tpudist {
 

@@ -7,14 +7,14 @@
 #include <exception>
 #include <span>
 
-#include "core/config/settings.hpp"
 #include "core/error.hpp"
 #include "core/file_system.hpp"
 #include "core/log.hpp"
 #include "data/loading/fold_file.hpp"
 #include "data/loading/metis_segments.hpp"
 #include "dist/health/agreement.hpp"
-#include "train/state/checkpoint_folder.hpp"
+#include "results/checkpoints/checkpoint_folder.hpp"
+#include "results/records/settings.hpp"
 #include "train/units/folds.hpp"
 
 namespace tpudist {

@@ -9,11 +9,11 @@
 #include "data/loading/dataset.hpp"
 #include "data/loading/fold_table.hpp"
 #include "dist/health/job_context.hpp"
-#include "experiment/experiment.hpp"
-#include "records/run_folder.hpp"
+#include "results/checkpoints/checkpoint.hpp"
+#include "results/checkpoints/checkpoint_queue.hpp"
+#include "results/records/run_folder.hpp"
+#include "train/experiment/experiment.hpp"
 #include "train/loop/training_state.hpp"
-#include "train/state/checkpoint.hpp"
-#include "train/state/checkpoint_queue.hpp"
 #include "train/units/training_setup.hpp"
 
 namespace tpudist {

@@ -14,7 +14,7 @@
 #include "core/text.hpp"
 #include "core/trace.hpp"
 #include "dist/health/agreement.hpp"
-#include "records/predictions_file.hpp"
+#include "results/records/predictions_file.hpp"
 #include "train/loop/run_predictions.hpp"
 #include "train/units/folds.hpp"
 #include "train/units/prepared_graphs.hpp"

@@ -8,15 +8,15 @@
 
 #include "data/loading/seen_graphs.hpp"
 #include "dist/health/job_context.hpp"
-#include "experiment/experiment.hpp"
-#include "inference/evaluation.hpp"
-#include "records/run_folder.hpp"
+#include "results/records/run_folder.hpp"
+#include "train/experiment/experiment.hpp"
 #include "train/loop/forecast.hpp"
 #include "train/loop/run_checkpoints.hpp"
 #include "train/loop/run_report.hpp"
 #include "train/loop/time_limit.hpp"
 #include "train/loop/train_outcome.hpp"
 #include "train/loop/training_state.hpp"
+#include "train/scoring/evaluation.hpp"
 #include "train/units/training_setup.hpp"
 
 namespace tpudist {

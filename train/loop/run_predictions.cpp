@@ -6,9 +6,9 @@
 #include "core/text.hpp"
 #include "data/loading/selection.hpp"
 #include "dist/health/agreement.hpp"
-#include "inference/prediction_records.hpp"
-#include "records/predictions_file.hpp"
-#include "train/state/checkpoint.hpp"
+#include "results/checkpoints/checkpoint.hpp"
+#include "results/records/predictions_file.hpp"
+#include "train/scoring/prediction_records.hpp"
 #include "train/units/folds.hpp"
 
 namespace tpudist {

@@ -7,11 +7,11 @@
 #include <vector>
 
 #include "dist/health/job_context.hpp"
-#include "experiment/experiment.hpp"
-#include "inference/evaluation.hpp"
-#include "inference/scoring_blocks.hpp"
-#include "records/initial_and_final_loss.hpp"
-#include "records/predictions.hpp"
+#include "results/records/initial_and_final_loss.hpp"
+#include "results/records/predictions.hpp"
+#include "train/experiment/experiment.hpp"
+#include "train/scoring/evaluation.hpp"
+#include "train/scoring/scoring_blocks.hpp"
 #include "train/units/training_setup.hpp"
 
 namespace tpudist {

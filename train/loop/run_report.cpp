@@ -7,7 +7,6 @@
 #include <ctime>
 #include <utility>
 
-#include "core/config/settings.hpp"
 #include "core/error.hpp"
 #include "core/file_system.hpp"
 #include "core/hash.hpp"
@@ -20,6 +19,7 @@
 #include "dist/health/agreement.hpp"
 #include "models/kernels/cpu_process.hpp"
 #include "models/network/network_config.hpp"
+#include "results/records/settings.hpp"
 
 namespace tpudist {
 namespace {

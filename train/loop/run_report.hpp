@@ -7,9 +7,9 @@
 #include <vector>
 
 #include "dist/health/job_context.hpp"
-#include "experiment/experiment.hpp"
-#include "records/learning_curves.hpp"
-#include "records/run_folder.hpp"
+#include "results/records/learning_curves.hpp"
+#include "results/records/run_folder.hpp"
+#include "train/experiment/experiment.hpp"
 #include "train/loop/train_outcome.hpp"
 #include "train/loop/training_state.hpp"
 #include "train/loop/training_step.hpp"

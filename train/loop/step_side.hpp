@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "dist/health/job_context.hpp"
-#include "experiment/experiment.hpp"
+#include "train/experiment/experiment.hpp"
 #include "train/loop/training_state.hpp"
 #include "train/units/step_work.hpp"
 

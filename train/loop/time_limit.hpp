@@ -6,7 +6,7 @@
 #include <optional>
 
 #include "dist/collectives/communicator.hpp"
-#include "experiment/experiment.hpp"
+#include "train/experiment/experiment.hpp"
 
 namespace tpudist {
 

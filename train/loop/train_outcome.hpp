@@ -5,8 +5,8 @@
 #include <optional>
 #include <vector>
 
-#include "inference/evaluation.hpp"
-#include "scores/out_of_fold.hpp"
+#include "results/scores/out_of_fold.hpp"
+#include "train/scoring/evaluation.hpp"
 
 namespace tpudist {
 

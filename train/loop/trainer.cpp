@@ -10,7 +10,6 @@
 #include <span>
 #include <vector>
 
-#include "core/config/settings.hpp"
 #include "core/duration.hpp"
 #include "core/error.hpp"
 #include "core/file_system.hpp"
@@ -21,8 +20,8 @@
 #include "core/process.hpp"
 #include "data/loading/seen_graphs.hpp"
 #include "dist/health/agreement.hpp"
-#include "inference/trained_run.hpp"
-#include "records/run_folder.hpp"
+#include "results/records/run_folder.hpp"
+#include "results/records/settings.hpp"
 #include "train/loop/forecast.hpp"
 #include "train/loop/initial_weights.hpp"
 #include "train/loop/run_checkpoints.hpp"
@@ -31,6 +30,7 @@
 #include "train/loop/time_limit.hpp"
 #include "train/loop/training_state.hpp"
 #include "train/loop/training_step.hpp"
+#include "train/scoring/trained_run.hpp"
 #include "train/units/folds.hpp"
 #include "train/units/training_setup.hpp"
 

@@ -4,7 +4,7 @@
 #include <functional>
 
 #include "dist/health/job_context.hpp"
-#include "experiment/experiment.hpp"
+#include "train/experiment/experiment.hpp"
 #include "train/loop/train_outcome.hpp"
 
 namespace tpudist {

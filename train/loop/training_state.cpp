@@ -7,13 +7,13 @@
 #include <span>
 #include <utility>
 
-#include "core/config/settings.hpp"
 #include "core/error.hpp"
 #include "core/hash.hpp"
 #include "core/means.hpp"
 #include "core/process.hpp"
 #include "core/random.hpp"
-#include "records/initial_and_final_loss.hpp"
+#include "results/records/initial_and_final_loss.hpp"
+#include "results/records/settings.hpp"
 #include "train/units/training_setup.hpp"
 
 namespace tpudist {

@@ -8,13 +8,13 @@
 
 #include "core/aligned.hpp"
 #include "data/loading/seen_graphs.hpp"
-#include "experiment/experiment.hpp"
 #include "models/network/network.hpp"
+#include "results/checkpoints/checkpoint.hpp"
+#include "train/experiment/experiment.hpp"
 #include "train/loop/member_stops.hpp"
 #include "train/loop/segment_scores.hpp"
 #include "train/loop/train_outcome.hpp"
 #include "train/optimizer/device_weights.hpp"
-#include "train/state/checkpoint.hpp"
 
 namespace tpudist {
 

@@ -16,7 +16,7 @@
 #include "core/duration.hpp"
 #include "core/log.hpp"
 #include "core/random.hpp"
-#include "records/initial_and_final_loss.hpp"
+#include "results/records/initial_and_final_loss.hpp"
 
 namespace tpudist {
 namespace {

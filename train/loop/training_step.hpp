@@ -10,7 +10,7 @@
 #include "core/buffer_cache.hpp"
 #include "dist/collectives/communicator.hpp"
 #include "dist/health/job_context.hpp"
-#include "experiment/experiment.hpp"
+#include "train/experiment/experiment.hpp"
 #include "train/loop/segment_scores.hpp"
 #include "train/loop/step_side.hpp"
 #include "train/loop/training_state.hpp"

@@ -8,9 +8,9 @@
 
 #include "core/aligned.hpp"
 #include "core/config/config.hpp"
+#include "core/parameters/parameter_table.hpp"
 #include "core/thread_pool.hpp"
 #include "models/kernels/flat_launches.hpp"
-#include "models/parameters/parameter_table.hpp"
 
 namespace tpudist {
 

@@ -8,7 +8,7 @@
 #include "data/loading/slate_order.hpp"
 #include "dist/collectives/communicator.hpp"
 #include "dist/collectives/gradient_reducer.hpp"
-#include "experiment/experiment.hpp"
+#include "train/experiment/experiment.hpp"
 #include "train/units/unit_builder.hpp"
 
 namespace tpudist {

@@ -8,7 +8,7 @@
 #include <numeric>
 #include <span>
 
-#include "schema/feature_schema.hpp"
+#include "data/schema/feature_schema.hpp"
 #include "train/units/folds.hpp"
 
 namespace tpudist {

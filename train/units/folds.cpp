@@ -10,7 +10,7 @@
 
 #include "core/error.hpp"
 #include "data/loading/selection.hpp"
-#include "schema/merged_collection.hpp"
+#include "data/schema/merged_collection.hpp"
 
 namespace tpudist {
 namespace {

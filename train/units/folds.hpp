@@ -6,7 +6,7 @@
 
 #include "data/loading/dataset.hpp"
 #include "data/loading/fold_table.hpp"
-#include "experiment/experiment.hpp"
+#include "train/experiment/experiment.hpp"
 
 namespace tpudist {
 

@@ -8,7 +8,7 @@
 
 #include "core/hash.hpp"
 #include "core/random.hpp"
-#include "schema/merged_collection.hpp"
+#include "data/schema/merged_collection.hpp"
 
 namespace tpudist {
 namespace {

@@ -7,8 +7,8 @@
 
 #include "data/loading/graph_reduction.hpp"
 #include "data/loading/slate_order.hpp"
-#include "experiment/experiment.hpp"
-#include "schema/graph.hpp"
+#include "data/schema/graph.hpp"
+#include "train/experiment/experiment.hpp"
 
 namespace tpudist {
 

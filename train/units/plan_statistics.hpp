@@ -6,7 +6,7 @@
 
 #include "core/progress.hpp"
 #include "core/thread_pool.hpp"
-#include "experiment/experiment.hpp"
+#include "train/experiment/experiment.hpp"
 
 namespace tpudist {
 

@@ -11,8 +11,8 @@
 #include "core/log.hpp"
 #include "data/loading/dataset_order.hpp"
 #include "data/loading/metis_segments.hpp"
+#include "data/schema/merged_collection.hpp"
 #include "dist/health/agreement.hpp"
-#include "schema/merged_collection.hpp"
 #include "train/units/folds.hpp"
 
 namespace tpudist {

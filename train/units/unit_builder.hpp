@@ -7,10 +7,10 @@
 #include <vector>
 
 #include "data/loading/dataset.hpp"
-#include "experiment/experiment.hpp"
 #include "models/network/network.hpp"
 #include "models/plans/build_plan.hpp"
 #include "models/plans/plan_cost.hpp"
+#include "train/experiment/experiment.hpp"
 #include "train/units/graph_draw.hpp"
 #include "train/units/prepared_graphs.hpp"
 

@@ -5,7 +5,7 @@
 #include "core/error.hpp"
 #include "core/log.hpp"
 #include "models/kernels/cpu_process.hpp"
-#include "train/state/weights_file.hpp"
+#include "results/checkpoints/weights_file.hpp"
 
 namespace tpudist {
 namespace {

@@ -4,7 +4,7 @@
 #include <optional>
 #include <vector>
 
-#include "inference/trained_run.hpp"
+#include "train/scoring/trained_run.hpp"
 
 namespace tpudist {
 

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "dist/health/job_context.hpp"
-#include "experiment/experiment.hpp"
+#include "train/experiment/experiment.hpp"
 
 namespace tpudist {
 

@@ -9,8 +9,8 @@
 
 #include "core/error.hpp"
 #include "data/convert/graph_verifier.hpp"
+#include "data/schema/tpugraphs.hpp"
 #include "data/shards/shard_reader.hpp"
-#include "schema/tpugraphs.hpp"
 #include "tests/data/npz/npz_fixture.hpp"
 #include "tests/support/temp_dir.hpp"
 

@@ -14,7 +14,7 @@
 #include "core/error.hpp"
 #include "data/hlo/hlo_features.hpp"
 #include "data/hlo/tuning_file.hpp"
-#include "schema/tpugraphs.hpp"
+#include "data/schema/tpugraphs.hpp"
 #include "tests/data/hlo/hlo_protos.hpp"
 #include "tests/support/real_data.hpp"
 #include "tests/support/thrown.hpp"

@@ -15,7 +15,7 @@
 #include "core/random.hpp"
 #include "data/loading/metis_segments.hpp"
 #include "data/loading/module_file.hpp"
-#include "schema/tpugraphs.hpp"
+#include "data/schema/tpugraphs.hpp"
 #include "tests/support/contracted_edges.hpp"
 #include "tests/support/paths.hpp"
 #include "tests/support/real_data.hpp"

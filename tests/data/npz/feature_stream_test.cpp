@@ -9,7 +9,7 @@
 #include "core/error.hpp"
 #include "core/file_system.hpp"
 #include "data/npz/npz_writer.hpp"
-#include "schema/tpugraphs.hpp"
+#include "data/schema/tpugraphs.hpp"
 #include "tests/support/temp_dir.hpp"
 
 namespace tpudist {

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "data/npz/npz_writer.hpp"
-#include "schema/tpugraphs.hpp"
+#include "data/schema/tpugraphs.hpp"
 
 namespace tpudist::test {
 

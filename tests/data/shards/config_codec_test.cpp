@@ -6,7 +6,7 @@
 #include <cmath>
 #include <cstring>
 
-#include "schema/tpugraphs.hpp"
+#include "data/schema/tpugraphs.hpp"
 
 namespace tpudist {
 namespace {

@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "data/convert/converter.hpp"
-#include "schema/tpugraphs.hpp"
+#include "data/schema/tpugraphs.hpp"
 #include "tests/data/npz/npz_fixture.hpp"
 #include "tests/support/temp_dir.hpp"
 

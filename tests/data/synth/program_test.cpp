@@ -9,10 +9,10 @@
 #include <vector>
 
 #include "core/error.hpp"
+#include "data/schema/model_family.hpp"
 #include "data/synth/features.hpp"
 #include "data/synth/models.hpp"
 #include "data/synth/presets.hpp"
-#include "schema/model_family.hpp"
 
 namespace tpudist::synth {
 namespace {

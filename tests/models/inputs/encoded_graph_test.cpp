@@ -10,10 +10,10 @@
 
 #include "core/error.hpp"
 #include "core/random.hpp"
+#include "data/schema/tpugraphs.hpp"
 #include "models/inputs/encoder.hpp"
 #include "models/inputs/unit_input.hpp"
 #include "models/kernels/cpu_process.hpp"
-#include "schema/tpugraphs.hpp"
 
 namespace tpudist {
 namespace {

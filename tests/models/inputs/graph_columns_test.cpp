@@ -10,7 +10,7 @@
 
 #include "core/error.hpp"
 #include "core/random.hpp"
-#include "schema/tpugraphs.hpp"
+#include "data/schema/tpugraphs.hpp"
 
 namespace tpudist {
 namespace {

@@ -13,8 +13,8 @@
 #include <string>
 #include <vector>
 
+#include "data/schema/tpugraphs.hpp"
 #include "models/network/composed_network.hpp"
-#include "schema/tpugraphs.hpp"
 #include "tests/models/layers/layer_spellings.hpp"
 #include "tests/models/repeated_case.hpp"
 

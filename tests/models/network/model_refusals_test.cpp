@@ -8,9 +8,9 @@
 
 #include "core/error.hpp"
 #include "core/random.hpp"
+#include "data/schema/tpugraphs.hpp"
 #include "models/layers/layers.hpp"
 #include "models/network/network.hpp"
-#include "schema/tpugraphs.hpp"
 #include "tests/support/thrown.hpp"
 
 namespace tpudist {

@@ -7,12 +7,12 @@
 #include <numeric>
 
 #include "core/error.hpp"
+#include "data/schema/tpugraphs.hpp"
 #include "models/device/device_backend.hpp"
 #include "models/kernels/cpu_process.hpp"
 #include "models/network/executor.hpp"
 #include "models/plans/build_plan.hpp"
 #include "models/plans/row_keys.hpp"
-#include "schema/tpugraphs.hpp"
 #include "tests/models/naive_network.hpp"
 #include "tests/models/plans/check_plan.hpp"
 

@@ -5,8 +5,8 @@
 #include <vector>
 
 #include "core/random.hpp"
+#include "data/schema/tpugraphs.hpp"
 #include "models/plans/build_plan.hpp"
-#include "schema/tpugraphs.hpp"
 
 namespace tpudist::test {
 

@@ -5,11 +5,11 @@
 #include <algorithm>
 #include <limits>
 
-#include "inference/collection_scores.hpp"
+#include "results/checkpoints/checkpoint.hpp"
+#include "results/checkpoints/checkpoint_folder.hpp"
 #include "tests/train/tiny_data.hpp"
 #include "tests/train/tiny_run.hpp"
-#include "train/state/checkpoint.hpp"
-#include "train/state/checkpoint_folder.hpp"
+#include "train/scoring/collection_scores.hpp"
 
 namespace tpudist {
 namespace {

@@ -11,9 +11,9 @@
 
 #include "core/error.hpp"
 #include "core/file_system.hpp"
+#include "results/checkpoints/checkpoint_folder.hpp"
 #include "tests/train/tiny_data.hpp"
 #include "tests/train/tiny_run.hpp"
-#include "train/state/checkpoint_folder.hpp"
 
 namespace tpudist {
 namespace {

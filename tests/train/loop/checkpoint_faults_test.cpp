@@ -12,12 +12,12 @@
 
 #include "core/error.hpp"
 #include "core/log.hpp"
-#include "records/run_folder.hpp"
+#include "results/checkpoints/checkpoint.hpp"
+#include "results/checkpoints/checkpoint_folder.hpp"
+#include "results/records/run_folder.hpp"
 #include "tests/support/watched_files.hpp"
 #include "tests/train/tiny_data.hpp"
 #include "tests/train/tiny_run.hpp"
-#include "train/state/checkpoint.hpp"
-#include "train/state/checkpoint_folder.hpp"
 
 namespace tpudist {
 namespace {

@@ -8,9 +8,9 @@
 #include <set>
 
 #include "core/numbers.hpp"
+#include "data/schema/tpugraphs.hpp"
 #include "dist/collectives/communicator.hpp"
 #include "models/network/network.hpp"
-#include "schema/tpugraphs.hpp"
 #include "tests/support/paths.hpp"
 #include "tests/train/tiny_data.hpp"
 

@@ -5,16 +5,16 @@
 #include <limits>
 #include <nlohmann/json.hpp>
 
-#include "core/config/settings.hpp"
 #include "core/error.hpp"
 #include "core/file_system.hpp"
 #include "dist/collectives/communicator.hpp"
-#include "inference/collection_scores.hpp"
-#include "records/run_folder.hpp"
+#include "results/checkpoints/checkpoint.hpp"
+#include "results/checkpoints/checkpoint_folder.hpp"
+#include "results/records/run_folder.hpp"
+#include "results/records/settings.hpp"
 #include "tests/train/tiny_data.hpp"
 #include "tests/train/tiny_run.hpp"
-#include "train/state/checkpoint.hpp"
-#include "train/state/checkpoint_folder.hpp"
+#include "train/scoring/collection_scores.hpp"
 #include "train/units/training_setup.hpp"
 
 namespace tpudist {

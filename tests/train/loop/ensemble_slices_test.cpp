@@ -9,13 +9,13 @@
 
 #include "core/file_system.hpp"
 #include "dist/collectives/communicator.hpp"
-#include "inference/collection_scores.hpp"
 #include "models/kernels/cpu_process.hpp"
-#include "records/run_folder.hpp"
+#include "results/checkpoints/checkpoint.hpp"
+#include "results/checkpoints/checkpoint_folder.hpp"
+#include "results/records/run_folder.hpp"
 #include "tests/train/tiny_data.hpp"
 #include "tests/train/tiny_run.hpp"
-#include "train/state/checkpoint.hpp"
-#include "train/state/checkpoint_folder.hpp"
+#include "train/scoring/collection_scores.hpp"
 
 namespace tpudist {
 namespace {

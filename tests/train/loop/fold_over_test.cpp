@@ -9,12 +9,12 @@
 
 #include "core/error.hpp"
 #include "core/file_system.hpp"
-#include "inference/collection_scores.hpp"
-#include "records/predictions_file.hpp"
-#include "scores/judgement.hpp"
+#include "results/records/predictions_file.hpp"
+#include "results/scores/judgement.hpp"
 #include "tests/support/thrown.hpp"
 #include "tests/train/tiny_data.hpp"
 #include "tests/train/tiny_run.hpp"
+#include "train/scoring/collection_scores.hpp"
 #include "train/units/folds.hpp"
 #include "train/units/training_setup.hpp"
 

@@ -9,15 +9,15 @@
 #include "core/file_system.hpp"
 #include "core/log.hpp"
 #include "data/shards/shard_reader.hpp"
-#include "inference/prediction_records.hpp"
-#include "inference/trained_run.hpp"
-#include "records/predictions_file.hpp"
-#include "scores/same_training.hpp"
+#include "results/checkpoints/weights_file.hpp"
+#include "results/records/predictions_file.hpp"
+#include "results/scores/same_training.hpp"
 #include "tests/support/temp_dir.hpp"
 #include "tests/support/thrown.hpp"
 #include "tests/train/tiny_data.hpp"
 #include "tests/train/tiny_run.hpp"
-#include "train/state/weights_file.hpp"
+#include "train/scoring/prediction_records.hpp"
+#include "train/scoring/trained_run.hpp"
 
 namespace tpudist {
 namespace {

@@ -11,11 +11,11 @@
 #include "core/error.hpp"
 #include "data/loading/metis_segments.hpp"
 #include "dist/collectives/mpi_session.hpp"
-#include "inference/module_ranking.hpp"
 #include "tests/models/layers/layer_spellings.hpp"
 #include "tests/support/thrown.hpp"
 #include "tests/train/tiny_data.hpp"
 #include "tests/train/tiny_run.hpp"
+#include "train/scoring/module_ranking.hpp"
 #include "train/units/training_setup.hpp"
 
 namespace tpudist::test {

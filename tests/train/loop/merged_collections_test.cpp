@@ -9,15 +9,15 @@
 #include <set>
 
 #include "core/error.hpp"
-#include "inference/collection_scores.hpp"
-#include "records/predictions_file.hpp"
-#include "schema/merged_collection.hpp"
-#include "scores/run_record.hpp"
+#include "data/schema/merged_collection.hpp"
+#include "results/records/predictions_file.hpp"
+#include "results/scores/run_record.hpp"
 #include "tests/data/npz/own_features.hpp"
 #include "tests/support/converted.hpp"
 #include "tests/support/thrown.hpp"
 #include "tests/train/tiny_data.hpp"
 #include "tests/train/tiny_run.hpp"
+#include "train/scoring/collection_scores.hpp"
 #include "train/units/folds.hpp"
 #include "train/units/training_setup.hpp"
 

@@ -11,9 +11,9 @@
 #include "core/file_system.hpp"
 #include "data/loading/fold_file.hpp"
 #include "models/network/network.hpp"
+#include "results/checkpoints/checkpoint_folder.hpp"
 #include "tests/train/tiny_data.hpp"
 #include "tests/train/tiny_run.hpp"
-#include "train/state/checkpoint_folder.hpp"
 #include "train/units/folds.hpp"
 
 namespace tpudist {

@@ -8,13 +8,13 @@
 
 #include "core/error.hpp"
 #include "dist/collectives/communicator.hpp"
-#include "inference/collection_scores.hpp"
-#include "inference/module_ranking.hpp"
-#include "records/predictions_file.hpp"
+#include "results/records/predictions_file.hpp"
 #include "tests/support/thrown.hpp"
 #include "tests/train/tiny_data.hpp"
 #include "tests/train/tiny_run.hpp"
 #include "train/loop/forecast.hpp"
+#include "train/scoring/collection_scores.hpp"
+#include "train/scoring/module_ranking.hpp"
 #include "train/units/plan_statistics.hpp"
 
 namespace tpudist {

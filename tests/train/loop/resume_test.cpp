@@ -10,13 +10,13 @@
 #include "core/error.hpp"
 #include "core/file_system.hpp"
 #include "core/folder_lock.hpp"
-#include "inference/collection_scores.hpp"
-#include "records/run_folder.hpp"
+#include "results/checkpoints/checkpoint.hpp"
+#include "results/checkpoints/checkpoint_folder.hpp"
+#include "results/records/run_folder.hpp"
 #include "tests/support/thrown.hpp"
 #include "tests/train/tiny_data.hpp"
 #include "tests/train/tiny_run.hpp"
-#include "train/state/checkpoint.hpp"
-#include "train/state/checkpoint_folder.hpp"
+#include "train/scoring/collection_scores.hpp"
 
 namespace tpudist {
 namespace {

@@ -11,11 +11,11 @@
 #include <string>
 
 #include "core/file_system.hpp"
-#include "inference/collection_scores.hpp"
-#include "records/predictions_file.hpp"
+#include "results/records/predictions_file.hpp"
 #include "tests/train/tiny_data.hpp"
 #include "tests/train/tiny_run.hpp"
 #include "train/loop/forecast.hpp"
+#include "train/scoring/collection_scores.hpp"
 #include "train/units/folds.hpp"
 
 namespace tpudist {

@@ -12,14 +12,14 @@
 #include "core/error.hpp"
 #include "data/loading/metis_segments.hpp"
 #include "dist/collectives/communicator.hpp"
+#include "results/checkpoints/checkpoint.hpp"
+#include "results/checkpoints/checkpoint_folder.hpp"
 #include "tests/support/thrown.hpp"
 #include "tests/train/loop/graph_reference.hpp"
 #include "tests/train/tiny_data.hpp"
 #include "tests/train/tiny_run.hpp"
 #include "train/loop/forecast.hpp"
 #include "train/loop/training_state.hpp"
-#include "train/state/checkpoint.hpp"
-#include "train/state/checkpoint_folder.hpp"
 #include "train/units/training_setup.hpp"
 
 namespace tpudist {

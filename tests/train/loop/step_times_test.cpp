@@ -5,8 +5,8 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
-#include "records/run_folder.hpp"
-#include "records/tensorboard_file.hpp"
+#include "results/records/run_folder.hpp"
+#include "results/records/tensorboard_file.hpp"
 #include "tests/train/tiny_data.hpp"
 #include "tests/train/tiny_run.hpp"
 

@@ -8,12 +8,12 @@
 
 #include "core/error.hpp"
 #include "dist/collectives/communicator.hpp"
+#include "results/checkpoints/checkpoint.hpp"
+#include "results/checkpoints/checkpoint_folder.hpp"
 #include "tests/support/thrown.hpp"
 #include "tests/train/loop/graph_reference.hpp"
 #include "tests/train/tiny_data.hpp"
 #include "tests/train/tiny_run.hpp"
-#include "train/state/checkpoint.hpp"
-#include "train/state/checkpoint_folder.hpp"
 
 namespace tpudist {
 namespace {

@@ -7,14 +7,14 @@
 #include <vector>
 
 #include "core/safetensors/safetensors_file.hpp"
+#include "data/schema/tpugraphs.hpp"
 #include "models/kernels/cpu_process.hpp"
 #include "models/network/network.hpp"
 #include "models/plans/plan.hpp"
-#include "schema/tpugraphs.hpp"
+#include "results/checkpoints/weights_file.hpp"
 #include "tests/models/layers/golden_case.hpp"
 #include "tests/models/network_case.hpp"
 #include "tests/support/temp_dir.hpp"
-#include "train/state/weights_file.hpp"
 
 // The 2nd place's networks of PyTorch Geometric (tests/golden/layers), their weights read from a
 // file of its names: scores and gradients are those of PyTorch.

@@ -8,11 +8,11 @@
 
 #include "core/error.hpp"
 #include "core/hash.hpp"
+#include "results/checkpoints/weights_file.hpp"
 #include "tests/support/temp_dir.hpp"
 #include "tests/train/tiny_data.hpp"
 #include "tests/train/tiny_run.hpp"
 #include "train/loop/training_state.hpp"
-#include "train/state/weights_file.hpp"
 #include "train/weights/exported_weights.hpp"
 
 namespace tpudist {

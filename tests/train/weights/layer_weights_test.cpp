@@ -7,9 +7,9 @@
 
 #include "core/error.hpp"
 #include "models/network/executor.hpp"
+#include "results/checkpoints/weights_file.hpp"
 #include "tests/models/layers/layer_spellings.hpp"
 #include "tests/support/temp_dir.hpp"
-#include "train/state/weights_file.hpp"
 
 namespace tpudist {
 namespace {

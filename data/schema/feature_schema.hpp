@@ -1,0 +1,54 @@
+#pragma once
+
+#include <string>
+
+namespace tpudist {
+
+// Neighbouring columns of node_feat. None: `count` is 0.
+struct ColumnRange {
+  int first = 0, count = 0;
+  bool operator==(const ColumnRange&) const = default;
+};
+
+// What the arrays of a collection's graphs hold: widths, and which columns have a meaning. All
+// graphs of a collection share it. TpuGraphs' is in data/schema/tpugraphs.hpp.
+struct FeatureSchema {
+  bool tile = false;        // a configuration belongs to the whole graph, not to each of some nodes
+  int node_features = 0;    // columns of node_feat
+  int config_features = 0;  // of node_config_feat (layout) or config_feat (tile)
+  int opcodes = 0;          // opcodes are below this number; 0: graphs have no node_opcode
+  // Columns of node_feat with the minor-to-major order of a node's layout. Where a layout
+  // collection names them, the values of its configurations are such numbers too.
+  ColumnRange layout_columns = {};
+  // Columns with the sizes of a node's dimensions, 0 where it has fewer.
+  ColumnRange dimension_columns = {};
+
+  bool operator==(const FeatureSchema&) const = default;
+};
+
+// The most of each that a schema may have.
+inline constexpr int kMostNodeFeatures = 4096, kMostConfigFeatures = 1024, kMostOpcodes = 256;
+
+// "" or what is wrong with its numbers, such as "node_features is 0, but must be 1 to 4096".
+std::string fault_of(const FeatureSchema& schema);
+
+// Calls field(name, member) for each int and ColumnRange that describes a schema, by the names that
+// shards, manifests and configurations have.
+template <typename Schema, typename Field>
+void schema_fields(Schema& schema, const Field& field) {
+  field("node_features", schema.node_features);
+  field("config_features", schema.config_features);
+  field("opcodes", schema.opcodes);
+  field("layout_columns", schema.layout_columns);
+  field("dimension_columns", schema.dimension_columns);
+}
+
+// "7 node features, 3 configuration features, no opcodes", with the columns that have a meaning.
+std::string to_text(const FeatureSchema& schema);
+
+// The text of a range as users write it: "134-139", or "none".
+std::string to_text(const ColumnRange& columns);
+// Reads such a text. False where it is none, or a column is not below `columns_of`.
+bool parse_columns(const std::string& text, int columns_of, ColumnRange& columns);
+
+}  // namespace tpudist

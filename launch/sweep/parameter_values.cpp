@@ -1,0 +1,110 @@
+#include "launch/sweep/parameter_values.hpp"
+
+#include <fmt/format.h>
+
+#include <cmath>
+
+#include "core/config/yaml_scalar.hpp"
+#include "core/hash.hpp"
+#include "core/random.hpp"
+
+namespace tpudist {
+namespace {
+
+constexpr double kMostValues = 10'000;
+
+// Four digits: they do not depend on how a library rounds its exponential function, and are
+// readable in a table.
+std::string short_number(double value) {
+  return format_number(parse_number(fmt::format("{:.3e}", value)).value);
+}
+
+std::string random_value(const LogUniform& range, const std::string& key, std::uint64_t seed,
+                         std::uint64_t number) {
+  CounterRng random(mix_key({seed, hash64(key), number}));
+  const double exponent = random.uniform(std::log(range.low), std::log(range.high));
+  return short_number(std::exp(exponent));
+}
+
+ValueList read_range(ConfigNode map) {
+  const std::vector<double> range = map.numbers("range", {});
+  if (range.size() != 3 || !(range[2] > 0) || !(range[1] >= range[0])) {
+    map.mistake("range", "must be [first, last, step] with first <= last and a step above 0");
+    return {};
+  }
+  // A last value that rounding moves slightly beyond `last` still counts.
+  const double steps = std::floor((range[1] - range[0]) / range[2] + 1e-9);
+  if (steps >= kMostValues) {
+    map.mistake("range", fmt::format("has more than {} values", kMostValues));
+    return {};
+  }
+  ValueList list;
+  for (int i = 0; i <= static_cast<int>(steps); ++i) {
+    list.values.push_back(
+        format_number(parse_number(fmt::format("{:.12g}", range[0] + i * range[2])).value));
+  }
+  return list;
+}
+
+LogUniform read_log_uniform(ConfigNode map, bool draws_variants) {
+  LogUniform range;
+  if (draws_variants) {
+    if (map.has("draws")) map.mistake("draws", "has no meaning where `sweep.draws` is given");
+  } else {
+    map.require("draws");
+    range.draws = static_cast<int>(map.integer("draws", 1, {1, static_cast<int>(kMostValues)}));
+    range.seed = static_cast<std::uint64_t>(map.integer("seed", 1, {0}));
+  }
+  const std::vector<double> limits = map.numbers("log_uniform", {});
+  if (limits.size() != 2 || !(limits[0] > 0) || !(limits[1] >= limits[0]) ||
+      !std::isfinite(limits[1])) {
+    map.mistake("log_uniform", "must be [low, high] with 0 < low <= high");
+    return {1, 1, 1, 1};
+  }
+  range.low = limits[0], range.high = limits[1];
+  return range;
+}
+
+}  // namespace
+
+std::vector<SweptKey> read_swept_keys(ConfigNode over, bool draws_variants) {
+  std::vector<SweptKey> keys;
+  for (const std::string& key : over.keys()) {
+    if (over.kind(key) != "map") {
+      ValueList list{over.yaml_items(key)};
+      if (list.values.empty()) over.mistake(key, "has no values; give a list, e.g. [1, 2]");
+      keys.push_back({key, std::move(list)});
+      continue;
+    }
+    ConfigNode map = over.child(key);
+    if (map.has("range") == map.has("log_uniform")) {
+      over.mistake(key, "must hold either `range` or `log_uniform`");
+    } else if (map.has("range")) {
+      keys.push_back({key, read_range(map)});
+    } else {
+      keys.push_back({key, read_log_uniform(map, draws_variants)});
+    }
+  }
+  return keys;
+}
+
+std::vector<std::string> grid_values(const SweptKey& key) {
+  if (const auto* list = std::get_if<ValueList>(&key.values)) return list->values;
+  const auto& range = std::get<LogUniform>(key.values);
+  std::vector<std::string> values;
+  for (int i = 0; i < range.draws; ++i) {
+    values.push_back(random_value(range, key.key, range.seed, static_cast<std::uint64_t>(i)));
+  }
+  return values;
+}
+
+std::string drawn_value(const SweptKey& key, std::uint64_t seed, std::uint64_t variant) {
+  if (const auto* range = std::get_if<LogUniform>(&key.values)) {
+    return random_value(*range, key.key, seed, variant);
+  }
+  const auto& values = std::get<ValueList>(key.values).values;
+  CounterRng random(mix_key({seed, hash64(key.key), variant}));
+  return values[random.below(values.size())];
+}
+
+}  // namespace tpudist

@@ -1,0 +1,48 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "results/records/sweep_record.hpp"
+#include "train/experiment/experiment.hpp"
+
+namespace tpudist {
+
+// The training and validation graphs now in an experiment's shards, by their manifests. Throws
+// ConfigError where there are none, which says where to convert to, and DataError as list_graphs.
+FrozenData read_data(const Experiment& experiment);
+
+// The entry for an experiment's shards and collection; null if `data` has none.
+const FrozenData* find_data(const std::vector<FrozenData>& data, const Experiment& experiment);
+// Adds that entry if it is missing and the shards can be read.
+const FrozenData* add_data(std::vector<FrozenData>& data, const Experiment& experiment);
+
+// The graphs of a split in `data` that the experiment selects.
+std::vector<GraphEntry> chosen_graphs(const FrozenData& data, const Experiment& experiment,
+                                      const std::string& split);
+
+// Sets SweepRun::inputs, unless folds or first weights cannot be read yet. `known`: hashes of folds
+// and weights that were read, by settings or path; the runs of a sweep share them.
+void set_data_hashes(SweepRun& run, const FrozenData& data, const Experiment& experiment,
+                     Inputs& known);
+
+// What the scores of a training were computed on. Trainings are compared only if this is equal.
+struct ScoredOn {
+  std::string collection;
+  std::int64_t rows = 0;  // most rows per graph; 0: all, -1: none
+  std::string graphs;     // hash of their names, data and folds; if the data are unknown, of the
+                          // experiment's selection
+  bool operator==(const ScoredOn&) const = default;
+};
+ScoredOn scored_on(const Experiment& experiment, bool out_of_fold, const FrozenData* data,
+                   Inputs& known);
+// For example "data.collection is a and b"; the two must differ.
+std::string difference_of(const ScoredOn& a, const ScoredOn& b);
+
+// Reads the shards, folds and first weights of a run and sets the hashes of `now`. If they differ
+// from the run's, throws DataError that says which graphs were added, removed or changed, or what
+// else changed. `then`: the data in sweep.json. Throws as read_data, too.
+void require_same_data(const SweepRun& run, SweepRun& now, const Experiment& experiment,
+                       const FrozenData* then);
+
+}  // namespace tpudist

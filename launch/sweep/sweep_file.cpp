@@ -1,0 +1,317 @@
+#include "launch/sweep/sweep_file.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <set>
+#include <string_view>
+
+#include "core/config/config_schema.hpp"
+#include "core/config/yaml_scalar.hpp"
+#include "core/error.hpp"
+#include "core/process.hpp"
+#include "core/text.hpp"
+#include "results/records/settings.hpp"
+#include "train/experiment/read_blocks.hpp"
+
+namespace tpudist {
+namespace {
+
+constexpr int kMostSeeds = 1000;
+
+// Keys of an experiment that a sweep sets itself, with the sweep's key that does so.
+struct OwnKey {
+  std::string_view key, own;
+};
+constexpr std::array<OwnKey, 5> kOwnKeys{{{"seed.init", "sweep.seeds"},
+                                          {"seed.order", "sweep.seeds"},
+                                          {"ensemble.folds", "sweep.folds"},
+                                          {"ensemble.first_member", "placement"},
+                                          {"ensemble.placement", "placement"}}};
+
+// `key`: of this map; `name`: its dotted name in an experiment.
+void refuse_own_keys(ConfigNode& map, const std::string& key, const std::string& name) {
+  const auto own = std::ranges::find(kOwnKeys, std::string_view(name), &OwnKey::key);
+  if (own != kOwnKeys.end()) map.mistake(key, fmt::format("is set by `{}`", own->own));
+}
+
+std::string read_name(ConfigNode& root) {
+  root.require("name");
+  std::string name = root.text("name", "sweep");
+  if (name.empty() || name == "." || name == ".." || name.find('/') != std::string::npos) {
+    root.mistake("name", "must be a name without slashes: it becomes a folder");
+  }
+  return name;
+}
+
+std::vector<std::filesystem::path> read_experiments(ConfigNode& root,
+                                                    const std::filesystem::path& base) {
+  root.require("experiments");
+  const bool one = root.kind("experiments") == "scalar";
+  const std::vector<std::string> names =
+      one ? std::vector{root.text("experiments", "")} : root.texts("experiments", {});
+  if (root.has("experiments") && names.empty()) root.mistake("experiments", "names no file");
+  std::vector<std::filesystem::path> paths;
+  for (const std::string& name : names) {
+    paths.push_back(std::filesystem::absolute(base / name).lexically_normal());
+    if (std::filesystem::is_regular_file(paths.back())) continue;
+    root.mistake("experiments", fmt::format("names {}, which is no file", paths.back().string()));
+  }
+  return paths;
+}
+
+using Mistakes = std::vector<SetMistake>;
+
+void record_mistakes(ConfigNode& map, const std::string& key, const std::string& name,
+                     const Mistakes& mistakes) {
+  for (const SetMistake& mistake : mistakes) {
+    if (mistake.key == name) map.mistake(key, mistake.message);
+  }
+}
+
+// The leaves of a map of keys, dotted or nested, as key=YAML.
+void read_overrides(ConfigNode map, const std::string& prefix, std::vector<std::string>& overrides,
+                    const Mistakes& mistakes) {
+  for (const std::string& key : map.keys()) {
+    const std::string name = prefix + key;
+    if (map.kind(key) == "map" && !map.child(key).keys().empty()) {
+      read_overrides(map.child(key), name + ".", overrides, mistakes);
+      continue;
+    }
+    refuse_own_keys(map, key, name);
+    record_mistakes(map, key, name, mistakes);
+    overrides.push_back(fmt::format("{}={}", name, map.yaml(key)));
+  }
+}
+
+std::vector<std::string> read_overrides(ConfigNode map, const Mistakes& mistakes) {
+  std::vector<std::string> overrides;
+  read_overrides(map, "", overrides, mistakes);
+  return overrides;
+}
+
+// A map from names of experiments, without folder and ending, to what is set in them.
+void read_each(ConfigNode each, SweepFile& file, const Mistakes& mistakes) {
+  file.each.resize(file.experiments.size());
+  for (const std::string& name : each.keys()) {
+    const std::vector<std::string> overrides = read_overrides(each.child(name), mistakes);
+    int files = 0;
+    for (std::size_t i = 0; i < file.experiments.size(); ++i) {
+      if (file.experiments[i].stem() != name) continue;
+      file.each[i] = overrides;
+      ++files;
+    }
+    if (files == 0) each.mistake(name, "is the name of no file in `experiments`");
+    if (files > 1)
+      each.mistake(name, "is the name of several files in `experiments`: rename all but one");
+  }
+}
+
+std::vector<std::uint64_t> read_seeds(ConfigNode& sweep) {
+  if (!sweep.has("seeds")) return {};
+  std::vector<std::int64_t> seeds;
+  if (sweep.kind("seeds") == "list") {
+    seeds = sweep.integers("seeds", {}, {0, kMany});
+    if (seeds.empty()) sweep.mistake("seeds", "names no seed");
+  } else {
+    const std::int64_t count = sweep.integer("seeds", 1, {1, kMostSeeds});
+    for (std::int64_t seed = 1; seed <= count; ++seed) seeds.push_back(seed);
+  }
+  if (std::set(seeds.begin(), seeds.end()).size() != seeds.size()) {
+    sweep.mistake("seeds", "names a seed twice");
+  }
+  return {seeds.begin(), seeds.end()};
+}
+
+void read_sweep(ConfigNode sweep, SweepFile& file, const Mistakes& mistakes) {
+  file.seeds = read_seeds(sweep);
+  const std::string folds = sweep.text("folds", "");
+  file.no_folds = folds == "none";
+  if (!file.no_folds && !folds.empty()) {
+    const auto number = parse_integer(folds);
+    if (number.error || number.value < 2 || number.value > 1024)
+      sweep.mistake("folds", "must be `none` or a number of folds from 2 to 1024");
+    else
+      file.folds = static_cast<int>(number.value);
+  }
+  if (sweep.has("draws")) {
+    ConfigNode draws = sweep.child("draws");
+    draws.require("count");
+    file.draws = static_cast<int>(draws.integer("count", 1, {1, 10'000}));
+    file.draw_seed = static_cast<std::uint64_t>(draws.integer("seed", 1, {0, kMany}));
+  }
+  ConfigNode over = sweep.child("over");
+  file.over = read_swept_keys(over, file.draws.has_value());
+  if (file.draws && file.over.empty()) sweep.mistake("draws", "draws nothing: `over` has no keys");
+  for (const SweptKey& swept : file.over) {
+    refuse_own_keys(over, swept.key, swept.key);
+    record_mistakes(over, swept.key, swept.key, mistakes);
+    if (!decides_numbers(swept.key)) {
+      over.mistake(swept.key, "changes no trained number, so that runs would be equal");
+    }
+    const auto same = [&](const std::string& text) { return text.starts_with(swept.key + "="); };
+    for (int i = 0; i < static_cast<int>(file.experiments.size()); ++i) {
+      if (!std::ranges::any_of(file.overrides_of(i), same)) continue;
+      over.mistake(swept.key, "is given in `set` or `each` as well");
+      break;
+    }
+  }
+}
+
+void read_choice(ConfigNode choose, SweepFile& file, const Mistakes& mistakes) {
+  const std::string by = choose.choice("by", "none", {"none", "valid", "out_of_fold"});
+  file.choice = by == "valid"         ? ChoiceScore::valid
+                : by == "out_of_fold" ? ChoiceScore::out_of_fold
+                                      : ChoiceScore::none;
+  file.choice_halves = choose.choice("graphs", "halves", {"halves", "all"}) == "halves";
+  file.fresh_seeds = static_cast<int>(choose.integer("seeds", 3, {3, kMostSeeds}));
+  file.confirm_overrides = read_overrides(choose.child("set"), mistakes);
+  record_mistakes(choose, "set", "choose.set", mistakes);
+  for (const std::string& text : file.confirm_overrides) {
+    const std::string key = text.substr(0, text.find('='));
+    const bool decides_graphs = key == "data.include.valid" || key == "data.exclude.valid";
+    if (decides_graphs && file.choice == ChoiceScore::valid && file.choice_halves) {
+      choose.mistake("set", fmt::format("names {}, but the validation graphs are halved; give "
+                                        "`graphs: all` as well",
+                                        key));
+    }
+  }
+  file.baseline =
+      choose.choice("baseline", file.draws ? "none" : "first", {"first", "none"}) == "first";
+}
+
+SweepFile read_document(ConfigDocument& document, const std::filesystem::path& base,
+                        const Mistakes& mistakes) {
+  ConfigNode root = document.root();
+  SweepFile file;
+  file.name = read_name(root);
+  file.experiments = read_experiments(root, base);
+  file.overrides = read_overrides(root.child("set"), mistakes);
+  read_each(root.child("each"), file, mistakes);
+  read_sweep(root.child("sweep"), file, mistakes);
+  file.placement = root.choice("placement", "fused", {"fused", "split"}) == "split"
+                       ? Placement::split
+                       : Placement::fused;
+  ConfigNode halving = root.child("halving");
+  file.halving.rungs = static_cast<int>(halving.integer("rungs", 1, {1, 20}));
+  file.halving.keep = static_cast<int>(halving.integer("keep", 3, {2, 100}));
+  read_choice(root.child("choose"), file, mistakes);
+  if (file.halving.rungs > 1 && file.choice == ChoiceScore::none) {
+    root.mistake("halving", "needs a score to go by: give `choose: {by: valid}` or out_of_fold");
+  }
+  if (file.choice == ChoiceScore::out_of_fold && file.folds == 0) {
+    root.mistake("choose", "goes by graphs that members held out: give a number of `sweep.folds`");
+  }
+  document.finish();
+  file.resolved_yaml = document.resolved_yaml();
+  return file;
+}
+
+SweepFile read_file(const std::filesystem::path& path, const std::vector<std::string>& overrides,
+                    const std::filesystem::path& base, const Mistakes& mistakes) {
+  ConfigDocument document = ConfigDocument::load(path, overrides);
+  if (!document.root().has("experiments") && document.root().has("data")) {
+    throw ConfigError(
+        fmt::format("{} is an experiment file, not a sweep file: `tpudist train {}` trains it, and "
+                    "a sweep file names it in `experiments:`",
+                    path.string(), shell_word(path.string())));
+  }
+  return read_document(document, base, mistakes);
+}
+
+constexpr std::size_t kMostVariants = 100'000;
+
+using Settings = std::vector<std::string>;
+
+std::vector<Settings> grid(const std::vector<SweptKey>& keys) {
+  std::vector<Settings> points{{}};
+  for (const SweptKey& key : keys) {
+    const std::vector<std::string> values = grid_values(key);
+    if (points.size() * values.size() > kMostVariants) {
+      throw ConfigError(
+          "the sweep has more than 100,000 variants; draw some of them (sweep.draws)");
+    }
+    std::vector<Settings> longer;
+    for (const Settings& point : points) {
+      for (const std::string& value : values) {
+        longer.push_back(point);
+        longer.back().push_back(key.key + "=" + value);
+      }
+    }
+    points = std::move(longer);
+  }
+  return points;
+}
+
+std::vector<Settings> draws(const SweepFile& sweep) {
+  std::vector<Settings> points;
+  for (int number = 0; number < *sweep.draws; ++number) {
+    Settings point;
+    for (const SweptKey& key : sweep.over) {
+      point.push_back(key.key + "=" +
+                      drawn_value(key, sweep.draw_seed, static_cast<std::uint64_t>(number)));
+    }
+    if (std::ranges::find(points, point) == points.end()) points.push_back(std::move(point));
+  }
+  return points;
+}
+
+}  // namespace
+
+SweepFile SweepFile::load(const std::filesystem::path& path,
+                          const std::vector<std::string>& overrides,
+                          const std::filesystem::path& base) {
+  const auto folder = base.empty() ? std::filesystem::absolute(path).parent_path() : base;
+  SweepFile file = read_file(path, overrides, folder, {});
+  file.path_ = path;
+  file.base_ = folder;
+  file.own_overrides_ = overrides;
+  return file;
+}
+
+void SweepFile::refuse(const std::vector<SetMistake>& mistakes) const {
+  read_file(path_, own_overrides_, base_, mistakes);
+  std::vector<std::string> lines;  // of keys that the file does not give by themselves
+  for (const SetMistake& mistake : mistakes)
+    lines.push_back(fmt::format("{}: \"{}\" {}", path_.string(), mistake.key, mistake.message));
+  throw ConfigError(join(lines, "\n"));
+}
+
+std::vector<std::string> SweepFile::overrides_of(int experiment) const {
+  std::vector<std::string> all = overrides;
+  const auto& own = each[static_cast<std::size_t>(experiment)];
+  all.insert(all.end(), own.begin(), own.end());
+  return all;
+}
+
+std::string sweep_schema() {
+  return config_schema("tpudist sweep", {},
+                       [](ConfigDocument& document) { read_document(document, "", {}); });
+}
+
+bool is_sweep_file(const std::filesystem::path& path, const std::vector<std::string>& overrides) {
+  return ConfigDocument::load(path, overrides).root().has("experiments");
+}
+
+std::vector<Variant> variants_of(const SweepFile& sweep) {
+  const std::vector<Settings> points = sweep.draws ? draws(sweep) : grid(sweep.over);
+  std::vector<Variant> variants;
+  for (std::size_t experiment = 0; experiment < sweep.experiments.size(); ++experiment) {
+    for (const Settings& point : points) {
+      variants.push_back({static_cast<int>(experiment), point});
+    }
+  }
+  return variants;
+}
+
+std::string label_of(const Variant& variant, const SweepFile& sweep) {
+  std::vector<std::string> pieces = variant.settings;
+  if (sweep.experiments.size() > 1 || pieces.empty()) {
+    const auto& path = sweep.experiments[static_cast<std::size_t>(variant.experiment)];
+    pieces.insert(pieces.begin(), path.stem().string() + (pieces.empty() ? "" : ":"));
+  }
+  return join(pieces, " ");
+}
+
+}  // namespace tpudist

@@ -1,0 +1,48 @@
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "core/thread_pool.hpp"
+#include "data/schema/collection.hpp"
+#include "statistics/noise/measurement_checks.hpp"
+
+namespace tpudist {
+
+// The results of the checks of one graph's run times.
+struct CheckedGraph {
+  std::string name, split;
+  std::int64_t measurements = 0;
+  bool has_times = false;     // false: a test split, with run times 0
+  std::int64_t filtered = 0;  // measurements that the entropy filter would remove
+  std::vector<MeasurementCheck> checks;
+  std::vector<MeasurementCheck> suspicions;  // those that make the graph suspect
+};
+
+struct CheckedCollection {
+  Collection collection;
+  double least_entropy = 0;  // threshold of the entropy filter: 0.3 for a random order, else 3
+  MeasuredOrder order = MeasuredOrder::searched;
+  std::vector<CheckedGraph> graphs;  // in the order (split, name)
+};
+
+// The order in which the configurations of a collection were measured, from its name: random for
+// layout:X:random, else searched (a genetic search, an enumeration of tile sizes, unknown).
+MeasuredOrder measured_order(const Collection& collection);
+
+// Checks the run times of all graphs of a converted collection, several graphs at a time, in shard
+// order, which is that of the NPZ files. The significance level covers all checks of the collection
+// together. Reads only run times. Throws DataError or IoError.
+CheckedCollection check_collection(const std::filesystem::path& shard_root,
+                                   const Collection& collection, std::optional<MeasuredOrder> order,
+                                   ThreadPool& pool);
+
+// The setting that excludes the suspect graphs of a split from training or evaluation, for a
+// command line: 'data.exclude.train=["a", "b"]'. Empty where there are none, and for the test
+// split.
+std::string exclusion_of(const CheckedCollection& checked, std::string_view split);
+
+}  // namespace tpudist

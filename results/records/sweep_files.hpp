@@ -1,0 +1,39 @@
+#pragma once
+
+#include <filesystem>
+#include <optional>
+#include <vector>
+
+#include "results/records/run_result.hpp"
+#include "results/records/sweep_record.hpp"
+
+namespace tpudist {
+
+// The names and contents of the files in a sweep's folder. Only reads, so it can look at a sweep
+// that other processes train.
+class SweepFiles {
+ public:
+  explicit SweepFiles(std::filesystem::path path) : path_(std::move(path)) {}
+
+  const std::filesystem::path& path() const { return path_; }
+  bool exists() const;
+  std::filesystem::path record_file() const { return path_ / "sweep.json"; }
+  std::filesystem::path stage_file(int stage) const;
+  std::filesystem::path claims() const { return path_ / "claims"; }
+  std::filesystem::path run_folder(const SweepRun& run) const { return path_ / "runs" / run.id; }
+  std::filesystem::path result_file(const SweepRun& run) const;
+
+  // The following throw DataError that names the file when it is damaged.
+  SweepRecord record() const { return read_record(record_file()); }
+  // The runs of a stage; nothing while they are not known.
+  std::optional<std::vector<SweepRun>> stage_runs(const SweepRecord& record, int stage) const;
+  std::optional<RunResult> result(const SweepRun& run) const;
+  // `result`: of the run. Does not throw for it. Takes no claim, so it may be asked by who may only
+  // read.
+  RunState state(const SweepRun& run, const std::optional<RunResult>& result) const;
+
+ private:
+  std::filesystem::path path_;
+};
+
+}  // namespace tpudist

@@ -1,0 +1,110 @@
+#include "results/report/charts/svg_canvas.hpp"
+
+#include <fmt/format.h>
+
+#include <cmath>
+
+#include "results/report/charts/markup.hpp"
+
+namespace tpudist {
+namespace {
+
+std::string list_of(std::span<const SvgPoint> points) {
+  std::string list;
+  for (const SvgPoint& point : points) {
+    if (!list.empty()) list += ' ';
+    list += pixels(point.x) + ',' + pixels(point.y);
+  }
+  return list;
+}
+
+bool is_finite(const SvgPoint& point) {
+  return std::isfinite(point.x) && std::isfinite(point.y);
+}
+
+std::string_view name_of(TextAnchor anchor) {
+  return anchor == TextAnchor::start ? "start" : anchor == TextAnchor::middle ? "middle" : "end";
+}
+
+}  // namespace
+
+SvgCanvas::SvgCanvas(double width, double height, std::string_view label)
+    : svg_(fmt::format(
+          "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {0} {1}\" width=\"{0}\" "
+          "height=\"{1}\" role=\"img\" aria-label=\"{2}\">\n",
+          pixels(width), pixels(height), escaped(label))) {}
+
+void SvgCanvas::close(std::string_view element, std::string_view title) {
+  svg_ += title.empty() ? std::string("/>\n")
+                        : fmt::format("><title>{}</title></{}>\n", escaped(title), element);
+}
+
+void SvgCanvas::line(SvgPoint from, SvgPoint to, std::string_view style) {
+  svg_ += fmt::format("<line class=\"{}\" x1=\"{}\" y1=\"{}\" x2=\"{}\" y2=\"{}\"/>\n", style,
+                      pixels(from.x), pixels(from.y), pixels(to.x), pixels(to.y));
+}
+
+void SvgCanvas::polyline(std::span<const SvgPoint> points, std::string_view style,
+                         std::string_view title) {
+  std::size_t begin = 0;
+  while (begin < points.size()) {
+    std::size_t end = begin;
+    while (end < points.size() && is_finite(points[end])) ++end;
+    if (end - begin > 1) {
+      svg_ += fmt::format("<polyline class=\"{}\" points=\"{}\"", style,
+                          list_of(points.subspan(begin, end - begin)));
+      close("polyline", title);
+    } else if (end - begin == 1) {
+      circle(points[begin], 2, fmt::format("{} lone", style), title);
+    }
+    begin = end + 1;
+  }
+}
+
+void SvgCanvas::dots(std::span<const SvgPoint> points, std::string_view style) {
+  svg_ += fmt::format("<path class=\"{}\" d=\"", style);
+  for (const SvgPoint& point : points) {
+    if (is_finite(point)) svg_ += fmt::format("M{} {}h0", pixels(point.x), pixels(point.y));
+  }
+  svg_ += "\"/>\n";
+}
+
+void SvgCanvas::polygon(std::span<const SvgPoint> points, std::string_view style) {
+  svg_ += fmt::format("<polygon class=\"{}\" points=\"{}\"/>\n", style, list_of(points));
+}
+
+void SvgCanvas::circle(SvgPoint centre, double radius, std::string_view style,
+                       std::string_view title) {
+  svg_ += fmt::format("<circle class=\"{}\" cx=\"{}\" cy=\"{}\" r=\"{}\"", style, pixels(centre.x),
+                      pixels(centre.y), pixels(radius));
+  close("circle", title);
+}
+
+void SvgCanvas::rectangle(SvgPoint corner, double width, double height, std::string_view style,
+                          double opacity, std::string_view title) {
+  svg_ += fmt::format("<rect class=\"{}\" x=\"{}\" y=\"{}\" width=\"{}\" height=\"{}\"", style,
+                      pixels(corner.x), pixels(corner.y), pixels(width), pixels(height));
+  if (opacity < 1) svg_ += fmt::format(" fill-opacity=\"{:.2f}\"", opacity);
+  close("rect", title);
+}
+
+void SvgCanvas::text(SvgPoint at, TextAnchor anchor, std::string_view style,
+                     std::string_view content, std::string_view title) {
+  svg_ += fmt::format("<text class=\"{}\" x=\"{}\" y=\"{}\" text-anchor=\"{}\">", style,
+                      pixels(at.x), pixels(at.y), name_of(anchor));
+  if (!title.empty()) svg_ += fmt::format("<title>{}</title>", escaped(title));
+  svg_ += fmt::format("{}</text>\n", escaped(content));
+}
+
+void SvgCanvas::upward_text(SvgPoint at, std::string_view style, std::string_view content) {
+  svg_ += fmt::format(
+      "<text class=\"{}\" text-anchor=\"middle\" transform=\"translate({} {}) rotate(-90)\">{}"
+      "</text>\n",
+      style, pixels(at.x), pixels(at.y), escaped(content));
+}
+
+std::string SvgCanvas::finish() {
+  return std::move(svg_) + "</svg>\n";
+}
+
+}  // namespace tpudist

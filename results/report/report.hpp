@@ -1,0 +1,32 @@
+#pragma once
+
+#include <filesystem>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "results/report/report_section.hpp"
+#include "results/scores/result_set.hpp"
+
+namespace tpudist {
+
+// The content of a report.
+struct Report {
+  std::string title, subtitle;
+  std::vector<ReportFact> facts;   // steps, duration, machine, program and command
+  std::vector<std::string> notes;  // trainings that were given twice and count once; also on the
+                                   // page
+  std::vector<ReportSection> sections;
+};
+
+// For runs or a sweep, also unfinished and damaged ones. Reads their predictions, and the run times
+// of their training shards. `ceilings`: whether to estimate noise ceilings, which takes most of the
+// time.
+Report make_report(ResultSet results, bool ceilings = true);
+
+// The page; and the tables that have rows, as pairs of a file name and CSV text, in the order of
+// the page.
+std::string report_html(const Report& report);
+std::vector<std::pair<std::string, std::string>> report_csv(const Report& report);
+
+}  // namespace tpudist

@@ -1,0 +1,152 @@
+#include "results/report/runs_table.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <initializer_list>
+#include <utility>
+
+namespace tpudist {
+namespace {
+
+// The mean over graphs of a run's own scores; NaN if there are none.
+struct RunScore {
+  double members = std::nan(""), together = std::nan(""), out_of_fold = std::nan("");
+  std::string at;  // the kind of scores
+};
+
+double mean_or_none(double sum, double count) {
+  return count > 0 ? sum / count : std::nan("");
+}
+
+RunScore final_scores(const RunRecord& run) {
+  RunScore score;
+  double members = 0, member_count = 0, together = 0, together_count = 0, held = 0, held_count = 0;
+  for (const GraphResult& graph : run.scores->graphs) {
+    double sum = 0, count = 0;
+    for (std::size_t m = 0; m < graph.members.size(); ++m) {
+      if (graph.out_of_fold[m] && std::isfinite(graph.members[m])) sum += graph.members[m], ++count;
+    }
+    if (count == 0) continue;
+    if (graph.fold >= 0) {
+      held += sum / count, ++held_count;
+    } else if (graph.split == "valid") {
+      members += sum / count, ++member_count;
+      if (std::isfinite(graph.combined)) together += graph.combined, ++together_count;
+    }
+  }
+  score.members = mean_or_none(members, member_count);
+  score.together = mean_or_none(together, together_count);
+  score.out_of_fold = mean_or_none(held, held_count);
+  score.at = rows_text(run.scores->most_rows);
+  return score;
+}
+
+// For a run without final scores: its last evaluation.
+RunScore scores_so_far(const RunRecord& run) {
+  RunScore score;
+  if (run.curves.evaluations.empty()) return score;
+  const LoggedEvaluation& last = run.curves.evaluations.back();
+  double sum = 0, count = 0;
+  for (const double value : last.members) {
+    if (std::isfinite(value)) sum += value, ++count;
+  }
+  score.members = mean_or_none(sum, count);
+  score.together = last.ensemble;
+  score.at = fmt::format("so far, step {}{}", last.step,
+                         last.rows > 0 ? fmt::format(", at most {} rows", last.rows) : "");
+  return score;
+}
+
+// Without the word, which heads the column.
+std::string seeds_of(const RunRecord& run) {
+  const std::string text = seeds_text(run.init_seed, run.order_seed);
+  return text.substr(text.find(' ') + 1);
+}
+
+std::string members_text(const RunRecord& run) {
+  return run.first_member == 0 ? fmt::format("{}", run.members)
+                               : fmt::format("{} from {}", run.members, run.first_member);
+}
+
+std::string steps_text(const RunRecord& run) {
+  const std::int64_t done = run.curves.last_step();
+  if (run.steps == 0 || (run.state == RunState::finished && done <= run.steps))
+    return fmt::format("{}", std::max(done, run.steps));
+  return fmt::format("{} of {}", done, run.steps);
+}
+
+}  // namespace
+
+ReportFigure runs_figure(const ReportInput& input) {
+  ReportFigure figure;
+  figure.heading = "Runs";
+  figure.sentence =
+      "Every run with its mean score over validation graphs (or out of fold) and its condition "
+      "when this "
+      "page was written. A click on a column's name sorts by it.";
+  std::vector<std::pair<std::string, std::vector<TableCell>>> columns = {{"run", {}},
+                                                                         {"variant", {}},
+                                                                         {"collection", {}},
+                                                                         {"seed", {}},
+                                                                         {"members", {}},
+                                                                         {"mean of members", {}},
+                                                                         {"members together", {}},
+                                                                         {"out of fold", {}},
+                                                                         {"scored on", {}},
+                                                                         {"condition", {}},
+                                                                         {"steps", {}},
+                                                                         {"training [s]", {}}};
+  for (const RunRecord& run : input.results.runs) {
+    const RunScore score = run.scores ? final_scores(run) : scores_so_far(run);
+    const double none = std::nan("");
+    const double seconds = run.curves.steps.empty() ? none : run.curves.steps.back().train_seconds;
+    auto column = columns.begin();
+    for (TableCell cell : std::initializer_list<TableCell>{
+             run.label, run.variant, run.collection, seeds_of(run), members_text(run),
+             TableCell(score.members), TableCell(run.members > 1 ? score.together : none),
+             TableCell(score.out_of_fold), score.at.empty() ? "not scored" : score.at,
+             std::string(name_of(run.state)), steps_text(run), TableCell(seconds, 1)})
+      (column++)->second.push_back(std::move(cell));
+  }
+  // An empty column would take room from the others.
+  const auto says_nothing = [&](const auto& column) {
+    const auto& [name, cells] = column;
+    if (name == "variant") {
+      return std::ranges::all_of(input.results.runs, [&](const RunRecord& run) {
+        return !input.several() || run.label.find(run.variant) != std::string::npos;
+      });
+    }
+    if (name == "collection") return input.collections.size() < 2;
+    return std::ranges::all_of(cells, [](const TableCell& cell) { return cell.exact.empty(); });
+  };
+  std::erase_if(columns, says_nothing);
+  figure.table = {"runs", {}, std::vector<std::vector<TableCell>>(input.results.runs.size())};
+  figure.table.stacked = true;
+  for (auto& [name, cells] : columns) {
+    figure.table.columns.push_back(name);
+    for (std::size_t r = 0; r < cells.size(); ++r)
+      figure.table.rows[r].push_back(std::move(cells[r]));
+  }
+  return figure;
+}
+
+std::string headline_so_far(const ReportInput& input) {
+  const RunRecord* best = nullptr;
+  RunScore highest;
+  for (const RunRecord& run : input.results.runs) {
+    if (run.scores) continue;  // final ones, which must not be mixed with the others
+    const RunScore score = scores_so_far(run);
+    if (std::isnan(score.members) || (best && score.members <= highest.members)) continue;
+    best = &run, highest = score;
+  }
+  if (!best) return {};
+  return fmt::format(
+      "No final scores yet. {}{} {:.4f} {}{} (mean of members) after step {} of {}.", best->label,
+      input.results.runs.size() > 1 ? " has the highest so far:" : " has", highest.members,
+      input.variants.front().metric, input.results.runs.size() > 1 ? "" : " so far",
+      best->curves.evaluations.back().step, best->steps);
+}
+
+}  // namespace tpudist

@@ -1,0 +1,16 @@
+#pragma once
+
+#include <string>
+
+#include "results/report/report_input.hpp"
+#include "results/report/report_section.hpp"
+
+namespace tpudist {
+
+// All runs with their condition and scores, for runs in training the scores so far.
+ReportFigure runs_figure(const ReportInput& input);
+
+// The run with the highest score so far, if no run has final scores; empty if there is none.
+std::string headline_so_far(const ReportInput& input);
+
+}  // namespace tpudist

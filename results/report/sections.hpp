@@ -1,0 +1,35 @@
+#pragma once
+
+#include "results/report/report_input.hpp"
+#include "results/report/report_section.hpp"
+
+namespace tpudist {
+
+// The sections of a report, each in its own file. Each says what is missing if it has nothing to
+// show. One header declares them, because a report has all of them.
+
+// Scores with their two intervals, and the runs with their conditions.
+ReportSection summary_section(const ReportInput& input);
+// Loss and validation score of all members by training step.
+ReportSection curves_section(const ReportInput& input);
+// The score of every graph, with interval and noise ceiling.
+ReportSection graphs_section(const ReportInput& input);
+// Out-of-fold scores by seed and fold.
+ReportSection folds_section(const ReportInput& input);
+// How much of the differences comes from graphs, runs, and the rest.
+ReportSection variance_section(const ReportInput& input);
+// The score of ensembles of fewer members.
+ReportSection sizes_section(const ReportInput& input);
+// Predicted against measured rank of the best, the median and the worst graph.
+ReportSection ranks_section(const ReportInput& input);
+// How much slower than the fastest configuration the best of the k first-ranked ones is.
+ReportSection slowdown_section(const ReportInput& input);
+// Run times of graphs that look corrupted, judged by their order of measurement. Reads the shards
+// on which runs trained.
+ReportSection suspects_section(const ReportInput& input);
+// Time of a step, and the share of it that waited for data.
+ReportSection timing_section(const ReportInput& input);
+// Settings and hashes.
+ReportSection configuration_section(const ReportInput& input);
+
+}  // namespace tpudist

@@ -1,0 +1,115 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <iterator>
+
+#include "results/report/charts/line_chart.hpp"
+#include "results/report/sections.hpp"
+#include "results/report/variant_section.hpp"
+
+namespace tpudist {
+namespace {
+
+// Mean over the graphs of a kind, in percent; empty where there are none. [kSlowdownCounts]
+std::vector<double> mean_slowdown(const ReportedVariant& variant, bool valid) {
+  std::vector<double> mean(std::size(kSlowdownCounts), 0.0);
+  double graphs = 0;
+  for (const RankedGraph& graph : variant.rankings.graphs) {
+    if ((graph.split == "valid") != valid || std::isnan(graph.slowdown.front())) continue;
+    for (std::size_t k = 0; k < mean.size(); ++k) mean[k] += 100 * graph.slowdown[k];
+    ++graphs;
+  }
+  if (graphs == 0) return {};
+  for (double& value : mean) value /= graphs;
+  return mean;
+}
+
+// Whether predictions hold every measured row of the graphs.
+std::string rows_text(const VariantGroup& group) {
+  std::int64_t most_rows = 0;
+  for (const ReportedVariant* variant : group.variants) {
+    for (const RunRecord& run : variant->runs) {
+      if (run.predictions) most_rows = std::max(most_rows, run.predictions->header().most_rows);
+    }
+  }
+  if (most_rows == 0)
+    return "Over all measured configurations, not over all that the compiler could choose.";
+  return fmt::format(
+      "Within a sample of at most {} measured configurations of each graph (predictions.rows): the "
+      "fastest of a graph may not be among them. predictions.rows=all takes all.",
+      most_rows);
+}
+
+ReportFigure figure_of(const VariantGroup& group, bool valid) {
+  ReportFigure figure;
+  figure.heading = group.heading(valid ? "Validation graphs" : "Graphs out of fold");
+  figure.sentence =
+      "How much slower than the fastest configuration the best of the k is that the "
+      "members of all trainings together rank first: 0 % where it is among them. " +
+      rows_text(group);
+  figure.table = {(valid ? "slowdown-valid" : "slowdown-out-of-fold") + group.file_end,
+                  {"graph", "members"},
+                  {}};
+  if (group.several()) figure.table.columns.insert(figure.table.columns.begin(), "variant");
+  LineChart chart{.label = "Slowdown of the best of k",
+                  .x_name = "k, configurations that are tried",
+                  .y_name = "slowdown [%]",
+                  .log_x = true,
+                  .zero = true};
+  std::vector<double> counts;
+  for (const std::int64_t count : kSlowdownCounts) {
+    figure.table.columns.push_back(fmt::format("k = {} [%]", count));
+    counts.push_back(static_cast<double>(count));
+  }
+  for (const ReportedVariant* variant : group.variants) {
+    for (const RankedGraph& graph : variant->rankings.graphs) {
+      if ((graph.split == "valid") != valid || std::isnan(graph.slowdown.front())) continue;
+      LineSeries line{.name = graph.name, .colour = variant->colour, .x = counts, .y = {}};
+      std::vector<TableCell> row{graph.name, TableCell::count(graph.members)};
+      if (group.several()) row.emplace(row.begin(), variant->runs.front().variant);
+      for (const double slowdown : graph.slowdown) {
+        line.y.push_back(100 * slowdown);
+        row.emplace_back(100 * slowdown, 3);
+      }
+      figure.table.rows.push_back(std::move(row));
+      if (!group.several()) chart.lines.push_back(std::move(line));
+    }
+    std::vector<double> mean = mean_slowdown(*variant, valid);
+    if (mean.empty()) continue;
+    chart.lines.push_back({.name = about(*variant, "mean over graphs"),
+                           .colour = variant->colour,
+                           .strong = true,
+                           .x = counts,
+                           .y = std::move(mean)});
+  }
+  figure.legend = group.colours("s");
+  if (!group.several()) figure.legend = {{"s1 thin", "graphs"}, {"s1 strong", "their mean"}};
+  if (group.several()) figure.sentence += " Lines are means over the graphs.";
+  figure.panels = {{"", [chart](double width) { return chart.svg(width); }}};
+  return figure;
+}
+
+}  // namespace
+
+ReportSection slowdown_section(const ReportInput& input) {
+  return group_section(
+      input, {.id = "slowdown", .title = "Slowdown at k"},
+      [](const VariantGroup& group, ReportSection& section) {
+        std::vector<const ReportedVariant*> lacking;
+        constexpr std::size_t kTen = 3;  // place of k = 10
+        for (const ReportedVariant* variant : group.variants) {
+          const std::vector<double> valid = mean_slowdown(*variant, true);
+          if (valid.empty() && mean_slowdown(*variant, false).empty()) lacking.push_back(variant);
+          if (valid.empty()) continue;
+          section.gist += fmt::format("{}{}", section.gist.empty() ? "best of 10: " : "; ",
+                                      about(*variant, fmt::format("{:.1f} % slower", valid[kTen])));
+        }
+        add_missing(
+            section, group, lacking,
+            "No predictions of graphs that members never saw; predictions.rows writes them.");
+        for (const bool valid : {true, false}) add_figure(section, figure_of(group, valid));
+      });
+}
+
+}  // namespace tpudist

@@ -1,0 +1,116 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+
+#include "core/error.hpp"
+#include "results/report/charts/interval_chart.hpp"
+#include "results/report/sections.hpp"
+#include "results/report/variant_section.hpp"
+#include "results/scores/system_scores.hpp"
+#include "statistics/intervals/variance_components.hpp"
+
+namespace tpudist {
+namespace {
+
+// Trainings where there are several, else members or columns of the only one.
+struct Spread {
+  RunScoreTable scores;
+  bool trainings = false;
+};
+
+Spread spread_of(const ReportedVariant& variant, bool of_folds) {
+  const RunScoreTable& trainings = of_folds ? variant.held_out : variant.valid;
+  if (trainings.run_count() > 1) return {trainings, true};
+  return {run_score_table(of_folds ? variant.out_of_fold : variant.members), false};
+}
+
+// Whether two graphs were scored by the same trainings; otherwise graphs and runs cannot be
+// separated.
+bool is_enough(const RunScoreTable& scores) {
+  std::map<int, int> graphs;  // of each fold
+  for (int g = 0; g < scores.graph_count(); ++g) ++graphs[scores.fold_of(g)];
+  return scores.run_count() > 1 &&
+         std::ranges::any_of(graphs, [](const auto& entry) { return entry.second > 1; });
+}
+
+// The figure of all variants of a collection that have enough.
+ReportFigure figure_of(const VariantGroup& group, bool of_folds, ReportSection& section) {
+  ReportFigure figure;
+  figure.heading = group.heading(of_folds ? "Out of fold" : "Validation graphs");
+  figure.table = {(of_folds ? "variance-out-of-fold" : "variance-valid") + group.file_end,
+                  {"what", "standard deviation", "low", "high"},
+                  {}};
+  if (group.several()) figure.table.columns.insert(figure.table.columns.begin(), "variant");
+  IntervalChart chart{.label = "Standard deviations with intervals",
+                      .x_name = "standard deviation of " + group.metric(),
+                      .bars = true,
+                      .rows = {}};
+  bool trainings = false, members = false;
+  for (const ReportedVariant* variant : group.variants) {
+    const Spread spread = spread_of(*variant, of_folds);
+    if (!is_enough(spread.scores)) continue;
+    VarianceComponents found;
+    try {
+      found = variance_components(spread.scores);
+    } catch (const Error& error) {
+      section.missing.push_back(about(*variant, error.what()));
+      continue;
+    }
+    (spread.trainings ? trainings : members) = true;
+    const std::pair<std::string, DeviationInterval> parts[] = {
+        {of_folds ? "graphs of a fold" : "graphs", found.graph},
+        {spread.trainings ? (of_folds ? "trainings of a fold" : "trainings")
+                          : "members of one training",
+         found.run},
+        {"rest", found.residual}};
+    for (const auto& [name, part] : parts) {
+      chart.rows.push_back(
+          {.heading = &name == &parts[0].first ? variant->title : "",
+           .label = name,
+           .value = part.deviation,
+           .colour = variant->colour,
+           .interval = ChartInterval{part.low, part.high},
+           .text = fmt::format("{:.4f}", part.deviation),
+           .title = about(*variant, fmt::format("{}: {:.4f}", name, part.deviation))});
+      std::vector<TableCell> row{name, TableCell(part.deviation), TableCell(part.low),
+                                 TableCell(part.high)};
+      if (group.several()) row.emplace(row.begin(), variant->runs.front().variant);
+      figure.table.rows.push_back(std::move(row));
+    }
+  }
+  figure.sentence = fmt::format(
+      "Standard deviations of {} by what varies, with 90 % intervals (restricted maximum "
+      "likelihood). "
+      "The rest is what one training does on one graph.{}{} Measurement noise is not drawn; it "
+      "limits "
+      "every score (see ceiling).",
+      group.metric(), of_folds ? " How hard a fold is cannot be told from its graphs." : "",
+      members
+          ? " Members of one training share slates, so their spread says little of other trainings."
+          : "");
+  figure.panels = {{"", [chart](double width) { return chart.svg(width); }}};
+  return figure;
+}
+
+}  // namespace
+
+ReportSection variance_section(const ReportInput& input) {
+  return group_section(
+      input, {.id = "variance", .title = "What scores vary by"},
+      [](const VariantGroup& group, ReportSection& section) {
+        std::vector<const ReportedVariant*> lacking;
+        for (const ReportedVariant* variant : group.variants) {
+          if (!is_enough(spread_of(*variant, false).scores) &&
+              !is_enough(spread_of(*variant, true).scores))
+            lacking.push_back(variant);
+        }
+        add_missing(
+            section, group, lacking,
+            "Needs the scores of two members, or of two seeds over all folds, on two graphs.");
+        for (const bool of_folds : {false, true})
+          add_figure(section, figure_of(group, of_folds, section));
+      });
+}
+
+}  // namespace tpudist

@@ -1,0 +1,44 @@
+#pragma once
+
+#include <cstddef>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "results/report/report_input.hpp"
+#include "statistics/intervals/interval.hpp"
+
+namespace tpudist {
+
+// The difference between two variants of one collection by the mean of members: a, the better one,
+// minus b.
+struct VariantPair {
+  std::size_t a = 0, b = 0;  // indices in ReportInput::variants
+  double difference = 0;
+  // These graphs, other trainings: simultaneous 95 % interval and p, adjusted for all pairs
+  // (all_pairs). Both variants need two trainings.
+  std::optional<Interval> trainings = {};
+  std::optional<double> p = {};
+  // All trainings of both score alike: their spread is not known, and both of these are missing.
+  bool alike = false;
+  std::optional<Interval> families = {};  // other families, 95 % for this pair alone
+
+  bool shown() const { return p && *p < 0.05; }
+};
+
+// Comparison of the variants of one collection.
+struct VariantComparison {
+  bool out_of_fold = false;           // otherwise on validation graphs
+  std::vector<std::size_t> variants;  // those with scores, in the order of ReportInput::variants
+  std::size_t best = 0;               // the one with the highest score
+  std::vector<VariantPair> pairs;     // of the best variant first; empty for a single one
+  std::string method;                 // of p: AllPairs::test_name
+  std::string refusal;  // why they cannot be compared (different data or rows); then there are no
+                        // pairs
+};
+
+// Compares a sweep's variants on the graphs that it chooses by; if it chooses nothing, out of fold
+// if there are such scores. Compares other variants on validation graphs if there are scores.
+VariantComparison compare_variants(const ReportInput& input, const std::string& collection);
+
+}  // namespace tpudist

@@ -1,0 +1,211 @@
+#include "results/report/variant_rankings.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <memory>
+#include <numeric>
+#include <set>
+#include <tuple>
+
+#include "core/means.hpp"
+#include "core/random.hpp"
+#include "data/schema/model_family.hpp"
+#include "results/scores/joined_predictions.hpp"
+#include "results/scores/score_table.hpp"
+#include "statistics/ranking/combination.hpp"
+#include "statistics/ranking/metrics.hpp"
+
+namespace tpudist {
+namespace {
+
+constexpr std::size_t kMostRows = 2000;
+constexpr int kSubsets = 24;
+
+// All sizes up to ten, then about as many as fit into a chart.
+std::vector<int> sizes_up_to(int members) {
+  std::vector<int> sizes;
+  for (int size = 1; size < members; size += std::max(1, size / 8)) sizes.push_back(size);
+  sizes.push_back(members);
+  return sizes;
+}
+
+std::vector<double> thinned(std::span<const double> values, std::size_t count) {
+  std::vector<double> kept;
+  for (std::size_t i = 0; i < count; ++i) kept.push_back(values[i * values.size() / count]);
+  return kept;
+}
+
+using Values = std::vector<double>;
+constexpr std::size_t kMostSampledRows = 400;
+
+// [n] ranks 0 .. n - 1; of equal values the first comes first.
+std::vector<std::size_t> ranks_of(const Values& values) {
+  std::vector<std::size_t> order(values.size()), ranks(values.size());
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  std::ranges::stable_sort(order, {}, [&](std::size_t i) { return values[i]; });
+  for (std::size_t place = 0; place < order.size(); ++place) ranks[order[place]] = place;
+  return ranks;
+}
+
+void sample_ranks(RankedGraph& graph, const Values& combined, const Values& targets) {
+  const std::vector<std::size_t> measured = ranks_of(targets), predicted = ranks_of(combined);
+  const std::size_t rows = targets.size(), points = std::min(rows, kMostSampledRows);
+  std::vector<std::size_t> row_of(rows);
+  for (std::size_t row = 0; row < rows; ++row) row_of[measured[row]] = row;
+  const auto share = [&](std::size_t rank) {
+    return (static_cast<double>(rank) + 0.5) / static_cast<double>(rows);
+  };
+  for (std::size_t i = 0; i < points; ++i) {
+    const std::size_t rank = i * rows / points;
+    graph.measured.push_back(share(rank));
+    graph.predicted.push_back(share(predicted[row_of[rank]]));
+  }
+}
+
+RankedGraph rank_graph(const std::string& collection, const PredictionEntry& entry,
+                       const Values& combined, const PredictionRows& rows, bool ceilings) {
+  RankedGraph graph{.name = entry.name,
+                    .family = model_family(entry.name),
+                    .split = entry.split,
+                    .rows = entry.rows,
+                    .members = 0,
+                    .score = 0,
+                    .sized = false,
+                    .limits = {},
+                    .slowdown = {},
+                    .measured = {},
+                    .predicted = {}};
+  const Values targets = rows.targets();
+  graph.score = primary_metric(collection).of(combined, targets);
+  for (const std::int64_t count : kSlowdownCounts)
+    graph.slowdown.push_back(slowdown_at(combined, targets, count));
+  if (ceilings) graph.limits = score_limits(collection, combined, rows);
+  sample_ranks(graph, combined, targets);
+  return graph;
+}
+
+}  // namespace
+
+void EnsembleSizes::draw_subsets() {
+  sizes_ = sizes_up_to(members_);
+  for (std::size_t s = 0; s < sizes_.size(); ++s) {
+    std::set<std::vector<int>> drawn;
+    // Few members have few subsets, so the number of attempts is limited.
+    for (int draw = 0; draw < 8 * kSubsets && std::ssize(drawn) < kSubsets; ++draw) {
+      std::vector<int> order(static_cast<std::size_t>(members_));
+      for (int m = 0; m < members_; ++m) order[static_cast<std::size_t>(m)] = m;
+      CounterRng random(mix_key({static_cast<std::uint64_t>(members_), s}),
+                        static_cast<std::uint64_t>(draw));
+      random.shuffle(std::span(order));
+      order.resize(static_cast<std::size_t>(sizes_[s]));
+      std::ranges::sort(order);
+      if (drawn.insert(order).second) subsets_.push_back({s, order, 0});
+    }
+  }
+}
+
+bool EnsembleSizes::add_graph(std::span<const std::vector<double>> scores,
+                              std::span<const double> targets) {
+  if (members_ == 0) {
+    members_ = static_cast<int>(scores.size());
+    without_.assign(scores.size(), 0.0);
+    draw_subsets();
+  }
+  if (std::ssize(scores) != members_ || targets.empty()) return false;
+  const std::size_t rows = std::min(kMostRows, targets.size());
+  const std::vector<double> kept_targets = thinned(targets, rows);
+  std::vector<std::vector<double>> kept;
+  for (const auto& own : scores) kept.push_back(thinned(own, rows));
+  const auto score_of = [&](const std::vector<int>& chosen) {
+    std::vector<double> sum(rows, 0.0);
+    for (const int member : chosen) {
+      for (std::size_t r = 0; r < rows; ++r) sum[r] += kept[static_cast<std::size_t>(member)][r];
+    }
+    return primary_metric(collection_).of(sum, kept_targets);
+  };
+  std::vector<double> values, without;
+  for (const Subset& subset : subsets_) values.push_back(score_of(subset.members));
+  for (int left_out = 0; left_out < members_ && members_ > 1; ++left_out) {
+    std::vector<int> others;
+    for (int member = 0; member < members_; ++member) {
+      if (member != left_out) others.push_back(member);
+    }
+    without.push_back(score_of(others));
+  }
+  const auto is_nan = [](double value) { return std::isnan(value); };
+  if (std::ranges::any_of(values, is_nan) || std::ranges::any_of(without, is_nan)) return false;
+  for (std::size_t i = 0; i < values.size(); ++i) subsets_[i].sum += values[i];
+  for (std::size_t m = 0; m < without.size(); ++m) without_[m] += without[m];
+  ++graphs_;
+  return true;
+}
+
+std::vector<double> EnsembleSizes::without() const {
+  if (graphs_ == 0 || members_ < 2) return {};
+  std::vector<double> means;
+  for (const double sum : without_) means.push_back(sum / graphs_);
+  return means;
+}
+
+std::vector<EnsembleSize> EnsembleSizes::result() const {
+  std::vector<EnsembleSize> list;
+  if (graphs_ == 0 || members_ < 2) return list;
+  for (std::size_t s = 0; s < sizes_.size(); ++s) {
+    double sum = 0, squares = 0, count = 0;
+    for (const Subset& subset : subsets_) {
+      if (subset.size == s) sum += subset.sum / graphs_, ++count;
+    }
+    const double mean = sum / count;
+    for (const Subset& subset : subsets_) {
+      if (subset.size == s) squares += std::pow(subset.sum / graphs_ - mean, 2);
+    }
+    const double share = static_cast<double>(sizes_[s]) / members_;
+    const bool told = count > 1 && share <= 0.5;
+    list.push_back({sizes_[s], static_cast<int>(count), mean,
+                    told ? std::sqrt(squares / (count - 1) / (1 - share)) : kNone});
+  }
+  return list;
+}
+
+VariantRankings rank_variant(std::span<const RunRecord> runs, bool ceilings) {
+  VariantRankings rankings;
+  std::vector<std::shared_ptr<const PredictionsFile>> files;
+  for (const RunRecord& run : runs) {
+    if (run.predictions) {
+      files.push_back(run.predictions);
+    } else {
+      rankings.missing.push_back(run.label);
+    }
+  }
+  if (files.empty()) return rankings;
+  const JoinedPredictions joined(std::move(files));
+  const PredictionsHeader& header = joined.header();
+  const Combination combination = header.combination.value_or(Combination{});
+  EnsembleSizes sizes(header.collection);
+  for (std::size_t g = 0; g < header.graphs.size(); ++g) {
+    const PredictionEntry& entry = header.graphs[g];
+    if (entry.split == "test") continue;
+    const PredictionRows rows = joined.read(static_cast<int>(g));
+    const Values weights = held_out_weights(entry, rows);
+    const Values combined = combine_scored(rows.scores, combination, weights);
+    if (combined.empty()) continue;
+    RankedGraph ranked = rank_graph(header.collection, entry, combined, rows, ceilings);
+    std::vector<Values> forms;
+    for (std::size_t m = 0; m < weights.size(); ++m) {
+      if (weights[m] > 0) forms.push_back(averaged_form(rows.scores[m], combination));
+    }
+    ranked.members = static_cast<int>(forms.size());
+    if (entry.fold < 0) ranked.sized = sizes.add_graph(forms, rows.targets());
+    rankings.graphs.push_back(std::move(ranked));
+  }
+  std::ranges::sort(rankings.graphs, {}, [](const RankedGraph& graph) {
+    return std::tuple(graph.split != "valid", graph.name);
+  });
+  rankings.sizes = sizes.result();
+  rankings.without = sizes.without();
+  rankings.sized_members = sizes.members();
+  rankings.sized_graphs = sizes.graphs();
+  return rankings;
+}
+
+}  // namespace tpudist

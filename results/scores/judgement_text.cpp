@@ -1,0 +1,233 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <nlohmann/json.hpp>
+
+#include "core/json.hpp"
+#include "core/numbers.hpp"
+#include "results/scores/judgement.hpp"
+#include "results/scores/score_table.hpp"
+#include "results/scores/table_intervals.hpp"
+#include "statistics/intervals/score_intervals.hpp"
+
+namespace tpudist {
+namespace {
+
+std::string number(double value) {
+  return std::isnan(value) ? "-" : fmt::format("{:.4f}", value);
+}
+
+std::string gain(double value) {
+  return std::isnan(value) ? "-" : fmt::format("{:+.4f}", value);
+}
+
+std::string rejection_lines(const Judgement& judgement) {
+  std::string text;
+  for (std::size_t m = 0; m < judgement.failed.size(); ++m) {
+    if (judgement.failed[m])
+      text +=
+          fmt::format("left out  {}: its loss or gradient was not finite\n", judgement.names[m]);
+  }
+  for (const Rejection& rejection : judgement.rejected) {
+    text +=
+        fmt::format("{}  {}: {}\n", judgement.keep_all ? "kept all the same" : "rejected",
+                    judgement.names[static_cast<std::size_t>(rejection.member)], rejection.reason);
+  }
+  if (judgement.rejected.empty() && !judgement.names.empty())
+    text += fmt::format("rejected  none of {}\n", counted(std::ssize(judgement.names), "member"));
+  return text;
+}
+
+// Scores with and without rejected members, the selection, columns that are left out, flagged
+// graphs.
+std::string table_notes(const Judgement& judgement, const TableJudgement& table) {
+  std::string text;
+  if (!judgement.rejected.empty() && !judgement.keep_all && !std::isnan(table.kept)) {
+    text += fmt::format("{}: members together {} with rejected members, {} without\n", table.title,
+                        number(table.all), number(table.kept));
+  }
+  for (const std::string& line : table.left_out) text += fmt::format("left out  {}\n", line);
+  if (table.selection) {
+    const MemberSelection& chosen = *table.selection;
+    text += fmt::format(
+        "{}: greedy selection {} on the graphs that it was made on, {} on families left out "
+        "(nested), all alike {}; {}\n",
+        table.title, number(chosen.in_sample), number(chosen.nested), number(chosen.plain),
+        std::isnan(chosen.gain_noise)
+            ? "all are combined alike, since fewer than two families have a score"
+            : fmt::format(
+                  "the gain {} {} its noise {:.4f} (t at 5 %): {}",
+                  gain(chosen.nested - chosen.plain),
+                  chosen.takes_selection ? "is above" : "is not above", chosen.gain_noise,
+                  chosen.takes_selection ? "the selection is taken" : "all are combined alike"));
+  }
+  for (const GraphEvaluation& graph : table.graphs) {
+    if (!graph.suspicious) continue;
+    text += fmt::format(
+        "flagged  {}: members agree (tau {}) on a ranking that its run times contradict ({}); they "
+        "may be corrupted; it counts all the same\n",
+        graph.name, number(graph.agreement), number(graph.kept));
+  }
+  return text;
+}
+
+// Tile kernels have no such limits.
+std::string limits_of(const TableJudgement& table, std::string_view metric) {
+  if (metric != "kendall_tau") return {};
+  std::vector<LimitedScore> graphs;
+  for (const GraphEvaluation& graph : table.graphs)
+    graphs.push_back({graph.name, graph.kept, graph.limits});
+  return limits_text(graphs, metric);
+}
+
+std::string column_lines(const TableJudgement& table, std::string_view metric) {
+  std::size_t width = 6;  // "member"
+  for (const std::string& name : table.columns) width = std::max(width, name.size());
+  std::string text =
+      fmt::format("{:<{}}  {:>11}  {:>8}  {:>8}\n", "member", width, metric, "gain", "weight");
+  for (std::size_t c = 0; c < table.columns.size(); ++c) {
+    text += fmt::format("{:<{}}  {:>11}  {:>8}  {:>8.3g}\n", table.columns[c], width,
+                        number(table.means[c]), gain(table.gains[c]), table.weights[c]);
+  }
+  return text;
+}
+
+// Which of the two means a score is.
+std::string means_text(const TableJudgement& table) {
+  return fmt::format("members together  {}{}\nmean of members   {}\n", number(table.kept),
+                     table.takes_selection()
+                         ? fmt::format("  (selected on these graphs, so too good; {} nested)",
+                                       number(table.selection->nested))
+                         : "",
+                     number(table.mean_of_members));
+}
+
+std::string table_text(const TableJudgement& table, std::string_view metric) {
+  std::size_t width = 5;  // "graph"
+  for (const GraphEvaluation& graph : table.graphs) width = std::max(width, graph.name.size());
+  if (!table.parts.empty()) width = std::max(width, kMeanOfCollections.size());
+  std::string text = fmt::format("{}, members together\n\n{:<{}}  {:>9}  {:>11}  {:>9}\n",
+                                 table.title, "graph", width, "configs", metric, "agreement");
+  for (const GraphEvaluation& graph : table.graphs) {
+    text += fmt::format("{:<{}}  {:>9}  {:>11}  {:>9}\n", graph.name, width, graph.rows,
+                        number(graph.kept), number(graph.agreement));
+  }
+  const auto add_mean = [&](std::string_view of, double score) {
+    text += fmt::format("{:<{}}  {:>9}  {:>11}\n", of, width, "", number(score));
+  };
+  for (const TableJudgement& part : table.parts) add_mean(part.title, part.kept);
+  if (!table.parts.empty()) add_mean(kMeanOfCollections, final_intervals({&table, 1}).score);
+  add_mean("mean", table.kept);
+  text += means_text(table) + "\n";
+  text += limits_of(table, metric) + column_lines(table, metric) + "\n" +
+          table_interval_text(table) + "\n";
+  if (table.parts.empty()) return text;
+  const std::string intervals = final_interval_text({&table, 1});
+  if (!intervals.empty()) return text + fmt::format("{}, {}\n", kMeanOfCollections, intervals);
+  const auto without = std::ranges::find_if(
+      table.parts, [](const TableJudgement& part) { return std::isnan(part.kept); });
+  return text + fmt::format("{}: undefined, since no graph of {} has a score\n\n",
+                            kMeanOfCollections, without->title);
+}
+
+// What was fixed beforehand, and what came of it.
+std::string rule_text(const Judgement& judgement) {
+  std::string text = fmt::format("rule, fixed beforehand: combined by {}{}{}\n",
+                                 name_of(judgement.combination.rule),
+                                 judgement.combination.rule == CombinationRule::softmax
+                                     ? fmt::format(" ({})", judgement.combination.temperature)
+                                     : "",
+                                 judgement.keep_all ? ", no member rejected (--keep-all)" : "");
+  if (!judgement.recipes.empty()) text += fmt::format("note  {}\n", judgement.recipes);
+  text += rejection_lines(judgement);
+  for (const TableJudgement& table : judgement.tables) text += table_notes(judgement, table);
+  return text;
+}
+
+}  // namespace
+
+std::string judgement_text(const Judgement& judgement) {
+  std::string text = judgement.collection + "\n";
+  for (const TableJudgement& table : judgement.tables)
+    text += table_text(table, primary_metric(judgement.collection).name);
+  return text + rule_text(judgement);
+}
+
+std::string judgement_notes(const Judgement& judgement) {
+  std::string text;
+  for (const TableJudgement& table : judgement.tables) {
+    text += limits_of(table, primary_metric(judgement.collection).name);
+    if (table.columns.size() > 1 && !std::isnan(table.kept))
+      text += column_lines(table, primary_metric(judgement.collection).name) + "\n";
+    if (!std::isnan(table.kept)) text += table_interval_text(table) + "\n";
+  }
+  return text + rule_text(judgement);
+}
+
+nlohmann::json judgement_json(const Judgement& judgement) {
+  nlohmann::json rejected = nlohmann::json::array(), tables = nlohmann::json::array();
+  for (const Rejection& rejection : judgement.rejected) {
+    rejected.push_back({{"member", judgement.names[static_cast<std::size_t>(rejection.member)]},
+                        {"reason", rejection.reason}});
+  }
+  for (const TableJudgement& table : judgement.tables) {
+    nlohmann::json columns = nlohmann::json::array(), graphs = nlohmann::json::array();
+    for (std::size_t c = 0; c < table.columns.size(); ++c) {
+      columns.push_back({{"name", table.columns[c]},
+                         {"score", finite_or_null(table.means[c])},
+                         {"gain", finite_or_null(table.gains[c])},
+                         {"weight", table.weights[c]}});
+    }
+    for (const GraphEvaluation& graph : table.graphs) {
+      graphs.push_back({{"name", graph.name},
+                        {"family", graph.family},
+                        {"configs", graph.rows},
+                        {"score", finite_or_null(graph.kept)},
+                        {"agreement", finite_or_null(graph.agreement)},
+                        {"suspicious", graph.suspicious}});
+      graphs.back().update(limits_json(graph.limits));
+    }
+    nlohmann::json one = {{"title", table.title},
+                          {"trained_on", table.trained_on},
+                          {"columns", columns},
+                          {"graphs", graphs},
+                          {"score", finite_or_null(table.kept)},
+                          {"score_of", "members together"},
+                          {"mean_of_members", finite_or_null(table.mean_of_members)},
+                          {"score_with_rejected", finite_or_null(table.all)},
+                          {"intervals", table_interval_json(table)},
+                          {"left_out", table.left_out}};
+    for (const TableJudgement& part : table.parts) {
+      one["collections"][part.title] = {{"score", finite_or_null(part.kept)},
+                                        {"mean_of_members", finite_or_null(part.mean_of_members)},
+                                        {"intervals", table_interval_json(part)}};
+    }
+    if (!table.parts.empty()) {
+      const FinalIntervals found = final_intervals({&table, 1});
+      one["mean_of_collections"] = {{"score", finite_or_null(found.score)},
+                                    {"nested", finite_or_null(found.nested)},
+                                    {"intervals",
+                                     {{"these_graphs", interval_json(found.these_graphs)},
+                                      {"other_families", family_interval_json(found.families)}}}};
+    }
+    if (table.selection) {
+      one["selection"] = {{"in_sample", finite_or_null(table.selection->in_sample)},
+                          {"nested", finite_or_null(table.selection->nested)},
+                          {"plain", finite_or_null(table.selection->plain)},
+                          {"gain_error", finite_or_null(table.selection->gain_error)},
+                          {"gain_degrees", table.selection->gain_degrees},
+                          {"gain_noise", finite_or_null(table.selection->gain_noise)},
+                          {"taken", table.selection->takes_selection}};
+    }
+    tables.push_back(std::move(one));
+  }
+  return {{"collection", judgement.collection},
+          {"metric", primary_metric(judgement.collection).name},
+          {"combine", name_of(judgement.combination.rule)},
+          {"keep_all", judgement.keep_all},
+          {"rejected", rejected},
+          {"tables", tables}};
+}
+
+}  // namespace tpudist

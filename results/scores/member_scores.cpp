@@ -1,0 +1,220 @@
+#include "results/scores/member_scores.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <nlohmann/json.hpp>
+#include <tuple>
+
+#include "core/error.hpp"
+#include "core/file_system.hpp"
+#include "core/hash.hpp"
+#include "core/json.hpp"
+#include "core/means.hpp"
+#include "data/schema/collection.hpp"
+#include "data/schema/model_family.hpp"
+#include "results/scores/score_table.hpp"
+
+namespace tpudist {
+namespace {
+
+void combine_members(GraphResult& graph, const PredictionsHeader& header,
+                     const PredictionEntry& entry, const PredictionRows& rows,
+                     const Combination& combination, const std::vector<double>& targets) {
+  std::vector<double> weights = held_out_weights(entry, rows);
+  if (std::ranges::find(weights, 1.0) == weights.end()) {
+    for (std::size_t m = 0; m < weights.size(); ++m)
+      weights[m] = all_finite(rows.scores[m]) ? 1 : 0;
+  }
+  const std::vector<double> combined = combine_scored(rows.scores, combination, weights);
+  graph.combined =
+      combined.empty() ? kNone : primary_metric(header.collection).of(combined, targets);
+  graph.combined_members =
+      combined.empty() ? 0 : static_cast<int>(std::ranges::count(weights, 1.0));
+}
+
+GraphResult score_graph(const PredictionsHeader& header, const PredictionEntry& entry,
+                        const PredictionRows& rows, const Combination& combination) {
+  GraphResult graph{
+      entry.name, model_family(entry.name), entry.split, entry.nodes,   entry.configs, entry.rows,
+      entry.fold, data_hash(entry, rows),   {},          entry.held_out};
+  const std::vector<double> targets = rows.targets();
+  for (const std::vector<double>& scores : rows.scores) {
+    graph.members.push_back(
+        all_finite(scores) ? primary_metric(header.collection).of(scores, targets) : kNone);
+  }
+  combine_members(graph, header, entry, rows, combination, targets);
+  return graph;
+}
+
+using Json = nlohmann::json;
+
+// 0 where it is missing: an earlier version kept none.
+std::uint64_t hash_from(const Json& json, const char* key) {
+  return from_hex(json.value(key, "")).value_or(0);
+}
+
+void read_graphs(const Json& json, int first_member, MemberScores& scores) {
+  const Json& members = json.at("members");
+  int used = 0;
+  for (std::size_t m = 0; m < members.size(); ++m) {
+    PredictedMember member;
+    member.number = members.at(m).value("number", first_member + static_cast<int>(m));
+    member.failed = !members.at(m).at("used").get<bool>();
+    used += member.failed ? 0 : 1;
+    scores.members.push_back(member);
+  }
+  const Json& graphs = json.at("ensemble").at("graphs");
+  for (std::size_t g = 0; g < graphs.size(); ++g) {
+    GraphResult graph;
+    graph.name = graphs.at(g).at("name").get<std::string>();
+    graph.family = model_family(graph.name);
+    graph.split = json.at("split").get<std::string>();
+    graph.data_hash = hash_from(graphs.at(g), "data_hash");
+    graph.configs = graph.rows = graphs.at(g).at("configs").get<std::int64_t>();
+    for (std::size_t m = 0; m < members.size(); ++m) {
+      graph.members.push_back(
+          scores.members[m].failed
+              ? kNone
+              : number_or_nan(members.at(m).at("graphs").at(g).at(scores.metric)));
+    }
+    graph.out_of_fold.assign(members.size(), graph.split != "train");
+    graph.combined = number_or_nan(graphs.at(g).at(scores.metric));
+    graph.combined_members = used;
+    scores.graphs.push_back(std::move(graph));
+  }
+  set_data_hash(scores);
+}
+
+MemberScores scores_from(const Json& json, const std::string& collection, int first_member) {
+  MemberScores scores;
+  scores.collection = collection;
+  scores.metric = primary_metric(collection).name;
+  scores.most_rows = json.value("most_rows", std::int64_t{0});
+  scores.combination = read_combination(json.value("combine", "z_score"));
+  scores.parameter_hash = hash_from(json, "parameters");
+  scores.init_hash = hash_from(json, "init_weights");
+  if (json.contains("ensemble")) read_graphs(json, first_member, scores);
+  if (!json.contains("out_of_fold")) return scores;
+  for (const Json& member : json.at("out_of_fold").at("members")) {
+    scores.out_of_fold.push_back({.number = member.at("number").get<int>(),
+                                  .fold = member.value("fold", -1),
+                                  .graphs = member.at("graphs").get<int>(),
+                                  .score = number_or_nan(member.at("score"))});
+  }
+  return scores;
+}
+
+// What `read` makes of scores.json.
+template <typename Read>
+auto read_json(const std::filesystem::path& path, Read read) {
+  const std::string text = read_text_file(path);
+  try {
+    return read(Json::parse(text));
+  } catch (const std::exception& error) {
+    throw DataError(fmt::format(
+        "{}: damaged: {}; `tpudist train --resume` with the run's folder writes it again",
+        path.string(), json_fault(error.what())));
+  }
+}
+
+std::optional<double> known(double score) {
+  return std::isnan(score) ? std::nullopt : std::optional(score);
+}
+
+}  // namespace
+
+std::string rows_text(std::int64_t most_rows) {
+  return most_rows == 0 ? "all rows" : fmt::format("at most {} rows", most_rows);
+}
+
+std::vector<double> held_out_weights(const PredictionEntry& graph, const PredictionRows& rows) {
+  std::vector<double> weights;
+  for (std::size_t m = 0; m < rows.scores.size(); ++m)
+    weights.push_back(graph.held_out[m] && all_finite(rows.scores[m]) ? 1 : 0);
+  return weights;
+}
+
+void set_data_hash(MemberScores& scores) {
+  Hasher hasher;
+  for (const GraphResult& graph : scores.graphs) {
+    if (graph.data_hash == 0) return;
+    hasher.update(graph.data_hash);
+  }
+  scores.data_hash = hasher.digest();
+}
+
+MemberScores read_member_scores(const PredictionSource& predictions) {
+  const PredictionsHeader& header = predictions.header();
+  MemberScores scores;
+  scores.collection = header.collection;
+  scores.metric = primary_metric(header.collection).name;
+  scores.most_rows = header.most_rows;
+  scores.combination = header.combination.value_or(Combination{});
+  scores.members = header.members;
+  if (header.runs.size() == 1) {
+    scores.parameter_hash = header.runs.front().parameter_hash;
+    scores.init_hash = header.runs.front().init_hash;
+  }
+  for (std::size_t g = 0; g < header.graphs.size(); ++g) {
+    const PredictionEntry& entry = header.graphs[g];
+    if (entry.split == "test") continue;
+    const PredictionRows rows = predictions.read(static_cast<int>(g));
+    scores.graphs.push_back(score_graph(header, entry, rows, scores.combination));
+    for (std::size_t m = 0; m < rows.scores.size(); ++m)
+      scores.members[m].failed |= entry.held_out[m] && !all_finite(rows.scores[m]);
+  }
+  // The mean of one whose scores of a graph are not finite would be that of the other graphs.
+  for (std::size_t m = 0; m < scores.members.size(); ++m) {
+    for (GraphResult& graph : scores.graphs)
+      if (scores.members[m].failed) graph.members[m] = kNone;
+  }
+  std::ranges::sort(scores.graphs, {}, [](const GraphResult& graph) {
+    const auto split = std::ranges::find(kSplits, graph.split) - std::begin(kSplits);
+    return std::tuple(split, graph.name);
+  });
+  set_data_hash(scores);
+  return scores;
+}
+
+MemberScores read_member_scores_json(const std::filesystem::path& path,
+                                     const std::string& collection, int first_member) {
+  return read_json(path,
+                   [&](const Json& json) { return scores_from(json, collection, first_member); });
+}
+
+std::uint64_t read_scored_parameters(const std::filesystem::path& path) {
+  return read_json(path, [](const Json& json) { return hash_from(json, "parameters"); });
+}
+
+std::vector<MemberResult> read_member_results(const std::filesystem::path& path,
+                                              const std::string& collection, int first_member,
+                                              int members) {
+  std::vector<MemberResult> results(static_cast<std::size_t>(members));
+  for (int i = 0; i < members; ++i) results[static_cast<std::size_t>(i)].number = first_member + i;
+  if (!std::filesystem::exists(path)) return results;
+  const MemberScores scores = read_member_scores_json(path, collection, first_member);
+  const auto result_of = [&](int number) -> MemberResult& {
+    const auto at = std::ranges::find(results, number, &MemberResult::number);
+    if (at != results.end()) return *at;
+    throw DataError(fmt::format("{}: damaged: the run has no member {}", path.string(), number));
+  };
+  for (std::size_t m = 0; m < scores.members.size(); ++m) {
+    std::vector<double> valid;
+    for (const GraphResult& graph : scores.graphs) valid.push_back(graph.members[m]);
+    MemberResult& result = result_of(scores.members[m].number);
+    result.failed = scores.members[m].failed;
+    result.valid = known(mean_of_known(valid));
+    result.valid_graphs =
+        static_cast<int>(std::ranges::count_if(valid, [](double s) { return !std::isnan(s); }));
+  }
+  for (const OutOfFoldScore& member : scores.out_of_fold) {
+    MemberResult& result = result_of(member.number);
+    result.out_of_fold = known(member.score);
+    result.out_of_fold_graphs = member.graphs;
+  }
+  return results;
+}
+
+}  // namespace tpudist

@@ -1,0 +1,27 @@
+#pragma once
+
+#include <vector>
+
+#include <nlohmann/json_fwd.hpp>
+
+#include "results/records/predictions_file.hpp"
+
+namespace tpudist {
+
+// How well a member ranks the graphs of the fold that it never saw.
+struct OutOfFoldScore {
+  int number = 0, fold = -1;  // of the member
+  int graphs = 0;             // graphs of its fold with a defined metric
+  double score = 0;           // mean of the primary metric over these; NaN if there are none
+};
+
+// For the members that hold out a fold, in their order; failed ones have no graph. Reads every
+// graph in a fold.
+std::vector<OutOfFoldScore> out_of_fold_scores(const PredictionsFile& predictions);
+
+// {"metric": "kendall_tau", "most_rows": 0, "members": [{"number", "fold", "graphs", "score"}]}; a
+// NaN score is null.
+nlohmann::json out_of_fold_json(const PredictionsHeader& header,
+                                const std::vector<OutOfFoldScore>& scores);
+
+}  // namespace tpudist

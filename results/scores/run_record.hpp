@@ -1,0 +1,72 @@
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/config/config_entries.hpp"
+#include "results/records/learning_curves.hpp"
+#include "results/records/predictions_file.hpp"
+#include "results/records/run_result.hpp"
+#include "results/scores/member_scores.hpp"
+
+namespace tpudist {
+
+// Stands among a run's settings: the hash of the weights that lay at train.init_from.
+inline constexpr const char* kInitWeights = "train.init_weights";
+
+// The content of a run folder, or of a prediction file alone. Missing parts are empty; unreadable
+// parts are empty and named in `faults`.
+struct RunRecord {
+  std::filesystem::path path;  // of the folder, or of the file
+  std::string name;            // of the experiment
+  int variants = 0;            // of its sweep, where it was named by SWEEP:VARIANT
+  std::string label;           // distinguishes it from the other runs read with it
+  std::string variant;         // label of its variant in a sweep, else the experiment's name
+  int index = -1;              // in a sweep, else -1
+  bool baseline = false;       // of the variant that its sweep's choice is compared with
+  RunState state = RunState::finished;
+  std::vector<std::string> faults;  // one line each
+
+  std::string collection;
+  std::int64_t init_seed = 0, order_seed = 0;
+  int first_member = 0, members = 0;
+  int folds = 0;  // member number n holds out fold n mod folds; 0: members hold nothing out
+  std::int64_t steps = 0;           // planned steps; 0: unknown
+  std::vector<ConfigEntry> config;  // config.yaml, and kInitWeights where known; empty: none
+
+  LearningCurves curves;
+  // Its predictions, for uses that need every score, with this run only; null if there are none.
+  std::shared_ptr<const PredictionsFile> predictions;
+  std::optional<PredictedRun> hashes;  // of settings, variant, folds and parameters
+  std::optional<MemberScores> scores;  // from the predictions, else from scores.json; nothing
+                                       // without both
+  std::string error;                   // why it failed
+
+  // The value of a key of config.yaml; empty if it has none.
+  std::string setting(std::string_view key) const;
+  // The same of a text, without the quotes of YAML.
+  std::string text(std::string_view key) const;
+};
+
+// "seed 3", or "seeds 3/4" of parameters and order where they differ.
+std::string seeds_text(std::int64_t init, std::int64_t order);
+
+// Calls `read`; what it throws becomes one of the faults.
+void keep_fault(std::vector<std::string>& faults, const std::function<void()>& read);
+// Whether there is such a file; false also where that cannot be seen.
+bool is_there(const std::filesystem::path& path);
+
+// Reads the folder of a run. If files are missing or damaged, it returns what the folder has.
+// Throws ConfigError when there is no run at all.
+RunRecord read_run_folder(const std::filesystem::path& folder);
+// Reads a prediction file of a single run. Throws DataError, IoError, and ConfigError for several
+// runs.
+RunRecord read_predictions_record(const std::filesystem::path& path);
+
+}  // namespace tpudist

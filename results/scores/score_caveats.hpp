@@ -1,0 +1,46 @@
+#pragma once
+
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <nlohmann/json_fwd.hpp>
+
+#include "core/means.hpp"
+#include "results/records/predictions.hpp"
+#include "statistics/noise/noise_ceiling.hpp"
+
+namespace tpudist {
+
+// Values to consider beside the score of a ranking of one graph.
+struct ScoreCaveats {
+  NoiseCeiling ceiling;  // the score of a perfect ranking on these rows
+  // tied_pair_share of the ranking: many ties make a score look better. NaN without a ranking.
+  double tied_share = kNone;
+  // tau_sampling_deviation: how much tau would vary with other configurations. NaN for tile kernels
+  // and if undefined.
+  double sampling_deviation = kNone;
+};
+
+// For a ranking [r] of the rows of `predictions`, empty if there is none. Kendall's tau is used for
+// layout collections; tile kernels have no ceiling. Throws DataError on NaN.
+ScoreCaveats score_limits(std::string_view collection, std::span<const double> ranking,
+                          const PredictionRows& predictions);
+
+// A graph with its score, as a line of the table.
+struct LimitedScore {
+  std::string graph;
+  double score = 0;  // NaN if undefined
+  ScoreCaveats limits;
+};
+
+// An aligned table: score, ceiling with its interval, share of tied pairs, sampling deviation, and
+// why graphs have no ceiling. Empty if no graph was measured and ranked.
+std::string limits_text(std::span<const LimitedScore> graphs, std::string_view metric);
+
+// {"ceiling", "ceiling_interval", "ceiling_reason", "tied_share", "sampling_deviation"}; missing
+// values are null.
+nlohmann::json limits_json(const ScoreCaveats& limits);
+
+}  // namespace tpudist

@@ -1,0 +1,222 @@
+#include "results/scores/table_intervals.hpp"
+
+#include <fmt/format.h>
+
+#include <cmath>
+#include <limits>
+#include <nlohmann/json.hpp>
+
+#include "core/means.hpp"
+#include "core/numbers.hpp"
+#include "statistics/intervals/distributions.hpp"
+#include "statistics/intervals/interval.hpp"
+#include "statistics/intervals/score_intervals.hpp"
+
+namespace tpudist {
+namespace {
+
+constexpr double kFarBelow = 0.10;  // the median of trainings, as of members (rejected_members)
+
+constexpr std::string_view kTrainedOn =
+    "no interval, since members rank graphs of a split that they were trained on\n";
+
+// The score of members together that an interval is around.
+double honest_score(const TableJudgement& table) {
+  return table.takes_selection() ? table.selection->nested : table.kept;
+}
+
+// Itself, where it is of one collection.
+std::span<const TableJudgement> parts_of(const TableJudgement& table) {
+  return table.parts.empty() ? std::span(&table, 1) : std::span(table.parts);
+}
+
+// The scores of a table, each the mean over its parts, and its graphs.
+TableJudgement mean_of_parts(const TableJudgement& table) {
+  if (table.parts.empty()) return table;
+  TableJudgement mean = table;
+  const auto of = [&](const auto& value) {
+    double sum = 0;
+    for (const TableJudgement& part : table.parts) sum += value(part);
+    return sum / static_cast<double>(table.parts.size());
+  };
+  mean.kept = of([](const TableJudgement& part) { return part.kept; });
+  for (std::size_t c = 0; c < mean.gains.size(); ++c)
+    mean.gains[c] = of([&](const TableJudgement& part) { return part.gains[c]; });
+  for (std::size_t t = 0; t < mean.without_training.size(); ++t)
+    mean.without_training[t] =
+        of([&](const TableJudgement& part) { return part.without_training[t]; });
+  if (mean.selection)
+    mean.selection->nested = of([](const TableJudgement& part) { return part.selection->nested; });
+  return mean;
+}
+
+// The line of these graphs, and what is to be said of one training.
+std::string these_graphs_text(const std::optional<Interval>& found, bool one_training,
+                              const std::string& source, bool several) {
+  if (!found) {
+    return "  " +
+           no_run_line(several
+                           ? "without one of them a graph has no score"
+                           : "one training of one member; train again with another seed.init and "
+                             "seed.order, as often as you decide beforehand, and give all runs") +
+           "\n";
+  }
+  if (!one_training) return "  " + run_line(*found, source) + "\n";
+  return "  " + member_line(*found, source) + "\n  " + one_training_line() + "\n";
+}
+
+}  // namespace
+
+nlohmann::json interval_json(const std::optional<Interval>& interval) {
+  if (!interval) return nullptr;
+  return {{"value", interval->value},
+          {"error", interval->error},
+          {"degrees", interval->degrees},
+          {"low", interval->low},
+          {"high", interval->high}};
+}
+
+nlohmann::json family_interval_json(const std::optional<FamilyInterval>& found) {
+  if (!found) return nullptr;
+  nlohmann::json json = interval_json(found->interval);
+  json["families"] = found->families;
+  json["graphs"] = found->graphs;
+  json["collections"] = found->collections;
+  json["runs"] = found->runs;
+  json["family_variance"] = found->family.variance;
+  json["run_variance"] = found->run_variance;
+  json["notes"] = found->notes;
+  return json;
+}
+
+std::string collapse_line(const RunScoreTable& scores) {
+  std::vector<double> means = run_means(scores);
+  const int trainings = scores.run_count();
+  const auto collapsed = static_cast<int>(std::erase_if(
+      means, [limit = median(means) - kFarBelow](double own) { return own < limit; }));
+  if (trainings < 3 || collapsed == 0) return rare_line(trainings, "trainings", "collapsed");
+  return fmt::format(
+      "{} of {} trainings collapsed, so the rate is at most {:.0f} % (95 %); without collapses the "
+      "mean is {:.4f}",
+      collapsed, trainings, 100 * rate_bound(collapsed, trainings), mean(means));
+}
+
+RunScoreTable ensemble_scores(const TableJudgement& table) {
+  RunScoreTable scores;
+  for (std::size_t g = 0; g < table.graphs.size(); ++g) {
+    const double score =
+        table.takes_selection() ? table.selection->nested_graphs[g] : table.graphs[g].kept;
+    if (std::isnan(score)) continue;
+    scores.graphs.push_back(table.graphs[g].name);
+    scores.families.push_back(table.graphs[g].family);
+    scores.scores.push_back({score});
+    if (!std::isnan(table.graphs[g].metrics.tile_score))
+      scores.lowest = -std::numeric_limits<double>::infinity();
+  }
+  return scores;
+}
+
+TableIntervals table_intervals(const TableJudgement& table) {
+  TableIntervals result;
+  const RunScoreTable scores = ensemble_scores(table);
+  if (scores.scores.empty() || table.trained_on) return result;
+  std::vector<double> without;
+  for (std::size_t c = 0; c < table.gains.size(); ++c) {
+    const bool taken =
+        c < table.weights.size() ? table.weights[c] > 0 : !std::isnan(table.gains[c]);
+    if (taken) without.push_back(table.kept - table.gains[c]);
+  }
+  result.columns = static_cast<int>(without.size());
+  result.trainings = static_cast<int>(table.without_training.size());
+  if (result.trainings > 1) without = table.without_training;
+  if (without.size() > 1 && all_finite(without))
+    result.these_graphs =
+        jackknife_interval(honest_score(table), without, kIntervalLevel, scores.reach());
+  result.families = family_interval({&scores, 1});
+  return result;
+}
+
+FinalIntervals final_intervals(std::span<const TableJudgement> tables) {
+  FinalIntervals result;
+  std::vector<RunScoreTable> collections;
+  std::vector<VarianceEstimate> spreads;
+  double mean = 0;
+  for (const TableJudgement& table : tables) {
+    for (const TableJudgement& part : parts_of(table)) collections.push_back(ensemble_scores(part));
+  }
+  const auto count = static_cast<double>(collections.size());
+  for (const TableJudgement& table : tables) {
+    const TableJudgement own = mean_of_parts(table);
+    const double share = static_cast<double>(parts_of(table).size()) / count;
+    result.score += share * own.kept;
+    mean += share * honest_score(own);
+    result.selected = result.selected || own.takes_selection();
+    const TableIntervals found = table_intervals(own);
+    result.one_training = result.one_training || found.trainings < 2;
+    result.several = result.several || found.columns > 1;
+    if (found.these_graphs)
+      spreads.push_back(
+          {std::pow(share * found.these_graphs->error, 2), found.these_graphs->degrees});
+  }
+  result.nested = mean;
+  if (tables.empty()) result.score = result.nested = kNone;
+  if (std::isnan(result.score)) return result;
+  if (std::ranges::any_of(tables, &TableJudgement::trained_on)) return result;
+  if (spreads.size() == tables.size())
+    result.these_graphs =
+        t_interval(mean, satterthwaite(spreads), kIntervalLevel,
+                   std::ranges::min(collections, {}, &RunScoreTable::lowest).reach());
+  result.families = family_interval(collections);
+  return result;
+}
+
+std::string final_interval_text(std::span<const TableJudgement> tables) {
+  const FinalIntervals found = final_intervals(tables);
+  if (std::isnan(found.score)) return {};
+  if (std::ranges::any_of(tables, &TableJudgement::trained_on)) return std::string(kTrainedOn);
+  return (found.selected
+              ? fmt::format(
+                    "members were selected on these graphs, so that score is too good; {:.4f} "
+                    "nested\n",
+                    found.nested)
+              : std::string()) +
+         fmt::format("95 % intervals of members together{}\n",
+                     found.selected ? ", selected without each family in turn (nested)" : "") +
+         these_graphs_text(found.these_graphs, found.one_training,
+                           found.one_training ? "jackknife of members" : "jackknife of trainings",
+                           found.several) +
+         family_text(found.families);
+}
+
+std::string table_interval_text(const TableJudgement& table) {
+  if (std::isnan(table.kept)) return {};
+  if (table.trained_on) return fmt::format("{}: {}", table.title, kTrainedOn);
+  const TableIntervals found = table_intervals(table);
+  const bool one_training = found.trainings < 2;
+  return fmt::format(
+             "{}, 95 % intervals of members together{}\n", table.title,
+             table.takes_selection() ? ", selected without each family in turn (nested)" : "") +
+         these_graphs_text(
+             found.these_graphs, one_training,
+             "jackknife of " +
+                 (one_training ? counted(found.columns, table.out_of_fold ? "column" : "member")
+                               : counted(found.trainings, "training")),
+             found.columns > 1) +
+         (found.these_graphs && !one_training
+              ? "  " + rare_line(found.trainings, "trainings", "collapsed") + "\n"
+              : "") +
+         family_text(found.families);
+}
+
+nlohmann::json table_interval_json(const TableJudgement& table) {
+  const TableIntervals found = table_intervals(table);
+  nlohmann::json these = interval_json(found.these_graphs);
+  if (found.these_graphs) {
+    these["between"] = found.trainings > 1 ? "trainings" : "members of one training";
+    these["trainings"] = found.trainings;
+    these["members"] = found.columns;
+  }
+  return {{"these_graphs", these}, {"other_families", family_interval_json(found.families)}};
+}
+
+}  // namespace tpudist

@@ -1,0 +1,128 @@
+#include "results/inspect/suspect_graphs.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "core/random.hpp"
+#include "core/text.hpp"
+#include "data/convert/converter.hpp"
+#include "data/shards/entropy_filter.hpp"
+#include "tests/data/npz/npz_fixture.hpp"
+#include "tests/support/converted.hpp"
+#include "tests/support/real_data.hpp"
+#include "tests/support/temp_dir.hpp"
+
+namespace tpudist {
+namespace {
+
+using test::NpzFixture;
+
+// 600 measurements of 300 configurations in random order, 0.1 % noise.
+NpzFixture measured(std::uint64_t key) {
+  NpzFixture f = NpzFixture::layout();
+  CounterRng random(key);
+  f.c = 600;
+  f.features.clear();
+  f.runtime.clear();
+  for (std::int64_t i = 0; i < f.c; ++i) {
+    auto config = static_cast<int>(random.below(300));
+    const double time = 1e6 * (1 + 0.01 * config) * std::exp(0.001 * random.normal());
+    f.runtime.push_back(static_cast<std::int64_t>(time));
+    for (int k = 0; k < 2 * 18; ++k, config /= 7)
+      f.features.push_back(static_cast<float>(config % 7 - 1));
+  }
+  return f;
+}
+
+class SuspectGraphsTest : public ::testing::Test {
+ protected:
+  void add(const NpzFixture& fixture, const std::string& split, const std::string& name) const {
+    fixture.write(folder_ / "npz" / kCollection.folder() / split / (name + ".npz"),
+                  {.deflate_level = 1});
+  }
+
+  CheckedCollection check() {
+    return check_collection(test::convert_npz(folder_.path()), kCollection, std::nullopt, pool_);
+  }
+
+  static inline const Collection kCollection = Collection::parse("layout:own:random");
+  const test::TempDir folder_;
+  ThreadPool pool_{2};
+};
+
+TEST_F(SuspectGraphsTest, NamesTheGraphsWithInjectedFaultsAndNoOthers) {
+  for (std::uint64_t key = 0; key < 6; ++key) add(measured(key), "train", std::to_string(key));
+  NpzFixture slow = measured(10), frozen = measured(11), hidden = measured(12);
+  for (std::size_t i = 200; i < 290; ++i) slow.runtime[i] *= 3;
+  for (std::size_t i = 500; i < 520; ++i) frozen.runtime[i] = frozen.runtime[500];
+  std::ranges::fill(hidden.runtime, 0);
+  add(slow, "train", "slow[1]");
+  add(frozen, "valid", "frozen");
+  add(hidden, "test", "hidden");
+  const CheckedCollection checked = check();
+  EXPECT_EQ(checked.order, MeasuredOrder::random);
+  ASSERT_EQ(checked.graphs.size(), 9u);
+  for (const CheckedGraph& graph : checked.graphs) {
+    EXPECT_EQ(!graph.suspicions.empty(), graph.name == "slow[1]" || graph.name == "frozen")
+        << graph.name;
+    EXPECT_EQ(graph.has_times, graph.name != "hidden");
+  }
+  EXPECT_EQ(exclusion_of(checked, "train"), R"('data.exclude.train=["slow[[]1]"]')");
+  EXPECT_EQ(exclusion_of(checked, "valid"), R"('data.exclude.valid=["frozen"]')");
+  EXPECT_EQ(exclusion_of(checked, "test"), "");
+  EXPECT_TRUE(glob_match("slow[[]1]", "slow[1]"));
+}
+
+TEST_F(SuspectGraphsTest, CountsWhatTheEntropyFilterWouldRemove) {
+  NpzFixture fixture = measured(1), still = measured(2);
+  for (std::size_t i = 200; i < 600; ++i) still.runtime[i] = still.runtime[200];
+  add(fixture, "train", "a");
+  add(still, "train", "still");
+  CheckedCollection checked = check();
+  EXPECT_EQ(checked.least_entropy, 0.3);
+  for (const CheckedGraph& graph : checked.graphs) {
+    const auto& runtime = graph.name == "a" ? fixture.runtime : still.runtime;
+    const std::vector<std::int64_t> times(runtime.begin(), runtime.end());
+    EXPECT_EQ(graph.filtered, std::ranges::count(kept_by_entropy(times, 0.3), false));
+  }
+}
+
+TEST_F(SuspectGraphsTest, NothingIsExcludedWhereNothingIsSuspect) {
+  add(measured(1), "train", "a");
+  const CheckedCollection checked = check();
+  for (const std::string_view split : kSplits) EXPECT_EQ(exclusion_of(checked, split), "");
+}
+
+TEST_F(SuspectGraphsTest, RealGraphsAreSound) {
+  const auto root = test::real_data_root();
+  if (!root) GTEST_SKIP() << "the real data set is not on this machine (TPUDIST_REAL_DATA)";
+  ConvertOptions options;
+  options.npz_root = *root / "npz";
+  options.shard_root = folder_ / "real";
+  NoProgress progress;
+  for (const ConvertedCollection& converted : convert(options, progress)) {
+    const CheckedCollection checked =
+        check_collection(options.shard_root, converted.collection, std::nullopt, pool_);
+    for (const CheckedGraph& graph : checked.graphs) {
+      for (const MeasurementCheck& suspicion : graph.suspicions)
+        ADD_FAILURE() << checked.collection.name << " " << graph.name << ": "
+                      << describe(suspicion);
+    }
+  }
+}
+
+TEST_F(SuspectGraphsTest, NamesAreQuotedForShellAndYaml) {
+  CheckedCollection checked;
+  checked.graphs.push_back({"it's \"x\"*?", "train", 0, true, 0, {}, {MeasurementCheck{}}});
+  EXPECT_EQ(exclusion_of(checked, "train"), R"('data.exclude.train=["it'\''s \"x\"[*][?]"]')");
+}
+
+TEST_F(SuspectGraphsTest, TheOrderOfMeasurementGoesByTheCollection) {
+  EXPECT_EQ(measured_order(Collection::parse("layout:xla:random")), MeasuredOrder::random);
+  EXPECT_EQ(measured_order(Collection::parse("layout:xla:default")), MeasuredOrder::searched);
+  EXPECT_EQ(measured_order(Collection::parse("tile:xla")), MeasuredOrder::searched);
+  EXPECT_EQ(measured_order(Collection::parse("tile:random")), MeasuredOrder::searched);
+}
+
+}  // namespace
+}  // namespace tpudist

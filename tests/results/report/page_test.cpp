@@ -1,0 +1,95 @@
+#include "results/report/page.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <array>
+#include <cstdio>
+#include <fstream>
+
+#include "tests/results/report/xml_fault.hpp"
+#include "tests/support/temp_dir.hpp"
+
+namespace tpudist {
+namespace {
+
+using test::XmlFault;
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+TEST(PageTest, IsWellFormedAndStandsAlone) {
+  const std::string evil = "</style><img src=x onerror=alert(1)> \"'&";
+  ReportSection section{.id = "one", .title = evil};
+  section.notes = {evil};
+  section.missing = {evil};
+  section.headline = {evil, evil};
+  section.gist = evil;
+  ReportFigure figure;
+  figure.heading = figure.sentence = evil;
+  figure.legend = {{"s1", evil}, {"f2", evil}, {"q2", evil}, {"band1", evil}, {"limit", evil}};
+  figure.panels = {{evil, [](double) { return std::string("<svg></svg>"); }}};
+  figure.table = {"t", {evil}, {{evil}}};
+  section.figures = {figure};
+  const std::string html =
+      page_html(evil, evil, std::vector{ReportFact{evil, evil}}, std::vector{section});
+  EXPECT_EQ(XmlFault::find(html), "");
+  EXPECT_THAT(html, Not(HasSubstr("<img")));
+  EXPECT_THAT(html.substr(0, html.find("<footer>")), Not(HasSubstr("<script")));
+  EXPECT_THAT(html, Not(HasSubstr("url(")));
+  EXPECT_THAT(html, HasSubstr("prefers-color-scheme: dark"));
+  EXPECT_EQ(html, page_html(evil, evil, std::vector{ReportFact{evil, evil}}, std::vector{section}));
+}
+
+TEST(PageTest, AFoldedSectionShowsItsGist) {
+  ReportSection section{.id = "one", .title = "One"};
+  section.folded = true;
+  section.gist = "in short";
+  const std::string html = page_html("t", "", {}, std::vector{section});
+  EXPECT_EQ(XmlFault::find(html), "");
+  EXPECT_THAT(html,
+              HasSubstr("<summary><h2>One</h2> <span>in short</span></summary>\n<div id=\"one\">"));
+}
+
+// What the page's security policy lets run.
+std::string sha256_in_base64(std::string_view text) {
+  const test::TempDir folder;
+  const std::string file = (folder / "script").string();
+  std::ofstream(file) << text;
+  FILE* pipe =
+      popen(("sha256sum " + file + " | cut -c1-64 | tr a-f A-F | basenc --base16 -d | base64 -w0")
+                .c_str(),
+            "r");
+  std::array<char, 128> buffer{};
+  const std::size_t bytes = fread(buffer.data(), 1, buffer.size(), pipe);
+  pclose(pipe);
+  return std::string(buffer.data(), bytes);
+}
+
+TEST(PageTest, ItsPolicyLetsItsOwnScriptRunAndNoOther) {
+  const std::string html = page_html("t", "", {}, {});
+  EXPECT_EQ(page_script_hash(), sha256_in_base64(page_script()));
+  EXPECT_THAT(html, HasSubstr("script-src 'sha256-" + std::string(page_script_hash()) + "'"));
+  EXPECT_THAT(html, HasSubstr("<script>" + std::string(page_script()) + "</script>"));
+}
+
+TEST(PageTest, ATableWithoutAChartIsOpenUnlessItIsFolded) {
+  ReportFigure figure;
+  figure.table = {"t", {"a"}, {{"b"}}};
+  ReportSection section{.id = "one", .title = "One"};
+  section.figures = {figure};
+  EXPECT_THAT(page_html("t", "", {}, std::vector{section}), HasSubstr("<details open"));
+  section.figures[0].folded = true;
+  EXPECT_THAT(page_html("t", "", {}, std::vector{section}), Not(HasSubstr("<details open")));
+}
+
+TEST(PageTest, TheCheckerFindsFaults) {
+  EXPECT_NE(XmlFault::find("<a><b></a></b>"), "");
+  EXPECT_NE(XmlFault::find("<a x=1></a>"), "");
+  EXPECT_NE(XmlFault::find("<a>&nbsp;</a>"), "");
+  EXPECT_NE(XmlFault::find("<a>"), "");
+  EXPECT_NE(XmlFault::find("<a x=\"1\" x=\"2\"/>"), "");
+  EXPECT_EQ(XmlFault::find("<a x=\"1\"><b/>&amp;</a>"), "");
+}
+
+}  // namespace
+}  // namespace tpudist

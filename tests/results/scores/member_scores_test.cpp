@@ -1,0 +1,112 @@
+#include "results/scores/member_scores.hpp"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "core/error.hpp"
+#include "tests/results/scores/run_case.hpp"
+
+namespace tpudist {
+namespace {
+
+using test::PredictionsCase;
+using test::TempDir;
+using test::write_text;
+
+MemberScores scores_of(const PredictionsCase& predictions) {
+  const TempDir folder;
+  predictions.write(folder / "predictions.h5");
+  return read_member_scores(PredictionsFile(folder / "predictions.h5"));
+}
+
+TEST(MemberScoresTest, TellsEachGraphWithItsMembersAndTheirCombination) {
+  const MemberScores scores = scores_of(PredictionsCase());
+  EXPECT_EQ(scores.metric, "kendall_tau");
+  ASSERT_EQ(scores.graphs.size(), 3u);
+  const GraphResult &bert = scores.graphs[0], &resnet = scores.graphs[1], &unet = scores.graphs[2];
+  EXPECT_EQ(bert.name, "bert");
+  EXPECT_EQ(bert.family, "bert");
+  EXPECT_EQ(bert.fold, 0);
+  EXPECT_EQ(bert.rows, 3);
+  EXPECT_EQ(bert.members[0], 1.0);  // 1 3 2 against 10 30 20
+  EXPECT_TRUE(bert.out_of_fold[0]);
+  EXPECT_TRUE(std::isnan(bert.members[1]));  // it was trained on bert
+  EXPECT_FALSE(bert.out_of_fold[1]);
+  EXPECT_EQ(bert.combined, 1.0);
+  EXPECT_EQ(bert.combined_members, 1);
+  EXPECT_NEAR(resnet.members[1], 1.0 / 3, 1e-15);
+  EXPECT_EQ(unet.members[0], 1.0);
+  EXPECT_EQ(unet.members[1], -1.0);
+  EXPECT_EQ(unet.combined_members, 2);
+  EXPECT_TRUE(std::isnan(unet.combined));  // opposite scores cancel: no ranking
+}
+
+// Of opposite rankings the one with ten times larger scores wins by their mean.
+TEST(MemberScoresTest, CombinesMembersByTheRuleOfTheirFile) {
+  PredictionsCase predictions;
+  predictions.graphs[2].scores[0] = {30, 20, 10};
+  EXPECT_TRUE(std::isnan(scores_of(predictions).graphs[2].combined));
+  predictions.header.combination = Combination{CombinationRule::mean};
+  const MemberScores scores = scores_of(predictions);
+  EXPECT_EQ(scores.combination.rule, CombinationRule::mean);
+  EXPECT_EQ(scores.graphs[2].combined, 1.0);
+}
+
+// Not the mean of the other graphs, which may be easier.
+TEST(MemberScoresTest, AMemberWithNaNOfAGraphThatItNeverSawHasNoScores) {
+  PredictionsCase predictions;
+  predictions.graphs[2].scores[0].assign(3, test::kNoScore);
+  const MemberScores scores = scores_of(predictions);
+  EXPECT_TRUE(scores.members[0].failed);
+  EXPECT_FALSE(scores.members[1].failed);
+  for (const GraphResult& graph : scores.graphs) EXPECT_TRUE(std::isnan(graph.members[0]));
+  EXPECT_EQ(scores.graphs[2].members[1], -1.0);
+}
+
+TEST(MemberScoresTest, TheDataHashTellsRunTimesApart) {
+  PredictionsCase other;
+  other.graphs[2].runtime[0] += 1;
+  const MemberScores a = scores_of(PredictionsCase()), b = scores_of(other);
+  EXPECT_EQ(a.graphs[0].data_hash, b.graphs[0].data_hash);
+  EXPECT_NE(a.graphs[2].data_hash, b.graphs[2].data_hash);
+  EXPECT_NE(a.data_hash, b.data_hash);
+  EXPECT_EQ(a.data_hash, scores_of(PredictionsCase()).data_hash);
+}
+
+TEST(MemberScoresTest, AScoreThatIsNotFiniteIsNone) {
+  PredictionsCase predictions;
+  predictions.graphs[2].scores[1][0] = test::kNoScore;
+  const MemberScores scores = scores_of(predictions);
+  EXPECT_TRUE(std::isnan(scores.graphs[2].members[1]));
+  EXPECT_EQ(scores.graphs[2].combined_members, 1);
+  EXPECT_EQ(scores.graphs[2].combined, 1.0);
+}
+
+TEST(MemberScoresTest, ReadsScoresJsonWhereThereAreNoPredictions) {
+  const TempDir folder;
+  write_text(
+      folder / "scores.json",
+      R"({"split": "valid", "most_rows": 8, "held_out_only": false, "parameters": "00000000000000ab",
+    "ensemble": {"primary": "kendall_tau", "graphs": [{"name": "resnet50", "configs": 8, "kendall_tau": 0.75,
+                             "data_hash": "00000000000000cd"}]},
+    "members": [{"number": 3, "used": true, "graphs": [{"name": "resnet50", "configs": 8, "kendall_tau": 0.5}]},
+                {"number": 4, "used": false, "graphs": []}]})");
+  const MemberScores scores =
+      read_member_scores_json(folder / "scores.json", "layout:xla:random", 3);
+  ASSERT_EQ(scores.graphs.size(), 1u);
+  EXPECT_EQ(scores.graphs[0].family, "resnet");
+  EXPECT_EQ(scores.graphs[0].combined, 0.75);
+  EXPECT_EQ(scores.graphs[0].members[0], 0.5);
+  EXPECT_TRUE(std::isnan(scores.graphs[0].members[1]));
+  EXPECT_TRUE(scores.members[1].failed);
+  EXPECT_EQ(scores.graphs[0].data_hash, 0xcdu);
+  EXPECT_NE(scores.data_hash, 0u);
+  EXPECT_EQ(scores.parameter_hash, 0xabu);
+
+  write_text(folder / "scores.json", "{\"ensemble\": 3}");
+  EXPECT_THROW(read_member_scores_json(folder / "scores.json", "layout:xla:random", 3), DataError);
+}
+
+}  // namespace
+}  // namespace tpudist

@@ -1,0 +1,207 @@
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <limits>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "core/config/config.hpp"
+#include "data/loading/dataset.hpp"
+#include "data/loading/slate_order.hpp"
+#include "dist/health/agreement.hpp"
+#include "models/losses/slate_loss.hpp"
+#include "models/network/network_config.hpp"
+#include "train/experiment/scoring_block.hpp"
+#include "train/optimizer/optimizer.hpp"
+
+namespace tpudist {
+
+// `train.time_limit`.
+struct TimeLimitConfig {
+  // Seconds of wall-clock time for a training, starting again when it is resumed; nothing: no own
+  // limit.
+  std::optional<double> seconds;
+  bool slurm = true;  // whether the end of the Slurm job is a limit too
+};
+
+// What to do with a member whose loss or gradient is not finite, or whose loss is too large.
+enum class BadLossPolicy {
+  stop,       // drop it for the rest of the training
+  skip,       // it takes no step in this batch
+  roll_back,  // return to the last regular checkpoint, with half the learning rate
+};
+
+// `train.on_bad_loss` and `train.bad_loss_above`.
+struct BadLossConfig {
+  BadLossPolicy policy = BadLossPolicy::stop;
+  double above = std::numeric_limits<double>::infinity();  // larger losses count as bad
+};
+
+enum class RowOrder { shared, per_member };
+enum class PlanMode { automatic, dense, refined };
+// How a batch is cut into units: by slates in their order, or by graph.
+enum class UnitKind { slates, graph };
+enum class ReduceMode { tree, all_reduce };
+// The rows of each validation graph to score in the evaluation after the last step: all measured
+// rows, at most `train.evaluate_rows`, or none.
+enum class LastEvaluation { all, sampled, none };
+
+// `data:`, except what DatasetOptions contains.
+struct DataConfig {
+  std::filesystem::path shards;
+  Collection collection;
+  // For training only; evaluation uses every measured row.
+  DuplicatesPolicy duplicates = DuplicatesPolicy::min;
+  double least_entropy = 0;      // threshold of kept_by_entropy, in training; 0 = no filter
+  std::int64_t max_configs = 0;  // of a training graph, 0 = all; evaluation uses every row
+  std::vector<std::string> include_train, include_valid, exclude_train, exclude_valid;
+  GraphReduction reduction;  // in training and in all scoring
+  CacheMode cache = CacheMode::automatic;
+  std::uint64_t cache_bytes = 0;
+  std::string cache_dir = "none";  // none, auto or a folder: NodeCacheOptions::of
+  std::uint64_t cache_size = 0;    // limit in bytes for all files in it
+
+  bool cuts_segments() const { return reduction.segments != SegmentCut::none; }
+  // Options to open the training rows of the split `train`, or all measured rows of a split.
+  DatasetOptions training() const;
+  DatasetOptions evaluation(const std::string& split) const;
+};
+
+struct BatchConfig {
+  int slates = 4;    // per batch
+  int configs = 10;  // K, per slate
+  UnitKind unit = UnitKind::slates;
+  int unit_slates = 1;   // most slates of a unit
+  int config_chunk = 0;  // configurations of a slate computed at a time; 0 = all
+  int member_chunk = 0;  // members computed together; 0 = depends on the plan
+  RowOrder order = RowOrder::shared;
+  DrawMode draw = DrawMode::rows;
+  SlateMix mix = SlateMix::uniform;
+  double bias = 3;          // of SlateMix::fast
+  double edge_dropout = 0;  // share of a graph's edges dropped in a step, below 1 (GraphDraw)
+  double stale_keep = 0.5;  // of cut graphs: how likely a segment's score of the table is taken
+};
+
+// `train.early_stop`, see EarlyStop.
+struct EarlyStopConfig {
+  std::int64_t patience = 0;  // evaluations; 0 = no member stops before the last step
+  double min_delta = 0;       // a better score must exceed the best one by more than this
+};
+
+struct TrainConfig {
+  std::int64_t steps = 0;
+  std::int64_t evaluate_every = 0;    // steps; 0 = only at the end
+  std::int64_t checkpoint_every = 0;  // steps; 0 = only at the end
+  std::int64_t log_every = 1;         // steps
+  std::int64_t evaluate_rows = 1000;  // most rows of a graph in evaluations before the last step
+  LastEvaluation last_evaluation = LastEvaluation::all;
+  int keep_checkpoints = 2;
+  int prefetch = 4;        // steps prepared ahead
+  bool recompute = false;  // recompute states in the backward pass instead of keeping all
+  // A run folder or a safetensors file that members take their first weights from; empty: none.
+  std::filesystem::path init_from;
+  std::vector<std::string> init_fresh;  // patterns of tensors that are not taken
+  AverageConfig average;
+  EarlyStopConfig early_stop;
+  TimeLimitConfig time_limit;
+  BadLossConfig bad_loss;
+};
+
+// The splits that are divided into folds: members train on all of them except their own fold.
+enum class FoldOver { train, train_and_valid };
+
+// Whether one run trains all members side by side, or a sweep trains each in its own run.
+enum class Placement { fused, split };
+
+// Members are indexed from 0 within a run. If an ensemble is trained in several runs, member
+// numbers continue across them. The number determines a member's initial parameters, its own order
+// and its fold, so a run with some members gives each the same bits as a run with all.
+struct EnsembleConfig {
+  int members = 1;
+  int first_member = 0;  // number of member 0 of this run
+  bool vary_init = true, vary_order = false, vary_fold = false;
+  int folds = 0;  // 0 = none: every member trains on all graphs
+  std::uint64_t fold_seed = 1;
+  FoldOver fold_over = FoldOver::train;
+  std::filesystem::path fold_file;  // gives the fold of each graph; empty = assign_folds
+  Placement placement = Placement::fused;
+
+  int number_of(int member) const { return first_member + member; }
+  // Whether members hold graphs out.
+  bool holds_out() const { return folds > 0 && vary_fold; }
+  // Whether members also train on validation graphs, except those of their fold.
+  bool trains_on_valid() const { return fold_over == FoldOver::train_and_valid; }
+  // The fold whose graphs member `member` of this run never trains on; -1: it trains on all graphs.
+  int held_out_fold(int member) const { return holds_out() ? number_of(member) % folds : -1; }
+};
+
+// `predictions:`, the scores that members write after training.
+struct PredictionsConfig {
+  bool wanted = false;
+  std::int64_t most_rows = 0;  // of a graph; 0 = all
+};
+
+struct DistConfig {
+  ReduceMode reduce = ReduceMode::tree;
+  int threads = 0;          // per rank; 0 = auto: the node's cores / ranks on the node
+  std::string device;       // auto, cpu or cuda
+  double timeout = 600;     // seconds without progress before the watchdog ends the job; 0 = off
+  bool mixed_cpus = false;  // whether ranks may run on CPUs whose kernels compute different bits
+};
+
+// `system:` of an experiment that repeats a published system: where it is described, the
+// collections for which it was made, and its published score. All empty without this key.
+struct SystemNote {
+  std::string source, score;
+  std::vector<std::string> collections;
+};
+
+// An experiment file, resolved. Plain data.
+struct Experiment {
+  std::string name;
+  SystemNote system;
+  std::uint64_t init_seed = 1, order_seed = 1;
+  DataConfig data;
+  BatchConfig batch;
+  NetworkConfig network;
+  PlanMode plan = PlanMode::automatic;  // automatic: refined where it has clearly fewer rows
+  std::shared_ptr<const SlateLoss> loss;
+  OptimizerConfig optimizer;
+  ScheduleConfig schedule;
+  TrainConfig train;
+  // Which configurations of a graph are scored in one plan. A network that mixes configurations
+  // needs evaluate_block.slates.wanted().
+  ScoringBlock evaluate_block;
+  EnsembleConfig ensemble;
+  PredictionsConfig predictions;
+  DistConfig dist;
+
+  // Options to open the graphs that members train on, including their held-out folds.
+  DatasetOptions training_data() const;
+
+  std::string resolved_yaml;
+  std::vector<ConfigEntry> entries;  // the same as a list
+  std::uint64_t numbers_hash = 0;    // hash_of_settings(entries)
+};
+
+// Reads everything and calls document.finish(), which throws one ConfigError with all mistakes.
+Experiment read_experiment(ConfigDocument& document);
+
+// The JSON Schema of experiment files (config_schema).
+std::string experiment_schema();
+
+// Reads an experiment file with `key=value` overrides. Its paths are made absolute, so that the
+// resolved configuration finds its files from any working folder. Throws ConfigError with every
+// mistake.
+Experiment load_experiment(const std::filesystem::path& file,
+                           const std::vector<std::string>& overrides = {});
+
+// The values of an experiment that must be equal on all ranks: every resolved value by its key. The
+// folder of the shards, the fold file and what weights are taken from are excluded, since each node
+// may have its own; their content is compared after it has been read.
+std::vector<AgreedValue> values_to_agree(const Experiment& experiment);
+
+}  // namespace tpudist

@@ -1,0 +1,276 @@
+#include "train/scoring/collection_scores.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+
+#include "core/error.hpp"
+#include "core/log.hpp"
+#include "data/schema/merged_collection.hpp"
+#include "data/shards/converted_collections.hpp"
+#include "results/records/predictions_file.hpp"
+#include "results/scores/table_intervals.hpp"
+#include "train/scoring/in_memory_predictions.hpp"
+
+namespace tpudist {
+namespace {
+
+DatasetOptions scored_data(const TrainedRun& run, const ScoreRequest& request) {
+  DatasetOptions options = run.experiment.data.evaluation(request.split);
+  if (!request.shards.empty()) options.shards = request.shards;
+  return options;
+}
+
+void require_same_selection(const Dataset& dataset, const TrainedRun& run,
+                            const ScoreRequest& request) {
+  const DatasetOptions mine = dataset.options(), other = scored_data(run, request);
+  if (mine.shards != other.shards || mine.include != other.include ||
+      mine.exclude != other.exclude) {
+    throw ConfigError(fmt::format(
+        "{}: its {} split is not the one of the runs before it (data.shards, include or "
+        "exclude differ); give --data, or combine runs of equal selections",
+        run.path.string(), request.split));
+  }
+}
+
+// The members of all runs. Where there are several runs, each member has the folder of its run.
+std::vector<MemberName> names_of(const std::vector<const TrainedRun*>& runs) {
+  std::vector<MemberName> names;
+  for (const TrainedRun* run : runs) {
+    for (MemberName name : member_names(run->experiment)) {
+      if (runs.size() > 1) name.run = run->path.string();
+      names.push_back(std::move(name));
+    }
+  }
+  return names;
+}
+
+// The validation graphs by the members that never trained on them, as rank 0 reads it from the run
+// folders; empty where no member trains on the split that is scored. Collective.
+ScoringMembers scoring_members(const Dataset& dataset, const std::vector<const TrainedRun*>& runs,
+                               const std::optional<PredictionsHeader>& header, int members,
+                               Communicator& world) {
+  const bool trained_on = std::ranges::any_of(
+      runs, [](const TrainedRun* run) { return run->experiment.ensemble.trains_on_valid(); });
+  if (!trained_on || dataset.options().split != "valid") return {};
+  const auto graphs = static_cast<std::size_t>(dataset.size()),
+             count = static_cast<std::size_t>(members);
+  std::vector<std::int64_t> flags(graphs * count);
+  for (std::size_t i = 0; header && i < flags.size(); ++i)
+    flags[i] = header->graphs[i / count].held_out[i % count] ? 1 : 0;
+  world.broadcast(std::span(flags), 0);
+  ScoringMembers by(graphs, std::vector<bool>(count));
+  for (std::size_t i = 0; i < flags.size(); ++i) by[i / count][i % count] = flags[i] > 0;
+  return by;
+}
+
+// The weights of a selection on the validation split, for members that can be combined here too.
+std::vector<double> carried_weights(const Judgement& chosen, const Judgement& here) {
+  std::vector<double> weights = member_weights(chosen);
+  for (std::size_t m = 0; m < weights.size(); ++m) {
+    if (!here.used[m]) weights[m] = 0;
+  }
+  if (std::ranges::any_of(weights, [](double weight) { return weight > 0; })) return weights;
+  throw ConfigError(
+      fmt::format("{}: the members that were chosen on the validation split cannot rank the test "
+                  "split: their scores are not finite; leave out --select",
+                  here.collection));
+}
+
+// Copies the result of the combination and which members it leaves out.
+void take_judgement(Evaluation& evaluation, const Judgement& judgement,
+                    const std::vector<double>& weights) {
+  evaluation.used = judgement.used;
+  evaluation.weights = weights;
+  for (const Rejection& rejection : judgement.rejected)
+    evaluation.left_out[static_cast<std::size_t>(rejection.member)] = rejection.reason;
+  for (std::size_t m = 0; m < evaluation.used.size(); ++m) {
+    if (evaluation.used[m]) continue;
+    for (GraphMetrics& graph : evaluation.members[m]) graph = {.name = graph.name};
+  }
+  if (judgement.tables.empty()) return;
+  const TableJudgement& table = judgement.tables.front();  // of one split, in the same order
+  evaluation.judged_mean = table.mean_of_members;
+  for (std::size_t g = 0; g < table.graphs.size(); ++g) {
+    evaluation.ensemble[g] = table.graphs[g].metrics;
+    evaluation.ensemble[g].name = table.graphs[g].name;
+  }
+}
+
+// Judges the members and combines those that are left, or those that `chosen` says.
+CollectionResult combined_result(InMemoryPredictions& scored, const ScoringSession& session,
+                                 const std::vector<const TrainedRun*>& runs,
+                                 const ScoreRequest& request, std::optional<Judgement> chosen,
+                                 ThreadPool& pool) {
+  const Dataset& dataset = session.data();
+  CollectionResult result;
+  result.collection = dataset.options().collection.name;
+  if (dataset.options().split != "test") {
+    std::vector<bool> alive;
+    for (const TrainedRun* run : runs) alive.insert(alive.end(), run->use.begin(), run->use.end());
+    result.evaluation = start_evaluation(session, alive, 0, request.combination);
+    result.evaluation->names = names_of(runs);
+    add_members(*result.evaluation, scored.predictions(), dataset, pool);
+    scored.set_evaluation(&*result.evaluation);
+  }
+  const bool greedy = request.greedy && !chosen;
+  result.judgement = judge(scored, {request.combination, request.keep_all, greedy});
+  result.chosen = std::move(chosen);
+  const std::vector<double> weights = result.chosen
+                                          ? carried_weights(*result.chosen, result.judgement)
+                                          : member_weights(result.judgement);
+  for (const ScoresByMember& prediction : scored.predictions()) {
+    result.graphs.push_back(dataset.graph(prediction.graph).name);
+    if (request.means)
+      result.mean.push_back(combine_scored(prediction.scores, request.combination, weights));
+  }
+  if (result.evaluation) take_judgement(*result.evaluation, result.judgement, weights);
+  return result;
+}
+
+// `runs`: at least one, all of one collection. The runs of an ensemble that was split are sorted by
+// their members, so that the result does not depend on the order in which they are given.
+CollectionResult score_collection(std::vector<const TrainedRun*> runs, const ScoreRequest& request,
+                                  JobContext& context) {
+  std::ranges::stable_sort(
+      runs, {}, [](const TrainedRun* run) { return run->experiment.ensemble.first_member; });
+  require_other_trainings(runs, context);
+  std::optional<Judgement> chosen;
+  if (request.greedy && request.split == "test") {
+    ScoreRequest valid = request;
+    valid.split = "valid";
+    valid.means = false;
+    valid.scores.clear();
+    chosen = score_collection(runs, valid, context).judgement;
+  }
+  DatasetOptions options = scored_data(*runs.front(), request);
+  options.reduction = scored_reduction(runs);
+  require_shards(options.shards, options.collection,
+                 "give the folder of the shards with --data FOLDER");
+  ScoringSession session(options, context);
+  const Dataset& dataset = session.data();
+  for (const TrainedRun* run : runs) require_same_selection(dataset, *run, request);
+  const MemberWeights weights = add_runs(session, runs);
+  const bool root = context.world.rank() == 0;
+  std::optional<PredictionsHeader> header;  // on rank 0, as what follows
+  std::optional<InMemoryPredictions> scored;
+  std::optional<PredictionsWriter> file;
+  run_on_all_ranks(context.world, [&] {
+    if (!root) return;
+    header = prediction_file_header(dataset, runs);
+    header->combination = request.combination;
+    scored.emplace(dataset, *header);
+    if (!request.scores.empty()) file.emplace(request.scores, *header);
+  });
+  session.limit(scoring_members(dataset, runs, header, session.members(), context.world));
+  if (request.greedy && session.is_limited()) {
+    throw ConfigError(
+        "--select greedy compares members on the same validation graphs, but each was trained on "
+        "those outside of its fold (ensemble.fold_over: train+valid); leave it out");
+  }
+  context.enter("scoring");
+  context.progress.start("score", session.scores(0), "scores");
+  const auto score = [&](std::uint64_t draw) {
+    const auto take = [&](std::vector<ScoresByMember> graphs) {
+      run_on_all_ranks(context.world, [&] {
+        if (!root) return;
+        const int first = graphs.front().graph, count = static_cast<int>(graphs.size());
+        scored->add(std::move(graphs));
+        for (int g = first; file && g < first + count; ++g) file->add(g, scored->read(g));
+      });
+    };
+    session.score(weights, 0, take, {}, draw);
+  };
+  score(0);
+  context.progress.finish();
+  CollectionResult result;
+  run_on_all_ranks(context.world, [&] {
+    if (!root) return;
+    if (file) file->finish();
+    result = combined_result(*scored, session, runs, request, chosen, context.pool);
+  });
+  file.reset();
+  for (int draw = 1; draw < request.draws; ++draw) {
+    run_on_all_ranks(context.world, [&] {
+      if (root) scored.emplace(dataset, *header);
+    });
+    context.progress.start(fmt::format("score, draw {} of {}", draw + 1, request.draws),
+                           session.scores(0), "scores");
+    score(static_cast<std::uint64_t>(draw));
+    context.progress.finish();
+    run_on_all_ranks(context.world, [&] {
+      if (!root) return;
+      result.more_draws.push_back(
+          *combined_result(*scored, session, runs, request, chosen, context.pool).evaluation);
+    });
+  }
+  return result;
+}
+
+}  // namespace
+
+std::vector<CollectionResult> score_runs(const std::vector<TrainedRun>& runs,
+                                         const ScoreRequest& request, JobContext& context) {
+  std::vector<CollectionResult> results;
+  std::map<std::string, std::vector<const TrainedRun*>> by_collection;
+  std::vector<std::string> collections;  // in the order given
+  std::vector<std::pair<std::string, Collection>> scored;
+  for (const TrainedRun& run : runs)
+    scored.emplace_back(run.path.string(), run.experiment.data.collection);
+  refuse_overlaps(scored);
+  for (const TrainedRun& run : runs) {
+    warn_of_other_metis(run, context);
+    const std::string& collection = run.experiment.data.collection.name;
+    if (by_collection[collection].empty()) collections.push_back(collection);
+    by_collection[collection].push_back(&run);
+  }
+  for (const std::string& collection : collections) {
+    results.push_back(score_collection(by_collection[collection], request, context));
+  }
+  return results;
+}
+
+std::string final_score_text(const std::vector<CollectionResult>& results) {
+  std::vector<CollectionScore> scores;
+  std::vector<TableJudgement> tables;
+  std::size_t judged = 0;  // results
+  for (const CollectionResult& result : results) {
+    if (!result.evaluation) continue;
+    ++judged;
+    const Evaluation& evaluation = *result.evaluation;
+    const auto parts = means_of_collections(evaluation.ensemble, evaluation.is_tile);
+    if (!result.judgement.tables.empty()) tables.push_back(result.judgement.tables.front());
+    if (parts.empty()) {
+      scores.push_back({result.collection, evaluation.ensemble_mean()});
+      continue;
+    }
+    for (const GraphMetrics& part : parts)
+      scores.push_back({part.name, primary_score(part, evaluation.is_tile)});
+  }
+  if (scores.size() < 2) return {};
+  // Intervals only of exactly the mean that is printed.
+  return final_score_text(scores) +
+         (tables.size() == judged ? final_interval_text(tables) : std::string());
+}
+
+Submission make_submission(const std::vector<CollectionResult>& results) {
+  Submission submission;
+  for (const CollectionResult& result : results) {
+    const Collection collection{result.collection};
+    const bool joined = is_joined(collection);
+    for (std::size_t g = 0; g < result.graphs.size(); ++g) {
+      const std::string& graph = result.graphs[g];
+      if (result.mean[g].empty()) {
+        spdlog::warn("{}: no member may score {}, so the submission lacks it", result.collection,
+                     graph);
+        continue;
+      }
+      submission.add(joined ? Collection{std::string(collection_of_id(graph))} : collection,
+                     joined ? graph_of_id(graph) : graph, result.mean[g]);
+    }
+  }
+  return submission;
+}
+
+}  // namespace tpudist

@@ -1,0 +1,87 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <nlohmann/json_fwd.hpp>
+
+#include "core/thread_pool.hpp"
+#include "data/loading/dataset.hpp"
+#include "results/scores/score_table.hpp"
+#include "train/experiment/experiment.hpp"
+#include "train/scoring/scoring_session.hpp"
+
+namespace tpudist {
+
+// The name of a member: its number, and its run if several runs are scored together.
+struct MemberName {
+  std::string run;  // folder; empty for a single run
+  int number = 0;
+};
+std::string to_text(const MemberName& name);
+
+// The members of a run, counted from `ensemble.first_member` on.
+std::vector<MemberName> member_names(const Experiment& experiment);
+
+// How well the members and their combination rank the graphs of a split. Plain data.
+struct Evaluation {
+  std::string split;
+  bool is_tile = false;
+  // Whether each graph was scored only by the members that never trained on it, because others did
+  // (FoldOver::train_and_valid). Otherwise no member trains on the split, or scores of all were
+  // requested.
+  bool held_out_only = false;
+  std::int64_t most_rows = 0;         // most scored rows of a graph; 0 = every measured row
+  std::vector<MemberName> names;      // [M]
+  std::vector<ScoringSlates> slates;  // [M] slates in which the member's scores were computed
+  std::vector<std::vector<GraphMetrics>> members;  // [M][graphs]
+  std::vector<std::uint64_t> data_hashes;          // [graphs] data_hash of the scored rows
+  std::vector<GraphMetrics> ensemble;  // [graphs] of the combined members, without failed ones
+  std::vector<bool> used;              // [M] whether the member is combined
+  std::vector<bool> finite;            // [M] whether all its scores are finite, if it is used
+  std::vector<double> weights;         // [M] its weight; 0 if not combined
+  std::vector<std::string> left_out;   // [M] why it is not combined
+  Combination combination;
+
+  // Mean over graphs of the collection's primary metric (Kendall tau, or the tile score), per
+  // member; NaN for one with a score that is not finite, whose metrics are undefined on all graphs.
+  std::vector<double> member_means() const;
+  // Of the combined members.
+  double ensemble_mean() const;
+  // `judged_mean` if set. Otherwise on each graph the mean over the members that scored it, and
+  // then the mean over graphs.
+  double mean_of_members() const;
+  // TableJudgement::mean_of_members if the members were judged: it includes rejected ones.
+  std::optional<double> judged_mean;
+};
+
+// An evaluation without graphs, for the members that `use` flags, numbered from 0.
+Evaluation start_evaluation(const ScoringSession& session, const std::vector<bool>& use,
+                            std::int64_t most_rows = 0, const Combination& combination = {});
+
+// Appends graphs of the dataset, with the metrics of each member. The metrics of the combined
+// members stay undefined.
+void add_members(Evaluation& evaluation, const std::vector<ScoresByMember>& predictions,
+                 const Dataset& dataset, ThreadPool& pool);
+// The same, with the metrics of the combined members.
+void add_graphs(Evaluation& evaluation, const std::vector<ScoresByMember>& predictions,
+                const Dataset& dataset, ThreadPool& pool);
+
+// Sorts the graphs by name; names are distinct.
+void sort_graphs(Evaluation& evaluation);
+
+// Scores all graphs of a session of one network with the weights `flat` [M, P]. Where `stops`, if
+// given, returns true, the other graphs are missing. Collective.
+Evaluation evaluate_members(const ScoringSession& session, std::span<const float> flat,
+                            const std::vector<bool>& use, std::int64_t most_rows,
+                            JobContext& context, const std::function<bool()>& stops = {});
+
+// An aligned table with a row per graph: the members' primary metric, the ensemble's, and the
+// ensemble's other metrics.
+std::string evaluation_table(const Evaluation& evaluation);
+nlohmann::json evaluation_json(const Evaluation& evaluation);
+
+}  // namespace tpudist

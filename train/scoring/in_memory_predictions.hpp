@@ -1,0 +1,45 @@
+#pragma once
+
+#include <vector>
+
+#include "data/loading/dataset.hpp"
+#include "results/records/predictions.hpp"
+#include "train/scoring/evaluation.hpp"
+#include "train/scoring/scoring.hpp"
+#include "train/scoring/trained_run.hpp"
+
+namespace tpudist {
+
+// The predictions of members of several runs of a collection for a split, kept in memory so that
+// members can be judged before they are combined. Borrows the data set.
+class InMemoryPredictions : public PredictionSource {
+ public:
+  // `header`: prediction_file_header of the runs, whose members are concatenated in the
+  // predictions.
+  InMemoryPredictions(const Dataset& dataset, PredictionsHeader header);
+
+  // Adds the next graphs of the data set.
+  void add(std::vector<ScoresByMember> predictions);
+  // Takes PredictionRows::metrics from this evaluation, which must live as long as they are read.
+  void set_evaluation(const Evaluation* evaluation) { evaluation_ = evaluation; }
+
+  // Members are judged singly, on all graphs of the split that they scored. Failed members have no
+  // scores.
+  const PredictionsHeader& header() const override { return header_; }
+  PredictionRows read(int graph) const override;
+  const std::vector<ScoresByMember>& predictions() const { return predictions_; }
+
+ private:
+  const Dataset& dataset_;
+  PredictionsHeader header_;
+  std::vector<ScoresByMember> predictions_;
+  const Evaluation* evaluation_ = nullptr;
+};
+
+// The header for a file with these predictions: folds, and which member held out which graph, from
+// the run folders. A training graph of unknown fold counts as trained on, with a warning; throws
+// ConfigError for such a validation graph if members may have been trained on it.
+PredictionsHeader prediction_file_header(const Dataset& dataset,
+                                         const std::vector<const TrainedRun*>& runs);
+
+}  // namespace tpudist

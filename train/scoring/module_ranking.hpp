@@ -1,0 +1,62 @@
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "core/means.hpp"
+#include "data/loading/module_file.hpp"
+#include "dist/health/job_context.hpp"
+#include "results/scores/judgement.hpp"
+#include "statistics/ranking/member_spread.hpp"
+#include "train/scoring/trained_run.hpp"
+
+namespace tpudist {
+
+// One distinct configuration of a module, as ranked by an ensemble.
+struct RankedConfig {
+  std::vector<std::int64_t> configs;  // its numbers in the file, ascending; several for equal
+                                      // configurations
+  double score = 0;                   // of all members combined; lower is faster
+  MemberSpread spread;                // among the distinct configurations
+};
+
+// A member of the given runs.
+struct RankingMember {
+  std::filesystem::path run;
+  int member = 0;              // its number (EnsembleConfig::number_of)
+  std::string why_left_out{};  // empty if it took part
+};
+
+// What one node adds to the score of the best configuration.
+struct NodeScore {
+  std::int64_t node = 0;          // number in the module's graph, as opened
+  double score = 0;               // mean over the members that take part; larger is slower
+  std::vector<double> members{};  // [of those that take part]
+};
+
+// A module ranked by the members of one or more runs. Plain data.
+struct ModuleRanking {
+  std::vector<RankingMember> members;
+  // Distinct configurations, the fastest first; equal scores by number.
+  std::vector<RankedConfig> ranking;
+  // Kendall tau-b between the combined scores and the run times, over all configurations of the
+  // file. NaN if it has no run times, or they or the scores are all equal.
+  double kendall_tau = kNone;
+  // If asked for: all nodes that were seen, those that add most first. The sum over them is the mean of the
+  // members' own scores of the best configuration.
+  std::vector<NodeScore> nodes;
+};
+
+// Ranks a module, read with the runs' scored_reduction, by all members of all runs together. Members,
+// scores and order equal those of score_runs on the converted file as test split, which has no run
+// times. Members that failed in training, or that judge_members rejects, are left out. Collective; all
+// ranks get the same. Throws ConfigError if a run ranks graphs of the other kind (layout or tile) or a
+// training is given twice, or with `by_node` where a score is no sum over nodes
+// (ScoringSession::score_nodes), and what judge throws if no member is left.
+ModuleRanking rank_module(const Module& module, const std::vector<TrainedRun>& runs,
+                          const JudgementOptions& judgement, JobContext& context,
+                          bool by_node = false);
+
+}  // namespace tpudist

@@ -1,0 +1,57 @@
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "data/loading/dataset.hpp"
+#include "dist/health/job_context.hpp"
+#include "models/network/network.hpp"
+#include "statistics/ranking/combination.hpp"
+#include "train/experiment/scoring_block.hpp"
+#include "train/units/unit_builder.hpp"
+
+namespace tpudist {
+
+// Scores of configurations of one graph by members; a larger score means slower.
+struct ScoresByMember {
+  int graph = 0;                   // index in the dataset
+  std::vector<std::int64_t> rows;  // [c] scored rows, ascending
+  // [M][c], empty for a member that did not score the graph
+  std::vector<std::vector<double>> scores;
+};
+
+struct ScoringOptions {
+  ScoringBlock block;
+  std::int64_t most_rows = 0;  // most rows of a graph, drawn by a fixed permutation; 0 = all
+  std::uint64_t draw = 0;      // number of the draw of nodes, where `data.reduce` draws them
+};
+
+// Consecutive graphs of a dataset.
+struct GraphRange {
+  int first = 0, count = 0;
+};
+
+// Cuts graphs into ranges that are scored one after another, so that memory stays bounded. A range
+// has at least one graph, and then as many as have `most` scores together. `scores` of a graph:
+// rows x members.
+std::vector<GraphRange> scoring_ranges(std::span<const std::int64_t> scores,
+                                       std::int64_t most = std::int64_t{1} << 21);
+
+// Scores rows of some of the dataset's graphs with members 0 .. members-1 of `flat` [M, P]. The
+// work is spread over ranks and threads by its estimated cost. Equal configurations are scored
+// once, or once in each permutation of `options.block.slates`. Collective; every rank gets all
+// predictions. The caller starts and finishes context.progress, which advances by the scores of all
+// ranks.
+std::vector<ScoresByMember> score_graphs(const Network& network, std::span<const float> flat,
+                                         int members, const Dataset& dataset, GraphRange graphs,
+                                         const UnitBuilder& units, const ScoringOptions& options,
+                                         JobContext& context);
+
+// One score per configuration from the members that scored, with their weights [M]; 0 if no such
+// member has weight. [c]
+std::vector<double> combined_scores(const ScoresByMember& prediction,
+                                    const std::vector<double>& weights,
+                                    const Combination& combination);
+
+}  // namespace tpudist

@@ -1,0 +1,82 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <span>
+#include <vector>
+
+#include "core/thread_pool.hpp"
+#include "data/loading/dataset.hpp"
+#include "dist/collectives/communicator.hpp"
+#include "train/experiment/scoring_block.hpp"
+#include "train/units/unit_builder.hpp"
+
+namespace tpudist {
+
+// Number of rows of a graph to score: all, or `most_rows` (0 = all).
+std::int64_t scored_rows(const Dataset& dataset, int graph, std::int64_t most_rows);
+
+// These rows, ascending: drawn by a permutation that is the same in every run.
+std::vector<std::int64_t> choose_rows(const Dataset& dataset, int graph, std::int64_t most_rows);
+
+// The distinct configurations among some rows of a graph.
+struct DistinctRows {
+  int graph = 0;
+  std::vector<std::int64_t> rows;   // [d] the first row of each distinct configuration
+  std::vector<std::int64_t> index;  // [requested rows] index into `rows`
+};
+DistinctRows distinct_rows(const Dataset& dataset, int graph, std::span<const std::int64_t> rows);
+
+// How one graph is scored, estimated from sample plans of its own rows: a pure function of the
+// graph, its rows, the network and the configured block.
+struct BlockEstimate {
+  std::int64_t block = 1;  // configurations scored in one plan, except in the last block
+  bool even = false;       // blocks are nearly equal, of at most `block` configurations
+  double work = 0;         // per configuration and member (UnitEstimate::forward_work)
+  double flop = 0;         // its arithmetic alone
+};
+BlockEstimate estimate_scoring(const UnitBuilder& units, const Dataset& dataset,
+                               const DistinctRows& graph, const ScoringBlock& block);
+
+// The same for several graphs. Collective: the ranks share the sample plans, and all get the same
+// numbers to the bit.
+std::vector<BlockEstimate> estimate_scoring(const UnitBuilder& units, const Dataset& dataset,
+                                            const std::vector<DistinctRows>& graphs,
+                                            const ScoringBlock& block, ThreadPool& pool,
+                                            Communicator& world);
+
+// A piece of work: a block of distinct configurations of one graph, for consecutive members.
+struct Block {
+  std::size_t place = 0;  // index of the graph among those that are scored
+  std::int64_t first = 0, count = 0;
+  int first_member = 0, members = 0;
+};
+
+// Cuts all graphs into blocks of configurations. If there are fewer than `wanted` pieces, the
+// members of each block are split too; the scores do not depend on that.
+std::vector<Block> cut_blocks(const std::vector<DistinctRows>& graphs,
+                              const std::vector<BlockEstimate>& scoring, int members,
+                              std::int64_t wanted);
+
+// Builds the units to score the distinct rows first .. first + count - 1 of a graph, one after
+// another, all with the draw of nodes `draw`, and calls `visit` with each. Usually there is one. The size of a block is an estimate:
+// if its plan turns out larger than `block` allows, each half of the rows gets its own unit.
+using UnitVisitor = std::function<void(std::int64_t first, std::int64_t count, const Unit& unit)>;
+void for_fitting_units(const UnitBuilder& units, const DistinctRows& graph, std::int64_t first,
+                       std::int64_t count, const ScoringBlock& block, std::uint64_t draw,
+                       const UnitVisitor& visit);
+
+// The cost of scoring graphs of a dataset.
+struct ScoringCost {
+  std::int64_t graphs = 0;
+  std::int64_t rows = 0;      // measured rows, of all graphs
+  std::int64_t distinct = 0;  // of these, distinct configurations to compute
+  double flop = 0;            // arithmetic of all members, floating-point operations
+  double work = 0;            // the same with the states (UnitEstimate::forward_work)
+
+  ScoringCost& operator+=(const ScoringCost& other);
+};
+ScoringCost scoring_cost(const UnitBuilder& units, const Dataset& dataset, int members,
+                         std::int64_t most_rows, const ScoringBlock& block, ThreadPool& pool);
+
+}  // namespace tpudist

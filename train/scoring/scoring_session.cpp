@@ -1,0 +1,242 @@
+#include "train/scoring/scoring_session.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <iterator>
+#include <numeric>
+#include <utility>
+
+#include "core/aligned.hpp"
+#include "core/error.hpp"
+#include "core/hash.hpp"
+#include "core/means.hpp"
+#include "data/shards/shard_reader.hpp"
+#include "dist/health/agreement.hpp"
+#include "train/units/training_setup.hpp"
+
+namespace tpudist {
+namespace {
+
+Dataset open_on_all_ranks(const DatasetOptions& options, JobContext& context) {
+  std::optional<Dataset> data;
+  run_on_all_ranks(context.world, [&] { data.emplace(Dataset::open(options, context.pool)); });
+  require_same_graphs(options, &*data, context.world);
+  return *std::move(data);
+}
+
+}  // namespace
+
+Network make_network(const Experiment& experiment, int device, ThreadPool& pool) {
+  return Network(experiment.network, experiment.data.collection.schema, device, pool);
+}
+
+bool has_graphs(const DatasetOptions& options) {
+  return !list_graphs(options.shards, options.collection, options.split).empty();
+}
+
+void require_same_graphs(const DatasetOptions& options, const Dataset* data, Communicator& world) {
+  const AgreedValue hash{fmt::format("data of {} {}", options.collection.name, options.split),
+                         data ? to_hex(data->selection_hash()) : "none"};
+  require_agreement(world, std::span(&hash, 1),
+                    "give all ranks the same shards (data.shards, --data)");
+  if (data) require_same_segments(*data, world);
+}
+
+std::optional<Dataset> open_for_costs(DatasetOptions options, ThreadPool& pool) {
+  if (!has_graphs(options)) return std::nullopt;
+  options.cache = CacheMode::stream;
+  options.node_cache = {};
+  return Dataset::open(options, pool);
+}
+
+// The members of one network.
+class ScoringSession::Scorer {
+ public:
+  Scorer(const Experiment& experiment, const Network& network, const Dataset& data,
+         ThreadPool& pool)
+      : name_(experiment.name),
+        network_(network),
+        members_(static_cast<std::size_t>(experiment.ensemble.members)),
+        block_(experiment.evaluate_block),
+        data_(data),
+        units_(data, network, experiment.plan) {
+    units_.share_graphs(false, pool);
+  }
+
+  // The flags of these members begin at `by[first]`. Members without a flag get no scores.
+  std::vector<ScoresByMember> score(GraphRange graphs, std::span<const float> weights,
+                                    const ScoringMembers& by, std::size_t first,
+                                    std::int64_t most_rows, std::uint64_t draw,
+                                    JobContext& context) const {
+    const auto flags = [&](int graph) {
+      if (by.empty()) return std::vector<bool>(members_, true);
+      const auto begin = by[static_cast<std::size_t>(graph)].begin() + static_cast<int>(first);
+      return std::vector<bool>(begin, begin + static_cast<int>(members_));
+    };
+    std::vector<ScoresByMember> scored;
+    const int end = graphs.first + graphs.count;
+    for (int g = graphs.first, next = g; g < end; g = next) {
+      const std::vector<bool> who = flags(g);
+      while (next < end && flags(next) == who) ++next;
+      std::ranges::move(score_by({g, next - g}, weights, who, {block_, most_rows, draw}, context),
+                        std::back_inserter(scored));
+    }
+    return scored;
+  }
+
+  std::size_t members() const { return members_; }
+
+  void require_scores_of_nodes() const {
+    if (!network_.config().has_head_of_nodes() || network_.config().mixes_configs())
+      throw ConfigError(fmt::format(
+          "{}: its score is no sum over nodes (model.readout: pool sum, without widths and with no "
+          "layer across configurations), so no node has a score of its own; leave out --nodes",
+          name_));
+  }
+
+  std::vector<std::vector<double>> score_nodes(std::span<const float> weights, int graph,
+                                               std::int64_t row) const {
+    require_scores_of_nodes();
+    const NodeUnit unit = units_.build_by_node(graph, row);
+    const std::size_t count = unit.nodes.size();
+    const auto members = static_cast<int>(members_);
+    const UnitScores scores = network_.scores(network_.place(weights), 0, members, unit.input);
+    std::vector<std::vector<double>> of_members;
+    for (std::size_t m = 0; m < members_; ++m) {
+      std::vector<double>& own =
+          of_members.emplace_back(static_cast<std::size_t>(data_.graph(graph).nodes), kNone);
+      for (std::size_t i = 0; i < count; ++i)
+        own[static_cast<std::size_t>(unit.nodes[i])] =
+            scores.common[m] + scores.delta[m * count + i];
+    }
+    return of_members;
+  }
+
+  ScoringCost cost(int members, std::int64_t most_rows, ThreadPool& pool) const {
+    return scoring_cost(units_, data_, members, most_rows, block_, pool);
+  }
+
+ private:
+  std::vector<ScoresByMember> score_by(GraphRange graphs, std::span<const float> weights,
+                                       const std::vector<bool>& who, const ScoringOptions& options,
+                                       JobContext& context) const {
+    const auto count = static_cast<int>(std::ranges::count(who, true));
+    const auto score = [&](std::span<const float> flat) {
+      return score_graphs(network_, flat, count, data_, graphs, units_, options, context);
+    };
+    if (count == static_cast<int>(members_)) return score(weights);
+    std::vector<ScoresByMember> scored;
+    if (count == 0) {
+      for (int g = graphs.first; g < graphs.first + graphs.count; ++g)
+        scored.push_back({g, choose_rows(data_, g, options.most_rows), {}});
+    } else {
+      const std::size_t length = weights.size() / members_;
+      AlignedFloats some;
+      for (std::size_t m = 0; m < members_; ++m) {
+        const auto own = weights.subspan(m * length, length);
+        if (who[m]) some.insert(some.end(), own.begin(), own.end());
+      }
+      scored = score(some);
+    }
+    for (ScoresByMember& graph : scored) {
+      std::vector<std::vector<double>> all(members_);
+      std::size_t next = 0;
+      for (std::size_t m = 0; m < members_; ++m) {
+        if (who[m]) all[m] = std::move(graph.scores[next++]);
+      }
+      graph.scores = std::move(all);
+    }
+    return scored;
+  }
+
+  const std::string name_;
+  const Network& network_;
+  const std::size_t members_;
+  const ScoringBlock block_;
+  const Dataset& data_;
+  UnitBuilder units_;
+};
+
+ScoringSession::ScoringSession(const DatasetOptions& options, JobContext& context)
+    : own_(open_on_all_ranks(options, context)), data_(*own_), context_(context) {}
+
+ScoringSession::ScoringSession(const Dataset& data, JobContext& context)
+    : data_(data), context_(context) {}
+
+ScoringSession::~ScoringSession() = default;
+
+void ScoringSession::add(const Experiment& experiment, const Network& network) {
+  const FeatureSchema& schema = data_.options().collection.schema;
+  if (network.schema() != schema)
+    throw ConfigError(fmt::format("the network of {} is for graphs with {}; these have {}",
+                                  experiment.name, to_text(network.schema()), to_text(schema)));
+  scorers_.push_back(std::make_unique<const Scorer>(experiment, network, data_, context_.pool));
+  slates_.insert(slates_.end(), scorers_.back()->members(), experiment.evaluate_block.slates);
+}
+
+void ScoringSession::add(const Experiment& experiment) {
+  networks_.push_back(std::unique_ptr<const Network>(
+      new Network(make_network(experiment, context_.place.device, context_.pool))));
+  add(experiment, *networks_.back());
+}
+
+std::vector<std::int64_t> ScoringSession::scores_of_graphs(std::int64_t most_rows) const {
+  std::vector<std::int64_t> scores;
+  for (int g = 0; g < data_.size(); ++g) {
+    const std::int64_t own =
+        by_.empty() ? members() : std::ranges::count(by_[static_cast<std::size_t>(g)], true);
+    scores.push_back(own * scored_rows(data_, g, most_rows));
+  }
+  return scores;
+}
+
+std::int64_t ScoringSession::scores(std::int64_t most_rows) const {
+  const std::vector<std::int64_t> scores = scores_of_graphs(most_rows);
+  return std::accumulate(scores.begin(), scores.end(), std::int64_t{0});
+}
+
+bool ScoringSession::score(const MemberWeights& weights, std::int64_t most_rows, const Take& take,
+                           const std::function<bool()>& stops, std::uint64_t draw) const {
+  // What is held at a time: a score of each permutation.
+  std::int64_t permutations = 1;
+  for (const ScoringSlates& slates : slates())
+    permutations = std::max<std::int64_t>(permutations, slates.permutations);
+  std::vector<std::int64_t> held = scores_of_graphs(most_rows);
+  for (std::int64_t& scores : held) scores *= permutations;
+  for (const GraphRange graphs : scoring_ranges(held)) {
+    if (stops && stops()) return false;
+    std::vector<ScoresByMember> all;
+    std::size_t first = 0;
+    for (std::size_t s = 0; s < scorers_.size(); ++s) {
+      auto own = scorers_[s]->score(graphs, weights[s], by_, first, most_rows, draw, context_);
+      first += scorers_[s]->members();
+      if (s == 0) {
+        all = std::move(own);
+        continue;
+      }
+      for (std::size_t g = 0; g < all.size(); ++g)
+        std::ranges::move(own[g].scores, std::back_inserter(all[g].scores));
+    }
+    take(std::move(all));
+  }
+  return true;
+}
+
+void ScoringSession::require_scores_of_nodes() const {
+  for (const auto& scorer : scorers_) scorer->require_scores_of_nodes();
+}
+
+std::vector<std::vector<double>> ScoringSession::score_nodes(const MemberWeights& weights,
+                                                             int graph, std::int64_t row) const {
+  std::vector<std::vector<double>> all;
+  for (std::size_t s = 0; s < scorers_.size(); ++s)
+    std::ranges::move(scorers_[s]->score_nodes(weights[s], graph, row), std::back_inserter(all));
+  return all;
+}
+
+ScoringCost ScoringSession::cost(int members, std::int64_t most_rows) const {
+  return scorers_.front()->cost(members, most_rows, context_.pool);
+}
+
+}  // namespace tpudist

@@ -1,0 +1,75 @@
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/aligned.hpp"
+#include "data/loading/seen_graphs.hpp"
+#include "dist/health/agreement.hpp"
+#include "dist/health/job_context.hpp"
+#include "results/records/initial_and_final_loss.hpp"
+#include "train/experiment/experiment.hpp"
+#include "train/scoring/scoring_session.hpp"
+
+namespace tpudist {
+
+// Which weights to score in a run with averages (`train.average`). A run without averages has only
+// its own.
+enum class Weights { averaged, raw };
+
+// A finished or running run, opened to score with one of its checkpoints.
+struct TrainedRun {
+  std::filesystem::path path;
+  Experiment experiment;
+  std::int64_t step = 0;
+  AlignedFloats flat;                                  // [M, P]
+  std::vector<bool> use;                               // [M] members that did not fail
+  bool averaged = false;                               // whether `flat` has averages
+  std::uint64_t parameter_hash = 0;                    // of `flat`
+  std::uint64_t selection_hash = 0;                    // of CheckpointSummary
+  std::optional<std::uint64_t> fold_hash, metis_hash, init_hash;  // of CheckpointSummary
+  std::vector<InitialAndFinalLoss> losses;                        // [M]
+};
+
+// `which` checkpoint: `last` (the newest complete one), `best` or a step. A missing or damaged
+// config.yaml is written again from the checkpoint, with a warning. Throws ConfigError when the
+// folder holds no run, the run has no such checkpoint or one of other settings than config.yaml's,
+// or every member failed; DataError when the checkpoint is damaged.
+TrainedRun open_run(const std::filesystem::path& path, std::string_view which = "last",
+                    Weights weights = Weights::averaged);
+// What members of the run were trained on: by its seen_graphs.json, in imported runs by
+// folds.yaml and its own shards, or `shards` if its own are gone. Throws what reading them throws, and
+// DataError where they have not the graphs of then.
+TrainedOn trained_on(const TrainedRun& run, const std::filesystem::path& shards);
+
+// [graphs] By the run's folds.yaml. Throws as FoldFile.
+std::vector<int> recorded_folds(const TrainedRun& run, std::span<const GraphEntry> graphs);
+
+// Describes the opened checkpoint for messages: "step 500" or "step 500, averaged weights".
+std::string opened_at(const TrainedRun& run);
+
+// Throws ConfigError where two runs of one recipe have a member of equal weights: one training is
+// given twice, as the same folder, a link or a copy. Equal weights of two recipes, or within a run,
+// are named in a warning. Failed members do not count. The same on all ranks.
+void require_other_trainings(const std::vector<const TrainedRun*>& runs, JobContext& context);
+
+// On rank 0, warns where METIS cut graphs in training, and that of this program cuts other segments.
+void warn_of_other_metis(const TrainedRun& run, JobContext& context);
+
+// The part of graphs that these runs score (GraphReduction::scored): with config edges if one of them
+// takes them. Throws ConfigError where two score different parts.
+GraphReduction scored_reduction(const std::vector<const TrainedRun*>& runs);
+
+// Adds the members of all runs to a session, one run after another. Returns their weights, which
+// the runs keep in memory.
+MemberWeights add_runs(ScoringSession& session, const std::vector<const TrainedRun*>& runs);
+
+// What all ranks of a job must have in common of a run that they score with.
+std::vector<AgreedValue> values_to_agree(const TrainedRun& run);
+
+}  // namespace tpudist
