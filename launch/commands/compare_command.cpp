@@ -80,7 +80,7 @@ void add_compare_command(Command app) {
   command.footer(
       "A and B are folders of runs, files of predictions, sweeps with one variant, or variants of "
       "a sweep (SWEEP:NUMBER\nor SWEEP:LABEL). One sweep of exactly two variants is both. It "
-      "answers two questions apart: would other runs\ndiffer on these graphs, and would they "
+      "answers two questions apart: would training again\ndiffer on these graphs, and would they "
       "differ on other families (docs/statistics.md)?\n\n"
       "Example:\n  tpudist compare sweeps/rate\n"
       "  tpudist compare sweeps/rate:0 sweeps/rate:1 --json rate.json\n"

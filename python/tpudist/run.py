@@ -187,7 +187,7 @@ class Run:
         the question asks (docs/statistics.md):
 
         - "other members of this training": how much did the members' own seeds matter? Nothing about other trainings.
-        - "these graphs, other runs": would a rerun say the same on the same graphs? It needs several trainings, so a
+        - "these graphs, if trained again": would a rerun say the same on the same graphs? It needs several trainings, so a
           single run has it as `compare` of two sides alone.
         - "other families, this model only": will it hold on model families that are not in the data?
 
@@ -198,11 +198,11 @@ class Run:
                 if interval is None or interval.get("low") is None:
                     continue
                 if kind == "other_families":
-                    question = "other families, " + ("this model only" if interval["runs"] == 1 else "other runs")
+                    question = "other families, " + ("this model only" if interval["runs"] == 1 else "if trained again")
                 elif interval["between"] == "members of one training":
                     question = "other members of this training"
                 else:
-                    question = "these graphs, other runs"
+                    question = "these graphs, if trained again"
                 numbers = {key: interval[key] for key in ("value", "low", "high", "degrees")}
                 rows.append({"on": table["title"], "question": question, **numbers})
         return frame(rows, "on", "question", "value", "low", "high", "degrees")

@@ -84,7 +84,7 @@ class GraphFigure {
     std::string text = fmt::format(
         "{} of each graph on {}: the large dot is the mean of the members", group_.metric(),
         most_rows_ > 0 ? fmt::format("at most {} rows", most_rows_) : "all measured rows");
-    if (trainings_) text += ", the line its 95 % interval for other trainings";
+    if (trainings_) text += ", the line its 95 % interval if trained again";
     if (members_) text += ", the line the 95 % interval for other members of the training";
     if (!group_.several() && (trainings_ || members_))
       text += fmt::format(", small dots are {}", trainings_ ? "trainings" : "members");

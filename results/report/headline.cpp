@@ -119,9 +119,9 @@ class Headline {
                       "than {}.",
                       best().name(), score_text(summary), next.difference, name_of(next.b)));
       texts_.push_back(
-          alike ? "Whether other trainings would agree is not known: all trainings of two variants "
+          alike ? "Whether training again would agree is not known: all trainings of two variants "
                   "score alike, which says nothing of their spread."
-                : "Whether other trainings would agree, a variant with a single training cannot "
+                : "Whether training again would agree, a variant with a single training cannot "
                   "tell: train at least 3 seeds of each, a number that you fix beforehand.");
     } else if (tied.empty()) {
       texts_.push_back(

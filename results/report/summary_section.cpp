@@ -68,7 +68,7 @@ std::string lines_text(const std::vector<SummaryLine>& lines) {
     families = families || line.summary.other_families;
   }
   std::string text;
-  if (trainings) text += " Heavy line: 95 % interval for these graphs and other trainings.";
+  if (trainings) text += " Heavy line: 95 % interval for these graphs, if trained again.";
   if (members) {
     text += trainings
                 ? " Of a single training it is for other members of it."
@@ -159,10 +159,10 @@ ReportFigure pairs_figure(const ReportInput& input, const VariantComparison& fou
       found.out_of_fold ? "out of fold" : "on validation graphs",
       found.pairs.size() == 1 ? "" : fmt::format(", for all {} pairs at once", found.pairs.size()),
       found.method.empty() ? "" : fmt::format(" ({} decides)", found.method));
-  figure.table = {
-      several ? fmt::format("differences-{}", number) : "differences",
-      {"better", "other", "better - other", "other trainings (95 %)", "p", "other families (95 %)"},
-      {}};
+  figure.table = {several ? fmt::format("differences-{}", number) : "differences",
+                  {"better", "other", "better - other", "if trained again (95 %)", "p",
+                   "other families (95 %)"},
+                  {}};
   IntervalChart chart{.label = "Differences between variants",
                       .x_name = "difference of " + input.variants[found.best].metric,
                       .zero = true,

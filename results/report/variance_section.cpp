@@ -87,7 +87,7 @@ ReportFigure figure_of(const VariantGroup& group, bool of_folds, ReportSection& 
       "every score (see ceiling).",
       group.metric(), of_folds ? " How hard a fold is cannot be told from its graphs." : "",
       members
-          ? " Members of one training share slates, so their spread says little of other trainings."
+          ? " Members of one training share slates, so their spread says little of training again."
           : "");
   figure.panels = {{"", [chart](double width) { return chart.svg(width); }}};
   return figure;

@@ -118,7 +118,7 @@ std::string these_graphs_text(const SystemPair& pair, const Comparison& found) {
   }
   const auto& own = *found.these_graphs;
   std::string text =
-      "these graphs, other runs" + head +
+      "these graphs, if trained again" + head +
       line(interval_name(found),
            ends(upwards(found, own.interval), "Welch over trainings", "scores of all trainings"));
   if (own.interval.is_known())
@@ -138,10 +138,11 @@ std::string other_families_text(const SystemPair& pair, const Comparison& found)
     return "other families\n" +
            line(interval_name(found), "not enough: all graphs are of one family");
   const auto& own = *found.other_families;
-  std::string text = fmt::format(
-      "other families, {} ({})\n",
-      own.interval.runs == 1 ? "these models only where a side has one training" : "other runs",
-      difference_name(found));
+  std::string text =
+      fmt::format("other families, {} ({})\n",
+                  own.interval.runs == 1 ? "these models only where a side has one training"
+                                         : "if trained again",
+                  difference_name(found));
   text += line(interval_name(found),
                ends(upwards(found, own.interval.interval),
                     fmt::format("CR2 over {}{}", counted(found.families, "family"),

@@ -165,7 +165,8 @@ std::string rivals_text(const Rivals& rivals) {
            fmt::format(
                "  best guess: these trainings do not separate the variants, {:.4f} of each\n",
                least);
-  text += "  what other runs would reach on average (shrunk towards the mean of all variants):\n";
+  text +=
+      "  what training again would reach on average (shrunk towards the mean of all variants):\n";
   for (std::size_t v = 0; v < rivals.labels.size(); ++v)
     text += fmt::format("    {:.4f}, seen {:.4f}  {}\n", found.shrunk[v], mean(rivals.run_means[v]),
                         rivals.labels[v]);

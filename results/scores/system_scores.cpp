@@ -175,7 +175,8 @@ std::vector<std::string> shared_orders(std::span<const RunRecord> runs, const Sc
     if (!fresh)
       return {fmt::format(
           "{} and {} share seed.order {}: they saw the same slates, so that runs differ more than "
-          "these do and the interval of other runs is too narrow; give each training a seed.order "
+          "these do and the interval for training again is too narrow; give each training a "
+          "seed.order "
           "of its own",
           at->second->label, row.label, row.order_seed)};
   }

@@ -15,15 +15,15 @@ namespace tpudist {
 namespace {
 
 std::string line(std::string_view question, std::string_view answer) {
-  return fmt::format("{:<31}  {}", question, answer);
+  return fmt::format("{:<32}  {}", question, answer);
 }
 
 std::string count(int number, std::string_view one, std::string_view many) {
   return fmt::format("{} {}", number, number == 1 ? one : many);
 }
 
-constexpr std::string_view kTheseGraphs = "these graphs, other runs",
-                           kOtherFamilies = "other families, other runs",
+constexpr std::string_view kTheseGraphs = "these graphs, if trained again",
+                           kOtherFamilies = "other families, if trained again",
                            kThisModel = "other families, this model only",
                            kMembers = "other members of this training";
 

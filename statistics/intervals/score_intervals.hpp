@@ -11,7 +11,7 @@
 
 namespace tpudist {
 
-// "Other families, other runs": an interval for the mean if families of the same kind, and with
+// "Other families, if trained again": an interval for the mean if families of the same kind, and with
 // several runs also the runs, were drawn anew.
 struct FamilyInterval {
   Interval interval;
@@ -23,11 +23,11 @@ struct FamilyInterval {
   std::set<std::string> notes;  // how kin count (FamilyClusters::note)
 };
 
-// "These graphs, other runs": mean +- t(R - 1) s / sqrt(R) over complete runs. Nothing for one run.
+// "These graphs, if trained again": mean +- t(R - 1) s / sqrt(R) over complete runs. Nothing for one run.
 // Throws as RunScoreTable::check.
 std::optional<Interval> run_interval(const RunScoreTable& scores, double level = kIntervalLevel);
 
-// "Other families, other runs" for the mean over collections, with equal weights, of their means
+// "Other families, if trained again" for the mean over collections, with equal weights, of their means
 // over graphs. V = V_fam + the part of the run variance that V_fam misses, at least 0, by Howe's
 // rule (with_runs). Families are clustered across collections (family_variance), kin as one
 // (family_clusters); runs are independent between collections (run_variance). With one run V =
@@ -41,11 +41,11 @@ std::optional<FamilyInterval> family_interval(std::span<const RunScoreTable> col
 // alike, ...)".
 std::string interval_text(const Interval& interval);
 
-// "other families, other runs     0.7219 (0.5463 to 0.8976, t(2.51)); 7 graphs of 4 families, 3
+// "other families, if trained again     0.7219 (0.5463 to 0.8976, t(2.51)); 7 graphs of 4 families, 3
 // runs"; for one run "other families, this model only".
 std::string family_line(const FamilyInterval& found);
 
-// "these graphs, other runs      0.7219 (0.6748 to 0.7691, t(2)); " and `source`, such as "3 runs".
+// "these graphs, if trained again      0.7219 (0.6748 to 0.7691, t(2)); " and `source`, such as "3 runs".
 std::string run_line(const Interval& interval, const std::string& source);
 
 // "other members of this training  0.7219 (0.6748 to 0.7691, t(4)); " and `source`: the same for a

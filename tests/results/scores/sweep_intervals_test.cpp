@@ -32,7 +32,8 @@ TEST(SweepIntervals, HaveTwoForEachVariant) {
             HasSubstr("rate=0.1 - a:b: +0."), HasSubstr("rate=0.1, 95 % intervals"),
             HasSubstr("a:b, 95 % intervals"), HasSubstr("valid split: 6 graphs of 4 families"),
             HasSubstr("training graphs, out of fold: 2 graphs of 2 families"),
-            HasSubstr("these graphs, other runs"), HasSubstr("other families, other runs")));
+            HasSubstr("these graphs, if trained again"),
+            HasSubstr("other families, if trained again")));
   const auto json = sweep_interval_json(results);
   ASSERT_EQ(json.size(), 2u);
   EXPECT_EQ(json[0].at("variant"), "rate=0.1");
@@ -136,7 +137,7 @@ TEST(SweepIntervals, SayWhereTrainingsDoNotSeparateTheVariants) {
       sweep_interval_text(results),
       AllOf(HasSubstr("between 3 variants on"), HasSubstr("for all 3 pairs at once decides; "),
             HasSubstr("best guess: these trainings do not separate the variants"),
-            ::testing::Not(HasSubstr("what other runs would reach"))));
+            ::testing::Not(HasSubstr("what training again would reach"))));
 }
 
 TEST(ReadSystem, TakesVariantsByNumberAndLabel) {
