@@ -30,7 +30,7 @@ constexpr std::pair<const char*, std::optional<std::uint64_t> CheckpointSummary:
 template <typename List>
 constexpr bool kOfParameters = std::is_same_v<std::remove_cvref_t<List>, std::vector<float>>;
 
-// Whether all lists have their lengths. Those of one kind are all there, or all empty.
+// Whether every list has its length. The lists of one ListKept are all filled or all empty.
 template <typename Lists>
 bool fits(const Lists& lists, std::size_t members, std::size_t floats) {
   bool fits = true;
@@ -63,7 +63,7 @@ std::size_t list_bytes(const Lists& lists) {
   return bytes;
 }
 
-// What they are rolled back to lies flat in a group of its own.
+// The weights for a roll back lie in a group of their own, without subgroups.
 std::string path_in(const Checkpoint&, std::string_view path) {
   return std::string(path);
 }
@@ -84,7 +84,7 @@ auto part_of(Floats& flat, const ParameterTable& table, const ParameterEntry& en
                                  static_cast<std::size_t>(entry.size()));
 }
 
-// The group of this path, made together with those that it lies in where they are not there yet.
+// The group of this path. Creates the group and its parents if they do not exist.
 Hdf5Id made_group(const Hdf5Id& file, const std::string& path, std::string_view where) {
   for (std::size_t end = path.find('/');; end = path.find('/', end + 1)) {
     const std::string part = path.substr(0, end);
@@ -165,8 +165,8 @@ void read_lists(const Hdf5Id& file, Lists& lists, int members, const ParameterTa
       lists);
 }
 
-// The number of members in the file, checked to be plausible: allocations are bounded by the file's
-// size.
+// The number of members in the file, checked against the file's size: a damaged number must not
+// cause a huge allocation.
 int read_members(const Hdf5Id& file, const std::string& where, std::size_t file_bytes,
                  const ParameterTable& table) {
   const std::int64_t members = read_integer_attribute(file, "members", where);

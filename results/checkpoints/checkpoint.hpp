@@ -22,16 +22,16 @@ struct CheckpointSummary {
   std::uint64_t config_hash = 0;     // of the resolved settings that influence the numbers
   std::uint64_t selection_hash = 0;  // of the training data's selection
   std::string config;                // resolved YAML
-  std::string changed_keys;  // of `config`: those whose values are not the default, one per line
-  // hash_of_folds and segment_hash of the training data; nothing if members hold no graphs out, or
-  // where graphs are not cut.
+  std::string changed_keys;          // keys of `config` that are not at their default, one per line
+  // hash_of_folds and segment_hash of the training data. No fold_hash if members hold no graphs
+  // out; no segment_hash if graphs are not cut.
   std::optional<std::uint64_t> fold_hash, segment_hash;
   std::optional<std::uint64_t> metis_hash;  // where METIS cuts graphs
-  // Of the weights behind train.init_from (of a run its parameter_hash); nothing without them.
+  // Hash of the weights at train.init_from (a run's parameter_hash); nothing without that key.
   std::optional<std::uint64_t> init_hash;
 
-  // `config` as a list; `changed_keys` says which keys are at their default. Throws ConfigError
-  // when it is not YAML.
+  // `config` as a list; keys that `changed_keys` lacks are at their default. Throws ConfigError
+  // when `config` is not YAML.
   std::vector<ConfigEntry> entries() const;
 };
 
@@ -47,7 +47,7 @@ struct SavedWeights {
 // Everything that training needs to continue as if it had never stopped. Plain data.
 struct Checkpoint : CheckpointSummary, SavedWeights {
   int members = 0;
-  // The weights to which members are rolled back, if they are of an earlier step.
+  // The weights to which members are rolled back; nothing if they are those of this step.
   std::optional<SavedWeights> roll_back;
   std::vector<double> best_score;       // [M] best validation score so far, NaN if none
   std::vector<std::int64_t> best_step;  // [M]
@@ -80,31 +80,31 @@ struct Checkpoint : CheckpointSummary, SavedWeights {
 //   /numbers            one f64 attribute for each number
 //
 // The first 512 bytes, which HDF5 skips, hold size and XXH3 of the rest. The file is built in
-// memory (core driver, file image) and written with write_file_atomically, so that an existing file
-// is never half overwritten. Throws Error if a size in `checkpoint` does not match `table`, and
-// IoError.
+// memory (core driver, file image) and written with write_file_atomically, which never leaves an
+// existing file half overwritten. Throws Error if a size in `checkpoint` does not match `table`,
+// and IoError.
 void save_checkpoint(const std::filesystem::path& path, const Checkpoint& checkpoint,
                      const ParameterTable& table, FileSystem& files = posix_file_system());
 
-// A checkpoint in memory. The file is read and checked once, here or by another rank. Only its
-// summary is taken from it at first.
+// A checkpoint in memory. The file is read and checked once, here or by another rank. The
+// constructor decodes only the summary.
 class CheckpointFile {
  public:
   // Throws IoError when the file cannot be read, DataError when it is damaged (hash), not a
   // checkpoint, or of a newer version.
   explicit CheckpointFile(std::filesystem::path path);
-  // Of the bytes of that file, which somebody has checked. Throws DataError.
+  // Takes the bytes of that file, already checked by the caller. Throws DataError.
   CheckpointFile(std::filesystem::path path, std::vector<std::byte> bytes);
 
   const std::filesystem::path& path() const { return path_; }
   const CheckpointSummary& summary() const { return summary_; }
   std::span<const std::byte> bytes() const { return bytes_; }
 
-  // Throws DataError when it does not match `table` (it names the first parameter that differs).
-  // Padding is set to zero. Only training needs the scores of segments, which may be large.
+  // Throws DataError when the checkpoint does not match `table`; the message names the first
+  // parameter that differs. Sets padding to zero. Only training needs the large segment scores.
   Checkpoint load(const ParameterTable& table, bool segment_scores = true) const;
-  // Names and shapes of the parameters, in the order of names: what `load` needs if the network is
-  // not known. Throws DataError.
+  // Names and shapes of the parameters, sorted by name. Use this table for `load` if the network
+  // is not known. Throws DataError.
   ParameterTable parameters() const;
 
  private:
@@ -113,8 +113,8 @@ class CheckpointFile {
   CheckpointSummary summary_;
 };
 
-// XXH3 over the unpadded parameters of all members, in name order, with names and shapes: `train`
-// prints it as `parameters: <hash>`. `flat` is [M, P].
+// XXH3 over the unpadded parameters of all members, in name order, with names and shapes. `train`
+// prints this hash as `parameters: <hash>`. `flat` is [M, P].
 std::uint64_t parameter_hash(std::span<const float> flat, int members, const ParameterTable& table);
 
 // Which checkpoints hold a list: all, those of runs with averages, or those of runs with early
@@ -123,7 +123,7 @@ enum class ListKept { always, averages, early_stop };
 
 // Calls visit(path in the file, ListKept, this list of each object in `all`) for each list of
 // members that a checkpoint keeps, in the order of the file. For SavedWeights it visits only the
-// lists that SavedWeights has. Lists of floats are [M, P], as the parameters, and all others [M].
+// lists that SavedWeights has. Lists of floats are [M, P]; all others are [M].
 // To add a list, add it here, to Checkpoint, and to what TrainingState copies
 // (train/loop/training_state.cpp).
 template <typename Visit, typename... Lists>

@@ -17,9 +17,9 @@
 
 namespace tpudist {
 
-// Writes checkpoints in an own thread while training continues. It writes a copy of the state.
-// There is one copy per kind: a second checkpoint of a kind waits for the first. For use by one
-// thread; the writing thread calls neither MPI nor anything that is not thread-safe.
+// Writes checkpoints in a thread of its own while training continues. The thread writes a copy of
+// the state. There is one copy per kind: a second checkpoint of a kind waits for the first. For use
+// by one thread; the writing thread calls no MPI and nothing that is not thread-safe.
 class CheckpointQueue {
  public:
   enum class Kind { regular, best };
@@ -33,7 +33,7 @@ class CheckpointQueue {
     std::string error;   // "": it is on the disk
   };
 
-  // Borrows `table` and `files`. The writing thread calls `advance` whenever a part is done.
+  // Borrows `table` and `files`. The writing thread calls `advance` after each part that it writes.
   CheckpointQueue(
       const ParameterTable& table, FileSystem& files, std::function<void()> advance = [] {});
   // Waits until everything is written.
@@ -41,10 +41,10 @@ class CheckpointQueue {
   CheckpointQueue(const CheckpointQueue&) = delete;
   CheckpointQueue& operator=(const CheckpointQueue&) = delete;
 
-  // The copy of this kind, to be filled; waits until the previous one is written. Its memory is
-  // reused.
+  // The copy of this kind, for the caller to fill. Waits until the previous checkpoint of the kind
+  // is written, and reuses its memory.
   Checkpoint& copy(Kind kind);
-  // Starts writing that copy to `path`, whose folder is created if needed. The writing thread calls
+  // Starts writing that copy to `path`, and creates the folder if needed. The writing thread calls
   // `then` when the file is in place.
   void write(
       Kind kind, std::filesystem::path path, std::function<void()> then = [] {});
@@ -68,7 +68,7 @@ class CheckpointQueue {
   FileSystem& files_;
   const std::function<void()> advance_;
 
-  // By kind: the writing thread's while jobs_ has the kind, else the caller's, and never both.
+  // One per kind. It belongs to the writing thread while jobs_ has the kind, else to the caller.
   std::array<Checkpoint, 2> copies_;
   Mutex mutex_;
   std::condition_variable changed_;

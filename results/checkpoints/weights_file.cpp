@@ -38,7 +38,7 @@ std::vector<float> stored_values(const ParameterEntry& entry, std::span<const fl
   return values;
 }
 
-// One source against the table of the network that it should be of.
+// Checks one source against a network's table and copies its tensors.
 class WeightsReader {
  public:
   WeightsReader(const WeightsSource& source, const ParameterTable& table)

@@ -21,17 +21,17 @@ struct GraphCeiling {
   NoiseCeiling ceiling;
 };
 
-// The ceilings of all graphs of a converted collection, in the order (split, name). Several graphs
-// are computed at a time; the result does not depend on the number of threads. Tile kernels (not
+// The ceilings of all graphs of a converted collection, in the order (split, name). Computes
+// several graphs at a time; the result does not depend on the number of threads. Tile kernels (not
 // scored by Kendall's tau) and graphs without run times (test splits) have a reason instead of a
-// ceiling. Only run times are read. Throws DataError or IoError.
+// ceiling. Reads only run times. Throws DataError or IoError.
 std::vector<GraphCeiling> collection_ceilings(const std::filesystem::path& shard_root,
                                               const Collection& collection, ThreadPool& pool);
 
 // The mean over the graphs of a split that have a ceiling; nothing if none has.
 struct MeanCeiling {
   std::optional<double> value;
-  std::int64_t graphs = 0, of = 0;  // number of graphs with a ceiling, and of all
+  std::int64_t graphs = 0, of = 0;  // number of graphs with a ceiling, and of all graphs
 };
 MeanCeiling mean_ceiling(std::span<const GraphCeiling> graphs, std::string_view split);
 

@@ -33,16 +33,16 @@ struct CheckedCollection {
 // layout:X:random, else searched (a genetic search, an enumeration of tile sizes, unknown).
 MeasuredOrder measured_order(const Collection& collection);
 
-// Checks the run times of all graphs of a converted collection, several graphs at a time, in shard
-// order, which is that of the NPZ files. The significance level covers all checks of the collection
-// together. Reads only run times. Throws DataError or IoError.
+// Checks the run times of all graphs of a converted collection, several graphs at a time. The
+// checks use the order of the shards, which is that of the NPZ files. The significance level covers
+// all checks of the collection together. Reads only run times. Throws DataError or IoError.
 CheckedCollection check_collection(const std::filesystem::path& shard_root,
                                    const Collection& collection, std::optional<MeasuredOrder> order,
                                    ThreadPool& pool);
 
-// The setting that excludes the suspect graphs of a split from training or evaluation, for a
-// command line: 'data.exclude.train=["a", "b"]'. Empty where there are none, and for the test
-// split.
+// The setting, for a command line, that excludes the suspect graphs of a split from training or
+// evaluation: 'data.exclude.train=["a", "b"]'. Empty for the test split, and for a split without
+// suspect graphs.
 std::string exclusion_of(const CheckedCollection& checked, std::string_view split);
 
 }  // namespace tpudist

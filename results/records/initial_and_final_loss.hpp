@@ -11,8 +11,8 @@ namespace tpudist {
 struct InitialAndFinalLoss {
   double first = kNone;
   double last = kNone;
-  // A rise below this is noise of steps with other slates: Student's t at 1 % times the standard error
-  // of the difference, if both ends vary like the first. The end of one that diverges varies more.
+  // A rise below this is noise of the slates: Student's t at 1 % times the standard error of the
+  // difference. It takes the first part's variance for both: that of a diverging loss grows.
   double margin = kNone;
 };
 
@@ -20,16 +20,16 @@ struct InitialAndFinalLoss {
 // slates than on the member.
 inline constexpr int kLeastLosses = 20;
 
-// The losses of all steps of a training in ten equal parts, as checkpoints keep them: count, mean and
-// sum of squares around it, [M, kLossParts, 3]. Slates are drawn in an order that is mixed anew in
-// each epoch, so that two parts have slates of one kind.
+// The losses of all steps of a training in ten equal parts, as checkpoints keep them: count, mean,
+// and sum of squares around the mean, [M, kLossParts, 3]. Each epoch shuffles the slates, so that
+// all parts have slates of one kind.
 inline constexpr std::size_t kLossParts = 10;
 std::vector<double> no_losses(int members);
-// `step`: which of `steps`, from 0.
+// Adds the loss of one step to `parts`. `step`: from 0 to `steps` - 1.
 void add_loss(std::vector<double>& parts, std::size_t member, std::int64_t step, std::int64_t steps,
               double loss);
 
-// [members] Means of the first part and of the last one that has at least two losses.
+// [M] Means of the first part and of the last part that has at least two losses.
 std::vector<InitialAndFinalLoss> loss_ends(const std::vector<double>& parts);
 
 }  // namespace tpudist

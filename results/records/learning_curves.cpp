@@ -20,7 +20,7 @@ namespace {
 
 using Json = nlohmann::json;
 
-// False where the line is none of a run.
+// False if this is no line of a run.
 bool add_line(LearningCurves& curves, std::string_view line) {
   try {
     const Json json = Json::parse(line);
@@ -50,7 +50,7 @@ std::vector<std::string> program_changes(const RunStart& before, const RunStart&
   std::vector<std::string> changes;
   for (std::size_t i = 0; const auto& [name, value] : program_facts(now)) {
     const std::string& old = then[i++].second;
-    if (name == "processor") continue;  // the kernels say what matters of it
+    if (name == "processor") continue;  // `kernels` says what matters
     if (!old.empty() && !value.empty() && old != value)
       changes.push_back(fmt::format("{}: {} -> {}", name, old, value));
   }

@@ -16,11 +16,11 @@ struct LoggedStep {
   std::vector<double> loss, norm;  // [M] training loss and norm of the gradient
   double rate = 0;                 // learning rate
   double step_seconds = 0;         // of this step
-  double wait_seconds = 0;         // of these, waiting for data
+  double wait_seconds = 0;         // part of step_seconds: waiting for data
   double train_seconds = 0;        // from the start of the run
 };
 
-// When, where and by which command a process began or continued to train the run.
+// When, where and with which command a process began or resumed training the run.
 struct RunStart {
   std::int64_t step = 0;  // after which it began
   std::string time;       // "2026-11-23 04:12:00 UTC"
@@ -33,18 +33,18 @@ struct RunStart {
 };
 void to_json(nlohmann::json& json, const RunStart& start);
 
-// What of a start may change bits, by name: program, LibTorch, processor, kernels, device. Ranks
-// and threads change none.
+// The facts of a start that may change bits, by name: program, LibTorch, processor, kernels,
+// device. The numbers of ranks and threads change no bits.
 std::vector<std::pair<std::string, std::string>> program_facts(const RunStart& start);
-// "LibTorch: 2.1.0 -> 2.11.0" for each of them that is known of both and differs. Processors of
-// different names do not count: the kernels say what matters of them.
+// "LibTorch: 2.1.0 -> 2.11.0" for each fact that is known of both starts and differs. The name of
+// the processor does not count: `kernels` says what matters.
 std::vector<std::string> program_changes(const RunStart& before, const RunStart& now);
 
 // One evaluation of the validation split while the run trained.
 struct LoggedEvaluation {
   std::int64_t step = 0;
   std::int64_t rows = 0;        // most scored rows of a graph; 0: all
-  bool held_out_only = false;   // each graph only by members that never trained on it
+  bool held_out_only = false;   // only members that never trained on a graph score it
   std::vector<double> members;  // [M] mean of the primary metric over graphs; NaN: no score
   double ensemble = 0;          // of the members together; NaN: no score
   double train_seconds = 0;

@@ -17,14 +17,14 @@ struct PredictedRun {
   std::int64_t step = 0;             // of the checkpoint
   std::uint64_t parameter_hash = 0;  // of the weights used for scoring
   std::uint64_t settings_hash = 0;   // of the settings that influence the numbers
-  // The same without seeds and the choice of members: runs of equal variants may be columns of one
-  // table.
+  // Hash of the same settings without seeds and the choice of members. Runs with equal hashes may
+  // be columns of one table.
   std::uint64_t variant_hash = 0;
-  std::uint64_t init_hash = 0;  // of the weights behind train.init_from; 0: none, or unknown
+  std::uint64_t init_hash = 0;  // of the weights at train.init_from; 0: none, or unknown
   std::uint64_t fold_hash = 0;  // hash_of_folds; 0 if members hold nothing out
   std::int64_t init_seed = 0, order_seed = 0;
   int folds = 0;  // 0: members hold nothing out
-  // If configurations were scored in slates: the most configurations of a slate (0: no slates), the
+  // For configurations scored in slates: the most configurations of a slate (0: no slates), the
   // number of permutations averaged, and their seed.
   std::int64_t slate_configs = 0, slate_permutations = 0, slate_seed = 0;
 
@@ -46,7 +46,7 @@ struct PredictionEntry {
   std::string name, split;  // "train", "valid" or "test"
   std::int64_t nodes = 0;
   std::int64_t configs = 0;  // measured rows of the graph
-  std::int64_t rows = 0;     // of these, scored
+  std::int64_t rows = 0;     // scored rows
   int fold = -1;             // its fold; -1: none
   // [M] whether the member was trained without this graph.
   std::vector<bool> held_out;
@@ -57,8 +57,8 @@ struct PredictionsHeader {
   std::string collection;
   // Most scored rows of a graph, drawn by a fixed permutation; 0 = all.
   std::int64_t most_rows = 0;
-  // The rule by which its members were combined when they scored. Nothing: several files with
-  // different rules.
+  // The rule that combined the members when they scored. Nothing for several files with different
+  // rules.
   std::optional<Combination> combination;
   std::vector<PredictedRun> runs;
   std::vector<PredictedMember> members;
@@ -70,11 +70,11 @@ struct PredictionRows {
   std::vector<std::int32_t> configs;     // [r] configuration numbers, ascending
   std::vector<std::int64_t> runtime;     // [r] measured, ns; 0 in test splits
   std::vector<std::int64_t> normalizer;  // [r] tile only, else empty
-  // [r] equal numbers are equal configurations of the graph; empty if unknown.
+  // [r] equal numbers mean equal configurations of the graph; empty if unknown.
   std::vector<std::int32_t> group;
   // [M][r] larger = slower; all NaN if the member did not score the graph.
   std::vector<std::vector<double>> scores;
-  // [M] the primary metric of each member's scores; empty where nobody has computed it yet.
+  // [M] the primary metric of each member's scores; empty if not computed yet.
   std::vector<double> metrics;
 
   // [r] the ranked value: run time, or run time / normalizer.
@@ -90,8 +90,8 @@ class PredictionSource {
   virtual PredictionRows read(int graph) const = 0;
 };
 
-// XXH3 over a graph's scored configurations and their run times: equal if two runs ranked the same
-// data.
+// XXH3 over a graph's scored configurations and their run times. Two runs with equal hashes ranked
+// the same data.
 std::uint64_t data_hash(const PredictionEntry& graph, const PredictionRows& rows);
 
 }  // namespace tpudist

@@ -19,13 +19,13 @@
 namespace tpudist {
 namespace {
 
-constexpr std::int32_t kNoGroup = -1;  // of rows of which nothing says which are equal
+constexpr std::int32_t kNoGroup = -1;  // the group of the row is unknown
 
 bool is_tile(const PredictionsHeader& header) {
   return header.collection.starts_with("tile:");
 }
 
-// Mean of finite scores; 0 where one is not finite or there are none.
+// Mean of the scores; 0 if one is not finite or there are none.
 double offset_of(std::span<const double> scores) {
   const double offset = mean(scores);
   return std::isfinite(offset) ? offset : 0;
@@ -33,7 +33,7 @@ double offset_of(std::span<const double> scores) {
 
 constexpr std::string_view kFormat = "tpudist-predictions";
 constexpr std::int64_t kVersion = 1;
-constexpr std::int64_t kMost = std::int64_t{1} << 24;  // runs, members or graphs that are believed
+constexpr std::int64_t kMost = std::int64_t{1} << 24;  // largest plausible count in a file
 
 // The values of one field.
 template <typename T, typename Items, typename Field>

@@ -10,10 +10,10 @@
 
 namespace tpudist {
 
-// A prediction file: HDF5, directly readable by h5py (docs/predictions.md describes it). The header
-// gives all sizes, and graphs are written one by one, so that memory holds only one of them.
+// A prediction file: HDF5, readable by h5py (docs/predictions.md). The header gives all sizes.
+// Graphs are written one by one, so that memory holds only one of them.
 
-// Writes such a file under a temporary name.
+// Writes a prediction file under a temporary name.
 class PredictionsWriter {
  public:
   // Throws Error when the header is inconsistent, and IoError.
@@ -23,8 +23,8 @@ class PredictionsWriter {
 
   const PredictionsHeader& header() const { return header_; }
 
-  // The predictions for graph `graph` of the header, once for each, in any order. Throws Error when
-  // they do not match the header, and IoError.
+  // Adds the predictions for graph `graph` of the header. Call once for each graph, in any order.
+  // Throws Error when the predictions do not match the header, and IoError.
   void add(int graph, const PredictionRows& predictions);
 
   // Seals the file and renames it. Throws Error when a graph is missing, and IoError.
@@ -40,17 +40,17 @@ class PredictionsWriter {
   Hdf5Dataset config_, runtime_, group_, normalizer_, score_;
 };
 
-// Reads such a file. Thread-safe.
+// Reads a prediction file. Thread-safe.
 class PredictionsFile : public PredictionSource {
  public:
   // Reads the file once and checks hash, format, counts, names and flags. Throws DataError that
-  // says what is wrong, IoError when it cannot be read.
+  // says what is wrong, IoError when the file cannot be read.
   explicit PredictionsFile(const std::filesystem::path& path);
 
   const std::filesystem::path& path() const { return path_; }
   const PredictionsHeader& header() const override { return header_; }
 
-  // Throws DataError when configuration numbers are not those of the graph, and IoError.
+  // Throws DataError when a configuration number is not one of the graph's, and IoError.
   PredictionRows read(int graph) const override;
 
  private:

@@ -20,9 +20,9 @@ namespace {
 
 constexpr std::string_view kCommand = "tpudist train";
 
-// The name of an unexpected file in the folder of a new run; empty if there is none. A run that
-// died at its beginning leaves a lock file, an empty folder of checkpoints, or the temporary file
-// of config.yaml, which are allowed.
+// The name of an unexpected file in the folder of a new run; empty if there is none. The remains of
+// a run that died at its beginning are allowed: a lock file, an empty folder of checkpoints, the
+// temporary file of config.yaml.
 std::string stranger_in(const RunFolder& folder) {
   std::error_code error;
   for (const auto& entry : std::filesystem::directory_iterator(folder.path(), error)) {
@@ -46,7 +46,7 @@ std::uintmax_t file_bytes(const std::filesystem::path& file) {
   return error ? 0 : bytes;
 }
 
-// Removes a line again. If that fails, the line is written twice in the end.
+// Takes a line back. If this fails, the next attempt writes the line a second time.
 void cut(const std::filesystem::path& file, std::uintmax_t bytes) {
   std::error_code ignored;
   std::filesystem::resize_file(file, bytes, ignored);

@@ -11,10 +11,10 @@
 
 namespace tpudist {
 
-// The folder of one run: config.yaml (resolved), metrics.jsonl, the same for TensorBoard
+// The folder of one run: config.yaml (resolved), metrics.jsonl, the same numbers for TensorBoard
 // (events.out.tfevents.tpudist), checkpoints/, scores.json; folds.yaml if members hold graphs out,
-// and predictions.h5 if requested. Only paths; only the process that holds the run's RunClaim
-// writes.
+// and predictions.h5 if requested. The class has only paths. Only the process that holds the run's
+// RunClaim writes.
 class RunFolder {
  public:
   explicit RunFolder(std::filesystem::path path) : path_(std::move(path)) {}
@@ -31,25 +31,25 @@ class RunFolder {
   std::filesystem::path scores() const { return path_ / "scores.json"; }
   std::filesystem::path predictions() const { return path_ / "predictions.h5"; }
   std::filesystem::path folds() const { return path_ / "folds.yaml"; }
-  // Where ranks exchange their status during training (RankFiles); removed afterwards.
+  // Ranks exchange their status here during training (RankFiles); removed afterwards.
   std::filesystem::path ranks() const { return path_ / "ranks"; }
 
   std::filesystem::path events() const { return path_ / "events.out.tfevents.tpudist"; }
 
-  // Appends one line, and its numbers to the events: both or, with an error, neither. Throws
-  // IoError.
+  // Appends one line to metrics.jsonl and its numbers to the events. After an error neither file
+  // has them. Throws IoError.
   void append_metrics(const nlohmann::json& record) const;
-  // Drops the lines of steps after `step` (and a torn last line), and their events, so that a
-  // resumed run continues the files.
+  // Drops the lines of steps after `step`, their events, and unreadable lines. A resumed run then
+  // continues the files.
   void rewind_metrics(std::int64_t step) const;
 
  private:
   std::filesystem::path path_;
 };
 
-// The right of one process to write into a run's folder, acquired in two steps: the constructor
-// refuses what can be refused at once, and `begin`, called after data and network have been opened,
-// writes into the folder. Under MPI only rank 0 has one.
+// The right of one process to write into a run's folder, acquired in two steps. The constructor
+// refuses what can be refused at once. `begin` writes into the folder; call it after data and
+// network have been opened. Under MPI only rank 0 has a claim.
 class RunClaim {
  public:
   // Locks a folder that holds a run. Throws ConfigError when the folder holds a run and `resume` is
@@ -59,11 +59,11 @@ class RunClaim {
   // Whether there was a run to resume.
   bool resumes() const { return resumes_; }
 
-  // Creates the folder if needed, locks it, and writes config.yaml; in a resumed run only if the
-  // configuration differs. The same errors as above, and IoError.
+  // Creates the folder if needed, locks it, and writes config.yaml (a resumed run: only if the
+  // configuration differs). Throws as the constructor, and IoError.
   void begin(const std::string& resolved_yaml);
 
-  // Where the folder is now, if it was renamed after `begin`; else "".
+  // The folder's new path if somebody renamed it after `begin`; else "".
   std::filesystem::path new_folder() const { return lock_->new_folder(); }
 
  private:

@@ -22,27 +22,27 @@ enum class RunState {
 std::string_view name_of(RunState state);
 
 // The result of one member of a run. Scores are the collection's primary metric (Kendall tau or
-// tile score), averaged over graphs; nothing where there are no such graphs, or none were scored.
+// tile score), averaged over graphs; nothing if there are no such graphs, or none was scored.
 struct MemberResult {
   int number = 0;  // SweepRun::first_member + its index in the run
   bool failed = false;
   std::optional<double> valid, out_of_fold;
-  int valid_graphs = -1, out_of_fold_graphs = -1;  // number of graphs in these means; -1: unknown
+  int valid_graphs = -1, out_of_fold_graphs = -1;  // number of graphs in each mean; -1: unknown
 };
 
-// The mean over all graphs that these members scored: each member is weighted by its number of
-// graphs. For members of different folds this is the mean over graphs, not over folds. If any
-// number is unknown, all members have equal weights. Members that failed or have no graph are
-// ignored. Nothing if another member has no score, or no member is left. `valid`: scores on the
-// validation split; else out of fold.
+// The mean over all graphs that these members scored: a member's weight is its number of graphs.
+// For members of different folds this is the mean over graphs, not over folds. If any number is
+// unknown, all members have equal weights. Members that failed or have no graph are ignored.
+// Nothing if another member has no score, or no member is left. `valid`: take the scores on the
+// validation split, else those out of fold.
 std::optional<double> mean_of_members(std::span<const MemberResult> members, bool valid);
 
-// Hashes of what decides the numbers of a run of a sweep, by name: "data.train" and "data.valid"
-// (Dataset::selection_hash of its training data and of the split on which it is scored), and, where
-// the run has them, "ensemble.folds" (the fold of each graph) and "train.init_from" (the weights).
-// What is not known is left out.
+// Hashes of the inputs that decide the numbers of a sweep's run, by name: "data.train" and
+// "data.valid" (Dataset::selection_hash of the training data and of the scored split), and, if the
+// run has them, "ensemble.folds" (the fold of each graph) and "train.init_from" (the weights).
+// Unknown inputs are left out.
 using Inputs = std::map<std::string, std::string>;
-// The name of the first one that is known on both sides and differs; empty where there is none.
+// The name of the first input that is known on both sides and differs; empty if there is none.
 std::string changed_input(const Inputs& then, const Inputs& now);
 
 // How a run of a sweep ended. A run that was stopped or killed has no result.
@@ -58,7 +58,7 @@ struct RunResult {
   Inputs inputs;
   std::vector<MemberResult> members;
 
-  // mean_of_members of its own members.
+  // mean_of_members of this run's members.
   std::optional<double> valid() const;
   std::optional<double> out_of_fold() const;
 };

@@ -23,14 +23,14 @@ bool is_index(std::string_view part) {
   return !part.empty() && std::ranges::all_of(part, [](char c) { return c >= '0' && c <= '9'; });
 }
 
-// Of the map of one loss, e.g. "loss.list_mle".
+// Whether this is the key of one loss, e.g. "loss.list_mle".
 bool is_loss(std::string_view key) {
   constexpr std::string_view kLosses = "loss.";
   return key.starts_with(kLosses) && key.find('.', kLosses.size()) == std::string_view::npos;
 }
 
-// The entries that influence the numbers, and one for each item of a list of maps and each loss, e.g.
-// "model.blocks.1", "loss.list_mle": their existence matters, even if all their keys have their defaults.
+// The entries that influence the numbers, and one more for each item of a list of maps and for each
+// loss ("model.blocks.1", "loss.list_mle"), which count even with default keys.
 Sorted deciding(const std::vector<ConfigEntry>& entries) {
   DecidedBy run;
   for (const ConfigEntry& entry : entries) {
@@ -58,13 +58,13 @@ bool same_value(const std::string& a, const std::string& b) {
   return !x.error && !y.error && x.value == y.value;
 }
 
-// The default of data.schema is what shards say: it never goes without saying.
+// Whether the entry is hashed. The default of data.schema is, because it comes from the shards.
 bool counts(const ConfigEntry& entry) {
   return !entry.is_default || entry.key.starts_with("data.schema.");
 }
 
-// Whether the hash can do without the entry of a loss. Earlier versions had none, and kept ids stay the same
-// where another key tells the loss, or it is the only one and the default one.
+// Whether the hash omits the entry of a loss: another entry names the loss, or it is the default
+// and alone. Earlier versions hashed no such entries, so their ids stay valid.
 bool implied_loss(const Sorted& sorted, const std::string& key) {
   if (!is_loss(key)) return false;
   bool alone = true;
@@ -79,7 +79,7 @@ bool implied_loss(const Sorted& sorted, const std::string& key) {
 
 }  // namespace
 
-// The folder of the shards and the fold file are only paths; their content is compared separately.
+// The shard folder and the fold file are free: their content is compared separately.
 bool decides_numbers(std::string_view key, DecidedBy run) {
   static constexpr std::array<std::string_view, 2> kOfEvaluations = {"train.evaluate_every",
                                                                      "train.evaluate_rows"};

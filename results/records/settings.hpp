@@ -9,24 +9,24 @@
 
 namespace tpudist {
 
-// Which keys of an experiment influence the trained numbers. It is here and not in train/, so that
+// Which keys of an experiment influence the trained numbers. This file is not in train/, so that
 // reports can tell variants apart without LibTorch.
 
-// Whether the value of this key influences the trained numbers. The other keys (folders, threads,
-// caches, how often to log) may differ between a run and its resumption. How often and on how many
-// rows a run is evaluated matters only with early stopping. How often a checkpoint is written
-// matters only where members are rolled back to one.
+// What makes further keys count: early stopping those of evaluations, rolling back to a checkpoint
+// the number of steps between checkpoints.
 struct DecidedBy {
   bool early_stop = false, roll_back = false;
 };
+// Whether the value of this key influences the trained numbers of a run. Other keys (folders,
+// threads, caches, how often to log) may change when a run is resumed.
 bool decides_numbers(std::string_view key, DecidedBy run = {});
 
 // XXH3 over the (key, value) pairs that influence the numbers and are not the default, in the order
-// of keys. A key that a later version adds changes the hash only when somebody sets it. Losses are told apart
-// also where all their keys have their defaults.
+// of keys. A key that a later version adds changes the hash only when somebody sets it. A loss
+// counts even with default keys.
 std::uint64_t hash_of_settings(const std::vector<ConfigEntry>& entries);
 
-// The keys whose values are not the default, one per line. A checkpoint keeps them beside the
+// The keys that are not at their default, one per line. A checkpoint keeps this list beside the
 // values.
 std::string changed_keys(const std::vector<ConfigEntry>& entries);
 
@@ -43,12 +43,12 @@ std::vector<SettingChange> setting_changes(const std::vector<ConfigEntry>& befor
 std::vector<std::string> changed_settings(const std::vector<ConfigEntry>& before,
                                           const std::vector<ConfigEntry>& now);
 
-// The entries without seeds and without which members a run has: equal for runs that are to be
-// compared as trainings of one variant.
+// The entries without seeds and without the choice of members. They are equal for trainings of one
+// variant.
 std::vector<ConfigEntry> variant_entries(const std::vector<ConfigEntry>& entries);
 
-// Throws ConfigError "WHERE: was written with other settings: key: then -> now; ADVICE", with every
-// different key that influences the numbers.
+// Throws ConfigError "WHERE: was written with other settings: key: then -> now; ADVICE" if keys
+// that influence the numbers differ. The message has all of them.
 void require_same_settings(const std::vector<ConfigEntry>& then,
                            const std::vector<ConfigEntry>& now, std::string_view where,
                            std::string_view advice);

@@ -9,8 +9,8 @@
 
 namespace tpudist {
 
-// The names and contents of the files in a sweep's folder. Only reads, so it can look at a sweep
-// that other processes train.
+// The names and contents of the files in a sweep's folder. This class only reads, so it works while
+// other processes train the sweep.
 class SweepFiles {
  public:
   explicit SweepFiles(std::filesystem::path path) : path_(std::move(path)) {}
@@ -23,13 +23,13 @@ class SweepFiles {
   std::filesystem::path run_folder(const SweepRun& run) const { return path_ / "runs" / run.id; }
   std::filesystem::path result_file(const SweepRun& run) const;
 
-  // The following throw DataError that names the file when it is damaged.
+  // The following throw DataError, which names the file, when a file is damaged.
   SweepRecord record() const { return read_record(record_file()); }
   // The runs of a stage; nothing while they are not known.
   std::optional<std::vector<SweepRun>> stage_runs(const SweepRecord& record, int stage) const;
   std::optional<RunResult> result(const SweepRun& run) const;
-  // `result`: of the run. Does not throw for it. Takes no claim, so it may be asked by who may only
-  // read.
+  // The state of a run with this result. Takes no claim, so that users who may only read the folder
+  // can call it.
   RunState state(const SweepRun& run, const std::optional<RunResult>& result) const;
 
  private:

@@ -29,7 +29,7 @@ void from_json(const nlohmann::json& json, FrozenGraph& graph) {
 
 TPUDIST_JSON_FIELDS(FrozenData, shards, collection, graphs)
 
-// Without what belongs to variants, and the choice.
+// The fields that need no code of their own: all but `choice` and those of variants.
 TPUDIST_JSON_FIELDS(SweepRecord, name, keep, baseline, confirmed_on, experiments, stages, runs,
                     data, halves)
 

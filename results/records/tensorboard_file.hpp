@@ -42,8 +42,8 @@ std::string settings_record(double wall_time, std::int64_t step, const Settings&
 // All scalars of one step. Steps are not negative.
 std::string scalar_record(double wall_time, std::int64_t step, std::span<const Scalar> scalars);
 
-// The CRC as it is stored: rotated and shifted, so that a CRC over bytes that contain CRCs remains
-// useful.
+// The CRC as stored: rotated, plus a constant. Masking keeps a CRC useful over bytes that contain
+// CRCs.
 std::uint32_t masked_crc32c(std::span<const std::byte> bytes);
 
 // A complete record.
@@ -54,7 +54,7 @@ struct EventRecord {
 };
 
 // The complete records at the beginning of a file, up to the first that is torn, damaged or not an
-// Event. They are views of `file`.
+// Event. The records are views of `file`.
 std::vector<EventRecord> whole_records(std::string_view file);
 
 // The scalars of a line of metrics.jsonl. A number keeps its name. A list with one number per
@@ -65,15 +65,15 @@ std::vector<EventRecord> whole_records(std::string_view file);
 // `first_member` are left out. A line of kind "start" has no scalars.
 std::vector<Scalar> scalars_of(const nlohmann::json& record);
 
-// The record of a line: settings_record of its `settings` if its kind is "start", else its scalars.
+// The record of a line: the settings of a line of kind "start", else the scalars of the line.
 std::string event_record(double wall_time, const nlohmann::json& record);
 
-// Appends a line of metrics to the event file beside it, which TensorBoard plots; creates the file
-// if needed. If the process is killed meanwhile, the file has only complete records and at most one
-// torn record at its end, which readers ignore. Throws IoError.
+// Appends the scalars or settings of a line of metrics to an event file for TensorBoard, which is
+// created if needed. If the process is killed meanwhile, the file ends with at most one torn
+// record, which readers ignore. Throws IoError.
 void append_events(const std::filesystem::path& file, const nlohmann::json& record);
 
-// Drops the records of steps after `step`, and a torn one at the end, so that a resumed run
+// Drops the records of steps after `step`, and a torn record at the end. A resumed run then
 // continues the file. Does nothing without a file. Throws IoError.
 void rewind_events(const std::filesystem::path& file, std::int64_t step);
 
