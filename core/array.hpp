@@ -10,9 +10,9 @@
 
 namespace tpudist {
 
-// An immutable array; copies share its elements. They are either a vector that was moved in, or lie
-// in memory that something else keeps, such as a file that several processes map. Reads like a
-// const std::vector and converts to std::span<const T>. Threads may share one.
+// An immutable array. Copies share the elements, which are a moved-in vector or lie in memory of
+// another owner, such as a mapped file. Reads like a const std::vector and converts to
+// std::span<const T>. Threads may share an array.
 template <typename T>
 class Array {
  public:
@@ -27,7 +27,7 @@ class Array {
     owner_ = owned;
   }
   Array(std::initializer_list<T> values) : Array(std::vector<T>(values)) {}
-  // Elements that stay where they are, unchanged, as long as `owner` lives.
+  // Does not copy. `values` must stay valid and unchanged as long as `owner` lives.
   Array(std::span<const T> values, std::shared_ptr<const void> owner)
       : owner_(std::move(owner)), values_(values) {}
 

@@ -11,13 +11,13 @@
 namespace tpudist {
 
 // A blocking first-in first-out queue of at most `capacity` items between threads. After `close`,
-// pushes are refused; pops return the remaining items, then nothing. Thread-safe.
+// `push` returns false; `pop` returns the remaining items, then nothing. Thread-safe.
 template <typename T>
 class BoundedQueue {
  public:
   explicit BoundedQueue(std::size_t capacity) : capacity_(capacity ? capacity : 1) {}
 
-  // Waits for room. False when the queue is closed (the item is dropped).
+  // Waits for room. Returns false, and drops the item, when the queue is closed.
   bool push(T item) {
     MutexLock lock(mutex_);
     while (!closed_ && items_.size() >= capacity_) room_.wait(lock);
@@ -27,7 +27,7 @@ class BoundedQueue {
     return true;
   }
 
-  // Waits for an item. Nothing when the queue is closed and empty.
+  // Waits for an item. Returns nothing when the queue is closed and empty.
   std::optional<T> pop() {
     MutexLock lock(mutex_);
     while (!closed_ && items_.empty()) filled_.wait(lock);

@@ -10,13 +10,12 @@
 namespace tpudist {
 namespace {
 
-// A kept block is used for requests of at least this part of its size: reused memory is in the
-// caches.
+// A free block serves requests of at least half its size: reused memory is in the CPU's caches.
 constexpr std::int64_t kMaxWaste = 2;
 constexpr std::size_t kLine = 64, kHugePage = std::size_t{2} << 20;
 
-// Rounded up to one of eight sizes per power of two, so that units of similar size share blocks.
-// Large ones are whole huge pages.
+// Rounds up to one of eight sizes per power of two, so that units of similar size share blocks.
+// Large sizes are whole huge pages.
 std::int64_t size_class(std::int64_t floats) {
   const std::int64_t least = std::max<std::int64_t>(floats, 1024);
   constexpr std::int64_t kPage = kHugePage / sizeof(float);
@@ -29,9 +28,9 @@ bool is_large(std::int64_t capacity) {
   return capacity * sizeof(float) >= kHugePage;
 }
 
-// Whole huge pages of their own. They go back to the system when they are freed. From the C library
-// they would come out of its heap, where blocks of other sizes keep the pages between them: scoring
-// all runs of AlexNet took half as much memory again.
+// Maps whole huge pages, which return to the system when they are freed. In the heap of the C
+// library, blocks of other sizes would keep the pages between them: scoring all runs of AlexNet
+// took 1.5 times the memory.
 float* map_pages(std::size_t bytes) {
   void* const mapped =
       mmap(nullptr, bytes + kHugePage, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);

@@ -12,8 +12,8 @@ namespace tpudist {
 
 class BufferCache;
 
-// A block of float32 from a BufferCache, aligned to 64 bytes, with undefined content. It goes back
-// to the cache when it is destroyed. Move-only.
+// A block of float32 from a BufferCache, aligned to 64 bytes, with undefined content. The
+// destructor returns the block to the cache. Move-only.
 class Buffer {
  public:
   Buffer() = default;
@@ -33,9 +33,9 @@ class Buffer {
   std::int64_t capacity_ = 0;
 };
 
-// Keeps blocks of memory for reuse, because a tall GEMM on fresh pages runs at half its speed. It
-// never holds more than 1.5 times the largest amount that was in use at once. It must outlive its
-// buffers. Thread-safe.
+// Keeps blocks of memory for reuse, because a tall GEMM on fresh pages runs at half its speed. The
+// cache holds at most 1.5 times the largest amount in use at once, and must outlive its buffers.
+// Thread-safe.
 class BufferCache {
  public:
   BufferCache() = default;
@@ -55,11 +55,11 @@ class BufferCache {
   void free_largest() TPUDIST_REQUIRES(mutex_);
 
   mutable Mutex mutex_;
-  // By capacity. A block is kept here or in use, and never both.
+  // Free blocks by capacity. A block is here or in use, never both.
   std::map<std::int64_t, std::vector<float*>> kept_ TPUDIST_GUARDED_BY(mutex_);
   std::int64_t in_use_ TPUDIST_GUARDED_BY(mutex_) = 0;
   std::int64_t kept_floats_ TPUDIST_GUARDED_BY(mutex_) = 0;
-  std::int64_t peak_ TPUDIST_GUARDED_BY(mutex_) = 0;  // the most that in_use_ was
+  std::int64_t peak_ TPUDIST_GUARDED_BY(mutex_) = 0;  // the largest in_use_ so far
 };
 
 }  // namespace tpudist

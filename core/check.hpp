@@ -8,8 +8,8 @@
 
 namespace tpudist {
 
-// Advice to append to the message of a system error, e.g. "; allow more open files, ..." when there
-// are too many; "" for errors without advice.
+// Advice to append to the message of a system error, e.g. "; allow more open files, ..." if too
+// many are open; "" without advice.
 std::string_view advice_for(int error_number);
 
 // Throws IoError "cannot OPERATION PATH: REASON" with the reason of `error_number`, and advice.
@@ -17,7 +17,7 @@ std::string_view advice_for(int error_number);
                                  int error_number);
 
 // Repeats a POSIX call as long as a signal interrupts it (-1 with EINTR), and returns its result.
-// Not for close(2): after it the descriptor is gone in any case.
+// Not for close(2), which frees the descriptor even when a signal interrupts it.
 template <typename Call>
 auto uninterrupted(Call call) {
   for (;;) {

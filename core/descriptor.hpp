@@ -26,17 +26,17 @@ class Descriptor {
   int number_ = -1;
 };
 
-// flock(2) without waiting. False where another process, or another open file of this process,
-// holds a conflicting lock. Throws IoError, also on a file system without locks.
+// flock(2) without waiting. Returns false when another process, or another open file of this
+// process, holds a conflicting lock. Throws IoError, also on a file system without locks.
 enum class FileLock { shared, exclusive };
 bool try_lock(const Descriptor& file, FileLock lock, const std::filesystem::path& path);
 
-// Whether `name` in the open folder is still this open file (not removed or replaced).
+// Whether `name` in the open folder still is this open file (neither removed nor replaced).
 bool stands_in(const Descriptor& folder, const std::string& name, const Descriptor& file);
 
 // The folder `tpudist-UID` in a place that users of a machine share, such as /dev/shm. Only the
-// user of this process may enter it. It is opened once, and its files are opened relative to it, so
-// that nobody can replace it by another folder.
+// user of this process may enter it. The folder is opened once and its files relative to it, so
+// that nobody can put another folder in its place.
 class PrivateFolder {
  public:
   // Creates missing folders, the last one with mode 0700. Throws IoError with the reason when the

@@ -5,8 +5,8 @@
 namespace tpudist {
 namespace {
 
-// An error is one line, whatever names the files and the data have. One of a configuration may have
-// several: it lists all mistakes.
+// An error is one line, whatever the names of files and data. Only a configuration error has more
+// lines, one for each mistake.
 std::string told(ErrorKind kind, const std::string& message) {
   return printable(message, kind == ErrorKind::usage ? "\n\t" : "");
 }

@@ -24,7 +24,7 @@ namespace {
 
 class PosixFile : public WritableFile {
  public:
-  // `descriptor`: open for writing, or -1 with errno set; owned.
+  // Owns `descriptor`, which is open for writing, or -1 with errno set.
   PosixFile(const std::filesystem::path& path, int descriptor)
       : path_(path), descriptor_(check_posix(descriptor, "create", path)) {}
   ~PosixFile() override {
@@ -48,7 +48,7 @@ class PosixFile : public WritableFile {
 
   void close() override {
     if (descriptor_ < 0) return;
-    // The descriptor is gone even when close fails; an interruption by a signal is no error.
+    // close frees the descriptor even when it fails. An interruption by a signal is no error.
     if (::close(std::exchange(descriptor_, -1)) != 0 && errno != EINTR)
       throw_io_error("close", path_, errno);
   }
@@ -89,7 +89,7 @@ class PosixFileSystem : public FileSystem {
     const int result = uninterrupted([&] { return ::fsync(descriptor); });
     const int error = errno;
     ::close(descriptor);
-    // EINVAL: a file system that has nothing to sync for a folder.
+    // EINVAL: the file system has nothing to sync for a folder.
     if (result == -1 && !((flags & O_DIRECTORY) && error == EINVAL)) {
       throw_io_error("sync", path, error);
     }
@@ -108,11 +108,11 @@ std::filesystem::path temporary_name(const std::filesystem::path& path) {
   return path.parent_path() / unique;
 }
 
-// For a path that is not a file: no rename and no sync.
+// Writes to a path that is not a file, without rename and sync.
 void write_through(const OutputPath& output, std::span<const std::byte> bytes, FileSystem& files) {
   std::unique_ptr<WritableFile> file;
   if (output.kind == OutputPath::Kind::descriptor) {
-    std::fflush(stdout);  // earlier output to the same place comes first
+    std::fflush(stdout);  // earlier output comes first
     file = std::make_unique<PosixFile>(output.path, ::fcntl(output.descriptor, F_DUPFD_CLOEXEC, 0));
   } else {
     file = files.create(output.path);
@@ -225,7 +225,7 @@ void append_to_file(const std::filesystem::path& path, std::string_view text) {
   struct stat before {};
   const bool regular = ::fstat(descriptor, &before) == 0 && S_ISREG(before.st_mode);
   int error = append(descriptor, text);
-  // The error of the write is reported, also if the file cannot be cut.
+  // Report the error of the write even if the file cannot be cut.
   if (error != 0 && regular &&
       uninterrupted([&] { return ::ftruncate(descriptor, before.st_size); }) != 0)
     errno = error;

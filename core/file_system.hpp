@@ -46,8 +46,8 @@ void write_file_atomically(const std::filesystem::path& path, std::span<const st
 void write_file_atomically(const std::filesystem::path& path, std::string_view text,
                            FileSystem& files = posix_file_system());
 
-// Whether `name` is that of a temporary file of these writers for `file`: what a process leaves that
-// was killed while it wrote.
+// Whether `name` is a temporary file that these writers made for `file`. A process that is killed
+// while writing leaves one.
 bool is_temporary_name(std::string_view name, std::string_view file);
 
 // A file that another library writes under a temporary name. `commit` makes it durable and renames
@@ -79,18 +79,18 @@ class TemporaryFile {
 std::string read_text_file(const std::filesystem::path& path,
                            std::size_t limit = std::numeric_limits<std::size_t>::max());
 
-// Appends to a file, which is created if it does not exist. Throws IoError. A regular file is then
-// cut back to its old length, unless the system refuses even that.
+// Appends to a file, which is created if it does not exist. On failure throws IoError, and cuts a
+// regular file back to its old length if the system allows it.
 void append_to_file(const std::filesystem::path& path, std::string_view text);
 
-// "; did you mean PATH?", for an error about `wanted`, which is not there: the entry with the
-// nearest name (nearest_of) that `accepts` takes, of the folder of `wanted` and, where that is a
-// mere name, of `homes`. "" without one.
+// "; did you mean PATH?", for an error about the missing `wanted`. PATH is the accepted entry with
+// the nearest name (nearest_of) in the folder of `wanted`, or also in `homes` if `wanted` is a mere
+// name. "" without such an entry.
 std::string near_path(const std::filesystem::path& wanted,
                       const std::function<bool(const std::filesystem::directory_entry&)>& accepts,
                       const std::vector<std::filesystem::path>& homes = {});
 
-// For `accepts`.
+// An `accepts` for near_path.
 bool is_yaml(const std::filesystem::directory_entry& entry);
 
 }  // namespace tpudist

@@ -36,8 +36,8 @@ std::string describe_this_process(std::string_view command) {
                      ::getpid(), user_name(), host_name(), fmt::gmtime(std::time(nullptr)));
 }
 
-// A user who may not write another user's file can still lock it: flock needs no right to write,
-// except on NFS.
+// A user can lock another user's file without the right to write it: flock needs that right only on
+// NFS.
 int open_lock_file(const std::filesystem::path& path) {
   const auto open_with = [&](int flags) {
     return uninterrupted(
@@ -46,13 +46,13 @@ int open_lock_file(const std::filesystem::path& path) {
   int descriptor = open_with(O_RDWR | O_CREAT);
   if (descriptor < 0 && errno == EACCES) {
     descriptor = open_with(O_RDONLY);
-    if (descriptor < 0 && errno == ENOENT) errno = EACCES;  // the folder takes no new file
+    if (descriptor < 0 && errno == ENOENT) errno = EACCES;  // the folder refuses a new file
   }
   return check_posix(descriptor, "open", path);
 }
 
-// Whether the open file still has this name. A holder removes the file when it is done, and a lock
-// on a removed file keeps nobody out.
+// Whether the open file still has this name. A holder removes the file at the end, and a lock on a
+// removed file keeps nobody out.
 bool stands_there(int descriptor, const std::filesystem::path& path) {
   struct stat open_file {
   }, named_file{};
@@ -69,8 +69,8 @@ std::string read_holder(int descriptor) {
   return line.empty() ? "another process" : std::string(line);
 }
 
-constexpr int kNotSupported = 524;  // of the kernel, unknown to strerror: Cray DVS lets it out
-// What file systems answer that have no locks.
+constexpr int kNotSupported = 524;  // internal to the kernel, but Cray DVS returns it
+// Errors of file systems without locks.
 constexpr std::array kNoLocks{ENOLCK, ENOSYS, EOPNOTSUPP,   EPROTONOSUPPORT,
                               EINVAL, ENOTTY, kNotSupported};
 

@@ -20,13 +20,13 @@ class FolderLock {
   // `folder` must exist. `command` is what this process does, e.g. "tpudist train". Throws
   // InUseError when another process, or another object of this process, holds the lock; the message
   // has command, process, host, user and time of the holder. Throws IoError when the file cannot be
-  // opened. On a file system without locks it only logs a warning. `name`: the file to lock, where
-  // things in one folder are locked separately.
+  // opened. On a file system without locks it only logs a warning. `name`: the lock file; things in
+  // one folder with different names lock separately.
   FolderLock(const std::filesystem::path& folder, std::string_view command,
              std::string_view name = kLockName);
   ~FolderLock();
 
-  // Where the locked folder is now, if it was renamed; else "".
+  // The new path of the locked folder, if the folder was renamed; else "".
   std::filesystem::path new_folder() const;
 
  private:
@@ -34,9 +34,9 @@ class FolderLock {
   Descriptor file_;  // none: the file system has no locks
 };
 
-// Who holds the lock on `name` in the folder, as the holder wrote it. Nothing where nobody holds
-// it, the file does not exist, or the file system has no locks. Changes nothing, but holds a shared
-// lock while it looks.
+// The holder of the lock on `name` in the folder, as the holder wrote it. Nothing if nobody holds
+// the lock, the file does not exist, or the file system has no locks. Changes nothing, but holds a
+// shared lock while looking.
 std::optional<std::string> lock_holder(const std::filesystem::path& folder,
                                        std::string_view name = kLockName);
 

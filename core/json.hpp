@@ -31,20 +31,20 @@ struct nlohmann::adl_serializer<std::optional<T>> {
 
 namespace tpudist {
 
-// The message of an nlohmann::json exception, shortened to fit in one line. Removed are its number,
-// the bytes that were read last (they may be anything), and all after 120 bytes.
+// The message of an nlohmann::json exception, shortened to fit in one line. Drops its number, the
+// bytes that were read last (they may be anything), and all after 120 bytes.
 // "[json.exception.parse_error.101] parse error at line 2, column 5: syntax error while ..."
 // becomes "parse error at line 2, column 5".
 std::string json_fault(std::string_view what);
 
-// Objects and lists of the formats of this project lie in each other far less deep than this. nlohmann::json
-// writes and copies values recursively, so a text that is deeper must not become one.
+// No format of this project nests nearly as deep as this. nlohmann::json writes and copies values
+// recursively, so deeper text must not become a value.
 inline constexpr std::size_t kDeepestJson = 64;
-// How many brackets of a JSON text are open at once, at most; those in strings do not count.
+// The deepest nesting of brackets in a JSON text. Brackets in strings do not count.
 std::size_t json_depth(std::string_view text);
 
-// `json` as text, indented by that many spaces, -1 on one line. Bytes that are not UTF-8, as a folder's
-// name may have, become U+FFFD.
+// `json` as text, with `indent` spaces per level; -1: on one line. Bytes that are not UTF-8, as in
+// a folder's name, become U+FFFD.
 template <typename Json>
 std::string json_text(const Json& json, int indent = -1) {
   return json.dump(indent, ' ', false, Json::error_handler_t::replace);
@@ -58,8 +58,8 @@ inline double number_or_nan(const nlohmann::json& json) {
   return json.get<std::optional<double>>().value_or(kNone);
 }
 
-// Reads the field `key` of an object. An integer has no point; null in place of a number with one is
-// NaN. Throws std::invalid_argument, which names the key, where it is missing or of another type.
+// Reads the field `key` of an object. Integers must have no decimal point. A double reads null as
+// NaN. Throws std::invalid_argument with the key if the field is missing or of another type.
 template <typename Json, typename T>
 void read_field(const Json& object, const char* key, T& to) {
   if (!object.contains(key)) throw std::invalid_argument(fmt::format("it has no \"{}\"", key));
@@ -80,8 +80,8 @@ void read_field(const Json& object, const char* key, T& to) {
   }
 }
 
-// to_json and from_json of a plain type, whose fields have the names of their keys. In the type's
-// namespace, in a source file.
+// Defines to_json and from_json of a plain type whose fields are named like their keys. Use it in
+// the type's namespace, in a source file.
 #define TPUDIST_JSON_FIELDS(Type, ...)                                              \
   void to_json(nlohmann::json& nlohmann_json_j, const Type& nlohmann_json_t) {      \
     NLOHMANN_JSON_EXPAND(NLOHMANN_JSON_PASTE(NLOHMANN_JSON_TO, __VA_ARGS__))        \
@@ -92,8 +92,8 @@ void read_field(const Json& object, const char* key, T& to) {
 #define TPUDIST_JSON_FIELD_FROM(field) \
   tpudist::read_field(nlohmann_json_j, #field, nlohmann_json_t.field);
 
-// What `from` makes of a file that has this "format". Throws IoError, and DataError "PATH: damaged:
-// WHAT; ADVICE" for any other content.
+// Calls `from` with the content of a file of this "format". Throws IoError, and DataError "PATH:
+// damaged: WHAT; ADVICE" for other content or when `from` throws.
 void read_json_file(const std::filesystem::path& path, std::string_view format,
                     std::string_view advice,
                     const std::function<void(const nlohmann::json&)>& from);

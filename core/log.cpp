@@ -91,7 +91,7 @@ void set_up_logging(int rank, int ranks) {
   logger->set_level(wanted_level(rank));
   logger->flush_on(spdlog::level::trace);
   const char* wanted = std::getenv("TPUDIST_LOG");
-  static bool told = false;  // a program sets up its log twice: again when it knows its ranks
+  static bool told = false;  // a program sets up its log again when it knows its ranks
   if (wanted && *wanted && !level_of(wanted) && rank == 0 && !std::exchange(told, true)) {
     logger->warn("TPUDIST_LOG={} is none of trace, debug, info, warn, error", wanted);
   }

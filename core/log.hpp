@@ -17,12 +17,12 @@ void set_up_logging(int rank, int ranks);
 // verbose: logs from `debug` on.
 enum class Verbosity { quiet, normal, verbose };
 
-// For the whole process: applies to the current logger and to loggers that are set up later.
+// For the whole process: the current logger and loggers that are set up later.
 void set_verbosity(Verbosity verbosity);
 Verbosity verbosity();
 
-// While it lives, the default logger's lines go through `progress`, so that they appear above its
-// live bar. Create it after `set_up_logging`, and only one at a time.
+// Sends the default logger's lines through `progress` while this object lives, so that they appear
+// above the live bar. Create it after `set_up_logging`, and only one at a time.
 class LogAboveProgress {
  public:
   explicit LogAboveProgress(ProgressSink& progress);

@@ -18,7 +18,7 @@
 namespace tpudist {
 namespace {
 
-// The handler of a signal finds mappings in no other way than by global variables.
+// Global variables, because a signal handler cannot find mappings in another way.
 struct Mapping {
   std::atomic<bool> used = false;
   std::atomic<std::size_t> begin = 0, end = 0;  // addresses; 0: none
@@ -27,15 +27,15 @@ std::array<Mapping, 2048> mappings;  // `convert --jobs` takes up to 1024, each 
 Mutex handler_mutex;
 struct sigaction previous_action TPUDIST_GUARDED_BY(handler_mutex);
 
-// Puts zeros in place of the rest of a mapping whose file has become shorter. Anything else is left to
-// who had the signal before, once the access is repeated. A handler of signals can take no mutex.
+// Puts zeros in place of the rest of a mapping whose file has become shorter. The previous handler
+// gets any other fault when the access repeats. A signal handler can take no mutex.
 TPUDIST_UNCHECKED void on_bus_error(int signal, siginfo_t* info, void*) {
   const int error = errno;
   const auto address = reinterpret_cast<std::size_t>(info->si_addr);
   for (const Mapping& mapping : mappings) {
     const std::size_t begin = mapping.begin, end = mapping.end;
     const bool own = info->si_code > 0 && address >= begin && address < end;
-    if (!own || mapping.begin != begin) continue;  // else of another file by now
+    if (!own || mapping.begin != begin) continue;  // by now of another file
     const std::size_t page = address - address % static_cast<std::size_t>(::getpagesize());
     void* const zeros = ::mmap(reinterpret_cast<void*>(page), end - page, PROT_READ,
                                MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED | MAP_NORESERVE, -1, 0);
@@ -44,7 +44,7 @@ TPUDIST_UNCHECKED void on_bus_error(int signal, siginfo_t* info, void*) {
     return;
   }
   ::sigaction(signal, &previous_action, nullptr);
-  if (info->si_code <= 0) ::raise(signal);  // sent by a process: comes again after this call
+  if (info->si_code <= 0) ::raise(signal);  // sent by a process: send it again
   errno = error;
 }
 
@@ -67,7 +67,7 @@ void add(std::size_t begin, std::size_t bytes, const std::filesystem::path& path
   for (Mapping& mapping : mappings) {
     if (mapping.used.exchange(true)) continue;
     mapping.begin = begin;
-    mapping.end = begin + bytes;  // from here on the handler looks at it
+    mapping.end = begin + bytes;  // from here on the handler sees it
     return;
   }
   throw IoError(fmt::format("{}: more than {} files are mapped", path.string(), mappings.size()));

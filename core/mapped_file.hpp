@@ -11,19 +11,18 @@
 
 namespace tpudist {
 
-// A whole file, mapped to be read: parts that are skipped take no memory. Where it shrinks meanwhile,
-// which would end the process with SIGBUS, the bytes that are gone read as 0. Threads may read it side
-// by side.
+// A whole file, mapped for reading: skipped parts take no memory. If the file shrinks meanwhile,
+// the lost bytes read as 0 and do not end the process with SIGBUS. Several threads may read.
 class MappedFile {
  public:
-  // Throws IoError, and DataError for an empty file or none.
+  // Throws IoError, and DataError for an empty file or one that is not regular.
   explicit MappedFile(const std::filesystem::path& path);
   ~MappedFile();
   MappedFile(MappedFile&&) = delete;
 
   std::span<const char> bytes() const { return {begin_, bytes_}; }
-  // Throws DataError where the file was written or cut since it was opened: what was read is then not
-  // to be trusted. Call it after reading, also where reading failed.
+  // Throws DataError if the file was written or cut since it was opened: the bytes read may be
+  // wrong. Call it after reading, even if reading failed.
   void require_unchanged() const;
 
  private:

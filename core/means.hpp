@@ -6,7 +6,7 @@
 
 namespace tpudist {
 
-// Stands where there is no value.
+// Means "no value".
 inline constexpr double kNone = std::numeric_limits<double>::quiet_NaN();
 
 // Sums run from front to back: the same values in the same order give the same bits.

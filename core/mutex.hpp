@@ -2,9 +2,9 @@
 
 #include <mutex>
 
-// What a mutex guards, and which functions want it held, checked by Clang's thread-safety analysis
-// (the preset thread_safety); nothing for other compilers. The analysis looks at one function at a
-// time, not at constructors and destructors. `&Outer::mutex_` stands for that of any Outer.
+// Annotations of what a mutex guards and which functions need it locked, for Clang's thread-safety
+// analysis (preset thread_safety). Other compilers ignore them. The analysis looks at one function
+// at a time, not at constructors and destructors. `&Outer::mutex_` means the mutex of any Outer.
 #ifdef __clang__
 #define TPUDIST_THREAD_SAFETY(attribute) __attribute__((attribute))
 #else
@@ -28,8 +28,8 @@ class TPUDIST_CAPABILITY Mutex : public std::mutex {
   void unlock() TPUDIST_RELEASE() { std::mutex::unlock(); }
 };
 
-// Holds a mutex until it is destroyed, but not between `unlock` and `lock`. What it waits for with
-// a std::condition_variable is written as a loop: the analysis does not look into lambdas.
+// Holds a mutex for its lifetime, except between `unlock` and `lock`. Write a wait on a
+// std::condition_variable as a loop: the analysis does not look into lambdas.
 class TPUDIST_SCOPED_CAPABILITY MutexLock : public std::unique_lock<std::mutex> {
  public:
   explicit MutexLock(Mutex& mutex) TPUDIST_ACQUIRE(mutex) : std::unique_lock<std::mutex>(mutex) {}

@@ -7,7 +7,7 @@
 
 namespace tpudist {
 
-// The product of sizes read from files; nothing on overflow.
+// The product of two sizes read from files; nothing on overflow.
 std::optional<std::uint64_t> checked_mul(std::uint64_t a, std::uint64_t b);
 
 // The value of an IEEE 754 binary16 number, given its bits. Exact; NaN stays NaN.

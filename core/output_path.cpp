@@ -24,7 +24,7 @@ void check_is_file_name(const std::filesystem::path& path) {
   }
 }
 
-// N if the folder of `path` is /dev/fd, /proc/self/fd or similar: its links stand for open
+// Returns N if `path` is N in /dev/fd, /proc/self/fd or similar, whose links stand for open
 // descriptors of this process. Their targets need not be paths, and replacing an open file would
 // not change the descriptor's file.
 std::optional<int> own_descriptor(const std::filesystem::path& path) {
@@ -92,7 +92,7 @@ void check_output(const std::filesystem::path& path) {
     throw IoError(fmt::format("cannot write {}: there is no folder {}; make it first",
                               path.string(), folder.string()));
   }
-  // A new file is made beside the old one and takes its place.
+  // The new file is made beside the old one and replaces it.
   if (::eaccess(folder.c_str(), W_OK | X_OK) != 0) {
     throw_io_error(fmt::format("make {} in", output.path.filename().string()), folder, errno);
   }

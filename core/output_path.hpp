@@ -7,8 +7,8 @@ namespace tpudist {
 // The file, stream or descriptor to which an output path leads.
 struct OutputPath {
   enum class Kind {
-    file,        // a regular file or a new one: written beside it, then renamed
-    stream,      // a device, FIFO or similar: it is opened and written
+    file,        // a regular file or a new one: written under another name, then renamed
+    stream,      // a device, FIFO or similar: opened and written
     descriptor,  // /dev/stdout, /dev/fd/N: an open descriptor of this process
   };
   Kind kind = Kind::file;
@@ -21,11 +21,11 @@ struct OutputPath {
 OutputPath resolve_output(const std::filesystem::path& path);
 
 // Throws IoError unless `path` can be written now: it has a file name, its folder exists and is
-// writable, and what exists there is neither a folder nor write-protected. Changes nothing. Call it
-// before long work whose result goes to `path`.
+// writable, and an existing `path` is neither a folder nor write-protected. Changes nothing. Call
+// it before long work whose result goes to `path`.
 void check_output(const std::filesystem::path& path);
 
-// Makes a folder for outputs and the missing ones above it, unless it is there. Throws IoError.
+// Makes a folder for outputs, and missing parents, unless it exists. Throws IoError.
 void make_folder(const std::filesystem::path& path);
 
 }  // namespace tpudist

@@ -24,8 +24,8 @@ struct PhiloxKey {
 
 inline constexpr int kPhiloxRounds = 10;
 
-// One round. The caller advances `key` after it. Word has 32 bits, or 64 bits whose upper half is
-// zero: compilers vectorise the latter over several counters.
+// One round. The caller advances `key` after it. Word has 32 bits, or 64 bits with a zero upper
+// half: compilers vectorise 64-bit words over several counters.
 template <typename Word>
 TPUDIST_ON_DEVICE inline void philox_round(Word& w0, Word& w1, Word& w2, Word& w3, PhiloxKey key) {
   constexpr std::uint64_t kLow = 0xFFFFFFFFull;

@@ -20,9 +20,9 @@ namespace tpudist {
 // Makes items `first`, `first + 1`, ... in background threads; `next` returns them in the order of
 // their numbers. At most `depth` items are being made or waiting at any time, which bounds memory.
 // `make` is called from several background threads (mark_background_thread) at once, once per
-// number. If it throws, the `next` for that item rethrows, and the `next` after it continues with
-// the following item. The destructor waits for running calls of `make` and starts no new ones. Call
-// `next` from one thread.
+// number. If `make` throws, the `next` for that item rethrows, and the `next` after that continues
+// with the following item. The destructor waits for running calls of `make` and starts no new ones.
+// Call `next` from one thread.
 template <typename T>
 class Prefetcher {
  public:

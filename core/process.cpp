@@ -33,8 +33,8 @@ std::uint64_t status_peak() {
   return 0;
 }
 
-// The smallest of what `limit_of(group, second)` finds in the folders of groups; `second`: of
-// version 2.
+// The smallest limit that `limit_of(group, second)` finds in the groups' folders; `second`: version
+// 2.
 template <typename LimitOf>
 double least_limit(const std::filesystem::path& root, const std::string& membership,
                    const std::string& controller, const LimitOf& limit_of) {
@@ -60,7 +60,7 @@ double memory_limit(const std::filesystem::path& root, const std::string& member
   return least_limit(root, membership, "memory", [](const auto& group, bool second) {
     double bytes = 0;  // also for "max"
     std::ifstream(group / (second ? "memory.max" : "memory.limit_in_bytes")) >> bytes;
-    return bytes < 0x1p60 ? bytes : 0;  // version 1 has almost 2^63 for none
+    return bytes < 0x1p60 ? bytes : 0;  // version 1 writes almost 2^63 for none
   });
 }
 

@@ -98,9 +98,9 @@ std::string format_rate(double per_second, std::string_view unit, bool is_short)
 
 }  // namespace
 
-// What is known about the innermost job; unknown pieces are empty.
+// The pieces of the line about the innermost job; unknown pieces are empty.
 struct ProgressBar::Pieces {
-  std::string outer;  // the jobs that it is a part of: "train 40 % > "
+  std::string outer;  // the jobs around it: "train 40 % > "
   std::string title, percent, count, short_count, rate, short_rate, left, note;
   double share = -1;  // done / total; negative: unknown
 
@@ -149,7 +149,7 @@ ProgressBar::ProgressBar(Options options) : options_(std::move(options)) {
 }
 
 ProgressBar::~ProgressBar() {
-  // Destroyed by an exception, for example: keep the bar on the screen, and start a new line.
+  // If jobs are open, for example after an exception, keep the bar and start a new line.
   if (!jobs_.empty() && terminal_) write("\n");
 }
 
@@ -248,7 +248,7 @@ void ProgressBar::write(std::string_view text) {
   while (!text.empty()) {
     const ssize_t written =
         uninterrupted([&] { return ::write(options_.descriptor, text.data(), text.size()); });
-    if (written <= 0) return;  // a closed output: no reason to end a run
+    if (written <= 0) return;  // a closed output does not end a run
     text.remove_prefix(static_cast<std::size_t>(written));
   }
 }

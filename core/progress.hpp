@@ -18,8 +18,8 @@ class ProgressSink {
  public:
   virtual ~ProgressSink() = default;
   // Starts a job of `total` units (0: unknown). `unit` is e.g. "graphs" or "steps"; amounts of
-  // "bytes" are shown as KiB, MiB and so on. A job that starts before the last one has finished is
-  // a part of it, and is shown in its place until it finishes.
+  // "bytes" are shown as KiB, MiB and so on. A job that starts inside another job is a part of that
+  // job, and is shown in its place until the part finishes.
   virtual void start(std::string_view title, std::int64_t total, std::string_view unit) = 0;
   // `count` more units of the innermost job are done. `note`: a number or name to show beside it.
   virtual void advance(std::int64_t count, std::string_view note = {}) = 0;

@@ -71,8 +71,8 @@ double CounterRng::uniform(double low, double high) {
 }
 
 std::uint64_t CounterRng::below(std::uint64_t n) {
-  // Lemire, "Fast random integer generation in an interval" (2019): the high word of a product,
-  // where low words in the incomplete last interval are drawn again.
+  // Lemire, "Fast random integer generation in an interval" (2019): takes the high word of a
+  // product, and draws again if the low word falls into the incomplete last interval.
   __extension__ using Wide = unsigned __int128;
   for (;;) {
     const Wide product = static_cast<Wide>(next_u64()) * n;

@@ -49,7 +49,7 @@ class CounterRng {
 };
 
 // A permutation of 0..n-1 as a pure function of a key, with O(1) memory (a Feistel network over the
-// next power of four, cycle-walking). n may be 0; then it must not be called. Thread-safe.
+// next power of four, cycle-walking). If n is 0, do not call operator(). Thread-safe.
 class KeyedPermutation {
  public:
   KeyedPermutation(std::uint64_t n, std::uint64_t key);

@@ -32,7 +32,7 @@ std::vector<std::string> near_names(std::string_view word,
   std::size_t best_distance = limit + 1;
   const std::string* best = nullptr;
   if (word.size() > 256) return {};
-  // The device has another name here, and "cpu" is spelt like it.
+  // "gpu" is called "cuda" here, though "cpu" is nearer by spelling.
   if (word == "gpu" && std::ranges::find(candidates, "cuda") != candidates.end()) return {"cuda"};
   for (const std::string& candidate : candidates) {
     if (candidate.size() > word.size() + limit || candidate.empty()) continue;

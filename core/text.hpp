@@ -12,18 +12,17 @@ namespace tpudist {
 // replace, or swap with their neighbour to turn `a` into `b`.
 std::size_t edit_distance(std::string_view a, std::string_view b);
 
-// The candidates that `word` was probably meant to be: the nearest by edit_distance, if at most a
-// third of the word's length (at least 1) away; the first among equals. Otherwise all that contain
-// `word`.
+// The candidates that `word` may have meant: the nearest by edit_distance (the first of equals), if
+// at most a third of the word's length (at least 1) away; else all that contain `word`, if it has
+// at least 3 bytes.
 std::vector<std::string> near_names(std::string_view word, std::span<const std::string> candidates);
-// "; did you mean A or B?" of these; "" without one.
+// "; did you mean A or B?" with near_names; "" without any.
 std::string did_you_mean(std::string_view word, std::span<const std::string> candidates);
-// The first of them; empty when there is none.
+// The first of near_names; empty without any.
 std::string nearest_of(std::string_view word, std::span<const std::string> candidates);
 
 // Shell-like match of the whole text: `*` any bytes (none or `/` too), `?` one byte, `[abc]` and
-// `[a-z]` one byte of a set, `[!a]` one byte outside it. A `[` without `]` stands for itself. Time
-// is at most |pattern| x |text|.
+// `[a-z]` one byte of a set, `[!a]` one byte outside it. A `[` without `]` stands for itself.
 bool glob_match(std::string_view pattern, std::string_view text);
 // The pattern that matches exactly this text.
 std::string escape_glob(std::string_view text);

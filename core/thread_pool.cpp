@@ -64,14 +64,14 @@ struct Loop {
     failure = std::current_exception();
   }
 
-  // Runs indices until none is left, or `once` one chunk of them.
+  // Runs indices until none is left; with `once`, only one chunk.
   void work(bool once = false);
 
   const std::int64_t count, chunk;
   const std::function<void(std::int64_t)>& body;
   Loop* const parent;  // the loop whose task called parallel_for, of any pool; outlives this one
   const void* const pool;
-  const bool background;  // inner loops are what the outer one is
+  const bool background;  // inner loops inherit it
 
   std::atomic<std::int64_t> next{0};
   std::atomic<bool> failed{false};
@@ -197,8 +197,8 @@ void ThreadPool::Impl::run_thread(const std::function<void()>& on_start) {
   }
 }
 
-// The most recent open loop with indices left, else the oldest one of background threads. With
-// `within`, among the loops that its tasks opened.
+// The most recent open loop with indices left, else the oldest loop of a background thread. With
+// `within`: only loops that tasks of `within` opened.
 Loop* ThreadPool::Impl::innermost(const Loop* within) {
   Loop* background = nullptr;
   for (std::size_t i = open_loops.size(); i-- > 0;) {
@@ -216,11 +216,10 @@ Loop* ThreadPool::Impl::innermost(const Loop* within) {
 void ThreadPool::Impl::help(Loop& loop) {
   loop.helpers.fetch_add(1, std::memory_order_relaxed);
   mutex.unlock();
-  loop.work(loop.background);  // a loop that is needed earlier may have been opened meanwhile
+  loop.work(loop.background);  // a more urgent loop may have opened meanwhile
   mutex.lock();
   if (!loop.has_indices()) close(loop);
-  // With the mutex held: the caller needs it to leave, so it cannot destroy the loop before this
-  // ends.
+  // This thread holds the mutex, which the caller needs to leave: the loop lives until this ends.
   if (loop.helpers.fetch_sub(1, std::memory_order_release) == 1 && loop.caller_sleeps) {
     loop.caller_wakes.notify_one();
   }
@@ -257,8 +256,8 @@ void ThreadPool::Impl::run(Loop& loop) {
   lock.lock();
   close(loop);
   while (!alone()) {
-    // A helper may have opened loops inside of this one; helping there cannot delay this one. Other
-    // loops are not helped, since their tasks could take much longer.
+    // A helper may have opened loops inside this one; helping there cannot delay this loop. The
+    // caller does not help other loops, whose tasks could take much longer.
     if (Loop* inner = innermost(&loop)) {
       help(*inner);
       continue;

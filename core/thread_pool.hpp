@@ -33,12 +33,12 @@ class ThreadPool {
 };
 
 // Marks this thread as one whose results are needed later: threads of a ThreadPool help with its
-// loops, and with loops inside of them, only while no other loop has indices, a chunk at a time.
+// loops, and the loops inside them, one chunk at a time and only while no other loop has indices.
 void mark_background_thread();
 
-// From now on increments `counter` whenever this thread has finished a few iterations of a thread
-// pool's loop, so that other threads can see progress. The counter must outlive the thread's last
-// loop. Null: stop counting.
+// From now on this thread increments `counter` after every few iterations of a thread pool's loop,
+// so that other threads can see progress. The counter must outlive the thread's last loop. Null:
+// stop counting.
 void count_finished_work(std::atomic<std::uint64_t>* counter);
 
 }  // namespace tpudist

@@ -32,7 +32,7 @@ void pop_range() {}
 
 }  // namespace
 
-// Written by one thread, without the mutex.
+// One thread writes it, without the mutex.
 struct Trace::Ring {
   const char* name = nullptr;
   std::uint64_t added = 0;

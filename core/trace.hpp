@@ -21,8 +21,7 @@ struct TracedSpan {
   std::int64_t begin = 0, end = 0;  // ns, as Trace::now counts
 };
 
-// The spans of one thread, sorted by their begin; of two that begin together the outer one is
-// first.
+// The spans of one thread, sorted by their begin; if two begin together, the outer span is first.
 struct TraceTrack {
   std::string thread;
   std::int64_t dropped = 0;  // older spans that were overwritten
@@ -31,7 +30,7 @@ struct TraceTrack {
 
 // Records what the threads of this process do and when. Each thread writes into its own ring, in
 // which the newest spans replace the oldest, so memory is bounded and no thread waits. Without
-// tracing the pointer to it is null (see TraceSpan).
+// tracing, the pointer to the trace is null (see TraceSpan).
 class Trace {
  public:
   static constexpr std::size_t kSpansOfAThread = std::size_t{1} << 16;  // 3 MiB
@@ -54,22 +53,22 @@ class Trace {
   const char* keep(std::string_view text);
 
   // All threads that have added a span or a name, in the order of their first call. Call it while
-  // none of them adds.
+  // no thread adds.
   std::vector<TraceTrack> tracks() const;
 
  private:
   struct Ring;
   Ring& own_ring();
 
-  const std::uint64_t number_;  // tells apart traces that used the same address one after the other
+  const std::uint64_t number_;  // distinguishes traces that have had the same address
   const std::size_t most_;
   mutable Mutex mutex_;
   std::vector<std::unique_ptr<Ring>> rings_ TPUDIST_GUARDED_BY(mutex_);
   std::set<std::string, std::less<>> texts_ TPUDIST_GUARDED_BY(mutex_);
 };
 
-// A span from its construction to `end` or its destruction. Without a trace nothing is recorded;
-// the cost is one branch. In a build with NVTX it is also an NVTX range, for NVIDIA's Nsight
+// A span from its construction to `end` or its destruction. Without a trace it records nothing and
+// costs one branch. In a build with NVTX the span is also an NVTX range, for NVIDIA's Nsight
 // Systems.
 class TraceSpan {
  public:

@@ -16,7 +16,7 @@ namespace tpudist {
 
 using Type = AcceptedValue::Type;
 
-// Within limits that exclude something; without, numbers may be infinite as well.
+// Records only the limits that exclude a finite value. A number without limits may be infinite.
 template <typename T>
 AcceptedValue accept(Type type, const Limits<T>& limits) {
   AcceptedValue accepted{type};
@@ -50,7 +50,7 @@ struct ConfigNode::Impl {
     mistakes.add(value.place, fmt::format("\"{}\" {}", name, message));
   }
 
-  // The value under `key` as read by `parse(value, name)`, or else the fallback; noted either way.
+  // Returns and records the value under `key` as `parse(value, name)` reads it, or the fallback.
   template <typename T, typename Parse>
   T read(std::string_view key, const T& fallback, AcceptedValue accepted, const Parse& parse) {
     T result = fallback;

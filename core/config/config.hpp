@@ -30,8 +30,8 @@ class ConfigRecord;
 //   for a literal `${env:`.
 //
 // Refused: duplicate keys, empty values, merge keys (`<<`), tags, anchors that loop, and several
-// documents. Values are read through ConfigNode, which records every key that was asked for with
-// its resolved value. Mistakes are collected; `finish` throws them all at once. Not thread-safe.
+// documents. ConfigNode reads the values and records every requested key with its resolved value.
+// Mistakes are collected; `finish` throws them all at once. Not thread-safe.
 class ConfigDocument {
  public:
   // Throws ConfigError when a file cannot be read or is not YAML.
@@ -45,17 +45,17 @@ class ConfigDocument {
 
   ConfigNode root();
 
-  // Throws one ConfigError that lists every mistake as `file:line:column: message`. Unknown keys
-  // (given, but never asked for) are mistakes too; the message names the nearest known key of the
-  // same map. Call it after everything has been read.
+  // Throws one ConfigError that lists every mistake as `file:line:column: message`. A key that is
+  // given but never requested is a mistake too; the message names the nearest known key of the same
+  // map. Call it after everything has been read.
   void finish();
 
-  // Every value that was read, defaults included, as YAML; keys in the order of asking. Call it
-  // after `finish`.
+  // Every value that was read, defaults included, as YAML, in the order of reading. Call it after
+  // `finish`.
   std::string resolved_yaml() const;
   // The same as a flat list; format_entries makes a table of it.
   std::vector<ConfigEntry> entries() const;
-  // Every key that was asked for; for config_schema.
+  // Every requested key; for config_schema.
   const ConfigRecord& record() const;
   // XXH3 of resolved_yaml().
   std::uint64_t hash() const;
@@ -73,7 +73,7 @@ struct Limits {
   T max = std::numeric_limits<T>::max();
 };
 
-// One map of the document. Cheap to copy; valid while the document lives. Where a type or value is
+// One map of the document. Cheap to copy; valid while the document lives. If a type or value is
 // wrong, a getter records the mistake and returns the default, so that reading continues.
 class ConfigNode {
  public:
@@ -108,10 +108,10 @@ class ConfigNode {
   // A list of words, each of them one of `allowed`.
   std::vector<std::string> words(std::string_view key, std::vector<std::string> fallback,
                                  const std::vector<std::string>& allowed);
-  // Words in one text, joined by +, none of them twice; at least one.
+  // One or more different words in one text, joined by +.
   std::vector<std::string> joined_words(std::string_view key, std::string_view fallback,
                                         const std::vector<std::string>& allowed);
-  // A text, or a list of texts whose order says nothing: sorted, and recorded as a text where it is one.
+  // A text or a list of texts, returned sorted. A list of one text is recorded as a text.
   std::vector<std::string> text_set(std::string_view key, std::string_view fallback);
 
   // Any value as YAML on one line, for keys that other code interprets; "" when it is not given.
@@ -175,7 +175,7 @@ std::string describe(const Limits<T>& limits) {
   return {};
 }
 
-// The default limits do not exclude infinity.
+// The default limits include infinity.
 template <typename T>
 bool within(T value, const Limits<T>& limits) {
   return (value >= limits.min || limits.min == std::numeric_limits<T>::lowest()) &&

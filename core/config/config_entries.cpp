@@ -15,7 +15,7 @@ namespace {
 
 std::string one_line(const YamlValue& value) {
   if (value.kind != YamlValue::Kind::list) {
-    // As before portable_numbers and portable_text.
+    // Undoes portable_numbers and portable_text.
     const bool bare = format_yaml_text(value.text) == value.text;
     if (value.quoted) return bare ? value.text : quote_text(value.text);
     const auto number = parse_number(value.text);

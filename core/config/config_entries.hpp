@@ -17,10 +17,10 @@ struct ConfigEntry {
 // Aligned lines `data.collection   layout:nlp:random`; a `*` marks values that are not the default.
 std::string format_entries(const std::vector<ConfigEntry>& entries);
 
-// Reads back a YAML written by ConfigDocument::resolved_yaml, by this version of the program or
-// another: keys need not be known. The entries equal those of ConfigDocument::entries, but none is
-// marked as a default. `name` stands for the text in messages. Throws ConfigError when the text is
-// not a YAML map.
+// Reads back a YAML written by ConfigDocument::resolved_yaml, by any version of the program: keys
+// may be unknown. The entries equal those of ConfigDocument::entries, but none is marked as a
+// default. `name` stands for the text in messages. Throws ConfigError when the text is not a YAML
+// map.
 std::vector<ConfigEntry> read_resolved_entries(std::string_view yaml, std::string_view name);
 
 }  // namespace tpudist

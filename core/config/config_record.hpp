@@ -17,14 +17,14 @@ struct AcceptedValue {
   enum class Type { any, boolean, integer, number, text };
   Type type = Type::any;
   bool is_list = false;                 // a list of such values
-  std::vector<std::string> words = {};  // of a text: nothing else; else: these as well
+  std::vector<std::string> words = {};  // a text: only these; other types: these too
   bool joined = false;                  // a text of some of the words, joined by +
   bool bytes = false;                   // an integer, or one with a unit of bytes
   std::optional<double> min = {}, max = {};
   bool operator==(const AcceptedValue&) const = default;
 };
 
-// The keys that were asked for in one map of a configuration, in the order of asking, with their
+// The requested keys of one map of a configuration, in the order of the requests, with their
 // resolved values.
 class ConfigRecord {
  public:
@@ -32,13 +32,13 @@ class ConfigRecord {
 
   // Declares a key as known; it need not be read later.
   void know(std::string_view key) { known_.emplace(key); }
-  // Declares that the reader looks at the kind of a value, and that a map takes any keys.
+  // Declares that the reader looks at the kind of a value (ask_kind), or takes any key of this map.
   void ask_kind(std::string_view key) { kinds_.emplace(key); }
   void take_any_key() { takes_any_key_ = true; }
 
-  // Records a value as YAML on one line. A key that is asked for again keeps its first value.
+  // Records a value as YAML on one line. A key that is read again keeps its first value.
   void note(std::string_view key, std::string yaml, bool is_default, AcceptedValue accepted = {});
-  // The record of the map under a key; asking again returns the same record.
+  // The record of the map under a key; another call returns the same record.
   ConfigRecord& map(std::string_view key, bool given);
   // The records of the maps in the list under a key.
   std::vector<ConfigRecord*> list(std::string_view key, std::size_t size);
@@ -47,7 +47,7 @@ class ConfigRecord {
   void find_unknown(const YamlValue& map, const std::string& path, const ConfigRecord& root,
                     YamlMistakes& mistakes) const;
 
-  // All recorded values as a YAML map in block style; empty where nothing is to be written.
+  // All recorded values as a YAML map in block style; empty without values.
   std::string to_yaml(std::size_t indent) const;
 
   // All recorded values as a flat list.
@@ -64,7 +64,7 @@ class ConfigRecord {
     std::vector<std::unique_ptr<ConfigRecord>> items = {};  // of a list of maps
   };
 
-  // In the order of asking; declared keys that were not read are missing.
+  // In the order of reading, without declared keys that were not read.
   const std::vector<std::unique_ptr<Entry>>& read() const { return entries_; }
   // Declared keys that were not read, sorted.
   std::vector<std::string> unread() const;
@@ -73,7 +73,7 @@ class ConfigRecord {
 
  private:
   const Entry* find(std::string_view key) const;
-  // The entry of a key, created or converted to this kind.
+  // The entry of a key, created, or converted to `kind`.
   Entry& entry(std::string_view key, Kind kind);
   std::string unknown_key(const std::string& key, const std::string& path,
                           const ConfigRecord& root) const;

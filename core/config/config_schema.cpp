@@ -22,13 +22,13 @@ using Json = nlohmann::ordered_json;
 using Settings = std::vector<std::string>;  // overrides
 using Type = AcceptedValue::Type;
 
-// All that readings asked for in one map.
+// All keys that the readings requested in one map.
 struct Shape {
   struct Key {
     std::string name;
     std::vector<AcceptedValue> values = {};
     std::optional<std::string> fallback = {};  // YAML
-    bool one_fallback = true;                  // readings do not differ in it
+    bool one_fallback = true;                  // the same in all readings
     std::unique_ptr<Shape> map = {};
     bool is_list = false;                                                    // of maps
     std::vector<std::pair<std::string, std::unique_ptr<Shape>>> items = {};  // by their first word
@@ -81,7 +81,7 @@ class Explorer {
       ConfigDocument document = ConfigDocument::parse("{}", "schema", settings);
       try {
         read_(document);
-      } catch (const ConfigError&) {  // what it asked for is recorded
+      } catch (const ConfigError&) {  // the requested keys are recorded
       }
       add(document.record(), "", root_, settings, {});
     }
@@ -158,7 +158,7 @@ Json limit_of(const AcceptedValue& accepted, double limit) {
   return accepted.type == Type::integer ? Json(static_cast<std::int64_t>(limit)) : Json(limit);
 }
 
-// All schemas that a value may fulfil.
+// Adds all schemas that a value may fulfil.
 void add_alternatives(const AcceptedValue& accepted, std::vector<Json>& alternatives) {
   const auto add = [&](const Json& schema) {
     if (std::ranges::find(alternatives, schema) == alternatives.end())
@@ -242,7 +242,7 @@ class Writer {
     return schema;
   }
 
-  // The items are a definition, since such a list may be inside of itself.
+  // The items are a definition, since the list may contain a list of the same kind.
   Json list_of(const Shape::Key& key) {
     if (!key.items.empty()) {
       Json kinds = Json::array();
@@ -256,7 +256,7 @@ class Writer {
     return {{"type", "array"}, {"items", {{"$ref", "#/definitions/" + key.name}}}};
   }
 
-  // An item has this word, which it may leave out where that is the default.
+  // Requires this word of an item. An item may leave out the default.
   static void require_word(const Shape& shape, const std::string& word, Json& item) {
     const auto key = std::ranges::find_if(shape.keys, [](const Shape::Key& each) {
       return !each.values.empty() && has_words(each.values[0]);

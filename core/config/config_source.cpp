@@ -36,7 +36,7 @@ bool is_variable_name(std::string_view name) {
          std::all_of(name.begin(), name.end(), [&](char c) { return is_letter(c) || is_digit(c); });
 }
 
-// The value of `NAME` or `NAME,default`. Throws a message without a place.
+// The value of `NAME` or `NAME,default`. Throws a message without a position.
 std::string environment_value(std::string_view request) {
   const std::size_t comma = request.find(',');
   const std::string name(request.substr(0, comma));
@@ -52,7 +52,7 @@ std::string environment_value(std::string_view request) {
       name, name));
 }
 
-// Replaces each ${env:...} once; `$${env:` stands for itself with one dollar less.
+// Replaces each ${env:...} once; `$${env:` becomes `${env:`.
 std::string expand_environment(std::string_view text) {
   constexpr std::string_view kOpen = "${env:", kLiteral = "$${env:";
   std::string expanded;
@@ -145,8 +145,7 @@ class FileLoader {
       path = (folder / expand_environment(file.text)).lexically_normal();
       return load(path);
     } catch (const std::exception& error) {
-      // The position of the mistake in the included file is in its message; that of the include is
-      // added.
+      // The message has the position in the included file. Adds the position of the include.
       std::error_code ignored;
       const bool is_there = path.empty() || std::filesystem::exists(path, ignored);
       fail(file.place, fmt::format("cannot include {}: {}{}", file.text, error.what(),

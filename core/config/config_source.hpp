@@ -9,8 +9,8 @@
 
 namespace tpudist {
 
-// Both return the map of all keys after `include:`, overrides and environment variables are
-// applied, in this order. Mistakes in overrides and variables are recorded. Throws ConfigError when
+// Both functions apply `include:`, overrides and environment variables, in this order, and return
+// the map of all keys. They record mistakes in overrides and variables, and throw ConfigError when
 // a file cannot be read or is not YAML.
 YamlValue load_config_tree(const std::filesystem::path& path,
                            const std::vector<std::string>& overrides, YamlMistakes& mistakes);

@@ -68,7 +68,7 @@ std::optional<Decimal> parse_decimal(std::string_view text) {
   return decimal;
 }
 
-// Words that YAML readers do not read as text.
+// Whether YAML readers take a word for something other than text.
 bool has_a_meaning(std::string_view text) {
   for (const std::string_view word :
        {"null", "Null", "NULL", "true", "True", "TRUE", "false", "False", "FALSE", "yes", "no",

@@ -65,7 +65,7 @@ class TreeBuilder : public YAML::EventHandler {
     YamlValue value = make(mark, YamlValue::Kind::scalar);
     value.quoted = tag == "!";  // plain scalars have the tag "?"
     if (!value.quoted) check_tag(mark, tag);
-    // The library makes one byte of the escapes \x80 to \xff, \_ and \N.
+    // The library turns each of the escapes \x80 to \xff, \_ and \N into one byte.
     if (!is_utf8(text))
       fail(mark, "an escape that gives no UTF-8 text; write the character itself");
     value.text = text;
@@ -141,7 +141,7 @@ class TreeBuilder : public YAML::EventHandler {
       ++size_.nodes;
     }
     if (anchor != YAML::NullAnchor) {
-      count(value, mark);  // it is kept a second time
+      count(value, mark);  // the anchor keeps a second copy
       anchors_[anchor] = value;
     }
     insert(std::move(value), mark);
@@ -165,7 +165,7 @@ class TreeBuilder : public YAML::EventHandler {
 
   void start_entry(Frame& frame, YamlValue key, const YAML::Mark& mark) {
     if (key.kind != YamlValue::Kind::scalar) fail(mark, "a key must be a word");
-    // YAML has no longer ones without a question mark before them.
+    // YAML requires a question mark before longer keys.
     if (format_yaml_text(key.text).size() > 1000) fail(mark, "a key of more than 1,000 characters");
     if (key.text == "<<" && !key.quoted)
       fail(mark, "merge keys (<<) are not supported; use include");

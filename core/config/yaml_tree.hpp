@@ -7,7 +7,7 @@
 
 namespace tpudist {
 
-// A position in a YAML text, or a source as a whole (line 0).
+// A position in a YAML text, or the whole source (line 0).
 struct YamlLocation {
   struct Source {
     std::string name;  // as shown to the user, e.g. "experiments/nlp.yaml"
@@ -20,7 +20,7 @@ struct YamlLocation {
   bool operator<(const YamlLocation& other) const;
 };
 
-// All mistakes in a configuration, so that they can be reported at once.
+// Collects all mistakes in a configuration, to report them at once.
 class YamlMistakes {
  public:
   void add(YamlLocation place, std::string message);
@@ -63,7 +63,7 @@ struct YamlEntry {
 // Parses one document; an empty text is a null. Keys must be scalars. A key given twice is a
 // mistake, and the first one is kept. Throws ConfigError `file:line:column: message` for text that
 // is not YAML, tags, merge keys, anchors that loop, several documents, and nesting deeper than 64.
-// Also when the value has more than 100,000 nodes or 16 MiB after aliases are expanded.
+// Also throws when the value, with aliases expanded, has more than 100,000 nodes or 16 MiB.
 YamlValue parse_yaml(std::string_view text, std::shared_ptr<const YamlLocation::Source> source,
                      YamlMistakes& mistakes);
 

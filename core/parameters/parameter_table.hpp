@@ -7,8 +7,8 @@
 
 namespace tpudist {
 
-// The groups of parameters in `optimizer.decay`. Statistics are measured on the training data and
-// not trained.
+// The groups of parameters in `optimizer.decay`. Statistics are measured on the training data, not
+// trained.
 enum class ParameterGroup { weights, biases, embeddings, norms, output, statistics };
 inline constexpr int kParameterGroups = 6;
 
@@ -31,8 +31,8 @@ struct ParameterEntry {
   std::vector<std::int64_t> shape = {};  // of one member; weights are [in, out]
   ParameterGroup group = ParameterGroup::weights;
   Initialiser initialiser = {};
-  // Its name in PyTorch and PyTorch Geometric, e.g. "blocks.0.sage.lin_l.weight", and whether its
-  // shape is [out, in] there.
+  // The name in PyTorch and PyTorch Geometric, e.g. "blocks.0.sage.lin_l.weight", and whether the
+  // shape there is [out, in].
   std::string torch_name = {};
   bool torch_transposes = false;
   std::int64_t offset = 0;    // of its first float in a member's [P]: a multiple of 16
@@ -40,12 +40,12 @@ struct ParameterEntry {
 };
 
 // The layout of one member's parameters in its flat buffer [P] float32: the entries one after
-// another, each padded to a multiple of 16 floats (64 bytes), so P is a multiple too. Padding is
-// and stays zero. Not thread-safe while entries are added.
+// another, each padded to a multiple of 16 floats (64 bytes), so P is a multiple of 16 too. Padding
+// always is zero. Not thread-safe while entries are added.
 class ParameterTable {
  public:
   // Appends an entry and returns its index; the table sets the offset. An empty torch_name becomes
-  // the name. Throws Error when an entry of that name exists, or the shape has no elements.
+  // `name`. Throws Error when an entry of that name exists, or the shape has no elements.
   int add(ParameterEntry entry);
   int add(std::string name, std::vector<std::int64_t> shape,
           ParameterGroup group = ParameterGroup::weights);
@@ -61,8 +61,8 @@ class ParameterTable {
   std::int64_t length_ = 0;
 };
 
-// Where the entries of a table begin in a member's row of a copy that is laid out for a device, in
-// floats, and the row's length behind them: [entries + 1]. Each begins at a multiple of 256 bytes.
+// The offsets of the entries, in floats, in a member's row of a device's copy, then the length of
+// the row: [entries + 1]. Each entry begins at a multiple of 256 bytes.
 std::vector<std::int64_t> placed_offsets(const ParameterTable& table);
 
 // Sets one member's parameters, flat [P], by their initialisers; padding becomes zero. The values

@@ -29,7 +29,7 @@ struct TypeFacts {
   std::size_t bytes;
 };
 
-// By the numbers of the enum.
+// In the order of the enum.
 constexpr std::array<TypeFacts, 13> kTypes{{{"BOOL", 1},
                                             {"U8", 1},
                                             {"I8", 1},
@@ -94,7 +94,7 @@ class HeaderParser {
     return tensor.elements * bytes_of(tensor.type);
   }
 
-  // The object that the text holds. A header has three levels: tensors, their keys, and lists.
+  // Parses the text's object. A header has three levels: tensors, their keys, and lists.
   json parse_json(std::string_view text) const {
     std::vector<std::set<std::string>> keys;  // of the objects that are open
     const auto watch = [&](int depth, json::parse_event_t event, json& parsed) {
@@ -190,7 +190,7 @@ class HeaderParser {
     }
   }
 
-  // `tensors` by their places.
+  // Checks that `tensors`, sorted by place, cover the data.
   void check_places(const std::vector<StoredTensor>& tensors) const {
     std::uint64_t end = 0;
     for (const StoredTensor& tensor : tensors) {
@@ -395,7 +395,7 @@ std::vector<std::int64_t> SafetensorsFile::integers(std::string_view name) {
                            value));
     }
     if constexpr (std::is_floating_point_v<decltype(value)>) {
-      return std::int64_t{0};  // excluded above
+      return std::int64_t{0};  // excluded before
     } else {
       return static_cast<std::int64_t>(value);
     }

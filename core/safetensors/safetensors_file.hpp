@@ -49,8 +49,8 @@ struct StoredTensor {
 // tensor), and the bytes of the tensors. Opening reads only the header and checks it against the
 // size of the file: each byte after the header must belong to exactly one tensor. Not thread-safe.
 //
-// Any fault of the content is a DataError "FILE: what" in one line; a file that cannot be read is
-// an IoError.
+// Throws DataError "FILE: what", in one line, for any fault of the content, and IoError when the
+// file cannot be read.
 class SafetensorsFile {
  public:
   explicit SafetensorsFile(const std::filesystem::path& path);
@@ -61,16 +61,16 @@ class SafetensorsFile {
   // The texts of `__metadata__`.
   const std::map<std::string, std::string>& metadata() const { return metadata_; }
 
-  // Null where no tensor has that name.
+  // Null if no tensor has that name.
   const StoredTensor* find(std::string_view name) const;
-  // Throws DataError where no tensor has that name; the message names the nearest one.
+  // Throws DataError if no tensor has that name; the message names the nearest name.
   const StoredTensor& tensor(std::string_view name) const;
 
   // All values of a tensor. Floating types only; F64 is rounded to the nearest float32.
   std::vector<float> floats(std::string_view name);
   // All values of a tensor of floating type, exactly.
   std::vector<double> doubles(std::string_view name);
-  // All values of a tensor of an integer type or BOOL. Throws DataError where a U64 value does not
+  // All values of a tensor of an integer type or BOOL. Throws DataError if a U64 value does not
   // fit.
   std::vector<std::int64_t> integers(std::string_view name);
 
@@ -93,11 +93,11 @@ class SafetensorsFile {
 
 // Collects tensors and writes them as one safetensors file. The order is that of the safetensors
 // package: the widest types first, then by name. The header is padded with spaces to a multiple of
-// 8 bytes. The bytes are a pure function of what was added. Keeps copies. Not thread-safe.
+// 8 bytes. The bytes are a pure function of the content. Keeps copies. Not thread-safe.
 class SafetensorsWriter {
  public:
-  // `values` in row-major order. Throws Error unless their number is the product of `shape`, and
-  // when a tensor of that name exists.
+  // `values` in row-major order. Throws Error if their number is not the product of `shape`, or a
+  // tensor of that name exists.
   void add(const std::string& name, const std::vector<std::int64_t>& shape,
            std::span<const float> values);
   void add(const std::string& name, const std::vector<std::int64_t>& shape,
