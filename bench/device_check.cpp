@@ -89,11 +89,11 @@ Trained train_on(const Experiment& experiment, int ranks, int device) {
         ThreadPool pool(1, use_one_thread_per_worker);
         use_one_thread_per_worker();
         NoProgress progress;
-        NodeTopology place;
-        place.device = device;
-        place.local_rank = rank;
-        place.local_ranks = ranks;
-        JobContext context{world, pool, place, progress};
+        NodeTopology topology;
+        topology.device = device;
+        topology.local_rank = rank;
+        topology.local_ranks = ranks;
+        JobContext context{world, pool, topology, progress};
         const TrainOutcome outcome = train(experiment, run, false, context, [] { return false; });
         const std::lock_guard lock(mutex);
         if (trained.hash != 0 && trained.hash != outcome.parameter_hash)

@@ -91,7 +91,7 @@ std::uint64_t reduce(Communicator& nccl, int step, double timeout) {
 void check_nccl(JobContext& context, const char* folder, double timeout, bool wrong) {
   context.watchdog->watch(folder, context.world.rank(), context.world.size());
   context.enter("sums");
-  const auto nccl = make_nccl_communicator(context.world, context.place.device,
+  const auto nccl = make_nccl_communicator(context.world, context.topology.device,
                                            {&context.watchdog->activity(), timeout});
   const DeviceBuffer row = floats_of(64);
   nccl->all_reduce(row.as<float>(), ReduceOp::sum);

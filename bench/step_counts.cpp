@@ -39,9 +39,9 @@ void print_counts(const Experiment& experiment) {
   ThreadPool pool(2, use_one_thread_per_worker);
   use_one_thread_per_worker();
   NoProgress progress;
-  NodeTopology place;
-  place.device = 0;
-  JobContext context{*self, pool, place, progress};
+  NodeTopology topology;
+  topology.device = 0;
+  JobContext context{*self, pool, topology, progress};
   const TrainingSetup setup(experiment, experiment.training_data(), pool, 0, 1, *self);
   TrainingState state(setup);
   state.initialise(experiment, setup.network);

@@ -28,15 +28,15 @@ std::unique_ptr<Communicator> node_of(Communicator& world) {
 }
 
 // Nodes are numbered in the order of their first ranks.
-void number_nodes(Communicator& world, Communicator& node, NodeTopology& place) {
+void number_nodes(Communicator& world, Communicator& node, NodeTopology& topology) {
   std::int64_t leader = world.rank();
   node.broadcast(std::span(&leader, 1), 0);
   std::vector<std::int64_t> leaders =
       all_gather_variable(world, std::span<const std::int64_t>(&leader, 1));
   std::sort(leaders.begin(), leaders.end());
   leaders.erase(std::unique(leaders.begin(), leaders.end()), leaders.end());
-  place.nodes = static_cast<int>(leaders.size());
-  place.node =
+  topology.nodes = static_cast<int>(leaders.size());
+  topology.node =
       static_cast<int>(std::lower_bound(leaders.begin(), leaders.end(), leader) - leaders.begin());
 }
 
@@ -96,18 +96,19 @@ NodeTopology place_rank(Communicator& world, std::string_view device) {
     throw ConfigError(fmt::format("device '{}' is not known; choose auto, cpu or cuda", device));
   }
   const std::unique_ptr<Communicator> node = node_of(world);
-  NodeTopology place;
-  place.local_rank = node->rank();
-  place.local_ranks = node->size();
-  number_nodes(world, *node, place);
-  if (device == "cpu") return place;
+  NodeTopology topology;
+  topology.local_rank = node->rank();
+  topology.local_ranks = node->size();
+  number_nodes(world, *node, topology);
+  if (device == "cpu") return topology;
 
   VisibleDevices seen;
   run_on_all_ranks(world, [&] { seen = visible_devices(); });
   const int own = own_device(*node, seen.devices);
-  const std::string missing = own >= 0 ? ""
-                                       : fmt::format("node {} ('{}'): {}", place.node, host_name(),
-                                                     why_no_device(seen, place.local_ranks));
+  const std::string missing = own >= 0
+                                  ? ""
+                                  : fmt::format("node {} ('{}'): {}", topology.node, host_name(),
+                                                why_no_device(seen, topology.local_ranks));
   run_on_all_ranks(world, [&] {
     if (device != "cuda" || own >= 0) return;
     throw ConfigError(fmt::format(
@@ -123,11 +124,11 @@ NodeTopology place_rank(Communicator& world, std::string_view device) {
       spdlog::log(expected > 0 ? spdlog::level::warn : spdlog::level::debug,
                   "device: auto takes the CPU: {}", reason);
     }
-    return place;
+    return topology;
   }
-  place.device = own;
-  place.gpu = seen.devices[own];
-  return place;
+  topology.device = own;
+  topology.gpu = seen.devices[own];
+  return topology;
 }
 
 }  // namespace tpudist

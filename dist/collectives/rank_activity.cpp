@@ -47,7 +47,7 @@ std::string to_text(const RankStatus& p) {
       p.waiting, p.patient, p.failed, p.finished, p.silent, p.beat);
 }
 
-std::optional<RankStatus> parse_place(std::string_view text) {
+std::optional<RankStatus> parse_status(std::string_view text) {
   Fields fields;
   for (const std::string& line : split(text, '\n')) {
     const std::size_t space = line.find(' ');
@@ -68,13 +68,13 @@ std::optional<RankStatus> parse_place(std::string_view text) {
   return p;
 }
 
-std::string describe(const RankStatus& place) {
-  std::string text = place.phase;
-  if (place.step >= 0) text += fmt::format(", step {}", place.step);
-  if (place.collective == 0) return text + ", before the first collective";
-  const char* where = place.waiting ? "in" : "after";
-  return text + fmt::format(", {} collective {} ({}, {})", where, place.collective, place.call,
-                            format_bytes(static_cast<std::uint64_t>(place.bytes)));
+std::string describe(const RankStatus& status) {
+  std::string text = status.phase;
+  if (status.step >= 0) text += fmt::format(", step {}", status.step);
+  if (status.collective == 0) return text + ", before the first collective";
+  const char* where = status.waiting ? "in" : "after";
+  return text + fmt::format(", {} collective {} ({}, {})", where, status.collective, status.call,
+                            format_bytes(static_cast<std::uint64_t>(status.bytes)));
 }
 
 void RankActivity::enter(const char* phase, std::int64_t step) {
@@ -88,18 +88,18 @@ void RankActivity::fail() {
   failed_ = true;
 }
 
-RankStatus RankActivity::place() const {
-  RankStatus place;
-  place.phase = phase_;
-  place.step = step_;
-  place.collective = collective_;
-  place.call = call_;
-  place.bytes = bytes_;
-  place.waiting = waiting_;
-  place.patient = patient_;
-  place.failed = failed_;
-  place.finished = finished_;
-  return place;
+RankStatus RankActivity::status() const {
+  RankStatus status;
+  status.phase = phase_;
+  status.step = step_;
+  status.collective = collective_;
+  status.call = call_;
+  status.bytes = bytes_;
+  status.waiting = waiting_;
+  status.patient = patient_;
+  status.failed = failed_;
+  status.finished = finished_;
+  return status;
 }
 
 RankActivity::Collective::Collective(RankActivity* activity, const char* call, std::size_t bytes,

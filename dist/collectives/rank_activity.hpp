@@ -27,13 +27,13 @@ struct RankStatus {
   std::uint64_t beat = 0;       // differs each time the rank is asked
 };
 
-// A few lines `key value`, for people and for parse_place.
-std::string to_text(const RankStatus& place);
+// A few lines `key value`, for people and for parse_status.
+std::string to_text(const RankStatus& status);
 // Nothing unless the text is one complete status; it may be read while it is written.
-std::optional<RankStatus> parse_place(std::string_view text);
+std::optional<RankStatus> parse_status(std::string_view text);
 
 // For example "training, step 12", and the collective where the rank waits.
-std::string describe(const RankStatus& place);
+std::string describe(const RankStatus& status);
 
 // Records what this rank is doing, so that a Watchdog can see whether it makes progress. The
 // working threads write it, at the cost of a few atomic stores per unit and collective; any thread
@@ -58,7 +58,7 @@ class RankActivity {
 
   // Returns the current status. Set are phase, step, collective, call, bytes, waiting, patient,
   // failed and finished.
-  RankStatus place() const;
+  RankStatus status() const;
 
   // Reports one collective call, from construction to destruction. `activity` may be null. One at a
   // time, in the thread that calls MPI.

@@ -14,9 +14,9 @@ namespace tpudist {
 
 // The resources of a job: borrowed for the job, of the same kind on every rank.
 struct JobContext {
-  Communicator& world;  // host memory
-  ThreadPool& pool;     // this rank's threads
-  NodeTopology place;   // node and GPU of this rank
+  Communicator& world;    // host memory
+  ThreadPool& pool;       // this rank's threads
+  NodeTopology topology;  // node and GPU of this rank
   ProgressSink& progress;
   Watchdog* watchdog = nullptr;  // null: no watchdog
   Trace* trace = nullptr;        // null: no trace

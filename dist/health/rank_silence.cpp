@@ -20,7 +20,7 @@ constexpr std::size_t kListed = 8;  // most ranks with a line of their own
 
 // The number of a rank in the job.
 int number_of(std::span<const RankSilence> ranks, std::size_t rank) {
-  return ranks[rank].known ? ranks[rank].place.rank : static_cast<int>(rank);
+  return ranks[rank].known ? ranks[rank].status.rank : static_cast<int>(rank);
 }
 
 std::string list_of(std::span<const RankSilence> ranks, const std::vector<int>& which) {
@@ -34,16 +34,16 @@ std::string list_of(std::span<const RankSilence> ranks, const std::vector<int>& 
 const RankSilence* last_waiting(std::span<const RankSilence> ranks) {
   const RankSilence* last = nullptr;
   for (const RankSilence& rank : ranks) {
-    if (!rank.known || !rank.place.waiting || rank.place.patient) continue;
-    if (!last || rank.place.collective > last->place.collective) last = &rank;
+    if (!rank.known || !rank.status.waiting || rank.status.patient) continue;
+    if (!last || rank.status.collective > last->status.collective) last = &rank;
   }
   return last;
 }
 
 // Whether a rank has reached the collective in which `last` waits; true if nobody waits.
 bool has_arrived(const RankSilence& rank, const RankSilence* last) {
-  return !last || rank.place.collective > last->place.collective ||
-         (rank.place.collective == last->place.collective && rank.place.waiting);
+  return !last || rank.status.collective > last->status.collective ||
+         (rank.status.collective == last->status.collective && rank.status.waiting);
 }
 
 std::string format_silence(double seconds) {
@@ -52,9 +52,9 @@ std::string format_silence(double seconds) {
 
 std::string line_of(std::span<const RankSilence> ranks, std::size_t rank) {
   const RankSilence& silence = ranks[rank];
-  const RankStatus& place = silence.place;
-  return fmt::format("rank {} ({}, process {}): {}{}", place.rank, place.host, place.process,
-                     describe(place),
+  const RankStatus& status = silence.status;
+  return fmt::format("rank {} ({}, process {}): {}{}", status.rank, status.host, status.process,
+                     describe(status),
                      silence.answers ? "" : "; its process is stopped, gone or cut off");
 }
 
@@ -84,16 +84,17 @@ SilenceMeter::SilenceMeter(int ranks, int self, double patience)
       ranks_(static_cast<std::size_t>(ranks)),
       unheard_(ranks_.size(), 0) {}
 
-void SilenceMeter::take(RankSilence& rank, double seconds, const std::optional<RankStatus>& place) {
+void SilenceMeter::take(RankSilence& rank, double seconds,
+                        const std::optional<RankStatus>& status) {
   double& unheard = unheard_[static_cast<std::size_t>(&rank - ranks_.data())];
-  if (!place || (rank.known && place->beat == rank.place.beat)) {
+  if (!status || (rank.known && status->beat == rank.status.beat)) {
     rank.seconds += seconds;
     unheard += seconds;
-    if (place) rank.place = *place;
+    if (status) rank.status = *status;
   } else {
     rank.known = true;
-    rank.place = *place;
-    rank.seconds = place->silent;
+    rank.status = *status;
+    rank.seconds = status->silent;
     unheard = 0;
   }
   rank.answers = unheard < patience_;
@@ -103,10 +104,10 @@ void SilenceMeter::pass(double seconds, const RankStatus& own,
                         std::span<const std::optional<RankStatus>> others) {
   const auto self = static_cast<std::size_t>(self_);
   RankSilence& mine = ranks_[self];
-  const bool got_on = !mine.known || own.finished != mine.place.finished || own.patient;
+  const bool got_on = !mine.known || own.finished != mine.status.finished || own.patient;
   mine.seconds = got_on ? 0 : mine.seconds + seconds;
   mine.known = true;
-  mine.place = own;
+  mine.status = own;
   for (std::size_t rank = 0; rank < ranks_.size(); ++rank) {
     if (rank == self) continue;
     if (others.empty()) {
@@ -121,12 +122,12 @@ void SilenceMeter::pass(double seconds, const RankStatus& own,
 double SilenceMeter::silence() const {
   double least = std::numeric_limits<double>::infinity();
   for (const RankSilence& rank : ranks_) {
-    if (rank.known && !rank.place.patient) least = std::min(least, rank.seconds);
+    if (rank.known && !rank.status.patient) least = std::min(least, rank.seconds);
   }
   return least == std::numeric_limits<double>::infinity() ? 0 : least;
 }
 
-bool SilenceMeter::speaks() const {
+bool SilenceMeter::reports_hang() const {
   for (int rank = 0; rank < self_; ++rank) {
     const RankSilence& other = ranks_[static_cast<std::size_t>(rank)];
     if (other.answers) return false;
@@ -143,7 +144,7 @@ std::vector<int> late_ranks(std::span<const RankSilence> ranks) {
     if (!silence.answers) dead.push_back(static_cast<int>(rank));
     if (has_arrived(silence, last)) continue;
     behind.push_back(static_cast<int>(rank));
-    if (!silence.place.waiting) working.push_back(static_cast<int>(rank));
+    if (!silence.status.waiting) working.push_back(static_cast<int>(rank));
   }
   if (!dead.empty()) return dead;
   return working.empty() ? behind : working;
@@ -161,7 +162,7 @@ std::string silence_line(std::span<const RankSilence> ranks, int self) {
   }
   const auto rank = static_cast<std::size_t>(told[0]);
   return fmt::format("rank {} silent for {}: {}{}", number_of(ranks, rank),
-                     format_silence(ranks[rank].seconds), describe(ranks[rank].place),
+                     format_silence(ranks[rank].seconds), describe(ranks[rank].status),
                      ranks[rank].answers ? "" : "; its process is stopped, gone or cut off");
 }
 
@@ -172,12 +173,12 @@ std::string hang_report(std::span<const RankSilence> ranks, int self, double tim
   std::vector<int> waiting, unknown;
   bool all_late_arrived = true;
   for (std::size_t rank = 0; rank < ranks.size(); ++rank) {
-    const RankStatus& place = ranks[rank].place;
+    const RankStatus& status = ranks[rank].status;
     if (!ranks[rank].known) {
       unknown.push_back(static_cast<int>(rank));
     } else if (std::ranges::find(late, static_cast<int>(rank)) != late.end()) {
       all_late_arrived = all_late_arrived && has_arrived(ranks[rank], last);
-    } else if (place.waiting && !place.patient) {
+    } else if (status.waiting && !status.patient) {
       waiting.push_back(static_cast<int>(rank));
     }
   }
@@ -188,7 +189,7 @@ std::string hang_report(std::span<const RankSilence> ranks, int self, double tim
                         late.size() > 1 ? "" : "s");
   } else {
     text += fmt::format("{} wait{} in collective {} ({})", list_of(ranks, waiting),
-                        waiting.size() == 1 ? "s" : "", last->place.collective, last->place.call);
+                        waiting.size() == 1 ? "s" : "", last->status.collective, last->status.call);
     const bool one = late.size() == 1;
     if (!late.empty() && all_late_arrived) {
       text += fmt::format(", {} {} not answer", list_of(ranks, late), one ? "does" : "do");
@@ -206,7 +207,7 @@ std::string hang_report(std::span<const RankSilence> ranks, int self, double tim
 
 std::string loss_report(std::span<const RankSilence> ranks, int self, const std::vector<int>& lost,
                         std::string_view why, std::string_view checkpoint) {
-  const RankStatus& own = ranks[static_cast<std::size_t>(self)].place;
+  const RankStatus& own = ranks[static_cast<std::size_t>(self)].status;
   return fmt::format("tpudist: error: {} {}: rank {} waits in collective {} ({}) in vain\n",
                      list_of(ranks, lost), why, own.rank, own.collective, own.call) +
          details(ranks, lost, self, checkpoint);
@@ -222,12 +223,12 @@ std::string process_space() {
 }
 
 std::vector<int> ended_ranks(std::span<const RankSilence> ranks, int self) {
-  const std::string& space = ranks[static_cast<std::size_t>(self)].place.space;
+  const std::string& space = ranks[static_cast<std::size_t>(self)].status.space;
   std::vector<int> ended;
   for (std::size_t rank = 0; rank < ranks.size() && !space.empty(); ++rank) {
-    const RankStatus& place = ranks[rank].place;
-    if (!ranks[rank].known || place.failed || place.space != space) continue;
-    if (is_gone(place.process)) ended.push_back(static_cast<int>(rank));
+    const RankStatus& status = ranks[rank].status;
+    if (!ranks[rank].known || status.failed || status.space != space) continue;
+    if (is_gone(status.process)) ended.push_back(static_cast<int>(rank));
   }
   return ended;
 }

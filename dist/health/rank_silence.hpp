@@ -12,10 +12,10 @@ namespace tpudist {
 
 // What one rank knows about another rank, or about itself.
 struct RankSilence {
-  bool known = false;   // whether `place` was ever read
+  bool known = false;   // whether `status` was ever read
   bool answers = true;  // whether it still reports anything new
   double seconds = 0;   // since it finished anything, as far as known
-  RankStatus place;
+  RankStatus status;
 };
 
 // Measures how long the ranks of a run have finished nothing. Each rank reports its silence by its
@@ -40,10 +40,10 @@ class SilenceMeter {
   const std::vector<RankSilence>& ranks() const { return ranks_; }  // [ranks]
   int self() const { return self_; }
   // Whether this rank is the first that answers; only that one prints for all.
-  bool speaks() const;
+  bool reports_hang() const;
 
  private:
-  void take(RankSilence& rank, double seconds, const std::optional<RankStatus>& place);
+  void take(RankSilence& rank, double seconds, const std::optional<RankStatus>& status);
 
   const int self_;
   const double patience_;

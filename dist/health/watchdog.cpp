@@ -36,7 +36,7 @@ bool keeps_writes(int descriptor) {
 constexpr double kShortest = 0.02, kLongest = 1;  // seconds between two checks
 constexpr double kLooks = 40;                     // at least, within the timeout
 constexpr double kFirstWarning = 60;              // seconds, or a tenth of the timeout
-constexpr double kOtherSpeaks = 2;                // seconds for the first answering rank to print
+constexpr double kReporterPatience = 2;           // seconds for the first answering rank to print
 constexpr double kEndedPatience = 2;              // seconds for the launcher to end this rank
 constexpr double kMutePatience = 5;               // seconds for a rank that does not answer
 
@@ -83,9 +83,9 @@ RankFiles::RankFiles(std::filesystem::path folder, int rank, int ranks)
   syncs_ = keeps_writes(file_.get());
 }
 
-void RankFiles::write(const RankStatus& place) {
+void RankFiles::write(const RankStatus& status) {
   if (!file_) return;
-  std::string text = to_text(place);
+  std::string text = to_text(status);
   text.resize(kBytes, '\n');
   const ssize_t written =
       uninterrupted([&] { return ::pwrite(file_.get(), text.data(), text.size(), 0); });
@@ -93,7 +93,7 @@ void RankFiles::write(const RankStatus& place) {
 }
 
 std::vector<std::optional<RankStatus>> RankFiles::read_others() const {
-  std::vector<std::optional<RankStatus>> places(static_cast<std::size_t>(ranks_));
+  std::vector<std::optional<RankStatus>> statuses(static_cast<std::size_t>(ranks_));
   for (int rank = 0; rank < ranks_; ++rank) {
     if (rank == rank_) continue;
     // If it is a FIFO, opening must not block.
@@ -105,11 +105,11 @@ std::vector<std::optional<RankStatus>> RankFiles::read_others() const {
     const ssize_t count =
         uninterrupted([&] { return ::pread(file.get(), buffer.data(), buffer.size(), 0); });
     if (count > 0) {
-      places[static_cast<std::size_t>(rank)] =
-          parse_place(std::string_view(buffer.data(), static_cast<std::size_t>(count)));
+      statuses[static_cast<std::size_t>(rank)] =
+          parse_status(std::string_view(buffer.data(), static_cast<std::size_t>(count)));
     }
   }
-  return places;
+  return statuses;
 }
 
 void RankFiles::warn(const char* what) {
@@ -147,7 +147,7 @@ Watchdog::~Watchdog() {
 void Watchdog::watch(const std::filesystem::path& folder, int rank, int ranks) {
   if (options_.timeout <= 0) return;
   const auto files = std::make_shared<RankFiles>(folder, rank, ranks);
-  files->write(own_place());
+  files->write(own_status());
   const MutexLock lock(mutex_);
   ++run_;
   files_ = files;
@@ -178,16 +178,16 @@ bool Watchdog::pause(double seconds) {
                           [&]() TPUDIST_REQUIRES(mutex_) { return stopping_; });
 }
 
-RankStatus Watchdog::own_place() {
+RankStatus Watchdog::own_status() {
   static const std::string host = host_name(), space = process_space();
-  RankStatus place = activity_.place();
-  place.rank = options_.rank;
-  place.host = host;
-  place.process = ::getpid();
-  place.space = space;
-  place.silent = own_silence_;
-  place.beat = ++beat_;
-  return place;
+  RankStatus status = activity_.status();
+  status.rank = options_.rank;
+  status.host = host;
+  status.process = ::getpid();
+  status.space = space;
+  status.silent = own_silence_;
+  status.beat = ++beat_;
+  return status;
 }
 
 // Reads the other ranks' statuses only while this rank itself finishes nothing, so that healthy
@@ -200,13 +200,13 @@ void Watchdog::exchange() {
       files = files_;
     }
     if (!files) continue;
-    const RankStatus own = own_place();
+    const RankStatus own = own_status();
     files->write(own);
-    std::vector<std::optional<RankStatus>> places;
-    if (own.silent > 1.5 * interval_ || own.patient || own.failed) places = files->read_others();
+    std::vector<std::optional<RankStatus>> statuses;
+    if (own.silent > 1.5 * interval_ || own.patient || own.failed) statuses = files->read_others();
     const MutexLock lock(mutex_);
     if (files != files_) continue;
-    heard_.places = std::move(places);
+    heard_.statuses = std::move(statuses);
     ++heard_.round;
   }
 }
@@ -223,7 +223,7 @@ void Watchdog::judge() {
 }
 
 void Watchdog::look(double passed) {
-  const RankStatus own = own_place();
+  const RankStatus own = own_status();
   Heard heard;
   {
     const MutexLock lock(mutex_);
@@ -238,20 +238,22 @@ void Watchdog::look(double passed) {
   unheard_ = new_round ? 0 : unheard_ + passed;
   judged_round_ = heard.round;
   // The disk does not answer: then nothing is known about other ranks.
-  if (unheard_ > patience_of(interval_)) heard.places.clear();
-  meter_->pass(passed, own, heard.places);
+  if (unheard_ > patience_of(interval_)) heard.statuses.clear();
+  meter_->pass(passed, own, heard.statuses);
   own_silence_ = meter_->ranks()[static_cast<std::size_t>(meter_->self())].seconds;
 
-  in_vain_ = own.failed && std::ranges::any_of(meter_->ranks(), [&](const RankSilence& rank) {
-               return rank.known && rank.place.waiting && !rank.place.patient &&
-                      !rank.place.failed && rank.place.collective > activity_.failed_behind();
-             });
+  others_wait_in_vain_ =
+      own.failed && std::ranges::any_of(meter_->ranks(), [&](const RankSilence& rank) {
+        return rank.known && rank.status.waiting && !rank.status.patient && !rank.status.failed &&
+               rank.status.collective > activity_.failed_behind();
+      });
   const double silence = meter_->silence();
   if (silence >= next_warning_) warn(silence);
   if (silence < warning_of(options_.timeout)) next_warning_ = warning_of(options_.timeout);
-  over_ = silence >= options_.timeout ? over_ + passed : 0;
-  if (over_ > 0 && (meter_->speaks() || over_ > kOtherSpeaks)) {
-    over_ = 0;
+  seconds_over_timeout_ = silence >= options_.timeout ? seconds_over_timeout_ + passed : 0;
+  if (seconds_over_timeout_ > 0 &&
+      (meter_->reports_hang() || seconds_over_timeout_ > kReporterPatience)) {
+    seconds_over_timeout_ = 0;
     end(hang_report(meter_->ranks(), meter_->self(), options_.timeout, newest_checkpoint()));
   }
   look_for_lost(passed, own);
@@ -259,7 +261,7 @@ void Watchdog::look(double passed) {
 
 void Watchdog::warn(double silence) {
   next_warning_ = 2 * std::max(silence, next_warning_);
-  if (silence >= options_.timeout || !meter_->speaks() || !can_tell()) return;
+  if (silence >= options_.timeout || !meter_->reports_hang() || !can_tell()) return;
   spdlog::warn("{} (dist.timeout: {:g} s)", silence_line(meter_->ranks(), meter_->self()),
                options_.timeout);
 }

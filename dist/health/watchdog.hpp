@@ -28,7 +28,7 @@ class RankFiles {
   // later write fails, it logs one warning; the other ranks then know nothing of this rank.
   RankFiles(std::filesystem::path folder, int rank, int ranks);
 
-  void write(const RankStatus& place);
+  void write(const RankStatus& status);
   // [ranks] the statuses of the other ranks, where a complete one could be read.
   std::vector<std::optional<RankStatus>> read_others() const;
 
@@ -86,12 +86,12 @@ class Watchdog {
 
   // Whether this rank's activity failed and another rank waits in a collective that this rank will
   // never reach. Always false when nothing is known of other ranks.
-  bool others_wait_in_vain() const { return in_vain_; }
+  bool others_wait_in_vain() const { return others_wait_in_vain_; }
 
  private:
   using Clock = std::chrono::steady_clock;
   struct Heard {  // from other ranks
-    std::vector<std::optional<RankStatus>> places;
+    std::vector<std::optional<RankStatus>> statuses;
     std::uint64_t round = 0;
   };
 
@@ -102,7 +102,7 @@ class Watchdog {
   void look_for_lost(double passed, const RankStatus& own);
   std::string newest_checkpoint();
   void end(const std::string& report);
-  RankStatus own_place();
+  RankStatus own_status();
   bool pause(double seconds);
 
   RankActivity& activity_;
@@ -121,7 +121,7 @@ class Watchdog {
 
   std::atomic<double> own_silence_{0};
   std::atomic<std::uint64_t> beat_{0};
-  std::atomic<bool> in_vain_{false};
+  std::atomic<bool> others_wait_in_vain_{false};
 
   // Used only by the judging thread.
   std::optional<SilenceMeter> meter_;
@@ -129,7 +129,7 @@ class Watchdog {
   std::uint64_t judged_round_ = 0;
   double unheard_ = 0;       // seconds since the other thread last exchanged
   double next_warning_ = 0;  // silence at which to warn again
-  double over_ = 0;          // seconds since the timeout expired
+  double seconds_over_timeout_ = 0;
   // Seconds spent waiting for ranks that have ended, and for ranks that do not answer after a stop
   // request.
   double ended_ = 0, mute_ = 0;

@@ -41,39 +41,39 @@ std::vector<std::pair<std::string, std::string>> versions() {
   return versions;
 }
 
-RankFacts own_facts(Communicator& world, const NodeTopology& place) {
+RankFacts own_facts(Communicator& world, const NodeTopology& topology) {
   RankFacts facts = find_surroundings();
   facts.rank = world.rank();
-  facts.node = place.node;
-  facts.local_rank = place.local_rank;
-  facts.device = place.device;
-  facts.threads = share_of_cores(world, place);
+  facts.node = topology.node;
+  facts.local_rank = topology.local_rank;
+  facts.device = topology.device;
+  facts.threads = share_of_cores(world, topology);
   facts.kernels = cpu_kernels();
   return facts;
 }
 
-void time_nccl(Communicator& world, const NodeTopology& place, JobFacts& facts) {
-  if (place.device < 0 || world.size() == 1) return;
-  const auto nccl =
-      make_nccl_communicator(world, place.device, {.activity = nullptr, .timeout = kNcclTimeout});
+void time_nccl(Communicator& world, const NodeTopology& topology, JobFacts& facts) {
+  if (topology.device < 0 || world.size() == 1) return;
+  const auto nccl = make_nccl_communicator(world, topology.device,
+                                           {.activity = nullptr, .timeout = kNcclTimeout});
   for (AllReduceSpeed& speed : time_all_reduce(*nccl)) facts.all_reduce.push_back(speed);
 }
 
 // Collective.
 JobFacts examine(Communicator& world, const std::filesystem::path& folder) {
   JobFacts facts;
-  const NodeTopology place = place_rank(world, runs_on_gpus() ? "auto" : "cpu");
+  const NodeTopology topology = place_rank(world, runs_on_gpus() ? "auto" : "cpu");
   facts.runs_on_gpus = runs_on_gpus();
-  const std::string own = rank_facts_text(own_facts(world, place));
+  const std::string own = rank_facts_text(own_facts(world, topology));
   for (const std::string& text : all_gather_text(world, own))
     facts.ranks.push_back(parse_rank_facts(text));
   facts.versions = versions();
   facts.nccl_agrees = nccl_version_report().find("NOT EQUAL") == std::string::npos;
   if (world.rank() == 0) facts.folder = try_folder(folder);
   facts.all_reduce = time_all_reduce(world);
-  time_nccl(world, place, facts);
-  const auto node = world.split(place.node);
-  facts.memory = time_memory(world, *node, place.node);
+  time_nccl(world, topology, facts);
+  const auto node = world.split(topology.node);
+  facts.memory = time_memory(world, *node, topology.node);
   return facts;
 }
 

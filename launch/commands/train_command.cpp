@@ -145,9 +145,9 @@ void run(const TrainArguments& arguments) {
     if (root && verbosity() != Verbosity::quiet) {
       print("{}{} rank{} on {} node{}, {} thread{} each, {}\n",
             settings_text(experiment, arguments.config), context.world.size(),
-            context.world.size() == 1 ? "" : "s", context.place.nodes,
-            context.place.nodes == 1 ? "" : "s", context.pool.threads(),
-            context.pool.threads() == 1 ? "" : "s", context.place.device >= 0 ? "CUDA" : "CPU");
+            context.world.size() == 1 ? "" : "s", context.topology.nodes,
+            context.topology.nodes == 1 ? "" : "s", context.pool.threads(),
+            context.pool.threads() == 1 ? "" : "s", context.topology.device >= 0 ? "CUDA" : "CPU");
     }
     if (arguments.dry_run) {
       const int ranks = arguments.ranks > 0 ? arguments.ranks : context.world.size();

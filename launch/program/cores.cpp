@@ -53,8 +53,8 @@ int share_of_cores(const std::vector<std::string>& masks, int rank, double quota
   return std::max(1, static_cast<int>(share + 1e-6));
 }
 
-std::vector<std::string> core_masks(Communicator& world, const NodeTopology& place) {
-  const std::string node = fmt::format("{} ", place.node);
+std::vector<std::string> core_masks(Communicator& world, const NodeTopology& topology) {
+  const std::string node = fmt::format("{} ", topology.node);
   std::vector<std::string> masks;
   for (const std::string& line : all_gather_text(world, node + mask_of(0))) {
     if (line.starts_with(node)) masks.push_back(line.substr(node.size()));
@@ -62,8 +62,8 @@ std::vector<std::string> core_masks(Communicator& world, const NodeTopology& pla
   return masks;
 }
 
-int share_of_cores(Communicator& world, const NodeTopology& place) {
-  return share_of_cores(core_masks(world, place), place.local_rank, cpu_quota());
+int share_of_cores(Communicator& world, const NodeTopology& topology) {
+  return share_of_cores(core_masks(world, topology), topology.local_rank, cpu_quota());
 }
 
 int cores_of_binding_mpirun() {

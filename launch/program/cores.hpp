@@ -14,10 +14,10 @@ int share_of_cores(const std::vector<std::string>& masks, int rank, double quota
 
 // The CPU affinities set by mpirun, srun or a container for the ranks of this node, as above, in
 // the order of local ranks. Collective.
-std::vector<std::string> core_masks(Communicator& world, const NodeTopology& place);
+std::vector<std::string> core_masks(Communicator& world, const NodeTopology& topology);
 
 // The same for this rank. Collective.
-int share_of_cores(Communicator& world, const NodeTopology& place);
+int share_of_cores(Communicator& world, const NodeTopology& topology);
 
 // Cores that mpirun may use on this node, if it bound its ranks to cores; else 0.
 int cores_of_binding_mpirun();

@@ -90,10 +90,11 @@ void require_same_work(Communicator& world, const JobOptions& options) {
 }
 
 // CPUs of one kind, and GPUs of one kind where GPUs are used.
-void require_same_kinds(Communicator& world, const NodeTopology& place, bool only_warn) {
+void require_same_kinds(Communicator& world, const NodeTopology& topology, bool only_warn) {
   if (world.size() == 1) return;
-  const AgreedValue kinds[] = {{"the CPU's kernels", cpu_kernels()},
-                               {"the GPU", place.device < 0 ? "none" : device_kind(place.gpu)}};
+  const AgreedValue kinds[] = {
+      {"the CPU's kernels", cpu_kernels()},
+      {"the GPU", topology.device < 0 ? "none" : device_kind(topology.gpu)}};
   try {
     require_agreement(
         world, kinds,
@@ -135,11 +136,11 @@ void run_placed(Communicator& world, Watchdog& watchdog, const JobOptions& optio
   require_one_world(world);
   if (!found_mpi()) spdlog::info("no MPI was found: this is a single process");
   require_same_work(world, options);
-  const NodeTopology place = place_rank(world, usable_device(world, options.device));
-  require_same_kinds(world, place, options.mixed_cpus);
-  const std::vector<std::string> cores = core_masks(world, place);
-  const int threads =
-      options.threads > 0 ? options.threads : share_of_cores(cores, place.local_rank, cpu_quota());
+  const NodeTopology topology = place_rank(world, usable_device(world, options.device));
+  require_same_kinds(world, topology, options.mixed_cpus);
+  const std::vector<std::string> cores = core_masks(world, topology);
+  const int threads = options.threads > 0 ? options.threads
+                                          : share_of_cores(cores, topology.local_rank, cpu_quota());
   if (world.rank() == 0) log_cores(cores, threads);
   ThreadPool pool(threads, [&] {
     use_one_thread_per_worker();
@@ -148,7 +149,7 @@ void run_placed(Communicator& world, Watchdog& watchdog, const JobOptions& optio
   use_one_thread_per_worker();
   const CountedWork counted(watchdog.activity());
   Display display(world.rank() == 0);
-  JobContext context{world, pool, place, display.progress(), &watchdog};
+  JobContext context{world, pool, topology, display.progress(), &watchdog};
   context.commit = source_commit();
   body(context);
   context.enter("end");

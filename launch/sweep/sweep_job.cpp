@@ -259,7 +259,7 @@ class Group {
     LabelledProgress labelled(progress_, fmt::format("run {}", run.index));
     labelled.line(fmt::format("{} ({}) {}", run.id, folder_.record().text_of(run),
                               resume ? "goes on" : "begins"));
-    JobContext context{team_, job_.pool, job_.place, labelled, job_.watchdog};
+    JobContext context{team_, job_.pool, job_.topology, labelled, job_.watchdog};
     context.commit = job_.commit;
     context.trained_before = outcome.finished + outcome.failed > 0;
     TrainOutcome trained;

@@ -158,13 +158,13 @@ TEST_F(MpiTest, PassesOnEveryKindOfError) {
 
 TEST_F(MpiTest, PlacesRanksOnTheirNode) {
   for (const char* device : {"cpu", "auto"}) {
-    const NodeTopology place = place_rank(*world_, device);
-    EXPECT_EQ(place.node, 0);
-    EXPECT_EQ(place.nodes, 1);
-    EXPECT_EQ(place.local_rank, world_->rank());
-    EXPECT_EQ(place.local_ranks, world_->size());
+    const NodeTopology topology = place_rank(*world_, device);
+    EXPECT_EQ(topology.node, 0);
+    EXPECT_EQ(topology.nodes, 1);
+    EXPECT_EQ(topology.local_rank, world_->rank());
+    EXPECT_EQ(topology.local_ranks, world_->size());
     const bool enough = std::ssize(visible_devices().devices) >= world_->size();
-    EXPECT_EQ(place.device >= 0, enough && device == std::string("auto"));
+    EXPECT_EQ(topology.device >= 0, enough && device == std::string("auto"));
   }
   EXPECT_EQ(place_rank(*make_self_communicator(), "cpu").local_ranks, 1);
   EXPECT_THROW(place_rank(*world_, "tpu"), ConfigError);

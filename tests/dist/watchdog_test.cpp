@@ -166,15 +166,15 @@ pid_t start_sleeper() {
 }
 
 RankStatus second_rank(pid_t process, const std::string& space) {
-  RankStatus place;
-  place.rank = 1;
-  place.host = "here";
-  place.process = process;
-  place.space = space;
-  place.phase = "training";
-  place.call = "barrier";
-  place.beat = 1;
-  return place;
+  RankStatus status;
+  status.rank = 1;
+  status.host = "here";
+  status.process = process;
+  status.space = space;
+  status.phase = "training";
+  status.call = "barrier";
+  status.beat = 1;
+  return status;
 }
 
 TEST(Watchdog, EndsARankThatWaitsForAProcessThatHasEnded) {
@@ -228,17 +228,17 @@ TEST(LostRanks, AreThoseOfThisMachineThatAreGoneAndDidNotFail) {
   std::vector<RankSilence> ranks(6);
   for (RankSilence& rank : ranks) {
     rank.known = true;
-    rank.place = second_rank(process, here);
+    rank.status = second_rank(process, here);
   }
-  ranks[0].place.process = ::getpid();
+  ranks[0].status.process = ::getpid();
   ranks[2].known = false;
-  ranks[3].place.space = "another machine";
-  ranks[4].place.failed = true;
-  ranks[5].place.process = ::getppid();
+  ranks[3].status.space = "another machine";
+  ranks[4].status.failed = true;
+  ranks[5].status.process = ::getppid();
   ranks[5].answers = false;
   EXPECT_EQ(ended_ranks(ranks, 0), std::vector{1});
   EXPECT_EQ(mute_ranks(ranks, 0), std::vector{5});
-  ranks[0].place.space = ranks[1].place.space = "";
+  ranks[0].status.space = ranks[1].status.space = "";
   EXPECT_EQ(ended_ranks(ranks, 0), std::vector<int>{}) << "nothing is known of processes here";
 }
 
@@ -253,21 +253,21 @@ TEST(Watchdog, WatchesWithoutFilesWhereNoneCanBeWritten) {
   EXPECT_THAT(ending.report(), HasSubstr("nothing is known"));
 }
 
-TEST(RankFiles, TellTheirPlaces) {
+TEST(RankFiles, TellTheirStatuses) {
   const TempDir folder;
   RankFiles first(folder / "ranks", 0, 3), second(folder / "ranks", 1, 3);
-  RankStatus place;
-  place.rank = 4;
-  place.phase = "a long phase of many words";
-  place.beat = 7;
-  second.write(place);
-  place.phase = "short";
-  place.beat = 8;
-  second.write(place);
+  RankStatus status;
+  status.rank = 4;
+  status.phase = "a long phase of many words";
+  status.beat = 7;
+  second.write(status);
+  status.phase = "short";
+  status.beat = 8;
+  second.write(status);
   const auto others = first.read_others();
   ASSERT_EQ(others.size(), 3u);
   ASSERT_TRUE(others[1]);
-  EXPECT_EQ(to_text(*others[1]), to_text(place));
+  EXPECT_EQ(to_text(*others[1]), to_text(status));
   EXPECT_FALSE(others[2]);
   // Half a text, a link and a FIFO are nothing.
   std::ofstream(folder / "ranks/1") << "beat 1\n";

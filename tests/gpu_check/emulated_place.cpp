@@ -17,13 +17,13 @@ DeviceContext make_device_context(int device_index, Precision precision) {
 
 // All ranks are on this machine, and each has a device unless it asks for the CPU.
 NodeTopology place_rank(Communicator& world, std::string_view device) {
-  NodeTopology place;
-  place.local_rank = world.rank();
-  place.local_ranks = world.size();
-  if (device == "cpu") return place;
-  place.device = world.rank();
-  place.gpu = {.id = "emulated", .name = "emulated", .major = 9, .minor = 0};
-  return place;
+  NodeTopology topology;
+  topology.local_rank = world.rank();
+  topology.local_ranks = world.size();
+  if (device == "cpu") return topology;
+  topology.device = world.rank();
+  topology.gpu = {.id = "emulated", .name = "emulated", .major = 9, .minor = 0};
+  return topology;
 }
 
 // The device's memory is the host's, so MPI takes it.

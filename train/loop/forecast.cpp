@@ -61,7 +61,7 @@ class TimedSteps {
              JobContext& context)
       : experiment_(experiment),
         context_(context),
-        setup_(experiment, experiment.training_data(), context.pool, context.place.device,
+        setup_(experiment, experiment.training_data(), context.pool, context.topology.device,
                context.world.size(), context.world),
         validation_(experiment, setup_, context),
         state_(setup_),
@@ -305,7 +305,7 @@ std::string device_memory_fault(const DeviceBytes& bytes, std::uint64_t memory) 
 void require_device_memory(const TrainingSetup& setup, const JobContext& context) {
   if (!setup.network.device()) return;
   const std::vector<Device> devices = visible_devices().devices;
-  const auto own = static_cast<std::size_t>(context.place.device);
+  const auto own = static_cast<std::size_t>(context.topology.device);
   if (own >= devices.size()) return;  // an emulated one
   const std::string fault =
       device_memory_fault(device_bytes(setup, context.world.size()), devices[own].memory);

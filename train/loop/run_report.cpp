@@ -146,7 +146,7 @@ void RunReport::start(std::int64_t step) {
       .threads = context_.pool.threads(),
       .libtorch = libtorch_version(),
       .kernels = cpu_kernels(),
-      .device = context_.place.device < 0 ? "CPU" : context_.place.gpu.name};
+      .device = context_.topology.device < 0 ? "CPU" : context_.topology.gpu.name};
   warn_of_other_program(now);
   nlohmann::json line = now;
   line["kind"] = "start";

@@ -50,7 +50,7 @@ class TrainingRun {
         claim_(claim),
         context_(context),
         stop_requested_(stop_requested),
-        setup_(experiment, experiment.training_data(), context.pool, context.place.device,
+        setup_(experiment, experiment.training_data(), context.pool, context.topology.device,
                context.world.size(), context.world),
         builder_(setup_.steps_of(context.world.rank())),
         checkpoints_(experiment, setup_, run_, claim, context),

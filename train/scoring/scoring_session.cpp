@@ -177,7 +177,7 @@ void ScoringSession::add(const Experiment& experiment, const Network& network) {
 
 void ScoringSession::add(const Experiment& experiment) {
   networks_.push_back(std::unique_ptr<const Network>(
-      new Network(make_network(experiment, context_.place.device, context_.pool))));
+      new Network(make_network(experiment, context_.topology.device, context_.pool))));
   add(experiment, *networks_.back());
 }
 

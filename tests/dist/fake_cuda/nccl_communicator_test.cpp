@@ -46,10 +46,10 @@ TEST(NcclCommunicator, TellsTheWatchdogWhichCallItIsIn) {
   const JobResult result = fake::run_job({2}, [](Communicator& world) {
     RankActivity activity;
     const auto nccl = make_nccl_communicator(world, world.rank(), {.activity = &activity});
-    EXPECT_EQ(activity.place().call, "ncclCommInitRankConfig");
+    EXPECT_EQ(activity.status().call, "ncclCommInitRankConfig");
     const DeviceBuffer sums(40);
     nccl->all_reduce(sums.as<float>(), ReduceOp::sum);
-    EXPECT_EQ(describe(activity.place()), "start, after collective 2 (ncclAllReduce, 40 B)");
+    EXPECT_EQ(describe(activity.status()), "start, after collective 2 (ncclAllReduce, 40 B)");
   });
   EXPECT_THAT(result.errors, IsEmpty());
 }

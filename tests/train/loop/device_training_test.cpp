@@ -29,9 +29,9 @@ namespace test {
 namespace {
 
 NodeTopology on_device() {
-  NodeTopology place;
-  place.device = 0;
-  return place;
+  NodeTopology topology;
+  topology.device = 0;
+  return topology;
 }
 
 // Four steps of a small stack of SAGE layers, that of the second place but for its widths.
