@@ -12,8 +12,8 @@ namespace tpudist {
 // Which keys of an experiment influence the trained numbers. This file is not in train/, so that
 // reports can tell variants apart without LibTorch.
 
-// What makes further keys count: early stopping those of evaluations, rolling back to a checkpoint
-// the number of steps between checkpoints.
+// Features of a run that make more keys count: early_stop those of evaluations, roll_back (to the
+// weights of a checkpoint) `train.checkpoint_every`.
 struct DecidedBy {
   bool early_stop = false, roll_back = false;
 };

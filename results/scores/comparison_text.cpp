@@ -56,7 +56,7 @@ std::string line(std::string_view what, std::string_view text) {
   return fmt::format("  {:<24}  {}\n", what, text);
 }
 
-// "-0.0123 to +0.0456 (t(4), Welch)", or why there is none: `what` are alike.
+// "-0.0123 to +0.0456 (t(4), Welch)", or the reason for none: `what` are alike.
 std::string ends(const Interval& interval, std::string_view source, const char* what) {
   if (!interval.is_known()) return "none: " + alike_line(what);
   return fmt::format("{:+.4f} to {:+.4f} (t({:.3g}), {})", interval.low, interval.high,
@@ -72,7 +72,7 @@ std::string interval_name(const Comparison& found) {
   return percent(found.level) + " interval";
 }
 
-// What `--margin` asks of recipes; of one training a side it cannot be told.
+// The answer to `--margin` about recipes; one training on a side cannot answer.
 nlohmann::json margin_json(const Comparison& found, const Interval& difference, int runs) {
   if (found.margin == 0) return {};
   return runs > 1 ? judge_margin(difference, found.margin) : "undecided";
@@ -90,12 +90,12 @@ bool a_leads(const Comparison& found) {
   return found.difference >= 0;
 }
 
-// What all differences in the text are: the better side minus the other.
+// The name of all differences in the text: the better side minus the other.
 const char* difference_name(const Comparison& found) {
   return a_leads(found) ? "A - B" : "B - A";
 }
 
-// An interval of A - B as difference_name says.
+// Turns an interval of A - B into one of difference_name.
 Interval upwards(const Comparison& found, Interval interval) {
   if (a_leads(found)) return interval;
   return {-interval.value, interval.error, interval.degrees, -interval.high, -interval.low};

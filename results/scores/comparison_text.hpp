@@ -8,7 +8,7 @@
 
 namespace tpudist {
 
-// The score of one system: its two intervals as lines, with the title of its graphs, and what is
+// The score of one system: a title that names the graphs, the two intervals as lines, and what is
 // left out. "no scores" if there are none.
 std::string system_text(const SystemScores& system);
 nlohmann::json system_json(const SystemScores& system, double level = kIntervalLevel);
@@ -16,8 +16,8 @@ nlohmann::json system_json(const SystemScores& system, double level = kIntervalL
 // Which of two systems is better, by how much and how certain, in one line.
 std::string verdict_text(const Comparison& comparison);
 
-// The output of `tpudist compare` for two systems, the answer to `--margin` and the verdict first;
-// both must have graphs.
+// The output of `tpudist compare` for two systems, which must have graphs. The answer to `--margin`
+// and the verdict come first.
 std::string comparison_text(const SystemPair& pair, const Comparison& comparison);
 nlohmann::json comparison_json(const SystemPair& pair, const Comparison& comparison);
 

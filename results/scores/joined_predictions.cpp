@@ -16,12 +16,12 @@
 namespace tpudist {
 namespace {
 
-// The same wherever the number of an ensemble's member means the same.
+// Members of two files with equal keys are the same member of one ensemble.
 auto key_of(const PredictedRun& run, const PredictedMember& member) {
   return std::tuple(recipe_hash(run), run.init_seed, run.order_seed, member.number);
 }
 
-// The folder of a run for its predictions.h5; of a file with several runs also which.
+// The run's folder for its predictions.h5; for a file with several runs also the run's number.
 std::string source_of(const PredictionsFile& file, std::size_t run) {
   const std::filesystem::path& path = file.path();
   const std::string name = path.filename() == "predictions.h5" && path.has_parent_path()
@@ -122,7 +122,7 @@ void JoinedPredictions::join_members() {
               same->second.path, path);
       }
       const auto [same, fresh] = by_seeds.try_emplace(key_of(run, member), own);
-      // Hashes tell other weights where they are of the same members of a run.
+      // Different hashes mean different weights only if they cover the same member numbers.
       const bool other_weights = own.parameter_hash != 0 && same->second.parameter_hash != 0 &&
                                  own.numbers == same->second.numbers;
       if (!fresh && !other_weights) refuse(same->second, "");

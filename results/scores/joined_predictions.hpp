@@ -9,11 +9,11 @@
 
 namespace tpudist {
 
-// Several files of one collection joined: the members of all files, and the graphs of any of them.
-// A member has no scores on a graph that its file lacks.
+// Joins several files of one collection: all members and all graphs of the files. A member has no
+// scores on a graph that its file lacks.
 class JoinedPredictions : public PredictionSource {
  public:
-  // At least one file. Throws ConfigError, which names the files, when they cannot be joined:
+  // Takes at least one file. Throws ConfigError, which names the files, when they cannot be joined:
   // different collections, rows or folds; a member of one variant in two files (equal weights, or
   // equal seeds unless the weights of the same member numbers differ); runs of one variant at
   // different steps. Warns of equal weights in two variants, and of equal seeds with different

@@ -42,8 +42,8 @@ std::string title_of(const std::string& split, bool out_of_fold) {
   return split == "train" ? "training graphs, out of fold" : split + " split, out of fold";
 }
 
-// Graphs of a split that members train on count where members hold them out, or where no member
-// holds anything out.
+// The sets of graphs to judge, one per split. If members hold folds out, a graph of a split that
+// they train on counts only if a member holds it out.
 std::vector<GraphSet> graph_sets(const PredictionsHeader& header) {
   std::map<std::string, GraphSet> sets;
   const bool folds = holds_out(header);
@@ -65,12 +65,12 @@ std::vector<GraphSet> graph_sets(const PredictionsHeader& header) {
   return result;
 }
 
-// Whether what a member says of a graph counts in this set.
+// Whether the scores of a member on a graph count in this set.
 bool counts(const GraphSet& set, const PredictionEntry& graph, std::size_t member) {
   return !set.out_of_fold || graph.held_out[member];
 }
 
-// [C][graphs] and [T][graphs]: the metric of what is taken without a column, and without a
+// [C][graphs] and [T][graphs]: the metric of the combination without one column, and without one
 // training.
 struct Without {
   std::vector<Values> columns, trainings;
@@ -107,7 +107,7 @@ class Judge {
   }
 
  private:
-  // What the rule of rejection asks of members, from one set of graphs.
+  // The facts by which the rule rejects members, from one set of graphs.
   std::vector<MemberRecord> records_of(const GraphSet& set) {
     std::vector<MemberRecord> records;
     for (const PredictedMember& member : header_.members)
@@ -122,7 +122,7 @@ class Judge {
       bool ranked = false;             // by a member that learned
       for (std::size_t m = 0; m < records.size(); ++m) {
         const Values& scores = predictions.scores[m];
-        // Who never saw a graph has scored it, if only with NaN.
+        // All NaN means "not scored" only on graphs that the member trained on.
         const bool scored = counts(set, graph, m) && !result_.failed[m] && !scores.empty() &&
                             (graph.held_out[m] || !all_nan(scores));
         if (scored && !all_finite(scores)) {
@@ -202,8 +202,8 @@ class Judge {
     return ranking.empty() ? kNone : metric_.of(ranking, targets);
   }
 
-  // Of `kept` with some weights: the score, how far members agree on it, its limits, and the score
-  // without each column and without each training.
+  // Judges the combination of `kept` with these weights: its score, the members' agreement, the
+  // limits, and the scores without each column and without each training.
   void judge_combination(const std::vector<MemberColumn>& columns, const std::vector<Values>& kept,
                          const Values& weights, const PredictionRows& predictions,
                          GraphEvaluation& judged, Without& without) const {
@@ -343,7 +343,7 @@ class Judge {
       for (const GraphEvaluation& graph : table.graphs) values.push_back(value(graph));
       return mean_of_known(values);
     };
-    // Of the combination without some: NaN where a graph is left that nobody else ranks.
+    // The combination without some columns has no mean if no other column ranks one of the graphs.
     const auto mean_without = [&](const Values& without) {
       for (std::size_t g = 0; g < without.size(); ++g) {
         if (std::isnan(without[g]) && !std::isnan(table.graphs[g].kept)) return kNone;
@@ -375,7 +375,7 @@ class Judge {
     table.mean_of_members = mean_of_known(trainings);
   }
 
-  // Columns that lack a graph, because a member was rejected or failed, cannot be chosen.
+  // A column that lacks a graph, because a member was rejected or failed, cannot be selected.
   void select(TableJudgement& table, std::vector<SelectionGraph> graphs) const {
     std::vector<std::size_t> complete;
     for (std::size_t c = 0; c < table.columns.size(); ++c) {
@@ -390,7 +390,7 @@ class Judge {
       for (const std::size_t c : complete) own.push_back(std::move(graph.scores[c]));
       graph.scores = std::move(own);
     }
-    // Without a choice columns that cannot be chosen are combined, too.
+    // Without a selection these columns are combined, too.
     Values plain;
     for (const GraphEvaluation& graph : table.graphs) plain.push_back(graph.kept);
     constexpr int kRounds = 20;

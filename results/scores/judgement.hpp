@@ -16,11 +16,11 @@
 
 namespace tpudist {
 
-// How to make an ensemble. All of it is fixed before anybody looks at scores.
+// How to make an ensemble. Fix all of these options before you look at scores.
 struct JudgementOptions {
   Combination combination;
-  bool keep_all = false;  // whether rejected members (rejected_members) are combined all the same
-  bool greedy = false;    // whether members are chosen (select_members)
+  bool keep_all = false;  // whether to combine rejected members (rejected_members), too
+  bool greedy = false;    // whether to select members (select_members)
   int least_columns = 0;  // of fold_columns
 };
 
@@ -30,42 +30,43 @@ struct GraphEvaluation {
   std::int64_t rows = 0;
   std::vector<double> columns;  // [C]
   double all = 0;               // of the combination of all columns that have scores
-  double kept = 0;              // of the combination that is taken: not rejected, and chosen
-  GraphMetrics metrics;         // all metrics of that combination; undefined where nobody ranks
-  // How far members agree: Kendall tau between each column's ranking and the combined one of the
-  // others, averaged over columns.
+  double kept = 0;              // of the combination of the columns neither rejected nor deselected
+  GraphMetrics metrics;         // all metrics of that combination; undefined if no column ranks
+  // How far members agree: Kendall tau between each column's ranking and the combined ranking of
+  // the other columns, averaged over columns.
   double agreement = 0;
   bool suspicious = false;  // see kAgreement
   ScoreCaveats limits;      // of `kept`
 };
 
 // A graph is flagged if members agree (at least kAgreement) on a ranking that its run times
-// contradict (Kendall tau below kContradiction): the run times may be corrupted. It is still used.
+// contradict (Kendall tau below kContradiction): the run times may be corrupted. Flagged graphs
+// count.
 inline constexpr double kAgreement = 0.6, kContradiction = 0.2;
 
 // Graphs that are ranked by the same columns.
 struct TableJudgement {
   std::string title;         // "training graphs, out of fold", "valid split"
   bool out_of_fold = false;  // whether a column has one member for each fold
-  bool trained_on = false;   // members rank graphs that they were trained on: no interval holds
+  bool trained_on = false;   // members rank graphs of their training data: no interval holds
   std::vector<std::string> columns;
   std::vector<double> means;  // [C] mean over graphs of the primary metric
-  // [C] the value of a column: the score of the combination minus that without the column; NaN for
-  // columns that are not combined, and where a graph is left without any.
+  // [C] the score of the combination minus the score without the column; NaN for columns that are
+  // not combined, and if no other column ranks one of the graphs.
   std::vector<double> gains;
   std::vector<double> weights;  // [C] weight in the combination; 0 if rejected or not selected
   std::vector<GraphEvaluation> graphs;
-  // Members together, means over graphs: `all` with the rejected ones, `kept` as combined.
+  // Members together, means over graphs: `all` with rejected members, `kept` as combined.
   double all = 0, kept = 0;
   // Mean of members: on a graph the mean over the columns of a training, then the mean over graphs,
   // then over trainings. Rejected members count too. NaN if no graph has a score.
   double mean_of_members = 0;
-  // [T] members together without one of the combined trainings.
+  // [T] score of members together without one combined training.
   std::vector<double> without_training;
   std::optional<MemberSelection> selection;
   std::vector<std::string> left_out;  // incomplete columns
-  // Where several collections were scored together the same columns on the graphs of each, `title` its
-  // name and sorted by it; else empty.
+  // If several collections were scored together: the same columns on the graphs of each collection,
+  // sorted by `title`, the collection's name. Else empty.
   std::vector<TableJudgement> parts;
 
   bool takes_selection() const { return selection && selection->takes_selection; }
@@ -83,25 +84,24 @@ struct Judgement {
   std::vector<TableJudgement> tables;
 };
 
-// Judges and combines members. It rejects members separately over the graphs of each split. On
-// splits that members train on, if members hold folds out and there are such predictions, columns
-// are combined out of fold: only scores of members that hold the graph out count, unless none holds
-// anything out. On the other splits members are combined. If a selection is used, scores, gains and
-// intervals refer to it. Reads every graph twice, one at a time, and once more if a selection is
-// used; `greedy` keeps all in memory. Throws ConfigError when every member is rejected, and what
-// fold_columns and select_members throw.
+// Judges and combines members. Rejects members separately over the graphs of each split. If members
+// hold folds out, the splits that they train on are combined by columns, out of fold: on a graph
+// only the members count that hold the graph out. All other splits are combined by members. If a
+// selection is used, scores, gains and intervals are those of the selection. Reads every graph
+// twice, one at a time, and once more if a selection is used; `greedy` keeps all graphs in memory.
+// Throws ConfigError when every member is rejected, and what fold_columns and select_members throw.
 Judgement judge(const PredictionSource& source, const JudgementOptions& options);
 
-// The same without tables and without reading graphs twice: which members count, and why others do
-// not. Run times of the split `test` are not looked at.
+// The same without tables: which members count, and why the others do not. Reads every graph once,
+// and ignores the run times of the split `test`.
 Judgement judge_members(const PredictionSource& source, const JudgementOptions& options);
 
-// Weights [M] for graphs outside of folds: those of the last table whose columns are members.
+// Weights [M] for graphs outside of folds, from the last table whose columns are members.
 std::vector<double> member_weights(const Judgement& judgement);
 
 // Tables, rejected members with their reasons, the selection and flagged graphs, as lines.
 std::string judgement_text(const Judgement& judgement);
-// The same without graphs: gains of members, the fixed options, rejected members, selection, flags.
+// The same without lines for graphs: gains, fixed options, rejected members, selection, flags.
 std::string judgement_notes(const Judgement& judgement);
 nlohmann::json judgement_json(const Judgement& judgement);
 

@@ -39,8 +39,7 @@ std::string rejection_lines(const Judgement& judgement) {
   return text;
 }
 
-// Scores with and without rejected members, the selection, columns that are left out, flagged
-// graphs.
+// Scores with and without rejected members, the selection, columns left out, flagged graphs.
 std::string table_notes(const Judgement& judgement, const TableJudgement& table) {
   std::string text;
   if (!judgement.rejected.empty() && !judgement.keep_all && !std::isnan(table.kept)) {
@@ -93,7 +92,7 @@ std::string column_lines(const TableJudgement& table, std::string_view metric) {
   return text;
 }
 
-// Which of the two means a score is.
+// Names the two scores: mean of members, and members together.
 std::string means_text(const TableJudgement& table) {
   return fmt::format("members together  {}{}\nmean of members   {}\n", number(table.kept),
                      table.takes_selection()
@@ -131,7 +130,7 @@ std::string table_text(const TableJudgement& table, std::string_view metric) {
                             kMeanOfCollections, without->title);
 }
 
-// What was fixed beforehand, and what came of it.
+// The options that were fixed beforehand, and the members that they reject.
 std::string rule_text(const Judgement& judgement) {
   std::string text = fmt::format("rule, fixed beforehand: combined by {}{}{}\n",
                                  name_of(judgement.combination.rule),

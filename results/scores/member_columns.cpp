@@ -22,8 +22,8 @@ std::string seeded_name(const PredictedRun& run) {
   return fmt::format("{} seed {}/{}", run.name, run.init_seed, run.order_seed);
 }
 
-// [runs] what a run is called where there are several: by its seeds, or by its folder where another
-// run of these seeds has a member of the same number.
+// [runs] The name of each of several runs: its seeds, or its folder if another run with these seeds
+// has a member of the same number.
 std::vector<std::string> run_names(const PredictionsHeader& header) {
   const std::vector<std::set<int>> numbers = member_numbers(header);
   std::map<std::pair<std::string, int>, int> named;  // how often
@@ -49,7 +49,7 @@ struct ColumnMembers {
   std::map<int, int> by_fold;  // member of each fold
 };
 
-// By training, and by which of its columns.
+// The key: training, and number of a column in that training.
 std::map<std::pair<int, int>, ColumnMembers> members_by_column(const PredictionsHeader& header) {
   const std::vector<int> trainings = trainings_of(header);
   const std::vector<std::string> names = run_names(header);

@@ -12,19 +12,19 @@ namespace tpudist {
 // [runs] the member numbers of each run.
 std::vector<std::set<int>> member_numbers(const PredictionsHeader& header);
 
-// Of variant_hash, and of the weights at train.init_from where they are known: runs of other ones are
-// no parts of one training.
+// Hash of variant_hash and, if known, of the weights at train.init_from. Runs with different recipe
+// hashes belong to different trainings.
 std::uint64_t recipe_hash(const PredictedRun& run);
-// Whether two runs are known to have begun from other weights; init hashes, 0: none, or unknown.
+// Whether two runs with these init hashes (0: none, or unknown) surely began with other weights.
 bool other_first_weights(std::uint64_t a, std::uint64_t b);
-// A line where runs of equal settings began from other weights, and so are several recipes; else
-// empty.
+// A line if runs with equal settings began with other weights, and are therefore several recipes;
+// else empty.
 std::string several_recipes_text(const PredictionsHeader& header);
 
-// A training is one complete run: all members of one recipe, seed.init and seed.order, in one run
-// folder or in several. Two runs that have the same member number of these but different weights
-// (for example imported ones) are two trainings. Returns the number of each run's training [runs],
-// from 0 in the order of runs.
+// The number of each run's training [runs], from 0 in the order of runs. A training is one complete
+// run: all members of one recipe, seed.init and seed.order, in one run folder or in several. Two
+// such runs with the same member number and different weights (for example imported ones) are two
+// trainings.
 std::vector<int> trainings_of(const PredictionsHeader& header);
 
 // Members that are combined as one: a single member, or members of one training that each hold out
@@ -34,8 +34,8 @@ struct MemberColumn {
   std::vector<int> members;  // indices in the header: one for each fold, or a single one
   int training = 0;          // number from trainings_of
 
-  // The member that scores a graph: the one that holds out its fold, or the only one; -1 if none
-  // does.
+  // The member that scores a graph: the only member, or the one that holds out the graph's fold; -1
+  // if there is none.
   int member_for(const PredictionsHeader& header, const PredictionEntry& graph) const;
 };
 
@@ -44,9 +44,9 @@ std::vector<MemberColumn> single_columns(const PredictionsHeader& header);
 
 // The members that hold out folds, by training: member number n belongs to column n / folds of its
 // training. Only complete columns, with a member for every fold of `header.graphs`, can be combined
-// over all training graphs. Throws ConfigError with training and fold of the first missing member.
-// With `least` > 0 incomplete columns are instead dropped and named in `left_out`, as long as
-// `least` columns remain.
+// over all training graphs. Throws ConfigError, which names training and fold of the first missing
+// member. With `least` > 0 drops incomplete columns instead and names them in `left_out`, as long
+// as `least` columns remain.
 std::vector<MemberColumn> fold_columns(const PredictionsHeader& header, int least,
                                        std::vector<std::string>& left_out);
 

@@ -50,7 +50,7 @@ GraphResult score_graph(const PredictionsHeader& header, const PredictionEntry& 
 
 using Json = nlohmann::json;
 
-// 0 where it is missing: an earlier version kept none.
+// 0 if the key is missing: an earlier version wrote none.
 std::uint64_t hash_from(const Json& json, const char* key) {
   return from_hex(json.value(key, "")).value_or(0);
 }
@@ -106,7 +106,7 @@ MemberScores scores_from(const Json& json, const std::string& collection, int fi
   return scores;
 }
 
-// What `read` makes of scores.json.
+// Returns read(content of scores.json).
 template <typename Read>
 auto read_json(const std::filesystem::path& path, Read read) {
   const std::string text = read_text_file(path);
@@ -165,7 +165,7 @@ MemberScores read_member_scores(const PredictionSource& predictions) {
     for (std::size_t m = 0; m < rows.scores.size(); ++m)
       scores.members[m].failed |= entry.held_out[m] && !all_finite(rows.scores[m]);
   }
-  // The mean of one whose scores of a graph are not finite would be that of the other graphs.
+  // A member with scores that are not finite on a graph has no mean: it would omit that graph.
   for (std::size_t m = 0; m < scores.members.size(); ++m) {
     for (GraphResult& graph : scores.graphs)
       if (scores.members[m].failed) graph.members[m] = kNone;

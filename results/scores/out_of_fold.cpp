@@ -22,7 +22,7 @@ std::vector<OutOfFoldScore> out_of_fold_scores(const PredictionsFile& prediction
     for (std::size_t m = 0; m < sums.size(); ++m) {
       const PredictedMember& member = header.members[m];
       if (member.failed || member.fold != graph.fold || !graph.held_out[m]) continue;
-      // A member with a score that is not finite has none, and not the mean over its other graphs.
+      // A member with a score that is not finite has no mean over its other graphs either.
       if (!all_finite(scored.scores[m])) sums[m].score = kNone;
       if (std::isnan(sums[m].score)) continue;
       const double value = metric.of(scored.scores[m], targets);

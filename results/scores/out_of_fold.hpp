@@ -12,15 +12,15 @@ namespace tpudist {
 struct OutOfFoldScore {
   int number = 0, fold = -1;  // of the member
   int graphs = 0;             // graphs of its fold with a defined metric
-  double score = 0;           // mean of the primary metric over these; NaN if there are none
+  double score = 0;           // mean of the primary metric over these graphs; NaN if there are none
 };
 
-// For the members that hold out a fold, in their order; failed ones have no graph. Reads every
-// graph in a fold.
+// The scores of the members that hold out a fold, in the order of members. A failed member has no
+// graph. Reads every graph in a fold.
 std::vector<OutOfFoldScore> out_of_fold_scores(const PredictionsFile& predictions);
 
-// {"metric": "kendall_tau", "most_rows": 0, "members": [{"number", "fold", "graphs", "score"}]}; a
-// NaN score is null.
+// {"metric": "kendall_tau", "most_rows": 0, "members": [{"number", "fold", "graphs", "score"}]}.
+// NaN becomes null.
 nlohmann::json out_of_fold_json(const PredictionsHeader& header,
                                 const std::vector<OutOfFoldScore>& scores);
 

@@ -79,7 +79,7 @@ std::vector<std::string> texts_of(const std::vector<RunRecord>& runs,
   return texts;
 }
 
-// "optimizer.lr=0.001, batch.slates=4" of the keys that differ among `runs`, of the first two.
+// "optimizer.lr=0.001, batch.slates=4": the first two of `keys`, which differ among the runs.
 std::string settings_text(const RunRecord& run, const std::vector<std::string>& keys) {
   constexpr std::size_t kMostKeys = 2;
   std::string text;
@@ -91,7 +91,7 @@ std::string settings_text(const RunRecord& run, const std::vector<std::string>& 
   return text;
 }
 
-// Runs of one name, of no sweep, that were trained by other settings are other variants.
+// Makes variants of runs outside of sweeps that share a name but have different settings.
 void log_variants_apart(std::vector<RunRecord>& runs) {
   std::map<std::pair<std::string, std::string>, std::vector<RunRecord*>> experiments;
   for (RunRecord& run : runs) {
@@ -109,7 +109,7 @@ void log_variants_apart(std::vector<RunRecord>& runs) {
     if (keys.empty()) continue;
     std::map<std::string, std::vector<RunRecord*>> variants;
     for (RunRecord* run : own) variants[settings_text(*run, keys)].push_back(run);
-    // Beyond the keys that are named runs may differ still: a number tells those apart.
+    // Runs may also differ in keys that the text does not name: a number tells them apart.
     for (auto& [text, alike] : variants) {
       std::vector<const RunRecord*> kinds;
       for (RunRecord* run : alike) {
@@ -154,7 +154,7 @@ fs::path plain_path(const fs::path& input) {
   return path.empty() ? fs::path(".") : path;
 }
 
-// Folders of runs are replaced by what is in them.
+// Replaces folders of runs and sweeps by the runs and sweeps in them.
 std::vector<fs::path> places_of(const std::vector<fs::path>& inputs) {
   std::vector<fs::path> places;
   for (const fs::path& input : inputs) {
@@ -170,7 +170,7 @@ std::vector<fs::path> places_of(const std::vector<fs::path>& inputs) {
   return places;
 }
 
-// Each label has those parts only that differ between runs.
+// A label has only the parts that differ between runs.
 void set_labels(std::vector<RunRecord>& runs) {
   if (runs.size() == 1) {
     runs.front().label = runs.front().name;

@@ -37,7 +37,7 @@ constexpr const char* kEqual = "equal";
 constexpr const char* kNotCompared = "not compared";
 constexpr std::string_view kNothing = "none";
 
-// All that a folder tells.
+// The content of one run folder.
 struct Side {
   explicit Side(const fs::path& path) : folder(RunFolder::open(path)) {}
 
@@ -90,7 +90,7 @@ Side read_side(const fs::path& path, std::vector<std::string>& faults) {
   return side;
 }
 
-// What both sides logged or kept of a step comes in this order.
+// The records of a step come in this order.
 enum class RecordKind { step, checkpoint, evaluation };
 
 // The first place where the sides differ, by step, and by stage within a step.
@@ -143,7 +143,7 @@ class RunComparison {
     out_.things.push_back({what, a, b, verdict});
   }
 
-  // A row of what both sides have, or may lack. False where they differ.
+  // Adds a row with the values of both sides, which may be empty. Returns false if they differ.
   bool row_of(const std::string& what, const std::string& a, const std::string& b,
               const std::string& if_unknown) {
     const bool known = !a.empty() && !b.empty();
@@ -213,7 +213,7 @@ class RunComparison {
     row("order of slates", "", "", equal ? kEqual : "may differ");
   }
 
-  // The first graph that the sides have in different folds; empty where there is none.
+  // The first graph that lies in different folds on the two sides; empty if there is none.
   std::string refolded_graph() const {
     if (a_.folds.empty() || b_.folds.empty()) return {};
     for (const auto& [graph, fold] : a_.folds) {
@@ -231,7 +231,7 @@ class RunComparison {
     return found == side.folds.end() ? "in none" : fmt::format("fold {}", found->second);
   }
 
-  // Ranks and threads change no bit, programs and processors may.
+  // Ranks and threads change no bits; programs and processors may.
   void programs() {
     if (a_.curves.starts.empty() || b_.curves.starts.empty()) return;
     const auto facts = program_facts(a_.curves.starts.front());
@@ -245,8 +245,8 @@ class RunComparison {
     });
   }
 
-  // A row of what a run may change each time it is resumed. `of` gives "" where it is unknown.
-  // Returns the first step that the sides took differently, 0 if there is none.
+  // Adds a row for a fact that may change when a run is resumed. `of` returns "" if it is unknown.
+  // Returns the first step at which the fact differs, 0 if there is none.
   template <typename Of>
   std::int64_t start_row(const std::string& what, Of of) {
     std::set<std::int64_t> firsts;  // steps after a start
@@ -295,7 +295,7 @@ class RunComparison {
     return {};
   }
 
-  // One row for all lines of a kind. `differ` says how two of one key do, "" where they do not.
+  // One row for all lines of a kind. `differ` says how two lines of one key differ; "": not at all.
   template <typename Line, typename Key, typename Differ>
   void lines(const std::string& what, RecordKind stage, const std::vector<Line>& a,
              const std::vector<Line>& b, Key key_of, Differ differ) {
@@ -352,8 +352,8 @@ class RunComparison {
     other_rows();
   }
 
-  // Evaluations on other rows are not compared. Says where the first is, and which setting, that a
-  // resumed run may change, is the cause.
+  // Evaluations on different rows are not compared. Names the first one and the setting that is the
+  // cause, which a resumed run may change.
   void other_rows() {
     const auto rows_by_step = [](const Side& side) {
       std::map<std::int64_t, std::set<std::int64_t>> rows;
@@ -420,7 +420,7 @@ class RunComparison {
     return {};
   }
 
-  // "optimizer/second of member 0, first in output.weight" of the first list that differs.
+  // "optimizer/second of member 0, first in output.weight": the first list that differs.
   std::string list_difference(const Checkpoint& x, const Checkpoint& y,
                               const ParameterTable& table) const {
     const auto [first, end] =

@@ -6,7 +6,7 @@
 
 namespace tpudist {
 
-// One compared item, such as "data" or "step 20", and what each of the two runs has of it.
+// One compared item, such as "data" or "step 20", and the value of each run.
 struct ComparedThing {
   std::string what, a, b;
   std::string verdict;  // "equal", "not compared", or how they differ
@@ -24,10 +24,9 @@ struct RunDifference {
 
 // Compares the contents of two run folders exactly: settings that influence the numbers, hashes of
 // data and folds, values that both logged at a step, and the state in checkpoints of the same step.
-// Members are compared by their numbers. What only one run logged or kept is not compared, but a
-// run that ended earlier counts as different. Throws ConfigError where a folder holds no run.
-// Throws DataError where nothing differs but something is damaged, or where there is nothing to
-// compare.
+// Matches members by number. Ignores what only one run logged or kept, but a run that ended earlier
+// counts as different. Throws ConfigError when a folder holds no run. Throws DataError when nothing
+// differs but something is damaged, or when there is nothing to compare.
 RunDifference compare_runs(const std::filesystem::path& a, const std::filesystem::path& b);
 
 // The verdict, and the compared items as an aligned table.

@@ -26,7 +26,7 @@ std::int64_t whole_number(std::string text) {
   return value;
 }
 
-// By the name that merged_collection gives to a list of them.
+// The collection of this setting; for a list the name that merged_collection gives.
 std::string collection_of(const std::string& setting) {
   ConfigDocument document = ConfigDocument::parse("collection: " + setting, "data.collection");
   return joined_name(document.root().text_set("collection", ""));
@@ -57,7 +57,7 @@ void read_predictions(RunRecord& run, const fs::path& path) {
   run.predictions = std::move(file);
 }
 
-// What a folder says without anybody who knows better, such as a sweep.
+// The state that the folder alone shows; a sweep knows more.
 RunState state_of(const RunRecord& run) {
   if (lock_holder(run.path)) return RunState::running;
   const fs::path last = run.path / "checkpoints" / fmt::format("step-{:09}.h5", run.steps);

@@ -17,10 +17,10 @@
 
 namespace tpudist {
 
-// Stands among a run's settings: the hash of the weights that lay at train.init_from.
+// A further key among a run's settings: the hash of the weights at train.init_from.
 inline constexpr const char* kInitWeights = "train.init_weights";
 
-// The content of a run folder, or of a prediction file alone. Missing parts are empty; unreadable
+// The content of a run folder, or of a prediction file alone. Missing parts are empty. Unreadable
 // parts are empty and named in `faults`.
 struct RunRecord {
   std::filesystem::path path;  // of the folder, or of the file
@@ -29,7 +29,7 @@ struct RunRecord {
   std::string label;           // distinguishes it from the other runs read with it
   std::string variant;         // label of its variant in a sweep, else the experiment's name
   int index = -1;              // in a sweep, else -1
-  bool baseline = false;       // of the variant that its sweep's choice is compared with
+  bool baseline = false;       // whether its sweep compares the chosen variant with this run's
   RunState state = RunState::finished;
   std::vector<std::string> faults;  // one line each
 
@@ -41,32 +41,31 @@ struct RunRecord {
   std::vector<ConfigEntry> config;  // config.yaml, and kInitWeights where known; empty: none
 
   LearningCurves curves;
-  // Its predictions, for uses that need every score, with this run only; null if there are none.
+  // Predictions of this run alone, for uses that need every score; null if there are none.
   std::shared_ptr<const PredictionsFile> predictions;
   std::optional<PredictedRun> hashes;  // of settings, variant, folds and parameters
-  std::optional<MemberScores> scores;  // from the predictions, else from scores.json; nothing
-                                       // without both
+  std::optional<MemberScores> scores;  // from the predictions, else from scores.json
   std::string error;                   // why it failed
 
-  // The value of a key of config.yaml; empty if it has none.
+  // The value of a key of config.yaml; empty if the file lacks the key.
   std::string setting(std::string_view key) const;
-  // The same of a text, without the quotes of YAML.
+  // The same for a text, without the quotes of YAML.
   std::string text(std::string_view key) const;
 };
 
-// "seed 3", or "seeds 3/4" of parameters and order where they differ.
+// "seed 3", or "seeds 3/4" if the seeds of parameters and of order differ.
 std::string seeds_text(std::int64_t init, std::int64_t order);
 
-// Calls `read`; what it throws becomes one of the faults.
+// Calls `read` and appends the error that it throws to `faults`.
 void keep_fault(std::vector<std::string>& faults, const std::function<void()>& read);
-// Whether there is such a file; false also where that cannot be seen.
+// Whether the file exists; false also if that cannot be seen.
 bool is_there(const std::filesystem::path& path);
 
-// Reads the folder of a run. If files are missing or damaged, it returns what the folder has.
-// Throws ConfigError when there is no run at all.
+// Reads the folder of a run, as far as its files are there and whole. Throws ConfigError when there
+// is no run at all.
 RunRecord read_run_folder(const std::filesystem::path& folder);
-// Reads a prediction file of a single run. Throws DataError, IoError, and ConfigError for several
-// runs.
+// Reads a prediction file of a single run. Throws DataError, IoError, and ConfigError for a file of
+// several runs.
 RunRecord read_predictions_record(const std::filesystem::path& path);
 
 }  // namespace tpudist

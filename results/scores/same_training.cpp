@@ -26,7 +26,7 @@ bool same_values(const std::vector<double>& a, const std::vector<double>& b) {
   return std::ranges::equal(a, b, same_value);
 }
 
-// A folder and the file of predictions in it are one place.
+// The real path of the run's folder, also for the predictions in it.
 fs::path real_path(const RunRecord& run) {
   std::error_code error;
   fs::path path = fs::weakly_canonical(run.path, error);
@@ -46,7 +46,7 @@ bool other_scores(const RunRecord& a, const RunRecord& b) {
                              });
 }
 
-// How many logged steps have the same losses of all members; 0 where one differs.
+// The number of common logged steps with equal losses of all members; 0 if a step differs.
 std::size_t equal_losses(const LearningCurves& a, const LearningCurves& b) {
   std::size_t equal = 0;
   auto other = a.steps.begin();
@@ -60,7 +60,7 @@ std::size_t equal_losses(const LearningCurves& a, const LearningCurves& b) {
   return equal;
 }
 
-// Why two records at different places are one training; empty where they are not, or nothing tells.
+// Why records at two paths are one training; empty if they are two, or if nothing tells.
 std::string sameness(const RunRecord& a, const RunRecord& b) {
   if (a.collection != b.collection || a.first_member != b.first_member) return {};
   const std::uint64_t x = parameters_of(a), y = parameters_of(b);
@@ -68,7 +68,7 @@ std::string sameness(const RunRecord& a, const RunRecord& b) {
   if (a.init_seed != b.init_seed || a.order_seed != b.order_seed) return {};
   const std::size_t steps = equal_losses(a.curves, b.curves);
   if (steps == 0 || other_scores(a, b)) return {};
-  // Of other settings one may be a longer training that began alike.
+  // With other settings, one may be a longer training that began alike.
   if (a.curves.last_step() != b.curves.last_step() && !different_settings(a, b).empty()) return {};
   return fmt::format("equal losses at {}",
                      counted(static_cast<std::int64_t>(steps), "logged step"));

@@ -13,18 +13,18 @@
 
 namespace tpudist {
 
-// Values to consider beside the score of a ranking of one graph.
+// Limits of the score of a ranking of one graph, shown beside the score.
 struct ScoreCaveats {
   NoiseCeiling ceiling;  // the score of a perfect ranking on these rows
   // tied_pair_share of the ranking: many ties make a score look better. NaN without a ranking.
   double tied_share = kNone;
-  // tau_sampling_deviation: how much tau would vary with other configurations. NaN for tile kernels
-  // and if undefined.
+  // tau_sampling_deviation: how much tau would vary with other configurations. NaN for tile
+  // kernels, and if undefined.
   double sampling_deviation = kNone;
 };
 
-// For a ranking [r] of the rows of `predictions`, empty if there is none. Kendall's tau is used for
-// layout collections; tile kernels have no ceiling. Throws DataError on NaN.
+// The limits of a ranking [r] of the rows of `predictions`; an empty ranking means none. Layout
+// collections use Kendall's tau; tile kernels have no ceiling. Throws DataError on NaN.
 ScoreCaveats score_limits(std::string_view collection, std::span<const double> ranking,
                           const PredictionRows& predictions);
 
@@ -35,8 +35,8 @@ struct LimitedScore {
   ScoreCaveats limits;
 };
 
-// An aligned table: score, ceiling with its interval, share of tied pairs, sampling deviation, and
-// why graphs have no ceiling. Empty if no graph was measured and ranked.
+// An aligned table: score, ceiling with its interval, share of tied pairs, sampling deviation. Then
+// the reasons why graphs have no ceiling. Empty if no graph was measured and ranked.
 std::string limits_text(std::span<const LimitedScore> graphs, std::string_view metric);
 
 // {"ceiling", "ceiling_interval", "ceiling_reason", "tied_share", "sampling_deviation"}; missing

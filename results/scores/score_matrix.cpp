@@ -84,9 +84,9 @@ class MatrixBuilder {
     matrix_.most_rows = a.most_rows;
   }
 
-  // All graphs that any run scored. Out of fold a run has some of them only.
+  // All graphs that any run scored. Out of fold, a run may have only some of them.
   void list_graphs() {
-    using Key = std::pair<std::string, std::string>;  // name and split, which may share a name
+    using Key = std::pair<std::string, std::string>;  // name and split: two splits may share a name
     std::map<Key, std::pair<const GraphResult*, const RunRecord*>> found;
     for (const RunRecord* run : runs_) {
       for (const GraphResult& graph : run->scores->graphs) {
@@ -170,8 +170,8 @@ class MatrixBuilder {
     }
   };
 
-  // Whether the metric is defined for a member on any graph that counts for it; nothing where none
-  // does.
+  // Whether the metric is defined for a member on any graph that counts for the member; nothing if
+  // no graph counts.
   std::optional<bool> ranks_any(const Part& part) const {
     std::optional<bool> found;
     for (const GraphResult& graph : part.run->scores->graphs) {
@@ -181,7 +181,7 @@ class MatrixBuilder {
     return found;
   }
 
-  // Out of fold a graph has one member of a training, so that nothing says whose fault it is.
+  // Not out of fold: with one member of a training per graph, the graph may be the cause.
   void mark_members_that_rank_nothing(Training& training) const {
     if (of_folds() || std::ranges::none_of(training.parts, [&](const Part& part) {
           return ranks_any(part) == true;
@@ -190,7 +190,7 @@ class MatrixBuilder {
     for (Part& part : training.parts) part.ranks_nothing = ranks_any(part) == false;
   }
 
-  // In the order in which they are met.
+  // Trainings in the order of their first runs.
   std::vector<Training> trainings() {
     using Key = std::tuple<std::string, std::uint64_t, std::int64_t, std::int64_t>;
     std::vector<Training> list;
@@ -251,8 +251,8 @@ class MatrixBuilder {
     }
   }
 
-  // The mean of the scores of the members that never saw the graph; members that failed do not
-  // count. NaN where there is none, or one of them has no score.
+  // The mean score of the members that never saw the graph, without failed members. NaN if there is
+  // none, or one of them has no score.
   double mean_of_members(const Training& training, const MatrixGraph& graph) const {
     double sum = 0;
     int count = 0;
@@ -294,7 +294,7 @@ class MatrixBuilder {
     return scores;
   }
 
-  // Which members' folds a training lacks; empty: none.
+  // The folds for which a training lacks a member, as text; empty if it lacks none.
   std::string missing_folds(Training& training, int folds) const {
     std::string missing;
     training.row.members.clear();
@@ -345,7 +345,7 @@ class MatrixBuilder {
     }
   }
 
-  // Of graphs that a row lacks: where the metric is undefined for some row it says nothing of any.
+  // Drops graphs on which the metric is undefined for some row: they cannot be compared.
   void drop_undefined() {
     for (std::size_t g = matrix_.graphs.size(); g-- > 0;) {
       const auto lacking = std::ranges::find_if(

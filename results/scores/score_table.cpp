@@ -26,7 +26,7 @@ double slowdown(Values scores, Values targets) {
   return slowdown_at(scores, targets, most);
 }
 
-// Those of layout collections are all but the first.
+// Layout collections have all columns but the first.
 constexpr ScoreColumn kColumns[] = {
     {"tile_score", &GraphMetrics::tile_score, tile_score},
     {"kendall_tau", &GraphMetrics::kendall_tau, kendall_tau_b},

@@ -11,8 +11,8 @@
 
 namespace tpudist {
 
-// Quality of the ranking of one graph (statistics/ranking/metrics.hpp). NaN where a metric is
-// undefined: all values equal on one side, or no run times.
+// Quality of the ranking of one graph (statistics/ranking/metrics.hpp). An undefined metric is NaN:
+// all values equal on one side, or no run times.
 struct GraphMetrics {
   std::string name;          // of the graph
   std::int64_t configs = 0;  // ranked configurations
@@ -37,34 +37,34 @@ double primary_score(const GraphMetrics& scores, bool is_tile);
 // The primary metric of the collection of this name.
 const ScoreColumn& primary_metric(std::string_view collection);
 
-// Scores of one graph; `name` is left empty. Lower scores mean faster. Throws as
+// The metrics of one graph, without `name`. Lower scores mean faster. Throws as
 // statistics/ranking/metrics.hpp.
 GraphMetrics score_graph(std::span<const double> scores, std::span<const double> targets,
                          bool is_tile);
 
-// Means over graphs. A graph where a metric is NaN is excluded from that metric's mean, and
-// counted.
+// Means over graphs. If a metric is NaN for a graph, the metric's mean leaves the graph out, and
+// `undefined` counts it.
 struct MeanScores {
   GraphMetrics mean;                    // configs: the sum; name: "mean"
   std::vector<std::int64_t> undefined;  // graphs excluded, for each of score_columns
 };
 MeanScores mean_scores_of(std::span<const GraphMetrics> graphs, bool is_tile);
 
-// Where several collections were scored together the mean over the graphs of each, under its name and
-// sorted by it; else empty.
+// If several collections were scored together: the mean over the graphs of each collection, sorted
+// by its name. Else empty.
 std::vector<GraphMetrics> means_of_collections(std::span<const GraphMetrics> graphs, bool is_tile);
 
-// The mean of at least one of these, kMeanOfCollections; a metric is undefined where it is in one.
+// The name of the mean of at least one such mean. A metric is undefined if it is in one of them.
 inline constexpr std::string_view kMeanOfCollections = "mean of collections";
 GraphMetrics mean_of_collections(std::span<const GraphMetrics> means, bool is_tile);
 
-// An aligned table: a line per graph in the given order, then means and mean_of_collections, then the
-// mean, then a note on undefined values if there are any. Slowdowns in percent. Ends with a newline.
+// An aligned table: a line per graph in the given order, then means_of_collections and their mean,
+// then the mean, then notes on undefined values. Slowdowns in percent. Ends with a newline.
 std::string score_table_text(std::span<const GraphMetrics> graphs, bool is_tile);
 
 // {"primary": "kendall_tau", "mean": {...}, "undefined": {...}, "graphs": [{"name", "configs",
-// ...}]}, and "collections": {"layout:xla:default": {...}, ...}, "mean_of_collections": {...} where there
-// are several; undefined values are null, slowdowns are ratios.
+// ...}]}, and for several collections "collections": {"layout:xla:default": {...}, ...} and
+// "mean_of_collections": {...}. Undefined values are null, slowdowns are ratios.
 nlohmann::json score_table_json(std::span<const GraphMetrics> graphs, bool is_tile);
 
 // The score of one collection: the mean over its graphs of its primary metric.
@@ -80,8 +80,8 @@ double final_score(std::span<const CollectionScore> scores);
 // "layout:xla:default 0.5000, layout:xla:random undefined"
 std::string collection_scores_text(std::span<const CollectionScore> scores);
 
-// One line with that mean and the collections in it. It names those of TpuGraphs' five that are
-// missing, because the competition's final score is the mean of all five. Ends with a newline.
+// One line with the final score and its collections. The line also names the missing ones of
+// TpuGraphs' five: the competition's final score is the mean of all five. Ends with a newline.
 std::string final_score_text(std::span<const CollectionScore> scores);
 
 }  // namespace tpudist

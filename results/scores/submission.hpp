@@ -16,8 +16,7 @@ namespace tpudist {
 
 // A submission in the competition's format: a CSV file with the header `ID,TopConfigs` and one line
 // per graph, e.g. `layout:xla:default:bert,3;0;1`: configuration numbers, fastest first. Tile
-// graphs list the 5 best, layout graphs all. Rows keep the order in which they were added. Not
-// thread-safe.
+// graphs list the 5 best, layout graphs all. Rows stay in the order of add(). Not thread-safe.
 class Submission {
  public:
   static constexpr std::int64_t kTileConfigs = 5;
@@ -27,9 +26,9 @@ class Submission {
     std::vector<std::int32_t> configs;  // fastest first, distinct
   };
 
-  // Ranks the configurations 0 .. scores.size()-1 of a graph, lowest score first, equal scores by
-  // number. Throws DataError on NaN, on no scores, on a graph that was added before, and on a name
-  // that CSV cannot represent.
+  // Ranks the configurations 0 .. scores.size()-1 of a graph: lowest score first, equal scores by
+  // number. Throws DataError on NaN, without scores, for a graph that was added before, and for a
+  // name that CSV cannot represent.
   void add(const Collection& collection, std::string_view graph, std::span<const double> scores);
 
   const std::vector<Row>& rows() const { return rows_; }

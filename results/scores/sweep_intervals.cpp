@@ -24,7 +24,7 @@ namespace {
 // What there is to say of one variant.
 struct Variant {
   std::string label;
-  int group = 0;  // SweepRecord::variant_group: variants of others are never compared
+  int group = 0;  // SweepRecord::variant_group: variants of different groups are never compared
   SystemScores valid, out_of_fold;
   std::string error;  // why there is nothing
 };
@@ -63,7 +63,7 @@ std::string indented(const std::string& text) {
   return result;
 }
 
-// Variants with two trainings each, on the graphs that all of them have; the best first.
+// Variants with at least two trainings each, on the graphs that all of them have; the best first.
 struct Rivals {
   EvaluatedOn judged = EvaluatedOn::valid;
   std::vector<std::string> labels;

@@ -7,13 +7,13 @@
 
 namespace tpudist {
 
-// Which variants differ, all pairs at once (all_pairs), and the intervals of each variant of a
-// sweep: system_text of its runs in the newest stage, on validation graphs and out of fold, if
-// there are scores. A variant whose runs cannot be compared gets a line that says why.
+// Which variants of a sweep differ, all pairs at once (all_pairs). Then the intervals of each
+// variant: system_text of its runs in the newest stage, on validation graphs and out of fold, if
+// there are scores. If the runs of a variant cannot be compared, a line says why.
 std::string sweep_interval_text(const ResultSet& results);
 
-// A list: {"variant", "valid": system_json, "out_of_fold": system_json}; with "error" if the text
-// has such a line.
+// A list: {"variant", "valid": system_json, "out_of_fold": system_json}, with "error" for a variant
+// whose runs cannot be compared.
 nlohmann::json sweep_interval_json(const ResultSet& results);
 
 // A list with an entry for each kind of graphs and experiment that has two variants with two

@@ -20,7 +20,7 @@
 namespace tpudist {
 namespace {
 
-// False also where a run does not say.
+// Whether two hashes are known and differ.
 bool other_hash(const RunRecord& a, const RunRecord& b) {
   return a.hashes && b.hashes &&
          (a.hashes->variant_hash != b.hashes->variant_hash ||
@@ -65,7 +65,7 @@ SystemScores scores_of(std::span<const RunRecord> runs, const ScoreMatrix& matri
   return result;
 }
 
-// Keeps the graphs of `common`, which the other side has, too.
+// Keeps only the graphs of `common`, which both sides have.
 void keep_common(SystemScores& system, const std::set<std::string>& common) {
   for (const std::string& name : system.scores.graphs | std::views::reverse) {
     if (!common.contains(name)) system.left_out.push_back(name + ": left out on the other side");
@@ -98,7 +98,7 @@ Variants known_variants(const ResultSet& results) {
                                 join(names, ", ")));
 }
 
-// The runs of a sweep, of the variant `wanted` or, where that is empty, of its only one.
+// The runs of the variant `wanted` of a sweep; if `wanted` is empty, of the sweep's only variant.
 std::vector<RunRecord> variant_runs(ResultSet results, const std::string& folder,
                                     const std::string& wanted) {
   const Variants known = known_variants(results);
@@ -127,7 +127,7 @@ std::vector<RunRecord> read_input(const std::string& input) {
 
 std::pair<std::string, std::string> split_variant(const std::string& input) {
   std::string folder = input, variant;
-  // A label may hold colons itself, and so may a path.
+  // Labels and paths may contain colons.
   for (std::size_t at = input.find(':'); at != std::string::npos && !fs::exists(folder);
        at = input.find(':', at + 1)) {
     if (!fs::is_directory(input.substr(0, at))) continue;

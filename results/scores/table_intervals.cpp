@@ -20,17 +20,17 @@ constexpr double kFarBelow = 0.10;  // the median of trainings, as of members (r
 constexpr std::string_view kTrainedOn =
     "no interval, since members rank graphs of a split that they were trained on\n";
 
-// The score of members together that an interval is around.
+// The score of members together at the centre of an interval.
 double honest_score(const TableJudgement& table) {
   return table.takes_selection() ? table.selection->nested : table.kept;
 }
 
-// Itself, where it is of one collection.
+// The parts of a table; the table itself if it is of one collection.
 std::span<const TableJudgement> parts_of(const TableJudgement& table) {
   return table.parts.empty() ? std::span(&table, 1) : std::span(table.parts);
 }
 
-// The scores of a table, each the mean over its parts, and its graphs.
+// The table with each score replaced by the mean over its parts.
 TableJudgement mean_of_parts(const TableJudgement& table) {
   if (table.parts.empty()) return table;
   TableJudgement mean = table;
@@ -50,7 +50,7 @@ TableJudgement mean_of_parts(const TableJudgement& table) {
   return mean;
 }
 
-// The line of these graphs, and what is to be said of one training.
+// The line for these graphs, and for one training the line that limits it.
 std::string these_graphs_text(const std::optional<Interval>& found, bool one_training,
                               const std::string& source, bool several) {
   if (!found) {
