@@ -7,7 +7,7 @@
 
 namespace tpudist {
 
-// All runs with their condition and scores, for runs in training the scores so far.
+// All runs with their state and scores; a run in training has the scores so far.
 ReportFigure runs_figure(const ReportInput& input);
 
 // The run with the highest score so far, if no run has final scores; empty if there is none.

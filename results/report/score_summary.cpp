@@ -12,7 +12,7 @@
 namespace tpudist {
 namespace {
 
-// Nothing where the spread is not known (Interval::is_known).
+// The ends of an interval; nothing if the spread is unknown (Interval::is_known).
 std::optional<ChartInterval> ends_of(const Interval& interval) {
   if (!interval.is_known()) return std::nullopt;
   return ChartInterval{interval.low, interval.high};
@@ -40,7 +40,7 @@ ScoreSummary summary_of(const RunScoreTable& scores) {
   return summary;
 }
 
-// Notes what is missing, and why the usually wider interval is narrower.
+// Notes what is missing, and why the interval that is usually wider is narrower.
 void add_notes(ScoreSummary& summary) {
   const auto add = [&](const std::string& text) {
     summary.note += (summary.note.empty() ? "" : " ") + text;

@@ -12,24 +12,24 @@ namespace tpudist {
 // A mean over graphs with its intervals.
 struct ScoreSummary {
   double mean = 0;       // over trainings and graphs
-  double deviation = 0;  // between the means of trainings; NaN for a single one
+  double deviation = 0;  // between the means of trainings; NaN for a single training
   int trainings = 0, graphs = 0, families = 0;
   std::optional<ChartInterval> these_graphs, other_families;  // 95 %
-  // What `these_graphs` is over: "3 trainings", or "5 members of one training", which says nothing
-  // about other trainings; empty without it.
+  // The sample of `these_graphs`: "3 trainings", or "5 members of one training", which says nothing
+  // about other trainings; empty without an interval.
   std::string over;
-  bool alike = false;  // several trainings score alike: their spread is not known
+  bool alike = false;  // several trainings score alike: their spread is unknown
   std::string note;    // how kin count, why an interval is missing or narrower; may be empty
 };
 
-// For a variant's trainings, by the mean of their members, on validation graphs or out of fold.
-// Nothing without scores.
+// Summarises a variant's trainings by the mean of their members, on validation graphs or out of
+// fold. Nothing without scores.
 std::optional<ScoreSummary> summarise_members(const ReportedVariant& variant, bool out_of_fold);
-// For the members of each training together, on validation graphs. With one training these_graphs
-// is the jackknife over its members.
+// Summarises the members of each training together, on validation graphs. With one training
+// `these_graphs` is the jackknife over its members.
 std::optional<ScoreSummary> summarise_together(const ReportedVariant& variant);
 
-// For each graph: the mean over rows, and its 95 % interval if there are at least two rows.
+// For one graph: the mean over runs, and its 95 % interval if there are at least two runs.
 struct GraphScoreSummary {
   double mean = 0;
   std::optional<ChartInterval> interval;

@@ -5,10 +5,10 @@
 
 namespace tpudist {
 
-// The sections of a report, each in its own file. Each says what is missing if it has nothing to
-// show. One header declares them, because a report has all of them.
+// The sections of a report, each in its own file. A section without content says what is missing.
+// One header declares all sections, because a report has all.
 
-// Scores with their two intervals, and the runs with their conditions.
+// Scores with their two intervals, and the runs with their states.
 ReportSection summary_section(const ReportInput& input);
 // Loss and validation score of all members by training step.
 ReportSection curves_section(const ReportInput& input);
@@ -16,13 +16,13 @@ ReportSection curves_section(const ReportInput& input);
 ReportSection graphs_section(const ReportInput& input);
 // Out-of-fold scores by seed and fold.
 ReportSection folds_section(const ReportInput& input);
-// How much of the differences comes from graphs, runs, and the rest.
+// The shares of graphs, runs and the rest in the variance of scores.
 ReportSection variance_section(const ReportInput& input);
 // The score of ensembles of fewer members.
 ReportSection sizes_section(const ReportInput& input);
 // Predicted against measured rank of the best, the median and the worst graph.
 ReportSection ranks_section(const ReportInput& input);
-// How much slower than the fastest configuration the best of the k first-ranked ones is.
+// Slowdown of the best of the k first-ranked configurations against the fastest configuration.
 ReportSection slowdown_section(const ReportInput& input);
 // Run times of graphs that look corrupted, judged by their order of measurement. Reads the shards
 // on which runs trained.

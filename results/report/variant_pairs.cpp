@@ -30,14 +30,14 @@ void require_same_data(const ReportInput& input, const VariantComparison& found)
   score_matrix(runs, found.out_of_fold ? MatrixRows::out_of_fold : MatrixRows::members);
 }
 
-// All pairs, on the graphs that all variants have scores of.
+// Adds all pairs, on the graphs for which all variants have scores.
 void add_pairs(const ReportInput& input, VariantComparison& found) {
   std::vector<const RunScoreTable*> all;
   for (const std::size_t v : found.variants)
     all.push_back(&compared_scores(input.variants[v], found.out_of_fold));
   const std::set<std::string> common = common_graphs(all);
   if (common.empty()) throw ConfigError("no graph was scored by all variants");
-  // By the common graphs: among its own, one variant may lack the hardest.
+  // The order is that on common graphs: a variant may lack the hardest graphs.
   std::vector<std::pair<std::size_t, RunScoreTable>> own;  // the best first
   for (std::size_t i = 0; i < all.size(); ++i)
     own.emplace_back(found.variants[i], on_graphs(*all[i], common));
@@ -45,7 +45,7 @@ void add_pairs(const ReportInput& input, VariantComparison& found) {
                            [](const auto& variant) { return mean_score(variant.second); });
   found.best = own.front().first;
   std::vector<std::vector<double>> means;  // of variants with several trainings
-  std::vector<std::size_t> several;        // those
+  std::vector<std::size_t> several;        // indices of these variants
   for (std::size_t i = 0; i < own.size(); ++i) {
     const auto& [variant, scores] = own[i];
     if (scores.run_count() > 1) {
@@ -73,7 +73,7 @@ void add_pairs(const ReportInput& input, VariantComparison& found) {
   }
 }
 
-// The choice of graphs in `sweep collect`.
+// Whether `sweep collect` compares out of fold.
 bool judged_out_of_fold(const ReportInput& input) {
   if (!input.results.sweep) return false;
   const SweepRecord& sweep = *input.results.sweep;

@@ -10,8 +10,8 @@
 
 namespace tpudist {
 
-// The difference between two variants of one collection by the mean of members: a, the better one,
-// minus b.
+// The difference between two variants of one collection by the mean of members: a minus b, where a
+// is the better one.
 struct VariantPair {
   std::size_t a = 0, b = 0;  // indices in ReportInput::variants
   double difference = 0;
@@ -19,7 +19,7 @@ struct VariantPair {
   // (all_pairs). Both variants need two trainings.
   std::optional<Interval> trainings = {};
   std::optional<double> p = {};
-  // All trainings of both score alike: their spread is not known, and both of these are missing.
+  // All trainings of both score alike: their spread is unknown, so interval and p are missing.
   bool alike = false;
   std::optional<Interval> families = {};  // other families, 95 % for this pair alone
 
@@ -30,15 +30,15 @@ struct VariantPair {
 struct VariantComparison {
   bool out_of_fold = false;           // otherwise on validation graphs
   std::vector<std::size_t> variants;  // those with scores, in the order of ReportInput::variants
-  std::size_t best = 0;               // the one with the highest score
-  std::vector<VariantPair> pairs;     // of the best variant first; empty for a single one
+  std::size_t best = 0;               // the variant with the highest score
+  std::vector<VariantPair> pairs;     // pairs of the best variant first; empty for one variant
   std::string method;                 // of p: AllPairs::test_name
-  std::string refusal;  // why they cannot be compared (different data or rows); then there are no
-                        // pairs
+  std::string refusal;  // why they cannot be compared (different data or rows); then no pairs
 };
 
-// Compares a sweep's variants on the graphs that it chooses by; if it chooses nothing, out of fold
-// if there are such scores. Compares other variants on validation graphs if there are scores.
+// Compares a sweep's variants on the graphs by which it chooses (no choice: out of fold, if
+// scored), and those of a confirming stage or of no sweep on validation graphs. Without such
+// scores, compares on the other kind of graphs.
 VariantComparison compare_variants(const ReportInput& input, const std::string& collection);
 
 }  // namespace tpudist

@@ -38,7 +38,7 @@ std::vector<double> thinned(std::span<const double> values, std::size_t count) {
 using Values = std::vector<double>;
 constexpr std::size_t kMostSampledRows = 400;
 
-// [n] ranks 0 .. n - 1; of equal values the first comes first.
+// [n] ranks 0 .. n - 1; equal values keep their order.
 std::vector<std::size_t> ranks_of(const Values& values) {
   std::vector<std::size_t> order(values.size()), ranks(values.size());
   std::iota(order.begin(), order.end(), std::size_t{0});

@@ -18,24 +18,23 @@ struct EnsembleSize {
   double deviation = 0;  // between subsets, divided by sqrt(1 - K / M); NaN beyond K = M / 2
 };
 
-// The score of ensembles of random K of M members, for several K. Subsets are drawn once, depending
-// only on M, and scored graph by graph. All graphs must have the same number of members; others are
-// ignored.
+// The score of ensembles of K random members of M, for several K. The subsets depend only on M and
+// are scored graph by graph. Graphs with another number of members than the first are ignored.
 class EnsembleSizes {
  public:
   explicit EnsembleSizes(std::string collection) : collection_(std::move(collection)) {}
 
-  // `scores` [M][r] are normalised scores of the members, `targets` [r]. Of large graphs 2,000
-  // rows, evenly spaced, are used. Returns whether the graph counts: false if the metric is
-  // undefined, or the number of members differs.
+  // `scores` [M][r] are normalised scores of the members, `targets` [r]. Uses 2,000 evenly spaced
+  // rows of a larger graph. Returns whether the graph counts: false if the metric is undefined, or
+  // the number of members differs.
   bool add_graph(std::span<const std::vector<double>> scores, std::span<const double> targets);
 
-  // Empty without graphs or with only one member. Deviations are between subsets of the M members.
-  // Independent ensembles of K members would differ more, by 1 / sqrt(1 - K / M); the deviation is
-  // divided by sqrt(1 - K / M) to correct for it. Beyond K = M / 2 subsets overlap too much.
+  // Empty without graphs or with only one member. Subsets of the M members overlap, and differ less
+  // than independent ensembles of K members. To correct this, the deviation between subsets is
+  // divided by sqrt(1 - K / M). Beyond K = M / 2 subsets overlap too much.
   std::vector<EnsembleSize> result() const;
-  // [members()] the mean over graphs of all members but one; empty under the same conditions as
-  // `result`.
+  // [members()] the mean over graphs of the score without each member; empty when `result` is
+  // empty.
   std::vector<double> without() const;
   int members() const { return members_; }
   int graphs() const { return graphs_; }
@@ -58,17 +57,17 @@ class EnsembleSizes {
 // The k for which slowdowns are shown.
 inline constexpr std::int64_t kSlowdownCounts[] = {1, 2, 5, 10, 20, 50, 100};
 
-// A graph as ranked by all members together that were trained without it.
+// A graph, ranked by all members together that were trained without the graph.
 struct RankedGraph {
   std::string name, family, split;
   std::int64_t rows = 0;
   int members = 0;               // number of these members
-  double score = 0;              // primary metric of their combination (z_score)
-  bool sized = false;            // whether it counts in VariantRankings::sizes and without
+  double score = 0;              // primary metric of their combination by the recorded rule
+  bool sized = false;            // whether the graph counts in VariantRankings::sizes, `without`
   ScoreCaveats limits;           // of the combination: noise ceiling, ties, sampling deviation
   std::vector<double> slowdown;  // [kSlowdownCounts] slowdown_at of the combination
-  // For at most 400 configurations, evenly spaced by measured rank: rank / rows, measured and
-  // predicted.
+  // rank / rows, measured and predicted, of at most 400 configurations evenly spaced by measured
+  // rank.
   std::vector<double> measured, predicted;
 };
 
@@ -77,14 +76,14 @@ struct VariantRankings {
   std::vector<EnsembleSize>
       sizes;  // on validation graphs that all members ranked; empty for fewer than two members
   int sized_members = 0, sized_graphs = 0;
-  // [sized_members] the mean over the same graphs for all members but one.
+  // [sized_members] the mean over the same graphs without each member.
   std::vector<double> without;
   std::vector<std::string> missing;  // runs without predictions, one line each
 };
 
 // Reads the predictions of all runs together, graph by graph. `ceilings`: whether to estimate noise
-// ceilings, which takes most of the time. Throws ConfigError and DataError when they cannot be
-// joined (JoinedPredictions).
+// ceilings, which takes most of the time. Throws ConfigError and DataError when the predictions
+// cannot be joined (JoinedPredictions).
 VariantRankings rank_variant(std::span<const RunRecord> runs, bool ceilings);
 
 }  // namespace tpudist

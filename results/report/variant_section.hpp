@@ -10,11 +10,11 @@
 
 namespace tpudist {
 
-// "title: text", or only the text for a single variant, which has no title.
+// "title: text"; only the text for a single variant, which has no title.
 std::string about(const ReportedVariant& variant, std::string_view text);
 
-// The variants of one collection that are shown in charts. They share the charts: one scale, and
-// one colour per variant in all of them.
+// The variants of one collection that are shown in charts. All charts have one scale, and one
+// colour per variant.
 struct VariantGroup {
   std::string collection;
   std::string file_end;  // distinguishes this collection's files from others: "" or "-2"
@@ -38,7 +38,7 @@ ReportSection group_section(
 // Adds a figure unless its table has no rows.
 void add_figure(ReportSection& section, ReportFigure figure);
 
-// Reports once what all of these variants lack, with their names unless they are the whole group.
+// Reports once what all these variants lack, with their names unless they are the whole group.
 void add_missing(ReportSection& section, const VariantGroup& group,
                  const std::vector<const ReportedVariant*>& lacking, const std::string& text);
 
