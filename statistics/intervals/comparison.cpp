@@ -24,8 +24,8 @@ namespace {
 // Key of drawn labellings; an arbitrary constant.
 constexpr std::uint64_t kLabelKey = 0x6c6162656c73;
 
-// Of detectable_shift: an arbitrary key, about how many pairs are drawn, and the most that is
-// looked for.
+// detectable_shift: an arbitrary key, the approximate number of drawn pairs, the largest shift
+// tried.
 constexpr std::uint64_t kDrawKey = 0x7368696674;
 constexpr int kDrawnTests = 30'000;
 constexpr double kWidestShift = 1000;
@@ -60,14 +60,14 @@ std::optional<Comparison::TheseGraphs> on_these_graphs(const RunScoreTable& a,
   return result;
 }
 
-// V_fam of the differences, and what the runs of both sides add to it. Kin count as one family.
+// V_fam of the differences, and the variance that the runs of both sides add. Kin are one family.
 struct FamilyDifferences {
   GraphValues differences;
   std::vector<double> sums, means;  // of families; they change sign if the systems are exchanged
   std::string note;                 // FamilyClusters::note
   VarianceEstimate family;
   std::vector<VarianceEstimate> runs;
-  std::vector<RunVariance> sides;  // that have two runs
+  std::vector<RunVariance> sides;  // with at least two runs
   bool as_many = false;            // runs of both
 
   FamilyDifferences(RunScoreTable a, RunScoreTable b) : as_many(a.run_count() == b.run_count()) {
@@ -92,9 +92,8 @@ struct FamilyDifferences {
   }
 };
 
-// Families needed with `factor` times the runs of each side. The graphs' own differences, and the
-// effects of runs on single graphs, fall with the number of families; the effect of a run on all
-// graphs does not.
+// Families needed with `factor` times the runs of each side. More families reduce the graphs' own
+// differences and the effects of runs on single graphs, but not the effect of a run on all graphs.
 NeededRange families_needed(const FamilyDifferences& found, const DifferencePlan& plan,
                             int factor) {
   const auto families = static_cast<double>(found.means.size());
@@ -116,9 +115,9 @@ NeededRange families_needed(const FamilyDifferences& found, const DifferencePlan
   return needed_number(plan.difference, found.family.degrees, planned, plan.level);
 }
 
-// One common spread is assumed unless the test contradicts it. In simulations of 3 and 8 systems of
-// 2 to 10 runs, one with 1, 3 or 10 times the others' spread, at most 6 % then have any pair called
-// different (bench/statistics_calibration); with the usual 0.05 it would be up to 14 %.
+// One common spread is assumed unless the test contradicts. In simulations of 3 and 8 systems of 2
+// to 10 runs, one with 1, 3 or 10 times the others' spread, all_pairs then calls a pair different
+// in at most 6 % (bench/statistics_calibration); with the usual 0.05, in up to 14 %.
 constexpr double kOneSpread = 0.5;  // p of Bartlett's test
 constexpr double kFewestRuns = 3;   // two runs say too little about a spread
 
@@ -149,7 +148,7 @@ VarianceEstimate pooled_variance(std::span<const Spread> spreads) {
   return pooled;
 }
 
-// Whether runs of such a variance score alike.
+// Whether runs with this variance score alike.
 bool is_alike(double variance) {
   return std::sqrt(variance) < kScoreRounding;
 }
@@ -168,7 +167,7 @@ bool spreads_are_equal(std::span<const Spread> spreads, const VarianceEstimate& 
          chi_square_quantile(1 - kOneSpread, degrees);
 }
 
-// Adjusts p values for their number by Holm's steps. A pair without p is as the last one.
+// Adjusts p values for their number by Holm's steps. Pairs without p come last.
 void adjust_by_holm(std::vector<PairDifference>& pairs) {
   std::vector<std::size_t> order(pairs.size());
   std::iota(order.begin(), order.end(), std::size_t{0});
@@ -190,7 +189,7 @@ std::vector<double> shrunk_means(std::span<const Spread> spreads, const Variance
   std::vector<double> means, errors;
   for (const Spread& own : spreads) {
     means.push_back(own.mean);
-    // A spread of 0 is not known: the pooled one stands for it.
+    // A spread of 0 is unknown: take the pooled one.
     const bool by_all = one_spread || is_alike(own.variance);
     errors.push_back((by_all ? pooled.variance : own.variance) / own.runs);
   }
@@ -204,8 +203,8 @@ std::vector<double> shrunk_means(std::span<const Spread> spreads, const Variance
   return means;
 }
 
-// Draws of equal systems with normal runs of SD 1, and how often all_pairs then finds the first one
-// different from another if its runs are shifted: the same decisions, without p where a bound does.
+// Draws equal systems with normal runs of SD 1, and counts how often all_pairs finds the shifted
+// first system different from another. A bound replaces p if it gives the same decision.
 class DrawnPairs {
  public:
   DrawnPairs(int systems, int runs)
@@ -260,7 +259,7 @@ class DrawnPairs {
     if (p < kSignificance) list.push_back(p);
   }
 
-  // 1 where it cannot be below kSignificance.
+  // 1 if p cannot be below kSignificance.
   double welch_p(const Spread& a, const Spread& b, double shift) const {
     const double t =
         std::abs(a.mean - b.mean + shift) / std::sqrt((a.variance + b.variance) / runs_);
@@ -279,7 +278,7 @@ class DrawnPairs {
   }
 
   double by_holm(const Draw& draw, double shift) const {
-    std::vector<std::pair<double, bool>> list;  // p, and whether of the first system
+    std::vector<std::pair<double, bool>> list;  // p, and whether the pair has the first system
     for (const double p : draw.others) list.emplace_back(p, false);
     for (const Spread& other : std::span(draw.spreads).subspan(1)) {
       const double p = welch_p(draw.spreads.front(), other, shift);
@@ -322,12 +321,12 @@ std::optional<Comparison::OtherFamilies> compare_on_other_families(const RunScor
   const auto terms = with_runs(found.family, found.runs, found.as_many);
   own.interval = t_interval(mean_score(a) - mean_score(b), howe(terms, level), level, reach);
   result.signs = sign_test(found.sums, kLabelKey);
-  // Of one family more, not of its graphs: each family's mean counts once.
+  // For one more family, not for its graphs: each family's mean counts once.
   const auto next =
       with_runs({std::pow(mean_interval(found.means).error, 2) * (families + 1), families - 1},
                 found.runs, found.as_many);
   result.next = t_interval(mean(found.means), howe(next, level), level, reach);
-  // The degrees of a sum depend on the level; the answers below must not.
+  // The degrees of a sum depend on the level; p and shake_up must not.
   result.p = own.runs > 1 ? howe_p(own.interval.value, terms) : kNone;
   result.shake_up = own.runs > 1 ? shake_up(result.next.value, howe(next)) : ShakeUp{kNone, kNone};
   return result;

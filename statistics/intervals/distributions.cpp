@@ -21,16 +21,16 @@ namespace {
 using boost::math::cdf;
 using boost::math::complement;
 using StudentT = boost::math::students_t;
-// In double: long double takes ten times as long, and more than 12 digits are not needed.
+// double, because long double takes ten times as long and 12 digits suffice.
 using Plain = boost::math::policies::policy<boost::math::policies::promote_double<false>>;
 using NoncentralT = boost::math::non_central_t_distribution<double, Plain>;
 
-// With more degrees of freedom t is normal to all digits, and Boost's series are slow.
+// Beyond, t is normal to all digits, and Boost's series are slow.
 constexpr double kMostDegrees = 1e9;
 // With a larger shift the test always finds the difference.
 constexpr double kLargestShift = 38;
 
-// Beyond it the normal density is negligible.
+// Beyond, the normal density is negligible.
 constexpr double kFarNormal = 8;
 using Quadrature = boost::math::quadrature::gauss<double, 61>;
 
@@ -108,8 +108,8 @@ double range_probability(double q, int count, double degrees) {
     return count / std::sqrt(2 * std::numbers::pi) *
            Quadrature::integrate(at, -kFarNormal, kFarNormal);
   };
-  // Density of the standard deviation s: chi-square of degrees s^2, times 2 degrees s. Its bulk
-  // lies within some widths of 1.
+  // Density of the standard deviation s: chi-square of degrees s^2, times 2 degrees s. The bulk of
+  // s lies within some widths of 1.
   const double scale =
       std::log(2.0) + degrees / 2 * std::log(degrees / 2) - std::lgamma(degrees / 2);
   const auto weighted = [&](double s) {

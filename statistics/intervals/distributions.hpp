@@ -3,7 +3,7 @@
 namespace tpudist {
 
 // Distributions for tests and intervals, from Boost.Math. Degrees of freedom may be fractions. All
-// functions throw Error where they are not above 0 or a probability is not within (0, 1).
+// functions throw Error if degrees are not above 0 or a probability is not within (0, 1).
 
 // Student's t: the probability of a value below `x`, and the quantile of `p`.
 double t_probability(double x, double degrees);
@@ -12,10 +12,10 @@ double t_quantile(double p, double degrees);
 double two_sided_p(double x, double degrees);
 
 double chi_square_quantile(double p, double degrees);
-// The highest rate at which so few `failures` of `trials` still happen in 5 % (Clopper and Pearson,
-// Biometrika 1934): 1 - 0.05^(1 / trials) without a failure.
+// The upper 95 % bound on a rate with `failures` in `trials` (Clopper and Pearson, Biometrika
+// 1934): 1 - 0.05^(1 / trials) without a failure.
 double rate_bound(int failures, int trials);
-// Of the standard normal distribution.
+// The quantile of the standard normal distribution.
 double normal_quantile(double p);
 
 // The power of a two-sided t test at `level` (0.05): the probability that |T| exceeds the quantile.
@@ -23,7 +23,7 @@ double normal_quantile(double p);
 double t_test_power(double shift, double degrees, double level);
 
 // E min(most, max(0, -(shift + T))) with Student's T: the mean loss from trusting the sign of an
-// estimate that lies `shift` standard errors above 0, where at most `most` can be lost. All in
+// estimate that lies `shift` standard errors above 0, if the loss is at most `most`. All in
 // standard errors.
 double expected_loss(double shift, double degrees, double most);
 

@@ -9,7 +9,7 @@
 namespace tpudist {
 namespace {
 
-// Of the names that model_family gives.
+// `family`: a name from model_family.
 bool is_bert(std::string_view family) {
   return family.starts_with("bert_l") || family == "bert" || family == "albert" ||
          family == "electra" || family == "talking_heads";

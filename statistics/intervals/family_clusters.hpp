@@ -6,13 +6,13 @@
 
 namespace tpudist {
 
-// What an interval for other families takes as independent. BERTs (of several depths, ALBERT,
-// ELECTRA, with talking heads) are one architecture and score alike: taken as independent they make
-// the interval too narrow (bench/kin_table), so they are one cluster. Where all families are BERTs
-// each is a cluster, and the interval is about other BERTs.
+// The clusters that an interval for other families takes as independent. BERTs (of several depths,
+// ALBERT, ELECTRA, with talking heads) are one architecture and score alike. As independent
+// families they make the interval too narrow (bench/kin_table), so they are one cluster. If all
+// families are BERTs, each is a cluster, and the interval is about other BERTs.
 struct FamilyClusters {
   std::vector<std::string> of;  // [G] the cluster of each graph
-  std::string note;             // what was done, one line; empty where no two families are kin
+  std::string note;             // what was done, one line; empty if no two families are kin
 };
 FamilyClusters family_clusters(std::span<const std::string> families);  // [G] of model_family
 

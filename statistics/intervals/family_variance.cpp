@@ -11,7 +11,7 @@
 namespace tpudist {
 namespace {
 
-// What the graphs of one family in one collection add.
+// The graphs of one family in one collection.
 struct Cluster {
   double graphs = 0;     // n_fc
   double residuals = 0;  // their sum
@@ -21,7 +21,7 @@ struct CollectionClusters {
   double graphs = 0;                        // n_c
   std::map<std::string, Cluster> families;  // those with graphs here
 
-  // w / sqrt(1 - n_fc / n_c) of C collections.
+  // w / sqrt(1 - n_fc / n_c), for C collections.
   double weight(const Cluster& cluster, double collections) const {
     return 1 / (collections * graphs * std::sqrt(1 - cluster.graphs / graphs));
   }

@@ -15,14 +15,14 @@ struct GraphValues {
 };
 
 // The estimate is the mean over collections, with equal weights, of each collection's mean over
-// graphs. Returns its variance if families were drawn anew: CR2 clustered by family, across
-// collections, in a regression on one indicator per collection (Bell and McCaffrey, "Bias reduction
-// in standard errors for linear regression with multi-stage samples", Survey Methodology 2002). The
-// degrees of freedom are theirs for independent residuals of equal variance. With w = 1 / (C n_c),
-// n_fc graphs of family f in collection c and residuals e:
+// graphs. Returns the variance of the estimate over draws of families: CR2 clustered by family,
+// across collections, in a regression on one indicator per collection (Bell and McCaffrey, "Bias
+// reduction in standard errors for linear regression with multi-stage samples", Survey Methodology
+// 2002), with their degrees of freedom for independent residuals of equal variance. With
+// w = 1 / (C n_c), n_fc graphs of family f in collection c and residuals e:
 //     V = sum_f (sum_c w / sqrt(1 - n_fc / n_c) sum_{f,c} e)^2,
 //     degrees = (sum l)^2 / sum l^2, l the eigenvalues of V as a quadratic form.
-// Needs two families in every collection; otherwise throws Error with the number of the collection.
+// Needs two families in every collection; otherwise throws Error with the collection's number.
 VarianceEstimate family_variance(std::span<const GraphValues> collections);
 
 }  // namespace tpudist

@@ -19,7 +19,7 @@ void require_two(std::span<const double> values) {
                 fmt::format("{} values have no spread; at least 2 are needed", values.size()));
 }
 
-// Of the mean of independent values.
+// The variance of the mean of independent values.
 VarianceEstimate mean_variance(std::span<const double> values) {
   require_two(values);
   const auto n = static_cast<double>(values.size());

@@ -17,11 +17,11 @@ namespace {
 using Values = std::vector<double>;
 
 constexpr double kMostLabellings = 1 << 22;
-constexpr std::size_t kMostHalf = 21;  // signs of this many values are enumerated
+constexpr std::size_t kMostHalf = 21;  // values whose signs are enumerated
 constexpr int kDraws = 99'999;
-// Sums of the same values in another order differ by rounding; they count as equal.
+// The order of summation changes a sum by rounding; such sums count as equal.
 constexpr double kRounding = 1e-12;
-// Below this number of runs, labels are not exchanged if sides are uneven.
+// A side with fewer runs allows no label test if sides are uneven.
 constexpr std::size_t kFewRuns = 10;
 constexpr double kLargestRatio = 3;
 
@@ -54,7 +54,7 @@ struct WelchT {
 
 class LabelCount {
  public:
-  // `a` are the fewer values.
+  // `a` has at most as many values as `b`.
   LabelCount(const Values& a, const Values& b) : pool_(a), chosen_(a.size()) {
     pool_.insert(pool_.end(), b.begin(), b.end());
     std::ranges::sort(pool_);
@@ -70,7 +70,7 @@ class LabelCount {
     for (const double value : pool_) t_.squares += value * value;
     t_.rounding = kRounding * t_.squares;
     std::tie(difference_, variance_) = t_.parts(sum, squares);
-    // Means of equal sides differ by rounding only.
+    // Means of equal sides differ only by rounding.
     if (difference_ <= t_.rounding) difference_ = 0;
   }
 
@@ -106,7 +106,7 @@ class LabelCount {
   void count(double sum, double squares) {
     const auto [difference, variance] = t_.parts(sum, squares);
     const double own = difference_ * variance, other = difference * variance_;
-    // Without any variance the larger difference is the larger t.
+    // If neither has a variance, the larger difference is the larger t.
     const bool beyond = variance == 0 && variance_ == 0
                             ? difference >= difference_ * (1 - kRounding)
                             : other >= own - kRounding * std::max(own, other);
@@ -155,7 +155,7 @@ Values all_sums(std::span<const double> values) {
   return sums;
 }
 
-// How many sums of one of each, both sorted, are at least `bound` away from 0.
+// The number of sums x + y, x in `first` and y in `second` (both sorted), with |x + y| >= `bound`.
 double count_beyond(const Values& first, const Values& second, double bound) {
   double count = 0;
   auto above = second.end(), below = second.end();  // as x rises, both move to the front
@@ -195,8 +195,7 @@ std::optional<PermutationTest> label_test(std::span<const double> a, std::span<c
 }
 
 PermutationTest sign_test(std::span<const double> values, std::uint64_t key) {
-  // The key depends only on sizes, so drawn signs depend neither on the order of values nor on the
-  // sides.
+  // Uses sorted sizes, so that drawn signs depend neither on the order of values nor on the sides.
   double sum = 0;
   Values sizes;
   for (const double value : checked({values.begin(), values.end()})) {
@@ -209,7 +208,7 @@ PermutationTest sign_test(std::span<const double> values, std::uint64_t key) {
   test.smallest_p = std::min(1.0, 2 / test.labellings);
   double size = 0;
   for (const double value : sizes) size += value;
-  // For a bound of 0 or below, sums would be counted twice.
+  // A bound of 0 or below would count sums twice.
   const double bound = std::abs(sum) - kRounding * size;
   if (bound <= 0) return test;
   test.exact = sizes.size() <= 2 * kMostHalf;

@@ -14,10 +14,10 @@ namespace tpudist {
 struct RunScoreTable {
   std::vector<std::string> graphs;    // [G] names, for messages
   std::vector<std::string> families;  // [G] of model_family; intervals count kin as one
-  std::vector<int> folds;             // [G] graphs of one fold were scored by the same training;
+  std::vector<int> folds;             // [G] one training scored all graphs of a fold;
                                       // empty: one fold
   std::vector<std::vector<double>> scores;  // [G][R]
-  double lowest = -1;  // score: of Kendall tau; a tile score has no lowest. The highest is 1.
+  double lowest = -1;  // lowest possible score: of Kendall tau; a tile score has none. Highest: 1.
 
   int graph_count() const { return static_cast<int>(scores.size()); }
   int run_count() const { return scores.empty() ? 0 : static_cast<int>(scores.front().size()); }
@@ -27,8 +27,8 @@ struct RunScoreTable {
     return folds.empty() ? 0 : folds[static_cast<std::size_t>(graph)];
   }
 
-  // Throws DataError, which names graph and run: no graph, no run, graphs with different run
-  // counts, lists of different lengths, a score that is not finite.
+  // Throws DataError, which names graph and run, if there is no graph or no run, run counts or
+  // lengths of lists differ, or a score is not finite.
   void check() const;
 };
 

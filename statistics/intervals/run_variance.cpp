@@ -24,7 +24,7 @@ double missing_share(const RunScoreTable& scores, double whole_share) {
   }
   double seen = 0;
   for (const auto& [family, of_family] : in_family) {
-    if (of_family == graphs) continue;  // no other family: CR2 contains none of it
+    if (of_family == graphs) continue;  // no other family: CR2 sees none of s2_run
     for (const auto& [fold, of_fold] : in_fold) {
       const auto both = in_both.find({family, fold});
       const double held = (both == in_both.end() ? 0 : both->second) - of_family * of_fold / graphs;

@@ -11,62 +11,62 @@
 
 namespace tpudist {
 
-// "Other families, if trained again": an interval for the mean if families of the same kind, and with
-// several runs also the runs, were drawn anew.
+// "Other families, if trained again": an interval for the mean on new families of the same kind
+// and, with several runs, after new runs.
 struct FamilyInterval {
   Interval interval;
   int families = 0, graphs = 0, collections = 0;
   int runs = 0;             // fewest runs of any collection; 1: the interval holds for this model
                             // only
   VarianceEstimate family;  // V_fam
-  double run_variance = 0;  // added by other runs
+  double run_variance = 0;  // added by training again
   std::set<std::string> notes;  // how kin count (FamilyClusters::note)
 };
 
-// "These graphs, if trained again": mean +- t(R - 1) s / sqrt(R) over complete runs. Nothing for one run.
-// Throws as RunScoreTable::check.
+// "These graphs, if trained again": mean +- t(R - 1) s / sqrt(R) over complete runs. Nothing for one
+// run. Throws as RunScoreTable::check.
 std::optional<Interval> run_interval(const RunScoreTable& scores, double level = kIntervalLevel);
 
-// "Other families, if trained again" for the mean over collections, with equal weights, of their means
-// over graphs. V = V_fam + the part of the run variance that V_fam misses, at least 0, by Howe's
-// rule (with_runs). Families are clustered across collections (family_variance), kin as one
+// "Other families, if trained again" for the mean over collections, equally weighted, of their
+// means over graphs. V = V_fam + the part of the run variance that V_fam misses, at least 0, by
+// Howe's rule (with_runs). Families are clustered across collections (family_variance), kin as one
 // (family_clusters); runs are independent between collections (run_variance). With one run V =
-// V_fam. Nothing where a collection has graphs of one family only. Throws as RunScoreTable::check.
+// V_fam. Nothing if all graphs of a collection are of one family. Throws as RunScoreTable::check.
 std::optional<FamilyInterval> family_interval(std::span<const RunScoreTable> collections,
                                               double level = kIntervalLevel);
 
 // Intervals as printed, each one line without a newline.
 
-// "0.7219 (0.6748 to 0.7691, t(2))"; where it is not known "0.7219 (no interval: all scores are
+// "0.7219 (0.6748 to 0.7691, t(2))"; for an unknown spread "0.7219 (no interval: all scores are
 // alike, ...)".
 std::string interval_text(const Interval& interval);
 
-// "other families, if trained again     0.7219 (0.5463 to 0.8976, t(2.51)); 7 graphs of 4 families, 3
+// "other families, if trained again  0.7219 (0.5463 to 0.8976, t(2.51)); 7 graphs of 4 families, 3
 // runs"; for one run "other families, this model only".
 std::string family_line(const FamilyInterval& found);
 
-// "these graphs, if trained again      0.7219 (0.6748 to 0.7691, t(2)); " and `source`, such as "3 runs".
+// "these graphs, if trained again    0.7219 (0.6748 to 0.7691, t(2)); " and `source`: "3 runs".
 std::string run_line(const Interval& interval, const std::string& source);
 
-// "other members of this training  0.7219 (0.6748 to 0.7691, t(4)); " and `source`: the same for a
-// single training.
+// For a single training:
+// "other members of this training    0.7219 (0.6748 to 0.7691, t(4)); " and `source`.
 std::string member_line(const Interval& interval, const std::string& source);
 
-// What the interval of a single training does not cover, and how to get one that does.
+// Says what the interval of a single training does not cover, and how to get one that does.
 std::string one_training_line();
 
-// "if none of these 4 families failed, up to 53 % may (95 %)": what no interval contains. Where 5 %
-// of trainings of SD 0.01 collapse by 0.3, that of 3 trainings holds the mean in 73 %.
+// "if none of these 4 families failed, up to 53 % may (95 %)": no interval covers unseen
+// failures. If 5 % of trainings of SD 0.01 collapse by 0.3, intervals of 3 hold the mean in 73 %.
 std::string rare_line(int number, std::string_view of, std::string_view did);
 
-// Complete lines below an interval of scores, each after two spaces: family_line, rare_line and
-// notes; or why there is none.
+// Complete lines, each after two spaces: family_line, rare_line and notes, or why there is no
+// interval.
 std::string family_text(const std::optional<FamilyInterval>& found);
 
 // Why there is no interval: "scores of all trainings are alike, so their spread is not known".
 std::string alike_line(const std::string& what);
 
-// Why an interval is missing.
+// Says why an interval on these graphs is missing.
 std::string no_run_line(const std::string& reason);
 
 }  // namespace tpudist

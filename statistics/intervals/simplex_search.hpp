@@ -7,9 +7,9 @@
 namespace tpudist {
 
 // The minimum of a function of a few variables by the Nelder-Mead simplex search (The Computer
-// Journal 1965), without derivatives. It starts at `start` [n] with first steps `step` [n] > 0. It
-// ends when the simplex spans less than 1e-10 of the steps, or after 400 n evaluations. A pure
-// function of its arguments; may find a local minimum.
+// Journal 1965), without derivatives. The search starts at `start` [n] with first steps `step` [n]
+// > 0. It ends when the simplex spans less than 1e-10 of the steps, or after 400 n evaluations. A
+// pure function of its arguments; may find a local minimum.
 struct Minimum {
   std::vector<double> at;  // [n]
   double value = 0;

@@ -18,17 +18,17 @@ namespace {
 using Deviations = std::array<double, 3>;
 enum Component : std::size_t { kGraph, kRun, kResidual };
 
-// The smallest standard deviation of the residual, relative to that of all scores: at 0 the
+// The smallest standard deviation of the residual, relative to that of all scores, because at 0 the
 // likelihood is unbounded.
 constexpr double kSmallestResidual = 1e-6;
-// A standard deviation below this part of the mean is none.
+// A standard deviation below this part of the mean is 0.
 constexpr double kSpreadRounding = 1e-13;
 
 double square(double value) {
   return value * value;
 }
 
-// Scores in units of their own standard deviation.
+// Works on scores in units of their own standard deviation.
 class Likelihood {
  public:
   explicit Likelihood(const RunScoreTable& scores) : folds_(tables_of(scores)) {
@@ -81,7 +81,7 @@ class Likelihood {
   }
 
  private:
-  // Of a fold's mean: 1 / its variance.
+  // 1 / the variance of a fold's mean.
   static double information_of(const TwoWayTable& fold, double graph, double run, double residual) {
     return fold.graphs * fold.runs / (residual + fold.runs * graph + fold.graphs * run);
   }
@@ -102,7 +102,7 @@ class Likelihood {
   double scale_ = 0, centre_ = 0;
 };
 
-// From mean squares, pooled over folds.
+// Estimates from mean squares, pooled over folds.
 Deviations moments_of(const std::vector<TwoWayTable>& folds) {
   double interactions = 0, interaction_degrees = 0, graphs = 0, graph_degrees = 0, runs = 0,
          run_degrees = 0, in_fold = 0;
@@ -167,7 +167,7 @@ class Fit {
     };
     const Minimum found = simplex_search(
         [&](std::span<const double> values) { return likelihood_(all(values)); }, free, step);
-    // A negative estimate of a variance shows as nearly 0; it is set to 0.
+    // A variance whose estimate would be negative comes out near 0; set it to 0.
     Deviations sd = all(found.at);
     for (std::size_t i = 0; i < kResidual; ++i) {
       Deviations without = sd;
@@ -177,7 +177,7 @@ class Fit {
     return sd;
   }
 
-  // Where a deviation enters the region, on the way from `outside` to `inside`.
+  // The deviation between `outside` and `within` at which `inside` begins to hold.
   template <typename Inside>
   static double bound(double outside, double within, const Inside& inside) {
     for (int i = 0; i < 40; ++i) {

@@ -10,9 +10,9 @@ inline constexpr double kDeviationLevel = 0.90;
 
 // The sources of variation of scores, as standard deviations with profile likelihood intervals:
 //     score = mean + graph + run + residual.
-// Where all runs score all graphs the model is crossed. Out of fold there is a run for each fold
-// and seed, and a graph belongs to one fold; the difficulty of a fold cannot be told from that of
-// its graphs. The residual is the variation of one run on one graph.
+// If all runs score all graphs, the model is crossed. Out of fold there is a run for each fold and
+// seed, and a graph belongs to one fold: a fold's difficulty cannot be separated from that of its
+// graphs. The residual is the variation of one run on one graph.
 struct VarianceComponents {
   double mean = 0;  // generalised least squares
   DeviationInterval graph, run, residual;
@@ -20,8 +20,8 @@ struct VarianceComponents {
 
 // Restricted maximum likelihood with variances of at least 0 (Patterson and Thompson, Biometrika
 // 1971). An interval ends where twice the restricted log likelihood, maximised over the other
-// variances, has fallen by the quantile of chi-square with one degree of freedom. Throws Error for
-// fewer than two runs, or where no fold has two graphs, and as RunScoreTable::check.
+// variances, has fallen by the quantile of chi-square with one degree of freedom. Throws as
+// RunScoreTable::check, and Error for fewer than two runs or if no fold has two graphs.
 VarianceComponents variance_components(const RunScoreTable& scores, double level = kDeviationLevel);
 
 }  // namespace tpudist

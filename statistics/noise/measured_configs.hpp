@@ -11,24 +11,24 @@ namespace tpudist {
 // rows.
 struct MeasuredConfigs {
   std::vector<double> log_times;    // [n] natural logarithms, grouped by configuration
-  std::vector<std::int64_t> rows;   // [n] the measurement that each value comes from
+  std::vector<std::int64_t> rows;   // [n] the measurement behind each value
   std::vector<std::int64_t> begin;  // [C + 1] configuration c has begin[c] .. begin[c + 1] - 1
   bool whole = false;               // whether all times are whole numbers (nanoseconds)
 
   std::int64_t configs() const { return static_cast<std::int64_t>(begin.size()) - 1; }
   std::span<const double> times_of(std::int64_t config) const;
-  // Both of the logarithms; for an even number of values the median is the mean of the middle two.
+  // Of the logarithms. The median of an even number of values is the mean of the middle two.
   double mean_of(std::int64_t config) const;
   double median_of(std::int64_t config) const;
 };
 
-// Why these run times have no logarithms, as one line: "run time 0 of measurement 3 is not positive
-// and finite"; empty if they have.
+// Says in one line why these run times have no logarithms: "run time 0 of measurement 3 is not
+// positive and finite"; empty if they have.
 std::string fault_of_times(std::span<const double> times);
 
-// `times` [n] must be positive; `config` [n] has equal numbers for equal configurations, any
-// numbers. Configurations are in the order of their first measurements, and the measurements of one
-// keep their order. Throws Error where lengths differ, and DataError with fault_of_times.
+// `times` [n] must be positive; `config` [n] has equal numbers, of any value, for equal
+// configurations. Configurations are in the order of their first measurements; each keeps the order
+// of its measurements. Throws Error if lengths differ, and DataError with fault_of_times.
 MeasuredConfigs measured_configs(std::span<const double> times,
                                  std::span<const std::int32_t> config);
 

@@ -35,7 +35,7 @@ std::vector<double> absolute(std::vector<double> values) {
   return values;
 }
 
-// Rows sorted by configuration, those of one in their order.
+// Rows sorted by configuration, stably.
 std::vector<std::int64_t> by_config(std::span<const std::int32_t> config) {
   std::vector<std::int64_t> rows(config.size());
   for (std::size_t i = 0; i < rows.size(); ++i) rows[i] = static_cast<std::int64_t>(i);
@@ -44,7 +44,7 @@ std::vector<std::int64_t> by_config(std::span<const std::int32_t> config) {
   return rows;
 }
 
-// Calls visit(rows of one configuration) for each that was measured more than once.
+// Calls visit(rows) for each configuration that was measured more than once.
 template <typename Visit>
 void each_repeated(std::span<const std::int32_t> config, const Visit& visit) {
   const std::vector<std::int64_t> rows = by_config(config);
@@ -95,7 +95,7 @@ class Checker {
     add(kind, found, found.by_chance + beyond_chance);
   }
 
-  // A statistic of the series of repeats, with rows of the graph.
+  // Converts positions in the series of repeats to rows of the graph.
   OrderStatistic of_repeats(OrderStatistic found) const {
     if (std::isnan(found.value)) return found;
     const std::int64_t last = found.first + found.count - 1;
@@ -117,8 +117,8 @@ class Checker {
     checks_.push_back(check);
   }
 
-  // Mean difference of neighbouring repeats of a configuration, relative to that of rows drawn from
-  // the whole graph; the repeated ones may be the fastest of a search, which differ little. A mean,
+  // Mean difference of neighbouring repeats of a configuration, relative to rows drawn from the
+  // whole graph: a search may repeat only its fastest configurations, which differ little. A mean,
   // because most configurations of a graph may be equally fast.
   void add_disagreement() {
     double of_repeats = 0, of_all = 0;

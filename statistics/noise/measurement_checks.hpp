@@ -12,11 +12,11 @@ namespace tpudist {
 
 // The order in which the configurations of a graph were measured. In a random order neighbours have
 // nothing in common, so any pattern of the run times over the order comes from the machine. A
-// search or an enumeration makes patterns of its own; then only repeated measurements of equal
-// configurations, and frozen values, tell about the machine.
+// search or an enumeration makes patterns of its own; then only repeated measurements and frozen
+// values tell something about the machine.
 enum class MeasuredOrder { random, searched };
 
-// Checks of the run times of a graph. None uses a model.
+// Checks of the run times of a graph. No check uses a model.
 enum class CheckKind {
   drift,                // run times rise or fall over the measuring order (drift_of); random order
                         // only
@@ -25,7 +25,7 @@ enum class CheckKind {
                         // (longest_repetition_of)
   repeat_drift,         // repeats rise or fall relative to their configuration's median
   repeat_block,         // the repeats of one block lie unusually far from, or near to, that median
-  repeat_outliers,      // share of repeats that lie far from it
+  repeat_outliers,      // share of repeats that lie far from that median
   repeat_disagreement,  // spread of repeats relative to that of unrelated measurements: 0 to about
                         // 1
 };
@@ -35,12 +35,12 @@ std::string_view name_of(CheckKind kind);
 struct MeasurementCheck {
   CheckKind kind = CheckKind::drift;
   double value = 0;
-  double limit = 0;  // a graph is suspect only above it; docs/data.md gives the reasons
+  double limit = 0;  // a graph is suspect only above `limit`; reasons: docs/data.md
   double by_chance = 0;
-  // Probability of such a value if the order has no effect; 0 for the last two checks, which are
-  // not about chance.
+  // Probability of such a value if the order has no effect; 0 for the last two checks, which do not
+  // test for chance.
   double p = 1;
-  std::int64_t first_row = 0, last_row = 0;  // where it was found: rows of the graph
+  std::int64_t first_row = 0, last_row = 0;  // rows of the graph with the finding
 
   // Above the limit, and significant at 0.01 with Bonferroni's correction for `checks` checks.
   bool is_suspect(std::int64_t checks) const;
@@ -54,11 +54,11 @@ struct RepeatedRows {
 };
 
 // `times` [n] must be positive; `config` [n] has equal numbers, from 0, for equal configurations.
-// Throws Error where lengths differ, and DataError where a time is not positive.
+// Throws Error if lengths differ, and DataError if a time is not positive.
 RepeatedRows repeated_rows(std::span<const double> times, std::span<const std::int32_t> config);
 
-// All checks that `order` allows and that have enough measurements: 100, or 100 repeated ones, for
-// the last two checks 20 pairs. Random draws depend on `key`.
+// All checks that `order` allows and that have enough measurements: 100, or 100 repeats; 40 repeats
+// for the last two checks. Random draws depend on `key`.
 std::vector<MeasurementCheck> check_measurements(std::span<const double> times,
                                                  std::span<const std::int32_t> config,
                                                  MeasuredOrder order, std::uint64_t key);

@@ -17,7 +17,7 @@ namespace {
 
 constexpr double kReach = 5;  // standard deviations
 
-// Distance from a configuration's centre within which its true time is searched. Noise may be
+// The distance from a configuration's centre within which the true time is searched. Noise may be
 // larger on one side.
 double reach_of(const NoiseModel& noise, double centre) {
   const double here = noise.deviation(centre);
@@ -26,9 +26,9 @@ double reach_of(const NoiseModel& noise, double centre) {
   return kReach * std::clamp(near, here, 3 * here);
 }
 
-constexpr int kErrorDraws = 5;          // with another noise, to see the effect of its error
+constexpr int kErrorDraws = 5;          // with another noise, for the effect of its error
 constexpr std::uint64_t kFit = 1000;    // the stream of random numbers that fits the noise
-constexpr double kMethodError = 0.006;  // bench/ceiling_table: its errors where noise is known
+constexpr double kMethodError = 0.006;  // bench/ceiling_table: errors with known noise
 constexpr double kTwoSided = 1.96;      // of a normal distribution, 95 %
 
 // Kendall's tau-b between a possible truth and new measurements of it.
@@ -66,9 +66,9 @@ double variance_of(std::span<const double> values) {
   return squares_around(values, mean(values)) / static_cast<double>(values.size() - 1);
 }
 
-// Variance from the free choices of the method. For the levels it is the mean square of the
-// ceiling's change with twice the width, and with half the width and a quarter of the degrees; for
-// the shape with twice the residuals and with a normal shape.
+// Variance from the free choices of the method: the mean square of the ceiling's change. For the
+// levels: with twice the width, and with half the width and a quarter of the degrees. For the
+// shape: with twice the residuals, and with a normal shape.
 template <typename MovedBy>
 double choice_variance(const MovedBy& moved_by) {
   const auto squared = [&](const NoiseChoices& choices) { return std::pow(moved_by(choices), 2); };
@@ -79,7 +79,7 @@ double choice_variance(const MovedBy& moved_by) {
          (squared({width, degrees, 0}) + squared({width, degrees, deviations * 2})) / 2;
 }
 
-// Shapes that noise may have where too few repeats tell: a sharp rise and a long tail (the
+// Possible shapes of noise if too few repeats show the shape: a sharp rise and a long tail (the
 // exponential distribution), and two long tails (Student's t with 3 degrees).
 std::array<NoiseShape, 2> possible_shapes() {
   constexpr int kQuantiles = 2000;
@@ -98,7 +98,7 @@ NoiseCeiling none(std::string reason) {
   return ceiling;
 }
 
-// `variance`: that of the ceiling beside the spread of the draws.
+// `variance`: of the ceiling, without the spread of the draws.
 NoiseCeiling ceiling_of(std::span<const double> scores, double variance) {
   variance += variance_of(scores) * (1 + 1 / static_cast<double>(scores.size())) +
               kMethodError * kMethodError;
@@ -120,7 +120,7 @@ TrueTimes::TrueTimes(const MeasuredConfigs& measured, const NoiseModel& noise) {
   for (int s = 0; s < kSteps; ++s) step();
 }
 
-// Only points that some configuration uses: a few for each, even if they are far apart.
+// Only points that some configuration uses: a few for each, even if configurations are far apart.
 void TrueTimes::make_grid(const NoiseModel& noise, const std::vector<double>& centres) {
   std::vector<double> sorted = centres;
   std::ranges::sort(sorted);

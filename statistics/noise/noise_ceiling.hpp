@@ -16,10 +16,10 @@ namespace tpudist {
 // The distribution of the true run times of a graph's configurations, given all their measurements:
 // the mixture over a grid in log time that makes the measurements most likely (Kiefer and
 // Wolfowitz, 1956; Laird, "Nonparametric maximum likelihood estimation of a mixing distribution",
-// JASA 1978), by kSteps steps of EM from equal weights. The grid has kPerDeviation points per
-// standard deviation of the noise there. A configuration uses only the points within 5 deviations
-// of the median of its measurements. Memory is proportional to the configurations, time to that and
-// the steps. Immutable, thread-safe.
+// JASA 1978), by kSteps steps of EM from equal weights. The grid has kPerDeviation points per local
+// standard deviation of the noise. A configuration uses only the points within 5 deviations of the
+// median of its measurements. Memory is proportional to the configurations, time to configurations
+// x steps. Immutable, thread-safe.
 class TrueTimes {
  public:
   static constexpr int kSteps = 60;
@@ -27,9 +27,8 @@ class TrueTimes {
 
   TrueTimes(const MeasuredConfigs& measured, const NoiseModel& noise);
 
-  // One possible truth: the log true time of each configuration [C]. It is drawn from the
-  // configuration's posterior distribution over the grid, and evenly within a cell, so that no two
-  // are equal.
+  // One possible truth: the log true time of each configuration [C]. Drawn from the configuration's
+  // posterior distribution over the grid, and uniformly within a cell, so that no two are equal.
   std::vector<double> draw(CounterRng& random) const;
 
   // [points] the grid and its weights, which sum to 1.
@@ -48,48 +47,48 @@ class TrueTimes {
              const std::vector<double>& centres);
   void step();
 
-  std::vector<double> grid_, width_;  // points, and the widths of their cells
+  std::vector<double> grid_, width_;  // points, and their cells' widths
   std::vector<double> weights_;
   std::vector<Band> bands_;        // [C]
-  std::vector<float> likelihood_;  // of all bands; each relative to its largest value
+  std::vector<float> likelihood_;  // of all bands, each divided by its largest value
 };
 
 // The score that a perfect ranking of a graph's configurations would reach in spite of measurement
 // noise: the expected Kendall tau-b between the true times and the measured rows. Equal
-// configurations have equal true times, all others different ones. Plain data.
+// configurations have equal true times, different ones have different times. Plain data.
 struct NoiseCeiling {
-  // Nothing where it cannot be estimated; `reason` then says why in one line.
+  // Nothing if there is no estimate; `reason` then says why in one line.
   std::optional<double> value;
   std::string reason;
   // A 95 % interval for the score of the perfect ranking on such rows. It covers the spread over
   // possible truths and measurements, the standard error of the noise, the effect of other
-  // NoiseChoices, and 0.006 for the deconvolution. With `normal_assumed` the farthest ceiling of
-  // the other shapes widens its end, by the root of the sum of squares.
+  // NoiseChoices, and 0.006 for the deconvolution. With `normal_assumed`, the farthest ceiling of
+  // other shapes widens each end by the root of the sum of squares.
   double low = 0, high = 0;
   std::int64_t repeated_configs = 0;
   double noise = 0;  // relative standard deviation of a measurement; root mean square over repeats
-  // Too few configurations have six repeats to tell the shape of the noise (NoiseEstimate).
-  // `value` is that of normal noise; exponential noise and long tails widen the interval.
+  // Too few configurations have six repeats to show the shape of the noise (NoiseEstimate). `value`
+  // assumes normal noise; exponential noise and long tails widen the interval.
   bool normal_assumed = false;
 };
 
 struct NoiseCeilingOptions {
   std::uint64_t seed = 1;
   int draws = 20;  // number of possible truths, at least 2
-  // The noise if it is known; nothing: it is estimated from repeated measurements.
+  // The noise if known; nothing: estimated from repeated measurements.
   std::optional<NoiseModel> noise;
 };
 
-// `times` [n] are the measured run times of the ranked rows (any unit; if all are whole numbers
-// they are taken as rounded). `config` [n] has equal numbers for equal configurations. Estimates
-// the noise (estimate_noise) and the distribution of the true times (TrueTimes), draws true times,
-// simulates a measurement of every row, and averages tau-b. Five more noise estimates give the
-// interval, and two where it is assumed normal. O(n log n) time, a few hundred bytes per row; a
-// pure function of its arguments.
+// `times` [n] are the measured run times of the ranked rows (any unit; whole numbers count as
+// rounded). `config` [n] has equal numbers for equal configurations. Estimates the noise
+// (estimate_noise) and the distribution of the true times (TrueTimes), draws true times, simulates
+// a measurement of every row, and averages tau-b. Five other noise models give the interval; two
+// more if the noise is assumed normal. O(n log n) time, a few hundred bytes per row; a pure
+// function of its arguments.
 //
-// There is a reason instead of a ceiling where a time is not positive and finite, or where there
-// are fewer than two configurations. Without `options.noise` also where fewer than
-// kLeastRepeatedConfigs are repeated, or repeats never differ. Throws Error where lengths differ.
+// Returns a reason instead of a ceiling if a time is not positive and finite, or if there are fewer
+// than two configurations. Without `options.noise`, also if fewer than kLeastRepeatedConfigs are
+// repeated or repeats never differ. Throws Error if lengths differ.
 NoiseCeiling noise_ceiling(std::span<const double> times, std::span<const std::int32_t> config,
                            const NoiseCeilingOptions& options = {});
 

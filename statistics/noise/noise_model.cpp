@@ -56,7 +56,7 @@ Moments moments_of(const std::vector<double>& density) {
   return m;
 }
 
-// Counts on the grid, for each error. Deviations beyond its ends are counted there.
+// Counts on the grid, for each error. Deviations beyond an end count at that end.
 std::map<double, std::vector<double>> counted(std::span<const NoiseShape::Deviation> deviations) {
   std::map<double, std::vector<double>> counts;
   for (const NoiseShape::Deviation& deviation : deviations) {
@@ -99,7 +99,7 @@ std::vector<double> deconvolved(const std::map<double, std::vector<double>>& cou
   return weights;
 }
 
-// At the points of the table, the weights of the cells smoothed.
+// The smoothed weights of the cells, at the points of the table.
 std::vector<double> smoothed(const std::vector<double>& weights) {
   std::vector<double> density(kPoints);
   for (std::size_t i = 0; i < density.size(); ++i) {
@@ -137,14 +137,14 @@ std::vector<Repeats> repeats_of(const MeasuredConfigs& measured) {
   return repeats;
 }
 
-// Times in whole numbers have at least the rounding error.
+// Whole-number times have at least the rounding error.
 double least_deviation(const MeasuredConfigs& measured, double level) {
   const double rounding = measured.whole ? std::exp(-level) / std::sqrt(12.0) : 0;
   return std::max(rounding, kLeastDeviation);
 }
 
-// Width: if noise has two modes, repeats that all fell into one have small residuals and a mean
-// at the edge; narrow levels would then show too little noise.
+// A level needs a width: if noise has two modes, repeats that all fell into one mode have small
+// residuals and a mean at the edge, and a narrow level would show too little noise.
 NoiseModel pooled(const MeasuredConfigs& measured, const std::vector<Repeats>& repeats,
                   const NoiseChoices& choices) {
   double all = 0;
@@ -157,7 +157,7 @@ NoiseModel pooled(const MeasuredConfigs& measured, const std::vector<Repeats>& r
     squares += one.squares;
     degrees += one.degrees;
     left -= one.degrees;
-    // Residuals that are too few for their own level are added to the last one.
+    // Too few remaining residuals join the last level.
     const bool narrow = one.level - lowest < choices.level_width * std::sqrt(squares / degrees);
     if (left > 0 && (degrees < wanted || left < wanted || narrow)) continue;
     const double mean = level / degrees;
@@ -172,7 +172,7 @@ NoiseModel pooled(const MeasuredConfigs& measured, const std::vector<Repeats>& r
   return {std::move(levels), std::move(deviations)};
 }
 
-// The same with shapes; nothing where too few residuals tell them.
+// `model` with shapes; nothing if there are too few residuals.
 std::optional<NoiseModel> shaped(const MeasuredConfigs& measured,
                                  const std::vector<Repeats>& repeats, const NoiseModel& model,
                                  std::int64_t wanted) {
@@ -312,8 +312,7 @@ NoiseEstimate estimate_noise(const MeasuredConfigs& measured, const NoiseChoices
     degrees += one.degrees;
     scatter += excess * excess;
   }
-  // The error of a variance from its sum over configurations; the relative error of its root is
-  // half of it.
+  // The error of a variance, by its sum over configurations. The root has half the relative error.
   const auto found = shaped(measured, repeats, normal, choices.shape_deviations);
   return {found.value_or(normal), std::ssize(repeats), std::sqrt(squares / degrees),
           std::sqrt(scatter) / degrees / 2, found.has_value()};

@@ -10,23 +10,23 @@
 namespace tpudist {
 
 // The distribution of a measurement's noise, scaled to mean 0 and variance 1. A table over -kReach
-// .. kReach standard deviations; 0 outside. Immutable, thread-safe.
+// .. kReach standard deviations; the density outside is 0. Immutable, thread-safe.
 class NoiseShape {
  public:
   static constexpr double kReach = 8;
 
   struct Deviation {
     double value = 0;  // in standard deviations
-    double error = 0;  // standard deviation of its own error, in the same unit
+    double error = 0;  // standard deviation of the error of `value`, in that unit
   };
 
   // The normal distribution.
   NoiseShape();
 
   // Estimates the shape from at least kLeast standardised deviations, each with a normal error of
-  // known size: the mixture that makes them most likely. 20 steps of EM on a grid, then light
-  // smoothing, then shifting and scaling to mean 0 and variance 1. Throws Error where there are too
-  // few, or one is not finite.
+  // known size: the mixture that makes the deviations most likely. 20 steps of EM on a grid, then
+  // light smoothing, then shifting and scaling to mean 0 and variance 1. Throws Error if there are
+  // too few, or one is not finite.
   explicit NoiseShape(std::span<const Deviation> deviations);
   static constexpr std::size_t kLeast = 100;
 
@@ -34,7 +34,7 @@ class NoiseShape {
   // so that one odd measurement is improbable but not impossible.
   double density(double z) const;
 
-  // The quantile of 0 <= u < 1, from the table alone; turns a uniform random number into noise.
+  // The quantile of 0 <= u < 1, without the wide tails; turns a uniform random number into noise.
   double quantile(double u) const;
 
  private:
@@ -48,16 +48,15 @@ class NoiseShape {
 // deviation and shape depend on the run time. Immutable, thread-safe.
 class NoiseModel {
  public:
-  // `deviations` [k] are standard deviations of the log time (0.001 is 0.1 %) at the `levels` [k],
-  // which are log times, strictly ascending. k >= 1. Throws Error otherwise, or where a deviation
-  // is not positive.
+  // `deviations` [k] are standard deviations of the log time (0.001 is 0.1 %) at `levels` [k],
+  // which are strictly ascending log times. k >= 1. Throws Error otherwise, or if a deviation is
+  // not positive.
   NoiseModel(std::vector<double> levels, std::vector<double> deviations, NoiseShape shape = {});
   // The same deviations with other shapes [s], s >= 1: the first shape up to the first of the
   // ascending `bounds` [s - 1] (log times), and so on.
   NoiseModel with_shapes(std::vector<NoiseShape> shapes, std::vector<double> bounds) const;
 
-  // The deviation at a level: its logarithm is interpolated linearly, and constant outside the
-  // levels.
+  // The deviation at a level. The logarithm is linear between the levels and constant outside.
   double deviation(double level) const;
   const NoiseShape& shape(double level) const;
   // The same with all deviations times `factor`.
@@ -72,14 +71,14 @@ class NoiseModel {
 // The noise as estimated from repeated measurements.
 struct NoiseEstimate {
   NoiseModel model;
-  std::int64_t repeated_configs = 0;  // configurations that were measured more than once
-  double typical = 0;                 // root mean square of the deviation over their repeats
+  std::int64_t repeated_configs = 0;  // configurations measured more than once
+  double typical = 0;                 // root mean square deviation of their repeats
   double relative_error = 0;          // standard error of the deviation, all levels together
-  bool shape_known = false;           // else a normal shape is assumed: see estimate_noise
+  bool shape_known = false;           // else a normal shape: see estimate_noise
 };
 
-// Free choices of estimate_noise. Other values are equally justified; the effect of changing them
-// is part of a result's uncertainty.
+// Free choices of estimate_noise. Other values are equally justified, so their effect is part of a
+// result's uncertainty.
 struct NoiseChoices {
   double level_width = 2;               // least width of a level, in standard deviations
   double level_degrees = 80;            // least degrees of freedom of a level's deviation
@@ -89,13 +88,12 @@ struct NoiseChoices {
 // The fewest repeated configurations for an estimate.
 inline constexpr std::int64_t kLeastRepeatedConfigs = 30;
 
-// Why there is no estimate, as one line; empty if there is one.
+// Says in one line why there is no estimate; empty if there is one.
 std::string fault_of_repeats(const MeasuredConfigs& measured);
 
-// Estimates the noise from repeats. The deviation at a level is pooled from the residuals within
-// configurations that are neighbours in mean run time: their sum of squares divided by the number
-// of residuals minus the number of means, which is at least `level_degrees`. A level is at least
-// `level_width` deviations wide.
+// Estimates the noise from repeats. The deviation at a level pools the residuals of configurations
+// with neighbouring mean run times: sum of squares / (residuals - means), with at least
+// `level_degrees` in the divisor. A level is at least `level_width` deviations wide.
 //
 // The shape comes from configurations with n >= 6 repeats, pooled over neighbours until there are
 // at least `shape_deviations` residuals. A residual times n / (n - 1) is the deviation of one

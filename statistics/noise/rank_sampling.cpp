@@ -12,8 +12,7 @@
 namespace tpudist {
 namespace {
 
-// Counts over pairs of rows: concordant minus discordant, and tied. For one row, or within one set
-// of rows.
+// Counts of pairs, of one row or within a set of rows: concordant minus discordant, and tied.
 struct Pairs {
   std::int64_t all = 0, difference = 0, tied_x = 0, tied_y = 0;
 
@@ -35,8 +34,8 @@ struct Pairs {
   }
 };
 
-// Counts how many of the added values are below a rank (Fenwick, "A new data structure for
-// cumulative frequency tables", 1994).
+// Counts the added values below a rank (Fenwick, "A new data structure for cumulative frequency
+// tables", 1994).
 class RankCounter {
  public:
   explicit RankCounter(std::size_t ranks) : sums_(ranks + 1) {}
@@ -54,7 +53,7 @@ class RankCounter {
   std::vector<std::int64_t> sums_;
 };
 
-// A column by dense ranks: equal values share one.
+// A column as dense ranks: equal values share a rank.
 struct Ranks {
   std::vector<std::int32_t> of;      // [n]
   std::vector<std::int64_t> counts;  // [ranks]
@@ -73,8 +72,8 @@ Ranks tie_ranks_of(std::span<const double> values) {
   return ranks;
 }
 
-// Adds to each row's difference its pairs with rows of smaller x (with both columns reversed: of
-// larger x). `order`: rows by ascending x.
+// Adds each row's pairs with rows of smaller x to the row's difference (with both columns reversed:
+// of larger x). `order`: rows by ascending x.
 void count_smaller(const std::vector<std::int32_t>& order, const Ranks& x, const Ranks& y,
                    std::vector<Pairs>& pairs) {
   RankCounter counter(y.counts.size());
@@ -169,7 +168,7 @@ double tau_sampling_deviation(std::span<const double> x, std::span<const double>
   const Pairs all = halved(twice);
   std::vector<double> without;
   each_config(x.size(), config, [&](std::span<const std::size_t> own) {
-    // Pairs within the configuration were counted for both of their rows.
+    // Each pair within the configuration was counted twice, once for each row.
     Pairs gone;
     for (const std::size_t row : own) gone += rows[row];
     if (own.size() > 1) gone = gone - pairs_among(chosen(x, own), chosen(y, own));

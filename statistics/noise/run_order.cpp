@@ -57,7 +57,7 @@ std::vector<Block> blocks_of(std::int64_t n) {
   return blocks;
 }
 
-// The largest divergence of a block, with its block.
+// The block with the largest divergence.
 OrderStatistic most_divergent(std::span<const std::uint8_t> bins, const std::vector<Block>& blocks,
                               const Histogram& whole) {
   OrderStatistic most;

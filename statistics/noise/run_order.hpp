@@ -7,14 +7,13 @@
 
 namespace tpudist {
 
-// A statistic of a series of measurements in measuring order, compared with its values in random
-// order.
+// A statistic of a series in measuring order, compared with its values in random order.
 struct OrderStatistic {
   double value = kNone;  // NaN: too few measurements
   double by_chance = 0;  // mean over shuffled orders
-  // Probability of a value at least as extreme in a random order; 1 where `value` is NaN.
+  // Probability of a value at least as extreme in a random order; 1 if `value` is NaN.
   double p = 1;
-  std::int64_t first = 0, count = 0;  // the part of the series that it describes
+  std::int64_t first = 0, count = 0;  // the part of the series described
 };
 
 // The fewest measurements for an OrderStatistic.
@@ -33,7 +32,7 @@ OrderStatistic drift_of(std::span<const double> series);
 // distribution (that of maxima) with their mean and deviation.
 OrderStatistic block_divergence_of(std::span<const double> series, std::uint64_t key);
 
-// The longest stretch of exactly equal values in a row whose neighbours belong to different
+// The longest stretch of exactly equal consecutive values whose neighbours are of different
 // configurations. p is the bound n * s^(length - 1), where s is the probability that two values of
 // the series are equal. `config` [n]: equal numbers are equal configurations.
 OrderStatistic longest_repetition_of(std::span<const double> series,

@@ -37,7 +37,7 @@ void require_finite(std::span<const double> scores) {
   }
 }
 
-// Whether the scores differ at most by rounding. Dividing by such a deviation would only amplify
+// Whether the scores differ at most by rounding. Dividing by such a deviation would amplify
 // rounding.
 bool all_equal(std::span<const double> scores) {
   constexpr double kRounding = 8 * std::numeric_limits<double>::epsilon();
@@ -63,8 +63,8 @@ Values min_max(std::span<const double> scores) {
   return result;
 }
 
-// Calls `tie(first, last, members)` for every group of equal scores: its configurations, and the
-// positions first .. last - 1 (from 0) that they have in ascending order.
+// Calls `tie(first, last, members)` for every group of equal scores. `members`: its configurations,
+// at positions first .. last - 1 (from 0) in ascending order.
 template <typename Tie>
 void for_each_tie(std::span<const double> scores, Tie&& tie) {
   std::vector<std::size_t> order(scores.size());
@@ -195,7 +195,7 @@ std::vector<double> combine_scored(std::span<const std::vector<double>> members,
   if (!(combination.temperature > 0) || !std::isfinite(combination.temperature))
     throw Error(ErrorKind::failed, fmt::format("a temperature of {} is not above 0 and finite",
                                                combination.temperature));
-  // Members without weight are left out before anything is asked of their scores.
+  // Leave out members without weight before looking at their scores.
   std::vector<Values> used;
   Values used_weights;
   for (std::size_t m = 0; m < members.size(); ++m) {

@@ -9,8 +9,8 @@ namespace tpudist {
 
 // Combines the scores of several members on the configurations of one graph into one ranking. A
 // lower score means a faster configuration, before and after combining. Every rule except `mean`
-// first makes each member's scores independent of their scale, so that large numbers alone do not
-// win. docs/predictions.md has the formulas.
+// first removes the scale of each member's scores, so that large numbers alone do not win.
+// docs/predictions.md has the formulas.
 enum class CombinationRule {
   mean,             // mean of the raw scores
   z_score,          // mean of (score - member's mean) / member's standard deviation
@@ -18,7 +18,7 @@ enum class CombinationRule {
   rank_mean,        // mean of the ranks 1 (fastest) .. c; equal scores share their mean rank
   borda,            // minus the mean number of configurations that the member scores higher
                     // (slower)
-  reciprocal_rank,  // minus the mean of 1 / rank, ranks as above; the fastest count most
+  reciprocal_rank,  // minus the mean of 1 / rank, ranks as above; the fastest counts most
   softmax,          // minus log of the mean of softmax(-z_score / temperature)
 };
 
@@ -29,31 +29,31 @@ struct Combination {
   bool operator==(const Combination&) const = default;
 };
 
-// Parses a rule's name in a configuration file ("z_score"). Throws ConfigError, which lists the
+// Parses a rule's name in a configuration file ("z_score"). Throws ConfigError with the known
 // names.
 CombinationRule combination_rule(std::string_view name);
 std::string_view name_of(CombinationRule rule);
 
-// The form in which files keep it: "z_score", for softmax with its temperature "softmax 0.5".
+// The form in files: "z_score"; softmax has its temperature, "softmax 0.5".
 std::string to_text(const Combination& combination);
-// The inverse of to_text. Throws ConfigError where the text is no such combination.
+// The inverse of to_text. Throws ConfigError for any other text.
 Combination read_combination(const std::string& text);
 
 // One member's scores [c] in the form that the rule averages (softmax: logarithms of what it
-// averages). A member that gives all configurations the same score becomes all zeros. (z_score,
-// min_max; there scores that differ only by rounding count as the same.) With every rule such a
-// member leaves the order to the others. All rules but `mean` throw DataError where a score is not
-// finite; the error names the configuration. `mean` passes such scores through.
+// averages). A member with one score for all configurations leaves the order to the others, with
+// every rule; z_score and min_max return zeros, and also ignore differences by rounding. All rules
+// but `mean` throw DataError, which names the configuration, if a score is not finite. `mean`
+// passes such scores through.
 std::vector<double> normalised(std::span<const double> scores, const Combination& combination);
 
-// The same with the probabilities of softmax themselves, negative, so that the mean of several
-// members ranks as combine_scored does: lower is faster.
+// As normalised(), but for softmax the negative probabilities, so that the mean of several members
+// ranks as combine_scored does: lower is faster.
 std::vector<double> averaged_form(std::span<const double> scores, const Combination& combination);
 
-// Combines the scores of the members that have any (not empty) and a weight above 0, each [c], into
-// one score for each configuration [c]; empty where there is no such member. `weights` [M]; empty:
-// all equal. Sums run over members in their order, so that the result is a pure function of the
-// arguments. Throws Error for a temperature that is not above 0 and finite.
+// Combines the members that have scores [c] (not empty) and a weight above 0 into one score for
+// each configuration [c]; empty if there is no such member. `weights` [M]; empty: all equal. Sums
+// run over members in their order: the result is a pure function of the arguments. Throws Error for
+// a temperature that is not above 0 and finite.
 std::vector<double> combine_scored(std::span<const std::vector<double>> members,
                                    const Combination& combination,
                                    std::span<const double> weights = {});

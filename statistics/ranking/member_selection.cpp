@@ -55,9 +55,8 @@ Values metrics_of(std::span<const SelectionGraph> graphs, std::span<const double
   return values;
 }
 
-// How often each member is selected, on the graphs of all families except `left_out`. The sums over
-// the selected members are kept, so that a round costs one addition and one metric per member and
-// graph.
+// How often each member is selected, on the graphs of all families except `left_out`. Keeps the
+// sums over the selected members: a round costs one addition and one metric per member and graph.
 Values greedy_weights(std::span<const SelectionGraph> graphs, const std::string* left_out,
                       const RankingMetric& metric, int rounds) {
   std::vector<const SelectionGraph*> used;
@@ -103,7 +102,7 @@ Values nested_metrics(std::span<const SelectionGraph> graphs, const std::set<std
   return values;
 }
 
-// Sets standard error and threshold of the mean gain, and whether it exceeds the threshold.
+// Sets standard error and threshold of the mean gain, and whether the gain exceeds the threshold.
 void judge_gain(MemberSelection& selection, std::span<const SelectionGraph> graphs,
                 std::span<const double> plain) {
   GraphValues gains;

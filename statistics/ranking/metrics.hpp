@@ -6,8 +6,8 @@
 namespace tpudist {
 
 // Ranking metrics of one graph. `score` is predicted and `target` measured; both are lower for
-// faster configurations, equally long and in the same order. All are exact up to the last division
-// (64-bit counts). They throw DataError on NaN and Error where the lengths differ.
+// faster configurations, equally long and in the same order. All metrics are exact up to the last
+// division (64-bit counts). They throw DataError on NaN and Error if lengths differ.
 
 // Kendall's tau-b between two rankings with ties, equal to scipy.stats.kendalltau. O(n log n)
 // (Knight, "A computer method for calculating Kendall's tau with ungrouped data", JASA 1966). NaN
@@ -20,7 +20,7 @@ double kendall_tau_b(std::span<const double> x, std::span<const double> y);
 double ordered_pair_accuracy(std::span<const double> score, std::span<const double> target);
 
 // (best target among the k lowest scores) / (best target) - 1; 0 is perfect. Tied scores are
-// ordered by index; k > n takes all. NaN when there is no value or the best target is not positive
+// ordered by index; k > n takes all. NaN if there is no value or the best target is not positive
 // (unmeasured test splits). Throws Error for k < 1.
 double slowdown_at(std::span<const double> score, std::span<const double> target, std::int64_t k);
 

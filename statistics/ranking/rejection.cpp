@@ -15,7 +15,7 @@ namespace {
 constexpr double kMargin = 0.10;  // of the metric (Kendall tau or tile score)
 constexpr double kDeviations = 4;
 constexpr double kLevel = 0.01;  // the chance of rejecting a member of an all-healthy ensemble
-constexpr int kLeastPeers = 3;  // members on the same graphs that rule 3 needs, with the judged one
+constexpr int kLeastPeers = 3;  // rule 3 needs as many on the same graphs, with the judged one
 
 // Members that were scored on the same graphs, without those already rejected.
 struct Peers {
@@ -38,7 +38,7 @@ struct Peers {
 // rejected, are in no set.
 std::vector<Peers> peers_of(std::span<const MemberRecord> members,
                             const std::map<int, std::string>& left_out) {
-  std::map<std::vector<bool>, Peers> peers;  // by which graphs they were scored on
+  std::map<std::vector<bool>, Peers> peers;  // by the graphs that they were scored on
   for (std::size_t m = 0; m < members.size(); ++m) {
     std::vector<bool> scored;
     for (const double score : members[m].scores) scored.push_back(!std::isnan(score));
@@ -58,7 +58,7 @@ std::vector<Peers> peers_of(std::span<const MemberRecord> members,
 struct Comparison {
   int member = -1;
   std::size_t set = 0, place = 0;  // of Peers
-  double score = 0, others = 0;    // its mean score, and that of the others
+  double score = 0, others = 0;    // mean scores of the member, of the others
   double deviation = 0;            // between members, without this one
   double studentised = 0;          // Student's t of others - score
   double allowed = 0;              // of others - score
@@ -121,7 +121,7 @@ std::vector<Rejection> rejected_members(std::span<const MemberRecord> members) {
   std::vector<Peers> sets = peers_of(members, reasons);
   std::size_t count = 0;
   for (const Peers& set : sets) count += set.members.size();
-  std::map<int, std::string> far, doubtful;  // members far below; members that count only if a
+  std::map<int, std::string> far, doubtful;  // members far below; those left out only if a
                                              // later one is far below
   for (std::size_t step = 0; step < (count + 2) / 3; ++step) {
     const Comparison low = lowest_member(sets);
