@@ -14,7 +14,7 @@
 namespace tpudist {
 namespace {
 
-// What a network of layers cannot do, and what one that mixes the configurations of a slate needs.
+// Refuses keys that a network of layers lacks; requires those that mixed configurations need.
 void refuse_what_layers_lack(ConfigNode root, const Experiment& experiment) {
   if (!experiment.network.is_composed()) return;
   ConfigNode batch = root.child("batch");
@@ -38,7 +38,7 @@ void refuse_what_layers_lack(ConfigNode root, const Experiment& experiment) {
   }
 }
 
-// Early stopping would choose the last step by graphs on which others train.
+// Early stopping would choose a member's last step by graphs on which other members train.
 void require_unseen_graphs_to_stop_early(ConfigNode root, const Experiment& experiment) {
   if (!experiment.ensemble.trains_on_valid() || experiment.train.early_stop.patience == 0) return;
   root.mistake("train",
@@ -46,7 +46,7 @@ void require_unseen_graphs_to_stop_early(ConfigNode root, const Experiment& expe
                "give ensemble.fold_over=train");
 }
 
-// A loss over the slates of a batch is computed where one unit holds them all.
+// A loss over all slates of a batch needs one unit that holds the whole batch.
 void require_a_unit_for_the_batch(ConfigNode root, const Experiment& experiment) {
   const BatchConfig& batch = experiment.batch;
   if (!experiment.loss->of_batch()) return;
@@ -60,14 +60,14 @@ void require_a_unit_for_the_batch(ConfigNode root, const Experiment& experiment)
                   batch.slates));
 }
 
-// Whether the score of a graph without edges between its parts is the sum of theirs.
+// Whether the score of a graph is the sum of its parts' scores if no edges join the parts.
 bool adds_up_segments(const NetworkConfig& network) {
   const PlanShape shape = network.plan_shape();
   return network.has_head_of_nodes() && !shape.has(EdgeKind::nodes) && !shape.mixes_configs();
 }
 
-// Graph Segment Training as it is here: a score is the sum of its segments' scores, and the table of
-// scores goes only forward.
+// Graph Segment Training here needs scores that are sums over segments, and a table of scores that
+// no roll back undoes.
 void refuse_what_segments_lack(ConfigNode root, const Experiment& experiment) {
   if (!experiment.data.cuts_segments()) {  // `by: none` turns off what the file says
     if (root.child("batch").has("stale_keep") && !root.child("data").child("segments").has("by"))
@@ -90,7 +90,7 @@ void refuse_what_segments_lack(ConfigNode root, const Experiment& experiment) {
     mistake("cannot go back to earlier scores: give another train.on_bad_loss than roll_back");
 }
 
-// Drawn nodes are computed a second time, beside the graph: they may meet only in the readout.
+// Copies of drawn nodes are computed beside their graph, and may meet it only in the readout.
 void refuse_what_trained_nodes_lack(ConfigNode root, const Experiment& experiment) {
   if (!experiment.data.reduction.gradient_only) return;
   const auto mistake = [&](const char* why) {
@@ -104,7 +104,7 @@ void refuse_what_trained_nodes_lack(ConfigNode root, const Experiment& experimen
     mistake("trained needs dense plans: give another plan than refined");
 }
 
-// The nodes at which layouts change are those of all configurations of a slate.
+// The nodes whose layouts change are known only for all configurations of a slate together.
 void require_slates_for_layout_changes(ConfigNode root, const Experiment& experiment) {
   if (experiment.data.reduction.change_weight == 1 || experiment.data.reduction.gradient_only ||
       experiment.evaluate_block.slates.wanted())
@@ -115,7 +115,7 @@ void require_slates_for_layout_changes(ConfigNode root, const Experiment& experi
                "evaluate.slate, e.g. {configs: 128}");
 }
 
-// What an operand's dimensions are is known only with all operands of a node.
+// The dimensions of an operand are known only if a node keeps all its operands.
 void require_operands_for_ratios(ConfigNode root, const Experiment& experiment) {
   const auto& ratio = experiment.network.head.violations;
   const GraphReduction& reduction = experiment.data.reduction;
@@ -136,8 +136,8 @@ void require_config_nodes_for_config_edges(ConfigNode root, const Experiment& ex
         "the configurable nodes of layout graphs, not in tile graphs: leave them out");
 }
 
-// Checks for values of different blocks that contradict each other. `experiment` was read from the
-// blocks below `root`. A mistake is recorded in the document at the key to be changed.
+// Finds contradictions between values of different blocks. `experiment` was read from the blocks
+// below `root`. Records each mistake in the document at the key to change.
 void refuse_contradictions(ConfigNode root, const Experiment& experiment) {
   require_unseen_graphs_to_stop_early(root, experiment);
   require_a_unit_for_the_batch(root, experiment);
@@ -235,7 +235,7 @@ Experiment read_experiment(ConfigDocument& document) {
   experiment.batch = read_batch(root.child("batch"));
   experiment.network = NetworkConfig::read(root.child("model"), experiment.data.collection.schema);
   experiment.data.reduction.config_edges = experiment.network.plan_shape().takes_config_edges();
-  // Their head stands behind the pool, so that it is trained on nodes that are constants, too.
+  // `drawn: trained` needs the head after the pool, so that constant nodes train the head, too.
   if (experiment.data.reduction.gradient_only) experiment.network.general = true;
   const std::string plan = root.choice("plan", "auto", {"auto", "dense", "refined"});
   experiment.plan = plan == "dense"     ? PlanMode::dense

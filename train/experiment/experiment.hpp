@@ -21,17 +21,17 @@ namespace tpudist {
 
 // `train.time_limit`.
 struct TimeLimitConfig {
-  // Seconds of wall-clock time for a training, starting again when it is resumed; nothing: no own
-  // limit.
+  // Seconds of wall-clock time for a training; a resumed training starts at 0 again. Nothing: no
+  // limit of its own.
   std::optional<double> seconds;
   bool slurm = true;  // whether the end of the Slurm job is a limit too
 };
 
 // What to do with a member whose loss or gradient is not finite, or whose loss is too large.
 enum class BadLossPolicy {
-  stop,       // drop it for the rest of the training
-  skip,       // it takes no step in this batch
-  roll_back,  // return to the last regular checkpoint, with half the learning rate
+  stop,       // drop the member for the rest of the training
+  skip,       // the member takes no step in this batch
+  roll_back,  // return the member to the last regular checkpoint, with half the learning rate
 };
 
 // `train.on_bad_loss` and `train.bad_loss_above`.
@@ -53,7 +53,7 @@ enum class LastEvaluation { all, sampled, none };
 struct DataConfig {
   std::filesystem::path shards;
   Collection collection;
-  // For training only; evaluation uses every measured row.
+  // In training only; evaluation uses every measured row.
   DuplicatesPolicy duplicates = DuplicatesPolicy::min;
   double least_entropy = 0;      // threshold of kept_by_entropy, in training; 0 = no filter
   std::int64_t max_configs = 0;  // of a training graph, 0 = all; evaluation uses every row
@@ -62,7 +62,7 @@ struct DataConfig {
   CacheMode cache = CacheMode::automatic;
   std::uint64_t cache_bytes = 0;
   std::string cache_dir = "none";  // none, auto or a folder: NodeCacheOptions::of
-  std::uint64_t cache_size = 0;    // limit in bytes for all files in it
+  std::uint64_t cache_size = 0;    // limit in bytes for all files in cache_dir
 
   bool cuts_segments() const { return reduction.segments != SegmentCut::none; }
   // Options to open the training rows of the split `train`, or all measured rows of a split.
@@ -82,7 +82,7 @@ struct BatchConfig {
   SlateMix mix = SlateMix::uniform;
   double bias = 3;          // of SlateMix::fast
   double edge_dropout = 0;  // share of a graph's edges dropped in a step, below 1 (GraphDraw)
-  double stale_keep = 0.5;  // of cut graphs: how likely a segment's score of the table is taken
+  double stale_keep = 0.5;  // cut graphs: probability to take a segment's score from the table
 };
 
 // `train.early_stop`, see EarlyStop.
@@ -101,7 +101,7 @@ struct TrainConfig {
   int keep_checkpoints = 2;
   int prefetch = 4;        // steps prepared ahead
   bool recompute = false;  // recompute states in the backward pass instead of keeping all
-  // A run folder or a safetensors file that members take their first weights from; empty: none.
+  // The run folder or safetensors file with the members' first weights; empty: none.
   std::filesystem::path init_from;
   std::vector<std::string> init_fresh;  // patterns of tensors that are not taken
   AverageConfig average;
@@ -110,15 +110,15 @@ struct TrainConfig {
   BadLossConfig bad_loss;
 };
 
-// The splits that are divided into folds: members train on all of them except their own fold.
+// The splits that are divided into folds: a member trains on all folds except its own.
 enum class FoldOver { train, train_and_valid };
 
 // Whether one run trains all members side by side, or a sweep trains each in its own run.
 enum class Placement { fused, split };
 
-// Members are indexed from 0 within a run. If an ensemble is trained in several runs, member
-// numbers continue across them. The number determines a member's initial parameters, its own order
-// and its fold, so a run with some members gives each the same bits as a run with all.
+// Members are indexed from 0 within a run. If several runs train one ensemble, member numbers
+// continue across the runs. The number determines a member's initial parameters, its own order and
+// its fold, so a member gets the same bits in a run with some members and in a run with all.
 struct EnsembleConfig {
   int members = 1;
   int first_member = 0;  // number of member 0 of this run
@@ -134,7 +134,7 @@ struct EnsembleConfig {
   bool holds_out() const { return folds > 0 && vary_fold; }
   // Whether members also train on validation graphs, except those of their fold.
   bool trains_on_valid() const { return fold_over == FoldOver::train_and_valid; }
-  // The fold whose graphs member `member` of this run never trains on; -1: it trains on all graphs.
+  // The fold that member `member` of this run never trains on; -1: the member trains on all graphs.
   int held_out_fold(int member) const { return holds_out() ? number_of(member) % folds : -1; }
 };
 
@@ -152,7 +152,7 @@ struct DistConfig {
   bool mixed_cpus = false;  // whether ranks may run on CPUs whose kernels compute different bits
 };
 
-// `system:` of an experiment that repeats a published system: where it is described, the
+// `system:` of an experiment that repeats a published system: the system's description, the
 // collections for which it was made, and its published score. All empty without this key.
 struct SystemNote {
   std::string source, score;
@@ -172,7 +172,7 @@ struct Experiment {
   OptimizerConfig optimizer;
   ScheduleConfig schedule;
   TrainConfig train;
-  // Which configurations of a graph are scored in one plan. A network that mixes configurations
+  // The configurations of a graph that are scored in one plan. A network that mixes configurations
   // needs evaluate_block.slates.wanted().
   ScoringBlock evaluate_block;
   EnsembleConfig ensemble;
@@ -193,15 +193,14 @@ Experiment read_experiment(ConfigDocument& document);
 // The JSON Schema of experiment files (config_schema).
 std::string experiment_schema();
 
-// Reads an experiment file with `key=value` overrides. Its paths are made absolute, so that the
-// resolved configuration finds its files from any working folder. Throws ConfigError with every
-// mistake.
+// Reads an experiment file with `key=value` overrides. Paths become absolute, so that the resolved
+// configuration works from any working folder. Throws ConfigError with every mistake.
 Experiment load_experiment(const std::filesystem::path& file,
                            const std::vector<std::string>& overrides = {});
 
-// The values of an experiment that must be equal on all ranks: every resolved value by its key. The
-// folder of the shards, the fold file and what weights are taken from are excluded, since each node
-// may have its own; their content is compared after it has been read.
+// The values of an experiment that must be equal on all ranks: every resolved value by its key.
+// Excluded are the paths of shards, fold file and first weights, which may differ between nodes:
+// ranks compare the content after reading.
 std::vector<AgreedValue> values_to_agree(const Experiment& experiment);
 
 }  // namespace tpudist

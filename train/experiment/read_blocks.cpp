@@ -54,7 +54,7 @@ BadLossConfig read_bad_loss(ConfigNode& train, const TrainConfig& config) {
   return bad_loss;
 }
 
-// It needs the scores of evaluations during training.
+// Early stopping needs the scores of evaluations during training.
 EarlyStopConfig read_early_stop(ConfigNode early_stop, const TrainConfig& train) {
   EarlyStopConfig config;
   config.patience = early_stop.integer("patience", 0, {0, kMany});
@@ -77,8 +77,8 @@ Collection read_collection(ConfigNode& data) {
   }
 }
 
-// The schema of own graphs is that of the shards, or, in a run's own file, that of its training.
-// TpuGraphs' goes without saying.
+// The schema of own graphs comes from the shards, or, in a run's own file, from the run's training.
+// TpuGraphs' schema is known.
 void read_schema(ConfigNode& data, DataConfig& config) {
   Collection& collection = config.collection;
   if (collection.is_tpugraphs()) return;
@@ -109,11 +109,11 @@ DuplicatesPolicy read_duplicates(ConfigNode& data) {
   return DuplicatesPolicy::min;
 }
 
-// The part that a graph is opened as.
+// Reads which part of a graph is opened.
 void read_kept_nodes(ConfigNode& reduce, const Collection& collection, GraphReduction& reduction) {
   reduction.wanted = reduce.choice("keep", "none", {"none", "config_neighbours"}) != "none";
   if (!reduction.wanted) {
-    // Declared as known, so that `keep: none` can turn off keys that a file gives.
+    // These keys are allowed, so that `keep: none` can turn off the keys of a file.
     for (const char* key : {"hops", "direction", "edges"}) {
       if (reduce.has(key) && !reduce.has("keep"))
         reduce.mistake(key, "is of reduced graphs: give data.reduce.keep=config_neighbours");
@@ -166,7 +166,7 @@ void read_segments(ConfigNode segments, const Collection& collection, GraphReduc
     segments.mistake("nodes", "METIS cuts into segments of at least 10 nodes: give more");
 }
 
-// The nodes of it that are drawn for a slate.
+// Reads which nodes of the opened part are drawn for a slate.
 void read_drawn_nodes(ConfigNode& reduce, const Collection& collection, GraphReduction& reduction) {
   reduction.max_nodes = reduce.integer("max_nodes", 0, {0, kMany});
   if (reduction.max_nodes == 0) {
@@ -222,7 +222,7 @@ ScoringSlates read_slates(ConfigNode node) {
   if (slates.configs == 1)
     node.mistake("configs", "a slate needs at least 2 configurations; 0 scores without slates");
   if (!slates.wanted()) {
-    // Declared as known, so that `configs: 0` can turn off keys that a file gives.
+    // These keys are allowed, so that `configs: 0` can turn off the keys of a file.
     for (const char* key : {"permutations", "seed"}) {
       if (node.has(key) && !node.has("configs"))
         node.mistake(key, "is of slates, and there are none: give evaluate.slate.configs");

@@ -17,8 +17,8 @@ inline int positive(ConfigNode& node, std::string_view key, int fallback, int ma
   return static_cast<int>(node.integer(key, fallback, {1, max}));
 }
 
-// Each reads one block of an experiment file. Mistakes are recorded in the document; those that
-// only several blocks together show are found in read_experiment.
+// Each function reads one block of an experiment file and records mistakes in the document.
+// read_experiment finds contradictions between blocks.
 DataConfig read_data(ConfigNode data);
 BatchConfig read_batch(ConfigNode batch);
 TrainConfig read_train(ConfigNode train);

@@ -5,11 +5,11 @@
 
 namespace tpudist {
 
-// `evaluate.slate`: all rows of a graph are scored in slates, for networks in which the score of a
-// configuration depends on the others in its slate. The distinct configurations of a graph are
+// `evaluate.slate`: scores all rows of a graph in slates, for networks in which the score of a
+// configuration depends on the rest of its slate. The distinct configurations of a graph are
 // permuted and cut into nearly equal slates of at most `configs`; each slate is computed whole and
-// alone. The score is the plain mean over `permutations` permutations. A pure function of these
-// values and of the graph.
+// alone. The score is the plain mean over `permutations` permutations. The slates are a pure
+// function of these values and of the graph.
 struct ScoringSlates {
   std::int64_t configs = 0;  // 0: no slates; the scores do not depend on the block size then
   int permutations = 1;
@@ -19,19 +19,19 @@ struct ScoringSlates {
   bool operator==(const ScoringSlates&) const = default;
 };
 
-// How many configurations of a graph are scored in one plan. More configurations share more rows,
-// but a larger plan needs more memory. The result is a pure function of recorded config values,
-// graph and network, never of ranks, threads or free memory.
+// The number of configurations of a graph that are scored in one plan. More configurations share
+// more rows, but a larger plan needs more memory. The number is a pure function of recorded config
+// values, graph and network, never of ranks, threads or free memory.
 struct ScoringBlock {
   std::int64_t configs = 0;     // evaluate.block; 0 = auto: by rows
   std::int64_t rows = 400'000;  // evaluate.block_rows: nodes x configurations of a block
-  // evaluate.plan_floats: limit for the numbers in the states of all layers of a block's plan, for
-  // one member. They determine the memory of a block.
+  // evaluate.plan_floats: limit for the floats in the states of all layers of a block's plan, for
+  // one member. The states determine the memory of a block.
   std::int64_t plan_floats = 56'000'000;
   ScoringSlates slates;                      // if wanted, the slates are the blocks
   static constexpr std::int64_t least = 32;  // block_rows allows at least this many configurations
 
-  // Whether the size of blocks is given and does not depend on their memory.
+  // Whether the size of blocks is given, independent of their memory.
   bool is_fixed() const { return configs > 0 || slates.wanted(); }
 
   // The most configurations of a block, before `plan_floats` is applied.

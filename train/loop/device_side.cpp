@@ -10,7 +10,7 @@
 namespace tpudist {
 namespace {
 
-// The kernels run on the default stream, which is the one of the network's calls and of NCCL.
+// The kernels run on the default stream, like the network's calls and NCCL.
 class StepDevice final : public ReducingDevice {
  public:
   explicit StepDevice(DeviceCopies& device) : device_(device) {}
@@ -67,19 +67,19 @@ class DeviceSide : public StepSide {
     first_row_.assign(1, 0);
     for (const StepCall& call : calls)
       first_row_.push_back(first_row_.back() + static_cast<int>(call.members.size()));
-    // Which units a rank has changes from step to step: it grows a few times at most.
+    // The units of a rank change from step to step: the memory grows a few times at most.
     const int most = batch.units() * experiment_.ensemble.members, rows = first_row_.back();
     if (rows_ < rows) {
       rows_ = std::min(most, rows + rows / 4);
-      gradients_.reset();  // before, so that both are never there together
+      gradients_.reset();  // frees the old memory first
       gradients_ =
           network_.device()->allocate(static_cast<std::size_t>(rows_ * stride_) * sizeof(float));
     }
     return state.device_weights()->parameters();
   }
 
-  // Two threads take one call after the other, so that the device has the forward pass of one while
-  // the host works out the loss of the other.
+  // Two threads take the calls in turn, so that the device runs the forward pass of one call while
+  // the host computes the loss of the other.
   void for_calls(const std::function<void(std::size_t)>& run) override {
     const std::size_t calls = first_row_.size() - 1;
     std::atomic<std::size_t> next = 0;
@@ -91,7 +91,7 @@ class DeviceSide : public StepSide {
         throw;
       }
     });
-    // Before ranks meet: a slow one must not count against the timeout of NCCL.
+    // Wait before ranks meet: a slow rank must not count against the timeout of NCCL.
     if (nccl_) network_.device()->wait();
   }
 

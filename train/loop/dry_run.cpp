@@ -19,8 +19,8 @@
 namespace tpudist {
 namespace {
 
-constexpr int kMostSteps = 20;     // that are planned
-constexpr int kPlannedSteps = 3;   // whose units are counted as refined or not
+constexpr int kMostSteps = 20;     // most planned steps
+constexpr int kPlannedSteps = 3;   // steps whose units are counted as refined or dense
 constexpr int kPlannedUnits = 80;  // planned approximately, to judge the balance of the ranks
 constexpr int kListedRanks = 16;
 
@@ -99,7 +99,7 @@ double operations_of_step(const Experiment& experiment, const std::vector<Planne
   return sum / static_cast<double>(steps.size());
 }
 
-// What each rank does in a step.
+// The work of each rank in a step.
 std::vector<double> work_of_ranks(const Experiment& experiment, const PlannedStep& step,
                                   int ranks) {
   std::vector<double> work(static_cast<std::size_t>(ranks), 0.0);
@@ -142,7 +142,7 @@ std::string rank_lines(const Experiment& experiment, const std::vector<PlannedSt
   return text;
 }
 
-// Most numbers that a member holds in the states and gradients of a step on `plan`.
+// Most floats that a member holds in the states and gradients of a step on `plan`.
 double floats_of_step(const TrainingSetup& setup, const Plan& plan) {
   const Experiment& experiment = setup.experiment;
   std::shared_ptr<const Plan> part;
@@ -169,7 +169,7 @@ std::string largest_unit_text(const TrainingSetup& setup, int ranks) {
                            static_cast<std::uint64_t>(together);
   std::string layers = "layers, and their rows in the largest unit against a dense plan's\n";
   for (const std::string& line : layer_lines(setup, plans)) layers += "  " + line + "\n";
-  // Of what is drawn no plan is kept.
+  // Plans of drawn parts are not kept.
   std::string drawn;
   if (plans.drawn_seconds > 0) {
     std::size_t configs = 0;
@@ -210,7 +210,7 @@ std::string memory_text(const Dataset& data, int ranks) {
                      ranks > 1 ? " (data.cache_dir=auto: once on each node)" : "");
 }
 
-// Memory of what the network keeps of all graphs, on each rank or on each node.
+// Memory of the network's inputs for all graphs, on each rank or on each node.
 std::string inputs_text(const TrainingSetup& setup) {
   if (const std::uint64_t shared = setup.units.shared_bytes())
     return fmt::format("{} once on each node (graphs as the network takes them)",
@@ -223,8 +223,8 @@ std::string inputs_text(const TrainingSetup& setup) {
                      format_bytes(inputs));
 }
 
-// Memory of the scores of segments, where graphs are cut. The first rank also has the copy that is
-// written, and twice the file while that is made.
+// Memory of the scores of segments, if graphs are cut. The first rank also holds the copy for the
+// checkpoint, and while the file is made, the file twice.
 std::string segments_text(const TrainingSetup& setup) {
   const Experiment& experiment = setup.experiment;
   if (!experiment.data.cuts_segments()) return "";
@@ -264,7 +264,7 @@ std::string data_and_model_text(const TrainingSetup& setup, int ranks) {
 }  // namespace
 
 WorkPlan plan_work(const Experiment& experiment, int ranks, JobContext& context) {
-  // The plan is made by one rank alone; other ranks need not exist.
+  // One rank alone makes the plan; other ranks need not exist.
   const auto alone = make_self_communicator();
   const TrainingSetup setup(experiment, experiment.training_data(), context.pool, -1, ranks,
                             *alone);
@@ -303,7 +303,7 @@ void dry_run(const Experiment& experiment, const std::filesystem::path& run, boo
     if (!root) return;
     RunClaim(run, resume);  // for its errors
     plan = plan_work(experiment, ranks, context);
-    print(plan.text);  // before steps are taken, which may run out of memory
+    print(plan.text);  // before the steps, which may run out of memory
   });
   const std::string time = time_text(experiment, run, resume, ranks, plan, context);
   if (root) print(time);

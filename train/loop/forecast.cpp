@@ -38,10 +38,10 @@ std::string cost_text(const ScoringCost& cost, std::string_view members, double 
 
 using Clock = std::chrono::steady_clock;
 
-// Checkpoints are written beside the steps; the last one is waited for. A slow disk.
+// A slow disk. Checkpoints are written beside the steps; training waits only for the last one.
 constexpr double kCheckpointBytesPerSecond = 100e6;
 
-// Of all members of a step's passes.
+// The work of all members in a step's passes.
 double work_of(const StepWork& work, const NetworkWork& network) {
   double sum = 0;
   for (const UnitPass& pass : work.passes) {
@@ -54,7 +54,7 @@ double work_of(const StepWork& work, const NetworkWork& network) {
   return sum;
 }
 
-// Takes steps as training does, from where it begins, and measures all except the first.
+// Takes the first steps of the training, and measures all except the first.
 class TimedSteps {
  public:
   TimedSteps(const Experiment& experiment, const std::filesystem::path& run, bool resume,
@@ -96,7 +96,7 @@ class TimedSteps {
     }
   }
 
-  // Scores the validation split once as training will, if that is short. `costs`: of rank 0.
+  // Scores the validation split once, as training will, if this is short. `costs`: on rank 0.
   void evaluate(const EvaluationCosts& costs) {
     constexpr double kLongest = 30;  // seconds
     const std::optional<ScoringCost>& cost = costs.each ? costs.each : costs.last;
@@ -284,8 +284,8 @@ DeviceBytes device_bytes(const TrainingSetup& setup, int ranks) {
   DeviceBytes bytes;
   bytes.weights = DeviceWeights::bytes(setup.network.parameters(), members, averages ? 1 : 0);
   bytes.rows = (all + ranks - 1) / ranks;
-  // In the tree of several ranks: the rows, their slices, those of all ranks' rows; the sums, the
-  // own slice of them and all slices.
+  // The tree of several ranks keeps the rows, their slices and the slices of all ranks' rows; the
+  // sums, the rank's own slice of the sums, and all slices.
   const bool exchanges = ranks > 1 && experiment.dist.reduce != ReduceMode::all_reduce;
   const std::int64_t slice = exchanges ? DeviceReducer::slice_of(row, ranks) : 0;
   bytes.gradients =
@@ -306,7 +306,7 @@ void require_device_memory(const TrainingSetup& setup, const JobContext& context
   if (!setup.network.device()) return;
   const std::vector<Device> devices = visible_devices().devices;
   const auto own = static_cast<std::size_t>(context.topology.device);
-  if (own >= devices.size()) return;  // an emulated one
+  if (own >= devices.size()) return;  // an emulated GPU
   const std::string fault =
       device_memory_fault(device_bytes(setup, context.world.size()), devices[own].memory);
   if (!fault.empty()) throw ConfigError(fault);

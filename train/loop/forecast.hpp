@@ -19,7 +19,7 @@ namespace tpudist {
 // "12.3 GFLOP", "1.23 TFLOP".
 std::string format_operations(double operations);
 
-// The cost of all scoring in an experiment; a part is empty where nothing is scored.
+// The cost of all scoring in an experiment; a part is empty if it scores nothing.
 struct EvaluationCosts {
   std::optional<ScoringCost> each;  // of each evaluation before the last step
   std::optional<ScoringCost> last;  // the evaluation after the last step
@@ -27,7 +27,7 @@ struct EvaluationCosts {
       predictions;  // of graphs that members hold out, and of the validation split
 };
 
-// `valid`: the validation split, or null where it has no graphs. Builds sample plans, and scores
+// `valid`: the validation split, or null if it has no graphs. Builds sample plans, and scores
 // nothing. Not collective.
 EvaluationCosts evaluation_costs(const TrainingSetup& setup, const ScoringSession* valid,
                                  JobContext& context);
@@ -52,10 +52,10 @@ struct WorkPlan {
 // threads of this rank. Throws what opening and planning the data throws.
 WorkPlan plan_work(const Experiment& experiment, int ranks, JobContext& context);
 
-// `train --dry-run`: on rank 0 `print`s that plan, and then how long a training by `ranks` such
-// ranks takes. To measure it, all ranks of the context take a few steps on the real data. Refuses
-// what a training in the folder `run` would refuse, and with `resume` goes on from its checkpoint.
-// Writes nothing. Collective.
+// `train --dry-run`: rank 0 `print`s the plan, and then how long a training by `ranks` such ranks
+// takes. To measure the time, all ranks of the context take a few steps on the real data. Refuses
+// what a training in the folder `run` would refuse. With `resume` goes on from the checkpoint in
+// `run`. Writes nothing. Collective.
 void dry_run(const Experiment& experiment, const std::filesystem::path& run, bool resume, int ranks,
              JobContext& context, const std::function<void(std::string_view)>& print);
 
@@ -72,7 +72,7 @@ class MeasuredSteps {
   double seconds() const { return seconds_ / count_; }
   double optimizer_seconds() const { return optimizer_ / count_; }
   double work() const { return work_ / count_; }  // UnitEstimate::step_work
-  // Seconds for which this rank computes `work` with all its threads. 0 if it had no work.
+  // Seconds that this rank needs to compute `work` with all its threads; 0 if it had no work.
   double seconds_for(double work) const { return work_ > 0 ? work * compute_ / work_ : 0; }
   // The same for scoring, corrected by timed evaluations if there were any.
   double seconds_of_scoring(double work) const { return scoring_scale_ * seconds_for(work); }
@@ -89,7 +89,7 @@ class MeasuredSteps {
 // The remaining time of a training, in seconds.
 struct TimeForecast {
   std::int64_t steps = 0, evaluations = 0;
-  double step = 0, evaluation = 0;  // of one
+  double step = 0, evaluation = 0;  // of one step, of one evaluation
   double last = 0;  // after the last step: evaluation, predictions, and the wait for the checkpoint
 
   double total() const;
@@ -103,8 +103,8 @@ TimeForecast forecast_time(const Experiment& experiment, const MeasuredSteps& me
                            int ranks, const EvaluationCosts& costs, double state_bytes,
                            std::int64_t done);
 
-// The duration of a training, as lines: all ranks of the context take a few steps on the real data.
-// With `resume` they go on from the newest checkpoint in the folder `run`, which stays as it is.
+// The duration of a training, as lines, measured by a few steps of all ranks on the real data. With
+// `resume` the steps go on from the newest checkpoint in the folder `run`, which stays unchanged.
 // `plan`: for `ranks` ranks, on rank 0; other ranks get no text. Collective. Throws what training
 // throws before its first step.
 std::string time_text(const Experiment& experiment, const std::filesystem::path& run, bool resume,
@@ -120,13 +120,13 @@ struct DeviceBytes {
   std::string text() const;
 };
 
-// For a rank that has its share of the rows; a rank with more keeps more.
+// The bytes of a rank that has its share of the rows; a rank with more rows needs more.
 DeviceBytes device_bytes(const TrainingSetup& setup, int ranks);
 
-// "" where they fit into the memory of a GPU, else what is wrong and what helps.
+// "" if `bytes` fits into `memory`, that of a GPU; else the problem and what helps.
 std::string device_memory_fault(const DeviceBytes& bytes, std::uint64_t memory);
 
-// Throws ConfigError if the network is on a GPU that has less memory.
+// Throws ConfigError if the network is on a GPU with too little memory.
 void require_device_memory(const TrainingSetup& setup, const JobContext& context);
 
 }  // namespace tpudist

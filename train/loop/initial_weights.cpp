@@ -22,7 +22,7 @@
 namespace tpudist {
 namespace {
 
-// The index in `run` of the member that the one of this number takes its weights from.
+// The index of the member of `run` whose weights the member with this number takes.
 std::size_t source_of(const TrainedRun& run, int number) {
   const EnsembleConfig& ensemble = run.experiment.ensemble;
   const int index = ensemble.members == 1 ? 0 : number - ensemble.first_member;
@@ -39,9 +39,9 @@ std::size_t source_of(const TrainedRun& run, int number) {
   return static_cast<std::size_t>(index);
 }
 
-// Weights that were trained on a graph know it: their score on it says nothing of unknown graphs.
-// Members are scored on the graphs of their fold, and on the validation split unless they train on
-// it.
+// Weights that were trained on a graph know the graph: their score says nothing about unknown
+// graphs. Members are scored on the graphs of their fold, and on the validation split unless they
+// train on that split.
 void refuse_known_graphs(const TrainingSetup& setup, const TrainedRun& run,
                          const TrainedOn& trained) {
   const EnsembleConfig& own = setup.experiment.ensemble;
@@ -70,7 +70,7 @@ void refuse_known_graphs(const TrainingSetup& setup, const TrainedRun& run,
   }
 }
 
-// Members of equal weights, slates and graphs stay equal, unless dropout tells them apart.
+// Members with equal weights, slates and graphs stay equal, unless dropout differs.
 void refuse_equal_members(const Experiment& experiment) {
   const EnsembleConfig& ensemble = experiment.ensemble;
   if (ensemble.members == 1 || !shares_slates(experiment) || ensemble.holds_out() ||

@@ -14,26 +14,26 @@ namespace tpudist {
 enum class StepVerdict { take, skip, roll_back, leave };
 
 // Decides what to do with members whose loss or gradient is bad (`train.on_bad_loss`), and counts.
-// With `skip` a member is dropped after more than `kMostSkipped` bad steps in a row, with
-// `roll_back` if it was rolled back `kMostRollBacks` times before. Plain data; a pure function of
-// losses and norms, so ranks with equal sums decide the same.
+// `skip` drops a member after more than `kMostSkipped` bad steps in a row; `roll_back` drops a
+// member that was rolled back `kMostRollBacks` times before. Plain data; a pure function of losses
+// and norms, so ranks with equal sums decide the same.
 struct BadLoss {
   static constexpr std::int64_t kMostSkipped = 20, kMostRollBacks = 5;
 
   BadLoss(const BadLossConfig& config, int members);
 
-  // For member `m`, which has a slate in this batch.
+  // Judges member `m`, which has a slate in this batch.
   StepVerdict judge(std::size_t m, double loss, double norm);
   // Factor of the member's learning rate: 1/2 for each time it was rolled back.
   double rate_factor(std::size_t m) const;
 
-  // State for checkpoints, under own names; zeros are left out.
+  // State for checkpoints, under names of its own; zeros are left out.
   void save(std::map<std::string, double>& numbers) const;
   void restore(const std::map<std::string, double>& numbers);
 
   BadLossConfig config;
-  std::vector<std::int64_t> skipped;      // [M] steps in a row
-  std::vector<std::int64_t> rolled_back;  // [M] times
+  std::vector<std::int64_t> skipped;      // [M] bad steps in a row
+  std::vector<std::int64_t> rolled_back;  // [M] number of roll backs
 };
 
 // Decides which members stop before the last step (`train.early_stop`). A member stops at the
@@ -52,7 +52,7 @@ struct EarlyStop {
 
   EarlyStopConfig config;
   std::vector<double> best;              // [M] best score so far; NaN if none
-  std::vector<std::int64_t> waited;      // [M] evaluations since
+  std::vector<std::int64_t> waited;      // [M] evaluations since the best one
   std::vector<std::int64_t> stopped_at;  // [M] step; -1 while the member trains
 };
 

@@ -111,8 +111,8 @@ void RunCheckpoints::share(std::optional<CheckpointFile>& file) const {
   if (!root()) file.emplace(checkpoint_path(run_.checkpoints(), known[1]), std::move(bytes));
 }
 
-// The newest complete checkpoint, nothing when there is none. Only on rank 0, which, if it holds
-// the lock, may set damaged files aside.
+// The newest complete checkpoint, nothing when there is none. Only on rank 0. With the lock, sets
+// damaged files aside.
 std::optional<CheckpointFile> RunCheckpoints::choose() const {
   auto newest =
       newest_checkpoint(run_.checkpoints(), claim_ ? DamagedFile::set_aside : DamagedFile::skip);
@@ -137,7 +137,7 @@ void RunCheckpoints::require_settings_of_the_folder() const {
                         "train with the settings of then, or start a new run with --run-dir");
 }
 
-// Whether its best scores are of other rows than those of the evaluations from here on.
+// Whether the checkpoint's best scores are of other rows than the evaluations from here on.
 bool RunCheckpoints::scored_other_rows(const CheckpointSummary& checkpoint) const {
   const auto rows = [](const std::vector<ConfigEntry>& entries) {
     const auto at = std::ranges::find(entries, "train.evaluate_rows", &ConfigEntry::key);
@@ -192,7 +192,7 @@ void RunCheckpoints::save_if_best(const TrainingState& state, double score) {
     log_failures();
     if (score <= best_score_) return;
     fill(copy, state);
-    copy.segment_scores = {};  // training goes on from regular checkpoints alone
+    copy.segment_scores = {};  // training continues only from regular checkpoints
     copy.numbers[kBestScore] = best_score_ = score;
     queue_.write(Kind::best, best_checkpoint_path(run_.checkpoints()));
   });

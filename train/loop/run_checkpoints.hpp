@@ -18,35 +18,35 @@
 
 namespace tpudist {
 
-// The checkpoints of a run during training: the one from which it continues, and those it writes.
-// Borrows all its arguments. Its methods are collective unless stated otherwise. Only rank 0
-// writes, in an own thread while training continues. The destructor waits for that thread.
+// The checkpoints of a run during training: the one from which the run continues, and those that it
+// writes. Borrows all arguments. Methods are collective unless stated otherwise. Only rank 0
+// writes, in a thread of its own while training continues. The destructor waits for that thread.
 class RunCheckpoints {
  public:
-  // `claim`: the lock on the folder, on rank 0; null on the others, and where nothing is written.
+  // `claim`: the lock on the folder, on rank 0; null on other ranks, and if nothing is written.
   RunCheckpoints(const Experiment& experiment, const TrainingSetup& setup, const RunFolder& run,
                  const RunClaim* claim, JobContext& context);
 
   // Restores the newest complete checkpoint, the same on all ranks, and sets damaged ones aside.
-  // Without one it warns and returns false. Throws ConfigError when the checkpoint, or without one
-  // the folder, belongs to another experiment, other data or other folds; DataError when it is
-  // damaged.
+  // Without a checkpoint warns and returns false. Throws ConfigError when the checkpoint (or the
+  // folder, without a checkpoint) belongs to another experiment, other data or other folds;
+  // DataError when the checkpoint is damaged.
   bool restore(TrainingState& state);
 
-  // Copies the state and starts writing its checkpoint; when that is complete, all but the newest
-  // `keep_checkpoints` are removed. If the previous one is still being written, it waits for it
-  // first, so that a slow disk does not change which checkpoints exist.
+  // Copies the state and starts writing its checkpoint; the complete file replaces the oldest
+  // beyond `keep_checkpoints`. Waits first while the previous checkpoint is being written, so that
+  // a slow disk does not change which checkpoints exist.
   void save(const TrainingState& state);
-  // The same for best.h5, for an ensemble with this score on the validation split, if the score is
-  // finite and better than all before. An equal score does not replace the old one.
+  // Writes best.h5 if this score of the ensemble on the validation split is finite and better than
+  // all scores before. An equal score does not replace the file.
   void save_if_best(const TrainingState& state, double score);
 
   // On rank 0, warns of checkpoints that could not be written. Not collective.
   void log_failures();
-  // Waits until everything saved is on the disk. Throws IoError when something is not and no
-  // warning could report it.
+  // Waits until all checkpoints are on the disk. Throws IoError when one could not be written and
+  // no warning has reported this.
   void wait();
-  // The longest time to write one, as far as this rank knows; 0: none was written. Not collective.
+  // The longest time to write a checkpoint that this rank knows; 0: none written. Not collective.
   double seconds() const { return seconds_; }
 
  private:
@@ -75,16 +75,16 @@ class RunCheckpoints {
   double seconds_ = 0;
 };
 
-// Writes the folds of a run into its folder as folds.yaml, unless it has the same content already.
+// Writes the folds of a run into its folder as folds.yaml, unless the file has the same content.
 // Does nothing without folds. Throws IoError.
 void record_folds(const RunFolder& run, const FoldTable& folds);
 
 // Throws ConfigError when the run's folds.yaml gives a graph another fold than `folds`; the message
-// names the first such graph and both folds. A missing or damaged file is ignored.
+// names the first such graph and both folds. Ignores a missing or damaged file.
 void require_recorded_folds(const RunFolder& run, const FoldTable& folds);
 
 // Throws ConfigError unless the checkpoint in the file `path` belongs to a run with the same folds
-// of the training data. If folds.yaml shows it, the message says what differs.
+// of the training data. The message says what differs, if folds.yaml shows the difference.
 void require_same_folds(const CheckpointSummary& checkpoint, const std::filesystem::path& path,
                         const RunFolder& run, const FoldTable& folds, const Dataset& training);
 

@@ -22,7 +22,7 @@
 namespace tpudist {
 namespace {
 
-// The validation graphs by the members that never trained on them; empty where none trains on them.
+// Which members never trained on each validation graph; empty if no member trains on the split.
 ScoringMembers members_without(const EnsembleConfig& ensemble, const FoldTable& folds,
                                const Dataset& valid) {
   ScoringMembers by;
@@ -53,7 +53,7 @@ Validation::Validation(const Experiment& experiment, const TrainingSetup& setup,
   const TrainConfig& train = experiment.train;
   if (train.evaluate_every > 0 || train.last_evaluation != LastEvaluation::none ||
       experiment.predictions.wanted) {
-    run_on_all_ranks(context.world, [&] {  // now, and not after the last step
+    run_on_all_ranks(context.world, [&] {  // fail now, not after the last step
       for (int g = 0; g < session_->data().size(); ++g)
         require_nodes(session_->data(), setup.network, g);
     });
@@ -135,8 +135,8 @@ Evaluation RunEvaluation::evaluate(std::int64_t rows, const std::function<bool()
   return validation_.evaluate(state_.scored_weights(), state_.alive(), rows, stops);
 }
 
-// Keeps each member's best score, and logs it. Where the last evaluation has more rows than those
-// on the way, its scores are of another question and are not compared with theirs.
+// Keeps and logs each member's best score. If the last evaluation has more rows than the earlier
+// ones, their scores are not comparable.
 void RunEvaluation::record(const Evaluation& evaluation) {
   const std::vector<double> means = evaluation.member_means();
   const bool on_the_way =
@@ -156,8 +156,8 @@ void RunEvaluation::record(const Evaluation& evaluation) {
   report_.evaluation(evaluation, state_);
 }
 
-// Stops members that do not improve. Only the validation split is used, on whose graphs no member
-// trains. Rank 0 decides.
+// Stops members that do not improve on the validation split, on whose graphs no member trains. Rank
+// 0 decides.
 void RunEvaluation::stop_members(const Evaluation& evaluation) {
   if (experiment_.train.early_stop.patience == 0) return;
   EarlyStop& early_stop = state_.early_stop;
@@ -180,7 +180,7 @@ std::int64_t RunEvaluation::last_rows() const {
   return train.last_evaluation == LastEvaluation::sampled ? train.evaluate_rows : 0;
 }
 
-// In one pass over the validation split if evaluation and predictions use the same rows.
+// Passes over the validation split once if evaluation and predictions use the same rows.
 void RunEvaluation::finish(TrainOutcome& outcome, const std::function<StepDecision()>& wish) {
   context_.enter("evaluation", state_.step);
   const bool evaluates =

@@ -22,12 +22,12 @@
 namespace tpudist {
 
 // The validation split of a run, on which its members are scored during and after training. If
-// members train on that split, each graph is scored by those that hold it out. Borrows all its
+// members train on that split, only the members that hold a graph out score the graph. Borrows all
 // arguments.
 class Validation {
  public:
   // Opens the split, if it has graphs. Collective: ranks compare their data. Throws ConfigError if
-  // it has none and the experiment needs it, and what Dataset::open throws.
+  // the experiment needs the split and it has no graphs, and what Dataset::open throws.
   Validation(const Experiment& experiment, const TrainingSetup& setup, JobContext& context);
 
   bool has_graphs() const { return session_.has_value(); }
@@ -42,8 +42,8 @@ class Validation {
   Evaluation evaluate(std::span<const float> flat, const std::vector<bool>& alive,
                       std::int64_t most_rows, const std::function<bool()>& stops = {}) const;
 
-  // Warns where graphs that are scored have families that members train on. If members train on the
-  // split, logs on which graphs the members of each fold are scored.
+  // Warns of scored graphs whose families members train on. If members train on the split, logs on
+  // which graphs the members of each fold are scored.
   void log_graphs(const TrainedOn& trained) const;
 
  private:
@@ -54,9 +54,9 @@ class Validation {
 };
 
 // Scores a run's members during training and acts on the scores. Evaluations before the last step
-// keep the best ensemble and stop members that do not improve. After the last step come the last
-// evaluation and the predictions. Borrows all its arguments, and changes the state's best scores
-// and early stops. Its methods are collective.
+// keep the best ensemble and stop members that do not improve. The last evaluation and the
+// predictions follow the last step. Borrows all arguments, and changes the state's best scores and
+// early stops. Methods are collective.
 class RunEvaluation {
  public:
   // Opens the validation split, see Validation.
@@ -77,9 +77,9 @@ class RunEvaluation {
   // After each step but the last: evaluates if `train.evaluate_every` says so.
   void step();
 
-  // After the last step: sets `evaluation` and `out_of_fold`, and writes scores.json and the
-  // predictions. `wish` returns whether this rank wants to stop; then `stopped` and `out_of_time`
-  // are set on all ranks, and what is not scored to its end is not written.
+  // After the last step: sets `evaluation` and `out_of_fold` of the outcome, and writes scores.json
+  // and the predictions. `wish` returns whether this rank wants to stop. A stop sets `stopped` and
+  // `out_of_time` on all ranks, and writes nothing that is not completely scored.
   void finish(TrainOutcome& outcome, const std::function<StepDecision()>& wish);
 
  private:

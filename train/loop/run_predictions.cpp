@@ -18,7 +18,7 @@ namespace {
 struct PredictionPart {
   DatasetOptions data;
   int fold = -1;  // fold of these graphs; -1: the validation split without folds
-  std::vector<bool> held_out, members;  // [M] who never trained on them; of these, who score them
+  std::vector<bool> held_out, members;  // [M] never trained on the graphs; scores the graphs
 };
 
 // A run that was killed may have left part of a file.
@@ -32,9 +32,9 @@ void remove_leftovers(const std::filesystem::path& path) {
 }
 
 // The parts to predict. First the training graphs of each fold, in the order of folds, with the
-// members that hold it out and did not fail, also graphs of which data.entropy_filter leaves none.
-// Then the validation split with all members; if members train on it, it is also split by folds.
-// Parts without members and folds without training graphs are left out.
+// members that hold the fold out and did not fail; data.entropy_filter leaves no graph out here.
+// Then the validation split with all members; if members train on that split, it is also divided by
+// folds. Parts without members and folds without training graphs are left out.
 std::vector<PredictionPart> prediction_parts(const Experiment& experiment, const FoldTable& folds,
                                              const Dataset& training,
                                              const std::vector<bool>& alive) {
@@ -109,12 +109,12 @@ class RunPrediction {
   bool root() const { return context_.world.rank() == 0; }
   int members() const { return experiment_.ensemble.members; }
 
-  // Every rank makes the same one, since training and validation data were compared when they were
-  // opened.
+  // Every rank makes the same header: ranks compared training and validation data when they opened
+  // them.
   void make_header() {
     header_.collection = experiment_.data.collection.name;
     header_.most_rows = experiment_.predictions.most_rows;
-    header_.combination = Combination{};  // as the run's evaluations
+    header_.combination = Combination{};  // as in the run's evaluations
     const std::uint64_t hash =
         parameter_hash(trained_.flat, members(), setup_.network.parameters());
     header_.runs = {run_record(experiment_, trained_.step, hash,
@@ -134,7 +134,7 @@ class RunPrediction {
     });
   }
 
-  // False when it was asked to stop.
+  // Returns false if a rank asked to stop.
   bool predict(const PredictionPart& part) {
     ScoringSession session(part.data, context_);
     session.add(experiment_, setup_.network);

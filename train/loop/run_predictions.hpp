@@ -21,16 +21,16 @@ struct TrainedMembers {
   std::span<const float> flat;  // [M, P] the weights to score with
   std::vector<bool> alive;      // [M]
   std::int64_t step = 0;
-  std::vector<InitialAndFinalLoss> losses;  // [M]; needed on rank 0 only
+  std::vector<InitialAndFinalLoss> losses;  // [M]; only rank 0 needs them
   std::optional<std::uint64_t> init_hash;   // of the weights at train.init_from
 };
 
 // Hooks while a run predicts.
 struct PredictionWatch {
-  // Asked on every rank before each group of graphs; the answer is the same on all.
+  // Called on every rank before each group of graphs; must return the same on all ranks.
   std::function<bool()> stops;
-  // An empty evaluation to which the graphs of the validation split are added when they are scored;
-  // null: not wanted.
+  // An empty evaluation that receives the graphs of the validation split as they are scored; null:
+  // not wanted.
   Evaluation* evaluation = nullptr;
 };
 
@@ -39,15 +39,15 @@ struct WrittenPredictions {
   std::optional<PredictionsHeader> header;  // header of the file; none: no graph to predict
 };
 
-// Scores `predictions.rows` rows of each graph that members hold out, by those members. Graphs of a
-// validation split that no member trains on are scored by all. Rank 0 writes the file `path` part
-// by part, so that memory holds the graphs of one fold and the scores of some of its graphs.
-// Collective; the same on all ranks.
+// Scores `predictions.rows` rows of each graph that members hold out, by those members. All members
+// score a validation split on which none trains. Rank 0 writes the file `path` part by part, so
+// that memory holds the graphs of one fold and the scores of some of its graphs. Collective; the
+// result is the same on all ranks.
 WrittenPredictions write_predictions(const std::filesystem::path& path, const TrainingSetup& setup,
                                      const TrainedMembers& trained, const PredictionWatch& watch,
                                      JobContext& context);
 
-// What these predictions cost, for all members. Nothing is scored, but sample plans are built. Not
+// The cost of these predictions for all members. Builds sample plans, and scores nothing. Not
 // collective.
 ScoringCost predictions_cost(const TrainingSetup& setup, JobContext& context);
 

@@ -24,7 +24,7 @@
 namespace tpudist {
 namespace {
 
-// How many nodes a violation ratio cannot judge.
+// The number of nodes that a violation ratio cannot judge, as a line.
 std::string uncounted_line(const TrainingSetup& setup) {
   const GraphColumns& columns = setup.network.config().encoder.columns;
   std::int64_t all = 0, unknown = 0;
@@ -53,7 +53,7 @@ nlohmann::json list_or_nulls(const std::vector<double>& values) {
   return list;
 }
 
-// The values of members that took a step, null for the others.
+// [M] the values of members that took the step, null for other members.
 nlohmann::json of_stepped(const StepResult& result, const std::vector<double>& values) {
   nlohmann::json list = list_or_nulls(values);
   for (std::size_t m = 0; m < values.size(); ++m) {
@@ -90,8 +90,7 @@ std::string percent_of_rows(const PlanComparison& plans, int depth) {
                                      static_cast<double>(plans.dense_rows));
 }
 
-// The effect of refinement on the rows around a layer; nothing for a layer that maps rows by
-// itself.
+// The effect of refinement on the rows around a layer; "" for a layer that maps each row by itself.
 std::string forecast(const LayerRow& layer, bool is_encoder, const PlanComparison& plans) {
   if (plans.dense_rows == 0) return "";
   if (is_encoder) return "rows " + percent_of_rows(plans, 0);
@@ -107,7 +106,7 @@ std::string state_of(const LayerRow& layer, bool refined, const PlanComparison& 
   return format_count(rows) + " x " + format_count(layer.channels);
 }
 
-// Warns where the last layer makes the sum of each channel over nodes the same, and that is pooled.
+// Warns if the last layer makes all sums over nodes equal, and only sums are pooled.
 void warn_of_rounding(const NetworkConfig& config, const LayerRow& last) {
   const auto sums = [](const Pool& pool) {
     return !pool.of_config_nodes && pool.aggregation != Aggregation::max;
@@ -118,7 +117,7 @@ void warn_of_rounding(const NetworkConfig& config, const LayerRow& last) {
         "config_sum (model.readout.pool), or put another layer after it");
 }
 
-// Settings that decide the numbers, and those that decide on which rows they are scored.
+// Whether the setting decides the trained numbers, or the rows that are scored.
 bool is_recorded(const std::string& key) {
   return decides_numbers(key) || key == "train.evaluate_rows" || key == "train.last_evaluation";
 }

@@ -18,14 +18,14 @@
 namespace tpudist {
 
 // The output of a run while it trains: lines on the terminal, metrics.jsonl and scores.json. Only
-// rank 0 writes. Lines that cannot be written, such as on a full disk or in a folder that was moved,
-// are kept, with a warning, and written with a later line. Borrows all its arguments.
+// rank 0 writes. Lines that cannot be written (full disk, moved folder) are kept, with a warning,
+// and written with a later line. Borrows all arguments.
 class RunReport {
  public:
   RunReport(const Experiment& experiment, const RunFolder& run, JobContext& context);
 
   // Records that this process begins or continues after `step`, with command, version, machine and
-  // settings. Warns where another program or kind of processor took the steps before.
+  // settings. Warns if another program or kind of processor took the steps before.
   void start(std::int64_t step);
   // Reports a step that took `seconds`, with its parts on this rank; advances the progress.
   // Collective if the step is logged.
@@ -33,8 +33,8 @@ class RunReport {
             const StepTimes& times);
   void evaluation(const Evaluation& evaluation, const TrainingState& state);
   // Writes scores.json, if there are scores. `out_of_fold`: null if nothing was predicted;
-  // `parameters`: parameter_hash of the weights used for scoring; `init`: of those at train.init_from.
-  // Collective.
+  // `parameters`: parameter_hash of the weights used for scoring; `init`: hash of the weights at
+  // train.init_from. Collective.
   void scores(const std::optional<Evaluation>& evaluation, const std::vector<EarlyStopped>& stopped,
               const nlohmann::json& out_of_fold, std::uint64_t parameters,
               std::optional<std::uint64_t> init) const;
@@ -54,10 +54,10 @@ class RunReport {
   std::deque<nlohmann::json> lines_;  // still to be written
 };
 
-// A table of the network's layers, one line each: its parameters in one member, and the state after
-// it as rows x channels in the plan chosen for a unit. For the encoder and layers with plan layers
-// also the sharing, e.g. "rows 9 % -> 48 %": rows of the refined plan before and after the layer,
-// relative to the dense plan.
+// A table of the network's layers, one line each: the parameters in one member, and the state after
+// the layer as rows x channels in the plan chosen for a unit. The encoder and layers with plan
+// layers also have the sharing, e.g. "rows 9 % -> 48 %": rows of the refined plan before and after
+// the layer, relative to the dense plan.
 std::vector<std::string> layer_lines(const TrainingSetup& setup, const PlanComparison& plans);
 
 }  // namespace tpudist

@@ -53,7 +53,7 @@ void SegmentScores::mix(const Unit& unit, std::size_t own, std::size_t slate, in
 void SegmentScores::update(const BatchPlan& batch, const std::vector<bool>& stepped,
                            Communicator& world, SegmentTable& table) {
   if (!cut()) return;
-  world.all_reduce(std::span(records_), ReduceOp::sum);  // one rank has each
+  world.all_reduce(std::span(records_), ReduceOp::sum);  // one rank has each record
   for (std::size_t slate = 0; slate < batch.slates.size(); ++slate) {
     for (std::size_t m = 0; m < members_; ++m) {
       if (!stepped[m] || batch.weights[m][slate] == 0) continue;

@@ -19,34 +19,34 @@ struct StepCall {
   std::vector<double> losses;  // [members], once the gradients are computed
 };
 
-// Where the gradients of a step are added up and the state takes its step: on the host or on a
-// device. The calls of a step are in this order. One thread but for add().
+// Adds up the gradients of a step and steps the state, on the host or on a device. Call the methods
+// in this order, from one thread except add().
 class StepSide {
  public:
   virtual ~StepSide() = default;
 
-  // Starts a step of these calls. Returns the parameters they compute with, until the state
+  // Starts a step of these calls. Returns the parameters for the calls, valid until the state
   // changes.
   virtual Parameters begin(const BatchPlan& batch, const std::vector<StepCall>& calls,
                            TrainingState& state) = 0;
-  // Calls run(i) for all calls of the step, on the threads that are right here.
+  // Calls run(i) for each call of the step, on the threads that suit this side.
   virtual void for_calls(const std::function<void(std::size_t)>& run) = 0;
-  // For each call, by any thread: `gradient` computes its gradients into these rows [members, P]
-  // and sets its losses.
+  // Adds a call, from any thread: `gradient` computes the call's gradients into the given rows
+  // [members, P] and sets its losses.
   virtual void add(const StepCall& call, std::size_t index,
                    const std::function<void(const GradientRows&)>& gradient) = 0;
   // Sums the gradients of all ranks. Collective.
   virtual void reduce() = 0;
   // The weighted mean loss of each member, and the norm of its gradient, before clipping.
   virtual DeviceWeights::LossAndNorm totals(TrainingState& state) = 0;
-  // FlatOptimizer::step on those sums.
+  // FlatOptimizer::step on the reduced sums.
   virtual void step(TrainingState& state, const std::vector<double>& norms,
                     const std::vector<bool>& active, const std::vector<double>& rate_factors) = 0;
   // WeightAverage::add of the members that train, after step `state.step`.
   virtual void add_point(TrainingState& state) = 0;
 };
 
-// Borrows all three. Collective with NCCL.
+// Borrow all arguments. Collective with NCCL.
 std::unique_ptr<StepSide> make_host_side(const Experiment& experiment, const Network& network,
                                          JobContext& context);
 std::unique_ptr<StepSide> make_device_side(const Experiment& experiment, const Network& network,

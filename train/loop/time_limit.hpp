@@ -10,9 +10,9 @@
 
 namespace tpudist {
 
-// Decides when to stop so that a step and a checkpoint still fit into the remaining time. Their
-// durations are measured: steps include their evaluations and checkpoints; the first step, a
-// warm-up, is excluded. Each rank measures for itself, so ranks must agree on the result.
+// Decides when to stop so that a step and a checkpoint still fit into the remaining time, by
+// measured durations. A step includes its evaluations and checkpoints; the first step, a warm-up,
+// is excluded. Each rank measures for itself, so ranks must agree on the result.
 class TimeLimit {
  public:
   // Time in seconds; for tests.
@@ -22,9 +22,9 @@ class TimeLimit {
   // been written.
   TimeLimit(const TimeLimitConfig& config, double checkpoint_bytes, Clock clock = {});
 
-  // Ask it before each step, and before each piece of work after the last one. Whether the time
-  // does not suffice for it. Never true before the first step, so that a run makes progress even in
-  // a very short time.
+  // Whether the time is too short for the next piece of work. Call before each step, and before
+  // each piece of work after the last step. Never true before the first step, so that a run makes
+  // progress even in a very short time.
   bool is_over();
   // Reports that a checkpoint took `seconds`.
   void wrote_checkpoint(double seconds);
@@ -40,19 +40,19 @@ class TimeLimit {
   bool measured_ = false;  // whether a checkpoint was written
 };
 
-// Seconds until this process's Slurm job ends, from SLURM_JOB_END_TIME (seconds since 1970, as
-// `now`). Nothing outside of Slurm, and if the value is not a future time.
+// Seconds until this process's Slurm job ends, from SLURM_JOB_END_TIME (seconds since 1970, like
+// `now`). Nothing outside of Slurm, and if the value is no future time.
 std::optional<double> slurm_seconds_left(double now);
 
-// Whether that is so soon that a request to stop is the warning of it: the scripts of slurm/ send
-// one five minutes before, and Slurm may be a minute early.
+// Whether the Slurm job ends within 6 minutes, so that a request to stop is its warning: the
+// scripts of slurm/ send the request five minutes before the end, and Slurm may be a minute early.
 bool slurm_job_ends_soon();
 
-// What a rank wants between two steps. The largest value wins.
+// The wish of a rank between two steps. The largest value wins.
 enum class StepDecision : std::int64_t { go_on, out_of_time, stop };
 
-// The decision of all ranks, by one small exchange. Throws on every rank when any has an error (not
-// null), so that no rank waits in the step for one that does not come.
+// The decision of all ranks, by one small exchange. Throws on every rank when a rank has an error
+// (not null), so that no rank waits in the step for a rank that does not come.
 StepDecision agree(Communicator& world, StepDecision wanted, const std::exception_ptr& error);
 
 }  // namespace tpudist

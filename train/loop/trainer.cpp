@@ -39,7 +39,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// One training run: everything that is made once, and the loop over the steps.
+// One training run: its parts, and the loop over the steps.
 class TrainingRun {
  public:
   // `claim`: on rank 0 only.
@@ -109,7 +109,7 @@ class TrainingRun {
     return out_of_time || asked ? StepDecision::out_of_time : StepDecision::go_on;
   }
 
-  // The same for all of the run's members, and on all ranks.
+  // One hash for all members of the run, the same on all ranks.
   std::uint64_t hash_of(std::span<const float> flat, const char* what) {
     const std::uint64_t hash =
         parameter_hash(flat, experiment_.ensemble.members, setup_.network.parameters());
@@ -132,8 +132,8 @@ class TrainingRun {
       outcome.average_hash = hash_of(state_.scored_weights(), "the averaged parameters");
   }
 
-  // From here on ranks can say for which of them the others wait. First removes what an earlier
-  // start may have left there.
+  // From here on, ranks can name the rank for which the others wait. First removes the files of an
+  // earlier start.
   void watch_ranks() {
     run_on_all_ranks(context_.world, [&] {
       std::error_code ignored;  // a rank that hangs on this node may hold its file
@@ -150,7 +150,7 @@ class TrainingRun {
     if (root()) std::filesystem::remove_all(run_.ranks(), ignored);
   }
 
-  // Takes steps until the run is done, must stop, or loses a member: prepared steps are only for
+  // Takes steps until the run is done, must stop, or loses a member: steps are prepared only for
   // the members that train.
   void train_members(TrainOutcome& outcome) {
     const std::vector<bool> training = state_.training();
@@ -194,13 +194,13 @@ class TrainingRun {
                         evaluation_.costs(), state_.checkpoint_bytes(), state_.step);
       context_.progress.line(
           fmt::format("time left: about {} ({})", format_seconds(left.total()), left.text()));
-    } catch (const Error& error) {  // faults of data that will be read later, or again
+    } catch (const Error& error) {  // training reports faults of the data when it reads them
       spdlog::debug("no forecast: {}", error.what());
     }
   }
 
-  // The next step's work, when all ranks have it and agree to do it. If one of them wants to stop:
-  // nothing, with the reason in the outcome.
+  // The next step's work, when all ranks have theirs and agree to go on. Nothing if a rank wants to
+  // stop; the outcome has the reason.
   std::optional<StepWork> agreed_work(Prefetcher<StepWork>& work, TrainOutcome& outcome) {
     std::optional<StepWork> next;
     std::exception_ptr error;
@@ -221,7 +221,7 @@ class TrainingRun {
     return std::nullopt;
   }
 
-  // Compares what each rank has read or computed itself.
+  // Compares the data that each rank has read or computed by itself.
   void require_same_start() {
     const AgreedValue start[] = {{"first step", fmt::format("{}", state_.step + 1)},
                                  {"parameters to start from",
@@ -263,7 +263,7 @@ class TrainingRun {
     }
   }
 
-  // What a run began from is known only when it begins, and in its own file when it goes on.
+  // Records the graphs that members know; when resumed, first reads those of init_from again.
   void record_graphs() {
     const std::filesystem::path file = run_.path() / kSeenGraphsFile;
     try {
@@ -283,7 +283,7 @@ class TrainingRun {
     write_file_atomically(file, seen_graphs_text(seen));
   }
 
-  // Settings that do nothing beside the others.
+  // Warns of settings without effect.
   void warn_of_idle_settings() const {
     if (experiment_.ensemble.folds > 0 && !experiment_.ensemble.holds_out())
       spdlog::warn("ensemble.folds: nothing is held out, since `fold` is not in ensemble.vary");
@@ -328,7 +328,7 @@ class TrainingRun {
     return true;
   }
 
-  // No loss follows the last step.
+  // Drops members whose last step made a weight not finite: no loss follows that step.
   void leave_out_spoilt() {
     const std::span<const float> weights = state_.weights().flat;
     const std::size_t length = weights.size() / state_.failed.size();
@@ -350,7 +350,7 @@ class TrainingRun {
                             state_.step, state_.failed.size()));
   }
 
-  // The folder of a run may be renamed while it trains: then the run goes on under the new name.
+  // If the folder was renamed during training, the run goes on under the new name.
   void save() {
     const std::filesystem::path moved = root() ? claim_->new_folder() : "";
     if (!moved.empty() && moved != run_.path()) {
@@ -395,7 +395,7 @@ class TrainingRun {
   TimeLimit limit_;
   RunEvaluation evaluation_;
   double wait_seconds_ = 0;
-  MeasuredSteps measured_;  // the first ones after the start
+  MeasuredSteps measured_;  // the first steps after the start
   int steps_to_measure_ = 0;
   bool warmed_up_ = false;
 };
@@ -412,7 +412,7 @@ TrainOutcome train(const Experiment& experiment, const std::filesystem::path& ru
     return TrainingRun(experiment, run, claim ? &*claim : nullptr, context, stop_requested)
         .run(resume);
   } catch (...) {
-    // Ranks that wait for this one within a step must learn that it will not come.
+    // Ranks that wait for this rank within a step must learn that it will not come.
     if (context.watchdog) context.watchdog->activity().fail();
     throw;
   }

@@ -11,18 +11,17 @@ namespace tpudist {
 
 // Trains the experiment's ensemble to its last step, or until no member trains any more.
 // Collective. Writes into the folder `run`, which rank 0 locks after data and network have been
-// opened; the last evaluation goes to its scores.json. With `resume` it continues from the newest
-// complete checkpoint, or from step 0 without one; the result has the bits of a run that never
-// stopped.
+// opened; the last evaluation goes to scores.json. With `resume` continues from the newest complete
+// checkpoint, or from step 0 without one. The result has the bits of a run that never stopped.
 //
-// `stop_requested` is asked on every rank between steps, and after the last one before each few
-// graphs that are scored. If any rank returns true, or has no time for more (`train.time_limit`),
-// all write a checkpoint and return. While it trains, the ranks exchange their status in the folder
-// (Watchdog).
+// Calls `stop_requested` on every rank between steps, and after the last step before each few
+// graphs to score. If it returns true on any rank, or a rank has no time left (`train.time_limit`),
+// all ranks write a checkpoint and return. During training, ranks exchange their status in the
+// folder (Watchdog).
 //
 // Throws ConfigError when the folder holds a run and `resume` is false, when it holds other files,
 // or when the checkpoint belongs to another experiment; Error when another process trains there,
-// when every member has failed, and when nothing was left but to score and the time is over.
+// when every member has failed, and when only scoring was left and the time is over.
 TrainOutcome train(const Experiment& experiment, const std::filesystem::path& run, bool resume,
                    JobContext& context, const std::function<bool()>& stop_requested);
 

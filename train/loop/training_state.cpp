@@ -19,7 +19,7 @@
 namespace tpudist {
 namespace {
 
-// Calls visit(list of the state, list of the checkpoint) for each list that steps change of members.
+// Calls visit(list of the state, list of the checkpoint) for each list that steps change.
 template <typename Visit>
 void visit_weights(auto& weights, auto& saved, const Visit& visit) {
   visit(std::span(weights.flat), saved.parameters);
@@ -30,7 +30,7 @@ void visit_weights(auto& weights, auto& saved, const Visit& visit) {
   visit(weights.average.points(), saved.average_points);
 }
 
-// The same for each other list that a checkpoint keeps of members.
+// The same for each other list of members that a checkpoint keeps.
 template <typename Visit>
 void visit_members(auto& state, auto& saved, const Visit& visit) {
   visit(state.best_score, saved.best_score);
@@ -42,7 +42,7 @@ void visit_members(auto& state, auto& saved, const Visit& visit) {
   visit(state.early_stop.stopped_at, saved.stopped_at);
 }
 
-// Makes the checkpoint's list equal to the state's, in memory that it has.
+// Copies the state's list into the memory of the checkpoint's list.
 constexpr auto kSave = [](const auto& own, auto& saved) { saved.assign(own.begin(), own.end()); };
 
 }  // namespace

@@ -20,51 +20,51 @@ namespace tpudist {
 
 struct TrainingSetup;
 
-// All that changes during training. The same bits on every rank. Where the network is on a device,
-// the weights live there, and come to the host when somebody reads them.
+// All that changes during training. The same bits on every rank. If the network is on a device, the
+// weights are on the device, and come to the host when they are read.
 struct TrainingState {
   explicit TrainingState(const TrainingSetup& setup);
-  // `segments`: of cut graphs (cut_graphs).
+  // `segments`: the table of cut graphs (cut_graphs).
   TrainingState(const Experiment& experiment, const Network& network, SegmentTable segments = {});
 
-  // The weights on the host. May wait for the device; only for the thread that takes the steps.
+  // The weights on the host. May wait for the device. Only for the thread that takes the steps.
   const HostWeights& weights() const;
-  // The same, to change them: the device takes them before its next step.
+  // The same weights, to be changed: the device takes the changes before its next step.
   HostWeights& change_weights();
-  // For the steps: those on the device; null on the CPU.
+  // The weights on the device, for the steps; null on the CPU.
   DeviceWeights* device_weights() { return on_device_.get(); }
 
   // Sets the parameters from the experiment's seeds.
   void initialise(const Experiment& experiment, const Network& network);
-  // Sets the statistics by which each member's encoder standardises. `statistics` [M].
+  // Sets the statistics with which each member's encoder standardises. `statistics` [M].
   void set_statistics(const Network& network, const std::vector<FeatureStatistics>& statistics);
 
   // Copies this state into the checkpoint `saved`, reusing its memory.
   void copy_to(Checkpoint& saved, const Experiment& experiment, std::uint64_t selection_hash) const;
 
-  // Loads a checkpoint. Throws ConfigError when it belongs to another experiment (it names the
-  // difference), to other data or to other segments of it, DataError when it is damaged.
+  // Loads a checkpoint. Throws ConfigError when it belongs to another experiment (the message names
+  // the difference), to other data or to other segments; DataError when it is damaged.
   void restore(const CheckpointFile& file, const Experiment& experiment,
                std::uint64_t selection_hash, const ParameterTable& table,
                std::optional<std::uint64_t> segment_hash);
 
   std::vector<bool> alive() const;       // [M] members that have not failed
-  std::vector<bool> training() const;    // [M] of these, members that have not stopped early
+  std::vector<bool> training() const;    // [M] members that neither failed nor stopped early
   AlignedFloats scored_weights() const;  // [M, P] averages if there are any, else parameters
   bool all_failed() const;
-  double checkpoint_bytes() const;  // about: parameters, moments, and scores of segments
+  double checkpoint_bytes() const;  // approximate: parameters, moments, scores of segments
 
-  // Starts best_score and best_step anew: evaluations from here on score other rows.
+  // Resets best_score and best_step, because evaluations from here on score other rows.
   void forget_best_scores();
 
-  // If members are ever rolled back: keeps this step's weights to return to. Only after steps of
-  // regular checkpoints, so that it does not depend on when a run was stopped.
+  // Keeps this step's weights, if members may be rolled back to them. Call only after steps of
+  // regular checkpoints, so that a roll back does not depend on when a run was stopped.
   void keep_roll_back();
   // Returns member `m` to the kept weights and moments. Throws Error if there are none.
   void roll_back(std::size_t m);
 
   std::int64_t step = 0;
-  std::vector<int> failed;         // [M] 1 after the step at which loss or gradient was not finite
+  std::vector<int> failed;         // [M] 1 from the step on whose loss or gradient was not finite
   std::vector<double> best_score;  // [M]
   std::vector<std::int64_t> best_step;  // [M]
   EarlyStop early_stop;
@@ -74,16 +74,16 @@ struct TrainingState {
   SegmentTable segments;
   std::vector<double> losses;  // of all steps so far (add_loss)
   std::optional<std::uint64_t> init_hash;  // of the weights at train.init_from; nothing: unknown
-  TrainedOn trained_on;                    // what members knew before the first step
+  TrainedOn trained_on;                    // graphs that members knew before the first step
   double train_seconds = 0;
 
  private:
-  std::unique_ptr<HostWeights> weights_;  // where the device's half finds them
+  std::unique_ptr<HostWeights> weights_;  // on the heap: on_device_ keeps a reference
   std::unique_ptr<DeviceWeights> on_device_;
 };
 
-// Members that no longer train, by ascending numbers: those whose loss or gradient was not finite,
-// and those that stopped early.
+// Members that no longer train, by ascending numbers: members whose loss or gradient was not
+// finite; members that stopped early.
 std::vector<int> failed_members(const EnsembleConfig& ensemble, const TrainingState& state);
 std::vector<EarlyStopped> stopped_members(const EnsembleConfig& ensemble,
                                           const TrainingState& state);

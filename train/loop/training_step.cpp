@@ -23,10 +23,10 @@ namespace {
 
 // The part of a slate's gradient for a chunk: the slate's first configuration and the `others` from
 // `next` on. If the loss is translation-invariant, the gradients of a slate sum to 0. The first
-// configuration then gets the value that makes each chunk sum to 0 as well. So a chunk, like a
-// whole slate, needs no gradient of rows that its configurations share. Computed chunk by chunk,
-// these gradients would cancel only up to rounding, which can be larger than all other rounding
-// errors.
+// configuration then gets the value that makes each chunk sum to 0 as well. Therefore a chunk, like
+// a whole slate, needs no gradient of rows that its configurations share. Computed chunk by chunk,
+// the gradients of shared rows would cancel only up to rounding, which can be larger than all other
+// rounding errors.
 ScoreGradient gradient_of_chunk(const ScoreGradient& slate, std::size_t members, std::size_t next,
                                 std::size_t others) {
   ScoreGradient chunk{{}, slate.translation_invariant};
@@ -83,7 +83,7 @@ nlohmann::json times_json(const std::vector<StepTimes>& ranks) {
           {"straggler_ratio", slowest.ratio}};
 }
 
-// What a call of the network takes for its members.
+// The arguments of a call of the network for its members.
 struct TrainingStep::Members {
   Members(const Shared& step, const Call& call)
       : parameters(step.parameters),
@@ -126,7 +126,7 @@ StepResult TrainingStep::run(const StepWork& work, TrainingState& state) {
   reduction.end();
   auto reduced = Clock::now();
   DeviceWeights::LossAndNorm totals = side_->totals(state);
-  // One rank's device has only now done what was queued; most of it is the backward passes.
+  // With one rank nothing waited for the device before: count the wait as compute.
   if (network_.device() && context_.world.size() == 1) computed = reduced = Clock::now();
   const TraceSpan span(context_.trace, "optimizer", step);
   StepResult result = update(work, std::move(totals), state);
@@ -287,14 +287,14 @@ ScoreGradient TrainingStep::loss_gradient(const StepWork& work, Call& call,
   return gradient;
 }
 
-// Whether scores are needed with what the configurations of a slate share: the table compares those
-// of several slates.
+// Whether scores need the part that the configurations of a slate share. Segments do: the table
+// compares scores of several slates.
 bool TrainingStep::needs_common() const {
   return !experiment_.loss->is_translation_invariant() || experiment_.data.cuts_segments();
 }
 
-// Of the i-th member of a call whose unit holds the batch: adds the loss over all slates from which
-// it learns, weighted by the sum of their weights.
+// Adds the batch loss of member i of the call: over all slates from which the member learns,
+// weighted by the sum of their weights. The unit must hold the whole batch.
 void TrainingStep::add_batch_loss(const BatchLoss& batch, const StepWork& work, Call& call,
                                   std::size_t i, const UnitScores& scores,
                                   ScoreGradient& gradient) const {

@@ -19,8 +19,8 @@
 namespace tpudist {
 
 // The parts of the time of one step on one rank, in seconds. Waiting, compute, reduction and
-// optimizer follow one another. Another thread does reading and planning ahead; they delay a step
-// only by data_wait.
+// optimizer follow one another. Another thread reads and plans ahead, and delays a step only by
+// data_wait.
 struct StepTimes {
   double data_wait = 0;  // until the step's work was prepared
   double reading = 0;    // slates from shards or cache
@@ -41,7 +41,7 @@ inline constexpr std::array<NamedStepTime, 6> kStepTimes{{{"data_wait", &StepTim
                                                           {"reduction", &StepTimes::reduction},
                                                           {"optimizer", &StepTimes::optimizer}}};
 
-// The rank with the longest compute time, the lowest among equals.
+// The rank with the longest compute time; of equals the lowest.
 struct Straggler {
   std::size_t rank = 0;
   double ratio = 1;  // its compute time / mean of all ranks; 1 if nothing was computed
@@ -61,30 +61,29 @@ nlohmann::json times_json(const std::vector<StepTimes>& ranks);
 struct StepResult {
   // [M] weighted mean over the slates from which a member learns, 0 if it had none.
   std::vector<double> loss;
-  // [M] of the gradient, before clipping; 0 if there was none.
+  // [M] norm of the gradient, before clipping; 0 if there was none.
   std::vector<double> norm;
-  std::vector<bool> stepped;  // [M] whether the member had a slate and its loss and gradient were
-                              // good
+  std::vector<bool> stepped;  // [M] whether the member had a slate, and good loss and gradient
   double rate = 0;            // learning rate of the step
 };
 
 // Runs training steps. A step computes the units of this rank in parallel on the threads of the
-// pool and sums all ranks' gradients. Then it clips, checks for bad numbers (BadLoss), and updates
-// the parameters and their averages. One step at a time.
+// pool and sums the gradients of all ranks. Then the step clips, checks for bad numbers (BadLoss),
+// and updates the parameters and their averages. One step at a time.
 class TrainingStep {
  public:
-  // Borrows all three; they must outlive it. Collective with NCCL.
+  // Borrows all arguments, which must outlive this object. Collective with NCCL.
   TrainingStep(const Experiment& experiment, const Network& network, JobContext& context);
   ~TrainingStep();
 
   // Collective. Advances state.step by one.
   StepResult run(const StepWork& work, TrainingState& state);
 
-  // Of the last step on this rank; data_wait is not known here.
+  // Times of the last step on this rank, without data_wait.
   const StepTimes& times() const { return times_; }
 
  private:
-  // What all calls of a step share.
+  // The values that all calls of a step share.
   struct Shared {
     const StepWork& work;
     const Parameters parameters;

@@ -10,31 +10,31 @@
 
 namespace tpudist {
 
-// What the steps of a training change of its members, on the host.
+// The data of members that training steps change, on the host.
 struct HostWeights {
   AlignedFloats flat;  // [M, P]
   FlatOptimizer optimizer;
   WeightAverage average;
 };
 
-// The parameters, moments and averages of `HostWeights` in the memory of a network's device, where
-// steps change them with the host's bits. The host's lists are then behind, but not its counts of
-// steps and points. Never waits but where it says so. Not thread-safe.
+// The parameters, moments and averages of `HostWeights` in the memory of a network's device. Steps
+// on the device give the same bits as on the host. The host's lists are then out of date, but not
+// its counts of steps and points. Methods wait for the device only if they say so. Not thread-safe.
 class DeviceWeights {
  public:
-  // Borrows both. The device takes the host's lists before they are needed for the first time.
+  // Borrows both. Copies the host's lists to the device before their first use.
   DeviceWeights(const Network& network, HostWeights& host);
 
-  // Brings the host's lists up to date, where they are behind: waits for the device.
+  // Brings the host's lists up to date. Waits for the device if they are out of date.
   void bring_down();
-  // The host's lists, which must be up to date, are about to change: the device takes them before
-  // its next call.
+  // Says that the host's lists, which must be up to date, are about to change: the next call copies
+  // them to the device.
   void host_changes() { newest_ = Newest::host; }
 
-  // For calls of the network, until the host's lists change.
+  // The parameters for calls of the network, valid until the host's lists change.
   const Parameters& parameters();
 
-  // Of each member, the number behind its gradient (the loss), and the norm of the gradient.
+  // The loss of each member (the float after its gradient), and the norm of the gradient.
   // `gradients`: on the device, members `stride` > P floats apart. Waits for the device.
   struct LossAndNorm {
     std::vector<double> loss, norm;  // [M]
@@ -46,7 +46,7 @@ class DeviceWeights {
   // WeightAverage::add.
   void add_point(const std::vector<bool>& active, std::int64_t done, std::int64_t steps);
 
-  // Bytes on a device for such a network; `averages`: 0 or 1 lists of them.
+  // Bytes on a device for a network with this table; `averages`: lists of averages, 0 or 1.
   static std::uint64_t bytes(const ParameterTable& table, int members, int averages);
 
  private:
@@ -66,7 +66,7 @@ class DeviceWeights {
   Newest newest_ = Newest::host;
   Parameters parameters_;
   std::shared_ptr<void> lists_;  // [3 or 4, M, P]: parameters, first and second moments, averages
-  // Of the kernels (models/kernels/flat_launches.hpp).
+  // Arguments of the kernels (models/kernels/flat_launches.hpp).
   std::shared_ptr<void> places_, parts_, sums_, results_, coefficients_, shares_;
   TensorClip clip_;
   std::shared_ptr<void> tensor_parts_, tensor_sums_, tensor_scales_;

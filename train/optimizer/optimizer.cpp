@@ -11,7 +11,7 @@
 namespace tpudist {
 namespace {
 
-// Floats that one thread takes at a time; also the blocks of the norm, whose bits depend on it.
+// Floats that one thread takes at a time; also the blocks of the norm, which decide its bits.
 constexpr std::int64_t kBlock = std::int64_t{1} << 14;
 
 std::int64_t block_count(std::int64_t length) {
@@ -28,8 +28,8 @@ std::vector<NormPart> parts_of(std::int64_t begin, std::int64_t end) {
   return parts;
 }
 
-// Of value(0), value(1), ... In eight parallel sums, which the compiler keeps in vector registers,
-// added in fixed order.
+// The sum of squares of value(0), value(1), ..., as eight parallel sums, which the compiler keeps
+// in vector registers, added in fixed order.
 template <typename Value>
 double sum_of_squares(std::int64_t count, const Value& value_at) {
   constexpr std::int64_t kLanes = 8;
@@ -82,7 +82,7 @@ void update(const StepCoefficients& c, std::int64_t count, const float* __restri
   }
 }
 
-// Rounded in torch's order: computed in double, used as float. Without the decay.
+// Computed in double and used as float, rounded in torch's order. Without the decay.
 StepCoefficients coefficients(const OptimizerConfig& config, double rate, std::int64_t step,
                               double norm) {
   StepCoefficients c;

@@ -21,7 +21,7 @@ struct OptimizerConfig {
   double beta1 = 0.9, beta2 = 0.999;
   double eps = 1e-8;
   double clip_norm = 0;         // largest norm of a member's gradient; 0 = no clipping
-  double clip_tensor_norm = 0;  // the same of each tensor by itself; not both
+  double clip_tensor_norm = 0;  // the same for each tensor by itself; excludes clip_norm
   bool decay_clipped = false;   // adam: the decay is a part of the gradient that is clipped
 
   // Weight decay of each group of parameters, `decay.weights` and so on; default `decay.all`.
@@ -37,9 +37,8 @@ struct OptimizerConfig {
 
 // Adam and AdamW (Kingma & Ba 2015; Loshchilov & Hutter 2019), equal to torch.optim up to rounding,
 // on the flat buffer [M, P] of all members. Every member has its own step count and may skip a
-// step. Statistics are excluded: they keep their bits and are in no norm. The update is
-// elementwise, so its bits do not depend on threads; padding stays zero. Not thread-safe; one call
-// at a time.
+// step. Statistics keep their bits and are in no norm. The update is elementwise, so its bits do
+// not depend on threads; padding stays zero. Not thread-safe; one call at a time.
 class FlatOptimizer {
  public:
   FlatOptimizer(const OptimizerConfig& config, const ParameterTable& table, int members);
@@ -50,21 +49,21 @@ class FlatOptimizer {
   std::vector<double> gradient_norms(std::span<const float> gradients, std::int64_t stride,
                                      ThreadPool& pool) const;
 
-  // One step of each active member with rate = config.rate * its rate factor. The gradient is first
-  // scaled by min(1, clip_norm / (norm + 1e-6)), as in torch's clip_grad_norm_, or that of each
-  // tensor by its own norm. `flat` is [M, P]; `norms` [M] is read only with clip_norm. The caller
-  // must pass members with a norm that is not finite as inactive. Throws Error for a wrong size.
+  // One step of each active member with rate = config.rate * its rate factor. The gradient, or with
+  // clip_tensor_norm each tensor's gradient, is first scaled by min(1, clip_norm / (norm + 1e-6)),
+  // as in torch's clip_grad_norm_. `flat` is [M, P]; `norms` [M] is read only with clip_norm. A
+  // member whose norm is not finite must be inactive. Throws Error for a wrong size.
   void step(std::span<float> flat, std::span<const float> gradients, std::int64_t stride,
             std::span<const double> norms, const std::vector<bool>& active,
             const std::vector<double>& rate_factors, ThreadPool& pool);
 
-  // For steps on a device (DeviceWeights), with the moments there. Counts one step of each active
-  // member, and returns the coefficients [M, kParameterGroups], without the clip of tensors; only
-  // those of trained groups of active members take the step.
+  // For steps on a device (DeviceWeights), which has the moments. Counts one step of each active
+  // member, and returns the coefficients [M, kParameterGroups], without the clip of tensors. Only
+  // trained groups of active members take the step.
   std::vector<StepCoefficients> begin_step(std::span<const double> norms,
                                            const std::vector<bool>& active,
                                            const std::vector<double>& rate_factors);
-  // What gradient_norms adds up, in this order.
+  // The parts that gradient_norms adds up, in this order.
   std::span<const NormPart> norm_parts() const { return parts_; }
   // The clip of tensors, on the host; tensors are counted without statistics.
   TensorClip tensor_clip() const;
@@ -95,8 +94,8 @@ class FlatOptimizer {
   std::vector<float> first_, second_;
   std::vector<std::int64_t> steps_;
   std::vector<Range> ranges_;  // ascending: all of [0, P) without statistics
-  // The same without regard to decay, neighbours merged, by blocks: the norm's bits do not depend
-  // on the decay.
+  // The same ranges in blocks, with neighbours merged whatever their decay: the norm's bits must
+  // not depend on the decay.
   std::vector<NormPart> parts_;
   std::vector<NormPart> tensor_parts_;  // of ranges, with clip_tensor_norm
 };
@@ -109,7 +108,7 @@ struct ScheduleConfig {
   double factor = 0.1;  // multistep: by this factor each time
   double warmup = 0;    // share of all steps over which the rate rises linearly, in [0, 1)
   double floor = 0;     // cosine, triangular: the least factor
-  // Cosine, triangular: so many equal parts of the steps after the warm-up, each of them begins anew.
+  // Cosine, triangular: number of equal cycles after the warm-up; each cycle starts again.
   std::int64_t cycles = 1;
   static ScheduleConfig read(ConfigNode node);
 
@@ -139,7 +138,7 @@ struct AverageConfig {
 };
 
 // The average of each member's weights, a_n = a_(n-1) + share(n) * (w_n - a_(n-1)), where w_1, w_2,
-// ... are its weights after the steps selected by `AverageConfig::takes`:
+// ... are the member's weights after the steps selected by `AverageConfig::takes`:
 //
 //   swa   share(n) = 1 / n: the mean of all points (Polyak & Juditsky, "Acceleration of stochastic
 //         approximation by averaging", 1992; Izmailov et al., "Averaging weights leads to wider
@@ -150,22 +149,22 @@ struct AverageConfig {
 //         contribute, even in a short run.
 //
 // In float32, elementwise: the bits do not depend on threads, and padding stays zero. Values that
-// training does not change, such as statistics, keep their bits. Without an average it is empty and
-// does nothing. Not thread-safe; one call at a time.
+// training does not change, such as statistics, keep their bits. Without an average the object is
+// empty and does nothing. Not thread-safe; one call at a time.
 class WeightAverage {
  public:
   // `length`: floats of a member, P.
   WeightAverage(const AverageConfig& config, std::int64_t length, int members);
 
   bool is_kept() const { return config_.kind != AverageKind::none; }
-  // Adds the weights [M, P] of the active members after step `done` of `steps`, if that is a point
-  // of the average.
+  // Adds the weights [M, P] of the active members after step `done` of `steps`, if this step is a
+  // point of the average.
   void add(std::span<const float> flat, const std::vector<bool>& active, std::int64_t done,
            std::int64_t steps, ThreadPool& pool);
 
-  // For averages on a device (DeviceWeights). Counts a point of each active member after step
-  // `done` of `steps`, if that is a point, and returns the points' shares [M], 0 for other members;
-  // else empty.
+  // For averages on a device (DeviceWeights). If step `done` of `steps` is a point, counts a point
+  // of each active member and returns the points' shares [M], 0 for other members; else returns an
+  // empty list.
   std::vector<float> begin_point(const std::vector<bool>& active, std::int64_t done,
                                  std::int64_t steps);
 
