@@ -44,8 +44,8 @@ class AllReduceReducer final : public GradientReducer {
     }
   }
 
-  // A row whose turn has not come waits in a copy. The thread that brings the next row adds it and
-  // the rows that wait for it.
+  // A row waits in a copy until its turn. The thread that brings the next row adds it, and then the
+  // rows that waited for it.
   void add(int member, int leaf, std::span<const float> row) override {
     ledger_.claim(member, leaf, row.size());
     Sum& sum = sums_[member];
@@ -69,7 +69,7 @@ class AllReduceReducer final : public GradientReducer {
     }
   }
 
-  // The number of ranks with a missing leaf is one more element, so that all ranks throw.
+  // One more element counts the ranks that miss a leaf, so that all ranks throw.
   std::span<const float> finalize() override {
     ledger_.end();
     const std::string missing = ledger_.missing();
@@ -84,7 +84,7 @@ class AllReduceReducer final : public GradientReducer {
   std::int64_t bytes_sent() const override { return bytes_sent_; }
 
  private:
-  // One member's sum over the leaves of this rank.
+  // The sum of one member over this rank's leaves.
   struct Sum {
     std::vector<int> order;  // this rank's leaves; does not change in a step
     std::size_t next TPUDIST_GUARDED_BY(&AllReduceReducer::mutex_) = 0;  // index into it
@@ -98,7 +98,7 @@ class AllReduceReducer final : public GradientReducer {
     return sum.busy = true;
   }
 
-  // The waiting row whose turn it is. If there is none, the caller stops being the adding thread.
+  // The waiting row that is next. If there is none, the caller stops being the adding thread.
   float* next_waiting(Sum& sum) {
     const MutexLock lock(mutex_);
     if (sum.next < sum.order.size()) {
@@ -121,7 +121,7 @@ class AllReduceReducer final : public GradientReducer {
 
   void all_reduce(std::span<float> data) {
     const int ranks = communicator_.size();
-    // A ring sends every element except the own slice, twice.
+    // A ring sends every element except the rank's own slice, twice.
     bytes_sent_ += static_cast<std::int64_t>(data.size_bytes()) * 2 / ranks * (ranks - 1);
     communicator_.all_reduce(data, ReduceOp::sum);
   }

@@ -31,9 +31,9 @@ class Communicator {
 
   virtual void barrier() = 0;
 
-  // A barrier for ranks that may arrive minutes apart. It waits without using the processor.
-  // Returns false when `patience` is over first or `in_vain` says that the others will not come;
-  // the communicator must not be used afterwards. The default is barrier().
+  // A barrier for ranks that may arrive minutes apart; waiting uses no processor time. Returns
+  // false when `patience` ends first, or when `in_vain` says that the others will not come. Then
+  // the communicator must not be used again. The default is barrier().
   virtual bool wait_for_all(std::chrono::milliseconds patience,
                             const std::function<bool()>& in_vain = {}) {
     static_cast<void>(patience);
@@ -91,7 +91,7 @@ class Communicator {
                                 std::int64_t element_bytes) = 0;
 };
 
-// Helpers built on the above, for host communicators.
+// Helpers for host communicators, made of the calls above.
 
 // Gathers one string per rank, in rank order, on every rank.
 std::vector<std::string> all_gather_text(Communicator& communicator, std::string_view text);
@@ -114,9 +114,9 @@ std::vector<T> all_gather_variable(Communicator& communicator, std::span<const T
   return all;
 }
 
-// Runs `action` on every rank. When it throws on any rank, every rank throws: a failing rank its
-// own error, the others a copy of it with the failing rank's number, kind and message; the copy is
-// also a HeardFromOtherRank. So no rank waits for one that failed.
+// Runs `action` on every rank, so that no rank waits for one that failed. If it throws on any rank,
+// every rank throws: a failing rank its own error, each other rank a copy with the failing rank's
+// number, kind and message. The copy is also a HeardFromOtherRank.
 void run_on_all_ranks(Communicator& communicator, const std::function<void()>& action);
 
 // A communicator of one rank: calls only copy.

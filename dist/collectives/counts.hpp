@@ -19,8 +19,8 @@ struct Parts {
 Parts parts_of(std::span<const std::int64_t> counts, std::int64_t element_bytes, int ranks,
                std::size_t buffer_bytes, std::string_view call);
 
-// The parts of both sides of an all_to_all. This rank's own part has the same size on both sides,
-// or is missing on the receiving side (`copies_own` is then false).
+// The parts of both sides of an all_to_all. This rank's own part has one size on both sides, or is
+// missing on the receiving side; then `copies_own` is false.
 struct Exchange {
   Parts send, recv;
   bool copies_own = false;

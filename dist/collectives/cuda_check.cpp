@@ -18,10 +18,10 @@ namespace tpudist {
 namespace {
 
 constexpr double kAfterWatchdog = 3;  // seconds, or the timeout
-// Seconds that count as waited from one look to the next: this process may have been stopped.
+// The most seconds counted between two looks: this process may have been stopped in between.
 constexpr double kMostBetweenPolls = 0.1;
 
-// Of this thread, which is the one that owns the handles of CUDA and NCCL.
+// Of this thread, which owns the handles of CUDA and NCCL.
 thread_local bool left = false;
 
 }  // namespace
@@ -62,7 +62,7 @@ void poll(std::string_view call, double timeout, const std::function<bool()>& do
   }
 }
 
-// The event is lost after an error: destroying it would be one more call.
+// After an error the event is leaked: destroying the event would be one more call.
 void finish_default_stream(std::string_view call, double timeout,
                            const std::function<void()>& healthy) {
   cudaEvent_t event = nullptr;

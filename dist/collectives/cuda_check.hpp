@@ -8,26 +8,26 @@
 
 namespace tpudist {
 
-// Throws DistError with CUDA's own text, the name of the call and its place in the source, unless
-// it succeeded.
+// Throws DistError unless the call succeeded, with CUDA's own text, the name of the call and its
+// place in the source.
 void check_cuda(cudaError_t code, std::string_view call,
                 std::source_location place = std::source_location::current());
 
-// Whether destructors must leave what they own to the end of the process: an exception passes them,
-// or a call of CUDA or NCCL has failed in this thread. Freeing memory waits for the device, and ending
-// a communicator for other ranks, which may wait for this one.
+// Whether destructors must leave their resources to the end of the process: an exception is
+// passing, or a call of CUDA or NCCL has failed in this thread. Freeing memory would wait for the
+// device; ending a communicator, for other ranks, which may wait for this one.
 bool device_is_left();
-// From now on it is, in this thread, and no thread waits for the device (device_has_failed). The
-// checks of this header do that by themselves.
+// Makes device_is_left() true in this thread, and no thread waits for the device any more
+// (device_has_failed). The checks of this header call it themselves.
 void leave_device();
 
-// Calls `done` until it returns true. It sleeps in between, from 20 us to 1 ms, so that the thread
-// keeps no core busy. Throws DistError with the name of `call` when that takes longer than
-// `timeout` (dist.timeout, in seconds; 0: no limit) and a little, in which the watchdog comes first.
+// Calls `done` until it returns true. Between the calls the thread sleeps, from 20 us to 1 ms.
+// Throws DistError with the name of `call` if this takes longer than `timeout` (dist.timeout, in
+// seconds; 0: no limit) and up to 3 s more, so that the watchdog acts first.
 void poll(std::string_view call, double timeout, const std::function<bool()>& done);
 
-// Polls an event until the current device's default stream has done all that is queued there now.
-// `healthy` is called before each look at the event and may throw.
+// Waits until the current device's default stream has done all that is queued now, by polling an
+// event. Calls `healthy`, which may throw, before each look at the event.
 void finish_default_stream(std::string_view call, double timeout,
                            const std::function<void()>& healthy = {});
 

@@ -10,8 +10,8 @@
 
 namespace tpudist {
 
-// CUDA without its headers. In a build without CUDA there are no devices, and the other functions
-// throw DistError.
+// CUDA without its headers. In a build without CUDA, visible_devices() finds none, and functions
+// that need CUDA throw DistError.
 
 struct Device {
   std::string id;            // unique
@@ -22,10 +22,10 @@ struct Device {
 
 // The name and the compute capability.
 std::string device_kind(const Device& device);
-// Whether the kernels run on it.
+// Whether the project's kernels run on the device.
 bool is_usable(const Device& device);
 
-// The CUDA devices that this process sees, by device index, or why there are none.
+// The CUDA devices that this process sees, by index, or why it sees none.
 struct VisibleDevices {
   std::vector<Device> devices;
   std::string problem;
@@ -34,22 +34,22 @@ VisibleDevices visible_devices();
 
 inline constexpr std::string_view kNoDriver = "no NVIDIA driver";
 
-// The `problem` where CUDA counts no devices. Versions as CUDA gives them, 13010 is 13.1; `driver`
-// is 0 where there is none. `error`: CUDA's own words.
+// Returns `problem` for a machine where CUDA finds no devices. Versions are CUDA's numbers (13010
+// is 13.1); `driver` 0: no driver. `error`: CUDA's own words.
 std::string device_problem(int runtime, int driver, std::string_view error);
 
-// Why a rank that sees these devices has none of its own, on a node with so many ranks.
+// Why a rank that sees these devices gets none, on a node with `ranks` ranks.
 std::string why_no_device(const VisibleDevices& seen, int ranks);
 
-// Versions of the loaded CUDA runtime and of the driver, by name; empty in a build without CUDA.
+// Versions of the loaded CUDA runtime and the driver, by name; empty in a build without CUDA.
 std::vector<std::pair<std::string, std::string>> cuda_versions();
 
-// Copies bytes between host and device memory, in either direction or within one, and waits until
-// it is done.
+// Copies bytes between host and device memory, or within one of them, and waits for the copy to
+// end.
 void copy_device_bytes(void* to, const void* from, std::size_t bytes);
 
-// Owns uninitialised memory of the current device, or of the host for copies to and from it. After an
-// error it is left to the end of the process (device_is_left).
+// Owns uninitialised memory of the current device, or host memory for copies to and from the
+// device. After an error the memory is left to the end of the process (device_is_left).
 class DeviceBuffer {
  public:
   DeviceBuffer() = default;

@@ -45,7 +45,7 @@ const float* DeviceReducer::finalize(float* rows) {
   const int members = ledger_.owners().members;
   if (members * length_ == 0) return nullptr;
   place_leaves();
-  // One copy brings all: the own rows and their values, the additions.
+  // One copy uploads the own rows, their values and the additions.
   std::vector<std::int32_t> plan;
   const auto own = static_cast<std::size_t>(own_leaves());
   for (const std::int32_t row : row_) {
@@ -71,7 +71,7 @@ const float* DeviceReducer::finalize(float* rows) {
   if (ranks_ > 1) {
     const std::span<float> all(sums, static_cast<std::size_t>(members * length_));
     nccl_->all_reduce(all, ReduceOp::sum);
-    // A ring sends every element except the own slice, twice.
+    // A ring sends every element except the rank's own slice, twice.
     bytes_sent_ += static_cast<std::int64_t>(all.size_bytes()) * 2 / ranks_ * (ranks_ - 1);
   }
   return sums;
@@ -115,7 +115,7 @@ void DeviceReducer::place_leaves() {
   }
 }
 
-// The plan of launch_leaf_sums: over the slots of all ranks, or over the own rows, where they lie.
+// The plan of launch_leaf_sums over the slots of all ranks, or over the own rows in place.
 std::vector<std::int32_t> DeviceReducer::additions() const {
   const LeafOwners& owners = ledger_.owners();
   const bool exchanges = ranks_ > 1 && order_ == Order::tree;

@@ -10,15 +10,15 @@
 namespace tpudist {
 
 // What a DeviceReducer needs of this rank's device: memory, copies, and the kernels of
-// models/kernels/flat_launches.hpp. The device does all in the order of the calls, on its default
-// stream, and nobody waits for it.
+// models/kernels/flat_launches.hpp. The device works in the order of the calls, on its default
+// stream; no call waits for the device.
 class ReducingDevice {
  public:
   virtual ~ReducingDevice() = default;
 
-  // Uninitialised memory of the device. Its last owner may let go of it before queued work is done.
+  // Uninitialised memory of the device. Its last owner may free it while queued work uses it.
   virtual std::shared_ptr<void> allocate(std::size_t bytes) = 0;
-  // Copies from the host; `from` may change when it returns.
+  // Copies from the host. `from` may change as soon as the call returns.
   virtual void upload(const void* from, std::size_t bytes, void* to) = 0;
 
   virtual void put_values(std::int64_t count, const std::int32_t* row_of, const float* values,
@@ -32,16 +32,16 @@ class ReducingDevice {
                           float* sums) = 0;
 };
 
-// Memory of a device that grows, with what it needs once and a quarter more.
+// Device memory that grows to what is asked for and a quarter more.
 template <typename T>
 class GrowingArray {
  public:
   explicit GrowingArray(ReducingDevice& device) : device_(device) {}
-  // At least `count` elements, of undefined content if it had to grow.
+  // Returns at least `count` elements; their content is undefined if the array had to grow.
   T* get(std::int64_t count) {
     if (!memory_ || count > size_) {
       size_ = count + count / 4 + 1;
-      memory_.reset();  // before, so that both are never there together
+      memory_.reset();  // first, so that old and new memory never exist together
       memory_ = device_.allocate(static_cast<std::size_t>(size_) * sizeof(T));
     }
     return static_cast<T*>(memory_.get());
@@ -53,34 +53,33 @@ class GrowingArray {
   std::int64_t size_ = 0;
 };
 
-// GradientReducer for rows and sums in the memory of a device. In the order of the tree the sums
-// are those of make_tree_reducer, with its bits; in the order of ranks they are those of
-// make_all_reduce_reducer, up to how the ranks' sums are added. For the tree a rank sends slices of
-// each of its leaves to the ranks that work on them (all_to_all), one kernel adds all leaves of an
-// element, and the sums are gathered. All slices have equal length, so NCCL can gather them by a
-// ring. Otherwise that kernel adds the rank's own leaves, and one
-// all_reduce runs over the sums.
+// A GradientReducer for rows and sums in device memory. Order::tree gives the bits of
+// make_tree_reducer. Order::ranks gives the sums of make_all_reduce_reducer, except for the order
+// in which the ranks' sums are added. For the tree a rank sends slices of its leaves to the ranks
+// that work on them (all_to_all), one kernel adds all leaves of an element, and the sums are
+// gathered. All slices have one length, so NCCL can gather them in a ring. For Order::ranks the
+// kernel adds the rank's own leaves, and one all_reduce adds the sums.
 class DeviceReducer {
  public:
   enum class Order { tree, ranks };
-  // Rows have `length` floats. `value_at`: which of them add() brings. Borrows all three; `nccl`
-  // works on device memory, on the ranks of `world`, and is null where there is one rank.
+  // Rows have `length` floats; add() sets the one at `value_at`. Borrows its arguments. `nccl`
+  // connects the ranks of `world` on device memory; null for a single rank.
   DeviceReducer(Communicator& world, Communicator* nccl, ReducingDevice& device, Order order,
                 std::int64_t length, std::int64_t value_at);
 
-  // As of GradientReducer.
+  // As in GradientReducer.
   void begin(const LeafOwners& owners);
-  // The leaf's row is row number `row` in finalize(), with `value` at `value_at`. Thread-safe.
-  // Throws as GradientReducer::add.
+  // Row number `row` of finalize() becomes the leaf's row, with `value` at `value_at`. Thread-safe.
+  // Throws as GradientReducer::add does.
   void add(int member, int leaf, int row, float value);
-  // Collective, one thread. Returns the sums [members, length] on the device, valid until the next
-  // finalize(); null if there are none. Overwrites `rows`, on the device. Throws as
-  // GradientReducer::finalize.
+  // Collective, one thread. Overwrites `rows`, on the device. Returns the sums [members, length] on
+  // the device, valid until the next finalize(); null if there are none. Throws as
+  // GradientReducer::finalize does.
   const float* finalize(float* rows);
 
   std::int64_t bytes_sent() const { return bytes_sent_; }
-  // Elements of a row that each of so many ranks works on, a multiple of 16. The last ones may
-  // reach behind the row.
+  // How many elements of a row each rank works on, a multiple of 16. The last slice may extend past
+  // the end of the row.
   static std::int64_t slice_of(std::int64_t length, int ranks) {
     return (length + 16 * ranks - 1) / (16 * ranks) * 16;
   }
@@ -100,15 +99,15 @@ class DeviceReducer {
   const std::int64_t length_, value_at_;
   const std::int64_t slice_;
   LeafLedger ledger_;
-  std::vector<std::int32_t> row_;  // [members, leaves] of the rows of this rank's leaves
-  std::vector<float> value_;       // [members, leaves] that go into them
-  // The slots of all leaves, in the order of ranks, members and leaves: where they begin
-  // [ranks + 1], and that of each leaf [members, leaves], -1 where it is absent.
+  std::vector<std::int32_t> row_;  // [members, leaves] the rows of this rank's leaves
+  std::vector<float> value_;       // [members, leaves] the values to put into these rows
+  // The slots of all leaves, by rank, member and leaf: the first slot of each rank [ranks + 1], the
+  // slot of each leaf [members, leaves], -1 if the leaf is absent.
   std::vector<std::int64_t> first_slot_;
   std::vector<std::int32_t> slot_;
 
   GrowingArray<std::int32_t> plan_;
-  // The own rows by the rank that gets them; all leaves' slices; their sums; those of all ranks.
+  // Own rows by receiving rank; slices of all leaves; this slice's sums; the sums of all ranks.
   GrowingArray<float> sent_, leaves_, sums_, gathered_;
   GrowingArray<float> result_;
   std::int64_t bytes_sent_ = 0;

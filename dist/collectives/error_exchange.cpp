@@ -63,7 +63,7 @@ std::vector<RankError> ErrorExchange::wait(std::chrono::milliseconds patience) {
   const auto end = std::chrono::steady_clock::now() + patience;
   std::vector<RankError> errors{mine_};
   int sent = 0;
-  // A long message is sent only while MPI is called, so the loop also waits for the sends.
+  // MPI sends a long message only inside calls of MPI, so the loop also waits for the sends.
   while (std::ssize(errors) < ranks_ || !sent) {
     if (receive(errors)) continue;
     if (MPI_Testall(ranks_, requests_.data(), &sent, MPI_STATUSES_IGNORE) != MPI_SUCCESS) break;

@@ -23,34 +23,32 @@ class HeardFromOtherRank {
   virtual ~HeardFromOtherRank() = default;
 };
 
-// Exchanges errors between failing ranks, so that one of them can print all errors before the job
-// ends. It sends messages from rank to rank on MPI_COMM_WORLD and calls no collective, because
-// healthy ranks may be waiting in one and never come here. MPI must be initialised and not
-// finalised; use it in the thread that initialised MPI. One per process; it must live until the
-// process ends.
+// Exchanges errors between failing ranks, so that one rank can print all errors before the job
+// ends. It sends messages on MPI_COMM_WORLD and calls no collective: healthy ranks may be waiting
+// in one and never come here. MPI must be initialised and not finalised; call only from the thread
+// that initialised MPI. There is one exchange per process, and it must live until the process ends.
 class ErrorExchange {
  public:
-  // Sends `mine` to all other ranks, after setting its `rank`.
+  // Sets `rank` of `mine` and sends it to all other ranks.
   explicit ErrorExchange(RankError mine);
   ErrorExchange(const ErrorExchange&) = delete;
   ErrorExchange& operator=(const ErrorExchange&) = delete;
 
-  // Waits until every rank has sent an error or `patience` is over. Returns the errors known by
-  // then, this rank's included, in rank order. Never throws: when MPI fails, it returns what it
-  // has.
+  // Waits until every rank has sent an error, or until `patience` ends. Returns the errors known by
+  // then in rank order, this rank's included. Never throws: if MPI fails, it returns what it has.
   std::vector<RankError> wait(std::chrono::milliseconds patience);
 
   int rank() const { return mine_.rank; }
   int ranks() const { return ranks_; }
 
  private:
-  // Receives one message, if there is one.
+  // Receives one message, if one has arrived.
   bool receive(std::vector<RankError>& errors);
 
   RankError mine_;
   int ranks_ = 1;
   std::string message_;                // the message being sent
-  std::vector<MPI_Request> requests_;  // of the sends; they may never be received
+  std::vector<MPI_Request> requests_;  // of the sends, which may never be received
 };
 
 }  // namespace tpudist

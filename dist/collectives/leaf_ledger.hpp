@@ -7,7 +7,7 @@
 
 namespace tpudist {
 
-// Keeps account of the leaves that one rank has to add in a step. `claim` is thread-safe.
+// Tracks which leaves one rank still has to add in a step. `claim` is thread-safe.
 class LeafLedger {
  public:
   LeafLedger(int rank, int ranks, std::int64_t row_length);
@@ -15,14 +15,14 @@ class LeafLedger {
   // Throws DistError when the owners do not fill [members, leaves] or an owner is not a rank.
   void begin(const LeafOwners& owners);
 
-  // Marks a leaf as added. Throws DistError when no step has begun, the leaf does not exist, is
-  // absent, is another rank's or was added before, or when the row has another length.
+  // Marks a leaf as added. Throws DistError if no step has begun, if the leaf does not exist, is
+  // absent, belongs to another rank or was added before, or if the row has another length.
   void claim(int member, int leaf, std::size_t row_length);
 
-  // Ends the step. Throws DistError when none has begun.
+  // Ends the step. Throws DistError if none has begun.
   void end();
-  // The same on all ranks, by one small all_reduce, so that nobody waits for a rank that misses a
-  // leaf. Throws DistError on all of them then, or when they differ in owners or length.
+  // Ends the step on all ranks by one small all_reduce, so that no rank waits for one that misses a
+  // leaf. Throws DistError on all ranks if one does, or if their owners or lengths differ.
   void end_on_all_ranks(Communicator& world);
 
   // Describes this rank's first missing leaf; "" when none is missing.

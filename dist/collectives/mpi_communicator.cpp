@@ -145,9 +145,9 @@ void MpiComm::all_reduce_int64(std::span<std::int64_t> data, ReduceOp op) {
   all_reduce_pieces(data, MPI_INT64_T, op);
 }
 
-// Point to point rather than MPI_Alltoallv. Sender and receiver of a pair see the same size, so
-// they cut it in the same way. For MPI_Alltoallv ranks would need a message to agree whether all
-// counts fit.
+// Point to point rather than MPI_Alltoallv, for which the ranks would first have to agree whether
+// all counts fit. Sender and receiver of a pair know the same size, so they cut it in the same
+// pieces.
 void MpiComm::all_to_all_bytes(std::span<const std::byte> send,
                                std::span<const std::int64_t> send_counts, std::span<std::byte> recv,
                                std::span<const std::int64_t> recv_counts,

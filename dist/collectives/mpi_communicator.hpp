@@ -11,12 +11,12 @@
 
 namespace tpudist {
 
-// Throws DistError with MPI's own text, the name of the call and its place in the source, unless
-// `code` is MPI_SUCCESS.
+// Throws DistError unless `code` is MPI_SUCCESS, with MPI's own text, the name of the call and its
+// place in the source.
 void check_mpi(int code, std::string_view call,
                std::source_location place = std::source_location::current());
 
-// Owns an MPI communicator; its errors are returned, never fatal. Freeing it is collective.
+// Owns an MPI communicator, whose errors are returned, never fatal. Freeing is collective.
 class MpiHandle {
  public:
   MpiHandle() = default;
@@ -33,8 +33,8 @@ class MpiHandle {
 
 // Host memory over MPI. Counts beyond MPI's 32 bits are split into pieces of at most
 // `largest_count` elements (a parameter only for tests). Only the thread that initialised MPI may
-// call it. Every call reports its begin and end to `activity`, also in communicators split off from
-// this one. `activity` may be null; it must outlive them.
+// call it. Every call, also of communicators split off from this one, reports its begin and end to
+// `activity`, which may be null and must outlive them all.
 class MpiComm final : public Communicator {
  public:
   explicit MpiComm(MpiHandle handle, std::int64_t largest_count = std::numeric_limits<int>::max(),

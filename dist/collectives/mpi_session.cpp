@@ -17,7 +17,7 @@ namespace tpudist {
 namespace {
 std::atomic<bool> session_lives = false;
 
-// Whether mpirun or srun started this process as a rank that finds the others by PMIx or PMI.
+// Whether mpirun or srun started this process as a rank that finds others by PMIx or PMI.
 bool started_by_launcher() {
   constexpr std::array names{"OMPI_COMM_WORLD_SIZE", "PMIX_NAMESPACE", "PMI_SIZE", "PMI_RANK"};
   return std::ranges::any_of(names, [](const char* name) { return std::getenv(name) != nullptr; });
@@ -31,9 +31,9 @@ MpiSession::MpiSession(int* argc, char*** argv) {
     check_mpi(MPI_Initialized(&initialized), "MPI_Initialized");
     if (initialized) return;
     if (!started_by_launcher()) {
-      // Alone, Open MPI 4 starts a daemon, which nothing here needs and which takes a third of a
-      // second. Nor does one rank need a session folder: all that are alone share one, and who ends
-      // removes it while another makes its part of it.
+      // A rank that is alone makes Open MPI 4 start a daemon, which takes a third of a second and
+      // is not needed. Nor is a session folder: all ranks that are alone share one, and a rank that
+      // ends removes the folder while another makes its part of it.
       ::setenv("OMPI_MCA_ess_singleton_isolated", "1", 0);
       ::setenv("OMPI_MCA_orte_create_session_dirs", "0", 0);
     }
@@ -69,7 +69,7 @@ void MpiSession::abort(int exit_code) {
   std::_Exit(exit_code);
 }
 
-// The first line, up to a comma: Open MPI appends who built it, MPICH much more.
+// The first line, up to a comma: Open MPI appends who built it, MPICH much more text.
 std::string mpi_library() {
   std::array<char, MPI_MAX_LIBRARY_VERSION_STRING> text{};
   int length = 0;

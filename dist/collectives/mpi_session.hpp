@@ -8,10 +8,10 @@
 
 namespace tpudist {
 
-// Initialises MPI (FUNNELED) in the constructor if nobody has, and then finalises it in the
-// destructor. Without mpirun it is a world of one rank. Only one may live at a time, and
-// communicators must be destroyed before it. The destructor waits for all ranks; so a rank that
-// fails alone must call `abort`.
+// Initialises MPI (FUNNELED) in the constructor unless it is initialised, and then finalises it in
+// the destructor. Without mpirun the world is one rank. Only one session may live at a time, and
+// communicators must be destroyed first. The destructor waits for all ranks, so a rank that fails
+// alone must call `abort`.
 class MpiSession {
  public:
   MpiSession(int* argc, char*** argv);
@@ -19,10 +19,10 @@ class MpiSession {
   MpiSession(const MpiSession&) = delete;
   MpiSession& operator=(const MpiSession&) = delete;
 
-  // The communicator of all ranks, host memory. Collective. Its calls are reported to `activity`,
+  // The communicator of all ranks, in host memory. Collective. It reports its calls to `activity`,
   // which may be null and must outlive it.
   std::unique_ptr<Communicator> world(RankActivity* activity = nullptr) const;
-  // Ends all ranks with this exit code; without MPI only this process.
+  // Ends all ranks with this exit code; without MPI, only this process.
   [[noreturn]] static void abort(int exit_code);
 
  private:
@@ -31,7 +31,7 @@ class MpiSession {
 
 // The MPI that is loaded, e.g. "Open MPI v4.1.4".
 std::string mpi_library();
-// False where only python/one_rank_mpi.c stands for it.
+// False if MPI is only its stand-in, python/one_rank_mpi.c.
 bool found_mpi();
 
 }  // namespace tpudist

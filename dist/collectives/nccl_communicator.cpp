@@ -36,8 +36,8 @@ std::string nccl_version_report() {
 
 namespace {
 
-// Throws DistError with NCCL's own text and its last warning, the name of the call and its place in
-// the source, unless it succeeded. `comm` may be null.
+// Throws DistError unless the call succeeded, with NCCL's own text and last warning, the name of
+// the call and its place in the source. `comm` may be null.
 void check_nccl(ncclResult_t code, std::string_view call, ncclComm_t comm,
                 std::source_location place = std::source_location::current()) {
   if (code == ncclSuccess) return;
@@ -60,8 +60,8 @@ ncclRedOp_t to_nccl(ReduceOp op) {
   return ncclSum;
 }
 
-// Device memory over NCCL; see make_nccl_communicator. One thread at a time, and no call of CUDA or
-// NCCL after one that has failed.
+// Device memory over NCCL; see make_nccl_communicator. One thread at a time; after a call of CUDA
+// or NCCL has failed, it makes no more.
 class NcclComm final : public Communicator {
  public:
   // Collective over the ranks that have the same id.
@@ -143,7 +143,7 @@ class NcclComm final : public Communicator {
     });
   }
 
-  // ncclAllGather knows equal counts only.
+  // ncclAllGather takes equal counts only.
   void all_gather_bytes(std::span<const std::byte> send, std::span<std::byte> recv,
                         std::span<const std::int64_t> counts, std::int64_t element_bytes) override {
     const Parts parts = gather_parts_of(send, recv, counts, element_bytes, rank_, size_);
@@ -177,7 +177,7 @@ class NcclComm final : public Communicator {
                "cudaMemcpyAsync");
   }
 
-  // The calls with all other ranks, in one group.
+  // The calls with all other ranks, as one group.
   template <typename Calls>
   ncclResult_t as_one_call(const Calls& calls) {
     check(ncclGroupStart(), "ncclGroupStart");
@@ -187,8 +187,8 @@ class NcclComm final : public Communicator {
     return ncclGroupEnd();
   }
 
-  // Queues a collective and waits for its end. `queue` returns what NCCL returned. Of no bytes there
-  // is no call on any rank: with NCCL_CHECK_POINTERS=1 NCCL refuses an empty span's null pointer.
+  // Queues a collective and waits for its end. `queue` returns NCCL's result. For no bytes no rank
+  // makes a call: with NCCL_CHECK_POINTERS=1 NCCL refuses the null pointer of an empty span.
   template <typename Queue>
   void run(const char* call, std::size_t bytes, const Queue& queue) {
     if (bytes == 0) return;
@@ -198,13 +198,13 @@ class NcclComm final : public Communicator {
     finish_default_stream(call, options_.timeout, [&] { is_in_progress(call); });
   }
 
-  // A call may go on in the background. Only when that has ended its work is on the stream.
+  // A call may go on in the background. Its work is on the stream only when the call has ended.
   void start(ncclResult_t code, const char* call) {
     check(code, call);
     poll(call, options_.timeout, [&] { return !is_in_progress(call); });
   }
 
-  // Throws when NCCL has met an error, for instance of the network.
+  // Throws if NCCL has met an error, for instance in the network.
   bool is_in_progress(const char* call) {
     ncclResult_t state = ncclSuccess;
     check(ncclCommGetAsyncError(handle_, &state), "ncclCommGetAsyncError");
@@ -234,7 +234,7 @@ class NcclComm final : public Communicator {
   ncclComm_t handle_ = nullptr;
 };
 
-// The id of the device. Throws where there is no such device.
+// The id of the device. Throws if there is no such device.
 std::string select_device(int device) {
   const auto [devices, problem] = visible_devices();
   if (device < 0 || device >= std::ssize(devices)) {
@@ -270,7 +270,7 @@ std::unique_ptr<Communicator> make_nccl_communicator(Communicator& world, int de
     if (world.rank() == 0) check_nccl(ncclGetUniqueId(&id), "ncclGetUniqueId", nullptr);
   });
   world.broadcast(std::span<char>(id.internal), 0);
-  // Whoever fails from here on must not wait for the others, who wait for it.
+  // A rank that fails from here on must not wait for the others, which wait for it.
   return std::make_unique<NcclComm>(id, world.rank(), world.size(), device, options);
 }
 

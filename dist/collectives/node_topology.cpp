@@ -20,7 +20,7 @@ std::vector<std::string> words(const std::string& text) {
   return {std::istream_iterator<std::string>(stream), {}};
 }
 
-// The ranks of this node. A world that is not MPI has one rank, which is alone on its node.
+// The ranks of this node. A world that is not MPI has one rank.
 std::unique_ptr<Communicator> node_of(Communicator& world) {
   if (auto* mpi = dynamic_cast<MpiComm*>(&world)) return mpi->split_by_node();
   if (world.size() == 1) return make_self_communicator();
@@ -40,7 +40,7 @@ void number_nodes(Communicator& world, Communicator& node, NodeTopology& topolog
       static_cast<int>(std::lower_bound(leaders.begin(), leaders.end(), leader) - leaders.begin());
 }
 
-// The device of this rank, -1 where its node has none left for it.
+// The device of this rank, -1 if its node has none left for it.
 int own_device(Communicator& node, const std::vector<Device>& devices) {
   std::vector<int> usable;
   std::string ids;
@@ -55,7 +55,7 @@ int own_device(Communicator& node, const std::vector<Device>& devices) {
   return own < 0 ? -1 : usable[own];
 }
 
-// Finds the ranks of a node devices of their own.
+// Assigns each rank of a node a device of its own.
 struct Matching {
   const std::vector<std::vector<std::string>>& visible;
   std::map<std::string, std::size_t> owners = {};
@@ -114,10 +114,10 @@ NodeTopology place_rank(Communicator& world, std::string_view device) {
     throw ConfigError(fmt::format(
         "device: cuda: {}; start one rank for each GPU, or choose device: cpu or auto", missing));
   });
-  // All ranks or none: a rank on a CPU would delay the others.
+  // Either all ranks take a GPU or none: a rank on a CPU would delay the others.
   for (const std::string& reason : all_gather_text(world, missing)) {
     if (reason.empty()) continue;
-    // Without a driver on any node nobody expects a GPU.
+    // If no node has a driver, nobody expects a GPU.
     std::int64_t expected = seen.problem == kNoDriver ? 0 : 1;
     world.all_reduce(std::span(&expected, 1), ReduceOp::max);
     if (world.rank() == 0) {

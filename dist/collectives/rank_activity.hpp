@@ -18,26 +18,26 @@ struct RankStatus {
   std::int64_t step = -1;       // of the phase; -1: the phase has no steps
   std::int64_t collective = 0;  // number of the last one that began, from 1; 0: none
   std::string call;             // its name
-  std::int64_t bytes = 0;       // larger of the bytes that this rank sends and receives in it
+  std::int64_t bytes = 0;       // bytes that this rank sends or receives in it, the larger
   bool waiting = false;         // still in the collective
   bool patient = false;         // waits for others that may take any time
   bool failed = false;          // its work ended with an error
   std::uint64_t finished = 0;   // units, chunks, files and collectives so far
-  double silent = 0;            // seconds since the last of these, by this rank's clock
-  std::uint64_t beat = 0;       // differs each time the rank is asked
+  double silent = 0;            // seconds since it last finished one, by its own clock
+  std::uint64_t beat = 0;       // new for each status
 };
 
-// A few lines `key value`, for people and for parse_status.
+// Lines `key value`, for people and for parse_status.
 std::string to_text(const RankStatus& status);
-// Nothing unless the text is one complete status; it may be read while it is written.
+// Nothing unless the text is one complete status; a reader may see half of a write.
 std::optional<RankStatus> parse_status(std::string_view text);
 
-// For example "training, step 12", and the collective where the rank waits.
+// For example "training, step 12", and the rank's collective.
 std::string describe(const RankStatus& status);
 
-// Records what this rank is doing, so that a Watchdog can see whether it makes progress. The
-// working threads write it, at the cost of a few atomic stores per unit and collective; any thread
-// may read it at any time. Names are string literals.
+// Records what this rank is doing, so that a Watchdog can see whether it makes progress. Recording
+// costs a few atomic stores per unit and collective. Any thread may read it at any time. Names are
+// string literals.
 class RankActivity {
  public:
   RankActivity() = default;
@@ -56,12 +56,12 @@ class RankActivity {
   // Number of the last collective before `fail`.
   std::int64_t failed_behind() const { return failed_behind_; }
 
-  // Returns the current status. Set are phase, step, collective, call, bytes, waiting, patient,
-  // failed and finished.
+  // Returns the current phase, step, collective, call, bytes, waiting, patient, failed and
+  // finished; the rest keeps its defaults.
   RankStatus status() const;
 
-  // Reports one collective call, from construction to destruction. `activity` may be null. One at a
-  // time, in the thread that calls MPI.
+  // Reports one collective call, from construction to destruction. `activity` may be null. Only one
+  // at a time, in the thread that calls MPI.
   class Collective {
    public:
     // `patient`: the call waits for others that may take any time.

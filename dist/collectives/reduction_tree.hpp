@@ -8,9 +8,9 @@
 namespace tpudist {
 
 // The fixed binary trees of all members over leaf numbers, padded to a power of two, without the
-// absent leaves: each inner node has two children, each with at least one leaf. The trees do not
-// depend on the number of ranks; only the owners do. Children come before their parents, and the
-// nodes of a member before those of the next.
+// absent leaves. Each inner node has two children with at least one leaf each. The trees do not
+// depend on the number of ranks; only the owners do. Children precede their parents, and the nodes
+// of a member precede those of the next.
 struct ReductionTree {
   static constexpr int none = -1;   // no such node
   static constexpr int mixed = -2;  // owner of a node whose leaves lie on several ranks
@@ -30,11 +30,11 @@ struct ReductionTree {
   std::vector<std::vector<int>> held;
 };
 
-// A LeafLedger must have checked `owners`.
+// LeafLedger must have checked `owners`.
 ReductionTree make_reduction_tree(const LeafOwners& owners, int ranks);
 
-// [ranks + 1]: rank r works on elements [begin[r], begin[r + 1]) of every row, in whole multiples of
-// 16 but for the last rank.
+// [ranks + 1]: rank r works on elements [begin[r], begin[r + 1]) of every row, a multiple of 16
+// except on the last rank.
 std::vector<std::int64_t> slice_begins(std::int64_t length, int ranks);
 
 }  // namespace tpudist

@@ -77,7 +77,7 @@ void TreeReducer::begin(const LeafOwners& owners) {
 }
 
 // Takes the sibling's value if it is ready and this rank merges the parent. Otherwise leaves
-// `value` (if not null) at the node, for the sibling.
+// `value`, unless null, at the node for the sibling.
 float* TreeReducer::swap_with_sibling(int node, float* value) {
   const int parent = tree_.nodes[node].parent;
   const MutexLock lock(mutex_);
@@ -90,7 +90,7 @@ float* TreeReducer::swap_with_sibling(int node, float* value) {
   return nullptr;
 }
 
-// Climbs from the leaf: the thread that reaches a node second merges it and continues with the
+// Climbs from the leaf: the thread that reaches a node second merges it and goes on with the
 // parent. The caller's row is copied only if it has to wait. A merge is stored in the left child's
 // memory, so a member's sum grows in its row of the result.
 void TreeReducer::add(int member, int leaf, std::span<const float> row) {
@@ -145,7 +145,7 @@ std::vector<std::int64_t> TreeReducer::slice_lengths() const {
   return lengths;
 }
 
-// In round i every rank sends the slices of its i-th sub-tree; the row itself is the send buffer.
+// In round i every rank sends slices of its i-th sub-tree; the row itself is the send buffer.
 void TreeReducer::exchange() {
   const int ranks = communicator_.size(), own = communicator_.rank();
   const std::vector<std::int64_t> slices = slice_lengths();
@@ -179,7 +179,7 @@ void TreeReducer::exchange() {
   }
 }
 
-// Finishes all trees on the own slice; each thread computes one range of it through the whole tree.
+// Finishes all trees on this rank's slice; each thread takes one range through the whole tree.
 void TreeReducer::merge_slices() {
   const std::int64_t begin = slice_begin_[communicator_.rank()];
   std::vector<int> mixed;
@@ -205,7 +205,7 @@ void TreeReducer::merge_slices() {
   }
 }
 
-// Slices lie in rank order, so that a row of the result is gathered in place.
+// Slices are in rank order, so that a row of the result is gathered in place.
 void TreeReducer::gather() {
   const int ranks = communicator_.size(), own = communicator_.rank();
   const std::vector<std::int64_t> slices = slice_lengths();

@@ -18,14 +18,14 @@ struct RankFacts {
   std::string host;
   int node = 0, local_rank = 0;
   std::int64_t process = 0;
-  int threads = 1;                          // given to it by `dist.threads: auto`
-  std::vector<int> cores;                   // on which it may run, ascending
-  double cpu_quota = 0;                     // in cores, of the control group; 0: none
-  int machine_cores = 1;                    // online on the node
+  int threads = 1;                          // that `dist.threads: auto` gives to the rank
+  std::vector<int> cores;                   // that the rank may use, ascending
+  double cpu_quota = 0;                     // cores that the control group allows; 0: no limit
+  int machine_cores = 1;                    // online cores of the node
   std::int64_t machine_memory = 0;          // bytes of the node
-  std::int64_t memory_limit = 0;            // bytes, of the process's control group; 0: none
-  std::vector<std::string> gpus;            // ids of those it sees
-  int device = -1;                          // index of the one it would use; -1: the CPU
+  std::int64_t memory_limit = 0;            // bytes that the control group allows; 0: no limit
+  std::vector<std::string> gpus;            // ids of the GPUs that the rank sees
+  int device = -1;                          // index of the GPU that it would use; -1: the CPU
   std::vector<std::string> nccl_libraries;  // loaded files of that name
   std::string mpi_threads;                  // "single", "funneled", "serialized" or "multiple"
   std::string kernels;                      // cpu_kernels()
@@ -82,7 +82,7 @@ inline constexpr std::int64_t kRunSpace = std::int64_t{1} << 30;
 // All problems, the broken ones first. A pure function.
 std::vector<DoctorWarning> doctor_warnings(const JobFacts& facts);
 
-// The facts of one rank as text, to send to the others, and back. `parse` throws what
+// Turns the facts of one rank into text, to send to the others, and back. Parsing throws what
 // nlohmann::json throws.
 std::string rank_facts_text(const RankFacts& facts);
 RankFacts parse_rank_facts(const std::string& text);
@@ -90,38 +90,38 @@ RankFacts parse_rank_facts(const std::string& text);
 // "0-3, 8"; `numbers` ascending.
 std::string number_ranges(const std::vector<int>& numbers);
 
-// Bytes per second that each rank has to send and receive for an all_reduce: 2 (R - 1) / R of its
-// data (the "bus bandwidth" of NVIDIA's nccl-tests).
+// Bytes per second that each rank sends and receives for an all_reduce: 2 (R - 1) / R of its data
+// (the "bus bandwidth" of NVIDIA's nccl-tests).
 double bus_bandwidth(const AllReduceSpeed& speed, std::size_t ranks);
 
 // Aligned tables for people.
 std::string doctor_text(const JobFacts& facts, const std::vector<DoctorWarning>& warnings);
-// The same for programs: ranks, versions, folder, all_reduce, memory, warnings. Units are bytes and
-// seconds.
+// The same as JSON for programs: ranks, versions, folder, all_reduce, memory, warnings. Units are
+// bytes and seconds.
 nlohmann::json doctor_json(const JobFacts& facts, const std::vector<DoctorWarning>& warnings);
 
-// What this process finds out by itself: host, process, cores and memory with their limits, GPUs,
-// libraries, MPI's thread level, Slurm. MPI must be running. The caller sets the rest: rank, node,
-// threads, device, kernels.
+// What this process can find out alone: host, process, cores and memory with their limits, GPUs,
+// libraries, MPI's thread level, Slurm. MPI must be running. The caller sets rank, node, threads,
+// device and kernels.
 RankFacts find_surroundings();
 
-// Tests the folder, or its nearest existing parent: writes, locks and removes a file there.
+// Tests the folder or its nearest existing parent: writes, locks and removes a file there.
 FolderFacts try_folder(const std::filesystem::path& folder);
 
-// The mapped files whose names begin with `name`, each once; `maps`: content of /proc/self/maps.
+// The mapped files whose names begin with `name`, once each. `maps`: content of /proc/self/maps.
 std::vector<std::string> loaded_libraries(std::string_view maps, std::string_view name);
 
-// Times all_reduce of float32 over all ranks, from 8 B to 64 MiB in factors of eight, a second or
-// two in all. The first calls of each size are not counted. Empty for one rank. `communicator`:
+// Times all_reduce of float32 over all ranks, from 8 B to 64 MiB in factors of eight; takes a
+// second or two. The first calls of each size do not count. Empty for one rank. `communicator`:
 // host or device memory. Collective.
 std::vector<AllReduceSpeed> time_all_reduce(Communicator& communicator);
 
 // Times copies of memory larger than any cache (2 x 64 MiB per rank), first by one rank of each
-// node, then by all. `node`: the ranks of this rank's node; `number`: that of the node. Collective
+// node, then by all. `node`: the ranks of this rank's node. `number`: the node's number. Collective
 // over `world`.
 std::vector<MemorySpeed> time_memory(Communicator& world, Communicator& node, int number);
 
-// The median; of an even number of values the upper one. At least one value.
+// The median; the upper one if the number of values is even. Needs at least one value.
 double upper_median(std::vector<double> values);
 
 }  // namespace tpudist

@@ -40,7 +40,7 @@ class Floats {
   DeviceBuffer device_;
 };
 
-// Eight times the size, and the largest size last.
+// Returns eight times the size, but the largest size as the last one.
 std::int64_t next_size(std::int64_t bytes) {
   return bytes < kLargest ? std::min(8 * bytes, kLargest) : kLargest + 1;
 }

@@ -14,8 +14,8 @@ namespace {
 using Warnings = std::vector<DoctorWarning>;
 using Node = std::vector<const RankFacts*>;
 
-// Every exchange of a step would be this slow; a normal message between two processes takes a
-// microsecond.
+// Seconds, which every exchange of a step would take. A normal message between two processes takes
+// a microsecond.
 constexpr double kSlowLatency = 2e-3;
 
 std::string ranks_text(std::size_t count) {

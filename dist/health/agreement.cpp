@@ -35,13 +35,13 @@ Values decode(std::string_view text) {
   return values;
 }
 
-// The value of this name, as it is shown and compared.
+// The value of this name, as shown and compared.
 std::string value_of(const Values& values, std::string_view name) {
   const auto found = std::ranges::find(values, name, &AgreedValue::name);
   return found == values.end() ? "not given" : found->value;
 }
 
-// The value as shown in messages; a long one is cut, with a hash to distinguish it.
+// The value as shown in messages: a long value is cut, with a hash that tells it apart.
 std::string shown(const std::string& value) {
   if (value.empty()) return "empty";
   if (value.size() <= kMostShown) return value;
@@ -59,7 +59,7 @@ std::vector<std::string> names_of(const std::vector<Values>& ranks) {
   return names;
 }
 
-// "train.steps: 100 on rank 0, 200 on ranks 1, 2", or "" where all ranks have the same.
+// "train.steps: 100 on rank 0, 200 on ranks 1, 2", or "" if all ranks have the same value.
 std::string difference(const std::vector<Values>& ranks, const std::string& name) {
   std::vector<std::pair<std::string, std::vector<int>>> holders;
   for (std::size_t rank = 0; rank < ranks.size(); ++rank) {
@@ -82,7 +82,7 @@ bool equal_everywhere(Communicator& communicator, std::uint64_t hash) {
   return std::ranges::all_of(all, [&](std::uint64_t other) { return other == all[0]; });
 }
 
-// The differences between ranks, the same text on all of them; "" if there are none.
+// The differences between ranks, the same text on all ranks; "" if there are none.
 std::string disagreement(Communicator& communicator, std::span<const AgreedValue> values) {
   const std::string mine = encode(values);
   if (equal_everywhere(communicator, hash64(mine))) return {};

@@ -14,15 +14,15 @@ struct AgreedValue {
   std::string name, value;
 };
 
-// Compares the values of all ranks by name. When they differ, throws the same ConfigError on every
-// rank. It gives the first name that differs, the values with their ranks, and `advice`, e.g.
+// Compares the values of all ranks by name. If they differ, throws the same ConfigError on every
+// rank, with the first name that differs, its values with their ranks, and `advice`, e.g.
 // "train.steps: 100 on rank 0, 200 on ranks 1, 2; give all ranks the same experiment file".
-// Collective; one small exchange when ranks agree. Host memory.
+// Collective; one small exchange if the ranks agree. Host memory.
 void require_agreement(Communicator& communicator, std::span<const AgreedValue> values,
                        std::string_view advice);
 
-// Throws DistError on every rank when `value` is not the same on all ranks; `what` names it. For
-// results that can differ only through a bug.
+// Throws DistError on every rank unless `value` is the same on all ranks. `what` names the value.
+// For results that only a bug can make differ.
 void require_equal_on_all_ranks(Communicator& communicator, std::uint64_t value,
                                 std::string_view what);
 

@@ -12,7 +12,7 @@
 
 namespace tpudist {
 
-// The resources of a job: borrowed for the job, of the same kind on every rank.
+// The resources of a job, borrowed for the job; every rank has the same kind.
 struct JobContext {
   Communicator& world;    // host memory
   ThreadPool& pool;       // this rank's threads
@@ -20,16 +20,16 @@ struct JobContext {
   ProgressSink& progress;
   Watchdog* watchdog = nullptr;  // null: no watchdog
   Trace* trace = nullptr;        // null: no trace
-  // Writes checkpoints, from one more thread; tests pass one that fails.
+  // Writes checkpoints, in one more thread; tests pass one that fails.
   FileSystem& files = posix_file_system();
   std::string commit = "unknown";  // of the sources of this program, for the records of runs
-  bool trained_before = false;     // another run in this process, which took a part of its time
+  bool trained_before = false;     // an earlier run took a part of this process's time
 
   // Tells the watchdog what this rank does next. `phase`: a string literal; `step` < 0: no steps.
   void enter(const char* phase, std::int64_t step = -1) const {
     if (watchdog) watchdog->activity().enter(phase, step);
   }
-  // Tells the watchdog that this rank finished work outside of the pool.
+  // Tells the watchdog that this rank finished work outside the pool.
   void advance() const {
     if (watchdog) watchdog->activity().advance();
   }

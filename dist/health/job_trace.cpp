@@ -72,7 +72,7 @@ std::string to_root(Communicator& world, int from, const std::string& mine) {
   return text;
 }
 
-// Where rank 0 writes: a file that gets its name at the end, or a device.
+// Where rank 0 writes: a file, which gets its name at the end, or a device.
 class Destination {
  public:
   explicit Destination(const std::filesystem::path& path) : path_(path) {
@@ -128,7 +128,7 @@ ClockOffset measure_clock_offset(Communicator& world, const std::function<std::i
     world.all_gather(std::span(&begin, 1), std::span(before), std::span<const std::int64_t>(ones));
     const std::int64_t end = now();
     upper = std::min(upper, end - before[0]);
-    // Only the times of rank 0 give bounds; it sends them to the others.
+    // The lower bounds need rank 0's time after the exchange, so rank 0 broadcasts them.
     for (std::size_t r = 0; r < ranks; ++r) lower[r] = std::max(lower[r], before[r] - end);
   }
   world.broadcast(std::span(lower), 0);

@@ -26,8 +26,8 @@ namespace {
 // Fixed size of each file, so that no old text remains after a shorter new one.
 constexpr std::size_t kBytes = 1024;
 
-// Whether other nodes see what is written only when it is synced: the client of NFS may keep it for
-// half a minute, and this rank would seem dead.
+// Whether other nodes see a write only after a sync: an NFS client may keep it for half a minute,
+// and this rank would seem dead.
 bool keeps_writes(int descriptor) {
   struct statfs system {};
   return ::fstatfs(descriptor, &system) == 0 && system.f_type == NFS_SUPER_MAGIC;
@@ -35,7 +35,7 @@ bool keeps_writes(int descriptor) {
 
 constexpr double kShortest = 0.02, kLongest = 1;  // seconds between two checks
 constexpr double kLooks = 40;                     // at least, within the timeout
-constexpr double kFirstWarning = 60;              // seconds, or a tenth of the timeout
+constexpr double kFirstWarning = 60;              // seconds; a tenth of the timeout if that is less
 constexpr double kReporterPatience = 2;           // seconds for the first answering rank to print
 constexpr double kEndedPatience = 2;              // seconds for the launcher to end this rank
 constexpr double kMutePatience = 5;               // seconds for a rank that does not answer
@@ -44,7 +44,7 @@ double interval_of(double timeout) {
   return std::clamp(timeout / kLooks, kShortest, kLongest);
 }
 
-// Seconds without news after which a rank, or the disk, counts as not answering.
+// Seconds without news after which a rank, or the disk, counts as silent.
 double patience_of(double interval) {
   return 5 * interval + 0.5;
 }
@@ -53,8 +53,8 @@ double warning_of(double timeout) {
   return std::min(kFirstWarning, timeout / 10);
 }
 
-// Whether a line can be written to standard error without waiting. A terminal may be stopped and a
-// pipe full; this can even be the reason for the hang.
+// Whether a line can be written to standard error without waiting. A stopped terminal or a full
+// pipe would block, and may even be the reason for the hang.
 bool can_tell() {
   struct pollfd error {
     STDERR_FILENO, POLLOUT, 0
@@ -96,7 +96,7 @@ std::vector<std::optional<RankStatus>> RankFiles::read_others() const {
   std::vector<std::optional<RankStatus>> statuses(static_cast<std::size_t>(ranks_));
   for (int rank = 0; rank < ranks_; ++rank) {
     if (rank == rank_) continue;
-    // If it is a FIFO, opening must not block.
+    // The file may be a FIFO: opening must not block.
     const std::filesystem::path path = path_of(rank);
     const Descriptor file(uninterrupted(
         [&] { return ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK); }));
@@ -171,7 +171,7 @@ void Watchdog::remember_checkpoint(const std::filesystem::path& path) {
   checkpoint_ = path.string();
 }
 
-// False when the watchdog is to stop.
+// Returns false if the watchdog is to stop.
 bool Watchdog::pause(double seconds) {
   MutexLock lock(mutex_);
   return !stops_.wait_for(lock, std::chrono::duration<double>(seconds),
@@ -190,8 +190,8 @@ RankStatus Watchdog::own_status() {
   return status;
 }
 
-// Reads the other ranks' statuses only while this rank itself finishes nothing, so that healthy
-// ranks cost each other nothing.
+// Reads the other ranks' statuses only while this rank finishes nothing, so that healthy ranks cost
+// each other nothing.
 void Watchdog::exchange() {
   while (pause(interval_)) {
     std::shared_ptr<RankFiles> files;
@@ -237,7 +237,7 @@ void Watchdog::look(double passed) {
   const bool new_round = heard.round != judged_round_;
   unheard_ = new_round ? 0 : unheard_ + passed;
   judged_round_ = heard.round;
-  // The disk does not answer: then nothing is known about other ranks.
+  // If the disk does not answer, nothing is known about other ranks.
   if (unheard_ > patience_of(interval_)) heard.statuses.clear();
   meter_->pass(passed, own, heard.statuses);
   own_silence_ = meter_->ranks()[static_cast<std::size_t>(meter_->self())].seconds;

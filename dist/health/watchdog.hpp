@@ -18,18 +18,18 @@
 
 namespace tpudist {
 
-// The folder in which the ranks of a run tell each other their status. Each rank has one small
-// file, named by its number and rewritten in place. There are no locks, and a sync only where other
-// nodes need it (NFS): a reader that sees half of two texts tries again later, and files left by a
-// crash are only for people. Not thread-safe.
+// The folder in which the ranks of a run share their status. Each rank has one small file, named by
+// its number and rewritten in place. There are no locks, and a sync only if other nodes need it
+// (NFS). A reader that sees halves of two texts tries again later. Files left by a crash are only
+// for people. Not thread-safe.
 class RankFiles {
  public:
-  // Creates the folder if needed, and in it the file of rank `rank` of `ranks`. When this or a
-  // later write fails, it logs one warning; the other ranks then know nothing of this rank.
+  // Creates the folder if needed, and in it the file of rank `rank` of `ranks`. If this or a later
+  // write fails, logs one warning; the other ranks then know nothing of this rank.
   RankFiles(std::filesystem::path folder, int rank, int ranks);
 
   void write(const RankStatus& status);
-  // [ranks] the statuses of the other ranks, where a complete one could be read.
+  // [ranks] the statuses of the other ranks, nothing where no complete one could be read.
   std::vector<std::optional<RankStatus>> read_others() const;
 
  private:
@@ -42,30 +42,29 @@ class RankFiles {
   bool syncs_ = false, warned_ = false;
 };
 
-// Exit code of a process that was ended by its watchdog.
+// Exit code of a process that its watchdog ended.
 inline constexpr int kHungExitCode = 86;
 
 struct WatchdogOptions {
-  double timeout = 600;     // seconds without progress before it acts; 0: off
+  double timeout = 600;     // seconds without progress before the watchdog acts; 0: off
   int rank = 0, ranks = 1;  // in the job
-  // Replaces `_exit` as the way to end the process. For tests.
+  // Ends the process in place of `_exit`. For tests.
   std::function<void(const std::string& report)> end = {};
 };
 
 // Ends a process that hangs. One thread checks the activity at least forty times within the
-// timeout. When no rank has finished anything for that long, it prints where this rank is and which
+// timeout. If no rank has finished anything for that long, it prints where this rank is and which
 // ranks the others wait for. Then it ends the process with kHungExitCode, without telling MPI;
-// mpirun, or srun with --kill-on-bad-exit, ends the other ranks. Long before that it warns. A
-// second thread exchanges the statuses of the ranks through files: as long as any rank makes
-// progress, no rank hangs. Without files, or when the disk does not answer, only this rank's own
-// activity counts.
+// mpirun, or srun with --kill-on-bad-exit, ends the other ranks. It warns long before that. A
+// second thread exchanges statuses through files: while any rank makes progress, no rank hangs.
+// Without files, or if the disk does not answer, only this rank's own activity counts.
 //
-// A rank that waits in a collective for one that will not come is ended at once. That is a rank
-// whose process on the same machine has ended. After a StopSignal it is also a rank that does not
-// answer: when a rank dies, srun sends the others SIGTERM, which here asks for a checkpoint, and
-// kills them only after Slurm's KillWait.
+// A rank that waits in a collective for a rank that will not come is ended at once: a rank whose
+// process on the same machine has ended or, after a StopSignal, a rank that does not answer. (When
+// a rank dies, srun sends the others SIGTERM, which here asks for a checkpoint, and kills them only
+// after Slurm's KillWait.)
 //
-// Thread-safe except for `watch` and `leave`; call these in the thread that calls MPI.
+// Thread-safe except for `watch` and `leave`, which only the thread that calls MPI may call.
 class Watchdog {
  public:
   // `activity` is borrowed.
@@ -76,16 +75,16 @@ class Watchdog {
 
   RankActivity& activity() { return activity_; }
 
-  // From now until `leave` this rank is rank `rank` of the `ranks` ranks of a run, which exchange
-  // their statuses in `folder`.
+  // Until `leave`, this rank is rank `rank` of the `ranks` ranks of a run, which exchange their
+  // statuses in `folder`.
   void watch(const std::filesystem::path& folder, int rank, int ranks);
   void leave();
 
-  // Sets the checkpoint to name as the newest.
+  // Sets the checkpoint that reports name as the newest.
   void remember_checkpoint(const std::filesystem::path& path);
 
   // Whether this rank's activity failed and another rank waits in a collective that this rank will
-  // never reach. Always false when nothing is known of other ranks.
+  // never reach. False if nothing is known of other ranks.
   bool others_wait_in_vain() const { return others_wait_in_vain_; }
 
  private:
@@ -127,11 +126,11 @@ class Watchdog {
   std::optional<SilenceMeter> meter_;
   int judged_run_ = 0;
   std::uint64_t judged_round_ = 0;
-  double unheard_ = 0;       // seconds since the other thread last exchanged
+  double unheard_ = 0;       // seconds since the last exchange
   double next_warning_ = 0;  // silence at which to warn again
   double seconds_over_timeout_ = 0;
-  // Seconds spent waiting for ranks that have ended, and for ranks that do not answer after a stop
-  // request.
+  // Seconds of waiting for ranks that have ended, and, after a stop request, for ranks that do not
+  // answer.
   double ended_ = 0, mute_ = 0;
 
   std::thread judge_thread_, exchange_thread_;
