@@ -95,13 +95,10 @@ void run(const EvaluateArguments& arguments) {
   run_job(options, [&](JobContext& context) {
     check_outputs({arguments.json, arguments.trace}, context.world);
     const TracedJob traced(context, arguments.trace);
-    const JudgementOptions judgement = arguments.judgement.options();
     const auto results = score_runs({trained},
                                     {.split = arguments.split,
                                      .shards = arguments.shards,
-                                     .combination = judgement.combination,
-                                     .keep_all = judgement.keep_all,
-                                     .greedy = judgement.greedy,
+                                     .judgement = arguments.judgement.options(),
                                      .draws = arguments.draws},
                                     context);
     traced.write();

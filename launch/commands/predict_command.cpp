@@ -170,11 +170,13 @@ void run(const PredictArguments& arguments) {
     check_outputs({arguments.csv, arguments.json, arguments.scores, arguments.trace},
                   context.world);
     const TracedJob traced(context, arguments.trace);
-    const auto results =
-        score_runs(runs,
-                   {arguments.split, arguments.shards, !arguments.csv.empty(),
-                    judgement.combination, judgement.keep_all, judgement.greedy, arguments.scores},
-                   context);
+    const auto results = score_runs(runs,
+                                    {.split = arguments.split,
+                                     .shards = arguments.shards,
+                                     .means = !arguments.csv.empty(),
+                                     .judgement = judgement,
+                                     .scores = arguments.scores},
+                                    context);
     traced.write();
     if (context.world.rank() != 0) return;
     for (const CollectionResult& result : results) {

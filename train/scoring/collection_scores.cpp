@@ -109,13 +109,14 @@ CollectionResult combined_result(InMemoryPredictions& scored, const ScoringSessi
   if (dataset.options().split != "test") {
     std::vector<bool> alive;
     for (const TrainedRun* run : runs) alive.insert(alive.end(), run->use.begin(), run->use.end());
-    result.evaluation = start_evaluation(session, alive, 0, request.combination);
+    result.evaluation = start_evaluation(session, alive, 0, request.judgement.combination);
     result.evaluation->names = names_of(runs);
     add_members(*result.evaluation, scored.predictions(), dataset, pool);
     scored.set_evaluation(&*result.evaluation);
   }
-  const bool greedy = request.greedy && !chosen;
-  result.judgement = judge(scored, {request.combination, request.keep_all, greedy});
+  JudgementOptions options = request.judgement;
+  options.greedy = options.greedy && !chosen;
+  result.judgement = judge(scored, options);
   result.chosen = std::move(chosen);
   const std::vector<double> weights = result.chosen
                                           ? carried_weights(*result.chosen, result.judgement)
@@ -123,7 +124,7 @@ CollectionResult combined_result(InMemoryPredictions& scored, const ScoringSessi
   for (const ScoresByMember& prediction : scored.predictions()) {
     result.graphs.push_back(dataset.graph(prediction.graph).name);
     if (request.means)
-      result.mean.push_back(combine_scored(prediction.scores, request.combination, weights));
+      result.mean.push_back(combine_scored(prediction.scores, options.combination, weights));
   }
   if (result.evaluation) take_judgement(*result.evaluation, result.judgement, weights);
   return result;
@@ -137,7 +138,7 @@ CollectionResult score_collection(std::vector<const TrainedRun*> runs, const Sco
       runs, {}, [](const TrainedRun* run) { return run->experiment.ensemble.first_member; });
   require_other_trainings(runs, context);
   std::optional<Judgement> chosen;
-  if (request.greedy && request.split == "test") {
+  if (request.judgement.greedy && request.split == "test") {
     ScoreRequest valid = request;
     valid.split = "valid";
     valid.means = false;
@@ -159,12 +160,12 @@ CollectionResult score_collection(std::vector<const TrainedRun*> runs, const Sco
   run_on_all_ranks(context.world, [&] {
     if (!root) return;
     header = prediction_file_header(dataset, runs);
-    header->combination = request.combination;
+    header->combination = request.judgement.combination;
     scored.emplace(dataset, *header);
     if (!request.scores.empty()) file.emplace(request.scores, *header);
   });
   session.limit(scoring_members(dataset, runs, header, session.members(), context.world));
-  if (request.greedy && session.is_limited()) {
+  if (request.judgement.greedy && session.is_limited()) {
     throw ConfigError(
         "--select greedy compares members on the same validation graphs, but each was trained on "
         "those outside of its fold (ensemble.fold_over: train+valid); leave it out");

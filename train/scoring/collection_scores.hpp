@@ -18,11 +18,8 @@ struct ScoreRequest {
   std::string split = "valid";
   std::filesystem::path shards;
   bool means = false;  // whether to keep the combined score of every row
-  Combination combination = {};
-  bool keep_all = false;  // JudgementOptions
-  // JudgementOptions; for the split `test`, which has no run times, members are selected on
-  // `valid`.
-  bool greedy = false;
+  // The split `test` has no run times: with `greedy` members are selected on `valid`.
+  JudgementOptions judgement = {};
   std::filesystem::path scores = {};  // prediction file to write; empty = none
   int draws = 1;  // how often to score a split with run times, each with another draw of nodes
 };

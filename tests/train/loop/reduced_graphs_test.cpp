@@ -78,7 +78,7 @@ TEST_F(ReducedGraphs, AreWhatARunIsScoredOnWhereverItIs) {
   const TrainOutcome outcome = run(reduced({"ensemble.folds=none"}), folder_ / "run");
   const std::vector<TrainedRun> runs = {open_run(folder_ / "run")};
   const auto results = score_runs(
-      runs, {.means = true, .combination = {CombinationRule::mean}, .keep_all = true}, context_);
+      runs, {.means = true, .judgement = {{CombinationRule::mean}, /*keep_all=*/true}}, context_);
   ASSERT_TRUE(outcome.evaluation && results[0].evaluation);
   EXPECT_EQ(results[0].evaluation->member_means(), outcome.evaluation->member_means());
 
@@ -123,7 +123,7 @@ TEST_F(ReducedGraphs, AreScoredTogetherWhereTheSameNodesAreScored) {
   const auto scores = [&](const std::vector<TrainedRun>& given) {
     const auto file = folder_ / "scores.h5";
     const auto results = score_runs(
-        given, {.combination = {CombinationRule::mean}, .keep_all = true, .scores = file},
+        given, {.judgement = {{CombinationRule::mean}, /*keep_all=*/true}, .scores = file},
         context_);
     return std::pair(PredictionsFile(file).read(0).scores, results[0].graphs[0]);
   };
@@ -183,7 +183,7 @@ TEST_F(ReducedGraphs, AreScoredWithSeveralDrawsOfNodes) {
       run(tiny_experiment({"data.reduce={max_nodes: 15}", "ensemble.folds=none"}), folder_ / "run");
   const std::vector<TrainedRun> runs = {open_run(folder_ / "run")};
   const auto scored = [&](JobContext& context) {
-    return score_runs(runs, {.combination = {CombinationRule::mean}, .keep_all = true, .draws = 3},
+    return score_runs(runs, {.judgement = {{CombinationRule::mean}, /*keep_all=*/true}, .draws = 3},
                       context)
         .front();
   };

@@ -93,7 +93,7 @@ void expect_near(const Scores& actual, const Scores& expected) {
 
 // The mean of all members; tests/statistics/rejection_test.cpp tests how members are rejected.
 const ScoreRequest kMean{
-    .split = "valid", .means = true, .combination = {CombinationRule::mean}, .keep_all = true};
+    .split = "valid", .means = true, .judgement = {{CombinationRule::mean}, /*keep_all=*/true}};
 
 TEST(ScoreRuns, GiveTheMeanOverTheMembersOfARun) {
   const TempDir folder;
@@ -171,14 +171,14 @@ TEST(ScoreRuns, ChooseMembersOnTheValidationSplitForTheTestSplit) {
   }
   ScoreRequest request = kMean;
   request.split = "test";
-  request.greedy = true;
+  request.judgement.greedy = true;
   const auto chosen = score(runs, request);
   ASSERT_TRUE(chosen[0].chosen);
   const auto& selection = chosen[0].chosen->tables.back().selection;
   ASSERT_TRUE(selection);
   ASSERT_TRUE(selection->takes_selection);
   expect_near(chosen[0].mean, scores_of(run, 0, "test"));
-  request.greedy = false;
+  request.judgement.greedy = false;
   EXPECT_FALSE(score(runs, request)[0].chosen);
 }
 
@@ -187,7 +187,7 @@ TEST(ScoreRuns, CombineMembersByTheRuleAskedFor) {
   const std::vector<TrainedRun> runs{trained(folder / "run", {"ensemble.members=2"})};
   const Combination ranks{CombinationRule::rank_mean};
   const auto results =
-      score(runs, {.split = "valid", .means = true, .combination = ranks, .keep_all = true});
+      score(runs, {.split = "valid", .means = true, .judgement = {ranks, /*keep_all=*/true}});
   const Scores first = scores_of(runs[0], 0, "valid"), second = scores_of(runs[0], 1, "valid");
   ASSERT_EQ(results[0].mean.size(), first.size());
   for (std::size_t g = 0; g < first.size(); ++g)

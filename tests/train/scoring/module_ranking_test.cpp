@@ -55,7 +55,7 @@ class ModuleRankingTest : public ::testing::Test {
   void expect_like_shards(const std::vector<TrainedRun>& runs, const std::string& split,
                           const Combination& combination) {
     const auto results = score_runs(
-        runs, {.split = split, .means = true, .combination = combination, .keep_all = true},
+        runs, {.split = split, .means = true, .judgement = {combination, /*keep_all=*/true}},
         context_);
     const CollectionResult& expected = results.front();
     ASSERT_FALSE(expected.graphs.empty());
@@ -109,7 +109,8 @@ TEST_F(ModuleRankingTest, WarnsOfAnotherMetisThanOfTheTraining) {
   const auto warnings = [&] {
     ::testing::internal::CaptureStderr();
     set_up_logging(0, 1);  // on standard error
-    const auto scored = score_runs(runs, {.split = "valid", .keep_all = true}, context_);
+    const auto scored =
+        score_runs(runs, {.split = "valid", .judgement = {.keep_all = true}}, context_);
     const auto file = npz("layout:xla:random", "valid", scored.front().graphs.front());
     rank_module(read_module(file, {"layout:xla:random"}, reduction), runs, {}, context_);
     spdlog::default_logger()->flush();
