@@ -33,9 +33,9 @@ class RunCheckpoints {
   // DataError when the checkpoint is damaged.
   bool restore(TrainingState& state);
 
-  // Copies the state and starts writing its checkpoint; the complete file replaces the oldest
-  // beyond `keep_checkpoints`. Waits first while the previous checkpoint is being written, so that
-  // a slow disk does not change which checkpoints exist.
+  // Copies the state and starts writing its checkpoint; then removes all but the newest
+  // `keep_checkpoints`. Waits first while the previous checkpoint is being written, so that a slow
+  // disk does not change which checkpoints exist.
   void save(const TrainingState& state);
   // Writes best.h5 if this score of the ensemble on the validation split is finite and better than
   // all scores before. An equal score does not replace the file.

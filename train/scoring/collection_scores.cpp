@@ -46,8 +46,8 @@ std::vector<MemberName> names_of(const std::vector<const TrainedRun*>& runs) {
   return names;
 }
 
-// The validation graphs by the members that never trained on them, as rank 0 reads it from the run
-// folders; empty where no member trains on the split that is scored. Collective.
+// Which members never trained on each validation graph, as rank 0 reads from the run folders; empty
+// if no member trains on the scored split. Collective.
 ScoringMembers scoring_members(const Dataset& dataset, const std::vector<const TrainedRun*>& runs,
                                const std::optional<PredictionsHeader>& header, int members,
                                Communicator& world) {
@@ -78,7 +78,7 @@ std::vector<double> carried_weights(const Judgement& chosen, const Judgement& he
                   here.collection));
 }
 
-// Copies the result of the combination and which members it leaves out.
+// Copies the result of the combination, and the members that it leaves out.
 void take_judgement(Evaluation& evaluation, const Judgement& judgement,
                     const std::vector<double>& weights) {
   evaluation.used = judgement.used;
@@ -154,7 +154,7 @@ CollectionResult score_collection(std::vector<const TrainedRun*> runs, const Sco
   for (const TrainedRun* run : runs) require_same_selection(dataset, *run, request);
   const MemberWeights weights = add_runs(session, runs);
   const bool root = context.world.rank() == 0;
-  std::optional<PredictionsHeader> header;  // on rank 0, as what follows
+  std::optional<PredictionsHeader> header;  // only on rank 0, like the next variables
   std::optional<InMemoryPredictions> scored;
   std::optional<PredictionsWriter> file;
   run_on_all_ranks(context.world, [&] {
@@ -250,7 +250,7 @@ std::string final_score_text(const std::vector<CollectionResult>& results) {
       scores.push_back({part.name, primary_score(part, evaluation.is_tile)});
   }
   if (scores.size() < 2) return {};
-  // Intervals only of exactly the mean that is printed.
+  // Intervals are printed only if they are of exactly the printed mean.
   return final_score_text(scores) +
          (tables.size() == judged ? final_interval_text(tables) : std::string());
 }

@@ -13,7 +13,7 @@
 
 namespace tpudist {
 
-// What to score: a split, from the run's shard folder or another one.
+// What to score: a split, from the run's shard folder or from another folder.
 struct ScoreRequest {
   std::string split = "valid";
   std::filesystem::path shards;
@@ -21,7 +21,7 @@ struct ScoreRequest {
   // The split `test` has no run times: with `greedy` members are selected on `valid`.
   JudgementOptions judgement = {};
   std::filesystem::path scores = {};  // prediction file to write; empty = none
-  int draws = 1;  // how often to score a split with run times, each with another draw of nodes
+  int draws = 1;  // number of draws of nodes, each scored separately, for a split with run times
 };
 
 // How the members of one or more runs of a collection rank all rows of a split.
@@ -31,25 +31,24 @@ struct CollectionResult {
   // [graphs][c] combined scores, if requested; empty for a graph that no member may score.
   std::vector<std::vector<double>> mean;
   std::optional<Evaluation> evaluation;  // if the split has run times
-  std::vector<Evaluation> more_draws;    // of the draws of nodes after the first one
+  std::vector<Evaluation> more_draws;    // evaluations of the draws after the first one
   Judgement judgement;
   std::optional<Judgement> chosen;  // of the split `valid`, if its selection is used for `test`
 };
 
-// Scores runs of one or several collections. The members of all runs of a collection are combined,
-// in the order of `ensemble.first_member` and then as given, without those rejected by the rule of
-// rejection. A few graphs are scored at a time; rank 0 keeps the scores of a collection in memory,
-// because members are judged over all of its graphs. Collective; rank 0 gets the results, the
-// others empty ones.
+// Scores runs of one or several collections. Combines the members of all runs of a collection that
+// the rule of rejection does not reject, in the order of `ensemble.first_member` and then as given.
+// Scores a few graphs at a time. Rank 0 keeps the scores of a collection in memory, because members
+// are judged over all its graphs. Collective; rank 0 gets the results, other ranks empty ones.
 //
-// Throws ConfigError when runs of one collection have different graphs, when runs of unequal lists
-// of collections share one, or when members are to be selected on graphs on which not all of them
-// may be scored; also what require_other_trainings and judge throw.
+// Throws ConfigError when runs of one collection have different graphs, when different lists of
+// collections share a collection, or when members are to be selected on graphs on which not all
+// members may be scored; also what require_other_trainings and judge throw.
 std::vector<CollectionResult> score_runs(const std::vector<TrainedRun>& runs,
                                          const ScoreRequest& request, JobContext& context);
 
-// The final score over the collections of all results, each of a list by itself, and its intervals.
-// Complete lines; empty for one collection, or without run times.
+// The final score over the collections of all results, and its intervals. Each collection of a list
+// counts by itself. Complete lines; empty for one collection, or without run times.
 std::string final_score_text(const std::vector<CollectionResult>& results);
 
 // The rankings as a submission. The results must have their combined scores (`means`).

@@ -22,8 +22,7 @@ std::vector<double> targets_of(const Dataset& dataset, const ScoresByMember& pre
   return targets;
 }
 
-// The weights of the members that are combined on the graph: 0 for those without scores that are
-// all finite.
+// The weights of the combined members on the graph: 0 for a member whose scores are not all finite.
 std::vector<double> weights_on(const ScoresByMember& prediction, const Evaluation& evaluation) {
   std::vector<double> weights = evaluation.weights;
   for (std::size_t m = 0; m < weights.size(); ++m) {
@@ -131,7 +130,7 @@ void add_members(Evaluation& evaluation, const std::vector<ScoresByMember>& pred
                         scores_record(dataset, prediction, 0));
           return;
         }
-        // What was not scored is undefined, which the defaults of GraphMetrics say.
+        // The defaults of GraphMetrics are "undefined", for members that did not score the graph.
         GraphMetrics& slot = evaluation.members[m][before + g];
         const std::vector<double>& scores = prediction.scores[m];
         if (evaluation.used[m] && !scores.empty() && all_finite(scores))
@@ -143,7 +142,7 @@ void add_members(Evaluation& evaluation, const std::vector<ScoresByMember>& pred
     if (evaluation.used[m] && !std::ranges::all_of(predictions, is_finite))
       evaluation.finite[m] = false;
     if (evaluation.finite[m]) continue;
-    // The mean over its other graphs would be that of easier ones.
+    // A mean over the member's other graphs would be one over easier graphs.
     for (GraphMetrics& graph : evaluation.members[m]) graph = {.name = graph.name};
   }
 }
@@ -156,7 +155,7 @@ void add_graphs(Evaluation& evaluation, const std::vector<ScoresByMember>& predi
     const ScoresByMember& prediction = predictions[static_cast<std::size_t>(i)];
     const std::vector<double> weights = weights_on(prediction, evaluation);
     const bool combined = std::ranges::any_of(weights, [](double weight) { return weight > 0; });
-    // Where nobody is combined at all, equal scores of 0 stand for it.
+    // If no member is used at all, the graph gets equal scores of 0.
     if (!combined && std::ranges::find(evaluation.used, true) != evaluation.used.end()) return;
     GraphMetrics& slot = evaluation.ensemble[before + static_cast<std::size_t>(i)];
     const std::string name = slot.name;

@@ -16,7 +16,7 @@
 
 namespace tpudist {
 
-// The name of a member: its number, and its run if several runs are scored together.
+// The name of a member: its number, and the run if several runs are scored together.
 struct MemberName {
   std::string run;  // folder; empty for a single run
   int number = 0;
@@ -30,31 +30,31 @@ std::vector<MemberName> member_names(const Experiment& experiment);
 struct Evaluation {
   std::string split;
   bool is_tile = false;
-  // Whether each graph was scored only by the members that never trained on it, because others did
-  // (FoldOver::train_and_valid). Otherwise no member trains on the split, or scores of all were
-  // requested.
+  // Whether only the members that never trained on a graph scored it, because other members did
+  // (FoldOver::train_and_valid). Otherwise no member trains on the split, or the scores of all
+  // members were requested.
   bool held_out_only = false;
   std::int64_t most_rows = 0;         // most scored rows of a graph; 0 = every measured row
   std::vector<MemberName> names;      // [M]
   std::vector<ScoringSlates> slates;  // [M] slates in which the member's scores were computed
   std::vector<std::vector<GraphMetrics>> members;  // [M][graphs]
   std::vector<std::uint64_t> data_hashes;          // [graphs] data_hash of the scored rows
-  std::vector<GraphMetrics> ensemble;  // [graphs] of the combined members, without failed ones
+  std::vector<GraphMetrics> ensemble;  // [graphs] of the combined members, without failed members
   std::vector<bool> used;              // [M] whether the member is combined
   std::vector<bool> finite;            // [M] whether all its scores are finite, if it is used
-  std::vector<double> weights;         // [M] its weight; 0 if not combined
-  std::vector<std::string> left_out;   // [M] why it is not combined
+  std::vector<double> weights;         // [M] weight of the member; 0 if not combined
+  std::vector<std::string> left_out;   // [M] why the member is not combined
   Combination combination;
 
-  // Mean over graphs of the collection's primary metric (Kendall tau, or the tile score), per
-  // member; NaN for one with a score that is not finite, whose metrics are undefined on all graphs.
+  // [M] mean over graphs of the collection's primary metric (Kendall tau, or the tile score); NaN
+  // for a member with a score that is not finite, whose metrics are undefined on all graphs.
   std::vector<double> member_means() const;
   // Of the combined members.
   double ensemble_mean() const;
-  // `judged_mean` if set. Otherwise on each graph the mean over the members that scored it, and
-  // then the mean over graphs.
+  // `judged_mean` if set. Otherwise on each graph the mean over the members that scored the graph,
+  // and then the mean over graphs.
   double mean_of_members() const;
-  // TableJudgement::mean_of_members if the members were judged: it includes rejected ones.
+  // TableJudgement::mean_of_members if the members were judged; includes rejected members.
   std::optional<double> judged_mean;
 };
 
@@ -73,8 +73,8 @@ void add_graphs(Evaluation& evaluation, const std::vector<ScoresByMember>& predi
 // Sorts the graphs by name; names are distinct.
 void sort_graphs(Evaluation& evaluation);
 
-// Scores all graphs of a session of one network with the weights `flat` [M, P]. Where `stops`, if
-// given, returns true, the other graphs are missing. Collective.
+// Scores all graphs of a session of one network with the weights `flat` [M, P]. Stops when `stops`,
+// if given, returns true; the remaining graphs are then missing. Collective.
 Evaluation evaluate_members(const ScoringSession& session, std::span<const float> flat,
                             const std::vector<bool>& use, std::int64_t most_rows,
                             JobContext& context, const std::function<bool()>& stops = {});

@@ -13,8 +13,8 @@
 namespace tpudist {
 namespace {
 
-// What members of a run were trained on, beside what the split tells. Warns where that is the graphs
-// of the data set, or their families. A run that took no step was not trained, but imported.
+// The graphs that members of a run were trained on. Warns of graphs of the data set, or of their
+// families, unless the split tells. A run that took no step was imported, not trained.
 TrainedOn known_graphs(const Dataset& dataset, const TrainedRun& run, bool told_by_split) {
   TrainedOn known;
   try {
@@ -32,8 +32,8 @@ bool trains_on(const Experiment& experiment, const std::string& split) {
   return split == "train" || (split == "valid" && experiment.ensemble.trains_on_valid());
 }
 
-// [graphs] the fold of each graph in the run's folds.yaml; -1 where there is none that tells.
-// Throws ConfigError for a validation split that cannot be told from training data then.
+// [graphs] the fold of each graph in the run's folds.yaml; -1 if unknown. Throws ConfigError if the
+// folds are unknown and the validation split may therefore be training data.
 std::vector<int> folds_of(const Dataset& dataset, const TrainedRun& run) {
   std::vector<GraphEntry> graphs;
   for (int g = 0; g < dataset.size(); ++g) graphs.push_back(dataset.entry(g));

@@ -10,8 +10,8 @@
 
 namespace tpudist {
 
-// The predictions of members of several runs of a collection for a split, kept in memory so that
-// members can be judged before they are combined. Borrows the data set.
+// The predictions for a split by the members of several runs of a collection, kept in memory so
+// that members can be judged before they are combined. Borrows the data set.
 class InMemoryPredictions : public PredictionSource {
  public:
   // `header`: prediction_file_header of the runs, whose members are concatenated in the
@@ -20,11 +20,11 @@ class InMemoryPredictions : public PredictionSource {
 
   // Adds the next graphs of the data set.
   void add(std::vector<ScoresByMember> predictions);
-  // Takes PredictionRows::metrics from this evaluation, which must live as long as they are read.
+  // Takes PredictionRows::metrics from this evaluation, which must outlive all calls of read().
   void set_evaluation(const Evaluation* evaluation) { evaluation_ = evaluation; }
 
-  // Members are judged singly, on all graphs of the split that they scored. Failed members have no
-  // scores.
+  // The header has no folds: each member is judged by itself, on all graphs of the split that it
+  // scored. Failed members have no scores.
   const PredictionsHeader& header() const override { return header_; }
   PredictionRows read(int graph) const override;
   const std::vector<ScoresByMember>& predictions() const { return predictions_; }
@@ -36,9 +36,9 @@ class InMemoryPredictions : public PredictionSource {
   const Evaluation* evaluation_ = nullptr;
 };
 
-// The header for a file with these predictions: folds, and which member held out which graph, from
-// the run folders. A training graph of unknown fold counts as trained on, with a warning; throws
-// ConfigError for such a validation graph if members may have been trained on it.
+// The header for a file with these predictions. The run folders give the folds, and which member
+// held out which graph. A training graph of unknown fold counts as trained on, with a warning.
+// Throws ConfigError for such a validation graph if members may have been trained on it.
 PredictionsHeader prediction_file_header(const Dataset& dataset,
                                          const std::vector<const TrainedRun*>& runs);
 

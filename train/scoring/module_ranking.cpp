@@ -18,7 +18,7 @@
 namespace tpudist {
 namespace {
 
-// The members of all runs, with those named that do not count, by the rule of all commands.
+// The members of all runs, with the reason why a member does not count, as in all commands.
 std::vector<RankingMember> judged_members(const Dataset& module,
                                           const std::vector<const TrainedRun*>& runs,
                                           const ScoresByMember& prediction,
@@ -35,7 +35,7 @@ std::vector<RankingMember> judged_members(const Dataset& module,
     }
   }
   GraphEntry graph = module.entry(0);
-  graph.split = "test";  // run times that the file may have decide nothing
+  graph.split = "test";  // the file's run times, if any, must decide nothing
   header.graphs.push_back(graph_record(graph, 0, -1, std::vector<bool>(members.size(), true)));
   InMemoryPredictions scored(module, std::move(header));
   scored.add({prediction});
@@ -47,7 +47,7 @@ std::vector<RankingMember> judged_members(const Dataset& module,
   return members;
 }
 
-// The numbers of the configurations of each group of equal ones, by group.
+// The numbers of the configurations of each group, by group.
 std::vector<std::vector<std::int64_t>> equal_configs(std::span<const std::int32_t> group) {
   std::vector<std::vector<std::int64_t>> equal;
   for (std::size_t i = 0; i < group.size(); ++i) {
@@ -99,7 +99,7 @@ ModuleRanking rank_module(const Module& module, const std::vector<TrainedRun>& r
   }
   if (module.dataset.options().reduction != scored_reduction(all))
     throw std::invalid_argument(module.dataset.graph(0).name + ": is not reduced as in scoring");
-  // Runs that an ensemble was cut into, in the order of their members.
+  // Sorts the runs of a split ensemble by their members.
   std::ranges::stable_sort(
       all, {}, [](const TrainedRun* run) { return run->experiment.ensemble.first_member; });
   require_other_trainings(all, context);

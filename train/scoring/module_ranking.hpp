@@ -16,8 +16,7 @@ namespace tpudist {
 
 // One distinct configuration of a module, as ranked by an ensemble.
 struct RankedConfig {
-  std::vector<std::int64_t> configs;  // its numbers in the file, ascending; several for equal
-                                      // configurations
+  std::vector<std::int64_t> configs;  // numbers of these equal configurations, ascending
   double score = 0;                   // of all members combined; lower is faster
   MemberSpread spread;                // among the distinct configurations
 };
@@ -26,14 +25,14 @@ struct RankedConfig {
 struct RankingMember {
   std::filesystem::path run;
   int member = 0;              // its number (EnsembleConfig::number_of)
-  std::string why_left_out{};  // empty if it took part
+  std::string why_left_out{};  // empty if the member took part
 };
 
-// What one node adds to the score of the best configuration.
+// The part of one node in the score of the best configuration.
 struct NodeScore {
   std::int64_t node = 0;          // number in the module's graph, as opened
   double score = 0;               // mean over the members that take part; larger is slower
-  std::vector<double> members{};  // [of those that take part]
+  std::vector<double> members{};  // [members that take part]
 };
 
 // A module ranked by the members of one or more runs. Plain data.
@@ -42,19 +41,19 @@ struct ModuleRanking {
   // Distinct configurations, the fastest first; equal scores by number.
   std::vector<RankedConfig> ranking;
   // Kendall tau-b between the combined scores and the run times, over all configurations of the
-  // file. NaN if it has no run times, or they or the scores are all equal.
+  // file. NaN if the file has no run times, or all run times or all scores are equal.
   double kendall_tau = kNone;
-  // If asked for: all nodes that were seen, those that add most first. The sum over them is the mean of the
-  // members' own scores of the best configuration.
+  // If requested: all nodes that were seen, by descending score. The scores add up to the mean of
+  // the members' own scores of the best configuration.
   std::vector<NodeScore> nodes;
 };
 
-// Ranks a module, read with the runs' scored_reduction, by all members of all runs together. Members,
-// scores and order equal those of score_runs on the converted file as test split, which has no run
-// times. Members that failed in training, or that judge_members rejects, are left out. Collective; all
-// ranks get the same. Throws ConfigError if a run ranks graphs of the other kind (layout or tile) or a
-// training is given twice, or with `by_node` where a score is no sum over nodes
-// (ScoringSession::score_nodes), and what judge throws if no member is left.
+// Ranks a module, read with the runs' scored_reduction, by all members of all runs together.
+// Members, scores and order equal those of score_runs on the converted file as test split, which
+// has no run times. Leaves out members that failed in training or that judge_members rejects.
+// Collective; the result is the same on all ranks. Throws ConfigError if a run ranks graphs of the
+// other kind (layout or tile), if a training is given twice, or with `by_node` if a score is no sum
+// over nodes (ScoringSession::score_nodes); and what judge throws if no member is left.
 ModuleRanking rank_module(const Module& module, const std::vector<TrainedRun>& runs,
                           const JudgementOptions& judgement, JobContext& context,
                           bool by_node = false);

@@ -12,14 +12,14 @@
 namespace tpudist {
 namespace {
 
-// Wanted pieces of work for each rank. A small graph is one block, so members are split too.
+// Wanted pieces of work per rank. Members are split, too, because a small graph is one block.
 constexpr std::int64_t kPiecesOfARank = 2;
 
-// Estimates how many of all ranks' scores are done from what this rank has done, and tells the
-// sink. It assumes that ranks with equal shares of the work progress equally. Thread-safe.
+// Estimates the number of scores that all ranks have done from this rank's work, and tells the
+// sink. Assumes that ranks with equal shares of the work progress equally. Thread-safe.
 class ShareOfProgress {
  public:
-  // `total`: scores of all ranks. They are done when this rank has done its `work`.
+  // `total`: scores of all ranks, assumed done when this rank has done its `work`.
   ShareOfProgress(ProgressSink& sink, std::int64_t total, double work)
       : sink_(sink), total_(total), work_(work) {}
 

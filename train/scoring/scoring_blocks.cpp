@@ -26,10 +26,10 @@ UnitEstimate sample_plan(const UnitBuilder& units, const Dataset& dataset,
   return units.estimate(slates);
 }
 
-// How many configurations have `limit` floats in their states, if `few` configurations have
-// few_floats and `many` have many_floats. It extrapolates with the power law of the number of
-// configurations that goes through both points: the more configurations, the more of their states
-// are equal. A remaining error is found when a block is planned.
+// The number of configurations that have `limit` floats in their states, if `few` configurations
+// have few_floats and `many` have many_floats. Extrapolates with the power law through both points:
+// the more configurations, the more of their states are equal. Planning a block finds a remaining
+// error.
 double fitting_configs(std::int64_t few, double few_floats, std::int64_t many, double many_floats,
                        double limit) {
   const double ratio = static_cast<double>(many) / static_cast<double>(few);
@@ -83,7 +83,7 @@ BlockEstimate estimate_scoring(const UnitBuilder& units, const Dataset& dataset,
   std::int64_t count = std::min(kFirstSample, scoring.block);
   UnitEstimate plan = sample_plan(units, dataset, graph, count);
   const auto limit = static_cast<double>(block.plan_floats);
-  // States grow with the configurations at most in proportion.
+  // States grow at most in proportion to the configurations.
   if (!block.is_fixed() && plan.cost.states * scoring.block / count > limit) {
     double fits = static_cast<double>(count) * limit / plan.cost.states;
     const auto second =

@@ -13,10 +13,10 @@
 
 namespace tpudist {
 
-// Number of rows of a graph to score: all, or `most_rows` (0 = all).
+// Number of rows of a graph to score, at most `most_rows` (0 = all).
 std::int64_t scored_rows(const Dataset& dataset, int graph, std::int64_t most_rows);
 
-// These rows, ascending: drawn by a permutation that is the same in every run.
+// The rows to score, ascending, drawn by a permutation that is the same in every run.
 std::vector<std::int64_t> choose_rows(const Dataset& dataset, int graph, std::int64_t most_rows);
 
 // The distinct configurations among some rows of a graph.
@@ -27,19 +27,19 @@ struct DistinctRows {
 };
 DistinctRows distinct_rows(const Dataset& dataset, int graph, std::span<const std::int64_t> rows);
 
-// How one graph is scored, estimated from sample plans of its own rows: a pure function of the
+// The way to score one graph, estimated from sample plans of its rows: a pure function of the
 // graph, its rows, the network and the configured block.
 struct BlockEstimate {
   std::int64_t block = 1;  // configurations scored in one plan, except in the last block
   bool even = false;       // blocks are nearly equal, of at most `block` configurations
   double work = 0;         // per configuration and member (UnitEstimate::forward_work)
-  double flop = 0;         // its arithmetic alone
+  double flop = 0;         // the arithmetic of `work` alone
 };
 BlockEstimate estimate_scoring(const UnitBuilder& units, const Dataset& dataset,
                                const DistinctRows& graph, const ScoringBlock& block);
 
-// The same for several graphs. Collective: the ranks share the sample plans, and all get the same
-// numbers to the bit.
+// The same for several graphs. Collective: the ranks share the sample plans, and all ranks get
+// bit-identical numbers.
 std::vector<BlockEstimate> estimate_scoring(const UnitBuilder& units, const Dataset& dataset,
                                             const std::vector<DistinctRows>& graphs,
                                             const ScoringBlock& block, ThreadPool& pool,
@@ -47,20 +47,20 @@ std::vector<BlockEstimate> estimate_scoring(const UnitBuilder& units, const Data
 
 // A piece of work: a block of distinct configurations of one graph, for consecutive members.
 struct Block {
-  std::size_t place = 0;  // index of the graph among those that are scored
+  std::size_t place = 0;  // index of the graph among the scored graphs
   std::int64_t first = 0, count = 0;
   int first_member = 0, members = 0;
 };
 
-// Cuts all graphs into blocks of configurations. If there are fewer than `wanted` pieces, the
-// members of each block are split too; the scores do not depend on that.
+// Cuts all graphs into blocks of configurations. If there are fewer than `wanted` pieces, splits
+// the members of each block, too; the scores do not depend on the split.
 std::vector<Block> cut_blocks(const std::vector<DistinctRows>& graphs,
                               const std::vector<BlockEstimate>& scoring, int members,
                               std::int64_t wanted);
 
 // Builds the units to score the distinct rows first .. first + count - 1 of a graph, one after
-// another, all with the draw of nodes `draw`, and calls `visit` with each. Usually there is one. The size of a block is an estimate:
-// if its plan turns out larger than `block` allows, each half of the rows gets its own unit.
+// another, all with the draw of nodes `draw`, and calls `visit` with each unit. Usually one unit:
+// if its plan turns out larger than `block` allows, each half of the rows gets a unit of its own.
 using UnitVisitor = std::function<void(std::int64_t first, std::int64_t count, const Unit& unit)>;
 void for_fitting_units(const UnitBuilder& units, const DistinctRows& graph, std::int64_t first,
                        std::int64_t count, const ScoringBlock& block, std::uint64_t draw,
@@ -70,9 +70,9 @@ void for_fitting_units(const UnitBuilder& units, const DistinctRows& graph, std:
 struct ScoringCost {
   std::int64_t graphs = 0;
   std::int64_t rows = 0;      // measured rows, of all graphs
-  std::int64_t distinct = 0;  // of these, distinct configurations to compute
+  std::int64_t distinct = 0;  // distinct configurations to compute among these rows
   double flop = 0;            // arithmetic of all members, floating-point operations
-  double work = 0;            // the same with the states (UnitEstimate::forward_work)
+  double work = 0;            // the arithmetic and the states (UnitEstimate::forward_work)
 
   ScoringCost& operator+=(const ScoringCost& other);
 };

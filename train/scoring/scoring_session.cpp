@@ -198,7 +198,7 @@ std::int64_t ScoringSession::scores(std::int64_t most_rows) const {
 
 bool ScoringSession::score(const MemberWeights& weights, std::int64_t most_rows, const Take& take,
                            const std::function<bool()>& stops, std::uint64_t draw) const {
-  // What is held at a time: a score of each permutation.
+  // Memory holds one score per permutation at a time.
   std::int64_t permutations = 1;
   for (const ScoringSlates& slates : slates())
     permutations = std::max<std::int64_t>(permutations, slates.permutations);

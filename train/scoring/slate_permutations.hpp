@@ -9,12 +9,12 @@
 
 namespace tpudist {
 
-// The orders in which the distinct rows of graphs are cut into blocks: the given order, or one for
-// each permutation of ScoringSlates. A place is a graph in one of these orders; the places of a
-// graph are consecutive, in the order of permutations. Immutable.
+// The orders in which the distinct rows of graphs are cut into blocks: the given order, or one
+// order for each permutation of ScoringSlates. A place is a graph in one of these orders. The
+// places of a graph are consecutive, in the order of permutations. Immutable.
 class SlatePermutations {
  public:
-  // A permutation depends on the seed, its number, the graph's name and its number of distinct
+  // A permutation depends on the seed, its own number, and the graph's name and number of distinct
   // rows.
   SlatePermutations(const Dataset& dataset, const std::vector<DistinctRows>& graphs,
                     const ScoringSlates& slates);

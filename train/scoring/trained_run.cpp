@@ -26,7 +26,7 @@ namespace tpudist {
 namespace {
 
 // Replaces a config.yaml that cannot be read with the configuration of the checkpoint, and keeps
-// the old file next to it. A folder that is not writable, e.g. of another user, is only a warning.
+// the old file beside the new one. Only warns if the folder is not writable, e.g. another user's.
 void mend_config(const RunFolder& folder, const std::string& yaml) {
   try {
     std::error_code error;
@@ -133,7 +133,7 @@ void require_other_trainings(const std::vector<const TrainedRun*>& runs, JobCont
   };
   std::map<std::uint64_t, Seen> weights;  // by the bits of the parameters
   std::map<std::pair<std::uint64_t, std::uint64_t>, Seen> trainings;  // and by recipe
-  std::set<std::pair<const TrainedRun*, const TrainedRun*>> told;     // of two runs once
+  std::set<std::pair<const TrainedRun*, const TrainedRun*>> told;     // pairs already warned of
   for (const TrainedRun* run : runs) {
     const std::uint64_t recipe = variant_hash(run->experiment.entries);
     const std::size_t length = run->flat.size() / run->use.size();

@@ -18,8 +18,8 @@
 
 namespace tpudist {
 
-// Which weights to score in a run with averages (`train.average`). A run without averages has only
-// its own.
+// The weights to score in a run with averages (`train.average`). A run without averages has only
+// raw weights.
 enum class Weights { averaged, raw };
 
 // A finished or running run, opened to score with one of its checkpoints.
@@ -36,40 +36,40 @@ struct TrainedRun {
   std::vector<InitialAndFinalLoss> losses;                        // [M]
 };
 
-// `which` checkpoint: `last` (the newest complete one), `best` or a step. A missing or damaged
-// config.yaml is written again from the checkpoint, with a warning. Throws ConfigError when the
-// folder holds no run, the run has no such checkpoint or one of other settings than config.yaml's,
-// or every member failed; DataError when the checkpoint is damaged.
+// `which` checkpoint: `last` (the newest complete one), `best` or a step. Writes a missing or
+// damaged config.yaml again from the checkpoint, with a warning. Throws ConfigError when the folder
+// holds no run, when the run has no such checkpoint, when the checkpoint's settings differ from
+// config.yaml, and when every member failed; DataError when the checkpoint is damaged.
 TrainedRun open_run(const std::filesystem::path& path, std::string_view which = "last",
                     Weights weights = Weights::averaged);
-// What members of the run were trained on: by its seen_graphs.json, in imported runs by
-// folds.yaml and its own shards, or `shards` if its own are gone. Throws what reading them throws, and
-// DataError where they have not the graphs of then.
+// The graphs that members of the run were trained on: from the run's seen_graphs.json; in imported
+// runs from folds.yaml and the run's shards, or `shards` if those are gone. Throws what reading
+// these files throws, and DataError when the shards' graphs have changed.
 TrainedOn trained_on(const TrainedRun& run, const std::filesystem::path& shards);
 
-// [graphs] By the run's folds.yaml. Throws as FoldFile.
+// [graphs] The fold of each graph in the run's folds.yaml. Throws as FoldFile.
 std::vector<int> recorded_folds(const TrainedRun& run, std::span<const GraphEntry> graphs);
 
 // Describes the opened checkpoint for messages: "step 500" or "step 500, averaged weights".
 std::string opened_at(const TrainedRun& run);
 
-// Throws ConfigError where two runs of one recipe have a member of equal weights: one training is
-// given twice, as the same folder, a link or a copy. Equal weights of two recipes, or within a run,
-// are named in a warning. Failed members do not count. The same on all ranks.
+// Throws ConfigError when two runs of one recipe have a member with equal weights: one training is
+// given twice, as the same folder, a link or a copy. Warns of equal weights in two recipes, or
+// within a run. Failed members do not count. The same on all ranks.
 void require_other_trainings(const std::vector<const TrainedRun*>& runs, JobContext& context);
 
-// On rank 0, warns where METIS cut graphs in training, and that of this program cuts other segments.
+// On rank 0, warns if METIS cut graphs in training and this program's METIS cuts other segments.
 void warn_of_other_metis(const TrainedRun& run, JobContext& context);
 
-// The part of graphs that these runs score (GraphReduction::scored): with config edges if one of them
-// takes them. Throws ConfigError where two score different parts.
+// The part of graphs that these runs score (GraphReduction::scored), with config edges if a run
+// uses config edges. Throws ConfigError when two runs score different parts.
 GraphReduction scored_reduction(const std::vector<const TrainedRun*>& runs);
 
-// Adds the members of all runs to a session, one run after another. Returns their weights, which
-// the runs keep in memory.
+// Adds the members of all runs to a session, one run after another. Returns their weights, borrowed
+// from the runs.
 MemberWeights add_runs(ScoringSession& session, const std::vector<const TrainedRun*>& runs);
 
-// What all ranks of a job must have in common of a run that they score with.
+// The values of a run that all ranks of a job must have in common when they score with the run.
 std::vector<AgreedValue> values_to_agree(const TrainedRun& run);
 
 }  // namespace tpudist

@@ -65,7 +65,7 @@ double BatchPlanner::unit_cost(const BatchPlan& plan, int unit) const {
   const auto of = [&](int slate) -> const SlateCost& {
     return costs_[static_cast<std::size_t>(plan.slates[static_cast<std::size_t>(slate)].graph)];
   };
-  // Slates that were joined because they share their graph share rows as well.
+  // Slates of one graph in a unit share rows.
   if (batch_.unit == UnitKind::graph) return of(begin).of(end - begin);
   double cost = 0;
   for (int slate = begin; slate < end; ++slate) cost += of(slate).first;

@@ -23,21 +23,20 @@ struct SlateCost {
 };
 
 // The costs of all graphs of the training data. Collective: the ranks of `world` share the sample
-// plans, and all get the same numbers to the bit, since they determine the owners of units. Each
-// graph's first slate is read and planned (with merged slates a few of them). If there are more
-// than `most_samples` graphs, that many are sampled, evenly over the sizes; for the others cost /
-// (nodes x configurations) is that of the sample before them. Throws DataError or IoError.
+// plans, and all ranks get bit-identical costs, which determine the owners of units. Reads and
+// plans the first slate of each graph (a few slates, if slates are merged). Of more than
+// `most_samples` graphs, samples that many, evenly over the sizes; any other graph has the cost per
+// node and configuration of the next smaller sample. Throws DataError or IoError.
 std::vector<SlateCost> estimate_slate_costs(const Experiment& experiment, const Dataset& data,
                                             const UnitBuilder& units, const SlateOrder& order,
                                             ThreadPool& pool, Communicator& world,
                                             int most_samples = 256);
 
-// One training step, the same on all ranks: its slates, which member learns from which slate, and
-// which rank computes what.
+// One training step, the same on all ranks: its slates, the members that learn from each slate, and
+// the rank that computes each unit.
 struct BatchPlan {
   std::int64_t step = 0;
-  std::vector<SlateId> slates;  // [batch.slates]; with unit: graph the slates of a graph are
-                                // consecutive
+  std::vector<SlateId> slates;  // [batch.slates]; unit: graph puts slates of a graph together
   std::vector<int> unit_begin;  // [units + 1] first slate of each unit
   // [M][slates]: w_mi / sum_i w_mi; 0 if member m must not learn from slate i.
   std::vector<std::vector<double>> weights;
@@ -56,8 +55,8 @@ class BatchPlanner {
                std::vector<int> fold, int ranks);
 
   BatchPlan plan(std::int64_t step) const;
-  // The same for only the members of this run with training[m]: the others have weight 0, so
-  // nothing is computed for them. The slates and weights of each member do not depend on it.
+  // Plans a step for the members of this run with training[m]. Other members have weight 0, so
+  // nothing is computed for them. `training` does not change the slates and weights of a member.
   BatchPlan plan(std::int64_t step, const std::vector<bool>& training) const;
   // Whether member `member` of this run never trains on the graph.
   bool held_out(int member, int graph) const;

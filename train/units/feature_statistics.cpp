@@ -14,8 +14,7 @@
 namespace tpudist {
 namespace {
 
-// Mean and sum of squared deviations of columns, which can be joined (Chan et al. 1983), and their
-// range.
+// Mean, sum of squared deviations and range of columns. Moments can be joined (Chan et al. 1983).
 class Moments {
  public:
   explicit Moments(std::int64_t columns)
@@ -33,7 +32,7 @@ class Moments {
       squares_[c] += difference * (row[c] - mean_[c]);
     }
   }
-  // Takes the row into least and most alone.
+  // Adds the row to the range only.
   void widen(std::span<const float> row) {
     for (std::size_t c = 0; c < mean_.size(); ++c) widen(c, row[c], row[c]);
   }
@@ -49,7 +48,7 @@ class Moments {
     count_ = sum;
   }
 
-  // What is taken off, and the factor of the rest: FeatureStatistics.
+  // The values to subtract; then the factors (FeatureStatistics).
   std::vector<double> mean(FeatureTransform transform) const {
     return transform == FeatureTransform::min_max && count_ > 0 ? least_ : mean_;
   }
@@ -94,7 +93,7 @@ GraphMoments measure(const Dataset& data, int graph, const Network& network) {
                                             : slate.local_states;
   for (const std::int32_t state : slate.states)
     moments.configs.add(states.subspan(state * config_features, config_features));
-  // A few rows tell a mean, but not a range.
+  // A few rows suffice for a mean, but not for a range.
   if (network.config().encoder.config_transform != FeatureTransform::min_max) return moments;
   const auto widen = [&](std::span<const float> rows_of_states) {
     for (std::int64_t at = 0; at < std::ssize(rows_of_states); at += config_features)

@@ -10,10 +10,9 @@
 
 namespace tpudist {
 
-// Where collections are joined, a graph may be of a split that is trained on in one of them, and of
-// another split, on which the trained network is scored, in another one. Throws ConfigError where one
-// of the graphs that `training` (Experiment::training_data) selects is so; and what list_graphs
-// throws. Reads only the manifests.
+// Throws ConfigError when a graph that `training` (Experiment::training_data) selects is also
+// scored: if collections are joined, a graph may be in a training split of one collection and in a
+// scored split of another. Throws what list_graphs throws. Reads only the manifests.
 void refuse_scored_graphs(const DatasetOptions& training, const DataConfig& data);
 
 // The folds of the graphs that `training` selects; none (`folds` 0) when members hold nothing out.
@@ -24,11 +23,11 @@ FoldTable training_folds(const EnsembleConfig& ensemble, const DatasetOptions& t
 // no fold.
 std::vector<int> graph_folds(const FoldTable& folds, const Dataset& data);
 
-// hash_of_folds of the training data, kept in checkpoints; nothing without folds. Graphs of which
-// data.entropy_filter leaves no row are in it: they are scored like others.
+// hash_of_folds of the training data, kept in checkpoints; nothing without folds. Includes graphs
+// without rows after data.entropy_filter, because they are scored like other graphs.
 std::optional<std::uint64_t> training_folds_hash(const FoldTable& folds, const Dataset& training);
 
-// Folds without graphs of the training data: their members train on all of it.
+// Folds without graphs of the training data. The members of such a fold train on all graphs.
 std::vector<int> empty_folds(const FoldTable& folds, const Dataset& training);
 
 }  // namespace tpudist

@@ -98,7 +98,7 @@ std::vector<std::int32_t> kept_edges(const Graph& graph, const GraphDraw& draw, 
 
 namespace {
 
-// All nodes of a graph, and then some of them again, with the edges between those.
+// All nodes of a graph, then copies of `nodes` with the edges between the copies.
 GraphPart with_copies(const Graph& graph, std::vector<std::int32_t> nodes,
                       std::span<const std::int32_t> edges) {
   std::vector<std::int32_t> all(static_cast<std::size_t>(graph.nodes));

@@ -22,25 +22,24 @@ struct GraphPlanStatistics {
   std::int64_t dense_rows = 0;  // of each layer: nodes x K
   // [depth + 1] rows of the refined plan before each layer and after the last.
   std::vector<std::int64_t> rows;
-  std::int64_t needed_rows = 0;  // of the last of these: where the backward pass starts
+  std::int64_t needed_rows = 0;  // needed rows after the last layer: the backward pass starts there
   double dense_flop = 0, refined_flop = 0;
   double plan_seconds = 0;    // to build the refined plan of an already prepared graph
-  bool refined_pays = false;  // what `plan: auto` uses
+  bool refined_pays = false;  // whether `plan: auto` takes the refined plan
   double saving() const { return refined_flop > 0 ? dense_flop / refined_flop : 1; }
 };
 
 // The savings over all graphs.
 struct PlanSummary {
   double median_saving = 0;  // median of the graphs' savings
-  double total_saving = 0;   // all dense plans / all refined ones
-  double auto_saving = 0;    // all dense plans / those chosen by `plan: auto`
+  double total_saving = 0;   // all dense plans / all refined plans
+  double auto_saving = 0;    // all dense plans / all plans chosen by `plan: auto`
   std::int64_t refined = 0;  // graphs whose plan `plan: auto` refines
 };
 
-// Plans the first slate of the experiment's order, of `batch.configs` configurations, of every
-// graph of its training data, in the order of the data; with batch.order: per_member that of member
-// 0. Graphs are planned in parallel, with one slate in memory per thread. Throws DataError,
-// ConfigError or IoError.
+// Plans the first slate, of `batch.configs` configurations, of every graph of the training data, in
+// the order of the data. With batch.order: per_member the slate is member 0's. Plans graphs in
+// parallel, with one slate in memory per thread. Throws DataError, ConfigError or IoError.
 std::vector<GraphPlanStatistics> plan_statistics(const Experiment& experiment, ThreadPool& pool,
                                                  ProgressSink& progress);
 

@@ -21,7 +21,7 @@
 namespace tpudist {
 namespace {
 
-// Increase it whenever the same key would stand for different bytes.
+// Increase this number whenever the same key would stand for different bytes.
 constexpr std::uint64_t kPreparedRecordsVersion = 4;
 
 // Prepared graphs in a cache file: the arrays of one graph after another, and in the directory a
@@ -39,7 +39,7 @@ std::uint64_t aligned(std::uint64_t bytes) {
   return (bytes + kAlignment - 1) / kAlignment * kAlignment;
 }
 
-// The arrays of a graph on the boundaries that they have in the file.
+// The arrays of a graph, aligned as in the file.
 std::vector<std::byte> packed(const PreparedArrays& graph, std::span<StoredArray> places) {
   std::vector<std::byte> bytes;
   std::size_t at = 0;
@@ -138,7 +138,7 @@ std::vector<PreparedArrays> prepare(const Dataset& dataset, const Network& netwo
     PreparedArrays& made = graphs[static_cast<std::size_t>(i)];
     made = prepare_input(dataset, network, graph);
     const Graph& source = dataset.graph(graph);
-    if (refined && dataset.options().reduction.draws(source.nodes))  // is never seen whole
+    if (refined && dataset.options().reduction.draws(source.nodes))  // never seen whole
       made.refined = RefinedArrays::empty(network.plan_shape());
     else if (refined)
       made.refined = refine_graph(source, made.node_class, network.plan_shape()).arrays();
@@ -173,7 +173,7 @@ PreparedArrays prepare_input(const Dataset& dataset, const Network& network, int
   const Array<float> rows = [&] {
     try {
       return network.input_rows(source.node_features, source.edge_index);
-    } catch (const DataError& error) {  // does not know the graph's name
+    } catch (const DataError& error) {  // lacks the graph's name
       throw DataError(fmt::format("graph {}: {}", source.name, error.what()));
     }
   }();
@@ -235,7 +235,7 @@ PreparedFiles::PreparedFiles(const Dataset& dataset, const Network& network, boo
   }
 }
 
-// First those that no other process makes, so that processes that begin together share the work.
+// Takes first the files that no other process makes: processes that begin together share the work.
 void PreparedFiles::attach(const Dataset& dataset, const Network& network, ThreadPool& pool) {
   std::vector<Part*> others;
   for (Part& part : parts_) {

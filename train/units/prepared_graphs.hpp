@@ -18,8 +18,7 @@ namespace tpudist {
 
 // Values computed once per graph for all units.
 struct PreparedArrays {
-  Array<std::int32_t> node_class;        // [n] equal for nodes of equal features and opcode: the
-                                         // row of the input
+  Array<std::int32_t> node_class;        // [n] row of the input, for features and opcode
   Array<std::int32_t> state_class;       // [states] of the graph's own state table
   GraphArrays input;                     // of the first node of each class
   std::optional<RefinedArrays> refined;  // with all edges; only if refined plans are wanted
@@ -36,33 +35,33 @@ struct PreparedArrays {
   }
 };
 
-// Throws DataError, with the graph's name, where it has more nodes than the network's layers take.
+// Throws DataError, with the graph's name, if it has more nodes than the network's layers allow.
 void require_nodes(const Dataset& dataset, const Network& network, int graph);
 
-// Everything except `refined`. Throws DataError if the network cannot use the graph.
+// Prepares everything except `refined`. Throws DataError if the network cannot use the graph.
 PreparedArrays prepare_input(const Dataset& dataset, const Network& network, int graph);
 
 // The graph refined for networks of this shape; `node_class` as in PreparedArrays.
 RefinedGraph refine_graph(const Graph& graph, const Array<std::int32_t>& node_class,
                           const PlanShape& shape);
 
-// Approximate number of nodes of the graphs in one file: one core prepares them in a fraction of a
-// second, and they are held in memory until they are written.
+// Approximate number of nodes of the graphs in one file. One core prepares these graphs in a
+// fraction of a second; memory holds them until they are written.
 inline constexpr std::int64_t kPreparedPartNodes = 65'536;
 
 // The prepared graphs of a data set, in files that all processes of the node map. Each file has
-// some graphs, so processes that begin together make different files. Immutable; threads may share
-// it.
+// some graphs, so that processes that begin together make different files. Immutable; threads may
+// share an object.
 class PreparedFiles {
  public:
-  // Opens the files of all graphs, or makes them. `refined`: with the arrays for refined plans.
-  // Null if the data set is not shared (DatasetOptions::node_cache), if a graph cannot be prepared
-  // (its first user gets the error), or if the files cannot be used (a warning says why).
+  // Opens or makes the files of all graphs. `refined`: with the arrays for refined plans. Null if
+  // the data set is not shared (DatasetOptions::node_cache), if a graph cannot be prepared (its
+  // first user gets the error), or if the files cannot be used (a warning says why).
   static std::unique_ptr<const PreparedFiles> open(const Dataset& dataset, const Network& network,
                                                    bool refined, ThreadPool& pool,
                                                    std::int64_t part_nodes = kPreparedPartNodes);
 
-  // Arrays inside a file; they may outlive this object. Throws DataError.
+  // Arrays inside a file, which may outlive this object. Throws DataError.
   PreparedArrays read(int graph) const;
   std::uint64_t bytes() const;  // of all files
 
@@ -85,22 +84,21 @@ class PreparedFiles {
 
 // The inputs of a graph for units.
 struct PreparedGraph {
-  Array<std::int32_t> node_class;   // [n] equal for nodes of equal features and opcode: the row of
-                                    // the input
+  Array<std::int32_t> node_class;   // [n] row of the input, for features and opcode
   Array<std::int32_t> state_class;  // [states] of the graph's own state table
   std::shared_ptr<const GraphInput> input;
 };
 
-// The prepared graphs of a data set for a network. Each is prepared at its first use and kept, or
-// lies in files that the processes of the node share. Thread-safe except share().
+// The prepared graphs of a data set for a network. A graph is prepared at its first use and kept,
+// or lies in a file that the processes of the node share. Thread-safe except share().
 class PreparedGraphs {
  public:
   // Borrows both; they must outlive this object.
   PreparedGraphs(const Dataset& dataset, const Network& network);
 
-  // Prepares all graphs now, in files that the processes of the node share, if the data set is
-  // shared too (PreparedFiles::open). `refined`: also for refined(). Call it before the first use,
-  // or not at all.
+  // Prepares all graphs now, in files that the processes of the node share, if they also share the
+  // data set (PreparedFiles::open). `refined`: also for refined(). Call before the first use, or
+  // not at all.
   void share(bool refined, ThreadPool& pool);
 
   // Both throw DataError if the network cannot use the graph.
@@ -113,7 +111,7 @@ class PreparedGraphs {
   struct Kept {
     std::once_flag prepare_once, refine_once;
     PreparedGraph graph;
-    std::optional<RefinedArrays> found;  // from a file, until `refined` is made from it
+    std::optional<RefinedArrays> found;  // from a file, until `refined` is made
     std::optional<const RefinedGraph> refined;
   };
 

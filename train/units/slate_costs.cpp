@@ -11,7 +11,7 @@ namespace {
 // Number of merged slates planned together to estimate the cost of a further one.
 constexpr int kMergedSamples = 4;
 
-// Of a graph that is cut, so many are drawn with equal likelihood.
+// The number of equally likely segments of a graph; 1 if graphs are not cut.
 int segments_of(const Experiment& experiment, const Dataset& data, int graph) {
   if (!experiment.data.cuts_segments()) return 1;
   return static_cast<int>(configurable_segments(data.graph(graph)).size());
@@ -82,8 +82,8 @@ class Sampler {
                        order_.rows({.graph = graph, .number = number}, drawn_by(experiment_, 0)));
   }
 
-  // A slate that is computed in chunks counts as that many first chunks, which all contain the
-  // first configuration. So only the memory of one chunk is needed.
+  // A slate in n chunks costs n times its first chunk: each chunk contains the first configuration.
+  // This needs only the memory of one chunk.
   double work(std::vector<Slate> slates, int segment = -1) const {
     const auto chunk = static_cast<std::size_t>(experiment_.batch.config_chunk);
     Slate& slate = slates.front();

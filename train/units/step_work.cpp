@@ -51,7 +51,7 @@ StepWork StepBuilder::build(std::int64_t step, const std::vector<bool>& training
     if (on_unit) on_unit();
   });
   for (const OwnUnit& own : units) add_passes(work, own);
-  // A member's gradients are then summed while they are in the caches.
+  // The gradients of a member are then summed while they are in the caches.
   std::ranges::stable_sort(work.passes, {}, &UnitPass::first_member);
   return work;
 }
@@ -98,7 +98,7 @@ std::shared_ptr<const Unit> StepBuilder::build_unit(const BatchPlan& batch, cons
   return built;
 }
 
-// Members that see the same rows share the unit's data; consecutive members are one pass.
+// Members with the same rows share the unit's data; consecutive members are one pass.
 void StepBuilder::add_passes(StepWork& work, const OwnUnit& own) const {
   work.read_seconds += seconds_between(own.data->begin, own.data->read);
   work.plan_seconds += seconds_between(own.data->read, own.data->planned);

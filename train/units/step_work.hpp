@@ -23,15 +23,15 @@ struct UnitPass {
 struct StepWork {
   BatchPlan batch;
   std::vector<UnitPass> passes;
-  double read_seconds = 0, plan_seconds = 0;  // of all threads, to read slates and plan units
+  double read_seconds = 0, plan_seconds = 0;  // to read slates and to plan units, of all threads
 };
 
-// Whether all members learn from the same slates; otherwise each draws its own rows of the same
-// graphs.
+// Whether all members learn from the same slates. Otherwise each member draws its own rows of the
+// same graphs.
 bool shares_slates(const Experiment& experiment);
 
-// Whose permutation of a graph's rows (SlateOrder::rows) member `member` of this run uses: -1 for
-// the shared one, else the member's number.
+// The permutation of a graph's rows (SlateOrder::rows) that member `member` of this run uses: -1
+// for the shared permutation, else the member's number.
 int drawn_by(const Experiment& experiment, int member);
 
 // The slates of a unit, borrowed from the batch.
@@ -47,15 +47,15 @@ class StepBuilder {
   StepBuilder(const Experiment& experiment, const BatchPlanner& planner, const SlateOrder& order,
               const UnitBuilder& units, ThreadPool& pool, int rank);
   // Reads and plans this rank's units of a step, for the members of this run with training[m]. The
-  // pool's threads take whole units; the work does not depend on their number. Throws DataError or
-  // IoError when reading fails. Calls `on_unit` after each unit, in any thread; `trace` may be
-  // null.
+  // pool's threads take whole units; the result does not depend on the number of threads. Calls
+  // `on_unit` after each unit, in any thread; `trace` may be null. Throws DataError or IoError when
+  // reading fails.
   StepWork build(std::int64_t step, const std::vector<bool>& training,
                  const std::function<void()>& on_unit = {}, Trace* trace = nullptr) const;
   StepWork build(std::int64_t step) const;  // for all members
 
  private:
-  // A unit as the members see it that share rows; `member` is the first of them on this rank.
+  // A unit for members that share rows; `member` is the first of these members on this rank.
   struct OwnUnit {
     int unit = 0, member = 0;
     std::shared_ptr<const Unit> data;

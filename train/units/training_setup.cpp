@@ -50,7 +50,7 @@ Dataset open_same_data(const DatasetOptions& options, const DataConfig& config, 
   return data;
 }
 
-// The folds depend on more files: the fold file, and the manifest of the sibling.
+// Folds also depend on the fold file and on the manifest of the sibling collection.
 FoldTable same_folds(const Experiment& experiment, const Dataset& data, Communicator& world) {
   FoldTable folds;
   run_on_all_ranks(world, [&] { folds = training_folds(experiment.ensemble, data.options()); });
@@ -61,8 +61,8 @@ FoldTable same_folds(const Experiment& experiment, const Dataset& data, Communic
   return folds;
 }
 
-// Dropout with a draw for every (node, configuration) needs dense plans, and so do nodes without a
-// gradient, whose rows are not those of equal nodes with one; scoring has neither.
+// Dropout with a draw for every (node, configuration) needs dense plans. So do nodes without a
+// gradient: they cannot share rows with equal nodes that have one. Scoring has neither.
 PlanMode training_plan(const Experiment& experiment, const Dataset& data) {
   bool dense = experiment.network.draws_per_element();
   for (int g = 0; experiment.data.reduction.gradient_only && g < data.size(); ++g)
@@ -80,7 +80,7 @@ UnitBuilder training_units(const Experiment& experiment, const Dataset& data,
   return units;
 }
 
-constexpr int kSteps = 20;  // among whose units the largest is sought
+constexpr int kSteps = 20;  // steps that are searched for the largest unit
 
 }  // namespace
 

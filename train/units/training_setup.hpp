@@ -19,14 +19,14 @@
 namespace tpudist {
 
 // Everything that an experiment needs before its first step: the data, the network, the order of
-// slates, and the assignment of work. Training, its dry run, plan statistics and benchmarks all
-// start from it. Borrows experiment and pool. Its parts refer to each other, so it cannot be moved.
-// After construction it is only read, by any number of threads.
+// slates, and the assignment of work. Training, the dry run, plan statistics and benchmarks start
+// from a setup. Borrows experiment and pool. The parts refer to each other, so a setup cannot be
+// moved. After construction any number of threads may read a setup.
 struct TrainingSetup {
   // `options`: usually `experiment.training_data()`. `device` -1 = CPU. `ranks`: number of ranks
-  // that share the work. Collective over `world`, whose ranks estimate the costs of slates
-  // together; usually the same ranks. One rank needs no costs. Throws ConfigError and DataError if
-  // data and experiment do not match.
+  // that share the work; one rank needs no costs. Collective over `world`, usually the same ranks,
+  // which estimate the costs of slates together. Throws ConfigError and DataError if data and
+  // experiment do not match.
   TrainingSetup(const Experiment& experiment, const DatasetOptions& options, ThreadPool& pool,
                 int device, int ranks, Communicator& world);
   TrainingSetup(const TrainingSetup&) = delete;
@@ -37,8 +37,8 @@ struct TrainingSetup {
 
   const Experiment& experiment;
   ThreadPool& pool;
-  // How many steps are prepared at a time: on a GPU up to four, if there are threads for it and
-  // train.prefetch allows it: a unit is planned by one thread. On a CPU one.
+  // The number of steps prepared at a time. On a GPU up to four, as far as threads and
+  // train.prefetch allow, because one thread plans a unit. On a CPU one.
   const int steps_at_once;
   const Dataset data;
   const FoldTable folds;
@@ -48,29 +48,29 @@ struct TrainingSetup {
   const BatchPlanner planner;
 };
 
-// Throws ConfigError on every rank unless all have cut their graphs alike (data.segments). Collective.
+// Throws ConfigError on every rank unless all ranks cut graphs alike (data.segments). Collective.
 void require_same_segments(const Dataset& data, Communicator& world);
 
-// Where graphs are cut (data.segments), the rows and segments of each: of SegmentTable. Else none.
+// If graphs are cut (data.segments), rows and segments of each graph, for SegmentTable; else empty.
 std::vector<std::pair<std::int64_t, std::int64_t>> cut_graphs(const Experiment& experiment,
                                                               const Dataset& data);
 
-// The slates of a unit that are computed at a time: all of them, or the first chunk of a single
-// one.
+// The slates of a unit that are computed at a time: all slates, or the first chunk of a single
+// slate.
 std::vector<SlateRows> computed_together(const Experiment& experiment,
                                          std::vector<SlateRows> slates);
 
-// The unit with the most nodes x configurations, among those of the first steps and a slate of the
-// largest graph; of cut graphs those with the largest segments. A pure function of the setup.
+// The unit with the most nodes x configurations, among the units of the first steps and a slate of
+// the largest graph; cut graphs count with their largest segments. A pure function of the setup.
 std::vector<SlateRows> largest_unit(const TrainingSetup& setup);
 
-// A draw for that unit: of cut graphs the largest segments.
+// A draw for the largest unit: takes the largest segments of cut graphs.
 GraphDraw largest_draw(const Experiment& experiment);
 
-// Measures the feature statistics of every member's training data, those that the transforms of the
-// network's encoder take: the nodes of all its graphs, and the states of at most kStatisticsRows
-// configurations of each graph, evenly spread over its rows; for `min_max` those of all. The same
-// on every rank. Throws DataError or IoError when reading fails.
+// [M] Measures the feature statistics that the transforms of the network's encoder need, over each
+// member's training data: the nodes of all graphs, and the states of at most kStatisticsRows evenly
+// spread configurations of each graph (for `min_max` all configurations). The same on every rank.
+// Throws DataError or IoError when reading fails.
 std::vector<FeatureStatistics> member_statistics(const TrainingSetup& setup);
 
 inline constexpr std::int64_t kStatisticsRows = 256;

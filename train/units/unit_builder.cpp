@@ -15,8 +15,8 @@
 namespace tpudist {
 namespace {
 
-// A refined plan must need at most this share of the dense one's arithmetic, since its blocks are
-// read and written once more.
+// A refined plan must need at most this share of the dense plan's arithmetic, because its blocks
+// are read and written once more.
 constexpr double kRefinedPays = 0.9;
 
 // The part of a slate with its first configuration and those from `begin` to `end` - 1.
@@ -34,7 +34,7 @@ Slate first_and(const Slate& slate, std::size_t begin, std::size_t end) {
   return taken;
 }
 
-// Of a part in which some nodes come again.
+// The use of the nodes of a part that contains copies of some nodes.
 std::vector<NodeUse> use_of_copies(const Graph& graph, const GraphPart& part) {
   const auto nodes = static_cast<std::size_t>(graph.nodes);
   std::vector<NodeUse> use(nodes, NodeUse::constant);
@@ -45,7 +45,7 @@ std::vector<NodeUse> use_of_copies(const Graph& graph, const GraphPart& part) {
   return use;
 }
 
-// The state table that a slate's states are rows of.
+// The state table whose rows are a slate's states.
 std::span<const float> table_of(const Dataset& dataset, const Slate& slate) {
   if (slate.local_states.empty()) return dataset.states(slate.graph).features;
   return slate.local_states;
@@ -53,13 +53,13 @@ std::span<const float> table_of(const Dataset& dataset, const Slate& slate) {
 
 }  // namespace
 
-// Draws what each slate sees of its graph at its first use; `slate` is its index in the unit. Not
-// thread-safe.
+// Draws the part of its graph that a slate sees, at the first use. `at`: the slate's index in the
+// unit. Not thread-safe.
 class UnitBuilder::Graphs {
  public:
   Graphs(const UnitBuilder& builder, const GraphDraw& draw) : builder_(builder), draw_(draw) {}
 
-  // Its fields that are of a graph and not of configurations. They live as long as this object.
+  // A PlanSlate with the fields of the graph, not of configurations; valid as long as this object.
   PlanSlate seen(std::size_t at, const Slate& slate) {
     const int graph = slate.graph;
     const Graph& whole = builder_.dataset_.graph(graph);
@@ -89,13 +89,13 @@ class UnitBuilder::Graphs {
                           own.node_class, builder_.shape_, own.part.config_edges);
     return *own.refined;
   }
-  // The states of the configurable nodes that the slate sees, [K, nc'], also of a part of its
-  // configurations. They live as long as this object and `slate`.
+  // The states of the configurable nodes that the slate sees, [K, nc'], even for a part of its
+  // configurations; valid as long as this object and `slate`.
   std::span<const std::int32_t> states(std::size_t at, const Slate& slate) {
     if (keeps_whole(slate.graph)) return slate.states;
     const std::vector<std::int32_t>& places = drawn(at, slate).part.config_places;
     const std::size_t width = builder_.dataset_.graph(slate.graph).config_nodes.size();
-    if (places.size() == width) return slate.states;  // all of them, in their order
+    if (places.size() == width) return slate.states;  // all configurable nodes, in order
     std::vector<std::int32_t>& own = states_.emplace_back();
     for (std::size_t first = 0; first < slate.states.size(); first += width)
       for (const std::int32_t place : places)
@@ -109,7 +109,7 @@ class UnitBuilder::Graphs {
     return drawn(at, slate).part.nodes[static_cast<std::size_t>(node)];
   }
 
-  // Draws for a slate now, by all of its configurations: it may be planned in parts.
+  // Draws now, by all configurations of the slate, because the slate may be planned in parts.
   void draw(std::size_t at, const Slate& slate) {
     if (!keeps_whole(slate.graph)) drawn(at, slate);
   }

@@ -25,24 +25,24 @@ struct SlateRows {
 // A unit ready to run, with its slates.
 struct Unit {
   std::vector<Slate> slates;
-  // [slates] where graphs are cut; else empty.
+  // [slates] if graphs are cut; else empty.
   std::vector<SegmentDraw> segments;
   std::vector<SlateRows> rows;
   UnitInput input;
   // If the single slate of a unit is computed in chunks: each chunk begins with the first
-  // configuration of the slate; the others follow in order, chunk after chunk. `input` is then
-  // empty.
+  // configuration of the slate; the other configurations follow in order, chunk after chunk.
+  // `input` is then empty.
   std::vector<UnitInput> chunks;
-  // When reading its slates began and ended, and when plan and input were ready.
+  // The times when reading the slates began and ended, and when plan and input were ready.
   std::chrono::steady_clock::time_point begin, read, planned;
   const char* label = nullptr;  // the graph's name in a trace; null: no trace
 };
 
-// A unit of one configuration that has the nodes of its graph in the place of configurations: its
-// scores are what each node adds to the score of the configuration.
+// A unit of one configuration with the nodes of the graph in the place of configurations. Its
+// scores are the parts of the nodes in the score of the configuration.
 struct NodeUnit {
   UnitInput input;
-  std::vector<std::int32_t> nodes;  // [scores] number in the graph, as opened
+  std::vector<std::int32_t> nodes;  // [scores] number of the node in the graph, as opened
 };
 
 // The effect of refinement on a unit, measured on its refined plan.
@@ -51,9 +51,9 @@ struct PlanComparison {
   std::int64_t dense_rows = 0;        // of each layer of the dense plan
   PlanCost dense_cost, refined_cost;  // of one member
   double build_seconds = 0;           // to build the refined plan of already prepared graphs
-  double drawn_seconds = 0;   // to draw parts of graphs and what depends on them; 0: none drawn
+  double drawn_seconds = 0;   // to draw and refine parts of graphs; 0: none drawn
   bool refined_pays() const;  // decides for `plan: auto`
-  // 1 where nothing but the head computes: it is not counted.
+  // 1 if only the head, which does not count, computes.
   double saving() const {
     return refined_cost.step() > 0 ? dense_cost.step() / refined_cost.step() : 1;
   }
@@ -64,9 +64,9 @@ struct UnitEstimate {
   PlanCost cost;
   bool refined = false;
 
-  // Work in floating-point operations: the products with the weights, plus for each float of a
-  // state or of a neighbour the operations that fit into the time to read and write it. Without
-  // them narrow layers, and long lists of neighbours, would seem too cheap.
+  // Work in floating-point operations: the products with the weights, plus, for each float of a
+  // state or of a neighbour, the operations that fit into the time to read and write that float.
+  // Without this second part narrow layers and long lists of neighbours would seem too cheap.
   double step_work() const {
     return cost.step() + kStepOperations * cost.states + kStepEntry * cost.entries;
   }
@@ -79,43 +79,43 @@ struct UnitEstimate {
   static constexpr double kStepEntry = 80, kForwardEntry = 30;
 };
 
-// Joins data and models: reads slates, builds their plan, and keeps each prepared graph from its
-// first use on. Thread-safe except share_graphs().
+// Joins data and models: reads slates, builds their plan, and keeps each graph that it has
+// prepared. Thread-safe except share_graphs().
 class UnitBuilder {
  public:
-  // Borrows both; they must outlive the builder. Slates of more than `config_chunk` configurations
-  // (0: no limit; at least 2) are cut into chunks of that size.
+  // Borrows data set and network, which must outlive the builder. Slates of more than
+  // `config_chunk` configurations (0: no limit; at least 2) are cut into chunks of that size.
   UnitBuilder(const Dataset& dataset, const Network& network, PlanMode mode, int config_chunk = 0,
               UnitUse use = UnitUse::scores);
 
   // Prepares all graphs now, in files that the processes of the node share, if they share the data
-  // (data.cache_dir). `draws_edges`: all units will have randomly dropped edges. Call it before the
+  // (data.cache_dir). `draws_edges`: all units will have randomly dropped edges. Call before the
   // first use.
   void share_graphs(bool draws_edges, ThreadPool& pool);
   // Bytes that share_graphs() maps for all processes of the node together; else 0.
   std::uint64_t shared_bytes() const { return prepared_.shared_bytes(); }
 
-  // Reads the slates, plans the unit on what the draw shows of their graphs and packs it for the
-  // network's device. Throws DataError or IoError when reading fails. Slates that see drawn parts
-  // share no rows: each has its own graph.
+  // Reads the slates, plans the unit on the drawn parts of their graphs, and packs the unit for the
+  // network's device. Slates that see drawn parts share no rows: each has a graph of its own.
+  // Throws DataError or IoError when reading fails.
   Unit build(std::span<const SlateRows> slates, const GraphDraw& draw = {}) const;
 
-  // A row of a graph, by node. Only for networks whose score is a sum over nodes
-  // (NetworkConfig::has_head_of_nodes). Throws as `build`.
+  // Builds the unit of one row of a graph, by node. Only for networks whose score is a sum over
+  // nodes (NetworkConfig::has_head_of_nodes). Throws as `build`.
   NodeUnit build_by_node(int graph, std::int64_t row) const;
 
-  // Of a graph of the data set.
+  // The name of a graph of the data set.
   const std::string& graph_name(int graph) const { return dataset_.graph(graph).name; }
 
-  // How many members to compute together on a unit, if not configured.
+  // The number of members to compute together on a unit, if not configured.
   int members_together(const Unit& unit) const;
 
   // The cost of a unit of these slates. Builds its refined plan and discards it.
   UnitEstimate estimate(std::span<const Slate> slates, const GraphDraw& draw = {}) const;
 
-  // Compares both plans of a unit of these slates of the data set, without building the dense one.
+  // Compares both plans of a unit of these slates, without building the dense plan.
   PlanComparison compare(std::span<const Slate> slates, const GraphDraw& draw = {}) const;
-  // Numbers in the states of all layers of a plan, for one member (PlanCost::states).
+  // Floats in the states of all layers of a plan, for one member (PlanCost::states).
   double state_floats(const Plan& plan) const;
   // Whether `build` uses the refined plan.
   bool takes_refined(const PlanComparison& plans) const;
@@ -123,7 +123,7 @@ class UnitBuilder {
  private:
   // The graphs of one unit as each slate sees them.
   class Graphs;
-  // Where each slate's graph begins among the unit's input rows; each graph is there once.
+  // The first of the unit's input rows of each slate's graph; each graph is there once.
   std::vector<std::int64_t> input_begins(std::span<const Slate> slates) const;
   std::vector<PlanSlate> views(std::span<const Slate> slates, Graphs& graphs) const;
   Plan dense_plan(std::span<const Slate> slates, Graphs& graphs) const;

@@ -14,9 +14,9 @@ struct ExportedMember {
   std::filesystem::path path;
 };
 
-// The files for a run's members that did not fail: `file` itself for the member `number` or if the
-// run has one member, else NAME-member-N.EXTENSION beside it, with the member's number N. Throws
-// ConfigError when the run has no member `number`, or it failed.
+// The files for a run's members that did not fail: `file` itself for the member `number` or for the
+// only member, else NAME-member-N.EXTENSION beside `file`, with the member's number N. Throws
+// ConfigError when the run has no member `number`, or when that member failed.
 std::vector<ExportedMember> exported_members(const TrainedRun& run,
                                              const std::filesystem::path& file,
                                              std::optional<int> number);
