@@ -76,8 +76,7 @@ Experiment experiment_of(const Arguments& arguments) {
   experiment.init_seed = experiment.order_seed = arguments.seed;
   experiment.data.shards = arguments.shards;
   experiment.data.collection = Collection::parse(arguments.collection);
-  experiment.data.include_train = experiment.data.include_valid = {arguments.graph};
-  experiment.data.cache_bytes = 2ull << 30;
+  experiment.data.include = experiment.data.include_valid = {arguments.graph};
   experiment.batch.slates = arguments.slates;
   experiment.batch.configs = arguments.configs;
   if (arguments.unit == "graph") {

@@ -140,7 +140,7 @@ TEST(Experiments, TakeOverTheSecondPlacesNumbers) {
   EXPECT_TRUE(nlp.network.sage_layers()[1].residual);
   EXPECT_FALSE(xla.network.sage_layers()[1].residual);
   EXPECT_EQ(read("xla_default").data.exclude_valid.size(), 2);
-  EXPECT_THAT(read("xla_default").data.exclude_train, ElementsAre("*unet*"));
+  EXPECT_THAT(read("xla_default").data.exclude, ElementsAre("*unet*"));
 }
 
 TEST(Experiments, DataFolderComesFromTheEnvironment) {

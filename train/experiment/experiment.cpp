@@ -183,23 +183,6 @@ SystemNote read_system(ConfigNode root) {
 
 }  // namespace
 
-DatasetOptions DataConfig::training() const {
-  DatasetOptions options;
-  options.shards = shards;
-  options.collection = collection;
-  options.split = "train";
-  options.include = include_train;
-  options.exclude = exclude_train;
-  options.duplicates = duplicates;
-  options.max_configs = max_configs;
-  options.least_entropy = least_entropy;
-  options.reduction = reduction;
-  options.cache = cache;
-  options.cache_bytes = cache_bytes;
-  options.node_cache = NodeCacheOptions::of(cache_dir, cache_size);
-  return options;
-}
-
 DatasetOptions DataConfig::evaluation(const std::string& split) const {
   DatasetOptions options = training();
   options.split = split;
@@ -207,12 +190,10 @@ DatasetOptions DataConfig::evaluation(const std::string& split) const {
   options.max_configs = 0;
   options.least_entropy = 0;
   options.reduction = reduction.scored();
-  options.include = split == "train"   ? include_train
-                    : split == "valid" ? include_valid
-                                       : std::vector<std::string>{};
-  options.exclude = split == "train"   ? exclude_train
-                    : split == "valid" ? exclude_valid
-                                       : std::vector<std::string>{};
+  if (split == "train") return options;
+  const bool valid = split == "valid";
+  options.include = valid ? include_valid : std::vector<std::string>{};
+  options.exclude = valid ? exclude_valid : std::vector<std::string>{};
   return options;
 }
 
@@ -279,8 +260,7 @@ Experiment load_experiment(const std::filesystem::path& file,
   make_absolute("data.shards", experiment.data.shards);
   make_absolute("ensemble.fold_file", experiment.ensemble.fold_file);
   make_absolute("train.init_from", experiment.train.init_from);
-  if (const std::string& dir = experiment.data.cache_dir; dir != "none" && dir != "auto")
-    make_absolute("data.cache_dir", dir);
+  make_absolute("data.cache_dir", experiment.data.node_cache.place);
   if (absolute.size() == overrides.size()) return experiment;
   ConfigDocument again = ConfigDocument::load(file, absolute);
   return read_experiment(again);

@@ -49,24 +49,17 @@ enum class ReduceMode { tree, all_reduce };
 // rows, at most `train.evaluate_rows`, or none.
 enum class LastEvaluation { all, sampled, none };
 
-// `data:`, except what DatasetOptions contains.
-struct DataConfig {
-  std::filesystem::path shards;
-  Collection collection;
-  // In training only; evaluation uses every measured row.
-  DuplicatesPolicy duplicates = DuplicatesPolicy::min;
-  double least_entropy = 0;      // threshold of kept_by_entropy, in training; 0 = no filter
-  std::int64_t max_configs = 0;  // of a training graph, 0 = all; evaluation uses every row
-  std::vector<std::string> include_train, include_valid, exclude_train, exclude_valid;
-  GraphReduction reduction;  // in training and in all scoring
-  CacheMode cache = CacheMode::automatic;
-  std::uint64_t cache_bytes = 0;
-  std::string cache_dir = "none";  // none, auto or a folder: NodeCacheOptions::of
-  std::uint64_t cache_size = 0;    // limit in bytes for all files in cache_dir
+// `data:`: the options to open the training rows of the split `train`, and the graphs of `valid`.
+struct DataConfig : DatasetOptions {
+  std::vector<std::string> include_valid, exclude_valid;
 
+  DataConfig() {
+    split = "train";
+    duplicates = DuplicatesPolicy::min;
+  }
   bool cuts_segments() const { return reduction.segments != SegmentCut::none; }
-  // Options to open the training rows of the split `train`, or all measured rows of a split.
-  DatasetOptions training() const;
+  const DatasetOptions& training() const { return *this; }
+  // Options to open all measured rows of a split.
   DatasetOptions evaluation(const std::string& split) const;
 };
 

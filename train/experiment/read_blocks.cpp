@@ -332,9 +332,9 @@ DataConfig read_data(ConfigNode data) {
   if (config.max_configs == 1)
     data.mistake("max_configs", "must be 0 (all) or at least 2: a ranking needs two");
   ConfigNode include = data.child("include"), exclude = data.child("exclude");
-  config.include_train = include.texts("train", {});
+  config.include = include.texts("train", {});
   config.include_valid = include.texts("valid", {});
-  config.exclude_train = exclude.texts("train", {});
+  config.exclude = exclude.texts("train", {});
   config.exclude_valid = exclude.texts("valid", {});
   config.reduction = read_reduction(data.child("reduce"), config.collection);
   read_segments(data.child("segments"), config.collection, config.reduction);
@@ -345,10 +345,10 @@ DataConfig read_data(ConfigNode data) {
   const Limits<std::int64_t> sizes{1 << 20, std::int64_t{1} << 50};
   config.cache_bytes =
       static_cast<std::uint64_t>(data.bytes("cache_bytes", std::int64_t{2} << 30, sizes));
-  config.cache_dir = data.text("cache_dir", "none");
-  if (config.cache_dir.empty()) data.mistake("cache_dir", "must be none, auto or a folder");
-  config.cache_size =
-      static_cast<std::uint64_t>(data.bytes("cache_size", std::int64_t{32} << 30, sizes));
+  const std::string cache_dir = data.text("cache_dir", "none");
+  if (cache_dir.empty()) data.mistake("cache_dir", "must be none, auto or a folder");
+  const std::int64_t cache_size = data.bytes("cache_size", std::int64_t{32} << 30, sizes);
+  config.node_cache = NodeCacheOptions::of(cache_dir, static_cast<std::uint64_t>(cache_size));
   return config;
 }
 
