@@ -19,7 +19,7 @@ ReportFigure hashes_figure(const ReportInput& input) {
       "(data), and of the "
       "weights. A run has them with its predictions (predictions.rows).";
   figure.table = {
-      "hashes", {"run", "settings", "variant", "folds", "data", "parameters", "step"}, {}};
+      {"run", "settings", "variant", "folds", "data", "parameters", "step"}, {}, "hashes"};
   for (const RunRecord& run : input.results.runs) {
     if (!run.hashes) continue;
     const PredictedRun& hashes = *run.hashes;
@@ -32,13 +32,12 @@ ReportFigure hashes_figure(const ReportInput& input) {
   return figure;
 }
 
-// The keys in the order of their first appearance whose values are not the same in all runs.
+// The keys whose values differ between runs, in the order of their first appearance.
 ReportFigure differences_figure(const ReportInput& input) {
   ReportFigure figure;
   figure.heading = "Settings that differ";
   figure.sentence = "Keys of config.yaml whose values are not the same in all runs.";
-  figure.table = {"settings-that-differ", {"run"}, {}};
-  figure.table.stacked = true;
+  figure.table = {{"run"}, {}, "settings-that-differ", true};
   std::vector<const RunRecord*> runs;
   for (const RunRecord& run : input.results.runs) {
     if (run.config.empty()) continue;
@@ -66,7 +65,7 @@ ReportFigure settings_figure(const ReportedVariant& variant, const RunRecord& ru
   ReportFigure figure;
   figure.heading = "Settings" + (variant.title.empty() ? "" : ": " + variant.title);
   figure.sentence = fmt::format("All of config.yaml of {}.", run.label);
-  figure.table = {"settings" + variant.file_end, {"key", "value"}, {}};
+  figure.table = {{"key", "value"}, {}, "settings" + variant.file_end};
   for (const ConfigEntry& entry : run.config) figure.table.rows.push_back({entry.key, entry.value});
   // Open tables of a hundred lines would hide what follows.
   figure.folded = true;

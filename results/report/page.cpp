@@ -219,6 +219,28 @@ std::string_view page_script_hash() {
   return "lgz62PIyMU2n+QEunacWXgg8USuJLuPi2q73z/tE5/w=";
 }
 
+std::string table_html(const TextTable& table) {
+  std::string html = fmt::format("<div class=\"scroll\"><table{}>\n<thead><tr>",
+                                 table.stacked ? " class=\"stacked\"" : "");
+  for (std::size_t c = 0; c < table.columns.size(); ++c) {
+    const bool numbers = !table.rows.empty() && table.rows.front()[c].is_number;
+    html += fmt::format("<th scope=\"col\"{}>{}</th>", numbers ? " class=\"n\"" : "",
+                        escaped(table.columns[c].name));
+  }
+  html += "</tr></thead>\n<tbody>\n";
+  for (const auto& row : table.rows) {
+    html += "<tr>";
+    for (std::size_t c = 0; c < row.size(); ++c) {
+      html += fmt::format(
+          "<td{}{}>{}</td>", row[c].is_number ? " class=\"n\"" : "",
+          table.stacked ? fmt::format(" data-name=\"{}\"", escaped(table.columns[c].name)) : "",
+          escaped(row[c].shown));
+    }
+    html += "</tr>\n";
+  }
+  return html + "</tbody>\n</table></div>\n";
+}
+
 std::string page_html(const std::string& title, const std::string& subtitle,
                       std::span<const ReportFact> facts, std::span<const ReportSection> sections,
                       std::string_view command) {

@@ -32,7 +32,7 @@ std::string subtitle_of(const ResultSet& results) {
   return text;
 }
 
-// Up to two different texts, and the number of further ones.
+// Up to two of the different texts, and the number of further texts.
 std::string few_of(const std::vector<std::string>& texts) {
   std::vector<std::string> different;
   for (const std::string& text : texts) {
@@ -120,7 +120,7 @@ Report make_report(ResultSet results, bool ceilings) {
         configuration_section, suspects_section}) {
     report.sections.push_back(make(input));
   }
-  // These need predictions and show details.
+  // These sections need predictions and show details.
   for (ReportSection (*make)(const ReportInput&) :
        {slowdown_section, sizes_section, folds_section, ranks_section}) {
     ReportSection section = make(input);
@@ -149,7 +149,7 @@ std::vector<std::pair<std::string, std::string>> report_csv(const Report& report
   for (const ReportSection& section : report.sections) {
     for (const ReportFigure& figure : section.figures) {
       if (!figure.table.rows.empty())
-        files.emplace_back(figure.table.name + ".csv", table_csv(figure.table));
+        files.emplace_back(figure.table.name + ".csv", figure.table.to_csv());
     }
   }
   return files;

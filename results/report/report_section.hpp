@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "results/report/report_table.hpp"
+#include "core/text_table.hpp"
 
 namespace tpudist {
 
@@ -24,16 +24,16 @@ struct LegendEntry {
   std::string text;
 };
 
-// Charts with a sentence that says what they show, and the table of their numbers.
+// Charts with a sentence on what they show, and a table of the numbers.
 struct ReportFigure {
   std::string heading;  // may be empty
   std::string sentence;
   std::vector<LegendEntry> legend;
-  std::vector<ReportPanel> panels;        // one fills the width, several are side by side
+  std::vector<ReportPanel> panels;        // one panel fills the width; several are side by side
   bool stacked = false;                   // panels are one below the other, each at full width
   std::vector<std::string> remarks = {};  // below the charts, e.g. why an interval looks odd
-  ReportTable table;
-  bool folded = false;  // the table is folded, even without a chart
+  TextTable table;
+  bool folded = false;  // whether to fold the table even without a chart
 };
 
 // A part of a report. All texts are plain; the page escapes them.

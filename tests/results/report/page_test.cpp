@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <array>
+#include <cmath>
 #include <cstdio>
 #include <fstream>
 
@@ -28,7 +29,7 @@ TEST(PageTest, IsWellFormedAndStandsAlone) {
   figure.heading = figure.sentence = evil;
   figure.legend = {{"s1", evil}, {"f2", evil}, {"q2", evil}, {"band1", evil}, {"limit", evil}};
   figure.panels = {{evil, [](double) { return std::string("<svg></svg>"); }}};
-  figure.table = {"t", {evil}, {{evil}}};
+  figure.table = {{evil}, {{evil}}, "t"};
   section.figures = {figure};
   const std::string html =
       page_html(evil, evil, std::vector{ReportFact{evil, evil}}, std::vector{section});
@@ -72,9 +73,22 @@ TEST(PageTest, ItsPolicyLetsItsOwnScriptRunAndNoOther) {
   EXPECT_THAT(html, HasSubstr("<script>" + std::string(page_script()) + "</script>"));
 }
 
+TEST(PageTest, CellsAreEscapedAndNumbersShort) {
+  const TextTable table{{"name", "a,b"},
+                        {{"<b>\"x\"</b>", 0.123456789},
+                         {"line\nend", std::nan("")},
+                         {"many", TableCell::count(12345)}}};
+  const std::string html = table_html(table);
+  EXPECT_EQ(XmlFault::find(html), "");
+  EXPECT_THAT(html, HasSubstr("&lt;b&gt;&quot;x&quot;&lt;/b&gt;"));
+  EXPECT_THAT(html, HasSubstr("<td class=\"n\">0.1235</td>"));
+  EXPECT_THAT(html, HasSubstr("<td class=\"n\"></td>"));
+  EXPECT_THAT(html, HasSubstr("<td class=\"n\">12,345</td>"));
+}
+
 TEST(PageTest, ATableWithoutAChartIsOpenUnlessItIsFolded) {
   ReportFigure figure;
-  figure.table = {"t", {"a"}, {{"b"}}};
+  figure.table = {{"a"}, {{"b"}}, "t"};
   ReportSection section{.id = "one", .title = "One"};
   section.figures = {figure};
   EXPECT_THAT(page_html("t", "", {}, std::vector{section}), HasSubstr("<details open"));

@@ -225,7 +225,7 @@ TEST(ReportTest, MembersOfOneTrainingAreNoTrainings) {
   const Report report =
       make_report(read_results({test::write_system_run(folder / "run", 1, 10)}), false);
   const ReportSection& summary = section_of(report, "summary");
-  const ReportTable& scores = figure_of(summary, "scores").table;
+  const TextTable& scores = figure_of(summary, "scores").table;
   EXPECT_EQ(scores.rows[0][5].exact, "2 members of one training");
   EXPECT_EQ(scores.rows[0][8].exact, "1");
   EXPECT_THAT(summary.headline[1], StartsWith("Other members of this training: "));
