@@ -107,9 +107,9 @@ bool add_band(LineChart& chart, const std::vector<MemberCurve>& curves, const st
 }
 
 // A row of a table of curves; the variant comes first where there are several.
-void add_row(ReportTable& table, const VariantGroup& group, const ReportedVariant& variant,
+void add_row(TextTable& table, const VariantGroup& group, const ReportedVariant& variant,
              const std::string& name, std::int64_t step, double value) {
-  std::vector<TableCell> row{name, TableCell::count(step), TableCell(value)};
+  std::vector<TableCell> row{name, TableCell::count(step), value};
   if (group.several()) row.emplace(row.begin(), variant.runs.front().variant);
   table.rows.push_back(std::move(row));
 }
@@ -125,7 +125,7 @@ struct CurveFigure {
               const std::string& y_name)
       : group(variants), chart{.label = heading + " by step", .x_name = "step", .y_name = y_name} {
     figure.heading = group.heading(heading);
-    figure.table = {table + group.file_end, {"member", "step", y_name}, {}};
+    figure.table = {{"member", "step", y_name}, {}, table + group.file_end};
     if (group.several()) figure.table.columns.insert(figure.table.columns.begin(), "variant");
   }
 
@@ -172,7 +172,7 @@ struct CurveFigure {
 
 ReportFigure loss_figure(const VariantGroup& group) {
   std::int64_t last = 0;
-  std::set<std::string> kinds;  // losses of one kind, on slates of one size, compare
+  std::set<std::string> kinds;  // only losses of one kind, on slates of one size, are comparable
   for (const ReportedVariant* variant : group.variants) {
     for (const RunRecord& run : variant->runs) last = std::max(last, run.curves.last_step());
     std::string kind;
@@ -196,7 +196,7 @@ ReportFigure loss_figure(const VariantGroup& group) {
   return made.finish();
 }
 
-// The members of each run together, where a run has several.
+// Adds the score of members together for each run with several members.
 void add_together(CurveFigure& made, const ReportedVariant& variant) {
   for (const RunRecord& run : variant.runs) {
     LineSeries line{.name = run.label + " together",
@@ -212,7 +212,7 @@ void add_together(CurveFigure& made, const ReportedVariant& variant) {
       add_row(made.figure.table, made.group, variant, line.name, evaluation.step,
               evaluation.ensemble);
     }
-    // Those of several variants would hide the means.
+    // The lines of several variants would hide the means.
     if (line.x.empty() || made.group.several()) continue;
     made.together = true;
     made.chart.lines.push_back(std::move(line));

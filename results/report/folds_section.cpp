@@ -86,7 +86,7 @@ ReportFigure folds_figure(const VariantGroup& group) {
       "cannot tell apart. Down a column only trainings differ.{}",
       group.metric(), group.several() ? " The shades of all variants are those of one scale." : "");
   figure.stacked = true;
-  figure.table = {"folds" + group.file_end, {"seed", "fold", "member", "graphs", "mean"}, {}};
+  figure.table = {{"seed", "fold", "member", "graphs", "mean"}, {}, "folds" + group.file_end};
   if (group.several()) figure.table.columns.insert(figure.table.columns.begin(), "variant");
   double low = std::numeric_limits<double>::infinity(), high = -low;
   std::vector<std::pair<const ReportedVariant*, HeatMap>> maps;
@@ -96,7 +96,7 @@ ReportFigure folds_figure(const VariantGroup& group) {
       low = std::min(low, score.score), high = std::max(high, score.score);
       std::vector<TableCell> row{place.first, TableCell::count(place.second),
                                  TableCell::count(score.member), TableCell::count(score.graphs),
-                                 TableCell(score.score)};
+                                 score.score};
       if (group.several()) row.emplace(row.begin(), variant->runs.front().variant);
       figure.table.rows.push_back(std::move(row));
     }

@@ -18,7 +18,7 @@
 namespace tpudist {
 namespace {
 
-// Null where the members together did not rank it.
+// The graph's combined ranking; null if there is none.
 const RankedGraph* ranked_graph(const ReportedVariant& variant, const MatrixGraph& graph) {
   for (const RankedGraph& ranked : variant.rankings.graphs) {
     if (ranked.name == graph.name && ranked.split == graph.split) return &ranked;
@@ -26,20 +26,20 @@ const RankedGraph* ranked_graph(const ReportedVariant& variant, const MatrixGrap
   return nullptr;
 }
 
-// The noise ceiling of a graph for the row of the chart, and the last cells of the table's.
+// Adds a graph's noise ceiling to the row of the chart. Returns the last cells of the table's row.
 std::vector<TableCell> add_limits(IntervalRow& row, const RankedGraph* ranked) {
   const double none = std::nan("");
-  if (!ranked) return {TableCell(none), "", TableCell(none), TableCell(none)};
+  if (!ranked) return {none, "", none, none};
   const NoiseCeiling& ceiling = ranked->limits.ceiling;
   if (ceiling.value) {
     row.limit = *ceiling.value;
     row.limit_interval = ChartInterval{ceiling.low, ceiling.high};
   }
-  return {TableCell(ceiling.value.value_or(none)),
+  return {ceiling.value,
           ceiling.value ? fmt::format("{:.4f} to {:.4f}{}", ceiling.low, ceiling.high,
                                       ceiling.normal_assumed ? ", noise assumed normal" : "")
                         : ceiling.reason,
-          TableCell(ranked->limits.tied_share), TableCell(ranked->limits.sampling_deviation)};
+          ranked->limits.tied_share, ranked->limits.sampling_deviation};
 }
 
 const RunScoreTable& scores_of(const ReportedVariant& variant, bool of_folds) {
@@ -64,10 +64,10 @@ class GraphFigure {
     const std::string heading = of_folds_ ? "Graphs out of fold" : "Validation graphs";
     figure_.heading = group_.heading(heading);
     figure_.table = {
-        (of_folds_ ? "graphs-out-of-fold" : "graphs-valid") + group_.file_end,
         {"graph", "family", "fold", "rows", "mean", "low", "high", "lowest", "highest", "together",
          "ceiling", "ceiling interval", "tied pairs", "sampling deviation"},
-        {}};
+        {},
+        (of_folds_ ? "graphs-out-of-fold" : "graphs-valid") + group_.file_end};
     if (group_.several()) figure_.table.columns.insert(figure_.table.columns.begin(), "variant");
     for (const ReportedVariant* variant : group_.variants) add_variant(*variant);
     figure_.sentence = sentence();
@@ -93,7 +93,7 @@ class GraphFigure {
     return text + " It shows which graphs are hard for these runs, not why." + collections_;
   }
 
-  // The members of a training together; NaN where that is not known.
+  // The score of members together; NaN if unknown.
   double together_on(const ReportedVariant& variant, const std::string& graph) const {
     const auto at = std::ranges::find(variant.together.graphs, graph);
     if (of_folds_ || at == variant.together.graphs.end() || variant.members.rows.size() < 2)
@@ -105,8 +105,8 @@ class GraphFigure {
     return sum / static_cast<double>(scores.size());
   }
 
-  // The mean of each of several collections that were scored together, also of one whose graphs have no
-  // score; else empty.
+  // The means of several collections that were scored together, including a collection without
+  // scores; else empty.
   std::string collections_text(const ReportedVariant& variant, const ScoreMatrix& matrix,
                                std::span<const GraphScoreSummary> summaries) const {
     const Collection all{matrix.collection};
@@ -155,14 +155,14 @@ class GraphFigure {
     const auto [low, high] = std::ranges::minmax(values);
     std::vector<TableCell> cells{graph.label,
                                  graph.family,
-                                 graph.fold < 0 ? TableCell("") : TableCell::count(graph.fold),
+                                 graph.fold < 0 ? "" : TableCell::count(graph.fold),
                                  TableCell::count(graph.rows),
-                                 TableCell(row.value),
-                                 TableCell(row.interval ? row.interval->low : none),
-                                 TableCell(row.interval ? row.interval->high : none),
-                                 TableCell(low),
-                                 TableCell(high),
-                                 TableCell(together)};
+                                 row.value,
+                                 row.interval ? row.interval->low : none,
+                                 row.interval ? row.interval->high : none,
+                                 low,
+                                 high,
+                                 together};
     std::ranges::move(add_limits(row, ranked_graph(variant, graph)), std::back_inserter(cells));
     if (group_.several()) cells.emplace(cells.begin(), variant.runs.front().variant);
     limits_ = limits_ || row.limit;

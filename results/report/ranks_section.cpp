@@ -47,7 +47,7 @@ ReportFigure figure_of(const ReportedVariant& variant,
                                 "Ranks do not say "
                                 "how much time a mistake costs."
                           : "";
-  figure.table = {"ranks" + variant.file_end, {"graph", "measured rank", "predicted rank"}, {}};
+  figure.table = {{"graph", "measured rank", "predicted rank"}, {}, "ranks" + variant.file_end};
   const std::set<std::size_t> places{0, (graphs.size() - 1) / 2, graphs.size() - 1};
   for (const std::size_t place : places) {
     const RankedGraph& graph = *graphs[place];
@@ -58,8 +58,7 @@ ReportFigure figure_of(const ReportedVariant& variant,
                        .x = graph.measured,
                        .y = graph.predicted};
     for (std::size_t i = 0; i < graph.measured.size(); ++i)
-      figure.table.rows.push_back(
-          {graph.name, TableCell(graph.measured[i]), TableCell(graph.predicted[i])});
+      figure.table.rows.push_back({graph.name, graph.measured[i], graph.predicted[i]});
     figure.panels.push_back({fmt::format("{}: {:.3f}", graph.name, graph.score),
                              [chart](double width) { return chart.svg(width); }});
   }

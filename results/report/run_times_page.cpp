@@ -64,7 +64,7 @@ std::vector<std::size_t> even_sample(const std::vector<std::size_t>& rows, std::
   return sample;
 }
 
-// The quantiles 0.05, 0.25, 0.5, 0.75 and 0.95, each one of the values; NaN where there are none.
+// The quantiles 0.05, 0.25, 0.5, 0.75 and 0.95, each one of the values; NaN without values.
 std::array<double, 5> spread_of(std::vector<double> values) {
   std::array<double, 5> spread = {kNone, kNone, kNone, kNone, kNone};
   std::ranges::sort(values);
@@ -84,17 +84,17 @@ ReportFigure spread_figure(const std::vector<FilteredGraph>& graphs, std::size_t
       "the middle nine tenths (thin) of the rows that the filter keeps and of those that it "
       "removes.";
   figure.legend = kLegend;
-  figure.table = {fmt::format("run-times-{}", number),
-                  {"graph", "split", "measurements", "filtered", "kept: 5 % (ms)", "median", "95 %",
+  figure.table = {{"graph", "split", "measurements", "filtered", "kept: 5 % (ms)", "median", "95 %",
                    "filtered: 5 % (ms)", "median", "95 %"},
-                  {}};
+                  {},
+                  fmt::format("run-times-{}", number)};
   IntervalChart chart{
       .label = "Spread of run times", .x_name = "run time / that of the fastest row", .rows = {}};
   for (std::size_t g = 0; g < graphs.size(); ++g) {
     const FilteredGraph& graph = graphs[g];
-    std::vector<TableCell> cells = {
-        graph.entry.name, graph.entry.split, TableCell::count(graph.entry.configs),
-        TableCell::count(static_cast<std::int64_t>(graph.filtered.size()))};
+    std::vector<TableCell> cells = {graph.entry.name, graph.entry.split,
+                                    TableCell::count(graph.entry.configs),
+                                    TableCell::count(std::ssize(graph.filtered))};
     const double fastest = std::ranges::min(graph.times);
     for (const bool kept : {true, false}) {
       const auto spread = spread_of(of_rows(graph.times, kept ? graph.kept : graph.filtered));
@@ -113,7 +113,7 @@ ReportFigure spread_figure(const std::vector<FilteredGraph>& graphs, std::size_t
   return figure;
 }
 
-// Run times upwards against a number of each row: rows that are kept, above them filtered ones.
+// Run times (vertical) against one number per row. Filtered rows are drawn over kept rows.
 LineChart chart_of(const FilteredGraph& graph, const std::string& x_name,
                    const std::vector<double>& x) {
   const auto [low, high] = std::ranges::minmax(graph.times);

@@ -4,8 +4,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <initializer_list>
-#include <utility>
 
 namespace tpudist {
 namespace {
@@ -59,7 +57,7 @@ RunScore scores_so_far(const RunRecord& run) {
   return score;
 }
 
-// Without the word, which heads the column.
+// The seeds without the word "seed", which heads the column.
 std::string seeds_of(const RunRecord& run) {
   const std::string text = seeds_text(run.init_seed, run.order_seed);
   return text.substr(text.find(' ') + 1);
@@ -86,48 +84,37 @@ ReportFigure runs_figure(const ReportInput& input) {
       "Every run with its mean score over validation graphs (or out of fold) and its condition "
       "when this "
       "page was written. A click on a column's name sorts by it.";
-  std::vector<std::pair<std::string, std::vector<TableCell>>> columns = {{"run", {}},
-                                                                         {"variant", {}},
-                                                                         {"collection", {}},
-                                                                         {"seed", {}},
-                                                                         {"members", {}},
-                                                                         {"mean of members", {}},
-                                                                         {"members together", {}},
-                                                                         {"out of fold", {}},
-                                                                         {"scored on", {}},
-                                                                         {"condition", {}},
-                                                                         {"steps", {}},
-                                                                         {"training [s]", {}}};
+  TextTable& table = figure.table;
+  table = {{"run", "variant", "collection", "seed", "members", "mean of members",
+            "members together", "out of fold", "scored on", "condition", "steps", "training [s]"},
+           {},
+           "runs",
+           true};
   for (const RunRecord& run : input.results.runs) {
     const RunScore score = run.scores ? final_scores(run) : scores_so_far(run);
     const double none = std::nan("");
     const double seconds = run.curves.steps.empty() ? none : run.curves.steps.back().train_seconds;
-    auto column = columns.begin();
-    for (TableCell cell : std::initializer_list<TableCell>{
-             run.label, run.variant, run.collection, seeds_of(run), members_text(run),
-             TableCell(score.members), TableCell(run.members > 1 ? score.together : none),
-             TableCell(score.out_of_fold), score.at.empty() ? "not scored" : score.at,
-             std::string(name_of(run.state)), steps_text(run), TableCell(seconds, 1)})
-      (column++)->second.push_back(std::move(cell));
+    table.rows.push_back({run.label, run.variant, run.collection, seeds_of(run), members_text(run),
+                          score.members, run.members > 1 ? score.together : none, score.out_of_fold,
+                          score.at.empty() ? "not scored" : score.at, name_of(run.state),
+                          steps_text(run), TableCell(seconds, "{:.1f}")});
   }
   // An empty column would take room from the others.
-  const auto says_nothing = [&](const auto& column) {
-    const auto& [name, cells] = column;
+  const auto says_nothing = [&](std::size_t c) {
+    const std::string& name = table.columns[c].name;
     if (name == "variant") {
       return std::ranges::all_of(input.results.runs, [&](const RunRecord& run) {
         return !input.several() || run.label.find(run.variant) != std::string::npos;
       });
     }
     if (name == "collection") return input.collections.size() < 2;
-    return std::ranges::all_of(cells, [](const TableCell& cell) { return cell.exact.empty(); });
+    return std::ranges::all_of(table.rows, [&](const auto& row) { return row[c].exact.empty(); });
   };
-  std::erase_if(columns, says_nothing);
-  figure.table = {"runs", {}, std::vector<std::vector<TableCell>>(input.results.runs.size())};
-  figure.table.stacked = true;
-  for (auto& [name, cells] : columns) {
-    figure.table.columns.push_back(name);
-    for (std::size_t r = 0; r < cells.size(); ++r)
-      figure.table.rows[r].push_back(std::move(cells[r]));
+  for (std::size_t c = table.columns.size(); c-- > 0;) {
+    if (!says_nothing(c)) continue;
+    const auto at = static_cast<std::ptrdiff_t>(c);
+    table.columns.erase(table.columns.begin() + at);
+    for (auto& row : table.rows) row.erase(row.begin() + at);
   }
   return figure;
 }
@@ -136,7 +123,7 @@ std::string headline_so_far(const ReportInput& input) {
   const RunRecord* best = nullptr;
   RunScore highest;
   for (const RunRecord& run : input.results.runs) {
-    if (run.scores) continue;  // final ones, which must not be mixed with the others
+    if (run.scores) continue;  // final scores must not be mixed with scores so far
     const RunScore score = scores_so_far(run);
     if (std::isnan(score.members) || (best && score.members <= highest.members)) continue;
     best = &run, highest = score;

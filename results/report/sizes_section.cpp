@@ -14,7 +14,7 @@ ReportFigure sizes_figure(const VariantGroup& group) {
   ReportFigure figure;
   figure.heading = group.heading("");
   figure.table = {
-      "ensemble-sizes" + group.file_end, {"members", "subsets", "mean", "deviation"}, {}};
+      {"members", "subsets", "mean", "deviation"}, {}, "ensemble-sizes" + group.file_end};
   if (group.several()) figure.table.columns.insert(figure.table.columns.begin(), "variant");
   LineChart chart{
       .label = "Score by number of members", .x_name = "members", .y_name = group.metric()};
@@ -34,7 +34,7 @@ ReportFigure sizes_figure(const VariantGroup& group) {
       line.x.push_back(size.members);
       line.y.push_back(size.mean);
       std::vector<TableCell> row{TableCell::count(size.members), TableCell::count(size.subsets),
-                                 TableCell(size.mean), TableCell(size.deviation)};
+                                 size.mean, size.deviation};
       if (group.several()) row.emplace(row.begin(), variant->runs.front().variant);
       figure.table.rows.push_back(std::move(row));
       if (std::isnan(size.deviation)) continue;

@@ -48,9 +48,9 @@ ReportFigure figure_of(const VariantGroup& group, bool valid) {
       "How much slower than the fastest configuration the best of the k is that the "
       "members of all trainings together rank first: 0 % where it is among them. " +
       rows_text(group);
-  figure.table = {(valid ? "slowdown-valid" : "slowdown-out-of-fold") + group.file_end,
-                  {"graph", "members"},
-                  {}};
+  figure.table = {{"graph", "members"},
+                  {},
+                  (valid ? "slowdown-valid" : "slowdown-out-of-fold") + group.file_end};
   if (group.several()) figure.table.columns.insert(figure.table.columns.begin(), "variant");
   LineChart chart{.label = "Slowdown of the best of k",
                   .x_name = "k, configurations that are tried",
@@ -70,7 +70,7 @@ ReportFigure figure_of(const VariantGroup& group, bool valid) {
       if (group.several()) row.emplace(row.begin(), variant->runs.front().variant);
       for (const double slowdown : graph.slowdown) {
         line.y.push_back(100 * slowdown);
-        row.emplace_back(100 * slowdown, 3);
+        row.emplace_back(100 * slowdown, "{:.3f}");
       }
       figure.table.rows.push_back(std::move(row));
       if (!group.several()) chart.lines.push_back(std::move(line));

@@ -49,7 +49,7 @@ std::vector<SummaryLine> lines_of(const ReportInput& input, const std::string& c
   return lines;
 }
 
-// By which rules the runs put their members together: "z_score".
+// The rules by which the runs combine their members: "z_score".
 std::string rules_text(const ReportInput& input) {
   std::set<std::string> rules;
   for (const RunRecord& run : input.results.runs) {
@@ -59,7 +59,7 @@ std::string rules_text(const ReportInput& input) {
 }
 
 // "Members of one training" and "other trainings" are different questions: the sentence names those
-// that are asked here.
+// that this figure answers.
 std::string lines_text(const std::vector<SummaryLine>& lines) {
   bool trainings = false, members = false, families = false;
   for (const SummaryLine& line : lines) {
@@ -92,10 +92,10 @@ ReportFigure scores_figure(const ReportInput& input, const std::string& collecti
   ReportFigure figure;
   figure.heading = several ? "Scores on " + collection : "Scores";
   figure.table = {
-      several ? fmt::format("scores-{}", number) : "scores",
       {"variant", "graphs", "of", "mean", "these graphs (95 %)", "over", "other families (95 %)",
        "SD between trainings", "trainings", "graphs", "families", "note"},
-      {}};
+      {},
+      several ? fmt::format("scores-{}", number) : "scores"};
   if (lines.empty()) return figure;
   const std::string& metric = lines.front().variant->metric;
   figure.sentence = fmt::format(
@@ -110,12 +110,12 @@ ReportFigure scores_figure(const ReportInput& input, const std::string& collecti
         fmt::format(" {} of {} rows are drawn; the table has all.", kMostDrawn, lines.size());
   }
   const ReportedVariant* last = nullptr;
-  std::map<std::string, std::vector<std::string>> notes;  // the scores that each is of
+  std::map<std::string, std::vector<std::string>> notes;  // the scores that each note is about
   for (const SummaryLine& line : lines) {
     const ScoreSummary& s = line.summary;
-    figure.table.rows.push_back({line.variant->name(), line.graphs, line.of, TableCell(s.mean),
+    figure.table.rows.push_back({line.variant->name(), line.graphs, line.of, s.mean,
                                  interval_text(s.these_graphs), s.over.empty() ? "-" : s.over,
-                                 interval_text(s.other_families), TableCell(s.deviation),
+                                 interval_text(s.other_families), s.deviation,
                                  TableCell::count(s.trainings), TableCell::count(s.graphs),
                                  TableCell::count(s.families), s.note});
     if (!s.note.empty()) {
@@ -159,10 +159,10 @@ ReportFigure pairs_figure(const ReportInput& input, const VariantComparison& fou
       found.out_of_fold ? "out of fold" : "on validation graphs",
       found.pairs.size() == 1 ? "" : fmt::format(", for all {} pairs at once", found.pairs.size()),
       found.method.empty() ? "" : fmt::format(" ({} decides)", found.method));
-  figure.table = {several ? fmt::format("differences-{}", number) : "differences",
-                  {"better", "other", "better - other", "if trained again (95 %)", "p",
+  figure.table = {{"better", "other", "better - other", "if trained again (95 %)", "p",
                    "other families (95 %)"},
-                  {}};
+                  {},
+                  several ? fmt::format("differences-{}", number) : "differences"};
   IntervalChart chart{.label = "Differences between variants",
                       .x_name = "difference of " + input.variants[found.best].metric,
                       .zero = true,
@@ -170,9 +170,8 @@ ReportFigure pairs_figure(const ReportInput& input, const VariantComparison& fou
   constexpr std::size_t kMostDrawn = 15;
   for (const VariantPair& pair : found.pairs) {
     const std::string &a = input.variants[pair.a].name(), &b = input.variants[pair.b].name();
-    figure.table.rows.push_back({a, b, TableCell(pair.difference), signed_text(pair.trainings),
-                                 TableCell(pair.p.value_or(std::nan("")), 4),
-                                 signed_text(pair.families)});
+    figure.table.rows.push_back(
+        {a, b, pair.difference, signed_text(pair.trainings), pair.p, signed_text(pair.families)});
     if (chart.rows.size() == kMostDrawn) continue;
     IntervalRow row{.label = a + " - " + b,
                     .value = pair.difference,

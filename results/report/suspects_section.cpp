@@ -64,7 +64,7 @@ ReportFigure figure_of(const CheckedCollection& checked, const std::filesystem::
       std::ranges::count_if(checked.graphs,
                             [](const CheckedGraph& graph) { return !graph.suspicions.empty(); }),
       checked.graphs.size());
-  figure.table = {"suspects" + file_end, {"graph", "split", "measurements", "evidence"}, {}};
+  figure.table = {{"graph", "split", "measurements", "evidence"}, {}, "suspects" + file_end};
   StripChart chart{
       .label = "Run times by order of measurement", .x_name = "order of measurement", .strips = {}};
   std::map<std::pair<std::string, std::string>, GraphEntry> entries;

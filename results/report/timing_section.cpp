@@ -14,10 +14,10 @@ namespace {
 ReportFigure timing_figure(const VariantGroup& group) {
   ReportFigure figure;
   figure.heading = group.heading("");
-  figure.table = {"timing" + group.file_end,
-                  {"run", "logged steps", "median step [ms]", "95 % below [ms]", "median wait [ms]",
+  figure.table = {{"run", "logged steps", "median step [ms]", "95 % below [ms]", "median wait [ms]",
                    "waiting [%]", "training [s]"},
-                  {}};
+                  {},
+                  "timing" + group.file_end};
   LineChart chart{.label = "Time of a step and wait for data",
                   .x_name = "step",
                   .y_name = "milliseconds",
@@ -40,11 +40,12 @@ ReportFigure timing_figure(const VariantGroup& group) {
       }
       waits.x = steps.x;
       if (steps.x.empty()) continue;
-      figure.table.rows.push_back(
-          {run.label, TableCell::count(std::ssize(steps.x)), TableCell(quantile(steps.y, 0.5), 2),
-           TableCell(quantile(steps.y, 0.95), 2), TableCell(quantile(waits.y, 0.5), 3),
-           TableCell(100 * waited / std::max(total, 1e-12), 2),
-           TableCell(run.curves.steps.back().train_seconds, 1)});
+      figure.table.rows.push_back({run.label, TableCell::count(std::ssize(steps.x)),
+                                   TableCell(quantile(steps.y, 0.5), "{:.2f}"),
+                                   TableCell(quantile(steps.y, 0.95), "{:.2f}"),
+                                   TableCell(quantile(waits.y, 0.5), "{:.3f}"),
+                                   TableCell(100 * waited / std::max(total, 1e-12), "{:.2f}"),
+                                   TableCell(run.curves.steps.back().train_seconds, "{:.1f}")});
       chart.lines.push_back(std::move(steps));
       // Waits of several variants would hide their steps; the table has them.
       if (!group.several()) chart.lines.push_back(std::move(waits));

@@ -13,7 +13,7 @@
 namespace tpudist {
 namespace {
 
-// Trainings where there are several, else members or columns of the only one.
+// Scores by trainings if there are several, else by members or columns of the only training.
 struct Spread {
   RunScoreTable scores;
   bool trainings = false;
@@ -34,13 +34,13 @@ bool is_enough(const RunScoreTable& scores) {
          std::ranges::any_of(graphs, [](const auto& entry) { return entry.second > 1; });
 }
 
-// The figure of all variants of a collection that have enough.
+// The figure of all variants of a collection that have enough scores.
 ReportFigure figure_of(const VariantGroup& group, bool of_folds, ReportSection& section) {
   ReportFigure figure;
   figure.heading = group.heading(of_folds ? "Out of fold" : "Validation graphs");
-  figure.table = {(of_folds ? "variance-out-of-fold" : "variance-valid") + group.file_end,
-                  {"what", "standard deviation", "low", "high"},
-                  {}};
+  figure.table = {{"what", "standard deviation", "low", "high"},
+                  {},
+                  (of_folds ? "variance-out-of-fold" : "variance-valid") + group.file_end};
   if (group.several()) figure.table.columns.insert(figure.table.columns.begin(), "variant");
   IntervalChart chart{.label = "Standard deviations with intervals",
                       .x_name = "standard deviation of " + group.metric(),
@@ -73,8 +73,7 @@ ReportFigure figure_of(const VariantGroup& group, bool of_folds, ReportSection& 
            .interval = ChartInterval{part.low, part.high},
            .text = fmt::format("{:.4f}", part.deviation),
            .title = about(*variant, fmt::format("{}: {:.4f}", name, part.deviation))});
-      std::vector<TableCell> row{name, TableCell(part.deviation), TableCell(part.low),
-                                 TableCell(part.high)};
+      std::vector<TableCell> row{name, part.deviation, part.low, part.high};
       if (group.several()) row.emplace(row.begin(), variant->runs.front().variant);
       figure.table.rows.push_back(std::move(row));
     }
