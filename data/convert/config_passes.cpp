@@ -16,7 +16,7 @@ ElementType ConfigPasses::type_of_rest(const FeatureStream::Block* block, Elemen
   for (; block; block = stream_->next()) {
     const ElementType own = narrowest_type(block->values);
     if (own == ElementType::f32) stream_->check_finite(*block);
-    type = std::max(type, own);  // ElementType has them in rising order
+    type = std::max(type, own);  // ElementType is in rising order
   }
   return type;
 }

@@ -19,7 +19,7 @@ class ConfigPasses {
   FeatureStream& start();
   // Reads the current pass to its end, starting with `block`. Returns the type that holds all
   // values of the array: i8, i16, i32 or f32. `least` is the type that the values before `block`
-  // need. Throws DataError where a value is not finite.
+  // need. Throws DataError if a value is not finite.
   ElementType type_of_rest(const FeatureStream::Block* block, ElementType least);
 
  private:

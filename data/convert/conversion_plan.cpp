@@ -12,7 +12,7 @@
 namespace tpudist {
 namespace {
 
-// Names of graphs are fields of CSV files, lines of tables and keys of JSON.
+// Throws for a graph name that cannot be a CSV field, a table line and a JSON key.
 void require_usable_name(const std::filesystem::path& file) {
   const std::string name = file.stem().string();
   if (printable(name) == name && name.find_first_of(",\"") == name.npos) return;

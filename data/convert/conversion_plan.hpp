@@ -9,7 +9,7 @@
 
 namespace tpudist {
 
-// One shard to be made: the NPZ files, or the one tuning file, that go into one HDF5 file.
+// One planned shard: the NPZ files, or the one tuning file, that go into one HDF5 file.
 struct PlannedShard {
   std::string split;
   std::string file;  // relative to the collection's folder: "train/shard-00000.h5"
@@ -18,15 +18,15 @@ struct PlannedShard {
 };
 
 // The shards of a collection, from the sources (SourceNpz) below `npz_root`: one graph per shard
-// for layout, up to 64 of the small tile graphs, and all of a tuning file. It depends only on the
-// names of the files, so that an interrupted conversion finds its shards again. Throws IoError, and
+// for layout, up to 64 of the small tile graphs, and all graphs of a tuning file. The plan depends
+// only on file names, so that an interrupted conversion finds its shards again. Throws IoError, and
 // ConfigError for two sources of one name.
 std::vector<PlannedShard> plan_shards(const std::filesystem::path& npz_root,
                                       const Collection& collection);
 
-// The other name of a planned shard, for its successor: "train/shard-00000b.h5".
+// The name for the successor of a planned shard: "train/shard-00000b.h5".
 std::string second_name(const std::string& file);
-// Whether a file's name is one of both, or that of a temporary file of such a shard.
+// Whether a file name is one of these two names, or that of a temporary file of such a shard.
 bool is_shard_name(std::string_view name);
 
 }  // namespace tpudist

@@ -64,7 +64,7 @@ class CollectionConverter {
       bytes += shard.source_bytes;
       fs::create_directories(folder_ / shard.split);
     }
-    // File sizes differ by a factor of a thousand, so the time left is estimated from bytes.
+    // File sizes differ by a factor of a thousand, so bytes give the estimate of the time left.
     progress_.start("convert " + collection_.name, static_cast<std::int64_t>(bytes), "bytes");
 
     // The largest first, so that no large file is left for the end.

@@ -27,7 +27,7 @@ struct ConvertOptions {
 // The result for one collection.
 struct ConvertedCollection {
   Collection collection;
-  bool published = false;        // its manifest was written
+  bool published = false;        // the manifest was written
   std::int64_t graphs = 0;       // in the manifest
   std::int64_t converted = 0;    // of these, converted in this run
   std::int64_t kept = 0;         // of these, kept from an earlier run
@@ -35,17 +35,16 @@ struct ConvertedCollection {
   std::uint64_t float_bytes = 0, memory_bytes = 0, stored_bytes = 0;  // configuration features
 };
 
-// Converts NPZ files to shards, several files at a time. An existing complete shard whose sources
-// have the same size and hash is kept. Each shard appears by rename, one that has a predecessor
-// under a name beside it. The manifest is written last, and only then are shards removed that it
-// does not list: what was converted before stays as it is until then. Each collection's folder is
-// locked meanwhile.
+// Converts NPZ files to shards, several files at a time. Keeps an existing complete shard whose
+// sources have the same size and hash. Each shard appears by rename; a shard with a predecessor
+// gets another name. The manifest is written last, and only then are unlisted shards removed, so
+// that the earlier conversion stays valid until then. Each collection's folder is locked meanwhile.
 //
-// Bad files do not stop the work: all are found and named in the log and in the result. Their
-// collection is then not published, or with `skip_bad` published without them (those that were
-// converted before: with `replace` as well). Throws ConfigError when there is nothing to convert or
-// the folders are unsuitable (data/convert/folder_checks.hpp), Error when another process converts
-// one of the collections, and IoError.
+// Bad files do not stop the work: the log and the result name all of them. Their collection is then
+// not published, or with `skip_bad` published without them (if a bad file was converted before,
+// only with `replace` too). Throws ConfigError when there is nothing to convert or the folders are
+// unsuitable (data/convert/folder_checks.hpp), Error when another process converts one of the
+// collections, and IoError.
 std::vector<ConvertedCollection> convert(const ConvertOptions& options, ProgressSink& progress);
 
 }  // namespace tpudist

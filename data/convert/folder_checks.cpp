@@ -56,7 +56,7 @@ std::set<std::string> planned_sources(const fs::path& npz_root, const Collection
   return sources;
 }
 
-// "; did you mean train?", of a name that begins like one that is read.
+// "; did you mean train?", for a name that begins like a known one.
 std::string meant_by(std::string name) {
   std::ranges::transform(name, name.begin(), [](unsigned char c) { return std::tolower(c); });
   for (const std::string& own : {std::string("train"), std::string("valid"), std::string("test"),
@@ -92,7 +92,7 @@ void require_separate_folders(const ConvertOptions& options,
       throw ConfigError(fmt::format("{} lies within the shards in {}: give that folder",
                                     options.shard_root.string(), at.parent_path().string()));
   }
-  for (const Collection& collection : collections) {  // where a part is a symbolic link
+  for (const Collection& collection : collections) {  // if a part is a symbolic link
     require_separate(options.npz_root / collection.folder(),
                      options.shard_root / collection.folder());
   }
@@ -135,7 +135,7 @@ Manifest require_own_shards(const ConvertOptions& options, const Collection& col
 }
 
 void warn_of_unread(const fs::path& npz_root, const std::vector<Collection>& chosen) {
-  std::map<std::string, std::set<std::string>> unread;  // paths, by what is said of them
+  std::map<std::string, std::set<std::string>> unread;  // paths, by the message about them
   for (const Collection& any : find_collections(npz_root, [&](const Collection& own) {
          return chosen.empty() || std::ranges::count(chosen, own.name, &Collection::name) > 0;
        })) {

@@ -12,23 +12,22 @@ namespace tpudist {
 std::set<std::string> sources_of(const Manifest& manifest);
 bool lists(const Manifest& manifest, const std::string& shard);
 
-// The next two throw ConfigError where a conversion would overwrite data that is not its own. None
-// of them changes anything.
+// The next two throw ConfigError if a conversion would overwrite data of others. They change
+// nothing.
 
-// Throws when the folders of sources and shards, or a collection's folders in them, are the same or
-// one lies inside the other.
+// Throws if the folders of sources and shards, or a collection's folders in them, are the same or
+// nested.
 void require_separate_folders(const ConvertOptions& options,
                               const std::vector<Collection>& collections);
 
-// Throws when the shard folder holds NPZ files of the collection. Throws, and with
-// `options.replace` warns, where the source of a converted graph is no longer in
-// `options.npz_root`; without a manifest, where none of the sources is. Returns the manifest of the
-// earlier conversion, empty where there is none.
+// Throws if the shard folder holds NPZ files of the collection. Throws, or with `options.replace`
+// warns, if `options.npz_root` lacks the source of a converted graph; without a manifest, if it
+// lacks all of them. Returns the manifest of the earlier conversion, empty if there is none.
 Manifest require_own_shards(const ConvertOptions& options, const Collection& collection);
 
-// Logs a warning for each folder of NPZ files that is ignored because its name cannot be that of a
-// collection, and for what is not read in the folders of collections, with the nearest name that
-// is. With `chosen` for these collections only.
+// Warns of folders whose names cannot be those of a collection, and of entries that are not read in
+// the folders of collections, with the nearest name that would be. With `chosen`, only for these
+// collections.
 void warn_of_unread(const std::filesystem::path& npz_root, const std::vector<Collection>& chosen);
 
 }  // namespace tpudist

@@ -16,8 +16,8 @@ namespace {
 
 // Converts the configurations of one graph into the open HDF5 group of a shard: as codes u8, or u16
 // if a node has too many states, or as features if codes do not pay. The first pass writes u8 codes
-// while they fit, and reads on otherwise: at its end it is known what to write. So an array of more
-// than one block is read at most twice, and nearly always once.
+// while they fit, and then only reads on, to decide what to write. So an array of more than one
+// block is read at most twice, and nearly always once.
 class ConfigConverter {
  public:
   ConfigConverter(const NpzReader& npz, const Collection& collection, const GraphSizes& sizes,
@@ -81,7 +81,7 @@ class ConfigConverter {
       const std::int64_t known = encoder.state_count();
       const bool repeat =
           encode_block<Code>(encoder, *block, stream, appender, dataset.row_bytes());
-      // A value that is not finite can occur only in a new state.
+      // Only a new state can have a value that is not finite.
       if (encoder.state_count() != known) stream.check_finite(*block);
       if (repeat) continue;
       type_ = passes_.type_of_rest(block, narrowest_type(encoder.states().features));
@@ -99,7 +99,7 @@ class ConfigConverter {
     return Result::written;
   }
 
-  // Returns what the encoder returns. Codes that do not fit are only counted.
+  // Returns the encoder's result. Codes that do not fit are only counted.
   template <typename Code>
   bool encode_block(ConfigEncoder& encoder, const FeatureStream::Block& block,
                     const FeatureStream& stream, ChunkAppender& appender, std::size_t row_bytes) {
@@ -172,7 +172,7 @@ class ConfigConverter {
   const GraphSizes& sizes_;
   ShardWriter& shard_;
   const ConfigEncoder::Limits limits_;
-  ElementType type_ = ElementType::i8;  // of the features, where they are not coded
+  ElementType type_ = ElementType::i8;  // of the features, if not coded
   std::vector<std::uint16_t> codes_;    // of the rows being encoded
   std::vector<std::uint64_t> hashes_;
   std::vector<std::int32_t> groups_;
@@ -185,7 +185,7 @@ void convert_graph(const NpzReader& npz, const Collection& collection, std::stri
   const GraphSizes sizes = read_graph_sizes(npz, collection);
   RunTimes times = read_run_times(npz, collection, split, sizes);
   try {
-    // The graph is released once it is written: its features take 24 MB in the largest one.
+    // Release the graph once it is written: the features of the largest take 24 MB.
     shard.begin(read_graph(npz, collection, sizes), sizes.configs, source);
     times.group = ConfigConverter(npz, collection, sizes, shard, limits).convert();
     shard.write(times);

@@ -12,13 +12,13 @@ namespace tpudist {
 
 // Checks one NPZ file and appends its graph to a shard, streaming the configurations: memory
 // depends on the graph's nodes and edges and on the number (not the size) of its configurations.
-// All that is written is verified: each block of codes is decoded and compared with the source's
-// bits, each deflated chunk is inflated and compared, and so are narrowed features and states. When
-// it throws DataError (a bad file), nothing of the graph stays in the shard.
+// All written data are verified: each block of codes is decoded and compared with the source's
+// bits, each deflated chunk is inflated and compared, and so are narrowed features and states.
+// After a DataError (a bad file), nothing of the graph stays in the shard.
 void convert_graph(const NpzReader& npz, const Collection& collection, std::string_view split,
                    const SourceFile& source, ShardWriter& shard, ConfigEncoder::Limits limits = {});
 
-// Most bytes that convert_graph holds, for sharing a budget between several calls.
+// The most bytes that convert_graph holds, to share a budget between several calls.
 std::uint64_t conversion_bytes(const GraphSizes& sizes, const FeatureSchema& schema,
                                ConfigEncoder::Limits limits = {});
 

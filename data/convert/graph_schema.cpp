@@ -20,12 +20,12 @@ std::string_view config_array(const Collection& collection) {
   return collection.is_tile() ? "config_feat" : "node_config_feat";
 }
 
-// Allowed element types: features may be of any numeric type if float32 holds the values, which is
-// checked as they are read.
+// Allowed element types. Features may be of any numeric type if float32 holds the values; reading
+// checks the values.
 enum class Elements { integers, features };
 
-// Opens an array and checks its kind of number and its shape; `wanted` is e.g. "[n, 140]".
-// Where the last axis is the schema's width, `widths` ends the message.
+// Opens an array and checks its kind of number and its shape; `wanted` is e.g. "[n, 140]". If the
+// last axis is the schema's width, `widths` ends the message.
 NpzArray open_shaped(const NpzReader& npz, std::string_view name, Elements elements,
                      std::initializer_list<std::int64_t> shape, std::string_view wanted,
                      std::string_view widths = {}) {
@@ -52,8 +52,7 @@ std::int64_t first_axis(const NpzArray& array, std::int64_t least, std::int64_t 
   return count;
 }
 
-// Reads an integer array whose every value lies in low .. high; `what` follows the value in the
-// message.
+// Reads an integer array with values in low .. high. `what` follows the value in the message.
 template <typename T>
 std::vector<T> read_ranged(NpzArray& array, std::int64_t low, std::int64_t high,
                            std::string_view what) {

@@ -15,7 +15,7 @@ namespace tpudist {
 inline constexpr std::int64_t kMaxEdges = 1 << 23;
 inline constexpr std::int64_t kMaxConfigs = 1 << 24;
 
-// The sizes in the arrays' headers, checked against each other; only headers have been read.
+// The sizes in the arrays' headers, checked against each other. Only headers have been read.
 struct GraphSizes {
   std::int64_t nodes = 0, edges = 0, configs = 0;
   std::int64_t config_nodes = 0;  // 0 for tile
@@ -23,14 +23,14 @@ struct GraphSizes {
   std::int64_t config_values = 0;
 };
 
-// Each of these reads one NPZ file of `collection`, whose schema says the widths. They throw DataError with file, array and index
-// at the first value that violates the schema.
+// Each function reads one NPZ file of `collection`, whose schema gives the widths, and throws
+// DataError with file, array and index at the first value that violates the schema.
 
-// Whether a file must have run times; a module to be ranked may not have been measured.
+// Whether a file must have run times. A module to rank may be unmeasured.
 enum class RunTimeNeed { required, optional };
 
-// Checks that every array exists with its type and shape, and returns the sizes. Where run times
-// are optional, config_runtime and config_runtime_normalizers may be missing.
+// Checks that every array exists with its type and shape, and returns the sizes. If run times are
+// optional, config_runtime and config_runtime_normalizers may be missing.
 GraphSizes read_graph_sizes(const NpzReader& npz, const Collection& collection,
                             RunTimeNeed need = RunTimeNeed::required);
 
@@ -43,8 +43,8 @@ Graph read_graph(const NpzReader& npz, const Collection& collection, const Graph
 RunTimes read_run_times(const NpzReader& npz, const Collection& collection, std::string_view split,
                         const GraphSizes& sizes);
 
-// The same where run times are optional: nothing where config_runtime is missing or all zero. If
-// only some are zero, it throws. `normalizer` is empty where the file has none.
+// read_run_times for optional run times: nothing if config_runtime is missing or all zero. Throws
+// if only some are zero. `normalizer` is empty if the file has none.
 std::optional<RunTimes> read_optional_run_times(const NpzReader& npz, const Collection& collection,
                                                 const GraphSizes& sizes);
 

@@ -16,7 +16,7 @@
 namespace tpudist {
 namespace {
 
-// Bit by bit, of arrays of one type.
+// Compares arrays of one type bit by bit.
 template <typename Stored, typename Source>
 void compare(std::string_view where, std::string_view array, const Stored& stored,
              const Source& source) {

@@ -7,13 +7,13 @@
 
 namespace tpudist {
 
-// Shares a number of bytes between threads. A thread that requests more than is free waits for the
-// others. A request larger than the whole budget is granted when nobody else holds a share.
+// Shares a number of bytes between threads. A thread that requests more than the free bytes waits
+// for the others. A request larger than the whole budget is granted when nobody else holds a share.
 // Thread-safe.
 class MemoryBudget {
  public:
   // Also makes the C library return freed blocks of 1 MiB and more to the system at once. By
-  // default it keeps them per thread, and 16 threads hold four times what they use.
+  // default the library keeps blocks per thread, and 16 threads hold four times what they use.
   explicit MemoryBudget(std::uint64_t bytes);
 
   // Holds a share until it is destroyed.

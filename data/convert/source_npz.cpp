@@ -123,7 +123,7 @@ MadeConfigs make_configs(const HloFile& file, const fs::path& source,
   return made;
 }
 
-// What cannot be read begins as none; its reader tells.
+// False for an unreadable file; its reader reports the error.
 bool begins_as_zip(const fs::path& file) {
   char begin[2] = {};
   return std::ifstream(file, std::ios::binary).read(begin, 2) && begin[0] == 'P' && begin[1] == 'K';

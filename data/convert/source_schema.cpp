@@ -18,7 +18,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// The last axis of an array of so many axes; nothing where it is no width that a schema may have.
+// The last axis of an array of `axes` axes; nothing if a schema cannot have this width.
 std::optional<int> width_of(const NpzArray& array, std::size_t axes, int most) {
   if (array.shape().size() != axes) return std::nullopt;
   const std::int64_t width = array.shape().back();
@@ -26,7 +26,7 @@ std::optional<int> width_of(const NpzArray& array, std::size_t axes, int most) {
   return static_cast<int>(width);
 }
 
-// Nothing where the file is damaged or lacks widths; converting it says what is wrong.
+// Nothing if the file is damaged or lacks widths; its conversion reports the fault.
 std::optional<FeatureSchema> schema_of_file(const fs::path& file, const Collection& collection) {
   FeatureSchema schema = Collection{collection.name}.schema;
   if (!is_npz(file)) return schema;  // features of a program are TpuGraphs'
@@ -83,7 +83,7 @@ void read_schema_file(const fs::path& file, FeatureSchema& schema) {
 Collection with_source_schema(const fs::path& npz_root, Collection collection) {
   const fs::path file = npz_root / collection.folder() / kSchemaName;
   std::error_code error;
-  const bool given = fs::exists(fs::symlink_status(file, error));  // also a link to nothing
+  const bool given = fs::exists(fs::symlink_status(file, error));  // true for a dangling link too
   if (collection.is_tpugraphs()) {
     if (given) {
       throw ConfigError(

@@ -90,7 +90,7 @@ class CollectionVerifier {
       const GraphSummary& graph = shard.graphs[i];
       try {
         if (options_.npz_root && source_path != graph.source.path) {
-          source_path = graph.source.path;  // what is wrong with it is said once
+          source_path = graph.source.path;  // report its fault only once
           source.reset();
           source = open_source(path, source_path);
         }
@@ -123,7 +123,7 @@ class CollectionVerifier {
     result_.configs += graph.configs;
   }
 
-  // A graph has the name of its file, which lies in the folder of its collection and split.
+  // A graph is named like its file, which lies in the folder of its collection and split.
   void require_source_name(const GraphSummary& graph, const std::string& split,
                            const std::filesystem::path& shard) const {
     const std::filesystem::path source = graph.source.path;
@@ -142,7 +142,7 @@ class CollectionVerifier {
     return std::optional<SourceNpz>(std::in_place, file, collection_);
   }
 
-  // Shards that no manifest lists, which nobody would read. A killed conversion leaves some.
+  // Reports unlisted shards, which nobody would read. A killed conversion leaves some.
   void check_surplus() {
     for (const std::string_view split : kSplits) {
       std::error_code none;
@@ -158,7 +158,7 @@ class CollectionVerifier {
     }
   }
 
-  // Every NPZ file is in the manifest, as a graph or as skipped.
+  // Reports NPZ files that the manifest lists neither as a graph nor as skipped.
   void check_sources() {
     std::set<std::string> known = sources_of(manifest_);
     for (const SkippedFile& file : manifest_.skipped) known.insert(file.source);
@@ -202,7 +202,7 @@ class CollectionVerifier {
   const std::filesystem::path folder_;
   MemoryBudget memory_{kMemoryBytes};
   Manifest manifest_;
-  Collection collection_;  // once it is read, that of the manifest
+  Collection collection_;  // the manifest's, once that is read
   Mutex mutex_;
   VerifiedCollection result_ TPUDIST_GUARDED_BY(mutex_);
 };
@@ -213,7 +213,7 @@ std::vector<VerifiedCollection> verify(const VerifyOptions& options, ProgressSin
   ThreadPool pool(options.jobs > 0 ? options.jobs : usable_cores());
   std::vector<VerifiedCollection> results;
   if (options.npz_root) warn_of_unread(*options.npz_root, {});
-  // Also those without a manifest, which is one of the problems.
+  // Includes collections without a manifest, which is a problem to report.
   for (const Collection& collection :
        find_collections(options.shard_root, [](const Collection&) { return true; })) {
     results.push_back(CollectionVerifier(options, collection, pool, progress).verify());

@@ -21,13 +21,13 @@ struct VerifyOptions {
 struct VerifiedCollection {
   Collection collection;
   std::int64_t graphs = 0, configs = 0;  // without faults
-  // One line each, with file and place; at most one per graph.
+  // One line each, with file and position; at most one per graph.
   std::vector<std::string> problems;
 };
 
 // Checks all collections below a shard root: manifests, sizes and hashes of shards, and every
 // graph. Manifests and shards must agree on every graph, and no shard may be missing or unlisted.
-// With `npz_root` no NPZ file there may be missing either. Logs each problem and continues. Throws
+// With `npz_root`, no NPZ file there may be missing either. Logs each problem and continues. Throws
 // ConfigError when there is no collection.
 std::vector<VerifiedCollection> verify(const VerifyOptions& options, ProgressSink& progress);
 

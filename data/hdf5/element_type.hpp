@@ -13,9 +13,8 @@ enum class ElementType { i8, i16, i32, i64, u8, u16, f32, f64 };
 std::size_t element_bytes(ElementType type);
 std::string_view element_name(ElementType type);  // "i8", ...
 
-// The HDF5 type of the element (a hid_t), little-endian in the file and, on all machines that
-// tpudist supports, in memory, so that HDF5 converts nothing. Owned by the library. Call with the
-// lock held.
+// The HDF5 type of the element (a hid_t), little-endian in the file and, on all supported machines,
+// in memory, so that HDF5 converts nothing. Owned by the library. Call it with the lock held.
 std::int64_t hdf5_type(ElementType type);
 
 // The element type of an arithmetic type; int is i32.

@@ -22,11 +22,11 @@ namespace {
 
 static_assert(std::is_same_v<hid_t, std::int64_t> && std::is_same_v<herr_t, int>);
 
-// What HDF5 writes beside the values to a file in memory.
+// Bytes that HDF5 writes to a file in memory beside the values.
 constexpr std::size_t kMemoryFileOverhead = std::size_t{256} << 10;
 
 // The system's part of "file write failed: time = ..., error message = 'No space left on device',
-// buf = ..." and the like; empty where there is none.
+// buf = ..." and the like; empty if there is none.
 std::string system_reason(const std::string& reason) {
   constexpr std::string_view kMark = "error message = '";
   const std::size_t at = reason.find(kMark);
@@ -35,7 +35,7 @@ std::string system_reason(const std::string& reason) {
   return reason.substr(begin, reason.find('\'', begin) - begin);
 }
 
-// Cut to what the user can use.
+// Keeps the part that helps the user.
 std::string shortened(const std::string& reason) {
   const std::string what = reason.substr(0, reason.find_first_of(":\n"));
   const std::string system = system_reason(reason);
@@ -65,9 +65,8 @@ bool has_system_error(const std::string& reason, int error) {
   return reason.find(fmt::format("errno = {},", error)) != std::string::npos;
 }
 
-// Why the system could not read, in the call that has just failed; empty if the system is not at
-// fault. A damaged address points outside the file, which the system reports as an invalid
-// argument.
+// Why the system could not read in the failed call; empty if the system is not at fault. A damaged
+// address points outside the file, which the system reports as an invalid argument.
 std::string refusal() TPUDIST_REQUIRES(hdf5_mutex()) {
   const std::string reason = innermost_reason();
   if (has_system_error(reason, EINVAL)) return {};
@@ -97,12 +96,12 @@ Hdf5Id access_properties() TPUDIST_REQUIRES(hdf5_mutex()) {
 
 Hdf5Id text_type() TPUDIST_REQUIRES(hdf5_mutex()) {
   Hdf5Id type(H5Tcopy(H5T_C_S1), H5Tclose);
-  H5Tset_size(type.get(), H5T_VARIABLE);  // h5py shows these as str, those of fixed length as bytes
+  H5Tset_size(type.get(), H5T_VARIABLE);  // h5py reads these as str, fixed lengths as bytes
   H5Tset_cset(type.get(), H5T_CSET_UTF8);
   return type;
 }
 
-// `type` is that of the file and of `value`.
+// `type`: in the file and of `value`.
 void write_scalar(const Hdf5Id& object, const std::string& name, hid_t type, const void* value)
     TPUDIST_REQUIRES(hdf5_mutex()) {
   const Hdf5Id space(H5Screate(H5S_SCALAR), H5Sclose);
@@ -137,8 +136,8 @@ Hdf5Mutex& hdf5_mutex() {
 }
 
 Hdf5Lock::Hdf5Lock() : lock_(hdf5_mutex()) {
-  // If a file cannot be closed (a full disk), the library's clean-up at exit crashes. All files are
-  // closed without it.
+  // If a file cannot be closed (a full disk), the library's clean-up at exit crashes. tpudist
+  // closes all files itself.
   static const bool without_atexit = H5dont_atexit() >= 0;
   static_cast<void>(without_atexit);
   thread_local bool silenced = false;
@@ -215,8 +214,8 @@ Hdf5Id open_hdf5(const std::filesystem::path& path) {
 Hdf5Id create_hdf5_in_memory(const std::string& where, std::size_t bytes) {
   const Hdf5Lock lock;
   const Hdf5Id access(H5Pcreate(H5P_FILE_ACCESS), H5Pclose);
-  // In the oldest format: H5Fget_file_image of HDF5 1.10 clears a flag of the newer superblock and
-  // leaves its checksum wrong.
+  // The oldest format, because H5Fget_file_image of HDF5 1.10 clears a flag of the newer superblock
+  // and leaves the checksum wrong.
   H5Pset_libver_bounds(access.get(), H5F_LIBVER_EARLIEST, H5F_LIBVER_V18);
   H5Pset_fclose_degree(access.get(), H5F_CLOSE_STRONG);
   H5Pset_fapl_core(access.get(), bytes + kMemoryFileOverhead, /*backing_store=*/false);
@@ -230,7 +229,7 @@ Hdf5Id open_hdf5_in_memory(const std::string& where, std::span<const std::byte> 
   const Hdf5Id access(H5Pcreate(H5P_FILE_ACCESS), H5Pclose);
   H5Pset_fclose_degree(access.get(), H5F_CLOSE_STRONG);
   H5Pset_fapl_core(access.get(), kMemoryFileOverhead, /*backing_store=*/false);
-  // The library copies them into the property list, then into the file.
+  // The library copies the bytes into the property list, then into the file.
   check_hdf5(H5Pset_file_image(access.get(), const_cast<std::byte*>(bytes.data()), bytes.size()),
              "open", where);
   Hdf5Id file(H5Fopen(where.c_str(), H5F_ACC_RDONLY, access.get()), H5Fclose);

@@ -22,7 +22,7 @@ namespace tpudist {
 class TPUDIST_CAPABILITY Hdf5Mutex : public std::recursive_mutex {};
 Hdf5Mutex& hdf5_mutex();
 
-// Held around every call into the library. Also turns off the library's own error printing in the
+// Hold it around every call into the library. Also turns off the library's error printing in the
 // calling thread.
 class TPUDIST_SCOPED_CAPABILITY Hdf5Lock {
  public:
@@ -62,18 +62,18 @@ class Hdf5Id {
 std::int64_t check_hdf5(std::int64_t result, std::string_view operation, std::string_view where)
     TPUDIST_REQUIRES(hdf5_mutex());
 
-// The same of a call that reads: throws DataError where the content of the file is at fault.
+// check_hdf5 for a call that reads: throws DataError if the content of the file is at fault.
 std::int64_t check_hdf5_read(std::int64_t result, std::string_view what, std::string_view where)
     TPUDIST_REQUIRES(hdf5_mutex());
 
-// Call it right after a call that failed to read. Throws IoError "cannot read WHERE: REASON" where
-// the system could not read the file (failing disk, lost server). Returns where the content of the
-// file is at fault; the caller must report that.
+// Call it right after a failed read. Throws IoError "cannot read WHERE: REASON" if the system could
+// not read the file (failing disk, lost server). Returns if the content of the file is at fault,
+// which the caller must report.
 void throw_if_unreadable(std::string_view where) TPUDIST_REQUIRES(hdf5_mutex());
 
-// Creates a file of format 1.10, without HDF5's file locks, which many cluster file systems lack.
-// An existing file is truncated. `room` bytes (0, or a power of two from 512 on) stay free before
-// the library's data.
+// Creates a file of format 1.10 without HDF5's file locks, which many cluster file systems lack. An
+// existing file is truncated. `room` bytes (0, or a power of two from 512 on) stay free before the
+// library's data.
 Hdf5Id create_hdf5(const std::filesystem::path& path, std::size_t room = 0);
 // Throws IoError when the file does not exist, DataError when it is damaged or not HDF5.
 Hdf5Id open_hdf5(const std::filesystem::path& path);
@@ -81,22 +81,22 @@ Hdf5Id open_hdf5(const std::filesystem::path& path);
 // Creates a file in memory only. `where` names it in messages. `bytes` is the expected size; HDF5
 // allocates and clears memory in steps of this size.
 Hdf5Id create_hdf5_in_memory(const std::string& where, std::size_t bytes);
-// Opens the bytes of a file, which the library copies. Throws DataError where they are not HDF5.
+// Opens the bytes of a file, which the library copies. Throws DataError if they are not HDF5.
 Hdf5Id open_hdf5_in_memory(const std::string& where, std::span<const std::byte> bytes);
 // Returns the bytes of such a file, with `room` free bytes in front.
 std::vector<std::byte> hdf5_image(const Hdf5Id& file, std::size_t room, std::string_view where);
 
-// Throws DataError where the path to `name` is a link to another place or another file: such a link
-// makes a reader open what the writer of the file names.
+// Throws DataError if the path to `name` is a link to another place or file: through a link, the
+// writer of the file could make a reader open anything.
 void require_own(const Hdf5Id& parent, const std::string& name, std::string_view where)
     TPUDIST_REQUIRES(hdf5_mutex());
 
 Hdf5Id create_group(const Hdf5Id& parent, const std::string& name, std::string_view where);
-// Throws DataError when there is no such group.
+// Throws DataError if there is no such group.
 Hdf5Id open_group(const Hdf5Id& parent, const std::string& name, std::string_view where);
 // Throws IoError when the file cannot be read.
 bool has_link(const Hdf5Id& parent, const std::string& name);
-// Removes a dataset or group, with all that is in it.
+// Removes a dataset or group with its content.
 void remove_link(const Hdf5Id& parent, const std::string& name, std::string_view where);
 // The names of the datasets and groups in a group, in order.
 std::vector<std::string> link_names(const Hdf5Id& group, std::string_view where);
@@ -111,10 +111,10 @@ std::int64_t read_integer_attribute(const Hdf5Id& object, const std::string& nam
 std::string read_text_attribute(const Hdf5Id& object, const std::string& name,
                                 std::string_view where);
 bool has_attribute(const Hdf5Id& object, const std::string& name, std::string_view where);
-// A hash written as text by to_hex. Throws DataError where the text is not a hash.
+// A hash written as text by to_hex. Throws DataError if the text is not a hash.
 std::uint64_t read_hash_attribute(const Hdf5Id& object, const std::string& name,
                                   std::string_view where);
-// All attributes of an object, each of them a double.
+// All attributes of an object, which must be doubles.
 std::map<std::string, double> read_number_attributes(const Hdf5Id& object, std::string_view where);
 
 }  // namespace tpudist

@@ -17,7 +17,7 @@ namespace tpudist {
 namespace {
 
 constexpr std::size_t kCompactBytes = 4 << 10;
-constexpr std::size_t kMaxChunkBytes = 256 << 20;  // what a reader is ready to allocate
+constexpr std::size_t kMaxChunkBytes = 256 << 20;  // the most that a reader allocates
 constexpr std::uint64_t kMostInflated = 1100;      // bytes that a deflated byte can become
 
 constexpr std::array kElementTypes = {ElementType::i8,  ElementType::i16, ElementType::i32,
@@ -180,9 +180,9 @@ Hdf5Dataset Hdf5Dataset::open(const Hdf5Id& group, const std::string& name,
     const auto bytes = checked_mul(chunk[0], dataset.row_bytes_);
     if (!bytes || *bytes > kMaxChunkBytes) refuse("has chunks that are too large");
   }
-  // So that memory is bounded by the size of the file.
+  // The size of the file bounds the memory.
   const std::uint64_t bytes = dataset.row_bytes_ * static_cast<std::uint64_t>(dataset.rows());
-  const std::uint64_t stored = H5Dget_storage_size(dataset.id_.get());  // 0 where it cannot be read
+  const std::uint64_t stored = H5Dget_storage_size(dataset.id_.get());  // 0 if unreadable
   if (bytes / (dataset.chunked_ ? kMostInflated : 1) > stored) {
     throw_if_unreadable(dataset.where_);
     refuse("has fewer bytes in the file than its elements take; the file is damaged");
@@ -210,7 +210,7 @@ std::vector<std::byte> Hdf5Dataset::deflated(std::int64_t chunk, std::span<const
   if (rows.size() != static_cast<std::size_t>(rows_of_chunk(chunk)) * row_bytes_) {
     throw std::out_of_range(where_ + ": write_chunks");
   }
-  // HDF5 stores the last chunk in full; what lies beyond the last row is zero.
+  // HDF5 stores the last chunk in full, with zeros beyond the last row.
   const std::size_t full = static_cast<std::size_t>(chunk_rows_) * row_bytes_;
   std::vector<std::byte> padded;
   if (rows.size() < full) {
@@ -263,7 +263,7 @@ void Hdf5Dataset::throw_damaged(std::int64_t chunk, std::string_view what) const
 }
 
 // The bytes of a chunk in the file, valid until the thread's next call. Takes about a tenth of the
-// time that inflating them takes.
+// time of inflating them.
 std::span<const std::byte> Hdf5Dataset::stored_chunk(std::int64_t chunk) const {
   thread_local std::vector<std::byte> stored;
   const auto offset = chunk_offset(shape_.size(), chunk * chunk_rows_);

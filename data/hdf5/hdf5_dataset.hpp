@@ -16,8 +16,8 @@ namespace tpudist {
 
 // Chunk size for arrays that are read as a whole.
 inline constexpr std::size_t kArrayChunkBytes = 256 << 10;
-// In place of a chunk size: a plain dataset, stored uncompressed in one piece and written by rows.
-// For numbers that do not compress.
+// In place of a chunk size: a plain dataset, uncompressed, in one piece, written by rows. For
+// numbers that do not compress.
 inline constexpr std::size_t kPlain = 0;
 
 // A dataset with one or more axes, read and written in chunks of whole rows (first axis). Chunks
@@ -28,13 +28,13 @@ class Hdf5Dataset {
   Hdf5Dataset() = default;  // no dataset
 
   // `where` names file and group in messages. A chunk has as many rows as fit into `chunk_bytes`,
-  // at least one. The file records this number, so readers accept any.
+  // at least one. The file records this number; readers accept any.
   static Hdf5Dataset create(const Hdf5Id& group, const std::string& name, ElementType type,
                             std::vector<std::int64_t> shape, std::string_view where,
                             std::size_t chunk_bytes = kArrayChunkBytes);
-  // Throws DataError when it is missing or stored in a way that `create` never uses.
+  // Throws DataError if the dataset is missing or stored in a way that `create` never uses.
   static Hdf5Dataset open(const Hdf5Id& group, const std::string& name, std::string_view where);
-  // The same; throws also as check_array.
+  // Also throws as check_array.
   static Hdf5Dataset open(const Hdf5Id& group, const std::string& name, ElementType type,
                           const std::vector<std::int64_t>& shape, std::string_view where);
 
@@ -48,28 +48,28 @@ class Hdf5Dataset {
   std::int64_t rows_of_chunk(std::int64_t chunk) const;
 
   // Deflates and stores the rows of consecutive chunks from `first_chunk` on. The pool deflates;
-  // the chunks are stored in order, so that equal data give equal files. With `prove`, the deflated
-  // bytes are first inflated again and compared.
+  // the chunks are stored in order, so that equal data give equal files. `prove`: inflate the
+  // deflated bytes first and compare.
   void write_chunks(std::int64_t first_chunk, std::span<const std::span<const std::byte>> chunks,
                     ThreadPool& pool, bool prove = false);
   // Inflates one chunk; `rows` has rows_of_chunk(i) * row_bytes() bytes. Throws DataError with
-  // file, dataset and chunk where it is damaged.
+  // file, dataset and chunk if the chunk is damaged.
   void read_chunk(std::int64_t chunk, std::span<std::byte> rows) const;
 
   // Writes all rows. The pool deflates.
   void write_all(std::span<const std::byte> rows, ThreadPool& pool);
-  // Reads rows first .. first + count - 1. Throws std::out_of_range where rows do not exist, and
+  // Reads rows first .. first + count - 1. Throws std::out_of_range if rows do not exist, and
   // DataError as read_chunk.
   void read_rows(std::int64_t first, std::int64_t count, std::span<std::byte> out) const;
 
-  // Writes rows of a plain dataset, from `first` on. Throws std::out_of_range where rows do not
-  // exist or have another type, and IoError.
+  // Writes rows of a plain dataset, from `first` on. Throws std::out_of_range if rows do not exist
+  // or have another type, and IoError.
   template <typename T>
   void write(std::int64_t first, std::span<const T> values) {
     require_type(element_type<T>());
     write_rows(first, std::as_bytes(values));
   }
-  // The same as read_rows, in elements. Throws std::out_of_range also for another type.
+  // As read_rows, in elements. Throws std::out_of_range also for another type.
   template <typename T>
   void read(std::int64_t first, std::int64_t count, std::span<T> values) const {
     require_type(element_type<T>());
@@ -107,7 +107,7 @@ class Hdf5Dataset {
   bool chunked_ = true;
 };
 
-// Throws DataError when the dataset has another type or shape; a length of -1 allows any.
+// Throws DataError if the dataset has another type or shape; a length of -1 allows any.
 void check_array(const Hdf5Dataset& dataset, ElementType type, std::span<const std::int64_t> shape);
 
 // Reads a whole array. `shape` and errors are those of check_array.
@@ -126,10 +126,10 @@ void write_plain(const Hdf5Id& group, const std::string& name, std::span<const T
       .write(0, values);
 }
 
-// Texts with one axis, as UTF-8 padded with zero bytes to the longest one's length.
+// Writes texts along one axis, as UTF-8 padded with zero bytes to the length of the longest.
 void write_texts(const Hdf5Id& group, const std::string& name, std::span<const std::string> texts,
                  std::string_view where);
-// Throws DataError when they are missing, or there are not exactly `count` texts.
+// Throws DataError unless there are exactly `count` texts.
 std::vector<std::string> read_texts(const Hdf5Id& group, const std::string& name,
                                     std::int64_t count, std::string_view where);
 

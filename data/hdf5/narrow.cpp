@@ -10,8 +10,8 @@
 namespace tpudist {
 namespace {
 
-// Values are first clamped into the type's range, so that the conversion is always defined; NaN
-// becomes the lower end. A clamped or rounded value has different bits when it is widened again.
+// Clamps values into the type's range first, so that the conversion is always defined; NaN becomes
+// the lower end. A clamped or rounded value has different bits after widening.
 template <typename T>
 bool narrow_block(const float* values, std::size_t count, T* out) {
   constexpr float kLow = static_cast<float>(std::numeric_limits<T>::min());

@@ -49,8 +49,8 @@ std::vector<std::int32_t> first_of_same_hash(std::span<const std::uint64_t> hash
   return first;
 }
 
-// Compares the rows of `pending` (ascending) whose leader is among `leaders` (ascending) with it.
-// The others, and those that differ, stay pending; `differ` collects the latter.
+// Compares the rows of `pending` (ascending) that have a leader in `leaders` (ascending) with that
+// leader. `differ` collects the rows that differ.
 void compare(const Hdf5Dataset& dataset, std::span<const std::int32_t> leaders,
              std::span<const std::int32_t> first, std::span<const std::int32_t> pending,
              std::vector<std::int32_t>& differ) {
@@ -69,7 +69,7 @@ void compare(const Hdf5Dataset& dataset, std::span<const std::int32_t> leaders,
   }
 }
 
-// Compares all pending rows with their leaders, as many leaders at a time as fit into the budget.
+// Compares all pending rows with their leaders, in groups of leaders that fit into the budget.
 // Returns the rows that differ from their leader: unequal rows of one hash.
 std::vector<std::int32_t> compare_all(const Hdf5Dataset& dataset,
                                       std::span<const std::int32_t> first,

@@ -10,8 +10,8 @@
 namespace tpudist {
 
 // Groups the rows of a dataset by equal bytes: returns one number per row, equal for equal rows,
-// numbered by first occurrence. `hashes` [rows] are any hashes of the rows. They only suggest which
-// rows may be equal; each suggestion is checked in the dataset. Holds about `budget_bytes` of rows
+// numbered by first occurrence. `hashes` [rows] are any hashes of the rows. Equal hashes only
+// suggest equal rows; each suggestion is checked in the dataset. Holds about `budget_bytes` of rows
 // at a time, and 24 bytes per row.
 std::vector<std::int32_t> group_equal_rows(const Hdf5Dataset& dataset,
                                            std::span<const std::uint64_t> hashes,

@@ -17,7 +17,7 @@
 namespace tpudist {
 namespace {
 
-// The data set's own list, each name with a space behind it; the first has number 1.
+// The data set's list, with a space after each name; the first name has number 1.
 constexpr std::string_view kOpcodeNames =
     "abs add add-dependency after-all all-reduce all-to-all atan2 batch-norm-grad "
     "batch-norm-inference batch-norm-training bitcast bitcast-convert broadcast call ceil "
@@ -73,13 +73,13 @@ void write_convolution(const HloInstruction& instruction, FeatureRow& row) {
 
 using Numbers = std::unordered_map<std::int64_t, std::int64_t>;
 
-// Throws DataError for what XLA would not compile.
+// Throws DataError for a module that XLA would not compile.
 void require_sound(const HloModule& module, std::string_view where) {
   constexpr std::size_t kResult = SIZE_MAX;
   std::unordered_set<std::int64_t> ids, computations;
   std::unordered_map<std::string_view, OpcodeRules> known;
   for (const HloComputation& computation : module.computations) {
-    std::unordered_map<std::int64_t, std::int64_t> ranks;  // of the instructions above
+    std::unordered_map<std::int64_t, std::int64_t> ranks;  // of the instructions so far
     std::unordered_set<std::string_view> names;
     std::unordered_set<std::int64_t> parameters;
     for (const HloInstruction& own : computation.instructions) {
@@ -129,7 +129,7 @@ void require_sound(const HloModule& module, std::string_view where) {
   }
 }
 
-// The edges of all instructions: to distinct operands, and to the root of each called computation.
+// The edges of all instructions: to distinct operands, and to the roots of called computations.
 List edges_of(const HloModule& module) {
   Numbers node_of, root_of;
   std::int64_t node = 0;
@@ -186,7 +186,7 @@ void write_node_features(const HloInstruction& instruction, bool is_root,
   FeatureRow row(to.data());
   const HloShape& shape = instruction.shape;
   row.number(is_root);
-  row.number(0);  // the size of an element, which the extractor never sets
+  row.number(0);  // element size, which the extractor never sets
   for (const std::int64_t type : kElementTypes) row.number(shape.element_type == type);
   row.measured(shape.dimensions, 6);
   row.number(shape.tuple_shapes);

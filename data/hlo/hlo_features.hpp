@@ -20,7 +20,7 @@ struct HloGraph {
   std::vector<std::uint8_t> opcodes;      // [n], 0: unknown
   std::vector<std::int64_t> edges;        // [m, 2] (consumer, producer), ascending
   std::vector<std::int64_t> node_splits;  // 0, ends of computations that are loops, ..., n
-  // What the features cannot express; their columns are 0 then.
+  // Opcodes and types that the features cannot express: their columns are 0.
   std::set<std::string> unknown_opcodes;
   std::set<std::int64_t> unknown_element_types;
 
@@ -32,9 +32,9 @@ class FeatureRow {
  public:
   explicit FeatureRow(float* to) : to_(to) {}
   void number(std::int64_t value) { *to_++ = static_cast<float>(value); }
-  // The first `count` elements, 0 where there is none.
+  // Writes the first `count` elements, 0 for missing ones.
   void list(const std::vector<std::int64_t>& values, std::size_t count);
-  // The same, then sum and product of all elements, in int64 that wraps around.
+  // As `list`, then sum and product of all elements, in int64 that wraps around.
   void measured(const std::vector<std::int64_t>& values, std::size_t count,
                 std::uint64_t product_of_none = 1);
   float* end() const { return to_; }
@@ -45,24 +45,24 @@ class FeatureRow {
 
 // The 140 columns of node_feat of an instruction, in the order of the data set's extractor (see
 // featurise): type one-hot, dimensions with sum and product, window, convolution dimension numbers,
-// ..., layout. Types and opcodes that the extractor does not know leave their columns 0.
+// ..., layout. Columns of types and opcodes that the extractor does not know are 0.
 void write_node_features(const HloInstruction& instruction, bool is_root,
                          std::span<float, kNodeFeatures> to);
 
 // The features of the data set's extractor (google-research-datasets/tpu_graphs,
 // process_data/xla/featurizers.h and hlo_encoder.cc). Throws DataError, beginning with `where`, for
-// names and numbers that stand twice, operands and computations that do not stand above, another
+// duplicate names and numbers, operands and computations that are not defined before, a wrong
 // number of operands, dimensions that a tensor does not have, and a computation without its root.
 HloGraph featurise(const HloModule& module, std::string_view where);
 
-// The number of an opcode in the data set's list; 0 for one that it does not know, and for its last
-// one, tan, whose number 120 has no row in a table of 120 opcodes.
+// The number of an opcode in the data set's list; 0 for an unknown opcode, and for the last one,
+// tan, whose number 120 has no row in a table of 120 opcodes.
 std::uint8_t opcode_number(std::string_view opcode);
 
-// The name of such a number; "unknown" for one that has none.
+// The name of an opcode number; "unknown" for a number without a name.
 std::string_view opcode_name(std::uint8_t number);
 
-// The opcodes of which layouts are configured: convolution, dot and reshape.
+// Whether layouts of the opcode are configured: convolution, dot and reshape.
 bool takes_layouts(std::string_view opcode);
 
 }  // namespace tpudist

@@ -6,8 +6,8 @@
 
 namespace tpudist {
 
-// A program of XLA as its protos (xla/service/hlo.proto, xla/xla_data.proto) and its text say it,
-// without literals. Plain data.
+// An XLA program as in its protos (xla/service/hlo.proto, xla/xla_data.proto) and its text, without
+// literals. Plain data.
 
 struct HloShape {
   std::int64_t element_type = 0;  // xla.PrimitiveType
@@ -31,14 +31,14 @@ struct HloConvolution {
 
 struct HloInstruction {
   std::string name, opcode;
-  std::string op_name;  // of its metadata: what the front end calls it, jit(f)/dot_general
+  std::string op_name;  // from metadata: the front end's name, jit(f)/dot_general
   std::int64_t id = 0;
   HloShape shape;
   std::int64_t parameter_number = 0;
   std::vector<std::int64_t> dimensions;
   HloWindow window;
   HloConvolution convolution;
-  std::vector<std::int64_t> lhs_dimensions, rhs_dimensions;  // of a dot: contracted, or of a batch
+  std::vector<std::int64_t> lhs_dimensions, rhs_dimensions;  // of a dot: contracted or batch
   std::int64_t feature_group_count = 0, batch_group_count = 0;
   std::vector<std::int64_t> slice_start, slice_limit, slice_stride;
   std::vector<std::int64_t> dynamic_slice_sizes;

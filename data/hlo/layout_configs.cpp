@@ -26,7 +26,7 @@ std::vector<LayoutConfig> random_configs(const LayoutSpace& space, std::int64_t 
   const auto add = [&](const LayoutConfig& config) {
     if (seen.insert(config).second) configs.push_back(config);
   };
-  if (space.size() <= static_cast<double>(count)) {  // all, counted like an odometer
+  if (space.size() <= static_cast<double>(count)) {  // all, like an odometer
     std::vector<std::size_t> state(space.groups.size());
     for (std::size_t group = 0; group < state.size();) {
       LayoutConfig config = configs.front();
@@ -40,7 +40,7 @@ std::vector<LayoutConfig> random_configs(const LayoutSpace& space, std::int64_t 
     return configs;
   }
   CounterRng draw(seed);
-  // Where few are left, many draws are taken already.
+  // If few are left, most draws repeat a known configuration.
   for (std::int64_t tries = 0; std::ssize(configs) < count && tries < 100 * count; ++tries) {
     LayoutConfig config = configs.front();
     for (std::size_t g = 0; g < space.groups.size(); ++g)
@@ -68,7 +68,7 @@ std::vector<LayoutConfig> json_configs(LayoutSpace& space, std::string_view text
   const auto fail = [&](std::size_t config, std::string_view what) {
     throw DataError(fmt::format("{}: configuration {}: {}", where, config, what));
   };
-  std::set<std::string> names;  // of the parser's object; it would keep the last of equal ones
+  std::set<std::string> names;  // of the object; the parser would keep the last of equal names
   using Event = nlohmann::json::parse_event_t;
   const auto refuse_twice = [&](int, Event event, const nlohmann::json& name) {
     if (event == Event::object_start) names.clear();

@@ -12,7 +12,7 @@
 namespace tpudist {
 namespace {
 
-// What a comment or a line may hold of a file's names.
+// The characters of a file's names that a comment or a line may have.
 std::string ascii(std::string_view text) {
   constexpr std::size_t kLongest = 200;
   std::string plain(text.substr(0, kLongest));
@@ -26,7 +26,7 @@ bool is_letter(char c) {
   return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
 }
 
-// An instruction's name as a new one of Python. No keyword holds a digit or "_".
+// An instruction's name as a new Python name. No keyword has a digit or "_".
 std::string python_name(std::string_view name, std::set<std::string>& taken) {
   std::string plain = ascii(name);
   for (char& c : plain) {
@@ -40,8 +40,8 @@ std::string python_name(std::string_view name, std::set<std::string>& taken) {
   return own;
 }
 
-// All dimensions of a tensor, major to minor: the others come before those that the state orders,
-// ascending. Nothing where the state orders dimensions that the tensor does not have.
+// All dimensions of a tensor, major to minor: first those that the state does not order, ascending.
+// Nothing if the state orders dimensions that the tensor does not have.
 std::optional<std::vector<int>> major_to_minor(const std::vector<int>& minor, int rank) {
   std::vector<int> order;
   for (int d = 0; d < rank; ++d) {
@@ -52,10 +52,10 @@ std::optional<std::vector<int>> major_to_minor(const std::vector<int>& minor, in
   return order;
 }
 
-// Of one operation.
+// The function of one operation.
 class JaxFunction {
  public:
-  // `named`: whether the module has names of JAX.
+  // `named`: whether the module has JAX's names.
   JaxFunction(const ConfigurableNode& node, std::uint16_t state, bool named) : node_(node) {
     const LayoutState& layouts = node.states[state];
     text_ = fmt::format("# {}: {}{}{}, {}{}\n", ascii(node.name), node.opcode,
@@ -74,7 +74,7 @@ class JaxFunction {
       constrain(tensor, tensor_layout(layouts, tensor));
   }
 
-  // Comments alone where nothing is constrained.
+  // Only comments if nothing is constrained.
   std::string text(std::set<std::string>& taken) const {
     if (std::ranges::all_of(lines_, &std::string::empty)) return text_ + '\n';
     const std::string_view operands = node_.tensors.size() > 2 ? "a, b" : "a";
@@ -155,7 +155,7 @@ std::string layout_config_text(const LayoutSpace& space, const LayoutConfig& con
     const ConfigurableNode& node = space.nodes[i];
     const LayoutState& state = node.states[config[i]];
     text += fmt::format("nodes {{  # {}: {}\n", ascii(node.name), node.opcode);
-    int last = kTensors - 1;  // the last that has dimensions
+    int last = kTensors - 1;  // the last with dimensions
     while (last >= 0 && tensor_layout(state, last).empty()) --last;
     for (int tensor = 0; tensor <= last; ++tensor) {
       const std::vector<int> dimensions = tensor_layout(state, tensor);

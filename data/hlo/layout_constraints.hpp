@@ -7,11 +7,11 @@
 
 namespace tpudist {
 
-// A configuration as text to apply; both begin with a comment that holds `title`, and are ASCII.
+// A configuration as text to apply. Both texts begin with a comment with `title`, and are ASCII.
 
-// Python for jax.experimental.layout: of each operation a function that calls it and constrains
-// operands and result. Comments say what JAX cannot constrain: what the compiler chooses, tensors that
-// it made and JAX has no name for, operations of a gradient.
+// Python for jax.experimental.layout: for each operation, a function that calls the operation and
+// constrains operands and result. Comments name what JAX cannot constrain: free choices of the
+// compiler, tensors of the compiler that have no name in JAX, operations of a gradient.
 std::string jax_constraints(const LayoutSpace& space, const LayoutConfig& config,
                             std::string_view title);
 

@@ -32,7 +32,7 @@ const std::vector<std::int64_t>& dimensions_of(const HloShape* shape) {
   return shape->dimensions;
 }
 
-// Shapes of output and operands, three at most.
+// The shapes of output and operands, at most three.
 std::vector<const HloShape*> shapes_of(const HloInstruction& own,
                                        const Instructions& instructions) {
   std::vector<const HloShape*> shapes{&own.shape};
@@ -43,13 +43,13 @@ std::vector<const HloShape*> shapes_of(const HloInstruction& own,
   return shapes;
 }
 
-// Whether two instructions are parts of one operation of the front end, with a tensor between them that
-// it has no name for. Two alike operations one after the other often have one name.
+// Whether two instructions are parts of one front-end operation, so that the tensor between them
+// has no name there. Equal opcodes do not count: like operations in a row often share a name.
 bool are_parts(const HloInstruction& a, const HloInstruction& b) {
   return !a.op_name.empty() && a.op_name == b.op_name && a.opcode != b.opcode;
 }
 
-// Ids of instructions whose result is a tensor within an operation of the front end.
+// Ids of instructions whose result is a tensor inside a front-end operation.
 std::set<std::int64_t> inner_tensors(const Instructions& instructions) {
   std::set<std::int64_t> inner;
   for (const auto& [id, user] : instructions) {
@@ -61,8 +61,8 @@ std::set<std::int64_t> inner_tensors(const Instructions& instructions) {
   return inner;
 }
 
-// The dimensions that a layout's list and a state's have in common, in the order of the former: a
-// state of a convolution orders two of them.
+// The dimensions of a layout that the state orders too, in the layout's order: a state of a
+// convolution orders only two.
 Layout ordered_as(const Layout& minor_to_major, const LayoutState& like, int tensor) {
   const std::vector<int> dimensions = tensor_layout(like, tensor);
   Layout ordered;
@@ -72,7 +72,7 @@ Layout ordered_as(const Layout& minor_to_major, const LayoutState& like, int ten
   return ordered;
 }
 
-// Two instructions of one name are called by their computations too.
+// Adds the computation to a name that several instructions have.
 void tell_apart(LayoutSpace& space, const std::vector<std::string>& computations) {
   std::map<std::string, int> count;
   for (const ConfigurableNode& node : space.nodes) ++count[node.name];
@@ -175,7 +175,7 @@ std::size_t set_standards(LayoutSpace& space, const HloModule& module, const Hlo
   std::unordered_map<std::string_view, const HloInstruction*> by_name;
   for (const auto& [id, own] : instructions) {
     const auto [at, fresh] = by_name.emplace(own->name, own);
-    if (!fresh) at->second = nullptr;  // of two computations: it is not known which
+    if (!fresh) at->second = nullptr;  // in two computations: unknown which
   }
   const auto before = by_id(module);
   std::vector<const HloInstruction*> nodes;
@@ -189,7 +189,7 @@ std::size_t set_standards(LayoutSpace& space, const HloModule& module, const Hlo
     if (found == by_name.end() || !found->second || found->second->opcode != node.opcode) continue;
     const auto shapes = shapes_of(*found->second, instructions);
     if (!std::ranges::equal(shapes, shapes_of(own, before), {}, &dimensions_of, &dimensions_of))
-      continue;  // of another program
+      continue;  // another program
     const LayoutState like = node.states[node.standard];
     std::vector<Layout> tensors;
     bool fits = true;

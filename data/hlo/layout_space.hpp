@@ -11,12 +11,12 @@
 
 namespace tpudist {
 
-// Output or operand of an operation.
+// The output or an operand of an operation.
 struct ConfigurableTensor {
   std::string name;  // of the instruction
   int rank = 0;
-  // Whether the compiler made it: front ends have no name for it, as for the transposed operand of
-  // a dot.
+  // Whether the compiler made the tensor, such as the transposed operand of a dot: front ends have
+  // no name for it.
   bool by_compiler = false;
 };
 
@@ -25,40 +25,40 @@ struct ConfigurableNode {
   std::int64_t node = 0;  // number in the graph
   std::string name, opcode;
   std::vector<LayoutState> states;
-  std::uint16_t standard = 0;               // index of the default one
+  std::uint16_t standard = 0;               // index of the default state
   std::vector<ConfigurableTensor> tensors;  // output and operands
   std::string jax_name;                     // HloInstruction::op_name
 };
 
-// Of each node the index of its state.
+// The index of each node's state.
 using LayoutConfig = std::vector<std::uint16_t>;
 
 // All configurations of a module. Plain data.
 struct LayoutSpace {
   std::vector<ConfigurableNode> nodes;
-  // Indices of nodes that change together, which have the same states in the same order; by the first.
+  // Indices of nodes that change together, with the same states in the same order; by the first.
   std::vector<std::vector<std::size_t>> groups;
 
   double size() const;  // number of configurations
   LayoutConfig standard() const;
 };
 
-// The nodes whose layouts the compiler of the data set configures: all convolutions, dots and
-// reshapes, or those given (node numbers). Their states by the rules that docs/own-module.md lists, sorted;
-// the default ones descend, and there are no groups. Throws DataError, beginning with `where`.
+// The nodes whose layouts the data set's compiler configures: all convolutions, dots and reshapes,
+// or the given node numbers. States follow the rules in docs/own-module.md and are sorted; default
+// states descend. There are no groups yet. Throws DataError, beginning with `where`.
 LayoutSpace layout_space(const HloModule& module, const std::vector<std::int64_t>& nodes,
                          std::string_view where);
 
-// The index of a state, which a node gains where it does not have it. Throws DataError where it has the
-// most that it may have.
+// The index of a state, which is added if the node does not have it. Throws DataError if the node
+// already has the most states allowed.
 std::size_t state_index(ConfigurableNode& node, const LayoutState& state);
-// Makes a state the default one of a node, which gains it where the rules do not give it. The state of
-// a dot that fixes its output alone is that of the default output.
+// Makes a state the default of a node, and adds the state if the node does not have it. A dot's
+// state that fixes only the output takes the default output.
 void set_standard(ConfigurableNode& node, const LayoutState& state);
 // The default states of all nodes, as a row of node_config_feat [nodes, 18].
 void set_standards(LayoutSpace& space, std::span<const float> config);
-// Takes the default states from the same program after layout assignment, by name, where opcode and
-// dimensions are the same. Returns the number of nodes that are there; the others keep theirs.
+// Takes default states from the same program after layout assignment, by name, if opcode and
+// dimensions agree. Returns the number of nodes found; other nodes keep their defaults.
 std::size_t set_standards(LayoutSpace& space, const HloModule& module, const HloModule& assigned);
 // Groups nodes of equal opcode, states and default state.
 void group_alike(LayoutSpace& space);

@@ -40,7 +40,7 @@ std::vector<Layout> both_orders(std::int64_t a, std::int64_t b) {
   return {{std::max(a, b), std::min(a, b)}, {std::min(a, b), std::max(a, b)}};
 }
 
-// Of each tensor the two minor dimensions are batch and feature, in both orders.
+// The two minor dimensions of each tensor are batch and feature, in both orders.
 std::vector<LayoutState> convolution_states(const HloConvolution& of) {
   return all_choices({both_orders(of.output_batch, of.output_feature),
                       both_orders(of.input_batch, of.input_feature),
@@ -61,13 +61,13 @@ std::vector<LayoutState> dot_states(std::span<const std::size_t> ranks) {
   return states;
 }
 
-// Dimensions of output and input that hold the same elements; those of size 1 belong to none.
+// Dimensions of output and input that hold the same elements. Size 1 belongs to no factor.
 struct Factor {
   Layout output, input;  // ascending
 };
 
-// Splits two shapes of as many elements into the smallest factors they have in common. Empty where
-// they have none, or a dimension is 0 or unbounded.
+// Splits two shapes of equally many elements into their smallest common factors. Empty if there are
+// none, or a dimension is 0 or unbounded.
 std::vector<Factor> common_factors(const Layout& output, const Layout& input) {
   std::vector<Factor> factors;
   std::size_t o = 0, i = 0;
@@ -99,8 +99,8 @@ std::vector<Factor> common_factors(const Layout& output, const Layout& input) {
   return o == output.size() && i == input.size() ? factors : std::vector<Factor>();
 }
 
-// The output's layout with the input's that makes the reshape a bitcast: factors in any order, within
-// them dimensions descend, and those of size 1 are the major ones.
+// Pairs of output and input layouts that make the reshape a bitcast: factors in any order,
+// dimensions within them descending, dimensions of size 1 major.
 std::vector<LayoutState> reshape_states(const Layout& output, const Layout& input) {
   std::vector<LayoutState> states{state_of({descending(output.size()), descending(input.size())})};
   if (output.empty() || input.empty()) states.push_back(kFreeState);

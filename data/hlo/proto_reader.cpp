@@ -20,8 +20,8 @@ void for_fields(pbf_reader message, const Visit& visit) {
   while (message.next()) visit(message);
 }
 
-// These take the value of a field; one of another wire type is skipped, as protobuf does. Names may
-// hold any bytes, and are shown and written into other files.
+// These functions take the value of a field, and skip another wire type as protobuf does. Names may
+// have any bytes, and are shown and written into other files.
 void take(pbf_reader& field, std::int64_t& to) {
   if (!field.has_wire_type(pbf_wire_type::varint)) return field.skip();
   to = field.get_int64();
@@ -97,7 +97,7 @@ HloConvolution read_convolution(pbf_reader message) {
   return of;
 }
 
-// Of a message of three integers: appends fields 1, 2 and 3, 0 where absent.
+// Appends fields 1, 2 and 3 of a message of three integers; 0 if absent.
 void read_three(pbf_reader message, std::vector<std::int64_t>& first,
                 std::vector<std::int64_t>& second, std::vector<std::int64_t>* third) {
   std::int64_t values[4] = {};

@@ -13,9 +13,9 @@
 
 namespace tpudist {
 
-// The messages of hlo.proto by their field numbers. All throw protozero::exception for damaged bytes.
+// The messages of hlo.proto by field numbers. All throw protozero::exception for damaged bytes.
 
-// Runs `read`, and turns what protozero throws for damaged bytes into a DataError.
+// Runs `read`, and turns protozero's exceptions for damaged bytes into DataError.
 template <typename Read>
 auto checked(std::string_view where, const Read& read) {
   try {
@@ -25,19 +25,19 @@ auto checked(std::string_view where, const Read& read) {
   }
 }
 
-// The value of a field that is a message, else nothing; the field is consumed.
+// The value of a field that is a message, else nothing. Consumes the field.
 std::optional<protozero::data_view> message_of(protozero::pbf_reader& field);
-// The same, also nothing for a field of another number.
+// The same, but nothing for a field with another number.
 std::optional<protozero::data_view> message_of(protozero::pbf_reader& field,
                                                protozero::pbf_tag_type tag);
 
 // Appends the values of a repeated integer field, packed or not.
 void append_integers(protozero::pbf_reader& message, std::vector<std::int64_t>& to);
 
-// HloModuleProto. Throws DataError where it has more than kMaxNodes instructions.
+// Reads a HloModuleProto. Throws DataError for more than kMaxNodes instructions.
 HloModule read_module(protozero::pbf_reader message);
 
-// Whether these bytes are a whole HloModuleProto: they have a computation with instructions.
+// Whether the bytes are a whole HloModuleProto with a computation that has instructions.
 bool is_module(protozero::data_view bytes);
 
 }  // namespace tpudist

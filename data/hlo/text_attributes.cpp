@@ -7,7 +7,7 @@ namespace {
 
 using enum AttributeForm;
 
-// Those that several opcodes share and that other versions give to more of them are left out
+// Without attributes that several opcodes share and that other versions give to more opcodes
 // (channel_id, replica_groups, operand_precision, algorithm, ...).
 constexpr TextAttribute kAttributes[] = {
     {"dimensions", read,
@@ -82,7 +82,7 @@ constexpr TextAttribute kAttributes[] = {
     {"allow_spmd_sharding_propagation_to_parameters", booleans, " HloModule "},
     {"execution_thread", string, " computation "}};
 
-// At the index of their number of operands.
+// Opcodes at the index of their number of operands.
 constexpr std::string_view kOperands[] = {
     " iota partition-id replica-id rng-get-and-update-state ",
     " abs bitcast bitcast-convert broadcast ceil cholesky count-leading-zeros convert copy "

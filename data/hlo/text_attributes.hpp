@@ -6,7 +6,7 @@
 
 namespace tpudist {
 
-// How the value of an attribute is written. Features or edges depend on the first two.
+// The form of an attribute's value. Features or edges depend on the first two.
 enum class AttributeForm {
   read,          // in its own way
   computations,  // name, or {name, name}
@@ -14,13 +14,13 @@ enum class AttributeForm {
   integers,      // {0,1}
   boolean,       // true
   string,        // "text"
-  word,          // one of `words`, or any name where there are none
+  word,          // one of `words`, or any name if there are none
   booleans,      // {true,false}
   shapes,        // {f32[2]{0}, s32[]}
 };
 
-// What XLA's parser takes (jaxlib 0.10.2). Lists have names between spaces; a module and a computation
-// count as the opcodes "HloModule" and "computation".
+// An attribute that XLA's parser takes (jaxlib 0.10.2). Lists have names between spaces. A module
+// and a computation count as the opcodes "HloModule" and "computation".
 struct TextAttribute {
   std::string_view key;
   AttributeForm form;
@@ -30,13 +30,13 @@ struct TextAttribute {
   bool has_word(std::string_view word) const;
 };
 
-// Null for an attribute that is not in the table: all opcodes may have those.
+// Null for an attribute that is not in the table, which any opcode may have.
 const TextAttribute* text_attribute(std::string_view key);
 
-// What XLA's parser does not read an opcode without.
+// What XLA's parser requires of an opcode.
 struct OpcodeRules {
   std::vector<std::string_view> needed;  // attributes
-  std::optional<std::size_t> operands;   // where their number is fixed
+  std::optional<std::size_t> operands;   // if their number is fixed
 };
 OpcodeRules opcode_rules(std::string_view opcode);
 

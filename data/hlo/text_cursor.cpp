@@ -150,7 +150,7 @@ void TextCursor::skip_literal(const std::vector<std::int64_t>& dimensions, std::
   skip_space();
   if (first == dimensions.size() || (first == 0 && peek() != '{')) {
     if (!accept("(")) return skip_number();
-    skip_number();  // of a complex one
+    skip_number();  // of a complex number
     expect(",");
     skip_number();
     return expect(")");

@@ -6,8 +6,8 @@
 
 namespace tpudist {
 
-// A place in a text of HLO. Nothing reads behind its end: there peek() is 0, as it is for a byte 0. All
-// but peek(), at_end() and go_to() throw DataError, with the line, where the text has something else.
+// A position in an HLO text. Nothing reads beyond the end, where peek() is 0, as for a byte 0.
+// Methods that read throw DataError, with the line, for any other text.
 class TextCursor {
  public:
   static constexpr std::size_t kDeepest = 200;  // brackets within brackets
@@ -22,20 +22,20 @@ class TextCursor {
 
   // Skips space and comments.
   void skip_space();
-  // Skips space, then `word` where it comes next.
+  // Skips space, then `word` if it comes next.
   bool accept(std::string_view word);
   void expect(std::string_view word);
   // A letter or "_", then letters, digits, "_", "." and "-"; a "->" ends it.
   std::string_view word();
-  // The same, with a "%" before it or without.
+  // A word, with or without a "%" before it.
   std::string_view name();
-  // A word with a "=" at its end.
+  // A word followed by "=".
   std::string_view key();
-  // What follows, without space before it.
+  // An integer without space before it.
   std::int64_t integer();
-  // Integers with `between` between them, up to `end`, which is skipped.
+  // Integers separated by `between`, up to `end`, which is skipped.
   std::vector<std::int64_t> integers(std::string_view between, std::string_view end);
-  // Calls read() for each part of {part, part}, which may be empty.
+  // Calls read() for each part of {part, part}. There may be no part.
   template <typename Read>
   void parts(const Read& read, std::string_view open = "{", std::string_view close = "}") {
     expect(open);
@@ -47,12 +47,12 @@ class TextCursor {
   }
   // "..." with escapes.
   void skip_string();
-  // Brackets and all in them.
+  // Brackets and their content.
   void skip_group();
   // The literal of an array: {{1, 2}, {3, 4}} for dimensions of 2 and 2, or 0 for all of its elements.
   void skip_literal(const std::vector<std::int64_t>& dimensions, std::size_t first = 0);
   // The value of an attribute: up to a comma, a space or a closing bracket that is not in brackets.
-  // Brackets behind a space are skipped: mesh['a'=2] {'a'}.
+  // Skips brackets after a space: mesh['a'=2] {'a'}.
   std::string_view value();
 
  private:

@@ -29,7 +29,7 @@ void read_entry_layout(TextCursor& from) {
   from.expect("}");
 }
 
-// Of {op_type="..." op_name="..." ...}: as it is written.
+// The name in {op_type="..." op_name="..." ...}, as written.
 std::string_view op_name(std::string_view metadata) {
   constexpr std::string_view kKey = "op_name=\"";
   const std::size_t at = metadata.find(kKey);
@@ -55,7 +55,7 @@ class TextReader {
   }
 
  private:
-  // Numbered lines on the sources, which newer dumps have: strings, or numbers by name.
+  // Skips the numbered lines on sources of newer dumps: strings, or numbers by name.
   void skip_tables() {
     for (const auto* table : {"FileNames", "FunctionNames", "FileLocations", "StackFrames"}) {
       if (!from_.accept(table)) continue;
@@ -103,7 +103,7 @@ class TextReader {
     read_attributes("computation");
     if (own.instructions.empty()) from_.fail(fmt::format("computation {} is empty", name));
     if (own.root == 0) own.root = own.instructions.back().id;
-    // Known from here on: none calls itself.
+    // Known from here on, since no computation calls itself.
     if (!computations_.emplace(name, own.id).second) {
       from_.go_to(begin);
       from_.fail(fmt::format("two computations are called {}", name));
@@ -142,7 +142,7 @@ class TextReader {
     }
   }
 
-  // Opcodes that the features do not know may lack anything.
+  // Opcodes unknown to the features may lack anything.
   void require_all(const HloInstruction& own, const HloComputation& computation) {
     const auto [found, is_new] = rules_.try_emplace(own.opcode);
     OpcodeRules& rules = found->second;
@@ -154,14 +154,14 @@ class TextReader {
     std::ranges::for_each(rules.needed, require);
     if (own.opcode == "broadcast" && !own.operands.empty() &&
         !operand(computation, own).shape.dimensions.empty())
-      require("dimensions");  // of a scalar there is one way
+      require("dimensions");  // a scalar has one way
     if (own.opcode == "conditional" && !has("branch_computations"))
       std::ranges::for_each(std::array{"true_computation", "false_computation"}, require);
     if (own.opcode == "parameter" && own.parameter_number < 0)
       from_.fail(fmt::format("a parameter has the number {}", own.parameter_number));
   }
 
-  // The first one.
+  // The first operand.
   static const HloInstruction& operand(const HloComputation& computation,
                                        const HloInstruction& of) {
     const auto first = computation.instructions.front().id;
@@ -199,7 +199,7 @@ class TextReader {
     from_.parts(read, "(", ")");
   }
 
-  // What is used stands above.
+  // The id of a name, which must be defined before its use.
   std::int64_t id_of(const std::unordered_map<std::string_view, std::int64_t>& ids,
                      std::string_view name, std::string_view what, std::size_t place) {
     const auto found = ids.find(name);
@@ -208,7 +208,7 @@ class TextReader {
     from_.fail(fmt::format("no {} {} stands above", what, name));
   }
 
-  // Those of an instruction, `to`, a module or a computation.
+  // Reads the attributes of an instruction, `to`, a module or a computation.
   void read_attributes(std::string_view of, HloInstruction* to = nullptr) {
     keys_.clear();
     const bool takes_any = to && opcode_number(of) == 0;

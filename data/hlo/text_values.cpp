@@ -32,7 +32,7 @@ constexpr std::pair<std::string_view, std::int64_t> kTypes[] = {
 // A dimension without a bound, as XLA stores it.
 constexpr std::int64_t kUnbounded = INT64_MIN;
 
-// The minor-to-major list of a layout; tiles and memory spaces behind a ":" are skipped.
+// The minor-to-major list of a layout. Skips tiles and memory spaces after a ":".
 List read_layout(TextCursor& from, std::size_t rank) {
   List order;
   const std::size_t begin = from.place();
@@ -111,7 +111,7 @@ HloShape read_shape(TextCursor& from, std::size_t depth) {
     if (content == kTupleType || content == kBufferType) from.fail("a buffer holds no array");
     from.expect(")");
     shape.element_type = kBufferType;
-    shape.tuple_shapes = 1;  // as its proto has it
+    shape.tuple_shapes = 1;  // as in its proto
     return shape;
   }
   const auto* known =

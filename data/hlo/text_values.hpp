@@ -8,7 +8,7 @@
 
 namespace tpudist {
 
-// Values in a text of HLO on which features depend. What text leaves out has XLA's defaults.
+// Values in an HLO text on which features depend. Missing parts have XLA's defaults.
 
 inline constexpr std::int64_t kTupleType = 13, kBufferType = 34;  // xla.PrimitiveType
 
@@ -16,11 +16,11 @@ inline bool is_digit(char c) {
   return c >= '0' && c <= '9';
 }
 
-// f32[2,3]{1,0}, a buffer b(f32[2,3]{1,0}) of it, or a tuple of such.
+// f32[2,3]{1,0}, a buffer b(f32[2,3]{1,0}), or a tuple of such shapes.
 HloShape read_shape(TextCursor& from, std::size_t depth = 0);
 // {size=3x3 stride=2x2 pad=0_1x0_1}
 HloWindow read_window(TextCursor& from);
-// 0_1x2_3: low and high, and with a third number what is between elements.
+// 0_1x2_3: low and high; a third number is the padding between elements.
 void read_padding(TextCursor& from, std::vector<std::int64_t>& low,
                   std::vector<std::int64_t>& high);
 // b01f_01io->b01f

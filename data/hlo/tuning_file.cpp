@@ -96,7 +96,7 @@ std::span<const char> span_of(data_view bytes) {
   return {bytes.data(), bytes.size()};
 }
 
-// The runs that the data set keeps of a module, in the order of the file. Empty where it drops the
+// The runs of a module that the data set keeps, in the order of the file. Empty if it drops the
 // module.
 std::vector<TuningRun> kept_runs(const TunedMessage& tuned, bool tiles) {
   if (tiles && (tuned.runs.size() < 2 || !std::ranges::all_of(tuned.runs, has_tile_size)))
@@ -116,7 +116,7 @@ std::vector<TuningRun> kept_runs(const TunedMessage& tuned, bool tiles) {
   return kept;
 }
 
-// Whether a message that begins with a module is a ModuleTuningData: an HloProto has none of these.
+// Whether a message that begins with a module is a ModuleTuningData: no HloProto has such fields.
 bool is_tuned(data_view bytes) {
   pbf_reader field{bytes};
   while (field.next()) {
@@ -127,19 +127,19 @@ bool is_tuned(data_view bytes) {
   return std::ranges::any_of(read_tuned(bytes).runs, has_tile_size);
 }
 
-// A kind, and of a file with one module the message that holds it.
+// A kind and, for a file with one module, the message with the module.
 using Known = std::pair<HloFileKind, data_view>;
 
 std::optional<data_view> module_in(data_view bytes) {
   try {
     const auto first = first_message(bytes, 1);
     if (first && is_module(*first)) return first;
-  } catch (const protozero::exception&) {  // no proto, such as a name, or a damaged one
+  } catch (const protozero::exception&) {  // no proto (such as a name), or damaged
   }
   return std::nullopt;
 }
 
-// From outside: buffers of an HloProto look like a module, too.
+// Looks at outer messages first: buffers of an HloProto look like a module, too.
 std::optional<Known> known_proto(data_view bytes) {
   const auto first = first_message(bytes, 1);
   if (const auto inner = first ? module_in(*first) : std::nullopt)
@@ -152,7 +152,7 @@ std::optional<Known> known_proto(data_view bytes) {
   return std::nullopt;
 }
 
-// An HloUnoptimizedSnapshot: its length stands before it, and behind it are the inputs.
+// An HloUnoptimizedSnapshot, with its length before it and the inputs after it.
 std::optional<Known> known_after_length(data_view bytes) {
   const char *begin = bytes.data(), *const end = begin + bytes.size();
   const std::uint64_t length = protozero::decode_varint(&begin, end);
@@ -204,8 +204,8 @@ struct HloFile::Impl {
   const std::string where;
   const MappedFile file;
   HloFileKind kind = HloFileKind::module;
-  std::vector<data_view> modules;  // ModuleTuningData, or the HloModuleProto
-  std::vector<int> numbers;        // of these in the file
+  std::vector<data_view> modules;  // ModuleTuningData, or one HloModuleProto
+  std::vector<int> numbers;        // their numbers in the file
   std::int64_t dropped = 0;
 
   bool has_tiles() const { return kind == HloFileKind::tuned_modules; }
@@ -245,7 +245,7 @@ struct HloFile::Impl {
     return found;
   }
 
-  // Members of type auto must be known above.
+  // Members of type auto must be defined before.
   explicit Impl(const std::filesystem::path& path) : where(path.string()), file(path) {
     modules = read(where, [&] { return find_modules(); });
   }

@@ -12,9 +12,9 @@
 
 namespace tpudist {
 
-// What a file that holds programs of XLA is; it is told by content, not by name.
+// The kind of a file with XLA programs, by content, not by name.
 enum class HloFileKind {
-  module,         // HloModuleProto, as as_serialized_hlo_module_proto() gives it
+  module,         // HloModuleProto, from as_serialized_hlo_module_proto()
   hlo,            // HloProto: *.hlo.pb of --xla_dump_hlo_as_proto
   snapshot,       // HloSnapshot or HloUnoptimizedSnapshot: with inputs
   tuned_module,   // ModuleTuningData of the data set's layout collections
@@ -33,8 +33,8 @@ struct TuningRun {
   std::span<const char> config;  // LayoutConfig or TileSizeConfig, in the file
 };
 
-// A module, and where it was tuned the runs that the data set keeps: measured without an error; for
-// layouts with a configuration, for tiles longer than 1 ns.
+// A module and, if it was tuned, the runs that the data set keeps: measured without an error; for
+// layouts with a configuration, for tiles longer than 1 ns. Without a default run it keeps none.
 struct TunedModule {
   HloModule module;
   std::vector<std::int64_t> config_nodes;  // node numbers, as in the file; empty for tiles
@@ -42,26 +42,26 @@ struct TunedModule {
   bool tiles = false;  // whether the configurations are tile sizes
 };
 
-// A file of protos, or one of text, opened. Literals are skipped where they lie, so they take no memory.
-// All methods throw DataError where the file is written or cut meanwhile. Immutable.
+// An open file of protos or text. Literals are skipped in the file, so they take no memory. Methods
+// that read throw DataError if the file was written or cut meanwhile. Immutable.
 class HloFile {
  public:
-  // Throws IoError, and DataError for what is none of these or damaged.
+  // Throws IoError, and DataError for a file of another kind or a damaged one.
   explicit HloFile(const std::filesystem::path& path);
   ~HloFile();
   HloFile(HloFile&&) noexcept;
 
   HloFileKind kind() const;
-  // Number of modules that the data set would keep: with tiles those of at least two runs that all
-  // have a tile size, one of them the default.
+  // The number of modules that the data set would keep. A module of tiles needs at least two runs
+  // that all have a tile size, one of them the default.
   int size() const;
   std::int64_t dropped_modules() const;
-  // Of one of them: its name, and its number in the file, where dropped ones count.
+  // A module's name, and its number in the file, which counts dropped modules too.
   std::string name(int index) const;
   int number(int index) const;
-  // The runs of one of them that the data set keeps; the number of the others is added to `dropped`.
+  // The runs of a module that the data set keeps. Adds the number of other runs to `dropped`.
   std::vector<TuningRun> runs(int index, std::int64_t* dropped = nullptr) const;
-  // Reads one of them. Throws DataError.
+  // Reads a module. Throws DataError.
   TunedModule module(int index) const;
   std::string where(int index) const;  // file and module, for messages
   // Call it after reading configurations of runs.

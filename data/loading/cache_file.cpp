@@ -32,7 +32,7 @@ struct Header {
   std::uint64_t key = 0;
   std::uint64_t file_bytes = 0;
   std::uint64_t directory_offset = 0, directory_bytes = 0;
-  std::uint64_t content_hash = 0;  // of all after the header
+  std::uint64_t content_hash = 0;  // of all bytes after the header
   std::uint64_t header_hash = 0;   // of the members before
 };
 static_assert(sizeof(Header) == kAlignment);
@@ -45,7 +45,7 @@ std::uint64_t aligned(std::uint64_t bytes) {
   return (bytes + kAlignment - 1) / kAlignment * kAlignment;
 }
 
-// Reads all of `into`; false where the file ends before.
+// Fills `into`; false if the file ends before.
 bool read_at(const Descriptor& file, std::uint64_t offset, std::span<std::byte> into,
              const std::filesystem::path& path) {
   while (!into.empty()) {
@@ -59,7 +59,7 @@ bool read_at(const Descriptor& file, std::uint64_t offset, std::span<std::byte> 
   return true;
 }
 
-// Reads and does not map: a failing disk is then an error and not a signal.
+// Reads instead of mapping, so that a failing disk is an error and not a signal.
 std::uint64_t hash_content(const Descriptor& file, std::uint64_t file_bytes,
                            const std::filesystem::path& path, ThreadPool& pool) {
   const std::uint64_t content = file_bytes - sizeof(Header);

@@ -13,16 +13,15 @@
 
 namespace tpudist {
 
-// Position of an array in a cache file.
+// The position of an array in a cache file.
 struct StoredArray {
   std::uint64_t offset = 0;  // from the start of the file, a multiple of 64
   std::uint64_t count = 0;   // number of elements
 };
 
 // Writes a cache file: arrays at any time and from any thread, then a directory with their
-// positions, then the header with a hash of everything. Space is allocated before it is written,
-// and nothing is written through a memory map; so a full disk, like any other failure, is an
-// IoError.
+// positions, then the header with a hash of everything. Allocates space before writing, and never
+// writes through a memory map, so that a full disk, like any other failure, is an IoError.
 class CacheFileWriter {
  public:
   // `file`: empty and open for reading and writing; borrowed. `path` is for messages.
@@ -33,7 +32,7 @@ class CacheFileWriter {
   // Writes into reserved space. Thread-safe.
   void write(std::uint64_t offset, std::span<const std::byte> bytes);
 
-  // `key` identifies what the file was made from. The threads of the pool hash the content.
+  // `key` identifies the source of the file. The threads of the pool hash the content.
   void finish(std::uint64_t key, std::span<const std::byte> directory, ThreadPool& pool);
 
  private:
@@ -46,7 +45,7 @@ class CacheFileWriter {
 class CacheFile : public std::enable_shared_from_this<CacheFile> {
  public:
   // Maps the file and checks all of its bytes against the header, on the threads of the pool.
-  // Throws DataError where the file is damaged or was not made from `key`, else IoError. `file` is
+  // Throws DataError if the file is damaged or was not made from `key`, and IoError. `file` is
   // borrowed and may be closed.
   static std::shared_ptr<const CacheFile> open(const Descriptor& file,
                                                const std::filesystem::path& path, std::uint64_t key,
@@ -58,7 +57,7 @@ class CacheFile : public std::enable_shared_from_this<CacheFile> {
   std::uint64_t bytes() const { return bytes_.size(); }
   std::span<const std::byte> directory() const { return directory_; }
 
-  // The array inside the map; it keeps the file mapped. Throws DataError where it is not within the
+  // The array inside the map, which keeps the file mapped. Throws DataError if it is not within the
   // file.
   template <typename T>
   Array<T> array(const StoredArray& place) const {

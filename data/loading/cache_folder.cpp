@@ -29,7 +29,7 @@ std::int64_t nanoseconds(const timespec& time) {
   return std::int64_t{time.tv_sec} * 1'000'000'000 + time.tv_nsec;
 }
 
-// Empty if it cannot be opened, with errno. It may be a link or a FIFO made by another program.
+// Empty, with errno, if the file cannot be opened. It may be another program's link or FIFO.
 Descriptor open_file(const PrivateFolder& folder, const std::string& name, int flags) {
   return Descriptor(uninterrupted([&] {
     return ::openat(folder.descriptor().get(), name.c_str(),
@@ -37,7 +37,7 @@ Descriptor open_file(const PrivateFolder& folder, const std::string& name, int f
   }));
 }
 
-// A file of another user, which only root can have put here, is not trusted.
+// Does not trust a file of another user, which only root can have put here.
 void require_own_file(const Descriptor& file, const std::filesystem::path& path) {
   struct stat found {};
   check_posix(::fstat(file.get(), &found), "look at", path);
@@ -75,7 +75,7 @@ void NewCacheFile::publish() {
 struct CacheFolder::Entry {
   std::string name;
   std::uint64_t bytes = 0;
-  std::int64_t used = 0;  // when, in nanoseconds
+  std::int64_t used = 0;  // time of last use, in nanoseconds
 };
 
 CacheFolder::CacheFolder(const std::filesystem::path& place, std::uint64_t most_bytes)
@@ -91,14 +91,14 @@ Descriptor CacheFolder::open(const std::string& name) const {
     if (!file && errno == ENOENT) return file;
     check_posix(file.get(), "open", path_of(name));
     require_own_file(file, path_of(name));
-    // A process that holds an exclusive lock removes the file, or has just published it and is
-    // about to close it.
+    // A process with an exclusive lock removes the file, or has just published it and closes it
+    // soon.
     if (!try_lock(file, FileLock::shared, path_of(name))) {
       ::usleep(1000);
       continue;
     }
     if (!stands_in(folder_.descriptor(), name, file)) continue;
-    // The file is usable even if its time cannot be set, e.g. on a read-only disk.
+    // The file is usable even without a new time, e.g. on a read-only disk.
     if (::futimens(file.get(), nullptr) != 0) spdlog::debug("no time for {}", name);
     return file;
   }

@@ -14,7 +14,7 @@ std::uint64_t ConfigChunk::bytes() const {
 struct CodeCache::Flight {
   std::condition_variable landed;
   bool done TPUDIST_GUARDED_BY(&CodeCache::mutex_) = false;
-  Handle chunk;  // this and the error are the reading thread's until it is done
+  Handle chunk;  // chunk and error belong to the reading thread until `done`
   std::exception_ptr error;
 };
 

@@ -25,16 +25,16 @@ struct ConfigChunk {
   std::uint64_t bytes() const;
 };
 
-// Keeps the most recently used chunks, up to a number of bytes. If one thread already reads a
-// chunk, other threads wait for it, so that no chunk is read twice at the same time; different
-// chunks are read in parallel. A returned chunk lives as long as its handle, also when the cache
-// has dropped it. So memory is bounded by the capacity plus one chunk per thread. Thread-safe.
+// Keeps the most recently used chunks, up to a number of bytes. If a thread already reads a chunk,
+// other threads wait, so that no chunk is read twice at the same time; different chunks are read in
+// parallel. A returned chunk lives as long as its handle, even after the cache drops it. Memory is
+// bounded by the capacity plus one chunk per thread. Thread-safe.
 class CodeCache {
  public:
   using Load = std::function<ConfigChunk(int graph, std::int64_t chunk)>;
   using Handle = std::shared_ptr<const ConfigChunk>;
 
-  // `load` is called from the threads that call `get`, without a lock.
+  // `load` runs in the threads that call `get`, without a lock.
   CodeCache(std::uint64_t capacity_bytes, Load load);
   ~CodeCache();
 
@@ -45,8 +45,8 @@ class CodeCache {
   struct Statistics {
     std::uint64_t bytes = 0;   // in the cache now
     std::uint64_t chunks = 0;  // in the cache now
-    std::uint64_t hits = 0;    // gets that found their chunk, or found it being read
-    std::uint64_t loads = 0;   // gets that read it
+    std::uint64_t hits = 0;    // gets that found their chunk kept or being read
+    std::uint64_t loads = 0;   // gets that read their chunk
   };
   Statistics statistics() const;
 
@@ -71,7 +71,7 @@ class CodeCache {
   const std::uint64_t capacity_;
   const Load load_;
   mutable Mutex mutex_;
-  // A chunk is kept or being read, and never both; other chunks are in neither.
+  // A chunk is kept or being read, never both; other chunks are in neither.
   std::list<Kept> kept_ TPUDIST_GUARDED_BY(mutex_);  // most recently used first
   std::unordered_map<Key, std::list<Kept>::iterator, KeyHash> kept_at_ TPUDIST_GUARDED_BY(mutex_);
   std::unordered_map<Key, std::shared_ptr<Flight>, KeyHash> flights_ TPUDIST_GUARDED_BY(mutex_);

@@ -33,7 +33,7 @@ struct Dataset::Impl {
   std::uint64_t selection = 0;
   bool in_memory = false;
   std::unique_ptr<CodeCache> cache;   // when streaming
-  std::unique_ptr<NodeCache> shared;  // where the node keeps one copy
+  std::unique_ptr<NodeCache> shared;  // if the node keeps one copy
 
   const OpenGraph& at(int i) const { return graphs.at(static_cast<std::size_t>(i)); }
   bool keeps_all() const { return options.rows().keep_all(); }
@@ -88,7 +88,7 @@ void Dataset::Impl::leave_out_empty() {
       options.least_entropy, left_out.size(), options.collection.name, options.splits()));
 }
 
-// Fills the slate chunk by chunk, each fetched once.
+// Fills the slate chunk by chunk; fetches each chunk once.
 void Dataset::Impl::stream(const OpenGraph& g, Slate& slate) const {
   std::vector<std::size_t> order(slate.configs.size());
   std::iota(order.begin(), order.end(), std::size_t{0});
@@ -223,7 +223,7 @@ Slate Dataset::slate(int i, std::span<const std::int64_t> rows) const {
   }
   if (g.coded) {
     slate.states.resize(k * static_cast<std::size_t>(g.width));
-  } else {  // a table of its own, where every entry has a row
+  } else {  // an own table, with a row for every entry
     slate.states.resize(k * std::max<std::size_t>(g.graph.config_nodes.size(), 1));
     std::iota(slate.states.begin(), slate.states.end(), 0);
     slate.local_states.resize(k * static_cast<std::size_t>(g.width));

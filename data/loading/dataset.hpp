@@ -18,12 +18,12 @@
 
 namespace tpudist {
 
-// Where configurations are kept: inflated in memory in their stored width, or read chunk by chunk
-// through a bounded cache that the threads share. `automatic` uses memory when the configurations
-// of all graphs fit into the budget.
+// Where configurations lie: inflated in memory in their stored width, or in shards, read chunk by
+// chunk through a bounded cache that the threads share. `automatic` uses memory if the
+// configurations of all graphs fit into the budget.
 enum class CacheMode { automatic, memory, stream };
 
-// Graphs of a second split; they come after those of the first.
+// Graphs of a second split, which follow those of the first.
 struct SecondSplit {
   std::string name;
   std::vector<std::string> include, exclude;  // as in DatasetOptions
@@ -37,20 +37,20 @@ struct DatasetOptions {
   std::vector<std::string> exclude;
   DuplicatesPolicy duplicates = DuplicatesPolicy::keep;
   std::int64_t max_configs = 0;  // rows of a graph (RowRules); 0 = all
-  double least_entropy = 0;      // RowRules; graphs of which it leaves nothing are left out
+  double least_entropy = 0;      // RowRules; graphs without a remaining row are left out
   GraphReduction reduction;      // layouts only
   CacheMode cache = CacheMode::automatic;
   // Budget of `automatic` and limit of the cache; only configurations count.
   std::uint64_t cache_bytes = 2ull << 30;
   std::optional<SecondSplit> second = {};  // if given, it must have graphs
-  NodeCacheOptions node_cache;             // whether the node's processes share one copy
+  NodeCacheOptions node_cache;             // whether processes of the node share one copy
 
-  // "train", or "train+valid" where there is a second split.
+  // "train", or "train+valid" with a second split.
   std::string splits() const;
   RowRules rows() const { return {duplicates, max_configs, least_entropy}; }
 };
 
-// K configurations of one graph, which a ranking loss compares with each other. Owns its data.
+// K configurations of one graph, which a ranking loss compares. Owns its data.
 struct Slate {
   int graph = 0;  // index in the dataset
   // [K] configuration numbers in the shard; for duplicates the first one (except with `keep`).
@@ -60,8 +60,8 @@ struct Slate {
   // Layout: [K, nc], the row in the graph's state table for each configurable node. Tile: [K], the
   // state that all nodes of a configuration share.
   std::vector<std::int32_t> states;
-  // This slate's own state table [S, F] where the graph has none (tile: S = K; uncoded layout: S =
-  // K * nc, a row for each entry of `states`). Otherwise empty: use Dataset::states.
+  // This slate's own state table [S, F] if the graph has none (tile: S = K; uncoded layout: S = K *
+  // nc, a row for each entry of `states`). Otherwise empty: use Dataset::states.
   std::vector<float> local_states;
 };
 
@@ -70,12 +70,12 @@ struct Slate {
 // mode says. Immutable after `open`; all methods are thread-safe.
 class Dataset {
  public:
-  // Reads several graphs at a time, and reduces them where `options` say so. Throws DataError, or
-  // ConfigError where no graph is left (it says what was filtered).
+  // Reads several graphs at a time, and reduces them if `options` say so. Throws DataError, and
+  // ConfigError, with the filters, if no graph is left.
   static Dataset open(const DatasetOptions& options, ThreadPool& pool);
-  // A data set of graphs that are already in memory, configurations included, and not in shards. Of
-  // `options` only collection, split and reduction are used. Throws std::invalid_argument where
-  // chunks are missing.
+  // A data set of graphs that are in memory, with configurations, and not in shards. Uses only
+  // collection, split and reduction of `options`. Throws std::invalid_argument if chunks are
+  // missing.
   static Dataset of_graphs(const DatasetOptions& options, std::vector<OpenGraph> graphs);
   Dataset(Dataset&&) noexcept;
   Dataset& operator=(Dataset&&) noexcept;
@@ -84,32 +84,32 @@ class Dataset {
   const DatasetOptions& options() const;
   int size() const;                         // number of graphs
   const Graph& graph(int i) const;          // as opened, before nodes are drawn
-  std::int64_t seen_nodes(int i) const;     // how many of its nodes a slate sees
+  std::int64_t seen_nodes(int i) const;     // number of nodes that a slate sees
   const GraphEntry& entry(int i) const;     // of the whole graph
   const RunTimes& run_times(int i) const;   // every measured row
   const ConfigStates& states(int i) const;  // empty for tile and uncoded graphs
   bool coded(int i) const;
 
-  // Rows that can be drawn: all configurations, or those that RowRules choose.
+  // Number of rows to draw from: all configurations, or those that RowRules choose.
   std::int64_t rows(int i) const;
   std::vector<std::int64_t> rows_per_graph() const;
   std::int64_t config_of(int i, std::int64_t row) const;  // configuration number of a row
   double target(int i, std::int64_t row) const;
 
-  // The slate of these rows (each < rows(i), else std::out_of_range), in this order. When
-  // streaming, throws DataError or IoError.
+  // The slate of these rows (each < rows(i), else std::out_of_range), in this order. Streaming
+  // throws DataError or IoError.
   Slate slate(int i, std::span<const std::int64_t> rows) const;
 
-  // Names of graphs that were left out since least_entropy leaves no row of them.
+  // Names of the graphs that were left out because least_entropy leaves them no row.
   const std::vector<std::string>& left_out() const;
 
-  // XXH3 over everything that determines row r of graph i: names, source hashes, the graphs that
-  // the filters keep, row rules. The reduction does not change rows.
+  // XXH3 over everything that determines row r of graph i: names, source hashes, filtered graphs,
+  // row rules. The reduction does not change rows.
   std::uint64_t selection_hash() const;
 
   bool in_memory() const;                // result of the cache mode
   std::uint64_t resident_bytes() const;  // held by this object, caches included
-  std::uint64_t shared_bytes() const;    // held together by all processes of the node; else 0
+  std::uint64_t shared_bytes() const;    // shared by all processes of the node; else 0
 
  private:
   struct Impl;
@@ -117,8 +117,8 @@ class Dataset {
   std::unique_ptr<Impl> impl_;
 };
 
-// Reads everything of a graph except its configurations, and reduces it where the options say so.
-// Throws DataError or IoError.
+// Reads a graph without its configurations, and reduces it if the options say so. Throws DataError
+// or IoError.
 OpenGraph open_graph(const GraphEntry& entry, const DatasetOptions& options);
 
 }  // namespace tpudist

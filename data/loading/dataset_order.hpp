@@ -5,8 +5,8 @@
 
 namespace tpudist {
 
-// The order of training on this data set: SlateOrder of its rows and its selection, with the rows
-// by run time where the mix needs them.
+// The order of training on this data set: SlateOrder of its rows and selection, with the rows by
+// run time if the mix needs them.
 SlateOrder order_of(const OrderOptions& options, const Dataset& data);
 
 }  // namespace tpudist

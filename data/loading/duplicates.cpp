@@ -19,7 +19,7 @@
 namespace tpudist {
 namespace {
 
-// Number of groups; checks their numbering.
+// Returns the number of groups; checks their numbering.
 std::int32_t count_groups(const RunTimes& times, std::string_view where) {
   std::int32_t groups = 0;
   for (std::size_t i = 0; i < times.group.size(); ++i) {
@@ -55,14 +55,14 @@ MergedRows all_rows(const RunTimes& times) {
   return {std::move(configs), std::move(targets)};
 }
 
-// The measurements that pass the filter, and in `configs` their numbers among all. Groups are
-// numbered anew.
+// The measurements that pass the filter, with new group numbers. Appends their original numbers to
+// `configs`.
 RunTimes filtered_times(const RunTimes& times, double least_entropy,
                         std::vector<std::int64_t>& configs) {
   const std::vector<bool> kept = kept_by_entropy(times.runtime, least_entropy);
   std::vector<std::int64_t> runtime, normalizer;
   std::vector<std::int32_t> group;
-  std::map<std::int32_t, std::int32_t> number;  // of an old group
+  std::map<std::int32_t, std::int32_t> number;  // by old group
   for (std::size_t i = 0; i < kept.size(); ++i) {
     if (!kept[i]) continue;
     configs.push_back(static_cast<std::int64_t>(i));
@@ -85,7 +85,7 @@ MergedRows merge_duplicates(const RunTimes& times, DuplicatesPolicy policy,
   if (policy == DuplicatesPolicy::keep) return {};
   const auto groups = static_cast<std::size_t>(count_groups(times, where));
 
-  // The targets sorted by group, those of a group in the order of their configurations.
+  // The targets sorted by group, then by configuration.
   std::vector<std::size_t> begin(groups + 1);
   for (const std::int32_t group : times.group) ++begin[static_cast<std::size_t>(group) + 1];
   std::partial_sum(begin.begin(), begin.end(), begin.begin());

@@ -15,8 +15,8 @@ enum class DuplicatesPolicy { keep, min, mean, median, first };
 // Which rows can be drawn from a graph.
 struct RowRules {
   DuplicatesPolicy duplicates = DuplicatesPolicy::keep;
-  std::int64_t max_configs = 0;  // at most so many, chosen by the graph's name; 0: all
-  double least_entropy = 0;      // threshold of kept_by_entropy, which comes first; 0: no filter
+  std::int64_t max_configs = 0;  // at most this many, chosen by the graph's name; 0: all
+  double least_entropy = 0;      // threshold of kept_by_entropy, applied first; 0: no filter
 
   // Whether every configuration is a row.
   bool keep_all() const {
@@ -32,12 +32,12 @@ struct MergedRows {
 };
 
 // One row per distinct configuration (equal config_group); the median of an even number of values
-// is the mean of the middle two. Empty for `keep`, where row r is configuration r. `where` names
-// the graph in messages. Throws DataError when groups are not numbered by first occurrence.
+// is the mean of the middle two. Empty for `keep`: row r is configuration r. `where` names the
+// graph in messages. Throws DataError if groups are not numbered by first occurrence.
 MergedRows merge_duplicates(const RunTimes& times, DuplicatesPolicy policy, std::string_view where);
 
-// The rows by all rules, ascending; empty where they keep all. Of too many rows the same ones are
-// chosen in every run: at random, by the name of the graph alone. Throws as merge_duplicates.
+// The rows by all rules, ascending; empty if they keep all. If there are too many rows, the same
+// random ones are chosen in every run, by the graph's name alone. Throws as merge_duplicates.
 MergedRows choose_rows(const RunTimes& times, const RowRules& rules, std::string_view graph,
                        std::string_view where);
 

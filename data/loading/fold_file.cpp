@@ -16,7 +16,7 @@ namespace {
 
 constexpr std::size_t kLargestFile = std::size_t{16} << 20;
 constexpr int kMostFolds = 1 << 20;
-constexpr std::size_t kNamed = 5;  // graphs that a message names at most
+constexpr std::size_t kNamed = 5;  // most graphs that a message names
 
 bool is_pattern(std::string_view text) {
   return text.find_first_of("*?[") != std::string_view::npos;

@@ -13,7 +13,7 @@
 
 namespace tpudist {
 
-// Folds that are given explicitly, as a YAML file:
+// Explicit folds, as a YAML file:
 //
 //     folds: 3                    # their number; may be left out
 //     graphs:                     # names, or patterns (`*`, `?`, `[a-z]`)
@@ -26,21 +26,21 @@ namespace tpudist {
 // serves collections that lack some graphs.
 class FoldFile {
  public:
-  // Throws ConfigError `file:line:column: message` for a file that is not of this form, IoError
-  // when it cannot be read.
+  // Throws ConfigError `file:line:column: message` for a file of another form, and IoError if it
+  // cannot be read.
   static FoldFile read(const std::filesystem::path& path);
   // `name` stands for the text in messages.
   static FoldFile parse(std::string_view yaml, std::string_view name);
 
-  // The number of folds in the file, else the largest fold of any line plus 1.
+  // The stated number of folds, else the largest fold of any line plus 1.
   int folds() const;
 
   // The fold of each line of `graphs`, by the line's name or pattern.
   std::map<std::string, int> graph_lines() const;
 
-  // [graphs] By their names, also where graphs are named by their ids. Throws ConfigError, with the
-  // lines, when a graph matches no line or several. Also when the file does not have this number of
-  // folds: it states another one, or states none and some fold is named by no line.
+  // [graphs] By names, even if graphs are given by ids. Throws ConfigError, with the lines, if a
+  // graph matches no line or several. Also throws if the file has another number of folds: it
+  // states another number, or it states none and no line names some fold.
   std::vector<int> folds_of(std::span<const FoldedGraph> graphs, int folds) const;
 
  private:
@@ -59,8 +59,7 @@ class FoldFile {
   std::vector<Line> lines_;
 };
 
-// A table as such a file, with every graph by its full name; comments say where the folds come
-// from.
+// A table as a fold file with every graph's full name. Comments give the source of the folds.
 std::string fold_file_text(const FoldTable& table);
 
 }  // namespace tpudist

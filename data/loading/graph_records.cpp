@@ -19,7 +19,7 @@ constexpr std::size_t kArrays = 14;
 
 // One graph in the directory of a cache file.
 struct GraphRecord {
-  std::int64_t nodes = 0, edges = 0;  // of what the reduction left
+  std::int64_t nodes = 0, edges = 0;  // after the reduction
   std::int64_t width = 0;
   std::int64_t coded = 0;
   std::int64_t config_type = 0;             // ElementType of codes or features
@@ -53,7 +53,7 @@ GraphRecord write_arrays(const OpenGraph& g, CacheFileWriter& writer) {
   return record;
 }
 
-// The file's bytes of configurations: type and number of their elements.
+// Records type and number of the configurations' elements in the file.
 void describe_configs(const OpenGraph& g, GraphRecord& record) {
   const ElementType type = g.config_type();
   record.config_type = static_cast<std::int64_t>(type);
@@ -109,7 +109,7 @@ void write_graphs(const DatasetOptions& options, const std::vector<GraphEntry>& 
     if (!with_configs) return;
     describe_configs(g, records[i]);
     records[i].configs.offset = writer.reserve(g.config_bytes());
-    // What is needed to read chunks stays.
+    // Keeps what reading chunks needs.
     g.graph = {};
     g.times = {};
     g.merged = {};

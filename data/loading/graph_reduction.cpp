@@ -25,7 +25,7 @@ Flags configurable_nodes(const Graph& graph) {
   return flags;
 }
 
-// The configurable nodes and those reached from them. Each hop passes over all edges.
+// The configurable nodes and the nodes they reach. Each hop passes over all edges.
 Flags kept_nodes(const Graph& graph, const Flags& configurable, const GraphReduction& reduction) {
   Flags kept = configurable;
   for (int hop = 0; hop < reduction.hops; ++hop) {

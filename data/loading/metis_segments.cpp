@@ -37,7 +37,7 @@ using Parts = std::vector<std::vector<std::int32_t>>;  // nodes, ascending
 // METIS makes parts that are up to 3 % larger than the mean.
 constexpr std::int64_t kPercent = 103;
 
-// Both directions of each edge once, sorted by the first node; self loops are left out.
+// Both directions of each edge once, sorted by the first node, without self loops.
 std::vector<std::pair<std::int32_t, std::int32_t>> undirected(std::span<const std::int32_t> edges) {
   std::vector<std::pair<std::int32_t, std::int32_t>> pairs;
   for (std::size_t e = 0; e < edges.size(); e += 2) {
@@ -55,24 +55,24 @@ struct Adjacency {
   std::vector<idx_t> begin{0}, neighbours;  // [n + 1], [2 m]
 };
 
-// A child that METIS could not end in is made again, this often.
+// How often a child is started until METIS ends in it.
 constexpr int kTries = 5;
 constexpr unsigned kMostSeconds = 600;  // of a try
 
-// The life of a child: METIS_PartGraphKway, whose status and parts go to `status` and `parts` [n],
-// memory that the parent sees.
+// The work of the child: METIS_PartGraphKway. Writes its status and parts to `status` and `parts`
+// [n], in memory shared with the parent.
 [[noreturn]] void cut_in_child(pid_t parent, Adjacency& graph, std::int64_t count, idx_t& status,
                                idx_t* parts) {
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
-  if (::getppid() != parent) ::_exit(1);  // it ended before
+  if (::getppid() != parent) ::_exit(1);  // the parent has ended
   for (int signal = 1; signal < NSIG; ++signal) std::signal(signal, SIG_DFL);
   sigset_t blocked;
   sigfillset(&blocked);
   for (const int signal : {SIGALRM, SIGTERM, SIGABRT}) sigdelset(&blocked, signal);
   ::pthread_sigmask(SIG_SETMASK, &blocked, nullptr);
-  ::close(STDOUT_FILENO);  // what the parent has not written yet is not written twice
+  ::close(STDOUT_FILENO);  // so that the parent's buffered output is not written twice
   ::close(STDERR_FILENO);
-  // A thread that is not here may hold rand()'s lock for ever, or an allocator's that is not glibc's.
+  // A lock of rand(), or of an allocator other than glibc's, may be held for ever.
   ::alarm(1);
   std::rand();
   ::alarm(kMostSeconds);
@@ -87,9 +87,9 @@ constexpr unsigned kMostSeconds = 600;  // of a try
   ::_exit(0);
 }
 
-// [n] the part of each node. METIS runs in a child process, since it replaces the handlers of SIGTERM
-// and SIGABRT of the whole process while it runs, jumps out of them, draws by the process' rand() and
-// may print. The child ends with its parent. A signal to the whole group may end it early, so it has
+// [n] the part of each node. METIS runs in a child process, since METIS replaces the process'
+// handlers of SIGTERM and SIGABRT meanwhile, jumps out of them, draws with rand() and may print.
+// The child ends with its parent. A signal to the whole group may end the child early, so there are
 // several tries.
 std::vector<idx_t> parts_by_metis(const std::string& name, Adjacency graph, std::int64_t count) {
   const std::size_t nodes = graph.begin.size() - 1, bytes = (nodes + 1) * sizeof(idx_t);
@@ -121,7 +121,7 @@ std::vector<idx_t> parts_by_metis(const std::string& name, Adjacency graph, std:
           fmt::format("{}: no child process for METIS ({}): raise the limit on processes or "
                       "memory, or give data.segments.by=consecutive",
                       name, std::strerror(error)));
-    // Where it is waited for elsewhere too (ECHILD), `status` alone says how it went.
+    // If other code also waited for the child (ECHILD), `status` alone gives the result.
     while (::waitpid(child, &ended, 0) < 0 && errno == EINTR) {
     }
   }
@@ -132,7 +132,7 @@ std::vector<idx_t> parts_by_metis(const std::string& name, Adjacency graph, std:
   return {shared.get() + 1, shared.get() + 1 + nodes};
 }
 
-// METIS ends the process if it is asked for one part, and fails without edges: both are not asked.
+// Does not ask METIS for one part, which would end the process, or without edges, which fails.
 Parts partition(const Graph& graph, std::int64_t count) {
   const std::int64_t nodes = graph.nodes;
   const auto pairs = undirected(graph.edge_index);

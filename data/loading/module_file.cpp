@@ -21,7 +21,7 @@
 namespace tpudist {
 namespace {
 
-// Numbers rows by equal bytes, counted up by first occurrence.
+// Numbers rows by first occurrence; equal bytes get equal numbers.
 std::vector<std::int32_t> number_equal_rows(std::span<const std::byte> rows,
                                             std::size_t row_bytes) {
   std::unordered_map<std::string_view, std::int32_t> numbers;
@@ -53,19 +53,19 @@ class ConfigReader {
   }
 
  private:
-  // Returns false where codes do not pay, with type_ set.
+  // Returns false, with type_ set, if codes do not pay.
   bool read_codes() {
     const auto nodes = static_cast<std::size_t>(sizes_.config_nodes);
     const int features = collection_.schema.config_features;
     ConfigEncoder encoder(sizes_.config_nodes, features);
-    std::vector<std::uint8_t> bytes;  // the codes so far, if they fit, else they are in `words`
+    std::vector<std::uint8_t> bytes;  // the codes so far if they fit; else see `words`
     std::vector<std::uint16_t> words, codes;
     FeatureStream& stream = passes_.start();
     while (const auto* block = stream.next()) {
       const std::int64_t known = encoder.state_count();
       codes.resize(static_cast<std::size_t>(block->rows) * nodes);
       const bool repeat = encoder.encode(block->values, codes);
-      // A value that is not finite can come only with a new state.
+      // Only a new state can have a value that is not finite.
       if (encoder.state_count() != known) stream.check_finite(*block);
       if (!repeat) {
         type_ = passes_.type_of_rest(block, narrowest_type(encoder.states().features));
@@ -114,7 +114,7 @@ class ConfigReader {
   const Collection& collection_;
   const GraphSizes& sizes_;
   OpenGraph& graph_;
-  ElementType type_ = ElementType::i8;  // of the features, where they are not coded
+  ElementType type_ = ElementType::i8;  // of the features, if not coded
 };
 
 // Throws if the file is a graph of the other kind, which lacks some arrays.
@@ -161,7 +161,7 @@ Module read_npz(const NpzReader& npz, const std::filesystem::path& path,
   return {Dataset::of_graphs(options, std::move(graphs)), has_times, {}, {}, nullptr};
 }
 
-// The only graph of a source, or that of the name.
+// The only graph of a source, or the named one.
 int graph_of(const SourceNpz& source, const std::filesystem::path& path, const std::string& name) {
   const std::vector<std::string> names = source.names();
   if (names.size() == 1 && name.empty()) return 0;

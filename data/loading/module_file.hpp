@@ -11,27 +11,27 @@
 
 namespace tpudist {
 
-// A module to be compiled: one graph with the configurations to rank, read from a file that
-// `tpudist convert` takes. In an NPZ run times are optional.
+// A module to compile: one graph with the configurations to rank, from a file that `tpudist
+// convert` takes. In an NPZ, run times are optional.
 struct Module {
   Dataset dataset;         // only this graph, in memory; every configuration is a row
-  bool has_times = false;  // whether the file has run times; otherwise those of the dataset are 0
-  // The number in the file of each configuration; empty where they are its rows.
+  bool has_times = false;  // whether the file has run times; if not, the dataset's are 0
+  // The number in the file of each configuration; empty if they are the file's rows.
   std::vector<std::int64_t> config_numbers;
-  std::vector<std::string> node_names;  // of the instructions; empty of an NPZ
-  std::shared_ptr<const MadeConfigs> made;  // null where the configurations are the file's
+  std::vector<std::string> node_names;  // of the instructions; empty for an NPZ
+  std::shared_ptr<const MadeConfigs> made;  // null if the configurations are the file's
   std::int64_t number_of(std::int64_t config) const {
     return config_numbers.empty() ? config : config_numbers[static_cast<std::size_t>(config)];
   }
 };
 
-// Reads a file without converting it: with the same checks, dictionary, codes and groups of equal
-// configurations as in a shard, so that scores have the same bits. `collection` says whether it is
-// a layout or a tile graph. Configurations are streamed and kept coded; where they do not repeat,
-// in the narrowest type that holds them. The graph is reduced by `reduction` (layouts). Throws
-// IoError, and DataError with file, array and index at the first value that violates the schema. Of
-// a tuning file with several modules `name` says which, as in shards. `request` asks for made
-// configurations of a module of HLO.
+// Reads a file without converting it, with the same checks, dictionary, codes and groups of equal
+// configurations as in a shard, so that scores have the same bits. `collection` says whether the
+// graph is a layout or a tile graph. Configurations are streamed and kept coded or, if they do not
+// repeat, in the narrowest type that holds them. `reduction` reduces layout graphs. Throws IoError,
+// and DataError with file, array and index at the first value that violates the schema. `name`
+// selects a module of a tuning file with several, as in shards. `request` asks for made
+// configurations of an HLO module.
 Module read_module(const std::filesystem::path& file, const Collection& collection,
                    const GraphReduction& reduction = {}, const std::string& name = {},
                    const ConfigRequest& request = {});

@@ -26,7 +26,7 @@ std::uint64_t key_of(const DatasetOptions& options, const std::vector<GraphEntry
   hasher.update(options.max_configs);
   hasher.update(options.least_entropy);
   GraphReduction opened = options.reduction;
-  opened.max_nodes = 0;  // slates see parts of what the file holds
+  opened.max_nodes = 0;  // the file holds whole graphs; slates see parts
   hasher.update(std::string_view(to_text(opened)));
   if (const auto hash = metis_hash(opened)) hasher.update(*hash);
   hasher.update(static_cast<int>(with_configs));
@@ -91,7 +91,7 @@ std::unique_ptr<NodeCache> NodeCache::open(const DatasetOptions& options,
   try {
     return std::unique_ptr<NodeCache>(new NodeCache(options, entries, with_configs, pool));
   } catch (const IoError& error) {
-    // If the fault is an unreadable shard, the caller gets the same error.
+    // If a shard is unreadable, the caller gets the same error.
     warn_once(fmt::format("data.cache_dir: {}; this process keeps a copy of the data of its own",
                           error.what()));
     return nullptr;

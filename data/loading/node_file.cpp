@@ -17,7 +17,7 @@
 namespace tpudist {
 namespace {
 
-constexpr int kMostWrites = 3;  // of one file, if it disappears repeatedly
+constexpr int kMostWrites = 3;  // of a file that disappears repeatedly
 
 }  // namespace
 
@@ -73,7 +73,7 @@ void NodeFile::write(const NodeFileSource& source, NewCacheFile& fresh) const {
   spdlog::debug("wrote {} in {:.1f} s", folder_->path_of(name_).string(), seconds_since(begin));
 }
 
-// A killed writer releases its file at once, so only a stopped one can keep others waiting in vain.
+// A killed writer releases its file at once, so only a stopped writer can keep others waiting.
 void NodeFile::wait_for_writer(int patience_s) const {
   const std::uint64_t before = folder_->progress_of(name_);
   const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(patience_s);

@@ -12,7 +12,7 @@
 
 namespace tpudist {
 
-// How to make a NodeFile that does not exist yet.
+// How to make a missing NodeFile.
 struct NodeFileSource {
   std::uint64_t key = 0;                        // hash of everything that determines its bytes
   std::function<std::uint64_t()> bytes;         // estimate of its size; called first
@@ -20,9 +20,9 @@ struct NodeFileSource {
                                                 // CacheFileWriter::finish
 };
 
-// A cache file that the processes of a node share. The first process that needs it makes it; the
-// others wait or do something else meanwhile. Holds a lock on the file, so that no other process
-// removes it. Not thread-safe.
+// A cache file that the processes of a node share. The first process that needs the file makes it;
+// the others wait or do other work meanwhile. Holds a lock, so that no other process removes the
+// file. Not thread-safe.
 class NodeFile {
  public:
   // `keep` false: the last process that uses the file removes it.
@@ -31,10 +31,10 @@ class NodeFile {
   NodeFile(NodeFile&&) noexcept = default;
   NodeFile& operator=(NodeFile&&) = delete;
 
-  // Opens the file, or makes it where it is missing, damaged or of another key. `patience_s`: how
-  // long to wait for another process that makes it but makes no progress; 0: do not wait. Returns
-  // false where another process makes it and patience_s is 0. Throws IoError where the file can be
-  // neither opened nor made, and what the source throws.
+  // Opens the file, or makes it if it is missing, damaged or of another key. `patience_s`: how long
+  // to wait for another process that is making the file without progress; 0: do not wait. Returns
+  // false if another process is making the file and patience_s is 0. Throws IoError if the file can
+  // be neither opened nor made, and the exceptions of the source.
   bool attach(const NodeFileSource& source, int patience_s, ThreadPool& pool);
 
   // Null until attach() has returned true. May outlive this object.
@@ -52,7 +52,7 @@ class NodeFile {
   std::shared_ptr<const CacheFile> file_;
 };
 
-// A file name made of these; colons become hyphens.
+// A file name from the arguments; colons become hyphens.
 std::string node_file_name(const std::string& collection, const std::string& what,
                            std::uint64_t key);
 

@@ -19,7 +19,7 @@ std::string where(const OpenGraph& g) {
 template <typename Code>
 void check_codes(std::span<const Code> codes, const OpenGraph& g, std::int64_t first) {
   const auto nodes = static_cast<std::size_t>(g.width);
-  std::vector<Code> highest(nodes);  // a loop of maxima is vectorised
+  std::vector<Code> highest(nodes);  // compilers vectorise a loop of maxima
   for (std::size_t i = 0; i < codes.size(); i += nodes)
     for (std::size_t j = 0; j < nodes; ++j) highest[j] = std::max(highest[j], codes[i + j]);
 

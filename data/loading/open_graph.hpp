@@ -14,8 +14,8 @@
 
 namespace tpudist {
 
-// One graph of a Dataset: the static part and run times in memory, its configurations either in
-// memory (`chunks`) or read on demand (`reader`). Plain data; const functions are thread-safe.
+// One graph of a Dataset: static part and run times in memory, configurations in memory (`chunks`)
+// or read on demand (`reader`). Plain data; const functions are thread-safe.
 struct OpenGraph {
   GraphEntry entry;
   std::optional<GraphReader> reader;  // as long as chunks may be read
@@ -30,8 +30,8 @@ struct OpenGraph {
 
   // Reads everything except the configurations. Throws DataError or IoError.
   static OpenGraph open(const GraphEntry& entry, const RowRules& rules);
-  // Opens the shard to read chunks of a graph whose other arrays are already there. Throws
-  // DataError or IoError.
+  // Opens the shard to read chunks of a graph that has its other arrays. Throws DataError or
+  // IoError.
   void open_reader();
 
   std::int64_t chunk_count() const { return (entry.configs + chunk_rows - 1) / chunk_rows; }
@@ -42,7 +42,7 @@ struct OpenGraph {
   // Type of the codes, or of the features of a graph without codes. Needs the reader.
   ElementType config_type() const;
 
-  // Memory that all configurations would take. Needs the reader.
+  // Memory for all configurations. Needs the reader.
   std::uint64_t config_bytes() const;
 
   // Copies configuration `config`, a row of `chunk`, to position k of a slate: to states_out [K,
@@ -53,8 +53,8 @@ struct OpenGraph {
   std::uint64_t resident_bytes() const;
 };
 
-// Calls body(array) for each array of an OpenGraph, const or not, in the order of cache files. Its
-// chunks are left out.
+// Calls body(array) for each array of an OpenGraph, const or not, in the order of cache files,
+// except chunks.
 template <typename G, typename Body>
 void for_each_array(G& g, Body&& body) {
   body(g.graph.node_features);

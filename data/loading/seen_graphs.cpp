@@ -41,7 +41,7 @@ std::string range_text(const Range<std::int64_t>& range) {
              : fmt::format("{} to {}", format_count(range.least), format_count(range.most));
 }
 
-// A file of XLA's tuning holds many modules.
+// The key of a tuning file, which holds many modules, includes the name.
 std::array<std::uint64_t, 2> keys_of(const GraphEntry& graph) {
   const std::uint64_t name = hash64(graph_of_id(graph.name));
   const bool alone = graph.source.path.ends_with(".npz");
@@ -107,7 +107,7 @@ void SeenGraphs::add(std::int64_t node_count, std::int64_t config_node_count,
 SeenGraphs seen_graphs(const Dataset& dataset) {
   SeenGraphs seen;
   GraphReduction reduction = dataset.options().reduction;
-  reduction.config_edges = false;  // these reduce nothing
+  reduction.config_edges = false;  // config edges reduce nothing
   seen.reduction = to_text(reduction);
   for (int g = 0; g < dataset.size(); ++g) {
     const Graph& graph = dataset.graph(g);

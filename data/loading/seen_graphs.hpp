@@ -14,7 +14,7 @@
 
 namespace tpudist {
 
-// The smallest and the largest of some numbers.
+// The smallest and the largest of added numbers.
 template <typename T>
 struct Range {
   T least = std::numeric_limits<T>::max(), most = std::numeric_limits<T>::lowest();
@@ -29,26 +29,26 @@ struct Range {
 
 struct TrainedGraph {
   std::string name;           // without collection
-  std::vector<bool> members;  // [M] of a run that were trained on it, also by what they began from
+  std::vector<bool> members;  // [M] of a run that trained on the graph, or began from such weights
 
   bool operator==(const TrainedGraph&) const = default;
 };
 
-// What members were trained on. A graph has two keys: one of its source file, and one of its name and
-// size, which other collections share. Data sets may give a name to more than one graph.
+// The graphs that members trained on. A graph has two keys: one of its source file, and one of its
+// name and size, which other collections share. Data sets may use a name for several graphs.
 struct TrainedOn : std::map<std::uint64_t, TrainedGraph> {
   void add(const GraphEntry& graph, const std::vector<bool>& members);
   bool knows(const GraphEntry& graph, std::size_t member) const;
-  // Which of the graphs, or else of their model families, members know; empty: none.
+  // The graphs that members know, else the known model families; empty: none.
   std::string text(const Dataset& graphs) const;
 };
 
-// What graphs have: a run keeps it of those that it trains on, to say later how far another module lies
-// from them. Plain data.
+// What graphs have. A run keeps this of its training graphs, to show later how another module
+// differs from them. Plain data.
 struct SeenGraphs {
   std::int64_t graphs = 0;
-  std::string reduction = "none";           // data.reduce, by which nodes were left out
-  Range<std::int64_t> nodes, config_nodes;  // of a graph: all, and configurable ones
+  std::string reduction = "none";           // data.reduce, which left out nodes
+  Range<std::int64_t> nodes, config_nodes;  // of a graph: all, and configurable
   std::set<int> opcodes;                    // numbers
   std::vector<Range<float>> features;       // of each column of node_feat
   TrainedOn trained_on;
@@ -61,28 +61,27 @@ struct SeenGraphs {
 
 SeenGraphs seen_graphs(const Dataset& dataset);
 
-// What of a module lies outside of what was seen. Plain data.
+// The parts of a module outside the seen ranges. Plain data.
 struct UnseenParts {
   std::vector<int> opcodes;                  // numbers that were never seen
   std::vector<std::size_t> features;         // columns that leave their range
-  bool nodes = false, config_nodes = false;  // whether their number leaves the range
+  bool nodes = false, config_nodes = false;  // whether the number leaves the range
 
   bool any() const { return nodes || config_nodes || !opcodes.empty() || !features.empty(); }
 };
 
-// Throws DataError where they have other numbers of columns.
+// Throws DataError if the numbers of columns differ.
 UnseenParts unseen_parts(const SeenGraphs& module, const SeenGraphs& seen);
 
-// The name of an opcode, e.g. "fft"; of graphs of another schema than TpuGraphs' its number,
-// "opcode 17".
+// The name of an opcode, e.g. "fft"; its number, "opcode 17", for a schema other than TpuGraphs'.
 std::string opcode_text(std::uint8_t opcode, const FeatureSchema& schema);
 
-// One sentence, "" where all was seen: "2 opcodes never seen (fft, sort), 12 of 140 ...". Graphs of
-// another schema than TpuGraphs' have opcodes of their own: "(opcode 17, opcode 203)".
+// One sentence, "" if all was seen: "2 opcodes never seen (fft, sort), 12 of 140 ...". A schema
+// other than TpuGraphs' has its own opcodes: "(opcode 17, opcode 203)".
 std::string unseen_text(const SeenGraphs& module, const SeenGraphs& seen,
                         const FeatureSchema& schema);
 
-// As a JSON file, the one of this name in the folder of a run. Reading throws IoError, and DataError for
+// SeenGraphs as a JSON file of this name in a run folder. Reading throws IoError, and DataError for
 // any other content.
 inline constexpr const char* kSeenGraphsFile = "seen_graphs.json";
 std::string seen_graphs_text(const SeenGraphs& seen);

@@ -12,7 +12,7 @@
 namespace tpudist {
 namespace {
 
-// What a key is for, so that no two permutations share one.
+// The purpose of a key, so that no two permutations share a key.
 enum Purpose : std::uint64_t { kSlates = 1, kRows = 2, kPart = 3 };
 
 std::uint64_t word(std::int64_t value) {
@@ -101,7 +101,7 @@ SlateId SlateOrder::item(std::int64_t step, int index) const {
   const KeyedPermutation shuffled(word(slates_per_epoch()),
                                   mix_key({key_, kSlates, word(slate.epoch)}));
   const auto drawn = static_cast<std::int64_t>(shuffled(word(position % slates_per_epoch())));
-  // The last graph whose first slate is not beyond; graphs without slates are stepped over.
+  // The last graph whose first slate is not beyond `drawn`; skips graphs without slates.
   const auto after = std::ranges::upper_bound(first_slate_, drawn);
   slate.graph = static_cast<int>(after - first_slate_.begin()) - 1;
   slate.number = drawn - *(after - 1);
@@ -122,11 +122,11 @@ std::vector<std::int64_t> SlateOrder::mixed_places(std::int64_t total, std::int6
     }
     return places;
   }
-  // Where not all slates of a pass are drawn, those that are must not be the fastest ones.
+  // If only some slates of a pass are drawn, they must not always be the fastest.
   slate = static_cast<std::int64_t>(
       KeyedPermutation(word(slates), mix_key({key, kSlates}))(word(slate)));
   const std::int64_t used = slates * configs, window = kCloseSlates * configs;
-  // A pass leaves out the rows that are too many. They are drawn, so that none is used less often.
+  // A pass leaves out surplus rows, chosen at random, so that no row is used less often.
   const KeyedPermutation leaving(word(total), mix_key({key, kRows}));
   std::vector<std::int64_t> left_out;
   for (std::int64_t i = used; i < total; ++i)

@@ -7,9 +7,8 @@
 namespace tpudist {
 
 // The slates of an epoch. `rows`: every row about once per epoch, so that a graph's weight is its
-// number of configurations. `graphs`: the same number of slates for each graph (that of the mean
-// graph). `root`: numbers in proportion to the square root of that of `rows`, with nearly the same
-// sum.
+// number of configurations. `graphs`: equally many slates for each graph (the mean number). `root`:
+// numbers in proportion to the square root of those of `rows`, with nearly the same sum.
 enum class DrawMode { rows, graphs, root };
 
 // Which rows of a graph form a slate.
@@ -41,15 +40,15 @@ struct SlateId {
 };
 
 // The order of training. Item i of step s is a pure function of (seed, selection hash, K, row
-// counts, draw mode, slates per batch); it does not depend on ranks and threads. One keyed
-// permutation per epoch shuffles the slates of all graphs, and one per (graph, epoch[, member]) the
-// rows of a graph. O(graphs) memory; the step is the only state to resume. Immutable, thread-safe.
+// counts, draw mode, slates per batch), not of ranks and threads. One keyed permutation per epoch
+// shuffles the slates of all graphs, and one per (graph, epoch[, member]) shuffles the rows of a
+// graph. O(graphs) memory; the step is the only state to resume. Immutable, thread-safe.
 class SlateOrder {
  public:
   static constexpr std::int64_t kCloseSlates = 4;
 
-  // `fastest_first`: for each graph its rows by run time; not used for SlateMix::uniform. Throws
-  // ConfigError when a size is below 1 or no graph has a row.
+  // `fastest_first`: each graph's rows by run time; unused for SlateMix::uniform. Throws
+  // ConfigError if a size is below 1 or no graph has a row.
   SlateOrder(const OrderOptions& options, std::vector<std::int64_t> rows_per_graph,
              std::uint64_t selection_hash,
              std::vector<std::vector<std::int32_t>> fastest_first = {});
@@ -60,22 +59,22 @@ class SlateOrder {
   // Number of slates of one graph in each epoch.
   std::int64_t slates_of(int graph) const;
 
-  // Item `index` (< slates_per_batch) of `step` (from 0). An epoch's last batch is filled up with
-  // the epoch's first slates, at weight 0.
+  // Item `index` (< slates_per_batch) of `step` (from 0). The epoch's first slates, at weight 0,
+  // fill up its last batch.
   SlateId item(std::int64_t step, int index) const;
 
-  // The rows of a slate: K, or all when the graph has fewer. Slates of one (graph, epoch) are
+  // The rows of a slate: K, or all if the graph has fewer. Slates of one (graph, epoch) are
   // disjoint; the last rows of a permutation (fewer than K) are not used in that epoch. With
-  // DrawMode::graphs an epoch passes several times over the rows of a small graph, each time with
-  // another permutation; slates are then disjoint within a pass. `member`: -1 for the shared order,
-  // else that member has its own permutation of the rows. Other mixes than `uniform` are as SlateMix
-  // says; a graph of at most K rows gives all of them.
+  // DrawMode::graphs, an epoch passes several times over the rows of a small graph, each time with
+  // another permutation, and slates are disjoint within a pass. `member`: -1 for the shared order,
+  // else that member's own permutation of the rows. SlateMix describes other mixes than `uniform`;
+  // a graph of at most K rows always gives all rows.
   std::vector<std::int64_t> rows(const SlateId& slate, int member = -1) const;
 
  private:
   // Number of disjoint slates in one pass over `rows` rows of a graph.
   std::int64_t slates_of_pass(std::int64_t rows) const;
-  // The rows of a slate of a pass, as places in the order by run time.
+  // The rows of a slate of a pass, as positions in the order by run time.
   std::vector<std::int64_t> mixed_places(std::int64_t total, std::int64_t slate,
                                          std::uint64_t pass_key) const;
 

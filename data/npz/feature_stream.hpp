@@ -12,9 +12,9 @@
 
 namespace tpudist {
 
-// The rows (first axis) of a float array of an NPZ file. A separate thread inflates them ahead; an
+// The rows (first axis) of a float array of an NPZ file. A separate thread inflates rows ahead; an
 // array of one block needs no thread. Holds a fixed number of blocks of about 1 MiB, or of one row
-// where that is larger. Nothing else may use the reader meanwhile. One consumer.
+// if a row is larger. Nothing else may use the reader meanwhile. One consumer.
 class FeatureStream {
  public:
   struct Block {
@@ -27,14 +27,14 @@ class FeatureStream {
   FeatureStream(const FeatureStream&) = delete;
   FeatureStream& operator=(const FeatureStream&) = delete;
 
-  // The next rows, null at the end. The block is valid until the next call. Throws what reading
-  // throws.
+  // The next rows; null at the end. The block is valid until the next call. Throws as
+  // NpzArray::read.
   const Block* next();
-  // If the array is one block, next() will return it once more, without reading. Returns false for
+  // If the array is one block, next() returns that block again, without reading. Returns false for
   // larger arrays.
   bool restart();
 
-  // "FILE: NAME[i, j, k]" of a value, by its index in the whole array in C order.
+  // "FILE: NAME[i, j, k]" of a value, by its C-order index in the whole array.
   std::string where(std::uint64_t value) const { return array_.where(value); }
   // Throws DataError at the first value of the block that is NaN or infinite.
   void check_finite(const Block& block) const;

@@ -20,7 +20,7 @@ constexpr std::size_t kMaxAxes = 32;       // NumPy's own limit
   throw DataError(fmt::format("{}: {}", where, what));
 }
 
-// A parser of the one dictionary literal that a header holds.
+// A parser of the one dictionary literal in a header.
 class HeaderParser {
  public:
   HeaderParser(std::string_view text, std::string_view where) : text_(text), where_(where) {}

@@ -21,8 +21,8 @@ struct NpyHeader {
 
 inline constexpr std::size_t kNpyPreambleBytes = 12;  // enough to find the length of the header
 
-// Number of bytes before the elements, from the first 12 bytes of a file (format versions 1, 2 and
-// 3). `where` names file and array in messages. Throws DataError.
+// The number of bytes before the elements, from the first 12 bytes of a file (format versions 1, 2
+// and 3). `where` names file and array in messages. Throws DataError.
 std::size_t npy_prefix_bytes(std::span<const std::byte> preamble, std::string_view where);
 
 // Parses everything before the elements. Strict: the dictionary must have exactly the keys descr,

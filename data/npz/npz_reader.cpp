@@ -21,7 +21,7 @@ namespace {
 constexpr std::size_t kPieceBytes = 64 << 10;
 constexpr std::size_t kGrowthElements = 1 << 18;
 
-// True when an integer keeps its value as float32: its significant bits fit into 24.
+// Whether an integer keeps its value as float32: its significant bits fit into 24.
 template <std::integral Integer>
 bool is_exact(Integer value) {
   if constexpr (sizeof(Integer) <= 2) return true;
@@ -31,7 +31,7 @@ bool is_exact(Integer value) {
   return magnitude == 0 || std::bit_width(magnitude) - std::countr_zero(magnitude) <= 24;
 }
 
-// False when the number cannot be represented exactly as float32, or is out of its range.
+// Returns false if float32 cannot represent the number exactly, or does not reach it.
 bool to_float(double value, float& out) {
   const bool in_range = std::abs(value) <= std::numeric_limits<float>::max();
   if (!in_range && std::isfinite(value)) return false;
@@ -56,8 +56,8 @@ bool to_integer(Integer value, std::int64_t& out) {
   return true;
 }
 
-// The number of the first raw element for which `take(element)` is false; the number of elements
-// when it is true for all.
+// The index of the first raw element for which `take(element)` is false; the number of elements if
+// there is none.
 template <typename Stored, typename Take>
 std::size_t each_element(std::span<const std::byte> raw, const Take& take) {
   const std::size_t count = raw.size() / sizeof(Stored);
@@ -89,7 +89,7 @@ auto with_integer_type(const NpyHeader& header, const Each& each) {
   }
 }
 
-// Elements as float32. Returns the number of the first that has no exact one, out.size() if all do.
+// Elements as float32. Returns the index of the first inexact element; out.size() if all are exact.
 std::size_t convert(const NpyHeader& header, std::span<const std::byte> raw, std::span<float> out) {
   if (header.kind == 'f' && header.item_bytes == 2) {
     return each_element<std::uint16_t>(raw, [&](std::uint16_t half, std::size_t i) {
@@ -102,14 +102,14 @@ std::size_t convert(const NpyHeader& header, std::span<const std::byte> raw, std
   return with_integer_type(header, [&]<typename T>() { return each_element<T>(raw, take); });
 }
 
-// Elements as int64. Returns the number of the first that is beyond it, out.size() if none is.
+// Elements as int64. Returns the index of the first element out of range; out.size() if none.
 std::size_t convert(const NpyHeader& header, std::span<const std::byte> raw,
                     std::span<std::int64_t> out) {
   const auto take = [&](auto value, std::size_t i) { return to_integer(value, out[i]); };
   return with_integer_type(header, [&]<typename T>() { return each_element<T>(raw, take); });
 }
 
-// An element as it is stored, for a message.
+// An element as stored, for a message.
 std::string text_of(const NpyHeader& header, std::span<const std::byte> raw) {
   std::string text;
   const auto take = [&](auto value, std::size_t) {

@@ -12,7 +12,7 @@
 
 namespace tpudist {
 
-// A forward stream over the elements of one array of an NPZ file. Its memory does not depend on the
+// A forward stream over the elements of one array of an NPZ file. Memory does not depend on the
 // array's size. The read that reaches the last element also checks the member's CRC and end. Must
 // not outlive its reader; read only one array of a reader at a time.
 class NpzArray {
@@ -24,7 +24,7 @@ class NpzArray {
 
   // Fill `out` with the next elements, at most remaining(). Floats: from any numeric type; a value
   // that float32 cannot hold exactly is refused, except NaN and infinities. Integers: from any
-  // width; values beyond int64 are refused. Throws DataError with the place of the value.
+  // width; values beyond int64 are refused. Throws DataError with the position of the value.
   void read(std::span<float> out);
   void read(std::span<std::int64_t> out);
 
@@ -32,7 +32,7 @@ class NpzArray {
   // cannot request more. Throws as `read`.
   std::vector<float> read_floats();
 
-  // "FILE: NAME[i, j]" of an element, by its index in C order.
+  // "FILE: NAME[i, j]" of an element, by its C-order index.
   std::string where(std::uint64_t element) const;
   // Throws DataError "FILE: NAME MESSAGE".
   [[noreturn]] void fail(std::string_view message) const;
@@ -60,8 +60,8 @@ class NpzReader {
   const std::filesystem::path& path() const { return archive_.path(); }
   bool contains(std::string_view name) const;
   std::vector<std::string> names() const;
-  // Checks the array's header and that its size agrees with the zip member's. Throws DataError,
-  // also when there is no such array.
+  // Checks the array's header, and its size against the zip member's. Throws DataError, also if
+  // there is no such array.
   NpzArray open(std::string_view name) const;
 
  private:

@@ -12,9 +12,9 @@
 namespace tpudist {
 namespace {
 
-constexpr std::size_t kFilledBytes = 256 << 10;  // about what one call of a fill function makes
+constexpr std::size_t kFilledBytes = 256 << 10;  // roughly the output of one fill call
 
-// Bytes of an array; throws when a dimension is negative or the size does not fit.
+// The bytes of an array. Throws if a dimension is negative or the size does not fit.
 std::uint64_t array_bytes(std::string_view name, std::size_t element_bytes,
                           std::span<const std::int64_t> shape) {
   std::uint64_t bytes = element_bytes;
@@ -178,7 +178,7 @@ struct NpzWriter::Impl {
   std::filesystem::path final_path;
   NpzOptions options;
   TemporaryFile file;
-  std::exception_ptr failure;  // what a fill function threw
+  std::exception_ptr failure;  // thrown by a fill function
   zip_t* zip = nullptr;
 };
 

@@ -34,10 +34,10 @@ struct NpzOptions {
   bool durable = true;    // false: the file need not survive a crash of the machine
 };
 
-// Writes one NPZ file: a zip of .npy arrays as made by numpy.savez_compressed, with zip64 where
-// sizes need it and a fixed date, so that equal arrays give equal files. Nothing is written before
-// `finish`, and the file is written whole or not at all. Throws std::invalid_argument for a shape
-// whose product is not the number of elements, and for a name that occurs twice. Not thread-safe.
+// Writes one NPZ file: a zip of .npy arrays as by numpy.savez_compressed, with zip64 if sizes need
+// it, and a fixed date, so that equal arrays give equal files. `finish` writes the file, whole or
+// not at all. Throws std::invalid_argument for a shape whose product is not the number of elements,
+// and for a name that occurs twice. Not thread-safe.
 class NpzWriter {
  public:
   explicit NpzWriter(const std::filesystem::path& path, NpzOptions options = {});
@@ -60,8 +60,8 @@ class NpzWriter {
   }
 
   // Adds an array that is never in memory as a whole: `finish` calls fill(first_row, rows) with
-  // consecutive pieces of whole rows of the first axis, once each and in order; it must set every
-  // element. `fill` and what it refers to must live until then; `finish` passes on its exceptions.
+  // consecutive pieces of whole rows of the first axis, once each and in order. `fill` must set
+  // every element, and live with its references until then; `finish` passes on its exceptions.
   template <typename T>
   void add_streamed(std::string_view name, std::vector<std::int64_t> shape,
                     std::function<void(std::int64_t first_row, std::span<T> rows)> fill) {
@@ -72,7 +72,7 @@ class NpzWriter {
                });
   }
 
-  // Adds a zip member unchanged, under exactly this name (for malformed files in tests).
+  // Adds a zip member unchanged, under exactly this name, for malformed files in tests.
   void add_raw(std::string_view member, std::span<const std::byte> bytes);
   void add_raw(std::string_view member, std::string_view text) {
     add_raw(member, std::as_bytes(std::span(text.data(), text.size())));

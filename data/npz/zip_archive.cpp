@@ -22,7 +22,7 @@ constexpr std::string_view kWrongCrc = "wrong CRC: the stored bytes are damaged"
 
 [[noreturn]] void throw_open_error(const std::filesystem::path& path, int code) {
   std::error_code ignored;
-  const bool is_there = std::filesystem::exists(path, ignored);  // libzip says so of damage too
+  const bool is_there = std::filesystem::exists(path, ignored);  // libzip reports damage likewise
   const bool system =
       (code == ZIP_ER_NOENT && !is_there) || code == ZIP_ER_OPEN || code == ZIP_ER_MEMORY;
   const std::string reason = zip_reason(code);
@@ -100,7 +100,7 @@ struct ZipStream::Impl {
     return static_cast<std::size_t>(count);
   }
 
-  // Some more bytes, at least one unless the member ends.
+  // Produces more bytes, at least one unless the member ends.
   std::size_t produce(std::span<std::byte> out) {
     if (!member.deflated) {
       const std::size_t count = read_raw(out);
@@ -165,7 +165,7 @@ ZipArchive::ZipArchive(const std::filesystem::path& path) : path_(path) {
   // zip_open converts the members' dates by mktime, whose lock ThreadSanitizer cannot see.
   static Mutex opening;
   const MutexLock lock(opening);
-  do {  // again where a signal interrupts it
+  do {  // again if a signal interrupts it
     zip_.reset(zip_open(path.c_str(), ZIP_RDONLY, &code));
   } while (!zip_ && code == ZIP_ER_OPEN && errno == EINTR);
   if (!zip_) throw_open_error(path, code);

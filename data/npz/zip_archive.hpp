@@ -13,16 +13,16 @@ struct zip;
 namespace tpudist {
 
 // The bytes of one zip member (stored or deflated), inflated on demand. libzip delivers the
-// compressed bytes, zlib inflates them, and libdeflate computes the CRC; this is faster than libzip
-// alone with zlib's CRC. Must not outlive its archive; one thread at a time per archive.
+// compressed bytes, zlib inflates them, and libdeflate computes the CRC, which is faster than
+// libzip alone with zlib's CRC. Must not outlive its archive; one thread at a time per archive.
 class ZipStream {
  public:
   ~ZipStream();
   ZipStream(ZipStream&&) noexcept;
   ZipStream& operator=(ZipStream&&) noexcept;
 
-  // Fills `out` and returns the number of bytes read: fewer only at the end. Reading past the last
-  // byte checks the CRC and the size. Throws DataError.
+  // Fills `out` and returns the number of bytes read, which is smaller only at the end. Reading
+  // past the last byte checks the CRC and the size. Throws DataError.
   std::size_t read(std::span<std::byte> out);
 
  private:
@@ -32,27 +32,27 @@ class ZipStream {
   std::unique_ptr<Impl> impl_;
 };
 
-// What a number of libzip's means.
+// The meaning of a libzip error code.
 std::string zip_reason(int code);
 
-// Throws DataError where the path is a pipe or a terminal: a zip file's directory is at its end, so
-// the file must be seekable.
+// Throws DataError for a pipe or a terminal: a zip file's directory is at its end, so the file must
+// be seekable.
 void require_searchable(const std::filesystem::path& path);
 
-// An untrusted zip file opened for reading through libzip. Without libzip's consistency checks,
-// which refuse what sound packers write: ZipStream checks sizes and CRCs. Not thread-safe.
+// An untrusted zip file opened for reading through libzip. Skips libzip's consistency checks, which
+// refuse files of sound packers: ZipStream checks sizes and CRCs. Not thread-safe.
 class ZipArchive {
  public:
   struct Member {
     std::string name;
-    std::uint64_t bytes = 0;  // inflated size as the archive states; reading checks it
+    std::uint64_t bytes = 0;  // inflated size, as stated; reading checks it
     std::uint32_t crc = 0;
     bool deflated = false;
   };
 
-  // Throws IoError when the file cannot be opened. Throws DataError when it is not a valid zip
-  // file, not seekable, or has members that are encrypted, compressed by another method than
-  // deflate, or of one name.
+  // Throws IoError when the file cannot be opened. Throws DataError if the file is no valid zip
+  // file or not seekable, or has members that are encrypted, compressed by another method than
+  // deflate, or of equal names.
   explicit ZipArchive(const std::filesystem::path& path);
 
   const std::filesystem::path& path() const { return path_; }

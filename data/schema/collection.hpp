@@ -15,16 +15,16 @@ namespace tpudist {
 // "layout:nlp:random". Any other name is the user's own data.
 struct Collection {
   std::string name;
-  // TpuGraphs' unless it was read with the graphs (with_schema, Manifest).
+  // TpuGraphs', unless read with the graphs (with_schema, Manifest).
   FeatureSchema schema = name.starts_with("tile:") ? kTileSchema : kLayoutSchema;
 
   bool is_tile() const;
   // Relative folder in the NPZ root and in the shard root, e.g. "layout/xla/random" or "tile/xla".
   std::filesystem::path folder() const;
-  // Whether it is one of TpuGraphs' five, whose schema is always that of the data set.
+  // Whether this is one of TpuGraphs' five, which always have the data set's schema.
   bool is_tpugraphs() const;
 
-  // Throws ConfigError, with the nearest of TpuGraphs' names, when `name` has neither form.
+  // Throws ConfigError, with the nearest of TpuGraphs' names, if `name` has neither form.
   static Collection parse(std::string_view name);
   static bool is_name(std::string_view name);
   static const std::vector<std::string>& tpugraphs_names();

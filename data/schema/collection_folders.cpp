@@ -13,7 +13,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Names of the folders in a folder; none where it is not there.
+// The names of the folders in a folder; none if the folder is missing.
 std::vector<std::string> folders_in(const fs::path& folder) {
   std::vector<std::string> names;
   std::error_code error;
@@ -27,7 +27,7 @@ std::vector<std::string> folders_in(const fs::path& folder) {
   return names;
 }
 
-// All folders where a collection may be, relative to `root`.
+// All folders that may be a collection, relative to `root`.
 std::vector<fs::path> collection_folders(const fs::path& root) {
   std::vector<fs::path> folders;
   for (const std::string& x : folders_in(root / "tile")) folders.push_back(fs::path("tile") / x);
@@ -45,7 +45,7 @@ std::string name_of(const fs::path& folder) {
   return join(parts, ":");
 }
 
-// The place of one of TpuGraphs' collections; any other one comes after them.
+// The position of a TpuGraphs collection in the usual order; other collections come after them.
 std::ptrdiff_t place_of(const Collection& collection) {
   return std::ranges::find(Collection::tpugraphs_names(), collection.name) -
          Collection::tpugraphs_names().begin();

@@ -10,30 +10,30 @@ struct ColumnRange {
   bool operator==(const ColumnRange&) const = default;
 };
 
-// What the arrays of a collection's graphs hold: widths, and which columns have a meaning. All
-// graphs of a collection share it. TpuGraphs' is in data/schema/tpugraphs.hpp.
+// What the arrays of a collection's graphs hold: widths, and columns with a meaning. All graphs of
+// a collection share the schema. data/schema/tpugraphs.hpp has TpuGraphs'.
 struct FeatureSchema {
   bool tile = false;        // a configuration belongs to the whole graph, not to each of some nodes
   int node_features = 0;    // columns of node_feat
   int config_features = 0;  // of node_config_feat (layout) or config_feat (tile)
   int opcodes = 0;          // opcodes are below this number; 0: graphs have no node_opcode
-  // Columns of node_feat with the minor-to-major order of a node's layout. Where a layout
-  // collection names them, the values of its configurations are such numbers too.
+  // Columns of node_feat with the minor-to-major order of a node's layout. If a layout collection
+  // names these columns, its configurations have such values too.
   ColumnRange layout_columns = {};
-  // Columns with the sizes of a node's dimensions, 0 where it has fewer.
+  // Columns with the sizes of a node's dimensions, 0 beyond its last.
   ColumnRange dimension_columns = {};
 
   bool operator==(const FeatureSchema&) const = default;
 };
 
-// The most of each that a schema may have.
+// Upper limits of a schema.
 inline constexpr int kMostNodeFeatures = 4096, kMostConfigFeatures = 1024, kMostOpcodes = 256;
 
-// "" or what is wrong with its numbers, such as "node_features is 0, but must be 1 to 4096".
+// The fault of a schema's numbers, such as "node_features is 0, but must be 1 to 4096"; "" if none.
 std::string fault_of(const FeatureSchema& schema);
 
-// Calls field(name, member) for each int and ColumnRange that describes a schema, by the names that
-// shards, manifests and configurations have.
+// Calls field(name, member) for each int and ColumnRange that describes a schema, with its name in
+// shards, manifests and configurations.
 template <typename Schema, typename Field>
 void schema_fields(Schema& schema, const Field& field) {
   field("node_features", schema.node_features);
@@ -48,7 +48,7 @@ std::string to_text(const FeatureSchema& schema);
 
 // The text of a range as users write it: "134-139", or "none".
 std::string to_text(const ColumnRange& columns);
-// Reads such a text. False where it is none, or a column is not below `columns_of`.
+// Reads such a text. Returns false for any other text, or if a column is not below `columns_of`.
 bool parse_columns(const std::string& text, int columns_of, ColumnRange& columns);
 
 }  // namespace tpudist

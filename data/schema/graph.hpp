@@ -14,15 +14,15 @@ struct Graph {
   std::string name;                   // stem of the NPZ file: the graph's id
   std::int64_t nodes = 0, edges = 0;  // n, m
   Array<float> node_features;         // [n, F], row-major
-  Array<std::uint8_t> opcodes;        // [n]; all 0 where the schema has none
+  Array<std::uint8_t> opcodes;        // [n]; all 0 if the schema has none
   Array<std::int32_t> edge_index;     // [m, 2]: (consumer, producer)
   Array<std::int32_t> config_nodes;   // [nc], distinct; empty for tile
   Array<std::int64_t> node_splits;    // as in the NPZ; empty when absent
-  // [p, 2]: (consumer, producer), both configurable, where a path of the whole graph leads from the
-  // one to the other and meets no other configurable node. Only where a network takes these edges
+  // [p, 2]: (consumer, producer), both configurable, if a path of the whole graph joins them
+  // without meeting another configurable node. Only if a network takes these edges
   // (GraphReduction::config_edges).
   Array<std::int32_t> config_edges;
-  Array<std::int32_t> segment;  // [n] of data.segments; empty where graphs are not cut
+  Array<std::int32_t> segment;  // [n] of data.segments; empty if graphs are not cut
 
   std::size_t feature_count() const {  // F
     return node_features.size() / static_cast<std::size_t>(nodes);

@@ -8,8 +8,7 @@ namespace tpudist {
 
 // A node's share in a violation ratio (docs/configuration.md, model.readout.violation_ratio).
 
-// The dimensions that no other one exceeds, as bits; 0: no size is above 0. At least one size, and
-// at most 31.
+// The largest dimensions, as bits; 0: no size is above 0. Takes 1 to 31 sizes.
 inline std::int32_t largest_dimensions(std::span<const float> sizes) {
   const float most = std::ranges::max(sizes);
   std::int32_t bits = 0;
@@ -19,7 +18,7 @@ inline std::int32_t largest_dimensions(std::span<const float> sizes) {
   return bits;
 }
 
-// Whether dimension `lanes` >= 0, which lies along the lanes, is none of the largest ones.
+// Whether dimension `lanes` >= 0, which lies along the lanes, is not among the largest.
 inline bool violates(std::int32_t largest, int lanes) {
   return lanes >= 31 || ((largest >> lanes) & 1) == 0;
 }

@@ -39,7 +39,7 @@ std::vector<Collection> parts_of(const Collection& collection) {
 
 void refuse_overlaps(const std::vector<std::pair<std::string, Collection>>& scored) {
   using Scored = std::pair<std::string, Collection>;
-  std::map<std::string, const Scored*> first;  // that has this collection
+  std::map<std::string, const Scored*> first;  // with this collection
   for (const Scored& own : scored) {
     for (const Collection& part : parts_of(own.second)) {
       const Scored& other = *first.emplace(part.name, &own).first->second;

@@ -19,11 +19,11 @@ namespace tpudist {
 namespace {
 
 struct KnownFamily {
-  std::string_view word;  // as it stands in names, without separators
+  std::string_view word;  // as in names, without separators
   std::string_view family;
 };
 
-// The first that occurs wins: models built on a backbone come before backbones.
+// The first match wins: models built on a backbone come before backbones.
 constexpr KnownFamily kKnownFamilies[] = {
     {"maskrcnn", "mask_rcnn"},
     {"fasterrcnn", "faster_rcnn"},
@@ -58,7 +58,7 @@ constexpr auto kRunWords = std::to_array<std::string_view>(
      "performance", "shard", "shards",   "fast",     "epoch", "main",     "bf16",
      "fp16",        "fp32",  "f16",      "f32",      "fp64",  "f64",      "int8"});
 
-// Not the ones of <cctype>, which depend on the locale.
+// Not from <cctype>, whose functions depend on the locale.
 bool is_digit(char c) {
   return c >= '0' && c <= '9';
 }
@@ -100,8 +100,8 @@ std::vector<std::string_view> tokens_of(std::string_view name) {
   return tokens;
 }
 
-// True when the tokens from this one on, concatenated, begin with `word`. Short words must not
-// continue with letters: "ssd" is not in "ssdeep".
+// Whether the concatenated `tokens` begin with `word`. Short words must not continue with letters:
+// "ssd" is not in "ssdeep".
 bool begins_with(std::span<const std::string_view> tokens, std::string_view word) {
   constexpr std::size_t kShort = 4;
   const bool is_short = word.size() <= kShort;

@@ -4,8 +4,8 @@
 
 namespace tpudist {
 
-// The features of the TpuGraphs data set, which the features of HLO files and synthetic graphs are
-// too. What reads graphs of any collection takes their FeatureSchema instead.
+// The features of the TpuGraphs data set, of HLO files and of synthetic graphs. Code that reads
+// graphs of any collection uses their FeatureSchema instead.
 inline constexpr int kNodeFeatures = 140;         // columns of node_feat
 inline constexpr int kMaxNodes = 1 << 20;         // of a graph
 inline constexpr int kOpcodes = 120;              // rows of an opcode table

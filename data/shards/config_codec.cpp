@@ -11,7 +11,7 @@
 namespace tpudist {
 namespace {
 
-// Vectors of TpuGraphs' width are compared and hashed in words, those of others byte by byte.
+// Vectors of TpuGraphs' width are compared and hashed in words, others byte by byte.
 constexpr std::size_t kWidth = kLayoutConfigFeatures;
 constexpr std::size_t kVectorBytes = kWidth * sizeof(float);
 constexpr std::size_t kWords = kVectorBytes / sizeof(std::uint64_t);
@@ -33,7 +33,7 @@ bool same_bits(const Words& a, const Words& b) {
 }
 
 // Multilinear hash with odd random multipliers: independent multiplications, mixed once at the end.
-// It only finds the slot; vectors are compared in full.
+// The hash only finds the slot; vectors are compared in full.
 std::uint64_t hash_of(const Words& words) {
   constexpr Words kFactors = {0x9e3779b97f4a7c15, 0xbf58476d1ce4e5b9, 0x94d049bb133111eb,
                               0xd6e8feb86659fd93, 0xff51afd7ed558ccd, 0xc4ceb9fe1a85ec53,

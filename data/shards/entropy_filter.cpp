@@ -18,7 +18,7 @@ std::vector<double> mapped_times(std::span<const std::int64_t> times) {
   return mapped;
 }
 
-// Of values that are normalised to the sum 1.
+// The divergence of two lists of values, each normalised to the sum 1.
 double divergence(std::span<const double> of, std::span<const double> from) {
   double sum_of = 0, sum_from = 0, result = 0;
   for (const double value : of) sum_of += value;
@@ -53,7 +53,7 @@ std::vector<bool> kept_by_entropy(std::span<const std::int64_t> times, double th
   const auto block = [&](std::int64_t number) {
     return std::span(mapped).subspan(static_cast<std::size_t>(number * kBlock), kBlock);
   };
-  std::vector<double> values;  // before each block but the first
+  std::vector<double> values;  // between a block and the next
   for (std::int64_t b = 1; b < blocks; ++b) values.push_back(divergence(block(b), block(b - 1)));
   values = smoothed(values);
   const auto reaches = [&](double value) { return value >= threshold; };

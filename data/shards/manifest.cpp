@@ -23,7 +23,7 @@ constexpr std::string_view kFormat = "tpudist-manifest";
 constexpr int kVersion = 1;
 constexpr const char* kHashKey = "xxh3";
 
-// One description of the fields for both directions: `field(json key, member)`.
+// Describes the fields once for both directions: `field(json key, member)`.
 template <typename Graph, typename Field>
 void graph_fields(Graph& graph, const Field& field) {
   field("name", graph.name);
@@ -125,12 +125,12 @@ Json counts(const Manifest& manifest) {
   return json;
 }
 
-// As it stands in the file. File names need not be UTF-8.
+// The text as in the file. File names need not be UTF-8.
 std::string text_of(const Json& json) {
   return json_text(json, 1) + "\n";
 }
 
-// Hash of a manifest without its last member, which is this hash.
+// The hash of a manifest without its last member, the hash itself.
 std::string hash_of_manifest(const Json& json) {
   Json rest = json;
   rest.erase(kHashKey);
@@ -205,7 +205,7 @@ namespace {
                               where, field, text(listed), text(found)));
 }
 
-// As they come out of a file: text that is not UTF-8 is replaced there.
+// Values as read back from a file, which replaces text that is not UTF-8.
 Json written(const Json& json) {
   return Json::parse(json_text(json));
 }

@@ -22,7 +22,7 @@ struct ManifestShard {
   std::vector<GraphSummary> graphs;
 };
 
-// A file that was left out because it is bad.
+// A bad file that was left out.
 struct SkippedFile {
   std::string source;  // relative to the NPZ root
   std::string error;
@@ -36,28 +36,28 @@ struct Manifest {
   std::vector<SkippedFile> skipped;
 };
 
-// Atomic. The manifest is a function of the shards only: no dates. Throws IoError.
+// Writes atomically. The manifest is a function of the shards only, without dates. Throws IoError.
 void write_manifest(const Manifest& manifest, const std::filesystem::path& path,
                     FileSystem& files = posix_file_system());
 
-// Throws DataError when the file is missing or not a manifest of this collection, whatever schema
-// `collection` has.
+// Throws DataError if the file is missing or not a manifest of this collection. The schema of
+// `collection` does not matter.
 Manifest read_manifest(const std::filesystem::path& path, const Collection& collection);
 
-// Compares the manifest's entry of a shard, or of one of its graphs, with the shard itself. Throws
-// DataError at the first difference, with the shard, the field and both values. Of a shard only
-// file, split, and the names and order of its graphs are compared.
+// Compares the manifest's entry of a shard, or of a graph in it, with the shard itself. Throws
+// DataError at the first difference, with the shard, the field and both values. For a shard,
+// compares only file, split, and the names and order of its graphs.
 void require_equal(const ManifestShard& listed, const ShardSummary& found,
                    const Collection& collection, std::string_view where);
 void require_equal(const GraphSummary& listed, const GraphSummary& found, std::string_view where);
 
 // One line for each fault of the manifest that is visible without its shards: totals that are not
-// the sums of its graphs; shards listed twice, out of order or outside their split's folder; graphs
-// of one name in a split. `manifest` is the result of read_manifest.
+// the sums over its graphs; shards listed twice, out of order or outside their split's folder; two
+// graphs of one name in a split. `manifest` is the result of read_manifest.
 std::vector<std::string> manifest_faults(const std::filesystem::path& path,
                                          const Manifest& manifest);
 
-// Throws DataError when the shard is not in `folder` or has another size.
+// Throws DataError if the shard is not in `folder` or has another size.
 void check_shard_present(const std::filesystem::path& folder, const ManifestShard& shard);
 
 }  // namespace tpudist

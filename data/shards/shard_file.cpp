@@ -69,7 +69,7 @@ GraphSummary summarize_graph(const Hdf5Id& file, const FeatureSchema& schema, st
   return graph;
 }
 
-// TpuGraphs', unless the shard says another.
+// TpuGraphs' schema, unless the shard has another.
 FeatureSchema read_schema(const Hdf5Id& file, std::string_view collection, std::string_view where) {
   FeatureSchema schema = Collection{std::string(collection)}.schema;
   if (!has_attribute(file, "node_features", where)) return schema;

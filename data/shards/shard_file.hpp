@@ -18,21 +18,21 @@ struct ShardSummary {
   std::vector<GraphSummary> graphs;
 };
 
-// Opens a shard for reading and checks format, version and completeness. Throws DataError, or
-// IoError when the file does not exist.
+// Opens a shard for reading and checks format, version and completeness. Throws DataError, and
+// IoError if the file does not exist.
 Hdf5Id open_shard(const std::filesystem::path& path);
 
 // Everything in a shard except its large arrays. Throws like open_shard.
 ShardSummary summarize_shard(const std::filesystem::path& path);
 
-// Throws DataError, beginning with `where`, for numbers that no graph has: sums and products of the others
-// do not overflow.
+// Throws DataError, beginning with `where`, for impossible numbers. Sums and products of possible
+// numbers do not overflow.
 void require_possible(const GraphSummary& graph, std::string_view where);
 
 // Throws DataError, beginning with `where`, for the first value that is not finite. `first`: the
-// element of the array where they begin.
+// index of values[0] in the array.
 void require_finite(std::span<const float> values, std::string_view where, std::int64_t first = 0);
-// The same of rows as they are stored, from row `first` on; whole numbers are finite.
+// The same for stored rows, from row `first` on; whole numbers are finite.
 void require_finite(const Hdf5Dataset& dataset, std::int64_t first,
                     std::span<const std::byte> rows);
 

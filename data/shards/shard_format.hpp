@@ -28,9 +28,9 @@ namespace tpudist {
 inline constexpr std::string_view kShardFormat = "tpudist-shard";
 inline constexpr std::int64_t kShardVersion = 1;
 
-// Chunk sizes of config_codes and config_feat, of which a random slate inflates a chunk for each
-// row or two. The codes of the real AlexNet need as much space in chunks of 8 KiB as in chunks of
-// 256 KiB. Features that do not repeat need 3 % more, and 5 to 10 % more time to convert.
+// Chunk sizes of config_codes and config_feat. A random slate inflates a chunk for 1 or 2 rows.
+// The codes of the real AlexNet need as much space in chunks of 8 KiB as in chunks of 256 KiB.
+// Features that do not repeat need 3 % more space, and 5 to 10 % more time to convert.
 inline constexpr std::size_t kCodeChunkBytes = 8 << 10;
 inline constexpr std::size_t kFeatureChunkBytes = 16 << 10;
 
@@ -38,7 +38,7 @@ inline std::string graph_group(std::int64_t number) {
   return fmt::format("/graphs/{:06}", number);
 }
 
-// The NPZ file from which a graph was made.
+// The NPZ file behind a graph.
 struct SourceFile {
   std::string path;  // relative to the NPZ root, with '/'
   std::uint64_t bytes = 0;

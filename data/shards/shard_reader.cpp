@@ -18,7 +18,7 @@ namespace tpudist {
 
 namespace {
 
-// The graphs of all parts, under their ids.
+// The graphs of all parts, named by their ids.
 std::vector<GraphEntry> list_merged(const std::filesystem::path& shard_root,
                                     const std::vector<Collection>& parts, std::string_view split) {
   std::vector<GraphEntry> entries;
@@ -176,7 +176,7 @@ Graph GraphReader::read_graph() const {
 RunTimes GraphReader::read_run_times() const {
   const std::int64_t c = impl_->entry.configs;
   RunTimes times;
-  const bool hidden = impl_->entry.split == "test";  // only there run times may be 0
+  const bool hidden = impl_->entry.split == "test";  // only there may run times be 0
   times.runtime = impl_->read_within<std::int64_t>("runtime", {c}, hidden ? 0 : 1);
   if (has_link(impl_->group, "runtime_normalizer")) {
     times.normalizer = impl_->read_within<std::int64_t>("runtime_normalizer", {c}, 1);

@@ -15,7 +15,7 @@
 
 namespace tpudist {
 
-// One graph of a collection's split, as the manifest describes it, and where it lies.
+// One graph of a collection's split, as in the manifest, and its location.
 struct GraphEntry : GraphSummary {
   std::string split;             // "train", "valid" or "test"
   std::filesystem::path shard;   // absolute path of the HDF5 file
@@ -23,18 +23,18 @@ struct GraphEntry : GraphSummary {
 };
 
 // Lists the graphs of a collection below a shard root (all splits, or one), in the order (split,
-// name), from its manifests. Throws DataError when there is none, or a shard is missing or
+// name), from its manifests. Throws DataError if there is no manifest, or a shard is missing or
 // incomplete.
 std::vector<GraphEntry> list_graphs(const std::filesystem::path& shard_root,
                                     const Collection& collection, std::string_view split = {});
 
 // Reads every shard of `entries` once, several at a time. Throws DataError for a shard whose hash
-// is not the manifest's, so that damaged bytes never reach HDF5. Throws IoError where it cannot be
-// read.
+// is not the manifest's, so that damaged bytes never reach HDF5. Throws IoError if a shard cannot
+// be read.
 void check_shard_hashes(std::span<const GraphEntry> entries, ThreadPool& pool);
 
-// Reads one graph of a shard. Calls into HDF5 hold one process-wide lock; chunks are inflated
-// outside it. Thread-safe.
+// Reads one graph of a shard. Calls into HDF5 hold one process-wide lock; inflating does not.
+// Thread-safe.
 class GraphReader {
  public:
   // Opens the shard and checks format, version and completeness. Throws DataError or IoError.
@@ -46,23 +46,22 @@ class GraphReader {
   Graph read_graph() const;
   RunTimes read_run_times() const;
 
-  // Layout graphs: true when the shard has config_codes + config_states, false when it has
-  // config_feat [c, nc, C] because the graph's configurations do not repeat. Always false for
-  // tile.
+  // Layout graphs: true if the shard has config_codes + config_states, false if it has config_feat
+  // [c, nc, C] because the graph's configurations do not repeat. Always false for tile.
   bool coded() const;
   ConfigStates read_states() const;  // coded only
   int code_bytes() const;            // coded only: 1 or 2
   // Reads the codes of configurations first .. first + count - 1, [count, nc]. Coded only.
   ConfigCodes read_codes(std::int64_t first, std::int64_t count) const;
 
-  // Reads configurations first .. first + count - 1 as float: [count, nc, C] of an uncoded layout
-  // graph, [count, C] of a tile graph.
+  // Reads configurations first .. first + count - 1 as float: [count, nc, C] for an uncoded layout
+  // graph, [count, C] for a tile graph.
   std::vector<float> read_config_features(std::int64_t first, std::int64_t count) const;
   // The same in the stored type: elements of feature_type(), which is i8, i16, i32 or f32.
   ElementType feature_type() const;
   std::vector<std::byte> read_stored_features(std::int64_t first, std::int64_t count) const;
 
-  // Rows per chunk of config_codes or config_feat; whole chunks are cheapest to read.
+  // Rows per chunk of config_codes or config_feat. Reading whole chunks is cheapest.
   std::int64_t chunk_rows() const;
 
  private:

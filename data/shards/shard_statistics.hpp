@@ -20,8 +20,8 @@ struct RunTimeStatistics {
   std::int64_t repeated_rows = 0;     // their measurements
   std::int64_t most_repeats = 0;      // largest number for one configuration
   // Measurement noise: quartiles, over the repeated configurations, of max / min - 1 of the ranked
-  // value. NumPy's percentiles (linear). Nothing when no configuration is repeated, or run times
-  // are 0.
+  // value. NumPy's percentiles (linear). Nothing if no configuration is repeated, or run times are
+  // 0.
   std::optional<std::array<double, 3>> spread;
 };
 

@@ -15,9 +15,9 @@
 
 namespace tpudist {
 
-// Writes one shard file of a collection with its schema, graph after graph: begin, the configuration arrays, end (or drop). Give it
-// a temporary name: the file is complete only after `close`. Throws IoError. One thread calls it;
-// the pool deflates.
+// Writes one shard file of a collection with its schema, graph after graph: begin, the
+// configuration arrays, end (or drop). Use a temporary file name: the file is complete only after
+// `close`. Throws IoError. Call it from one thread; the pool deflates.
 class ShardWriter {
  public:
   ShardWriter(const std::filesystem::path& path, const Collection& collection,
@@ -25,8 +25,8 @@ class ShardWriter {
 
   // Creates the next HDF5 group and writes its attributes and the graph's static arrays.
   void begin(const Graph& graph, std::int64_t configs, const SourceFile& source);
-  // A dataset of the open HDF5 group, to be filled chunk by chunk; an existing one of that name is
-  // replaced.
+  // A dataset of the open HDF5 group, to fill chunk by chunk. Replaces an existing dataset of that
+  // name.
   Hdf5Dataset create(const std::string& name, ElementType type, std::vector<std::int64_t> shape,
                      std::size_t chunk_bytes = kArrayChunkBytes);
   template <typename T>
@@ -54,17 +54,17 @@ class ShardWriter {
   std::int64_t graphs_ = 0;
 };
 
-// Fills a dataset with rows in order. The pool deflates whole chunks, several at a time; each is
-// verified by inflating it again.
+// Fills a dataset with rows in order. The pool deflates whole chunks, several at a time, and
+// verifies each by inflating it again.
 class ChunkAppender {
  public:
   ChunkAppender(Hdf5Dataset& dataset, ThreadPool& pool);
 
   // Space for the next rows: at most `most`, at least one; the result has whole rows of
-  // row_bytes(). Call `advance` when they are set.
+  // row_bytes(). Call `advance` after setting them.
   std::span<std::byte> room(std::int64_t most);
   void advance(std::int64_t rows);
-  // Call it after all rows: writes the remaining ones.
+  // Writes the remaining rows. Call it last.
   void finish();
 
  private:

@@ -11,8 +11,8 @@ namespace tpudist::synth {
 
 inline constexpr int kMaxStates = 9;
 
-// The states of one configurable operation: each is a row of node_config_feat with its meaning for
-// the layouts of output, input and kernel.
+// The states of one configurable operation. A state is a row of node_config_feat with its meaning
+// for the layouts of output, input and kernel.
 struct Choice {
   struct State {
     // 6 output, 6 input, 6 kernel; -1 = none.

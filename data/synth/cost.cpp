@@ -10,8 +10,8 @@ namespace tpudist::synth {
 namespace {
 
 // A rough TPU. Within one graph, run time is mostly a sum over single operations, as for the real
-// AlexNet. But the cost of a state depends on sizes and layouts of neighbours, so ranking an unseen
-// graph needs a model that uses neighbours.
+// AlexNet. But the cost of a state depends on the neighbours' sizes and layouts, so ranking an
+// unseen graph needs a model that uses neighbours.
 constexpr double kBytesPerNs = 400;
 constexpr double kFlopsPerNs = 40000;
 // Share of an elementwise operation's traffic that is not fused away.
@@ -23,15 +23,15 @@ constexpr double kTranspose = 1.0, kRetile = 0.4;
 // Share of a copy between two chosen layouts that is not fused into the operations at its ends. A
 // copy to or from a fixed layout is not fused.
 constexpr double kUnfused = 0.5;
-// What a product loses for each operand that does not have the summed dimension along the lanes, as
-// a share of its compute time. A dot that takes its operands in any layout loses less.
+// A product's loss for each operand whose summed dimension is not along the lanes, as a share of
+// its compute time. A dot that takes its operands in any layout loses less.
 constexpr double kAcross = 0.06, kAnyLayout = 0.09;
 
 // Where a tensor's layout is decided.
 struct Source {
   // A flexible tensor is made in whatever layout its user wants.
   enum Kind { flexible, fixed, choice } kind = fixed;
-  // Number of the choice, where the layout is one.
+  // Number of the choice, if the layout is one.
   std::int32_t number = -1;
 };
 
@@ -116,7 +116,7 @@ class LayoutCostBuilder {
     return cost_.single_[static_cast<std::size_t>(number) * kMaxStates + state];
   }
 
-  // Adds f(layout of `op`) to the term of whatever decides that layout.
+  // Adds f(layout of `op`) to the term of the operation that decides that layout.
   void add_term(std::int32_t op, const std::function<double(Layout)>& f) {
     const Source from = source(op);
     if (from.kind != Source::choice) {

@@ -10,14 +10,14 @@
 
 namespace tpudist::synth {
 
-// Number of the state in which the operation itself is fastest, copies of its operands not counted:
-// what a compiler takes that looks at one operation after the other.
+// The number of the state in which the operation itself is fastest, without copies of its operands:
+// the choice of a compiler that looks at one operation after the other.
 std::size_t cheapest_state(const Program& program, const Choice& choice);
 
 // The hidden cost model of layouts, a sum over operations: computing and moving an operation's
-// tensor, padded to 8 x 128 tiles, and copying it where a user wants another layout. Elementwise
-// operations take the layout of their first operand, so a layout has effect until the next
-// operation that chooses its own. The sum is stored as terms of one and of two configurable
+// tensor, padded to 8 x 128 tiles, and copying the tensor if a user wants another layout.
+// Elementwise operations take the layout of their first operand, so a layout has effect until the
+// next operation that chooses its own. The sum is stored as terms of one and of two configurable
 // operations.
 class LayoutCost {
  public:
@@ -25,8 +25,8 @@ class LayoutCost {
 
   // Run time in ns, without noise. codes: the state of each choice.
   double time(std::span<const std::uint8_t> codes) const;
-  // The parts that depend on single operations and on pairs. They show how much of the variance is
-  // visible without neighbours.
+  // The parts of the time that depend on single operations and on pairs. They show how much
+  // variance is visible without neighbours.
   double single_part(std::span<const std::uint8_t> codes) const;
   double pair_part(std::span<const std::uint8_t> codes) const;
 

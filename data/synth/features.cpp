@@ -40,8 +40,8 @@ HloWindow window_of(const Window& window) {
           std::vector<std::int64_t>(rank, window.reversed ? 1 : 0)};
 }
 
-// Dimension numbers of [batch, spatial..., feature] tensors and [spatial..., in, out] kernels; for
-// the gradient of a kernel the batch is what is contracted.
+// Dimension numbers of [batch, spatial..., feature] tensors and [spatial..., in, out] kernels; the
+// gradient of a kernel contracts the batch.
 HloConvolution convolution_of(const Op& op) {
   const int last = op.shape.rank - 1;
   const bool kernel_gradient = op.convolution == ConvolutionKind::kernel_gradient;

@@ -52,7 +52,7 @@ class Backward {
     sum = sum < 0 ? part : add(opcode::add, op, {sum, part});
   }
 
-  // A product for the gradient of `of`, with the work of the one it comes from.
+  // A product for the gradient of `of`, with the work of `from`.
   Op& product(const Op& from, std::int32_t of, std::int32_t left, std::int32_t right,
               std::array<int, 2> contracted) {
     const std::int32_t number = add(from.code, of, {left, right});

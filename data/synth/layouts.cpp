@@ -14,7 +14,7 @@ constexpr std::size_t kFewGroups = 5;  // with fewer there are hardly any config
 
 using States = std::vector<std::uint8_t>;  // of the groups
 
-// Measures configurations, each of which is kept once.
+// Measures configurations and keeps each once.
 class Runs {
  public:
   Runs(const LayoutSpace& space, const LayoutCost& cost) : space_(space), cost_(cost) {
@@ -48,8 +48,8 @@ class Runs {
   std::map<States, std::int32_t> known_;
 };
 
-// What operations of a group have in common: their kind, their states and the default one. With
-// `narrow` 1 also the shapes of their operands, and with 2 nothing is like an operation but itself.
+// What operations of a group have in common: kind, states and default state. With `narrow` 1 also
+// the shapes of their operands; with 2 each operation has its own key.
 std::vector<std::int64_t> key_of(const Program& program, const Choice& choice, std::uint8_t chosen,
                                  int narrow) {
   std::vector<std::int64_t> key{program[choice.op].code, chosen, narrow < 2 ? -1 : choice.op};

@@ -9,21 +9,21 @@
 
 namespace tpudist::synth {
 
-// The choices of a program's configurations, and which operations change together.
+// The choices of a program's configurations, and the operations that change together.
 struct LayoutSpace {
-  // Operations that always have the same state. `chosen`: the default one, that each of them would
-  // take if copies were free.
+  // Operations that always have the same state. `chosen`: the default state, which each would take
+  // if copies were free.
   struct Group {
     std::vector<std::int32_t> ops;  // configurable operations, by index in `choices`
     std::uint8_t chosen = 0;
     std::size_t states = 0;
   };
   std::vector<Choice> choices;  // [nc]
-  std::vector<Group> groups;    // every operation is in exactly one of them
+  std::vector<Group> groups;    // every operation is in exactly one
 
-  // Operations of one kind, list of states and default state are a group, as in the real graphs
-  // that are known with their default. If these are too few groups, the operands must have equal
-  // shapes too, and if they still are, each operation is a group.
+  // Operations of one kind, list of states and default state form a group, as in the real graphs
+  // with a known default. If that gives too few groups, operands must also have equal shapes; if
+  // still too few, each operation is a group.
   explicit LayoutSpace(const Program& program);
 
   // States of all operations [nc], from those of the groups.
@@ -48,8 +48,8 @@ struct LayoutConfigs {
 LayoutConfigs random_configs(const LayoutSpace& space, const LayoutCost& cost, std::int64_t runs,
                              std::uint64_t key);
 
-// `runs` runs of a genetic search from the default configuration: mutants of the best ones so far.
-// It often returns to known configurations.
+// `runs` runs of a genetic search from the default configuration: mutants of the best so far. The
+// search often returns to known configurations.
 LayoutConfigs search_configs(const LayoutSpace& space, const LayoutCost& cost, std::int64_t runs,
                              std::uint64_t key);
 

@@ -17,7 +17,7 @@ constexpr std::int64_t kMostConfigNodes = 3143;  // of the real graphs
 constexpr int kSmall = 100;                      // smaller programs have short blocks, and no head
 constexpr int kChain = 12;                       // operations of one weight in a row
 
-// Operations that are still to come before the root tuple need this many operands on average.
+// The mean number of operands for each operation still to come before the root tuple.
 double operands_needed(const ModelSpec& spec, const Program& program, std::int64_t edges,
                        std::int64_t results) {
   const std::int64_t left = spec.nodes - 1 - program.nodes();
@@ -25,7 +25,7 @@ double operands_needed(const ModelSpec& spec, const Program& program, std::int64
   return static_cast<double>(edges - program.edges() - tuple) / static_cast<double>(left);
 }
 
-// The tuple of `count` results; where there are fewer, of other late operations too.
+// The tuple of `count` results, filled up with other late operations if there are fewer.
 void add_root(const ModelSpec& spec, std::int64_t count, std::vector<std::int32_t> results,
               Program& program) {
   if (program.nodes() >= spec.nodes || count < 1 || count > program.nodes()) {
@@ -41,9 +41,9 @@ void add_root(const ModelSpec& spec, std::int64_t count, std::vector<std::int32_
   program.add(opcode::tuple, Dtype::tuple, {}, std::move(results));
 }
 
-// Appends chains of elementwise operations on the weights and their gradients, and the root
-// tuple of their results. The program then has exactly spec.nodes operations and spec.edges
-// operands (about 1.65 per operation if 0). Throws ConfigError where that is impossible.
+// Appends chains of elementwise operations on the weights and their gradients, and the root tuple
+// of their results. The program then has exactly spec.nodes operations and spec.edges operands
+// (about 1.65 per operation if 0). Throws ConfigError if that is impossible.
 void add_optimizer(const ModelSpec& spec, const std::vector<Weight>& weights, Program& program) {
   const std::int64_t edges =
       spec.edges ? spec.edges : std::llround(kEdgesPerNode * static_cast<double>(spec.nodes));
@@ -102,7 +102,7 @@ class Layers {
   std::int32_t dot(std::int32_t x, std::int64_t features) {
     return dot_with(weight({width(x), features}), x);
   }
-  // Of [batch, heads, rows, d]: a b^T if `transposed`, else a b.
+  // A product of [batch, heads, rows, d]: a b^T if `transposed`, else a b.
   std::int32_t batch_dot(std::int32_t a, std::int32_t b, bool transposed) {
     Shape out = shape(a);
     out[3] = shape(b)[transposed ? 2 : 3];
@@ -196,8 +196,7 @@ class Layers {
   std::vector<std::int32_t> inputs_;
 };
 
-// The forward pass: units of one family one after the other. What a family draws holds for all its
-// members.
+// The forward pass: units of one family, one after the other. All members share the family's draws.
 class Forward {
  public:
   Forward(const ModelSpec& spec, std::int64_t units, Program& program)
@@ -294,7 +293,7 @@ class Forward {
     return join(on_.dot(y, width_), x);
   }
 
-  // A step of gates; with shared weights it is the same step again and again.
+  // A step of gates; with shared weights, the same step repeats.
   std::int32_t recurrent(std::int32_t x, std::int64_t number) {
     std::int32_t y = -1;
     for (std::int64_t gate = 0; gate <= first_; ++gate) {
@@ -321,7 +320,7 @@ class Forward {
     return flags_[3] ? on_.normalise(sum) : sum;
   }
 
-  // Rows of a table by a product with one-hot rows, several for each row of x, put beside it.
+  // Looks up several rows of a table for each row of x, by one-hot products, and appends them to x.
   std::int32_t lookup(std::int32_t x) {
     const std::int64_t rows = on_.shape(x)[0], bag = 1 + first_, size = 16 * second_;
     const std::int32_t ids = on_.input({rows * bag, 512 * (1 + second_)});
@@ -357,7 +356,7 @@ struct Body {
   }
 };
 
-// With as many units as fit, at least one.
+// The body with as many units as fit, at least one.
 Body largest_body(const ModelSpec& spec) {
   std::int64_t units = 1, step = 1;
   while (Body(spec, units + step).fits(spec)) units += std::exchange(step, 2 * step);
@@ -367,7 +366,7 @@ Body largest_body(const ModelSpec& spec) {
   return Body(spec, units);
 }
 
-// Flattens weights until the number of configurable nodes is what was asked for.
+// Flattens weights until the number of configurable nodes is reached.
 void reach_config_nodes(const ModelSpec& spec, Body& body) {
   if (!spec.config_nodes) return;
   Program& program = body.program;

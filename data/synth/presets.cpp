@@ -18,8 +18,8 @@ enum JobStream : std::uint64_t { kSizes = 1, kConfigs, kKernels, kFamilyDraws };
 
 constexpr std::size_t kFamilies = 8;  // of each split
 
-// Number `number` of a source's families, of which the first eight are for train, the next for
-// valid and the last for test. Every split has each kind, those of a small split differ.
+// Family `number` of a source: the first eight are for train, the next for valid, the last for
+// test. Every split has each kind; the families of a small split differ in kind.
 struct Family {
   Kind kind;
   std::uint64_t key;
@@ -30,7 +30,7 @@ struct Family {
         key(mix_key({seed, hash64(source), kFamilyDraws, number})) {
     constexpr std::string_view kKinds[] = {"conv", "attention", "recurrent", "mixture",
                                            "embedding"};
-    // The first syllable tells the families of a source apart, the second one is drawn.
+    // The first syllable distinguishes the families of a source; the second one is drawn.
     constexpr std::string_view kConsonants = "bdfgklmnprstvz", kVowels = "aeiou";
     const std::size_t first = number + 24 * (source == "xla"), second = key % 70;
     name =
@@ -61,7 +61,7 @@ std::int64_t total(const SplitCounts& graphs) {
   return std::accumulate(graphs.begin(), graphs.end(), std::int64_t{0});
 }
 
-// The place of one graph: its split, and its family and number within it when a split's graphs are
+// The place of one graph: its split, family, and number in the family, when a split's graphs are
 // dealt out family by family.
 struct Place {
   std::size_t split;

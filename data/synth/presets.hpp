@@ -14,8 +14,7 @@ namespace tpudist::synth {
 
 using SplitCounts = std::array<std::int64_t, 3>;  // train, valid, test
 
-// The number of graphs and their sizes. Sizes are spread between `low` and `high` with the mean
-// `mean`.
+// The number of graphs and their sizes. Sizes spread between `low` and `high` with the mean `mean`.
 struct Plan {
   SplitCounts graphs{};
   struct Range {
@@ -51,8 +50,8 @@ struct TileJob {
   std::size_t split = 0;
 };
 
-// The graphs of a plan. `source` is "xla" or "nlp". It has 24 model families, drawn by the seed: eight
-// for each split, so valid and test have only models that train has never seen.
+// The graphs of a plan. `source` is "xla" or "nlp". The seed draws 24 model families, eight for
+// each split, so valid and test have only models that train has never seen.
 std::vector<LayoutJob> layout_jobs(const Plan& plan, std::string_view source, std::uint64_t seed);
 std::vector<TileJob> tile_jobs(const Plan& plan, std::uint64_t seed);
 

@@ -44,14 +44,14 @@ struct Shape {
 };
 
 // The two minor dimensions of a tensor in memory, which lie along the 128 lanes and the 8 sublanes
-// of a tile. -1 where the tensor has no such dimension, or an operation accepts any layout.
+// of a tile. -1 if the tensor has no such dimension, or an operation accepts any layout.
 struct Layout {
   std::int8_t minor = -1, second = -1;
   bool operator==(const Layout&) const = default;
 };
 Layout default_layout(const Shape& shape);  // the last dimension is minor
 
-// Number of elements including the padding to tiles of 8 x 128.
+// The number of elements with padding to tiles of 8 x 128.
 double padded_elements(const Shape& shape, Layout layout);
 
 // The window of a convolution, one entry per spatial dimension.
@@ -74,7 +74,7 @@ struct Op {
   Window window;                       // convolution, reduce-window
   std::int32_t number = 0;             // of a parameter
   double flops = 0;                    // convolution and dot
-  // Convolution and dot: the dimension of each operand that is summed over.
+  // Convolution and dot: the summed dimension of each operand.
   std::array<int, 2> contracted{};
 
   bool configurable() const {

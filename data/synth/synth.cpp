@@ -32,7 +32,7 @@ enum GraphStream : std::uint64_t { kChoices = 1, kNoise };
 
 constexpr NpzOptions kFastDeflate{.deflate_level = 1};
 constexpr std::string_view kRecipeName = "synth.json";
-// Increase it when equal options give different files than before.
+// Increase this number when equal options give other files than before.
 constexpr int kGeneration = 3;
 
 class Generator {
@@ -110,8 +110,8 @@ class Generator {
     }
   }
 
-  // What determines the files of a collection. It is kept beside them, so that a partly made folder
-  // can be finished, and no other data set is overwritten or mixed with this one.
+  // What determines the files of a collection. The text is kept beside the files, so that a partly
+  // made folder can be finished, and no other data set is overwritten or mixed with this one.
   std::string recipe() const {
     return fmt::format(
                R"({{"generation": {}, "preset": "{}", "seed": {}, "graphs": [{}], "configs": {}}})",
@@ -139,7 +139,7 @@ class Generator {
     }
   }
 
-  // By a run that was killed.
+  // Whether a killed run left the file.
   static bool is_left(const std::filesystem::path& file) {
     const std::string name = file.filename().string();
     return is_temporary_name(name, kRecipeName) || glob_match("*.npz.*.tmp*", name);
@@ -260,7 +260,7 @@ class Generator {
     add_file(path, graph, 0, count, tile_score(configs.time, measured));
   }
 
-  // The part of `values` that the file of a split contains.
+  // `values` as in the file of a split, `instead` in a test split.
   static std::vector<std::int64_t> hidden(std::size_t split,
                                           const std::vector<std::int64_t>& values,
                                           std::int64_t instead) {

@@ -26,19 +26,19 @@ struct SynthFile {
   std::uintmax_t bytes = 0;
   // The noise ceiling: the score of the noise-free times against the measured ones, Kendall's tau-b
   // (layout) or the tile score. No prediction can be expected to do better. Also known for the test
-  // split. NaN where it is undefined, as for a graph of one configuration.
+  // split. NaN if undefined, as for a graph of one configuration.
   double ceiling = 0;
 };
 
 // Writes a synthetic data set as NPZ files in the layout of TpuGraphs below `root`, e.g.
 // layout/xla/random/train/conv_sela.4x2.fp16.npz, with the arrays and types of the real files. The
 // random and the default set have the same graphs. Run times come from a hidden cost model with
-// noise. Those of the test split are written as 0 (normalizers 1); the real ones go to files of the
-// same names below `options.truth`, with the noise-free times `config_time` f64 [c].
+// noise. The test split gets run times of 0 (normalizers 1); the real ones go to files of the same
+// names below `options.truth`, with the noise-free times `config_time` f64 [c].
 //
 // Files are a pure function of the options except `threads`, the number of graphs made at the same
-// time. The options are kept as synth.json in a collection's folder. Only the same options, with a
-// version that makes the same files of them, may write there again; else ConfigError. Returns the
+// time. A collection's folder keeps the options as synth.json. Only the same options, with a
+// version that makes the same files from them, may write there again; else ConfigError. Returns the
 // files sorted by path. Throws IoError.
 std::vector<SynthFile> synthesise(const SynthOptions& options, const std::filesystem::path& root,
                                   ProgressSink& progress);

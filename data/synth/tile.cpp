@@ -74,7 +74,7 @@ Program build_kernel(const KernelSpec& spec) {
     constexpr std::uint8_t kUnary[] = {opcode::exponential, opcode::tanh, opcode::negate,
                                        opcode::convert, opcode::copy};
     std::int32_t other = -1;
-    if (kind == 0) {  // a bias or a constant, spread over the tensor
+    if (kind == 0) {  // a bias or constant, broadcast over the tensor
       const std::int32_t small =
           rng.below(2) ? program.add(opcode::constant, type, {})
                        : program.add(opcode::parameter, type, {shape[shape.rank - 1]});
@@ -106,7 +106,7 @@ constexpr std::uint64_t kTilingStream = 2;
 constexpr double kFastMemory = 4 << 20;  // bytes
 constexpr double kTileBytesPerNs = 300, kFlopsPerNs = 30000, kElementsPerNs = 800;
 constexpr double kIteration = 350;  // ns of overhead
-constexpr double kSpill = 3;        // slowdown of what does not fit
+constexpr double kSpill = 3;        // slowdown of tiles that do not fit
 
 // The operation whose output is tiled: the heavy one, or else the largest.
 const Op& tiled_op(const Program& kernel) {
@@ -137,7 +137,7 @@ std::vector<Axis> axes_of(const Shape& shape) {
 
 using Bounds = std::vector<std::int64_t>;
 
-// What the time of a tiling depends on.
+// Computes the time of a tiling.
 class TileCost {
  public:
   explicit TileCost(const Program& kernel) : op_(tiled_op(kernel)) {
@@ -162,7 +162,7 @@ class TileCost {
   const std::vector<Axis>& output() const { return output_; }
   const std::vector<Axis>& weight() const { return weight_; }
 
-  // Elements of one tile, and how many tiles it takes.
+  // The elements of one tile. Multiplies `tiles` by the number of tiles.
   static double tile(const std::vector<Axis>& axes, const Bounds& bounds, double& tiles) {
     double elements = 1;
     for (std::size_t i = 0; i < axes.size(); ++i) {

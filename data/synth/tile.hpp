@@ -8,11 +8,11 @@
 
 namespace tpudist::synth {
 
-// One small kernel to make: the computation of one fusion of a model.
+// One small kernel to make: the computation of a model's fusion.
 struct KernelSpec {
   std::string name;
   std::int64_t nodes = 40;     // exact; at least 2
-  std::int64_t configs = 100;  // upper limit; fewer where the tensor has fewer tilings
+  std::int64_t configs = 100;  // upper limit; fewer if the tensor has fewer tilings
   std::uint64_t key = 0;       // determines shapes, kind and configurations
 };
 
@@ -25,7 +25,7 @@ struct TileConfigs {
   // [c, 24]: kernel, output and input bounds, each 6 with sum and product.
   std::vector<float> features;
   std::vector<double> time;  // [c]: ns, without noise
-  double default_time = 0;   // time of the tiling that the compiler's rule of thumb picks: the
+  double default_time = 0;   // time with the tiling of the compiler's rule of thumb: the
                              // normalizer
 };
 
