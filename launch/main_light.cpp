@@ -17,9 +17,9 @@ namespace tpudist {
 extern const std::string_view kCompletionTable;  // of cmake/write_completion_table.cmake
 }
 
-// The program that users call. Commands on data and on results run here, in a process that never
-// loads LibTorch: loading it takes half a second and 480 MB, more than converting any file. So does
-// the completion of shells. All others, and `inspect --plan`, are passed to the program beside it.
+// The program that users call. Commands on data and on results, and the completion of shells, run
+// here, without LibTorch: loading LibTorch takes half a second and 480 MB, more than converting any
+// file. Other commands, and `inspect --plan`, are passed to the program beside this one.
 namespace {
 
 int run_beside(char** argv) {
@@ -39,7 +39,7 @@ bool has_command(tpudist::Command app, std::string_view name) {
 }
 
 int run(int argc, char** argv) {
-  std::error_code gone;  // LibTorch ends the process without a word of it, before its main()
+  std::error_code gone;  // LibTorch would end the process before main(), without a message
   if (std::filesystem::current_path(gone).empty())
     return tpudist::print_failure(
         {fmt::format("the working folder is gone ({}): cd to one that is there", gone.message()),

@@ -20,28 +20,28 @@ struct InspectPlanArguments {
   bool json = false;
 };
 
-// Prints what refinement saves on each graph of an experiment's training data. Plans need LibTorch.
+// Prints the savings by refinement on each graph of an experiment's training data. Needs LibTorch.
 void inspect_plans(const InspectPlanArguments& arguments);
 
 // All subcommands. Each function is in its command's file and registers the command: options, help
 // text with an example, and a callback that makes one library call and prints the result. Callbacks
-// throw tpudist::Error. One header declares all, because the two programs add them side by side.
+// throw tpudist::Error. One header declares all functions, because the two programs share them.
 
 // Without LibTorch:
 void add_convert_command(Command app);
-// `plans` handles `inspect --plan`. It is inspect_plans, or a function that starts a program that
-// contains it.
+// `plans` handles `inspect --plan`: inspect_plans, or a function that starts a program with
+// inspect_plans.
 void add_inspect_command(Command app, std::function<void(const InspectPlanArguments&)> plans);
 void add_verify_command(Command app);
 void add_synth_command(Command app);
 void add_compare_command(Command app);
 void add_diff_command(Command app);
 void add_report_command(Command app);
-// Completes by what `program` says of all commands: text_with_words, or the table of it that the
+// `program` returns the help of all commands: from text_with_words, or from the table that the
 // build has made.
 void add_completion_command(Command app, std::function<CommandText()> program);
 CommandText command_text(std::string_view table);
-// Those on data, and those on results, as both programs list them.
+// The commands on data, and the commands on results, in the order of both programs' lists.
 inline void add_data_commands(Command app, std::function<void(const InspectPlanArguments&)> plans) {
   add_convert_command(app);
   add_inspect_command(app, std::move(plans));

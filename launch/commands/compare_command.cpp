@@ -26,8 +26,8 @@ struct CompareArguments {
   int looks = 1;
 };
 
-// Two inputs, or the two variants of a sweep, are the two sides; more are A, and those after --with
-// are B.
+// The two sides: two inputs, or the two variants of a sweep. With --with, the inputs before it are
+// A and those after it are B.
 std::pair<std::vector<RunRecord>, std::vector<RunRecord>> sides_of(
     const CompareArguments& arguments) {
   if (!arguments.with.empty()) return {read_system(arguments.inputs), read_system(arguments.with)};

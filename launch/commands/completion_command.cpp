@@ -23,8 +23,8 @@ extern const std::string_view kBashScript, kZshScript, kFishScript;
 
 namespace {
 
-// What a shell may put in place of the last word of a line: a line for each, with what it means
-// after a tab. Exit code 1 where there is none: a file may be wanted.
+// Prints the words that a shell may put in place of the last word of a line: one per line, then a
+// tab and the meaning. Exit code 1 if there is none: a file may be wanted.
 void print_offers(const CommandText& program, const std::string& line) {
   std::vector<std::string> typed = split(line, ' ');
   const std::string last = typed.back();
@@ -49,7 +49,7 @@ void print_offers(const CommandText& program, const std::string& line) {
           std::ranges::find(option.names, typed[i]) != option.names.end())
         open = &option;
   }
-  std::map<std::string, std::string> offers;  // with what they mean
+  std::map<std::string, std::string> offers;  // with their meanings
   for (const CommandText& below : command->commands) offers[below.name] = below.what;
   for (const OptionText& option : command->options) {
     const bool next = option.argument && (argument == given || (option.many && argument < given));

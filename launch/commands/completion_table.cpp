@@ -16,7 +16,7 @@ using Json = nlohmann::json;
 void add_settings(const Json& schema, const std::string& path, std::vector<std::string>& words) {
   const Json properties = schema.value("properties", Json::object());
   for (const auto& [name, value] : properties.items()) {
-    if (name == "include") continue;  // works in files only
+    if (name == "include") continue;  // works only in files
     for (const Json& kind : value.value("anyOf", Json::array({value}))) {
       const std::string key = path + name;
       add_settings(kind, key + ".", words);
@@ -34,7 +34,7 @@ std::vector<std::string> settings_of(const std::string& schema) {
   return words;
 }
 
-// Says what may be given for the options and arguments that list no words.
+// Adds the allowed words of options and arguments that list none.
 void add_words(CommandText& command, const std::vector<std::string>& settings) {
   for (OptionText& option : command.options) {
     if (option.names.front() == "overrides") option.words = settings;

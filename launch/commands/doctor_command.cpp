@@ -86,7 +86,7 @@ void run(const DoctorArguments& arguments) {
     JobFacts facts;
     try {
       facts = examine(*world, arguments.run_dir);
-    } catch (const std::exception& error) {  // perhaps of one rank alone
+    } catch (const std::exception& error) {  // perhaps on one rank only
       if (world->size() > 1) end_all_ranks(error);
       throw;
     }

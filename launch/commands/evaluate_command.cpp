@@ -28,8 +28,8 @@ struct EvaluateArguments : ScoringArguments {
   int draws = 1;
 };
 
-// The scores of members and their combination over all draws of nodes; a score that was not
-// computed in each of them is left out.
+// The scores of members and of their combination over all draws of nodes. A score that a draw lacks
+// is left out.
 struct DrawScores {
   std::string name;
   std::vector<double> scores;  // [draws]

@@ -30,7 +30,7 @@ nlohmann::ordered_json to_json(const FoldTable& table) {
           {"graphs", graphs}};
 }
 
-// Collections that are split together give one table.
+// One table for collections that are split together.
 std::vector<FoldTable> tables_of(const InspectFoldArguments& arguments,
                                  const std::filesystem::path& shards,
                                  const std::vector<std::string>& collections) {

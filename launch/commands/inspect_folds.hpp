@@ -23,9 +23,9 @@ struct InspectFoldArguments {
 // command.
 void add_fold_options(Command command, InspectFoldArguments& arguments);
 
-// Prints the folds of the graphs of all collections, in one table for those that are split
-// together. Writes the fold file if one is requested. Throws what split_into_folds throws, and
-// ConfigError where there is more than one table to write.
+// Prints the folds of the graphs of all collections; collections that are split together share a
+// table. Writes the fold file if one is requested. Throws what split_into_folds throws, and
+// ConfigError when there is more than one table to write.
 void inspect_folds(const InspectFoldArguments& arguments, const std::filesystem::path& shards,
                    const std::vector<std::string>& collections, bool json);
 

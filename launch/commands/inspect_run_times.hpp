@@ -9,7 +9,7 @@
 
 namespace tpudist {
 
-// Prints the noise ceiling of each graph, or why it has none, and the mean of each split.
+// Prints the noise ceiling of each graph, or the reason for none, and the mean of each split.
 void inspect_ceilings(const std::filesystem::path& shard_root,
                       const std::vector<Collection>& collections, bool json);
 
@@ -20,11 +20,11 @@ struct InspectSuspectArguments {
   std::filesystem::path html;  // page of run times with filtered rows marked; empty: none
 };
 
-// Adds --suspects, which it returns, --order and --html. `arguments` must outlive the command.
+// Adds --suspects, --order and --html; returns --suspects. `arguments` must outlive the command.
 Option add_suspect_options(Command command, InspectSuspectArguments& arguments);
 
 // Prints the graphs whose run times look corrupted, with the evidence and the setting that would
-// exclude them. It excludes nothing itself. The page, if asked for, is of the layout collections.
+// exclude them. Excludes nothing. The page, if requested, shows the layout collections.
 void inspect_suspects(const InspectSuspectArguments& arguments,
                       const std::filesystem::path& shard_root,
                       const std::vector<Collection>& collections, bool json);

@@ -20,7 +20,7 @@ namespace {
 
 constexpr std::string_view kExample = "Example:\n";
 
-// Text as roff takes it: no escapes, no requests.
+// Text that roff reads literally, without escapes and requests.
 std::string plain(std::string_view text) {
   std::string safe;
   for (const char c : text) {

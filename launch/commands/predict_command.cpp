@@ -71,10 +71,10 @@ void require_members(const std::string& where, int left, int least) {
 }
 
 // Judges and combines members from prediction files (a run folder stands for its predictions.h5).
-// Prints a table for each split and writes the same as JSON if a file is given. Collections are
-// judged one after another. With `least` > 0, missing or damaged inputs are left out with a
-// warning, and so are incomplete columns, as long as `least` columns remain (members, where nothing
-// is held out). Throws ConfigError and DataError, which name the input.
+// Prints a table for each split, and writes the tables as JSON if a file is given. Judges one
+// collection after another. With `least` > 0, warns of missing or damaged inputs and of incomplete
+// columns, and leaves them out as long as `least` columns remain (members, if nothing is held out).
+// Throws ConfigError and DataError, which name the input.
 void ensemble_predictions(const std::vector<std::filesystem::path>& inputs,
                           const JudgementOptions& options, int least,
                           const std::filesystem::path& json) {
@@ -98,7 +98,7 @@ struct PredictArguments : ScoringArguments {
   std::string split = "test";
   JudgementArguments judgement;
   bool out_of_fold = false;  // whether run folders stand for their predictions
-  int least = 0;             // members that are enough; 0: all inputs must be there
+  int least = 0;             // least members; 0: all inputs must be there
 };
 
 // A list with the scores of each collection.
@@ -123,7 +123,7 @@ std::vector<AgreedValue> values_to_agree(const PredictArguments& arguments) {
           {"--combine, --select and --keep-all", arguments.judgement.to_text()}};
 }
 
-// Scores go to standard output. Without scores the submission may be printed there.
+// Prints scores to standard output, or without scores the submission.
 void print_result(const CollectionResult& result) {
   std::string notes = judgement_notes(result.judgement);
   if (result.chosen)
@@ -132,7 +132,7 @@ void print_result(const CollectionResult& result) {
   for (const std::string& line : split(trim(notes), '\n')) spdlog::info("{}", line);
 }
 
-// The runs that are there; with --min-members those that cannot be opened are left out.
+// Opens the runs. With --min-members, leaves out runs that cannot be opened.
 std::vector<TrainedRun> open_runs(const PredictArguments& arguments) {
   std::vector<TrainedRun> runs;
   int members = 0;
@@ -200,7 +200,7 @@ void run(const PredictArguments& arguments) {
   });
 }
 
-// Files, and run folders with --out-of-fold, are predictions; other folders are runs that score.
+// Whether inputs are predictions: files, or run folders with --out-of-fold. Other folders are runs.
 bool takes_predictions(const PredictArguments& arguments) {
   return arguments.out_of_fold ||
          std::ranges::any_of(arguments.runs, [](const std::filesystem::path& path) {

@@ -21,11 +21,11 @@ struct ScoringArguments {
   std::string weights = "averaged";
   int threads = 0;  // of a rank; 0 = the node's cores / ranks on the node
 
-  // Of a job that scores these runs; `agreed`: what the command adds to what ranks must agree on.
+  // Options of a job that scores these runs. `agreed`: further values that ranks must agree on.
   JobOptions job_options(std::vector<AgreedValue> agreed, std::span<const TrainedRun> runs) const;
   // Opens the run with the requested checkpoint and weights.
   TrainedRun open(const std::filesystem::path& run) const;
-  // Warns when the scores of this split are biased because they chose the checkpoint.
+  // Warns if the scores of this split are biased because they chose the checkpoint.
   void warn_of_chosen_scores(std::string_view split) const;
 };
 
@@ -50,7 +50,7 @@ struct JudgementArguments {
   std::string to_text() const;
 };
 
-// The arguments of each hold the defaults and must outlive the command.
+// `arguments` holds the defaults and must outlive the command.
 
 // Adds --combine and --temperature.
 void add_combination_options(Command command, CombinationArguments& arguments);

@@ -46,13 +46,13 @@ struct SweepArguments {
   bool dry_run = false;
 };
 
-// The folder that --dir or the sweep's name says, for a sweep file.
+// The folder of a sweep file: --dir, or from the sweep's name.
 fs::path folder_of(const SweepArguments& arguments) {
   if (!arguments.dir.empty()) return arguments.dir;
   return fs::path("sweeps") / SweepFile::load(arguments.sweep, arguments.overrides).name;
 }
 
-// For commands on what was expanded before.
+// Opens the folder for commands that need an expanded sweep.
 SweepFolder open_folder(const SweepArguments& arguments) {
   if (fs::is_directory(arguments.sweep)) return SweepFolder::open(arguments.sweep);
   const fs::path folder = folder_of(arguments);
@@ -65,7 +65,7 @@ SweepFolder open_folder(const SweepArguments& arguments) {
                         folder.string(), shell_word(arguments.sweep.string()))));
 }
 
-// A folder is opened, a sweep file expanded.
+// Opens a folder; expands a sweep file.
 SweepFolder open_or_expand(const SweepArguments& arguments) {
   if (fs::is_directory(arguments.sweep)) {
     if (!arguments.overrides.empty() || !arguments.dir.empty()) {
@@ -96,7 +96,7 @@ void require_data(const SweepFolder& folder) {
   if (const std::string fault = folder.data_fault(); !fault.empty()) throw DataError(fault);
 }
 
-// The first rank makes the folder of a sweep file, and all read what it holds.
+// Rank 0 makes the folder of a sweep file; all ranks read it.
 SweepFolder open_on_all_ranks(const SweepArguments& arguments, Communicator& world) {
   std::optional<SweepFolder> folder;
   run_on_all_ranks(world, [&] {

@@ -19,8 +19,8 @@ namespace {
 struct Total {
   std::int64_t graphs = 0, nodes = 0, configs = 0;
   std::uintmax_t bytes = 0;
-  double ceiling = 0;         // sum over the graphs that have one
-  std::int64_t ceilings = 0;  // graphs that do
+  double ceiling = 0;         // sum over the graphs with a ceiling
+  std::int64_t ceilings = 0;  // graphs with a ceiling
 };
 
 // One line for each folder of a split. The noise ceiling is the mean over its graphs.

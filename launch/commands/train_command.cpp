@@ -33,7 +33,7 @@ struct TrainArguments {
   std::filesystem::path config, run_dir, trace;
   std::vector<std::string> overrides;
   bool resume = false, dry_run = false;
-  int ranks = 0;  // of the dry run; 0 = those that were started
+  int ranks = 0;  // of the dry run; 0 = the started ranks
 };
 
 void print_outcome(const TrainOutcome& outcome, const Experiment& experiment) {
@@ -64,7 +64,7 @@ void print_outcome(const TrainOutcome& outcome, const Experiment& experiment) {
         "chosen on the graphs it is measured on and is optimistic\n",
         stopped.member, stopped.step, stopped.best_score, stopped.best_step);
   }
-  // In one call: mpirun may insert standard error between two.
+  // One call: mpirun may insert standard error between two calls.
   print(
       "\n{}steps: {}\ntraining: {:.1f} s, of these waiting for data {:.2f} s ({:.2f} %)\n"
       "peak memory: {} (rank 0){}\nrun: {}\nparameters: {}\n",
@@ -91,7 +91,7 @@ std::string settings_text(const Experiment& experiment, const std::filesystem::p
   std::vector<ConfigEntry> shown = experiment.entries;
   if (verbosity() != Verbosity::verbose) {
     std::erase_if(shown, [](const ConfigEntry& entry) { return entry.is_default; });
-    for (ConfigEntry& entry : shown) entry.is_default = true;  // no marks if all would have one
+    for (ConfigEntry& entry : shown) entry.is_default = true;  // no marks if all had a mark
   }
   const std::size_t hidden = experiment.entries.size() - shown.size();
   return fmt::format("{}\n{}{}\n", file.string(), format_entries(shown),
@@ -112,7 +112,7 @@ std::vector<AgreedValue> values_to_agree(const TrainArguments& arguments,
   return values;
 }
 
-// Refuses split placement: the sweep command makes such runs.
+// Refuses split placement: only the sweep command makes such runs.
 void require_fused_members(const Experiment& experiment) {
   if (experiment.ensemble.placement == Placement::fused) return;
   throw ConfigError(

@@ -56,7 +56,7 @@ void run_export(const ExportArguments& arguments) {
   });
 }
 
-// What exists is a file, whatever its name; of the rest, key=value is an override.
+// A word that names an existing file is an input; any other key=value is an override.
 bool is_override(const std::string& input) {
   std::error_code error;
   return input.find('=') != std::string::npos && !std::filesystem::exists(input, error);

@@ -88,13 +88,13 @@ std::string describe(const CLI::ParseError& error) {
   } else if (const auto end = text.find(": 1 required "); end != std::string::npos) {
     text = fmt::format("{} needs a value", text.substr(0, end));
   } else if (dynamic_cast<const CLI::ValidationError*>(&error) && text[0] != '-') {
-    text.erase(0, text.find(": ") + 2);  // users do not see the names of positional arguments
+    text.erase(0, text.find(": ") + 2);  // users never see the names of positional arguments
   }
   std::replace(text.begin(), text.end(), '\n', ' ');
   return text;
 }
 
-// The commands that the line names, with the program before them.
+// The program and the commands that the line names.
 std::string named_commands(const CLI::App& program) {
   std::string text = program.get_name();
   for (const CLI::App* app = &program; !app->get_subcommands().empty();) {
@@ -125,7 +125,7 @@ bool takes_settings(const CLI::App& app) {
   throw ConfigError(fmt::format("{} has no command \"{}\"; {}", path, word, advice));
 }
 
-// `words[at]` is the option; its value, if it has one, is in it or follows.
+// `words[at]` is the option; its value, if any, is in the same word or in the next.
 [[noreturn]] void refuse_option(const CLI::App& app, const std::string& path,
                                 const std::vector<std::string>& words, std::size_t at) {
   std::string word = words[at];
@@ -411,7 +411,7 @@ void CommandLine::add_version(std::function<std::string()> text) {
 void CommandLine::parse(const std::vector<std::string>& words) {
   refuse_unknown_words(*app_, words);
   app_->parse(
-      std::vector<std::string>(words.rbegin(), words.rend()));  // it takes them from the back
+      std::vector<std::string>(words.rbegin(), words.rend()));  // CLI11 takes them from the back
 }
 
 void refuse_keys_given_twice(const std::vector<std::string>& settings) {

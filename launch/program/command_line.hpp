@@ -9,8 +9,8 @@
 
 #include "launch/program/exit_code.hpp"
 
-// The command line of a program, over CLI11. CLI11's headers take seconds to compile, so only
-// command_line.cpp includes them; commands use these declarations.
+// The command line of a program, over CLI11. Only command_line.cpp includes CLI11's headers,
+// because they take seconds to compile; commands use the declarations here.
 
 namespace CLI {
 class App;
@@ -19,14 +19,14 @@ class Option;
 
 namespace tpudist {
 
-// One option, flag or argument of a command: a handle, valid as long as the CommandLine. Its checks
-// run while the line is parsed; a mistake ends the program with one line that names the option.
+// One option, flag or argument of a command: a handle, valid as long as the CommandLine. Checks run
+// while the line is parsed; a mistake ends the program with one line that names the option.
 class Option {
  public:
   Option required() const;
-  // It takes exactly this many values.
+  // The option takes exactly `values` values.
   Option takes(int values) const;
-  // One word may hold several values separated by `separator`.
+  // A word may hold several values, separated by `separator`.
   Option split_at(char separator) const;
   // The help shows the current value of the variable.
   Option show_default() const;
@@ -34,8 +34,8 @@ class Option {
   Option existing_file() const;
   Option existing_folder() const;
   Option existing_path() const;
-  // An experiment or sweep file; a name such as "nlp" is replaced by the file that find_experiment
-  // finds. Or a sweep's folder or file, as find_sweep finds it.
+  // An experiment or sweep file: find_experiment replaces a name such as "nlp" by a file. Or a
+  // sweep's folder or file, found by find_sweep.
   Option existing_experiment() const;
   Option existing_sweep() const;
   Option one_of(const std::vector<std::string>& words) const;
@@ -55,14 +55,14 @@ class Option {
 // The help of an option, for man pages and shell completion.
 struct OptionText {
   std::vector<std::string> names = {};  // "--run-dir"; for an argument one name without dashes
-  // Its type: "text", "number", "file", "folder", "path" or "experiment"; empty: a flag.
+  // The type: "text", "number", "file", "folder", "path" or "experiment"; empty: a flag.
   std::string value = {};
   std::vector<std::string> words = {};  // the allowed values; empty: any
-  std::string fallback = {};            // its default, where the help shows it
+  std::string fallback = {};            // the default, if the help shows it
   std::string what = {};
   bool argument = false, required = false, many = false;
 
-  // What a user may give: "a|b" for fixed words, else the type, with dots where it may be repeated.
+  // The allowed values: "a|b" for fixed words, else the type, with dots if it may be repeated.
   std::string value_text() const;
 };
 
@@ -78,7 +78,7 @@ class Command {
  public:
   Command add_command(const std::string& name, const std::string& what) const;
   std::vector<Command> commands() const;
-  // The help of this command and of all commands added below it so far.
+  // The help of this command and of all commands that have been added below it.
   CommandText text() const;
 
   // An option (`--name`) or an argument (`name`) whose value is stored in `value`, which must
@@ -92,11 +92,11 @@ class Command {
                   const std::string& what) const;
 
   void footer(const std::string& text) const;
-  // One of its sub-commands must be given.
+  // The line must name a sub-command.
   void require_command() const;
-  // An argument is stored in the first variable whose checks accept it.
+  // Stores an argument in the first variable whose checks accept the argument.
   void choose_arguments_by_checks() const;
-  // The action of the command, run when its whole line is parsed.
+  // Sets the action of the command, which runs when the whole line is parsed.
   void run(std::function<void()> action) const;
 
  private:
@@ -117,7 +117,7 @@ class CommandLine {
   void add_version(std::function<std::string()> text);
 
   // Parses the words after the program's name and runs the command that they name. Throws what the
-  // command throws. For a wrong line or --help it throws what run_command_line handles.
+  // command throws, and for a wrong line or --help what run_command_line handles.
   void parse(const std::vector<std::string>& words);
 
  private:
@@ -137,19 +137,18 @@ class EndWith : public std::exception {
   int exit_code_;
 };
 
-// Throws ConfigError where two of these key=value pairs give one key, also as part of its block:
-// the last would win silently. Arguments with the name "overrides" are checked before their command
-// runs.
+// Throws ConfigError when two of these key=value pairs set one key, even as a part of a block: the
+// last pair would win silently. Arguments named "overrides" are checked before their command runs.
 void refuse_keys_given_twice(const std::vector<std::string>& settings);
 
-// For a command that finds only at run time that an option's value is wrong or missing: throws the
-// same error as parsing.
+// Throw the same errors as parsing, for a command that finds only at run time that an option's
+// value is wrong or missing.
 [[noreturn]] void refuse_value(const std::string& option, const std::string& why);
 [[noreturn]] void refuse_missing(const std::string& option);
 
 // Runs `body`, which adds the commands to `line` and parses. Returns the exit code of the process:
-// 0, that of an error (which is passed to `print`), or that of EndWith. Both programs end this way.
-// Only rank 0 prints help and version.
+// 0, the code of an error (which is passed to `print`), or the code of EndWith. Both programs end
+// this way. Only rank 0 prints help and version.
 int run_command_line(CommandLine& line, const std::function<void()>& body,
                      const PrintFailure& print = print_failure);
 

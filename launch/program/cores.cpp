@@ -14,7 +14,7 @@
 namespace tpudist {
 namespace {
 
-// The CPU affinity of a process; 0: of this one. "1" if the system does not tell.
+// The CPU affinity of a process; 0: of this process. "1" if unknown.
 std::string mask_of(pid_t process) {
   cpu_set_t set;
   CPU_ZERO(&set);
@@ -28,7 +28,7 @@ int cores_in(const std::string& mask) {
   return static_cast<int>(std::ranges::count(mask, '1'));
 }
 
-// Cores that any of the ranks may use.
+// The mask of the cores that at least one rank may use.
 std::string all_of(const std::vector<std::string>& masks) {
   std::string all;
   for (const std::string& mask : masks) {

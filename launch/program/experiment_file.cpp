@@ -25,7 +25,7 @@ fs::path installed_root() {
   return program.parent_path().parent_path() / "share/tpudist";
 }
 
-// Where names are looked for, the nearest first.
+// The folders in which names are searched, the nearest first.
 std::vector<fs::path> experiment_folders() {
   std::vector<fs::path> folders;
   for (const fs::path& root : {fs::path(), installed_root()}) {

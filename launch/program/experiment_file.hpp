@@ -6,16 +6,16 @@
 
 namespace tpudist {
 
-// The experiment or sweep file that a user means by `wanted`. It is the path of a file, or a name
-// such as "nlp" or "experiments/nlp.yaml", which is searched in the working folder, in
-// experiments/, and among the installed experiments. Throws ConfigError, with the nearest names,
-// when there is none, and for the folder of a run or a sweep.
+// The experiment or sweep file that a user means by `wanted`: the path of a file, or a name such as
+// "nlp" or "experiments/nlp.yaml". Names are searched in the working folder, in experiments/, and
+// among the installed experiments. Throws ConfigError, with the nearest names, when there is no
+// such file, and for the folder of a run or a sweep.
 std::filesystem::path find_experiment(const std::filesystem::path& wanted);
 
-// The same, or the folder of a sweep. A message names sweeps before experiments.
+// The same, or the folder of a sweep. The message of an error names sweeps before experiments.
 std::filesystem::path find_sweep(const std::filesystem::path& wanted);
 
-// The names of the files that both find.
+// The names of the files that find_experiment and find_sweep find.
 std::vector<std::string> experiment_names();
 
 // The files of a folder whose names end in .yaml, in the order of their names.

@@ -32,10 +32,10 @@
 namespace tpudist {
 namespace {
 
-// How long a failed rank waits for errors of the others. If all fail, as with a mistake in the
-// experiment file, it waits only for the slowest of them.
+// How long a failed rank waits for the errors of other ranks. If all ranks fail, as with a mistake
+// in the experiment file, only until the slowest rank has failed.
 constexpr std::chrono::milliseconds kPatience{1000};
-// After this a rank that left the printing to another one ends the job itself.
+// After this time, a rank that left the printing to another rank ends the job itself.
 constexpr std::chrono::seconds kLastResort{10};
 
 bool is_heard(const RankError& error) {
@@ -60,8 +60,8 @@ std::vector<RankError> told_errors(std::span<const RankError> errors) {
   MpiSession::abort(teller.exit_code);
 }
 
-// Under srun without PMIx, or the mpirun of another MPI than the program's, every process is an MPI
-// world of its own, and all would train the same run.
+// Under srun without PMIx, or with the mpirun of another MPI, every process is an MPI world of its
+// own, and all processes would train the same run.
 void require_one_world(const Communicator& world) {
   const int started = launched_ranks();
   if (world.size() > 1 || started <= 1) return;
@@ -106,13 +106,13 @@ void require_same_kinds(Communicator& world, const NodeTopology& topology, bool 
   }
 }
 
-// Counts what this thread finishes while the activity lives.
+// Counts the work that this thread finishes, as long as this object lives.
 struct CountedWork {
   explicit CountedWork(RankActivity& activity) { count_finished_work(&activity.finished()); }
   ~CountedWork() { count_finished_work(nullptr); }
 };
 
-// On rank 0, the first of its node.
+// Call on rank 0, the first rank of its node.
 void log_cores(const std::vector<std::string>& masks, int threads) {
   if (const auto text = core_warning(masks, 0, threads, cores_of_binding_mpirun(), cpu_quota());
       !text.empty())
@@ -120,7 +120,7 @@ void log_cores(const std::vector<std::string>& masks, int threads) {
   if (const auto text = crowd_note(masks); !text.empty()) spdlog::info("{}", text);
 }
 
-// What place_rank is to look for. Without CUDA kernels `auto` is the CPU.
+// The device that place_rank looks for. Without CUDA kernels `auto` means the CPU.
 std::string usable_device(Communicator& world, const std::string& device) {
   if (runs_on_gpus() || device == "cpu") return device;
   const char* const why = "this program was built without nvcc, so that no network runs on a GPU";

@@ -25,13 +25,13 @@ void remember_error(int error) {
   first_error.compare_exchange_strong(none, error);
 }
 
-// Writes all of it, or returns the error number. A C library buffer would lose its content when a
-// signal interrupts it.
+// Writes all of the text, or returns the error number. A buffer of the C library would lose its
+// content when a signal interrupts the write.
 int write_all(int descriptor, std::string_view text) {
   while (!text.empty()) {
     const ssize_t written =
         uninterrupted([&] { return ::write(descriptor, text.data(), text.size()); });
-    if (written < 0 && errno == EAGAIN) {  // shared with a program that set it to non-blocking
+    if (written < 0 && errno == EAGAIN) {  // another program made the shared file non-blocking
       pollfd stream{descriptor, POLLOUT, 0};
       ::poll(&stream, 1, -1);
       continue;
@@ -52,7 +52,7 @@ bool reader_has_left() {
 
 void print_text(std::string_view text) {
   if (first_error != 0) return;
-  if (std::fflush(stdout) != 0) return remember_error(errno);  // what a library printed before
+  if (std::fflush(stdout) != 0) return remember_error(errno);  // output of libraries comes first
   if (const int error = write_all(STDOUT_FILENO, printable(text, "\n\t"))) remember_error(error);
 }
 
@@ -69,8 +69,8 @@ void prepare_standard_streams() {
   std::signal(SIGXFSZ, SIG_IGN);
   for (const int stream : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) {
     if (::fcntl(stream, F_GETFD) != -1 || errno != EBADF) continue;
-    // The lowest free number is this one. A stream that is opened in the wrong direction still
-    // fails when it is used.
+    // open() takes the lowest free number, which is this stream's. Opened in the wrong direction,
+    // the stream still fails when it is used.
     const int wrong_way = stream == STDIN_FILENO ? O_WRONLY : O_RDONLY;
     if (::open("/dev/null", wrong_way) < 0) return;
   }

@@ -13,7 +13,7 @@
 #include "core/progress.hpp"
 #include "launch/program/command_line.hpp"
 
-// A path as printable(): in a table it must stay in its line.
+// Formats a path as printable(), so that a path in a table stays in its line.
 template <>
 struct fmt::formatter<std::filesystem::path> : fmt::formatter<std::string_view> {
   auto format(const std::filesystem::path& path, fmt::format_context& context) const {
@@ -24,8 +24,8 @@ struct fmt::formatter<std::filesystem::path> : fmt::formatter<std::string_view> 
 namespace tpudist {
 
 // Prints results to standard output at once, as printable() with lines and tabs. A failure, such as
-// a full disk or a closed pipe, is kept for `finish_output` so that the job continues; after it
-// nothing more is printed.
+// a full disk or a closed pipe, is kept for `finish_output` so that the job continues. Nothing is
+// printed after a failure.
 void print_text(std::string_view text);
 
 // Prints to standard error. A failure is ignored: there is no other place to report it.
@@ -36,25 +36,25 @@ void print(fmt::format_string<T...> format, T&&... values) {
   print_text(fmt::format(format, std::forward<T>(values)...));
 }
 
-// Prints nlohmann's JSON, indented, in ASCII: escapes keep what printable() would not show.
+// Prints nlohmann's JSON, indented, in ASCII: escapes stand for characters that are not
+// printable().
 template <typename Json>
 void print_json(const Json& json, int indent = 1) {
   print_text(json.dump(indent, ' ', true, Json::error_handler_t::replace) + "\n");
 }
 
-// Call it before anything else in a program. It makes writing to a closed pipe, or beyond the
-// largest size of files (ulimit -f), an error instead of a signal that ends the process. It also
-// opens standard streams that are closed, so that no file gets their numbers and then receives
-// printed results.
+// Call first in a program. Makes writing to a closed pipe, or beyond the largest size of files
+// (ulimit -f), an error instead of a signal that ends the process. Also opens closed standard
+// streams, so that no other file gets their numbers and then receives printed results.
 void prepare_standard_streams();
 
-// Flushes what libraries have printed to standard output, and returns the exit code of the program:
-// `exit_code`, or 1 with a message if that is 0 and a write failed. A closed pipe (`| head`) is no
-// error.
+// Flushes standard output for libraries that have printed, and returns the exit code of the
+// program: `exit_code`, or 1 with a message if `exit_code` is 0 and a write failed. A closed pipe
+// (`| head`) is no error.
 int finish_output(int exit_code);
 
 // The output of a command on standard error while it works: progress, unless --quiet is given, and
-// log lines above it. One at a time.
+// log lines above the progress. One object at a time.
 class Display {
  public:
   // `shown`: false on ranks other than 0, which show no progress.
@@ -67,7 +67,7 @@ class Display {
   std::optional<LogAboveProgress> above_;
 };
 
-// Adds --quiet and --verbose to every command of the program. Call it when all commands have been
+// Adds --quiet and --verbose to every command of the program. Call after all commands have been
 // added.
 void add_verbosity_options(Command program);
 

@@ -51,7 +51,7 @@ std::optional<double> score_of(const Training& training, ChoiceScore choice) {
       folds.insert(fold);
       if (!member.failed) scored.insert(fold);
     }
-    if (scored != folds) return std::nullopt;  // some fold has no scored graphs
+    if (scored != folds) return std::nullopt;  // a fold has no scored graphs
   }
   return mean_of_members(training.members, choice == ChoiceScore::valid);
 }

@@ -38,8 +38,8 @@ std::string ranges(const std::vector<int>& numbers) {
   return text;
 }
 
-// Indices of a stage's runs that remain to be trained; all possible ones while the runs are not
-// known.
+// Indices of a stage's runs that remain to be trained; all possible indices while the runs are
+// unknown.
 std::vector<int> indices_left(const SweepFolder& folder, int stage_number) {
   const Stage& stage = folder.record().stages[static_cast<std::size_t>(stage_number)];
   std::vector<int> left;
@@ -71,7 +71,7 @@ std::vector<std::string> common_arguments(const SlurmOptions& options) {
   return arguments;
 }
 
-// A path that Slurm's options take as it is.
+// The path, if Slurm's options take it literally.
 std::string plain(const std::string& path) {
   if (path.find_first_of("%,\\\n") == std::string::npos) return path;
   throw ConfigError(shell_quoted(path) +
@@ -80,7 +80,7 @@ std::string plain(const std::string& path) {
                     "one (--dir)");
 }
 
-// What a command prints, and its exit code as of pclose().
+// The output of a command, and its exit code from pclose().
 std::pair<std::string, int> answer_of(const std::string& command) {
   FILE* const pipe = ::popen((command + " 2>&1").c_str(), "r");
   if (!pipe) throw IoError("cannot start a shell for " + command.substr(0, command.find(' ')));
@@ -118,7 +118,7 @@ std::vector<SlurmJob> slurm_jobs(const SweepFolder& folder, const SlurmOptions& 
                        options.parallel > 0 ? fmt::format("%{}", options.parallel) : std::string()),
            fmt::format("{},TPUDIST_SWEEP_FIRST={}", environment, first)},
           job.arguments);
-      add(options.options, job.arguments);  // of two equal options sbatch takes the last
+      add(options.options, job.arguments);  // sbatch takes the last of equal options
       add({(path / "slurm" / "sweep.sbatch").string(), path.string()}, job.arguments);
       if (options.go_on) job.arguments.push_back("--go-on");
       mine.push_back(static_cast<int>(jobs.size()));

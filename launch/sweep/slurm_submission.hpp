@@ -7,18 +7,18 @@
 
 namespace tpudist {
 
-// What the jobs of a sweep request from Slurm.
+// The requests of a sweep's jobs to Slurm.
 struct SlurmOptions {
   int nodes = 1;                     // of a run
   int tasks_per_node = 1;            // ranks
   int cpus_per_task = 0;             // 0: the cluster's default
-  int gpus_per_node = 0;             // 0: none are requested
+  int gpus_per_node = 0;             // 0: none
   std::string time, partition;       // empty: the scripts' or the cluster's default
   std::vector<std::string> options;  // more options of sbatch, one word each
   int parallel = 0;                  // most tasks of an array that run at once; 0: no limit
   int largest_array = 1000;          // tasks per array; the default of Slurm's MaxArraySize is 1001
   bool go_on = false;                // begin later stages although runs of the stage before failed
-  int min_members = 0;               // needed for the ensemble; 0: as `tpudist ensemble` has it
+  int min_members = 0;               // needed for the ensemble; 0: default of `tpudist ensemble`
   std::string split = "valid", csv;  // of the ensemble; empty: no CSV
 };
 
@@ -29,11 +29,11 @@ struct SlurmJob {
   std::vector<int> after;
 };
 
-// The jobs that train all unfinished runs and combine them. Each stage is an array, or several
-// where it has more runs than an array may have; the last job makes the ensemble, or that of each
-// variant where none is chosen. An array begins when the arrays before it have ended, also if they
-// failed. If one of their runs failed, its tasks end with advice, unless `go_on` is set. `program`:
-// absolute path of tpudist. Throws ConfigError where Slurm would take a path for something else.
+// The jobs that train all unfinished runs and combine them. A stage is one array, or several if it
+// has more runs than an array may have. The last job makes the ensemble, or one ensemble of each
+// variant if none is chosen. An array begins when the arrays before it have ended or failed. If a
+// run of these arrays failed, the tasks end with advice, unless `go_on` is set. `program`: absolute
+// path of tpudist. Throws ConfigError when Slurm would take a path for something else.
 std::vector<SlurmJob> slurm_jobs(const SweepFolder& folder, const SlurmOptions& options,
                                  const std::string& program);
 
@@ -44,8 +44,8 @@ void write_slurm_scripts(const SweepFolder& folder);
 // message.
 std::string submit(const SlurmJob& job, const std::vector<std::string>& after_ids);
 
-// The jobs of the sweep that squeue lists; if runs are left and there is none, what to do. Empty
-// where nothing was submitted, or nothing is left.
+// The jobs of the sweep that squeue lists; if runs are left but no jobs, advice. Empty if nothing
+// was submitted, or nothing is left.
 std::string queue_text(const SweepFolder& folder);
 
 // The command line of submit(), quoted for a shell.

@@ -48,7 +48,7 @@ std::string some_of(const char* what, const std::vector<std::string>& names) {
   return fmt::format("{} {} ({})", names.size(), what, first_of(names, 3));
 }
 
-// "valid: 1 added (g)", of the graphs that the experiment takes; empty where they are the same.
+// "valid: 1 added (g)", for the graphs that the experiment takes; empty if nothing changed.
 std::string change_of(const std::vector<GraphEntry>& then, const std::vector<GraphEntry>& now,
                       const std::string& split) {
   std::map<std::string, std::pair<const GraphEntry*, const GraphEntry*>> graphs;
@@ -70,8 +70,8 @@ std::string change_of(const std::vector<GraphEntry>& then, const std::vector<Gra
   return pieces.empty() ? std::string() : fmt::format("{}: {}", split, join(pieces, ", "));
 }
 
-// Of the fold of each training graph, which a fold file decides, and a sibling collection in the
-// shards.
+// Hash of the fold of each training graph. Folds depend on a fold file and on a sibling collection
+// in the shards.
 std::string folds_hash(const Experiment& experiment, Inputs& known) {
   std::string key;  // the settings that decide folds
   for (const ConfigEntry& entry : experiment.entries) {
@@ -123,7 +123,7 @@ const FrozenData* add_data(std::vector<FrozenData>& data, const Experiment& expe
   if (const FrozenData* known = find_data(data, experiment)) return known;
   try {
     return &data.emplace_back(read_data(experiment));
-  } catch (const Error&) {  // no run begins before they are there: SweepFolder::data_fault
+  } catch (const Error&) {  // no run begins without folds: SweepFolder::data_fault
     return nullptr;
   }
 }

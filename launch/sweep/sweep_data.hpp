@@ -8,8 +8,8 @@
 
 namespace tpudist {
 
-// The training and validation graphs now in an experiment's shards, by their manifests. Throws
-// ConfigError where there are none, which says where to convert to, and DataError as list_graphs.
+// The training and validation graphs in an experiment's shards now, by their manifests. Throws
+// ConfigError, which says where to convert to, when there are none, and DataError as list_graphs.
 FrozenData read_data(const Experiment& experiment);
 
 // The entry for an experiment's shards and collection; null if `data` has none.
@@ -22,16 +22,15 @@ std::vector<GraphEntry> chosen_graphs(const FrozenData& data, const Experiment& 
                                       const std::string& split);
 
 // Sets SweepRun::inputs, unless folds or first weights cannot be read yet. `known`: hashes of folds
-// and weights that were read, by settings or path; the runs of a sweep share them.
+// and weights read before, by settings or path, shared by the runs of a sweep.
 void set_data_hashes(SweepRun& run, const FrozenData& data, const Experiment& experiment,
                      Inputs& known);
 
-// What the scores of a training were computed on. Trainings are compared only if this is equal.
+// The data on which a training is scored. Only trainings with equal ScoredOn are compared.
 struct ScoredOn {
   std::string collection;
   std::int64_t rows = 0;  // most rows per graph; 0: all, -1: none
-  std::string graphs;     // hash of their names, data and folds; if the data are unknown, of the
-                          // experiment's selection
+  std::string graphs;     // hash of names, data and folds; without data, of the selection
   bool operator==(const ScoredOn&) const = default;
 };
 ScoredOn scored_on(const Experiment& experiment, bool out_of_fold, const FrozenData* data,
@@ -39,9 +38,9 @@ ScoredOn scored_on(const Experiment& experiment, bool out_of_fold, const FrozenD
 // For example "data.collection is a and b"; the two must differ.
 std::string difference_of(const ScoredOn& a, const ScoredOn& b);
 
-// Reads the shards, folds and first weights of a run and sets the hashes of `now`. If they differ
-// from the run's, throws DataError that says which graphs were added, removed or changed, or what
-// else changed. `then`: the data in sweep.json. Throws as read_data, too.
+// Reads the shards, folds and first weights of a run and sets the hashes of `now`. If a hash
+// differs from the run's, throws DataError, which names the graphs that were added, removed or
+// changed, or the other change. `then`: the data in sweep.json. Also throws as read_data.
 void require_same_data(const SweepRun& run, SweepRun& now, const Experiment& experiment,
                        const FrozenData* then);
 

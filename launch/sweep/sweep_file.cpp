@@ -20,7 +20,7 @@ namespace {
 
 constexpr int kMostSeeds = 1000;
 
-// Keys of an experiment that a sweep sets itself, with the sweep's key that does so.
+// A key of an experiment that a sweep sets itself, and the key of the sweep that sets it.
 struct OwnKey {
   std::string_view key, own;
 };
@@ -30,7 +30,7 @@ constexpr std::array<OwnKey, 5> kOwnKeys{{{"seed.init", "sweep.seeds"},
                                           {"ensemble.first_member", "placement"},
                                           {"ensemble.placement", "placement"}}};
 
-// `key`: of this map; `name`: its dotted name in an experiment.
+// `key`: the key in this map; `name`: the dotted name in an experiment.
 void refuse_own_keys(ConfigNode& map, const std::string& key, const std::string& name) {
   const auto own = std::ranges::find(kOwnKeys, std::string_view(name), &OwnKey::key);
   if (own != kOwnKeys.end()) map.mistake(key, fmt::format("is set by `{}`", own->own));
@@ -91,7 +91,7 @@ std::vector<std::string> read_overrides(ConfigNode map, const Mistakes& mistakes
   return overrides;
 }
 
-// A map from names of experiments, without folder and ending, to what is set in them.
+// Reads a map from names of experiments, without folder and ending, to their settings.
 void read_each(ConfigNode each, SweepFile& file, const Mistakes& mistakes) {
   file.each.resize(file.experiments.size());
   for (const std::string& name : each.keys()) {
@@ -272,7 +272,7 @@ SweepFile SweepFile::load(const std::filesystem::path& path,
 
 void SweepFile::refuse(const std::vector<SetMistake>& mistakes) const {
   read_file(path_, own_overrides_, base_, mistakes);
-  std::vector<std::string> lines;  // of keys that the file does not give by themselves
+  std::vector<std::string> lines;  // mistakes at keys that the file does not give by themselves
   for (const SetMistake& mistake : mistakes)
     lines.push_back(fmt::format("{}: \"{}\" {}", path_.string(), mistake.key, mistake.message));
   throw ConfigError(join(lines, "\n"));

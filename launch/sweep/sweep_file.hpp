@@ -13,15 +13,15 @@
 namespace tpudist {
 
 // Synchronous successive halving (Jamieson and Talwalkar, "Non-stochastic best arm identification
-// and hyperparameter optimization", AISTATS 2016). All variants get a few steps, the best 1/keep of
-// them `keep` times as many, and so on; the last of `rungs` rungs trains all steps. Every rung
-// trains from the start, because schedules depend on the share of all steps.
+// and hyperparameter optimization", AISTATS 2016). All variants train for a few steps, the best
+// 1/keep of them for `keep` times as many, and so on; the last of `rungs` rungs trains all steps.
+// Every rung trains from the start, because schedules depend on the share of all steps.
 struct Halving {
   int rungs = 1;
   int keep = 3;
 };
 
-// A mistake that a sweep's value causes in the experiments in which it is set.
+// A mistake that a value of a sweep causes in the experiments that get the value.
 struct SetMistake {
   std::string key;      // dotted key of the experiment
   std::string message;  // the variants and the mistake
@@ -49,14 +49,14 @@ struct SweepFile {
 
   std::string resolved_yaml;
 
-  // What the sweep sets in all runs of an experiment: `set:` and then `each:`.
+  // The overrides of all runs of an experiment: `set:` and then `each:`.
   std::vector<std::string> overrides_of(int experiment) const;
 
-  // Throws one ConfigError that lists them as `file:line:column: "sweep.over.optimizer.lr" ...`.
-  // Reads the file again.
+  // Throws one ConfigError that lists the mistakes as `file:line:column: "sweep.over.optimizer.lr"
+  // ...`. Reads the file again.
   [[noreturn]] void refuse(const std::vector<SetMistake>& mistakes) const;
 
-  // Names of experiments are relative to `base`, or without it to the folder of the file. Throws
+  // Names of experiments are relative to `base`; if it is empty, to the folder of the file. Throws
   // ConfigError with every mistake.
   static SweepFile load(const std::filesystem::path& path,
                         const std::vector<std::string>& overrides = {},
@@ -70,8 +70,8 @@ struct SweepFile {
 // The JSON Schema of sweep files (config_schema).
 std::string sweep_schema();
 
-// Whether a YAML file is a sweep file, not an experiment: it names experiments. Throws ConfigError
-// when it cannot be read or is not YAML.
+// Whether a YAML file is a sweep file, which names experiments. Throws ConfigError when the file
+// cannot be read or is not YAML.
 bool is_sweep_file(const std::filesystem::path& path,
                    const std::vector<std::string>& overrides = {});
 
@@ -82,11 +82,11 @@ struct Variant {
   bool operator==(const Variant&) const = default;
 };
 
-// All variants of a sweep, experiment after experiment: the grid of all values, the last key
+// All variants of a sweep, experiment after experiment: the grid of all values, with the last key
 // varying fastest, or the drawn variants, without duplicates.
 std::vector<Variant> variants_of(const SweepFile& sweep);
 
-// "nlp: optimizer.lr=0.001 batch.configs=32"; the experiment's name only where there are several.
+// "nlp: optimizer.lr=0.001 batch.configs=32"; without the name if there is one experiment.
 std::string label_of(const Variant& variant, const SweepFile& sweep);
 
 }  // namespace tpudist

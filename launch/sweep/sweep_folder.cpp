@@ -55,7 +55,7 @@ void write_sources(const fs::path& folder, const SweepPlan& plan, const fs::path
 
 constexpr int kTries = 250;  // tasks of an array may begin at once
 
-// A lock that others may hold for a moment. Throws InUseError after so many tries.
+// A lock that other processes may hold for a moment. Throws InUseError after kTries tries.
 std::unique_ptr<FolderLock> lock_soon(const fs::path& folder, const char* command,
                                       std::string_view name, int tries) {
   constexpr std::chrono::milliseconds kPause{20};
@@ -156,7 +156,7 @@ SweepFolder SweepFolder::open(const fs::path& folder) {
   }
   try {
     make_parts(folder);
-  } catch (const IoError&) {  // a folder that can only be read may be looked at
+  } catch (const IoError&) {  // a read-only folder can still be looked at
   }
   return SweepFolder(folder, read_record(folder / kRecord));
 }

@@ -22,19 +22,19 @@ using RunClaimFile = std::unique_ptr<FolderLock>;
 //   sweep.yaml          the sweep file, with experiments/<i>/<name>.yaml, all resolved
 //   stage-<k>.json      the runs of a later stage, once they are known
 //   runs/<id>/          the folder of a run
-//   results/<id>.json   how it ended
-//   claims/<id>         locked while a process trains it
+//   results/<id>.json   how the run ended
+//   claims/<id>         locked while a process trains the run
 class SweepFolder {
  public:
-  // Writes a new folder for a sweep file and its overrides, or opens one that holds the same sweep.
-  // If no run has begun, that one takes the shards that the file has now. Throws ConfigError when
-  // the folder holds another sweep (it names the first run that differs), runs that began with
-  // other shards, or other files, and InUseError when another process writes there; also errors of plan_sweep.
+  // Writes a new folder for a sweep file and its overrides, or opens one with the same sweep. If no
+  // run has begun, that folder takes the shards that the file names now. Throws ConfigError when
+  // the folder holds another sweep (naming the first run that differs), runs begun with other
+  // shards, or other files; InUseError when another process writes there; also as plan_sweep.
   static SweepFolder expand(const std::filesystem::path& sweep_file,
                             const std::vector<std::string>& overrides,
                             const std::filesystem::path& folder);
   // Creates missing sub-folders. Throws ConfigError when the folder holds no sweep, DataError when
-  // it is damaged.
+  // the sweep is damaged.
   static SweepFolder open(const std::filesystem::path& folder);
 
   const std::filesystem::path& path() const { return files_.path(); }
@@ -48,37 +48,37 @@ class SweepFolder {
   std::vector<SweepRun> known_runs() const;
 
   // Adds to sweep.json the content of shards and the hashes of other inputs that could not be read
-  // before, so that later runs must use the same data. Does nothing to a sweep whose version did
-  // not record its data.
+  // before, so that later runs must use the same data. Does nothing for a sweep of a version that
+  // recorded no data.
   void freeze_data();
-  // The run with its `inputs` as they are now. Throws DataError where its settings do not match its
-  // id, or its graphs differ from those at the expansion; also as read_data.
+  // The run with its `inputs` as they are now. Throws DataError when its settings do not match its
+  // id, or its graphs differ from those at the expansion; also throws as read_data.
   SweepRun checked(const SweepRun& run) const;
-  // Why a run that has not ended would not start (`checked`), of the first one of which that is so;
-  // empty where all would.
+  // Why the first run that cannot start (`checked`), among those that have not ended, cannot start;
+  // empty if all can.
   std::string data_fault() const;
-  // Throws DataError where a run's settings do not match its id.
+  // Throws DataError when a run's settings do not match its id.
   Experiment experiment_of(const SweepRun& run) const;
 
   // Fixes the runs of a later stage: those of the best variants of the stage before, whose runs
-  // must all have ended; where the stage confirms also those of the baseline. If another process
-  // has done so already, its list is used. Throws Error when no variant of an experiment has a
-  // score, and InUseError while another process does the same. Throws DataError where sweep.yaml or
-  // experiments/ no longer give the runs of sweep.json, or as `checked`.
+  // must all have ended; in a confirming stage also those of the baseline. Uses the list of another
+  // process that has done this before. Throws Error when no variant of an experiment has a score,
+  // InUseError while another process fixes the runs, DataError when sweep.yaml or experiments/ no
+  // longer give the runs of sweep.json; also throws as `checked`.
   void freeze_stage(int stage) const;
   // Why the fixed runs of a stage differ from those that the results of the stage before would give
-  // now, e.g. because a failed run was trained again; empty where they agree.
+  // now, e.g. because a failed run was trained again; empty if they agree.
   std::string stale_reason(int stage) const;
-  // Removes the run lists of the first stage whose choice is stale and of all later ones, so that
-  // `sweep run` chooses again; their run folders and results stay. Returns the names of the stages.
+  // Removes the run lists of the first stage whose choice is stale and of all later stages, so that
+  // `sweep run` chooses again; run folders and results stay. Returns the names of these stages.
   // Throws InUseError while one of their runs is being trained.
   std::vector<std::string> take_back() const;
 
   std::optional<RunResult> result(const SweepRun& run) const { return files_.result(run); }
   RunState state(const SweepRun& run) const { return files_.state(run, result(run)); }
-  // Nothing when another process holds it.
+  // Claims a run. Null when another process holds the claim.
   RunClaimFile claim(const SweepRun& run) const;
-  // Removes the result of a failed run, so that it is trained again.
+  // Removes the result of a failed run, so that the run is trained again.
   void forget_failure(const SweepRun& run) const;
 
  private:
@@ -91,9 +91,9 @@ class SweepFolder {
 };
 
 // The folders of the finished runs of one variant for each collection, in a sweep's newest known
-// stage: of the variant `wanted` (number or label), else of what was chosen, else of the only one.
-// Logs which runs these are, and which are missing. Throws ConfigError where none is finished or a
-// collection has several variants, DataError where the sweep is damaged.
+// stage: of the variant `wanted` (number or label), else of the chosen variant, else of the only
+// variant. Logs these runs, and the missing runs. Throws ConfigError when none is finished or a
+// collection has several variants, DataError when the sweep is damaged.
 std::vector<std::filesystem::path> finished_runs(const std::filesystem::path& folder,
                                                  const std::string& wanted);
 

@@ -30,8 +30,8 @@
 namespace tpudist {
 namespace {
 
-// Passes on all progress with a label before each title and line, so that groups of ranks that work
-// side by side can be told apart.
+// Passes on all progress with a label before each title and line, to tell apart groups of ranks
+// that work side by side.
 class LabelledProgress : public ProgressSink {
  public:
   // `sink` is borrowed.
@@ -53,10 +53,10 @@ using std::chrono::milliseconds;
 
 // Ranks of other groups may take days.
 constexpr milliseconds kForever = std::chrono::hours(24 * 365);
-// How long a failed rank waits for the others of its group to leave the run, if it cannot see where
-// they are.
+// How long a failed rank waits for the other ranks of its group to leave the run, if it cannot see
+// their status.
 constexpr milliseconds kPatience{60'000};
-// Between two checks of runs that others train.
+// The time between two checks of runs that other processes train.
 constexpr milliseconds kPause{500};
 
 int exit_code_of(const std::exception& error) {
@@ -70,7 +70,7 @@ class GroupStuck : public DistError {
   using DistError::DistError;
 };
 
-// What a group does next.
+// The next action of a group.
 struct Next {
   enum class Kind : std::int64_t { train, nothing_left, stop };
   Kind kind = Kind::nothing_left;
@@ -114,7 +114,7 @@ class Group {
  private:
   bool root() const { return team_.rank() == 0; }
 
-  // The first rank decides, which may take as long as others train. Throws the same on all ranks.
+  // The first rank decides; it may wait for other processes. Throws the same on all ranks.
   Next agree_on_next() {
     Next next;
     std::exception_ptr error;
@@ -141,7 +141,7 @@ class Group {
 
   Next choose_next() {
     job_.enter("choice of a run");
-    if (options_.index && done_) return {};  // whatever is asked: Slurm would start it again
+    if (options_.index && done_) return {};  // even on request: Slurm would start the task again
     if (stop_requested_()) return {Next::Kind::stop, {}, nullptr, false};
     if (options_.index) return choose_index(*options_.index);
     const int stages = static_cast<int>(folder_.record().stages.size());
@@ -157,7 +157,7 @@ class Group {
         ++stage;
         continue;
       }
-      if (stage + 1 == stages) break;  // others train what is left
+      if (stage + 1 == stages) break;  // other processes train the remaining runs
       std::this_thread::sleep_for(kPause);
       job_.advance();
       if (stop_requested_()) return {Next::Kind::stop, {}, nullptr, false};
@@ -196,7 +196,7 @@ class Group {
     return folder_.record().stages[static_cast<std::size_t>(stage)].name;
   }
 
-  // The runs of a stage, frozen now if those before it have ended.
+  // The runs of a stage; freezes them if the runs of the stage before have ended.
   std::vector<SweepRun> known_stage(int stage) {
     for (;;) {
       if (auto runs = folder_.stage_runs(stage)) return *runs;
@@ -245,7 +245,7 @@ class Group {
   // Claims a run; returns `nothing_left` if another process has it.
   Next take(const SweepRun& run) {
     RunClaimFile claim = folder_.claim(run);
-    // It may have ended since its result was looked for.
+    // The run may have ended since its result was read.
     if (!claim || folder_.result(run)) return {};
     try {
       progress_.line(folder_.record().name + ": " + how_far(folder_, finished_));

@@ -44,7 +44,7 @@ std::string training_line(int trainings, int variants, const SweepRecord& record
 }
 
 std::string family_line(const std::string& what, const std::vector<std::string>& graphs) {
-  GraphValues design;  // any values do: only degrees of freedom are asked for
+  GraphValues design;  // any values: only the degrees of freedom matter
   for (const std::string& graph : graphs) design.families.push_back(model_family(graph));
   design.families = family_clusters(design.families).of;
   design.values.resize(graphs.size());

@@ -82,8 +82,8 @@ std::string key_of(const std::string& message, const Overrides& overrides) {
   return {};
 }
 
-// Throws all mistakes in the variants' experiments: with a position in the sweep file if it sets
-// the value, else in the experiment file.
+// Throws all mistakes in the variants' experiments, with a position in the sweep file if that file
+// sets the value, else in the experiment file.
 [[noreturn]] void refuse_variants(const SweepPlan& plan, const ExperimentError& first) {
   constexpr std::string_view kFromSweep = "command line: ";
   std::map<std::string, std::vector<int>> lines;
@@ -97,7 +97,7 @@ std::string key_of(const std::string& message, const Overrides& overrides) {
       }
     }
   }
-  if (lines.empty()) throw ConfigError(first.what());  // by what a stage adds
+  if (lines.empty()) throw ConfigError(first.what());  // caused by the overrides of a stage
   std::vector<SetMistake> mistakes;
   std::vector<std::string> others;
   for (const auto& [line, variants] : lines) {
@@ -135,8 +135,8 @@ ValidationHalves halves_of(const std::vector<GraphEntry>& graphs) {
   return halves;
 }
 
-// Whether the validation families of an experiment could be halved. Then runs that choose leave out
-// one half, and runs that confirm leave out the other.
+// Halves the validation families of an experiment and returns whether this was possible: runs that
+// choose leave out one half, and runs that confirm leave out the other.
 bool halve_validation(SweepPlan& plan, std::size_t experiment_index, const SweepRecord* frozen) {
   const Experiment experiment = load(plan, static_cast<int>(experiment_index), {});
   ValidationHalves& halves = plan.halves[experiment_index];
@@ -157,7 +157,7 @@ bool halve_validation(SweepPlan& plan, std::size_t experiment_index, const Sweep
   return true;
 }
 
-// What confirms must be what was chosen, on the data that chose it.
+// Confirming runs must repeat the chosen variant on the data that chose it.
 void require_same_confirmation(const SweepFile& file) {
   for (const std::string& text : file.confirm_overrides) {
     const std::string set = text.substr(0, text.find('=')) + ".";
@@ -197,7 +197,7 @@ void plan_choice(SweepPlan& plan, const SweepRecord* frozen) {
   plan.confirmed_on += fmt::format(", with {}", join(file.confirm_overrides, ", "));
 }
 
-// Whether runs that confirm stop their members by the graphs that they are confirmed on.
+// Whether confirming runs stop members early by the graphs that confirm them.
 bool confirms_stopped_members(const SweepPlan& plan) {
   for (std::size_t v = 0; v < plan.variants.size(); ++v) {
     const auto experiment = static_cast<std::size_t>(plan.variants[v].experiment);
@@ -240,8 +240,8 @@ SweepRun make_run(const SweepPlan& plan, int variant, std::optional<std::uint64_
   return run;
 }
 
-// Which variants are scored on the same graphs, so that they may be compared. Reads the shards of
-// all.
+// Groups variants that are scored on the same graphs and may be compared. Reads the shards of all
+// variants.
 void group_variants(SweepPlan& plan) {
   const SweepFile& file = plan.file;
   struct Group {
@@ -340,8 +340,8 @@ std::int64_t step_divisor(std::int64_t base, int exponent) {
   return result;
 }
 
-// Stages after the first with the runs that each can have at most. `most`: runs of a variant for
-// each seed.
+// Adds the stages after the first, each with its largest possible number of runs. `most`: runs of a
+// variant for each seed.
 void plan_stages(SweepPlan& plan, int most) {
   const SweepFile& file = plan.file;
   const int seeds = static_cast<int>(std::max<std::size_t>(file.seeds.size(), 1));
@@ -361,7 +361,7 @@ void plan_stages(SweepPlan& plan, int most) {
   if (file.choice != ChoiceScore::none) plan.stages.push_back({"confirm", first, 0, 1, true});
 }
 
-// Counts the runs that can confirm. A mistake in them must not appear only after the search.
+// Counts the runs that can confirm. Mistakes in these runs must appear before the search.
 void plan_confirmation(SweepPlan& plan) {
   Stage& confirm = plan.stages.back();
   int most = 1;  // runs of a variant for each seed

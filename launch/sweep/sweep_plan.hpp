@@ -11,7 +11,7 @@
 
 namespace tpudist {
 
-// A sweep with all that can be resolved before it runs. A function of the sweep file, its
+// A sweep, resolved as far as possible before it runs: a function of the sweep file, its
 // experiments and the graphs of their shards.
 struct SweepPlan {
   SweepFile file;
@@ -30,10 +30,10 @@ struct SweepPlan {
 };
 
 // Resolves a sweep: reads every experiment, lists its runs and the graphs of its shards. `frozen`:
-// the sweep.json of an existing sweep; its graphs and halves are then used. Throws ConfigError for
-// mistakes in an experiment file (it names the variants), for equal runs, and for variants to
-// choose from that are scored on different graphs. Throws as read_data for shards whose validation
-// families are to be halved.
+// the sweep.json of an existing sweep, whose graphs and halves are then used. Throws ConfigError
+// for mistakes in an experiment file (the message names the variants), for equal runs, and if
+// variants to choose from are scored on different graphs. Throws as read_data for shards whose
+// validation families are to be halved.
 SweepPlan plan_sweep(SweepFile sweep, const SweepRecord* frozen = nullptr);
 
 // The content for sweep.json.

@@ -14,29 +14,28 @@ std::string plan_table(const SweepRecord& record);
 
 // "5 of 12 runs have finished, about 4:10 of training left", one run after another, by the steps of
 // each stage. Counts the largest possible number of runs of later stages that are not known yet.
-// `known`: seconds of runs that have finished, by id; reads and adds those that it lacks.
+// `known`: seconds of finished runs, by id; how_far adds the missing ones.
 std::string how_far(const SweepFolder& folder, std::map<std::string, double>& known);
 
-// A line for each later stage that is stale (SweepFolder::stale_reason), and
-// SweepFolder::data_fault.
+// A line for each stale later stage (SweepFolder::stale_reason), and SweepFolder::data_fault.
 std::string stale_lines(const SweepFolder& folder);
 
 // The runs of a sweep by state: a line with counts for each stage, how_far, then a line for each
 // run that is running, stopped or failed: its variant and process, or its error.
 std::string status_table(const SweepFolder& folder);
 
-// The command that goes on: to train what is left, to let failed runs be trained again, to take back
-// a stale choice, or else to look at the results. `collected`: these were just printed.
+// The next command: to train the remaining runs, to train failed runs again, to take back a stale
+// choice, or else to look at the results. `collected`: the results were just printed.
 std::string next_command(const SweepFolder& folder, bool collected = false);
 
 // Whether a run has ended.
 bool has_results(const SweepFolder& folder);
 
-// The results of the runs that have ended. For each stage there is one table for each group of
-// variants that may be compared, and a line for each run. The tables give the mean of members of
-// each variant with the standard deviation between its trainings (VariantSummary). At the end: what
-// was chosen, the results of its fresh seeds, and any choice that the tables no longer support.
-// Does not depend on where or in which order runs were trained. Throws DataError where a result
+// The results of the runs that have ended. Each stage has one table for each group of variants that
+// may be compared, and a line for each run. The tables show the mean of members of each variant
+// with the standard deviation between its trainings (VariantSummary). At the end: the chosen
+// variants, the results of their fresh seeds, and any choice that the tables no longer support.
+// Does not depend on where or in which order runs were trained. Throws DataError when a result
 // belongs to another run.
 std::string collect_table(const SweepFolder& folder);
 // The runs as CSV (RFC 4180) with a header, and as JSON with the summaries.
