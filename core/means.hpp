@@ -12,9 +12,9 @@ inline constexpr double kNone = std::numeric_limits<double>::quiet_NaN();
 // Sums run from front to back: the same values in the same order give the same bits.
 
 bool all_finite(std::span<const double> values);
-// NaN where there are no values.
+// NaN without values.
 double mean(std::span<const double> values);
-// Mean of the values that are not NaN; NaN where there are none.
+// Mean of the values that are not NaN; NaN without any.
 double mean_of_known(std::span<const double> values);
 // Sum of squared differences from `centre`.
 double squares_around(std::span<const double> values, double centre);

@@ -12,7 +12,7 @@ std::string shell_word(const std::string& text);
 // The same, always in quotes.
 std::string shell_quoted(std::string_view text);
 
-// The command line of this process, quoted for a shell where needed; "unknown" if the system does
+// The command line of this process, quoted for a shell if needed; "unknown" if the system does
 // not tell.
 std::string command_line();
 

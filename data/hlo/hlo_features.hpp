@@ -13,8 +13,8 @@
 
 namespace tpudist {
 
-// A module as the arrays of a TpuGraphs graph. Nodes are the instructions of all computations in the
-// order of the file.
+// A module as the arrays of a TpuGraphs graph. Nodes are the instructions of all computations, in
+// the order of the file.
 struct HloGraph {
   std::vector<float> node_features;       // [n, 140]
   std::vector<std::uint8_t> opcodes;      // [n], 0: unknown

@@ -30,7 +30,7 @@ struct TextAttribute {
   bool has_word(std::string_view word) const;
 };
 
-// Null for an attribute that is not in the table, which any opcode may have.
+// Null for an attribute outside the table. Any opcode may have such an attribute.
 const TextAttribute* text_attribute(std::string_view key);
 
 // What XLA's parser requires of an opcode.

@@ -49,7 +49,7 @@ class TextCursor {
   void skip_string();
   // Brackets and their content.
   void skip_group();
-  // The literal of an array: {{1, 2}, {3, 4}} for dimensions of 2 and 2, or 0 for all of its elements.
+  // The literal of an array: {{1, 2}, {3, 4}} for dimensions 2 and 2, or 0 for all elements.
   void skip_literal(const std::vector<std::int64_t>& dimensions, std::size_t first = 0);
   // The value of an attribute: up to a comma, a space or a closing bracket that is not in brackets.
   // Skips brackets after a space: mesh['a'=2] {'a'}.

@@ -103,8 +103,8 @@ class Dataset {
   // Names of the graphs that were left out because least_entropy leaves them no row.
   const std::vector<std::string>& left_out() const;
 
-  // XXH3 over everything that determines row r of graph i: names, source hashes, filtered graphs,
-  // row rules. The reduction does not change rows.
+  // XXH3 over everything that determines row r of graph i: names, source hashes, graphs that pass
+  // the filters, row rules. The reduction does not change rows.
   std::uint64_t selection_hash() const;
 
   bool in_memory() const;                // result of the cache mode

@@ -25,7 +25,7 @@ enum class NodeSample { window, random };
 enum class SegmentCut { none, consecutive, metis, node_splits };
 
 // `data.reduce`: the part of a layout graph that networks see. With hops 1, direction both and
-// touching_config it equals that of the 1st place of "Fast or Slow?".
+// touching_config, this is the part that the 1st place of "Fast or Slow?" used.
 struct GraphReduction {
   bool wanted = false;  // false: graphs are opened whole
   int hops = 1;         // largest number of edges between a kept node and a configurable one
@@ -67,7 +67,7 @@ std::string to_text(const GraphReduction& reduction);
 // to follow in search of them: each configurable node can reach every edge.
 inline constexpr std::int64_t kMostConfigEdges = 1 << 20, kMostFollowedEdges = 1 << 28;
 
-// Graph::config_edges of a graph. Throws DataError above these limits.
+// Returns Graph::config_edges of a graph. Throws DataError above these limits.
 std::vector<std::int32_t> config_edges_of(const Graph& graph);
 
 // The part of a graph that a reduction keeps on opening: nodes, edges and configurable nodes in

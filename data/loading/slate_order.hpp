@@ -11,13 +11,13 @@ namespace tpudist {
 // numbers in proportion to the square root of those of `rows`, with nearly the same sum.
 enum class DrawMode { rows, graphs, root };
 
-// Which rows of a graph form a slate.
+// The rows of a graph that form a slate.
 //   uniform    any
 //   close      neighbours by run time: of a window of kCloseSlates slates' rows, or of two windows
 //   balanced   one of each of K equal parts of the rows by run time
-//   fast       K without replacement in proportion to exp(-bias * place), where the place by run time
-//              goes from 0 for the fastest to 1 (by Gumbel noise: Kool et al., "Stochastic beams and
-//              where to find them", 2019). A row can be in several slates of an epoch, or in none
+//   fast       K without replacement in proportion to exp(-bias * place), with places by run time
+//              from 0 (fastest) to 1; by Gumbel noise (Kool et al., "Stochastic beams and where to
+//              find them", 2019). A row can be in several slates of an epoch, or in none
 enum class SlateMix { uniform, close, balanced, fast };
 
 struct OrderOptions {

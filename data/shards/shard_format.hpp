@@ -14,13 +14,13 @@ namespace tpudist {
 
 // Names of the shard schema, version 1 (HDF5, readable by h5py):
 //
-//   /                attributes format, version, collection, split, created_by, complete; and where
-//                    the schema is not TpuGraphs': node_features, config_features, opcodes,
+//   /                attributes format, version, collection, split, created_by, complete; for
+//                    another schema than TpuGraphs' also node_features, config_features, opcodes,
 //                    layout_columns, dimension_columns
 //   /graphs/000000   attributes name, source, source_size, source_xxh3, nodes, edges, configs,
-//   config_nodes
-//     node_feat f32[n,F]  node_opcode u8[n] (where there are opcodes)  edge_index i32[m,2]  config_nodes i32[nc] (layout)
-//     node_splits i64[1,s] (where the NPZ has it)
+//                    config_nodes
+//     node_feat f32[n,F]  node_opcode u8[n] (if any)  edge_index i32[m,2]
+//     config_nodes i32[nc] (layout)  node_splits i64[1,s] (if the NPZ has it)
 //     config_codes u8|u16[c,nc]  config_states i8|i16|i32|f32[S,C]  config_state_offset i32[nc+1]
 //     or config_feat i8|i16|i32|f32[c,nc,C]                              (layout)
 //     config_feat i8|i16|i32|f32[c,C]   runtime_normalizer i64[c]         (tile)

@@ -13,7 +13,7 @@ struct Weight {
 };
 
 // Appends the backward pass of `y`: gradients of all operations that depend on a weight, in reverse
-// order, added up where an operation has several users. `inputs`: parameters that are not trained.
+// order, added up if an operation has several users. `inputs`: parameters that are not trained.
 std::vector<Weight> add_gradients(Program& program, std::int32_t y,
                                   const std::vector<std::int32_t>& inputs);
 

@@ -51,8 +51,8 @@ Interval mean_interval(std::span<const double> values, double level = kIntervalL
 
 // Difference of the means of two independent groups, with Welch's variance and degrees of freedom
 // (Biometrika 1947). Each group needs at least 2 values; Error otherwise. If only one group has 2
-// values, the degrees are 1: with Welch's degrees, equal groups differ at 0.05 in up to 12 % (2 and
-// 10 values), with one degree in at most 4 %.
+// values, the degrees are 1: Welch's would call equal groups different at 0.05 in up to 12 % (2 and
+// 10 values), one degree does so in at most 4 %.
 Interval difference_interval(std::span<const double> a, std::span<const double> b,
                              double level = kIntervalLevel, Reach reach = {});
 

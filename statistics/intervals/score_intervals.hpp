@@ -23,8 +23,8 @@ struct FamilyInterval {
   std::set<std::string> notes;  // how kin count (FamilyClusters::note)
 };
 
-// "These graphs, if trained again": mean +- t(R - 1) s / sqrt(R) over complete runs. Nothing for one
-// run. Throws as RunScoreTable::check.
+// "These graphs, if trained again": mean +- t(R - 1) s / sqrt(R) over complete runs. Nothing for
+// one run. Throws as RunScoreTable::check.
 std::optional<Interval> run_interval(const RunScoreTable& scores, double level = kIntervalLevel);
 
 // "Other families, if trained again" for the mean over collections, equally weighted, of their

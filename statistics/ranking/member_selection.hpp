@@ -28,7 +28,7 @@ struct MemberSelection {
                          // upwards
   double nested = 0;     // with the weights for each family selected on all other families;
                          // unbiased
-  std::vector<double> nested_graphs;  // [G] the nested metric of each graph; NaN where it is
+  std::vector<double> nested_graphs;  // [G] the nested metric of each graph; NaN if it is
                                       // undefined
   // Standard error and degrees of freedom of `nested` - `plain`, clustered by family; NaN and 0 if
   // fewer than two families have a metric.
