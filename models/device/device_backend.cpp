@@ -13,7 +13,7 @@ namespace tpudist {
 namespace {
 
 // A copy of the planes of x, rounded as the CPU rounds operands: for tests, which run this backend
-// there.
+// on the CPU.
 at::Tensor rounded_on_cpu(const at::Tensor& x, Precision precision) {
   const at::Tensor out = rows_like(x);
   for (std::int64_t m = 0; m < x.size(0); ++m) {
@@ -23,8 +23,8 @@ at::Tensor rounded_on_cpu(const at::Tensor& x, Precision precision) {
   return out;
 }
 
-// While it lives, LibTorch lets cuBLAS round operands in float32 to TF32. The switch is one for the
-// whole process, and is off otherwise (models/network/composed_executor.hpp): one thread queues the
+// While it lives, LibTorch lets cuBLAS round float32 operands to TF32. The switch is global and
+// otherwise off (hold_to_fp32 in models/network/device_context.hpp); one thread queues the
 // operations of a device.
 class Tf32Products {
  public:
@@ -34,8 +34,8 @@ class Tf32Products {
   Tf32Products& operator=(const Tf32Products&) = delete;
 };
 
-// Of a member's weight gradient, up to which the kernel for all members was faster on an H200 than
-// cuBLAS's one call for each.
+// The largest weight gradient of a member for which the kernel for all members was faster on an
+// H200 than cuBLAS's one call per member, in products.
 constexpr std::int64_t kMostProducts = std::int64_t{1} << 27;
 
 class DeviceBackend : public Backend {
@@ -204,8 +204,8 @@ class DeviceBackend : public Backend {
   }
 
  private:
-  // The planes of x as products take them: float32 is rounded to the backend's precision, but where
-  // cuBLAS does it.
+  // The planes of x as operands of products: float32 is rounded to the backend's precision, unless
+  // cuBLAS does so.
   at::Tensor operand(const at::Tensor& x) const {
     if (precision_ == Precision::fp32 || x.scalar_type() != at::kFloat) return x;
     if (!x.is_cuda()) return rounded_on_cpu(x, precision_);
@@ -213,8 +213,8 @@ class DeviceBackend : public Backend {
     return make_rows(x.size(0), x.size(1), x.size(2), x.options().dtype(at::kBFloat16)).copy_(x);
   }
 
-  // y = x W for each member, or x W^T, of operands; together where that is known to leave each
-  // member's bits alone.
+  // y = x W (or x W^T) of operands for each member; in one call if that is known not to change a
+  // member's bits.
   void multiply_all(const at::Tensor& x, const at::Tensor& weight, bool transposed,
                     const at::Tensor& y) const {
     const at::Tensor right = transposed ? weight.transpose(1, 2) : weight;

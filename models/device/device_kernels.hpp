@@ -33,30 +33,30 @@ inline Columns columns_of(const at::Tensor& x, std::int64_t replicas = 1) {
   return {replicas * x.size(2), x.size(0)};
 }
 
-// The `parts` of a launch over the matrix on rows like those of `x`, in the type of sums; undefined
-// where no row of the matrix is long.
+// The `parts` of a launch over the matrix for rows like those of `x`, of type `type`; undefined if
+// no row of the matrix is long.
 at::Tensor parts_of(const CsrPointers& matrix, const at::Tensor& x, at::ScalarType type,
                     std::int64_t replicas = 1);
 
 // The sum of all rows of each member, [M, C] of x [M, rows, C] with dense planes.
 at::Tensor summed_rows(const at::Tensor& x);
 
-// y = rows W for each member, or rows W^T if `transposed`, in one call of cuBLASLt: rows [M, R, I], W
-// [M, I, O] (transposed: [M, O, I]) and y [M, R, O] are planes on one CUDA device, y of float32, both
-// others of float32 (`tf32`: rounded to TF32 there) or of bfloat16. A member's bits do not depend on M:
-// the algorithm is chosen by the shape of one product, R rounded up to one of eight numbers an octave,
-// so that it is seldom asked for, and none is taken that cuts sums in parts. False, and y is not
-// written, where the types are others or not on a device, cuBLASLt has none, a size is zero, or the
-// program was built without kernels for GPUs. Throws Error if the product is refused.
+// y = rows W for each member, or rows W^T if `transposed`, in one call of cuBLASLt. rows [M, R, I],
+// W [M, I, O] (transposed: [M, O, I]) and y [M, R, O] are planes on one CUDA device; y is float32,
+// the others are float32 (`tf32`: rounded to TF32) or bfloat16. A member's bits do not depend on M:
+// the algorithm depends on the shape of one product, and none may cut sums in parts. R is rounded
+// up to one of eight numbers an octave, so that few shapes ask for one. Returns false and does not
+// write y for other types or memory, a size of zero, no algorithm, or a build without GPU kernels.
+// Throws Error if the product is refused.
 bool multiply_members(const at::Tensor& rows, const at::Tensor& weight, bool transposed, bool tf32,
                       const at::Tensor& y);
 
-// The attentions of attend_nodes.hpp for a device, where many small operations cost more than what
-// they compute. The rows of a group are filled up to the number of the largest group, so that one
-// operation serves many groups of a member: as many as take `attention.padded_floats` numbers, at least
-// one group or, of shares, one row after of it. It is one member's, so that its bits do not depend on
-// the others. A number that is not finite can spread to all groups of its member. Shapes and arguments
-// as there; `k` and `q` of the linear one are f(k) and f(q).
+// The attentions of attend_nodes.hpp for a device, where many small operations cost more than their
+// arithmetic. Groups are padded to the largest one, so that one operation serves many groups of a
+// member: as many as fit `attention.padded_floats` numbers, at least one group, or for shares one
+// row after. Operations serve one member each, so its bits do not depend on the others. A
+// non-finite number can spread to all groups of its member. Shapes and arguments are as there, but
+// linear attention takes f(k) and f(q) as `k` and `q`.
 at::Tensor attend_padded(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
                          const NodeAttention& attention, std::int64_t heads);
 // d q, d k and d v.
@@ -68,7 +68,7 @@ std::array<at::Tensor, 3> attend_padded_gradient(const at::Tensor& q, const at::
 
 at::Tensor attend_linearly_padded(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
                                   const NodeAttention& attention, std::int64_t heads);
-// Of what f was taken of: d q and d k hold the derivative min(f, 1).
+// Gradients of the arguments of f: d q and d k include its derivative, min(f, 1).
 std::array<at::Tensor, 3> attend_linearly_padded_gradient(const at::Tensor& q, const at::Tensor& k,
                                                           const at::Tensor& v, const at::Tensor& y,
                                                           const at::Tensor& d_y,

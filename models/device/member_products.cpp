@@ -82,7 +82,7 @@ class Products {
 
   cublasLtHandle_t handle() const { return handle_; }
 
-  // Undefined where there is none.
+  // Undefined if there is none.
   std::optional<cublasLtMatmulAlgo_t> algorithm(Shape shape) {
     const auto rows = static_cast<std::uint64_t>(shape.rows);
     if (const int step = std::bit_width(rows) - 4; step > 0)
@@ -93,7 +93,7 @@ class Products {
   }
 
  private:
-  // The first that cuBLASLt names for one member and that several can take.
+  // The first algorithm that cuBLASLt proposes for one member and that also takes several.
   std::optional<cublasLtMatmulAlgo_t> find(const Shape& shape) const {
     Call alone(shape, 1, 0, 0, 0);
     const auto plane = [](std::int64_t numbers) { return (numbers + 127) / 128 * 128; };

@@ -13,17 +13,17 @@ namespace {
 using at::Tensor;
 using Gradients = std::array<Tensor, 3>;
 
-// What is computed together: some groups and of each group `rows` rows after from `row` on, which are
-// all of them where there are several groups.
+// What one operation computes: some groups, and of each the `rows` rows after from `row` on. With
+// several groups these are all their rows.
 struct Chunk {
   std::int64_t first, groups, row, rows;
 };
 
-// Some groups' rows, side by side: `most` places for each group, of which its rows take the first.
+// The rows of some groups, padded: `most` places for each group, of which its rows fill the first.
 class PaddedRows {
  public:
-  // `list` [..] names the rows of all groups, `places` [..] their places among those of all groups, with
-  // `most_of_all` for each.
+  // `list` [..]: the rows of all groups. `places` [..]: their places, with `most_of_all` for each
+  // group.
   PaddedRows(const Tensor& list, const Tensor& places, const std::vector<std::int64_t>& begin,
              std::int64_t most_of_all, const Chunk& chunk)
       : groups_(chunk.groups),
@@ -35,23 +35,23 @@ class PaddedRows {
         padded_(at::zeros({groups_ * most_}, list.options()).index_copy_(0, places_, rows_)) {}
 
   bool is_empty() const { return count_ == 0; }
-  // One number for each row, [groups, most, 1], and 0 where there is none. `values` [..] as the list.
+  // `values` [..], one for each row of the list, as [groups, most, 1]; 0 at places without a row.
   Tensor values(const Tensor& values) const {
     return at::zeros({groups_ * most_}, values.options())
         .index_copy_(0, places_, values.narrow(0, begin_, count_))
         .view({groups_, most_, 1});
   }
-  // 1 for each row, [groups, most, 1], and 0 where there is none.
+  // [groups, most, 1]: 1 at each place with a row, 0 at the others.
   Tensor present(const Tensor& like) const {
     return at::zeros({groups_ * most_}, like.options())
         .index_fill_(0, places_, 1)
         .view({groups_, most_, 1});
   }
-  // x [rows, C] as [groups, most, C]; where there is no row, that of another one.
+  // x [rows, C] as [groups, most, C]; places without a row hold another row.
   Tensor of(const Tensor& x) const {
     return x.index_select(0, padded_).view({groups_, most_, x.size(1)});
   }
-  // to[row] = x or, where groups share rows, += x in the order of the groups; x [groups, most, C].
+  // to[row] = x or, if groups share rows, += x in the order of the groups; x [groups, most, C].
   void put(Tensor to, const Tensor& x, bool apart) const {
     const Tensor own = x.reshape({groups_ * most_, x.size(2)}).index_select(0, places_);
     if (apart) {
@@ -74,8 +74,8 @@ Tensor side_by_side(const Tensor& x, std::int64_t heads) {
   return x.unflatten(0, {-1, heads}).transpose(1, 2).flatten(2);
 }
 
-// body(before, after, chunk) for all groups of the attention: of each group `floats_of_row` numbers are
-// made for each of `rows` rows.
+// Calls body(before, after, chunk) for all groups of the attention. A group makes `floats_of_row`
+// numbers for each of its `rows` rows.
 template <typename Body>
 void for_chunks(const NodeAttention& attention, std::int64_t rows, std::int64_t floats_of_row,
                 bool cuts_groups, const Body& body) {
@@ -118,7 +118,7 @@ class Shares {
                        pairs =
                            (whole ? end : std::lower_bound(begin, end, chunk.row + chunk.rows)) -
                            rows.begin() - from;
-    if (pairs > 0) {  // each names another place
+    if (pairs > 0) {  // no place is named twice
       const Tensor places =
           attention.pair_place.narrow(0, from, pairs) -
           (chunk.first * attention.most_after + chunk.row) * attention.most_before;
@@ -144,8 +144,8 @@ class Shares {
   Tensor after_, none_after_, none_before_, weights_;
 };
 
-// The sums of some groups of a member: `key` [groups x H, most before, A], with the nodes that each row
-// represents, `s` [groups x H, A, B] and `z` [groups x H, A, 1].
+// The sums over some groups of a member: `key` [groups x H, most before, A], whose rows count as
+// often as they represent nodes, `s` [groups x H, A, B] and `z` [groups x H, A, 1].
 struct Sums {
   Sums(const Tensor& k, const Tensor& v, const Tensor& counts, const PaddedRows& before,
        std::int64_t heads)
@@ -161,7 +161,7 @@ Tensor weights_of(const Tensor& query, const Sums& sums) {
   return at::bmm(query, sums.z).add_(kLinearWeightEps);
 }
 
-// for_chunks of a linear attention: its numbers for each row of a group, and s as such of more rows.
+// for_chunks for linear attention: `s` counts as further rows of a group.
 template <typename Body>
 void for_linear_chunks(const NodeAttention& attention, const Tensor& q, const Tensor& v,
                        std::int64_t heads, const Body& body) {

@@ -20,7 +20,7 @@ namespace tpudist {
 struct GraphArrays;
 
 // The node features of a graph after the encoder's transform, which depends on no weight, in one
-// dtype. Kept with the graph for all units and members (GraphInput::encoded). A member's own
+// dtype. The graph keeps them for all units and members (GraphInput::encoded). A member's own
 // statistics are applied later. Immutable.
 struct EncodedGraph {
   std::uint64_t key;  // Encoder::encoded_key of the one that made it
@@ -44,7 +44,7 @@ struct UnitTensors {
   std::unique_ptr<StateIndex> state_of_config;  // of configurations with a single state for all
                                                 // nodes
   at::Tensor node_counts;  // [configurations] in double; undefined where the head takes none
-  // [configurations, n] in double, what the head takes beside the pooled states; likewise.
+  // [configurations, n] in double, further inputs of the head; likewise.
   at::Tensor graph_features;
 };
 
@@ -61,8 +61,8 @@ class Encoder {
   void add_work(NetworkWork& network) const;
 
   // `dtype`: at::kFloat or at::kDouble. Both throw DataError for a value without a row in the code
-  // embedding. `prepare` uses the EncodedGraph kept with a graph if it was made with the same
-  // columns and transform; the bits are the same with and without it.
+  // embedding. `prepare` uses the graph's EncodedGraph if it was made with the same columns and
+  // transform; the bits do not depend on it.
   std::shared_ptr<const EncodedGraph> encode(const GraphInput& graph, at::ScalarType dtype) const;
   UnitTensors prepare(const UnitInput& unit, at::ScalarType dtype) const;
   // Conversion of encode()'s float32 result to and from arrays. Tensors share the arrays and never
@@ -70,7 +70,7 @@ class Encoder {
   static void to_arrays(const std::shared_ptr<const EncodedGraph>& nodes, GraphArrays& arrays);
   // Throws DataError if the lengths do not match a graph of this encoder.
   std::shared_ptr<const EncodedGraph> of_arrays(const GraphArrays& arrays) const;
-  // Hash of everything that determines the result of encode() for a graph.
+  // Hash of everything that determines the result of encode().
   std::uint64_t encoded_key() const;
   // The states [M, states + 1, S].
   at::Tensor states(const UnitTensors& unit, const LayerWeights& weights,

@@ -12,14 +12,14 @@
 
 namespace tpudist {
 
-// A tensor of an operation that a layout configuration orders, as its columns have them.
+// A tensor of an operation that a layout configuration orders, in the order of its columns.
 enum class LayoutTensor { output, input, kernel };
 
-// Which columns the nodes of a network's graphs have behind node_feat. They depend on the edges,
-// and nodes are equal only if these columns are too.
+// The columns that follow node_feat in a network's graphs. They depend on the edges, and nodes are
+// equal only if these columns are equal too.
 struct GraphColumns {
-  int walk_steps = 0;       // return probabilities of 1 .. so many steps
-  bool walk_loops = false;  // every node has an edge to itself for them
+  int walk_steps = 0;       // return probabilities of 1 .. walk_steps steps
+  bool walk_loops = false;  // their walks add an edge from each node to itself
   // The largest dimensions of `tensor`, as bits: 0 where they are unknown.
   bool largest = false;
   LayoutTensor tensor = LayoutTensor::output;
@@ -34,17 +34,16 @@ struct GraphColumns {
 // Multiplications that the walks of one graph may take: some ten seconds of one core.
 inline constexpr std::int64_t kMostWalkWork = 20'000'000'000;
 
-// The probabilities that a random walk from a node is there again after 1 .. `steps` steps, [nodes,
-// steps] (PyTorch Geometric's AddRandomWalkPE on the edges of both directions). Parallel edges
-// count, and so does one more edge from each node to itself with `loops`. 0 at a node without
-// edges. Exact up to rounding, on the nodes within steps / 2 edges of each. Throws DataError as
-// above.
+// The probabilities that a random walk is back at its node after 1 .. `steps` steps, [nodes, steps]
+// (PyTorch Geometric's AddRandomWalkPE on the edges of both directions). Parallel edges count;
+// `loops` adds an edge from each node to itself. 0 at a node without edges. Exact up to rounding: a
+// walk that returns stays within steps / 2 edges. Throws DataError as above.
 std::vector<float> return_probabilities(const GraphEdges& edges, int steps, bool loops,
                                         std::int64_t most_work = kMostWalkWork);
 
-// The dimensions of each node's tensor that no other one exceeds, as bits, [nodes]; 0: it has none,
-// or it is an operand that cannot be told from others. The order of operands is not known: of
-// several ones all must have the same largest dimensions.
+// The largest dimensions of each node's tensor as bits, [nodes]; 0: it has none, or they are
+// unknown. The order of operands is not known, so several operands must all have the same largest
+// dimensions.
 std::vector<std::int32_t> largest_dimensions(std::span<const float> features,
                                              const GraphEdges& edges, LayoutTensor tensor,
                                              const FeatureSchema& schema);
@@ -78,7 +77,7 @@ struct EncoderConfig {
   std::vector<std::int64_t> node_columns;  // of node_feat; empty: all
   // log(1 + x mod 128) and log(1 + x div 128) of each of the schema's dimension columns.
   bool dimension_features = false;
-  GraphColumns columns;  // what the readout needs of them is set by it
+  GraphColumns columns;  // the readout adds what it needs
   FeatureTransform config_transform = FeatureTransform::raw;
   double config_scale = 1;  // factor of a configuration's features after their transform
   // Width of an embedding of the integers -2 to 5 (0: off). It takes the schema's layout columns,
@@ -89,7 +88,7 @@ struct EncoderConfig {
   LinearStart start;
   Activation activation = Activation::relu;
 
-  // For graphs of this schema: what it lacks is a mistake, or left out where only `start` has it.
+  // `node` must not name what the schema lacks; what only `start` names of that is left out.
   static EncoderConfig read(ConfigNode node, const EncoderConfig& start,
                             const FeatureSchema& schema);
   // Whether a fused operator of the CPU supports this encoder (models/inputs/fused_encoder.hpp).

@@ -9,8 +9,8 @@
 namespace tpudist {
 namespace {
 
-// What a walk may do from each node: neighbours along edges of both directions, with the number of
-// edges between.
+// The steps of a walk from each node: its neighbours along edges of both directions, and the number
+// of edges to each.
 struct WalkEdges {
   WalkEdges(const GraphEdges& edges, bool loops) {
     std::vector<std::int32_t> all;
@@ -40,8 +40,8 @@ struct WalkEdges {
   std::vector<double> degree;  // [nodes]
 };
 
-// The places of a walk after some steps, and how probable they are: dense, with a list of those
-// that are not 0.
+// The distribution of a walk over the nodes after some steps: dense, with a list of the nodes whose
+// probability is not 0.
 struct Places {
   explicit Places(std::int64_t nodes) : probability(static_cast<std::size_t>(nodes)) {}
   void add(std::int32_t node, double value) {
@@ -58,9 +58,9 @@ struct Places {
 
 }  // namespace
 
-// A walk along edges of both directions is reversible: from j to i it is degree(i) / degree(j) times
-// as probable as from i to j. So the walks of half the length tell all: the one of a + b steps is at
-// home with probability sum over j of p_a(j) p_b(j) degree(i) / degree(j).
+// A walk along edges of both directions is reversible: from j to i it is degree(i) / degree(j)
+// times as probable as from i to j. So walks of half the length suffice: after a + b steps a walk
+// is back at i with probability sum over j of p_a(j) p_b(j) degree(i) / degree(j).
 std::vector<float> return_probabilities(const GraphEdges& edges, int steps, bool loops,
                                         std::int64_t most_work) {
   const WalkEdges walk(edges, loops);

@@ -13,9 +13,9 @@
 
 namespace tpudist {
 
-// Mean and 1 / standard deviation of every feature over a member's training graphs, or its minimum
-// and 1 / (maximum - minimum) where the encoder's transform is min_max; a constant column has scale
-// 0. The encoder computes (x - mean) * scale (EncoderConfig).
+// Mean and 1 / standard deviation of every feature over a member's training graphs; for the
+// transform min_max, minimum and 1 / (maximum - minimum). A constant column has scale 0. The
+// encoder computes (x - mean) * scale (EncoderConfig).
 struct FeatureStatistics {
   std::vector<double> node_mean, node_scale;  // [node features], over the nodes of all graphs
   std::vector<double> config_mean,
@@ -36,9 +36,9 @@ struct GraphArrays {
   Array<float> encoded;
   Array<std::int32_t> codes;
 
-  // All arrays except those of an EncodedGraph. `node_features` [nodes, F] raw, with F
-  // of the schema, `opcodes` [nodes]. Throws DataError when the lengths do not match or an opcode is
-  // not below the schema's number (all are 0 where it has none).
+  // All arrays except those of an EncodedGraph. `node_features` [nodes, F] raw, with F of the
+  // schema, `opcodes` [nodes]. Throws DataError if the lengths do not match, or if an opcode is not
+  // below the schema's number (all are 0 if it has none).
   static GraphArrays of(std::span<const float> node_features, std::span<const std::uint8_t> opcodes,
                         const FeatureSchema& schema, FeatureForm form);
 
@@ -78,8 +78,8 @@ class GraphInput {
     return raw_;
   }
 
-  // What the encoder of a composed network makes of the nodes before any weight, set once before
-  // the graph is shared. Null: every unit makes it anew.
+  // The nodes after the transform of a composed network's encoder, set once before the graph is
+  // shared. Null: every unit transforms them again.
   const std::shared_ptr<const EncodedGraph>& encoded() const { return encoded_; }
   void set_encoded(std::shared_ptr<const EncodedGraph> nodes) { encoded_ = std::move(nodes); }
 
@@ -95,8 +95,8 @@ class GraphInput {
 class GraphInput;
 class PreparedUnit;
 
-// What a unit is made for, which decides what Network::prepare_unit makes. `differences`: gradients
-// of losses that ignore a shift at all scores, those of Network::gradient with `common` false.
+// The purpose of a unit, which decides what Network::prepare_unit makes. `differences`: gradients
+// of losses that ignore a shift at all scores (Network::gradient with `common` false).
 enum class UnitUse { scores, gradients, differences };
 
 // The input of a network call: the slates of one unit. Shared parts are held by pointer. Immutable

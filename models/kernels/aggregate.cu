@@ -17,7 +17,7 @@ using cuda_rows::load;
 using cuda_rows::store;
 using cuda_rows::Sums;
 
-// What a sum is divided by: nothing, the total of its row, or each of its terms by that of its
+// The divisor of a sum: none, the total of its row, or for each of its terms the total of the
 // source.
 enum class Totals { none, of_row, of_source };
 
@@ -221,7 +221,7 @@ std::int64_t summed_parts(std::int64_t rows) {
 template <typename T>
 void launch_sum_of_rows(std::int64_t rows, Columns columns, Planes<const T> x, Planes<T> y,
                         Planes<T> parts, CUstream_st* stream) {
-  // Chunks of chunks lie behind the chunks, those of these over the chunks again.
+  // Sums of chunks alternate between two places: after the chunks, and over the chunks.
   Planes<T> to = parts, other = {parts.data + chunks_of(rows) * columns.width, parts.distance};
   while (true) {
     const std::int64_t chunks = std::max<std::int64_t>(chunks_of(rows), 1);

@@ -51,8 +51,8 @@ inline void for_row_blocks(ThreadPool& pool, std::int64_t rows,
   });
 }
 
-// How many rows share one partial sum of a parameter's gradient in an operator: whole blocks, and so
-// many that there are at most 32 partial sums.
+// How many rows share one partial sum of a parameter's gradient in an operator: whole blocks,
+// enough of them for at most 32 partial sums.
 inline std::int64_t chunk_rows(std::int64_t rows) {
   constexpr std::int64_t kMostChunks = 32;
   return std::max<std::int64_t>(1, block_count((rows + kMostChunks - 1) / kMostChunks)) *

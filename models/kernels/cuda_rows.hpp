@@ -69,8 +69,8 @@ __device__ void store(float* to, const Channels<float, N>& x) {
   }
 }
 
-// take(weight, source) for the entries from `first` to before `last`, in their order. They are
-// unrolled so that several sources are on their way at a time.
+// Calls take(weight, source) for the entries first .. last - 1, in order. The loop is unrolled, so
+// that several sources are loaded at a time.
 template <typename Take>
 __device__ void for_entries(const CsrPointers& matrix, std::int64_t first, std::int64_t last,
                             const Take& take) {
@@ -86,7 +86,7 @@ __device__ void for_entries(const CsrPointers& matrix, std::int64_t row, const T
   for_entries(matrix, matrix.begin[row], matrix.begin[row + 1], take);
 }
 
-// For Work::select: turns planes to those of a member.
+// For Work::select: moves the planes to those of one member.
 template <typename... Some>
 __device__ void move_to(std::int64_t member, Some&... planes) {
   ((planes.data += member * planes.distance), ...);
@@ -115,7 +115,7 @@ template <int N, typename Work>
 void launch(std::int64_t rows, Columns columns, const Work& work, CUstream_st* stream) {
   const auto [width, members] = columns;
   if (rows == 0 || width == 0 || members == 0) return;
-  // As few threads as take a row in so many turns, so that none is idle in the last one.
+  // The fewest threads that take a row in `turns` turns, so that none is idle in the last.
   const std::int64_t vectors = width / N, turns = (vectors + kThreads - 1) / kThreads;
   const auto across = static_cast<unsigned>((vectors + turns - 1) / turns);
   const dim3 block(across, kThreads / across);
@@ -149,7 +149,7 @@ void launch_wide(std::int64_t rows, Columns columns, bool aligned, const Work& w
   launch<1>(rows, columns, work, stream);
 }
 
-// What is computed from the entries of each row of a matrix is a Step:
+// A Step computes something from the entries of each row of a matrix:
 //   start<N>(row, column)               a state: Sums<Number, kNumbers, N>, or derived from it
 //   add(state, weight, source, column)  for every entry, in order
 //   merge(state, part)                  for the Sums of every chunk of a long row, in order
@@ -159,7 +159,7 @@ struct Sums {
   Channels<Number, N> of[kNumbers];
 };
 
-// The base of a Step with sums that are added up.
+// The base of a Step that adds up its sums.
 template <typename T, int kCount>
 struct AddedUp {
   using Number = T;
@@ -174,8 +174,8 @@ struct AddedUp {
   }
 };
 
-// The first launch of a step: all rows but the long ones, and the chunks of those, which come
-// first, since they take longest.
+// The first launch of a step: the chunks of long rows, since they take longest, then all other
+// rows.
 template <typename Step>
 struct Walk {
   using Number = typename Step::Number;
@@ -239,7 +239,7 @@ struct WalkOfChunks {
   }
 };
 
-// Two steps of which the second uses what the first wrote for its row.
+// Two steps; the second uses what the first wrote for its row.
 template <typename First, typename Second>
 struct WalkTwice {
   Walk<First> first;
@@ -269,7 +269,7 @@ void launch_walk(const CsrPointers& matrix, Columns columns, bool aligned, const
                       WalkOfChunks<Step>{split, columns.width, step, parts}, stream);
 }
 
-// The same of two steps in one launch, or in four where rows are long.
+// The same for two steps: in one launch, or in four if rows are long.
 template <typename First, typename Second>
 void launch_walk_twice(const CsrPointers& matrix, Columns columns, const First& first,
                        const Second& second, Planes<double> parts, CUstream_st* stream) {

@@ -28,7 +28,7 @@ struct StepCoefficients {
 struct NormPart {
   std::int64_t begin = 0, end = 0, block = 0;
 };
-// Squares are added in so many sums side by side.
+// The number of sums, side by side, that squares are added to.
 inline constexpr std::int64_t kNormLanes = 8;
 
 // Where 16 neighbouring floats of a member belong.
@@ -38,9 +38,9 @@ struct FlatPlace {
   std::int32_t tensor = 0;  // of the trained ones
 };
 
-// `results` [M, 2]: of each member the number behind its gradient, which is the loss, and the norm
-// of the gradient. Members of `gradients` lie `stride` > P floats apart. `parts` [count] are in
-// ascending order, and `sums` [M, count, kNormLanes] is overwritten.
+// `results` [M, 2]: for each member the loss, which follows the gradient, and the norm of the
+// gradient. Members of `gradients` lie `stride` > P floats apart. `parts` [count] are in ascending
+// order, and `sums` [M, count, kNormLanes] is overwritten.
 void launch_losses_and_norms(int members, std::int64_t length, const NormPart* parts,
                              std::int64_t count, const float* gradients, std::int64_t stride,
                              double* sums, double* results, CUstream_st* stream);
@@ -64,7 +64,7 @@ struct TensorClip {
   float* scales = nullptr;  // [M, tensors], overwritten
 };
 
-// One step of Adam or AdamW (train/optimizer/optimizer.hpp). `coefficients` [M, groups].
+// One step of Adam or AdamW (train/optimizer/optimizer.hpp). `coefficients`: [M, groups].
 void launch_optimizer_step(int members, const SteppedBuffers& buffers, const float* gradients,
                            std::int64_t stride, const StepCoefficients* coefficients, int groups,
                            const TensorClip& clip, CUstream_st* stream);
@@ -73,20 +73,19 @@ void launch_optimizer_step(int members, const SteppedBuffers& buffers, const flo
 void launch_average_point(int members, std::int64_t length, const float* shares, const float* flat,
                           float* average, CUstream_st* stream);
 
-// What ranks do with their rows of gradients in the memory of a device. Otherwise like the
-// functions of row_launches.hpp.
+// Operations of ranks on their rows of gradients in device memory. Otherwise like the functions of
+// row_launches.hpp.
 
-// Adds up leaves in the plan's order of additions, one thread for an element. `leaves`
-// [slots, length] is overwritten; `sums` is [members, length], zero for a member without leaves.
-// `plan` holds [members + 1] where a member's additions begin, [members] the slot of its sum or -1,
-// and for each addition the two slots that are added, into the first one. No slot is used by two
-// members.
+// Adds up leaves in the order of the plan, one thread for each element. `leaves` [slots, length] is
+// overwritten; `sums` is [members, length], zero for a member without leaves. `plan`: [members + 1]
+// the beginning of each member's additions, [members] the slot of its sum or -1, and for each
+// addition two slots, which are added into the first. Members share no slots.
 void launch_leaf_sums(int members, std::int64_t length, const std::int32_t* plan, float* leaves,
                       float* sums, CUstream_st* stream);
 
-// Copies `count` rows of `length` into slices [ranks, count, slice] or back. Rank r has elements
-// [r slice, (r + 1) slice) of every row; what lies behind the row is zero, ranks x slice >= length.
-// `row_of` [count] are the rows in their order in the slices.
+// Copies `count` rows of `length` into slices [ranks, count, slice] or back. Rank r has elements [r
+// slice, (r + 1) slice) of every row; elements past the end of the row are zero, ranks x slice >=
+// length. `row_of` [count]: the rows in the order of the slices.
 void launch_rows_to_slices(std::int64_t count, std::int64_t length, int ranks, std::int64_t slice,
                            const std::int32_t* row_of, const float* rows, float* slices,
                            CUstream_st* stream);

@@ -69,7 +69,7 @@ struct LossAndNorm {
   }
 };
 
-// As SquaredSums, of gradients with the decay where that is clipped too.
+// As SquaredSums, of the gradients plus the decay if the decay is clipped too.
 struct TensorSums {
   TensorClip clip;
   const float *flat, *gradients;

@@ -7,7 +7,7 @@ namespace {
 
 using cuda_rows::load;
 
-// With kAdd the terms are added to what y has.
+// With kAdd the terms are added to y.
 template <typename T, int kTerms, bool kAdd>
 struct Take {
   std::int64_t width;

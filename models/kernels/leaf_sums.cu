@@ -30,8 +30,8 @@ struct LeafSums {
   }
 };
 
-// Elements of a row, or of its slices, as rows of kWidth; each row is what other kernels take for a
-// member. Without `row_of` from slices into rows.
+// Copies rows to slices, or slices to rows if `row_of` is null. Each row takes the place of a
+// member in other kernels; its elements are rows of kWidth.
 struct Slices {
   std::int64_t count, length, sliced, slice;
   const std::int32_t* row_of;

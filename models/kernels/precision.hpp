@@ -15,7 +15,7 @@ constexpr std::string_view precision_name(Precision precision) {
   return precision == Precision::tf32 ? "tf32" : precision == Precision::bf16 ? "bf16" : "fp32";
 }
 
-// Of one of the names.
+// The precision of this name.
 constexpr Precision precision_of(std::string_view name) {
   return name == "tf32" ? Precision::tf32 : name == "bf16" ? Precision::bf16 : Precision::fp32;
 }

@@ -11,13 +11,13 @@ using cuda_rows::Channels;
 using cuda_rows::load;
 using cuda_rows::store;
 
-// So many chunks that all of the GPU has work, so few that they are soon added: at most 16 MB a
-// member where W does not take more.
+// Enough chunks to occupy the whole GPU, few enough to add them quickly: at most 16 MB a member,
+// unless W takes more.
 constexpr std::int64_t kMostChunks = 128, kMostNumbers = 1 << 22, kLeastRows = 32,
                        kNumbersOfRow = 128;
 
-// A row of its grid is kTile rows of W, or the bias, of one chunk; kRows rows of x and d_y are read at a
-// time.
+// A row of its grid is kTile rows of W, or the bias, of one chunk. It reads kRows rows of x and d_y
+// at a time.
 template <int kTile, int kRows>
 struct WeightGradient {
   WeightGradientSizes sizes;
@@ -56,7 +56,7 @@ struct WeightGradient {
   }
 
  private:
-  // Adds the products of kCount rows, all of which are on their way before the first is needed.
+  // Adds the products of kCount rows; all are loaded before the first is used.
   template <int kCount, int N>
   __device__ static void add(const float* from, const float* by, std::int64_t in, std::int64_t out,
                              Channels<float, N> (&sums)[kTile]) {

@@ -10,8 +10,8 @@
 namespace tpudist {
 
 // Vectorised loops over a block of rows, in float32 and only in the calling thread. The rows of a
-// matrix are `stride` floats apart. Each loop gives the same bits wherever its block begins. In all
-// of them y and z are written and x is read.
+// matrix are `stride` floats apart. Each loop gives the same bits wherever its block begins. All
+// loops write y and z and read x.
 
 struct ConstRows {
   const float* data = nullptr;
@@ -71,7 +71,7 @@ void combine_rows(const CombineTerms& terms, std::int64_t count, std::int64_t wi
 
 // y = x
 void copy_rows(ConstRows x, std::int64_t count, std::int64_t width, Rows y);
-// y = x rounded to tf32 or bf16; a NaN stays a NaN, and what rounds up beyond the largest is infinite
+// y = x rounded to tf32 or bf16; a NaN stays a NaN, and overflow gives infinity
 void round_rows(Precision precision, ConstRows x, std::int64_t count, std::int64_t width, Rows y);
 // y += x
 void add_rows(ConstRows x, std::int64_t count, std::int64_t width, Rows y);

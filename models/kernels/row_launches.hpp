@@ -28,7 +28,7 @@ struct CsrPointers {
   LongRowPointers long_rows = {};  // empty: no row is long, or all are summed in one step
 };
 
-// One matrix for each member of a call: that of member m begins m * distance numbers behind `data`.
+// One matrix for each member of a call: that of member m begins m * distance numbers after `data`.
 // A pointer alone is the matrix of one member.
 template <typename T>
 struct Planes {
@@ -56,8 +56,8 @@ struct Columns {
 // bits are the same in every run and for every grid, and those of a row depend on nothing but its
 // own entries. Output must not overlap input. They throw Error when the launch is refused.
 
-// What is kept between the two launches: `parts` [2 * chunks of the matrix, width] for each member,
-// written and read by the call alone. Not used where no row is long.
+// `parts` [2 * chunks of the matrix, width] for each member holds the sums between the two
+// launches; only the call uses it. Not used if no row is long.
 
 // y[i] = sum over e in [begin[i], begin[i + 1]) of weight[e] * x[source[e]], summed in the type of
 // y. y is [matrix.rows, width].
@@ -119,11 +119,11 @@ template <typename T>
 void launch_take(const TakenRows<T>* terms, int count, std::int64_t rows, Columns columns,
                  Planes<T> y, CUstream_st* stream);
 
-// The gradient of x W + b with respect to W and b, for rows on a device, as launch_aggregate starts
-// its kernels: y [in + 1, out] is x^T d_y, and in its last row, if there is a `bias`, the sum of the
-// rows of d_y; else it is [in, out]. x is [rows, in], d_y [rows, out], all dense. A thread adds the
-// rows of a chunk in their order, each product and sum with one rounding (the only kernels that
-// contract), and a second launch adds the chunks in theirs. Chunks depend on rows and widths alone.
+// The gradient of x W + b with respect to W and b, for rows on a device; launches as
+// launch_aggregate does. y is x^T d_y [in, out]; with `bias` [in + 1, out], its last row the sum of
+// the rows of d_y. x is [rows, in], d_y [rows, out], all dense. A thread adds the rows of a chunk
+// in their order, each product and sum with one rounding (no other kernel contracts). A second
+// launch adds the chunks in order. Chunks depend on rows and widths alone.
 struct WeightGradientSizes {
   std::int64_t rows, in, out;
   bool bias;
@@ -143,8 +143,8 @@ struct StridedPlanes {
   Planes<const double> planes;
   std::int64_t row, column;
 };
-// y = a b, a [rows, inner], b [inner, columns.width] and y dense: one thread adds the products of an
-// element in their order. For what is small, heads and tests.
+// y = a b, a [rows, inner], b [inner, columns.width] and y dense. One thread adds the products of
+// an element in their order. For small products: heads and tests.
 void launch_double_product(std::int64_t rows, std::int64_t inner, Columns columns, StridedPlanes a,
                            StridedPlanes b, Planes<double> y, CUstream_st* stream);
 
@@ -169,8 +169,7 @@ struct GroupPointers {
 };
 
 // In the functions on groups all planes are [row_count, width] unless stated otherwise. Sums over a
-// group are in double and in the order of its rows, or
-// of its chunks, whose sums are kept in `parts`.
+// group are in double, in the order of its rows or its chunks, whose sums are kept in `parts`.
 
 // The mean of every channel and 1 / sqrt(mean of (x - shift * mean)^2 + eps), in two passes over
 // each group: `mean` and `scale` are [groups, width]. A null `shift` [width] means 1.

@@ -16,7 +16,7 @@ namespace {
 
 // Tensors of at least this many bytes come from the cache.
 constexpr std::size_t kLeastBytes = std::size_t{1} << 15;
-// Before every tensor's memory: its buffer, or null if it is the C library's.
+// Stands before every tensor's memory: its buffer, or null if the memory is the C library's.
 constexpr std::size_t kHeaderBytes = 64;
 
 class CachingAllocator : public c10::Allocator {

@@ -1,8 +1,8 @@
 #pragma once
 
-// Marks a function of which the compiler makes one version per vector width. When it is loaded, the
-// program picks the widest that the CPU supports and TPUDIST_CPU allows (cpu_switch.cpp). Not with
-// sanitizers, which are not initialised at that moment. A file with such functions is compiled with
+// Marks a function that the compiler makes in one version per vector width. While it is loaded, the
+// program picks the widest that the CPU supports and TPUDIST_CPU allows (cpu_switch.cpp). Off with
+// sanitizers, which are not initialised then. A file with such functions is compiled with
 // -ffp-contract=off, so that all versions give the same bits. A test that compares the versions
 // defines its own mark.
 #if defined(TPUDIST_VECTORISED)

@@ -33,7 +33,7 @@ class EdgeMlp : public Layer {
   }
   std::vector<ParameterEntry> parameters() const override {
     std::vector<ParameterEntry> entries;
-    // The first Linear of an MLP over two parts is one for each of them.
+    // An MLP over two parts has a first Linear for each of them.
     const auto add_first = [&](const char* one, std::int64_t in, const char* other,
                                std::int64_t of_other, std::int64_t out) {
       const std::size_t begin = entries.size();

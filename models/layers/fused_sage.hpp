@@ -41,10 +41,10 @@ class FusedSage {
                Kept& kept) const;
   // Makes `kept` only.
   void keep(const FusedCall& call, MemberSet members, const MemberRows& x, Kept& kept) const;
-  // Writes the gradients of the layer's parameters. Returns the gradient of x, before the ReLU
-  // whose output x is (`after_relu`). `d_y` is the gradient of the layer's output before its
-  // activation. `d_y` and the result hold only the members of the set; the buffer of `d_y` is
-  // released as soon as it is no longer needed.
+  // Writes the gradients of the layer's parameters. Returns the gradient of x, with `after_relu`
+  // before the ReLU that made x. `d_y` is the gradient of the layer's output before its activation.
+  // `d_y` and the result hold only the members of the set; the buffer of `d_y` is released as soon
+  // as it is no longer needed.
   MemberRows backward(const FusedCall& call, MemberSet members, const MemberRows& x,
                       const Kept& kept, MemberRows d_y, MemberGradients gradients) const;
 

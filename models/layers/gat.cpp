@@ -111,12 +111,12 @@ class Gat : public Layer {
   }
 
  private:
-  // Of entries [M, entries, heads], and what they are the attention to [M, rows before, channels].
+  // Logits of entries [M, entries, heads], and the values to weigh [M, rows before, channels].
   struct Attention {
     at::Tensor logits, values;
   };
 
-  // The sum of what the source and what the row of each entry have. `own` is of rows before.
+  // For each entry, `source` of its source plus `own` of its row. `own`: by rows before the layer.
   at::Tensor meet(const at::Tensor& source, const at::Tensor& own, const LayerCall& call) const {
     const NeighbourEntries& entries = *call.context.entries[step_];
     const at::Tensor after = gather_rows(own, call.plan.layers[step_]->self, call.backend);
@@ -155,7 +155,7 @@ class Gat : public Layer {
             left[1]};
   }
 
-  // exp(logit - the largest of its row). A softmax ignores a shift, so that the largest one needs no
+  // exp(logit - the largest of its row). A softmax ignores a shift, so the largest logit needs no
   // gradient.
   static at::Tensor powers_of(const at::Tensor& logits, const NeighbourEntries& entries,
                               const Backend& backend) {

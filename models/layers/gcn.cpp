@@ -159,8 +159,8 @@ class Gcn : public Layer {
     return parts() == 1 ? all[0] : join_channels(all, call.backend);
   }
 
-  // The second direction sees what the first one sends, so its neighbours are divided by their own
-  // degrees, before they are added.
+  // The second direction reverses the edges of the first one, so neighbours are divided by their
+  // own degrees before they are added.
   at::Tensor with_transpose(const at::Tensor& x, const LayerWeights& weights,
                             const LayerCall& call) const {
     const PlanLayer &counting = *call.plan.layers[step_], &adding = *call.plan.layers[step_ + 1];

@@ -22,8 +22,6 @@
 
 namespace tpudist {
 
-// For .cpp files in models/ only: it includes ATen.
-
 // The states of a network's rows at one depth: [M, rows of the plan, C], float32 or double.
 using RowStates = at::Tensor;
 
@@ -33,22 +31,22 @@ class LayerWeights {
   void add(const std::string& name, at::Tensor value) { of_name_[name] = std::move(value); }
   // Throws Error when there is none of that name.
   const at::Tensor& operator[](const std::string& name) const;
-  // How many members each has, M; there must be a weight.
+  // The number of members of each weight, M; there must be a weight.
   std::int64_t members() const { return of_name_.begin()->second.size(0); }
 
  private:
   std::unordered_map<std::string, at::Tensor> of_name_;
 };
 
-// The index of each row's state; nodes without one use the row after the last state. Also the
-// transpose of this index.
+// The index of each row's state, and its transpose. Nodes without a state use the row after the
+// last state.
 struct StateIndex {
   StateIndex(std::span<const std::int32_t> state, std::int64_t states);
   std::vector<std::int32_t> index;  // [rows]
   Csr transposed;
 };
 
-// Data of a unit that layers need besides its plan. Made once for all members.
+// What layers need of a unit besides its plan. Made once for all members.
 struct PlanContext {
   // `row_keys` may be empty without dropout.
   PlanContext(const Plan& plan, const PlanShape& shape,
@@ -56,14 +54,14 @@ struct PlanContext {
   std::vector<std::unique_ptr<RowGroups>> groups;        // [plan layers], null if there are none
   std::vector<std::unique_ptr<StateIndex>> state_index;  // [plan layers], likewise
   std::vector<std::vector<std::uint64_t>> row_keys;      // [depth + 1][rows]
-  // [rows of a dense plan] keys of (node, configuration), if the shape needs them; else empty.
+  // [rows of a dense plan] keys of (node, configuration), if the shape needs them; otherwise empty.
   std::vector<std::uint64_t> element_keys;
-  // [plan layers] where a layer has made them; equal plan layers share one.
+  // [plan layers] as far as layers have made them; equal plan layers share one.
   std::vector<std::shared_ptr<const NeighbourEntries>> entries;
-  // [plan layers] factors of the rows after it, or of its entries, [1, rows or entries, n], where
-  // a layer has made them.
+  // [plan layers] factors of the rows after it, or of its entries, [1, rows or entries, n], as far
+  // as layers have made them.
   std::vector<at::Tensor> factors;
-  // [plan layers] where a layer has made it.
+  // [plan layers] as far as layers have made it.
   std::vector<std::unique_ptr<NodeAttention>> attention;
 
   // Makes the entries of a plan layer.
@@ -118,12 +116,12 @@ class Layer {
   // The most nodes of a graph that it takes. Does not include inner layers.
   virtual std::int64_t most_nodes() const { return std::numeric_limits<std::int64_t>::max(); }
   virtual std::vector<ParameterEntry> parameters() const;
-  // Adds what it needs of a unit besides the plan, in the dtype of the call's rows.
+  // Adds what the layer needs of a unit besides the plan, in the dtype of the call's rows.
   virtual void prepare(const Plan& plan, at::ScalarType dtype, PlanContext& context) const {
     for (const auto& layer : inner()) layer->prepare(plan, dtype, context);
   }
-  // Adds its arithmetic to the last entry of `network`, the work at the current depth. A layer with
-  // steps appends one entry for each.
+  // Adds the layer's arithmetic to the last entry of `network`, the work at the current depth. A
+  // layer with steps appends one entry for each step.
   virtual void add_work(NetworkWork& network) const = 0;
   virtual RowStates forward(const RowStates& x, const LayerWeights& weights,
                             const LayerCall& call) const = 0;
@@ -148,7 +146,7 @@ ParameterEntry linear_bias(const std::string& name, std::int64_t in, std::int64_
 // Adds both, `name`.weight and `name`.bias, or the weight alone.
 void add_linear(std::vector<ParameterEntry>& entries, const std::string& name, std::int64_t in,
                 std::int64_t out, bool bias = true);
-// A parameter [size] in the group of norms that begins at `value`.
+// A parameter [size] in the group of norms. Its initial values are `value`.
 ParameterEntry norm_parameter(const std::string& name, std::int64_t size, double value);
 
 // x W + b with the entries of add_linear.

@@ -61,14 +61,14 @@ struct SageConfig {
 };
 
 // {layer: sage, width, directions, aggregation: mean | sum | max, join: sum | concat | shared,
-// normalise, residual, activation}: SAGE (Hamilton et al., "Inductive representation learning on large
-// graphs", 2017), PyTorch Geometric's SAGEConv with one lin_l for each direction:
+// normalise, residual, activation}: SAGE (Hamilton et al., "Inductive representation learning on
+// large graphs", 2017), PyTorch Geometric's SAGEConv with one lin_l for each direction:
 //
 //       y = act(sum over directions of lin_l(aggregated neighbours) + lin_r(x) [+ x])
 //
-// `join: concat` runs a whole SAGEConv for each direction and concatenates them, with `width`
-// channels for each; `join: shared` has one lin_l, as TpuGraphs' SAGE. `normalise` divides each row by its L2 norm, before residual and activation.
-// The input is added if the layer keeps the number of channels, as in the 2nd place's code.
+// `join: concat` runs a SAGEConv of `width` channels for each direction, side by side; `join:
+// shared` has one lin_l, as TpuGraphs' SAGE. `normalise` divides each row by its L2 norm, before
+// residual and activation. The input is added if widths agree, as by the 2nd place.
 SageConfig read_sage_config(ConfigNode block);
 
 }  // namespace tpudist

@@ -10,8 +10,8 @@
 
 namespace tpudist {
 
-// Reads one entry of `blocks:`, {layer: NAME, ...}, and advances `position` past the layer. Mistakes
-// are recorded in the node; the returned layer can then be described but not run.
+// Reads one entry of `blocks:`, {layer: NAME, ...}, and advances `position` past the layer. Records
+// mistakes in the node; the returned layer can then be described but not run.
 std::shared_ptr<const Layer> read_layer(ConfigNode block, LayerPosition& position);
 
 // Reads a list of blocks, each with an optional `repeat`. `list`: beginning of the prefixes.
@@ -21,8 +21,8 @@ Layers read_layers(std::vector<ConfigNode> blocks, const std::string& list,
 // The allowed names for `layer:`, in the order of the registry.
 std::vector<std::string> layer_names();
 
-// The layers of the registry, each read from its block, {layer: NAME, ...}. Mistakes are recorded in
-// the block.
+// The layers of the registry, each read from its block, {layer: NAME, ...}. Mistakes are recorded
+// in the block.
 
 // {layer: gcn, width, directions, normalise: symmetric | right, self_loops, activation}: GCN (Kipf
 // and Welling, "Semi-supervised classification with graph convolutional networks", 2017), PyTorch
@@ -33,8 +33,8 @@ std::vector<std::string> layer_names();
 //       right:      y = act([D^-1 A x W + b for each direction with its own A, D, W and b])
 //
 // TpuGraphs' ResModel has `symmetric` along both directions. `right` concatenates the directions,
-// with `width` channels for each. Degrees are those of the graph that the plan is made of, so of
-// the reduced graph where graphs are reduced.
+// with `width` channels for each. Degrees are those of the plan's graph: of the reduced graph if
+// graphs are reduced.
 // `symmetric` uses two plan layers. After the first a row knows its number of neighbours, which
 // rows of equal states need not share; the second computes the sum. The plan contains only
 // multiplicities; the divisors are factors of the rows.
@@ -53,8 +53,8 @@ std::shared_ptr<const Layer> read_gcn(ConfigNode block, const LayerPosition& pos
 //
 // Each of `heads` has its own weights and `width` channels; `join` puts the heads side by side, or
 // takes their mean. A row itself counts once, and so does each parallel edge. Neighbours along
-// several directions share one softmax. An edge from a node to itself, which no HLO module has, is a
-// neighbour like others here; PyTorch Geometric removes such edges first.
+// several directions share one softmax. An edge from a node to itself, which no HLO module has, is
+// a neighbour like others here; PyTorch Geometric removes such edges first.
 std::shared_ptr<const Layer> read_gat(ConfigNode block, const LayerPosition& position);
 std::shared_ptr<const Layer> read_gatv2(ConfigNode block, const LayerPosition& position);
 
@@ -88,8 +88,8 @@ std::shared_ptr<const Layer> read_gine(ConfigNode block, const LayerPosition& po
 // and the minimum of what neighbours add, which rows share.
 std::shared_ptr<const Layer> read_pna(ConfigNode block, const LayerPosition& position);
 
-// {layer: virtual_node, hidden, aggregation: sum | mean | max, activation}: a node that all nodes of
-// a configuration send to and receive from (Gilmer et al., "Neural message passing for quantum
+// {layer: virtual_node, hidden, aggregation: sum | mean | max, activation}: a node that all nodes
+// of a configuration send to and receive from (Gilmer et al., "Neural message passing for quantum
 // chemistry", 2017), without a state of its own from layer to layer:
 //
 //       y_i = x_i + act(W2 relu(W1 (aggregation over all nodes of x) + b1) + b2)
@@ -107,7 +107,7 @@ std::shared_ptr<const Layer> read_virtual_node(ConfigNode block, const LayerPosi
 //
 //       [sum over j of f_ij c_i^T | sum over j of c_i / E]
 //
-// with E the number of the configuration's edges, 0 where the node is not configurable. So a sum over
+// with E the number of the configuration's edges, 0 if the node is not configurable. So a sum over
 // nodes gives the products F^T C and the mean of c of the source. Parallel edges count.
 std::shared_ptr<const Layer> read_edge_mlp(ConfigNode block, const LayerPosition& position);
 
@@ -115,15 +115,15 @@ std::shared_ptr<const Layer> read_edge_mlp(ConfigNode block, const LayerPosition
 // attention of each node to all nodes of its configuration (Vaswani et al., "Attention is all you
 // need", 2017), in which neighbours count more, as in a course paper from Harvard:
 //
-//       y_i = act(sum over j of a_ij v_j),  a_ij = w_ij exp(q_i . k_j / sqrt(width)) / the sum over j
+//       y_i = act(sum over j of a_ij v_j),  a_ij = w_ij exp(q_i . k_j / sqrt(width)) / sum over j
 //
-// with q, k, v = W x (+ b), each with its own. w is `others`, and each edge between the two along
-// `directions` adds 1 - others. Each of `heads` has `width` channels; they stand side by side.
+// with q, k, v = W x (+ b), each with its own. w_ij is `others`, plus 1 - others for each edge
+// between i and j along `directions`. Each of `heads` has `width` channels, side by side.
 std::shared_ptr<const Layer> read_self_attention(ConfigNode block, const LayerPosition& position);
 
 // {layer: linear_attention, width, heads, bias, activation}: attention between all nodes of a
-// configuration without a softmax (Katharopoulos et al., "Transformers are RNNs", 2020), whose time
-// grows linearly with them:
+// configuration without a softmax (Katharopoulos et al., "Transformers are RNNs", 2020), in a time
+// that grows linearly with the nodes:
 //
 //       y_i = act(f(q_i)^T sum over j of f(k_j) v_j^T / (f(q_i)^T sum over j of f(k_j) + 1e-6))
 //       f(x) = elu(x) + 1,   q, k, v = W x (+ b), each with its own
@@ -145,8 +145,8 @@ std::shared_ptr<const Layer> read_prelu(ConfigNode block, const LayerPosition& p
 // same number of channels before and after the blocks.
 std::shared_ptr<const Layer> read_residual(ConfigNode block, const LayerPosition& position);
 
-// {layer: parallel, branches: [{blocks: [...]}, {blocks: [...]}]}: y = [f(x) | g(x) | ...], what the
-// chains of blocks make of the same rows, side by side.
+// {layer: parallel, branches: [{blocks: [...]}, {blocks: [...]}]}: y = [f(x) | g(x) | ...], the
+// outputs of the chains of blocks for the same rows, side by side.
 std::shared_ptr<const Layer> read_parallel(ConfigNode block, const LayerPosition& position);
 
 // {layer: layer_norm, affine, eps}: torch.nn.LayerNorm over the channels of each row.

@@ -28,8 +28,8 @@ class Parallel : public Layer {
     network.steps.back().floats += channels();
   }
 
-  // The plan layers of one branch come after those of another, which changes the rows. So the rows
-  // of all other branches go through them too.
+  // The plan layers of each branch change the rows, so the rows of all other branches pass through
+  // them too.
   RowStates forward(const RowStates& x, const LayerWeights& weights,
                     const LayerCall& call) const override {
     std::vector<at::Tensor> rows = split_uses(x, static_cast<int>(branches_.size()), call.backend);

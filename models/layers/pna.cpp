@@ -106,7 +106,7 @@ class Pna : public Layer {
         step.self, call.backend);
     const auto added =
         split_uses(linear_rows(neighbours, halves[1], at::Tensor(), call.backend), 2, call.backend);
-    // `pairs` gives for a row what is aggregated of it, twice as wide.
+    // `pairs` maps a row to the two values to aggregate, side by side.
     const auto around = [&](const at::Tensor& rows, const RowFunction& pairs,
                             Aggregation aggregation) {
       return gather_rows(aggregate_rows(edges.aggregate, map_rows(pairs, {rows}, {}, call.backend),

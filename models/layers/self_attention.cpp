@@ -53,8 +53,8 @@ class AttentionLayer : public Layer {
       add_linear(entries, prefix_ + name, in_, channels(), config_.bias);
     return entries;
   }
-  // A neighbourhood is all nodes, whose number is not known here: in linear attention each row before
-  // counts once, and the pairs of nodes of the other one are left out.
+  // A neighbourhood is all nodes, whose number is unknown here. Linear attention counts each row
+  // before once; softmax attention leaves out its pairs of nodes.
   void add_work(NetworkWork& network) const override {
     const double product =
         config_.linear ? 2.0 * static_cast<double>(channels() * (config_.width + 1)) : 0;

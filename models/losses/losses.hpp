@@ -68,16 +68,16 @@ enum class PairReduction { mean, sum };
 // Which pairs of a slate count, and how much.
 struct PairOptions {
   PairReduction reduction = PairReduction::mean;
-  // 0: all pairs. Otherwise each configuration is compared with its partner in so many random
-  // permutations of the slate, drawn from the tie key, and the mean divides by K * permutations. The
-  // gradient is that of torch's margin_ranking_loss of the scores and the permuted ones; the value is
-  // without the margins that ties add there.
+  // 0: all pairs. Otherwise each configuration is compared with its partner in this many random
+  // permutations of the slate, drawn from the tie key; the mean divides by K * permutations. The
+  // gradient is that of torch's margin_ranking_loss of scores and permuted scores. The value lacks
+  // the margins that ties add there.
   int permutations = 0;
   // Online hard mining (Shrivastava et al., "Training region-based object detectors with online
-  // hard example mining", 2016): this share of the pairs, rounded up, those of the largest values.
-  // Of equal values the first ones. The mean divides by the share that is taken of the number above.
+  // hard example mining", 2016): only this share of the pairs counts, rounded up: the largest
+  // values; of equal values the first. The mean's divisor shrinks by the share that is taken.
   double hardest = 1;
-  // Pairs whose faster configuration is among the `top` fastest, or as fast, weigh `top_weight`.
+  // Pairs weigh `top_weight` if their faster configuration is as fast as one of the `top` fastest.
   int top = 0;
   double top_weight = 1;
 };

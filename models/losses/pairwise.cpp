@@ -40,7 +40,7 @@ void for_pairs(std::span<const double> targets, const PairOptions& options, std:
   }
 }
 
-// The hardest share of some values: those above `least`, and the first `equal` ones of it.
+// The hardest share of some values: those above `least`, and the first `equal` that equal it.
 struct Hardest {
   double least = -std::numeric_limits<double>::infinity();
   std::size_t equal = 0;

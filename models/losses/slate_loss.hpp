@@ -32,8 +32,8 @@ class SlateLoss {
   // Whether the loss is translation-invariant at all scores.
   virtual bool is_translation_invariant() const = 0;
 
-  // What is added to the losses of single slates: a loss on the scores of all slates of a batch one
-  // after another, which is_translation_invariant() must take into account. Null: nothing.
+  // A loss on the scores of all slates of a batch, one after another, which adds to the losses of
+  // the slates; null: none. is_translation_invariant() must take it into account.
   virtual const BatchLoss* of_batch() const { return nullptr; }
 };
 

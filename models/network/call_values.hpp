@@ -9,36 +9,36 @@
 
 namespace tpudist {
 
-// A copy of the parameters of an ensemble on a network's device. Only who made it may change it,
-// between calls.
+// A copy of an ensemble's parameters on a network's device. Only its maker may change it, between
+// calls.
 class PlacedParameters {
  public:
   virtual ~PlacedParameters() = default;
   virtual int members() const = 0;
-  // On the device, [M, Q] as of placed_offsets (core/parameters).
+  // On the device: [M, Q], laid out by placed_offsets (core/parameters).
   virtual float* data() const = 0;
-  // Those of some members, in this order.
+  // The parameters of some members, in this order.
   virtual std::shared_ptr<const PlacedParameters> some(std::span<const int> members) const = 0;
 };
 
 // The parameters [M, P] float32 that a network computes with: borrowed from the host, with a copy
-// on the network's device that Network::place() made. Without the copy every call on a device makes
-// its own, so callers with more than one call on the same parameters place them first.
+// on the network's device from Network::place(). Without the copy every call on a device makes its
+// own, so place parameters that more than one call uses.
 struct Parameters {
   template <std::convertible_to<std::span<const float>> Floats>
   Parameters(const Floats& flat) : flat(flat) {}
 
-  std::span<const float> flat;  // with a copy it is not read
+  std::span<const float> flat;  // not read if there is a copy
   std::shared_ptr<const PlacedParameters> placed = nullptr;
 };
 
 // Where a call puts the gradients of its members [count, P].
 struct GradientRows {
-  // Into host memory; they are there when the call returns.
+  // Into host memory, complete when the call returns.
   template <std::convertible_to<std::span<const std::span<float>>> Rows>
   GradientRows(const Rows& rows) : host(rows) {}
-  // Into memory of the network's device, rows `stride` >= P floats apart. The call has queued what
-  // it writes when it returns, and does not wait for it.
+  // Into memory of the network's device, rows `stride` >= P floats apart. The call returns when its
+  // writes are queued; it does not wait for them.
   GradientRows(float* first, std::int64_t stride) : device(first), stride(stride) {}
 
   std::span<const std::span<float>> host;

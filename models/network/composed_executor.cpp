@@ -24,9 +24,9 @@ namespace {
 
 using Part = std::shared_ptr<const PreparedPlan>;
 
-// Where a loss ignores a shift at some scores only, the forward pass runs all rows, and the backward
-// pass can leave out what is not needed if it runs the needed rows forward again. That pays for a
-// share of the rows below this one: with a backward pass of two forward ones, 1 + 3 share < 3.
+// If a loss ignores a shift only at some scores, the forward pass runs all rows. The backward pass
+// can skip unneeded rows if it runs the needed rows forward again. That pays below this share of
+// needed rows: a backward pass costs two forward passes, so 1 + 3 share < 3.
 constexpr double kPayingShare = 0.6;
 
 class PlacedTensor : public PlacedParameters {
@@ -133,8 +133,8 @@ class ComposedExecutor : public Executor {
   }
 
  private:
-  // Whether the backward pass runs the needed rows again where the loss lets it. The same with and
-  // without train.recompute, which does not change a bit.
+  // Whether the backward pass runs the needed rows again if the loss allows it. Independent of
+  // train.recompute, which must not change a bit.
   bool runs_again(const Plan& plan) const {
     return network_.adds_up_rows() && needed_share(plan, network_.plan_shape()) < kPayingShare;
   }
@@ -162,7 +162,7 @@ class ComposedExecutor : public Executor {
     return input.prepared ? input.prepared->needed(make) : make();
   }
 
-  // Of one member, on the CPU.
+  // The call of one member, on the CPU.
   NetworkCall call_of(const MemberRange& members, int m, const PreparedPlan& unit,
                       bool trained) const {
     const std::int64_t length = network_.parameters().length(), member = members.first + m;
@@ -181,7 +181,7 @@ class ComposedExecutor : public Executor {
                                           : network_.place(members.flat);
     return std::make_shared<const PlacedTensor>(all.narrow(0, members.first, members.count));
   }
-  // Of all members of the call, on the device.
+  // The call of all members, on the device.
   NetworkCall call_of(const std::shared_ptr<const PlacedTensor>& placed, const MemberRange& members,
                       const PreparedPlan& unit, bool trained) const {
     std::span<const std::uint64_t> keys = members.dropout_keys;
@@ -202,7 +202,7 @@ class ComposedExecutor : public Executor {
     }
   }
 
-  // Of one member, on the CPU.
+  // The backward pass of one member, on the CPU.
   void backward(ComposedPass& pass, const PreparedPlan& unit, const ScoreGradient& score_gradient,
                 int member, std::span<float> gradient) const {
     const std::int64_t configs = unit.plan->configs;
@@ -238,7 +238,7 @@ class ComposedExecutor : public Executor {
         backward_on_device(pass, rows, score_gradient, some, gradients);
         continue;
       }
-      // What one member's loss needs must not change the bits of another.
+      // The kind of one member's loss must not change the bits of another member.
       std::vector<std::uint64_t> keys;
       for (const int m : some) {
         if (!call.dropout_keys.empty())
@@ -251,7 +251,7 @@ class ComposedExecutor : public Executor {
     }
   }
 
-  // Of all members of a pass, which are `members` of the call; one operation puts a row together.
+  // The backward pass of a pass's members, `members` of the call. One operation joins the rows.
   void backward_on_device(ComposedPass& pass, const PreparedPlan& unit,
                           const ScoreGradient& score_gradient, const std::vector<int>& members,
                           const GradientRows& gradients) const {

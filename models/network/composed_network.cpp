@@ -201,7 +201,7 @@ LayerWeights ComposedNetwork::weights_of(const at::Tensor& placed, bool trained)
   return weights;
 }
 
-// What an MLP makes of the state of every configuration, [M, configurations, width] in double.
+// The output of an MLP on the state of every configuration, [M, configurations, width] in double.
 at::Tensor ComposedNetwork::config_branch(const at::Tensor& states, const NetworkCall& call) const {
   at::Tensor x = states;
   for (std::size_t i = 0; i < config_.head.config_widths.size(); ++i) {
@@ -224,8 +224,8 @@ at::Tensor ComposedNetwork::head(const at::Tensor& pooled, const NetworkCall& ca
   for (std::size_t i = 0; i < config_.head.widths.size(); ++i)
     x = activate_rows(linear(x, "head." + std::to_string(i), config_.head.bias),
                       config_.head.activation, call.backend());
-  // The Linear of a head of nodes stands before the sum over the nodes: its bias counts once for
-  // each of them.
+  // A head of nodes applies its Linear before the sum over the nodes, so its bias counts once per
+  // node.
   const bool of_nodes = config_.has_head_of_nodes();
   at::Tensor scores = linear(x, "head", config_.head.bias && !of_nodes).squeeze(2);
   if (config_.head.bias && of_nodes)
@@ -247,8 +247,8 @@ at::Tensor ComposedNetwork::pooled(const Flow& before, const NetworkCall& call) 
   return parts.size() == 1 ? parts[0] : at::cat(parts, 2);
 }
 
-// [M, configurations, C] in double. The rows of nodes that are not configurable become zeros where
-// the pool is one of configurable nodes.
+// [M, configurations, C] in double. A pool of configurable nodes sets the rows of other nodes to
+// zero.
 at::Tensor ComposedNetwork::pooled(const RowStates& rows, const Pool& pool,
                                    const NetworkCall& call) const {
   const Readout& readout = call.unit.plan->readout;

@@ -25,7 +25,7 @@
 
 namespace tpudist {
 
-// A plan together with what the layers of a network need of a unit to run on it. Immutable.
+// A plan and what the layers of a network need to run a unit on it. Immutable.
 struct PreparedPlan {
   std::shared_ptr<const Plan> plan;
   UnitTensors tensors;
@@ -33,9 +33,9 @@ struct PreparedPlan {
   std::shared_ptr<const Backend> backend;  // of all plans that were prepared together
 };
 
-// What a composed network needs of a unit besides its weights, for all members. It holds the unit
-// on its whole plan, and on the part of the plan that differences between scores depend on
-// (needed_part). Each is made on first use. Thread-safe.
+// What a composed network needs of a unit besides its weights, for all members: the unit on its
+// whole plan, and on the part that differences between scores depend on (needed_part). Each is made
+// on first use. Thread-safe.
 class PreparedUnit {
  public:
   using Make = std::function<std::shared_ptr<const PreparedPlan>()>;
@@ -63,8 +63,8 @@ class PreparedUnit {
 // device. `part` must outlive `arrays`.
 void add_arrays(PreparedPlan& part, DeviceArrays& arrays);
 
-// One call of a network on a unit. Everything except the weights is borrowed for the call, and for
-// as long as the graph that it records lives.
+// One call of a network on a unit. Everything except the weights is borrowed while the call and its
+// recorded graph live.
 struct NetworkCall {
   const PreparedPlan& unit;                          // with the weights' dtype
   LayerWeights weights;                              // of M members
@@ -81,16 +81,16 @@ struct NetworkCall {
 // its configurations to all other segments.
 class ComposedNetwork {
  public:
-  // Throws ConfigError where the head takes states of configurations but the collection has states
-  // of nodes.
+  // Throws ConfigError if the head takes states of configurations but the collection has states of
+  // nodes.
   ComposedNetwork(const NetworkConfig& config, const FeatureSchema& schema,
                   const DeviceContext& context = {});
 
   const ParameterTable& parameters() const { return table_; }
   const PlanShape& plan_shape() const { return shape_; }
 
-  // Prepares a unit on each of `plans`, which are the unit's own plan or parts of it; a device gets
-  // all in one copy. On the CPU the operators of its calls run in `pool`, which must outlive it.
+  // Prepares a unit on each of `plans`: the unit's own plan, or parts of that plan. A device gets
+  // all in one copy. On the CPU the unit's operators run in `pool`, which must outlive the result.
   std::vector<std::shared_ptr<const PreparedPlan>> prepare(
       const UnitInput& input, const std::vector<std::shared_ptr<const Plan>>& plans,
       at::ScalarType dtype, ThreadPool& pool) const;
@@ -102,13 +102,13 @@ class ComposedNetwork {
   // Whether scores are sums over rows. Then a part of the plan gives the differences between scores
   // (needed_part).
   bool adds_up_rows() const;
-  // The weights of one member of a flat buffer [P], float32, as views of it. They take gradients
-  // where `trained` is set. The buffer must outlive them.
+  // The weights of one member as views of its flat buffer [P], float32. They take gradients if
+  // `trained`. The buffer must outlive them.
   LayerWeights views(const float* member, bool trained) const;
-  // A copy of the parameters of `flat` [M, P] on the network's device, [M, Q]: each entry begins at
-  // a multiple of 256 bytes, so that views of it lie like rows (models/operators/backend.hpp).
+  // Copies the parameters `flat` [M, P] to the network's device, as [M, Q]. Each entry begins at a
+  // multiple of 256 bytes, so that views of it lie like rows (models/operators/backend.hpp).
   at::Tensor place(std::span<const float> flat) const;
-  // The weights of the members of `placed`, rows of what place() returned, as views of it.
+  // The weights of the members of `placed`, rows of a result of place(), as views.
   LayerWeights weights_of(const at::Tensor& placed, bool trained) const;
   DeviceCopies& copies() const { return *copies_; }
 
@@ -156,11 +156,11 @@ class ComposedNetwork {
 
 // The forward and backward pass of one call through a composed network. Every segment records its
 // own autograd graph, from inputs that are leaves to its output. With `recompute` only the inputs
-// of the segments are kept, not the graphs; the backward pass runs each segment again before it
-// differentiates it. Without it, and without trained states, whose gradients are added over the
-// segments in their order, all segments are one graph: one call of autograd, which on a device has a
-// thread of its own to wake. The bits are the same. All arguments are borrowed and must
-// outlive the pass. Not thread-safe.
+// of segments are kept: the backward pass runs each segment again and then differentiates it.
+// Without `recompute`, and without trained states (whose gradients are added segment by segment),
+// all segments are one graph: one call of autograd, which on a device must wake a thread of its
+// own. The bits are the same. All arguments are borrowed and must outlive the pass. Not
+// thread-safe.
 class ComposedPass {
  public:
   ComposedPass(const ComposedNetwork& network, NetworkCall call, bool recompute);
@@ -172,10 +172,10 @@ class ComposedPass {
   // it.
   using Sink = std::function<void(const ParameterEntry&, const at::Tensor&)>;
 
-  // Passes the gradient of every trained parameter to `sink`, computed from d loss / d score
-  // [M, configurations] in double. `unit`: the unit of the call. A pass that recomputes may get the
-  // needed part of the call's plan instead, where the loss ignores a shift. Call it at most once,
-  // after forward().
+  // Passes the gradient of every trained parameter to `sink`, computed from d loss / d score [M,
+  // configurations] in double. `unit`: the unit of the call; if the pass recomputes and the loss
+  // ignores a shift, it may be the needed part of the call's plan. Call it at most once, after
+  // forward().
   void backward(const PreparedPlan& unit, const at::Tensor& d_scores, const Sink& sink);
 
  private:

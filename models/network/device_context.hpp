@@ -24,15 +24,15 @@ struct DeviceContext {
 
 // The context of a CUDA device, given by its index; -1: the CPU. Throws ConfigError for a device if
 // the program was built without the project's CUDA kernels, or if the device lacks the precision.
-// Holds products in float32 on devices to float32 (hold_to_fp32).
+// Keeps float32 products on devices in float32 (hold_to_fp32).
 DeviceContext make_device_context(int device_index, Precision precision = Precision::fp32);
 
-// Throws ConfigError where GPUs of this compute capability lack the precision.
+// Throws ConfigError if GPUs of this compute capability lack the precision.
 void require_precision(Precision precision, int major, int minor);
 
-// Turns TF32 off in LibTorch, whatever the environment says: products in tf32 turn it on for
-// themselves. CUDA's libraries themselves read NVIDIA_TF32_OVERRIDE, perhaps before main: throws
-// ConfigError if it is set, unless to 0 for a precision other than tf32.
+// Turns TF32 off in LibTorch, whatever the environment says; products in tf32 turn it on
+// themselves. CUDA's libraries also read NVIDIA_TF32_OVERRIDE, perhaps before main: throws
+// ConfigError if it is set, except to 0 for a precision other than tf32.
 void hold_to_fp32(Precision precision = Precision::fp32);
 
 }  // namespace tpudist

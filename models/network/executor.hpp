@@ -23,7 +23,7 @@ struct MemberRange {
   int first = 0, count = 0;
   // [members of `flat`] the keys from which their dropout is drawn; empty: nothing is dropped.
   std::span<const std::uint64_t> dropout_keys = {};
-  // A copy of `flat` that place() made; null: the call makes its own where it needs one.
+  // A copy of `flat` from place(); null: the call makes its own if it needs one.
   const PlacedParameters* placed = nullptr;
 };
 
@@ -35,12 +35,12 @@ class Executor {
   virtual ~Executor() = default;
   // Returns what layers need of the unit (UnitInput::prepared); null where they need nothing.
   virtual std::shared_ptr<const PreparedUnit> prepare(const UnitInput&) const { return nullptr; }
-  // Network::place and device: of an executor on the CPU nothing.
+  // As Network::place and Network::device; null on the CPU.
   virtual std::shared_ptr<const PlacedParameters> place(std::span<const float>) const {
     return nullptr;
   }
   virtual DeviceCopies* device() const { return nullptr; }
-  // The number of members with which a call on this plan takes the least time for each member.
+  // How many members a call on this plan should take, for the least time per member.
   virtual int members_together(const Plan&) const { return std::numeric_limits<int>::max(); }
   virtual UnitScores scores(const MemberRange& members, const UnitInput& input) const = 0;
   virtual void gradient(const MemberRange& members, const UnitInput& input,
@@ -49,7 +49,7 @@ class Executor {
 };
 
 // What the arguments of a call must fit: the network's number of parameters, and the layers and
-// states that its plans have.
+// states of its plans.
 struct CallShape {
   std::int64_t parameters;  // P
   std::int64_t config_features;
@@ -70,16 +70,16 @@ std::unique_ptr<Executor> make_fused_executor(const NetworkConfig& config,
                                               const ParameterTable& table, bool recompute,
                                               ThreadPool& pool);
 
-// Makes the executor of networks that are composed of layers. On the CPU it computes one member at
-// a time; the operators split their blocks of rows over the threads of the pool. On a device it
-// computes all members of a call together. With `recompute` it keeps only the states between the
-// blocks, and runs each block again in the backward pass. `pool` must outlive it.
+// Makes the executor of composed networks. On the CPU it computes one member at a time; the
+// operators split their blocks of rows over the threads of the pool. On a device it computes all
+// members of a call together. With `recompute` it keeps only the states between the blocks; the
+// backward pass runs each block again. `pool` must outlive it.
 std::unique_ptr<Executor> make_composed_executor(const NetworkConfig& config,
                                                  const FeatureSchema& schema, bool recompute,
                                                  ThreadPool& pool,
                                                  const DeviceContext& context = {});
 
-// The parameters of such a network.
+// The parameters of a composed network.
 ParameterTable composed_parameters(const NetworkConfig& config, const FeatureSchema& schema);
 
 }  // namespace tpudist

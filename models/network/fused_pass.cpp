@@ -97,9 +97,8 @@ UnitScores FusedPass::forward() {
 
 void FusedPass::backward_members(MemberSet members, const ScoreGradient& score_gradient,
                                  MemberGradients gradients) {
-  // The buffers of states are released as soon as the last members have used them, and those of
-  // states that were computed again always. The next layer then reuses memory that is in the
-  // caches.
+  // A buffer of states is released as soon as the last members have used it, and at once if the
+  // states were computed again. So the next layer reuses memory that is in the caches.
   const bool last = members.first + members.count == all_.count;
   MemberRows d_x =
       network_.readout.backward(call_, members, x_.back(), score_gradient.values, gradients);

@@ -28,8 +28,8 @@ class FusedReadout {
 
   // x: the rows after the last layer, of all members.
   UnitScores forward(const FusedCall& call, const MemberRows& x) const;
-  // Writes the gradients of weight and bias. Returns the gradient of x, before the ReLU whose
-  // output x is, for the members of the set. `score_gradient` [all members, configurations].
+  // Writes the gradients of weight and bias. Returns the gradient of x before the ReLU that made x,
+  // for the members of the set. `score_gradient` [all members, configurations].
   MemberRows backward(const FusedCall& call, MemberSet members, const MemberRows& x,
                       std::span<const double> score_gradient, MemberGradients gradients) const;
 
@@ -62,13 +62,13 @@ struct FusedNetwork {
 // scores: it runs only the rows that the plan calls needed.
 enum class PassKind { scores, gradient, gradient_of_differences };
 
-// One call of some members: forward through the layers, and backward from the states that were kept
-// between them. With `recompute` the states of only every other layer are kept, and the others are
-// computed again. Not thread-safe.
+// One call of some members: forward through the layers, and backward from the states kept between
+// them. With `recompute` the states of only every other layer are kept; the others are computed
+// again. Not thread-safe.
 class FusedPass {
  public:
-  // `flat` [members, parameters] is copied where it does not lie on a 64-byte boundary. All other
-  // arguments are borrowed as long as the pass lives.
+  // Copies `flat` [members, parameters] unless it lies on a 64-byte boundary. All other arguments
+  // are borrowed as long as the pass lives.
   FusedPass(const FusedNetwork& network, std::span<const float> flat, const UnitInput& input,
             PassKind kind, bool recompute, ThreadPool& pool, BufferCache& buffers);
 
@@ -91,7 +91,7 @@ class FusedPass {
   const UnitInput& input_;
   const PassKind kind_;
   const bool recompute_;
-  AlignedFloats aligned_;  // a copy of the parameters where the caller's are not aligned
+  AlignedFloats aligned_;  // a copy of parameters that are not aligned
   const MemberSet all_;
   const FusedCall call_;
   FusedEncoder::Kept encoded_;

@@ -127,8 +127,8 @@ MemberRows FusedReadout::backward(const FusedCall& call, MemberSet members, cons
     outer_rows(gradient_of(member) + first, count, in_, call.weights(member) + weight_, own);
     if (after_relu_) relu_backward_rows(own, count, in_, {x.of(member).row(first), x.stride});
   };
-  // On dense plans the sum is made within each chunk of rows, the chunks being those of the layers,
-  // and then over the chunks.
+  // On dense plans the sums are made within each chunk of rows (the chunks of the layers), and then
+  // over the chunks.
   const std::int64_t chunk = call.plan.is_refined() ? std::max<std::int64_t>(rows, 1)
                                                     : chunk_blocks(block_count(rows)) * kBlockRows;
   const auto weigh = [&](int member, std::int64_t tile) {

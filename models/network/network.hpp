@@ -34,8 +34,8 @@ struct NetworkOptions {
 class Network {
  public:
   // A network for graphs of this schema. `device_index`: a CUDA device; -1 is the CPU. `pool` must
-  // outlive the network. Throws ConfigError for a network without layers, and for a device that this
-  // program cannot use or that lacks the network's precision.
+  // outlive the network. Throws ConfigError for a network without layers, and for a device that
+  // this program cannot use or that lacks the network's precision.
   Network(const NetworkConfig& config, const FeatureSchema& schema, int device_index,
           ThreadPool& pool, const NetworkOptions& options = {});
   ~Network();
@@ -51,46 +51,46 @@ class Network {
   // +-1 / sqrt(fan_in), an Embedding normally. The numbers are a pure function of `key`.
   void initialise(std::span<float> flat, std::uint64_t key) const;
 
-  // Whether set_statistics() has an effect: the encoder standardises features.
+  // Whether set_statistics() has an effect: whether the encoder standardises features.
   bool takes_statistics() const;
-  // Writes the statistics by which the encoder standardises into one member, flat [P].
+  // Writes the statistics for standardising features into one member, flat [P].
   void set_statistics(const FeatureStatistics& statistics, std::span<float> flat) const;
 
   // The rows that describe a graph's nodes to this network, [nodes, input_columns()]: node_feat
-  // [nodes, F], and behind it what the network needs of `edges`, [m, 2] (consumer, producer).
-  // Throws DataError if that would take too long (GraphColumns::of).
+  // [nodes, F], followed by what the network needs of `edges`, [m, 2] (consumer, producer). Throws
+  // DataError if that would take too long (GraphColumns::of).
   Array<float> input_rows(const Array<float>& node_features,
                           std::span<const std::int32_t> edges) const;
   int input_columns() const;
 
-  // The graph's inputs in the form that this network takes, made in two steps; the arrays between
-  // them may be stored in a file. `node_features` [nodes, input_columns()] raw, `opcodes` [nodes].
-  // graph_arrays() computes everything; it throws as GraphArrays::of. graph_of() makes the object,
-  // which shares the arrays; it throws DataError if they are not the arrays of a graph for this
-  // network.
+  // The graph's inputs in the form that this network takes, made in two steps, between which the
+  // arrays may be stored in a file. `node_features` [nodes, input_columns()] raw, `opcodes`
+  // [nodes]. graph_arrays() computes everything and throws as GraphArrays::of does. graph_of()
+  // makes the object, which shares the arrays. It throws DataError if they are not the arrays of a
+  // graph for this network.
   GraphArrays graph_arrays(std::span<const float> node_features,
                            std::span<const std::uint8_t> opcodes) const;
   std::shared_ptr<const GraphInput> graph_of(const GraphArrays& arrays) const;
   // Hash of the encoder settings, the libraries and the kind of CPU. Together with the features
   // they decide the bits of graph_arrays. The network's width and depth are not part of it.
   std::uint64_t graph_key() const;
-  // How many bytes of host memory graph_of() keeps for a graph of so many nodes.
+  // The bytes of host memory that graph_of() keeps for a graph of `nodes` nodes.
   std::uint64_t graph_bytes(std::int64_t nodes) const;
 
-  // Makes UnitInput::prepared of a complete unit, so that calls need not make it. The unit must not
-  // change afterwards. Meant for the threads that build units.
+  // Makes UnitInput::prepared of a complete unit, so that calls need not make it. For the threads
+  // that build units. The unit must not change afterwards.
   void prepare_unit(UnitInput& input) const;
 
-  // How many members a call on this plan should take, where the caller can choose: as many as share
+  // How many members a call on this plan should take, if the caller can choose: as many as share
   // the processor's caches, or all. Scores and gradients do not depend on it.
   int members_together(const Plan& plan) const;
 
-  // `flat` [M, P] with a copy on the network's device, for all calls until `flat` changes. On the
-  // CPU only `flat`.
+  // Copies `flat` [M, P] to the network's device, for all calls until `flat` changes. On the CPU
+  // makes no copy.
   Parameters place(std::span<const float> flat) const;
   // The memory of this network's device; null on the CPU.
   DeviceCopies* device() const;
-  // What this network copied to and from its device so far.
+  // The copies between this network and its device so far.
   CopyCounts copies() const;
 
   // Both calls below copy parameters that do not lie on a 64-byte boundary (core/aligned.hpp).
@@ -103,9 +103,9 @@ class Network {
 
   // Runs the forward pass, asks `loss_gradient(scores)` for d loss / d score, and runs the backward
   // pass. Writes the gradient of each member into its row (flat [P], overwritten, padding zero). If
-  // the loss of a member is translation-invariant at these scores, its backward pass leaves out the
-  // rows that only shift a slate's scores. With `common` false both passes leave those rows out, and
-  // scores.common is 0. That is for losses that are translation-invariant at all scores.
+  // a member's loss is translation-invariant at these scores, its backward pass leaves out rows
+  // that only shift a slate's scores. With `common` false both passes leave those rows out, and
+  // scores.common is 0: for losses that are translation-invariant at all scores.
   void gradient(const Parameters& parameters, int first_member, int count, const UnitInput& input,
                 const LossGradient& loss_gradient, const GradientRows& gradients,
                 bool common = true, std::span<const std::uint64_t> dropout_keys = {}) const;

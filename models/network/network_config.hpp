@@ -20,15 +20,15 @@ namespace tpudist {
 class Layer;
 struct UnitInput;
 
-// `readout.violation_ratio`: the share of a configuration's configurable nodes in whose tensor a
-// dimension that is not the largest lies along the lanes of the TPU (a feature of a course paper at
-// Harvard; MODELS in docs/configuration.md).
+// `readout.violation_ratio`: the share of a configuration's configurable nodes whose tensor has no
+// largest dimension along the lanes of the TPU (a feature of a course paper at Harvard; MODELS in
+// docs/configuration.md).
 struct ViolationRatio {
   LayoutTensor tensor = LayoutTensor::output;
-  // The dimension along the lanes is the first one of minor-to-major; otherwise the last one, the
+  // True: the first dimension of minor-to-major lies along the lanes. False: the last one, the
   // first of major-to-minor, as the paper writes.
   bool minor_to_major = true;
-  // A node whose order has no dimension, -1 at its beginning.
+  // A node without an order (-1 at its beginning).
   enum class Unset { skip, fits, violates } unset = Unset::skip;
 };
 
@@ -38,8 +38,8 @@ struct ViolationRatio {
 std::vector<double> violation_ratios(const ViolationRatio& ratio, const UnitInput& unit,
                                      const FeatureSchema& schema);
 
-// One of the things that a readout pools: the states of all nodes of a configuration, or of its
-// configurable nodes, added up or otherwise. With `l2` the result is divided by its L2 norm.
+// One pool of a readout: it combines the states of all nodes of a configuration, or of its
+// configurable nodes. With `l2` the result is divided by its L2 norm.
 struct Pool {
   Aggregation aggregation = Aggregation::sum;
   bool of_config_nodes = false, l2 = false;
@@ -48,20 +48,20 @@ struct Pool {
   bool operator==(const Pool&) const = default;
 
   const char* name() const;  // in `readout.pool`
-  // Whether a score is an affine function of rows through it, also on a part of the plan
-  // (needed_part), which does not know how many configurable nodes it leaves out.
+  // Whether scores are affine functions of rows through this pool, also on a part of the plan
+  // (needed_part), which does not know how many configurable nodes it lacks.
   bool is_affine() const;
 };
 
-// What turns the pooled states of a configuration into its score: an MLP with these hidden widths,
-// and a Linear to one number.
+// The head, which turns the pooled states of a configuration into its score: an MLP with these
+// hidden widths, and a Linear to one number.
 struct HeadConfig {
   std::vector<std::int64_t> widths;
   Activation activation = Activation::relu;
   bool bias = true;  // of all its Linears
-  // Tile collections: the one state that a configuration has precedes the pooled states.
+  // Tile collections: the single state of a configuration precedes the pooled states.
   bool joins_config = false;
-  // Tile collections: hidden widths of an MLP over the one state that a configuration has. Its
+  // Tile collections: hidden widths of an MLP over the single state of a configuration. The MLP's
   // output precedes the pooled states instead. Empty: none.
   std::vector<std::int64_t> config_widths;
   // Follows the pooled states, one number for each configuration.
@@ -82,17 +82,16 @@ struct NetworkConfig {
   // Precision of the operands of products with weights, except those of embedding and head. It
   // comes from an experiment's `precision`, not from `model:`.
   Precision precision = Precision::fp32;
-  // Runs every network by the general operators, also a stack of plain SAGE layers: on devices, and
-  // in tests.
+  // Runs even a stack of plain SAGE layers by the general operators: on devices, and in tests.
   bool general = false;
 
-  // Reads `model:` for graphs of this schema: {preset: name}, or encoder, blocks and readout spelled out, or both (a key next
-  // to a preset overrides it).
+  // Reads `model:` for graphs of this schema: {preset: name}, or encoder, blocks and readout, or
+  // both (a key next to a preset overrides it).
   static NetworkConfig read(ConfigNode model, const FeatureSchema& schema = kLayoutSchema);
   static NetworkConfig preset(const std::string& name);  // throws ConfigError for an unknown name
 
-  // Whether a score depends on its configuration at all: from the first layer on, by a later join,
-  // or in the head.
+  // Whether scores depend on configurations at all: from the first layer on, by a later join, or in
+  // the head.
   bool takes_configurations() const;
   // Whether the head is one Linear at each node before the nodes are summed, as in the 2nd place's
   // network. Otherwise the head takes the pooled states.
@@ -100,8 +99,8 @@ struct NetworkConfig {
   // Whether a score is an affine function of a sum or mean over rows. Then rows that all
   // configurations share do not change the differences between their scores.
   bool adds_up_rows() const;
-  // Whether the readout has a plan layer of its own, after which rows of configurable nodes are
-  // rows of no other nodes.
+  // Whether the readout has a plan layer of its own, after which configurable nodes share no row
+  // with other nodes.
   bool reads_config_nodes() const;
   // Replaces the blocks with a stack of SAGE layers that fits the encoder as it is now.
   void set_sage(const std::vector<SageConfig>& layers, const FeatureSchema& schema = kLayoutSchema);
@@ -113,9 +112,9 @@ struct NetworkConfig {
   // Whether the layers run by the general operators (ComposedNetwork).
   bool is_composed() const { return general || !is_sage_stack(); }
   bool mixes_configs() const { return plan_shape().mixes_configs(); }
-  // The most nodes of a graph that all its layers take.
+  // The largest number of nodes in a graph that all layers take.
   std::int64_t most_nodes() const;
-  bool drops() const;  // whether a layer is one of dropout
+  bool drops() const;  // whether there is a dropout layer
   // Whether dropout draws for every (node, configuration), so that training takes dense plans.
   bool draws_per_element() const { return plan_shape().per_element; }
   PlanShape plan_shape() const;
@@ -132,7 +131,7 @@ struct LayerRow {
   int first_step = 0, steps = 0;  // the plan layers that it uses
 };
 
-// The encoder, the layers in their order, each before those within it, and the head.
+// Rows for the encoder, for the layers in order (each before its inner layers) and for the head.
 // `table`: the network's parameters.
 std::vector<LayerRow> layer_table(const NetworkConfig& config, const FeatureSchema& schema,
                                   const ParameterTable& table);

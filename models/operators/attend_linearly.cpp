@@ -14,8 +14,7 @@ using at::Tensor;
 using torch::autograd::AutogradContext;
 using torch::autograd::variable_list;
 
-// Rows of a group that are computed at a time: some of them and what is made of them fit in the
-// level-2 cache.
+// Rows of a group that are computed at a time, so that rows and results fit in the level-2 cache.
 constexpr std::int64_t kPartRows = 512;
 
 struct LinearAttending {
@@ -24,7 +23,7 @@ struct LinearAttending {
   std::int64_t heads;
 };
 
-// body(rows, first) for blocks of the rows begin .. end - 1 of a list.
+// Calls body(rows, first) for blocks of the rows begin .. end - 1 of a list.
 template <typename Body>
 void for_parts(const Tensor& list, std::int64_t begin, std::int64_t end, const Body& body) {
   for (std::int64_t first = begin; first < end; first += kPartRows)
@@ -45,8 +44,8 @@ Tensor by_heads(const Tensor& x, std::int64_t heads) {
   return x.unflatten(1, {heads, -1}).transpose(0, 1);
 }
 
-// to[rows[i]] = the heads of row i of x [H, rows, A] side by side, on the CPU. `rows` has no row twice;
-// those of `to` are apart by its first stride. ATen copies such rows number by number.
+// to[rows[i]] = the heads of row i of x [H, rows, A] side by side, on the CPU. `rows` names no row
+// twice; rows of `to` are its first stride apart. ATen would copy number by number.
 void put_rows(const Tensor& to, const Tensor& rows, const Tensor& x) {
   const Tensor from = x.contiguous();
   const std::int64_t *const row = rows.const_data_ptr<std::int64_t>(), count = x.size(1),
@@ -61,14 +60,14 @@ void put_rows(const Tensor& to, const Tensor& rows, const Tensor& x) {
   });
 }
 
-// The sums of a group of a member, which are its row.
+// The sums of one group of a member, a row of `sums`, in these sizes.
 Tensor of_group(const Tensor& sums, std::int64_t member, std::int64_t group,
                 at::IntArrayRef sizes) {
   return sums[member][group].view(sizes);
 }
 
-// The rows before of a member and group, and the sums of a member and group, s [H, A, B] and z [H, A].
-// `k` is f(k), whose derivative is min(f(k), 1). H is 1 where `k` and `v` are those of one head.
+// The rows before of a group, and the sums of a member over them, s [H, A, B] and z [H, A]. `k` is
+// f(k), whose derivative is min(f(k), 1). H is 1 if `k` and `v` are those of one head.
 struct Before {
   const NodeAttention& attention;
   std::int64_t group, heads;
@@ -92,7 +91,7 @@ struct Before {
       into_z.add_(key.sum(0).view({heads, -1}));
     });
   }
-  // Adds to d_k and d_v, or writes where no other group has these rows.
+  // Adds to d_k and d_v, or writes if no other group has these rows.
   void gradients(const Tensor& k, const Tensor& v, const Tensor& d_s, const Tensor& d_z,
                  const Tensor& d_k, const Tensor& d_v) const {
     for_rows([&](const Tensor& rows, std::int64_t first) {
@@ -194,7 +193,7 @@ std::array<Tensor, 3> CpuBackend::attend_linearly_gradient(
       Before{attention, group, heads}.gradients(k[m], v[m], own_d_s, own_d_z, d_k[m], d_v[m]);
   });
   if (!attention.apart) {
-    // Groups share rows before the layer, so that they are added one after another.
+    // Groups share rows before the layer, so their gradients are added one group after another.
     for_tasks(q.size(0) * heads, [&](std::int64_t task) {
       const at::NoGradGuard no_graph;
       const std::int64_t m = task / heads, head = task % heads;

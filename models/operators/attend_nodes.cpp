@@ -32,7 +32,7 @@ Tensor of_head(const Tensor& x, std::int64_t member, std::int64_t head, std::int
   return x.select(0, member).narrow(1, head * width, width);
 }
 
-// Adds to rows that are named once each, in an order that depends on no threads.
+// Adds to rows that are named once each; the order does not depend on threads.
 void add_rows(const Tensor& to, const Tensor& rows, const Tensor& added) {
   Tensor(to).index_copy_(0, rows, to.index_select(0, rows) + added);
 }
@@ -43,7 +43,7 @@ struct Block {
   Tensor after, before;       // rows of the plan
 };
 
-// body(block) for all blocks of a group's rows after.
+// Calls body(block) for all blocks of a group's rows after.
 template <typename Body>
 void for_blocks(const NodeAttention& attention, std::int64_t group, const Body& body) {
   const std::int64_t begin = attention.after_begin[group], end = attention.after_begin[group + 1],
@@ -126,7 +126,7 @@ std::array<Tensor, 3> CpuBackend::attend_gradient(const Tensor& q, const Tensor&
                                                   std::int64_t heads) const {
   Tensor d_q = rows_like(q), d_k = rows_like(k).zero_(), d_v = rows_like(v).zero_();
   const double scale = 1 / std::sqrt(static_cast<double>(q.size(2) / heads));
-  // Groups share rows before the layer, so that they are added one after another.
+  // Groups share rows before the layer, so their gradients are added one group after another.
   for_tasks(q.size(0) * heads, [&](std::int64_t task) {
     const at::NoGradGuard no_graph;
     const auto part = [&](const Tensor& x) {

@@ -12,10 +12,10 @@
 
 namespace tpudist {
 
-// Which rows attend to which in a plan layer whose first edge set joins all nodes of a configuration
-// and whose others run along the edges of the graph. A group is a configuration: the rows after the
-// layer of its nodes, and the rows before it, each with the number of nodes that it represents. A
-// pair is a row after and a row before with edges between their nodes.
+// Which rows attend to which, in a plan layer whose first edge set joins all nodes of a
+// configuration and whose other sets run along the edges of the graph. A group is a configuration:
+// the rows of its nodes after the layer, and the rows before the layer, each with its number of
+// nodes. A pair is a row after and a row before that edges connect.
 struct NodeAttention {
   // `others`: the weight of two nodes without an edge between them. Each edge adds 1 - others.
   // `dtype`: of the rows. Throws Error for a layer of another shape.
@@ -23,30 +23,30 @@ struct NodeAttention {
 
   std::int64_t groups() const { return static_cast<std::int64_t>(after_begin.size()) - 1; }
 
-  // Makes what operators on a device take beside, and names all that they take, for the device's
-  // arrays. To be called before these are there.
+  // Makes the further tensors that operators on a device need, and returns all that they need, for
+  // DeviceArrays::add. Call it before the upload.
   std::vector<at::Tensor*> tensors();
 
   // [groups + 1] into the tensors below.
   std::vector<std::int64_t> after_begin{0}, before_begin{0}, pair_begin{0};
   at::Tensor after, before;  // [..] int64, rows of the plan
   at::Tensor weight;         // [..] others x the number of nodes that a row before represents
-  // [..] a pair's place in the group's matrix [rows after, rows before], and what its edges add.
+  // [..] a pair's position in its group's matrix [rows after, rows before]; its edges' weight.
   at::Tensor place, added;
-  // Made by tensors(): places where each group has room for most_after and most_before rows, one group
-  // behind the other: of rows after [..], rows before [..] and pairs [..], int64.
+  // Made by tensors(): positions of rows after [..], rows before [..] and pairs [..], int64, in an
+  // array where each group has room for most_after and most_before rows, group after group.
   at::Tensor after_place, before_place, pair_place;
   std::int64_t most_after = 0, most_before = 0;  // of a group
-  // Numbers that an operation on several groups may make; models/device/padded_attention.cpp.
+  // Most numbers of one operation on several groups (models/device/padded_attention.cpp).
   std::int64_t padded_floats = std::int64_t{1} << 24;
   std::vector<std::int64_t> rows_of_pairs;  // [..] the row after in its group, ascending
-  bool merged = false;                      // a row before represents several nodes of a group
+  bool merged = false;                      // some row before represents several nodes of a group
   bool apart = true;                        // no row before is in two groups
 };
 
 // Attention of the nodes of a configuration to all of them, head by head:
 //
-//     y_i = sum over j of w_ij e_ij v_j / sum over j of w_ij e_ij,   e_ij = exp(q_i . k_j / sqrt(A))
+//     y_i = sum over j of w_ij e_ij v_j / sum over j of w_ij e_ij,  e_ij = exp(q_i . k_j / sqrt(A))
 //
 // q is [M, rows after, H x A], k [M, rows before, H x A], v [M, rows before, H x B] and y [M, rows
 // after, H x B], float32 or double. Differentiable; the backward pass computes the shares again.
@@ -56,18 +56,18 @@ struct NodeAttention {
 at::Tensor attend_nodes(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
                         const NodeAttention& attention, std::int64_t heads, const Backend& backend);
 
-// Added to the sum of a row's weights in linear attention, as in the authors' code: large negative
-// keys have weights 0.
+// Added to the sum of a row's weights in linear attention, as in the authors' code: the weights of
+// large negative keys are 0.
 inline constexpr double kLinearWeightEps = 1e-6;
 
-// The same without a softmax: every node of a configuration counts alike, and e_ij is f(q_i) . f(k_j)
-// with f(x) = elu(x) + 1, so that two sums over the nodes serve all rows of a group:
+// The same without a softmax. Every node of a configuration counts alike, and e_ij is f(q_i) .
+// f(k_j) with f(x) = elu(x) + 1. So two sums over the nodes serve all rows of a group:
 //
-//     y_i = s' f(q_i) / (z . f(q_i) + 1e-6),   s = sum over j of f(k_j) v_j',   z = sum over j of f(k_j)
+//     y_i = s' f(q_i) / (z . f(q_i) + 1e-6),   s = sum_j f(k_j) v_j',   z = sum_j f(k_j)
 //
-// `attention` must have others = 1; its edges are not used. On the CPU s and z of each group are kept
-// for the backward pass. Groups are tasks of the pool; in the backward pass heads are, for rows that several
-// groups have.
+// `attention` must have others = 1; its edges are not used. On the CPU s and z of each group are
+// kept for the backward pass. Groups are tasks of the pool; in the backward pass heads are, if
+// groups share rows.
 at::Tensor attend_linearly(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
                            const NodeAttention& attention, std::int64_t heads,
                            const Backend& backend);

@@ -16,8 +16,8 @@
 namespace tpudist {
 
 // Rows of M members are tensors [M, rows, C]. Each member's matrix, its plane, is dense, and planes
-// begin at multiples of 256 bytes from the first one. So what is computed for a member is the same
-// call on the same alignment for every M.
+// begin at multiples of 256 bytes from the first one. So a member is computed by the same call with
+// the same alignment for every M.
 
 // Uninitialised rows of this kind.
 at::Tensor make_rows(std::int64_t members, std::int64_t rows, std::int64_t channels,
@@ -47,8 +47,8 @@ using RowFunction = std::function<at::Tensor(const std::vector<at::Tensor>& rows
                                              const std::vector<at::Tensor>& parameters)>;
 
 // A function without parameters that writes its result, and its handwritten backward pass. They get
-// a block of rows of every input and of d loss / d result, [M, rows, C_i]. What they write for a
-// number depends only on the numbers at its place, or is a copy. The gradient writes d loss / d
+// a block of rows of every input and of d loss / d result, [M, rows, C_i]. Each number that they
+// write depends only on the numbers at its position, or is a copy. The gradient writes d loss / d
 // input into the blocks of `d_rows`, which are undefined for inputs that take no gradient.
 using RowWriter = std::function<void(const std::vector<at::Tensor>& rows, at::Tensor& result)>;
 using RowGradient =
@@ -80,8 +80,8 @@ class Backend {
  public:
   virtual ~Backend() = default;
 
-  // Result: what a forward pass returns, and what it keeps for its backward pass. Gradients: what a
-  // backward pass returns. A gradient that is not wanted is undefined.
+  // Result: what a forward pass returns, and what its backward pass needs. Gradients: what a
+  // backward pass returns; a gradient that is not wanted is undefined.
   struct Result {
     at::Tensor y, kept;
   };
@@ -149,8 +149,8 @@ class Backend {
                                                     const at::Tensor& d_y,
                                                     const NodeAttention& attention,
                                                     std::int64_t heads) const = 0;
-  // attend_linearly of f(q) and f(k): y, s and z, which may be undefined. Gradients: of v, and of what f
-  // was taken of.
+  // attend_linearly of f(q) and f(k): returns y, s and z; s and z may be undefined. Gradients: of
+  // v, and of the arguments of f.
   virtual std::array<at::Tensor, 3> attend_linearly(const at::Tensor& q, const at::Tensor& k,
                                                     const at::Tensor& v,
                                                     const NodeAttention& attention,

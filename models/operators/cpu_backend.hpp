@@ -6,13 +6,13 @@
 
 namespace tpudist {
 
-// The operators on the CPU. Blocks of rows, or groups, are tasks of the pool. The
-// members of a call are computed one after the other: runs have one. Partial sums belong
-// to fixed chunks of rows and are added in order, so that the bits do not depend on the number of
-// threads. Gradients use transposed matrices and no atomics. `pool` must outlive it.
+// The operators on the CPU. Blocks of rows, or groups, are tasks of the pool. The members of a call
+// are computed one after another; the executor passes one. Partial sums belong to fixed chunks of
+// rows and are added in order, so that the bits do not depend on the number of threads. Gradients
+// use transposed matrices and no atomics. `pool` must outlive it.
 class CpuBackend : public Backend {
  public:
-  // `precision`: to which linear() rounds its operands where they are float32.
+  // linear() rounds float32 operands to `precision`.
   explicit CpuBackend(ThreadPool& pool, Precision precision = Precision::fp32)
       : pool_(pool), precision_(precision) {}
 
@@ -69,7 +69,7 @@ class CpuBackend : public Backend {
                            const at::Tensor& d_y, Aggregation aggregation) const override;
 
  private:
-  // body(task) for the tasks 0 .. count - 1, which write to different places, by operations of ATen.
+  // Runs body(task) for tasks 0 .. count - 1, which use ATen and write to different places.
   void for_tasks(std::int64_t count, const std::function<void(std::int64_t)>& body) const;
 
   ThreadPool& pool_;

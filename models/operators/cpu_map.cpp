@@ -29,7 +29,7 @@ std::vector<at::Tensor> block_of(const std::vector<at::Tensor>& rows, std::int64
   return block;
 }
 
-// The tensors that a backward pass of `function` needs, split in inputs and parameters.
+// The tensors that a backward pass of `function` needs, split into inputs and parameters.
 struct Saved {
   std::vector<at::Tensor> rows, parameters;
 };

@@ -18,10 +18,9 @@
 namespace tpudist {
 
 // Copies of a unit's arrays on one device, for its operators. Operators find a copy by the address
-// of the host's array, so that they name arrays as they do on the CPU. The host's arrays must
-// outlive this object and must not change. First every array is added, then all are uploaded in
-// one copy. What only a device needs is made here, and plans do not have it: the chunks of long
-// rows, the totals of means.
+// of the host's array, so they name arrays as on the CPU. The host's arrays must outlive this
+// object and must not change. First every array is added, then all are uploaded in one copy. Plans
+// lack what only a device needs, so it is made here: the chunks of long rows, the totals of means.
 class DeviceArrays {
  public:
   // Rows of more than `chunk` entries are long.
@@ -60,7 +59,7 @@ class DeviceArrays {
     return find(std::span<const T>(values));
   }
   CsrPointers find(const Csr& matrix) const;
-  // For each row of matrix.forward the sum of its weights, at least 1.
+  // For each row of matrix.forward, the sum of its weights, at least 1.
   const float* find_totals(const SparseMatrix& matrix) const;
   GroupPointers find(const RowGroups& groups) const;
   ReadoutPointers find(const Readout& readout) const;

@@ -32,7 +32,7 @@ void pause() {
   std::this_thread::sleep_for(std::chrono::microseconds(20));
 }
 
-// A point of the device's current stream; nothing where the CPU is taken for a device.
+// A point of the device's current stream; empty if the CPU stands for the device.
 class StreamPoint {
  public:
   explicit StreamPoint(c10::Device device) {
@@ -57,7 +57,7 @@ struct DeviceCopies::Impl {
     std::optional<StreamPoint> copied;  // when it may be written again; its user's while in use
     bool in_use TPUDIST_GUARDED_BY(&Impl::mutex) = false;
   };
-  // Ends the use of a buffer, also where an error passes: others would wait for it for ever.
+  // Ends the use of a buffer, also on an error: otherwise others would wait for it for ever.
   struct GiveBack {
     Impl* impl;
     void operator()(Staging* staging) const {
@@ -128,7 +128,7 @@ at::Tensor DeviceCopies::upload(std::span<const HostPart> parts, std::size_t byt
 }
 
 void DeviceCopies::upload(std::span<const HostPart> parts, std::size_t bytes, void* to) {
-  if (bytes == 0) return;  // LibTorch refuses a null pointer as a GPU's
+  if (bytes == 0) return;  // LibTorch refuses a null pointer as GPU memory
   const at::Tensor made = impl_->view_of(to, bytes);
   for (std::size_t begin = 0; begin < bytes; begin += kLarge) {
     const std::size_t end = std::min(bytes, begin + kLarge);

@@ -20,7 +20,7 @@ using at::Tensor;
 using torch::autograd::AutogradContext;
 using torch::autograd::variable_list;
 
-// Planes begin at multiples of so many bytes.
+// Planes begin at multiples of this many bytes.
 constexpr std::int64_t kPlaneBytes = 256;
 
 // Autograd expects nothing instead of an undefined tensor.
@@ -329,7 +329,7 @@ Tensor map_rows(const RowFunction& function, const std::vector<Tensor>& rows,
                 const std::vector<Tensor>& parameters, const Backend& backend) {
   require_rows(rows);
   std::int64_t members = 1;
-  // [inputs][members], or [inputs][1] of what all members share
+  // [inputs][members], or [inputs][1] for an input that all members share
   std::vector<variable_list> of_rows, of_parameters;
   const auto split = [](const Tensor& x) { return x.size(0) == 1 ? variable_list{x} : x.split(1); };
   for (const Tensor& input : rows) {

@@ -8,7 +8,7 @@
 namespace tpudist {
 namespace {
 
-// Floats of one task of the addition of partial gradients.
+// Floats of one task that adds up partial gradients.
 constexpr std::int64_t kPiece = 16384;
 
 }  // namespace

@@ -49,8 +49,8 @@ struct FusedCall {
   MemberRows take(std::int64_t rows, std::int64_t stride, int members) const {
     return {buffers.take(members * rows * stride), rows, stride, members};
   }
-  // How many rows there are before plan layer `depth`; with the number of layers as `depth`, after
-  // the last one.
+  // The number of rows before plan layer `depth`, or after the last layer if `depth` is the number
+  // of layers.
   std::int64_t rows(std::size_t depth, bool needed) const {
     return needed ? plan.needed_rows(depth) : plan.rows(depth);
   }
@@ -80,7 +80,7 @@ class Partials {
     return buffer_.data() + (place * parts_ + part) * length_;
   }
   std::int64_t length() const { return length_; }
-  // The sum over the parts is added in order, in pieces(): so many tasks for each member.
+  // The number of tasks per member that add up the parts, in order.
   std::int64_t pieces() const;
   void add_up(int place, std::int64_t piece, std::span<float> gradient) const;
 

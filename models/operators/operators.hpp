@@ -24,8 +24,7 @@ at::Tensor linear_rows(const at::Tensor& x, const at::Tensor& weight, const at::
                        const Backend& backend);
 
 // Returns factor_r b for each member and row: `bias` [M, 1], `factors` [R], both double; the result
-// is [M, R]. Differentiable with respect to the bias, whose gradient is summed in the same order for
-// any number of members.
+// is [M, R]. Differentiable in the bias, whose gradient is summed in the same order for any M.
 at::Tensor scaled_bias(const at::Tensor& bias, const at::Tensor& factors, const Backend& backend);
 
 // Applies a row-wise function to inputs [M, rows, C_i] with equal numbers of rows (at least one),
@@ -87,11 +86,10 @@ at::Tensor aggregate_rows(const SparseMatrix& matrix, const at::Tensor& x, Aggre
 at::Tensor pool_rows(const at::Tensor& x, const Readout& readout, Aggregation aggregation,
                      const Backend& backend);
 
-// Returns the sum of one value of each row over the nodes that it represents, for each
-// configuration. `values` [rows]; the result is [configurations].
+// Returns, for each configuration, the sum over its nodes of the value of each node's row. `values`
+// [rows]; the result is [configurations].
 std::vector<double> config_sums(const Readout& readout, const std::vector<double>& values);
-// Returns how many nodes each configuration has: those that its rows represent and those left out.
-// [configurations]
+// Returns the number of nodes of each configuration, left-out ones included. [configurations]
 std::vector<double> node_counts(const Readout& readout);
 
 // Normalises every channel over the rows of each group. With the mean m and o = x - shift * m,
@@ -113,9 +111,9 @@ at::Tensor normalise_groups(const at::Tensor& x, const at::Tensor& shift, double
 //     y = [x, x * softmax(x / temperature)]
 //
 // where the softmax runs over the rows of a group, and a row counts as often as it stands there. x
-// is [M, rows, C], y [M, rows, 2 C], `temperature` [M], all float32 or all double; sums are in double.
-// Differentiable in both. On the CPU groups are tasks of the pool. `groups`, pool and device must
-// outlive the recorded graph.
+// is [M, rows, C], y [M, rows, 2 C], `temperature` [M], all float32 or all double; sums are in
+// double. Differentiable in both. On the CPU groups are tasks of the pool. `groups`, pool and
+// device must outlive the recorded graph.
 at::Tensor softmax_gate(const at::Tensor& x, const at::Tensor& temperature, const RowGroups& groups,
                         const Backend& backend);
 

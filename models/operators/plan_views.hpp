@@ -35,15 +35,15 @@ struct RowGroups {
   std::vector<double> size;  // [groups] sum of the counts
 };
 
-// The neighbours of the rows after a plan layer one by one, for layers in which what a neighbour
-// adds depends on the row that takes it: an entry is one row after the layer with one row before
-// it. Equal neighbours of a row are one entry with a count. The first entry of a row is its own
-// state; its neighbours along all edge sets of the layer follow.
+// The neighbours of the rows after a plan layer one by one, for layers in which a neighbour's share
+// depends on the row that takes it. An entry is one row after the layer with one row before it.
+// Equal neighbours of a row are one entry with a count. The first entry of a row is its own state;
+// its neighbours along all edge sets of the layer follow.
 struct NeighbourEntries {
-  // Throws Error when there are more entries than 32 bits count.
+  // Throws Error if the number of entries does not fit 32 bits.
   explicit NeighbourEntries(const PlanLayer& layer);
 
-  // From rows before, and from rows after the layer to entries.
+  // Gather entries from rows before the layer, and from rows after it.
   GatherView sources() const { return {source, of_source}; }
   GatherView rows() const { return {of_row.transposed.source, of_row.forward}; }
 

@@ -63,8 +63,8 @@ void divide_by_totals(const Csr& matrix, std::int64_t replicas, std::int64_t fir
   }
 }
 
-// The double forms of spmm_max_rows, spmm_max_shares and spmm_max_backward_rows, and calls of the
-// float32 ones.
+// spmm_max_rows, spmm_max_shares and spmm_max_backward_rows: calls for float32, plain loops for
+// double.
 inline void segment_max(const Csr& matrix, std::int64_t replicas, std::int64_t first,
                         std::int64_t count, const float* x, std::int64_t width, float* y) {
   spmm_max_rows(matrix, first, count, {x, width}, width, {y, width}, replicas);

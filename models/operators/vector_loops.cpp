@@ -82,8 +82,8 @@ TPUDIST_GATE_ROWS(float, TPUDIST_VECTORISED)
 TPUDIST_GATE_ROWS(double, )
 #undef TPUDIST_GATE_ROWS
 
-// All rounds of a lane in one iteration, so that its words stay in registers: 3.5 times as fast with
-// AVX2 as a loop over the lanes for each round.
+// All rounds of a lane in one iteration, so that its words stay in registers: 3.5 times as fast
+// with AVX2 as a loop over the lanes for each round.
 TPUDIST_VECTORISED
 void philox(const std::array<std::uint32_t, 4>& counter, PhiloxKey key, PhiloxWords& bits) {
   for (int lane = 0; lane < kPhiloxLanes; ++lane) {

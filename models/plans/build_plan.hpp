@@ -8,8 +8,8 @@
 
 namespace tpudist {
 
-// How a node enters the readout: its rows are summed and get a gradient, are summed as constants, or
-// are left out.
+// The role of a node in the readout: its rows are summed and get a gradient, are summed as
+// constants, or are left out.
 enum class NodeUse : char { trained, constant, left_out };
 
 // One slate as input of the plan builders. Spans are borrowed for the call.
@@ -34,12 +34,11 @@ struct PlanSlate {
 };
 
 // Builds the reference plan: one row for each (node, configuration) in every layer, with K replicas
-// of each matrix. If slates differ in K, matrices have an own row for each row of the plan
-// (replicas = 1). The order of the rows is the same in all layers: nodes that are needed in more
-// layers first (needed_levels), then by slate, node and configuration. A node that no configuration
-// reaches has K equal rows; the readout uses the first of them as common to the slate, unless
-// PlanShape::per_element makes all rows needed. Throws Error for a slate with inconsistent arrays.
-// Pure, thread-safe.
+// of each matrix. If slates differ in K, each row of the plan has its own matrix row (replicas =
+// 1). All layers have the same order of rows: first nodes that are needed in more layers
+// (needed_levels), then by slate, node and configuration. A node that no configuration reaches has
+// K equal rows; the readout takes the first as common to the slate, unless PlanShape::per_element
+// makes all rows needed. Throws Error for a slate with inconsistent arrays. Pure, thread-safe.
 Plan build_dense_plan(std::span<const PlanSlate> slates, const PlanShape& shape);
 
 // One slate for the refined builder. Spans and graph are borrowed for the call.

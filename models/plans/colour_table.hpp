@@ -70,9 +70,9 @@ class FlatIndex {
   std::size_t count_ = 0;
 };
 
-// Numbers pairs of non-negative integers 0, 1, ... by first occurrence; equal pairs have equal
-// numbers. Made for first integers 0, 1, ... that mostly have one second integer: the first pair of
-// each has a place of its own, and only further ones are hashed. Not thread-safe.
+// Numbers pairs of non-negative integers by first occurrence, from 0; equal pairs get equal
+// numbers. The first pair of each first integer is stored directly, and only further pairs are
+// hashed: fast if most first integers are small and occur with one second integer. Not thread-safe.
 class PairTable {
  public:
   // `hash_bits` below 64 keeps only that many bits of the hash, to make hashes collide in tests.
@@ -138,7 +138,7 @@ class PairTable {
   }
 
   std::uint64_t mask_;
-  std::vector<First> first_;  // of each first integer, one pair
+  std::vector<First> first_;  // the first pair of each first integer
   std::vector<Slot> slots_;
   std::size_t hashed_ = 0;
   std::int32_t size_ = 0;

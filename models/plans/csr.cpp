@@ -8,8 +8,8 @@
 namespace tpudist {
 namespace {
 
-// A matrix with room for an entry in row `index[i]` for each i where it is not negative.
-// begin[j + 1] is where row j begins: who fills the rows counts it up to where row j ends.
+// A matrix with room for one entry in row `index[i]` for each i whose index is not negative.
+// begin[j + 1] is where row j begins; filling row j counts it up to the row's end.
 Csr empty_rows(std::span<const std::int32_t> index, std::int64_t rows) {
   Csr result;
   result.begin.assign(rows + 1, 0);

@@ -26,8 +26,8 @@ Csr transpose(const Csr& matrix, std::int64_t columns);
 // weights 1. Rows with a negative index are omitted. `size`: number of values of the index.
 Csr transpose_index(std::span<const std::int32_t> index, std::int64_t size);
 
-// The rows of a matrix that are longer than a chunk, cut into chunks of `length` entries, of which the
-// last may be shorter. So a row is summed in two steps: its entries by chunk, then its chunks.
+// The rows of a matrix that exceed one chunk, cut into chunks of `length` entries; the last may be
+// shorter. A long row is summed in two steps: the entries of each chunk, then its chunks.
 struct LongRows {
   std::int64_t length = 0;
   std::vector<std::int64_t> chunk_begin;  // [chunks] first entry of each
@@ -36,15 +36,15 @@ struct LongRows {
   std::vector<std::int64_t> begin;        // [long rows + 1] first chunk of each
 };
 
-// Finds the rows of more than `length` entries. How a row is cut depends on nothing but its length.
+// Finds the rows of more than `length` entries. The cuts of a row depend only on its length.
 LongRows split_long_rows(const Csr& matrix, std::int64_t length);
 
-// Turns begin[i + 1], the number of entries of row i, into the place where row i begins, and returns
-// the number of all entries. Who then fills the rows counts begin[i + 1] up to where row i ends.
-// Throws Error when the number does not fit 32 bits.
+// Replaces begin[i + 1], the number of entries of row i, by the index where row i begins. Whoever
+// fills row i then counts begin[i + 1] up to its end. Returns the number of all entries. Throws
+// Error if that does not fit 32 bits.
 std::int32_t starts_of_rows(std::span<std::int32_t> begin);
 
-// Throws Error: an index does not fit 32 bits.
+// Throws Error: the index does not fit 32 bits.
 [[noreturn]] void refuse_index(std::int64_t value);
 
 // Converts a counted index to 32 bits. Throws Error when it does not fit.

@@ -38,8 +38,8 @@ void check_slate(const PlanSlate& slate) {
   }
 }
 
-// The input row of every row's node, and the sizes of the plan. Returns where each slate's states
-// begin.
+// Sets the input row of every row's node, and the sizes of the plan. Returns where each slate's
+// states begin.
 std::vector<std::int64_t> fill_first_rows(std::span<const PlanSlate> slates, const DenseRows& rows,
                                           Plan& plan) {
   std::vector<std::int64_t> first_input, first_state;
@@ -58,7 +58,7 @@ std::vector<std::int64_t> fill_first_rows(std::span<const PlanSlate> slates, con
   return first_state;
 }
 
-// The state of every row, and of every configuration that has one state.
+// The state of every row; -1: none.
 std::vector<std::int32_t> states_of_rows(std::span<const PlanSlate> slates, const DenseRows& rows,
                                          std::span<const std::int64_t> first_state) {
   std::vector<std::int32_t> states(rows.rows(), -1);

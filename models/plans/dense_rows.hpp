@@ -12,9 +12,9 @@
 
 namespace tpudist {
 
-// The positions of a dense plan's rows, the same in all layers. There is one place for each (slate,
-// node), and in a place one row for each configuration. Places that are needed in more layers come
-// first. Immutable, thread-safe.
+// The positions of a dense plan's rows, the same in all layers. Each (slate, node) has one place,
+// which holds one row for each configuration. Places that are needed in more layers come first.
+// Immutable, thread-safe.
 class DenseRows {
  public:
   struct Place {
@@ -50,8 +50,8 @@ class DenseRows {
 };
 
 // One edge set of a dense plan over the rows of all slates. Edges along the graph connect rows of
-// the same configuration. `nodes` connects all rows of a configuration, `configs` the rows of a
-// node in all configurations of the slate. Pure, thread-safe.
+// one configuration. `nodes` connects all rows of a configuration, `configs` the rows of a node in
+// all configurations of its slate. Pure, thread-safe.
 EdgeSet make_dense_edge_set(std::span<const PlanSlate> slates, EdgeKind kind,
                             Aggregation aggregation, const DenseRows& rows);
 

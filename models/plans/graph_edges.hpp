@@ -9,8 +9,8 @@
 
 namespace tpudist {
 
-// The neighbours of every node in one direction of the edges. Each list is sorted; a neighbour
-// along parallel edges is listed once per edge.
+// The neighbours of every node in one direction of the edges. Each list is sorted, and lists a
+// neighbour once per parallel edge.
 struct Adjacency {
   Array<std::int64_t> begin;   // [nodes + 1] into `source`
   Array<std::int32_t> source;  // [edges] the neighbours of the nodes
@@ -29,12 +29,12 @@ struct NeighbourLists {
 // The edges of one graph as neighbour lists. Immutable.
 struct GraphEdges : NeighbourLists {
   // `edges` is [m, 2] (consumer, producer), and so are `config_edges` (Graph::config_edges). Every
-  // entry must be in 0 .. nodes - 1, which is not checked here.
+  // entry must be in 0 .. nodes - 1; the constructor does not check this.
   GraphEdges(std::int64_t nodes, std::span<const std::int32_t> edges,
              std::span<const std::int32_t> config_edges = {});
   // The neighbours of each node in an edge set of this kind, which must run along the graph.
   const Adjacency& of(EdgeKind kind) const { return lists_of(*this, config, kind); }
-  // The same of lists of edges and of config edges.
+  // The same, given the lists of edges and of config edges.
   static const Adjacency& lists_of(const NeighbourLists& edges, const NeighbourLists& config,
                                    EdgeKind kind) {
     switch (kind) {
@@ -58,16 +58,16 @@ inline bool along_graph(EdgeKind kind) {
 }
 
 // Returns, for each layer 0 .. depth (depth: after the last), the nodes whose state before it
-// depends on the configuration, ascending. Where states are joined these are `config_nodes` (all
-// nodes if it is empty). Each layer adds the nodes that have one of them as a neighbour.
+// depends on the configuration, ascending. A join of states reaches `config_nodes` (all nodes if
+// empty). Each layer adds the nodes that have a reached node as a neighbour.
 std::vector<std::vector<std::int32_t>> reached_nodes(const GraphEdges& edges,
                                                      std::span<const std::int32_t> config_nodes,
                                                      const PlanShape& shape);
 
-// Returns, for each node, the last layer 0 .. depth (depth: after the last) before which its state
-// influences the differences between the scores of a slate, or -1 if it never does. Its states
-// before all earlier layers influence them too. `reached`: the nodes that configurations reach
-// after the last layer. [nodes]
+// Returns for each node [nodes] the last layer 0 .. depth (depth: after the last) before which its
+// state influences the differences between the scores of a slate; -1: none. Its states before all
+// earlier layers influence them too. `reached`: the nodes that configurations reach after the last
+// layer.
 std::vector<std::int32_t> needed_levels(const GraphEdges& edges,
                                         std::span<const std::int32_t> reached,
                                         const PlanShape& shape);

@@ -24,8 +24,7 @@ enum class EdgeKind {
 // gets 0.
 enum class Aggregation { mean, sum, max };
 
-// Properties of a layer that a plan depends on, for a layer that uses other rows: its edge sets and
-// how it combines them.
+// What a plan depends on in a layer that uses other rows: its edge sets, and how it combines them.
 struct LayerShape {
   std::vector<EdgeKind> edge_kinds;  // one edge set each
   // With `mean` the weights of edge sets along the graph include the divisors. All other weights
@@ -59,8 +58,8 @@ struct PlanShape {
 };
 
 // A sparse matrix for the forward pass and its exact transpose for the backward pass. With
-// `replicas` = K > 1 both have 1 / K of the rows, and one small matrix serves all K replicas:
-// replica k of a row uses replica k of the row's sources.
+// `replicas` = K > 1 one matrix with 1 / K of the rows serves all K replicas: replica k of a row
+// uses replica k of the row's sources.
 struct SparseMatrix {
   Csr forward;
   Csr transposed;
@@ -109,9 +108,9 @@ struct NeededCounts {
   std::vector<std::int64_t> neighbourhoods;  // [edge sets]: neighbourhoods of needed rows
 };
 
-// How scores are summed from the rows after the last layer, in two steps: score[k] = sum of k's
-// cells + the common sum of k's slate. The transposes of `cells` and `common` lack the rows of nodes
-// that are constants (NodeUse).
+// How scores are summed from the rows after the last layer, in two steps: score[k] = sum of the
+// cells of k + common sum of k's slate. The transposes of `cells` and `common` lack the rows of
+// nodes that are constants (NodeUse).
 struct Readout {
   // [cells] <- rows. A weight counts the nodes that a row represents; for a mean readout it is
   // divided by the number of nodes.

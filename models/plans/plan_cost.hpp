@@ -19,7 +19,7 @@ struct LayerWork {
   std::int64_t entry = 0;  // numbers read for each entry of the edge sets
 };
 
-// The arithmetic of a network's products with its weights, which is nearly all of its arithmetic.
+// A network's arithmetic in products with its weights, which is nearly all of it.
 struct NetworkWork {
   double input_row = 0, state = 0;  // per input row, and per state
   // One entry per depth. The first is for the rows before the first plan layer; it has only
@@ -43,9 +43,9 @@ struct PlanCost {
 // Returns the cost of an existing plan. `network` must have the layers of the plan.
 PlanCost plan_cost(const Plan& plan, const NetworkWork& network);
 
-// Returns the cost of a dense plan without building it: with `rows` rows (nodes x configurations)
-// before and after each layer, `input_rows` distinct nodes and `states` states. `needed_rows`
-// [layers]: number of needed rows after each layer. `entries` [layers]: of all its edge sets.
+// Returns the cost of a dense plan without building it. `rows`: nodes x configurations, before and
+// after each layer. `input_rows`: distinct nodes. `states`: distinct states. [layers]: needed rows
+// after each layer, and the entries of its edge sets.
 PlanCost dense_plan_cost(std::int64_t rows, std::span<const std::int64_t> needed_rows,
                          std::span<const std::int64_t> entries, std::int64_t input_rows,
                          std::int64_t states, const NetworkWork& network);

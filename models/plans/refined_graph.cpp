@@ -106,7 +106,7 @@ void RefinedGraph::refine_unreached() {
   }
 }
 
-// All nodes see the whole graph, which is unreached where all nodes are.
+// All nodes see the whole graph. It is unreached if all nodes are.
 UnreachedNeighbourhoods RefinedGraph::collect_unreached_graph(int layer) const {
   UnreachedNeighbourhoods neighbourhoods;
   const bool none_reached = reached(layer).empty();

@@ -67,9 +67,9 @@ struct RefinedArrays {
   }
 };
 
-// The result of colour refinement on a graph before any configuration is known: the edges, which
-// nodes configurations reach after how many layers, and the colours of all other nodes. Made once
-// for each graph and network shape. Immutable, thread-safe.
+// What colour refinement finds on a graph before any configuration is known: the edges, the nodes
+// that configurations reach before each layer, and the colours of all other nodes. Made once for
+// each graph and network shape. Immutable, thread-safe.
 class RefinedGraph {
  public:
   // `node_class` [n]: equal numbers for nodes of equal features and opcode (classes_of_rows); the
@@ -78,7 +78,7 @@ class RefinedGraph {
   RefinedGraph(std::int64_t nodes, std::span<const std::int32_t> edges,
                std::span<const std::int32_t> config_nodes, Array<std::int32_t> node_class,
                const PlanShape& shape, std::span<const std::int32_t> config_edges = {});
-  // From the arrays of a graph that was made for this shape. Throws Error when their numbers or
+  // Takes the arrays of a graph that was made for this shape. Throws Error if their numbers or
   // lengths do not match.
   RefinedGraph(RefinedArrays arrays, const PlanShape& shape);
 

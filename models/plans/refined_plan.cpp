@@ -163,8 +163,8 @@ struct WeightedList {
   double weight = 1;
 };
 
-// Sorts the columns of a row, of a matrix with `width` columns, and merges equal ones: sets how
-// often each was there, and returns how many differ.
+// Sorts the columns of a row, in a matrix with `width` columns, and merges equal ones. Sets how
+// often each occurred, and returns how many differ.
 std::size_t merge_columns(std::span<std::int32_t> columns, float* count, std::size_t width) {
   std::size_t size = 0;
   if (4 * columns.size() > width && columns.size() > 24) {

@@ -8,7 +8,7 @@
 namespace tpudist {
 namespace {
 
-// Neighbours of a node whose list is looked up: shorter ones are sorted as quickly.
+// Lists of neighbours are looked up from this length on; sorting shorter ones is as quick.
 constexpr std::size_t kLongList = 32;
 
 // Appends first + values[i] for each i of `which`.
@@ -131,7 +131,7 @@ std::int32_t SlateRefiner::neighbourhood_of_row(std::size_t set, std::int32_t ro
   return neighbourhood;
 }
 
-// The same of the rows in `key_`, which it sorts.
+// The same for the rows in `key_`; sorts `key_`.
 std::int32_t SlateRefiner::neighbourhood_of_key(std::size_t set, std::int64_t base,
                                                 RowLists& lists) {
   if (key_.size() == 1)

@@ -66,8 +66,8 @@ struct SlateOffsets {
   std::int64_t node, state, config;
 };
 
-// The slates of one graph, which are refined together; the configurations of all of them are
-// numbered consecutively.
+// The slates of one graph, which are refined together. Their configurations are numbered
+// consecutively over all slates.
 struct GraphSlates {
   const RefinedGraph* graph;
   std::vector<std::size_t> slates;
@@ -88,7 +88,7 @@ class SlateRefiner {
   // Colours the rows after layer `layer` and appends them to `raw_layer`. `base`: index of this
   // graph's first row before the layer.
   void advance(int layer, std::int64_t base, RawLayer& raw_layer);
-  // Returns the readout of the rows after the last layer, of which `base` is the first.
+  // Returns the readout of the rows after the last layer, which begin at row `base`.
   RawReadout read_out(std::int64_t base) const;
   // Number of rows of this graph after the last call of start or advance.
   std::int64_t rows() const {
@@ -113,7 +113,7 @@ class SlateRefiner {
     std::vector<std::int32_t> neighbourhood;
   };
 
-  // What the first node with a list of neighbours sees; the others see the same.
+  // The result for the first node with a list of neighbours; nodes with an equal list share it.
   struct KnownList {
     std::int32_t node = 0;
     NodeNeighbourhoods around;
@@ -173,8 +173,8 @@ class SlateRefiner {
   std::vector<std::vector<std::int32_t>> neighbourhood_of_colour_;         // [colours of several_]
   std::vector<std::unordered_map<std::uint64_t, KnownList>> known_lists_;  // by hash of the list
   std::vector<PairTable> row_tables_;  // [edge sets], and one more for states that join
-  // Of the current node: its sources, its neighbourhoods [edge sets], and the rows of one of them;
-  // kept to reuse the memory.
+  // For the current node: its sources, its neighbourhoods [edge sets], and the rows of one
+  // neighbourhood. Members only to reuse their memory.
   std::vector<NodeRows> sources_, around_;
   std::vector<std::uint32_t> key_;
 };
