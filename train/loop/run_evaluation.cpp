@@ -38,7 +38,7 @@ ScoringMembers members_without(const EnsembleConfig& ensemble, const FoldTable& 
 
 Validation::Validation(const Experiment& experiment, const TrainingSetup& setup,
                        JobContext& context)
-    : experiment_(experiment), setup_(setup), context_(context) {
+    : setup_(setup), context_(context) {
   const DatasetOptions options = experiment.data.evaluation("valid");
   if (!tpudist::has_graphs(options)) {
     if (experiment.train.early_stop.patience > 0)
@@ -66,16 +66,12 @@ EvaluationCosts Validation::costs() const {
 }
 
 Evaluation Validation::start(const std::vector<bool>& alive, std::int64_t most_rows) const {
-  Evaluation evaluation = start_evaluation(*session_, alive, most_rows);
-  evaluation.names = member_names(experiment_);
-  return evaluation;
+  return start_evaluation(*session_, alive, most_rows);
 }
 
 Evaluation Validation::evaluate(std::span<const float> flat, const std::vector<bool>& alive,
                                 std::int64_t most_rows, const std::function<bool()>& stops) const {
-  Evaluation evaluation = evaluate_members(*session_, flat, alive, most_rows, context_, stops);
-  evaluation.names = member_names(experiment_);
-  return evaluation;
+  return evaluate_members(*session_, flat, alive, most_rows, context_, stops);
 }
 
 void Validation::log_graphs(const TrainedOn& trained) const {

@@ -47,7 +47,6 @@ class Validation {
   void log_graphs(const TrainedOn& trained) const;
 
  private:
-  const Experiment& experiment_;
   const TrainingSetup& setup_;
   JobContext& context_;
   std::optional<ScoringSession> session_;

@@ -34,18 +34,6 @@ void require_same_selection(const Dataset& dataset, const TrainedRun& run,
   }
 }
 
-// The members of all runs. Where there are several runs, each member has the folder of its run.
-std::vector<MemberName> names_of(const std::vector<const TrainedRun*>& runs) {
-  std::vector<MemberName> names;
-  for (const TrainedRun* run : runs) {
-    for (MemberName name : member_names(run->experiment)) {
-      if (runs.size() > 1) name.run = run->path.string();
-      names.push_back(std::move(name));
-    }
-  }
-  return names;
-}
-
 // Which members never trained on each validation graph, as rank 0 reads from the run folders; empty
 // if no member trains on the scored split. Collective.
 ScoringMembers scoring_members(const Dataset& dataset, const std::vector<const TrainedRun*>& runs,
@@ -78,55 +66,24 @@ std::vector<double> carried_weights(const Judgement& chosen, const Judgement& he
                   here.collection));
 }
 
-// Copies the result of the combination, and the members that it leaves out.
-void take_judgement(Evaluation& evaluation, const Judgement& judgement,
-                    const std::vector<double>& weights) {
-  evaluation.used = judgement.used;
-  evaluation.weights = weights;
-  for (const Rejection& rejection : judgement.rejected)
-    evaluation.left_out[static_cast<std::size_t>(rejection.member)] = rejection.reason;
-  for (std::size_t m = 0; m < evaluation.used.size(); ++m) {
-    if (evaluation.used[m]) continue;
-    for (GraphMetrics& graph : evaluation.members[m]) graph = {.name = graph.name};
-  }
-  if (judgement.tables.empty()) return;
-  const TableJudgement& table = judgement.tables.front();  // of one split, in the same order
-  evaluation.judged_mean = table.mean_of_members;
-  for (std::size_t g = 0; g < table.graphs.size(); ++g) {
-    evaluation.ensemble[g] = table.graphs[g].metrics;
-    evaluation.ensemble[g].name = table.graphs[g].name;
-  }
-}
-
 // Judges the members and combines those that are left, or those that `chosen` says.
-CollectionResult combined_result(InMemoryPredictions& scored, const ScoringSession& session,
-                                 const std::vector<const TrainedRun*>& runs,
-                                 const ScoreRequest& request, std::optional<Judgement> chosen,
-                                 ThreadPool& pool) {
-  const Dataset& dataset = session.data();
+CollectionResult combined_result(const InMemoryPredictions& scored, const ScoreRequest& request,
+                                 const std::optional<Judgement>& chosen) {
   CollectionResult result;
-  result.collection = dataset.options().collection.name;
-  if (dataset.options().split != "test") {
-    std::vector<bool> alive;
-    for (const TrainedRun* run : runs) alive.insert(alive.end(), run->use.begin(), run->use.end());
-    result.evaluation = start_evaluation(session, alive, 0, request.judgement.combination);
-    result.evaluation->names = names_of(runs);
-    add_members(*result.evaluation, scored.predictions(), dataset, pool);
-    scored.set_evaluation(&*result.evaluation);
-  }
+  result.collection = scored.header().collection;
   JudgementOptions options = request.judgement;
   options.greedy = options.greedy && !chosen;
   result.judgement = judge(scored, options);
-  result.chosen = std::move(chosen);
-  const std::vector<double> weights = result.chosen
-                                          ? carried_weights(*result.chosen, result.judgement)
-                                          : member_weights(result.judgement);
+  result.chosen = chosen;
+  const std::vector<double> weights =
+      chosen ? carried_weights(*chosen, result.judgement) : member_weights(result.judgement);
+  for (const PredictionEntry& graph : scored.header().graphs) result.graphs.push_back(graph.name);
   for (const ScoresByMember& prediction : scored.predictions()) {
-    result.graphs.push_back(dataset.graph(prediction.graph).name);
     if (request.means)
       result.mean.push_back(combine_scored(prediction.scores, options.combination, weights));
   }
-  if (result.evaluation) take_judgement(*result.evaluation, result.judgement, weights);
+  if (scored.evaluation())
+    result.evaluation = judged(*scored.evaluation(), result.judgement, weights);
   return result;
 }
 
@@ -155,13 +112,11 @@ CollectionResult score_collection(std::vector<const TrainedRun*> runs, const Sco
   const MemberWeights weights = add_runs(session, runs);
   const bool root = context.world.rank() == 0;
   std::optional<PredictionsHeader> header;  // only on rank 0, like the next variables
-  std::optional<InMemoryPredictions> scored;
   std::optional<PredictionsWriter> file;
   run_on_all_ranks(context.world, [&] {
     if (!root) return;
     header = prediction_file_header(dataset, runs);
     header->combination = request.judgement.combination;
-    scored.emplace(dataset, *header);
     if (!request.scores.empty()) file.emplace(request.scores, *header);
   });
   session.limit(scoring_members(dataset, runs, header, session.members(), context.world));
@@ -171,40 +126,37 @@ CollectionResult score_collection(std::vector<const TrainedRun*> runs, const Sco
         "those outside of its fold (ensemble.fold_over: train+valid); leave it out");
   }
   context.enter("scoring");
-  context.progress.start("score", session.scores(0), "scores");
-  const auto score = [&](std::uint64_t draw) {
+  const auto score = [&](int draw) {
+    CollectionResult result;
+    std::optional<InMemoryPredictions> scored;
+    run_on_all_ranks(context.world, [&] {
+      if (root) scored.emplace(session, *header);
+    });
     const auto take = [&](std::vector<ScoresByMember> graphs) {
       run_on_all_ranks(context.world, [&] {
         if (!root) return;
         const int first = graphs.front().graph, count = static_cast<int>(graphs.size());
-        scored->add(std::move(graphs));
+        scored->add(std::move(graphs), context.pool);
         for (int g = first; file && g < first + count; ++g) file->add(g, scored->read(g));
       });
     };
-    session.score(weights, 0, take, {}, draw);
-  };
-  score(0);
-  context.progress.finish();
-  CollectionResult result;
-  run_on_all_ranks(context.world, [&] {
-    if (!root) return;
-    if (file) file->finish();
-    result = combined_result(*scored, session, runs, request, chosen, context.pool);
-  });
-  file.reset();
-  for (int draw = 1; draw < request.draws; ++draw) {
-    run_on_all_ranks(context.world, [&] {
-      if (root) scored.emplace(dataset, *header);
-    });
-    context.progress.start(fmt::format("score, draw {} of {}", draw + 1, request.draws),
-                           session.scores(0), "scores");
-    score(static_cast<std::uint64_t>(draw));
+    context.progress.start(
+        draw == 0 ? "score" : fmt::format("score, draw {} of {}", draw + 1, request.draws),
+        session.scores(0), "scores");
+    session.score(weights, 0, take, {}, static_cast<std::uint64_t>(draw));
     context.progress.finish();
     run_on_all_ranks(context.world, [&] {
       if (!root) return;
-      result.more_draws.push_back(
-          *combined_result(*scored, session, runs, request, chosen, context.pool).evaluation);
+      if (file) file->finish();
+      result = combined_result(*scored, request, chosen);
     });
+    file.reset();  // holds the first draw
+    return result;
+  };
+  CollectionResult result = score(0);
+  for (int draw = 1; draw < request.draws; ++draw) {
+    CollectionResult other = score(draw);
+    if (root) result.more_draws.push_back(*std::move(other.evaluation));
   }
   return result;
 }

@@ -58,18 +58,6 @@ std::string slates_text(const ScoringSlates& slates) {
 
 }  // namespace
 
-std::string to_text(const MemberName& name) {
-  return name.run.empty() ? fmt::format("member {}", name.number)
-                          : fmt::format("{} member {}", name.run, name.number);
-}
-
-std::vector<MemberName> member_names(const Experiment& experiment) {
-  std::vector<MemberName> names;
-  for (int m = 0; m < experiment.ensemble.members; ++m)
-    names.push_back({"", experiment.ensemble.number_of(m)});
-  return names;
-}
-
 std::vector<double> Evaluation::member_means() const {
   std::vector<double> means;
   for (const auto& member : members)
@@ -99,6 +87,7 @@ Evaluation start_evaluation(const ScoringSession& session, const std::vector<boo
   evaluation.split = session.data().options().split;
   evaluation.is_tile = session.data().options().collection.is_tile();
   evaluation.held_out_only = session.is_limited();
+  evaluation.names = session.names();
   evaluation.slates = session.slates();
   evaluation.most_rows = most_rows;
   evaluation.used = use;
@@ -106,8 +95,6 @@ Evaluation start_evaluation(const ScoringSession& session, const std::vector<boo
   evaluation.left_out.assign(use.size(), std::string(kNotFinite));
   evaluation.finite.assign(use.size(), true);
   evaluation.members.resize(use.size());
-  for (std::size_t m = 0; m < use.size(); ++m)
-    evaluation.names.push_back({"", static_cast<int>(m)});
   return evaluation;
 }
 
@@ -163,6 +150,25 @@ void add_graphs(Evaluation& evaluation, const std::vector<ScoresByMember>& predi
                        targets_of(dataset, prediction), evaluation.is_tile);
     slot.name = name;
   });
+}
+
+Evaluation judged(Evaluation evaluation, const Judgement& judgement, std::vector<double> weights) {
+  evaluation.used = judgement.used;
+  evaluation.weights = std::move(weights);
+  for (const Rejection& rejection : judgement.rejected)
+    evaluation.left_out[static_cast<std::size_t>(rejection.member)] = rejection.reason;
+  for (std::size_t m = 0; m < evaluation.used.size(); ++m) {
+    if (evaluation.used[m]) continue;
+    for (GraphMetrics& graph : evaluation.members[m]) graph = {.name = graph.name};
+  }
+  if (judgement.tables.empty()) return evaluation;
+  const TableJudgement& table = judgement.tables.front();  // of one split, in the same order
+  evaluation.judged_mean = table.mean_of_members;
+  for (std::size_t g = 0; g < table.graphs.size(); ++g) {
+    evaluation.ensemble[g] = table.graphs[g].metrics;
+    evaluation.ensemble[g].name = table.graphs[g].name;
+  }
+  return evaluation;
 }
 
 void sort_graphs(Evaluation& evaluation) {

@@ -10,21 +10,10 @@
 
 #include "core/thread_pool.hpp"
 #include "data/loading/dataset.hpp"
-#include "results/scores/score_table.hpp"
-#include "train/experiment/experiment.hpp"
+#include "results/scores/judgement.hpp"
 #include "train/scoring/scoring_session.hpp"
 
 namespace tpudist {
-
-// The name of a member: its number, and the run if several runs are scored together.
-struct MemberName {
-  std::string run;  // folder; empty for a single run
-  int number = 0;
-};
-std::string to_text(const MemberName& name);
-
-// The members of a run, counted from `ensemble.first_member` on.
-std::vector<MemberName> member_names(const Experiment& experiment);
 
 // How well the members and their combination rank the graphs of a split. Plain data.
 struct Evaluation {
@@ -58,7 +47,7 @@ struct Evaluation {
   std::optional<double> judged_mean;
 };
 
-// An evaluation without graphs, for the members that `use` flags, numbered from 0.
+// An evaluation without graphs, for the session's members that `use` flags.
 Evaluation start_evaluation(const ScoringSession& session, const std::vector<bool>& use,
                             std::int64_t most_rows = 0, const Combination& combination = {});
 
@@ -69,6 +58,10 @@ void add_members(Evaluation& evaluation, const std::vector<ScoresByMember>& pred
 // The same, with the metrics of the combined members.
 void add_graphs(Evaluation& evaluation, const std::vector<ScoresByMember>& predictions,
                 const Dataset& dataset, ThreadPool& pool);
+
+// The evaluation as judged: without the metrics of members that are not combined, and with those of
+// the combination, in which the members have these weights.
+Evaluation judged(Evaluation evaluation, const Judgement& judgement, std::vector<double> weights);
 
 // Sorts the graphs by name; names are distinct.
 void sort_graphs(Evaluation& evaluation);

@@ -82,13 +82,20 @@ PredictionsHeader prediction_file_header(const Dataset& dataset,
   return header;
 }
 
-InMemoryPredictions::InMemoryPredictions(const Dataset& dataset, PredictionsHeader header)
-    : dataset_(dataset), header_(std::move(header)) {
-  for (PredictedMember& member : header_.members) member.fold = -1;
+InMemoryPredictions::InMemoryPredictions(const ScoringSession& session, PredictionsHeader header)
+    : dataset_(session.data()), header_(std::move(header)) {
+  std::vector<bool> alive;
+  for (PredictedMember& member : header_.members) {
+    member.fold = -1;
+    alive.push_back(!member.failed);
+  }
+  if (header_.graphs.front().split != "test")
+    evaluation_ = start_evaluation(session, alive, 0, header_.combination.value_or(Combination{}));
 }
 
-void InMemoryPredictions::add(std::vector<ScoresByMember> predictions) {
-  for (ScoresByMember& prediction : predictions) predictions_.push_back(std::move(prediction));
+void InMemoryPredictions::add(std::vector<ScoresByMember> predictions, ThreadPool& pool) {
+  if (evaluation_) add_members(*evaluation_, predictions, dataset_, pool);
+  std::ranges::move(predictions, std::back_inserter(predictions_));
 }
 
 PredictionRows InMemoryPredictions::read(int graph) const {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <optional>
 #include <vector>
 
 #include "data/loading/dataset.hpp"
@@ -14,26 +15,25 @@ namespace tpudist {
 // that members can be judged before they are combined. Borrows the data set.
 class InMemoryPredictions : public PredictionSource {
  public:
-  // `header`: prediction_file_header of the runs, whose members are concatenated in the
-  // predictions.
-  InMemoryPredictions(const Dataset& dataset, PredictionsHeader header);
+  // `header`: prediction_file_header of the runs that the session has.
+  InMemoryPredictions(const ScoringSession& session, PredictionsHeader header);
 
-  // Adds the next graphs of the data set.
-  void add(std::vector<ScoresByMember> predictions);
-  // Takes PredictionRows::metrics from this evaluation, which must outlive all calls of read().
-  void set_evaluation(const Evaluation* evaluation) { evaluation_ = evaluation; }
+  // Adds the next graphs of the data set, with the metrics of each member.
+  void add(std::vector<ScoresByMember> predictions, ThreadPool& pool);
 
   // The header has no folds: each member is judged by itself, on all graphs of the split that it
   // scored. Failed members have no scores.
   const PredictionsHeader& header() const override { return header_; }
   PredictionRows read(int graph) const override;
   const std::vector<ScoresByMember>& predictions() const { return predictions_; }
+  // The members by themselves (add_members); nothing of graphs of the split `test`.
+  const std::optional<Evaluation>& evaluation() const { return evaluation_; }
 
  private:
   const Dataset& dataset_;
   PredictionsHeader header_;
   std::vector<ScoresByMember> predictions_;
-  const Evaluation* evaluation_ = nullptr;
+  std::optional<Evaluation> evaluation_;
 };
 
 // The header for a file with these predictions. The run folders give the folds, and which member

@@ -19,10 +19,11 @@ namespace tpudist {
 namespace {
 
 // The members of all runs, with the reason why a member does not count, as in all commands.
-std::vector<RankingMember> judged_members(const Dataset& module,
+std::vector<RankingMember> judged_members(const ScoringSession& session,
                                           const std::vector<const TrainedRun*>& runs,
                                           const ScoresByMember& prediction,
-                                          const JudgementOptions& options) {
+                                          const JudgementOptions& options, ThreadPool& pool) {
+  const Dataset& module = session.data();
   PredictionsHeader header;
   header.collection = module.options().collection.name;
   header.runs.emplace_back();
@@ -37,8 +38,8 @@ std::vector<RankingMember> judged_members(const Dataset& module,
   GraphEntry graph = module.entry(0);
   graph.split = "test";  // the file's run times, if any, must decide nothing
   header.graphs.push_back(graph_record(graph, 0, -1, std::vector<bool>(members.size(), true)));
-  InMemoryPredictions scored(module, std::move(header));
-  scored.add({prediction});
+  InMemoryPredictions scored(session, std::move(header));
+  scored.add({prediction}, pool);
   const Judgement judgement = judge_members(scored, options);
   for (const Rejection& rejection : judgement.rejected) {
     const auto m = static_cast<std::size_t>(rejection.member);
@@ -116,7 +117,7 @@ ModuleRanking rank_module(const Module& module, const std::vector<TrainedRun>& r
   context.progress.finish();
 
   ModuleRanking result;
-  result.members = judged_members(module.dataset, all, prediction, judgement);
+  result.members = judged_members(session, all, prediction, judgement, context.pool);
   const auto equal = equal_configs(module.dataset.run_times(0).group);
   std::vector<double> weights;
   std::vector<std::vector<double>> distinct;  // scores of members that take part

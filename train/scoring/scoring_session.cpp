@@ -27,6 +27,11 @@ Dataset open_on_all_ranks(const DatasetOptions& options, JobContext& context) {
 
 }  // namespace
 
+std::string to_text(const MemberName& name) {
+  return name.run.empty() ? fmt::format("member {}", name.number)
+                          : fmt::format("{} member {}", name.run, name.number);
+}
+
 Network make_network(const Experiment& experiment, int device, ThreadPool& pool) {
   return Network(experiment.network, experiment.data.collection.schema, device, pool);
 }
@@ -166,19 +171,22 @@ ScoringSession::ScoringSession(const Dataset& data, JobContext& context)
 
 ScoringSession::~ScoringSession() = default;
 
-void ScoringSession::add(const Experiment& experiment, const Network& network) {
+void ScoringSession::add(const Experiment& experiment, const Network& network,
+                         const std::string& run) {
   const FeatureSchema& schema = data_.options().collection.schema;
   if (network.schema() != schema)
     throw ConfigError(fmt::format("the network of {} is for graphs with {}; these have {}",
                                   experiment.name, to_text(network.schema()), to_text(schema)));
   scorers_.push_back(std::make_unique<const Scorer>(experiment, network, data_, context_.pool));
   slates_.insert(slates_.end(), scorers_.back()->members(), experiment.evaluate_block.slates);
+  for (int m = 0; m < experiment.ensemble.members; ++m)
+    names_.push_back({run, experiment.ensemble.number_of(m)});
 }
 
-void ScoringSession::add(const Experiment& experiment) {
+void ScoringSession::add(const Experiment& experiment, const std::string& run) {
   networks_.push_back(std::unique_ptr<const Network>(
       new Network(make_network(experiment, context_.topology.device, context_.pool))));
-  add(experiment, *networks_.back());
+  add(experiment, *networks_.back(), run);
 }
 
 std::vector<std::int64_t> ScoringSession::scores_of_graphs(std::int64_t most_rows) const {

@@ -5,6 +5,7 @@
 #include <memory>
 #include <optional>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "data/loading/dataset.hpp"
@@ -18,6 +19,13 @@ namespace tpudist {
 
 // [graphs][M] whether a member scores a graph of a dataset. Empty: all members score all graphs.
 using ScoringMembers = std::vector<std::vector<bool>>;
+
+// The name of a member: its number, and the run if several runs are scored together.
+struct MemberName {
+  std::string run;  // folder; empty for a single run
+  int number = 0;
+};
+std::string to_text(const MemberName& name);
 
 // The weights of the members of each network of a session, [M of the network, P].
 using MemberWeights = std::vector<std::span<const float>>;
@@ -46,14 +54,16 @@ class ScoringSession {
   ScoringSession(const Dataset& data, JobContext& context);
   ~ScoringSession();
 
-  // Appends the members of a run. Borrows their network, or makes it for this rank's device.
-  void add(const Experiment& experiment, const Network& network);
-  void add(const Experiment& experiment);
+  // Appends the members of a run, under its name where several runs are scored together. Borrows
+  // their network, or makes it for this rank's device.
+  void add(const Experiment& experiment, const Network& network, const std::string& run = {});
+  void add(const Experiment& experiment, const std::string& run);
   // Restricts which members score which graph.
   void limit(ScoringMembers by) { by_ = std::move(by); }
 
   const Dataset& data() const { return data_; }
   int members() const { return static_cast<int>(slates_.size()); }
+  const std::vector<MemberName>& names() const { return names_; }  // [M]
   // Whether some graphs are scored by only some of the members.
   bool is_limited() const { return !by_.empty(); }
   // [M] the slates in which each member scores
@@ -93,6 +103,7 @@ class ScoringSession {
   std::vector<std::unique_ptr<const Network>> networks_;  // owned networks; others are borrowed
   std::vector<std::unique_ptr<const Scorer>> scorers_;
   std::vector<ScoringSlates> slates_;
+  std::vector<MemberName> names_;
   ScoringMembers by_;
 };
 

@@ -185,7 +185,7 @@ GraphReduction scored_reduction(const std::vector<const TrainedRun*>& runs) {
 MemberWeights add_runs(ScoringSession& session, const std::vector<const TrainedRun*>& runs) {
   MemberWeights weights;
   for (const TrainedRun* run : runs) {
-    session.add(run->experiment);
+    session.add(run->experiment, runs.size() > 1 ? run->path.string() : std::string());
     weights.push_back(run->flat);
   }
   return weights;
