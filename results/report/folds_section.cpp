@@ -34,7 +34,7 @@ std::map<std::pair<std::string, int>, FoldScore> fold_scores(const ReportedVaria
       const PredictedMember& member = run.scores->members[m];
       FoldScore cell{.member = member.number, .graphs = 0, .score = 0};
       for (const GraphResult& graph : run.scores->graphs) {
-        if (member.fold < 0 || graph.fold != member.fold || !graph.out_of_fold[m] ||
+        if (member.fold < 0 || graph.fold != member.fold || !graph.held_out[m] ||
             std::isnan(graph.members[m]))
           continue;
         cell.score += graph.members[m];

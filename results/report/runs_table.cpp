@@ -24,7 +24,7 @@ RunScore final_scores(const RunRecord& run) {
   for (const GraphResult& graph : run.scores->graphs) {
     double sum = 0, count = 0;
     for (std::size_t m = 0; m < graph.members.size(); ++m) {
-      if (graph.out_of_fold[m] && std::isfinite(graph.members[m])) sum += graph.members[m], ++count;
+      if (graph.held_out[m] && std::isfinite(graph.members[m])) sum += graph.members[m], ++count;
     }
     if (count == 0) continue;
     if (graph.fold >= 0) {

@@ -20,9 +20,9 @@ namespace tpudist {
 namespace {
 
 void combine_members(GraphResult& graph, const PredictionsHeader& header,
-                     const PredictionEntry& entry, const PredictionRows& rows,
-                     const Combination& combination, const std::vector<double>& targets) {
-  std::vector<double> weights = held_out_weights(entry, rows);
+                     const PredictionRows& rows, const Combination& combination,
+                     const std::vector<double>& targets) {
+  std::vector<double> weights = held_out_weights(graph, rows);
   if (std::ranges::find(weights, 1.0) == weights.end()) {
     for (std::size_t m = 0; m < weights.size(); ++m)
       weights[m] = all_finite(rows.scores[m]) ? 1 : 0;
@@ -36,15 +36,13 @@ void combine_members(GraphResult& graph, const PredictionsHeader& header,
 
 GraphResult score_graph(const PredictionsHeader& header, const PredictionEntry& entry,
                         const PredictionRows& rows, const Combination& combination) {
-  GraphResult graph{
-      entry.name, model_family(entry.name), entry.split, entry.nodes,   entry.configs, entry.rows,
-      entry.fold, data_hash(entry, rows),   {},          entry.held_out};
+  GraphResult graph{entry, model_family(entry.name), data_hash(entry, rows), {}};
   const std::vector<double> targets = rows.targets();
   for (const std::vector<double>& scores : rows.scores) {
     graph.members.push_back(
         all_finite(scores) ? primary_metric(header.collection).of(scores, targets) : kNone);
   }
-  combine_members(graph, header, entry, rows, combination, targets);
+  combine_members(graph, header, rows, combination, targets);
   return graph;
 }
 
@@ -79,7 +77,7 @@ void read_graphs(const Json& json, int first_member, MemberScores& scores) {
               ? kNone
               : number_or_nan(members.at(m).at("graphs").at(g).at(scores.metric)));
     }
-    graph.out_of_fold.assign(members.size(), graph.split != "train");
+    graph.held_out.assign(members.size(), graph.split != "train");
     graph.combined = number_or_nan(graphs.at(g).at(scores.metric));
     graph.combined_members = used;
     scores.graphs.push_back(std::move(graph));

@@ -13,19 +13,12 @@
 namespace tpudist {
 
 // A graph with the scores of a run's members: the collection's primary metric (Kendall tau-b or
-// tile score).
-struct GraphResult {
-  std::string name, family, split;
-  std::int64_t nodes = 0;       // 0: unknown
-  std::int64_t configs = 0;     // measured rows of the graph
-  std::int64_t rows = 0;        // scored rows
-  int fold = -1;                // its fold; -1: none
+// tile score). A member that does not hold the graph out learned from it: its score is in-fold.
+struct GraphResult : PredictionEntry {  // `nodes` 0: unknown
+  std::string family;
   std::uint64_t data_hash = 0;  // XXH3 over the scored rows and their run times; 0: unknown
   // [M] NaN if the member did not score the graph, or the metric is undefined.
   std::vector<double> members;
-  // [M] whether the member was trained without this graph. Otherwise the member learned from the
-  // graph, and its score is in-fold.
-  std::vector<bool> out_of_fold;
   // Score of the members that were trained without the graph, combined by
   // MemberScores::combination; if there are none, of all members that scored the graph; NaN if no
   // member did.

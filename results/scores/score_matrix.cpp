@@ -175,7 +175,7 @@ class MatrixBuilder {
   std::optional<bool> ranks_any(const Part& part) const {
     std::optional<bool> found;
     for (const GraphResult& graph : part.run->scores->graphs) {
-      if (!wanted(graph) || !graph.out_of_fold[part.member]) continue;
+      if (!wanted(graph) || !graph.held_out[part.member]) continue;
       found = found.value_or(false) || !std::isnan(graph.members[part.member]);
     }
     return found;
@@ -241,7 +241,7 @@ class MatrixBuilder {
       std::vector<double> scores;
       for (const MatrixGraph& graph : matrix_.graphs) {
         const GraphResult& scored = *graph_of(run, graph);
-        scores.push_back(scored.out_of_fold[m] ? scored.members[m] : kNone);
+        scores.push_back(scored.held_out[m] ? scored.members[m] : kNone);
       }
       MatrixRow row = row_of(run);
       row.members = {run.scores->members[m].number};
@@ -259,7 +259,7 @@ class MatrixBuilder {
     for (const Part& part : training.parts) {
       if (part.failed() || (of_folds() && part.what().fold != graph.fold)) continue;
       const GraphResult* scored = graph_of(*part.run, graph);
-      if (!scored || !scored->out_of_fold[part.member]) return kNone;
+      if (!scored || !scored->held_out[part.member]) return kNone;
       sum += scored->members[part.member];
       ++count;
     }

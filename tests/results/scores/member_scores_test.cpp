@@ -30,9 +30,9 @@ TEST(MemberScoresTest, TellsEachGraphWithItsMembersAndTheirCombination) {
   EXPECT_EQ(bert.fold, 0);
   EXPECT_EQ(bert.rows, 3);
   EXPECT_EQ(bert.members[0], 1.0);  // 1 3 2 against 10 30 20
-  EXPECT_TRUE(bert.out_of_fold[0]);
+  EXPECT_TRUE(bert.held_out[0]);
   EXPECT_TRUE(std::isnan(bert.members[1]));  // it was trained on bert
-  EXPECT_FALSE(bert.out_of_fold[1]);
+  EXPECT_FALSE(bert.held_out[1]);
   EXPECT_EQ(bert.combined, 1.0);
   EXPECT_EQ(bert.combined_members, 1);
   EXPECT_NEAR(resnet.members[1], 1.0 / 3, 1e-15);
