@@ -232,7 +232,9 @@ Hdf5Id open_hdf5_in_memory(const std::string& where, std::span<const std::byte> 
   // The library copies the bytes into the property list, then into the file.
   check_hdf5(H5Pset_file_image(access.get(), const_cast<std::byte*>(bytes.data()), bytes.size()),
              "open", where);
-  Hdf5Id file(H5Fopen(where.c_str(), H5F_ACC_RDONLY, access.get()), H5Fclose);
+  // It refuses bytes under the name of a file that is there; below a file there is none.
+  const std::string name = where + "/bytes";
+  Hdf5Id file(H5Fopen(name.c_str(), H5F_ACC_RDONLY, access.get()), H5Fclose);
   if (file.get() < 0)
     throw DataError(fmt::format("{}: not a readable HDF5 file ({})", where, hdf5_reason()));
   return file;
