@@ -90,7 +90,7 @@ TEST_F(RunTimesPageTest, MarksEveryRowThatTheFilterRemoves) {
                               std::to_string(filtered) + " of " + std::to_string(filtered)));
   EXPECT_EQ(dots_of(html, "dots s1"), 2000);
   EXPECT_EQ(dots_of(html, "dots s2"), filtered);
-  EXPECT_THAT(html, AllOf(HasSubstr("class=\"band f2\""), HasSubstr("1 of 1 graphs"),
+  EXPECT_THAT(html, AllOf(HasSubstr("class=\"band f2\""), HasSubstr("1 of 1 graph"),
                           HasSubstr("Suspect: "), HasSubstr("Violation ratio of the outputs"),
                           HasSubstr("inspect --suspects.</p></footer>"),
                           Not(HasSubstr("unmeasured")), Not(HasSubstr(">nan"))));

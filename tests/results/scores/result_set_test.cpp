@@ -41,7 +41,7 @@ SweepFiles write_sweep(const std::filesystem::path& folder) {
   SweepRecord record;
   record.name = "folds";
   record.experiments = {"xla"};
-  record.variant_experiment = {0};
+  record.variant_experiment = record.variant_group = {0};
   record.labels = {"base"};
   record.runs = {sweep_run(0, 1, 0), sweep_run(1, 1, 1), sweep_run(2, 2, 0), sweep_run(3, 2, 1)};
   record.stages = {{"search", 0, 4, 1, false}};

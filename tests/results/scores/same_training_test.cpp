@@ -71,7 +71,7 @@ TEST(SameTrainings, AreToldWithoutPredictions) {
                  d = write_scored(folder / "d", 0.5), e = write_scored(folder / "e", 0.6);
   EXPECT_EQ(pairs_of({a, b}).at(0).why, "equal parameters");
   EXPECT_THAT(pairs_of({a, c}), IsEmpty());  // imported weights, say
-  EXPECT_EQ(pairs_of({a, d}).at(0).why, "equal losses at all 2 logged steps");
+  EXPECT_EQ(pairs_of({a, d}).at(0).why, "equal losses at 2 logged steps");
   EXPECT_THAT(pairs_of({a, e}), IsEmpty());
 }
 

@@ -40,9 +40,8 @@ TEST(ScoreMatrixTest, MembersOnValidationGraphs) {
   EXPECT_EQ(matrix.rows[1].label, "seed 5 member 1");
   EXPECT_EQ(matrix.rows[2].init_seed, 6);
   ASSERT_EQ(matrix.graphs.size(), 1u);
-  EXPECT_EQ(matrix.graphs[0].name, "unet");
-  EXPECT_THAT(matrix.scores,
-              ElementsAre(ElementsAre(1), ElementsAre(-1), ElementsAre(1), ElementsAre(-1)));
+  EXPECT_EQ(matrix.entries[0].name, "unet");
+  EXPECT_THAT(matrix.scores, ElementsAre(ElementsAre(1, -1, 1, -1)));
   EXPECT_THAT(matrix.left_out,
               ElementsAre(HasSubstr("seed 5 member 2"), HasSubstr("seed 6 member 2")));
 }
@@ -56,9 +55,9 @@ TEST(ScoreMatrixTest, GraphsOfTwoSplitsMayShareAName) {
   }
   const ScoreMatrix matrix = score_matrix(runs.read(), MatrixRows::out_of_fold);
   ASSERT_EQ(matrix.graphs.size(), 2u);
-  EXPECT_EQ(matrix.graphs[0].split, "train");
-  EXPECT_EQ(matrix.graphs[1].split, "valid");
-  EXPECT_THAT(run_score_table(matrix).graphs, ElementsAre("bert (train)", "bert (valid)"));
+  EXPECT_EQ(matrix.entries[0].split, "train");
+  EXPECT_EQ(matrix.entries[1].split, "valid");
+  EXPECT_THAT(matrix.graphs, ElementsAre("bert (train)", "bert (valid)"));
 }
 
 TEST(ScoreMatrixTest, TrainingsOnGraphsOfFolds) {
@@ -68,18 +67,18 @@ TEST(ScoreMatrixTest, TrainingsOnGraphsOfFolds) {
   ASSERT_EQ(matrix.rows.size(), 2u);
   EXPECT_THAT(matrix.rows[0].members, ElementsAre(0, 1));
   ASSERT_EQ(matrix.graphs.size(), 2u);
-  EXPECT_EQ(matrix.graphs[1].fold, 1);
-  EXPECT_NEAR(matrix.scores[0][1], 1.0 / 3, 1e-15);
+  EXPECT_EQ(matrix.folds[1], 1);
+  EXPECT_NEAR(matrix.scores[1][0], 1.0 / 3, 1e-15);
   EXPECT_EQ(matrix.scores[1][1], 1);
-  EXPECT_EQ(matrix.graphs[0].family, "bert");
-  EXPECT_EQ(matrix.graphs[1].family, "resnet");
+  EXPECT_EQ(matrix.families[0], "bert");
+  EXPECT_EQ(matrix.families[1], "resnet");
 }
 
 TEST(ScoreMatrixTest, TrainingsAreMeansOfTheirMembers) {
   const ScoreMatrix matrix = score_matrix(TwoRuns().read(), MatrixRows::trainings);
   ASSERT_EQ(matrix.rows.size(), 2u);
   EXPECT_THAT(matrix.rows[0].members, ElementsAre(0, 1, 2));
-  EXPECT_THAT(matrix.scores, ElementsAre(ElementsAre(0), ElementsAre(0)));  // of 1 and -1
+  EXPECT_THAT(matrix.scores, ElementsAre(ElementsAre(0, 0)));  // of 1 and -1
 }
 
 // Members that failed do not vanish without a word.
