@@ -12,14 +12,14 @@
 
 namespace tpudist::python {
 
-// NumPy arrays over memory of the data set: nothing is copied, and NumPy may not write to them.
+// Read-only NumPy arrays over memory of the data set, without a copy.
 template <typename T>
 using View = nanobind::ndarray<nanobind::numpy, const T>;
-// NumPy arrays that own what they hold.
+// NumPy arrays that own their memory.
 template <typename T>
 using Owned = nanobind::ndarray<nanobind::numpy, T>;
 
-// The array lives as long as anything in Python refers to its elements.
+// The memory lives as long as anything in Python refers to its elements.
 template <typename T>
 View<T> view(const Array<T>& array, std::initializer_list<std::size_t> shape) {
   auto* kept = new Array<T>(array);

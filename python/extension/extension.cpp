@@ -1,7 +1,6 @@
-// The Python module tpudist._extension: the data of tpudist as NumPy arrays. It uses data/loading
-// and records
-// alone, starts neither LibTorch nor MPI, and prints nothing. python/tpudist/ is what users see;
-// python/tpudist/_extension.pyi says what each function takes.
+// The Python module tpudist._extension: the data of tpudist as NumPy arrays. It uses only
+// data/loading and records, starts neither LibTorch nor MPI, and prints nothing. Users see
+// python/tpudist/. python/tpudist/_extension.pyi lists the arguments of each function.
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
 #include <nanobind/stl/optional.h>
@@ -89,7 +88,7 @@ struct Reduction {
   }
 };
 
-// What Python gives to open graphs; DatasetOptions with the words of an experiment file.
+// Python's arguments for opening graphs: DatasetOptions in the words of an experiment file.
 DatasetOptions options_of(const std::string& shards, const std::string& collection,
                           const std::string& split, const Names& include, const Names& exclude,
                           const std::string& duplicates, const Reduction& reduce,
@@ -238,7 +237,7 @@ class Order {
   std::int64_t slates_per_epoch() const { return order_.slates_per_epoch(); }
   std::int64_t steps_per_epoch() const { return order_.steps_per_epoch(); }
 
-  // (graph, epoch, number, weight, rows [K]) and what slate_tuple gives. `member`: -1 for the rows
+  // (graph, epoch, number, weight, rows [K]) and the values of slate_tuple. `member` -1: the rows
   // that all members share.
   nb::tuple slate(std::int64_t step, int index, int member) const {
     SlateId id;
@@ -429,7 +428,7 @@ NB_MODULE(_extension, module) {
             options_of(shards, collection, split, include, exclude, duplicates, reduce, cache,
                        cache_bytes, cache_dir, cache_size, valid);
         const nb::gil_scoped_release unlocked;
-        ThreadPool pool(threads);  // ends here: a process that is forked later has no threads of it
+        ThreadPool pool(threads);  // ends here, so a later fork has none of its threads
         return std::make_shared<Dataset>(Dataset::open(options, pool));
       },
       nb::kw_only(), nb::arg("shards"), nb::arg("collection"), nb::arg("split"), nb::arg("include"),

@@ -2,8 +2,8 @@
 
 Sizes in the shapes: n nodes, m edges, c configurations of a graph, nc nodes that can be configured, K configurations
 of a slate, F features of a configuration (TpuGraphs: 18 for each configurable node of a layout graph, 24 of a tile
-graph), S distinct states of all configurable nodes. Own data may have other widths than TpuGraphs' 140, 18 and 24.
-Arrays of a graph are not copied, and read-only; those of a slate are its own.
+graph), S distinct states of all configurable nodes. Your own data may have other widths than 140, 18 and 24.
+Arrays of a graph are read-only views, not copies; a slate owns its arrays.
 """
 
 from __future__ import annotations
@@ -33,10 +33,10 @@ _Floats = npt.NDArray[np.float32]
 
 
 class Source:
-    """The graphs that one call of the C++ library opens, when they are first asked for.
+    """The graphs that one call of the C++ library opens, on first use.
 
-    A process that is forked shares them with its parent; where configurations are streamed from files, it opens them
-    for itself. In a process that is spawned the pickled source opens them again: a DataError where they changed.
+    A forked process shares the graphs with its parent; if configurations are streamed from files, it opens its own. In
+    a spawned process the pickled source opens the graphs again, and raises DataError if they have changed.
     """
 
     _live: weakref.WeakValueDictionary[str, Source] = weakref.WeakValueDictionary()
@@ -57,21 +57,21 @@ class Source:
         data = self._data
         if data is not None and self._is_own(data):
             return data
-        with self._opening:  # threads that come first at the same time
+        with self._opening:  # several threads may come first at the same time
             if self._data is not None and self._is_own(self._data):
                 return self._data
             if self._data is not None:
-                self._of_parent.append(self._data)  # its files are the parent's: not closed here
+                self._of_parent.append(self._data)  # the parent closes its files
             options = dict(self.options)
             options["reduce"] = _extension.Reduction(**options["reduce"])
             data = _extension.open(**options, threads=_threads())
             self.check_selection(data.selection_hash)
             self._data = data
-            self._process = os.getpid()  # last: until then other threads wait for the lock
+            self._process = os.getpid()  # last, so that other threads wait for the lock until then
             return data
 
     def check_selection(self, selection: int | None) -> None:
-        """DataError where rows with this hash are not those that were opened before, here or in another process."""
+        """Raises DataError unless the rows with this hash are those opened before, here or in another process."""
         if self._selection is None:
             self._selection = selection
         elif selection not in (None, self._selection):
@@ -103,14 +103,14 @@ os.register_at_fork(after_in_child=_after_fork)
 
 
 def _source_of(token: str, options: dict[str, Any], selection: int | None) -> Source:
-    """The source of this process, or a new one: a slate that comes back from a worker finds its graph."""
+    """The source of this process, or a new one, so that a slate from a worker finds its graph."""
     source = Source._live.get(token) or Source(options, token)
     source.check_selection(selection)
     return source
 
 
 def _absolute(folder: str | os.PathLike[str]) -> str:
-    """The folder, also for later and for another working directory."""
+    """The absolute path of the folder, valid in another working directory too."""
     return str(pathlib.Path(folder).absolute())
 
 
@@ -133,7 +133,7 @@ def source_options(
     cache_size: int = 32 << 30,
     valid: tuple[Sequence[str], Sequence[str]] | None = None,
 ) -> dict[str, Any]:
-    """What _extension.open takes, but for `reduce`, which stays a dict so that it can be pickled."""
+    """The arguments of _extension.open; `reduce` stays a dict so that it can be pickled."""
     return {
         "shards": _absolute(shards),
         "collection": collection,
@@ -151,7 +151,7 @@ def source_options(
 
 
 def _kept(reduce: Mapping[str, Any]) -> dict[str, Any]:
-    """Of `data.reduce` what decides which nodes a graph keeps, without how a step draws some of them."""
+    """The part of `data.reduce` that decides which nodes a graph keeps, without how a step draws among them."""
     if reduce.get("max_nodes") and reduce.get("drawn", "seen") == "seen":  # else all are, by trainings too
         raise ConfigError(
             f"data.reduce.max_nodes={reduce['max_nodes']}: nodes are drawn in training and scoring alone, graphs and "
@@ -186,14 +186,14 @@ class _Known(property, Generic[_T]):
 
 
 class _Array(_Known[npt.NDArray[_S]], Generic[_S]):
-    """An array of a graph, opened when it is first asked for."""
+    """An array of a graph, opened on first use."""
 
     def read(self, graph: Graph) -> Any:
         return graph._source.arrays(graph._index)[self.key]
 
 
 class Graph:
-    """One graph with its configurations. Only its sizes are read until an array is asked for."""
+    """One graph with its configurations. Until an array is used, only sizes are read."""
 
     def __init__(self, source: Source, index: int, entry: Mapping[str, Any]) -> None:
         self._source = source
@@ -226,17 +226,17 @@ class Graph:
     )
 
     def __len__(self) -> int:
-        """Rows that can be drawn: c, or with a policy for duplicates the distinct configurations."""
+        """The number of rows to draw from: c, or the distinct configurations if a policy merges duplicates."""
         return self._source.data.rows(self._index)
 
     @property
     def targets(self) -> npt.NDArray[np.float64]:
-        """[rows] float64, what is ranked: ns (layout) or run time / normalizer (tile), after the policy for
+        """[rows] float64, the values to rank: ns (layout) or run time / normalizer (tile), after the policy for
         duplicates. Smaller is faster."""
         return self._source.data.targets(self._index)
 
     def slate(self, rows: Sequence[int] | npt.NDArray[np.int64] | slice | None = None) -> Slate:
-        """These rows in this order (all without `rows`), read without Python's lock. IndexError beyond the last row."""
+        """These rows in this order (None: all), read without Python's lock. Raises IndexError beyond the last row."""
         if rows is None or isinstance(rows, slice):
             rows = np.arange(len(self), dtype=np.int64)[rows or slice(None)]
         given = np.asarray(rows)
@@ -281,15 +281,15 @@ class Slate:
         self._features: _Floats | None = None
         #: [K] int64, the rows of the graph.
         self.rows = rows
-        #: [K] int64, the numbers of the configurations in the shard (of equal ones the first).
+        #: [K] int64, the numbers of the configurations in the shard (the first of equal ones).
         self.configs = configs
         #: [K] float64, ns (layout) or run time / normalizer (tile); smaller is faster.
         self.targets = targets
         #: [K, nc] int32, for each configurable node its row in `table`; tile: [K].
         self.states = states
-        #: of an order: the pass over the data, and the number of the slate in (graph, epoch).
+        #: in an order: the pass over the data, and the slate's number in (graph, epoch).
         self.epoch, self.number = epoch, number
-        #: of an order: 0 where a training takes no gradient from this slate, else 1.
+        #: in an order: 0 if a training takes no gradient from this slate, else 1.
         self.weight = weight
 
     @property
@@ -299,12 +299,12 @@ class Slate:
 
     @property
     def table(self) -> _Floats:
-        """[S, F] float32, the states that `states` names: those of the graph, or the slate's own."""
+        """[S, F] float32, the states that `states` refers to: the graph's states, or the slate's own."""
         return self._source.arrays(self._index)["states"] if self._table is None else self._table
 
     @property
     def features(self) -> _Floats:
-        """The configurations decoded: [K, nc, 18] float32 (layout) or [K, 24] (tile); made once and kept."""
+        """The decoded configurations: [K, nc, 18] float32 (layout) or [K, 24] (tile); made once and kept."""
         if self._features is None:
             self._features = _extension.decode(self.states, self.table)
         return self._features
@@ -319,7 +319,7 @@ class Slate:
 
         x [n, 140] float32, opcode [n] int64, edge_index [2, m] int64 (row 0 consumers, row 1 producers),
         config_index [nc] int64 the configurable nodes, config [nc, K, 18] float32 (tile: [1, K, 24]),
-        y [1, K] float64 the targets, name. PyTorch Geometric's Batch joins such objects where K is equal.
+        y [1, K] float64 the targets, name. PyTorch Geometric's Batch joins such objects if K is equal.
         """
         make = load("torch_geometric.data", "torch_geometric").Data
         arrays = self._source.arrays(self._index)
@@ -338,8 +338,8 @@ class Slate:
         return len(self.rows)
 
     def __getstate__(self) -> tuple[Any, ...]:
-        # One string of bytes with narrow codes: to pickle four arrays takes longer than to read them, and a batch of
-        # them is more than a pipe holds.
+        # One string of bytes with narrow codes: pickling four arrays takes longer than reading them, and a batch of
+        # arrays is more than a pipe holds.
         narrow = self.states.astype(np.uint16 if len(self.table) <= 1 << 16 else np.int32)
         packed = b"".join(array.tobytes() for array in (self.rows, self.configs, self.targets, narrow))
         return (
@@ -348,7 +348,7 @@ class Slate:
         )
 
     def __setstate__(self, state: tuple[Any, ...]) -> None:
-        self._features = None  # decoded again where it is asked for: codes are a twentieth of it
+        self._features = None  # decoded again on use: codes are a twentieth of its size
         self._source, self._index, self._table, packed, shape, narrow, self.epoch, self.number, self.weight = state
         count = shape[0]
         self.rows, self.configs = np.frombuffer(bytearray(packed[: 16 * count]), np.int64).reshape(2, count)
@@ -360,8 +360,8 @@ class Slate:
 
 
 class Graphs(Mapping[str, Graph]):
-    """The graphs of a split of a collection by name, in the order of their names. Reads the manifest alone; a graph is
-    opened with those of its file when an array of it is asked for."""
+    """The graphs of a split of a collection by name, in the order of their names. Reads only the manifest; the first
+    use of an array opens all graphs of its file."""
 
     def __init__(self, shards: str | os.PathLike[str], collection: str, split: str, **options: Any) -> None:
         self.shards = _absolute(shards)
@@ -404,8 +404,8 @@ class Graphs(Mapping[str, Graph]):
         return len(self._graphs)
 
     def slates(self, **options: Any) -> SlateDataset:
-        """The slates of these graphs in the order of a training: SlateDataset(shards, collection, ...). What `options`
-        leave out is as `open` was told."""
+        """The slates of these graphs in the order of a training: SlateDataset(shards, collection, ...). Where
+        `options` are silent, those of `open` hold."""
         from .slates import SlateDataset
 
         return SlateDataset(self.shards, self.collection, split=self.split, **{**self._options, **options})
@@ -424,9 +424,9 @@ def open(  # noqa: A001
 ) -> Graphs:
     """The graphs of a split of a collection.
 
-    `collection` may be left out where the folder has only one. `options`: `duplicates` (keep, min, mean, median, first:
-    of equal configurations one row), `reduce` (as `data.reduce` of an experiment), `cache` (auto, memory, stream),
-    `cache_bytes`, `cache_dir`. Raises ConfigError and DataError.
+    `collection` may be left out if the folder has only one. `options`: `duplicates` (keep, or one row for equal
+    configurations: min, mean, median, first), `reduce` (as `data.reduce` of an experiment), `cache` (auto, memory,
+    stream), `cache_bytes`, `cache_dir`. Raises ConfigError and DataError.
     """
     if collection is None:
         found = collections(shards)
@@ -437,7 +437,7 @@ def open(  # noqa: A001
 
 
 def tensor(array: npt.NDArray[Any]) -> Any:
-    """A torch tensor over the memory of the array; of a read-only one it must not be written to."""
+    """A torch tensor over the memory of the array; do not write to it if the array is read-only."""
     torch = load("torch", "torch")
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="The given NumPy array is not writ")

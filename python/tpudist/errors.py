@@ -1,4 +1,4 @@
-"""What goes wrong, by the exit code of the program (docs/command-line.md)."""
+"""The errors, by the exit code of the program (docs/command-line.md)."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ class DataError(Error):
 
 
 class Stopped(Error):
-    """A training stopped on request or for lack of time, with a checkpoint: `Run.resume` goes on."""
+    """A training stopped on request or at its time limit, with a checkpoint: `Run.resume` continues it."""
 
     exit_code = 85
 
 
 class HangError(Error):
-    """A training in which nothing was finished for `dist.timeout`, or a rank died: `Run.resume` goes on."""
+    """A training that finished nothing for `dist.timeout`, or lost a rank: `Run.resume` continues it."""
 
     exit_code = 86
 

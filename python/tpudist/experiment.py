@@ -17,7 +17,7 @@ __all__ = ["Experiment"]
 
 
 class Experiment:
-    """An experiment file with overrides. `config` is what the program makes of it: every key with its value."""
+    """An experiment file with overrides. `config` holds every key with the value that the program takes."""
 
     def __init__(self, file: str, overrides: Mapping[str, Any]) -> None:
         self.file = file
@@ -33,7 +33,7 @@ class Experiment:
         return cls(os.fspath(file), overrides)
 
     def override(self, **overrides: Any) -> Experiment:
-        """The same experiment with more overrides; a later one, of a key or of a whole block, replaces earlier ones."""
+        """The same experiment with more overrides. A later one, of a key or a whole block, replaces earlier ones."""
         merged = dict(self.overrides)
         for key, value in overrides.items():
             merged = {old: own for old, own in merged.items() if not old.startswith(key + ".")}
@@ -46,12 +46,12 @@ class Experiment:
 
     @property
     def name(self) -> str:
-        """Its name, and that of the run's folder."""
+        """The name of the experiment and of the run's folder."""
         return str(self.config["name"])
 
     @property
     def arguments(self) -> list[str]:
-        """The overrides as the program takes them; JSON is YAML."""
+        """The overrides as arguments of the program; JSON is YAML."""
         return [f"{key}={_text(value)}" for key, value in self.overrides.items()]
 
     def __repr__(self) -> str:
@@ -71,7 +71,7 @@ def _text(value: Any) -> str:
 
 
 def _plain(value: Any) -> Any:
-    """What JSON does not know: paths, and numbers of NumPy."""
+    """Converts what JSON lacks: paths, and numbers of NumPy."""
     if isinstance(value, np.generic):
         return value.item()
     if isinstance(value, os.PathLike):

@@ -1,4 +1,4 @@
-"""Losses of a slate on torch tensors, as `loss` of an experiment has them (docs/configuration.md)."""
+"""Losses of a slate on torch tensors, as under `loss` in an experiment (docs/configuration.md)."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ def list_mle(scores: Any, runtimes: Any, clip_norm: float = math.inf, temperatur
     """ListMLE: the negative log-likelihood of the order by run time, the slowest first, under Plackett and Luce.
 
     scores, runtimes: [K] tensors; a larger score means slower. The scores are divided by `temperature`, and scaled down
-    to the norm `clip_norm` if theirs is larger. Equal run times keep their order (`tpudist train` draws it). Returns a
+    to norm `clip_norm` if their norm is larger. Equal run times keep their order (`tpudist train` draws it). Returns a
     scalar with gradient.
     """
     torch = load("torch", "torch")

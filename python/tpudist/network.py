@@ -1,7 +1,7 @@
 """The network of a member as a module of PyTorch, made of layers of PyTorch Geometric and torch: `Run.to_pyg`.
 
-A module of its own, since it needs both packages. K configurations of N nodes are K N rows, all nodes of the first
-configuration first. All names of parameters are those of docs/weights.md.
+A separate module, since it needs both packages. K configurations of N nodes are K N rows, all nodes of the first
+configuration first. Parameters have the names of docs/weights.md.
 """
 
 # mypy: allow-subclassing-any
@@ -36,7 +36,7 @@ _ACTIVATIONS: dict[str, Callable[[], Any]] = {
 
 
 class Spec:
-    """A map of an experiment and the weights of what it describes. Keys are taken off; what is left was not built."""
+    """A map of an experiment, with the weights for it. A layer takes its keys off; what is left was not built."""
 
     def __init__(self, where: str, keys: Mapping[str, Any], weights: Mapping[str, Any], prefix: str) -> None:
         self.where, self.keys, self.weights, self.prefix = where, dict(keys), weights, prefix
@@ -65,12 +65,12 @@ class Spec:
         return nn.Sequential(self.linear("nn.0"), nn.ReLU(), self.linear("nn.2"))
 
     def only(self, name: str, known: str) -> None:
-        """Takes a key off that has this value; another one is left, and so is an error."""
+        """Takes a key off if it has this value. Otherwise the key is left, which is an error."""
         if self.keys.get(name) == known:
             del self.keys[name]
 
     def end(self, *sizes: str) -> None:
-        """Raises Error for a key that changes the network and was not taken. `sizes`: keys that the tensors say."""
+        """Raises Error for a key that changes the network and was not taken. `sizes`: keys that tensors determine."""
         for name, value in self.keys.items():
             if name not in sizes and value not in (None, False, 0, "none", []):
                 raise Error(f"{self.where}.{name}={value}: no layer of PyTorch does this (run.to_pyg)")
@@ -107,7 +107,7 @@ class Rows:
 
 
 def _edges(directions: Sequence[str], rows: Rows) -> Any:
-    """[2, K m for each direction]: from where and to where messages go."""
+    """[2, K m for each direction]: the source and target rows of messages."""
     ways = [rows.edges if way == "consumer_to_producer" else rows.edges.flip(0) for way in directions]
     return torch.cat([(way.unsqueeze(1) + rows.numbers * rows.nodes).flatten(1) for way in ways], 1)
 
@@ -120,7 +120,7 @@ _group = operator.attrgetter("group")
 
 
 class Layer(nn.Module):
-    """A layer under the name of its kind, and the activation behind it. `takes`: what it takes beside the rows."""
+    """A layer under the name of its kind, then the activation. `takes`: its inputs besides the rows."""
 
     def __init__(
         self, kind: str, module: Any, takes: Callable[[Rows], Any] | None, activation: str, residual: bool
@@ -189,7 +189,7 @@ class VirtualNode(nn.Module):
 
 
 class Norm(nn.Module):
-    """Of a row: by mean and deviation, or by the L2 norm. With parameters, LayerNorm takes its place."""
+    """Normalises each row by mean and deviation, or by the L2 norm. With parameters, LayerNorm is used instead."""
 
     def __init__(self, eps: float | None) -> None:
         super().__init__()
@@ -296,7 +296,7 @@ def _layer_norm(spec: Spec) -> tuple[Any, Any]:
 
 def _dropout(spec: Spec) -> tuple[Any, Any]:
     spec.only("drop", "channels")
-    spec.key("scope", "row")  # which rows share a mask: each has its own here
+    spec.key("scope", "row")  # which rows share a mask: here each row has its own
     return nn.Dropout(spec.key("rate", 0.2)), None
 
 
@@ -306,7 +306,7 @@ def _instance_norm(spec: Spec) -> tuple[Any, Any]:
     return geometric.InstanceNorm(width, spec.key("eps", 1e-5), affine=affine), _group
 
 
-# What makes a layer, and what it takes beside the rows.
+# The maker of each layer, and its inputs besides the rows.
 _LAYERS: dict[str, Callable[[Spec], tuple[Any, Any]]] = {
     "sage": _sage,
     "gcn": _gcn,
@@ -349,7 +349,7 @@ def _layers(where: str, blocks: Sequence[Mapping[str, Any]], weights: Mapping[st
 
 
 class Features(nn.Module):
-    """Columns of nodes or configurations, transformed, and behind them a Linear where there is one."""
+    """Transformed columns of nodes or configurations, then a Linear if there is one."""
 
     def __init__(self, spec: Spec, name: str) -> None:
         super().__init__()
@@ -413,7 +413,7 @@ class Encoder(nn.Module):
 
 
 def _columns(text: str) -> Any:
-    """Of "0-133,139" the numbers; of "all" all."""
+    """The numbers of "0-133,139"; "all" gives all."""
     if text == "all":
         return slice(None)
     found: list[int] = []
@@ -427,14 +427,14 @@ class Network(nn.Module):
     """One score for each configuration of `data`, as graph.to_pyg(configs=...) or slate.to_pyg() makes it; a lower one
     is faster.
 
-    [K], or of torch_geometric.data.Batch [graphs, K]. Parameters are named as in docs/weights.md, so that what was
-    trained on in PyTorch goes back by `tpudist weights import`.
+    [K], or [graphs, K] for a torch_geometric.data.Batch. Parameters are named as in docs/weights.md, so that
+    `tpudist weights import` takes back what PyTorch trained further.
     """
 
     def __init__(self, config: Mapping[str, Any], weights: Mapping[str, Any]) -> None:
         super().__init__()
         model, data = dict(config["model"]), config["data"]
-        self.tile = str(data["collection"]).strip("['").startswith("tile")  # a list has one kind
+        self.tile = str(data["collection"]).strip("['").startswith("tile")  # all collections of a list have one kind
         preset, blocks = model["preset"], model["blocks"]
         if not blocks:
             count = sum(name.endswith("lin_l.weight") for name in weights)
@@ -451,11 +451,11 @@ class Network(nn.Module):
         for i in range(widths[1]):
             self.head.add_module(str(i), spec.linear(f"head.{i}"))
         self.activation = _ACTIVATIONS[spec.key("activation", "relu")]()
-        spec.end("bias", "violation_order", "violation_unset")  # these two say how violation_ratio is counted
+        spec.end("bias", "violation_order", "violation_unset")  # these two only define violation_ratio
         Spec("model", {key: model[key] for key in model.keys() - {"encoder", "blocks", "readout"}}, {}, "").end(
             "preset", "engine"
         )
-        # A value that is not trained, such as eps of GINConv, is a buffer there and no tensor of the file.
+        # A value that is not trained, such as GINConv's eps, is a buffer there and not in the file.
         self.load_state_dict({**self.state_dict(), **weights})
         self.eval()
 
@@ -476,7 +476,7 @@ class Network(nn.Module):
             pooled = self.activation(linear(pooled))
         scores = F.linear(pooled, self.head.weight)
         if self.head.bias is not None:
-            # The Linear stands before the sum over nodes where nothing else does.
+            # The Linear comes before the sum over nodes if nothing else does.
             of_nodes = self.pools == ["sum"] and len(parts) == 1 and not list(self.head.children())
             scores = scores + self.head.bias * (rows.pool(torch.ones_like(x[:, :1])) if of_nodes else 1)
         scores = (self.scale * scores).view(rows.configs, rows.graphs).T

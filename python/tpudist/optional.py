@@ -1,4 +1,4 @@
-"""Packages that are needed only where they are used."""
+"""Optional packages, loaded on first use."""
 
 from __future__ import annotations
 

@@ -16,9 +16,9 @@ from .errors import Error, error_of
 
 __all__ = ["program", "run_program"]
 
-# What Open MPI's mpirun says after a rank has ended.
+# What Open MPI's mpirun prints after a rank has ended.
 _MPIRUN = ("-----", "MPI_ABORT was invoked", "mpirun ", "Primary job", "with errorcode", "NOTE: invoking")
-_MPIRUN_LOG = re.compile(r"\[[^\s\]]+:\d+\] ")  # what Open MPI logs of itself: [host:pid] ...
+_MPIRUN_LOG = re.compile(r"\[[^\s\]]+:\d+\] ")  # Open MPI's own log: [host:pid] ...
 
 
 def program() -> str:
@@ -29,7 +29,7 @@ def program() -> str:
         if found is None:
             raise Error(f"TPUDIST_PROGRAM={named}: no such program")
         return found
-    beside = pathlib.Path(sys.executable).parent / "tpudist"  # where pip puts the wheel's
+    beside = pathlib.Path(sys.executable).parent / "tpudist"  # where pip puts the wheel's program
     found = str(beside) if os.access(beside, os.X_OK) else shutil.which("tpudist")
     if found is None:
         raise Error("the program tpudist was not found: put it on the PATH, or name it by TPUDIST_PROGRAM")
@@ -37,21 +37,21 @@ def program() -> str:
 
 
 def error_from(exit_code: int, log: str) -> Error:
-    """The exception of a program that ended so, with the text of its errors, or with the end of its log."""
+    """The exception for a program that failed, with the text of its errors or the end of its log."""
     lines = log.strip().splitlines()
     first = next((at for at, line in enumerate(lines) if line.startswith("tpudist: error")), None)
     if first is None:
         ended = f"was killed by signal {-exit_code}" if exit_code < 0 else f"ended with exit code {exit_code}"
         return error_of(exit_code, "\n".join([f"tpudist {ended}", *lines[-20:]]))
-    # mpirun's own words stand after an empty line, or begin as _MPIRUN or _MPIRUN_LOG.
+    # mpirun's own words follow an empty line, or begin like _MPIRUN or _MPIRUN_LOG.
     own = itertools.takewhile(str.strip, lines[first:])
     text = "\n".join(line for line in own if not line.startswith(_MPIRUN) and not _MPIRUN_LOG.match(line))
     return error_of(exit_code, re.sub(r"^tpudist: error(?: \(rank \d+\))?: ", "", text, flags=re.MULTILINE).strip())
 
 
 def run_program(arguments: Sequence[str | os.PathLike[str]], *, quiet: bool = True) -> str:
-    """Runs `tpudist ARGUMENTS` and returns its standard output. Raises the Error of its exit code; unless `quiet`, its
-    log goes on to standard error line by line."""
+    """Runs `tpudist ARGUMENTS` and returns its standard output. Raises the Error of its exit code. Unless `quiet`,
+    passes its log on to standard error line by line."""
     command = [program(), *(os.fspath(word) for word in arguments), *(["--quiet"] if quiet else [])]
     with (
         tempfile.TemporaryFile("w+", errors="replace") as output,  # no pipe: only one is read at a time

@@ -1,4 +1,4 @@
-"""Runs, trainings and what is made of them, by the program and the files that it writes."""
+"""Runs, trainings and their results, by the program and the files that it writes."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ Frame = Any
 
 
 def frame(rows: list[dict[str, Any]], *columns: str) -> Frame:
-    """The rows as a pandas.DataFrame, or as they are without pandas. `columns`: those of a frame without rows."""
+    """The rows as a pandas.DataFrame, or unchanged without pandas. `columns`: for a frame without rows."""
     pandas = _pandas()
     return rows if pandas is None else pandas.DataFrame(rows, columns=None if rows else columns)
 
@@ -48,7 +48,7 @@ def _pandas() -> Any:
 
 
 class Checkpoint:
-    """A checkpoint of a run: its file, and what `--checkpoint` calls it (a step or "best")."""
+    """A checkpoint of a run: its file, and its name for `--checkpoint` (a step or "best")."""
 
     def __init__(self, path: pathlib.Path) -> None:
         self.path = path
@@ -67,8 +67,8 @@ class Member:
         self.number = number
 
     def weights(self, checkpoint: str | int | None = None) -> dict[str, npt.NDArray[np.float32]]:
-        """Its weights by name, float32, shaped as in PyTorch (docs/weights.md): Linear weights [outputs, inputs]. Those
-        of the newest checkpoint, of "best" or of a step; averaged ones with `train.average`."""
+        """The member's weights by name, float32, shaped as in PyTorch (docs/weights.md): Linear weights [outputs,
+        inputs]. From the newest checkpoint, "best" or a step; averaged if `train.average` is set."""
         with tempfile.TemporaryDirectory() as folder:
             file = pathlib.Path(folder) / "member.safetensors"
             options = [] if checkpoint is None else ["--checkpoint", str(checkpoint)]
@@ -97,28 +97,28 @@ class Run:
 
     @property
     def name(self) -> str:
-        """The name of its experiment."""
+        """The name of the experiment."""
         return str(self.config["name"])
 
     @property
     def first_member(self) -> int:
-        """The number of its first member."""
+        """The number of the first member."""
         return int(self.config["ensemble"]["first_member"])
 
     @property
     def members(self) -> list[Member]:
-        """Its members."""
+        """The members of the run."""
         return [Member(self, self.first_member + m) for m in range(int(self.config["ensemble"]["members"]))]
 
     @property
     def checkpoints(self) -> list[Checkpoint]:
-        """Its checkpoints on the disk: by step, then best.h5."""
+        """The checkpoints on disk: by step, then best.h5."""
         folder = self.path / "checkpoints"
         found = sorted(folder.glob("step-*.h5")) + sorted(folder.glob("best.h5"))
         return [Checkpoint(path) for path in found]
 
     def lines(self) -> list[dict[str, Any]]:
-        """metrics.jsonl as it stands; a last line that is still being written is left out."""
+        """The lines of metrics.jsonl; a last line that is still being written is left out."""
         file = self.path / "metrics.jsonl"
         if not file.exists():
             return []
@@ -127,7 +127,7 @@ class Run:
     def metrics(self) -> Frame:
         """A row for each logged step and member: step, member, loss, norm (of the gradient), rate, and the seconds
         step_seconds (mean of a step since the line before), wait_seconds, train_seconds (from the beginning). A value
-        is None or NaN where the member took no step."""
+        is None or NaN if the member took no step."""
         seconds = ("step_seconds", "wait_seconds", "train_seconds")
         rows = []
         for line in self.lines():
@@ -170,11 +170,11 @@ class Run:
         `tpudist evaluate` for the members together, and members_mean and members_deviation, mean and standard
         deviation over members of the first of them.
 
-        With predictions.h5 (`predictions.rows`) also, of layouts, how well the graph's own measurements know its tau:
+        With predictions.h5 (`predictions.rows`), layouts also show how well measurements determine the graph's tau:
         ceiling, low_ceiling and high_ceiling, the tau that a perfect ranking would have under the noise of the run
-        times, with its 95 % interval (None where too few configurations were measured twice); sampling_deviation, how
-        much the tau varies with other configurations of this graph (docs/noise-ceiling.md). `intervals` has those of
-        the mean over graphs."""
+        times, with its 95 % interval (None if too few configurations were measured twice); sampling_deviation, how
+        much the tau varies with other configurations of this graph (docs/noise-ceiling.md). `intervals` has the
+        intervals of the mean over graphs."""
         file = self.path / "scores.json"
         if not file.exists():
             raise Error(f"{self.path}: no scores.json; it is written after the last step, or call evaluate()")
@@ -182,14 +182,14 @@ class Run:
         return _score_frame(json.loads(file.read_text()), tables)
 
     def intervals(self) -> Frame:
-        """A row for each 95 % interval of a mean score over graphs, of the members together, as the predictions have
-        it: on ("valid split", "training graphs, out of fold"), question, value, low, high, degrees (of freedom). What
-        the question asks (docs/statistics.md):
+        """A row for each 95 % interval of the mean score over graphs, of the members together, from the predictions:
+        on ("valid split", "training graphs, out of fold"), question, value, low, high, degrees (of freedom). The
+        questions (docs/statistics.md):
 
-        - "other members of this training": how much did the members' own seeds matter? Nothing about other trainings.
-        - "these graphs, if trained again": would a rerun say the same on the same graphs? It needs several trainings, so a
-          single run has it as `compare` of two sides alone.
-        - "other families, this model only": will it hold on model families that are not in the data?
+        - "other members of this training": how much did the members' own seeds matter? Not: if trained again.
+        - "these graphs, if trained again": would the same graphs give the same result? This needs several trainings,
+          so a single run has it only in `compare` of two sides.
+        - "other families, this model only": will the score hold on other model families?
 
         A question that the run cannot answer has no row. Needs `predictions.rows` in the experiment."""
         rows = []
@@ -208,14 +208,14 @@ class Run:
         return frame(rows, "on", "question", "value", "low", "high", "degrees")
 
     def _tables(self) -> list[dict[str, Any]]:
-        """What `tpudist ensemble --out-of-fold` says of this run alone."""
+        """The result of `tpudist ensemble --out-of-fold` for this run alone."""
         if not (self.path / "predictions.h5").exists():
             raise Error(f"{self.path}: no predictions.h5; it needs predictions.rows in the experiment")
         tables: list[dict[str, Any]] = _json_of(["ensemble", "--out-of-fold", self.path])[0]["tables"]
         return tables
 
     def out_of_fold(self) -> Frame:
-        """A row for each member that holds a fold out: number, fold, graphs, score, its mean score on the graphs of its
+        """A row for each member that holds a fold out: number, fold, graphs, and score, the mean on the graphs of its
         fold. Needs `predictions.rows` in the experiment."""
         file = self.path / "scores.json"
         found = json.loads(file.read_text()).get("out_of_fold") if file.exists() else None
@@ -224,13 +224,13 @@ class Run:
         return frame(found["members"])
 
     def evaluate(self, split: str = "valid", *, checkpoint: str | int | None = None, **options: Any) -> Frame:
-        """The same for a split, scored now. `options` are those of `tpudist evaluate`, such as combine="rank_mean"."""
+        """Scores a split now; rows as in `scores`. `options`: of `tpudist evaluate`, such as combine="rank_mean"."""
         scores = _json_of(["evaluate", self.path, "--split", split, *_checkpoint(checkpoint), *_options(options)])
         return _score_frame(scores, scores["judgement"]["tables"])
 
     def predictions(self) -> Frame:
-        """predictions.h5, the scores of graphs that members never saw: a row for each graph, configuration and member
-        that scored it: graph, split, config, member, held_out, runtime (ns), score (larger is slower)."""
+        """predictions.h5, scores of graphs that members never saw: a row for each graph, configuration and scoring
+        member: graph, split, config, member, held_out, runtime (ns), score (larger is slower)."""
         rows: dict[str, list[npt.NDArray[Any]]] = {}
         for graph in _extension.predictions(str(self.path / "predictions.h5")):
             scores = graph["scores"]  # [M, r]
@@ -256,9 +256,9 @@ class Run:
 
     def to_pyg(self, member: int = 0, *, checkpoint: str | int | None = None) -> Any:
         """The network of `members[member]` as a torch.nn.Module in evaluation mode, of layers of PyTorch Geometric.
-        It takes what `graph.to_pyg(configs=...)` makes, of the run's collection and opened with
-        reduce=run.config["data"]["reduce"], and returns a score for each configuration, [K]; of a Batch [graphs, K]. A
-        larger score is slower. Raises Error with the key or layer that PyTorch has no layer for."""
+        It takes results of `graph.to_pyg(configs=...)`, of the run's collection opened with
+        reduce=run.config["data"]["reduce"], and returns a score for each configuration, [K] (of a Batch [graphs, K]). A
+        larger score is slower. Raises Error with the key or layer if PyTorch has no layer for it."""
         members = self.members
         if not 0 <= member < len(members):
             raise ConfigError(f"member {member}: the run has {len(members)}")
@@ -270,9 +270,9 @@ class Run:
     def predict(
         self, split: str = "test", *, checkpoint: str | int | None = None, **options: Any
     ) -> dict[str, npt.NDArray[np.int64]]:
-        """For each graph of a split its configurations, the fastest first ([c] int64; of tile graphs as many as a
-        submission has); by its name, of a run on a list of collections by "collection:name". `options` are those of
-        `tpudist predict`."""
+        """The configurations of each graph of a split, fastest first ([c] int64; for tile graphs as many as a
+        submission has), by the graph's name, or by "collection:name" for a run on a list of collections. `options`
+        are those of `tpudist predict`."""
         with tempfile.TemporaryDirectory() as folder:
             csv = pathlib.Path(folder) / "submission.csv"
             run_program(
@@ -290,8 +290,8 @@ class Run:
         self, module: _Path | Mapping[str, npt.ArrayLike], *, top: int = 10, checkpoint: str | int | None = None,
         **options: Any,
     ) -> Frame:
-        """Ranks the configurations of a module by all members: an NPZ or tuning file, or its arrays by the names of an
-        NPZ file. A row for each of the `top` distinct configurations (0: all): rank, config, equal_configs, score
+        """Ranks the configurations of a module by all members. `module`: an NPZ or tuning file, or arrays named as in
+        an NPZ file. A row for each of the `top` distinct configurations (0: all): rank, config, equal_configs, score
         (lower is faster), deviation, best_rank, worst_rank. `options` are those of `tpudist rank`: a module of HLO
         takes configs="neighbours"."""
         with tempfile.TemporaryDirectory() as folder:
@@ -306,7 +306,7 @@ class Run:
                      *_options(options)]
                 )
             except Error as error:
-                if file is not module:  # that file is gone when somebody reads this
+                if file is not module:  # that temporary file will be gone
                     error.args = (str(error).replace(str(file), "module"),)
                 raise
         return frame(json.loads(text)["ranking"])
@@ -315,8 +315,8 @@ class Run:
         self, *overrides: str, ranks: int = 1, on_step: Callable[[dict[str, Any]], None] | None = None,
         quiet: bool = False, mpirun: Sequence[str] = ("mpirun",),
     ) -> Run:
-        """Goes on from the newest checkpoint, on any number of ranks with the same bits. `overrides` are key=value
-        pairs of keys that decide no number, such as "dist.threads=2"."""
+        """Continues from the newest checkpoint, with the same bits on any number of ranks. `overrides`: key=value pairs
+        of keys that change no result, such as "dist.threads=2"."""
         return _train([str(self.path / "config.yaml"), *overrides], self.path, True, ranks, on_step, quiet, mpirun)
 
     def __repr__(self) -> str:
@@ -330,10 +330,10 @@ def train(
 ) -> Run:
     """Trains in a child process and returns the run.
 
-    `on_step` gets each line of metrics.jsonl as a dict while it is written; without it a line shows the progress,
+    Calls `on_step` with each new line of metrics.jsonl as a dict. Without `on_step` a line shows the progress,
     unless `quiet`. Several `ranks` are started by `mpirun`. Ctrl-C asks the training to write a checkpoint and stop,
-    and then is a KeyboardInterrupt here; a second one kills it. Raises Stopped where somebody else stopped it (or its
-    time limit), and the Error of its exit code. An exception of `on_step` stops the training like Ctrl-C.
+    and then raises KeyboardInterrupt; a second one kills it. Raises Stopped if somebody else, or its time limit,
+    stopped it, and otherwise the Error of its exit code. An exception of `on_step` stops the training like Ctrl-C.
     """
     if not isinstance(experiment, Experiment):
         experiment = Experiment(os.fspath(experiment), overrides or {})
@@ -357,7 +357,7 @@ def _train(
     seen = set(_lines(file)) if file.exists() else set()
     report_line = on_step or (_nothing if quiet else _Progress(arguments, folder))
     try:
-        # A session of its own: Ctrl-C of a terminal reaches this process alone, which passes it on.
+        # A separate session: Ctrl-C in a terminal reaches only this process, which passes it on.
         child = subprocess.Popen(
             command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True,
             errors="replace", start_new_session=True,
@@ -403,7 +403,7 @@ def _keep(child: subprocess.Popen[str], log: list[str]) -> None:
 
 
 def _stop(child: subprocess.Popen[str]) -> None:
-    """Asks for a checkpoint and waits; whoever interrupts that wait ends the training at once."""
+    """Asks for a checkpoint and waits. An interrupt of the wait ends the training at once."""
     try:
         if child.poll() is None:
             child.send_signal(signal.SIGUSR2)  # mpirun passes this one on
@@ -414,7 +414,7 @@ def _stop(child: subprocess.Popen[str]) -> None:
 
 
 class _Tail:
-    """The lines of a growing metrics.jsonl that were not there before; --resume cuts the file back first."""
+    """The new lines of a growing metrics.jsonl; --resume cuts the file back first."""
 
     def __init__(self, file: pathlib.Path, seen: set[str]) -> None:
         self._file, self._seen, self._offset, self._inode = file, seen, 0, 0
@@ -424,7 +424,7 @@ class _Tail:
             return []
         with self._file.open("rb") as opened:
             status = os.fstat(opened.fileno())
-            if status.st_ino != self._inode or status.st_size < self._offset:  # another file in its place
+            if status.st_ino != self._inode or status.st_size < self._offset:  # replaced by another file
                 self._inode, self._offset = status.st_ino, 0
             opened.seek(self._offset)
             text = opened.read()
@@ -458,7 +458,7 @@ class _Progress:
 
 
 class Comparison:
-    """What `tpudist compare` says about two variants on one kind of graphs: difference (A - B of the mean score),
+    """The result of `tpudist compare` for two variants on one kind of graphs: difference (A - B of the mean score),
     verdict, these_graphs and other_families with intervals and p, and both sides (docs/statistics.md)."""
 
     def __init__(self, values: dict[str, Any]) -> None:
@@ -470,13 +470,13 @@ class Comparison:
 
     @property
     def interval(self) -> tuple[float, float] | None:
-        """95 % interval of the difference if both were trained again and scored on these graphs; None with too few
-        runs."""
+        """95 % interval of the difference if both were trained again and scored on these graphs; None if there are too
+        few runs."""
         return _interval(self.these_graphs)
 
     @property
     def family_interval(self) -> tuple[float, float] | None:
-        """The same on other model families."""
+        """The 95 % interval of the difference on other model families."""
         return _interval(self.other_families)
 
     def __repr__(self) -> str:
@@ -494,9 +494,9 @@ _Side = Run | _Path | Sequence[Run | _Path]
 
 def compare(a: _Side, b: _Side, *, by: str = "members", difference: float | None = None,
             margin: float | None = None, looks: int = 1) -> Comparison:
-    """Which of two variants is better, and how sure that is. A side is a run, a sweep with one variant, `SWEEP:LABEL`,
-    a file of predictions, or a list of runs. By the scores on the validation split, else by those out of fold; all
-    that the program found is in `values["all"]`."""
+    """Which of two variants is better, and how surely. A side is a run, a sweep with one variant, `SWEEP:LABEL`, a file
+    of predictions, or a list of runs. Compares scores on the validation split, or else out of fold. `values["all"]`
+    has everything that the program found."""
     sizes = {"difference": difference, "margin": margin}
     options = {"by": by, "looks": looks, **{name: size for name, size in sizes.items() if size is not None}}
     found = _json_of(["compare", *_side(a), "--with", *_side(b), *_options(options)])
@@ -523,7 +523,7 @@ class Sweep:
         return [Run(file.parent) for file in sorted(self.path.glob("runs/*/config.yaml"))]
 
     def collect(self) -> dict[str, Any]:
-        """What `tpudist sweep collect --json` writes."""
+        """The JSON of `tpudist sweep collect --json`."""
         found: dict[str, Any] = _json_of(["sweep", "collect", self.path])
         return found
 
@@ -552,7 +552,7 @@ class Report:
         return f'<iframe srcdoc="{html.escape(self.html)}" style="width:100%;height:60em;border:0"></iframe>'
 
     def show(self) -> None:
-        """In a notebook the page itself, elsewhere in the browser."""
+        """Shows the page: in a notebook inline, otherwise in the browser."""
         if "IPython" in sys.modules and sys.modules["IPython"].get_ipython() is not None:
             show = load("IPython.display", "ipython")
             show.display(show.HTML(self._repr_html_()))
@@ -609,7 +609,7 @@ def read_safetensors(file: pathlib.Path) -> dict[str, npt.NDArray[np.float32]]:
 
 
 def _lines(file: pathlib.Path) -> list[str]:
-    """The whole lines of a file of the program. A name may hold other characters that end a line for Python."""
+    """The whole lines of a file of the program. Names may hold other characters that end a line in Python."""
     return file.read_bytes().decode(errors="replace").split("\n")[:-1]
 
 
@@ -629,7 +629,7 @@ def _parsed(file: pathlib.Path, text: str) -> Iterable[dict[str, Any]]:
 
 
 def _score_frame(scores: dict[str, Any], tables: list[dict[str, Any]]) -> Frame:
-    """`tables`: what the program judged, among them the graphs of these scores."""
+    """`tables`: what the program judged, including the graphs of these scores."""
     ensemble, members = scores["ensemble"], [member for member in scores["members"] if member.get("used", True)]
     judged = {
         graph["name"]: graph

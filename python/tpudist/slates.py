@@ -19,21 +19,21 @@ __all__ = ["SlateDataset"]
 
 
 class SlateDataset:
-    """Slates in the order of `tpudist train`: item i is slate i % batch of step i // batch, and a function of the seed
-    and the data alone.
+    """Slates in the order of `tpudist train`: item i is slate i % batch of step i // batch. It depends only on the seed
+    and the data.
 
     A map-style dataset: give it to torch.utils.data.DataLoader with shuffle=False, or call `loader`. Workers may be
-    forked or spawned; they send codes, which are decoded where `features` is asked for. `len(dataset)` is one epoch, or
-    as many steps as `steps` says; items beyond an epoch belong to the next ones.
+    forked or spawned; they send codes, which `features` decodes on use. `len(dataset)` is one epoch, or `steps` steps;
+    items beyond an epoch belong to the next ones.
 
         for batch in SlateDataset("tpudist-data", "layout:xla:random", configs=10, batch=4).loader(workers=2):
             for slate in batch: ...
 
-    `folds` K and `hold_out` F: slates of the graphs of fold F, which a member with this fold never trains on, stay in
-    the order with weight 0, as the slates that fill up the last batch of an epoch do. `member`: this member's own rows
-    (`batch.order: per_member`, `vary: [order]`); None for the rows that all members share. `valid`: patterns of
-    (included, excluded) graphs of the validation split, which joins the training split (`fold_over: train+valid`).
-    All other arguments are named after the keys of an experiment (docs/configuration.md).
+    `folds` K and `hold_out` F: slates of the graphs of fold F, which a member with this fold never trains on, keep
+    their positions with weight 0, like the slates that fill up the last batch of an epoch. `member`: the member whose
+    own rows to draw (`batch.order: per_member`, `vary: [order]`); None: the rows that all members share. `valid`:
+    patterns of (included, excluded) graphs of the validation split, which joins the training split
+    (`fold_over: train+valid`). All other arguments have the names of experiment keys (docs/configuration.md).
     """
 
     def __init__(
@@ -90,8 +90,8 @@ class SlateDataset:
     def of(
         cls, experiment: Experiment | Mapping[str, Any], member: int = 0, *, steps: int | None = None, **data: Any
     ) -> SlateDataset:
-        """The slates that `member` (0 is the experiment's first) of an experiment, or of a run's `config`, trains on.
-        `data` overrides where and how they are read: shards, cache."""
+        """The slates that `member` (0: the first) of an experiment, or of a run's `config`, trains on. `data` overrides
+        where and how they are read: shards, cache."""
         config = experiment if isinstance(experiment, Mapping) else experiment.config
         where, batch, ensemble = config["data"], config["batch"], config["ensemble"]
         number = ensemble["first_member"] + member
@@ -151,18 +151,18 @@ class SlateDataset:
                 i for i in range(len(data)) if self.folds and self.folds[data.entry(i)["name"]] == self.hold_out
             )
             self._order = order
-            self._process = os.getpid()  # last: until then other threads make an order of their own
+            self._process = os.getpid()  # last; until then other threads make their own order
             return order
         return self._order
 
     @property
     def steps_per_epoch(self) -> int:
-        """Batches of an epoch; the last one is filled up with slates of weight 0."""
+        """Batches of an epoch; slates of weight 0 fill up the last one."""
         return self.order.steps_per_epoch
 
     @property
     def graphs(self) -> list[Graph]:
-        """The graphs, by the numbers that the order uses."""
+        """The graphs, indexed by their numbers in the order."""
         data = self._source.data
         return [Graph(self._source, i, data.entry(i)) for i in range(len(data))]
 
@@ -192,9 +192,9 @@ class SlateDataset:
 
     def loader(self, workers: int = 0, **options: Any) -> Any:
         """A torch DataLoader over lists of `batch` slates, with this many workers; `options` are its other arguments,
-        such as multiprocessing_context="spawn". Workers send several batches at once, up to about 1 MiB by the
-        first one, since a message costs more than the reading of its slates; with a collate_fn or sampler of your own,
-        each batch for itself. Batches are always whole, with drop_last too."""
+        such as multiprocessing_context="spawn". Workers send several batches at once, about 1 MiB by the size of
+        the first, since a message costs more than reading its slates; with your own collate_fn or sampler they send
+        single batches. Batches are always whole, even with drop_last."""
         make = load("torch.utils.data", "torch").DataLoader
         options.pop("drop_last", None)
         if not workers or options.keys() & {"collate_fn", "sampler"}:
@@ -223,15 +223,15 @@ def _as_steps(batch: int, slates: Sequence[Slate]) -> list[list[Slate]]:
 
 @functools.cache
 def _keep_freed_memory() -> None:
-    """glibc gives what is freed back to the system, and page faults then double the cost of a message, until it has
-    seen a larger piece freed once."""
+    """Makes glibc keep freed memory: it returns memory to the system, and page faults double the cost of a message,
+    until one larger piece was freed."""
     bytearray(4 << 20)
 
 
 @functools.cache
 def _loader_of_steps(make: Any) -> Any:
     class Loader(make):  # type: ignore[misc]
-        """A DataLoader whose messages hold several batches: it gives one after the other."""
+        """A DataLoader whose messages hold several batches; it yields them one by one."""
 
         def __iter__(self) -> Iterator[list[Slate]]:
             for steps in super().__iter__():
