@@ -19,7 +19,7 @@ namespace tpudist {
 namespace {
 
 // The graph's combined ranking; null if there is none.
-const RankedGraph* ranked_graph(const ReportedVariant& variant, const MatrixGraph& graph) {
+const RankedGraph* ranked_graph(const ReportedVariant& variant, const PredictionEntry& graph) {
   for (const RankedGraph& ranked : variant.rankings.graphs) {
     if (ranked.name == graph.name && ranked.split == graph.split) return &ranked;
   }
@@ -43,7 +43,7 @@ std::vector<TableCell> add_limits(IntervalRow& row, const RankedGraph* ranked) {
 }
 
 const RunScoreTable& scores_of(const ReportedVariant& variant, bool of_folds) {
-  return of_folds ? variant.held_out : variant.valid;
+  return of_folds ? variant.out_of_fold : variant.valid;
 }
 
 const ScoreMatrix& matrix_of(const ReportedVariant& variant, bool of_folds) {
@@ -115,7 +115,7 @@ class GraphFigure {
     for (const Collection& part : parts_of(all)) {
       std::vector<double> own;
       for (std::size_t g = 0; g < summaries.size(); ++g) {
-        if (collection_of_id(matrix.graphs[g].name) == part.name) own.push_back(summaries[g].mean);
+        if (collection_of_id(matrix.entries[g].name) == part.name) own.push_back(summaries[g].mean);
       }
       scores.push_back({part.name, mean_of_known(own)});
     }
@@ -131,30 +131,32 @@ class GraphFigure {
     if (matrix.rows.empty()) return;
     most_rows_ = std::max(most_rows_, matrix.most_rows);
     const RunScoreTable& trainings = scores_of(variant, of_folds_);
-    RunScoreTable spread = run_score_table(matrix);
+    RunScoreTable spread = matrix;
     const bool several = trainings.run_count() > 1 && trainings.graphs == spread.graphs;
     if (several) spread = trainings;
     if (spread.run_count() > 1) (several ? trainings_ : members_) = true;
     const std::vector<GraphScoreSummary> summaries = summarise_graphs(spread);
     collections_ += collections_text(variant, matrix, summaries);
     for (std::size_t g = 0; g < matrix.graphs.size(); ++g)
-      add_graph(variant, matrix.graphs[g], summaries[g], spread.scores[g]);
+      add_graph(variant, matrix, g, summaries[g], spread.scores[g]);
   }
 
-  void add_graph(const ReportedVariant& variant, const MatrixGraph& graph,
+  void add_graph(const ReportedVariant& variant, const ScoreMatrix& matrix, std::size_t g,
                  const GraphScoreSummary& summary, const std::vector<double>& values) {
-    const double none = std::nan(""), together = together_on(variant, graph.label);
-    IntervalRow row{.label = graph.label,
+    const PredictionEntry& graph = matrix.entries[g];
+    const std::string& label = matrix.graphs[g];
+    const double none = std::nan(""), together = together_on(variant, label);
+    IntervalRow row{.label = label,
                     .value = summary.mean,
                     .colour = variant.colour,
                     .interval = summary.interval,
                     .second_colour = group_.several() ? variant.colour : 2};
     if (!group_.several()) row.dots = values;
     if (std::isfinite(together)) row.second = together, together_ = true;
-    row.title = about(variant, fmt::format("{}: mean {:.4f}", graph.label, row.value));
+    row.title = about(variant, fmt::format("{}: mean {:.4f}", label, row.value));
     const auto [low, high] = std::ranges::minmax(values);
-    std::vector<TableCell> cells{graph.label,
-                                 graph.family,
+    std::vector<TableCell> cells{label,
+                                 matrix.families[g],
                                  graph.fold < 0 ? "" : TableCell::count(graph.fold),
                                  TableCell::count(graph.rows),
                                  row.value,
@@ -167,7 +169,7 @@ class GraphFigure {
     if (group_.several()) cells.emplace(cells.begin(), variant.runs.front().variant);
     limits_ = limits_ || row.limit;
     figure_.table.rows.push_back(std::move(cells));
-    const auto [at, fresh] = places_.try_emplace(graph.label, graphs_.size());
+    const auto [at, fresh] = places_.try_emplace(label, graphs_.size());
     if (fresh) graphs_.push_back({row.value, {}});
     if (!fresh) {
       row.label.clear();

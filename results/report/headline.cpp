@@ -94,7 +94,7 @@ class Headline {
 
   // What an interval for other trainings does not cover.
   void log_collapses() {
-    const RunScoreTable& own = found_.out_of_fold ? best().held_out : best().valid;
+    const RunScoreTable& own = found_.out_of_fold ? best().out_of_fold : best().valid;
     if (own.run_count() > 1) texts_.push_back("Collapses: " + collapse_line(own) + ".");
   }
 
@@ -173,7 +173,7 @@ class Headline {
     texts_.push_back(text + ".");
   }
 
-  // Of the group of these variants in the sweep's first stage, also those that a rung left behind.
+  // The number of variants in the first stage of this group, including those that a rung dropped.
   std::ptrdiff_t variants_begun() const {
     const SweepRecord& sweep = *input_.results.sweep;
     const std::string& label = input_.variants[found_.best].runs.front().variant;
@@ -203,7 +203,7 @@ class Headline {
 
   const ReportInput& input_;
   const VariantComparison& found_;
-  std::vector<const VariantPair*> leads_;  // of the best over the others, the smallest first
+  std::vector<const VariantPair*> leads_;  // the best variant against the others, by difference
   std::vector<std::string> texts_;
 };
 

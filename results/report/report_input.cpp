@@ -17,7 +17,7 @@ namespace {
 
 constexpr std::size_t kMostShown = 6;
 
-// What cannot be read or compared becomes a note.
+// Calls `make`. An error of reading or comparing becomes a note of the variant.
 void try_to(ReportedVariant& variant, const std::function<void()>& make) {
   try {
     make();
@@ -32,18 +32,17 @@ void fill(ReportedVariant& variant, bool ceilings) {
   try_to(variant, [&] { variant.members = score_matrix(variant.runs, MatrixRows::members); });
   try_to(variant,
          [&] { variant.out_of_fold = score_matrix(variant.runs, MatrixRows::out_of_fold); });
-  variant.held_out = run_score_table(variant.out_of_fold);
   try_to(variant, [&] {
     const ScoreMatrix trainings = score_matrix(variant.runs, MatrixRows::trainings);
     const std::string failed =
         trainings.failed_members > 0 ? trainings.failed_text() : variant.out_of_fold.failed_text();
     if (!failed.empty()) variant.notes.push_back(about(variant, failed) + ".");
-    variant.valid = run_score_table(trainings);
+    variant.valid = trainings;
     for (const std::string& note : shared_orders(variant.runs, trainings))
       variant.notes.push_back(about(variant, note) + ".");
     if (trainings.rows.size() == 1)
       variant.members = members_of(std::move(variant.members), trainings.rows.front());
-    variant.together = run_score_table(score_matrix(variant.runs, MatrixRows::together));
+    variant.together = score_matrix(variant.runs, MatrixRows::together);
   });
   // With fewer trainings it cannot be compared with the mean.
   if (variant.together.run_count() != variant.valid.run_count()) variant.together = {};
@@ -62,8 +61,8 @@ std::string place_of(const RunRecord& run) {
   return fmt::format("{} ({})", run.label, run.path.string());
 }
 
-// Drops runs that repeat the training of an earlier one of the same variant; repeats across
-// variants are only named.
+// Drops runs that repeat the training of an earlier run of the same variant, and only names
+// repeats across variants.
 void count_once(ReportInput& input) {
   std::vector<RunRecord>& runs = input.results.runs;
   std::vector<bool> drop(runs.size(), false);
@@ -84,9 +83,9 @@ void count_once(ReportInput& input) {
   input.results.title = runs.size() == 1 ? runs.front().name : fmt::format("{} runs", runs.size());
 }
 
-// For the order of many variants; below all scores where there is none.
+// The score by which many variants are ordered; below all scores if there is none.
 double score_of(const ReportedVariant& variant) {
-  const RunScoreTable& scores = variant.valid.graphs.empty() ? variant.held_out : variant.valid;
+  const RunScoreTable& scores = variant.valid.graphs.empty() ? variant.out_of_fold : variant.valid;
   return scores.graphs.empty() ? -2 : mean_score(scores);
 }
 

@@ -10,24 +10,24 @@
 
 namespace tpudist {
 
-// Runs of one variant on one collection, which differ only by seeds and members, with their common
-// results.
+// The runs of one variant on one collection, with their common results. The runs differ only by
+// seeds and members.
 struct ReportedVariant {
-  std::string title;  // variant and collection, as far as variants differ by them
+  std::string title;  // variant and collection, if variants differ in them
   std::string collection;
   std::string metric;    // "Kendall tau" or "tile score"
   std::string file_end;  // distinguishes this variant's files from others: "" or "-2"
-  int colour = 1;        // in all charts: 1 to 6; 0 (grey): none of its own
+  int colour = 1;        // in all charts: 1 to 6; 0: grey, without a colour of its own
   std::vector<RunRecord> runs;
   ScoreMatrix members,
       out_of_fold;  // without rows if there are none, or runs cannot be compared
   // [graphs][trainings] scores of trainings: all members of one pair of seeds, in one run or in
-  // several. `valid` and `held_out` (out of fold) are means over the members that never saw the
-  // graph; variants are compared by them. `together` is their combined ranking of validation
-  // graphs.
-  RunScoreTable valid, held_out, together;
+  // several. `valid` and `out_of_fold`, by which variants are compared, are means over the members
+  // that never saw the graph. `together` is the score of the members' combined ranking of
+  // validation graphs.
+  RunScoreTable valid, together;
   VariantRankings rankings;
-  std::vector<std::string> notes;  // why some of this is missing
+  std::vector<std::string> notes;  // reasons for missing parts
 
   const std::string& name() const { return title.empty() ? runs.front().variant : title; }
 };
@@ -45,7 +45,7 @@ struct ReportInput {
 };
 
 // Groups runs and reads their predictions, graph by graph; `ceilings` as for rank_variant. A
-// training that is given twice counts once, and `notes` says so.
+// training that is given twice counts once; `notes` names it.
 ReportInput report_input(ResultSet results, bool ceilings);
 
 }  // namespace tpudist

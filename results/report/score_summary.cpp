@@ -63,12 +63,12 @@ void add_notes(ScoreSummary& summary) {
 }  // namespace
 
 std::optional<ScoreSummary> summarise_members(const ReportedVariant& variant, bool out_of_fold) {
-  const RunScoreTable& scores = out_of_fold ? variant.held_out : variant.valid;
+  const RunScoreTable& scores = out_of_fold ? variant.out_of_fold : variant.valid;
   const ScoreMatrix& matrix = out_of_fold ? variant.out_of_fold : variant.members;
   if (scores.graphs.empty()) return std::nullopt;
   ScoreSummary summary = summary_of(scores);
   if (summary.trainings == 1 && matrix.rows.size() > 1) {
-    summary.these_graphs = ends_of(run_interval(run_score_table(matrix)).value());
+    summary.these_graphs = ends_of(run_interval(matrix).value());
     if (summary.these_graphs)
       summary.over = fmt::format("{} {} of one training", matrix.rows.size(),
                                  out_of_fold ? "columns of members" : "members");

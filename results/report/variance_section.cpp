@@ -20,9 +20,9 @@ struct Spread {
 };
 
 Spread spread_of(const ReportedVariant& variant, bool of_folds) {
-  const RunScoreTable& trainings = of_folds ? variant.held_out : variant.valid;
+  const RunScoreTable& trainings = of_folds ? variant.out_of_fold : variant.valid;
   if (trainings.run_count() > 1) return {trainings, true};
-  return {run_score_table(of_folds ? variant.out_of_fold : variant.members), false};
+  return {of_folds ? variant.out_of_fold : variant.members, false};
 }
 
 // Whether two graphs were scored by the same trainings; otherwise graphs and runs cannot be

@@ -13,7 +13,7 @@ namespace tpudist {
 namespace {
 
 const RunScoreTable& compared_scores(const ReportedVariant& variant, bool out_of_fold) {
-  return out_of_fold ? variant.held_out : variant.valid;
+  return out_of_fold ? variant.out_of_fold : variant.valid;
 }
 
 std::optional<Interval> known(const Interval& interval) {
@@ -82,7 +82,7 @@ bool judged_out_of_fold(const ReportInput& input) {
   }
   if (sweep.choice != ChoiceScore::none) return sweep.choice == ChoiceScore::out_of_fold;
   return std::ranges::any_of(input.variants, [](const ReportedVariant& variant) {
-    return !variant.held_out.graphs.empty();
+    return !variant.out_of_fold.graphs.empty();
   });
 }
 

@@ -4,8 +4,10 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <map>
 #include <optional>
+#include <set>
 #include <tuple>
 
 #include "core/error.hpp"
@@ -39,7 +41,6 @@ class MatrixBuilder {
       add_trainings();
     }
     drop_undefined();
-    if (matrix_.rows.empty()) matrix_.graphs.clear();
     return std::move(matrix_);
   }
 
@@ -81,6 +82,7 @@ class MatrixBuilder {
       refuse(first, run, "their graphs lie in other folds");
     matrix_.collection = a.collection;
     matrix_.metric = a.metric;
+    if (a.metric == "tile_score") matrix_.lowest = -std::numeric_limits<double>::infinity();
     matrix_.most_rows = a.most_rows;
   }
 
@@ -108,13 +110,17 @@ class MatrixBuilder {
     for (const auto& [key, place] : found) ++splits[key.first];
     for (const auto& [key, place] : found) {
       const GraphResult& graph = *place.first;
+      matrix_.entries.push_back(graph);
       matrix_.graphs.push_back(
-          {graph.name, graph.family, graph.split,
-           splits[graph.name] > 1 ? fmt::format("{} ({})", graph.name, graph.split) : graph.name,
-           graph.rows, of_folds() ? graph.fold : -1});
-      if (of_folds()) continue;
+          splits[graph.name] > 1 ? fmt::format("{} ({})", graph.name, graph.split) : graph.name);
+      matrix_.families.push_back(graph.family);
+      matrix_.scores.emplace_back();
+      if (of_folds()) {
+        matrix_.folds.push_back(graph.fold);
+        continue;
+      }
       for (const RunRecord* run : runs_) {
-        if (!graph_of(*run, matrix_.graphs.back()))
+        if (!graph_of(*run, graph))
           refuse(
               *place.second, *run,
               fmt::format("only the former scored {}; the validation graphs differ (data.include, "
@@ -124,11 +130,11 @@ class MatrixBuilder {
     }
   }
 
-  bool same_graph(const GraphResult& scored, const MatrixGraph& graph) const {
+  bool same_graph(const GraphResult& scored, const PredictionEntry& graph) const {
     return scored.name == graph.name && scored.split == graph.split && wanted(scored);
   }
 
-  const GraphResult* graph_of(const RunRecord& run, const MatrixGraph& graph) const {
+  const GraphResult* graph_of(const RunRecord& run, const PredictionEntry& graph) const {
     for (const GraphResult& scored : run.scores->graphs) {
       if (same_graph(scored, graph)) return &scored;
     }
@@ -144,13 +150,13 @@ class MatrixBuilder {
             .members = {}};
   }
 
-  void add(MatrixRow row, std::vector<double> scores) {
+  void add(MatrixRow row, const std::vector<double>& scores) {
     if (std::ranges::all_of(scores, [](double score) { return std::isnan(score); })) {
       matrix_.left_out.push_back(row.label + ": it failed, or has no scores");
       return;
     }
     matrix_.rows.push_back(std::move(row));
-    matrix_.scores.push_back(std::move(scores));
+    for (std::size_t g = 0; g < scores.size(); ++g) matrix_.scores[g].push_back(scores[g]);
   }
 
   // A member of a training, and its place among the members of its run.
@@ -239,7 +245,7 @@ class MatrixBuilder {
   void add_member_rows(const RunRecord& run) {
     for (std::size_t m = 0; m < run.scores->members.size(); ++m) {
       std::vector<double> scores;
-      for (const MatrixGraph& graph : matrix_.graphs) {
+      for (const PredictionEntry& graph : matrix_.entries) {
         const GraphResult& scored = *graph_of(run, graph);
         scores.push_back(scored.held_out[m] ? scored.members[m] : kNone);
       }
@@ -247,13 +253,13 @@ class MatrixBuilder {
       row.members = {run.scores->members[m].number};
       if (run.scores->members.size() > 1 || runs_.size() == 1)
         row.label += fmt::format(" member {}", row.members.front());
-      add(std::move(row), std::move(scores));
+      add(std::move(row), scores);
     }
   }
 
   // The mean score of the members that never saw the graph, without failed members. NaN if there is
   // none, or one of them has no score.
-  double mean_of_members(const Training& training, const MatrixGraph& graph) const {
+  double mean_of_members(const Training& training, const PredictionEntry& graph) const {
     double sum = 0;
     int count = 0;
     for (const Part& part : training.parts) {
@@ -270,7 +276,7 @@ class MatrixBuilder {
   std::vector<double> together(const Training& training) {
     std::vector<double> scores;
     if (training.in_one_run()) {
-      for (const MatrixGraph& graph : matrix_.graphs)
+      for (const PredictionEntry& graph : matrix_.entries)
         scores.push_back(graph_of(*training.parts.front().run, graph)->combined);
       return scores;
     }
@@ -286,7 +292,7 @@ class MatrixBuilder {
         files.push_back(part.run->predictions);
     }
     const MemberScores joined = read_member_scores(JoinedPredictions(std::move(files)));
-    for (const MatrixGraph& graph : matrix_.graphs) {
+    for (const PredictionEntry& graph : matrix_.entries) {
       const auto at = std::ranges::find_if(
           joined.graphs, [&](const GraphResult& other) { return same_graph(other, graph); });
       scores.push_back(at == joined.graphs.end() ? kNone : at->combined);
@@ -338,28 +344,31 @@ class MatrixBuilder {
         scores = together(training);
         if (scores.empty()) continue;
       } else {
-        for (const MatrixGraph& graph : matrix_.graphs)
+        for (const PredictionEntry& graph : matrix_.entries)
           scores.push_back(mean_of_members(training, graph));
       }
-      add(std::move(training.row), std::move(scores));
+      add(std::move(training.row), scores);
     }
   }
 
   // Drops graphs on which the metric is undefined for some row: they cannot be compared.
   void drop_undefined() {
+    std::set<std::string> kept(matrix_.graphs.begin(), matrix_.graphs.end());
     for (std::size_t g = matrix_.graphs.size(); g-- > 0;) {
-      const auto lacking = std::ranges::find_if(
-          matrix_.scores, [&](const auto& scores) { return std::isnan(scores[g]); });
-      if (lacking == matrix_.scores.end()) continue;
+      const std::vector<double>& own = matrix_.scores[g];
+      const auto lacking =
+          std::ranges::find_if(own, [](double score) { return std::isnan(score); });
+      if (lacking == own.end()) continue;
       matrix_.left_out.push_back(fmt::format(
           "{}: {} is undefined for {} (equal scores or equal run times throughout, or no score)",
-          matrix_.graphs[g].label, matrix_.metric,
-          matrix_.rows[static_cast<std::size_t>(lacking - matrix_.scores.begin())].label));
-      matrix_.graphs.erase(matrix_.graphs.begin() + static_cast<std::ptrdiff_t>(g));
-      for (auto& scores : matrix_.scores)
-        scores.erase(scores.begin() + static_cast<std::ptrdiff_t>(g));
+          matrix_.graphs[g], matrix_.metric,
+          matrix_.rows[static_cast<std::size_t>(lacking - own.begin())].label));
+      kept.erase(matrix_.graphs[g]);
+      matrix_.entries.erase(matrix_.entries.begin() + static_cast<std::ptrdiff_t>(g));
     }
-    if (matrix_.graphs.empty()) matrix_.rows.clear(), matrix_.scores.clear();
+    if (matrix_.rows.empty() || kept.empty())
+      matrix_.rows.clear(), matrix_.entries.clear(), kept.clear();
+    static_cast<RunScoreTable&>(matrix_) = on_graphs(matrix_, kept);
   }
 
   ScoreMatrix matrix_;
@@ -382,20 +391,16 @@ ScoreMatrix score_matrix(std::span<const RunRecord> runs, MatrixRows kind) {
 }
 
 ScoreMatrix members_of(ScoreMatrix members, const MatrixRow& training) {
-  ScoreMatrix kept = std::move(members);
-  std::vector<MatrixRow> rows;
-  std::vector<std::vector<double>> scores;
-  for (std::size_t r = 0; r < kept.rows.size(); ++r) {
-    MatrixRow& row = kept.rows[r];
-    if (std::tie(row.variant, row.variant_hash, row.init_seed, row.order_seed) !=
+  for (std::size_t r = members.rows.size(); r-- > 0;) {
+    const MatrixRow& row = members.rows[r];
+    if (std::tie(row.variant, row.variant_hash, row.init_seed, row.order_seed) ==
         std::tie(training.variant, training.variant_hash, training.init_seed, training.order_seed))
       continue;
-    rows.push_back(std::move(row));
-    scores.push_back(std::move(kept.scores[r]));
+    const auto at = static_cast<std::ptrdiff_t>(r);
+    members.rows.erase(members.rows.begin() + at);
+    for (std::vector<double>& scores : members.scores) scores.erase(scores.begin() + at);
   }
-  kept.rows = std::move(rows);
-  kept.scores = std::move(scores);
-  return kept;
+  return members;
 }
 
 }  // namespace tpudist

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "results/scores/run_record.hpp"
+#include "statistics/intervals/run_score_table.hpp"
 
 namespace tpudist {
 
@@ -13,7 +14,7 @@ namespace tpudist {
 // and `seed.order`, in one run or, if a sweep splits them, in several.
 enum class MatrixRows {
   members,      // a member, on validation graphs that it never saw
-  trainings,    // a training: on such graphs the mean of its members' scores
+  trainings,    // a training: on these graphs the mean of its members' scores
   together,     // a training: the score of its members' combined ranking (GraphResult::combined)
   out_of_fold,  // a training, on all graphs in folds: the mean score of its members that hold out
                 // the graph's fold
@@ -25,32 +26,25 @@ struct MatrixRow {
   std::string variant;             // label of its variant
   std::uint64_t variant_hash = 0;  // recipe_hash; 0: unknown
   std::int64_t init_seed = 0, order_seed = 0;
-  // The numbers of its members. For MatrixRows::out_of_fold [folds]: the first one that holds out
-  // each fold.
+  // The numbers of the row's members. For MatrixRows::out_of_fold [folds]: the first member that
+  // holds out each fold.
   std::vector<int> members;
   int member_count = 1;  // of a training
 };
 
-struct MatrixGraph {
-  std::string name, family, split;
-  std::string label;      // its name, or "NAME (SPLIT)" where graphs of two splits share it
-  std::int64_t rows = 0;  // scored configurations
-  int fold = -1;          // for MatrixRows::out_of_fold
-};
-
-// The primary metric of every row on every graph: complete, every score is finite.
-struct ScoreMatrix {
+// The primary metric of every row on every graph. In the table graphs of two splits that share a
+// name are "NAME (SPLIT)", rows are its runs, and only MatrixRows::out_of_fold has folds.
+struct ScoreMatrix : RunScoreTable {
   std::string collection, metric;
   std::int64_t most_rows = 0;  // most scored rows of a graph; 0: all
   MatrixRows kind = MatrixRows::members;
-  std::vector<MatrixRow> rows;              // [R]
-  std::vector<MatrixGraph> graphs;          // [G] sorted by name, then split
-  std::vector<std::vector<double>> scores;  // [R][G]
-  // What is missing and why, one line each: runs without scores, members that failed, graphs with
-  // an undefined metric, trainings that lack members.
+  std::vector<MatrixRow> rows;           // [R]
+  std::vector<PredictionEntry> entries;  // [G] the graphs, sorted by name, then split
+  // What the matrix leaves out and why, one line each: runs without scores, failed members, graphs
+  // with an undefined metric, trainings that lack members.
   std::vector<std::string> left_out;
-  // Of rows that are trainings: all members, also those of trainings that are left out, and the
-  // members that failed or rank nothing, which do not count in any score. `failed_in`: labels of their trainings.
+  // If rows are trainings: all members, also of trainings that are left out, and the members that
+  // failed or rank nothing and count in no score. `failed_in`: labels of their trainings.
   int members = 0, failed_members = 0;
   std::vector<std::string> failed_in;
 
@@ -58,13 +52,13 @@ struct ScoreMatrix {
   std::string failed_text() const;
 };
 
-// The matrix of these runs. Runs without scores and failed members are left out; without rows there
-// are no graphs either. Throws ConfigError that names two runs and their difference when they
+// The matrix of these runs. Leaves out runs without scores and failed members; without rows there
+// are no graphs either. Throws ConfigError, which names two runs and their difference, when they
 // cannot be in one matrix: different collections, rows or run times of a graph, or folds, or a
 // graph that only one of them scored.
 ScoreMatrix score_matrix(std::span<const RunRecord> runs, MatrixRows kind);
 
-// Of a matrix of members, those of one training.
+// The rows of a matrix of members that belong to one training.
 ScoreMatrix members_of(ScoreMatrix members, const MatrixRow& training);
 
 }  // namespace tpudist

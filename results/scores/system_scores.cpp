@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <array>
 #include <filesystem>
-#include <limits>
 #include <map>
 #include <ranges>
 #include <set>
@@ -57,7 +56,7 @@ SystemScores scores_of(std::span<const RunRecord> runs, const ScoreMatrix& matri
     result.labels.push_back(row.label);
     result.members = std::max(result.members, row.member_count);
   }
-  result.scores = run_score_table(matrix);
+  result.scores = matrix;
   result.baseline = !runs.empty() && runs.front().baseline;
   result.notes = shared_orders(runs, matrix);
   if (std::string failed = matrix.failed_text(); !failed.empty())
@@ -151,20 +150,6 @@ std::vector<std::string> two_variants(const std::string& sweep) {
           fmt::format("{}:{}", sweep, known.rbegin()->first)};
 }
 
-RunScoreTable run_score_table(const ScoreMatrix& matrix) {
-  RunScoreTable result;
-  if (matrix.metric == "tile_score") result.lowest = -std::numeric_limits<double>::infinity();
-  for (std::size_t g = 0; g < matrix.graphs.size(); ++g) {
-    const MatrixGraph& graph = matrix.graphs[g];
-    result.graphs.push_back(graph.label);
-    result.families.push_back(graph.family);
-    if (matrix.kind == MatrixRows::out_of_fold) result.folds.push_back(graph.fold);
-    auto& own = result.scores.emplace_back();
-    for (const auto& row : matrix.scores) own.push_back(row[g]);
-  }
-  return result;
-}
-
 std::vector<std::string> shared_orders(std::span<const RunRecord> runs, const ScoreMatrix& matrix) {
   if (std::ranges::any_of(
           runs, [](const RunRecord& run) { return run.setting("batch.order") == "per_member"; }))
@@ -225,7 +210,7 @@ SystemScores system_scores(std::span<const RunRecord> runs, EvaluatedOn judged,
   SystemScores result = scores_of(runs, trainings, judged);
   if (result.members < 2) return result;
   const ScoreMatrix together = score_matrix(runs, MatrixRows::together);
-  RunScoreTable combined = run_score_table(together);
+  RunScoreTable combined = together;
   const bool alike = together.rows.size() == result.labels.size();
   if (alike &&
       (combined.graphs == result.scores.graphs || score == TrainingScore::members_together))
@@ -241,8 +226,8 @@ SystemScores system_scores(std::span<const RunRecord> runs, EvaluatedOn judged,
     result.left_out = together.left_out;
     result.together.reset();
   } else if (result.labels.size() == 1) {
-    RunScoreTable members = run_score_table(
-        members_of(score_matrix(runs, MatrixRows::members), trainings.rows.front()));
+    RunScoreTable members =
+        members_of(score_matrix(runs, MatrixRows::members), trainings.rows.front());
     if (members.run_count() > 1) result.members_of_one = std::move(members);
   }
   return result;

@@ -49,9 +49,6 @@ struct SystemScores {
   std::vector<std::string> notes;
 };
 
-// A matrix in the form of statistics/: its rows are the runs.
-RunScoreTable run_score_table(const ScoreMatrix& matrix);
-
 // One line if two trainings of the matrix share `seed.order` and therefore their slates, unless
 // each member draws slates of its own.
 std::vector<std::string> shared_orders(std::span<const RunRecord> runs, const ScoreMatrix& matrix);
