@@ -12,13 +12,13 @@
 
 namespace tpudist::test {
 
-// An array that ends where memory ends: touching the element after its last one ends the program,
-// in builds without sanitizers too. The page before the array is closed as well. T is a plain type.
+// An array that ends where memory ends: touching the element after the last one ends the program,
+// even in builds without sanitizers. The page before the array is closed, too. T is a plain type.
 template <typename T>
 class GuardedArray {
  public:
-  // `size` elements with the bytes 0. With `slack` the array ends so many elements earlier, so that
-  // its first element lies on another alignment.
+  // `size` elements with bytes 0. The array ends `slack` elements before the end of memory, so that
+  // its first element has another alignment.
   explicit GuardedArray(std::size_t size, std::size_t slack = 0) : size_(size) {
     const auto page = static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
     const std::size_t open = ((size + slack) * sizeof(T) + page - 1) / page * page;

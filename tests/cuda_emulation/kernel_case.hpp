@@ -16,7 +16,7 @@
 #include "tests/cuda_emulation/guarded_array.hpp"
 #include "tests/models/plans/make_csr.hpp"
 
-// What the tests of kernels share.
+// Helpers of the tests of kernels.
 
 namespace tpudist::test {
 
@@ -42,7 +42,7 @@ struct DeviceMatrix {
             {length, chunk_begin.data(), chunk_row.data(), row.data(), row_begin.data(),
              static_cast<std::int64_t>(chunk_row.size()), static_cast<std::int64_t>(row.size())}};
   }
-  // What a launch over the matrix keeps for one member.
+  // The buffer that a launch over the matrix needs for one member.
   template <typename T>
   GuardedArray<T> parts(std::int64_t width) const {
     return GuardedArray<T>(2 * chunk_row.size() * static_cast<std::size_t>(width));
@@ -79,8 +79,8 @@ void expect_equal(const GuardedArray<T>& got, const std::vector<T>& expected,
         << what << " at " << i << ": " << got[i] << " for " << expected[i];
 }
 
-// Up to 1e-12 of the largest number in double, 2e-6 in float32: where the order of sums or a
-// function differs.
+// Expects equality up to 1e-12 of the largest number in double, 2e-6 in float32: the order of sums
+// or a function may differ.
 template <typename T>
 void expect_near(const GuardedArray<T>& got, const std::vector<double>& expected,
                  const std::string& what) {
@@ -93,7 +93,7 @@ void expect_near(const GuardedArray<T>& got, const std::vector<double>& expected
 }
 
 // Runs `launch` into a new array twice, with the threads in either order: both must write the same.
-// What no thread writes is seen as 0xff bytes, NaN.
+// Elements that no thread writes stay NaN (0xff bytes).
 template <typename T, typename Launch>
 void run_both_ways(GuardedArray<T>& result, const Launch& launch) {
   GuardedArray<T> again(result.size(), 0);

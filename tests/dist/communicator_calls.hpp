@@ -11,13 +11,13 @@
 #include "dist/collectives/communicator.hpp"
 #include "dist/collectives/device_memory.hpp"
 
-// All calls of a communicator, on all of its ranks, with what they must give.
+// All calls of a communicator, on all its ranks, with the expected results.
 
 namespace tpudist {
 
 using Counts = std::vector<std::int64_t>;
 
-// Memory of the communicator's kind that can be read and written from the host.
+// Memory of the communicator's kind that the host can read and write.
 template <typename T>
 class Memory {
  public:
@@ -41,12 +41,12 @@ class Memory {
   DeviceBuffer device_;
 };
 
-// The element that rank `from` sends to rank `to` as its i-th.
+// The i-th element that rank `from` sends to rank `to`.
 inline std::int64_t letter(int from, int to, std::int64_t i) {
   return (from * 100 + to) * 1000 + i;
 }
 
-// Uneven, and zero for some pairs.
+// The number of elements: uneven, and zero for some pairs.
 inline std::int64_t letters(int from, int to) {
   return (3 * from + to + 1) % 5;
 }

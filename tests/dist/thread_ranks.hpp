@@ -17,10 +17,10 @@
 
 namespace tpudist::test {
 
-// Thrown out of a call of a rank when another one has ended the job.
+// Thrown by a call of a rank when another rank has ended the job.
 struct RanksEnded : std::exception {};
 
-// What ranks share that are threads of one process.
+// The data that ranks share when they are threads of one process.
 class Meeting {
  public:
   struct Given {
@@ -28,12 +28,12 @@ class Meeting {
     std::span<const std::int64_t> counts;
   };
 
-  // `patience`: how long a rank waits for the others before that is an error; 0: for ever.
+  // `patience`: how long a rank waits for other ranks before it throws; 0: for ever.
   explicit Meeting(int ranks, std::chrono::milliseconds patience = {})
       : parts(static_cast<std::size_t>(ranks)), patience_(patience) {}
 
-  // Waits for all. Throws RanksEnded when the job ends before, and DistError where a rank does not
-  // come. `surely`: all come, whatever happens to the job.
+  // Waits for all ranks. Throws RanksEnded when the job ends before, and DistError when a rank does
+  // not come. `surely`: all ranks come, even if the job has ended.
   void meet(bool surely = false) {
     std::unique_lock lock(mutex_);
     const std::uint64_t round = round_;
@@ -69,7 +69,7 @@ class Meeting {
   bool ended_ = false;
 };
 
-// Copies bytes between memory that the ranks work on, or between that and the host.
+// Copies bytes between the memory of ranks, or between that memory and the host.
 using CopyBytes = std::function<void(void* to, const void* from, std::size_t bytes)>;
 
 // A communicator of threads: one object for each rank, over a meeting that must outlive it.
@@ -86,8 +86,8 @@ class ThreadComm final : public Communicator {
   MemoryKind memory() const override { return memory_; }
   std::string_view name() const override { return "threads"; }
   void barrier() override { meeting_.meet(); }
-  // For one colour of all ranks: they call one communicator after the other, so that both can share
-  // the meeting.
+  // All ranks must have one colour. They call one communicator after the other, so that both can
+  // share the meeting.
   std::unique_ptr<Communicator> split(int color) override {
     std::int64_t colors[] = {color, -color};
     all_reduce_any(std::span<std::int64_t>(colors), ReduceOp::max);
@@ -96,13 +96,13 @@ class ThreadComm final : public Communicator {
   }
 
  private:
-  // All give `send`; take() reads those of the others; then all go on.
+  // Every rank gives `send`; take() reads those of the other ranks; then all ranks continue.
   template <typename Take>
   void exchange(const void* send, std::span<const std::int64_t> counts, const Take& take) {
     meeting_.parts[static_cast<std::size_t>(rank_)] = {static_cast<const std::byte*>(send), counts};
     meeting_.meet();
     take();
-    meeting_.meet(/*surely=*/true);  // the others may read `send` until here
+    meeting_.meet(/*surely=*/true);  // other ranks may read `send` until here
   }
   const std::byte* given(int rank) const {
     return meeting_.parts[static_cast<std::size_t>(rank)].send;

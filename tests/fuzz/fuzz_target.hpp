@@ -13,12 +13,12 @@
 
 namespace tpudist::test {
 
-// A reader of bytes that nobody vouches for: run by libFuzzer (fuzzer.cpp), and on seeds and on some
-// of their mutations by the tests (fuzz_test.cpp). See docs/testing.md.
+// A reader of untrusted bytes. libFuzzer runs it (fuzzer.cpp), and so do the tests, on seeds and
+// some mutations (fuzz_test.cpp). See docs/testing.md.
 struct FuzzTarget {
   std::string_view name;
-  // Reads the bytes as the program would read a file of them. False where they are refused as they
-  // should be; whatever else goes wrong gets out.
+  // Reads the bytes as the program reads a file. Returns false if they are properly refused; throws
+  // any other error.
   bool (*read)(std::string_view bytes);
   // Sound files first, then hostile ones.
   std::vector<std::string> (*seeds)();
@@ -38,8 +38,8 @@ FuzzTarget layout_configs_target();
 FuzzTarget shard_target();
 FuzzTarget checkpoint_target();
 
-// Runs read(). False where it is refused by an Error of this kind: with one line, unless `lines`
-// allows several. Throws std::logic_error where the Error is another one.
+// Runs read(). Returns false if it throws an Error of this kind, of one line unless `lines` allows
+// several. Throws std::logic_error for any other Error.
 template <typename Read>
 bool accepts(const Read& read, ErrorKind kind = ErrorKind::data, bool lines = false) {
   try {
@@ -58,10 +58,10 @@ bool accepts(const Read& read, ErrorKind kind = ErrorKind::data, bool lines = fa
 
 // A path in a folder of this process that is removed at its end.
 std::filesystem::path scratch_file(std::string_view name);
-// Such a file of these bytes, in place of the one before.
+// A scratch file with these bytes; replaces the previous one.
 std::filesystem::path input_file(std::string_view name, std::string_view bytes);
 
-// The whole files below a folder of the source that end so, in the order of names; of at most this size.
+// The content of files with this ending below a source folder, by name, up to this size.
 std::vector<std::string> files_below(std::string_view folder, std::string_view ending,
                                      std::size_t largest = 8 << 10);
 

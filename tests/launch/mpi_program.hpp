@@ -11,14 +11,14 @@
 
 namespace tpudist::test {
 
-// What one rank is started with: arguments of the program, options of mpirun such as "-x
-// NAME=value" and "--wdir FOLDER".
+// How to start one rank: arguments of the program, options of mpirun such as "-x NAME=value" and
+// "--wdir FOLDER".
 struct RankStart {
   std::string arguments, options = {};
 };
 
-// The program on several ranks, started by mpirun from this process. What the ranks and mpirun
-// write to standard output and standard error comes through one pipe.
+// The program on several ranks, started by mpirun from this process. One pipe carries the standard
+// output and standard error of ranks and mpirun.
 class MpiProgram {
  public:
   // `starts`: one for each rank. A job that takes longer than a minute, or under sanitizers
@@ -34,11 +34,11 @@ class MpiProgram {
   bool wait_for(const std::string& text);
   // The processes of the ranks.
   std::vector<pid_t> ranks() const;
-  // wait_for no longer finds what has been read so far; `finish` returns what comes from here on.
+  // Drops what has been read so far: wait_for and `finish` see only later output.
   void forget() { output_.clear(); }
-  // Reads no more, as `| head` does when it has enough.
+  // Stops reading, like `| head`.
   void close_output();
-  // Reads to the end, waits for mpirun, and returns its exit code and all that was written.
+  // Reads to the end, waits for mpirun, and returns its exit code and all output.
   Outcome finish();
 
  private:
@@ -51,10 +51,10 @@ class MpiProgram {
 
 // Runs the program with equal arguments on all ranks; 0 ranks: without mpirun.
 Outcome run_ranks(int ranks, const std::string& arguments);
-// Puts an empty folder in the place of a file that a program opens again and again to append to, so
-// that it fails from then on.
+// Puts an empty folder in the place of a file that a program opens again for each line, so that
+// appending fails from then on.
 void replace_by_folder(const std::filesystem::path& file);
-// Runs ranks that are started differently.
+// Runs ranks with different arguments.
 Outcome run_ranks(const std::vector<RankStart>& starts);
 
 }  // namespace tpudist::test

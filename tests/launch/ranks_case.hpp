@@ -68,7 +68,7 @@ dist: {threads: 1, device: cpu}
   static Outcome train(int ranks, const std::string& run, const std::string& more = "") {
     return run_ranks(ranks, train_arguments(run, more));
   }
-  // Exit code and the one line of an error; everything that was written where there is more.
+  // Expects the exit code and one line of an error; shows all output if there is more.
   static void expect_refusal(const Outcome& outcome, int exit_code, const std::string& line) {
     EXPECT_EQ(outcome.exit_code, exit_code) << outcome.output;
     EXPECT_EQ(count_of(outcome.output, "tpudist: error"), 1) << outcome.output;

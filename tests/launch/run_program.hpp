@@ -15,8 +15,8 @@ struct Outcome {
   std::string output;  // what the command wrote to its standard output
 };
 
-// Runs the program with these arguments in a shell; add 2>&1 to see its errors too. `before` stands
-// in front of the program's name, e.g. "cd folder && NAME=value ".
+// Runs the program with these arguments in a shell; add 2>&1 to see its errors, too. `before`
+// precedes the program's name, e.g. "cd folder && NAME=value ".
 inline Outcome run_program(const std::string& arguments, const std::string& before = "") {
   Outcome outcome;
   FILE* pipe = ::popen((before + program().string() + " " + arguments).c_str(), "r");

@@ -16,7 +16,7 @@ namespace tpudist::test {
 // folds of the tiny data. One folder for all tests of a suite.
 class TinyFolder : public ::testing::Test {
  protected:
-  // Call it in SetUpTestSuite. `settings` as on the command line.
+  // Call in SetUpTestSuite. `settings` as on the command line.
   static void start(std::vector<std::string> settings = {}) {
     settings.insert(settings.end(), {"ensemble.members=2", "dist.threads=1", "dist.device=cpu"});
     folder_ = std::make_unique<TempDir>();
@@ -24,7 +24,7 @@ class TinyFolder : public ::testing::Test {
   }
   static void TearDownTestSuite() { folder_.reset(); }
 
-  // Standard error is a part of the output.
+  // Runs the program; the output includes standard error.
   static Outcome call(const std::string& arguments) {
     return run_program(arguments + " 2>&1", "cd " + folder_->path().string() + " && ");
   }

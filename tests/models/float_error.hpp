@@ -13,14 +13,14 @@
 
 namespace tpudist::test {
 
-// Norms of what float32 adds to the numbers of a network on one plan, and of the numbers
-// themselves: scores less their slate's mean, and the gradient of a loss that ignores a shift.
+// Norms of the errors of float32 in the numbers of a network on one plan, and of the numbers
+// themselves: scores minus their slate's mean, and the gradient of a loss that ignores a shift.
 struct FloatError {
   double scores = 0, score_size = 0;
   double gradient = 0, gradient_size = 0;
 };
 
-// What double gives for one member. `weights`: d loss / d score.
+// The numbers of one member in double. `weights`: d loss / d score.
 struct ExactValues {
   std::vector<double> scores, gradient;
 };

@@ -13,23 +13,23 @@
 
 #include "tests/cuda_emulation/cuda_runtime.h"
 
-// What a network that takes the CPU for its device would launch on a GPU. For programs with the
+// Counts the launches on a GPU of a network that uses the CPU as its device. For programs with the
 // emulated kernels.
 
 namespace tpudist::test {
 
-// Of the launches of one name. An operation is a product or a sum of two numbers. Of ATen's
-// functions only products have operations here. Of the project's kernels each number that is read
-// has two, its product with a weight and a sum. Bytes are those of operands and results, each as
-// often as it is read; kernels that sum leaves or take steps have those of results only.
+// The work of all launches of one name. An operation is a product or a sum of two numbers. Among
+// ATen's functions only products have operations here. In the project's kernels each number that is
+// read counts two operations, its product with a weight and a sum. Bytes are those of operands, as
+// often as they are read, and of results; kernels that sum leaves or take steps count only results.
 struct LaunchWork {
   std::int64_t launches = 0;
   double operations = 0, bytes = 0;
 };
 
-// Counts as long as it lives: the project's own kernels, and ATen's operations of all threads. An
-// operation that calls others does not count itself; nor do views, and what only takes memory.
-// There may be one at a time, and no ATen operation may run on what is host memory on a GPU too.
+// Counts, as long as it lives, the project's own kernels and the ATen operations of all threads.
+// Not counted are operations that call others, views, and allocations. One object at a time; no
+// ATen operation may run on memory that is host memory on a GPU, too.
 class LaunchCounter {
  public:
   LaunchCounter()
@@ -57,12 +57,12 @@ class LaunchCounter {
     return sum;
   }
   std::int64_t launches() const { return own_kernels() + aten_operations(); }
-  // By operation; products also by what they are of, and inputs x outputs of their weight.
+  // By operation; products also by their role, and by inputs x outputs of their weight.
   std::map<std::string, LaunchWork> of_aten() const {
     const std::scoped_lock lock(counts().mutex);
     return counts().of_name;
   }
-  // By what is computed, without namespaces.
+  // By the name of the kernel, without namespaces.
   std::map<std::string, LaunchWork> of_own_kernels() const {
     const std::scoped_lock lock(emulation::work_mutex);
     std::map<std::string, LaunchWork> all;
@@ -83,7 +83,7 @@ class LaunchCounter {
   struct Call : at::ObserverContext {
     Call* outer = nullptr;
     bool launched_within = false;
-    std::string product;  // what it is of
+    std::string product;  // its role: forward, rows or weights
     double operations = 0, bytes = 0;
   };
   static Counts& counts() {
@@ -158,8 +158,8 @@ class LaunchCounter {
       for (const at::Tensor& tensor : value.toTensorVector()) bytes += bytes_of(tensor);
     return bytes;
   }
-  // Of a [m, k] and b [k, n]. A transposed operand tells the gradients: that of rows is d_y w^T,
-  // that of weights x^T d_y.
+  // Adds the product of a [m, k] and b [k, n]. A transposed operand marks a gradient: d_y w^T of
+  // rows, x^T d_y of weights.
   static void add_product(const at::Tensor& a, const at::Tensor& b, Call& call) {
     const std::int64_t m = a.size(0), k = a.size(1), n = b.size(1);
     call.operations =
@@ -192,7 +192,7 @@ class LaunchCounter {
       ++sum.launches;
       sum.operations += call.operations;
       sum.bytes += call.bytes;
-      // One that is given is among the operands.
+      // A given output is already among the operands.
       if (std::string_view(function.overload_name()).find("out") == std::string_view::npos)
         for (const at::IValue& value : function.outputs()) sum.bytes += bytes_of(value);
     }

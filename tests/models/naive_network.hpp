@@ -13,8 +13,8 @@
 
 namespace tpudist::test {
 
-// The network written down once more in plain LibTorch with autograd, in double, on one copy of the
-// graph for each configuration and with dense adjacency matrices.
+// The network written again in plain LibTorch with autograd, in double, on one copy of the graph
+// for each configuration and with dense adjacency matrices.
 class NaiveNetwork {
  public:
   NaiveNetwork(const Network& network, std::span<const float> member) : network_(network) {
@@ -52,7 +52,7 @@ class NaiveNetwork {
  private:
   const at::Tensor& p(const std::string& name) const { return parameters_.at(name); }
 
-  // [nodes, nodes] how many edges
+  // [nodes, nodes] number of edges
   static at::Tensor adjacency(const SlateCase& slate, EdgeKind direction) {
     at::Tensor matrix = at::zeros({slate.nodes, slate.nodes}, at::kDouble);
     for (std::size_t e = 0; e < slate.edges.size(); e += 2) {
@@ -69,7 +69,7 @@ class NaiveNetwork {
     if (mix.aggregation == Aggregation::sum) return at::mm(edges, x);
     if (mix.aggregation == Aggregation::mean)
       return at::mm(edges / edges.sum(1, true).clamp_min(1), x);
-    // Parallel edges stand as often as they are: equal largest ones share the gradient.
+    // Parallel edges are repeated: equal maxima share the gradient.
     std::vector<at::Tensor> rows;
     for (std::int64_t node = 0; node < slate.nodes; ++node) {
       const at::Tensor sources =

@@ -34,7 +34,7 @@ inline AlignedFloats random_parameters(const Network& network, int members, std:
   return flat;
 }
 
-// Scores and gradients of members first .. first + count - 1, the loss being the sum of score * (a
+// Scores and gradients of members first .. first + count - 1. The loss is the sum of score * (a
 // fixed number for each configuration).
 struct CallResult {
   UnitScores scores;
@@ -43,9 +43,9 @@ struct CallResult {
 
 // How a call treats a shift of a slate's scores.
 enum class Shift {
-  counts,             // nothing is said of it
-  ignored,            // the numbers sum to 0 over each slate, but nothing is said of it
-  ignored_and_told,   // and the loss tells
+  counts,             // a shift counts
+  ignored,            // the numbers sum to 0 over each slate, but neither loss nor caller says so
+  ignored_and_told,   // the loss says so
   ignored_by_caller,  // the caller says so before
 };
 
@@ -64,7 +64,7 @@ inline std::vector<double> score_weights(const Plan& plan, Shift shift) {
   return weights;
 }
 
-// The loss of `call`, which keeps the scores it is given.
+// The loss of a call; stores the scores that it gets in `seen`.
 inline LossGradient weighted_sum(const Plan& plan, Shift shift, UnitScores& seen) {
   return [&plan, shift, &seen](const UnitScores& scores) {
     seen = scores;

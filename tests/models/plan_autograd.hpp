@@ -16,9 +16,9 @@
 
 namespace tpudist::test {
 
-// The divisor that the weights of one row of a plan have in common: the smallest that makes all of
-// them integers, up to the rounding of float32 (2^-24). Weights are count / degree, or count /
-// nodes.
+// The common divisor of the weights of one row of a plan: the smallest number whose products with
+// all weights are integers, up to the rounding of float32 (2^-24). Weights are count / degree, or
+// count / nodes.
 inline std::int64_t divisor_of(std::span<const float> weights) {
   constexpr std::int64_t kLargest = 1 << 20;
   const auto counts = [](double value) {
@@ -34,8 +34,8 @@ inline std::int64_t divisor_of(std::span<const float> weights) {
   throw std::runtime_error("a plan's weights are no counts over a divisor");
 }
 
-// The first `rows` rows of a plan's sparse matrix, with the exact rationals in place of their
-// float32 values, for [., replicas] rows. Differentiable.
+// The first `rows` rows of a plan's sparse matrix, with exact rationals in place of float32 values,
+// for [., replicas] rows. Differentiable.
 class ExactMatrix {
  public:
   ExactMatrix(const Csr& csr, std::int64_t rows, std::int64_t replicas = 1)
@@ -67,12 +67,12 @@ class ExactMatrix {
         .index_add(0, row_, x.index_select(0, source_) * weight_);
   }
 
-  // The largest of each row's sources, each of them standing there `weight` times; 0 of none.
+  // The largest of each row's sources, each repeated `weight` times; 0 without sources.
   at::Tensor max(const at::Tensor& x) const {
     const at::Tensor copies = weight_.squeeze(1).to(at::kLong);
     const at::Tensor row = row_.repeat_interleave(copies),
                      taken = x.index_select(0, source_.repeat_interleave(copies));
-    // scatter_reduce's gradient takes a start value that equals the largest for one more of them.
+    // scatter_reduce's gradient counts a start value that equals the maximum as one more maximum.
     constexpr double kBelowAll = -1e30;
     const at::Tensor largest =
         at::full({rows_, x.size(1)}, kBelowAll, at::kDouble)
@@ -85,8 +85,8 @@ class ExactMatrix {
   at::Tensor row_, source_, weight_;
 };
 
-// The network on a plan in plain LibTorch with autograd, in double: what a plan says, apart from
-// the rounding of float32, so that two plans of the same slates can be compared.
+// The network on a plan in plain LibTorch with autograd, in double. Without the rounding of
+// float32, two plans of the same slates can be compared.
 class PlanAutograd {
  public:
   // `needed`: only the rows that the differences between a slate's scores depend on.
@@ -94,7 +94,7 @@ class PlanAutograd {
 
   struct Scores {
     at::Tensor delta;   // [configs]
-    at::Tensor common;  // [configs] what the configuration shares with its slate; 0 for `needed`
+    at::Tensor common;  // [configs] the part that a slate's configurations share; 0 for `needed`
   };
 
   PlanAutograd(const Network& network, std::span<const float> member) : network_(network) {

@@ -45,8 +45,8 @@ struct RepeatedUnit {
 enum class Configurable { few, all, tile };
 
 // Blocks with the same edges, one after another in a chain, with a few edges across; parallel
-// edges; nodes without edges. Nodes of few classes, so that many have equal features (zeros of
-// either sign); states of few contents, so that nodes share them.
+// edges; nodes without edges. Few classes of nodes, so that many nodes have equal features (zeros
+// of either sign). Few different states, so that nodes share them.
 inline RepeatedGraph random_graph(CounterRng& random, std::int64_t block, std::int64_t repeats,
                                   Configurable configurable, int config_features) {
   const auto below = [&](std::int64_t n) { return static_cast<std::int32_t>(random.below(n)); };
@@ -104,7 +104,7 @@ inline RepeatedGraph random_graph(CounterRng& random, std::int64_t block, std::i
   return graph;
 }
 
-// K configurations: drawn at random, or one before with some nodes drawn anew, or one before again.
+// K configurations: random, an earlier one with some nodes changed, or an earlier one again.
 inline RepeatedSlate random_configs(CounterRng& random, std::span<const RepeatedGraph> graphs,
                                     int graph, std::int64_t configs) {
   const std::int64_t width = graphs[graph].states_per_config();
@@ -122,7 +122,7 @@ inline RepeatedSlate random_configs(CounterRng& random, std::span<const Repeated
   return slate;
 }
 
-// Where each graph's input rows begin, of which graph i has rows(i).
+// The index of each graph's first input row; graph i has rows(i) input rows.
 template <typename Rows>
 std::vector<std::int64_t> input_begins(const RepeatedUnit& unit, const Rows& rows) {
   std::vector<std::int64_t> begins{0};
@@ -139,7 +139,7 @@ inline std::vector<float> states_of(const RepeatedUnit& unit) {
   return states;
 }
 
-// The inputs of a graph with a row for each class of nodes, which `node_class` says.
+// The inputs of a graph with a row for each class of nodes (`node_class`).
 inline std::shared_ptr<const GraphInput> inputs_of_classes(
     const Network& network, const RepeatedGraph& graph, std::span<const std::int32_t> node_class) {
   std::vector<float> features;
@@ -231,8 +231,8 @@ inline UnitInput dense_unit_of_classes(const Network& network, const RepeatedUni
   return input;
 }
 
-// What training takes where it can choose, with equal inputs as one: a refined plan, or a dense one
-// where dropout draws for every (node, configuration).
+// The unit of training with equal inputs merged: a refined plan, or a dense plan if dropout draws
+// for every (node, configuration).
 inline UnitInput compact_unit(const Network& network, const RepeatedUnit& unit) {
   return network.plan_shape().per_element ? dense_unit_of_classes(network, unit)
                                           : refined_unit(network, unit);

@@ -27,7 +27,7 @@ inline std::vector<double> values(const at::Tensor& tensor) {
   return {flat.const_data_ptr<double>(), flat.const_data_ptr<double>() + flat.numel()};
 }
 
-// One number for each configuration of a plan less the mean of its slate: what a ranking sees.
+// One number for each configuration of a plan minus the mean of its slate, as a ranking sees it.
 inline std::vector<double> centred(std::vector<double> scores, const Plan& plan) {
   std::vector<double> sum(plan.readout.common.forward.rows()), count(sum.size());
   for (std::size_t k = 0; k < scores.size(); ++k) {

@@ -11,9 +11,9 @@
 
 namespace tpudist {
 
-// How scores come about where the truth is known:
+// A model of scores whose truth is known:
 //   score = mean + graph (with a part that its family shares) + run + interaction,
-//           less where a graph fails or a run collapses.
+//           less if the graph fails or the run collapses.
 enum class GraphShape {
   normal,
   exponential,  // 1 - Exp(1): a long tail downwards
@@ -25,16 +25,16 @@ struct SimulatedWorld {
   double mean = 0.7;
   double graph = 0.12, run = 0.03, interaction = 0.04;  // standard deviations
   double family_share = 0.5;                            // of the graphs' variance
-  double failing = 0;                                   // probability that a graph fails...
-  double failure = 0.7;                                 // and by how much it then scores less
-  double collapsing = 0;                                // probability that a run collapses...
-  double collapse = 0.3;                                // and by how much it then scores less
+  double failing = 0;                                   // probability that a graph fails
+  double failure = 0.7;                                 // loss of score of a failed graph
+  double collapsing = 0;                                // probability that a run collapses
+  double collapse = 0.3;                                // loss of score of a collapsed run
   int runs = 3;
   int folds = 1;    // families are dealt to folds in turn; each fold has a member of its own
-  int members = 1;  // of a run; its score is the mean over them
-  // Correlation between what two members of a run, or two of its folds, add to a score.
+  int members = 1;  // of a run, whose score is their mean
+  // Correlation between the effects of two members, or two folds, of a run.
   double within = 0;
-  bool as_runs = false;  // every member is called a run, as it should not be
+  bool as_runs = false;  // wrongly calls every member a run
 
   double truth() const { return mean - failing * failure - collapsing * collapse; }
 };
@@ -83,7 +83,7 @@ class SimulatedScores {
     return values;
   }
 
-  // [runs x members], with the share `within` of the variance common to the members of a run.
+  // [runs x members], where members of a run share the part `within` of the variance.
   std::vector<double> members(double deviation, const std::vector<double>& common) {
     std::vector<double> values;
     for (const double shared : common) {
@@ -94,7 +94,7 @@ class SimulatedScores {
     return values;
   }
 
-  // All members of a run, on all graphs.
+  // Lowers the scores of all members of a run, on all graphs.
   void collapse(int run) {
     for (std::vector<double>& own : effects_) {
       for (int m = 0; m < world_.members; ++m)
@@ -128,15 +128,15 @@ inline RunScoreTable simulated_scores(const SimulatedWorld& world, std::uint64_t
   return SimulatedScores(world, key).draw();
 }
 
-// Two systems that score the same graphs, neither better on all graphs that there could be: on each
-// graph they differ by a draw of `differences`, whose mean is taken as 0. B has `runs_b` runs; 0: as
-// many as A.
+// Two systems that score the same graphs. On each graph they differ by a draw of `differences`,
+// whose mean is taken as 0, so that neither is better on all possible graphs. B has `runs_b` runs;
+// 0: as many as A.
 struct SimulatedPair {
   RunScoreTable a, b;
 };
 inline SimulatedPair simulated_pair(const SimulatedWorld& world, SimulatedWorld differences,
                                     std::uint64_t key, int runs_b = 0) {
-  // The graphs' parts cancel in the difference, but not in what is told of A and B themselves.
+  // The effects of graphs cancel in the difference, but not in the scores of A and B.
   SimulatedWorld graphs = world;
   graphs.run = graphs.interaction = 0;
   differences.mean = 0;

@@ -5,7 +5,7 @@
 
 namespace tpudist::test {
 
-// While it lives, the process is another user where it is root, who may write anywhere.
+// While it lives, makes a process of root another user, because root may write anywhere.
 class AnotherUser {
  public:
   AnotherUser() {

@@ -16,7 +16,7 @@
 
 namespace tpudist::test {
 
-// What a file in Chrome's trace format holds, by rank and track.
+// The content of a file in Chrome's trace format, by rank and track.
 struct ChromeTrace {
   struct Span {
     std::string name;
@@ -37,7 +37,7 @@ struct ChromeTrace {
   }
 };
 
-// Spans of a thread that begin in order, and each lies within the one that it begins in.
+// Expects spans of a thread that begin in order, each within the span in which it begins.
 inline void expect_nested(const std::vector<ChromeTrace::Span>& spans) {
   std::vector<ChromeTrace::Span> open;
   std::int64_t before = INT64_MIN;
@@ -52,7 +52,7 @@ inline void expect_nested(const std::vector<ChromeTrace::Span>& spans) {
   }
 }
 
-// Rank and track of an event. A reader may take the number of a thread alone for the whole of it.
+// Rank and track of an event. Some readers identify a track by the number of the thread alone.
 inline std::pair<int, int> track_of(const nlohmann::json& event) {
   const auto process = event.at("pid").get<std::int64_t>(),
              thread = event.at("tid").get<std::int64_t>();

@@ -8,9 +8,8 @@
 
 namespace tpudist::test {
 
-// Graph::config_edges found another way, as in the code of the 14th place of "Fast or Slow?": one
-// node after another that is not configurable goes, and its consumers take its producers for their
-// own. Sorted.
+// Graph::config_edges, computed as in the code of the 14th place of "Fast or Slow?": removes the
+// nodes that are not configurable one by one and joins their consumers to their producers. Sorted.
 inline std::vector<std::int32_t> contracted_edges(std::int64_t nodes,
                                                   std::span<const std::int32_t> edges,
                                                   std::span<const std::int32_t> config_nodes) {

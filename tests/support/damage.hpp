@@ -15,13 +15,13 @@
 
 namespace tpudist::test {
 
-// How many seeds a test of damages tries: TPUDIST_DAMAGES, else `fallback`.
+// The number of seeds that a test of damages tries: TPUDIST_DAMAGES, else `fallback`.
 inline int damage_count(int fallback) {
   const char* count = std::getenv("TPUDIST_DAMAGES");
   return count ? std::atoi(count) : fallback;
 }
 
-// Where the structures of an HDF5 file begin: its superblock, object headers, trees and heaps.
+// The offsets of the structures of an HDF5 file: superblock, object headers, trees and heaps.
 inline std::vector<std::size_t> hdf5_structures(std::string_view bytes) {
   static constexpr std::array<std::string_view, 12> kSignatures = {
       "\x89HDF", "OHDR", "OCHK", "TREE", "SNOD", "HEAP",
@@ -35,9 +35,9 @@ inline std::vector<std::size_t> hdf5_structures(std::string_view bytes) {
   return places;
 }
 
-// The bytes with one damage, which the seed alone decides: bits flipped, bytes overwritten, zeros,
-// blocks exchanged, metadata of HDF5 changed, cut short, continued. Never equal to what was given;
-// `bytes` is not empty.
+// The bytes with one damage, a function of the seed: bits flipped, bytes overwritten, zeros, blocks
+// exchanged, metadata of HDF5 changed, cut short, continued. Never equal to `bytes`, which must not
+// be empty.
 inline std::string damaged(const std::string& bytes, std::uint64_t seed) {
   CounterRng random(mix_key({seed, 0x64616d616765}));
   const auto place = [&] { return static_cast<std::size_t>(random.below(bytes.size())); };
@@ -85,7 +85,7 @@ inline std::string damaged(const std::string& bytes, std::uint64_t seed) {
 }
 
 inline void overwrite(const std::filesystem::path& path, const std::string& bytes) {
-  // In place, as a disk would do it, and not by rename.
+  // Damages the file in place, like a disk, not by rename.
   posix_file_system().create(path)->write(std::as_bytes(std::span(bytes)));
 }
 

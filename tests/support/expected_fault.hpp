@@ -6,16 +6,16 @@ extern "C" void __sanitizer_set_report_path(const char* path) __attribute__((wea
 
 namespace tpudist::test {
 
-// From here on this process says on standard error what a sanitizer finds in it, and leaves no file
-// that counts as a fault of the test (cmake/TpudistSanitizerReports.cmake).
+// From here on, sanitizers of this process report to standard error, not to a file that counts as a
+// fault of the test (cmake/TpudistSanitizerReports.cmake).
 inline void keep_faults_out_of_reports() {
   if (__sanitizer_set_report_path) __sanitizer_set_report_path("stderr");
 }
 
 }  // namespace tpudist::test
 
-// EXPECT_DEATH for a statement with a fault that sanitizers see as well: an access out of bounds,
-// say.
+// EXPECT_DEATH for a statement with a fault that sanitizers see, too, such as an access out of
+// bounds.
 #define TPUDIST_EXPECT_FAULT(statement, matcher)       \
   EXPECT_DEATH(                                        \
       {                                                \

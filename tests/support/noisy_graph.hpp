@@ -13,13 +13,13 @@
 
 namespace tpudist::test {
 
-// Made-up measurements of one graph whose true times are known: about 1e7 ns, that differ by some
-// percent, with log-normal noise. Two configurations of three are measured once or twice, or, with few
-// repeats, one of five two or three times and the others once.
+// Made-up measurements of one graph whose true times are known: about 1e7 ns, different by some
+// percent, with log-normal noise. Two configurations of three are measured once or twice, or, with
+// few repeats, one of five two or three times and the others once.
 struct NoisyGraph {
-  // Times that vary smoothly; that lie on 25 levels, some of them close together; smooth ones of
-  // which the fast ones are repeated up to 20 times; smooth ones whose noise has two humps, whose
-  // noise grows with the time, or has Student's distribution (3 degrees) or the exponential one.
+  // Times that vary smoothly; times on 25 levels, some close together; smooth times of which fast
+  // ones are repeated up to 20 times; smooth times whose noise has two humps, grows with the time,
+  // has Student's distribution (3 degrees), or the exponential distribution.
   enum Kind { smooth, levels, preferential, two_humps, rising, student, exponential };
 
   std::vector<double> times;         // [n] measured, in random order
@@ -68,7 +68,7 @@ struct NoisyGraph {
     return result;
   }
 
-  // Of mean 0 and variance 1.
+  // A number with mean 0 and variance 1.
   static double noise(Kind kind, CounterRng& random) {
     if (kind == student) return t_quantile(std::max(random.uniform(), 1e-12), 3) / std::sqrt(3.0);
     if (kind == exponential) return -std::log(1 - random.uniform()) - 1;

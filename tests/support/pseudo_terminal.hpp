@@ -18,7 +18,7 @@
 
 namespace tpudist::test {
 
-// Why there can be no pseudo-terminal here; empty where there can.
+// Why there can be no pseudo-terminal here; empty if there can.
 inline std::string why_no_terminal() {
   int master = -1, slave = -1;
   if (openpty(&master, &slave, nullptr, nullptr, nullptr) != 0) {
@@ -30,12 +30,12 @@ inline std::string why_no_terminal() {
   return "";
 }
 
-// Skips a test at whose beginning it stands, in a chroot without /dev/pts, say.
+// Put this first in a test, which is then skipped e.g. in a chroot without /dev/pts.
 #define TPUDIST_NEEDS_TERMINAL() \
   if (const std::string why = ::tpudist::test::why_no_terminal(); !why.empty()) GTEST_SKIP() << why
 
-// What a terminal of some width shows after all that was written to it: plain characters, carriage
-// return, line feed and "erase to the end of the line"; whatever else it is sent is shown.
+// The text on a terminal of some width after all output: plain characters, carriage return, line
+// feed and "erase to the end of the line". Any other character is shown.
 class Screen {
  public:
   explicit Screen(std::size_t columns) : columns_(columns), lines_(1) {}
@@ -56,7 +56,7 @@ class Screen {
     }
   }
 
-  // From the top; lines that were wrapped are two.
+  // The lines from the top; a wrapped line is two lines.
   const std::vector<std::string>& lines() const { return lines_; }
 
  private:
@@ -78,7 +78,7 @@ class Screen {
   std::vector<std::string> lines_;
 };
 
-// A terminal for a part of this process: what is written to `descriptor` appears on its screen.
+// A terminal for a part of this process: output to `descriptor` appears on the screen.
 class PseudoTerminal {
  public:
   explicit PseudoTerminal(unsigned short columns) : screen_(columns) {
@@ -88,7 +88,7 @@ class PseudoTerminal {
       throw std::runtime_error("cannot open a pseudo-terminal");
     }
     fcntl(master_, F_SETFL, O_NONBLOCK);
-    setenv("TERM", "xterm", 1);  // that of the tests may be "dumb"
+    setenv("TERM", "xterm", 1);  // tests may have "dumb"
   }
   ~PseudoTerminal() {
     close(master_);
@@ -119,7 +119,7 @@ struct TerminalOutcome {
 };
 
 // Runs `child`, which must not return, in a process whose standard streams are a terminal of this
-// width, and returns what stands on its screen in the end.
+// width, and returns the final content of the screen.
 inline TerminalOutcome run_on_terminal(unsigned short columns, const std::function<void()>& child) {
   winsize size{};
   size.ws_row = 24, size.ws_col = columns;

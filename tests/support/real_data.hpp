@@ -9,8 +9,8 @@
 namespace tpudist::test {
 
 // The folder with files of the real TpuGraphs data set, if this machine has them:
-// $TPUDIST_REAL_DATA, or ../shared/data/real beside the sources. Tests that need them are skipped
-// otherwise.
+// $TPUDIST_REAL_DATA, or ../shared/data/real beside the sources. Otherwise tests that need the
+// files are skipped.
 inline std::optional<std::filesystem::path> real_data_root() {
   const char* given = std::getenv("TPUDIST_REAL_DATA");
   const auto root = given ? std::filesystem::path(given) : source_folder() / "../shared/data/real";

@@ -7,8 +7,8 @@
 
 namespace tpudist::test {
 
-// A fresh empty folder that is removed with all it holds at the end of its scope. Under MPI every
-// rank gets one of its own.
+// A new empty folder that is removed with its content at the end of its scope. Under MPI every rank
+// gets a folder of its own.
 class TempDir {
  public:
   TempDir() {
@@ -27,7 +27,7 @@ class TempDir {
 
   const std::filesystem::path& path() const { return path_; }
 
-  // The path of `name` in this folder; nothing is made.
+  // The path of `name` in this folder; makes nothing.
   std::filesystem::path operator/(const std::filesystem::path& name) const { return path_ / name; }
 
  private:

@@ -4,7 +4,7 @@
 
 namespace tpudist::test {
 
-// What the Exception says that `action` throws; "" where it throws nothing. Other exceptions go on.
+// The message of the Exception that `action` throws; "" if nothing. Passes on other exceptions.
 template <typename Exception, typename Action>
 std::string message_of(const Action& action) {
   try {

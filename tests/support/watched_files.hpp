@@ -12,9 +12,9 @@
 
 namespace tpudist::test {
 
-// Passes everything on to the real file system, and calls `before` with the name of the operation
-// and the file before each: "create", "write" (twice, after each half), "sync", "close", "rename",
-// "remove", "sync_file", "sync_directory". What `before` throws is what the operation throws. As
+// Passes all operations on to the real file system, and calls `before` with the name of the
+// operation and the file before each: "create", "write" (twice, after each half), "sync", "close",
+// "rename", "remove", "sync_file", "sync_directory". An operation throws what `before` throws. As
 // thread-safe as `before`.
 class WatchedFileSystem : public FileSystem {
  public:

@@ -12,7 +12,7 @@
 
 namespace tpudist::test {
 
-// Shards of the preset `tiny` in `folder`; `configs` of each graph, if it is not 0.
+// Shards of the preset `tiny` in `folder`, with `configs` configurations per graph, if it is not 0.
 inline std::filesystem::path make_tiny_shards(const std::filesystem::path& folder,
                                               std::int64_t configs = 0) {
   NoProgress progress;
@@ -23,14 +23,14 @@ inline std::filesystem::path make_tiny_shards(const std::filesystem::path& folde
   return convert_npz(folder);
 }
 
-// The same, made once for each process.
+// The same shards, made once for each process.
 inline const std::filesystem::path& tiny_shards() {
   static const TempDir folder;
   static const std::filesystem::path shards = make_tiny_shards(folder.path());
   return shards;
 }
 
-// A small experiment on them; `overrides` as on the command line.
+// A small experiment on tiny_shards; `overrides` as on the command line.
 inline Experiment tiny_experiment(std::vector<std::string> overrides = {}) {
   const std::string text = R"(
 name: tiny

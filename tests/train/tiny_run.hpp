@@ -13,8 +13,8 @@
 
 namespace tpudist::test {
 
-// Trains in this process alone, in a new run folder unless it is there, and returns the outcome.
-// `files`: what checkpoints are written with.
+// Trains in this process alone, in a new run folder unless it exists, and returns the outcome.
+// `files`: the file system that writes checkpoints.
 inline TrainOutcome run(
     const Experiment& experiment, const std::filesystem::path& folder, int threads = 1,
     bool resume = false, std::function<bool()> stop = [] { return false; },

@@ -74,7 +74,7 @@ inline std::string module(const std::string& name, const std::vector<std::string
 struct RunSketch {
   std::int64_t nanoseconds = 0;
   bool is_default = false, error = false;
-  // Layouts: of each node its tensors; tiles: kernel, output and input bounds of one node.
+  // Layouts: the tensors of each node; tiles: kernel, output and input bounds of one node.
   std::vector<std::vector<std::vector<std::int64_t>>> config;
 };
 

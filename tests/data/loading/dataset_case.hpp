@@ -30,8 +30,8 @@ using Rows = std::vector<std::int64_t>;
 inline const Collection kLayout = Collection::parse("layout:xla:random");
 inline const Collection kTile = Collection::parse("tile:xla");
 
-// A layout graph of many configurations, whose nodes have `states` states each, in random order,
-// every configuration measured about twice.
+// A layout graph with many configurations in random order, each measured about twice. Each node has
+// `states` states.
 inline NpzFixture many_configs(std::int64_t configs, int states) {
   NpzFixture f = NpzFixture::layout();
   CounterRng random(7);
@@ -139,7 +139,7 @@ inline Rows all_rows(const Dataset& dataset, int graph) {
   return rows;
 }
 
-// The features [K, nc, 18] or [K, 24] that a slate stands for.
+// The features [K, nc, 18] or [K, 24] of a slate's states.
 inline std::vector<float> features_of(const Dataset& dataset, const Slate& slate) {
   const bool own = !slate.local_states.empty();
   const std::span<const float> table =
@@ -154,7 +154,7 @@ inline std::vector<float> features_of(const Dataset& dataset, const Slate& slate
   return features;
 }
 
-// Those of the NPZ file for the slate's configurations.
+// The features in the NPZ file for the slate's configurations.
 inline std::vector<float> expected_features(const NpzFixture& fixture, const Slate& slate) {
   const std::size_t width = fixture.features.size() / static_cast<std::size_t>(fixture.c);
   std::vector<float> features;

@@ -12,9 +12,9 @@
 
 namespace tpudist::test {
 
-// The arrays of a small valid NPZ file, to be changed by tests before they are written. Layout: 5
-// nodes, 4 edges, nodes 1 and 3 configurable, 6 configurations of which 0, 2 and 5 are equal. Tile:
-// the same graph, 4 configurations of which 1 and 3 are equal.
+// The arrays of a small valid NPZ file, which tests change before they write the file. Layout: 5
+// nodes, 4 edges, nodes 1 and 3 configurable, 6 configurations, with 0, 2 and 5 equal. Tile: the
+// same graph, 4 configurations, with 1 and 3 equal.
 struct NpzFixture {
   bool tile = false;
   std::int64_t n = 5, c = 6;

@@ -10,9 +10,9 @@
 
 namespace tpudist::test {
 
-// Graphs as another compiler than XLA would have them: other widths, and opcodes or none. A chain of
-// 10 nodes with a skip, 60 configurations. The run time is exactly a sum over the configurable nodes
-// (layout: 1, 4, 7) of their first node feature times their first configuration feature.
+// Graphs of a compiler other than XLA: other widths, with or without opcodes. A chain of 10 nodes
+// with a skip, 60 configurations. The run time is exactly the sum over the configurable nodes
+// (layout: 1, 4, 7) of the first node feature times the first configuration feature.
 struct OwnFeatures {
   std::int64_t node_features = 7, config_features = 3;
   bool tile = false, opcodes = false;

@@ -28,9 +28,9 @@ struct NcclCall;
 struct Operation {
   std::string name;
   std::function<void()> run;
-  CUevent_st* awaited = nullptr;  // with `run` empty: waits for this record of the event
+  CUevent_st* awaited = nullptr;  // if `run` is empty: waits for this record of the event
   std::uint64_t record = 0;
-  std::shared_ptr<NcclCall> call;  // with `run` empty: of NCCL
+  std::shared_ptr<NcclCall> call;  // if `run` is empty: a call of NCCL
 };
 
 struct Allocation {
@@ -43,7 +43,7 @@ struct Allocation {
 struct Rank {
   int number = 0;
   int calls = 0, calls_of_function = 0;
-  std::set<std::string> polled;  // since the last call that is no poll
+  std::set<std::string> polled;  // functions since the last call that is no poll
   std::string failed;            // the call that failed, "" if none
   bool stuck = false, async_error = false;
   CUstream_st* default_stream = nullptr;
@@ -67,14 +67,14 @@ struct Job {
   JobResult result;
 
   void mistake(const std::string& text);
-  // Runs the head of the stream, or what it waits for. False if neither can run now.
+  // Runs the head of the stream, or the operation for which it waits. False if neither can run now.
   bool advance(CUstream_st& stream);
-  // What the devices do by themselves when something is called.
+  // Lets the devices work by themselves, at every call.
   void work_in_background();
   void queue(CUstream_st& stream, Operation operation);
-  // Whether these bytes lie in one live allocation that the device may use; if not, a mistake.
+  // Whether the bytes lie in one live allocation that the device may use. If not, adds a mistake.
   bool holds(const void* data, std::size_t bytes, int device, const std::string& what);
-  // Makes the memory of a device, or of all (-1), usable or not.
+  // Makes the memory of a device, or of all devices (-1), usable or not.
   void protect(int device, bool usable);
 };
 
@@ -82,16 +82,16 @@ extern Job* job;
 extern thread_local Rank* rank;
 extern thread_local int current_device;
 
-// One call of CUDA or NCCL: counts it, meets the fault, and holds the lock. `failed()`: it must
-// return an error.
+// One call of CUDA or NCCL: is counted, meets the fault, and holds the lock. If `failed()`, the
+// call must return an error.
 class Entry {
  public:
-  enum Kind { usual, poll, quiet };  // quiet: called by destructors, never thrown out of
+  enum Kind { usual, poll, quiet };  // quiet: called by destructors, throws nothing
   explicit Entry(const char* name, Kind kind = usual);
 
   bool failed() const { return failed_; }
   std::unique_lock<std::mutex>& lock() { return lock_; }
-  // Lets other threads on; throws Killed when the job has ended.
+  // Lets other threads continue; throws Killed when the job has ended.
   void wait();
 
  private:

@@ -11,8 +11,8 @@
 #include "tests/models/layers/property_network.hpp"
 #include "tests/models/score_vectors.hpp"
 
-// A layer on a device, five members in one call, against the CPU and against calls of other members:
-// for the emulated device and for a real one.
+// A layer on a device, emulated or real, with five members in one call, against the CPU and against
+// calls of other members.
 
 namespace tpudist::test {
 
@@ -59,7 +59,7 @@ inline void expect_close(const at::Tensor& actual, const at::Tensor& expected, d
   EXPECT_LE((actual - expected).abs().max().item<double>(), tolerance) << what;
 }
 
-// Scores and all gradients in double; `tolerance` of the largest.
+// Expects equal scores and gradients in double, up to `tolerance` of the largest.
 inline void expect_equal_in_double(const LayerSpelling& spelling, const DeviceContext& place,
                                    double tolerance) {
   for (int variant = 0; variant < kDeviceVariants; ++variant) {
@@ -89,7 +89,7 @@ inline void expect_equal_in_double(const LayerSpelling& spelling, const DeviceCo
           of_inputs[i] = m == 0 ? part : of_inputs[i] + part;
         }
       }
-      // Equal nodes tie for a maximum up to rounding: their gradients are compared together.
+      // Equal nodes tie for a maximum up to rounding, so the sums of their gradients are compared.
       for (std::size_t i = 0; i < 2; ++i) {
         const at::Tensor x = together.leaves()[together.parameters() + i].detach().cpu();
         const at::Tensor same = (x.unsqueeze(0) == x.unsqueeze(1)).all(2).to(at::kDouble);
@@ -100,9 +100,9 @@ inline void expect_equal_in_double(const LayerSpelling& spelling, const DeviceCo
   }
 }
 
-// The scores and gradients of one call of an executor for some members; `shift`: whether the loss
-// says that it ignores one (that of members below `shifting`), and `common` whether the caller
-// still wants all scores.
+// The scores and gradients of one call of an executor for some members. `shift`: whether the loss
+// of members below `shifting` says that it ignores a shift; `common`: whether the caller still
+// wants all scores.
 struct FloatCall {
   FloatCall(const Executor& executor, const DeviceCase& made, UnitInput input, bool shift,
             bool common, const std::vector<int>& whose = kAllMembers,
@@ -146,8 +146,8 @@ inline at::Tensor tensor_of(const std::vector<float>& values) {
   return at::tensor(values, at::kDouble);
 }
 
-// What training takes, in float32; `tolerance` as above, but for a softmax of a low temperature,
-// which magnifies what is rounded away.
+// Expects equal scores and gradients of training, in float32. `tolerance` as above; more for a
+// softmax of a low temperature, which magnifies rounding.
 inline void expect_trains_alike(const LayerSpelling& spelling, const DeviceContext& place,
                                 double tolerance) {
   if (spelling.yaml.find("temperature") != std::string::npos) tolerance *= 10;
@@ -178,7 +178,7 @@ inline void expect_trains_alike(const LayerSpelling& spelling, const DeviceConte
   }
 }
 
-// Not a bit of a member's scores and gradient depends on who else is in the call, or in which order.
+// Expects that no bit of a member's scores and gradient depends on the other members of the call.
 inline void expect_members_apart(const LayerSpelling& spelling, const DeviceContext& place) {
   for (int variant = 0; variant < kDeviceVariants; ++variant) {
     SCOPED_TRACE(variant);

@@ -32,10 +32,10 @@ class GoldenCase {
   }
 
   const std::string& name() const { return name_; }
-  const std::string& layer() const { return layer_; }  // empty of networks
+  const std::string& layer() const { return layer_; }  // empty for networks
   const nlohmann::json& options() const { return options_; }
-  std::int64_t parameters() const { return parameters_; }  // of systems: how many
-  const std::string& model() const { return model_; }  // of small networks: as in experiment files
+  std::int64_t parameters() const { return parameters_; }  // number, for systems
+  const std::string& model() const { return model_; }  // as in experiment files, for small networks
   const SafetensorsFile& file() const { return file_; }
 
   GoldenTensor tensor(const std::string& name) {

@@ -15,7 +15,7 @@
 
 namespace tpudist::test {
 
-// A graph with configurations, as the plan builders take it.
+// A graph with configurations, as plan builders expect it.
 struct LayerGraph {
   std::int64_t nodes = 0, configs = 0, state_rows = 0;
   std::vector<std::int32_t> edges, config_nodes, node_class, codes;
@@ -26,8 +26,7 @@ struct LayerGraph {
   std::int64_t classes() const { return 1 + *std::ranges::max_element(node_class); }
 };
 
-// The plan that says everything by hand: a row for each (configuration, node) at every depth, in
-// this order.
+// A plan written by hand: a row for each (configuration, node) at every depth, in this order.
 inline Plan plain_plan(const LayerGraph& graph, const PlanShape& shape) {
   Plan plan;
   const std::int64_t rows = graph.configs * graph.nodes;
@@ -107,8 +106,8 @@ inline Plan refined_plan_of(const LayerGraph& graph, const PlanShape& shape) {
   return build_refined_plan({&slate, 1});
 }
 
-// For every (configuration, node) the row of `plan` after its last layer, found by the content of
-// the rows: rows of equal content hold equal numbers.
+// The row of `plan` after its last layer for every (configuration, node), found by content: rows of
+// equal content hold equal numbers.
 inline std::vector<std::int64_t> rows_of_pairs(const LayerGraph& graph, const PlanShape& shape,
                                                const Plan& plan) {
   std::vector<std::uint64_t> nodes, states;

@@ -6,7 +6,7 @@
 
 namespace tpudist::test {
 
-// A layer in one of the ways that YAML can say it. Each has six input channels.
+// One way to write a layer in YAML. Each layer has six input channels.
 struct LayerSpelling {
   std::string layer;  // as in layer_names()
   std::string name;   // of the test, in letters, digits and underscores
@@ -18,8 +18,8 @@ inline void PrintTo(const LayerSpelling& spelling, std::ostream* out) {
   *out << spelling.yaml;
 }
 
-// What the properties of layers are tested on: at least one spelling of every registered layer. A
-// new layer is a few more lines here.
+// The layers whose properties are tested: at least one spelling of every registered layer. A new
+// layer needs a few more lines here.
 inline const std::vector<LayerSpelling>& layer_spellings() {
   static const std::string both = "directions: [consumer_to_producer, producer_to_consumer]";
   static const std::string tanh = "activation: gelu_tanh";
@@ -40,7 +40,7 @@ inline const std::vector<LayerSpelling>& layer_spellings() {
       {"gcn", "gcn_backwards",
        "{layer: gcn, width: 5, directions: [producer_to_consumer], activation: none}"},
       {"gcn", "gcn_both", "{layer: gcn, width: 5, " + both + "}"},
-      // A node without neighbours stays in the skip alone.
+      // A node without neighbours has only the skip.
       {"gcn", "gcn_without_loops",
        "{layer: residual, blocks: [{layer: gcn, width: 6, self_loops: false, " + both + "}]}"},
       {"gcn", "gcn_right", "{layer: gcn, width: 4, normalise: right, " + tanh + ", " + both + "}"},
@@ -55,7 +55,7 @@ inline const std::vector<LayerSpelling>& layer_spellings() {
        "{layer: gin, width: 5, hidden: 7, eps: 0.3, train_eps: true, activation: silu, " + both +
            "}"},
       {"gine", "gine", "{layer: gine, width: 5, hidden: 4, train_eps: true, " + both + "}"},
-      // Where a maximum is of products, rounding decides between equal neighbours; here there are none.
+      // In a maximum of products, rounding decides between equal neighbours; there are none here.
       {"pna", "pna", "{layer: pna, width: 5, directions: [producer_to_consumer], " + tanh + "}"},
       {"pna", "pna_both", "{layer: pna, width: 4, average_log_degree: 0.7, " + both + "}"},
       {"virtual_node", "virtual_node", "{layer: virtual_node, " + tanh + "}"},

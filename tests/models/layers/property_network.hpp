@@ -20,8 +20,8 @@
 
 namespace tpudist::test {
 
-// A small network around one layer, with dropout before and after it: as the Network that trains
-// in float32, and as the layers beneath it, which run in double too.
+// A small network around one layer, with dropout before and after it: as a Network, which trains in
+// float32, and as its layers, which also run in double.
 class PropertyNetwork {
  public:
   // `variant` chooses readout and encoder; `readout` overrides the readout.
@@ -86,8 +86,8 @@ class PropertyNetwork {
   ComposedNetwork composed_;
 };
 
-// A number for each configuration, whose sum with the scores is the loss of the tests; `centred`:
-// their sum is 0 over every slate, so that the loss ignores a shift.
+// A number for each configuration; the loss of the tests is the sum of score times number.
+// `centred`: the numbers of every slate sum to 0, so that the loss ignores a shift.
 inline std::vector<double> loss_numbers(const Readout& readout, bool centred) {
   std::vector<double> numbers, sum, count;
   for (std::size_t k = 0; k < readout.slate_of_config.size(); ++k) {
@@ -141,7 +141,7 @@ class DoubleCall {
     const at::Tensor scores = this->scores();
     return (scores * at::tensor(numbers, at::kDouble).to(scores.device())).sum();
   }
-  // Of all leaves; zeros for one that takes no part.
+  // The gradients of all leaves; zeros for a leaf that takes no part.
   std::vector<at::Tensor> gradients() const {
     std::vector<at::Tensor> gradients =
         torch::autograd::grad({loss()}, leaves_, {}, std::nullopt, false, /*allow_unused=*/true);

@@ -18,7 +18,7 @@ struct GoldenSlate {
   std::vector<double> scores, targets;
 };
 
-// Of all slates of kGoldenBatch, one after another.
+// The losses over all slates of kGoldenBatch, one after another.
 struct GoldenBatchLoss {
   const char* yaml;
   double loss;

@@ -20,9 +20,9 @@
 #include "tests/models/layers/property_network.hpp"
 #include "tests/models/plans/make_csr.hpp"
 
-// Every operator, forward and backward, for one or more members in a call, against a plain reference
-// in double that LibTorch's autograd differentiates. The same suite for every backend: a program
-// instantiates it.
+// Every operator, forward and backward, for one or more members in a call, against a plain
+// reference in double that LibTorch's autograd differentiates. Each backend's program instantiates
+// the same suite.
 
 namespace tpudist::test {
 
@@ -31,7 +31,7 @@ using Tensors = std::vector<Tensor>;
 
 enum class Where { cpu, emulated, gpu };
 
-// A backend, how many members a call has, and the entries of a device's chunks of rows.
+// A backend, the number of members of a call, and the entries of a device's chunks of rows.
 struct Setting {
   Where where;
   std::int64_t members;
@@ -61,7 +61,7 @@ inline void expect_near(const Tensor& actual, const Tensor& expected, at::Scalar
       << what;
 }
 
-// A backend with what the operators of one test take: arrays are added first, then comes start().
+// A backend with the arguments of one test's operators. Add arrays first, then call start().
 class OperatorCase {
  public:
   OperatorCase(Setting setting, at::ScalarType type, Precision precision = Precision::fp32)
@@ -85,14 +85,14 @@ class OperatorCase {
 
   const Backend& backend() const { return device_ ? *device_ : cpu_; }
   at::ScalarType type() const { return type_; }
-  // Whether a device is to take all in small parts.
+  // Whether a device must split all work into small parts.
   bool small() const { return small_; }
-  // The members of the call that runs now, or of the next one.
+  // The members of the running or next call.
   const std::vector<std::int64_t>& members() const { return members_; }
   std::int64_t count() const { return static_cast<std::int64_t>(members_.size()); }
   at::Device device() const { return where_ == Where::gpu ? at::kCUDA : at::kCPU; }
 
-  // Numbers of which many are equal, so that maxima tie and sums of a few are exact.
+  // Numbers with many equal ones, so that maxima tie and sums of a few are exact.
   Tensor rows(std::int64_t count, std::int64_t channels = 5) {
     return weights({this->count(), count, channels}).mul_(4).round_().div_(4);
   }
@@ -100,9 +100,9 @@ class OperatorCase {
     return at::randn(sizes, generator_, at::TensorOptions(at::kDouble));
   }
 
-  // Compares result and gradients of `run(inputs, backend)` with those of `reference(inputs)`. A second
-  // call gives the same bits, and so does one with other members, or with their order turned round.
-  // With `exact` an emulated device gives the bits of the CPU, if no row is long.
+  // Compares result and gradients of `run(inputs, backend)` with those of `reference(inputs)`. The
+  // bits must be the same in a second call, with other members, and with members in reverse order.
+  // With `exact`, an emulated device must give the bits of the CPU if no row is long.
   template <typename Run, typename Reference>
   void expect_equal(const Tensors& inputs, const std::string& what, const Run& run,
                     const Reference& reference, bool exact = false) {
@@ -177,7 +177,7 @@ class PlanCase {
                                              std::vector<std::vector<std::uint64_t>>{});
   }
   const Plan& plan() const { return *input_.plan; }
-  // The groups of the network's only layer that has any.
+  // The groups of the network's only layer with groups.
   const RowGroups& groups() const {
     for (const auto& groups : context_->groups) {
       if (groups) return *groups;
@@ -192,8 +192,8 @@ class PlanCase {
   std::unique_ptr<PlanContext> context_;
 };
 
-// A random matrix of few replicas. The last neighbourhoods and sources stay without entries; equal
-// entries are parallel edges, which merge to a weight.
+// A random matrix with few replicas. The last neighbourhoods and sources have no entries; equal
+// entries are parallel edges, which merge into a weight.
 inline SparseMatrix random_matrix(std::uint64_t key, std::int64_t neighbourhoods,
                                   std::int64_t sources, std::int32_t replicas,
                                   std::int64_t entries) {
@@ -210,7 +210,7 @@ inline SparseMatrix random_matrix(std::uint64_t key, std::int64_t neighbourhoods
   return made;
 }
 
-// The sources of a row, each as often as its weight says.
+// The sources of a row, each repeated `weight` times.
 inline std::vector<std::int64_t> sources_of(const Csr& matrix, std::int64_t row) {
   std::vector<std::int64_t> sources;
   for (std::int64_t e = matrix.begin[row]; e < matrix.begin[row + 1]; ++e)
@@ -222,7 +222,7 @@ inline Tensor taken(const Tensor& x, const std::vector<std::int64_t>& rows) {
   return x.index_select(1, at::tensor(rows, at::kLong));
 }
 
-// What an aggregation makes of some rows [M, n, C]: [M, C].
+// The aggregation [M, C] of some rows [M, n, C].
 inline Tensor aggregated(const Tensor& rows, Aggregation aggregation) {
   if (rows.size(1) == 0) return rows.sum(1);
   return aggregation == Aggregation::max    ? rows.amax(at::IntArrayRef{1})
@@ -244,7 +244,7 @@ inline Tensor plain_aggregate(const SparseMatrix& matrix, const Tensor& x,
   return at::stack(rows, 1).view({x.size(0), matrix.forward.rows() * matrix.replicas, x.size(2)});
 }
 
-// The rows of each group with their counts [1, n, 1], put back to where `body` made them from.
+// Calls `body` with the rows of each group and their counts [1, n, 1], and puts the results back.
 template <typename Body>
 Tensor for_each_group(const RowGroups& groups, const Tensor& x, const Body& body) {
   std::vector<std::int64_t> order;
@@ -391,7 +391,7 @@ TEST_P(Operators, Aggregate) {
   });
 }
 
-// Neither the other neighbourhoods nor the other replicas, members and channels see it.
+// Other neighbourhoods, replicas, members and channels must not see the NaN.
 TEST_P(Operators, NanGoesThroughAMaxWhereItIs) {
   const SparseMatrix matrix = random_matrix(2, 40, 33, 3, 200);
   for_types([&](OperatorCase& made) {
@@ -416,7 +416,7 @@ TEST_P(Operators, NanGoesThroughAMaxWhereItIs) {
 TEST_P(Operators, Linear) {
   for_types([](OperatorCase& made) {
     made.start();
-    // Several blocks of rows, so that threads take part, whose grad mode is their own.
+    // Several blocks of rows, so that threads take part; each has a grad mode of its own.
     const Tensors inputs{made.rows(1100, 6), made.weights({made.count(), 6, 9}),
                          made.weights({made.count(), 9})};
     made.expect_equal(
@@ -425,7 +425,7 @@ TEST_P(Operators, Linear) {
           return linear_rows(in[0], in[1], in[2], backend);
         },
         [](const Tensors& in) { return at::bmm(in[0], in[1]) + in[2].unsqueeze(1); });
-    // Of a part of a larger weight, and without a bias.
+    // With a part of a larger weight, and without a bias.
     made.expect_equal(
         {made.rows(3, 4), inputs[1]}, "linear_rows of a part",
         [](const Tensors& in, const Backend& backend) {
@@ -469,7 +469,7 @@ inline void expect_linear_of_rounded(const Setting& setting, Precision precision
                            const std::string& what) {
     const Tensor expected = at::bmm(rounded_to(precision, a), rounded_to(precision, b));
     if (setting.where == Where::gpu && precision == Precision::tf32) {
-      // How a GPU rounds is not documented. It may cut digits off.
+      // The rounding of a GPU is not documented; it may truncate.
       const Tensor error = (actual.cpu().to(at::kDouble) - expected).abs();
       const Tensor sizes = at::bmm(exact(a).abs(), exact(b).abs());
       EXPECT_LE((error / sizes).max().item<double>(), std::ldexp(1.0, -9)) << what;
@@ -508,7 +508,7 @@ TEST_P(Operators, Map) {
           return map_rows(function, {in[0]}, {in[1]}, backend);
         },
         [&](const Tensors& in) { return function({in[0]}, {in[1].unsqueeze(1)}); });
-    // By hand, where it writes over what autograd would have kept.
+    // Differentiated by hand, where the operator overwrites values that autograd would have kept.
     made.expect_equal(
         {x, made.rows(1100, 6)}, "map_rows by hand",
         [](const Tensors& in, const Backend& backend) {
@@ -522,7 +522,7 @@ TEST_P(Operators, Map) {
               in, 6, backend);
         },
         [](const Tensors& in) { return at::sigmoid(in[1]) * in[0]; });
-    // One plane for all members, and one of each.
+    // One plane for all members, and one for each member.
     const Tensor shared = made.weights({1, 1100, 1}).to(made.device(), made.type());
     made.expect_equal(
         {x}, "map_rows of a shared plane",
@@ -542,7 +542,7 @@ TEST_P(Operators, SplitAndJoin) {
     made.expect_equal(
         {made.rows(700, 6), made.rows(700, 2)}, "split_uses and join_channels",
         [](const Tensors& in, const Backend& backend) {
-          const auto uses = split_uses(in[0], 4, backend);  // one of them is not used
+          const auto uses = split_uses(in[0], 4, backend);  // one use stays unused
           return join_channels({uses[0], in[1], uses[1], uses[3]}, backend);
         },
         [](const Tensors& in) {
@@ -557,7 +557,7 @@ TEST_P(Operators, SplitAndJoin) {
   });
 }
 
-// The masks are those of the CPU in float32: what they depend on is tested there.
+// The masks must be those of the CPU in float32, whose tests check what they depend on.
 TEST_P(Operators, Drop) {
   std::vector<std::uint64_t> row_keys;
   for (std::uint64_t i = 0; i < 300; ++i) row_keys.push_back(0x9E3779B97F4A7C15ull * (i % 90 + 1));
@@ -681,7 +681,7 @@ TEST_P(Operators, AttendNodes) {
   });
 }
 
-// Two heads of 2 and of 3 channels: rows before in one group and in several, and such of several nodes.
+// Two heads of 2 and of 3 channels; rows before in one and in several groups, of several nodes.
 TEST_P(Operators, AttendLinearly) {
   int apart = 0, shared = 0, merged = 0;
   for_plans("{layer: graph_norm}", [&](OperatorCase& made, const PlanCase& item) {
@@ -746,7 +746,7 @@ TEST_P(Operators, Pool) {
   });
 }
 
-// The needed part of a plan counts nodes that it leaves out.
+// Means over the needed part of a plan also count the nodes that the part leaves out.
 TEST_P(Operators, MeansCountNodesThatAreLeftOut) {
   for_plans(kBoth, [](OperatorCase& made, const PlanCase& item) {
     Readout readout = item.plan().readout;
@@ -766,7 +766,7 @@ TEST_P(Operators, MeansCountNodesThatAreLeftOut) {
   });
 }
 
-// So that a product of a member is the same call in every call.
+// A member's product is then the same BLAS call, whatever other members there are.
 TEST_P(Operators, GivePlanesAtMultiplesOf256Bytes) {
   std::vector<std::uint64_t> row_keys(7);
   for_types([&](OperatorCase& made) {

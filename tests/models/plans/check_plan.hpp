@@ -157,8 +157,8 @@ inline void check_readout(const Plan& plan, std::int64_t rows) {
 }  // namespace checked_plan
 
 // Throws Error, which names the fault, when a plan violates an invariant: sizes, ranges, sorted and
-// merged sources, exact transposes, and needed rows that depend only on needed rows. It shares no
-// code with the plan builders.
+// merged sources, exact transposes, and needed rows that depend only on needed rows. Shares no code
+// with the plan builders.
 inline void check_plan(const Plan& plan) {
   using namespace checked_plan;
   require(plan.node.size() == plan.state.size(), "node and state differ in length");

@@ -17,10 +17,10 @@ struct CsrEntry {
   float weight = 1;
 };
 
-// Builds a matrix of `rows` rows: the entries of a row are sorted by source, and the weights of
-// equal ones are added in double, in the order given. Every row index must be below `rows`.
+// Builds a matrix of `rows` rows. Sorts the entries of a row by source, and adds the weights of
+// equal entries in double, in the given order. Every row index must be below `rows`.
 inline Csr make_csr(std::int64_t rows, std::span<const CsrEntry> entries) {
-  // Counting sort by row, then each row by source; both keep the order given.
+  // Counting sort by row, then each row by source; both are stable.
   std::vector<std::int64_t> end(rows + 1, 0);
   for (const CsrEntry& entry : entries) ++end[entry.row + 1];
   std::partial_sum(end.begin(), end.end(), end.begin());

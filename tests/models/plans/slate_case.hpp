@@ -21,8 +21,8 @@ struct SlateCase {
   PlanSlate view() const { return {nodes, edges, config_nodes, configs, states, state_rows}; }
 };
 
-// A random graph (parallel edges, nodes without neighbours) and configurations of it; no
-// configurable nodes: a tile slate.
+// A random graph (parallel edges, nodes without neighbours) and configurations of the graph.
+// Without configurable nodes: a tile slate.
 inline SlateCase random_slate(std::uint64_t key, std::int64_t nodes, std::int64_t configs,
                               std::int64_t config_nodes, int config_features,
                               int node_features = kNodeFeatures, int opcodes = kOpcodes) {

@@ -7,8 +7,8 @@
 
 namespace tpudist::test {
 
-// The measurements of `graph` as a file of a layout collection, whose configurations differ in
-// their features.
+// The measurements of `graph` as a file of a layout collection. Different configurations have
+// different features.
 inline NpzFixture measured(const NoisyGraph& graph) {
   NpzFixture f = NpzFixture::layout();
   f.c = static_cast<std::int64_t>(graph.times.size());

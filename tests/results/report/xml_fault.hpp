@@ -8,11 +8,11 @@
 
 namespace tpudist::test {
 
-// A checker of well-formed XML, as far as pages and drawings use it: elements that nest, attributes
-// in double quotes and once each, references that are known, no bare '<' or '&', one root.
+// A checker of well-formed XML, as far as pages and drawings use XML: nested elements, attributes
+// in double quotes and once each, known references, no bare '<' or '&', one root.
 class XmlFault {
  public:
-  // What is wrong with the first fault, with the text after it; empty where there is none.
+  // Describes the first fault, with the text after it; empty if there is none.
   static std::string find(std::string_view text) { return XmlFault(text).run(); }
 
  private:

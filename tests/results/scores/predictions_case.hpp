@@ -66,7 +66,7 @@ struct PredictionsCase {
 
   void write(const std::filesystem::path& path) const {
     PredictionsWriter writer(path, header);
-    // In any order.
+    // Graphs may come in any order.
     for (std::size_t g = graphs.size(); g-- > 0;) writer.add(static_cast<int>(g), graphs[g]);
     writer.finish();
   }

@@ -52,7 +52,7 @@ inline PredictionsCase system_run(int seed, double noise, std::uint64_t variant 
   return run;
 }
 
-// A folder of such a run.
+// Writes the folder of a system_run.
 inline std::filesystem::path write_system_run(const std::filesystem::path& folder, int seed,
                                               double noise, std::uint64_t variant = 3) {
   const PredictionsCase run = system_run(seed, noise, variant);
@@ -62,7 +62,7 @@ inline std::filesystem::path write_system_run(const std::filesystem::path& folde
   return folder;
 }
 
-// A folder of one of its two members alone, as `placement: split` trains them.
+// Writes the folder of one of the two members, as with `placement: split`.
 inline std::filesystem::path write_split_run(const std::filesystem::path& folder, int seed,
                                              double noise, int member, bool predictions = true) {
   PredictionsCase run = system_run(seed, noise);

@@ -26,7 +26,7 @@ class GraphReference {
             "train.last_evaluation=none"};
   }
 
-  // The network of the setup, as its experiment begins.
+  // The network of the setup with the experiment's initial parameters.
   explicit GraphReference(const TrainingSetup& setup)
       : data_(setup.data), table_(setup.network.parameters()) {
     AlignedFloats flat(static_cast<std::size_t>(table_.length()));
@@ -43,8 +43,8 @@ class GraphReference {
 
   const at::Tensor& operator[](const std::string& name) const { return weights_.at(name); }
 
-  // [K, n', 5] of some nodes alone: embedding and logarithms, Linear, ReLU, one SAGE layer with the
-  // mean over consumers, ReLU.
+  // [K, n', 5] rows of a part's nodes: embedding and logarithms, Linear, ReLU, one SAGE layer with
+  // the mean over consumers, ReLU.
   at::Tensor rows(const std::vector<std::int32_t>& part, const Slate& slate) const {
     const Graph& graph = data_.graph(slate.graph);
     const std::int64_t nodes = std::ssize(part),
@@ -93,7 +93,7 @@ class GraphReference {
     return at::stack(all);
   }
 
-  // The mean over all K x K of log(1 + exp(-(slower - faster))), of the pairs of unequal run times.
+  // The sum of log(1 + exp(-(slower - faster))) over pairs of unequal run times, divided by K x K.
   static at::Tensor loss(const at::Tensor& scores, const std::vector<double>& times) {
     at::Tensor sum = at::zeros({}, at::kDouble);
     for (std::size_t i = 0; i < times.size(); ++i)
@@ -118,7 +118,7 @@ class GraphReference {
     }
   }
 
-  // Within 1e-5 of these, [1, P].
+  // Expects parameters [1, P] within 1e-5 of these.
   void expect_near(const std::vector<float>& parameters) const {
     for (const ParameterEntry& entry : table_.entries()) {
       const at::Tensor expected = weights_.at(entry.name).detach().contiguous().view({-1});
