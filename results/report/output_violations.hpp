@@ -7,11 +7,11 @@
 namespace tpudist {
 
 // The violation ratio of each configuration of a layout graph, as
-// `model.readout.violation_ratio: output` defines it (docs/configuration.md): the share of the
-// configurable nodes in whose output a dimension that is not the largest lies along the lanes of
-// the TPU, the first one of minor-to-major. 0 for a configuration of which no node counts. Empty
-// where none does at all, and where the schema does not say that configurations are orders of
-// dimensions. Throws DataError or IoError.
+// `model.readout.violation_ratio: output` defines the ratio (docs/configuration.md). A configurable
+// node violates if the dimension of its output along the lanes of the TPU, the first of
+// minor-to-major, is not the largest. The ratio is the share of such nodes, 0 for a configuration
+// in which no node counts. Empty if no node counts in any configuration, and if the schema does not
+// say that configurations are orders of dimensions. Throws DataError or IoError.
 std::vector<double> output_violations(const GraphEntry& entry);
 
 }  // namespace tpudist

@@ -14,18 +14,17 @@ namespace tpudist {
 struct Report {
   std::string title, subtitle;
   std::vector<ReportFact> facts;   // steps, duration, machine, program and command
-  std::vector<std::string> notes;  // trainings that were given twice and count once; also on the
-                                   // page
+  std::vector<std::string> notes;  // trainings that were given twice and count once
   std::vector<ReportSection> sections;
 };
 
-// For runs or a sweep, also unfinished and damaged ones. Reads their predictions, and the run times
-// of their training shards. `ceilings`: whether to estimate noise ceilings, which takes most of the
-// time.
+// The report of runs or a sweep, even if unfinished or damaged. Reads the predictions, and the run
+// times of the training shards. `ceilings`: whether to estimate noise ceilings, which takes most of
+// the time.
 Report make_report(ResultSet results, bool ceilings = true);
 
-// The page; and the tables that have rows, as pairs of a file name and CSV text, in the order of
-// the page.
+// The page; and the tables that have rows, in the order of the page, as pairs of a file name and
+// CSV text.
 std::string report_html(const Report& report);
 std::vector<std::pair<std::string, std::string>> report_csv(const Report& report);
 

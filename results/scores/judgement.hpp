@@ -40,8 +40,8 @@ struct GraphEvaluation {
 };
 
 // A graph is flagged if members agree (at least kAgreement) on a ranking that its run times
-// contradict (Kendall tau below kContradiction): the run times may be corrupted. Flagged graphs
-// count.
+// contradict (Kendall tau below kContradiction): the run times may be corrupted. A flagged graph
+// still counts.
 inline constexpr double kAgreement = 0.6, kContradiction = 0.2;
 
 // Graphs that are ranked by the same columns.

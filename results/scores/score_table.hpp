@@ -54,7 +54,7 @@ MeanScores mean_scores_of(std::span<const GraphMetrics> graphs, bool is_tile);
 // by its name. Else empty.
 std::vector<GraphMetrics> means_of_collections(std::span<const GraphMetrics> graphs, bool is_tile);
 
-// The name of the mean of at least one such mean. A metric is undefined if it is in one of them.
+// The mean of these means, at least one, and its name. A metric is undefined if one mean's is.
 inline constexpr std::string_view kMeanOfCollections = "mean of collections";
 GraphMetrics mean_of_collections(std::span<const GraphMetrics> means, bool is_tile);
 

@@ -11,7 +11,7 @@
 namespace tpudist {
 
 // {"value", "error", "degrees", "low", "high"}; null without an interval. "low" and "high" are null
-// where all values are alike (Interval::is_known).
+// if all values are alike (Interval::is_known).
 nlohmann::json interval_json(const std::optional<Interval>& interval);
 
 // The same with "families", "graphs", "collections", "runs", "family_variance", "run_variance" and
@@ -19,15 +19,15 @@ nlohmann::json interval_json(const std::optional<Interval>& interval);
 nlohmann::json family_interval_json(const std::optional<FamilyInterval>& found);
 
 // "1 of 6 trainings collapsed, so the rate is at most 58 % (95 %); without collapses the mean is
-// 0.7512": far below the median. rare_line where none did, or two trainings cannot show it.
+// 0.7512". Collapsed: far below the median. rare_line if none did, or with two trainings or fewer.
 std::string collapse_line(const RunScoreTable& scores);
 
-// Intervals of the score of members together, TableJudgement::kept. If a selection is used it is
-// the nested score, since the other one is biased; the spread between members is that of the
-// selected weights. Graphs with an undefined metric are ignored.
+// Intervals of the score of members together, TableJudgement::kept. A selection biases that score:
+// the intervals are then of the nested score, with the selected weights. Graphs with an undefined
+// metric are ignored.
 struct TableIntervals {
   // "These graphs": the jackknife over trainings, each left out with all its members. With one
-  // training it is over its members, which says nothing about other trainings. Nothing for fewer
+  // training, the jackknife over its members says nothing about other trainings. Nothing for fewer
   // than two columns.
   std::optional<Interval> these_graphs;
   int trainings = 0;  // combined trainings
@@ -37,18 +37,18 @@ struct TableIntervals {
 };
 TableIntervals table_intervals(const TableJudgement& table);
 
-// The ensemble's scores of the graphs of `table` that have one, as one run.
+// The ensemble's scores on the graphs of `table`, as one run; graphs without a score are left out.
 RunScoreTable ensemble_scores(const TableJudgement& table);
 
-// The final score: the mean over collections of TableJudgement::kept, and its intervals. A table is one
-// collection, or those of its parts. Members of a table rank all of its parts and leave them together;
-// members of tables are independent. Families are clustered across collections.
+// The final score: the mean over collections of TableJudgement::kept, and its intervals. A table is
+// one collection, or those of its parts. Leaving a member out removes it from all parts of its
+// table. Members of different tables are independent. Families are clustered across collections.
 struct FinalIntervals {
-  double nested = 0;  // as the score, of selections that were made without a graph's family
+  double nested = 0;  // the same with members selected without each graph's family
   double score = 0;   // NaN if a collection has none; then there is no interval
-  std::optional<Interval> these_graphs;  // around the nested scores, as of TableIntervals
+  std::optional<Interval> these_graphs;  // around `nested`, as in TableIntervals
   std::optional<FamilyInterval> families;
-  bool one_training = false, selected = false, several = false;  // in any table; several columns
+  bool one_training = false, selected = false, several = false;  // any table has several columns
 };
 FinalIntervals final_intervals(std::span<const TableJudgement> tables);
 
@@ -57,8 +57,8 @@ std::string final_interval_text(std::span<const TableJudgement> tables);
 
 // Complete lines; empty if no graph has a score.
 std::string table_interval_text(const TableJudgement& table);
-// {"these_graphs": ..., "other_families": ...} as interval_json and family_interval_json; the
-// former has also "between", "trainings" or "members of one training", and their number.
+// {"these_graphs": interval_json, "other_families": family_interval_json}. "these_graphs" also has
+// "between" ("trainings", "members of one training"), "trainings" and "members": their numbers.
 nlohmann::json table_interval_json(const TableJudgement& table);
 
 }  // namespace tpudist

@@ -9,7 +9,7 @@
 
 namespace tpudist::test {
 
-// A small network in double that runs on any plan, to compare plans with: state' = tanh(A * own +
+// A small network in double that runs on any plan, to compare plans: state' = tanh(A * own +
 // sum over edge sets of B_d * aggregated), scalars per channel. Node and state embeddings are given
 // per class, so that equal classes are equal inputs.
 struct PlanNetwork {
@@ -36,7 +36,7 @@ struct PlanNetwork {
     return y;
   }
 
-  // Keeps sums over whole graphs small enough that tanh still tells them apart.
+  // Keeps sums over whole graphs so small that tanh still separates them.
   static void damp(const Csr& csr, std::int32_t replicas, std::vector<Row>& y) {
     for (std::int64_t i = 0; i < csr.rows(); ++i) {
       double total = 1;
@@ -67,8 +67,8 @@ struct PlanNetwork {
     return y;
   }
 
-  // Scores of all configurations. `node_value` [plan.nodes], `state_value` [plan.states]: what rows
-  // are told apart by. `needed_only`: rows that are not needed are overwritten in every layer.
+  // Scores of all configurations. `node_value` [plan.nodes], `state_value` [plan.states]: values
+  // that distinguish rows. `needed_only`: overwrites rows that are not needed in every layer.
   static std::vector<double> scores(const Plan& plan, std::span<const double> node_value,
                                     std::span<const double> state_value, bool needed_only = false) {
     std::vector<Row> x;

@@ -11,11 +11,11 @@ struct HeatMap {
   std::string row_name, column_name;
   std::vector<std::string> rows, columns;
   std::vector<std::vector<double>> values;  // [rows][columns] NaN: none
-  // Values of the lightest and the darkest shade, to share a scale between maps; if equal, those of
-  // this map.
+  // Values of the lightest and the darkest shade, for maps that share a scale. If equal, the least
+  // and the greatest value of this map.
   double low = 0, high = 0;
 
-  // As SVG of this width in pixels; empty without cells.
+  // The map as SVG of this width in pixels; empty without cells.
   std::string svg(double width) const;
 };
 

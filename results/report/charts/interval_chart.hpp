@@ -19,7 +19,7 @@ struct IntervalRow {
   bool square = false;       // shape of the value's mark
   std::optional<ChartInterval> interval = {};  // of the value, drawn as a heavy line
   std::optional<ChartInterval> wider = {};     // a second one, drawn as a thin line
-  std::vector<double> dots = {};               // small, drawn behind the value; NaN are left out
+  std::vector<double> dots = {};               // small, behind the value's mark; NaN are left out
   std::optional<double> second = {};           // a square beside the value
   int second_colour = 2;
   std::optional<double> limit = {};  // a separate mark, such as a noise ceiling
@@ -33,11 +33,11 @@ struct IntervalChart {
   std::string label;  // description for screen readers
   std::string x_name;
   bool bars = false;
-  bool zero = false;  // whether the axis includes 0, with a line there
+  bool zero = false;  // whether the axis includes 0, with a line at 0
   std::vector<IntervalRow> rows;
 
-  // As SVG of this width in pixels; empty without rows. On narrow drawings labels are above their
-  // rows.
+  // The chart as SVG of this width in pixels; empty without rows. Narrow drawings have the labels
+  // above the rows.
   std::string svg(double width) const;
 };
 

@@ -33,7 +33,7 @@ struct LineChart {
   std::vector<LineBand> bands = {};
   std::vector<LineSeries> lines = {};
 
-  // As SVG of this width in pixels; empty without finite values.
+  // The chart as SVG of this width in pixels; empty without finite values.
   std::string svg(double width) const;
 
  private:

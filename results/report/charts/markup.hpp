@@ -6,8 +6,8 @@
 namespace tpudist {
 
 // Escapes text for the content of an XML or HTML element, or for an attribute in double quotes:
-// `&`, `<`, `>`, `"` and `'` become references. Characters that are not allowed there, or that
-// would not be shown (as for printable()), become U+FFFD.
+// `&`, `<`, `>`, `"` and `'` become references. Characters that XML forbids, and characters that
+// are invisible (as for printable()), become U+FFFD.
 std::string escaped(std::string_view text);
 
 // A coordinate in pixels with at most one decimal, "12", "12.5"; 0 if not finite.

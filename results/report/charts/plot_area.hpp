@@ -15,12 +15,12 @@ struct Axis {
   std::vector<double> ticks;
   std::vector<std::string> labels;  // of the ticks
 
-  // Position of a value: 0 at the low end, 1 at the high end, outside of 0 .. 1 beyond them.
+  // Position of a value: 0 at the low end, 1 at the high end; values outside lie outside of 0 .. 1.
   double place(double value) const;
 };
 
 // An axis over low .. high with at most `most` ticks (at least 2) at multiples of 1, 2 or 5 times a
-// power of ten. With `widen` its ends are ticks. Equal or unusable ends give an axis of some width
+// power of ten. `widen` moves the ends to ticks. Equal or unusable ends give an axis of some width
 // around them.
 Axis linear_axis(double low, double high, int most, bool widen = true);
 
@@ -35,8 +35,8 @@ struct PlotArea {
   SvgPoint at(double x_value, double y_value) const;
 };
 
-// Draws grid lines, ticks with their labels below and to the left, and the names of both axes. An
-// empty name is left out, and so are the ticks of an axis without ticks.
+// Draws grid lines, ticks with their labels below and to the left, and the names of both axes.
+// Leaves out an empty name.
 void draw_axes(SvgCanvas& canvas, const PlotArea& area, std::string_view x_name,
                std::string_view y_name);
 

@@ -12,7 +12,7 @@ struct ScatterChart {
   int colour = 1;            // 1 to 6
   std::vector<double> x, y;  // of equal length, in 0 .. 1
 
-  // As SVG of this width in pixels; empty without points.
+  // The chart as SVG of this width in pixels; empty without points.
   std::string svg(double width) const;
 };
 

@@ -5,7 +5,7 @@
 
 namespace tpudist {
 
-// A series as one strip: its values from left to right as shades of one colour.
+// A series drawn as one strip: its values are shades of one colour, from left to right.
 struct Strip {
   std::string label;
   std::vector<double> values;  // in 0 .. 1; NaN: no value
@@ -18,7 +18,7 @@ struct StripChart {
   std::string x_name;  // of the direction along the strips
   std::vector<Strip> strips;
 
-  // As SVG of this width in pixels; empty without strips.
+  // The chart as SVG of this width in pixels; empty without strips.
   std::string svg(double width) const;
 };
 

@@ -13,9 +13,9 @@ struct SvgPoint {
 
 enum class TextAnchor { start, middle, end };
 
-// Builds an SVG drawing. All texts are escaped. Colours come from classes of the page's style sheet
-// (results/report/page.cpp), so that they follow its light or dark scheme. A `title` is shown on hover and
-// read by screen readers.
+// Builds an SVG drawing. All texts are escaped. Classes of the page's style sheet
+// (results/report/page.cpp) set the colours, for a light and a dark scheme. A `title` is shown on
+// hover and read by screen readers.
 class SvgCanvas {
  public:
   // `label` describes the drawing.
@@ -29,7 +29,7 @@ class SvgCanvas {
   void dots(std::span<const SvgPoint> points, std::string_view style);
   void polygon(std::span<const SvgPoint> points, std::string_view style);
   void circle(SvgPoint centre, double radius, std::string_view style, std::string_view title = {});
-  // `corner`: top left; `opacity` of its fill.
+  // `corner`: top left; `opacity`: of the fill.
   void rectangle(SvgPoint corner, double width, double height, std::string_view style,
                  double opacity = 1, std::string_view title = {});
   void text(SvgPoint at, TextAnchor anchor, std::string_view style, std::string_view content,
