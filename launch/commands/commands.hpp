@@ -13,7 +13,7 @@ namespace tpudist {
 
 // Arguments of `inspect --plan`.
 struct InspectPlanArguments {
-  std::filesystem::path config, shards;  // shards: empty for those of the experiment
+  std::filesystem::path config, shards;  // shards: empty: as in the experiment
   std::vector<std::string> overrides;
   int configs = 0;  // 0: as in the experiment
   int threads = 0;  // 0: one per core

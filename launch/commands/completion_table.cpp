@@ -12,7 +12,7 @@ namespace {
 
 using Json = nlohmann::json;
 
-// The keys of a JSON Schema as `key=`, with each value where the schema lists them.
+// Adds the keys of a JSON Schema as `key=`, with each value if the schema lists values.
 void add_settings(const Json& schema, const std::string& path, std::vector<std::string>& words) {
   const Json properties = schema.value("properties", Json::object());
   for (const auto& [name, value] : properties.items()) {

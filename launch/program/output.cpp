@@ -42,7 +42,7 @@ int write_all(int descriptor, std::string_view text) {
   return 0;
 }
 
-// True for a pipe or socket whose other end is closed.
+// Whether standard output is a pipe or socket whose other end is closed.
 bool reader_has_left() {
   pollfd output{STDOUT_FILENO, 0, 0};
   return ::poll(&output, 1, 0) == 1 && (output.revents & (POLLERR | POLLHUP)) != 0;

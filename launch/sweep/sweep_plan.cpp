@@ -118,7 +118,7 @@ std::string key_of(const std::string& message, const Overrides& overrides) {
   plan.file.refuse(mistakes);
 }
 
-// Empty where there are fewer than two families.
+// Halves the graphs by families; both halves are empty if there are fewer than two families.
 ValidationHalves halves_of(const std::vector<GraphEntry>& graphs) {
   ValidationHalves halves;
   std::vector<std::string> names;

@@ -8,7 +8,7 @@
 
 namespace tpudist {
 
-// What a sweep trains: one line per run of the first stage (its values, seed and members), one line
+// The runs of a sweep: one line per run of the first stage (its values, seed and members), one line
 // per stage with its number of runs, and outlook_text.
 std::string plan_table(const SweepRecord& record);
 

@@ -77,7 +77,7 @@ std::vector<std::int64_t> stored_shape(const ParameterEntry& entry, int members)
   return shape;
 }
 
-// Where an entry of a member lies in a list of floats [M, P].
+// The offset of an entry of a member in a list of floats [M, P].
 template <typename Floats>
 auto part_of(Floats& flat, const ParameterTable& table, const ParameterEntry& entry, int member) {
   return std::span(flat).subspan(static_cast<std::size_t>(member * table.length() + entry.offset),

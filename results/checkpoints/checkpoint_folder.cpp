@@ -46,7 +46,7 @@ std::vector<std::filesystem::path> files_of(const std::filesystem::path& folder)
   return paths;
 }
 
-// Nothing where the content is not as written, with the reason in `damage`. Throws IoError.
+// Opens a file. Nothing if the content is not as written; `damage` has the reason. Throws IoError.
 std::optional<CheckpointFile> open_undamaged(const std::filesystem::path& path,
                                              std::string& damage) {
   std::vector<std::byte> bytes;

@@ -99,7 +99,7 @@ class WeightsReader {
     return near.empty() ? "" : fmt::format(" (did it mean \"{}\"?)", near);
   }
 
-  // False where a statistic is absent.
+  // Returns false if a statistic is absent, and refuses any other absent entry.
   bool is_there(const ParameterEntry& entry) const {
     const StoredTensor* tensor = find(entry.torch_name);
     const std::string wanted = shape_text(stored_shape(entry));

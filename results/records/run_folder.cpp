@@ -39,7 +39,7 @@ std::string stranger_in(const RunFolder& folder) {
   return {};
 }
 
-// 0 where there is no such file.
+// The size of a file in bytes; 0 if there is no file.
 std::uintmax_t file_bytes(const std::filesystem::path& file) {
   std::error_code error;
   const std::uintmax_t bytes = std::filesystem::file_size(file, error);

@@ -106,7 +106,7 @@ bool add_band(LineChart& chart, const std::vector<MemberCurve>& curves, const st
   return true;
 }
 
-// A row of a table of curves; the variant comes first where there are several.
+// Adds a row to a table of curves; the variant comes first if there are several.
 void add_row(TextTable& table, const VariantGroup& group, const ReportedVariant& variant,
              const std::string& name, std::int64_t step, double value) {
   std::vector<TableCell> row{name, TableCell::count(step), value};

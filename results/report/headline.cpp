@@ -92,7 +92,7 @@ class Headline {
     if (!summary.alike) log_collapses();
   }
 
-  // What an interval for other trainings does not cover.
+  // Names the risk that an interval for other trainings does not cover.
   void log_collapses() {
     const RunScoreTable& own = found_.out_of_fold ? best().out_of_fold : best().valid;
     if (own.run_count() > 1) texts_.push_back("Collapses: " + collapse_line(own) + ".");

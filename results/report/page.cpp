@@ -63,7 +63,7 @@ std::string figure_html(const ReportFigure& figure) {
   for (const std::string& remark : figure.remarks)
     html += fmt::format("<p class=\"sentence\">{}</p>\n", escaped(remark));
   if (figure.table.rows.empty()) return html;
-  // Without a chart the table is open.
+  // The table is open if there is no chart.
   html += fmt::format("<details{}><summary>Table of {} row{} ({}.csv)</summary>\n{}</details>\n",
                       panels.empty() && !figure.folded ? " open=\"open\"" : "",
                       figure.table.rows.size(), figure.table.rows.size() == 1 ? "" : "s",

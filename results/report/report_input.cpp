@@ -44,7 +44,7 @@ void fill(ReportedVariant& variant, bool ceilings) {
       variant.members = members_of(std::move(variant.members), trainings.rows.front());
     variant.together = score_matrix(variant.runs, MatrixRows::together);
   });
-  // With fewer trainings it cannot be compared with the mean.
+  // A table with fewer trainings cannot be compared with the mean.
   if (variant.together.run_count() != variant.valid.run_count()) variant.together = {};
   try_to(variant, [&] { variant.rankings = rank_variant(variant.runs, ceilings); });
 }

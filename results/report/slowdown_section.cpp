@@ -11,7 +11,7 @@
 namespace tpudist {
 namespace {
 
-// Mean over the graphs of a kind, in percent; empty where there are none. [kSlowdownCounts]
+// [kSlowdownCounts] Mean over the graphs of a kind, in percent; empty if there are none.
 std::vector<double> mean_slowdown(const ReportedVariant& variant, bool valid) {
   std::vector<double> mean(std::size(kSlowdownCounts), 0.0);
   double graphs = 0;

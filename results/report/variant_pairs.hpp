@@ -15,7 +15,7 @@ namespace tpudist {
 struct VariantPair {
   std::size_t a = 0, b = 0;  // indices in ReportInput::variants
   double difference = 0;
-  // These graphs, other trainings: simultaneous 95 % interval and p, adjusted for all pairs
+  // On these graphs, if trained again: simultaneous 95 % interval and p, adjusted for all pairs
   // (all_pairs). Both variants need two trainings.
   std::optional<Interval> trainings = {};
   std::optional<double> p = {};

@@ -29,7 +29,7 @@ std::string score_text(const SystemScores& system) {
                      system.members > 1 ? fmt::format(" of {} members", system.members) : "");
 }
 
-// At most three of them, and how many more.
+// At most three labels, and the number of further ones.
 std::string labels_text(std::vector<std::string> labels) {
   constexpr std::size_t kShown = 3;
   if (labels.size() <= kShown) return join(labels, ", ");
@@ -227,7 +227,7 @@ Json names_json(const SystemScores& system) {
           {"left_out", system.left_out}};
 }
 
-// p is null where the test cannot tell.
+// The test as JSON; p is null if the test cannot tell.
 Json test_json(const PermutationTest& test) {
   return {{"p", test.can_tell() ? Json(test.p) : Json()},
           {"smallest_p", test.smallest_p},
@@ -253,7 +253,7 @@ Json these_graphs_json(const Comparison& found, const Comparison::TheseGraphs& o
           {"exchanged_labels", own.labels ? test_json(*own.labels) : Json()}};
 }
 
-// Both intervals of `scores`, whose columns are trainings.
+// Both intervals of `scores`; columns are trainings.
 Json intervals_json(const RunScoreTable& scores, double level) {
   return {{"score", mean_score(scores)},
           {"these_graphs", interval_json(run_interval(scores, level))},

@@ -178,7 +178,7 @@ class Judge {
     }
   }
 
-  // Scores of the columns of a graph; empty where a column has none, or its member is not in
+  // Scores of the columns of a graph; empty for a column without scores, or whose member is not in
   // `which`.
   std::vector<Values> column_scores(const std::vector<MemberColumn>& columns, const GraphSet& set,
                                     const PredictionEntry& graph, const PredictionRows& predictions,
@@ -414,7 +414,7 @@ class Judge {
   std::vector<bool> able_;      // [M] that can be combined at all
   const ScoreColumn& metric_;
   const bool is_tile_;
-  std::vector<Values> members_;  // [G][M] the metric of each member, where it counts
+  std::vector<Values> members_;  // [G][M] the metric of each member that counts
 };
 
 }  // namespace

@@ -18,7 +18,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// A whole number in a setting, which may stand in quotes ("5"); 0 where it is none.
+// The whole number in a setting, perhaps in quotes ("5"); 0 if the setting is no whole number.
 std::int64_t whole_number(std::string text) {
   std::erase(text, '"');
   std::int64_t value = 0;

@@ -25,7 +25,7 @@ inline constexpr const char* kInitWeights = "train.init_weights";
 struct RunRecord {
   std::filesystem::path path;  // of the folder, or of the file
   std::string name;            // of the experiment
-  int variants = 0;            // of its sweep, where it was named by SWEEP:VARIANT
+  int variants = 0;            // of its sweep, if the run was named by SWEEP:VARIANT
   std::string label;           // distinguishes it from the other runs read with it
   std::string variant;         // label of its variant in a sweep, else the experiment's name
   int index = -1;              // in a sweep, else -1

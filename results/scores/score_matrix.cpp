@@ -187,7 +187,7 @@ class MatrixBuilder {
     return found;
   }
 
-  // Not out of fold: with one member of a training per graph, the graph may be the cause.
+  // Not for out of fold: a training has one member per graph, so the graph may be the cause.
   void mark_members_that_rank_nothing(Training& training) const {
     if (of_folds() || std::ranges::none_of(training.parts, [&](const Part& part) {
           return ranks_any(part) == true;

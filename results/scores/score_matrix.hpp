@@ -10,8 +10,8 @@
 
 namespace tpudist {
 
-// What a row of a ScoreMatrix is. A training is all members of one variant that share `seed.init`
-// and `seed.order`, in one run or, if a sweep splits them, in several.
+// The meaning of a row of a ScoreMatrix. A training is all members of one variant that share
+// `seed.init` and `seed.order`, in one run or, if a sweep splits them, in several.
 enum class MatrixRows {
   members,      // a member, on validation graphs that it never saw
   trainings,    // a training: on these graphs the mean of its members' scores

@@ -21,7 +21,7 @@
 namespace tpudist {
 namespace {
 
-// What there is to say of one variant.
+// The results of one variant.
 struct Variant {
   std::string label;
   int group = 0;  // SweepRecord::variant_group: variants of different groups are never compared

@@ -160,7 +160,7 @@ struct Experiment {
   DataConfig data;
   BatchConfig batch;
   NetworkConfig network;
-  PlanMode plan = PlanMode::automatic;  // automatic: refined where it has clearly fewer rows
+  PlanMode plan = PlanMode::automatic;  // automatic: refined if that needs clearly fewer rows
   std::shared_ptr<const SlateLoss> loss;
   OptimizerConfig optimizer;
   ScheduleConfig schedule;

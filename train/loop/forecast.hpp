@@ -110,7 +110,7 @@ TimeForecast forecast_time(const Experiment& experiment, const MeasuredSteps& me
 std::string time_text(const Experiment& experiment, const std::filesystem::path& run, bool resume,
                       int ranks, const WorkPlan& plan, JobContext& context);
 
-// What a training keeps in the memory of a rank's GPU from step to step, in bytes.
+// The bytes that a training keeps in the memory of a rank's GPU from step to step.
 struct DeviceBytes {
   std::uint64_t weights = 0;    // parameters, moments, averages
   std::uint64_t gradients = 0;  // of a step's units and members; with several ranks also as slices

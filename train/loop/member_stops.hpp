@@ -10,7 +10,7 @@
 
 namespace tpudist {
 
-// What to do with a member in a step.
+// The decision about a member in a step.
 enum class StepVerdict { take, skip, roll_back, leave };
 
 // Decides what to do with members whose loss or gradient is bad (`train.on_bad_loss`), and counts.

@@ -50,7 +50,7 @@ std::optional<std::vector<int>> recorded(const RunFolder& run, const FoldTable& 
   }
 }
 
-// "resnet50 in fold 0 then, in 1 now (and 3 more graphs)"; empty where all are equal.
+// "resnet50 in fold 0 then, in 1 now (and 3 more graphs)"; empty if all are equal.
 std::string differences(const std::vector<int>& then, const FoldTable& now) {
   std::string first;
   int more = -1;

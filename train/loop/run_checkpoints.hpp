@@ -65,10 +65,10 @@ class RunCheckpoints {
   const RunFolder& run_;
   const RunClaim* const claim_;
   JobContext& context_;
-  // Of folds, segments and METIS, which do not change during training.
+  // Hashes of folds, segments and METIS, which do not change during training.
   const std::optional<std::uint64_t> fold_hash_, segment_hash_, metis_hash_;
   CheckpointQueue queue_;  // of rank 0
-  // On rank 0: score of the best.h5 that is written or being written, and of the one on the disk.
+  // On rank 0: score of the best.h5 last given to the queue, and of the one on the disk.
   double best_score_ = -std::numeric_limits<double>::infinity();
   double kept_score_ = best_score_;
   std::int64_t newest_ = -1;  // step of the newest checkpoint on the disk, -1: none

@@ -62,7 +62,7 @@ nlohmann::json of_stepped(const StepResult& result, const std::vector<double>& v
   return list;
 }
 
-// Where the time of a step went, for its line.
+// The parts of a step's time, for the line of the step.
 std::string times_text(const std::vector<StepTimes>& ranks, double seconds) {
   const auto percent = [&](double part) { return 100 * part / std::max(seconds, 1e-9); };
   const StepTimes& own = ranks.front();

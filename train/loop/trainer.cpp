@@ -101,7 +101,7 @@ class TrainingRun {
            std::ranges::none_of(state_.training(), std::identity());
   }
 
-  // What this rank wants at a step boundary.
+  // The wish of this rank between two steps.
   StepDecision wish() {
     const bool out_of_time = limit_.is_over(), asked = stop_requested_();
     if (asked && !(experiment_.train.time_limit.slurm && slurm_job_ends_soon()))

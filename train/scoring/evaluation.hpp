@@ -38,7 +38,7 @@ struct Evaluation {
   // [M] mean over graphs of the collection's primary metric (Kendall tau, or the tile score); NaN
   // for a member with a score that is not finite, whose metrics are undefined on all graphs.
   std::vector<double> member_means() const;
-  // Of the combined members.
+  // The same for the combined members.
   double ensemble_mean() const;
   // `judged_mean` if set. Otherwise on each graph the mean over the members that scored the graph,
   // and then the mean over graphs.
@@ -59,8 +59,8 @@ void add_members(Evaluation& evaluation, const std::vector<ScoresByMember>& pred
 void add_graphs(Evaluation& evaluation, const std::vector<ScoresByMember>& predictions,
                 const Dataset& dataset, ThreadPool& pool);
 
-// The evaluation as judged: without the metrics of members that are not combined, and with those of
-// the combination, in which the members have these weights.
+// The evaluation after judgement: without the metrics of members that are not combined, and with
+// the metrics of the combination with these weights.
 Evaluation judged(Evaluation evaluation, const Judgement& judgement, std::vector<double> weights);
 
 // Sorts the graphs by name; names are distinct.

@@ -65,7 +65,7 @@ double tau_with_times(const Dataset& dataset, const std::vector<double>& scores)
   return kendall_tau_b(scores, targets);
 }
 
-// Of the members with weight, [M][nodes].
+// The scores of nodes, from those of the members that take part, [M][nodes].
 std::vector<NodeScore> node_scores(const std::vector<std::vector<double>>& scores,
                                    const std::vector<double>& weights) {
   std::vector<NodeScore> nodes(scores.front().size());

@@ -54,7 +54,7 @@ class ScoringSession {
   ScoringSession(const Dataset& data, JobContext& context);
   ~ScoringSession();
 
-  // Appends the members of a run, under its name where several runs are scored together. Borrows
+  // Appends the members of a run, under the run's name if several runs are scored together. Borrows
   // their network, or makes it for this rank's device.
   void add(const Experiment& experiment, const Network& network, const std::string& run = {});
   void add(const Experiment& experiment, const std::string& run);

@@ -101,7 +101,7 @@ class PreparedGraphs {
   // not at all.
   void share(bool refined, ThreadPool& pool);
 
-  // Both throw DataError if the network cannot use the graph.
+  // of() and refined() throw DataError if the network cannot use the graph.
   const PreparedGraph& of(int graph) const;
   const RefinedGraph& refined(int graph) const;  // with all edges
 

@@ -245,7 +245,7 @@ PlanComparison UnitBuilder::compare(std::span<const Slate> slates, const GraphDr
 PlanComparison UnitBuilder::compare(std::span<const Slate> slates, Graphs& graphs) const {
   PlanComparison plans;
   std::vector<std::int64_t> needed_rows(shape_.layers.size()), entries(shape_.layers.size());
-  // Drawn parts of graphs are refined anew for each unit.
+  // Drawn parts of graphs are refined for each unit.
   const auto start = std::chrono::steady_clock::now();
   for (std::size_t s = 0; s < slates.size(); ++s) {
     const RefinedGraph& graph = graphs.refined(s, slates[s]);

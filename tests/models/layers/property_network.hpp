@@ -109,7 +109,7 @@ inline std::vector<double> loss_numbers(const Readout& readout, bool centred) {
 class DoubleCall {
  public:
   // `flat` [members, P]; `keys` [members] of the dropout; `centred`: see loss_numbers;
-  // `place`: where the network computes.
+  // `place`: the device of the network.
   DoubleCall(const PropertyNetwork& network, const UnitInput& input, std::span<const float> flat,
              std::vector<std::uint64_t> keys, bool centred = false, const DeviceContext& place = {})
       : network_(network),
