@@ -17,9 +17,9 @@ enum class MemoryKind { host, device };
 
 enum class ReduceOp { sum, min, max };
 
-// A group of ranks that work together. All its ranks call the same collective calls in the same
-// order, each from one thread. Errors are DistError with the name of the call. Buffers belong to
-// the caller and must be in memory of kind `memory()`.
+// A group of ranks that work together. All ranks make the same collective calls in the same order,
+// each from one thread. Errors are DistError with the name of the call. Buffers belong to the
+// caller and must be in memory of kind `memory()`.
 class Communicator {
  public:
   virtual ~Communicator() = default;
@@ -57,9 +57,9 @@ class Communicator {
   void all_reduce(std::span<double> data, ReduceOp op) { all_reduce_double(data, op); }
   void all_reduce(std::span<std::int64_t> data, ReduceOp op) { all_reduce_int64(data, op); }
 
-  // Sends send_counts[r] elements to each rank r and receives recv_counts[r] elements from it. In
-  // both buffers the parts follow one another in rank order. Counts are in elements and may exceed
-  // 32 bits. With recv_counts[rank()] = 0 a rank's own part is not copied.
+  // Sends send_counts[r] elements to each rank r and receives recv_counts[r] elements from it. Both
+  // buffers hold their parts in rank order. Counts are in elements and may exceed 32 bits. With
+  // recv_counts[rank()] = 0 a rank's own part is not copied.
   template <typename T>
   void all_to_all(std::span<const T> send, std::span<const std::int64_t> send_counts,
                   std::span<T> recv, std::span<const std::int64_t> recv_counts) {
@@ -67,8 +67,8 @@ class Communicator {
                      static_cast<std::int64_t>(sizeof(T)));
   }
 
-  // Each rank gives counts[rank()] elements; all ranks receive the elements of all, in rank order.
-  // `send` may be this rank's part of `recv`; otherwise the two must not overlap.
+  // Each rank gives counts[rank()] elements; all ranks receive the elements of all ranks, in rank
+  // order. `send` may be this rank's part of `recv`; otherwise the two must not overlap.
   template <typename T>
   void all_gather(std::span<const T> send, std::span<T> recv,
                   std::span<const std::int64_t> counts) {
@@ -96,8 +96,8 @@ class Communicator {
 // Gathers one string per rank, in rank order, on every rank.
 std::vector<std::string> all_gather_text(Communicator& communicator, std::string_view text);
 
-// An all_gather of variable length: returns the concatenation in rank order, and sets `counts`
-// unless it is null.
+// An all_gather of variable length. Returns the concatenation in rank order, and sets `counts`
+// unless null.
 template <typename T>
 std::vector<T> all_gather_variable(Communicator& communicator, std::span<const T> mine,
                                    std::vector<std::int64_t>* counts = nullptr) {

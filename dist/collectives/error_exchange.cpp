@@ -7,7 +7,7 @@
 namespace tpudist {
 namespace {
 
-// No other message travels on MPI_COMM_WORLD: communicators are made of copies of it.
+// No other message travels on MPI_COMM_WORLD: communicators use copies of it.
 constexpr int kTag = 85;
 constexpr std::chrono::milliseconds kPause{1};
 

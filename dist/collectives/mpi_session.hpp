@@ -29,7 +29,7 @@ class MpiSession {
   bool owns_ = false;
 };
 
-// The MPI that is loaded, e.g. "Open MPI v4.1.4".
+// The loaded MPI, e.g. "Open MPI v4.1.4".
 std::string mpi_library();
 // False if MPI is only its stand-in, python/one_rank_mpi.c.
 bool found_mpi();

@@ -100,7 +100,7 @@ std::int64_t Encoder::state_channels() const {
   return schema_.config_features * (embeds_states() ? config_.code_width : 1);
 }
 
-// The values of layouts are small integers; those of tiles are sizes.
+// Layout values are small integers; tile values are sizes.
 bool Encoder::embeds_states() const {
   return config_.code_width > 0 && !schema_.tile;
 }

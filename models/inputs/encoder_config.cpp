@@ -45,7 +45,7 @@ std::vector<std::int64_t> read_columns(ConfigNode node, int most) {
   return columns;
 }
 
-// Without opcodes there is nothing to embed, whatever a preset says.
+// Without opcodes there is nothing to embed, even if a preset says otherwise.
 std::int64_t read_opcode_width(ConfigNode node, const EncoderConfig& start,
                                const FeatureSchema& schema) {
   const std::int64_t usual = schema.opcodes > 0 ? start.opcode_width : 0,

@@ -54,7 +54,7 @@ enum class FeatureTransform {
   log,           // sign(x) * log1p|x|
   log_positive,  // log1p(max(x, 0))
   standardised,  // (x - mean) / SD over the member's training graphs; a constant column gives 0
-  min_max,       // (x - min) / (max - min) over the same; a constant column gives 0
+  min_max,       // (x - min) / (max - min) over these graphs; a constant column gives 0
 };
 
 // Whether a transform uses FeatureStatistics.

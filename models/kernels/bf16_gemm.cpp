@@ -9,9 +9,9 @@
 #include "core/aligned.hpp"
 #include "core/error.hpp"
 
-// The product from AVX-512's bf16 dot products, which multiply pairs: two neighbouring elements of
-// a row of a with two of a column of b. Both operands are rounded into pairs for each block of k, b
-// a panel of columns at a time, and tiles of c are summed up in registers.
+// The product by AVX-512's bf16 dot products, which multiply pairs: two neighbouring elements of a
+// row of a with two of a column of b. For each block of k both operands are rounded into pairs, b
+// one panel of columns at a time, and tiles of c are summed in registers.
 
 #if defined(__x86_64__) && defined(__GNUC__)
 #define TPUDIST_TILES __attribute__((target("avx512f,avx512bw,avx512vl,avx512bf16")))

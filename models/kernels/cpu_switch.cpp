@@ -36,7 +36,7 @@ long system_call(long number, long a, long b, long c) {
   return result;
 }
 
-// How many characters of `name`, which ends with 0, an entry of the environment has matched.
+// How far the current entry of the environment matches `name`, which ends with 0.
 struct Match {
   const char* name;
   std::size_t seen = 0;
@@ -86,7 +86,7 @@ int __wrap___cpu_indicator_init() {
   return result;
 }
 
-// For programs without such versions.
+// For programs without functions that are marked TPUDIST_VECTORISED.
 __attribute__((constructor)) static void hold_to_switch() {
   __wrap___cpu_indicator_init();
 }

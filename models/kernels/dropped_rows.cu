@@ -25,7 +25,7 @@ __device__ Words philox(Words counter, std::uint64_t key) {
   return counter;
 }
 
-// One thread for one lane, as a column, of one row.
+// One thread for each row and lane; lanes are columns.
 template <typename T, bool kWholeRows>
 struct Drop {
   std::int64_t channels;

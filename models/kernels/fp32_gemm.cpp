@@ -34,7 +34,7 @@ TPUDIST_TILES void pack_panel(const MatrixView& b, std::int64_t count, std::int6
   }
 }
 
-// The same of b's transpose [count, k].
+// The same for b's transpose [count, k].
 TPUDIST_TILES void pack_turned_panel(const MatrixView& b, std::int64_t count, std::int64_t k,
                                      float* panel) {
   for (std::int64_t j = 0; j < count; j += kLanes) {

@@ -39,7 +39,7 @@ struct Mean : AddedUp<double, 1> {
   }
 };
 
-// Sums with the value that is subtracted from every row of the group.
+// Sums, and the value that is subtracted from every row of the group.
 template <typename Centre, int kNumbers>
 struct Centred : Sums<double, kNumbers, 1> {
   Centre centre;

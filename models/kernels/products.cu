@@ -144,8 +144,8 @@ void launch_weight_gradient(const WeightGradientSizes& sizes, std::int64_t membe
                             Planes<float> parts, CUstream_st* stream) {
   const bool one = sizes.chunks() == 1;
   const Planes<float> to = one ? y : parts;
-  // The larger a thread's tile, the fewer numbers it reads for each product, and the fewer threads
-  // there are. All tiles give the same bits. Chosen by what a trial of the tiles took on an H200.
+  // A larger tile reads fewer numbers for each product, but leaves fewer threads. All tiles give
+  // the same bits. The choice follows a trial of the tiles on an H200.
   const bool aligned = cuda_rows::aligned16(x, d_y, to),
              many = sizes.rows >= 6'000 || sizes.in * sizes.out >= 256 * 128;
   if (!aligned || sizes.in % 4 != 0 || sizes.out % 4 != 0) {

@@ -99,8 +99,8 @@ void launch_max_shares(const CsrPointers& matrix, Columns columns, Planes<const 
                        Planes<const T> best, Planes<const T> gradient, Planes<T> share,
                        Planes<T> parts, CUstream_st* stream);
 
-// The second half, by the transposed matrix: y[i] = sum of weight * share[source] over those
-// entries of row i for which x[i] equals best[source]. y and x are [transposed.rows, width].
+// The second half, by the transposed matrix: y[i] = sum of weight * share[source] over the entries
+// of row i for which x[i] equals best[source]. y and x are [transposed.rows, width].
 template <typename T>
 void launch_max_gradient(const CsrPointers& transposed, Columns columns, Planes<const T> x,
                          Planes<const T> best, Planes<const T> share, Planes<T> y, Planes<T> parts,
@@ -274,12 +274,12 @@ void launch_read_out_max(const ReadoutPointers& readout, Columns columns, const 
 void launch_max_parts(const ReadoutPointers& readout, Columns columns, const ReadoutParts& best,
                       const ReadoutParts& ties, Planes<const double> y, Planes<const double> d_y,
                       Planes<double> part, CUstream_st* stream);
-// share[i] = the sum of the parts of those configurations of cell or slate i whose y equals
-// best[i]. `configs` is configs_of_cell or configs_of_slate.
+// share[i] = the sum of the parts of the configurations of cell or slate i whose y equals best[i].
+// `configs` is configs_of_cell or configs_of_slate.
 void launch_max_parts_of(const CsrPointers& configs, Columns columns, Planes<const double> best,
                          Planes<const double> y, Planes<const double> part, Planes<double> share,
                          CUstream_st* stream);
-// d_x[row] = the sum of weight * share over those cells and slates whose best equals the row.
+// d_x[row] = the sum of weight * share over the cells and slates whose best equals the row.
 template <typename T>
 void launch_spread_shares(const ReadoutPointers& readout, Columns columns, Planes<const T> x,
                           const ReadoutParts& best, const ReadoutParts& share, Planes<T> d_x,

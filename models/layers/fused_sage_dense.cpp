@@ -72,7 +72,7 @@ void FusedSage::backward_block(const FusedCall& call, const MemberRows& x, Dense
   }
 }
 
-// The gradient of a block of x, from that of the layer's input, which has as many rows as y.
+// The gradient of a block of x from the gradient of the layer's input, with as many rows as y.
 void FusedSage::gather_dense(const FusedCall& call, const MemberRows& x,
                              const DenseGradient& gradient, int member, int place,
                              std::int64_t first, std::int64_t count, Rows d_x) const {

@@ -49,8 +49,8 @@ class Gin : public Layer {
                              static_cast<int>(config_.directions.size()), in_});
   }
 
-  // The first product comes before the rows are gathered, so that each is computed once for all
-  // rows that share it.
+  // The first product comes before the rows are gathered, so it is computed once for all rows that
+  // share it.
   RowStates forward(const RowStates& x, const LayerWeights& weights,
                     const LayerCall& call) const override {
     const PlanLayer& step = *call.plan.layers[step_];
@@ -88,7 +88,7 @@ class Gin : public Layer {
   std::string edge_name(std::size_t set) const {
     return prefix_ + "edge" + (set == 0 ? "" : "_" + std::to_string(set));
   }
-  // What a neighbour adds.
+  // What each neighbour adds.
   at::Tensor message(const at::Tensor& x, std::size_t set, const LayerWeights& weights,
                      const LayerCall& call) const {
     if (!config_.of_edges) return x;

@@ -113,7 +113,7 @@ class Layer {
   // Whether in training it treats every (node, configuration) differently (PlanShape::per_element).
   // Does not include inner layers.
   virtual bool per_element() const { return false; }
-  // The most nodes of a graph that it takes. Does not include inner layers.
+  // The largest number of nodes in a graph that it takes. Does not include inner layers.
   virtual std::int64_t most_nodes() const { return std::numeric_limits<std::int64_t>::max(); }
   virtual std::vector<ParameterEntry> parameters() const;
   // Adds what the layer needs of a unit besides the plan, in the dtype of the call's rows.

@@ -41,7 +41,7 @@ constexpr Entry kLayers[] = {
     {"join_config", read_join_states},
 };
 
-// Most layers of a network, those inside others included.
+// Most layers of a network, inner layers included.
 constexpr int kMostLayers = 1024;
 
 // The registry's line for `layer:`. Null if the name is unknown: a mistake is recorded, and the

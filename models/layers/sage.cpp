@@ -86,8 +86,8 @@ class Sage : public Layer {
     return number == 0 ? name : name + "_" + std::to_string(number);
   }
 
-  // One SAGEConv over these edge sets. Products come before the rows are gathered, so that each is
-  // computed once for all rows that share it. `x`: one use for the rows themselves and one for
+  // One SAGEConv over these edge sets. Products come before the rows are gathered, so each is
+  // computed once for all rows that share it. `x`: one use for the rows themselves, and one for
   // every edge set.
   at::Tensor convolve(std::span<const at::Tensor> x, const LayerWeights& weights,
                       const LayerCall& call, const std::vector<std::size_t>& edge_sets,

@@ -86,7 +86,7 @@ std::unique_ptr<SlateLoss> read_pairwise_logistic(ConfigNode term, TargetKind) {
   return std::make_unique<PairwiseLogistic>(sigma, read_pairs(term));
 }
 
-// Factor of the targets before they are compared with scores.
+// The factor of the targets before they are compared with scores.
 double read_unit(ConfigNode& term, TargetKind targets) {
   if (targets == TargetKind::normalised) {
     if (term.choice("unit", "normalised", {"normalised", "nanoseconds", "seconds"}) !=

@@ -82,8 +82,8 @@ void ComposedPass::add_trained(int segment, std::vector<const ParameterEntry*>& 
   }
 }
 
-// Turns the gradient of the segment's outputs into that of its inputs. The states' gradient is
-// summed over all segments, and then goes back through the first one.
+// Turns the gradient of the segment's outputs into the gradient of its inputs. The states' gradient
+// is summed over all segments, and then goes back through the first one.
 void ComposedPass::differentiate(int segment, const Segment& ran, Flow& gradient,
                                  const Sink& sink) const {
   std::vector<at::Tensor> outputs{ran.behind.rows}, d_outputs{gradient.rows}, leaves;

@@ -15,7 +15,7 @@ namespace tpudist {
 // Where a composed network computes: by default on the CPU.
 struct DeviceContext {
   at::Device device = at::kCPU;
-  // Makes the backend of a unit whose arrays were uploaded to `device`; null: that of the CPU.
+  // Makes the backend of a unit whose arrays were uploaded to `device`; null: the CPU's backend.
   std::unique_ptr<const Backend> (*make_backend)(DeviceArrays arrays,
                                                  Precision precision) = nullptr;
 

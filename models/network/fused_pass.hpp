@@ -58,8 +58,8 @@ struct FusedNetwork {
   std::vector<std::pair<std::int64_t, std::int64_t>> padding;
 };
 
-// What a pass is for. `gradient_of_differences` is for losses that are translation-invariant at all
-// scores: it runs only the rows that the plan calls needed.
+// The purpose of a pass. `gradient_of_differences` runs only the rows that the plan calls needed;
+// it is for losses that are translation-invariant at all scores.
 enum class PassKind { scores, gradient, gradient_of_differences };
 
 // One call of some members: forward through the layers, and backward from the states kept between

@@ -71,8 +71,8 @@ class Network {
   GraphArrays graph_arrays(std::span<const float> node_features,
                            std::span<const std::uint8_t> opcodes) const;
   std::shared_ptr<const GraphInput> graph_of(const GraphArrays& arrays) const;
-  // Hash of the encoder settings, the libraries and the kind of CPU. Together with the features
-  // they decide the bits of graph_arrays. The network's width and depth are not part of it.
+  // Hash of the encoder settings, the libraries and the kind of CPU, but not of the network's width
+  // and depth. With the features it decides the bits of graph_arrays.
   std::uint64_t graph_key() const;
   // The bytes of host memory that graph_of() keeps for a graph of `nodes` nodes.
   std::uint64_t graph_bytes(std::int64_t nodes) const;

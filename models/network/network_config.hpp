@@ -75,7 +75,7 @@ struct NetworkConfig {
   EncoderConfig encoder;
   // Each block is made for the channels and the number of plan layers before it.
   std::vector<std::shared_ptr<const Layer>> blocks;
-  // What is pooled over the nodes of a configuration, concatenated.
+  // The pools over the nodes of a configuration; their results are concatenated.
   std::vector<Pool> pools{Aggregation::sum};
   HeadConfig head;
   double output_scale = 1e-3;  // scores = scale * readout

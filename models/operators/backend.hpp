@@ -36,7 +36,7 @@ template <typename T>
 T* mutable_plane(const at::Tensor& x, std::int64_t member) {
   return x.mutable_data_ptr<T>() + member * x.stride(0);
 }
-// `x` [M, rows, C] if it lies as above, otherwise a copy that does. Differentiable.
+// `x` [M, rows, C] if its planes lie as above, otherwise a copy with such planes. Differentiable.
 at::Tensor as_planes(const at::Tensor& x);
 
 // A row-wise function, written with differentiable operations of ATen. It gets a block of rows of
@@ -112,8 +112,8 @@ class Backend {
   // The sum of the rows of each member, [M, C]: the gradient of scaled_bias.
   virtual at::Tensor sum_of_rows(const at::Tensor& x) const = 0;
 
-  // map_rows: for functions that autograd differentiates, of one member, and for those with a
-  // handwritten gradient, whose result has `channels`.
+  // map_rows: the first for functions of one member that autograd differentiates, the second for
+  // functions with a handwritten gradient, whose result has `channels`.
   virtual at::Tensor map(const RowFunction& function, const std::vector<at::Tensor>& rows,
                          const std::vector<at::Tensor>& parameters) const = 0;
   virtual at::Tensor map_by_hand(const RowWriter& function, const std::vector<at::Tensor>& rows,

@@ -143,9 +143,9 @@ Table count_ties(const Csr& matrix, const T* x, const Table& best, ThreadPool& p
   return ties;
 }
 
-// Each configuration passes its gradient on to the cells, or the slate's common rows, that reach
-// its maximum, divided by the number of nodes that do. Those of a cell that do not reach the cell's
-// own maximum get nothing.
+// Each configuration passes its gradient to the cells and common rows that reach its maximum,
+// divided by the number of nodes that do. Rows of a cell that do not reach the cell's own maximum
+// get nothing.
 template <typename T>
 void spread_max(const Readout& readout, const T* x, const double* y, const double* d_y,
                 std::int64_t width, T* d_x, ThreadPool& pool) {

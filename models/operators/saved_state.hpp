@@ -25,7 +25,7 @@ const State& keep_state(torch::autograd::AutogradContext* context, State state) 
   return kept;
 }
 
-// What keep_state() kept, of the same type.
+// Returns what keep_state() kept, of the same type.
 template <typename State>
 const State& kept_state(torch::autograd::AutogradContext* context) {
   const auto holder = context->saved_data["state"].toCapsule();

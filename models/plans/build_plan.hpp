@@ -22,8 +22,8 @@ struct PlanSlate {
   std::int64_t configs = 0;              // K
   std::span<const std::int32_t> states;  // [K, nc], or [K] for tile: rows of the state table
   std::int64_t state_rows = 0;           // of this slate's state table
-  // [nodes] the row of the graph's inputs for each node: nodes of equal features and opcode can
-  // share one. Empty: each node has its own.
+  // [nodes] the row of the graph's inputs for each node; nodes of equal features and opcode can
+  // share a row. Empty: each node has its own.
   std::span<const std::int32_t> input_row = {};
   std::int64_t input_rows = 0;
   // Index of the graph's first input row in the unit; -1: after those of the previous slate.

@@ -163,9 +163,9 @@ struct Plan {
 // Returns the part of a plan that influences the differences between the scores of a slate, as a
 // plan of its own. It has the rows and neighbourhoods counted by NeededCounts, in the same order,
 // and a readout without common rows, which records how many nodes these represent
-// (Readout::left_out). On it a network computes the same values as on the whole plan, except for a
-// constant in the scores of each slate. For that the readout must be a sum or a mean, and
-// everything after it affine. So losses that ignore such a shift have the same gradient on it.
+// (Readout::left_out). If the readout is a sum or a mean and everything after it is affine, a
+// network computes the same values on the part as on the whole plan, except for a constant in each
+// slate's scores. So losses that ignore such a shift have the same gradient.
 //
 // A layer that groups rows (all nodes of a configuration, or all configurations of a node) needs
 // whole groups: if fewer rows after it are needed, as before a late join, all rows up to there are

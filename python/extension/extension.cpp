@@ -1,5 +1,5 @@
-// The Python module tpudist._extension: the data of tpudist as NumPy arrays. It uses only
-// data/loading and records, starts neither LibTorch nor MPI, and prints nothing. Users see
+// The Python module tpudist._extension: the data of tpudist as NumPy arrays. It uses only core,
+// data and results/records, starts neither LibTorch nor MPI, and prints nothing. Users see
 // python/tpudist/. python/tpudist/_extension.pyi lists the arguments of each function.
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
