@@ -72,20 +72,19 @@ void require_members(const std::string& where, int left, int least) {
 
 // Judges and combines members from prediction files (a run folder stands for its predictions.h5).
 // Prints a table for each split, and writes the tables as JSON if a file is given. Judges one
-// collection after another. With `least` > 0, warns of missing or damaged inputs and of incomplete
-// columns, and leaves them out as long as `least` columns remain (members, if nothing is held out).
+// collection after another. With `least_columns` > 0, warns of missing or damaged inputs and of
+// incomplete columns, and leaves them out as long as so many columns remain (members, if nothing is
+// held out).
 // Throws ConfigError and DataError, which name the input.
 void ensemble_predictions(const std::vector<std::filesystem::path>& inputs,
-                          const JudgementOptions& options, int least,
-                          const std::filesystem::path& json) {
+                          const JudgementOptions& options, const std::filesystem::path& json) {
   nlohmann::json list = nlohmann::json::array();
-  for (auto& [collection, files] : open_all(inputs, least)) {
+  for (auto& [collection, files] : open_all(inputs, options.least_columns)) {
     const JoinedPredictions joined(files);
-    JudgementOptions own = options;
-    own.least_columns = least;
-    const Judgement judgement = judge(joined, own);
+    const Judgement judgement = judge(joined, options);
     for (const TableJudgement& table : judgement.tables)
-      require_members(judgement.collection, static_cast<int>(table.columns.size()), least);
+      require_members(judgement.collection, static_cast<int>(table.columns.size()),
+                      options.least_columns);
     print("{}\n", judgement_text(judgement));
     list.push_back(judgement_json(judgement));
   }
@@ -98,7 +97,6 @@ struct PredictArguments : ScoringArguments {
   std::string split = "test";
   JudgementArguments judgement;
   bool out_of_fold = false;  // whether run folders stand for their predictions
-  int least = 0;             // least members; 0: all inputs must be there
 };
 
 // A list with the scores of each collection.
@@ -141,11 +139,11 @@ std::vector<TrainedRun> open_runs(const PredictArguments& arguments) {
       runs.push_back(arguments.open(path));
       members += static_cast<int>(std::ranges::count(runs.back().use, true));
     } catch (const Error& error) {
-      if (arguments.least == 0) throw;
+      if (arguments.judgement.least == 0) throw;
       spdlog::warn("left out: {}", error.what());
     }
   }
-  require_members("the runs", members, arguments.least);
+  require_members("the runs", members, arguments.judgement.least);
   return runs;
 }
 
@@ -181,7 +179,7 @@ void run(const PredictArguments& arguments) {
     if (context.world.rank() != 0) return;
     for (const CollectionResult& result : results) {
       const auto left = static_cast<int>(std::ranges::count(result.judgement.used, true));
-      require_members(result.collection, left, arguments.least);
+      require_members(result.collection, left, arguments.judgement.least);
     }
     arguments.warn_of_chosen_scores(arguments.split);
     for (const TrainedRun& run : runs) spdlog::info("{}, {}", run.path.string(), opened_at(run));
@@ -222,7 +220,7 @@ void run_ensemble(const PredictArguments& arguments) {
     run_on_all_ranks(context.world, [&] {
       if (context.world.rank() != 0) return;
       ensemble_predictions(run_folders(arguments.runs), arguments.judgement.options(),
-                           arguments.least, arguments.json);
+                           arguments.json);
     });
   });
 }
@@ -277,7 +275,7 @@ void add_ensemble_command(Command app) {
   command.add_flag("--out-of-fold", arguments->out_of_fold,
                    "Take the predictions.h5 of each run folder");
   command
-      .add_option("--min-members", arguments->least,
+      .add_option("--min-members", arguments->judgement.least,
                   "Leave out inputs that are missing, damaged or incomplete, as long as so many "
                   "members (out of fold: columns of a seed) are left")
       .in_range(1, 1 << 20);

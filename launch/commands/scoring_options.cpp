@@ -13,11 +13,10 @@
 namespace tpudist {
 
 JudgementOptions JudgementArguments::options() const {
-  JudgementOptions options;
-  options.combination = combine.combination();
-  options.keep_all = keep_all;
-  options.greedy = select == "greedy";
-  return options;
+  return {.combination = combine.combination(),
+          .keep_all = keep_all,
+          .greedy = select == "greedy",
+          .least_columns = least};
 }
 
 std::string JudgementArguments::to_text() const {

@@ -43,6 +43,7 @@ struct JudgementArguments {
   CombinationArguments combine;
   std::string select = "all";
   bool keep_all = false;
+  int least = 0;  // members that must be left; 0: all inputs must be there
 
   // Throws as CombinationArguments::combination.
   JudgementOptions options() const;

@@ -64,17 +64,7 @@ void sample_ranks(RankedGraph& graph, const Values& combined, const Values& targ
 
 RankedGraph rank_graph(const std::string& collection, const PredictionEntry& entry,
                        const Values& combined, const PredictionRows& rows, bool ceilings) {
-  RankedGraph graph{.name = entry.name,
-                    .family = model_family(entry.name),
-                    .split = entry.split,
-                    .rows = entry.rows,
-                    .members = 0,
-                    .score = 0,
-                    .sized = false,
-                    .limits = {},
-                    .slowdown = {},
-                    .measured = {},
-                    .predicted = {}};
+  RankedGraph graph{entry, model_family(entry.name)};
   const Values targets = rows.targets();
   graph.score = primary_metric(collection).of(combined, targets);
   for (const std::int64_t count : kSlowdownCounts)

@@ -58,17 +58,16 @@ class EnsembleSizes {
 inline constexpr std::int64_t kSlowdownCounts[] = {1, 2, 5, 10, 20, 50, 100};
 
 // A graph, ranked by all members together that were trained without the graph.
-struct RankedGraph {
-  std::string name, family, split;
-  std::int64_t rows = 0;
-  int members = 0;               // number of these members
-  double score = 0;              // primary metric of their combination by the recorded rule
-  bool sized = false;            // whether the graph counts in VariantRankings::sizes, `without`
-  ScoreCaveats limits;           // of the combination: noise ceiling, ties, sampling deviation
-  std::vector<double> slowdown;  // [kSlowdownCounts] slowdown_at of the combination
+struct RankedGraph : PredictionEntry {
+  std::string family;
+  int members = 0;           // number of these members
+  double score = 0;          // primary metric of their combination by the recorded rule
+  bool sized = false;        // whether the graph counts in VariantRankings::sizes, `without`
+  ScoreCaveats limits = {};  // of the combination: noise ceiling, ties, sampling deviation
+  std::vector<double> slowdown = {};  // [kSlowdownCounts] slowdown_at of the combination
   // rank / rows, measured and predicted, of at most 400 configurations evenly spaced by measured
   // rank.
-  std::vector<double> measured, predicted;
+  std::vector<double> measured = {}, predicted = {};
 };
 
 struct VariantRankings {
