@@ -70,7 +70,7 @@ class Encoder {
   static void to_arrays(const std::shared_ptr<const EncodedGraph>& nodes, GraphArrays& arrays);
   // Throws DataError if the lengths do not match a graph of this encoder.
   std::shared_ptr<const EncodedGraph> of_arrays(const GraphArrays& arrays) const;
-  // Hash of everything that determines the result of encode().
+  // Hash of everything that determines the result of encode() for a given graph.
   std::uint64_t encoded_key() const;
   // The states [M, states + 1, S].
   at::Tensor states(const UnitTensors& unit, const LayerWeights& weights,

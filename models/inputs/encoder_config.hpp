@@ -19,7 +19,7 @@ enum class LayoutTensor { output, input, kernel };
 // equal only if these columns are equal too.
 struct GraphColumns {
   int walk_steps = 0;       // return probabilities of 1 .. walk_steps steps
-  bool walk_loops = false;  // their walks add an edge from each node to itself
+  bool walk_loops = false;  // for walks, each node gets an edge to itself
   // The largest dimensions of `tensor`, as bits: 0 where they are unknown.
   bool largest = false;
   LayoutTensor tensor = LayoutTensor::output;

@@ -83,8 +83,8 @@ void launch_average_point(int members, std::int64_t length, const float* shares,
 void launch_leaf_sums(int members, std::int64_t length, const std::int32_t* plan, float* leaves,
                       float* sums, CUstream_st* stream);
 
-// Copies `count` rows of `length` into slices [ranks, count, slice] or back. Rank r has elements [r
-// slice, (r + 1) slice) of every row; elements past the end of the row are zero, ranks x slice >=
+// Copies `count` rows of `length` into slices [ranks, count, slice] or back. Of each row, rank r
+// has elements [r slice, (r + 1) slice); they are zero past the row's end, and ranks x slice >=
 // length. `row_of` [count]: the rows in the order of the slices.
 void launch_rows_to_slices(std::int64_t count, std::int64_t length, int ranks, std::int64_t slice,
                            const std::int32_t* row_of, const float* rows, float* slices,

@@ -31,7 +31,7 @@ struct NodeAttention {
   std::vector<std::int64_t> after_begin{0}, before_begin{0}, pair_begin{0};
   at::Tensor after, before;  // [..] int64, rows of the plan
   at::Tensor weight;         // [..] others x the number of nodes that a row before represents
-  // [..] a pair's position in its group's matrix [rows after, rows before]; its edges' weight.
+  // [..] a pair's position in its group's matrix [rows after, rows before]; what its edges add.
   at::Tensor place, added;
   // Made by tensors(): positions of rows after [..], rows before [..] and pairs [..], int64, in an
   // array where each group has room for most_after and most_before rows, group after group.
@@ -60,8 +60,8 @@ at::Tensor attend_nodes(const at::Tensor& q, const at::Tensor& k, const at::Tens
 // large negative keys are 0.
 inline constexpr double kLinearWeightEps = 1e-6;
 
-// The same without a softmax. Every node of a configuration counts alike, and e_ij is f(q_i) .
-// f(k_j) with f(x) = elu(x) + 1. So two sums over the nodes serve all rows of a group:
+// The same without a softmax: every node of a configuration counts alike, and e_ij is
+// f(q_i) . f(k_j) with f(x) = elu(x) + 1. So two sums over the nodes serve all rows of a group:
 //
 //     y_i = s' f(q_i) / (z . f(q_i) + 1e-6),   s = sum_j f(k_j) v_j',   z = sum_j f(k_j)
 //

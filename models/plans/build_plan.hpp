@@ -34,8 +34,8 @@ struct PlanSlate {
 };
 
 // Builds the reference plan: one row for each (node, configuration) in every layer, with K replicas
-// of each matrix. If slates differ in K, each row of the plan has its own matrix row (replicas =
-// 1). All layers have the same order of rows: first nodes that are needed in more layers
+// of each matrix. If slates differ in K, replicas is 1: each row of the plan has its own matrix
+// row. All layers have the same order of rows: first nodes that are needed in more layers
 // (needed_levels), then by slate, node and configuration. A node that no configuration reaches has
 // K equal rows; the readout takes the first as common to the slate, unless PlanShape::per_element
 // makes all rows needed. Throws Error for a slate with inconsistent arrays. Pure, thread-safe.

@@ -19,7 +19,7 @@ struct LayerWork {
   std::int64_t entry = 0;  // numbers read for each entry of the edge sets
 };
 
-// A network's arithmetic in products with its weights, which is nearly all of it.
+// A network's arithmetic in products with its weights: nearly all of its arithmetic.
 struct NetworkWork {
   double input_row = 0, state = 0;  // per input row, and per state
   // One entry per depth. The first is for the rows before the first plan layer; it has only
@@ -44,8 +44,8 @@ struct PlanCost {
 PlanCost plan_cost(const Plan& plan, const NetworkWork& network);
 
 // Returns the cost of a dense plan without building it. `rows`: nodes x configurations, before and
-// after each layer. `input_rows`: distinct nodes. `states`: distinct states. [layers]: needed rows
-// after each layer, and the entries of its edge sets.
+// after each layer. `input_rows` and `states`: distinct ones. `needed_rows`, `entries` [layers]:
+// needed rows after each layer, entries of its edge sets.
 PlanCost dense_plan_cost(std::int64_t rows, std::span<const std::int64_t> needed_rows,
                          std::span<const std::int64_t> entries, std::int64_t input_rows,
                          std::int64_t states, const NetworkWork& network);
