@@ -19,8 +19,7 @@ struct InspectFoldArguments {
   bool asked() const { return folds > 0 || !file.empty(); }
 };
 
-// Adds --folds, --over, --seed, --fold-file and --write-folds. `arguments` must outlive the
-// command.
+// Adds --folds, --over, --seed, --fold-file, --write-folds. `arguments` must outlive the command.
 void add_fold_options(Command command, InspectFoldArguments& arguments);
 
 // Prints the folds of the graphs of all collections; collections that are split together share a

@@ -159,8 +159,7 @@ bool takes_settings(const CLI::App& app) {
   throw ConfigError(fmt::format("{} has no option {}; {}", path, name, advice));
 }
 
-// CLI11 reports an unknown word only after all other mistakes of a line, and does not suggest the
-// nearest one.
+// CLI11 reports an unknown word only after all other mistakes, and suggests no word near it.
 void refuse_unknown_words(const CLI::App& program, const std::vector<std::string>& words) {
   const CLI::App* app = &program;
   std::string path = program.get_name();

@@ -36,8 +36,7 @@ void print(fmt::format_string<T...> format, T&&... values) {
   print_text(fmt::format(format, std::forward<T>(values)...));
 }
 
-// Prints nlohmann's JSON, indented, in ASCII: escapes stand for characters that are not
-// printable().
+// Prints nlohmann's JSON, indented, in ASCII: other characters become escapes.
 template <typename Json>
 void print_json(const Json& json, int indent = 1) {
   print_text(json.dump(indent, ' ', true, Json::error_handler_t::replace) + "\n");
@@ -67,8 +66,7 @@ class Display {
   std::optional<LogAboveProgress> above_;
 };
 
-// Adds --quiet and --verbose to every command of the program. Call after all commands have been
-// added.
+// Adds --quiet and --verbose to every command that the program has so far.
 void add_verbosity_options(Command program);
 
 }  // namespace tpudist

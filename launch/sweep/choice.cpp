@@ -23,8 +23,7 @@ struct Training {
   bool finished = true;
 };
 
-// Number of graphs on which the members were scored: the mean, or out of fold of all folds
-// together.
+// Number of graphs per member, the mean; out of fold the number of all folds together.
 double scored_graphs(const Training& training, ChoiceScore choice) {
   double sum = 0;
   int members = 0;

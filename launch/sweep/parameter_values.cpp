@@ -13,8 +13,7 @@ namespace {
 
 constexpr double kMostValues = 10'000;
 
-// Four digits do not depend on how a library rounds its exponential function, and are readable in a
-// table.
+// Four digits do not depend on a library's rounding, and are readable in a table.
 std::string short_number(double value) {
   return format_number(parse_number(fmt::format("{:.3e}", value)).value);
 }

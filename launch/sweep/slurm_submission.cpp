@@ -38,8 +38,7 @@ std::string ranges(const std::vector<int>& numbers) {
   return text;
 }
 
-// Indices of a stage's runs that remain to be trained; all possible indices while the runs are
-// unknown.
+// Indices of a stage's runs that remain to be trained; all possible ones if the runs are unknown.
 std::vector<int> indices_left(const SweepFolder& folder, int stage_number) {
   const Stage& stage = folder.record().stages[static_cast<std::size_t>(stage_number)];
   std::vector<int> left;

@@ -40,7 +40,7 @@ std::vector<SlurmJob> slurm_jobs(const SweepFolder& folder, const SlurmOptions& 
 // Writes slurm/sweep.sbatch and slurm/ensemble.sbatch into the sweep's folder.
 void write_slurm_scripts(const SweepFolder& folder);
 
-// Submits a job that waits for the jobs `after_ids`, and returns its id. Throws Error with sbatch's
+// Submits a job that waits for jobs `after_ids`. Returns its id. Throws Error with sbatch's
 // message.
 std::string submit(const SlurmJob& job, const std::vector<std::string>& after_ids);
 

@@ -35,8 +35,7 @@ constexpr const char* kRecord = "sweep.json";
 constexpr const char* kSweepFile = "sweep.yaml";
 constexpr const char* kWriter = "tpudist sweep";
 
-// Writes the experiments as read, and the sweep file with their new paths: the sources of later
-// stages.
+// Writes the sources of later stages: the experiments as read, and the sweep file with their paths.
 void write_sources(const fs::path& folder, const SweepPlan& plan, const fs::path& sweep_file,
                    const std::vector<std::string>& overrides) {
   std::vector<std::string> places;

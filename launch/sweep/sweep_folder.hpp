@@ -54,8 +54,7 @@ class SweepFolder {
   // The run with its `inputs` as they are now. Throws DataError when its settings do not match its
   // id, or its graphs differ from those at the expansion; also throws as read_data.
   SweepRun checked(const SweepRun& run) const;
-  // Why a run that has not ended cannot start (`checked`), for the first such run; empty if all
-  // can start.
+  // Why the first unfinished run that `checked` refuses cannot start; empty if all can start.
   std::string data_fault() const;
   // Throws DataError when a run's settings do not match its id.
   Experiment experiment_of(const SweepRun& run) const;

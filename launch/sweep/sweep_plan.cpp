@@ -240,8 +240,7 @@ SweepRun make_run(const SweepPlan& plan, int variant, std::optional<std::uint64_
   return run;
 }
 
-// Groups variants that are scored on the same graphs and may be compared. Reads the shards of all
-// variants.
+// Groups variants that are scored on the same graphs and may be compared. Reads all shards.
 void group_variants(SweepPlan& plan) {
   const SweepFile& file = plan.file;
   struct Group {
@@ -333,7 +332,7 @@ void require_different(const SweepPlan& plan, const std::vector<SweepRun>& runs)
   }
 }
 
-// base to the power `exponent`, for halving.keep <= 100; or kMany, which no experiment's steps exceed.
+// base to the power `exponent`, at most kMany, which no number of steps exceeds; base <= 100.
 std::int64_t step_divisor(std::int64_t base, int exponent) {
   std::int64_t result = 1;
   for (int i = 0; i < exponent; ++i) result = std::min(result * base, kMany);

@@ -76,7 +76,7 @@ struct Checkpoint : CheckpointSummary, SavedWeights {
 //                       parameters, first, second and average, optimizer_steps and average_points
 //   /members            optimizer_steps i64[M], best_score f64[M], best_step i64[M], failed i32[M];
 //                       average_points i64[M], with /average; stop_best f64[M],
-//                       stop_waited i64[M], stopped_at i64[M], with early stopping; losses f64[M, 30]
+//                       stop_waited, stopped_at i64[M], with early stopping; losses f64[M, 30]
 //   /numbers            one f64 attribute for each number
 //
 // The first 512 bytes, which HDF5 skips, hold size and XXH3 of the rest. The file is built in

@@ -57,8 +57,7 @@ struct PredictionsHeader {
   std::string collection;
   // Most scored rows of a graph, drawn by a fixed permutation; 0 = all.
   std::int64_t most_rows = 0;
-  // The rule that combined the members when they scored. Nothing for several files with different
-  // rules.
+  // The rule that combined the members when they scored; nothing if joined files have several.
   std::optional<Combination> combination;
   std::vector<PredictedRun> runs;
   std::vector<PredictedMember> members;

@@ -26,8 +26,7 @@ bool decides_numbers(std::string_view key, DecidedBy run = {});
 // counts even with default keys.
 std::uint64_t hash_of_settings(const std::vector<ConfigEntry>& entries);
 
-// The keys that are not at their default, one per line. A checkpoint keeps this list beside the
-// values.
+// The keys that are not at their default, one per line, as a checkpoint keeps them.
 std::string changed_keys(const std::vector<ConfigEntry>& entries);
 
 // A key that influences the numbers and differs. A missing value is "(not set)".
@@ -43,8 +42,7 @@ std::vector<SettingChange> setting_changes(const std::vector<ConfigEntry>& befor
 std::vector<std::string> changed_settings(const std::vector<ConfigEntry>& before,
                                           const std::vector<ConfigEntry>& now);
 
-// The entries without seeds and without the choice of members. They are equal for trainings of one
-// variant.
+// The entries without seeds and choice of members, which are equal for trainings of one variant.
 std::vector<ConfigEntry> variant_entries(const std::vector<ConfigEntry>& entries);
 
 // Throws ConfigError "WHERE: was written with other settings: key: then -> now; ADVICE" if keys

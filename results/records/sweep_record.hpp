@@ -88,7 +88,7 @@ struct SweepRecord {
   std::string text_of(const SweepRun& run) const;
   std::vector<Stage> stages;
   std::vector<SweepRun> runs;  // of the first stage
-  // The content of all shards that could be read when the sweep was expanded or its first run began.
+  // The content of all shards that were there when the sweep was expanded or its first run began.
   std::vector<FrozenData> data;
   std::vector<ValidationHalves> halves;  // [experiments]
 };

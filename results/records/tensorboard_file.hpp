@@ -42,8 +42,7 @@ std::string settings_record(double wall_time, std::int64_t step, const Settings&
 // All scalars of one step. Steps are not negative.
 std::string scalar_record(double wall_time, std::int64_t step, std::span<const Scalar> scalars);
 
-// The CRC as stored: rotated, plus a constant. Masking keeps a CRC useful over bytes that contain
-// CRCs.
+// The CRC as stored: rotated, plus a constant, so that a CRC over bytes with CRCs stays useful.
 std::uint32_t masked_crc32c(std::span<const std::byte> bytes);
 
 // A complete record.

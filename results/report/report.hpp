@@ -23,8 +23,7 @@ struct Report {
 // the time.
 Report make_report(ResultSet results, bool ceilings = true);
 
-// The page; and the tables that have rows, in the order of the page, as pairs of a file name and
-// CSV text.
+// The page; and its tables with rows, in order, as pairs of a file name and CSV text.
 std::string report_html(const Report& report);
 std::vector<std::pair<std::string, std::string>> report_csv(const Report& report);
 

@@ -25,8 +25,7 @@ Spread spread_of(const ReportedVariant& variant, bool of_folds) {
   return {of_folds ? variant.out_of_fold : variant.members, false};
 }
 
-// Whether two graphs were scored by the same trainings; otherwise graphs and runs cannot be
-// separated.
+// Whether the same trainings scored two graphs, which separates the effects of graphs and runs.
 bool is_enough(const RunScoreTable& scores) {
   std::map<int, int> graphs;  // of each fold
   for (int g = 0; g < scores.graph_count(); ++g) ++graphs[scores.fold_of(g)];

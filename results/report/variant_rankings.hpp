@@ -33,8 +33,7 @@ class EnsembleSizes {
   // than independent ensembles of K members. To correct this, the deviation between subsets is
   // divided by sqrt(1 - K / M). Beyond K = M / 2 subsets overlap too much.
   std::vector<EnsembleSize> result() const;
-  // [members()] the mean over graphs of the score without each member; empty when `result` is
-  // empty.
+  // [members()] the mean score over graphs without each member; empty when `result` is.
   std::vector<double> without() const;
   int members() const { return members_; }
   int graphs() const { return graphs_; }
@@ -65,8 +64,7 @@ struct RankedGraph : PredictionEntry {
   bool sized = false;        // whether the graph counts in VariantRankings::sizes, `without`
   ScoreCaveats limits = {};  // of the combination: noise ceiling, ties, sampling deviation
   std::vector<double> slowdown = {};  // [kSlowdownCounts] slowdown_at of the combination
-  // rank / rows, measured and predicted, of at most 400 configurations evenly spaced by measured
-  // rank.
+  // rank / rows, of at most 400 configurations, evenly spaced by measured rank.
   std::vector<double> measured = {}, predicted = {};
 };
 

@@ -25,8 +25,7 @@ struct VariantGroup {
   const std::string& metric() const { return variants.front()->metric; }
   // "Heading", with the collection if there are several.
   std::string heading(const std::string& text) const;
-  // A legend entry for each variant, with the mark "s" (line) or "f" (dot); empty for a single
-  // variant.
+  // A legend entry for each of several variants, with the mark "s" (line) or "f" (dot); else empty.
   std::vector<LegendEntry> colours(const std::string& mark) const;
 };
 

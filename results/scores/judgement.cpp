@@ -70,8 +70,7 @@ bool counts(const GraphSet& set, const PredictionEntry& graph, std::size_t membe
   return !set.out_of_fold || graph.held_out[member];
 }
 
-// [C][graphs] and [T][graphs]: the metric of the combination without one column, and without one
-// training.
+// [C][graphs] and [T][graphs]: the metric of the combination without one column or training.
 struct Without {
   std::vector<Values> columns, trainings;
 

@@ -17,8 +17,7 @@ std::vector<std::set<int>> member_numbers(const PredictionsHeader& header);
 std::uint64_t recipe_hash(const PredictedRun& run);
 // Whether two runs with these init hashes (0: none, or unknown) surely began with other weights.
 bool other_first_weights(std::uint64_t a, std::uint64_t b);
-// A line if runs with equal settings began with other weights, and are therefore several recipes;
-// else empty.
+// A line if runs with equal settings are several recipes, by their first weights; else empty.
 std::string several_recipes_text(const PredictionsHeader& header);
 
 // The number of each run's training [runs], from 0 in the order of runs. A training is one complete

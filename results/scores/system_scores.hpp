@@ -53,8 +53,7 @@ struct SystemScores {
 // each member draws slates of its own.
 std::vector<std::string> shared_orders(std::span<const RunRecord> runs, const ScoreMatrix& matrix);
 
-// Which runs combine their members by which rule (`--combine`), if there are several rules; else
-// empty.
+// Which runs combine members by which rule (`--combine`); empty if there is only one rule.
 std::string several_rules_text(std::span<const RunRecord> runs);
 
 inline constexpr std::string_view kDrawnNodes =

@@ -14,8 +14,7 @@ inline void keep_faults_out_of_reports() {
 
 }  // namespace tpudist::test
 
-// EXPECT_DEATH for a statement with a fault that sanitizers see, too, such as an access out of
-// bounds.
+// EXPECT_DEATH for a fault that sanitizers see, too, such as an access out of bounds.
 #define TPUDIST_EXPECT_FAULT(statement, matcher)       \
   EXPECT_DEATH(                                        \
       {                                                \

@@ -44,8 +44,7 @@ struct BadLoss {
 struct EarlyStop {
   EarlyStop(const EarlyStopConfig& config, int members);
 
-  // Takes the scores [M] after step `step`; larger is better. Members with active[m] = false are
-  // ignored.
+  // Takes the scores [M] after step `step`; larger is better. Ignores members that are not active.
   void take(std::span<const double> scores, const std::vector<bool>& active, std::int64_t step);
 
   bool has_stopped(std::size_t member) const { return stopped_at[member] >= 0; }

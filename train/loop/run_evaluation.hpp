@@ -63,8 +63,7 @@ class RunEvaluation {
                 RunCheckpoints& checkpoints, RunReport& report, TrainingState& state,
                 JobContext& context);
 
-  // On rank 0, logs which members are scored on which graphs, if members train on the validation
-  // split.
+  // On rank 0, if members train on the validation split, logs which members score which graphs.
   void log_graphs(const TrainedOn& trained) const;
 
   // Whether the validation split has graphs to score.

@@ -109,8 +109,7 @@ class RunPrediction {
   bool root() const { return context_.world.rank() == 0; }
   int members() const { return experiment_.ensemble.members; }
 
-  // Every rank makes the same header: ranks compared training and validation data when they opened
-  // them.
+  // Every rank makes the same header: ranks compared their data when they opened them.
   void make_header() {
     header_.collection = experiment_.data.collection.name;
     header_.most_rows = experiment_.predictions.most_rows;

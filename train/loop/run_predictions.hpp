@@ -29,8 +29,7 @@ struct TrainedMembers {
 struct PredictionWatch {
   // Called on every rank before each group of graphs; must return the same on all ranks.
   std::function<bool()> stops;
-  // An empty evaluation that receives the graphs of the validation split as they are scored; null:
-  // not wanted.
+  // An empty evaluation that receives the validation graphs as they are scored; null: not wanted.
   Evaluation* evaluation = nullptr;
 };
 
@@ -47,8 +46,7 @@ WrittenPredictions write_predictions(const std::filesystem::path& path, const Tr
                                      const TrainedMembers& trained, const PredictionWatch& watch,
                                      JobContext& context);
 
-// The cost of these predictions for all members. Builds sample plans, and scores nothing. Not
-// collective.
+// The cost of these predictions for all members, from sample plans. Not collective.
 ScoringCost predictions_cost(const TrainingSetup& setup, JobContext& context);
 
 }  // namespace tpudist

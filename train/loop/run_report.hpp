@@ -39,7 +39,7 @@ class RunReport {
               const nlohmann::json& out_of_fold, std::uint64_t parameters,
               std::optional<std::uint64_t> init) const;
 
-  // Writes the lines of metrics.jsonl that could not be written before, or warns that they are lost.
+  // Writes the lines of metrics.jsonl that could not be written before, or warns of their loss.
   void finish();
 
  private:

@@ -25,8 +25,7 @@ class StepSide {
  public:
   virtual ~StepSide() = default;
 
-  // Starts a step of these calls. Returns the parameters for the calls, valid until the state
-  // changes.
+  // Starts a step of these calls. Returns their parameters, valid until the state changes.
   virtual Parameters begin(const BatchPlan& batch, const std::vector<StepCall>& calls,
                            TrainingState& state) = 0;
   // Calls run(i) for each call of the step, on the threads that suit this side.

@@ -115,8 +115,8 @@ struct ScheduleConfig {
   // Factor of the rate for step `step` (from 0) of `steps`; shares of `steps` are rounded to whole
   // steps. The w steps of the warm-up have the factors 1/w, 2/w, ..., 1 times the schedule's own.
   // The cosine falls from 1 after the warm-up to `floor`, which it would reach one step after the
-  // last (Loshchilov & Hutter, "SGDR", 2017). A triangle rises from `floor` to 1 and falls again, in
-  // lines (Smith, "Cyclical learning rates for training neural networks", 2017).
+  // last (Loshchilov & Hutter, "SGDR", 2017). A triangle rises linearly from `floor` to 1 and falls
+  // again (Smith, "Cyclical learning rates for training neural networks", 2017).
   double operator()(std::int64_t step, std::int64_t steps) const;
 };
 

@@ -35,8 +35,7 @@ std::vector<PredictedMember> member_records(const Experiment& experiment,
 PredictionEntry graph_record(const GraphEntry& entry, std::int64_t most_rows, int fold,
                              std::vector<bool> held_out);
 
-// Scores of the first `members` members of `prediction`; NaN for members that did not score the
-// graph.
+// Scores of the first `members` members of `prediction`; NaN if a member did not score the graph.
 PredictionRows scores_record(const Dataset& dataset, const ScoresByMember& prediction, int members);
 
 }  // namespace tpudist

@@ -35,8 +35,7 @@ Network make_network(const Experiment& experiment, int device, ThreadPool& pool)
 
 bool has_graphs(const DatasetOptions& options);
 
-// Throws ConfigError when ranks have different graphs. `data` null: this rank has no graphs.
-// Collective.
+// Throws ConfigError when ranks have different graphs. `data` null: no graphs. Collective.
 void require_same_graphs(const DatasetOptions& options, const Dataset* data, Communicator& world);
 
 // The graphs of a split, opened to read a few rows of each. Nothing if the split has no graphs.
@@ -88,8 +87,7 @@ class ScoringSession {
   std::vector<std::vector<double>> score_nodes(const MemberWeights& weights, int graph,
                                                std::int64_t row) const;
 
-  // The cost of scoring with `members` members on the first network. Builds sample plans. Not
-  // collective.
+  // The cost of scoring with `members` members of the first network. Not collective.
   ScoringCost cost(int members, std::int64_t most_rows) const;
 
  private:

@@ -18,8 +18,7 @@
 
 namespace tpudist {
 
-// The weights to score in a run with averages (`train.average`). A run without averages has only
-// raw weights.
+// The weights to score. Only a run with `train.average` has averaged weights.
 enum class Weights { averaged, raw };
 
 // A finished or running run, opened to score with one of its checkpoints.

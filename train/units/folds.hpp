@@ -19,8 +19,7 @@ void refuse_scored_graphs(const DatasetOptions& training, const DataConfig& data
 // Throws what split_into_folds throws.
 FoldTable training_folds(const EnsembleConfig& ensemble, const DatasetOptions& training);
 
-// The fold of each graph of the data; empty without folds. Throws std::out_of_range if a graph has
-// no fold.
+// The fold of each graph; empty without folds. Throws std::out_of_range if a graph has no fold.
 std::vector<int> graph_folds(const FoldTable& folds, const Dataset& data);
 
 // hash_of_folds of the training data, kept in checkpoints; nothing without folds. Includes graphs

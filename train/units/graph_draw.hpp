@@ -31,8 +31,7 @@ struct GraphDraw {
   // them. The readout takes drawn nodes from the copy, and other nodes from the whole graph,
   // without a gradient.
   bool trains = false;
-  // If >= 0, for estimates: the segment of this rank by size, modulo their number; not a drawn
-  // segment.
+  // If >= 0, for estimates: the segment of this rank by size, modulo their number. Else drawn.
   int segment = -1;
   // [slates of the unit] numbers that identify the slates of a graph; empty: their indices.
   std::vector<std::uint64_t> slates = {};

@@ -26,8 +26,7 @@ struct StepWork {
   double read_seconds = 0, plan_seconds = 0;  // to read slates and to plan units, of all threads
 };
 
-// Whether all members learn from the same slates. Otherwise each member draws its own rows of the
-// same graphs.
+// Whether all members learn from the same slates. If not, each draws its rows of the same graphs.
 bool shares_slates(const Experiment& experiment);
 
 // The permutation of a graph's rows (SlateOrder::rows) that member `member` of this run uses: -1

@@ -55,8 +55,7 @@ void require_same_segments(const Dataset& data, Communicator& world);
 std::vector<std::pair<std::int64_t, std::int64_t>> cut_graphs(const Experiment& experiment,
                                                               const Dataset& data);
 
-// The slates of a unit that are computed at a time: all slates, or the first chunk of a single
-// slate.
+// The slates of a unit that are computed at a time: all, or the first chunk of a single slate.
 std::vector<SlateRows> computed_together(const Experiment& experiment,
                                          std::vector<SlateRows> slates);
 

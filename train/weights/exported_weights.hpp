@@ -21,8 +21,7 @@ std::vector<ExportedMember> exported_members(const TrainedRun& run,
                                              const std::filesystem::path& file,
                                              std::optional<int> number);
 
-// Writes the weights of these members with write_weights; the metadata record their origin. Throws
-// IoError.
+// Writes these members' weights with write_weights and metadata on their origin. Throws IoError.
 void export_weights(const TrainedRun& run, const std::vector<ExportedMember>& members);
 
 }  // namespace tpudist
