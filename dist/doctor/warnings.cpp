@@ -14,8 +14,8 @@ namespace {
 using Warnings = std::vector<DoctorWarning>;
 using Node = std::vector<const RankFacts*>;
 
-// Seconds, which every exchange of a step would take. A normal message between two processes takes
-// a microsecond.
+// Seconds that every exchange of a step would take, too. A normal message between two processes
+// takes a microsecond.
 constexpr double kSlowLatency = 2e-3;
 
 std::string ranks_text(std::size_t count) {

@@ -44,7 +44,7 @@ double interval_of(double timeout) {
   return std::clamp(timeout / kLooks, kShortest, kLongest);
 }
 
-// Seconds without news after which a rank, or the disk, counts as silent.
+// Seconds without news after which a rank, or the disk, does not answer.
 double patience_of(double interval) {
   return 5 * interval + 0.5;
 }

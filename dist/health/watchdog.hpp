@@ -59,10 +59,10 @@ struct WatchdogOptions {
 // second thread exchanges statuses through files: while any rank makes progress, no rank hangs.
 // Without files, or if the disk does not answer, only this rank's own activity counts.
 //
-// A rank that waits in a collective for a rank that will not come is ended at once: a rank whose
-// process on the same machine has ended or, after a StopSignal, a rank that does not answer. (When
-// a rank dies, srun sends the others SIGTERM, which here asks for a checkpoint, and kills them only
-// after Slurm's KillWait.)
+// A rank that waits in a collective for a rank that will not come is ended within seconds. A rank
+// will not come if its process on the same machine has ended or, after a StopSignal, if it does not
+// answer. (When a rank dies, srun sends the others SIGTERM, which here asks for a checkpoint, and
+// kills them only after Slurm's KillWait.)
 //
 // Thread-safe except for `watch` and `leave`, which only the thread that calls MPI may call.
 class Watchdog {
