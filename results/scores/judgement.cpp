@@ -242,10 +242,7 @@ class Judge {
     const PredictionRows predictions = source_.read(g);
     const Values targets = predictions.targets();
     const std::vector<Values> kept = column_scores(columns, set, graph, predictions, result_.used);
-    GraphEvaluation judged;
-    judged.name = graph.name;
-    judged.family = model_family(graph.name);
-    judged.rows = graph.rows;
+    GraphEvaluation judged{graph, model_family(graph.name)};
     for (const MemberColumn& column : columns) {
       const int m = column.member_for(header_, graph);
       judged.columns.push_back(m >= 0 && able_[m] ? members_[static_cast<std::size_t>(g)][m]

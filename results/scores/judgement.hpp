@@ -25,18 +25,17 @@ struct JudgementOptions {
 };
 
 // One graph: values of the collection's primary metric, NaN if undefined or without scores.
-struct GraphEvaluation {
-  std::string name, family;
-  std::int64_t rows = 0;
-  std::vector<double> columns;  // [C]
-  double all = 0;               // of the combination of all columns that have scores
-  double kept = 0;              // of the combination of the columns neither rejected nor deselected
-  GraphMetrics metrics;         // all metrics of that combination; undefined if no column ranks
+struct GraphEvaluation : PredictionEntry {
+  std::string family;
+  std::vector<double> columns = {};  // [C]
+  double all = 0;                    // of the combination of all columns that have scores
+  double kept = 0;            // of the combination of columns neither rejected nor deselected
+  GraphMetrics metrics = {};  // all metrics of that combination; undefined if no column ranks
   // How far members agree: Kendall tau between each column's ranking and the combined ranking of
   // the other columns, averaged over columns.
   double agreement = 0;
-  bool suspicious = false;  // see kAgreement
-  ScoreCaveats limits;      // of `kept`
+  bool suspicious = false;   // see kAgreement
+  ScoreCaveats limits = {};  // of `kept`
 };
 
 // A graph is flagged if members agree (at least kAgreement) on a ranking that its run times
