@@ -52,8 +52,8 @@ struct SweepFile {
   // The overrides of all runs of an experiment: `set:` and then `each:`.
   std::vector<std::string> overrides_of(int experiment) const;
 
-  // Throws one ConfigError that lists the mistakes as `file:line:column: "sweep.over.optimizer.lr"
-  // ...`. Reads the file again.
+  // Throws one ConfigError that lists the mistakes, each as
+  // `file:line:column: "sweep.over.optimizer.lr" ...`. Reads the file again.
   [[noreturn]] void refuse(const std::vector<SetMistake>& mistakes) const;
 
   // Names of experiments are relative to `base`; if it is empty, to the folder of the file. Throws

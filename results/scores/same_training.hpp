@@ -21,9 +21,9 @@ struct SameTraining {
 // and scores. Equal settings and seeds do not suffice: weights may have been imported.
 std::vector<SameTraining> same_trainings(std::span<const RunRecord> runs);
 
-// The differences between two runs that should be of one variant, as "optimizer.lr: 0.001 ->
-// 0.002": keys of config.yaml that influence the numbers, except seeds and members. Empty if there
-// are none, or a run has no config.yaml.
+// The differences between two runs that should be of one variant: keys of config.yaml that
+// influence the numbers, except seeds and members, as "optimizer.lr: 0.001 -> 0.002". Empty if
+// there are none, or a run has no config.yaml.
 std::vector<std::string> different_settings(const RunRecord& a, const RunRecord& b);
 
 }  // namespace tpudist

@@ -87,7 +87,7 @@ class ScoringSession {
   std::vector<std::vector<double>> score_nodes(const MemberWeights& weights, int graph,
                                                std::int64_t row) const;
 
-  // The cost of scoring with `members` members of the first network. Not collective.
+  // The cost of `members` members of the first network, by sample plans. Not collective.
   ScoringCost cost(int members, std::int64_t most_rows) const;
 
  private:
