@@ -9,9 +9,9 @@
 
 namespace tpudist::test {
 
-// A small network in double that runs on any plan, to compare plans: state' = tanh(A * own +
-// sum over edge sets of B_d * aggregated), scalars per channel. Node and state embeddings are given
-// per class, so that equal classes are equal inputs.
+// A small network in double that runs on any plan, to compare plans:
+// state' = tanh(A * own + sum over edge sets of B_d * aggregated), scalars per channel. Node and
+// state embeddings are given per class, so that equal classes are equal inputs.
 struct PlanNetwork {
   static constexpr int kChannels = 3;
   using Row = std::vector<double>;
