@@ -12,7 +12,7 @@ struct InitialAndFinalLoss {
   double first = kNone;
   double last = kNone;
   // A rise below this is noise of the slates: Student's t at 1 % times the standard error of the
-  // difference. It takes the first part's variance for both: that of a diverging loss grows.
+  // difference, from the first part's variance alone, because a diverging loss varies more.
   double margin = kNone;
 };
 

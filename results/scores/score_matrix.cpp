@@ -88,7 +88,7 @@ class MatrixBuilder {
 
   // All graphs that any run scored. Out of fold, a run may have only some of them.
   void list_graphs() {
-    using Key = std::pair<std::string, std::string>;  // name and split: two splits may share a name
+    using Key = std::pair<std::string, std::string>;  // name and split: a name may be in two splits
     std::map<Key, std::pair<const GraphResult*, const RunRecord*>> found;
     for (const RunRecord* run : runs_) {
       for (const GraphResult& graph : run->scores->graphs) {

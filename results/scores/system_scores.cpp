@@ -19,7 +19,7 @@
 namespace tpudist {
 namespace {
 
-// Whether two hashes are known and differ.
+// Whether the hashes of both runs are known and differ.
 bool other_hash(const RunRecord& a, const RunRecord& b) {
   return a.hashes && b.hashes &&
          (a.hashes->variant_hash != b.hashes->variant_hash ||

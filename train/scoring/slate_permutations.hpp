@@ -14,7 +14,7 @@ namespace tpudist {
 // places of a graph are consecutive, in the order of permutations. Immutable.
 class SlatePermutations {
  public:
-  // A permutation depends on seed, its own number, and the graph's name and distinct rows.
+  // A permutation depends on seed, its own number, and the graph's name and distinct row count.
   SlatePermutations(const Dataset& dataset, const std::vector<DistinctRows>& graphs,
                     const ScoringSlates& slates);
 

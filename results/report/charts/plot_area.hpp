@@ -20,7 +20,7 @@ struct Axis {
 };
 
 // An axis over low .. high with at most `most` ticks (at least 2) at multiples of 1, 2 or 5 times a
-// power of ten. `widen` moves the ends to ticks. Equal or unusable ends are widened somehow.
+// power of ten. `widen` moves the ends to ticks. Equal or unusable ends give an axis of some width.
 Axis linear_axis(double low, double high, int most, bool widen = true);
 
 // The same for positive values, with ticks at 1, 2 and 5 times powers of ten, or at powers of ten.
