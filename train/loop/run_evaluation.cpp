@@ -152,7 +152,7 @@ void RunEvaluation::record(const Evaluation& evaluation) {
   report_.evaluation(evaluation, state_);
 }
 
-// Stops members that do not improve on the validation split (untrained on). Rank 0 decides.
+// Stops members that do not improve. Rank 0 decides. No member trains on the validation split here.
 void RunEvaluation::stop_members(const Evaluation& evaluation) {
   if (experiment_.train.early_stop.patience == 0) return;
   EarlyStop& early_stop = state_.early_stop;

@@ -18,7 +18,7 @@ namespace tpudist {
 
 // Values computed once per graph for all units.
 struct PreparedArrays {
-  Array<std::int32_t> node_class;        // [n] row of the input, for features and opcode
+  Array<std::int32_t> node_class;        // [n] input row, one for equal features and opcode
   Array<std::int32_t> state_class;       // [states] of the graph's own state table
   GraphArrays input;                     // of the first node of each class
   std::optional<RefinedArrays> refined;  // with all edges; only if refined plans are wanted
@@ -84,7 +84,7 @@ class PreparedFiles {
 
 // The inputs of a graph for units.
 struct PreparedGraph {
-  Array<std::int32_t> node_class;   // [n] row of the input, for features and opcode
+  Array<std::int32_t> node_class;   // [n] input row, one for equal features and opcode
   Array<std::int32_t> state_class;  // [states] of the graph's own state table
   std::shared_ptr<const GraphInput> input;
 };
