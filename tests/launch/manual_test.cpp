@@ -105,7 +105,7 @@ TEST(Manual, HasAPageForEachCommand) {
   EXPECT_THAT(train, HasSubstr(".SH EXAMPLES\n.nf\nmpirun \\-np 8 tpudist train"));
   EXPECT_THAT(page("sweep"), HasSubstr(".SH \"tpudist sweep submit\"\n"));
   EXPECT_THAT(page("sweep"), HasSubstr("tpudist sweep retry sweeps/folds"));  // under EXAMPLES
-  EXPECT_THAT(page("evaluate"), HasSubstr("\"train|valid\"\n"));
+  EXPECT_THAT(page("evaluate"), HasSubstr("\"train|valid|test\"\n"));
   EXPECT_THAT(read_text_file(folder / "man1/tpudist.1"), HasSubstr(".BR tpudist\\-rank (1)\n"));
   EXPECT_THAT(run_program("man trian 2>&1").output, HasSubstr("did you mean train?"));
   if (std::system("command -v groff > /dev/null") != 0) GTEST_SKIP() << "groff is not installed";

@@ -69,7 +69,6 @@ class TrainingRun {
     TrainOutcome outcome;
     while (!is_done() && !outcome.stopped) train_members(outcome);
     context_.progress.finish();
-    leave_out_spoilt();
     save();
     checkpoints_.wait();
     if (!outcome.stopped) evaluation_.finish(outcome, [this] { return wish(); });
@@ -328,24 +327,12 @@ class TrainingRun {
     return true;
   }
 
-  // Drops members whose last step made a weight not finite: no loss follows that step.
-  void leave_out_spoilt() {
-    const std::span<const float> weights = state_.weights().flat;
-    const std::size_t length = weights.size() / state_.failed.size();
-    for (std::size_t m = 0; m < state_.failed.size(); ++m) {
-      if (!std::ranges::all_of(weights.subspan(m * length, length),
-                               [](float weight) { return std::isfinite(weight); }))
-        state_.failed[m] = 1;
-    }
-    stop_if_all_failed();
-  }
-
   // Saves nothing: the existing checkpoints are of healthy members.
   void stop_if_all_failed() const {
     if (!state_.all_failed()) return;
     throw Error(ErrorKind::failed,
-                fmt::format("no member is left at step {}: loss, gradient, weights or scores of "
-                            "each of the {} were not finite; try a smaller optimizer.lr, a "
+                fmt::format("no member is left at step {}: loss, gradient or scores of each of "
+                            "the {} were not finite; try a smaller optimizer.lr, a "
                             "schedule.warmup or an optimizer.clip_norm",
                             state_.step, state_.failed.size()));
   }

@@ -229,7 +229,7 @@ TEST(DryRun, ChunksAndMembersTakenApartNeedLessMemory) {
   const auto members = [](const std::vector<std::string>& overrides) {
     return line_of(describe(tiny_experiment(overrides), 1), "largest unit", "activations");
   };
-  EXPECT_THAT(members({"batch.member_chunk=1"}), HasSubstr("for 1 members at a time"));
+  EXPECT_THAT(members({"batch.member_chunk=1"}), HasSubstr("for 1 member at a time"));
   const auto rows = [](const std::vector<std::string>& overrides) {
     std::string line = line_of(describe(tiny_experiment(overrides), 1), "largest unit", "plan");
     std::erase(line, ',');
