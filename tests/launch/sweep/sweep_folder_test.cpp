@@ -366,7 +366,7 @@ TEST(SweepFolderTest, VariantsAreNotMixedIntoOneEnsemble) {
                         "ensemble; name one as " +
                         path + ":NUMBER: 0 (optimizer.lr=1e-3), 1 (optimizer.lr=1e-2)"));
   EXPECT_THAT(message_of<ConfigError>([&] { run_folders({path + ":9"}); }),
-              HasSubstr("no run of variant 9 of \"search\", which has variants 0 (optimizer.lr="));
+              HasSubstr("no run of variant 9 of \"list\", which has variants 0 (optimizer.lr="));
   EXPECT_THAT(run_folders({path + ":1"}), ::testing::ElementsAre(sweep.run_folder(runs[1])));
   EXPECT_THAT(run_folders({path + ":optimizer.lr=1e-3"}),
               ::testing::ElementsAre(sweep.run_folder(runs[0])));
