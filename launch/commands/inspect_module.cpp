@@ -40,7 +40,7 @@ struct ModuleReport {
   std::vector<std::string> warnings;
 };
 
-// What a run was trained on.
+// The training graphs of a run.
 struct Training {
   std::filesystem::path run;
   SeenGraphs seen;
@@ -96,7 +96,7 @@ ModuleReport report_of(const HloFile& file, int index, const std::filesystem::pa
   return report;
 }
 
-// Of opcodes that were never seen: how many nodes have them.
+// The number of nodes by opcode, for opcodes that the training graphs lack.
 std::map<std::string, std::int64_t> unseen_opcodes(const ModuleReport& report,
                                                    const UnseenParts& unseen) {
   std::map<std::string, std::int64_t> counts;

@@ -42,7 +42,7 @@ struct RankArguments : ScoringArguments {
   std::string apply;  // "jax", "text" or empty
 };
 
-// What an option says, and what a file that it names holds.
+// The option, and the content of the file that it names.
 std::string content_of(const std::filesystem::path& option) {
   std::error_code error;
   const bool file = std::filesystem::is_regular_file(option, error);
@@ -100,7 +100,7 @@ void print_tau(const Module& module, const ModuleRanking& result) {
                                        : fmt::format("{:.4f}", result.kendall_tau));
 }
 
-// The instruction of a node; empty where the file does not tell it.
+// The instruction of a node; empty if the file lacks it.
 std::string node_name(const Module& module, std::int64_t node) {
   return module.node_names.empty() ? std::string()
                                    : module.node_names[static_cast<std::size_t>(node)];
@@ -111,7 +111,7 @@ std::string opcode_of(const Module& module, std::int64_t node) {
                      module.dataset.options().collection.schema);
 }
 
-// What the nodes add to the score of the best configuration, and what all of an opcode add.
+// Prints the parts of nodes in the score of the best configuration, and the sums by opcode.
 void print_nodes(const Module& module, const ModuleRanking& result, std::size_t most) {
   struct Sum {
     std::string opcode;
@@ -147,7 +147,7 @@ void print_nodes(const Module& module, const ModuleRanking& result, std::size_t 
     print("{:>8} {:>14.7g}  {}\n", sums[i].nodes, sums[i].score, sums[i].opcode);
 }
 
-// Where the best made configuration differs from the default one, by instruction.
+// Prints the instructions at which the best made configuration differs from the default.
 void print_best(const Module& module, const ModuleRanking& result) {
   if (!module.made) return;
   const std::int64_t best = result.ranking.front().configs.front();
@@ -164,7 +164,7 @@ void print_best(const Module& module, const ModuleRanking& result) {
   if (!any) print("  none: it is the default\n");
 }
 
-// The best made configuration to apply.
+// Prints the best made configuration in a form to apply.
 void print_constraints(const RankArguments& arguments, const Module& module,
                        const ModuleRanking& result) {
   const std::int64_t best = result.ranking.front().configs.front();
@@ -176,7 +176,7 @@ void print_constraints(const RankArguments& arguments, const Module& module,
   print("{}", text(module.made->space, config, title));
 }
 
-// A made configuration as --configs FILE takes it.
+// A made configuration in the format of --configs FILE.
 nlohmann::ordered_json layouts_json(const MadeConfigs& made, std::int64_t number) {
   nlohmann::ordered_json json = nlohmann::ordered_json::object();
   const LayoutConfig& config = made.configs[static_cast<std::size_t>(number)];
@@ -240,8 +240,8 @@ nlohmann::ordered_json to_json(const RankArguments& arguments, const Module& mod
   return json;
 }
 
-// Says once where the module lies outside of what a run was trained on. Runs of older versions do not
-// say what they saw.
+// Warns once if the module lies outside of a run's training graphs. Runs of older versions did not
+// record these.
 void warn_of_distance(const RankArguments& arguments, const Module& module,
                       const std::vector<TrainedRun>& runs) {
   const SeenGraphs own = seen_graphs(module.dataset);
@@ -272,7 +272,7 @@ void run(const RankArguments& arguments) {
         "--configs is empty; give default, neighbours, random:N, random:N:SEED or a JSON file");
   std::vector<TrainedRun> runs;
   require_searchable(
-      arguments.file);  // before its content is hashed, which would wait for all of it
+      arguments.file);  // before hashing, which would read all of the file
   for (const auto& path : run_folders(arguments.runs)) runs.push_back(arguments.open(path));
   std::vector<const TrainedRun*> all;
   for (const TrainedRun& run : runs) all.push_back(&run);
