@@ -153,10 +153,10 @@ TEST(MeanInterval, RefusesOneValue) {
 TEST(IntervalText, NamesTheQuestionAndWhatItRestsOn) {
   const RunScoreTable scores = golden_scores(1);
   EXPECT_EQ(run_line(*run_interval(scores), "3 runs"),
-            "these graphs, if trained again         0.7220 (0.6748 to 0.7691, t(2)); 3 runs");
+            "these graphs, if trained again    0.7220 (0.6748 to 0.7691, t(2)); 3 runs");
   EXPECT_EQ(
       family_line(*family_interval({&scores, 1})),
-      "other families, if trained again       0.7220 (0.5374 to 0.9065, t(2.35)); 7 graphs of 4 "
+      "other families, if trained again  0.7220 (0.5374 to 0.9065, t(2.35)); 7 graphs of 4 "
       "families, 3 runs");
 }
 
@@ -171,7 +171,7 @@ TEST(IntervalText, SaysWhereOneRunTellsOfItselfOnly) {
 TEST(IntervalText, NamesMembersOfOneTrainingForWhatTheyAre) {
   EXPECT_EQ(member_line({.value = 0.7, .error = 0.01, .degrees = 4, .low = 0.67, .high = 0.73},
                         "jackknife of 5 members"),
-            "other members of this training   0.7000 (0.6700 to 0.7300, t(4)); jackknife of 5 "
+            "other members of this training    0.7000 (0.6700 to 0.7300, t(4)); jackknife of 5 "
             "members");
   EXPECT_THAT(one_training_line(),
               HasSubstr("another seed.init and seed.order, as often as you decide beforehand"));

@@ -45,7 +45,7 @@ TEST(TableIntervals, JackknifeLeavesOutOneMemberAfterTheOther) {
   EXPECT_EQ(found.these_graphs->degrees, 2);
   EXPECT_THAT(
       table_interval_text(table()),
-      AllOf(HasSubstr("other members of this training   0.7000 ("),
+      AllOf(HasSubstr("other members of this training    0.7000 ("),
             HasSubstr("one training says nothing of others"), Not(HasSubstr("if trained again"))));
   EXPECT_EQ(table_interval_json(table()).at("these_graphs").at("between"),
             "members of one training");
@@ -76,7 +76,7 @@ TEST(TableIntervals, LeavesOutWholeTrainings) {
   EXPECT_NEAR(found.these_graphs->error, std::sqrt(0.00105), 1e-12);
   EXPECT_EQ(found.these_graphs->degrees, 3);
   EXPECT_THAT(table_interval_text(several),
-              AllOf(HasSubstr("these graphs, if trained again         0.7000 ("),
+              AllOf(HasSubstr("these graphs, if trained again    0.7000 ("),
                     HasSubstr("jackknife of 4 trainings"), Not(HasSubstr("this training"))));
   const auto json = table_interval_json(several).at("these_graphs");
   EXPECT_EQ(json.at("between"), "trainings");
