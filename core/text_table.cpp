@@ -25,8 +25,13 @@ TableCell TableCell::count(std::int64_t value) {
   return cell;
 }
 
+TableColumn right(std::string_view title, std::size_t least_width, std::size_t spaces) {
+  TableColumn column(title, least_width, spaces);
+  column.right = true;
+  return column;
+}
+
 std::string TextTable::to_text(std::size_t indent) const {
-  using Row = std::vector<TableCell>;
   const auto shown = [](const TableCell& cell) -> std::string_view {
     if (cell.is_number && cell.shown.empty()) return "-";
     return cell.shown;
@@ -46,8 +51,8 @@ std::string TextTable::to_text(std::size_t indent) const {
     std::string line(indent, ' ');
     for (std::size_t c = 0; c < row.size(); ++c) {
       if (c > 0) line.append(columns[c].gap, ' ');
-      line += columns[c].align == '>' ? fmt::format("{:>{}}", shown(row[c]), widths[c])
-                                      : fmt::format("{:<{}}", shown(row[c]), widths[c]);
+      line += columns[c].right ? fmt::format("{:>{}}", shown(row[c]), widths[c])
+                               : fmt::format("{:<{}}", shown(row[c]), widths[c]);
     }
     text += line.erase(line.find_last_not_of(' ') + 1) + "\n";
   };

@@ -28,22 +28,33 @@ struct TableCell {
 
 struct TableColumn {
   std::string name;  // with the unit: "training [s]"
-  // For text: '<' or '>', the least width, and the spaces before each column but the first.
-  char align;
+  // For text: the least width, and the spaces before each column but the first.
   std::size_t width, gap;
+  bool right = false;  // aligned to the right
 
-  TableColumn(const std::convertible_to<std::string_view> auto& title, char align_to = '<',
-              std::size_t least_width = 0, std::size_t spaces = 2)
-      : name(std::string_view(title)), align(align_to), width(least_width), gap(spaces) {}
+  TableColumn(const std::convertible_to<std::string_view> auto& title, std::size_t least_width = 0,
+              std::size_t spaces = 2)
+      : name(std::string_view(title)), width(least_width), gap(spaces) {}
 };
+
+TableColumn right(std::string_view title, std::size_t least_width = 0, std::size_t spaces = 2);
 
 // A table for a terminal, a CSV file or a page (results/report/page.hpp).
 struct TextTable {
+  using Row = std::vector<TableCell>;
+
   std::vector<TableColumn> columns;
-  std::vector<std::vector<TableCell>> rows = {};  // a row may lack its last cells
-  std::string name = {};  // of the CSV file without ".csv": letters, digits, '-'
+  std::vector<Row> rows;  // a row may lack its last cells
+  std::string name;       // of the CSV file without ".csv": letters, digits, '-'
   // On a narrow screen each row becomes a block with column names, so that no column is hidden.
   bool stacked = false;
+
+  TextTable(std::vector<TableColumn> columns = {}, std::vector<Row> rows = {},
+            std::string name = {}, bool stacked = false)
+      : columns(std::move(columns)),
+        rows(std::move(rows)),
+        name(std::move(name)),
+        stacked(stacked) {}
 
   // Aligned columns, each as wide as its widest cell, below their names unless none has one. Lines
   // end without spaces.

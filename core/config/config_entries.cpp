@@ -9,6 +9,7 @@
 #include "core/config/yaml_tree.hpp"
 #include "core/error.hpp"
 #include "core/text.hpp"
+#include "core/text_table.hpp"
 
 namespace tpudist {
 namespace {
@@ -44,14 +45,10 @@ void flatten(const YamlValue& value, const std::string& path, std::vector<Config
 }  // namespace
 
 std::string format_entries(const std::vector<ConfigEntry>& entries) {
-  std::size_t width = 0;
-  for (const ConfigEntry& entry : entries) width = std::max(width, entry.key.size());
-  std::string table;
-  for (const ConfigEntry& entry : entries) {
-    table +=
-        fmt::format("{:<{}}   {}{}\n", entry.key, width, entry.value, entry.is_default ? "" : " *");
-  }
-  return table;
+  TextTable table({"", TableColumn("", 0, 3)});
+  for (const ConfigEntry& entry : entries)
+    table.rows.push_back({entry.key, entry.value + (entry.is_default ? "" : " *")});
+  return table.to_text();
 }
 
 std::vector<ConfigEntry> read_resolved_entries(std::string_view yaml, std::string_view name) {

@@ -12,6 +12,7 @@
 #include "core/hash.hpp"
 #include "core/numbers.hpp"
 #include "core/text.hpp"
+#include "core/text_table.hpp"
 #include "data/loading/fold_file.hpp"
 #include "data/loading/selection.hpp"
 #include "data/schema/merged_collection.hpp"
@@ -32,7 +33,7 @@ std::optional<Collection> sibling_of(const Collection& collection) {
   return std::nullopt;
 }
 
-// The weight of a graph in several collections is its largest number of nodes, so that the order of
+// A graph in several collections weighs its largest number of nodes, so that the order of
 // collections does not matter.
 std::vector<FoldedGraph> selected_graphs(const FoldRequest& request,
                                          std::span<const Collection> collections) {
@@ -41,7 +42,7 @@ std::vector<FoldedGraph> selected_graphs(const FoldRequest& request,
                           const std::vector<std::string>& exclude) {
     for (const Collection& collection : collections) {
       std::vector<GraphEntry> entries = list_graphs(request.shards, collection, split);
-      if (is_joined(request.collection)) {  // whose graphs are selected by their ids
+      if (is_joined(request.collection)) {  // ids select its graphs
         for (GraphEntry& entry : entries) entry.name = collection.name + ":" + entry.name;
       }
       for (const GraphEntry& entry : filter_graphs(entries, split, include, exclude)) {
@@ -67,7 +68,7 @@ std::vector<int> assigned(const std::vector<FoldedGraph>& graphs, const FoldRequ
   return assign_folds(names, weights, request.folds, request.seed);
 }
 
-// What a fold or a family holds.
+// The content of a fold or a family.
 struct Content {
   std::int64_t families = 0, graphs = 0, nodes = 0;
 };
@@ -141,10 +142,8 @@ std::uint64_t hash_of_folds(const FoldTable& table, std::vector<std::string> nam
 
 std::string fold_table_text(const FoldTable& table) {
   std::vector<Content> folds(static_cast<std::size_t>(table.folds));
-  std::map<std::pair<std::string, int>, Content> families;  // a file may split a family
-  std::size_t width = 6;                                    // "family"
+  std::map<std::pair<std::string, int>, Content> families;  // a file may divide a family
   for (const FoldedGraph& graph : table.graphs) {
-    width = std::max(width, graph.family.size());
     Content& family = families[{graph.family, graph.fold}];
     Content& fold = folds[static_cast<std::size_t>(graph.fold)];
     if (family.graphs == 0) ++fold.families;
@@ -156,16 +155,15 @@ std::string fold_table_text(const FoldTable& table) {
   std::string text = fmt::format("{} folds of the {} graphs of {} ({})\n\n", table.folds,
                                  table.with_valid ? "training and validation" : "training",
                                  join(table.collections, " and "), table.origin);
-  text += fmt::format("{:>4}  {:>8}  {:>6}  {:>12}\n", "fold", "families", "graphs", "nodes");
+  TextTable by_fold({right("fold"), right("families"), right("graphs"), right("nodes", 12)});
   for (std::size_t f = 0; f < folds.size(); ++f)
-    text += fmt::format("{:>4}  {:>8}  {:>6}  {:>12}\n", f, folds[f].families, folds[f].graphs,
-                        format_count(folds[f].nodes));
-  text +=
-      fmt::format("\n{:<{}}  {:>4}  {:>6}  {:>12}\n", "family", width, "fold", "graphs", "nodes");
+    by_fold.rows.push_back(
+        {f, folds[f].families, folds[f].graphs, TableCell::count(folds[f].nodes)});
+  TextTable by_family({"family", right("fold"), right("graphs"), right("nodes", 12)});
   for (const auto& [key, family] : families)
-    text += fmt::format("{:<{}}  {:>4}  {:>6}  {:>12}\n", key.first, width, key.second,
-                        family.graphs, format_count(family.nodes));
-  return text;
+    by_family.rows.push_back(
+        {key.first, key.second, family.graphs, TableCell::count(family.nodes)});
+  return text + by_fold.to_text() + "\n" + by_family.to_text();
 }
 
 }  // namespace tpudist

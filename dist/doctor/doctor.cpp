@@ -8,6 +8,7 @@
 
 #include "core/json.hpp"
 #include "core/numbers.hpp"
+#include "core/text_table.hpp"
 
 namespace tpudist {
 
@@ -19,8 +20,6 @@ NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(FolderFacts, path, writable, locks, free_byte
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(DoctorWarning, kind, what, advice, broken)
 
 namespace {
-
-using Row = std::vector<std::string>;
 
 std::string bytes_text(std::int64_t bytes) {
   return format_bytes(static_cast<std::uint64_t>(std::max<std::int64_t>(bytes, 0)));
@@ -45,22 +44,6 @@ std::string time_text(double seconds) {
   return seconds < 1 ? two_digits(1e3 * seconds) + " ms" : two_digits(seconds) + " s";
 }
 
-// Columns as wide as their widest cell, two spaces apart, indented by two.
-std::string aligned(const std::vector<Row>& rows) {
-  std::vector<std::size_t> widths;
-  for (const Row& row : rows) {
-    widths.resize(std::max(widths.size(), row.size()), 0);
-    for (std::size_t c = 0; c < row.size(); ++c) widths[c] = std::max(widths[c], row[c].size());
-  }
-  std::string text;
-  for (const Row& row : rows) {
-    std::string line = " ";
-    for (std::size_t c = 0; c < row.size(); ++c) line += fmt::format(" {:<{}} ", row[c], widths[c]);
-    text += line.substr(0, line.find_last_not_of(' ') + 1) + "\n";
-  }
-  return text;
-}
-
 std::string gpu_text(const RankFacts& rank) {
   if (rank.device < 0) return rank.gpus.empty() ? "none" : fmt::format("- of {}", rank.gpus.size());
   return fmt::format("{} ({})", rank.device,
@@ -68,55 +51,56 @@ std::string gpu_text(const RankFacts& rank) {
 }
 
 std::string ranks_table(const JobFacts& facts) {
-  std::vector<Row> rows{{"rank", "host", "node", "local", "GPU", "threads", "cores", "of", "quota",
-                         "memory", "limit", "process"}};
+  TextTable table({"rank", "host", "node", "local", "GPU", "threads", "cores", "of", "quota",
+                   "memory", "limit", "process"});
   for (const RankFacts& rank : facts.ranks) {
-    rows.push_back({fmt::format("{}", rank.rank), rank.host, fmt::format("{}", rank.node),
-                    fmt::format("{}", rank.local_rank), gpu_text(rank),
-                    fmt::format("{}", rank.threads), number_ranges(rank.cores),
-                    fmt::format("{}", rank.machine_cores),
-                    rank.cpu_quota > 0 ? fmt::format("{:.3g}", rank.cpu_quota) : "none",
-                    bytes_text(rank.machine_memory),
-                    rank.memory_limit > 0 ? bytes_text(rank.memory_limit) : "none",
-                    fmt::format("{}", rank.process)});
+    table.rows.push_back({rank.rank, rank.host, rank.node, rank.local_rank, gpu_text(rank),
+                          rank.threads, number_ranges(rank.cores), rank.machine_cores,
+                          rank.cpu_quota > 0 ? TableCell(rank.cpu_quota, "{:.3g}") : "none",
+                          bytes_text(rank.machine_memory),
+                          rank.memory_limit > 0 ? bytes_text(rank.memory_limit) : "none",
+                          rank.process});
   }
-  return "ranks\n" + aligned(rows);
+  return "ranks\n" + table.to_text(2);
 }
 
 std::string versions_table(const JobFacts& facts) {
-  std::vector<Row> rows;
-  for (const auto& [name, version] : facts.versions) rows.push_back({name, version});
-  rows.push_back({"MPI threads", facts.ranks.front().mpi_threads});
-  rows.push_back({"kernels", facts.ranks.front().kernels});
-  return "\nversions\n" + aligned(rows);
+  TextTable table({"", ""});
+  for (const auto& [name, version] : facts.versions) table.rows.push_back({name, version});
+  table.rows.push_back({"MPI threads", facts.ranks.front().mpi_threads});
+  table.rows.push_back({"kernels", facts.ranks.front().kernels});
+  return "\nversions\n" + table.to_text(2);
 }
 
 std::string folder_table(const FolderFacts& folder) {
-  return "\nrun folder\n" + aligned({{"path", folder.path},
-                                     {"writable", folder.writable ? "yes" : "no"},
-                                     {"file locks", folder.locks ? "yes" : "no"},
-                                     {"free", bytes_text(folder.free_bytes)}});
+  const TextTable table{{"", ""},
+                        {{"path", folder.path},
+                         {"writable", folder.writable ? "yes" : "no"},
+                         {"file locks", folder.locks ? "yes" : "no"},
+                         {"free", bytes_text(folder.free_bytes)}}};
+  return "\nrun folder\n" + table.to_text(2);
 }
 
 std::string all_reduce_table(const JobFacts& facts) {
   if (facts.all_reduce.empty()) return "";
-  std::vector<Row> rows{{"memory", "bytes", "time", "data", "bus"}};
+  TextTable table({"memory", "bytes", "time", "data", "bus"});
   for (const AllReduceSpeed& speed : facts.all_reduce) {
-    rows.push_back({speed.memory, bytes_text(speed.bytes), time_text(speed.seconds),
-                    rate_text(static_cast<double>(speed.bytes) / std::max(speed.seconds, 1e-9)),
-                    rate_text(bus_bandwidth(speed, facts.ranks.size()))});
+    table.rows.push_back(
+        {speed.memory, bytes_text(speed.bytes), time_text(speed.seconds),
+         rate_text(static_cast<double>(speed.bytes) / std::max(speed.seconds, 1e-9)),
+         rate_text(bus_bandwidth(speed, facts.ranks.size()))});
   }
-  return "\nall-reduce of float32\n" + aligned(rows);
+  return "\nall-reduce of float32\n" + table.to_text(2);
 }
 
 std::string memory_table(const JobFacts& facts) {
-  std::vector<Row> rows{{"node", "ranks", "one rank", "all ranks", "ratio"}};
+  TextTable table({"node", "ranks", "one rank", "all ranks", "ratio"});
   for (const MemorySpeed& speed : facts.memory) {
-    rows.push_back({fmt::format("{}", speed.node), fmt::format("{}", speed.ranks),
-                    rate_text(speed.alone), rate_text(speed.together),
-                    two_digits(speed.together / std::max(speed.alone, 1.0))});
+    table.rows.push_back({speed.node, speed.ranks, rate_text(speed.alone),
+                          rate_text(speed.together),
+                          two_digits(speed.together / std::max(speed.alone, 1.0))});
   }
-  return "\ncopying memory, read and written, one thread a rank\n" + aligned(rows);
+  return "\ncopying memory, read and written, one thread a rank\n" + table.to_text(2);
 }
 
 }  // namespace

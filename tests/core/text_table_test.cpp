@@ -9,10 +9,10 @@ namespace tpudist {
 namespace {
 
 TEST(TextTable, TextIsAsWideAsItsWidestCell) {
-  const TextTable table{.columns = {"graph", {"configs", '>', 9}, {"score", '>'}, {"state", '<'}},
-                        .rows = {{"a", 12345, 0.123456, "ready"},
-                                 {"a long name", 1, std::nan(""), ""},
-                                 {"mean", "", TableCell(-2.5, "{:+.1f} %")}}};
+  TextTable table({"graph", right("configs", 9), right("score"), "state"});
+  table.rows = {{"a", 12345, 0.123456, "ready"},
+                {"a long name", 1, std::nan(""), ""},
+                {"mean", "", TableCell(-2.5, "{:+.1f} %")}};
   EXPECT_EQ(table.to_text(),
             "graph          configs   score  state\n"
             "a                12345  0.1235  ready\n"
@@ -21,10 +21,10 @@ TEST(TextTable, TextIsAsWideAsItsWidestCell) {
 }
 
 TEST(TextTable, AHeaderNeedsANameAndTheFirstColumnNoGap) {
-  const TextTable table{.columns = {{"", '<', 0, 9}, {"", '>', 3, 1}},
-                        .rows = {{"free", 7}, {"locks", TableCell(std::optional<double>())}}};
+  const TextTable table{{TableColumn("", 0, 9), right("", 3, 1)},
+                        {{"free", 7}, {"locks", TableCell(std::optional<double>())}}};
   EXPECT_EQ(table.to_text(2), "  free    7\n  locks   -\n");
-  EXPECT_EQ((TextTable{.columns = {"a", {"b", '>', 3}}}).to_text(), "a    b\n");
+  EXPECT_EQ((TextTable{{"a", right("b", 3)}}).to_text(), "a    b\n");
 }
 
 TEST(TextTable, CsvIsExactAndQuoted) {
