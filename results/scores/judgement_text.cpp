@@ -6,6 +6,7 @@
 
 #include "core/json.hpp"
 #include "core/numbers.hpp"
+#include "core/text_table.hpp"
 #include "results/scores/judgement.hpp"
 #include "results/scores/score_table.hpp"
 #include "results/scores/table_intervals.hpp"
@@ -81,15 +82,12 @@ std::string limits_of(const TableJudgement& table, std::string_view metric) {
 }
 
 std::string column_lines(const TableJudgement& table, std::string_view metric) {
-  std::size_t width = 6;  // "member"
-  for (const std::string& name : table.columns) width = std::max(width, name.size());
-  std::string text =
-      fmt::format("{:<{}}  {:>11}  {:>8}  {:>8}\n", "member", width, metric, "gain", "weight");
+  TextTable lines({"member", right(metric, 11), right("gain", 8), right("weight", 8)});
   for (std::size_t c = 0; c < table.columns.size(); ++c) {
-    text += fmt::format("{:<{}}  {:>11}  {:>8}  {:>8.3g}\n", table.columns[c], width,
-                        number(table.means[c]), gain(table.gains[c]), table.weights[c]);
+    lines.rows.push_back({table.columns[c], table.means[c], TableCell(table.gains[c], "{:+.4f}"),
+                          TableCell(table.weights[c], "{:.3g}")});
   }
-  return text;
+  return lines.to_text();
 }
 
 // Names the two scores: mean of members, and members together.
@@ -103,21 +101,14 @@ std::string means_text(const TableJudgement& table) {
 }
 
 std::string table_text(const TableJudgement& table, std::string_view metric) {
-  std::size_t width = 5;  // "graph"
-  for (const GraphEvaluation& graph : table.graphs) width = std::max(width, graph.name.size());
-  if (!table.parts.empty()) width = std::max(width, kMeanOfCollections.size());
-  std::string text = fmt::format("{}, members together\n\n{:<{}}  {:>9}  {:>11}  {:>9}\n",
-                                 table.title, "graph", width, "configs", metric, "agreement");
-  for (const GraphEvaluation& graph : table.graphs) {
-    text += fmt::format("{:<{}}  {:>9}  {:>11}  {:>9}\n", graph.name, width, graph.rows,
-                        number(graph.kept), number(graph.agreement));
-  }
-  const auto add_mean = [&](std::string_view of, double score) {
-    text += fmt::format("{:<{}}  {:>9}  {:>11}\n", of, width, "", number(score));
-  };
-  for (const TableJudgement& part : table.parts) add_mean(part.title, part.kept);
-  if (!table.parts.empty()) add_mean(kMeanOfCollections, final_intervals({&table, 1}).score);
-  add_mean("mean", table.kept);
+  TextTable graphs({"graph", right("configs", 9), right(metric, 11), right("agreement")});
+  for (const GraphEvaluation& graph : table.graphs)
+    graphs.rows.push_back({graph.name, graph.rows, graph.kept, graph.agreement});
+  for (const TableJudgement& part : table.parts) graphs.rows.push_back({part.title, "", part.kept});
+  if (!table.parts.empty())
+    graphs.rows.push_back({kMeanOfCollections, "", final_intervals({&table, 1}).score});
+  graphs.rows.push_back({"mean", "", table.kept});
+  std::string text = table.title + ", members together\n\n" + graphs.to_text();
   text += means_text(table) + "\n";
   text += limits_of(table, metric) + column_lines(table, metric) + "\n" +
           table_interval_text(table) + "\n";

@@ -19,6 +19,7 @@
 #include "core/hash.hpp"
 #include "core/numbers.hpp"
 #include "core/text.hpp"
+#include "core/text_table.hpp"
 #include "data/loading/fold_file.hpp"
 #include "results/checkpoints/checkpoint.hpp"
 #include "results/checkpoints/checkpoint_folder.hpp"
@@ -194,7 +195,7 @@ class RunComparison {
     same_data_ = false;
   }
 
-  // Where both cut graphs.
+  // Compares segments, if both sides cut graphs.
   void segments() {
     if (!a_.newest || !b_.newest || !a_.newest->segment_hash || !b_.newest->segment_hash) return;
     const auto hash_of = [](const Side& side) { return to_hex(*side.newest->segment_hash); };
@@ -202,7 +203,7 @@ class RunComparison {
       causes_.push_back("other segments of graphs");
   }
 
-  // Nothing logs in which order slates are drawn: data, folds and these keys decide it.
+  // No log has the order of slates: data, folds and these keys decide the order.
   void order() {
     if (!a_.newest || !b_.newest || a_.config.empty() || b_.config.empty()) return;
     bool equal = same_data_;
@@ -282,7 +283,7 @@ class RunComparison {
     return {std::max(a_.first_member, b_.first_member), std::min(end(a_, a), end(b_, b))};
   }
 
-  // "loss of member 3: 0.5 and 0.25" of the first member whose values differ; empty where none do.
+  // "loss of member 3: 0.5 and 0.25", for the first member whose values differ; else empty.
   std::string difference(const std::string& field, std::span<const double> a,
                          std::span<const double> b) {
     const auto [first, end] = common_members(a.size(), b.size());
@@ -451,7 +452,7 @@ class RunComparison {
     return found;
   }
 
-  // Where there are no checkpoints, scores.json knows which parameters scored last.
+  // Without checkpoints, scores.json has the hash of the parameters that scored last.
   void scored_parameters() {
     if (!same_members_ || a_.last_step() != b_.last_step()) return;
     if (a_.scored.empty() || b_.scored.empty()) return;
@@ -528,19 +529,10 @@ RunDifference compare_runs(const fs::path& a, const fs::path& b) {
 }
 
 std::string run_difference_text(const RunDifference& difference) {
-  std::size_t what = 0, a = 0, b = 0;
-  for (const ComparedThing& thing : difference.things) {
-    what = std::max(what, thing.what.size());
-    a = std::max(a, thing.a.size());
-    b = std::max(b, thing.b.size());
-  }
-  std::string text = difference.verdict + "\n\n";
-  for (const ComparedThing& thing : difference.things) {
-    std::string line = fmt::format("{:<{}}  {:<{}}  {:<{}}  {}", thing.what, what, thing.a, a,
-                                   thing.b, b, thing.verdict);
-    line.erase(line.find_last_not_of(' ') + 1);
-    text += line + "\n";
-  }
+  TextTable table({"", "", "", ""});
+  for (const ComparedThing& thing : difference.things)
+    table.rows.push_back({thing.what, thing.a, thing.b, thing.verdict});
+  std::string text = difference.verdict + "\n\n" + table.to_text();
   for (const std::string& fault : difference.faults) text += "damaged: " + fault + "\n";
   return text;
 }

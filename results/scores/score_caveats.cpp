@@ -10,6 +10,7 @@
 
 #include "core/json.hpp"
 #include "core/means.hpp"
+#include "core/text_table.hpp"
 #include "statistics/noise/rank_sampling.hpp"
 
 namespace tpudist {
@@ -30,21 +31,6 @@ NoiseCeiling ceiling_of(bool is_tile, std::span<const double> targets,
   return none;
 }
 
-std::string number(double value, int digits) {
-  return std::isnan(value) ? "-" : fmt::format("{:.{}f}", value, digits);
-}
-
-std::string line(const LimitedScore& graph, std::size_t width) {
-  const NoiseCeiling& ceiling = graph.limits.ceiling;
-  const double tied = graph.limits.tied_share;
-  return fmt::format(
-      "{:<{}}  {:>11}  {:>7}  {:>15}  {:>8}  {:>11}\n", graph.graph, width, number(graph.score, 4),
-      number(ceiling.value.value_or(kNone), 4),
-      ceiling.value ? fmt::format("{:.3f} to {:.3f}", ceiling.low, ceiling.high) : "-",
-      std::isnan(tied) ? "-" : fmt::format("{:.2f} %", 100 * tied),
-      number(graph.limits.sampling_deviation, 4));
-}
-
 }  // namespace
 
 ScoreCaveats score_limits(std::string_view collection, std::span<const double> ranking,
@@ -63,20 +49,22 @@ ScoreCaveats score_limits(std::string_view collection, std::span<const double> r
 std::string limits_text(std::span<const LimitedScore> graphs, std::string_view metric) {
   if (std::ranges::all_of(graphs, [](const auto& graph) { return std::isnan(graph.score); }))
     return {};
-  std::size_t width = 5;  // "graph"
-  for (const LimitedScore& graph : graphs) width = std::max(width, graph.graph.size());
-  std::string text = fmt::format("{:<{}}  {:>11}  {:>7}  {:>15}  {:>8}  {:>11}\n", "graph", width,
-                                 metric, "ceiling", "95 % interval", "ties", "sampling SD");
+  TextTable table({"graph", right(metric, 11), right("ceiling"), right("95 % interval", 15),
+                   right("ties", 8), right("sampling SD")});
   using Note = std::pair<std::string_view, std::string>;
   std::map<Note, std::vector<std::string>> noted;  // graphs by what is said of them
   for (const LimitedScore& graph : graphs) {
-    text += line(graph, width);
     const NoiseCeiling& ceiling = graph.limits.ceiling;
+    table.rows.push_back(
+        {graph.graph, graph.score, ceiling.value,
+         ceiling.value ? fmt::format("{:.3f} to {:.3f}", ceiling.low, ceiling.high) : "-",
+         TableCell(100 * graph.limits.tied_share, "{:.2f} %"), graph.limits.sampling_deviation});
     if (!ceiling.value) noted[{"no ceiling", ceiling.reason}].push_back(graph.graph);
     if (ceiling.normal_assumed)
       noted[{"ceiling", "noise assumed normal, too few configurations have six measurements"}]
           .push_back(graph.graph);
   }
+  std::string text = table.to_text();
   for (const auto& [note, names] : noted) {
     const std::string others =
         names.size() > 1 ? fmt::format(" and {} more", names.size() - 1) : std::string();

@@ -12,6 +12,7 @@
 #include "core/means.hpp"
 #include "core/numbers.hpp"
 #include "core/text.hpp"
+#include "core/text_table.hpp"
 #include "data/schema/collection.hpp"
 #include "data/schema/merged_collection.hpp"
 #include "statistics/ranking/metrics.hpp"
@@ -41,9 +42,8 @@ bool is_slowdown(const ScoreColumn& column) {
   return column.name.starts_with("slowdown");
 }
 
-std::string cell(const ScoreColumn& column, double value) {
-  if (std::isnan(value)) return "-";
-  return is_slowdown(column) ? fmt::format("{:.2f}%", 100 * value) : fmt::format("{:.4f}", value);
+TableCell cell(const ScoreColumn& column, double value) {
+  return is_slowdown(column) ? TableCell(100 * value, "{:.2f}%") : value;
 }
 
 nlohmann::json values_json(const GraphMetrics& scores, bool is_tile) {
@@ -129,24 +129,18 @@ std::string score_table_text(std::span<const GraphMetrics> graphs, bool is_tile)
   const auto columns = score_columns(is_tile);
   const MeanScores means = mean_scores_of(graphs, is_tile);
   const std::vector<GraphMetrics> of_collections = means_of_collections(graphs, is_tile);
-  std::size_t name_width = 5;  // "graph"
-  for (const GraphMetrics& graph : graphs) name_width = std::max(name_width, graph.name.size());
-  if (!of_collections.empty()) name_width = std::max(name_width, kMeanOfCollections.size());
-
-  std::string text = fmt::format("{:<{}}  {:>9}", "graph", name_width, "configs");
-  for (const ScoreColumn& column : columns) text += fmt::format("  {:>12}", column.name);
-  text += '\n';
+  TextTable table({"graph", right("configs", 9)});
+  for (const ScoreColumn& column : columns) table.columns.push_back(right(column.name, 12));
   const auto add_line = [&](const GraphMetrics& scores) {
-    text += fmt::format("{:<{}}  {:>9}", scores.name, name_width, scores.configs);
-    for (const ScoreColumn& column : columns)
-      text += fmt::format("  {:>12}", cell(column, scores.*column.value));
-    text += '\n';
+    auto& row = table.rows.emplace_back(std::vector<TableCell>{scores.name, scores.configs});
+    for (const ScoreColumn& column : columns) row.push_back(cell(column, scores.*column.value));
   };
   for (const GraphMetrics& graph : graphs) add_line(graph);
   for (const GraphMetrics& mean : of_collections) add_line(mean);
   if (!of_collections.empty()) add_line(mean_of_collections(of_collections, is_tile));
   add_line(means.mean);
 
+  std::string text = table.to_text();
   for (std::size_t i = 0; i < columns.size(); ++i) {
     if (means.undefined[i] == 0) continue;
     text += fmt::format("{} is undefined for {} of {}, which its mean leaves out\n",
