@@ -11,6 +11,7 @@
 #include "core/error.hpp"
 #include "core/file_system.hpp"
 #include "core/numbers.hpp"
+#include "core/text_table.hpp"
 #include "data/shards/converted_collections.hpp"
 #include "data/shards/shard_statistics.hpp"
 #include "launch/commands/commands.hpp"
@@ -26,7 +27,7 @@ namespace {
 struct InspectArguments {
   std::filesystem::path shard_root;  // or a file of HLO
   std::filesystem::path assigned;    // of a file: the program after layout assignment
-  std::filesystem::path run;         // of a file: whose training graphs it is compared with
+  std::filesystem::path run;         // of a file: the run whose training graphs to compare with
   std::vector<std::string> collections;
   InspectPlanArguments plan;
   InspectFoldArguments folds;
@@ -76,17 +77,14 @@ nlohmann::ordered_json to_json(const GraphStatistics& graph) {
 }
 
 void print_table(const Collection& collection, const std::vector<GraphStatistics>& graphs) {
-  std::size_t width = 5;
-  for (const GraphStatistics& graph : graphs) width = std::max(width, graph.entry.name.size());
   std::string title = collection.name;
   if (!graphs.empty() && graphs.front().entry.schema != Collection{collection.name}.schema)
     title += ": " + to_text(graphs.front().entry.schema);
-  print(
-      "{}\n{:<5}  {:<{}}  {:>6} {:>6} {:>7} {:>8} {:>6}  {:>23}  {:>27}  {:<5} {:>6} {:>4} "
-      "{:>10} {:>10} {:>6}\n",
-      title, "split", "graph", width, "nodes", "edges", "configs", "distinct", "config",
-      "run time (ms)", "spread of repeats", "coded", "states", "most", "float32", "in memory",
-      "ratio");
+  TextTable table({"split", "graph", right("nodes", 6), right("edges", 6, 1),
+                   right("configs", 7, 1), right("distinct", 8, 1), right("config", 6, 1),
+                   right("run time (ms)", 23), right("spread of repeats", 27), "coded",
+                   right("states", 6, 1), right("most", 4, 1), right("float32", 10, 1),
+                   right("in memory", 10, 1), right("ratio", 6, 1)});
   for (const GraphStatistics& graph : graphs) {
     const GraphSummary& s = graph.entry;
     const std::string range =
@@ -94,13 +92,13 @@ void print_table(const Collection& collection, const std::vector<GraphStatistics
             ? "none"
             : fmt::format("{:.4f} .. {:.4f}", static_cast<double>(graph.times.min) / 1e6,
                           static_cast<double>(graph.times.max) / 1e6);
-    print(
-        "{:<5}  {:<{}}  {:>6} {:>6} {:>7} {:>8} {:>6}  {:>23}  {:>27}  {:<5} {:>6} {:>4} "
-        "{:>10} {:>10} {:>6.1f}\n",
-        graph.entry.split, s.name, width, s.nodes, s.edges, s.configs, graph.times.distinct_configs,
-        s.config_nodes, range, spread_text(graph.times), s.config_type, s.states,
-        s.max_states_per_node, format_bytes(s.float_bytes), format_bytes(s.memory_bytes), ratio(s));
+    table.rows.push_back({graph.entry.split, s.name, s.nodes, s.edges, s.configs,
+                          graph.times.distinct_configs, s.config_nodes, range,
+                          spread_text(graph.times), s.config_type, s.states, s.max_states_per_node,
+                          format_bytes(s.float_bytes), format_bytes(s.memory_bytes),
+                          TableCell(ratio(s), "{:.1f}")});
   }
+  print("{}\n{}", title, table.to_text());
 }
 
 void print_totals(const std::vector<GraphStatistics>& graphs) {
@@ -127,7 +125,7 @@ void print_totals(const std::vector<GraphStatistics>& graphs) {
   print("\n");
 }
 
-// Those that are asked for, or all that are there.
+// The requested collections, or all that exist.
 std::vector<Collection> collections_of(const InspectArguments& arguments) {
   std::vector<Collection> collections;
   for (const std::string& name : arguments.collections) {
@@ -169,7 +167,7 @@ void run(const InspectArguments& arguments) {
   if (arguments.json) print_json(json);
 }
 
-// Without --plan the command line names shards and nothing else.
+// Without --plan the command line may name only shards.
 void check_positionals(const InspectArguments& arguments) {
   if (!arguments.plan.overrides.empty()) {
     const std::string& wanted = arguments.plan.overrides.front();

@@ -1,12 +1,12 @@
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
 #include "core/config/yaml_scalar.hpp"
 #include "core/numbers.hpp"
+#include "core/text_table.hpp"
 #include "data/shards/converted_collections.hpp"
 #include "launch/commands/commands.hpp"
 #include "launch/program/job.hpp"
@@ -18,60 +18,44 @@ namespace {
 
 constexpr double kGiga = 1e9;
 
-using Row = std::vector<std::string>;
-
-// Columns as wide as their widest cell: the first to the left, all others to the right.
-std::string aligned(const std::vector<Row>& table) {
-  std::vector<std::size_t> widths(table.front().size(), 0);
-  for (const Row& row : table) {
-    for (std::size_t c = 0; c < row.size(); ++c) widths[c] = std::max(widths[c], row[c].size());
-  }
-  std::string text;
-  for (const Row& row : table) {
-    text += fmt::format("{:<{}}", row[0], widths[0]);
-    for (std::size_t c = 1; c < row.size(); ++c) text += fmt::format("  {:>{}}", row[c], widths[c]);
-    text += '\n';
-  }
-  return text;
-}
-
 std::string_view auto_plan(const GraphPlanStatistics& graph) {
   return graph.refined_pays ? "refined" : "dense";
 }
 
-Row cells(const GraphPlanStatistics& graph) {
-  Row row{graph.name,
-          graph.nodes == graph.whole_nodes
-              ? std::to_string(graph.nodes)
-              : fmt::format("{} of {}", graph.nodes, graph.whole_nodes),
-          std::to_string(graph.config_nodes),
-          std::to_string(graph.distinct_configs),
-          std::to_string(graph.configs),
-          fmt::format("{:.3f}", graph.dense_flop / kGiga),
-          fmt::format("{:.3f}", graph.refined_flop / kGiga),
-          fmt::format("{:.2f}", graph.saving()),
-          fmt::format("{:.1f}", 1e3 * graph.plan_seconds),
-          std::string(auto_plan(graph)),
-          std::to_string(graph.dense_rows)};
-  for (const std::int64_t rows : graph.rows) row.push_back(std::to_string(rows));
-  row.push_back(std::to_string(graph.needed_rows));
+std::vector<TableCell> cells(const GraphPlanStatistics& graph) {
+  const std::string whole =
+      graph.nodes == graph.whole_nodes ? "" : fmt::format(" of {}", graph.whole_nodes);
+  std::vector<TableCell> row{graph.name,
+                             fmt::format("{}{}", graph.nodes, whole),
+                             graph.config_nodes,
+                             graph.distinct_configs,
+                             graph.configs,
+                             TableCell(graph.dense_flop / kGiga, "{:.3f}"),
+                             TableCell(graph.refined_flop / kGiga, "{:.3f}"),
+                             TableCell(graph.saving(), "{:.2f}"),
+                             TableCell(1e3 * graph.plan_seconds, "{:.1f}"),
+                             auto_plan(graph),
+                             graph.dense_rows};
+  row.insert(row.end(), graph.rows.begin(), graph.rows.end());
+  row.emplace_back(graph.needed_rows);
   return row;
 }
 
 void print_table(const Experiment& experiment, const std::vector<GraphPlanStatistics>& graphs) {
-  Row header{"graph",   "nodes",  "config", "distinct", "K",         "dense GF",
-             "refined", "saving", "ms",     "auto",     "dense rows"};
+  TextTable table({"graph"});
+  for (const char* name : {"nodes", "config", "distinct", "K", "dense GF", "refined", "saving",
+                           "ms", "auto", "dense rows"})
+    table.columns.push_back(right(name));
   for (std::size_t layer = 0; layer < graphs.front().rows.size(); ++layer)
-    header.push_back(fmt::format("{}{}", layer == 0 ? "rows " : "", layer));
-  header.push_back("needed");
-  std::vector<Row> table{header};
-  for (const GraphPlanStatistics& graph : graphs) table.push_back(cells(graph));
+    table.columns.push_back(right(fmt::format("{}{}", layer == 0 ? "rows " : "", layer)));
+  table.columns.push_back(right("needed"));
+  for (const GraphPlanStatistics& graph : graphs) table.rows.push_back(cells(graph));
   const GraphReduction& reduction = experiment.data.reduction;
   print("{} train, plans of a slate of {} configurations{}\n{}", experiment.data.collection.name,
         experiment.batch.configs,
         reduction != GraphReduction() ? fmt::format("; graphs reduced to {}", to_text(reduction))
                                       : "",
-        aligned(table));
+        table.to_text());
 }
 
 void print_summary(const std::vector<GraphPlanStatistics>& graphs) {

@@ -11,6 +11,7 @@
 #include "core/output_path.hpp"
 #include "core/process.hpp"
 #include "core/text.hpp"
+#include "core/text_table.hpp"
 #include "launch/program/output.hpp"
 #include "results/inspect/graph_ceilings.hpp"
 #include "results/inspect/suspect_graphs.hpp"
@@ -19,22 +20,18 @@
 namespace tpudist {
 namespace {
 
-std::string noise_text(const NoiseCeiling& ceiling) {
-  return ceiling.value ? fmt::format("{:.4f} %", 100 * ceiling.noise) : "-";
-}
-
 void print_collection(const Collection& collection, const std::vector<GraphCeiling>& graphs) {
-  std::size_t width = 5;  // "graph"
-  for (const GraphCeiling& graph : graphs) width = std::max(width, graph.name.size());
-  print("{}\n{:<5}  {:<{}}  {:>8} {:>8} {:>8}  {:>8}  {}\n", collection.name, "split", "graph",
-        width, "configs", "distinct", "repeated", "noise", "ceiling (95 % interval)");
+  TextTable table({"split", "graph", right("configs", 8), right("distinct", 8, 1),
+                   right("repeated", 8, 1), right("noise", 8), "ceiling (95 % interval)"});
   for (const GraphCeiling& graph : graphs) {
-    const bool known = graph.ceiling.value.has_value();
-    print("{:<5}  {:<{}}  {:>8} {:>8} {:>8}  {:>8}  {}\n", graph.split, graph.name, width,
-          graph.measurements, graph.distinct_configs,
-          known ? std::to_string(graph.ceiling.repeated_configs) : "-", noise_text(graph.ceiling),
-          to_text(graph.ceiling));
+    const NoiseCeiling& ceiling = graph.ceiling;
+    const bool known = ceiling.value.has_value();
+    table.rows.push_back({graph.split, graph.name, graph.measurements, graph.distinct_configs,
+                          known ? TableCell(ceiling.repeated_configs) : "-",
+                          known ? TableCell(100 * ceiling.noise, "{:.4f} %") : "-",
+                          to_text(ceiling)});
   }
+  print("{}\n{}", collection.name, table.to_text());
   for (const std::string_view split : kSplits) {
     const MeanCeiling mean = mean_ceiling(graphs, split);
     if (!mean.value) continue;
@@ -82,10 +79,10 @@ std::string_view name_of(MeasuredOrder order) {
   return order == MeasuredOrder::random ? "random" : "searched";
 }
 
-// What data.entropy_filter would remove.
+// Prints the rows that data.entropy_filter would remove.
 void print_filter(const CheckedCollection& checked) {
   std::int64_t measurements = 0, filtered = 0;
-  std::vector<std::string> whole;  // graphs of which nothing is left
+  std::vector<std::string> whole;  // graphs that lose all rows
   for (const CheckedGraph& graph : checked.graphs) {
     if (!graph.has_times) continue;
     measurements += graph.measurements;

@@ -12,11 +12,11 @@
 #include <nlohmann/json.hpp>
 
 #include "core/error.hpp"
-#include "core/escape.hpp"
 #include "core/folder_lock.hpp"
 #include "core/json.hpp"
 #include "core/numbers.hpp"
 #include "core/process.hpp"
+#include "core/text_table.hpp"
 #include "launch/sweep/choice.hpp"
 #include "launch/sweep/sweep_outlook.hpp"
 #include "statistics/intervals/interval.hpp"
@@ -26,7 +26,7 @@ namespace {
 
 using Json = nlohmann::json;
 
-// A stage whose runs are known, with how they ended.
+// A stage whose runs are known, with their results.
 struct StageResults {
   const Stage* stage = nullptr;
   std::vector<SweepRun> runs;
@@ -52,7 +52,7 @@ bool any_ended(const std::vector<StageResults>& known) {
   });
 }
 
-// By which scores variants are compared if nothing is chosen: out-of-fold scores if there are any.
+// The scores that compare variants: those of the choice, or without one out of fold, if any.
 ChoiceScore shown_score(const SweepRecord& record, const StageResults& stage) {
   if (stage.stage->confirms) return ChoiceScore::valid;
   if (record.choice != ChoiceScore::none) return record.choice;
@@ -65,7 +65,7 @@ std::string_view name_of(ChoiceScore score) {
   return score == ChoiceScore::out_of_fold ? "out of fold" : "valid";
 }
 
-// The name of a stage's scores, with the half of the validation families that they are of.
+// The name of a stage's scores, with their half of the validation families.
 std::string score_text(const SweepRecord& record, const StageResults& stage, ChoiceScore score) {
   const bool halved = std::ranges::any_of(
       record.halves, [](const ValidationHalves& own) { return !own.choosing.empty(); });
@@ -87,7 +87,7 @@ std::string members_text(const SweepRun& run) {
              : fmt::format("{}-{}", run.first_member, run.first_member + run.members - 1);
 }
 
-// The fold that all members of a run hold out, "-" where there are several or none.
+// The fold that all members of a run hold out; "-" if there are several or none.
 std::string fold_text(const SweepRun& run) {
   if (run.folds == 0 || run.members != 1) return "-";
   return fmt::format("{}", run.first_member % run.folds);
@@ -116,19 +116,11 @@ std::string failed_cell(const VariantSummary& s) {
          counted(s.failed_members, "member");
 }
 
-// `compared`: whether the variants may be compared; then all should be scored on equally many
-// graphs.
+// `compared`: whether the variants may be compared and should have equal numbers of graphs.
 std::string table_of(const SweepRecord& record, const std::vector<VariantSummary>& summaries,
                      bool compared) {
-  std::size_t width = 7;
-  std::size_t failed = 6;
-  for (const VariantSummary& s : summaries) {
-    width = std::max(width, record.label(s.variant).size());
-    failed = std::max(failed, failed_cell(s).size());
-  }
-  std::string text = fmt::format("\n{:<{}}  {:>4}  {:>8}  {:>{}}  {:>9}  {:>15}  {:>20}\n",
-                                 "variant", width, "runs", "finished", "failed", failed,
-                                 "trainings", "mean of members", "SD between trainings");
+  TextTable table({"variant", right("runs"), right("finished"), right("failed"), right("trainings"),
+                   right("mean of members"), right("SD between trainings"), TableColumn("", 0, 1)});
   const double most = compared ? most_graphs(summaries) : 0;
   const bool scored =
       std::ranges::any_of(summaries, [](const VariantSummary& s) { return s.mean.has_value(); });
@@ -137,10 +129,10 @@ std::string table_of(const SweepRecord& record, const std::vector<VariantSummary
     const bool marked =
         (most > 0 && s.mean && s.graphs < most) || (scored && s.finished == s.runs && !s.complete);
     undefined = undefined || marked;
-    text += fmt::format("{:<{}}  {:>4}  {:>8}  {:>{}}  {:>9}  {:>15}  {:>20}{}\n",
-                        record.label(s.variant), width, s.runs, s.finished, failed_cell(s), failed,
-                        s.seeds, cell(s.mean), cell(s.deviation), marked ? " *" : "");
+    table.rows.push_back({record.label(s.variant), s.runs, s.finished, failed_cell(s), s.seeds,
+                          s.mean, s.deviation, marked ? "*" : ""});
   }
+  std::string text = "\n" + table.to_text();
   if (undefined) {
     text +=
         "* a score is undefined (all predictions of a graph are equal), or a member failed: the "
@@ -170,22 +162,20 @@ std::string summary_lines(const SweepRecord& record, const StageResults& stage) 
 }
 
 std::string run_lines(const SweepRecord& record, const StageResults& stage) {
-  const std::string valid = score_text(record, stage, ChoiceScore::valid);
-  const std::size_t width = std::max<std::size_t>(7, valid.size());
-  std::string text =
-      fmt::format("\n{:>5}  {:<16}  {:>7}  {:>6}  {:>4}  {:>7}  {:>{}}  {:>11}  {}\n", "run", "id",
-                  "variant", "seed", "fold", "members", valid, width, "out of fold", "parameters");
+  TextTable table({right("run", 5), TableColumn("id", 16), right("variant"), right("seed", 6),
+                   right("fold"), right("members"),
+                   right(score_text(record, stage, ChoiceScore::valid), 7), right("out of fold"),
+                   "parameters"});
   for (std::size_t i = 0; i < stage.runs.size(); ++i) {
     const SweepRun& run = stage.runs[i];
     const auto& result = stage.results[i];
     const bool finished = result && result->finished;
-    text += fmt::format("{:>5}  {:<16}  {:>7}  {:>6}  {:>4}  {:>7}  {:>{}}  {:>11}  {}\n",
-                        run.index, run.id, run.variant, seed_text(run), fold_text(run),
-                        members_text(run), cell(finished ? result->valid() : std::nullopt), width,
-                        cell(finished ? result->out_of_fold() : std::nullopt),
-                        finished ? result->parameters : std::string(state_word(result)));
+    table.rows.push_back({run.index, run.id, run.variant, seed_text(run), fold_text(run),
+                          members_text(run), finished ? result->valid() : std::nullopt,
+                          finished ? result->out_of_fold() : std::nullopt,
+                          finished ? result->parameters : state_word(result)});
   }
-  return text;
+  return "\n" + table.to_text();
 }
 
 // " of tiny", the experiment of a group, or its first and last variant if the experiment has
@@ -204,8 +194,8 @@ std::string group_name(const SweepRecord& record, const std::vector<VariantSumma
   return " of " + record.experiments[static_cast<std::size_t>(experiment)];
 }
 
-// The SD of a variant's mean by which the best of them is chosen; by `beside`, their
-// deviation_beside_seeds, where they share seeds. Nothing where no spread is known.
+// The SD of a variant's mean, by which the best variant is chosen. If variants share seeds, from
+// `beside`, their deviation_beside_seeds. Nothing if no spread is known.
 std::optional<double> choice_deviation(const std::vector<VariantSummary>& summaries,
                                        std::optional<double> beside) {
   double squares = 0;
@@ -222,9 +212,9 @@ std::optional<double> choice_deviation(const std::vector<VariantSummary>& summar
 }
 
 // The selection bias of the best variant, one line for each group. `stages`: of the search. With
-// several rungs every variant of the first one could have been chosen. The first choices are by
-// fewer steps, so they select less sharply than the last rung's scores would: the number is an
-// upper bound.
+// several rungs, every variant of the first rung could have been chosen. The first choices see
+// fewer steps and select less sharply than the last rung's scores would, so the number is an upper
+// bound.
 std::string optimism_lines(const SweepRecord& record, std::span<const StageResults> stages) {
   std::string text;
   const StageResults& last = stages.back();
@@ -261,7 +251,7 @@ std::string confirmed_text(const SweepRecord& record, const VariantSummary& s) {
                      record.confirmed_on);
 }
 
-// What to call next: `compare` of the best two variants, also with more seeds.
+// The next commands: `compare` of the best two variants, also with more seeds.
 std::string next_lines(const SweepFolder& folder, const StageResults& last) {
   const SweepRecord& record = folder.record();
   auto best = summarise(last.runs, last.results, shown_score(record, last));
@@ -349,7 +339,7 @@ std::string stale_lines(const SweepFolder& folder) {
 
 std::string how_far(const SweepFolder& folder, std::map<std::string, double>& known) {
   std::size_t all = 0, finished = 0;
-  double seconds = 0, trained = 0, left = 0;  // the last two in runs of all steps
+  double seconds = 0, trained = 0, left = 0;  // trained, left: in runs of all steps
   for (int i = 0; const Stage& stage : folder.record().stages) {
     const double part = 1.0 / static_cast<double>(stage.step_divisor);
     const auto runs = folder.stage_runs(i++);
@@ -399,7 +389,7 @@ std::string status_table(const SweepFolder& folder) {
     std::map<RunState, int> counts;
     for (const SweepRun& run : *runs) {
       const RunState state = folder.state(run);
-      const auto ended = folder.result(run);  // it may be retried meanwhile
+      const auto ended = folder.result(run);  // the run may be retried meanwhile
       ++counts[state];
       if (state == RunState::waiting || state == RunState::finished) continue;
       const auto holder = lock_holder(folder.path() / "claims", run.id);
@@ -455,37 +445,33 @@ std::string collect_table(const SweepFolder& folder) {
 
 std::string collect_csv(const SweepFolder& folder) {
   const SweepRecord& record = folder.record();
-  std::string text =
-      "run,id,stage,variant,label,collection,seed,member,fold,state,valid,out_of_fold,parameters,"
-      "steps,valid_graphs,out_of_fold_graphs\n";
-  const auto exact = [](const std::optional<double>& v) { return v ? fmt::format("{}", *v) : ""; };
+  TextTable table({"run", "id", "stage", "variant", "label", "collection", "seed", "member", "fold",
+                   "state", "valid", "out_of_fold", "parameters", "steps", "valid_graphs",
+                   "out_of_fold_graphs"});
   for (const StageResults& stage : known_results(folder)) {
     for (std::size_t i = 0; i < stage.runs.size(); ++i) {
       const SweepRun& run = stage.runs[i];
       const auto& result = stage.results[i];
-      const std::string start =
-          fmt::format("{},{},{},{},{},{},{}", run.index, run.id, csv_field(stage.stage->name),
-                      run.variant, csv_field(record.label(run.variant)), csv_field(run.collection),
-                      run.seed ? fmt::format("{}", *run.seed) : "");
       for (int m = 0; m < run.members; ++m) {
         const int number = run.first_member + m;
         const MemberResult* member = result && result->finished && !result->members.empty()
                                          ? &result->members[static_cast<std::size_t>(m)]
                                          : nullptr;
         const auto graphs = [&](int MemberResult::*count) {
-          return member && member->*count >= 0 ? fmt::format("{}", member->*count) : std::string();
+          return member && member->*count >= 0 ? TableCell(member->*count) : "";
         };
-        text += fmt::format(
-            "{},{},{},{},{},{},{},{},{},{}\n", start, number,
-            run.folds > 0 ? fmt::format("{}", number % run.folds) : "",
-            member && member->failed ? "member failed" : state_word(result),
-            member ? exact(member->valid) : "", member ? exact(member->out_of_fold) : "",
-            member ? result->parameters : "", member ? fmt::format("{}", result->steps) : "",
-            graphs(&MemberResult::valid_graphs), graphs(&MemberResult::out_of_fold_graphs));
+        table.rows.push_back(
+            {run.index, run.id, stage.stage->name, run.variant, record.label(run.variant),
+             run.collection, run.seed ? TableCell(*run.seed) : "", number,
+             run.folds > 0 ? TableCell(number % run.folds) : "",
+             member && member->failed ? "member failed" : state_word(result),
+             member ? member->valid : std::nullopt, member ? member->out_of_fold : std::nullopt,
+             member ? result->parameters : "", member ? TableCell(result->steps) : "",
+             graphs(&MemberResult::valid_graphs), graphs(&MemberResult::out_of_fold_graphs)});
       }
     }
   }
-  return text;
+  return table.to_csv();
 }
 
 Json collect_json(const SweepFolder& folder) {
@@ -511,13 +497,12 @@ Json collect_json(const SweepFolder& folder) {
     for (std::size_t i = 0; i < stage.runs.size(); ++i) {
       const auto& result = stage.results[i];
       const bool finished = result && result->finished;
-      runs.push_back(
-          {{"index", stage.runs[i].index},
-           {"id", stage.runs[i].id},
-           {"state", state_word(result)},
-           {"valid", finished ? result->valid() : std::nullopt},
-           {"out_of_fold", finished ? result->out_of_fold() : std::nullopt},
-           {"parameters", finished ? Json(result->parameters) : Json()}});
+      runs.push_back({{"index", stage.runs[i].index},
+                      {"id", stage.runs[i].id},
+                      {"state", state_word(result)},
+                      {"valid", finished ? result->valid() : std::nullopt},
+                      {"out_of_fold", finished ? result->out_of_fold() : std::nullopt},
+                      {"parameters", finished ? Json(result->parameters) : Json()}});
     }
     stages.push_back({{"name", stage.stage->name},
                       {"score", name_of(score)},
@@ -528,9 +513,7 @@ Json collect_json(const SweepFolder& folder) {
                       {"variants", variants},
                       {"runs", runs}});
   }
-  return {{"sweep", record.name},
-          {"confirmed_on", record.confirmed_on},
-          {"stages", stages}};
+  return {{"sweep", record.name}, {"confirmed_on", record.confirmed_on}, {"stages", stages}};
 }
 
 }  // namespace tpudist
