@@ -58,23 +58,38 @@ inline double number_or_nan(const nlohmann::json& json) {
   return json.get<std::optional<double>>().value_or(kNone);
 }
 
+// Throws std::invalid_argument, or what nlohmann::json throws, for another type.
+template <typename Json, typename T>
+void read_value(const Json& json, T& to) {
+  if constexpr (std::is_same_v<T, double>) {
+    to = number_or_nan(json);
+  } else if constexpr (std::is_integral_v<T> && !std::is_same_v<T, bool>) {
+    const double value = json.template get<double>();
+    if (!json.is_number_integer()) throw std::invalid_argument("is no whole number");
+    json.get_to(to);
+    if (static_cast<double>(to) != value) throw std::invalid_argument("is too large");
+  } else {
+    json.get_to(to);
+  }
+}
+template <typename Json, typename T>
+void read_value(const Json& json, std::vector<T>& to) {
+  if (!json.is_array()) throw std::invalid_argument("is no list");
+  to.clear();
+  for (const Json& element : json) {
+    T value{};
+    read_value(element, value);
+    to.push_back(std::move(value));
+  }
+}
+
 // Reads the field `key` of an object. Integers must have no decimal point. A double reads null as
 // NaN. Throws std::invalid_argument with the key if the field is missing or of another type.
 template <typename Json, typename T>
 void read_field(const Json& object, const char* key, T& to) {
   if (!object.contains(key)) throw std::invalid_argument(fmt::format("it has no \"{}\"", key));
-  const Json& field = object.at(key);
   try {
-    if constexpr (std::is_same_v<T, double>) {
-      to = number_or_nan(field);
-    } else if constexpr (std::is_same_v<T, std::vector<double>>) {
-      to.clear();
-      for (const Json& value : field) to.push_back(number_or_nan(value));
-    } else {
-      if (std::is_integral_v<T> && field.is_number_float())
-        throw std::invalid_argument("is no whole number");
-      field.get_to(to);
-    }
+    read_value(object.at(key), to);
   } catch (const std::exception& error) {
     throw std::invalid_argument(fmt::format("{}: {}", key, json_fault(error.what())));
   }

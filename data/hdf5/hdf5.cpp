@@ -229,7 +229,17 @@ Hdf5Id open_hdf5_in_memory(const std::string& where, std::span<const std::byte> 
   const Hdf5Id access(H5Pcreate(H5P_FILE_ACCESS), H5Pclose);
   H5Pset_fclose_degree(access.get(), H5F_CLOSE_STRONG);
   H5Pset_fapl_core(access.get(), kMemoryFileOverhead, /*backing_store=*/false);
-  // The library copies the bytes into the property list, then into the file.
+  // The library asks for memory to copy the bytes to, three times. It gets the bytes themselves,
+  // since nobody writes into a file that is open for reading.
+  H5FD_file_image_callbacks_t own = {
+      [](std::size_t, H5FD_file_image_op_t, void* bytes) { return bytes; },
+      [](void* to, const void*, std::size_t, H5FD_file_image_op_t, void*) { return to; },
+      [](void*, std::size_t, H5FD_file_image_op_t, void*) -> void* { return nullptr; },
+      [](void*, H5FD_file_image_op_t, void*) -> herr_t { return 0; },
+      [](void* bytes) { return bytes; },
+      [](void*) -> herr_t { return 0; },
+      const_cast<std::byte*>(bytes.data())};
+  check_hdf5(H5Pset_file_image_callbacks(access.get(), &own), "open", where);
   check_hdf5(H5Pset_file_image(access.get(), const_cast<std::byte*>(bytes.data()), bytes.size()),
              "open", where);
   // It refuses bytes under the name of a file that is there; below a file there is none.

@@ -81,7 +81,8 @@ Hdf5Id open_hdf5(const std::filesystem::path& path);
 // Creates a file in memory only. `where` names it in messages. `bytes` is the expected size; HDF5
 // allocates and clears memory in steps of this size.
 Hdf5Id create_hdf5_in_memory(const std::string& where, std::size_t bytes);
-// Opens the bytes of a file, which the library copies. Throws DataError if they are not HDF5.
+// Opens the bytes of a file for reading. They must outlive the Hdf5Id. Throws DataError if they are
+// not HDF5.
 Hdf5Id open_hdf5_in_memory(const std::string& where, std::span<const std::byte> bytes);
 // Returns the bytes of such a file, with `room` free bytes in front.
 std::vector<std::byte> hdf5_image(const Hdf5Id& file, std::size_t room, std::string_view where);

@@ -43,10 +43,19 @@ struct Content {
   std::uint64_t bytes = 0, hash = 0;
 };
 
-Content read_content(const std::filesystem::path& path) {
+std::ifstream open_sealed_file(const std::filesystem::path& path) {
+  std::error_code error;
+  const auto status = std::filesystem::status(path, error);
+  if (std::filesystem::exists(status) && !std::filesystem::is_regular_file(status))
+    throw IoError(fmt::format("cannot open {}: it is no regular file", path.string()));
   errno = 0;
   std::ifstream file(path, std::ios::binary);
   if (!file) throw_io_error("open", path, errno);
+  return file;
+}
+
+Content read_content(const std::filesystem::path& path) {
+  std::ifstream file = open_sealed_file(path);
   Content content;
   file.read(content.seal.data(), content.seal.size());
 
@@ -86,9 +95,7 @@ void check_sealed_file(const std::filesystem::path& path) {
 }
 
 std::vector<std::byte> read_sealed_file(const std::filesystem::path& path) {
-  errno = 0;
-  std::ifstream file(path, std::ios::binary);
-  if (!file) throw_io_error("open", path, errno);
+  std::ifstream file = open_sealed_file(path);
   std::error_code error;
   const std::uintmax_t size = std::filesystem::file_size(path, error);
   if (error) throw_io_error("read", path, error.value());

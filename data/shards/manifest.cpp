@@ -160,6 +160,8 @@ void write_manifest(const Manifest& manifest, const std::filesystem::path& path,
 Manifest read_manifest(const std::filesystem::path& path, const Collection& collection) {
   std::error_code error;
   if (!std::filesystem::is_regular_file(path, error)) {
+    if (error == std::errc::permission_denied)
+      throw IoError(fmt::format("cannot look at {}: {}", path.string(), error.message()));
     throw DataError(fmt::format("{} is missing: {} has not been converted (tpudist convert)",
                                 path.string(), collection.name));
   }

@@ -194,8 +194,7 @@ Experiment SweepFolder::experiment_of(const SweepRun& run) const {
 SweepRun SweepFolder::checked(const SweepRun& run) const {
   const Experiment experiment = experiment_of(run);
   SweepRun now = run;
-  require_same_data(run, now, experiment,
-                    find_data(record_.data, experiment));
+  require_same_data(run, now, experiment, find_data(record_.data, experiment));
   return now;
 }
 
@@ -305,11 +304,22 @@ std::vector<std::string> SweepFolder::take_back() const {
 }
 
 RunClaimFile SweepFolder::claim(const SweepRun& run) const {
+  RunClaimFile claim;
   try {
-    return lock_soon(files_.claims(), "tpudist sweep run", run.id, 5);
+    claim = lock_soon(files_.claims(), "tpudist sweep run", run.id, 5);
   } catch (const InUseError&) {
     return nullptr;
   }
+  // `expand` takes other shards as long as it sees no claim, and writes the record under this lock.
+  const auto lock = lock_soon(path(), kWriter, kLockName, kTries);
+  const std::vector<SweepRun> runs = read_record(files_.record_file()).runs;
+  const auto now = std::ranges::find(runs, run.id, &SweepRun::id);
+  if (now != runs.end() && now->config != run.config)
+    throw ConfigError(
+        fmt::format("{}: was expanded again with the shards in {}; start `tpudist "
+                    "sweep run` again",
+                    path().string(), shards_of(*now)));
+  return claim;
 }
 
 void SweepFolder::forget_failure(const SweepRun& run) const {

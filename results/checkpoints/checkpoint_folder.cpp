@@ -111,16 +111,26 @@ void set_aside(const std::filesystem::path& checkpoint, FileSystem& files) {
 std::optional<CheckpointFile> newest_checkpoint(const std::filesystem::path& folder,
                                                 DamagedFile damaged, FileSystem& files) {
   std::string complaints;
-  for (const std::filesystem::path& path : list_checkpoints(folder)) {
-    std::string complaint;
-    if (auto file = open_undamaged(path, complaint)) {
-      if (!complaints.empty()) spdlog::warn("{}{} is taken instead", complaints, path.string());
-      return file;
+  // A training may write a newer file and remove the listed ones: then the list is read again.
+  for (int attempt = 0; attempt < 3; ++attempt) {
+    bool vanished = false;
+    for (const std::filesystem::path& path : list_checkpoints(folder)) {
+      std::string complaint;
+      try {
+        if (auto file = open_undamaged(path, complaint)) {
+          if (!complaints.empty()) spdlog::warn("{}{} is taken instead", complaints, path.string());
+          return file;
+        }
+      } catch (const IoError&) {
+        if (std::filesystem::exists(path)) throw;
+        vanished = true;
+        continue;
+      }
+      complaints += complaint + "; ";
+      if (damaged == DamagedFile::set_aside)
+        complaints += fmt::format("set aside as {}; ", put_aside(path, files).filename().string());
     }
-    complaints += complaint + "; ";
-    if (damaged == DamagedFile::set_aside) {
-      complaints += fmt::format("set aside as {}; ", put_aside(path, files).filename().string());
-    }
+    if (!vanished) break;
   }
   if (!complaints.empty()) spdlog::warn("{}no other one is there", complaints);
   return std::nullopt;

@@ -93,7 +93,8 @@ VarianceEstimate howe(std::span<const VarianceEstimate> terms, double level) {
 }
 
 double howe_p(double value, std::span<const VarianceEstimate> terms) {
-  if (std::sqrt(satterthwaite(terms).variance) < kScoreRounding) return kNone;
+  const double error = std::sqrt(satterthwaite(terms).variance);
+  if (std::isnan(value) || !(error >= kScoreRounding)) return kNone;
   double low = 1e-100, high = 1;
   for (int i = 0; i < 60; ++i) {
     const double middle = std::sqrt(low * high);

@@ -103,12 +103,17 @@ bool RunCheckpoints::restore(TrainingState& state) {
 void RunCheckpoints::share(std::optional<CheckpointFile>& file) const {
   std::int64_t known[] = {file ? std::ssize(file->bytes()) : -1, file ? file->summary().step : -1};
   context_.world.broadcast(std::span<std::int64_t>(known), 0);
-  if (known[0] < 0 || context_.world.size() == 1) return;
+  if (known[0] < 0) return;
   std::vector<std::byte> bytes;
-  if (root()) bytes.assign(file->bytes().begin(), file->bytes().end());
-  bytes.resize(static_cast<std::size_t>(known[0]));
-  context_.world.broadcast(std::span(bytes), 0);
-  if (!root()) file.emplace(checkpoint_path(run_.checkpoints(), known[1]), std::move(bytes));
+  run_on_all_ranks(context_.world, [&] {
+    if (!root()) bytes.resize(static_cast<std::size_t>(known[0]));
+  });
+  // Rank 0 only sends: nothing changes its bytes.
+  const std::span<const std::byte> sent = root() ? file->bytes() : bytes;
+  context_.world.broadcast(std::span(const_cast<std::byte*>(sent.data()), sent.size()), 0);
+  run_on_all_ranks(context_.world, [&] {
+    if (!root()) file.emplace(checkpoint_path(run_.checkpoints(), known[1]), std::move(bytes));
+  });
 }
 
 // The newest complete checkpoint, nothing when there is none. Only on rank 0. With the lock, sets
