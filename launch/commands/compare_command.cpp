@@ -32,8 +32,12 @@ std::pair<std::vector<RunRecord>, std::vector<RunRecord>> sides_of(
     const CompareArguments& arguments) {
   if (!arguments.with.empty()) return {read_system(arguments.inputs), read_system(arguments.with)};
   std::vector<std::string> two = arguments.inputs;
-  if (two.size() == 1 && std::filesystem::exists(std::filesystem::path(two[0]) / "sweep.json"))
-    two = two_variants(two[0]);
+  if (two.size() == 1) {
+    if (std::filesystem::exists(std::filesystem::path(split_variant(two[0]).first) / "sweep.json"))
+      two = two_variants(two[0]);
+    else
+      read_system(two);  // refuses what does not exist
+  }
   if (two.size() != 2)
     throw ConfigError(fmt::format(
         "{} before --with: name two (A and B) or one sweep of two variants, or the runs "
@@ -42,7 +46,22 @@ std::pair<std::vector<RunRecord>, std::vector<RunRecord>> sides_of(
   return {read_system({&two[0], 1}), read_system({&two[1], 1})};
 }
 
+// Refuses sides whose runs have not ended or all failed.
+void require_ended(const std::vector<RunRecord>& a, const std::vector<RunRecord>& b) {
+  std::vector<RunRecord> all = a;
+  all.insert(all.end(), b.begin(), b.end());
+  const bool whole = !all.empty() && all.front().variants == 2 && !b.empty() &&
+                     a.front().path.parent_path() == b.front().path.parent_path();
+  for (const std::string& text :
+       {whole ? no_end_text(all, "") : std::string(), no_end_text(a, "A"), no_end_text(b, "B")}) {
+    if (!text.empty()) throw ConfigError(text);
+  }
+}
+
 void run(const CompareArguments& arguments) {
+  if (arguments.margin >= 1)
+    throw ConfigError(fmt::format(
+        "--margin {:g}: give a difference of scores below 1, such as 0.02", arguments.margin));
   const auto [a, b] = sides_of(arguments);
   nlohmann::json list = nlohmann::json::array();
   std::vector<std::string> missing;
@@ -66,8 +85,10 @@ void run(const CompareArguments& arguments) {
       list.back()["plan"] = plan_json(plan);
     }
   }
-  if (list.empty())
+  if (list.empty()) {
+    require_ended(a, b);
     throw ConfigError("there are no graphs that both sides have scores of: " + join(missing, "; "));
+  }
   if (!arguments.json.empty()) write_file_atomically(arguments.json, json_text(list, 2) + "\n");
 }
 

@@ -58,8 +58,8 @@ std::string family_line(const std::string& what, const std::vector<std::string>&
                   counted(std::ssize(families), "family"));
   if (n < 2) return start + "nothing can be shown for other families\n";
   return start + fmt::format(
-                     "for other families only differences above about {:.1f} times their SD "
-                     "between families can be shown (of a pair alone)\n",
+                     "two variants can be told apart on other families only if they differ by "
+                     "more than about {:.1f} times the SD of this difference between families\n",
                      detectable(squares / std::pow(static_cast<double>(graphs.size()), 2),
                                 family_variance({&design, 1}).degrees));
 }

@@ -81,7 +81,7 @@ nlohmann::json margin_json(const Comparison& found, const Interval& difference, 
 // p, or why there is none. `what` is flipped or exchanged: "4 families".
 std::string p_text(const PermutationTest& test, std::string_view what) {
   if (!test.can_tell())
-    return fmt::format("with {} p cannot fall below {:.3g}", what, test.smallest_p);
+    return fmt::format("no p: with {} p cannot fall below {:.3g}", what, test.smallest_p);
   return fmt::format("p {:.3g} ({} of {:.6g})", test.p, test.exact ? "exact, all" : "100,000 drawn",
                      test.labellings);
 }
@@ -123,11 +123,13 @@ std::string these_graphs_text(const SystemPair& pair, const Comparison& found) {
            ends(upwards(found, own.interval), "Welch over trainings", "scores of all trainings"));
   if (own.interval.is_known())
     text += line("Welch's t test", fmt::format("p {:.3g}; this test decides", own.p));
-  text += line("exchanging labels",
-               own.labels ? p_text(*own.labels,
-                                   fmt::format("{} and {} trainings", found.runs_a, found.runs_b)) +
-                                "; a check that decides nothing"
-                          : "not valid: numbers or spreads of trainings differ too much");
+  text += line(
+      "exchanging labels",
+      own.labels
+          ? p_text(*own.labels, fmt::format("{} and {} trainings", found.runs_a, found.runs_b)) +
+                "; a check that decides nothing"
+          : fmt::format("not valid: {}spreads of trainings differ by more than 3 to 1",
+                        found.runs_a == found.runs_b ? "" : "numbers or "));
   if (!own.interval.is_known()) return text;
   return text + "  A: " + collapse_line(pair.a.scores) + "\n  B: " + collapse_line(pair.b.scores) +
          "\n";
@@ -159,12 +161,15 @@ std::string other_families_text(const SystemPair& pair, const Comparison& found)
   if (own.next.value != 0 && !std::isnan(own.shake_up.chance))
     // A tile score is 1 minus a slowdown.
     text += line(
-        "", fmt::format("if nothing was known before, {} leads on {:.0f} of 100 such families "
-                        "(too many if many variants were tried); expected regret {:.4f}{}",
-                        own.next.value > 0 ? "A" : "B", std::min(99.0, 100 * own.shake_up.chance),
-                        own.shake_up.regret, pair.a.metric == "tile_score" ? " of slowdown" : ""));
+        "",
+        fmt::format("if nothing was known before, {0} leads on {1:.0f} of 100 such families "
+                    "(on fewer if {0} is the best of many variants); expected regret {2:.4f}{3}",
+                    own.next.value > 0 ? "A" : "B", std::min(99.0, 100 * own.shake_up.chance),
+                    own.shake_up.regret, pair.a.metric == "tile_score" ? " of slowdown" : ""));
   if (own.interval.interval.is_known())
-    text += "  where A and B differ far more on a few families, such intervals cover 82 to 90 %\n";
+    text +=
+        "  if A and B differ far more on a few families, the interval covers the truth in "
+        "82 to 90 % of cases only\n";
   for (const std::string& note : own.interval.notes) text += "  " + note + "\n";
   return text;
 }

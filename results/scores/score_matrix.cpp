@@ -60,8 +60,10 @@ class MatrixBuilder {
     } else {
       matrix_.left_out.push_back(fmt::format(
           "{}: {}", run.label,
-          of_folds() ? "no out-of-fold scores (predictions.rows, with ensemble.folds, writes them)"
-                     : "no scores of validation graphs that its members never saw"));
+          run.state == RunState::failed ? "failed"
+          : of_folds()
+              ? "no out-of-fold scores (predictions.rows, with ensemble.folds, writes them)"
+              : "no scores of validation graphs that its members never saw"));
     }
   }
 

@@ -136,7 +136,8 @@ std::pair<std::string, std::string> split_variant(const std::string& input) {
   return {folder, variant};
 }
 
-std::vector<std::string> two_variants(const std::string& sweep) {
+std::vector<std::string> two_variants(const std::string& input) {
+  const auto [sweep, variant] = split_variant(input);
   const ResultSet results = read_results({sweep});
   const Variants known = known_variants(results);
   const RunRecord& first = results.runs.front();
@@ -144,7 +145,7 @@ std::vector<std::string> two_variants(const std::string& sweep) {
     throw ConfigError(fmt::format(
         "{}: the baseline, {}, was chosen, so there is no other variant to compare it with", sweep,
         first.variant));
-  if (known.size() != 2)
+  if (known.size() != 2 || !variant.empty())
     refuse_variants(sweep, "runs of " + counted(std::ssize(known), "variant"), "two", known);
   return {fmt::format("{}:{}", sweep, known.begin()->first),
           fmt::format("{}:{}", sweep, known.rbegin()->first)};
@@ -289,6 +290,22 @@ std::vector<RunRecord> read_system(std::span<const std::string> inputs) {
     }
   }
   return runs;
+}
+
+std::string no_end_text(std::span<const RunRecord> runs, const std::string& side) {
+  const auto of = [&](RunState state) {
+    return std::ranges::count(runs, state, &RunRecord::state);
+  };
+  if (runs.empty() || runs.front().index < 0 || of(RunState::finished) > 0) return {};
+  const auto failed = of(RunState::failed);
+  const std::string sweep = runs.front().path.parent_path().parent_path().string();
+  const std::string name =
+      side.empty() ? sweep : fmt::format("{} ({})", side, runs.front().variant);
+  return fmt::format("{}; see `tpudist sweep status {}`",
+                     failed == std::ssize(runs) ? fmt::format("all runs of {} failed", name)
+                                                : fmt::format("no run of {} has {} yet", name,
+                                                              failed > 0 ? "finished" : "ended"),
+                     sweep);
 }
 
 std::string missing_text(const SystemPair& pair) {

@@ -80,14 +80,18 @@ SystemPair system_pair(std::span<const RunRecord> a, std::span<const RunRecord> 
 // Splits SWEEP:VARIANT into the folder and the variant, which is empty for other inputs.
 std::pair<std::string, std::string> split_variant(const std::string& input);
 // SWEEP:NUMBER of the two variants of a sweep. Throws ConfigError, which lists the variants, when
-// there are not two; DataError as read_results.
-std::vector<std::string> two_variants(const std::string& sweep);
+// there are not two or `input` names one of them; DataError as read_results.
+std::vector<std::string> two_variants(const std::string& input);
 
 // The runs of one system from a user's inputs: folders of runs, prediction files, folders of sweeps
 // with one variant, and variants of a sweep as FOLDER:NUMBER or FOLDER:LABEL. Throws ConfigError
 // when nothing has that name, and for a sweep of several variants, which the message lists;
 // DataError as read_results.
 std::vector<RunRecord> read_system(std::span<const std::string> inputs);
+
+// Says that all runs of a sweep failed, or that none of them has ended; empty if one finished or
+// they are of no sweep. `side`: "A" or "B"; empty: the runs are the whole sweep.
+std::string no_end_text(std::span<const RunRecord> runs, const std::string& side);
 
 // Why there is nothing to compare: what is left out on each side, in one line.
 std::string missing_text(const SystemPair& pair);

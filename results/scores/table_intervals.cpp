@@ -55,10 +55,9 @@ std::string these_graphs_text(const std::optional<Interval>& found, bool one_tra
                               const std::string& source, bool several) {
   if (!found) {
     return "  " +
-           no_run_line(several
-                           ? "without one of them a graph has no score"
-                           : "one training of one member; train again with another seed.init and "
-                             "seed.order, as often as you decide beforehand, and give all runs") +
+           no_run_line(several ? "without one of them a graph has no score"
+                               : "one training of one member; " + more_trainings_text() +
+                                     ", and give all runs") +
            "\n";
   }
   if (!one_training) return "  " + run_line(*found, source) + "\n";
@@ -94,11 +93,12 @@ std::string collapse_line(const RunScoreTable& scores) {
   const int trainings = scores.run_count();
   const auto collapsed = static_cast<int>(std::erase_if(
       means, [limit = median(means) - kFarBelow](double own) { return own < limit; }));
-  if (trainings < 3 || collapsed == 0) return rare_line(trainings, "trainings", "collapsed");
-  return fmt::format(
-      "{} of {} trainings collapsed, so the rate is at most {:.0f} % (95 %); without collapses the "
-      "mean is {:.4f}",
-      collapsed, trainings, 100 * rate_bound(collapsed, trainings), mean(means));
+  if (trainings < 3) return rare_line(trainings, "trainings", "collapse");
+  const std::string text =
+      fmt::format("{} of {} trainings collapsed, so the rate is at most {:.0f} % (95 %)", collapsed,
+                  trainings, 100 * rate_bound(collapsed, trainings));
+  if (collapsed == 0) return text;
+  return text + fmt::format("; without collapses the mean is {:.4f}", mean(means));
 }
 
 RunScoreTable ensemble_scores(const TableJudgement& table) {
@@ -203,7 +203,7 @@ std::string table_interval_text(const TableJudgement& table) {
                                : counted(found.trainings, "training")),
              found.columns > 1) +
          (found.these_graphs && !one_training
-              ? "  " + rare_line(found.trainings, "trainings", "collapsed") + "\n"
+              ? "  " + rare_line(found.trainings, "trainings", "collapse") + "\n"
               : "") +
          family_text(found.families);
 }

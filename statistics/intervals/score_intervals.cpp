@@ -99,21 +99,26 @@ std::string member_line(const Interval& interval, const std::string& source) {
 }
 
 std::string one_training_line() {
-  return "one training says nothing of others; train again with another seed.init and "
-         "seed.order, as often as you decide beforehand";
+  return "one training does not show how others would score; " + more_trainings_text();
 }
 
-std::string rare_line(int number, std::string_view of, std::string_view did) {
-  return fmt::format("if none of these {} {} {}, up to {:.0f} % may (95 %)", number, of, did,
-                     100 * rate_bound(0, number));
+std::string more_trainings_text() {
+  return "decide how many more you need, then train them with other seeds (seed.init, seed.order)";
+}
+
+std::string rare_line(int number, std::string_view of, std::string_view event) {
+  return fmt::format("{} {} without a {} leave a {} rate of up to {:.0f} % possible (95 %)", number,
+                     of, event, event, 100 * rate_bound(0, number));
 }
 
 std::string family_text(const std::optional<FamilyInterval>& found) {
   if (!found)
     return "  " + line("other families", "not enough: all graphs are of one family") + "\n";
   std::string text = fmt::format(
-      "  {}\n  {}; where some fail or score far lower, such intervals cover 63 to 90 %\n",
-      family_line(*found), rare_line(found->families, "families", "failed"));
+      "  {}\n  {}\n"
+      "  if some families fail or score far lower, the interval above covers the truth in "
+      "63 to 90 % of cases only\n",
+      family_line(*found), rare_line(found->families, "families", "failure"));
   for (const std::string& note : found->notes) text += "  " + note + "\n";
   return text;
 }

@@ -54,10 +54,12 @@ std::string member_line(const Interval& interval, const std::string& source);
 
 // Says what the interval of a single training does not cover, and how to get one that does.
 std::string one_training_line();
+std::string more_trainings_text();  // how to get one, in one clause
 
-// "if none of these 4 families failed, up to 53 % may (95 %)": no interval covers unseen
-// failures. If 5 % of trainings of SD 0.01 collapse by 0.3, intervals of 3 hold the mean in 73 %.
-std::string rare_line(int number, std::string_view of, std::string_view did);
+// "4 families without a failure leave a failure rate of up to 53 % possible (95 %)": no interval
+// covers unseen failures. If 5 % of trainings of SD 0.01 collapse by 0.3, intervals of 3 hold the
+// mean in 73 %.
+std::string rare_line(int number, std::string_view of, std::string_view event);
 
 // Complete lines, each after two spaces: family_line, rare_line and notes, or why there is no
 // interval.

@@ -45,7 +45,7 @@ TEST_F(CompareCommand, AnswersTwoQuestionsOfFiveRunsEach) {
               AllOf(HasSubstr("valid split: 6 graphs of 4 families"),
                     HasSubstr("5 trainings of 2 members: a1, a2"),
                     HasSubstr("these graphs, if trained again"),
-                    HasSubstr("not valid: numbers or spreads of trainings differ too much"),
+                    HasSubstr("not valid: spreads of trainings differ by more than 3 to 1"),
                     HasSubstr("with 4 families p cannot fall below 0.125"),
                     HasSubstr("training graphs, out of fold: 2 graphs of 2 families")));
   const auto json = nlohmann::json::parse(read_text_file(folder_ / "both.json"));
@@ -63,7 +63,7 @@ TEST_F(CompareCommand, TakesTwoFilesOfPredictions) {
 TEST_F(CompareCommand, SaysWhereOneRunIsNotEnough) {
   const Outcome outcome = call("a1 b1");
   ASSERT_EQ(outcome.exit_code, 0) << outcome.output;
-  EXPECT_THAT(outcome.output, AllOf(HasSubstr("not enough: one training says nothing of others"),
+  EXPECT_THAT(outcome.output, AllOf(HasSubstr("not enough: one training does not show how others would score"),
                                     Not(HasSubstr("exchanging labels"))));
 }
 
@@ -124,10 +124,10 @@ TEST_F(CompareCommand, HasTheSamePForAnyNumberOfLooks) {
 }
 
 TEST_F(CompareCommand, JudgesByAMargin) {
-  const Outcome outcome = call("a1 a2 a3 a4 a5 --with b1 b2 b3 b4 b5 --margin 1.5 --json m.json");
+  const Outcome outcome = call("a1 a2 a3 a4 a5 --with b1 b2 b3 b4 b5 --margin 0.9 --json m.json");
   ASSERT_EQ(outcome.exit_code, 0) << outcome.output;
   EXPECT_THAT(outcome.output,
-              StartsWith("Margin of 1.5: on these graphs A and B differ by less; on "
+              StartsWith("Margin of 0.9: on these graphs A and B differ by less; on "
                          "other families A and B differ by less.\n"));
   const auto json = nlohmann::json::parse(read_text_file(folder_ / "m.json"));
   EXPECT_EQ(json[0].at("these_graphs").at("margin"), "equivalent");
@@ -139,11 +139,33 @@ TEST_F(CompareCommand, JudgesByAMargin) {
               StartsWith("Margin of 0.02: on these graphs B is better than A by more; on other "
                          "families B is better than A by more.\n"));
   EXPECT_NE(call("a1 b1 --margin 0").exit_code, 0);
+  EXPECT_THAT(call("a1 b1 --margin 1").output,
+              HasSubstr("--margin 1: give a difference of scores below 1"));
+}
+
+TEST_F(CompareCommand, SaysWhichRunsHaveNotEndedOrFailed) {
+  const SweepFiles files(test::write_system_sweep(folder_ / "sweep"));
+  const auto runs = files.record().runs;
+  const auto drop = [&](const SweepRun& run) {
+    std::filesystem::remove_all(files.run_folder(run));
+    std::filesystem::remove(files.result_file(run));
+  };
+  for (const SweepRun& run : {runs[2], runs[3]}) {
+    drop(run);
+    write_result(files.result_file(run), {.id = run.id, .finished = false, .error = "diverged"});
+  }
+  EXPECT_THAT(call("sweep").output,
+              HasSubstr("all runs of B (a:b) failed; see `tpudist sweep status sweep`"));
+  EXPECT_EQ(call("sweep").exit_code, 2);
+  for (const SweepRun& run : runs) drop(run);
+  EXPECT_THAT(call("sweep").output,
+              HasSubstr("no run of sweep has ended yet; see `tpudist sweep status sweep`"));
 }
 
 TEST_F(CompareCommand, RefusesWithOneLine) {
   EXPECT_THAT(call("a1").output, HasSubstr("1 input before --with: "));
   EXPECT_EQ(call("a1").exit_code, 2);
+  EXPECT_THAT(call("nothing").output, HasSubstr("nothing: there is no such folder"));
   EXPECT_THAT(call("a1 a1").output,
               HasSubstr("A and B are the same trainings: there is nothing to compare"));
   EXPECT_THAT(call("a1 a2 b1").output,

@@ -131,7 +131,7 @@ TEST_F(EnsembleCommand, SaysWhatItsScoresAndIntervalsAreOf) {
   const Outcome one = call("evaluate a --keep-all");
   EXPECT_THAT(one.output, AllOf(HasSubstr("members together  "), HasSubstr("mean of members   "),
                                 HasSubstr("other members of this training"),
-                                HasSubstr("one training says nothing of others"),
+                                HasSubstr("one training does not show how others would score"),
                                 Not(HasSubstr("if trained again"))));
 }
 

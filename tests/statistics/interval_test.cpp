@@ -174,16 +174,16 @@ TEST(IntervalText, NamesMembersOfOneTrainingForWhatTheyAre) {
             "other members of this training    0.7000 (0.6700 to 0.7300, t(4)); jackknife of 5 "
             "members");
   EXPECT_THAT(one_training_line(),
-              HasSubstr("another seed.init and seed.order, as often as you decide beforehand"));
+              HasSubstr("then train them with other seeds (seed.init, seed.order)"));
 }
 
 TEST(IntervalText, SaysWhatFewFamiliesCannotSee) {
-  EXPECT_EQ(rare_line(3, "trainings", "collapsed"),
-            "if none of these 3 trainings collapsed, up to 63 % may (95 %)");
+  EXPECT_EQ(rare_line(3, "trainings", "collapse"),
+            "3 trainings without a collapse leave a collapse rate of up to 63 % possible (95 %)");
   const RunScoreTable scores = golden_scores(1);
   EXPECT_THAT(family_text(family_interval({&scores, 1})),
-              HasSubstr("\n  if none of these 4 families failed, up to 53 % may (95 %); where some "
-                        "fail or score far lower, such intervals cover"));
+              HasSubstr("\n  4 families without a failure leave a failure rate of up to 53 % possible "
+                        "(95 %)\n  if some families fail or score far lower, the interval above"));
 }
 
 }  // namespace

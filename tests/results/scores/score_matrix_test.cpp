@@ -137,6 +137,9 @@ TEST(ScoreMatrixTest, RunsWithoutScoresGiveAnEmptyMatrix) {
   const ScoreMatrix matrix = score_matrix(std::vector{run}, MatrixRows::members);
   EXPECT_TRUE(matrix.rows.empty());
   EXPECT_THAT(matrix.left_out, ElementsAre(HasSubstr("waiting")));
+  run.state = RunState::failed;
+  EXPECT_THAT(score_matrix(std::vector{run}, MatrixRows::trainings).left_out,
+              ElementsAre("waiting: failed"));
 }
 
 // A training is known by its settings and seeds, whatever label a sweep gives it.

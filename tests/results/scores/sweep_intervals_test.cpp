@@ -48,7 +48,7 @@ TEST(SweepIntervals, HaveTwoForEachVariant) {
 TEST(SweepIntervals, SayWhatFewTrainingsCannotSee) {
   const TempDir folder;
   EXPECT_THAT(sweep_interval_text(read_results({write_system_sweep(folder / "sweep")})),
-              HasSubstr("if none of these 2 trainings collapsed, up to 78 % may (95 %)"));
+              HasSubstr("2 trainings without a collapse leave a collapse rate of up to 78 %"));
 }
 
 // A variant without two complete trainings is named and not passed over.
@@ -116,6 +116,13 @@ TEST(ReadSystem, ASweepOfTwoVariantsIsBothSides) {
   EXPECT_THAT(test::message_of<ConfigError>([&] { two_variants(sweep); }),
               HasSubstr("has runs of 3 variants; name two as " + sweep +
                         ":NUMBER: 0 (rate=0.1), 1 (a:b), 2 (third)"));
+}
+
+TEST(ReadSystem, OneVariantIsNotBothSides) {
+  const TempDir folder;
+  const std::string sweep = write_system_sweep(folder / "sweep").string();
+  EXPECT_THAT(test::message_of<ConfigError>([&] { two_variants(sweep + ":1"); }),
+              HasSubstr("name two as " + sweep + ":NUMBER: 0 (rate=0.1), 1 (a:b)"));
 }
 
 // Fifty times the same number is no estimate of each.
