@@ -222,7 +222,8 @@ std::string optimism_lines(const SweepRecord& record, std::span<const StageResul
   const auto survivors = grouped(record, last, shown_score(record, last));
   const bool rungs = stages.size() > 1;
   for (const auto& first : groups) {
-    const int variants = static_cast<int>(first.size());
+    const int variants = static_cast<int>(std::ranges::count_if(
+        first, [](const VariantSummary& summary) { return summary.mean.has_value(); }));
     if (variants < 2) continue;
     const auto group_of = [&](const std::vector<VariantSummary>& summaries) {
       return record.variant_group[static_cast<std::size_t>(summaries.front().variant)];
@@ -267,10 +268,12 @@ std::string next_lines(const SweepFolder& folder, const StageResults& last) {
     return shell_word(fmt::format("{}{}:{}", folder.path().string(), suffix, best[i].variant));
   };
   return fmt::format(
-      "the best two: `tpudist compare {} {}`; with the seeds of a second sweep, planned "
-      "beforehand: "
-      "`tpudist compare {} {} --with {} {} --looks 2`\n",
-      side(0, ""), side(1, ""), side(0, ""), side(0, "-2"), side(1, ""), side(1, "-2"));
+      "the best two: `tpudist compare {} {}`\n"
+      "for later, an example with a second sweep of new seeds, planned beforehand, in a folder "
+      "{}-2:\n"
+      "  `tpudist compare {} {} --with {} {} --looks 2`\n",
+      side(0, ""), side(1, ""), folder.path().string(), side(0, ""), side(0, "-2"), side(1, ""),
+      side(1, "-2"));
 }
 
 std::string choice_lines(const SweepFolder& folder, const std::vector<StageResults>& known) {

@@ -491,6 +491,20 @@ TEST(SweepFolderTest, TablesAreOfOneExperimentEach) {
   EXPECT_THAT(table, HasSubstr(" --with " + path + ":1 " + path + "-2:1 --looks 2`"));
 }
 
+TEST(SweepFolderTest, OptimismCountsVariantsWithAScore) {
+  const SweepCase files;
+  const SweepFolder sweep = SweepFolder::expand(files.sweep(kTwoRates), {}, files.path("sweep"));
+  const std::vector<SweepRun>& runs = sweep.record().runs;
+  const auto end = [&](int variant) {
+    for (const SweepRun& run : runs)
+      if (run.variant == variant) write_result(sweep.result_file(run), finished(run, 0.5));
+  };
+  end(0);
+  EXPECT_THAT(collect_table(sweep), ::testing::Not(HasSubstr("flatters")));
+  end(1);
+  EXPECT_THAT(collect_table(sweep), HasSubstr("picking the best of 2 variants flatters it"));
+}
+
 // The best of four is chosen by the first rung already, though one variant is left in the last.
 TEST(SweepFolderTest, OptimismAfterHalvingCountsTheFirstRung) {
   const SweepCase files;
