@@ -89,7 +89,7 @@ void check_output(const std::filesystem::path& path) {
   const std::filesystem::path folder = folder_of(output.path);
   std::error_code error;
   if (!std::filesystem::is_directory(folder, error)) {
-    throw IoError(fmt::format("cannot write {}: there is no folder {}; make it first",
+    throw ConfigError(fmt::format("cannot write {}: there is no folder {}; make it first",
                               path.string(), folder.string()));
   }
   // The new file is made beside the old one and replaces it.

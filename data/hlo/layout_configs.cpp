@@ -82,6 +82,12 @@ std::vector<LayoutConfig> json_configs(LayoutSpace& space, std::string_view text
   } catch (const nlohmann::json::exception& error) {
     throw DataError(fmt::format("{}: is no JSON: {}", where, json_fault(error.what())));
   }
+  if (json.is_object() && json.contains("ranking")) {  // the output of `tpudist rank --json`
+    auto list = nlohmann::json::array();
+    for (const auto& entry : json["ranking"])
+      if (entry.is_object() && entry.contains("layouts")) list.push_back(entry["layouts"]);
+    json = std::move(list);
+  }
   if (!json.is_array() || json.empty())
     throw DataError(fmt::format("{}: is no JSON list of configurations{}", where,
                                 json.is_array() ? ": it is empty" : ""));

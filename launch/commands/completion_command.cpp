@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <iterator>
 #include <map>
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -22,6 +23,18 @@ NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(CommandText, name, what, options, commands)
 extern const std::string_view kBashScript, kZshScript, kFishScript;
 
 namespace {
+
+std::vector<std::string> known_values(const OptionText& option) {
+  if (option.value == "experiment") return experiment_names();
+  std::vector<std::string> words = option.words;
+  if (option.value.starts_with("sweep file")) words = sweep_file_names();
+  if (option.value.starts_with("sweep") && option.value.ends_with("folder"))
+    std::ranges::copy(sweep_folders(), std::back_inserter(words));
+  std::erase_if(words, [](const std::string& word) {
+    return std::ranges::any_of(word, [](char c) { return c >= 'A' && c <= 'Z'; });
+  });
+  return words;
+}
 
 // Prints the words that a shell may put in place of the last word of a line: one per line, then a
 // tab and the meaning. Exit code 1 if there is none: a file may be wanted.
@@ -58,9 +71,7 @@ void print_offers(const CommandText& program, const std::string& line) {
       if ((!open || open->many) && !option.argument && last.starts_with('-'))
         offers[name] = option.what;
     if (open ? open == &option : next)
-      for (const std::string& word :
-           option.value == "experiment" ? experiment_names() : option.words)
-        offers[word];
+      for (const std::string& word : known_values(option)) offers[word];
   }
   std::erase_if(offers, [&](const auto& offer) { return !offer.first.starts_with(last); });
   if (offers.empty()) throw EndWith(1);

@@ -350,8 +350,10 @@ void add_rank_command(Command app) {
   command.add_option("--module", arguments->module,
                      "Of a file with several modules: which, e.g. fusion.206_10");
   const Option configs =
-      command.add_option("--configs", arguments->request.configs,
-                         "Rank made layouts: default, neighbours, random:N[:SEED] or a JSON file");
+      command
+          .add_option("--configs", arguments->request.configs,
+                      "Rank made layouts: default, neighbours, random:N[:SEED] or a JSON file")
+          .offers({"default", "neighbours", "random:N", "FILE"});
   command
       .add_option("--default", arguments->request.assigned,
                   "The same program after layout assignment, for the default layouts")

@@ -81,6 +81,7 @@ void add_checkpoint_options(Command command, ScoringArguments& arguments) {
   command
       .add_option("--checkpoint", arguments.checkpoint,
                   "last, best (by the validation score of the ensemble) or a step")
+      .offers({"last", "best", "STEP"})
       .show_default();
   command
       .add_option("--weights", arguments.weights,

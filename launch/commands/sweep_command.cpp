@@ -76,12 +76,16 @@ SweepFolder open_or_expand(const SweepArguments& arguments) {
     }
     return SweepFolder::open(arguments.sweep);
   }
-  return SweepFolder::expand(arguments.sweep, arguments.overrides, folder_of(arguments));
+  const fs::path folder = folder_of(arguments);
+  if (!fs::exists(folder / "sweep.json"))
+    spdlog::info("{}: expands into {}", arguments.sweep.string(), folder.string());
+  return SweepFolder::expand(arguments.sweep, arguments.overrides, folder);
 }
 
 void print_next(const SweepFolder& folder, bool collected = false) {
   if (verbosity() == Verbosity::quiet) return;
-  print_error_text("next: " + next_command(folder, collected) + "\n");
+  const std::string next = next_command(folder, collected);
+  if (!next.empty()) print_error_text("next: " + next + "\n");
 }
 
 void expand(const SweepArguments& arguments) {
@@ -252,7 +256,9 @@ void add_sweep_file(Command command, SweepArguments& arguments) {
 }
 
 void add_folder(Command command, SweepArguments& arguments) {
-  command.add_option("sweep", arguments.sweep, "Folder of the sweep").required().existing_sweep();
+  command.add_option("sweep", arguments.sweep, "Folder of the sweep")
+      .required()
+      .existing_sweep("sweep folder");
 }
 
 void add_slurm_options(Command command, SweepArguments& arguments) {
@@ -304,9 +310,9 @@ void add_sweep_command(Command app) {
 
   Command command = add(sweep, "expand", "Write the list of runs, and print it", arguments, expand);
   command.footer("Example:\n  tpudist sweep expand experiments/sweeps/folds.yaml sweep.seeds=2");
-  command.add_option("sweep", arguments->sweep, "Sweep file (YAML)")
+  command.add_option("file", arguments->sweep, "Sweep file (YAML)")
       .required()
-      .existing_experiment();
+      .existing_experiment("sweep file");
   add_sweep_file(command, *arguments);
 
   command = add(sweep, "run", "Train the runs that have not ended", arguments, run);
@@ -315,7 +321,7 @@ void add_sweep_command(Command app) {
       "  tpudist sweep run sweeps/folds --index 3");
   command.add_option("sweep", arguments->sweep, "Sweep file, or folder of the sweep")
       .required()
-      .existing_sweep();
+      .existing_sweep("sweep file or folder");
   add_sweep_file(command, *arguments);
   const Option groups =
       command
@@ -339,7 +345,7 @@ void add_sweep_command(Command app) {
       "  tpudist sweep submit sweeps/folds --parallel 4 --csv submission.csv");
   command.add_option("sweep", arguments->sweep, "Sweep file, or folder of the sweep")
       .required()
-      .existing_sweep();
+      .existing_sweep("sweep file or folder");
   add_sweep_file(command, *arguments);
   command.add_flag("--go-on", arguments->slurm.go_on,
                    "Begin later stages although runs of the one before failed");

@@ -9,6 +9,7 @@
 #include "core/error.hpp"
 #include "core/numbers.hpp"
 #include "core/process.hpp"
+#include "data/synth/presets.hpp"
 #include "data/synth/synth.hpp"
 #include "launch/commands/commands.hpp"
 #include "launch/program/output.hpp"
@@ -69,6 +70,7 @@ void add_synth_command(Command app) {
       "Example:\n  tpudist synth npz --preset demo && tpudist convert npz tpudist-data");
   command.add_option("out", arguments->root, "Root of the NPZ files, made if need be").required();
   command.add_option("--preset", options.preset, "tiny, demo, nlp, xla, tile or huge")
+      .one_of(synth::preset_names())
       .show_default();
   command.add_option("--seed", options.seed, "Equal seeds give equal files").show_default();
   command

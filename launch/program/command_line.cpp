@@ -83,6 +83,9 @@ std::string describe(const CLI::ParseError& error) {
   } else if (take("The following argument was not expected: ") ||
              take("The following arguments were not expected: ")) {
     text = fmt::format("not expected: {}", text);
+  } else if (text == "sweep is required") {
+    const std::vector<std::string> folders = sweep_folders();
+    if (!folders.empty()) text += fmt::format("; there are {}", fmt::join(folders, ", "));
   } else if (take("A subcommand is required")) {
     text = "a command is required";
   } else if (const auto end = text.find(": 1 required "); end != std::string::npos) {
@@ -202,7 +205,10 @@ OptionText text_of(const CLI::Option& option) {
   for (const auto& [mark, name] : {std::pair{":FILE", "file"},
                                    {":DIR", "folder"},
                                    {":PATH", "path"},
-                                   {":EXPERIMENT", "experiment"}})
+                                   {":experiment", "experiment"},
+                                   {":sweep file", "sweep file"},
+                                   {":sweep file or folder", "sweep file or folder"},
+                                   {":sweep folder", "sweep folder"}})
     if (type.find(mark) != std::string::npos) text.value = name;
   const std::size_t begin = type.find('{'), end = type.find('}');
   if (begin < end && end != std::string::npos)
@@ -271,15 +277,13 @@ Option Option::existing_path() const {
   return *this;
 }
 
-Option Option::existing_experiment() const {
-  option_->transform([](const std::string& name) { return find_experiment(name).string(); },
-                     "EXPERIMENT");
+Option Option::existing_experiment(const std::string& kind) const {
+  option_->transform([](const std::string& name) { return find_experiment(name).string(); }, kind);
   return *this;
 }
 
-Option Option::existing_sweep() const {
-  option_->transform([](const std::string& name) { return find_sweep(name).string(); },
-                     "EXPERIMENT");
+Option Option::existing_sweep(const std::string& kind) const {
+  option_->transform([](const std::string& name) { return find_sweep(name).string(); }, kind);
   return *this;
 }
 
@@ -291,6 +295,12 @@ Option Option::one_of(const std::vector<std::string>& words) const {
                            did_you_mean(word, words));
       },
       fmt::format("{{{}}}", fmt::join(words, ","))));
+  return *this;
+}
+
+Option Option::offers(const std::vector<std::string>& words) const {
+  option_->check(CLI::Validator([](const std::string&) { return std::string(); },
+                                fmt::format("{{{}}}", fmt::join(words, ","))));
   return *this;
 }
 

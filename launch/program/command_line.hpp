@@ -35,10 +35,12 @@ class Option {
   Option existing_folder() const;
   Option existing_path() const;
   // An experiment or sweep file: find_experiment replaces a name such as "nlp" by a file. Or a
-  // sweep's folder or file, found by find_sweep.
-  Option existing_experiment() const;
-  Option existing_sweep() const;
+  // sweep's folder or file, found by find_sweep. `kind`: see OptionText::value.
+  Option existing_experiment(const std::string& kind = "experiment") const;
+  Option existing_sweep(const std::string& kind) const;
   Option one_of(const std::vector<std::string>& words) const;
+  // Shells offer these words; others are allowed too. A word in capitals stands for values.
+  Option offers(const std::vector<std::string>& words) const;
   Option in_range(std::int64_t least, std::int64_t most) const;
   Option not_negative() const;
   Option positive() const;
@@ -55,9 +57,10 @@ class Option {
 // The help of an option, for man pages and shell completion.
 struct OptionText {
   std::vector<std::string> names = {};  // "--run-dir"; for an argument one name without dashes
-  // The type: "text", "number", "file", "folder", "path" or "experiment"; empty: a flag.
+  // The type: "text", "number", "file", "folder", "path", "experiment", "sweep file",
+  // "sweep file or folder" or "sweep folder"; empty: a flag.
   std::string value = {};
-  std::vector<std::string> words = {};  // the allowed values; empty: any
+  std::vector<std::string> words = {};  // the known values; empty: any
   std::string fallback = {};            // the default, if the help shows it
   std::string what = {};
   bool argument = false, required = false, many = false;

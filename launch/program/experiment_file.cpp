@@ -41,6 +41,10 @@ bool is_file(const fs::path& path) {
   return fs::exists(path, error) && !fs::is_directory(path, error);
 }
 
+bool is_sweep(const fs::directory_entry& entry) {
+  return is_file(entry.path() / "sweep.json");
+}
+
 [[noreturn]] void refuse_folder(const fs::path& folder) {
   const std::string name = folder.string();
   if (is_file(folder / "sweep.json")) {
@@ -66,17 +70,29 @@ std::optional<fs::path> find_file(const fs::path& wanted) {
   return std::nullopt;
 }
 
-}  // namespace
-
-std::vector<std::string> yaml_files(const fs::path& folder) {
-  std::vector<std::string> files;
+std::vector<std::string> entries_of(const fs::path& folder,
+                                    bool (*accepts)(const fs::directory_entry&)) {
+  std::vector<std::string> paths;
   std::error_code error;
   fs::directory_iterator entries(folder.empty() ? "." : folder, error);
   for (; !error && entries != end(entries); entries.increment(error)) {
-    if (is_yaml(*entries)) files.push_back((folder / entries->path().filename()).string());
+    if (accepts(*entries)) paths.push_back((folder / entries->path().filename()).string());
   }
-  std::ranges::sort(files);
-  return files;
+  std::ranges::sort(paths);
+  return paths;
+}
+
+std::vector<std::string> names_in(const std::vector<fs::path>& folders) {
+  std::vector<std::string> names;
+  for (const fs::path& folder : folders)
+    for (const std::string& file : yaml_files(folder)) names.push_back(fs::path(file).stem());
+  return names;
+}
+
+}  // namespace
+
+std::vector<std::string> yaml_files(const fs::path& folder) {
+  return entries_of(folder, is_yaml);
 }
 
 fs::path find_experiment(const fs::path& wanted) {
@@ -95,19 +111,26 @@ fs::path find_sweep(const fs::path& wanted) {
   std::error_code error;
   if (fs::is_directory(wanted, error)) return wanted;
   if (const auto file = find_file(wanted)) return *file;
-  const auto is_sweep = [](const auto& entry) { return is_file(entry.path() / "sweep.json"); };
   std::string advice = near_path(wanted, is_sweep, {"sweeps"});
   if (advice.empty()) advice = near_path(wanted, is_yaml, experiment_folders());
+  const std::vector<std::string> folders = sweep_folders();
+  if (advice.empty() && !folders.empty())
+    advice = fmt::format("; there are {}", join(folders, ", "));
   throw ConfigError(
       fmt::format("{}: there is no such sweep or sweep file{}", wanted.string(),
                   advice.empty() ? "; `tpudist sweep expand FILE` makes one" : advice));
 }
 
 std::vector<std::string> experiment_names() {
-  std::vector<std::string> names;
-  for (const fs::path& folder : experiment_folders())
-    for (const std::string& file : yaml_files(folder)) names.push_back(fs::path(file).stem());
-  return names;
+  return names_in(experiment_folders());
+}
+
+std::vector<std::string> sweep_file_names() {
+  return names_in({"", "experiments/sweeps", installed_root() / "experiments/sweeps"});
+}
+
+std::vector<std::string> sweep_folders() {
+  return entries_of("sweeps", is_sweep);
 }
 
 fs::path find_experiment_folder(const fs::path& wanted) {

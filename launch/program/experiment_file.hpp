@@ -18,6 +18,12 @@ std::filesystem::path find_sweep(const std::filesystem::path& wanted);
 // The names of the files that find_experiment and find_sweep find.
 std::vector<std::string> experiment_names();
 
+// The same of sweep files; all files of the working folder count as such.
+std::vector<std::string> sweep_file_names();
+
+// The folders of sweeps in sweeps/.
+std::vector<std::string> sweep_folders();
+
 // The files of a folder whose names end in .yaml, in the order of their names.
 std::vector<std::string> yaml_files(const std::filesystem::path& folder);
 

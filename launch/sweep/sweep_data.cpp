@@ -97,12 +97,13 @@ std::string weights_hash(const std::filesystem::path& from, Inputs& known) {
 
 }  // namespace
 
-FrozenData read_data(const Experiment& experiment) {
+FrozenData read_data(const Experiment& experiment, bool begun) {
   const DataConfig& config = experiment.data;
   require_shards(config.shards, config.collection,
-                 fmt::format("`tpudist convert NPZ {}` makes them, or expand the sweep again with "
-                             "other shards (TPUDIST_DATA, data.shards)",
-                             shell_word(config.shards.string())));
+                 fmt::format("`tpudist convert NPZ {}` makes them{}", shell_word(config.shards.string()),
+                             begun ? ""
+                                   : ", or expand the sweep again with other shards "
+                                     "(TPUDIST_DATA, data.shards)"));
   FrozenData data{config.shards.string(), config.collection.name, {}};
   for (const GraphEntry& graph : list_graphs(config.shards, config.collection)) {
     if (graph.split == "test") continue;
@@ -178,8 +179,8 @@ std::string difference_of(const ScoredOn& a, const ScoredOn& b) {
 }
 
 void require_same_data(const SweepRun& run, SweepRun& now, const Experiment& experiment,
-                       const FrozenData* then) {
-  const FrozenData found = read_data(experiment);
+                       const FrozenData* then, bool begun) {
+  const FrozenData found = read_data(experiment, begun);
   Inputs known;
   set_data_hashes(now, found, experiment, known);
   const std::string input = changed_input(run.inputs, now.inputs);

@@ -10,7 +10,8 @@ namespace tpudist {
 
 // The training and validation graphs in an experiment's shards now, by their manifests. Throws
 // ConfigError, which says where to convert to, when there are none, and DataError as list_graphs.
-FrozenData read_data(const Experiment& experiment);
+// `begun`: a run has begun with these shards, so others are no choice.
+FrozenData read_data(const Experiment& experiment, bool begun = false);
 
 // The entry for an experiment's shards and collection; null if `data` has none.
 const FrozenData* find_data(const std::vector<FrozenData>& data, const Experiment& experiment);
@@ -42,6 +43,6 @@ std::string difference_of(const ScoredOn& a, const ScoredOn& b);
 // differs from the run's, throws DataError, which names the graphs that were added, removed or
 // changed, or the other change. `then`: the data in sweep.json. Also throws as read_data.
 void require_same_data(const SweepRun& run, SweepRun& now, const Experiment& experiment,
-                       const FrozenData* then);
+                       const FrozenData* then, bool begun);
 
 }  // namespace tpudist

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <chrono>
 #include <iterator>
 #include <map>
@@ -137,7 +138,7 @@ SweepFolder SweepFolder::expand(const fs::path& sweep_file,
   if (old == there.record_.runs.end()) return there;
   const auto lock = lock_soon(folder, kWriter, kLockName, kTries);
   for (const SweepRun& run : there.known_runs()) {
-    if (there.state(run) == RunState::waiting) continue;
+    if (there.state(run) == RunState::waiting && !RunFolder::exists(there.run_folder(run))) continue;
     throw ConfigError(fmt::format(
         "{}: {} has begun with the shards in {}, not {}; give those (TPUDIST_DATA, data.shards), "
         "or expand into another folder (--dir)",
@@ -194,7 +195,11 @@ Experiment SweepFolder::experiment_of(const SweepRun& run) const {
 SweepRun SweepFolder::checked(const SweepRun& run) const {
   const Experiment experiment = experiment_of(run);
   SweepRun now = run;
-  require_same_data(run, now, experiment, find_data(record_.data, experiment));
+  std::error_code none;
+  const bool begun = std::ranges::any_of(std::array{"runs", "results"}, [&](const char* part) {
+    return !fs::is_empty(path() / part, none) && !none;
+  });
+  require_same_data(run, now, experiment, find_data(record_.data, experiment), begun);
   return now;
 }
 
@@ -310,6 +315,8 @@ RunClaimFile SweepFolder::claim(const SweepRun& run) const {
   } catch (const InUseError&) {
     return nullptr;
   }
+  std::error_code none;
+  fs::remove(files_.retry_file(run), none);
   // `expand` takes other shards as long as it sees no claim, and writes the record under this lock.
   const auto lock = lock_soon(path(), kWriter, kLockName, kTries);
   const std::vector<SweepRun> runs = read_record(files_.record_file()).runs;
@@ -324,7 +331,7 @@ RunClaimFile SweepFolder::claim(const SweepRun& run) const {
 
 void SweepFolder::forget_failure(const SweepRun& run) const {
   const auto ended = result(run);
-  if (ended && !ended->finished) remove_file(result_file(run));
+  if (ended && !ended->finished) fs::rename(result_file(run), files_.retry_file(run));
 }
 
 std::vector<std::filesystem::path> finished_runs(const std::filesystem::path& folder,

@@ -22,7 +22,7 @@ using RunClaimFile = std::unique_ptr<FolderLock>;
 //   sweep.yaml          the sweep file, with experiments/<i>/<name>.yaml, all resolved
 //   stage-<k>.json      the runs of a later stage, once they are known
 //   runs/<id>/          the folder of a run
-//   results/<id>.json   how the run ended
+//   results/<id>.json   how the run ended; <id>.retry: its failure, until it is trained again
 //   claims/<id>         locked while a process trains the run
 class SweepFolder {
  public:

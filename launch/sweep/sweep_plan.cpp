@@ -57,12 +57,12 @@ Experiment resolve(const SweepPlan& plan, int variant, const Overrides& override
   return load(plan, of.experiment, of.settings + overrides);
 }
 
-// "variants 0 (a), 1 (b), ... (5 in all)"
+// "the variants a, b, ... (5 in all)"
 std::string variants_text(const SweepPlan& plan, const std::vector<int>& variants) {
   constexpr std::size_t kNamed = 3;
   std::vector<std::string> names;
-  for (const int v : variants) names.push_back(fmt::format("{} ({})", v, plan.label(v)));
-  return fmt::format("variant{} {}{}", names.size() == 1 ? "" : "s", first_of(names, kNamed),
+  for (const int v : variants) names.push_back(plan.label(v));
+  return fmt::format("the variant{} {}{}", names.size() == 1 ? "" : "s", first_of(names, kNamed),
                      names.size() > kNamed ? fmt::format(" ({} in all)", names.size()) : "");
 }
 

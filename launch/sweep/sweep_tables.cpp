@@ -423,8 +423,13 @@ std::string next_command(const SweepFolder& folder, bool collected) {
     }
   }
   if (stale) return fmt::format("tpudist sweep retry {} --take-back", path);
+  if (left && !folder.data_fault().empty()) return {};
   if (left) return fmt::format("tpudist sweep run {0} (Slurm: tpudist sweep submit {0})", path);
-  if (failed) return "tpudist sweep retry " + path;
+  if (failed)
+    return fmt::format(
+        "tpudist sweep retry {} if the cause lies outside the settings: a retry gives the same "
+        "bits; else change the sweep file, and expand it into another folder (--dir)",
+        path);
   return (collected ? "tpudist report " : "tpudist sweep collect ") + path;
 }
 
@@ -435,8 +440,8 @@ bool has_results(const SweepFolder& folder) {
 std::string collect_table(const SweepFolder& folder) {
   const SweepRecord& record = folder.record();
   const std::vector<StageResults> known = known_results(folder);
+  if (!any_ended(known)) return "no run has ended yet\n" + stale_lines(folder);
   std::string text;
-  if (!any_ended(known)) return text + "no run has ended yet\n";
   for (const StageResults& stage : known) {
     if (!text.empty()) text += "\n";
     text += summary_lines(record, stage) + run_lines(record, stage);

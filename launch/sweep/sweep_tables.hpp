@@ -25,7 +25,8 @@ std::string stale_lines(const SweepFolder& folder);
 std::string status_table(const SweepFolder& folder);
 
 // The next command: to train the remaining runs, to train failed runs again, to take back a stale
-// choice, or else to look at the results. `collected`: the results were just printed.
+// choice, or else to look at the results. Empty while data are at fault (SweepFolder::data_fault).
+// `collected`: the results were just printed.
 std::string next_command(const SweepFolder& folder, bool collected = false);
 
 // Whether a run has ended.

@@ -23,6 +23,10 @@ std::filesystem::path SweepFiles::result_file(const SweepRun& run) const {
   return path_ / "results" / (run.id + ".json");
 }
 
+std::filesystem::path SweepFiles::retry_file(const SweepRun& run) const {
+  return path_ / "results" / (run.id + ".retry");
+}
+
 std::optional<std::vector<SweepRun>> SweepFiles::stage_runs(const SweepRecord& record,
                                                             int stage) const {
   if (stage == 0) return record.runs;
@@ -54,7 +58,10 @@ std::optional<RunResult> SweepFiles::result(const SweepRun& run) const {
 RunState SweepFiles::state(const SweepRun& run, const std::optional<RunResult>& result) const {
   if (result) return result->finished ? RunState::finished : RunState::failed;
   if (lock_holder(claims(), run.id)) return RunState::running;
-  return RunFolder::exists(run_folder(run)) ? RunState::stopped : RunState::waiting;
+  std::error_code ignored;
+  const bool begun = RunFolder::exists(run_folder(run)) &&
+                     !std::filesystem::exists(retry_file(run), ignored);
+  return begun ? RunState::stopped : RunState::waiting;
 }
 
 }  // namespace tpudist

@@ -22,6 +22,8 @@ class SweepFiles {
   std::filesystem::path claims() const { return path_ / "claims"; }
   std::filesystem::path run_folder(const SweepRun& run) const { return path_ / "runs" / run.id; }
   std::filesystem::path result_file(const SweepRun& run) const;
+  // The result of a failed run that is to be trained again, until that begins.
+  std::filesystem::path retry_file(const SweepRun& run) const;
 
   // The following throw DataError, which names the file, when a file is damaged.
   SweepRecord record() const { return read_record(record_file()); }

@@ -23,7 +23,7 @@ using ::testing::HasSubstr;
 namespace fs = std::filesystem;
 
 std::string refusal(const fs::path& path) {
-  return test::message_of<IoError>([&] { check_output(path); });
+  return test::message_of<Error>([&] { check_output(path); });
 }
 
 TEST(WriteFileAtomically, KeepsALinkAndReplacesItsTarget) {

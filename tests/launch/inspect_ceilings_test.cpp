@@ -102,7 +102,7 @@ TEST_F(InspectCeilings, WritesAPageOfRunTimes) {
 TEST_F(InspectCeilings, SaysWhyThereIsNoPage) {
   EXPECT_EQ(inspect("--html page.html").exit_code, 2);
   const Outcome nowhere = inspect("--suspects --html " + (folder_ / "none/page.html").string());
-  EXPECT_EQ(nowhere.exit_code, 1);
+  EXPECT_EQ(nowhere.exit_code, 2);
   EXPECT_THAT(nowhere.output, HasSubstr("none"));
   std::filesystem::remove_all(folder_ / "npz");
   std::filesystem::remove_all(folder_ / "shards");

@@ -46,6 +46,10 @@ TEST(Completion, OfBashKnowsCommandsOptionsValuesAndSettings) {
   EXPECT_EQ(completed(script, "tpudist sweep run x.yaml --gr"), "--groups\n");
   EXPECT_EQ(completed(script, "tpudist evaluate runs/a --split va"), "valid\n");
   EXPECT_EQ(completed(script, "tpudist completion f"), "fish\n");
+  EXPECT_EQ(completed(script, "tpudist synth npz --preset hu"), "huge\n");
+  EXPECT_EQ(completed(script, "tpudist evaluate runs/a --checkpoint "), "best last\n");
+  EXPECT_EQ(completed(script, "tpudist rank m.pb --configs nei"), "neighbours\n");
+  EXPECT_EQ(completed(script, "tpudist sweep expand fol"), "folds\n");
   EXPECT_EQ(completed(script, "tpudist verify fi"), "\n");  // files, by bash itself
   EXPECT_EQ(completed(script, "tpudist train demo_fa"), "demo_fast\n");
   EXPECT_EQ(completed(script, "tpudist config show latenciaga_nlp_d"), "latenciaga_nlp_diffmat\n");

@@ -252,7 +252,7 @@ TEST_F(RankCommand, RefusesConfigurationsThatCannotBeMade) {
   EXPECT_THAT(refusal(before, "neigbours", 2), HasSubstr("or a JSON file; did you mean neighbours?"));
   EXPECT_THAT(refusal(before, "randm:9", 2), HasSubstr("or a JSON file; did you mean random:N?"));
   EXPECT_THAT(refusal(test_.string(), "default", 3),
-              HasSubstr("is a zip file: rank an NPZ without"));
+              HasSubstr("is a zip file: of a raw NPZ, convert it first (`tpudist convert`)"));
   EXPECT_THAT(refusal((test::jax_modules() / "sort.txt").string(), "default", 3),
               HasSubstr("no convolution, dot or reshape"));
   EXPECT_EQ(call("rank " + before + " --run run --default " + before).exit_code, 2);

@@ -91,7 +91,7 @@ TEST_F(ReportCommand, SaysWhatCannotBe) {
   EXPECT_EQ(no_run.exit_code, 2);
   EXPECT_THAT(no_run.output, HasSubstr("empty"));
   const Outcome no_folder = call("a1 --html nowhere/report.html");
-  EXPECT_EQ(no_folder.exit_code, 1);
+  EXPECT_EQ(no_folder.exit_code, 2);
   EXPECT_THAT(no_folder.output, HasSubstr("nowhere"));
   const Outcome no_tables = call("a1 --csv a1/config.yaml");
   EXPECT_NE(no_tables.exit_code, 0);

@@ -117,12 +117,18 @@ TEST(LayoutSpace, ReadsConfigurationsThatNameInstructions) {
   EXPECT_EQ(layout_text("reshape", space.nodes[2].states[configs[0][2]]), "out {0,1} in {0,1}");
   EXPECT_EQ(configs[0][0], space.nodes[0].standard);
   EXPECT_EQ(layout_text("dot", space.nodes[3].states[configs[1][3]]), "out {1,0} lhs {1}");
+  EXPECT_EQ(json_configs(space,
+                         R"({"file": "m", "ranking": [{"rank": 1, "layouts": {"c": [[0,1],[0,1]]}},
+                             {"rank": 2, "layouts": {"d": [[1,0],[1]]}}]})",
+                         "j"),
+            configs);
   const auto refusal = [&](const std::string& json) {
     return test::message_of<DataError>([&] { json_configs(space, json, "j"); });
   };
   EXPECT_THAT(refusal("{"), HasSubstr("j: is no JSON: parse error at line 1"));
   EXPECT_THAT(refusal("{}"), HasSubstr("j: is no JSON list"));
   EXPECT_THAT(refusal("[]"), HasSubstr("it is empty"));
+  EXPECT_THAT(refusal(R"({"ranking": [{"rank": 1}]})"), HasSubstr("it is empty"));
   EXPECT_THAT(refusal(std::string(100'000, '[')), HasSubstr("is no JSON list"));
   EXPECT_THAT(refusal("[1]"), HasSubstr("configuration 0: is no object"));
   EXPECT_THAT(refusal(R"([{}, {"p": []}])"), HasSubstr("configuration 1: p is no configurable"));

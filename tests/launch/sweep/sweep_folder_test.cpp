@@ -114,6 +114,8 @@ TEST(SweepFolderTest, StatesFollowClaimsAndResults) {
   write_result(sweep.result_file(run), result);
   EXPECT_EQ(sweep.state(run), RunState::failed);
   sweep.forget_failure(run);
+  EXPECT_EQ(sweep.state(run), RunState::waiting);
+  EXPECT_TRUE(sweep.claim(run));
   EXPECT_EQ(sweep.state(run), RunState::stopped);
   write_result(sweep.result_file(run), finished(run, 0.5));
   EXPECT_EQ(sweep.state(run), RunState::finished);
@@ -399,7 +401,7 @@ TEST(SweepFolderTest, TheNextCommandFollowsTheRuns) {
   write_result(sweep.result_file(runs[0]), result);
   EXPECT_EQ(next_command(sweep), train);
   write_result(sweep.result_file(runs[1]), finished(runs[1], 0.5));
-  EXPECT_EQ(next_command(sweep), "tpudist sweep retry " + path);
+  EXPECT_THAT(next_command(sweep), HasSubstr("tpudist sweep retry " + path + " if the cause lies"));
   write_result(sweep.result_file(runs[0]), finished(runs[0], 0.5));
   EXPECT_EQ(next_command(sweep), "tpudist sweep collect " + path);
   EXPECT_EQ(next_command(sweep, true), "tpudist report " + path);
