@@ -43,10 +43,10 @@ TEST(TableIntervals, JackknifeLeavesOutOneMemberAfterTheOther) {
   // Gains of 0.01, -0.01 and 0.03 lie 0, 0.02 and 0.02 from their mean: 2 / 3 of 0.0008.
   EXPECT_NEAR(found.these_graphs->error, std::sqrt(0.0016 / 3), 1e-12);
   EXPECT_EQ(found.these_graphs->degrees, 2);
-  EXPECT_THAT(
-      table_interval_text(table()),
-      AllOf(HasSubstr("other members of this training    0.7000 ("),
-            HasSubstr("one training does not show how others would score"), Not(HasSubstr("if trained again"))));
+  EXPECT_THAT(table_interval_text(table()),
+              AllOf(HasSubstr("other members of this training    0.7000 ("),
+                    HasSubstr("one training does not show how others would score"),
+                    Not(HasSubstr("if trained again"))));
   EXPECT_EQ(table_interval_json(table()).at("these_graphs").at("between"),
             "members of one training");
 }
@@ -155,7 +155,7 @@ TEST(TableIntervals, SayWhereThereIsNotEnough) {
   one.gains = {kNone};
   one.graphs.erase(one.graphs.begin() + 2);
   EXPECT_THAT(table_interval_text(one),
-              AllOf(HasSubstr("not enough: one training of one member; train again"),
+              AllOf(HasSubstr("not enough: one training of one member; decide how many"),
                     HasSubstr("not enough: all graphs are of one family")));
   EXPECT_TRUE(table_interval_json(one).at("these_graphs").is_null());
   one.kept = kNone;
