@@ -176,8 +176,7 @@ TEST(Program, ANameIsNotThereAndANearOneIs) {
   expect_advice("sweep status fuor", "did you mean sweeps/four?", here);
   expect_advice("sweep run sweeps/fuor", "did you mean sweeps/four?", here);
   expect_advice("sweep run sweeps/nothere",
-                "there is no such sweep or sweep file; `tpudist sweep expand FILE` makes one",
-                here);
+                "there is no such sweep or sweep file; there are sweeps/four", here);
   expect_advice("report sweeps/for", "did you mean sweeps/four?", here);
   expect_advice("compare demo runs/other", "did you mean runs/demo?", here);
   expect_advice("inspect rnus", "did you mean runs?", here);
