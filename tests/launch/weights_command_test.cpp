@@ -67,7 +67,7 @@ TEST_F(WeightsCommand, TellsMistakesInOneLine) {
     return outcome.output;
   };
   line("weights export run w.safetensors --member 7", 2);
-  line("weights export run missing/w.safetensors", 1);
+  line("weights export run missing/w.safetensors", 2);
   ASSERT_EQ(call("weights export run w.safetensors").exit_code, 0);
   const std::string files = "w-member-0.safetensors w-member-1.safetensors";
   line("weights import tiny.yaml w-member-0.safetensors --run-dir new", 2);
