@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <chrono>
+#include <cstdlib>
 #include <iterator>
 #include <map>
 #include <set>
@@ -56,7 +57,7 @@ void write_sources(const fs::path& folder, const SweepPlan& plan, const fs::path
 constexpr int kTries = 250;  // tasks of an array may begin at once
 
 // A lock that other processes may hold for a moment. Throws InUseError after kTries tries.
-std::unique_ptr<FolderLock> lock_soon(const fs::path& folder, const char* command,
+std::unique_ptr<FolderLock> lock_soon(const fs::path& folder, std::string_view command,
                                       std::string_view name, int tries) {
   constexpr std::chrono::milliseconds kPause{20};
   for (int i = 1;; ++i) {
@@ -138,7 +139,8 @@ SweepFolder SweepFolder::expand(const fs::path& sweep_file,
   if (old == there.record_.runs.end()) return there;
   const auto lock = lock_soon(folder, kWriter, kLockName, kTries);
   for (const SweepRun& run : there.known_runs()) {
-    if (there.state(run) == RunState::waiting && !RunFolder::exists(there.run_folder(run))) continue;
+    if (there.state(run) == RunState::waiting && !RunFolder::exists(there.run_folder(run)))
+      continue;
     throw ConfigError(fmt::format(
         "{}: {} has begun with the shards in {}, not {}; give those (TPUDIST_DATA, data.shards), "
         "or expand into another folder (--dir)",
@@ -311,7 +313,10 @@ std::vector<std::string> SweepFolder::take_back() const {
 RunClaimFile SweepFolder::claim(const SweepRun& run) const {
   RunClaimFile claim;
   try {
-    claim = lock_soon(files_.claims(), "tpudist sweep run", run.id, 5);
+    const char* const job = std::getenv("SLURM_JOB_ID");
+    claim = lock_soon(files_.claims(),
+                      std::string("tpudist sweep run") + (job ? fmt::format(" (job {})", job) : ""),
+                      run.id, 5);
   } catch (const InUseError&) {
     return nullptr;
   }

@@ -19,6 +19,8 @@
 #include "core/text_table.hpp"
 #include "launch/sweep/choice.hpp"
 #include "launch/sweep/sweep_outlook.hpp"
+#include "results/records/learning_curves.hpp"
+#include "results/records/run_folder.hpp"
 #include "statistics/intervals/interval.hpp"
 
 namespace tpudist {
@@ -313,6 +315,17 @@ std::string choice_lines(const SweepFolder& folder, const std::vector<StageResul
   return text;
 }
 
+// ", at step 1450", as far as its records say; else empty.
+std::string step_text(const SweepFolder& folder, const SweepRun& run) {
+  try {
+    const std::int64_t step =
+        read_learning_curves(RunFolder(folder.run_folder(run)).metrics()).last_step();
+    return step > 0 ? fmt::format(", at step {}", step) : "";
+  } catch (const Error&) {  // unreadable: the run's own state says more
+    return {};
+  }
+}
+
 }  // namespace
 
 std::string plan_table(const SweepRecord& record) {
@@ -398,7 +411,8 @@ std::string status_table(const SweepFolder& folder) {
       const auto holder = lock_holder(folder.path() / "claims", run.id);
       details += fmt::format(
           "run {:>4}  {}  {}: {}\n", run.index, run.id, name_of(state),
-          ended ? ended->error : record.text_of(run) + (holder ? ", by " + *holder : ""));
+          ended ? ended->error
+                : record.text_of(run) + step_text(folder, run) + (holder ? ", by " + *holder : ""));
     }
     for (RunState state : kStates) text += fmt::format("  {:>8}", counts[state]);
     text += "\n";

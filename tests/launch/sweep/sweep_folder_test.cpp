@@ -381,11 +381,18 @@ TEST(SweepFolderTest, TheStatusSaysHowFarARunIsAndWhoTrainsIt) {
   RunResult result = finished(runs[0], 0.5);
   result.train_seconds = 90;
   write_result(sweep.result_file(runs[0]), result);
+  setenv("SLURM_JOB_ID", "77", 1);
   const RunClaimFile claim = sweep.claim(runs[1]);
-  EXPECT_THAT(
-      status_table(sweep),
-      AllOf(HasSubstr("1 of 2 runs have finished, about 1:30 of training left"),
-            HasSubstr("running: optimizer.lr=1e-2, member 0, by tpudist sweep run, process ")));
+  unsetenv("SLURM_JOB_ID");
+  fs::create_directories(sweep.run_folder(runs[1]));
+  std::ofstream(sweep.run_folder(runs[1]) / "metrics.jsonl")
+      << R"({"kind":"evaluation","step":3,"rows":4,"held_out_only":false,"members":[0.5],)"
+         R"("ensemble":0.5,"train_seconds":1.5})"
+         "\n";
+  EXPECT_THAT(status_table(sweep),
+              AllOf(HasSubstr("1 of 2 runs have finished, about 1:30 of training left"),
+                    HasSubstr("running: optimizer.lr=1e-2, member 0, at step 3, by tpudist sweep "
+                              "run (job 77), process ")));
 }
 
 TEST(SweepFolderTest, TheNextCommandFollowsTheRuns) {
