@@ -69,9 +69,10 @@ class ScoreTables : public ::testing::Test {
     train("c", "seed.init=3 seed.order=3 ensemble.folds=none 'ensemble.vary=[init]'");
     train("d", "ensemble.fold_over=train+valid predictions.rows=all");
     train("tile", "data.collection=tile:xla model.preset=latenciaga_tile predictions.rows=all");
+    // With larger rates the last bits of a BLAS change ranks.
     std::ofstream(*folder_ / "sweep.yaml")
         << "name: case\nexperiments: tiny.yaml\nset: {dist.threads: 1, predictions.rows: all}\n"
-           "sweep: {seeds: 2, folds: 2, over: {optimizer.lr: [1e-3, 1e-2]}}\n"
+           "sweep: {seeds: 2, folds: 2, over: {optimizer.lr: [1e-3, 5e-4]}}\n"
            "choose: {by: out_of_fold, baseline: none}\n";
     for (int seed = 1; seed <= 3; ++seed) {
       write_system_run(*folder_ / fmt::format("good/{}", seed), seed, 4, 3);
