@@ -99,7 +99,7 @@ TEST_F(TraceOption, WritesOneFileOfAllRanks) {
 
 TEST_F(TraceOption, IsRefusedBeforeTheWorkWhereItCannotBeWritten) {
   const Outcome outcome = run_ranks(0, traced("refused", "nowhere/trace.json"));
-  EXPECT_EQ(outcome.exit_code, 1);
+  EXPECT_EQ(outcome.exit_code, 2);
   EXPECT_THAT(outcome.output, HasSubstr("tpudist: error: "));
   EXPECT_FALSE(fs::exists(path("refused")));
 }
