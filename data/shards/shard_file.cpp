@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "core/error.hpp"
-#include "core/escape.hpp"
+#include "core/text.hpp"
 #include "data/hdf5/narrow.hpp"
 
 namespace tpudist {
@@ -128,7 +128,8 @@ void require_possible(const GraphSummary& graph, std::string_view where) {
     throw DataError(fmt::format("{}: {} is {}, which is not from 0 to {}; convert again", where,
                                 name, value, most));
   };
-  if (printable(graph.name) != graph.name)
+  const auto is_control = [](unsigned char c) { return c < ' ' || c == 0x7f; };
+  if (!is_utf8(graph.name) || std::ranges::any_of(graph.name, is_control))
     throw DataError(fmt::format("{}: its name has control characters; convert again", where));
   require("nodes", graph.nodes, kMaxNodes);
   require("edges", graph.edges, kMost);
