@@ -5,9 +5,9 @@
 #include <algorithm>
 
 #include "core/error.hpp"
-#include "core/text.hpp"
 #include "data/convert/source_npz.hpp"
 #include "data/schema/collection_folders.hpp"
+#include "data/shards/shard_file.hpp"
 
 namespace tpudist {
 namespace {
@@ -15,9 +15,7 @@ namespace {
 // Throws for a graph name that cannot be a CSV field, a table line and a JSON key.
 void require_usable_name(const std::filesystem::path& file) {
   const std::string name = file.stem().string();
-  const bool odd = std::ranges::any_of(
-      name, [](unsigned char c) { return c < ' ' || c == 0x7f || c == ',' || c == '"'; });
-  if (!odd && is_utf8(name)) return;
+  if (is_graph_name(name) && name.find_first_of(",\"") == name.npos) return;
   throw ConfigError(fmt::format(
       "{:?}: the file's name is the graph's, and must be UTF-8 without commas, double quotes and "
       "control characters: rename it",

@@ -121,6 +121,11 @@ ShardSummary summarize_shard(const std::filesystem::path& path) {
   return shard;
 }
 
+bool is_graph_name(std::string_view name) {
+  const auto is_control = [](unsigned char c) { return c < ' ' || c == 0x7f; };
+  return is_utf8(name) && std::ranges::none_of(name, is_control);
+}
+
 void require_possible(const GraphSummary& graph, std::string_view where) {
   constexpr std::int64_t kMost = std::int64_t{1} << 31;
   const auto require = [&](std::string_view name, std::int64_t value, std::int64_t most) {
@@ -128,8 +133,7 @@ void require_possible(const GraphSummary& graph, std::string_view where) {
     throw DataError(fmt::format("{}: {} is {}, which is not from 0 to {}; convert again", where,
                                 name, value, most));
   };
-  const auto is_control = [](unsigned char c) { return c < ' ' || c == 0x7f; };
-  if (!is_utf8(graph.name) || std::ranges::any_of(graph.name, is_control))
+  if (!is_graph_name(graph.name))
     throw DataError(fmt::format("{}: its name has control characters; convert again", where));
   require("nodes", graph.nodes, kMaxNodes);
   require("edges", graph.edges, kMost);

@@ -25,8 +25,11 @@ Hdf5Id open_shard(const std::filesystem::path& path);
 // Everything in a shard except its large arrays. Throws like open_shard.
 ShardSummary summarize_shard(const std::filesystem::path& path);
 
-// Throws DataError, beginning with `where`, for impossible numbers. Sums and products of possible
-// numbers do not overflow.
+// Whether a graph may have this name: UTF-8 without control characters, which end lines of tables.
+bool is_graph_name(std::string_view name);
+
+// Throws DataError, beginning with `where`, for an impossible name or number. Sums and products of
+// possible numbers do not overflow.
 void require_possible(const GraphSummary& graph, std::string_view where);
 
 // Throws DataError, beginning with `where`, for the first value that is not finite. `first`: the
