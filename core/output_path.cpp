@@ -90,7 +90,7 @@ void check_output(const std::filesystem::path& path) {
   std::error_code error;
   if (!std::filesystem::is_directory(folder, error)) {
     throw ConfigError(fmt::format("cannot write {}: there is no folder {}; make it first",
-                              path.string(), folder.string()));
+                                  path.string(), folder.string()));
   }
   // The new file is made beside the old one and replaces it.
   if (::eaccess(folder.c_str(), W_OK | X_OK) != 0) {

@@ -103,8 +103,8 @@ std::vector<LayoutConfig> json_configs(LayoutSpace& space, std::string_view text
       if (found == number.end()) {
         std::vector<std::string> known;
         for (const ConfigurableNode& node : space.nodes) known.push_back(node.name);
-        fail(at, fmt::format("{} is no configurable instruction{}", name,
-                             did_you_mean(name, known)));
+        fail(at,
+             fmt::format("{} is no configurable instruction{}", name, did_you_mean(name, known)));
       }
       ConfigurableNode& node = space.nodes[found->second];
       if (!tensors.is_array() || tensors.size() > kTensors)

@@ -165,7 +165,8 @@ std::optional<Known> known_after_length(data_view bytes) {
 constexpr std::pair<std::string_view, std::string_view> kOthers[] = {
     {"\x1f\x8b", "compressed by gzip: unpack it (gunzip)"},
     {"\x28\xb5\x2f\xfd", "compressed by zstd: unpack it (unzstd)"},
-    {"PK\3\4", "a zip file: of a raw NPZ, convert it first (`tpudist convert`) and inspect the shards, or "
+    {"PK\3\4",
+     "a zip file: of a raw NPZ, convert it first (`tpudist convert`) and inspect the shards, or "
      "rank it without --configs"},
     {"\x89HDF", "HDF5: of shards, give the folder with all of them"},
     {"\xff\xfe", "text in UTF-16: save it as UTF-8"},

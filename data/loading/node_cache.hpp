@@ -17,8 +17,7 @@ struct DatasetOptions;
 
 // Where the processes of a node share one copy of the shards' data (`data.cache_dir`).
 struct NodeCacheOptions {
-  std::filesystem::path
-      place;  // a folder of this node, for the folder `tpudist-UID`; empty: none
+  std::filesystem::path place;  // a folder of this node, for the folder `tpudist-UID`; empty: none
   std::uint64_t most_bytes = std::uint64_t{32} << 30;  // limit for all files there in total
   bool keep = true;     // false: the last process that uses a file removes it
   int patience_s = 60;  // longest wait for a writing process without progress

@@ -271,8 +271,7 @@ void run(const RankArguments& arguments) {
     throw ConfigError(
         "--configs is empty; give default, neighbours, random:N, random:N:SEED or a JSON file");
   std::vector<TrainedRun> runs;
-  require_searchable(
-      arguments.file);  // before hashing, which would read all of the file
+  require_searchable(arguments.file);  // before hashing, which would read all of the file
   for (const auto& path : run_folders(arguments.runs)) runs.push_back(arguments.open(path));
   std::vector<const TrainedRun*> all;
   for (const TrainedRun& run : runs) all.push_back(&run);

@@ -99,11 +99,12 @@ std::string weights_hash(const std::filesystem::path& from, Inputs& known) {
 
 FrozenData read_data(const Experiment& experiment, bool begun) {
   const DataConfig& config = experiment.data;
-  require_shards(config.shards, config.collection,
-                 fmt::format("`tpudist convert NPZ {}` makes them{}", shell_word(config.shards.string()),
-                             begun ? ""
-                                   : ", or expand the sweep again with other shards "
-                                     "(TPUDIST_DATA, data.shards)"));
+  require_shards(
+      config.shards, config.collection,
+      fmt::format("`tpudist convert NPZ {}` makes them{}", shell_word(config.shards.string()),
+                  begun ? ""
+                        : ", or expand the sweep again with other shards "
+                          "(TPUDIST_DATA, data.shards)"));
   FrozenData data{config.shards.string(), config.collection.name, {}};
   for (const GraphEntry& graph : list_graphs(config.shards, config.collection)) {
     if (graph.split == "test") continue;

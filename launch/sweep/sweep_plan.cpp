@@ -383,7 +383,9 @@ void plan_runs(SweepPlan& plan, const SweepRecord* frozen) {
   group_variants(plan);
   const int rungs = plan.file.halving.rungs;
   const bool chooses = plan.file.choice != ChoiceScore::none;
-  plan.stages.push_back({rungs > 1 ? fmt::format("rung 1 of {}", rungs) : chooses ? "search" : "list",
+  plan.stages.push_back({rungs > 1 ? fmt::format("rung 1 of {}", rungs)
+                         : chooses ? "search"
+                                   : "list",
                          0, 0, step_divisor(plan.file.halving.keep, rungs - 1), false});
   std::vector<int> all(plan.variants.size());
   std::iota(all.begin(), all.end(), 0);

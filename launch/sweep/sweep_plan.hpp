@@ -16,7 +16,7 @@ namespace tpudist {
 struct SweepPlan {
   SweepFile file;
   std::vector<Variant> variants;
-  std::vector<std::string> labels;       // [variants]
+  std::vector<std::string> labels;  // [variants]
   const std::string& label(int variant) const { return labels[static_cast<std::size_t>(variant)]; }
   std::vector<int> groups;               // [variants] SweepRecord::variant_group
   std::vector<FrozenData> data;          // of the shards that could be read

@@ -201,8 +201,7 @@ CopyCounts DeviceCopies::counts() const {
 }
 
 std::uint64_t DeviceCopies::peak_bytes() const {
-  auto* allocator =
-      dynamic_cast<c10::DeviceAllocator*>(c10::GetAllocator(impl_->device.type()));
+  auto* allocator = dynamic_cast<c10::DeviceAllocator*>(c10::GetAllocator(impl_->device.type()));
   if (!allocator) return 0;
   constexpr auto kAll = static_cast<std::size_t>(c10::CachingAllocator::StatType::AGGREGATE);
   return static_cast<std::uint64_t>(

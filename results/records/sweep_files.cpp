@@ -59,8 +59,8 @@ RunState SweepFiles::state(const SweepRun& run, const std::optional<RunResult>& 
   if (result) return result->finished ? RunState::finished : RunState::failed;
   if (lock_holder(claims(), run.id)) return RunState::running;
   std::error_code ignored;
-  const bool begun = RunFolder::exists(run_folder(run)) &&
-                     !std::filesystem::exists(retry_file(run), ignored);
+  const bool begun =
+      RunFolder::exists(run_folder(run)) && !std::filesystem::exists(retry_file(run), ignored);
   return begun ? RunState::stopped : RunState::waiting;
 }
 

@@ -20,10 +20,10 @@ enum class ChoiceScore {
 
 // One training of a sweep.
 struct SweepRun {
-  int index = 0;       // in the list of all runs, stage after stage
-  std::string id;      // 16 hexadecimal digits: hash of the settings that influence the numbers
-  int variant = 0;     // index into SweepPlan::variants
-  int experiment = 0;  // index into SweepFile::experiments
+  int index = 0;           // in the list of all runs, stage after stage
+  std::string id;          // 16 hexadecimal digits: hash of the settings that influence the numbers
+  int variant = 0;         // index into SweepPlan::variants
+  int experiment = 0;      // index into SweepFile::experiments
   std::string collection;  // e.g. "layout:nlp:random"
   // The seed of parameters and order; nothing: as in the experiment.
   std::optional<std::uint64_t> seed;

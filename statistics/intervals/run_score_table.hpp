@@ -12,10 +12,10 @@ namespace tpudist {
 // A table of the scores of one system: a row for each graph of one collection, a column for each of
 // its R complete runs. A score is the metric of one graph: Kendall tau, or the tile score.
 struct RunScoreTable {
-  std::vector<std::string> graphs;    // [G] names, for messages
-  std::vector<std::string> families;  // [G] of model_family; intervals count kin as one
-  std::vector<int> folds;             // [G] one training scored all graphs of a fold;
-                                      // empty: one fold
+  std::vector<std::string> graphs;          // [G] names, for messages
+  std::vector<std::string> families;        // [G] of model_family; intervals count kin as one
+  std::vector<int> folds;                   // [G] one training scored all graphs of a fold;
+                                            // empty: one fold
   std::vector<std::vector<double>> scores;  // [G][R]
   double lowest = -1;  // lowest possible score: of Kendall tau; a tile score has none. Highest: 1.
 

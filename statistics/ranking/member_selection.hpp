@@ -11,7 +11,7 @@ namespace tpudist {
 struct SelectionGraph {
   std::string family;  // the graphs of a family are left out together
   std::vector<std::vector<double>>
-      scores;  // [M][c] in the averaged form (normalised()); lower is faster
+      scores;                   // [M][c] in the averaged form (normalised()); lower is faster
   std::vector<double> targets;  // [c] measured run times
 };
 

@@ -15,7 +15,7 @@ namespace {
 constexpr double kMargin = 0.10;  // of the metric (Kendall tau or tile score)
 constexpr double kDeviations = 4;
 constexpr double kLevel = 0.01;  // the chance of rejecting a member of an all-healthy ensemble
-constexpr int kLeastPeers = 3;  // rule 3 needs as many on the same graphs, with the judged one
+constexpr int kLeastPeers = 3;   // rule 3 needs as many on the same graphs, with the judged one
 
 // Members that were scored on the same graphs, without those already rejected.
 struct Peers {

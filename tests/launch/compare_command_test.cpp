@@ -63,8 +63,9 @@ TEST_F(CompareCommand, TakesTwoFilesOfPredictions) {
 TEST_F(CompareCommand, SaysWhereOneRunIsNotEnough) {
   const Outcome outcome = call("a1 b1");
   ASSERT_EQ(outcome.exit_code, 0) << outcome.output;
-  EXPECT_THAT(outcome.output, AllOf(HasSubstr("not enough: one training does not show how others would score"),
-                                    Not(HasSubstr("exchanging labels"))));
+  EXPECT_THAT(outcome.output,
+              AllOf(HasSubstr("not enough: one training does not show how others would score"),
+                    Not(HasSubstr("exchanging labels"))));
 }
 
 TEST_F(CompareCommand, SaysWhatWouldShowADifference) {

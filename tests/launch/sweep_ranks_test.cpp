@@ -190,8 +190,9 @@ TEST_F(SweepRanks, MissingShardsAreSaidOnceAndNoRunFails) {
     EXPECT_NE(outcome.output.find(fault), std::string::npos) << outcome.output;
     EXPECT_EQ(outcome.output.find(fault), outcome.output.rfind(fault)) << outcome.output;
   }
-  EXPECT_THAT(run_program("sweep status " + dir + " 2>&1").output,
-              AllOf(HasSubstr("0 of 2 runs have finished"), HasSubstr(fault), Not(HasSubstr("next:"))));
+  EXPECT_THAT(
+      run_program("sweep status " + dir + " 2>&1").output,
+      AllOf(HasSubstr("0 of 2 runs have finished"), HasSubstr(fault), Not(HasSubstr("next:"))));
   EXPECT_THAT(run_program("sweep collect " + dir).output,
               AllOf(HasSubstr("no run has ended yet"), HasSubstr(fault)));
   fs::copy(tiny_shards(), shards, fs::copy_options::recursive);

@@ -154,10 +154,9 @@ TEST(IntervalText, NamesTheQuestionAndWhatItRestsOn) {
   const RunScoreTable scores = golden_scores(1);
   EXPECT_EQ(run_line(*run_interval(scores), "3 runs"),
             "these graphs, if trained again    0.7220 (0.6748 to 0.7691, t(2)); 3 runs");
-  EXPECT_EQ(
-      family_line(*family_interval({&scores, 1})),
-      "other families, if trained again  0.7220 (0.5374 to 0.9065, t(2.35)); 7 graphs of 4 "
-      "families, 3 runs");
+  EXPECT_EQ(family_line(*family_interval({&scores, 1})),
+            "other families, if trained again  0.7220 (0.5374 to 0.9065, t(2.35)); 7 graphs of 4 "
+            "families, 3 runs");
 }
 
 TEST(IntervalText, SaysWhereOneRunTellsOfItselfOnly) {
@@ -181,9 +180,10 @@ TEST(IntervalText, SaysWhatFewFamiliesCannotSee) {
   EXPECT_EQ(rare_line(3, "trainings", "collapse"),
             "3 trainings without a collapse leave a collapse rate of up to 63 % possible (95 %)");
   const RunScoreTable scores = golden_scores(1);
-  EXPECT_THAT(family_text(family_interval({&scores, 1})),
-              HasSubstr("\n  4 families without a failure leave a failure rate of up to 53 % possible "
-                        "(95 %)\n  if some families fail or score far lower, the interval above"));
+  EXPECT_THAT(
+      family_text(family_interval({&scores, 1})),
+      HasSubstr("\n  4 families without a failure leave a failure rate of up to 53 % possible "
+                "(95 %)\n  if some families fail or score far lower, the interval above"));
 }
 
 }  // namespace

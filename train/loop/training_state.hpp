@@ -72,7 +72,7 @@ struct TrainingState {
   std::int64_t roll_back_step = -1;  // step at which `kept` was set; -1: not set
   SavedWeights kept;
   SegmentTable segments;
-  std::vector<double> losses;  // of all steps so far (add_loss)
+  std::vector<double> losses;              // of all steps so far (add_loss)
   std::optional<std::uint64_t> init_hash;  // of the weights at train.init_from; nothing: unknown
   TrainedOn trained_on;                    // graphs that members knew before the first step
   double train_seconds = 0;

@@ -340,8 +340,7 @@ StepResult TrainingStep::update(const StepWork& work, DeviceWeights::LossAndNorm
     const bool takes =
         present && state.failed[m] == 0 && judge(m, result, state) == StepVerdict::take;
     result.stepped.push_back(takes);
-    if (takes)
-      add_loss(state.losses, m, state.step, experiment_.train.steps, result.loss[m]);
+    if (takes) add_loss(state.losses, m, state.step, experiment_.train.steps, result.loss[m]);
   }
   const double factor = experiment_.schedule(state.step, experiment_.train.steps);
   result.rate = experiment_.optimizer.rate * factor;

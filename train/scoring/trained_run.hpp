@@ -26,11 +26,11 @@ struct TrainedRun {
   std::filesystem::path path;
   Experiment experiment;
   std::int64_t step = 0;
-  AlignedFloats flat;                                  // [M, P]
-  std::vector<bool> use;                               // [M] members that did not fail
-  bool averaged = false;                               // whether `flat` has averages
-  std::uint64_t parameter_hash = 0;                    // of `flat`
-  std::uint64_t selection_hash = 0;                    // of CheckpointSummary
+  AlignedFloats flat;                                             // [M, P]
+  std::vector<bool> use;                                          // [M] members that did not fail
+  bool averaged = false;                                          // whether `flat` has averages
+  std::uint64_t parameter_hash = 0;                               // of `flat`
+  std::uint64_t selection_hash = 0;                               // of CheckpointSummary
   std::optional<std::uint64_t> fold_hash, metis_hash, init_hash;  // of CheckpointSummary
   std::vector<InitialAndFinalLoss> losses;                        // [M]
 };

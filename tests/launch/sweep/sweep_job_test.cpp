@@ -205,8 +205,7 @@ TEST(SweepJobTest, AStageDoesNotBeginOnFailedRuns) {
   EXPECT_THAT(collect_table(sweep),
               HasSubstr("the choice for \"confirm\" is stale: by the results as they are now it is "
                         "optimizer.lr=1e-2\n"));
-  EXPECT_EQ(next_command(sweep),
-            "tpudist sweep retry " + sweep.path().string() + " --take-back");
+  EXPECT_EQ(next_command(sweep), "tpudist sweep retry " + sweep.path().string() + " --take-back");
   EXPECT_THAT(sweep.take_back(), ElementsAre("confirm"));
   EXPECT_THAT(sweep.take_back(), IsEmpty());
   EXPECT_EQ(run(sweep).finished, 3);

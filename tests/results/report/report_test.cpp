@@ -176,8 +176,9 @@ TEST(ReportTest, NamesTheVariantThatWonAndByHowMuch) {
             HasSubstr("more than xla optimizer.lr=0.2")));
   EXPECT_THAT(summary.headline[1],
               StartsWith("Other trainings on these graphs: a difference of +"));
-  EXPECT_THAT(section_of(report, "summary").headline,
-              ::testing::Contains(HasSubstr("0 of 3 trainings collapsed, so the rate is at most 63 %")));
+  EXPECT_THAT(
+      section_of(report, "summary").headline,
+      ::testing::Contains(HasSubstr("0 of 3 trainings collapsed, so the rate is at most 63 %")));
   EXPECT_EQ(figure_of(summary, "differences").table.rows.size(), 1u);
   EXPECT_EQ(figure_of(summary, "scores").table.rows[0][5].exact, "3 trainings");
   EXPECT_EQ(figure_of(summary, "runs").table.rows.size(), 6u);

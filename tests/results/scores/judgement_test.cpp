@@ -333,10 +333,11 @@ TEST(Judgement, KnowsWhichMembersAreOfOneTraining) {
   EXPECT_THAT(table.without_training, SizeIs(3));
   EXPECT_NEAR(table.mean_of_members,
               ((table.means[0] + table.means[1]) / 2 + table.means[2] + table.means[3]) / 3, 1e-12);
-  EXPECT_THAT(judgement_text(judgement),
-              AllOf(HasSubstr("jackknife of 3 trainings"), HasSubstr("members together  0."),
-                    HasSubstr("mean of members   0."),
-                    HasSubstr("  3 trainings without a collapse leave a collapse rate of up to 63 %")));
+  EXPECT_THAT(
+      judgement_text(judgement),
+      AllOf(HasSubstr("jackknife of 3 trainings"), HasSubstr("members together  0."),
+            HasSubstr("mean of members   0."),
+            HasSubstr("  3 trainings without a collapse leave a collapse rate of up to 63 %")));
   EXPECT_NEAR(judgement_json(judgement).at("tables")[0].at("mean_of_members"),
               table.mean_of_members, 1e-12);
 }
