@@ -108,7 +108,7 @@ std::vector<T> all_gather_variable(Communicator& communicator, std::span<const T
                           std::span<const std::int64_t>(ones));
   std::int64_t total = 0;
   for (std::int64_t size : sizes) total += size;
-  std::vector<T> all(static_cast<std::size_t>(total));
+  std::vector<T> all(total);
   communicator.all_gather(mine, std::span(all), std::span<const std::int64_t>(sizes));
   if (counts) *counts = std::move(sizes);
   return all;

@@ -35,11 +35,11 @@ ErrorExchange::ErrorExchange(RankError mine) : mine_(std::move(mine)) {
   MPI_Comm_rank(MPI_COMM_WORLD, &mine_.rank);
   MPI_Comm_size(MPI_COMM_WORLD, &ranks_);
   message_ = encode(mine_);
-  requests_.assign(static_cast<std::size_t>(ranks_), MPI_REQUEST_NULL);
+  requests_.assign(ranks_, MPI_REQUEST_NULL);
   for (int rank = 0; rank < ranks_; ++rank) {
     if (rank == mine_.rank) continue;
     MPI_Isend(message_.data(), static_cast<int>(message_.size()), MPI_CHAR, rank, kTag,
-              MPI_COMM_WORLD, &requests_[static_cast<std::size_t>(rank)]);
+              MPI_COMM_WORLD, &requests_[rank]);
   }
 }
 

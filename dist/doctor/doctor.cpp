@@ -46,8 +46,7 @@ std::string time_text(double seconds) {
 
 std::string gpu_text(const RankFacts& rank) {
   if (rank.device < 0) return rank.gpus.empty() ? "none" : fmt::format("- of {}", rank.gpus.size());
-  return fmt::format("{} ({})", rank.device,
-                     rank.gpus[static_cast<std::size_t>(rank.device)].substr(0, 8));
+  return fmt::format("{} ({})", rank.device, rank.gpus[rank.device].substr(0, 8));
 }
 
 std::string ranks_table(const JobFacts& facts) {

@@ -62,7 +62,7 @@ double time_size(Communicator& communicator, std::span<float> data) {
 double time_copies(std::vector<std::byte>& from, std::vector<std::byte>& to) {
   std::vector<double> seconds;
   for (int i = 0; i < kCopies; ++i) {
-    from[static_cast<std::size_t>(i)] = std::byte{1};
+    from[i] = std::byte{1};
     const auto begin = Clock::now();
     std::memcpy(to.data(), from.data(), kCopied);
     seconds.push_back(seconds_since(begin));

@@ -127,8 +127,7 @@ void warn_of_gpus(const Node& node, bool runs_on_gpus, Warnings& warnings) {
   for (const RankFacts* rank : node) {
     seen.insert(rank->gpus.begin(), rank->gpus.end());
     if (rank->device < 0) ++without;
-    if (rank->device >= 0)
-      takers[rank->gpus[static_cast<std::size_t>(rank->device)]].push_back(rank->rank);
+    if (rank->device >= 0) takers[rank->gpus[rank->device]].push_back(rank->rank);
   }
   for (const auto& [gpu, ranks] : takers) {
     if (ranks.size() < 2) continue;

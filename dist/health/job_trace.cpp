@@ -59,11 +59,11 @@ std::string to_root(Communicator& world, int from, const std::string& mine) {
   if (from == 0) return world.rank() == 0 ? mine : std::string();
   auto size = static_cast<std::int64_t>(mine.size());
   world.broadcast(std::span(&size, 1), from);
-  std::vector<std::int64_t> send(static_cast<std::size_t>(world.size()), 0), receive = send;
+  std::vector<std::int64_t> send(world.size(), 0), receive = send;
   std::string text;
   if (world.rank() == 0) {
-    text.resize(static_cast<std::size_t>(size));
-    receive[static_cast<std::size_t>(from)] = size;
+    text.resize(size);
+    receive[from] = size;
   }
   if (world.rank() == from) send[0] = size;
   const std::span<const char> given =

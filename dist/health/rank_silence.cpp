@@ -86,7 +86,7 @@ SilenceMeter::SilenceMeter(int ranks, int self, double patience)
 
 void SilenceMeter::take(RankSilence& rank, double seconds,
                         const std::optional<RankStatus>& status) {
-  double& unheard = unheard_[static_cast<std::size_t>(&rank - ranks_.data())];
+  double& unheard = unheard_[&rank - ranks_.data()];
   if (!status || (rank.known && status->beat == rank.status.beat)) {
     rank.seconds += seconds;
     unheard += seconds;
@@ -129,7 +129,7 @@ double SilenceMeter::silence() const {
 
 bool SilenceMeter::reports_hang() const {
   for (int rank = 0; rank < self_; ++rank) {
-    const RankSilence& other = ranks_[static_cast<std::size_t>(rank)];
+    const RankSilence& other = ranks_[rank];
     if (other.answers) return false;
   }
   return true;
@@ -154,10 +154,10 @@ std::string silence_line(std::span<const RankSilence> ranks, int self) {
   std::vector<int> told = late_ranks(ranks);
   if (told.empty()) told = {self};
   if (told.size() > 1) {
-    const auto longest = std::ranges::max_element(
-        told, {}, [&](int rank) { return ranks[static_cast<std::size_t>(rank)].seconds; });
+    const auto longest =
+        std::ranges::max_element(told, {}, [&](int rank) { return ranks[rank].seconds; });
     return fmt::format("{} silent for {}; {}", list_of(ranks, told),
-                       format_silence(ranks[static_cast<std::size_t>(*longest)].seconds),
+                       format_silence(ranks[*longest].seconds),
                        line_of(ranks, static_cast<std::size_t>(*longest)));
   }
   const auto rank = static_cast<std::size_t>(told[0]);
@@ -207,7 +207,7 @@ std::string hang_report(std::span<const RankSilence> ranks, int self, double tim
 
 std::string loss_report(std::span<const RankSilence> ranks, int self, const std::vector<int>& lost,
                         std::string_view why, std::string_view checkpoint) {
-  const RankStatus& own = ranks[static_cast<std::size_t>(self)].status;
+  const RankStatus& own = ranks[self].status;
   return fmt::format("tpudist: error: {} {}: rank {} waits in collective {} ({}) in vain\n",
                      list_of(ranks, lost), why, own.rank, own.collective, own.call) +
          details(ranks, lost, self, checkpoint);
@@ -223,7 +223,7 @@ std::string process_space() {
 }
 
 std::vector<int> ended_ranks(std::span<const RankSilence> ranks, int self) {
-  const std::string& space = ranks[static_cast<std::size_t>(self)].status.space;
+  const std::string& space = ranks[self].status.space;
   std::vector<int> ended;
   for (std::size_t rank = 0; rank < ranks.size() && !space.empty(); ++rank) {
     const RankStatus& status = ranks[rank].status;
@@ -236,7 +236,7 @@ std::vector<int> ended_ranks(std::span<const RankSilence> ranks, int self) {
 std::vector<int> mute_ranks(std::span<const RankSilence> ranks, int self) {
   std::vector<int> mute;
   for (int rank = 0; rank < static_cast<int>(ranks.size()); ++rank) {
-    const RankSilence& other = ranks[static_cast<std::size_t>(rank)];
+    const RankSilence& other = ranks[rank];
     if (rank != self && other.known && !other.answers) mute.push_back(rank);
   }
   return mute;

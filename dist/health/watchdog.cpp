@@ -93,7 +93,7 @@ void RankFiles::write(const RankStatus& status) {
 }
 
 std::vector<std::optional<RankStatus>> RankFiles::read_others() const {
-  std::vector<std::optional<RankStatus>> statuses(static_cast<std::size_t>(ranks_));
+  std::vector<std::optional<RankStatus>> statuses(ranks_);
   for (int rank = 0; rank < ranks_; ++rank) {
     if (rank == rank_) continue;
     // The file may be a FIFO: opening must not block.
@@ -105,7 +105,7 @@ std::vector<std::optional<RankStatus>> RankFiles::read_others() const {
     const ssize_t count =
         uninterrupted([&] { return ::pread(file.get(), buffer.data(), buffer.size(), 0); });
     if (count > 0) {
-      statuses[static_cast<std::size_t>(rank)] =
+      statuses[rank] =
           parse_status(std::string_view(buffer.data(), static_cast<std::size_t>(count)));
     }
   }
@@ -240,7 +240,7 @@ void Watchdog::look(double passed) {
   // If the disk does not answer, nothing is known about other ranks.
   if (unheard_ > patience_of(interval_)) heard.statuses.clear();
   meter_->pass(passed, own, heard.statuses);
-  own_silence_ = meter_->ranks()[static_cast<std::size_t>(meter_->self())].seconds;
+  own_silence_ = meter_->ranks()[meter_->self()].seconds;
 
   others_wait_in_vain_ =
       own.failed && std::ranges::any_of(meter_->ranks(), [&](const RankSilence& rank) {

@@ -28,7 +28,7 @@ Items apart(const std::vector<double>& costs) {
 }
 
 std::vector<double> loads(const Items& items, const std::vector<int>& owner, int ranks) {
-  std::vector<double> load(static_cast<std::size_t>(ranks), 0);
+  std::vector<double> load(ranks, 0);
   for (std::size_t i = 0; i < items.size(); ++i)
     load.at(static_cast<std::size_t>(owner[i])) += items[i].cost;
   return load;

@@ -99,14 +99,12 @@ class ThreadComm final : public Communicator {
   // Every rank gives `send`; take() reads those of the other ranks; then all ranks continue.
   template <typename Take>
   void exchange(const void* send, std::span<const std::int64_t> counts, const Take& take) {
-    meeting_.parts[static_cast<std::size_t>(rank_)] = {static_cast<const std::byte*>(send), counts};
+    meeting_.parts[rank_] = {static_cast<const std::byte*>(send), counts};
     meeting_.meet();
     take();
     meeting_.meet(/*surely=*/true);  // other ranks may read `send` until here
   }
-  const std::byte* given(int rank) const {
-    return meeting_.parts[static_cast<std::size_t>(rank)].send;
-  }
+  const std::byte* given(int rank) const { return meeting_.parts[rank].send; }
 
   void broadcast_bytes(std::span<std::byte> data, int root) override {
     exchange(data.data(), {}, [&] {
@@ -144,12 +142,10 @@ class ThreadComm final : public Communicator {
     exchange(send.data(), send_counts, [&] {
       for (int from = 0; from < size(); ++from) {
         std::int64_t before = 0;
-        for (int r = 0; r < rank_; ++r)
-          before +=
-              meeting_.parts[static_cast<std::size_t>(from)].counts[static_cast<std::size_t>(r)];
+        for (int r = 0; r < rank_; ++r) before += meeting_.parts[from].counts[r];
         if (parts.recv.size(from) == 0) continue;
-        copy_(recv.data() + parts.recv.offset[static_cast<std::size_t>(from)],
-              given(from) + before * element_bytes, parts.recv.size(from));
+        copy_(recv.data() + parts.recv.offset[from], given(from) + before * element_bytes,
+              parts.recv.size(from));
       }
     });
   }
@@ -159,7 +155,7 @@ class ThreadComm final : public Communicator {
     const Parts parts = gather_parts_of(send, recv, counts, element_bytes, rank_, size());
     exchange(send.data(), {}, [&] {
       for (int from = 0; from < size(); ++from) {
-        std::byte* const to = recv.data() + parts.offset[static_cast<std::size_t>(from)];
+        std::byte* const to = recv.data() + parts.offset[from];
         if (parts.size(from) > 0 && to != given(from)) copy_(to, given(from), parts.size(from));
       }
     });

@@ -104,7 +104,7 @@ class DeviceSide : public StepSide {
       gradient({own, stride_});
     } else {
       std::vector<std::vector<float>> rows(call.members.size());
-      for (std::vector<float>& row : rows) row.resize(static_cast<std::size_t>(length_));
+      for (std::vector<float>& row : rows) row.resize(length_);
       gradient(std::vector<std::span<float>>(rows.begin(), rows.end()));
       for (std::size_t m = 0; m < rows.size(); ++m)
         device_.upload(rows[m].data(), rows[m].size() * sizeof(float),

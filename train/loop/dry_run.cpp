@@ -53,7 +53,7 @@ std::vector<PlannedStep> plan_steps(const TrainingSetup& setup, ThreadPool& pool
     for (std::size_t unit = 0; unit < count; ++unit) work.emplace_back(step, unit);
   }
   pool.parallel_for(static_cast<std::int64_t>(work.size()), [&](std::int64_t i) {
-    const auto [at, unit] = work[static_cast<std::size_t>(i)];
+    const auto [at, unit] = work[i];
     PlannedStep& step = steps[at];
     const std::vector<SlateRows> whole = rows_of_unit(step.batch, setup.order, unit, first);
     const std::vector<SlateRows> part = computed_together(setup.experiment, whole);
@@ -61,11 +61,10 @@ std::vector<PlannedStep> plan_steps(const TrainingSetup& setup, ThreadPool& pool
     for (const SlateRows& slate : part) slates.push_back(setup.data.slate(slate.graph, slate.rows));
     if (part.front().rows.size() < whole.front().rows.size()) {
       // All chunks hold the slate's first configuration.
-      step.chunks[static_cast<std::size_t>(unit)] =
-          static_cast<double>(whole.front().rows.size() - 1) /
-          static_cast<double>(part.front().rows.size() - 1);
+      step.chunks[unit] = static_cast<double>(whole.front().rows.size() - 1) /
+                          static_cast<double>(part.front().rows.size() - 1);
     }
-    step.units[static_cast<std::size_t>(unit)] = setup.units.estimate(
+    step.units[unit] = setup.units.estimate(
         slates, graph_draw(setup.experiment, step.batch.step, slates_of_unit(step.batch, unit)));
   });
   return steps;
@@ -75,7 +74,7 @@ std::vector<PlannedStep> plan_steps(const TrainingSetup& setup, ThreadPool& pool
 std::string refined_line(const std::vector<PlannedStep>& steps) {
   std::int64_t all = 0, refined = 0;
   for (int step = 0; step < kPlannedSteps; ++step) {
-    for (const UnitEstimate& unit : steps[static_cast<std::size_t>(step)].units) {
+    for (const UnitEstimate& unit : steps[step].units) {
       ++all;
       refined += unit.refined;
     }
@@ -102,13 +101,13 @@ double operations_of_step(const Experiment& experiment, const std::vector<Planne
 // The work of each rank in a step.
 std::vector<double> work_of_ranks(const Experiment& experiment, const PlannedStep& step,
                                   int ranks) {
-  std::vector<double> work(static_cast<std::size_t>(ranks), 0.0);
+  std::vector<double> work(ranks, 0.0);
   for (int unit = 0; unit < step.batch.units(); ++unit) {
     const auto at = static_cast<std::size_t>(unit);
     for (int m = 0; m < experiment.ensemble.members; ++m) {
       const int owner = step.batch.owners.of(m, unit);
       if (owner < 0) continue;
-      work[static_cast<std::size_t>(owner)] += step.chunks[at] * step.units[at].step_work();
+      work[owner] += step.chunks[at] * step.units[at].step_work();
     }
   }
   return work;
@@ -117,7 +116,7 @@ std::vector<double> work_of_ranks(const Experiment& experiment, const PlannedSte
 // Units are assigned by estimated costs; the printed balance uses the real plans.
 std::string rank_lines(const Experiment& experiment, const std::vector<PlannedStep>& steps,
                        int ranks) {
-  std::vector<double> sum(static_cast<std::size_t>(ranks), 0.0);
+  std::vector<double> sum(ranks, 0.0);
   double slowest = 0, total = 0;
   for (const PlannedStep& step : steps) {
     const std::vector<double> work = work_of_ranks(experiment, step, ranks);
@@ -129,8 +128,8 @@ std::string rank_lines(const Experiment& experiment, const std::vector<PlannedSt
                                  counted(std::ssize(steps), "step"));
   const int listed = std::min(ranks, kListedRanks);
   for (int r = 0; r < listed; ++r) {
-    text += fmt::format("  rank {:<7} {:.1f} % of the work\n", r,
-                        total > 0 ? 100 * sum[static_cast<std::size_t>(r)] / total : 0);
+    text +=
+        fmt::format("  rank {:<7} {:.1f} % of the work\n", r, total > 0 ? 100 * sum[r] / total : 0);
   }
   if (ranks > listed) {
     const auto [least, most] = std::minmax_element(sum.begin(), sum.end());
@@ -146,7 +145,7 @@ std::string rank_lines(const Experiment& experiment, const std::vector<PlannedSt
 double floats_of_step(const TrainingSetup& setup, const Plan& plan) {
   const Experiment& experiment = setup.experiment;
   std::shared_ptr<const Plan> part;
-  if (experiment.loss->is_translation_invariant() && experiment.network.adds_up_rows())
+  if (experiment.loss->is_translation_invariant && experiment.network.adds_up_rows())
     part = needed_part(plan, setup.network.plan_shape());
   return training_floats(setup.network.config(), setup.network.schema(), part ? *part : plan,
                          experiment.train.recompute);

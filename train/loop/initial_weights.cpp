@@ -13,7 +13,7 @@
 #include "core/log.hpp"
 #include "core/numbers.hpp"
 #include "core/text.hpp"
-#include "data/loading/selection.hpp"
+#include "data/loading/dataset.hpp"
 #include "dist/health/agreement.hpp"
 #include "results/checkpoints/weights_file.hpp"
 #include "train/scoring/trained_run.hpp"
@@ -26,7 +26,7 @@ namespace {
 std::size_t source_of(const TrainedRun& run, int number) {
   const EnsembleConfig& ensemble = run.experiment.ensemble;
   const int index = ensemble.members == 1 ? 0 : number - ensemble.first_member;
-  if (index < 0 || index >= ensemble.members || !run.use[static_cast<std::size_t>(index)]) {
+  if (index < 0 || index >= ensemble.members || !run.use[index]) {
     throw ConfigError(fmt::format(
         "train.init_from: {} {}; `tpudist weights export` writes a file of one member, which all "
         "take",

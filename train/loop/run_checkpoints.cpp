@@ -10,7 +10,7 @@
 #include "core/error.hpp"
 #include "core/file_system.hpp"
 #include "core/log.hpp"
-#include "data/loading/fold_file.hpp"
+#include "data/loading/fold_table.hpp"
 #include "data/loading/metis_segments.hpp"
 #include "dist/health/agreement.hpp"
 #include "results/checkpoints/checkpoint_folder.hpp"
@@ -106,7 +106,7 @@ void RunCheckpoints::share(std::optional<CheckpointFile>& file) const {
   if (known[0] < 0) return;
   std::vector<std::byte> bytes;
   run_on_all_ranks(context_.world, [&] {
-    if (!root()) bytes.resize(static_cast<std::size_t>(known[0]));
+    if (!root()) bytes.resize(known[0]);
   });
   // Rank 0 only sends: nothing changes its bytes.
   const std::span<const std::byte> sent = root() ? file->bytes() : bytes;

@@ -82,11 +82,10 @@ void Validation::log_graphs(const TrainedOn& trained) const {
     return;
   }
   constexpr std::size_t kListed = 10;  // graphs of a fold; folds.yaml has all of them
-  std::vector<std::vector<std::string>> graphs(static_cast<std::size_t>(setup_.folds.folds));
+  std::vector<std::vector<std::string>> graphs(setup_.folds.folds);
   const std::vector<int> folds = graph_folds(setup_.folds, session_->data());
   for (int g = 0; g < session_->data().size(); ++g) {
-    graphs[static_cast<std::size_t>(folds[static_cast<std::size_t>(g)])].push_back(
-        session_->data().graph(g).name);
+    graphs[folds[g]].push_back(session_->data().graph(g).name);
   }
   spdlog::info(
       "members train on the validation split but for their own fold; each of its graphs is scored "

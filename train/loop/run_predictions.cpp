@@ -4,7 +4,7 @@
 
 #include "core/file_system.hpp"
 #include "core/text.hpp"
-#include "data/loading/selection.hpp"
+#include "data/loading/dataset.hpp"
 #include "dist/health/agreement.hpp"
 #include "results/checkpoints/checkpoint.hpp"
 #include "results/records/predictions_file.hpp"
@@ -49,7 +49,7 @@ std::vector<PredictionPart> prediction_parts(const Experiment& experiment, const
     part.data.shards = training.options().shards;
     for (int m = 0; m < ensemble.members; ++m) {
       part.held_out.push_back(fold < 0 || ensemble.held_out_fold(m) == fold);
-      part.members.push_back(part.held_out.back() && alive[static_cast<std::size_t>(m)]);
+      part.members.push_back(part.held_out.back() && alive[m]);
     }
     if (fold >= 0) part.data.include.clear();
     for (const GraphEntry& graph : in_folds) {
@@ -174,7 +174,7 @@ WrittenPredictions write_predictions(const std::filesystem::path& path, const Tr
 
 ScoringCost predictions_cost(const TrainingSetup& setup, JobContext& context) {
   const Experiment& experiment = setup.experiment;
-  const std::vector<bool> alive(static_cast<std::size_t>(experiment.ensemble.members), true);
+  const std::vector<bool> alive(experiment.ensemble.members, true);
   ScoringCost sum;
   for (const PredictionPart& part : prediction_parts(experiment, setup.folds, setup.data, alive)) {
     const auto data = open_for_costs(part.data, context.pool);

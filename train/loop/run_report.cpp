@@ -35,7 +35,7 @@ std::string uncounted_line(const TrainingSetup& setup) {
                            columns.tensor, setup.network.schema());
     for (const std::int32_t node : graph.config_nodes) {
       ++all;
-      unknown += largest[static_cast<std::size_t>(node)] == 0;
+      unknown += largest[node] == 0;
     }
   }
   return fmt::format(

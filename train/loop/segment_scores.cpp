@@ -8,7 +8,7 @@ SegmentTable::SegmentTable(int members,
     segments_.push_back(segments);
     begin_.push_back(begin_.back() + rows * segments);
   }
-  values_.assign(static_cast<std::size_t>(members * begin_.back()), 0.0f);
+  values_.assign(members * begin_.back(), 0.0f);
 }
 
 bool SegmentTable::restore(const std::vector<float>& values) {

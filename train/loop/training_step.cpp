@@ -94,8 +94,7 @@ struct TrainingStep::Members {
     parameters.placed = step.parameters.placed->some(call.members);
     first = 0;
     dropout_keys.clear();
-    for (const int m : call.members)
-      dropout_keys.push_back(step.dropout_keys[static_cast<std::size_t>(m)]);
+    for (const int m : call.members) dropout_keys.push_back(step.dropout_keys[m]);
   }
   Parameters parameters;
   int first, count;
@@ -259,9 +258,8 @@ ScoreGradient TrainingStep::loss_gradient(const StepWork& work, Call& call,
     for (std::size_t s = 0; s < slates; ++s) {
       const Slate& slate = call.data->slates[s];
       const std::size_t count = slate.targets.size();
-      const std::size_t index =
-          static_cast<std::size_t>(work.batch.unit_begin[static_cast<std::size_t>(call.unit)]) + s;
-      const double weight = work.batch.weights[static_cast<std::size_t>(m)][index];
+      const std::size_t index = static_cast<std::size_t>(work.batch.unit_begin[call.unit]) + s;
+      const double weight = work.batch.weights[m][index];
       if (weight > 0) {
         std::vector<double> values(scores.delta.begin() + static_cast<std::ptrdiff_t>(at),
                                    scores.delta.begin() + static_cast<std::ptrdiff_t>(at + count));
@@ -281,8 +279,8 @@ ScoreGradient TrainingStep::loss_gradient(const StepWork& work, Call& call,
       }
       at += count;
     }
-    if (const BatchLoss* const batch = experiment_.loss->of_batch())
-      add_batch_loss(*batch, work, call, i, scores, gradient);
+    if (experiment_.loss->batch)
+      add_batch_loss(*experiment_.loss->batch, work, call, i, scores, gradient);
   }
   return gradient;
 }
@@ -290,7 +288,7 @@ ScoreGradient TrainingStep::loss_gradient(const StepWork& work, Call& call,
 // Whether scores need the part that the configurations of a slate share. Segments do: the table
 // compares scores of several slates.
 bool TrainingStep::needs_common() const {
-  return !experiment_.loss->is_translation_invariant() || experiment_.data.cuts_segments();
+  return !experiment_.loss->is_translation_invariant || experiment_.data.cuts_segments();
 }
 
 // Adds the batch loss of member i of the call: over all slates from which the member learns,
@@ -298,8 +296,7 @@ bool TrainingStep::needs_common() const {
 void TrainingStep::add_batch_loss(const BatchLoss& batch, const StepWork& work, Call& call,
                                   std::size_t i, const UnitScores& scores,
                                   ScoreGradient& gradient) const {
-  const std::vector<double>& weights =
-      work.batch.weights[static_cast<std::size_t>(call.members[i])];
+  const std::vector<double>& weights = work.batch.weights[call.members[i]];
   const std::size_t slates = call.data->slates.size();
   std::vector<double> values, targets;
   std::vector<std::size_t> places;  // of `values` in the gradient
@@ -322,7 +319,7 @@ void TrainingStep::add_batch_loss(const BatchLoss& batch, const StepWork& work, 
   const auto number = static_cast<std::uint64_t>(experiment_.ensemble.number_of(call.members[i]));
   const std::uint64_t ties = mix_key(
       {experiment_.order_seed, number, static_cast<std::uint64_t>(work.batch.step), slates});
-  const SlateLoss::Value value = batch.loss->evaluate(values, targets, ties, of_batch);
+  const SlateLoss::Value value = batch.loss.evaluate(values, targets, ties, of_batch);
   call.losses[i] += weight * batch.weight * value.loss;
   gradient.translation_invariant[i] = false;
   for (std::size_t k = 0; k < places.size(); ++k)

@@ -112,7 +112,7 @@ DeviceWeights::LossAndNorm DeviceWeights::losses_and_norms(const float* gradient
   launch_losses_and_norms(members_, length_, static_cast<const NormPart*>(parts_.get()),
                           std::ssize(host_.optimizer.norm_parts()), gradients, stride,
                           static_cast<double*>(sums_.get()), results, nullptr);
-  std::vector<std::array<double, 2>> values(static_cast<std::size_t>(members_));
+  std::vector<std::array<double, 2>> values(members_);
   device_.download(results, values.size() * sizeof(values[0]), values.data());
   LossAndNorm all;
   for (const auto& [loss, norm] : values) {

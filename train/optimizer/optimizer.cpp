@@ -53,14 +53,13 @@ template <typename OfPart, typename Take>
 void add_squares(const std::vector<NormPart>& parts, int members, ThreadPool& pool,
                  const OfPart& of_part, const Take& take) {
   const auto count = std::ssize(parts);
-  std::vector<double> sums(static_cast<std::size_t>(count * members));
+  std::vector<double> sums(count * members);
   pool.parallel_for(std::ssize(sums), [&](std::int64_t index) {
-    sums[static_cast<std::size_t>(index)] =
-        of_part(index / count, parts[static_cast<std::size_t>(index % count)]);
+    sums[index] = of_part(index / count, parts[index % count]);
   });
   double of_block = 0;
   for (std::int64_t i = 0; i < std::ssize(sums); ++i) {
-    of_block += sums[static_cast<std::size_t>(i)];
+    of_block += sums[i];
     const auto at = static_cast<std::size_t>(i % count);
     if (i % count + 1 < count && parts[at + 1].block == parts[at].block) continue;
     take(i / count, parts[at].block, of_block);
@@ -200,9 +199,7 @@ std::vector<double> FlatOptimizer::gradient_norms(std::span<const float> gradien
         const float* const values = gradients.data() + member * stride + part.begin;
         return sum_of_squares(part.end - part.begin, [&](std::int64_t i) { return values[i]; });
       },
-      [&](std::int64_t member, std::int64_t, double sum) {
-        totals[static_cast<std::size_t>(member)] += sum;
-      });
+      [&](std::int64_t member, std::int64_t, double sum) { totals[member] += sum; });
   for (double& total : totals) total = std::sqrt(total);
   return totals;
 }
@@ -239,12 +236,12 @@ std::vector<float> FlatOptimizer::tensor_scales(std::span<const float> flat,
                                                 const std::vector<bool>& active,
                                                 ThreadPool& pool) const {
   const auto count = std::ssize(ranges_);
-  std::vector<float> scales(static_cast<std::size_t>(count * members()), 1.0f);
+  std::vector<float> scales(count * members(), 1.0f);
   add_squares(
       tensor_parts_, members(), pool,
       [&](std::int64_t member, const NormPart& part) {
-        if (!active[static_cast<std::size_t>(member)]) return 0.0;
-        const Range& range = ranges_[static_cast<std::size_t>(part.block)];
+        if (!active[member]) return 0.0;
+        const Range& range = ranges_[part.block];
         const float* const gradient = gradients.data() + member * stride + part.begin;
         const float* const parameter = flat.data() + member * length_ + part.begin;
         const float l2 =
@@ -253,7 +250,7 @@ std::vector<float> FlatOptimizer::tensor_scales(std::span<const float> flat,
                               [&](std::int64_t i) { return gradient[i] + l2 * parameter[i]; });
       },
       [&](std::int64_t member, std::int64_t range, double sum) {
-        scales[static_cast<std::size_t>(member * count + range)] =
+        scales[member * count + range] =
             static_cast<float>(std::min(1.0, config_.clip_tensor_norm / (std::sqrt(sum) + 1e-6)));
       });
   return scales;

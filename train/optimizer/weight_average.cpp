@@ -45,8 +45,8 @@ double AverageConfig::share(std::int64_t n) const {
 WeightAverage::WeightAverage(const AverageConfig& config, std::int64_t length, int members)
     : config_(config), length_(length) {
   if (!is_kept()) return;
-  values_.resize(static_cast<std::size_t>(length * members));
-  points_.resize(static_cast<std::size_t>(members));
+  values_.resize(length * members);
+  points_.resize(members);
 }
 
 std::vector<float> WeightAverage::begin_point(const std::vector<bool>& active, std::int64_t done,
@@ -66,10 +66,10 @@ void WeightAverage::add(std::span<const float> flat, const std::vector<bool>& ac
   const std::int64_t blocks = (length_ + kAddedFloats - 1) / kAddedFloats;
   pool.parallel_for(blocks * static_cast<std::int64_t>(points_.size()), [&](std::int64_t index) {
     const std::int64_t member = index / blocks, begin = index % blocks * kAddedFloats;
-    if (!active[static_cast<std::size_t>(member)]) return;
+    if (!active[member]) return;
     const std::int64_t at = member * length_ + begin;
-    add_point(shares[static_cast<std::size_t>(member)], std::min(kAddedFloats, length_ - begin),
-              flat.data() + at, values_.data() + at);
+    add_point(shares[member], std::min(kAddedFloats, length_ - begin), flat.data() + at,
+              values_.data() + at);
   });
 }
 

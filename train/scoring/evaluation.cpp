@@ -139,7 +139,7 @@ void add_graphs(Evaluation& evaluation, const std::vector<ScoresByMember>& predi
   const std::size_t before = evaluation.ensemble.size();
   add_members(evaluation, predictions, dataset, pool);
   pool.parallel_for(std::ssize(predictions), [&](std::int64_t i) {
-    const ScoresByMember& prediction = predictions[static_cast<std::size_t>(i)];
+    const ScoresByMember& prediction = predictions[i];
     const std::vector<double> weights = weights_on(prediction, evaluation);
     const bool combined = std::ranges::any_of(weights, [](double weight) { return weight > 0; });
     // If no member is used at all, the graph gets equal scores of 0.
@@ -156,7 +156,7 @@ Evaluation judged(Evaluation evaluation, const Judgement& judgement, std::vector
   evaluation.used = judgement.used;
   evaluation.weights = std::move(weights);
   for (const Rejection& rejection : judgement.rejected)
-    evaluation.left_out[static_cast<std::size_t>(rejection.member)] = rejection.reason;
+    evaluation.left_out[rejection.member] = rejection.reason;
   for (std::size_t m = 0; m < evaluation.used.size(); ++m) {
     if (evaluation.used[m]) continue;
     for (GraphMetrics& graph : evaluation.members[m]) graph = {.name = graph.name};

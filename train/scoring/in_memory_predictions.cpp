@@ -106,7 +106,7 @@ PredictionRows InMemoryPredictions::read(int graph) const {
     if (header_.members[m].failed) std::ranges::fill(record.scores[m], kNone);
   }
   for (std::size_t m = 0; evaluation_ && m < members; ++m) {
-    const GraphMetrics& metrics = evaluation_->members[m][static_cast<std::size_t>(graph)];
+    const GraphMetrics& metrics = evaluation_->members[m][graph];
     record.metrics.push_back(primary_score(metrics, evaluation_->is_tile));
   }
   return record;

@@ -53,7 +53,7 @@ std::vector<std::vector<std::int64_t>> equal_configs(std::span<const std::int32_
   std::vector<std::vector<std::int64_t>> equal;
   for (std::size_t i = 0; i < group.size(); ++i) {
     if (static_cast<std::size_t>(group[i]) == equal.size()) equal.emplace_back();
-    equal[static_cast<std::size_t>(group[i])].push_back(static_cast<std::int64_t>(i));
+    equal[group[i]].push_back(static_cast<std::int64_t>(i));
   }
   return equal;
 }
@@ -126,13 +126,12 @@ ModuleRanking rank_module(const Module& module, const std::vector<TrainedRun>& r
     if (weights.back() == 0) continue;
     distinct.emplace_back();
     for (const auto& configs : equal)
-      distinct.back().push_back(prediction.scores[m][static_cast<std::size_t>(configs.front())]);
+      distinct.back().push_back(prediction.scores[m][configs.front()]);
   }
   const std::vector<double> combined = combined_scores(prediction, weights, judgement.combination);
   const std::vector<MemberSpread> spreads = member_spreads(distinct);
   for (std::size_t k = 0; k < equal.size(); ++k) {
-    result.ranking.push_back(
-        {equal[k], combined[static_cast<std::size_t>(equal[k].front())], spreads[k]});
+    result.ranking.push_back({equal[k], combined[equal[k].front()], spreads[k]});
   }
   std::ranges::stable_sort(result.ranking, {}, &RankedConfig::score);
   if (by_node) {

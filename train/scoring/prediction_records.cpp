@@ -70,8 +70,7 @@ PredictionRows scores_record(const Dataset& dataset, const ScoresByMember& predi
     record.group.push_back(times.group[config]);
     if (!times.normalizer.empty()) record.normalizer.push_back(times.normalizer[config]);
   }
-  record.scores.assign(static_cast<std::size_t>(members),
-                       std::vector<double>(prediction.rows.size(), kNone));
+  record.scores.assign(members, std::vector<double>(prediction.rows.size(), kNone));
   for (std::size_t m = 0; m < record.scores.size(); ++m) {
     if (!prediction.scores[m].empty()) record.scores[m] = prediction.scores[m];
   }

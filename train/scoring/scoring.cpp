@@ -75,8 +75,7 @@ class BlockScorer {
       for (int m = 0; m < members; ++m) {
         double* of_member = out + (done + m) * block.count;
         for (std::int64_t k = 0; k < count; ++k) {
-          of_member[k] = result.common[static_cast<std::size_t>(m)] +
-                         result.delta[static_cast<std::size_t>(m * count + k)];
+          of_member[k] = result.common[m] + result.delta[m * count + k];
         }
       }
     }
@@ -130,13 +129,13 @@ std::vector<double> score_blocks(const BlockScorer& scorer, const Dataset& datas
   std::vector<double> result(offset.back());
   ShareOfProgress progress(context.progress, scores, work);
   context.pool.parallel_for(static_cast<std::int64_t>(own.size()), [&](std::int64_t i) {
-    const std::size_t at = own[static_cast<std::size_t>(i)];
+    const std::size_t at = own[i];
     const Block& block = shared.blocks[at];
     const DistinctRows& graph = graphs[block.place];
     const char* name =
         context.trace ? context.trace->keep(dataset.graph(graph.graph).name) : nullptr;
     const TraceSpan span(context.trace, "score", -1, i, name);
-    scorer.score(graph, block, result.data() + offset[static_cast<std::size_t>(i)]);
+    scorer.score(graph, block, result.data() + offset[i]);
     progress.advance(shared.work[at], dataset.graph(graph.graph).name);
   });
   progress.finish();
@@ -150,8 +149,7 @@ void fill_scores(const SharedBlocks& shared, const std::vector<double>& scores, 
                  const SlatePermutations& permutations, std::vector<ScoresByMember>& predictions) {
   std::vector<std::vector<std::vector<double>>> by_graph(predictions.size());
   for (std::size_t g = 0; g < predictions.size(); ++g) {
-    by_graph[g].assign(static_cast<std::size_t>(members),
-                       std::vector<double>(distinct[g].rows.size()));
+    by_graph[g].assign(members, std::vector<double>(distinct[g].rows.size()));
   }
   std::vector<std::size_t> next(static_cast<std::size_t>(ranks) + 1);  // of each rank's scores
   for (std::size_t i = 0; i < shared.blocks.size(); ++i)
@@ -160,9 +158,9 @@ void fill_scores(const SharedBlocks& shared, const std::vector<double>& scores, 
   for (std::size_t i = 0; i < shared.blocks.size(); ++i) {
     const Block& block = shared.blocks[i];
     auto& of_members = by_graph[permutations.graph_of(block.place)];
-    std::size_t& at = next[static_cast<std::size_t>(shared.owner[i])];
+    std::size_t& at = next[shared.owner[i]];
     for (int m = block.first_member; m < block.first_member + block.members; ++m) {
-      std::vector<double>& sums = of_members[static_cast<std::size_t>(m)];
+      std::vector<double>& sums = of_members[m];
       for (std::int64_t k = 0; k < block.count; ++k)
         sums[permutations.position(block.place, block.first + k)] += scores[at++];
     }
@@ -171,7 +169,7 @@ void fill_scores(const SharedBlocks& shared, const std::vector<double>& scores, 
     for (const std::vector<double>& of_member : by_graph[g]) {
       std::vector<double>& out = predictions[g].scores.emplace_back();
       for (std::int64_t index : distinct[g].index)
-        out.push_back(of_member[static_cast<std::size_t>(index)] / permutations.count());
+        out.push_back(of_member[index] / permutations.count());
     }
   }
 }
@@ -196,14 +194,13 @@ std::vector<ScoresByMember> score_graphs(const Network& network, std::span<const
                                          int members, const Dataset& dataset, GraphRange graphs,
                                          const UnitBuilder& units, const ScoringOptions& options,
                                          JobContext& context) {
-  std::vector<ScoresByMember> predictions(static_cast<std::size_t>(graphs.count));
+  std::vector<ScoresByMember> predictions(graphs.count);
   std::vector<DistinctRows> distinct(predictions.size());
   context.pool.parallel_for(graphs.count, [&](std::int64_t i) {
-    ScoresByMember& prediction = predictions[static_cast<std::size_t>(i)];
+    ScoresByMember& prediction = predictions[i];
     prediction.graph = graphs.first + static_cast<int>(i);
     prediction.rows = choose_rows(dataset, prediction.graph, options.most_rows);
-    distinct[static_cast<std::size_t>(i)] =
-        distinct_rows(dataset, prediction.graph, prediction.rows);
+    distinct[i] = distinct_rows(dataset, prediction.graph, prediction.rows);
   });
   std::int64_t scores = 0;
   for (const ScoresByMember& prediction : predictions)

@@ -20,8 +20,7 @@ UnitEstimate sample_plan(const UnitBuilder& units, const Dataset& dataset,
                          const DistinctRows& graph, std::int64_t count) {
   const auto total = static_cast<std::int64_t>(graph.rows.size());
   std::vector<std::int64_t> rows;
-  for (std::int64_t i = 0; i < count; ++i)
-    rows.push_back(graph.rows[static_cast<std::size_t>(i * total / count)]);
+  for (std::int64_t i = 0; i < count; ++i) rows.push_back(graph.rows[i * total / count]);
   const std::vector<Slate> slates{dataset.slate(graph.graph, rows)};
   return units.estimate(slates);
 }
@@ -48,10 +47,10 @@ std::int64_t scored_rows(const Dataset& dataset, int graph, std::int64_t most_ro
 
 std::vector<std::int64_t> choose_rows(const Dataset& dataset, int graph, std::int64_t most_rows) {
   const std::int64_t all = dataset.rows(graph), count = scored_rows(dataset, graph, most_rows);
-  std::vector<std::int64_t> rows(static_cast<std::size_t>(count));
+  std::vector<std::int64_t> rows(count);
   const KeyedPermutation permutation(static_cast<std::uint64_t>(all), kSubsetKey);
   for (std::int64_t i = 0; i < count; ++i) {
-    rows[static_cast<std::size_t>(i)] =
+    rows[i] =
         count == all ? i : static_cast<std::int64_t>(permutation(static_cast<std::uint64_t>(i)));
   }
   std::sort(rows.begin(), rows.end());
@@ -64,7 +63,7 @@ DistinctRows distinct_rows(const Dataset& dataset, int graph, std::span<const st
   std::unordered_map<std::int32_t, std::int64_t> seen;
   const auto& groups = dataset.run_times(graph).group;
   for (std::int64_t row : rows) {
-    const std::int32_t group = groups[static_cast<std::size_t>(dataset.config_of(graph, row))];
+    const std::int32_t group = groups[dataset.config_of(graph, row)];
     const auto [at, fresh] = seen.emplace(group, static_cast<std::int64_t>(distinct.rows.size()));
     if (fresh) distinct.rows.push_back(row);
     distinct.index.push_back(at->second);
@@ -185,15 +184,15 @@ ScoringCost& ScoringCost::operator+=(const ScoringCost& other) {
 
 ScoringCost scoring_cost(const UnitBuilder& units, const Dataset& dataset, int members,
                          std::int64_t most_rows, const ScoringBlock& block, ThreadPool& pool) {
-  std::vector<ScoringCost> parts(static_cast<std::size_t>(dataset.size()));
+  std::vector<ScoringCost> parts(dataset.size());
   pool.parallel_for(dataset.size(), [&](std::int64_t i) {
     const auto g = static_cast<int>(i);
     const DistinctRows graph = distinct_rows(dataset, g, choose_rows(dataset, g, most_rows));
     const BlockEstimate scoring = estimate_scoring(units, dataset, graph, block);
     const auto distinct = static_cast<std::int64_t>(graph.rows.size());
     const double scored = static_cast<double>(distinct) * members * block.slates.permutations;
-    parts[static_cast<std::size_t>(i)] = {1, static_cast<std::int64_t>(graph.index.size()),
-                                          distinct, scoring.flop * scored, scoring.work * scored};
+    parts[i] = {1, static_cast<std::int64_t>(graph.index.size()), distinct, scoring.flop * scored,
+                scoring.work * scored};
   });
   ScoringCost sum;
   for (const ScoringCost& part : parts) sum += part;

@@ -76,7 +76,7 @@ class ScoringSession::Scorer {
                                     JobContext& context) const {
     const auto flags = [&](int graph) {
       if (by.empty()) return std::vector<bool>(members_, true);
-      const auto begin = by[static_cast<std::size_t>(graph)].begin() + static_cast<int>(first);
+      const auto begin = by[graph].begin() + static_cast<int>(first);
       return std::vector<bool>(begin, begin + static_cast<int>(members_));
     };
     std::vector<ScoresByMember> scored;
@@ -112,8 +112,7 @@ class ScoringSession::Scorer {
       std::vector<double>& own =
           of_members.emplace_back(static_cast<std::size_t>(data_.graph(graph).nodes), kNone);
       for (std::size_t i = 0; i < count; ++i)
-        own[static_cast<std::size_t>(unit.nodes[i])] =
-            scores.common[m] + scores.delta[m * count + i];
+        own[unit.nodes[i]] = scores.common[m] + scores.delta[m * count + i];
     }
     return of_members;
   }
@@ -192,8 +191,7 @@ void ScoringSession::add(const Experiment& experiment, const std::string& run) {
 std::vector<std::int64_t> ScoringSession::scores_of_graphs(std::int64_t most_rows) const {
   std::vector<std::int64_t> scores;
   for (int g = 0; g < data_.size(); ++g) {
-    const std::int64_t own =
-        by_.empty() ? members() : std::ranges::count(by_[static_cast<std::size_t>(g)], true);
+    const std::int64_t own = by_.empty() ? members() : std::ranges::count(by_[g], true);
     scores.push_back(own * scored_rows(data_, g, most_rows));
   }
   return scores;

@@ -27,8 +27,7 @@ class SlatePermutations {
   std::size_t graph_of(std::size_t place) const { return place / static_cast<std::size_t>(count_); }
   // Index of the i-th row of a place among the distinct rows of its graph.
   std::size_t position(std::size_t place, std::int64_t i) const {
-    return static_cast<std::size_t>(permuted_ ? rows_[place].index[static_cast<std::size_t>(i)]
-                                              : i);
+    return static_cast<std::size_t>(permuted_ ? rows_[place].index[i] : i);
   }
 
  private:

@@ -16,12 +16,11 @@ BatchPlanner::BatchPlanner(const Experiment& experiment, const SlateOrder& order
       ranks_(ranks) {}
 
 bool BatchPlanner::held_out(int member, int graph) const {
-  return !fold_.empty() &&
-         fold_[static_cast<std::size_t>(graph)] == ensemble_.held_out_fold(member);
+  return !fold_.empty() && fold_[graph] == ensemble_.held_out_fold(member);
 }
 
 BatchPlan BatchPlanner::plan(std::int64_t step) const {
-  return plan(step, std::vector<bool>(static_cast<std::size_t>(ensemble_.members), true));
+  return plan(step, std::vector<bool>(ensemble_.members, true));
 }
 
 BatchPlan BatchPlanner::plan(std::int64_t step, const std::vector<bool>& training) const {
@@ -33,7 +32,7 @@ BatchPlan BatchPlanner::plan(std::int64_t step, const std::vector<bool>& trainin
     std::vector<double> weights;
     double total = 0;
     for (const SlateId& slate : plan.slates) {
-      const bool learns = training[static_cast<std::size_t>(m)] && !held_out(m, slate.graph);
+      const bool learns = training[m] && !held_out(m, slate.graph);
       weights.push_back(learns ? slate.weight : 0.0);
       total += weights.back();
     }
@@ -60,11 +59,9 @@ void BatchPlanner::cut_units(BatchPlan& plan) const {
 }
 
 double BatchPlanner::unit_cost(const BatchPlan& plan, int unit) const {
-  const int begin = plan.unit_begin[static_cast<std::size_t>(unit)];
+  const int begin = plan.unit_begin[unit];
   const int end = plan.unit_begin[static_cast<std::size_t>(unit) + 1];
-  const auto of = [&](int slate) -> const SlateCost& {
-    return costs_[static_cast<std::size_t>(plan.slates[static_cast<std::size_t>(slate)].graph)];
-  };
+  const auto of = [&](int slate) -> const SlateCost& { return costs_[plan.slates[slate].graph]; };
   // Slates of one graph in a unit share rows.
   if (batch_.unit == UnitKind::graph) return of(begin).of(end - begin);
   double cost = 0;
@@ -80,10 +77,10 @@ void BatchPlanner::assign(BatchPlan& plan) const {
   std::vector<std::size_t> leaves;  // [items]
   for (int unit = 0; unit < plan.units(); ++unit) {
     const double cost = unit_cost(plan, unit);
-    const int begin = plan.unit_begin[static_cast<std::size_t>(unit)];
+    const int begin = plan.unit_begin[unit];
     const int end = plan.unit_begin[static_cast<std::size_t>(unit) + 1];
     for (int m = 0; m < members; ++m) {
-      const auto& weights = plan.weights[static_cast<std::size_t>(m)];
+      const auto& weights = plan.weights[m];
       const bool any = std::any_of(weights.begin() + begin, weights.begin() + end,
                                    [](double weight) { return weight > 0; });
       if (!any) continue;
@@ -97,10 +94,10 @@ void BatchPlanner::assign(BatchPlan& plan) const {
   plan.owners.leaves = plan.units();
   plan.owners.owner.assign(
       static_cast<std::size_t>(members) * static_cast<std::size_t>(plan.units()), -1);
-  plan.rank_cost.assign(static_cast<std::size_t>(ranks_), 0);
+  plan.rank_cost.assign(ranks_, 0);
   for (std::size_t i = 0; i < items.size(); ++i) {
     plan.owners.owner[leaves[i]] = ranks[i];
-    plan.rank_cost[static_cast<std::size_t>(ranks[i])] += items[i].cost;
+    plan.rank_cost[ranks[i]] += items[i].cost;
   }
 }
 

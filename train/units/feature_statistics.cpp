@@ -106,7 +106,7 @@ GraphMoments measure(const Dataset& data, int graph, const Network& network) {
   }
   constexpr std::int64_t kRowsAtOnce = 32;
   for (std::int64_t begin = 0; begin < count; begin += kRowsAtOnce) {
-    rows.resize(static_cast<std::size_t>(std::min(kRowsAtOnce, count - begin)));
+    rows.resize(std::min(kRowsAtOnce, count - begin));
     std::iota(rows.begin(), rows.end(), begin);
     const Slate some = data.slate(graph, rows);
     widen(some.local_states);

@@ -8,7 +8,7 @@
 
 #include "core/hash.hpp"
 #include "core/random.hpp"
-#include "data/schema/merged_collection.hpp"
+#include "data/schema/collection.hpp"
 
 namespace tpudist {
 namespace {
@@ -29,7 +29,7 @@ std::vector<int> by_size(const Segments& segments) {
   std::vector<int> order(segments.size());
   std::iota(order.begin(), order.end(), 0);
   std::ranges::stable_sort(order, std::ranges::greater(),
-                           [&](int i) { return segments[static_cast<std::size_t>(i)].size(); });
+                           [&](int i) { return segments[i].size(); });
   return order;
 }
 
@@ -101,7 +101,7 @@ namespace {
 // All nodes of a graph, then copies of `nodes` with the edges between the copies.
 GraphPart with_copies(const Graph& graph, std::vector<std::int32_t> nodes,
                       std::span<const std::int32_t> edges) {
-  std::vector<std::int32_t> all(static_cast<std::size_t>(graph.nodes));
+  std::vector<std::int32_t> all(graph.nodes);
   std::iota(all.begin(), all.end(), 0);
   GraphPart part = part_of(graph, std::move(all), edges);
   const GraphPart copy = part_of(graph, std::move(nodes), edges);
@@ -123,13 +123,13 @@ GraphPart drawn_part(const Graph& graph, const GraphReduction& reduction, const 
   if (draw.one_segment) {
     Segments segments = configurable_segments(graph);
     const int own = draw_of(segments, graph, draw, slate).own;
-    nodes = std::move(segments[static_cast<std::size_t>(own)]);
+    nodes = std::move(segments[own]);
   } else if (draws_nodes(graph, reduction, draw)) {
     nodes =
         drawn_nodes(graph, reduction, mix_key({kNodesKey, key_of(graph, draw, slate)}), changes);
     if (draw.trains) return with_copies(graph, std::move(nodes), kept_edges(graph, draw, slate));
   } else {
-    nodes.resize(static_cast<std::size_t>(graph.nodes));
+    nodes.resize(graph.nodes);
     std::iota(nodes.begin(), nodes.end(), 0);
   }
   return part_of(graph, std::move(nodes), kept_edges(graph, draw, slate));

@@ -46,12 +46,11 @@ std::vector<GraphPlanStatistics> plan_statistics(const Experiment& experiment, T
   const auto alone = make_self_communicator();
   const TrainingSetup setup(without_folds, options, pool, -1, 1, *alone);
   const int first = drawn_by(experiment, 0);
-  std::vector<GraphPlanStatistics> graphs(static_cast<std::size_t>(setup.data.size()));
+  std::vector<GraphPlanStatistics> graphs(setup.data.size());
   progress.start("plans", setup.data.size(), "graphs");
   pool.parallel_for(setup.data.size(), [&](std::int64_t i) {
     const auto g = static_cast<int>(i);
-    graphs[static_cast<std::size_t>(i)] =
-        statistics_of(setup, g, setup.order.rows({.graph = g}, first));
+    graphs[i] = statistics_of(setup, g, setup.order.rows({.graph = g}, first));
     progress.advance(1, setup.data.graph(g).name);
   });
   progress.finish();

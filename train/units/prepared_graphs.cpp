@@ -132,10 +132,10 @@ std::uint64_t key_of(const Dataset& dataset, const Network& network, bool refine
 
 std::vector<PreparedArrays> prepare(const Dataset& dataset, const Network& network, bool refined,
                                     int first, int count, ThreadPool& pool) {
-  std::vector<PreparedArrays> graphs(static_cast<std::size_t>(count));
+  std::vector<PreparedArrays> graphs(count);
   pool.parallel_for(count, [&](std::int64_t i) {
     const int graph = first + static_cast<int>(i);
-    PreparedArrays& made = graphs[static_cast<std::size_t>(i)];
+    PreparedArrays& made = graphs[i];
     made = prepare_input(dataset, network, graph);
     const Graph& source = dataset.graph(graph);
     if (refined && dataset.options().reduction.draws(source.nodes))  // never seen whole
@@ -286,7 +286,7 @@ void PreparedGraphs::share(bool refined, ThreadPool& pool) {
 }
 
 const PreparedGraph& PreparedGraphs::of(int graph) const {
-  Kept& kept = kept_[static_cast<std::size_t>(graph)];
+  Kept& kept = kept_[graph];
   std::call_once(kept.prepare_once, [&] {
     require_nodes(dataset_, network_, graph);
     PreparedArrays arrays = files_ ? files_->read(graph) : prepare_input(dataset_, network_, graph);
@@ -299,7 +299,7 @@ const PreparedGraph& PreparedGraphs::of(int graph) const {
 }
 
 const RefinedGraph& PreparedGraphs::refined(int graph) const {
-  Kept& kept = kept_[static_cast<std::size_t>(graph)];
+  Kept& kept = kept_[graph];
   std::call_once(kept.refine_once, [&] {
     of(graph);
     if (kept.found) {

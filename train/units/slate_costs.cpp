@@ -32,8 +32,7 @@ std::vector<double> slate_sizes(const Experiment& experiment, const Dataset& dat
 std::vector<int> by_size(const std::vector<double>& sizes) {
   std::vector<int> graphs(sizes.size());
   std::iota(graphs.begin(), graphs.end(), 0);
-  std::ranges::stable_sort(graphs, {},
-                           [&](int graph) { return sizes[static_cast<std::size_t>(graph)]; });
+  std::ranges::stable_sort(graphs, {}, [&](int graph) { return sizes[graph]; });
   return graphs;
 }
 
@@ -136,7 +135,7 @@ std::vector<SlateCost> estimate_slate_costs(const Experiment& experiment, const 
   for (std::size_t place = 0; place < graphs.size(); ++place) {
     while (sample + 1 < places.size() && places[sample + 1] <= place) ++sample;
     const auto graph = static_cast<std::size_t>(graphs[place]);
-    const double sampled = sizes[static_cast<std::size_t>(graphs[places[sample]])];
+    const double sampled = sizes[graphs[places[sample]]];
     const double scale = places[sample] == place || sampled <= 0 ? 1.0 : sizes[graph] / sampled;
     costs[graph] = {scale * numbers[2 * sample], scale * numbers[2 * sample + 1]};
   }

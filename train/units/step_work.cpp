@@ -35,8 +35,7 @@ StepBuilder::StepBuilder(const Experiment& experiment, const BatchPlanner& plann
       rank_(rank) {}
 
 StepWork StepBuilder::build(std::int64_t step) const {
-  return build(step,
-               std::vector<bool>(static_cast<std::size_t>(experiment_.ensemble.members), true));
+  return build(step, std::vector<bool>(experiment_.ensemble.members, true));
 }
 
 StepWork StepBuilder::build(std::int64_t step, const std::vector<bool>& training,
@@ -46,7 +45,7 @@ StepWork StepBuilder::build(std::int64_t step, const std::vector<bool>& training
   work.batch = planner_.plan(step, training);
   std::vector<OwnUnit> units = own_units(work.batch);
   pool_.parallel_for(static_cast<std::int64_t>(units.size()), [&](std::int64_t i) {
-    OwnUnit& own = units[static_cast<std::size_t>(i)];
+    OwnUnit& own = units[i];
     own.data = build_unit(work.batch, own, trace);
     if (on_unit) on_unit();
   });

@@ -9,9 +9,9 @@
 #include "core/error.hpp"
 #include "core/hash.hpp"
 #include "core/log.hpp"
-#include "data/loading/dataset_order.hpp"
+#include "data/loading/dataset.hpp"
 #include "data/loading/metis_segments.hpp"
-#include "data/schema/merged_collection.hpp"
+#include "data/schema/collection.hpp"
 #include "dist/health/agreement.hpp"
 #include "train/units/folds.hpp"
 
@@ -73,7 +73,7 @@ PlanMode training_plan(const Experiment& experiment, const Dataset& data) {
 UnitBuilder training_units(const Experiment& experiment, const Dataset& data,
                            const Network& network, ThreadPool& pool) {
   UnitBuilder units(data, network, training_plan(experiment, data), experiment.batch.config_chunk,
-                    experiment.loss->is_translation_invariant() && !experiment.data.cuts_segments()
+                    experiment.loss->is_translation_invariant && !experiment.data.cuts_segments()
                         ? UnitUse::differences
                         : UnitUse::gradients);
   units.share_graphs(experiment.batch.edge_dropout > 0 || experiment.data.cuts_segments(), pool);
@@ -97,7 +97,7 @@ TrainingSetup::TrainingSetup(const Experiment& experiment, const DatasetOptions&
       order(order_of(order_options(experiment), data)),
       planner(experiment, order,
               ranks > 1 ? estimate_slate_costs(experiment, data, units, order, pool, world)
-                        : std::vector<SlateCost>(static_cast<std::size_t>(data.size())),
+                        : std::vector<SlateCost>(data.size()),
               graph_folds(folds, data), ranks) {}
 
 void require_same_segments(const Dataset& data, Communicator& world) {
@@ -138,13 +138,10 @@ std::vector<SlateRows> largest_unit(const TrainingSetup& setup) {
   const auto rows = [&](const std::vector<SlateRows>& slates) {
     std::int64_t sum = 0;
     for (const SlateRows& slate : slates)
-      sum += seen[static_cast<std::size_t>(slate.graph)] *
-             static_cast<std::int64_t>(slate.rows.size());
+      sum += seen[slate.graph] * static_cast<std::int64_t>(slate.rows.size());
     return sum;
   };
-  const auto size = [&](int g) {
-    return cut ? seen[static_cast<std::size_t>(g)] : setup.data.graph(g).nodes;
-  };
+  const auto size = [&](int g) { return cut ? seen[g] : setup.data.graph(g).nodes; };
   int graph = 0;
   for (int g = 1; g < setup.data.size(); ++g) {
     if (size(g) > size(graph)) graph = g;

@@ -39,7 +39,7 @@ std::vector<NodeUse> use_of_copies(const Graph& graph, const GraphPart& part) {
   const auto nodes = static_cast<std::size_t>(graph.nodes);
   std::vector<NodeUse> use(nodes, NodeUse::constant);
   for (std::size_t i = nodes; i < part.nodes.size(); ++i) {
-    use[static_cast<std::size_t>(part.nodes[i])] = NodeUse::left_out;
+    use[part.nodes[i]] = NodeUse::left_out;
     use.push_back(NodeUse::trained);
   }
   return use;
@@ -106,7 +106,7 @@ class UnitBuilder::Graphs {
   // The number in the whole graph of a node that the slate sees.
   std::int32_t number(std::size_t at, const Slate& slate, std::int32_t node) {
     if (keeps_whole(slate.graph)) return node;
-    return drawn(at, slate).part.nodes[static_cast<std::size_t>(node)];
+    return drawn(at, slate).part.nodes[node];
   }
 
   // Draws now, by all configurations of the slate, because the slate may be planned in parts.
@@ -145,8 +145,7 @@ class UnitBuilder::Graphs {
       own.part = drawn_part(graph, reduction, draw_, at, changes);
       const Array<std::int32_t>& all = builder_.prepared_.of(slate.graph).node_class;
       std::vector<std::int32_t> classes;
-      for (const std::int32_t node : own.part.nodes)
-        classes.push_back(all[static_cast<std::size_t>(node)]);
+      for (const std::int32_t node : own.part.nodes) classes.push_back(all[node]);
       own.node_class = std::move(classes);
       if (std::ssize(own.part.nodes) > graph.nodes) own.use = use_of_copies(graph, own.part);
     }

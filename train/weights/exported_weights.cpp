@@ -26,7 +26,7 @@ std::vector<ExportedMember> exported_members(const TrainedRun& run,
     throw ConfigError(fmt::format("{}: has no member {}; it has the members {} to {}",
                                   run.path.string(), *number, first, last));
   }
-  if (number && !run.use[static_cast<std::size_t>(*number - first)]) {
+  if (number && !run.use[*number - first]) {
     throw ConfigError(fmt::format(
         "{}: member {} failed in training (its loss was not finite) and has no weights to export",
         run.path.string(), *number));
@@ -35,7 +35,7 @@ std::vector<ExportedMember> exported_members(const TrainedRun& run,
   for (int m = 0; m < ensemble.members; ++m) {
     const int own = ensemble.number_of(m);
     if (number && own != *number) continue;
-    if (!run.use[static_cast<std::size_t>(m)]) {
+    if (!run.use[m]) {
       spdlog::warn("member {} failed in training and is not exported", own);
       continue;
     }

@@ -68,7 +68,7 @@ bool advance_call(Job& job, CUstream_st& stream);
 
 bool Job::advance(CUstream_st& stream) {
   if (stream.visited || stream.operations.empty()) return false;
-  if (ranks[static_cast<std::size_t>(stream.device)].stuck) return false;
+  if (ranks[stream.device].stuck) return false;
   stream.visited = true;
   bool ran = true;
   Operation& head = stream.operations.front();
@@ -163,7 +163,7 @@ cudaStream_t resolve(cudaStream_t stream) {
     return stream;
   }
   if (current_device != rank->number) job->mistake("work on another rank's device");
-  return job->ranks[static_cast<std::size_t>(current_device)].default_stream;
+  return job->ranks[current_device].default_stream;
 }
 
 void queue_kernel(cudaStream_t stream, std::function<void()> run) {

@@ -14,11 +14,11 @@
 namespace tpudist::fake {
 
 Job::Job(const JobOptions& given) : options(given), rng(mix_key({given.seed, 7})) {
-  ranks.resize(static_cast<std::size_t>(options.ranks));
+  ranks.resize(options.ranks);
   for (int number = 0; number < options.ranks; ++number) {
     streams.push_back(std::make_unique<CUstream_st>(CUstream_st{.device = number}));
-    ranks[static_cast<std::size_t>(number)].number = number;
-    ranks[static_cast<std::size_t>(number)].default_stream = streams.back().get();
+    ranks[number].number = number;
+    ranks[number].default_stream = streams.back().get();
   }
 }
 
@@ -57,7 +57,7 @@ JobResult run_job(const JobOptions& options, const std::function<void(Communicat
     std::vector<std::jthread> threads;
     for (int number = 0; number < options.ranks; ++number) {
       threads.emplace_back([&, number] {
-        rank = &all.ranks[static_cast<std::size_t>(number)];
+        rank = &all.ranks[number];
         current_device = 0;
         test::ThreadComm world(meeting, number);
         try {

@@ -128,7 +128,7 @@ bool advance_call(Job& all, CUstream_st& stream) {
   }
   for (const NcclCall* call : together) {
     std::deque<Operation>& operations = call->stream->operations;
-    if (all.ranks[static_cast<std::size_t>(call->stream->device)].stuck) return false;
+    if (all.ranks[call->stream->device].stuck) return false;
     if (operations.empty()) return false;  // has not reached its stream
     if (operations.front().call.get() != call) return all.advance(*call->stream);
   }
@@ -354,8 +354,7 @@ ncclResult_t ncclBroadcast(const void* send, void* recv, std::size_t count, nccl
                           std::to_string(bytes) + " from " + std::to_string(root), comm, stream,
                           [=](const std::vector<NcclCall*>& calls) {
                             for (NcclCall* call : calls)
-                              std::memmove(call->recv, calls[static_cast<std::size_t>(root)]->send,
-                                           bytes);
+                              std::memmove(call->recv, calls[root]->send, bytes);
                           });
 }
 

@@ -97,7 +97,7 @@ int calls_of(int rank) {
   const Met met = train_with({});
   EXPECT_THAT(met.result.errors, IsEmpty());
   EXPECT_TRUE(met.closing);
-  return met.result.calls[static_cast<std::size_t>(rank)];
+  return met.result.calls[rank];
 }
 
 // The job ends in time, and nobody touches the GPU after an error.

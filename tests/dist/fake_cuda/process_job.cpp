@@ -52,7 +52,7 @@ Fault fault_of_environment() {
 [[maybe_unused]] const bool begun = [] {
   static Job own({.ranks = launched_ranks(), .fault = fault_of_environment(), .processes = true});
   job = &own;
-  rank = &own.ranks[static_cast<std::size_t>(launched_rank())];
+  rank = &own.ranks[launched_rank()];
   return true;
 }();
 

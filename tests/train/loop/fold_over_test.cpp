@@ -58,16 +58,15 @@ TEST(FoldOver, MembersTrainOnBothSplitsButTheirFold) {
   std::set<std::string> splits_of_fold_0;
   for (int g = 0; g < 7; ++g) {
     EXPECT_EQ(setup.data.entry(g).split, g < 5 ? "train" : "valid");
-    if (folds[static_cast<std::size_t>(g)] == 0) splits_of_fold_0.insert(setup.data.entry(g).split);
+    if (folds[g] == 0) splits_of_fold_0.insert(setup.data.entry(g).split);
   }
   EXPECT_EQ(splits_of_fold_0, (std::set<std::string>{"train", "valid"}));
   // A member takes part in the slates of the graphs that it does not hold out.
   for (std::int64_t step = 0; step < 6; ++step) {
     const BatchPlan plan = setup.planner.plan(step);
     for (std::size_t i = 0; i < plan.slates.size(); ++i) {
-      const int fold = folds[static_cast<std::size_t>(plan.slates[i].graph)];
-      for (int m = 0; m < 3; ++m)
-        EXPECT_EQ(plan.weights[static_cast<std::size_t>(m)][i] > 0, fold != m % 2);
+      const int fold = folds[plan.slates[i].graph];
+      for (int m = 0; m < 3; ++m) EXPECT_EQ(plan.weights[m][i] > 0, fold != m % 2);
     }
   }
 }
@@ -161,7 +160,7 @@ TEST(FoldOver, ASubmissionLacksGraphsThatNoMemberMayScore) {
     const TrainingSetup setup(experiment, experiment.training_data(), pool, -1, 1, *world);
     const std::vector<int> folds = graph_folds(setup.folds, setup.data);
     for (int g = 0; g < setup.data.size(); ++g)
-      left_out += setup.data.entry(g).split == "valid" && folds[static_cast<std::size_t>(g)] == 2;
+      left_out += setup.data.entry(g).split == "valid" && folds[g] == 2;
   }
   for (const int members : {3, 2}) {
     const fs::path run_folder = folder / std::to_string(members);

@@ -58,7 +58,7 @@ class GraphReference {
     std::map<std::int32_t, std::int64_t> place;  // of a node in the part
     for (const std::int32_t node : part) {
       place.emplace(node, std::ssize(opcodes));
-      opcodes.push_back(graph.opcodes[static_cast<std::size_t>(node)]);
+      opcodes.push_back(graph.opcodes[node]);
     }
     const at::Tensor fixed =
         at::cat({at::embedding((*this)["encoder.opcode.weight"], at::tensor(opcodes)),
@@ -124,8 +124,7 @@ class GraphReference {
       const at::Tensor expected = weights_.at(entry.name).detach().contiguous().view({-1});
       const auto* const values = expected.data_ptr<double>();
       for (std::int64_t i = 0; i < entry.size(); ++i)
-        ASSERT_NEAR(parameters[static_cast<std::size_t>(entry.offset + i)], values[i], 1e-5)
-            << entry.name << " " << i;
+        ASSERT_NEAR(parameters[entry.offset + i], values[i], 1e-5) << entry.name << " " << i;
     }
   }
 

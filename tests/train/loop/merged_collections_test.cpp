@@ -9,7 +9,7 @@
 #include <set>
 
 #include "core/error.hpp"
-#include "data/schema/merged_collection.hpp"
+#include "data/schema/collection.hpp"
 #include "results/records/predictions_file.hpp"
 #include "results/scores/run_record.hpp"
 #include "tests/data/npz/own_features.hpp"
@@ -130,8 +130,7 @@ TEST_F(MergedCollections, AGraphHasOneFoldInAllOfThem) {
   std::map<std::string, std::set<int>> folds_of;
   const std::vector<int> folds = graph_folds(table, both);
   for (int g = 0; g < both.size(); ++g)
-    folds_of[std::string(graph_of_id(both.graph(g).name))].insert(
-        folds[static_cast<std::size_t>(g)]);
+    folds_of[std::string(graph_of_id(both.graph(g).name))].insert(folds[g]);
   EXPECT_EQ(folds_of.size(), 5u);
   for (const auto& [name, own] : folds_of) {
     ASSERT_EQ(own.size(), 1u) << name;
@@ -199,7 +198,7 @@ TEST_F(MergedCollections, AGraphOfBothSplitsHasOneFold) {
   const std::vector<int> folds = graph_folds(table, both);
   std::map<std::string, int> fold_of;
   for (int g = 0; g < both.size(); ++g)
-    fold_of[both.entry(g).split + " " + both.graph(g).name] = folds[static_cast<std::size_t>(g)];
+    fold_of[both.entry(g).split + " " + both.graph(g).name] = folds[g];
   const std::string trained = "train layout:xla:default:" + graph,
                     scored = "valid layout:xla:random:" + graph;
   ASSERT_TRUE(fold_of.contains(trained) && fold_of.contains(scored));

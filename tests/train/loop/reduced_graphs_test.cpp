@@ -87,7 +87,7 @@ TEST_F(ReducedGraphs, AreWhatARunIsScoredOnWhereverItIs) {
   const ModuleRanking ranking = rank_module(read_module(npz, data.collection, data.reduction), runs,
                                             {CombinationRule::mean}, context_);
   for (const RankedConfig& config : ranking.ranking) {
-    const double expected = results[0].mean[0][static_cast<std::size_t>(config.configs[0])];
+    const double expected = results[0].mean[0][config.configs[0]];
     EXPECT_NEAR(config.score, expected, 1e-6 * std::abs(expected));
   }
   EXPECT_THROW(

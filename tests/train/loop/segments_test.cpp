@@ -67,15 +67,15 @@ TEST(Segments, TrainAsAReferenceDoes) {
       const auto segments = configurable_segments(graph);
       ASSERT_EQ(draw.taken.size(), segments.size());
       EXPECT_NEAR(draw.scale, 0.6 + 0.4 * static_cast<double>(segments.size()), 1e-12);
-      const at::Tensor rows = reference.rows(segments[static_cast<std::size_t>(draw.own)], slate);
+      const at::Tensor rows = reference.rows(segments[draw.own], slate);
       const at::Tensor own =
           (rows.matmul(reference["head.weight"]) + reference["head.bias"]).sum({1, 2});
       at::Tensor others = at::zeros_like(own);
       for (std::int64_t k = 0; k < own.size(0); ++k) {
-        const std::int64_t config = slate.configs[static_cast<std::size_t>(k)];
+        const std::int64_t config = slate.configs[k];
         for (int s = 0; s < static_cast<int>(segments.size()); ++s) {
           const auto known = stale.find({id.graph, config, s});
-          if (!draw.taken[static_cast<std::size_t>(s)] || known == stale.end()) continue;
+          if (!draw.taken[s] || known == stale.end()) continue;
           others[k] += known->second;
           ++used;
         }
@@ -241,14 +241,13 @@ TEST(Segments, AreEstimatedByTheirSizes) {
   const std::vector<SlateCost> costs =
       estimate_slate_costs(experiment, setup.data, setup.units, setup.order, pool, *world);
   for (int g = 0; g < setup.data.size(); ++g) {
-    const auto segments = static_cast<int>(
-        cut_graphs(setup.experiment, setup.data)[static_cast<std::size_t>(g)].second);
+    const auto segments = static_cast<int>(cut_graphs(setup.experiment, setup.data)[g].second);
     const std::vector<Slate> slates{setup.data.slate(g, setup.order.rows({.graph = g}))};
     double sum = 0;
     for (int i = 0; i < segments; ++i)
       sum += setup.units.estimate(slates, {.one_segment = true, .segment = i}).step_work();
-    EXPECT_DOUBLE_EQ(costs[static_cast<std::size_t>(g)].first, sum / segments);
-    EXPECT_EQ(costs[static_cast<std::size_t>(g)].further, costs[static_cast<std::size_t>(g)].first);
+    EXPECT_DOUBLE_EQ(costs[g].first, sum / segments);
+    EXPECT_EQ(costs[g].further, costs[g].first);
   }
   std::int64_t most = 0;
   for (int g = 0; g < setup.data.size(); ++g)

@@ -41,7 +41,7 @@ Experiment experiment_of(std::vector<std::string> overrides = {}, const char* re
 // edges between them; then a drawn node takes its rows of the second.
 at::Tensor scores_of(const GraphReference& reference, const std::vector<std::int32_t>& drawn,
                      std::int64_t nodes, const Slate& slate, bool sum) {
-  std::vector<std::int32_t> all(static_cast<std::size_t>(nodes));
+  std::vector<std::int32_t> all(nodes);
   std::iota(all.begin(), all.end(), 0);
   const at::Tensor places = at::tensor(drawn).to(at::kLong);
   const at::Tensor rows =

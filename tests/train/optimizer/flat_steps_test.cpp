@@ -71,7 +71,7 @@ struct Kernels {
       if (entry.group != ParameterGroup::statistics) ++tensor;
     }
     placed_length = length + kShift * std::ssize(table.entries());
-    placed.resize(static_cast<std::size_t>(kMembers * placed_length));
+    placed.resize(kMembers * placed_length);
   }
 
   // [M] losses and norms.
@@ -84,8 +84,8 @@ struct Kernels {
   }
   void step(const std::vector<float>& gradients, const std::vector<StepCoefficients>& coefficients,
             TensorClip clip) {
-    std::vector<double> sums(static_cast<std::size_t>(kMembers * clip.count * kNormLanes));
-    std::vector<float> scales(static_cast<std::size_t>(kMembers * clip.tensors));
+    std::vector<double> sums(kMembers * clip.count * kNormLanes);
+    std::vector<float> scales(kMembers * clip.tensors);
     clip.sums = sums.data();
     clip.scales = scales.data();
     const SteppedBuffers buffers{length,        flat.data(),   first.data(), second.data(),
@@ -98,8 +98,7 @@ struct Kernels {
                                       std::size_t entry) const {
     const std::int64_t at = member * placed_length + table.entries()[entry].offset +
                             kShift * static_cast<std::int64_t>(entry);
-    return std::span(placed).subspan(static_cast<std::size_t>(at),
-                                     static_cast<std::size_t>(table.entries()[entry].size()));
+    return std::span(placed).subspan(at, static_cast<std::size_t>(table.entries()[entry].size()));
   }
 
   std::int64_t length, placed_length = 0;
@@ -168,11 +167,9 @@ void compare_steps(const OptimizerConfig& config) {
       if (entry.group == ParameterGroup::statistics || member == kInactive) {
         for (const float value : placed) EXPECT_EQ(value, 0);  // nobody has written it
       } else {
-        expect_same_bits(
-            placed,
-            std::span(flat).subspan(static_cast<std::size_t>(member * length + entry.offset),
-                                    placed.size()),
-            entry.name.c_str());
+        expect_same_bits(placed,
+                         std::span(flat).subspan(member * length + entry.offset, placed.size()),
+                         entry.name.c_str());
       }
     }
   }

@@ -52,7 +52,7 @@ class TwoMembers {
  private:
   template <typename Salt>
   std::vector<float> fill(float scale, Salt salt) const {
-    std::vector<float> flat(static_cast<std::size_t>(2 * table_.length()));
+    std::vector<float> flat(2 * table_.length());
     for (int member = 0; member < 2; ++member) {
       int number = 0;
       for (const ParameterEntry& entry : table_.entries()) {
@@ -167,7 +167,7 @@ TEST(FlatOptimizer, DecaysEachGroupAsTorchDoes) {
       "0.3, output: 0.4}}");
   ThreadPool pool(1);
   FlatOptimizer optimizer(config, table, 1);
-  std::vector<float> flat(static_cast<std::size_t>(table.length())), gradients(flat.size());
+  std::vector<float> flat(table.length()), gradients(flat.size());
   for (std::size_t g = 0; g < 5; ++g) {
     flat[16 * g] = 0.5f + static_cast<float>(g);
     flat[16 * g + 1] = -0.25f;
@@ -238,7 +238,7 @@ TEST(FlatOptimizer, NormsAreThoseOfEachMember) {
   ThreadPool pool(1);
   const FlatOptimizer optimizer(OptimizerConfig{}, two.table(), 2);
   const std::int64_t length = two.table().length(), stride = length + 16;
-  std::vector<float> gradients(static_cast<std::size_t>(stride + length));
+  std::vector<float> gradients(stride + length);
   gradients[1] = 3;
   gradients[20] = -4;
   gradients[length] = 100;  // between the members
@@ -251,7 +251,7 @@ TEST(FlatOptimizer, SameBitsForAnyNumberOfThreads) {
   table.add("weight", {301, 333});
   table.add("output.weight", {40'000}, ParameterGroup::output);
   CounterRng random(7);
-  std::vector<float> start(static_cast<std::size_t>(3 * table.length())), gradients(start.size());
+  std::vector<float> start(3 * table.length()), gradients(start.size());
   for (float& value : start) value = static_cast<float>(random.normal());
   for (float& value : gradients) value = static_cast<float>(random.normal());
   OptimizerConfig config;

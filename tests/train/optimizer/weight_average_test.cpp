@@ -30,8 +30,7 @@ std::vector<float> averages_of(const AverageConfig& config, const std::vector<fl
   std::vector<float> values;
   const auto steps = static_cast<std::int64_t>(weights.size());
   for (std::int64_t step = 1; step <= steps; ++step) {
-    average.add(std::span(&weights[static_cast<std::size_t>(step - 1)], 1), {true}, step, steps,
-                pool);
+    average.add(std::span(&weights[step - 1], 1), {true}, step, steps, pool);
     values.push_back(average.values()[0]);
   }
   return values;

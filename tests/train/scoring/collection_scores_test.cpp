@@ -57,7 +57,7 @@ Scores scores_of(const TrainedRun& run, int member, const std::string& split) {
   const UnitBuilder units(data, network, PlanMode::dense);
   Scores scores;
   for (int g = 0; g < data.size(); ++g) {
-    SlateRows slate{g, std::vector<std::int64_t>(static_cast<std::size_t>(data.rows(g)))};
+    SlateRows slate{g, std::vector<std::int64_t>(data.rows(g))};
     std::iota(slate.rows.begin(), slate.rows.end(), 0);
     const UnitScores unit =
         network.scores(run.flat, member, 1, units.build(std::span(&slate, 1)).input);
@@ -320,7 +320,7 @@ TEST(AddGraphs, AMemberWithAScoreThatIsNotFiniteHasNoMean) {
   for (int g = 0; g < data.size(); ++g) {
     ScoresByMember& graph = predictions.emplace_back();
     graph.graph = g;
-    graph.rows.resize(static_cast<std::size_t>(data.rows(g)));
+    graph.rows.resize(data.rows(g));
     std::iota(graph.rows.begin(), graph.rows.end(), 0);
     graph.scores.assign(2, std::vector<double>(graph.rows.begin(), graph.rows.end()));
   }

@@ -68,7 +68,7 @@ class ModuleRankingTest : public ::testing::Test {
       for (const RankedConfig& config : ranking.ranking) {
         order.push_back(static_cast<std::int32_t>(config.configs.front()));
         for (const std::int64_t c : config.configs) {
-          scores[static_cast<std::size_t>(c)] = config.score;
+          scores[c] = config.score;
         }
       }
       EXPECT_EQ(scores, expected.mean[g]);  // the same bits
@@ -174,7 +174,7 @@ TEST_F(ModuleRankingTest, RejectsTheMembersThatPredictRejects) {
   const ModuleRanking ranking = rank(file, runs, {CombinationRule::z_score});
   EXPECT_THAT(ranking.members[1].why_left_out, HasSubstr("training loss did not fall"));
   for (const RankedConfig& config : ranking.ranking)
-    EXPECT_EQ(config.score, predicted[0].mean[0][static_cast<std::size_t>(config.configs[0])]);
+    EXPECT_EQ(config.score, predicted[0].mean[0][config.configs[0]]);
   const Module module = read_module(file, runs[0].experiment.data.collection);
   EXPECT_EQ(rank_module(module, runs, {{}, /*keep_all=*/true}, context_).members[1].why_left_out,
             "");
@@ -192,9 +192,7 @@ TEST_F(ModuleRankingTest, EqualConfigurationsAreListedOnce) {
   for (const RankedConfig& config : ranking.ranking) {
     rows += config.configs.size();
     EXPECT_TRUE(std::ranges::is_sorted(config.configs));
-    for (const std::int64_t c : config.configs)
-      EXPECT_EQ(group[static_cast<std::size_t>(c)],
-                group[static_cast<std::size_t>(config.configs.front())]);
+    for (const std::int64_t c : config.configs) EXPECT_EQ(group[c], group[config.configs.front()]);
   }
   EXPECT_EQ(rows, group.size());
   EXPECT_EQ(std::ssize(ranking.ranking), *std::ranges::max_element(group) + 1);

@@ -6,7 +6,7 @@
 #include <cmath>
 
 #include "core/aligned.hpp"
-#include "data/schema/tpugraphs.hpp"
+#include "data/schema/feature_schema.hpp"
 #include "dist/collectives/communicator.hpp"
 #include "models/kernels/cpu_process.hpp"
 #include "tests/train/tiny_data.hpp"
@@ -61,8 +61,8 @@ TEST(Scoring, DoesNotDependOnTheRange) {
     const auto one = score({g, 1});
     ASSERT_EQ(one.size(), 1u);
     EXPECT_EQ(one[0].graph, g);
-    EXPECT_EQ(one[0].rows, all[static_cast<std::size_t>(g)].rows);
-    EXPECT_EQ(one[0].scores, all[static_cast<std::size_t>(g)].scores);
+    EXPECT_EQ(one[0].rows, all[g].rows);
+    EXPECT_EQ(one[0].scores, all[g].scores);
   }
 }
 

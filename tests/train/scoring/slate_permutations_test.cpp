@@ -9,7 +9,7 @@
 
 #include "core/aligned.hpp"
 #include "core/error.hpp"
-#include "data/schema/tpugraphs.hpp"
+#include "data/schema/feature_schema.hpp"
 #include "dist/collectives/communicator.hpp"
 #include "models/kernels/cpu_process.hpp"
 #include "tests/support/thrown.hpp"
@@ -81,7 +81,7 @@ TEST(SlatePermutations, ArePermutationsOfTheDistinctRows) {
 TEST(SlatePermutations, AreCutIntoNearlyEqualSlates) {
   std::vector<DistinctRows> graphs(1);
   for (const std::int64_t rows : {2, 10, 11, 12, 100, 1001}) {
-    graphs[0].rows.resize(static_cast<std::size_t>(rows));
+    graphs[0].rows.resize(rows);
     const std::vector<Block> blocks = cut_blocks(graphs, {{.block = 10, .even = true}}, 1, 1);
     EXPECT_EQ(std::ssize(blocks), (rows + 9) / 10);
     std::int64_t next = 0, least = rows, most = 0;

@@ -102,8 +102,7 @@ TEST(GraphDraw, OfTrainedNodesIsTheWholeGraphAndACopyOfThem) {
   EXPECT_EQ(part.edges, again(graph.edge_index));
   EXPECT_EQ(part.config_edges, again(graph.config_edges));
   for (std::size_t i = 0; i < part.config_nodes.size(); ++i)
-    EXPECT_EQ(part.nodes[static_cast<std::size_t>(part.config_nodes[i])],
-              graph.config_nodes[static_cast<std::size_t>(part.config_places[i])]);
+    EXPECT_EQ(part.nodes[part.config_nodes[i]], graph.config_nodes[part.config_places[i]]);
 }
 
 // A slate sees the same edges alone and in a unit with others of its graph, in both kinds of plans;
@@ -180,7 +179,7 @@ OpenGraph cut(const Dataset& data, const DatasetOptions& options, const GraphPar
   for (const std::int32_t node : part.nodes) {
     const auto row = graph.node_features.begin() + static_cast<std::size_t>(node) * width;
     features.insert(features.end(), row, row + width);
-    opcodes.push_back(graph.opcodes[static_cast<std::size_t>(node)]);
+    opcodes.push_back(graph.opcodes[node]);
   }
   graph.nodes = std::ssize(part.nodes);
   graph.edges = std::ssize(part.edges) / 2;

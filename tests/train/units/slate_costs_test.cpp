@@ -103,12 +103,12 @@ double balance(const CostsFixture& fixture, const std::vector<SlateCost>& costs,
   double total = 0, slowest = 0;
   for (std::int64_t step = 0; step < 20; ++step) {
     const BatchPlan plan = planner.plan(step);
-    std::vector<double> work(static_cast<std::size_t>(ranks), 0.0);
+    std::vector<double> work(ranks, 0.0);
     for (int unit = 0; unit < plan.units(); ++unit) {
-      const double cost = fixture.true_work(plan.slates[static_cast<std::size_t>(unit)]);
+      const double cost = fixture.true_work(plan.slates[unit]);
       for (int m = 0; m < fixture.experiment.ensemble.members; ++m) {
         const int owner = plan.owners.of(m, unit);
-        if (owner >= 0) work[static_cast<std::size_t>(owner)] += cost;
+        if (owner >= 0) work[owner] += cost;
       }
     }
     total += std::accumulate(work.begin(), work.end(), 0.0);

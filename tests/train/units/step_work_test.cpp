@@ -72,8 +72,7 @@ TEST(StepWork, BuildsEachUnitOnceForAllMembersThatSeeItsRows) {
 // As from a data set that can no longer be read, in any thread.
 TEST(StepWork, AnErrorReachesWhoTakesTheStep) {
   const StepCase four({"batch.slates=7", "batch.configs=4"}, 4);
-  const std::vector<bool> training(static_cast<std::size_t>(four.experiment.ensemble.members),
-                                   true);
+  const std::vector<bool> training(four.experiment.ensemble.members, true);
   Prefetcher<StepWork> steps(0, 3, 2, [&](std::int64_t step) {
     return four.builder.build(step, training, [&] {
       if (step == 1) throw DataError("unit of step 1");
