@@ -1,6 +1,6 @@
 #include "core/error.hpp"
 
-#include "core/escape.hpp"
+#include "core/text.hpp"
 
 namespace tpudist {
 namespace {

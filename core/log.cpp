@@ -12,7 +12,6 @@
 #include <string_view>
 #include <utility>
 
-#include "core/escape.hpp"
 #include "core/mutex.hpp"
 #include "core/progress.hpp"
 #include "core/text.hpp"

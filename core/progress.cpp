@@ -13,7 +13,7 @@
 #include "core/check.hpp"
 #include "core/descriptor.hpp"
 #include "core/duration.hpp"
-#include "core/escape.hpp"
+#include "core/text.hpp"
 #include "core/numbers.hpp"
 
 namespace tpudist {

@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <cmath>
 
-#include "core/escape.hpp"
 #include "core/numbers.hpp"
+#include "core/text.hpp"
 
 namespace tpudist {
 

@@ -13,12 +13,12 @@
 #include <vector>
 
 #include "core/error.hpp"
-#include "core/escape.hpp"
 #include "core/hash.hpp"
 #include "core/json.hpp"
 #include "core/log.hpp"
 #include "core/numbers.hpp"
-#include "data/hlo/layout_constraints.hpp"
+#include "core/text.hpp"
+#include "data/hlo/layout_configs.hpp"
 #include "data/loading/seen_graphs.hpp"
 #include "data/npz/zip_archive.hpp"
 #include "launch/commands/commands.hpp"

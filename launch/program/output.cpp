@@ -13,7 +13,7 @@
 
 #include "core/check.hpp"
 #include "core/error.hpp"
-#include "core/escape.hpp"
+#include "core/text.hpp"
 
 namespace tpudist {
 namespace {

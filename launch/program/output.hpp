@@ -8,9 +8,9 @@
 #include <string_view>
 #include <utility>
 
-#include "core/escape.hpp"
 #include "core/log.hpp"
 #include "core/progress.hpp"
+#include "core/text.hpp"
 #include "launch/program/command_line.hpp"
 
 // Formats a path as printable(), so that a path in a table stays in its line.

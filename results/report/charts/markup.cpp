@@ -4,7 +4,7 @@
 
 #include <cmath>
 
-#include "core/escape.hpp"
+#include "core/text.hpp"
 
 namespace tpudist {
 
