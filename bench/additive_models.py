@@ -1,5 +1,5 @@
-"""Models that look at no edges, for neighbours.py and scripts/systems_table.py: of what each
-configurable node chose, and of the numbers of tile configurations."""
+"""Models that look at no edges, for scripts/systems_table.py: of what each configurable node
+chose, and of the numbers of tile configurations."""
 import pathlib
 
 import numpy as np
@@ -103,12 +103,6 @@ def trees(train, inputs, valid_inputs):
     model = HistGradientBoostingRegressor(max_depth=6, max_iter=300, early_stopping=False, random_state=0)
     model.fit(np.concatenate(inputs), np.concatenate([ranks(graph) for graph in train]))
     return [model.predict(x) for x in valid_inputs]
-
-
-def ridge_on_counts(train, valid, sized):
-    """Predictions for each graph of `valid` of a ridge regression on how often each (opcode, state
-    content) occurs (`sized`: and on what sizes)."""
-    return ridge(train, *all_counts(train, valid, sized))
 
 
 def codes(train, valid):
