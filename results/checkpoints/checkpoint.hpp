@@ -10,7 +10,7 @@
 #include <type_traits>
 #include <vector>
 
-#include "core/config/config_entries.hpp"
+#include "core/config/config_record.hpp"
 #include "core/file_system.hpp"
 #include "core/parameters/parameter_table.hpp"
 

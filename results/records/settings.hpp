@@ -5,7 +5,7 @@
 #include <string_view>
 #include <vector>
 
-#include "core/config/config_entries.hpp"
+#include "core/config/config_record.hpp"
 
 namespace tpudist {
 

@@ -14,10 +14,8 @@ ReportFigure hashes_figure(const ReportInput& input) {
   figure.heading = "Hashes";
   figure.sentence =
       "Equal hashes are equal bits: of the settings that decide numbers, of the same without seeds "
-      "and members "
-      "(variant), of which graph lies in which fold, of the scored rows and their run times "
-      "(data), and of the "
-      "weights. A run has them with its predictions (predictions.rows).";
+      "and members (variant), of which graph lies in which fold, of the scored rows and their run "
+      "times (data), and of the weights. A run has them with its predictions (predictions.rows).";
   figure.table = {
       {"run", "settings", "variant", "folds", "data", "parameters", "step"}, {}, "hashes"};
   for (const RunRecord& run : input.results.runs) {

@@ -235,8 +235,7 @@ ReportFigure score_figure(const VariantGroup& group) {
   }
   made.figure.sentence = fmt::format(
       "Mean {} over the validation graphs{}{}. The spread of members is on the same graphs: it "
-      "says "
-      "nothing of other graphs. The best step of such a curve looks better than it is.",
+      "says nothing of other graphs. The best step of such a curve looks better than it is.",
       group.metric(), rows > 0 ? fmt::format(", on at most {} rows of each", rows) : "",
       held_out ? ", each scored by the members that never trained on it" : "");
   return made.finish();

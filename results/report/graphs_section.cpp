@@ -7,7 +7,7 @@
 #include <map>
 
 #include "core/means.hpp"
-#include "data/schema/merged_collection.hpp"
+#include "data/schema/collection.hpp"
 #include "results/report/charts/interval_chart.hpp"
 #include "results/report/score_summary.hpp"
 #include "results/report/sections.hpp"
@@ -213,10 +213,9 @@ ReportSection graphs_section(const ReportInput& input) {
                            if (variant->members.rows.empty() && variant->out_of_fold.rows.empty())
                              lacking.push_back(variant);
                          }
-                         add_missing(
-                             section, group, lacking,
-                             "No scores of graphs yet; a run writes them when its steps are done "
-                             "(predictions.rows, or train.last_evaluation).");
+                         add_missing(section, group, lacking,
+                                     "No scores of graphs yet; a run writes them when its steps "
+                                     "are done (predictions.rows, or train.last_evaluation).");
                          for (const bool of_folds : {false, true})
                            add_figure(section, GraphFigure(group, of_folds).make());
                        });

@@ -115,8 +115,7 @@ class Headline {
     }
     if (!tested) {
       texts_.push_back(
-          fmt::format("No winner can be named: {} has the highest score, {}, {:.4f} more "
-                      "than {}.",
+          fmt::format("No winner can be named: {} has the highest score, {}, {:.4f} more than {}.",
                       best().name(), score_text(summary), next.difference, name_of(next.b)));
       texts_.push_back(
           alike ? "Whether training again would agree is not known: all trainings of two variants "
@@ -124,16 +123,14 @@ class Headline {
                 : "Whether training again would agree, a variant with a single training cannot "
                   "tell: train at least 3 seeds of each, a number that you fix beforehand.");
     } else if (tied.empty()) {
-      texts_.push_back(
-          fmt::format("{} scores higher on these graphs if trained again: {}, {:.4f} "
-                      "more than {}{}.",
-                      best().name(), score_text(summary), next.difference, name_of(next.b),
-                      leads_.size() > 1 ? ", the next best" : ""));
+      texts_.push_back(fmt::format(
+          "{} scores higher on these graphs if trained again: {}, {:.4f} more than {}{}.",
+          best().name(), score_text(summary), next.difference, name_of(next.b),
+          leads_.size() > 1 ? ", the next best" : ""));
     } else {
       texts_.push_back(
-          fmt::format("Undecided: {} has the highest score, {}, but the {:.4f} that it is "
-                      "ahead of {} may be "
-                      "luck of its trainings.",
+          fmt::format("Undecided: {} has the highest score, {}, but the {:.4f} that it is ahead of "
+                      "{} may be luck of its trainings.",
                       best().name(), score_text(summary), next.difference, name_of(next.b)));
     }
     if (tested) {
@@ -194,8 +191,7 @@ class Headline {
       } else if (const auto begun = variants_begun(); begun > 2) {
         texts_.push_back(
             fmt::format("The best of {} variants looks better than it is: its score has to be "
-                        "confirmed by fresh "
-                        "seeds.",
+                        "confirmed by fresh seeds.",
                         begun));
       }
     }

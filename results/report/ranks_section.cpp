@@ -37,16 +37,13 @@ ReportFigure figure_of(const ReportedVariant& variant,
                   counted(std::ssize(graphs),
                           graphs.front()->split == "valid" ? "validation graph" : "held-out graph"),
                   variant.metric);
-  figure.sentence = first ? which +
-                                ": one dot for each configuration (at most 400 of a graph), its "
-                                "measured rank across, "
-                                "its rank by the members of all trainings together upwards, as "
-                                "shares of all rows. "
-                                "On the dashed line "
-                                "both are equal; the fastest configurations are at the lower left. "
-                                "Ranks do not say "
-                                "how much time a mistake costs."
-                          : "";
+  figure.sentence =
+      first ? which +
+                  ": one dot for each configuration (at most 400 of a graph), its measured rank "
+                  "across, its rank by the members of all trainings together upwards, as shares of "
+                  "all rows. On the dashed line both are equal; the fastest configurations are at "
+                  "the lower left. Ranks do not say how much time a mistake costs."
+            : "";
   figure.table = {{"graph", "measured rank", "predicted rank"}, {}, "ranks" + variant.file_end};
   const std::set<std::size_t> places{0, (graphs.size() - 1) / 2, graphs.size() - 1};
   for (const std::size_t place : places) {

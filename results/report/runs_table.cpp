@@ -82,8 +82,7 @@ ReportFigure runs_figure(const ReportInput& input) {
   figure.heading = "Runs";
   figure.sentence =
       "Every run with its mean score over validation graphs (or out of fold) and its condition "
-      "when this "
-      "page was written. A click on a column's name sorts by it.";
+      "when this page was written. A click on a column's name sorts by it.";
   TextTable& table = figure.table;
   table = {{"run", "variant", "collection", "seed", "members", "mean of members",
             "members together", "out of fold", "scored on", "condition", "steps", "training [s]"},

@@ -47,12 +47,9 @@ ReportFigure sizes_figure(const VariantGroup& group) {
   }
   figure.sentence = fmt::format(
       "Mean {} over {} validation graphs of ensembles of K of all {} members, of all trainings, "
-      "drawn at "
-      "random. The band is one standard deviation between ensembles that share no member: the "
-      "deviation "
-      "between subsets divided by sqrt(1 - K / M), up to K = M / 2. It is of these graphs and "
-      "these members "
-      "alone; beyond its end subsets share too many members to tell.",
+      "drawn at random. The band is one standard deviation between ensembles that share no member: "
+      "the deviation between subsets divided by sqrt(1 - K / M), up to K = M / 2. It is of these "
+      "graphs and these members alone; beyond its end subsets share too many members to tell.",
       group.metric(), graphs,
       least == most ? fmt::format("{}", most) : fmt::format("{} to {}", least, most));
   figure.legend = group.colours("s");
@@ -82,10 +79,9 @@ ReportSection sizes_section(const ReportInput& input) {
                                                       sizes.front().mean, sizes.back().mean,
                                                       sizes.back().members)));
         }
-        add_missing(
-            section, group, lacking,
-            "Needs the predictions of two members on validation graphs that neither trained on "
-            "(predictions.rows writes them).");
+        add_missing(section, group, lacking,
+                    "Needs the predictions of two members on validation graphs that neither "
+                    "trained on (predictions.rows writes them).");
         add_figure(section, sizes_figure(group));
       });
 }

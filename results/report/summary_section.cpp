@@ -77,8 +77,7 @@ std::string lines_text(const std::vector<SummaryLine>& lines) {
   if (families) {
     text += fmt::format(
         " Thin line: {}. n families without a failure allow it in up to 1 - 0.05^(1/n) of all (4: "
-        "53 "
-        "%); where some fail or differ far more than others, the line covers 63 to 90 %.",
+        "53 %); where some fail or differ far more than others, the line covers 63 to 90 %.",
         trainings ? "the same for other model families"
                   : "the average member of this training on other model families");
   }
@@ -100,8 +99,7 @@ ReportFigure scores_figure(const ReportInput& input, const std::string& collecti
   const std::string& metric = lines.front().variant->metric;
   figure.sentence = fmt::format(
       "Mean {} over graphs, larger is better. Circle: the mean of the members, the number that "
-      "variants "
-      "are compared by. Square: the members of a training together, combined by {}.{}",
+      "variants are compared by. Square: the members of a training together, combined by {}.{}",
       metric, rules_text(input), lines_text(lines));
   IntervalChart chart{.label = "Scores with their intervals", .x_name = metric, .rows = {}};
   constexpr std::size_t kMostDrawn = 60;
@@ -154,8 +152,8 @@ ReportFigure pairs_figure(const ReportInput& input, const VariantComparison& fou
   figure.heading = several ? "Differences on " + collection : "Differences between variants";
   figure.sentence = fmt::format(
       "The better variant minus the other, mean of members {}. Heavy line and p: other "
-      "trainings{}{}; "
-      "they need two trainings of both. Thin line: other families, for the pair alone.",
+      "trainings{}{}; they need two trainings of both. Thin line: other families, for the pair "
+      "alone.",
       found.out_of_fold ? "out of fold" : "on validation graphs",
       found.pairs.size() == 1 ? "" : fmt::format(", for all {} pairs at once", found.pairs.size()),
       found.method.empty() ? "" : fmt::format(" ({} decides)", found.method));
@@ -188,8 +186,7 @@ ReportFigure pairs_figure(const ReportInput& input, const VariantComparison& fou
   if (std::ranges::any_of(found.pairs, narrower)) {
     figure.remarks.push_back(
         "Where the thin line (other families) is the shorter one, few trainings leave few degrees "
-        "of "
-        "freedom for the heavy line, which has to hold for all pairs at once, too.");
+        "of freedom for the heavy line, which has to hold for all pairs at once, too.");
   }
   if (found.pairs.size() > kMostDrawn)
     figure.sentence += fmt::format(" The first {} are drawn; the table has all.", kMostDrawn);
@@ -244,8 +241,7 @@ ReportSection summary_section(const ReportInput& input) {
       section.headline.push_back(std::move(text));
     section.missing.push_back(
         "There are no final scores yet. A run writes them when its steps are done: scores.json "
-        "with "
-        "train.last_evaluation, predictions.h5 with predictions.rows.");
+        "with train.last_evaluation, predictions.h5 with predictions.rows.");
   }
   section.figures.push_back(runs_figure(input));
   return section;

@@ -9,7 +9,7 @@
 
 #include "core/error.hpp"
 #include "core/numbers.hpp"
-#include "data/schema/merged_collection.hpp"
+#include "data/schema/collection.hpp"
 #include "data/shards/shard_reader.hpp"
 #include "results/inspect/suspect_graphs.hpp"
 #include "results/report/charts/strip_chart.hpp"
@@ -57,10 +57,9 @@ ReportFigure figure_of(const CheckedCollection& checked, const std::filesystem::
   figure.heading = checked.collection.name;
   figure.sentence = fmt::format(
       "Graphs whose run times look corrupted by their order and their repetitions alone, {} of {}: "
-      "from left to "
-      "right the measurements in the order of the files, darker is slower (mean rank of a "
-      "stretch). The frame "
-      "is where the first reason shows. No model takes part in it, and a suspect may be sound.",
+      "from left to right the measurements in the order of the files, darker is slower (mean rank "
+      "of a stretch). The frame is where the first reason shows. No model takes part in it, and a "
+      "suspect may be sound.",
       std::ranges::count_if(checked.graphs,
                             [](const CheckedGraph& graph) { return !graph.suspicions.empty(); }),
       checked.graphs.size());

@@ -56,12 +56,9 @@ ReportFigure timing_figure(const VariantGroup& group) {
     figure.legend = {{"s1 strong", "step"}, {"s2 strong", "of these, waiting for data"}};
   figure.sentence =
       "The time of the logged steps of each run, from start to end with communication, and the "
-      "part that "
-      "waited for data: 0 ms where data and plans were ready, as they are read and planned ahead. "
-      "Single "
-      "steps are logged, not means; the machine may have had other work, so runs are not to be "
-      "compared "
-      "by it.";
+      "part that waited for data: 0 ms where data and plans were ready, as they are read and "
+      "planned ahead. Single steps are logged, not means; the machine may have had other work, so "
+      "runs are not to be compared by it.";
   figure.panels = {{"", [chart](double width) { return chart.svg(width); }}};
   return figure;
 }

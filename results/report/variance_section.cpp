@@ -79,10 +79,8 @@ ReportFigure figure_of(const VariantGroup& group, bool of_folds, ReportSection& 
   }
   figure.sentence = fmt::format(
       "Standard deviations of {} by what varies, with 90 % intervals (restricted maximum "
-      "likelihood). "
-      "The rest is what one training does on one graph.{}{} Measurement noise is not drawn; it "
-      "limits "
-      "every score (see ceiling).",
+      "likelihood). The rest is what one training does on one graph.{}{} Measurement noise is not "
+      "drawn; it limits every score (see ceiling).",
       group.metric(), of_folds ? " How hard a fold is cannot be told from its graphs." : "",
       members
           ? " Members of one training share slates, so their spread says little of training again."

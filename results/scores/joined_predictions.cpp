@@ -67,8 +67,7 @@ void JoinedPredictions::check_alike() const {
     }
     if (header.most_rows != first.most_rows) {
       throw ConfigError(
-          fmt::format("{} has {} of a graph, {} has {}; write both with the same "
-                      "predictions.rows",
+          fmt::format("{} has {} of a graph, {} has {}; write both with the same predictions.rows",
                       first_path, rows_text(first.most_rows), path, rows_text(header.most_rows)));
     }
     for (const PredictedRun& run : header.runs) {
@@ -80,10 +79,9 @@ void JoinedPredictions::check_alike() const {
       if (run.folds > 0 && folds == 0) folds = run.fold_hash, folds_path = path;
       const auto [at, fresh] = steps.try_emplace(run.variant_hash, run.step, path);
       if (!fresh && at->second.first != run.step) {
-        throw ConfigError(
-            fmt::format("{} is of step {}, {} of step {}; combine runs of equal "
-                        "settings at equal steps",
-                        at->second.second, at->second.first, path, run.step));
+        throw ConfigError(fmt::format(
+            "{} is of step {}, {} of step {}; combine runs of equal settings at equal steps",
+            at->second.second, at->second.first, path, run.step));
       }
     }
   }
@@ -184,10 +182,9 @@ PredictionRows JoinedPredictions::read(int graph) const {
     if (joined.group.empty()) joined.group = std::move(own.group);
     if (own.configs != joined.configs || own.runtime != joined.runtime ||
         own.normalizer != joined.normalizer) {
-      throw DataError(
-          fmt::format("{}: rows or run times of {} are not those of the other files; the data "
-                      "differ",
-                      files_[f]->path().string(), entry.name));
+      throw DataError(fmt::format(
+          "{}: rows or run times of {} are not those of the other files; the data differ",
+          files_[f]->path().string(), entry.name));
     }
     for (std::size_t m = 0; m < own.scores.size(); ++m)
       joined.scores[static_cast<std::size_t>(first_member_[f]) + m] = std::move(own.scores[m]);

@@ -13,7 +13,6 @@
 #include "core/means.hpp"
 #include "core/text.hpp"
 #include "data/schema/collection.hpp"
-#include "data/schema/merged_collection.hpp"
 #include "data/schema/model_family.hpp"
 #include "statistics/ranking/metrics.hpp"
 

@@ -105,8 +105,7 @@ std::string several_recipes_text(const PredictionsHeader& header) {
       if (a.variant_hash == b.variant_hash && recipe_hash(a) != recipe_hash(b))
         return fmt::format(
             "{} and {} have equal settings, but began from {} weights (train.init_from): they "
-            "count "
-            "as two recipes",
+            "count as two recipes",
             names[first], names[r],
             other_first_weights(a.init_hash, b.init_hash) ? "other" : "other or unknown");
     }
@@ -180,9 +179,8 @@ std::vector<MemberColumn> fold_columns(const PredictionsHeader& header, int leas
     const std::string what =
         fmt::format("{}: the member of fold {} is missing", column.name, join(missing, ", "));
     if (least == 0) {
-      throw ConfigError(what +
-                        "; give its predictions too, or leave incomplete columns out with "
-                        "--min-members");
+      throw ConfigError(
+          what + "; give its predictions too, or leave incomplete columns out with --min-members");
     }
     left_out.push_back(what);
   }

@@ -218,8 +218,7 @@ ResultSet read_results(const std::vector<fs::path>& inputs) {
       results.runs.push_back(read_run_folder(path));
     } else {
       throw ConfigError(fmt::format(
-          "{}: there is no such folder of a run or of a sweep, and no such file of "
-          "predictions{}",
+          "{}: there is no such folder of a run or of a sweep, and no such file of predictions{}",
           path.string(), near_path(path, [](const auto&) { return true; }, {"runs", "sweeps"})));
     }
   }

@@ -20,7 +20,7 @@
 #include "core/numbers.hpp"
 #include "core/text.hpp"
 #include "core/text_table.hpp"
-#include "data/loading/fold_file.hpp"
+#include "data/loading/fold_table.hpp"
 #include "results/checkpoints/checkpoint.hpp"
 #include "results/checkpoints/checkpoint_folder.hpp"
 #include "results/records/learning_curves.hpp"

@@ -11,7 +11,7 @@
 #include "core/folder_lock.hpp"
 #include "core/hash.hpp"
 #include "core/numbers.hpp"
-#include "data/schema/merged_collection.hpp"
+#include "data/schema/collection.hpp"
 
 namespace tpudist {
 namespace {
@@ -100,11 +100,10 @@ RunRecord read_run_folder(const fs::path& folder) {
   const fs::path config = folder / "config.yaml", metrics = folder / "metrics.jsonl",
                  scores = folder / "scores.json", predictions = folder / "predictions.h5";
   if (!is_there(config) && !is_there(metrics) && !is_there(predictions)) {
-    throw ConfigError(
-        fmt::format("{}: no run here (there are neither config.yaml nor metrics.jsonl nor "
-                    "predictions.h5); give the "
-                    "folder that `tpudist train` or `tpudist sweep` wrote",
-                    folder.string()));
+    throw ConfigError(fmt::format(
+        "{}: no run here (there are neither config.yaml nor metrics.jsonl nor predictions.h5); "
+        "give the folder that `tpudist train` or `tpudist sweep` wrote",
+        folder.string()));
   }
   RunRecord run;
   run.path = folder;

@@ -9,7 +9,7 @@
 #include <string_view>
 #include <vector>
 
-#include "core/config/config_entries.hpp"
+#include "core/config/config_record.hpp"
 #include "results/records/learning_curves.hpp"
 #include "results/records/predictions_file.hpp"
 #include "results/records/run_result.hpp"

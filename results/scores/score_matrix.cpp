@@ -75,9 +75,9 @@ class MatrixBuilder {
     }
     if (a.most_rows != b.most_rows) {
       refuse(first, run,
-             fmt::format("one has {} of a graph, the other {}; score both with the same "
-                         "predictions.rows",
-                         rows_text(a.most_rows), rows_text(b.most_rows)));
+             fmt::format(
+                 "one has {} of a graph, the other {}; score both with the same predictions.rows",
+                 rows_text(a.most_rows), rows_text(b.most_rows)));
     }
     if (of_folds() && first.hashes && run.hashes &&
         first.hashes->fold_hash != run.hashes->fold_hash)
@@ -123,11 +123,10 @@ class MatrixBuilder {
       }
       for (const RunRecord* run : runs_) {
         if (!graph_of(*run, graph))
-          refuse(
-              *place.second, *run,
-              fmt::format("only the former scored {}; the validation graphs differ (data.include, "
-                          "data.exclude or the data)",
-                          graph.name));
+          refuse(*place.second, *run,
+                 fmt::format("only the former scored {}; the validation graphs differ "
+                             "(data.include, data.exclude or the data)",
+                             graph.name));
       }
     }
   }

@@ -14,7 +14,6 @@
 #include "core/text.hpp"
 #include "core/text_table.hpp"
 #include "data/schema/collection.hpp"
-#include "data/schema/merged_collection.hpp"
 #include "statistics/ranking/metrics.hpp"
 
 namespace tpudist {

@@ -32,11 +32,11 @@ void require_one_variant(std::span<const RunRecord> runs) {
     const RunRecord& first = runs.front();
     const std::vector<std::string> changed = different_settings(first, run);
     if (!other_hash(first, run) && changed.empty()) continue;
-    throw ConfigError(fmt::format(
-        "{} and {} are runs of different settings{}; name one side's runs before --with and the "
-        "other's after it",
-        first.path.string(), run.path.string(),
-        changed.empty() ? "" : fmt::format(" ({})", changed.front())));
+    throw ConfigError(
+        fmt::format("{} and {} are runs of different settings{}; name one side's runs before "
+                    "--with and the other's after it",
+                    first.path.string(), run.path.string(),
+                    changed.empty() ? "" : fmt::format(" ({})", changed.front())));
   }
   for (const SameTraining& same : same_trainings(runs))
     throw ConfigError(
@@ -159,12 +159,11 @@ std::vector<std::string> shared_orders(std::span<const RunRecord> runs, const Sc
   for (const MatrixRow& row : matrix.rows) {
     const auto [at, fresh] = known.try_emplace(row.order_seed, &row);
     if (!fresh)
-      return {fmt::format(
-          "{} and {} share seed.order {}: they saw the same slates, so that runs differ more than "
-          "these do and the interval for training again is too narrow; give each training a "
-          "seed.order "
-          "of its own",
-          at->second->label, row.label, row.order_seed)};
+      return {
+          fmt::format("{} and {} share seed.order {}: they saw the same slates, so that runs "
+                      "differ more than these do and the interval for training again is too "
+                      "narrow; give each training a seed.order of its own",
+                      at->second->label, row.label, row.order_seed)};
   }
   return {};
 }
@@ -203,8 +202,8 @@ SystemScores system_scores(std::span<const RunRecord> runs, EvaluatedOn judged,
     SystemScores result = scores_of(runs, score_matrix(runs, MatrixRows::out_of_fold), judged);
     if (score == TrainingScore::members_together && !result.labels.empty())
       result.notes.push_back(
-          "members together are compared on validation graphs only; out of fold "
-          "this is the mean of members");
+          "members together are compared on validation graphs only; out of fold this is the mean "
+          "of members");
     return result;
   }
   const ScoreMatrix trainings = score_matrix(runs, MatrixRows::trainings);
@@ -246,10 +245,9 @@ SystemPair system_pair(std::span<const RunRecord> a, std::span<const RunRecord> 
       shared.push_back(fmt::format("{} stands on both sides (as {}: {}); name it on one",
                                    first.path.string(), second.path.string(), same.why));
     else
-      notes.push_back(
-          fmt::format("{} and {} are one training ({}): what their settings differ in had "
-                      "no effect",
-                      first.path.string(), second.path.string(), same.why));
+      notes.push_back(fmt::format(
+          "{} and {} are one training ({}): what their settings differ in had no effect",
+          first.path.string(), second.path.string(), same.why));
   }
   if (!shared.empty() && a.size() == b.size() && shared.size() == b.size())
     throw ConfigError("A and B are the same trainings: there is nothing to compare");

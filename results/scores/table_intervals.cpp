@@ -174,12 +174,10 @@ std::string final_interval_text(std::span<const TableJudgement> tables) {
   const FinalIntervals found = final_intervals(tables);
   if (std::isnan(found.score)) return {};
   if (std::ranges::any_of(tables, &TableJudgement::trained_on)) return std::string(kTrainedOn);
-  return (found.selected
-              ? fmt::format(
-                    "members were selected on these graphs, so that score is too good; {:.4f} "
-                    "nested\n",
-                    found.nested)
-              : std::string()) +
+  return (found.selected ? fmt::format("members were selected on these graphs, so that score is "
+                                       "too good; {:.4f} nested\n",
+                                       found.nested)
+                         : std::string()) +
          fmt::format("95 % intervals of members together{}\n",
                      found.selected ? ", selected without each family in turn (nested)" : "") +
          these_graphs_text(found.these_graphs, found.one_training,

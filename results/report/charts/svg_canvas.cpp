@@ -29,10 +29,9 @@ std::string_view name_of(TextAnchor anchor) {
 }  // namespace
 
 SvgCanvas::SvgCanvas(double width, double height, std::string_view label)
-    : svg_(fmt::format(
-          "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {0} {1}\" width=\"{0}\" "
-          "height=\"{1}\" role=\"img\" aria-label=\"{2}\">\n",
-          pixels(width), pixels(height), escaped(label))) {}
+    : svg_(fmt::format("<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {0} {1}\" "
+                       "width=\"{0}\" height=\"{1}\" role=\"img\" aria-label=\"{2}\">\n",
+                       pixels(width), pixels(height), escaped(label))) {}
 
 void SvgCanvas::close(std::string_view element, std::string_view title) {
   svg_ += title.empty() ? std::string("/>\n")
@@ -98,8 +97,8 @@ void SvgCanvas::text(SvgPoint at, TextAnchor anchor, std::string_view style,
 
 void SvgCanvas::upward_text(SvgPoint at, std::string_view style, std::string_view content) {
   svg_ += fmt::format(
-      "<text class=\"{}\" text-anchor=\"middle\" transform=\"translate({} {}) rotate(-90)\">{}"
-      "</text>\n",
+      "<text class=\"{}\" text-anchor=\"middle\" transform=\"translate({} {}) "
+      "rotate(-90)\">{}</text>\n",
       style, pixels(at.x), pixels(at.y), escaped(content));
 }
 

@@ -70,17 +70,16 @@ TEST(ReportTest, TellsTheMeanOfEachOfSeveralCollections) {
     return section_of(make_report(read_results({write_run(folder / run, predictions)})), "graphs");
   };
   const ReportSection graphs = graphs_of("run");
-  EXPECT_THAT(
-      figure_of(graphs, "graphs-out-of-fold").sentence,
-      HasSubstr(" Means of the members: layout:xla:default 1.0000, layout:xla:random 0.3333, "
-                "mean of collections 0.6667."));
+  EXPECT_THAT(figure_of(graphs, "graphs-out-of-fold").sentence,
+              HasSubstr(" Means of the members: layout:xla:default 1.0000, layout:xla:random "
+                        "0.3333, mean of collections 0.6667."));
   EXPECT_THAT(figure_of(graphs, "graphs-valid").sentence,
-              HasSubstr(": layout:xla:default undefined, layout:xla:random 0.0000, "
-                        "mean of collections undefined."));
+              HasSubstr(": layout:xla:default undefined, layout:xla:random 0.0000, mean of "
+                        "collections undefined."));
   predictions.graphs[0].runtime = {10, 10, 10};  // no ranking of bert is right or wrong
   EXPECT_THAT(figure_of(graphs_of("undefined"), "graphs-out-of-fold").sentence,
-              HasSubstr(": layout:xla:default undefined, layout:xla:random 0.3333, "
-                        "mean of collections undefined."));
+              HasSubstr(": layout:xla:default undefined, layout:xla:random 0.3333, mean of "
+                        "collections undefined."));
 }
 
 TEST(ReportTest, SaysThatLossesOfSlatesOfOtherSizesDoNotCompare) {
@@ -168,12 +167,11 @@ TEST(ReportTest, NamesTheVariantThatWonAndByHowMuch) {
   EXPECT_EQ(XmlFault::find(report_html(report)), "");
   const ReportSection& summary = section_of(report, "summary");
   ASSERT_GE(summary.headline.size(), 3u);
-  EXPECT_THAT(
-      summary.headline[0],
-      AllOf(StartsWith("xla optimizer.lr=0.1 scores higher on these graphs if trained again: "
-                       "Kendall tau 0."),
-            HasSubstr("mean of members, 3 trainings, 6 validation graphs of 4 families"),
-            HasSubstr("more than xla optimizer.lr=0.2")));
+  EXPECT_THAT(summary.headline[0],
+              AllOf(StartsWith("xla optimizer.lr=0.1 scores higher on these graphs if trained "
+                               "again: Kendall tau 0."),
+                    HasSubstr("mean of members, 3 trainings, 6 validation graphs of 4 families"),
+                    HasSubstr("more than xla optimizer.lr=0.2")));
   EXPECT_THAT(summary.headline[1],
               StartsWith("Other trainings on these graphs: a difference of +"));
   EXPECT_THAT(
@@ -261,10 +259,9 @@ TEST(ReportTest, TellsTheScoresSoFarOfARunThatTrains) {
   EXPECT_THAT(csv_of(report, "runs"), HasSubstr("0.375,0.75,\"so far, step 50, at most 8 rows\""));
   EXPECT_THAT(csv_of(report, "runs"), HasSubstr("running,50 of 100,25"));
   EXPECT_EQ(report.facts[0].text, "50 of 100");
-  EXPECT_EQ(
-      section_of(report, "summary").headline[0],
-      "No final scores yet. xla has 0.3750 Kendall tau so far (mean of members) after step 50 of "
-      "100.");
+  EXPECT_EQ(section_of(report, "summary").headline[0],
+            "No final scores yet. xla has 0.3750 Kendall tau so far (mean of members) after step "
+            "50 of 100.");
   EXPECT_EQ(report.facts[2].text, "2 ranks x 1 thread on node7 (a chip)");
   EXPECT_EQ(report.facts[3].text, "tpudist 9.9, commit abc");
   EXPECT_EQ(report.facts[4].text, "tpudist train x.yaml");

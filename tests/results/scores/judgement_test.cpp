@@ -315,10 +315,9 @@ TEST(Judgement, KnowsWhichMembersAreOfOneTraining) {
   }
   header.runs[0].init_hash = 5;
   EXPECT_THAT(trainings_of(header), ElementsAre(0, 1, 2, 1));  // began from other weights
-  EXPECT_THAT(
-      judgement_text(judge(predictions, {.keep_all = true})),
-      HasSubstr("note  runs/a and xla seed 0/0 have equal settings, but began from other or "
-                "unknown weights (train.init_from): they count as two recipes\n"));
+  EXPECT_THAT(judgement_text(judge(predictions, {.keep_all = true})),
+              HasSubstr("note  runs/a and xla seed 0/0 have equal settings, but began from other "
+                        "or unknown weights (train.init_from): they count as two recipes\n"));
   header.runs[1].init_hash = 6;
   EXPECT_THAT(several_recipes_text(header),
               HasSubstr("began from other weights (train.init_from)"));

@@ -152,8 +152,7 @@ TEST(FinalScore, NamesWhatItCoversAndWhatIsMissingOfTheFive) {
   const std::vector<CollectionScore> scores{{"layout:own:x", 0.5}, {"tile:xla", 0.9}};
   EXPECT_EQ(final_score_text(scores),
             "final score 0.7000, members together: mean of 2 collections, layout:own:x 0.5000, "
-            "tile:xla 0.9000 "
-            "(without layout:xla:default, layout:xla:random, layout:nlp:default, "
+            "tile:xla 0.9000 (without layout:xla:default, layout:xla:random, layout:nlp:default, "
             "layout:nlp:random)\n");
 }
 
@@ -168,9 +167,8 @@ TEST(FinalScore, OfAllFiveNamesNoneAsMissing) {
 TEST(FinalScore, IsUndefinedWhereOneCollectionHasNoScore) {
   const std::vector<CollectionScore> scores{{"layout:own:x", kNone}, {"tile:xla", 0.9}};
   EXPECT_TRUE(std::isnan(final_score(scores)));
-  EXPECT_EQ(final_score_text(scores).find(
-                "final score undefined, members together: mean of 2 collections, "
-                "layout:own:x undefined, tile:xla 0.9000"),
+  EXPECT_EQ(final_score_text(scores).find("final score undefined, members together: mean of 2 "
+                                          "collections, layout:own:x undefined, tile:xla 0.9000"),
             0u);
 }
 

@@ -174,10 +174,9 @@ TEST(CollapseLine, TellsTheRateOfCollapsesAndTheMeanOfTheOthers) {
   EXPECT_EQ(collapse_line(scores),
             "0 of 10 trainings collapsed, so the rate is at most 26 % (95 %)");
   for (auto& own : scores.scores) own[4] -= 0.5;
-  EXPECT_EQ(
-      collapse_line(scores),
-      "1 of 10 trainings collapsed, so the rate is at most 39 % (95 %); without collapses the "
-      "mean is 0.7998");
+  EXPECT_EQ(collapse_line(scores),
+            "1 of 10 trainings collapsed, so the rate is at most 39 % (95 %); without collapses "
+            "the mean is 0.7998");
   // By the median, which half of the trainings do not move; two do not show which one is low.
   const auto of = [](std::vector<double> trainings) {
     return collapse_line({.graphs = {"g"}, .families = {"f"}, .folds = {}, .scores = {trainings}});
