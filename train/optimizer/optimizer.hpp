@@ -27,7 +27,9 @@ struct OptimizerConfig {
   // Weight decay of each group of parameters, `decay.weights` and so on; default `decay.all`.
   // Statistics have 0.
   double decay_of(ParameterGroup group) const { return decay[static_cast<std::size_t>(group)]; }
-  void set_decay(ParameterGroup group, double value) { decay[group] = value; }
+  void set_decay(ParameterGroup group, double value) {
+    decay[static_cast<std::size_t>(group)] = value;
+  }
   static OptimizerConfig read(ConfigNode node);
 
   std::array<double, kParameterGroups> decay{};  // by ParameterGroup
