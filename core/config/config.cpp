@@ -5,7 +5,6 @@
 #include <set>
 #include <utility>
 
-#include "core/config/config_record.hpp"
 #include "core/config/config_source.hpp"
 #include "core/config/yaml_scalar.hpp"
 #include "core/error.hpp"
@@ -41,7 +40,7 @@ struct ConfigNode::Impl {
     return path.empty() ? std::string(key) : fmt::format("{}.{}", path, key);
   }
 
-  const YamlEntry* find(std::string_view key) const {
+  const YamlValue* find(std::string_view key) const {
     record.know(key);
     return map ? map->find(key) : nullptr;
   }
@@ -54,8 +53,8 @@ struct ConfigNode::Impl {
   template <typename T, typename Parse>
   T read(std::string_view key, const T& fallback, AcceptedValue accepted, const Parse& parse) {
     T result = fallback;
-    if (const YamlEntry* entry = find(key); entry && usable(entry->value, name_of(key))) {
-      if (std::optional<T> parsed = parse(entry->value, name_of(key))) result = std::move(*parsed);
+    if (const YamlValue* entry = find(key); entry && usable(*entry, name_of(key))) {
+      if (std::optional<T> parsed = parse(*entry, name_of(key))) result = std::move(*parsed);
     }
     record.note(key, to_yaml(result), result == fallback, std::move(accepted));
     return result;
@@ -100,11 +99,11 @@ struct ConfigNode::Impl {
   std::optional<T> parse_within(const YamlValue& value, const std::string& name,
                                 const Limits<T>& limits, std::string_view what,
                                 ParsedScalar<T> (*parse)(std::string_view)) {
-    ParsedScalar<T> parsed{{}, ScalarError::malformed};
+    ParsedScalar<T> parsed{{}, std::errc::invalid_argument};
     if (value.kind == YamlValue::Kind::scalar && !value.quoted) parsed = parse(value.text);
-    if (parsed.error == ScalarError::malformed) {
+    if (parsed.error == std::errc::invalid_argument) {
       wrong(value, name, fmt::format("must be {}, but {}", what, describe(value)));
-    } else if (parsed.error == ScalarError::out_of_range || !within(parsed.value, limits)) {
+    } else if (parsed.error == std::errc::result_out_of_range || !within(parsed.value, limits)) {
       const std::string range = describe(limits);
       wrong(value, name,
             range.empty() ? describe(value) + ", which is out of range"
@@ -239,18 +238,18 @@ bool ConfigNode::has(std::string_view key) const {
 }
 
 std::string ConfigNode::kind(std::string_view key) const {
-  const YamlEntry* entry = impl_->find(key);
+  const YamlValue* entry = impl_->find(key);
   impl_->record.ask_kind(key);
   if (!entry) return "absent";
-  if (entry->value.kind == YamlValue::Kind::list) return "list";
-  return entry->value.is_map() ? "map" : "scalar";
+  if (entry->kind == YamlValue::Kind::list) return "list";
+  return entry->is_map() ? "map" : "scalar";
 }
 
 std::vector<std::string> ConfigNode::keys() const {
   std::vector<std::string> keys;
   impl_->record.take_any_key();
   if (!impl_->map) return keys;
-  for (const YamlEntry& entry : impl_->map->entries) keys.push_back(entry.key);
+  for (const YamlValue& item : impl_->map->items) keys.push_back(item.key);
   return keys;
 }
 
@@ -303,17 +302,16 @@ std::string ConfigNode::choice(std::string_view key, std::string_view fallback,
 
 std::int64_t ConfigNode::integer_or_auto(std::string_view key, std::int64_t auto_value,
                                          Limits<std::int64_t> limits) {
-  const AutoOrInteger fallback{};
+  using IntegerOrAuto = std::optional<std::int64_t>;
   AcceptedValue accepted = accept(Type::integer, limits);
   accepted.words = {"auto"};
-  const auto result = impl_->read(
-      key, fallback, std::move(accepted), [&](const YamlValue& value, const std::string& name) {
-        if (value.kind == YamlValue::Kind::scalar && value.text == "auto")
-          return std::optional(fallback);
-        const auto integer = impl_->parse_integer_within(value, name, limits, "an integer or auto");
-        return integer ? std::optional(AutoOrInteger{*integer}) : std::nullopt;
-      });
-  return result.value.value_or(auto_value);
+  const auto parse = [&](const YamlValue& value, const std::string& name) {
+    if (value.kind == YamlValue::Kind::scalar && value.text == "auto")
+      return std::make_optional(IntegerOrAuto());
+    const auto integer = impl_->parse_integer_within(value, name, limits, "an integer or auto");
+    return integer ? std::make_optional(integer) : std::nullopt;
+  };
+  return impl_->read(key, IntegerOrAuto(), std::move(accepted), parse).value_or(auto_value);
 }
 
 std::vector<std::int64_t> ConfigNode::integers(std::string_view key,
@@ -362,7 +360,7 @@ std::vector<std::string> ConfigNode::joined_words(std::string_view key, std::str
 
 std::vector<std::string> ConfigNode::text_set(std::string_view key, std::string_view fallback) {
   if (kind(key) != "list") return {text(key, fallback)};
-  auto texts = impl_->parse_items<std::string>(impl_->find(key)->value, impl_->name_of(key),
+  auto texts = impl_->parse_items<std::string>(*impl_->find(key), impl_->name_of(key),
                                                [&](const YamlValue& item, const std::string& name) {
                                                  return impl_->parse_text(item, name);
                                                });
@@ -374,25 +372,25 @@ std::vector<std::string> ConfigNode::text_set(std::string_view key, std::string_
 }
 
 std::string ConfigNode::yaml(std::string_view key) {
-  const YamlEntry* entry = impl_->find(key);
-  if (!entry || !impl_->usable(entry->value, impl_->name_of(key))) return {};
-  std::string text = to_yaml(entry->value);
+  const YamlValue* entry = impl_->find(key);
+  if (!entry || !impl_->usable(*entry, impl_->name_of(key))) return {};
+  std::string text = to_yaml(*entry);
   impl_->record.note(key, text, false);
   return text;
 }
 
 std::vector<std::string> ConfigNode::yaml_items(std::string_view key) {
   std::vector<std::string> texts;
-  const YamlEntry* entry = impl_->find(key);
+  const YamlValue* entry = impl_->find(key);
   const std::string name = impl_->name_of(key);
-  if (!entry || !impl_->usable(entry->value, name) || !impl_->is_list(entry->value, name)) {
+  if (!entry || !impl_->usable(*entry, name) || !impl_->is_list(*entry, name)) {
     return texts;
   }
-  for (std::size_t i = 0; i < entry->value.items.size(); ++i) {
-    const YamlValue& item = entry->value.items[i];
+  for (std::size_t i = 0; i < entry->items.size(); ++i) {
+    const YamlValue& item = entry->items[i];
     if (impl_->usable(item, fmt::format("{}.{}", name, i))) texts.push_back(to_yaml(item));
   }
-  impl_->record.note(key, to_yaml(entry->value), false, {.is_list = true});
+  impl_->record.note(key, to_yaml(*entry), false, {.is_list = true});
   return texts;
 }
 
@@ -403,29 +401,27 @@ void ConfigNode::require(std::string_view key) {
 }
 
 ConfigNode ConfigNode::child(std::string_view key) {
-  const YamlEntry* entry = impl_->find(key);
+  const YamlValue* entry = impl_->find(key);
   ConfigRecord& record = impl_->record.map(key, entry != nullptr);
-  return impl_->node(entry ? &entry->value : nullptr, record, impl_->name_of(key));
+  return impl_->node(entry, record, impl_->name_of(key));
 }
 
 std::vector<ConfigNode> ConfigNode::items(std::string_view key) {
-  const YamlEntry* entry = impl_->find(key);
+  const YamlValue* entry = impl_->find(key);
   const std::string name = impl_->name_of(key);
-  const bool given =
-      entry && impl_->usable(entry->value, name) && impl_->is_list(entry->value, name);
-  const std::size_t size = given ? entry->value.items.size() : 0;
+  const bool given = entry && impl_->usable(*entry, name) && impl_->is_list(*entry, name);
+  const std::size_t size = given ? entry->items.size() : 0;
   const std::vector<ConfigRecord*> records = impl_->record.list(key, size);
   std::vector<ConfigNode> nodes;
   for (std::size_t i = 0; i < size; ++i) {
-    nodes.push_back(
-        impl_->node(&entry->value.items[i], *records[i], fmt::format("{}.{}", name, i)));
+    nodes.push_back(impl_->node(&entry->items[i], *records[i], fmt::format("{}.{}", name, i)));
   }
   return nodes;
 }
 
 void ConfigNode::mistake(std::string_view key, std::string_view message) {
-  const YamlEntry* entry = impl_->find(key);
-  impl_->mistakes.add(entry ? entry->place : impl_->place,
+  const YamlValue* entry = impl_->find(key);
+  impl_->mistakes.add(entry ? entry->key_place : impl_->place,
                       fmt::format("\"{}\" {}", impl_->name_of(key), message));
 }
 
@@ -456,8 +452,8 @@ std::string to_yaml(const std::string& value) {
   return format_yaml_text(value);
 }
 
-std::string to_yaml(const AutoOrInteger& value) {
-  return value.value ? to_yaml(*value.value) : "auto";
+std::string to_yaml(const std::optional<std::int64_t>& value) {
+  return value ? to_yaml(*value) : "auto";
 }
 
 std::string to_yaml(const YamlValue& value) {
@@ -469,9 +465,8 @@ std::string to_yaml(const YamlValue& value) {
       for (const YamlValue& item : value.items) pieces.push_back(to_yaml(item));
       return fmt::format("[{}]", join(pieces, ", "));
     case YamlValue::Kind::map:
-      for (const YamlEntry& entry : value.entries) {
-        pieces.push_back(fmt::format("{}: {}", format_yaml_text(entry.key), to_yaml(entry.value)));
-      }
+      for (const YamlValue& item : value.items)
+        pieces.push_back(fmt::format("{}: {}", format_yaml_text(item.key), to_yaml(item)));
       return fmt::format("{{{}}}", join(pieces, ", "));
     case YamlValue::Kind::scalar:
       break;

@@ -11,14 +11,13 @@
 #include <string_view>
 #include <vector>
 
-#include "core/config/config_entries.hpp"
+#include "core/config/config_record.hpp"
 #include "core/config/yaml_tree.hpp"
 #include "core/text.hpp"
 
 namespace tpudist {
 
 class ConfigNode;
-class ConfigRecord;
 
 // A strict YAML configuration. Loading resolves, in this order:
 // - `include:` at the top of a file: a path or a list of paths, relative to the file. Maps are
@@ -140,17 +139,11 @@ class ConfigNode {
 
 // How values of a configuration are written as YAML, in flow style, and described in messages.
 
-// An integer, or no value for the word `auto`.
-struct AutoOrInteger {
-  std::optional<std::int64_t> value;
-  bool operator==(const AutoOrInteger&) const = default;
-};
-
 std::string to_yaml(std::int64_t value);
 std::string to_yaml(double value);
 std::string to_yaml(bool value);
 std::string to_yaml(const std::string& value);
-std::string to_yaml(const AutoOrInteger& value);
+std::string to_yaml(const std::optional<std::int64_t>& value);  // nothing: `auto`
 std::string to_yaml(const YamlValue& value);
 
 template <typename T>

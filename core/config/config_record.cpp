@@ -5,13 +5,42 @@
 #include <algorithm>
 
 #include "core/config/yaml_scalar.hpp"
+#include "core/error.hpp"
 #include "core/text.hpp"
+#include "core/text_table.hpp"
 
 namespace tpudist {
 namespace {
 
 std::string below(const std::string& path, std::string_view key) {
   return path.empty() ? std::string(key) : fmt::format("{}.{}", path, key);
+}
+
+std::string one_line(const YamlValue& value) {
+  if (value.kind != YamlValue::Kind::list) {
+    // Undoes portable_numbers and portable_text.
+    const bool bare = format_yaml_text(value.text) == value.text;
+    if (value.quoted) return bare ? value.text : quote_text(value.text);
+    const auto number = parse_number(value.text);
+    const bool has_point = value.text.find('.') != std::string::npos;
+    return has_point && !number.error ? format_number(number.value) : value.text;
+  }
+  std::vector<std::string> pieces;
+  for (const YamlValue& item : value.items) pieces.push_back(one_line(item));
+  return fmt::format("[{}]", join(pieces, ", "));
+}
+
+void flatten(const YamlValue& value, const std::string& path, std::vector<ConfigEntry>& entries) {
+  if (value.is_map()) {
+    for (const YamlValue& item : value.items) flatten(item, below(path, item.key), entries);
+    if (value.items.empty() && !path.empty()) entries.push_back({path, "{}"});
+  } else if (std::ranges::any_of(value.items, &YamlValue::is_map)) {
+    for (std::size_t i = 0; i < value.items.size(); ++i) {
+      flatten(value.items[i], below(path, fmt::format("{}", i)), entries);
+    }
+  } else {
+    entries.push_back({path, one_line(value)});
+  }
 }
 
 }  // namespace
@@ -70,19 +99,19 @@ std::vector<ConfigRecord*> ConfigRecord::list(std::string_view key, std::size_t 
 
 void ConfigRecord::find_unknown(const YamlValue& map, const std::string& path,
                                 const ConfigRecord& root, YamlMistakes& mistakes) const {
-  for (const YamlEntry& given : map.entries) {
+  for (const YamlValue& given : map.items) {
     if (!known_.contains(given.key)) {
-      mistakes.add(given.place, unknown_key(given.key, path, root));
+      mistakes.add(given.key_place, unknown_key(given.key, path, root));
       continue;
     }
     const Entry* noted = find(given.key);
     if (!noted) continue;
     const std::string inner = below(path, given.key);
-    if (noted->kind == Kind::map && given.value.is_map()) {
-      noted->map->find_unknown(given.value, inner, root, mistakes);
+    if (noted->kind == Kind::map && given.is_map()) {
+      noted->map->find_unknown(given, inner, root, mistakes);
     } else if (noted->kind == Kind::list) {
-      for (std::size_t i = 0; i < std::min(noted->items.size(), given.value.items.size()); ++i) {
-        noted->items[i]->find_unknown(given.value.items[i], fmt::format("{}.{}", inner, i), root,
+      for (std::size_t i = 0; i < std::min(noted->items.size(), given.items.size()); ++i) {
+        noted->items[i]->find_unknown(given.items[i], fmt::format("{}.{}", inner, i), root,
                                       mistakes);
       }
     }
@@ -169,6 +198,25 @@ void ConfigRecord::add_entries(const std::string& path, std::vector<ConfigEntry>
       }
     }
   }
+}
+
+std::string format_entries(const std::vector<ConfigEntry>& entries) {
+  TextTable table({"", TableColumn("", 0, 3)});
+  for (const ConfigEntry& entry : entries)
+    table.rows.push_back({entry.key, entry.value + (entry.is_default ? "" : " *")});
+  return table.to_text();
+}
+
+std::vector<ConfigEntry> read_resolved_entries(std::string_view yaml, std::string_view name) {
+  YamlMistakes mistakes;
+  const auto source =
+      std::make_shared<YamlLocation::Source>(YamlLocation::Source{std::string(name), 0});
+  const YamlValue tree = parse_yaml(yaml, source, mistakes);
+  if (!mistakes.empty()) throw ConfigError(mistakes.to_string());
+  if (!tree.is_map()) throw ConfigError(fmt::format("{}: is not a map of keys", name));
+  std::vector<ConfigEntry> entries;
+  flatten(tree, "", entries);
+  return entries;
 }
 
 }  // namespace tpudist

@@ -10,7 +10,6 @@
 #include <set>
 #include <utility>
 
-#include "core/config/config_record.hpp"
 #include "core/config/yaml_scalar.hpp"
 #include "core/error.hpp"
 #include "core/text.hpp"

@@ -28,12 +28,9 @@ constexpr int kMaxFiles = 64;
 // --- ${env:NAME,default} ---
 
 bool is_variable_name(std::string_view name) {
-  const auto is_letter = [](char c) {
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_';
-  };
-  const auto is_digit = [](char c) { return c >= '0' && c <= '9'; };
-  return !name.empty() && !is_digit(name[0]) &&
-         std::all_of(name.begin(), name.end(), [&](char c) { return is_letter(c) || is_digit(c); });
+  constexpr std::string_view kAllowed =
+      "0123456789_abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ";
+  return !name.empty() && name[0] > '9' && name.find_first_not_of(kAllowed) == name.npos;
 }
 
 // The value of `NAME` or `NAME,default`. Throws a message without a position.
@@ -82,7 +79,6 @@ void expand_environment(YamlValue& value, YamlMistakes& mistakes) {
     value.unusable = true;
   }
   for (YamlValue& item : value.items) expand_environment(item, mistakes);
-  for (YamlEntry& entry : value.entries) expand_environment(entry.value, mistakes);
 }
 
 // --- include ---
@@ -119,16 +115,15 @@ class FileLoader {
 
  private:
   YamlValue with_includes(YamlValue value, const std::filesystem::path& folder) {
-    const auto entry = std::find_if(value.entries.begin(), value.entries.end(),
-                                    [](const YamlEntry& e) { return e.key == "include"; });
-    if (entry == value.entries.end()) return value;
+    const auto include = std::ranges::find(value.items, "include", &YamlValue::key);
+    if (include == value.items.end()) return value;
     std::vector<YamlValue> files;
-    if (entry->value.kind == YamlValue::Kind::list) {
-      files = std::move(entry->value.items);
+    if (include->kind == YamlValue::Kind::list) {
+      files = std::move(include->items);
     } else {
-      files.push_back(std::move(entry->value));
+      files.push_back(std::move(*include));
     }
-    value.entries.erase(entry);
+    value.items.erase(include);
 
     YamlValue base;
     base.kind = YamlValue::Kind::map;
@@ -197,12 +192,8 @@ class Overrides {
   }
 
   void move_to_command_line(YamlValue& value) {
-    value.place = {source_};
+    value.place = value.key_place = {source_};
     for (YamlValue& item : value.items) move_to_command_line(item);
-    for (YamlEntry& entry : value.entries) {
-      entry.place = {source_};
-      move_to_command_line(entry.value);
-    }
   }
 
   void set(YamlValue& root, const std::vector<std::string>& path, YamlValue value) {
@@ -212,14 +203,14 @@ class Overrides {
     std::string walked;
     for (std::size_t i = 0; i < path.size(); ++i) {
       if (path[i].empty()) throw ConfigError("a part of the key is empty");
-      place = &step_into(*place, path[i], walked, i + 1 == path.size());
+      place = &step_into(*place, path[i], walked);
       walked += (walked.empty() ? "" : ".") + path[i];
     }
+    value.key = place->key;  // the key's place is the command line, too
     *place = std::move(value);
   }
 
-  YamlValue& step_into(YamlValue& value, const std::string& step, const std::string& walked,
-                       bool last) {
+  YamlValue& step_into(YamlValue& value, const std::string& step, const std::string& walked) {
     if (value.kind == YamlValue::Kind::null) {
       value.kind = YamlValue::Kind::map;
       value.place = {source_};
@@ -235,10 +226,12 @@ class Overrides {
       }
       return value.items[*index];
     }
-    YamlEntry* entry = value.find(step);
-    if (!entry) entry = &value.entries.emplace_back(YamlEntry{step, {source_}, {}});
-    if (last) entry->place = {source_};
-    return entry->value;
+    const auto found = std::ranges::find(value.items, step, &YamlValue::key);
+    if (found != value.items.end()) return *found;
+    YamlValue& item = value.items.emplace_back();
+    item.key = step;
+    item.key_place = {source_};
+    return item;
   }
 
   YamlMistakes& mistakes_;

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <charconv>
 #include <cmath>
 #include <limits>
@@ -16,9 +17,6 @@ namespace {
 
 bool is_digit(char c) {
   return c >= '0' && c <= '9';
-}
-bool is_letter(char c) {
-  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
 }
 
 // A decimal number as sign, digits and the power of ten of the last digit.
@@ -70,36 +68,35 @@ std::optional<Decimal> parse_decimal(std::string_view text) {
 
 // Whether YAML readers take a word for something other than text.
 bool has_a_meaning(std::string_view text) {
-  for (const std::string_view word :
-       {"null", "Null", "NULL", "true", "True", "TRUE", "false", "False", "FALSE", "yes", "no",
-        "on", "off", "y", "n", "nan", ".nan"}) {
-    if (text == word) return true;
-  }
-  return !parse_number(text).error || parse_number(text).error == ScalarError::out_of_range;
+  constexpr auto kWords = std::to_array<std::string_view>(
+      {"null", "Null", "NULL", "true", "True", "TRUE", "false", "False", "FALSE", "yes", "no", "on",
+       "off", "y", "n", "nan", ".nan"});
+  return std::ranges::find(kWords, text) != kWords.end() ||
+         parse_number(text).error != std::errc::invalid_argument;
 }
 
 bool is_safe_as_plain(std::string_view text) {
   if (text.empty() || text.size() > 200 || text.back() == ':' || has_a_meaning(text)) return false;
-  if (!is_letter(text[0]) && !is_digit(text[0]) && text[0] != '_' && text[0] != '/') return false;
-  return std::all_of(text.begin(), text.end(), [](char c) {
-    return is_letter(c) || is_digit(c) ||
-           std::string_view("_/.:+-=@").find(c) != std::string_view::npos;
-  });
+  constexpr std::string_view kPlain =
+      ".:+-=@_/0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ";
+  return kPlain.substr(0, 6).find(text[0]) == text.npos &&
+         text.find_first_not_of(kPlain) == text.npos;
 }
 
 }  // namespace
 
 ParsedScalar<std::int64_t> parse_integer(std::string_view text) {
   const auto decimal = parse_decimal(text);
-  if (!decimal) return {0, ScalarError::malformed};
+  if (!decimal) return {0, std::errc::invalid_argument};
   if (decimal->digits.empty()) return {0, {}};
-  if (decimal->exponent < 0) return {0, ScalarError::malformed};
-  if (decimal->exponent > 20 || decimal->digits.size() > 20) return {0, ScalarError::out_of_range};
+  if (decimal->exponent < 0) return {0, std::errc::invalid_argument};
+  if (decimal->exponent > 20 || decimal->digits.size() > 20)
+    return {0, std::errc::result_out_of_range};
   const std::string whole = (decimal->negative ? "-" : "") + decimal->digits +
                             std::string(static_cast<std::size_t>(decimal->exponent), '0');
   std::int64_t value = 0;
   if (std::from_chars(whole.data(), whole.data() + whole.size(), value).ec != std::errc()) {
-    return {0, ScalarError::out_of_range};
+    return {0, std::errc::result_out_of_range};
   }
   return {value, {}};
 }
@@ -109,11 +106,11 @@ ParsedScalar<double> parse_number(std::string_view text) {
   const std::string_view digits = !text.empty() && text[0] == '+' ? text.substr(1) : text;
   if (digits == "inf" || digits == ".inf") return {kInfinity, {}};
   if (text == "-inf" || text == "-.inf") return {-kInfinity, {}};
-  if (!parse_decimal(text)) return {0, ScalarError::malformed};
+  if (!parse_decimal(text)) return {0, std::errc::invalid_argument};
   double value = 0;
   const auto error = std::from_chars(digits.data(), digits.data() + digits.size(), value).ec;
-  if (error == std::errc::result_out_of_range) return {0, ScalarError::out_of_range};
-  if (error != std::errc()) return {0, ScalarError::malformed};
+  if (error == std::errc::result_out_of_range) return {0, std::errc::result_out_of_range};
+  if (error != std::errc()) return {0, std::errc::invalid_argument};
   return {value, {}};
 }
 
@@ -128,7 +125,7 @@ ParsedScalar<std::int64_t> parse_bytes(std::string_view text) {
     const auto number = parse_number(text);
     if (number.error) return {0, number.error};
     const double bytes = number.value * size;
-    if (!(std::abs(bytes) < 0x1p63)) return {0, ScalarError::out_of_range};
+    if (!(std::abs(bytes) < 0x1p63)) return {0, std::errc::result_out_of_range};
     return {static_cast<std::int64_t>(bytes), {}};
   }
   return parse_integer(text);

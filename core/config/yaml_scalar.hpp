@@ -4,18 +4,17 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <system_error>
 
 namespace tpudist {
 
 // The syntax of a configuration's plain scalars, for reading and writing. Independent of the
 // locale.
 
-enum class ScalarError { malformed, out_of_range };
-
 template <typename T>
 struct ParsedScalar {
   T value{};
-  std::optional<ScalarError> error;
+  std::optional<std::errc> error;  // invalid_argument or result_out_of_range
 };
 
 // A decimal integer, or a decimal fraction with or without exponent whose value is exactly an

@@ -28,10 +28,9 @@ struct Size {
   void add(const YamlValue& value) {
     ++nodes;
     bytes += value.text.size();
-    for (const YamlValue& item : value.items) add(item);
-    for (const YamlEntry& entry : value.entries) {
-      bytes += entry.key.size();
-      add(entry.value);
+    for (const YamlValue& item : value.items) {
+      bytes += item.key.size();
+      add(item);
     }
   }
 };
@@ -91,7 +90,8 @@ class TreeBuilder : public YAML::EventHandler {
     YAML::anchor_t anchor;
     YAML::Mark mark;
     bool has_key = false;
-    YamlEntry pending = {};                           // key and place of the next entry
+    std::string key = {};  // of the next item, and its place
+    YamlLocation key_place = {};
     std::unordered_map<std::string, int> lines = {};  // of the keys so far
   };
 
@@ -155,11 +155,7 @@ class TreeBuilder : public YAML::EventHandler {
     } else if (!frame.has_key) {
       start_entry(frame, std::move(value), mark);
     } else {
-      frame.has_key = false;
-      // An empty value has no place of its own.
-      if (value.kind == YamlValue::Kind::null) value.place = frame.pending.place;
-      frame.pending.value = std::move(value);
-      end_entry(frame);
+      end_entry(frame, std::move(value));
     }
   }
 
@@ -170,17 +166,22 @@ class TreeBuilder : public YAML::EventHandler {
     if (key.text == "<<" && !key.quoted)
       fail(mark, "merge keys (<<) are not supported; use include");
     frame.has_key = true;
-    frame.pending = {std::move(key.text), place(mark), {}};
+    frame.key = std::move(key.text);
+    frame.key_place = place(mark);
   }
 
-  void end_entry(Frame& frame) {
-    YamlEntry& entry = frame.pending;
-    const auto [earlier, is_new] = frame.lines.emplace(entry.key, entry.place.line);
+  void end_entry(Frame& frame, YamlValue value) {
+    frame.has_key = false;
+    // An empty value has no place of its own.
+    if (value.kind == YamlValue::Kind::null) value.place = frame.key_place;
+    const auto [earlier, is_new] = frame.lines.emplace(frame.key, frame.key_place.line);
     if (is_new) {
-      frame.value.entries.push_back(std::move(entry));
+      value.key = std::move(frame.key);
+      value.key_place = frame.key_place;
+      frame.value.items.push_back(std::move(value));
     } else {
-      mistakes_.add(entry.place, fmt::format("key {} is given twice, first in line {}",
-                                             quote_briefly(entry.key), earlier->second));
+      mistakes_.add(frame.key_place, fmt::format("key {} is given twice, first in line {}",
+                                                 quote_briefly(frame.key), earlier->second));
     }
   }
 
@@ -245,15 +246,9 @@ std::string YamlMistakes::to_string() const {
   return join(lines, "\n");
 }
 
-const YamlEntry* YamlValue::find(std::string_view key) const {
-  for (const YamlEntry& entry : entries) {
-    if (entry.key == key) return &entry;
-  }
-  return nullptr;
-}
-
-YamlEntry* YamlValue::find(std::string_view key) {
-  return const_cast<YamlEntry*>(std::as_const(*this).find(key));
+const YamlValue* YamlValue::find(std::string_view wanted) const {
+  const auto found = std::ranges::find(items, wanted, &YamlValue::key);
+  return found == items.end() ? nullptr : &*found;
 }
 
 YamlValue parse_yaml(std::string_view text, std::shared_ptr<const YamlLocation::Source> source,
@@ -284,18 +279,18 @@ YamlValue parse_yaml(std::string_view text, std::shared_ptr<const YamlLocation::
 YamlValue merge_yaml(YamlValue base, YamlValue over) {
   if (!base.is_map() || !over.is_map()) return over;
   std::unordered_map<std::string, std::size_t> index;
-  for (std::size_t i = 0; i < base.entries.size(); ++i) index.emplace(base.entries[i].key, i);
-  for (YamlEntry& entry : over.entries) {
-    const auto found = index.find(entry.key);
+  for (std::size_t i = 0; i < base.items.size(); ++i) index.emplace(base.items[i].key, i);
+  for (YamlValue& item : over.items) {
+    const auto found = index.find(item.key);
     if (found == index.end()) {
-      base.entries.push_back(std::move(entry));
-      continue;
+      base.items.push_back(std::move(item));
+    } else {
+      YamlValue& old = base.items[found->second];
+      old = merge_yaml(std::move(old), std::move(item));
     }
-    YamlEntry& old = base.entries[found->second];
-    old.place = entry.place;
-    old.value = merge_yaml(std::move(old.value), std::move(entry.value));
   }
   base.place = over.place;
+  base.key_place = over.key_place;
   return base;
 }
 

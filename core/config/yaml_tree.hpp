@@ -36,28 +36,20 @@ class YamlMistakes {
   std::vector<Mistake> list_;
 };
 
-struct YamlEntry;
-
 // A YAML value with the positions of all its parts. Aliases are expanded.
 struct YamlValue {
   enum class Kind { null, scalar, list, map };
   Kind kind = Kind::null;
-  bool quoted = false;             // written with quotes or as a block: always text
-  bool unusable = false;           // a mistake about it has been recorded already
-  std::string text;                // scalar
-  std::vector<YamlValue> items;    // list
-  std::vector<YamlEntry> entries;  // map, keys differ
+  bool quoted = false;           // written with quotes or as a block: always text
+  bool unusable = false;         // a mistake about it has been recorded already
+  std::string text;              // scalar
+  std::vector<YamlValue> items;  // of a list, or of a map, whose keys differ
   YamlLocation place;
+  std::string key;  // of an item of a map
+  YamlLocation key_place;
 
   bool is_map() const { return kind == Kind::map; }
-  const YamlEntry* find(std::string_view key) const;
-  YamlEntry* find(std::string_view key);
-};
-
-struct YamlEntry {
-  std::string key;
-  YamlLocation place;
-  YamlValue value;
+  const YamlValue* find(std::string_view wanted) const;
 };
 
 // Parses one document; an empty text is a null. Keys must be scalars. A key given twice is a

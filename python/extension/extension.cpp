@@ -27,11 +27,10 @@
 #include "core/thread_pool.hpp"
 #include "core/version.hpp"
 #include "data/loading/dataset.hpp"
-#include "data/loading/dataset_order.hpp"
 #include "data/loading/fold_table.hpp"
 #include "data/loading/slate_order.hpp"
 #include "data/schema/model_family.hpp"
-#include "data/shards/converted_collections.hpp"
+#include "data/shards/manifest.hpp"
 #include "python/extension/arrays.hpp"
 #include "results/records/predictions_file.hpp"
 
@@ -346,8 +345,7 @@ nb::object python_value(const YamlValue& value) {
     }
     case YamlValue::Kind::map: {
       nb::dict dict;
-      for (const YamlEntry& entry : value.entries)
-        dict[entry.key.c_str()] = python_value(entry.value);
+      for (const YamlValue& item : value.items) dict[item.key.c_str()] = python_value(item);
       return dict;
     }
     case YamlValue::Kind::scalar:

@@ -30,9 +30,8 @@ std::string show(const YamlValue& value) {
       for (const YamlValue& item : value.items) text += (text.empty() ? "" : ", ") + show(item);
       return '[' + text + ']';
     case YamlValue::Kind::map:
-      for (const YamlEntry& entry : value.entries) {
-        text += (text.empty() ? "" : ", ") + entry.key + ": " + show(entry.value);
-      }
+      for (const YamlValue& item : value.items)
+        text += (text.empty() ? "" : ", ") + item.key + ": " + show(item);
       return '{' + text + '}';
   }
   return text;

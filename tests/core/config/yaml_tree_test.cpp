@@ -42,30 +42,30 @@ std::string refusal(const std::string& text) {
 TEST(ParseYaml, BuildsATreeWithPlaces) {
   const YamlValue root = parse_tree("a: 1\nb:\n  c: [x, 'y']\n  d:\n");
   ASSERT_EQ(root.kind, Kind::map);
-  const YamlEntry* a = root.find("a");
+  const YamlValue* a = root.find("a");
   ASSERT_TRUE(a);
-  EXPECT_EQ(a->value.text, "1");
-  EXPECT_FALSE(a->value.quoted);
-  EXPECT_EQ(a->place.to_string(), "file:1:1");
-  EXPECT_EQ(a->value.place.to_string(), "file:1:4");
-  const YamlValue& list = root.find("b")->value.find("c")->value;
+  EXPECT_EQ(a->text, "1");
+  EXPECT_FALSE(a->quoted);
+  EXPECT_EQ(a->key_place.to_string(), "file:1:1");
+  EXPECT_EQ(a->place.to_string(), "file:1:4");
+  const YamlValue& list = *root.find("b")->find("c");
   ASSERT_EQ(list.items.size(), 2u);
   EXPECT_FALSE(list.items[0].quoted);
   EXPECT_TRUE(list.items[1].quoted);
   EXPECT_EQ(list.items[1].place.to_string(), "file:3:10");
-  const YamlEntry* d = root.find("b")->value.find("d");
-  EXPECT_EQ(d->value.kind, Kind::null);
-  EXPECT_EQ(d->value.place.to_string(), "file:4:3");
+  const YamlValue* d = root.find("b")->find("d");
+  EXPECT_EQ(d->kind, Kind::null);
+  EXPECT_EQ(d->place.to_string(), "file:4:3");
   EXPECT_EQ(root.find("absent"), nullptr);
 }
 
 TEST(ParseYaml, KnowsQuotesAndBlocks) {
   const YamlValue root = parse_tree("a: \"1\"\nb: '1'\nc: |\n  1\nd: ~\ne: \"~\"\nf: ''\n");
   for (const char* key : {"a", "b", "c", "e", "f"}) {
-    EXPECT_TRUE(root.find(key)->value.quoted) << key;
-    EXPECT_EQ(root.find(key)->value.kind, Kind::scalar) << key;
+    EXPECT_TRUE(root.find(key)->quoted) << key;
+    EXPECT_EQ(root.find(key)->kind, Kind::scalar) << key;
   }
-  EXPECT_EQ(root.find("d")->value.kind, Kind::null);
+  EXPECT_EQ(root.find("d")->kind, Kind::null);
 }
 
 TEST(ParseYaml, AnEmptyTextIsNull) {
@@ -79,14 +79,14 @@ TEST(ParseYaml, ReportsDuplicateKeysAndGoesOn) {
   EXPECT_EQ(mistakes.to_string(),
             "file:2:11: key \"c\" is given twice, first in line 2\n"
             "file:3:1: key \"a\" is given twice, first in line 1");
-  EXPECT_EQ(root.find("a")->value.text, "1");
-  EXPECT_EQ(root.find("d")->value.text, "4");
+  EXPECT_EQ(root.find("a")->text, "1");
+  EXPECT_EQ(root.find("d")->text, "4");
 }
 
 TEST(ParseYaml, ExpandsAliases) {
   const YamlValue root = parse_tree("a: &x {k: 1}\nb: *x\nc: [&y text, *y]\n");
-  EXPECT_EQ(root.find("b")->value.find("k")->value.text, "1");
-  EXPECT_EQ(root.find("c")->value.items[1].text, "text");
+  EXPECT_EQ(root.find("b")->find("k")->text, "1");
+  EXPECT_EQ(root.find("c")->items[1].text, "text");
 }
 
 TEST(ParseYaml, RefusesWithThePlace) {
@@ -112,7 +112,7 @@ TEST(ParseYaml, NamesTheTabThatIndents) {
               HasSubstr("file:2:1: a tab; indent YAML by blanks alone ("));
   EXPECT_THAT(refusal("a:\n  b: 1\n \tc: 2\n"), HasSubstr("file:3:2: a tab; indent "));
   EXPECT_THAT(refusal("a: [1,\n\t2]\nb: 1\nc: 2\nd: [\n"), Not(HasSubstr("tab")));
-  EXPECT_EQ(parse_tree("a:\t1\nb: 2\n").find("b")->value.text, "2");  // where YAML has it
+  EXPECT_EQ(parse_tree("a:\t1\nb: 2\n").find("b")->text, "2");  // where YAML has it
 }
 
 TEST(ParseYaml, RefusesWhatIsNotText) {
@@ -158,7 +158,7 @@ TEST(ParseYaml, LimitsTheSizeAfterAliases) {
 TEST(ParseYaml, ManyKeysAreFast) {
   std::string text;
   for (int i = 0; i < 50'000; ++i) text += fmt::format("k{}: 1\n", i);
-  EXPECT_EQ(parse_tree(text).entries.size(), 50'000u);
+  EXPECT_EQ(parse_tree(text).items.size(), 50'000u);
 }
 
 RC_GTEST_PROP(ParseYaml, AnswersAnythingWithATreeOrAMessage, ()) {
@@ -176,18 +176,18 @@ RC_GTEST_PROP(ParseYaml, AnswersAnythingWithATreeOrAMessage, ()) {
 TEST(MergeYaml, LaysMapsOverEachOther) {
   const YamlValue merged = merge_yaml(parse_tree("a: 1\nb: {c: 2, d: 3}\ne: [1, 2]\n"),
                                       parse_tree("f: 5\nb: {d: 4}\ne: [9]\n"));
-  ASSERT_EQ(merged.entries.size(), 4u);
-  EXPECT_EQ(merged.entries[1].key, "b");
-  EXPECT_EQ(merged.find("a")->value.text, "1");
-  EXPECT_EQ(merged.find("b")->value.find("c")->value.text, "2");
-  EXPECT_EQ(merged.find("b")->value.find("d")->value.text, "4");
-  EXPECT_EQ(merged.find("e")->value.items.size(), 1u);
-  EXPECT_EQ(merged.find("f")->value.text, "5");
+  ASSERT_EQ(merged.items.size(), 4u);
+  EXPECT_EQ(merged.items[1].key, "b");
+  EXPECT_EQ(merged.find("a")->text, "1");
+  EXPECT_EQ(merged.find("b")->find("c")->text, "2");
+  EXPECT_EQ(merged.find("b")->find("d")->text, "4");
+  EXPECT_EQ(merged.find("e")->items.size(), 1u);
+  EXPECT_EQ(merged.find("f")->text, "5");
 }
 
 TEST(MergeYaml, ReplacesWhatIsNotAMapOnBothSides) {
-  EXPECT_EQ(merge_yaml(parse_tree("a: {b: 1}"), parse_tree("a: 2")).find("a")->value.text, "2");
-  EXPECT_TRUE(merge_yaml(parse_tree("a: 2"), parse_tree("a: {b: 1}")).find("a")->value.is_map());
+  EXPECT_EQ(merge_yaml(parse_tree("a: {b: 1}"), parse_tree("a: 2")).find("a")->text, "2");
+  EXPECT_TRUE(merge_yaml(parse_tree("a: 2"), parse_tree("a: {b: 1}")).find("a")->is_map());
 }
 
 TEST(YamlMistakes, AreSortedAndCutShort) {

@@ -34,7 +34,7 @@ Json json_of(const YamlValue& value) {
       return json;
     case YamlValue::Kind::map:
       json = Json::object();
-      for (const YamlEntry& entry : value.entries) json[entry.key] = json_of(entry.value);
+      for (const YamlValue& item : value.items) json[item.key] = json_of(item);
       return json;
     case YamlValue::Kind::scalar:
       break;
