@@ -19,20 +19,19 @@ void require_host(const Communicator& communicator, std::string_view call) {
       fmt::format("{} needs a communicator over host memory, not '{}'", call, communicator.name()));
 }
 
-struct Failure {
-  ErrorKind kind = ErrorKind::failed;
-  std::string message;
-};
-
-Failure describe(const std::exception_ptr& error) {
+// The error as it is sent: its kind as the first character, and its message.
+std::string encode(const std::exception_ptr& error) {
+  const auto text = [](ErrorKind kind, const char* message) {
+    return static_cast<char>(kind) + std::string(message);
+  };
   try {
     std::rethrow_exception(error);
   } catch (const Error& caught) {
-    return {caught.kind(), caught.what()};
+    return text(caught.kind(), caught.what());
   } catch (const std::exception& caught) {
-    return {ErrorKind::failed, caught.what()};
+    return text(ErrorKind::failed, caught.what());
   } catch (...) {
-    return {ErrorKind::failed, "an exception of unknown type"};
+    return text(ErrorKind::failed, "an exception of unknown type");
   }
 }
 
@@ -67,6 +66,7 @@ class SelfComm final : public Communicator {
   std::string_view name() const override { return "self"; }
 
   void barrier() override {}
+  void all_reduce(Numbers, ReduceOp) override {}
   std::unique_ptr<Communicator> split(int color) override {
     check_color(color);
     return std::make_unique<SelfComm>(memory_);
@@ -74,9 +74,6 @@ class SelfComm final : public Communicator {
 
  private:
   void broadcast_bytes(std::span<std::byte>, int root) override { check_root(root, 1); }
-  void all_reduce_float(std::span<float>, ReduceOp) override {}
-  void all_reduce_double(std::span<double>, ReduceOp) override {}
-  void all_reduce_int64(std::span<std::int64_t>, ReduceOp) override {}
 
   void all_to_all_bytes(std::span<const std::byte> send, std::span<const std::int64_t> send_counts,
                         std::span<std::byte> recv, std::span<const std::int64_t> recv_counts,
@@ -132,13 +129,8 @@ void run_on_all_ranks(Communicator& communicator, const std::function<void()>& a
   communicator.all_reduce(std::span(&failures, 1), ReduceOp::sum);
   if (failures == 0) return;
 
-  // The kind is sent as the first character; ranks without an error send nothing.
-  std::string mine;
-  if (error) {
-    const Failure failure = describe(error);
-    mine = static_cast<char>(failure.kind) + failure.message;
-  }
-  const std::vector<std::string> all = all_gather_text(communicator, mine);
+  // Ranks without an error send nothing.
+  const std::vector<std::string> all = all_gather_text(communicator, error ? encode(error) : "");
   if (error) std::rethrow_exception(error);
   std::size_t first = 0;
   while (all[first].empty()) ++first;

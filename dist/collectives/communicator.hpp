@@ -8,7 +8,7 @@
 #include <span>
 #include <string>
 #include <string_view>
-#include <type_traits>
+#include <variant>
 #include <vector>
 
 namespace tpudist {
@@ -16,6 +16,9 @@ namespace tpudist {
 enum class MemoryKind { host, device };
 
 enum class ReduceOp { sum, min, max };
+
+// The elements of an all_reduce.
+using Numbers = std::variant<std::span<float>, std::span<double>, std::span<std::int64_t>>;
 
 // A group of ranks that work together. All ranks make the same collective calls in the same order,
 // each from one thread. Errors are DistError with the name of the call. Buffers belong to the
@@ -34,10 +37,8 @@ class Communicator {
   // A barrier for ranks that may arrive minutes apart; waiting uses no processor time. Returns
   // false when `patience` ends first, or when `in_vain` says that the others will not come. Then
   // the communicator must not be used again. The default is barrier().
-  virtual bool wait_for_all(std::chrono::milliseconds patience,
-                            const std::function<bool()>& in_vain = {}) {
-    static_cast<void>(patience);
-    static_cast<void>(in_vain);
+  virtual bool wait_for_all(std::chrono::milliseconds /*patience*/,
+                            const std::function<bool()>& /*in_vain*/ = {}) {
     barrier();
     return true;
   }
@@ -53,9 +54,7 @@ class Communicator {
   // Replaces each element by its sum, minimum or maximum over all ranks. Floating-point sums have
   // no fixed order, so their last bits may differ from run to run. For gradients use a
   // GradientReducer.
-  void all_reduce(std::span<float> data, ReduceOp op) { all_reduce_float(data, op); }
-  void all_reduce(std::span<double> data, ReduceOp op) { all_reduce_double(data, op); }
-  void all_reduce(std::span<std::int64_t> data, ReduceOp op) { all_reduce_int64(data, op); }
+  virtual void all_reduce(Numbers data, ReduceOp op) = 0;
 
   // Sends send_counts[r] elements to each rank r and receives recv_counts[r] elements from it. Both
   // buffers hold their parts in rank order. Counts are in elements and may exceed 32 bits. With
@@ -78,9 +77,6 @@ class Communicator {
 
  private:
   virtual void broadcast_bytes(std::span<std::byte> data, int root) = 0;
-  virtual void all_reduce_float(std::span<float> data, ReduceOp op) = 0;
-  virtual void all_reduce_double(std::span<double> data, ReduceOp op) = 0;
-  virtual void all_reduce_int64(std::span<std::int64_t> data, ReduceOp op) = 0;
   virtual void all_to_all_bytes(std::span<const std::byte> send,
                                 std::span<const std::int64_t> send_counts,
                                 std::span<std::byte> recv,

@@ -32,27 +32,6 @@ class ReducingDevice {
                           float* sums) = 0;
 };
 
-// Device memory that grows to what is asked for and a quarter more.
-template <typename T>
-class GrowingArray {
- public:
-  explicit GrowingArray(ReducingDevice& device) : device_(device) {}
-  // Returns at least `count` elements; their content is undefined if the array had to grow.
-  T* get(std::int64_t count) {
-    if (!memory_ || count > size_) {
-      size_ = count + count / 4 + 1;
-      memory_.reset();  // first, so that old and new memory never exist together
-      memory_ = device_.allocate(static_cast<std::size_t>(size_) * sizeof(T));
-    }
-    return static_cast<T*>(memory_.get());
-  }
-
- private:
-  ReducingDevice& device_;
-  std::shared_ptr<void> memory_;
-  std::int64_t size_ = 0;
-};
-
 // A GradientReducer for rows and sums in device memory. Order::tree gives the bits of
 // make_tree_reducer. Order::ranks gives the sums of make_all_reduce_reducer, except for the order
 // in which the ranks' sums are added. For the tree a rank sends slices of its leaves to the ranks
@@ -85,6 +64,27 @@ class DeviceReducer {
   }
 
  private:
+  // Device memory that grows to what is asked for and a quarter more.
+  template <typename T>
+  class GrowingArray {
+   public:
+    explicit GrowingArray(ReducingDevice& device) : device_(device) {}
+    // Returns at least `count` elements; their content is undefined if the array had to grow.
+    T* get(std::int64_t count) {
+      if (!memory_ || count > size_) {
+        size_ = count + count / 4 + 1;
+        memory_.reset();  // first, so that old and new memory never exist together
+        memory_ = device_.allocate(static_cast<std::size_t>(size_) * sizeof(T));
+      }
+      return static_cast<T*>(memory_.get());
+    }
+
+   private:
+    ReducingDevice& device_;
+    std::shared_ptr<void> memory_;
+    std::int64_t size_ = 0;
+  };
+
   std::int64_t own_leaves() const { return first_slot_[rank_ + 1] - first_slot_[rank_]; }
   void place_leaves();
   std::vector<std::int32_t> additions() const;

@@ -4,6 +4,7 @@
 #include <spdlog/spdlog.h>
 
 #include <algorithm>
+#include <array>
 #include <chrono>
 #include <cstring>
 #include <filesystem>
@@ -16,12 +17,6 @@ namespace tpudist {
 namespace {
 
 using Collective = RankActivity::Collective;
-
-bool mpi_is_finalized() {
-  int finalized = 0;
-  MPI_Finalized(&finalized);
-  return finalized;
-}
 
 MPI_Op to_mpi(ReduceOp op) {
   switch (op) {
@@ -57,29 +52,22 @@ void check_mpi(int code, std::string_view call, std::source_location place) {
                               place.line()));
 }
 
-MpiHandle::MpiHandle(MPI_Comm owned) : comm_(owned) {
+MpiComm::MpiComm(MPI_Comm owned, std::int64_t largest_count, RankActivity* activity)
+    : comm_(owned), largest_count_(largest_count), activity_(activity) {
   check_mpi(MPI_Comm_set_errhandler(comm_, MPI_ERRORS_RETURN), "MPI_Comm_set_errhandler");
+  check_mpi(MPI_Comm_rank(comm_, &rank_), "MPI_Comm_rank");
+  check_mpi(MPI_Comm_size(comm_, &size_), "MPI_Comm_size");
 }
 
-MpiHandle::~MpiHandle() {
-  if (comm_ == MPI_COMM_NULL || mpi_is_finalized()) return;
-  if (MPI_Comm_free(&comm_) != MPI_SUCCESS) spdlog::warn("MPI_Comm_free failed");
-}
-
-MpiHandle& MpiHandle::operator=(MpiHandle&& other) noexcept {
-  std::swap(comm_, other.comm_);
-  return *this;
-}
-
-MpiComm::MpiComm(MpiHandle handle, std::int64_t largest_count, RankActivity* activity)
-    : handle_(std::move(handle)), largest_count_(largest_count), activity_(activity) {
-  check_mpi(MPI_Comm_rank(handle_.get(), &rank_), "MPI_Comm_rank");
-  check_mpi(MPI_Comm_size(handle_.get(), &size_), "MPI_Comm_size");
+MpiComm::~MpiComm() {
+  int finalized = 0;
+  MPI_Finalized(&finalized);
+  if (!finalized && MPI_Comm_free(&comm_) != MPI_SUCCESS) spdlog::warn("MPI_Comm_free failed");
 }
 
 void MpiComm::barrier() {
   const Collective call(activity_, "barrier", 0);
-  check_mpi(MPI_Barrier(handle_.get()), "MPI_Barrier");
+  check_mpi(MPI_Barrier(comm_), "MPI_Barrier");
 }
 
 bool MpiComm::wait_for_all(std::chrono::milliseconds patience,
@@ -87,7 +75,7 @@ bool MpiComm::wait_for_all(std::chrono::milliseconds patience,
   const Collective call(activity_, "wait_for_all", 0, /*patient=*/true);
   constexpr std::chrono::milliseconds kShortest{1}, kLongest{20};  // between two checks
   MPI_Request request = MPI_REQUEST_NULL;
-  check_mpi(MPI_Ibarrier(handle_.get(), &request), "MPI_Ibarrier");
+  check_mpi(MPI_Ibarrier(comm_, &request), "MPI_Ibarrier");
   const auto begin = std::chrono::steady_clock::now();
   for (auto pause = kShortest;; pause = std::min(2 * pause, kLongest)) {
     int all_here = 0;
@@ -103,46 +91,38 @@ std::unique_ptr<Communicator> MpiComm::split(int color) {
   check_color(color);
   const Collective call(activity_, "split", 0);
   MPI_Comm part = MPI_COMM_NULL;
-  check_mpi(MPI_Comm_split(handle_.get(), color, rank_, &part), "MPI_Comm_split");
-  return std::make_unique<MpiComm>(MpiHandle(part), largest_count_, activity_);
+  check_mpi(MPI_Comm_split(comm_, color, rank_, &part), "MPI_Comm_split");
+  return std::make_unique<MpiComm>(part, largest_count_, activity_);
 }
 
 std::unique_ptr<MpiComm> MpiComm::split_by_node() {
   const Collective call(activity_, "split_by_node", 0);
   MPI_Comm node = MPI_COMM_NULL;
-  check_mpi(MPI_Comm_split_type(handle_.get(), MPI_COMM_TYPE_SHARED, rank_, MPI_INFO_NULL, &node),
+  check_mpi(MPI_Comm_split_type(comm_, MPI_COMM_TYPE_SHARED, rank_, MPI_INFO_NULL, &node),
             "MPI_Comm_split_type");
-  return std::make_unique<MpiComm>(MpiHandle(node), largest_count_, activity_);
+  return std::make_unique<MpiComm>(node, largest_count_, activity_);
 }
 
 void MpiComm::broadcast_bytes(std::span<std::byte> data, int root) {
   check_root(root, size_);
   const Collective call(activity_, "broadcast", data.size());
   in_pieces(data.size(), largest_count_, [&](std::size_t offset, int count) {
-    check_mpi(MPI_Bcast(data.data() + offset, count, MPI_BYTE, root, handle_.get()), "MPI_Bcast");
+    check_mpi(MPI_Bcast(data.data() + offset, count, MPI_BYTE, root, comm_), "MPI_Bcast");
   });
 }
 
-template <typename T>
-void MpiComm::all_reduce_pieces(std::span<T> data, MPI_Datatype type, ReduceOp op) {
-  const Collective call(activity_, "all_reduce", data.size_bytes());
-  in_pieces(data.size(), largest_count_, [&](std::size_t offset, int count) {
-    check_mpi(
-        MPI_Allreduce(MPI_IN_PLACE, data.data() + offset, count, type, to_mpi(op), handle_.get()),
-        "MPI_Allreduce");
-  });
-}
-
-void MpiComm::all_reduce_float(std::span<float> data, ReduceOp op) {
-  all_reduce_pieces(data, MPI_FLOAT, op);
-}
-
-void MpiComm::all_reduce_double(std::span<double> data, ReduceOp op) {
-  all_reduce_pieces(data, MPI_DOUBLE, op);
-}
-
-void MpiComm::all_reduce_int64(std::span<std::int64_t> data, ReduceOp op) {
-  all_reduce_pieces(data, MPI_INT64_T, op);
+void MpiComm::all_reduce(Numbers data, ReduceOp op) {
+  const MPI_Datatype type = std::array{MPI_FLOAT, MPI_DOUBLE, MPI_INT64_T}[data.index()];
+  std::visit(
+      [&](auto numbers) {
+        const Collective call(activity_, "all_reduce", numbers.size_bytes());
+        in_pieces(numbers.size(), largest_count_, [&](std::size_t offset, int count) {
+          check_mpi(
+              MPI_Allreduce(MPI_IN_PLACE, numbers.data() + offset, count, type, to_mpi(op), comm_),
+              "MPI_Allreduce");
+        });
+      },
+      data);
 }
 
 // Point to point rather than MPI_Alltoallv, for which the ranks would first have to agree whether
@@ -161,18 +141,18 @@ void MpiComm::all_to_all_bytes(std::span<const std::byte> send,
     const int source = (rank_ - step + size_) % size_;
     std::byte* data = recv.data() + parts.recv.offset[source];
     in_pieces(parts.recv.size(source), largest_count_, [&](std::size_t offset, int count) {
-      check_mpi(MPI_Irecv(data + offset, count, MPI_BYTE, source, tag, handle_.get(),
-                          &requests.emplace_back()),
-                "MPI_Irecv");
+      check_mpi(
+          MPI_Irecv(data + offset, count, MPI_BYTE, source, tag, comm_, &requests.emplace_back()),
+          "MPI_Irecv");
     });
   }
   for (int step = 1; step < size_; ++step) {
     const int target = (rank_ + step) % size_;
     const std::byte* data = send.data() + parts.send.offset[target];
     in_pieces(parts.send.size(target), largest_count_, [&](std::size_t offset, int count) {
-      check_mpi(MPI_Isend(data + offset, count, MPI_BYTE, target, tag, handle_.get(),
-                          &requests.emplace_back()),
-                "MPI_Isend");
+      check_mpi(
+          MPI_Isend(data + offset, count, MPI_BYTE, target, tag, comm_, &requests.emplace_back()),
+          "MPI_Isend");
     });
   }
   if (parts.copies_own) {
@@ -201,7 +181,7 @@ void MpiComm::all_gather_bytes(std::span<const std::byte> send, std::span<std::b
     offsets[rank] = static_cast<int>(parts.offset[rank]);
   }
   check_mpi(MPI_Allgatherv(MPI_IN_PLACE, 0, MPI_BYTE, recv.data(), sizes.data(), offsets.data(),
-                           MPI_BYTE, handle_.get()),
+                           MPI_BYTE, comm_),
             "MPI_Allgatherv");
 }
 

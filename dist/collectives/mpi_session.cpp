@@ -58,7 +58,7 @@ MpiSession::~MpiSession() {
 std::unique_ptr<Communicator> MpiSession::world(RankActivity* activity) const {
   MPI_Comm copy = MPI_COMM_NULL;
   check_mpi(MPI_Comm_dup(MPI_COMM_WORLD, &copy), "MPI_Comm_dup");
-  return std::make_unique<MpiComm>(MpiHandle(copy), std::numeric_limits<int>::max(), activity);
+  return std::make_unique<MpiComm>(copy, std::numeric_limits<int>::max(), activity);
 }
 
 void MpiSession::abort(int exit_code) {

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <exception>
 
 #include "core/error.hpp"
@@ -93,7 +94,19 @@ class NcclComm final : public Communicator {
   MemoryKind memory() const override { return MemoryKind::device; }
   std::string_view name() const override { return "nccl"; }
 
-  void barrier() override { all_reduce_any(token_.as<float>(), ncclFloat32, ReduceOp::sum); }
+  void barrier() override { all_reduce(token_.as<float>(), ReduceOp::sum); }
+
+  void all_reduce(Numbers data, ReduceOp op) override {
+    const ncclDataType_t type = std::array{ncclFloat32, ncclFloat64, ncclInt64}[data.index()];
+    std::visit(
+        [&](auto numbers) {
+          run("ncclAllReduce", numbers.size_bytes(), [&] {
+            return ncclAllReduce(numbers.data(), numbers.data(), numbers.size(), type, to_nccl(op),
+                                 handle_, kStream);
+          });
+        },
+        data);
+  }
 
   std::unique_ptr<Communicator> split(int) override {
     throw DistError("an NCCL communicator cannot be split");
@@ -104,24 +117,6 @@ class NcclComm final : public Communicator {
     check_root(root, size_);
     run("ncclBroadcast", data.size(), [&] {
       return ncclBroadcast(data.data(), data.data(), data.size(), ncclUint8, root, handle_,
-                           kStream);
-    });
-  }
-
-  void all_reduce_float(std::span<float> data, ReduceOp op) override {
-    all_reduce_any(data, ncclFloat32, op);
-  }
-  void all_reduce_double(std::span<double> data, ReduceOp op) override {
-    all_reduce_any(data, ncclFloat64, op);
-  }
-  void all_reduce_int64(std::span<std::int64_t> data, ReduceOp op) override {
-    all_reduce_any(data, ncclInt64, op);
-  }
-
-  template <typename T>
-  void all_reduce_any(std::span<T> data, ncclDataType_t type, ReduceOp op) {
-    run("ncclAllReduce", data.size_bytes(), [&] {
-      return ncclAllReduce(data.data(), data.data(), data.size(), type, to_nccl(op), handle_,
                            kStream);
     });
   }

@@ -27,7 +27,7 @@ using ::testing::HasSubstr;
 std::unique_ptr<Communicator> world_in_small_pieces() {
   MPI_Comm copy = MPI_COMM_NULL;
   check_mpi(MPI_Comm_dup(MPI_COMM_WORLD, &copy), "MPI_Comm_dup");
-  return std::make_unique<MpiComm>(MpiHandle(copy), 3);
+  return std::make_unique<MpiComm>(copy, 3);
 }
 
 class MpiTest : public ::testing::Test {
@@ -98,9 +98,9 @@ TEST_F(MpiTest, ReturnsErrorsInsteadOfDying) {
   const auto own = world_->split(world_->rank());
   MPI_Comm copy = MPI_COMM_NULL;
   check_mpi(MPI_Comm_dup(MPI_COMM_SELF, &copy), "MPI_Comm_dup");
-  const MpiHandle handle(copy);
+  const MpiComm comm(copy);
   int value = 0;
-  EXPECT_THROW(check_mpi(MPI_Bcast(&value, 1, MPI_INT, 7, handle.get()), "MPI_Bcast"), DistError);
+  EXPECT_THROW(check_mpi(MPI_Bcast(&value, 1, MPI_INT, 7, copy), "MPI_Bcast"), DistError);
 }
 
 TEST_F(MpiTest, AllowsOneSessionAtATime) {

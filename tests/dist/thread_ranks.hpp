@@ -86,11 +86,14 @@ class ThreadComm final : public Communicator {
   MemoryKind memory() const override { return memory_; }
   std::string_view name() const override { return "threads"; }
   void barrier() override { meeting_.meet(); }
+  void all_reduce(Numbers data, ReduceOp op) override {
+    std::visit([&](auto numbers) { reduce(numbers, op); }, data);
+  }
   // All ranks must have one colour. They call one communicator after the other, so that both can
   // share the meeting.
   std::unique_ptr<Communicator> split(int color) override {
     std::int64_t colors[] = {color, -color};
-    all_reduce_any(std::span<std::int64_t>(colors), ReduceOp::max);
+    all_reduce(std::span<std::int64_t>(colors), ReduceOp::max);
     if (colors[0] != -colors[1]) throw DistError("threads do not split by several colours");
     return std::make_unique<ThreadComm>(meeting_, rank_, memory_, copy_);
   }
@@ -113,7 +116,7 @@ class ThreadComm final : public Communicator {
   }
 
   template <typename T>
-  void all_reduce_any(std::span<T> data, ReduceOp op) {
+  void reduce(std::span<T> data, ReduceOp op) {
     std::vector<T> sums(data.size()), other(data.size());
     exchange(data.data(), {}, [&] {
       for (int r = 0; r < size(); ++r) {
@@ -127,11 +130,6 @@ class ThreadComm final : public Communicator {
       }
     });
     copy_(data.data(), sums.data(), data.size_bytes());
-  }
-  void all_reduce_float(std::span<float> data, ReduceOp op) override { all_reduce_any(data, op); }
-  void all_reduce_double(std::span<double> data, ReduceOp op) override { all_reduce_any(data, op); }
-  void all_reduce_int64(std::span<std::int64_t> data, ReduceOp op) override {
-    all_reduce_any(data, op);
   }
 
   void all_to_all_bytes(std::span<const std::byte> send, std::span<const std::int64_t> send_counts,
