@@ -5,11 +5,12 @@
 #include <numeric>
 #include <vector>
 
-#include "core/error.hpp"
 #include "core/random.hpp"
 
 namespace tpudist {
 namespace {
+
+constexpr double kEps = 1e-10;
 
 // Configurations by descending target; equal targets in an order drawn from `tie_key`.
 std::vector<std::size_t> slowest_first(std::span<const double> targets, std::uint64_t tie_key) {
@@ -21,31 +22,16 @@ std::vector<std::size_t> slowest_first(std::span<const double> targets, std::uin
   return order;
 }
 
-}  // namespace
-
-ListMle::ListMle(double clip_norm, double temperature)
-    : clip_norm_(clip_norm), temperature_(temperature) {
-  if (!(clip_norm > 0)) throw ConfigError("list_mle: clip_norm must be greater than 0");
-  if (!(temperature > 0) || std::isinf(temperature))
-    throw ConfigError("list_mle: temperature must be finite and greater than 0");
-}
-
-bool ListMle::is_translation_invariant() const {
-  return std::isinf(clip_norm_);
-}
-
-SlateLoss::Value ListMle::evaluate(std::span<const double> scores, std::span<const double> targets,
-                                   std::uint64_t tie_key, std::span<double> gradient) const {
+SlateLoss::Value evaluate(double clip_norm, double temperature, std::span<const double> scores,
+                          std::span<const double> targets, std::uint64_t tie_key,
+                          std::span<double> gradient) {
   const std::size_t n = scores.size();
-  check_slate("list_mle", scores, targets, gradient);
-  std::fill(gradient.begin(), gradient.end(), 0.0);
   if (n < 2) return {};
-
   double square = 0;
   for (const double score : scores) square += score * score;
   const double norm = std::sqrt(square);
-  const bool clipped = norm > clip_norm_ * temperature_;
-  const double scale = clipped ? clip_norm_ / norm : 1 / temperature_;
+  const bool clipped = norm > clip_norm * temperature;
+  const double scale = clipped ? clip_norm / norm : 1 / temperature;
 
   const std::vector<std::size_t> order = slowest_first(targets, tie_key);
   const std::size_t top = std::max_element(scores.begin(), scores.end()) - scores.begin();
@@ -55,12 +41,12 @@ SlateLoss::Value ListMle::evaluate(std::span<const double> scores, std::span<con
     exponential[i] = std::exp(scale * (scores[order[i]] - scores[top]));
     tail[i] = sum += exponential[i];
   }
-  double loss = 0, inverse = 0, lost = 0;  // lost: the effect of eps on the invariance under a
+  double loss = 0, inverse = 0, lost = 0;  // lost: the effect of kEps on the invariance under a
                                            // shift of all scores
   for (std::size_t i = 0; i < n; ++i) {
-    loss += std::log(tail[i] + eps) - scale * (scores[order[i]] - scores[top]);
-    inverse += 1 / (tail[i] + eps);
-    lost += eps / (tail[i] + eps);
+    loss += std::log(tail[i] + kEps) - scale * (scores[order[i]] - scores[top]);
+    inverse += 1 / (tail[i] + kEps);
+    lost += kEps / (tail[i] + kEps);
     gradient[order[i]] = exponential[i] * inverse - 1;
   }
   gradient[top] += lost;
@@ -76,6 +62,15 @@ SlateLoss::Value ListMle::evaluate(std::span<const double> scores, std::span<con
     gradient[i] = scale * (gradient[i] - along / square * scores[i]);
   }
   return {loss, false};
+}
+
+}  // namespace
+
+SlateLoss list_mle(double clip_norm, double temperature) {
+  return checked_loss("list_mle", std::isinf(clip_norm),
+                      [=](auto scores, auto targets, std::uint64_t tie_key, auto gradient) {
+                        return evaluate(clip_norm, temperature, scores, targets, tie_key, gradient);
+                      });
 }
 
 }  // namespace tpudist

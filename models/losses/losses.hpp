@@ -25,20 +25,9 @@ std::unique_ptr<SlateLoss> read_loss(ConfigNode loss, TargetKind targets = Targe
 //
 // So a larger score means slower. With a low temperature, small differences of scores count as
 // certain. The gradient is that of the whole formula, including the clip and the maximum.
-class ListMle : public SlateLoss {
- public:
-  static constexpr double eps = 1e-10;
-
-  // `clip_norm` > 0, infinity means no clip; `temperature` > 0 and finite.
-  explicit ListMle(double clip_norm, double temperature = 1);
-  // Translation-invariant if the norm of these scores is not clipped.
-  Value evaluate(std::span<const double> scores, std::span<const double> targets,
-                 std::uint64_t tie_key, std::span<double> gradient) const override;
-  bool is_translation_invariant() const override;
-
- private:
-  double clip_norm_, temperature_;
-};
+// `clip_norm` > 0, infinity means no clip; `temperature` > 0 and finite. Translation-invariant at
+// scores whose norm is not clipped.
+SlateLoss list_mle(double clip_norm, double temperature = 1);
 
 // The margin ranking loss over pairwise differences with which the 2nd place of "Fast or Slow?"
 // trained its XLA and tile networks. With d_ij = s_j - s_i and y_ij = sign(t_j - t_i), over the
@@ -49,25 +38,14 @@ class ListMle : public SlateLoss {
 // which is torch.nn.functional.margin_ranking_loss of d against 0. A larger score means slower. A
 // pair of equal targets has y = 0, as there: it adds scale * margin to the sum and nothing to the
 // gradient. If margin = y d exactly, the gradient is that of the sloping side, as in torch.
-class DiffMat : public SlateLoss {
- public:
-  // `margin` >= 0 in the unit of the scores, `scale` > 0; both finite. Throws ConfigError.
-  DiffMat(double margin, double scale);
-  Value evaluate(std::span<const double> scores, std::span<const double> targets,
-                 std::uint64_t tie_key, std::span<double> gradient) const override;
-  bool is_translation_invariant() const override { return true; }
+// `margin` >= 0 in the unit of the scores, `scale` > 0; both finite.
+SlateLoss diff_mat(double margin, double scale);
 
- private:
-  double margin_, scale_;
-};
-
-// How the values of the pairs of a slate are combined: their sum, or the sum divided by K * K, the
-// size of the pair matrix, as in the 1st place's code of "Fast or Slow?".
-enum class PairReduction { mean, sum };
-
-// Which pairs of a slate count, and how much.
+// Which pairs of a slate count, how much, and how their values are combined.
 struct PairOptions {
-  PairReduction reduction = PairReduction::mean;
+  // The values of the pairs are added up. Otherwise the sum is divided by K * K, the size of the
+  // pair matrix, as in the 1st place's code of "Fast or Slow?".
+  bool sum = false;
   // 0: all pairs. Otherwise each configuration is compared with its partner in this many random
   // permutations of the slate, drawn from the tie key; the mean divides by K * permutations. The
   // gradient is that of torch's margin_ranking_loss of scores and permuted scores. The value lacks
@@ -89,35 +67,15 @@ struct PairOptions {
 //
 // Pairs of equal targets add nothing, but count in K^2. If the margin is met exactly, the gradient
 // is that of the sloping side, as in the 1st place's code.
-class PairwiseHinge : public SlateLoss {
- public:
-  // `margin` >= 0 in the unit of the scores, finite. Throws ConfigError.
-  explicit PairwiseHinge(double margin = 1, const PairOptions& options = {});
-  Value evaluate(std::span<const double> scores, std::span<const double> targets,
-                 std::uint64_t tie_key, std::span<double> gradient) const override;
-  bool is_translation_invariant() const override { return true; }
-
- private:
-  double margin_;
-  PairOptions options_;
-};
+// `margin` >= 0 in the unit of the scores, finite.
+SlateLoss pairwise_hinge(double margin = 1, const PairOptions& options = {});
 
 // The logistic loss of RankNet (Burges et al., "Learning to rank using gradient descent", 2005),
 // with the natural logarithm, over the same pairs:
 //
 //     loss = sum_{t_i > t_j} log(1 + exp(-sigma (s_i - s_j))), or this / K^2
-class PairwiseLogistic : public SlateLoss {
- public:
-  // `sigma` > 0, finite. Throws ConfigError.
-  explicit PairwiseLogistic(double sigma = 1, const PairOptions& options = {});
-  Value evaluate(std::span<const double> scores, std::span<const double> targets,
-                 std::uint64_t tie_key, std::span<double> gradient) const override;
-  bool is_translation_invariant() const override { return true; }
-
- private:
-  double sigma_;
-  PairOptions options_;
-};
+// `sigma` > 0, finite.
+SlateLoss pairwise_logistic(double sigma = 1, const PairOptions& options = {});
 
 // The mean absolute percentage error that the 2nd place of "Fast or Slow?" added to DiffMat, in
 // torchmetrics' form. With t' = unit * t,
@@ -126,33 +84,11 @@ class PairwiseLogistic : public SlateLoss {
 //
 // Its gradient is 0 where s = t'. It depends on the level of the scores, not only on their
 // differences.
-class Mape : public SlateLoss {
- public:
-  static constexpr double eps = 1.17e-6;
+// `unit` > 0, finite: factor of the targets, e.g. 1e-9 from nanoseconds to seconds.
+SlateLoss mape(double unit = 1);
 
-  // `unit` > 0, finite: factor of the targets, e.g. 1e-9 from nanoseconds to seconds. Throws
-  // ConfigError.
-  explicit Mape(double unit = 1);
-  Value evaluate(std::span<const double> scores, std::span<const double> targets,
-                 std::uint64_t tie_key, std::span<double> gradient) const override;
-  bool is_translation_invariant() const override { return false; }
-
- private:
-  double unit_;
-};
-
-// The mean squared error, mean_k (s_k - unit * t_k)^2.
-class Mse : public SlateLoss {
- public:
-  // `unit` as above.
-  explicit Mse(double unit = 1);
-  Value evaluate(std::span<const double> scores, std::span<const double> targets,
-                 std::uint64_t tie_key, std::span<double> gradient) const override;
-  bool is_translation_invariant() const override { return false; }
-
- private:
-  double unit_;
-};
+// The mean squared error, mean_k (s_k - unit * t_k)^2. `unit` as above.
+SlateLoss mse(double unit = 1);
 
 // The Huber loss of logarithms (Huber, "Robust estimation of a location parameter", 1964). With
 // e_k = s_k - log(max(unit * t_k, 1e-30)):
@@ -160,18 +96,7 @@ class Mse : public SlateLoss {
 //       loss = mean_k  e^2 / 2 where |e| <= delta, else delta (|e| - delta / 2)
 //
 // So errors are relative to the run time, and those beyond delta count linearly.
-class LogHuber : public SlateLoss {
- public:
-  static constexpr double eps = 1e-30;
-
-  // `unit` as above; `delta` > 0, finite.
-  explicit LogHuber(double delta = 1, double unit = 1);
-  Value evaluate(std::span<const double> scores, std::span<const double> targets,
-                 std::uint64_t tie_key, std::span<double> gradient) const override;
-  bool is_translation_invariant() const override { return false; }
-
- private:
-  double delta_, unit_;
-};
+// `unit` as above; `delta` > 0, finite.
+SlateLoss log_huber(double delta = 1, double unit = 1);
 
 }  // namespace tpudist

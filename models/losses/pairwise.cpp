@@ -1,7 +1,5 @@
 #include "models/losses/losses.hpp"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <cmath>
 #include <functional>
@@ -10,7 +8,6 @@
 #include <utility>
 #include <vector>
 
-#include "core/error.hpp"
 #include "core/random.hpp"
 
 namespace tpudist {
@@ -74,125 +71,91 @@ double top_target(std::span<const double> targets, int top) {
   return fastest[last];
 }
 
-// Adds up the results of `of_pair` for each pair of a slower and a faster configuration: the value
-// at the difference of their scores, and its derivative. `name`: of the loss.
+// A loss that adds up the results of `of_pair` for each pair of a slower and a faster configuration:
+// the value at the difference of their scores, and its derivative.
 template <typename OfPair>
-SlateLoss::Value sum_over_pairs(const char* name, std::span<const double> scores,
-                                std::span<const double> targets, std::uint64_t tie_key,
-                                std::span<double> gradient, const PairOptions& options,
-                                const OfPair& of_pair) {
-  check_slate(name, scores, targets, gradient);
-  std::ranges::fill(gradient, 0.0);
-  const double fast_target = top_target(targets, options.top);
-  const auto weighted = [&](std::size_t slow, std::size_t fast) {
-    std::pair<double, double> pair = of_pair(scores[slow] - scores[fast]);
-    if (targets[fast] <= fast_target) {
-      pair.first *= options.top_weight;
-      pair.second *= options.top_weight;
+SlateLoss sum_over_pairs(const char* name, const PairOptions& options, const OfPair& of_pair) {
+  const auto evaluate = [=](std::span<const double> scores, std::span<const double> targets,
+                            std::uint64_t tie_key, std::span<double> gradient) -> SlateLoss::Value {
+    const double fast_target = top_target(targets, options.top);
+    const auto weighted = [&](std::size_t slow, std::size_t fast) {
+      std::pair<double, double> pair = of_pair(scores[slow] - scores[fast]);
+      if (targets[fast] <= fast_target) {
+        pair.first *= options.top_weight;
+        pair.second *= options.top_weight;
+      }
+      return pair;
+    };
+    Hardest hardest;
+    if (options.hardest < 1) {
+      std::vector<double> values;
+      for_pairs(targets, options, tie_key, [&](std::size_t slow, std::size_t fast) {
+        values.push_back(weighted(slow, fast).first);
+      });
+      hardest = hardest_of(std::move(values), options.hardest);
     }
-    return pair;
-  };
-  Hardest hardest;
-  if (options.hardest < 1) {
-    std::vector<double> values;
+    double sum = 0, all = 0, taken = 0;
     for_pairs(targets, options, tie_key, [&](std::size_t slow, std::size_t fast) {
-      values.push_back(weighted(slow, fast).first);
+      const std::pair<double, double> pair = weighted(slow, fast);
+      ++all;
+      if (options.hardest < 1 && !hardest.takes(pair.first)) return;
+      ++taken;
+      sum += pair.first;
+      gradient[slow] += pair.second;
+      gradient[fast] -= pair.second;
     });
-    hardest = hardest_of(std::move(values), options.hardest);
-  }
-  double sum = 0, all = 0, taken = 0;
-  for_pairs(targets, options, tie_key, [&](std::size_t slow, std::size_t fast) {
-    const std::pair<double, double> pair = weighted(slow, fast);
-    ++all;
-    if (options.hardest < 1 && !hardest.takes(pair.first)) return;
-    ++taken;
-    sum += pair.first;
-    gradient[slow] += pair.second;
-    gradient[fast] -= pair.second;
-  });
-  const auto n = static_cast<double>(scores.size());
-  if (options.reduction == PairReduction::sum || n == 0) return {sum, true};
-  const double pairs =
-      n * (options.permutations > 0 ? options.permutations : n) * (taken > 0 ? taken / all : 1.0);
-  for (double& g : gradient) g /= pairs;
-  return {sum / pairs, true};
-}
-
-void check_options(const char* name, const PairOptions& options) {
-  if (options.permutations < 0 || options.top < 0 || !(options.hardest > 0) ||
-      options.hardest > 1 || !(options.top_weight >= 0) || std::isinf(options.top_weight)) {
-    throw ConfigError(fmt::format(
-        "{}: permutations, top and top_weight must be 0 or more, hardest above 0 and up to 1",
-        name));
-  }
+    const auto n = static_cast<double>(scores.size());
+    if (options.sum || n == 0) return {sum, true};
+    const double pairs =
+        n * (options.permutations > 0 ? options.permutations : n) * (taken > 0 ? taken / all : 1.0);
+    for (double& g : gradient) g /= pairs;
+    return {sum / pairs, true};
+  };
+  return checked_loss(name, true, evaluate);
 }
 
 }  // namespace
 
-DiffMat::DiffMat(double margin, double scale) : margin_(margin), scale_(scale) {
-  if (!(margin >= 0) || std::isinf(margin))
-    throw ConfigError("diff_mat: margin must be finite and 0 or more");
-  if (!(scale > 0) || std::isinf(scale))
-    throw ConfigError("diff_mat: scale must be finite and greater than 0");
+SlateLoss diff_mat(double margin, double scale) {
+  return checked_loss(
+      "diff_mat", true,
+      [=](auto scores, auto targets, std::uint64_t, auto gradient) -> SlateLoss::Value {
+        const std::size_t n = scores.size();
+        if (n < 2) return {};
+        const double share = scale / (static_cast<double>(n) * static_cast<double>(n - 1) / 2);
+        double sum = 0;
+        for (std::size_t i = 0; i < n; ++i) {
+          for (std::size_t j = i + 1; j < n; ++j) {
+            const double sign = (targets[j] > targets[i]) - (targets[j] < targets[i]);
+            const double value = margin - sign * (scores[j] - scores[i]);
+            if (value < 0) continue;  // NaN continues
+            sum += value;
+            gradient[j] -= sign;
+            gradient[i] += sign;
+          }
+        }
+        for (double& g : gradient) g *= share;
+        return {share * sum, true};
+      });
 }
 
-SlateLoss::Value DiffMat::evaluate(std::span<const double> scores, std::span<const double> targets,
-                                   std::uint64_t, std::span<double> gradient) const {
-  check_slate("diff_mat", scores, targets, gradient);
-  std::ranges::fill(gradient, 0.0);
-  const std::size_t n = scores.size();
-  if (n < 2) return {};
-  const double share = scale_ / (static_cast<double>(n) * static_cast<double>(n - 1) / 2);
-  double sum = 0;
-  for (std::size_t i = 0; i < n; ++i) {
-    for (std::size_t j = i + 1; j < n; ++j) {
-      const double sign = (targets[j] > targets[i]) - (targets[j] < targets[i]);
-      const double value = margin_ - sign * (scores[j] - scores[i]);
-      if (value < 0) continue;  // NaN continues
-      sum += value;
-      gradient[j] -= sign;
-      gradient[i] += sign;
-    }
-  }
-  for (double& g : gradient) g *= share;
-  return {share * sum, true};
-}
-
-PairwiseHinge::PairwiseHinge(double margin, const PairOptions& options)
-    : margin_(margin), options_(options) {
-  check_options("pairwise_hinge", options);
-  if (!(margin >= 0) || std::isinf(margin))
-    throw ConfigError("pairwise_hinge: margin must be finite and 0 or more");
-}
-
-SlateLoss::Value PairwiseHinge::evaluate(std::span<const double> scores,
-                                         std::span<const double> targets, std::uint64_t tie_key,
-                                         std::span<double> gradient) const {
-  return sum_over_pairs("pairwise_hinge", scores, targets, tie_key, gradient, options_,
-                        [&](double difference) -> std::pair<double, double> {
-                          const double value = margin_ - difference;
+SlateLoss pairwise_hinge(double margin, const PairOptions& options) {
+  return sum_over_pairs("pairwise_hinge", options,
+                        [=](double difference) -> std::pair<double, double> {
+                          const double value = margin - difference;
                           if (value < 0) return {0.0, 0.0};
                           return {value, -1.0};  // also for NaN
                         });
 }
 
-PairwiseLogistic::PairwiseLogistic(double sigma, const PairOptions& options)
-    : sigma_(sigma), options_(options) {
-  check_options("pairwise_logistic", options);
-  if (!(sigma > 0) || std::isinf(sigma))
-    throw ConfigError("pairwise_logistic: sigma must be finite and greater than 0");
-}
-
-SlateLoss::Value PairwiseLogistic::evaluate(std::span<const double> scores,
-                                            std::span<const double> targets, std::uint64_t tie_key,
-                                            std::span<double> gradient) const {
-  return sum_over_pairs("pairwise_logistic", scores, targets, tie_key, gradient, options_,
-                        [&](double difference) -> std::pair<double, double> {
+SlateLoss pairwise_logistic(double sigma, const PairOptions& options) {
+  return sum_over_pairs("pairwise_logistic", options,
+                        [=](double difference) -> std::pair<double, double> {
                           // log(1 + exp(-x)) without overflow for either sign.
-                          const double x = sigma_ * difference, small = std::exp(-std::abs(x));
+                          const double x = sigma * difference, small = std::exp(-std::abs(x));
                           const double value = std::max(-x, 0.0) + std::log1p(small);
                           const double sigmoid_of_minus_x = (x > 0 ? small : 1.0) / (1 + small);
-                          return {std::isnan(x) ? x : value, -sigma_ * sigmoid_of_minus_x};
+                          return {std::isnan(x) ? x : value, -sigma * sigmoid_of_minus_x};
                         });
 }
 

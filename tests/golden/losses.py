@@ -1,6 +1,6 @@
-"""Writes tests/models/losses/golden_losses.hpp: losses and their gradients by PyTorch's autograd in double. Needs PyTorch.
+"""Writes tests/models/losses/golden.json: losses and their gradients by PyTorch's autograd in double. Needs PyTorch.
 
-    python tests/golden/losses.py > tests/models/losses/golden_losses.hpp
+    python tests/golden/losses.py > tests/models/losses/golden.json
 """
 import itertools
 import math
@@ -169,7 +169,7 @@ BATCH_LOSSES = [
 
 
 def numbers(values):
-    return "{" + ", ".join(f"{v:.17g}" for v in values) + "}"
+    return "[" + ", ".join(f"{v:.17g}" for v in values) + "]"
 
 
 def value_and_gradient(loss, scores, targets):
@@ -180,27 +180,18 @@ def value_and_gradient(loss, scores, targets):
 
 
 def main():
-    print("#pragma once\n\n// Made by tests/golden/losses.py.\n\n#include <vector>\n\nnamespace tpudist {\n")
-    print("struct GoldenLoss {\n  const char* slate;\n  const char* yaml;\n  std::vector<double> scores, targets;")
-    print("  double loss;\n  std::vector<double> gradient;\n};\n")
-    print("struct GoldenSlate {\n  std::vector<double> scores, targets;\n};\n")
-    print("// Of all slates of kGoldenBatch, one after another.\nstruct GoldenBatchLoss {\n  const char* yaml;")
-    print("  double loss;\n  std::vector<double> gradient;\n};\n")
-    print("// clang-format off\ninline const std::vector<GoldenLoss> kGoldenLosses = {")
-    for slate, (scores, targets) in SLATES.items():
-        for yaml, loss in LOSSES:
-            print(f'    {{"{slate}", "loss: {yaml}",\n     {numbers(scores)}, {numbers(targets)},\n'
-                  f"     {value_and_gradient(loss, scores, torch.tensor(targets))}}},")
-    print("};\n\ninline const std::vector<GoldenSlate> kGoldenBatch = {")
-    for scores, targets in BATCH:
-        print(f"    {{{numbers(scores)}, {numbers(targets)}}},")
-    print("};\n\ninline const std::vector<GoldenBatchLoss> kGoldenBatchLosses = {")
-    scores = [score for slate, _ in BATCH for score in slate]
+    """Slates by name, [slate, loss, value, gradient], and losses of the joined slates of a batch."""
+    slates = [f'  "{name}": [{numbers(scores)}, {numbers(targets)}]' for name, (scores, targets) in SLATES.items()]
+    losses = [f'  ["{name}", "loss: {yaml}", {value_and_gradient(loss, scores, torch.tensor(targets))}]'
+              for name, (scores, targets) in SLATES.items() for yaml, loss in LOSSES]
+    batch = [f"[{numbers(scores)}, {numbers(targets)}]" for scores, targets in BATCH]
+    scores, batch_losses = [score for slate, _ in BATCH for score in slate], []
     for yaml, relative, loss in BATCH_LOSSES:
-        slates = [torch.tensor(targets) for _, targets in BATCH]
-        targets = torch.cat([slate / slate.min() if relative else slate for slate in slates])
-        print(f'    {{"loss: {{batch_hinge: {yaml}}}",\n     {value_and_gradient(loss, scores, targets)}}},')
-    print("};\n// clang-format on\n\n}  // namespace tpudist")
+        of_slates = [torch.tensor(targets) for _, targets in BATCH]
+        targets = torch.cat([slate / slate.min() if relative else slate for slate in of_slates])
+        batch_losses.append(f'  ["loss: {{batch_hinge: {yaml}}}", {value_and_gradient(loss, scores, targets)}]')
+    print('{"slates": {\n' + ",\n".join(slates) + '},\n"losses": [\n' + ",\n".join(losses) + "],")
+    print('"batch": [' + ", ".join(batch) + '],\n"batch_losses": [\n' + ",\n".join(batch_losses) + "]}")
 
 
 if __name__ == "__main__":

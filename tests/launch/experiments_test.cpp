@@ -5,7 +5,7 @@
 #include <set>
 
 #include "core/error.hpp"
-#include "data/schema/merged_collection.hpp"
+#include "data/schema/collection.hpp"
 #include "tests/support/paths.hpp"
 #include "train/experiment/experiment.hpp"
 
@@ -89,13 +89,13 @@ TEST(Experiments, SystemsAreThePublishedOnes) {
     EXPECT_EQ(experiment.optimizer.decay_of(ParameterGroup::weights), 1e-5);
     EXPECT_EQ(experiment.optimizer.clip_norm, 1);
     EXPECT_EQ(experiment.data.duplicates, DuplicatesPolicy::first);
-    EXPECT_TRUE(experiment.loss->is_translation_invariant());
+    EXPECT_TRUE(experiment.loss->is_translation_invariant);
   }
   const Experiment diff_mat = read("systems/latenciaga_xla_diffmat");
   EXPECT_EQ(diff_mat.optimizer.name, "adam");
   EXPECT_EQ(diff_mat.optimizer.clip_norm, 0);
   EXPECT_EQ(diff_mat.network.encoder.node_transform, FeatureTransform::log_positive);
-  EXPECT_FALSE(diff_mat.loss->is_translation_invariant());  // MAPE looks at the level
+  EXPECT_FALSE(diff_mat.loss->is_translation_invariant);  // MAPE looks at the level
 }
 
 TEST(Experiments, ASystemNeedsAllThatIsSaidOfIt) {

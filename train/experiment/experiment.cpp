@@ -49,7 +49,7 @@ void require_unseen_graphs_to_stop_early(ConfigNode root, const Experiment& expe
 // A loss over all slates of a batch needs one unit that holds the whole batch.
 void require_a_unit_for_the_batch(ConfigNode root, const Experiment& experiment) {
   const BatchConfig& batch = experiment.batch;
-  if (!experiment.loss->of_batch()) return;
+  if (!experiment.loss->batch) return;
   if (batch.unit == UnitKind::slates && batch.unit_slates >= batch.slates &&
       batch.config_chunk == 0)
     return;
@@ -79,7 +79,7 @@ void refuse_what_segments_lack(ConfigNode root, const Experiment& experiment) {
     mistake(
         "trains networks whose score is a sum over nodes (readout: {pool: sum} without widths) and "
         "whose layers mix neighbours alone: leave it out, or use another network");
-  if (!experiment.loss->is_translation_invariant())
+  if (!experiment.loss->is_translation_invariant)
     mistake(
         "needs a loss of differences of scores, as list_mle without clip_norm: segments without "
         "configurable nodes are not "

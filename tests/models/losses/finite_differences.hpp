@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdint>
 #include <vector>
 
 #include "models/losses/slate_loss.hpp"
@@ -10,16 +11,17 @@ namespace tpudist {
 
 // The largest difference between the gradient of a loss and central differences of its values.
 inline double gradient_error(const SlateLoss& loss, std::vector<double> scores,
-                             const std::vector<double>& targets, double step = 1e-6) {
+                             const std::vector<double>& targets, std::uint64_t tie_key = 1) {
+  constexpr double step = 1e-6;
   std::vector<double> gradient(scores.size()), ignored(scores.size());
-  loss.evaluate(scores, targets, 1, gradient);
+  loss.evaluate(scores, targets, tie_key, gradient);
   double error = 0;
   for (std::size_t i = 0; i < scores.size(); ++i) {
     const double at = scores[i];
     scores[i] = at + step;
-    const double above = loss.evaluate(scores, targets, 1, ignored).loss;
+    const double above = loss.evaluate(scores, targets, tie_key, ignored).loss;
     scores[i] = at - step;
-    const double below = loss.evaluate(scores, targets, 1, ignored).loss;
+    const double below = loss.evaluate(scores, targets, tie_key, ignored).loss;
     scores[i] = at;
     error = std::max(error, std::abs((above - below) / (2 * step) - gradient[i]));
   }

@@ -4,7 +4,6 @@
 #include <rapidcheck/gtest.h>
 
 #include <cmath>
-#include <limits>
 #include <vector>
 
 #include "core/error.hpp"
@@ -22,40 +21,40 @@ RC_GTEST_PROP(RegressionLosses, GradientEqualsFiniteDifferences, (std::uint64_t 
     targets[k] = rng.uniform(0.5, 2);
     scores[k] = 3 * targets[k] + (rng.below(2) == 0 ? -1 : 1) * rng.uniform(0.01, 2);
   }
-  RC_ASSERT(gradient_error(Mape(3), scores, targets) < 1e-6);
-  RC_ASSERT(gradient_error(Mse(3), scores, targets) < 1e-6);
-  RC_ASSERT(gradient_error(LogHuber(0.5, 3), scores, targets) < 1e-6);
+  RC_ASSERT(gradient_error(mape(3), scores, targets) < 1e-6);
+  RC_ASSERT(gradient_error(mse(3), scores, targets) < 1e-6);
+  RC_ASSERT(gradient_error(log_huber(0.5, 3), scores, targets) < 1e-6);
 }
 
 TEST(RegressionLosses, AreZeroAtTheTargetInItsUnit) {
   const std::vector<double> targets = {2e9, 3e9}, scores = {2, 3};
   std::vector<double> gradient = {5, 5};
-  EXPECT_NEAR(Mape(1e-9).evaluate(scores, targets, 0, gradient).loss, 0, 1e-15);
-  EXPECT_NEAR(Mse(1e-9).evaluate(scores, targets, 0, gradient).loss, 0, 1e-15);
+  EXPECT_NEAR(mape(1e-9).evaluate(scores, targets, 0, gradient).loss, 0, 1e-15);
+  EXPECT_NEAR(mse(1e-9).evaluate(scores, targets, 0, gradient).loss, 0, 1e-15);
   EXPECT_NEAR(gradient[0], 0, 1e-15);
 }
 
 // One configuration has a level, though nothing to be ranked against.
 TEST(RegressionLosses, LearnFromOneConfiguration) {
   std::vector<double> gradient(1);
-  EXPECT_EQ(Mape().evaluate(std::vector<double>{3}, std::vector<double>{2}, 0, gradient).loss, 0.5);
+  EXPECT_EQ(mape().evaluate(std::vector<double>{3}, std::vector<double>{2}, 0, gradient).loss, 0.5);
   EXPECT_EQ(gradient[0], 0.5);
-  EXPECT_EQ(Mse().evaluate(std::vector<double>{3}, std::vector<double>{2}, 0, gradient).loss, 1);
+  EXPECT_EQ(mse().evaluate(std::vector<double>{3}, std::vector<double>{2}, 0, gradient).loss, 1);
   EXPECT_EQ(gradient[0], 2);
 }
 
 TEST(Mape, DividesByALeastRunTime) {
   std::vector<double> gradient(1);
   EXPECT_DOUBLE_EQ(
-      Mape().evaluate(std::vector<double>{1}, std::vector<double>{0}, 0, gradient).loss,
+      mape().evaluate(std::vector<double>{1}, std::vector<double>{0}, 0, gradient).loss,
       1 / 1.17e-6);
 }
 
 TEST(RegressionLosses, DependOnTheLevelOfTheScores) {
   std::vector<double> gradient(2);
-  EXPECT_FALSE(Mape().is_translation_invariant());
-  EXPECT_FALSE(Mse().is_translation_invariant());
-  EXPECT_FALSE(Mape()
+  EXPECT_FALSE(mape().is_translation_invariant);
+  EXPECT_FALSE(mse().is_translation_invariant);
+  EXPECT_FALSE(mape()
                    .evaluate(std::vector<double>{1, 2}, std::vector<double>{1, 2}, 0, gradient)
                    .translation_invariant);
 }
@@ -64,15 +63,12 @@ TEST(RegressionLosses, RefuseAndPassOnWhatIsNotANumber) {
   const double nan = std::nan("");
   std::vector<double> gradient(2);
   const std::vector<double> good = {1, 2}, bad = {1, nan};
-  EXPECT_THROW(Mape().evaluate(good, bad, 0, gradient), DataError);
-  EXPECT_THROW(Mse().evaluate(good, bad, 0, gradient), DataError);
-  EXPECT_TRUE(std::isnan(Mape().evaluate(bad, good, 0, gradient).loss));
-  EXPECT_TRUE(std::isnan(Mse().evaluate(bad, good, 0, gradient).loss));
-  EXPECT_TRUE(std::isnan(LogHuber().evaluate(bad, good, 0, gradient).loss));
-  EXPECT_THROW(LogHuber().evaluate(good, bad, 0, gradient), DataError);
-  EXPECT_THROW(LogHuber(0), ConfigError);
-  EXPECT_THROW(Mape(0), ConfigError);
-  EXPECT_THROW(Mse(std::numeric_limits<double>::infinity()), ConfigError);
+  EXPECT_THROW(mape().evaluate(good, bad, 0, gradient), DataError);
+  EXPECT_THROW(mse().evaluate(good, bad, 0, gradient), DataError);
+  EXPECT_TRUE(std::isnan(mape().evaluate(bad, good, 0, gradient).loss));
+  EXPECT_TRUE(std::isnan(mse().evaluate(bad, good, 0, gradient).loss));
+  EXPECT_TRUE(std::isnan(log_huber().evaluate(bad, good, 0, gradient).loss));
+  EXPECT_THROW(log_huber().evaluate(good, bad, 0, gradient), DataError);
 }
 
 }  // namespace
