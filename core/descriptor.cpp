@@ -2,7 +2,6 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
-#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -13,13 +12,30 @@
 
 namespace tpudist {
 
-void Descriptor::close() noexcept {
-  if (number_ >= 0) ::close(std::exchange(number_, -1));
+int Descriptor::close() noexcept {
+  // An interruption by a signal is no error.
+  if (number_ < 0 || ::close(std::exchange(number_, -1)) == 0 || errno == EINTR) return 0;
+  return errno;
 }
 
-bool try_lock(const Descriptor& file, FileLock lock, const std::filesystem::path& path) {
-  const int kind = lock == FileLock::shared ? LOCK_SH : LOCK_EX;
-  const int result = uninterrupted([&] { return ::flock(file.get(), kind | LOCK_NB); });
+Descriptor open_file(const std::filesystem::path& path, int flags, std::string_view operation) {
+  return Descriptor(
+      check_posix(uninterrupted([&] { return ::open(path.c_str(), flags | O_CLOEXEC, 0666); }),
+                  operation, path));
+}
+
+int write_all(const Descriptor& file, std::string_view bytes) {
+  while (!bytes.empty()) {
+    const ssize_t written =
+        uninterrupted([&] { return ::write(file.get(), bytes.data(), bytes.size()); });
+    if (written < 0) return errno;
+    bytes.remove_prefix(static_cast<std::size_t>(written));
+  }
+  return 0;
+}
+
+bool try_lock(const Descriptor& file, int lock, const std::filesystem::path& path) {
+  const int result = uninterrupted([&] { return ::flock(file.get(), lock | LOCK_NB); });
   if (result != 0 && errno == EWOULDBLOCK) return false;
   check_posix(result, "lock", path);
   return true;
@@ -29,7 +45,8 @@ bool stands_in(const Descriptor& folder, const std::string& name, const Descript
   struct stat open_file {
   }, named_file{};
   return ::fstat(file.get(), &open_file) == 0 &&
-         ::fstatat(folder.get(), name.c_str(), &named_file, AT_SYMLINK_NOFOLLOW) == 0 &&
+         ::fstatat(folder ? folder.get() : AT_FDCWD, name.c_str(), &named_file,
+                   AT_SYMLINK_NOFOLLOW) == 0 &&
          open_file.st_dev == named_file.st_dev && open_file.st_ino == named_file.st_ino;
 }
 
@@ -46,9 +63,7 @@ PrivateFolder::PrivateFolder(const std::filesystem::path& place)
     throw IoError(fmt::format("{} is {} and no folder: remove it", path_.string(),
                               S_ISLNK(found.st_mode) ? "a symbolic link" : "a file"));
   }
-  const int opened = uninterrupted(
-      [&] { return ::open(path_.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC); });
-  descriptor_ = Descriptor(check_posix(opened, "open", path_));
+  descriptor_ = open_file(path_, O_RDONLY | O_DIRECTORY | O_NOFOLLOW);
   // Checks the opened folder, not the path.
   check_posix(::fstat(descriptor_.get(), &found), "look at", path_);
   if (found.st_uid != ::geteuid()) {

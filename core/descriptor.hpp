@@ -1,7 +1,10 @@
 #pragma once
 
+#include <sys/file.h>
+
 #include <filesystem>
 #include <string>
+#include <string_view>
 #include <utility>
 
 namespace tpudist {
@@ -20,18 +23,25 @@ class Descriptor {
 
   int get() const { return number_; }
   explicit operator bool() const { return number_ >= 0; }
-  void close() noexcept;
+  // Returns the error number, 0 for none. The descriptor is free even after an error.
+  int close() noexcept;
 
  private:
   int number_ = -1;
 };
 
-// flock(2) without waiting. Returns false when another process, or another open file of this
-// process, holds a conflicting lock. Throws IoError, also on a file system without locks.
-enum class FileLock { shared, exclusive };
-bool try_lock(const Descriptor& file, FileLock lock, const std::filesystem::path& path);
+// open(2), also with O_CLOEXEC. A new file gets mode 0666. Throws IoError "cannot OPERATION PATH".
+Descriptor open_file(const std::filesystem::path& path, int flags,
+                     std::string_view operation = "open");
+// Writes all bytes. Returns the error number, 0 for none.
+int write_all(const Descriptor& file, std::string_view bytes);
 
-// Whether `name` in the open folder still is this open file (neither removed nor replaced).
+// flock(2) without waiting; `lock` is LOCK_SH or LOCK_EX. Returns false when another process, or another open file of this
+// process, holds a conflicting lock. Throws IoError, also on a file system without locks.
+bool try_lock(const Descriptor& file, int lock, const std::filesystem::path& path);
+
+// Whether `name` in the open folder still is this open file (neither removed nor replaced). Without
+// a folder, `name` is a path.
 bool stands_in(const Descriptor& folder, const std::string& name, const Descriptor& file);
 
 // The folder `tpudist-UID` in a place that users of a machine share, such as /dev/shm. Only the

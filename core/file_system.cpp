@@ -14,6 +14,7 @@
 #include <utility>
 
 #include "core/check.hpp"
+#include "core/descriptor.hpp"
 #include "core/log.hpp"
 #include "core/numbers.hpp"
 #include "core/output_path.hpp"
@@ -24,47 +25,32 @@ namespace {
 
 class PosixFile : public WritableFile {
  public:
-  // Owns `descriptor`, which is open for writing, or -1 with errno set.
-  PosixFile(const std::filesystem::path& path, int descriptor)
-      : path_(path), descriptor_(check_posix(descriptor, "create", path)) {}
-  ~PosixFile() override {
-    if (descriptor_ >= 0) ::close(descriptor_);
-  }
-  PosixFile(const PosixFile&) = delete;
-  PosixFile& operator=(const PosixFile&) = delete;
+  PosixFile(const std::filesystem::path& path, Descriptor file)
+      : path_(path), file_(std::move(file)) {}
 
   void write(std::span<const std::byte> bytes) override {
-    while (!bytes.empty()) {
-      const ssize_t written = check_posix(
-          uninterrupted([&] { return ::write(descriptor_, bytes.data(), bytes.size()); }), "write",
-          path_);
-      bytes = bytes.subspan(static_cast<std::size_t>(written));
-    }
+    const std::string_view text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+    if (const int error = write_all(file_, text)) throw_io_error("write", path_, error);
   }
 
   void sync() override {
-    check_posix(uninterrupted([&] { return ::fsync(descriptor_); }), "sync", path_);
+    check_posix(uninterrupted([&] { return ::fsync(file_.get()); }), "sync", path_);
   }
 
   void close() override {
-    if (descriptor_ < 0) return;
-    // close frees the descriptor even when it fails. An interruption by a signal is no error.
-    if (::close(std::exchange(descriptor_, -1)) != 0 && errno != EINTR)
-      throw_io_error("close", path_, errno);
+    if (const int error = file_.close()) throw_io_error("close", path_, error);
   }
 
  private:
   std::filesystem::path path_;
-  int descriptor_;
+  Descriptor file_;
 };
 
 class PosixFileSystem : public FileSystem {
  public:
   std::unique_ptr<WritableFile> create(const std::filesystem::path& path) override {
-    return std::make_unique<PosixFile>(
-        path, uninterrupted([&] {
-          return ::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
-        }));
+    return std::make_unique<PosixFile>(path,
+                                       open_file(path, O_WRONLY | O_CREAT | O_TRUNC, "create"));
   }
 
   void rename(const std::filesystem::path& from, const std::filesystem::path& to) override {
@@ -84,15 +70,11 @@ class PosixFileSystem : public FileSystem {
 
  private:
   static void sync_path(const std::filesystem::path& path, int flags) {
-    const int descriptor = check_posix(
-        uninterrupted([&] { return ::open(path.c_str(), flags | O_CLOEXEC); }), "open", path);
-    const int result = uninterrupted([&] { return ::fsync(descriptor); });
-    const int error = errno;
-    ::close(descriptor);
+    const Descriptor file = open_file(path, flags);
+    const int result = uninterrupted([&] { return ::fsync(file.get()); });
     // EINVAL: the file system has nothing to sync for a folder.
-    if (result == -1 && !((flags & O_DIRECTORY) && error == EINVAL)) {
-      throw_io_error("sync", path, error);
-    }
+    if (result == -1 && !((flags & O_DIRECTORY) && errno == EINVAL))
+      throw_io_error("sync", path, errno);
   }
 };
 
@@ -113,23 +95,14 @@ void write_through(const OutputPath& output, std::span<const std::byte> bytes, F
   std::unique_ptr<WritableFile> file;
   if (output.kind == OutputPath::Kind::descriptor) {
     std::fflush(stdout);  // earlier output comes first
-    file = std::make_unique<PosixFile>(output.path, ::fcntl(output.descriptor, F_DUPFD_CLOEXEC, 0));
+    const int copy = ::fcntl(output.descriptor, F_DUPFD_CLOEXEC, 0);
+    file = std::make_unique<PosixFile>(output.path,
+                                       Descriptor(check_posix(copy, "create", output.path)));
   } else {
     file = files.create(output.path);
   }
   file->write(bytes);
   file->close();
-}
-
-// 0, or the error number.
-int append(int descriptor, std::string_view text) {
-  while (!text.empty()) {
-    const ssize_t written =
-        uninterrupted([&] { return ::write(descriptor, text.data(), text.size()); });
-    if (written < 0) return errno;
-    text.remove_prefix(static_cast<std::size_t>(written));
-  }
-  return 0;
 }
 
 }  // namespace
@@ -196,41 +169,31 @@ void TemporaryFile::put_in_place() {
 }
 
 std::string read_text_file(const std::filesystem::path& path, std::size_t limit) {
-  const int descriptor = check_posix(
-      uninterrupted([&] { return ::open(path.c_str(), O_RDONLY | O_CLOEXEC); }), "open", path);
+  const Descriptor file = open_file(path, O_RDONLY);
   std::string text;
-  std::size_t used = 0;
-  ssize_t count = 0;
-  int error = 0;
-  for (;;) {
+  for (std::size_t used = 0;;) {
     text.resize(std::max<std::size_t>(used + used / 2, used + (std::size_t{1} << 16)));
-    count =
-        uninterrupted([&] { return ::read(descriptor, text.data() + used, text.size() - used); });
-    error = errno;
-    if (count <= 0) break;
+    const auto read = [&] { return ::read(file.get(), text.data() + used, text.size() - used); };
+    const ssize_t count = check_posix(uninterrupted(read), "read", path);
     used += static_cast<std::size_t>(count);
-    if (used > limit) break;
+    if (used > limit)
+      throw IoError(fmt::format("{} is larger than {} bytes", path.string(), limit));
+    if (count > 0) continue;
+    text.resize(used);
+    return text;
   }
-  ::close(descriptor);
-  if (count < 0) throw_io_error("read", path, error);
-  if (used > limit) throw IoError(fmt::format("{} is larger than {} bytes", path.string(), limit));
-  text.resize(used);
-  return text;
 }
 
 void append_to_file(const std::filesystem::path& path, std::string_view text) {
-  const int descriptor = uninterrupted(
-      [&] { return ::open(path.c_str(), O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0666); });
-  check_posix(descriptor, "write", path);
+  Descriptor file = open_file(path, O_WRONLY | O_APPEND | O_CREAT, "write");
   struct stat before {};
-  const bool regular = ::fstat(descriptor, &before) == 0 && S_ISREG(before.st_mode);
-  int error = append(descriptor, text);
-  // Report the error of the write even if the file cannot be cut.
-  if (error != 0 && regular &&
-      uninterrupted([&] { return ::ftruncate(descriptor, before.st_size); }) != 0)
-    errno = error;
-  if (::close(descriptor) != 0 && error == 0 && errno != EINTR) error = errno;
-  if (error != 0) throw_io_error("write", path, error);
+  const bool regular = ::fstat(file.get(), &before) == 0 && S_ISREG(before.st_mode);
+  const int error = write_all(file, text);
+  const auto cut = [&] { return ::ftruncate(file.get(), before.st_size); };
+  // The error of the write is reported even if the file cannot be cut.
+  if (error != 0 && regular) uninterrupted(cut);
+  const int at_end = file.close();
+  if (error != 0 || at_end != 0) throw_io_error("write", path, error != 0 ? error : at_end);
 }
 
 namespace fs = std::filesystem;

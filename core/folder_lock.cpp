@@ -4,8 +4,6 @@
 #include <fmt/chrono.h>
 #include <fmt/format.h>
 #include <pwd.h>
-#include <sys/file.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -53,11 +51,8 @@ int open_lock_file(const std::filesystem::path& path) {
 
 // Whether the open file still has this name. A holder removes the file at the end, and a lock on a
 // removed file keeps nobody out.
-bool stands_there(int descriptor, const std::filesystem::path& path) {
-  struct stat open_file {
-  }, named_file{};
-  return ::fstat(descriptor, &open_file) == 0 && ::stat(path.c_str(), &named_file) == 0 &&
-         open_file.st_dev == named_file.st_dev && open_file.st_ino == named_file.st_ino;
+bool stands_there(const Descriptor& file, const std::filesystem::path& path) {
+  return stands_in(Descriptor(), path.string(), file);
 }
 
 std::string read_holder(int descriptor) {
@@ -90,7 +85,7 @@ FolderLock::FolderLock(const std::filesystem::path& folder, std::string_view com
   for (;;) {
     Descriptor file(open_lock_file(path_));
     if (uninterrupted([&] { return ::flock(file.get(), LOCK_EX | LOCK_NB); }) == 0) {
-      if (!stands_there(file.get(), path_)) continue;  // its holder removed it just now
+      if (!stands_there(file, path_)) continue;  // its holder removed it just now
       file_ = std::move(file);
       write_holder(file_.get(), command);
       return;
@@ -110,14 +105,14 @@ FolderLock::FolderLock(const std::filesystem::path& folder, std::string_view com
 FolderLock::~FolderLock() {
   const std::filesystem::path moved = new_folder();
   const std::filesystem::path path = moved.empty() ? path_ : moved / path_.filename();
-  if (stands_there(file_.get(), path)) ::unlink(path.c_str());
+  if (stands_there(file_, path)) ::unlink(path.c_str());
 }
 
 std::filesystem::path FolderLock::new_folder() const {
   std::error_code unknown;
   const std::string link = fmt::format("/proc/self/fd/{}", file_.get());
   const std::filesystem::path now = std::filesystem::read_symlink(link, unknown);
-  const bool moved = !stands_there(file_.get(), path_) && stands_there(file_.get(), now);
+  const bool moved = !stands_there(file_, path_) && stands_there(file_, now);
   return moved ? now.parent_path() : "";
 }
 

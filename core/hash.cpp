@@ -54,8 +54,7 @@ std::uint64_t hash64(std::string_view text, std::uint64_t seed) {
 }
 
 std::uint64_t hash_file(const std::filesystem::path& path) {
-  const Descriptor file(check_posix(
-      uninterrupted([&] { return ::open(path.c_str(), O_RDONLY | O_CLOEXEC); }), "open", path));
+  const Descriptor file = open_file(path, O_RDONLY);
   Hasher hasher;
   std::vector<std::byte> buffer(std::size_t{1} << 20);
   for (;;) {

@@ -4,7 +4,9 @@
 #include <spdlog/sinks/base_sink.h>
 #include <spdlog/sinks/stdout_color_sinks.h>
 
+#include <algorithm>
 #include <cstdlib>
+#include <iterator>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -20,12 +22,10 @@ namespace tpudist {
 namespace {
 
 std::optional<spdlog::level::level_enum> level_of(std::string_view name) {
-  if (name == "trace") return spdlog::level::trace;
-  if (name == "debug") return spdlog::level::debug;
-  if (name == "info") return spdlog::level::info;
-  if (name == "warn") return spdlog::level::warn;
-  if (name == "error") return spdlog::level::err;
-  return std::nullopt;
+  constexpr std::string_view kNames[] = {"trace", "debug", "info", "warn", "error"};
+  const auto at = std::ranges::find(kNames, name) - std::begin(kNames);
+  if (at == std::ssize(kNames)) return std::nullopt;
+  return static_cast<spdlog::level::level_enum>(at);  // spdlog has the same order
 }
 
 // Writes each message as one line to standard error, or to a progress bar while there is one.

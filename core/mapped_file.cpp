@@ -86,8 +86,7 @@ void remove(std::size_t begin) {
 }  // namespace
 
 MappedFile::MappedFile(const std::filesystem::path& path)
-    : path_(path), file_(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK)) {  // a FIFO
-  if (!file_) throw_io_error("open", path, errno);
+    : path_(path), file_(open_file(path, O_RDONLY | O_NONBLOCK)) {  // a FIFO
   struct stat status {};
   check_posix(::fstat(file_.get(), &status), "read", path);
   if (status.st_size == 0 || !S_ISREG(status.st_mode))

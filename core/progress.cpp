@@ -13,8 +13,8 @@
 #include "core/check.hpp"
 #include "core/descriptor.hpp"
 #include "core/duration.hpp"
-#include "core/text.hpp"
 #include "core/numbers.hpp"
+#include "core/text.hpp"
 
 namespace tpudist {
 namespace {

@@ -11,6 +11,7 @@
 #include <functional>
 #include <limits>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <set>
 #include <tuple>
 #include <type_traits>
@@ -47,16 +48,25 @@ constexpr std::array<TypeFacts, 13> kTypes{{{"BOOL", 1},
 // Maximum size of a header, as in the safetensors package.
 constexpr std::uint64_t kMostHeaderBytes = 100'000'000;
 
-// The content of a safetensors header.
-struct SafetensorsHeader {
-  std::vector<StoredTensor> tensors;  // sorted by `begin`, then by `end`
-  std::map<std::string, std::string> metadata;
-};
-
 using nlohmann::json;
 
 constexpr std::string_view kMetadata = "__metadata__";
 constexpr std::size_t kMostAxes = 32;
+
+// Nothing for an unknown name.
+std::optional<TensorType> tensor_type(std::string_view name) {
+  for (std::size_t i = 0; i < kTypes.size(); ++i) {
+    if (kTypes[i].name == name) return static_cast<TensorType>(i);
+  }
+  return std::nullopt;
+}
+
+std::string tensor_type_names() {
+  std::string names;
+  for (const TypeFacts& type : kTypes)
+    names += (names.empty() ? "" : ", ") + std::string(type.name);
+  return names;
+}
 
 // Reads one header. All of its input is untrusted.
 class HeaderParser {
@@ -64,21 +74,21 @@ class HeaderParser {
   HeaderParser(std::uint64_t bytes, const std::function<void(const std::string& what)>& refuse)
       : bytes_(bytes), refuse_(refuse) {}
 
-  SafetensorsHeader parse(std::string_view text) {
+  // Adds to the tensors, which it sorts by `begin`, then by end, and to the metadata.
+  void parse(std::string_view text, std::vector<StoredTensor>& tensors,
+             std::map<std::string, std::string>& metadata) {
     const json root = parse_json(text);
-    SafetensorsHeader header;
     for (const auto& [name, value] : root.items()) {
       if (name == kMetadata) {
-        header.metadata = read_metadata(value);
+        metadata = read_metadata(value);
       } else {
-        header.tensors.push_back(read_tensor(name, value));
+        tensors.push_back(read_tensor(name, value));
       }
     }
-    std::ranges::sort(header.tensors, {}, [&](const StoredTensor& tensor) {
+    std::ranges::sort(tensors, {}, [&](const StoredTensor& tensor) {
       return std::tuple(tensor.begin, tensor.begin + bytes_in(tensor), tensor.name);
     });
-    check_places(header.tensors);
-    return header;
+    check_places(tensors);
   }
 
  private:
@@ -217,20 +227,6 @@ std::string_view to_text(TensorType type) {
   return kTypes[static_cast<std::size_t>(type)].name;
 }
 
-std::optional<TensorType> tensor_type(std::string_view name) {
-  for (std::size_t i = 0; i < kTypes.size(); ++i) {
-    if (kTypes[i].name == name) return static_cast<TensorType>(i);
-  }
-  return std::nullopt;
-}
-
-std::string tensor_type_names() {
-  std::string names;
-  for (const TypeFacts& type : kTypes)
-    names += (names.empty() ? "" : ", ") + std::string(type.name);
-  return names;
-}
-
 std::size_t bytes_of(TensorType type) {
   return kTypes[static_cast<std::size_t>(type)].bytes;
 }
@@ -242,10 +238,6 @@ bool is_floating(TensorType type) {
 
 std::string shape_text(const std::vector<std::int64_t>& shape) {
   return fmt::format("[{}]", fmt::join(shape, ", "));
-}
-
-float bfloat16_to_float(std::uint16_t bits) {
-  return std::bit_cast<float>(static_cast<std::uint32_t>(bits) << 16);
 }
 
 static_assert(std::endian::native == std::endian::little, "safetensors are little-endian");
@@ -324,10 +316,9 @@ void SafetensorsFile::read_header() {
   if (text.empty() || text.front() != '{')
     refuse("is no safetensors file: its header does not begin with {");
   data_ = 8 + length;
-  auto header =
-      HeaderParser(size - data_, [&](const std::string& what) { refuse(what); }).parse(text);
-  tensors_ = std::move(header.tensors);
-  metadata_ = std::move(header.metadata);
+  HeaderParser(size - data_, [&](const std::string& what) {
+    refuse(what);
+  }).parse(text, tensors_, metadata_);
   for (std::size_t i = 0; i < tensors_.size(); ++i) by_name_[tensors_[i].name] = i;
 }
 
@@ -367,7 +358,10 @@ std::vector<T> SafetensorsFile::floating_values(std::string_view name) {
   }
   return values<T>(stored, [&](auto value) {
     if constexpr (std::is_same_v<decltype(value), std::uint16_t>) {
-      return stored.type == TensorType::f16 ? half_to_float(value) : bfloat16_to_float(value);
+      // BF16 is the upper half of a float32.
+      return stored.type == TensorType::f16
+                 ? half_to_float(value)
+                 : std::bit_cast<float>(static_cast<std::uint32_t>(value) << 16);
     } else {
       return value;
     }

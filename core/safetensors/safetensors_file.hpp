@@ -5,7 +5,6 @@
 #include <filesystem>
 #include <fstream>
 #include <map>
-#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -20,10 +19,6 @@ enum class TensorType { boolean, u8, i8, i16, u16, f16, bf16, i32, u32, f32, f64
 
 // The name in a safetensors header, e.g. "F32".
 std::string_view to_text(TensorType type);
-// Nothing for an unknown name.
-std::optional<TensorType> tensor_type(std::string_view name);
-// The names of all types, for messages.
-std::string tensor_type_names();
 
 std::size_t bytes_of(TensorType type);
 // F64, F32, F16 or BF16.
@@ -31,9 +26,6 @@ bool is_floating(TensorType type);
 
 // "[3, 4]"; "[]" for a single number.
 std::string shape_text(const std::vector<std::int64_t>& shape);
-
-// The value of a bfloat16 number (the upper half of a float32), given its bits.
-float bfloat16_to_float(std::uint16_t bits);
 
 // One tensor of a safetensors file, in row-major order.
 struct StoredTensor {
