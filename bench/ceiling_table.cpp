@@ -74,10 +74,9 @@ void table(int seeds, int configs) {
         const auto seed = static_cast<std::uint64_t>(s);
         const NoisyGraph graph(kind, configs, deviation, mix_key({seed, 77}));
         const double true_score = kendall_tau_b(graph.truth, graph.times);
-        NoiseCeilingOptions options;
-        const NoiseCeiling free = noise_ceiling(graph.times, graph.config, options);
-        options.noise = NoiseModel({0}, {deviation}, shape_of(kind));
-        known.add(*noise_ceiling(graph.times, graph.config, options).value - true_score);
+        const NoiseCeiling free = noise_ceiling(graph.times, graph.config);
+        const NoiseModel noise({0}, {deviation}, shape_of(kind));
+        known.add(*noise_ceiling(graph.times, graph.config, 1, noise).value - true_score);
         truth += true_score / seeds;
         added.add(added_noise(graph, kind, deviation, seed) - true_score);
         if (!free.value) {

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <cstddef>
 #include <numeric>
+#include <utility>
 
 namespace tpudist {
 
@@ -54,6 +55,20 @@ std::vector<double> mean_ranks(std::span<const double> values) {
     while (end < order.size() && values[order[end]] == values[order[begin]]) ++end;
     for (std::size_t k = begin; k < end; ++k)
       ranks[order[k]] = 0.5 * static_cast<double>(begin + 1 + end);
+  }
+  return ranks;
+}
+
+std::vector<std::int32_t> dense_ranks(std::span<const double> values) {
+  std::vector<std::pair<double, std::int32_t>> sorted(values.size());
+  for (std::size_t i = 0; i < values.size(); ++i)
+    sorted[i] = {values[i], static_cast<std::int32_t>(i)};
+  std::ranges::sort(sorted);
+  std::vector<std::int32_t> ranks(values.size());
+  std::int32_t rank = 0;
+  for (std::size_t i = 0; i < sorted.size(); ++i) {
+    if (i > 0 && sorted[i].first != sorted[i - 1].first) ++rank;  // -0.0 equals 0.0
+    ranks[static_cast<std::size_t>(sorted[i].second)] = rank;
   }
   return ranks;
 }

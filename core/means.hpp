@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <limits>
 #include <span>
 #include <vector>
@@ -25,5 +26,7 @@ double median(std::vector<double> values);
 double quantile(std::vector<double> values, double q);
 // Ranks 1 .. n, the smallest value first; equal values share the mean of their ranks. No NaN.
 std::vector<double> mean_ranks(std::span<const double> values);
+// Ranks 0, 1, ...; equal values share a rank. No NaN.
+std::vector<std::int32_t> dense_ranks(std::span<const double> values);
 
 }  // namespace tpudist

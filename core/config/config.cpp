@@ -114,54 +114,61 @@ struct ConfigNode::Impl {
     return std::nullopt;
   }
 
-  std::optional<std::int64_t> parse_integer_within(const YamlValue& value, const std::string& name,
-                                                   const Limits<std::int64_t>& limits,
-                                                   std::string_view what = "an integer") {
-    return parse_within(value, name, limits, what, parse_integer);
+  // Functions (value, its name) -> the value as read; nothing after a mistake.
+  template <typename T>
+  auto limited(const Limits<T>& limits, std::string_view what,
+               ParsedScalar<T> (*parse)(std::string_view)) {
+    return [=, this](const YamlValue& value, const std::string& name) {
+      return parse_within(value, name, limits, what, parse);
+    };
   }
 
-  std::optional<bool> parse_boolean(const YamlValue& value, const std::string& name) {
-    const bool plain = value.kind == YamlValue::Kind::scalar && !value.quoted;
-    if (plain && value.text == "true") return true;
-    if (plain && value.text == "false") return false;
-    wrong(value, name, fmt::format("must be true or false, but {}", describe(value)));
-    return std::nullopt;
-  }
-
-  std::optional<std::string> parse_text(const YamlValue& value, const std::string& name) {
-    if (value.kind == YamlValue::Kind::scalar) return value.text;
-    wrong(value, name, fmt::format("must be a text, but {}", describe(value)));
-    return std::nullopt;
-  }
-
-  std::optional<std::string> parse_choice(const YamlValue& value, const std::string& name,
-                                          const std::vector<std::string>& allowed) {
-    const bool scalar = value.kind == YamlValue::Kind::scalar;
-    if (scalar && std::find(allowed.begin(), allowed.end(), value.text) != allowed.end()) {
-      return value.text;
-    }
-    std::string message = fmt::format("must be {}{}, but {}", allowed.size() > 1 ? "one of " : "",
-                                      join(allowed, ", "), describe(value));
-    const std::string nearest = scalar ? nearest_of(value.text, allowed) : "";
-    if (!nearest.empty()) message += fmt::format("; did you mean \"{}\"?", nearest);
-    wrong(value, name, message);
-    return std::nullopt;
-  }
-
-  std::optional<std::string> parse_joined(const YamlValue& value, const std::string& name,
-                                          const std::vector<std::string>& allowed) {
-    const std::optional<std::string> text = parse_text(value, name);
-    if (!text) return std::nullopt;
-    YamlValue word = value;
-    std::set<std::string> seen;
-    for (const std::string& each : split(*text, '+')) {
-      word.text = each;
-      if (!parse_choice(word, name, allowed)) return std::nullopt;
-      if (seen.insert(each).second) continue;
-      wrong(value, name, fmt::format("names {} twice", each));
+  auto boolean() {
+    return [this](const YamlValue& value, const std::string& name) -> std::optional<bool> {
+      const bool plain = value.kind == YamlValue::Kind::scalar && !value.quoted;
+      if (plain && value.text == "true") return true;
+      if (plain && value.text == "false") return false;
+      wrong(value, name, fmt::format("must be true or false, but {}", describe(value)));
       return std::nullopt;
-    }
-    return text;
+    };
+  }
+
+  auto text() {
+    return [this](const YamlValue& value, const std::string& name) -> std::optional<std::string> {
+      if (value.kind == YamlValue::Kind::scalar) return value.text;
+      wrong(value, name, fmt::format("must be a text, but {}", describe(value)));
+      return std::nullopt;
+    };
+  }
+
+  auto choice(const std::vector<std::string>& allowed) {
+    return [&](const YamlValue& value, const std::string& name) -> std::optional<std::string> {
+      const bool scalar = value.kind == YamlValue::Kind::scalar;
+      if (scalar && std::ranges::find(allowed, value.text) != allowed.end()) return value.text;
+      std::string message = fmt::format("must be {}{}, but {}", allowed.size() > 1 ? "one of " : "",
+                                        join(allowed, ", "), describe(value));
+      const std::string nearest = scalar ? nearest_of(value.text, allowed) : "";
+      if (!nearest.empty()) message += fmt::format("; did you mean \"{}\"?", nearest);
+      wrong(value, name, message);
+      return std::nullopt;
+    };
+  }
+
+  auto joined(const std::vector<std::string>& allowed) {
+    return [&](const YamlValue& value, const std::string& name) -> std::optional<std::string> {
+      const std::optional<std::string> all = text()(value, name);
+      if (!all) return std::nullopt;
+      YamlValue word = value;
+      std::set<std::string> seen;
+      for (const std::string& each : split(*all, '+')) {
+        word.text = each;
+        if (!choice(allowed)(word, name)) return std::nullopt;
+        if (seen.insert(each).second) continue;
+        wrong(value, name, fmt::format("names {} twice", each));
+        return std::nullopt;
+      }
+      return all;
+    };
   }
 
   // The node of a map `value` (null: not given) whose path is `name`.
@@ -176,29 +183,18 @@ struct ConfigNode::Impl {
   }
 };
 
-struct ConfigDocument::Impl {
-  YamlValue tree;
-  YamlMistakes mistakes;
-  ConfigRecord record{true};
-};
-
-ConfigDocument::ConfigDocument(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
-ConfigDocument::ConfigDocument(ConfigDocument&&) noexcept = default;
-ConfigDocument& ConfigDocument::operator=(ConfigDocument&&) noexcept = default;
-ConfigDocument::~ConfigDocument() = default;
-
 ConfigDocument ConfigDocument::load(const std::filesystem::path& path,
                                     const std::vector<std::string>& overrides) {
-  auto impl = std::make_unique<Impl>();
-  impl->tree = load_config_tree(path, overrides, impl->mistakes);
-  return ConfigDocument(std::move(impl));
+  ConfigDocument document;
+  document.impl_->tree = load_config_tree(path, overrides, document.impl_->mistakes);
+  return document;
 }
 
 ConfigDocument ConfigDocument::parse(std::string_view text, std::string_view name,
                                      const std::vector<std::string>& overrides) {
-  auto impl = std::make_unique<Impl>();
-  impl->tree = parse_config_tree(text, name, overrides, impl->mistakes);
-  return ConfigDocument(std::move(impl));
+  ConfigDocument document;
+  document.impl_->tree = parse_config_tree(text, name, overrides, document.impl_->mistakes);
+  return document;
 }
 
 ConfigNode ConfigDocument::root() {
@@ -256,48 +252,34 @@ std::vector<std::string> ConfigNode::keys() const {
 std::int64_t ConfigNode::integer(std::string_view key, std::int64_t fallback,
                                  Limits<std::int64_t> limits) {
   return impl_->read(key, fallback, accept(Type::integer, limits),
-                     [&](const YamlValue& value, const std::string& name) {
-                       return impl_->parse_integer_within(value, name, limits);
-                     });
+                     impl_->limited(limits, "an integer", parse_integer));
 }
 
 std::int64_t ConfigNode::bytes(std::string_view key, std::int64_t fallback,
                                Limits<std::int64_t> limits) {
   AcceptedValue accepted = accept(Type::integer, limits);
   accepted.bytes = true;
-  return impl_->read(key, fallback, accepted, [&](const YamlValue& value, const std::string& name) {
-    return impl_->parse_within(value, name, limits, "a number of bytes, e.g. 4GB or 512MiB",
-                               parse_bytes);
-  });
+  return impl_->read(key, fallback, accepted,
+                     impl_->limited(limits, "a number of bytes, e.g. 4GB or 512MiB", parse_bytes));
 }
 
 double ConfigNode::number(std::string_view key, double fallback, Limits<double> limits) {
   return impl_->read(key, fallback, accept(Type::number, limits),
-                     [&](const YamlValue& value, const std::string& name) {
-                       return impl_->parse_within(value, name, limits, "a number", parse_number);
-                     });
+                     impl_->limited(limits, "a number", parse_number));
 }
 
 bool ConfigNode::boolean(std::string_view key, bool fallback) {
-  return impl_->read(key, fallback, {Type::boolean},
-                     [&](const YamlValue& value, const std::string& name) {
-                       return impl_->parse_boolean(value, name);
-                     });
+  return impl_->read(key, fallback, {Type::boolean}, impl_->boolean());
 }
 
 std::string ConfigNode::text(std::string_view key, std::string_view fallback) {
-  return impl_->read(key, std::string(fallback), {Type::text},
-                     [&](const YamlValue& value, const std::string& name) {
-                       return impl_->parse_text(value, name);
-                     });
+  return impl_->read(key, std::string(fallback), {Type::text}, impl_->text());
 }
 
 std::string ConfigNode::choice(std::string_view key, std::string_view fallback,
                                const std::vector<std::string>& words) {
   return impl_->read(key, std::string(fallback), {.type = Type::text, .words = words},
-                     [&](const YamlValue& value, const std::string& name) {
-                       return impl_->parse_choice(value, name, words);
-                     });
+                     impl_->choice(words));
 }
 
 std::int64_t ConfigNode::integer_or_auto(std::string_view key, std::int64_t auto_value,
@@ -308,7 +290,7 @@ std::int64_t ConfigNode::integer_or_auto(std::string_view key, std::int64_t auto
   const auto parse = [&](const YamlValue& value, const std::string& name) {
     if (value.kind == YamlValue::Kind::scalar && value.text == "auto")
       return std::make_optional(IntegerOrAuto());
-    const auto integer = impl_->parse_integer_within(value, name, limits, "an integer or auto");
+    const auto integer = impl_->limited(limits, "an integer or auto", parse_integer)(value, name);
     return integer ? std::make_optional(integer) : std::nullopt;
   };
   return impl_->read(key, IntegerOrAuto(), std::move(accepted), parse).value_or(auto_value);
@@ -318,52 +300,38 @@ std::vector<std::int64_t> ConfigNode::integers(std::string_view key,
                                                std::vector<std::int64_t> fallback,
                                                Limits<std::int64_t> limits) {
   return impl_->read_list(key, fallback, accept(Type::integer, limits),
-                          [&](const YamlValue& value, const std::string& name) {
-                            return impl_->parse_integer_within(value, name, limits);
-                          });
+                          impl_->limited(limits, "an integer", parse_integer));
 }
 
 std::vector<double> ConfigNode::numbers(std::string_view key, std::vector<double> fallback,
                                         Limits<double> limits) {
   return impl_->read_list(key, fallback, accept(Type::number, limits),
-                          [&](const YamlValue& value, const std::string& name) {
-                            return impl_->parse_within(value, name, limits, "a number",
-                                                       parse_number);
-                          });
+                          impl_->limited(limits, "a number", parse_number));
 }
 
 std::vector<std::string> ConfigNode::texts(std::string_view key,
                                            std::vector<std::string> fallback) {
-  return impl_->read_list(key, fallback, {Type::text},
-                          [&](const YamlValue& value, const std::string& name) {
-                            return impl_->parse_text(value, name);
-                          });
+  return impl_->read_list(key, fallback, {Type::text}, impl_->text());
 }
 
 std::vector<std::string> ConfigNode::words(std::string_view key, std::vector<std::string> fallback,
                                            const std::vector<std::string>& allowed) {
   return impl_->read_list(key, fallback, {.type = Type::text, .words = allowed},
-                          [&](const YamlValue& value, const std::string& name) {
-                            return impl_->parse_choice(value, name, allowed);
-                          });
+                          impl_->choice(allowed));
 }
 
 std::vector<std::string> ConfigNode::joined_words(std::string_view key, std::string_view fallback,
                                                   const std::vector<std::string>& allowed) {
-  return split(impl_->read(key, std::string(fallback),
-                           {.type = Type::text, .words = allowed, .joined = true},
-                           [&](const YamlValue& value, const std::string& name) {
-                             return impl_->parse_joined(value, name, allowed);
-                           }),
-               '+');
+  return split(
+      impl_->read(key, std::string(fallback),
+                  {.type = Type::text, .words = allowed, .joined = true}, impl_->joined(allowed)),
+      '+');
 }
 
 std::vector<std::string> ConfigNode::text_set(std::string_view key, std::string_view fallback) {
   if (kind(key) != "list") return {text(key, fallback)};
-  auto texts = impl_->parse_items<std::string>(*impl_->find(key), impl_->name_of(key),
-                                               [&](const YamlValue& item, const std::string& name) {
-                                                 return impl_->parse_text(item, name);
-                                               });
+  auto texts =
+      impl_->parse_items<std::string>(*impl_->find(key), impl_->name_of(key), impl_->text());
   std::ranges::sort(texts);
   const bool is_default = texts.size() == 1 && texts.front() == fallback;
   impl_->record.note(key, texts.size() == 1 ? to_yaml(texts.front()) : to_yaml(texts), is_default,

@@ -38,9 +38,6 @@ class ConfigDocument {
                              const std::vector<std::string>& overrides = {});
   static ConfigDocument parse(std::string_view text, std::string_view name,
                               const std::vector<std::string>& overrides = {});
-  ConfigDocument(ConfigDocument&&) noexcept;
-  ConfigDocument& operator=(ConfigDocument&&) noexcept;
-  ~ConfigDocument();
 
   ConfigNode root();
 
@@ -61,9 +58,13 @@ class ConfigDocument {
 
  private:
   friend class ConfigNode;
-  struct Impl;
-  explicit ConfigDocument(std::unique_ptr<Impl> impl);
-  std::unique_ptr<Impl> impl_;
+  struct Impl {
+    YamlValue tree;
+    YamlMistakes mistakes;
+    ConfigRecord record{true};
+  };
+  ConfigDocument() = default;
+  std::unique_ptr<Impl> impl_ = std::make_unique<Impl>();  // nodes point into it
 };
 
 template <typename T>

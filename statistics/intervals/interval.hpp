@@ -62,11 +62,6 @@ Interval difference_interval(std::span<const double> a, std::span<const double> 
 Interval jackknife_interval(double whole, std::span<const double> without,
                             double level = kIntervalLevel, Reach reach = {});
 
-// A standard deviation with an interval, which need not be symmetric.
-struct DeviationInterval {
-  double deviation = 0, low = 0, high = 0;
-};
-
 // Sum V of independent variance estimates, with Satterthwaite's degrees of freedom (Biometrics
 // Bulletin 1946), V^2 / sum(v_i^2 / degrees_i). Ignores terms of 0. Throws Error if a term is
 // negative or there is none.

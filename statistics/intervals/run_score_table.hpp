@@ -43,4 +43,17 @@ std::vector<double> graph_means(const RunScoreTable& scores);
 std::vector<double> run_means(const RunScoreTable& scores);
 double mean_score(const RunScoreTable& scores);
 
+// Sums of squares, in score^2, of the two-way table of one fold: graphs by the runs that scored
+// them. The three sums add up to the squares of all scores around their mean.
+struct TwoWayTable {
+  double graphs = 0, runs = 0;
+  double mean = 0;
+  double graph_squares = 0;        // R x sum over graphs of (graph's mean - mean)^2
+  double run_squares = 0;          // G x sum over runs of (run's mean - mean)^2
+  double interaction_squares = 0;  // the rest
+};
+
+// A table for each fold, in ascending order. Throws as RunScoreTable::check.
+std::vector<TwoWayTable> tables_of(const RunScoreTable& scores);
+
 }  // namespace tpudist

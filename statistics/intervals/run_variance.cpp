@@ -5,7 +5,6 @@
 
 #include "core/error.hpp"
 #include "core/means.hpp"
-#include "statistics/intervals/two_way_table.hpp"
 
 namespace tpudist {
 namespace {

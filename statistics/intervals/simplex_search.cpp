@@ -11,6 +11,11 @@ constexpr int kEvaluations = 400;    // for each variable
 
 using Values = std::vector<double>;
 
+struct Corner {
+  Values at;
+  double value = 0;
+};
+
 class Simplex {
  public:
   Simplex(const std::function<double(std::span<const double>)>& function, Values start,
@@ -25,22 +30,22 @@ class Simplex {
     sort();
   }
 
-  Minimum run() {
+  Values run() {
     while (evaluations_ < kEvaluations * static_cast<int>(step_.size()) && !is_small()) advance();
-    return corners_.front();
+    return corners_.front().at;
   }
 
  private:
-  Minimum corner(Values at) {
+  Corner corner(Values at) {
     ++evaluations_;
     const double value = function_(at);
     return {std::move(at), value};
   }
 
-  void sort() { std::ranges::stable_sort(corners_, {}, &Minimum::value); }
+  void sort() { std::ranges::stable_sort(corners_, {}, &Corner::value); }
 
   bool is_small() const {
-    for (const Minimum& other : corners_) {
+    for (const Corner& other : corners_) {
       for (std::size_t i = 0; i < step_.size(); ++i) {
         if (std::abs(other.at[i] - corners_.front().at[i]) > kSmallest * step_[i]) return false;
       }
@@ -49,7 +54,7 @@ class Simplex {
   }
 
   // The worst corner, moved along the line through the centre of the others; factor 1 mirrors it.
-  Minimum moved(double factor) {
+  Corner moved(double factor) {
     Values at(step_.size(), 0.0);
     for (std::size_t i = 0; i < at.size(); ++i) {
       for (std::size_t c = 0; c + 1 < corners_.size(); ++c)
@@ -61,14 +66,14 @@ class Simplex {
 
   void advance() {
     const double second = corners_[corners_.size() - 2].value, worst = corners_.back().value;
-    Minimum next = moved(1);
+    Corner next = moved(1);
     if (next.value < corners_.front().value) {
-      Minimum further = moved(2);
+      Corner further = moved(2);
       if (further.value < next.value) next = std::move(further);
     } else if (next.value >= second) {
       const bool outside = next.value < worst;
       const double bound = outside ? next.value : worst;
-      Minimum nearer = moved(outside ? 0.5 : -0.5);
+      Corner nearer = moved(outside ? 0.5 : -0.5);
       if (nearer.value >= bound) return shrink();
       next = std::move(nearer);
     }
@@ -87,14 +92,14 @@ class Simplex {
 
   const std::function<double(std::span<const double>)>& function_;
   Values step_;
-  std::vector<Minimum> corners_;  // by rising value
+  std::vector<Corner> corners_;  // by rising value
   int evaluations_ = 0;
 };
 
 }  // namespace
 
-Minimum simplex_search(const std::function<double(std::span<const double>)>& function,
-                       std::vector<double> start, std::span<const double> step) {
+std::vector<double> simplex_search(const std::function<double(std::span<const double>)>& function,
+                                   std::vector<double> start, std::span<const double> step) {
   return Simplex(function, std::move(start), step).run();
 }
 

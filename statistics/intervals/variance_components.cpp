@@ -9,7 +9,6 @@
 #include "core/error.hpp"
 #include "statistics/intervals/distributions.hpp"
 #include "statistics/intervals/simplex_search.hpp"
-#include "statistics/intervals/two_way_table.hpp"
 
 namespace tpudist {
 namespace {
@@ -132,7 +131,7 @@ class Fit {
 
   const Deviations& best() const { return best_; }
 
-  DeviationInterval interval(Component component, double level) const {
+  VarianceComponents::Deviation interval(Component component, double level) const {
     const double fall = chi_square_quantile(level, 1), top = likelihood_(best_);
     const auto inside = [&](double deviation) {
       Deviations start = best_;
@@ -140,7 +139,7 @@ class Fit {
       return likelihood_(least(start, component)) - top <= fall;
     };
     const double own = best_[component];
-    DeviationInterval result{own, 0, 0};
+    VarianceComponents::Deviation result{own, 0, 0};
     if (!inside(0)) result.low = bound(0, own, inside);
     double beyond = std::max(2 * own, 0.1);
     while (inside(beyond) && beyond < 1e6) beyond *= 2;
@@ -165,10 +164,10 @@ class Fit {
       }
       return sd;
     };
-    const Minimum found = simplex_search(
+    const std::vector<double> found = simplex_search(
         [&](std::span<const double> values) { return likelihood_(all(values)); }, free, step);
     // A variance whose estimate would be negative comes out near 0; set it to 0.
-    Deviations sd = all(found.at);
+    Deviations sd = all(found);
     for (std::size_t i = 0; i < kResidual; ++i) {
       Deviations without = sd;
       without[i] = 0;
@@ -191,8 +190,8 @@ class Fit {
   Deviations best_{};
 };
 
-DeviationInterval scaled(DeviationInterval interval, double scale) {
-  return {interval.deviation * scale, interval.low * scale, interval.high * scale};
+VarianceComponents::Deviation scaled(VarianceComponents::Deviation interval, double scale) {
+  return {interval.value * scale, interval.low * scale, interval.high * scale};
 }
 
 }  // namespace

@@ -15,7 +15,11 @@ inline constexpr double kDeviationLevel = 0.90;
 // graphs. The residual is the variation of one run on one graph.
 struct VarianceComponents {
   double mean = 0;  // generalised least squares
-  DeviationInterval graph, run, residual;
+  // A standard deviation with an interval, which need not be symmetric.
+  struct Deviation {
+    double value = 0, low = 0, high = 0;
+  };
+  Deviation graph, run, residual;
 };
 
 // Restricted maximum likelihood with variances of at least 0 (Patterson and Thompson, Biometrika

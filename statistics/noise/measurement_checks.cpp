@@ -8,6 +8,7 @@
 #include "core/error.hpp"
 #include "core/means.hpp"
 #include "core/random.hpp"
+#include "statistics/noise/measured_configs.hpp"
 
 namespace tpudist {
 namespace {
@@ -33,28 +34,6 @@ enum Stream : std::uint64_t { kTimes = 1, kRepeats, kPairs };
 std::vector<double> absolute(std::vector<double> values) {
   for (double& value : values) value = std::abs(value);
   return values;
-}
-
-// Rows sorted by configuration, stably.
-std::vector<std::int64_t> by_config(std::span<const std::int32_t> config) {
-  std::vector<std::int64_t> rows(config.size());
-  for (std::size_t i = 0; i < rows.size(); ++i) rows[i] = static_cast<std::int64_t>(i);
-  std::ranges::stable_sort(rows, {},
-                           [&](std::int64_t row) { return config[static_cast<std::size_t>(row)]; });
-  return rows;
-}
-
-// Calls visit(rows) for each configuration that was measured more than once.
-template <typename Visit>
-void each_repeated(std::span<const std::int32_t> config, const Visit& visit) {
-  const std::vector<std::int64_t> rows = by_config(config);
-  for (std::size_t begin = 0, end = 0; begin < rows.size(); begin = end) {
-    while (end < rows.size() && config[static_cast<std::size_t>(rows[end])] ==
-                                    config[static_cast<std::size_t>(rows[begin])]) {
-      ++end;
-    }
-    if (end - begin > 1) visit(std::span(rows).subspan(begin, end - begin));
-  }
 }
 
 class Checker {
@@ -124,11 +103,9 @@ class Checker {
     double of_repeats = 0, of_all = 0;
     std::int64_t pairs = 0;
     CounterRng random(mix_key({key_, kPairs}));
-    const auto logarithm = [&](std::int64_t row) {
-      return std::log(times_[static_cast<std::size_t>(row)]);
-    };
-    const auto any_row = [&] { return static_cast<std::int64_t>(random.below(times_.size())); };
-    each_repeated(config_, [&](std::span<const std::int64_t> rows) {
+    const auto logarithm = [&](std::size_t row) { return std::log(times_[row]); };
+    const auto any_row = [&] { return random.below(times_.size()); };
+    each_config(config_, [&](std::span<const std::size_t> rows) {
       for (std::size_t i = 1; i < rows.size(); ++i) {
         of_repeats += std::abs(logarithm(rows[i]) - logarithm(rows[i - 1]));
         of_all += std::abs(logarithm(any_row()) - logarithm(any_row()));
@@ -152,22 +129,14 @@ class Checker {
 }  // namespace
 
 std::string_view name_of(CheckKind kind) {
-  switch (kind) {
-    case CheckKind::drift:
-      return "drift";
-    case CheckKind::block:
-      return "block";
-    case CheckKind::frozen:
-      return "frozen";
-    case CheckKind::repeat_drift:
-      return "repeat drift";
-    case CheckKind::repeat_block:
-      return "repeat block";
-    case CheckKind::repeat_outliers:
-      return "repeat outliers";
-    default:
-      return "repeat disagreement";
-  }
+  constexpr std::string_view kNames[] = {"drift",
+                                         "block",
+                                         "frozen",
+                                         "repeat drift",
+                                         "repeat block",
+                                         "repeat outliers",
+                                         "repeat disagreement"};
+  return kNames[static_cast<std::size_t>(kind)];
 }
 
 bool MeasurementCheck::is_suspect(std::int64_t checks) const {
@@ -182,13 +151,12 @@ RepeatedRows repeated_rows(std::span<const double> times, std::span<const std::i
     throw DataError(
         fmt::format("run time {} of measurement {} is not positive", *bad, bad - times.begin()));
   std::vector<double> deviation(times.size(), kNone);
-  each_repeated(config, [&](std::span<const std::int64_t> rows) {
+  each_config(config, [&](std::span<const std::size_t> rows) {
+    if (rows.size() < 2) return;
     std::vector<double> logarithms;
-    for (const std::int64_t row : rows)
-      logarithms.push_back(std::log(times[static_cast<std::size_t>(row)]));
+    for (const std::size_t row : rows) logarithms.push_back(std::log(times[row]));
     const double middle = median(logarithms);
-    for (std::size_t i = 0; i < rows.size(); ++i)
-      deviation[static_cast<std::size_t>(rows[i])] = logarithms[i] - middle;
+    for (std::size_t i = 0; i < rows.size(); ++i) deviation[rows[i]] = logarithms[i] - middle;
   });
   RepeatedRows repeated;
   for (std::size_t i = 0; i < deviation.size(); ++i) {

@@ -26,8 +26,8 @@ double reach_of(const NoiseModel& noise, double centre) {
   return kReach * std::clamp(near, here, 3 * here);
 }
 
+constexpr int kDraws = 20;              // possible truths
 constexpr int kErrorDraws = 5;          // with another noise, for the effect of its error
-constexpr std::uint64_t kFit = 1000;    // the stream of random numbers that fits the noise
 constexpr double kMethodError = 0.006;  // bench/ceiling_table: errors with known noise
 constexpr double kTwoSided = 1.96;      // of a normal distribution, 95 %
 
@@ -196,30 +196,26 @@ std::vector<double> TrueTimes::draw(CounterRng& random) const {
 }
 
 NoiseCeiling noise_ceiling(std::span<const double> times, std::span<const std::int32_t> config,
-                           const NoiseCeilingOptions& options) {
-  if (times.size() != config.size() || options.draws < 2)
-    throw Error(ErrorKind::failed,
-                "a noise ceiling needs a configuration for each run time, and 2 draws");
+                           std::uint64_t seed, const std::optional<NoiseModel>& noise) {
+  if (times.size() != config.size())
+    throw Error(ErrorKind::failed, "a noise ceiling needs a configuration for each run time");
   if (std::string fault = fault_of_times(times); !fault.empty()) return none(std::move(fault));
   const MeasuredConfigs measured = measured_configs(times, config);
   if (measured.configs() < 2) return none("there are fewer than two configurations to rank");
-  if (std::string fault = fault_of_repeats(measured); !options.noise && !fault.empty())
+  if (std::string fault = fault_of_repeats(measured); !noise && !fault.empty())
     return none(std::move(fault));
-  if (options.noise) {
-    const TrueTimes truth(measured, *options.noise);
-    const auto scores =
-        scores_of_draws(measured, *options.noise, truth, options.draws, options.seed);
-    return ceiling_of(scores, 0);
+  if (noise) {
+    const TrueTimes truth(measured, *noise);
+    return ceiling_of(scores_of_draws(measured, *noise, truth, kDraws, seed), 0);
   }
   const NoiseEstimate estimate = estimate_noise(measured);
-  const auto scores = scores_of_draws(measured, estimate.model, TrueTimes(measured, estimate.model),
-                                      options.draws, options.seed);
+  const auto scores =
+      scores_of_draws(measured, estimate.model, TrueTimes(measured, estimate.model), kDraws, seed);
   // Change of the ceiling with another noise, using the same random numbers.
-  const int draws = std::min(kErrorDraws, options.draws);
-  const auto moved_by = [&](const NoiseModel& noise) {
+  const auto moved_by = [&](const NoiseModel& moved) {
     const auto other =
-        scores_of_draws(measured, noise, TrueTimes(measured, noise), draws, options.seed);
-    return mean(other) - mean(std::span(scores).first(static_cast<std::size_t>(draws)));
+        scores_of_draws(measured, moved, TrueTimes(measured, moved), kErrorDraws, seed);
+    return mean(other) - mean(std::span(scores).first(kErrorDraws));
   };
   const double error = moved_by(estimate.model.scaled(1 + estimate.relative_error));
   NoiseCeiling ceiling =

@@ -72,13 +72,6 @@ struct NoiseCeiling {
   bool normal_assumed = false;
 };
 
-struct NoiseCeilingOptions {
-  std::uint64_t seed = 1;
-  int draws = 20;  // number of possible truths, at least 2
-  // The noise if known; nothing: estimated from repeated measurements.
-  std::optional<NoiseModel> noise;
-};
-
 // `times` [n] are the measured run times of the ranked rows (any unit; whole numbers count as
 // rounded). `config` [n] has equal numbers for equal configurations. Estimates the noise
 // (estimate_noise) and the distribution of the true times (TrueTimes), draws true times, simulates
@@ -87,10 +80,11 @@ struct NoiseCeilingOptions {
 // function of its arguments.
 //
 // Returns a reason instead of a ceiling if a time is not positive and finite, or if there are fewer
-// than two configurations. Without `options.noise`, also if fewer than kLeastRepeatedConfigs are
+// than two configurations. Without `noise`, also if fewer than kLeastRepeatedConfigs are
 // repeated or repeats never differ. Throws Error if lengths differ.
+// `seed`: of the draws. `noise`: if known; otherwise estimated from repeated measurements.
 NoiseCeiling noise_ceiling(std::span<const double> times, std::span<const std::int32_t> config,
-                           const NoiseCeilingOptions& options = {});
+                           std::uint64_t seed = 1, const std::optional<NoiseModel>& noise = {});
 
 // The reason for graphs that are not scored by Kendall's tau.
 inline constexpr std::string_view kNoTileCeiling =

@@ -8,6 +8,7 @@
 
 #include "core/error.hpp"
 #include "core/means.hpp"
+#include "statistics/noise/measured_configs.hpp"
 
 namespace tpudist {
 namespace {
@@ -60,15 +61,9 @@ struct Ranks {
 };
 
 Ranks tie_ranks_of(std::span<const double> values) {
-  std::vector<double> distinct(values.begin(), values.end());
-  std::ranges::sort(distinct);
-  distinct.erase(std::unique(distinct.begin(), distinct.end()), distinct.end());
-  Ranks ranks{{}, std::vector<std::int64_t>(distinct.size())};
-  for (const double value : values) {
-    const auto rank = std::ranges::lower_bound(distinct, value) - distinct.begin();
-    ranks.of.push_back(static_cast<std::int32_t>(rank));
-    ++ranks.counts[static_cast<std::size_t>(rank)];
-  }
+  Ranks ranks{dense_ranks(values), {}};
+  if (!values.empty()) ranks.counts.resize(std::ranges::max(ranks.of) + 1);
+  for (const std::int32_t rank : ranks.of) ++ranks.counts[static_cast<std::size_t>(rank)];
   return ranks;
 }
 
@@ -137,17 +132,12 @@ void check(std::span<const double> values, std::size_t n, std::size_t configs) {
   }
 }
 
-// Groups rows of equal configurations; calls visit(rows) for each configuration.
+// As each_config of measured_configs.hpp; without `config` each row is a configuration.
 template <typename Visit>
 void each_config(std::size_t n, std::span<const std::int32_t> config, const Visit& visit) {
-  std::vector<std::size_t> rows(n);
-  std::iota(rows.begin(), rows.end(), std::size_t{0});
-  if (!config.empty()) std::ranges::stable_sort(rows, {}, [&](std::size_t i) { return config[i]; });
-  for (std::size_t begin = 0, end = 0; begin < n; begin = end) {
-    end = begin + 1;
-    while (!config.empty() && end < n && config[rows[end]] == config[rows[begin]]) ++end;
-    visit(std::span<const std::size_t>(rows).subspan(begin, end - begin));
-  }
+  std::vector<std::int32_t> all_differ(config.empty() ? n : 0);
+  std::iota(all_differ.begin(), all_differ.end(), 0);
+  tpudist::each_config(config.empty() ? all_differ : config, visit);
 }
 
 std::vector<double> chosen(std::span<const double> values, std::span<const std::size_t> rows) {

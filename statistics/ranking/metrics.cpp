@@ -5,7 +5,6 @@
 #include <numeric>
 #include <string>
 #include <string_view>
-#include <utility>
 #include <vector>
 
 #include "core/error.hpp"
@@ -75,21 +74,6 @@ std::int64_t sort_counting_inversions(std::span<std::int32_t> values,
   }
   std::ranges::copy(spare.first(n), values.begin());
   return inversions;
-}
-
-// Ranks 0, 1, ... of the values; equal values share a rank.
-std::vector<std::int32_t> dense_ranks(std::span<const double> values) {
-  std::vector<std::pair<double, std::int32_t>> sorted(values.size());
-  for (std::size_t i = 0; i < values.size(); ++i)
-    sorted[i] = {values[i], static_cast<std::int32_t>(i)};
-  std::ranges::sort(sorted);
-  std::vector<std::int32_t> ranks(values.size());
-  std::int32_t rank = 0;
-  for (std::size_t i = 0; i < sorted.size(); ++i) {
-    if (i > 0 && sorted[i].first != sorted[i - 1].first) ++rank;  // -0.0 equals 0.0
-    ranks[static_cast<std::size_t>(sorted[i].second)] = rank;
-  }
-  return ranks;
 }
 
 // How the pairs of two rankings agree.

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "core/check.hpp"
+#include "tests/support/thrown.hpp"
 
 namespace tpudist {
 namespace {
@@ -28,12 +29,8 @@ TEST(CheckPosix, PassesResultsOn) {
 
 TEST(CheckPosix, SaysWhatWhereAndWhy) {
   errno = ENOSPC;
-  try {
-    check_posix(-1, "write", "/some/file");
-    FAIL() << "no exception";
-  } catch (const IoError& error) {
-    EXPECT_STREQ(error.what(), "cannot write /some/file: No space left on device");
-  }
+  EXPECT_EQ(test::message_of<IoError>([] { check_posix(-1, "write", "/some/file"); }),
+            "cannot write /some/file: No space left on device");
 }
 
 }  // namespace

@@ -1,7 +1,6 @@
 #include "core/file_system.hpp"
 
 #include <gmock/gmock.h>
-#include <gtest/gtest.h>
 #include <unistd.h>
 
 #include <fstream>
@@ -10,70 +9,27 @@
 
 #include "core/error.hpp"
 #include "tests/support/temp_dir.hpp"
+#include "tests/support/thrown.hpp"
+#include "tests/support/watched_files.hpp"
 
 namespace tpudist {
 namespace {
 
+using test::message_of;
+using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
-// Passes everything on to the real file system, and fails the operation of number `failing`.
-class FaultyFileSystem : public FileSystem {
- public:
-  explicit FaultyFileSystem(int failing) : failing_(failing) {}
+// A file system that fails in the operation of number `failing`, except in removals.
+struct FaultyFileSystem : test::WatchedFileSystem {
+  explicit FaultyFileSystem(int failing)
+      : WatchedFileSystem([this, failing](const std::string& name, const auto&) {
+          if (name == "remove") return;
+          steps.push_back(name);
+          if (static_cast<int>(steps.size()) == failing + 1) throw IoError("fault in " + name);
+        }) {}
 
-  std::unique_ptr<WritableFile> create(const std::filesystem::path& path) override {
-    step("create");
-    return std::make_unique<File>(*this, posix_file_system().create(path));
-  }
-  void rename(const std::filesystem::path& from, const std::filesystem::path& to) override {
-    step("rename");
-    posix_file_system().rename(from, to);
-  }
-  void remove(const std::filesystem::path& path) override { posix_file_system().remove(path); }
-  void sync_file(const std::filesystem::path& path) override {
-    step("sync_file");
-    posix_file_system().sync_file(path);
-  }
-  void sync_directory(const std::filesystem::path& path) override {
-    step("sync_directory");
-    posix_file_system().sync_directory(path);
-  }
-
-  const std::vector<std::string>& steps() const { return steps_; }
-  bool has_failed() const { return failing_ < static_cast<int>(steps_.size()); }
-
- private:
-  class File : public WritableFile {
-   public:
-    File(FaultyFileSystem& files, std::unique_ptr<WritableFile> file)
-        : files_(files), file_(std::move(file)) {}
-    void write(std::span<const std::byte> bytes) override {
-      file_->write(bytes.first(bytes.size() / 2));  // a disk that gets full
-      files_.step("write");
-      file_->write(bytes.subspan(bytes.size() / 2));
-    }
-    void sync() override {
-      files_.step("sync");
-      file_->sync();
-    }
-    void close() override {
-      files_.step("close");
-      file_->close();
-    }
-
-   private:
-    FaultyFileSystem& files_;
-    std::unique_ptr<WritableFile> file_;
-  };
-
-  void step(const std::string& name) {
-    steps_.push_back(name);
-    if (static_cast<int>(steps_.size()) == failing_ + 1) throw IoError("fault in " + name);
-  }
-
-  int failing_;
-  std::vector<std::string> steps_;
+  std::vector<std::string> steps;
 };
 
 std::vector<std::string> names_in(const std::filesystem::path& folder) {
@@ -105,28 +61,28 @@ TEST(WriteFileAtomically, TakesTheStepsThatMakeItDurable) {
   const test::TempDir folder;
   FaultyFileSystem files(1000);
   write_file_atomically(folder / "file", "text", files);
-  EXPECT_THAT(files.steps(),
-              ElementsAre("create", "write", "sync", "close", "rename", "sync_directory"));
+  EXPECT_THAT(files.steps,
+              ElementsAre("create", "write", "write", "sync", "close", "rename", "sync_directory"));
 }
 
 TEST(WriteFileAtomically, KeepsTheOldFileWhateverFails) {
   const test::TempDir folder;
-  for (int failing = 0; failing < 5; ++failing) {
+  for (int failing = 0; failing < 6; ++failing) {
     write_file_atomically(folder / "file", "old");
     FaultyFileSystem files(failing);
     EXPECT_THROW(write_file_atomically(folder / "file", "the new one", files), IoError) << failing;
-    EXPECT_TRUE(files.has_failed());
-    EXPECT_EQ(read_text_file(folder / "file"), "old") << files.steps().back();
-    EXPECT_THAT(names_in(folder.path()), ElementsAre("file")) << files.steps().back();
+    EXPECT_EQ(files.steps.size(), failing + 1u);
+    EXPECT_EQ(read_text_file(folder / "file"), "old") << files.steps.back();
+    EXPECT_THAT(names_in(folder.path()), ElementsAre("file")) << files.steps.back();
   }
 }
 
 TEST(WriteFileAtomically, HasTheWholeNewFileWhenOnlyTheFolderFails) {
   const test::TempDir folder;
   write_file_atomically(folder / "file", "old");
-  FaultyFileSystem files(5);
+  FaultyFileSystem files(6);
   EXPECT_THROW(write_file_atomically(folder / "file", "the new one", files), IoError);
-  EXPECT_EQ(files.steps().back(), "sync_directory");
+  EXPECT_EQ(files.steps.back(), "sync_directory");
   EXPECT_EQ(read_text_file(folder / "file"), "the new one");
   EXPECT_THAT(names_in(folder.path()), ElementsAre("file"));
 }
@@ -142,13 +98,8 @@ TEST(WriteFileAtomically, WritesIntoTheCurrentFolder) {
 
 TEST(WriteFileAtomically, SaysWhatIsWrong) {
   const test::TempDir folder;
-  try {
-    write_file_atomically(folder / "absent/file", "text");
-    FAIL() << "no exception";
-  } catch (const IoError& error) {
-    EXPECT_THAT(error.what(), HasSubstr("absent/file"));
-    EXPECT_THAT(error.what(), HasSubstr("No such file or directory"));
-  }
+  EXPECT_THAT(message_of<IoError>([&] { write_file_atomically(folder / "absent/file", "text"); }),
+              AllOf(HasSubstr("absent/file"), HasSubstr("No such file or directory")));
   std::filesystem::create_directory(folder / "folder");
   EXPECT_THROW(write_file_atomically(folder / "folder", "text"), IoError);
   EXPECT_THROW(write_file_atomically(folder / "folder/", "text"), IoError);
@@ -158,13 +109,9 @@ TEST(WriteFileAtomically, SaysWhatIsWrong) {
 
 TEST(PosixFileSystem, SaysWhatCannotBeRenamedToWhat) {
   const test::TempDir folder;
-  try {
-    posix_file_system().rename(folder / "a", folder / "b");
-    FAIL() << "no exception";
-  } catch (const IoError& error) {
-    EXPECT_THAT(error.what(), HasSubstr("cannot rename " + (folder / "a").string() + " to " +
-                                        (folder / "b").string() + ": No such file"));
-  }
+  EXPECT_THAT(message_of<IoError>([&] { posix_file_system().rename(folder / "a", folder / "b"); }),
+              HasSubstr("cannot rename " + (folder / "a").string() + " to " +
+                        (folder / "b").string() + ": No such file"));
 }
 
 TEST(WriteFileAtomically, TakesTheLongestName) {

@@ -6,7 +6,6 @@
 #include <unistd.h>
 
 #include <fstream>
-#include <optional>
 
 #include "core/error.hpp"
 #include "tests/support/temp_dir.hpp"

@@ -1,8 +1,6 @@
 #include "core/mapped_file.hpp"
 
 #include <gmock/gmock.h>
-#include <gtest/gtest.h>
-#include <sys/mman.h>
 
 #include <algorithm>
 #include <csignal>

@@ -9,6 +9,8 @@
 #include <string>
 #include <thread>
 
+#include "tests/support/thrown.hpp"
+
 namespace tpudist {
 namespace {
 
@@ -72,12 +74,7 @@ TEST(Prefetcher, RethrowsAtTheItemThatFailedAndGoesOn) {
     return static_cast<int>(i);
   });
   for (int i = 0; i < 3; ++i) EXPECT_EQ(items.next(), i);
-  try {
-    items.next();
-    FAIL() << "item 3 should have thrown";
-  } catch (const std::runtime_error& error) {
-    EXPECT_STREQ(error.what(), "item 3 is broken");
-  }
+  EXPECT_EQ(test::message_of<std::runtime_error>([&] { items.next(); }), "item 3 is broken");
   EXPECT_EQ(items.next(), 4);
 }
 

@@ -1,7 +1,6 @@
 #include "core/random.hpp"
 
 #include <gmock/gmock.h>
-#include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
 
 #include <algorithm>
@@ -9,7 +8,6 @@
 #include <bit>
 #include <cmath>
 #include <map>
-#include <numeric>
 #include <set>
 #include <vector>
 
@@ -24,6 +22,15 @@ double chi_square(const Counts& counts, double expected) {
   double sum = 0;
   for (const double count : counts) sum += (count - expected) * (count - expected) / expected;
   return sum;
+}
+
+// The same of the counts of `kinds` outcomes, each of which must have come.
+template <typename Outcome>
+double chi_square(const std::map<Outcome, double>& counts, std::size_t kinds, double expected) {
+  EXPECT_EQ(counts.size(), kinds);
+  std::vector<double> flat;
+  for (const auto& [outcome, count] : counts) flat.push_back(count);
+  return chi_square(flat, expected);
 }
 
 // A bound that the statistic of a fair source passes with a probability below 1e-6 (the keys are
@@ -145,10 +152,7 @@ TEST(CounterRng, ShuffleReachesEveryOrderEqually) {
     CounterRng(mix_key({key})).shuffle(std::span(values));
     ++counts[values];
   }
-  std::vector<double> flat;
-  for (const auto& [order, count] : counts) flat.push_back(count);
-  ASSERT_EQ(flat.size(), 24u);
-  EXPECT_LT(chi_square(flat, 1000), chi_square_bound(23));
+  EXPECT_LT(chi_square(counts, 24, 1000), chi_square_bound(23));
 }
 
 std::vector<std::uint64_t> values_of(const KeyedPermutation& permutation) {
@@ -207,10 +211,9 @@ TEST(KeyedPermutation, ReachesEveryOrderOfAFewEqually) {
     for (std::uint64_t key = 0; key < 24'000; ++key) {
       ++counts[values_of(KeyedPermutation(static_cast<std::uint64_t>(n), key))];
     }
-    std::vector<double> flat;
-    for (const auto& [order, count] : counts) flat.push_back(count);
-    ASSERT_EQ(flat.size(), static_cast<std::size_t>(orders));
-    EXPECT_LT(chi_square(flat, 24'000. / orders), chi_square_bound(orders - 1)) << n;
+    EXPECT_LT(chi_square(counts, static_cast<std::size_t>(orders), 24'000. / orders),
+              chi_square_bound(orders - 1))
+        << n;
   }
 }
 

@@ -1,7 +1,6 @@
 #include "core/text.hpp"
 
 #include <gmock/gmock.h>
-#include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
 
 #include <string>

@@ -14,11 +14,20 @@
 #include <vector>
 
 #include "core/prefetcher.hpp"
+#include "tests/support/thrown.hpp"
 
 namespace tpudist {
 namespace {
 
 using namespace std::chrono_literals;
+
+// Waits until `holds()`; false if it does not within 20 s.
+template <typename Holds>
+bool comes_true(const Holds& holds) {
+  const auto end = std::chrono::steady_clock::now() + 20s;
+  while (!holds() && std::chrono::steady_clock::now() < end) std::this_thread::yield();
+  return holds();
+}
 
 // Waits until `count` threads have arrived; false when they do not within 20 s.
 class Meeting {
@@ -26,9 +35,7 @@ class Meeting {
   explicit Meeting(int count) : count_(count) {}
   bool arrive() {
     ++arrived_;
-    const auto end = std::chrono::steady_clock::now() + 20s;
-    while (arrived_ < count_ && std::chrono::steady_clock::now() < end) std::this_thread::yield();
-    return arrived_ >= count_;
+    return comes_true([&] { return arrived_ >= count_; });
   }
 
  private:
@@ -155,11 +162,7 @@ TEST(ThreadPool, HelpsBackgroundThreadsLast) {
   std::atomic<bool> busy{false}, free{false};
   std::vector<std::string> helped;  // by the pool's thread
   std::atomic<int> helps{0}, opened{0};
-  const auto wait_for = [](const auto& holds) {
-    const auto end = std::chrono::steady_clock::now() + 20s;
-    while (!holds() && std::chrono::steady_clock::now() < end) std::this_thread::yield();
-    EXPECT_TRUE(holds());
-  };
+  const auto wait_for = [](const auto& holds) { EXPECT_TRUE(comes_true(holds)); };
   std::thread::id helper;
   std::thread keeps_busy([&] {
     const std::thread::id caller = std::this_thread::get_id();
@@ -203,9 +206,7 @@ TEST(ThreadPool, LeavesABackgroundLoopForOneThatIsAwaited) {
   ThreadPool pool(2);
   std::atomic<bool> helps_background{false}, opened{false}, helped{false};
   const auto wait_for = [](const std::atomic<bool>& flag) {
-    const auto end = std::chrono::steady_clock::now() + 20s;
-    while (!flag && std::chrono::steady_clock::now() < end) std::this_thread::yield();
-    EXPECT_TRUE(flag);
+    EXPECT_TRUE(comes_true([&] { return flag.load(); }));
   };
   std::thread background([&] {
     mark_background_thread();
@@ -233,15 +234,11 @@ TEST(ThreadPool, LeavesABackgroundLoopForOneThatIsAwaited) {
 TEST(ThreadPool, RethrowsTheLowestFailure) {
   ThreadPool pool(4);
   Meeting meeting(4);
-  try {
-    pool.parallel_for(4, [&](std::int64_t i) {
-      meeting.arrive();
-      throw std::runtime_error(std::to_string(i));
-    });
-    FAIL() << "no exception";
-  } catch (const std::runtime_error& error) {
-    EXPECT_STREQ(error.what(), "0");
-  }
+  const auto fail = [&](std::int64_t i) {
+    meeting.arrive();
+    throw std::runtime_error(std::to_string(i));
+  };
+  EXPECT_EQ(test::message_of<std::runtime_error>([&] { pool.parallel_for(4, fail); }), "0");
 }
 
 TEST(ThreadPool, LeavesIndicesOutAfterAFailure) {

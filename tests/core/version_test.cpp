@@ -1,7 +1,6 @@
 #include "core/version.hpp"
 
 #include <gmock/gmock.h>
-#include <gtest/gtest.h>
 
 #include <string>
 

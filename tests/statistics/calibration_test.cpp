@@ -16,15 +16,28 @@ namespace {
 
 constexpr int kRepeats = 500;
 
-// In percent.
+// The number of repeats for whose key `holds` is true.
+template <typename Holds>
+int repeats_where(const Holds& holds) {
+  int count = 0;
+  for (std::uint64_t key = 0; key < kRepeats; ++key) count += holds(key);
+  return count;
+}
+
+// The share of repeats, in percent, in which `interval_of` a key holds the truth.
+template <typename IntervalOf>
+double coverage(double truth, const IntervalOf& interval_of) {
+  return 100.0 / kRepeats * repeats_where([&](std::uint64_t key) {
+           const Interval found = interval_of(key);
+           return found.low <= truth && truth <= found.high;
+         });
+}
+
 double coverage(const SimulatedWorld& world) {
-  int held = 0;
-  for (std::uint64_t key = 0; key < kRepeats; ++key) {
+  return coverage(world.truth(), [&](std::uint64_t key) {
     const RunScoreTable scores = simulated_scores(world, key);
-    const Interval found = family_interval({&scores, 1})->interval;
-    held += found.low <= world.truth() && world.truth() <= found.high;
-  }
-  return 100.0 * held / kRepeats;
+    return family_interval({&scores, 1})->interval;
+  });
 }
 
 SimulatedWorld world_of(std::vector<int> families, GraphShape shape = GraphShape::normal) {
@@ -39,18 +52,13 @@ void expect_covered(const SimulatedWorld& world) {
   EXPECT_LE(coverage(world), 99);
 }
 
-TEST(FamilyInterval, HoldsTheGrandMeanOfNormalGraphs) {
-  expect_covered(world_of(std::vector<int>(7, 1)));
-  expect_covered(world_of({3, 2, 1, 1}));
-  expect_covered(world_of(std::vector<int>(20, 1)));
-  expect_covered(world_of({4, 4, 3, 3, 2, 1, 1, 1, 1}));
-}
-
-TEST(FamilyInterval, HoldsTheGrandMeanOfSkewedGraphs) {
-  expect_covered(world_of(std::vector<int>(7, 1), GraphShape::exponential));
-  expect_covered(world_of({3, 2, 1, 1}, GraphShape::exponential));
-  expect_covered(world_of(std::vector<int>(20, 1), GraphShape::exponential));
-  expect_covered(world_of({4, 4, 3, 3, 2, 1, 1, 1, 1}, GraphShape::exponential));
+TEST(FamilyInterval, HoldsTheGrandMeanOfNormalAndSkewedGraphs) {
+  for (const GraphShape shape : {GraphShape::normal, GraphShape::exponential}) {
+    expect_covered(world_of(std::vector<int>(7, 1), shape));
+    expect_covered(world_of({3, 2, 1, 1}, shape));
+    expect_covered(world_of(std::vector<int>(20, 1), shape));
+    expect_covered(world_of({4, 4, 3, 3, 2, 1, 1, 1, 1}, shape));
+  }
 }
 
 // Coverage of the difference on other families where one family dominates, or a side has two
@@ -58,13 +66,10 @@ TEST(FamilyInterval, HoldsTheGrandMeanOfSkewedGraphs) {
 double difference_coverage(const SimulatedWorld& world, int runs_b) {
   SimulatedWorld differences = world;
   differences.graph = 0.04;
-  int held = 0;
-  for (std::uint64_t key = 0; key < kRepeats; ++key) {
+  return coverage(0, [&](std::uint64_t key) {
     const auto [a, b] = simulated_pair(world, differences, key, runs_b);
-    const Interval found = compare_on_other_families(a, b)->interval.interval;
-    held += found.low <= 0 && 0 <= found.high;
-  }
-  return 100.0 * held / kRepeats;
+    return compare_on_other_families(a, b)->interval.interval;
+  });
 }
 
 TEST(OtherFamilies, HoldTheDifferenceWhereOneFamilyDominates) {
@@ -100,12 +105,8 @@ TEST(FamilyInterval, DoesNotSeeRareFailures) {
 
 // In percent.
 double run_coverage(const SimulatedWorld& world) {
-  int held = 0;
-  for (std::uint64_t key = 0; key < kRepeats; ++key) {
-    const Interval found = *run_interval(simulated_scores(world, key));
-    held += found.low <= world.truth() && world.truth() <= found.high;
-  }
-  return 100.0 * held / kRepeats;
+  return coverage(world.truth(),
+                  [&](std::uint64_t key) { return *run_interval(simulated_scores(world, key)); });
 }
 
 TEST(RunInterval, HoldsTheMeanOfOtherRuns) {
@@ -156,12 +157,10 @@ template <typename P>
 int called(const SimulatedWorld& world, double differences, const P& p_of) {
   SimulatedWorld extra = world;
   extra.graph = differences;
-  int count = 0;
-  for (std::uint64_t key = 0; key < kRepeats; ++key) {
+  return repeats_where([&](std::uint64_t key) {
     const auto [a, b] = simulated_pair(world, extra, key);
-    count += p_of(compare(a, b)) < kSignificance;
-  }
-  return count;
+    return p_of(compare(a, b)) < kSignificance;
+  });
 }
 
 TEST(Compare, OfEqualSystemsRarelyFindsADifference) {

@@ -6,10 +6,15 @@
 #include <limits>
 
 #include "core/error.hpp"
+#include "tests/support/level_sequence.hpp"
+#include "tests/support/thrown.hpp"
 
 namespace tpudist {
 namespace {
 
+using test::level_sequence;
+using test::message_of;
+using ::testing::AllOf;
 using ::testing::DoubleNear;
 using ::testing::Each;
 using ::testing::ElementsAre;
@@ -18,18 +23,9 @@ using ::testing::Pointwise;
 
 using Values = std::vector<double>;
 
-// The generator of tests/golden/combination.py.
-Values sequence(int n, std::uint64_t seed, std::uint64_t levels) {
-  Values values;
-  for (std::uint64_t state = seed; n > 0; --n) {
-    state = state * 6364136223846793005u + 1442695040888963407u;
-    values.push_back(static_cast<double>((state >> 33) % levels));
-  }
-  return values;
-}
-
 std::vector<Values> members() {
-  std::vector<Values> rows{sequence(8, 1, 5), sequence(8, 2, 1000), sequence(8, 3, 3)};
+  std::vector<Values> rows{level_sequence(8, 1, 5), level_sequence(8, 2, 1000),
+                           level_sequence(8, 3, 3)};
   for (double& score : rows[1]) score += 100;
   for (double& score : rows[2]) score *= -0.25;
   return rows;
@@ -148,8 +144,8 @@ TEST(Combine, LeavesOutMembersWithoutWeight) {
 }
 
 TEST(Combine, ATinyTemperatureLosesNoConfiguration) {
-  const Values result =
-      combine_scored(std::vector<Values>{sequence(50, 5, 1000)}, {CombinationRule::softmax, 1e-4});
+  const Values result = combine_scored(std::vector<Values>{level_sequence(50, 5, 1000)},
+                                       {CombinationRule::softmax, 1e-4});
   for (const double score : result) EXPECT_TRUE(std::isfinite(score));
 }
 
@@ -158,12 +154,9 @@ TEST(Combine, RefusesWhatCannotBeCombined) {
   for (const double temperature : {0.0, -1.0, std::numeric_limits<double>::infinity(),
                                    std::numeric_limits<double>::quiet_NaN()})
     EXPECT_THROW(combine_scored(rows, {CombinationRule::softmax, temperature}), Error);
-  try {
-    combine_scored(std::vector<Values>{Values{1, std::numeric_limits<double>::infinity()}}, {});
-    FAIL();
-  } catch (const DataError& error) {
-    EXPECT_THAT(error.what(), HasSubstr("configuration 1"));
-  }
+  const std::vector<Values> infinite{{1, std::numeric_limits<double>::infinity()}};
+  EXPECT_THAT(message_of<DataError>([&] { combine_scored(infinite, {}); }),
+              HasSubstr("configuration 1"));
 }
 
 TEST(Combine, PassesOverMembersWithoutScoresOrWeight) {
@@ -184,13 +177,8 @@ TEST(CombinationRule, IsKeptAsText) {
 
 TEST(CombinationRule, NamesAreThoseOfTheConfiguration) {
   for (const char* name : kRules) EXPECT_EQ(name_of(combination_rule(name)), name);
-  try {
-    combination_rule("median");
-    FAIL();
-  } catch (const ConfigError& error) {
-    EXPECT_THAT(error.what(), HasSubstr("median"));
-    EXPECT_THAT(error.what(), HasSubstr("reciprocal_rank"));
-  }
+  EXPECT_THAT(message_of<ConfigError>([] { combination_rule("median"); }),
+              AllOf(HasSubstr("median"), HasSubstr("reciprocal_rank")));
 }
 
 }  // namespace

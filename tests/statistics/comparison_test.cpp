@@ -21,11 +21,6 @@ RunScoreTable shifted(RunScoreTable scores, double shift) {
   return scores;
 }
 
-RunScoreTable first_run_of(RunScoreTable scores) {
-  for (auto& own : scores.scores) own.resize(1);
-  return scores;
-}
-
 std::string refusal_of(const RunScoreTable& a, const RunScoreTable& b) {
   return test::message_of<DataError>([&] { compare(a, b); });
 }

@@ -1,7 +1,6 @@
 #include "statistics/intervals/interval.hpp"
 
 #include <gmock/gmock.h>
-#include <gtest/gtest.h>
 
 #include <array>
 #include <cmath>
@@ -160,8 +159,7 @@ TEST(IntervalText, NamesTheQuestionAndWhatItRestsOn) {
 }
 
 TEST(IntervalText, SaysWhereOneRunTellsOfItselfOnly) {
-  RunScoreTable scores = golden_scores(1);
-  for (auto& own : scores.scores) own.resize(1);
+  const RunScoreTable scores = first_run_of(golden_scores(1));
   EXPECT_THAT(family_line(*family_interval({&scores, 1})),
               HasSubstr("other families, this model only"));
   EXPECT_THAT(no_run_line("one run"), HasSubstr("not enough: one run"));

@@ -1,7 +1,6 @@
 #include "statistics/noise/measurement_checks.hpp"
 
 #include <gmock/gmock.h>
-#include <gtest/gtest.h>
 
 #include <algorithm>
 #include <cmath>

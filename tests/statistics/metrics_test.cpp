@@ -12,6 +12,7 @@
 
 #include "core/error.hpp"
 #include "core/random.hpp"
+#include "tests/support/level_sequence.hpp"
 
 namespace tpudist {
 namespace {
@@ -19,16 +20,6 @@ namespace {
 using Values = std::vector<double>;
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
-
-// The generator of tests/golden/metrics.py.
-std::vector<std::uint64_t> level_sequence(int n, std::uint64_t seed, std::uint64_t levels) {
-  std::vector<std::uint64_t> values;
-  for (std::uint64_t state = seed; n > 0; --n) {
-    state = state * 6364136223846793005u + 1442695040888963407u;
-    values.push_back((state >> 33) % levels);
-  }
-  return values;
-}
 
 TEST(KendallTauB, EqualsSciPy) {
   struct Golden {
@@ -51,13 +42,12 @@ TEST(KendallTauB, EqualsSciPy) {
       {2000, 1000000000, 2000, 0.5268995611495045},
   };
   for (const Golden& golden : goldens) {
-    const auto raw_x = level_sequence(golden.n, golden.n + 1, golden.levels_x);
-    const auto noise = level_sequence(golden.n, golden.n + 2, golden.levels_y);
-    Values x, y, falling;
-    for (std::size_t i = 0; i < raw_x.size(); ++i) {
-      x.push_back(static_cast<double>(raw_x[i]));
-      y.push_back(
-          static_cast<double>((raw_x[i] * golden.levels_y / golden.levels_x + noise[i]) / 2));
+    const Values x = test::level_sequence(golden.n, golden.n + 1, golden.levels_x);
+    const Values noise = test::level_sequence(golden.n, golden.n + 2, golden.levels_y);
+    Values y, falling;
+    for (std::size_t i = 0; i < x.size(); ++i) {
+      const auto level = static_cast<std::uint64_t>(x[i]) * golden.levels_y / golden.levels_x;
+      y.push_back(std::floor((static_cast<double>(level) + noise[i]) / 2));
       falling.push_back(-y.back());
     }
     EXPECT_EQ(kendall_tau_b(x, y), golden.tau) << "n = " << golden.n;

@@ -37,9 +37,8 @@ TEST(NoiseCeiling, ComesNearTheTruth) {
       EXPECT_GT(estimated.high, *estimated.value);
       EXPECT_NEAR(estimated.noise, kDeviation, 0.15 * kDeviation);
       if (kind == NoisyGraph::two_humps) continue;
-      NoiseCeilingOptions known;
-      known.noise = NoiseModel({0}, {kDeviation});
-      EXPECT_NEAR(*noise_ceiling(graph.times, graph.config, known).value, truth, 0.01)
+      const NoiseModel known({0}, {kDeviation});
+      EXPECT_NEAR(*noise_ceiling(graph.times, graph.config, 1, known).value, truth, 0.01)
           << NoisyGraph::name_of(kind) << seed;
     }
   }
@@ -53,9 +52,8 @@ TEST(NoiseCeiling, IntervalHoldsTheChoiceOfTheMethod) {
   const MeasuredConfigs measured = measured_configs(graph.times, graph.config);
   for (const NoiseChoices choices : {NoiseChoices{1, 20, 150}, NoiseChoices{4, 80, 150},
                                      NoiseChoices{2, 80, 0}, NoiseChoices{2, 80, 300}}) {
-    NoiseCeilingOptions other;
-    other.noise = estimate_noise(measured, choices).model;
-    const double value = *noise_ceiling(graph.times, graph.config, other).value;
+    const NoiseModel other = estimate_noise(measured, choices).model;
+    const double value = *noise_ceiling(graph.times, graph.config, 1, other).value;
     EXPECT_LT(usual.low, value);
     EXPECT_GT(usual.high, value);
   }
@@ -100,9 +98,7 @@ TEST(NoiseCeiling, IsAFunctionOfItsArgumentsInAnyNumbering) {
   const NoiseCeiling again = noise_ceiling(graph.times, graph.config);
   EXPECT_EQ(*first.value, *again.value);
   EXPECT_EQ(first.low, again.low);
-  NoiseCeilingOptions other;
-  other.seed = 2;
-  EXPECT_NEAR(*noise_ceiling(graph.times, graph.config, other).value, *first.value, 0.01);
+  EXPECT_NEAR(*noise_ceiling(graph.times, graph.config, 2).value, *first.value, 0.01);
   Configs renumbered = graph.config;
   for (std::int32_t& config : renumbered) config = 5 - 7 * config;
   EXPECT_EQ(*noise_ceiling(graph.times, renumbered).value, *first.value);

@@ -9,25 +9,16 @@
 
 #include "core/error.hpp"
 #include "core/random.hpp"
+#include "tests/support/level_sequence.hpp"
 
 namespace tpudist {
 namespace {
 
 using Values = std::vector<double>;
 
-// The generator of tests/golden/combination.py.
-Values series_of(int n, std::uint64_t seed, std::uint64_t levels) {
-  Values values;
-  for (std::uint64_t state = seed; n > 0; --n) {
-    state = state * 6364136223846793005u + 1442695040888963407u;
-    values.push_back(static_cast<double>((state >> 33) % levels));
-  }
-  return values;
-}
-
 // The series of tests/golden/run_order.py: many ties, and a slow rise.
 Values golden_series() {
-  Values series = series_of(260, 5, 40);
+  Values series = test::level_sequence(260, 5, 40);
   for (std::size_t i = 0; i < series.size(); ++i) series[i] += static_cast<double>(i / 20);
   return series;
 }
@@ -121,7 +112,7 @@ TEST(LongestRepetition, FindsEqualValuesOfDifferentConfigurations) {
 }
 
 TEST(LongestRepetition, IsLikelyWhereFewValuesOccur) {
-  const Values series = series_of(1000, 3, 2);
+  const Values series = test::level_sequence(1000, 3, 2);
   const OrderStatistic found = longest_repetition_of(series, all_different(1000));
   EXPECT_GT(found.value, 5);
   EXPECT_GT(found.p, 0.01);

@@ -17,11 +17,6 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
-RunScoreTable only_first_run(RunScoreTable scores) {
-  for (auto& own : scores.scores) own.resize(1);
-  return scores;
-}
-
 std::string refusal_of(const RunScoreTable& scores) {
   return test::message_of<DataError>([&] { run_interval(scores); });
 }
@@ -46,7 +41,7 @@ TEST(FamilyInterval, EqualsTheTwoWayAnalysisByMatrices) {
 }
 
 TEST(FamilyInterval, OfOneRunIsOfThisModelOnly) {
-  const RunScoreTable scores = only_first_run(golden_scores(1));
+  const RunScoreTable scores = first_run_of(golden_scores(1));
   const auto found = family_interval({&scores, 1});
   ASSERT_TRUE(found);
   EXPECT_EQ(found->runs, 1);

@@ -16,8 +16,8 @@ using Golden = std::array<double, 9>;
 
 void expect_equal(const VarianceComponents& found, const Golden& golden) {
   int next = 0;
-  for (const DeviationInterval& own : {found.graph, found.run, found.residual}) {
-    for (const double value : {own.deviation, own.low, own.high}) {
+  for (const VarianceComponents::Deviation& own : {found.graph, found.run, found.residual}) {
+    for (const double value : {own.value, own.low, own.high}) {
       EXPECT_NEAR(value, golden[static_cast<std::size_t>(next)], 2e-6) << "number " << next;
       ++next;
     }
@@ -57,7 +57,7 @@ TEST(VarianceComponents, AreZeroWhereRunsVaryLessThanCells) {
     for (auto& own : scores.scores) own[r] -= mean;
   }
   const VarianceComponents found = variance_components(scores);
-  EXPECT_EQ(found.run.deviation, 0);
+  EXPECT_EQ(found.run.value, 0);
   EXPECT_EQ(found.run.low, 0);
   EXPECT_GT(found.run.high, 0);
 }

@@ -1,10 +1,8 @@
 #include <gmock/gmock.h>
-#include <gtest/gtest.h>
 
 #include <cstring>
 #include <fstream>
 #include <string>
-#include <vector>
 
 #include "core/error.hpp"
 #include "core/safetensors/safetensors_file.hpp"

@@ -1,5 +1,4 @@
 #include <gmock/gmock.h>
-#include <gtest/gtest.h>
 
 #include <rapidcheck.h>
 #include <bit>
@@ -13,6 +12,7 @@
 #include "core/safetensors/safetensors_file.hpp"
 #include "tests/support/paths.hpp"
 #include "tests/support/temp_dir.hpp"
+#include "tests/support/thrown.hpp"
 
 // The files are those of tests/golden/safetensors_files.py, written by the safetensors package.
 
@@ -90,13 +90,9 @@ TEST(Safetensors, RefusesTensorsThatDoNotFitTheirShape) {
 TEST(Safetensors, NamesWhatIsNotThere) {
   SafetensorsFile file(golden("written_here.safetensors"));
   EXPECT_EQ(file.find("blocks.0.weights"), nullptr);
-  try {
-    file.floats("blocks.0.weights");
-    FAIL();
-  } catch (const DataError& error) {
-    EXPECT_THAT(error.what(), HasSubstr("written_here.safetensors: holds no tensor "
-                                        "\"blocks.0.weights\" (there is \"blocks.0.weight\")"));
-  }
+  EXPECT_THAT(test::message_of<DataError>([&] { file.floats("blocks.0.weights"); }),
+              HasSubstr("written_here.safetensors: holds no tensor \"blocks.0.weights\" (there is "
+                        "\"blocks.0.weight\")"));
   EXPECT_THROW(file.floats("counts"), DataError);
   EXPECT_THROW(file.integers("scalar"), DataError);
   EXPECT_THROW(SafetensorsFile(golden("missing.safetensors")), IoError);
