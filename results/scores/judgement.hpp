@@ -104,4 +104,9 @@ std::string judgement_text(const Judgement& judgement);
 std::string judgement_notes(const Judgement& judgement);
 nlohmann::json judgement_json(const Judgement& judgement);
 
+// An aligned table: score, ceiling with its interval, share of tied pairs, sampling deviation. Then
+// the reasons why graphs have no ceiling. Empty for tile kernels, which have no such limits, and if
+// no graph was measured and ranked.
+std::string limits_text(std::span<const GraphEvaluation> graphs, std::string_view metric);
+
 }  // namespace tpudist

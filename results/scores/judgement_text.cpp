@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 #include <nlohmann/json.hpp>
 
 #include "core/json.hpp"
@@ -72,15 +73,6 @@ std::string table_notes(const Judgement& judgement, const TableJudgement& table)
   return text;
 }
 
-// Tile kernels have no such limits.
-std::string limits_of(const TableJudgement& table, std::string_view metric) {
-  if (metric != "kendall_tau") return {};
-  std::vector<LimitedScore> graphs;
-  for (const GraphEvaluation& graph : table.graphs)
-    graphs.push_back({graph.name, graph.kept, graph.limits});
-  return limits_text(graphs, metric);
-}
-
 std::string column_lines(const TableJudgement& table, std::string_view metric) {
   TextTable lines({"member", right(metric, 11), right("gain", 8), right("weight", 8)});
   for (std::size_t c = 0; c < table.columns.size(); ++c) {
@@ -110,7 +102,7 @@ std::string table_text(const TableJudgement& table, std::string_view metric) {
   graphs.rows.push_back({"mean", "", table.kept});
   std::string text = table.title + ", members together\n\n" + graphs.to_text();
   text += means_text(table) + "\n";
-  text += limits_of(table, metric) + column_lines(table, metric) + "\n" +
+  text += limits_text(table.graphs, metric) + column_lines(table, metric) + "\n" +
           table_interval_text(table) + "\n";
   if (table.parts.empty()) return text;
   const std::string intervals = final_interval_text({&table, 1});
@@ -137,6 +129,33 @@ std::string rule_text(const Judgement& judgement) {
 
 }  // namespace
 
+std::string limits_text(std::span<const GraphEvaluation> graphs, std::string_view metric) {
+  const auto unknown = [](const GraphEvaluation& graph) { return std::isnan(graph.kept); };
+  if (metric != "kendall_tau" || std::ranges::all_of(graphs, unknown)) return {};
+  TextTable table({"graph", right(metric, 11), right("ceiling"), right("95 % interval", 15),
+                   right("ties", 8), right("sampling SD")});
+  using Note = std::pair<std::string_view, std::string>;
+  std::map<Note, std::vector<std::string>> noted;  // graphs by what is said of them
+  for (const GraphEvaluation& graph : graphs) {
+    const NoiseCeiling& ceiling = graph.limits.ceiling;
+    table.rows.push_back(
+        {graph.name, graph.kept, ceiling.value,
+         ceiling.value ? fmt::format("{:.3f} to {:.3f}", ceiling.low, ceiling.high) : "-",
+         TableCell(100 * graph.limits.tied_share, "{:.2f} %"), graph.limits.sampling_deviation});
+    if (!ceiling.value) noted[{"no ceiling", ceiling.reason}].push_back(graph.name);
+    if (ceiling.normal_assumed)
+      noted[{"ceiling", "noise assumed normal, too few configurations have six measurements"}]
+          .push_back(graph.name);
+  }
+  std::string text = table.to_text();
+  for (const auto& [note, names] : noted) {
+    const std::string others =
+        names.size() > 1 ? fmt::format(" and {} more", names.size() - 1) : std::string();
+    text += fmt::format("{} of {}{}: {}\n", note.first, names.front(), others, note.second);
+  }
+  return text + "\n";
+}
+
 std::string judgement_text(const Judgement& judgement) {
   std::string text = judgement.collection + "\n";
   for (const TableJudgement& table : judgement.tables)
@@ -147,7 +166,7 @@ std::string judgement_text(const Judgement& judgement) {
 std::string judgement_notes(const Judgement& judgement) {
   std::string text;
   for (const TableJudgement& table : judgement.tables) {
-    text += limits_of(table, primary_metric(judgement.collection).name);
+    text += limits_text(table.graphs, primary_metric(judgement.collection).name);
     if (table.columns.size() > 1 && !std::isnan(table.kept))
       text += column_lines(table, primary_metric(judgement.collection).name) + "\n";
     if (!std::isnan(table.kept)) text += table_interval_text(table) + "\n";
@@ -194,7 +213,7 @@ nlohmann::json judgement_json(const Judgement& judgement) {
                                         {"intervals", table_interval_json(part)}};
     }
     if (!table.parts.empty()) {
-      const FinalIntervals found = final_intervals({&table, 1});
+      const TableIntervals found = final_intervals({&table, 1});
       one["mean_of_collections"] = {{"score", finite_or_null(found.score)},
                                     {"nested", finite_or_null(found.nested)},
                                     {"intervals",

@@ -1,16 +1,11 @@
 #include "results/scores/score_caveats.hpp"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <cmath>
-#include <map>
 #include <nlohmann/json.hpp>
-#include <utility>
 
 #include "core/json.hpp"
 #include "core/means.hpp"
-#include "core/text_table.hpp"
 #include "statistics/noise/rank_sampling.hpp"
 
 namespace tpudist {
@@ -44,33 +39,6 @@ ScoreCaveats score_limits(std::string_view collection, std::span<const double> r
   if (!is_tile)
     limits.sampling_deviation = tau_sampling_deviation(ranking, targets, predictions.group);
   return limits;
-}
-
-std::string limits_text(std::span<const LimitedScore> graphs, std::string_view metric) {
-  if (std::ranges::all_of(graphs, [](const auto& graph) { return std::isnan(graph.score); }))
-    return {};
-  TextTable table({"graph", right(metric, 11), right("ceiling"), right("95 % interval", 15),
-                   right("ties", 8), right("sampling SD")});
-  using Note = std::pair<std::string_view, std::string>;
-  std::map<Note, std::vector<std::string>> noted;  // graphs by what is said of them
-  for (const LimitedScore& graph : graphs) {
-    const NoiseCeiling& ceiling = graph.limits.ceiling;
-    table.rows.push_back(
-        {graph.graph, graph.score, ceiling.value,
-         ceiling.value ? fmt::format("{:.3f} to {:.3f}", ceiling.low, ceiling.high) : "-",
-         TableCell(100 * graph.limits.tied_share, "{:.2f} %"), graph.limits.sampling_deviation});
-    if (!ceiling.value) noted[{"no ceiling", ceiling.reason}].push_back(graph.graph);
-    if (ceiling.normal_assumed)
-      noted[{"ceiling", "noise assumed normal, too few configurations have six measurements"}]
-          .push_back(graph.graph);
-  }
-  std::string text = table.to_text();
-  for (const auto& [note, names] : noted) {
-    const std::string others =
-        names.size() > 1 ? fmt::format(" and {} more", names.size() - 1) : std::string();
-    text += fmt::format("{} of {}{}: {}\n", note.first, names.front(), others, note.second);
-  }
-  return text + "\n";
 }
 
 nlohmann::json limits_json(const ScoreCaveats& limits) {

@@ -28,17 +28,6 @@ struct ScoreCaveats {
 ScoreCaveats score_limits(std::string_view collection, std::span<const double> ranking,
                           const PredictionRows& predictions);
 
-// A graph with its score, as a line of the table.
-struct LimitedScore {
-  std::string graph;
-  double score = 0;  // NaN if undefined
-  ScoreCaveats limits;
-};
-
-// An aligned table: score, ceiling with its interval, share of tied pairs, sampling deviation. Then
-// the reasons why graphs have no ceiling. Empty if no graph was measured and ranked.
-std::string limits_text(std::span<const LimitedScore> graphs, std::string_view metric);
-
 // {"ceiling", "ceiling_interval", "ceiling_reason", "tied_share", "sampling_deviation"}; missing
 // values are null.
 nlohmann::json limits_json(const ScoreCaveats& limits);

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 #include <nlohmann/json.hpp>
@@ -50,18 +51,20 @@ TableJudgement mean_of_parts(const TableJudgement& table) {
   return mean;
 }
 
-// The line for these graphs, and for one training the line that limits it.
-std::string these_graphs_text(const std::optional<Interval>& found, bool one_training,
-                              const std::string& source, bool several) {
-  if (!found) {
-    return "  " +
-           no_run_line(several ? "without one of them a graph has no score"
-                               : "one training of one member; " + more_trainings_text() +
-                                     ", and give all runs") +
+// The title, the line for these graphs, and for one training the line that limits it.
+std::string these_graphs_text(const TableIntervals& found, const std::string& source) {
+  const std::string text =
+      fmt::format("95 % intervals of members together{}\n  ",
+                  found.selected ? ", selected without each family in turn (nested)" : "");
+  if (!found.these_graphs) {
+    return text +
+           no_run_line(found.columns > 1 ? "without one of them a graph has no score"
+                                         : "one training of one member; " + more_trainings_text() +
+                                               ", and give all runs") +
            "\n";
   }
-  if (!one_training) return "  " + run_line(*found, source) + "\n";
-  return "  " + member_line(*found, source) + "\n  " + one_training_line() + "\n";
+  if (found.trainings > 1) return text + run_line(*found.these_graphs, source) + "\n";
+  return text + member_line(*found.these_graphs, source) + "\n  " + one_training_line() + "\n";
 }
 
 }  // namespace
@@ -117,7 +120,8 @@ RunScoreTable ensemble_scores(const TableJudgement& table) {
 }
 
 TableIntervals table_intervals(const TableJudgement& table) {
-  TableIntervals result;
+  TableIntervals result{
+      .score = table.kept, .nested = honest_score(table), .selected = table.takes_selection()};
   const RunScoreTable scores = ensemble_scores(table);
   if (scores.scores.empty() || table.trained_on) return result;
   std::vector<double> without;
@@ -131,58 +135,52 @@ TableIntervals table_intervals(const TableJudgement& table) {
   if (result.trainings > 1) without = table.without_training;
   if (without.size() > 1 && all_finite(without))
     result.these_graphs =
-        jackknife_interval(honest_score(table), without, kIntervalLevel, scores.reach());
+        jackknife_interval(result.nested, without, kIntervalLevel, scores.reach());
   result.families = family_interval({&scores, 1});
   return result;
 }
 
-FinalIntervals final_intervals(std::span<const TableJudgement> tables) {
-  FinalIntervals result;
+TableIntervals final_intervals(std::span<const TableJudgement> tables) {
+  TableIntervals result{.trainings = std::numeric_limits<int>::max()};
   std::vector<RunScoreTable> collections;
   std::vector<VarianceEstimate> spreads;
-  double mean = 0;
   for (const TableJudgement& table : tables) {
     for (const TableJudgement& part : parts_of(table)) collections.push_back(ensemble_scores(part));
   }
   const auto count = static_cast<double>(collections.size());
   for (const TableJudgement& table : tables) {
-    const TableJudgement own = mean_of_parts(table);
     const double share = static_cast<double>(parts_of(table).size()) / count;
-    result.score += share * own.kept;
-    mean += share * honest_score(own);
-    result.selected = result.selected || own.takes_selection();
-    const TableIntervals found = table_intervals(own);
-    result.one_training = result.one_training || found.trainings < 2;
-    result.several = result.several || found.columns > 1;
+    const TableIntervals found = table_intervals(mean_of_parts(table));
+    result.score += share * found.score;
+    result.nested += share * found.nested;
+    result.selected = result.selected || found.selected;
+    result.trainings = std::min(result.trainings, found.trainings);
+    result.columns = std::max(result.columns, found.columns);
     if (found.these_graphs)
       spreads.push_back(
           {std::pow(share * found.these_graphs->error, 2), found.these_graphs->degrees});
   }
-  result.nested = mean;
   if (tables.empty()) result.score = result.nested = kNone;
   if (std::isnan(result.score)) return result;
   if (std::ranges::any_of(tables, &TableJudgement::trained_on)) return result;
   if (spreads.size() == tables.size())
     result.these_graphs =
-        t_interval(mean, satterthwaite(spreads), kIntervalLevel,
+        t_interval(result.nested, satterthwaite(spreads), kIntervalLevel,
                    std::ranges::min(collections, {}, &RunScoreTable::lowest).reach());
   result.families = family_interval(collections);
   return result;
 }
 
 std::string final_interval_text(std::span<const TableJudgement> tables) {
-  const FinalIntervals found = final_intervals(tables);
+  const TableIntervals found = final_intervals(tables);
   if (std::isnan(found.score)) return {};
   if (std::ranges::any_of(tables, &TableJudgement::trained_on)) return std::string(kTrainedOn);
-  return (found.selected ? fmt::format("members were selected on these graphs, so that score is "
-                                       "too good; {:.4f} nested\n",
-                                       found.nested)
-                         : std::string()) +
-         fmt::format("95 % intervals of members together{}\n",
-                     found.selected ? ", selected without each family in turn (nested)" : "") +
-         these_graphs_text(found.these_graphs, found.one_training,
-                           found.one_training ? "jackknife of members" : "jackknife of trainings",
-                           found.several) +
+  const std::string note = fmt::format(
+      "members were selected on these graphs, so that score is too good; {:.4f} nested\n",
+      found.nested);
+  return (found.selected ? note : "") +
+         these_graphs_text(
+             found, found.trainings > 1 ? "jackknife of trainings" : "jackknife of members") +
          family_text(found.families);
 }
 
@@ -190,17 +188,11 @@ std::string table_interval_text(const TableJudgement& table) {
   if (std::isnan(table.kept)) return {};
   if (table.trained_on) return fmt::format("{}: {}", table.title, kTrainedOn);
   const TableIntervals found = table_intervals(table);
-  const bool one_training = found.trainings < 2;
-  return fmt::format(
-             "{}, 95 % intervals of members together{}\n", table.title,
-             table.takes_selection() ? ", selected without each family in turn (nested)" : "") +
-         these_graphs_text(
-             found.these_graphs, one_training,
-             "jackknife of " +
-                 (one_training ? counted(found.columns, table.out_of_fold ? "column" : "member")
-                               : counted(found.trainings, "training")),
-             found.columns > 1) +
-         (found.these_graphs && !one_training
+  const bool several = found.trainings > 1;
+  const std::string of = several ? counted(found.trainings, "training")
+                                 : counted(found.columns, table.out_of_fold ? "column" : "member");
+  return table.title + ", " + these_graphs_text(found, "jackknife of " + of) +
+         (found.these_graphs && several
               ? "  " + rare_line(found.trainings, "trainings", "collapse") + "\n"
               : "") +
          family_text(found.families);

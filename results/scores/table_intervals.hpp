@@ -29,11 +29,15 @@ struct TableIntervals {
   // "These graphs": the jackknife over trainings, each left out with all its members. With one
   // training, the jackknife over its members says nothing about other trainings. Nothing for fewer
   // than two columns.
-  std::optional<Interval> these_graphs;
-  int trainings = 0;  // combined trainings
-  int columns = 0;    // combined columns
+  std::optional<Interval> these_graphs = {};
+  int trainings = 0;  // combined trainings; of several tables the fewest
+  int columns = 0;    // combined columns; of several tables the most
   // "Other families, this model only"; nothing for fewer than two families.
-  std::optional<FamilyInterval> families;
+  std::optional<FamilyInterval> families = {};
+  double score = 0;  // NaN if a collection has none; then there is no interval
+  // The centre of both intervals: the score, with members selected without each graph's family.
+  double nested = 0;
+  bool selected = false;  // whether a table takes its selection
 };
 TableIntervals table_intervals(const TableJudgement& table);
 
@@ -43,14 +47,7 @@ RunScoreTable ensemble_scores(const TableJudgement& table);
 // The final score: the mean over collections of TableJudgement::kept, and its intervals. A table is
 // one collection, or those of its parts. Leaving a member out removes it from all parts of its
 // table. Members of different tables are independent. Families are clustered across collections.
-struct FinalIntervals {
-  double nested = 0;  // the same with members selected without each graph's family
-  double score = 0;   // NaN if a collection has none; then there is no interval
-  std::optional<Interval> these_graphs;  // around `nested`, as in TableIntervals
-  std::optional<FamilyInterval> families;
-  bool one_training = false, selected = false, several = false;  // any table has several columns
-};
-FinalIntervals final_intervals(std::span<const TableJudgement> tables);
+TableIntervals final_intervals(std::span<const TableJudgement> tables);
 
 // Complete lines; empty if a collection has no score.
 std::string final_interval_text(std::span<const TableJudgement> tables);

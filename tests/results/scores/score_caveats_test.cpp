@@ -5,6 +5,7 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
+#include "results/scores/judgement.hpp"
 #include "statistics/noise/rank_sampling.hpp"
 #include "tests/support/noisy_graph.hpp"
 
@@ -13,6 +14,15 @@ namespace {
 
 using test::NoisyGraph;
 using ::testing::HasSubstr;
+
+// Two graphs of these limits.
+std::string text_of(const ScoreCaveats& limits) {
+  std::vector<GraphEvaluation> graphs(2);
+  graphs[0].name = "net";
+  graphs[1].name = "other";
+  for (GraphEvaluation& graph : graphs) graph.limits = limits;
+  return limits_text(graphs, "kendall_tau");
+}
 
 PredictionRows predictions_of(const NoisyGraph& graph) {
   PredictionRows predictions;
@@ -37,8 +47,7 @@ TEST(ScoreCaveats, AreThoseOfTheRowsAsRanked) {
 TEST(ScoreCaveats, SayWhereNoiseIsAssumedNormal) {
   const NoisyGraph few(NoisyGraph::smooth, 300, 0.004, 1, true);
   const ScoreCaveats limits = score_limits("layout:xla:random", few.truth, predictions_of(few));
-  const std::vector<LimitedScore> table = {{"net", 0.5, limits}, {"other", 0.25, limits}};
-  EXPECT_THAT(limits_text(table, "kendall_tau"),
+  EXPECT_THAT(text_of(limits),
               HasSubstr("ceiling of net and 1 more: noise assumed normal, too few configurations "
                         "have six measurements\n"));
   EXPECT_EQ(limits_json(limits).at("ceiling_normal_assumed"), true);
@@ -60,8 +69,7 @@ TEST(ScoreCaveats, SayWhyThereIsNoCeiling) {
   predictions.runtime = {0, 0, 0};
   EXPECT_EQ(score_limits("layout:xla:random", {}, predictions).ceiling.reason,
             "there are no run times");
-  const std::vector<LimitedScore> table = {{"net", 0.5, unknown}, {"other", 0.25, unknown}};
-  const std::string text = limits_text(table, "kendall_tau");
+  const std::string text = text_of(unknown);
   EXPECT_THAT(text, HasSubstr("no ceiling of net and 1 more: the predictions do not say"));
   EXPECT_THAT(text, HasSubstr("33.33 %"));
   EXPECT_TRUE(limits_json(unknown).at("ceiling").is_null());

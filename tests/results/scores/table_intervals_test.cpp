@@ -132,7 +132,7 @@ TEST(FinalInterval, OfMembersThatRankSeveralCollectionsLeavesThemOutOfAll) {
   TableJudgement both = table();
   both.kept = 0.65;
   both.parts = {table(), second};
-  const FinalIntervals found = final_intervals({&both, 1});
+  const TableIntervals found = final_intervals({&both, 1});
   EXPECT_DOUBLE_EQ(found.score, 0.6);
   ASSERT_TRUE(found.these_graphs && found.families);
   EXPECT_DOUBLE_EQ(found.these_graphs->value, 0.6);
