@@ -94,21 +94,6 @@ Side read_side(const fs::path& path, std::vector<std::string>& faults) {
 // The records of a step come in this order.
 enum class RecordKind { step, checkpoint, evaluation };
 
-// The first place where the sides differ, by step, and by stage within a step.
-struct FirstDifference {
-  std::optional<std::pair<std::int64_t, RecordKind>> place;
-  std::string text;
-
-  // Returns `text`, so that a row can show it too.
-  const std::string& add(std::int64_t step, RecordKind stage, const std::string& found) {
-    if (!place || std::pair(step, stage) < *place) {
-      place = {step, stage};
-      text = fmt::format("at step {} in {}", step, found);
-    }
-    return found;
-  }
-};
-
 bool equal_numbers(double a, double b) {
   return a == b || (std::isnan(a) && std::isnan(b));
 }
@@ -119,10 +104,10 @@ std::string values_text(const std::string& field, double a, double b) {
 
 class RunComparison {
  public:
-  RunComparison(const Side& a, const Side& b, RunDifference& out)
+  RunComparison(const Side& a, const Side& b, std::vector<std::string> faults)
       : a_(a),
         b_(b),
-        out_(out),
+        faults_(std::move(faults)),
         same_members_(a.first_member == b.first_member && a.members == b.members) {
     row("", a.folder.path().string(), b.folder.path().string(), "");
     settings();
@@ -138,21 +123,36 @@ class RunComparison {
     conclude();
   }
 
- private:
-  void row(const std::string& what, const std::string& a, const std::string& b,
-           const std::string& verdict) {
-    out_.things.push_back({what, a, b, verdict});
+  RunDifference result() const {
+    std::string text = verdict_ + "\n\n" + things_.to_text();
+    for (const std::string& fault : faults_) text += "damaged: " + fault + "\n";
+    return {equal_, std::move(text)};
   }
 
-  // Adds a row with the values of both sides, which may be empty. Returns false if they differ.
-  bool row_of(const std::string& what, const std::string& a, const std::string& b,
-              const std::string& if_unknown) {
+ private:
+  // Keeps the first place where the sides differ, by step, and by stage within a step.
+  void note_difference(std::int64_t step, RecordKind stage, const std::string& found) {
+    if (first_ && std::pair(step, stage) >= *first_) return;
+    first_ = {step, stage};
+    first_text_ = fmt::format("at step {} in {}", step, found);
+  }
+
+  void row(const std::string& what, const std::string& a, const std::string& b,
+           const std::string& verdict) {
+    things_.rows.push_back({what, a, b, verdict});
+  }
+
+  // Adds a row with the values of both sides, empty if unknown. Returns false if they differ.
+  bool row_of(const std::string& what, const std::string& a, const std::string& b) {
     const bool known = !a.empty() && !b.empty();
-    row(what, a.empty() ? if_unknown : a, b.empty() ? if_unknown : b,
-        !known   ? kNotCompared
-        : a == b ? kEqual
-                 : "differ");
+    row(what, shown(a), shown(b), !known ? kNotCompared : a == b ? kEqual : "differ");
     return !known || a == b;
+  }
+  static std::string shown(const std::string& value) { return value.empty() ? "unknown" : value; }
+
+  // The same with a text from the newest checkpoint of each side.
+  bool hash_row(const std::string& what, std::string (*of)(const CheckpointSummary&)) {
+    return row_of(what, a_.newest ? of(*a_.newest) : "", b_.newest ? of(*b_.newest) : "");
   }
 
   void settings() {
@@ -175,19 +175,15 @@ class RunComparison {
   }
 
   void data() {
-    const auto hash_of = [](const Side& side) {
-      return side.newest ? to_hex(side.newest->selection_hash) : std::string();
-    };
-    same_data_ = row_of("data", hash_of(a_), hash_of(b_), "unknown");
+    same_data_ = hash_row(
+        "data", [](const CheckpointSummary& newest) { return to_hex(newest.selection_hash); });
     if (!same_data_) causes_.push_back("other data");
   }
 
   void folds() {
-    const auto hash_of = [](const Side& side) {
-      if (!side.newest) return std::string();
-      return side.newest->fold_hash ? to_hex(*side.newest->fold_hash) : std::string(kNothing);
-    };
-    const bool equal = row_of("folds", hash_of(a_), hash_of(b_), "unknown");
+    const bool equal = hash_row("folds", [](const CheckpointSummary& newest) {
+      return newest.fold_hash ? to_hex(*newest.fold_hash) : std::string(kNothing);
+    });
     const std::string graph = refolded_graph();
     if (!graph.empty()) row("  " + graph, fold_text(a_, graph), fold_text(b_, graph), "first");
     if (equal && graph.empty()) return;
@@ -198,8 +194,8 @@ class RunComparison {
   // Compares segments, if both sides cut graphs.
   void segments() {
     if (!a_.newest || !b_.newest || !a_.newest->segment_hash || !b_.newest->segment_hash) return;
-    const auto hash_of = [](const Side& side) { return to_hex(*side.newest->segment_hash); };
-    if (!row_of("segments", hash_of(a_), hash_of(b_), "unknown"))
+    if (!hash_row("segments",
+                  [](const CheckpointSummary& newest) { return to_hex(*newest.segment_hash); }))
       causes_.push_back("other segments of graphs");
   }
 
@@ -270,7 +266,6 @@ class RunComparison {
                 : fmt::format("differ, after step {}", step - 1));
       return step;
     }
-    const auto shown = [](const std::string& text) { return text.empty() ? "unknown" : text; };
     if (!a.empty() || !b.empty()) row(what, shown(a), shown(b), known ? kEqual : kNotCompared);
     return 0;
   }
@@ -312,7 +307,7 @@ class RunComparison {
       std::string text = differ(line, *other->second);
       if (text.empty() || !found.empty()) continue;
       found = fmt::format("from step {} on", line.step);
-      first_.add(line.step, stage, text);
+      note_difference(line.step, stage, text);
     }
     const auto sum = [](const std::vector<Line>& lines) {
       return lines.empty() ? std::string(kNothing)
@@ -383,8 +378,7 @@ class RunComparison {
       const auto other = b_.checkpoints.find(step);
       if (other == b_.checkpoints.end()) continue;
       ++common;
-      keep_fault(out_.faults,
-                 [&, step = step, path = path] { checkpoint(step, path, other->second); });
+      keep_fault(faults_, [&, step = step, path = path] { checkpoint(step, path, other->second); });
     }
     if (common > 0) return compared_.push_back(counted(common, "checkpoint"));
     const auto sum = [](const Side& side) {
@@ -401,7 +395,7 @@ class RunComparison {
     const Checkpoint x = file.load(table), y = other_file.load(other);
     const std::string found = table_difference(table, other);
     const std::string lists = found.empty() ? list_difference(x, y, table) : found;
-    if (!lists.empty()) first_.add(step, RecordKind::checkpoint, lists);
+    if (!lists.empty()) note_difference(step, RecordKind::checkpoint, lists);
     row(fmt::format("parameters, step {}", step),
         to_hex(parameter_hash(x.parameters, x.members, table)),
         to_hex(parameter_hash(y.parameters, y.members, other)),
@@ -456,32 +450,32 @@ class RunComparison {
   void scored_parameters() {
     if (!same_members_ || a_.last_step() != b_.last_step()) return;
     if (a_.scored.empty() || b_.scored.empty()) return;
-    if (row_of("parameters that scored", a_.scored, b_.scored, "unknown")) {
+    if (row_of("parameters that scored", a_.scored, b_.scored)) {
       compared_.push_back("the parameters that scored");
     } else {
-      first_.add(a_.last_step(), RecordKind::evaluation, "the parameters that scored");
+      note_difference(a_.last_step(), RecordKind::evaluation, "the parameters that scored");
     }
   }
 
   void conclude() {
     const std::int64_t a = a_.last_step(), b = b_.last_step();
-    if (first_.place) {
-      out_.verdict = "different: first " + first_.text;
+    if (first_) {
+      verdict_ = "different: first " + first_text_;
     } else if (!causes_.empty()) {
-      out_.verdict =
+      verdict_ =
           fmt::format("different: {}; {}", causes_.front(),
                       compared_.empty() ? "no number is in both" : "all numbers in both are equal");
     } else if (a != b) {
-      out_.verdict = fmt::format("different: {} ends at step {}, {} at step {}; equal until then",
-                                 a_.folder.path().string(), a, b_.folder.path().string(), b);
+      verdict_ = fmt::format("different: {} ends at step {}, {} at step {}; equal until then",
+                             a_.folder.path().string(), a, b_.folder.path().string(), b);
     } else {
       return conclude_equal();
     }
-    if (!first_.place) return;
+    if (!first_) return;
     // A finished run that is resumed takes no step but is evaluated again.
-    const auto [step, kind] = *first_.place;
+    const auto [step, kind] = *first_;
     const bool parted = parted_ > 0 && parted_ <= step + (kind == RecordKind::evaluation ? 1 : 0);
-    if (!row_keys_.empty() && first_.text.find(" in members/best_") != std::string::npos)
+    if (!row_keys_.empty() && first_text_.find(" in members/best_") != std::string::npos)
       causes_.push_back("evaluations took other rows: " + join(row_keys_, ", "));
     if (causes_.empty()) {
       causes_.push_back(parted ? fmt::format("settings, data and folds are equal; program or "
@@ -490,28 +484,32 @@ class RunComparison {
                                              parted_)
                                : "settings, data and folds that are known are equal");
     }
-    for (const std::string& cause : causes_) out_.verdict += "\n  " + cause;
+    for (const std::string& cause : causes_) verdict_ += "\n  " + cause;
   }
 
   void conclude_equal() {
-    if (!out_.faults.empty())
-      throw DataError("cannot say whether the runs are equal: " + join(out_.faults, "; "));
+    if (!faults_.empty())
+      throw DataError("cannot say whether the runs are equal: " + join(faults_, "; "));
     if (compared_.empty()) {
       throw DataError(fmt::format(
           "{} and {}: nothing to compare: neither a logged step nor a checkpoint is in both",
           a_.folder.path().string(), b_.folder.path().string()));
     }
-    out_.equal = true;
+    equal_ = true;
     std::error_code ignored;
     const bool one = fs::equivalent(a_.folder.path(), b_.folder.path(), ignored);
-    out_.verdict = fmt::format("equal: {}, up to step {}{}", join(compared_, ", "), a_.last_step(),
-                               one ? " (one folder, given twice)" : "");
+    verdict_ = fmt::format("equal: {}, up to step {}{}", join(compared_, ", "), a_.last_step(),
+                           one ? " (one folder, given twice)" : "");
   }
 
   const Side &a_, &b_;
-  RunDifference& out_;
+  std::vector<std::string> faults_;  // what could not be read, one line each
   const bool same_members_;
-  FirstDifference first_;
+  bool equal_ = false;
+  std::string verdict_;
+  TextTable things_{{"", "", "", ""}};
+  std::optional<std::pair<std::int64_t, RecordKind>> first_;  // where the sides differ
+  std::string first_text_;
   std::vector<std::string> causes_;    // other settings, data or folds
   std::vector<std::string> compared_;  // "6 logged steps"
   std::vector<std::string> row_keys_;  // why evaluations took other rows
@@ -522,19 +520,9 @@ class RunComparison {
 }  // namespace
 
 RunDifference compare_runs(const fs::path& a, const fs::path& b) {
-  RunDifference difference;
-  const Side side_a = read_side(a, difference.faults), side_b = read_side(b, difference.faults);
-  RunComparison(side_a, side_b, difference);
-  return difference;
-}
-
-std::string run_difference_text(const RunDifference& difference) {
-  TextTable table({"", "", "", ""});
-  for (const ComparedThing& thing : difference.things)
-    table.rows.push_back({thing.what, thing.a, thing.b, thing.verdict});
-  std::string text = difference.verdict + "\n\n" + table.to_text();
-  for (const std::string& fault : difference.faults) text += "damaged: " + fault + "\n";
-  return text;
+  std::vector<std::string> faults;
+  const Side side_a = read_side(a, faults), side_b = read_side(b, faults);
+  return RunComparison(side_a, side_b, std::move(faults)).result();
 }
 
 }  // namespace tpudist

@@ -2,24 +2,16 @@
 
 #include <filesystem>
 #include <string>
-#include <vector>
 
 namespace tpudist {
 
-// One compared item, such as "data" or "step 20", and the value of each run.
-struct ComparedThing {
-  std::string what, a, b;
-  std::string verdict;  // "equal", "not compared", or how they differ
-};
-
-// The differences between two runs. Plain data.
+// The differences between two runs.
 struct RunDifference {
   bool equal = false;
-  // "equal: ...", or the first logged step and field that differ; then, on separate lines, what may
-  // have caused the difference.
-  std::string verdict;
-  std::vector<ComparedThing> things;
-  std::vector<std::string> faults;  // what could not be read, one line each
+  // The verdict: "equal: ...", or the first logged step and field that differ and, on separate
+  // lines, what may have caused the difference. Then the compared items as an aligned table, with
+  // the value of each run and "equal", "not compared" or how they differ. Then what is damaged.
+  std::string text;
 };
 
 // Compares the contents of two run folders exactly: settings that influence the numbers, hashes of
@@ -28,8 +20,5 @@ struct RunDifference {
 // counts as different. Throws ConfigError when a folder holds no run. Throws DataError when nothing
 // differs but something is damaged, or when there is nothing to compare.
 RunDifference compare_runs(const std::filesystem::path& a, const std::filesystem::path& b);
-
-// The verdict, and the compared items as an aligned table.
-std::string run_difference_text(const RunDifference& difference);
 
 }  // namespace tpudist
