@@ -32,14 +32,19 @@ bool is_loss(std::string_view key) {
 // The entries that influence the numbers, and one more for each item of a list of maps and for each
 // loss ("model.blocks.1", "loss.list_mle"), which count even with default keys.
 Sorted deciding(const std::vector<ConfigEntry>& entries) {
-  DecidedBy run;
+  // Features of the run that make more keys count.
+  bool early_stop = false, roll_back = false;
   for (const ConfigEntry& entry : entries) {
-    run.early_stop |= entry.key == "train.early_stop.patience" && entry.value != "0";
-    run.roll_back |= entry.key == "train.on_bad_loss" && entry.value == "roll_back";
+    early_stop |= entry.key == "train.early_stop.patience" && entry.value != "0";
+    roll_back |= entry.key == "train.on_bad_loss" && entry.value == "roll_back";
   }
+  const auto decides = [&](const std::string& key) {
+    if (key == "train.evaluate_every" || key == "train.evaluate_rows") return early_stop;
+    return key == "train.checkpoint_every" ? roll_back : decides_numbers(key);
+  };
   Sorted sorted;
   for (const ConfigEntry& entry : entries) {
-    if (!decides_numbers(entry.key, run)) continue;
+    if (!decides(entry.key)) continue;
     sorted.emplace(entry.key, entry);
     for (std::size_t end = 0; (end = entry.key.find('.', end)) != std::string::npos; ++end) {
       const std::string item = entry.key.substr(0, end);
@@ -79,39 +84,35 @@ bool implied_loss(const Sorted& sorted, const std::string& key) {
 
 }  // namespace
 
-// The shard folder and the fold file are free: their content is compared separately.
-bool decides_numbers(std::string_view key, DecidedBy run) {
-  static constexpr std::array<std::string_view, 2> kOfEvaluations = {"train.evaluate_every",
-                                                                     "train.evaluate_rows"};
-  if (run.roll_back && key == "train.checkpoint_every") return true;
-  if (run.early_stop && std::ranges::find(kOfEvaluations, key) != kOfEvaluations.end()) return true;
-  static constexpr std::array<std::string_view, 26> kFree = {"name",
-                                                             "system.source",
-                                                             "system.collections",
-                                                             "system.score",
-                                                             "data.shards",
-                                                             "data.cache",
-                                                             "data.cache_bytes",
-                                                             "data.cache_dir",
-                                                             "data.cache_size",
-                                                             "batch.member_chunk",
-                                                             "train.recompute",
-                                                             "dist.threads",
-                                                             "dist.device",
-                                                             "dist.timeout",
-                                                             "train.time_limit",
-                                                             "ensemble.placement",
-                                                             "ensemble.fold_file",
-                                                             "predictions.rows",
-                                                             "train.evaluate_every",
-                                                             "train.checkpoint_every",
-                                                             "train.log_every",
-                                                             "train.evaluate_rows",
-                                                             "train.last_evaluation",
-                                                             "dist.mixed_cpus",
-                                                             "train.keep_checkpoints",
-                                                             "train.prefetch"};
-  return std::ranges::find(kFree, key) == kFree.end();
+bool decides_numbers(std::string_view key) {
+  // The shard folder and the fold file are free: their content is compared separately.
+  static constexpr std::string_view kFree[] = {"name",
+                                               "system.source",
+                                               "system.collections",
+                                               "system.score",
+                                               "data.shards",
+                                               "data.cache",
+                                               "data.cache_bytes",
+                                               "data.cache_dir",
+                                               "data.cache_size",
+                                               "batch.member_chunk",
+                                               "train.recompute",
+                                               "dist.threads",
+                                               "dist.device",
+                                               "dist.timeout",
+                                               "train.time_limit",
+                                               "ensemble.placement",
+                                               "ensemble.fold_file",
+                                               "predictions.rows",
+                                               "train.evaluate_every",
+                                               "train.checkpoint_every",
+                                               "train.log_every",
+                                               "train.evaluate_rows",
+                                               "train.last_evaluation",
+                                               "dist.mixed_cpus",
+                                               "train.keep_checkpoints",
+                                               "train.prefetch"};
+  return std::ranges::find(kFree, key) == std::end(kFree);
 }
 
 std::uint64_t hash_of_settings(const std::vector<ConfigEntry>& entries) {

@@ -12,14 +12,9 @@ namespace tpudist {
 // Which keys of an experiment influence the trained numbers. This file is not in train/, so that
 // reports can tell variants apart without LibTorch.
 
-// Features of a run that make more keys count: early_stop those of evaluations, roll_back (to the
-// weights of a checkpoint) `train.checkpoint_every`.
-struct DecidedBy {
-  bool early_stop = false, roll_back = false;
-};
 // Whether the value of this key influences the trained numbers of a run. Other keys (folders,
 // threads, caches, how often to log) may change when a run is resumed.
-bool decides_numbers(std::string_view key, DecidedBy run = {});
+bool decides_numbers(std::string_view key);
 
 // XXH3 over the (key, value) pairs that influence the numbers and are not the default, in the order
 // of keys. A key that a later version adds changes the hash only when somebody sets it. A loss
