@@ -6,9 +6,9 @@
 #include <map>
 #include <set>
 
-#include "results/report/charts/line_chart.hpp"
+#include "core/means.hpp"
+#include "results/report/charts/charts.hpp"
 #include "results/report/sections.hpp"
-#include "results/report/variant_section.hpp"
 
 namespace tpudist {
 namespace {
@@ -85,15 +85,13 @@ bool add_band(LineChart& chart, const std::vector<MemberCurve>& curves, const st
   for (const MemberCurve& curve : curves) {
     for (const auto& [step, value] : curve.values) by_step[step].push_back(value);
   }
-  LineBand band{.colour = colour, .x = {}, .low = {}, .high = {}};
-  LineSeries mean{.name = name, .colour = colour, .strong = true, .x = {}, .y = {}};
+  LineChart::Band band{.colour = colour};
+  LineChart::Series mean{.name = name, .colour = colour, .strong = true};
   for (const auto& [step, values] : by_step) {
     if (values.size() < 2) continue;
-    double sum = 0, squares = 0;
-    for (const double value : values) sum += value;
-    const double average = sum / static_cast<double>(values.size());
-    for (const double value : values) squares += (value - average) * (value - average);
-    const double deviation = std::sqrt(squares / static_cast<double>(values.size() - 1));
+    const double average = tpudist::mean(values);
+    const double deviation =
+        std::sqrt(squares_around(values, average) / static_cast<double>(values.size() - 1));
     band.x.push_back(static_cast<double>(step));
     band.low.push_back(average - deviation);
     band.high.push_back(average + deviation);
@@ -106,14 +104,6 @@ bool add_band(LineChart& chart, const std::vector<MemberCurve>& curves, const st
   return true;
 }
 
-// Adds a row to a table of curves; the variant comes first if there are several.
-void add_row(TextTable& table, const VariantGroup& group, const ReportedVariant& variant,
-             const std::string& name, std::int64_t step, double value) {
-  std::vector<TableCell> row{name, TableCell::count(step), value};
-  if (group.several()) row.emplace(row.begin(), variant.runs.front().variant);
-  table.rows.push_back(std::move(row));
-}
-
 // A figure with the curves of all variants of a collection, while it is built.
 struct CurveFigure {
   const VariantGroup& group;
@@ -123,11 +113,9 @@ struct CurveFigure {
 
   CurveFigure(const VariantGroup& variants, const std::string& heading, const std::string& table,
               const std::string& y_name)
-      : group(variants), chart{.label = heading + " by step", .x_name = "step", .y_name = y_name} {
-    figure.heading = group.heading(heading);
-    figure.table = {{"member", "step", y_name}, {}, table + group.file_end};
-    if (group.several()) figure.table.columns.insert(figure.table.columns.begin(), "variant");
-  }
+      : group(variants),
+        figure(group.figure(heading, table, {"member", "step", y_name})),
+        chart{.label = heading + " by step", .x_name = "step", .y_name = y_name} {}
 
   void add(const ReportedVariant& variant, const std::vector<MemberCurve>& curves) {
     // Above this number, members of several variants hide each other's means.
@@ -135,15 +123,12 @@ struct CurveFigure {
     const bool drawn = !group.several() || curves.size() * group.variants.size() <= kMostThin ||
                        curves.size() == 1;
     for (const MemberCurve& curve : curves) {
-      LineSeries line{.name = curve.name,
-                      .colour = variant.colour,
-                      .strong = curves.size() == 1,
-                      .x = {},
-                      .y = {}};
+      LineChart::Series line{
+          .name = curve.name, .colour = variant.colour, .strong = curves.size() == 1};
       for (const auto& [step, value] : curve.values) {
         line.x.push_back(static_cast<double>(step));
         line.y.push_back(value);
-        add_row(figure.table, group, variant, curve.name, step, value);
+        group.add_row(figure, variant, {curve.name, TableCell::count(step), value});
       }
       if (!drawn) continue;
       thin = thin || !line.strong;
@@ -199,18 +184,16 @@ ReportFigure loss_figure(const VariantGroup& group) {
 // Adds the score of members together for each run with several members.
 void add_together(CurveFigure& made, const ReportedVariant& variant) {
   for (const RunRecord& run : variant.runs) {
-    LineSeries line{.name = run.label + " together",
-                    .colour = made.group.several() ? variant.colour : 2,
-                    .strong = true,
-                    .dashed = made.group.several(),
-                    .x = {},
-                    .y = {}};
+    LineChart::Series line{.name = run.label + " together",
+                           .colour = made.group.several() ? variant.colour : 2,
+                           .strong = true,
+                           .dashed = made.group.several()};
     for (const LoggedEvaluation& evaluation : run.curves.evaluations) {
       if (evaluation.members.size() < 2) continue;
       line.x.push_back(static_cast<double>(evaluation.step));
       line.y.push_back(evaluation.ensemble);
-      add_row(made.figure.table, made.group, variant, line.name, evaluation.step,
-              evaluation.ensemble);
+      made.group.add_row(made.figure, variant,
+                         {line.name, TableCell::count(evaluation.step), evaluation.ensemble});
     }
     // The lines of several variants would hide the means.
     if (line.x.empty() || made.group.several()) continue;
@@ -241,28 +224,22 @@ ReportFigure score_figure(const VariantGroup& group) {
   return made.finish();
 }
 
-template <typename Has>
-std::vector<const ReportedVariant*> lacking(const VariantGroup& group, Has has) {
-  std::vector<const ReportedVariant*> list;
-  for (const ReportedVariant* variant : group.variants) {
-    if (std::ranges::none_of(variant->runs, has)) list.push_back(variant);
-  }
-  return list;
-}
-
 }  // namespace
 
 ReportSection curves_section(const ReportInput& input) {
   return group_section(
       input, {.id = "curves", .title = "Learning curves"},
       [](const VariantGroup& group, ReportSection& section) {
-        add_missing(section, group,
-                    lacking(group, [](const RunRecord& run) { return !run.curves.steps.empty(); }),
+        const auto any = [](auto list) {
+          return [list](const ReportedVariant& variant) {
+            return std::ranges::any_of(
+                variant.runs, [&](const RunRecord& run) { return !(run.curves.*list).empty(); });
+          };
+        };
+        add_missing(section, group, any(&LearningCurves::steps),
                     "No step was logged yet (train.log_every).");
-        add_missing(
-            section, group,
-            lacking(group, [](const RunRecord& run) { return !run.curves.evaluations.empty(); }),
-            "No score was logged while training; train.evaluate_every gives one.");
+        add_missing(section, group, any(&LearningCurves::evaluations),
+                    "No score was logged while training; train.evaluate_every gives one.");
         add_figure(section, loss_figure(group));
         add_figure(section, score_figure(group));
       });

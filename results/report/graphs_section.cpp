@@ -8,12 +8,12 @@
 
 #include "core/means.hpp"
 #include "data/schema/collection.hpp"
-#include "results/report/charts/interval_chart.hpp"
+#include "results/report/charts/charts.hpp"
 #include "results/report/score_summary.hpp"
 #include "results/report/sections.hpp"
-#include "results/report/variant_section.hpp"
 #include "results/scores/score_table.hpp"
 #include "results/scores/system_scores.hpp"
+#include "statistics/intervals/interval.hpp"
 
 namespace tpudist {
 namespace {
@@ -27,7 +27,7 @@ const RankedGraph* ranked_graph(const ReportedVariant& variant, const Prediction
 }
 
 // Adds a graph's noise ceiling to the row of the chart. Returns the last cells of the table's row.
-std::vector<TableCell> add_limits(IntervalRow& row, const RankedGraph* ranked) {
+std::vector<TableCell> add_limits(IntervalChart::Row& row, const RankedGraph* ranked) {
   const double none = std::nan("");
   if (!ranked) return {none, "", none, none};
   const NoiseCeiling& ceiling = ranked->limits.ceiling;
@@ -53,7 +53,7 @@ const ScoreMatrix& matrix_of(const ReportedVariant& variant, bool of_folds) {
 // The rows of one graph, one for each variant that scored it.
 struct GraphRows {
   double score = 0;  // of the first variant, for the order
-  std::vector<IntervalRow> rows;
+  std::vector<IntervalChart::Row> rows;
 };
 
 class GraphFigure {
@@ -62,13 +62,10 @@ class GraphFigure {
 
   ReportFigure make() {
     const std::string heading = of_folds_ ? "Graphs out of fold" : "Validation graphs";
-    figure_.heading = group_.heading(heading);
-    figure_.table = {
+    figure_ = group_.figure(
+        heading, of_folds_ ? "graphs-out-of-fold" : "graphs-valid",
         {"graph", "family", "fold", "rows", "mean", "low", "high", "lowest", "highest", "together",
-         "ceiling", "ceiling interval", "tied pairs", "sampling deviation"},
-        {},
-        (of_folds_ ? "graphs-out-of-fold" : "graphs-valid") + group_.file_end};
-    if (group_.several()) figure_.table.columns.insert(figure_.table.columns.begin(), "variant");
+         "ceiling", "ceiling interval", "tied pairs", "sampling deviation"});
     for (const ReportedVariant* variant : group_.variants) add_variant(*variant);
     figure_.sentence = sentence();
     draw(heading);
@@ -100,22 +97,20 @@ class GraphFigure {
       return std::nan("");
     const auto& scores =
         variant.together.scores[static_cast<std::size_t>(at - variant.together.graphs.begin())];
-    double sum = 0;
-    for (const double score : scores) sum += score;
-    return sum / static_cast<double>(scores.size());
+    return mean(scores);
   }
 
   // The means of several collections that were scored together, including a collection without
   // scores; else empty.
   std::string collections_text(const ReportedVariant& variant, const ScoreMatrix& matrix,
-                               std::span<const GraphScoreSummary> summaries) const {
+                               std::span<const double> means) const {
     const Collection all{matrix.collection};
     if (!is_joined(all)) return {};
     std::vector<CollectionScore> scores;
     for (const Collection& part : parts_of(all)) {
       std::vector<double> own;
-      for (std::size_t g = 0; g < summaries.size(); ++g) {
-        if (collection_of_id(matrix.entries[g].name) == part.name) own.push_back(summaries[g].mean);
+      for (std::size_t g = 0; g < means.size(); ++g) {
+        if (collection_of_id(matrix.entries[g].name) == part.name) own.push_back(means[g]);
       }
       scores.push_back({part.name, mean_of_known(own)});
     }
@@ -135,22 +130,25 @@ class GraphFigure {
     const bool several = trainings.run_count() > 1 && trainings.graphs == spread.graphs;
     if (several) spread = trainings;
     if (spread.run_count() > 1) (several ? trainings_ : members_) = true;
-    const std::vector<GraphScoreSummary> summaries = summarise_graphs(spread);
-    collections_ += collections_text(variant, matrix, summaries);
+    std::vector<double> means;
+    for (const std::vector<double>& values : spread.scores) means.push_back(mean(values));
+    collections_ += collections_text(variant, matrix, means);
     for (std::size_t g = 0; g < matrix.graphs.size(); ++g)
-      add_graph(variant, matrix, g, summaries[g], spread.scores[g]);
+      add_graph(variant, matrix, g, means[g], spread);
   }
 
   void add_graph(const ReportedVariant& variant, const ScoreMatrix& matrix, std::size_t g,
-                 const GraphScoreSummary& summary, const std::vector<double>& values) {
+                 double mean, const RunScoreTable& spread) {
     const PredictionEntry& graph = matrix.entries[g];
+    const std::vector<double>& values = spread.scores[g];
     const std::string& label = matrix.graphs[g];
     const double none = std::nan(""), together = together_on(variant, label);
-    IntervalRow row{.label = label,
-                    .value = summary.mean,
-                    .colour = variant.colour,
-                    .interval = summary.interval,
-                    .second_colour = group_.several() ? variant.colour : 2};
+    IntervalChart::Row row{.label = label,
+                           .value = mean,
+                           .colour = variant.colour,
+                           .second_colour = group_.several() ? variant.colour : 2};
+    if (values.size() > 1)
+      row.interval = ends_of(mean_interval(values, kIntervalLevel, spread.reach()));
     if (!group_.several()) row.dots = values;
     if (std::isfinite(together)) row.second = together, together_ = true;
     row.title = about(variant, fmt::format("{}: mean {:.4f}", label, row.value));
@@ -166,9 +164,8 @@ class GraphFigure {
                                  high,
                                  together};
     std::ranges::move(add_limits(row, ranked_graph(variant, graph)), std::back_inserter(cells));
-    if (group_.several()) cells.emplace(cells.begin(), variant.runs.front().variant);
     limits_ = limits_ || row.limit;
-    figure_.table.rows.push_back(std::move(cells));
+    group_.add_row(figure_, variant, std::move(cells));
     const auto [at, fresh] = places_.try_emplace(label, graphs_.size());
     if (fresh) graphs_.push_back({row.value, {}});
     if (!fresh) {
@@ -188,7 +185,7 @@ class GraphFigure {
       graphs_.erase(graphs_.begin() + static_cast<std::ptrdiff_t>(most / 2),
                     graphs_.end() - static_cast<std::ptrdiff_t>(most / 2));
     }
-    IntervalChart chart{.label = heading, .x_name = group_.metric(), .rows = {}};
+    IntervalChart chart{.label = heading, .x_name = group_.metric()};
     for (GraphRows& graph : graphs_) std::ranges::move(graph.rows, std::back_inserter(chart.rows));
     figure_.panels = {{"", [chart](double width) { return chart.svg(width); }}};
   }
@@ -208,14 +205,14 @@ class GraphFigure {
 ReportSection graphs_section(const ReportInput& input) {
   return group_section(input, {.id = "graphs", .title = "Score of each graph"},
                        [](const VariantGroup& group, ReportSection& section) {
-                         std::vector<const ReportedVariant*> lacking;
-                         for (const ReportedVariant* variant : group.variants) {
-                           if (variant->members.rows.empty() && variant->out_of_fold.rows.empty())
-                             lacking.push_back(variant);
-                         }
-                         add_missing(section, group, lacking,
-                                     "No scores of graphs yet; a run writes them when its steps "
-                                     "are done (predictions.rows, or train.last_evaluation).");
+                         add_missing(
+                             section, group,
+                             [](const ReportedVariant& variant) {
+                               return !variant.members.rows.empty() ||
+                                      !variant.out_of_fold.rows.empty();
+                             },
+                             "No scores of graphs yet; a run writes them when its steps "
+                             "are done (predictions.rows, or train.last_evaluation).");
                          for (const bool of_folds : {false, true})
                            add_figure(section, GraphFigure(group, of_folds).make());
                        });

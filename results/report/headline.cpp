@@ -1,4 +1,4 @@
-#include "results/report/headline.hpp"
+#include "results/report/variant_pairs.hpp"
 
 #include <fmt/format.h>
 

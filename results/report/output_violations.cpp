@@ -1,4 +1,4 @@
-#include "results/report/output_violations.hpp"
+#include "results/report/run_times_page.hpp"
 
 #include <algorithm>
 #include <variant>

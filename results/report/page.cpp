@@ -37,10 +37,10 @@ std::string legend_html(const std::vector<LegendEntry>& legend) {
   return html + "</ul>\n";
 }
 
-std::string panels_html(const std::vector<ReportPanel>& panels, bool stacked) {
+std::string panels_html(const std::vector<ReportFigure::Panel>& panels, bool stacked) {
   std::string html;
   const bool single = panels.size() == 1 || stacked;
-  for (const ReportPanel& panel : panels) {
+  for (const ReportFigure::Panel& panel : panels) {
     const std::string wide = panel.draw(single ? kWide : kPanel), narrow = panel.draw(kNarrow);
     if (wide.empty()) continue;
     html += "<div class=\"panel\">";

@@ -6,9 +6,8 @@
 #include <set>
 
 #include "core/numbers.hpp"
-#include "results/report/charts/scatter_chart.hpp"
+#include "results/report/charts/charts.hpp"
 #include "results/report/sections.hpp"
-#include "results/report/variant_section.hpp"
 
 namespace tpudist {
 namespace {
@@ -68,18 +67,15 @@ ReportSection ranks_section(const ReportInput& input) {
   return group_section(
       input, {.id = "ranks", .title = "Predicted against measured rank"},
       [](const VariantGroup& group, ReportSection& section) {
-        std::vector<const ReportedVariant*> lacking;
         for (const ReportedVariant* variant : group.variants) {
           const std::vector<const RankedGraph*> graphs = ordered(variant->rankings);
-          if (graphs.empty()) {
-            lacking.push_back(variant);
-          } else {
+          if (!graphs.empty())
             section.figures.push_back(figure_of(*variant, graphs, section.figures.empty()));
-          }
         }
         if (!section.figures.empty()) section.gist = "of the best, the median and the worst graph";
         add_missing(
-            section, group, lacking,
+            section, group,
+            [](const ReportedVariant& variant) { return !ordered(variant.rankings).empty(); },
             "No predictions of graphs that members never saw; predictions.rows writes them.");
       });
 }

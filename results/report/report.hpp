@@ -5,7 +5,7 @@
 #include <utility>
 #include <vector>
 
-#include "results/report/report_section.hpp"
+#include "results/report/page.hpp"
 #include "results/scores/result_set.hpp"
 
 namespace tpudist {

@@ -7,7 +7,7 @@
 #include <map>
 
 #include "core/error.hpp"
-#include "results/report/variant_section.hpp"
+#include "results/report/sections.hpp"
 #include "results/scores/same_training.hpp"
 #include "results/scores/score_table.hpp"
 #include "results/scores/system_scores.hpp"

@@ -12,9 +12,7 @@
 #include "core/numbers.hpp"
 #include "data/shards/entropy_filter.hpp"
 #include "data/shards/shard_reader.hpp"
-#include "results/report/charts/interval_chart.hpp"
-#include "results/report/charts/line_chart.hpp"
-#include "results/report/output_violations.hpp"
+#include "results/report/charts/charts.hpp"
 #include "results/report/page.hpp"
 #include "statistics/ranking/metrics.hpp"
 
@@ -88,8 +86,8 @@ ReportFigure spread_figure(const std::vector<FilteredGraph>& graphs, std::size_t
                    "filtered: 5 % (ms)", "median", "95 %"},
                   {},
                   fmt::format("run-times-{}", number)};
-  IntervalChart chart{
-      .label = "Spread of run times", .x_name = "run time / that of the fastest row", .rows = {}};
+  IntervalChart chart{.label = "Spread of run times",
+                      .x_name = "run time / that of the fastest row"};
   for (std::size_t g = 0; g < graphs.size(); ++g) {
     const FilteredGraph& graph = graphs[g];
     std::vector<TableCell> cells = {graph.entry.name, graph.entry.split,

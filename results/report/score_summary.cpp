@@ -12,12 +12,6 @@
 namespace tpudist {
 namespace {
 
-// The ends of an interval; nothing if the spread is unknown (Interval::is_known).
-std::optional<ChartInterval> ends_of(const Interval& interval) {
-  if (!interval.is_known()) return std::nullopt;
-  return ChartInterval{interval.low, interval.high};
-}
-
 ScoreSummary summary_of(const RunScoreTable& scores) {
   ScoreSummary summary;
   summary.mean = mean_score(scores);
@@ -62,6 +56,11 @@ void add_notes(ScoreSummary& summary) {
 
 }  // namespace
 
+std::optional<ChartInterval> ends_of(const Interval& interval) {
+  if (!interval.is_known()) return std::nullopt;
+  return ChartInterval{interval.low, interval.high};
+}
+
 std::optional<ScoreSummary> summarise_members(const ReportedVariant& variant, bool out_of_fold) {
   const RunScoreTable& scores = out_of_fold ? variant.out_of_fold : variant.valid;
   const ScoreMatrix& matrix = out_of_fold ? variant.out_of_fold : variant.members;
@@ -92,19 +91,6 @@ std::optional<ScoreSummary> summarise_together(const ReportedVariant& variant) {
   }
   add_notes(summary);
   return summary;
-}
-
-std::vector<GraphScoreSummary> summarise_graphs(const RunScoreTable& scores) {
-  std::vector<GraphScoreSummary> list;
-  for (const std::vector<double>& values : scores.scores) {
-    double sum = 0;
-    for (const double value : values) sum += value;
-    GraphScoreSummary summary{sum / static_cast<double>(values.size()), std::nullopt};
-    if (values.size() > 1)
-      summary.interval = ends_of(mean_interval(values, kIntervalLevel, scores.reach()));
-    list.push_back(summary);
-  }
-  return list;
 }
 
 }  // namespace tpudist

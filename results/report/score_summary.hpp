@@ -4,8 +4,9 @@
 #include <string>
 #include <vector>
 
-#include "results/report/charts/interval_chart.hpp"
+#include "results/report/charts/charts.hpp"
 #include "results/report/report_input.hpp"
+#include "statistics/intervals/interval.hpp"
 
 namespace tpudist {
 
@@ -29,11 +30,7 @@ std::optional<ScoreSummary> summarise_members(const ReportedVariant& variant, bo
 // `these_graphs` is the jackknife over its members.
 std::optional<ScoreSummary> summarise_together(const ReportedVariant& variant);
 
-// For one graph: the mean over runs, and its 95 % interval if there are at least two runs.
-struct GraphScoreSummary {
-  double mean = 0;
-  std::optional<ChartInterval> interval;
-};
-std::vector<GraphScoreSummary> summarise_graphs(const RunScoreTable& scores);
+// The ends of an interval; nothing if the spread is unknown (Interval::is_known).
+std::optional<ChartInterval> ends_of(const Interval& interval);
 
 }  // namespace tpudist

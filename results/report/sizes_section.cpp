@@ -3,19 +3,15 @@
 #include <algorithm>
 #include <cmath>
 
-#include "results/report/charts/line_chart.hpp"
+#include "results/report/charts/charts.hpp"
 #include "results/report/sections.hpp"
-#include "results/report/variant_section.hpp"
 
 namespace tpudist {
 namespace {
 
 ReportFigure sizes_figure(const VariantGroup& group) {
-  ReportFigure figure;
-  figure.heading = group.heading("");
-  figure.table = {
-      {"members", "subsets", "mean", "deviation"}, {}, "ensemble-sizes" + group.file_end};
-  if (group.several()) figure.table.columns.insert(figure.table.columns.begin(), "variant");
+  ReportFigure figure =
+      group.figure("", "ensemble-sizes", {"members", "subsets", "mean", "deviation"});
   LineChart chart{
       .label = "Score by number of members", .x_name = "members", .y_name = group.metric()};
   int least = 0, most = 0, graphs = 0;
@@ -24,19 +20,15 @@ ReportFigure sizes_figure(const VariantGroup& group) {
     if (rankings.sizes.empty()) continue;
     least = least == 0 ? rankings.sized_members : std::min(least, rankings.sized_members);
     most = std::max(most, rankings.sized_members), graphs = std::max(graphs, rankings.sized_graphs);
-    LineSeries line{.name = about(*variant, "mean over subsets"),
-                    .colour = variant->colour,
-                    .strong = true,
-                    .x = {},
-                    .y = {}};
-    LineBand band{.colour = variant->colour, .x = {}, .low = {}, .high = {}};
+    LineChart::Series line{
+        .name = about(*variant, "mean over subsets"), .colour = variant->colour, .strong = true};
+    LineChart::Band band{.colour = variant->colour};
     for (const EnsembleSize& size : rankings.sizes) {
       line.x.push_back(size.members);
       line.y.push_back(size.mean);
-      std::vector<TableCell> row{TableCell::count(size.members), TableCell::count(size.subsets),
-                                 size.mean, size.deviation};
-      if (group.several()) row.emplace(row.begin(), variant->runs.front().variant);
-      figure.table.rows.push_back(std::move(row));
+      group.add_row(figure, *variant,
+                    {TableCell::count(size.members), TableCell::count(size.subsets), size.mean,
+                     size.deviation});
       if (std::isnan(size.deviation)) continue;
       band.x.push_back(size.members);
       band.low.push_back(size.mean - size.deviation);
@@ -66,22 +58,20 @@ ReportSection sizes_section(const ReportInput& input) {
   return group_section(
       input, {.id = "sizes", .title = "Size of the ensemble"},
       [](const VariantGroup& group, ReportSection& section) {
-        std::vector<const ReportedVariant*> lacking;
         for (const ReportedVariant* variant : group.variants) {
-          if (variant->rankings.sizes.empty()) {
-            lacking.push_back(variant);
-            continue;
-          }
           const auto& sizes = variant->rankings.sizes;
+          if (sizes.empty()) continue;
           section.gist +=
               fmt::format("{}{}", section.gist.empty() ? "" : "; ",
                           about(*variant, fmt::format("{:.4f} with one member, {:.4f} with all {}",
                                                       sizes.front().mean, sizes.back().mean,
                                                       sizes.back().members)));
         }
-        add_missing(section, group, lacking,
-                    "Needs the predictions of two members on validation graphs that neither "
-                    "trained on (predictions.rows writes them).");
+        add_missing(
+            section, group,
+            [](const ReportedVariant& variant) { return !variant.rankings.sizes.empty(); },
+            "Needs the predictions of two members on validation graphs that neither "
+            "trained on (predictions.rows writes them).");
         add_figure(section, sizes_figure(group));
       });
 }

@@ -4,9 +4,8 @@
 #include <cmath>
 #include <iterator>
 
-#include "results/report/charts/line_chart.hpp"
+#include "results/report/charts/charts.hpp"
 #include "results/report/sections.hpp"
-#include "results/report/variant_section.hpp"
 
 namespace tpudist {
 namespace {
@@ -42,16 +41,13 @@ std::string rows_text(const VariantGroup& group) {
 }
 
 ReportFigure figure_of(const VariantGroup& group, bool valid) {
-  ReportFigure figure;
-  figure.heading = group.heading(valid ? "Validation graphs" : "Graphs out of fold");
+  ReportFigure figure =
+      group.figure(valid ? "Validation graphs" : "Graphs out of fold",
+                   valid ? "slowdown-valid" : "slowdown-out-of-fold", {"graph", "members"});
   figure.sentence =
       "How much slower than the fastest configuration the best of the k is that the "
       "members of all trainings together rank first: 0 % where it is among them. " +
       rows_text(group);
-  figure.table = {{"graph", "members"},
-                  {},
-                  (valid ? "slowdown-valid" : "slowdown-out-of-fold") + group.file_end};
-  if (group.several()) figure.table.columns.insert(figure.table.columns.begin(), "variant");
   LineChart chart{.label = "Slowdown of the best of k",
                   .x_name = "k, configurations that are tried",
                   .y_name = "slowdown [%]",
@@ -65,14 +61,13 @@ ReportFigure figure_of(const VariantGroup& group, bool valid) {
   for (const ReportedVariant* variant : group.variants) {
     for (const RankedGraph& graph : variant->rankings.graphs) {
       if ((graph.split == "valid") != valid || std::isnan(graph.slowdown.front())) continue;
-      LineSeries line{.name = graph.name, .colour = variant->colour, .x = counts, .y = {}};
-      std::vector<TableCell> row{graph.name, TableCell::count(graph.members)};
-      if (group.several()) row.emplace(row.begin(), variant->runs.front().variant);
+      LineChart::Series line{.name = graph.name, .colour = variant->colour, .x = counts};
+      TextTable::Row row{graph.name, TableCell::count(graph.members)};
       for (const double slowdown : graph.slowdown) {
         line.y.push_back(100 * slowdown);
         row.emplace_back(100 * slowdown, "{:.3f}");
       }
-      figure.table.rows.push_back(std::move(row));
+      group.add_row(figure, *variant, std::move(row));
       if (!group.several()) chart.lines.push_back(std::move(line));
     }
     std::vector<double> mean = mean_slowdown(*variant, valid);
@@ -96,17 +91,19 @@ ReportSection slowdown_section(const ReportInput& input) {
   return group_section(
       input, {.id = "slowdown", .title = "Slowdown at k"},
       [](const VariantGroup& group, ReportSection& section) {
-        std::vector<const ReportedVariant*> lacking;
         constexpr std::size_t kTen = 3;  // place of k = 10
         for (const ReportedVariant* variant : group.variants) {
           const std::vector<double> valid = mean_slowdown(*variant, true);
-          if (valid.empty() && mean_slowdown(*variant, false).empty()) lacking.push_back(variant);
           if (valid.empty()) continue;
           section.gist += fmt::format("{}{}", section.gist.empty() ? "best of 10: " : "; ",
                                       about(*variant, fmt::format("{:.1f} % slower", valid[kTen])));
         }
         add_missing(
-            section, group, lacking,
+            section, group,
+            [](const ReportedVariant& variant) {
+              return !mean_slowdown(variant, true).empty() ||
+                     !mean_slowdown(variant, false).empty();
+            },
             "No predictions of graphs that members never saw; predictions.rows writes them.");
         for (const bool valid : {true, false}) add_figure(section, figure_of(group, valid));
       });

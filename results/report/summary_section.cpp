@@ -8,13 +8,10 @@
 
 #include "core/numbers.hpp"
 #include "core/text.hpp"
-#include "results/report/charts/interval_chart.hpp"
-#include "results/report/headline.hpp"
-#include "results/report/runs_table.hpp"
+#include "results/report/charts/charts.hpp"
 #include "results/report/score_summary.hpp"
 #include "results/report/sections.hpp"
 #include "results/report/variant_pairs.hpp"
-#include "results/report/variant_section.hpp"
 
 namespace tpudist {
 namespace {
@@ -101,7 +98,7 @@ ReportFigure scores_figure(const ReportInput& input, const std::string& collecti
       "Mean {} over graphs, larger is better. Circle: the mean of the members, the number that "
       "variants are compared by. Square: the members of a training together, combined by {}.{}",
       metric, rules_text(input), lines_text(lines));
-  IntervalChart chart{.label = "Scores with their intervals", .x_name = metric, .rows = {}};
+  IntervalChart chart{.label = "Scores with their intervals", .x_name = metric};
   constexpr std::size_t kMostDrawn = 60;
   if (lines.size() > kMostDrawn) {
     figure.sentence +=
@@ -163,18 +160,17 @@ ReportFigure pairs_figure(const ReportInput& input, const VariantComparison& fou
                   several ? fmt::format("differences-{}", number) : "differences"};
   IntervalChart chart{.label = "Differences between variants",
                       .x_name = "difference of " + input.variants[found.best].metric,
-                      .zero = true,
-                      .rows = {}};
+                      .zero = true};
   constexpr std::size_t kMostDrawn = 15;
   for (const VariantPair& pair : found.pairs) {
     const std::string &a = input.variants[pair.a].name(), &b = input.variants[pair.b].name();
     figure.table.rows.push_back(
         {a, b, pair.difference, signed_text(pair.trainings), pair.p, signed_text(pair.families)});
     if (chart.rows.size() == kMostDrawn) continue;
-    IntervalRow row{.label = a + " - " + b,
-                    .value = pair.difference,
-                    .colour = 0,
-                    .text = fmt::format("{:+.4f}", pair.difference)};
+    IntervalChart::Row row{.label = a + " - " + b,
+                           .value = pair.difference,
+                           .colour = 0,
+                           .text = fmt::format("{:+.4f}", pair.difference)};
     if (pair.trainings) row.interval = ChartInterval{pair.trainings->low, pair.trainings->high};
     if (pair.families) row.wider = ChartInterval{pair.families->low, pair.families->high};
     chart.rows.push_back(std::move(row));

@@ -12,7 +12,7 @@
 #include "data/schema/collection.hpp"
 #include "data/shards/shard_reader.hpp"
 #include "results/inspect/suspect_graphs.hpp"
-#include "results/report/charts/strip_chart.hpp"
+#include "results/report/charts/charts.hpp"
 #include "results/report/sections.hpp"
 
 namespace tpudist {
@@ -42,7 +42,7 @@ std::vector<double> rank_strip(const GraphEntry& entry) {
   return strip;
 }
 
-Strip strip_of(const CheckedGraph& graph, const GraphEntry& entry) {
+StripChart::Strip strip_of(const CheckedGraph& graph, const GraphEntry& entry) {
   const MeasurementCheck& check = graph.suspicions.front();
   const auto rows = static_cast<double>(std::max<std::int64_t>(1, graph.measurements));
   return {.label = fmt::format("{} ({}): {}", graph.name, graph.split, name_of(check.kind)),
@@ -64,8 +64,7 @@ ReportFigure figure_of(const CheckedCollection& checked, const std::filesystem::
                             [](const CheckedGraph& graph) { return !graph.suspicions.empty(); }),
       checked.graphs.size());
   figure.table = {{"graph", "split", "measurements", "evidence"}, {}, "suspects" + file_end};
-  StripChart chart{
-      .label = "Run times by order of measurement", .x_name = "order of measurement", .strips = {}};
+  StripChart chart{.label = "Run times by order of measurement", .x_name = "order of measurement"};
   std::map<std::pair<std::string, std::string>, GraphEntry> entries;
   for (GraphEntry& entry : list_graphs(shards, checked.collection)) {
     const std::pair key(entry.split, entry.name);

@@ -4,20 +4,17 @@
 #include <cmath>
 
 #include "core/means.hpp"
-#include "results/report/charts/line_chart.hpp"
+#include "results/report/charts/charts.hpp"
 #include "results/report/sections.hpp"
-#include "results/report/variant_section.hpp"
 
 namespace tpudist {
 namespace {
 
 ReportFigure timing_figure(const VariantGroup& group) {
-  ReportFigure figure;
-  figure.heading = group.heading("");
-  figure.table = {{"run", "logged steps", "median step [ms]", "95 % below [ms]", "median wait [ms]",
-                   "waiting [%]", "training [s]"},
-                  {},
-                  "timing" + group.file_end};
+  ReportFigure figure = group.figure("", "timing", {});
+  figure.table.columns = {
+      "run",         "logged steps", "median step [ms]", "95 % below [ms]", "median wait [ms]",
+      "waiting [%]", "training [s]"};
   LineChart chart{.label = "Time of a step and wait for data",
                   .x_name = "step",
                   .y_name = "milliseconds",
@@ -26,10 +23,8 @@ ReportFigure timing_figure(const VariantGroup& group) {
   for (const ReportedVariant* variant : group.variants) runs += variant->runs.size();
   for (const ReportedVariant* variant : group.variants) {
     for (const RunRecord& run : variant->runs) {
-      LineSeries steps{
-          .name = run.label, .colour = variant->colour, .strong = runs == 1, .x = {}, .y = {}};
-      LineSeries waits{
-          .name = run.label + " waiting", .colour = 2, .strong = runs == 1, .x = {}, .y = {}};
+      LineChart::Series steps{.name = run.label, .colour = variant->colour, .strong = runs == 1};
+      LineChart::Series waits{.name = run.label + " waiting", .colour = 2, .strong = runs == 1};
       double total = 0, waited = 0;
       for (const LoggedStep& step : run.curves.steps) {
         if (!std::isfinite(step.step_seconds) || !std::isfinite(step.wait_seconds)) continue;
@@ -70,8 +65,9 @@ ReportSection timing_section(const ReportInput& input) {
                        [](const VariantGroup& group, ReportSection& section) {
                          ReportFigure figure = timing_figure(group);
                          if (figure.table.rows.empty())
-                           add_missing(section, group, group.variants,
-                                       "No step was logged yet (train.log_every).");
+                           add_missing(
+                               section, group, [](const auto&) { return false; },
+                               "No step was logged yet (train.log_every).");
                          add_figure(section, std::move(figure));
                        });
 }

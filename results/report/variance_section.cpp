@@ -4,9 +4,8 @@
 #include <map>
 
 #include "core/error.hpp"
-#include "results/report/charts/interval_chart.hpp"
+#include "results/report/charts/charts.hpp"
 #include "results/report/sections.hpp"
-#include "results/report/variant_section.hpp"
 #include "results/scores/system_scores.hpp"
 #include "statistics/intervals/variance_components.hpp"
 
@@ -35,16 +34,12 @@ bool is_enough(const RunScoreTable& scores) {
 
 // The figure of all variants of a collection that have enough scores.
 ReportFigure figure_of(const VariantGroup& group, bool of_folds, ReportSection& section) {
-  ReportFigure figure;
-  figure.heading = group.heading(of_folds ? "Out of fold" : "Validation graphs");
-  figure.table = {{"what", "standard deviation", "low", "high"},
-                  {},
-                  (of_folds ? "variance-out-of-fold" : "variance-valid") + group.file_end};
-  if (group.several()) figure.table.columns.insert(figure.table.columns.begin(), "variant");
+  ReportFigure figure = group.figure(of_folds ? "Out of fold" : "Validation graphs",
+                                     of_folds ? "variance-out-of-fold" : "variance-valid",
+                                     {"what", "standard deviation", "low", "high"});
   IntervalChart chart{.label = "Standard deviations with intervals",
                       .x_name = "standard deviation of " + group.metric(),
-                      .bars = true,
-                      .rows = {}};
+                      .bars = true};
   bool trainings = false, members = false;
   for (const ReportedVariant* variant : group.variants) {
     const Spread spread = spread_of(*variant, of_folds);
@@ -57,24 +52,21 @@ ReportFigure figure_of(const VariantGroup& group, bool of_folds, ReportSection& 
       continue;
     }
     (spread.trainings ? trainings : members) = true;
-    const std::pair<std::string, DeviationInterval> parts[] = {
+    const std::pair<std::string, VarianceComponents::Deviation> parts[] = {
         {of_folds ? "graphs of a fold" : "graphs", found.graph},
         {spread.trainings ? (of_folds ? "trainings of a fold" : "trainings")
                           : "members of one training",
          found.run},
         {"rest", found.residual}};
     for (const auto& [name, part] : parts) {
-      chart.rows.push_back(
-          {.heading = &name == &parts[0].first ? variant->title : "",
-           .label = name,
-           .value = part.deviation,
-           .colour = variant->colour,
-           .interval = ChartInterval{part.low, part.high},
-           .text = fmt::format("{:.4f}", part.deviation),
-           .title = about(*variant, fmt::format("{}: {:.4f}", name, part.deviation))});
-      std::vector<TableCell> row{name, part.deviation, part.low, part.high};
-      if (group.several()) row.emplace(row.begin(), variant->runs.front().variant);
-      figure.table.rows.push_back(std::move(row));
+      chart.rows.push_back({.heading = &name == &parts[0].first ? variant->title : "",
+                            .label = name,
+                            .value = part.value,
+                            .colour = variant->colour,
+                            .interval = ChartInterval{part.low, part.high},
+                            .text = fmt::format("{:.4f}", part.value),
+                            .title = about(*variant, fmt::format("{}: {:.4f}", name, part.value))});
+      group.add_row(figure, *variant, {name, part.value, part.low, part.high});
     }
   }
   figure.sentence = fmt::format(
@@ -95,14 +87,12 @@ ReportSection variance_section(const ReportInput& input) {
   return group_section(
       input, {.id = "variance", .title = "What scores vary by"},
       [](const VariantGroup& group, ReportSection& section) {
-        std::vector<const ReportedVariant*> lacking;
-        for (const ReportedVariant* variant : group.variants) {
-          if (!is_enough(spread_of(*variant, false).scores) &&
-              !is_enough(spread_of(*variant, true).scores))
-            lacking.push_back(variant);
-        }
         add_missing(
-            section, group, lacking,
+            section, group,
+            [](const ReportedVariant& variant) {
+              return is_enough(spread_of(variant, false).scores) ||
+                     is_enough(spread_of(variant, true).scores);
+            },
             "Needs the scores of two members, or of two seeds over all folds, on two graphs.");
         for (const bool of_folds : {false, true})
           add_figure(section, figure_of(group, of_folds, section));

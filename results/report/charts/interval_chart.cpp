@@ -1,4 +1,4 @@
-#include "results/report/charts/interval_chart.hpp"
+#include "results/report/charts/charts.hpp"
 
 #include <fmt/format.h>
 
@@ -18,7 +18,7 @@ Axis axis_of(const IntervalChart& chart, int ticks) {
     if (!std::isfinite(value)) return;
     low = std::min(low, value), high = std::max(high, value);
   };
-  for (const IntervalRow& row : chart.rows) {
+  for (const IntervalChart::Row& row : chart.rows) {
     add(row.value);
     for (const double dot : row.dots) add(dot);
     for (const auto& interval : {row.interval, row.wider, row.limit_interval}) {
@@ -38,7 +38,7 @@ void draw_span(SvgCanvas& canvas, const PlotArea& area, const ChartInterval& int
   for (const double x : {from, to}) canvas.line({x, y - 3}, {x, y + 3}, style);
 }
 
-void draw_mark(SvgCanvas& canvas, SvgPoint at, const IntervalRow& row) {
+void draw_mark(SvgCanvas& canvas, SvgPoint at, const IntervalChart::Row& row) {
   const std::string style = fmt::format("point f{}", row.colour);
   if (row.square) {
     canvas.rectangle({at.x - 5, at.y - 5}, 10, 10, style, 1, row.title);
@@ -47,7 +47,8 @@ void draw_mark(SvgCanvas& canvas, SvgPoint at, const IntervalRow& row) {
   }
 }
 
-void draw_row(SvgCanvas& canvas, const PlotArea& area, const IntervalRow& row, double y, bool bar) {
+void draw_row(SvgCanvas& canvas, const PlotArea& area, const IntervalChart::Row& row, double y,
+              bool bar) {
   if (row.limit_interval) {
     const double from = area.at(row.limit_interval->low, 0).x,
                  to = area.at(row.limit_interval->high, 0).x;
@@ -84,7 +85,7 @@ std::string IntervalChart::svg(double width) const {
   constexpr double kCharacter = 7.2;
   const bool narrow = width < 500;
   std::size_t longest = 0, longest_text = 0;
-  for (const IntervalRow& row : rows) {
+  for (const IntervalChart::Row& row : rows) {
     longest = std::max(longest, row.label.size());
     longest_text = std::max(longest_text, row.text.size());
   }
@@ -94,7 +95,7 @@ std::string IntervalChart::svg(double width) const {
   const double gutter = above ? 10 : kCharacter * static_cast<double>(longest) + 18,
                text_room =
                    longest_text > 0 ? kCharacter * static_cast<double>(longest_text) + 8 : 0;
-  const auto height_of = [&](const IntervalRow& row) {
+  const auto height_of = [&](const IntervalChart::Row& row) {
     const double own = row.label.empty() ? 17 : above ? 38 : 26;
     return own + (row.heading.empty() ? 0 : 24);
   };
@@ -105,7 +106,7 @@ std::string IntervalChart::svg(double width) const {
                 .x = axis_of(*this, narrow ? 5 : 8),
                 .y = {}};
   area.bottom = area.top + 4;
-  for (const IntervalRow& row : rows) area.bottom += height_of(row);
+  for (const IntervalChart::Row& row : rows) area.bottom += height_of(row);
   SvgCanvas canvas(width, area.bottom + 44, label);
   draw_axes(canvas, area, x_name, "");
   if (zero) {
@@ -113,7 +114,7 @@ std::string IntervalChart::svg(double width) const {
     canvas.line({x, area.top}, {x, area.bottom}, "identity");
   }
   double top = area.top;
-  for (const IntervalRow& row : rows) {
+  for (const IntervalChart::Row& row : rows) {
     const double end = top + height_of(row);
     if (!row.heading.empty()) {
       canvas.text({4, top + 17}, TextAnchor::start, "rowname strongtext",

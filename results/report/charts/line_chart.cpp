@@ -1,4 +1,4 @@
-#include "results/report/charts/line_chart.hpp"
+#include "results/report/charts/charts.hpp"
 
 #include <fmt/format.h>
 
@@ -31,7 +31,7 @@ std::vector<SvgPoint> points_of(const PlotArea& area, const std::vector<double>&
   return points;
 }
 
-void draw_band(SvgCanvas& canvas, const PlotArea& area, const LineBand& band) {
+void draw_band(SvgCanvas& canvas, const PlotArea& area, const LineChart::Band& band) {
   std::vector<SvgPoint> outline;
   for (std::size_t i = 0; i < band.x.size(); ++i) {
     if (std::isfinite(band.high[i])) outline.push_back(area.at(band.x[i], band.high[i]));
@@ -42,23 +42,24 @@ void draw_band(SvgCanvas& canvas, const PlotArea& area, const LineBand& band) {
   if (outline.size() > 2) canvas.polygon(outline, fmt::format("band f{}", band.colour));
 }
 
-}  // namespace
-
-Axis LineChart::axis(bool of_x, int ticks) const {
-  const bool logarithmic = of_x ? log_x : log_y;
+// The axis of x, or of y.
+Axis axis_of(const LineChart& chart, bool of_x, int ticks) {
+  const bool logarithmic = of_x ? chart.log_x : chart.log_y;
   Range range;
-  for (const LineSeries& line : lines) range.add(of_x ? line.x : line.y, logarithmic);
-  for (const LineBand& band : bands) {
+  for (const LineChart::Series& line : chart.lines) range.add(of_x ? line.x : line.y, logarithmic);
+  for (const LineChart::Band& band : chart.bands) {
     range.add(of_x ? band.x : band.low, logarithmic);
     if (!of_x) range.add(band.high, logarithmic);
   }
-  if (!of_x && zero) range.low = std::min(range.low, 0.0);
+  if (!of_x && chart.zero) range.low = std::min(range.low, 0.0);
   return logarithmic ? log_axis(range.low, range.high, ticks)
                      : linear_axis(range.low, range.high, ticks, !of_x);
 }
 
+}  // namespace
+
 std::string LineChart::svg(double width) const {
-  const bool drawable = std::ranges::any_of(lines, [](const LineSeries& line) {
+  const bool drawable = std::ranges::any_of(lines, [](const LineChart::Series& line) {
     return std::ranges::any_of(line.y, [](double y) { return std::isfinite(y); });
   });
   if (!drawable) return {};
@@ -67,14 +68,14 @@ std::string LineChart::svg(double width) const {
                 .top = 10,
                 .right = width - 14,
                 .bottom = height - 44,
-                .x = axis(true, width < 500 ? 5 : 9),
-                .y = axis(false, 6)};
+                .x = axis_of(*this, true, width < 500 ? 5 : 9),
+                .y = axis_of(*this, false, 6)};
   area.left = 28 + label_width(area.y);
   SvgCanvas canvas(width, height, label);
   draw_axes(canvas, area, x_name, y_name);
-  for (const LineBand& band : bands) draw_band(canvas, area, band);
+  for (const LineChart::Band& band : bands) draw_band(canvas, area, band);
   for (const bool strong : {false, true}) {
-    for (const LineSeries& line : lines) {
+    for (const LineChart::Series& line : lines) {
       if (line.strong != strong) continue;
       if (line.points) {
         canvas.dots(points_of(area, line.x, line.y), fmt::format("dots s{}", line.colour));

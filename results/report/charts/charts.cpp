@@ -1,4 +1,4 @@
-#include "results/report/charts/heat_map.hpp"
+#include "results/report/charts/charts.hpp"
 
 #include <fmt/format.h>
 
@@ -7,7 +7,7 @@
 #include <limits>
 
 #include "results/report/charts/markup.hpp"
-#include "results/report/charts/svg_canvas.hpp"
+#include "results/report/charts/plot_area.hpp"
 
 namespace tpudist {
 namespace {
@@ -71,6 +71,49 @@ std::string HeatMap::svg(double width) const {
       }
     }
   }
+  return canvas.finish();
+}
+
+std::string ScatterChart::svg(double width) const {
+  if (x.empty()) return {};
+  PlotArea area{.left = 52,
+                .top = 8,
+                .right = width - 12,
+                .bottom = 0,
+                .x = linear_axis(0, 1, 6),
+                .y = linear_axis(0, 1, 6)};
+  area.bottom = area.top + (area.right - area.left);
+  SvgCanvas canvas(width, area.bottom + 42, label);
+  draw_axes(canvas, area, x_name, y_name);
+  canvas.line(area.at(0, 0), area.at(1, 1), "identity");
+  for (std::size_t i = 0; i < x.size(); ++i)
+    canvas.circle(area.at(x[i], y[i]), 2.2, fmt::format("dot f{}", colour));
+  return canvas.finish();
+}
+
+std::string StripChart::svg(double width) const {
+  if (strips.empty()) return {};
+  constexpr double kStep = 52, kLeft = 4;
+  const double length = width - 2 * kLeft;
+  SvgCanvas canvas(width, kStep * static_cast<double>(strips.size()) + 22, label);
+  for (std::size_t i = 0; i < strips.size(); ++i) {
+    const StripChart::Strip& strip = strips[i];
+    const double top = kStep * static_cast<double>(i);
+    canvas.text({kLeft, top + 14}, TextAnchor::start, "rowname",
+                shortened(strip.label, static_cast<std::size_t>(length / 6.4)));
+    const double cell = length / static_cast<double>(std::max<std::size_t>(1, strip.values.size()));
+    for (std::size_t v = 0; v < strip.values.size(); ++v) {
+      if (!std::isfinite(strip.values[v])) continue;
+      canvas.rectangle({kLeft + cell * static_cast<double>(v), top + 20}, cell + 0.3, 22, "f1",
+                       0.06 + 0.9 * std::clamp(strip.values[v], 0.0, 1.0));
+    }
+    if (strip.marked_to > strip.marked_from) {
+      canvas.rectangle({kLeft + length * strip.marked_from, top + 18},
+                       std::max(3.0, length * (strip.marked_to - strip.marked_from)), 26, "marked");
+    }
+  }
+  canvas.text({width / 2, kStep * static_cast<double>(strips.size()) + 12}, TextAnchor::middle,
+              "name", x_name);
   return canvas.finish();
 }
 

@@ -1,4 +1,4 @@
-#include "results/report/variant_section.hpp"
+#include "results/report/sections.hpp"
 
 #include <fmt/format.h>
 
@@ -13,8 +13,21 @@ std::string about(const ReportedVariant& variant, std::string_view text) {
   return (variant.title.empty() ? "" : variant.title + ": ") + std::string(text);
 }
 
-std::string VariantGroup::heading(const std::string& text) const {
-  return several_collections ? (text.empty() ? collection : text + " on " + collection) : text;
+ReportFigure VariantGroup::figure(const std::string& heading, const std::string& table,
+                                  std::vector<TableColumn> columns) const {
+  if (several()) columns.emplace(columns.begin(), "variant");
+  ReportFigure figure;
+  figure.heading = heading;
+  if (several_collections)
+    figure.heading = heading.empty() ? collection : heading + " on " + collection;
+  figure.table = {std::move(columns), {}, table + file_end};
+  return figure;
+}
+
+void VariantGroup::add_row(ReportFigure& figure, const ReportedVariant& variant,
+                           TextTable::Row row) const {
+  if (several()) row.emplace(row.begin(), variant.runs.front().variant);
+  figure.table.rows.push_back(std::move(row));
 }
 
 std::vector<LegendEntry> VariantGroup::colours(const std::string& mark) const {
@@ -34,7 +47,6 @@ ReportSection group_section(
     const bool several = input.collections.size() > 1;
     VariantGroup group{.collection = input.collections[c],
                        .file_end = several ? fmt::format("-{}", c + 1) : "",
-                       .variants = {},
                        .several_collections = several};
     for (std::size_t v = 0; v < input.shown(); ++v) {
       if (input.variants[v].collection == group.collection)
@@ -50,13 +62,14 @@ void add_figure(ReportSection& section, ReportFigure figure) {
 }
 
 void add_missing(ReportSection& section, const VariantGroup& group,
-                 const std::vector<const ReportedVariant*>& lacking, const std::string& text) {
-  if (lacking.empty()) return;
+                 const std::function<bool(const ReportedVariant&)>& has, const std::string& text) {
   std::vector<std::string> names;
-  for (const ReportedVariant* variant : lacking) names.push_back(variant->name());
-  const std::string who = lacking.size() < group.variants.size() ? join(names, ", ")
-                          : group.several_collections            ? group.collection
-                                                                 : "";
+  for (const ReportedVariant* variant : group.variants)
+    if (!has(*variant)) names.push_back(variant->name());
+  if (names.empty()) return;
+  const std::string who = names.size() < group.variants.size() ? join(names, ", ")
+                          : group.several_collections          ? group.collection
+                                                               : "";
   section.missing.push_back(who.empty() ? text : who + ": " + text);
 }
 
