@@ -33,10 +33,11 @@ std::pair<std::vector<RunRecord>, std::vector<RunRecord>> sides_of(
   if (!arguments.with.empty()) return {read_system(arguments.inputs), read_system(arguments.with)};
   std::vector<std::string> two = arguments.inputs;
   if (two.size() == 1) {
-    if (std::filesystem::exists(std::filesystem::path(split_variant(two[0]).first) / "sweep.json"))
+    const std::filesystem::path path = split_variant(two[0]).first;
+    if (std::filesystem::exists(path / "sweep.json"))
       two = two_variants(two[0]);
-    else
-      read_system(two);  // refuses what does not exist
+    else if (!std::filesystem::exists(two[0]))
+      read_system(two);  // says what is near
   }
   if (two.size() != 2)
     throw ConfigError(fmt::format(
@@ -53,9 +54,8 @@ void require_ended(const std::vector<RunRecord>& a, const std::vector<RunRecord>
   const bool whole = !all.empty() && all.front().variants == 2 && !b.empty() &&
                      a.front().path.parent_path() == b.front().path.parent_path();
   for (const std::string& text :
-       {whole ? no_end_text(all, "") : std::string(), no_end_text(a, "A"), no_end_text(b, "B")}) {
+       {whole ? no_end_text(all, "") : std::string(), no_end_text(a, "A"), no_end_text(b, "B")})
     if (!text.empty()) throw ConfigError(text);
-  }
 }
 
 void run(const CompareArguments& arguments) {

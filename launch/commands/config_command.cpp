@@ -72,7 +72,7 @@ void show_sweep(const ShowArguments& arguments) {
     print("  {}\n", experiment.string());
   print(
       "\n{}\n`tpudist sweep run {}` trains these runs, `tpudist config show` shows an experiment\n",
-      plan_table(record_of(plan)), shell_word(arguments.file.string()));
+      plan_table(plan.record), shell_word(arguments.file.string()));
 }
 
 }  // namespace
@@ -85,8 +85,7 @@ void add_config_command(Command app) {
       command.add_command("show", "Print an experiment file with every value resolved");
   show.footer(
       "A `*` marks what is not the default. All mistakes are printed at once, with their place. Of "
-      "a "
-      "sweep file it\nprints the runs, and what they vary.\n\n"
+      "a sweep file it\nprints the runs, and what they vary.\n\n"
       "Example:\n  tpudist config show experiments/nlp.yaml batch.configs=32");
   show.add_option("config", arguments->file, "Experiment or sweep file (YAML)")
       .required()

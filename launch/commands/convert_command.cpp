@@ -6,6 +6,7 @@
 
 #include "core/error.hpp"
 #include "core/numbers.hpp"
+#include "core/process.hpp"
 #include "data/convert/converter.hpp"
 #include "launch/commands/commands.hpp"
 #include "launch/program/output.hpp"
@@ -37,7 +38,7 @@ void run(const ConvertOptions& options) {
     bad += done.bad.size();
     if (!done.published) unpublished += (unpublished.empty() ? "" : ", ") + done.collection.name;
   }
-  if (bad == 0) return;
+  if (bad == 0) return print_next("tpudist inspect " + shell_word(options.shard_root.string()));
   const std::string rest =
       unpublished.empty()
           ? "the rest was converted"

@@ -105,6 +105,7 @@ void run(const EvaluateArguments& arguments) {
     if (context.world.rank() != 0) return;
     const CollectionResult& result = results.front();
     arguments.warn_of_chosen_scores(arguments.split);
+    arguments.warn_of_other_graphs(trained);
     print("{}, {}, {}\n", arguments.run, opened_at(trained), result.collection);
     print("{}\n{}", evaluation_table(*result.evaluation), judgement_notes(result.judgement));
     if (const std::string final = final_score_text(results); !final.empty()) print("\n{}", final);

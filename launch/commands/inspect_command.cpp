@@ -12,8 +12,8 @@
 #include "core/file_system.hpp"
 #include "core/numbers.hpp"
 #include "core/text_table.hpp"
-#include "data/shards/converted_collections.hpp"
-#include "data/shards/shard_statistics.hpp"
+#include "data/shards/manifest.hpp"
+#include "data/shards/shard_reader.hpp"
 #include "launch/commands/commands.hpp"
 #include "launch/commands/inspect_folds.hpp"
 #include "launch/commands/inspect_module.hpp"
@@ -116,8 +116,8 @@ void print_totals(const std::vector<GraphStatistics>& graphs) {
     }
     if (count == 0) continue;
     print(
-        "{:<5}  {}, {} ({} distinct); features: float32 {}, in memory {} "
-        "({:.1f} times less), on disk {}\n",
+        "{:<5}  {}, {} ({} distinct); features: float32 {}, in memory {} ({:.1f} times less), on "
+        "disk {}\n",
         split, counted(count, "graph"), counted(total.configs, "configuration"),
         format_count(total.distinct_configs), format_bytes(total.float_bytes),
         format_bytes(total.memory_bytes), ratio(total), format_bytes(total.stored_bytes));
@@ -138,21 +138,18 @@ std::vector<Collection> collections_of(const InspectArguments& arguments) {
 }
 
 void run(const InspectArguments& arguments) {
-  if (!std::filesystem::is_directory(arguments.shard_root)) {
+  if (!std::filesystem::is_directory(arguments.shard_root))
     return inspect_module(arguments.shard_root, arguments.assigned, arguments.run, arguments.json);
-  }
   const std::vector<Collection> collections = collections_of(arguments);
   if (arguments.folds.asked()) {
     std::vector<std::string> names;
     for (const Collection& collection : collections) names.push_back(collection.name);
     return inspect_folds(arguments.folds, arguments.shard_root, names, arguments.json);
   }
-  if (arguments.suspects.asked) {
+  if (arguments.suspects.asked)
     return inspect_suspects(arguments.suspects, arguments.shard_root, collections, arguments.json);
-  }
-  if (arguments.ceilings) {
+  if (arguments.ceilings)
     return inspect_ceilings(arguments.shard_root, collections, arguments.json);
-  }
   nlohmann::ordered_json json;
   for (const Collection& collection : collections) {
     const auto graphs = collection_statistics(arguments.shard_root, collection);
@@ -177,9 +174,8 @@ void check_positionals(const InspectArguments& arguments) {
   if (arguments.shard_root.empty()) refuse_missing("shards");
   const bool file = !std::filesystem::is_directory(arguments.shard_root);
   if (file && (arguments.folds.asked() || arguments.suspects.asked || arguments.ceilings ||
-               !arguments.collections.empty())) {
+               !arguments.collections.empty()))
     refuse_value("shards", "A file holds modules: leave out the options for shards");
-  }
   if (!file && !arguments.assigned.empty()) refuse_value("--default", "Needs a file, not shards");
   if (!file && !arguments.run.empty()) refuse_value("--run", "Needs a file, not shards");
 }
@@ -196,8 +192,7 @@ void add_inspect_command(Command app, std::function<void(const InspectPlanArgume
       "With --plan one line for each graph that an experiment trains on: the arithmetic of a step "
       "of one member\n"
       "on one slate (GFLOP) with the dense and the refined plan, dense / refined, the time to "
-      "build "
-      "the refined\n"
+      "build the refined\n"
       "plan, which one `plan: auto` takes, rows before each layer and after the last, and of the "
       "last ones those\n"
       "that the backward pass needs.\n\n"
@@ -209,8 +204,7 @@ void add_inspect_command(Command app, std::function<void(const InspectPlanArgume
       "page with\n"
       "pictures of the run times, and of what data.entropy_filter would remove of them.\n\n"
       "With --ceiling the Kendall tau that a perfect ranking of each graph would score, because "
-      "its "
-      "measurements\n"
+      "its measurements\n"
       "are noisy, from those that were repeated.\n\n"
       "A file of HLO (protos or text) in place of the shards: its modules, the operations whose "
       "layouts can be\n"

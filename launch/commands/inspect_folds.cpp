@@ -8,8 +8,6 @@
 #include "core/error.hpp"
 #include "core/file_system.hpp"
 #include "core/log.hpp"
-#include "core/output_path.hpp"
-#include "data/loading/fold_file.hpp"
 #include "data/loading/fold_table.hpp"
 #include "launch/program/output.hpp"
 
@@ -41,12 +39,9 @@ std::vector<FoldTable> tables_of(const InspectFoldArguments& arguments,
       return std::ranges::find(table.collections, name) != table.collections.end();
     });
     if (there) continue;
-    tables.push_back(split_into_folds({.shards = shards,
-                                       .collection = Collection{name},
-                                       .folds = folds,
-                                       .seed = arguments.seed,
-                                       .file = arguments.file,
-                                       .with_valid = arguments.over == "train+valid"}));
+    DatasetOptions graphs{.shards = shards, .collection = Collection{name}};
+    if (arguments.over == "train+valid") graphs.second = SecondSplit{"valid", {}, {}};
+    tables.push_back(split_into_folds(graphs, folds, arguments.seed, arguments.file));
   }
   return tables;
 }

@@ -14,7 +14,6 @@
 #include "core/error.hpp"
 #include "core/log.hpp"
 #include "core/numbers.hpp"
-#include "data/hlo/feature_names.hpp"
 #include "data/hlo/hlo_features.hpp"
 #include "data/hlo/layout_space.hpp"
 #include "data/hlo/tuned_npz.hpp"
@@ -50,19 +49,17 @@ std::optional<Training> training_of(const std::filesystem::path& run) {
   if (run.empty()) return std::nullopt;
   const std::filesystem::path file = RunFolder::open(run).path() / kSeenGraphsFile;
   if (!std::filesystem::exists(file))
-    throw ConfigError(
-        fmt::format("{}: has no {}, which older versions did not write; `tpudist train --resume` "
-                    "writes it",
-                    run.string(), file.filename().string()));
+    throw ConfigError(fmt::format(
+        "{}: has no {}, which older versions did not write; `tpudist train --resume` writes it",
+        run.string(), file.filename().string()));
   return Training{run, read_seen_graphs(file)};
 }
 
 void warn_of_stage(ModuleReport& report) {
   std::vector<std::string> late;
-  for (const char* opcode : {"fusion", "bitcast", "copy"}) {
+  for (const char* opcode : {"fusion", "bitcast", "copy"})
     if (report.opcodes.contains(opcode))
       late.push_back(fmt::format("{} {}", report.opcodes.at(opcode), opcode));
-  }
   if (!late.empty()) {
     report.warnings.push_back(
         fmt::format("the module has {}: it was dumped too late to choose layouts; {}",
@@ -84,9 +81,8 @@ ModuleReport report_of(const HloFile& file, int index, const std::filesystem::pa
   report.edges = static_cast<std::int64_t>(graph.edges.size() / 2);
   report.runs = static_cast<std::int64_t>(tuned.runs.size());
   report.tiles = tuned.tiles;
-  for (const HloComputation& computation : tuned.module.computations) {
+  for (const HloComputation& computation : tuned.module.computations)
     for (const HloInstruction& own : computation.instructions) ++report.opcodes[own.opcode];
-  }
   report.warnings = unknown_parts(graph);
   if (!tuned.tiles) {
     report.space = known_space(tuned, assigned, where, report.warnings);
@@ -100,10 +96,9 @@ ModuleReport report_of(const HloFile& file, int index, const std::filesystem::pa
 std::map<std::string, std::int64_t> unseen_opcodes(const ModuleReport& report,
                                                    const UnseenParts& unseen) {
   std::map<std::string, std::int64_t> counts;
-  for (const auto& [name, count] : report.opcodes) {
+  for (const auto& [name, count] : report.opcodes)
     if (std::ranges::find(unseen.opcodes, int{opcode_number(name)}) != unseen.opcodes.end())
       counts[name] = count;
-  }
   return counts;
 }
 

@@ -7,7 +7,7 @@
 #include "core/config/yaml_scalar.hpp"
 #include "core/numbers.hpp"
 #include "core/text_table.hpp"
-#include "data/shards/converted_collections.hpp"
+#include "data/shards/manifest.hpp"
 #include "launch/commands/commands.hpp"
 #include "launch/program/job.hpp"
 #include "launch/program/output.hpp"

@@ -8,7 +8,6 @@
 
 #include "core/file_system.hpp"
 #include "core/numbers.hpp"
-#include "core/output_path.hpp"
 #include "core/process.hpp"
 #include "core/text.hpp"
 #include "core/text_table.hpp"
@@ -68,10 +67,9 @@ nlohmann::ordered_json to_json(const std::vector<GraphCeiling>& graphs) {
   nlohmann::ordered_json json = {{"graphs", nlohmann::ordered_json::array()},
                                  {"mean", nlohmann::ordered_json::object()}};
   for (const GraphCeiling& graph : graphs) json["graphs"].push_back(to_json(graph));
-  for (const std::string_view split : kSplits) {
+  for (const std::string_view split : kSplits)
     if (const MeanCeiling mean = mean_ceiling(graphs, split); mean.value)
       json["mean"][std::string(split)] = *mean.value;
-  }
   return json;
 }
 
@@ -163,11 +161,10 @@ void inspect_ceilings(const std::filesystem::path& shard_root,
   nlohmann::ordered_json all;
   for (const Collection& collection : collections) {
     const std::vector<GraphCeiling> graphs = collection_ceilings(shard_root, collection, pool);
-    if (json) {
+    if (json)
       all[collection.name] = to_json(graphs);
-    } else {
+    else
       print_collection(collection, graphs);
-    }
   }
   if (json) print_json(all);
 }
@@ -184,10 +181,9 @@ Option add_suspect_options(Command command, InspectSuspectArguments& arguments) 
       .needs(suspects)
       .show_default();
   command
-      .add_option(
-          "--html", arguments.html,
-          "With --suspects: write a page of layout run times by row, with those marked that "
-          "data.entropy_filter would remove")
+      .add_option("--html", arguments.html,
+                  "With --suspects: write a page of layout run times by row, with those marked "
+                  "that data.entropy_filter would remove")
       .needs(suspects);
   return suspects;
 }
@@ -209,11 +205,10 @@ void inspect_suspects(const InspectSuspectArguments& arguments,
   std::vector<CheckedCollection> layouts;
   for (const Collection& collection : collections) {
     CheckedCollection checked = check_collection(shard_root, collection, order, pool);
-    if (json) {
+    if (json)
       all[collection.name] = to_json(checked);
-    } else {
+    else
       print_collection(checked);
-    }
     if (!collection.is_tile()) layouts.push_back(std::move(checked));
   }
   if (json) print_json(all);

@@ -9,7 +9,6 @@
 #include <vector>
 
 #include "core/file_system.hpp"
-#include "core/output_path.hpp"
 #include "core/text.hpp"
 #include "core/version.hpp"
 #include "launch/commands/commands.hpp"
@@ -91,9 +90,8 @@ std::string sentence(const CommandText& command) {
 std::string body(const CommandText& command, const std::string& path) {
   std::string text;
   const std::string_view footer = command.footer;
-  if (const std::string_view said = trim(footer.substr(0, footer.find(kExample))); !said.empty()) {
+  if (const std::string_view said = trim(footer.substr(0, footer.find(kExample))); !said.empty())
     text += ".PP\n" + paragraphs(said);
-  }
   if (!command.options.empty()) text += ".SS Options\n" + options_text(command);
   for (const CommandText& below : command.commands) {
     const std::string below_path = path + " " + below.name;
@@ -185,11 +183,10 @@ void add_man_command(Command app) {
                                          "Of this command (default: of the program)");
   command.add_option("--dir", arguments->folder, "Write all pages into this folder").excludes(page);
   command.run([app, arguments] {
-    if (arguments->folder.empty()) {
+    if (arguments->folder.empty())
       print_page(app.text(), arguments->command);
-    } else {
+    else
       write_pages(app.text(), arguments->folder);
-    }
   });
 }
 

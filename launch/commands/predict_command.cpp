@@ -16,7 +16,7 @@
 #include "core/numbers.hpp"
 #include "core/process.hpp"
 #include "core/text.hpp"
-#include "data/schema/merged_collection.hpp"
+#include "data/schema/collection.hpp"
 #include "launch/commands/commands.hpp"
 #include "launch/commands/scoring_options.hpp"
 #include "launch/program/output.hpp"

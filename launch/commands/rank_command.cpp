@@ -102,12 +102,11 @@ void print_tau(const Module& module, const ModuleRanking& result) {
 
 // The instruction of a node; empty if the file lacks it.
 std::string node_name(const Module& module, std::int64_t node) {
-  return module.node_names.empty() ? std::string()
-                                   : module.node_names[static_cast<std::size_t>(node)];
+  return module.node_names.empty() ? std::string() : module.node_names[node];
 }
 
 std::string opcode_of(const Module& module, std::int64_t node) {
-  return opcode_text(module.dataset.graph(0).opcodes[static_cast<std::size_t>(node)],
+  return opcode_text(module.dataset.graph(0).opcodes[node],
                      module.dataset.options().collection.schema);
 }
 
@@ -151,7 +150,7 @@ void print_nodes(const Module& module, const ModuleRanking& result, std::size_t 
 void print_best(const Module& module, const ModuleRanking& result) {
   if (!module.made) return;
   const std::int64_t best = result.ranking.front().configs.front();
-  const LayoutConfig& config = module.made->configs[static_cast<std::size_t>(best)];
+  const LayoutConfig& config = module.made->configs[best];
   print("\nconfiguration {} in place of the default layouts (dimensions minor to major):\n", best);
   bool any = false;
   for (std::size_t i = 0; i < config.size(); ++i) {
@@ -171,7 +170,7 @@ void print_constraints(const RankArguments& arguments, const Module& module,
   const std::string title = fmt::format(
       "{}: configuration {}, the fastest of {} by {}", arguments.file.filename().string(), best,
       result.ranking.size(), counted(static_cast<std::int64_t>(taking_part(result)), "member"));
-  const LayoutConfig& config = module.made->configs[static_cast<std::size_t>(best)];
+  const LayoutConfig& config = module.made->configs[best];
   const auto text = arguments.apply == "jax" ? jax_constraints : layout_config_text;
   print("{}", text(module.made->space, config, title));
 }
@@ -179,7 +178,7 @@ void print_constraints(const RankArguments& arguments, const Module& module,
 // A made configuration in the format of --configs FILE.
 nlohmann::ordered_json layouts_json(const MadeConfigs& made, std::int64_t number) {
   nlohmann::ordered_json json = nlohmann::ordered_json::object();
-  const LayoutConfig& config = made.configs[static_cast<std::size_t>(number)];
+  const LayoutConfig& config = made.configs[number];
   for (std::size_t i = 0; i < config.size(); ++i) {
     const ConfigurableNode& node = made.space.nodes[i];
     auto& layouts = json[node.name] = nlohmann::ordered_json::array();
@@ -277,15 +276,14 @@ void run(const RankArguments& arguments) {
   for (const TrainedRun& run : runs) all.push_back(&run);
   const GraphReduction reduction = scored_reduction(all);
   if (arguments.nodes && reduction.wanted)
-    throw ConfigError(fmt::format(
-        "--nodes: {} sees only a part of a module (data.reduce.keep), whose nodes have other "
-        "numbers than in the file; leave it out",
-        runs.front().path.string()));
-  if (arguments.nodes && reduction.change_weight != 1)
     throw ConfigError(
-        fmt::format("--nodes: {} sees other nodes in each slate "
-                    "(data.reduce.change_weight); leave it out",
+        fmt::format("--nodes: {} sees only a part of a module (data.reduce.keep), whose nodes have "
+                    "other numbers than in the file; leave it out",
                     runs.front().path.string()));
+  if (arguments.nodes && reduction.change_weight != 1)
+    throw ConfigError(fmt::format(
+        "--nodes: {} sees other nodes in each slate (data.reduce.change_weight); leave it out",
+        runs.front().path.string()));
   run_job(arguments.job_options(values_to_agree(arguments), runs), [&](JobContext& context) {
     const Module module = read_module(arguments.file, runs.front().experiment.data.collection,
                                       reduction, arguments.module, arguments.request);
@@ -326,19 +324,15 @@ void add_rank_command(Command app) {
       "Needs no conversion and no run times. The file has the arrays that `tpudist convert` takes; "
       "config_runtime\n"
       "may be missing or all 0, and where it is there Kendall tau is told. Equal configurations "
-      "are "
-      "listed once.\n"
+      "are listed once.\n"
       "Beside each: the standard deviation of the members' z-scores, and the ranks that they give "
       "it.\n\n"
       "With --configs the file is a module of HLO (proto or text, before layout assignment), and "
-      "its "
-      "layouts are\n"
+      "its layouts are\n"
       "made: the default ones, all that differ from them in one group of operations, N random "
-      "ones, "
-      "or those of\n"
+      "ones, or those of\n"
       "a JSON file, a list of {\"instruction\": [output, operand, operand]} with dimensions minor "
-      "to "
-      "major.\n\n"
+      "to major.\n\n"
       "Example:\n  tpudist rank resnet.npz --run runs/xla-1 runs/xla-2 --top 20\n"
       "  tpudist rank before.hlo.pb --configs random:1000 --default after.hlo.pb --run runs/xla-1");
   command

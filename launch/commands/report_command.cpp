@@ -8,7 +8,6 @@
 #include "core/file_system.hpp"
 #include "core/log.hpp"
 #include "core/numbers.hpp"
-#include "core/output_path.hpp"
 #include "launch/commands/commands.hpp"
 #include "launch/program/output.hpp"
 #include "results/report/report.hpp"

@@ -9,6 +9,7 @@
 
 #include "core/error.hpp"
 #include "core/log.hpp"
+#include "data/loading/dataset.hpp"
 
 namespace tpudist {
 
@@ -57,6 +58,18 @@ void ScoringArguments::warn_of_chosen_scores(std::string_view split) const {
   spdlog::warn(
       "--checkpoint best was chosen by its score on the validation split: the scores there are "
       "optimistic");
+}
+
+void ScoringArguments::warn_of_other_graphs(const TrainedRun& run) const {
+  if (shards.empty()) return;
+  DatasetOptions options = run.experiment.training_data();
+  options.shards = shards;
+  try {
+    if (hash_selection(options, select_graphs(options)) == run.selection_hash) return;
+  } catch (const Error&) {  // it has none of them
+  }
+  spdlog::warn("--data {}: its training graphs are not those that {} was trained on",
+               shards.string(), run.path.string());
 }
 
 Combination CombinationArguments::combination() const {

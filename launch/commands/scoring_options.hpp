@@ -27,6 +27,8 @@ struct ScoringArguments {
   TrainedRun open(const std::filesystem::path& run) const;
   // Warns if the scores of this split are biased because they chose the checkpoint.
   void warn_of_chosen_scores(std::string_view split) const;
+  // Warns if --data names shards with other training graphs than those of the run.
+  void warn_of_other_graphs(const TrainedRun& run) const;
 };
 
 // The options of commands that combine several members into one ranking.

@@ -82,10 +82,9 @@ SweepFolder open_or_expand(const SweepArguments& arguments) {
   return SweepFolder::expand(arguments.sweep, arguments.overrides, folder);
 }
 
-void print_next(const SweepFolder& folder, bool collected = false) {
-  if (verbosity() == Verbosity::quiet) return;
+void say_next(const SweepFolder& folder, bool collected = false) {
   const std::string next = next_command(folder, collected);
-  if (!next.empty()) print_error_text("next: " + next + "\n");
+  if (!next.empty()) print_next(next);
 }
 
 void expand(const SweepArguments& arguments) {
@@ -93,7 +92,7 @@ void expand(const SweepArguments& arguments) {
       SweepFolder::expand(arguments.sweep, arguments.overrides, folder_of(arguments));
   print("{}{}\n", plan_table(folder.record()), (folder.path() / "sweep.json").string());
   const std::string fault = folder.data_fault();
-  fault.empty() ? print_next(folder) : spdlog::warn("{}", fault);
+  fault.empty() ? say_next(folder) : spdlog::warn("{}", fault);
 }
 
 void require_data(const SweepFolder& folder) {
@@ -161,21 +160,19 @@ void run(const SweepArguments& arguments) {
     if (root) {
       print("{}\n{} run{} finished here, {} failed\n", status_table(folder), outcome.finished,
             outcome.finished == 1 ? "" : "s", outcome.failed);
-      print_next(folder);
+      say_next(folder);
     }
     context.world.barrier();
   });
   if (outcome.stopped) throw EndWith(static_cast<int>(ErrorKind::stopped));
-  if (outcome.failed > 0 || outcome.group_lost) {
-    throw EndWith(static_cast<int>(ErrorKind::failed));
-  }
+  if (outcome.failed > 0 || outcome.group_lost) throw EndWith(static_cast<int>(ErrorKind::failed));
 }
 
 void status(const SweepArguments& arguments) {
   const SweepFolder folder = open_folder(arguments);
   const std::string queue = queue_text(folder);
   print("{}{}", status_table(folder), queue);
-  if (queue.empty()) print_next(folder);
+  if (queue.empty()) say_next(folder);
 }
 
 void retry(const SweepArguments& arguments) {
@@ -192,12 +189,12 @@ void retry(const SweepArguments& arguments) {
   if (arguments.take_back) {
     const std::vector<std::string> names = folder.take_back();
     for (const std::string& name : names)
-      print("took back \"{}\": its runs are chosen anew; their folders stay\n", name);
+      print("took back \"{}\": its runs are chosen again; their folders stay\n", name);
     if (names.empty()) print("no choice is stale: nothing was taken back\n");
   } else {
     print("{}", stale_lines(folder));
   }
-  print_next(folder);
+  say_next(folder);
 }
 
 void collect(const SweepArguments& arguments) {
@@ -213,7 +210,7 @@ void collect(const SweepArguments& arguments) {
     json["pairs"] = sweep_pairs_json(results);
     write_file_atomically(arguments.json, json_text(json, 2) + "\n");
   }
-  print_next(folder, true);
+  say_next(folder, true);
 }
 
 // The program that users call: the launcher of the Python package, or the one beside this one.
@@ -230,7 +227,7 @@ void submit(const SweepArguments& arguments) {
   std::vector<std::string> ids;
   for (const SlurmJob& job : jobs) {
     std::vector<std::string> after;
-    for (int i : job.after) after.push_back(ids[static_cast<std::size_t>(i)]);
+    for (int i : job.after) after.push_back(ids[i]);
     if (arguments.dry_run) {
       ids.push_back(fmt::format("<job {}>", ids.size() + 1));
       print("# {}\n{}\n", job.name, command_line(job, after));
@@ -301,8 +298,7 @@ void add_sweep_command(Command app) {
   sweep.require_command();
   sweep.footer(
       "Runs that finished are never trained again, and runs that were stopped or killed go on "
-      "where "
-      "they were:\nany `sweep run` may be repeated, and several may work on one folder.\n\n"
+      "where they were:\nany `sweep run` may be repeated, and several may work on one folder.\n\n"
       "Example:\n  tpudist sweep expand experiments/sweeps/folds.yaml\n"
       "  mpirun -np 8 tpudist sweep run sweeps/folds --groups 2\n"
       "  tpudist sweep collect sweeps/folds");

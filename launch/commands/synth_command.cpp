@@ -61,12 +61,10 @@ void add_synth_command(Command app) {
   const Command command = app.add_command("synth", "Make a synthetic data set as NPZ files");
   command.footer(
       "Graphs of model families with repeated blocks; run times from a hidden cost model of "
-      "layouts "
-      "and tiles\n"
+      "layouts and tiles\n"
       "that cannot be ranked well without looking at neighbours, with noise and repeats.\n"
       "Presets: tiny and demo (all collections), nlp, xla and tile (real sizes), huge (one graph "
-      "of "
-      "the real maxima).\n\n"
+      "of the real maxima).\n\n"
       "Example:\n  tpudist synth npz --preset demo && tpudist convert npz tpudist-data");
   command.add_option("out", arguments->root, "Root of the NPZ files, made if need be").required();
   command.add_option("--preset", options.preset, "tiny, demo, nlp, xla, tile or huge")
@@ -98,6 +96,7 @@ void add_synth_command(Command app) {
     if (resolved.graphs.size() == 1) resolved.graphs.resize(3, resolved.graphs[0]);
     Display display;
     print_totals(synthesise(resolved, arguments->root, display.progress()));
+    print_next(fmt::format("tpudist convert {} SHARDS", shell_word(arguments->root)));
   });
 }
 

@@ -13,7 +13,7 @@
 #include "core/log.hpp"
 #include "core/numbers.hpp"
 #include "core/process.hpp"
-#include "data/shards/converted_collections.hpp"
+#include "data/shards/manifest.hpp"
 #include "dist/health/stop_signal.hpp"
 #include "launch/commands/commands.hpp"
 #include "launch/program/job.hpp"
@@ -55,9 +55,8 @@ void print_outcome(const TrainOutcome& outcome, const Experiment& experiment) {
             counted(score.graphs, "graph"));
     }
   }
-  for (int member : outcome.failed) {
+  for (int member : outcome.failed)
     print("member {} failed: its loss or gradient was not finite, and it is left out\n", member);
-  }
   for (const EarlyStopped& stopped : outcome.stopped_early) {
     print(
         "member {} stopped at step {} (train.early_stop); its best score, {:.4f} at step {}, was "
@@ -94,12 +93,12 @@ std::string settings_text(const Experiment& experiment, const std::filesystem::p
     for (ConfigEntry& entry : shown) entry.is_default = true;  // no marks if all had a mark
   }
   const std::size_t hidden = experiment.entries.size() - shown.size();
-  return fmt::format("{}\n{}{}\n", file.string(), format_entries(shown),
-                     hidden == 0
-                         ? ""
-                         : fmt::format("at their defaults: {} (--verbose shows all, "
-                                       "as config.yaml has them)\n",
-                                       counted(static_cast<std::int64_t>(hidden), "more setting")));
+  return fmt::format(
+      "{}\n{}{}\n", file.string(), format_entries(shown),
+      hidden == 0
+          ? ""
+          : fmt::format("at their defaults: {} (--verbose shows all, as config.yaml has them)\n",
+                        counted(static_cast<std::int64_t>(hidden), "more setting")));
 }
 
 std::vector<AgreedValue> values_to_agree(const TrainArguments& arguments,
@@ -183,8 +182,7 @@ void add_train_command(Command app) {
       "Start it under mpirun or srun for several ranks; the trained parameters have the same bits "
       "for any number of\nranks and threads. SIGUSR1, SIGUSR2, SIGTERM, SIGHUP or Ctrl-C asks it "
       "to write a checkpoint and stop (exit\ncode 85); under mpirun use SIGUSR2: mpirun answers "
-      "the "
-      "last three by killing the ranks.\n\n"
+      "the last three by killing the ranks.\n\n"
       "Example:\n  mpirun -np 8 tpudist train experiments/nlp.yaml train.steps=1000 --run-dir "
       "runs/nlp-1");
   command.add_option("config", arguments->config, "Experiment file (YAML)")

@@ -78,12 +78,11 @@ void run_import(const ImportArguments& arguments) {
     const ImportedRun imported = import_run(experiment, files, arguments.run_dir, context);
     for (const std::string& name : imported.absent_statistics)
       spdlog::warn("no file holds the statistics {}: they are as a new network has them", name);
-    if (!imported.can_resume) {
+    if (!imported.can_resume)
       spdlog::warn(
           "{} holds no shards of {}: the run can be scored, but not trained further; import again "
           "with data.shards=FOLDER for that",
           experiment.data.shards.string(), experiment.data.collection.name);
-    }
     print("run: {}\nmembers: {}\nparameters: {}\n", arguments.run_dir.string(), files.size(),
           to_hex(imported.parameter_hash));
   });

@@ -37,9 +37,8 @@ std::vector<std::pair<std::string, std::string>> build_versions() {
 
 std::string build_info() {
   std::string text = fmt::format("tpudist {}", version());
-  for (const auto& [name, version] : build_versions()) {
+  for (const auto& [name, version] : build_versions())
     if (name != "tpudist") text += fmt::format("\n{:<9} {}", name, version);
-  }
   return text;
 }
 

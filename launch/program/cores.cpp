@@ -56,9 +56,8 @@ int share_of_cores(const std::vector<std::string>& masks, int rank, double quota
 std::vector<std::string> core_masks(Communicator& world, const NodeTopology& topology) {
   const std::string node = fmt::format("{} ", topology.node);
   std::vector<std::string> masks;
-  for (const std::string& line : all_gather_text(world, node + mask_of(0))) {
+  for (const std::string& line : all_gather_text(world, node + mask_of(0)))
     if (line.starts_with(node)) masks.push_back(line.substr(node.size()));
-  }
   return masks;
 }
 
@@ -74,7 +73,7 @@ int cores_of_binding_mpirun() {
 
 std::string core_warning(const std::vector<std::string>& masks, int rank, int threads, int unbound,
                          double quota) {
-  const int own = cores_in(masks[static_cast<std::size_t>(rank)]), all = cores_in(all_of(masks));
+  const int own = cores_in(masks[rank]), all = cores_in(all_of(masks));
   const auto ranks = static_cast<int>(masks.size());
   if (threads > own) {
     return fmt::format("{} on {}: {}", counted(threads, "thread"), counted(own, "core"),

@@ -22,17 +22,15 @@ constexpr std::string_view kLessMemory =
 // LibTorch's words for the host (c10/core/impl/alloc_cpu.cpp) and for a GPU, and CUDA's own.
 bool lacks_memory(std::string_view message) {
   for (const std::string_view words :
-       {"can't allocate memory", "not enough memory", "out of memory"}) {
+       {"can't allocate memory", "not enough memory", "out of memory"})
     if (message.find(words) != std::string_view::npos) return true;
-  }
   return false;
 }
 
 // The number in the first of these variables that is set.
 int from_environment(std::initializer_list<const char*> names, int fallback) {
-  for (const char* name : names) {
+  for (const char* name : names)
     if (const char* value = std::getenv(name)) return std::atoi(value);
-  }
   return fallback;
 }
 
@@ -41,14 +39,11 @@ int from_environment(std::initializer_list<const char*> names, int fallback) {
 Failure describe_failure(const std::exception& error) {
   if (const auto* own = dynamic_cast<const Error*>(&error)) return {own->what(), own->exit_code()};
   const int code = static_cast<int>(ErrorKind::failed);
-  if (dynamic_cast<const std::bad_alloc*>(&error)) {
+  if (dynamic_cast<const std::bad_alloc*>(&error))
     return {fmt::format("out of memory; {}", kLessMemory), code};
-  }
   const std::string_view text = error.what();
   const std::string_view first = text.substr(0, text.find('\n'));
-  if (lacks_memory(first)) {
-    return {fmt::format("out of memory ({}); {}", first, kLessMemory), code};
-  }
+  if (lacks_memory(first)) return {fmt::format("out of memory ({}); {}", first, kLessMemory), code};
   return {std::string(first), code};
 }
 

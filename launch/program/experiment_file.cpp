@@ -63,9 +63,8 @@ std::optional<fs::path> find_file(const fs::path& wanted) {
   if (is_file(wanted)) return wanted;
   if (wanted.is_absolute()) return std::nullopt;
   for (const fs::path& folder : experiment_folders()) {
-    for (const char* ending : {"", ".yaml"}) {
+    for (const char* ending : {"", ".yaml"})
       if (const fs::path file = folder / (wanted.string() + ending); is_file(file)) return file;
-    }
   }
   return std::nullopt;
 }
@@ -75,9 +74,8 @@ std::vector<std::string> entries_of(const fs::path& folder,
   std::vector<std::string> paths;
   std::error_code error;
   fs::directory_iterator entries(folder.empty() ? "." : folder, error);
-  for (; !error && entries != end(entries); entries.increment(error)) {
+  for (; !error && entries != end(entries); entries.increment(error))
     if (accepts(*entries)) paths.push_back((folder / entries->path().filename()).string());
-  }
   std::ranges::sort(paths);
   return paths;
 }

@@ -13,9 +13,9 @@
 #include <thread>
 
 #include "core/error.hpp"
+#include "core/file_system.hpp"
 #include "core/hash.hpp"
 #include "core/log.hpp"
-#include "core/output_path.hpp"
 #include "core/process.hpp"
 #include "core/thread_pool.hpp"
 #include "core/version.hpp"
@@ -96,10 +96,9 @@ void require_same_kinds(Communicator& world, const NodeTopology& topology, bool 
       {"the CPU's kernels", cpu_kernels()},
       {"the GPU", topology.device < 0 ? "none" : device_kind(topology.gpu)}};
   try {
-    require_agreement(
-        world, kinds,
-        "the results would depend on which rank computes what: use nodes of one kind, "
-        "or accept that with dist.mixed_cpus=warn");
+    require_agreement(world, kinds,
+                      "the results would depend on which rank computes what: use nodes of one "
+                      "kind, or accept that with dist.mixed_cpus=warn");
   } catch (const ConfigError& error) {
     if (!only_warn) throw;
     if (world.rank() == 0) spdlog::warn("{}", error.what());
@@ -217,19 +216,17 @@ void check_outputs(const std::vector<std::filesystem::path>& paths, Communicator
       check_output(path);
       const OutputPath output = resolve_output(path);
       if (output.kind != OutputPath::Kind::file) continue;
-      if (!files.insert(std::filesystem::weakly_canonical(output.path)).second) {
+      if (!files.insert(std::filesystem::weakly_canonical(output.path)).second)
         throw ConfigError(
             fmt::format("{} is given for two outputs; give each a file of its own", path.string()));
-      }
     }
   });
 }
 
 Option add_trace_option(Command command, std::filesystem::path& file) {
-  return command.add_option(
-      "--trace", file,
-      "Write what each thread of each rank did when to this file, in Chrome's "
-      "trace format (ui.perfetto.dev opens it)");
+  return command.add_option("--trace", file,
+                            "Write what each thread of each rank did when to this file, in "
+                            "Chrome's trace format (ui.perfetto.dev opens it)");
 }
 
 TracedJob::TracedJob(JobContext& context, const std::filesystem::path& file)

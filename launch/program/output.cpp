@@ -11,7 +11,7 @@
 #include <new>
 #include <system_error>
 
-#include "core/check.hpp"
+#include "core/descriptor.hpp"
 #include "core/error.hpp"
 #include "core/text.hpp"
 
@@ -62,6 +62,10 @@ void print_error_text(std::string_view text) noexcept {
   } catch (const std::bad_alloc&) {
     write_all(STDERR_FILENO, text);
   }
+}
+
+void print_next(std::string_view command) {
+  if (verbosity() != Verbosity::quiet) print_error_text(fmt::format("next: {}\n", command));
 }
 
 void prepare_standard_streams() {

@@ -31,6 +31,9 @@ void print_text(std::string_view text);
 // Prints to standard error. A failure is ignored: there is no other place to report it.
 void print_error_text(std::string_view text) noexcept;
 
+// Prints "next: COMMAND" to standard error, unless --quiet is given.
+void print_next(std::string_view command);
+
 template <typename... T>
 void print(fmt::format_string<T...> format, T&&... values) {
   print_text(fmt::format(format, std::forward<T>(values)...));

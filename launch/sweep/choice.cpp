@@ -126,9 +126,8 @@ std::vector<int> chosen_variants(const SweepRecord& record, const std::vector<Sw
       }
     }
     const double most = most_graphs(candidates);
-    for (VariantSummary& candidate : candidates) {
+    for (VariantSummary& candidate : candidates)
       candidate.complete = candidate.complete && (most == 0 || candidate.graphs == most);
-    }
     const std::size_t wanted = keep == 0
                                    ? 1
                                    : (candidates.size() + static_cast<std::size_t>(keep) - 1) /
@@ -144,9 +143,8 @@ std::vector<int> chosen_variants(const SweepRecord& record, const std::vector<Sw
                               "status`, and see that its runs score what `choose.by` names",
                               record.experiments[experiment]));
     }
-    for (std::size_t i = 0; i < std::min(wanted, candidates.size()); ++i) {
+    for (std::size_t i = 0; i < std::min(wanted, candidates.size()); ++i)
       if (candidates[i].mean) chosen.push_back(candidates[i].variant);
-    }
   }
   return chosen;
 }
@@ -164,10 +162,9 @@ std::optional<double> deviation_beside_seeds(std::span<const VariantSummary> sum
     centre += *s.mean / variants;
   }
   double squares = 0;
-  for (const VariantSummary& s : summaries) {
+  for (const VariantSummary& s : summaries)
     for (const auto& [seed, score] : s.scores)
       squares += std::pow(score - *s.mean - of_seed[seed] + centre, 2);
-  }
   return std::sqrt(squares / ((variants - 1) * (seeds - 1)));
 }
 

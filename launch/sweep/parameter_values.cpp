@@ -25,7 +25,7 @@ std::string random_value(const LogUniform& range, const std::string& key, std::u
   return short_number(std::exp(exponent));
 }
 
-ValueList read_range(ConfigNode map) {
+std::vector<std::string> read_range(ConfigNode map) {
   const std::vector<double> range = map.numbers("range", {});
   if (range.size() != 3 || !(range[2] > 0) || !(range[1] >= range[0])) {
     map.mistake("range", "must be [first, last, step] with first <= last and a step above 0");
@@ -37,9 +37,9 @@ ValueList read_range(ConfigNode map) {
     map.mistake("range", fmt::format("has more than {} values", kMostValues));
     return {};
   }
-  ValueList list;
+  std::vector<std::string> list;
   for (int i = 0; i <= static_cast<int>(steps); ++i) {
-    list.values.push_back(
+    list.push_back(
         format_number(parse_number(fmt::format("{:.12g}", range[0] + i * range[2])).value));
   }
   return list;
@@ -70,38 +70,35 @@ std::vector<SweptKey> read_swept_keys(ConfigNode over, bool draws_variants) {
   std::vector<SweptKey> keys;
   for (const std::string& key : over.keys()) {
     if (over.kind(key) != "map") {
-      ValueList list{over.yaml_items(key)};
-      if (list.values.empty()) over.mistake(key, "has no values; give a list, e.g. [1, 2]");
+      std::vector<std::string> list = over.yaml_items(key);
+      if (list.empty()) over.mistake(key, "has no values; give a list, e.g. [1, 2]");
       keys.push_back({key, std::move(list)});
       continue;
     }
     ConfigNode map = over.child(key);
-    if (map.has("range") == map.has("log_uniform")) {
+    if (map.has("range") == map.has("log_uniform"))
       over.mistake(key, "must hold either `range` or `log_uniform`");
-    } else if (map.has("range")) {
+    else if (map.has("range"))
       keys.push_back({key, read_range(map)});
-    } else {
+    else
       keys.push_back({key, read_log_uniform(map, draws_variants)});
-    }
   }
   return keys;
 }
 
 std::vector<std::string> grid_values(const SweptKey& key) {
-  if (const auto* list = std::get_if<ValueList>(&key.values)) return list->values;
+  if (const auto* list = std::get_if<std::vector<std::string>>(&key.values)) return *list;
   const auto& range = std::get<LogUniform>(key.values);
   std::vector<std::string> values;
-  for (int i = 0; i < range.draws; ++i) {
+  for (int i = 0; i < range.draws; ++i)
     values.push_back(random_value(range, key.key, range.seed, static_cast<std::uint64_t>(i)));
-  }
   return values;
 }
 
 std::string drawn_value(const SweptKey& key, std::uint64_t seed, std::uint64_t variant) {
-  if (const auto* range = std::get_if<LogUniform>(&key.values)) {
+  if (const auto* range = std::get_if<LogUniform>(&key.values))
     return random_value(*range, key.key, seed, variant);
-  }
-  const auto& values = std::get<ValueList>(key.values).values;
+  const auto& values = std::get<std::vector<std::string>>(key.values);
   CounterRng random(mix_key({seed, hash64(key.key), variant}));
   return values[random.below(values.size())];
 }

@@ -9,11 +9,6 @@
 
 namespace tpudist {
 
-// Values of a swept key, as YAML texts.
-struct ValueList {
-  std::vector<std::string> values;
-};
-
 // Numbers between `low` and `high` (both above 0), uniform on a logarithmic scale.
 struct LogUniform {
   double low = 0, high = 0;
@@ -23,8 +18,8 @@ struct LogUniform {
 
 // A key of an experiment and the values that a sweep gives it.
 struct SweptKey {
-  std::string key;  // dotted, e.g. "optimizer.lr"
-  std::variant<ValueList, LogUniform> values;
+  std::string key;                                            // dotted, e.g. "optimizer.lr"
+  std::variant<std::vector<std::string>, LogUniform> values;  // a list of YAML texts, or a range
 };
 
 // Reads `over:` of a sweep file, a map from dotted keys to

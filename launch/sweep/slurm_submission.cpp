@@ -11,7 +11,6 @@
 
 #include "core/error.hpp"
 #include "core/file_system.hpp"
-#include "core/output_path.hpp"
 #include "core/process.hpp"
 #include "core/text.hpp"
 
@@ -40,12 +39,11 @@ std::string ranges(const std::vector<int>& numbers) {
 
 // Indices of a stage's runs that remain to be trained; all possible ones if the runs are unknown.
 std::vector<int> indices_left(const SweepFolder& folder, int stage_number) {
-  const Stage& stage = folder.record().stages[static_cast<std::size_t>(stage_number)];
+  const Stage& stage = folder.record().stages[stage_number];
   std::vector<int> left;
   if (const auto runs = folder.stage_runs(stage_number)) {
-    for (const SweepRun& run : *runs) {
+    for (const SweepRun& run : *runs)
       if (folder.state(run) != RunState::finished) left.push_back(run.index);
-    }
   } else {
     for (int i = 0; i < stage.count; ++i) left.push_back(stage.first + i);
   }
@@ -59,12 +57,10 @@ void add(const std::vector<std::string>& more, std::vector<std::string>& argumen
 std::vector<std::string> common_arguments(const SlurmOptions& options) {
   std::vector<std::string> arguments{"--parsable", fmt::format("--nodes={}", options.nodes),
                                      fmt::format("--ntasks-per-node={}", options.tasks_per_node)};
-  if (options.cpus_per_task > 0) {
+  if (options.cpus_per_task > 0)
     arguments.push_back(fmt::format("--cpus-per-task={}", options.cpus_per_task));
-  }
-  if (options.gpus_per_node > 0) {
+  if (options.gpus_per_node > 0)
     arguments.push_back(fmt::format("--gpus-per-node={}", options.gpus_per_node));
-  }
   if (!options.partition.empty()) arguments.push_back("--partition=" + options.partition);
   if (!options.time.empty()) arguments.push_back("--time=" + options.time);
   return arguments;
@@ -106,12 +102,11 @@ std::vector<SlurmJob> slurm_jobs(const SweepFolder& folder, const SlurmOptions& 
     for (std::size_t begin = 0; begin < left.size();) {
       const int first = left[begin];
       std::vector<int> tasks;
-      for (; begin < left.size() && left[begin] - first < options.largest_array; ++begin) {
+      for (; begin < left.size() && left[begin] - first < options.largest_array; ++begin)
         tasks.push_back(left[begin] - first);
-      }
-      SlurmJob job{fmt::format("{}, runs {} to {}", stages[static_cast<std::size_t>(stage)].name,
-                               first, first + tasks.back()),
-                   common_arguments(options), before};
+      SlurmJob job{
+          fmt::format("{}, runs {} to {}", stages[stage].name, first, first + tasks.back()),
+          common_arguments(options), before};
       add({"--job-name=" + name, output + "%A_%a.out",
            fmt::format("--array={}{}", ranges(tasks),
                        options.parallel > 0 ? fmt::format("%{}", options.parallel) : std::string()),

@@ -8,13 +8,14 @@
 
 #include "core/error.hpp"
 #include "core/hash.hpp"
+#include "core/log.hpp"
 #include "core/process.hpp"
 #include "core/text.hpp"
+#include "data/loading/dataset.hpp"
 #include "data/loading/fold_table.hpp"
-#include "data/loading/selection.hpp"
-#include "data/shards/converted_collections.hpp"
+#include "data/shards/manifest.hpp"
 #include "train/scoring/trained_run.hpp"
-#include "train/units/folds.hpp"
+#include "train/units/training_setup.hpp"
 
 namespace tpudist {
 namespace {
@@ -74,10 +75,9 @@ std::string change_of(const std::vector<GraphEntry>& then, const std::vector<Gra
 // in the shards.
 std::string folds_hash(const Experiment& experiment, Inputs& known) {
   std::string key;  // the settings that decide folds
-  for (const ConfigEntry& entry : experiment.entries) {
+  for (const ConfigEntry& entry : experiment.entries)
     if (entry.key.starts_with("data.") || entry.key.starts_with("ensemble.fold"))
       key += entry.key + "=" + entry.value + " ";
-  }
   std::string& hash = known[key];
   if (!hash.empty()) return hash;
   const DatasetOptions options = experiment.training_data();
@@ -125,7 +125,8 @@ const FrozenData* add_data(std::vector<FrozenData>& data, const Experiment& expe
   if (const FrozenData* known = find_data(data, experiment)) return known;
   try {
     return &data.emplace_back(read_data(experiment));
-  } catch (const Error&) {  // no run begins without folds: SweepFolder::data_fault
+  } catch (const Error& error) {  // no run begins without them: SweepFolder::data_fault
+    spdlog::debug("{}", error.what());
     return nullptr;
   }
 }
@@ -153,13 +154,12 @@ ScoredOn scored_on(const Experiment& experiment, bool out_of_fold, const FrozenD
                    Inputs& known) {
   const TrainConfig& train = experiment.train;
   ScoredOn scored{experiment.data.collection.name, 0, {}};
-  if (out_of_fold) {
+  if (out_of_fold)
     scored.rows = experiment.predictions.most_rows;
-  } else if (train.last_evaluation != LastEvaluation::all) {
+  else if (train.last_evaluation != LastEvaluation::all)
     scored.rows = train.last_evaluation == LastEvaluation::none ? -1 : train.evaluate_rows;
-  }
   std::vector<std::string> splits{out_of_fold ? "train" : "valid"};
-  if (out_of_fold && experiment.ensemble.trains_on_valid()) splits.push_back("valid");
+  if (out_of_fold && experiment.ensemble.trains_on_valid) splits.push_back("valid");
   for (const std::string& split : splits) {
     const DatasetOptions options = experiment.data.evaluation(split);
     scored.graphs += data ? to_hex(selection_of(*data, options))
@@ -172,9 +172,8 @@ ScoredOn scored_on(const Experiment& experiment, bool out_of_fold, const FrozenD
 }
 
 std::string difference_of(const ScoredOn& a, const ScoredOn& b) {
-  if (a.collection != b.collection) {
+  if (a.collection != b.collection)
     return fmt::format("data.collection is {} and {}", a.collection, b.collection);
-  }
   if (a.rows != b.rows) return "the numbers of rows that are scored differ";
   return "the scored graphs differ, or the folds in which they lie";
 }
@@ -201,7 +200,7 @@ void require_same_data(const SweepRun& run, SweepRun& now, const Experiment& exp
   std::erase(changes, "");
   throw DataError(fmt::format(
       "{} does not start: the {} are not those that the sweep was expanded for{}{}; put "
-      "them back, or expand the sweep anew into another folder (--dir)",
+      "them back, or expand the sweep again into another folder (--dir)",
       name_of(run), what, changes.empty() ? "" : ": ", join(changes, "; ")));
 }
 

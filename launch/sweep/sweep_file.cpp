@@ -39,9 +39,8 @@ void refuse_own_keys(ConfigNode& map, const std::string& key, const std::string&
 std::string read_name(ConfigNode& root) {
   root.require("name");
   std::string name = root.text("name", "sweep");
-  if (name.empty() || name == "." || name == ".." || name.find('/') != std::string::npos) {
+  if (name.empty() || name == "." || name == ".." || name.find('/') != std::string::npos)
     root.mistake("name", "must be a name without slashes: it becomes a folder");
-  }
   return name;
 }
 
@@ -61,18 +60,15 @@ std::vector<std::filesystem::path> read_experiments(ConfigNode& root,
   return paths;
 }
 
-using Mistakes = std::vector<SetMistake>;
-
 void record_mistakes(ConfigNode& map, const std::string& key, const std::string& name,
-                     const Mistakes& mistakes) {
-  for (const SetMistake& mistake : mistakes) {
-    if (mistake.key == name) map.mistake(key, mistake.message);
-  }
+                     const SetMistakes& mistakes) {
+  for (const auto& [set, message] : mistakes)
+    if (set == name) map.mistake(key, message);
 }
 
 // The leaves of a map of keys, dotted or nested, as key=YAML.
 void read_overrides(ConfigNode map, const std::string& prefix, std::vector<std::string>& overrides,
-                    const Mistakes& mistakes) {
+                    const SetMistakes& mistakes) {
   for (const std::string& key : map.keys()) {
     const std::string name = prefix + key;
     if (map.kind(key) == "map" && !map.child(key).keys().empty()) {
@@ -85,14 +81,14 @@ void read_overrides(ConfigNode map, const std::string& prefix, std::vector<std::
   }
 }
 
-std::vector<std::string> read_overrides(ConfigNode map, const Mistakes& mistakes) {
+std::vector<std::string> read_overrides(ConfigNode map, const SetMistakes& mistakes) {
   std::vector<std::string> overrides;
   read_overrides(map, "", overrides, mistakes);
   return overrides;
 }
 
 // Reads a map from names of experiments, without folder and ending, to their settings.
-void read_each(ConfigNode each, SweepFile& file, const Mistakes& mistakes) {
+void read_each(ConfigNode each, SweepFile& file, const SetMistakes& mistakes) {
   file.each.resize(file.experiments.size());
   for (const std::string& name : each.keys()) {
     const std::vector<std::string> overrides = read_overrides(each.child(name), mistakes);
@@ -118,13 +114,12 @@ std::vector<std::uint64_t> read_seeds(ConfigNode& sweep) {
     const std::int64_t count = sweep.integer("seeds", 1, {1, kMostSeeds});
     for (std::int64_t seed = 1; seed <= count; ++seed) seeds.push_back(seed);
   }
-  if (std::set(seeds.begin(), seeds.end()).size() != seeds.size()) {
+  if (std::set(seeds.begin(), seeds.end()).size() != seeds.size())
     sweep.mistake("seeds", "names a seed twice");
-  }
   return {seeds.begin(), seeds.end()};
 }
 
-void read_sweep(ConfigNode sweep, SweepFile& file, const Mistakes& mistakes) {
+void read_sweep(ConfigNode sweep, SweepFile& file, const SetMistakes& mistakes) {
   file.seeds = read_seeds(sweep);
   const std::string folds = sweep.text("folds", "");
   file.no_folds = folds == "none";
@@ -147,9 +142,8 @@ void read_sweep(ConfigNode sweep, SweepFile& file, const Mistakes& mistakes) {
   for (const SweptKey& swept : file.over) {
     refuse_own_keys(over, swept.key, swept.key);
     record_mistakes(over, swept.key, swept.key, mistakes);
-    if (!decides_numbers(swept.key)) {
+    if (!decides_numbers(swept.key))
       over.mistake(swept.key, "changes no trained number, so that runs would be equal");
-    }
     const auto same = [&](const std::string& text) { return text.starts_with(swept.key + "="); };
     for (int i = 0; i < static_cast<int>(file.experiments.size()); ++i) {
       if (!std::ranges::any_of(file.overrides_of(i), same)) continue;
@@ -159,7 +153,7 @@ void read_sweep(ConfigNode sweep, SweepFile& file, const Mistakes& mistakes) {
   }
 }
 
-void read_choice(ConfigNode choose, SweepFile& file, const Mistakes& mistakes) {
+void read_choice(ConfigNode choose, SweepFile& file, const SetMistakes& mistakes) {
   const std::string by = choose.choice("by", "none", {"none", "valid", "out_of_fold"});
   file.choice = by == "valid"         ? ChoiceScore::valid
                 : by == "out_of_fold" ? ChoiceScore::out_of_fold
@@ -182,7 +176,7 @@ void read_choice(ConfigNode choose, SweepFile& file, const Mistakes& mistakes) {
 }
 
 SweepFile read_document(ConfigDocument& document, const std::filesystem::path& base,
-                        const Mistakes& mistakes) {
+                        const SetMistakes& mistakes) {
   ConfigNode root = document.root();
   SweepFile file;
   file.name = read_name(root);
@@ -194,22 +188,20 @@ SweepFile read_document(ConfigDocument& document, const std::filesystem::path& b
                        ? Placement::split
                        : Placement::fused;
   ConfigNode halving = root.child("halving");
-  file.halving.rungs = static_cast<int>(halving.integer("rungs", 1, {1, 20}));
-  file.halving.keep = static_cast<int>(halving.integer("keep", 3, {2, 100}));
+  file.rungs = static_cast<int>(halving.integer("rungs", 1, {1, 20}));
+  file.keep = static_cast<int>(halving.integer("keep", 3, {2, 100}));
   read_choice(root.child("choose"), file, mistakes);
-  if (file.halving.rungs > 1 && file.choice == ChoiceScore::none) {
+  if (file.rungs > 1 && file.choice == ChoiceScore::none)
     root.mistake("halving", "needs a score to go by: give `choose: {by: valid}` or out_of_fold");
-  }
-  if (file.choice == ChoiceScore::out_of_fold && file.folds == 0) {
+  if (file.choice == ChoiceScore::out_of_fold && file.folds == 0)
     root.mistake("choose", "goes by graphs that members held out: give a number of `sweep.folds`");
-  }
   document.finish();
   file.resolved_yaml = document.resolved_yaml();
   return file;
 }
 
 SweepFile read_file(const std::filesystem::path& path, const std::vector<std::string>& overrides,
-                    const std::filesystem::path& base, const Mistakes& mistakes) {
+                    const std::filesystem::path& base, const SetMistakes& mistakes) {
   ConfigDocument document = ConfigDocument::load(path, overrides);
   if (!document.root().has("experiments") && document.root().has("data")) {
     throw ConfigError(
@@ -270,17 +262,17 @@ SweepFile SweepFile::load(const std::filesystem::path& path,
   return file;
 }
 
-void SweepFile::refuse(const std::vector<SetMistake>& mistakes) const {
+void SweepFile::refuse(const SetMistakes& mistakes) const {
   read_file(path_, own_overrides_, base_, mistakes);
   std::vector<std::string> lines;  // mistakes at keys that the file does not give by themselves
-  for (const SetMistake& mistake : mistakes)
-    lines.push_back(fmt::format("{}: \"{}\" {}", path_.string(), mistake.key, mistake.message));
+  for (const auto& [key, message] : mistakes)
+    lines.push_back(fmt::format("{}: \"{}\" {}", path_.string(), key, message));
   throw ConfigError(join(lines, "\n"));
 }
 
 std::vector<std::string> SweepFile::overrides_of(int experiment) const {
   std::vector<std::string> all = overrides;
-  const auto& own = each[static_cast<std::size_t>(experiment)];
+  const auto& own = each[experiment];
   all.insert(all.end(), own.begin(), own.end());
   return all;
 }
@@ -297,18 +289,15 @@ bool is_sweep_file(const std::filesystem::path& path, const std::vector<std::str
 std::vector<Variant> variants_of(const SweepFile& sweep) {
   const std::vector<Settings> points = sweep.draws ? draws(sweep) : grid(sweep.over);
   std::vector<Variant> variants;
-  for (std::size_t experiment = 0; experiment < sweep.experiments.size(); ++experiment) {
-    for (const Settings& point : points) {
-      variants.push_back({static_cast<int>(experiment), point});
-    }
-  }
+  for (std::size_t experiment = 0; experiment < sweep.experiments.size(); ++experiment)
+    for (const Settings& point : points) variants.push_back({static_cast<int>(experiment), point});
   return variants;
 }
 
 std::string label_of(const Variant& variant, const SweepFile& sweep) {
   std::vector<std::string> pieces = variant.settings;
   if (sweep.experiments.size() > 1 || pieces.empty()) {
-    const auto& path = sweep.experiments[static_cast<std::size_t>(variant.experiment)];
+    const auto& path = sweep.experiments[variant.experiment];
     pieces.insert(pieces.begin(), path.stem().string() + (pieces.empty() ? "" : ":"));
   }
   return join(pieces, " ");

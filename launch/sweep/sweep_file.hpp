@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "launch/sweep/parameter_values.hpp"
@@ -12,20 +13,9 @@
 
 namespace tpudist {
 
-// Synchronous successive halving (Jamieson and Talwalkar, "Non-stochastic best arm identification
-// and hyperparameter optimization", AISTATS 2016). All variants train for a few steps, the best
-// 1/keep of them for `keep` times as many, and so on; the last of `rungs` rungs trains all steps.
-// Every rung trains from the start, because schedules depend on the share of all steps.
-struct Halving {
-  int rungs = 1;
-  int keep = 3;
-};
-
-// A mistake that a value of a sweep causes in the experiments that get the value.
-struct SetMistake {
-  std::string key;      // dotted key of the experiment
-  std::string message;  // the variants and the mistake
-};
+// Mistakes that values of a sweep cause in the experiments that get the values: the dotted key of
+// the experiment; the variants and the mistake.
+using SetMistakes = std::vector<std::pair<std::string, std::string>>;
 
 // A sweep file, read and checked but not yet combined with its experiments. Plain data.
 struct SweepFile {
@@ -40,7 +30,11 @@ struct SweepFile {
   std::optional<int> draws;  // number of drawn variants; nothing: the grid of all values
   std::uint64_t draw_seed = 1;
   Placement placement = Placement::fused;
-  Halving halving;
+  // Synchronous successive halving (Jamieson and Talwalkar, "Non-stochastic best arm identification
+  // and hyperparameter optimization", AISTATS 2016). All variants train for a few steps, the best
+  // 1/keep of them for `keep` times as many, and so on; the last of `rungs` rungs trains all steps.
+  // Every rung trains from the start, because schedules depend on the share of all steps.
+  int rungs = 1, keep = 3;
   ChoiceScore choice = ChoiceScore::none;
   bool choice_halves = true;  // choose on one half of the validation families, confirm on the other
   int fresh_seeds = 3;        // of the runs that confirm the chosen variants
@@ -54,7 +48,7 @@ struct SweepFile {
 
   // Throws one ConfigError that lists the mistakes, each as
   // `file:line:column: "sweep.over.optimizer.lr" ...`. Reads the file again.
-  [[noreturn]] void refuse(const std::vector<SetMistake>& mistakes) const;
+  [[noreturn]] void refuse(const SetMistakes& mistakes) const;
 
   // Names of experiments are relative to `base`; if it is empty, to the folder of the file. Throws
   // ConfigError with every mistake.

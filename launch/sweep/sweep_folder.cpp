@@ -19,7 +19,6 @@
 #include "core/hash.hpp"
 #include "core/log.hpp"
 #include "core/numbers.hpp"
-#include "core/output_path.hpp"
 #include "core/text.hpp"
 #include "launch/sweep/choice.hpp"
 #include "launch/sweep/sweep_data.hpp"
@@ -95,9 +94,8 @@ void require_same_sweep(const SweepRecord& there, const SweepRecord& wanted,
                     there.keep == wanted.keep;
   if (same) return;
   throw ConfigError(
-      fmt::format("{}: holds another sweep (\"{}\", {}{}); give this one a folder of its own "
-                  "with --dir, or "
-                  "remove that one",
+      fmt::format("{}: holds another sweep (\"{}\", {}{}); give this one a folder of its own with "
+                  "--dir, or remove that one",
                   folder.string(), there.name, counted(std::ssize(there.runs), "run"),
                   at < common ? fmt::format(", the first that differs is run {}", at) : ""));
 }
@@ -113,8 +111,8 @@ SweepFolder SweepFolder::expand(const fs::path& sweep_file,
   const auto write = [&](const SweepPlan& plan) {
     write_sources(folder, plan, sweep_file, overrides);
     make_parts(folder);
-    write_record(folder / kRecord, record_of(plan));
-    return SweepFolder(folder, record_of(plan));
+    write_record(folder / kRecord, plan.record);
+    return SweepFolder(folder, plan.record);
   };
   if (!fs::exists(folder / kRecord)) {
     const SweepPlan plan = plan_sweep(file);
@@ -130,7 +128,7 @@ SweepFolder SweepFolder::expand(const fs::path& sweep_file,
     if (!fs::exists(folder / kRecord)) return write(plan);
   }
   SweepFolder there = open(folder);
-  const SweepRecord wanted = record_of(plan_sweep(file, &there.record_));
+  const SweepRecord wanted = plan_sweep(file, &there.record_).record;
   require_same_sweep(there.record_, wanted, folder);
   const auto [old, other] =
       std::ranges::mismatch(there.record_.runs, wanted.runs, [](const auto& a, const auto& b) {
@@ -141,10 +139,10 @@ SweepFolder SweepFolder::expand(const fs::path& sweep_file,
   for (const SweepRun& run : there.known_runs()) {
     if (there.state(run) == RunState::waiting && !RunFolder::exists(there.run_folder(run)))
       continue;
-    throw ConfigError(fmt::format(
-        "{}: {} has begun with the shards in {}, not {}; give those (TPUDIST_DATA, data.shards), "
-        "or expand into another folder (--dir)",
-        folder.string(), name_of(run), shards_of(*old), shards_of(*other)));
+    throw ConfigError(
+        fmt::format("{}: {} has begun with the shards in {}, not {}; give those (TPUDIST_DATA, "
+                    "data.shards), or expand into another folder (--dir)",
+                    folder.string(), name_of(run), shards_of(*old), shards_of(*other)));
   }
   spdlog::info("{}: takes the shards in {}, no longer those in {}: no run has begun",
                folder.string(), shards_of(*other), shards_of(*old));
@@ -189,7 +187,7 @@ Experiment SweepFolder::experiment_of(const SweepRun& run) const {
   const bool first = run.index < record_.stages.front().count;
   throw DataError(fmt::format(
       "{}: the settings of run {} are not those of its id {}; put them back, or expand the sweep "
-      "anew into another folder (--dir)",
+      "again into another folder (--dir)",
       first ? files_.record_file().string() : fmt::format("{}/stage-*.json", path().string()),
       run.index, run.id));
 }
@@ -239,12 +237,11 @@ void SweepFolder::freeze_stage(int stage) const {
   for (const int variant : chosen)  // before the new runs read their inputs
     checked(*std::ranges::find(record_.runs, variant, &SweepRun::variant));
   const SweepPlan plan = plan_sweep(SweepFile::load(path() / kSweepFile), &record_);
-  if (!std::ranges::equal(plan.first_stage, record_.runs, {}, &SweepRun::id, &SweepRun::id)) {
-    throw DataError(
-        fmt::format("{} or the files in {} no longer give the runs of sweep.json; put them back as "
-                    "`tpudist sweep "
-                    "expand` wrote them, or expand the sweep anew into another folder (--dir)",
-                    (path() / kSweepFile).string(), (path() / "experiments").string()));
+  if (!std::ranges::equal(plan.record.runs, record_.runs, {}, &SweepRun::id, &SweepRun::id)) {
+    throw DataError(fmt::format(
+        "{} or the files in {} no longer give the runs of sweep.json; put them back as `tpudist "
+        "sweep expand` wrote them, or expand the sweep again into another folder (--dir)",
+        (path() / kSweepFile).string(), (path() / "experiments").string()));
   }
   write_stage_runs(files_.stage_file(stage), runs_of_stage(plan, stage, chosen));
 }
@@ -254,7 +251,7 @@ std::vector<int> SweepFolder::chosen_for(int stage) const {
   if (!before) throw Error(ErrorKind::failed, "the stage before is not known yet");
   std::vector<std::optional<RunResult>> results;
   for (const SweepRun& run : *before) results.push_back(result(run));
-  const bool confirms = record_.stages[static_cast<std::size_t>(stage)].confirms;
+  const bool confirms = record_.stages[stage].confirms;
   std::vector<int> chosen = chosen_variants(record_, *before, results, confirms ? 0 : record_.keep);
   if (!confirms || !record_.baseline) return chosen;
   for (int e = 0; e < static_cast<int>(record_.experiments.size()); ++e) {
@@ -269,9 +266,8 @@ std::string SweepFolder::stale_reason(int stage) const {
   if (stage == 0 || !runs) return {};
   const std::vector<SweepRun> before = stage_runs(stage - 1).value();
   const auto open = std::ranges::find_if(before, [&](const SweepRun& run) { return !result(run); });
-  if (open != before.end()) {
+  if (open != before.end())
     return fmt::format("it was made without run {}, which has not ended", open->index);
-  }
   std::vector<int> now;
   try {
     now = chosen_for(stage);
@@ -281,8 +277,7 @@ std::string SweepFolder::stale_reason(int stage) const {
   std::set<int> frozen;
   for (const SweepRun& run : *runs) frozen.insert(run.variant);
   if (frozen == std::set<int>(now.begin(), now.end())) return {};
-  if (record_.stages[static_cast<std::size_t>(stage)].confirms)
-    now.resize(record_.experiments.size());  // without baselines
+  if (record_.stages[stage].confirms) now.resize(record_.experiments.size());  // without baselines
   std::vector<std::string> names;
   for (const int variant : now) names.push_back(record_.label(variant));
   return fmt::format("by the results as they are now it is {}", join(names, ", "));
@@ -300,10 +295,9 @@ std::vector<std::string> SweepFolder::take_back() const {
     for (const SweepRun& run : *runs) {
       if (state(run) != RunState::running) continue;
       throw InUseError(fmt::format("{}: {} of \"{}\" is being trained; stop that job first",
-                                   path().string(), name_of(run),
-                                   record_.stages.at(static_cast<std::size_t>(stage)).name));
+                                   path().string(), name_of(run), record_.stages.at(stage).name));
     }
-    names.push_back(record_.stages[static_cast<std::size_t>(stage)].name);
+    names.push_back(record_.stages[stage].name);
   }
   for (int stage = first + static_cast<int>(names.size()) - 1; stage >= first; --stage)
     remove_file(files_.stage_file(stage));
@@ -328,8 +322,7 @@ RunClaimFile SweepFolder::claim(const SweepRun& run) const {
   const auto now = std::ranges::find(runs, run.id, &SweepRun::id);
   if (now != runs.end() && now->config != run.config)
     throw ConfigError(
-        fmt::format("{}: was expanded again with the shards in {}; start `tpudist "
-                    "sweep run` again",
+        fmt::format("{}: was expanded again with the shards in {}; start `tpudist sweep run` again",
                     path().string(), shards_of(*now)));
   return claim;
 }
@@ -344,7 +337,7 @@ std::vector<std::filesystem::path> finished_runs(const std::filesystem::path& fo
   const SweepFolder sweep = SweepFolder::open(folder);
   int stage = static_cast<int>(sweep.record().stages.size()) - 1;
   while (!sweep.stage_runs(stage)) --stage;  // the first stage is always known
-  const Stage& place = sweep.record().stages[static_cast<std::size_t>(stage)];
+  const Stage& place = sweep.record().stages[stage];
   std::vector<std::filesystem::path> finished;
   const std::vector<SweepRun> runs = sweep.stage_runs(stage).value();
   std::map<std::string, int> variants;  // of each collection
@@ -383,11 +376,10 @@ std::vector<std::filesystem::path> run_folders(const std::vector<std::filesystem
   std::vector<std::filesystem::path> folders;
   for (const auto& path : paths) {
     const auto [folder, variant] = split_variant(path.string());
-    if (std::filesystem::exists(std::filesystem::path(folder) / "sweep.json")) {
+    if (std::filesystem::exists(std::filesystem::path(folder) / "sweep.json"))
       std::ranges::move(finished_runs(folder, variant), std::back_inserter(folders));
-    } else {
+    else
       folders.push_back(path);
-    }
   }
   return folders;
 }

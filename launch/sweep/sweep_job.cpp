@@ -20,7 +20,6 @@
 #include "core/process.hpp"
 #include "core/progress.hpp"
 #include "core/text.hpp"
-#include "launch/sweep/rank_groups.hpp"
 #include "launch/sweep/sweep_tables.hpp"
 #include "results/records/run_folder.hpp"
 #include "results/scores/member_scores.hpp"
@@ -169,7 +168,7 @@ class Group {
     done_ = true;
     const auto& stages = folder_.record().stages;
     for (int stage = 0; stage < static_cast<int>(stages.size()); ++stage) {
-      const Stage& place = stages[static_cast<std::size_t>(stage)];
+      const Stage& place = stages[stage];
       if (index < place.first || index >= place.first + place.count) continue;
       const std::vector<SweepRun> runs = known_stage(stage);
       const auto at = static_cast<std::size_t>(index - place.first);
@@ -192,9 +191,7 @@ class Group {
                                   last.first + last.count - 1));
   }
 
-  const std::string& stage_name(int stage) const {
-    return folder_.record().stages[static_cast<std::size_t>(stage)].name;
-  }
+  const std::string& stage_name(int stage) const { return folder_.record().stages[stage].name; }
 
   // The runs of a stage; freezes them if the runs of the stage before have ended.
   std::vector<SweepRun> known_stage(int stage) {
@@ -220,15 +217,13 @@ class Group {
 
   void require_none_failed(const std::vector<SweepRun>& before, int stage) const {
     std::vector<std::string> failed;
-    for (const SweepRun& run : before) {
+    for (const SweepRun& run : before)
       if (folder_.state(run) == RunState::failed) failed.push_back(std::to_string(run.index));
-    }
     if (failed.empty()) return;
     throw Error(
         ErrorKind::failed,
-        fmt::format("\"{}\" does not begin, because run{} {} of \"{}\" failed; see `tpudist "
-                    "sweep status {}`, then `tpudist sweep retry`, or go on without with "
-                    "--go-on",
+        fmt::format("\"{}\" does not begin, because run{} {} of \"{}\" failed; see `tpudist sweep "
+                    "status {}`, then `tpudist sweep retry`, or go on without with --go-on",
                     stage_name(stage), failed.size() == 1 ? "" : "s", join(failed, ", "),
                     stage_name(stage - 1), shell_word(folder_.path().string())));
   }
@@ -318,9 +313,7 @@ class Group {
     result.host = host_name();
     result.members = read_member_results(RunFolder(folder_.run_folder(run)).scores(),
                                          run.collection, run.first_member, run.members);
-    for (int number : trained.failed) {
-      result.members.at(static_cast<std::size_t>(number - run.first_member)).failed = true;
-    }
+    for (int number : trained.failed) result.members.at(number - run.first_member).failed = true;
     return result;
   }
 
@@ -363,10 +356,32 @@ class Group {
 
 }  // namespace
 
+std::vector<int> group_of_ranks(const std::vector<int>& sizes, int ranks) {
+  std::vector<int> groups;
+  if (sizes.empty()) return std::vector<int>(static_cast<std::size_t>(ranks), 0);
+  if (std::ranges::min(sizes) < 1) throw ConfigError("--groups: a group has at least one rank");
+  int group = 0;
+  for (; static_cast<int>(groups.size()) < ranks; ++group) {
+    const int size = sizes[std::min(static_cast<std::size_t>(group), sizes.size() - 1)];
+    const int left = ranks - static_cast<int>(groups.size());
+    if (left < size && group < static_cast<int>(sizes.size()))
+      throw ConfigError(fmt::format(
+          "--groups: group {} has {} ranks, but of the job's {} only {} left for it; start more "
+          "ranks, or give smaller groups",
+          group, size, counted(ranks, "rank"), left == 1 ? "1 is" : fmt::format("{} are", left)));
+    groups.insert(groups.end(), static_cast<std::size_t>(std::min(size, left)), group);
+  }
+  if (group < static_cast<int>(sizes.size())) {
+    throw ConfigError(fmt::format("--groups: {} sizes, but the {} ranks fill {} groups only",
+                                  sizes.size(), ranks, group));
+  }
+  return groups;
+}
+
 SweepOutcome run_sweep(const SweepFolder& folder, const SweepJobOptions& options,
                        JobContext& context, const std::function<bool()>& stop_requested) {
   const std::vector<int> groups = group_of_ranks(options.group_sizes, context.world.size());
-  const int group = groups[static_cast<std::size_t>(context.world.rank())];
+  const int group = groups[context.world.rank()];
   const bool several = groups.back() > 0;
   const std::unique_ptr<Communicator> team = context.world.split(group);
   // Live bars of several groups would overwrite each other.

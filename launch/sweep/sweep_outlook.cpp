@@ -1,5 +1,3 @@
-#include "launch/sweep/sweep_outlook.hpp"
-
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -11,8 +9,8 @@
 #include "core/numbers.hpp"
 #include "data/schema/model_family.hpp"
 #include "launch/sweep/sweep_data.hpp"
+#include "launch/sweep/sweep_tables.hpp"
 #include "statistics/intervals/comparison.hpp"
-#include "statistics/intervals/family_clusters.hpp"
 #include "statistics/intervals/family_variance.hpp"
 
 namespace tpudist {
@@ -79,7 +77,7 @@ std::string outlook_text(const SweepRecord& record) {
     std::set<std::optional<std::uint64_t>> seeds;
     const SweepRun* first = nullptr;
     for (const SweepRun& run : record.runs) {
-      if (record.variant_group[static_cast<std::size_t>(run.variant)] != group) continue;
+      if (record.variant_group[run.variant] != group) continue;
       if (!first) first = &run;
       seeds.insert(run.seed);
     }

@@ -45,7 +45,7 @@ Overrides fold_overrides(const SweepFile& file) {
 Experiment load(const SweepPlan& plan, int experiment, const Overrides& overrides) {
   try {
     return load_experiment(
-        plan.file.experiments[static_cast<std::size_t>(experiment)],
+        plan.file.experiments[experiment],
         plan.file.overrides_of(experiment) + fold_overrides(plan.file) + overrides);
   } catch (const ConfigError& error) {
     throw ExperimentError(error.what());
@@ -53,7 +53,7 @@ Experiment load(const SweepPlan& plan, int experiment, const Overrides& override
 }
 
 Experiment resolve(const SweepPlan& plan, int variant, const Overrides& overrides) {
-  const Variant& of = plan.variants[static_cast<std::size_t>(variant)];
+  const Variant& of = plan.variants[variant];
   return load(plan, of.experiment, of.settings + overrides);
 }
 
@@ -61,7 +61,7 @@ Experiment resolve(const SweepPlan& plan, int variant, const Overrides& override
 std::string variants_text(const SweepPlan& plan, const std::vector<int>& variants) {
   constexpr std::size_t kNamed = 3;
   std::vector<std::string> names;
-  for (const int v : variants) names.push_back(plan.label(v));
+  for (const int v : variants) names.push_back(plan.record.label(v));
   return fmt::format("the variant{} {}{}", names.size() == 1 ? "" : "s", first_of(names, kNamed),
                      names.size() > kNamed ? fmt::format(" ({} in all)", names.size()) : "");
 }
@@ -75,9 +75,8 @@ std::string key_of(const std::string& message, const Overrides& overrides) {
         dot == std::string::npos
             ? fmt::format("unknown key \"{}\"", key)
             : fmt::format("unknown key \"{}\" in \"{}\"", key.substr(dot + 1), key.substr(0, dot));
-    for (const std::string& part : {"\"" + key + "\"", "\"" + key + ".", "\"" + *text, unknown}) {
+    for (const std::string& part : {"\"" + key + "\"", "\"" + key + ".", "\"" + *text, unknown})
       if (message.find(part) != std::string::npos) return key;
-    }
   }
   return {};
 }
@@ -98,11 +97,11 @@ std::string key_of(const std::string& message, const Overrides& overrides) {
     }
   }
   if (lines.empty()) throw ConfigError(first.what());  // caused by the overrides of a stage
-  std::vector<SetMistake> mistakes;
+  SetMistakes mistakes;
   std::vector<std::string> others;
   for (const auto& [line, variants] : lines) {
     const bool all = variants.size() == plan.variants.size();
-    const Variant& variant = plan.variants[static_cast<std::size_t>(variants.front())];
+    const Variant& variant = plan.variants[variants.front()];
     const std::string key = line.starts_with(kFromSweep)
                                 ? key_of(line, plan.file.overrides_of(variant.experiment) +
                                                    variant.settings + plan.file.confirm_overrides)
@@ -129,9 +128,8 @@ ValidationHalves halves_of(const std::vector<GraphEntry>& graphs) {
   } catch (const ConfigError&) {
     return halves;
   }
-  for (std::size_t i = 0; i < names.size(); ++i) {
+  for (std::size_t i = 0; i < names.size(); ++i)
     (half[i] == 0 ? halves.choosing : halves.confirming).push_back(names[i]);
-  }
   return halves;
 }
 
@@ -139,12 +137,13 @@ ValidationHalves halves_of(const std::vector<GraphEntry>& graphs) {
 // choose leave out one half, and runs that confirm leave out the other.
 bool halve_validation(SweepPlan& plan, std::size_t experiment_index, const SweepRecord* frozen) {
   const Experiment experiment = load(plan, static_cast<int>(experiment_index), {});
-  ValidationHalves& halves = plan.halves[experiment_index];
+  ValidationHalves& halves = plan.record.halves[experiment_index];
   if (frozen && experiment_index < frozen->halves.size()) {
     halves = frozen->halves[experiment_index];
   } else {
-    if (!find_data(plan.data, experiment)) plan.data.push_back(read_data(experiment));
-    halves = halves_of(chosen_graphs(*find_data(plan.data, experiment), experiment, "valid"));
+    if (!find_data(plan.record.data, experiment)) plan.record.data.push_back(read_data(experiment));
+    halves =
+        halves_of(chosen_graphs(*find_data(plan.record.data, experiment), experiment, "valid"));
   }
   if (halves.choosing.empty()) return false;
   const auto leave_out = [&](const std::vector<std::string>& names) {
@@ -166,10 +165,9 @@ void require_same_confirmation(const SweepFile& file) {
     };
     if (is_set("data.collection") || is_set("data.shards") ||
         std::ranges::any_of(file.over, is_set, &SweptKey::key))
-      file.refuse({{"choose.set",
-                    fmt::format("names {}: what `sweep.over` chose is confirmed as it is, on the "
-                                "data that chose it; leave it out",
-                                text)}});
+      file.refuse({{"choose.set", fmt::format("names {}: what `sweep.over` chose is confirmed as "
+                                              "it is, on the data that chose it; leave it out",
+                                              text)}});
   }
 }
 
@@ -177,24 +175,22 @@ void plan_choice(SweepPlan& plan, const SweepRecord* frozen) {
   const SweepFile& file = plan.file;
   plan.choosing_overrides.resize(file.experiments.size());
   plan.confirming_overrides.resize(file.experiments.size());
-  plan.halves.resize(file.experiments.size());
+  plan.record.halves.resize(file.experiments.size());
   require_same_confirmation(file);
   if (file.choice == ChoiceScore::none) return;
-  plan.confirmed_on = "the same graphs that chose it";
+  plan.record.confirmed_on = "the same graphs that chose it";
   if (file.choice == ChoiceScore::out_of_fold) {
-    plan.confirmed_on = "the validation split, which did not choose it";
+    plan.record.confirmed_on = "the validation split, which did not choose it";
   } else if (file.choice_halves) {
     bool all = true;
-    for (std::size_t i = 0; i < file.experiments.size(); ++i) {
+    for (std::size_t i = 0; i < file.experiments.size(); ++i)
       if (!halve_validation(plan, i, frozen)) all = false;
-    }
-    if (all) plan.confirmed_on = "validation families that did not choose it";
+    if (all) plan.record.confirmed_on = "validation families that did not choose it";
   }
   if (file.confirm_overrides.empty()) return;
-  for (Overrides& overrides : plan.confirming_overrides) {
+  for (Overrides& overrides : plan.confirming_overrides)
     overrides = overrides + file.confirm_overrides;
-  }
-  plan.confirmed_on += fmt::format(", with {}", join(file.confirm_overrides, ", "));
+  plan.record.confirmed_on += fmt::format(", with {}", join(file.confirm_overrides, ", "));
 }
 
 // Whether confirming runs stop members early by the graphs that confirm them.
@@ -227,16 +223,15 @@ SweepRun make_run(const SweepPlan& plan, int variant, std::optional<std::uint64_
   SweepRun run;
   run.id = to_hex(experiment.numbers_hash);
   run.variant = variant;
-  run.experiment = plan.variants[static_cast<std::size_t>(variant)].experiment;
+  run.experiment = plan.variants[variant].experiment;
   run.collection = experiment.data.collection.name;
   run.seed = seed;
   run.first_member = experiment.ensemble.first_member;
   run.members = experiment.ensemble.members;
   run.folds = experiment.ensemble.folds;
   run.config = experiment.resolved_yaml;
-  if (const FrozenData* data = find_data(plan.data, experiment)) {
+  if (const FrozenData* data = find_data(plan.record.data, experiment))
     set_data_hashes(run, *data, experiment, known);
-  }
   return run;
 }
 
@@ -251,26 +246,26 @@ void group_variants(SweepPlan& plan) {
   Inputs known;
   for (int v = 0; v < static_cast<int>(plan.variants.size()); ++v) {
     const Experiment experiment = resolve(plan, v, {});
-    const FrozenData* data = add_data(plan.data, experiment);
+    const FrozenData* data = add_data(plan.record.data, experiment);
     const bool folds = file.folds > 0 || experiment.ensemble.holds_out();
     const bool out_of_fold = file.choice == ChoiceScore::none
                                  ? folds && experiment.predictions.wanted
                                  : file.choice == ChoiceScore::out_of_fold;
     const ScoredOn scored = scored_on(experiment, out_of_fold, data, known);
-    const int of = plan.variants[static_cast<std::size_t>(v)].experiment;
+    const int of = plan.variants[v].experiment;
     const auto at = std::ranges::find_if(groups, [&](const Group& group) {
       return group.experiment == of && group.scored == scored;
     });
-    plan.groups.push_back(static_cast<int>(at - groups.begin()));
+    plan.record.variant_group.push_back(static_cast<int>(at - groups.begin()));
     if (at != groups.end()) continue;
     const auto other = std::ranges::find(groups, of, &Group::experiment);
     if (other != groups.end() && file.choice != ChoiceScore::none) {
-      throw ConfigError(fmt::format(
-          "variants {} ({}) and {} ({}): nothing can be chosen between them, because {}; leave "
-          "`choose` and `halving` out (`sweep collect` then has a table for each), or make an "
-          "experiment file for each",
-          other->first, plan.label(other->first), v, plan.label(v),
-          difference_of(other->scored, scored)));
+      throw ConfigError(
+          fmt::format("variants {} ({}) and {} ({}): nothing can be chosen between them, because "
+                      "{}; leave `choose` and `halving` out (`sweep collect` then has a table for "
+                      "each), or make an experiment file for each",
+                      other->first, plan.record.label(other->first), v, plan.record.label(v),
+                      difference_of(other->scored, scored)));
     }
     groups.push_back({of, v, scored});
   }
@@ -279,8 +274,7 @@ void group_variants(SweepPlan& plan) {
 // The overrides of all runs of a variant in a stage, without seed and member.
 Overrides stage_overrides(const SweepPlan& plan, const Stage& stage, int variant) {
   const SweepFile& file = plan.file;
-  const auto experiment =
-      static_cast<std::size_t>(plan.variants[static_cast<std::size_t>(variant)].experiment);
+  const auto experiment = static_cast<std::size_t>(plan.variants[variant].experiment);
   Overrides overrides =
       stage.confirms ? plan.confirming_overrides[experiment] : plan.choosing_overrides[experiment];
   overrides = overrides + fold_overrides(file);  // applied last, so that values of `over` cannot
@@ -297,26 +291,25 @@ Overrides stage_overrides(const SweepPlan& plan, const Stage& stage, int variant
 void require_scores(const SweepPlan& plan, const Stage& stage, int variant,
                     const Experiment& experiment) {
   if (plan.file.choice == ChoiceScore::none) return;
-  const std::string& label = plan.label(variant);
-  if (experiment.ensemble.trains_on_valid()) {
+  const std::string& label = plan.record.label(variant);
+  if (experiment.ensemble.trains_on_valid) {
     throw ConfigError(fmt::format(
         "variant {} ({}): what is chosen needs validation graphs that no run trains on; choose "
-        "with "
-        "ensemble.fold_over=train, and train what was chosen with train+valid afterwards",
+        "with ensemble.fold_over=train, and train what was chosen with train+valid afterwards",
         variant, label));
   }
   const bool by_folds = plan.file.choice == ChoiceScore::out_of_fold && !stage.confirms;
   if (by_folds && !experiment.predictions.wanted) {
-    throw ConfigError(fmt::format(
-        "variant {} ({}): choose.by: out_of_fold needs predictions of the graphs that members hold "
-        "out; set predictions.rows",
-        variant, label));
+    throw ConfigError(
+        fmt::format("variant {} ({}): choose.by: out_of_fold needs predictions of the graphs that "
+                    "members hold out; set predictions.rows",
+                    variant, label));
   }
   if (!by_folds && experiment.train.last_evaluation == LastEvaluation::none) {
-    throw ConfigError(fmt::format(
-        "variant {} ({}): runs are compared on the validation split; set train.last_evaluation to "
-        "sampled or all",
-        variant, label));
+    throw ConfigError(
+        fmt::format("variant {} ({}): runs are compared on the validation split; set "
+                    "train.last_evaluation to sampled or all",
+                    variant, label));
   }
 }
 
@@ -327,8 +320,8 @@ void require_different(const SweepPlan& plan, const std::vector<SweepRun>& runs)
     if (is_new) continue;
     throw ConfigError(fmt::format(
         "runs {} and {} of the sweep are equal ({} | {}); leave one of these values out",
-        other->second->index, run.index, plan.label(other->second->variant),
-        plan.label(run.variant)));
+        other->second->index, run.index, plan.record.label(other->second->variant),
+        plan.record.label(run.variant)));
   }
 }
 
@@ -345,24 +338,25 @@ void plan_stages(SweepPlan& plan, int most) {
   const SweepFile& file = plan.file;
   const int seeds = static_cast<int>(std::max<std::size_t>(file.seeds.size(), 1));
   std::vector<int> left(file.experiments.size(), 0);  // variants of each experiment
-  for (const Variant& variant : plan.variants) ++left[static_cast<std::size_t>(variant.experiment)];
-  int first = static_cast<int>(plan.first_stage.size());
-  for (int rung = 1; rung < file.halving.rungs; ++rung) {
+  for (const Variant& variant : plan.variants) ++left[variant.experiment];
+  int first = static_cast<int>(plan.record.runs.size());
+  for (int rung = 1; rung < file.rungs; ++rung) {
     int count = 0;
     for (int& variants : left) {
-      variants = (variants + file.halving.keep - 1) / file.halving.keep;
+      variants = (variants + file.keep - 1) / file.keep;
       count += variants * seeds * most;
     }
-    plan.stages.push_back({fmt::format("rung {} of {}", rung + 1, file.halving.rungs), first, count,
-                           step_divisor(file.halving.keep, file.halving.rungs - 1 - rung), false});
+    plan.record.stages.push_back({fmt::format("rung {} of {}", rung + 1, file.rungs), first, count,
+                                  step_divisor(file.keep, file.rungs - 1 - rung), false});
     first += count;
   }
-  if (file.choice != ChoiceScore::none) plan.stages.push_back({"confirm", first, 0, 1, true});
+  if (file.choice != ChoiceScore::none)
+    plan.record.stages.push_back({"confirm", first, 0, 1, true});
 }
 
 // Counts the runs that can confirm. Mistakes in these runs must appear before the search.
 void plan_confirmation(SweepPlan& plan) {
-  Stage& confirm = plan.stages.back();
+  Stage& confirm = plan.record.stages.back();
   int most = 1;  // runs of a variant for each seed
   for (int v = 0; v < static_cast<int>(plan.variants.size()); ++v) {
     const Overrides overrides = stage_overrides(plan, confirm, v);
@@ -371,29 +365,30 @@ void plan_confirmation(SweepPlan& plan) {
     require_scores(plan, confirm, v, last);
     if (plan.file.placement == Placement::split) most = std::max(most, last.ensemble.members);
   }
-  confirm.count = static_cast<int>(plan.file.experiments.size()) * plan.file.fresh_seeds * most *
-                  (plan.file.baseline && plan.labels.size() > plan.file.experiments.size() ? 2 : 1);
+  confirm.count =
+      static_cast<int>(plan.file.experiments.size()) * plan.file.fresh_seeds * most *
+      (plan.file.baseline && plan.record.labels.size() > plan.file.experiments.size() ? 2 : 1);
 }
 
 // Everything but the variants.
 void plan_runs(SweepPlan& plan, const SweepRecord* frozen) {
   plan_choice(plan, frozen);
-  if (!plan.confirmed_on.empty() && confirms_stopped_members(plan))
-    plan.confirmed_on += ", and by which members stopped early (train.early_stop)";
+  if (!plan.record.confirmed_on.empty() && confirms_stopped_members(plan))
+    plan.record.confirmed_on += ", and by which members stopped early (train.early_stop)";
   group_variants(plan);
-  const int rungs = plan.file.halving.rungs;
+  const int rungs = plan.file.rungs;
   const bool chooses = plan.file.choice != ChoiceScore::none;
-  plan.stages.push_back({rungs > 1 ? fmt::format("rung 1 of {}", rungs)
-                         : chooses ? "search"
-                                   : "list",
-                         0, 0, step_divisor(plan.file.halving.keep, rungs - 1), false});
+  plan.record.stages.push_back({rungs > 1 ? fmt::format("rung 1 of {}", rungs)
+                                : chooses ? "search"
+                                          : "list",
+                                0, 0, step_divisor(plan.file.keep, rungs - 1), false});
   std::vector<int> all(plan.variants.size());
   std::iota(all.begin(), all.end(), 0);
-  plan.first_stage = runs_of_stage(plan, 0, all);
-  plan.stages[0].count = static_cast<int>(plan.first_stage.size());
+  plan.record.runs = runs_of_stage(plan, 0, all);
+  plan.record.stages[0].count = static_cast<int>(plan.record.runs.size());
   const int seeds = static_cast<int>(std::max<std::size_t>(plan.file.seeds.size(), 1));
   std::vector<int> per_seed(plan.variants.size(), 0);
-  for (const SweepRun& run : plan.first_stage) ++per_seed[static_cast<std::size_t>(run.variant)];
+  for (const SweepRun& run : plan.record.runs) ++per_seed[run.variant];
   plan_stages(plan, *std::ranges::max_element(per_seed) / seeds);
   if (chooses) plan_confirmation(plan);
 }
@@ -401,13 +396,12 @@ void plan_runs(SweepPlan& plan, const SweepRecord* frozen) {
 }  // namespace
 
 std::string resolved_base(const SweepPlan& plan, int experiment) {
-  return load_experiment(plan.file.experiments[static_cast<std::size_t>(experiment)], {})
-      .resolved_yaml;
+  return load_experiment(plan.file.experiments[experiment], {}).resolved_yaml;
 }
 
 std::vector<SweepRun> runs_of_stage(const SweepPlan& plan, int stage_number,
                                     const std::vector<int>& variants) {
-  const Stage& stage = plan.stages[static_cast<std::size_t>(stage_number)];
+  const Stage& stage = plan.record.stages[stage_number];
   const SweepFile& file = plan.file;
   std::vector<SweepRun> runs;
   Inputs known;
@@ -443,37 +437,24 @@ std::vector<SweepRun> runs_of_stage(const SweepPlan& plan, int stage_number,
 SweepPlan plan_sweep(SweepFile sweep, const SweepRecord* frozen) {
   SweepPlan plan;
   plan.file = std::move(sweep);
-  if (frozen) plan.data = frozen->data;
   plan.variants = variants_of(plan.file);
-  for (const Variant& variant : plan.variants) plan.labels.push_back(label_of(variant, plan.file));
+  SweepRecord& record = plan.record;
+  record.name = plan.file.name;
+  record.choice = plan.file.choice;
+  record.keep = plan.file.keep;
+  record.baseline = plan.file.baseline;
+  for (const auto& path : plan.file.experiments) record.experiments.push_back(path.stem().string());
+  for (const Variant& variant : plan.variants) {
+    record.variant_experiment.push_back(variant.experiment);
+    record.labels.push_back(label_of(variant, plan.file));
+  }
+  if (frozen) record.data = frozen->data;
   try {
     plan_runs(plan, frozen);
   } catch (const ExperimentError& error) {
     refuse_variants(plan, error);
   }
   return plan;
-}
-
-SweepRecord record_of(const SweepPlan& plan) {
-  SweepRecord record;
-  record.name = plan.file.name;
-  record.choice = plan.file.choice;
-  record.keep = plan.file.halving.keep;
-  record.baseline = plan.file.baseline;
-  record.confirmed_on = plan.confirmed_on;
-  for (const auto& path : plan.file.experiments) {
-    record.experiments.push_back(path.stem().string());
-  }
-  for (const Variant& variant : plan.variants) {
-    record.variant_experiment.push_back(variant.experiment);
-  }
-  record.variant_group = plan.groups;
-  record.labels = plan.labels;
-  record.stages = plan.stages;
-  record.runs = plan.first_stage;
-  record.data = plan.data;
-  record.halves = plan.halves;
-  return record;
 }
 
 }  // namespace tpudist

@@ -1,8 +1,5 @@
 #pragma once
 
-#include <cstdint>
-#include <filesystem>
-#include <optional>
 #include <string>
 #include <vector>
 
@@ -16,17 +13,9 @@ namespace tpudist {
 struct SweepPlan {
   SweepFile file;
   std::vector<Variant> variants;
-  std::vector<std::string> labels;  // [variants]
-  const std::string& label(int variant) const { return labels[static_cast<std::size_t>(variant)]; }
-  std::vector<int> groups;               // [variants] SweepRecord::variant_group
-  std::vector<FrozenData> data;          // of the shards that could be read
-  std::vector<ValidationHalves> halves;  // [experiments]
+  SweepRecord record;  // the content for sweep.json, with the runs of the first stage
   // [experiments] Additional overrides for runs that choose and for runs that confirm.
   std::vector<std::vector<std::string>> choosing_overrides, confirming_overrides;
-  std::string
-      confirmed_on;  // "other graphs than ...", as the report prints it; empty: nothing is chosen
-  std::vector<Stage> stages;
-  std::vector<SweepRun> first_stage;
 };
 
 // Resolves a sweep: reads every experiment, lists its runs and the graphs of its shards. `frozen`:
@@ -35,9 +24,6 @@ struct SweepPlan {
 // variants to choose from are scored on different graphs. Throws as read_data for shards whose
 // validation families are to be halved.
 SweepPlan plan_sweep(SweepFile sweep, const SweepRecord* frozen = nullptr);
-
-// The content for sweep.json.
-SweepRecord record_of(const SweepPlan& plan);
 
 // An experiment of the sweep without overrides, resolved, with an absolute path of its shards.
 std::string resolved_base(const SweepPlan& plan, int experiment);

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <fstream>
 #include <functional>
 #include <map>
 #include <span>
@@ -18,8 +19,6 @@
 #include "core/process.hpp"
 #include "core/text_table.hpp"
 #include "launch/sweep/choice.hpp"
-#include "launch/sweep/sweep_outlook.hpp"
-#include "results/records/learning_curves.hpp"
 #include "results/records/run_folder.hpp"
 #include "statistics/intervals/interval.hpp"
 
@@ -41,7 +40,7 @@ std::vector<StageResults> known_results(const SweepFolder& folder) {
   for (int i = 0; i < static_cast<int>(stages.size()); ++i) {
     auto runs = folder.stage_runs(i);
     if (!runs) break;
-    StageResults known{&stages[static_cast<std::size_t>(i)], std::move(*runs), {}};
+    StageResults known{&stages[i], std::move(*runs), {}};
     for (const SweepRun& run : known.runs) known.results.push_back(folder.result(run));
     list.push_back(std::move(known));
   }
@@ -103,9 +102,8 @@ std::string_view state_word(const std::optional<RunResult>& result) {
 std::vector<std::vector<VariantSummary>> grouped(const SweepRecord& record,
                                                  const StageResults& stage, ChoiceScore score) {
   std::map<int, std::vector<VariantSummary>> groups;
-  for (const VariantSummary& s : summarise(stage.runs, stage.results, score)) {
-    groups[record.variant_group[static_cast<std::size_t>(s.variant)]].push_back(s);
-  }
+  for (const VariantSummary& s : summarise(stage.runs, stage.results, score))
+    groups[record.variant_group[s.variant]].push_back(s);
   std::vector<std::vector<VariantSummary>> list;
   for (auto& [group, summaries] : groups) list.push_back(std::move(summaries));
   return list;
@@ -187,13 +185,11 @@ std::string group_name(const SweepRecord& record, const std::vector<VariantSumma
   if (groups == 1) return {};
   const auto first = static_cast<std::size_t>(group.front().variant);
   const int experiment = record.variant_experiment[first];
-  for (std::size_t v = 0; v < record.labels.size(); ++v) {
+  for (std::size_t v = 0; v < record.labels.size(); ++v)
     if (record.variant_experiment[v] == experiment &&
-        record.variant_group[v] != record.variant_group[first]) {
+        record.variant_group[v] != record.variant_group[first])
       return fmt::format(" ({} to {})", record.labels[first], record.label(group.back().variant));
-    }
-  }
-  return " of " + record.experiments[static_cast<std::size_t>(experiment)];
+  return " of " + record.experiments[experiment];
 }
 
 // The SD of a variant's mean, by which the best variant is chosen. If variants share seeds, from
@@ -228,7 +224,7 @@ std::string optimism_lines(const SweepRecord& record, std::span<const StageResul
         first, [](const VariantSummary& summary) { return summary.mean.has_value(); }));
     if (variants < 2) continue;
     const auto group_of = [&](const std::vector<VariantSummary>& summaries) {
-      return record.variant_group[static_cast<std::size_t>(summaries.front().variant)];
+      return record.variant_group[summaries.front().variant];
     };
     const auto own = std::ranges::find(survivors, group_of(first), group_of);
     const std::string of = group_name(record, first, groups.size());
@@ -259,9 +255,7 @@ std::string next_lines(const SweepFolder& folder, const StageResults& last) {
   const SweepRecord& record = folder.record();
   auto best = summarise(last.runs, last.results, shown_score(record, last));
   std::ranges::stable_sort(best, std::greater(), &VariantSummary::mean);
-  const auto group_of = [&](const VariantSummary& s) {
-    return record.variant_group[static_cast<std::size_t>(s.variant)];
-  };
+  const auto group_of = [&](const VariantSummary& s) { return record.variant_group[s.variant]; };
   std::erase_if(best, [&, group = group_of(best.front())](const VariantSummary& s) {
     return !s.mean || group_of(s) != group;
   });
@@ -315,24 +309,27 @@ std::string choice_lines(const SweepFolder& folder, const std::vector<StageResul
   return text;
 }
 
-// ", at step 1450", as far as its records say; else empty.
+// ", at step 1450", as far as the end of its records says; else empty.
 std::string step_text(const SweepFolder& folder, const SweepRun& run) {
-  try {
-    const std::int64_t step =
-        read_learning_curves(RunFolder(folder.run_folder(run)).metrics()).last_step();
-    return step > 0 ? fmt::format(", at step {}", step) : "";
-  } catch (const Error&) {  // unreadable: the run's own state says more
-    return {};
+  constexpr std::streamoff kTail = 1 << 16;
+  std::ifstream file(RunFolder(folder.run_folder(run)).metrics(), std::ios::binary | std::ios::ate);
+  file.seekg(std::max<std::streamoff>(file.tellg() - kTail, 0));
+  std::int64_t last = 0;
+  for (std::string line; std::getline(file, line);) {
+    const Json json = Json::parse(line, nullptr, false);  // the first and last may be cut off
+    if (!json.is_object() || !json.contains("kind") || !json.contains("step")) continue;
+    if (json["kind"] != "step" && json["kind"] != "evaluation") continue;
+    if (json["step"].is_number()) last = json["step"];
   }
+  return last > 0 ? fmt::format(", at step {}", last) : "";
 }
 
 }  // namespace
 
 std::string plan_table(const SweepRecord& record) {
   std::string text;
-  for (const SweepRun& run : record.runs) {
+  for (const SweepRun& run : record.runs)
     text += fmt::format("{:>5}  {}  {}\n", run.index, run.id, record.text_of(run));
-  }
   for (const Stage& stage : record.stages) {
     text += fmt::format("{}: {}{}, from index {}\n", stage.name, stage.first > 0 ? "at most " : "",
                         counted(stage.count, "run"), stage.first);
@@ -346,8 +343,7 @@ std::string stale_lines(const SweepFolder& folder) {
   for (int stage = 1; stage < static_cast<int>(stages.size()); ++stage) {
     const std::string reason = folder.stale_reason(stage);
     if (reason.empty()) continue;
-    text += fmt::format("\nthe choice for \"{}\" is stale: {}\n",
-                        stages[static_cast<std::size_t>(stage)].name, reason);
+    text += fmt::format("\nthe choice for \"{}\" is stale: {}\n", stages[stage].name, reason);
   }
   const std::string fault = folder.data_fault();
   return fault.empty() ? text : text + "\n" + fault + "\n";
@@ -391,7 +387,7 @@ std::string status_table(const SweepFolder& folder) {
   bool blocked = false;  // the stage before has ended with failed runs
   const SweepRecord& record = folder.record();
   for (int i = 0; i < static_cast<int>(record.stages.size()); ++i) {
-    const Stage& stage = record.stages[static_cast<std::size_t>(i)];
+    const Stage& stage = record.stages[i];
     text += fmt::format("{:<12}", stage.name);
     const auto runs = folder.stage_runs(i);
     if (!runs) {
@@ -476,9 +472,8 @@ std::string collect_csv(const SweepFolder& folder) {
       const auto& result = stage.results[i];
       for (int m = 0; m < run.members; ++m) {
         const int number = run.first_member + m;
-        const MemberResult* member = result && result->finished && !result->members.empty()
-                                         ? &result->members[static_cast<std::size_t>(m)]
-                                         : nullptr;
+        const MemberResult* member =
+            result && result->finished && !result->members.empty() ? &result->members[m] : nullptr;
         const auto graphs = [&](int MemberResult::*count) {
           return member && member->*count >= 0 ? TableCell(member->*count) : "";
         };
@@ -507,7 +502,7 @@ Json collect_json(const SweepFolder& folder) {
     for (const VariantSummary& s : summarise(stage.runs, stage.results, score)) {
       variants.push_back({{"variant", s.variant},
                           {"label", record.label(s.variant)},
-                          {"group", record.variant_group[static_cast<std::size_t>(s.variant)]},
+                          {"group", record.variant_group[s.variant]},
                           {"runs", s.runs},
                           {"finished", s.finished},
                           {"failed", s.failed},

@@ -12,6 +12,12 @@ namespace tpudist {
 // per stage with its number of runs, and outlook_text.
 std::string plan_table(const SweepRecord& record);
 
+// A few lines on what a sweep can show with its numbers of trainings and model families. First: the
+// difference between variants, in standard deviations between trainings, that the test of
+// `sweep collect` finds in 8 of 10 sweeps (detectable_shift). Then, if the graphs are known: the
+// difference that a t test of two variants can show for other families. Empty for one variant.
+std::string outlook_text(const SweepRecord& record);
+
 // "5 of 12 runs have finished, about 4:10 of training left", one run after another, by the steps of
 // each stage. Counts the largest possible number of runs of later stages that are not known yet.
 // `known`: seconds of finished runs, by id; how_far adds the missing ones.

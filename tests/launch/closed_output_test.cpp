@@ -19,10 +19,9 @@ class ClosedOutput : public Ranks {
  protected:
   // Of a run that is there, by its newest checkpoint.
   static std::string parameters_of(const std::string& run) {
-    const Outcome outcome = run_program("weights export " + path(run) + " " +
-                                        path(run + ".safetensors") + " --quiet 2>&1");
-    EXPECT_EQ(outcome.exit_code, 0) << outcome.output;
-    return value_of(outcome.output, "parameters: ");
+    return value_of(output_of(run_program("weights export " + path(run) + " " +
+                                          path(run + ".safetensors") + " --quiet 2>&1")),
+                    "parameters: ");
   }
 
   // As if nothing had happened.
@@ -118,10 +117,10 @@ TEST_F(ClosedOutput, OfOtherCommandsLeavesTheirFilesWhole) {
   const std::string rows = content(path("rows.csv"));
   ASSERT_GT(rows.size(), 100u);
   for (const char* ending : {" 2>&1 >/dev/full", " 2>&1 >&-"}) {
-    const Outcome evaluated = start(0, "evaluate " + path("one") + ending).finish();
-    EXPECT_EQ(evaluated.exit_code, 1) << evaluated.output;
-    EXPECT_EQ(count_of(evaluated.output, "tpudist: error: cannot write to standard output"), 1)
-        << evaluated.output;
+    const std::string evaluated =
+        output_of(start(0, "evaluate " + path("one") + ending).finish(), 1);
+    EXPECT_EQ(count_of(evaluated, "tpudist: error: cannot write to standard output"), 1)
+        << evaluated;
     fs::remove(path("rows.csv"));
     const Outcome predicted = start(0, predict, ending).finish();
     EXPECT_EQ(predicted.exit_code, printed.empty() ? 0 : 1) << predicted.output;

@@ -192,8 +192,8 @@ TEST_F(ConvertCommandTest, SuspectsAreShownWithTheirEvidenceAndWhatLeavesThemOut
   frozen.features.clear();
   for (int i = 0; i < 200 * 24; ++i) frozen.features.push_back(static_cast<float>(i));
   frozen.runtime.assign(200, 0);
-  for (int i = 0; i < 200; ++i) frozen.runtime[static_cast<std::size_t>(i)] = 1000 + i;
-  for (int i = 50; i < 62; ++i) frozen.runtime[static_cast<std::size_t>(i)] = 7777;
+  for (int i = 0; i < 200; ++i) frozen.runtime[i] = 1000 + i;
+  for (int i = 50; i < 62; ++i) frozen.runtime[i] = 7777;
   frozen.normalizers.assign(200, 50);
   add("npz/tile/xla/train/stuck.npz", frozen);
   add("npz/tile/xla/valid/b.npz", NpzFixture::make_tile());

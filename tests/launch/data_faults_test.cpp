@@ -37,9 +37,7 @@ class DataFaults : public ::testing::Test {
     add("train", "resnet", 60'000);  // twice as much as the cache of chunks takes
     add("train", "unet", 100);
     add("valid", "bert", 100);
-    const Outcome converted =
-        run_program("convert " + npz + " " + (*folder_ / "shards").string() + " 2>&1");
-    ASSERT_EQ(converted.exit_code, 0) << converted.output;
+    output_of(run_program("convert " + npz + " " + (*folder_ / "shards").string() + " 2>&1"));
   }
   static void TearDownTestSuite() {
     delete folder_;
@@ -93,9 +91,7 @@ class DataFaults : public ::testing::Test {
   // Asks the first rank to stop, and expects the checkpoint of a run that went on until then.
   void expect_stop(MpiProgram& job) const {
     ASSERT_EQ(kill(job.ranks().at(0), SIGUSR2), 0);
-    const Outcome outcome = job.finish();
-    EXPECT_EQ(outcome.exit_code, 85) << outcome.output;
-    EXPECT_THAT(outcome.output, HasSubstr("stopped on request after step"));
+    EXPECT_THAT(output_of(job.finish(), 85), HasSubstr("stopped on request after step"));
   }
 
   static inline TempDir* folder_ = nullptr;
@@ -145,12 +141,11 @@ TEST_F(DataFaults, ShardsThatCannotBeReadEndAllRanks) {
     MpiProgram job = start_with("error=0", ranks, "", broken);
     ASSERT_TRUE(job.wait_for("step       4/"));
     std::ofstream(broken).put('1');
-    const Outcome outcome = job.finish();
-    EXPECT_EQ(outcome.exit_code, 1) << outcome.output;
-    EXPECT_THAT(outcome.output,
+    const std::string outcome = output_of(job.finish(), 1);
+    EXPECT_THAT(outcome,
                 ContainsRegex("tpudist: error[^\n]*: cannot read [^\n]*shard-[^\n]*/config_feat: "
                               "Input/output error\n"));
-    EXPECT_THAT(outcome.output, Not(HasSubstr("Segmentation")));
+    EXPECT_THAT(outcome, Not(HasSubstr("Segmentation")));
     fs::remove(broken);
     fs::remove_all(own_ / "run");
   }
@@ -163,9 +158,8 @@ TEST_F(DataFaults, ShardsThatVanishAreReadToTheEnd) {
   fs::remove_all(shards_);
   ASSERT_TRUE(job.wait_for("step      12/"));
   expect_stop(job);
-  const Outcome resumed = run_ranks(2, train() + " --resume");
-  EXPECT_EQ(resumed.exit_code, 2) << resumed.output;
-  EXPECT_THAT(resumed.output, HasSubstr("there is no such folder of shards"));
+  EXPECT_THAT(output_of(run_ranks(2, train() + " --resume"), 2),
+              HasSubstr("there is no such folder of shards"));
 }
 
 TEST_F(DataFaults, WhatIsNoFileInThePlaceOfAShardIsNamed) {
@@ -239,12 +233,12 @@ TEST_F(DataFaults, FewOpenFilesAreNamed) {
         << "to read a table of virtual functions, UBSan opens pipes; without them, it sees faults";
   // Of a command without MPI, which needs more of them by itself and aborts. The shell redirects
   // before it has few, since it needs more for that, and closes what the test was started with.
-  const Outcome outcome =
-      run_program("verify " + shards_.string(),
-                  "exec 2>&1 3>&- 4>&- 5>&- 6>&- 7>&- 8>&- 9>&-; ulimit -n 4 && ");
-  EXPECT_EQ(outcome.exit_code, 1) << outcome.output;
-  EXPECT_THAT(outcome.output, HasSubstr("Too many open files"));
-  EXPECT_THAT(outcome.output, HasSubstr("ulimit -n 4096"));
+  const std::string outcome =
+      output_of(run_program("verify " + shards_.string(),
+                            "exec 2>&1 3>&- 4>&- 5>&- 6>&- 7>&- 8>&- 9>&-; ulimit -n 4 && "),
+                1);
+  EXPECT_THAT(outcome, HasSubstr("Too many open files"));
+  EXPECT_THAT(outcome, HasSubstr("ulimit -n 4096"));
 }
 
 }  // namespace

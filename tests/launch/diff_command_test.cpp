@@ -42,9 +42,8 @@ class DiffCommand : public test::TinyFolder {
   static void cut_metrics(const fs::path& run, int step) {
     std::istringstream lines(read_text_file(run / "metrics.jsonl"));
     std::string kept;
-    for (std::string line; std::getline(lines, line);) {
+    for (std::string line; std::getline(lines, line);)
       if (nlohmann::json::parse(line).at("step") < step) kept += line + "\n";
-    }
     write_file_atomically(run / "metrics.jsonl", kept);
   }
 
@@ -73,10 +72,8 @@ class DiffCommand : public test::TinyFolder {
 
 TEST_F(DiffCommand, FindsATrainingOnOtherThreadsEqual) {
   train("again", "dist.threads=2 train.log_every=2");
-  const Outcome found = call("diff base again");
-  EXPECT_EQ(found.exit_code, 0);
   EXPECT_THAT(
-      found.output,
+      output_of(call("diff base again")),
       AllOf(
           StartsWith("equal: 3 logged steps, 2 evaluations, 3 checkpoints, the parameters "
                      "that scored, up to step 6\n"),
@@ -97,18 +94,15 @@ TEST_F(DiffCommand, FindsAResumedRunEqual) {
 
 TEST_F(DiffCommand, NamesTheFirstStepOfAnotherProgram) {
   change_line(resumed("began_elsewhere"), "start", 0, "commit", "older");
-  const Outcome first = call("diff base began_elsewhere");
-  EXPECT_EQ(first.exit_code, 0);
-  EXPECT_THAT(first.output,
+  EXPECT_THAT(output_of(call("diff base began_elsewhere")),
               ::testing::ContainsRegex("program .*\\(older\\) +differ, first at step 1\n"));
 
   const fs::path run = resumed("went_elsewhere");
   change_line(run, "start", 1, "libtorch", "1.0");
-  const Outcome second = call("diff base went_elsewhere");
-  EXPECT_EQ(second.exit_code, 0);
-  EXPECT_THAT(second.output, AllOf(::testing::ContainsRegex("program .* equal\n"),
-                                   ::testing::ContainsRegex("LibTorch .* 1.0 +differ, first at "
-                                                            "step 5\n")));
+  EXPECT_THAT(output_of(call("diff base went_elsewhere")),
+              AllOf(::testing::ContainsRegex("program .* equal\n"),
+                    ::testing::ContainsRegex("LibTorch .* 1.0 +differ, first at "
+                                             "step 5\n")));
   // It explains only what comes after.
   change_line(run, "step", 5, "rate", 0.5);
   EXPECT_THAT(call("diff base went_elsewhere").output,
@@ -136,8 +130,8 @@ TEST_F(DiffCommand, TellsOtherSegments) {
   train("long", cut + "30");
   train("short", cut + "15");
   const std::string found = call("diff long short").output;
-  EXPECT_THAT(found, ContainsRegex("\nsegments +[0-9a-f]{16} +[0-9a-f]{16} +differ\n"));
-  EXPECT_THAT(found, HasSubstr("other segments of graphs"));
+  EXPECT_THAT(found, AllOf(ContainsRegex("\nsegments +[0-9a-f]{16} +[0-9a-f]{16} +differ\n"),
+                           HasSubstr("other segments of graphs")));
   EXPECT_THAT(call("diff long long").output,
               ContainsRegex("\nsegments +[0-9a-f]{16} +[0-9a-f]{16} +equal\n"));
 }
@@ -160,17 +154,14 @@ TEST_F(DiffCommand, SaysWhyEvaluationsAreNotCompared) {
 }
 
 TEST_F(DiffCommand, SaysThatBothAreOneFolder) {
-  const Outcome found = call("diff base ./base");
-  EXPECT_EQ(found.exit_code, 0);
-  EXPECT_THAT(found.output, HasSubstr("up to step 6 (one folder, given twice)\n"));
+  EXPECT_THAT(output_of(call("diff base ./base")),
+              HasSubstr("up to step 6 (one folder, given twice)\n"));
 }
 
 TEST_F(DiffCommand, NamesStepAndFieldOfAnotherOrder) {
   train("order", "seed.order=2");
-  const Outcome found = call("diff base order");
-  EXPECT_EQ(found.exit_code, 1);
   EXPECT_THAT(
-      found.output,
+      output_of(call("diff base order"), 1),
       AllOf(::testing::ContainsRegex("^different: first at step 1 in loss of member 0: [0-9.]+ "
                                      "and [0-9.]+\n  other settings: seed.order\n"),
             ::testing::ContainsRegex("\n  seed.order +1 +2\n"),
@@ -186,26 +177,22 @@ TEST_F(DiffCommand, NamesAnotherLearningRateBeforeItChangesTheLoss) {
 
 TEST_F(DiffCommand, NamesTheFirstGraphInAnotherFold) {
   train("folds", "ensemble.fold_seed=5");
-  const Outcome found = call("diff base folds");
-  EXPECT_EQ(found.exit_code, 1);
-  EXPECT_THAT(found.output,
+  EXPECT_THAT(output_of(call("diff base folds"), 1),
               AllOf(HasSubstr("\n  other folds\n"),
                     ::testing::ContainsRegex("\n  [^ ]+ +fold [01] +fold [01] +first\n")));
 }
 
 TEST_F(DiffCommand, ComparesMembersByTheirNumbers) {
   train("second", "ensemble.members=1 ensemble.first_member=1");
-  const Outcome found = call("diff base second");
-  EXPECT_EQ(found.exit_code, 1);
-  EXPECT_THAT(found.output, StartsWith("different: other settings: ensemble.first_member, "
-                                       "ensemble.members; all numbers in both are equal\n"));
+  EXPECT_THAT(output_of(call("diff base second"), 1),
+              StartsWith("different: other settings: ensemble.first_member, "
+                         "ensemble.members; all numbers in both are equal\n"));
 }
 
 // Scores of other members together are other numbers, and no difference of a member.
 TEST_F(DiffCommand, ComparesNoScoresOfOtherMembersTogether) {
   train("first", "ensemble.members=1");
-  const Outcome found = call("diff base first");
-  EXPECT_THAT(found.output,
+  EXPECT_THAT(call("diff base first").output,
               StartsWith("different: other settings: ensemble.members; all numbers in "
                          "both are equal\n"));
 }
@@ -215,12 +202,10 @@ TEST_F(DiffCommand, NamesTheParameterOfACheckpoint) {
   const ParameterTable table = CheckpointFile(path).parameters();
   Checkpoint checkpoint = CheckpointFile(path).load(table);
   const ParameterEntry& entry = table.entries()[2];
-  checkpoint.second_moment[static_cast<std::size_t>(table.length() + entry.offset)] += 1;
+  checkpoint.second_moment[table.length() + entry.offset] += 1;
   save_checkpoint(path, checkpoint, table);
-  const Outcome found = call("diff base state");
-  EXPECT_EQ(found.exit_code, 1);
   EXPECT_THAT(
-      found.output,
+      output_of(call("diff base state"), 1),
       AllOf(StartsWith("different: first at step 4 in optimizer/second of member 1, first in " +
                        entry.name + "\n  settings, data and folds that are known are equal"),
             ::testing::ContainsRegex("parameters, step 2 .* equal\n")));
@@ -242,9 +227,7 @@ TEST_F(DiffCommand, NamesTheScoresOfSegments) {
 
 TEST_F(DiffCommand, NeedsNoCheckpoints) {
   fs::remove_all(copy("bare") / "checkpoints");
-  const Outcome found = call("diff bare base");
-  EXPECT_EQ(found.exit_code, 0);
-  EXPECT_THAT(found.output,
+  EXPECT_THAT(output_of(call("diff bare base")),
               AllOf(StartsWith("equal: 6 logged steps, 2 evaluations, the parameters "),
                     ::testing::ContainsRegex("data +unknown +[0-9a-f]+ +not compared\n"),
                     ::testing::ContainsRegex("checkpoints +none +step 6 +not compared\n")));
@@ -254,17 +237,13 @@ TEST_F(DiffCommand, SaysWhichRunEndsEarlier) {
   const fs::path run = copy("shorter");
   cut_metrics(run, 5);
   fs::remove(checkpoint_path(run / "checkpoints", 6));
-  const Outcome found = call("diff base shorter");
-  EXPECT_EQ(found.exit_code, 1);
-  EXPECT_THAT(found.output,
+  EXPECT_THAT(output_of(call("diff base shorter"), 1),
               StartsWith("different: base ends at step 6, shorter at step 4; equal until then\n"));
 }
 
 TEST_F(DiffCommand, CallsNothingEqualThatItCannotRead) {
   test::overwrite(checkpoint_path(copy("broken") / "checkpoints", 4), "no checkpoint");
-  const Outcome damaged = call("diff base broken");
-  EXPECT_EQ(damaged.exit_code, 3);
-  EXPECT_THAT(damaged.output,
+  EXPECT_THAT(output_of(call("diff base broken"), 3),
               HasSubstr("cannot say whether the runs are equal: broken/checkpoints/"));
   const fs::path lines = copy("lines") / "metrics.jsonl";
   test::overwrite(lines, read_text_file(lines) + "{\"kind\": 3}\n");
@@ -272,10 +251,9 @@ TEST_F(DiffCommand, CallsNothingEqualThatItCannotRead) {
   // A difference is one all the same.
   write_file_atomically(*folder_ / "broken/config.yaml", "{");
   train("seed", "seed.init=2");
-  const Outcome found = call("diff broken seed");
-  EXPECT_EQ(found.exit_code, 1);
-  EXPECT_THAT(found.output, AllOf(StartsWith("different: first at step 1 in loss of member 0"),
-                                  HasSubstr("\ndamaged: broken/checkpoints/step-000000004.h5")));
+  EXPECT_THAT(output_of(call("diff broken seed"), 1),
+              AllOf(StartsWith("different: first at step 1 in loss of member 0"),
+                    HasSubstr("\ndamaged: broken/checkpoints/step-000000004.h5")));
 }
 
 TEST_F(DiffCommand, RefusesWhatIsNoRunAndWhatHasNothingInCommon) {
@@ -286,9 +264,7 @@ TEST_F(DiffCommand, RefusesWhatIsNoRunAndWhatHasNothingInCommon) {
   for (const char* file : {"metrics.jsonl", "scores.json", "checkpoints"})
     fs::remove_all(run / file);
   fs::create_directory(run / "checkpoints");
-  const Outcome found = call("diff empty empty");
-  EXPECT_EQ(found.exit_code, 3);
-  EXPECT_THAT(found.output, HasSubstr("nothing to compare"));
+  EXPECT_THAT(output_of(call("diff empty empty"), 3), HasSubstr("nothing to compare"));
 }
 
 }  // namespace

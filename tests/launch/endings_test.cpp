@@ -54,9 +54,7 @@ TEST_F(Endings, DoNotComeWithALogThatCannotBeWritten) {
   replace_by_folder(path("no-log/metrics.jsonl"));
   ASSERT_TRUE(job.wait_for("metrics.jsonl: Is a directory; training goes on"));
   ASSERT_EQ(kill(job.ranks().at(1), SIGUSR1), 0);
-  const Outcome outcome = job.finish();
-  EXPECT_EQ(outcome.exit_code, 85) << outcome.output;
-  EXPECT_THAT(outcome.output,
+  EXPECT_THAT(output_of(job.finish(), 85),
               AllOf(HasSubstr("; the log lacks "), HasSubstr("stopped on request after step")));
 }
 
@@ -98,27 +96,23 @@ TEST_F(Endings, GoOnWhileOneIsOnlySlow) {
     std::this_thread::sleep_for(std::chrono::milliseconds(100));
   }
   ASSERT_EQ(kill(ranks[1], SIGUSR2), 0);  // one rank that is asked stops all
-  const Outcome outcome = job.finish();
-  EXPECT_EQ(outcome.exit_code, 85) << outcome.output;
-  EXPECT_EQ(count_of(outcome.output, "stopped on request after step"), 1) << outcome.output;
+  const std::string outcome = output_of(job.finish(), 85);
+  EXPECT_EQ(count_of(outcome, "stopped on request after step"), 1) << outcome;
   EXPECT_FALSE(fs::exists(path("slow/ranks")));
 }
 
 TEST_F(Endings, StopTogetherForLackOfTime) {
   const std::string expected = value_of(train(0, "in-time").output, "parameters: ");
   for (int step = 1; step < 4; ++step) {
-    const Outcome outcome = train(2, "late", "train.time_limit=0 --resume");
-    EXPECT_EQ(outcome.exit_code, 85) << outcome.output;
-    EXPECT_EQ(count_of(outcome.output,
+    const std::string outcome = output_of(train(2, "late", "train.time_limit=0 --resume"), 85);
+    EXPECT_EQ(count_of(outcome,
                        "stopped for lack of time (train.time_limit, or the end of the Slurm job) "
                        "after step " +
                            std::to_string(step)),
               1)
-        << outcome.output;
+        << outcome;
   }
-  const Outcome outcome = train(3, "late", "--resume");
-  EXPECT_EQ(outcome.exit_code, 0) << outcome.output;
-  EXPECT_EQ(value_of(outcome.output, "parameters: "), expected);
+  EXPECT_EQ(value_of(output_of(train(3, "late", "--resume")), "parameters: "), expected);
 }
 
 }  // namespace

@@ -179,9 +179,8 @@ TEST(Experiments, TheHashOfTheNumbersKnowsWhatDecidesThem) {
             hash);
   for (const char* change : {"seed.init=2", "batch.configs=12", "optimizer.lr=2e-3",
                              "model.encoder.width=48", "ensemble.members=4", "train.steps=10",
-                             "data.duplicates=mean", "precision=tf32", "precision=bf16"}) {
+                             "data.duplicates=mean", "precision=tf32", "precision=bf16"})
     EXPECT_NE(read("nlp", {change}).numbers_hash, hash) << change;
-  }
 }
 
 }  // namespace

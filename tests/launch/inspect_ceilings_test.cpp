@@ -45,9 +45,7 @@ class InspectCeilings : public ::testing::Test {
 };
 
 TEST_F(InspectCeilings, ShowsGraphsAndTheMeanOfThoseThatHaveOne) {
-  const Outcome outcome = inspect("--ceiling");
-  ASSERT_EQ(outcome.exit_code, 0) << outcome.output;
-  EXPECT_THAT(outcome.output,
+  EXPECT_THAT(output_of(inspect("--ceiling")),
               AllOf(HasSubstr("layout:own:random\n"), HasSubstr("ceiling (95 % interval)"),
                     ContainsRegex("train  one +[0-9]+ +300 +[0-9]+ +0\\.[0-9]+ %  0\\.[89][0-9]+"),
                     ContainsRegex("train  few +[0-9]+ +20 +- +-  "),
@@ -56,9 +54,9 @@ TEST_F(InspectCeilings, ShowsGraphsAndTheMeanOfThoseThatHaveOne) {
 }
 
 TEST_F(InspectCeilings, WritesJson) {
-  const Outcome outcome = inspect("--ceiling --json --collection layout:own:random");
-  ASSERT_EQ(outcome.exit_code, 0) << outcome.output;
-  const auto json = nlohmann::json::parse(outcome.output).at("layout:own:random");
+  const auto json =
+      nlohmann::json::parse(output_of(inspect("--ceiling --json --collection layout:own:random")))
+          .at("layout:own:random");
   ASSERT_EQ(json.at("graphs").size(), 2u);
   for (const auto& graph : json.at("graphs")) {
     const bool known = graph.at("name") == "one";
@@ -73,25 +71,21 @@ TEST_F(InspectCeilings, WritesJson) {
 
 TEST_F(InspectCeilings, SaysWhatCannotBe) {
   EXPECT_EQ(inspect("--ceiling --suspects").exit_code, 2);
-  const Outcome missing = inspect("--ceiling --collection layout:xla:random");
-  EXPECT_EQ(missing.exit_code, 2);
-  EXPECT_THAT(missing.output, HasSubstr("layout:xla:random"));
+  EXPECT_THAT(output_of(inspect("--ceiling --collection layout:xla:random"), 2),
+              HasSubstr("layout:xla:random"));
   const std::filesystem::path shard = folder_ / "shards/layout/own/random/train/shard-00000.h5";
   ASSERT_TRUE(std::filesystem::exists(shard));
   std::filesystem::resize_file(shard, 100);
-  const Outcome damaged = inspect("--ceiling");
-  EXPECT_EQ(damaged.exit_code, 3) << damaged.output;
-  EXPECT_THAT(damaged.output, HasSubstr("shard-00000.h5"));
+  EXPECT_THAT(output_of(inspect("--ceiling"), 3), HasSubstr("shard-00000.h5"));
   write_file_atomically(shard.parent_path().parent_path() / "manifest.json", "{");
   EXPECT_EQ(inspect("--ceiling").exit_code, 3);
 }
 
 TEST_F(InspectCeilings, WritesAPageOfRunTimes) {
   const std::string page = (folder_ / "page.html").string();
-  const Outcome outcome = inspect("--suspects --html " + page);
-  ASSERT_EQ(outcome.exit_code, 0) << outcome.output;
-  EXPECT_THAT(outcome.output, AllOf(HasSubstr("data.entropy_filter=0.3 would remove"),
-                                    HasSubstr("page.html: run times of 1 collection\n")));
+  EXPECT_THAT(output_of(inspect("--suspects --html " + page)),
+              AllOf(HasSubstr("data.entropy_filter=0.3 would remove"),
+                    HasSubstr("page.html: run times of 1 collection\n")));
   const std::string html = read_text_file(page);
   EXPECT_THAT(html, AllOf(HasSubstr("one (train)"), HasSubstr("few (train)")));
   const Outcome json = inspect("--suspects --json --html " + page);
@@ -101,16 +95,14 @@ TEST_F(InspectCeilings, WritesAPageOfRunTimes) {
 
 TEST_F(InspectCeilings, SaysWhyThereIsNoPage) {
   EXPECT_EQ(inspect("--html page.html").exit_code, 2);
-  const Outcome nowhere = inspect("--suspects --html " + (folder_ / "none/page.html").string());
-  EXPECT_EQ(nowhere.exit_code, 2);
-  EXPECT_THAT(nowhere.output, HasSubstr("none"));
+  EXPECT_THAT(output_of(inspect("--suspects --html " + (folder_ / "none/page.html").string()), 2),
+              HasSubstr("none"));
   std::filesystem::remove_all(folder_ / "npz");
   std::filesystem::remove_all(folder_ / "shards");
   test::NpzFixture::make_tile().write(folder_ / "npz/tile/xla/train/k.npz", {.deflate_level = 1});
   test::convert_npz(folder_.path());
-  const Outcome tile = inspect("--suspects --html " + (folder_ / "page.html").string());
-  EXPECT_EQ(tile.exit_code, 2);
-  EXPECT_THAT(tile.output, AllOf(HasSubstr("--html"), HasSubstr("tile")));
+  EXPECT_THAT(output_of(inspect("--suspects --html " + (folder_ / "page.html").string()), 2),
+              AllOf(HasSubstr("--html"), HasSubstr("tile")));
   EXPECT_FALSE(std::filesystem::exists(folder_ / "page.html"));
 }
 

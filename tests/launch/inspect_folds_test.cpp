@@ -24,9 +24,7 @@ Outcome inspect(const std::string& arguments) {
 }
 
 TEST(InspectFolds, ShowsEachSourceOnce) {
-  const Outcome outcome = inspect("--folds 2 --json");
-  ASSERT_EQ(outcome.exit_code, 0) << outcome.output;
-  const auto json = nlohmann::json::parse(outcome.output);
+  const auto json = nlohmann::json::parse(output_of(inspect("--folds 2 --json")));
   std::vector<std::string> first;
   for (const auto& table : json) first.push_back(table.at("collections").at(0));
   EXPECT_THAT(first, ElementsAre("tile:xla", "layout:xla:default", "layout:nlp:default"));
@@ -38,21 +36,20 @@ TEST(InspectFolds, ShowsEachSourceOnce) {
 TEST(InspectFolds, WritesAFileThatItShowsAgain) {
   const TempDir folder;
   const std::string file = (folder / "folds.yaml").string();
-  const Outcome written =
-      inspect("--collection tile:xla --folds 3 --seed 4 --json --write-folds " + file);
-  ASSERT_EQ(written.exit_code, 0) << written.output;
-  const Outcome shown = inspect("--collection tile:xla --json --fold-file " + file);
-  ASSERT_EQ(shown.exit_code, 0) << shown.output;
-  EXPECT_EQ(nlohmann::json::parse(shown.output).at(0).at("graphs"),
-            nlohmann::json::parse(written.output).at(0).at("graphs"));
+  const std::string written =
+      output_of(inspect("--collection tile:xla --folds 3 --seed 4 --json --write-folds " + file));
+  EXPECT_EQ(
+      nlohmann::json::parse(output_of(inspect("--collection tile:xla --json --fold-file " + file)))
+          .at(0)
+          .at("graphs"),
+      nlohmann::json::parse(written).at(0).at("graphs"));
 }
 
 TEST(InspectFolds, SaysWhatCannotBe) {
   const TempDir folder;
   const std::string file = (folder / "folds.yaml").string();
-  const Outcome many = inspect("--collection layout:xla:random --folds 100");
-  EXPECT_EQ(many.exit_code, 2);
-  EXPECT_THAT(many.output, HasSubstr("100 folds need as many model families"));
+  EXPECT_THAT(output_of(inspect("--collection layout:xla:random --folds 100"), 2),
+              HasSubstr("100 folds need as many model families"));
   EXPECT_THAT(inspect("--folds 2 --write-folds " + file).output,
               HasSubstr("name one with --collection"));
   EXPECT_THAT(inspect("--write-folds " + file).output, HasSubstr("Needs --folds or --fold-file"));

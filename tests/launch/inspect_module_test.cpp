@@ -27,10 +27,8 @@ Outcome inspect_file(const std::filesystem::path& file, const std::string& argum
 
 TEST(InspectModule, ShowsOperationsGroupsAndStates) {
   const auto modules = test::jax_modules();
-  const Outcome outcome = inspect_file(modules / "layouts_before.txt",
-                                       "--default " + (modules / "layouts_after.txt").string());
-  ASSERT_EQ(outcome.exit_code, 0) << outcome.output;
-  EXPECT_THAT(outcome.output,
+  EXPECT_THAT(output_of(inspect_file(modules / "layouts_before.txt",
+                                     "--default " + (modules / "layouts_after.txt").string())),
               AllOf(HasSubstr("layouts_before.txt: HLO text\n"),
                     HasSubstr("jit_f: 21 nodes in 1 computation, 26 edges\n"),
                     HasSubstr("6 configurable operations (2 convolution, 2 dot, 2 reshape) in 4 "
@@ -41,9 +39,8 @@ TEST(InspectModule, ShowsOperationsGroupsAndStates) {
 
 TEST(InspectModule, SaysInJsonWhatProtoAndTextSay) {
   const auto read = [](const char* name) {
-    const Outcome outcome = inspect_file(test::jax_modules() / name, "--json 2> /dev/null");
-    EXPECT_EQ(outcome.exit_code, 0) << outcome.output;
-    return nlohmann::json::parse(outcome.output);
+    return nlohmann::json::parse(
+        output_of(inspect_file(test::jax_modules() / name, "--json 2> /dev/null")));
   };
   const auto proto = read("layouts_before.pb"), text = read("layouts_before.txt");
   EXPECT_EQ(proto["kind"], "HloProto");
@@ -61,28 +58,25 @@ TEST(InspectModule, SaysInJsonWhatProtoAndTextSay) {
 }
 
 TEST(InspectModule, WarnsOfTheWrongStage) {
-  const Outcome assigned = inspect_file(test::jax_modules() / "layouts_after.txt", "2>&1");
-  EXPECT_EQ(assigned.exit_code, 0);
-  EXPECT_THAT(assigned.output, HasSubstr("it was dumped too late to choose layouts"));
-  const Outcome sorted = inspect_file(test::jax_modules() / "sort.txt", "2>&1");
-  EXPECT_EQ(sorted.exit_code, 0);
-  EXPECT_THAT(sorted.output, AllOf(HasSubstr("no convolution, dot or reshape"),
-                                   HasSubstr("--xla_dump_hlo_pass_re=.*layout-assignment.*")));
+  EXPECT_THAT(output_of(inspect_file(test::jax_modules() / "layouts_after.txt", "2>&1")),
+              HasSubstr("it was dumped too late to choose layouts"));
+  EXPECT_THAT(output_of(inspect_file(test::jax_modules() / "sort.txt", "2>&1")),
+              AllOf(HasSubstr("no convolution, dot or reshape"),
+                    HasSubstr("--xla_dump_hlo_pass_re=.*layout-assignment.*")));
 }
 
 TEST(InspectModule, TakesDefaultsFromTuningFiles) {
   const auto root = test::real_data_root();
   if (!root) GTEST_SKIP() << "the real data set is not on this machine (TPUDIST_REAL_DATA)";
-  const Outcome layouts = inspect_file(*root / "pb/module_tuning_data_layout.pb", "2>&1");
-  EXPECT_THAT(layouts.output,
+  EXPECT_THAT(inspect_file(*root / "pb/module_tuning_data_layout.pb", "2>&1").output,
               AllOf(HasSubstr("3,163 nodes in 143 computations, 5,112 edges, 112 measured"),
                     HasSubstr("(53 convolution, 0 dot, 9 reshape) in 8 groups: 3,145,728 "),
                     Not(HasSubstr("warning"))));
-  const Outcome tiles = inspect_file(*root / "pb/op_tuning_data.pb", "2>&1");
-  EXPECT_THAT(tiles.output, AllOf(HasSubstr(": TuningData\n"),
-                                  HasSubstr("fusion.191: 31 nodes in 5 computations, 32 edges, 579 "
-                                            "measured configurations\n"),
-                                  Not(HasSubstr("configurable"))));
+  EXPECT_THAT(inspect_file(*root / "pb/op_tuning_data.pb", "2>&1").output,
+              AllOf(HasSubstr(": TuningData\n"),
+                    HasSubstr("fusion.191: 31 nodes in 5 computations, 32 edges, 579 "
+                              "measured configurations\n"),
+                    Not(HasSubstr("configurable"))));
 }
 
 TEST(InspectModule, PrintsNamesThatATerminalDoesNotObey) {
@@ -104,24 +98,21 @@ TEST(InspectModule, RefusesWhatItCannotShow) {
   const auto modules = test::jax_modules();
   const test::TempDir folder;
   write_file_atomically(folder / "text.pb", "neither of them");
-  const Outcome damaged = inspect_file(folder / "text.pb", "2>&1");
-  EXPECT_EQ(damaged.exit_code, 3);
-  EXPECT_THAT(damaged.output, HasSubstr("text.pb: is damaged, or none of HloProto"));
+  EXPECT_THAT(output_of(inspect_file(folder / "text.pb", "2>&1"), 3),
+              HasSubstr("text.pb: is damaged, or none of HloProto"));
   write_file_atomically(folder / "mark.txt", "\xef\xbb\xbfHloModule m");
   EXPECT_THAT(inspect_file(folder / "mark.txt", "2>&1").output, HasSubstr("a byte order mark"));
   ASSERT_EQ(::mkfifo((folder / "pipe").c_str(), 0600), 0);  // that nobody writes
   EXPECT_THAT(inspect_file(folder / "pipe", "2>&1").output, HasSubstr("pipe: is empty or no reg"));
-  const Outcome other = inspect_file(modules / "layouts_before.txt",
-                                     "--default " + (modules / "sort.txt").string() + " 2>&1");
-  EXPECT_EQ(other.exit_code, 3);
-  EXPECT_THAT(other.output, HasSubstr("sort.txt: names none of the configurable operations"));
-  const Outcome shards = inspect_file(modules / "sort.txt", "--ceiling 2>&1");
-  EXPECT_EQ(shards.exit_code, 2);
-  EXPECT_THAT(shards.output, HasSubstr("A file holds modules"));
-  const Outcome no_file =
-      inspect_file(modules, "--default " + (modules / "sort.txt").string() + " 2>&1");
-  EXPECT_EQ(no_file.exit_code, 2);
-  EXPECT_THAT(no_file.output, HasSubstr("Needs a file, not shards"));
+  EXPECT_THAT(output_of(inspect_file(modules / "layouts_before.txt",
+                                     "--default " + (modules / "sort.txt").string() + " 2>&1"),
+                        3),
+              HasSubstr("sort.txt: names none of the configurable operations"));
+  EXPECT_THAT(output_of(inspect_file(modules / "sort.txt", "--ceiling 2>&1"), 2),
+              HasSubstr("A file holds modules"));
+  EXPECT_THAT(
+      output_of(inspect_file(modules, "--default " + (modules / "sort.txt").string() + " 2>&1"), 2),
+      HasSubstr("Needs a file, not shards"));
 }
 
 }  // namespace

@@ -28,12 +28,9 @@ class Interrupted : public Ranks {
 };
 
 TEST_F(Interrupted, ConversionsGiveTheSameShards) {
-  const Outcome converted =
-      interrupted(0, "convert " + path("npz-shards") + " " + path("converted") + " --jobs 1");
-  ASSERT_EQ(converted.exit_code, 0) << converted.output;
-  const Outcome verified =
-      interrupted(0, "verify " + path("converted") + " --npz " + path("npz-shards"));
-  EXPECT_EQ(verified.exit_code, 0) << verified.output;
+  output_of(
+      interrupted(0, "convert " + path("npz-shards") + " " + path("converted") + " --jobs 1"));
+  output_of(interrupted(0, "verify " + path("converted") + " --npz " + path("npz-shards")));
   for (const auto& entry : fs::recursive_directory_iterator(path("shards"))) {
     if (!entry.is_regular_file()) continue;
     const fs::path same = path("converted") / fs::relative(entry.path(), path("shards"));
@@ -44,23 +41,19 @@ TEST_F(Interrupted, ConversionsGiveTheSameShards) {
 TEST_F(Interrupted, RunsEndWithTheSameParameters) {
   const std::string more =
       "train.steps=12 train.checkpoint_every=1 data.cache=memory data.cache_dir=" + path("cache");
-  const Outcome undisturbed = train(0, "undisturbed", more);
-  ASSERT_EQ(undisturbed.exit_code, 0) << undisturbed.output;
+  const std::string undisturbed = output_of(train(0, "undisturbed", more));
   fs::remove_all(path("cache"));
   for (const int ranks : {0, 1, 2}) {
     const std::string run = "interrupted-" + std::to_string(ranks);
-    const Outcome outcome = interrupted(ranks, train_arguments(run, more));
-    ASSERT_EQ(outcome.exit_code, 0) << outcome.output;
-    EXPECT_EQ(count_of(outcome.output, " warning "), 0) << outcome.output;
-    EXPECT_EQ(value_of(outcome.output, "parameters: "),
-              value_of(undisturbed.output, "parameters: "));
+    const std::string outcome = output_of(interrupted(ranks, train_arguments(run, more)));
+    EXPECT_EQ(count_of(outcome, " warning "), 0) << outcome;
+    EXPECT_EQ(value_of(outcome, "parameters: "), value_of(undisturbed, "parameters: "));
     EXPECT_EQ(content(path(run + "/scores.json")), content(path("undisturbed/scores.json")));
     EXPECT_EQ(count_of(content(path(run + "/metrics.jsonl")), "\"kind\":\"step\""), 12);
     // And goes on from a checkpoint that was written and is read in this way.
-    const Outcome more_steps = interrupted(ranks, train_arguments(run, more + " --resume"));
-    EXPECT_EQ(more_steps.exit_code, 0) << more_steps.output;
-    EXPECT_EQ(value_of(more_steps.output, "parameters: "),
-              value_of(undisturbed.output, "parameters: "));
+    EXPECT_EQ(value_of(output_of(interrupted(ranks, train_arguments(run, more + " --resume"))),
+                       "parameters: "),
+              value_of(undisturbed, "parameters: "));
   }
 }
 
@@ -69,11 +62,9 @@ TEST_F(Interrupted, RunsAreScoredTheSame) {
   const std::string predict = "predict " + path("one") + " --quiet --csv ";
   ASSERT_EQ(run_ranks(0, predict + path("expected.csv")).exit_code, 0);
   for (const int ranks : {0, 2}) {
-    const Outcome found = interrupted(ranks, "evaluate " + path("one") + " --quiet");
-    EXPECT_EQ(found.exit_code, 0);
-    EXPECT_EQ(found.output, expected.output);
-    const Outcome predicted = interrupted(ranks, predict + path("found.csv"));
-    EXPECT_EQ(predicted.exit_code, 0) << predicted.output;
+    EXPECT_EQ(output_of(interrupted(ranks, "evaluate " + path("one") + " --quiet")),
+              expected.output);
+    output_of(interrupted(ranks, predict + path("found.csv")));
     EXPECT_EQ(content(path("found.csv")), content(path("expected.csv")));
   }
 }

@@ -98,8 +98,7 @@ TEST(Completion, OfOtherShellsAsksTheProgramToo) {
 
 TEST(Manual, HasAPageForEachCommand) {
   const TempDir folder;
-  const Outcome written = run_program("man --dir " + (folder / "man1").string());
-  EXPECT_EQ(written.exit_code, 0) << written.output;
+  output_of(run_program("man --dir " + (folder / "man1").string()));
   const auto page = [&](const std::string& command) {
     return read_text_file(folder / "man1" / ("tpudist-" + command + ".1"));
   };

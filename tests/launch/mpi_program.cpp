@@ -65,18 +65,16 @@ bool MpiProgram::read_some() {
 }
 
 bool MpiProgram::wait_for(const std::string& text) {
-  while (output_.find(text) == std::string::npos) {
+  while (output_.find(text) == std::string::npos)
     if (!read_some()) return false;
-  }
   return true;
 }
 
 // `timeout` starts mpirun, and mpirun the ranks.
 std::vector<pid_t> MpiProgram::ranks() const {
   std::vector<pid_t> ranks;
-  for (const pid_t mpirun : children_of(pid_)) {
+  for (const pid_t mpirun : children_of(pid_))
     for (const pid_t rank : children_of(mpirun)) ranks.push_back(rank);
-  }
   return ranks;
 }
 

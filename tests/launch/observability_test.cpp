@@ -32,10 +32,8 @@ nlohmann::json object_in(const std::string& output) {
 TEST(Doctor, ShowsEveryRank) {
   const TempDir folder;
   for (const int ranks : {0, 2}) {
-    const Outcome outcome =
-        run_ranks(ranks, "doctor --json --run-dir " + (folder / "runs").string());
-    EXPECT_EQ(outcome.exit_code, 0) << outcome.output;
-    const nlohmann::json json = object_in(outcome.output);
+    const nlohmann::json json = object_in(
+        output_of(run_ranks(ranks, "doctor --json --run-dir " + (folder / "runs").string())));
     const auto expected = static_cast<std::size_t>(std::max(ranks, 1));
     ASSERT_EQ(json.at("ranks").size(), expected);
     for (std::size_t r = 0; r < expected; ++r) {
@@ -57,9 +55,7 @@ TEST(Doctor, ShowsEveryRank) {
 }
 
 TEST(Doctor, FailsWhereNothingCouldBeTrained) {
-  const Outcome outcome = run_ranks(0, "doctor --run-dir /proc/runs");
-  EXPECT_EQ(outcome.exit_code, 1);
-  EXPECT_THAT(outcome.output,
+  EXPECT_THAT(output_of(run_ranks(0, "doctor --run-dir /proc/runs"), 1),
               AllOf(HasSubstr("ranks\n"), HasSubstr("versions\n"), HasSubstr("copying memory"),
                     HasSubstr("broken: /proc cannot be written")));
 }
@@ -77,10 +73,9 @@ class TraceOption : public TinyFolder {
 };
 
 TEST_F(TraceOption, WritesOneFileOfAllRanks) {
-  const Outcome outcome = run_ranks(2, traced("run", "trace.json"));
-  ASSERT_EQ(outcome.exit_code, 0) << outcome.output;
-  EXPECT_THAT(outcome.output, AllOf(HasSubstr("reduce "), ContainsRegex("  rank [01] x[0-9.]+\n")));
-  std::istringstream lines(outcome.output);
+  const std::string outcome = output_of(run_ranks(2, traced("run", "trace.json")));
+  EXPECT_THAT(outcome, AllOf(HasSubstr("reduce "), ContainsRegex("  rank [01] x[0-9.]+\n")));
+  std::istringstream lines(outcome);
   for (std::string line; std::getline(lines, line);)
     if (line.find("ms/step") != line.npos) EXPECT_LT(line.size(), 120u) << line;
   const ChromeTrace trace = read_chrome_trace(read_text_file(path("trace.json")));
@@ -91,16 +86,13 @@ TEST_F(TraceOption, WritesOneFileOfAllRanks) {
         IsSupersetOf({"step", "wait for data", "agree on step", "compute", "forward", "backward",
                       "reduction", "optimizer", "checkpoint", "evaluation", "data", "plan"}));
   }
-  const Outcome scored =
-      run_ranks(0, "evaluate " + path("run") + " --trace " + path("evaluate.json"));
-  ASSERT_EQ(scored.exit_code, 0) << scored.output;
+  output_of(run_ranks(0, "evaluate " + path("run") + " --trace " + path("evaluate.json")));
   EXPECT_TRUE(read_chrome_trace(read_text_file(path("evaluate.json"))).names(0).contains("score"));
 }
 
 TEST_F(TraceOption, IsRefusedBeforeTheWorkWhereItCannotBeWritten) {
-  const Outcome outcome = run_ranks(0, traced("refused", "nowhere/trace.json"));
-  EXPECT_EQ(outcome.exit_code, 2);
-  EXPECT_THAT(outcome.output, HasSubstr("tpudist: error: "));
+  EXPECT_THAT(output_of(run_ranks(0, traced("refused", "nowhere/trace.json")), 2),
+              HasSubstr("tpudist: error: "));
   EXPECT_FALSE(fs::exists(path("refused")));
 }
 

@@ -17,6 +17,7 @@ namespace {
 using test::Outcome;
 using test::run_program;
 using test::TempDir;
+using ::testing::AllOf;
 using ::testing::ContainsRegex;
 using ::testing::HasSubstr;
 using ::testing::MatchesRegex;
@@ -27,9 +28,7 @@ const std::string kShow =
 
 TEST(StandardOutput, ThatCannotBeWrittenIsAnError) {
   for (const std::string& command : {kShow, std::string("--help"), std::string("synth --help")}) {
-    const Outcome full = run_program("2>&1 >/dev/full " + command);
-    EXPECT_EQ(full.exit_code, 1) << command;
-    EXPECT_EQ(full.output,
+    EXPECT_EQ(output_of(run_program("2>&1 >/dev/full " + command), 1),
               "tpudist: error: cannot write to standard output: No space left on device\n")
         << command;
     const Outcome closed = run_program("2>&1 >&- " + command);
@@ -65,8 +64,7 @@ TEST(StandardOutput, ThatIsClosedDoesNotGetIntoFiles) {
   const std::string npz = (folder / "npz").string(), shards = (folder / "shards").string();
   run_program("synth " + npz + " --preset tiny --collections tile:xla 2>&1");
   EXPECT_EQ(run_program("convert " + npz + " " + shards + " 2>&1 >&-").exit_code, 1);
-  const Outcome verified = run_program("verify " + shards + " --npz " + npz + " 2>&1");
-  EXPECT_EQ(verified.exit_code, 0) << verified.output;
+  output_of(run_program("verify " + shards + " --npz " + npz + " 2>&1"));
 }
 
 TEST(Verbosity, QuietLeavesResultsAndVerboseNamesFiles) {
@@ -76,11 +74,10 @@ TEST(Verbosity, QuietLeavesResultsAndVerboseNamesFiles) {
   EXPECT_EQ(run_program(synth + "--quiet 2>&1 >/dev/null").output, "");
   EXPECT_THAT(run_program(synth + "--quiet").output, HasSubstr("tile/xla/train"));
   const std::string convert = "convert " + npz + " " + shards;
-  const Outcome verbose = run_program(convert + " --verbose 2>&1 >/dev/null");
-  EXPECT_THAT(verbose.output, HasSubstr(" debug converted " + npz + "/tile/xla/train/"));
-  const Outcome again = run_program(convert + " 2>&1 >/dev/null");
-  EXPECT_THAT(again.output, Not(HasSubstr("debug")));
-  EXPECT_THAT(again.output, ContainsRegex("convert tile:xla: [0-9.]+ KiB in "));
+  EXPECT_THAT(run_program(convert + " --verbose 2>&1 >/dev/null").output,
+              HasSubstr(" debug converted " + npz + "/tile/xla/train/"));
+  EXPECT_THAT(run_program(convert + " 2>&1 >/dev/null").output,
+              AllOf(Not(HasSubstr("debug")), ContainsRegex("convert tile:xla: [0-9.]+ KiB in ")));
   EXPECT_EQ(run_program(kShow + " --quiet --verbose 2>&1").exit_code, 2);
 }
 
@@ -98,9 +95,7 @@ TEST(Verbosity, QuietTrainingPrintsItsOutcomeAlone) {
   const std::string train =
       "train " + (folder / "tiny.yaml").string() + " --run-dir " + (folder / "run").string();
   EXPECT_THAT(run_program(train + " --dry-run").output, HasSubstr("train.steps"));
-  const Outcome quiet = run_program(train + " --quiet 2>&1");
-  EXPECT_EQ(quiet.exit_code, 0) << quiet.output;
-  EXPECT_THAT(quiet.output,
+  EXPECT_THAT(output_of(run_program(train + " --quiet 2>&1")),
               MatchesRegex("\nnot scored [^\n]*\n\nsteps: 1\n(.*\n)*parameters: [0-9a-f]+\n"));
 }
 
@@ -108,11 +103,11 @@ TEST(Verbosity, QuietStillNamesBadFiles) {
   const TempDir folder;
   std::filesystem::create_directories(folder / "npz/tile/xla/train");
   write_file_atomically(folder / "npz/tile/xla/train/bad.npz", "no zip file");
-  const Outcome bad = run_program("convert " + (folder / "npz").string() + " " +
-                                  (folder / "shards").string() + " --quiet 2>&1 >/dev/null");
-  EXPECT_EQ(bad.exit_code, 3);
-  EXPECT_THAT(bad.output, MatchesRegex("..:..:.. error [^\n]*bad.npz[^\n]*\n"
-                                       "tpudist: error: 1 bad NPZ file[^\n]*\n"));
+  EXPECT_THAT(output_of(run_program("convert " + (folder / "npz").string() + " " +
+                                    (folder / "shards").string() + " --quiet 2>&1 >/dev/null"),
+                        3),
+              MatchesRegex("..:..:.. error [^\n]*bad.npz[^\n]*\n"
+                           "tpudist: error: 1 bad NPZ file[^\n]*\n"));
 }
 
 }  // namespace

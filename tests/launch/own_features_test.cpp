@@ -179,11 +179,10 @@ TEST_F(OwnSources, AllGraphsOfACollectionAgree) {
   OwnFeatures{.node_features = 8}.write(mine_ / "train/z.npz", 5);
   OwnFeatures{.opcodes = true}.write(mine_ / "train/y.npz", 5);
   OwnFeatures{.config_features = 4}.write(mine_ / "train/x.npz", 5);
-  const Outcome outcome = call("convert src dst");
-  EXPECT_EQ(outcome.exit_code, 3);
-  EXPECT_THAT(outcome.output, HasSubstr("z.npz: node_feat has shape [10, 8] but must have [n, 7]"));
-  EXPECT_THAT(outcome.output, HasSubstr("y.npz: node_opcode is there, but layout:mine:v1 has no"));
-  EXPECT_THAT(outcome.output, HasSubstr("x.npz: node_config_feat has shape [60, 3, 4] but must"));
+  const std::string outcome = output_of(call("convert src dst"), 3);
+  EXPECT_THAT(outcome, HasSubstr("z.npz: node_feat has shape [10, 8] but must have [n, 7]"));
+  EXPECT_THAT(outcome, HasSubstr("y.npz: node_opcode is there, but layout:mine:v1 has no"));
+  EXPECT_THAT(outcome, HasSubstr("x.npz: node_config_feat has shape [60, 3, 4] but must"));
   EXPECT_FALSE(std::filesystem::exists(*folder_ / "dst/layout/mine/v1/manifest.json"));
 }
 

@@ -41,16 +41,14 @@ TEST_F(RankCommand, RanksAnNpzFileAsPredictRanksItsShards) {
   const std::vector<int> row =
       test::submission_row(*folder_ / "out.csv", "layout:xla:random:" + test_.stem().string());
   ASSERT_FALSE(row.empty());
-  const Outcome ranked = call("rank " + test_.string() + " --run run --top 0 --json --quiet");
-  ASSERT_EQ(ranked.exit_code, 0) << ranked.output;
-  const auto json = nlohmann::json::parse(ranked.output);
+  const auto json = nlohmann::json::parse(
+      output_of(call("rank " + test_.string() + " --run run --top 0 --json --quiet")));
   // Equal configurations have equal scores, so that the submission lists them by number among those
   // of that score.
   std::vector<int> order;
   for (const int config : row) {
-    for (const auto& entry : json.at("ranking")) {
+    for (const auto& entry : json.at("ranking"))
       if (entry.at("config") == config) order.push_back(config);
-    }
   }
   std::vector<int> ranking;
   for (const auto& entry : json.at("ranking")) ranking.push_back(entry.at("config"));
@@ -63,11 +61,9 @@ TEST_F(RankCommand, RanksAnNpzFileAsPredictRanksItsShards) {
 // Runs that failed are not ranked, and the others keep their numbers.
 // Standard error, with its warnings, is no part of the output.
 nlohmann::json ranking_of(const std::filesystem::path& folder, const std::string& arguments) {
-  const Outcome ranked =
-      test::run_program("rank " + arguments + " --run run --top 0 --json 2> /dev/null",
-                        "cd " + folder.string() + " && ");
-  EXPECT_EQ(ranked.exit_code, 0) << ranked.output;
-  return nlohmann::json::parse(ranked.output);
+  return nlohmann::json::parse(
+      output_of(test::run_program("rank " + arguments + " --run run --top 0 --json 2> /dev/null",
+                                  "cd " + folder.string() + " && ")));
 }
 
 // With the mean of members as the score, the nodes' shares add up to it.
@@ -104,13 +100,11 @@ TEST_F(RankCommand, TellsWhatEachNodeAdds) {
   EXPECT_EQ(part.at("best_by_node").size(), 20u);
   const double best = part.at("ranking").at(0).at("score");
   EXPECT_NEAR(added, best, 1e-5 * std::abs(best));
-  const Outcome greedy = call("evaluate drawn --draws 2 --select greedy");
-  EXPECT_EQ(greedy.exit_code, 2);
-  EXPECT_THAT(greedy.output, HasSubstr("each draw would choose other members"));
+  EXPECT_THAT(output_of(call("evaluate drawn --draws 2 --select greedy"), 2),
+              HasSubstr("each draw would choose other members"));
   train("mean", "model.readout.pool=mean");
-  const Outcome mean = call("rank " + test_.string() + " --run mean --nodes");
-  EXPECT_EQ(mean.exit_code, 2);
-  EXPECT_THAT(mean.output, HasSubstr("is no sum over nodes"));
+  EXPECT_THAT(output_of(call("rank " + test_.string() + " --run mean --nodes"), 2),
+              HasSubstr("is no sum over nodes"));
   train("reduced", "'data.reduce={keep: config_neighbours}'");
   EXPECT_THAT(call("rank " + test_.string() + " --run reduced --nodes").output,
               HasSubstr("data.reduce.keep"));
@@ -180,10 +174,8 @@ TEST_F(RankCommand, PrintsTheBestConfigurationToApply) {
   const std::string rank = "rank " + (test::jax_modules() / "layouts_before.pb").string() +
                            " --configs random:40:7 --run run ";
   const auto output = [&](const std::string& form) {
-    const Outcome outcome = test::run_program(rank + "--apply " + form + " 2> /dev/null",
-                                              "cd " + folder_->path().string() + " && ");
-    EXPECT_EQ(outcome.exit_code, 0) << outcome.output;
-    return outcome.output;
+    return output_of(test::run_program(rank + "--apply " + form + " 2> /dev/null",
+                                       "cd " + folder_->path().string() + " && "));
   };
   const auto best =
       ranking_of(folder_->path(), rank.substr(5, rank.find(" --run") - 5)).at("ranking").at(0);
@@ -206,16 +198,14 @@ TEST_F(RankCommand, PrintsTheBestConfigurationToApply) {
 
 TEST_F(RankCommand, WarnsOfAModuleThatIsUnlikeTheTrainingGraphs) {
   const std::string file = (test::jax_modules() / "layouts_before.txt").string();
-  const Outcome ranked = call("rank " + file + " --configs default --run run");
-  EXPECT_EQ(ranked.exit_code, 0);
-  EXPECT_THAT(ranked.output, HasSubstr("layouts_before.txt lies outside of what run was trained"));
+  EXPECT_THAT(output_of(call("rank " + file + " --configs default --run run")),
+              HasSubstr("layouts_before.txt lies outside of what run was trained"));
   // A graph of the training split does not.
   EXPECT_THAT(call("rank " + source_of("train").string() + " --run run").output,
               Not(HasSubstr("lies outside")));
-  const Outcome shown = call("inspect " + file + " --run run");
-  EXPECT_EQ(shown.exit_code, 0) << shown.output;
-  EXPECT_THAT(shown.output, HasSubstr("\nrun was trained on "));
-  EXPECT_THAT(shown.output, HasSubstr(" of 140 node features leave their range"));
+  const std::string shown = output_of(call("inspect " + file + " --run run"));
+  EXPECT_THAT(shown, HasSubstr("\nrun was trained on "));
+  EXPECT_THAT(shown, HasSubstr(" of 140 node features leave their range"));
   const Outcome json = test::run_program("inspect " + file + " --run run --json 2> /dev/null",
                                          "cd " + folder_->path().string() + " && ");
   const auto training = nlohmann::json::parse(json.output).at("modules").at(0).at("training");
@@ -225,16 +215,14 @@ TEST_F(RankCommand, WarnsOfAModuleThatIsUnlikeTheTrainingGraphs) {
   std::filesystem::copy(*folder_ / "run", *folder_ / "old",
                         std::filesystem::copy_options::recursive);
   std::ofstream(*folder_ / "old/seen_graphs.json") << "{";
-  const Outcome damaged = call("rank " + file + " --configs default --run old");
-  EXPECT_EQ(damaged.exit_code, 0);
-  EXPECT_THAT(damaged.output, HasSubstr("old/seen_graphs.json: is damaged"));
+  EXPECT_THAT(output_of(call("rank " + file + " --configs default --run old")),
+              HasSubstr("old/seen_graphs.json: is damaged"));
   EXPECT_EQ(call("inspect " + file + " --run old").exit_code, 3);
   std::filesystem::remove(*folder_ / "old/seen_graphs.json");
   EXPECT_THAT(call("rank " + file + " --configs default --run old").output,
               Not(HasSubstr("seen_graphs")));
-  const Outcome none = call("inspect " + file + " --run old");
-  EXPECT_EQ(none.exit_code, 2);
-  EXPECT_THAT(none.output, HasSubstr("old: has no seen_graphs.json"));
+  EXPECT_THAT(output_of(call("inspect " + file + " --run old"), 2),
+              HasSubstr("old: has no seen_graphs.json"));
   EXPECT_EQ(call("inspect " + file + " --run .").exit_code, 2);
 }
 
@@ -263,11 +251,9 @@ TEST_F(RankCommand, AsksForConfigurationsWhereTheFileHasNone) {
   const std::string before = (test::jax_modules() / "layouts_before").string();
   std::filesystem::copy(before + ".pb", *folder_ / "dump.hlo.proto");
   for (const std::string& file : {before + ".txt", before + ".pb", std::string("dump.hlo.proto")}) {
-    const Outcome refused = call("rank " + file + " --run run");
-    EXPECT_EQ(refused.exit_code, 3);
-    EXPECT_THAT(refused.output,
-                HasSubstr("this file has a program but no configurations: add --configs neighbours "
-                          "or random:1000"))
+    EXPECT_THAT(output_of(call("rank " + file + " --run run"), 3),
+                HasSubstr("this file has a program but no configurations: add "
+                          "--configs neighbours or random:1000"))
         << file;
   }
   std::ofstream(*folder_ / "m.mlir") << "module @jit_f {}";
@@ -278,20 +264,18 @@ TEST_F(RankCommand, AsksForConfigurationsWhereTheFileHasNone) {
 TEST_F(RankCommand, KeepsNamesInTheirLines) {
   std::filesystem::copy(test_, *folder_ / "a\nb.npz");
   train("'r\ns'");
-  const Outcome ranked = call("rank 'a\nb.npz' --run 'r\ns' --quiet");
-  EXPECT_EQ(ranked.exit_code, 0) << ranked.output;
-  EXPECT_THAT(ranked.output, HasSubstr("a?b: "));
-  EXPECT_THAT(ranked.output, HasSubstr("(z_score): r?s step 3"));
+  const std::string ranked = output_of(call("rank 'a\nb.npz' --run 'r\ns' --quiet"));
+  EXPECT_THAT(ranked, HasSubstr("a?b: "));
+  EXPECT_THAT(ranked, HasSubstr("(z_score): r?s step 3"));
   EXPECT_THAT(call("evaluate 'r\ns' --quiet").output, HasSubstr("r?s, step 3"));
 }
 
 TEST_F(RankCommand, ListsTheBestAndTellsTauWhereThereAreRunTimes) {
-  const Outcome valid = call("rank " + valid_.string() + " --run run --top 3");
-  EXPECT_EQ(valid.exit_code, 0) << valid.output;
-  EXPECT_THAT(valid.output, HasSubstr("ranked by 2 of 2 members (z_score): run step 3"));
-  EXPECT_THAT(valid.output, ::testing::ContainsRegex("\n +3 +[0-9]+ +[0-9]+ "));
-  EXPECT_THAT(valid.output, Not(::testing::ContainsRegex("\n +4 +[0-9]+ +[0-9]+ ")));
-  EXPECT_THAT(valid.output, HasSubstr("Kendall tau with the run times of the file"));
+  const std::string valid = output_of(call("rank " + valid_.string() + " --run run --top 3"));
+  EXPECT_THAT(valid, HasSubstr("ranked by 2 of 2 members (z_score): run step 3"));
+  EXPECT_THAT(valid, ::testing::ContainsRegex("\n +3 +[0-9]+ +[0-9]+ "));
+  EXPECT_THAT(valid, Not(::testing::ContainsRegex("\n +4 +[0-9]+ +[0-9]+ ")));
+  EXPECT_THAT(valid, HasSubstr("Kendall tau with the run times of the file"));
   EXPECT_THAT(call("rank " + test_.string() + " --run run").output, Not(HasSubstr("Kendall tau")));
 }
 
@@ -306,16 +290,14 @@ TEST_F(RankCommand, TakesAVariantOfASweepAsPredictDoes) {
 
 TEST_F(RankCommand, TellsDamageAndMistakesInOneLine) {
   std::ofstream(*folder_ / "bad.npz") << "no zip";
-  const Outcome bad = call("rank bad.npz --run run");
-  EXPECT_EQ(bad.exit_code, 3);
-  EXPECT_THAT(bad.output, HasSubstr("tpudist: error: bad.npz"));
+  EXPECT_THAT(output_of(call("rank bad.npz --run run"), 3), HasSubstr("tpudist: error: bad.npz"));
   EXPECT_EQ(call("rank " + test_.string() + " --run run --combine median").exit_code, 2);
   for (const std::string value : {"0", "-1", "inf", "nan"}) {
-    const Outcome refused =
-        call("rank " + test_.string() + " --run run --combine softmax --temperature " + value);
-    EXPECT_EQ(refused.exit_code, 2);
-    EXPECT_EQ(refused.output, "tpudist: error: --temperature " + value +
-                                  " cannot scale scores; give a number above 0, such as 1\n");
+    EXPECT_EQ(output_of(call("rank " + test_.string() +
+                             " --run run --combine softmax --temperature " + value),
+                        2),
+              "tpudist: error: --temperature " + value +
+                  " cannot scale scores; give a number above 0, such as 1\n");
   }
   EXPECT_EQ(call("rank " + test_.string() + "").exit_code, 2);
   EXPECT_EQ(call("rank " + test_.string() + " --run .").exit_code, 2);
@@ -323,13 +305,12 @@ TEST_F(RankCommand, TellsDamageAndMistakesInOneLine) {
 }
 
 TEST_F(RankCommand, SaysThatAPipeCannotBeSearched) {
-  const Outcome piped =
-      test::run_program("rank /dev/stdin --run run --quiet 2>&1",
-                        "cd " + folder_->path().string() + " && cat " + test_.string() + " | ");
-  EXPECT_EQ(piped.exit_code, 3);
-  EXPECT_THAT(piped.output, HasSubstr("tpudist: error: /dev/stdin: is a pipe or a terminal"));
-  const Outcome given = call("rank /dev/stdin --run run --quiet < " + test_.string());
-  EXPECT_EQ(given.exit_code, 0) << given.output;
+  EXPECT_THAT(output_of(test::run_program(
+                            "rank /dev/stdin --run run --quiet 2>&1",
+                            "cd " + folder_->path().string() + " && cat " + test_.string() + " | "),
+                        3),
+              HasSubstr("tpudist: error: /dev/stdin: is a pipe or a terminal"));
+  output_of(call("rank /dev/stdin --run run --quiet < " + test_.string()));
 }
 
 }  // namespace

@@ -26,12 +26,11 @@ TEST_F(Ranks, TrainTheSameParametersWhateverTheirNumber) {
   ASSERT_EQ(averages.size(), 16u);
   for (const int ranks : {2, 3}) {
     const std::string run = "train-" + std::to_string(ranks);
-    const Outcome outcome = train(ranks, run);
-    EXPECT_EQ(outcome.exit_code, 0) << outcome.output;
-    EXPECT_EQ(value_of(outcome.output, "parameters: "), expected);
-    EXPECT_EQ(value_of(outcome.output, "averages: "), averages);
+    const std::string outcome = output_of(train(ranks, run));
+    EXPECT_EQ(value_of(outcome, "parameters: "), expected);
+    EXPECT_EQ(value_of(outcome, "averages: "), averages);
     // Only one rank tells of the steps.
-    EXPECT_EQ(count_of(outcome.output, "step       4/4"), 1) << outcome.output;
+    EXPECT_EQ(count_of(outcome, "step       4/4"), 1) << outcome;
     // Without the checkpoint of the last step the run goes on at the one before.
     ASSERT_TRUE(fs::remove(path(run) + "/checkpoints/step-000000004.h5"));
     const Outcome resumed = train(5 - ranks, run, "--resume");
@@ -44,13 +43,11 @@ TEST_F(Ranks, TrainTheSameParametersWhateverTheirNumber) {
 // Without a learning rate the second score is no better than the first.
 TEST_F(Ranks, StopEarlyTogether) {
   for (const int ranks : {0, 2}) {
-    const Outcome outcome =
-        train(ranks, "early-" + std::to_string(ranks),
-              "optimizer.lr=0 train.evaluate_every=1 train.early_stop.patience=1");
-    EXPECT_EQ(outcome.exit_code, 0) << outcome.output;
-    EXPECT_EQ(value_of(outcome.output, "steps: "), "2");
-    EXPECT_EQ(count_of(outcome.output, "stopped at step 2 (train.early_stop)"), 2)
-        << outcome.output;
+    const std::string outcome =
+        output_of(train(ranks, "early-" + std::to_string(ranks),
+                        "optimizer.lr=0 train.evaluate_every=1 train.early_stop.patience=1"));
+    EXPECT_EQ(value_of(outcome, "steps: "), "2");
+    EXPECT_EQ(count_of(outcome, "stopped at step 2 (train.early_stop)"), 2) << outcome;
   }
 }
 
@@ -59,11 +56,9 @@ TEST_F(Ranks, ScoreIntoTheSameFilesWhateverTheirNumber) {
   const auto same = [&](const std::string& command, const std::vector<std::string>& files) {
     for (const int ranks : {1, 2}) {
       std::string arguments = command;
-      for (const std::string& file : files) {
+      for (const std::string& file : files)
         arguments += " --" + file + " " + path(file + std::to_string(ranks));
-      }
-      const Outcome outcome = run_ranks(ranks, arguments);
-      EXPECT_EQ(outcome.exit_code, 0) << outcome.output;
+      output_of(run_ranks(ranks, arguments));
     }
     for (const std::string& file : files) {
       EXPECT_GT(content(path(file + "1")).size(), 100u) << command;
@@ -79,9 +74,8 @@ TEST_F(Ranks, PredictTheSameOutOfFoldWhateverTheirNumber) {
   const std::string folds =
       "predictions.rows=all ensemble.members=3 ensemble.folds=2 'ensemble.vary=[init, fold]'";
   for (const int ranks : {0, 2, 3}) {
-    const Outcome outcome = train(ranks, "folds-" + std::to_string(ranks), folds);
-    ASSERT_EQ(outcome.exit_code, 0) << outcome.output;
-    EXPECT_EQ(count_of(outcome.output, "out of fold (kendall_tau"), 1) << outcome.output;
+    const std::string outcome = output_of(train(ranks, "folds-" + std::to_string(ranks), folds));
+    EXPECT_EQ(count_of(outcome, "out of fold (kendall_tau"), 1) << outcome;
   }
   for (const std::string file : {"/predictions.h5", "/folds.yaml", "/scores.json"}) {
     EXPECT_GT(content(path("folds-0") + file).size(), 100u) << file;
@@ -94,20 +88,17 @@ TEST_F(Ranks, PredictTheSameOutOfFoldWhateverTheirNumber) {
 TEST_F(Ranks, DrawAndReduceTheSameWhateverTheirNumber) {
   const std::string more =
       "'data.reduce={keep: config_neighbours, hops: 2, max_nodes: 12, sample: random}' "
-      "batch.edge_dropout=0.3 "
-      "'loss={diff_mat: {margin: 0.1, scale: inverse_margin}, mape: {unit: milliseconds}}' "
-      "'evaluate.slate={configs: 3, permutations: 2}'";
+      "batch.edge_dropout=0.3 'loss={diff_mat: {margin: 0.1, scale: inverse_margin}, mape: {unit: "
+      "milliseconds}}' 'evaluate.slate={configs: 3, permutations: 2}'";
   for (const int ranks : {0, 2, 3}) {
-    const Outcome outcome = train(ranks, "drawn-" + std::to_string(ranks), more);
-    ASSERT_EQ(outcome.exit_code, 0) << outcome.output;
-    ASSERT_EQ(value_of(outcome.output, "parameters: ").size(), 16u);
+    const std::string outcome = output_of(train(ranks, "drawn-" + std::to_string(ranks), more));
+    ASSERT_EQ(value_of(outcome, "parameters: ").size(), 16u);
     std::ofstream(path("drawn-" + std::to_string(ranks) + "/parameters"))
-        << value_of(outcome.output, "parameters: ");
+        << value_of(outcome, "parameters: ");
     const std::string folder = path("drawn-" + std::to_string(ranks));
-    const Outcome scored = run_ranks(
-        ranks, "evaluate " + folder + " --draws 3 --json " + folder + "/draws.json --quiet");
-    EXPECT_EQ(scored.exit_code, 0) << scored.output;
-    EXPECT_THAT(scored.output, HasSubstr("over 3 draws of nodes"));
+    EXPECT_THAT(output_of(run_ranks(ranks, "evaluate " + folder + " --draws 3 --json " + folder +
+                                               "/draws.json --quiet")),
+                HasSubstr("over 3 draws of nodes"));
   }
   for (const std::string file : {"/parameters", "/scores.json", "/draws.json"}) {
     EXPECT_GT(content(path("drawn-0") + file).size(), 15u) << file;
@@ -122,21 +113,19 @@ TEST_F(Ranks, RankAModuleAlikeWhateverTheirNumber) {
   for (const auto& entry : fs::directory_iterator(path("npz-shards/layout/xla/random/train")))
     module = std::max(module, entry.path().string());
   const auto ranking = [&](int ranks) {
-    const Outcome outcome =
-        run_ranks(ranks, "rank " + module + " --run " + path("one") + " --json --top 0 --quiet");
-    EXPECT_EQ(outcome.exit_code, 0) << outcome.output;
-    EXPECT_THAT(outcome.output, HasSubstr("one was trained on "));  // with the time of day
-    return outcome.output.substr(outcome.output.find("\n{") + 1);
+    const std::string outcome = output_of(
+        run_ranks(ranks, "rank " + module + " --run " + path("one") + " --json --top 0 --quiet"));
+    EXPECT_THAT(outcome, HasSubstr("one was trained on "));  // with the time of day
+    return outcome.substr(outcome.find("\n{") + 1);
   };
   const std::string alone = ranking(0);
   EXPECT_THAT(alone, HasSubstr("\"ranking\""));
   EXPECT_EQ(ranking(2), alone);
   EXPECT_EQ(ranking(3), alone);
   std::ofstream(path("damaged.npz")) << "no archive";
-  const Outcome damaged =
-      run_ranks(2, "rank " + path("damaged.npz") + " --run " + path("one") + " --quiet");
-  EXPECT_EQ(damaged.exit_code, 3) << damaged.output;
-  EXPECT_EQ(count_of(damaged.output, "error: "), 1) << damaged.output;
+  const std::string damaged = output_of(
+      run_ranks(2, "rank " + path("damaged.npz") + " --run " + path("one") + " --quiet"), 3);
+  EXPECT_EQ(count_of(damaged, "error: "), 1) << damaged;
 }
 
 TEST_F(Ranks, RefuseDifferentFolds) {
@@ -194,9 +183,8 @@ TEST_F(Ranks, RefuseDifferentKernelsUnlessTheyOnlyWarn) {
   };
   for (const char* variable : {"MKL_CBWR=COMPATIBLE", "TPUDIST_CPU=plain"})
     expect_refusal(start("", variable), 2, ": the CPU's kernels: ");
-  const Outcome warned = start("dist.mixed_cpus=warn", "MKL_CBWR=COMPATIBLE");
-  EXPECT_EQ(warned.exit_code, 0) << warned.output;
-  EXPECT_EQ(count_of(warned.output, "warning the CPU's kernels: "), 1) << warned.output;
+  const std::string warned = output_of(start("dist.mixed_cpus=warn", "MKL_CBWR=COMPATIBLE"));
+  EXPECT_EQ(count_of(warned, "warning the CPU's kernels: "), 1) << warned;
 }
 
 TEST_F(Ranks, TellOfTheErrorsOfEachRankOnce) {
@@ -204,10 +192,9 @@ TEST_F(Ranks, TellOfTheErrorsOfEachRankOnce) {
   const std::string good = train_arguments("errors"), wrong = "train --no-such-option";
   expect_refusal(run_ranks({{good}, {wrong}}), 2, " (rank 1): ");
   expect_refusal(run_ranks(2, train_arguments("errors", "batch.slats=3")), 2, ": ");
-  const Outcome two = run_ranks({{wrong}, {train_arguments("errors", "batch.slats=3")}});
-  EXPECT_EQ(two.exit_code, 2);
-  EXPECT_THAT(two.output, AllOf(HasSubstr("tpudist: error (rank 0): "),
-                                ContainsRegex("tpudist: error \\(rank 1\\): .*\n?.*slats")));
+  EXPECT_THAT(output_of(run_ranks({{wrong}, {train_arguments("errors", "batch.slats=3")}}), 2),
+              AllOf(HasSubstr("tpudist: error (rank 0): "),
+                    ContainsRegex("tpudist: error \\(rank 1\\): .*\n?.*slats")));
   // Afterwards.
   const Outcome no_data =
       run_ranks({{good}, {train_arguments("errors", "data.shards=" + path("none"))}});

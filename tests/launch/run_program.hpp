@@ -1,5 +1,6 @@
 #pragma once
 
+#include <gtest/gtest.h>
 #include <sys/wait.h>
 
 #include <array>
@@ -22,12 +23,17 @@ inline Outcome run_program(const std::string& arguments, const std::string& befo
   FILE* pipe = ::popen((before + program().string() + " " + arguments).c_str(), "r");
   if (!pipe) return outcome;
   std::array<char, 4096> buffer;
-  while (const std::size_t count = std::fread(buffer.data(), 1, buffer.size(), pipe)) {
+  while (const std::size_t count = std::fread(buffer.data(), 1, buffer.size(), pipe))
     outcome.output.append(buffer.data(), count);
-  }
   const int status = ::pclose(pipe);
   if (WIFEXITED(status)) outcome.exit_code = WEXITSTATUS(status);
   return outcome;
+}
+
+// What was printed, where the command must end with this exit code.
+inline std::string output_of(const Outcome& outcome, int exit_code = 0) {
+  EXPECT_EQ(outcome.exit_code, exit_code) << outcome.output;
+  return outcome.output;
 }
 
 }  // namespace tpudist::test

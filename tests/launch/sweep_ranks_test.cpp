@@ -6,8 +6,7 @@
 #include <string>
 
 #include "tests/launch/mpi_program.hpp"
-#include "tests/support/temp_dir.hpp"
-#include "tests/train/tiny_data.hpp"
+#include "tests/launch/sweep/sweep_case.hpp"
 
 // `tpudist sweep` on several ranks of this machine: groups, claims, ranks that die.
 namespace tpudist::test {
@@ -21,18 +20,11 @@ using ::testing::Not;
 class SweepRanks : public ::testing::Test {
  protected:
   static void SetUpTestSuite() {
-    folder_ = new TempDir;
-    write("tiny.yaml", "name: tiny\ndata: {shards: " + tiny_shards().string() +
-                           ", collection: 'layout:xla:random'}\n" + R"(
-batch: {slates: 3, configs: 4}
-model: {preset: latenciaga_xla}
-loss: {list_mle: {weight: 1}}
-optimizer: {lr: 1e-3}
-train: {steps: 6, checkpoint_every: 2, evaluate_rows: 8, log_every: 1, last_evaluation: sampled}
-dist: {threads: 1, device: cpu}
-)");
-    write("sweep.yaml",
-          "name: s\nexperiments: tiny.yaml\nsweep: {seeds: 2, folds: 2}\nplacement: split\n");
+    folder_ = new SweepCase;
+    folder_->write("sweep.yaml",
+                   "name: s\nexperiments: tiny.yaml\n"
+                   "set: {train: {steps: 6, checkpoint_every: 2, log_every: 1}}\n"
+                   "sweep: {seeds: 2, folds: 2}\nplacement: split\n");
     ASSERT_EQ(run_program("sweep run " + path("sweep.yaml") + " --dir " + path("alone") + " 2>&1")
                   .exit_code,
               0);
@@ -41,10 +33,7 @@ dist: {threads: 1, device: cpu}
   }
   static void TearDownTestSuite() { delete folder_; }
 
-  static std::string path(const std::string& name) { return (*folder_ / name).string(); }
-  static void write(const std::string& name, const std::string& text) {
-    std::ofstream(path(name)) << text;
-  }
+  static std::string path(const std::string& name) { return folder_->path(name).string(); }
   static void replace_by_file(const std::string& folder) {
     fs::remove_all(folder);
     std::ofstream(folder) << "in the way";
@@ -56,27 +45,22 @@ dist: {threads: 1, device: cpu}
     return "sweep run " + path("sweep.yaml") + " --dir " + path(sweep) + " " + more;
   }
 
-  static TempDir* folder_;
-  static Outcome expected_;
+  static inline SweepCase* folder_ = nullptr;
+  static inline Outcome expected_;
 };
-
-TempDir* SweepRanks::folder_ = nullptr;
-Outcome SweepRanks::expected_;
 
 TEST_F(SweepRanks, AFileOfAnExpandedSweepNamesItsFolder) {
   EXPECT_THAT(
       run_program("sweep collect sweep.yaml 2>&1", "cd " + path("") + " && ").output,
       HasSubstr("sweep.yaml is a sweep file: it was not expanded into sweeps/s; give the "));
   run_program("sweep expand sweep.yaml", "cd " + path("") + " && ");
-  const Outcome outcome = run_program("sweep collect sweep.yaml 2>&1", "cd " + path("") + " && ");
-  EXPECT_EQ(outcome.exit_code, 2);
-  EXPECT_THAT(outcome.output, HasSubstr("give the folder that it was expanded into, sweeps/s"));
+  EXPECT_THAT(output_of(run_program("sweep collect sweep.yaml 2>&1", "cd " + path("") + " && "), 2),
+              HasSubstr("give the folder that it was expanded into, sweeps/s"));
 }
 
 TEST_F(SweepRanks, GroupsOfUnequalSizeTrainTheSameRuns) {
-  const Outcome outcome = run_ranks(3, arguments("groups", "--groups 2,1"));
-  EXPECT_EQ(outcome.exit_code, 0) << outcome.output;
-  EXPECT_THAT(outcome.output, HasSubstr("4 runs finished here, 0 failed"));
+  EXPECT_THAT(output_of(run_ranks(3, arguments("groups", "--groups 2,1"))),
+              HasSubstr("4 runs finished here, 0 failed"));
   EXPECT_EQ(collect("groups").output, expected_.output);
 }
 
@@ -96,8 +80,7 @@ TEST_F(SweepRanks, AKilledJobIsTakenUpAgain) {
   ASSERT_TRUE(program.wait_for("step       3/6"));
   ::kill(program.ranks().at(1), SIGKILL);
   EXPECT_NE(program.finish().exit_code, 0);
-  const Outcome again = run_ranks(2, arguments("killed", "--groups 1"));
-  EXPECT_EQ(again.exit_code, 0) << again.output;
+  output_of(run_ranks(2, arguments("killed", "--groups 1")));
   EXPECT_EQ(collect("killed").output, expected_.output);
 }
 
@@ -107,10 +90,8 @@ TEST_F(SweepRanks, AResultThatCannotBeWrittenEndsTheGroupOnAllRanks) {
                 .exit_code,
             0);
   replace_by_file(path("full") + "/results");
-  const Outcome outcome = run_ranks(2, "sweep run " + path("full"));
-  EXPECT_EQ(outcome.exit_code, 1) << outcome.output;
-  EXPECT_THAT(outcome.output, HasSubstr("full/results/"));
-  EXPECT_THAT(outcome.output, HasSubstr("0 runs finished here"));
+  EXPECT_THAT(output_of(run_ranks(2, "sweep run " + path("full")), 1),
+              AllOf(HasSubstr("full/results/"), HasSubstr("0 runs finished here")));
   fs::remove(path("full") + "/results");
   EXPECT_EQ(run_ranks(2, "sweep run " + path("full")).exit_code, 0);
   EXPECT_EQ(collect("full").output, expected_.output);
@@ -131,8 +112,9 @@ TEST_F(SweepRanks, RefusesWhatItWouldIgnore) {
 
 // Only the first rank writes: what it cannot write costs lines of the log, and no step.
 TEST_F(SweepRanks, ALogThatCannotBeWrittenEndsNothing) {
-  write("endless.yaml",
-        "name: e\nexperiments: tiny.yaml\nset: {train.steps: 1000000}\nsweep: {seeds: 1}\n");
+  folder_->write("endless.yaml",
+                 "name: e\nexperiments: tiny.yaml\nset: {train: {steps: 1000000, log_every: "
+                 "1}}\nsweep: {seeds: 1}\n");
   const std::string arguments = "sweep run " + path("endless.yaml") + " --dir " + path("endless");
   MpiProgram program({{arguments}, {arguments}});
   ASSERT_TRUE(program.wait_for("step       3/"));
@@ -141,8 +123,7 @@ TEST_F(SweepRanks, ALogThatCannotBeWrittenEndsNothing) {
   replace_by_folder(run / "metrics.jsonl");
   ASSERT_TRUE(program.wait_for("metrics.jsonl: Is a directory; training goes on"));
   ::kill(program.ranks().at(1), SIGUSR2);
-  const Outcome outcome = program.finish();
-  EXPECT_EQ(outcome.exit_code, 85) << outcome.output;
+  output_of(program.finish(), 85);
 }
 
 // A terminal that is closed asks what runs in it to stop.
@@ -151,15 +132,13 @@ TEST_F(SweepRanks, AClosedTerminalLosesNothing) {
   ASSERT_TRUE(program.wait_for("step       3/6"));
   for (const pid_t rank : program.ranks()) ::kill(rank, SIGHUP);
   EXPECT_EQ(program.finish().exit_code, 85);
-  const Outcome again = run_ranks(2, arguments("closed"));
-  EXPECT_EQ(again.exit_code, 0) << again.output;
+  output_of(run_ranks(2, arguments("closed")));
   EXPECT_EQ(collect("closed").output, expected_.output);
 }
 
 TEST_F(SweepRanks, AnEnsembleTakesTheRunsOfASweep) {
   const std::string csv = path("sweep.csv"), runs_csv = path("runs.csv");
-  const Outcome outcome = run_ranks(2, "ensemble " + path("alone") + " --split valid --csv " + csv);
-  EXPECT_EQ(outcome.exit_code, 0) << outcome.output;
+  output_of(run_ranks(2, "ensemble " + path("alone") + " --split valid --csv " + csv));
   EXPECT_EQ(run_program("ensemble " + path("alone") + "/runs/* --split valid --csv " + runs_csv)
                 .exit_code,
             0);
@@ -168,17 +147,18 @@ TEST_F(SweepRanks, AnEnsembleTakesTheRunsOfASweep) {
 }
 
 TEST_F(SweepRanks, RanksWithDifferentSweepsAreRefused) {
-  const Outcome outcome = run_ranks(
-      {{arguments("here")}, {"sweep run " + path("sweep.yaml") + " --dir " + path("there")}});
-  EXPECT_EQ(outcome.exit_code, 2) << outcome.output;
-  EXPECT_THAT(outcome.output, HasSubstr("--dir: "));
+  EXPECT_THAT(
+      output_of(run_ranks({{arguments("here")},
+                           {"sweep run " + path("sweep.yaml") + " --dir " + path("there")}}),
+                2),
+      HasSubstr("--dir: "));
 }
 
 // Each command ends with the one that comes next.
 TEST_F(SweepRanks, MissingShardsAreSaidOnceAndNoRunFails) {
   const std::string file = path("nodata.yaml"), dir = path("nodata"), shards = path("none");
-  write("nodata.yaml", "name: n\nexperiments: tiny.yaml\nset: {data.shards: '" + shards +
-                           "'}\nsweep: {seeds: 2}\n");
+  folder_->write("nodata.yaml", "name: n\nexperiments: tiny.yaml\nset: {data.shards: '" + shards +
+                                    "'}\nsweep: {seeds: 2}\n");
   const std::string fault = shards + ": there is no such folder of shards; `tpudist convert NPZ " +
                             shards + "` makes them, or";
   Outcome outcome = run_program("sweep expand " + file + " --dir " + dir + " 2>&1");
@@ -208,11 +188,9 @@ TEST_F(SweepRanks, MissingShardsAreSaidOnceAndNoRunFails) {
 
 // As `sweep expand` does.
 TEST_F(SweepRanks, AMistakeInASweepFileHasItsPlace) {
-  write("wrong.yaml", "name: w\nexperiments: tiny.yaml\nset: {train.stpes: 20}\n");
-  const Outcome outcome = run_program("sweep run " + path("wrong.yaml") + " 2>&1");
-  EXPECT_EQ(outcome.exit_code, 2);
-  EXPECT_THAT(outcome.output, HasSubstr("wrong.yaml:3:"));
-  EXPECT_THAT(outcome.output, Not(HasSubstr("command line")));
+  folder_->write("wrong.yaml", "name: w\nexperiments: tiny.yaml\nset: {train.stpes: 20}\n");
+  EXPECT_THAT(output_of(run_program("sweep run " + path("wrong.yaml") + " 2>&1"), 2),
+              AllOf(HasSubstr("wrong.yaml:3:"), Not(HasSubstr("command line"))));
 }
 
 }  // namespace

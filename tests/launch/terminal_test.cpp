@@ -10,7 +10,7 @@
 
 #include "tests/launch/run_program.hpp"
 #include "tests/support/pseudo_terminal.hpp"
-#include "tests/support/temp_dir.hpp"
+#include "tests/train/tiny_data.hpp"
 
 namespace tpudist {
 namespace {
@@ -59,13 +59,11 @@ TEST(Terminal, ATrainingKeepsItsBarBelowItsLines) {
   EXPECT_EQ(count_containing(converted, "#"), 0u) << screen_of(converted);  // no bar is left over
 
   std::ofstream(folder / "tiny.yaml")
-      << "name: tiny\ndata: {shards: '" << shards << "', collection: layout:xla:random}\n"
-      << "batch: {slates: 2, configs: 4}\nmodel: {preset: latenciaga_xla}\n"
-         "loss: {list_mle: {weight: 1, clip_norm: 500}}\n"
-         "optimizer: {name: adamw, lr: 1e-3, eps: 1e-6, clip_norm: 100, decay: {output: 1e-4}}\n"
-         "schedule: {name: multistep, at: [0.6, 0.8], factor: 0.3}\n"
-         "train: {steps: 6, evaluate_every: 2, log_every: 1}\n"
-         "ensemble: {members: 2, vary: [init]}\ndist: {threads: 1}\n";
+      << test::tiny_experiment({"data.shards=" + shards, "train.evaluate_every=2",
+                                "ensemble.folds=none", "ensemble.members=2", "ensemble.vary=[init]",
+                                "train.log_every=1", "dist.threads=1"})
+             .resolved_yaml;
+
   const TerminalOutcome trained =
       run_in_terminal(200, "train " + (folder / "tiny.yaml").string() + " --verbose --run-dir " +
                                (folder / "run").string());
@@ -84,15 +82,8 @@ TEST(Terminal, ATrainingKeepsItsBarBelowItsLines) {
 TEST(Terminal, ATrainingUnderMpirunHasTheSameBar) {
   TPUDIST_NEEDS_TERMINAL();
   const TempDir folder;
-  const std::string npz = (folder / "npz").string(), shards = (folder / "shards").string();
-  ASSERT_EQ(run_in_terminal(80, "synth " + npz + " --preset tiny --collections layout:xla:random")
-                .exit_code,
-            0);
-  ASSERT_EQ(run_in_terminal(80, "convert " + npz + " " + shards).exit_code, 0);
   std::ofstream(folder / "tiny.yaml")
-      << "name: tiny\ndata: {shards: '" << shards << "', collection: layout:xla:random}\n"
-      << "batch: {slates: 2, configs: 4}\nmodel: {preset: latenciaga_xla}\n"
-         "loss: {list_mle: {weight: 1}}\ntrain: {steps: 6, log_every: 1}\ndist: {threads: 1}\n";
+      << test::tiny_experiment({"train.log_every=1", "dist.threads=1"}).resolved_yaml;
   const std::string train = " train " + (folder / "tiny.yaml").string() + " --run-dir ";
   const auto ranks = [&](const std::string& options, const std::string& name) {
     return test::run_on_terminal(100, [&] {

@@ -15,6 +15,7 @@
 namespace tpudist {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::Not;
@@ -49,53 +50,42 @@ dist: {threads: 1, device: cpu}
 };
 
 TEST_F(TrainCommand, TheRunFindsItsShardsFromAnywhereAndSaysWhichStepWasTaken) {
-  const Outcome trained = run("train tiny.yaml --run-dir out/run");
-  ASSERT_EQ(trained.exit_code, 0) << trained.output;
+  output_of(run("train tiny.yaml --run-dir out/run"));
   EXPECT_THAT(read_text_file(folder_ / "out/run/config.yaml"),
               HasSubstr("shards: " + (folder_ / "data").string() + "\n"));
   const std::string scored = (folder_ / "out/run").string();
-  const Outcome best = test::run_program("evaluate " + scored + " --checkpoint best 2>&1");
-  EXPECT_EQ(best.exit_code, 0) << best.output;
-  EXPECT_THAT(best.output, HasSubstr("run, step 4"));
-  EXPECT_THAT(best.output, HasSubstr("optimistic"));
-  const Outcome none = test::run_program("evaluate " + scored + " --checkpoint 3 2>&1");
-  EXPECT_EQ(none.exit_code, 2);
-  EXPECT_THAT(none.output, HasSubstr("there are: 4, best"));
-  const Outcome moved = test::run_program("evaluate " + scored + " --data none 2>&1");
-  EXPECT_EQ(moved.exit_code, 2);
-  EXPECT_THAT(moved.output, HasSubstr("--data FOLDER"));
+  EXPECT_THAT(output_of(test::run_program("evaluate " + scored + " --checkpoint best 2>&1")),
+              AllOf(HasSubstr("run, step 4"), HasSubstr("optimistic")));
+  EXPECT_THAT(output_of(test::run_program("evaluate " + scored + " --checkpoint 3 2>&1"), 2),
+              HasSubstr("there are: 4, best"));
+  EXPECT_THAT(output_of(test::run_program("evaluate " + scored + " --data none 2>&1"), 2),
+              HasSubstr("--data FOLDER"));
 }
 
 TEST_F(TrainCommand, MissingShardsLeaveNoFolderBehind) {
   for (const char* dry : {"", " --dry-run"}) {
-    const Outcome missing = run(std::string("train tiny.yaml") + dry, "TINY_DATA=typo");
-    EXPECT_EQ(missing.exit_code, 2) << missing.output;
-    EXPECT_THAT(missing.output, HasSubstr((folder_ / "typo").string() + ": there is no such"));
-    EXPECT_THAT(missing.output, HasSubstr("data.shards="));
-    EXPECT_THAT(missing.output, HasSubstr("TPUDIST_DATA"));
+    EXPECT_THAT(output_of(run(std::string("train tiny.yaml") + dry, "TINY_DATA=typo"), 2),
+                AllOf(HasSubstr((folder_ / "typo").string() + ": there is no such"),
+                      HasSubstr("data.shards="), HasSubstr("TPUDIST_DATA")));
   }
   EXPECT_FALSE(fs::exists(folder_ / "runs"));
 }
 
 TEST_F(TrainCommand, ShowsSettingsThatAreNotAtTheirDefaultsAndWhatToDoNext) {
-  const Outcome trained = run("train tiny.yaml train.steps=30 --run-dir \"a run's\"");
-  ASSERT_EQ(trained.exit_code, 0) << trained.output;
-  EXPECT_THAT(trained.output, ::testing::ContainsRegex("train.steps +30\n"));
-  EXPECT_THAT(trained.output, Not(HasSubstr("optimizer.name")));
-  EXPECT_THAT(trained.output, ::testing::ContainsRegex("at their defaults: [0-9]+ more settings"));
-  EXPECT_THAT(trained.output, HasSubstr("\n  tpudist evaluate 'a run'\\''s' "));
-  EXPECT_THAT(trained.output, HasSubstr("\n  tpudist report 'a run'\\''s' "));
-  EXPECT_THAT(trained.output, ::testing::ContainsRegex("time left: about [0-9]"));
-  const Outcome all = run("train tiny.yaml --verbose --run-dir all");
-  EXPECT_THAT(all.output, HasSubstr("optimizer.name"));
-  EXPECT_THAT(all.output, ::testing::ContainsRegex("train.steps +4 \\*\n"));
-  EXPECT_THAT(all.output, Not(HasSubstr("more settings")));
+  EXPECT_THAT(output_of(run("train tiny.yaml train.steps=30 --run-dir \"a run's\"")),
+              AllOf(::testing::ContainsRegex("train.steps +30\n"), Not(HasSubstr("optimizer.name")),
+                    ::testing::ContainsRegex("at their defaults: [0-9]+ more settings"),
+                    HasSubstr("\n  tpudist evaluate 'a run'\\''s' "),
+                    HasSubstr("\n  tpudist report 'a run'\\''s' "),
+                    ::testing::ContainsRegex("time left: about [0-9]")));
+  EXPECT_THAT(run("train tiny.yaml --verbose --run-dir all").output,
+              AllOf(HasSubstr("optimizer.name"), ::testing::ContainsRegex("train.steps +4 \\*\n"),
+                    Not(HasSubstr("more settings"))));
 }
 
 TEST_F(TrainCommand, ADryRunTimesStepsAndLeavesNothing) {
-  const Outcome dry = run("train tiny.yaml --dry-run");
-  ASSERT_EQ(dry.exit_code, 0) << dry.output;
-  EXPECT_THAT(dry.output, HasSubstr("time of 1 rank with 1 thread each, from "));
+  EXPECT_THAT(output_of(run("train tiny.yaml --dry-run")),
+              HasSubstr("time of 1 rank with 1 thread each, from "));
   EXPECT_FALSE(fs::exists(folder_ / "runs"));
 }
 
@@ -116,20 +106,17 @@ TEST_F(TrainCommand, ADryRunRefusesWhatTheRunRefuses) {
       EXPECT_THAT(refused.output, HasSubstr(reason)) << arguments << dry;
     }
   }
-  const Outcome longer = run("train tiny.yaml --run-dir run --resume train.steps=8 --dry-run");
-  EXPECT_THAT(longer.output, HasSubstr("to train longer, add train.init_from=run\n"));
-  const Outcome done = run("train tiny.yaml --run-dir run --resume --dry-run");
-  EXPECT_EQ(done.exit_code, 0) << done.output;
-  EXPECT_THAT(done.output, HasSubstr("all 4 steps are done: only scores are left\n"));
+  EXPECT_THAT(run("train tiny.yaml --run-dir run --resume train.steps=8 --dry-run").output,
+              HasSubstr("to train longer, add train.init_from=run\n"));
+  EXPECT_THAT(output_of(run("train tiny.yaml --run-dir run --resume --dry-run")),
+              HasSubstr("all 4 steps are done: only scores are left\n"));
 }
 
 TEST_F(TrainCommand, ADryRunGoesOnFromTheCheckpointThatItWouldResume) {
   const std::string more = " --run-dir run train.steps=40 train.checkpoint_every=10";
-  const Outcome stopped = run("train tiny.yaml train.time_limit=0" + more);
-  ASSERT_EQ(stopped.exit_code, 85) << stopped.output;
-  const Outcome dry = run("train tiny.yaml --resume --dry-run" + more);
-  EXPECT_EQ(dry.exit_code, 0) << dry.output;
-  EXPECT_THAT(dry.output, ::testing::ContainsRegex("training +39 steps of "));
+  output_of(run("train tiny.yaml train.time_limit=0" + more), 85);
+  EXPECT_THAT(output_of(run("train tiny.yaml --resume --dry-run" + more)),
+              ::testing::ContainsRegex("training +39 steps of "));
   EXPECT_THAT(list_checkpoints(folder_ / "run/checkpoints"), SizeIs(1));
 }
 
@@ -137,63 +124,55 @@ TEST_F(TrainCommand, SaysThatNothingIsScoredWithoutValidationGraphs) {
   ASSERT_EQ(run("synth npz --preset tiny --collections layout:xla:random --graphs 4,0,0").exit_code,
             0);
   ASSERT_EQ(run("convert npz shards").exit_code, 0);
-  const Outcome trained =
-      run("train tiny.yaml train.evaluate_every=2 data.shards=shards --run-dir run");
-  ASSERT_EQ(trained.exit_code, 0) << trained.output;
-  EXPECT_THAT(trained.output, HasSubstr("train.evaluate_every: nothing is scored, since "));
-  EXPECT_THAT(trained.output, HasSubstr("\nnot scored: layout:xla:random has no graphs in its "));
-  EXPECT_THAT(trained.output, HasSubstr("tpudist evaluate run --split train "));
+  EXPECT_THAT(
+      output_of(run("train tiny.yaml train.evaluate_every=2 data.shards=shards --run-dir run")),
+      AllOf(HasSubstr("train.evaluate_every: nothing is scored, since "),
+            HasSubstr("\nnot scored: layout:xla:random has no graphs in its "),
+            HasSubstr("tpudist evaluate run --split train ")));
   EXPECT_EQ(run("evaluate run --split train").exit_code, 0);
-  const Outcome stopped =
-      run("train tiny.yaml train.time_limit=0 data.shards=shards --run-dir cut");
-  EXPECT_EQ(stopped.exit_code, 85) << stopped.output;
-  EXPECT_THAT(stopped.output, Not(HasSubstr("not scored")));
+  EXPECT_THAT(
+      output_of(run("train tiny.yaml train.time_limit=0 data.shards=shards --run-dir cut"), 85),
+      Not(HasSubstr("not scored")));
 }
 
 // The loss of the only step is sound; no later step finds what it made of the weights.
 TEST_F(TrainCommand, ALastStepThatBlowsUpFails) {
-  const Outcome outcome = run("train tiny.yaml train.steps=1 optimizer.lr=1e6 --run-dir run");
-  EXPECT_EQ(outcome.exit_code, 1) << outcome.output;
-  EXPECT_THAT(outcome.output, HasSubstr("scores of each of the 1 were not finite; try a smaller"));
+  EXPECT_THAT(output_of(run("train tiny.yaml train.steps=1 optimizer.lr=1e6 --run-dir run"), 1),
+              HasSubstr("scores of each of the 1 were not finite; try a smaller"));
   EXPECT_FALSE(fs::exists(folder_ / "run/ranks"));
 }
 
 TEST_F(TrainCommand, NamesTheCommandThatStartsRanks) {
-  const Outcome refused = run("train tiny.yaml -np 2 'name=a b'");
-  EXPECT_EQ(refused.exit_code, 2);
-  EXPECT_THAT(refused.output, HasSubstr("`mpirun -np 2 tpudist train tiny.yaml 'name=a b'`"));
+  EXPECT_THAT(output_of(run("train tiny.yaml -np 2 'name=a b'"), 2),
+              HasSubstr("`mpirun -np 2 tpudist train tiny.yaml 'name=a b'`"));
 }
 
 TEST_F(TrainCommand, SaysThatTheWorkingFolderIsGone) {
   const std::string file = (folder_ / "tiny.yaml").string();
   for (const std::string& command : {"train " + file, std::string("verify shards")}) {
-    const Outcome outcome = run(command, "mkdir gone && cd gone && rmdir ../gone && ");
-    EXPECT_EQ(outcome.exit_code, 2) << outcome.output;
-    EXPECT_THAT(outcome.output, HasSubstr("the working folder is gone"));
+    EXPECT_THAT(output_of(run(command, "mkdir gone && cd gone && rmdir ../gone && "), 2),
+                HasSubstr("the working folder is gone"));
   }
 }
 
 // `ulimit -f` counts blocks of 512 bytes: the data fit, the checkpoint does not.
 TEST_F(TrainCommand, AFileThatGetsTooLargeIsAnError) {
-  const Outcome outcome = run("train tiny.yaml --run-dir run", "ulimit -f 40 && ");
-  EXPECT_EQ(outcome.exit_code, 1) << outcome.output;
-  EXPECT_THAT(outcome.output, HasSubstr("File too large"));
+  EXPECT_THAT(output_of(run("train tiny.yaml --run-dir run", "ulimit -f 40 && "), 1),
+              HasSubstr("File too large"));
   EXPECT_TRUE(fs::is_empty(folder_ / "run/checkpoints"));
 }
 
 TEST_F(TrainCommand, LeavesMembersInRunsOfTheirOwnToTheSweep) {
-  const Outcome refused = run("train tiny.yaml ensemble.placement=split");
-  EXPECT_EQ(refused.exit_code, 2) << refused.output;
-  EXPECT_THAT(refused.output, HasSubstr("ensemble.placement: split"));
-  EXPECT_THAT(refused.output, HasSubstr("tpudist sweep run"));
+  EXPECT_THAT(output_of(run("train tiny.yaml ensemble.placement=split"), 2),
+              AllOf(HasSubstr("ensemble.placement: split"), HasSubstr("tpudist sweep run")));
   EXPECT_FALSE(fs::exists(folder_ / "runs"));
 }
 
 TEST_F(TrainCommand, TheNameIsOneFolder) {
   for (const char* name : {"../../x", "''"}) {
-    const Outcome odd = run(std::string("config show tiny.yaml \"name=") + name + "\"");
-    EXPECT_EQ(odd.exit_code, 2) << name;
-    EXPECT_THAT(odd.output, HasSubstr("\"name\" names the run's folder")) << name;
+    EXPECT_THAT(output_of(run(std::string("config show tiny.yaml \"name=") + name + "\""), 2),
+                HasSubstr("\"name\" names the run's folder"))
+        << name;
   }
 }
 
@@ -238,9 +217,8 @@ TEST_F(TrainCommand, AnInterruptWritesACheckpointAndTheRunGoesOn) {
   ASSERT_TRUE(WIFEXITED(status));
   EXPECT_EQ(WEXITSTATUS(status), 85);
   EXPECT_THAT(list_checkpoints(folder_ / "run/checkpoints"), SizeIs(1));
-  const Outcome refused = run("train tiny.yaml --run-dir run --resume");
-  EXPECT_EQ(refused.exit_code, 2);
-  EXPECT_THAT(refused.output, HasSubstr("train.steps: 100000000 -> 4"));
+  EXPECT_THAT(output_of(run("train tiny.yaml --run-dir run --resume"), 2),
+              HasSubstr("train.steps: 100000000 -> 4"));
 }
 
 }  // namespace

@@ -24,8 +24,7 @@ class WeightsCommand : public test::TinyFolder {
 
   // The scores of each graph and member on the validation split.
   nlohmann::json scores(const std::string& run_folder) const {
-    const Outcome outcome = call("evaluate " + run_folder + " --json scores.json --quiet");
-    EXPECT_EQ(outcome.exit_code, 0) << outcome.output;
+    output_of(call("evaluate " + run_folder + " --json scores.json --quiet"));
     nlohmann::json scores = nlohmann::json::parse(read_text_file(*folder_ / "scores.json"));
     scores.erase("step");
     return scores;
@@ -33,28 +32,23 @@ class WeightsCommand : public test::TinyFolder {
 };
 
 TEST_F(WeightsCommand, ImportsWhatItExportedWithEqualScores) {
-  const Outcome exported = call("weights export run w.safetensors");
-  ASSERT_EQ(exported.exit_code, 0) << exported.output;
-  EXPECT_THAT(exported.output, HasSubstr("member 1: w-member-1.safetensors"));
+  EXPECT_THAT(output_of(call("weights export run w.safetensors")),
+              HasSubstr("member 1: w-member-1.safetensors"));
   const Outcome imported = call(
-      "weights import tiny.yaml w-member-0.safetensors w-member-1.safetensors "
-      "--run-dir imported");
+      "weights import tiny.yaml w-member-0.safetensors w-member-1.safetensors --run-dir imported");
   ASSERT_EQ(imported.exit_code, 0) << imported.output;
   EXPECT_EQ(scores("imported"), scores("run"));
   EXPECT_EQ(call("predict imported --split test --csv out.csv").exit_code, 0);
   EXPECT_EQ(call("ensemble imported --split valid").exit_code, 0);
   // The weights that it was imported from are the same training.
   EXPECT_EQ(call("ensemble imported run --split valid").exit_code, 2);
-  const Outcome resumed = call("train tiny.yaml --run-dir imported --resume");
-  EXPECT_EQ(resumed.exit_code, 0) << resumed.output;
-  EXPECT_THAT(resumed.output, HasSubstr("steps: 3"));
+  EXPECT_THAT(output_of(call("train tiny.yaml --run-dir imported --resume")),
+              HasSubstr("steps: 3"));
 }
 
 TEST_F(WeightsCommand, TakesOverridesBesideFiles) {
   ASSERT_EQ(call("weights export run one.safetensors --member 1").exit_code, 0);
-  const Outcome imported =
-      call("weights import tiny.yaml one.safetensors ensemble.members=1 --run-dir one");
-  EXPECT_EQ(imported.exit_code, 0) << imported.output;
+  output_of(call("weights import tiny.yaml one.safetensors ensemble.members=1 --run-dir one"));
   EXPECT_EQ(scores("one").at("members").size(), 1u);
 }
 

@@ -117,9 +117,8 @@ TEST(Choice, OutOfFoldScoresGoOverGraphs) {
     EXPECT_EQ(s.graphs, 4);
   }
   // Results of older versions do not know their numbers of graphs: all members count alike.
-  for (auto& result : fused.results) {
+  for (auto& result : fused.results)
     for (MemberResult& member : result->members) member.out_of_fold_graphs = -1;
-  }
   EXPECT_NEAR(*summarise(fused.runs, fused.results, ChoiceScore::out_of_fold)[0].mean, 0.35, 1e-12);
   // Without the member of a fold there is no score of all graphs.
   fused.results[0]->members[1].failed = true;

@@ -1,4 +1,4 @@
-#include "launch/sweep/rank_groups.hpp"
+#include "launch/sweep/sweep_job.hpp"
 
 #include <gmock/gmock.h>
 

@@ -28,9 +28,7 @@ void finish(const SweepFolder& sweep, std::size_t run) {
 }
 
 TEST(SlurmSubmission, SplitsLongArraysAndPutsTheEnsembleBehindThem) {
-  const SweepCase files;
-  const SweepFolder sweep =
-      SweepFolder::expand(files.sweep("sweep: {seeds: 7}\n"), {}, files.path("sweep"));
+  const ExpandedSweep sweep("sweep: {seeds: 7}\n");
   SlurmOptions options;
   options.largest_array = 3;
   options.parallel = 2;
@@ -59,9 +57,7 @@ TEST(SlurmSubmission, SplitsLongArraysAndPutsTheEnsembleBehindThem) {
 }
 
 TEST(SlurmSubmission, LeavesOutWhatIsFinished) {
-  const SweepCase files;
-  const SweepFolder sweep =
-      SweepFolder::expand(files.sweep("sweep: {seeds: 5}\n"), {}, files.path("sweep"));
+  const ExpandedSweep sweep("sweep: {seeds: 5}\n");
   finish(sweep, 0);
   finish(sweep, 3);
   auto jobs = slurm_jobs(sweep, {}, "/bin/tpudist");
@@ -75,12 +71,9 @@ TEST(SlurmSubmission, LeavesOutWhatIsFinished) {
 }
 
 TEST(SlurmSubmission, StagesWaitForEachOther) {
-  const SweepCase files;
-  const SweepFolder sweep = SweepFolder::expand(
-      files.sweep(
-          "sweep: {over: {optimizer.lr: [1e-3, 1e-2, 1e-1]}}\nhalving: {rungs: 2, keep: 3}\n"
-          "choose: {by: valid, baseline: none}\n"),
-      {}, files.path("sweep"));
+  const ExpandedSweep sweep(
+      "sweep: {over: {optimizer.lr: [1e-3, 1e-2, 1e-1]}}\nhalving: {rungs: 2, keep: 3}\n"
+      "choose: {by: valid, baseline: none}\n");
   const auto jobs = slurm_jobs(sweep, {}, "/bin/tpudist");
   ASSERT_EQ(jobs.size(), 4u);
   EXPECT_THAT(jobs[1].after, ElementsAre(0));
@@ -130,15 +123,13 @@ TEST(SlurmSubmission, OneJobMakesTheEnsembleOfEachVariant) {
 }
 
 TEST(SlurmSubmission, SaysWhatSlurmKnowsOfTheJobs) {
-  const SweepCase files;
-  const SweepFolder sweep =
-      SweepFolder::expand(files.sweep("sweep: {seeds: 2}\n"), {}, files.path("sweep"));
+  const ExpandedSweep sweep("sweep: {seeds: 2}\n");
   EXPECT_EQ(queue_text(sweep), "");  // nothing was submitted
   write_slurm_scripts(sweep);
   const std::string path = std::getenv("PATH"), script = sweep.path() / "slurm/sweep.sbatch";
-  setenv("PATH", (files.path("").string() + ":" + path).c_str(), 1);
+  setenv("PATH", (sweep.path("").string() + ":" + path).c_str(), 1);
   const auto squeue = [&](const std::string& text) {
-    const auto place = files.write("squeue", "#!/bin/sh\n" + text);
+    const auto place = sweep.write("squeue", "#!/bin/sh\n" + text);
     std::filesystem::permissions(place, std::filesystem::perms::owner_all);
     return queue_text(sweep);
   };
@@ -156,8 +147,8 @@ TEST(SlurmSubmission, SaysWhatSlurmKnowsOfTheJobs) {
   EXPECT_EQ(squeue("exit 0"), "");
   // The search has ended, and nobody has begun to confirm.
   const SweepFolder chooses =
-      SweepFolder::expand(files.sweep("sweep: {seeds: 1}\nchoose: {by: valid, graphs: all}\n"), {},
-                          files.path("chooses"));
+      SweepFolder::expand(sweep.sweep("sweep: {seeds: 1}\nchoose: {by: valid, graphs: all}\n"), {},
+                          sweep.path("chooses"));
   write_slurm_scripts(chooses);
   finish(chooses, 0);
   EXPECT_THAT(queue_text(chooses), HasSubstr("runs are left to train (at most 3): see "));
@@ -170,9 +161,7 @@ TEST(SlurmSubmission, QuotesWordsForTheShell) {
 }
 
 TEST(SlurmSubmission, WritesTheScriptsOfTheRepository) {
-  const SweepCase files;
-  const SweepFolder sweep =
-      SweepFolder::expand(files.sweep("sweep: {seeds: 1}\n"), {}, files.path("sweep"));
+  const ExpandedSweep sweep("sweep: {seeds: 1}\n");
   write_slurm_scripts(sweep);
   const auto content = [](const std::filesystem::path& path) {
     std::ifstream file(path);

@@ -4,6 +4,7 @@
 #include <fstream>
 #include <string>
 
+#include "launch/sweep/sweep_folder.hpp"
 #include "tests/support/temp_dir.hpp"
 #include "tests/train/tiny_data.hpp"
 
@@ -37,6 +38,14 @@ dist: {threads: 1, device: cpu}
 
  private:
   TempDir folder_;
+};
+
+// A sweep of tiny.yaml, expanded into the folder "sweep"; `more` is added to tiny.yaml.
+class ExpandedSweep : public SweepCase, public SweepFolder {
+ public:
+  explicit ExpandedSweep(const std::string& text, const std::string& more = "")
+      : SweepCase(more), SweepFolder(expand(sweep(text), {}, SweepCase::path("sweep"))) {}
+  using SweepCase::path, SweepFolder::path;
 };
 
 }  // namespace tpudist::test

@@ -38,8 +38,8 @@ choose: {by: out_of_fold, seeds: 4, set: {batch.configs: 8}}
   EXPECT_EQ(sweep.folds, 3);
   EXPECT_EQ(sweep.draws, 5);
   EXPECT_EQ(sweep.placement, Placement::split);
-  EXPECT_EQ(sweep.halving.rungs, 2);
-  EXPECT_EQ(sweep.halving.keep, 4);
+  EXPECT_EQ(sweep.rungs, 2);
+  EXPECT_EQ(sweep.keep, 4);
   EXPECT_EQ(sweep.choice, ChoiceScore::out_of_fold);
   EXPECT_EQ(sweep.fresh_seeds, 4);
   EXPECT_THAT(sweep.confirm_overrides, ElementsAre("batch.configs=8"));
@@ -108,9 +108,8 @@ TEST(SweepFileTest, ShippedSweepsLoad) {
   EXPECT_GE(files, 2);
   const SweepFile all = SweepFile::load(experiments / "all.yaml");
   std::set<std::string> collections;
-  for (const auto& path : all.experiments) {
+  for (const auto& path : all.experiments)
     collections.insert(load_experiment(path).data.collection.name);
-  }
   EXPECT_EQ(collections.size(), 5u);
 }
 

@@ -85,8 +85,7 @@ TEST(SweepFolderTest, LaterStagesDoNotReadTheOriginalFiles) {
 }
 
 TEST(SweepFolderTest, StatesFollowClaimsAndResults) {
-  const SweepCase files;
-  const SweepFolder sweep = SweepFolder::expand(files.sweep(kTwoRates), {}, files.path("sweep"));
+  const ExpandedSweep sweep(kTwoRates);
   const SweepRun& run = sweep.record().runs[0];
   EXPECT_EQ(sweep.state(run), RunState::waiting);
   {
@@ -311,11 +310,9 @@ TEST(SweepFolderTest, FoldsAreFrozen) {
 }
 
 TEST(SweepFolderTest, TheBaselineIsConfirmedBesideTheChosen) {
-  const SweepCase files;
-  const SweepFolder sweep = SweepFolder::expand(
-      files.sweep("sweep: {seeds: 2, over: {optimizer.lr: [1e-3, 2e-3, 3e-3]}}\n"
-                  "choose: {by: valid, graphs: all}\n"),
-      {}, files.path("sweep"));
+  const ExpandedSweep sweep(
+      "sweep: {seeds: 2, over: {optimizer.lr: [1e-3, 2e-3, 3e-3]}}\n"
+      "choose: {by: valid, graphs: all}\n");
   const auto end = [&](int stage) {
     const std::vector<SweepRun> runs = sweep.stage_runs(stage).value();
     for (const SweepRun& run : runs)
@@ -342,9 +339,7 @@ TEST(SweepFolderTest, TheBaselineIsConfirmedBesideTheChosen) {
 
 // Fewer runs are needed then than the stage can have.
 TEST(SweepFolderTest, AChosenBaselineIsConfirmedOnce) {
-  const SweepCase files;
-  const SweepFolder sweep = SweepFolder::expand(
-      files.sweep(kTwoRates + "choose: {by: valid, graphs: all}\n"), {}, files.path("sweep"));
+  const ExpandedSweep sweep(kTwoRates + "choose: {by: valid, graphs: all}\n");
   EXPECT_THAT(status_table(sweep), HasSubstr("\n0 of 8 runs have finished\n"));
   for (const SweepRun& run : sweep.record().runs)
     write_result(sweep.result_file(run), finished(run, run.variant == 0 ? 0.7 : 0.5));
@@ -358,8 +353,7 @@ TEST(SweepFolderTest, AChosenBaselineIsConfirmedOnce) {
 }
 
 TEST(SweepFolderTest, VariantsAreNotMixedIntoOneEnsemble) {
-  const SweepCase files;
-  const SweepFolder sweep = SweepFolder::expand(files.sweep(kTwoRates), {}, files.path("sweep"));
+  const ExpandedSweep sweep(kTwoRates);
   const std::vector<SweepRun>& runs = sweep.record().runs;
   for (const SweepRun& run : runs) write_result(sweep.result_file(run), finished(run, 0.5));
   const std::string path = sweep.path().string();
@@ -375,8 +369,7 @@ TEST(SweepFolderTest, VariantsAreNotMixedIntoOneEnsemble) {
 }
 
 TEST(SweepFolderTest, TheStatusSaysHowFarARunIsAndWhoTrainsIt) {
-  const SweepCase files;
-  const SweepFolder sweep = SweepFolder::expand(files.sweep(kTwoRates), {}, files.path("sweep"));
+  const ExpandedSweep sweep(kTwoRates);
   const std::vector<SweepRun>& runs = sweep.record().runs;
   RunResult result = finished(runs[0], 0.5);
   result.train_seconds = 90;
@@ -416,11 +409,9 @@ TEST(SweepFolderTest, TheNextCommandFollowsTheRuns) {
 
 // A rung trains a part of the steps, and a run that failed needs no more time.
 TEST(SweepFolderTest, TheTimeLeftIsByStepsOfEachStage) {
-  const SweepCase files;
-  const SweepFolder sweep = SweepFolder::expand(
-      files.sweep("sweep: {over: {optimizer.lr: [1e-3, 2e-3, 3e-3, 4e-3]}}\n"
-                  "halving: {rungs: 2, keep: 2}\nchoose: {by: valid, baseline: none}\n"),
-      {}, files.path("sweep"));
+  const ExpandedSweep sweep(
+      "sweep: {over: {optimizer.lr: [1e-3, 2e-3, 3e-3, 4e-3]}}\n"
+      "halving: {rungs: 2, keep: 2}\nchoose: {by: valid, baseline: none}\n");
   const std::vector<SweepRun>& runs = sweep.record().runs;
   RunResult result = finished(runs[0], 0.5);
   result.train_seconds = 10;
@@ -434,8 +425,7 @@ TEST(SweepFolderTest, TheTimeLeftIsByStepsOfEachStage) {
 }
 
 TEST(SweepFolderTest, MissingFoldersAreMadeAgain) {
-  const SweepCase files;
-  const SweepFolder sweep = SweepFolder::expand(files.sweep(kTwoRates), {}, files.path("sweep"));
+  const ExpandedSweep sweep(kTwoRates);
   for (const char* part : {"claims", "results", "runs"}) fs::remove_all(sweep.path() / part);
   const SweepFolder again = SweepFolder::open(sweep.path());
   EXPECT_EQ(again.state(again.record().runs[0]), RunState::waiting);
@@ -446,9 +436,7 @@ TEST(SweepFolderTest, MissingFoldersAreMadeAgain) {
 }
 
 TEST(SweepFolderTest, RunsAreCheckedAgainstTheirIds) {
-  const SweepCase files;
-  const SweepFolder sweep = SweepFolder::expand(files.sweep(kTwoRates + "choose: {by: valid}\n"),
-                                                {}, files.path("sweep"));
+  const ExpandedSweep sweep(kTwoRates + "choose: {by: valid}\n");
   const std::vector<SweepRun>& runs = sweep.record().runs;
   write_result(sweep.result_file(runs[0]), finished(runs[1], 0.5));
   EXPECT_THAT(test::message_of<DataError>([&] { sweep.result(runs[0]); }),
@@ -501,8 +489,7 @@ TEST(SweepFolderTest, TablesAreOfOneExperimentEach) {
 }
 
 TEST(SweepFolderTest, OptimismCountsVariantsWithAScore) {
-  const SweepCase files;
-  const SweepFolder sweep = SweepFolder::expand(files.sweep(kTwoRates), {}, files.path("sweep"));
+  const ExpandedSweep sweep(kTwoRates);
   const std::vector<SweepRun>& runs = sweep.record().runs;
   const auto end = [&](int variant) {
     for (const SweepRun& run : runs)
@@ -516,11 +503,9 @@ TEST(SweepFolderTest, OptimismCountsVariantsWithAScore) {
 
 // The best of four is chosen by the first rung already, though one variant is left in the last.
 TEST(SweepFolderTest, OptimismAfterHalvingCountsTheFirstRung) {
-  const SweepCase files;
-  const SweepFolder sweep = SweepFolder::expand(
-      files.sweep("sweep: {seeds: 2, over: {optimizer.lr: [1e-3, 2e-3, 3e-3, 4e-3]}}\n"
-                  "halving: {rungs: 2, keep: 4}\nchoose: {by: valid, graphs: all}\n"),
-      {}, files.path("sweep"));
+  const ExpandedSweep sweep(
+      "sweep: {seeds: 2, over: {optimizer.lr: [1e-3, 2e-3, 3e-3, 4e-3]}}\n"
+      "halving: {rungs: 2, keep: 4}\nchoose: {by: valid, graphs: all}\n");
   for (int stage = 0; stage < 2; ++stage) {
     if (stage > 0) sweep.freeze_stage(stage);
     const auto runs = sweep.stage_runs(stage).value();
@@ -536,8 +521,7 @@ TEST(SweepFolderTest, OptimismAfterHalvingCountsTheFirstRung) {
 
 // The mean of survivors is marked, and the column shows who failed.
 TEST(SweepFolderTest, TablesShowFailedMembers) {
-  const SweepCase files("ensemble: {members: 3}\n");
-  const SweepFolder sweep = SweepFolder::expand(files.sweep(kTwoRates), {}, files.path("sweep"));
+  const ExpandedSweep sweep(kTwoRates, "ensemble: {members: 3}\n");
   for (const SweepRun& run : sweep.record().runs) {
     RunResult result = finished(run, 0.5);
     for (const int member : {1, 2}) {
@@ -554,8 +538,7 @@ TEST(SweepFolderTest, TablesShowFailedMembers) {
 }
 
 TEST(SweepFolderTest, DamagedFilesAreNamed) {
-  const SweepCase files;
-  const SweepFolder sweep = SweepFolder::expand(files.sweep(kTwoRates), {}, files.path("sweep"));
+  const ExpandedSweep sweep(kTwoRates);
   const SweepRun& run = sweep.record().runs[0];
   std::ofstream(sweep.result_file(run)) << "{\"format\": \"tpudist sweep re";
   EXPECT_THAT(test::message_of<DataError>([&] { sweep.result(run); }),

@@ -18,7 +18,6 @@ namespace tpudist::test {
 namespace {
 
 namespace fs = std::filesystem;
-using ::testing::AllOf;
 using ::testing::ContainsRegex;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
@@ -36,9 +35,7 @@ SweepOutcome run(
 }
 
 TEST(SweepJobTest, TrainsEveryRunOnce) {
-  const SweepCase files;
-  const SweepFolder sweep =
-      SweepFolder::expand(files.sweep("sweep: {seeds: 3}\n"), {}, files.path("sweep"));
+  const ExpandedSweep sweep("sweep: {seeds: 3}\n");
   SweepOutcome outcome = run(sweep);
   EXPECT_EQ(outcome.finished, 3);
   EXPECT_EQ(outcome.failed, 0);
@@ -57,9 +54,7 @@ TEST(SweepJobTest, TrainsEveryRunOnce) {
 
 // Whoever looks at a thousand runs before each of them reads a million files.
 TEST(SweepJobTest, LooksAtTheResultOfAFinishedRunOnce) {
-  const SweepCase files;
-  const SweepFolder sweep =
-      SweepFolder::expand(files.sweep("sweep: {seeds: 3}\n"), {}, files.path("sweep"));
+  const ExpandedSweep sweep("sweep: {seeds: 3}\n");
   const fs::path first = sweep.result_file(sweep.record().runs[0]);
   bool seen = false;  // the second run has begun, so that the first result has been looked at
   const SweepOutcome outcome = run(sweep, {}, [&] {
@@ -92,11 +87,9 @@ TEST(SweepJobTest, StoppedRunsGoOn) {
 }
 
 TEST(SweepJobTest, AFailedRunIsRecordedAndTheOthersGoOn) {
-  const SweepCase files;
-  const SweepFolder sweep = SweepFolder::expand(
-      files.sweep("sweep: {over: {data.collection: ['layout:nlp:random', 'layout:xla:random'],"
-                  " data.include.train: [['no such graph'], []]}}\n"),
-      {}, files.path("sweep"));
+  const ExpandedSweep sweep(
+      "sweep: {over: {data.collection: ['layout:nlp:random', 'layout:xla:random'], "
+      "data.include.train: [['no such graph'], []]}}\n");
   SweepOutcome outcome = run(sweep);
   EXPECT_EQ(outcome.finished, 2);
   EXPECT_EQ(outcome.failed, 2);
@@ -133,9 +126,7 @@ TEST(SweepJobTest, ARunWithoutItsShardsIsNotMarkedAsFailed) {
 }
 
 TEST(SweepJobTest, MembersKeepTheirNumbers) {
-  const SweepCase files("ensemble: {members: 2, first_member: 3}\n");
-  const SweepFolder sweep =
-      SweepFolder::expand(files.sweep("sweep: {seeds: 1}\n"), {}, files.path("sweep"));
+  const ExpandedSweep sweep("sweep: {seeds: 1}\n", "ensemble: {members: 2, first_member: 3}\n");
   EXPECT_EQ(run(sweep).finished, 1);
   const RunResult result = sweep.result(sweep.record().runs[0]).value();
   ASSERT_EQ(result.members.size(), 2u);
@@ -144,11 +135,8 @@ TEST(SweepJobTest, MembersKeepTheirNumbers) {
 }
 
 TEST(SweepJobTest, AnIndexTrainsOneRun) {
-  const SweepCase files;
-  const SweepFolder sweep = SweepFolder::expand(
-      files.sweep(
-          "sweep: {over: {optimizer.lr: [1e-3, 1e-2]}}\nchoose: {by: valid, baseline: none}\n"),
-      {}, files.path("sweep"));
+  const ExpandedSweep sweep(
+      "sweep: {over: {optimizer.lr: [1e-3, 1e-2]}}\nchoose: {by: valid, baseline: none}\n");
   EXPECT_EQ(run(sweep, 1).finished, 1);
   EXPECT_EQ(sweep.state(sweep.record().runs[0]), RunState::waiting);
   EXPECT_EQ(sweep.state(sweep.record().runs[1]), RunState::finished);
@@ -164,9 +152,7 @@ TEST(SweepJobTest, AnIndexTrainsOneRun) {
 
 // Every further run would fail within a second on a GPU that is lost.
 TEST(SweepJobTest, AGroupWhoseGpuHasFailedTakesNoOtherRun) {
-  const SweepCase files;
-  const SweepFolder sweep =
-      SweepFolder::expand(files.sweep("sweep: {seeds: 3}\n"), {}, files.path("sweep"));
+  const ExpandedSweep sweep("sweep: {seeds: 3}\n");
   device_has_failed = true;
   const SweepOutcome outcome = run(sweep);
   device_has_failed = false;
@@ -177,11 +163,8 @@ TEST(SweepJobTest, AGroupWhoseGpuHasFailedTakesNoOtherRun) {
 
 // Whose failure a machine may be to blame for is not to decide what goes on.
 TEST(SweepJobTest, AStageDoesNotBeginOnFailedRuns) {
-  const SweepCase files;
-  const SweepFolder sweep = SweepFolder::expand(
-      files.sweep(
-          "sweep: {over: {optimizer.lr: [1e-3, 1e-2]}}\nchoose: {by: valid, baseline: none}\n"),
-      {}, files.path("sweep"));
+  const ExpandedSweep sweep(
+      "sweep: {over: {optimizer.lr: [1e-3, 1e-2]}}\nchoose: {by: valid, baseline: none}\n");
   const SweepRun& bad = sweep.record().runs[1];
   std::ofstream(sweep.run_folder(bad)) << "in the way";
   EXPECT_TRUE(run(sweep).group_lost);
@@ -202,9 +185,8 @@ TEST(SweepJobTest, AStageDoesNotBeginOnFailedRuns) {
   RunResult best = sweep.result(bad).value();
   best.members[0].valid = 2;
   write_result(sweep.result_file(bad), best);
-  EXPECT_THAT(collect_table(sweep),
-              HasSubstr("the choice for \"confirm\" is stale: by the results as they are now it is "
-                        "optimizer.lr=1e-2\n"));
+  EXPECT_THAT(collect_table(sweep), HasSubstr("the choice for \"confirm\" is stale: by the results "
+                                              "as they are now it is optimizer.lr=1e-2\n"));
   EXPECT_EQ(next_command(sweep), "tpudist sweep retry " + sweep.path().string() + " --take-back");
   EXPECT_THAT(sweep.take_back(), ElementsAre("confirm"));
   EXPECT_THAT(sweep.take_back(), IsEmpty());
@@ -226,9 +208,8 @@ TEST(SweepJobTest, PlacementChangesNoScore) {
     std::vector<std::pair<std::optional<std::uint64_t>, double>> list;
     for (const SweepRun& one : sweep.record().runs) {
       const RunResult result = sweep.result(one).value();
-      for (const MemberResult& member : result.members) {
+      for (const MemberResult& member : result.members)
         list.emplace_back(one.seed, member.valid.value());
-      }
     }
     return list;
   };

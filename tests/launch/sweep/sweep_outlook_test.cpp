@@ -1,4 +1,4 @@
-#include "launch/sweep/sweep_outlook.hpp"
+#include "launch/sweep/sweep_tables.hpp"
 
 #include <gmock/gmock.h>
 
@@ -12,7 +12,7 @@ using ::testing::AllOf;
 using ::testing::HasSubstr;
 
 std::string outlook(const SweepCase& files, const std::string& text) {
-  return outlook_text(record_of(plan_sweep(SweepFile::load(files.sweep(text)))));
+  return outlook_text(plan_sweep(SweepFile::load(files.sweep(text))).record);
 }
 
 TEST(SweepOutlook, SaysWhatRunsAndFamiliesCanShow) {

@@ -35,13 +35,13 @@ set: {train.steps: 7}
 sweep: {seeds: 2, over: {optimizer.lr: [1e-3, 1e-2], batch.configs: [4, 8]}}
 )");
   EXPECT_THAT(
-      plan.labels,
+      plan.record.labels,
       ElementsAre("optimizer.lr=1e-3 batch.configs=4", "optimizer.lr=1e-3 batch.configs=8",
                   "optimizer.lr=1e-2 batch.configs=4", "optimizer.lr=1e-2 batch.configs=8"));
-  ASSERT_EQ(plan.first_stage.size(), 8u);
+  ASSERT_EQ(plan.record.runs.size(), 8u);
   std::set<std::string> ids;
   for (std::size_t i = 0; i < 8; ++i) {
-    const SweepRun& run = plan.first_stage[i];
+    const SweepRun& run = plan.record.runs[i];
     const Experiment experiment = experiment_of(run);
     EXPECT_EQ(run.index, static_cast<int>(i));
     EXPECT_EQ(run.variant, static_cast<int>(i / 2));
@@ -61,7 +61,7 @@ TEST(SweepPlanTest, IdsAreStable) {
   const SweepCase files, elsewhere;
   const auto ids = [](const SweepPlan& plan) {
     std::vector<std::string> list;
-    for (const SweepRun& run : plan.first_stage) list.push_back(run.id);
+    for (const SweepRun& run : plan.record.runs) list.push_back(run.id);
     return list;
   };
   const auto expected = ids(plan_of(files, "sweep: {seeds: 2}"));
@@ -75,12 +75,12 @@ TEST(SweepPlanTest, IdsAreStable) {
 TEST(SweepPlanTest, SplitsMembersIntoRunsOfTheirOwn) {
   const SweepCase files;
   const SweepPlan fused = plan_of(files, "sweep: {seeds: 2, folds: 2}");
-  ASSERT_EQ(fused.first_stage.size(), 2u);
-  EXPECT_EQ(fused.first_stage[0].members, 2);
+  ASSERT_EQ(fused.record.runs.size(), 2u);
+  EXPECT_EQ(fused.record.runs[0].members, 2);
   const SweepPlan split = plan_of(files, "sweep: {seeds: 2, folds: 2}\nplacement: split");
-  ASSERT_EQ(split.first_stage.size(), 4u);
+  ASSERT_EQ(split.record.runs.size(), 4u);
   for (int i = 0; i < 4; ++i) {
-    const SweepRun& run = split.first_stage[static_cast<std::size_t>(i)];
+    const SweepRun& run = split.record.runs[i];
     const EnsembleConfig ensemble = experiment_of(run).ensemble;
     EXPECT_EQ(run.first_member, i % 2);
     EXPECT_EQ(ensemble.members, 1);
@@ -92,11 +92,11 @@ TEST(SweepPlanTest, SplitsMembersIntoRunsOfTheirOwn) {
 
 TEST(SweepPlanTest, CountsMembersFromTheFirstOneOfTheExperiment) {
   const SweepCase files("ensemble: {members: 2, first_member: 3}\n");
-  EXPECT_EQ(plan_of(files, "sweep: {seeds: 1}").first_stage[0].first_member, 3);
+  EXPECT_EQ(plan_of(files, "sweep: {seeds: 1}").record.runs[0].first_member, 3);
   const SweepPlan split = plan_of(files, "sweep: {seeds: 1}\nplacement: split");
-  ASSERT_EQ(split.first_stage.size(), 2u);
-  EXPECT_EQ(split.first_stage[1].first_member, 4);
-  EXPECT_EQ(experiment_of(split.first_stage[1]).ensemble.number_of(0), 4);
+  ASSERT_EQ(split.record.runs.size(), 2u);
+  EXPECT_EQ(split.record.runs[1].first_member, 4);
+  EXPECT_EQ(experiment_of(split.record.runs[1]).ensemble.number_of(0), 4);
 }
 
 TEST(SweepPlanTest, ChoosesNothingByGraphsThatRunsTrainOn) {
@@ -104,7 +104,7 @@ TEST(SweepPlanTest, ChoosesNothingByGraphsThatRunsTrainOn) {
   const std::string over =
       "set: {ensemble.fold_over: train+valid, predictions.rows: 5}\n"
       "sweep: {folds: 2}\n";
-  EXPECT_EQ(plan_of(files, over).first_stage.size(), 1u);
+  EXPECT_EQ(plan_of(files, over).record.runs.size(), 1u);
   try {
     plan_of(files, over + "choose: {by: out_of_fold}");
     FAIL() << "nothing was refused";
@@ -121,14 +121,14 @@ sweep: {seeds: 2, over: {optimizer.lr: [1e-4, 2e-4, 3e-4, 4e-4, 5e-4]}}
 halving: {rungs: 3, keep: 2}
 choose: {by: valid}
 )");
-  ASSERT_EQ(plan.stages.size(), 4u);
-  EXPECT_EQ(plan.stages[0].count, 10);
-  EXPECT_EQ(plan.stages[1].first, 10);
-  EXPECT_EQ(plan.stages[1].count, 6);  // 3 variants
-  EXPECT_EQ(plan.stages[2].count, 4);  // 2 variants
-  EXPECT_EQ(plan.stages[3].first, 20);
-  EXPECT_EQ(plan.stages[3].count, 6);  // fresh seeds of the best and of the baseline
-  EXPECT_EQ(experiment_of(plan.first_stage[0]).train.steps, 3);  // 10 / 4, rounded up
+  ASSERT_EQ(plan.record.stages.size(), 4u);
+  EXPECT_EQ(plan.record.stages[0].count, 10);
+  EXPECT_EQ(plan.record.stages[1].first, 10);
+  EXPECT_EQ(plan.record.stages[1].count, 6);  // 3 variants
+  EXPECT_EQ(plan.record.stages[2].count, 4);  // 2 variants
+  EXPECT_EQ(plan.record.stages[3].first, 20);
+  EXPECT_EQ(plan.record.stages[3].count, 6);  // fresh seeds of the best and of the baseline
+  EXPECT_EQ(experiment_of(plan.record.runs[0]).train.steps, 3);  // 10 / 4, rounded up
   EXPECT_EQ(experiment_of(runs_of_stage(plan, 1, {4, 0, 2})[0]).train.steps, 5);
   const auto last = runs_of_stage(plan, 2, {4, 2});
   ASSERT_EQ(last.size(), 4u);
@@ -146,18 +146,18 @@ TEST(SweepPlanTest, ConfirmsWithFreshSeedsOnOtherGraphs) {
   ASSERT_EQ(confirming.size(), 3u);
   EXPECT_EQ(confirming[0].seed, 8u);
   EXPECT_EQ(confirming[2].seed, 10u);
-  const auto search = experiment_of(plan.first_stage[0]).data.exclude_valid;
+  const auto search = experiment_of(plan.record.runs[0]).data.exclude_valid;
   const auto confirm = experiment_of(confirming[0]).data.exclude_valid;
   ASSERT_FALSE(search.empty());
   ASSERT_FALSE(confirm.empty());
   for (const std::string& name : search)
     EXPECT_THAT(confirm, ::testing::Not(::testing::Contains(name)));
-  EXPECT_EQ(plan.confirmed_on, "validation families that did not choose it");
+  EXPECT_EQ(plan.record.confirmed_on, "validation families that did not choose it");
 
   const SweepPlan same =
       plan_of(files, "sweep: {over: {optimizer.lr: [1, 2]}}\nchoose: {by: valid, graphs: all}");
-  EXPECT_TRUE(experiment_of(same.first_stage[0]).data.exclude_valid.empty());
-  EXPECT_EQ(same.confirmed_on, "the same graphs that chose it");
+  EXPECT_TRUE(experiment_of(same.record.runs[0]).data.exclude_valid.empty());
+  EXPECT_EQ(same.record.confirmed_on, "the same graphs that chose it");
 }
 
 TEST(SweepPlanTest, NothingIsChosenBetweenVariantsThatAreScoredOnOtherGraphs) {
@@ -173,14 +173,14 @@ TEST(SweepPlanTest, NothingIsChosenBetweenVariantsThatAreScoredOnOtherGraphs) {
               AllOf(HasSubstr("variants 0 (data.collection=layout:xla:random) and 1 ("),
                     HasSubstr("data.collection is layout:xla:random and layout:nlp:random")));
   EXPECT_THAT(refusal(graphs + choose), HasSubstr("the scored graphs differ"));
-  EXPECT_THAT(plan_of(files, collections).groups, ElementsAre(0, 1));
-  EXPECT_THAT(plan_of(files, graphs).groups, ElementsAre(0, 1));
+  EXPECT_THAT(plan_of(files, collections).record.variant_group, ElementsAre(0, 1));
+  EXPECT_THAT(plan_of(files, graphs).record.variant_group, ElementsAre(0, 1));
   // What members train on may differ, and patterns that come to the same graphs are the same.
   EXPECT_THAT(plan_of(files,
                       "sweep: {over: {data.exclude.train: [[], ['*none*']], "
                       "data.include.valid: [[], ['*']]}}\n" +
                           choose)
-                  .groups,
+                  .record.variant_group,
               ElementsAre(0, 0, 0, 0));
 }
 
@@ -207,7 +207,7 @@ TEST(SweepPlanTest, NothingIsChosenAcrossOtherFolds) {
   EXPECT_THAT(
       test::message_of<ConfigError>([&] { plan_of(files, seeds + "choose: {by: out_of_fold}"); }),
       HasSubstr("or the folds in which they lie"));
-  EXPECT_GT(std::ranges::max(plan_of(files, seeds).groups), 0);
+  EXPECT_GT(std::ranges::max(plan_of(files, seeds).record.variant_group), 0);
 }
 
 TEST(SweepPlanTest, WhatConfirmsIsOnTheOtherHalf) {
@@ -254,7 +254,7 @@ TEST(SweepPlanTest, MembersThatAreAddedToConfirmAreRunsOfTheirOwn) {
   const SweepCase files;
   const SweepPlan plan =
       plan_of(files, "choose: {by: valid, seeds: 3, set: {ensemble.members: 8}}\nplacement: split");
-  EXPECT_EQ(plan.stages.back().count, 24);
+  EXPECT_EQ(plan.record.stages.back().count, 24);
   EXPECT_EQ(runs_of_stage(plan, 1, {0}).size(), 24u);
 }
 
@@ -263,9 +263,9 @@ TEST(SweepPlanTest, ManyRungsBeginWithOneStep) {
   const SweepPlan plan = plan_of(files,
                                  "sweep: {over: {optimizer.lr: [1e-4, 2e-4]}}\n"
                                  "halving: {rungs: 20, keep: 10}\nchoose: {by: valid}");
-  EXPECT_EQ(experiment_of(plan.first_stage[0]).train.steps, 1);
-  EXPECT_EQ(plan.stages[0].step_divisor, std::int64_t{1} << 40);
-  EXPECT_EQ(plan.stages[19].step_divisor, 1);
+  EXPECT_EQ(experiment_of(plan.record.runs[0]).train.steps, 1);
+  EXPECT_EQ(plan.record.stages[0].step_divisor, std::int64_t{1} << 40);
+  EXPECT_EQ(plan.record.stages[19].step_divisor, 1);
 }
 
 TEST(SweepPlanTest, AMistakeOfAnExperimentNamesTheVariant) {
@@ -306,10 +306,10 @@ TEST(SweepPlanTest, SeveralExperimentsAreVariantsOfTheirOwn) {
   const auto path = files.write(
       "all.yaml", "name: all\nexperiments: [tiny.yaml, second.yaml]\nsweep: {seeds: 1}\n");
   const SweepPlan plan = plan_sweep(SweepFile::load(path));
-  EXPECT_THAT(plan.labels, ElementsAre("tiny", "second"));
-  ASSERT_EQ(plan.first_stage.size(), 2u);
-  EXPECT_EQ(plan.first_stage[0].collection, "layout:xla:random");
-  EXPECT_EQ(plan.first_stage[1].collection, "layout:nlp:random");
+  EXPECT_THAT(plan.record.labels, ElementsAre("tiny", "second"));
+  ASSERT_EQ(plan.record.runs.size(), 2u);
+  EXPECT_EQ(plan.record.runs[0].collection, "layout:xla:random");
+  EXPECT_EQ(plan.record.runs[1].collection, "layout:nlp:random");
 }
 
 TEST(SweepPlanTest, WithoutFoldsOneMemberTrainsOnAllGraphs) {
@@ -318,8 +318,8 @@ TEST(SweepPlanTest, WithoutFoldsOneMemberTrainsOnAllGraphs) {
                                  "set: {ensemble: {members: 4, vary: [init, order], fold_file: "
                                  "none.yaml, fold_over: train+valid}}\n"
                                  "sweep: {seeds: 1, folds: none}");
-  ASSERT_EQ(plan.first_stage.size(), 1u);
-  const EnsembleConfig ensemble = experiment_of(plan.first_stage[0]).ensemble;
+  ASSERT_EQ(plan.record.runs.size(), 1u);
+  const EnsembleConfig ensemble = experiment_of(plan.record.runs[0]).ensemble;
   EXPECT_EQ(ensemble.members, 1);
   EXPECT_EQ(ensemble.folds, 0);
 }
@@ -333,7 +333,7 @@ TEST(SweepPlanTest, AnExperimentTakesItsOwnValuesAfterThoseOfAll) {
                                 "sweep: {seeds: 1}\n");
   const auto steps = [](const SweepFile& file) {
     std::vector<std::int64_t> steps;
-    for (const SweepRun& run : plan_sweep(file).first_stage)
+    for (const SweepRun& run : plan_sweep(file).record.runs)
       steps.push_back(experiment_of(run).train.steps);
     return steps;
   };
