@@ -139,6 +139,12 @@ void run_on_all_ranks(Communicator& communicator, const std::function<void()>& a
            fmt::format("rank {}{}: {}", first, more, all[first].substr(1)));
 }
 
+void run_on_first_rank(Communicator& communicator, const std::function<void()>& action) {
+  run_on_all_ranks(communicator, [&] {
+    if (communicator.rank() == 0) action();
+  });
+}
+
 std::unique_ptr<Communicator> make_self_communicator(MemoryKind memory) {
   return std::make_unique<SelfComm>(memory);
 }

@@ -115,6 +115,9 @@ std::vector<T> all_gather_variable(Communicator& communicator, std::span<const T
 // number, kind and message. The copy is also a HeardFromOtherRank.
 void run_on_all_ranks(Communicator& communicator, const std::function<void()>& action);
 
+// Runs `action` on rank 0 alone. If it throws, every rank throws, as above.
+void run_on_first_rank(Communicator& communicator, const std::function<void()>& action);
+
 // A communicator of one rank: calls only copy.
 std::unique_ptr<Communicator> make_self_communicator(MemoryKind memory = MemoryKind::host);
 

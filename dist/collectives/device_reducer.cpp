@@ -1,6 +1,5 @@
 #include "dist/collectives/device_reducer.hpp"
 
-#include <algorithm>
 #include <bit>
 #include <span>
 

@@ -261,9 +261,7 @@ std::unique_ptr<Communicator> make_nccl_communicator(Communicator& world, int de
         first, rank, ids[rank]));
   }
   ncclUniqueId id{};
-  run_on_all_ranks(world, [&] {
-    if (world.rank() == 0) check_nccl(ncclGetUniqueId(&id), "ncclGetUniqueId", nullptr);
-  });
+  run_on_first_rank(world, [&] { check_nccl(ncclGetUniqueId(&id), "ncclGetUniqueId", nullptr); });
   world.broadcast(std::span<char>(id.internal), 0);
   // A rank that fails from here on must not wait for the others, which wait for it.
   return std::make_unique<NcclComm>(id, world.rank(), world.size(), device, options);

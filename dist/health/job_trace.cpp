@@ -14,7 +14,6 @@
 #include "core/file_system.hpp"
 #include "core/json.hpp"
 #include "core/log.hpp"
-#include "core/output_path.hpp"
 #include "core/process.hpp"
 
 namespace tpudist {
@@ -169,8 +168,7 @@ void JobTrace::write(Communicator& world, const std::filesystem::path& path) con
   const std::vector<TraceTrack> tracks = trace_.tracks();
   const std::string mine = trace_events(tracks, world.rank(), host_name(), start_, clock_);
   std::optional<Destination> destination;
-  run_on_all_ranks(world, [&] {
-    if (!root) return;
+  run_on_first_rank(world, [&] {
     destination.emplace(path);
     destination->write("{\"displayTimeUnit\":\"ns\",\"traceEvents\":[\n");
   });
@@ -180,8 +178,7 @@ void JobTrace::write(Communicator& world, const std::filesystem::path& path) con
     if (rank > 0) destination->write(",\n");
     destination->write(text);
   }
-  run_on_all_ranks(world, [&] {
-    if (!root) return;
+  run_on_first_rank(world, [&] {
     destination->write("\n]}\n");
     destination->finish();
   });

@@ -15,7 +15,6 @@
 #include <system_error>
 #include <utility>
 
-#include "core/check.hpp"
 #include "core/duration.hpp"
 #include "core/process.hpp"
 #include "dist/health/stop_signal.hpp"

@@ -40,7 +40,7 @@ void refuse_what_layers_lack(ConfigNode root, const Experiment& experiment) {
 
 // Early stopping would choose a member's last step by graphs on which other members train.
 void require_unseen_graphs_to_stop_early(ConfigNode root, const Experiment& experiment) {
-  if (!experiment.ensemble.trains_on_valid() || experiment.train.early_stop.patience == 0) return;
+  if (!experiment.ensemble.trains_on_valid || experiment.train.early_stop.patience == 0) return;
   root.mistake("train",
                "early_stop goes by a validation split that no member trains on; leave it out, or "
                "give ensemble.fold_over=train");
@@ -199,7 +199,7 @@ DatasetOptions DataConfig::evaluation(const std::string& split) const {
 
 DatasetOptions Experiment::training_data() const {
   DatasetOptions options = data.training();
-  if (ensemble.trains_on_valid())
+  if (ensemble.trains_on_valid)
     options.second = SecondSplit{"valid", data.include_valid, data.exclude_valid};
   return options;
 }

@@ -40,11 +40,9 @@ struct BadLossConfig {
   double above = std::numeric_limits<double>::infinity();  // larger losses count as bad
 };
 
-enum class RowOrder { shared, per_member };
 enum class PlanMode { automatic, dense, refined };
 // How a batch is cut into units: by slates in their order, or by graph.
 enum class UnitKind { slates, graph };
-enum class ReduceMode { tree, all_reduce };
 // The rows of each validation graph to score in the evaluation after the last step: all measured
 // rows, at most `train.evaluate_rows`, or none.
 enum class LastEvaluation { all, sampled, none };
@@ -67,10 +65,10 @@ struct BatchConfig {
   int slates = 4;    // per batch
   int configs = 10;  // K, per slate
   UnitKind unit = UnitKind::slates;
-  int unit_slates = 1;   // most slates of a unit
-  int config_chunk = 0;  // configurations of a slate computed at a time; 0 = all
-  int member_chunk = 0;  // members computed together; 0 = depends on the plan
-  RowOrder order = RowOrder::shared;
+  int unit_slates = 1;           // most slates of a unit
+  int config_chunk = 0;          // configurations of a slate computed at a time; 0 = all
+  int member_chunk = 0;          // members computed together; 0 = depends on the plan
+  bool rows_per_member = false;  // batch.order
   DrawMode draw = DrawMode::rows;
   SlateMix mix = SlateMix::uniform;
   double bias = 3;          // of SlateMix::fast
@@ -103,9 +101,6 @@ struct TrainConfig {
   BadLossConfig bad_loss;
 };
 
-// The splits that are divided into folds: a member trains on all folds except its own.
-enum class FoldOver { train, train_and_valid };
-
 // Whether one run trains all members side by side, or a sweep trains each in its own run.
 enum class Placement { fused, split };
 
@@ -118,15 +113,15 @@ struct EnsembleConfig {
   bool vary_init = true, vary_order = false, vary_fold = false;
   int folds = 0;  // 0 = none: every member trains on all graphs
   std::uint64_t fold_seed = 1;
-  FoldOver fold_over = FoldOver::train;
+  // ensemble.fold_over: whether the validation split is divided into folds, too, and members train
+  // on all its graphs except those of their fold.
+  bool trains_on_valid = false;
   std::filesystem::path fold_file;  // gives the fold of each graph; empty = assign_folds
   Placement placement = Placement::fused;
 
   int number_of(int member) const { return first_member + member; }
   // Whether members hold graphs out.
   bool holds_out() const { return folds > 0 && vary_fold; }
-  // Whether members also train on validation graphs, except those of their fold.
-  bool trains_on_valid() const { return fold_over == FoldOver::train_and_valid; }
   // The fold that member `member` of this run never trains on; -1: the member trains on all graphs.
   int held_out_fold(int member) const { return holds_out() ? number_of(member) % folds : -1; }
 };
@@ -138,7 +133,7 @@ struct PredictionsConfig {
 };
 
 struct DistConfig {
-  ReduceMode reduce = ReduceMode::tree;
+  bool all_reduce = false;  // dist.reduce: nccl; else the fixed tree
   int threads = 0;          // per rank; 0 = auto: the node's cores / ranks on the node
   std::string device;       // auto, cpu or cuda
   double timeout = 600;     // seconds without progress before the watchdog ends the job; 0 = off

@@ -11,8 +11,8 @@
 #include "core/duration.hpp"
 #include "core/error.hpp"
 #include "data/loading/metis_segments.hpp"
-#include "data/schema/merged_collection.hpp"
-#include "data/shards/converted_collections.hpp"
+#include "data/schema/collection.hpp"
+#include "data/shards/manifest.hpp"
 
 namespace tpudist {
 namespace {
@@ -250,9 +250,8 @@ BatchConfig read_batch(ConfigNode batch) {
   if (config.config_chunk > 0 && config.unit_slates > 1) {
     batch.mistake("config_chunk", "cuts units of one slate: leave out unit and unit_slates");
   }
-  config.order = batch.choice("order", "shared", {"shared", "per_member"}) == "shared"
-                     ? RowOrder::shared
-                     : RowOrder::per_member;
+  config.rows_per_member =
+      batch.choice("order", "shared", {"shared", "per_member"}) == "per_member";
   const std::string draw = batch.choice("draw", "rows", {"rows", "root", "graphs"});
   config.draw = draw == "rows"   ? DrawMode::rows
                 : draw == "root" ? DrawMode::root
@@ -307,9 +306,7 @@ TrainConfig read_train(ConfigNode train) {
 
 DistConfig read_dist(ConfigNode dist) {
   DistConfig config;
-  config.reduce = dist.choice("reduce", "tree", {"tree", "nccl"}) == "tree"
-                      ? ReduceMode::tree
-                      : ReduceMode::all_reduce;
+  config.all_reduce = dist.choice("reduce", "tree", {"tree", "nccl"}) == "nccl";
   config.threads = static_cast<int>(dist.integer_or_auto("threads", 0, {1, 1024}));
   config.device = dist.choice("device", "auto", {"auto", "cpu", "cuda"});
   config.timeout = duration_of(dist, "timeout", dist.text("timeout", "10m"));
@@ -377,7 +374,7 @@ EnsembleConfig read_ensemble(ConfigNode ensemble) {
   }
   if (config.folds == 0) config.vary_fold = false;
   if (ensemble.choice("fold_over", "train", {"train", "train+valid"}) == "train+valid") {
-    config.fold_over = FoldOver::train_and_valid;
+    config.trains_on_valid = true;
     if (!config.holds_out()) {
       ensemble.mistake("fold_over",
                        "trains members on the validation split but for their own fold: give "

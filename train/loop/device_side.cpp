@@ -56,10 +56,10 @@ class DeviceSide : public StepSide {
         stride_(length_ + kRowExtra),
         nccl_(communicator(experiment, context)),
         device_(*network.device()),
-        reducer_(context.world, nccl_.get(), device_,
-                 experiment.dist.reduce == ReduceMode::all_reduce ? DeviceReducer::Order::ranks
-                                                                  : DeviceReducer::Order::tree,
-                 stride_, length_) {}
+        reducer_(
+            context.world, nccl_.get(), device_,
+            experiment.dist.all_reduce ? DeviceReducer::Order::ranks : DeviceReducer::Order::tree,
+            stride_, length_) {}
 
   Parameters begin(const BatchPlan& batch, const std::vector<StepCall>& calls,
                    TrainingState& state) override {

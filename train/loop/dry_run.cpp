@@ -9,7 +9,6 @@
 
 #include "core/numbers.hpp"
 #include "dist/collectives/communicator.hpp"
-#include "dist/health/agreement.hpp"
 #include "models/network/network_config.hpp"
 #include "models/plans/plan.hpp"
 #include "results/records/run_folder.hpp"
@@ -228,7 +227,7 @@ std::string segments_text(const TrainingSetup& setup) {
   const Experiment& experiment = setup.experiment;
   if (!experiment.data.cuts_segments()) return "";
   std::int64_t segments = 0, scores = 0;
-  for (const auto& [rows, own] : cut_graphs(setup.experiment, setup.data)) {
+  for (const auto& [rows, own] : cut_graphs(setup.data)) {
     segments += own;
     scores += own * rows;
   }
@@ -298,8 +297,7 @@ void dry_run(const Experiment& experiment, const std::filesystem::path& run, boo
              JobContext& context, const std::function<void(std::string_view)>& print) {
   const bool root = context.world.rank() == 0;
   WorkPlan plan;
-  run_on_all_ranks(context.world, [&] {
-    if (!root) return;
+  run_on_first_rank(context.world, [&] {
     RunClaim(run, resume);  // for its errors
     plan = plan_work(experiment, ranks, context);
     print(plan.text);  // before the steps, which may run out of memory

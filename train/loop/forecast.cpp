@@ -15,7 +15,6 @@
 #include "dist/collectives/device_reducer.hpp"
 #include "models/plans/plan_cost.hpp"
 #include "results/records/run_folder.hpp"
-#include "train/loop/initial_weights.hpp"
 #include "train/loop/run_checkpoints.hpp"
 #include "train/loop/run_evaluation.hpp"
 #include "train/loop/run_predictions.hpp"
@@ -63,14 +62,13 @@ class TimedSteps {
         context_(context),
         setup_(experiment, experiment.training_data(), context.pool, context.topology.device,
                context.world.size(), context.world),
-        validation_(experiment, setup_, context),
+        validation_(setup_, context),
         state_(setup_),
         step_(experiment, setup_.network, context),
         measured_(setup_.network) {
     run_on_all_ranks(context.world, [&] { require_device_memory(setup_, context); });
     const RunFolder folder(run);
-    if (!resume ||
-        !RunCheckpoints(experiment, setup_, folder, /*claim=*/nullptr, context).restore(state_))
+    if (!resume || !RunCheckpoints(setup_, folder, /*claim=*/nullptr, context).restore(state_))
       begin_anew(setup_, state_, context);
     first_ = state_.step;
   }
@@ -150,29 +148,28 @@ EvaluationCosts evaluation_costs(const TrainingSetup& setup, const ScoringSessio
   if (!valid) return costs;
   const auto cost = [&](std::int64_t most_rows) {
     // If members train on the split, each graph is scored only by those that hold out its fold.
-    const int members = ensemble.trains_on_valid()
+    const int members = ensemble.trains_on_valid
                             ? (ensemble.members + ensemble.folds - 1) / ensemble.folds
                             : ensemble.members;
     return valid->cost(members, most_rows);
   };
-  if (evaluations_after(experiment, 0) > 0) costs.each = cost(train.evaluate_rows);
+  if (evaluations_after(train, 0) > 0) costs.each = cost(train.evaluate_rows);
   if (train.last_evaluation == LastEvaluation::sampled) costs.last = cost(train.evaluate_rows);
   if (train.last_evaluation == LastEvaluation::all) costs.last = cost(0);
   return costs;
 }
 
-std::int64_t evaluations_after(const Experiment& experiment, std::int64_t done) {
-  const std::int64_t every = experiment.train.evaluate_every;
-  if (every <= 0 || experiment.train.steps <= done) return 0;
-  return (experiment.train.steps - 1) / every - done / every;  // the last step has its own
-                                                               // evaluation
+std::int64_t evaluations_after(const TrainConfig& train, std::int64_t done) {
+  const std::int64_t every = train.evaluate_every;
+  if (every <= 0 || train.steps <= done) return 0;
+  return (train.steps - 1) / every - done / every;  // the last step has its own evaluation
 }
 
 std::string evaluation_text(const Experiment& experiment, const EvaluationCosts& costs,
                             bool has_graphs, double step_operations) {
   const TrainConfig& train = experiment.train;
   const std::string held_out = "the members that did not train on them";
-  const std::string members = experiment.ensemble.trains_on_valid()
+  const std::string members = experiment.ensemble.trains_on_valid
                                   ? held_out
                                   : counted(experiment.ensemble.members, "member");
   std::string text = "evaluation\n";
@@ -227,7 +224,7 @@ TimeForecast forecast_time(const Experiment& experiment, const MeasuredSteps& me
     return cost ? measured.seconds_of_scoring(cost->work) / ranks : 0;
   };
   TimeForecast forecast{.steps = experiment.train.steps - done, .step = step};
-  if (costs.each) forecast.evaluations = evaluations_after(experiment, done);
+  if (costs.each) forecast.evaluations = evaluations_after(experiment.train, done);
   forecast.evaluation = seconds(costs.each);
   // If both use the same rows, the predictions serve as the last evaluation.
   const bool at_once =
@@ -286,7 +283,7 @@ DeviceBytes device_bytes(const TrainingSetup& setup, int ranks) {
   bytes.rows = (all + ranks - 1) / ranks;
   // The tree of several ranks keeps the rows, their slices and the slices of all ranks' rows; the
   // sums, the rank's own slice of the sums, and all slices.
-  const bool exchanges = ranks > 1 && experiment.dist.reduce != ReduceMode::all_reduce;
+  const bool exchanges = ranks > 1 && !experiment.dist.all_reduce;
   const std::int64_t slice = exchanges ? DeviceReducer::slice_of(row, ranks) : 0;
   bytes.gradients =
       static_cast<std::uint64_t>(bytes.rows * (row + 2 * ranks * slice)) * sizeof(float);

@@ -33,7 +33,7 @@ EvaluationCosts evaluation_costs(const TrainingSetup& setup, const ScoringSessio
                                  JobContext& context);
 
 // The number of evaluations that follow step `done`, without the last one.
-std::int64_t evaluations_after(const Experiment& experiment, std::int64_t done);
+std::int64_t evaluations_after(const TrainConfig& train, std::int64_t done);
 
 // The costs as lines: rows, arithmetic, and the same in training steps (of `step_operations` each).
 std::string evaluation_text(const Experiment& experiment, const EvaluationCosts& costs,

@@ -16,8 +16,7 @@ class HostSide : public StepSide {
         context_(context),
         length_(static_cast<std::size_t>(network.parameters().length())),
         stride_(length_ + kRowExtra) {
-    const auto make = experiment.dist.reduce == ReduceMode::all_reduce ? make_all_reduce_reducer
-                                                                       : make_tree_reducer;
+    const auto make = experiment.dist.all_reduce ? make_all_reduce_reducer : make_tree_reducer;
     reducer_ = make(context.world, static_cast<std::int64_t>(stride_), context.pool);
   }
 

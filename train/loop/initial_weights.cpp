@@ -1,4 +1,4 @@
-#include "train/loop/initial_weights.hpp"
+#include "train/loop/training_state.hpp"
 
 #include <fmt/format.h>
 
@@ -17,7 +17,7 @@
 #include "dist/health/agreement.hpp"
 #include "results/checkpoints/weights_file.hpp"
 #include "train/scoring/trained_run.hpp"
-#include "train/units/step_work.hpp"
+#include "train/units/training_setup.hpp"
 
 namespace tpudist {
 namespace {
@@ -47,7 +47,7 @@ void refuse_known_graphs(const TrainingSetup& setup, const TrainedRun& run,
   const EnsembleConfig& own = setup.experiment.ensemble;
   std::vector<GraphEntry> folded, valid;
   if (own.holds_out()) folded = select_graphs(setup.data.options());
-  if (!own.trains_on_valid()) {
+  if (!own.trains_on_valid) {
     const DatasetOptions options = setup.experiment.data.evaluation("valid");
     valid = filter_graphs(list_graphs(options.shards, options.collection, "valid"), "valid",
                           options.include, options.exclude);

@@ -9,12 +9,10 @@
 namespace tpudist {
 namespace {
 
-std::string skipped_name(std::size_t m) {
-  return fmt::format("bad_loss.skipped.{}", m);
-}
+constexpr const char *kSkipped = "bad_loss.skipped", *kRolledBack = "bad_loss.rolled_back";
 
-std::string rolled_back_name(std::size_t m) {
-  return fmt::format("bad_loss.rolled_back.{}", m);
+std::string name_of(const char* count, std::size_t m) {
+  return fmt::format("{}.{}", count, m);
 }
 
 std::int64_t number_of(const std::map<std::string, double>& numbers, const std::string& name) {
@@ -54,15 +52,15 @@ double BadLoss::rate_factor(std::size_t m) const {
 
 void BadLoss::save(std::map<std::string, double>& numbers) const {
   for (std::size_t m = 0; m < skipped.size(); ++m) {
-    if (skipped[m] > 0) numbers[skipped_name(m)] = static_cast<double>(skipped[m]);
-    if (rolled_back[m] > 0) numbers[rolled_back_name(m)] = static_cast<double>(rolled_back[m]);
+    if (skipped[m] > 0) numbers[name_of(kSkipped, m)] = static_cast<double>(skipped[m]);
+    if (rolled_back[m] > 0) numbers[name_of(kRolledBack, m)] = static_cast<double>(rolled_back[m]);
   }
 }
 
 void BadLoss::restore(const std::map<std::string, double>& numbers) {
   for (std::size_t m = 0; m < skipped.size(); ++m) {
-    skipped[m] = number_of(numbers, skipped_name(m));
-    rolled_back[m] = number_of(numbers, rolled_back_name(m));
+    skipped[m] = number_of(numbers, name_of(kSkipped, m));
+    rolled_back[m] = number_of(numbers, name_of(kRolledBack, m));
   }
 }
 

@@ -55,4 +55,13 @@ struct EarlyStop {
   std::vector<std::int64_t> stopped_at;  // [M] step; -1 while the member trains
 };
 
+// A member that took no step after step `step`, because `train.early_stop.patience` evaluations in
+// a row were not better than that of `best_step`. The best score is optimistic: it is the largest
+// of several scores on the same graphs.
+struct EarlyStopped {
+  int member = 0;  // number
+  std::int64_t step = 0, best_step = 0;
+  double best_score = 0;
+};
+
 }  // namespace tpudist

@@ -15,7 +15,7 @@
 #include "dist/health/agreement.hpp"
 #include "results/checkpoints/checkpoint_folder.hpp"
 #include "results/records/settings.hpp"
-#include "train/units/folds.hpp"
+#include "train/units/training_setup.hpp"
 
 namespace tpudist {
 namespace {
@@ -65,22 +65,21 @@ std::string differences(const std::vector<int>& then, const FoldTable& now) {
 
 }  // namespace
 
-RunCheckpoints::RunCheckpoints(const Experiment& experiment, const TrainingSetup& setup,
-                               const RunFolder& run, const RunClaim* claim, JobContext& context)
-    : experiment_(experiment),
+RunCheckpoints::RunCheckpoints(const TrainingSetup& setup, const RunFolder& run,
+                               const RunClaim* claim, JobContext& context)
+    : experiment_(setup.experiment),
       setup_(setup),
       run_(run),
       claim_(claim),
       context_(context),
       fold_hash_(training_folds_hash(setup.folds, setup.data)),
       segment_hash_(segment_hash(setup.data)),
-      metis_hash_(metis_hash(experiment.data.reduction)),
+      metis_hash_(metis_hash(setup.experiment.data.reduction)),
       queue_(setup.network.parameters(), context.files, [&context] { context.advance(); }) {}
 
 bool RunCheckpoints::restore(TrainingState& state) {
   std::optional<CheckpointFile> file;
-  run_on_all_ranks(context_.world, [&] {
-    if (!root()) return;
+  run_on_first_rank(context_.world, [&] {
     file = choose();
     if (file) read_best_score();
   });
@@ -176,8 +175,7 @@ void RunCheckpoints::fill(Checkpoint& copy, const TrainingState& state) const {
 void RunCheckpoints::save(const TrainingState& state) {
   context_.enter("checkpoint", state.step);
   const TraceSpan span(context_.trace, "checkpoint", state.step);
-  run_on_all_ranks(context_.world, [&] {
-    if (!root()) return;
+  run_on_first_rank(context_.world, [&] {
     Checkpoint& copy = queue_.copy(Kind::regular);
     log_failures();
     fill(copy, state);
@@ -191,8 +189,8 @@ void RunCheckpoints::save(const TrainingState& state) {
 void RunCheckpoints::save_if_best(const TrainingState& state, double score) {
   context_.enter("checkpoint", state.step);
   const TraceSpan span(context_.trace, "checkpoint", state.step);
-  run_on_all_ranks(context_.world, [&] {
-    if (!root() || !std::isfinite(score)) return;
+  run_on_first_rank(context_.world, [&] {
+    if (!std::isfinite(score)) return;
     Checkpoint& copy = queue_.copy(Kind::best);
     log_failures();
     if (score <= best_score_) return;
@@ -232,8 +230,7 @@ void RunCheckpoints::log_failures() {
 }
 
 void RunCheckpoints::wait() {
-  run_on_all_ranks(context_.world, [&] {
-    if (!root()) return;
+  run_on_first_rank(context_.world, [&] {
     queue_.wait();
     if (const std::string errors = take_results(); !errors.empty()) {
       throw IoError(

@@ -24,8 +24,8 @@ namespace tpudist {
 class RunCheckpoints {
  public:
   // `claim`: the lock on the folder, on rank 0; null on other ranks, and if nothing is written.
-  RunCheckpoints(const Experiment& experiment, const TrainingSetup& setup, const RunFolder& run,
-                 const RunClaim* claim, JobContext& context);
+  RunCheckpoints(const TrainingSetup& setup, const RunFolder& run, const RunClaim* claim,
+                 JobContext& context);
 
   // Restores the newest complete checkpoint, the same on all ranks, and sets damaged ones aside.
   // Without a checkpoint warns and returns false. Throws ConfigError when the checkpoint (or the

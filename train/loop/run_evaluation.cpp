@@ -16,8 +16,8 @@
 #include "dist/health/agreement.hpp"
 #include "results/records/predictions_file.hpp"
 #include "train/loop/run_predictions.hpp"
-#include "train/units/folds.hpp"
 #include "train/units/prepared_graphs.hpp"
+#include "train/units/training_setup.hpp"
 
 namespace tpudist {
 namespace {
@@ -26,7 +26,7 @@ namespace {
 ScoringMembers members_without(const EnsembleConfig& ensemble, const FoldTable& folds,
                                const Dataset& valid) {
   ScoringMembers by;
-  if (!ensemble.trains_on_valid()) return by;
+  if (!ensemble.trains_on_valid) return by;
   for (const int fold : graph_folds(folds, valid)) {
     std::vector<bool>& members = by.emplace_back();
     for (int m = 0; m < ensemble.members; ++m) members.push_back(ensemble.held_out_fold(m) == fold);
@@ -36,9 +36,9 @@ ScoringMembers members_without(const EnsembleConfig& ensemble, const FoldTable& 
 
 }  // namespace
 
-Validation::Validation(const Experiment& experiment, const TrainingSetup& setup,
-                       JobContext& context)
+Validation::Validation(const TrainingSetup& setup, JobContext& context)
     : setup_(setup), context_(context) {
+  const Experiment& experiment = setup.experiment;
   const DatasetOptions options = experiment.data.evaluation("valid");
   if (!tpudist::has_graphs(options)) {
     if (experiment.train.early_stop.patience > 0)
@@ -97,21 +97,17 @@ void Validation::log_graphs(const TrainedOn& trained) const {
   }
 }
 
-RunEvaluation::RunEvaluation(const Experiment& experiment, const TrainingSetup& setup,
-                             const RunFolder& run, RunCheckpoints& checkpoints, RunReport& report,
-                             TrainingState& state, JobContext& context)
-    : experiment_(experiment),
+RunEvaluation::RunEvaluation(const TrainingSetup& setup, const RunFolder& run,
+                             RunCheckpoints& checkpoints, RunReport& report, TrainingState& state,
+                             JobContext& context)
+    : experiment_(setup.experiment),
       setup_(setup),
       run_(run),
       checkpoints_(checkpoints),
       report_(report),
       state_(state),
       context_(context),
-      validation_(experiment, setup, context) {}
-
-void RunEvaluation::log_graphs(const TrainedOn& trained) const {
-  if (root()) validation_.log_graphs(trained);
-}
+      validation_(setup, context) {}
 
 void RunEvaluation::step() {
   const TrainConfig& train = experiment_.train;
@@ -204,16 +200,10 @@ void RunEvaluation::predict(TrainOutcome& outcome, bool evaluates,
   const TraceSpan span(context_.trace, "predictions", state_.step);
   Evaluation evaluation;
   if (evaluates) evaluation = validation_.start(state_.alive(), last_rows());
-  const AlignedFloats weights = state_.scored_weights();
-  std::vector<InitialAndFinalLoss> losses(state_.failed.size());
-  run_on_all_ranks(context_.world, [&] {
-    if (root()) losses = loss_ends(state_.losses);
-  });
-  const WrittenPredictions written = write_predictions(
-      run_.predictions(), setup_, {weights, state_.alive(), state_.step, losses, state_.init_hash},
-      {stops, evaluates ? &evaluation : nullptr}, context_);
-  if (written.stopped) return;
-  if (!written.header) {
+  const Predicted predicted = write_predictions(run_.predictions(), setup_, state_, context_, stops,
+                                                evaluates ? &evaluation : nullptr);
+  if (predicted == Predicted::stopped) return;
+  if (predicted == Predicted::nothing) {
     if (root()) spdlog::warn("no predictions: there are no folds, and no validation graphs");
     return;
   }
@@ -229,8 +219,8 @@ void RunEvaluation::predict(TrainOutcome& outcome, bool evaluates,
 // from their file.
 void RunEvaluation::log_scores(TrainOutcome& outcome, bool predicted) {
   nlohmann::json out_of_fold;
-  run_on_all_ranks(context_.world, [&] {
-    if (!root() || !predicted) return;
+  run_on_first_rank(context_.world, [&] {
+    if (!predicted) return;
     const PredictionsFile file(run_.predictions());
     outcome.out_of_fold = out_of_fold_scores(file);
     if (!outcome.out_of_fold.empty())

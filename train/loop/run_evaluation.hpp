@@ -14,7 +14,7 @@
 #include "train/loop/run_checkpoints.hpp"
 #include "train/loop/run_report.hpp"
 #include "train/loop/time_limit.hpp"
-#include "train/loop/train_outcome.hpp"
+#include "train/loop/trainer.hpp"
 #include "train/loop/training_state.hpp"
 #include "train/scoring/evaluation.hpp"
 #include "train/units/training_setup.hpp"
@@ -28,7 +28,7 @@ class Validation {
  public:
   // Opens the split, if it has graphs. Collective: ranks compare their data. Throws ConfigError if
   // the experiment needs the split and it has no graphs, and what Dataset::open throws.
-  Validation(const Experiment& experiment, const TrainingSetup& setup, JobContext& context);
+  Validation(const TrainingSetup& setup, JobContext& context);
 
   bool has_graphs() const { return session_.has_value(); }
 
@@ -59,18 +59,10 @@ class Validation {
 class RunEvaluation {
  public:
   // Opens the validation split, see Validation.
-  RunEvaluation(const Experiment& experiment, const TrainingSetup& setup, const RunFolder& run,
-                RunCheckpoints& checkpoints, RunReport& report, TrainingState& state,
-                JobContext& context);
+  RunEvaluation(const TrainingSetup& setup, const RunFolder& run, RunCheckpoints& checkpoints,
+                RunReport& report, TrainingState& state, JobContext& context);
 
-  // On rank 0, if members train on the validation split, logs which members score which graphs.
-  void log_graphs(const TrainedOn& trained) const;
-
-  // Whether the validation split has graphs to score.
-  bool has_graphs() const { return validation_.has_graphs(); }
-
-  // The costs of all evaluations and predictions of the run. Not collective.
-  EvaluationCosts costs() const { return validation_.costs(); }
+  const Validation& validation() const { return validation_; }
 
   // After each step but the last: evaluates if `train.evaluate_every` says so.
   void step();

@@ -1,15 +1,16 @@
 #include "train/loop/run_predictions.hpp"
 
 #include <algorithm>
+#include <optional>
 
 #include "core/file_system.hpp"
 #include "core/text.hpp"
 #include "data/loading/dataset.hpp"
-#include "dist/health/agreement.hpp"
 #include "results/checkpoints/checkpoint.hpp"
+#include "results/records/initial_and_final_loss.hpp"
 #include "results/records/predictions_file.hpp"
 #include "train/scoring/prediction_records.hpp"
-#include "train/units/folds.hpp"
+#include "train/units/training_setup.hpp"
 
 namespace tpudist {
 namespace {
@@ -61,7 +62,7 @@ std::vector<PredictionPart> prediction_parts(const Experiment& experiment, const
     if (!empty) parts.push_back(std::move(part));
   };
   for (int fold = 0; fold < folds.folds; ++fold) add("train", fold);
-  if (!ensemble.trains_on_valid()) {
+  if (!ensemble.trains_on_valid) {
     add("valid", -1);
   } else {
     for (int fold = 0; fold < folds.folds; ++fold) add("valid", fold);
@@ -72,24 +73,25 @@ std::vector<PredictionPart> prediction_parts(const Experiment& experiment, const
 // One file of predictions while it is made.
 class RunPrediction {
  public:
-  RunPrediction(const TrainingSetup& setup, const TrainedMembers& trained,
-                const PredictionWatch& watch, JobContext& context)
+  RunPrediction(const TrainingSetup& setup, const TrainingState& state, JobContext& context,
+                const std::function<bool()>& stops, Evaluation* evaluation)
       : setup_(setup),
         experiment_(setup.experiment),
-        trained_(trained),
-        watch_(watch),
-        context_(context) {
+        state_(state),
+        context_(context),
+        stops_(stops),
+        evaluation_(evaluation),
+        weights_(state.scored_weights()) {
     for (PredictionPart& part :
-         prediction_parts(experiment_, setup.folds, setup.data, trained.alive)) {
+         prediction_parts(experiment_, setup.folds, setup.data, state.alive())) {
       if (part.fold >= 0 || has_graphs(part.data)) parts_.push_back(std::move(part));
     }
   }
 
-  WrittenPredictions write(const std::filesystem::path& path) {
+  Predicted write(const std::filesystem::path& path) {
     make_header();
-    if (header_.graphs.empty()) return {};
-    run_on_all_ranks(context_.world, [&] {
-      if (!root()) return;
+    if (header_.graphs.empty()) return Predicted::nothing;
+    run_on_first_rank(context_.world, [&] {
       remove_leftovers(path);
       writer_.emplace(path, header_);
     });
@@ -97,29 +99,29 @@ class RunPrediction {
     const bool whole =
         std::ranges::all_of(parts_, [&](const PredictionPart& part) { return predict(part); });
     context_.progress.finish();
-    if (!whole) return {.stopped = true, .header = {}};
-    run_on_all_ranks(context_.world, [&] {
-      if (root()) writer_->finish();
-    });
-    if (watch_.evaluation) sort_graphs(*watch_.evaluation);
-    return {.stopped = false, .header = header_};
+    if (!whole) return Predicted::stopped;
+    run_on_first_rank(context_.world, [&] { writer_->finish(); });
+    if (evaluation_) sort_graphs(*evaluation_);
+    return Predicted::all;
   }
 
  private:
   bool root() const { return context_.world.rank() == 0; }
   int members() const { return experiment_.ensemble.members; }
 
-  // Every rank makes the same header: ranks compared their data when they opened them.
+  // Every rank makes the same header, but for losses, which only rank 0 needs: ranks compared
+  // their data when they opened them.
   void make_header() {
     header_.collection = experiment_.data.collection.name;
     header_.most_rows = experiment_.predictions.most_rows;
     header_.combination = Combination{};  // as in the run's evaluations
-    const std::uint64_t hash =
-        parameter_hash(trained_.flat, members(), setup_.network.parameters());
-    header_.runs = {run_record(experiment_, trained_.step, hash,
-                               training_folds_hash(setup_.folds, setup_.data), trained_.init_hash)};
-    header_.members = member_records(experiment_, trained_.alive, trained_.losses, 0);
+    const std::uint64_t hash = parameter_hash(weights_, members(), setup_.network.parameters());
+    header_.runs = {run_record(experiment_, state_.step, hash,
+                               training_folds_hash(setup_.folds, setup_.data), state_.init_hash)};
     run_on_all_ranks(context_.world, [&] {
+      std::vector<InitialAndFinalLoss> losses(state_.failed.size());
+      if (root()) losses = loss_ends(state_.losses);
+      header_.members = member_records(experiment_, state_.alive(), losses, 0);
       for (const PredictionPart& part : parts_) {
         const DatasetOptions& data = part.data;
         for (const GraphEntry& entry :
@@ -139,24 +141,25 @@ class RunPrediction {
     session.add(experiment_, setup_.network);
     session.limit(ScoringMembers(static_cast<std::size_t>(session.data().size()), part.members));
     const auto take = [&](const std::vector<ScoresByMember>& scored) {
-      run_on_all_ranks(context_.world, [&] {
-        if (!root()) return;
+      run_on_first_rank(context_.world, [&] {
         for (const ScoresByMember& graph : scored)
           writer_->add(next_ + graph.graph, scores_record(session.data(), graph, members()));
       });
-      if (watch_.evaluation && part.data.split == "valid")
-        add_graphs(*watch_.evaluation, scored, session.data(), context_.pool);
+      if (evaluation_ && part.data.split == "valid")
+        add_graphs(*evaluation_, scored, session.data(), context_.pool);
     };
-    const bool whole = session.score({trained_.flat}, header_.most_rows, take, watch_.stops);
+    const bool whole = session.score({weights_}, header_.most_rows, take, stops_);
     next_ += session.data().size();
     return whole;
   }
 
   const TrainingSetup& setup_;
   const Experiment& experiment_;
-  const TrainedMembers& trained_;
-  const PredictionWatch& watch_;
+  const TrainingState& state_;
   JobContext& context_;
+  const std::function<bool()>& stops_;
+  Evaluation* const evaluation_;
+  const AlignedFloats weights_;  // [M, P]
   std::vector<PredictionPart> parts_;
   PredictionsHeader header_;
   std::int64_t scores_ = 0;
@@ -166,10 +169,10 @@ class RunPrediction {
 
 }  // namespace
 
-WrittenPredictions write_predictions(const std::filesystem::path& path, const TrainingSetup& setup,
-                                     const TrainedMembers& trained, const PredictionWatch& watch,
-                                     JobContext& context) {
-  return RunPrediction(setup, trained, watch, context).write(path);
+Predicted write_predictions(const std::filesystem::path& path, const TrainingSetup& setup,
+                            const TrainingState& state, JobContext& context,
+                            const std::function<bool()>& stops, Evaluation* evaluation) {
+  return RunPrediction(setup, state, context, stops, evaluation).write(path);
 }
 
 ScoringCost predictions_cost(const TrainingSetup& setup, JobContext& context) {

@@ -16,7 +16,6 @@
 #include "core/process.hpp"
 #include "core/text.hpp"
 #include "core/version.hpp"
-#include "dist/health/agreement.hpp"
 #include "models/kernels/cpu_process.hpp"
 #include "models/network/network_config.hpp"
 #include "results/records/settings.hpp"
@@ -245,8 +244,8 @@ void RunReport::finish() {
 void RunReport::scores(const std::optional<Evaluation>& evaluation,
                        const std::vector<EarlyStopped>& stopped, const nlohmann::json& out_of_fold,
                        std::uint64_t parameters, std::optional<std::uint64_t> init) const {
-  run_on_all_ranks(context_.world, [&] {
-    if (!root() || (!evaluation && out_of_fold.is_null())) return;
+  run_on_first_rank(context_.world, [&] {
+    if (!evaluation && out_of_fold.is_null()) return;
     nlohmann::json scores = evaluation ? evaluation_json(*evaluation) : nlohmann::json::object();
     if (evaluation && experiment_.train.early_stop.patience > 0)
       scores["stopped_early"] = to_json(stopped);

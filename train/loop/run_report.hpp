@@ -10,9 +10,9 @@
 #include "results/records/learning_curves.hpp"
 #include "results/records/run_folder.hpp"
 #include "train/experiment/experiment.hpp"
-#include "train/loop/train_outcome.hpp"
 #include "train/loop/training_state.hpp"
 #include "train/loop/training_step.hpp"
+#include "train/scoring/evaluation.hpp"
 #include "train/units/training_setup.hpp"
 
 namespace tpudist {

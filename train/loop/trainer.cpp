@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <chrono>
-#include <cmath>
 #include <exception>
 #include <optional>
 #include <span>
@@ -23,7 +22,6 @@
 #include "results/records/run_folder.hpp"
 #include "results/records/settings.hpp"
 #include "train/loop/forecast.hpp"
-#include "train/loop/initial_weights.hpp"
 #include "train/loop/run_checkpoints.hpp"
 #include "train/loop/run_evaluation.hpp"
 #include "train/loop/run_report.hpp"
@@ -31,7 +29,6 @@
 #include "train/loop/training_state.hpp"
 #include "train/loop/training_step.hpp"
 #include "train/scoring/trained_run.hpp"
-#include "train/units/folds.hpp"
 #include "train/units/training_setup.hpp"
 
 namespace tpudist {
@@ -53,12 +50,12 @@ class TrainingRun {
         setup_(experiment, experiment.training_data(), context.pool, context.topology.device,
                context.world.size(), context.world),
         builder_(setup_.steps_of(context.world.rank())),
-        checkpoints_(experiment, setup_, run_, claim, context),
+        checkpoints_(setup_, run_, claim, context),
         report_(experiment, run_, context),
         step_(experiment, setup_.network, context),
         state_(setup_),
         limit_(experiment.train.time_limit, state_.checkpoint_bytes()),
-        evaluation_(experiment, setup_, run_, checkpoints_, report_, state_, context),
+        evaluation_(setup_, run_, checkpoints_, report_, state_, context),
         measured_(setup_.network) {}
 
   TrainOutcome run(bool resume) {
@@ -118,7 +115,7 @@ class TrainingRun {
 
   void sum_up(TrainOutcome& outcome) {
     outcome.folder = run_.path();
-    outcome.has_validation = evaluation_.has_graphs();
+    outcome.has_validation = evaluation_.validation().has_graphs();
     outcome.steps = state_.step;
     outcome.failed = failed_members(experiment_.ensemble, state_);
     outcome.stopped_early = stopped_members(experiment_.ensemble, state_);
@@ -134,9 +131,9 @@ class TrainingRun {
   // From here on, ranks can name the rank for which the others wait. First removes the files of an
   // earlier start.
   void watch_ranks() {
-    run_on_all_ranks(context_.world, [&] {
+    run_on_first_rank(context_.world, [&] {
       std::error_code ignored;  // a rank that hangs on this node may hold its file
-      if (root()) std::filesystem::remove_all(run_.ranks(), ignored);
+      std::filesystem::remove_all(run_.ranks(), ignored);
     });
     if (!context_.watchdog) return;
     context_.watchdog->watch(run_.ranks(), context_.world.rank(), context_.world.size());
@@ -190,7 +187,7 @@ class TrainingRun {
     try {
       const TimeForecast left =
           forecast_time(experiment_, measured_, measured_.seconds(), context_.world.size(),
-                        evaluation_.costs(), state_.checkpoint_bytes(), state_.step);
+                        evaluation_.validation().costs(), state_.checkpoint_bytes(), state_.step);
       context_.progress.line(
           fmt::format("time left: about {} ({})", format_seconds(left.total()), left.text()));
     } catch (const Error& error) {  // training reports faults of the data when it reads them
@@ -237,8 +234,7 @@ class TrainingRun {
     if (!resume || !restored()) begin_anew(setup_, state_, context_);
     stop_if_all_failed();
     require_same_start();
-    run_on_all_ranks(context_.world, [&] {
-      if (!root()) return;
+    run_on_first_rank(context_.world, [&] {
       claim_->begin(experiment_.resolved_yaml);
       run_.rewind_metrics(state_.step);
       record_folds(run_, setup_.folds);
@@ -247,7 +243,7 @@ class TrainingRun {
     });
     report_.start(state_.step);
     watch_ranks();
-    evaluation_.log_graphs(state_.trained_on);
+    if (root()) evaluation_.validation().log_graphs(state_.trained_on);
     const std::string split = split_family_warning(setup_.folds);
     if (root() && !split.empty()) spdlog::warn("{}", split);
     if (root()) warn_of_idle_settings();
@@ -286,7 +282,7 @@ class TrainingRun {
   void warn_of_idle_settings() const {
     if (experiment_.ensemble.folds > 0 && !experiment_.ensemble.holds_out())
       spdlog::warn("ensemble.folds: nothing is held out, since `fold` is not in ensemble.vary");
-    if (experiment_.train.evaluate_every > 0 && !evaluation_.has_graphs())
+    if (experiment_.train.evaluate_every > 0 && !evaluation_.validation().has_graphs())
       spdlog::warn(
           "train.evaluate_every: nothing is scored, since {} has no graphs in its validation split "
           "(`tpudist inspect {}` lists what there is)",
@@ -392,9 +388,7 @@ class TrainingRun {
 TrainOutcome train(const Experiment& experiment, const std::filesystem::path& run, bool resume,
                    JobContext& context, const std::function<bool()>& stop_requested) {
   std::optional<RunClaim> claim;
-  run_on_all_ranks(context.world, [&] {
-    if (context.world.rank() == 0) claim.emplace(run, resume);
-  });
+  run_on_first_rank(context.world, [&] { claim.emplace(run, resume); });
   try {
     return TrainingRun(experiment, run, claim ? &*claim : nullptr, context, stop_requested)
         .run(resume);

@@ -49,8 +49,7 @@ constexpr auto kSave = [](const auto& own, auto& saved) { saved.assign(own.begin
 
 TrainingState::TrainingState(const TrainingSetup& setup)
     : TrainingState(setup.experiment, setup.network,
-                    {setup.experiment.ensemble.members, cut_graphs(setup.experiment, setup.data)}) {
-}
+                    {setup.experiment.ensemble.members, cut_graphs(setup.data)}) {}
 
 TrainingState::TrainingState(const Experiment& experiment, const Network& network,
                              SegmentTable segments)

@@ -4,16 +4,17 @@
 #include <filesystem>
 #include <memory>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "core/aligned.hpp"
 #include "data/loading/seen_graphs.hpp"
+#include "dist/health/job_context.hpp"
 #include "models/network/network.hpp"
 #include "results/checkpoints/checkpoint.hpp"
 #include "train/experiment/experiment.hpp"
 #include "train/loop/member_stops.hpp"
 #include "train/loop/segment_scores.hpp"
-#include "train/loop/train_outcome.hpp"
 #include "train/optimizer/device_weights.hpp"
 
 namespace tpudist {
@@ -87,5 +88,19 @@ struct TrainingState {
 std::vector<int> failed_members(const EnsembleConfig& ensemble, const TrainingState& state);
 std::vector<EarlyStopped> stopped_members(const EnsembleConfig& ensemble,
                                           const TrainingState& state);
+
+// `train.init_from`: overwrites the initial parameters of all members by the weights of a run's
+// last checkpoint (its averages, if it has them) or of a safetensors file. A member takes the
+// weights of the run's member with the same number, or of the run's only member. Sets the state's
+// `init_hash` and `trained_on`. Returns lines that name the taken tensors. Throws ConfigError when
+// the path is neither, the run's member is missing or failed, that member was trained on a graph on
+// which this member is scored, or members would be trained alike; DataError when a tensor is
+// missing or has another shape, unless it matches `train.init_fresh`.
+std::vector<std::string> take_initial_weights(const TrainingSetup& setup, TrainingState& state,
+                                              JobContext& context);
+
+// Sets the state before the first step: weights from the seeds or from `train.init_from` (rank 0
+// logs which), and the statistics of the encoder. Collective.
+void begin_anew(const TrainingSetup& setup, TrainingState& state, JobContext& context);
 
 }  // namespace tpudist

@@ -73,9 +73,9 @@ Straggler straggler(const std::vector<StepTimes>& ranks) {
 
 nlohmann::json times_json(const std::vector<StepTimes>& ranks) {
   nlohmann::json seconds = nlohmann::json::object();
-  for (const NamedStepTime& time : kStepTimes) {
-    nlohmann::json& list = seconds[time.name] = nlohmann::json::array();
-    for (const StepTimes& of_rank : ranks) list.push_back(of_rank.*time.value);
+  for (const auto& [name, time] : kStepTimes) {
+    nlohmann::json& list = seconds[name] = nlohmann::json::array();
+    for (const StepTimes& of_rank : ranks) list.push_back(of_rank.*time);
   }
   const Straggler slowest = straggler(ranks);
   return {{"rank_seconds", seconds},

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <memory>
 #include <nlohmann/json_fwd.hpp>
+#include <utility>
 #include <vector>
 
 #include "core/buffer_cache.hpp"
@@ -30,16 +31,14 @@ struct StepTimes {
   double optimizer = 0;  // norms, clip, update and averages
 };
 
-struct NamedStepTime {
-  const char* name;  // as in metrics.jsonl
-  double StepTimes::*value;
-};
-inline constexpr std::array<NamedStepTime, 6> kStepTimes{{{"data_wait", &StepTimes::data_wait},
-                                                          {"reading", &StepTimes::reading},
-                                                          {"planning", &StepTimes::planning},
-                                                          {"compute", &StepTimes::compute},
-                                                          {"reduction", &StepTimes::reduction},
-                                                          {"optimizer", &StepTimes::optimizer}}};
+// Their names, as in metrics.jsonl.
+inline constexpr std::array<std::pair<const char*, double StepTimes::*>, 6> kStepTimes{
+    {{"data_wait", &StepTimes::data_wait},
+     {"reading", &StepTimes::reading},
+     {"planning", &StepTimes::planning},
+     {"compute", &StepTimes::compute},
+     {"reduction", &StepTimes::reduction},
+     {"optimizer", &StepTimes::optimizer}}};
 
 // The rank with the longest compute time; of equals the lowest.
 struct Straggler {

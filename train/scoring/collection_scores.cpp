@@ -7,8 +7,8 @@
 
 #include "core/error.hpp"
 #include "core/log.hpp"
-#include "data/schema/merged_collection.hpp"
-#include "data/shards/converted_collections.hpp"
+#include "data/schema/collection.hpp"
+#include "data/shards/manifest.hpp"
 #include "results/records/predictions_file.hpp"
 #include "results/scores/table_intervals.hpp"
 #include "train/scoring/in_memory_predictions.hpp"
@@ -40,7 +40,7 @@ ScoringMembers scoring_members(const Dataset& dataset, const std::vector<const T
                                const std::optional<PredictionsHeader>& header, int members,
                                Communicator& world) {
   const bool trained_on = std::ranges::any_of(
-      runs, [](const TrainedRun* run) { return run->experiment.ensemble.trains_on_valid(); });
+      runs, [](const TrainedRun* run) { return run->experiment.ensemble.trains_on_valid; });
   if (!trained_on || dataset.options().split != "valid") return {};
   const auto graphs = static_cast<std::size_t>(dataset.size()),
              count = static_cast<std::size_t>(members);
@@ -113,8 +113,7 @@ CollectionResult score_collection(std::vector<const TrainedRun*> runs, const Sco
   const bool root = context.world.rank() == 0;
   std::optional<PredictionsHeader> header;  // only on rank 0, like the next variables
   std::optional<PredictionsWriter> file;
-  run_on_all_ranks(context.world, [&] {
-    if (!root) return;
+  run_on_first_rank(context.world, [&] {
     header = prediction_file_header(dataset, runs);
     header->combination = request.judgement.combination;
     if (!request.scores.empty()) file.emplace(request.scores, *header);
@@ -129,12 +128,9 @@ CollectionResult score_collection(std::vector<const TrainedRun*> runs, const Sco
   const auto score = [&](int draw) {
     CollectionResult result;
     std::optional<InMemoryPredictions> scored;
-    run_on_all_ranks(context.world, [&] {
-      if (root) scored.emplace(session, *header);
-    });
+    run_on_first_rank(context.world, [&] { scored.emplace(session, *header); });
     const auto take = [&](std::vector<ScoresByMember> graphs) {
-      run_on_all_ranks(context.world, [&] {
-        if (!root) return;
+      run_on_first_rank(context.world, [&] {
         const int first = graphs.front().graph, count = static_cast<int>(graphs.size());
         scored->add(std::move(graphs), context.pool);
         for (int g = first; file && g < first + count; ++g) file->add(g, scored->read(g));
@@ -145,8 +141,7 @@ CollectionResult score_collection(std::vector<const TrainedRun*> runs, const Sco
         session.scores(0), "scores");
     session.score(weights, 0, take, {}, static_cast<std::uint64_t>(draw));
     context.progress.finish();
-    run_on_all_ranks(context.world, [&] {
-      if (!root) return;
+    run_on_first_rank(context.world, [&] {
       if (file) file->finish();
       result = combined_result(*scored, request, chosen);
     });

@@ -20,7 +20,7 @@ struct Evaluation {
   std::string split;
   bool is_tile = false;
   // Whether only the members that never trained on a graph scored it, because other members did
-  // (FoldOver::train_and_valid). Otherwise no member trains on the split, or the scores of all
+  // (EnsembleConfig::trains_on_valid). Otherwise no member trains on the split, or the scores of all
   // members were requested.
   bool held_out_only = false;
   std::int64_t most_rows = 0;         // most scored rows of a graph; 0 = every measured row

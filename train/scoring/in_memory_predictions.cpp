@@ -29,7 +29,7 @@ TrainedOn known_graphs(const Dataset& dataset, const TrainedRun& run, bool told_
 
 // Whether members of the run train on graphs of this split.
 bool trains_on(const Experiment& experiment, const std::string& split) {
-  return split == "train" || (split == "valid" && experiment.ensemble.trains_on_valid());
+  return split == "train" || (split == "valid" && experiment.ensemble.trains_on_valid);
 }
 
 // [graphs] the fold of each graph in the run's folds.yaml; -1 if unknown. Throws ConfigError if the

@@ -7,7 +7,6 @@
 #include "core/mutex.hpp"
 #include "dist/collectives/assignment.hpp"
 #include "train/scoring/scoring_blocks.hpp"
-#include "train/scoring/slate_permutations.hpp"
 
 namespace tpudist {
 namespace {

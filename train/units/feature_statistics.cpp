@@ -9,7 +9,6 @@
 #include <span>
 
 #include "data/schema/feature_schema.hpp"
-#include "train/units/folds.hpp"
 
 namespace tpudist {
 namespace {

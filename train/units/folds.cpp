@@ -1,4 +1,4 @@
-#include "train/units/folds.hpp"
+#include "train/units/training_setup.hpp"
 
 #include <fmt/format.h>
 
@@ -9,8 +9,8 @@
 #include <utility>
 
 #include "core/error.hpp"
-#include "data/loading/selection.hpp"
-#include "data/schema/merged_collection.hpp"
+#include "data/loading/dataset.hpp"
+#include "data/schema/collection.hpp"
 
 namespace tpudist {
 namespace {
@@ -51,14 +51,7 @@ void refuse_scored_graphs(const DatasetOptions& training, const DataConfig& data
 
 FoldTable training_folds(const EnsembleConfig& ensemble, const DatasetOptions& training) {
   if (!ensemble.holds_out()) return {};
-  FoldRequest request{training.shards, training.collection, training.include,  training.exclude,
-                      ensemble.folds,  ensemble.fold_seed,  ensemble.fold_file};
-  if (training.second) {
-    request.with_valid = true;
-    request.include_valid = training.second->include;
-    request.exclude_valid = training.second->exclude;
-  }
-  return split_into_folds(request);
+  return split_into_folds(training, ensemble.folds, ensemble.fold_seed, ensemble.fold_file);
 }
 
 std::vector<int> graph_folds(const FoldTable& folds, const Dataset& data) {

@@ -9,7 +9,7 @@
 #include "core/array.hpp"
 #include "core/thread_pool.hpp"
 #include "data/loading/dataset.hpp"
-#include "data/loading/node_file.hpp"
+#include "data/loading/node_cache.hpp"
 #include "models/inputs/unit_input.hpp"
 #include "models/network/network.hpp"
 #include "models/plans/refined_graph.hpp"

@@ -17,7 +17,7 @@ std::int64_t nanoseconds(TimePoint time) {
 }  // namespace
 
 bool shares_slates(const Experiment& experiment) {
-  return experiment.batch.order == RowOrder::shared && !experiment.ensemble.vary_order;
+  return !experiment.batch.rows_per_member && !experiment.ensemble.vary_order;
 }
 
 int drawn_by(const Experiment& experiment, int member) {

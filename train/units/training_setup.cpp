@@ -13,7 +13,6 @@
 #include "data/loading/metis_segments.hpp"
 #include "data/schema/collection.hpp"
 #include "dist/health/agreement.hpp"
-#include "train/units/folds.hpp"
 
 namespace tpudist {
 namespace {
@@ -92,7 +91,7 @@ TrainingSetup::TrainingSetup(const Experiment& experiment, const DatasetOptions&
       data(open_same_data(options, experiment.data, pool, world)),
       folds(same_folds(experiment, data, world)),
       network(experiment.network, experiment.data.collection.schema, device, pool,
-              {experiment.train.recompute}),
+              experiment.train.recompute),
       units(training_units(experiment, data, network, pool)),
       order(order_of(order_options(experiment), data)),
       planner(experiment, order,
@@ -111,10 +110,9 @@ StepBuilder TrainingSetup::steps_of(int rank) const {
   return StepBuilder(experiment, planner, order, units, pool, rank);
 }
 
-std::vector<std::pair<std::int64_t, std::int64_t>> cut_graphs(const Experiment& experiment,
-                                                              const Dataset& data) {
+std::vector<std::pair<std::int64_t, std::int64_t>> cut_graphs(const Dataset& data) {
   std::vector<std::pair<std::int64_t, std::int64_t>> graphs;
-  if (!experiment.data.cuts_segments()) return graphs;
+  if (data.options().reduction.segments == SegmentCut::none) return graphs;
   for (int g = 0; g < data.size(); ++g)
     graphs.emplace_back(data.rows(g), std::ssize(configurable_segments(data.graph(g))));
   return graphs;

@@ -9,15 +9,14 @@
 #include "core/error.hpp"
 #include "data/loading/dataset.hpp"
 #include "data/loading/metis_segments.hpp"
-#include "data/schema/merged_collection.hpp"
-#include "data/shards/converted_collections.hpp"
+#include "data/schema/collection.hpp"
+#include "data/shards/manifest.hpp"
 #include "results/checkpoints/checkpoint_folder.hpp"
 #include "results/checkpoints/weights_file.hpp"
 #include "results/records/run_folder.hpp"
 #include "train/loop/run_checkpoints.hpp"
 #include "train/loop/training_state.hpp"
 #include "train/scoring/trained_run.hpp"
-#include "train/units/folds.hpp"
 #include "train/units/training_setup.hpp"
 
 namespace tpudist {
@@ -57,7 +56,7 @@ ImportedRun import_run(const Experiment& experiment,
     folds = training_folds(experiment.ensemble, data->options());
   }
   SegmentTable segments;
-  if (data) segments = {experiment.ensemble.members, cut_graphs(experiment, *data)};
+  if (data) segments = {experiment.ensemble.members, cut_graphs(*data)};
   TrainingState state(experiment, network, std::move(segments));
   state.initialise(experiment, network);
   ImportedRun imported;
