@@ -3,192 +3,30 @@
 #include <cuda_runtime.h>
 #include <gtest/gtest.h>
 
-#include <bit>
 #include <cmath>
 #include <cstdint>
-#include <cstring>
-#include <limits>
-#include <string>
 #include <vector>
 
-#include "core/random.hpp"
-#include "models/kernels/row_kernels.hpp"
 #include "tests/cuda_emulation/kernel_case.hpp"
 #include "tests/models/plans/make_csr.hpp"
 #include "tests/support/expected_fault.hpp"
 
-// The kernels of models/kernels/aggregate.cu, run by the emulation in both orders of their threads
-// and on memory that ends where their arrays end, against the row kernels of the CPU.
+// The kernels of models/kernels/aggregate.cu over members, long rows and memory that is too short.
+// That they give what the CPU gives is seen in tests/models/operators.
 
 namespace tpudist {
 namespace {
 
 using test::DeviceMatrix;
-using test::expect_equal;
 using test::GuardedArray;
 using test::random_rows;
 using test::run_both_ways;
-using test::same;
-
-struct Case {
-  std::int64_t rows = 0, sources = 0, width = 0, replicas = 1;
-  bool weighted = false, nan = false;
-  std::size_t slack = 0;  // GuardedArray: 1 makes every row misaligned for vectors
-
-  std::string text() const {
-    return std::to_string(rows) + " rows of " + std::to_string(sources) + ", width " +
-           std::to_string(width) + " x " + std::to_string(replicas) +
-           (weighted ? ", weighted" : "") + (nan ? ", NaN" : "") +
-           (slack > 0 ? ", misaligned" : "");
-  }
-};
-
-// Rows of no entries, of one, and of many; parallel entries are merged into weights.
-Csr random_matrix(const Case& item, CounterRng& rng) {
-  std::vector<test::CsrEntry> entries;
-  for (std::int64_t i = 0; i < item.rows; ++i) {
-    const std::uint64_t degree = rng.below(4) == 0 ? 0 : rng.below(i % 7 == 3 ? 40 : 6);
-    for (std::uint64_t e = 0; e < degree; ++e)
-      entries.push_back({static_cast<std::int32_t>(i),
-                         static_cast<std::int32_t>(rng.below(item.sources)),
-                         item.weighted ? static_cast<float>(rng.uniform(0.25, 2)) : 1.0f});
-  }
-  Csr matrix = test::make_csr(item.rows, entries);
-  if (!item.weighted) matrix.weight.clear();
-  return matrix;
-}
-
-// The kernels know no replicas: K of them are K times as many channels.
-class AggregateCase {
- public:
-  AggregateCase(const Case& item, std::uint64_t seed)
-      : item_(item),
-        rng_(seed),
-        matrix_(random_matrix(item, rng_)),
-        device_(matrix_),
-        wide_(item.width * item.replicas),
-        rows_(random_rows<float>(item.sources * wide_, rng_)) {
-    if (item.nan && !rows_.empty())
-      rows_[rng_.below(rows_.size())] = std::numeric_limits<float>::quiet_NaN();
-  }
-
-  void check() {
-    SCOPED_TRACE(item_.text());
-    const GuardedArray<float> x(rows_, item_.slack);
-    check_sums(x);
-    check_maxima(x);
-  }
-
- private:
-  std::int64_t count() const { return item_.rows * item_.replicas; }
-  std::size_t size() const { return static_cast<std::size_t>(item_.rows * wide_); }
-  ConstRows host() const { return {rows_.data(), item_.width}; }
-  Rows rows_of(std::vector<float>& values) const { return {values.data(), item_.width}; }
-
-  void check_sums(const GuardedArray<float>& x) {
-    std::vector<float> expected(size());
-    spmm_rows(matrix_, 0, count(), host(), item_.width, rows_of(expected),
-              {.replicas = item_.replicas});
-    GuardedArray<float> y(size(), item_.slack);
-    run_both_ways(y, [&](float* to) {
-      launch_aggregate(device_.pointers(), wide_, x.data(), to, nullptr, nullptr);
-    });
-    expect_equal(y, expected, "sum");
-  }
-
-  void check_maxima(const GuardedArray<float>& x) {
-    std::vector<float> expected(size());
-    spmm_max_rows(matrix_, 0, count(), host(), item_.width, rows_of(expected), item_.replicas);
-    GuardedArray<float> best(size(), item_.slack);
-    run_both_ways(best, [&](float* to) {
-      launch_max<float>(device_.pointers(), wide_, x.data(), to, nullptr, nullptr);
-    });
-    expect_equal(best, expected, "maximum");
-
-    const std::vector<float> gradient = random_rows<float>(item_.rows * wide_, rng_);
-    const GuardedArray<float> device_gradient(gradient, item_.slack);
-    GuardedArray<float> share(size(), item_.slack);
-    run_both_ways(share, [&](float* to) {
-      launch_max_shares<float>(device_.pointers(), wide_, x.data(), best.data(),
-                               device_gradient.data(), to, nullptr, nullptr);
-    });
-    std::vector<float> shares = gradient;
-    spmm_max_shares(matrix_, 0, count(), host(), {expected.data(), item_.width}, item_.width,
-                    rows_of(shares), item_.replicas);
-    expect_equal_shares(share, shares, expected);
-
-    const Csr transposed = transpose(matrix_, item_.sources);
-    const DeviceMatrix device(transposed);
-    GuardedArray<float> back(rows_.size(), item_.slack);
-    run_both_ways(back, [&](float* to) {
-      launch_max_gradient<float>(device.pointers(), wide_, x.data(), best.data(), share.data(), to,
-                                 nullptr, nullptr);
-    });
-    std::vector<float> expected_back(rows_.size());
-    spmm_max_backward_rows(transposed, 0, item_.sources * item_.replicas, host(),
-                           {expected.data(), item_.width}, {shares.data(), item_.width},
-                           item_.width, rows_of(expected_back), {.replicas = item_.replicas});
-    expect_equal(back, expected_back, "gradient of the maximum");
-  }
-
-  // The CPU leaves shares that nothing takes as they were: those of rows without entries, and of
-  // some maxima that are NaN. On the GPU they are 0.
-  void expect_equal_shares(const GuardedArray<float>& share, const std::vector<float>& expected,
-                           const std::vector<float>& best) const {
-    for (std::size_t i = 0; i < share.size(); ++i) {
-      const std::size_t row = i / static_cast<std::size_t>(wide_);
-      const bool taken = matrix_.begin[row] < matrix_.begin[row + 1] && !std::isnan(best[i]);
-      ASSERT_TRUE(same(share[i], taken ? expected[i] : 0)) << "share at " << i;
-    }
-  }
-
-  const Case item_;
-  CounterRng rng_;
-  const Csr matrix_;
-  const DeviceMatrix device_;
-  const std::int64_t wide_;  // floats of all replicas of a row
-  std::vector<float> rows_;
-};
-
-TEST(Aggregate, EqualsTheRowKernelsOfTheCpu) {
-  std::uint64_t seed = 0;
-  for (const std::int64_t width : {1, 2, 3, 4, 5, 8, 12, 16, 20, 33, 64, 100, 260, 1024, 1028}) {
-    for (const std::int64_t rows : {1, 2, 17, 63}) {
-      for (const std::size_t slack : {0, 1}) {
-        const bool weighted = seed % 2 == 0, nan = seed % 3 == 0;
-        const Case item{rows, rows / 2 + 3, width, 1, weighted, nan, slack};
-        AggregateCase(item, seed++).check();
-        if (::testing::Test::HasFatalFailure()) return;
-      }
-    }
-  }
-}
-
-TEST(Aggregate, TakesReplicasAsChannels) {
-  std::uint64_t seed = 1000;
-  for (const std::int64_t replicas : {2, 3, 8}) {
-    for (const std::int64_t width : {1, 4, 15, 16, 64}) {
-      const Case item{19, 23, width, replicas, seed % 2 == 0, seed % 3 == 0, seed % 2};
-      AggregateCase(item, seed).check();
-      if (::testing::Test::HasFatalFailure()) return;
-      ++seed;
-    }
-  }
-}
-
-// More rows than a block has threads, and short rows, many of which make a block.
-TEST(Aggregate, FillsBlocksWithManyRows) {
-  for (const std::int64_t width : {1, 4, 8}) {
-    AggregateCase({3000, 900, width, 1, true, false, 0}, 77 + width).check();
-    if (::testing::Test::HasFatalFailure()) return;
-  }
-}
 
 // Planes with something between them, which is not touched.
 TEST(Aggregate, ComputesThePlaneOfEveryMember) {
   constexpr std::int64_t kRows = 9, kSources = 7, kMembers = 3;
   CounterRng rng(4, 1);
-  const DeviceMatrix matrix(random_matrix({kRows, kSources, 0, 1, true}, rng));
+  const DeviceMatrix matrix(test::random_matrix(kRows, kSources, rng));
   for (const std::int64_t width : {4, 5}) {
     for (const std::int64_t between : {0, 3, 8}) {
       const std::int64_t from = kSources * width + between, to = kRows * width + between;
@@ -346,11 +184,6 @@ TEST(SumOfRows, AddsUpByChunksOfChunks) {
       test::expect_near(y, expected, "sum of rows");
     }
   }
-}
-
-TEST(Aggregate, DoesNothingWhereThereIsNothing) {
-  AggregateCase({0, 3, 8, 1, false, false, 0}, 1).check();
-  AggregateCase({5, 3, 0, 1, false, false, 0}, 2).check();
 }
 
 // The harness sees a kernel that is given less memory than it writes or reads.

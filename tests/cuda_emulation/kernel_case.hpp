@@ -56,6 +56,18 @@ struct DeviceMatrix {
   GuardedArray<std::int64_t> row_begin;
 };
 
+// Rows of up to five entries with small whole weights; parallel entries are merged.
+inline Csr random_matrix(std::int64_t rows, std::int64_t sources, CounterRng& rng) {
+  std::vector<CsrEntry> entries;
+  for (std::int64_t i = 0; i < rows; ++i) {
+    for (std::uint64_t e = rng.below(6); e > 0; --e)
+      entries.push_back({static_cast<std::int32_t>(i),
+                         static_cast<std::int32_t>(rng.below(static_cast<std::uint64_t>(sources))),
+                         static_cast<float>(1 + rng.below(3))});
+  }
+  return make_csr(rows, entries);
+}
+
 // Few different values, so that many sources tie for the maximum.
 template <typename T>
 std::vector<T> random_rows(std::int64_t size, CounterRng& rng) {

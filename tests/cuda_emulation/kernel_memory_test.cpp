@@ -15,6 +15,7 @@ namespace {
 
 using test::DeviceMatrix;
 using test::GuardedArray;
+using test::random_matrix;
 using test::random_rows;
 using test::run_both_ways;
 
@@ -27,18 +28,6 @@ std::vector<std::int32_t> random_index(std::int64_t rows, std::int64_t sources, 
   for (std::int64_t i = 0; i < rows; ++i)
     index.push_back(static_cast<std::int32_t>(rng.below(static_cast<std::uint64_t>(sources))));
   return index;
-}
-
-// Rows of up to five entries.
-Csr random_matrix(std::int64_t rows, std::int64_t sources, CounterRng& rng) {
-  std::vector<test::CsrEntry> entries;
-  for (std::int64_t i = 0; i < rows; ++i) {
-    for (const std::int32_t source :
-         random_index(static_cast<std::int64_t>(rng.below(6)), sources, rng))
-      entries.push_back(
-          {static_cast<std::int32_t>(i), source, static_cast<float>(1 + rng.below(3))});
-  }
-  return test::make_csr(rows, entries);
 }
 
 template <typename T>
@@ -70,46 +59,58 @@ TEST(KernelMemory, OfTakenRows) {
   }
 }
 
-TEST(KernelMemory, OfAggregatesInDouble) {
-  for (const std::int64_t rows : {0, 1, 7, 300}) {
-    for (const std::int64_t width : {1, 5, 64}) {
-      CounterRng rng(9, static_cast<std::uint64_t>(rows * 1000 + width));
-      const std::int64_t sources = rows + 2;
-      const Csr matrix = random_matrix(rows, sources, rng);
-      const DeviceMatrix device(matrix), back(transpose(matrix, sources));
-      const GuardedArray<double> x(random_rows<double>(sources * width, rng)),
-          d_y(random_rows<double>(rows * width, rng));
-      const GuardedArray<float> floats(random_rows<float>(sources * width, rng)),
-          total(std::vector<float>(static_cast<std::size_t>(rows), 2.0f));
-      GuardedArray<double> y(length(rows, width)), best(y.size()), share(y.size()),
-          d_x(length(sources, width));
-      run_both_ways(y, [&](double* to) {
-        launch_aggregate(device.pointers(), width, x.data(), to, nullptr, nullptr);
-      });
-      run_both_ways(y, [&](double* to) {
-        launch_aggregate(device.pointers(), width, floats.data(), to, nullptr, nullptr);
-      });
-      run_both_ways(y, [&](double* to) {
-        launch_mean<double>(device.pointers(), total.data(), width, x.data(), to, nullptr, nullptr);
-      });
-      run_both_ways(d_x, [&](double* to) {
-        launch_mean_gradient<double>(back.pointers(), total.data(), width, d_y.data(), to, nullptr,
-                                     nullptr);
-      });
-      run_both_ways(best, [&](double* to) {
-        launch_max<double>(device.pointers(), width, x.data(), to, nullptr, nullptr);
-      });
-      run_both_ways(share, [&](double* to) {
-        launch_max_shares<double>(device.pointers(), width, x.data(), best.data(), d_y.data(), to,
-                                  nullptr, nullptr);
-      });
-      run_both_ways(d_x, [&](double* to) {
-        launch_max_gradient<double>(back.pointers(), width, x.data(), best.data(), share.data(), to,
-                                    nullptr, nullptr);
-      });
-      if (::testing::Test::HasFatalFailure()) return;
+template <typename T>
+void aggregate(std::int64_t rows, std::int64_t width, std::size_t slack) {
+  CounterRng rng(9, static_cast<std::uint64_t>(rows * 1000 + width));
+  const std::int64_t sources = rows / 2 + 3;
+  const Csr matrix = random_matrix(rows, sources, rng);
+  const DeviceMatrix device(matrix), back(transpose(matrix, sources));
+  const GuardedArray<T> x(random_rows<T>(sources * width, rng), slack),
+      d_y(random_rows<T>(rows * width, rng), slack);
+  const GuardedArray<float> floats(random_rows<float>(sources * width, rng), slack),
+      total(std::vector<float>(static_cast<std::size_t>(rows), 2.0f));
+  GuardedArray<T> y(length(rows, width), slack), best(y.size(), slack), share(y.size(), slack),
+      d_x(length(sources, width), slack);
+  run_both_ways(y, [&](T* to) {
+    launch_aggregate(device.pointers(), width, x.data(), to, nullptr, nullptr);
+  });
+  run_both_ways(y, [&](T* to) {
+    launch_aggregate(device.pointers(), width, floats.data(), to, nullptr, nullptr);
+  });
+  run_both_ways(y, [&](T* to) {
+    launch_mean<T>(device.pointers(), total.data(), width, x.data(), to, nullptr, nullptr);
+  });
+  run_both_ways(d_x, [&](T* to) {
+    launch_mean_gradient<T>(back.pointers(), total.data(), width, d_y.data(), to, nullptr, nullptr);
+  });
+  run_both_ways(best, [&](T* to) {
+    launch_max<T>(device.pointers(), width, x.data(), to, nullptr, nullptr);
+  });
+  run_both_ways(share, [&](T* to) {
+    launch_max_shares<T>(device.pointers(), width, x.data(), best.data(), d_y.data(), to, nullptr,
+                         nullptr);
+  });
+  run_both_ways(d_x, [&](T* to) {
+    launch_max_gradient<T>(back.pointers(), width, x.data(), best.data(), share.data(), to, nullptr,
+                           nullptr);
+  });
+}
+
+TEST(KernelMemory, OfAggregates) {
+  for (const std::int64_t rows : {0, 1, 2, 17, 63, 300}) {
+    for (const std::int64_t width : {0, 1, 2, 3, 4, 5, 8, 16, 33, 64, 100, 260, 1028}) {
+      for (const std::size_t slack : {0, 1}) {
+        aggregate<float>(rows, width, slack);
+        aggregate<double>(rows, width, slack);
+        if (::testing::Test::HasFatalFailure()) return;
+      }
     }
   }
+}
+
+// More rows than a block has threads, and short rows, many of which make a block.
+TEST(KernelMemory, OfManyRows) {
+  for (const std::int64_t width : {1, 4, 8}) aggregate<float>(3000, width, 0);
 }
 
 // Rows in groups, each of which has a row. Groups of more than 8 rows are long.

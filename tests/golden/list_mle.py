@@ -1,4 +1,4 @@
-"""Numbers of tests/models/losses/list_mle_test.cpp: allRank's ListMLE on clipped predictions, by autograd in double. Needs PyTorch."""
+"""Numbers of tests/models/losses/losses_test.cpp: allRank's ListMLE on clipped predictions, by autograd in double. Needs PyTorch."""
 import torch
 
 torch.set_default_dtype(torch.float64)

@@ -7,7 +7,6 @@
 
 #include "core/aligned.hpp"
 #include "core/random.hpp"
-#include "models/kernels/gemm.hpp"
 #include "models/plans/csr.hpp"
 #include "tests/models/plans/make_csr.hpp"
 
@@ -223,31 +222,6 @@ TEST(RowKernels, SumPartsAddsInOrder) {
   sum_parts(parts.data.data(), parts.stride, 3, length, sum.data());
   for (std::int64_t i = 0; i < length; ++i)
     ASSERT_EQ(sum[i], (parts(0, i) + parts(1, i)) + parts(2, i));
-}
-
-TEST(Gemm, EqualsTheNaiveProductInAllForms) {
-  const std::int64_t m = 5, n = 7, k = 11;
-  for (const Transpose ta : {Transpose::no, Transpose::yes}) {
-    for (const Transpose tb : {Transpose::no, Transpose::yes}) {
-      for (const float beta : {0.0f, 1.0f}) {
-        Matrix a(11, 11, 1), b(11, 11, 2), c(m, n, 3);
-        const Matrix before = c;
-        if (beta == 0) std::fill(c.data.begin(), c.data.end(), std::nanf(""));  // must not be read
-        gemm(m, n, k, {a.data.data(), a.stride, ta}, {b.data.data(), b.stride, tb}, beta,
-             c.data.data(), c.stride);
-        for (std::int64_t i = 0; i < m; ++i) {
-          for (std::int64_t j = 0; j < n; ++j) {
-            double expected = beta == 0 ? 0 : before(i, j);
-            for (std::int64_t l = 0; l < k; ++l) {
-              expected += static_cast<double>(ta == Transpose::yes ? a(l, i) : a(i, l)) *
-                          (tb == Transpose::yes ? b(j, l) : b(l, j));
-            }
-            ASSERT_NEAR(c(i, j), expected, 1e-5);
-          }
-        }
-      }
-    }
-  }
 }
 
 }  // namespace
