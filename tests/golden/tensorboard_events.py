@@ -3,7 +3,7 @@
     pip install tensorboard
     python tests/golden/tensorboard_events.py runs/demo
 
-Without an argument it prints the record of tests/results/records/event_record_test.cpp, in hexadecimal.
+Without an argument it prints the record of tests/results/records/tensorboard_file_test.cpp, in hexadecimal.
 """
 import io
 import json

@@ -15,6 +15,7 @@
 #include "tests/support/damage.hpp"
 #include "tests/support/temp_dir.hpp"
 #include "tests/support/thrown.hpp"
+#include "tests/support/watched_files.hpp"
 
 namespace tpudist {
 namespace {
@@ -64,24 +65,20 @@ Checkpoint make_checkpoint(const ParameterTable& table, std::int64_t step = 123)
   return checkpoint;
 }
 
-std::string read_file(const std::filesystem::path& path) {
-  return read_text_file(path);
-}
-
-void write_file(const std::filesystem::path& path, const std::string& content) {
-  std::ofstream(path, std::ios::binary) << content;
-}
-
 std::string refusal(const std::filesystem::path& path, const ParameterTable& table) {
   return test::message_of<DataError>([&] { CheckpointFile(path).load(table); });
 }
 
-TEST(Checkpoint, ComesBackAsItWas) {
-  const TempDir folder;
-  const ParameterTable table = make_table();
-  const Checkpoint saved = make_checkpoint(table);
-  save_checkpoint(folder / "a.h5", saved, table);
-  const Checkpoint loaded = CheckpointFile(folder / "a.h5").load(table);
+class CheckpointTest : public ::testing::Test {
+ protected:
+  const TempDir folder_;
+  const ParameterTable table_ = make_table();
+};
+
+TEST_F(CheckpointTest, ComesBackAsItWas) {
+  const Checkpoint saved = make_checkpoint(table_);
+  save_checkpoint(folder_ / "a.h5", saved, table_);
+  const Checkpoint loaded = CheckpointFile(folder_ / "a.h5").load(table_);
   EXPECT_EQ(loaded.step, saved.step);
   EXPECT_EQ(loaded.config_hash, saved.config_hash);
   EXPECT_EQ(loaded.selection_hash, saved.selection_hash);
@@ -100,28 +97,24 @@ TEST(Checkpoint, ComesBackAsItWas) {
   EXPECT_EQ(loaded.init_hash, saved.init_hash);
 }
 
-TEST(Checkpoint, HoldsAveragesWhereThereAreAny) {
-  const TempDir folder;
-  const ParameterTable table = make_table();
-  Checkpoint saved = make_checkpoint(table);
-  save_checkpoint(folder / "none.h5", saved, table);
-  EXPECT_TRUE(CheckpointFile(folder / "none.h5").load(table).average.empty());
-  EXPECT_TRUE(CheckpointFile(folder / "none.h5").load(table).average_points.empty());
-  saved.average = make_flat(table, 2, 1000);
+TEST_F(CheckpointTest, HoldsAveragesWhereThereAreAny) {
+  Checkpoint saved = make_checkpoint(table_);
+  save_checkpoint(folder_ / "none.h5", saved, table_);
+  EXPECT_TRUE(CheckpointFile(folder_ / "none.h5").load(table_).average.empty());
+  EXPECT_TRUE(CheckpointFile(folder_ / "none.h5").load(table_).average_points.empty());
+  saved.average = make_flat(table_, 2, 1000);
   saved.average_points = {0, 17};
-  save_checkpoint(folder / "some.h5", saved, table);
-  EXPECT_EQ(CheckpointFile(folder / "some.h5").load(table).average, saved.average);
-  EXPECT_EQ(CheckpointFile(folder / "some.h5").load(table).average_points, saved.average_points);
-  EXPECT_EQ(CheckpointFile(folder / "some.h5").load(table).parameters, saved.parameters);
+  save_checkpoint(folder_ / "some.h5", saved, table_);
+  EXPECT_EQ(CheckpointFile(folder_ / "some.h5").load(table_).average, saved.average);
+  EXPECT_EQ(CheckpointFile(folder_ / "some.h5").load(table_).average_points, saved.average_points);
+  EXPECT_EQ(CheckpointFile(folder_ / "some.h5").load(table_).parameters, saved.parameters);
   saved.average.pop_back();
-  EXPECT_THROW(save_checkpoint(folder / "odd.h5", saved, table), Error);
+  EXPECT_THROW(save_checkpoint(folder_ / "odd.h5", saved, table_), Error);
 }
 
-TEST(Checkpoint, HoldsParametersUnderTheirNamesWithTheMemberAxisFirst) {
-  const TempDir folder;
-  const ParameterTable table = make_table();
-  save_checkpoint(folder / "a.h5", make_checkpoint(table), table);
-  const Hdf5Id file = open_hdf5(folder / "a.h5");
+TEST_F(CheckpointTest, HoldsParametersUnderTheirNamesWithTheMemberAxisFirst) {
+  save_checkpoint(folder_ / "a.h5", make_checkpoint(table_), table_);
+  const Hdf5Id file = open_hdf5(folder_ / "a.h5");
   const Hdf5Id parameters = open_group(file, "parameters", "a.h5");
   const Hdf5Lock lock;
   const Hdf5Id dataset(H5Dopen2(parameters.get(), "encoder.bias", H5P_DEFAULT), H5Dclose);
@@ -135,49 +128,41 @@ TEST(Checkpoint, HoldsParametersUnderTheirNamesWithTheMemberAxisFirst) {
   EXPECT_THAT(values, ElementsAre(15.5, 16.5, 17.5, 18.5, 19.5, 40.5, 41.5, 42.5, 43.5, 44.5));
 }
 
-TEST(Checkpoint, RefusesAnyFlippedByte) {
-  const TempDir folder;
-  const ParameterTable table = make_table();
-  save_checkpoint(folder / "a.h5", make_checkpoint(table), table);
-  const std::string whole = read_file(folder / "a.h5");
+TEST_F(CheckpointTest, RefusesAnyFlippedByte) {
+  save_checkpoint(folder_ / "a.h5", make_checkpoint(table_), table_);
+  const std::string whole = read_text_file(folder_ / "a.h5");
   for (std::size_t at = 0; at < whole.size(); at += 1 + at / 16) {
     std::string damaged = whole;
     damaged[at] = static_cast<char>(damaged[at] ^ 0x10);
-    write_file(folder / "b.h5", damaged);
-    EXPECT_THAT(refusal(folder / "b.h5", table), HasSubstr("b.h5: damaged")) << "byte " << at;
+    test::overwrite(folder_ / "b.h5", damaged);
+    EXPECT_THAT(refusal(folder_ / "b.h5", table_), HasSubstr("b.h5: damaged")) << "byte " << at;
   }
 }
 
 // TPUDIST_DAMAGES says how many.
-TEST(Checkpoint, RefusesEverySeededDamage) {
-  const TempDir folder;
-  const ParameterTable table = make_table();
-  const auto path = folder / "a.h5";
-  save_checkpoint(path, make_checkpoint(table), table);
-  const std::string whole = read_file(path);
+TEST_F(CheckpointTest, RefusesEverySeededDamage) {
+  const auto path = folder_ / "a.h5";
+  save_checkpoint(path, make_checkpoint(table_), table_);
+  const std::string whole = read_text_file(path);
   for (int seed = 0; seed < test::damage_count(200); ++seed) {
     test::overwrite(path, test::damaged(whole, static_cast<std::uint64_t>(seed)));
-    EXPECT_EQ(test::fault_of_message(refusal(path, table), path), "") << seed;
+    EXPECT_EQ(test::fault_of_message(refusal(path, table_), path), "") << seed;
   }
 }
 
-TEST(Checkpoint, RefusesATruncatedFile) {
-  const TempDir folder;
-  const ParameterTable table = make_table();
-  save_checkpoint(folder / "a.h5", make_checkpoint(table), table);
-  const std::string whole = read_file(folder / "a.h5");
+TEST_F(CheckpointTest, RefusesATruncatedFile) {
+  save_checkpoint(folder_ / "a.h5", make_checkpoint(table_), table_);
+  const std::string whole = read_text_file(folder_ / "a.h5");
   for (std::size_t bytes :
        {std::size_t{0}, std::size_t{100}, std::size_t{512}, whole.size() / 2, whole.size() - 1}) {
-    write_file(folder / "b.h5", whole.substr(0, bytes));
-    EXPECT_THAT(refusal(folder / "b.h5", table), HasSubstr("cut short")) << bytes << " bytes";
+    test::overwrite(folder_ / "b.h5", whole.substr(0, bytes));
+    EXPECT_THAT(refusal(folder_ / "b.h5", table_), HasSubstr("cut short")) << bytes << " bytes";
   }
-  EXPECT_THROW(CheckpointFile(folder / "none.h5").load(table), IoError);
+  EXPECT_THROW(CheckpointFile(folder_ / "none.h5").load(table_), IoError);
 }
 
-TEST(Checkpoint, NamesTheFirstParameterThatDiffers) {
-  const TempDir folder;
-  const ParameterTable table = make_table();
-  save_checkpoint(folder / "a.h5", make_checkpoint(table), table);
+TEST_F(CheckpointTest, NamesTheFirstParameterThatDiffers) {
+  save_checkpoint(folder_ / "a.h5", make_checkpoint(table_), table_);
   ParameterTable wider, more, other;
   wider.add("encoder.weight", {3, 5});
   wider.add("encoder.bias", {6});
@@ -188,78 +173,18 @@ TEST(Checkpoint, NamesTheFirstParameterThatDiffers) {
   more.add("output.bias", {1}, ParameterGroup::output);
   other.add("encoder.weight", {3, 5});
   other.add("encoder.bias", {5});
-  EXPECT_THAT(refusal(folder / "a.h5", wider),
+  EXPECT_THAT(refusal(folder_ / "a.h5", wider),
               HasSubstr("encoder.bias: is f32 [2, 5], not f32 [2, 6]"));
-  EXPECT_THAT(refusal(folder / "a.h5", more), HasSubstr("no output.bias"));
-  EXPECT_THAT(refusal(folder / "a.h5", other), HasSubstr("no parameter output.weight"));
+  EXPECT_THAT(refusal(folder_ / "a.h5", more), HasSubstr("no output.bias"));
+  EXPECT_THAT(refusal(folder_ / "a.h5", other), HasSubstr("no parameter output.weight"));
 }
 
-TEST(Checkpoint, RefusesSizesThatDoNotFitBeforeWriting) {
-  const TempDir folder;
-  const ParameterTable table = make_table();
-  Checkpoint checkpoint = make_checkpoint(table);
+TEST_F(CheckpointTest, RefusesSizesThatDoNotFitBeforeWriting) {
+  Checkpoint checkpoint = make_checkpoint(table_);
   checkpoint.failed.pop_back();
-  EXPECT_THROW(save_checkpoint(folder / "a.h5", checkpoint, table), Error);
-  EXPECT_FALSE(std::filesystem::exists(folder / "a.h5"));
+  EXPECT_THROW(save_checkpoint(folder_ / "a.h5", checkpoint, table_), Error);
+  EXPECT_FALSE(std::filesystem::exists(folder_ / "a.h5"));
 }
-
-// Passes on to the real file system, but fails at one operation, counted from 0.
-class FailingFileSystem : public FileSystem {
- public:
-  explicit FailingFileSystem(int fail_at) : fail_at_(fail_at) {}
-  bool failed() const { return failed_; }
-
-  std::unique_ptr<WritableFile> create(const std::filesystem::path& path) override {
-    count();
-    return std::make_unique<File>(*this, posix_file_system().create(path));
-  }
-  void rename(const std::filesystem::path& from, const std::filesystem::path& to) override {
-    count();
-    posix_file_system().rename(from, to);
-  }
-  void remove(const std::filesystem::path& path) override { posix_file_system().remove(path); }
-  void sync_file(const std::filesystem::path& path) override {
-    count();
-    posix_file_system().sync_file(path);
-  }
-  void sync_directory(const std::filesystem::path& path) override {
-    count();
-    posix_file_system().sync_directory(path);
-  }
-
- private:
-  class File : public WritableFile {
-   public:
-    File(FailingFileSystem& owner, std::unique_ptr<WritableFile> file)
-        : owner_(owner), file_(std::move(file)) {}
-    void write(std::span<const std::byte> bytes) override {
-      if (owner_.next_ == owner_.fail_at_) file_->write(bytes.first(bytes.size() / 2));
-      owner_.count();
-      file_->write(bytes);
-    }
-    void sync() override {
-      owner_.count();
-      file_->sync();
-    }
-    void close() override {
-      owner_.count();
-      file_->close();
-    }
-
-   private:
-    FailingFileSystem& owner_;
-    std::unique_ptr<WritableFile> file_;
-  };
-
-  void count() {
-    if (next_++ != fail_at_) return;
-    failed_ = true;
-    throw IoError("no space left on device");
-  }
-
-  int fail_at_, next_ = 0;
-  bool failed_ = false;
-};
 
 TEST(Checkpoint, AFailureAnywhereLeavesAReadableCheckpoint) {
   const ParameterTable table = make_table();
@@ -267,7 +192,12 @@ TEST(Checkpoint, AFailureAnywhereLeavesAReadableCheckpoint) {
   for (int operation = 0;; ++operation) {
     const TempDir folder;
     save_checkpoint(folder / "a.h5", make_checkpoint(table, 1), table);
-    FailingFileSystem files(operation);
+    bool failed = false;
+    test::WatchedFileSystem files([&, next = 0](const std::string& name, const auto&) mutable {
+      if (name == "remove" || next++ != operation) return;
+      failed = true;
+      throw IoError("no space left on device");
+    });
     try {
       save_checkpoint(folder / "a.h5", make_checkpoint(table, 2), table, files);
     } catch (const IoError&) {
@@ -275,7 +205,7 @@ TEST(Checkpoint, AFailureAnywhereLeavesAReadableCheckpoint) {
     const std::int64_t step = CheckpointFile(folder / "a.h5").load(table).step;
     EXPECT_THAT(list_checkpoints(folder.path()), ElementsAre());
     EXPECT_EQ(std::distance(std::filesystem::directory_iterator(folder.path()), {}), 1);
-    if (!files.failed()) {
+    if (!failed) {
       EXPECT_EQ(step, 2);
       break;
     }
@@ -289,9 +219,9 @@ TEST(CheckpointFolder, ListsNewestFirstAndPrunes) {
   const TempDir folder;
   EXPECT_THAT(list_checkpoints(folder / "none"), ElementsAre());
   EXPECT_EQ(checkpoint_path("x", 123), "x/step-000000123.h5");
-  for (std::int64_t step : {20, 3, 100}) write_file(checkpoint_path(folder.path(), step), "x");
+  for (std::int64_t step : {20, 3, 100}) test::overwrite(checkpoint_path(folder.path(), step), "x");
   for (const char* name : {"step-.h5", "step-1x.h5", "step-000000005.h5.12-0-ab.tmp", "notes"}) {
-    write_file(folder / name, "x");
+    test::overwrite(folder / name, "x");
   }
   EXPECT_THAT(list_checkpoints(folder.path()),
               ElementsAre(checkpoint_path(folder.path(), 100), checkpoint_path(folder.path(), 20),
@@ -327,19 +257,17 @@ TEST(ParameterHash, SeesValuesNamesAndMembersButNotOrderOrPadding) {
 }
 
 // As earlier versions wrote it.
-TEST(Checkpoint, IsRefusedByWhatItLacks) {
-  const TempDir folder;
-  const auto path = folder / "step-000000123.h5";
-  const ParameterTable table = make_table();
+TEST_F(CheckpointTest, IsRefusedByWhatItLacks) {
+  const auto path = folder_ / "step-000000123.h5";
   const auto without = [&](const std::function<void(hid_t)>& remove) {
-    save_checkpoint(path, make_checkpoint(table), table);
+    save_checkpoint(path, make_checkpoint(table_), table_);
     {
       const Hdf5Lock lock;
       const Hdf5Id file(H5Fopen(path.c_str(), H5F_ACC_RDWR, H5P_DEFAULT), H5Fclose);
       remove(file.get());
     }
     seal_file(path);
-    return refusal(path, table);
+    return refusal(path, table_);
   };
   EXPECT_THAT(without([](hid_t file) { H5Adelete(file, "changed_keys"); }),
               ::testing::AllOf(HasSubstr(path.string()), HasSubstr("changed_keys")));

@@ -30,11 +30,20 @@ std::string message_of_reading(const fs::path& path) {
   return message_of<DataError>([&] { PredictionsFile file(path); });
 }
 
-TEST(PredictionsFile, GivesBackWhatWasWritten) {
-  const TempDir folder;
+class PredictionsFileTest : public ::testing::Test {
+ protected:
+  // The case as a file.
+  PredictionsFile file_of(const PredictionsCase& given) const {
+    given.write(folder_ / "predictions.h5");
+    return PredictionsFile(folder_ / "predictions.h5");
+  }
+
+  const TempDir folder_;
+};
+
+TEST_F(PredictionsFileTest, GivesBackWhatWasWritten) {
   const PredictionsCase given;
-  given.write(folder / "predictions.h5");
-  const PredictionsFile file(folder / "predictions.h5");
+  const PredictionsFile file = file_of(given);
   EXPECT_EQ(file.header().collection, "layout:xla:random");
   EXPECT_THAT(file.header().runs, ElementsAre(given.header.runs.front()));
   ASSERT_EQ(file.header().members.size(), 3u);
@@ -65,58 +74,50 @@ TEST(PredictionsFile, GivesBackWhatWasWritten) {
   }
 }
 
-TEST(PredictionsFile, KeepsWhichConfigurationsAreEqualWhereThatIsKnown) {
-  const TempDir folder;
+TEST_F(PredictionsFileTest, KeepsWhichConfigurationsAreEqualWhereThatIsKnown) {
   PredictionsCase given;
   given.graphs[1].group = {4, 4, 0};
-  given.write(folder / "predictions.h5");
-  const PredictionsFile file(folder / "predictions.h5");
+  const PredictionsFile file = file_of(given);
   EXPECT_THAT(file.read(0).group, IsEmpty());
   EXPECT_THAT(file.read(1).group, ElementsAre(4, 4, 0));
 }
 
-TEST(PredictionsFile, SaysByWhichRuleMembersWereCombined) {
-  const TempDir folder;
+TEST_F(PredictionsFileTest, SaysByWhichRuleMembersWereCombined) {
   PredictionsCase given;
-  given.write(folder / "unknown.h5");
-  EXPECT_FALSE(PredictionsFile(folder / "unknown.h5").header().combination);
+  given.write(folder_ / "unknown.h5");
+  EXPECT_FALSE(PredictionsFile(folder_ / "unknown.h5").header().combination);
   given.header.combination = Combination{CombinationRule::softmax, 0.5};
-  given.write(folder / "softmax.h5");
-  EXPECT_EQ(PredictionsFile(folder / "softmax.h5").header().combination, given.header.combination);
+  given.write(folder_ / "softmax.h5");
+  EXPECT_EQ(PredictionsFile(folder_ / "softmax.h5").header().combination, given.header.combination);
 }
 
-TEST(PredictionsFile, SaysInWhichSlatesARunWasScored) {
-  const TempDir folder;
+TEST_F(PredictionsFileTest, SaysInWhichSlatesARunWasScored) {
   PredictionsCase given;
   given.header.runs[0].slate_configs = 128;
   given.header.runs[0].slate_permutations = 10;
   given.header.runs[0].slate_seed = 3;
-  given.write(folder / "predictions.h5");
-  EXPECT_THAT(PredictionsFile(folder / "predictions.h5").header().runs,
+  given.write(folder_ / "predictions.h5");
+  EXPECT_THAT(PredictionsFile(folder_ / "predictions.h5").header().runs,
               ElementsAre(given.header.runs.front()));
 }
 
-TEST(PredictionsFile, KeepsSmallDifferencesOfLargeScores) {
-  const TempDir folder;
+TEST_F(PredictionsFileTest, KeepsSmallDifferencesOfLargeScores) {
   PredictionsCase given;
   given.graphs[0].scores[0] = {1e6 + 1e-4, 1e6 + 3e-4, 1e6 + 2e-4};  // equal as float32
-  given.write(folder / "predictions.h5");
-  const std::vector<double> scores = PredictionsFile(folder / "predictions.h5").read(0).scores[0];
+  given.write(folder_ / "predictions.h5");
+  const std::vector<double> scores = PredictionsFile(folder_ / "predictions.h5").read(0).scores[0];
   EXPECT_NEAR(scores[1] - scores[2], 1e-4, 1e-8);
   EXPECT_NEAR(scores[0], 1e6, 1e-3);
 }
 
-TEST(PredictionsFile, TakesTargetsOfTilesByTheirNormalizer) {
-  const TempDir folder;
-  PredictionsCase("tile:xla").write(folder / "predictions.h5");
-  EXPECT_THAT(PredictionsFile(folder / "predictions.h5").read(0).targets(), ElementsAre(1, 3, 4));
+TEST_F(PredictionsFileTest, TakesTargetsOfTilesByTheirNormalizer) {
+  EXPECT_THAT(file_of(PredictionsCase("tile:xla")).read(0).targets(), ElementsAre(1, 3, 4));
 }
 
-TEST(PredictionsFile, IsNotThereBeforeItIsFinished) {
-  const TempDir folder;
+TEST_F(PredictionsFileTest, IsNotThereBeforeItIsFinished) {
   const PredictionsCase given;
   {
-    PredictionsWriter writer(folder / "predictions.h5", given.header);
+    PredictionsWriter writer(folder_ / "predictions.h5", given.header);
     writer.add(0, given.graphs[0]);
     writer.add(1, given.graphs[1]);
     EXPECT_THAT(message_of<Error>([&] { writer.finish(); }),
@@ -124,12 +125,11 @@ TEST(PredictionsFile, IsNotThereBeforeItIsFinished) {
     EXPECT_THAT(message_of<Error>([&] { writer.add(1, given.graphs[1]); }),
                 HasSubstr("predictions for resnet were given twice"));
   }
-  EXPECT_TRUE(fs::is_empty(folder.path()));
+  EXPECT_TRUE(fs::is_empty(folder_.path()));
 }
 
-TEST(PredictionsFile, RefusesADamagedFile) {
-  const TempDir folder;
-  const fs::path path = folder / "predictions.h5";
+TEST_F(PredictionsFileTest, RefusesADamagedFile) {
+  const fs::path path = folder_ / "predictions.h5";
   PredictionsCase().write(path);
   {
     std::fstream file(path, std::ios::in | std::ios::out | std::ios::binary);
@@ -142,7 +142,7 @@ TEST(PredictionsFile, RefusesADamagedFile) {
   EXPECT_THAT(message_of_reading(path), HasSubstr("damaged or cut short"));
   fs::resize_file(path, 0);
   EXPECT_THAT(message_of_reading(path), HasSubstr("damaged or cut short"));
-  EXPECT_THROW(PredictionsFile(folder / "none.h5"), IoError);
+  EXPECT_THROW(PredictionsFile(folder_ / "none.h5"), IoError);
 }
 
 // Changes a file with the HDF5 library and seals it again.
@@ -168,9 +168,8 @@ void set(hid_t file, const char* name, std::size_t element, T value) {
   H5Dwrite(dataset.get(), type, H5S_ALL, H5S_ALL, H5P_DEFAULT, values.data());
 }
 
-TEST(PredictionsFile, RefusesWhatDoesNotFitTogether) {
-  const TempDir folder;
-  const fs::path path = folder / "predictions.h5";
+TEST_F(PredictionsFileTest, RefusesWhatDoesNotFitTogether) {
+  const fs::path path = folder_ / "predictions.h5";
   const auto message_after = [&](const std::function<void(hid_t)>& action) {
     PredictionsCase().write(path);
     change(path, action);

@@ -40,9 +40,30 @@ const ReportFigure& figure_of(const ReportSection& section, const std::string& t
                             [](const ReportFigure& figure) { return figure.table.name; });
 }
 
-TEST(ReportTest, TellsARunWithPredictions) {
-  const TempDir folder;
-  const Report report = make_report(read_results({write_run(folder / "run", PredictionsCase())}));
+// A system_run whose learning rate makes it a variant.
+std::filesystem::path write_variant(const std::filesystem::path& folder, int seed, double noise,
+                                    const std::string& rate) {
+  test::write_system_run(folder, seed, noise, rate == "0.1" ? 3 : 7);
+  write_text(folder / "config.yaml",
+             test::config_text(seed, 0, 2) + "optimizer:\n  lr: " + rate + "\n");
+  return folder;
+}
+
+class ReportTest : public ::testing::Test {
+ protected:
+  // Runs of the seeds from 1 on of two variants, of these noises.
+  void write_variants(int seeds, double noise_a, double noise_b) const {
+    for (int seed = 1; seed <= seeds; ++seed) {
+      write_variant(folder_ / ("runs/a" + std::to_string(seed)), seed, noise_a, "0.1");
+      write_variant(folder_ / ("runs/b" + std::to_string(seed)), seed, noise_b, "0.2");
+    }
+  }
+
+  const TempDir folder_;
+};
+
+TEST_F(ReportTest, TellsARunWithPredictions) {
+  const Report report = make_report(read_results({write_run(folder_ / "run", PredictionsCase())}));
   EXPECT_EQ(report.title, "xla");
   EXPECT_EQ(report.subtitle, "1 run: 1 finished \xc2\xb7 layout:xla:random");
   EXPECT_EQ(XmlFault::find(report_html(report)), "");
@@ -61,13 +82,12 @@ TEST(ReportTest, TellsARunWithPredictions) {
   EXPECT_THAT(csv_of(report, "slowdown-out-of-fold"), HasSubstr("resnet,1,100,0,0,0,0,0,0\n"));
 }
 
-TEST(ReportTest, TellsTheMeanOfEachOfSeveralCollections) {
-  const TempDir folder;
+TEST_F(ReportTest, TellsTheMeanOfEachOfSeveralCollections) {
   PredictionsCase predictions("layout:xla:default+layout:xla:random");
   for (PredictionEntry& graph : predictions.header.graphs)
     graph.name = (graph.name == "bert" ? "layout:xla:default:" : "layout:xla:random:") + graph.name;
   const auto graphs_of = [&](const char* run) {
-    return section_of(make_report(read_results({write_run(folder / run, predictions)})), "graphs");
+    return section_of(make_report(read_results({write_run(folder_ / run, predictions)})), "graphs");
   };
   const ReportSection graphs = graphs_of("run");
   EXPECT_THAT(figure_of(graphs, "graphs-out-of-fold").sentence,
@@ -82,35 +102,32 @@ TEST(ReportTest, TellsTheMeanOfEachOfSeveralCollections) {
                         "collections undefined."));
 }
 
-TEST(ReportTest, SaysThatLossesOfSlatesOfOtherSizesDoNotCompare) {
-  const TempDir folder;
+TEST_F(ReportTest, SaysThatLossesOfSlatesOfOtherSizesDoNotCompare) {
   const auto sentence = [&](int configs_of_b) {
     for (const auto& [name, configs] : {std::pair{"a", 10}, std::pair{"b", configs_of_b}}) {
       PredictionsCase predictions;
       predictions.header.runs[0].parameter_hash += static_cast<std::uint64_t>(configs + *name);
-      write_run(folder / name, predictions);
+      write_run(folder_ / name, predictions);
       write_text(
-          folder / name / "config.yaml",
+          folder_ / name / "config.yaml",
           test::config_text(5, 0, 3, name) + fmt::format("batch:\n  configs: {}\n", configs));
     }
-    const Report report = make_report(read_results({folder / "a", folder / "b"}));
+    const Report report = make_report(read_results({folder_ / "a", folder_ / "b"}));
     return figure_of(section_of(report, "curves"), "loss").sentence;
   };
   EXPECT_THAT(sentence(10), Not(HasSubstr("do not compare")));
   EXPECT_THAT(sentence(64), HasSubstr("do not compare"));
 }
 
-TEST(ReportTest, TheSameInputGivesTheSameBytes) {
-  const TempDir folder;
-  write_run(folder / "run", PredictionsCase());
-  const auto html = [&] { return report_html(make_report(read_results({folder / "run"}))); };
+TEST_F(ReportTest, TheSameInputGivesTheSameBytes) {
+  write_run(folder_ / "run", PredictionsCase());
+  const auto html = [&] { return report_html(make_report(read_results({folder_ / "run"}))); };
   EXPECT_EQ(html(), html());
 }
 
-TEST(ReportTest, ARunWithoutAnythingSaysWhatIsMissingAndWhichKeyGivesIt) {
-  const TempDir folder;
-  write_text(folder / "run" / "config.yaml", test::config_text(1, 0, 2));
-  const Report report = make_report(read_results({folder / "run"}));
+TEST_F(ReportTest, ARunWithoutAnythingSaysWhatIsMissingAndWhichKeyGivesIt) {
+  write_text(folder_ / "run" / "config.yaml", test::config_text(1, 0, 2));
+  const Report report = make_report(read_results({folder_ / "run"}));
   EXPECT_EQ(XmlFault::find(report_html(report)), "");
   for (const std::string id :
        {"curves", "graphs", "folds", "variance", "sizes", "ranks", "slowdown", "timing"}) {
@@ -123,47 +140,33 @@ TEST(ReportTest, ARunWithoutAnythingSaysWhatIsMissingAndWhichKeyGivesIt) {
   EXPECT_THAT(section_of(report, "summary").missing.front(), HasSubstr("Not finished: "));
 }
 
-TEST(ReportTest, ADamagedRunIsToldWithItsFaults) {
-  const TempDir folder;
-  write_run(folder / "run", PredictionsCase());
-  write_text(folder / "run" / "predictions.h5", "nothing");
-  write_text(folder / "run" / "metrics.jsonl", std::string("\xff{\n") + test::kMetrics + "{\"kind");
-  const Report report = make_report(read_results({folder / "run"}));
+TEST_F(ReportTest, ADamagedRunIsToldWithItsFaults) {
+  write_run(folder_ / "run", PredictionsCase());
+  write_text(folder_ / "run" / "predictions.h5", "nothing");
+  write_text(folder_ / "run" / "metrics.jsonl",
+             std::string("\xff{\n") + test::kMetrics + "{\"kind");
+  const Report report = make_report(read_results({folder_ / "run"}));
   EXPECT_EQ(XmlFault::find(report_html(report)), "");
   EXPECT_EQ(section_of(report, "summary").missing.size(), 3u);  // both faults, and no scores
   EXPECT_FALSE(section_of(report, "curves").figures.empty());
 }
 
-TEST(ReportTest, NamesWithMarkupAreText) {
-  const TempDir folder;
+TEST_F(ReportTest, NamesWithMarkupAreText) {
   PredictionsCase predictions;
   predictions.header.graphs[2].name = "<script>alert(1)</script>";
   predictions.graphs[2].scores[1] = {3, 1, 2};
-  write_run(folder / "<b>", predictions);
-  write_text(folder / "<b>" / "config.yaml", test::config_text(5, 0, 3, "'\"><img src=x>'"));
-  const std::string html = report_html(make_report(read_results({folder / "<b>"})));
+  write_run(folder_ / "<b>", predictions);
+  write_text(folder_ / "<b>" / "config.yaml", test::config_text(5, 0, 3, "'\"><img src=x>'"));
+  const std::string html = report_html(make_report(read_results({folder_ / "<b>"})));
   EXPECT_EQ(XmlFault::find(html), "");
   EXPECT_THAT(html, Not(HasSubstr("<script>alert")));
   EXPECT_THAT(html, Not(HasSubstr("<img")));
   EXPECT_THAT(html, HasSubstr("&lt;script&gt;"));
 }
 
-// A system_run whose learning rate makes it a variant.
-std::filesystem::path write_variant(const std::filesystem::path& folder, int seed, double noise,
-                                    const std::string& rate) {
-  test::write_system_run(folder, seed, noise, rate == "0.1" ? 3 : 7);
-  write_text(folder / "config.yaml",
-             test::config_text(seed, 0, 2) + "optimizer:\n  lr: " + rate + "\n");
-  return folder;
-}
-
-TEST(ReportTest, NamesTheVariantThatWonAndByHowMuch) {
-  const TempDir folder;
-  for (int seed = 1; seed <= 3; ++seed) {
-    write_variant(folder / ("runs/a" + std::to_string(seed)), seed, 3, "0.1");
-    write_variant(folder / ("runs/b" + std::to_string(seed)), seed, 30, "0.2");
-  }
-  const Report report = make_report(read_results({folder / "runs"}), false);
+TEST_F(ReportTest, NamesTheVariantThatWonAndByHowMuch) {
+  write_variants(3, 3, 30);
+  const Report report = make_report(read_results({folder_ / "runs"}), false);
   EXPECT_EQ(XmlFault::find(report_html(report)), "");
   const ReportSection& summary = section_of(report, "summary");
   ASSERT_GE(summary.headline.size(), 3u);
@@ -185,44 +188,36 @@ TEST(ReportTest, NamesTheVariantThatWonAndByHowMuch) {
   EXPECT_EQ(section_of(report, "timing").figures.size(), 1u);
 }
 
-TEST(ReportTest, NamesNoWinnerAmongEqualVariants) {
-  const TempDir folder;
-  for (int seed = 1; seed <= 2; ++seed) {
-    write_variant(folder / ("runs/a" + std::to_string(seed)), seed, 12, "0.1");
-    write_variant(folder / ("runs/b" + std::to_string(seed)), seed, 12, "0.2");
-  }
-  const Report report = make_report(read_results({folder / "runs"}), false);
+TEST_F(ReportTest, NamesNoWinnerAmongEqualVariants) {
+  write_variants(2, 12, 12);
+  const Report report = make_report(read_results({folder_ / "runs"}), false);
   EXPECT_THAT(section_of(report, "summary").headline[0], StartsWith("Undecided: "));
   // One training of each says nothing of others, and has no p value.
-  const Report single = make_report(read_results({folder / "runs/a1", folder / "runs/b1"}), false);
+  const Report single =
+      make_report(read_results({folder_ / "runs/a1", folder_ / "runs/b1"}), false);
   const ReportSection& summary = section_of(single, "summary");
   EXPECT_THAT(summary.headline[0], StartsWith("No winner can be named: "));
   EXPECT_EQ(figure_of(summary, "differences").table.rows[0][4].exact, "");
 }
 
 // Trainings that score alike: neither intervals of width 0 nor p of 0.
-TEST(ReportTest, SaysWhereASpreadIsNotKnown) {
-  const TempDir folder;
-  for (int seed = 1; seed <= 2; ++seed) {
-    write_variant(folder / ("runs/a" + std::to_string(seed)), seed, 0, "0.1");
-    write_variant(folder / ("runs/b" + std::to_string(seed)), seed, 0, "0.2");
-  }
-  const Report report = make_report(read_results({folder / "runs"}), false);
+TEST_F(ReportTest, SaysWhereASpreadIsNotKnown) {
+  write_variants(2, 0, 0);
+  const Report report = make_report(read_results({folder_ / "runs"}), false);
   EXPECT_EQ(XmlFault::find(report_html(report)), "");
   const ReportSection& summary = section_of(report, "summary");
   EXPECT_THAT(summary.headline[0], StartsWith("No winner can be named: "));
   EXPECT_THAT(summary.headline[1], HasSubstr("all trainings of two variants score alike"));
   EXPECT_EQ(figure_of(summary, "differences").table.rows[0][3].exact, "-");
   EXPECT_EQ(figure_of(summary, "scores").table.rows[0][4].exact, "-");
-  const Report one = make_report(read_results({folder / "runs/a1", folder / "runs/a2"}), false);
+  const Report one = make_report(read_results({folder_ / "runs/a1", folder_ / "runs/a2"}), false);
   EXPECT_THAT(section_of(one, "summary").headline[1],
               StartsWith("Scores of all trainings are alike, so their spread is not known"));
 }
 
-TEST(ReportTest, MembersOfOneTrainingAreNoTrainings) {
-  const TempDir folder;
+TEST_F(ReportTest, MembersOfOneTrainingAreNoTrainings) {
   const Report report =
-      make_report(read_results({test::write_system_run(folder / "run", 1, 10)}), false);
+      make_report(read_results({test::write_system_run(folder_ / "run", 1, 10)}), false);
   const ReportSection& summary = section_of(report, "summary");
   const TextTable& scores = figure_of(summary, "scores").table;
   EXPECT_EQ(scores.rows[0][5].exact, "2 members of one training");
@@ -231,11 +226,10 @@ TEST(ReportTest, MembersOfOneTrainingAreNoTrainings) {
   EXPECT_THAT(summary.headline[2], HasSubstr("one training cannot tell"));
 }
 
-TEST(ReportTest, ATrainingThatIsThereTwiceCountsOnce) {
-  const TempDir folder;
-  const auto run = test::write_system_run(folder / "runs/a", 1, 10);
-  std::filesystem::copy(run, folder / "runs/backup", std::filesystem::copy_options::recursive);
-  const Report report = make_report(read_results({folder / "runs"}), false);
+TEST_F(ReportTest, ATrainingThatIsThereTwiceCountsOnce) {
+  const auto run = test::write_system_run(folder_ / "runs/a", 1, 10);
+  std::filesystem::copy(run, folder_ / "runs/backup", std::filesystem::copy_options::recursive);
+  const Report report = make_report(read_results({folder_ / "runs"}), false);
   const ReportSection& summary = section_of(report, "summary");
   EXPECT_EQ(figure_of(summary, "runs").table.rows.size(), 1u);
   EXPECT_THAT(summary.missing, ::testing::ElementsAre(
@@ -243,19 +237,18 @@ TEST(ReportTest, ATrainingThatIsThereTwiceCountsOnce) {
                                          HasSubstr("equal parameters"), HasSubstr("counts once"))));
 }
 
-TEST(ReportTest, TellsTheScoresSoFarOfARunThatTrains) {
-  const TempDir folder;
-  write_text(folder / "run/config.yaml", test::config_text(1, 0, 3));
+TEST_F(ReportTest, TellsTheScoresSoFarOfARunThatTrains) {
+  write_text(folder_ / "run/config.yaml", test::config_text(1, 0, 3));
   write_text(
-      folder / "run/metrics.jsonl",
+      folder_ / "run/metrics.jsonl",
       R"({"kind":"start","step":0,"time":"2026-01-02 03:04:05 UTC","command":"tpudist train x.yaml",)"
       R"("version":"9.9","commit":"abc","host":"node7","processor":"a chip","ranks":2,"threads":1,)"
       R"("libtorch":"2.11.0","kernels":"avx2","device":"CPU","settings":{}})"
       "\n" +
           std::string(test::kMetrics)
               .substr(0, std::string(test::kMetrics).rfind("{\"kind\":\"step\"")));
-  const FolderLock lock(folder / "run", "tpudist train");
-  const Report report = make_report(read_results({folder / "run"}));
+  const FolderLock lock(folder_ / "run", "tpudist train");
+  const Report report = make_report(read_results({folder_ / "run"}));
   EXPECT_THAT(csv_of(report, "runs"), HasSubstr("0.375,0.75,\"so far, step 50, at most 8 rows\""));
   EXPECT_THAT(csv_of(report, "runs"), HasSubstr("running,50 of 100,25"));
   EXPECT_EQ(report.facts[0].text, "50 of 100");
@@ -267,26 +260,24 @@ TEST(ReportTest, TellsTheScoresSoFarOfARunThatTrains) {
   EXPECT_EQ(report.facts[4].text, "tpudist train x.yaml");
 }
 
-TEST(ReportTest, VariantsThatWereScoredOnOtherDataAreNotCompared) {
-  const TempDir folder;
-  write_variant(folder / "runs/a", 1, 3, "0.1");
+TEST_F(ReportTest, VariantsThatWereScoredOnOtherDataAreNotCompared) {
+  write_variant(folder_ / "runs/a", 1, 3, "0.1");
   test::PredictionsCase other = test::system_run(2, 3, 7);
   other.graphs[3].runtime[0] += 1;
-  other.write((write_variant(folder / "runs/b", 2, 3, "0.2")) / "predictions.h5");
-  const Report report = make_report(read_results({folder / "runs"}), false);
+  other.write((write_variant(folder_ / "runs/b", 2, 3, "0.2")) / "predictions.h5");
+  const Report report = make_report(read_results({folder_ / "runs"}), false);
   const ReportSection& summary = section_of(report, "summary");
   EXPECT_THAT(summary.headline[0], HasSubstr("not scored on the same data"));
   EXPECT_THAT(summary.headline[1], HasSubstr("run times of"));
 }
 
-TEST(ReportTest, RunsOfOtherCollectionsStandBesideEachOther) {
-  const TempDir folder;
+TEST_F(ReportTest, RunsOfOtherCollectionsStandBesideEachOther) {
   PredictionsCase tile("tile:xla");
-  write_run(folder / "a", PredictionsCase());
-  write_run(folder / "b", tile);
-  write_text(folder / "b" / "config.yaml",
+  write_run(folder_ / "a", PredictionsCase());
+  write_run(folder_ / "b", tile);
+  write_text(folder_ / "b" / "config.yaml",
              "name: tile\ndata: {collection: 'tile:xla'}\ntrain: {steps: 100}\n");
-  const Report report = make_report(read_results({folder / "a", folder / "b"}));
+  const Report report = make_report(read_results({folder_ / "a", folder_ / "b"}));
   EXPECT_EQ(XmlFault::find(report_html(report)), "");
   EXPECT_THAT(csv_of(report, "folds-1"), HasSubstr("5,0,0,1,1\n"));
   EXPECT_THAT(csv_of(report, "folds-2"), HasSubstr("seed,fold"));

@@ -9,7 +9,6 @@
 #include "core/random.hpp"
 #include "data/shards/entropy_filter.hpp"
 #include "data/shards/shard_reader.hpp"
-#include "results/report/output_violations.hpp"
 #include "tests/data/npz/npz_fixture.hpp"
 #include "tests/results/report/xml_fault.hpp"
 #include "tests/support/converted.hpp"

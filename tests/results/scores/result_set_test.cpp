@@ -52,16 +52,20 @@ SweepFiles write_sweep(const std::filesystem::path& folder) {
   return files;
 }
 
-TEST(ResultSetTest, ReadsASweepWhoseRunsAreInAllConditions) {
-  const TempDir folder;
-  const SweepFiles files = write_sweep(folder / "sweep");
+class ResultSetTest : public ::testing::Test {
+ protected:
+  const TempDir folder_;
+};
+
+TEST_F(ResultSetTest, ReadsASweepWhoseRunsAreInAllConditions) {
+  const SweepFiles files = write_sweep(folder_ / "sweep");
   const std::vector<SweepRun> runs = files.record().runs;
   write_text(files.run_folder(runs[0]) / "config.yaml", test::config_text(1, 0, 1));
   write_result(files.result_file(runs[0]), {.id = runs[0].id, .finished = true});
   write_result(files.result_file(runs[1]),
                {.id = runs[1].id, .finished = false, .error = "no <memory>"});
   const FolderLock claim(files.claims(), "tpudist sweep run", runs[2].id);
-  const ResultSet results = read_results({folder / "sweep" / ""});
+  const ResultSet results = read_results({folder_ / "sweep" / ""});
   EXPECT_EQ(results.title, "folds");
   EXPECT_EQ(results.stage, "search");
   ASSERT_EQ(results.runs.size(), 4u);
@@ -75,36 +79,33 @@ TEST(ResultSetTest, ReadsASweepWhoseRunsAreInAllConditions) {
                                               "seed 2 member 0", "seed 2 member 1"));
 }
 
-TEST(ResultSetTest, LabelsTellRunsApart) {
-  const TempDir folder;
-  write_run(folder / "a", PredictionsCase(), 1);
-  write_run(folder / "b", PredictionsCase(), 2);
-  write_run(folder / "c", PredictionsCase(), 1);
-  EXPECT_THAT(labels_of(read_results({folder / "a"})), ElementsAre("xla"));
-  EXPECT_THAT(labels_of(read_results({folder / "a", folder / "b"})),
+TEST_F(ResultSetTest, LabelsTellRunsApart) {
+  write_run(folder_ / "a", PredictionsCase(), 1);
+  write_run(folder_ / "b", PredictionsCase(), 2);
+  write_run(folder_ / "c", PredictionsCase(), 1);
+  EXPECT_THAT(labels_of(read_results({folder_ / "a"})), ElementsAre("xla"));
+  EXPECT_THAT(labels_of(read_results({folder_ / "a", folder_ / "b"})),
               ElementsAre("seed 1", "seed 2"));
-  EXPECT_THAT(labels_of(read_results({folder / "a", folder / "c"})), ElementsAre("a", "c"));
-  EXPECT_EQ(read_results({folder / "a", folder / "b"}).title, "2 runs");
+  EXPECT_THAT(labels_of(read_results({folder_ / "a", folder_ / "c"})), ElementsAre("a", "c"));
+  EXPECT_EQ(read_results({folder_ / "a", folder_ / "b"}).title, "2 runs");
 }
 
-TEST(ResultSetTest, AFolderOfRunsStandsForThem) {
-  const TempDir folder;
-  write_run(folder / "runs/b", PredictionsCase(), 2);
-  write_run(folder / "runs/all/a", PredictionsCase(), 1);
-  write_text(folder / "runs/notes/readme.txt", "no run");
-  write_text(folder / "runs/file", "no run");
-  EXPECT_THAT(labels_of(read_results({folder / "runs"})), ElementsAre("seed 1", "seed 2"));
+TEST_F(ResultSetTest, AFolderOfRunsStandsForThem) {
+  write_run(folder_ / "runs/b", PredictionsCase(), 2);
+  write_run(folder_ / "runs/all/a", PredictionsCase(), 1);
+  write_text(folder_ / "runs/notes/readme.txt", "no run");
+  write_text(folder_ / "runs/file", "no run");
+  EXPECT_THAT(labels_of(read_results({folder_ / "runs"})), ElementsAre("seed 1", "seed 2"));
 }
 
-TEST(ResultSetTest, RunsOfOneNameWithOtherSettingsAreVariants) {
-  const TempDir folder;
+TEST_F(ResultSetTest, RunsOfOneNameWithOtherSettingsAreVariants) {
   for (const std::string lr : {"0.001", "0.002"}) {
     for (int seed = 1; seed <= 2; ++seed) {
-      write_text(folder / ("runs/" + lr + std::to_string(seed)) / "config.yaml",
+      write_text(folder_ / ("runs/" + lr + std::to_string(seed)) / "config.yaml",
                  test::config_text(seed, 0, 3) + "optimizer:\n  lr: " + lr + "\n");
     }
   }
-  const ResultSet results = read_results({folder / "runs"});
+  const ResultSet results = read_results({folder_ / "runs"});
   std::vector<std::string> variants;
   for (const RunRecord& run : results.runs) variants.push_back(run.variant);
   EXPECT_THAT(variants, ElementsAre("xla optimizer.lr=0.001", "xla optimizer.lr=0.001",
@@ -112,13 +113,12 @@ TEST(ResultSetTest, RunsOfOneNameWithOtherSettingsAreVariants) {
   EXPECT_EQ(results.runs[3].label, "xla optimizer.lr=0.002 seed 2");
 }
 
-TEST(ResultSetTest, RefusesWhatIsNeitherRunNorSweep) {
-  const TempDir folder;
-  EXPECT_THROW(read_results({folder / "none"}), ConfigError);
-  EXPECT_THROW(read_results({folder.path()}), ConfigError);
+TEST_F(ResultSetTest, RefusesWhatIsNeitherRunNorSweep) {
+  EXPECT_THROW(read_results({folder_ / "none"}), ConfigError);
+  EXPECT_THROW(read_results({folder_.path()}), ConfigError);
   EXPECT_THROW(read_results({}), ConfigError);
-  write_text(folder / "sweep.json", "{}");
-  EXPECT_THROW(read_results({folder.path()}), DataError);
+  write_text(folder_ / "sweep.json", "{}");
+  EXPECT_THROW(read_results({folder_.path()}), DataError);
 }
 
 }  // namespace

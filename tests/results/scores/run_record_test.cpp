@@ -17,9 +17,13 @@ using test::write_text;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
-TEST(RunRecordTest, ReadsAFinishedRun) {
-  const TempDir folder;
-  const RunRecord run = read_run_folder(write_run(folder / "one", PredictionsCase()));
+class RunRecordTest : public ::testing::Test {
+ protected:
+  const TempDir folder_;
+};
+
+TEST_F(RunRecordTest, ReadsAFinishedRun) {
+  const RunRecord run = read_run_folder(write_run(folder_ / "one", PredictionsCase()));
   EXPECT_EQ(run.name, "xla");
   EXPECT_EQ(run.collection, "layout:xla:random");
   EXPECT_EQ(run.state, RunState::finished);
@@ -33,11 +37,10 @@ TEST(RunRecordTest, ReadsAFinishedRun) {
   EXPECT_THAT(run.faults, ElementsAre());
 }
 
-TEST(RunRecordTest, AListOfCollectionsHasTheNameThatItsTrainingGave) {
-  const TempDir folder;
+TEST_F(RunRecordTest, AListOfCollectionsHasTheNameThatItsTrainingGave) {
   const auto collection_of = [&](const std::string& setting) {
-    write_text(folder / "run" / "config.yaml", "data:\n  collection: " + setting + "\n");
-    return read_run_folder(folder / "run").collection;
+    write_text(folder_ / "run" / "config.yaml", "data:\n  collection: " + setting + "\n");
+    return read_run_folder(folder_ / "run").collection;
   };
   const char* both = "layout:xla:default+layout:xla:random";
   EXPECT_EQ(collection_of("[layout:xla:default, layout:xla:random]"), both);
@@ -47,40 +50,36 @@ TEST(RunRecordTest, AListOfCollectionsHasTheNameThatItsTrainingGave) {
   EXPECT_EQ(collection_of("\"tile:xla\""), "tile:xla");
 }
 
-TEST(RunRecordTest, ARunThatSomebodyHoldsIsRunning) {
-  const TempDir folder;
-  write_text(folder / "run" / "config.yaml", test::config_text(1, 0, 1));
-  EXPECT_EQ(read_run_folder(folder / "run").state, RunState::stopped);
-  const FolderLock lock(folder / "run", "tpudist train");
-  const RunRecord run = read_run_folder(folder / "run");
+TEST_F(RunRecordTest, ARunThatSomebodyHoldsIsRunning) {
+  write_text(folder_ / "run" / "config.yaml", test::config_text(1, 0, 1));
+  EXPECT_EQ(read_run_folder(folder_ / "run").state, RunState::stopped);
+  const FolderLock lock(folder_ / "run", "tpudist train");
+  const RunRecord run = read_run_folder(folder_ / "run");
   EXPECT_EQ(run.state, RunState::running);
   EXPECT_FALSE(run.scores);
 }
 
-TEST(RunRecordTest, WhatIsDamagedIsNamedAndTheRestIsRead) {
-  const TempDir folder;
-  write_run(folder / "run", PredictionsCase());
-  write_text(folder / "run" / "predictions.h5", "no HDF5");
-  write_text(folder / "run" / "scores.json", "{");
-  const RunRecord run = read_run_folder(folder / "run");
+TEST_F(RunRecordTest, WhatIsDamagedIsNamedAndTheRestIsRead) {
+  write_run(folder_ / "run", PredictionsCase());
+  write_text(folder_ / "run" / "predictions.h5", "no HDF5");
+  write_text(folder_ / "run" / "scores.json", "{");
+  const RunRecord run = read_run_folder(folder_ / "run");
   EXPECT_EQ(run.curves.steps.size(), 2u);
   EXPECT_FALSE(run.scores);
   EXPECT_THAT(run.faults, ElementsAre(HasSubstr("predictions.h5"), HasSubstr("scores.json")));
 
-  write_text(folder / "run" / "config.yaml", ": [");
-  EXPECT_THAT(read_run_folder(folder / "run").faults,
+  write_text(folder_ / "run" / "config.yaml", ": [");
+  EXPECT_THAT(read_run_folder(folder_ / "run").faults,
               ::testing::Contains(HasSubstr("config.yaml")));
 }
 
-TEST(RunRecordTest, AFolderWithoutARunIsRefused) {
-  const TempDir folder;
-  EXPECT_THROW(read_run_folder(folder.path()), ConfigError);
+TEST_F(RunRecordTest, AFolderWithoutARunIsRefused) {
+  EXPECT_THROW(read_run_folder(folder_.path()), ConfigError);
 }
 
-TEST(RunRecordTest, ReadsAFileOfPredictionsByItself) {
-  const TempDir folder;
-  PredictionsCase().write(folder / "some.h5");
-  const RunRecord run = read_predictions_record(folder / "some.h5");
+TEST_F(RunRecordTest, ReadsAFileOfPredictionsByItself) {
+  PredictionsCase().write(folder_ / "some.h5");
+  const RunRecord run = read_predictions_record(folder_ / "some.h5");
   EXPECT_EQ(run.name, "xla");
   EXPECT_EQ(run.members, 3);
   EXPECT_EQ(run.init_seed, 5);

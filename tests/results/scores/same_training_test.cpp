@@ -49,12 +49,16 @@ std::vector<SameTraining> pairs_of(const std::vector<fs::path>& folders) {
   return same_trainings(runs);
 }
 
-TEST(SameTrainings, AreAFolderALinkToItAndACopy) {
-  const TempDir folder;
-  const fs::path run = write_run(folder / "run", PredictionsCase());
-  fs::create_directory_symlink(run, folder / "link");
-  fs::copy(run, folder / "copy", fs::copy_options::recursive);
-  const auto pairs = pairs_of({run, run, folder / "link", folder / "copy"});
+class SameTrainings : public ::testing::Test {
+ protected:
+  const TempDir folder_;
+};
+
+TEST_F(SameTrainings, AreAFolderALinkToItAndACopy) {
+  const fs::path run = write_run(folder_ / "run", PredictionsCase());
+  fs::create_directory_symlink(run, folder_ / "link");
+  fs::copy(run, folder_ / "copy", fs::copy_options::recursive);
+  const auto pairs = pairs_of({run, run, folder_ / "link", folder_ / "copy"});
   ASSERT_EQ(pairs.size(), 3u);
   for (const SameTraining& pair : pairs) EXPECT_EQ(pair.first, 0u);
   EXPECT_EQ(pairs[0].why, "the same folder");
@@ -63,23 +67,21 @@ TEST(SameTrainings, AreAFolderALinkToItAndACopy) {
   EXPECT_EQ(pairs[2].second, 3u);
 }
 
-TEST(SameTrainings, AreToldWithoutPredictions) {
-  const TempDir folder;
-  const fs::path a = write_scored(folder / "a", 0.5, "00000000000000aa"),
-                 b = write_scored(folder / "b", 0.6, "00000000000000aa"),
-                 c = write_scored(folder / "c", 0.5, "00000000000000bb"),
-                 d = write_scored(folder / "d", 0.5), e = write_scored(folder / "e", 0.6);
+TEST_F(SameTrainings, AreToldWithoutPredictions) {
+  const fs::path a = write_scored(folder_ / "a", 0.5, "00000000000000aa"),
+                 b = write_scored(folder_ / "b", 0.6, "00000000000000aa"),
+                 c = write_scored(folder_ / "c", 0.5, "00000000000000bb"),
+                 d = write_scored(folder_ / "d", 0.5), e = write_scored(folder_ / "e", 0.6);
   EXPECT_EQ(pairs_of({a, b}).at(0).why, "equal parameters");
   EXPECT_THAT(pairs_of({a, c}), IsEmpty());  // imported weights, say
   EXPECT_EQ(pairs_of({a, d}).at(0).why, "equal losses at 2 logged steps");
   EXPECT_THAT(pairs_of({a, e}), IsEmpty());
 }
 
-TEST(SameTrainings, ALongerTrainingOfOtherSettingsIsAnotherOne) {
-  const TempDir folder;
-  const fs::path a = write_scored(folder / "a", 0.5),
-                 b = write_scored(folder / "b", 0.5, "", "0.001", 150),
-                 c = write_scored(folder / "c", 0.5, "", "0.002", 150);
+TEST_F(SameTrainings, ALongerTrainingOfOtherSettingsIsAnotherOne) {
+  const fs::path a = write_scored(folder_ / "a", 0.5),
+                 b = write_scored(folder_ / "b", 0.5, "", "0.001", 150),
+                 c = write_scored(folder_ / "c", 0.5, "", "0.002", 150);
   EXPECT_EQ(pairs_of({a, b}).size(), 1u);  // a copy of when it still trained
   EXPECT_THAT(pairs_of({a, c}), IsEmpty());
 }
