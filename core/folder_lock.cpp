@@ -13,7 +13,6 @@
 #include <ctime>
 #include <utility>
 
-#include "core/check.hpp"
 #include "core/error.hpp"
 #include "core/log.hpp"
 #include "core/process.hpp"

@@ -10,7 +10,6 @@
 #include <system_error>
 #include <vector>
 
-#include "core/check.hpp"
 #include "core/descriptor.hpp"
 
 namespace tpudist {

@@ -15,7 +15,6 @@
 #include <utility>
 
 #include "core/mutex.hpp"
-#include "core/progress.hpp"
 #include "core/text.hpp"
 
 namespace tpudist {

@@ -4,9 +4,9 @@
 
 #include <string>
 
-namespace tpudist {
+#include "core/progress.hpp"
 
-class ProgressSink;
+namespace tpudist {
 
 // Sets up the process's logger (spdlog's default logger, on standard error). Rank 0 logs from
 // `info` on; the other ranks from `warn` on, with their rank in front. `TPUDIST_LOG` (trace, debug,

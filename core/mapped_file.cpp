@@ -11,7 +11,6 @@
 #include <atomic>
 #include <cerrno>
 
-#include "core/check.hpp"
 #include "core/error.hpp"
 #include "core/mutex.hpp"
 

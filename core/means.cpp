@@ -32,6 +32,10 @@ double squares_around(std::span<const double> values, double centre) {
   return sum;
 }
 
+double sample_variance(std::span<const double> values) {
+  return squares_around(values, mean(values)) / static_cast<double>(values.size() - 1);
+}
+
 double median(std::vector<double> values) {
   std::ranges::sort(values);
   const std::size_t middle = values.size() / 2;

@@ -19,6 +19,8 @@ double mean(std::span<const double> values);
 double mean_of_known(std::span<const double> values);
 // Sum of squared differences from `centre`.
 double squares_around(std::span<const double> values, double centre);
+// With the divisor n - 1. At least two values.
+double sample_variance(std::span<const double> values);
 // For an even number of values, the mean of the middle two. At least one value; no NaN.
 double median(std::vector<double> values);
 // numpy.quantile(values, q): between two values it is interpolated. `q` in 0 to 1; at least one

@@ -10,7 +10,6 @@
 #include <initializer_list>
 #include <utility>
 
-#include "core/check.hpp"
 #include "core/descriptor.hpp"
 #include "core/duration.hpp"
 #include "core/numbers.hpp"

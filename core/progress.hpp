@@ -13,30 +13,24 @@ namespace tpudist {
 
 // Shows the progress of a long job: on a terminal one live line with a bar, the rate and the time
 // left; elsewhere a plain line at most every `plain_interval`. Libraries call only this interface;
-// launch/ decides where it prints. Thread-safe.
+// launch/ decides where it prints. Thread-safe. By itself, as NoProgress, it shows nothing.
 class ProgressSink {
  public:
   virtual ~ProgressSink() = default;
   // Starts a job of `total` units (0: unknown). `unit` is e.g. "graphs" or "steps"; amounts of
   // "bytes" are shown as KiB, MiB and so on. A job that starts inside another job is a part of that
   // job, and is shown in its place until the part finishes.
-  virtual void start(std::string_view title, std::int64_t total, std::string_view unit) = 0;
+  virtual void start(std::string_view /*title*/, std::int64_t /*total*/,
+                     std::string_view /*unit*/) {}
   // `count` more units of the innermost job are done. `note`: a number or name to show beside it.
-  virtual void advance(std::int64_t count, std::string_view note = {}) = 0;
+  virtual void advance(std::int64_t /*count*/, std::string_view /*note*/ = {}) {}
   // Prints a line of information above the bar. Messages that must be seen go to the log instead.
-  virtual void line(std::string_view text) = 0;
+  virtual void line(std::string_view /*text*/) {}
   // Ends the innermost job.
-  virtual void finish() = 0;
+  virtual void finish() {}
 };
 
-// Shows nothing.
-class NoProgress : public ProgressSink {
- public:
-  void start(std::string_view, std::int64_t, std::string_view) override {}
-  void advance(std::int64_t, std::string_view) override {}
-  void line(std::string_view) override {}
-  void finish() override {}
-};
+using NoProgress = ProgressSink;
 
 // Writes to a file descriptor (standard error by default); a live bar if it is a terminal. On a
 // narrow terminal long notes are dropped first, then the bar, then words; percentage and time left

@@ -1,5 +1,6 @@
 #include "core/text.hpp"
 
+#include <fmt/ranges.h>
 #include <fnmatch.h>
 
 #include <algorithm>
@@ -107,12 +108,7 @@ std::vector<std::string> split(std::string_view text, char separator) {
 }
 
 std::string join(std::span<const std::string> pieces, std::string_view separator) {
-  std::string text;
-  for (std::size_t i = 0; i < pieces.size(); ++i) {
-    if (i > 0) text += separator;
-    text += pieces[i];
-  }
-  return text;
+  return fmt::format("{}", fmt::join(pieces, separator));
 }
 
 std::string first_of(std::span<const std::string> names, std::size_t most) {

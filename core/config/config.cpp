@@ -95,6 +95,13 @@ struct ConfigNode::Impl {
     return false;
   }
 
+  // The list under `key`; null, perhaps with a mistake, if there is none.
+  const YamlValue* find_list(std::string_view key) {
+    const YamlValue* entry = find(key);
+    const std::string name = name_of(key);
+    return entry && usable(*entry, name) && is_list(*entry, name) ? entry : nullptr;
+  }
+
   template <typename T>
   std::optional<T> parse_within(const YamlValue& value, const std::string& name,
                                 const Limits<T>& limits, std::string_view what,
@@ -348,18 +355,12 @@ std::string ConfigNode::yaml(std::string_view key) {
 }
 
 std::vector<std::string> ConfigNode::yaml_items(std::string_view key) {
-  std::vector<std::string> texts;
-  const YamlValue* entry = impl_->find(key);
-  const std::string name = impl_->name_of(key);
-  if (!entry || !impl_->usable(*entry, name) || !impl_->is_list(*entry, name)) {
-    return texts;
-  }
-  for (std::size_t i = 0; i < entry->items.size(); ++i) {
-    const YamlValue& item = entry->items[i];
-    if (impl_->usable(item, fmt::format("{}.{}", name, i))) texts.push_back(to_yaml(item));
-  }
-  impl_->record.note(key, to_yaml(*entry), false, {.is_list = true});
-  return texts;
+  const YamlValue* list = impl_->find_list(key);
+  if (!list) return {};
+  impl_->record.note(key, to_yaml(*list), false, {.is_list = true});
+  return impl_->parse_items<std::string>(
+      *list, impl_->name_of(key),
+      [](const YamlValue& item, const std::string&) { return std::optional(to_yaml(item)); });
 }
 
 void ConfigNode::require(std::string_view key) {
@@ -375,14 +376,13 @@ ConfigNode ConfigNode::child(std::string_view key) {
 }
 
 std::vector<ConfigNode> ConfigNode::items(std::string_view key) {
-  const YamlValue* entry = impl_->find(key);
-  const std::string name = impl_->name_of(key);
-  const bool given = entry && impl_->usable(*entry, name) && impl_->is_list(*entry, name);
-  const std::size_t size = given ? entry->items.size() : 0;
+  const YamlValue* list = impl_->find_list(key);
+  const std::size_t size = list ? list->items.size() : 0;
   const std::vector<ConfigRecord*> records = impl_->record.list(key, size);
   std::vector<ConfigNode> nodes;
   for (std::size_t i = 0; i < size; ++i) {
-    nodes.push_back(impl_->node(&entry->items[i], *records[i], fmt::format("{}.{}", name, i)));
+    nodes.push_back(
+        impl_->node(&list->items[i], *records[i], fmt::format("{}.{}", impl_->name_of(key), i)));
   }
   return nodes;
 }

@@ -17,63 +17,13 @@
 
 namespace tpudist {
 
-class ConfigNode;
-
-// A strict YAML configuration. Loading resolves, in this order:
-// - `include:` at the top of a file: a path or a list of paths, relative to the file. Maps are
-//   merged key by key; the including file wins, then later files over earlier ones. A list is
-//   replaced as a whole.
-// - overrides `key.sub=value`: the value is YAML and replaces the old one. `list.0.key` reaches
-//   into a list; missing maps are created.
-// - `${env:NAME,default}` anywhere in a scalar; an empty variable counts as unset. `$${env:` stands
-//   for a literal `${env:`.
-//
-// Refused: duplicate keys, empty values, merge keys (`<<`), tags, anchors that loop, and several
-// documents. ConfigNode reads the values and records every requested key with its resolved value.
-// Mistakes are collected; `finish` throws them all at once. Not thread-safe.
-class ConfigDocument {
- public:
-  // Throws ConfigError when a file cannot be read or is not YAML.
-  static ConfigDocument load(const std::filesystem::path& path,
-                             const std::vector<std::string>& overrides = {});
-  static ConfigDocument parse(std::string_view text, std::string_view name,
-                              const std::vector<std::string>& overrides = {});
-
-  ConfigNode root();
-
-  // Throws one ConfigError that lists every mistake as `file:line:column: message`. A key that is
-  // given but never requested is a mistake too; the message names the nearest known key of the same
-  // map. Call it after everything has been read.
-  void finish();
-
-  // Every value that was read, defaults included, as YAML, in the order of reading. Call it after
-  // `finish`.
-  std::string resolved_yaml() const;
-  // The same as a flat list; format_entries makes a table of it.
-  std::vector<ConfigEntry> entries() const;
-  // Every requested key; for config_schema.
-  const ConfigRecord& record() const;
-  // XXH3 of resolved_yaml().
-  std::uint64_t hash() const;
-
- private:
-  friend class ConfigNode;
-  struct Impl {
-    YamlValue tree;
-    YamlMistakes mistakes;
-    ConfigRecord record{true};
-  };
-  ConfigDocument() = default;
-  std::unique_ptr<Impl> impl_ = std::make_unique<Impl>();  // nodes point into it
-};
-
 template <typename T>
 struct Limits {
   T min = std::numeric_limits<T>::lowest();
   T max = std::numeric_limits<T>::max();
 };
 
-// One map of the document. Cheap to copy; valid while the document lives. If a type or value is
+// One map of a ConfigDocument. Cheap to copy; valid while the document lives. If a type or value is
 // wrong, a getter records the mistake and returns the default, so that reading continues.
 class ConfigNode {
  public:
@@ -136,6 +86,54 @@ class ConfigNode {
   struct Impl;
   explicit ConfigNode(std::shared_ptr<Impl> impl);
   std::shared_ptr<Impl> impl_;
+};
+
+// A strict YAML configuration. Loading resolves, in this order:
+// - `include:` at the top of a file: a path or a list of paths, relative to the file. Maps are
+//   merged key by key; the including file wins, then later files over earlier ones. A list is
+//   replaced as a whole.
+// - overrides `key.sub=value`: the value is YAML and replaces the old one. `list.0.key` reaches
+//   into a list; missing maps are created.
+// - `${env:NAME,default}` anywhere in a scalar; an empty variable counts as unset. `$${env:` stands
+//   for a literal `${env:`.
+//
+// Refused: duplicate keys, empty values, merge keys (`<<`), tags, anchors that loop, and several
+// documents. ConfigNode reads the values and records every requested key with its resolved value.
+// Mistakes are collected; `finish` throws them all at once. Not thread-safe.
+class ConfigDocument {
+ public:
+  // Throws ConfigError when a file cannot be read or is not YAML.
+  static ConfigDocument load(const std::filesystem::path& path,
+                             const std::vector<std::string>& overrides = {});
+  static ConfigDocument parse(std::string_view text, std::string_view name,
+                              const std::vector<std::string>& overrides = {});
+
+  ConfigNode root();
+
+  // Throws one ConfigError that lists every mistake as `file:line:column: message`. A key that is
+  // given but never requested is a mistake too; the message names the nearest known key of the same
+  // map. Call it after everything has been read.
+  void finish();
+
+  // Every value that was read, defaults included, as YAML, in the order of reading. Call it after
+  // `finish`.
+  std::string resolved_yaml() const;
+  // The same as a flat list; format_entries makes a table of it.
+  std::vector<ConfigEntry> entries() const;
+  // Every requested key; for config_schema.
+  const ConfigRecord& record() const;
+  // XXH3 of resolved_yaml().
+  std::uint64_t hash() const;
+
+ private:
+  friend class ConfigNode;
+  struct Impl {
+    YamlValue tree;
+    YamlMistakes mistakes;
+    ConfigRecord record{true};
+  };
+  ConfigDocument() = default;
+  std::unique_ptr<Impl> impl_ = std::make_unique<Impl>();  // nodes point into it
 };
 
 // How values of a configuration are written as YAML, in flow style, and described in messages.

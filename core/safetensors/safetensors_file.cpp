@@ -16,7 +16,7 @@
 #include <tuple>
 #include <type_traits>
 
-#include "core/check.hpp"
+#include "core/descriptor.hpp"
 #include "core/error.hpp"
 #include "core/json.hpp"
 #include "core/numbers.hpp"

@@ -9,7 +9,6 @@
 #include <optional>
 #include <type_traits>
 
-#include "core/check.hpp"
 #include "core/descriptor.hpp"
 #include "core/error.hpp"
 #include "core/hash.hpp"

@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "core/check.hpp"
+#include "core/descriptor.hpp"
 #include "core/error.hpp"
 #include "core/hash.hpp"
 

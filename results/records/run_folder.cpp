@@ -10,7 +10,6 @@
 #include "core/error.hpp"
 #include "core/file_system.hpp"
 #include "core/json.hpp"
-#include "core/output_path.hpp"
 #include "results/checkpoints/checkpoint_folder.hpp"
 #include "results/records/tensorboard_file.hpp"
 

@@ -14,7 +14,6 @@
 #include "core/means.hpp"
 #include "core/random.hpp"
 #include "statistics/intervals/distributions.hpp"
-#include "statistics/intervals/family_clusters.hpp"
 #include "statistics/intervals/family_variance.hpp"
 #include "statistics/intervals/run_variance.hpp"
 
@@ -131,9 +130,7 @@ std::vector<Spread> spreads_of(std::span<const std::vector<double>> run_means) {
   for (const std::vector<double>& own : run_means) {
     if (own.size() < 2)
       throw Error(ErrorKind::failed, fmt::format("{} runs have no spread", own.size()));
-    const auto runs = static_cast<double>(own.size());
-    const double centre = mean(own);
-    spreads.push_back({centre, squares_around(own, centre) / (runs - 1), runs});
+    spreads.push_back({mean(own), sample_variance(own), static_cast<double>(own.size())});
   }
   return spreads;
 }
@@ -194,8 +191,7 @@ std::vector<double> shrunk_means(std::span<const Spread> spreads, const Variance
     errors.push_back((by_all ? pooled.variance : own.variance) / own.runs);
   }
   const double centre = mean(means);
-  const double between =
-      squares_around(means, centre) / static_cast<double>(means.size() - 1) - mean(errors);
+  const double between = sample_variance(means) - mean(errors);
   for (std::size_t i = 0; i < means.size(); ++i) {
     const double kept = between <= 0 ? 0 : between / (between + errors[i]);
     means[i] = centre + kept * (means[i] - centre);

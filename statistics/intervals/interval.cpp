@@ -23,7 +23,7 @@ void require_two(std::span<const double> values) {
 VarianceEstimate mean_variance(std::span<const double> values) {
   require_two(values);
   const auto n = static_cast<double>(values.size());
-  return {squares_around(values, mean(values)) / (n - 1) / n, n - 1};
+  return {sample_variance(values) / n, n - 1};
 }
 
 }  // namespace

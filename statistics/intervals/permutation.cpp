@@ -127,8 +127,7 @@ class LabelCount {
 };
 
 double deviation(const Values& values) {
-  const double found =
-      std::sqrt(squares_around(values, mean(values)) / static_cast<double>(values.size() - 1));
+  const double found = std::sqrt(sample_variance(values));
   return found < kScoreRounding ? 0 : found;
 }
 

@@ -78,8 +78,7 @@ RunVariance run_variance(const RunScoreTable& scores) {
   result.run_square /= result.run_degrees;
   if (result.interaction_degrees > 0) result.interaction_square /= result.interaction_degrees;
   result.graphs_per_fold = result.graphs / folds;
-  const std::vector<double> means = run_means(scores);
-  result.mean_square = squares_around(means, mean(means)) / (result.runs - 1);
+  result.mean_square = sample_variance(run_means(scores));
   result.share = missing_share(scores, result.whole_share);
   return result;
 }

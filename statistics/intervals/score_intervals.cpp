@@ -7,7 +7,6 @@
 #include <vector>
 
 #include "statistics/intervals/distributions.hpp"
-#include "statistics/intervals/family_clusters.hpp"
 #include "statistics/intervals/family_variance.hpp"
 #include "statistics/intervals/run_variance.hpp"
 

@@ -26,7 +26,7 @@ double reach_of(const NoiseModel& noise, double centre) {
   return kReach * std::clamp(near, here, 3 * here);
 }
 
-constexpr int kDraws = 20;              // possible truths
+constexpr int kTruths = 20;             // possible truths that are drawn
 constexpr int kErrorDraws = 5;          // with another noise, for the effect of its error
 constexpr double kMethodError = 0.006;  // bench/ceiling_table: errors with known noise
 constexpr double kTwoSided = 1.96;      // of a normal distribution, 95 %
@@ -60,10 +60,6 @@ std::vector<double> scores_of_draws(const MeasuredConfigs& measured, const Noise
         score_of_draw(measured, noise, truth, mix_key({seed, static_cast<std::uint64_t>(d)})));
   }
   return scores;
-}
-
-double variance_of(std::span<const double> values) {
-  return squares_around(values, mean(values)) / static_cast<double>(values.size() - 1);
 }
 
 // Variance from the free choices of the method: the mean square of the ceiling's change. For the
@@ -100,7 +96,7 @@ NoiseCeiling none(std::string reason) {
 
 // `variance`: of the ceiling, without the spread of the draws.
 NoiseCeiling ceiling_of(std::span<const double> scores, double variance) {
-  variance += variance_of(scores) * (1 + 1 / static_cast<double>(scores.size())) +
+  variance += sample_variance(scores) * (1 + 1 / static_cast<double>(scores.size())) +
               kMethodError * kMethodError;
   NoiseCeiling ceiling;
   ceiling.value = mean(scores);
@@ -206,11 +202,11 @@ NoiseCeiling noise_ceiling(std::span<const double> times, std::span<const std::i
     return none(std::move(fault));
   if (noise) {
     const TrueTimes truth(measured, *noise);
-    return ceiling_of(scores_of_draws(measured, *noise, truth, kDraws, seed), 0);
+    return ceiling_of(scores_of_draws(measured, *noise, truth, kTruths, seed), 0);
   }
   const NoiseEstimate estimate = estimate_noise(measured);
   const auto scores =
-      scores_of_draws(measured, estimate.model, TrueTimes(measured, estimate.model), kDraws, seed);
+      scores_of_draws(measured, estimate.model, TrueTimes(measured, estimate.model), kTruths, seed);
   // Change of the ceiling with another noise, using the same random numbers.
   const auto moved_by = [&](const NoiseModel& moved) {
     const auto other =

@@ -63,24 +63,13 @@ Values min_max(std::span<const double> scores) {
   return result;
 }
 
-// Calls `tie(first, last, members)` for every group of equal scores. `members`: its configurations,
-// at positions first .. last - 1 (from 0) in ascending order.
-template <typename Tie>
-void for_each_tie(std::span<const double> scores, Tie&& tie) {
-  std::vector<std::size_t> order(scores.size());
-  std::iota(order.begin(), order.end(), std::size_t{0});
-  std::ranges::sort(order, [&](std::size_t a, std::size_t b) { return scores[a] < scores[b]; });
-  for (std::size_t first = 0, last = 0; first < order.size(); first = last) {
-    while (last < order.size() && scores[order[last]] == scores[order[first]]) ++last;
-    tie(first, last, std::span(order).subspan(first, last - first));
-  }
-}
-
 Values negative_borda(std::span<const double> scores) {
-  Values result(scores.size());
-  for_each_tie(scores, [&](std::size_t, std::size_t last, std::span<const std::size_t> who) {
-    for (const std::size_t k : who) result[k] = -static_cast<double>(scores.size() - last);
-  });
+  Values sorted(scores.begin(), scores.end()), result;
+  std::ranges::sort(sorted);
+  for (const double score : scores) {
+    const auto higher = sorted.end() - std::ranges::upper_bound(sorted, score);
+    result.push_back(-static_cast<double>(higher));
+  }
   return result;
 }
 

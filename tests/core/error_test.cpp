@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "core/check.hpp"
+#include "core/descriptor.hpp"
 #include "tests/support/thrown.hpp"
 
 namespace tpudist {

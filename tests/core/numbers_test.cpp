@@ -5,6 +5,10 @@
 
 #include <cmath>
 #include <limits>
+#include <vector>
+
+#include "core/duration.hpp"
+#include "core/means.hpp"
 
 namespace tpudist {
 namespace {
@@ -58,6 +62,78 @@ TEST(FormatSeconds, PicksTheUnit) {
   EXPECT_EQ(format_seconds(-1), "?");
   EXPECT_EQ(format_seconds(std::nan("")), "?");
   EXPECT_EQ(format_seconds(INFINITY), "?");
+}
+
+TEST(Duration, ReadsUnitsAndClocks) {
+  EXPECT_EQ(parse_duration("90"), 90);
+  EXPECT_EQ(parse_duration("0"), 0);
+  EXPECT_EQ(parse_duration("1.5h"), 5400);
+  EXPECT_EQ(parse_duration("7h30m"), 27000);
+  EXPECT_EQ(parse_duration("2d"), 172800);
+  EXPECT_EQ(parse_duration("1d2h3m4.5s"), 93784.5);
+  EXPECT_EQ(parse_duration(" 45s "), 45);
+  EXPECT_EQ(parse_duration("1:30:00"), 5400);
+  EXPECT_EQ(parse_duration("2-12:00:30"), 216030);
+}
+
+TEST(Duration, RefusesAllElse) {
+  for (const char* text :
+       {"",    " ",    "h",      "-1",      "-1h",     "1h-30m", "30m1h",   "1h1h",
+        "1x",  "1h30", "90:00",  "1:60:00", "1:0:0:0", "1:-1:0", "inf",     "nan",
+        "1e3", "2e9",  "20000d", "1:2:3s",  "1h 30m",  "+5",     "-1:00:00"}) {
+    EXPECT_FALSE(parse_duration(text)) << text;
+  }
+}
+
+TEST(Duration, WritesWhatItReads) {
+  EXPECT_EQ(format_duration(27000), "7h30m");
+  EXPECT_EQ(format_duration(45), "45s");
+  EXPECT_EQ(format_duration(0), "0s");
+  EXPECT_EQ(format_duration(172800), "2d");
+  EXPECT_EQ(format_duration(1.5), "1.5s");
+}
+
+RC_GTEST_PROP(Duration, ComesBack, ()) {
+  const int seconds = *rc::gen::inRange(0, 1'000'000'000);
+  RC_ASSERT(parse_duration(format_duration(seconds)) == std::optional<double>(seconds));
+}
+
+constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
+
+TEST(Means, OfAllValues) {
+  EXPECT_EQ(mean(std::vector{1.0, 2.0, 6.0}), 3.0);
+  EXPECT_TRUE(std::isnan(mean(std::vector{1.0, kNaN})));
+  EXPECT_TRUE(std::isnan(mean({})));
+}
+
+TEST(Means, OfKnownValues) {
+  EXPECT_EQ(mean_of_known(std::vector{kNaN, 1.0, kNaN, 4.0}), 2.5);
+  EXPECT_TRUE(std::isnan(mean_of_known(std::vector{kNaN, kNaN})));
+  EXPECT_TRUE(std::isnan(mean_of_known({})));
+}
+
+TEST(Means, SquaresAround) {
+  EXPECT_EQ(squares_around(std::vector{1.0, 4.0}, 3.0), 5.0);
+  EXPECT_EQ(squares_around({}, 3.0), 0.0);
+}
+
+TEST(Means, Median) {
+  const std::vector odd{5.0, -1.0, 2.0}, even{4.0, 1.0, 3.0, 10.0};
+  EXPECT_EQ(median(odd), 2.0);
+  EXPECT_EQ(median(even), 3.5);
+}
+
+// As numpy.quantile.
+TEST(Means, Quantile) {
+  const std::vector values{5.0, 1.0, 3.0, 10.0};
+  EXPECT_EQ(quantile(values, 0), 1.0);
+  EXPECT_EQ(quantile(values, 0.25), 2.5);
+  EXPECT_EQ(quantile(values, 1), 10.0);
+  EXPECT_EQ(quantile({7.0}, 0.3), 7.0);
+}
+
+TEST(Means, Ranks) {
+  EXPECT_EQ(mean_ranks(std::vector{5.0, 1.0, 5.0, 10.0}), (std::vector{2.5, 1.0, 2.5, 4.0}));
 }
 
 }  // namespace

@@ -11,6 +11,7 @@
 #include <thread>
 #include <vector>
 
+#include "core/version.hpp"
 #include "tests/support/temp_dir.hpp"
 
 namespace tpudist {
@@ -119,6 +120,10 @@ TEST(CpuQuota, KnowsTheFirstVersionOfControlGroups) {
 
 TEST(UsableCores, AreAtLeastOne) {
   EXPECT_GE(usable_cores(), 1);
+}
+
+TEST(Version, IsThatOfTheBuild) {
+  EXPECT_THAT(std::string(version()), ::testing::ContainsRegex("^[0-9]+\\.[0-9]+\\.[0-9]+$"));
 }
 
 }  // namespace
