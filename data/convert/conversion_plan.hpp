@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "data/schema/collection.hpp"
@@ -28,5 +29,15 @@ std::vector<PlannedShard> plan_shards(const std::filesystem::path& npz_root,
 std::string second_name(const std::string& file);
 // Whether a file name is one of these two names, or that of a temporary file of such a shard.
 bool is_shard_name(std::string_view name);
+
+// A file beside the splits of an own collection, for what the arrays do not say.
+inline constexpr std::string_view kSchemaName = "schema.yaml";
+
+// The collection with the schema of its sources below `npz_root`. TpuGraphs' five always have the
+// schema of the data set. For own data, the first file whose arrays have widths gives the widths.
+// Graphs with TpuGraphs' widths have its columns with a meaning. The number of opcodes is
+// TpuGraphs', or 0 without node_opcode. A file schema.yaml overrides all this. Throws ConfigError
+// with that file's mistakes, and for a schema.yaml beside TpuGraphs' own graphs.
+Collection with_source_schema(const std::filesystem::path& npz_root, Collection collection);
 
 }  // namespace tpudist

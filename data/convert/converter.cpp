@@ -19,7 +19,6 @@
 #include "core/log.hpp"
 #include "core/mutex.hpp"
 #include "core/numbers.hpp"
-#include "core/output_path.hpp"
 #include "core/process.hpp"
 #include "core/thread_pool.hpp"
 #include "data/convert/conversion_plan.hpp"
@@ -27,9 +26,8 @@
 #include "data/convert/graph_converter.hpp"
 #include "data/convert/memory_budget.hpp"
 #include "data/convert/source_npz.hpp"
-#include "data/convert/source_schema.hpp"
-#include "data/schema/collection_folders.hpp"
-#include "data/shards/converted_collections.hpp"
+#include "data/schema/collection.hpp"
+#include "data/shards/manifest.hpp"
 
 namespace tpudist {
 namespace {
@@ -74,7 +72,7 @@ class CollectionConverter {
       return plan_[a].source_bytes > plan_[b].source_bytes;
     });
     pool_.parallel_for(static_cast<std::int64_t>(order.size()),
-                       [&](std::int64_t i) { convert_shard(order[static_cast<std::size_t>(i)]); });
+                       [&](std::int64_t i) { convert_shard(order[i]); });
     const MutexLock lock(mutex_);
     std::ranges::sort(result_.bad, {}, &SkippedFile::source);
     const std::set<std::string> sources = sources_of(earlier_);

@@ -14,9 +14,7 @@
 #include "core/text.hpp"
 #include "data/convert/conversion_plan.hpp"
 #include "data/convert/source_npz.hpp"
-#include "data/convert/source_schema.hpp"
-#include "data/schema/collection_folders.hpp"
-#include "data/shards/converted_collections.hpp"
+#include "data/schema/collection.hpp"
 #include "data/shards/manifest.hpp"
 
 namespace tpudist {

@@ -7,8 +7,8 @@
 
 #include "core/error.hpp"
 #include "core/hash.hpp"
-#include "data/convert/config_passes.hpp"
-#include "data/hdf5/narrow.hpp"
+#include "data/convert/graph_schema.hpp"
+#include "data/hdf5/element_type.hpp"
 #include "data/hdf5/row_groups.hpp"
 
 namespace tpudist {

@@ -6,7 +6,7 @@
 #include "data/convert/graph_schema.hpp"
 #include "data/schema/collection.hpp"
 #include "data/shards/config_codec.hpp"
-#include "data/shards/shard_writer.hpp"
+#include "data/shards/shard_file.hpp"
 
 namespace tpudist {
 

@@ -9,6 +9,7 @@
 #include <string>
 
 #include "core/error.hpp"
+#include "data/hdf5/element_type.hpp"
 
 namespace tpudist {
 namespace {
@@ -78,7 +79,7 @@ std::vector<std::int32_t> read_config_nodes(const NpzReader& npz, const GraphSiz
       array, 0, sizes.nodes - 1, fmt::format("is not a node (the graph has {})", sizes.nodes));
   std::vector<std::int64_t> seen(static_cast<std::size_t>(sizes.nodes), -1);
   for (std::size_t i = 0; i < ids.size(); ++i) {
-    std::int64_t& first = seen[static_cast<std::size_t>(ids[i])];
+    std::int64_t& first = seen[ids[i]];
     if (first >= 0) {
       throw DataError(
           fmt::format("{} = {} repeats node_config_ids[{}]", array.where(i), ids[i], first));
@@ -226,6 +227,21 @@ std::optional<RunTimes> read_optional_run_times(const NpzReader& npz, const Coll
 
 NpzArray open_config_features(const NpzReader& npz, const Collection& collection) {
   return npz.open(config_array(collection));
+}
+
+FeatureStream& ConfigPasses::start() {
+  if (!stream_ || !stream_->restart()) stream_.emplace(open_config_features(npz_, collection_));
+  return *stream_;
+}
+
+ElementType ConfigPasses::type_of_rest(const FeatureStream::Block* block, ElementType least) {
+  ElementType type = least;
+  for (; block; block = stream_->next()) {
+    const ElementType own = narrowest_type(block->values);
+    if (own == ElementType::f32) stream_->check_finite(*block);
+    type = std::max(type, own);  // ElementType is in rising order
+  }
+  return type;
 }
 
 }  // namespace tpudist

@@ -20,7 +20,7 @@
 #include "data/hlo/hlo_features.hpp"
 #include "data/hlo/layout_configs.hpp"
 #include "data/hlo/tuned_npz.hpp"
-#include "data/schema/collection_folders.hpp"
+#include "data/schema/collection.hpp"
 
 namespace tpudist {
 namespace {
@@ -186,7 +186,7 @@ int SourceNpz::find(const std::string& name) const {
 void SourceNpz::with_npz(int index, const std::function<void(const fs::path&)>& use) const {
   if (!tuning_) return use(source_);
   const TemporaryFolder folder;
-  const fs::path npz = folder.path() / (names_[static_cast<std::size_t>(index)] + ".npz");
+  const fs::path npz = folder.path() / (names_[index] + ".npz");
   if (made_) {
     const std::string where = tuning_->where(index);
     const HloGraph graph = featurise(tuning_->module(index).module, where);

@@ -3,15 +3,17 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <hdf5.h>
+#include <libdeflate.h>
 
 #include <algorithm>
 #include <array>
 #include <cstring>
+#include <memory>
+#include <new>
 #include <stdexcept>
 
 #include "core/error.hpp"
 #include "core/numbers.hpp"
-#include "data/hdf5/chunk_codec.hpp"
 
 namespace tpudist {
 namespace {
@@ -99,6 +101,28 @@ std::vector<hsize_t> chunk_offset(std::size_t axes, std::int64_t first_row) {
   std::vector<hsize_t> offset(axes, 0);
   offset[0] = static_cast<hsize_t>(first_row);
   return offset;
+}
+
+struct Free {
+  void operator()(libdeflate_compressor* c) const { libdeflate_free_compressor(c); }
+  void operator()(libdeflate_decompressor* d) const { libdeflate_free_decompressor(d); }
+};
+
+libdeflate_compressor* compressor(int level) {
+  thread_local std::unique_ptr<libdeflate_compressor, Free> mine;
+  thread_local int mine_level = -1;
+  if (level != mine_level) {
+    mine.reset(libdeflate_alloc_compressor(level));
+    if (!mine) throw std::bad_alloc();
+    mine_level = level;
+  }
+  return mine.get();
+}
+
+libdeflate_decompressor* decompressor() {
+  thread_local std::unique_ptr<libdeflate_decompressor, Free> mine(libdeflate_alloc_decompressor());
+  if (!mine) throw std::bad_alloc();
+  return mine.get();
 }
 
 }  // namespace
@@ -252,7 +276,7 @@ void Hdf5Dataset::write_chunks(std::int64_t first_chunk,
     stored[k] = deflated(first_chunk + i, chunks[k], prove);
   });
   for (std::int64_t i = 0; i < count; ++i) {
-    store(first_chunk + i, stored[static_cast<std::size_t>(i)]);
+    store(first_chunk + i, stored[i]);
   }
 }
 
@@ -426,6 +450,20 @@ std::vector<std::string> read_texts(const Hdf5Id& group, const std::string& name
     texts.emplace_back(begin, std::find(begin, begin + bytes, 0));
   }
   return texts;
+}
+
+std::vector<std::byte> deflate_chunk(std::span<const std::byte> raw, int level) {
+  libdeflate_compressor* const c = compressor(level);
+  std::vector<std::byte> stored(libdeflate_zlib_compress_bound(c, raw.size()));
+  stored.resize(libdeflate_zlib_compress(c, raw.data(), raw.size(), stored.data(), stored.size()));
+  return stored;
+}
+
+bool inflate_chunk(std::span<const std::byte> stored, std::span<std::byte> raw) {
+  std::size_t used = 0;
+  const libdeflate_result result = libdeflate_zlib_decompress_ex(
+      decompressor(), stored.data(), stored.size(), raw.data(), raw.size(), &used, nullptr);
+  return result == LIBDEFLATE_SUCCESS && used == stored.size();
 }
 
 }  // namespace tpudist

@@ -37,13 +37,13 @@ std::vector<std::int32_t> first_of_same_hash(std::span<const std::uint64_t> hash
   std::vector<std::int32_t> order(hashes.size()), first(hashes.size());
   std::iota(order.begin(), order.end(), 0);
   std::ranges::sort(order, [&](std::int32_t a, std::int32_t b) {
-    const auto x = hashes[static_cast<std::size_t>(a)], y = hashes[static_cast<std::size_t>(b)];
+    const auto x = hashes[a], y = hashes[b];
     return x != y ? x < y : a < b;
   });
   std::int32_t leader = -1;
   for (const std::int32_t row : order) {
     const auto i = static_cast<std::size_t>(row);
-    if (leader < 0 || hashes[static_cast<std::size_t>(leader)] != hashes[i]) leader = row;
+    if (leader < 0 || hashes[leader] != hashes[i]) leader = row;
     first[i] = leader;
   }
   return first;
@@ -61,7 +61,7 @@ void compare(const Hdf5Dataset& dataset, std::span<const std::int32_t> leaders,
     std::memcpy(&held[k * bytes], cursor.row(leaders[k]).data(), bytes);
   }
   for (const std::int32_t row : pending) {
-    const std::int32_t leader = first[static_cast<std::size_t>(row)];
+    const std::int32_t leader = first[row];
     const auto at = std::ranges::lower_bound(leaders, leader);
     if (at == leaders.end() || *at != leader) continue;
     const auto k = static_cast<std::size_t>(at - leaders.begin());
@@ -75,7 +75,7 @@ std::vector<std::int32_t> compare_all(const Hdf5Dataset& dataset,
                                       std::span<const std::int32_t> first,
                                       std::span<const std::int32_t> pending, std::size_t budget) {
   std::vector<std::int32_t> leaders, differ;
-  for (const std::int32_t row : pending) leaders.push_back(first[static_cast<std::size_t>(row)]);
+  for (const std::int32_t row : pending) leaders.push_back(first[row]);
   std::ranges::sort(leaders);
   leaders.erase(std::unique(leaders.begin(), leaders.end()), leaders.end());
   const std::size_t most =
@@ -106,7 +106,7 @@ std::vector<std::int32_t> group_equal_rows(const Hdf5Dataset& dataset,
     std::unordered_map<std::int32_t, std::int32_t> new_leader;
     pending.clear();
     for (const std::int32_t row : differ) {
-      std::int32_t& leader = first[static_cast<std::size_t>(row)];
+      std::int32_t& leader = first[row];
       const auto [at, is_new] = new_leader.try_emplace(leader, row);
       leader = at->second;
       if (!is_new) pending.push_back(row);

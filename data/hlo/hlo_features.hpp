@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "data/hlo/hlo_module.hpp"
-#include "data/schema/tpugraphs.hpp"
+#include "data/schema/feature_schema.hpp"
 
 namespace tpudist {
 
@@ -64,5 +64,8 @@ std::string_view opcode_name(std::uint8_t number);
 
 // Whether layouts of the opcode are configured: convolution, dot and reshape.
 bool takes_layouts(std::string_view opcode);
+
+// The names of the columns of node_feat, as in the data set's extractor; [140].
+std::vector<std::string> node_feature_names();
 
 }  // namespace tpudist

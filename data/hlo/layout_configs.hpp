@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -19,5 +20,17 @@ std::vector<LayoutConfig> neighbour_configs(const LayoutSpace& space);
 // have their default state. New states are added to their node. Throws DataError.
 std::vector<LayoutConfig> json_configs(LayoutSpace& space, std::string_view json,
                                        std::string_view where);
+
+// A configuration as text to apply. Both texts begin with a comment with `title`, and are ASCII.
+
+// Python for jax.experimental.layout: for each operation, a function that calls the operation and
+// constrains operands and result. Comments name what JAX cannot constrain: free choices of the
+// compiler, tensors of the compiler that have no name in JAX, operations of a gradient.
+std::string jax_constraints(const LayoutSpace& space, const LayoutConfig& config,
+                            std::string_view title);
+
+// The data set's LayoutConfig in protobuf's text format: one `nodes` for each operation.
+std::string layout_config_text(const LayoutSpace& space, const LayoutConfig& config,
+                               std::string_view title);
 
 }  // namespace tpudist

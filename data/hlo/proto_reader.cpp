@@ -5,8 +5,8 @@
 #include <map>
 
 #include "core/error.hpp"
-#include "core/escape.hpp"
-#include "data/schema/tpugraphs.hpp"
+#include "core/text.hpp"
+#include "data/schema/feature_schema.hpp"
 
 namespace tpudist {
 namespace {

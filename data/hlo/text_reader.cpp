@@ -14,8 +14,7 @@
 #include "data/hlo/hlo_features.hpp"
 #include "data/hlo/text_attributes.hpp"
 #include "data/hlo/text_cursor.hpp"
-#include "data/hlo/text_values.hpp"
-#include "data/schema/tpugraphs.hpp"
+#include "data/schema/feature_schema.hpp"
 
 namespace tpudist {
 namespace {
@@ -165,7 +164,7 @@ class TextReader {
   static const HloInstruction& operand(const HloComputation& computation,
                                        const HloInstruction& of) {
     const auto first = computation.instructions.front().id;
-    return computation.instructions[static_cast<std::size_t>(of.operands.front() - first)];
+    return computation.instructions[of.operands.front() - first];
   }
 
   void read_operands(HloInstruction& own) {

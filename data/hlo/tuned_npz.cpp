@@ -13,7 +13,7 @@
 #include "data/hlo/layout_space.hpp"
 #include "data/hlo/proto_reader.hpp"
 #include "data/npz/npz_writer.hpp"
-#include "data/schema/tpugraphs.hpp"
+#include "data/schema/feature_schema.hpp"
 
 namespace tpudist {
 namespace {
@@ -113,15 +113,15 @@ void write_tuned_npz(const TunedModule& tuned, const std::string& where,
   NpzWriter writer(npz, kThrownAway);
   add_graph(writer, graph);
   const auto where_run = [&](std::int64_t row) {
-    return fmt::format("{}: run {}", where, tuned.runs[static_cast<std::size_t>(row)].number);
+    return fmt::format("{}: run {}", where, tuned.runs[row].number);
   };
   if (tuned.tiles) {
     writer.add_streamed<float>(
         "config_feat", {rows, kTileConfigFeatures},
         [&](std::int64_t first, std::span<float> values) {
           for (; !values.empty(); values = values.subspan(kTileConfigFeatures), ++first)
-            write_tile_config(tuned.runs[static_cast<std::size_t>(first)].config,
-                              values.first(kTileConfigFeatures), where_run(first));
+            write_tile_config(tuned.runs[first].config, values.first(kTileConfigFeatures),
+                              where_run(first));
         });
     const auto standard = std::ranges::find(tuned.runs, true, &TuningRun::is_default);
     writer.add("config_runtime", {rows}, runtime);
@@ -140,9 +140,8 @@ void write_tuned_npz(const TunedModule& tuned, const std::string& where,
   writer.add_streamed<float>("node_config_feat", {rows, nodes, kLayoutConfigFeatures},
                              [&](std::int64_t first, std::span<float> values) {
                                for (; !values.empty(); values = values.subspan(width), ++first)
-                                 write_layout_config(
-                                     tuned.runs[static_cast<std::size_t>(first)].config,
-                                     values.first(width), where_run(first));
+                                 write_layout_config(tuned.runs[first].config, values.first(width),
+                                                     where_run(first));
                              });
   writer.add("config_runtime", {rows}, runtime);
   add_splits(writer, graph);
@@ -206,7 +205,7 @@ void write_configured_npz(const HloGraph& graph, const LayoutSpace& space,
       "node_config_feat", {std::ssize(configs), std::ssize(numbers), kLayoutConfigFeatures},
       [&](std::int64_t first, std::span<float> values) {
         for (; !values.empty(); values = values.subspan(width), ++first) {
-          const LayoutConfig& config = configs[static_cast<std::size_t>(first)];
+          const LayoutConfig& config = configs[first];
           for (std::size_t i = 0; i < nodes; ++i)
             std::ranges::copy(
                 space.nodes[i].states[config[i]],

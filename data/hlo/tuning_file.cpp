@@ -7,8 +7,8 @@
 #include <utility>
 
 #include "core/error.hpp"
-#include "core/escape.hpp"
 #include "core/mapped_file.hpp"
+#include "core/text.hpp"
 #include "data/hlo/proto_reader.hpp"
 #include "data/hlo/text_reader.hpp"
 
@@ -277,7 +277,7 @@ std::string HloFile::where(int index) const {
 
 std::string HloFile::name(int index) const {
   return impl_->read(where(index), [&] {
-    const data_view bytes = impl_->modules.at(static_cast<std::size_t>(index));
+    const data_view bytes = impl_->modules.at(index);
     if (impl_->kind == HloFileKind::text)
       return read_text_module({bytes.data(), bytes.size()}, impl_->where).name;
     const auto module = impl_->is_tuned() ? first_message(bytes, 1) : bytes;
@@ -286,12 +286,12 @@ std::string HloFile::name(int index) const {
   });
 }
 int HloFile::number(int index) const {
-  return impl_->has_tiles() ? impl_->numbers.at(static_cast<std::size_t>(index)) : index;
+  return impl_->has_tiles() ? impl_->numbers.at(index) : index;
 }
 std::vector<TuningRun> HloFile::runs(int index, std::int64_t* dropped) const {
   if (!impl_->is_tuned()) return {};
   return impl_->read(where(index), [&] {
-    const TunedMessage tuned = read_tuned(impl_->modules.at(static_cast<std::size_t>(index)));
+    const TunedMessage tuned = read_tuned(impl_->modules.at(index));
     std::vector<TuningRun> kept = kept_runs(tuned, impl_->has_tiles());
     if (dropped) *dropped += static_cast<std::int64_t>(tuned.runs.size() - kept.size());
     return kept;
@@ -299,7 +299,7 @@ std::vector<TuningRun> HloFile::runs(int index, std::int64_t* dropped) const {
 }
 
 TunedModule HloFile::module(int index) const {
-  const data_view bytes = impl_->modules.at(static_cast<std::size_t>(index));
+  const data_view bytes = impl_->modules.at(index);
   return impl_->read(where(index), [&] {
     TunedModule result;
     if (impl_->kind == HloFileKind::text) {

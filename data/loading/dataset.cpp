@@ -3,13 +3,15 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <iterator>
 #include <numeric>
 #include <stdexcept>
 #include <utility>
 
 #include "core/error.hpp"
+#include "core/hash.hpp"
+#include "core/text.hpp"
 #include "data/loading/open_graph.hpp"
-#include "data/loading/selection.hpp"
 
 namespace tpudist {
 namespace {
@@ -18,6 +20,37 @@ std::uint64_t hash_of(const DatasetOptions& options, const std::vector<OpenGraph
   std::vector<GraphEntry> entries;
   for (const OpenGraph& g : graphs) entries.push_back(g.entry);
   return hash_selection(options, entries);
+}
+
+std::string quoted(const std::vector<std::string>& patterns) {
+  return patterns.empty() ? "nothing" : fmt::format("'{}'", join(patterns, "', '"));
+}
+
+std::vector<GraphEntry> select_graphs(const DatasetOptions& options, const std::string& split,
+                                      const std::vector<std::string>& include,
+                                      const std::vector<std::string>& exclude) {
+  if (std::ranges::find(kSplits, split) == std::end(kSplits))
+    throw ConfigError(fmt::format("unknown split '{}'; the splits are train, valid, test", split));
+  const std::vector<GraphEntry> found = list_graphs(options.shards, options.collection, split);
+  const auto other = std::ranges::find_if(
+      found, [&](const GraphEntry& entry) { return entry.schema != options.collection.schema; });
+  if (other != found.end()) {
+    const std::string_view part = collection_of_id(other->name);
+    throw DataError(fmt::format(
+        "{}: the graphs of {} have {}; those asked for have {}: this network was made for others",
+        options.shards.string(), part.empty() ? options.collection.name : part,
+        to_text(other->schema), to_text(options.collection.schema)));
+  }
+  std::vector<GraphEntry> entries = filter_graphs(found, split, include, exclude);
+  if (!entries.empty()) return entries;
+  const std::string what = fmt::format("{} {}", options.collection.name, split);
+  if (found.empty()) {
+    throw ConfigError(
+        fmt::format("the shards in {} hold no graph of {}", options.shards.string(), what));
+  }
+  throw ConfigError(fmt::format("none of the {} graphs of {} is left: included {}, excluded {}",
+                                found.size(), what, include.empty() ? "all" : quoted(include),
+                                quoted(exclude)));
 }
 
 }  // namespace
@@ -32,10 +65,10 @@ struct Dataset::Impl {
   std::vector<std::string> left_out;
   std::uint64_t selection = 0;
   bool in_memory = false;
-  std::unique_ptr<CodeCache> cache;   // when streaming
-  std::unique_ptr<NodeCache> shared;  // if the node keeps one copy
+  std::unique_ptr<CodeCache> cache;  // when streaming
+  std::optional<NodeFile> shared;    // if the node keeps one copy
 
-  const OpenGraph& at(int i) const { return graphs.at(static_cast<std::size_t>(i)); }
+  const OpenGraph& at(int i) const { return graphs.at(i); }
   bool keeps_all() const { return options.rows().keep_all(); }
 
   void decide_cache(const std::vector<GraphEntry>& entries);
@@ -64,11 +97,11 @@ void Dataset::Impl::open_all(const std::vector<GraphEntry>& entries, ThreadPool&
 void Dataset::Impl::load_all(ThreadPool& pool) {
   std::vector<std::pair<OpenGraph*, std::size_t>> work;  // chunks of all graphs
   for (OpenGraph& g : graphs) {
-    g.chunks.resize(static_cast<std::size_t>(g.chunk_count()));
+    g.chunks.resize(g.chunk_count());
     for (std::size_t c = 0; c < g.chunks.size(); ++c) work.emplace_back(&g, c);
   }
   pool.parallel_for(static_cast<std::int64_t>(work.size()), [&](std::int64_t i) {
-    const auto [g, c] = work[static_cast<std::size_t>(i)];
+    const auto [g, c] = work[i];
     g->chunks[c] = g->read_chunk(static_cast<std::int64_t>(c));
   });
   for (OpenGraph& g : graphs) g.reader.reset();
@@ -114,10 +147,11 @@ Dataset Dataset::open(const DatasetOptions& options, ThreadPool& pool) {
   impl->options = options;
   const std::vector<GraphEntry> entries = select_graphs(options);
   impl->decide_cache(entries);
-  impl->shared = NodeCache::open(options, entries, impl->in_memory, pool);
-  if (impl->shared) {
+  auto shared = open_node_cache(options, entries, impl->in_memory, pool);
+  if (shared) {
     if (!impl->in_memory) check_shard_hashes(entries, pool);
-    impl->graphs = impl->shared->graphs();
+    impl->graphs = read_graphs(shared->file(), entries, impl->in_memory);
+    impl->shared.emplace(std::move(*shared));
   } else {
     impl->open_all(entries, pool);
     if (impl->in_memory) impl->load_all(pool);
@@ -127,7 +161,7 @@ Dataset Dataset::open(const DatasetOptions& options, ThreadPool& pool) {
   if (!impl->in_memory) {
     impl->cache = std::make_unique<CodeCache>(
         options.cache_bytes, [&graphs = impl->graphs](int graph, std::int64_t chunk) {
-          return graphs[static_cast<std::size_t>(graph)].read_chunk(chunk);
+          return graphs[graph].read_chunk(chunk);
         });
   }
   return Dataset(std::move(impl));
@@ -201,13 +235,12 @@ std::int64_t Dataset::config_of(int i, std::int64_t row) const {
     throw std::out_of_range(
         fmt::format("row {} of {}, which has {}", row, impl_->at(i).entry.name, rows(i)));
   }
-  return impl_->keeps_all() ? row : impl_->at(i).merged.configs[static_cast<std::size_t>(row)];
+  return impl_->keeps_all() ? row : impl_->at(i).merged.configs[row];
 }
 
 double Dataset::target(int i, std::int64_t row) const {
   const std::int64_t config = config_of(i, row);
-  return impl_->keeps_all() ? impl_->at(i).times.target(config)
-                            : impl_->at(i).merged.targets[static_cast<std::size_t>(row)];
+  return impl_->keeps_all() ? impl_->at(i).times.target(config) : impl_->at(i).merged.targets[row];
 }
 
 Slate Dataset::slate(int i, std::span<const std::int64_t> rows) const {
@@ -234,8 +267,7 @@ Slate Dataset::slate(int i, std::span<const std::int64_t> rows) const {
   }
   for (std::size_t slot = 0; slot < k; ++slot) {
     const std::int64_t config = slate.configs[slot];
-    g.copy_config(g.chunks[static_cast<std::size_t>(config / g.chunk_rows)], config, slot,
-                  slate.states, slate.local_states);
+    g.copy_config(g.chunks[config / g.chunk_rows], config, slot, slate.states, slate.local_states);
   }
   return slate;
 }
@@ -248,13 +280,64 @@ std::uint64_t Dataset::resident_bytes() const {
 }
 
 std::uint64_t Dataset::shared_bytes() const {
-  return impl_->shared ? impl_->shared->bytes() : 0;
+  return impl_->shared ? impl_->shared->file()->bytes() : 0;
 }
 
 OpenGraph open_graph(const GraphEntry& entry, const DatasetOptions& options) {
   OpenGraph g = OpenGraph::open(entry, options.rows());
   g.graph = reduced_graph(std::move(g.graph), options.reduction);
   return g;
+}
+
+std::vector<GraphEntry> select_graphs(const DatasetOptions& options) {
+  std::vector<GraphEntry> entries =
+      select_graphs(options, options.split, options.include, options.exclude);
+  if (!options.second) return entries;
+  const SecondSplit& second = *options.second;
+  for (GraphEntry& entry : select_graphs(options, second.name, second.include, second.exclude))
+    entries.push_back(std::move(entry));
+  return entries;
+}
+
+std::vector<GraphEntry> filter_graphs(std::span<const GraphEntry> graphs, std::string_view split,
+                                      const std::vector<std::string>& include,
+                                      const std::vector<std::string>& exclude) {
+  std::vector<GraphEntry> left;
+  std::ranges::copy_if(graphs, std::back_inserter(left), [&](const GraphEntry& graph) {
+    return graph.split == split && (include.empty() || fits_graph(include, graph.name)) &&
+           !fits_graph(exclude, graph.name);
+  });
+  return left;
+}
+
+std::uint64_t hash_selection(const DatasetOptions& options, std::span<const GraphEntry> graphs) {
+  Hasher hasher;
+  hasher.update(std::string_view("tpudist selection 1"));
+  hasher.update(std::string_view(options.collection.name));
+  hasher.update(std::string_view(options.splits()));
+  hasher.update(options.duplicates);
+  if (options.max_configs > 0) hasher.update(options.max_configs);
+  if (options.least_entropy > 0) hasher.update(options.least_entropy);
+  for (const GraphEntry& graph : graphs) {
+    hasher.update(std::string_view(graph.name));
+    hasher.update(graph.source.hash);
+    hasher.update(graph.configs);
+    if (options.second) hasher.update(std::string_view(graph.split));
+  }
+  return hasher.digest();
+}
+
+SlateOrder order_of(const OrderOptions& options, const Dataset& data) {
+  std::vector<std::vector<std::int32_t>> fastest_first;
+  for (int g = 0; options.mix != SlateMix::uniform && g < data.size(); ++g) {
+    std::vector<double> targets;
+    for (std::int64_t row = 0; row < data.rows(g); ++row) targets.push_back(data.target(g, row));
+    std::vector<std::int32_t>& rows = fastest_first.emplace_back(targets.size());
+    std::iota(rows.begin(), rows.end(), 0);
+    std::ranges::stable_sort(rows, {}, [&](std::int32_t row) { return targets[row]; });
+  }
+  return SlateOrder(options, data.rows_per_graph(), data.selection_hash(),
+                    std::move(fastest_first));
 }
 
 }  // namespace tpudist

@@ -12,6 +12,7 @@
 #include "data/loading/duplicates.hpp"
 #include "data/loading/graph_reduction.hpp"
 #include "data/loading/node_cache.hpp"
+#include "data/loading/slate_order.hpp"
 #include "data/schema/collection.hpp"
 #include "data/schema/graph.hpp"
 #include "data/shards/shard_reader.hpp"
@@ -32,18 +33,18 @@ struct SecondSplit {
 struct DatasetOptions {
   std::filesystem::path shards;  // shard root
   Collection collection;
-  std::string split;                 // "train", "valid" or "test"
-  std::vector<std::string> include;  // glob patterns over graph names; empty = all
-  std::vector<std::string> exclude;
+  std::string split = {};                 // "train", "valid" or "test"
+  std::vector<std::string> include = {};  // glob patterns over graph names; empty = all
+  std::vector<std::string> exclude = {};
   DuplicatesPolicy duplicates = DuplicatesPolicy::keep;
-  std::int64_t max_configs = 0;  // rows of a graph (RowRules); 0 = all
-  double least_entropy = 0;      // RowRules; graphs without a remaining row are left out
-  GraphReduction reduction;      // layouts only
+  std::int64_t max_configs = 0;   // rows of a graph (RowRules); 0 = all
+  double least_entropy = 0;       // RowRules; graphs without a remaining row are left out
+  GraphReduction reduction = {};  // layouts only
   CacheMode cache = CacheMode::automatic;
   // Budget of `automatic` and limit of the cache; only configurations count.
   std::uint64_t cache_bytes = 2ull << 30;
   std::optional<SecondSplit> second = {};  // if given, it must have graphs
-  NodeCacheOptions node_cache;             // whether processes of the node share one copy
+  NodeCacheOptions node_cache = {};        // whether processes of the node share one copy
 
   // "train", or "train+valid" with a second split.
   std::string splits() const;
@@ -120,5 +121,23 @@ class Dataset {
 // Reads a graph without its configurations, and reduces it if the options say so. Throws DataError
 // or IoError.
 OpenGraph open_graph(const GraphEntry& entry, const DatasetOptions& options);
+
+// The graphs that Dataset::open opens, in its order: those of the options' splits that pass the
+// patterns. Reads only the manifests. Throws ConfigError, with the filters, if a split has no graph
+// left, and DataError as list_graphs.
+std::vector<GraphEntry> select_graphs(const DatasetOptions& options);
+
+// The graphs of one split in `graphs` that pass the patterns; may be empty.
+std::vector<GraphEntry> filter_graphs(std::span<const GraphEntry> graphs, std::string_view split,
+                                      const std::vector<std::string>& include,
+                                      const std::vector<std::string>& exclude);
+
+// Dataset::selection_hash of a data set of these graphs. Uses only name, split, source.hash and
+// configs of an entry.
+std::uint64_t hash_selection(const DatasetOptions& options, std::span<const GraphEntry> graphs);
+
+// The order of training on this data set: SlateOrder of its rows and selection, with the rows by
+// run time if the mix needs them.
+SlateOrder order_of(const OrderOptions& options, const Dataset& data);
 
 }  // namespace tpudist

@@ -13,7 +13,7 @@
 #include "core/hash.hpp"
 #include "core/means.hpp"
 #include "core/random.hpp"
-#include "data/schema/merged_collection.hpp"
+#include "data/schema/collection.hpp"
 #include "data/shards/entropy_filter.hpp"
 
 namespace tpudist {
@@ -118,8 +118,7 @@ MergedRows choose_rows(const RunTimes& times, const RowRules& rules, std::string
     MergedRows rows =
         others.keep_all() ? all_rows(filtered) : choose_rows(filtered, others, graph, where);
     std::vector<std::int64_t> whole;
-    for (const std::int64_t config : rows.configs)
-      whole.push_back(configs[static_cast<std::size_t>(config)]);
+    for (const std::int64_t config : rows.configs) whole.push_back(configs[config]);
     rows.configs = std::move(whole);
     return rows;
   }

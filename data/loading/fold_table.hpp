@@ -2,12 +2,15 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <map>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
-#include "data/schema/collection.hpp"
+#include "core/config/yaml_tree.hpp"
+#include "data/loading/dataset.hpp"
 
 namespace tpudist {
 
@@ -30,22 +33,10 @@ struct FoldTable {
   const FoldedGraph* find(std::string_view name) const;
 };
 
-// The graphs to split, and how.
-struct FoldRequest {
-  std::filesystem::path shards;  // shard root
-  Collection collection;         // its split `train` is divided
-  // Patterns over graph names, as in DatasetOptions.
-  std::vector<std::string> include = {}, exclude = {};
-  int folds = 0;
-  std::uint64_t seed = 1;           // of assign_folds
-  std::filesystem::path file = {};  // a fold file instead; empty: none
-  // Whether the split `valid` is divided too, and patterns over its graph names. A name in both
-  // splits gets one fold.
-  bool with_valid = false;
-  std::vector<std::string> include_valid = {}, exclude_valid = {};
-};
-
-// Splits graphs into folds, by assign_folds with each graph's nodes as its weight, or by `file`.
+// Splits training graphs into `folds`, by assign_folds with `seed` and each graph's nodes as its
+// weight, or by a fold file. Only shards, collection and patterns of `graphs` matter, and whether
+// there is a second split, valid, whose graphs are then split too. A name in both splits gets one
+// fold.
 //
 // Without a file, the graphs are those of the collection and of its sibling, if both lie in the
 // shard root: `layout:X:random` and `layout:X:default` have nearly the same graphs, so a family has
@@ -53,7 +44,8 @@ struct FoldRequest {
 //
 // Throws ConfigError if there are fewer families than folds, the exceptions of reading the file,
 // and DataError if a manifest cannot be used.
-FoldTable split_into_folds(const FoldRequest& request);
+FoldTable split_into_folds(const DatasetOptions& graphs, int folds, std::uint64_t seed = 1,
+                           const std::filesystem::path& file = {});
 
 // The collections whose graphs are split together: this one, and its sibling if the sibling's
 // manifest lies in the shard root. Sorted by name.
@@ -71,5 +63,54 @@ std::uint64_t hash_of_folds(const FoldTable& table, std::vector<std::string> nam
 
 // An aligned table: a line per fold (families, graphs, nodes), then a line per family.
 std::string fold_table_text(const FoldTable& table);
+
+// Explicit folds, as a YAML file:
+//
+//     folds: 3                    # their number; may be left out
+//     graphs:                     # names, or patterns (`*`, `?`, `[a-z]`)
+//       resnet50.4x4.fp16: 0
+//       'mlperf_*': 1
+//     families:                   # names of model families, or patterns
+//       bert_l12: 2
+//
+// Each graph must match exactly one line. Lines that match no graph are allowed, so that one file
+// serves collections that lack some graphs.
+class FoldFile {
+ public:
+  // Throws ConfigError `file:line:column: message` for a file of another form, and IoError if it
+  // cannot be read.
+  static FoldFile read(const std::filesystem::path& path);
+  // `name` stands for the text in messages.
+  static FoldFile parse(std::string_view yaml, std::string_view name);
+
+  // The stated number of folds, else the largest fold of any line plus 1.
+  int folds() const;
+
+  // The fold of each line of `graphs`, by the line's name or pattern.
+  std::map<std::string, int> graph_lines() const;
+
+  // [graphs] By names, even if graphs are given by ids. Throws ConfigError, with the lines, if a
+  // graph matches no line or several. Also throws if the file has another number of folds: it
+  // states another number, or it states none and no line names some fold.
+  std::vector<int> folds_of(std::span<const FoldedGraph> graphs, int folds) const;
+
+ private:
+  struct Line {
+    bool of_family = false;
+    std::string pattern;
+    int fold = 0;
+    YamlLocation place;
+  };
+  std::vector<const Line*> lines_of(const FoldedGraph& graph) const;
+
+  void check_folds(int folds) const;
+
+  std::string name_;
+  std::optional<int> stated_;
+  std::vector<Line> lines_;
+};
+
+// A table as a fold file with every graph's full name. Comments give the source of the folds.
+std::string fold_file_text(const FoldTable& table);
 
 }  // namespace tpudist

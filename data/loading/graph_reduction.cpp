@@ -21,7 +21,7 @@ using Flags = std::vector<char>;  // [nodes]
 
 Flags configurable_nodes(const Graph& graph) {
   Flags flags(static_cast<std::size_t>(graph.nodes), 0);
-  for (const std::int32_t node : graph.config_nodes) flags[static_cast<std::size_t>(node)] = 1;
+  for (const std::int32_t node : graph.config_nodes) flags[node] = 1;
   return flags;
 }
 
@@ -90,12 +90,10 @@ GraphPart part_of(const Graph& graph, std::vector<std::int32_t> nodes,
                   std::span<const std::int32_t> edges) {
   GraphPart part;
   std::vector<std::int32_t> number(static_cast<std::size_t>(graph.nodes), -1);  // in the part
-  for (std::size_t i = 0; i < nodes.size(); ++i)
-    number[static_cast<std::size_t>(nodes[i])] = static_cast<std::int32_t>(i);
+  for (std::size_t i = 0; i < nodes.size(); ++i) number[nodes[i]] = static_cast<std::int32_t>(i);
   const auto keep = [&](std::span<const std::int32_t> from, std::vector<std::int32_t>& to) {
     for (std::size_t e = 0; e < from.size(); e += 2) {
-      const std::int32_t consumer = number[static_cast<std::size_t>(from[e])],
-                         producer = number[static_cast<std::size_t>(from[e + 1])];
+      const std::int32_t consumer = number[from[e]], producer = number[from[e + 1]];
       if (consumer < 0 || producer < 0) continue;
       to.push_back(consumer);
       to.push_back(producer);
@@ -104,7 +102,7 @@ GraphPart part_of(const Graph& graph, std::vector<std::int32_t> nodes,
   keep(edges, part.edges);
   keep(graph.config_edges, part.config_edges);
   for (std::size_t place = 0; place < graph.config_nodes.size(); ++place) {
-    const std::int32_t node = number[static_cast<std::size_t>(graph.config_nodes[place])];
+    const std::int32_t node = number[graph.config_nodes[place]];
     if (node < 0) continue;
     part.config_nodes.push_back(node);
     part.config_places.push_back(static_cast<std::int32_t>(place));
@@ -156,9 +154,7 @@ void cut_segments(Graph& graph, const GraphReduction& reduction) {
   const auto within = [&](std::span<const std::int32_t> all) {
     std::vector<std::int32_t> edges;
     for (std::size_t e = 0; e < all.size(); e += 2) {
-      if (segment[static_cast<std::size_t>(all[e])] ==
-          segment[static_cast<std::size_t>(all[e + 1])])
-        edges.insert(edges.end(), {all[e], all[e + 1]});
+      if (segment[all[e]] == segment[all[e + 1]]) edges.insert(edges.end(), {all[e], all[e + 1]});
     }
     return edges;
   };
@@ -179,7 +175,7 @@ std::vector<std::int32_t> config_edges_of(const Graph& graph) {
   std::vector<std::int32_t> producers(graph.edge_index.size() / 2);
   std::vector<std::size_t> next(begin.begin(), begin.end() - 1);
   for (std::size_t e = 0; e < graph.edge_index.size(); e += 2)
-    producers[next[static_cast<std::size_t>(graph.edge_index[e])]++] = graph.edge_index[e + 1];
+    producers[next[graph.edge_index[e]]++] = graph.edge_index[e + 1];
 
   const auto require_at_most = [&](std::int64_t most, std::size_t count, const char* what) {
     if (static_cast<std::int64_t>(count) <= most) return;
@@ -239,9 +235,8 @@ Graph reduced_graph(Graph graph, const GraphReduction& reduction) {
   }
   for (std::size_t e = 0; e < graph.edge_index.size(); e += 2) {
     const std::int32_t consumer = graph.edge_index[e], producer = graph.edge_index[e + 1];
-    if (reduction.edges == KeptEdges::touching_config &&
-        !configurable[static_cast<std::size_t>(consumer)] &&
-        !configurable[static_cast<std::size_t>(producer)])
+    if (reduction.edges == KeptEdges::touching_config && !configurable[consumer] &&
+        !configurable[producer])
       continue;
     edges.push_back(consumer);
     edges.push_back(producer);
@@ -256,7 +251,7 @@ Graph reduced_graph(Graph graph, const GraphReduction& reduction) {
   for (const std::int32_t node : part.nodes) {
     const auto row = graph.node_features.begin() + static_cast<std::size_t>(node) * width;
     features.insert(features.end(), row, row + width);
-    opcodes.push_back(graph.opcodes[static_cast<std::size_t>(node)]);
+    opcodes.push_back(graph.opcodes[node]);
   }
   reduced.nodes = std::ssize(part.nodes);
   reduced.edges = std::ssize(part.edges) / 2;
@@ -278,8 +273,7 @@ std::vector<std::vector<std::int32_t>> configurable_segments(const Graph& graph)
   }
   const Flags configurable = configurable_nodes(graph);
   std::erase_if(segments, [&](const std::vector<std::int32_t>& nodes) {
-    return std::ranges::none_of(
-        nodes, [&](std::int32_t node) { return configurable[static_cast<std::size_t>(node)]; });
+    return std::ranges::none_of(nodes, [&](std::int32_t node) { return configurable[node]; });
   });
   return segments;
 }
@@ -311,16 +305,14 @@ std::vector<std::int32_t> drawn_by_weight(const Graph& graph, const GraphReducti
     rank.push_back(-std::log(1 - random.uniform()) / weight);
   }
   const auto before = [&](std::int32_t a, std::int32_t b) {
-    return std::pair(rank[static_cast<std::size_t>(a)], a) <
-           std::pair(rank[static_cast<std::size_t>(b)], b);
+    return std::pair(rank[a], a) < std::pair(rank[b], b);
   };
   std::vector<std::int32_t> nodes(configurable.size());
   std::iota(nodes.begin(), nodes.end(), 0);
   const auto end = nodes.begin() + static_cast<std::ptrdiff_t>(count);
   std::nth_element(nodes.begin(), end - 1, nodes.end(), before);
   nodes.erase(end, nodes.end());
-  if (std::ranges::none_of(
-          nodes, [&](std::int32_t node) { return configurable[static_cast<std::size_t>(node)]; }))
+  if (std::ranges::none_of(nodes, [&](std::int32_t node) { return configurable[node]; }))
     *std::ranges::max_element(nodes, before) =
         *std::ranges::min_element(graph.config_nodes, before);
   std::ranges::sort(nodes);
@@ -335,7 +327,7 @@ std::vector<char> layout_changes(const Graph& graph, const ColumnRange& layout,
   const auto rank = static_cast<std::size_t>(layout.count);
   std::vector<std::ptrdiff_t> place(static_cast<std::size_t>(graph.nodes), -1);  // in config_nodes
   for (std::size_t j = 0; j < graph.config_nodes.size(); ++j)
-    place[static_cast<std::size_t>(graph.config_nodes[j])] = static_cast<std::ptrdiff_t>(j);
+    place[graph.config_nodes[j]] = static_cast<std::ptrdiff_t>(j);
   const std::size_t width = graph.feature_count(), nc = graph.config_nodes.size();
   const auto layout_of = [&](std::size_t node, std::size_t first_state) {
     const std::ptrdiff_t j = place[node];

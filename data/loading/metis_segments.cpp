@@ -139,8 +139,7 @@ Parts partition(const Graph& graph, std::int64_t count) {
   Parts parts(static_cast<std::size_t>(count));
   if (count == 1 || pairs.empty()) {
     for (std::int64_t node = 0; node < nodes; ++node)
-      parts[static_cast<std::size_t>(node * count / nodes)].push_back(
-          static_cast<std::int32_t>(node));
+      parts[node * count / nodes].push_back(static_cast<std::int32_t>(node));
     return parts;
   }
   Adjacency adjacency;
@@ -152,7 +151,7 @@ Parts partition(const Graph& graph, std::int64_t count) {
   }
   const std::vector<idx_t> part = parts_by_metis(graph.name, std::move(adjacency), count);
   for (std::size_t node = 0; node < part.size(); ++node)
-    parts[static_cast<std::size_t>(part[node])].push_back(static_cast<std::int32_t>(node));
+    parts[part[node]].push_back(static_cast<std::int32_t>(node));
   return parts;
 }
 
@@ -176,8 +175,7 @@ std::vector<std::int32_t> metis_segments(const Graph& graph, std::int64_t most_n
     while (size > pieces * most_nodes) pieces *= 2;
     for (std::int64_t i = 0; i < pieces; ++i) {
       const std::int64_t first = size * i / pieces, end = size * (i + 1) / pieces;
-      for (std::int64_t at = first; at < end; ++at)
-        segment[static_cast<std::size_t>(part[static_cast<std::size_t>(at)])] = next;
+      for (std::int64_t at = first; at < end; ++at) segment[part[at]] = next;
       next += first < end;
     }
   }

@@ -12,9 +12,9 @@
 #include "core/error.hpp"
 #include "core/hash.hpp"
 #include "core/text.hpp"
-#include "data/convert/config_passes.hpp"
+#include "data/convert/graph_schema.hpp"
 #include "data/convert/source_npz.hpp"
-#include "data/hdf5/narrow.hpp"
+#include "data/hdf5/element_type.hpp"
 #include "data/loading/open_graph.hpp"
 #include "data/shards/config_codec.hpp"
 

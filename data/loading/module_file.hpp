@@ -21,7 +21,7 @@ struct Module {
   std::vector<std::string> node_names;      // of the instructions; empty for an NPZ
   std::shared_ptr<const MadeConfigs> made;  // null if the configurations are the file's
   std::int64_t number_of(std::int64_t config) const {
-    return config_numbers.empty() ? config : config_numbers[static_cast<std::size_t>(config)];
+    return config_numbers.empty() ? config : config_numbers[config];
   }
 };
 

@@ -15,7 +15,7 @@
 #include "core/random.hpp"
 #include "core/text.hpp"
 #include "data/hlo/hlo_features.hpp"
-#include "data/schema/merged_collection.hpp"
+#include "data/schema/collection.hpp"
 #include "data/schema/model_family.hpp"
 
 namespace tpudist {

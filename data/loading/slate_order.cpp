@@ -31,8 +31,7 @@ std::vector<std::int64_t> fast_places(std::int64_t total, std::int64_t count, do
   }
   std::ranges::nth_element(draws, draws.begin() + count - 1);
   std::vector<std::int64_t> places;
-  for (std::int64_t i = 0; i < count; ++i)
-    places.push_back(draws[static_cast<std::size_t>(i)].second);
+  for (std::int64_t i = 0; i < count; ++i) places.push_back(draws[i].second);
   std::ranges::sort(places);
   return places;
 }
@@ -148,7 +147,7 @@ std::vector<std::int64_t> SlateOrder::mixed_places(std::int64_t total, std::int6
 }
 
 std::vector<std::int64_t> SlateOrder::rows(const SlateId& slate, int member) const {
-  const std::int64_t total = rows_per_graph_.at(static_cast<std::size_t>(slate.graph));
+  const std::int64_t total = rows_per_graph_.at(slate.graph);
   if (slate.number < 0 || slate.number >= slates_of(slate.graph) || member < -1) {
     throw std::out_of_range("no slate " + std::to_string(slate.number) + " of graph " +
                             std::to_string(slate.graph) + " for member " + std::to_string(member));
@@ -160,9 +159,7 @@ std::vector<std::int64_t> SlateOrder::rows(const SlateId& slate, int member) con
       mix_key({key_, kRows, word(slate.graph), word(slate.epoch), word(pass), word(member + 1)});
   if (options_.mix != SlateMix::uniform && total > options_.configs_per_slate) {
     std::vector<std::int64_t> rows = mixed_places(total, in_pass, key);
-    for (std::int64_t& row : rows)
-      row = fastest_first_.at(static_cast<std::size_t>(slate.graph))
-                .at(static_cast<std::size_t>(row));
+    for (std::int64_t& row : rows) row = fastest_first_.at(slate.graph).at(row);
     return rows;
   }
   const KeyedPermutation shuffled(word(total), key);

@@ -11,7 +11,8 @@ struct ColumnRange {
 };
 
 // What the arrays of a collection's graphs hold: widths, and columns with a meaning. All graphs of
-// a collection share the schema. data/schema/tpugraphs.hpp has TpuGraphs'.
+// a collection share the schema. kLayoutSchema and kTileSchema are
+// TpuGraphs'.
 struct FeatureSchema {
   bool tile = false;        // a configuration belongs to the whole graph, not to each of some nodes
   int node_features = 0;    // columns of node_feat
@@ -50,5 +51,30 @@ std::string to_text(const FeatureSchema& schema);
 std::string to_text(const ColumnRange& columns);
 // Reads such a text. Returns false for any other text, or if a column is not below `columns_of`.
 bool parse_columns(const std::string& text, int columns_of, ColumnRange& columns);
+
+// The features of the TpuGraphs data set, of HLO files and of synthetic graphs. Code that reads
+// graphs of any collection uses their FeatureSchema instead.
+inline constexpr int kNodeFeatures = 140;         // columns of node_feat
+inline constexpr int kMaxNodes = 1 << 20;         // of a graph
+inline constexpr int kOpcodes = 120;              // rows of an opcode table
+inline constexpr int kLayoutConfigFeatures = 18;  // columns of node_config_feat
+inline constexpr int kTileConfigFeatures = 24;    // columns of config_feat
+
+inline constexpr FeatureSchema kLayoutSchema = {
+    .tile = false,
+    .node_features = kNodeFeatures,
+    .config_features = kLayoutConfigFeatures,
+    .opcodes = kOpcodes,
+    .layout_columns = {134, 6},
+    .dimension_columns = {21, 6},
+};
+inline constexpr FeatureSchema kTileSchema = {
+    .tile = true,
+    .node_features = kNodeFeatures,
+    .config_features = kTileConfigFeatures,
+    .opcodes = kOpcodes,
+    .layout_columns = {134, 6},
+    .dimension_columns = {21, 6},
+};
 
 }  // namespace tpudist

@@ -13,7 +13,7 @@
 #include "core/error.hpp"
 #include "core/random.hpp"
 #include "core/text.hpp"
-#include "data/schema/merged_collection.hpp"
+#include "data/schema/collection.hpp"
 
 namespace tpudist {
 namespace {

@@ -6,7 +6,7 @@
 #include <stdexcept>
 
 #include "core/hash.hpp"
-#include "data/schema/tpugraphs.hpp"
+#include "data/schema/feature_schema.hpp"
 
 namespace tpudist {
 namespace {

@@ -37,7 +37,7 @@ std::vector<double> smoothed(const std::vector<double>& values) {
     double sum = 0;
     for (std::int64_t j = std::max<std::int64_t>(i - kWindow / 2, 0);
          j <= std::min(i + kWindow / 2, count - 1); ++j)
-      sum += values[static_cast<std::size_t>(j)];
+      sum += values[j];
     means.push_back(sum / kWindow);
   }
   return means;
@@ -61,8 +61,8 @@ std::vector<bool> kept_by_entropy(std::span<const std::int64_t> times, double th
       kLeastShare * static_cast<double>(values.size()))
     return kept;
   for (std::int64_t b = 0; b < blocks; ++b) {
-    const bool before = b == 0 || reaches(values[static_cast<std::size_t>(b - 1)]);
-    const bool after = b + 1 == blocks || reaches(values[static_cast<std::size_t>(b)]);
+    const bool before = b == 0 || reaches(values[b - 1]);
+    const bool after = b + 1 == blocks || reaches(values[b]);
     if (before && after) std::fill_n(kept.begin() + b * kBlock, kBlock, true);
   }
   return kept;

@@ -4,18 +4,15 @@
 
 #include <algorithm>
 #include <map>
-#include <span>
 #include <utility>
 
 #include "core/error.hpp"
 #include "core/hash.hpp"
-#include "data/hdf5/narrow.hpp"
-#include "data/schema/merged_collection.hpp"
+#include "core/means.hpp"
 #include "data/shards/manifest.hpp"
 #include "data/shards/shard_file.hpp"
 
 namespace tpudist {
-
 namespace {
 
 // The graphs of all parts, named by their ids.
@@ -70,7 +67,7 @@ void check_shard_hashes(std::span<const GraphEntry> entries, ThreadPool& pool) {
   const std::vector<std::pair<std::filesystem::path, std::uint64_t>> shards(hashes.begin(),
                                                                             hashes.end());
   pool.parallel_for(std::ssize(shards), [&](std::int64_t i) {
-    const auto& [path, hash] = shards[static_cast<std::size_t>(i)];
+    const auto& [path, hash] = shards[i];
     if (hash_file(path) == hash) return;
     throw DataError(path.string() +
                     ": its hash differs from the manifest's, so it is damaged; convert again");
@@ -242,6 +239,52 @@ std::vector<std::byte> GraphReader::read_stored_features(std::int64_t first,
 
 std::int64_t GraphReader::chunk_rows() const {
   return impl_->configs.chunk_rows();
+}
+
+RunTimeStatistics run_time_statistics(const RunTimes& times) {
+  struct Repeats {
+    std::int64_t count = 0;
+    double min = 0, max = 0;
+  };
+  RunTimeStatistics statistics;
+  if (times.configs() == 0) return statistics;
+  std::vector<Repeats> groups(static_cast<std::size_t>(*std::ranges::max_element(times.group)) + 1);
+  for (std::int64_t i = 0; i < times.configs(); ++i) {
+    Repeats& group = groups[times.group[i]];
+    const double target = times.target(i);
+    group.min = group.count == 0 ? target : std::min(group.min, target);
+    group.max = group.count == 0 ? target : std::max(group.max, target);
+    ++group.count;
+  }
+  const auto [min, max] = std::ranges::minmax_element(times.runtime);
+  statistics.min = *min;
+  statistics.max = *max;
+  statistics.distinct_configs = static_cast<std::int64_t>(groups.size());
+  std::vector<double> spreads;
+  for (const Repeats& group : groups) {
+    statistics.most_repeats = std::max(statistics.most_repeats, group.count);
+    if (group.count < 2) continue;
+    ++statistics.repeated_configs;
+    statistics.repeated_rows += group.count;
+    if (group.min > 0) spreads.push_back(group.max / group.min - 1);
+  }
+  std::ranges::sort(spreads);
+  if (!spreads.empty()) {
+    statistics.spread = {quantile(spreads, 0.25), quantile(spreads, 0.5), quantile(spreads, 0.75)};
+  }
+  return statistics;
+}
+
+std::vector<GraphStatistics> collection_statistics(const std::filesystem::path& shard_root,
+                                                   const Collection& collection) {
+  std::vector<GraphStatistics> all;
+  const std::vector<GraphEntry> entries = list_graphs(shard_root, collection);
+  ThreadPool alone(1);
+  check_shard_hashes(entries, alone);
+  for (const GraphEntry& entry : entries) {
+    all.push_back({entry, run_time_statistics(GraphReader(entry).read_run_times())});
+  }
+  return all;
 }
 
 }  // namespace tpudist

@@ -9,6 +9,61 @@
 namespace tpudist::synth {
 namespace {
 
+using Order = std::vector<std::int8_t>;  // minor to major, possibly just the two minor dimensions
+
+Layout layout_of(const Order& order) {
+  return {order.empty() ? std::int8_t{-1} : order[0],
+          order.size() < 2 ? std::int8_t{-1} : order[1]};
+}
+
+Choice::State make_state(const Order& output, const Order& input, const Order& kernel) {
+  Choice::State state;
+  state.features.fill(-1);
+  std::ranges::copy(output, state.features.begin());
+  std::ranges::copy(input, state.features.begin() + 6);
+  std::ranges::copy(kernel, state.features.begin() + 12);
+  state.output = layout_of(output);
+  state.input = layout_of(input);
+  state.kernel = layout_of(kernel);
+  return state;
+}
+
+// rank-1, ..., 0, with the two minor ones swapped if `swapped`.
+Order descending(int rank, bool swapped = false) {
+  Order order;
+  for (int dim = rank - 1; dim >= 0; --dim) order.push_back(static_cast<std::int8_t>(dim));
+  if (swapped && rank > 1) std::swap(order[0], order[1]);
+  return order;
+}
+
+// Batch or features minor: the two dimensions that a convolution puts into lanes and sublanes.
+Order two(int minor, int second, bool swapped) {
+  Order order{static_cast<std::int8_t>(minor), static_cast<std::int8_t>(second)};
+  if (swapped) std::swap(order[0], order[1]);
+  return order;
+}
+
+Choice::State convolution_state(const Op& op, bool output, bool input, bool kernel) {
+  const int last = op.shape.rank - 1;
+  const bool kernel_gradient = op.convolution == ConvolutionKind::kernel_gradient;
+  return make_state(two(last, kernel_gradient ? last - 1 : 0, output), two(last, 0, input),
+                    two(last, kernel_gradient ? 0 : last - 1, kernel));
+}
+
+void add_reshape_states(const Shape& output, const Shape& input, Choice& choice) {
+  if (output.rank < 2 && input.rank < 2) {
+    choice.states = {make_state({}, {}, {}), make_state({}, {0}, {})};
+    return;
+  }
+  const auto rotated = [](int rank) {  // the first dimension minor, e.g. 0 3 2 1
+    Order order = descending(rank);
+    std::rotate(order.begin(), order.end() - 1, order.end());
+    return order;
+  };
+  choice.states = {make_state(descending(output.rank), descending(input.rank), {}),
+                   make_state(rotated(output.rank), rotated(input.rank), {})};
+}
+
 // A rough TPU. Within one graph, run time is mostly a sum over single operations, as for the real
 // AlexNet. But the cost of a state depends on the neighbours' sizes and layouts, so ranking an
 // unseen graph needs a model that uses neighbours.
@@ -83,6 +138,30 @@ double own_time(const Op& op, const Choice::State& state) {
 
 }  // namespace
 
+Choice make_choice(const Program& program, std::int32_t number) {
+  const Op& op = program[number];
+  Choice choice;
+  choice.op = number;
+  if (op.code == opcode::reshape) {
+    add_reshape_states(op.shape, program[op.operands[0]].shape, choice);
+    return choice;
+  }
+  for (int bits = 0; bits < 8; ++bits) {
+    const bool output = bits & 4, input = bits & 2, kernel = bits & 1;
+    if (op.code == opcode::convolution) {
+      choice.states.push_back(convolution_state(op, output, input, kernel));
+    } else {
+      const int rank = op.shape.rank;
+      choice.states.push_back(
+          make_state(descending(rank, output), descending(rank, input), descending(rank, kernel)));
+    }
+  }
+  if (op.code == opcode::dot) {
+    choice.states.push_back(make_state(descending(op.shape.rank), {}, {}));
+  }
+  return choice;
+}
+
 std::size_t cheapest_state(const Program& program, const Choice& choice) {
   const Op& op = program[choice.op];
   const auto best = std::ranges::min_element(
@@ -108,10 +187,8 @@ class LayoutCostBuilder {
 
  private:
   using Wanted = std::function<Layout(const Choice::State&)>;
-  const Source& source(std::int32_t op) const { return sources_[static_cast<std::size_t>(op)]; }
-  const Choice& choice(std::int32_t number) const {
-    return choices_[static_cast<std::size_t>(number)];
-  }
+  const Source& source(std::int32_t op) const { return sources_[op]; }
+  const Choice& choice(std::int32_t number) const { return choices_[number]; }
   double& single(std::int32_t number, std::size_t state) {
     return cost_.single_[static_cast<std::size_t>(number) * kMaxStates + state];
   }
@@ -162,7 +239,7 @@ class LayoutCostBuilder {
   }
 
   void add_choice(std::int32_t i, std::int32_t number) {
-    sources_[static_cast<std::size_t>(i)] = {Source::choice, number};
+    sources_[i] = {Source::choice, number};
     const Op& op = program_[i];
     const auto& states = choice(number).states;
     for (std::size_t s = 0; s < states.size(); ++s) single(number, s) += own_time(op, states[s]);
@@ -174,7 +251,7 @@ class LayoutCostBuilder {
 
   void add_other(std::int32_t i) {
     const Op& op = program_[i];
-    Source& mine = sources_[static_cast<std::size_t>(i)];
+    Source& mine = sources_[i];
     if (is_flexible(op.code)) {
       mine.kind = Source::flexible;
       return;
@@ -235,8 +312,7 @@ double LayoutCost::single_part(std::span<const std::uint8_t> codes) const {
 double LayoutCost::pair_part(std::span<const std::uint8_t> codes) const {
   double sum = 0;
   for (const Pair& pair : pairs_) {
-    sum += pair.time[static_cast<std::size_t>(codes[static_cast<std::size_t>(pair.a)] * kMaxStates +
-                                              codes[static_cast<std::size_t>(pair.b)])];
+    sum += pair.time[codes[pair.a] * kMaxStates + codes[pair.b]];
   }
   return sum;
 }

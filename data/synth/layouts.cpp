@@ -1,9 +1,8 @@
 #include "data/synth/layouts.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <map>
-
-#include "core/random.hpp"
 
 namespace tpudist::synth {
 namespace {
@@ -38,7 +37,7 @@ class Runs {
   }
   std::int64_t count() const { return std::ssize(configs_.rows); }
   std::size_t distinct() const { return configs_.time.size(); }
-  double time(std::int32_t number) const { return configs_.time[static_cast<std::size_t>(number)]; }
+  double time(std::int32_t number) const { return configs_.time[number]; }
   LayoutConfigs take() { return std::move(configs_); }
 
  private:
@@ -62,6 +61,8 @@ std::vector<std::int64_t> key_of(const Program& program, const Choice& choice, s
   return key;
 }
 
+enum MeasureStream : std::uint64_t { kLevel = 4, kCorruption };
+
 }  // namespace
 
 LayoutSpace::LayoutSpace(const Program& program) {
@@ -84,7 +85,7 @@ LayoutSpace::LayoutSpace(const Program& program) {
 std::vector<std::uint8_t> LayoutSpace::codes(std::span<const std::uint8_t> of_groups) const {
   std::vector<std::uint8_t> all(choices.size());
   for (std::size_t g = 0; g < groups.size(); ++g) {
-    for (const std::int32_t op : groups[g].ops) all[static_cast<std::size_t>(op)] = of_groups[g];
+    for (const std::int32_t op : groups[g].ops) all[op] = of_groups[g];
   }
   return all;
 }
@@ -118,7 +119,7 @@ LayoutConfigs search_configs(const LayoutSpace& space, const LayoutCost& cost, s
     } else {
       // The square prefers the best parents.
       const double rank = rng.uniform() * rng.uniform() * static_cast<double>(pool.size());
-      states = pool[static_cast<std::size_t>(rank)].second;
+      states = pool[rank].second;
       do {
         const std::size_t g = rng.below(states.size());
         states[g] = static_cast<std::uint8_t>(rng.below(space.groups[g].states));
@@ -132,6 +133,27 @@ LayoutConfigs search_configs(const LayoutSpace& space, const LayoutCost& cost, s
     if (pool.size() > kPool) pool.pop_back();
   }
   return measured.take();
+}
+
+double noise_level(std::uint64_t key) {
+  CounterRng rng(mix_key({key, kLevel}));
+  return 0.0005 * std::pow(8.0, rng.uniform());
+}
+
+std::int64_t measure(double time, double level, CounterRng& rng) {
+  return std::max<std::int64_t>(1, std::llround(time * std::exp(level * rng.normal())));
+}
+
+void corrupt(std::vector<std::int64_t>& runtime, double share, std::uint64_t key) {
+  CounterRng rng(mix_key({key, kCorruption}));
+  const auto length = static_cast<std::size_t>(share / 2 * static_cast<double>(runtime.size()));
+  for (int stretch = 0; stretch < 2 && length > 0; ++stretch) {
+    const double factor = std::exp(rng.uniform(0.3, 0.9));
+    const std::size_t begin = rng.below(runtime.size() - length + 1);
+    for (std::size_t i = begin; i < begin + length; ++i) {
+      runtime[i] = measure(factor * static_cast<double>(runtime[i]), 0.2, rng);
+    }
+  }
 }
 
 }  // namespace tpudist::synth

@@ -4,6 +4,7 @@
 #include <span>
 #include <vector>
 
+#include "core/random.hpp"
 #include "data/synth/cost.hpp"
 #include "data/synth/program.hpp"
 
@@ -38,7 +39,7 @@ struct LayoutConfigs {
   std::vector<std::int32_t> rows;   // [c]: the configuration of each run
 
   std::span<const std::uint8_t> row(std::int64_t run) const {
-    const auto d = static_cast<std::size_t>(rows[static_cast<std::size_t>(run)]);
+    const auto d = static_cast<std::size_t>(rows[run]);
     const auto width = static_cast<std::size_t>(nodes);
     return std::span(codes).subspan(d * width, width);
   }
@@ -52,5 +53,15 @@ LayoutConfigs random_configs(const LayoutSpace& space, const LayoutCost& cost, s
 // search often returns to known configurations.
 LayoutConfigs search_configs(const LayoutSpace& space, const LayoutCost& cost, std::int64_t runs,
                              std::uint64_t key);
+
+// The noise of a graph's run times (SD of the logarithm), log-uniform between 0.05 and 0.4 %.
+double noise_level(std::uint64_t key);
+
+// Measures `time` (ns) once more, with log-normal noise. At least 1.
+std::int64_t measure(double time, double level, CounterRng& rng);
+
+// Corrupts two stretches of a graph's runs, together a `share` of them: another state of the
+// machine, and an unsteady one.
+void corrupt(std::vector<std::int64_t>& runtime, double share, std::uint64_t key);
 
 }  // namespace tpudist::synth

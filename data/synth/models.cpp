@@ -7,7 +7,7 @@
 
 #include "core/error.hpp"
 #include "core/random.hpp"
-#include "data/synth/gradients.hpp"
+#include "data/synth/program.hpp"
 
 namespace tpudist::synth {
 namespace {
@@ -33,11 +33,11 @@ void add_root(const ModelSpec& spec, std::int64_t count, std::vector<std::int32_
                                   program.edges() + count));
   }
   std::vector<bool> taken(program.ops.size());
-  for (const std::int32_t result : results) taken[static_cast<std::size_t>(result)] = true;
+  for (const std::int32_t result : results) taken[result] = true;
   for (std::int64_t i = program.nodes() - 1; std::ssize(results) < count && i >= 0; --i) {
-    if (!taken[static_cast<std::size_t>(i)]) results.push_back(static_cast<std::int32_t>(i));
+    if (!taken[i]) results.push_back(static_cast<std::int32_t>(i));
   }
-  results.resize(static_cast<std::size_t>(count));
+  results.resize(count);
   program.add(opcode::tuple, Dtype::tuple, {}, std::move(results));
 }
 
@@ -116,7 +116,7 @@ class Layers {
     kernel.push(channels);
     out[last] = channels;
     const std::int32_t y = product(x, weight(kernel), out, {last, spatial}, opcode::convolution);
-    Op& op = program_.ops[static_cast<std::size_t>(y)];
+    Op& op = program_.ops[y];
     op.convolution = ConvolutionKind::forward;
     op.flops *= static_cast<double>(kernel.elements() / (kernel[spatial] * channels));
     const Shape ones = Shape::filled(spatial, 1);
@@ -129,13 +129,13 @@ class Layers {
     Shape out = shape(x);
     for (int i = 0; i < order.rank; ++i) out[i] = shape(x)[static_cast<int>(order[i])];
     const std::int32_t y = add(opcode::transpose, out, {x});
-    program_.ops[static_cast<std::size_t>(y)].dimensions = order;
+    program_.ops[y].dimensions = order;
     return y;
   }
   std::int32_t bias(std::int32_t x) {
     const int last = shape(x).rank - 1;
     const std::int32_t wide = add(opcode::broadcast, shape(x), {weight({width(x)})});
-    program_.ops[static_cast<std::size_t>(wide)].dimensions = {last};
+    program_.ops[wide].dimensions = {last};
     return map(opcode::add, {x, wide});
   }
   std::int32_t relu(std::int32_t x) {
@@ -147,7 +147,7 @@ class Layers {
     Shape rows = shape(x);
     rows[--rows.rank] = 0;
     const std::int32_t sum = add(opcode::reduce, rows, {x});
-    program_.ops[static_cast<std::size_t>(sum)].dimensions = {rows.rank};
+    program_.ops[sum].dimensions = {rows.rank};
     return add(opcode::broadcast, shape(x), {sum});
   }
   std::int32_t normalise(std::int32_t x) {
@@ -161,7 +161,7 @@ class Layers {
     Shape out = shape(x);
     out[out.rank - 1] += width(with);
     const std::int32_t y = add(opcode::concatenate, out, {x, with});
-    program_.ops[static_cast<std::size_t>(y)].dimensions = {out.rank - 1};
+    program_.ops[y].dimensions = {out.rank - 1};
     return y;
   }
   // Halves the spatial dimensions.
@@ -174,8 +174,7 @@ class Layers {
     const std::int32_t y = add(opcode::reduce_window, out, {x});
     if (out.rank < 5) {  // columns of a fifth dimension are constant
       const Shape none = Shape::filled(out.rank, 0);
-      program_.ops[static_cast<std::size_t>(y)].window = {size, size, none, none,
-                                                          Shape::filled(out.rank, 1)};
+      program_.ops[y].window = {size, size, none, none, Shape::filled(out.rank, 1)};
     }
     return y;
   }
@@ -184,7 +183,7 @@ class Layers {
   std::int32_t product(std::int32_t a, std::int32_t b, const Shape& out,
                        std::array<int, 2> contracted, std::uint8_t code = opcode::dot) {
     const std::int32_t y = add(code, out, {a, b});
-    Op& op = program_.ops[static_cast<std::size_t>(y)];
+    Op& op = program_.ops[y];
     op.contracted = contracted;
     op.flops =
         2.0 * static_cast<double>(out.elements()) * static_cast<double>(shape(a)[contracted[0]]);
@@ -343,7 +342,7 @@ struct Body {
   std::vector<Weight> weights;
 
   Body(const ModelSpec& spec, std::int64_t units) {
-    program.ops.reserve(static_cast<std::size_t>(spec.nodes));
+    program.ops.reserve(spec.nodes);
     Forward forward(spec, units, program);
     const std::int32_t y = forward.write();
     program.splits = {0, program.nodes()};

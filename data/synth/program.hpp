@@ -4,7 +4,11 @@
 #include <cstdint>
 #include <initializer_list>
 #include <span>
+#include <string>
 #include <vector>
+
+#include "data/schema/collection.hpp"
+#include "data/schema/graph.hpp"
 
 namespace tpudist::synth {
 
@@ -33,9 +37,9 @@ struct Shape {
     for (const std::int64_t dim : list) push(dim);
   }
   static Shape filled(int rank, std::int64_t value);
-  void push(std::int64_t dim) { dims[static_cast<std::size_t>(rank++)] = dim; }
-  std::int64_t operator[](int i) const { return dims[static_cast<std::size_t>(i)]; }
-  std::int64_t& operator[](int i) { return dims[static_cast<std::size_t>(i)]; }
+  void push(std::int64_t dim) { dims[rank++] = dim; }
+  std::int64_t operator[](int i) const { return dims[i]; }
+  std::int64_t& operator[](int i) { return dims[i]; }
   std::span<const std::int64_t> view() const {
     return {dims.data(), static_cast<std::size_t>(rank)};
   }
@@ -93,10 +97,27 @@ struct Program {
   std::int64_t nodes() const { return static_cast<std::int64_t>(ops.size()); }
   std::int64_t edges() const { return edges_; }
   std::int64_t config_nodes() const { return config_nodes_; }
-  const Op& operator[](std::int32_t i) const { return ops[static_cast<std::size_t>(i)]; }
+  const Op& operator[](std::int32_t i) const { return ops[i]; }
 
  private:
   std::int64_t edges_ = 0, config_nodes_ = 0;
 };
+
+// The 140 columns of node_feat for one operation, by write_node_features.
+void node_features(const Op& op, bool is_root, std::span<float, kNodeFeatures> row);
+
+// The graph as a reader of the NPZ file sees it. `with_config` lists the configurable nodes (layout
+// collections); tile graphs have none.
+Graph to_graph(const Program& program, const std::string& name, bool with_config);
+
+// A parameter that is trained, and the operation that makes its gradient.
+struct Weight {
+  std::int32_t value, gradient;
+};
+
+// Appends the backward pass of `y`: gradients of all operations that depend on a weight, in reverse
+// order, added up if an operation has several users. `inputs`: parameters that are not trained.
+std::vector<Weight> add_gradients(Program& program, std::int32_t y,
+                                  const std::vector<std::int32_t>& inputs);
 
 }  // namespace tpudist::synth

@@ -14,15 +14,13 @@
 #include "core/folder_lock.hpp"
 #include "core/hash.hpp"
 #include "core/mutex.hpp"
-#include "core/output_path.hpp"
 #include "core/random.hpp"
 #include "core/text.hpp"
 #include "core/thread_pool.hpp"
 #include "data/npz/npz_writer.hpp"
-#include "data/synth/features.hpp"
 #include "data/synth/layouts.hpp"
-#include "data/synth/measure.hpp"
 #include "data/synth/presets.hpp"
+#include "data/synth/program.hpp"
 #include "statistics/ranking/metrics.hpp"
 
 namespace tpudist::synth {
@@ -48,7 +46,7 @@ class Generator {
     std::ranges::stable_sort(jobs_, std::greater<>{}, &Job::size);
     ThreadPool pool(options_.threads);
     pool.parallel_for(std::ssize(jobs_), [this](std::int64_t i) {
-      jobs_[static_cast<std::size_t>(i)].make();
+      jobs_[i].make();
       progress_.advance(1);
     });
     progress_.finish();
@@ -204,7 +202,7 @@ class Generator {
     std::vector<double> time;
     CounterRng rng(mix_key({key, kNoise}));
     for (const std::int32_t row : configs.rows) {
-      time.push_back(configs.time[static_cast<std::size_t>(row)]);
+      time.push_back(configs.time[row]);
       runtime.push_back(measure(time.back(), level, rng));
     }
     corrupt(runtime, job.corrupt_share, key);

@@ -41,7 +41,7 @@ std::int32_t add_heavy(Heavy heavy, CounterRng& rng, const Shape& out, Dtype typ
   const std::int32_t w = program.add(opcode::parameter, type, weight);
   const std::int32_t y =
       program.add(convolution ? opcode::convolution : opcode::dot, type, out, {x, w});
-  Op& op = program.ops[static_cast<std::size_t>(y)];
+  Op& op = program.ops[y];
   op.flops =
       2 * static_cast<double>(out.elements()) * static_cast<double>(contracted * window * window);
   if (convolution) {
@@ -94,7 +94,7 @@ Program build_kernel(const KernelSpec& spec) {
   }
   program.add(spec.nodes < 4 ? opcode::copy : opcode::fusion, type, result, {value});
   for (std::int32_t i = 0, number = 0; i < program.nodes(); ++i) {
-    Op& op = program.ops[static_cast<std::size_t>(i)];
+    Op& op = program.ops[i];
     if (op.code == opcode::parameter) op.number = number++;
   }
   return program;
@@ -104,7 +104,7 @@ namespace {
 
 constexpr std::uint64_t kTilingStream = 2;
 constexpr double kFastMemory = 4 << 20;  // bytes
-constexpr double kTileBytesPerNs = 300, kFlopsPerNs = 30000, kElementsPerNs = 800;
+constexpr double kTileBytesPerNs = 300, kTileFlopsPerNs = 30000, kElementsPerNs = 800;
 constexpr double kIteration = 350;  // ns of overhead
 constexpr double kSpill = 3;        // slowdown of tiles that do not fit
 
@@ -187,7 +187,7 @@ class TileCost {
         weight_.empty() ? 0 : tile(weight_, weight, parts) * kernel_columns(output);
     const double flops_per_tile =
         op_.flops / static_cast<double>(op_.shape.elements()) * out / parts;
-    const double compute = flops_per_tile / kFlopsPerNs + work_ * out / kElementsPerNs / parts;
+    const double compute = flops_per_tile / kTileFlopsPerNs + work_ * out / kElementsPerNs / parts;
     const double traffic =
         bytes_of(op_.type) * (out * (inputs_ + 1) / parts + kernel) / kTileBytesPerNs;
     const double spill = std::max(0.0, footprint(output, weight) / kFastMemory - 1);

@@ -8,7 +8,7 @@
 
 #include "core/config/config.hpp"
 #include "core/parameters/parameter_table.hpp"
-#include "data/schema/tpugraphs.hpp"
+#include "data/schema/feature_schema.hpp"
 #include "models/inputs/encoder_config.hpp"
 #include "models/kernels/precision.hpp"
 #include "models/layers/layer_config.hpp"

@@ -5,7 +5,7 @@
 
 #include <gtest/gtest.h>
 
-#include "data/schema/tpugraphs.hpp"
+#include "data/schema/feature_schema.hpp"
 #include "models/kernels/cpu_process.hpp"
 #include "tests/models/network_case.hpp"
 #include "tests/models/repeated_case.hpp"

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "data/schema/tpugraphs.hpp"
+#include "data/schema/feature_schema.hpp"
 #include "models/network/network.hpp"
 #include "tests/models/network_case.hpp"
 

@@ -5,7 +5,7 @@
 #include <string>
 
 #include "core/error.hpp"
-#include "data/schema/tpugraphs.hpp"
+#include "data/schema/feature_schema.hpp"
 #include "models/network/executor.hpp"
 
 namespace tpudist {

@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-#include "data/schema/tpugraphs.hpp"
+#include "data/schema/feature_schema.hpp"
 #include "models/kernels/cpu_process.hpp"
 #include "tests/models/naive_network.hpp"
 #include "tests/models/network_case.hpp"

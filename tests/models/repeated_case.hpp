@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "core/random.hpp"
-#include "data/schema/tpugraphs.hpp"
+#include "data/schema/feature_schema.hpp"
 #include "models/inputs/unit_input.hpp"
 #include "models/network/network.hpp"
 #include "models/plans/build_plan.hpp"

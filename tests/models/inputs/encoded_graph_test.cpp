@@ -10,7 +10,7 @@
 
 #include "core/error.hpp"
 #include "core/random.hpp"
-#include "data/schema/tpugraphs.hpp"
+#include "data/schema/feature_schema.hpp"
 #include "models/inputs/encoder.hpp"
 #include "models/inputs/unit_input.hpp"
 #include "models/kernels/cpu_process.hpp"

@@ -10,7 +10,7 @@
 
 #include "core/error.hpp"
 #include "core/random.hpp"
-#include "data/schema/tpugraphs.hpp"
+#include "data/schema/feature_schema.hpp"
 
 namespace tpudist {
 namespace {

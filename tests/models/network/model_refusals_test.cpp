@@ -8,7 +8,7 @@
 
 #include "core/error.hpp"
 #include "core/random.hpp"
-#include "data/schema/tpugraphs.hpp"
+#include "data/schema/feature_schema.hpp"
 #include "models/layers/layers.hpp"
 #include "models/network/network.hpp"
 #include "tests/support/thrown.hpp"

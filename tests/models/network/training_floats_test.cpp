@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "data/schema/tpugraphs.hpp"
+#include "data/schema/feature_schema.hpp"
 #include "tests/models/layers/layer_case.hpp"
 
 namespace tpudist {

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "core/random.hpp"
-#include "data/schema/tpugraphs.hpp"
+#include "data/schema/feature_schema.hpp"
 #include "models/plans/build_plan.hpp"
 
 namespace tpudist::test {
