@@ -56,7 +56,8 @@ std::unique_ptr<test::Meeting> devices_meet;
 
 #ifndef TPUDIST_EMULATED
 // Stands in for NCCL: objects come before libraries when a program is linked.
-std::unique_ptr<Communicator> make_nccl_communicator(Communicator& world, int, const NcclOptions&) {
+std::unique_ptr<Communicator> make_nccl_communicator(Communicator& world, int, RankActivity*,
+                                                     double) {
   return std::make_unique<test::ThreadComm>(*devices_meet, world.rank(), MemoryKind::device,
                                             copy_device_bytes);
 }

@@ -92,7 +92,7 @@ void check_nccl(JobContext& context, const char* folder, double timeout, bool wr
   context.watchdog->watch(folder, context.world.rank(), context.world.size());
   context.enter("sums");
   const auto nccl = make_nccl_communicator(context.world, context.topology.device,
-                                           {&context.watchdog->activity(), timeout});
+                                           &context.watchdog->activity(), timeout);
   const DeviceBuffer row = floats_of(64);
   nccl->all_reduce(row.as<float>(), ReduceOp::sum);
   nccl->broadcast(row.as<float>(), 0);

@@ -10,9 +10,9 @@
 #include <filesystem>
 #include <thread>
 
-#include "core/duration.hpp"
 #include "core/error.hpp"
 #include "core/failed_device.hpp"
+#include "core/numbers.hpp"
 
 namespace tpudist {
 namespace {

@@ -25,7 +25,7 @@ namespace tpudist {
 
 #ifdef TPUDIST_NO_CUDA
 
-std::unique_ptr<Communicator> make_nccl_communicator(Communicator&, int, const NcclOptions&) {
+std::unique_ptr<Communicator> make_nccl_communicator(Communicator&, int, RankActivity*, double) {
   throw DistError("this tpudist was built with a CPU-only LibTorch and has no NCCL");
 }
 
@@ -66,14 +66,20 @@ ncclRedOp_t to_nccl(ReduceOp op) {
 class NcclComm final : public Communicator {
  public:
   // Collective over the ranks that have the same id.
-  NcclComm(const ncclUniqueId& id, int rank, int size, int device, const NcclOptions& options)
-      : device_(device), rank_(rank), size_(size), options_(options), token_(sizeof(float)) {
+  NcclComm(const ncclUniqueId& id, int rank, int size, int device, RankActivity* activity,
+           double timeout)
+      : device_(device),
+        rank_(rank),
+        size_(size),
+        activity_(activity),
+        timeout_(timeout),
+        token_(sizeof(float)) {
     check_cuda(cudaMemsetAsync(token_.as<std::byte>().data(), 0, token_.bytes(), kStream),
                "cudaMemsetAsync");
     ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
     config.blocking = 0;
     const char* const call = "ncclCommInitRankConfig";
-    const RankActivity::Collective told(options_.activity, call, 0);
+    const RankActivity::Collective told(activity_, call, 0);
     start(ncclCommInitRankConfig(&handle_, size, id, rank, &config), call);
   }
 
@@ -187,16 +193,16 @@ class NcclComm final : public Communicator {
   template <typename Queue>
   void run(const char* call, std::size_t bytes, const Queue& queue) {
     if (bytes == 0) return;
-    const RankActivity::Collective told(options_.activity, call, bytes);
+    const RankActivity::Collective told(activity_, call, bytes);
     check_cuda(cudaSetDevice(device_), "cudaSetDevice");
     start(queue(), call);
-    finish_default_stream(call, options_.timeout, [&] { is_in_progress(call); });
+    finish_default_stream(call, timeout_, [&] { is_in_progress(call); });
   }
 
   // A call may go on in the background. Its work is on the stream only when the call has ended.
   void start(ncclResult_t code, const char* call) {
     check(code, call);
-    poll(call, options_.timeout, [&] { return !is_in_progress(call); });
+    poll(call, timeout_, [&] { return !is_in_progress(call); });
   }
 
   // Throws if NCCL has met an error, for instance in the network.
@@ -215,7 +221,7 @@ class NcclComm final : public Communicator {
   // Waits for the other ranks.
   void close() {
     const char* const call = "ncclCommFinalize";
-    const RankActivity::Collective told(options_.activity, call, 0);
+    const RankActivity::Collective told(activity_, call, 0);
     check_cuda(cudaSetDevice(device_), "cudaSetDevice");
     start(ncclCommFinalize(handle_), call);
     check(ncclCommDestroy(handle_), "ncclCommDestroy");
@@ -224,7 +230,8 @@ class NcclComm final : public Communicator {
   static constexpr cudaStream_t kStream = nullptr;  // the default one
 
   const int device_, rank_, size_;
-  const NcclOptions options_;
+  RankActivity* const activity_;
+  const double timeout_;
   DeviceBuffer token_;  // what a barrier adds up
   ncclComm_t handle_ = nullptr;
 };
@@ -249,7 +256,7 @@ std::string nccl_version(int code) {
 }  // namespace
 
 std::unique_ptr<Communicator> make_nccl_communicator(Communicator& world, int device,
-                                                     const NcclOptions& options) {
+                                                     RankActivity* activity, double timeout) {
   std::string own;
   run_on_all_ranks(world, [&] { own = select_device(device); });
   const std::vector<std::string> ids = all_gather_text(world, own);
@@ -264,7 +271,7 @@ std::unique_ptr<Communicator> make_nccl_communicator(Communicator& world, int de
   run_on_first_rank(world, [&] { check_nccl(ncclGetUniqueId(&id), "ncclGetUniqueId", nullptr); });
   world.broadcast(std::span<char>(id.internal), 0);
   // A rank that fails from here on must not wait for the others, which wait for it.
-  return std::make_unique<NcclComm>(id, world.rank(), world.size(), device, options);
+  return std::make_unique<NcclComm>(id, world.rank(), world.size(), device, activity, timeout);
 }
 
 std::string nccl_version_report() {

@@ -5,7 +5,7 @@
 #include <cstring>
 #include <span>
 
-#include "core/duration.hpp"
+#include "core/numbers.hpp"
 #include "dist/collectives/device_memory.hpp"
 
 namespace tpudist {

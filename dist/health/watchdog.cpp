@@ -15,7 +15,7 @@
 #include <system_error>
 #include <utility>
 
-#include "core/duration.hpp"
+#include "core/numbers.hpp"
 #include "core/process.hpp"
 #include "dist/health/stop_signal.hpp"
 

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "core/log.hpp"
+#include "core/process.hpp"
 #include "core/trace.hpp"
 #include "dist/collectives/device_memory.hpp"
 #include "dist/collectives/mpi_session.hpp"
@@ -47,15 +48,14 @@ RankFacts own_facts(Communicator& world, const NodeTopology& topology) {
   facts.node = topology.node;
   facts.local_rank = topology.local_rank;
   facts.device = topology.device;
-  facts.threads = share_of_cores(world, topology);
+  facts.threads = share_of_cores(core_masks(world, topology), topology.local_rank, cpu_quota());
   facts.kernels = cpu_kernels();
   return facts;
 }
 
 void time_nccl(Communicator& world, const NodeTopology& topology, JobFacts& facts) {
   if (topology.device < 0 || world.size() == 1) return;
-  const auto nccl = make_nccl_communicator(world, topology.device,
-                                           {.activity = nullptr, .timeout = kNcclTimeout});
+  const auto nccl = make_nccl_communicator(world, topology.device, nullptr, kNcclTimeout);
   for (AllReduceSpeed& speed : time_all_reduce(*nccl)) facts.all_reduce.push_back(speed);
 }
 

@@ -113,7 +113,7 @@ std::vector<AgreedValue> values_to_agree(const TrainArguments& arguments,
 
 // Refuses split placement: only the sweep command makes such runs.
 void require_fused_members(const Experiment& experiment) {
-  if (experiment.ensemble.placement == Placement::fused) return;
+  if (!experiment.ensemble.split) return;
   throw ConfigError(
       "ensemble.placement: split trains members in runs of their own, which `tpudist sweep run` "
       "does; `train` takes ensemble.placement=fused");

@@ -184,9 +184,7 @@ SweepFile read_document(ConfigDocument& document, const std::filesystem::path& b
   file.overrides = read_overrides(root.child("set"), mistakes);
   read_each(root.child("each"), file, mistakes);
   read_sweep(root.child("sweep"), file, mistakes);
-  file.placement = root.choice("placement", "fused", {"fused", "split"}) == "split"
-                       ? Placement::split
-                       : Placement::fused;
+  file.split = root.choice("placement", "fused", {"fused", "split"}) == "split";
   ConfigNode halving = root.child("halving");
   file.rungs = static_cast<int>(halving.integer("rungs", 1, {1, 20}));
   file.keep = static_cast<int>(halving.integer("keep", 3, {2, 100}));

@@ -363,7 +363,7 @@ void plan_confirmation(SweepPlan& plan) {
     const auto seeds = fresh_seeds(plan.file, resolve(plan, v, overrides));
     const Experiment last = resolve(plan, v, overrides + seed_overrides(seeds.back()));
     require_scores(plan, confirm, v, last);
-    if (plan.file.placement == Placement::split) most = std::max(most, last.ensemble.members);
+    if (plan.file.split) most = std::max(most, last.ensemble.members);
   }
   confirm.count =
       static_cast<int>(plan.file.experiments.size()) * plan.file.fresh_seeds * most *
@@ -418,7 +418,7 @@ std::vector<SweepRun> runs_of_stage(const SweepPlan& plan, int stage_number,
       const Overrides seeded = overrides + seed_overrides(seed);
       const Experiment fused = resolve(plan, variant, seeded);
       require_scores(plan, stage, variant, fused);
-      if (file.placement == Placement::fused || fused.ensemble.members == 1) {
+      if (!file.split || fused.ensemble.members == 1) {
         runs.push_back(make_run(plan, variant, seed, fused, known));
         continue;
       }

@@ -27,7 +27,8 @@ NodeTopology place_rank(Communicator& world, std::string_view device) {
 }
 
 // The device's memory is the host's, so MPI takes it.
-std::unique_ptr<Communicator> make_nccl_communicator(Communicator& world, int, const NcclOptions&) {
+std::unique_ptr<Communicator> make_nccl_communicator(Communicator& world, int, RankActivity*,
+                                                     double) {
   return world.split(0);
 }
 std::string nccl_version_report() {

@@ -101,9 +101,6 @@ struct TrainConfig {
   BadLossConfig bad_loss;
 };
 
-// Whether one run trains all members side by side, or a sweep trains each in its own run.
-enum class Placement { fused, split };
-
 // Members are indexed from 0 within a run. If several runs train one ensemble, member numbers
 // continue across the runs. The number determines a member's initial parameters, its own order and
 // its fold, so a member gets the same bits in a run with some members and in a run with all.
@@ -117,7 +114,8 @@ struct EnsembleConfig {
   // on all its graphs except those of their fold.
   bool trains_on_valid = false;
   std::filesystem::path fold_file;  // gives the fold of each graph; empty = assign_folds
-  Placement placement = Placement::fused;
+  // `placement: split`: a sweep trains each member in its own run, not all side by side in one.
+  bool split = false;
 
   int number_of(int member) const { return first_member + member; }
   // Whether members hold graphs out.

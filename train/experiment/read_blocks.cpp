@@ -8,8 +8,8 @@
 #include <type_traits>
 
 #include "core/config/yaml_scalar.hpp"
-#include "core/duration.hpp"
 #include "core/error.hpp"
+#include "core/numbers.hpp"
 #include "data/loading/metis_segments.hpp"
 #include "data/schema/collection.hpp"
 #include "data/shards/manifest.hpp"
@@ -366,9 +366,7 @@ EnsembleConfig read_ensemble(ConfigNode ensemble) {
   config.vary_init = varies("init");
   config.vary_order = varies("order");
   config.vary_fold = varies("fold");
-  config.placement = ensemble.choice("placement", "fused", {"fused", "split"}) == "split"
-                         ? Placement::split
-                         : Placement::fused;
+  config.split = ensemble.choice("placement", "fused", {"fused", "split"}) == "split";
   if (config.vary_fold && config.folds == 0 && !ensemble.has("folds")) {
     ensemble.mistake("vary", "varies the fold, but `folds` is not given");
   }

@@ -137,8 +137,8 @@ class DeviceSide : public StepSide {
                                                     JobContext& context) {
     if (context.world.size() == 1) return nullptr;
     RankActivity* const activity = context.watchdog ? &context.watchdog->activity() : nullptr;
-    return make_nccl_communicator(context.world, context.topology.device,
-                                  {activity, experiment.dist.timeout});
+    return make_nccl_communicator(context.world, context.topology.device, activity,
+                                  experiment.dist.timeout);
   }
 
   const Experiment& experiment_;

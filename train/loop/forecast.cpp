@@ -7,7 +7,6 @@
 #include <span>
 #include <vector>
 
-#include "core/duration.hpp"
 #include "core/error.hpp"
 #include "core/numbers.hpp"
 #include "core/prefetcher.hpp"

@@ -17,7 +17,6 @@
 #include "dist/health/agreement.hpp"
 #include "results/checkpoints/weights_file.hpp"
 #include "train/scoring/trained_run.hpp"
-#include "train/units/training_setup.hpp"
 
 namespace tpudist {
 namespace {

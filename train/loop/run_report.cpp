@@ -67,9 +67,9 @@ std::string times_text(const std::vector<StepTimes>& ranks, double seconds) {
   const StepTimes& own = ranks.front();
   std::string text = fmt::format("wait {:.1f} %", percent(own.data_wait));
   if (ranks.size() == 1) return text;
-  const Straggler slowest = straggler(ranks);
-  return text + fmt::format("  reduce {:.1f} %  rank {} x{:.2f}", percent(own.reduction),
-                            slowest.rank, slowest.ratio);
+  const auto [slowest, ratio] = straggler(ranks);
+  return text +
+         fmt::format("  reduce {:.1f} %  rank {} x{:.2f}", percent(own.reduction), slowest, ratio);
 }
 
 nlohmann::json to_json(const std::vector<EarlyStopped>& members) {

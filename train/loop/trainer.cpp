@@ -9,7 +9,6 @@
 #include <span>
 #include <vector>
 
-#include "core/duration.hpp"
 #include "core/error.hpp"
 #include "core/file_system.hpp"
 #include "core/hash.hpp"

@@ -14,7 +14,6 @@
 #include "core/random.hpp"
 #include "results/records/initial_and_final_loss.hpp"
 #include "results/records/settings.hpp"
-#include "train/units/training_setup.hpp"
 
 namespace tpudist {
 namespace {

@@ -16,10 +16,9 @@
 #include "train/loop/member_stops.hpp"
 #include "train/loop/segment_scores.hpp"
 #include "train/optimizer/device_weights.hpp"
+#include "train/units/training_setup.hpp"
 
 namespace tpudist {
-
-struct TrainingSetup;
 
 // All that changes during training. The same bits on every rank. If the network is on a device, the
 // weights are on the device, and come to the host when they are read.

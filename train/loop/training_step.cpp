@@ -13,8 +13,8 @@
 #include <type_traits>
 #include <utility>
 
-#include "core/duration.hpp"
 #include "core/log.hpp"
+#include "core/numbers.hpp"
 #include "core/random.hpp"
 #include "results/records/initial_and_final_loss.hpp"
 
@@ -60,7 +60,7 @@ std::vector<StepTimes> gather_times(Communicator& world, const StepTimes& mine) 
   return all;
 }
 
-Straggler straggler(const std::vector<StepTimes>& ranks) {
+std::pair<std::size_t, double> straggler(const std::vector<StepTimes>& ranks) {
   std::size_t slowest = 0;
   double sum = 0;
   for (std::size_t r = 0; r < ranks.size(); ++r) {
@@ -77,10 +77,8 @@ nlohmann::json times_json(const std::vector<StepTimes>& ranks) {
     nlohmann::json& list = seconds[name] = nlohmann::json::array();
     for (const StepTimes& of_rank : ranks) list.push_back(of_rank.*time);
   }
-  const Straggler slowest = straggler(ranks);
-  return {{"rank_seconds", seconds},
-          {"slowest_rank", slowest.rank},
-          {"straggler_ratio", slowest.ratio}};
+  const auto [slowest, ratio] = straggler(ranks);
+  return {{"rank_seconds", seconds}, {"slowest_rank", slowest}, {"straggler_ratio", ratio}};
 }
 
 // The arguments of a call of the network for its members.

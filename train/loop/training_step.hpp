@@ -40,17 +40,12 @@ inline constexpr std::array<std::pair<const char*, double StepTimes::*>, 6> kSte
      {"reduction", &StepTimes::reduction},
      {"optimizer", &StepTimes::optimizer}}};
 
-// The rank with the longest compute time; of equals the lowest.
-struct Straggler {
-  std::size_t rank = 0;
-  double ratio = 1;  // its compute time / mean of all ranks; 1 if nothing was computed
-};
-
 // The times of all ranks, in rank order, on every rank. Collective: one small exchange.
 std::vector<StepTimes> gather_times(Communicator& world, const StepTimes& mine);
 
-// `ranks`: at least one.
-Straggler straggler(const std::vector<StepTimes>& ranks);
+// The rank with the longest compute time, of equals the lowest, and its compute time / mean of all
+// ranks (1 if nothing was computed). `ranks`: at least one.
+std::pair<std::size_t, double> straggler(const std::vector<StepTimes>& ranks);
 
 // {"rank_seconds": {"data_wait": [seconds of each rank], ...}, "slowest_rank": 1,
 // "straggler_ratio": 1.04}

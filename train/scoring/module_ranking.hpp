@@ -9,7 +9,7 @@
 #include "data/loading/module_file.hpp"
 #include "dist/health/job_context.hpp"
 #include "results/scores/judgement.hpp"
-#include "statistics/ranking/member_spread.hpp"
+#include "statistics/ranking/combination.hpp"
 #include "train/scoring/trained_run.hpp"
 
 namespace tpudist {

@@ -103,16 +103,16 @@ class ScoringSession::Scorer {
   std::vector<std::vector<double>> score_nodes(std::span<const float> weights, int graph,
                                                std::int64_t row) const {
     require_scores_of_nodes();
-    const NodeUnit unit = units_.build_by_node(graph, row);
-    const std::size_t count = unit.nodes.size();
+    const auto [input, nodes] = units_.build_by_node(graph, row);
+    const std::size_t count = nodes.size();
     const auto members = static_cast<int>(members_);
-    const UnitScores scores = network_.scores(network_.place(weights), 0, members, unit.input);
+    const UnitScores scores = network_.scores(network_.place(weights), 0, members, input);
     std::vector<std::vector<double>> of_members;
     for (std::size_t m = 0; m < members_; ++m) {
       std::vector<double>& own =
           of_members.emplace_back(static_cast<std::size_t>(data_.graph(graph).nodes), kNone);
       for (std::size_t i = 0; i < count; ++i)
-        own[unit.nodes[i]] = scores.common[m] + scores.delta[m * count + i];
+        own[nodes[i]] = scores.common[m] + scores.delta[m * count + i];
     }
     return of_members;
   }

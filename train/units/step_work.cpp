@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <chrono>
 
-#include "core/duration.hpp"
+#include "core/numbers.hpp"
 
 namespace tpudist {
 namespace {

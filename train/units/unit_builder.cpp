@@ -7,7 +7,7 @@
 #include <optional>
 #include <set>
 
-#include "core/duration.hpp"
+#include "core/numbers.hpp"
 #include "models/inputs/unit_input.hpp"
 #include "models/plans/dense_rows.hpp"
 #include "models/plans/row_keys.hpp"
@@ -331,16 +331,17 @@ Unit UnitBuilder::build(std::span<const SlateRows> slates, const GraphDraw& draw
 }
 
 // A dense plan of one configuration has one row for each node; each row is read out by itself.
-NodeUnit UnitBuilder::build_by_node(int graph, std::int64_t row) const {
+std::pair<UnitInput, std::vector<std::int32_t>> UnitBuilder::build_by_node(int graph,
+                                                                           std::int64_t row) const {
   Graphs graphs(*this, {});
   const std::vector<Slate> slates{dataset_.slate(graph, std::span(&row, 1))};
   const std::vector<PlanSlate> own = views(slates, graphs);
-  NodeUnit unit;
+  std::vector<std::int32_t> nodes;
   const DenseRows order(own, shape_);
   for (const DenseRows::Place& place : order.places())
-    unit.nodes.push_back(graphs.number(0, slates[0], place.node));
+    nodes.push_back(graphs.number(0, slates[0], place.node));
   Plan plan = build_dense_plan(own, shape_);
-  const auto rows = static_cast<std::int64_t>(unit.nodes.size());
+  const auto rows = static_cast<std::int64_t>(nodes.size());
   Csr each;
   for (std::int64_t i = 0; i <= rows; ++i) each.begin.push_back(to_index32(i));
   each.source.assign(each.begin.begin(), each.begin.end() - 1);
@@ -348,15 +349,14 @@ NodeUnit UnitBuilder::build_by_node(int graph, std::int64_t row) const {
   none.begin = {0, 0};
   plan.configs = rows;
   if (!plan.state_of_config.empty())
-    plan.state_of_config.resize(unit.nodes.size(), plan.state_of_config.front());
+    plan.state_of_config.resize(nodes.size(), plan.state_of_config.front());
   plan.readout = {};
   plan.readout.cells.forward = plan.readout.cells.transposed = each;
   plan.readout.scores = plan.readout.cells;
   plan.readout.common.forward = none;
   plan.readout.common.transposed = transpose(none, rows);
-  plan.readout.slate_of_config.assign(unit.nodes.size(), 0);
-  unit.input = input_of(slates, std::move(plan));
-  return unit;
+  plan.readout.slate_of_config.assign(nodes.size(), 0);
+  return {input_of(slates, std::move(plan)), std::move(nodes)};
 }
 
 // Whole, or in chunks.

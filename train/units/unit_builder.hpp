@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "data/loading/dataset.hpp"
@@ -36,13 +37,6 @@ struct Unit {
   // The times when reading the slates began and ended, and when plan and input were ready.
   std::chrono::steady_clock::time_point begin, read, planned;
   const char* label = nullptr;  // the graph's name in a trace; null: no trace
-};
-
-// A unit of one configuration with the nodes of the graph in the place of configurations. Its
-// scores are the parts of the nodes in the score of the configuration.
-struct NodeUnit {
-  UnitInput input;
-  std::vector<std::int32_t> nodes;  // [scores] number of the node in the graph, as opened
 };
 
 // The effect of refinement on a unit, measured on its refined plan.
@@ -100,9 +94,11 @@ class UnitBuilder {
   // Throws DataError or IoError when reading fails.
   Unit build(std::span<const SlateRows> slates, const GraphDraw& draw = {}) const;
 
-  // Builds the unit of one row of a graph, by node. Only for networks whose score is a sum over
-  // nodes (NetworkConfig::has_head_of_nodes). Throws as `build`.
-  NodeUnit build_by_node(int graph, std::int64_t row) const;
+  // Builds a unit of one row of a graph with the nodes in the place of configurations: its scores
+  // are the parts of the nodes in the score of the row. Also returns the number of each score's node
+  // in the graph, as opened. Only for networks whose score is a sum over nodes
+  // (NetworkConfig::has_head_of_nodes). Throws as `build`.
+  std::pair<UnitInput, std::vector<std::int32_t>> build_by_node(int graph, std::int64_t row) const;
 
   // The name of a graph of the data set.
   const std::string& graph_name(int graph) const { return dataset_.graph(graph).name; }

@@ -1,7 +1,5 @@
 #include "launch/sweep/sweep_file.hpp"
 
-#include <gmock/gmock.h>
-
 #include <filesystem>
 #include <set>
 
@@ -13,10 +11,6 @@
 
 namespace tpudist::test {
 namespace {
-
-using ::testing::AllOf;
-using ::testing::ElementsAre;
-using ::testing::HasSubstr;
 
 std::string mistake(const SweepCase& files, const std::string& text) {
   return test::message_of<ConfigError>([&] { SweepFile::load(files.sweep(text)); });
@@ -37,7 +31,7 @@ choose: {by: out_of_fold, seeds: 4, set: {batch.configs: 8}}
   EXPECT_THAT(sweep.seeds, ElementsAre(4u, 2u));
   EXPECT_EQ(sweep.folds, 3);
   EXPECT_EQ(sweep.draws, 5);
-  EXPECT_EQ(sweep.placement, Placement::split);
+  EXPECT_TRUE(sweep.split);
   EXPECT_EQ(sweep.rungs, 2);
   EXPECT_EQ(sweep.keep, 4);
   EXPECT_EQ(sweep.choice, ChoiceScore::out_of_fold);
