@@ -69,7 +69,7 @@ void run(const CompareArguments& arguments) {
                                                             : TrainingScore::mean_of_members;
   for (const EvaluatedOn judged : {EvaluatedOn::valid, EvaluatedOn::out_of_fold}) {
     const SystemPair pair = system_pair(a, b, judged, score);
-    if (pair.a.labels.empty() || pair.b.labels.empty() || pair.a.scores.graphs.empty()) {
+    if (pair.a.scores.rows.empty() || pair.b.scores.rows.empty() || pair.a.scores.graphs.empty()) {
       missing.push_back(missing_text(pair));
       continue;
     }

@@ -15,9 +15,7 @@
 #include "data/shards/manifest.hpp"
 #include "data/shards/shard_reader.hpp"
 #include "launch/commands/commands.hpp"
-#include "launch/commands/inspect_folds.hpp"
-#include "launch/commands/inspect_module.hpp"
-#include "launch/commands/inspect_run_times.hpp"
+#include "launch/commands/inspect.hpp"
 #include "launch/program/command_line.hpp"
 #include "launch/program/output.hpp"
 

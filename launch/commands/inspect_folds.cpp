@@ -1,4 +1,4 @@
-#include "launch/commands/inspect_folds.hpp"
+#include "launch/commands/inspect.hpp"
 
 #include <fmt/format.h>
 

@@ -1,4 +1,4 @@
-#include "launch/commands/inspect_module.hpp"
+#include "launch/commands/inspect.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>

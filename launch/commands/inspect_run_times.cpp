@@ -1,4 +1,4 @@
-#include "launch/commands/inspect_run_times.hpp"
+#include "launch/commands/inspect.hpp"
 
 #include <fmt/format.h>
 

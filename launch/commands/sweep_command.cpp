@@ -23,7 +23,7 @@
 #include "launch/sweep/sweep_job.hpp"
 #include "launch/sweep/sweep_plan.hpp"
 #include "launch/sweep/sweep_tables.hpp"
-#include "results/scores/sweep_intervals.hpp"
+#include "results/scores/comparison_text.hpp"
 #include "train/experiment/experiment.hpp"
 
 namespace tpudist {

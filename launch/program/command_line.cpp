@@ -243,18 +243,15 @@ std::string OptionText::value_text() const {
 }
 
 Option Option::required() const {
-  option_->required();
-  return *this;
+  return Option(option_->required());
 }
 
 Option Option::takes(int values) const {
-  option_->expected(values);
-  return *this;
+  return Option(option_->expected(values));
 }
 
 Option Option::split_at(char separator) const {
-  option_->delimiter(separator);
-  return *this;
+  return Option(option_->delimiter(separator));
 }
 
 Option Option::show_default() const {
@@ -263,45 +260,40 @@ Option Option::show_default() const {
 }
 
 Option Option::existing_file() const {
-  option_->check(check_path("FILE", PathKind::file));
-  return *this;
+  return Option(option_->check(check_path("FILE", PathKind::file)));
 }
 
 Option Option::existing_folder() const {
-  option_->check(check_path("DIR", PathKind::folder));
-  return *this;
+  return Option(option_->check(check_path("DIR", PathKind::folder)));
 }
 
 Option Option::existing_path() const {
-  option_->check(check_path("PATH(existing)", PathKind::any));
-  return *this;
+  return Option(option_->check(check_path("PATH(existing)", PathKind::any)));
 }
 
 Option Option::existing_experiment(const std::string& kind) const {
-  option_->transform([](const std::string& name) { return find_experiment(name).string(); }, kind);
-  return *this;
+  return Option(option_->transform(
+      [](const std::string& name) { return find_experiment(name).string(); }, kind));
 }
 
 Option Option::existing_sweep(const std::string& kind) const {
-  option_->transform([](const std::string& name) { return find_sweep(name).string(); }, kind);
-  return *this;
+  return Option(
+      option_->transform([](const std::string& name) { return find_sweep(name).string(); }, kind));
 }
 
 Option Option::one_of(const std::vector<std::string>& words) const {
-  option_->check(CLI::Validator(
+  return Option(option_->check(CLI::Validator(
       [words](const std::string& word) -> std::string {
         if (std::ranges::find(words, word) != words.end()) return "";
         return fmt::format("\"{}\" is none of {}{}", word, fmt::join(words, ", "),
                            did_you_mean(word, words));
       },
-      fmt::format("{{{}}}", fmt::join(words, ","))));
-  return *this;
+      fmt::format("{{{}}}", fmt::join(words, ",")))));
 }
 
 Option Option::offers(const std::vector<std::string>& words) const {
-  option_->check(CLI::Validator([](const std::string&) { return std::string(); },
-                                fmt::format("{{{}}}", fmt::join(words, ","))));
-  return *this;
+  return Option(option_->check(CLI::Validator([](const std::string&) { return std::string(); },
+                                              fmt::format("{{{}}}", fmt::join(words, ",")))));
 }
 
 Option Option::in_range(std::int64_t least, std::int64_t most) const {
@@ -309,31 +301,26 @@ Option Option::in_range(std::int64_t least, std::int64_t most) const {
     std::int64_t value = 0;
     return CLI::detail::lexical_cast(word, value) && value >= least && value <= most;
   };
-  option_->check(check(fmt::format("INT in [{} - {}]", least, most), within,
-                       fmt::format("no whole number from {} to {}", least, most)));
-  return *this;
+  return Option(option_->check(check(fmt::format("INT in [{} - {}]", least, most), within,
+                                     fmt::format("no whole number from {} to {}", least, most))));
 }
 
 Option Option::not_negative() const {
-  option_->check(check_number(
-      "NONNEGATIVE", [](double value) { return value >= 0; }, "no number that is 0 or more"));
-  return *this;
+  return Option(option_->check(check_number(
+      "NONNEGATIVE", [](double value) { return value >= 0; }, "no number that is 0 or more")));
 }
 
 Option Option::positive() const {
-  option_->check(check_number(
-      "POSITIVE", [](double value) { return value > 0; }, "no number above 0"));
-  return *this;
+  return Option(option_->check(check_number(
+      "POSITIVE", [](double value) { return value > 0; }, "no number above 0")));
 }
 
 Option Option::needs(Option other) const {
-  option_->needs(other.option_);
-  return *this;
+  return Option(option_->needs(other.option_));
 }
 
 Option Option::excludes(Option other) const {
-  option_->excludes(other.option_);
-  return *this;
+  return Option(option_->excludes(other.option_));
 }
 
 Command Command::add_command(const std::string& name, const std::string& what) const {

@@ -9,7 +9,6 @@
 #include <string_view>
 
 #include "core/numbers.hpp"
-#include "core/process.hpp"
 
 namespace tpudist {
 namespace {
@@ -59,10 +58,6 @@ std::vector<std::string> core_masks(Communicator& world, const NodeTopology& top
   for (const std::string& line : all_gather_text(world, node + mask_of(0)))
     if (line.starts_with(node)) masks.push_back(line.substr(node.size()));
   return masks;
-}
-
-int share_of_cores(Communicator& world, const NodeTopology& topology) {
-  return share_of_cores(core_masks(world, topology), topology.local_rank, cpu_quota());
 }
 
 int cores_of_binding_mpirun() {

@@ -16,9 +16,6 @@ int share_of_cores(const std::vector<std::string>& masks, int rank, double quota
 // this node, in the order of local ranks. Collective.
 std::vector<std::string> core_masks(Communicator& world, const NodeTopology& topology);
 
-// The share of cores of this rank. Collective.
-int share_of_cores(Communicator& world, const NodeTopology& topology);
-
 // Cores that mpirun may use on this node, if it bound its ranks to cores; else 0.
 int cores_of_binding_mpirun();
 

@@ -1,4 +1,4 @@
-#include "launch/sweep/parameter_values.hpp"
+#include "launch/sweep/sweep_file.hpp"
 
 #include <fmt/format.h>
 

@@ -87,13 +87,15 @@ struct Reduction {
   }
 };
 
-// Python's arguments for opening graphs: DatasetOptions in the words of an experiment file.
-DatasetOptions options_of(const std::string& shards, const std::string& collection,
-                          const std::string& split, const Names& include, const Names& exclude,
-                          const std::string& duplicates, const Reduction& reduce,
-                          const std::string& cache, std::uint64_t cache_bytes,
-                          const std::string& cache_dir, std::uint64_t cache_size,
-                          const std::optional<std::pair<Names, Names>>& valid) {
+// Opens graphs by DatasetOptions in the words of an experiment file.
+std::shared_ptr<Dataset> open_data(const std::string& shards, const std::string& collection,
+                                   const std::string& split, const Names& include,
+                                   const Names& exclude, const std::string& duplicates,
+                                   const Reduction& reduce, const std::string& cache,
+                                   std::uint64_t cache_bytes, const std::string& cache_dir,
+                                   std::uint64_t cache_size,
+                                   const std::optional<std::pair<Names, Names>>& valid,
+                                   int threads) {
   DatasetOptions options;
   options.shards = shards;
   options.collection = with_schema(shards, Collection::parse(collection));
@@ -106,7 +108,9 @@ DatasetOptions options_of(const std::string& shards, const std::string& collecti
   options.cache_bytes = cache_bytes;
   options.node_cache = NodeCacheOptions::of(cache_dir, cache_size);
   if (valid) options.second = SecondSplit{"valid", valid->first, valid->second};
-  return options;
+  const nb::gil_scoped_release unlocked;
+  ThreadPool pool(threads);  // ends here, so a later fork has none of its threads
+  return std::make_shared<Dataset>(Dataset::open(options, pool));
 }
 
 int checked(const Dataset& data, int graph) {
@@ -292,14 +296,13 @@ std::shared_ptr<Order> make_order(std::shared_ptr<const Dataset> data, std::uint
 nb::dict folds_of(const std::string& shards, const std::string& collection, const Names& include,
                   const Names& exclude, int folds, std::uint64_t seed, const std::string& file,
                   const std::optional<std::pair<Names, Names>>& valid) {
-  FoldRequest request{shards, Collection::parse(collection), include, exclude, folds, seed, file};
-  if (valid) {
-    request.with_valid = true;
-    request.include_valid = valid->first;
-    request.exclude_valid = valid->second;
-  }
+  DatasetOptions graphs{.shards = shards,
+                        .collection = Collection::parse(collection),
+                        .include = include,
+                        .exclude = exclude};
+  if (valid) graphs.second = SecondSplit{"valid", valid->first, valid->second};
   nb::dict dict;
-  for (const FoldedGraph& graph : split_into_folds(request).graphs)
+  for (const FoldedGraph& graph : split_into_folds(graphs, folds, seed, file).graphs)
     dict[graph.name.c_str()] = graph.fold;
   return dict;
 }
@@ -415,24 +418,10 @@ NB_MODULE(_extension, module) {
       .def("configs", &configs_of)
       .def("slate", &slate_of, nb::arg("graph"), nb::arg("rows"));
 
-  module.def(
-      "open",
-      [](const std::string& shards, const std::string& collection, const std::string& split,
-         const Names& include, const Names& exclude, const std::string& duplicates,
-         const Reduction& reduce, const std::string& cache, std::uint64_t cache_bytes,
-         const std::string& cache_dir, std::uint64_t cache_size,
-         const std::optional<std::pair<Names, Names>>& valid, int threads) {
-        const DatasetOptions options =
-            options_of(shards, collection, split, include, exclude, duplicates, reduce, cache,
-                       cache_bytes, cache_dir, cache_size, valid);
-        const nb::gil_scoped_release unlocked;
-        ThreadPool pool(threads);  // ends here, so a later fork has none of its threads
-        return std::make_shared<Dataset>(Dataset::open(options, pool));
-      },
-      nb::kw_only(), nb::arg("shards"), nb::arg("collection"), nb::arg("split"), nb::arg("include"),
-      nb::arg("exclude"), nb::arg("duplicates"), nb::arg("reduce"), nb::arg("cache"),
-      nb::arg("cache_bytes"), nb::arg("cache_dir"), nb::arg("cache_size"), nb::arg("valid").none(),
-      nb::arg("threads"));
+  module.def("open", &open_data, nb::kw_only(), nb::arg("shards"), nb::arg("collection"),
+             nb::arg("split"), nb::arg("include"), nb::arg("exclude"), nb::arg("duplicates"),
+             nb::arg("reduce"), nb::arg("cache"), nb::arg("cache_bytes"), nb::arg("cache_dir"),
+             nb::arg("cache_size"), nb::arg("valid").none(), nb::arg("threads"));
 
   nb::class_<Order>(module, "Order")
       .def_prop_ro("slates_per_epoch", &Order::slates_per_epoch)

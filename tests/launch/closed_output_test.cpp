@@ -1,8 +1,6 @@
 // Standard output and standard error that nobody reads, that are closed or full: jobs go on to
 // their end, and what they write into files is what it always is.
 
-#include <gmock/gmock.h>
-
 #include <filesystem>
 #include <string>
 #include <vector>
@@ -13,7 +11,6 @@ namespace tpudist::test {
 namespace {
 
 namespace fs = std::filesystem;
-using ::testing::HasSubstr;
 
 class ClosedOutput : public Ranks {
  protected:

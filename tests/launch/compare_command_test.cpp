@@ -1,7 +1,6 @@
 // `tpudist compare` as a user calls it.
 
 #include <fmt/format.h>
-#include <gmock/gmock.h>
 
 #include <nlohmann/json.hpp>
 
@@ -9,16 +8,8 @@
 #include "tests/launch/run_program.hpp"
 #include "tests/results/scores/system_case.hpp"
 
-namespace tpudist {
+namespace tpudist::test {
 namespace {
-
-using test::Outcome;
-using test::TempDir;
-using test::write_system_run;
-using ::testing::AllOf;
-using ::testing::HasSubstr;
-using ::testing::Not;
-using ::testing::StartsWith;
 
 // Five runs of a good system and five of a bad one.
 class CompareCommand : public ::testing::Test {
@@ -138,4 +129,4 @@ TEST_F(CompareCommand, RefusesWithOneLine) {
 }
 
 }  // namespace
-}  // namespace tpudist
+}  // namespace tpudist::test

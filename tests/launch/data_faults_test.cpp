@@ -1,7 +1,6 @@
 // Shards that go bad, and disks that fail or are slow, while ranks train: one clear line of the
 // rank that saw it, the right exit code, and no rank that stays behind.
 
-#include <gmock/gmock.h>
 #include <signal.h>
 #include <sys/stat.h>
 
@@ -21,9 +20,6 @@ namespace tpudist::test {
 namespace {
 
 namespace fs = std::filesystem;
-using ::testing::ContainsRegex;
-using ::testing::HasSubstr;
-using ::testing::Not;
 
 class DataFaults : public ::testing::Test {
  protected:

@@ -1,7 +1,5 @@
 // `tpudist diff` as a user calls it, on runs that the program trained.
 
-#include <gmock/gmock.h>
-
 #include <nlohmann/json.hpp>
 #include <sstream>
 
@@ -11,15 +9,8 @@
 #include "tests/launch/tiny_folder.hpp"
 #include "tests/support/damage.hpp"
 
-namespace tpudist {
+namespace tpudist::test {
 namespace {
-
-using test::Outcome;
-using ::testing::AllOf;
-using ::testing::ContainsRegex;
-using ::testing::HasSubstr;
-using ::testing::Not;
-using ::testing::StartsWith;
 
 namespace fs = std::filesystem;
 
@@ -74,35 +65,32 @@ TEST_F(DiffCommand, FindsATrainingOnOtherThreadsEqual) {
   train("again", "dist.threads=2 train.log_every=2");
   EXPECT_THAT(
       output_of(call("diff base again")),
-      AllOf(
-          StartsWith("equal: 3 logged steps, 2 evaluations, 3 checkpoints, the parameters "
-                     "that scored, up to step 6\n"),
-          ::testing::ContainsRegex("dist.threads +1 +2 +does not decide numbers\n"),
-          ::testing::ContainsRegex("ranks +1 x 1 thread +1 x 2 threads +differ, first at step 1\n"),
-          ::testing::ContainsRegex("parameters, step 6 +[0-9a-f]{16} +[0-9a-f]{16} +equal\n")));
+      AllOf(StartsWith("equal: 3 logged steps, 2 evaluations, 3 checkpoints, the parameters "
+                       "that scored, up to step 6\n"),
+            ContainsRegex("dist.threads +1 +2 +does not decide numbers\n"),
+            ContainsRegex("ranks +1 x 1 thread +1 x 2 threads +differ, first at step 1\n"),
+            ContainsRegex("parameters, step 6 +[0-9a-f]{16} +[0-9a-f]{16} +equal\n")));
 }
 
 TEST_F(DiffCommand, FindsAResumedRunEqual) {
   resumed("resumed");
-  EXPECT_THAT(
-      call("diff base resumed").output,
-      AllOf(StartsWith("equal: 6 logged steps, "), ::testing::ContainsRegex("program .* equal\n"),
-            ::testing::ContainsRegex("LibTorch .* equal\n"),
-            ::testing::ContainsRegex("kernels .* equal\n"),
-            ::testing::ContainsRegex("device +CPU +CPU +equal\n")));
+  EXPECT_THAT(call("diff base resumed").output,
+              AllOf(StartsWith("equal: 6 logged steps, "), ContainsRegex("program .* equal\n"),
+                    ContainsRegex("LibTorch .* equal\n"), ContainsRegex("kernels .* equal\n"),
+                    ContainsRegex("device +CPU +CPU +equal\n")));
 }
 
 TEST_F(DiffCommand, NamesTheFirstStepOfAnotherProgram) {
   change_line(resumed("began_elsewhere"), "start", 0, "commit", "older");
   EXPECT_THAT(output_of(call("diff base began_elsewhere")),
-              ::testing::ContainsRegex("program .*\\(older\\) +differ, first at step 1\n"));
+              ContainsRegex("program .*\\(older\\) +differ, first at step 1\n"));
 
   const fs::path run = resumed("went_elsewhere");
   change_line(run, "start", 1, "libtorch", "1.0");
-  EXPECT_THAT(output_of(call("diff base went_elsewhere")),
-              AllOf(::testing::ContainsRegex("program .* equal\n"),
-                    ::testing::ContainsRegex("LibTorch .* 1.0 +differ, first at "
-                                             "step 5\n")));
+  EXPECT_THAT(
+      output_of(call("diff base went_elsewhere")),
+      AllOf(ContainsRegex("program .* equal\n"), ContainsRegex("LibTorch .* 1.0 +differ, first at "
+                                                               "step 5\n")));
   // It explains only what comes after.
   change_line(run, "step", 5, "rate", 0.5);
   EXPECT_THAT(call("diff base went_elsewhere").output,
@@ -119,8 +107,8 @@ TEST_F(DiffCommand, ComparesNoProgramThatIsNotKnown) {
   change_line(run, "start", 0, "device", "");
   change_line(run, "start", 1, "device", "another");
   EXPECT_THAT(call("diff base older").output,
-              AllOf(::testing::ContainsRegex("kernels .* not compared\n"),
-                    ::testing::ContainsRegex("device +CPU +another +differ, first at step 5\n")));
+              AllOf(ContainsRegex("kernels .* not compared\n"),
+                    ContainsRegex("device +CPU +another +differ, first at step 5\n")));
 }
 
 TEST_F(DiffCommand, TellsOtherSegments) {
@@ -139,12 +127,11 @@ TEST_F(DiffCommand, TellsOtherSegments) {
 TEST_F(DiffCommand, SaysWhyEvaluationsAreNotCompared) {
   train("rows", "train.evaluate_rows=3 train.last_evaluation=all");
   const std::string found = call("diff base rows").output;
-  EXPECT_THAT(
-      found, AllOf(::testing::ContainsRegex("evaluations .* not compared\n"),
-                   ::testing::ContainsRegex("step 3 +at most 4 rows +at most 3 rows +not compared: "
-                                            "train.evaluate_rows differs\n"),
-                   ::testing::ContainsRegex("step 6 +at most 4 rows +all rows +not compared: "
-                                            "train.last_evaluation differs\n")));
+  EXPECT_THAT(found, AllOf(ContainsRegex("evaluations .* not compared\n"),
+                           ContainsRegex("step 3 +at most 4 rows +at most 3 rows +not compared: "
+                                         "train.evaluate_rows differs\n"),
+                           ContainsRegex("step 6 +at most 4 rows +all rows +not compared: "
+                                         "train.last_evaluation differs\n")));
   // Best scores in checkpoints are those of the evaluations.
   EXPECT_THAT(found,
               AllOf(StartsWith("different: first at step 4 in members/best_score of member "),
@@ -160,12 +147,11 @@ TEST_F(DiffCommand, SaysThatBothAreOneFolder) {
 
 TEST_F(DiffCommand, NamesStepAndFieldOfAnotherOrder) {
   train("order", "seed.order=2");
-  EXPECT_THAT(
-      output_of(call("diff base order"), 1),
-      AllOf(::testing::ContainsRegex("^different: first at step 1 in loss of member 0: [0-9.]+ "
-                                     "and [0-9.]+\n  other settings: seed.order\n"),
-            ::testing::ContainsRegex("\n  seed.order +1 +2\n"),
-            ::testing::ContainsRegex("logged steps .* differ from step 1 on\n")));
+  EXPECT_THAT(output_of(call("diff base order"), 1),
+              AllOf(ContainsRegex("^different: first at step 1 in loss of member 0: [0-9.]+ "
+                                  "and [0-9.]+\n  other settings: seed.order\n"),
+                    ContainsRegex("\n  seed.order +1 +2\n"),
+                    ContainsRegex("logged steps .* differ from step 1 on\n")));
 }
 
 TEST_F(DiffCommand, NamesAnotherLearningRateBeforeItChangesTheLoss) {
@@ -179,7 +165,7 @@ TEST_F(DiffCommand, NamesTheFirstGraphInAnotherFold) {
   train("folds", "ensemble.fold_seed=5");
   EXPECT_THAT(output_of(call("diff base folds"), 1),
               AllOf(HasSubstr("\n  other folds\n"),
-                    ::testing::ContainsRegex("\n  [^ ]+ +fold [01] +fold [01] +first\n")));
+                    ContainsRegex("\n  [^ ]+ +fold [01] +fold [01] +first\n")));
 }
 
 TEST_F(DiffCommand, ComparesMembersByTheirNumbers) {
@@ -208,7 +194,7 @@ TEST_F(DiffCommand, NamesTheParameterOfACheckpoint) {
       output_of(call("diff base state"), 1),
       AllOf(StartsWith("different: first at step 4 in optimizer/second of member 1, first in " +
                        entry.name + "\n  settings, data and folds that are known are equal"),
-            ::testing::ContainsRegex("parameters, step 2 .* equal\n")));
+            ContainsRegex("parameters, step 2 .* equal\n")));
 }
 
 TEST_F(DiffCommand, NamesTheScoresOfSegments) {
@@ -229,8 +215,8 @@ TEST_F(DiffCommand, NeedsNoCheckpoints) {
   fs::remove_all(copy("bare") / "checkpoints");
   EXPECT_THAT(output_of(call("diff bare base")),
               AllOf(StartsWith("equal: 6 logged steps, 2 evaluations, the parameters "),
-                    ::testing::ContainsRegex("data +unknown +[0-9a-f]+ +not compared\n"),
-                    ::testing::ContainsRegex("checkpoints +none +step 6 +not compared\n")));
+                    ContainsRegex("data +unknown +[0-9a-f]+ +not compared\n"),
+                    ContainsRegex("checkpoints +none +step 6 +not compared\n")));
 }
 
 TEST_F(DiffCommand, SaysWhichRunEndsEarlier) {
@@ -268,4 +254,4 @@ TEST_F(DiffCommand, RefusesWhatIsNoRunAndWhatHasNothingInCommon) {
 }
 
 }  // namespace
-}  // namespace tpudist
+}  // namespace tpudist::test

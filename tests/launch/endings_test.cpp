@@ -1,4 +1,3 @@
-#include <gmock/gmock.h>
 #include <signal.h>
 
 #include <chrono>
@@ -14,9 +13,6 @@ namespace tpudist::test {
 namespace {
 
 namespace fs = std::filesystem;
-using ::testing::AllOf;
-using ::testing::ContainsRegex;
-using ::testing::HasSubstr;
 
 // Whether a process comes to its end, at most a few seconds after mpirun has left. One that nobody
 // has waited for yet (state Z) counts as ended.

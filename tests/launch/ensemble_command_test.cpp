@@ -1,7 +1,5 @@
 // `tpudist ensemble` on predictions, and `predict --scores`, as a user calls them.
 
-#include <gmock/gmock.h>
-
 #include <fstream>
 #include <string>
 
@@ -9,12 +7,8 @@
 #include "tests/launch/tiny_folder.hpp"
 #include "tests/results/scores/predictions_case.hpp"
 
-namespace tpudist {
+namespace tpudist::test {
 namespace {
-
-using test::Outcome;
-using ::testing::AllOf;
-using ::testing::HasSubstr;
 
 namespace fs = std::filesystem;
 
@@ -114,4 +108,4 @@ TEST_F(EnsembleCommand, WritesScoresThatItTakes) {
 }
 
 }  // namespace
-}  // namespace tpudist
+}  // namespace tpudist::test

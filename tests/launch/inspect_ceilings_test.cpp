@@ -1,7 +1,5 @@
 // `tpudist inspect` with --ceiling, or with --suspects and --html, as a user calls it.
 
-#include <gmock/gmock.h>
-
 #include <nlohmann/json.hpp>
 #include <string>
 
@@ -11,17 +9,8 @@
 #include "tests/support/converted.hpp"
 #include "tests/support/temp_dir.hpp"
 
-namespace tpudist {
+namespace tpudist::test {
 namespace {
-
-using test::measured;
-using test::NoisyGraph;
-using test::Outcome;
-using test::TempDir;
-using ::testing::AllOf;
-using ::testing::ContainsRegex;
-using ::testing::HasSubstr;
-using ::testing::Not;
 
 // A training graph with enough repeated measurements, one with too few, and none of another split.
 class InspectCeilings : public ::testing::Test {
@@ -107,4 +96,4 @@ TEST_F(InspectCeilings, SaysWhyThereIsNoPage) {
 }
 
 }  // namespace
-}  // namespace tpudist
+}  // namespace tpudist::test

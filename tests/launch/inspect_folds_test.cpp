@@ -1,7 +1,6 @@
 // `tpudist inspect --folds` as a user calls it.
 
 #include <fmt/format.h>
-#include <gmock/gmock.h>
 
 #include <map>
 #include <nlohmann/json.hpp>
@@ -11,13 +10,8 @@
 #include "tests/launch/run_program.hpp"
 #include "tests/train/tiny_data.hpp"
 
-namespace tpudist {
+namespace tpudist::test {
 namespace {
-
-using test::Outcome;
-using test::TempDir;
-using ::testing::ElementsAre;
-using ::testing::HasSubstr;
 
 Outcome inspect(const std::string& arguments) {
   return test::run_program("inspect " + test::tiny_shards().string() + " " + arguments + " 2>&1");
@@ -86,4 +80,4 @@ TEST(InspectFolds, WarnsOfAFileThatSplitsAFamily) {
 }
 
 }  // namespace
-}  // namespace tpudist
+}  // namespace tpudist::test

@@ -1,6 +1,5 @@
 // `tpudist inspect FILE` as a user calls it.
 
-#include <gmock/gmock.h>
 #include <sys/stat.h>
 
 #include <nlohmann/json.hpp>
@@ -12,14 +11,8 @@
 #include "tests/support/real_data.hpp"
 #include "tests/support/temp_dir.hpp"
 
-namespace tpudist {
+namespace tpudist::test {
 namespace {
-
-using test::Outcome;
-using ::testing::AllOf;
-using ::testing::ContainsRegex;
-using ::testing::HasSubstr;
-using ::testing::Not;
 
 Outcome inspect_file(const std::filesystem::path& file, const std::string& arguments = "") {
   return test::run_program("inspect " + file.string() + " " + arguments);
@@ -116,4 +109,4 @@ TEST(InspectModule, RefusesWhatItCannotShow) {
 }
 
 }  // namespace
-}  // namespace tpudist
+}  // namespace tpudist::test

@@ -1,6 +1,5 @@
 // `tpudist inspect --plan` as a user calls it.
 
-#include <gmock/gmock.h>
 #include <sys/wait.h>
 
 #include <fstream>
@@ -10,16 +9,8 @@
 #include "tests/launch/run_program.hpp"
 #include "tests/train/tiny_data.hpp"
 
-namespace tpudist {
+namespace tpudist::test {
 namespace {
-
-using ::testing::AllOf;
-using ::testing::ElementsAre;
-using ::testing::HasSubstr;
-using tpudist::test::Outcome;
-using tpudist::test::TempDir;
-using tpudist::test::tiny_experiment;
-using tpudist::test::tiny_shards;
 
 Outcome run_plans(const std::string& arguments) {
   return test::run_program("inspect " + arguments);
@@ -167,11 +158,11 @@ TEST_F(InspectPlans, DryRunSaysWhatEvaluationsCost) {
         .output;
   };
   const std::string all = dry("train.steps=6 train.evaluate_every=2 train.evaluate_rows=10");
-  EXPECT_THAT(all, AllOf(HasSubstr("\n  every 2 "), HasSubstr("\n  at the end "),
-                         HasSubstr(" GFLOP, as much as "),
-                         ::testing::ContainsRegex("\n  together     about [0-9]")));
+  EXPECT_THAT(
+      all, AllOf(HasSubstr("\n  every 2 "), HasSubstr("\n  at the end "),
+                 HasSubstr(" GFLOP, as much as "), ContainsRegex("\n  together     about [0-9]")));
   EXPECT_THAT(dry("train.last_evaluation=none"), HasSubstr("\n  at the end   none"));
 }
 
 }  // namespace
-}  // namespace tpudist
+}  // namespace tpudist::test

@@ -1,8 +1,6 @@
 // Whole commands where signals arrive all the time and every second call on their files is
 // interrupted.
 
-#include <gmock/gmock.h>
-
 #include <filesystem>
 #include <string>
 #include <vector>
@@ -13,7 +11,6 @@ namespace tpudist::test {
 namespace {
 
 namespace fs = std::filesystem;
-using ::testing::HasSubstr;
 
 class Interrupted : public Ranks {
  protected:

@@ -1,7 +1,6 @@
 // Manual pages and completions of shells, as the built program writes them.
 
 #include <fmt/format.h>
-#include <gmock/gmock.h>
 
 #include <cstdlib>
 #include <filesystem>
@@ -11,14 +10,8 @@
 #include "tests/launch/run_program.hpp"
 #include "tests/support/temp_dir.hpp"
 
-namespace tpudist {
+namespace tpudist::test {
 namespace {
-
-using test::Outcome;
-using test::run_program;
-using test::TempDir;
-using ::testing::HasSubstr;
-using ::testing::Not;
 
 // What bash offers for the last of these words, by the completion in `script`.
 std::string completed(const std::string& script, const std::string& words) {
@@ -119,4 +112,4 @@ TEST(Manual, HasAPageForEachCommand) {
 }
 
 }  // namespace
-}  // namespace tpudist
+}  // namespace tpudist::test

@@ -1,5 +1,3 @@
-#include <gmock/gmock.h>
-
 #include <filesystem>
 #include <nlohmann/json.hpp>
 #include <sstream>
@@ -17,9 +15,6 @@ namespace tpudist::test {
 namespace {
 
 namespace fs = std::filesystem;
-using ::testing::AllOf;
-using ::testing::ContainsRegex;
-using ::testing::HasSubstr;
 using ::testing::IsSupersetOf;
 
 // The object in what was printed; mpirun may add lines of its own.

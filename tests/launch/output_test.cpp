@@ -1,8 +1,5 @@
 // What the program writes where: results on standard output, all else on standard error.
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
 #include <nlohmann/json.hpp>
 #include <string>
 
@@ -11,17 +8,10 @@
 #include "tests/launch/run_program.hpp"
 #include "tests/support/temp_dir.hpp"
 
-namespace tpudist {
+namespace tpudist::test {
 namespace {
 
-using test::Outcome;
-using test::run_program;
-using test::TempDir;
-using ::testing::AllOf;
-using ::testing::ContainsRegex;
-using ::testing::HasSubstr;
 using ::testing::MatchesRegex;
-using ::testing::Not;
 
 const std::string kShow =
     "config show " + (test::source_folder() / "experiments/nlp.yaml").string();
@@ -111,4 +101,4 @@ TEST(Verbosity, QuietStillNamesBadFiles) {
 }
 
 }  // namespace
-}  // namespace tpudist
+}  // namespace tpudist::test

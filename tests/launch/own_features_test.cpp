@@ -1,6 +1,3 @@
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
 #include <algorithm>
 #include <fstream>
 #include <nlohmann/json.hpp>
@@ -12,13 +9,8 @@
 #include "tests/launch/submission_row.hpp"
 #include "tests/support/temp_dir.hpp"
 
-namespace tpudist {
+namespace tpudist::test {
 namespace {
-
-using test::Outcome;
-using test::OwnFeatures;
-using ::testing::HasSubstr;
-using ::testing::Not;
 
 // A folder in which a user has graphs of another compiler: no opcodes, 7 node features, and
 // configurations of 3 features for each of some nodes, or of 2 for the graph.
@@ -257,4 +249,4 @@ TEST_F(OwnSources, AChangedManifestIsRefused) {
 }
 
 }  // namespace
-}  // namespace tpudist
+}  // namespace tpudist::test

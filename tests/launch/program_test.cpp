@@ -1,5 +1,3 @@
-#include <gmock/gmock.h>
-
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
@@ -8,15 +6,8 @@
 #include "tests/launch/run_program.hpp"
 #include "tests/support/temp_dir.hpp"
 
-namespace tpudist {
+namespace tpudist::test {
 namespace {
-
-using ::testing::AllOf;
-using ::testing::ContainsRegex;
-using ::testing::HasSubstr;
-using ::testing::StartsWith;
-using tpudist::test::Outcome;
-using tpudist::test::TempDir;
 
 Outcome run(const std::string& arguments) {
   return test::run_program(arguments + " 2>&1");
@@ -132,7 +123,7 @@ TEST(Program, HelpSaysTypesInWords) {
                   ContainsRegex("run folder +Folder of the run \\(required\\)\n"),
                   HasSubstr("--verbose ")));
   for (const char* jargon : {"TEXT", "INT", "FLOAT", "REQUIRED", "{"})
-    EXPECT_THAT(help, ::testing::Not(HasSubstr(jargon)));
+    EXPECT_THAT(help, Not(HasSubstr(jargon)));
 }
 
 TEST(Program, AnExperimentIsFoundByItsName) {
@@ -279,4 +270,4 @@ TEST(Program, MissingDataIsOneLineThatNamesTheFolder) {
 }
 
 }  // namespace
-}  // namespace tpudist
+}  // namespace tpudist::test

@@ -1,5 +1,4 @@
 #include <fmt/format.h>
-#include <gmock/gmock.h>
 
 #include <cmath>
 #include <fstream>
@@ -14,12 +13,8 @@
 #include "tests/launch/tiny_folder.hpp"
 #include "tests/results/scores/system_case.hpp"
 
-namespace tpudist {
+namespace tpudist::test {
 namespace {
-
-using ::testing::HasSubstr;
-using ::testing::Not;
-using tpudist::test::Outcome;
 
 // A run, and the sources of a test graph and a validation graph.
 class RankCommand : public test::TinyFolder {
@@ -124,7 +119,7 @@ TEST_F(RankCommand, RanksATuningFile) {
   const auto json = ranking_of(folder_->path(), "m.pb");
   std::set<int> configs;
   for (const auto& entry : json.at("ranking")) configs.insert(entry.at("config").get<int>());
-  EXPECT_THAT(configs, ::testing::ElementsAre(0, 2));
+  EXPECT_THAT(configs, ElementsAre(0, 2));
   EXPECT_THAT(call("rank m.pb --module other --run run").output,
               HasSubstr("other is none of its 1"));
   // Its content says what it is, and the instructions have names.
@@ -167,7 +162,7 @@ TEST_F(RankCommand, RanksConfigurationsThatItMakes) {
       call("rank " + before + ".txt --configs neighbours --run run --nodes --top 0" + assigned);
   EXPECT_THAT(text.output, HasSubstr(" in place of the default layouts"));
   EXPECT_THAT(text.output, HasSubstr("  dot dot_general.3\n"));
-  EXPECT_THAT(text.output, ::testing::ContainsRegex("  parameter [A-Za-z]"));
+  EXPECT_THAT(text.output, ContainsRegex("  parameter [A-Za-z]"));
 }
 
 TEST_F(RankCommand, PrintsTheBestConfigurationToApply) {
@@ -182,10 +177,10 @@ TEST_F(RankCommand, PrintsTheBestConfigurationToApply) {
   const std::string title = fmt::format("layouts_before.pb: configuration {}, the fastest of ",
                                         best.at("config").get<int>());
   const std::string python = output("jax"), text = output("text");
-  EXPECT_THAT(python, ::testing::StartsWith("# " + title));
+  EXPECT_THAT(python, StartsWith("# " + title));
   EXPECT_THAT(python, HasSubstr("\nfrom jax.experimental.layout import Layout, with_layout"));
   EXPECT_THAT(python, HasSubstr("\ndef conv_general_dilated_2(operation, a, b):\n"));
-  EXPECT_THAT(text, ::testing::StartsWith("# " + title));
+  EXPECT_THAT(text, StartsWith("# " + title));
   EXPECT_THAT(text, HasSubstr("\nnodes {  # conv_general_dilated.2: convolution\n"));
   std::size_t nodes = 0;
   for (std::size_t at = 0; (at = text.find("nodes {", at)) != std::string::npos; ++at) ++nodes;
@@ -273,8 +268,8 @@ TEST_F(RankCommand, KeepsNamesInTheirLines) {
 TEST_F(RankCommand, ListsTheBestAndTellsTauWhereThereAreRunTimes) {
   const std::string valid = output_of(call("rank " + valid_.string() + " --run run --top 3"));
   EXPECT_THAT(valid, HasSubstr("ranked by 2 of 2 members (z_score): run step 3"));
-  EXPECT_THAT(valid, ::testing::ContainsRegex("\n +3 +[0-9]+ +[0-9]+ "));
-  EXPECT_THAT(valid, Not(::testing::ContainsRegex("\n +4 +[0-9]+ +[0-9]+ ")));
+  EXPECT_THAT(valid, ContainsRegex("\n +3 +[0-9]+ +[0-9]+ "));
+  EXPECT_THAT(valid, Not(ContainsRegex("\n +4 +[0-9]+ +[0-9]+ ")));
   EXPECT_THAT(valid, HasSubstr("Kendall tau with the run times of the file"));
   EXPECT_THAT(call("rank " + test_.string() + " --run run").output, Not(HasSubstr("Kendall tau")));
 }
@@ -314,4 +309,4 @@ TEST_F(RankCommand, SaysThatAPipeCannotBeSearched) {
 }
 
 }  // namespace
-}  // namespace tpudist
+}  // namespace tpudist::test

@@ -1,5 +1,3 @@
-#include <gmock/gmock.h>
-
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
@@ -13,10 +11,6 @@ namespace tpudist::test {
 namespace {
 
 namespace fs = std::filesystem;
-using ::testing::AllOf;
-using ::testing::ContainsRegex;
-using ::testing::HasSubstr;
-using ::testing::Not;
 
 TEST_F(Ranks, TrainTheSameParametersWhateverTheirNumber) {
   const std::string alone = train(0, "zero").output;

@@ -1,7 +1,5 @@
 // `tpudist report` as a user calls it.
 
-#include <gmock/gmock.h>
-
 #include <algorithm>
 #include <string>
 
@@ -9,16 +7,8 @@
 #include "tests/launch/run_program.hpp"
 #include "tests/results/scores/system_case.hpp"
 
-namespace tpudist {
+namespace tpudist::test {
 namespace {
-
-using test::Outcome;
-using test::TempDir;
-using test::write_system_run;
-using ::testing::AllOf;
-using ::testing::HasSubstr;
-using ::testing::Not;
-using ::testing::StartsWith;
 
 // Two runs of a system and one of another.
 class ReportCommand : public ::testing::Test {
@@ -82,4 +72,4 @@ TEST_F(ReportCommand, SaysWhatCannotBe) {
 }
 
 }  // namespace
-}  // namespace tpudist
+}  // namespace tpudist::test

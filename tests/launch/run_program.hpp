@@ -1,12 +1,12 @@
 #pragma once
 
-#include <gtest/gtest.h>
 #include <sys/wait.h>
 
 #include <array>
 #include <cstdio>
 #include <string>
 
+#include "tests/launch/matchers.hpp"
 #include "tests/support/paths.hpp"
 
 namespace tpudist::test {

@@ -2,7 +2,6 @@
 // tests/golden/score_tables; with TPUDIST_WRITE_GOLDEN in the environment they are written anew.
 
 #include <fmt/format.h>
-#include <gmock/gmock.h>
 
 #include <cmath>
 #include <cstdlib>
@@ -18,14 +17,10 @@
 #include "tests/results/scores/system_case.hpp"
 #include "tests/train/tiny_data.hpp"
 
-namespace tpudist {
+namespace tpudist::test {
 namespace {
 
 namespace fs = std::filesystem;
-using test::Outcome;
-using test::TempDir;
-using test::write_split_run;
-using test::write_system_run;
 
 std::string replace_all(std::string text, const std::string& what, const std::string& by) {
   for (std::size_t at = text.find(what); at != std::string::npos;
@@ -231,4 +226,4 @@ TEST_F(ScoreTables, OfAReportWithoutPredictions) {
 }
 
 }  // namespace
-}  // namespace tpudist
+}  // namespace tpudist::test

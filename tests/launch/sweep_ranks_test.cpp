@@ -1,5 +1,3 @@
-#include <gmock/gmock.h>
-
 #include <chrono>
 #include <filesystem>
 #include <fstream>
@@ -13,9 +11,6 @@ namespace tpudist::test {
 namespace {
 
 namespace fs = std::filesystem;
-using ::testing::AllOf;
-using ::testing::HasSubstr;
-using ::testing::Not;
 
 class SweepRanks : public ::testing::Test {
  protected:

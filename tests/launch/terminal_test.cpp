@@ -1,9 +1,6 @@
 // What stands on a terminal when a command has ended: lines of the log and of evaluations whole,
 // each on a line of its own, and bars only where they ended.
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
 #include <fstream>
 #include <string>
 #include <vector>
@@ -12,12 +9,8 @@
 #include "tests/support/pseudo_terminal.hpp"
 #include "tests/train/tiny_data.hpp"
 
-namespace tpudist {
+namespace tpudist::test {
 namespace {
-
-using test::TempDir;
-using test::TerminalOutcome;
-using ::testing::HasSubstr;
 
 TerminalOutcome run_in_terminal(unsigned short columns, const std::string& arguments) {
   return test::run_on_terminal(columns, [&] {
@@ -44,7 +37,7 @@ void expect_whole_lines(const TerminalOutcome& outcome, std::string_view part,
                         const std::string& begin) {
   for (const std::string& line : outcome.lines) {
     if (line.find(part) == std::string::npos) continue;
-    EXPECT_THAT(line, ::testing::ContainsRegex("^" + begin)) << screen_of(outcome);
+    EXPECT_THAT(line, ContainsRegex("^" + begin)) << screen_of(outcome);
   }
 }
 
@@ -106,4 +99,4 @@ TEST(Terminal, ATrainingUnderMpirunHasTheSameBar) {
 }
 
 }  // namespace
-}  // namespace tpudist
+}  // namespace tpudist::test

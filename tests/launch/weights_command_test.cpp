@@ -1,6 +1,3 @@
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
 #include <algorithm>
 #include <fstream>
 #include <nlohmann/json.hpp>
@@ -9,11 +6,8 @@
 #include "core/file_system.hpp"
 #include "tests/launch/tiny_folder.hpp"
 
-namespace tpudist {
+namespace tpudist::test {
 namespace {
-
-using ::testing::HasSubstr;
-using tpudist::test::Outcome;
 
 class WeightsCommand : public test::TinyFolder {
  protected:
@@ -75,4 +69,4 @@ TEST_F(WeightsCommand, TellsMistakesInOneLine) {
 }
 
 }  // namespace
-}  // namespace tpudist
+}  // namespace tpudist::test

@@ -1,7 +1,5 @@
 #include "launch/sweep/slurm_submission.hpp"
 
-#include <gmock/gmock.h>
-
 #include <algorithm>
 #include <fstream>
 #include <iterator>
@@ -15,10 +13,6 @@ namespace tpudist::test {
 namespace {
 
 using ::testing::Contains;
-using ::testing::ElementsAre;
-using ::testing::HasSubstr;
-using ::testing::IsEmpty;
-using ::testing::Not;
 
 void finish(const SweepFolder& sweep, std::size_t run) {
   RunResult result;

@@ -1,7 +1,5 @@
 #include "launch/sweep/sweep_folder.hpp"
 
-#include <gmock/gmock.h>
-
 #include <fmt/format.h>
 #include <fstream>
 
@@ -18,8 +16,6 @@ namespace tpudist::test {
 namespace {
 
 namespace fs = std::filesystem;
-using ::testing::AllOf;
-using ::testing::HasSubstr;
 
 RunResult finished(const SweepRun& run, double score) {
   RunResult result;
@@ -363,9 +359,8 @@ TEST(SweepFolderTest, VariantsAreNotMixedIntoOneEnsemble) {
                         path + ":NUMBER: 0 (optimizer.lr=1e-3), 1 (optimizer.lr=1e-2)"));
   EXPECT_THAT(message_of<ConfigError>([&] { run_folders({path + ":9"}); }),
               HasSubstr("no run of variant 9 of \"list\", which has variants 0 (optimizer.lr="));
-  EXPECT_THAT(run_folders({path + ":1"}), ::testing::ElementsAre(sweep.run_folder(runs[1])));
-  EXPECT_THAT(run_folders({path + ":optimizer.lr=1e-3"}),
-              ::testing::ElementsAre(sweep.run_folder(runs[0])));
+  EXPECT_THAT(run_folders({path + ":1"}), ElementsAre(sweep.run_folder(runs[1])));
+  EXPECT_THAT(run_folders({path + ":optimizer.lr=1e-3"}), ElementsAre(sweep.run_folder(runs[0])));
 }
 
 TEST(SweepFolderTest, TheStatusSaysHowFarARunIsAndWhoTrainsIt) {
@@ -496,7 +491,7 @@ TEST(SweepFolderTest, OptimismCountsVariantsWithAScore) {
       if (run.variant == variant) write_result(sweep.result_file(run), finished(run, 0.5));
   };
   end(0);
-  EXPECT_THAT(collect_table(sweep), ::testing::Not(HasSubstr("flatters")));
+  EXPECT_THAT(collect_table(sweep), Not(HasSubstr("flatters")));
   end(1);
   EXPECT_THAT(collect_table(sweep), HasSubstr("picking the best of 2 variants flatters it"));
 }

@@ -1,7 +1,5 @@
 #include "launch/sweep/sweep_job.hpp"
 
-#include <gmock/gmock.h>
-
 #include <fstream>
 #include <nlohmann/json.hpp>
 
@@ -18,11 +16,6 @@ namespace tpudist::test {
 namespace {
 
 namespace fs = std::filesystem;
-using ::testing::ContainsRegex;
-using ::testing::ElementsAre;
-using ::testing::HasSubstr;
-using ::testing::IsEmpty;
-using ::testing::Not;
 
 SweepOutcome run(
     const SweepFolder& folder, std::optional<int> index = {},

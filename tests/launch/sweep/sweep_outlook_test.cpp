@@ -1,15 +1,10 @@
 #include "launch/sweep/sweep_tables.hpp"
 
-#include <gmock/gmock.h>
-
 #include "launch/sweep/sweep_plan.hpp"
 #include "tests/launch/sweep/sweep_case.hpp"
 
 namespace tpudist::test {
 namespace {
-
-using ::testing::AllOf;
-using ::testing::HasSubstr;
 
 std::string outlook(const SweepCase& files, const std::string& text) {
   return outlook_text(plan_sweep(SweepFile::load(files.sweep(text))).record);
