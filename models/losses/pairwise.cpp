@@ -71,8 +71,8 @@ double top_target(std::span<const double> targets, int top) {
   return fastest[last];
 }
 
-// A loss that adds up the results of `of_pair` for each pair of a slower and a faster configuration:
-// the value at the difference of their scores, and its derivative.
+// A loss that adds up the results of `of_pair` for each pair of a slower and a faster
+// configuration: the value at the difference of their scores, and its derivative.
 template <typename OfPair>
 SlateLoss sum_over_pairs(const char* name, const PairOptions& options, const OfPair& of_pair) {
   const auto evaluate = [=](std::span<const double> scores, std::span<const double> targets,

@@ -7,8 +7,8 @@
 namespace tpudist {
 namespace {
 
-// A loss that is the mean over the configurations of of_score(score, unit * target), which returns a
-// value and its derivative.
+// A loss that is the mean over the configurations of of_score(score, unit * target), which returns
+// a value and its derivative.
 template <typename OfScore>
 SlateLoss mean_over_scores(const char* name, double unit, const OfScore& of_score) {
   const auto evaluate = [=](std::span<const double> scores, std::span<const double> targets,

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <string>
 
 #include "core/random.hpp"
 #include "models/plans/row_keys.hpp"
@@ -171,58 +172,51 @@ void expect_equal_scores(const Plan& dense, const Plan& refined, const std::vect
   expect_needed_rows_suffice(refined, nodes, states);
 }
 
+struct CaseKind {
+  std::string name;
+  std::uint64_t seed;
+  int cases, slates;
+  bool tile = false;
+  int hash_bits = 64;
+  Mixing mixing = Mixing::graph;
+  Case (*make)(CounterRng&, int, bool) = random_case;
+};
+
 // Weights are floats (count / degree), merged differently: 1e-6 is their rounding, far below what a
 // wrong merge would change.
-void run_cases(std::uint64_t seed, int cases, int slates, bool tile, int hash_bits,
-               Mixing mixing = Mixing::graph, Case (*make)(CounterRng&, int, bool) = random_case) {
-  for (int i = 0; i < cases; ++i) {
-    SCOPED_TRACE(::testing::Message() << "case " << i);
-    CounterRng random(seed, i);
-    const Case made = make(random, slates, tile);
-    const PlanShape shape = random_shape(random, mixing);
-    const RefinedGraph graph(made.nodes, made.edges, made.config_nodes,
-                             std::vector(made.node_class), shape, made.config_edges);
-    std::vector<PlanSlate> dense;
-    std::vector<RefinedSlate> refined;
-    for (int s = 0; s < slates; ++s) {
-      dense.push_back(made.dense(s));
-      refined.push_back(made.refined(s, graph));
-    }
-    expect_equal_scores(build_dense_plan(dense, shape), build_refined_plan(refined, hash_bits),
-                        made.inputs(), values(made.state_class, slates, 1.3));
-    if (::testing::Test::HasFailure()) return;
-  }
-}
-
 TEST(RefinedPlan, GivesTheScoresOfTheDensePlan) {
-  run_cases(1, 300, 1, false, 64);
-}
-TEST(RefinedPlan, GivesTheScoresOfTheDensePlanForTileGraphs) {
-  run_cases(2, 150, 1, true, 64);
-}
-TEST(RefinedPlan, RefinesSlatesOfOneGraphTogether) {
-  run_cases(3, 200, 3, false, 64);
-}
-TEST(RefinedPlan, RefinesTileSlatesOfOneGraphTogether) {
-  run_cases(4, 100, 2, true, 64);
-}
-TEST(RefinedPlan, ComparesKeysInFullWhenHashesCollide) {
-  run_cases(5, 200, 2, false, 8);
-}
-
-TEST(RefinedPlan, SharesWhatNodesOfEqualListsSee) {
-  run_cases(10, 60, 2, false, 64, Mixing::all, case_of_equal_lists);
-  run_cases(11, 60, 1, false, 8, Mixing::all, case_of_equal_lists);
-}
-
-TEST(RefinedPlan, RefinesLayersOfEveryKind) {
-  run_cases(7, 400, 1, false, 64, Mixing::all);
-}
-TEST(RefinedPlan, RefinesLayersOfEveryKindOverSeveralSlates) {
-  run_cases(8, 300, 3, false, 8, Mixing::all);
-}
-TEST(RefinedPlan, RefinesLayersOfEveryKindInTileGraphs) {
-  run_cases(9, 200, 2, true, 64, Mixing::all);
+  const CaseKind kinds[] = {
+      {"one slate", 1, 300, 1},
+      {"a tile graph", 2, 150, 1, true},
+      {"slates of one graph", 3, 200, 3},
+      {"tile slates of one graph", 4, 100, 2, true},
+      {"hashes that collide", 5, 200, 2, false, 8},
+      {"nodes of equal lists", 10, 60, 2, false, 64, Mixing::all, case_of_equal_lists},
+      {"nodes of equal lists, collisions", 11, 60, 1, false, 8, Mixing::all, case_of_equal_lists},
+      {"layers of every kind", 7, 400, 1, false, 64, Mixing::all},
+      {"layers of every kind, several slates", 8, 300, 3, false, 8, Mixing::all},
+      {"layers of every kind, tile graphs", 9, 200, 2, true, 64, Mixing::all},
+  };
+  for (const CaseKind& kind : kinds) {
+    for (int i = 0; i < kind.cases; ++i) {
+      SCOPED_TRACE(::testing::Message() << kind.name << ", case " << i);
+      CounterRng random(kind.seed, i);
+      const Case made = kind.make(random, kind.slates, kind.tile);
+      const PlanShape shape = random_shape(random, kind.mixing);
+      const RefinedGraph graph(made.nodes, made.edges, made.config_nodes,
+                               std::vector(made.node_class), shape, made.config_edges);
+      std::vector<PlanSlate> dense;
+      std::vector<RefinedSlate> refined;
+      for (int s = 0; s < kind.slates; ++s) {
+        dense.push_back(made.dense(s));
+        refined.push_back(made.refined(s, graph));
+      }
+      expect_equal_scores(build_dense_plan(dense, shape),
+                          build_refined_plan(refined, kind.hash_bits), made.inputs(),
+                          values(made.state_class, kind.slates, 1.3));
+      if (::testing::Test::HasFailure()) return;
+    }
+  }
 }
 
 TEST(RefinedPlan, MixesAllNodesOfAConfigurationOnce) {
