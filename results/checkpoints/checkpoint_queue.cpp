@@ -4,8 +4,8 @@
 #include <chrono>
 #include <utility>
 
-#include "core/duration.hpp"
 #include "core/log.hpp"
+#include "core/numbers.hpp"
 #include "core/process.hpp"
 
 namespace tpudist {

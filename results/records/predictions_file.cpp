@@ -7,6 +7,7 @@
 #include <functional>
 #include <set>
 #include <span>
+#include <type_traits>
 #include <utility>
 
 #include "core/error.hpp"
@@ -50,26 +51,37 @@ void write_column(const Hdf5Id& group, const std::string& name, const std::vecto
                  {static_cast<std::int64_t>(values.size())}, where);
 }
 
+// Calls visit(name, field, whether a run with this value has the attribute) for each attribute of a
+// run, in the order of the file.
+template <typename Run, typename Visit>
+void visit_attributes(Run& run, const Visit& visit) {
+  visit("name", run.name, true);
+  visit("step", run.step, true);
+  visit("parameter_hash", run.parameter_hash, true);
+  visit("settings_hash", run.settings_hash, true);
+  visit("variant_hash", run.variant_hash, true);
+  visit("fold_hash", run.fold_hash, true);
+  visit("folds", run.folds, true);
+  visit("init_hash", run.init_hash, run.init_hash != 0);
+  visit("init_seed", run.init_seed, true);
+  visit("order_seed", run.order_seed, true);
+  visit("slate_configs", run.slate_configs, run.slate_configs != 0);
+  visit("slate_permutations", run.slate_permutations, run.slate_configs != 0);
+  visit("slate_seed", run.slate_seed, run.slate_configs != 0);
+}
+
 void write_runs(const Hdf5Id& file, const std::vector<PredictedRun>& runs,
                 const std::string& where) {
   create_group(file, "/runs", where);
   for (std::size_t r = 0; r < runs.size(); ++r) {
-    const PredictedRun& run = runs[r];
     const Hdf5Id group = create_group(file, fmt::format("/runs/{:04}", r), where);
-    write_attribute(group, "name", run.name);
-    write_attribute(group, "step", run.step);
-    write_attribute(group, "parameter_hash", to_hex(run.parameter_hash));
-    write_attribute(group, "settings_hash", to_hex(run.settings_hash));
-    write_attribute(group, "variant_hash", to_hex(run.variant_hash));
-    write_attribute(group, "fold_hash", to_hex(run.fold_hash));
-    write_attribute(group, "folds", static_cast<std::int64_t>(run.folds));
-    if (run.init_hash != 0) write_attribute(group, "init_hash", to_hex(run.init_hash));
-    write_attribute(group, "init_seed", run.init_seed);
-    write_attribute(group, "order_seed", run.order_seed);
-    if (run.slate_configs == 0) continue;
-    write_attribute(group, "slate_configs", run.slate_configs);
-    write_attribute(group, "slate_permutations", run.slate_permutations);
-    write_attribute(group, "slate_seed", run.slate_seed);
+    visit_attributes(runs[r], [&]<typename T>(const char* name, const T& value, bool written) {
+      if (!written) return;
+      if constexpr (std::is_same_v<T, std::uint64_t>)
+        write_attribute(group, name, to_hex(value));
+      else
+        write_attribute(group, name, value);
+    });
   }
 }
 
@@ -77,21 +89,15 @@ PredictedRun read_run(const Hdf5Id& file, std::size_t number, const std::string&
   const Hdf5Id group = open_group(file, fmt::format("/runs/{:04}", number), where);
   const std::string at = fmt::format("{}:/runs/{:04}", where, number);
   PredictedRun run;
-  run.name = read_text_attribute(group, "name", at);
-  run.step = read_integer_attribute(group, "step", at);
-  run.parameter_hash = read_hash_attribute(group, "parameter_hash", at);
-  run.settings_hash = read_hash_attribute(group, "settings_hash", at);
-  run.variant_hash = read_hash_attribute(group, "variant_hash", at);
-  run.fold_hash = read_hash_attribute(group, "fold_hash", at);
-  run.folds = static_cast<int>(read_integer_attribute(group, "folds", at));
-  if (has_attribute(group, "init_hash", at))
-    run.init_hash = read_hash_attribute(group, "init_hash", at);
-  run.init_seed = read_integer_attribute(group, "init_seed", at);
-  run.order_seed = read_integer_attribute(group, "order_seed", at);
-  if (!has_attribute(group, "slate_configs", at)) return run;
-  run.slate_configs = read_integer_attribute(group, "slate_configs", at);
-  run.slate_permutations = read_integer_attribute(group, "slate_permutations", at);
-  run.slate_seed = read_integer_attribute(group, "slate_seed", at);
+  visit_attributes(run, [&]<typename T>(const char* name, T& value, bool required) {
+    if (!required && !has_attribute(group, name, at)) return;
+    if constexpr (std::is_same_v<T, std::uint64_t>)
+      value = read_hash_attribute(group, name, at);
+    else if constexpr (std::is_same_v<T, std::string>)
+      value = read_text_attribute(group, name, at);
+    else
+      value = static_cast<T>(read_integer_attribute(group, name, at));
+  });
   return run;
 }
 
@@ -388,6 +394,23 @@ PredictionRows PredictionsFile::read(int graph) const {
       predictions.scores[m][r] = offset + static_cast<double>(scores[r * members + m]);
   }
   return predictions;
+}
+
+std::vector<double> PredictionRows::targets() const {
+  std::vector<double> result(runtime.begin(), runtime.end());
+  for (std::size_t r = 0; r < normalizer.size(); ++r)
+    result[r] /= static_cast<double>(normalizer[r]);
+  return result;
+}
+
+std::uint64_t data_hash(const PredictionEntry& graph, const PredictionRows& rows) {
+  Hasher hasher;
+  hasher.update(graph.name);
+  hasher.update(graph.split);
+  hasher.update(std::span<const std::int32_t>(rows.configs));
+  hasher.update(std::span<const std::int64_t>(rows.runtime));
+  hasher.update(std::span<const std::int64_t>(rows.normalizer));
+  return hasher.digest();
 }
 
 }  // namespace tpudist

@@ -5,9 +5,9 @@
 #include <limits>
 #include <map>
 
-#include "results/report/charts/heat_map.hpp"
+#include "core/means.hpp"
+#include "results/report/charts/charts.hpp"
 #include "results/report/sections.hpp"
-#include "results/report/variant_section.hpp"
 
 namespace tpudist {
 namespace {
@@ -32,17 +32,15 @@ std::map<std::pair<std::string, int>, FoldScore> fold_scores(const ReportedVaria
     if (!run.scores) continue;
     for (std::size_t m = 0; m < run.scores->members.size(); ++m) {
       const PredictedMember& member = run.scores->members[m];
-      FoldScore cell{.member = member.number, .graphs = 0, .score = 0};
+      std::vector<double> own;
       for (const GraphResult& graph : run.scores->graphs) {
-        if (member.fold < 0 || graph.fold != member.fold || !graph.held_out[m] ||
-            std::isnan(graph.members[m]))
-          continue;
-        cell.score += graph.members[m];
-        ++cell.graphs;
+        if (member.fold >= 0 && graph.fold == member.fold && graph.held_out[m] &&
+            !std::isnan(graph.members[m]))
+          own.push_back(graph.members[m]);
       }
-      if (cell.graphs == 0) continue;
-      cell.score /= cell.graphs;
-      scores[{seed_name(run, member.number), member.fold}] = cell;
+      if (!own.empty())
+        scores[{seed_name(run, member.number), member.fold}] = {
+            member.number, static_cast<int>(own.size()), mean(own)};
     }
   }
   return scores;
@@ -50,12 +48,8 @@ std::map<std::pair<std::string, int>, FoldScore> fold_scores(const ReportedVaria
 
 HeatMap map_of(const ReportedVariant& variant,
                const std::map<std::pair<std::string, int>, FoldScore>& scores) {
-  HeatMap map{.label = "Out-of-fold score by seed and fold",
-              .row_name = "seed",
-              .column_name = "fold",
-              .rows = {},
-              .columns = {},
-              .values = {}};
+  HeatMap map{
+      .label = "Out-of-fold score by seed and fold", .row_name = "seed", .column_name = "fold"};
   int folds = 0;
   for (const RunRecord& run : variant.runs) {
     folds = std::max(folds, run.folds);
@@ -77,8 +71,7 @@ HeatMap map_of(const ReportedVariant& variant,
 }
 
 ReportFigure folds_figure(const VariantGroup& group) {
-  ReportFigure figure;
-  figure.heading = group.heading("");
+  ReportFigure figure = group.figure("", "folds", {"seed", "fold", "member", "graphs", "mean"});
   figure.sentence = fmt::format(
       "Mean {} of the member of each seed and fold, on the graphs of the fold, which it never saw. "
       "Columns hold other graphs: a fold with low scores has hard graphs or spoiled ones, which "
@@ -86,19 +79,15 @@ ReportFigure folds_figure(const VariantGroup& group) {
       "cannot tell apart. Down a column only trainings differ.{}",
       group.metric(), group.several() ? " The shades of all variants are those of one scale." : "");
   figure.stacked = true;
-  figure.table = {{"seed", "fold", "member", "graphs", "mean"}, {}, "folds" + group.file_end};
-  if (group.several()) figure.table.columns.insert(figure.table.columns.begin(), "variant");
   double low = std::numeric_limits<double>::infinity(), high = -low;
   std::vector<std::pair<const ReportedVariant*, HeatMap>> maps;
   for (const ReportedVariant* variant : group.variants) {
     const auto scores = fold_scores(*variant);
     for (const auto& [place, score] : scores) {
       low = std::min(low, score.score), high = std::max(high, score.score);
-      std::vector<TableCell> row{place.first, TableCell::count(place.second),
-                                 TableCell::count(score.member), TableCell::count(score.graphs),
-                                 score.score};
-      if (group.several()) row.emplace(row.begin(), variant->runs.front().variant);
-      figure.table.rows.push_back(std::move(row));
+      group.add_row(figure, *variant,
+                    {place.first, TableCell::count(place.second), TableCell::count(score.member),
+                     TableCell::count(score.graphs), score.score});
     }
     if (!scores.empty()) maps.emplace_back(variant, map_of(*variant, scores));
   }
@@ -117,14 +106,15 @@ ReportSection folds_section(const ReportInput& input) {
       input, {.id = "folds", .title = "Seeds and folds"},
       [](const VariantGroup& group, ReportSection& section) {
         ReportFigure figure = folds_figure(group);
-        std::vector<const ReportedVariant*> lacking;
-        for (const ReportedVariant* variant : group.variants) {
-          if (variant->out_of_fold.graphs.empty()) lacking.push_back(variant);
-        }
-        add_missing(section, group, figure.table.rows.empty() ? group.variants : lacking,
-                    "No out-of-fold scores: members hold folds out with ensemble.folds, and "
-                    "predictions.rows scores the graphs that they never saw.");
-        if (!figure.table.rows.empty()) section.gist = "the score of each seed on each fold";
+        const bool any = !figure.table.rows.empty();
+        add_missing(
+            section, group,
+            [&](const ReportedVariant& variant) {
+              return any && !variant.out_of_fold.graphs.empty();
+            },
+            "No out-of-fold scores: members hold folds out with ensemble.folds, and "
+            "predictions.rows scores the graphs that they never saw.");
+        if (any) section.gist = "the score of each seed on each fold";
         add_figure(section, std::move(figure));
       });
 }

@@ -29,7 +29,7 @@ class Headline {
 
   std::vector<std::string> sentences() {
     if (found_.variants.empty()) return {};
-    for (const VariantPair& pair : found_.pairs) {
+    for (const VariantComparison::Pair& pair : found_.pairs) {
       if (pair.a == found_.best) leads_.push_back(&pair);
     }
     if (found_.variants.size() == 1) {
@@ -49,10 +49,10 @@ class Headline {
   const ReportedVariant& best() const { return input_.variants[found_.best]; }
   const std::string& name_of(std::size_t variant) const { return input_.variants[variant].name(); }
 
-  std::string names(const std::vector<const VariantPair*>& leads) const {
+  std::string names(const std::vector<const VariantComparison::Pair*>& leads) const {
     std::vector<std::string> names;
     constexpr std::size_t kMost = 4;
-    for (const VariantPair* lead : leads) {
+    for (const VariantComparison::Pair* lead : leads) {
       if (names.size() < kMost) names.push_back(name_of(lead->b));
     }
     if (leads.size() > kMost) names.push_back(fmt::format("{} more", leads.size() - kMost));
@@ -105,10 +105,10 @@ class Headline {
 
   void log_best() {
     const ScoreSummary summary = summarise_members(best(), found_.out_of_fold).value();
-    const VariantPair& next = *leads_.front();
-    std::vector<const VariantPair*> beaten, tied;
+    const VariantComparison::Pair& next = *leads_.front();
+    std::vector<const VariantComparison::Pair*> beaten, tied;
     bool tested = true, alike = false;
-    for (const VariantPair* lead : leads_) {
+    for (const VariantComparison::Pair* lead : leads_) {
       alike = alike || lead->alike;
       (lead->shown() ? beaten : tied).push_back(lead);
       tested = tested && lead->p.has_value();
@@ -199,7 +199,8 @@ class Headline {
 
   const ReportInput& input_;
   const VariantComparison& found_;
-  std::vector<const VariantPair*> leads_;  // the best variant against the others, by difference
+  std::vector<const VariantComparison::Pair*>
+      leads_;  // the best variant against the others, by difference
   std::vector<std::string> texts_;
 };
 

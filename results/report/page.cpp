@@ -106,10 +106,8 @@ std::string facts_html(std::span<const ReportFact> facts) {
   return html + "</dl>\n";
 }
 
-}  // namespace
-
-std::string_view page_style() {
-  return R"css(
+// The style sheet, without characters that XML would need to escape.
+constexpr std::string_view kStyle = R"css(
 :root { color-scheme: light dark; --page: #f4f4f1; --card: #fcfcfb; --ink: #16150f; --soft: #5a5953;
   --grid: #e3e2db; --edge: #d5d4cc; --c1: #2a6fc4; --c2: #d9602b; --c3: #15905b; --c4: #a97800;
   --c5: #5a49b0; --c6: #c93a3a; --warn: #fff3d6; --warnedge: #d8a530; --on: #ffffff; }
@@ -179,7 +177,8 @@ svg text.strongtext { font-weight: 600; } svg text.on { fill: var(--on); }
 .f5 { fill: var(--c5); } .f6 { fill: var(--c6); }
 @media print { body { background: none; } section { break-inside: avoid; } }
 )css";
-}
+
+}  // namespace
 
 std::string_view page_script() {
   return R"js(
@@ -252,7 +251,7 @@ std::string page_html(const std::string& title, const std::string& subtitle,
       "'unsafe-inline'; script-src "
       "'sha256-{4}'\"/>\n<title>{0}</title>\n<style>{1}</style>\n</head>\n"
       "<body>\n<header>\n<h1>{0}</h1>\n<p>{2}</p>\n{3}<nav aria-label=\"Sections\">",
-      escaped(title), page_style(), escaped(subtitle), facts_html(facts), page_script_hash());
+      escaped(title), kStyle, escaped(subtitle), facts_html(facts), page_script_hash());
   for (const ReportSection& section : sections)
     html += fmt::format("<a href=\"#{}\">{}</a>", escaped(section.id), escaped(section.title));
   html += "</nav>\n</header>\n<main>\n";

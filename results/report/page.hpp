@@ -53,9 +53,6 @@ struct ReportFact {
   std::string name, text;
 };
 
-// The style sheet of a page, without characters that XML would need to escape.
-std::string_view page_style();
-
 // The script that sorts the rows of a table by the clicked column; a second click reverses the
 // order. The text has no '<' and no '&', so that the page stays XML.
 std::string_view page_script();

@@ -1,60 +1,46 @@
-#include "results/report/runs_table.hpp"
+#include "results/report/sections.hpp"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <cmath>
 
+#include "core/means.hpp"
+
 namespace tpudist {
 namespace {
 
 // The mean over graphs of a run's own scores; NaN if there are none.
 struct RunScore {
-  double members = std::nan(""), together = std::nan(""), out_of_fold = std::nan("");
-  std::string at;  // the kind of scores
+  double members = kNone, together = kNone, out_of_fold = kNone;
+  std::string at = {};  // the kind of scores
 };
 
-double mean_or_none(double sum, double count) {
-  return count > 0 ? sum / count : std::nan("");
-}
-
 RunScore final_scores(const RunRecord& run) {
-  RunScore score;
-  double members = 0, member_count = 0, together = 0, together_count = 0, held = 0, held_count = 0;
+  std::vector<double> valid, together, out_of_fold;  // of graphs
   for (const GraphResult& graph : run.scores->graphs) {
-    double sum = 0, count = 0;
-    for (std::size_t m = 0; m < graph.members.size(); ++m) {
-      if (graph.held_out[m] && std::isfinite(graph.members[m])) sum += graph.members[m], ++count;
-    }
-    if (count == 0) continue;
+    std::vector<double> own;
+    for (std::size_t m = 0; m < graph.members.size(); ++m)
+      if (graph.held_out[m] && std::isfinite(graph.members[m])) own.push_back(graph.members[m]);
+    if (own.empty()) continue;
     if (graph.fold >= 0) {
-      held += sum / count, ++held_count;
+      out_of_fold.push_back(mean(own));
     } else if (graph.split == "valid") {
-      members += sum / count, ++member_count;
-      if (std::isfinite(graph.combined)) together += graph.combined, ++together_count;
+      valid.push_back(mean(own));
+      if (std::isfinite(graph.combined)) together.push_back(graph.combined);
     }
   }
-  score.members = mean_or_none(members, member_count);
-  score.together = mean_or_none(together, together_count);
-  score.out_of_fold = mean_or_none(held, held_count);
-  score.at = rows_text(run.scores->most_rows);
-  return score;
+  return {mean(valid), mean(together), mean(out_of_fold), rows_text(run.scores->most_rows)};
 }
 
 // For a run without final scores: its last evaluation.
 RunScore scores_so_far(const RunRecord& run) {
-  RunScore score;
-  if (run.curves.evaluations.empty()) return score;
+  if (run.curves.evaluations.empty()) return {};
   const LoggedEvaluation& last = run.curves.evaluations.back();
-  double sum = 0, count = 0;
-  for (const double value : last.members) {
-    if (std::isfinite(value)) sum += value, ++count;
-  }
-  score.members = mean_or_none(sum, count);
-  score.together = last.ensemble;
-  score.at = fmt::format("so far, step {}{}", last.step,
-                         last.rows > 0 ? fmt::format(", at most {} rows", last.rows) : "");
-  return score;
+  return {.members = mean_of_known(last.members),
+          .together = last.ensemble,
+          .at = fmt::format("so far, step {}{}", last.step,
+                            last.rows > 0 ? fmt::format(", at most {} rows", last.rows) : "")};
 }
 
 // The seeds without the word "seed", which heads the column.
@@ -91,12 +77,11 @@ ReportFigure runs_figure(const ReportInput& input) {
            true};
   for (const RunRecord& run : input.results.runs) {
     const RunScore score = run.scores ? final_scores(run) : scores_so_far(run);
-    const double none = std::nan("");
-    const double seconds = run.curves.steps.empty() ? none : run.curves.steps.back().train_seconds;
+    const double seconds = run.curves.steps.empty() ? kNone : run.curves.steps.back().train_seconds;
     table.rows.push_back({run.label, run.variant, run.collection, seeds_of(run), members_text(run),
-                          score.members, run.members > 1 ? score.together : none, score.out_of_fold,
-                          score.at.empty() ? "not scored" : score.at, name_of(run.state),
-                          steps_text(run), TableCell(seconds, "{:.1f}")});
+                          score.members, run.members > 1 ? score.together : kNone,
+                          score.out_of_fold, score.at.empty() ? "not scored" : score.at,
+                          name_of(run.state), steps_text(run), TableCell(seconds, "{:.1f}")});
   }
   // An empty column would take room from the others.
   const auto says_nothing = [&](std::size_t c) {

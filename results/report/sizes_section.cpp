@@ -23,7 +23,7 @@ ReportFigure sizes_figure(const VariantGroup& group) {
     LineChart::Series line{
         .name = about(*variant, "mean over subsets"), .colour = variant->colour, .strong = true};
     LineChart::Band band{.colour = variant->colour};
-    for (const EnsembleSize& size : rankings.sizes) {
+    for (const EnsembleSizes::Size& size : rankings.sizes) {
       line.x.push_back(size.members);
       line.y.push_back(size.mean);
       group.add_row(figure, *variant,

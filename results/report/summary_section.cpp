@@ -162,7 +162,7 @@ ReportFigure pairs_figure(const ReportInput& input, const VariantComparison& fou
                       .x_name = "difference of " + input.variants[found.best].metric,
                       .zero = true};
   constexpr std::size_t kMostDrawn = 15;
-  for (const VariantPair& pair : found.pairs) {
+  for (const VariantComparison::Pair& pair : found.pairs) {
     const std::string &a = input.variants[pair.a].name(), &b = input.variants[pair.b].name();
     figure.table.rows.push_back(
         {a, b, pair.difference, signed_text(pair.trainings), pair.p, signed_text(pair.families)});
@@ -175,7 +175,7 @@ ReportFigure pairs_figure(const ReportInput& input, const VariantComparison& fou
     if (pair.families) row.wider = ChartInterval{pair.families->low, pair.families->high};
     chart.rows.push_back(std::move(row));
   }
-  const auto narrower = [](const VariantPair& pair) {
+  const auto narrower = [](const VariantComparison::Pair& pair) {
     return pair.trainings && pair.families &&
            pair.families->high - pair.families->low < pair.trainings->high - pair.trainings->low;
   };

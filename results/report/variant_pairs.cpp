@@ -61,7 +61,8 @@ void add_pairs(const ReportInput& input, VariantComparison& found) {
       several.push_back(variant);
     }
     for (std::size_t j = i + 1; j < own.size(); ++j) {
-      VariantPair& pair = found.pairs.emplace_back(VariantPair{.a = variant, .b = own[j].first});
+      VariantComparison::Pair& pair =
+          found.pairs.emplace_back(VariantComparison::Pair{.a = variant, .b = own[j].first});
       pair.difference = mean_score(scores) - mean_score(own[j].second);
       if (const auto families = compare_on_other_families(scores, own[j].second))
         pair.families = known(families->interval.interval);
@@ -71,7 +72,7 @@ void add_pairs(const ReportInput& input, VariantComparison& found) {
   const AllPairs tested = all_pairs(means, own.front().second.reach().of_differences());
   found.method = tested.test_name();
   for (const PairDifference& one : tested.pairs) {
-    const auto pair = std::ranges::find_if(found.pairs, [&](const VariantPair& other) {
+    const auto pair = std::ranges::find_if(found.pairs, [&](const VariantComparison::Pair& other) {
       return other.a == several[static_cast<std::size_t>(one.a)] &&
              other.b == several[static_cast<std::size_t>(one.b)];
     });

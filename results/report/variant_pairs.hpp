@@ -10,28 +10,27 @@
 
 namespace tpudist {
 
-// The difference between two variants of one collection by the mean of members: a minus b, where a
-// is the better one.
-struct VariantPair {
-  std::size_t a = 0, b = 0;  // indices in ReportInput::variants
-  double difference = 0;
-  // On these graphs, if trained again: simultaneous 95 % interval and p, adjusted for all pairs
-  // (all_pairs). Both variants need two trainings.
-  std::optional<Interval> trainings = {};
-  std::optional<double> p = {};
-  // All trainings of both score alike: their spread is unknown, so interval and p are missing.
-  bool alike = false;
-  std::optional<Interval> families = {};  // other families, 95 % for this pair alone
-
-  bool shown() const { return p && *p < 0.05; }
-};
-
 // Comparison of the variants of one collection.
 struct VariantComparison {
+  // The difference of two variants by the mean of members: a minus b, where a is the better one.
+  struct Pair {
+    std::size_t a = 0, b = 0;  // indices in ReportInput::variants
+    double difference = 0;
+    // On these graphs, if trained again: simultaneous 95 % interval and p, adjusted for all pairs
+    // (all_pairs). Both variants need two trainings.
+    std::optional<Interval> trainings = {};
+    std::optional<double> p = {};
+    // All trainings of both score alike: their spread is unknown, so interval and p are missing.
+    bool alike = false;
+    std::optional<Interval> families = {};  // other families, 95 % for this pair alone
+
+    bool shown() const { return p && *p < 0.05; }
+  };
+
   bool out_of_fold = false;           // otherwise on validation graphs
   std::vector<std::size_t> variants;  // those with scores, in the order of ReportInput::variants
   std::size_t best = 0;               // the variant with the highest score
-  std::vector<VariantPair> pairs;     // pairs of the best variant first; empty for one variant
+  std::vector<Pair> pairs;            // pairs of the best variant first; empty for one variant
   std::string method;                 // of p: AllPairs::test_name
   std::string refusal;  // why they cannot be compared (different data or rows); then no pairs
 };

@@ -137,8 +137,8 @@ std::vector<double> EnsembleSizes::without() const {
   return means;
 }
 
-std::vector<EnsembleSize> EnsembleSizes::result() const {
-  std::vector<EnsembleSize> list;
+std::vector<EnsembleSizes::Size> EnsembleSizes::result() const {
+  std::vector<EnsembleSizes::Size> list;
   if (graphs_ == 0 || members_ < 2) return list;
   for (std::size_t s = 0; s < sizes_.size(); ++s) {
     double sum = 0, squares = 0, count = 0;

@@ -10,18 +10,18 @@
 
 namespace tpudist {
 
-// The score of ensembles of K of M members, over random subsets.
-struct EnsembleSize {
-  int members = 0;       // K
-  int subsets = 0;       // number of drawn subsets; one if K = M
-  double mean = 0;       // over subsets, of the mean over graphs
-  double deviation = 0;  // between subsets, divided by sqrt(1 - K / M); NaN beyond K = M / 2
-};
-
 // The score of ensembles of K random members of M, for several K. The subsets depend only on M and
 // are scored graph by graph. Graphs with another number of members than the first are ignored.
 class EnsembleSizes {
  public:
+  // The score of ensembles of K of M members, over random subsets.
+  struct Size {
+    int members = 0;       // K
+    int subsets = 0;       // number of drawn subsets; one if K = M
+    double mean = 0;       // over subsets, of the mean over graphs
+    double deviation = 0;  // between subsets, divided by sqrt(1 - K / M); NaN beyond K = M / 2
+  };
+
   explicit EnsembleSizes(std::string collection) : collection_(std::move(collection)) {}
 
   // `scores` [M][r] are normalised scores of the members, `targets` [r]. Uses 2,000 evenly spaced
@@ -32,7 +32,7 @@ class EnsembleSizes {
   // Empty without graphs or with only one member. Subsets of the M members overlap, and differ less
   // than independent ensembles of K members. To correct this, the deviation between subsets is
   // divided by sqrt(1 - K / M). Beyond K = M / 2 subsets overlap too much.
-  std::vector<EnsembleSize> result() const;
+  std::vector<Size> result() const;
   // [members()] the mean score over graphs without each member; empty when `result` is.
   std::vector<double> without() const;
   int members() const { return members_; }
@@ -70,7 +70,7 @@ struct RankedGraph : PredictionEntry {
 
 struct VariantRankings {
   std::vector<RankedGraph> graphs;  // validation graphs, then graphs in folds; each sorted by name
-  std::vector<EnsembleSize>
+  std::vector<EnsembleSizes::Size>
       sizes;  // on validation graphs that all members ranked; empty for fewer than two members
   int sized_members = 0, sized_graphs = 0;
   // [sized_members] the mean over the same graphs without each member.

@@ -29,6 +29,12 @@ std::string score_text(const SystemScores& system) {
                      system.members > 1 ? fmt::format(" of {} members", system.members) : "");
 }
 
+std::vector<std::string> labels_of(const SystemScores& system) {
+  std::vector<std::string> labels;
+  for (const ScoreMatrix::Row& row : system.scores.rows) labels.push_back(row.label);
+  return labels;
+}
+
 // At most three labels, and the number of further ones.
 std::string labels_text(std::vector<std::string> labels) {
   constexpr std::size_t kShown = 3;
@@ -41,15 +47,15 @@ std::string labels_text(std::vector<std::string> labels) {
 std::string left_out_lines(const SystemScores& system) {
   std::string text;
   for (const std::string& line : system.notes) text += "note      " + line + "\n";
-  for (const std::string& line : system.left_out) text += "left out  " + line + "\n";
+  for (const std::string& line : system.scores.left_out) text += "left out  " + line + "\n";
   return text;
 }
 
 std::string heading(const SystemScores& system) {
-  return fmt::format("{}, {}, {}: {} of {}{}\n", system.collection, system.metric,
+  return fmt::format("{}, {}, {}: {} of {}{}\n", system.scores.collection, system.scores.metric,
                      title_of(system.judged), counted(system.scores.graph_count(), "graph"),
                      counted(system.scores.family_count(), "family"),
-                     system.most_rows > 0 ? ", " + rows_text(system.most_rows) : "");
+                     system.scores.most_rows > 0 ? ", " + rows_text(system.scores.most_rows) : "");
 }
 
 std::string line(std::string_view what, std::string_view text) {
@@ -161,11 +167,11 @@ std::string other_families_text(const SystemPair& pair, const Comparison& found)
   if (own.next.value != 0 && !std::isnan(own.shake_up.chance))
     // A tile score is 1 minus a slowdown.
     text += line(
-        "",
-        fmt::format("if nothing was known before, {0} leads on {1:.0f} of 100 such families "
-                    "(on fewer if {0} is the best of many variants); expected regret {2:.4f}{3}",
-                    own.next.value > 0 ? "A" : "B", std::min(99.0, 100 * own.shake_up.chance),
-                    own.shake_up.regret, pair.a.metric == "tile_score" ? " of slowdown" : ""));
+        "", fmt::format(
+                "if nothing was known before, {0} leads on {1:.0f} of 100 such families "
+                "(on fewer if {0} is the best of many variants); expected regret {2:.4f}{3}",
+                own.next.value > 0 ? "A" : "B", std::min(99.0, 100 * own.shake_up.chance),
+                own.shake_up.regret, pair.a.scores.metric == "tile_score" ? " of slowdown" : ""));
   if (own.interval.interval.is_known())
     text +=
         "  if A and B differ far more on a few families, the interval covers the truth in "
@@ -222,14 +228,14 @@ std::string line_of_needed(std::string_view what, std::string_view unit, const N
 using Json = nlohmann::json;
 
 Json names_json(const SystemScores& system) {
-  return {{"collection", system.collection},
-          {"metric", system.metric},
+  return {{"collection", system.scores.collection},
+          {"metric", system.scores.metric},
           {"graphs", system.judged == EvaluatedOn::valid ? "valid" : "out_of_fold"},
           {"score_of", name_of(system.score)},
-          {"runs", system.labels},
+          {"runs", labels_of(system)},
           {"members", system.members},
           {"notes", system.notes},
-          {"left_out", system.left_out}};
+          {"left_out", system.scores.left_out}};
 }
 
 // The test as JSON; p is null if the test cannot tell.
@@ -273,8 +279,7 @@ Json needed_json(const std::optional<NeededRange>& found) {
           {"high", number(found->high)}};
 }
 
-}  // namespace
-
+// Which of two systems is better, by how much and how certain, in one line.
 std::string verdict_text(const Comparison& found) {
   const char better = a_leads(found) ? 'A' : 'B', worse = a_leads(found) ? 'B' : 'A';
   const double size = std::abs(found.difference);
@@ -291,6 +296,8 @@ std::string verdict_text(const Comparison& found) {
   return fmt::format("Undecided on these graphs ({}): {} is {}.\n", percent(found.level), better,
                      between(own));
 }
+
+}  // namespace
 
 std::string plan_text(const DifferencePlan& plan) {
   std::string text = fmt::format(
@@ -314,7 +321,7 @@ std::string plan_text(const DifferencePlan& plan) {
 }
 
 std::string system_text(const SystemScores& system) {
-  if (system.labels.empty())
+  if (system.scores.rows.empty())
     return fmt::format("{}: no scores\n", title_of(system.judged)) + left_out_lines(system);
   std::string text = heading(system);
   if (const auto runs = run_interval(system.scores)) {
@@ -329,7 +336,8 @@ std::string system_text(const SystemScores& system) {
     if (system.together)
       text += fmt::format("  members together: {:.4f}\n", mean_score(*system.together));
   }
-  return text + family_text(family_interval({&system.scores, 1})) + left_out_lines(system);
+  const RunScoreTable& scores = system.scores;
+  return text + family_text(family_interval({&scores, 1})) + left_out_lines(system);
 }
 
 std::string comparison_text(const SystemPair& pair, const Comparison& found) {
@@ -342,7 +350,7 @@ std::string comparison_text(const SystemPair& pair, const Comparison& found) {
   text += "\n" + heading(pair.a);
   const auto side = [](char name, double score, const SystemScores& system) {
     return fmt::format("  {}      {:.4f}  {}: {}{}\n", name, score, score_text(system),
-                       labels_text(system.labels),
+                       labels_text(labels_of(system)),
                        system.baseline ? " (the baseline of the sweep)" : "");
   };
   text += side('A', found.a, pair.a) + side('B', found.b, pair.b);
@@ -356,7 +364,7 @@ std::string comparison_text(const SystemPair& pair, const Comparison& found) {
 
 Json system_json(const SystemScores& system, double level) {
   Json json = names_json(system);
-  if (system.labels.empty()) return json;
+  if (system.scores.rows.empty()) return json;
   json.update(intervals_json(system.scores, level));
   json["members_together"] = system.together ? intervals_json(*system.together, level) : Json();
   json["other_members"] =

@@ -3,6 +3,7 @@
 #include <nlohmann/json_fwd.hpp>
 #include <string>
 
+#include "results/scores/result_set.hpp"
 #include "results/scores/system_scores.hpp"
 #include "statistics/intervals/comparison.hpp"
 
@@ -13,9 +14,6 @@ namespace tpudist {
 std::string system_text(const SystemScores& system);
 nlohmann::json system_json(const SystemScores& system, double level = kIntervalLevel);
 
-// Which of two systems is better, by how much and how certain, in one line.
-std::string verdict_text(const Comparison& comparison);
-
 // The output of `tpudist compare` for two systems, which must have graphs. The answer to `--margin`
 // and the verdict come first.
 std::string comparison_text(const SystemPair& pair, const Comparison& comparison);
@@ -24,5 +22,19 @@ nlohmann::json comparison_json(const SystemPair& pair, const Comparison& compari
 // The output of `tpudist compare --difference`.
 std::string plan_text(const DifferencePlan& plan);
 nlohmann::json plan_json(const DifferencePlan& plan);
+
+// Which variants of a sweep differ, all pairs at once (all_pairs). Then the intervals of each
+// variant: system_text of its runs in the newest stage, on validation graphs and out of fold, if
+// there are scores. If the runs of a variant cannot be compared, a line says why.
+std::string sweep_interval_text(const ResultSet& results);
+
+// A list: {"variant", "valid": system_json, "out_of_fold": system_json}, with "error" for a variant
+// whose runs cannot be compared.
+nlohmann::json sweep_interval_json(const ResultSet& results);
+
+// A list with an entry for each kind of graphs and experiment that has two variants with two
+// trainings each: {"graphs", "method", "variants", "pairs": [{"a", "b", "interval", "p"}],
+// "shrunk"}.
+nlohmann::json sweep_pairs_json(const ResultSet& results);
 
 }  // namespace tpudist

@@ -6,9 +6,10 @@
 #include <string>
 #include <vector>
 
-#include "results/records/predictions.hpp"
+#include <nlohmann/json_fwd.hpp>
+
+#include "results/records/predictions_file.hpp"
 #include "results/records/run_result.hpp"
-#include "results/scores/out_of_fold.hpp"
 
 namespace tpudist {
 
@@ -24,6 +25,13 @@ struct GraphResult : PredictionEntry {  // `nodes` 0: unknown
   // member did.
   double combined = 0;
   int combined_members = 0;
+};
+
+// How well a member ranks the graphs of the fold that it never saw.
+struct OutOfFoldScore {
+  int number = 0, fold = -1;  // of the member
+  int graphs = 0;             // graphs of its fold with a defined metric
+  double score = 0;           // mean of the primary metric over these graphs; NaN if there are none
 };
 
 // The scores of a run's members on each scored graph.
@@ -48,9 +56,6 @@ std::string rows_text(std::int64_t most_rows);
 // [M] 1 for a member that was trained without the graph and has only finite scores, else 0.
 std::vector<double> held_out_weights(const PredictionEntry& graph, const PredictionRows& rows);
 
-// Sets MemberScores::data_hash from the hashes of the graphs.
-void set_data_hash(MemberScores& scores);
-
 // Reads predictions, which have every score, each graph once. Leaves out test graphs, which have no
 // run times. Throws DataError, IoError.
 MemberScores read_member_scores(const PredictionSource& predictions);
@@ -67,5 +72,14 @@ std::uint64_t read_scored_parameters(const std::filesystem::path& path);
 std::vector<MemberResult> read_member_results(const std::filesystem::path& path,
                                               const std::string& collection, int first_member,
                                               int members);
+
+// The scores of the members that hold out a fold, in the order of members. A failed member has no
+// graph. Reads every graph in a fold.
+std::vector<OutOfFoldScore> out_of_fold_scores(const PredictionsFile& predictions);
+
+// {"metric": "kendall_tau", "most_rows": 0, "members": [{"number", "fold", "graphs", "score"}]}.
+// NaN becomes null.
+nlohmann::json out_of_fold_json(const PredictionsHeader& header,
+                                const std::vector<OutOfFoldScore>& scores);
 
 }  // namespace tpudist

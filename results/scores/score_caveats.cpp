@@ -6,7 +6,7 @@
 
 #include "core/json.hpp"
 #include "core/means.hpp"
-#include "statistics/noise/rank_sampling.hpp"
+#include "statistics/ranking/metrics.hpp"
 
 namespace tpudist {
 namespace {

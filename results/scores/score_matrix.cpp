@@ -142,7 +142,7 @@ class MatrixBuilder {
     return nullptr;
   }
 
-  static MatrixRow row_of(const RunRecord& run) {
+  static ScoreMatrix::Row row_of(const RunRecord& run) {
     return {.label = run.label,
             .variant = run.variant,
             .variant_hash = run.hashes ? recipe_hash(*run.hashes) : 0,
@@ -151,7 +151,7 @@ class MatrixBuilder {
             .members = {}};
   }
 
-  void add(MatrixRow row, const std::vector<double>& scores) {
+  void add(ScoreMatrix::Row row, const std::vector<double>& scores) {
     if (std::ranges::all_of(scores, [](double score) { return std::isnan(score); })) {
       matrix_.left_out.push_back(row.label + ": it failed, or has no scores");
       return;
@@ -169,7 +169,7 @@ class MatrixBuilder {
     bool failed() const { return what().failed || ranks_nothing; }
   };
   struct Training {
-    MatrixRow row;
+    ScoreMatrix::Row row;
     std::vector<Part> parts;  // by number of the member
     bool in_one_run() const {
       return std::ranges::all_of(parts,
@@ -203,7 +203,7 @@ class MatrixBuilder {
     std::vector<Training> list;
     std::map<Key, std::size_t> places;
     for (const RunRecord* run : runs_) {
-      const MatrixRow row = row_of(*run);
+      const ScoreMatrix::Row row = row_of(*run);
       const auto [at, fresh] = places.try_emplace({row.variant_hash == 0 ? row.variant : "",
                                                    row.variant_hash, row.init_seed, row.order_seed},
                                                   list.size());
@@ -250,7 +250,7 @@ class MatrixBuilder {
         const GraphResult& scored = *graph_of(run, graph);
         scores.push_back(scored.held_out[m] ? scored.members[m] : kNone);
       }
-      MatrixRow row = row_of(run);
+      ScoreMatrix::Row row = row_of(run);
       row.members = {run.scores->members[m].number};
       if (run.scores->members.size() > 1 || runs_.size() == 1)
         row.label += fmt::format(" member {}", row.members.front());
@@ -391,9 +391,9 @@ ScoreMatrix score_matrix(std::span<const RunRecord> runs, MatrixRows kind) {
   return MatrixBuilder(runs, kind).build();
 }
 
-ScoreMatrix members_of(ScoreMatrix members, const MatrixRow& training) {
+ScoreMatrix members_of(ScoreMatrix members, const ScoreMatrix::Row& training) {
   for (std::size_t r = members.rows.size(); r-- > 0;) {
-    const MatrixRow& row = members.rows[r];
+    const ScoreMatrix::Row& row = members.rows[r];
     if (std::tie(row.variant, row.variant_hash, row.init_seed, row.order_seed) ==
         std::tie(training.variant, training.variant_hash, training.init_seed, training.order_seed))
       continue;

@@ -20,25 +20,25 @@ enum class MatrixRows {
                 // the graph's fold
 };
 
-// A member or training that scores all graphs of the matrix.
-struct MatrixRow {
-  std::string label;               // "demo seed 2 member 3"
-  std::string variant;             // label of its variant
-  std::uint64_t variant_hash = 0;  // recipe_hash; 0: unknown
-  std::int64_t init_seed = 0, order_seed = 0;
-  // The numbers of the row's members. For MatrixRows::out_of_fold [folds]: the first member that
-  // holds out each fold.
-  std::vector<int> members;
-  int member_count = 1;  // of a training
-};
-
 // The primary metric of every row on every graph. In the table graphs of two splits that share a
 // name are "NAME (SPLIT)", rows are its runs, and only MatrixRows::out_of_fold has folds.
 struct ScoreMatrix : RunScoreTable {
+  // A member or training that scores all graphs of the matrix.
+  struct Row {
+    std::string label;               // "demo seed 2 member 3"
+    std::string variant;             // label of its variant
+    std::uint64_t variant_hash = 0;  // recipe_hash; 0: unknown
+    std::int64_t init_seed = 0, order_seed = 0;
+    // The numbers of the row's members. For MatrixRows::out_of_fold [folds]: the first member that
+    // holds out each fold.
+    std::vector<int> members;
+    int member_count = 1;  // of a training
+  };
+
   std::string collection, metric;
   std::int64_t most_rows = 0;  // most scored rows of a graph; 0: all
   MatrixRows kind = MatrixRows::members;
-  std::vector<MatrixRow> rows;           // [R]
+  std::vector<Row> rows;                 // [R]
   std::vector<PredictionEntry> entries;  // [G] the graphs, sorted by name, then split
   // What the matrix leaves out and why, one line each: runs without scores, failed members, graphs
   // with an undefined metric, trainings that lack members.
@@ -59,6 +59,6 @@ struct ScoreMatrix : RunScoreTable {
 ScoreMatrix score_matrix(std::span<const RunRecord> runs, MatrixRows kind);
 
 // The rows of a matrix of members that belong to one training.
-ScoreMatrix members_of(ScoreMatrix members, const MatrixRow& training);
+ScoreMatrix members_of(ScoreMatrix members, const ScoreMatrix::Row& training);
 
 }  // namespace tpudist

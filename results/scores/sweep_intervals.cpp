@@ -1,4 +1,4 @@
-#include "results/scores/sweep_intervals.hpp"
+#include "results/scores/comparison_text.hpp"
 
 #include <fmt/format.h>
 
@@ -12,7 +12,6 @@
 #include "core/error.hpp"
 #include "core/means.hpp"
 #include "core/numbers.hpp"
-#include "results/scores/comparison_text.hpp"
 #include "results/scores/system_scores.hpp"
 #include "results/scores/table_intervals.hpp"
 #include "statistics/intervals/comparison.hpp"
@@ -200,7 +199,8 @@ std::string sweep_interval_text(const ResultSet& results) {
       text += "  not told: " + variant.error + "\n";
       continue;
     }
-    const bool valid = !variant.valid.labels.empty(), folds = !variant.out_of_fold.labels.empty();
+    const bool valid = !variant.valid.scores.rows.empty(),
+               folds = !variant.out_of_fold.scores.rows.empty();
     if (valid || !folds) text += indented(system_text(variant.valid));
     if (folds) text += indented(system_text(variant.out_of_fold));
   }

@@ -47,16 +47,10 @@ void require_one_variant(std::span<const RunRecord> runs) {
 SystemScores scores_of(std::span<const RunRecord> runs, const ScoreMatrix& matrix,
                        EvaluatedOn judged) {
   SystemScores result;
-  result.collection = matrix.collection;
-  result.metric = matrix.metric;
-  result.most_rows = matrix.most_rows;
-  result.judged = judged;
-  result.left_out = matrix.left_out;
-  for (const MatrixRow& row : matrix.rows) {
-    result.labels.push_back(row.label);
-    result.members = std::max(result.members, row.member_count);
-  }
   result.scores = matrix;
+  result.judged = judged;
+  for (const ScoreMatrix::Row& row : matrix.rows)
+    result.members = std::max(result.members, row.member_count);
   result.baseline = !runs.empty() && runs.front().baseline;
   result.notes = shared_orders(runs, matrix);
   if (std::string failed = matrix.failed_text(); !failed.empty())
@@ -67,9 +61,11 @@ SystemScores scores_of(std::span<const RunRecord> runs, const ScoreMatrix& matri
 // Keeps only the graphs of `common`, which both sides have.
 void keep_common(SystemScores& system, const std::set<std::string>& common) {
   for (const std::string& name : system.scores.graphs | std::views::reverse) {
-    if (!common.contains(name)) system.left_out.push_back(name + ": left out on the other side");
+    if (!common.contains(name))
+      system.scores.left_out.push_back(name + ": left out on the other side");
   }
-  system.scores = on_graphs(system.scores, common);
+  system.scores.entries.clear();  // of all graphs; nobody needs them here
+  static_cast<RunScoreTable&>(system.scores) = on_graphs(system.scores, common);
   for (auto* beside : {&system.together, &system.members_of_one}) {
     if (*beside) *beside = on_graphs(**beside, common);
     if (*beside && (*beside)->graphs != system.scores.graphs) beside->reset();
@@ -155,8 +151,8 @@ std::vector<std::string> shared_orders(std::span<const RunRecord> runs, const Sc
   if (std::ranges::any_of(
           runs, [](const RunRecord& run) { return run.setting("batch.order") == "per_member"; }))
     return {};
-  std::map<std::int64_t, const MatrixRow*> known;
-  for (const MatrixRow& row : matrix.rows) {
+  std::map<std::int64_t, const ScoreMatrix::Row*> known;
+  for (const ScoreMatrix::Row& row : matrix.rows) {
     const auto [at, fresh] = known.try_emplace(row.order_seed, &row);
     if (!fresh)
       return {
@@ -200,7 +196,7 @@ SystemScores system_scores(std::span<const RunRecord> runs, EvaluatedOn judged,
   require_one_variant(runs);
   if (judged == EvaluatedOn::out_of_fold) {
     SystemScores result = scores_of(runs, score_matrix(runs, MatrixRows::out_of_fold), judged);
-    if (score == TrainingScore::members_together && !result.labels.empty())
+    if (score == TrainingScore::members_together && !result.scores.rows.empty())
       result.notes.push_back(
           "members together are compared on validation graphs only; out of fold this is the mean "
           "of members");
@@ -209,23 +205,20 @@ SystemScores system_scores(std::span<const RunRecord> runs, EvaluatedOn judged,
   const ScoreMatrix trainings = score_matrix(runs, MatrixRows::trainings);
   SystemScores result = scores_of(runs, trainings, judged);
   if (result.members < 2) return result;
-  const ScoreMatrix together = score_matrix(runs, MatrixRows::together);
-  RunScoreTable combined = together;
-  const bool alike = together.rows.size() == result.labels.size();
-  if (alike &&
-      (combined.graphs == result.scores.graphs || score == TrainingScore::members_together))
-    result.together = std::move(combined);
+  ScoreMatrix together = score_matrix(runs, MatrixRows::together);
+  const bool alike = together.rows.size() == trainings.rows.size();
   if (score == TrainingScore::members_together) {
-    if (!result.together) {
+    if (!alike) {
       const std::string reason =
           together.left_out.empty() ? "no scores" : together.left_out.front();
       throw ConfigError("members cannot be put together: " + reason);
     }
     result.score = score;
-    result.scores = *std::move(result.together);
-    result.left_out = together.left_out;
-    result.together.reset();
-  } else if (result.labels.size() == 1) {
+    result.scores = std::move(together);
+    return result;
+  }
+  if (alike && together.graphs == trainings.graphs) result.together = std::move(together);
+  if (trainings.rows.size() == 1) {
     RunScoreTable members =
         members_of(score_matrix(runs, MatrixRows::members), trainings.rows.front());
     if (members.run_count() > 1) result.members_of_one = std::move(members);
@@ -307,8 +300,8 @@ std::string no_end_text(std::span<const RunRecord> runs, const std::string& side
 }
 
 std::string missing_text(const SystemPair& pair) {
-  std::vector<std::string> lines = pair.a.left_out;
-  lines.insert(lines.end(), pair.b.left_out.begin(), pair.b.left_out.end());
+  std::vector<std::string> lines = pair.a.scores.left_out;
+  lines.insert(lines.end(), pair.b.scores.left_out.begin(), pair.b.scores.left_out.end());
   return lines.empty() ? "no run has any" : join(lines, "; ");
 }
 

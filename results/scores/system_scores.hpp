@@ -29,20 +29,18 @@ std::string_view name_of(TrainingScore score);  // "mean of members", "members t
 
 // The scores of one system: all trainings of one variant. Plain data.
 struct SystemScores {
-  std::string collection, metric;
+  // Rows are trainings; without such scores there is none. `left_out` also names graphs that the
+  // other side lacks.
+  ScoreMatrix scores;
   EvaluatedOn judged = EvaluatedOn::valid;
   TrainingScore score = TrainingScore::mean_of_members;
-  std::vector<std::string> labels;  // [R] of the trainings
-  int members = 0;                  // most members of a training
-  bool baseline = false;            // RunRecord::baseline
-  std::int64_t most_rows = 0;       // most scored rows of a graph; 0: all
-  RunScoreTable scores;  // columns are trainings, graphs sorted by name; empty without such scores
+  int members = 0;        // most members of a training
+  bool baseline = false;  // RunRecord::baseline
   // The scores of members together, if each training has several members, all known.
   std::optional<RunScoreTable> together;
   // If there is one training of several members: a column for each member. These scores say nothing
   // about other trainings.
   std::optional<RunScoreTable> members_of_one;
-  std::vector<std::string> left_out;  // of ScoreMatrix
   // Notes on the trainings, one line each: some share `seed.order`, so they saw the same slates and
   // differ too little; members failed and do not count; one is on both sides with different
   // settings.

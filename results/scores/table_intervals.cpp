@@ -67,6 +67,22 @@ std::string these_graphs_text(const TableIntervals& found, const std::string& so
   return text + member_line(*found.these_graphs, source) + "\n  " + one_training_line() + "\n";
 }
 
+// The ensemble's scores on the graphs of `table`, as one run; graphs without a score are left out.
+RunScoreTable ensemble_scores(const TableJudgement& table) {
+  RunScoreTable scores;
+  for (std::size_t g = 0; g < table.graphs.size(); ++g) {
+    const double score =
+        table.takes_selection() ? table.selection->nested_graphs[g] : table.graphs[g].kept;
+    if (std::isnan(score)) continue;
+    scores.graphs.push_back(table.graphs[g].name);
+    scores.families.push_back(table.graphs[g].family);
+    scores.scores.push_back({score});
+    if (!std::isnan(table.graphs[g].metrics.tile_score))
+      scores.lowest = -std::numeric_limits<double>::infinity();
+  }
+  return scores;
+}
+
 }  // namespace
 
 nlohmann::json interval_json(const std::optional<Interval>& interval) {
@@ -102,21 +118,6 @@ std::string collapse_line(const RunScoreTable& scores) {
                   trainings, 100 * rate_bound(collapsed, trainings));
   if (collapsed == 0) return text;
   return text + fmt::format("; without collapses the mean is {:.4f}", mean(means));
-}
-
-RunScoreTable ensemble_scores(const TableJudgement& table) {
-  RunScoreTable scores;
-  for (std::size_t g = 0; g < table.graphs.size(); ++g) {
-    const double score =
-        table.takes_selection() ? table.selection->nested_graphs[g] : table.graphs[g].kept;
-    if (std::isnan(score)) continue;
-    scores.graphs.push_back(table.graphs[g].name);
-    scores.families.push_back(table.graphs[g].family);
-    scores.scores.push_back({score});
-    if (!std::isnan(table.graphs[g].metrics.tile_score))
-      scores.lowest = -std::numeric_limits<double>::infinity();
-  }
-  return scores;
 }
 
 TableIntervals table_intervals(const TableJudgement& table) {

@@ -41,9 +41,6 @@ struct TableIntervals {
 };
 TableIntervals table_intervals(const TableJudgement& table);
 
-// The ensemble's scores on the graphs of `table`, as one run; graphs without a score are left out.
-RunScoreTable ensemble_scores(const TableJudgement& table);
-
 // The final score: the mean over collections of TableJudgement::kept, and its intervals. A table is
 // one collection, or those of its parts. Leaving a member out removes it from all parts of its
 // table. Members of different tables are independent. Families are clustered across collections.

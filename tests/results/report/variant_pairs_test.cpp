@@ -45,7 +45,7 @@ TEST(VariantPairs, HaveAVariantWithoutAMeanLast) {
   const VariantComparison found = compare_variants(input, "layout:xla:random");
   EXPECT_EQ(found.best, 2u);
   ASSERT_EQ(found.pairs.size(), 3u);
-  for (const VariantPair& pair : found.pairs) EXPECT_NE(pair.a, 0u);
+  for (const VariantComparison::Pair& pair : found.pairs) EXPECT_NE(pair.a, 0u);
   EXPECT_EQ(found.pairs[1].b, 0u);
 }
 

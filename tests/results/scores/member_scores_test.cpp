@@ -1,8 +1,9 @@
 #include "results/scores/member_scores.hpp"
 
-#include <gtest/gtest.h>
+#include <gmock/gmock.h>
 
 #include <cmath>
+#include <nlohmann/json.hpp>
 
 #include "core/error.hpp"
 #include "tests/results/scores/run_case.hpp"
@@ -13,6 +14,7 @@ namespace {
 using test::PredictionsCase;
 using test::TempDir;
 using test::write_text;
+using ::testing::IsNan;
 
 MemberScores scores_of(const PredictionsCase& predictions) {
   const TempDir folder;
@@ -106,6 +108,43 @@ TEST(MemberScoresTest, ReadsScoresJsonWhereThereAreNoPredictions) {
 
   write_text(folder / "scores.json", "{\"ensemble\": 3}");
   EXPECT_THROW(read_member_scores_json(folder / "scores.json", "layout:xla:random", 3), DataError);
+}
+
+TEST(OutOfFold, ScoresEachMemberOnItsOwnFold) {
+  const TempDir folder;
+  const PredictionsCase given;
+  given.write(folder / "predictions.h5");
+  const PredictionsFile file(folder / "predictions.h5");
+  const std::vector<OutOfFoldScore> scores = out_of_fold_scores(file);
+  ASSERT_EQ(scores.size(), 3u);
+  // Member 0 ranks bert as it was measured; member 1 swaps one pair of three of resnet.
+  EXPECT_EQ(scores[0].fold, 0);
+  EXPECT_EQ(scores[0].graphs, 1);
+  EXPECT_DOUBLE_EQ(scores[0].score, 1);
+  EXPECT_DOUBLE_EQ(scores[1].score, 1.0 / 3);
+  EXPECT_EQ(scores[2].graphs, 0);  // failed
+  EXPECT_THAT(scores[2].score, IsNan());
+  const nlohmann::json json = out_of_fold_json(file.header(), scores);
+  EXPECT_EQ(json.at("metric"), "kendall_tau");
+  EXPECT_EQ(json.at("most_rows"), 0);
+  ASSERT_EQ(json.at("members").size(), 3u);
+  EXPECT_EQ(json.at("members")[0].dump(), R"({"fold":0,"graphs":1,"number":0,"score":1.0})");
+  EXPECT_EQ(json.at("members")[2].dump(), R"({"fold":0,"graphs":0,"number":2,"score":null})");
+}
+
+TEST(OutOfFold, IsEmptyWhereMembersHoldNothingOut) {
+  const TempDir folder;
+  PredictionsCase given;
+  for (PredictedMember& member : given.header.members) member.fold = -1;
+  given.write(folder / "predictions.h5");
+  EXPECT_TRUE(out_of_fold_scores(PredictionsFile(folder / "predictions.h5")).empty());
+}
+
+TEST(OutOfFold, TakesTheTileScoreForTiles) {
+  const TempDir folder;
+  PredictionsCase("tile:xla").write(folder / "predictions.h5");
+  const auto scores = out_of_fold_scores(PredictionsFile(folder / "predictions.h5"));
+  EXPECT_DOUBLE_EQ(scores[0].score, 1);  // fewer than 5 configurations: all are taken
 }
 
 }  // namespace

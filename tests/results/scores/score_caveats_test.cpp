@@ -6,7 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "results/scores/judgement.hpp"
-#include "statistics/noise/rank_sampling.hpp"
+#include "statistics/ranking/metrics.hpp"
 #include "tests/support/noisy_graph.hpp"
 
 namespace tpudist {

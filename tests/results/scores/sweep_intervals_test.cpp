@@ -1,11 +1,10 @@
-#include "results/scores/sweep_intervals.hpp"
+#include "results/scores/comparison_text.hpp"
 
 #include <gmock/gmock.h>
 
 #include <nlohmann/json.hpp>
 
 #include "core/error.hpp"
-#include "results/scores/comparison_text.hpp"
 #include "results/scores/system_scores.hpp"
 #include "tests/results/scores/system_case.hpp"
 #include "tests/support/thrown.hpp"
@@ -22,9 +21,15 @@ std::string refusal_of(const std::string& input) {
   return test::message_of<ConfigError>([&] { read_system({&input, 1}); });
 }
 
-TEST(SweepIntervals, HaveTwoForEachVariant) {
-  const TempDir folder;
-  const ResultSet results = read_results({write_system_sweep(folder / "sweep")});
+class SweepIntervals : public ::testing::Test {
+ protected:
+  const TempDir folder_;
+  const std::string sweep_ = write_system_sweep(folder_ / "sweep").string();
+};
+using ReadSystem = SweepIntervals;
+
+TEST_F(SweepIntervals, HaveTwoForEachVariant) {
+  const ResultSet results = read_results({sweep_});
   EXPECT_THAT(
       sweep_interval_text(results),
       AllOf(HasSubstr("valid split: 1 significant difference between 2 variants on these 6 graphs "
@@ -33,6 +38,7 @@ TEST(SweepIntervals, HaveTwoForEachVariant) {
             HasSubstr("a:b, 95 % intervals"), HasSubstr("valid split: 6 graphs of 4 families"),
             HasSubstr("training graphs, out of fold: 2 graphs of 2 families"),
             HasSubstr("these graphs, if trained again"),
+            HasSubstr("2 trainings without a collapse leave a collapse rate of up to 78 %"),
             HasSubstr("other families, if trained again")));
   const auto json = sweep_interval_json(results);
   ASSERT_EQ(json.size(), 2u);
@@ -45,16 +51,9 @@ TEST(SweepIntervals, HaveTwoForEachVariant) {
   EXPECT_TRUE(pairs[0].at("shrunk").empty());  // of two variants
 }
 
-TEST(SweepIntervals, SayWhatFewTrainingsCannotSee) {
-  const TempDir folder;
-  EXPECT_THAT(sweep_interval_text(read_results({write_system_sweep(folder / "sweep")})),
-              HasSubstr("2 trainings without a collapse leave a collapse rate of up to 78 %"));
-}
-
 // A variant without two complete trainings is named and not passed over.
-TEST(SweepIntervals, NameVariantsThatAreNotCompared) {
-  const TempDir folder;
-  ResultSet results = read_results({write_system_sweep(folder / "sweep")});
+TEST_F(SweepIntervals, NameVariantsThatAreNotCompared) {
+  ResultSet results = read_results({sweep_});
   results.sweep->labels.push_back("late");
   results.sweep->variant_experiment.push_back(0);
   if (!results.sweep->variant_group.empty()) results.sweep->variant_group.push_back(0);
@@ -66,24 +65,20 @@ TEST(SweepIntervals, NameVariantsThatAreNotCompared) {
 }
 
 // The same data have the same p in both commands.
-TEST(SweepIntervals, DecideAsCompareDoes) {
-  const TempDir folder;
-  const std::string sweep = write_system_sweep(folder / "sweep").string();
-  const auto sides = two_variants(sweep);
+TEST_F(SweepIntervals, DecideAsCompareDoes) {
+  const auto sides = two_variants(sweep_);
   const SystemPair pair =
       system_pair(read_system({&sides[0], 1}), read_system({&sides[1], 1}), EvaluatedOn::valid);
-  const auto pairs = sweep_pairs_json(read_results({sweep}));
+  const auto pairs = sweep_pairs_json(read_results({sweep_}));
   EXPECT_NEAR(pairs[0].at("pairs")[0].at("p"),
               compare(pair.a.scores, pair.b.scores).these_graphs->p, 1e-12);
 }
 
-TEST(ReadSystem, NamesTheBaselineOfASweep) {
-  const TempDir folder;
-  const std::string sweep = write_system_sweep(folder / "sweep").string();
-  SweepRecord record = SweepFiles(sweep).record();
+TEST_F(ReadSystem, NamesTheBaselineOfASweep) {
+  SweepRecord record = SweepFiles(sweep_).record();
   record.baseline = true;
-  write_record(SweepFiles(sweep).record_file(), record);
-  const auto sides = two_variants(sweep);
+  write_record(SweepFiles(sweep_).record_file(), record);
+  const auto sides = two_variants(sweep_);
   SystemPair pair =
       system_pair(read_system({&sides[0], 1}), read_system({&sides[1], 1}), EvaluatedOn::valid);
   EXPECT_TRUE(pair.a.baseline);
@@ -92,43 +87,38 @@ TEST(ReadSystem, NamesTheBaselineOfASweep) {
               HasSubstr("rate=0.1 seed 2 (the baseline of the sweep)\n"));
   // Where the baseline is chosen, its fresh seeds are all that there is.
   record.stages.push_back({.name = "confirm", .first = 4, .count = 2, .confirms = true});
-  write_record(SweepFiles(sweep).record_file(), record);
+  write_record(SweepFiles(sweep_).record_file(), record);
   std::vector<SweepRun> fresh{record.runs[0], record.runs[1]};
   for (SweepRun& run : fresh) {
     run.index += 4;
     run.id[0] = '1';
   }
-  write_stage_runs(SweepFiles(sweep).stage_file(1), fresh);
-  EXPECT_THAT(test::message_of<ConfigError>([&] { two_variants(sweep); }),
+  write_stage_runs(SweepFiles(sweep_).stage_file(1), fresh);
+  EXPECT_THAT(test::message_of<ConfigError>([&] { two_variants(sweep_); }),
               HasSubstr("the baseline, rate=0.1, was chosen, so there is no other variant"));
 }
 
-TEST(ReadSystem, ASweepOfTwoVariantsIsBothSides) {
-  const TempDir folder;
-  const std::string sweep = write_system_sweep(folder / "sweep").string();
-  EXPECT_THAT(two_variants(sweep), ::testing::ElementsAre(sweep + ":0", sweep + ":1"));
-  SweepRecord record = SweepFiles(sweep).record();
+TEST_F(ReadSystem, ASweepOfTwoVariantsIsBothSides) {
+  EXPECT_THAT(two_variants(sweep_), ::testing::ElementsAre(sweep_ + ":0", sweep_ + ":1"));
+  SweepRecord record = SweepFiles(sweep_).record();
   record.labels.push_back("third");
   record.variant_experiment.push_back(0);
   record.variant_group.push_back(0);
   record.runs[3].variant = 2;
-  write_record(SweepFiles(sweep).record_file(), record);
-  EXPECT_THAT(test::message_of<ConfigError>([&] { two_variants(sweep); }),
-              HasSubstr("has runs of 3 variants; name two as " + sweep +
+  write_record(SweepFiles(sweep_).record_file(), record);
+  EXPECT_THAT(test::message_of<ConfigError>([&] { two_variants(sweep_); }),
+              HasSubstr("has runs of 3 variants; name two as " + sweep_ +
                         ":NUMBER: 0 (rate=0.1), 1 (a:b), 2 (third)"));
 }
 
-TEST(ReadSystem, OneVariantIsNotBothSides) {
-  const TempDir folder;
-  const std::string sweep = write_system_sweep(folder / "sweep").string();
-  EXPECT_THAT(test::message_of<ConfigError>([&] { two_variants(sweep + ":1"); }),
-              HasSubstr("name two as " + sweep + ":NUMBER: 0 (rate=0.1), 1 (a:b)"));
+TEST_F(ReadSystem, OneVariantIsNotBothSides) {
+  EXPECT_THAT(test::message_of<ConfigError>([&] { two_variants(sweep_ + ":1"); }),
+              HasSubstr("name two as " + sweep_ + ":NUMBER: 0 (rate=0.1), 1 (a:b)"));
 }
 
 // Fifty times the same number is no estimate of each.
-TEST(SweepIntervals, SayWhereTrainingsDoNotSeparateTheVariants) {
-  const TempDir folder;
-  ResultSet results = read_results({write_system_sweep(folder / "sweep")});
+TEST_F(SweepIntervals, SayWhereTrainingsDoNotSeparateTheVariants) {
+  ResultSet results = read_results({sweep_});
   results.sweep->labels = {"a", "b", "c"};
   results.sweep->variant_experiment = {0, 0, 0};
   results.sweep->variant_group = {0, 0, 0};
@@ -147,18 +137,16 @@ TEST(SweepIntervals, SayWhereTrainingsDoNotSeparateTheVariants) {
             ::testing::Not(HasSubstr("what training again would reach"))));
 }
 
-TEST(ReadSystem, TakesVariantsByNumberAndLabel) {
-  const TempDir folder;
-  const std::string sweep = write_system_sweep(folder / "sweep").string();
+TEST_F(ReadSystem, TakesVariantsByNumberAndLabel) {
   for (const std::string variant : {":1", ":a:b"}) {
-    const std::string input = sweep + variant;
+    const std::string input = sweep_ + variant;
     const std::vector<RunRecord> runs = read_system({&input, 1});
     ASSERT_EQ(runs.size(), 2u);
     EXPECT_EQ(runs[0].variant, "a:b");
   }
-  EXPECT_THAT(refusal_of(sweep), HasSubstr("name one as"));
-  EXPECT_THAT(refusal_of(sweep + ":7"), HasSubstr("has no runs of a variant 7; name one as "));
-  EXPECT_THAT(refusal_of(sweep + ":7"), HasSubstr(":NUMBER: 0 (rate=0.1), 1 (a:b)"));
+  EXPECT_THAT(refusal_of(sweep_), HasSubstr("name one as"));
+  EXPECT_THAT(refusal_of(sweep_ + ":7"), HasSubstr("has no runs of a variant 7; name one as "));
+  EXPECT_THAT(refusal_of(sweep_ + ":7"), HasSubstr(":NUMBER: 0 (rate=0.1), 1 (a:b)"));
 }
 
 }  // namespace

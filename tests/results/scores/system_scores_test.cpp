@@ -187,7 +187,7 @@ TEST_F(Systems, OfSplitTrainingsEqualThoseOfFusedOnes) {
     const SystemScores fused = system_scores(read_system(a_), judged),
                        own = system_scores(read_system(split), judged);
     EXPECT_EQ(own.scores.scores, fused.scores.scores);
-    EXPECT_EQ(own.labels.size(), 3u);
+    EXPECT_EQ(own.scores.rows.size(), 3u);
     ASSERT_EQ(own.together.has_value(), fused.together.has_value());
     if (own.together) EXPECT_EQ(own.together->scores, fused.together->scores);
   }
@@ -226,7 +226,8 @@ TEST_F(Systems, LeaveOutGraphsThatHaveTwoEqualConfigurations) {
   const std::string input = (folder_ / "two").string();
   const SystemScores found = system_scores(read_system({&input, 1}), EvaluatedOn::valid);
   EXPECT_EQ(found.scores.graph_count(), 5);
-  EXPECT_THAT(found.left_out, ::testing::Contains(HasSubstr("inception_v3_batch_128_train")));
+  EXPECT_THAT(found.scores.left_out,
+              ::testing::Contains(HasSubstr("inception_v3_batch_128_train")));
   EXPECT_THAT(refusal(a_, {input}), HasSubstr("the data differ"));
 }
 
