@@ -52,12 +52,12 @@ struct ConfigNode::Impl {
   // Returns and records the value under `key` as `parse(value, name)` reads it, or the fallback.
   template <typename T, typename Parse>
   T read(std::string_view key, const T& fallback, AcceptedValue accepted, const Parse& parse) {
-    T result = fallback;
-    if (const YamlValue* entry = find(key); entry && usable(*entry, name_of(key))) {
-      if (std::optional<T> parsed = parse(*entry, name_of(key))) result = std::move(*parsed);
-    }
-    record.note(key, to_yaml(result), result == fallback, std::move(accepted));
-    return result;
+    const YamlValue* const entry = find(key);
+    std::optional<T> result;
+    if (entry && usable(*entry, name_of(key))) result = parse(*entry, name_of(key));
+    if (!result) result.emplace(fallback);
+    record.note(key, to_yaml(*result), *result == fallback, std::move(accepted));
+    return *std::move(result);
   }
 
   template <typename T, typename Parse>
