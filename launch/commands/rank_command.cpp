@@ -35,8 +35,7 @@ struct RankArguments : ScoringArguments {
   std::string module;  // of a file with several
   ConfigRequest request;
   std::vector<std::filesystem::path> runs;
-  CombinationArguments combine;
-  bool keep_all = false;
+  JudgementArguments judgement;
   std::int64_t top = 10;
   bool json = false, nodes = false;
   std::string apply;  // "jax", "text" or empty
@@ -56,10 +55,10 @@ std::vector<AgreedValue> values_to_agree(const RankArguments& arguments) {
           {"--module", arguments.module},
           {"--configs", content_of(arguments.request.configs)},
           {"--default", content_of(arguments.request.assigned)},
-          {"--combine", arguments.combine.rule},
-          {"--keep-all", arguments.keep_all ? "yes" : "no"},
+          {"--combine", arguments.judgement.rule},
+          {"--keep-all", arguments.judgement.keep_all ? "yes" : "no"},
           {"--nodes", arguments.nodes ? "yes" : "no"},
-          {"--temperature", std::to_string(arguments.combine.temperature)}};
+          {"--temperature", std::to_string(arguments.judgement.temperature)}};
 }
 
 std::size_t taking_part(const ModuleRanking& result) {
@@ -75,7 +74,7 @@ void print_header(const RankArguments& arguments, const Module& module,
         seen == whole ? "" : fmt::format(" of {} (data.reduce)", format_count(whole)),
         counted(module.dataset.rows(0), "configuration"), format_count(std::ssize(result.ranking)));
   print("ranked by {} of {} ({}):", taking_part(result),
-        counted(std::ssize(result.members), "member"), arguments.combine.rule);
+        counted(std::ssize(result.members), "member"), arguments.judgement.rule);
   for (const TrainedRun& run : runs) print(" {} {}", run.path, opened_at(run));
   print("\n");
 }
@@ -199,7 +198,7 @@ nlohmann::ordered_json to_json(const RankArguments& arguments, const Module& mod
       {"nodes", graph.nodes},
       {"configs", module.dataset.rows(0)},
       {"distinct_configs", result.ranking.size()},
-      {"combine", arguments.combine.rule},
+      {"combine", arguments.judgement.rule},
       {"kendall_tau", finite_or_null(result.kendall_tau)},
       {"runs", nlohmann::ordered_json::array()},
       {"members", nlohmann::ordered_json::array()},
@@ -264,7 +263,7 @@ void warn_of_distance(const RankArguments& arguments, const Module& module,
 }
 
 void run(const RankArguments& arguments) {
-  const JudgementOptions judgement{arguments.combine.combination(), arguments.keep_all};
+  const JudgementOptions judgement = arguments.judgement.options();
   if (arguments.request.configs.empty() &&
       (!arguments.apply.empty() || !arguments.request.assigned.empty()))
     throw ConfigError(
@@ -358,8 +357,8 @@ void add_rank_command(Command app) {
           "Folders of runs, or SWEEP:N for those of a variant; all their members rank together")
       .required();
   add_run_options(command, *arguments);
-  add_combination_options(command, arguments->combine);
-  add_keep_all_option(command, arguments->keep_all);
+  add_combination_options(command, arguments->judgement);
+  add_keep_all_option(command, arguments->judgement.keep_all);
   command.add_option("--top", arguments->top, "How many configurations to list; 0: all")
       .not_negative()
       .show_default();

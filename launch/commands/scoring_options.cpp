@@ -14,19 +14,21 @@
 namespace tpudist {
 
 JudgementOptions JudgementArguments::options() const {
-  return {.combination = combine.combination(),
+  if (!(temperature > 0) || !std::isfinite(temperature))
+    throw ConfigError(fmt::format(
+        "--temperature {} cannot scale scores; give a number above 0, such as 1", temperature));
+  return {.combination = {combination_rule(rule), temperature},
           .keep_all = keep_all,
           .greedy = select == "greedy",
           .least_columns = least};
 }
 
 std::string JudgementArguments::to_text() const {
-  return fmt::format("{} {} {} {}", combine.rule, combine.temperature, select,
-                     keep_all ? "keep" : "reject");
+  return fmt::format("{} {} {} {}", rule, temperature, select, keep_all ? "keep" : "reject");
 }
 
 void add_judgement_options(Command command, JudgementArguments& arguments) {
-  add_combination_options(command, arguments.combine);
+  add_combination_options(command, arguments);
   command
       .add_option("--select", arguments.select,
                   "all, or greedy: choose members by their scores, if that is worth it on model "
@@ -72,15 +74,7 @@ void ScoringArguments::warn_of_other_graphs(const TrainedRun& run) const {
                shards.string(), run.path.string());
 }
 
-Combination CombinationArguments::combination() const {
-  if (!(temperature > 0) || !std::isfinite(temperature)) {
-    throw ConfigError(fmt::format(
-        "--temperature {} cannot scale scores; give a number above 0, such as 1", temperature));
-  }
-  return {combination_rule(rule), temperature};
-}
-
-void add_combination_options(Command command, CombinationArguments& arguments) {
+void add_combination_options(Command command, JudgementArguments& arguments) {
   command
       .add_option("--combine", arguments.rule,
                   "How members become one ranking: mean, z_score, min_max, rank_mean, borda, "

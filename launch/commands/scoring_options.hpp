@@ -9,7 +9,6 @@
 #include "launch/program/command_line.hpp"
 #include "launch/program/job.hpp"
 #include "results/scores/judgement.hpp"
-#include "statistics/ranking/combination.hpp"
 #include "train/scoring/trained_run.hpp"
 
 namespace tpudist {
@@ -32,22 +31,14 @@ struct ScoringArguments {
 };
 
 // The options of commands that combine several members into one ranking.
-struct CombinationArguments {
+struct JudgementArguments {
   std::string rule = "z_score";
   double temperature = 1;
-
-  // Throws ConfigError for an unknown rule, and for a temperature that is not above 0 and finite.
-  Combination combination() const;
-};
-
-// The options of commands that combine members.
-struct JudgementArguments {
-  CombinationArguments combine;
   std::string select = "all";
   bool keep_all = false;
   int least = 0;  // members that must be left; 0: all inputs must be there
 
-  // Throws as CombinationArguments::combination.
+  // Throws ConfigError for an unknown rule, and for a temperature that is not above 0 and finite.
   JudgementOptions options() const;
   // All values as one text, which must be equal on all ranks.
   std::string to_text() const;
@@ -56,7 +47,7 @@ struct JudgementArguments {
 // `arguments` holds the defaults and must outlive the command.
 
 // Adds --combine and --temperature.
-void add_combination_options(Command command, CombinationArguments& arguments);
+void add_combination_options(Command command, JudgementArguments& arguments);
 
 // Adds --checkpoint (find_checkpoint) and --weights.
 void add_checkpoint_options(Command command, ScoringArguments& arguments);

@@ -110,12 +110,8 @@ TEST(SweepFileTest, ShippedSweepsLoad) {
 TEST(SweepFileTest, NamesAMissingExperiment) {
   const SweepCase files;
   const auto path = files.write("other.yaml", "name: x\nexperiments: [tiny.yaml, none.yaml]\n");
-  try {
-    SweepFile::load(path);
-    FAIL();
-  } catch (const ConfigError& error) {
-    EXPECT_THAT(error.what(), HasSubstr((files.path("none.yaml")).string() + ", which is no file"));
-  }
+  EXPECT_THAT(message_of<ConfigError>([&] { SweepFile::load(path); }),
+              HasSubstr(files.path("none.yaml").string() + ", which is no file"));
 }
 
 }  // namespace
