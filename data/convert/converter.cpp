@@ -11,7 +11,6 @@
 #include <set>
 #include <utility>
 
-#include "core/duration.hpp"
 #include "core/error.hpp"
 #include "core/file_system.hpp"
 #include "core/folder_lock.hpp"

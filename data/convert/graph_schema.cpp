@@ -96,7 +96,8 @@ std::vector<std::int64_t> read_normalizers(const NpzReader& npz) {
 
 }  // namespace
 
-GraphSizes read_graph_sizes(const NpzReader& npz, const Collection& collection, RunTimeNeed need) {
+GraphSizes read_graph_sizes(const NpzReader& npz, const Collection& collection,
+                            bool needs_run_times) {
   const FeatureSchema& schema = collection.schema;
   const std::string_view widths =
       collection.is_tpugraphs() ? "" : ", the width of its collection's graphs";
@@ -124,7 +125,7 @@ GraphSizes read_graph_sizes(const NpzReader& npz, const Collection& collection, 
       splits.fail(fmt::format("has {} splits of {} nodes", splits.shape()[1], sizes.nodes));
   }
   const auto is_wanted = [&](std::string_view array) {
-    return need == RunTimeNeed::required || npz.contains(array);
+    return needs_run_times || npz.contains(array);
   };
   sizes.configs =
       first_axis(open_config_features(npz, collection), 1, kMaxConfigs, "configurations");

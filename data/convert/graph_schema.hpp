@@ -28,13 +28,11 @@ struct GraphSizes {
 // Each function reads one NPZ file of `collection`, whose schema gives the widths, and throws
 // DataError with file, array and index at the first value that violates the schema.
 
-// Whether a file must have run times. A module to rank may be unmeasured.
-enum class RunTimeNeed { required, optional };
-
-// Checks that every array exists with its type and shape, and returns the sizes. If run times are
-// optional, config_runtime and config_runtime_normalizers may be missing.
+// Checks that every array exists with its type and shape, and returns the sizes. Without
+// `needs_run_times`, as for a module to rank, config_runtime and config_runtime_normalizers may be
+// missing.
 GraphSizes read_graph_sizes(const NpzReader& npz, const Collection& collection,
-                            RunTimeNeed need = RunTimeNeed::required);
+                            bool needs_run_times = true);
 
 // Reads node_feat, node_opcode, edge_index, node_config_ids and node_splits. The graph's name is
 // the file's stem.

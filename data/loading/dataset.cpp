@@ -340,4 +340,15 @@ SlateOrder order_of(const OrderOptions& options, const Dataset& data) {
                     std::move(fastest_first));
 }
 
+std::optional<std::uint64_t> segment_hash(const Dataset& data) {
+  if (data.options().reduction.segments == SegmentCut::none) return std::nullopt;
+  Hasher hasher;
+  for (int g = 0; g < data.size(); ++g) {
+    const std::span<const std::int32_t> segment = data.graph(g).segment;
+    hasher.update(std::ssize(segment));
+    hasher.update(segment);
+  }
+  return hasher.digest();
+}
+
 }  // namespace tpudist

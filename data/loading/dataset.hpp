@@ -140,4 +140,7 @@ std::uint64_t hash_selection(const DatasetOptions& options, std::span<const Grap
 // run time if the mix needs them.
 SlateOrder order_of(const OrderOptions& options, const Dataset& data);
 
+// XXH3 over the segments of all graphs; nothing if graphs are not cut.
+std::optional<std::uint64_t> segment_hash(const Dataset& data);
+
 }  // namespace tpudist

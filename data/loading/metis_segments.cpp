@@ -9,7 +9,6 @@
 #include "core/error.hpp"
 #include "core/hash.hpp"
 #include "core/random.hpp"
-#include "data/loading/dataset.hpp"
 
 #ifdef TPUDIST_METIS
 #include <fmt/format.h>
@@ -211,17 +210,6 @@ std::optional<std::uint64_t> metis_hash(const GraphReduction& reduction) {
     return hash64(std::as_bytes(std::span(segments)));
   }();
   return hash;
-}
-
-std::optional<std::uint64_t> segment_hash(const Dataset& data) {
-  if (data.options().reduction.segments == SegmentCut::none) return std::nullopt;
-  Hasher hasher;
-  for (int g = 0; g < data.size(); ++g) {
-    const std::span<const std::int32_t> segment = data.graph(g).segment;
-    hasher.update(std::ssize(segment));
-    hasher.update(segment);
-  }
-  return hasher.digest();
 }
 
 }  // namespace tpudist

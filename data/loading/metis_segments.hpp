@@ -9,8 +9,6 @@
 
 namespace tpudist {
 
-class Dataset;
-
 // Whether this program was built with METIS.
 bool has_metis();
 
@@ -26,9 +24,6 @@ std::vector<std::int32_t> metis_segments(const Graph& graph, std::int64_t most_n
 // XXH3 over the segments of a fixed graph, which identifies the version and build of METIS; nothing
 // if METIS does not cut graphs. Throws as metis_segments.
 std::optional<std::uint64_t> metis_hash(const GraphReduction& reduction);
-
-// XXH3 over the segments of all graphs; nothing if graphs are not cut.
-std::optional<std::uint64_t> segment_hash(const Dataset& data);
 
 // METIS fails on some graphs of thousands of nodes if segments have fewer nodes.
 inline constexpr std::int64_t kFewestByMetis = 10;

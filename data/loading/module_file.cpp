@@ -131,7 +131,7 @@ void require_kind(const NpzReader& npz, const Collection& collection) {
 Module read_npz(const NpzReader& npz, const std::filesystem::path& path,
                 const Collection& collection, const GraphReduction& reduction) {
   require_kind(npz, collection);
-  const GraphSizes sizes = read_graph_sizes(npz, collection, RunTimeNeed::optional);
+  const GraphSizes sizes = read_graph_sizes(npz, collection, /*needs_run_times=*/false);
   OpenGraph graph;
   graph.graph = read_graph(npz, collection, sizes);
   std::optional<RunTimes> times = read_optional_run_times(npz, collection, sizes);

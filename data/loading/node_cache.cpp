@@ -12,7 +12,6 @@
 #include <utility>
 #include <variant>
 
-#include "core/duration.hpp"
 #include "core/error.hpp"
 #include "core/hash.hpp"
 #include "core/log.hpp"

@@ -11,7 +11,7 @@
 #include "core/hash.hpp"
 #include "core/random.hpp"
 #include "data/convert/graph_converter.hpp"
-#include "data/convert/graph_verifier.hpp"
+#include "data/convert/verifier.hpp"
 #include "data/hdf5/sealed_file.hpp"
 #include "data/loading/dataset.hpp"
 #include "data/shards/manifest.hpp"

@@ -8,7 +8,7 @@
 
 #include "core/file_system.hpp"
 #include "data/convert/graph_converter.hpp"
-#include "data/convert/graph_verifier.hpp"
+#include "data/convert/verifier.hpp"
 #include "data/loading/module_file.hpp"
 #include "data/npz/npz_reader.hpp"
 #include "tests/data/npz/npz_fixture.hpp"

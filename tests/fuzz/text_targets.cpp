@@ -3,7 +3,7 @@
 #include "core/config/config.hpp"
 #include "core/file_system.hpp"
 #include "core/safetensors/safetensors_file.hpp"
-#include "data/loading/fold_file.hpp"
+#include "data/loading/fold_table.hpp"
 #include "data/shards/manifest.hpp"
 #include "tests/fuzz/fuzz_target.hpp"
 

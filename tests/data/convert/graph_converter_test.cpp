@@ -8,11 +8,12 @@
 #include <random>
 
 #include "core/error.hpp"
-#include "data/convert/graph_verifier.hpp"
-#include "data/schema/tpugraphs.hpp"
+#include "data/convert/verifier.hpp"
+#include "data/schema/feature_schema.hpp"
 #include "data/shards/shard_reader.hpp"
 #include "tests/data/npz/npz_fixture.hpp"
 #include "tests/support/temp_dir.hpp"
+#include "tests/support/thrown.hpp"
 
 namespace tpudist {
 namespace {
@@ -258,13 +259,11 @@ TEST_F(GraphConverterTest, NamesAFeatureThatFloat32DoesNotHold) {
   npz.add("node_config_feat", {6, 2, kLayoutConfigFeatures}, features);
   npz.finish();
   ShardWriter shard(shard_, {"layout:xla:random"}, "train", pool_);
-  try {
-    convert_graph(NpzReader(npz_), {"layout:xla:random"}, "train", {"a/x.npz", 5, 7}, shard, {});
-    FAIL() << "no exception";
-  } catch (const DataError& error) {
-    EXPECT_THAT(error.what(),
-                HasSubstr("x.npz: node_config_feat[3, 1, 5] = 16777217 is not exact"));
-  }
+  EXPECT_THAT(test::message_of<DataError>([&] {
+                convert_graph(NpzReader(npz_), {"layout:xla:random"}, "train", {"a/x.npz", 5, 7},
+                              shard, {});
+              }),
+              HasSubstr("x.npz: node_config_feat[3, 1, 5] = 16777217 is not exact"));
 }
 
 }  // namespace

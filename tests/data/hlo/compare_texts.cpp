@@ -22,7 +22,7 @@
 #include "data/hlo/hlo_features.hpp"
 #include "data/hlo/proto_reader.hpp"
 #include "data/hlo/text_reader.hpp"
-#include "data/schema/tpugraphs.hpp"
+#include "data/schema/feature_schema.hpp"
 
 namespace tpudist {
 namespace {

@@ -14,7 +14,7 @@
 #include "core/error.hpp"
 #include "data/hlo/hlo_features.hpp"
 #include "data/hlo/tuning_file.hpp"
-#include "data/schema/tpugraphs.hpp"
+#include "data/schema/feature_schema.hpp"
 #include "tests/data/hlo/hlo_protos.hpp"
 #include "tests/support/real_data.hpp"
 #include "tests/support/thrown.hpp"
@@ -57,8 +57,7 @@ std::multiset<std::pair<std::string, std::string>> edges_of(const HloModule& mod
   const std::vector<std::string> names = names_of(module);
   std::multiset<std::pair<std::string, std::string>> edges;
   for (std::size_t e = 0; e < graph.edges.size(); e += 2)
-    edges.emplace(names[static_cast<std::size_t>(graph.edges[e])],
-                  names[static_cast<std::size_t>(graph.edges[e + 1])]);
+    edges.emplace(names[graph.edges[e]], names[graph.edges[e + 1]]);
   return edges;
 }
 

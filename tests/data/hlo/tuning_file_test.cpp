@@ -11,7 +11,7 @@
 #include "data/hlo/hlo_features.hpp"
 #include "data/hlo/tuned_npz.hpp"
 #include "data/npz/npz_reader.hpp"
-#include "data/schema/tpugraphs.hpp"
+#include "data/schema/feature_schema.hpp"
 #include "tests/data/hlo/hlo_protos.hpp"
 #include "tests/support/temp_dir.hpp"
 #include "tests/support/thrown.hpp"

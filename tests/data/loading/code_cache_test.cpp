@@ -1,4 +1,4 @@
-#include "data/loading/code_cache.hpp"
+#include "data/loading/open_graph.hpp"
 
 #include <gtest/gtest.h>
 

@@ -16,7 +16,7 @@
 #include "data/convert/converter.hpp"
 #include "data/hdf5/hdf5_dataset.hpp"
 #include "data/loading/dataset.hpp"
-#include "data/schema/tpugraphs.hpp"
+#include "data/schema/feature_schema.hpp"
 #include "data/shards/manifest.hpp"
 #include "tests/data/npz/npz_fixture.hpp"
 #include "tests/support/temp_dir.hpp"

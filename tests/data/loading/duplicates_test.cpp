@@ -11,6 +11,7 @@
 #include "core/error.hpp"
 #include "core/random.hpp"
 #include "data/shards/entropy_filter.hpp"
+#include "tests/support/thrown.hpp"
 
 namespace tpudist {
 namespace {
@@ -89,7 +90,7 @@ TEST(ChooseRows, LeavesFilteredMeasurementsOut) {
   const std::vector<bool> kept = kept_by_entropy(runtime, 0.3);
   std::vector<std::int64_t> left;
   for (std::int64_t i = 0; i < 3000; ++i)
-    if (kept[static_cast<std::size_t>(i)]) left.push_back(i);
+    if (kept[i]) left.push_back(i);
   ASSERT_GT(left.size(), 1000u);
   ASSERT_LT(left.size(), 2000u);
   EXPECT_TRUE(std::ranges::equal(choose_rows(times, {keep, 0, 0.3}, "a", "g").configs, left));
@@ -103,9 +104,8 @@ TEST(ChooseRows, LeavesFilteredMeasurementsOut) {
   }
   ASSERT_EQ(merged.configs.size(), fastest.size());
   for (std::size_t row = 0; row < merged.configs.size(); ++row) {
-    EXPECT_TRUE(kept[static_cast<std::size_t>(merged.configs[row])]);
-    EXPECT_EQ(merged.targets[row],
-              fastest.at(group[static_cast<std::size_t>(merged.configs[row])]));
+    EXPECT_TRUE(kept[merged.configs[row]]);
+    EXPECT_EQ(merged.targets[row], fastest.at(group[merged.configs[row]]));
   }
   EXPECT_EQ(choose_rows(times, {min, 10, 0.3}, "a", "g").configs.size(), 10u);
   EXPECT_TRUE(choose_rows(times, {min, 0, 1e6}, "a", "g").configs.empty());
@@ -123,12 +123,9 @@ TEST(MergeDuplicates, RefusesGroupsThatAreNotNumberedByFirstOccurrence) {
     RunTimes times;
     times.runtime = {1, 2};
     times.group = std::vector(groups);
-    try {
-      merge_duplicates(times, min, "shard.h5:/graphs/000000");
-      FAIL() << "should have thrown";
-    } catch (const DataError& error) {
-      EXPECT_THAT(error.what(), HasSubstr("shard.h5:/graphs/000000/config_group: value"));
-    }
+    EXPECT_THAT(test::message_of<DataError>(
+                    [&] { merge_duplicates(times, min, "shard.h5:/graphs/000000"); }),
+                HasSubstr("shard.h5:/graphs/000000/config_group: value"));
   }
 }
 

@@ -15,7 +15,7 @@
 #include "core/random.hpp"
 #include "data/loading/metis_segments.hpp"
 #include "data/loading/module_file.hpp"
-#include "data/schema/tpugraphs.hpp"
+#include "data/schema/feature_schema.hpp"
 #include "tests/support/contracted_edges.hpp"
 #include "tests/support/paths.hpp"
 #include "tests/support/real_data.hpp"
@@ -42,7 +42,7 @@ Graph graph_of(std::int64_t nodes, std::vector<std::int32_t> edges,
   std::vector<float> features(static_cast<std::size_t>(nodes * kNodeFeatures));
   std::vector<std::uint8_t> opcodes;
   for (std::int64_t node = 0; node < nodes; ++node) {
-    features[static_cast<std::size_t>(node * kNodeFeatures)] = static_cast<float>(node);
+    features[node * kNodeFeatures] = static_cast<float>(node);
     opcodes.push_back(static_cast<std::uint8_t>(10 + node));
   }
   graph.node_features = std::move(features);
@@ -151,12 +151,10 @@ TEST(GraphReduction, LeavesGraphsAsTheyAreByDefault) {
 }
 
 TEST(GraphReduction, RefusesAGraphWithoutConfigurableNodes) {
-  try {
-    reduced_graph(graph_of(3, {1, 0}, {}), {.wanted = true});
-    FAIL() << "no error";
-  } catch (const DataError& error) {
-    EXPECT_THAT(error.what(), HasSubstr("small: has no configurable node"));
-  }
+  EXPECT_THAT(test::message_of<DataError>([&] {
+                reduced_graph(graph_of(3, {1, 0}, {}), {.wanted = true});
+              }),
+              HasSubstr("small: has no configurable node"));
 }
 
 GraphReduction drawing(std::int64_t most, NodeSample sample, double config_weight = 1) {
@@ -219,8 +217,8 @@ TEST(DrawnNodes, AreThoseWhereLayoutsChangeFirst) {
   Graph graph = graph_of(6, {1, 0, 2, 1, 3, 2, 4, 3, 5, 2}, {2});
   std::vector<float> features(6 * 3, 0.0f);
   const auto lay = [&](int node, float first, float second) {
-    features[static_cast<std::size_t>(3 * node + 1)] = first;
-    features[static_cast<std::size_t>(3 * node + 2)] = second;
+    features[3 * node + 1] = first;
+    features[3 * node + 2] = second;
   };
   for (const int node : {1, 2, 3, 4}) lay(node, 0, 1);
   lay(0, 1, 0);   // 0 and 1 differ in every configuration
@@ -284,8 +282,7 @@ RC_GTEST_PROP(ConfigEdges, AreThoseOfTheContractedGraph, (std::uint64_t seed)) {
   RC_ASSERT(std::ssize(reduced.config_edges) == 2 * std::ssize(found));
   const std::vector<int> numbers = kept(reduced);
   std::vector<std::int32_t> whole;
-  for (const std::int32_t end : reduced.config_edges)
-    whole.push_back(numbers[static_cast<std::size_t>(end)]);
+  for (const std::int32_t end : reduced.config_edges) whole.push_back(numbers[end]);
   RC_ASSERT(pairs(whole) == found);
 }
 
@@ -369,7 +366,7 @@ std::vector<std::int64_t> sizes_of(const std::vector<std::int32_t>& segment) {
   for (const std::int32_t own : segment) {
     if (static_cast<std::size_t>(own) >= sizes.size())
       sizes.resize(static_cast<std::size_t>(own) + 1, 0);
-    ++sizes[static_cast<std::size_t>(own)];
+    ++sizes[own];
   }
   return sizes;
 }

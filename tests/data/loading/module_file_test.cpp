@@ -21,8 +21,8 @@ using test::NpzFixture;
 using ::testing::Each;
 using ::testing::HasSubstr;
 
-const Collection kLayout = Collection::parse("layout:own:x");
-const Collection kTile = Collection::parse("tile:own");
+const Collection kOwnLayout = Collection::parse("layout:own:x");
+const Collection kOwnTile = Collection::parse("tile:own");
 
 // `configs` configurations of two nodes, each of which draws one of `states` states.
 NpzFixture layout_of(std::int64_t configs, int states) {
@@ -44,7 +44,7 @@ NpzFixture layout_of(std::int64_t configs, int states) {
 
 class ModuleFileTest : public ::testing::Test {
  protected:
-  const Collection& kind(const NpzFixture& f) const { return f.tile ? kTile : kLayout; }
+  const Collection& kind(const NpzFixture& f) const { return f.tile ? kOwnTile : kOwnLayout; }
 
   std::filesystem::path write(const NpzFixture& f) const {
     const auto path = folder_ / "npz" / kind(f).folder() / "valid" / "net.npz";
@@ -107,7 +107,7 @@ TEST_F(ModuleFileTest, IsWhatAShardHoldsInWiderCodesAndInSeveralBlocks) {
 TEST_F(ModuleFileTest, IsWhatAShardHoldsWhereConfigurationsAreNotCoded) {
   NpzFixture f = layout_of(2'000, 1'000'000);
   expect_like_shards(f);
-  EXPECT_FALSE(read_module(write(f), kLayout).dataset.coded(0));
+  EXPECT_FALSE(read_module(write(f), kOwnLayout).dataset.coded(0));
   f.features[7] = 0.5f;  // no integer type holds it
   expect_like_shards(f);
 }
@@ -130,7 +130,7 @@ TEST_F(ModuleFileTest, NeedsNoRunTimes) {
 TEST_F(ModuleFileTest, ATileKernelNeedsNoNormalizers) {
   NpzFixture f = NpzFixture::make_tile();
   f.without = "config_runtime_normalizers";
-  const Module module = read_module(write(f), kTile);
+  const Module module = read_module(write(f), kOwnTile);
   EXPECT_TRUE(module.has_times);
   EXPECT_EQ(module.dataset.target(0, 2), static_cast<double>(f.runtime[2]));
 }
@@ -166,13 +166,9 @@ TEST_F(ModuleFileTest, RefusesRunTimesOfSomeConfigurationsAlone) {
 
 TEST_F(ModuleFileTest, SaysSoWhereTheGraphIsOfTheOtherKind) {
   const auto layout = write(NpzFixture::layout()), tile = write(NpzFixture::make_tile());
-  EXPECT_THROW(read_module(layout, kTile), DataError);
-  try {
-    read_module(tile, kLayout);
-    FAIL();
-  } catch (const DataError& error) {
-    EXPECT_THAT(error.what(), HasSubstr("rank it with a run of tile graphs"));
-  }
+  EXPECT_THROW(read_module(layout, kOwnTile), DataError);
+  EXPECT_THAT(test::message_of<DataError>([&] { read_module(tile, kOwnLayout); }),
+              HasSubstr("rank it with a run of tile graphs"));
 }
 
 }  // namespace

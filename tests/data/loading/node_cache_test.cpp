@@ -16,7 +16,6 @@
 #include <thread>
 
 #include "core/log.hpp"
-#include "data/loading/graph_records.hpp"
 #include "tests/data/loading/dataset_case.hpp"
 #include "tests/support/another_user.hpp"
 

@@ -7,7 +7,6 @@
 
 #include "core/error.hpp"
 #include "core/file_system.hpp"
-#include "data/hlo/feature_names.hpp"
 #include "data/hlo/hlo_features.hpp"
 #include "tests/support/temp_dir.hpp"
 #include "tests/support/thrown.hpp"

@@ -270,7 +270,7 @@ TEST(SlateOrder, CloseSlatesTakeTheFastestAndTheSlowestRowsAsOftenAsOthers) {
     for (std::int64_t epoch = 0; epoch < kEpochs; ++epoch) {
       for (std::int64_t number = 0; number < order.slates_of(0); ++number) {
         for (const std::int64_t row : order.rows({.epoch = epoch, .number = number}))
-          uses[static_cast<std::size_t>(row)] += 1.0 / kEpochs;
+          uses[row] += 1.0 / kEpochs;
       }
     }
     const double expected =
@@ -294,7 +294,7 @@ TEST(SlateOrder, FormsSlatesOfBalancedRunTimes) {
   for (std::int64_t number = 0; number < 100; ++number) {
     const Rows rows = order.rows({.number = number});
     for (std::int64_t part = 0; part < 10; ++part) {
-      const std::int64_t place = 1004 - rows[static_cast<std::size_t>(part)];
+      const std::int64_t place = 1004 - rows[part];
       EXPECT_GE(place, part * 1005 / 10);
       EXPECT_LT(place, (part + 1) * 1005 / 10);
     }
@@ -320,7 +320,7 @@ TEST(SlateOrder, DrawsFastRowsMoreOften) {
     const Rows rows = order.rows({.epoch = epoch, .number = epoch % 10});
     ASSERT_EQ(rows.size(), 2u);
     ASSERT_NE(rows[0], rows[1]);
-    for (const std::int64_t row : rows) frequency[static_cast<std::size_t>(19 - row)] += 1.0 / 5000;
+    for (const std::int64_t row : rows) frequency[19 - row] += 1.0 / 5000;
   }
   for (std::size_t i = 0; i < 20; ++i) EXPECT_NEAR(frequency[i], expected[i], 0.02) << i;
 }

@@ -9,8 +9,9 @@
 #include "core/error.hpp"
 #include "core/file_system.hpp"
 #include "data/npz/npz_writer.hpp"
-#include "data/schema/tpugraphs.hpp"
+#include "data/schema/feature_schema.hpp"
 #include "tests/support/temp_dir.hpp"
+#include "tests/support/thrown.hpp"
 
 namespace tpudist {
 namespace {
@@ -67,12 +68,9 @@ TEST_F(FeatureStreamTest, NamesAValueThatIsNotFinite) {
   write(20000, 17001);
   const NpzReader npz(path_);
   FeatureStream stream(npz.open("a"));
-  std::string message;
-  try {
+  const std::string message = test::message_of<DataError>([&] {
     while (const auto* block = stream.next()) stream.check_finite(*block);
-  } catch (const DataError& e) {
-    message = e.what();
-  }
+  });
   EXPECT_THAT(message, HasSubstr("x.npz: a[17001, 1, 1] is nan"));
 }
 

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "data/npz/npz_writer.hpp"
-#include "data/schema/tpugraphs.hpp"
+#include "data/schema/feature_schema.hpp"
 
 namespace tpudist::test {
 

@@ -11,6 +11,7 @@
 
 #include "core/error.hpp"
 #include "core/random.hpp"
+#include "tests/support/thrown.hpp"
 
 namespace tpudist {
 namespace {
@@ -156,13 +157,12 @@ TEST(AssignFolds, LeavesNoFoldEmpty) {
 }
 
 TEST(AssignFolds, NamesTheFamiliesWhenTheyAreTooFew) {
-  try {
-    assign_folds({"resnet50.4x4.fp16", "resnet50.8x8.fp16", "magenta"}, {1, 1, 1}, 5, 1);
-    FAIL() << "should have thrown";
-  } catch (const ConfigError& error) {
-    EXPECT_THAT(error.what(), HasSubstr("5 folds need as many model families, but the 3 graphs are "
-                                        "of 2: magenta, resnet"));
-  }
+  EXPECT_THAT(
+      test::message_of<ConfigError>([&] {
+        assign_folds({"resnet50.4x4.fp16", "resnet50.8x8.fp16", "magenta"}, {1, 1, 1}, 5, 1);
+      }),
+      HasSubstr("5 folds need as many model families, but the 3 graphs are "
+                "of 2: magenta, resnet"));
 }
 
 TEST(AssignFolds, RefusesWhatIsNoWeight) {

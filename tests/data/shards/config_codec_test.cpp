@@ -6,7 +6,7 @@
 #include <cmath>
 #include <cstring>
 
-#include "data/schema/tpugraphs.hpp"
+#include "data/schema/feature_schema.hpp"
 
 namespace tpudist {
 namespace {

@@ -10,7 +10,6 @@
 #include <set>
 #include <utility>
 
-#include "data/synth/measure.hpp"
 #include "data/synth/models.hpp"
 #include "data/synth/presets.hpp"
 #include "data/synth/tile.hpp"
@@ -187,7 +186,7 @@ TEST(SynthLayouts, theSearchedSetLiesNearTheGoodOnes) {
     const LayoutCost cost(program, space.choices);
     const auto quantile = [](std::vector<double> time, double q) {
       std::ranges::sort(time);
-      return time[static_cast<std::size_t>(q * static_cast<double>(time.size()))];
+      return time[q * static_cast<double>(time.size())];
     };
     const auto random = random_configs(space, cost, 2000, 3);
     const auto searched = search_configs(space, cost, 2000, 3);
@@ -207,8 +206,8 @@ TEST(SynthCost, anAgreementOfNeighboursSavesACopy) {
   const auto between = program.add(opcode::tanh, Dtype::f32, square, {first});
   const auto second = program.add(opcode::dot, Dtype::f32, square, {between, x});
   for (const std::int32_t op : {first, second}) {
-    program.ops[static_cast<std::size_t>(op)].flops = 2.0 * 256 * 256 * 256;
-    program.ops[static_cast<std::size_t>(op)].contracted = {1, 0};
+    program.ops[op].flops = 2.0 * 256 * 256 * 256;
+    program.ops[op].contracted = {1, 0};
   }
   const LayoutSpace space(program);
   const LayoutCost cost(program, space.choices);

@@ -34,7 +34,7 @@ constexpr std::int32_t kFixed = -1, kFlexible = -2;
 // user wants it.
 std::int32_t decider(const Program& program, const std::vector<std::int32_t>& number,
                      std::int32_t op) {
-  while (number[static_cast<std::size_t>(op)] < 0) {
+  while (number[op] < 0) {
     const Op& at = program[op];
     if (at.code == opcode::broadcast || at.code == opcode::constant) return kFlexible;
     if (at.operands.empty() || at.code == opcode::reduce || at.code == opcode::transpose ||
@@ -43,7 +43,7 @@ std::int32_t decider(const Program& program, const std::vector<std::int32_t>& nu
     }
     op = at.operands[0];
   }
-  return number[static_cast<std::size_t>(op)];
+  return number[op];
 }
 
 constexpr std::size_t kMismatches = 12;
@@ -56,7 +56,7 @@ void add_mismatches(const Program& program, const std::vector<std::int32_t>& num
                     const State& state, double total, double* features) {
   for (std::int32_t i = 0; i < program.nodes(); ++i) {
     const Op& op = program[i];
-    const std::int32_t own = number[static_cast<std::size_t>(i)];
+    const std::int32_t own = number[i];
     const std::int32_t user = decider(program, number, i);
     if (user < 0) continue;
     for (std::size_t k = own >= 0 ? 0 : 1; k < op.operands.size(); ++k) {
@@ -91,7 +91,7 @@ Sample sample(const LayoutJob& job, bool with_neighbours) {
   std::vector<std::int32_t> number(program.ops.size(), -1);
   double total = 0, flops = 0;
   for (std::size_t j = 0; j < space.choices.size(); ++j) {
-    number[static_cast<std::size_t>(space.choices[j].op)] = static_cast<std::int32_t>(j);
+    number[space.choices[j].op] = static_cast<std::int32_t>(j);
     total += bytes(program[space.choices[j].op]);
     flops += program[space.choices[j].op].flops;
   }
@@ -100,7 +100,7 @@ Sample sample(const LayoutJob& job, bool with_neighbours) {
     const auto codes =
         std::span(configs.codes).subspan(d * space.choices.size(), space.choices.size());
     const auto state = [&](std::int32_t j) -> const Choice::State& {
-      return space.choices[static_cast<std::size_t>(j)].states[codes[static_cast<std::size_t>(j)]];
+      return space.choices[j].states[codes[j]];
     };
     Vector row(kOperations * 2 * kMaxStates + (with_neighbours ? kMismatches : 0));
     for (std::size_t j = 0; j < codes.size(); ++j) {

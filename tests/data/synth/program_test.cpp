@@ -10,9 +10,9 @@
 
 #include "core/error.hpp"
 #include "data/schema/model_family.hpp"
-#include "data/synth/features.hpp"
 #include "data/synth/models.hpp"
 #include "data/synth/presets.hpp"
+#include "data/synth/program.hpp"
 
 namespace tpudist::synth {
 namespace {
@@ -133,8 +133,7 @@ TEST(SynthFeatures, columnsOfAConvolutionAreThoseOfTheRealOne) {
   node_features(op, false, row);
   for (int column = 0; column < kNodeFeatures; ++column) {
     const auto entry = real.find(column);
-    EXPECT_EQ(row[static_cast<std::size_t>(column)], entry == real.end() ? 0 : entry->second)
-        << "column " << column;
+    EXPECT_EQ(row[column], entry == real.end() ? 0 : entry->second) << "column " << column;
   }
 }
 
