@@ -17,8 +17,6 @@
 
 namespace tpudist {
 
-struct GraphArrays;
-
 // The node features of a graph after the encoder's transform, which depends on no weight, in one
 // dtype. The graph keeps them for all units and members (GraphInput::encoded). A member's own
 // statistics are applied later. Immutable.

@@ -92,7 +92,6 @@ class GraphInput {
   std::shared_ptr<const EncodedGraph> encoded_;
 };
 
-class GraphInput;
 class PreparedUnit;
 
 // The purpose of a unit, which decides what Network::prepare_unit makes. `differences`: gradients

@@ -172,10 +172,11 @@ class Gat : public Layer {
   GatConfig config_;
 };
 
-std::shared_ptr<const Layer> read_version(ConfigNode block, const LayerPosition& position,
-                                          bool second_version) {
+}  // namespace
+
+std::shared_ptr<const Layer> read_gat(ConfigNode block, const LayerPosition& position) {
   GatConfig config;
-  config.second_version = second_version;
+  config.second_version = block.text("layer", "gat") == "gatv2";
   block.require("width");
   config.width = block.integer("width", 64, {1, kMaxWidth});
   config.heads = block.integer("heads", 1, {1, kMaxWidth});
@@ -188,16 +189,6 @@ std::shared_ptr<const Layer> read_version(ConfigNode block, const LayerPosition&
   config.negative_slope = block.number("negative_slope", 0.2, {0, 1});
   config.activation = read_activation_key(block);
   return std::make_shared<Gat>(config, position);
-}
-
-}  // namespace
-
-std::shared_ptr<const Layer> read_gat(ConfigNode block, const LayerPosition& position) {
-  return read_version(block, position, false);
-}
-
-std::shared_ptr<const Layer> read_gatv2(ConfigNode block, const LayerPosition& position) {
-  return read_version(block, position, true);
 }
 
 }  // namespace tpudist

@@ -99,10 +99,11 @@ class Gin : public Layer {
   GinConfig config_;
 };
 
-std::shared_ptr<const Layer> read_either(ConfigNode block, const LayerPosition& position,
-                                         bool of_edges) {
+}  // namespace
+
+std::shared_ptr<const Layer> read_gin(ConfigNode block, const LayerPosition& position) {
   GinConfig config;
-  config.of_edges = of_edges;
+  config.of_edges = block.text("layer", "gin") == "gine";
   block.require("width");
   config.width = block.integer("width", 64, {1, kMaxWidth});
   config.hidden = block.integer("hidden", config.width, {1, kMaxWidth});
@@ -111,16 +112,6 @@ std::shared_ptr<const Layer> read_either(ConfigNode block, const LayerPosition& 
   config.train_eps = block.boolean("train_eps", false);
   config.activation = read_activation_key(block);
   return std::make_shared<Gin>(config, position);
-}
-
-}  // namespace
-
-std::shared_ptr<const Layer> read_gin(ConfigNode block, const LayerPosition& position) {
-  return read_either(block, position, false);
-}
-
-std::shared_ptr<const Layer> read_gine(ConfigNode block, const LayerPosition& position) {
-  return read_either(block, position, true);
 }
 
 }  // namespace tpudist

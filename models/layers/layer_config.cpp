@@ -82,13 +82,10 @@ std::string direction_text(const std::vector<EdgeKind>& directions) {
 }
 
 std::vector<double> neighbour_counts(const PlanLayer& step, const EdgeSet& edges) {
-  std::vector<double> counts(static_cast<std::size_t>(step.rows_out));
-  const Csr& matrix = edges.aggregate.forward;
-  for (std::int64_t row = 0; row < step.rows_out; ++row) {
-    const std::int64_t of = edges.neighbourhood(row) / edges.aggregate.replicas;
-    for (std::int64_t entry = matrix.begin[of]; entry < matrix.begin[of + 1]; ++entry)
-      counts[static_cast<std::size_t>(row)] += matrix.weight_of(entry);
-  }
+  std::vector<double> counts;
+  const SparseMatrix& matrix = edges.aggregate;
+  for (std::int64_t row = 0; row < step.rows_out; ++row)
+    counts.push_back(matrix.forward.total_weight(edges.neighbourhood(row) / matrix.replicas));
   return counts;
 }
 

@@ -56,7 +56,6 @@ std::shared_ptr<const Layer> read_gcn(ConfigNode block, const LayerPosition& pos
 // several directions share one softmax. An edge from a node to itself, which no HLO module has, is
 // a neighbour like others here; PyTorch Geometric removes such edges first.
 std::shared_ptr<const Layer> read_gat(ConfigNode block, const LayerPosition& position);
-std::shared_ptr<const Layer> read_gatv2(ConfigNode block, const LayerPosition& position);
 
 // {layer: gin, width, hidden, directions, eps, train_eps, activation}: GIN (Xu et al., "How
 // powerful are graph neural networks?", 2019), PyTorch Geometric's GINConv with an MLP of one
@@ -73,7 +72,6 @@ std::shared_ptr<const Layer> read_gatv2(ConfigNode block, const LayerPosition& p
 //
 //       y = act(W2 relu(W1 ((1 + eps) x + sum over neighbours j of relu(x_j + e)) + b1) + b2)
 std::shared_ptr<const Layer> read_gin(ConfigNode block, const LayerPosition& position);
-std::shared_ptr<const Layer> read_gine(ConfigNode block, const LayerPosition& position);
 
 // {layer: pna, width, directions, average_log_degree, activation}: PNA (Corso et al., "Principal
 // neighbourhood aggregation for graph nets", 2020), PyTorch Geometric's PNAConv with one tower, the
@@ -119,8 +117,7 @@ std::shared_ptr<const Layer> read_edge_mlp(ConfigNode block, const LayerPosition
 //
 // with q, k, v = W x (+ b), each with its own. w_ij is `others`, plus 1 - others for each edge
 // between i and j along `directions`. Each of `heads` has `width` channels, side by side.
-std::shared_ptr<const Layer> read_self_attention(ConfigNode block, const LayerPosition& position);
-
+//
 // {layer: linear_attention, width, heads, bias, activation}: attention between all nodes of a
 // configuration without a softmax (Katharopoulos et al., "Transformers are RNNs", 2020), in a time
 // that grows linearly with the nodes:
@@ -129,7 +126,7 @@ std::shared_ptr<const Layer> read_self_attention(ConfigNode block, const LayerPo
 //       f(x) = elu(x) + 1,   q, k, v = W x (+ b), each with its own
 //
 // Each of `heads` has `width` channels; they stand side by side.
-std::shared_ptr<const Layer> read_linear_attention(ConfigNode block, const LayerPosition& position);
+std::shared_ptr<const Layer> read_attention(ConfigNode block, const LayerPosition& position);
 
 // {layer: linear, width, bias, initialise: fan_in | xavier, bias_value, activation}
 std::shared_ptr<const Layer> read_linear(ConfigNode block, const LayerPosition& position);

@@ -85,9 +85,11 @@ class AttentionLayer : public Layer {
   AttentionConfig config_;
 };
 
-std::shared_ptr<const Layer> read_attention(ConfigNode block, const LayerPosition& position,
-                                            bool linear) {
+}  // namespace
+
+std::shared_ptr<const Layer> read_attention(ConfigNode block, const LayerPosition& position) {
   AttentionConfig config;
+  const bool linear = block.text("layer", "self_attention") == "linear_attention";
   config.linear = linear;
   block.require("width");
   config.width = block.integer("width", 64, {1, linear ? kMostLinearWidth : kMaxWidth});
@@ -105,17 +107,6 @@ std::shared_ptr<const Layer> read_attention(ConfigNode block, const LayerPositio
   config.bias = block.boolean("bias", true);
   config.activation = read_activation_key(block, "none");
   return std::make_shared<AttentionLayer>(config, position);
-}
-
-}  // namespace
-
-std::shared_ptr<const Layer> read_self_attention(ConfigNode block, const LayerPosition& position) {
-  return read_attention(block, position, false);
-}
-
-std::shared_ptr<const Layer> read_linear_attention(ConfigNode block,
-                                                   const LayerPosition& position) {
-  return read_attention(block, position, true);
 }
 
 }  // namespace tpudist

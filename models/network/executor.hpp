@@ -48,23 +48,8 @@ class Executor {
                         bool common) const = 0;
 };
 
-// What the arguments of a call must fit: the network's number of parameters, and the layers and
-// states of its plans.
-struct CallShape {
-  std::int64_t parameters;  // P
-  std::int64_t config_features;
-  std::vector<std::size_t> edge_sets;  // [plan layers]
-};
-
-// Throws Error when the plan, graphs, states, parameters and layers of a call do not fit together.
-void check_call(const CallShape& shape, const MemberRange& members, const UnitInput& input);
-
-// Throws Error unless the loss returned one number for each score.
-void check_score_gradient(const UnitScores& scores, const ScoreGradient& gradient);
-
 // Makes the executor of networks of fused layers on the CPU (models/network/fused_pass.hpp). With
-// `recompute` it keeps the states of only every other layer (NetworkOptions). `pool` must outlive
-// it.
+// `recompute` it keeps the states of only every other layer. `pool` must outlive it.
 std::unique_ptr<Executor> make_fused_executor(const NetworkConfig& config,
                                               const FeatureSchema& schema,
                                               const ParameterTable& table, bool recompute,

@@ -27,18 +27,16 @@ class FusedExecutor : public Executor {
   }
 
   UnitScores scores(const MemberRange& members, const UnitInput& input) const override {
-    return pass(members, input, PassKind::scores).forward();
+    return pass(members, input, UnitUse::scores).forward();
   }
 
   void gradient(const MemberRange& members, const UnitInput& input,
                 const LossGradient& loss_gradient, const GradientRows& rows,
                 bool common) const override {
     const std::span<const std::span<float>> gradients = rows.host;
-    FusedPass pass =
-        this->pass(members, input, common ? PassKind::gradient : PassKind::gradient_of_differences);
+    FusedPass pass = this->pass(members, input, common ? UnitUse::gradients : UnitUse::differences);
     const UnitScores scores = pass.forward();
     const ScoreGradient score_gradient = loss_gradient(scores);
-    check_score_gradient(scores, score_gradient);
     const auto aligned = [](std::span<float> gradient) {
       return reinterpret_cast<std::uintptr_t>(gradient.data()) % 64 == 0;
     };
@@ -53,10 +51,10 @@ class FusedExecutor : public Executor {
   }
 
  private:
-  FusedPass pass(const MemberRange& members, const UnitInput& input, PassKind kind) const {
+  FusedPass pass(const MemberRange& members, const UnitInput& input, UnitUse use) const {
     const auto own = members.flat.subspan(members.first * network_.parameters,
                                           members.count * network_.parameters);
-    return {network_, own, input, kind, recompute_, pool_, buffers_};
+    return {network_, own, input, use, recompute_, pool_, buffers_};
   }
 
   const FusedNetwork network_;

@@ -43,11 +43,11 @@ std::int64_t FusedNetwork::state_floats(const Plan& plan) const {
 }
 
 FusedPass::FusedPass(const FusedNetwork& network, std::span<const float> flat,
-                     const UnitInput& input, PassKind kind, bool recompute, ThreadPool& pool,
+                     const UnitInput& input, UnitUse use, bool recompute, ThreadPool& pool,
                      BufferCache& buffers)
     : network_(network),
       input_(input),
-      kind_(kind),
+      use_(use),
       recompute_(recompute),
       aligned_(reinterpret_cast<std::uintptr_t>(flat.data()) % 64
                    ? AlignedFloats(flat.begin(), flat.end())

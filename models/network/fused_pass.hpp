@@ -58,19 +58,16 @@ struct FusedNetwork {
   std::vector<std::pair<std::int64_t, std::int64_t>> padding;
 };
 
-// The purpose of a pass. `gradient_of_differences` runs only the rows that the plan calls needed;
-// it is for losses that are translation-invariant at all scores.
-enum class PassKind { scores, gradient, gradient_of_differences };
-
 // One call of some members: forward through the layers, and backward from the states kept between
 // them. With `recompute` the states of only every other layer are kept; the others are computed
 // again. Not thread-safe.
 class FusedPass {
  public:
-  // Copies `flat` [members, parameters] unless it lies on a 64-byte boundary. All other arguments
-  // are borrowed as long as the pass lives.
+  // `use`: `differences` runs only the rows that the plan calls needed. Copies `flat` [members,
+  // parameters] unless it lies on a 64-byte boundary. All other arguments are borrowed as long as
+  // the pass lives.
   FusedPass(const FusedNetwork& network, std::span<const float> flat, const UnitInput& input,
-            PassKind kind, bool recompute, ThreadPool& pool, BufferCache& buffers);
+            UnitUse use, bool recompute, ThreadPool& pool, BufferCache& buffers);
 
   UnitScores forward();
   // Call it once, after forward(). After a forward pass over all rows, the backward pass of members
@@ -78,8 +75,8 @@ class FusedPass {
   void backward(const ScoreGradient& score_gradient, MemberGradients gradients);
 
  private:
-  bool forward_needed() const { return kind_ == PassKind::gradient_of_differences; }
-  bool keeps() const { return kind_ != PassKind::scores; }
+  bool forward_needed() const { return use_ == UnitUse::differences; }
+  bool keeps() const { return use_ != UnitUse::scores; }
   bool kept(std::size_t layer) const;
   void forward_layer(std::size_t layer, MemberSet members);
   void run_again(std::size_t layer, MemberSet members);
@@ -89,7 +86,7 @@ class FusedPass {
 
   const FusedNetwork& network_;
   const UnitInput& input_;
-  const PassKind kind_;
+  const UnitUse use_;
   const bool recompute_;
   AlignedFloats aligned_;  // a copy of parameters that are not aligned
   const MemberSet all_;

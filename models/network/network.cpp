@@ -25,7 +25,7 @@ bool runs_on_gpus() {
 
 struct Network::Impl {
   Impl(const NetworkConfig& config, const FeatureSchema& schema, int device_index, ThreadPool& pool,
-       const NetworkOptions& options)
+       bool recompute)
       : config(config),
         schema(schema),
         inputs(schema),
@@ -34,16 +34,15 @@ struct Network::Impl {
     inputs.node_features += config.encoder.columns.count();
     if (config.is_composed()) {
       encoder = std::make_unique<const Encoder>(config.encoder, schema);
-      executor = make_composed_executor(config, schema, options.recompute, pool,
+      executor = make_composed_executor(config, schema, recompute, pool,
                                         make_device_context(device_index, config.precision));
     } else {
-      executor = make_fused_executor(config, schema, table, options.recompute, pool);
+      executor = make_fused_executor(config, schema, table, recompute, pool);
     }
-    call_shape.parameters = table.length();
-    call_shape.config_features = schema.config_features;
-    for (const LayerShape& layer : plan_shape.layers)
-      call_shape.edge_sets.push_back(layer.edge_kinds.size());
   }
+
+  // Throws Error when the plan, graphs, states, parameters and layers of a call do not fit.
+  void check(const MemberRange& members, const UnitInput& input) const;
 
   // Composed networks take raw features, fused layers their logarithms.
   FeatureForm form() const { return encoder ? FeatureForm::raw : FeatureForm::rows; }
@@ -54,11 +53,14 @@ struct Network::Impl {
   const PlanShape plan_shape;
   std::unique_ptr<const Encoder> encoder;  // of a composed network, null otherwise
   ParameterTable table;
-  CallShape call_shape;
   std::unique_ptr<Executor> executor;
 };
 
 namespace {
+
+void require(bool holds, const std::string& what) {
+  if (!holds) throw Error(ErrorKind::failed, "network call: " + what);
+}
 
 // On a device every network is composed of layers.
 NetworkConfig config_on(int device_index, NetworkConfig config) {
@@ -68,11 +70,34 @@ NetworkConfig config_on(int device_index, NetworkConfig config) {
 
 }  // namespace
 
+void Network::Impl::check(const MemberRange& members, const UnitInput& input) const {
+  require(input.plan != nullptr, "no plan");
+  const Plan& plan = *input.plan;
+  std::int64_t nodes = 0;
+  for (const auto& graph : input.graphs) nodes += graph->nodes();
+  require(nodes == plan.nodes, "the graphs have " + std::to_string(nodes) +
+                                   " nodes, the plan has " + std::to_string(plan.nodes));
+  require(static_cast<std::int64_t>(input.states.size()) == plan.states * schema.config_features,
+          "the state table is not [" + std::to_string(plan.states) + ", " +
+              std::to_string(schema.config_features) + "]");
+  require(plan.layers.size() == plan_shape.layers.size(), "the plan has another number of layers");
+  for (std::size_t i = 0; i < plan.layers.size(); ++i) {
+    require(plan.layers[i]->edges.size() == plan_shape.layers[i].edge_kinds.size(),
+            "layer " + std::to_string(i) + " of the plan mixes another number of edge sets");
+  }
+  require(static_cast<std::int64_t>(members.flat.size()) % table.length() == 0,
+          "parameters are not [members, P]");
+  const std::int64_t held =
+      members.placed ? members.placed->members() : members.flat.size() / table.length();
+  require(members.first >= 0 && members.count >= 0 && members.first + members.count <= held,
+          "members out of range");
+}
+
 Network::Network(const NetworkConfig& config, const FeatureSchema& schema, int device_index,
-                 ThreadPool& pool, const NetworkOptions& options) {
+                 ThreadPool& pool, bool recompute) {
   if (config.blocks.empty()) throw ConfigError("model: a network needs at least one block");
-  impl_ =
-      std::make_unique<Impl>(config_on(device_index, config), schema, device_index, pool, options);
+  impl_ = std::make_unique<Impl>(config_on(device_index, config), schema, device_index, pool,
+                                 recompute);
 }
 
 Network::~Network() = default;
@@ -205,7 +230,7 @@ UnitScores Network::scores(const Parameters& parameters, int first_member, int c
                            std::span<const std::uint64_t> dropout_keys) const {
   const MemberRange members{parameters.flat, first_member, count, dropout_keys,
                             parameters.placed.get()};
-  check_call(impl_->call_shape, members, input);
+  impl_->check(members, input);
   return impl_->executor->scores(members, input);
 }
 
@@ -215,14 +240,23 @@ void Network::gradient(const Parameters& parameters, int first_member, int count
                        std::span<const std::uint64_t> dropout_keys) const {
   const MemberRange members{parameters.flat, first_member, count, dropout_keys,
                             parameters.placed.get()};
-  check_call(impl_->call_shape, members, input);
+  impl_->check(members, input);
   const std::int64_t length = this->parameters().length();
   bool fits = gradients.device ? gradients.stride >= length
                                : static_cast<int>(gradients.host.size()) == count;
   for (const std::span<float> gradient : gradients.host)
     fits = fits && static_cast<std::int64_t>(gradient.size()) == length;
-  if (!fits) throw Error(ErrorKind::failed, "network call: gradients are not [count, P]");
-  impl_->executor->gradient(members, input, loss_gradient, gradients, common);
+  require(fits, "gradients are not [count, P]");
+  const auto checked = [&](const UnitScores& scores) {
+    ScoreGradient gradient = loss_gradient(scores);
+    require(gradient.values.size() == scores.delta.size(),
+            "the loss gradient is not [members, configurations]");
+    require(gradient.translation_invariant.empty() ||
+                static_cast<int>(gradient.translation_invariant.size()) == scores.members,
+            "the loss names another number of members");
+    return gradient;
+  };
+  impl_->executor->gradient(members, input, checked, gradients, common);
 }
 
 }  // namespace tpudist

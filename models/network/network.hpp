@@ -19,13 +19,6 @@ namespace tpudist {
 // Whether this program can run networks on a GPU: it was built with nvcc.
 bool runs_on_gpus();
 
-// How a network uses memory. Scores and gradients do not depend on it.
-struct NetworkOptions {
-  // Keep only the states between the blocks of a composed network, or of every other layer of a
-  // stack of plain SAGE layers. The backward pass runs the layers in between again.
-  bool recompute = false;
-};
-
 // A graph neural network for an ensemble of members, each with its own weights. It holds no
 // parameters: they live in a flat buffer [M, P] float32 that the caller owns; `parameters()`
 // describes its layout. Several units may run at the same time, and the blocks of rows inside a
@@ -34,10 +27,12 @@ struct NetworkOptions {
 class Network {
  public:
   // A network for graphs of this schema. `device_index`: a CUDA device; -1 is the CPU. `pool` must
-  // outlive the network. Throws ConfigError for a network without layers, and for a device that
-  // this program cannot use or that lacks the network's precision.
+  // outlive the network. `recompute`: keep only the states between the blocks of a composed
+  // network, or of every other layer of a stack of plain SAGE layers; the backward pass runs the
+  // layers in between again, with the same bits. Throws ConfigError for a network without layers,
+  // and for a device that this program cannot use or that lacks the network's precision.
   Network(const NetworkConfig& config, const FeatureSchema& schema, int device_index,
-          ThreadPool& pool, const NetworkOptions& options = {});
+          ThreadPool& pool, bool recompute = false);
   ~Network();
   Network(const Network&) = delete;
   Network& operator=(const Network&) = delete;

@@ -13,12 +13,8 @@ constexpr std::size_t kBoundary = 256;  // bytes; as cudaMalloc aligns at least
 std::vector<float> totals_of(const Csr& matrix) {
   std::vector<float> totals;
   totals.reserve(static_cast<std::size_t>(matrix.rows()));
-  for (std::int64_t row = 0; row < matrix.rows(); ++row) {
-    double total = 0;
-    for (std::int64_t e = matrix.begin[row]; e < matrix.begin[row + 1]; ++e)
-      total += matrix.weight_of(e);
-    totals.push_back(static_cast<float>(std::max(total, 1.0)));
-  }
+  for (std::int64_t row = 0; row < matrix.rows(); ++row)
+    totals.push_back(static_cast<float>(std::max(matrix.total_weight(row), 1.0)));
   return totals;
 }
 

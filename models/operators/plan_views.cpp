@@ -26,13 +26,6 @@ float weight_at(const Csr& matrix, std::int64_t row, std::int32_t source) {
   return matrix.weight_of(found - matrix.source.begin());
 }
 
-double total_weight(const Csr& matrix, std::int64_t row) {
-  double total = 0;
-  for (std::int64_t e = matrix.begin[row]; e < matrix.begin[row + 1]; ++e)
-    total += matrix.weight_of(e);
-  return total;
-}
-
 }  // namespace
 
 RowGroups::RowGroups(const PlanLayer& layer)
@@ -52,7 +45,7 @@ RowGroups::RowGroups(const PlanLayer& layer)
   for (std::int64_t group = 0; group < groups(); ++group) {
     for (std::int64_t e = rows.begin[group]; e < rows.begin[group + 1]; ++e)
       size[group] += count[rows.source[e]];
-    if (size[group] != total_weight(matrix, group / replicas))
+    if (size[group] != matrix.total_weight(group / replicas))
       throw Error(ErrorKind::failed, "a group of a plan lacks some of its rows");
   }
 }

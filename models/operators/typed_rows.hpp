@@ -54,10 +54,7 @@ template <typename T>
 void divide_by_totals(const Csr& matrix, std::int64_t replicas, std::int64_t first,
                       std::int64_t count, std::int64_t width, T* y) {
   for (std::int64_t i = 0; i < count; ++i) {
-    const std::int64_t row = (first + i) / replicas;
-    double total = 0;
-    for (std::int64_t e = matrix.begin[row]; e < matrix.begin[row + 1]; ++e)
-      total += matrix.weight_of(e);
+    const double total = matrix.total_weight((first + i) / replicas);
     if (total <= 1) continue;
     for (std::int64_t c = 0; c < width; ++c) y[i * width + c] /= static_cast<T>(total);
   }

@@ -17,6 +17,12 @@ struct Csr {
   std::int64_t rows() const { return static_cast<std::int64_t>(begin.size()) - 1; }
   std::int64_t entries() const { return static_cast<std::int64_t>(source.size()); }
   float weight_of(std::int64_t entry) const { return weight.empty() ? 1.0f : weight[entry]; }
+  // The sum of the weights of a row.
+  double total_weight(std::int64_t row) const {
+    double total = 0;
+    for (std::int64_t e = begin[row]; e < begin[row + 1]; ++e) total += weight_of(e);
+    return total;
+  }
 };
 
 // Returns the exact transpose of a matrix with `columns` columns: same weights, entries sorted.

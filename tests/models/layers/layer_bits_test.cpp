@@ -145,7 +145,7 @@ TEST_P(LayerBits, AreTheSameWhereLayersRunAgain) {
                                          : variant == 1 ? Configurable::all
                                                         : Configurable::few);
     const PropertyNetwork keeps(GetParam().yaml, variant, tile, pool),
-        recomputes(GetParam().yaml, variant, tile, pool, "", {.recompute = true});
+        recomputes(GetParam().yaml, variant, tile, pool, "", true);
     const AlignedFloats flat = keeps.parameters(2, kBitsKey);
     const UnitInput input =
         variant % 2 ? compact_unit(keeps.network(), unit) : dense_unit(keeps.network(), unit);

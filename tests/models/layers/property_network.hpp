@@ -13,7 +13,7 @@
 #include <string>
 #include <vector>
 
-#include "data/schema/tpugraphs.hpp"
+#include "data/schema/feature_schema.hpp"
 #include "models/network/composed_network.hpp"
 #include "tests/models/layers/layer_spellings.hpp"
 #include "tests/models/repeated_case.hpp"
@@ -26,10 +26,10 @@ class PropertyNetwork {
  public:
   // `variant` chooses readout and encoder; `readout` overrides the readout.
   PropertyNetwork(const std::string& layer, int variant, bool tile, ThreadPool& pool,
-                  const std::string& readout = "", const NetworkOptions& options = {})
+                  const std::string& readout = "", bool recompute = false)
       : pool_(pool),
         config_(read(layer, variant, tile, readout)),
-        network_(config_, tile ? kTileSchema : kLayoutSchema, -1, pool, options),
+        network_(config_, tile ? kTileSchema : kLayoutSchema, -1, pool, recompute),
         composed_(config_, network_.schema()) {}
 
   const Network& network() const { return network_; }

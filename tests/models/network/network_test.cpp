@@ -7,7 +7,7 @@
 #include <numeric>
 
 #include "core/error.hpp"
-#include "data/schema/tpugraphs.hpp"
+#include "data/schema/feature_schema.hpp"
 #include "models/device/device_backend.hpp"
 #include "models/kernels/cpu_process.hpp"
 #include "models/network/executor.hpp"
@@ -412,7 +412,7 @@ TEST(Network, RecomputingChangesNoBit) {
   for (const Case& test : cases()) {
     SCOPED_TRACE(test.name);
     const Network keeps(test.config, test.schema, -1, pool);
-    const Network recomputes(test.config, test.schema, -1, pool, {.recompute = true});
+    const Network recomputes(test.config, test.schema, -1, pool, true);
     const AlignedFloats flat = test::random_parameters(keeps, 3, 3);
     for (const UnitInput& unit :
          {refined_unit(keeps, test.slates), test::make_unit(keeps, test.slates)}) {
