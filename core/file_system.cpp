@@ -8,7 +8,6 @@
 #include <algorithm>
 #include <atomic>
 #include <cerrno>
-#include <charconv>
 #include <cstdio>
 #include <optional>
 #include <random>
@@ -242,11 +241,8 @@ std::optional<int> own_descriptor(const std::filesystem::path& path) {
   std::error_code error;
   const auto folder = std::filesystem::canonical(path.parent_path(), error);
   if (error || folder != fmt::format("/proc/{}/fd", ::getpid())) return std::nullopt;
-  const std::string name = path.filename().string();
-  int number = -1;
-  const auto [end, bad] = std::from_chars(name.data(), name.data() + name.size(), number);
-  if (bad != std::errc() || end != name.data() + name.size() || number < 0) return std::nullopt;
-  return number;
+  const auto number = number_of<int>(path.filename().string());
+  return number >= 0 ? number : std::nullopt;
 }
 
 std::filesystem::path folder_of(const std::filesystem::path& path) {

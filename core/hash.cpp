@@ -5,12 +5,11 @@
 #include <unistd.h>
 #include <xxhash.h>
 
-#include <charconv>
 #include <new>
-#include <system_error>
 #include <vector>
 
 #include "core/descriptor.hpp"
+#include "core/numbers.hpp"
 
 namespace tpudist {
 
@@ -70,12 +69,8 @@ std::string to_hex(std::uint64_t value) {
 }
 
 std::optional<std::uint64_t> from_hex(std::string_view text) {
-  std::uint64_t value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value, 16);
-  if (error != std::errc() || end != text.data() + text.size() || to_hex(value) != text) {
-    return std::nullopt;
-  }
-  return value;
+  const auto value = number_of<std::uint64_t>(text, 16);
+  return value && to_hex(*value) == text ? value : std::nullopt;
 }
 
 }  // namespace tpudist

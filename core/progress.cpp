@@ -11,7 +11,6 @@
 #include <utility>
 
 #include "core/descriptor.hpp"
-#include "core/duration.hpp"
 #include "core/numbers.hpp"
 #include "core/text.hpp"
 

@@ -3,15 +3,14 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 #include <cstdlib>
 #include <limits>
 #include <memory>
-#include <optional>
 #include <utility>
 
 #include "core/error.hpp"
 #include "core/file_system.hpp"
+#include "core/numbers.hpp"
 #include "core/text.hpp"
 
 namespace tpudist {
@@ -155,13 +154,6 @@ class FileLoader {
 
 // --- key.sub=value ---
 
-std::optional<std::size_t> list_index(std::string_view text) {
-  std::size_t index = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), index);
-  if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
-  return index;
-}
-
 class Overrides {
  public:
   explicit Overrides(YamlMistakes& mistakes) : mistakes_(mistakes) {}
@@ -218,7 +210,7 @@ class Overrides {
     if (value.kind == YamlValue::Kind::scalar)
       throw ConfigError(fmt::format("{} is not a map", walked));
     if (value.kind == YamlValue::Kind::list) {
-      const auto index = list_index(step);
+      const auto index = number_of<std::size_t>(step);
       if (!index) throw ConfigError(fmt::format("{} is a list; give an index", walked));
       if (*index >= value.items.size()) {
         throw ConfigError(

@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "core/numbers.hpp"
 #include "core/text.hpp"
 
 namespace tpudist {
@@ -94,11 +95,9 @@ ParsedScalar<std::int64_t> parse_integer(std::string_view text) {
     return {0, std::errc::result_out_of_range};
   const std::string whole = (decimal->negative ? "-" : "") + decimal->digits +
                             std::string(static_cast<std::size_t>(decimal->exponent), '0');
-  std::int64_t value = 0;
-  if (std::from_chars(whole.data(), whole.data() + whole.size(), value).ec != std::errc()) {
-    return {0, std::errc::result_out_of_range};
-  }
-  return {value, {}};
+  const auto value = number_of<std::int64_t>(whole);
+  if (!value) return {0, std::errc::result_out_of_range};
+  return {*value, {}};
 }
 
 ParsedScalar<double> parse_number(std::string_view text) {

@@ -1,7 +1,7 @@
 #include "core/buffer_cache.hpp"
 
-
 #include <gmock/gmock.h>
+
 #include <algorithm>
 #include <cstdint>
 #include <numeric>

@@ -1,11 +1,11 @@
 #include "core/file_system.hpp"
 
+#include <fcntl.h>
 #include <gmock/gmock.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
-#include <fcntl.h>
-#include <sys/stat.h>
 #include <csignal>
 #include <fstream>
 #include <string>

@@ -7,7 +7,6 @@
 #include <limits>
 #include <vector>
 
-#include "core/duration.hpp"
 #include "core/means.hpp"
 
 namespace tpudist {

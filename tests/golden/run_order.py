@@ -1,4 +1,4 @@
-"""Golden numbers of tests/statistics/run_order_test.cpp, made with NumPy and SciPy.
+"""Golden numbers of tests/statistics/measurement_checks_test.cpp, made with NumPy and SciPy.
 
 The series comes from a small integer generator that the test repeats, so that only results are stored.
 """

@@ -6,7 +6,6 @@
 #include <limits>
 
 #include "core/error.hpp"
-#include "statistics/ranking/member_spread.hpp"
 #include "tests/support/level_sequence.hpp"
 #include "tests/support/thrown.hpp"
 

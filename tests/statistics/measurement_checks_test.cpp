@@ -11,7 +11,6 @@
 
 #include "core/error.hpp"
 #include "core/random.hpp"
-#include "statistics/noise/run_order.hpp"
 #include "tests/support/level_sequence.hpp"
 
 namespace tpudist {

@@ -1,8 +1,8 @@
 #include "statistics/ranking/metrics.hpp"
 
+#include <gmock/gmock.h>
 #include <rapidcheck/gtest.h>
 
-#include <gmock/gmock.h>
 #include <algorithm>
 #include <chrono>
 #include <cmath>
@@ -12,7 +12,6 @@
 
 #include "core/error.hpp"
 #include "core/random.hpp"
-#include "statistics/noise/rank_sampling.hpp"
 #include "tests/support/level_sequence.hpp"
 #include "tests/support/noisy_graph.hpp"
 

@@ -1,6 +1,6 @@
 #include <gmock/gmock.h>
-
 #include <rapidcheck.h>
+
 #include <bit>
 #include <cmath>
 #include <cstring>

@@ -7,7 +7,7 @@
 #include <exception>
 #include <thread>
 
-#include "core/duration.hpp"
+#include "core/numbers.hpp"
 #include "tests/dist/fake_cuda/fake_device.hpp"
 #include "tests/dist/thread_ranks.hpp"
 
