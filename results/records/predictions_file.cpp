@@ -101,30 +101,36 @@ PredictedRun read_run(const Hdf5Id& file, std::size_t number, const std::string&
   return run;
 }
 
+// Calls visit(name, field) for each column of the members, in the order of the file.
+template <typename Visit>
+void visit_columns(const Visit& visit) {
+  using M = PredictedMember;
+  visit("run", &M::run);
+  visit("number", &M::number);
+  visit("fold", &M::fold);
+  visit("failed", &M::failed);
+  visit("first_loss", &M::first_loss);
+  visit("last_loss", &M::last_loss);
+  visit("loss_margin", &M::loss_margin);
+}
+template <typename T>
+using Stored = std::conditional_t<std::is_same_v<T, bool>, std::uint8_t, T>;
+
 void write_members(const Hdf5Id& group, const std::vector<PredictedMember>& members,
                    const std::string& where) {
-  using M = PredictedMember;
-  write_column(group, "run", column<std::int32_t>(members, &M::run), where);
-  write_column(group, "number", column<std::int32_t>(members, &M::number), where);
-  write_column(group, "fold", column<std::int32_t>(members, &M::fold), where);
-  write_column(group, "failed", column<std::uint8_t>(members, &M::failed), where);
-  write_column(group, "first_loss", column<double>(members, &M::first_loss), where);
-  write_column(group, "last_loss", column<double>(members, &M::last_loss), where);
-  write_column(group, "loss_margin", column<double>(members, &M::loss_margin), where);
+  visit_columns([&]<typename T>(const char* name, T PredictedMember::*field) {
+    write_column(group, name, column<Stored<T>>(members, field), where);
+  });
 }
 
 std::vector<PredictedMember> read_members(const Hdf5Id& group, std::int64_t count,
                                           const std::string& where) {
-  const auto run = read_array<std::int32_t>(group, "run", {count}, where),
-             number = read_array<std::int32_t>(group, "number", {count}, where),
-             fold = read_array<std::int32_t>(group, "fold", {count}, where);
-  const auto failed = read_array<std::uint8_t>(group, "failed", {count}, where);
-  const auto first = read_array<double>(group, "first_loss", {count}, where),
-             last = read_array<double>(group, "last_loss", {count}, where),
-             margin = read_array<double>(group, "loss_margin", {count}, where);
   std::vector<PredictedMember> members;
-  for (std::size_t m = 0; m < run.size(); ++m)
-    members.push_back({run[m], number[m], fold[m], failed[m] != 0, first[m], last[m], margin[m]});
+  visit_columns([&]<typename T>(const char* name, T PredictedMember::*field) {
+    const auto values = read_array<Stored<T>>(group, name, {count}, where);
+    members.resize(values.size());
+    for (std::size_t m = 0; m < members.size(); ++m) members[m].*field = static_cast<T>(values[m]);
+  });
   return members;
 }
 

@@ -22,19 +22,8 @@ std::string changed_input(const Inputs& then, const Inputs& now) {
 }
 
 std::string_view name_of(RunState state) {
-  switch (state) {
-    case RunState::waiting:
-      return "waiting";
-    case RunState::running:
-      return "running";
-    case RunState::stopped:
-      return "stopped";
-    case RunState::failed:
-      return "failed";
-    case RunState::finished:
-      break;
-  }
-  return "finished";
+  constexpr std::string_view kNames[] = {"waiting", "running", "stopped", "failed", "finished"};
+  return kNames[static_cast<int>(state)];
 }
 
 std::optional<double> mean_of_members(std::span<const MemberResult> members, bool valid) {
@@ -52,14 +41,6 @@ std::optional<double> mean_of_members(std::span<const MemberResult> members, boo
   }
   if (weights == 0) return std::nullopt;
   return sum / weights;
-}
-
-std::optional<double> RunResult::valid() const {
-  return mean_of_members(members, /*valid=*/true);
-}
-
-std::optional<double> RunResult::out_of_fold() const {
-  return mean_of_members(members, /*valid=*/false);
 }
 
 void write_result(const std::filesystem::path& path, const RunResult& result) {

@@ -59,8 +59,8 @@ struct RunResult {
   std::vector<MemberResult> members;
 
   // mean_of_members of this run's members.
-  std::optional<double> valid() const;
-  std::optional<double> out_of_fold() const;
+  std::optional<double> valid() const { return mean_of_members(members, /*valid=*/true); }
+  std::optional<double> out_of_fold() const { return mean_of_members(members, /*valid=*/false); }
 };
 
 void write_result(const std::filesystem::path& path, const RunResult& result);

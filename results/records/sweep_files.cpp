@@ -15,18 +15,6 @@ bool SweepFiles::exists() const {
   return std::filesystem::exists(record_file(), ignored);
 }
 
-std::filesystem::path SweepFiles::stage_file(int stage) const {
-  return path_ / fmt::format("stage-{}.json", stage);
-}
-
-std::filesystem::path SweepFiles::result_file(const SweepRun& run) const {
-  return path_ / "results" / (run.id + ".json");
-}
-
-std::filesystem::path SweepFiles::retry_file(const SweepRun& run) const {
-  return path_ / "results" / (run.id + ".retry");
-}
-
 std::optional<std::vector<SweepRun>> SweepFiles::stage_runs(const SweepRecord& record,
                                                             int stage) const {
   if (stage == 0) return record.runs;

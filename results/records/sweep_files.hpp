@@ -2,6 +2,7 @@
 
 #include <filesystem>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "results/records/run_result.hpp"
@@ -18,12 +19,18 @@ class SweepFiles {
   const std::filesystem::path& path() const { return path_; }
   bool exists() const;
   std::filesystem::path record_file() const { return path_ / "sweep.json"; }
-  std::filesystem::path stage_file(int stage) const;
+  std::filesystem::path stage_file(int stage) const {
+    return path_ / ("stage-" + std::to_string(stage) + ".json");
+  }
   std::filesystem::path claims() const { return path_ / "claims"; }
   std::filesystem::path run_folder(const SweepRun& run) const { return path_ / "runs" / run.id; }
-  std::filesystem::path result_file(const SweepRun& run) const;
+  std::filesystem::path result_file(const SweepRun& run) const {
+    return path_ / "results" / (run.id + ".json");
+  }
   // The result of a failed run that is to be trained again, until that begins.
-  std::filesystem::path retry_file(const SweepRun& run) const;
+  std::filesystem::path retry_file(const SweepRun& run) const {
+    return path_ / "results" / (run.id + ".retry");
+  }
 
   // The following throw DataError, which names the file, when a file is damaged.
   SweepRecord record() const { return read_record(record_file()); }

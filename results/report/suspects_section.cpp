@@ -6,8 +6,10 @@
 #include <map>
 #include <numeric>
 #include <set>
+#include <span>
 
 #include "core/error.hpp"
+#include "core/means.hpp"
 #include "core/numbers.hpp"
 #include "data/schema/collection.hpp"
 #include "data/shards/shard_reader.hpp"
@@ -35,9 +37,7 @@ std::vector<double> rank_strip(const GraphEntry& entry) {
   std::vector<double> strip;
   for (std::size_t c = 0; c < cells; ++c) {
     const std::size_t from = c * rank.size() / cells, to = (c + 1) * rank.size() / cells;
-    strip.push_back(std::accumulate(rank.begin() + static_cast<std::ptrdiff_t>(from),
-                                    rank.begin() + static_cast<std::ptrdiff_t>(to), 0.0) /
-                    static_cast<double>(to - from));
+    strip.push_back(mean(std::span(rank).subspan(from, to - from)));
   }
   return strip;
 }

@@ -10,6 +10,7 @@
 #include "core/error.hpp"
 #include "core/safetensors/safetensors_file.hpp"
 #include "tests/support/temp_dir.hpp"
+#include "tests/support/thrown.hpp"
 
 namespace tpudist {
 namespace {
@@ -87,14 +88,11 @@ class Refusals : public ::testing::Test {
       writer.add(name, shape, std::vector<float>(static_cast<std::size_t>(size), value));
     }
     writer.write(folder_ / "w.safetensors");
-    try {
-      read_.assign(static_cast<std::size_t>(table().length()), 5);
-      absent_ = read_weights(folder_ / "w.safetensors", table(), read_);
-      return "";
-    } catch (const DataError& error) {
-      EXPECT_THAT(error.what(), Not(HasSubstr("\n")));
-      return error.what();
-    }
+    read_.assign(static_cast<std::size_t>(table().length()), 5);
+    const std::string message = test::message_of<DataError>(
+        [&] { absent_ = read_weights(folder_ / "w.safetensors", table(), read_); });
+    EXPECT_THAT(message, Not(HasSubstr("\n")));
+    return message;
   }
 
   const TempDir folder_;
@@ -138,18 +136,14 @@ TEST(WeightsFile, RefusesScalesAndTemperaturesWithoutMeaning) {
   ParameterTable table;
   table.add({"encoder.node.scale", {2}, ParameterGroup::statistics});
   table.add({"blocks.1.config_attention.temperature", {1}, ParameterGroup::norms});
-  const auto said_of = [&](float scale, float temperature) -> std::string {
+  const auto said_of = [&](float scale, float temperature) {
     SafetensorsWriter writer;
     writer.add("encoder.node.scale", {2}, std::vector<float>{0, scale});
     writer.add("blocks.1.config_attention.temperature", {1}, std::vector<float>{temperature});
     writer.write(folder / "w.safetensors");
     std::vector<float> flat(static_cast<std::size_t>(table.length()));
-    try {
-      read_weights(folder / "w.safetensors", table, flat);
-      return "";
-    } catch (const DataError& error) {
-      return error.what();
-    }
+    return test::message_of<DataError>(
+        [&] { read_weights(folder / "w.safetensors", table, flat); });
   };
   EXPECT_EQ(said_of(0, 0.5f), "");
   EXPECT_EQ(said_of(0, -0.5f), "");  // training may end there

@@ -7,6 +7,7 @@
 #include "tests/results/scores/predictions_case.hpp"
 #include "tests/support/damage.hpp"
 #include "tests/support/temp_dir.hpp"
+#include "tests/support/thrown.hpp"
 
 namespace tpudist {
 namespace {
@@ -18,12 +19,8 @@ TEST(PredictionsDamage, IsFound) {
   const std::string sound = read_text_file(path);
   for (int seed = 0; seed < test::damage_count(200); ++seed) {
     test::overwrite(path, test::damaged(sound, static_cast<std::uint64_t>(seed)));
-    try {
-      const PredictionsFile file(path);
-      ADD_FAILURE() << "seed " << seed << " was not found";
-    } catch (const DataError& error) {
-      EXPECT_EQ(test::fault_of_message(error.what(), path), "") << seed;
-    }
+    const std::string message = test::message_of<DataError>([&] { PredictionsFile file(path); });
+    EXPECT_EQ(test::fault_of_message(message, path), "") << seed;
   }
 }
 

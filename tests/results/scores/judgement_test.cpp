@@ -9,6 +9,7 @@
 #include "core/error.hpp"
 #include "core/random.hpp"
 #include "tests/results/scores/predictions_case.hpp"
+#include "tests/support/thrown.hpp"
 
 namespace tpudist {
 namespace {
@@ -240,13 +241,8 @@ TEST(Judgement, CombinesSeedsOfTheSameFoldOnly) {
 
 TEST(Judgement, NamesTheMemberThatAColumnLacks) {
   const Predictions predictions({5, 5, 5}, 2);  // member 3 is not there
-  try {
-    judge(predictions, {});
-    FAIL() << "should have thrown";
-  } catch (const ConfigError& error) {
-    EXPECT_THAT(error.what(),
-                HasSubstr("xla seed 0/0 members 2-3: the member of fold 1 is missing"));
-  }
+  EXPECT_THAT(test::message_of<ConfigError>([&] { judge(predictions, {}); }),
+              HasSubstr("xla seed 0/0 members 2-3: the member of fold 1 is missing"));
   const Judgement judgement = judge(predictions, {.least_columns = 1});
   EXPECT_THAT(judgement.tables.front().columns, SizeIs(1));
   EXPECT_THAT(judgement_text(judgement), HasSubstr("left out  xla seed 0/0 members 2-3"));
