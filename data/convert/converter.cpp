@@ -70,8 +70,7 @@ class CollectionConverter {
     std::ranges::stable_sort(order, [&](std::size_t a, std::size_t b) {
       return plan_[a].source_bytes > plan_[b].source_bytes;
     });
-    pool_.parallel_for(static_cast<std::int64_t>(order.size()),
-                       [&](std::int64_t i) { convert_shard(order[i]); });
+    pool_.parallel_for(std::ssize(order), [&](std::int64_t i) { convert_shard(order[i]); });
     const MutexLock lock(mutex_);
     std::ranges::sort(result_.bad, {}, &SkippedFile::source);
     const std::set<std::string> sources = sources_of(earlier_);
@@ -91,7 +90,7 @@ class CollectionConverter {
     if (!kept) kept = finished_shard(second_name(plan.file), plan, sources);
     if (kept) {
       const MutexLock lock(mutex_);
-      result_.kept += static_cast<std::int64_t>(kept->graphs.size());
+      result_.kept += std::ssize(kept->graphs);
       shards_[index] = std::move(kept);
       progress_.advance(static_cast<std::int64_t>(plan.source_bytes));
       return;
@@ -114,7 +113,7 @@ class CollectionConverter {
     ManifestShard done{file, plan.split, fs::file_size(path), hash_file(path),
                        summarize_shard(path).graphs};
     const MutexLock lock(mutex_);
-    result_.converted += static_cast<std::int64_t>(done.graphs.size());
+    result_.converted += std::ssize(done.graphs);
     shards_[index] = std::move(done);
   }
 

@@ -61,10 +61,9 @@ class CollectionVerifier {
     }
     check_surplus();
     std::int64_t graphs = 0;
-    for (const auto& shard : manifest_.shards)
-      graphs += static_cast<std::int64_t>(shard.graphs.size());
+    for (const auto& shard : manifest_.shards) graphs += std::ssize(shard.graphs);
     progress_.start("verify " + collection_.name, graphs, "graphs");
-    pool_.parallel_for(static_cast<std::int64_t>(manifest_.shards.size()), [&](std::int64_t i) {
+    pool_.parallel_for(std::ssize(manifest_.shards), [&](std::int64_t i) {
       const ManifestShard& shard = manifest_.shards[i];
       try {
         verify_shard(shard);

@@ -262,7 +262,7 @@ void Hdf5Dataset::store(std::int64_t chunk, std::span<const std::byte> stored) {
 void Hdf5Dataset::write_chunks(std::int64_t first_chunk,
                                std::span<const std::span<const std::byte>> chunks, ThreadPool& pool,
                                bool prove) {
-  const auto count = static_cast<std::int64_t>(chunks.size());
+  const auto count = std::ssize(chunks);
   if (first_chunk < 0 || first_chunk + count > this->chunks()) {
     throw std::out_of_range(where_ + ": write_chunks");
   }
@@ -353,7 +353,7 @@ void Hdf5Dataset::write_all(std::span<const std::byte> rows, ThreadPool& pool) {
     const std::size_t bytes = static_cast<std::size_t>(rows_of_chunk(chunk)) * row_bytes_;
     batch.push_back(rows.subspan(static_cast<std::size_t>(chunk) * step, bytes));
     if (batch.size() < static_cast<std::size_t>(pool.threads()) && chunk + 1 < chunks()) continue;
-    write_chunks(chunk + 1 - static_cast<std::int64_t>(batch.size()), batch, pool);
+    write_chunks(chunk + 1 - std::ssize(batch), batch, pool);
     batch.clear();
   }
 }
@@ -421,8 +421,7 @@ void write_texts(const Hdf5Id& group, const std::string& name, std::span<const s
     std::memcpy(padded.data() + i * bytes, texts[i].data(), texts[i].size());
   const Hdf5Id type = text_type(bytes);
   const Hdf5Id dataset =
-      create_dataset(group, name, type.get(), {static_cast<std::int64_t>(texts.size())},
-                     creation_properties(), at);
+      create_dataset(group, name, type.get(), {std::ssize(texts)}, creation_properties(), at);
   if (texts.empty()) return;
   check_hdf5(H5Dwrite(dataset.get(), type.get(), H5S_ALL, H5S_ALL, H5P_DEFAULT, padded.data()),
              "write", at);

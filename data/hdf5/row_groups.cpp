@@ -93,7 +93,7 @@ std::vector<std::int32_t> compare_all(const Hdf5Dataset& dataset,
 std::vector<std::int32_t> group_equal_rows(const Hdf5Dataset& dataset,
                                            std::span<const std::uint64_t> hashes,
                                            std::size_t budget_bytes) {
-  if (static_cast<std::int64_t>(hashes.size()) != dataset.rows()) {
+  if (std::ssize(hashes) != dataset.rows()) {
     throw std::invalid_argument("group_equal_rows: one hash for each row");
   }
   std::vector<std::int32_t> first = first_of_same_hash(hashes), pending;

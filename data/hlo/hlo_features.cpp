@@ -52,7 +52,7 @@ void write_window(const HloWindow& window, FeatureRow& row) {
   row.list(window.reversed, 6);
   const std::int64_t reversed = std::ranges::count(window.reversed, 1);
   row.number(reversed);
-  row.number(static_cast<std::int64_t>(window.reversed.size()) - reversed);
+  row.number(std::ssize(window.reversed) - reversed);
 }
 
 void write_convolution(const HloInstruction& instruction, FeatureRow& row) {

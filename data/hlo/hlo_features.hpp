@@ -24,7 +24,7 @@ struct HloGraph {
   std::set<std::string> unknown_opcodes;
   std::set<std::int64_t> unknown_element_types;
 
-  std::int64_t nodes() const { return static_cast<std::int64_t>(opcodes.size()); }
+  std::int64_t nodes() const { return std::ssize(opcodes); }
 };
 
 // Writes the numbers of a row of features from left to right.

@@ -61,7 +61,7 @@ struct HloModule {
   std::int64_t nodes() const {
     std::int64_t sum = 0;
     for (const HloComputation& computation : computations)
-      sum += static_cast<std::int64_t>(computation.instructions.size());
+      sum += std::ssize(computation.instructions);
     return sum;
   }
 };

@@ -29,8 +29,7 @@ void add_graph(NpzWriter& writer, const HloGraph& graph) {
 }
 
 void add_splits(NpzWriter& writer, const HloGraph& graph) {
-  writer.add("node_splits", {1, static_cast<std::int64_t>(graph.node_splits.size())},
-             graph.node_splits);
+  writer.add("node_splits", {1, std::ssize(graph.node_splits)}, graph.node_splits);
 }
 
 }  // namespace
@@ -105,7 +104,7 @@ void write_tuned_npz(const TunedModule& tuned, const std::string& where,
   if (tuned.runs.empty())
     throw DataError(where + ": has no measured default configuration, so nothing to compare with");
   const HloGraph graph = featurise(tuned.module, where);
-  const auto rows = static_cast<std::int64_t>(tuned.runs.size());
+  const auto rows = std::ssize(tuned.runs);
   std::vector<std::int64_t> runtime;
   for (const TuningRun& run : tuned.runs) runtime.push_back(run.nanoseconds);
 
@@ -134,7 +133,7 @@ void write_tuned_npz(const TunedModule& tuned, const std::string& where,
       throw DataError(
           fmt::format("{}: configurable node {} is none of {}", where, node, graph.nodes()));
   }
-  const auto nodes = static_cast<std::int64_t>(tuned.config_nodes.size());
+  const auto nodes = std::ssize(tuned.config_nodes);
   const auto width = static_cast<std::size_t>(nodes) * kLayoutConfigFeatures;
   writer.add("node_config_ids", {nodes}, tuned.config_nodes);
   writer.add_streamed<float>("node_config_feat", {rows, nodes, kLayoutConfigFeatures},

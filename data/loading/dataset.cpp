@@ -88,7 +88,7 @@ void Dataset::Impl::decide_cache(const std::vector<GraphEntry>& entries) {
 void Dataset::Impl::open_all(const std::vector<GraphEntry>& entries, ThreadPool& pool) {
   check_shard_hashes(entries, pool);
   graphs.resize(entries.size());
-  pool.parallel_for(static_cast<std::int64_t>(entries.size()), [&](std::int64_t index) {
+  pool.parallel_for(std::ssize(entries), [&](std::int64_t index) {
     const auto i = static_cast<std::size_t>(index);
     graphs[i] = open_graph(entries[i], options);
   });
@@ -100,7 +100,7 @@ void Dataset::Impl::load_all(ThreadPool& pool) {
     g.chunks.resize(g.chunk_count());
     for (std::size_t c = 0; c < g.chunks.size(); ++c) work.emplace_back(&g, c);
   }
-  pool.parallel_for(static_cast<std::int64_t>(work.size()), [&](std::int64_t i) {
+  pool.parallel_for(std::ssize(work), [&](std::int64_t i) {
     const auto [g, c] = work[i];
     g->chunks[c] = g->read_chunk(static_cast<std::int64_t>(c));
   });
@@ -220,8 +220,7 @@ std::uint64_t Dataset::selection_hash() const {
 
 std::int64_t Dataset::rows(int i) const {
   const OpenGraph& g = impl_->at(i);
-  return impl_->keeps_all() ? g.times.configs()
-                            : static_cast<std::int64_t>(g.merged.configs.size());
+  return impl_->keeps_all() ? g.times.configs() : std::ssize(g.merged.configs);
 }
 
 std::vector<std::int64_t> Dataset::rows_per_graph() const {

@@ -169,7 +169,7 @@ std::vector<std::int32_t> metis_segments(const Graph& graph, std::int64_t most_n
   std::vector<std::int32_t> segment(static_cast<std::size_t>(nodes), 0);
   std::int32_t next = 0;
   for (const std::vector<std::int32_t>& part : partition(graph, count)) {
-    const auto size = static_cast<std::int64_t>(part.size());
+    const auto size = std::ssize(part);
     std::int64_t pieces = 1;
     while (size > pieces * most_nodes) pieces *= 2;
     for (std::int64_t i = 0; i < pieces; ++i) {

@@ -46,7 +46,7 @@ struct RunTimes {
   // Equal numbers mean equal configurations; numbered by first occurrence.
   Array<std::int32_t> group;
 
-  std::int64_t configs() const { return static_cast<std::int64_t>(runtime.size()); }
+  std::int64_t configs() const { return std::ssize(runtime); }
   // The ranked quantity: nanoseconds for layout, runtime / normalizer for tile.
   double target(std::int64_t config) const {
     const double t = static_cast<double>(runtime[config]);

@@ -119,7 +119,7 @@ Json counts(const Manifest& manifest) {
     std::int64_t graphs = 0, configs = 0;
     for (const ManifestShard& shard : manifest.shards) {
       if (shard.split != split) continue;
-      graphs += static_cast<std::int64_t>(shard.graphs.size());
+      graphs += std::ssize(shard.graphs);
       for (const GraphSummary& graph : shard.graphs) configs += graph.configs;
     }
     json[std::string(split)] = {{"graphs", graphs}, {"configs", configs}};

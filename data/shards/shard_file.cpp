@@ -123,7 +123,7 @@ void ShardWriter::begin(const Graph& graph, std::int64_t configs, const SourceFi
   write_attribute(group_, "nodes", graph.nodes);
   write_attribute(group_, "edges", graph.edges);
   write_attribute(group_, "configs", configs);
-  const auto config_nodes = static_cast<std::int64_t>(graph.config_nodes.size());
+  const auto config_nodes = std::ssize(graph.config_nodes);
   write_attribute(group_, "config_nodes", config_nodes);
 
   write<float>("node_feat", {graph.nodes, schema_.node_features}, graph.node_features);
@@ -131,7 +131,7 @@ void ShardWriter::begin(const Graph& graph, std::int64_t configs, const SourceFi
   write<std::int32_t>("edge_index", {graph.edges, 2}, graph.edge_index);
   if (config_nodes > 0) write<std::int32_t>("config_nodes", {config_nodes}, graph.config_nodes);
   if (!graph.node_splits.empty()) {
-    const auto splits = static_cast<std::int64_t>(graph.node_splits.size());
+    const auto splits = std::ssize(graph.node_splits);
     write<std::int64_t>("node_splits", {1, splits}, graph.node_splits);
   }
 }

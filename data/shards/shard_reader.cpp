@@ -259,7 +259,7 @@ RunTimeStatistics run_time_statistics(const RunTimes& times) {
   const auto [min, max] = std::ranges::minmax_element(times.runtime);
   statistics.min = *min;
   statistics.max = *max;
-  statistics.distinct_configs = static_cast<std::int64_t>(groups.size());
+  statistics.distinct_configs = std::ssize(groups);
   std::vector<double> spreads;
   for (const Repeats& group : groups) {
     statistics.most_repeats = std::max(statistics.most_repeats, group.count);

@@ -246,7 +246,7 @@ std::int32_t Program::add(std::uint8_t code, Dtype type, Shape shape,
   op.type = type;
   op.shape = shape;
   op.operands = std::move(operands);
-  edges_ += static_cast<std::int64_t>(op.operands.size());
+  edges_ += std::ssize(op.operands);
   config_nodes_ += op.configurable();
   return static_cast<std::int32_t>(ops.size()) - 1;
 }

@@ -94,7 +94,7 @@ struct Program {
 
   std::int32_t add(std::uint8_t code, Dtype type, Shape shape,
                    std::vector<std::int32_t> operands = {});
-  std::int64_t nodes() const { return static_cast<std::int64_t>(ops.size()); }
+  std::int64_t nodes() const { return std::ssize(ops); }
   std::int64_t edges() const { return edges_; }
   std::int64_t config_nodes() const { return config_nodes_; }
   const Op& operator[](std::int32_t i) const { return ops[i]; }
