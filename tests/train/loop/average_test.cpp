@@ -3,20 +3,16 @@
 #include <gmock/gmock.h>
 
 #include <algorithm>
-#include <limits>
 
 #include "results/checkpoints/checkpoint.hpp"
 #include "results/checkpoints/checkpoint_folder.hpp"
 #include "tests/train/tiny_data.hpp"
 #include "tests/train/tiny_run.hpp"
-#include "train/scoring/collection_scores.hpp"
+#include "train/scoring/trained_run.hpp"
 
-namespace tpudist {
+namespace tpudist::test {
 namespace {
 
-using test::run;
-using test::TempDir;
-using test::tiny_experiment;
 using ::testing::ElementsAre;
 using ::testing::FloatNear;
 using ::testing::Pointwise;
@@ -26,17 +22,9 @@ namespace fs = std::filesystem;
 constexpr const char* kEma = "train.average={kind: ema, decay: 0.5}";
 constexpr const char* kSwa = "train.average={kind: swa, from: 0.5}";
 
-ParameterTable table_of(const Experiment& experiment) {
-  ThreadPool pool(1);
-  return Network(experiment.network, experiment.data.collection.schema, -1, pool).parameters();
-}
+using Average = FolderTest;
 
-Checkpoint checkpoint_at(const fs::path& folder, const Experiment& experiment, std::int64_t step) {
-  return CheckpointFile(checkpoint_path(folder / "checkpoints", step)).load(table_of(experiment));
-}
-
-TEST(Average, IsTheMeanOfTheWeightsOfItsSteps) {
-  const TempDir folder;
+TEST_F(Average, IsTheMeanOfTheWeightsOfItsSteps) {
   const Experiment experiment =
       tiny_experiment({kSwa, "train.checkpoint_every=1", "train.keep_checkpoints=10"});
   run(experiment, folder / "run");
@@ -52,8 +40,7 @@ TEST(Average, IsTheMeanOfTheWeightsOfItsSteps) {
   EXPECT_THAT(checkpoint_at(folder / "run", experiment, 3).average_points, ElementsAre(0, 0, 0));
 }
 
-TEST(Average, ChangesNoBitOfTheTraining) {
-  const TempDir folder;
+TEST_F(Average, ChangesNoBitOfTheTraining) {
   const std::uint64_t plain = run(tiny_experiment(), folder / "plain").parameter_hash;
   for (const char* average : {kEma, kSwa}) {
     const TempDir own;
@@ -64,19 +51,16 @@ TEST(Average, ChangesNoBitOfTheTraining) {
   }
 }
 
-TEST(Average, ResumesWithTheSameBitsOnAnyNumberOfThreads) {
-  const TempDir folder;
+TEST_F(Average, ResumesWithTheSameBitsOnAnyNumberOfThreads) {
   const Experiment experiment = tiny_experiment({kEma, "train.checkpoint_every=2"});
   const TrainOutcome whole = run(experiment, folder / "whole");
-  int asked = 0;
-  run(experiment, folder / "cut", 3, false, [&] { return ++asked > 3; });
+  run(experiment, folder / "cut", 3, false, stop_after(3));
   const TrainOutcome resumed = run(experiment, folder / "cut", 2, true);
   EXPECT_EQ(resumed.average_hash, whole.average_hash);
   EXPECT_EQ(resumed.evaluation->ensemble_mean(), whole.evaluation->ensemble_mean());
 }
 
-TEST(Average, IsWhatIsScoredUnlessTheRawWeightsAreAskedFor) {
-  const TempDir folder;
+TEST_F(Average, IsWhatIsScoredUnlessTheRawWeightsAreAskedFor) {
   const Experiment experiment = tiny_experiment({kSwa, "train.evaluate_every=2"});
   run(experiment, folder / "run");
   const Checkpoint saved = checkpoint_at(folder / "run", experiment, 6);
@@ -92,8 +76,7 @@ TEST(Average, IsWhatIsScoredUnlessTheRawWeightsAreAskedFor) {
 
 // The scores of the last step are those of the average: a run that takes one point, the last, has
 // the scores of a run without an average.
-TEST(Average, IsWhatTheEvaluationScores) {
-  const TempDir folder;
+TEST_F(Average, IsWhatTheEvaluationScores) {
   const auto scores = [&](const std::string& average) {
     return run(tiny_experiment({"optimizer.lr=0.02", "train.average=" + average}),
                folder / std::to_string(average.size()))
@@ -104,30 +87,26 @@ TEST(Average, IsWhatTheEvaluationScores) {
   EXPECT_NE(scores("{kind: swa, from: 0.0}"), plain);
 }
 
-TEST(Average, OfAMemberThatFailsStaysWhatItWas) {
-  const TempDir folder;
+TEST_F(Average, OfAMemberThatFailsStaysWhatItWas) {
   const Experiment experiment = tiny_experiment({kEma, "train.checkpoint_every=2"});
   const TrainOutcome whole = run(experiment, folder / "whole");
   const Checkpoint all = checkpoint_at(folder / "whole", experiment, 6);
 
-  int asked = 0;
-  run(experiment, folder / "hurt", 1, false, [&] { return ++asked > 2; });
-  const ParameterTable table = table_of(experiment);
-  Checkpoint spoilt = checkpoint_at(folder / "hurt", experiment, 2);
-  std::fill_n(spoilt.parameters.begin() + table.length(), table.length(),
-              std::numeric_limits<float>::quiet_NaN());
-  save_checkpoint(checkpoint_path(folder / "hurt/checkpoints", 2), spoilt, table);
+  run(experiment, folder / "hurt", 1, false, stop_after(2));
+  fs::copy(folder / "hurt", folder / "stopped", fs::copy_options::recursive);
+  test::spoil_member(checkpoint_path(folder / "hurt/checkpoints", 2), experiment, 1);
   EXPECT_THAT(run(experiment, folder / "hurt", 1, true).failed, ElementsAre(1));
   const Checkpoint hurt = checkpoint_at(folder / "hurt", experiment, 6);
   EXPECT_THAT(hurt.average_points, ElementsAre(6, 2, 6));
   const auto of_member = [&](const Checkpoint& checkpoint, std::int64_t member) {
-    const auto begin = checkpoint.average.begin() + member * table.length();
-    return std::vector<float>(begin, begin + table.length());
+    const std::int64_t length = std::ssize(checkpoint.average) / 3;
+    const auto begin = checkpoint.average.begin() + member * length;
+    return std::vector<float>(begin, begin + length);
   };
-  EXPECT_EQ(of_member(hurt, 1), of_member(spoilt, 1));
+  EXPECT_EQ(of_member(hurt, 1), of_member(checkpoint_at(folder / "stopped", experiment, 2), 1));
   for (const std::int64_t member : {0, 2})
     EXPECT_EQ(of_member(hurt, member), of_member(all, member));
 }
 
 }  // namespace
-}  // namespace tpudist
+}  // namespace tpudist::test

@@ -11,16 +11,12 @@
 
 #include "core/error.hpp"
 #include "core/file_system.hpp"
-#include "results/checkpoints/checkpoint_folder.hpp"
 #include "tests/train/tiny_data.hpp"
 #include "tests/train/tiny_run.hpp"
 
-namespace tpudist {
+namespace tpudist::test {
 namespace {
 
-using test::run;
-using test::TempDir;
-using test::tiny_experiment;
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 
@@ -108,8 +104,7 @@ void expect_same_bits_when_stopped(const Experiment& experiment, const TempDir& 
   const TrainOutcome whole = run(experiment, folder / "whole");
   TrainOutcome outcome;
   for (int step = 0; step < 8; ++step) {
-    int asked = 0;
-    outcome = run(experiment, folder / "stopped", 1, step > 0, [&] { return ++asked > 1; });
+    outcome = run(experiment, folder / "stopped", 1, step > 0, stop_after(1));
   }
   EXPECT_EQ(outcome.steps, 8);
   EXPECT_EQ(outcome.parameter_hash, whole.parameter_hash);
@@ -152,8 +147,7 @@ TEST(BadLoss, RollsBackOnlyToRegularCheckpoints) {
   const Experiment experiment =
       tiny_experiment({"train.on_bad_loss=roll_back", "train.checkpoint_every=2"});
   const TempDir folder;
-  int asked = 0;
-  run(experiment, folder / "run", 1, false, [&] { return ++asked > 1; });
+  run(experiment, folder / "run", 1, false, stop_after(1));
   EXPECT_THROW(
       test::resume(tiny_experiment({"train.on_bad_loss=roll_back", "train.checkpoint_every=3"}),
                    folder / "run"),
@@ -161,4 +155,4 @@ TEST(BadLoss, RollsBackOnlyToRegularCheckpoints) {
 }
 
 }  // namespace
-}  // namespace tpudist
+}  // namespace tpudist::test

@@ -19,13 +19,9 @@
 #include "tests/train/tiny_data.hpp"
 #include "tests/train/tiny_run.hpp"
 
-namespace tpudist {
+namespace tpudist::test {
 namespace {
 
-using test::run;
-using test::TempDir;
-using test::tiny_experiment;
-using test::WatchedFileSystem;
 using ::testing::AllOf;
 using ::testing::HasSubstr;
 
@@ -70,9 +66,10 @@ std::vector<std::string> temporary_files(const fs::path& folder) {
   return names;
 }
 
+using CheckpointFaults = FolderTest;
+
 // Processes are made before this one has any thread.
-TEST(CheckpointFaults, DeathAtAnyWriteCallCostsNoMoreThanTheLastCheckpoint) {
-  const TempDir folder;
+TEST_F(CheckpointFaults, DeathAtAnyWriteCallCostsNoMoreThanTheLastCheckpoint) {
   int deaths = 0;
   for (;; ++deaths) {
     ASSERT_LT(deaths, 200);
@@ -93,8 +90,7 @@ TEST(CheckpointFaults, DeathAtAnyWriteCallCostsNoMoreThanTheLastCheckpoint) {
   }
 }
 
-TEST(CheckpointFaults, TrainingDoesNotWaitForTheDisk) {
-  const TempDir folder;
+TEST_F(CheckpointFaults, TrainingDoesNotWaitForTheDisk) {
   std::mutex mutex;
   std::condition_variable changed;
   int boundaries = 0;
@@ -116,8 +112,7 @@ TEST(CheckpointFaults, TrainingDoesNotWaitForTheDisk) {
   EXPECT_TRUE(open_if_whole(checkpoint_path(folder / "run/checkpoints", 6)));
 }
 
-TEST(CheckpointFaults, AFullDiskDoesNotEndTrainingBeforeTheLastAttempt) {
-  const TempDir folder;
+TEST_F(CheckpointFaults, AFullDiskDoesNotEndTrainingBeforeTheLastAttempt) {
   const std::uint64_t whole = run(faulty_experiment(), folder / "whole").parameter_hash;
   std::atomic<bool> full = true;
   WatchedFileSystem files([&](const std::string& name, const auto&) {
@@ -139,8 +134,7 @@ TEST(CheckpointFaults, AFullDiskDoesNotEndTrainingBeforeTheLastAttempt) {
   EXPECT_TRUE(temporary_files(folder / "run").empty());
 }
 
-TEST(CheckpointFaults, ALastCheckpointThatCannotBeWrittenFailsTheRun) {
-  const TempDir folder;
+TEST_F(CheckpointFaults, ALastCheckpointThatCannotBeWrittenFailsTheRun) {
   const std::uint64_t whole = run(faulty_experiment(), folder / "whole").parameter_hash;
   std::atomic<bool> full = false;
   WatchedFileSystem files([&](const std::string& name, const auto&) {
@@ -162,8 +156,7 @@ TEST(CheckpointFaults, ALastCheckpointThatCannotBeWrittenFailsTheRun) {
   EXPECT_EQ(test::resume(faulty_experiment(), folder / "run").parameter_hash, whole);
 }
 
-TEST(CheckpointFaults, AFolderThatVanishesIsMadeAgain) {
-  const TempDir folder;
+TEST_F(CheckpointFaults, AFolderThatVanishesIsMadeAgain) {
   const std::uint64_t whole = run(faulty_experiment(), folder / "whole").parameter_hash;
   int boundaries = 0;
   const auto remove_folder = [&] {
@@ -175,8 +168,7 @@ TEST(CheckpointFaults, AFolderThatVanishesIsMadeAgain) {
   EXPECT_TRUE(open_if_whole(checkpoint_path(folder / "run/checkpoints", 6)));
 }
 
-TEST(CheckpointFaults, MetricsThatAFullDiskDoesNotTakeComeLater) {
-  const TempDir folder;
+TEST_F(CheckpointFaults, MetricsThatAFullDiskDoesNotTakeComeLater) {
   run(faulty_experiment(), folder / "whole");
   const RunFolder files(folder / "run");
   int boundaries = 0;
@@ -199,8 +191,7 @@ TEST(CheckpointFaults, MetricsThatAFullDiskDoesNotTakeComeLater) {
 }
 
 // A folder in its place, say; the run ends later by a stop request, which loses nothing but lines.
-TEST(CheckpointFaults, MetricsThatCannotBeWrittenAreNoReasonToStop) {
-  const TempDir folder;
+TEST_F(CheckpointFaults, MetricsThatCannotBeWrittenAreNoReasonToStop) {
   const RunFolder files(folder / "run");
   int boundaries = 0;
   const auto break_metrics = [&] {
@@ -220,8 +211,7 @@ TEST(CheckpointFaults, MetricsThatCannotBeWrittenAreNoReasonToStop) {
   EXPECT_TRUE(open_if_whole(checkpoint_path(files.checkpoints(), 4)));
 }
 
-TEST(CheckpointFaults, AFolderThatIsRenamedIsFollowed) {
-  const TempDir folder;
+TEST_F(CheckpointFaults, AFolderThatIsRenamedIsFollowed) {
   const Experiment experiment = tiny_experiment(
       {"train.log_every=1", "train.evaluate_rows=4", "train.last_evaluation=sampled"});
   const std::uint64_t whole = run(experiment, folder / "whole").parameter_hash;
@@ -242,8 +232,7 @@ TEST(CheckpointFaults, AFolderThatIsRenamedIsFollowed) {
   EXPECT_FALSE(fs::exists(folder / "moved" / kLockName));
 }
 
-TEST(CheckpointFaults, MetricsThatNeverFitAreLostWithoutHarm) {
-  const TempDir folder;
+TEST_F(CheckpointFaults, MetricsThatNeverFitAreLostWithoutHarm) {
   const RunFolder files(folder / "run");
   int boundaries = 0;
   const auto fill_disk = [&] {
@@ -257,4 +246,4 @@ TEST(CheckpointFaults, MetricsThatNeverFitAreLostWithoutHarm) {
 }
 
 }  // namespace
-}  // namespace tpudist
+}  // namespace tpudist::test

@@ -21,7 +21,8 @@ DeviceContext make_device_context(int device_index, Precision) {
   return {at::kCPU, make_device_backend};
 }
 // Likewise: the memory of this device is the host's, so MPI takes it.
-std::unique_ptr<Communicator> make_nccl_communicator(Communicator& world, int, const NcclOptions&) {
+std::unique_ptr<Communicator> make_nccl_communicator(Communicator& world, int, RankActivity*,
+                                                     double) {
   return world.split(0);
 }
 
@@ -191,8 +192,7 @@ TEST(DeviceTraining, GoesOnFromACheckpoint) {
     const Experiment experiment = small_experiment(more);
     const TrainOutcome whole = run_on_device(experiment, own / name, *self, 1);
     const std::string part = std::string(name) + "_part";
-    int looks = 0;
-    run_on_device(experiment, own / part, *self, 1, false, [&] { return ++looks > 2; });
+    run_on_device(experiment, own / part, *self, 1, false, stop_after(2));
     const TrainOutcome rest = run_on_device(experiment, own / part, *self, 1, true);
     EXPECT_EQ(rest.steps, 4);
     EXPECT_EQ(rest.parameter_hash, whole.parameter_hash);

@@ -8,26 +8,22 @@
 #include <set>
 
 #include "core/numbers.hpp"
-#include "data/schema/tpugraphs.hpp"
-#include "dist/collectives/communicator.hpp"
+#include "data/schema/feature_schema.hpp"
 #include "models/network/network.hpp"
 #include "tests/support/paths.hpp"
 #include "tests/train/tiny_data.hpp"
+#include "tests/train/tiny_run.hpp"
 
-namespace tpudist {
+namespace tpudist::test {
 namespace {
 
-using test::tiny_experiment;
 using ::testing::HasSubstr;
 using ::testing::Not;
 using ::testing::SizeIs;
 
 std::string describe(const Experiment& experiment, int ranks) {
-  const auto world = make_self_communicator();
-  ThreadPool pool(1);
-  NoProgress progress;
-  JobContext context{*world, pool, NodeTopology{}, progress};
-  return plan_work(experiment, ranks, context).text;
+  OneRank alone;
+  return plan_work(experiment, ranks, alone.context).text;
 }
 
 // The line of a section that begins with this word, without the word and the spaces around it.
@@ -259,13 +255,10 @@ TEST(DryRun, SharesAllWorkAmongTheRanks) {
 
 // What `print` was given, all together.
 std::string dry_run_text(const Experiment& experiment, int ranks) {
-  const auto world = make_self_communicator();
-  ThreadPool pool(1);
-  NoProgress progress;
-  JobContext context{*world, pool, NodeTopology{}, progress};
+  OneRank alone;
   std::string text;
   const test::TempDir folder;
-  dry_run(experiment, folder / "run", false, ranks, context,
+  dry_run(experiment, folder / "run", false, ranks, alone.context,
           [&](std::string_view part) { text += part; });
   return text;
 }
@@ -312,4 +305,4 @@ TEST(TimeForecast, CountsStepsEvaluationsAndTheEnd) {
 }
 
 }  // namespace
-}  // namespace tpudist
+}  // namespace tpudist::test

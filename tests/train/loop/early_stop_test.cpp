@@ -14,15 +14,11 @@
 #include "results/records/settings.hpp"
 #include "tests/train/tiny_data.hpp"
 #include "tests/train/tiny_run.hpp"
-#include "train/scoring/collection_scores.hpp"
 #include "train/units/training_setup.hpp"
 
-namespace tpudist {
+namespace tpudist::test {
 namespace {
 
-using test::run;
-using test::TempDir;
-using test::tiny_experiment;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
@@ -71,22 +67,16 @@ TEST(EarlyStop, JudgesEachMemberAlone) {
   EXPECT_THAT(stop.waited, ElementsAre(0, 1, 0));
 }
 
-Checkpoint checkpoint_of_step(const fs::path& folder, const Experiment& experiment,
-                              std::int64_t step) {
-  ThreadPool pool(1);
-  const Network network(experiment.network, experiment.data.collection.schema, -1, pool);
-  return CheckpointFile(checkpoint_path(folder / "checkpoints", step)).load(network.parameters());
-}
-
 std::vector<float> parameters(const Checkpoint& checkpoint, std::size_t member) {
   const std::size_t length = checkpoint.parameters.size() / 3;
   const auto begin = checkpoint.parameters.begin() + static_cast<std::ptrdiff_t>(member * length);
   return {begin, begin + static_cast<std::ptrdiff_t>(length)};
 }
 
+using EarlyStoppedRun = FolderTest;
+
 // Of more rows than those on the way, the last scores may be better by luck.
-TEST(EarlyStoppedRun, BestScoresAreOfTheRowsThatStopIt) {
-  const TempDir folder;
+TEST_F(EarlyStoppedRun, BestScoresAreOfTheRowsThatStopIt) {
   const Experiment experiment =
       tiny_experiment({"optimizer.lr=0", "train.evaluate_every=1", "train.evaluate_rows=6",
                        "train.early_stop.patience=2"});
@@ -96,8 +86,7 @@ TEST(EarlyStoppedRun, BestScoresAreOfTheRowsThatStopIt) {
 }
 
 // Without a learning rate no score is better than the first.
-TEST(EarlyStoppedRun, EndsWhenNoMemberTrainsAnyMore) {
-  const TempDir folder;
+TEST_F(EarlyStoppedRun, EndsWhenNoMemberTrainsAnyMore) {
   const Experiment experiment =
       tiny_experiment({"optimizer.lr=0", "train.evaluate_every=1", "train.early_stop.patience=2"});
   const TrainOutcome outcome = run(experiment, folder / "run");
@@ -109,7 +98,7 @@ TEST(EarlyStoppedRun, EndsWhenNoMemberTrainsAnyMore) {
     EXPECT_EQ(outcome.stopped_early[m].step, 3);
     EXPECT_EQ(outcome.stopped_early[m].best_step, 1);
     EXPECT_EQ(outcome.stopped_early[m].best_score,
-              checkpoint_of_step(folder / "run", experiment, 3).best_score[m]);
+              checkpoint_at(folder / "run", experiment, 3).best_score[m]);
   }
   EXPECT_TRUE(outcome.evaluation.has_value());
   const auto scores = nlohmann::json::parse(read_text_file(RunFolder(folder / "run").scores()));
@@ -132,18 +121,17 @@ Experiment patient(std::vector<std::string> more = {}) {
 
 // Trains two steps, and lets member 1 stop at the next evaluation, after step 3.
 void start_with_an_impatient_member(const Experiment& experiment, const fs::path& folder) {
-  int asked = 0;
-  run(experiment, folder, 1, false, [&] { return ++asked > 2; });
-  Checkpoint checkpoint = checkpoint_of_step(folder, experiment, 2);
-  checkpoint.stop_best[1] = 1;
-  checkpoint.stop_waited[1] = 999;
-  ThreadPool pool(1);
-  const Network network(experiment.network, experiment.data.collection.schema, -1, pool);
-  save_checkpoint(checkpoint_path(folder / "checkpoints", 2), checkpoint, network.parameters());
+  run(experiment, folder, 1, false, stop_after(2));
+  test::change_checkpoint(checkpoint_path(folder / "checkpoints", 2), experiment,
+                          [](Checkpoint& checkpoint, const auto&) {
+                            checkpoint.stop_best[1] = 1;
+                            checkpoint.stop_waited[1] = 999;
+                          });
 }
 
-TEST(EarlyStoppedMember, KeepsItsWeightsAndLeavesTheOthersAsTheyWere) {
-  const TempDir folder;
+using EarlyStoppedMember = FolderTest;
+
+TEST_F(EarlyStoppedMember, KeepsItsWeightsAndLeavesTheOthersAsTheyWere) {
   const Experiment experiment = patient();
   EXPECT_THAT(run(experiment, folder / "all").stopped_early, IsEmpty());
   start_with_an_impatient_member(experiment, folder / "run");
@@ -153,25 +141,23 @@ TEST(EarlyStoppedMember, KeepsItsWeightsAndLeavesTheOthersAsTheyWere) {
   EXPECT_EQ(outcome.stopped_early[0].member, 1);
   EXPECT_EQ(outcome.stopped_early[0].step, 3);
 
-  const Checkpoint all = checkpoint_of_step(folder / "all", experiment, 6);
-  const Checkpoint last = checkpoint_of_step(folder / "run", experiment, 6);
+  const Checkpoint all = checkpoint_at(folder / "all", experiment, 6);
+  const Checkpoint last = checkpoint_at(folder / "run", experiment, 6);
   EXPECT_EQ(parameters(last, 0), parameters(all, 0));
   EXPECT_EQ(parameters(last, 2), parameters(all, 2));
-  EXPECT_EQ(parameters(last, 1), parameters(checkpoint_of_step(folder / "run", experiment, 4), 1));
-  EXPECT_NE(parameters(last, 1), parameters(checkpoint_of_step(folder / "run", experiment, 2), 1));
+  EXPECT_EQ(parameters(last, 1), parameters(checkpoint_at(folder / "run", experiment, 4), 1));
+  EXPECT_NE(parameters(last, 1), parameters(checkpoint_at(folder / "run", experiment, 2), 1));
   EXPECT_LE(last.optimizer_steps[1], 3);
   EXPECT_THAT(last.average_points, ElementsAre(6, 3, 6));
   EXPECT_TRUE(outcome.evaluation->used[1]);  // it is a member like the others
 }
 
-TEST(EarlyStoppedMember, StaysStoppedWhenTheRunIsResumed) {
-  const TempDir folder;
+TEST_F(EarlyStoppedMember, StaysStoppedWhenTheRunIsResumed) {
   const Experiment experiment = patient();
   start_with_an_impatient_member(experiment, folder / "once");
   start_with_an_impatient_member(experiment, folder / "twice");
   const TrainOutcome once = run(experiment, folder / "once", 1, true);
-  int asked = 0;
-  run(experiment, folder / "twice", 1, true, [&] { return ++asked > 3; });  // from 2 to 5
+  run(experiment, folder / "twice", 1, true, stop_after(3));  // from 2 to 5
   const TrainOutcome twice = run(experiment, folder / "twice", 2, true);
   EXPECT_EQ(twice.parameter_hash, once.parameter_hash);
   EXPECT_EQ(twice.average_hash, once.average_hash);
@@ -180,11 +166,9 @@ TEST(EarlyStoppedMember, StaysStoppedWhenTheRunIsResumed) {
 }
 
 // What is prepared for a step holds nothing of members that do not train.
-TEST(EarlyStoppedMember, IsNotComputed) {
+TEST_F(EarlyStoppedMember, IsNotComputed) {
   const Experiment experiment = tiny_experiment({"ensemble.folds=none"});
-  const auto world = make_self_communicator();
-  ThreadPool pool(1);
-  const TrainingSetup setup(experiment, experiment.data.training(), pool, -1, 1, *world);
+  const OneRankSetup setup(experiment);
   const StepBuilder builder = setup.steps_of(0);
   const StepWork all = builder.build(0), two = builder.build(0, {true, false, true});
   const auto count = [](const StepWork& work, int member) {
@@ -224,11 +208,9 @@ TEST(BestScores, OfOtherRowsAreForgottenOnResume) {
   const TempDir folder;
   const std::string every = "train.evaluate_every=1";
   const Experiment many = tiny_experiment({every, "train.evaluate_rows=20"});
-  int asked = 0;
-  run(tiny_experiment({every, "train.evaluate_rows=2"}), folder / "run", 1, false,
-      [&] { return ++asked > 3; });
+  run(tiny_experiment({every, "train.evaluate_rows=2"}), folder / "run", 1, false, stop_after(3));
   run(many, folder / "run", 1, true);
-  for (const std::int64_t step : checkpoint_of_step(folder / "run", many, 6).best_step)
+  for (const std::int64_t step : checkpoint_at(folder / "run", many, 6).best_step)
     EXPECT_GT(step, 3);
   EXPECT_GT(CheckpointFile(best_checkpoint_path(folder / "run/checkpoints")).summary().step, 3);
 }
@@ -247,4 +229,4 @@ TEST(EarlyStopKeys, MakeTheEvaluationsDecideTheNumbers) {
 }
 
 }  // namespace
-}  // namespace tpudist
+}  // namespace tpudist::test

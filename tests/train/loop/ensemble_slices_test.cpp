@@ -8,8 +8,6 @@
 #include <span>
 
 #include "core/file_system.hpp"
-#include "dist/collectives/communicator.hpp"
-#include "models/kernels/cpu_process.hpp"
 #include "results/checkpoints/checkpoint.hpp"
 #include "results/checkpoints/checkpoint_folder.hpp"
 #include "results/records/run_folder.hpp"
@@ -17,12 +15,9 @@
 #include "tests/train/tiny_run.hpp"
 #include "train/scoring/collection_scores.hpp"
 
-namespace tpudist {
+namespace tpudist::test {
 namespace {
 
-using test::run;
-using test::TempDir;
-using test::tiny_experiment;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::Not;
@@ -90,16 +85,14 @@ std::vector<nlohmann::json> logged(const fs::path& folder, const std::string& ki
   return records;
 }
 
+using EnsembleSlice = FolderTest;
+
 // With one slate a batch, whole batches are of graphs that the only member holds out.
-TEST(EnsembleSlice, TakesNoStepOnABatchThatItsOnlyMemberHoldsOut) {
-  const TempDir folder;
+TEST_F(EnsembleSlice, TakesNoStepOnABatchThatItsOnlyMemberHoldsOut) {
   const Experiment experiment =
       slice(2, 1, {"batch.slates=1", "train.log_every=1", "ensemble.folds=2", "train.steps=16"});
   run(experiment, folder / "run");
-  ThreadPool pool(1);
-  const Network network(experiment.network, experiment.data.collection.schema, -1, pool);
-  const Checkpoint saved =
-      CheckpointFile(checkpoint_path(folder / "run/checkpoints", 16)).load(network.parameters());
+  const Checkpoint saved = test::checkpoint_at(folder / "run", experiment, 16);
   ASSERT_THAT(saved.optimizer_steps,
               ElementsAre(::testing::AllOf(::testing::Gt(0), ::testing::Lt(16))));
   int without = 0;
@@ -110,8 +103,7 @@ TEST(EnsembleSlice, TakesNoStepOnABatchThatItsOnlyMemberHoldsOut) {
   EXPECT_EQ(without, 16 - saved.optimizer_steps[0]);
 }
 
-TEST(EnsembleSlice, NamesMembersByTheirNumbers) {
-  const TempDir folder;
+TEST_F(EnsembleSlice, NamesMembersByTheirNumbers) {
   const TrainOutcome outcome = run(slice(2, 2), folder / "run");
   ASSERT_TRUE(outcome.evaluation.has_value());
   EXPECT_THAT(evaluation_table(*outcome.evaluation), HasSubstr("\n  member 2  "));
@@ -122,32 +114,21 @@ TEST(EnsembleSlice, NamesMembersByTheirNumbers) {
   EXPECT_EQ(scores["members"][1]["number"], 3);
 }
 
-TEST(EnsembleSlice, NamesAMemberThatFailsByItsNumber) {
-  const TempDir folder;
+TEST_F(EnsembleSlice, NamesAMemberThatFailsByItsNumber) {
   const Experiment experiment = slice(2, 2, {"train.checkpoint_every=4"});
   run(experiment, folder / "run");
   fs::remove(checkpoint_path(folder / "run/checkpoints", 8));
-  const fs::path file = checkpoint_path(folder / "run/checkpoints", 4);
-  ThreadPool pool(1);
-  const Network network(experiment.network, experiment.data.collection.schema, -1, pool);
-  Checkpoint checkpoint = CheckpointFile(file).load(network.parameters());
-  std::fill_n(checkpoint.parameters.begin() + network.parameters().length(),
-              network.parameters().length(), std::nanf(""));
-  save_checkpoint(file, checkpoint, network.parameters());
+  test::spoil_member(checkpoint_path(folder / "run/checkpoints", 4), experiment, 1);
   EXPECT_THAT(test::resume(experiment, folder / "run").failed, ElementsAre(3));
 }
 
 std::vector<CollectionResult> score(const std::vector<TrainedRun>& runs) {
-  const auto world = make_self_communicator();
-  ThreadPool pool(2, use_one_thread_per_worker);
-  NoProgress progress;
-  JobContext context{*world, pool, NodeTopology{}, progress};
-  return score_runs(runs, {.split = "valid", .means = true}, context);
+  OneRank alone(2);
+  return score_runs(runs, {.split = "valid", .means = true}, alone.context);
 }
 
 // In whatever order the runs are given, to the bit.
-TEST(EnsembleSlice, ScoresWithTheOthersAsTheWholeEnsemble) {
-  const TempDir folder;
+TEST_F(EnsembleSlice, ScoresWithTheOthersAsTheWholeEnsemble) {
   run(slice(0, 3), folder / "all");
   run(slice(0, 2), folder / "first");
   run(slice(2, 1), folder / "second");
@@ -164,4 +145,4 @@ TEST(EnsembleSlice, ScoresWithTheOthersAsTheWholeEnsemble) {
 }
 
 }  // namespace
-}  // namespace tpudist
+}  // namespace tpudist::test

@@ -15,16 +15,11 @@
 #include "tests/train/tiny_data.hpp"
 #include "tests/train/tiny_run.hpp"
 #include "train/scoring/collection_scores.hpp"
-#include "train/units/folds.hpp"
 #include "train/units/training_setup.hpp"
 
-namespace tpudist {
+namespace tpudist::test {
 namespace {
 
-using test::run;
-using test::TempDir;
-using test::tiny_experiment;
-using test::tiny_shards;
 using ::testing::Each;
 using ::testing::HasSubstr;
 using ::testing::IsNan;
@@ -41,18 +36,15 @@ Experiment both_splits(std::vector<std::string> overrides = {},
 
 CollectionResult evaluate(const fs::path& folder, const ScoreRequest& request = {}) {
   const std::vector<TrainedRun> runs{open_run(folder)};
-  const auto world = make_self_communicator();
-  ThreadPool pool(1);
-  NoProgress progress;
-  JobContext context{*world, pool, NodeTopology{}, progress};
-  return score_runs(runs, request, context).front();
+  OneRank alone;
+  return score_runs(runs, request, alone.context).front();
 }
 
-TEST(FoldOver, MembersTrainOnBothSplitsButTheirFold) {
+using FoldOver = FolderTest;
+
+TEST_F(FoldOver, MembersTrainOnBothSplitsButTheirFold) {
   const Experiment experiment = both_splits();
-  const auto world = make_self_communicator();
-  ThreadPool pool(1);
-  const TrainingSetup setup(experiment, experiment.training_data(), pool, -1, 1, *world);
+  const OneRankSetup setup(experiment);
   ASSERT_EQ(setup.data.size(), 7);
   const std::vector<int> folds = graph_folds(setup.folds, setup.data);
   std::set<std::string> splits_of_fold_0;
@@ -71,8 +63,7 @@ TEST(FoldOver, MembersTrainOnBothSplitsButTheirFold) {
   }
 }
 
-TEST(FoldOver, ValidationScoresAreOfTheMembersThatNeverSawAGraph) {
-  const TempDir folder;
+TEST_F(FoldOver, ValidationScoresAreOfTheMembersThatNeverSawAGraph) {
   const TrainOutcome outcome =
       run(both_splits({"predictions.rows=all", "train.evaluate_every=3"}), folder / "run");
   ASSERT_TRUE(outcome.evaluation);
@@ -112,8 +103,7 @@ TEST(FoldOver, ValidationScoresAreOfTheMembersThatNeverSawAGraph) {
   EXPECT_EQ(scores.at("out_of_fold").at("members").size(), 3u);
 }
 
-TEST(FoldOver, EvaluatingTheRunScoresWhatTheTrainingScored) {
-  const TempDir folder;
+TEST_F(FoldOver, EvaluatingTheRunScoresWhatTheTrainingScored) {
   const TrainOutcome outcome = run(both_splits(), folder / "run");
   const CollectionResult result = evaluate(folder / "run");
   ASSERT_TRUE(result.evaluation);
@@ -126,8 +116,7 @@ TEST(FoldOver, EvaluatingTheRunScoresWhatTheTrainingScored) {
               HasSubstr("folds.yaml"));
 }
 
-TEST(FoldOver, AJudgementHasColumnsOnBothSplits) {
-  const TempDir folder;
+TEST_F(FoldOver, AJudgementHasColumnsOnBothSplits) {
   run(both_splits({"predictions.rows=all", "ensemble.members=4"}), folder / "run");
   const PredictionsFile file(folder / "run/predictions.h5");
   JudgementOptions options;
@@ -139,8 +128,7 @@ TEST(FoldOver, AJudgementHasColumnsOnBothSplits) {
   for (const TableJudgement& table : judgement.tables) EXPECT_EQ(table.columns.size(), 2u);
 }
 
-TEST(FoldOver, ARunOfSomeMembersGivesThemTheirBits) {
-  const TempDir folder;
+TEST_F(FoldOver, ARunOfSomeMembersGivesThemTheirBits) {
   const TrainOutcome all = run(both_splits(), folder / "all");
   const TrainOutcome one =
       run(both_splits({"ensemble.first_member=1", "ensemble.members=1"}), folder / "one");
@@ -148,8 +136,7 @@ TEST(FoldOver, ARunOfSomeMembersGivesThemTheirBits) {
 }
 
 // Two of three members over three folds: the graphs of the third fold are known to both.
-TEST(FoldOver, ASubmissionLacksGraphsThatNoMemberMayScore) {
-  const TempDir folder;
+TEST_F(FoldOver, ASubmissionLacksGraphsThatNoMemberMayScore) {
   const auto world = make_self_communicator();
   ThreadPool pool(1);
   int left_out = 0;  // validation graphs of the third fold
@@ -172,8 +159,7 @@ TEST(FoldOver, ASubmissionLacksGraphsThatNoMemberMayScore) {
   }
 }
 
-TEST(FoldOver, WhatCannotBeSplitIsRefused) {
-  const TempDir folder;
+TEST_F(FoldOver, WhatCannotBeSplitIsRefused) {
   EXPECT_THAT(test::message_of<ConfigError>(
                   [&] { run(both_splits({"data.exclude.valid=['*']"}), folder / "run"); }),
               AllOf(HasSubstr("valid is left"), HasSubstr("ensemble.fold_over: train+valid")));
@@ -189,4 +175,4 @@ TEST(FoldOver, WhatCannotBeSplitIsRefused) {
 }
 
 }  // namespace
-}  // namespace tpudist
+}  // namespace tpudist::test

@@ -1,4 +1,4 @@
-#include "train/loop/initial_weights.hpp"
+#include "train/loop/training_state.hpp"
 
 #include <gmock/gmock.h>
 
@@ -13,19 +13,16 @@
 #include "results/records/predictions_file.hpp"
 #include "results/scores/same_training.hpp"
 #include "tests/support/temp_dir.hpp"
-#include "tests/support/thrown.hpp"
 #include "tests/train/tiny_data.hpp"
 #include "tests/train/tiny_run.hpp"
 #include "train/scoring/prediction_records.hpp"
 #include "train/scoring/trained_run.hpp"
 
-namespace tpudist {
+namespace tpudist::test {
 namespace {
 
-using test::tiny_experiment;
 using ::testing::AllOf;
 using ::testing::HasSubstr;
-using tpudist::test::TempDir;
 
 class InitialWeightsTest : public ::testing::Test {
  protected:
@@ -212,8 +209,7 @@ TEST_F(InitialWeightsTest, MembersThatWouldStayEqualAreRefused) {
 TEST_F(InitialWeightsTest, AreOfThePast) {
   const Experiment transfer = experiment({from("source"), "train.steps=4"});
   const TrainOutcome whole = test::run(transfer, folder_ / "whole");
-  int asked = 0;
-  test::run(transfer, folder_ / "run", 1, false, [&] { return ++asked > 2; });
+  test::run(transfer, folder_ / "run", 1, false, stop_after(2));
   std::filesystem::remove_all(folder_ / "source");
   write_file_atomically(folder_ / "run" / kSeenGraphsFile, "{");  // is written again
   EXPECT_EQ(test::resume(transfer, folder_ / "run").parameter_hash, whole.parameter_hash);
@@ -224,4 +220,4 @@ TEST_F(InitialWeightsTest, AreOfThePast) {
 }
 
 }  // namespace
-}  // namespace tpudist
+}  // namespace tpudist::test

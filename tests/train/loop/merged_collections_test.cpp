@@ -18,15 +18,11 @@
 #include "tests/train/tiny_data.hpp"
 #include "tests/train/tiny_run.hpp"
 #include "train/scoring/collection_scores.hpp"
-#include "train/units/folds.hpp"
 #include "train/units/training_setup.hpp"
 
-namespace tpudist {
+namespace tpudist::test {
 namespace {
 
-using test::run;
-using test::TempDir;
-using test::tiny_experiment;
 using ::testing::AllOf;
 using ::testing::HasSubstr;
 namespace fs = std::filesystem;
@@ -231,8 +227,7 @@ TEST_F(MergedCollections, NoValidationGraphThatIsTrainedOnIsATestGraphOfAnother)
 
 TEST_F(MergedCollections, AreTrainedScoredAndRankedTogether) {
   const std::uint64_t hash = run(merged(), folder_ / "run", 2).parameter_hash;
-  int steps = 0;
-  run(merged(), folder_ / "stopped", 1, false, [&] { return ++steps > 2; });
+  run(merged(), folder_ / "stopped", 1, false, stop_after(2));
   EXPECT_EQ(run(merged(), folder_ / "stopped", 1, true).parameter_hash, hash);
   EXPECT_NE(run(tiny_experiment({"train.steps=4"}), folder_ / "alone").parameter_hash, hash);
 
@@ -278,4 +273,4 @@ TEST_F(MergedCollections, AreNotScoredBesideSomeOfThem) {
 }
 
 }  // namespace
-}  // namespace tpudist
+}  // namespace tpudist::test

@@ -9,20 +9,16 @@
 
 #include "core/error.hpp"
 #include "core/file_system.hpp"
-#include "data/loading/fold_file.hpp"
+#include "data/loading/fold_table.hpp"
 #include "models/network/network.hpp"
 #include "results/checkpoints/checkpoint_folder.hpp"
 #include "tests/train/tiny_data.hpp"
 #include "tests/train/tiny_run.hpp"
-#include "train/units/folds.hpp"
+#include "train/units/training_setup.hpp"
 
-namespace tpudist {
+namespace tpudist::test {
 namespace {
 
-using test::resume;
-using test::run;
-using test::TempDir;
-using test::tiny_experiment;
 using ::testing::AllOf;
 using ::testing::HasSubstr;
 
@@ -34,8 +30,7 @@ FoldTable folds_of(const Experiment& experiment) {
 
 // A run that was stopped after two steps.
 TrainOutcome start(const Experiment& experiment, const fs::path& folder) {
-  int asked = 0;
-  return run(experiment, folder, 1, false, [&] { return ++asked > 2; });
+  return run(experiment, folder, 1, false, stop_after(2));
 }
 
 // A fold file that gives the first graph of the tiny experiment another fold than it has.
@@ -50,8 +45,9 @@ std::string message_of_resuming(const Experiment& experiment, const fs::path& fo
   return test::message_of<ConfigError>([&] { resume(experiment, folder); });
 }
 
-TEST(RecordedFolds, LieInTheRunFolderAsAFoldFile) {
-  const TempDir folder;
+using RecordedFolds = FolderTest;
+
+TEST_F(RecordedFolds, LieInTheRunFolderAsAFoldFile) {
   const TrainOutcome first = run(tiny_experiment(), folder / "run");
   const FoldTable table = folds_of(tiny_experiment());
   std::vector<int> folds;
@@ -64,13 +60,12 @@ TEST(RecordedFolds, LieInTheRunFolderAsAFoldFile) {
   EXPECT_EQ(run(by_file, folder / "again").parameter_hash, first.parameter_hash);
 }
 
-TEST(RecordedFolds, AreNotThereWithoutFolds) {
-  const TempDir folder;
+TEST_F(RecordedFolds, AreNotThereWithoutFolds) {
   run(tiny_experiment({"ensemble.folds=none", "ensemble.vary=[init]"}), folder / "run");
   EXPECT_FALSE(fs::exists(folder / "run/folds.yaml"));
 }
 
-TEST(RecordedFolds, DoNotDependOnTheSeedOfTheOrder) {
+TEST_F(RecordedFolds, DoNotDependOnTheSeedOfTheOrder) {
   const FoldTable one = folds_of(tiny_experiment()),
                   two = folds_of(tiny_experiment({"seed.order=9"}));
   ASSERT_EQ(one.graphs.size(), two.graphs.size());
@@ -78,8 +73,7 @@ TEST(RecordedFolds, DoNotDependOnTheSeedOfTheOrder) {
     EXPECT_EQ(one.graphs[g].fold, two.graphs[g].fold);
 }
 
-TEST(RecordedFolds, OtherOnesAreRefusedAndNamed) {
-  const TempDir folder;
+TEST_F(RecordedFolds, OtherOnesAreRefusedAndNamed) {
   start(tiny_experiment(), folder / "run");
   const fs::path other = other_folds(folder.path());
   const FoldedGraph graph = folds_of(tiny_experiment()).graphs.front();
@@ -98,8 +92,7 @@ TEST(RecordedFolds, OtherOnesAreRefusedAndNamed) {
               HasSubstr("was trained with other folds"));
 }
 
-TEST(RecordedFolds, AreComparedWhereThereIsNoCheckpointYet) {
-  const TempDir folder;
+TEST_F(RecordedFolds, AreComparedWhereThereIsNoCheckpointYet) {
   start(tiny_experiment(), folder / "run");
   for (const fs::path& path : list_checkpoints(folder / "run/checkpoints")) fs::remove(path);
   const fs::path other = other_folds(folder.path());
@@ -108,8 +101,7 @@ TEST(RecordedFolds, AreComparedWhereThereIsNoCheckpointYet) {
               HasSubstr("folds.yaml: the run has other folds"));
 }
 
-TEST(RecordedFolds, AreWrittenAgainWhereTheyAreDamaged) {
-  const TempDir folder;
+TEST_F(RecordedFolds, AreWrittenAgainWhereTheyAreDamaged) {
   start(tiny_experiment(), folder / "run");
   const std::string before = read_text_file(folder / "run/folds.yaml");
   write_file_atomically(folder / "run/folds.yaml", "graphs: {");
@@ -117,20 +109,17 @@ TEST(RecordedFolds, AreWrittenAgainWhereTheyAreDamaged) {
   EXPECT_EQ(read_text_file(folder / "run/folds.yaml"), before);
 }
 
-TEST(RecordedFolds, ACheckpointThatDoesNotKnowItsFoldsIsRefused) {
-  const TempDir folder;
+TEST_F(RecordedFolds, ACheckpointThatDoesNotKnowItsFoldsIsRefused) {
   const Experiment experiment = tiny_experiment();
   start(experiment, folder / "run");
-  ThreadPool pool(1);
-  const Network network(experiment.network, kLayoutSchema, -1, pool);
-  const fs::path path = list_checkpoints(folder / "run/checkpoints").front();
-  Checkpoint checkpoint = CheckpointFile(path).load(network.parameters());
-  ASSERT_TRUE(checkpoint.fold_hash);
-  checkpoint.fold_hash.reset();
-  save_checkpoint(path, checkpoint, network.parameters());
+  test::change_checkpoint(list_checkpoints(folder / "run/checkpoints").front(), experiment,
+                          [](Checkpoint& checkpoint, const auto&) {
+                            ASSERT_TRUE(checkpoint.fold_hash);
+                            checkpoint.fold_hash.reset();
+                          });
   EXPECT_THAT(message_of_resuming(experiment, folder / "run"),
               HasSubstr("was trained with other folds"));
 }
 
 }  // namespace
-}  // namespace tpudist
+}  // namespace tpudist::test

@@ -17,12 +17,9 @@
 #include "train/scoring/module_ranking.hpp"
 #include "train/units/plan_statistics.hpp"
 
-namespace tpudist {
+namespace tpudist::test {
 namespace {
 
-using test::run;
-using test::TempDir;
-using test::tiny_experiment;
 using ::testing::HasSubstr;
 
 constexpr const char* kReduce = "data.reduce={keep: config_neighbours}";
@@ -44,18 +41,14 @@ std::vector<const TrainedRun*> pointers(const std::vector<TrainedRun>& runs) {
   return all;
 }
 
-class ReducedGraphs : public ::testing::Test {
+class ReducedGraphs : public FolderTest, protected OneRank {
  protected:
-  ThreadPool pool_{2, use_one_thread_per_worker};
-  NoProgress progress_;
-  std::unique_ptr<Communicator> world_ = make_self_communicator();
-  JobContext context_{*world_, pool_, NodeTopology{}, progress_};
-  TempDir folder_;
+  ReducedGraphs() : OneRank(2) {}
 };
 
 TEST_F(ReducedGraphs, HaveTheSameRowsAndOrderAsTheWholeOnes) {
-  const Dataset part = Dataset::open(reduced().data.training(), pool_),
-                whole = Dataset::open(tiny_experiment().data.training(), pool_);
+  const Dataset part = Dataset::open(reduced().data.training(), pool),
+                whole = Dataset::open(tiny_experiment().data.training(), pool);
   EXPECT_EQ(part.selection_hash(), whole.selection_hash());
   ASSERT_EQ(part.size(), whole.size());
   for (int g = 0; g < part.size(); ++g) {
@@ -68,38 +61,38 @@ TEST_F(ReducedGraphs, HaveTheSameRowsAndOrderAsTheWholeOnes) {
 }
 
 TEST_F(ReducedGraphs, TrainToTheSameBitsForAnyNumberOfThreads) {
-  const std::uint64_t one = run(reduced(), folder_ / "one", 1).parameter_hash;
-  EXPECT_EQ(run(reduced(), folder_ / "two", 2).parameter_hash, one);
-  EXPECT_NE(run(tiny_experiment({"train.steps=3"}), folder_ / "whole").parameter_hash, one);
+  const std::uint64_t one = run(reduced(), folder / "one", 1).parameter_hash;
+  EXPECT_EQ(run(reduced(), folder / "two", 2).parameter_hash, one);
+  EXPECT_NE(run(tiny_experiment({"train.steps=3"}), folder / "whole").parameter_hash, one);
 }
 
 // What `train` said of the validation split, `evaluate` says again; `rank` gives the same scores.
 TEST_F(ReducedGraphs, AreWhatARunIsScoredOnWhereverItIs) {
-  const TrainOutcome outcome = run(reduced({"ensemble.folds=none"}), folder_ / "run");
-  const std::vector<TrainedRun> runs = {open_run(folder_ / "run")};
+  const TrainOutcome outcome = run(reduced({"ensemble.folds=none"}), folder / "run");
+  const std::vector<TrainedRun> runs = {open_run(folder / "run")};
   const auto results = score_runs(
-      runs, {.means = true, .judgement = {{CombinationRule::mean}, /*keep_all=*/true}}, context_);
+      runs, {.means = true, .judgement = {{CombinationRule::mean}, /*keep_all=*/true}}, context);
   ASSERT_TRUE(outcome.evaluation && results[0].evaluation);
   EXPECT_EQ(results[0].evaluation->member_means(), outcome.evaluation->member_means());
 
   const DataConfig& data = runs[0].experiment.data;
   const auto npz = npz_of(data.collection, results[0].graphs[0]);
   const ModuleRanking ranking = rank_module(read_module(npz, data.collection, data.reduction), runs,
-                                            {CombinationRule::mean}, context_);
+                                            {CombinationRule::mean}, context);
   for (const RankedConfig& config : ranking.ranking) {
     const double expected = results[0].mean[0][config.configs[0]];
     EXPECT_NEAR(config.score, expected, 1e-6 * std::abs(expected));
   }
   EXPECT_THROW(
-      rank_module(read_module(npz, data.collection), runs, {CombinationRule::mean}, context_),
+      rank_module(read_module(npz, data.collection), runs, {CombinationRule::mean}, context),
       std::invalid_argument);
 }
 
 TEST_F(ReducedGraphs, AreNotMixedWithWholeOnes) {
-  run(reduced({"ensemble.folds=none"}), folder_ / "part");
-  run(tiny_experiment({"train.steps=3", "ensemble.folds=none"}), folder_ / "whole");
-  const std::vector<TrainedRun> runs = {open_run(folder_ / "part"), open_run(folder_ / "whole")};
-  EXPECT_THAT(test::message_of<Error>([&] { score_runs(runs, {}, context_); }),
+  run(reduced({"ensemble.folds=none"}), folder / "part");
+  run(tiny_experiment({"train.steps=3", "ensemble.folds=none"}), folder / "whole");
+  const std::vector<TrainedRun> runs = {open_run(folder / "part"), open_run(folder / "whole")};
+  EXPECT_THAT(test::message_of<Error>([&] { score_runs(runs, {}, context); }),
               HasSubstr("data.reduce: none"));
 }
 
@@ -112,7 +105,7 @@ TEST_F(ReducedGraphs, AreScoredTogetherWhereTheSameNodesAreScored) {
       "data.reduce={max_nodes: 15, drawn: trained, sample: random, change_weight: 2}"};
   std::vector<TrainedRun> runs;
   for (const char* key : own) {
-    const auto path = folder_ / fmt::format("run{}", runs.size());
+    const auto path = folder / fmt::format("run{}", runs.size());
     run(tiny_experiment({"train.steps=3", "ensemble={members: 1, folds: none}",
                          "model={encoder: {width: 6}, blocks: [{layer: sage, width: 5}], "
                          "readout: {pool: sum}}",
@@ -121,10 +114,10 @@ TEST_F(ReducedGraphs, AreScoredTogetherWhereTheSameNodesAreScored) {
     runs.push_back(open_run(path));
   }
   const auto scores = [&](const std::vector<TrainedRun>& given) {
-    const auto file = folder_ / "scores.h5";
+    const auto file = folder / "scores.h5";
     const auto results = score_runs(
         given, {.judgement = {{CombinationRule::mean}, /*keep_all=*/true}, .scores = file},
-        context_);
+        context);
     return std::pair(PredictionsFile(file).read(0).scores, results[0].graphs[0]);
   };
   const auto ranked = [&](const std::vector<TrainedRun>& given) {
@@ -133,7 +126,7 @@ TEST_F(ReducedGraphs, AreScoredTogetherWhereTheSameNodesAreScored) {
                                       scored_reduction(pointers(given)));
     std::map<std::int64_t, double> score;
     for (const RankedConfig& config :
-         rank_module(module, given, {CombinationRule::mean}, context_).ranking)
+         rank_module(module, given, {CombinationRule::mean}, context).ranking)
       score[config.configs.front()] = config.score;
     return score;
   };
@@ -156,10 +149,9 @@ TEST_F(ReducedGraphs, AreScoredTogetherWhereTheSameNodesAreScored) {
 TEST_F(ReducedGraphs, AreDrawnAgainAlikeAfterAStop) {
   const Experiment drawn = tiny_experiment(
       {"data.reduce={max_nodes: 15, sample: random, config_weight: 2}", "train.steps=5"});
-  const std::uint64_t whole = run(drawn, folder_ / "whole").parameter_hash;
-  int steps = 0;
-  run(drawn, folder_ / "stopped", 1, false, [&] { return ++steps > 2; });
-  EXPECT_EQ(run(drawn, folder_ / "stopped", 2, true).parameter_hash, whole);
+  const std::uint64_t whole = run(drawn, folder / "whole").parameter_hash;
+  run(drawn, folder / "stopped", 1, false, stop_after(2));
+  EXPECT_EQ(run(drawn, folder / "stopped", 2, true).parameter_hash, whole);
 }
 
 // By all configurations of the slate, also where it is planned in chunks.
@@ -168,7 +160,7 @@ TEST_F(ReducedGraphs, AreDrawnByChangesOfLayout) {
     return run(tiny_experiment({"data.reduce={max_nodes: 15, sample: random, change_weight: " +
                                     std::string(weight) + "}",
                                 "evaluate={slate: {configs: 5}}", "train.steps=3"}),
-               folder_ / name, threads)
+               folder / name, threads)
         .parameter_hash;
   };
   const std::uint64_t important = hash("important", "1e6");
@@ -180,31 +172,30 @@ TEST_F(ReducedGraphs, AreDrawnByChangesOfLayout) {
 // threads.
 TEST_F(ReducedGraphs, AreScoredWithSeveralDrawsOfNodes) {
   const TrainOutcome outcome =
-      run(tiny_experiment({"data.reduce={max_nodes: 15}", "ensemble.folds=none"}), folder_ / "run");
-  const std::vector<TrainedRun> runs = {open_run(folder_ / "run")};
-  const auto scored = [&](JobContext& context) {
+      run(tiny_experiment({"data.reduce={max_nodes: 15}", "ensemble.folds=none"}), folder / "run");
+  const std::vector<TrainedRun> runs = {open_run(folder / "run")};
+  const auto scored = [&](JobContext& with) {
     return score_runs(runs, {.judgement = {{CombinationRule::mean}, /*keep_all=*/true}, .draws = 3},
-                      context)
+                      with)
         .front();
   };
-  const CollectionResult result = scored(context_);
+  const CollectionResult result = scored(context);
   ASSERT_TRUE(outcome.evaluation && result.evaluation);
   EXPECT_EQ(result.evaluation->member_means(), outcome.evaluation->member_means());
   ASSERT_EQ(result.more_draws.size(), 2u);
   EXPECT_NE(result.more_draws[0].member_means(), result.evaluation->member_means());
   EXPECT_NE(result.more_draws[1].member_means(), result.more_draws[0].member_means());
 
-  ThreadPool one(1, use_one_thread_per_worker);
-  JobContext alone{*world_, one, NodeTopology{}, progress_};
-  const CollectionResult again = scored(alone);
+  OneRank alone;
+  const CollectionResult again = scored(alone.context);
   for (std::size_t d = 0; d < 2; ++d)
     EXPECT_EQ(again.more_draws[d].member_means(), result.more_draws[d].member_means());
 }
 
 TEST_F(ReducedGraphs, AreShownByTheForecastAndByTheStatisticsOfPlans) {
-  EXPECT_THAT(plan_work(reduced({"train.last_evaluation=none"}), 1, context_).text,
+  EXPECT_THAT(plan_work(reduced({"train.last_evaluation=none"}), 1, context).text,
               ::testing::ContainsRegex("[0-9]+ nodes of [0-9]+"));
-  const auto graphs = plan_statistics(reduced(), pool_, progress_);
+  const auto graphs = plan_statistics(reduced(), pool, progress);
   for (const GraphPlanStatistics& graph : graphs) {
     EXPECT_LT(graph.nodes, graph.whole_nodes);
     EXPECT_EQ(graph.dense_rows, graph.nodes * graph.configs);
@@ -248,4 +239,4 @@ TEST(DataReduce, NamesMistakes) {
 }
 
 }  // namespace
-}  // namespace tpudist
+}  // namespace tpudist::test

@@ -14,12 +14,9 @@
 #include "tests/train/tiny_data.hpp"
 #include "tests/train/tiny_run.hpp"
 
-namespace tpudist {
+namespace tpudist::test {
 namespace {
 
-using test::run;
-using test::TempDir;
-using test::tiny_experiment;
 using ::testing::HasSubstr;
 
 // The name of a key, and a value other than that of the tiny experiment. Keys that are read only
@@ -264,19 +261,19 @@ std::vector<std::string> lines_of(const std::string& text) {
 
 // A run that was stopped after two steps.
 void start_with(const std::filesystem::path& folder, const std::string& overrides) {
-  int asked = 0;
-  run(tiny_experiment(lines_of(overrides)), folder, 1, false, [&] { return ++asked > 2; });
+  run(tiny_experiment(lines_of(overrides)), folder, 1, false, stop_after(2));
 }
 
-TEST(ResumeKeys, AreThoseOfTheDocumentation) {
+using ResumeKeys = FolderTest;
+
+TEST_F(ResumeKeys, AreThoseOfTheDocumentation) {
   std::map<std::string, bool> tested;
   for (const ChangedKey& key : deciding_keys()) tested[key.key] = false;
   for (const ChangedKey& key : free_keys("x")) tested[key.key] = true;
   EXPECT_EQ(tested, documented_keys());
 }
 
-TEST(ResumeKeys, EveryFreeKeyMayChange) {
-  const TempDir folder;
+TEST_F(ResumeKeys, EveryFreeKeyMayChange) {
   std::filesystem::copy(test::tiny_shards(), folder / "shards",
                         std::filesystem::copy_options::recursive);
   start_with(folder / "run", "seed.init=1");
@@ -287,8 +284,7 @@ TEST(ResumeKeys, EveryFreeKeyMayChange) {
   }
 }
 
-TEST(ResumeKeys, EveryOtherKeyIsRefused) {
-  const TempDir folder;
+TEST_F(ResumeKeys, EveryOtherKeyIsRefused) {
   std::map<std::string, std::filesystem::path> runs;  // by what was overridden
   for (const ChangedKey& changed : deciding_keys()) {
     const auto [at, fresh] = runs.emplace(changed.before, folder / std::to_string(runs.size()));
@@ -302,4 +298,4 @@ TEST(ResumeKeys, EveryOtherKeyIsRefused) {
 }
 
 }  // namespace
-}  // namespace tpudist
+}  // namespace tpudist::test

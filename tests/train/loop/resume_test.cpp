@@ -4,7 +4,6 @@
 #include <gmock/gmock.h>
 
 #include <fstream>
-#include <limits>
 #include <nlohmann/json.hpp>
 
 #include "core/error.hpp"
@@ -16,16 +15,11 @@
 #include "tests/support/thrown.hpp"
 #include "tests/train/tiny_data.hpp"
 #include "tests/train/tiny_run.hpp"
-#include "train/scoring/collection_scores.hpp"
+#include "train/scoring/trained_run.hpp"
 
-namespace tpudist {
+namespace tpudist::test {
 namespace {
 
-using test::message_of;
-using test::resume;
-using test::run;
-using test::TempDir;
-using test::tiny_experiment;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
@@ -46,18 +40,9 @@ void cut_in_half(const fs::path& file) {
   fs::resize_file(file, fs::file_size(file) / 2);
 }
 
-// Loads a checkpoint of the experiment, lets `change` change it, and writes it back.
-template <typename Change>
-void change_checkpoint(const fs::path& file, const Experiment& experiment, const Change& change) {
-  ThreadPool pool(1);
-  const Network network(experiment.network, experiment.data.collection.schema, -1, pool);
-  Checkpoint checkpoint = CheckpointFile(file).load(network.parameters());
-  change(checkpoint, network.parameters());
-  save_checkpoint(file, checkpoint, network.parameters());
-}
+using Resume = FolderTest;
 
-TEST(Resume, RefusesAnotherNetworkAndLeavesTheRunAsItWas) {
-  const TempDir folder;
+TEST_F(Resume, RefusesAnotherNetworkAndLeavesTheRunAsItWas) {
   run(tiny_experiment({"train.log_every=1"}), folder / "run");
   const auto before = content_of(folder / "run");
   const std::string message = message_of<ConfigError>([&] {
@@ -70,8 +55,7 @@ TEST(Resume, RefusesAnotherNetworkAndLeavesTheRunAsItWas) {
   EXPECT_EQ(content_of(folder / "run"), before);
 }
 
-TEST(Resume, RefusesOtherData) {
-  const TempDir folder;
+TEST_F(Resume, RefusesOtherData) {
   const Experiment experiment = tiny_experiment();
   run(experiment, folder / "run");
   change_checkpoint(list_checkpoints(folder / "run/checkpoints").front(), experiment,
@@ -81,8 +65,7 @@ TEST(Resume, RefusesOtherData) {
 }
 
 // A program without some keys has another hash: what counts is that they have their defaults now.
-TEST(Resume, TakesACheckpointWithoutKeysThatHaveTheirDefaults) {
-  const TempDir folder;
+TEST_F(Resume, TakesACheckpointWithoutKeysThatHaveTheirDefaults) {
   const Experiment experiment = tiny_experiment({"train.checkpoint_every=2"});
   const std::uint64_t whole = run(experiment, folder / "run").parameter_hash;
   fs::remove(checkpoint_path(folder / "run/checkpoints", 6));
@@ -100,22 +83,19 @@ TEST(Resume, TakesACheckpointWithoutKeysThatHaveTheirDefaults) {
   EXPECT_EQ(open_run(folder / "run", "4").step, 4);
 }
 
-TEST(Resume, SetsADamagedCheckpointAsideAndTakesTheOneBefore) {
-  const TempDir folder;
+TEST_F(Resume, SetsADamagedCheckpointAsideAndTakesTheOneBefore) {
   const Experiment experiment = tiny_experiment({"train.checkpoint_every=2"});
   const std::uint64_t whole = run(experiment, folder / "run").parameter_hash;
   const fs::path checkpoints = folder / "run/checkpoints";
   cut_in_half(checkpoint_path(checkpoints, 6));
-  int asked = 0;
-  run(experiment, folder / "run", 1, true, [&] { return ++asked > 1; });  // from 4 to 5
+  run(experiment, folder / "run", 1, true, stop_after(1));  // from 4 to 5
   EXPECT_THAT(list_checkpoints(checkpoints),
               ElementsAre(checkpoint_path(checkpoints, 5), checkpoint_path(checkpoints, 4)));
   EXPECT_TRUE(fs::exists(checkpoint_path(checkpoints, 6).string() + ".damaged"));
   EXPECT_EQ(resume(experiment, folder / "run").parameter_hash, whole);
 }
 
-TEST(Resume, StartsAnewWhereNoCheckpointIsWhole) {
-  const TempDir folder;
+TEST_F(Resume, StartsAnewWhereNoCheckpointIsWhole) {
   const Experiment experiment = tiny_experiment();
   const std::uint64_t whole = run(experiment, folder / "run").parameter_hash;
   const fs::path file = checkpoint_path(folder / "run/checkpoints", 6);
@@ -127,8 +107,9 @@ TEST(Resume, StartsAnewWhereNoCheckpointIsWhole) {
   EXPECT_TRUE(fs::exists(file.string() + ".damaged"));
 }
 
-TEST(Run, WritesNothingBeforeTheDataAreThere) {
-  const TempDir folder;
+using RunFolders = FolderTest;
+
+TEST_F(RunFolders, WritesNothingBeforeTheDataAreThere) {
   for (const bool resumes : {false, true}) {
     EXPECT_ANY_THROW(run(tiny_experiment({"data.shards=" + (folder / "none").string()}),
                          folder / "run", 1, resumes));
@@ -136,8 +117,7 @@ TEST(Run, WritesNothingBeforeTheDataAreThere) {
   }
 }
 
-TEST(Run, TakesOnlyAnEmptyFolderOrARun) {
-  const TempDir folder;
+TEST_F(RunFolders, TakesOnlyAnEmptyFolderOrARun) {
   const Experiment experiment = tiny_experiment();
   std::ofstream(folder / "notes.txt") << "mine";
   for (const bool resumes : {false, true}) {
@@ -156,8 +136,7 @@ TEST(Run, TakesOnlyAnEmptyFolderOrARun) {
               HasSubstr("already holds a run; continue it with --resume"));
 }
 
-TEST(Run, IsLeftToTheProcessThatTrainsIt) {
-  const TempDir folder;
+TEST_F(RunFolders, IsLeftToTheProcessThatTrainsIt) {
   const Experiment experiment = tiny_experiment();
   fs::create_directories(folder / "run");
   {
@@ -174,8 +153,7 @@ TEST(Run, IsLeftToTheProcessThatTrainsIt) {
   EXPECT_EQ(open_run(folder / "run").step, 6);  // who only reads is not kept out
 }
 
-TEST(Run, StopsWhenEveryMemberHasFailed) {
-  const TempDir folder;
+TEST_F(RunFolders, StopsWhenEveryMemberHasFailed) {
   const auto experiment = tiny_experiment(
       {"optimizer.lr=1e6", "optimizer.clip_norm=0", "train.steps=1000", "train.log_every=1"});
   const std::string message = message_of<Error>([&] { run(experiment, folder / "run"); });
@@ -185,17 +163,11 @@ TEST(Run, StopsWhenEveryMemberHasFailed) {
   EXPECT_THROW(open_run(folder / "run"), ConfigError);
 }
 
-TEST(Run, NamesTheMembersThatFailed) {
-  const TempDir folder;
+TEST_F(RunFolders, NamesTheMembersThatFailed) {
   const Experiment experiment = tiny_experiment({"train.checkpoint_every=2"});
   run(experiment, folder / "run");
   fs::remove(checkpoint_path(folder / "run/checkpoints", 6));
-  const fs::path file = checkpoint_path(folder / "run/checkpoints", 4);
-  change_checkpoint(file, experiment, [](Checkpoint& checkpoint, const ParameterTable& table) {
-    const auto second = static_cast<std::ptrdiff_t>(table.length());
-    std::fill_n(checkpoint.parameters.begin() + second, table.length(),
-                std::numeric_limits<float>::quiet_NaN());
-  });
+  test::spoil_member(checkpoint_path(folder / "run/checkpoints", 4), experiment, 1);
   EXPECT_THAT(resume(experiment, folder / "run").failed, ElementsAre(1));
   EXPECT_THAT(resume(experiment, folder / "run").failed, ElementsAre(1));  // and it stays so
   EXPECT_THAT(open_run(folder / "run").use, ElementsAre(true, false, true));
@@ -215,13 +187,11 @@ std::int64_t best_logged_step(const fs::path& folder) {
   return step;
 }
 
-TEST(Run, KeepsTheBestCheckpointBesideTheNewest) {
-  const TempDir folder;
+TEST_F(RunFolders, KeepsTheBestCheckpointBesideTheNewest) {
   const Experiment experiment =
       tiny_experiment({"train.evaluate_every=1", "train.steps=8", "train.checkpoint_every=3",
                        "optimizer.lr=0.05", "train.keep_checkpoints=1"});
-  int asked = 0;
-  run(experiment, folder / "run", 1, false, [&] { return ++asked > 5; });
+  run(experiment, folder / "run", 1, false, stop_after(5));
   run(experiment, folder / "run", 1, true);
   const std::int64_t best = best_logged_step(folder / "run");
   EXPECT_EQ(open_run(folder / "run", "best").step, best);
@@ -235,8 +205,9 @@ TEST(Run, KeepsTheBestCheckpointBesideTheNewest) {
   EXPECT_EQ(open_run(folder / "run", "best").step, 8);  // of those that were scored since
 }
 
-TEST(OpenRun, SaysWhichCheckpointsThereAre) {
-  const TempDir folder;
+using OpenRun = FolderTest;
+
+TEST_F(OpenRun, SaysWhichCheckpointsThereAre) {
   run(tiny_experiment({"train.checkpoint_every=4", "train.last_evaluation=none"}), folder / "run");
   EXPECT_EQ(open_run(folder / "run", "4").step, 4);
   EXPECT_THAT(message_of<ConfigError>([&] { open_run(folder / "run", "5"); }),
@@ -249,8 +220,7 @@ TEST(OpenRun, SaysWhichCheckpointsThereAre) {
   }
 }
 
-TEST(OpenRun, RefusesACheckpointOfOtherSettings) {
-  const TempDir folder;
+TEST_F(OpenRun, RefusesACheckpointOfOtherSettings) {
   run(tiny_experiment(), folder / "run");
   std::ofstream(folder / "run/config.yaml")
       << tiny_experiment({"model.readout.pool=mean"}).resolved_yaml;
@@ -258,8 +228,7 @@ TEST(OpenRun, RefusesACheckpointOfOtherSettings) {
               HasSubstr("other settings: model.readout.pool: sum -> mean"));
 }
 
-TEST(OpenRun, MendsAConfigurationThatIsMissingOrDamaged) {
-  const TempDir folder;
+TEST_F(OpenRun, MendsAConfigurationThatIsMissingOrDamaged) {
   const Experiment experiment = tiny_experiment();
   run(experiment, folder / "run");
   const fs::path config = folder / "run/config.yaml";
@@ -272,8 +241,7 @@ TEST(OpenRun, MendsAConfigurationThatIsMissingOrDamaged) {
   EXPECT_EQ(read_text_file(config.string() + ".damaged"), "name: [");
 }
 
-TEST(OpenRun, OnlyReadsDamagedCheckpoints) {
-  const TempDir folder;
+TEST_F(OpenRun, OnlyReadsDamagedCheckpoints) {
   run(tiny_experiment({"train.checkpoint_every=4"}), folder / "run");
   const fs::path newest = checkpoint_path(folder / "run/checkpoints", 6);
   cut_in_half(newest);
@@ -283,4 +251,4 @@ TEST(OpenRun, OnlyReadsDamagedCheckpoints) {
 }
 
 }  // namespace
-}  // namespace tpudist
+}  // namespace tpudist::test

@@ -18,12 +18,9 @@
 #include "tests/train/tiny_data.hpp"
 #include "tests/train/tiny_run.hpp"
 
-namespace tpudist {
+namespace tpudist::test {
 namespace {
 
-using test::run;
-using test::TempDir;
-using test::tiny_experiment;
 using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::Not;
@@ -52,17 +49,16 @@ Experiment logged_experiment() {
                           "train.checkpoint_every=2", "train.last_evaluation=sampled"});
 }
 
-TEST(RunEvents, AreThoseOfTheMetrics) {
-  const TempDir folder;
+using RunEvents = FolderTest;
+
+TEST_F(RunEvents, AreThoseOfTheMetrics) {
   run(logged_experiment(), folder / "run");
   expect_events_of_metrics(RunFolder(folder / "run"));
 }
 
-TEST(RunEvents, GoOnWithoutDuplicatesWhereARunIsResumed) {
-  const TempDir folder;
+TEST_F(RunEvents, GoOnWithoutDuplicatesWhereARunIsResumed) {
   const RunFolder files(folder / "run");
-  int steps = 0;
-  run(logged_experiment(), files.path(), 1, false, [&] { return ++steps > 3; });
+  run(logged_experiment(), files.path(), 1, false, stop_after(3));
   // As if it had been killed after a later line, which the checkpoint does not know.
   files.append_metrics({{"kind", "step"}, {"step", 5}, {"loss", {1.0}}});
   std::filesystem::resize_file(files.events(), std::filesystem::file_size(files.events()) - 5);
@@ -73,8 +69,7 @@ TEST(RunEvents, GoOnWithoutDuplicatesWhereARunIsResumed) {
 TEST(RunStart, IsToldWithCommandMachineAndSettingsEachTime) {
   const TempDir folder;
   const RunFolder files(folder / "run");
-  int steps = 0;
-  run(logged_experiment(), files.path(), 1, false, [&] { return ++steps > 3; });
+  run(logged_experiment(), files.path(), 1, false, stop_after(3));
   test::resume(logged_experiment(), files.path());
   const std::vector<RunStart> starts = read_learning_curves(files.metrics()).starts;
   ASSERT_EQ(starts.size(), 2u);
@@ -106,8 +101,7 @@ std::string log_of_resuming(const RunFolder& files) {
 TEST(RunStart, WarnsOfAnotherProgramThanThatOfTheStepsBefore) {
   const TempDir folder;
   const RunFolder files(folder / "run");
-  int steps = 0;
-  run(logged_experiment(), files.path(), 1, false, [&] { return ++steps > 3; });
+  run(logged_experiment(), files.path(), 1, false, stop_after(3));
   EXPECT_THAT(log_of_resuming(files), Not(HasSubstr("may differ")));
 
   std::string text = read_text_file(files.metrics());
@@ -149,4 +143,4 @@ TEST(Scores, KeepTheHashesThatPredictionsHave) {
 }
 
 }  // namespace
-}  // namespace tpudist
+}  // namespace tpudist::test

@@ -5,7 +5,6 @@
 #include <gmock/gmock.h>
 
 #include <cmath>
-#include <fstream>
 #include <nlohmann/json.hpp>
 #include <set>
 #include <string>
@@ -15,15 +14,11 @@
 #include "tests/train/tiny_data.hpp"
 #include "tests/train/tiny_run.hpp"
 #include "train/loop/forecast.hpp"
-#include "train/scoring/collection_scores.hpp"
-#include "train/units/folds.hpp"
+#include "train/units/training_setup.hpp"
 
-namespace tpudist {
+namespace tpudist::test {
 namespace {
 
-using test::run;
-using test::TempDir;
-using test::tiny_experiment;
 using ::testing::Each;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
@@ -36,9 +31,10 @@ nlohmann::json scores_of(const fs::path& folder) {
   return nlohmann::json::parse(read_text_file(folder / "scores.json"));
 }
 
+using RunPredictions = FolderTest;
+
 // The filter says which rows are trained on; out of fold all graphs are scored.
-TEST(RunPredictions, AreAlsoOfGraphsThatTheEntropyFilterLeavesOut) {
-  const TempDir folder;
+TEST_F(RunPredictions, AreAlsoOfGraphsThatTheEntropyFilterLeavesOut) {
   const std::string shards = "data.shards=" + test::make_tiny_shards(folder.path(), 300).string();
   const Experiment all = tiny_experiment({shards, "predictions.rows=all"});
   const Experiment filtered =
@@ -56,8 +52,7 @@ TEST(RunPredictions, AreAlsoOfGraphsThatTheEntropyFilterLeavesOut) {
   EXPECT_EQ(graphs("filtered"), graphs("all"));
 }
 
-TEST(RunPredictions, AreOfTheGraphsThatMembersHoldOutAndOfTheValidationSplit) {
-  const TempDir folder;
+TEST_F(RunPredictions, AreOfTheGraphsThatMembersHoldOutAndOfTheValidationSplit) {
   const Experiment experiment = tiny_experiment({"predictions.rows=all"});
   const TrainOutcome outcome = run(experiment, folder / "run");
   const PredictionsFile file(folder / "run/predictions.h5");
@@ -90,8 +85,7 @@ TEST(RunPredictions, AreOfTheGraphsThatMembersHoldOutAndOfTheValidationSplit) {
   EXPECT_EQ(valid, 2);
 }
 
-TEST(RunPredictions, AgreeWithTheEvaluation) {
-  const TempDir folder;
+TEST_F(RunPredictions, AgreeWithTheEvaluation) {
   const Experiment experiment = tiny_experiment({"predictions.rows=all"});
   const TrainOutcome outcome = run(experiment, folder / "run");
   const PredictionsFile file(folder / "run/predictions.h5");
@@ -115,8 +109,7 @@ TEST(RunPredictions, AgreeWithTheEvaluation) {
   EXPECT_EQ(members[2].at("score"), outcome.out_of_fold[2].score);
 }
 
-TEST(RunPredictions, DrawTheSameRowsInEveryRun) {
-  const TempDir folder;
+TEST_F(RunPredictions, DrawTheSameRowsInEveryRun) {
   run(tiny_experiment({"predictions.rows=7", "train.last_evaluation=none"}), folder / "a");
   run(tiny_experiment({"predictions.rows=7", "seed={init: 5, order: 6}"}), folder / "b");
   const PredictionsFile a(folder / "a/predictions.h5"), b(folder / "b/predictions.h5");
@@ -133,8 +126,7 @@ TEST(RunPredictions, DrawTheSameRowsInEveryRun) {
   EXPECT_TRUE(scores_of(folder / "a").contains("parameters"));
 }
 
-TEST(RunPredictions, AreTheSameForAnyNumberOfThreadsAndForRunsOfSomeMembers) {
-  const TempDir folder;
+TEST_F(RunPredictions, AreTheSameForAnyNumberOfThreadsAndForRunsOfSomeMembers) {
   run(tiny_experiment({"predictions.rows=all"}), folder / "all", 2);
   run(tiny_experiment({"predictions.rows=all", "ensemble.first_member=1", "ensemble.members=1"}),
       folder / "one");
@@ -149,8 +141,7 @@ TEST(RunPredictions, AreTheSameForAnyNumberOfThreadsAndForRunsOfSomeMembers) {
   }
 }
 
-TEST(RunPredictions, AreOfTheValidationSplitAloneWithoutFolds) {
-  const TempDir folder;
+TEST_F(RunPredictions, AreOfTheValidationSplitAloneWithoutFolds) {
   run(tiny_experiment({"predictions.rows=all", "ensemble.folds=none", "ensemble.vary=[init]"}),
       folder / "run");
   const PredictionsFile file(folder / "run/predictions.h5");
@@ -158,8 +149,7 @@ TEST(RunPredictions, AreOfTheValidationSplitAloneWithoutFolds) {
   EXPECT_FALSE(scores_of(folder / "run").contains("out_of_fold"));
 }
 
-TEST(RunPredictions, CanBeWrittenByResumingARunThatHasEnded) {
-  const TempDir folder;
+TEST_F(RunPredictions, CanBeWrittenByResumingARunThatHasEnded) {
   run(tiny_experiment(), folder / "run");
   EXPECT_FALSE(fs::exists(folder / "run/predictions.h5"));
   write_file_atomically(folder / "run/predictions.h5.1-2-3.tmp", "of a process that was killed");
@@ -176,8 +166,7 @@ struct Titles : NoProgress {
   std::vector<std::string> list;
 };
 
-TEST(RunPredictions, AreWhatTheLastEvaluationGoesByWhereBothTakeTheSameRows) {
-  const TempDir folder;
+TEST_F(RunPredictions, AreWhatTheLastEvaluationGoesByWhereBothTakeTheSameRows) {
   const auto world = make_self_communicator();
   ThreadPool pool(1, use_one_thread_per_worker);
   const auto train_with = [&](const std::string& name, std::vector<std::string> overrides) {
@@ -204,13 +193,11 @@ TEST(RunPredictions, AreWhatTheLastEvaluationGoesByWhereBothTakeTheSameRows) {
   EXPECT_EQ(few, sampled);
 }
 
-TEST(RunPredictions, AreStoppedOnRequestAndMadeByResuming) {
-  const TempDir folder;
+TEST_F(RunPredictions, AreStoppedOnRequestAndMadeByResuming) {
   const Experiment experiment = tiny_experiment({"predictions.rows=all"});
   run(experiment, folder / "whole");
-  int asked = 0;  // at six steps, and before each part of the predictions
-  const TrainOutcome stopped =
-      run(experiment, folder / "run", 1, false, [&] { return ++asked > 7; });
+  // At six steps, and before each part of the predictions
+  const TrainOutcome stopped = run(experiment, folder / "run", 1, false, stop_after(7));
   EXPECT_TRUE(stopped.stopped);
   EXPECT_EQ(stopped.steps, 6);
   EXPECT_FALSE(stopped.evaluation);
@@ -224,14 +211,11 @@ TEST(RunPredictions, AreStoppedOnRequestAndMadeByResuming) {
             read_text_file(folder / "whole/predictions.h5"));
 }
 
-TEST(RunPredictions, AreInTheDryRun) {
-  const auto world = make_self_communicator();
-  ThreadPool pool(1);
-  NoProgress progress;
-  JobContext context{*world, pool, NodeTopology{}, progress};
-  EXPECT_THAT(plan_work(tiny_experiment({"predictions.rows=5"}), 1, context).text,
+TEST_F(RunPredictions, AreInTheDryRun) {
+  OneRank alone;
+  EXPECT_THAT(plan_work(tiny_experiment({"predictions.rows=5"}), 1, alone.context).text,
               HasSubstr("predictions  35 rows"));
 }
 
 }  // namespace
-}  // namespace tpudist
+}  // namespace tpudist::test

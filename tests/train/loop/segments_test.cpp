@@ -22,14 +22,9 @@
 #include "train/loop/training_state.hpp"
 #include "train/units/training_setup.hpp"
 
-namespace tpudist {
+namespace tpudist::test {
 namespace {
 
-using test::GraphReference;
-using test::message_of;
-using test::run;
-using test::TempDir;
-using test::tiny_experiment;
 using ::testing::HasSubstr;
 
 constexpr const char* kCut = "data.segments={by: consecutive, nodes: 15}";
@@ -41,16 +36,16 @@ Experiment cut(std::vector<std::string> overrides = {}) {
   return tiny_experiment(std::move(overrides));
 }
 
-TEST(Segments, TrainAsAReferenceDoes) {
+using Segments = FolderTest;
+
+TEST_F(Segments, TrainAsAReferenceDoes) {
   constexpr int kSteps = 12;
   std::vector<std::string> settings = GraphReference::training();
   settings.push_back(std::string("model={") + GraphReference::kEncoderAndBlocks +
                      ", readout: {pool: sum, scale: 1}}");
   settings.insert(settings.end(), {"batch={configs: 8, stale_keep: 0.6}", "train.steps=12"});
   const Experiment experiment = cut(settings);
-  ThreadPool pool(1, use_one_thread_per_worker);
-  const auto world = make_self_communicator();
-  const TrainingSetup setup(experiment, experiment.training_data(), pool, -1, 1, *world);
+  const OneRankSetup setup(experiment);
   GraphReference reference(setup);
   std::map<std::tuple<int, std::int64_t, int>, double> stale;  // by graph, configuration, segment
   int used = 0;
@@ -91,30 +86,22 @@ TEST(Segments, TrainAsAReferenceDoes) {
 
   const TempDir folder;
   ASSERT_EQ(run(experiment, folder / "run").steps, kSteps);
-  const Checkpoint trained = CheckpointFile(checkpoint_path(folder / "run" / "checkpoints", kSteps))
-                                 .load(setup.network.parameters());
+  const Checkpoint trained = test::checkpoint_at(folder / "run", experiment, kSteps);
   reference.expect_near(trained.parameters);
   std::size_t known = 0;
   for (const float score : trained.segment_scores) known += score != 0;
   EXPECT_EQ(known, stale.size());
 }
 
-TEST(Segments, TrainTheSameBitsForAnyThreadsUnitsAndAfterAStop) {
-  const TempDir folder;
+TEST_F(Segments, TrainTheSameBitsForAnyThreadsUnitsAndAfterAStop) {
   const std::uint64_t whole = run(cut(), folder / "one").parameter_hash;
   EXPECT_EQ(run(cut(), folder / "three", 3).parameter_hash, whole);
   EXPECT_NE(run(cut({"batch.stale_keep=0"}), folder / "fresh").parameter_hash, whole);
-  int steps = 0;
-  run(cut(), folder / "stopped", 1, false, [&] { return ++steps > 6; });
+  run(cut(), folder / "stopped", 1, false, stop_after(6));
   EXPECT_EQ(run(cut(), folder / "stopped", 2, true).parameter_hash, whole);
   // The table is part of it, and steps take scores of it.
-  const Experiment experiment = cut();
-  ThreadPool pool(1);
-  const Network network(experiment.network, experiment.data.collection.schema, -1, pool);
   const auto table = [&](const char* name) {
-    return CheckpointFile(checkpoint_path(folder / name / "checkpoints", 10))
-        .load(network.parameters())
-        .segment_scores;
+    return test::checkpoint_at(folder / name, cut(), 10).segment_scores;
   };
   EXPECT_EQ(table("stopped"), table("one"));
   EXPECT_EQ(table("three"), table("one"));
@@ -132,8 +119,7 @@ std::vector<float> table_of(const Experiment& experiment, const std::filesystem:
 
 // Chunks hold parts of a slate, which sees one segment in all of them; members may draw their own
 // rows.
-TEST(Segments, TrainInChunksAndWithRowsOfEachMember) {
-  const TempDir folder;
+TEST_F(Segments, TrainInChunksAndWithRowsOfEachMember) {
   std::set<std::uint64_t> hashes;
   for (const char* key :
        {"batch.config_chunk=8", "batch.config_chunk=3", "batch.order=per_member"}) {
@@ -142,8 +128,7 @@ TEST(Segments, TrainInChunksAndWithRowsOfEachMember) {
     const auto at = [&](const char* name) { return folder / (std::string(key) + name); };
     const std::uint64_t whole = run(experiment, at("one")).parameter_hash;
     EXPECT_TRUE(hashes.insert(whole).second);
-    int steps = 0;
-    run(experiment, at("stopped"), 2, false, [&] { return ++steps > 4; });
+    run(experiment, at("stopped"), 2, false, stop_after(4));
     EXPECT_EQ(run(experiment, at("stopped"), 1, true).parameter_hash, whole);
     EXPECT_EQ(table_of(experiment, at("stopped"), 10), table_of(experiment, at("one"), 10));
   }
@@ -156,30 +141,27 @@ TEST(Segments, TrainInChunksAndWithRowsOfEachMember) {
 }
 
 // By METIS segments are no ranges of nodes.
-TEST(Segments, ByMetisTrainTheSameBits) {
+TEST_F(Segments, ByMetisTrainTheSameBits) {
   if (!has_metis()) GTEST_SKIP() << "built without METIS";
   const TempDir folder;
   const Experiment experiment = cut({"data.segments={by: metis, nodes: 15}"});
   const std::uint64_t whole = run(experiment, folder / "one").parameter_hash;
   EXPECT_NE(run(cut(), folder / "ranges").parameter_hash, whole);
-  int steps = 0;
-  run(experiment, folder / "stopped", 3, false, [&] { return ++steps > 6; });
+  run(experiment, folder / "stopped", 3, false, stop_after(6));
   EXPECT_EQ(run(experiment, folder / "stopped", 2, true).parameter_hash, whole);
 }
 
 // Segments of another METIS than then: the same settings and data, and another hash.
-TEST(Segments, OfAnotherTrainingAreRefused) {
-  const TempDir folder;
+TEST_F(Segments, OfAnotherTrainingAreRefused) {
   const Experiment experiment = cut();
   run(experiment, folder / "run");
-  const auto file = checkpoint_path(folder / "run/checkpoints", 10);
-  ThreadPool pool(1, use_one_thread_per_worker);
-  const Network network(experiment.network, experiment.data.collection.schema, -1, pool);
-  Checkpoint checkpoint = CheckpointFile(file).load(network.parameters());
-  ASSERT_TRUE(checkpoint.segment_hash);
-  ++*checkpoint.segment_hash;
-  checkpoint.segment_scores.clear();  // their number may be another one, too
-  save_checkpoint(file, checkpoint, network.parameters());
+  test::change_checkpoint(checkpoint_path(folder / "run/checkpoints", 10), experiment,
+                          [](Checkpoint& checkpoint, const auto&) {
+                            ASSERT_TRUE(checkpoint.segment_hash);
+                            ++*checkpoint.segment_hash;
+                            // Their number may be another one, too.
+                            checkpoint.segment_scores.clear();
+                          });
   const std::string message =
       message_of<ConfigError>([&] { run(experiment, folder / "run", 1, true); });
   EXPECT_THAT(message, HasSubstr("step-000000010.h5: was trained on other segments"));
@@ -187,8 +169,7 @@ TEST(Segments, OfAnotherTrainingAreRefused) {
 }
 
 // What a member computed in a step that it did not take is forgotten.
-TEST(Segments, AreNotKnownOfSkippedSteps) {
-  const TempDir folder;
+TEST_F(Segments, AreNotKnownOfSkippedSteps) {
   const auto known = [&](const char* name, const char* key) {
     const Experiment experiment = cut({key, "train.on_bad_loss=skip", "train.steps=2"});
     run(experiment, folder / name);
@@ -200,16 +181,13 @@ TEST(Segments, AreNotKnownOfSkippedSteps) {
 }
 
 // The table has the rows that are trained on, and no others.
-TEST(Segments, OfRowsThatAreTrainedOn) {
-  const TempDir folder;
+TEST_F(Segments, OfRowsThatAreTrainedOn) {
   for (const char* key : {"data.max_configs=8", "data.duplicates=min", "data.duplicates=keep"}) {
     SCOPED_TRACE(key);
     const Experiment experiment = cut({key});
-    ThreadPool pool(1, use_one_thread_per_worker);
-    const auto world = make_self_communicator();
-    const TrainingSetup setup(experiment, experiment.training_data(), pool, -1, 1, *world);
+    const OneRankSetup setup(experiment);
     std::size_t scores = 0;
-    for (const auto& [rows, segments] : cut_graphs(setup.experiment, setup.data))
+    for (const auto& [rows, segments] : cut_graphs(setup.data))
       scores += static_cast<std::size_t>(rows * segments);
     scores *= static_cast<std::size_t>(experiment.ensemble.members);
     run(experiment, folder / key);
@@ -222,7 +200,7 @@ TEST(Segments, OfRowsThatAreTrainedOn) {
 }
 
 // Costs and memory are those of what a step sees.
-TEST(Segments, AreEstimatedByTheirSizes) {
+TEST_F(Segments, AreEstimatedByTheirSizes) {
   Graph graph;
   graph.name = "three";
   graph.nodes = 10;
@@ -241,7 +219,7 @@ TEST(Segments, AreEstimatedByTheirSizes) {
   const std::vector<SlateCost> costs =
       estimate_slate_costs(experiment, setup.data, setup.units, setup.order, pool, *world);
   for (int g = 0; g < setup.data.size(); ++g) {
-    const auto segments = static_cast<int>(cut_graphs(setup.experiment, setup.data)[g].second);
+    const auto segments = static_cast<int>(cut_graphs(setup.data)[g].second);
     const std::vector<Slate> slates{setup.data.slate(g, setup.order.rows({.graph = g}))};
     double sum = 0;
     for (int i = 0; i < segments; ++i)
@@ -258,8 +236,7 @@ TEST(Segments, AreEstimatedByTheirSizes) {
 }
 
 // Graphs that are one segment are trained as without.
-TEST(Segments, ChangeNothingOfSmallGraphs) {
-  const TempDir folder;
+TEST_F(Segments, ChangeNothingOfSmallGraphs) {
   const auto hash = [&](const char* name, const char* setting) {
     return run(tiny_experiment({setting, "loss.list_mle.clip_norm=.inf",
                                 "train.last_evaluation=none", "plan=dense"}),
@@ -271,11 +248,9 @@ TEST(Segments, ChangeNothingOfSmallGraphs) {
 }
 
 // Without edges between them, segments add up to the graph that is scored.
-TEST(Segments, AddUpToTheGraph) {
+TEST_F(Segments, AddUpToTheGraph) {
   const Experiment experiment = cut({"ensemble.folds=none"});
-  ThreadPool pool(1, use_one_thread_per_worker);
-  const auto world = make_self_communicator();
-  const TrainingSetup setup(experiment, experiment.training_data(), pool, -1, 1, *world);
+  const OneRankSetup setup(experiment);
   AlignedFloats flat(static_cast<std::size_t>(setup.network.parameters().length()));
   setup.network.initialise(flat, 1);
   const SlateRows rows{0, {0, 1, 2, 3}};
@@ -299,19 +274,16 @@ TEST(Segments, AddUpToTheGraph) {
   EXPECT_NEAR(sum, whole, 1e-5 * std::abs(whole) + 1e-9);
 }
 
-TEST(Segments, AreToldBeforeATraining) {
-  ThreadPool pool(1, use_one_thread_per_worker);
-  NoProgress progress;
-  const auto world = make_self_communicator();
-  JobContext context{*world, pool, NodeTopology{}, progress};
-  const std::string text = plan_work(cut(), 1, context).text;
+TEST_F(Segments, AreToldBeforeATraining) {
+  OneRank alone;
+  const std::string text = plan_work(cut(), 1, alone.context).text;
   EXPECT_THAT(text, ::testing::ContainsRegex(
                         "segments +[0-9]+ with configurable nodes, [0-9.]+ KiB of scores on each "
                         "rank and in each checkpoint; [0-9.]+ [KM]iB on the first"));
   EXPECT_THAT(text, ::testing::ContainsRegex("drawn +[0-9]+ nodes, 0 % of edges"));
 }
 
-TEST(Segments, NameMistakes) {
+TEST_F(Segments, NameMistakes) {
   const auto mistake = [](std::vector<std::string> overrides) {
     overrides.push_back("loss.list_mle.clip_norm=.inf");
     return message_of<Error>([&] { tiny_experiment(std::move(overrides)); });
@@ -333,4 +305,4 @@ TEST(Segments, NameMistakes) {
 }
 
 }  // namespace
-}  // namespace tpudist
+}  // namespace tpudist::test

@@ -11,12 +11,9 @@
 #include "tests/train/tiny_data.hpp"
 #include "tests/train/tiny_run.hpp"
 
-namespace tpudist {
+namespace tpudist::test {
 namespace {
 
-using test::run;
-using test::TempDir;
-using test::tiny_experiment;
 namespace fs = std::filesystem;
 
 class SharedGraphs : public ::testing::Test {
@@ -97,9 +94,7 @@ TEST_F(SharedGraphs, MayComeAndGoWhenARunIsResumed) {
   const std::uint64_t expected = train({}, false).parameter_hash;
   for (const bool first : {true, false}) {
     const fs::path folder = place_ / (first ? "first" : "second");
-    int boundaries = 0;
-    const TrainOutcome stopped =
-        run(experiment({}, first), folder, 1, false, [&] { return ++boundaries > 2; });
+    const TrainOutcome stopped = run(experiment({}, first), folder, 1, false, stop_after(2));
     ASSERT_TRUE(stopped.stopped);
     const TrainOutcome resumed = run(experiment({}, !first), folder, 2, true);
     EXPECT_FALSE(resumed.stopped);
@@ -108,4 +103,4 @@ TEST_F(SharedGraphs, MayComeAndGoWhenARunIsResumed) {
 }
 
 }  // namespace
-}  // namespace tpudist
+}  // namespace tpudist::test

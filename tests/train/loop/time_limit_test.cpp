@@ -11,12 +11,9 @@
 #include "tests/train/tiny_data.hpp"
 #include "tests/train/tiny_run.hpp"
 
-namespace tpudist {
+namespace tpudist::test {
 namespace {
 
-using test::run;
-using test::TempDir;
-using test::tiny_experiment;
 using ::testing::HasSubstr;
 
 // The end of a Slurm job so many seconds from now, while it lives.
@@ -133,9 +130,8 @@ TEST(TimeLimit, RefusesScoresThatDoNotFitIntoAStartOfTheirOwn) {
   }
   EXPECT_FALSE(std::filesystem::exists(folder / "run/predictions.h5"));
   // A stop on request is none of that.
-  int asked = 0;
   const TrainOutcome stopped =
-      run(tiny_experiment({steps, rows}), folder / "run", 1, true, [&] { return ++asked > 1; });
+      run(tiny_experiment({steps, rows}), folder / "run", 1, true, stop_after(1));
   EXPECT_TRUE(stopped.stopped);
   EXPECT_FALSE(stopped.out_of_time);
   EXPECT_FALSE(test::resume(tiny_experiment({steps, rows}), folder / "run").stopped);
@@ -147,9 +143,8 @@ TEST(TimeLimit, TakesARequestShortlyBeforeTheEndOfTheSlurmJobForItsWarning) {
   const auto stopped_in_job = [&](int seconds) {
     const SlurmJob job(seconds_from_now(seconds));
     EXPECT_EQ(slurm_job_ends_soon(), seconds < 360);
-    int asked = 0;
-    const TrainOutcome outcome = run(tiny_experiment(), folder / std::to_string(seconds), 1, false,
-                                     [&] { return ++asked > 1; });
+    const TrainOutcome outcome =
+        run(tiny_experiment(), folder / std::to_string(seconds), 1, false, stop_after(1));
     EXPECT_TRUE(outcome.stopped);
     EXPECT_EQ(outcome.steps, 1);
     return outcome.out_of_time;
@@ -170,4 +165,4 @@ TEST(TimeLimit, IsReadFromText) {
 }
 
 }  // namespace
-}  // namespace tpudist
+}  // namespace tpudist::test

@@ -7,13 +7,9 @@
 #include "tests/train/tiny_data.hpp"
 #include "tests/train/tiny_run.hpp"
 
-namespace tpudist {
+namespace tpudist::test {
 namespace {
 
-using test::ChromeTrace;
-using test::read_chrome_trace;
-using test::TempDir;
-using test::tiny_experiment;
 using ::testing::IsSupersetOf;
 
 // Trains alone with two threads, and writes what it traced.
@@ -29,8 +25,9 @@ TrainOutcome traced_run(const Experiment& experiment, const TempDir& folder) {
   return outcome;
 }
 
-TEST(TracedRun, ShowsEveryPartOfEveryStepAndChangesNoBit) {
-  const TempDir folder;
+using TracedRun = FolderTest;
+
+TEST_F(TracedRun, ShowsEveryPartOfEveryStepAndChangesNoBit) {
   const Experiment experiment =
       tiny_experiment({"train.evaluate_every=3", "train.checkpoint_every=2"});
   const TrainOutcome traced = traced_run(experiment, folder);
@@ -53,12 +50,11 @@ TEST(TracedRun, ShowsEveryPartOfEveryStepAndChangesNoBit) {
   EXPECT_EQ(*steps.begin(), 1);
 }
 
-TEST(TracedRun, ShowsTheChunksOfALargeSlate) {
-  const TempDir folder;
+TEST_F(TracedRun, ShowsTheChunksOfALargeSlate) {
   traced_run(tiny_experiment({"batch.config_chunk=3"}), folder);
   const ChromeTrace trace = read_chrome_trace(read_text_file(folder / "trace.json"));
   EXPECT_THAT(trace.names(0), IsSupersetOf({"scores of chunk", "forward", "backward"}));
 }
 
 }  // namespace
-}  // namespace tpudist
+}  // namespace tpudist::test

@@ -9,20 +9,14 @@
 #include "core/error.hpp"
 #include "dist/collectives/communicator.hpp"
 #include "results/checkpoints/checkpoint.hpp"
-#include "results/checkpoints/checkpoint_folder.hpp"
 #include "tests/support/thrown.hpp"
 #include "tests/train/loop/graph_reference.hpp"
 #include "tests/train/tiny_data.hpp"
 #include "tests/train/tiny_run.hpp"
 
-namespace tpudist {
+namespace tpudist::test {
 namespace {
 
-using test::GraphReference;
-using test::message_of;
-using test::run;
-using test::TempDir;
-using test::tiny_experiment;
 using ::testing::HasSubstr;
 
 constexpr const char* kTrained = "data.reduce={max_nodes: 15, drawn: trained}";
@@ -53,7 +47,9 @@ at::Tensor scores_of(const GraphReference& reference, const std::vector<std::int
   return (hidden.mm(reference["head.weight"]) + reference["head.bias"]).squeeze(1);
 }
 
-TEST(TrainedNodes, TrainAsAReferenceDoes) {
+using TrainedNodes = FolderTest;
+
+TEST_F(TrainedNodes, TrainAsAReferenceDoes) {
   constexpr int kSteps = 12;
   const std::pair<const char*, const char*> cases[] = {
       {"data.reduce.sample=window", kHead},
@@ -62,9 +58,7 @@ TEST(TrainedNodes, TrainAsAReferenceDoes) {
   for (const auto& [key, readout] : cases) {
     SCOPED_TRACE(key);
     const Experiment experiment = experiment_of({key}, readout);
-    ThreadPool pool(1, use_one_thread_per_worker);
-    const auto world = make_self_communicator();
-    const TrainingSetup setup(experiment, experiment.training_data(), pool, -1, 1, *world);
+    const OneRankSetup setup(experiment);
     GraphReference reference(setup);
     int cut = 0;
     for (int step = 0; step < kSteps; ++step) {
@@ -94,26 +88,21 @@ TEST(TrainedNodes, TrainAsAReferenceDoes) {
     EXPECT_GT(cut, 0);
     const TempDir folder;
     ASSERT_EQ(run(experiment, folder / "run").steps, kSteps);
-    reference.expect_near(CheckpointFile(checkpoint_path(folder / "run" / "checkpoints", kSteps))
-                              .load(setup.network.parameters())
-                              .parameters);
+    reference.expect_near(test::checkpoint_at(folder / "run", experiment, kSteps).parameters);
   }
 }
 
-TEST(TrainedNodes, TrainTheSameBitsForAnyThreadsAndAfterAStop) {
-  const TempDir folder;
+TEST_F(TrainedNodes, TrainTheSameBitsForAnyThreadsAndAfterAStop) {
   const std::uint64_t whole = run(experiment_of(), folder / "one").parameter_hash;
   EXPECT_EQ(run(experiment_of(), folder / "three", 3).parameter_hash, whole);
   EXPECT_NE(run(experiment_of({"data.reduce.drawn=seen"}), folder / "seen").parameter_hash, whole);
   EXPECT_NE(run(experiment_of({"data.reduce.max_nodes=0"}), folder / "all").parameter_hash, whole);
-  int steps = 0;
-  run(experiment_of(), folder / "stopped", 1, false, [&] { return ++steps > 6; });
+  run(experiment_of(), folder / "stopped", 1, false, stop_after(6));
   EXPECT_EQ(run(experiment_of(), folder / "stopped", 2, true).parameter_hash, whole);
 }
 
 // What is scored is the whole graph, and so are graphs of at most so many nodes.
-TEST(TrainedNodes, AreOfTrainingAndOfLargerGraphsAlone) {
-  const TempDir folder;
+TEST_F(TrainedNodes, AreOfTrainingAndOfLargerGraphsAlone) {
   const Experiment large = experiment_of({"data.reduce.max_nodes=100000"});
   EXPECT_EQ(run(large, folder / "large").parameter_hash,  // by the same plans, refined ones
             run(experiment_of({"data.reduce.max_nodes=0"}), folder / "all").parameter_hash);
@@ -123,7 +112,7 @@ TEST(TrainedNodes, AreOfTrainingAndOfLargerGraphsAlone) {
   EXPECT_EQ(valid.seen_nodes(0), valid.graph(0).nodes);
 }
 
-TEST(TrainedNodes, NameMistakes) {
+TEST_F(TrainedNodes, NameMistakes) {
   const auto mistake = [](std::vector<std::string> overrides) {
     return message_of<Error>([&] { experiment_of(std::move(overrides)); });
   };
@@ -135,4 +124,4 @@ TEST(TrainedNodes, NameMistakes) {
 }
 
 }  // namespace
-}  // namespace tpudist
+}  // namespace tpudist::test

@@ -17,31 +17,26 @@
 #include "tests/support/thrown.hpp"
 #include "tests/train/tiny_data.hpp"
 #include "tests/train/tiny_run.hpp"
-#include "train/scoring/collection_scores.hpp"
+#include "train/scoring/trained_run.hpp"
 
-namespace tpudist {
+namespace tpudist::test {
 namespace {
 
-using test::run;
-using test::TempDir;
-using test::tiny_experiment;
 using ::testing::HasSubstr;
 
-TEST(Trainer, GivesTheSameBitsForAnyNumberOfThreads) {
-  const TempDir folder;
+using Trainer = FolderTest;
+
+TEST_F(Trainer, GivesTheSameBitsForAnyNumberOfThreads) {
   const Experiment experiment = tiny_experiment();
   const std::uint64_t one = run(experiment, folder / "a", 1).parameter_hash;
   EXPECT_EQ(run(experiment, folder / "b", 2).parameter_hash, one);
   EXPECT_EQ(run(experiment, folder / "c", 3).parameter_hash, one);
 }
 
-TEST(Trainer, ResumesWithTheSameBits) {
-  const TempDir folder;
+TEST_F(Trainer, ResumesWithTheSameBits) {
   const Experiment experiment = tiny_experiment({"train.checkpoint_every=2"});
   const std::uint64_t whole = run(experiment, folder / "whole").parameter_hash;
-  int asked = 0;
-  const TrainOutcome stopped =
-      run(experiment, folder / "cut", 1, false, [&] { return ++asked > 3; });
+  const TrainOutcome stopped = run(experiment, folder / "cut", 1, false, stop_after(3));
   EXPECT_TRUE(stopped.stopped);
   EXPECT_EQ(stopped.steps, 3);
   EXPECT_FALSE(stopped.evaluation.has_value());
@@ -50,8 +45,7 @@ TEST(Trainer, ResumesWithTheSameBits) {
   EXPECT_EQ(resumed.parameter_hash, whole);
 }
 
-TEST(Trainer, MembersDoNotDependOnEachOther) {
-  const TempDir folder;
+TEST_F(Trainer, MembersDoNotDependOnEachOther) {
   const std::string seeds = "ensemble={members: 3, vary: [init], folds: none}";
   const Experiment three = tiny_experiment({seeds});
   const Experiment one = tiny_experiment({seeds, "ensemble.members=1"});
@@ -62,8 +56,7 @@ TEST(Trainer, MembersDoNotDependOnEachOther) {
   EXPECT_TRUE(std::equal(b.flat.begin(), b.flat.end(), a.flat.begin()));
 }
 
-TEST(Trainer, DenseAndRefinedPlansLearnTheSame) {
-  const TempDir folder;
+TEST_F(Trainer, DenseAndRefinedPlansLearnTheSame) {
   run(tiny_experiment({"plan=dense"}), folder / "dense");
   run(tiny_experiment({"plan=refined"}), folder / "refined");
   const TrainedRun a = open_run(folder / "dense"), b = open_run(folder / "refined");
@@ -101,8 +94,7 @@ double largest_difference(const std::vector<std::vector<double>>& a,
 // The plans differ by rounding only (tests/models/refined_equality_test), which training amplifies
 // step by step, from 1e-7 to 5e-4 here. A learning rate that is off by 1e-4 makes 5 times that
 // difference.
-TEST(Trainer, DenseAndRefinedPlansGiveTheSameLossCurves) {
-  const TempDir folder;
+TEST_F(Trainer, DenseAndRefinedPlansGiveTheSameLossCurves) {
   constexpr int kSteps = 40;
   const auto curve = [&](const std::string& plan) {
     run(tiny_experiment({"plan=" + plan, "model.readout.scale=0.1", "optimizer.lr=3e-4",
@@ -119,15 +111,13 @@ TEST(Trainer, DenseAndRefinedPlansGiveTheSameLossCurves) {
   EXPECT_LT(dense.back()[0], dense.front()[0] - 0.1);  // it did learn in between
 }
 
-TEST(Trainer, DrawsRowsForEachMemberWhenAsked) {
-  const TempDir folder;
+TEST_F(Trainer, DrawsRowsForEachMemberWhenAsked) {
   const TrainOutcome shared = run(tiny_experiment(), folder / "shared");
   const TrainOutcome own = run(tiny_experiment({"batch.order=per_member"}), folder / "own");
   EXPECT_NE(shared.parameter_hash, own.parameter_hash);
 }
 
-TEST(Trainer, TrainsTileGraphsWithSeveralSlatesInAUnit) {
-  const TempDir folder;
+TEST_F(Trainer, TrainsTileGraphsWithSeveralSlatesInAUnit) {
   const Experiment experiment =
       tiny_experiment({"data.collection=tile:xla", "model.preset=latenciaga_tile", "batch.slates=6",
                        "batch.unit_slates=4", "ensemble.folds=none"});
@@ -136,8 +126,7 @@ TEST(Trainer, TrainsTileGraphsWithSeveralSlatesInAUnit) {
   EXPECT_TRUE(std::isfinite(outcome.evaluation->ensemble_mean()));
 }
 
-TEST(Trainer, MemoryKeysChangeNoBit) {
-  const TempDir folder;
+TEST_F(Trainer, MemoryKeysChangeNoBit) {
   const std::uint64_t plain = run(tiny_experiment(), folder / "plain").parameter_hash;
   EXPECT_EQ(run(tiny_experiment({"batch.member_chunk=1"}), folder / "members").parameter_hash,
             plain);
@@ -146,8 +135,7 @@ TEST(Trainer, MemoryKeysChangeNoBit) {
 
 // Of a network with dropout of features and of edges, for losses that always, sometimes or never
 // ignore a shift of the scores.
-TEST(Trainer, RecomputingBlocksChangesNoBit) {
-  const TempDir folder;
+TEST_F(Trainer, RecomputingBlocksChangesNoBit) {
   const std::string model =
       "model={encoder: {width: 8}, blocks: [{layer: dropout}, {layer: residual, blocks: [{layer: "
       "sage, width: 8, activation: gelu}, {layer: dropout}]}, {layer: sage, width: 6, aggregation: "
@@ -166,8 +154,7 @@ TEST(Trainer, RecomputingBlocksChangesNoBit) {
   }
 }
 
-TEST(Trainer, TheLastEvaluationTakesAllRowsASampleOrNone) {
-  const TempDir folder;
+TEST_F(Trainer, TheLastEvaluationTakesAllRowsASampleOrNone) {
   const auto last = [&](const std::string& which) {
     return run(tiny_experiment({"train.last_evaluation=" + which, "train.evaluate_rows=5",
                                 "train.evaluate_every=3"}),
@@ -193,21 +180,18 @@ TEST(Trainer, TheLastEvaluationTakesAllRowsASampleOrNone) {
 }
 
 // Which rows the last evaluation takes may change when a run is resumed.
-TEST(Trainer, TheLastEvaluationMayChangeOnResume) {
-  const TempDir folder;
+TEST_F(Trainer, TheLastEvaluationMayChangeOnResume) {
   run(tiny_experiment({"train.last_evaluation=none"}), folder / "run");
   const TrainOutcome again =
       run(tiny_experiment({"train.last_evaluation=all"}), folder / "run", 1, true);
   EXPECT_TRUE(again.evaluation.has_value());
 }
 
-TEST(Trainer, TheLastEvaluationIsStoppedOnRequestAndMadeByResuming) {
-  const TempDir folder;
+TEST_F(Trainer, TheLastEvaluationIsStoppedOnRequestAndMadeByResuming) {
   const Experiment experiment = tiny_experiment();
   const TrainOutcome whole = run(experiment, folder / "whole");
-  int asked = 0;  // at six steps, and before the graphs of the evaluation
-  const TrainOutcome stopped =
-      run(experiment, folder / "run", 1, false, [&] { return ++asked > 6; });
+  // At six steps, and before the graphs of the evaluation
+  const TrainOutcome stopped = run(experiment, folder / "run", 1, false, stop_after(6));
   EXPECT_TRUE(stopped.stopped);
   EXPECT_FALSE(stopped.out_of_time);
   EXPECT_EQ(stopped.steps, 6);
@@ -220,8 +204,7 @@ TEST(Trainer, TheLastEvaluationIsStoppedOnRequestAndMadeByResuming) {
   EXPECT_EQ(resumed.evaluation->member_means(), whole.evaluation->member_means());
 }
 
-TEST(Trainer, LearnsTheTinyData) {
-  const TempDir folder;
+TEST_F(Trainer, LearnsTheTinyData) {
   const TrainOutcome before =
       run(tiny_experiment({"train.steps=0", "ensemble.folds=none"}), folder / "before");
   const TrainOutcome after =
@@ -229,26 +212,17 @@ TEST(Trainer, LearnsTheTinyData) {
   EXPECT_GT(after.evaluation->ensemble_mean(), before.evaluation->ensemble_mean() + 0.1);
 }
 
-// Overwrites one member's parameters in the newest checkpoint with NaN, so that its next loss is
-// not finite.
-void spoil_member(const std::filesystem::path& folder, const Experiment& experiment, int member) {
-  ThreadPool pool(1);
-  const Network network(experiment.network, experiment.data.collection.schema, -1, pool);
-  const ParameterTable& table = network.parameters();
-  const auto path = list_checkpoints(folder / "checkpoints").front();
-  Checkpoint checkpoint = CheckpointFile(path).load(table);
-  std::fill_n(checkpoint.parameters.begin() + member * table.length(), table.length(),
-              std::nanf(""));
-  save_checkpoint(path, checkpoint, table);
+// In the newest checkpoint of a run.
+void spoil_newest(const std::filesystem::path& folder, const Experiment& experiment, int member) {
+  spoil_member(list_checkpoints(folder / "checkpoints").front(), experiment, member);
 }
 
 // Trains two steps, and on after member 1 was spoilt; `stop` as in `run`.
 TrainOutcome run_with_a_failed_member(
     const Experiment& experiment, const std::filesystem::path& folder,
     const std::function<bool()>& stop = [] { return false; }) {
-  int asked = 0;
-  EXPECT_EQ(run(experiment, folder, 1, false, [&] { return ++asked > 2; }).steps, 2);
-  spoil_member(folder, experiment, 1);
+  EXPECT_EQ(run(experiment, folder, 1, false, stop_after(2)).steps, 2);
+  spoil_newest(folder, experiment, 1);
   return run(experiment, folder, 1, true, stop);
 }
 
@@ -263,8 +237,7 @@ void expect_same_bits_of_others(const TrainedRun& a, const TrainedRun& b) {
   }
 }
 
-TEST(Trainer, OneFailedMemberLeavesTheOthersAsTheyWere) {
-  const TempDir folder;
+TEST_F(Trainer, OneFailedMemberLeavesTheOthersAsTheyWere) {
   const Experiment experiment = tiny_experiment();
   run(experiment, folder / "whole");
   const TrainOutcome outcome = run_with_a_failed_member(experiment, folder / "hurt");
@@ -275,8 +248,7 @@ TEST(Trainer, OneFailedMemberLeavesTheOthersAsTheyWere) {
   expect_same_bits_of_others(whole, hurt);
 }
 
-TEST(Trainer, EvaluationLeavesAFailedMemberOut) {
-  const TempDir folder;
+TEST_F(Trainer, EvaluationLeavesAFailedMemberOut) {
   const Experiment experiment = tiny_experiment();
   const TrainOutcome whole = run(experiment, folder / "whole");
   const TrainOutcome hurt = run_with_a_failed_member(experiment, folder / "hurt");
@@ -289,11 +261,10 @@ TEST(Trainer, EvaluationLeavesAFailedMemberOut) {
 }
 
 // No loss has shown it yet: its weights became so in the last step.
-TEST(Trainer, EvaluationGoesOnBesideAMemberWhoseScoresAreNotFinite) {
-  const TempDir folder;
+TEST_F(Trainer, EvaluationGoesOnBesideAMemberWhoseScoresAreNotFinite) {
   const Experiment experiment = tiny_experiment({"predictions.rows=all"});
   const TrainOutcome whole = run(experiment, folder / "run");
-  spoil_member(folder / "run", experiment, 1);
+  spoil_newest(folder / "run", experiment, 1);
   const TrainOutcome hurt = run(experiment, folder / "run", 1, true);
   ASSERT_TRUE(hurt.evaluation.has_value());
   EXPECT_TRUE(std::isfinite(hurt.evaluation->ensemble_mean()));
@@ -305,8 +276,7 @@ TEST(Trainer, EvaluationGoesOnBesideAMemberWhoseScoresAreNotFinite) {
   EXPECT_EQ(hurt.out_of_fold[0].score, whole.out_of_fold[0].score);
 }
 
-TEST(Trainer, RefusesAValidationGraphThatIsTooLargeBeforeTheFirstStep) {
-  const TempDir folder;
+TEST_F(Trainer, RefusesAValidationGraphThatIsTooLargeBeforeTheFirstStep) {
   ThreadPool pool(1);
   const Experiment tiny = tiny_experiment();
   const Dataset train = Dataset::open(tiny.training_data(), pool),
@@ -329,8 +299,7 @@ TEST(Trainer, RefusesAValidationGraphThatIsTooLargeBeforeTheFirstStep) {
   EXPECT_EQ(run(tiny_experiment(overrides), folder / "other").steps, 6);
 }
 
-TEST(Trainer, WarnsWhereRoundingAloneRanks) {
-  const TempDir folder;
+TEST_F(Trainer, WarnsWhereRoundingAloneRanks) {
   const auto warned = [&](const std::string& last, const std::string& pool) {
     static int count = 0;
     const Experiment experiment = tiny_experiment(
@@ -351,12 +320,10 @@ TEST(Trainer, WarnsWhereRoundingAloneRanks) {
   EXPECT_FALSE(warned("", "l2_sum"));
 }
 
-TEST(Trainer, ResumesBesideAFailedMemberWithTheSameBits) {
-  const TempDir folder;
+TEST_F(Trainer, ResumesBesideAFailedMemberWithTheSameBits) {
   const Experiment experiment = tiny_experiment();
   run_with_a_failed_member(experiment, folder / "once");
-  int asked = 0;
-  const auto stop = [&] { return ++asked > 2; };
+  const auto stop = stop_after(2);
   const TrainOutcome stopped = run_with_a_failed_member(experiment, folder / "twice", stop);
   ASSERT_TRUE(stopped.stopped);
   EXPECT_EQ(stopped.steps, 4);
@@ -368,4 +335,4 @@ TEST(Trainer, ResumesBesideAFailedMemberWithTheSameBits) {
 }
 
 }  // namespace
-}  // namespace tpudist
+}  // namespace tpudist::test

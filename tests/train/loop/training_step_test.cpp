@@ -6,15 +6,12 @@
 #include <cmath>
 
 #include "core/error.hpp"
-#include "dist/collectives/communicator.hpp"
-#include "models/kernels/cpu_process.hpp"
 #include "tests/train/tiny_data.hpp"
+#include "tests/train/tiny_run.hpp"
 #include "train/units/training_setup.hpp"
 
-namespace tpudist {
+namespace tpudist::test {
 namespace {
-
-using test::tiny_experiment;
 
 // What the first step of an experiment gives.
 struct FirstStep {
@@ -31,11 +28,9 @@ FirstStep first_step(std::vector<std::string> overrides,
                      const std::vector<std::vector<double>>& moved = {}) {
   overrides.insert(overrides.end(), {"optimizer.clip_norm=0", "ensemble.folds=none"});
   const Experiment experiment = tiny_experiment(overrides);
-  const auto world = make_self_communicator();
-  ThreadPool pool(2, use_one_thread_per_worker);
-  NoProgress progress;
-  JobContext context{*world, pool, NodeTopology{}, progress};
-  const TrainingSetup setup(experiment, experiment.data.training(), pool, -1, 1, *world);
+  OneRank alone(2);
+  const TrainingSetup setup(experiment, experiment.data.training(), alone.pool, -1, 1,
+                            *alone.world);
   TrainingState state(setup);
   state.initialise(experiment, setup.network);
   std::size_t at = 0;
@@ -43,7 +38,7 @@ FirstStep first_step(std::vector<std::string> overrides,
     for (const double value : member)
       state.change_weights().flat[at++] += static_cast<float>(value);
   }
-  TrainingStep step(experiment, setup.network, context);
+  TrainingStep step(experiment, setup.network, alone.context);
   const StepWork work = setup.steps_of(0).build(0);
   FirstStep first;
   first.loss = step.run(work, state).loss;
@@ -191,4 +186,4 @@ INSTANTIATE_TEST_SUITE_P(Plans, TrainingStepWith, ::testing::Values("plan=dense"
                          });
 
 }  // namespace
-}  // namespace tpudist
+}  // namespace tpudist::test

@@ -13,20 +13,15 @@
 #include "core/file_system.hpp"
 #include "core/log.hpp"
 #include "data/loading/seen_graphs.hpp"
-#include "dist/collectives/communicator.hpp"
-#include "models/kernels/cpu_process.hpp"
 #include "results/records/predictions_file.hpp"
 #include "tests/support/thrown.hpp"
 #include "tests/train/tiny_data.hpp"
 #include "tests/train/tiny_run.hpp"
-#include "train/units/folds.hpp"
+#include "train/units/training_setup.hpp"
 
-namespace tpudist {
+namespace tpudist::test {
 namespace {
 
-using test::run;
-using test::TempDir;
-using test::tiny_experiment;
 using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
@@ -42,11 +37,8 @@ TrainedRun trained(const std::filesystem::path& folder, std::vector<std::string>
 
 std::vector<CollectionResult> score(const std::vector<TrainedRun>& runs,
                                     const ScoreRequest& request) {
-  const auto world = make_self_communicator();
-  ThreadPool pool(2, use_one_thread_per_worker);
-  NoProgress progress;
-  JobContext context{*world, pool, NodeTopology{}, progress};
-  return score_runs(runs, request, context);
+  OneRank alone(2);
+  return score_runs(runs, request, alone.context);
 }
 
 // The score of every row by one member, all rows of a graph in one dense plan.
@@ -382,4 +374,4 @@ TEST(ScoreRuns, RefuseWhatDoesNotFitTogether) {
 }
 
 }  // namespace
-}  // namespace tpudist
+}  // namespace tpudist::test

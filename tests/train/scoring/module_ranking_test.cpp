@@ -16,12 +16,9 @@
 #include "tests/train/tiny_run.hpp"
 #include "train/scoring/collection_scores.hpp"
 
-namespace tpudist {
+namespace tpudist::test {
 namespace {
 
-using test::run;
-using test::TempDir;
-using test::tiny_experiment;
 using ::testing::ContainsRegex;
 using ::testing::HasSubstr;
 
@@ -36,8 +33,10 @@ TrainedRun tile_run(const std::filesystem::path& folder) {
   return short_run(folder, {"data.collection=tile:xla", "model.preset=latenciaga_tile"});
 }
 
-class ModuleRankingTest : public ::testing::Test {
+class ModuleRankingTest : public FolderTest, protected OneRank {
  protected:
+  ModuleRankingTest() : OneRank(2) {}
+
   // The source of a graph of the tiny shards.
   static std::filesystem::path npz(const std::string& collection, const std::string& split,
                                    const std::string& graph) {
@@ -48,7 +47,7 @@ class ModuleRankingTest : public ::testing::Test {
   ModuleRanking rank(const std::filesystem::path& file, const std::vector<TrainedRun>& runs,
                      const Combination& combination = {CombinationRule::mean}) {
     return rank_module(read_module(file, runs.front().experiment.data.collection), runs,
-                       {combination, /*keep_all=*/false}, context_);
+                       {combination, /*keep_all=*/false}, context);
   }
 
   // Ranks the file of each graph of a split, and compares with what scoring its shards gives.
@@ -56,7 +55,7 @@ class ModuleRankingTest : public ::testing::Test {
                           const Combination& combination) {
     const auto results = score_runs(
         runs, {.split = split, .means = true, .judgement = {combination, /*keep_all=*/true}},
-        context_);
+        context);
     const CollectionResult& expected = results.front();
     ASSERT_FALSE(expected.graphs.empty());
     for (std::size_t g = 0; g < expected.graphs.size(); ++g) {
@@ -84,14 +83,12 @@ class ModuleRankingTest : public ::testing::Test {
     }
   }
 
-  const std::unique_ptr<Communicator> world_ = make_self_communicator();
-  ThreadPool pool_{2, use_one_thread_per_worker};
-  NoProgress progress_;
-  JobContext context_{*world_, pool_, NodeTopology{}, progress_};
+  std::string first_valid_graph(const TrainedRun& run) {
+    return score_runs({run}, {.split = "valid"}, context).front().graphs.front();
+  }
 };
 
 TEST_F(ModuleRankingTest, GivesTheScoresAndTheOrderOfTheConvertedFile) {
-  const TempDir folder;
   const std::vector<TrainedRun> runs{short_run(folder / "run")};
   expect_like_shards(runs, "valid", {CombinationRule::mean});
   expect_like_shards(runs, "test", {CombinationRule::mean});
@@ -99,7 +96,6 @@ TEST_F(ModuleRankingTest, GivesTheScoresAndTheOrderOfTheConvertedFile) {
 
 TEST_F(ModuleRankingTest, WarnsOfAnotherMetisThanOfTheTraining) {
   if (!has_metis()) GTEST_SKIP() << "built without METIS";
-  const TempDir folder;
   const std::vector<std::string> cut{"data.segments={by: metis, nodes: 15}",
                                      "loss.list_mle.clip_norm=.inf"};
   std::vector<TrainedRun> runs{short_run(folder / "run", cut)};
@@ -110,9 +106,9 @@ TEST_F(ModuleRankingTest, WarnsOfAnotherMetisThanOfTheTraining) {
     ::testing::internal::CaptureStderr();
     set_up_logging(0, 1);  // on standard error
     const auto scored =
-        score_runs(runs, {.split = "valid", .judgement = {.keep_all = true}}, context_);
+        score_runs(runs, {.split = "valid", .judgement = {.keep_all = true}}, context);
     const auto file = npz("layout:xla:random", "valid", scored.front().graphs.front());
-    rank_module(read_module(file, {"layout:xla:random"}, reduction), runs, {}, context_);
+    rank_module(read_module(file, {"layout:xla:random"}, reduction), runs, {}, context);
     spdlog::default_logger()->flush();
     return ::testing::internal::GetCapturedStderr();
   };
@@ -127,7 +123,6 @@ TEST_F(ModuleRankingTest, WarnsOfAnotherMetisThanOfTheTraining) {
 }
 
 TEST_F(ModuleRankingTest, RanksByAllMembersOfAllRunsAndAnyRule) {
-  const TempDir folder;
   const std::vector<TrainedRun> runs{
       short_run(folder / "two", {"ensemble.members=2"}),
       short_run(folder / "one", {"ensemble.members=1", "optimizer.lr=0.01"})};
@@ -136,16 +131,12 @@ TEST_F(ModuleRankingTest, RanksByAllMembersOfAllRunsAndAnyRule) {
 }
 
 TEST_F(ModuleRankingTest, RanksTileKernels) {
-  const TempDir folder;
   expect_like_shards({tile_run(folder / "run")}, "valid", {CombinationRule::mean});
 }
 
 TEST_F(ModuleRankingTest, LeavesOutMembersThatFailedOrWhoseScoresAreNotFinite) {
-  const TempDir folder;
   std::vector<TrainedRun> runs{short_run(folder / "run")};
-  const auto file = npz("layout:xla:random", "valid", [&] {
-    return score_runs(runs, {.split = "valid"}, context_).front().graphs.front();
-  }());
+  const auto file = npz("layout:xla:random", "valid", first_valid_graph(runs[0]));
   const auto length = static_cast<std::ptrdiff_t>(runs[0].flat.size() / 3);
   runs[0].use[0] = false;
   std::fill_n(runs[0].flat.begin() + length, length, std::nanf(""));
@@ -165,10 +156,9 @@ TEST_F(ModuleRankingTest, LeavesOutMembersThatFailedOrWhoseScoresAreNotFinite) {
 
 // As predict does, which sees no run times in a test split.
 TEST_F(ModuleRankingTest, RejectsTheMembersThatPredictRejects) {
-  const TempDir folder;
   std::vector<TrainedRun> runs{short_run(folder / "run")};
   runs[0].losses = {{2, 1, 0.1}, {1, 2, 0.1}, {2, 1, 0.1}};
-  const auto predicted = score_runs(runs, {.split = "test", .means = true}, context_);
+  const auto predicted = score_runs(runs, {.split = "test", .means = true}, context);
   EXPECT_THAT(predicted[0].judgement.used, ::testing::ElementsAre(true, false, true));
   const auto file = npz("layout:xla:random", "test", predicted[0].graphs[0]);
   const ModuleRanking ranking = rank(file, runs, {CombinationRule::z_score});
@@ -176,17 +166,16 @@ TEST_F(ModuleRankingTest, RejectsTheMembersThatPredictRejects) {
   for (const RankedConfig& config : ranking.ranking)
     EXPECT_EQ(config.score, predicted[0].mean[0][config.configs[0]]);
   const Module module = read_module(file, runs[0].experiment.data.collection);
-  EXPECT_EQ(rank_module(module, runs, {{}, /*keep_all=*/true}, context_).members[1].why_left_out,
+  EXPECT_EQ(rank_module(module, runs, {{}, /*keep_all=*/true}, context).members[1].why_left_out,
             "");
 }
 
 TEST_F(ModuleRankingTest, EqualConfigurationsAreListedOnce) {
-  const TempDir folder;
   const std::vector<TrainedRun> runs{short_run(folder / "run")};
-  const auto graph = score_runs(runs, {.split = "valid"}, context_).front().graphs.front();
+  const auto graph = first_valid_graph(runs[0]);
   const Module module =
       read_module(npz("layout:xla:random", "valid", graph), runs[0].experiment.data.collection);
-  const ModuleRanking ranking = rank_module(module, runs, {}, context_);
+  const ModuleRanking ranking = rank_module(module, runs, {}, context);
   const auto& group = module.dataset.run_times(0).group;
   std::size_t rows = 0;
   for (const RankedConfig& config : ranking.ranking) {
@@ -205,25 +194,23 @@ class CountedStarts : public NoProgress {
 };
 
 TEST_F(ModuleRankingTest, RefusesNodesBeforeItScores) {
-  const TempDir folder;
   const std::vector<TrainedRun> runs{short_run(folder / "run", {"model.readout.pool=mean"})};
-  const auto graph = score_runs(runs, {.split = "valid"}, context_).front().graphs.front();
+  const auto graph = first_valid_graph(runs[0]);
   const Module module =
       read_module(npz("layout:xla:random", "valid", graph), runs[0].experiment.data.collection);
-  CountedStarts progress;
-  JobContext context{*world_, pool_, NodeTopology{}, progress};
-  EXPECT_THROW(rank_module(module, runs, {}, context, true), ConfigError);
-  EXPECT_EQ(progress.count, 0);
-  rank_module(module, runs, {}, context, false);
-  EXPECT_EQ(progress.count, 1);
+  CountedStarts starts;
+  JobContext counted{*world, pool, NodeTopology{}, starts};
+  EXPECT_THROW(rank_module(module, runs, {}, counted, true), ConfigError);
+  EXPECT_EQ(starts.count, 0);
+  rank_module(module, runs, {}, counted, false);
+  EXPECT_EQ(starts.count, 1);
 }
 
 TEST_F(ModuleRankingTest, RefusesRunsOfTheOtherKind) {
-  const TempDir folder;
   const std::vector<TrainedRun> runs{short_run(folder / "layout"), tile_run(folder / "tile")};
-  const auto graph = score_runs({runs[0]}, {.split = "valid"}, context_).front().graphs.front();
+  const auto graph = first_valid_graph(runs[0]);
   EXPECT_THROW(rank(npz("layout:xla:random", "valid", graph), runs), ConfigError);
 }
 
 }  // namespace
-}  // namespace tpudist
+}  // namespace tpudist::test

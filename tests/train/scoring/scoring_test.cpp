@@ -10,13 +10,12 @@
 #include "dist/collectives/communicator.hpp"
 #include "models/kernels/cpu_process.hpp"
 #include "tests/train/tiny_data.hpp"
+#include "tests/train/tiny_run.hpp"
 #include "train/scoring/evaluation.hpp"
 #include "train/scoring/scoring_blocks.hpp"
 
-namespace tpudist {
+namespace tpudist::test {
 namespace {
-
-using test::tiny_experiment;
 
 TEST(Scoring, RangesHoldAllGraphsWithinTheBound) {
   ThreadPool pool(1);
@@ -134,16 +133,13 @@ TEST(Scoring, BlocksUseTheMemoryTheyMayHave) {
 
 TEST(Scoring, ScoresDoNotDependOnTheBlock) {
   const Scored scored;
-  NoProgress progress;
-  const auto world = make_self_communicator();
-  ThreadPool pool(2, use_one_thread_per_worker);
-  JobContext context{*world, pool, NodeTopology{}, progress};
+  OneRank alone(2);
   const auto score = [&](std::int64_t configs, std::int64_t plan_floats) {
     ScoringBlock block;
     block.configs = configs;
     block.plan_floats = plan_floats;
     return score_graphs(scored.network, scored.flat, 2, scored.data, {0, scored.data.size()},
-                        scored.units, {block, 0}, context);
+                        scored.units, {block, 0}, alone.context);
   };
   const auto whole = score(1 << 20, 1);
   for (const auto& cut : {score(0, 300'000), score(0, 5'000'000), score(7, 1)}) {
@@ -195,4 +191,4 @@ TEST(Scoring, AnEvaluationIsOneProgressOverAllGraphs) {
 }
 
 }  // namespace
-}  // namespace tpudist
+}  // namespace tpudist::test

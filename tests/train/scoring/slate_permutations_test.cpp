@@ -1,4 +1,4 @@
-#include "train/scoring/slate_permutations.hpp"
+#include "train/scoring/scoring_blocks.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -16,10 +16,9 @@
 #include "tests/train/tiny_data.hpp"
 #include "train/scoring/evaluation.hpp"
 
-namespace tpudist {
+namespace tpudist::test {
 namespace {
 
-using test::tiny_experiment;
 using ::testing::HasSubstr;
 
 // Two members, as they begin, on the tiny data.
@@ -163,4 +162,4 @@ TEST(EvaluateSlate, NamesMistakes) {
 }
 
 }  // namespace
-}  // namespace tpudist
+}  // namespace tpudist::test

@@ -16,12 +16,9 @@
 #include "train/loop/forecast.hpp"
 #include "train/units/training_setup.hpp"
 
-namespace tpudist {
+namespace tpudist::test {
 namespace {
 
-using test::run;
-using test::TempDir;
-using test::tiny_experiment;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
@@ -109,9 +106,7 @@ TEST(GraphDraw, OfTrainedNodesIsTheWholeGraphAndACopyOfThem) {
 // two slates of the same configurations see different ones.
 TEST(GraphDraw, IsThatOfASlateAmongOthersOfItsGraph) {
   const Experiment experiment = tiny_experiment({"batch.edge_dropout=0.4"});
-  ThreadPool pool(1, use_one_thread_per_worker);
-  const auto world = make_self_communicator();
-  const TrainingSetup setup(experiment, experiment.data.training(), pool, -1, 1, *world);
+  const OneRankSetup setup(experiment);
   AlignedFloats flat(static_cast<std::size_t>(setup.network.parameters().length()));
   setup.network.initialise(flat, 1);
   const std::vector<SlateId> ids = {{.number = 0}, {.number = 1}, {.number = 2}};
@@ -151,9 +146,7 @@ std::vector<double> scores(const TrainingSetup& setup, const UnitBuilder& units,
 // Dense and refined plans see the same edges, and other ones than those of the whole graph.
 TEST(GraphDraw, DecidesTheEdgesOfBothKindsOfPlans) {
   const Experiment experiment = tiny_experiment({"batch.edge_dropout=0.4"});
-  ThreadPool pool(1, use_one_thread_per_worker);
-  const auto world = make_self_communicator();
-  const TrainingSetup setup(experiment, experiment.data.training(), pool, -1, 1, *world);
+  const OneRankSetup setup(experiment);
   const UnitBuilder dense(setup.data, setup.network, PlanMode::dense),
       refined(setup.data, setup.network, PlanMode::refined);
   for (int g = 0; g < setup.data.size(); ++g) {
@@ -287,9 +280,7 @@ TEST(GraphDraw, IsTheSameInAllChunksOfASlate) {
     const Experiment experiment =
         tiny_experiment({"batch.edge_dropout=0.3", "data.reduce={max_nodes: 20}", chunk,
                          "plan=dense", "ensemble.folds=none", "ensemble.members=1"});
-    ThreadPool pool(1, use_one_thread_per_worker);
-    const auto world = make_self_communicator();
-    const TrainingSetup setup(experiment, experiment.data.training(), pool, -1, 1, *world);
+    const OneRankSetup setup(experiment);
     AlignedFloats flat(static_cast<std::size_t>(setup.network.parameters().length()));
     setup.network.initialise(flat, 1);
     std::vector<double> firsts;  // score of the first configuration of each slate, chunk by chunk
@@ -312,12 +303,10 @@ TEST(GraphDraw, IsTheSameInAllChunksOfASlate) {
 }
 
 TEST(GraphDraw, IsPartOfTheForecast) {
-  ThreadPool pool(1, use_one_thread_per_worker);
-  NoProgress progress;
-  const auto world = make_self_communicator();
-  JobContext context{*world, pool, NodeTopology{}, progress};
+  OneRank alone;
   const auto text = [&](const char* dropout) {
-    return plan_work(tiny_experiment({dropout, "train.last_evaluation=none"}), 1, context).text;
+    return plan_work(tiny_experiment({dropout, "train.last_evaluation=none"}), 1, alone.context)
+        .text;
   };
   EXPECT_THAT(text("batch.edge_dropout=0.25"),
               HasSubstr("25 % of edges dropped, anew for every slate and step; planned in "));
@@ -335,4 +324,4 @@ TEST(GraphDraw, IsAShareBelowOne) {
 }
 
 }  // namespace
-}  // namespace tpudist
+}  // namespace tpudist::test

@@ -6,7 +6,6 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <chrono>
 #include <fstream>
 #include <functional>
 #include <set>
@@ -15,17 +14,14 @@
 #include <vector>
 
 #include "core/log.hpp"
-#include "dist/collectives/communicator.hpp"
 #include "models/kernels/cpu_process.hpp"
 #include "tests/support/expected_fault.hpp"
 #include "tests/train/tiny_data.hpp"
 #include "train/units/training_setup.hpp"
 
-namespace tpudist {
+namespace tpudist::test {
 namespace {
 
-using test::TempDir;
-using test::tiny_experiment;
 using ::testing::HasSubstr;
 using ::testing::Not;
 namespace fs = std::filesystem;
@@ -288,4 +284,4 @@ TEST_F(PreparedGraphsTest, ProcessesThatBeginTogetherShareTheWork) {
 }
 
 }  // namespace
-}  // namespace tpudist
+}  // namespace tpudist::test

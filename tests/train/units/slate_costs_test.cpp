@@ -9,10 +9,8 @@
 #include "tests/train/tiny_data.hpp"
 #include "train/units/training_setup.hpp"
 
-namespace tpudist {
+namespace tpudist::test {
 namespace {
-
-using test::tiny_experiment;
 
 // What an experiment becomes, and its costs from this process alone.
 struct CostsFixture {
@@ -128,4 +126,4 @@ TEST(SlateCosts, BalanceRanksBetterThanTheSizeOfGraphs) {
 }
 
 }  // namespace
-}  // namespace tpudist
+}  // namespace tpudist::test

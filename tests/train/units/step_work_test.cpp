@@ -10,10 +10,8 @@
 #include "tests/train/tiny_data.hpp"
 #include "train/units/training_setup.hpp"
 
-namespace tpudist {
+namespace tpudist::test {
 namespace {
-
-using test::tiny_experiment;
 
 // The units of an experiment's steps, planned by so many threads.
 struct StepCase {
@@ -84,4 +82,4 @@ TEST(StepWork, AnErrorReachesWhoTakesTheStep) {
 }
 
 }  // namespace
-}  // namespace tpudist
+}  // namespace tpudist::test

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "core/safetensors/safetensors_file.hpp"
-#include "data/schema/tpugraphs.hpp"
+#include "data/schema/feature_schema.hpp"
 #include "models/kernels/cpu_process.hpp"
 #include "models/network/network.hpp"
 #include "models/plans/plan.hpp"
@@ -19,11 +19,8 @@
 // The 2nd place's networks of PyTorch Geometric (tests/golden/layers), their weights read from a
 // file of its names: scores and gradients are those of PyTorch.
 
-namespace tpudist {
+namespace tpudist::test {
 namespace {
-
-using test::GoldenCase;
-using test::GoldenTensor;
 
 std::int64_t rows_of(GoldenCase& golden, const std::string& name) {
   return golden.file().tensor("weights." + name).shape[0];
@@ -144,4 +141,4 @@ TEST(GoldenWeights, GiveTheScoresAndGradientsOfPyTorch) {
 }
 
 }  // namespace
-}  // namespace tpudist
+}  // namespace tpudist::test

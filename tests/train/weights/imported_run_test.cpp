@@ -15,21 +15,15 @@
 #include "train/loop/training_state.hpp"
 #include "train/weights/exported_weights.hpp"
 
-namespace tpudist {
+namespace tpudist::test {
 namespace {
 
-using test::resume;
-using test::tiny_experiment;
 using ::testing::HasSubstr;
-using tpudist::test::TempDir;
 
 ImportedRun import(const Experiment& experiment, const std::vector<std::filesystem::path>& files,
                    const std::filesystem::path& run) {
-  const auto world = make_self_communicator();
-  ThreadPool pool(1, use_one_thread_per_worker);
-  NoProgress progress;
-  JobContext context{*world, pool, NodeTopology{}, progress};
-  return import_run(experiment, files, run, context);
+  OneRank alone;
+  return import_run(experiment, files, run, alone.context);
 }
 
 std::vector<std::filesystem::path> export_all(const TrainedRun& run,
@@ -141,4 +135,4 @@ TEST_F(ImportedRunTest, ExportsOneMemberIntoTheFileItself) {
 }
 
 }  // namespace
-}  // namespace tpudist
+}  // namespace tpudist::test

@@ -11,11 +11,9 @@
 #include "tests/models/layers/layer_spellings.hpp"
 #include "tests/support/temp_dir.hpp"
 
-namespace tpudist {
+namespace tpudist::test {
 namespace {
 
-using test::layer_spellings;
-using test::LayerSpelling;
 using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::Not;
@@ -69,4 +67,4 @@ TEST(LayerWeights, ComeBackAndFitNoOtherNetwork) {
 }
 
 }  // namespace
-}  // namespace tpudist
+}  // namespace tpudist::test
