@@ -3,7 +3,6 @@
 #include <gmock/gmock.h>
 #include <mpi.h>
 
-#include <cstring>
 #include <limits>
 #include <stdexcept>
 

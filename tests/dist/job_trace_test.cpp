@@ -12,12 +12,8 @@
 #include "tests/support/chrome_trace.hpp"
 #include "tests/support/temp_dir.hpp"
 
-namespace tpudist {
+namespace tpudist::test {
 namespace {
-
-using test::ChromeTrace;
-using test::read_chrome_trace;
-using test::TempDir;
 
 // The folder of rank 0, which is on the same machine.
 std::filesystem::path shared(Communicator& world, const TempDir& own) {
@@ -111,4 +107,4 @@ TEST(TraceEvents, AreInMicrosecondsOfTheClockOfRankZero) {
 }
 
 }  // namespace
-}  // namespace tpudist
+}  // namespace tpudist::test

@@ -12,11 +12,10 @@
 #include "dist/health/stop_signal.hpp"
 #include "tests/support/temp_dir.hpp"
 
-namespace tpudist {
+namespace tpudist::test {
 namespace {
 
 using namespace std::chrono_literals;
-using test::TempDir;
 using ::testing::AllOf;
 using ::testing::HasSubstr;
 
@@ -280,4 +279,4 @@ TEST(RankFiles, TellTheirStatuses) {
 }
 
 }  // namespace
-}  // namespace tpudist
+}  // namespace tpudist::test

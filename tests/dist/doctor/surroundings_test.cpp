@@ -7,11 +7,10 @@
 
 #include "tests/support/temp_dir.hpp"
 
-namespace tpudist {
+namespace tpudist::test {
 namespace {
 
 namespace fs = std::filesystem;
-using test::TempDir;
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 
@@ -45,4 +44,4 @@ TEST(TryFolder, SaysWhyOneCannotWrite) {
 }
 
 }  // namespace
-}  // namespace tpudist
+}  // namespace tpudist::test

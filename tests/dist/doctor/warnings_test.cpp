@@ -6,7 +6,6 @@
 namespace tpudist {
 namespace {
 
-using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::Not;
@@ -48,26 +47,73 @@ TEST(DoctorWarnings, AreNoneWhereAllIsWell) {
   EXPECT_THAT(kinds(healthy(4)), IsEmpty());
 }
 
-TEST(DoctorWarnings, NameTheCoreThatAllRanksAreBoundTo) {
-  JobFacts facts = healthy(4);
-  for (RankFacts& rank : facts.ranks) rank.cores = {5};
-  const DoctorWarning warning = only(facts);
-  EXPECT_EQ(warning.kind, "one_core");
-  EXPECT_THAT(warning.what, HasSubstr("all 4 ranks on node7 are bound to core 5"));
-  EXPECT_THAT(warning.advice, HasSubstr("--bind-to none"));
-  EXPECT_FALSE(warning.broken);
+// What is wrong with four healthy ranks on one node, and the only warning.
+struct Case {
+  void (*change)(JobFacts& facts);
+  std::string kind, what, advice = "";
+  bool broken = false;
+};
+
+void for_ranks(JobFacts& facts, void (*change)(RankFacts& rank)) {
+  for (RankFacts& rank : facts.ranks) change(rank);
 }
 
-TEST(DoctorWarnings, CountRanksAndCores) {
-  JobFacts facts = healthy(4);
-  for (RankFacts& rank : facts.ranks) {
-    rank.cores = {0, 1};
-    rank.machine_cores = 2;
+TEST(DoctorWarnings, SayWhatIsWrongAndWhatToDo) {
+  const Case cases[] = {
+      {[](JobFacts& facts) { for_ranks(facts, [](RankFacts& rank) { rank.cores = {5}; }); },
+       "one_core", "all 4 ranks on node7 are bound to core 5", "--bind-to none"},
+      {[](JobFacts& facts) {
+         for_ranks(facts, [](RankFacts& rank) {
+           rank.cores = {0, 1};
+           rank.machine_cores = 2;
+         });
+       },
+       "more_ranks_than_cores", "4 ranks on node7, which gives them 2 cores", "--oversubscribe"},
+      {[](JobFacts& facts) { for_ranks(facts, [](RankFacts& rank) { rank.cores = {rank.rank}; }); },
+       "idle_cores", ""},
+      {[](JobFacts& facts) {  // each node by itself
+         facts.ranks[2].node = facts.ranks[3].node = 1;
+         facts.ranks[2].host = facts.ranks[3].host = "node8";
+         facts.ranks[2].cores = facts.ranks[3].cores = {0};
+         facts.ranks[0].cores = {0, 1, 2, 3, 4};
+       },
+       "one_core", "all 2 ranks on node8"},
+      {[](JobFacts& facts) {
+         for_ranks(facts, [](RankFacts& rank) {
+           rank.gpus = {"aa", "bb", "cc"};
+           rank.device = std::min(rank.rank, 2);
+         });
+       },
+       "shared_gpu", "ranks 2, 3 on node7 share GPU cc"},
+      {[](JobFacts& facts) { for_ranks(facts, [](RankFacts& rank) { rank.gpus = {"aa"}; }); },
+       "unused_gpus", "node7 has 1 GPU for 4 ranks"},
+      {[](JobFacts& facts) {
+         facts.ranks[1].nccl_libraries = {"/a/libnccl.so.2", "/b/libnccl.so.2"};
+       },
+       "two_nccls", "rank 1 has loaded 2 NCCLs: /a/libnccl.so.2, /b/"},
+      {[](JobFacts& facts) { facts.nccl_agrees = false; }, "nccl_header", ""},
+      {[](JobFacts& facts) { facts.ranks[3].mpi_threads = "single"; }, "mpi_threads", "", "", true},
+      {[](JobFacts& facts) { facts.folder.locks = false; }, "no_file_locks", ""},
+      {[](JobFacts& facts) { facts.folder.free_bytes = 1 << 20; }, "little_space",
+       "/runs has 1.0 MiB left"},
+      {[](JobFacts& facts) {
+         facts.folder = {"/runs", false, false, 0, "Read-only file system"};
+       },
+       "folder_not_writable", "/runs cannot be written: Read-only file system", "", true},
+      {[](JobFacts& facts) { facts.ranks[2].kernels = "avx512"; }, "mixed_cpus",
+       "rank 2 computes with other kernels (avx512)"},
+      {[](JobFacts& facts) { facts.all_reduce[0].seconds = 0.02; }, "slow_messages",
+       "an all-reduce of 8 bytes takes 20 ms"}};
+  for (const Case& one : cases) {
+    SCOPED_TRACE(one.kind);
+    JobFacts facts = healthy(4);
+    one.change(facts);
+    const DoctorWarning warning = only(facts);
+    EXPECT_EQ(warning.kind, one.kind);
+    EXPECT_THAT(warning.what, HasSubstr(one.what));
+    EXPECT_THAT(warning.advice, HasSubstr(one.advice));
+    EXPECT_EQ(warning.broken, one.broken);
   }
-  const DoctorWarning warning = only(facts);
-  EXPECT_EQ(warning.kind, "more_ranks_than_cores");
-  EXPECT_THAT(warning.what, HasSubstr("4 ranks on node7, which gives them 2 cores"));
-  EXPECT_THAT(warning.advice, HasSubstr("--oversubscribe"));
 }
 
 TEST(DoctorWarnings, TellOfAQuotaBelowTheRanks) {
@@ -84,40 +130,6 @@ TEST(DoctorWarnings, TellOfAQuotaBelowTheRanks) {
   EXPECT_THAT(kinds(facts), IsEmpty());
 }
 
-TEST(DoctorWarnings, TellOfCoresThatNobodyMayUse) {
-  JobFacts facts = healthy(2);
-  for (RankFacts& rank : facts.ranks) rank.cores = {rank.rank};
-  EXPECT_THAT(kinds(facts), ElementsAre("idle_cores"));
-}
-
-TEST(DoctorWarnings, LookAtEachNodeByItself) {
-  JobFacts facts = healthy(4);
-  facts.ranks[2].node = facts.ranks[3].node = 1;
-  facts.ranks[2].host = facts.ranks[3].host = "node8";
-  facts.ranks[2].cores = facts.ranks[3].cores = {0};
-  facts.ranks[0].cores = {0, 1, 2, 3, 4};
-  EXPECT_THAT(only(facts).what, HasSubstr("all 2 ranks on node8"));
-}
-
-TEST(DoctorWarnings, TellOfAGpuThatRanksShare) {
-  JobFacts facts = healthy(4);
-  for (RankFacts& rank : facts.ranks) {
-    rank.gpus = {"aa", "bb", "cc"};
-    rank.device = std::min(rank.rank, 2);
-  }
-  const DoctorWarning warning = only(facts);
-  EXPECT_EQ(warning.kind, "shared_gpu");
-  EXPECT_THAT(warning.what, HasSubstr("ranks 2, 3 on node7 share GPU cc"));
-}
-
-TEST(DoctorWarnings, TellWhenThereAreTooFewGpus) {
-  JobFacts facts = healthy(4);
-  for (RankFacts& rank : facts.ranks) rank.gpus = {"aa"};
-  const DoctorWarning warning = only(facts);
-  EXPECT_EQ(warning.kind, "unused_gpus");
-  EXPECT_THAT(warning.what, HasSubstr("node7 has 1 GPU for 4 ranks"));
-}
-
 TEST(DoctorWarnings, TellOfGpusWithoutKernelsForThem) {
   JobFacts facts = healthy(4);
   facts.runs_on_gpus = false;
@@ -126,15 +138,6 @@ TEST(DoctorWarnings, TellOfGpusWithoutKernelsForThem) {
   const DoctorWarning warning = only(facts);
   EXPECT_EQ(warning.kind, "no_kernels");
   EXPECT_THAT(warning.what, HasSubstr("node7 has 1 GPU, and this program was built without nvcc"));
-}
-
-TEST(DoctorWarnings, NameTwoNccls) {
-  JobFacts facts = healthy(4);
-  facts.ranks[1].nccl_libraries = {"/a/libnccl.so.2", "/b/libnccl.so.2"};
-  EXPECT_THAT(only(facts).what, HasSubstr("rank 1 has loaded 2 NCCLs: /a/libnccl.so.2, /b/"));
-  facts.ranks[1].nccl_libraries.clear();
-  facts.nccl_agrees = false;
-  EXPECT_EQ(only(facts).kind, "nccl_header");
 }
 
 TEST(DoctorWarnings, CallSrunWithoutPmixBroken) {
@@ -150,24 +153,6 @@ TEST(DoctorWarnings, CallSrunWithoutPmixBroken) {
   EXPECT_THAT(kinds(facts), IsEmpty());
 }
 
-TEST(DoctorWarnings, CallAnMpiWithoutThreadsBroken) {
-  JobFacts facts = healthy(4);
-  facts.ranks[3].mpi_threads = "single";
-  EXPECT_TRUE(only(facts).broken);
-}
-
-TEST(DoctorWarnings, LookAtTheFolder) {
-  JobFacts facts = healthy(4);
-  facts.folder.locks = false;
-  EXPECT_EQ(only(facts).kind, "no_file_locks");
-  facts.folder.locks = true;
-  facts.folder.free_bytes = 1 << 20;
-  EXPECT_THAT(only(facts).what, HasSubstr("/runs has 1.0 MiB left"));
-  facts.folder = {"/runs", false, false, 0, "Read-only file system"};
-  EXPECT_THAT(only(facts).what, HasSubstr("/runs cannot be written: Read-only file system"));
-  EXPECT_TRUE(only(facts).broken);
-}
-
 TEST(DoctorWarnings, CompareTheMemoryLimitWithTheRanks) {
   JobFacts facts = healthy(4);
   for (RankFacts& rank : facts.ranks) rank.memory_limit = 2 * kGiB;
@@ -176,18 +161,6 @@ TEST(DoctorWarnings, CompareTheMemoryLimitWithTheRanks) {
   EXPECT_THAT(warning.what, HasSubstr("may use 2.0 GiB (limit of the control group) for 4 ranks"));
   for (RankFacts& rank : facts.ranks) rank.memory_limit = 4 * kGiB;
   EXPECT_THAT(kinds(facts), IsEmpty());
-}
-
-TEST(DoctorWarnings, NameCpusThatComputeOtherBits) {
-  JobFacts facts = healthy(4);
-  facts.ranks[2].kernels = "avx512";
-  EXPECT_THAT(only(facts).what, HasSubstr("rank 2 computes with other kernels (avx512)"));
-}
-
-TEST(DoctorWarnings, TellOfSlowMessages) {
-  JobFacts facts = healthy(4);
-  facts.all_reduce[0].seconds = 0.02;
-  EXPECT_THAT(only(facts).what, HasSubstr("an all-reduce of 8 bytes takes 20 ms"));
 }
 
 TEST(DoctorWarnings, PutWhatIsBrokenFirst) {

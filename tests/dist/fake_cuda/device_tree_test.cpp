@@ -170,7 +170,7 @@ JobResult reduce_on_devices(const Job& job, std::set<std::uint64_t>& hashes) {
                          std::unique_ptr<Communicator> nccl;
                          if (job.ranks > 1) {
                            nccl = make_nccl_communicator(
-                               world, world.rank(), {.activity = nullptr, .timeout = job.timeout});
+                               world, world.rank(), nullptr, job.timeout);
                          }
                          const std::uint64_t hash = reduce_on_device(
                              world, nccl.get(), job.order, job.members, job.seed, job.timeout);

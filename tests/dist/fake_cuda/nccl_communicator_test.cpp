@@ -1,9 +1,7 @@
 #include "dist/collectives/nccl_communicator.hpp"
 
 #include <atomic>
-#include <mutex>
 
-#include "core/duration.hpp"
 #include "tests/dist/communicator_calls.hpp"
 #include "tests/dist/fake_cuda/fake_job.hpp"
 
@@ -45,7 +43,7 @@ TEST(NcclCommunicator, DoesAllCallsWhateverTheStreamsDo) {
 TEST(NcclCommunicator, TellsTheWatchdogWhichCallItIsIn) {
   const JobResult result = fake::run_job({2}, [](Communicator& world) {
     RankActivity activity;
-    const auto nccl = make_nccl_communicator(world, world.rank(), {.activity = &activity});
+    const auto nccl = make_nccl_communicator(world, world.rank(), &activity);
     EXPECT_EQ(activity.status().call, "ncclCommInitRankConfig");
     const DeviceBuffer sums(40);
     nccl->all_reduce(sums.as<float>(), ReduceOp::sum);
@@ -69,7 +67,7 @@ TEST(NcclCommunicator, RefusesDevicesOnAllRanks) {
 // What a training does with NCCL. Counts the ranks that got through before anything is closed.
 void train(Communicator& world, std::atomic<int>& through) {
   const auto nccl =
-      make_nccl_communicator(world, world.rank(), {.activity = nullptr, .timeout = kTimeout});
+      make_nccl_communicator(world, world.rank(), nullptr, kTimeout);
   const DeviceBuffer row(kRanks * 64), rows(kRanks * 64);
   nccl->all_reduce(row.as<float>(), ReduceOp::sum);
   const std::vector<std::int64_t> counts(kRanks, 16);
@@ -159,7 +157,7 @@ TEST(NcclCommunicator, ADeviceThatStandsStillEndsTheJob) {
 TEST(NcclCommunicator, SaysWhichCallDidNotFinish) {
   const JobResult result = fake::run_job({2}, [](Communicator& world) {
     const auto nccl =
-        make_nccl_communicator(world, world.rank(), {.activity = nullptr, .timeout = kTimeout});
+        make_nccl_communicator(world, world.rank(), nullptr, kTimeout);
     const DeviceBuffer sums(8);
     world.barrier();
     if (world.rank() == 0) nccl->all_reduce(sums.as<float>(), ReduceOp::sum);
@@ -174,7 +172,7 @@ TEST(NcclCommunicator, SaysWhichCallDidNotFinish) {
 TEST(NcclCommunicator, IsLeftAloneByAnyError) {
   const JobResult result = fake::run_job({2}, [](Communicator& world) {
     const auto nccl =
-        make_nccl_communicator(world, world.rank(), {.activity = nullptr, .timeout = 60});
+        make_nccl_communicator(world, world.rank(), nullptr, 60);
     const DeviceBuffer sums(8);
     if (world.rank() == 1) throw DataError("array 'node_feat' has a NaN");
     nccl->all_reduce(sums.as<float>(), ReduceOp::sum);

@@ -5,7 +5,6 @@
 #include <nccl.h>
 
 #include <atomic>
-#include <cstring>
 #include <thread>
 #include <vector>
 
@@ -271,26 +270,16 @@ bool found_in_sum(const Sum& plan) {
       2, [&](Communicator& world) { return sum_over_ranks(world, plan); }, 2);
 }
 
-TEST(OrderOfNccl, TheRightProgram) {
+TEST(OrderOfNccl, EachMistakeIsFound) {
   EXPECT_FALSE(found_in_sum({}));
-}
-TEST(OrderOfNccl, ADeviceThatWasNotSet) {
-  EXPECT_TRUE(found_in_sum({.forgets_device = true}));
-}
-TEST(OrderOfNccl, ACommunicatorThatBlocks) {
-  EXPECT_TRUE(found_in_sum({.blocks = true}));
-}
-TEST(OrderOfNccl, ACallThatIsStillInProgress) {
-  EXPECT_TRUE(found_in_sum({.does_not_poll = true}));
-}
-TEST(OrderOfNccl, DataOfAnotherStream) {
-  EXPECT_TRUE(found_in_sum({.other_stream = true}));
-}
-TEST(OrderOfNccl, SizesThatDiffer) {
-  EXPECT_TRUE(found_in_sum({.other_size = true}));
-}
-TEST(OrderOfNccl, ACommunicatorThatIsNotFinalized) {
-  EXPECT_TRUE(found_in_sum({.destroys_at_once = true}));
+  const std::pair<const char*, Sum> mistakes[] = {
+      {"a device that was not set", {.forgets_device = true}},
+      {"a communicator that blocks", {.blocks = true}},
+      {"a call that is still in progress", {.does_not_poll = true}},
+      {"data of another stream", {.other_stream = true}},
+      {"sizes that differ", {.other_size = true}},
+      {"a communicator that is not finalized", {.destroys_at_once = true}}};
+  for (const auto& [what, plan] : mistakes) EXPECT_TRUE(found_in_sum(plan)) << what;
 }
 
 }  // namespace

@@ -6,15 +6,13 @@
 #include <cstdio>
 #include <string>
 #include <thread>
-#include <vector>
 
-#include "core/duration.hpp"
+#include "core/numbers.hpp"
 #include "tests/support/temp_dir.hpp"
 
-namespace tpudist {
+namespace tpudist::test {
 namespace {
 
-using test::TempDir;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
@@ -115,4 +113,4 @@ TEST(ProcessFaults, AnyOfTwentyEndsTheWholeJob) {
 }
 
 }  // namespace
-}  // namespace tpudist
+}  // namespace tpudist::test
