@@ -221,8 +221,8 @@ check_systems() {
 check_damages() {
   started=$SECONDS
   local result=found
-  cmake --build --preset release --target data_loading_test results_scores_test results_checkpoints_test >> "$scratch/build.log"
-  TPUDIST_DAMAGES=500 ctest --test-dir build/release -R 'damage_test|checkpoints/checkpoint_test' \
+  cmake --build --preset release --target data_loading_test results_records_test results_checkpoints_test >> "$scratch/build.log"
+  TPUDIST_DAMAGES=500 ctest --test-dir build/release -R 'damage_test|records/predictions_file_test|checkpoints/checkpoint_test' \
     --output-on-failure >> "$scratch/log" 2>&1 || result=missed
   row "500 damages of each file" "$result" found
 }

@@ -22,8 +22,7 @@ class CompareCommand : public ::testing::Test {
   }
 
   Outcome call(const std::string& arguments) const {
-    return test::run_program("compare " + arguments + " 2>&1",
-                             "cd " + folder_.path().string() + " && ");
+    return run_program("compare " + arguments + " 2>&1", "cd " + folder_.path().string() + " && ");
   }
 
   TempDir folder_;
@@ -96,7 +95,7 @@ TEST_F(CompareCommand, JudgesByAMargin) {
 }
 
 TEST_F(CompareCommand, SaysWhichRunsHaveNotEndedOrFailed) {
-  const SweepFiles files(test::write_system_sweep(folder_ / "sweep"));
+  const SweepFiles files(write_system_sweep(folder_ / "sweep"));
   const auto runs = files.record().runs;
   const auto drop = [&](const SweepRun& run) {
     std::filesystem::remove_all(files.run_folder(run));

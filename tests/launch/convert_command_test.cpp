@@ -1,8 +1,5 @@
 // convert, verify and inspect as a user calls them.
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
 #include <algorithm>
 #include <fstream>
 #include <nlohmann/json.hpp>
@@ -12,13 +9,11 @@
 #include "launch/commands/commands.hpp"
 #include "launch/program/command_line.hpp"
 #include "tests/data/npz/npz_fixture.hpp"
+#include "tests/support/matchers.hpp"
 #include "tests/support/temp_dir.hpp"
 
-namespace tpudist {
+namespace tpudist::test {
 namespace {
-
-using test::NpzFixture;
-using ::testing::HasSubstr;
 
 class ConvertCommandTest : public ::testing::Test {
  protected:
@@ -46,7 +41,7 @@ class ConvertCommandTest : public ::testing::Test {
 
   void add(const std::string& file, const NpzFixture& fixture) { fixture.write(folder_ / file); }
 
-  test::TempDir folder_;
+  TempDir folder_;
   const std::string npz_ = folder_ / "npz", shards_ = folder_ / "shards";
   std::string message, errors;
   int code = 0;
@@ -87,7 +82,7 @@ TEST_F(ConvertCommandTest, InspectSaysWhereThereAreNoRunTimes) {
   std::ranges::fill(hidden.runtime, 0);
   add("npz/layout/xla/random/test/a.npz", hidden);
   run({"convert", npz_, shards_});
-  EXPECT_THAT(run({"inspect", shards_}), ::testing::ContainsRegex("test   a  .*  none  "));
+  EXPECT_THAT(run({"inspect", shards_}), ContainsRegex("test   a  .*  none  "));
   const auto json = nlohmann::json::parse(run({"inspect", shards_, "--json"}));
   EXPECT_TRUE(json.at("layout:xla:random").at(0).at("runtime_max").is_null());
 }
@@ -130,10 +125,10 @@ TEST_F(ConvertCommandTest, OwnCollectionsAreConvertedVerifiedAndInspectedLikeTpu
   add("npz/layout/v1.2/x/train/d.npz", NpzFixture::layout());
   const std::string converted = run({"convert", npz_, shards_});
   EXPECT_EQ(code, 0) << message;
-  EXPECT_THAT(converted, ::testing::ContainsRegex("layout:xla:random.*\nlayout:my-models:v1.*\n"
-                                                  "tile:Own"));
+  EXPECT_THAT(converted, ContainsRegex("layout:xla:random.*\nlayout:my-models:v1.*\n"
+                                       "tile:Own"));
   EXPECT_THAT(errors, HasSubstr("layout/v1.2/x is passed over"));
-  EXPECT_THAT(errors, ::testing::Not(HasSubstr("did you mean")));
+  EXPECT_THAT(errors, Not(HasSubstr("did you mean")));
   EXPECT_TRUE(std::filesystem::exists(shards_ + "/layout/my-models/v1/manifest.json"));
   EXPECT_THAT(run({"verify", shards_, "--npz", npz_}), HasSubstr("tile:Own"));
   EXPECT_EQ(code, 0) << message;
@@ -172,8 +167,8 @@ TEST_F(ConvertCommandTest, WhatIsNotReadIsNamedOfTheChosenCollectionsOnly) {
   run({"convert", npz_, shards_, "--collections", "layout:xla:random"});
   EXPECT_EQ(code, 0) << message;
   EXPECT_THAT(errors, HasSubstr("latest is passed over: graphs lie in train, valid and test\n"));
-  EXPECT_THAT(errors, ::testing::Not(HasSubstr("tset")));
-  EXPECT_THAT(errors, ::testing::Not(HasSubstr("v1.2")));
+  EXPECT_THAT(errors, Not(HasSubstr("tset")));
+  EXPECT_THAT(errors, Not(HasSubstr("v1.2")));
 }
 
 TEST_F(ConvertCommandTest, EqualContentInTwoSplitsIsNamed) {
@@ -204,7 +199,7 @@ TEST_F(ConvertCommandTest, SuspectsAreShownWithTheirEvidenceAndWhatLeavesThemOut
   EXPECT_THAT(text, HasSubstr("to leave them out: 'data.exclude.train=[\"stuck\"]'\n"));
   const auto json = nlohmann::json::parse(run({"inspect", shards_, "--suspects", "--json"}));
   EXPECT_EQ(json.at("tile:xla").at("order"), "searched");
-  EXPECT_THAT(text, ::testing::Not(HasSubstr("entropy_filter"))) << "of layouts only";
+  EXPECT_THAT(text, Not(HasSubstr("entropy_filter"))) << "of layouts only";
   EXPECT_EQ(json.at("tile:xla").at("graphs").at(0).at("suspect"), true);
   EXPECT_EQ(json.at("tile:xla").at("graphs").at(1).at("suspect"), false);
   run({"inspect", shards_, "--order", "random"});  // without --suspects
@@ -239,4 +234,4 @@ TEST_F(ConvertCommandTest, WrongUsage) {
 }
 
 }  // namespace
-}  // namespace tpudist
+}  // namespace tpudist::test

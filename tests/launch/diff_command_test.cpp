@@ -14,7 +14,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-class DiffCommand : public test::TinyFolder {
+class DiffCommand : public TinyFolder {
  protected:
   static void SetUpTestSuite() {
     start({"train.steps=6", "train.log_every=1", "train.checkpoint_every=2",
@@ -228,11 +228,11 @@ TEST_F(DiffCommand, SaysWhichRunEndsEarlier) {
 }
 
 TEST_F(DiffCommand, CallsNothingEqualThatItCannotRead) {
-  test::overwrite(checkpoint_path(copy("broken") / "checkpoints", 4), "no checkpoint");
+  overwrite(checkpoint_path(copy("broken") / "checkpoints", 4), "no checkpoint");
   EXPECT_THAT(output_of(call("diff base broken"), 3),
               HasSubstr("cannot say whether the runs are equal: broken/checkpoints/"));
   const fs::path lines = copy("lines") / "metrics.jsonl";
-  test::overwrite(lines, read_text_file(lines) + "{\"kind\": 3}\n");
+  overwrite(lines, read_text_file(lines) + "{\"kind\": 3}\n");
   EXPECT_THAT(call("diff lines base").output, HasSubstr("lines/metrics.jsonl: 1 line damaged"));
   // A difference is one all the same.
   write_file_atomically(*folder_ / "broken/config.yaml", "{");

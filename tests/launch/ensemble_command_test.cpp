@@ -13,7 +13,7 @@ namespace {
 namespace fs = std::filesystem;
 
 // Two runs of other seeds, each of two members over two folds.
-class EnsembleCommand : public test::TinyFolder {
+class EnsembleCommand : public TinyFolder {
  protected:
   static void SetUpTestSuite() {
     start({"train.steps=2", "train.last_evaluation=none"});
@@ -53,7 +53,7 @@ TEST_F(EnsembleCommand, NamesWhatIsMissing) {
 }
 
 TEST_F(EnsembleCommand, RefusesFilesWhoseCollectionsOverlap) {
-  test::PredictionsCase("layout:xla:default+layout:xla:random").write(*folder_ / "list.h5");
+  PredictionsCase("layout:xla:default+layout:xla:random").write(*folder_ / "list.h5");
   EXPECT_EQ(
       output_of(call("ensemble a/predictions.h5 list.h5 --quiet"), 2),
       "tpudist: error: a/predictions.h5 is of layout:xla:random, and list.h5 of "
@@ -100,8 +100,8 @@ TEST_F(EnsembleCommand, ChoosesOnTheValidationSplitForTheTestSplit) {
 TEST_F(EnsembleCommand, WritesScoresThatItTakes) {
   output_of(call("predict a --split valid --csv ranking.csv --scores scores.h5 --keep-all"));
   // A submission may go to standard output, with nothing else.
-  const Outcome piped = test::run_program("predict a --csv /dev/stdout 2>/dev/null",
-                                          "cd " + folder_->path().string() + " && ");
+  const Outcome piped = run_program("predict a --csv /dev/stdout 2>/dev/null",
+                                    "cd " + folder_->path().string() + " && ");
   EXPECT_TRUE(piped.output.starts_with("ID,TopConfigs\n")) << piped.output;
   EXPECT_THAT(output_of(call("ensemble scores.h5 --keep-all")), HasSubstr("valid split"));
   EXPECT_THAT(call("ensemble scores.h5 --csv x.csv").output, HasSubstr("--csv and --scores need"));

@@ -1,26 +1,21 @@
-#include <gmock/gmock.h>
-
 #include <cstdlib>
 #include <filesystem>
 #include <set>
 
 #include "core/error.hpp"
 #include "data/schema/collection.hpp"
+#include "tests/support/matchers.hpp"
 #include "tests/support/paths.hpp"
-#include "tests/support/thrown.hpp"
 #include "train/experiment/experiment.hpp"
 
-namespace tpudist {
+namespace tpudist::test {
 namespace {
 
-using ::testing::ElementsAre;
-using ::testing::HasSubstr;
-
 std::filesystem::path folder() {
-  return tpudist::test::source_folder() / "experiments";
+  return source_folder() / "experiments";
 }
 
-Experiment read(const std::string& name, const std::vector<std::string>& overrides = {}) {
+Experiment named(const std::string& name, const std::vector<std::string>& overrides = {}) {
   ConfigDocument document = ConfigDocument::load(folder() / (name + ".yaml"), overrides);
   return read_experiment(document);
 }
@@ -30,7 +25,7 @@ TEST(Experiments, EveryFileLoadsAndIsNamedAsItsFile) {
   for (const auto& entry : std::filesystem::directory_iterator(folder())) {
     const std::string name = entry.path().stem().string();
     if (entry.is_directory() || name == "all") continue;  // sweeps
-    const Experiment experiment = read(name);
+    const Experiment experiment = named(name);
     EXPECT_EQ(experiment.name, name);
     EXPECT_EQ(experiment.ensemble.members, name == "demo_folds" ? 1 : 5) << name;
     names.insert(name);
@@ -49,12 +44,12 @@ TEST(Experiments, EverySystemLoadsAndSaysWhereItIsFrom) {
   for (const auto& entry : std::filesystem::directory_iterator(folder() / "systems")) {
     const std::string name = entry.path().stem().string();
     SCOPED_TRACE(name);
-    const Experiment experiment = read("systems/" + name);
+    const Experiment experiment = named("systems/" + name);
     EXPECT_EQ(experiment.name, name);
     EXPECT_THAT(experiment.system.source, HasSubstr("https://"));
     EXPECT_FALSE(experiment.system.score.empty());
     for (const Collection& part : parts_of(experiment.data.collection))
-      EXPECT_THAT(experiment.system.collections, ::testing::Contains(part.name));
+      EXPECT_THAT(experiment.system.collections, Contains(part.name));
     ConfigDocument document = ConfigDocument::parse(experiment.resolved_yaml, "resolved.yaml");
     EXPECT_EQ(read_experiment(document).numbers_hash, experiment.numbers_hash);
     names.insert(name);
@@ -77,22 +72,22 @@ TEST(Experiments, EverySystemLoadsAndSaysWhereItIsFrom) {
 }
 
 TEST(Experiments, SystemsAreThePublishedOnes) {
-  const Experiment attention = read("systems/first_place_layout_crossattn");
+  const Experiment attention = named("systems/first_place_layout_crossattn");
   EXPECT_TRUE(attention.network.mixes_configs());
   EXPECT_EQ(attention.evaluate_block.slates.configs, 128);
   EXPECT_EQ(attention.evaluate_block.slates.permutations, 10);
   EXPECT_EQ(attention.batch.configs, 64);
-  const Experiment random = read("systems/first_place_layout");
+  const Experiment random = named("systems/first_place_layout");
   EXPECT_FALSE(random.network.mixes_configs());
   EXPECT_EQ(random.batch.configs, 128);
-  for (const Experiment& experiment : {attention, random, read("systems/first_place_tile")}) {
+  for (const Experiment& experiment : {attention, random, named("systems/first_place_tile")}) {
     EXPECT_EQ(experiment.batch.slates, 1);
     EXPECT_EQ(experiment.optimizer.decay_of(ParameterGroup::weights), 1e-5);
     EXPECT_EQ(experiment.optimizer.clip_norm, 1);
     EXPECT_EQ(experiment.data.duplicates, DuplicatesPolicy::first);
     EXPECT_TRUE(experiment.loss->is_translation_invariant);
   }
-  const Experiment diff_mat = read("systems/latenciaga_xla_diffmat");
+  const Experiment diff_mat = named("systems/latenciaga_xla_diffmat");
   EXPECT_EQ(diff_mat.optimizer.name, "adam");
   EXPECT_EQ(diff_mat.optimizer.clip_norm, 0);
   EXPECT_EQ(diff_mat.network.encoder.node_transform, FeatureTransform::log_positive);
@@ -100,15 +95,16 @@ TEST(Experiments, SystemsAreThePublishedOnes) {
 }
 
 TEST(Experiments, ASystemNeedsAllThatIsSaidOfIt) {
-  EXPECT_THAT(test::message_of<ConfigError>(
-                  [&] { read("nlp", {"system={source: somewhere, collections: [layout:none]}"}); }),
-              ::testing::AllOf(HasSubstr("score"), HasSubstr("layout:none")));
+  EXPECT_THAT(message_of<ConfigError>([&] {
+                named("nlp", {"system={source: somewhere, collections: [layout:none]}"});
+              }),
+              AllOf(HasSubstr("score"), HasSubstr("layout:none")));
 }
 
 // A resolved file, as a run folder keeps it, loads again and means the same.
 TEST(Experiments, ResolvedFilesLoadAgain) {
   for (const char* name : {"nlp", "xla_default", "tile", "alexnet"}) {
-    const Experiment experiment = read(name);
+    const Experiment experiment = named(name);
     ConfigDocument document = ConfigDocument::parse(experiment.resolved_yaml, "resolved.yaml");
     const Experiment again = read_experiment(document);
     EXPECT_EQ(again.numbers_hash, experiment.numbers_hash) << name;
@@ -117,7 +113,7 @@ TEST(Experiments, ResolvedFilesLoadAgain) {
 }
 
 TEST(Experiments, TakeOverTheSecondPlacesNumbers) {
-  const Experiment nlp = read("nlp"), xla = read("xla"), tile = read("tile");
+  const Experiment nlp = named("nlp"), xla = named("xla"), tile = named("tile");
   EXPECT_EQ(nlp.batch.slates, 4);
   EXPECT_EQ(nlp.batch.configs, 10);
   EXPECT_EQ(xla.batch.slates, 10);
@@ -136,44 +132,44 @@ TEST(Experiments, TakeOverTheSecondPlacesNumbers) {
   EXPECT_EQ(nlp.network.blocks.size(), 8);
   EXPECT_TRUE(nlp.network.sage_layers()[1].residual);
   EXPECT_FALSE(xla.network.sage_layers()[1].residual);
-  EXPECT_EQ(read("xla_default").data.exclude_valid.size(), 2);
-  EXPECT_THAT(read("xla_default").data.exclude, ElementsAre("*unet*"));
+  EXPECT_EQ(named("xla_default").data.exclude_valid.size(), 2);
+  EXPECT_THAT(named("xla_default").data.exclude, ElementsAre("*unet*"));
 }
 
 TEST(Experiments, DataFolderComesFromTheEnvironment) {
   ::setenv("TPUDIST_DATA", "/elsewhere", 1);
-  EXPECT_EQ(read("nlp_default").data.shards, "/elsewhere");
+  EXPECT_EQ(named("nlp_default").data.shards, "/elsewhere");
   ::unsetenv("TPUDIST_DATA");
-  EXPECT_EQ(read("nlp_default").data.shards, "tpudist-data");
+  EXPECT_EQ(named("nlp_default").data.shards, "tpudist-data");
 }
 
 TEST(Experiments, OverridesWinAndMistakesAreNamed) {
-  EXPECT_EQ(read("nlp", {"train.steps=20", "batch.configs=32"}).batch.configs, 32);
-  EXPECT_THAT(test::message_of<ConfigError>([&] { read("nlp", {"train.step=20"}); }),
-              ::testing::AllOf(HasSubstr("\"step\" in \"train\""), HasSubstr("\"steps\"")));
+  EXPECT_EQ(named("nlp", {"train.steps=20", "batch.configs=32"}).batch.configs, 32);
+  EXPECT_THAT(message_of<ConfigError>([&] { named("nlp", {"train.step=20"}); }),
+              AllOf(HasSubstr("\"step\" in \"train\""), HasSubstr("\"steps\"")));
 }
 
 TEST(Experiments, PrecisionIsTheNetworks) {
-  EXPECT_EQ(read("nlp").network.precision, Precision::fp32);
+  EXPECT_EQ(named("nlp").network.precision, Precision::fp32);
   for (const Precision precision : {Precision::tf32, Precision::bf16}) {
-    const Experiment given = read("nlp", {"precision=" + std::string(precision_name(precision))});
+    const Experiment given = named("nlp", {"precision=" + std::string(precision_name(precision))});
     EXPECT_EQ(given.network.precision, precision);
     ConfigDocument document = ConfigDocument::parse(given.resolved_yaml, "resolved.yaml");
     EXPECT_EQ(read_experiment(document).network.precision, precision);
   }
-  EXPECT_THROW(read("nlp", {"precision=fp16"}), ConfigError);
+  EXPECT_THROW(named("nlp", {"precision=fp16"}), ConfigError);
 }
 
 // Where and how fast a run is computed leaves its numbers alone; what is computed does not.
 TEST(Experiments, TheHashOfTheNumbersKnowsWhatDecidesThem) {
-  const std::uint64_t hash = read("nlp").numbers_hash;
-  EXPECT_EQ(read("nlp", {"dist.threads=3", "train.log_every=7", "data.cache=stream"}).numbers_hash,
+  const std::uint64_t hash = named("nlp").numbers_hash;
+  EXPECT_EQ(named("nlp", {"dist.threads=3", "train.log_every=7", "data.cache=stream"}).numbers_hash,
             hash);
   for (const char* change : {"seed.init=2", "batch.configs=12", "optimizer.lr=2e-3",
                              "model.encoder.width=48", "ensemble.members=4", "train.steps=10",
                              "data.duplicates=mean", "precision=tf32", "precision=bf16"})
-    EXPECT_NE(read("nlp", {change}).numbers_hash, hash) << change;
+    EXPECT_NE(named("nlp", {change}).numbers_hash, hash) << change;
 }
 
 }  // namespace
-}  // namespace tpudist
+}  // namespace tpudist::test

@@ -22,11 +22,11 @@ std::string completed(const std::string& script, const std::string& words) {
                             "'\nCOMP_POINT=${#COMP_LINE} COMP_WORDBREAKS=$' \\t=:'\n"
                             ". $1/script\n_tpudist $2/tpudist\n"
                             "echo \"${COMPREPLY[*]}\" > $1/answer\n");
-  EXPECT_EQ(std::system(("cd " + test::source_folder().string() + " && bash " +
-                         (folder / "ask").string() + " " + folder.path().string() + " " +
-                         test::program().parent_path().string())
-                            .c_str()),
-            0);
+  EXPECT_EQ(
+      std::system(("cd " + source_folder().string() + " && bash " + (folder / "ask").string() +
+                   " " + folder.path().string() + " " + program().parent_path().string())
+                      .c_str()),
+      0);
   return read_text_file(folder / "answer");
 }
 
@@ -62,7 +62,7 @@ TEST(Completion, OfBashKnowsCommandsOptionsValuesAndSettings) {
 // Without the program that loads LibTorch, which takes half a second.
 TEST(Completion, NeedsTheSmallProgramAlone) {
   const TempDir folder;
-  std::filesystem::copy_file(test::program(), folder / "tpudist");
+  std::filesystem::copy_file(program(), folder / "tpudist");
   const auto said = [&](const std::string& line) {
     const std::string command = (folder / "tpudist").string() + " completion words '" + line +
                                 "' > " + (folder / "said").string();

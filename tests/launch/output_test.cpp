@@ -13,8 +13,7 @@ namespace {
 
 using ::testing::MatchesRegex;
 
-const std::string kShow =
-    "config show " + (test::source_folder() / "experiments/nlp.yaml").string();
+const std::string kShow = "config show " + (source_folder() / "experiments/nlp.yaml").string();
 
 TEST(StandardOutput, ThatCannotBeWrittenIsAnError) {
   for (const std::string& command : {kShow, std::string("--help"), std::string("synth --help")}) {
@@ -38,10 +37,9 @@ TEST(StandardOutput, OfJsonKeepsOddNames) {
 TEST(StandardOutput, ThatNobodyReadsEndsQuietly) {
   const TempDir folder;
   const std::string errors = (folder / "errors").string();
-  const std::string program = test::program().string();
   const std::string script = "mkfifo " + (folder / "fifo").string() + "; exec 3<>" +
                              (folder / "fifo").string() + " 4>" + (folder / "fifo").string() +
-                             " 3<&-; " + program + " " + kShow + " >&4 2>" + errors;
+                             " 3<&-; " + program().string() + " " + kShow + " >&4 2>" + errors;
   const int status = std::system(("/bin/sh -c '" + script + "'").c_str());
   ASSERT_TRUE(WIFEXITED(status));
   EXPECT_EQ(WEXITSTATUS(status), 0);

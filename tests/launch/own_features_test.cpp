@@ -22,7 +22,7 @@ class OwnFeaturesCommands : public ::testing::Test {
     ok("train layo.yaml --quiet --run-dir run");
   }
   static void start() {
-    folder_ = std::make_unique<test::TempDir>();
+    folder_ = std::make_unique<TempDir>();
     OwnFeatures{}.write_splits(*folder_ / "npz/layout/mine/v1");
     OwnFeatures{.config_features = 2, .tile = true}.write_splits(*folder_ / "npz/tile/mine");
     for (const std::string collection : {"layout:mine:v1", "tile:mine"}) {
@@ -43,7 +43,7 @@ dist: {threads: 1, device: cpu}
 
   // Standard error is a part of the output.
   static Outcome call(const std::string& arguments) {
-    return test::run_program(arguments + " 2>&1", "cd " + folder_->path().string() + " && ");
+    return run_program(arguments + " 2>&1", "cd " + folder_->path().string() + " && ");
   }
   static std::string ok(const std::string& arguments) {
     const Outcome outcome = call(arguments);
@@ -62,7 +62,7 @@ dist: {threads: 1, device: cpu}
     return nlohmann::json::parse(ok("rank " + file + " --run " + run + " --top 0 --json --quiet"));
   }
 
-  static inline std::unique_ptr<test::TempDir> folder_;
+  static inline std::unique_ptr<TempDir> folder_;
 };
 
 TEST_F(OwnFeaturesCommands, ConvertVerifyAndInspect) {
@@ -86,7 +86,7 @@ TEST_F(OwnFeaturesCommands, TrainedMembersRankUnseenGraphs) {
     EXPECT_GT(graph.at("kendall_tau").get<double>(), 0.8) << graph.dump(1);
 
   ok("predict run --split test --csv out.csv --quiet");
-  const std::vector<int> row = test::submission_row(*folder_ / "out.csv", "layout:mine:v1:c0");
+  const std::vector<int> row = submission_row(*folder_ / "out.csv", "layout:mine:v1:c0");
   ASSERT_FALSE(row.empty());
   const auto json = ranking("npz/layout/mine/v1/test/c0.npz", "run");
   EXPECT_EQ(json.at("ranking").at(0).at("config"), row.front());

@@ -10,11 +10,11 @@ namespace tpudist::test {
 namespace {
 
 Outcome run(const std::string& arguments) {
-  return test::run_program(arguments + " 2>&1");
+  return run_program(arguments + " 2>&1");
 }
 
 std::string experiment(const std::string& name) {
-  return (tpudist::test::source_folder() / "experiments" / name).string();
+  return (source_folder() / "experiments" / name).string();
 }
 
 TEST(Program, EveryCommandHelpsWithAnExample) {
@@ -45,8 +45,8 @@ TEST(Program, VersionNamesTheLibrariesItIsBuiltWith) {
 TEST(Program, IsHeldToNarrowerKernelsByTpudistCpu) {
   const TempDir folder;
   const auto with = [&](const char* value) {
-    return test::run_program("doctor --json 2>&1",
-                             "cd " + folder.path().string() + " && TPUDIST_CPU=" + value + " ");
+    return run_program("doctor --json 2>&1",
+                       "cd " + folder.path().string() + " && TPUDIST_CPU=" + value + " ");
   };
   EXPECT_THAT(output_of(with("avx"), 2), HasSubstr("TPUDIST_CPU=avx: give avx2 or plain"));
 #if defined(__x86_64__)
@@ -60,8 +60,8 @@ TEST(Program, IsHeldToNarrowerKernelsByTpudistCpu) {
 // Commands without mpirun would share Open MPI's folder there, and remove it from under each other.
 TEST(Program, AloneItNeedsNoFolderForTemporaryFiles) {
   const TempDir folder;
-  output_of(test::run_program("synth " + folder.path().string() + "/npz --preset tiny --quiet 2>&1",
-                              "TMPDIR=/proc "));
+  output_of(run_program("synth " + folder.path().string() + "/npz --preset tiny --quiet 2>&1",
+                        "TMPDIR=/proc "));
 }
 
 TEST(Program, WrongUsageIsExitCode2) {
@@ -74,7 +74,7 @@ TEST(Program, WrongUsageIsExitCode2) {
 // Each is one line that says what to do.
 void expect_advice(const std::string& arguments, const std::string& advice,
                    const std::string& before = "") {
-  const Outcome wrong = test::run_program(arguments + " 2>&1", before);
+  const Outcome wrong = run_program(arguments + " 2>&1", before);
   EXPECT_EQ(wrong.exit_code, 2) << arguments << "\n" << wrong.output;
   EXPECT_THAT(wrong.output, StartsWith("tpudist: error: ")) << arguments;
   EXPECT_THAT(wrong.output, HasSubstr(advice)) << arguments;
@@ -127,9 +127,9 @@ TEST(Program, HelpSaysTypesInWords) {
 }
 
 TEST(Program, AnExperimentIsFoundByItsName) {
-  const std::string here = "cd " + test::source_folder().string() + " && ";
+  const std::string here = "cd " + source_folder().string() + " && ";
   const auto show = [&](const std::string& name) {
-    return test::run_program("config show " + name + " 2>&1", here).output;
+    return run_program("config show " + name + " 2>&1", here).output;
   };
   const std::string whole = show("experiments/nlp.yaml");
   EXPECT_THAT(whole, HasSubstr("layout:nlp:random"));

@@ -17,14 +17,14 @@ namespace tpudist::test {
 namespace {
 
 // A run, and the sources of a test graph and a validation graph.
-class RankCommand : public test::TinyFolder {
+class RankCommand : public TinyFolder {
  protected:
   static void SetUpTestSuite() {
     start({"train.steps=3", "train.last_evaluation=none"});
     train("run");
   }
   static std::filesystem::path source_of(const std::string& split) {
-    const auto folder = test::tiny_shards().parent_path() / "npz/layout/xla/random" / split;
+    const auto folder = tiny_shards().parent_path() / "npz/layout/xla/random" / split;
     return std::filesystem::directory_iterator(folder)->path();
   }
 
@@ -34,7 +34,7 @@ class RankCommand : public test::TinyFolder {
 TEST_F(RankCommand, RanksAnNpzFileAsPredictRanksItsShards) {
   ASSERT_EQ(call("predict run --split test --csv out.csv").exit_code, 0);
   const std::vector<int> row =
-      test::submission_row(*folder_ / "out.csv", "layout:xla:random:" + test_.stem().string());
+      submission_row(*folder_ / "out.csv", "layout:xla:random:" + test_.stem().string());
   ASSERT_FALSE(row.empty());
   const auto json = nlohmann::json::parse(
       output_of(call("rank " + test_.string() + " --run run --top 0 --json --quiet")));
@@ -57,8 +57,8 @@ TEST_F(RankCommand, RanksAnNpzFileAsPredictRanksItsShards) {
 // Standard error, with its warnings, is no part of the output.
 nlohmann::json ranking_of(const std::filesystem::path& folder, const std::string& arguments) {
   return nlohmann::json::parse(
-      output_of(test::run_program("rank " + arguments + " --run run --top 0 --json 2> /dev/null",
-                                  "cd " + folder.string() + " && ")));
+      output_of(run_program("rank " + arguments + " --run run --top 0 --json 2> /dev/null",
+                            "cd " + folder.string() + " && ")));
 }
 
 // With the mean of members as the score, the nodes' shares add up to it.
@@ -106,16 +106,14 @@ TEST_F(RankCommand, TellsWhatEachNodeAdds) {
 }
 
 TEST_F(RankCommand, RanksATuningFile) {
-  const std::string program =
-      test::module("m", {test::computation("main", 1, 2,
-                                           {{"p", "parameter", 1, {}, {}, {4, 6}, {}},
-                                            {"r", "reshape", 2, {1}, {}, {24}, {}}})});
-  std::ofstream(*folder_ / "m.pb", std::ios::binary)
-      << test::tuned(program,
-                     {{70, true, false, {{{0}, {0, 1}}}},
-                      {60, false, true, {{{0}, {1, 0}}}},
-                      {50, false, false, {{{0}, {1, 0}}}}},
-                     {1}, false);
+  const std::string program = module("m", {computation("main", 1, 2,
+                                                       {{"p", "parameter", 1, {}, {}, {4, 6}, {}},
+                                                        {"r", "reshape", 2, {1}, {}, {24}, {}}})});
+  std::ofstream(*folder_ / "m.pb", std::ios::binary) << tuned(program,
+                                                              {{70, true, false, {{{0}, {0, 1}}}},
+                                                               {60, false, true, {{{0}, {1, 0}}}},
+                                                               {50, false, false, {{{0}, {1, 0}}}}},
+                                                              {1}, false);
   const auto json = ranking_of(folder_->path(), "m.pb");
   std::set<int> configs;
   for (const auto& entry : json.at("ranking")) configs.insert(entry.at("config").get<int>());
@@ -131,8 +129,8 @@ TEST_F(RankCommand, RanksATuningFile) {
 }
 
 TEST_F(RankCommand, RanksConfigurationsThatItMakes) {
-  const std::string before = (test::jax_modules() / "layouts_before").string();
-  const std::string assigned = " --default " + (test::jax_modules() / "layouts_after.txt").string();
+  const std::string before = (jax_modules() / "layouts_before").string();
+  const std::string assigned = " --default " + (jax_modules() / "layouts_after.txt").string();
   // Groups of 8, 9, 2 and 2 states: the default and 7 + 8 + 1 + 1 neighbours.
   const auto near = ranking_of(folder_->path(), before + ".txt --configs neighbours" + assigned);
   EXPECT_EQ(near.at("configs"), 18);
@@ -166,11 +164,11 @@ TEST_F(RankCommand, RanksConfigurationsThatItMakes) {
 }
 
 TEST_F(RankCommand, PrintsTheBestConfigurationToApply) {
-  const std::string rank = "rank " + (test::jax_modules() / "layouts_before.pb").string() +
+  const std::string rank = "rank " + (jax_modules() / "layouts_before.pb").string() +
                            " --configs random:40:7 --run run ";
   const auto output = [&](const std::string& form) {
-    return output_of(test::run_program(rank + "--apply " + form + " 2> /dev/null",
-                                       "cd " + folder_->path().string() + " && "));
+    return output_of(run_program(rank + "--apply " + form + " 2> /dev/null",
+                                 "cd " + folder_->path().string() + " && "));
   };
   const auto best =
       ranking_of(folder_->path(), rank.substr(5, rank.find(" --run") - 5)).at("ranking").at(0);
@@ -192,7 +190,7 @@ TEST_F(RankCommand, PrintsTheBestConfigurationToApply) {
 }
 
 TEST_F(RankCommand, WarnsOfAModuleThatIsUnlikeTheTrainingGraphs) {
-  const std::string file = (test::jax_modules() / "layouts_before.txt").string();
+  const std::string file = (jax_modules() / "layouts_before.txt").string();
   EXPECT_THAT(output_of(call("rank " + file + " --configs default --run run")),
               HasSubstr("layouts_before.txt lies outside of what run was trained"));
   // A graph of the training split does not.
@@ -201,8 +199,8 @@ TEST_F(RankCommand, WarnsOfAModuleThatIsUnlikeTheTrainingGraphs) {
   const std::string shown = output_of(call("inspect " + file + " --run run"));
   EXPECT_THAT(shown, HasSubstr("\nrun was trained on "));
   EXPECT_THAT(shown, HasSubstr(" of 140 node features leave their range"));
-  const Outcome json = test::run_program("inspect " + file + " --run run --json 2> /dev/null",
-                                         "cd " + folder_->path().string() + " && ");
+  const Outcome json = run_program("inspect " + file + " --run run --json 2> /dev/null",
+                                   "cd " + folder_->path().string() + " && ");
   const auto training = nlohmann::json::parse(json.output).at("modules").at(0).at("training");
   EXPECT_GT(training.at("features").size(), 0u);
   EXPECT_EQ(training.at("features").at(0).at("seen").size(), 2u);
@@ -222,7 +220,7 @@ TEST_F(RankCommand, WarnsOfAModuleThatIsUnlikeTheTrainingGraphs) {
 }
 
 TEST_F(RankCommand, RefusesConfigurationsThatCannotBeMade) {
-  const std::string before = (test::jax_modules() / "layouts_before.txt").string();
+  const std::string before = (jax_modules() / "layouts_before.txt").string();
   const auto refusal = [&](const std::string& file, const std::string& configs, int code) {
     const Outcome outcome = call("rank " + file + " --run run --quiet --configs " + configs);
     EXPECT_EQ(outcome.exit_code, code) << outcome.output;
@@ -237,13 +235,13 @@ TEST_F(RankCommand, RefusesConfigurationsThatCannotBeMade) {
   EXPECT_THAT(refusal(before, "randm:9", 2), HasSubstr("or a JSON file; did you mean random:N?"));
   EXPECT_THAT(refusal(test_.string(), "default", 3),
               HasSubstr("is a zip file: of a raw NPZ, convert it first (`tpudist convert`)"));
-  EXPECT_THAT(refusal((test::jax_modules() / "sort.txt").string(), "default", 3),
+  EXPECT_THAT(refusal((jax_modules() / "sort.txt").string(), "default", 3),
               HasSubstr("no convolution, dot or reshape"));
   EXPECT_EQ(call("rank " + before + " --run run --default " + before).exit_code, 2);
 }
 
 TEST_F(RankCommand, AsksForConfigurationsWhereTheFileHasNone) {
-  const std::string before = (test::jax_modules() / "layouts_before").string();
+  const std::string before = (jax_modules() / "layouts_before").string();
   std::filesystem::copy(before + ".pb", *folder_ / "dump.hlo.proto");
   for (const std::string& file : {before + ".txt", before + ".pb", std::string("dump.hlo.proto")}) {
     EXPECT_THAT(output_of(call("rank " + file + " --run run"), 3),
@@ -276,7 +274,7 @@ TEST_F(RankCommand, ListsTheBestAndTellsTauWhereThereAreRunTimes) {
 
 // The runs of that sweep have no checkpoints.
 TEST_F(RankCommand, TakesAVariantOfASweepAsPredictDoes) {
-  test::write_system_sweep(*folder_ / "rates");
+  write_system_sweep(*folder_ / "rates");
   for (const std::string& command :
        {"rank " + test_.string() + " --run rates:0", std::string("predict rates:0 --csv x.csv")})
     EXPECT_THAT(call(command).output, HasSubstr("rates/runs/")) << command;
@@ -300,11 +298,11 @@ TEST_F(RankCommand, TellsDamageAndMistakesInOneLine) {
 }
 
 TEST_F(RankCommand, SaysThatAPipeCannotBeSearched) {
-  EXPECT_THAT(output_of(test::run_program(
-                            "rank /dev/stdin --run run --quiet 2>&1",
+  EXPECT_THAT(
+      output_of(run_program("rank /dev/stdin --run run --quiet 2>&1",
                             "cd " + folder_->path().string() + " && cat " + test_.string() + " | "),
-                        3),
-              HasSubstr("tpudist: error: /dev/stdin: is a pipe or a terminal"));
+                3),
+      HasSubstr("tpudist: error: /dev/stdin: is a pipe or a terminal"));
   output_of(call("rank /dev/stdin --run run --quiet < " + test_.string()));
 }
 

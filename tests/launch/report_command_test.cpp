@@ -19,8 +19,7 @@ class ReportCommand : public ::testing::Test {
   }
 
   Outcome call(const std::string& arguments) const {
-    return test::run_program("report " + arguments + " 2>&1",
-                             "cd " + folder_.path().string() + " && ");
+    return run_program("report " + arguments + " 2>&1", "cd " + folder_.path().string() + " && ");
   }
   bool exists(const std::string& name) const { return std::filesystem::exists(folder_ / name); }
 

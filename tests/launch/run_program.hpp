@@ -6,7 +6,7 @@
 #include <cstdio>
 #include <string>
 
-#include "tests/launch/matchers.hpp"
+#include "tests/support/matchers.hpp"
 #include "tests/support/paths.hpp"
 
 namespace tpudist::test {

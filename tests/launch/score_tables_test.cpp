@@ -58,7 +58,7 @@ class ScoreTables : public ::testing::Test {
     setenv("TPUDIST_CPU", "avx2", 1);
     folder_ = new TempDir;
     std::ofstream(*folder_ / "tiny.yaml")
-        << tpudist::test::tiny_experiment({"ensemble.members=2", "train.steps=2"}).resolved_yaml;
+        << tiny_experiment({"ensemble.members=2", "train.steps=2"}).resolved_yaml;
     train("a", "predictions.rows=all");
     train("b", "predictions.rows=8 seed.init=2 seed.order=2 evaluate.slate.configs=8");
     train("c", "seed.init=3 seed.order=3 ensemble.folds=none 'ensemble.vary=[init]'");
@@ -75,8 +75,8 @@ class ScoreTables : public ::testing::Test {
       for (int member = 0; member < 2; ++member)
         write_split_run(*folder_ / fmt::format("split/{}-{}", seed, member), seed, 4, member);
     }
-    tpudist::test::write_system_sweep(*folder_ / "rates");
-    tpudist::test::PredictionsCase("tile:xla").write(*folder_ / "tile.h5");
+    write_system_sweep(*folder_ / "rates");
+    PredictionsCase("tile:xla").write(*folder_ / "tile.h5");
   }
   static void TearDownTestSuite() {
     delete folder_;
@@ -87,7 +87,7 @@ class ScoreTables : public ::testing::Test {
     run_or_fail("train tiny.yaml --run-dir " + run + " dist.threads=1 " + overrides);
   }
   static std::string run_or_fail(const std::string& arguments) {
-    const Outcome outcome = test::run_program(arguments, "cd " + folder_->path().string() + " && ");
+    const Outcome outcome = run_program(arguments, "cd " + folder_->path().string() + " && ");
     EXPECT_EQ(outcome.exit_code, 0) << arguments << "\n" << outcome.output;
     return outcome.output;
   }
@@ -118,10 +118,10 @@ class ScoreTables : public ::testing::Test {
 
   void expect_golden(const std::string& name) {
     std::string text = replace_all(text_, folder_->path().string(), "FOLDER");
-    text = replace_all(text, test::tiny_shards().parent_path().string(), "DATA");
+    text = replace_all(text, tiny_shards().parent_path().string(), "DATA");
     text = replace_all(text, std::string(version()), "VERSION");
     text = std::regex_replace(rounded(text), std::regex("\\b[0-9a-f]{16}\\b"), "HASH");
-    const fs::path path = test::source_folder() / "tests/golden/score_tables" / (name + ".txt");
+    const fs::path path = source_folder() / "tests/golden/score_tables" / (name + ".txt");
     if (std::getenv("TPUDIST_WRITE_GOLDEN")) std::ofstream(path) << text;
     EXPECT_EQ(text, read_text_file(path)) << path;
   }

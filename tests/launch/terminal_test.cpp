@@ -13,9 +13,9 @@ namespace tpudist::test {
 namespace {
 
 TerminalOutcome run_in_terminal(unsigned short columns, const std::string& arguments) {
-  return test::run_on_terminal(columns, [&] {
+  return run_on_terminal(columns, [&] {
     setenv("OMP_NUM_THREADS", "1", 1);
-    const std::string command = test::program().string() + " " + arguments;
+    const std::string command = program().string() + " " + arguments;
     execl("/bin/sh", "sh", "-c", command.c_str(), nullptr);
   });
 }
@@ -52,9 +52,9 @@ TEST(Terminal, ATrainingKeepsItsBarBelowItsLines) {
   EXPECT_EQ(count_containing(converted, "#"), 0u) << screen_of(converted);  // no bar is left over
 
   std::ofstream(folder / "tiny.yaml")
-      << test::tiny_experiment({"data.shards=" + shards, "train.evaluate_every=2",
-                                "ensemble.folds=none", "ensemble.members=2", "ensemble.vary=[init]",
-                                "train.log_every=1", "dist.threads=1"})
+      << tiny_experiment({"data.shards=" + shards, "train.evaluate_every=2", "ensemble.folds=none",
+                          "ensemble.members=2", "ensemble.vary=[init]", "train.log_every=1",
+                          "dist.threads=1"})
              .resolved_yaml;
 
   const TerminalOutcome trained =
@@ -76,15 +76,15 @@ TEST(Terminal, ATrainingUnderMpirunHasTheSameBar) {
   TPUDIST_NEEDS_TERMINAL();
   const TempDir folder;
   std::ofstream(folder / "tiny.yaml")
-      << test::tiny_experiment({"train.log_every=1", "dist.threads=1"}).resolved_yaml;
+      << tiny_experiment({"train.log_every=1", "dist.threads=1"}).resolved_yaml;
   const std::string train = " train " + (folder / "tiny.yaml").string() + " --run-dir ";
   const auto ranks = [&](const std::string& options, const std::string& name) {
-    return test::run_on_terminal(100, [&] {
+    return run_on_terminal(100, [&] {
       const std::string command =
           "exec env OMP_NUM_THREADS=1 OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 "
           "OMPI_MCA_btl_vader_single_copy_mechanism=none timeout " TPUDIST_JOB_SECONDS
           " " TPUDIST_MPIRUN " --bind-to none --oversubscribe -np 2 " +
-          options + test::program().string() + train + (folder / name).string();
+          options + program().string() + train + (folder / name).string();
       execl("/bin/sh", "sh", "-c", command.c_str(), nullptr);
     });
   };

@@ -14,15 +14,13 @@
 namespace tpudist::test {
 namespace {
 
-using ::testing::SizeIs;
-
 namespace fs = std::filesystem;
 
 // An experiment file in a folder of its own, in which the program is started.
 class TrainCommand : public ::testing::Test {
  protected:
   TrainCommand() {
-    fs::create_directory_symlink(test::tiny_shards(), folder_ / "data");
+    fs::create_directory_symlink(tiny_shards(), folder_ / "data");
     std::ofstream(folder_ / "tiny.yaml") << R"(
 name: tiny
 data: {shards: '${env:TINY_DATA,data}', collection: layout:xla:random}
@@ -35,8 +33,8 @@ dist: {threads: 1, device: cpu}
   }
 
   Outcome run(const std::string& arguments, const std::string& variables = "") const {
-    return test::run_program(arguments + " 2>&1",
-                             "cd " + folder_.path().string() + " && " + variables + " ");
+    return run_program(arguments + " 2>&1",
+                       "cd " + folder_.path().string() + " && " + variables + " ");
   }
 
   const TempDir folder_;
@@ -47,11 +45,11 @@ TEST_F(TrainCommand, TheRunFindsItsShardsFromAnywhereAndSaysWhichStepWasTaken) {
   EXPECT_THAT(read_text_file(folder_ / "out/run/config.yaml"),
               HasSubstr("shards: " + (folder_ / "data").string() + "\n"));
   const std::string scored = (folder_ / "out/run").string();
-  EXPECT_THAT(output_of(test::run_program("evaluate " + scored + " --checkpoint best 2>&1")),
+  EXPECT_THAT(output_of(run_program("evaluate " + scored + " --checkpoint best 2>&1")),
               AllOf(HasSubstr("run, step 4"), HasSubstr("optimistic")));
-  EXPECT_THAT(output_of(test::run_program("evaluate " + scored + " --checkpoint 3 2>&1"), 2),
+  EXPECT_THAT(output_of(run_program("evaluate " + scored + " --checkpoint 3 2>&1"), 2),
               HasSubstr("there are: 4, best"));
-  EXPECT_THAT(output_of(test::run_program("evaluate " + scored + " --data none 2>&1"), 2),
+  EXPECT_THAT(output_of(run_program("evaluate " + scored + " --data none 2>&1"), 2),
               HasSubstr("--data FOLDER"));
 }
 
@@ -187,7 +185,7 @@ bool read_until(int descriptor, const std::string& text) {
 TEST_F(TrainCommand, AnInterruptWritesACheckpointAndTheRunGoesOn) {
   int pipe[2];
   ASSERT_EQ(::pipe(pipe), 0);
-  const std::string program = test::program().string(), run_dir = (folder_ / "run").string();
+  const std::string tpudist = program().string(), run_dir = (folder_ / "run").string();
   const pid_t child = ::fork();
   ASSERT_GE(child, 0);
   if (child == 0) {
@@ -197,7 +195,7 @@ TEST_F(TrainCommand, AnInterruptWritesACheckpointAndTheRunGoesOn) {
     ::close(pipe[1]);
     if (::chdir(folder_.path().c_str()) != 0) ::_exit(1);
     ::unsetenv("OMPI_COMM_WORLD_SIZE");
-    ::execl(program.c_str(), program.c_str(), "train", "tiny.yaml", "train.steps=100000000",
+    ::execl(tpudist.c_str(), tpudist.c_str(), "train", "tiny.yaml", "train.steps=100000000",
             "--run-dir", run_dir.c_str(), nullptr);
     ::_exit(1);
   }

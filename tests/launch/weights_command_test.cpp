@@ -9,7 +9,7 @@
 namespace tpudist::test {
 namespace {
 
-class WeightsCommand : public test::TinyFolder {
+class WeightsCommand : public TinyFolder {
  protected:
   static void SetUpTestSuite() {
     start({"train.steps=3", "train.last_evaluation=none"});

@@ -1,15 +1,12 @@
 #include "launch/sweep/choice.hpp"
 
-#include <gmock/gmock.h>
-
 #include <cmath>
 
 #include "core/error.hpp"
+#include "tests/support/matchers.hpp"
 
-namespace tpudist {
+namespace tpudist::test {
 namespace {
-
-using ::testing::ElementsAre;
 
 // One experiment with `variants` variants of two seeds each.
 struct Case {
@@ -180,4 +177,4 @@ TEST(Choice, ExpectedOptimismIsTheExpectedMaximum) {
 }
 
 }  // namespace
-}  // namespace tpudist
+}  // namespace tpudist::test

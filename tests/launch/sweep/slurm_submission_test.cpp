@@ -7,12 +7,9 @@
 #include "core/error.hpp"
 #include "tests/launch/sweep/sweep_case.hpp"
 #include "tests/support/paths.hpp"
-#include "tests/support/thrown.hpp"
 
 namespace tpudist::test {
 namespace {
-
-using ::testing::Contains;
 
 void finish(const SweepFolder& sweep, std::size_t run) {
   RunResult result;

@@ -5,7 +5,7 @@
 #include <string>
 
 #include "launch/sweep/sweep_folder.hpp"
-#include "tests/launch/matchers.hpp"
+#include "tests/support/matchers.hpp"
 #include "tests/support/temp_dir.hpp"
 #include "tests/train/tiny_data.hpp"
 

@@ -10,7 +10,6 @@
 #include "data/shards/shard_reader.hpp"
 #include "launch/sweep/sweep_tables.hpp"
 #include "tests/launch/sweep/sweep_case.hpp"
-#include "tests/support/thrown.hpp"
 
 namespace tpudist::test {
 namespace {
@@ -49,11 +48,11 @@ TEST(SweepFolderTest, AFolderHoldsOneSweepAndNothingElse) {
   const auto folder = files.path("sweep");
   SweepFolder::expand(files.sweep(kTwoRates), {}, folder);
   const auto other = files.sweep("sweep: {over: {optimizer.lr: [1e-3, 2e-2]}}\n", "other.yaml");
-  EXPECT_THAT(test::message_of<ConfigError>([&] { SweepFolder::expand(other, {}, folder); }),
+  EXPECT_THAT(message_of<ConfigError>([&] { SweepFolder::expand(other, {}, folder); }),
               HasSubstr("holds another sweep (\"case\", 2 runs, the first that differs is run 1)"));
-  EXPECT_THAT(test::message_of<ConfigError>([&] { SweepFolder::expand(other, {}, tiny_shards()); }),
+  EXPECT_THAT(message_of<ConfigError>([&] { SweepFolder::expand(other, {}, tiny_shards()); }),
               HasSubstr("holds other files and no sweep"));
-  EXPECT_THAT(test::message_of<ConfigError>([&] { SweepFolder::open(files.path("none")); }),
+  EXPECT_THAT(message_of<ConfigError>([&] { SweepFolder::open(files.path("none")); }),
               HasSubstr("holds no sweep"));
 }
 
@@ -165,14 +164,14 @@ TEST(SweepFolderTest, OtherGraphsAreRefusedAndNamed) {
   for (SweepRun& run : record.runs) run.inputs["data.valid"] = std::string(16, '0');
   write_record(sweep.path() / "sweep.json", record);
   const SweepFolder other = SweepFolder::open(sweep.path());
-  EXPECT_THAT(test::message_of<DataError>([&] { other.checked(other.record().runs[0]); }),
+  EXPECT_THAT(message_of<DataError>([&] { other.checked(other.record().runs[0]); }),
               AllOf(HasSubstr("train: 1 changed (" + changed + ")"),
                     HasSubstr("valid: 1 added (" + lost + ")")));
   // A result of other data does not count either.
   RunResult result = finished(record.runs[0], 0.5);
   result.inputs["data.valid"] = std::string(16, '1');
   write_result(other.result_file(record.runs[0]), result);
-  EXPECT_THAT(test::message_of<DataError>([&] { other.result(record.runs[0]); }),
+  EXPECT_THAT(message_of<DataError>([&] { other.result(record.runs[0]); }),
               HasSubstr("was trained on other data"));
 }
 
@@ -209,7 +208,7 @@ TEST(SweepFolderTest, OtherShardsAreTakenUntilARunHasBegun) {
   write_result(sweep.result_file(run), finished(run, 0.1));
   EXPECT_NO_THROW(SweepFolder::expand(own.sweep_file, {"set.dist.threads=2"}, folder));
   EXPECT_THAT(
-      test::message_of<ConfigError>([&] { SweepFolder::expand(own.sweep_file, moved, folder); }),
+      message_of<ConfigError>([&] { SweepFolder::expand(own.sweep_file, moved, folder); }),
       AllOf(HasSubstr(name_of(run) + " has begun with the shards in " + own.shards.string()),
             HasSubstr("not " + other)));
 }
@@ -241,7 +240,7 @@ TEST(SweepFolderTest, TheFirstWeightsAreFrozen) {
   EXPECT_EQ(sweep.result(run)->inputs, run.inputs);
   own.write("other");
   const SweepRun& second = sweep.record().runs[1];
-  const std::string refusal = test::message_of<DataError>([&] { sweep.checked(second); });
+  const std::string refusal = message_of<DataError>([&] { sweep.checked(second); });
   EXPECT_THAT(refusal, AllOf(HasSubstr("run 1 ("), HasSubstr(") does not start: "),
                              HasSubstr("the weights in " + own.weights.string() + " are not")));
   for (const std::string& text : {status_table(sweep), collect_table(sweep)})
@@ -249,7 +248,7 @@ TEST(SweepFolderTest, TheFirstWeightsAreFrozen) {
   // A result of other weights is refused by whoever reads it.
   result.inputs["train.init_from"] = std::string(16, '0');
   write_result(sweep.result_file(run), result);
-  EXPECT_THAT(test::message_of<DataError>([&] { sweep.result(run); }),
+  EXPECT_THAT(message_of<DataError>([&] { sweep.result(run); }),
               HasSubstr("expanded for (train.init_from);"));
 }
 
@@ -434,20 +433,20 @@ TEST(SweepFolderTest, RunsAreCheckedAgainstTheirIds) {
   const ExpandedSweep sweep(kTwoRates + "choose: {by: valid}\n");
   const std::vector<SweepRun>& runs = sweep.record().runs;
   write_result(sweep.result_file(runs[0]), finished(runs[1], 0.5));
-  EXPECT_THAT(test::message_of<DataError>([&] { sweep.result(runs[0]); }),
+  EXPECT_THAT(message_of<DataError>([&] { sweep.result(runs[0]); }),
               AllOf(HasSubstr(sweep.result_file(runs[0]).string()), HasSubstr(runs[1].id)));
   for (const SweepRun& run : runs) write_result(sweep.result_file(run), finished(run, 0.5));
   sweep.freeze_stage(1);
   std::vector<SweepRun> twice = sweep.stage_runs(1).value();
   twice[1].id = twice[0].id;
   write_stage_runs(sweep.path() / "stage-1.json", twice);
-  EXPECT_THAT(test::message_of<DataError>([&] { sweep.stage_runs(1); }),
+  EXPECT_THAT(message_of<DataError>([&] { sweep.stage_runs(1); }),
               HasSubstr("stage-1.json: damaged: runs 2 and 3 are the same"));
   SweepRecord record = sweep.record();
   record.runs[0].config.replace(record.runs[0].config.find("steps: 4"), 8, "steps: 5");
   write_record(sweep.path() / "sweep.json", record);
   const SweepFolder edited = SweepFolder::open(sweep.path());
-  EXPECT_THAT(test::message_of<DataError>([&] { edited.checked(edited.record().runs[0]); }),
+  EXPECT_THAT(message_of<DataError>([&] { edited.checked(edited.record().runs[0]); }),
               HasSubstr("sweep.json: the settings of run 0 are not those of its id"));
   EXPECT_NO_THROW(edited.checked(edited.record().runs[1]));
 }
@@ -536,7 +535,7 @@ TEST(SweepFolderTest, DamagedFilesAreNamed) {
   const ExpandedSweep sweep(kTwoRates);
   const SweepRun& run = sweep.record().runs[0];
   std::ofstream(sweep.result_file(run)) << "{\"format\": \"tpudist sweep re";
-  EXPECT_THAT(test::message_of<DataError>([&] { sweep.result(run); }),
+  EXPECT_THAT(message_of<DataError>([&] { sweep.result(run); }),
               HasSubstr(sweep.result_file(run).string() + ": damaged"));
   // Names the key that is missing or has another type.
   const auto change = [](const fs::path& path, const auto& edit) {
@@ -546,29 +545,29 @@ TEST(SweepFolderTest, DamagedFilesAreNamed) {
   };
   write_result(sweep.result_file(run), finished(run, 0.5));
   change(sweep.result_file(run), [](auto& json) { json["members"][0].erase("failed"); });
-  EXPECT_THAT(test::message_of<DataError>([&] { sweep.result(run); }),
+  EXPECT_THAT(message_of<DataError>([&] { sweep.result(run); }),
               HasSubstr(sweep.result_file(run).string() +
                         ": damaged: members: it has no \"failed\"; remove"));
   write_result(sweep.result_file(run), finished(run, 0.5));
   change(sweep.result_file(run), [](auto& json) { json["steps"] = "many"; });
-  EXPECT_THAT(test::message_of<DataError>([&] { sweep.result(run); }),
+  EXPECT_THAT(message_of<DataError>([&] { sweep.result(run); }),
               HasSubstr(": damaged: steps: type must be number, but is string; remove"));
   SweepRecord record = sweep.record();
   for (const char* key : {"data", "halves", "baseline", "choose_by"}) {  // as older versions had it
     write_record(sweep.path() / "sweep.json", record);
     change(sweep.path() / "sweep.json", [&](auto& json) { json.erase(key); });
     EXPECT_THAT(
-        test::message_of<DataError>([&] { SweepFolder::open(sweep.path()); }),
+        message_of<DataError>([&] { SweepFolder::open(sweep.path()); }),
         HasSubstr(fmt::format("sweep.json: damaged: it has no \"{}\"; expand the sweep again "
                               "into another folder",
                               key)));
   }
   record.variant_experiment[1] = 5;
   write_record(sweep.path() / "sweep.json", record);
-  EXPECT_THAT(test::message_of<DataError>([&] { SweepFolder::open(sweep.path()); }),
+  EXPECT_THAT(message_of<DataError>([&] { SweepFolder::open(sweep.path()); }),
               HasSubstr("sweep.json: damaged: run 1 and its variant"));
   std::ofstream(sweep.path() / "sweep.json") << "{}";
-  EXPECT_THAT(test::message_of<DataError>([&] { SweepFolder::open(sweep.path()); }),
+  EXPECT_THAT(message_of<DataError>([&] { SweepFolder::open(sweep.path()); }),
               HasSubstr("sweep.json: damaged"));
 }
 

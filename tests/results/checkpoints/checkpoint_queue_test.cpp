@@ -1,22 +1,18 @@
 #include "results/checkpoints/checkpoint_queue.hpp"
 
-#include <gmock/gmock.h>
-
 #include <atomic>
 #include <future>
 #include <stdexcept>
 
 #include "core/error.hpp"
 #include "results/checkpoints/checkpoint_folder.hpp"
+#include "tests/support/matchers.hpp"
 #include "tests/support/temp_dir.hpp"
 #include "tests/support/watched_files.hpp"
 
-namespace tpudist {
+namespace tpudist::test {
 namespace {
 
-using test::TempDir;
-using test::WatchedFileSystem;
-using ::testing::HasSubstr;
 using Kind = CheckpointQueue::Kind;
 
 ParameterTable queue_table() {
@@ -117,4 +113,4 @@ TEST_F(CheckpointQueueTest, FinishesWhatItWasGivenAndMakesTheFolder) {
 }
 
 }  // namespace
-}  // namespace tpudist
+}  // namespace tpudist::test

@@ -1,6 +1,5 @@
 #include "results/checkpoints/checkpoint.hpp"
 
-#include <gmock/gmock.h>
 #include <hdf5.h>
 
 #include <cmath>
@@ -13,16 +12,12 @@
 #include "data/hdf5/sealed_file.hpp"
 #include "results/checkpoints/checkpoint_folder.hpp"
 #include "tests/support/damage.hpp"
+#include "tests/support/matchers.hpp"
 #include "tests/support/temp_dir.hpp"
-#include "tests/support/thrown.hpp"
 #include "tests/support/watched_files.hpp"
 
-namespace tpudist {
+namespace tpudist::test {
 namespace {
-
-using ::testing::ElementsAre;
-using ::testing::HasSubstr;
-using tpudist::test::TempDir;
 
 ParameterTable make_table() {
   ParameterTable table;
@@ -66,7 +61,7 @@ Checkpoint make_checkpoint(const ParameterTable& table, std::int64_t step = 123)
 }
 
 std::string refusal(const std::filesystem::path& path, const ParameterTable& table) {
-  return test::message_of<DataError>([&] { CheckpointFile(path).load(table); });
+  return message_of<DataError>([&] { CheckpointFile(path).load(table); });
 }
 
 class CheckpointTest : public ::testing::Test {
@@ -134,7 +129,7 @@ TEST_F(CheckpointTest, RefusesAnyFlippedByte) {
   for (std::size_t at = 0; at < whole.size(); at += 1 + at / 16) {
     std::string damaged = whole;
     damaged[at] = static_cast<char>(damaged[at] ^ 0x10);
-    test::overwrite(folder_ / "b.h5", damaged);
+    overwrite(folder_ / "b.h5", damaged);
     EXPECT_THAT(refusal(folder_ / "b.h5", table_), HasSubstr("b.h5: damaged")) << "byte " << at;
   }
 }
@@ -144,9 +139,9 @@ TEST_F(CheckpointTest, RefusesEverySeededDamage) {
   const auto path = folder_ / "a.h5";
   save_checkpoint(path, make_checkpoint(table_), table_);
   const std::string whole = read_text_file(path);
-  for (int seed = 0; seed < test::damage_count(200); ++seed) {
-    test::overwrite(path, test::damaged(whole, static_cast<std::uint64_t>(seed)));
-    EXPECT_EQ(test::fault_of_message(refusal(path, table_), path), "") << seed;
+  for (int seed = 0; seed < damage_count(200); ++seed) {
+    overwrite(path, damaged(whole, static_cast<std::uint64_t>(seed)));
+    EXPECT_EQ(fault_of_message(refusal(path, table_), path), "") << seed;
   }
 }
 
@@ -155,7 +150,7 @@ TEST_F(CheckpointTest, RefusesATruncatedFile) {
   const std::string whole = read_text_file(folder_ / "a.h5");
   for (std::size_t bytes :
        {std::size_t{0}, std::size_t{100}, std::size_t{512}, whole.size() / 2, whole.size() - 1}) {
-    test::overwrite(folder_ / "b.h5", whole.substr(0, bytes));
+    overwrite(folder_ / "b.h5", whole.substr(0, bytes));
     EXPECT_THAT(refusal(folder_ / "b.h5", table_), HasSubstr("cut short")) << bytes << " bytes";
   }
   EXPECT_THROW(CheckpointFile(folder_ / "none.h5").load(table_), IoError);
@@ -193,7 +188,7 @@ TEST(Checkpoint, AFailureAnywhereLeavesAReadableCheckpoint) {
     const TempDir folder;
     save_checkpoint(folder / "a.h5", make_checkpoint(table, 1), table);
     bool failed = false;
-    test::WatchedFileSystem files([&, next = 0](const std::string& name, const auto&) mutable {
+    WatchedFileSystem files([&, next = 0](const std::string& name, const auto&) mutable {
       if (name == "remove" || next++ != operation) return;
       failed = true;
       throw IoError("no space left on device");
@@ -219,9 +214,9 @@ TEST(CheckpointFolder, ListsNewestFirstAndPrunes) {
   const TempDir folder;
   EXPECT_THAT(list_checkpoints(folder / "none"), ElementsAre());
   EXPECT_EQ(checkpoint_path("x", 123), "x/step-000000123.h5");
-  for (std::int64_t step : {20, 3, 100}) test::overwrite(checkpoint_path(folder.path(), step), "x");
+  for (std::int64_t step : {20, 3, 100}) overwrite(checkpoint_path(folder.path(), step), "x");
   for (const char* name : {"step-.h5", "step-1x.h5", "step-000000005.h5.12-0-ab.tmp", "notes"}) {
-    test::overwrite(folder / name, "x");
+    overwrite(folder / name, "x");
   }
   EXPECT_THAT(list_checkpoints(folder.path()),
               ElementsAre(checkpoint_path(folder.path(), 100), checkpoint_path(folder.path(), 20),
@@ -270,10 +265,10 @@ TEST_F(CheckpointTest, IsRefusedByWhatItLacks) {
     return refusal(path, table_);
   };
   EXPECT_THAT(without([](hid_t file) { H5Adelete(file, "changed_keys"); }),
-              ::testing::AllOf(HasSubstr(path.string()), HasSubstr("changed_keys")));
+              AllOf(HasSubstr(path.string()), HasSubstr("changed_keys")));
   EXPECT_THAT(without([](hid_t file) { H5Ldelete(file, "members/losses", H5P_DEFAULT); }),
-              ::testing::AllOf(HasSubstr(path.string()), HasSubstr("members/losses")));
+              AllOf(HasSubstr(path.string()), HasSubstr("members/losses")));
 }
 
 }  // namespace
-}  // namespace tpudist
+}  // namespace tpudist::test

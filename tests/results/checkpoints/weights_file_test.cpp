@@ -1,24 +1,16 @@
 #include "results/checkpoints/weights_file.hpp"
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
 #include <cmath>
 #include <functional>
 #include <limits>
 
 #include "core/error.hpp"
 #include "core/safetensors/safetensors_file.hpp"
+#include "tests/support/matchers.hpp"
 #include "tests/support/temp_dir.hpp"
-#include "tests/support/thrown.hpp"
 
-namespace tpudist {
+namespace tpudist::test {
 namespace {
-
-using ::testing::ElementsAre;
-using ::testing::HasSubstr;
-using ::testing::Not;
-using tpudist::test::TempDir;
 
 // A weight [3, 2] that PyTorch stores as [2, 3], a bias, an embedding and a statistic.
 ParameterTable table() {
@@ -89,7 +81,7 @@ class Refusals : public ::testing::Test {
     }
     writer.write(folder_ / "w.safetensors");
     read_.assign(static_cast<std::size_t>(table().length()), 5);
-    const std::string message = test::message_of<DataError>(
+    const std::string message = message_of<DataError>(
         [&] { absent_ = read_weights(folder_ / "w.safetensors", table(), read_); });
     EXPECT_THAT(message, Not(HasSubstr("\n")));
     return message;
@@ -142,8 +134,7 @@ TEST(WeightsFile, RefusesScalesAndTemperaturesWithoutMeaning) {
     writer.add("blocks.1.config_attention.temperature", {1}, std::vector<float>{temperature});
     writer.write(folder / "w.safetensors");
     std::vector<float> flat(static_cast<std::size_t>(table.length()));
-    return test::message_of<DataError>(
-        [&] { read_weights(folder / "w.safetensors", table, flat); });
+    return message_of<DataError>([&] { read_weights(folder / "w.safetensors", table, flat); });
   };
   EXPECT_EQ(said_of(0, 0.5f), "");
   EXPECT_EQ(said_of(0, -0.5f), "");  // training may end there
@@ -165,4 +156,4 @@ TEST(WeightsFile, RefusesWholeNumbers) {
 }
 
 }  // namespace
-}  // namespace tpudist
+}  // namespace tpudist::test

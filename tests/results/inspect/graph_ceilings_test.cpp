@@ -7,12 +7,8 @@
 #include "tests/support/real_data.hpp"
 #include "tests/support/temp_dir.hpp"
 
-namespace tpudist {
+namespace tpudist::test {
 namespace {
-
-using test::measured;
-using test::NoisyGraph;
-using test::NpzFixture;
 
 std::vector<GraphCeiling> ceilings_of(const std::filesystem::path& npz,
                                       const std::filesystem::path& shards,
@@ -29,7 +25,7 @@ std::vector<GraphCeiling> ceilings_of(const std::filesystem::path& npz,
 }
 
 TEST(GraphCeilings, AreThoseOfTheRunTimesForAnyNumberOfThreads) {
-  const test::TempDir folder;
+  const TempDir folder;
   const Collection collection = Collection::parse("layout:own:random");
   const NoisyGraph graph(NoisyGraph::smooth, 300, 0.004, 1);
   NpzFixture hidden = measured(graph);
@@ -65,9 +61,9 @@ TEST(GraphCeilings, AreThoseOfTheRunTimesForAnyNumberOfThreads) {
 
 // 0.82 and 0.81 are told in bench/README.md; the network's tau is 0.76 there.
 TEST(GraphCeilings, OfTheRealAlexNetLieAboveItsModels) {
-  const auto root = test::real_data_root();
+  const auto root = real_data_root();
   if (!root) GTEST_SKIP() << "the real data set is not on this machine (TPUDIST_REAL_DATA)";
-  const test::TempDir folder;
+  const TempDir folder;
   const auto graphs =
       ceilings_of(*root / "npz", folder / "shards", Collection::parse("layout:xla:random"), 2);
   ASSERT_EQ(graphs.size(), 2u);
@@ -79,4 +75,4 @@ TEST(GraphCeilings, OfTheRealAlexNetLieAboveItsModels) {
 }
 
 }  // namespace
-}  // namespace tpudist
+}  // namespace tpudist::test

@@ -1,7 +1,6 @@
 #include "results/inspect/suspect_graphs.hpp"
 
 #include <gmock/gmock.h>
-#include <gtest/gtest.h>
 
 #include "core/random.hpp"
 #include "core/text.hpp"
@@ -12,10 +11,8 @@
 #include "tests/support/real_data.hpp"
 #include "tests/support/temp_dir.hpp"
 
-namespace tpudist {
+namespace tpudist::test {
 namespace {
-
-using test::NpzFixture;
 
 // 600 measurements of 300 configurations in random order, 0.1 % noise.
 NpzFixture measured(std::uint64_t key) {
@@ -42,11 +39,11 @@ class SuspectGraphsTest : public ::testing::Test {
   }
 
   CheckedCollection check() {
-    return check_collection(test::convert_npz(folder_.path()), kCollection, std::nullopt, pool_);
+    return check_collection(convert_npz(folder_.path()), kCollection, std::nullopt, pool_);
   }
 
   static inline const Collection kCollection = Collection::parse("layout:own:random");
-  const test::TempDir folder_;
+  const TempDir folder_;
   ThreadPool pool_{2};
 };
 
@@ -94,7 +91,7 @@ TEST_F(SuspectGraphsTest, NothingIsExcludedWhereNothingIsSuspect) {
 }
 
 TEST_F(SuspectGraphsTest, RealGraphsAreSound) {
-  const auto root = test::real_data_root();
+  const auto root = real_data_root();
   if (!root) GTEST_SKIP() << "the real data set is not on this machine (TPUDIST_REAL_DATA)";
   ConvertOptions options;
   options.npz_root = *root / "npz";
@@ -125,4 +122,4 @@ TEST_F(SuspectGraphsTest, TheOrderOfMeasurementGoesByTheCollection) {
 }
 
 }  // namespace
-}  // namespace tpudist
+}  // namespace tpudist::test

@@ -1,6 +1,5 @@
 #include "results/records/predictions_file.hpp"
 
-#include <gmock/gmock.h>
 #include <hdf5.h>
 
 #include <cmath>
@@ -9,20 +8,12 @@
 #include "core/error.hpp"
 #include "data/hdf5/sealed_file.hpp"
 #include "tests/results/scores/predictions_case.hpp"
+#include "tests/support/damage.hpp"
+#include "tests/support/matchers.hpp"
 #include "tests/support/temp_dir.hpp"
-#include "tests/support/thrown.hpp"
 
-namespace tpudist {
+namespace tpudist::test {
 namespace {
-
-using test::message_of;
-using test::PredictionsCase;
-using test::TempDir;
-using ::testing::Each;
-using ::testing::ElementsAre;
-using ::testing::HasSubstr;
-using ::testing::IsEmpty;
-using ::testing::IsNan;
 
 namespace fs = std::filesystem;
 
@@ -200,5 +191,19 @@ TEST_F(PredictionsFileTest, RefusesWhatDoesNotFitTogether) {
               HasSubstr("configurations of bert are not numbers of 4, rising"));
 }
 
+// Seeded damages of predictions: each is an error of one line that names the file. TPUDIST_DAMAGES
+// says how many.
+TEST(PredictionsDamage, IsFound) {
+  const TempDir folder;
+  const auto path = folder / "predictions.h5";
+  PredictionsCase().write(path);
+  const std::string sound = read_text_file(path);
+  for (int seed = 0; seed < damage_count(200); ++seed) {
+    overwrite(path, damaged(sound, static_cast<std::uint64_t>(seed)));
+    const std::string message = message_of<DataError>([&] { PredictionsFile file(path); });
+    EXPECT_EQ(fault_of_message(message, path), "") << seed;
+  }
+}
+
 }  // namespace
-}  // namespace tpudist
+}  // namespace tpudist::test

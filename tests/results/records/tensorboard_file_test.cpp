@@ -1,6 +1,5 @@
 #include "results/records/tensorboard_file.hpp"
 
-#include <gmock/gmock.h>
 #include <rapidcheck/gtest.h>
 #include <nlohmann/json.hpp>
 
@@ -12,17 +11,14 @@
 
 #include "core/error.hpp"
 #include "core/file_system.hpp"
+#include "tests/support/matchers.hpp"
 #include "tests/support/temp_dir.hpp"
 
-namespace tpudist {
+namespace tpudist::test {
 namespace {
 
 using nlohmann::json;
-using test::TempDir;
-using ::testing::ElementsAre;
-using ::testing::IsEmpty;
 using ::testing::Pair;
-using ::testing::SizeIs;
 
 json step_record(std::int64_t step) {
   return {{"kind", "step"}, {"step", step}, {"loss", {1.5, nullptr, 0.5}}, {"rate", 0.001}};
@@ -221,4 +217,4 @@ TEST(Crc32c, GivesTheKnownValues) {
 }
 
 }  // namespace
-}  // namespace tpudist
+}  // namespace tpudist::test

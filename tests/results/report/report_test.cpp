@@ -1,27 +1,16 @@
 #include "results/report/report.hpp"
 
 #include <fmt/format.h>
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
 
 #include <algorithm>
 
 #include "core/folder_lock.hpp"
 #include "tests/results/report/xml_fault.hpp"
 #include "tests/results/scores/system_case.hpp"
+#include "tests/support/matchers.hpp"
 
-namespace tpudist {
+namespace tpudist::test {
 namespace {
-
-using test::PredictionsCase;
-using test::TempDir;
-using test::write_run;
-using test::write_text;
-using test::XmlFault;
-using ::testing::AllOf;
-using ::testing::HasSubstr;
-using ::testing::Not;
-using ::testing::StartsWith;
 
 // The text of a table by its name; empty where the report has none.
 std::string csv_of(const Report& report, const std::string& name) {
@@ -43,9 +32,8 @@ const ReportFigure& figure_of(const ReportSection& section, const std::string& t
 // A system_run whose learning rate makes it a variant.
 std::filesystem::path write_variant(const std::filesystem::path& folder, int seed, double noise,
                                     const std::string& rate) {
-  test::write_system_run(folder, seed, noise, rate == "0.1" ? 3 : 7);
-  write_text(folder / "config.yaml",
-             test::config_text(seed, 0, 2) + "optimizer:\n  lr: " + rate + "\n");
+  write_system_run(folder, seed, noise, rate == "0.1" ? 3 : 7);
+  write_text(folder / "config.yaml", config_text(seed, 0, 2) + "optimizer:\n  lr: " + rate + "\n");
   return folder;
 }
 
@@ -108,9 +96,8 @@ TEST_F(ReportTest, SaysThatLossesOfSlatesOfOtherSizesDoNotCompare) {
       PredictionsCase predictions;
       predictions.header.runs[0].parameter_hash += static_cast<std::uint64_t>(configs + *name);
       write_run(folder_ / name, predictions);
-      write_text(
-          folder_ / name / "config.yaml",
-          test::config_text(5, 0, 3, name) + fmt::format("batch:\n  configs: {}\n", configs));
+      write_text(folder_ / name / "config.yaml",
+                 config_text(5, 0, 3, name) + fmt::format("batch:\n  configs: {}\n", configs));
     }
     const Report report = make_report(read_results({folder_ / "a", folder_ / "b"}));
     return figure_of(section_of(report, "curves"), "loss").sentence;
@@ -126,7 +113,7 @@ TEST_F(ReportTest, TheSameInputGivesTheSameBytes) {
 }
 
 TEST_F(ReportTest, ARunWithoutAnythingSaysWhatIsMissingAndWhichKeyGivesIt) {
-  write_text(folder_ / "run" / "config.yaml", test::config_text(1, 0, 2));
+  write_text(folder_ / "run" / "config.yaml", config_text(1, 0, 2));
   const Report report = make_report(read_results({folder_ / "run"}));
   EXPECT_EQ(XmlFault::find(report_html(report)), "");
   for (const std::string id :
@@ -143,8 +130,7 @@ TEST_F(ReportTest, ARunWithoutAnythingSaysWhatIsMissingAndWhichKeyGivesIt) {
 TEST_F(ReportTest, ADamagedRunIsToldWithItsFaults) {
   write_run(folder_ / "run", PredictionsCase());
   write_text(folder_ / "run" / "predictions.h5", "nothing");
-  write_text(folder_ / "run" / "metrics.jsonl",
-             std::string("\xff{\n") + test::kMetrics + "{\"kind");
+  write_text(folder_ / "run" / "metrics.jsonl", std::string("\xff{\n") + kMetrics + "{\"kind");
   const Report report = make_report(read_results({folder_ / "run"}));
   EXPECT_EQ(XmlFault::find(report_html(report)), "");
   EXPECT_EQ(section_of(report, "summary").missing.size(), 3u);  // both faults, and no scores
@@ -156,7 +142,7 @@ TEST_F(ReportTest, NamesWithMarkupAreText) {
   predictions.header.graphs[2].name = "<script>alert(1)</script>";
   predictions.graphs[2].scores[1] = {3, 1, 2};
   write_run(folder_ / "<b>", predictions);
-  write_text(folder_ / "<b>" / "config.yaml", test::config_text(5, 0, 3, "'\"><img src=x>'"));
+  write_text(folder_ / "<b>" / "config.yaml", config_text(5, 0, 3, "'\"><img src=x>'"));
   const std::string html = report_html(make_report(read_results({folder_ / "<b>"})));
   EXPECT_EQ(XmlFault::find(html), "");
   EXPECT_THAT(html, Not(HasSubstr("<script>alert")));
@@ -177,9 +163,8 @@ TEST_F(ReportTest, NamesTheVariantThatWonAndByHowMuch) {
                     HasSubstr("more than xla optimizer.lr=0.2")));
   EXPECT_THAT(summary.headline[1],
               StartsWith("Other trainings on these graphs: a difference of +"));
-  EXPECT_THAT(
-      section_of(report, "summary").headline,
-      ::testing::Contains(HasSubstr("0 of 3 trainings collapsed, so the rate is at most 63 %")));
+  EXPECT_THAT(section_of(report, "summary").headline,
+              Contains(HasSubstr("0 of 3 trainings collapsed, so the rate is at most 63 %")));
   EXPECT_EQ(figure_of(summary, "differences").table.rows.size(), 1u);
   EXPECT_EQ(figure_of(summary, "scores").table.rows[0][5].exact, "3 trainings");
   EXPECT_EQ(figure_of(summary, "runs").table.rows.size(), 6u);
@@ -217,7 +202,7 @@ TEST_F(ReportTest, SaysWhereASpreadIsNotKnown) {
 
 TEST_F(ReportTest, MembersOfOneTrainingAreNoTrainings) {
   const Report report =
-      make_report(read_results({test::write_system_run(folder_ / "run", 1, 10)}), false);
+      make_report(read_results({write_system_run(folder_ / "run", 1, 10)}), false);
   const ReportSection& summary = section_of(report, "summary");
   const TextTable& scores = figure_of(summary, "scores").table;
   EXPECT_EQ(scores.rows[0][5].exact, "2 members of one training");
@@ -227,26 +212,25 @@ TEST_F(ReportTest, MembersOfOneTrainingAreNoTrainings) {
 }
 
 TEST_F(ReportTest, ATrainingThatIsThereTwiceCountsOnce) {
-  const auto run = test::write_system_run(folder_ / "runs/a", 1, 10);
+  const auto run = write_system_run(folder_ / "runs/a", 1, 10);
   std::filesystem::copy(run, folder_ / "runs/backup", std::filesystem::copy_options::recursive);
   const Report report = make_report(read_results({folder_ / "runs"}), false);
   const ReportSection& summary = section_of(report, "summary");
   EXPECT_EQ(figure_of(summary, "runs").table.rows.size(), 1u);
-  EXPECT_THAT(summary.missing, ::testing::ElementsAre(
-                                   AllOf(HasSubstr("backup"), HasSubstr("is the same training as"),
-                                         HasSubstr("equal parameters"), HasSubstr("counts once"))));
+  EXPECT_THAT(summary.missing,
+              ElementsAre(AllOf(HasSubstr("backup"), HasSubstr("is the same training as"),
+                                HasSubstr("equal parameters"), HasSubstr("counts once"))));
 }
 
 TEST_F(ReportTest, TellsTheScoresSoFarOfARunThatTrains) {
-  write_text(folder_ / "run/config.yaml", test::config_text(1, 0, 3));
+  write_text(folder_ / "run/config.yaml", config_text(1, 0, 3));
   write_text(
       folder_ / "run/metrics.jsonl",
       R"({"kind":"start","step":0,"time":"2026-01-02 03:04:05 UTC","command":"tpudist train x.yaml",)"
       R"("version":"9.9","commit":"abc","host":"node7","processor":"a chip","ranks":2,"threads":1,)"
       R"("libtorch":"2.11.0","kernels":"avx2","device":"CPU","settings":{}})"
       "\n" +
-          std::string(test::kMetrics)
-              .substr(0, std::string(test::kMetrics).rfind("{\"kind\":\"step\"")));
+          std::string(kMetrics).substr(0, std::string(kMetrics).rfind("{\"kind\":\"step\"")));
   const FolderLock lock(folder_ / "run", "tpudist train");
   const Report report = make_report(read_results({folder_ / "run"}));
   EXPECT_THAT(csv_of(report, "runs"), HasSubstr("0.375,0.75,\"so far, step 50, at most 8 rows\""));
@@ -262,7 +246,7 @@ TEST_F(ReportTest, TellsTheScoresSoFarOfARunThatTrains) {
 
 TEST_F(ReportTest, VariantsThatWereScoredOnOtherDataAreNotCompared) {
   write_variant(folder_ / "runs/a", 1, 3, "0.1");
-  test::PredictionsCase other = test::system_run(2, 3, 7);
+  PredictionsCase other = system_run(2, 3, 7);
   other.graphs[3].runtime[0] += 1;
   other.write((write_variant(folder_ / "runs/b", 2, 3, "0.2")) / "predictions.h5");
   const Report report = make_report(read_results({folder_ / "runs"}), false);
@@ -286,4 +270,4 @@ TEST_F(ReportTest, RunsOfOtherCollectionsStandBesideEachOther) {
 }
 
 }  // namespace
-}  // namespace tpudist
+}  // namespace tpudist::test

@@ -1,22 +1,12 @@
 #include "results/scores/joined_predictions.hpp"
 
-#include <gmock/gmock.h>
-
 #include "core/error.hpp"
 #include "tests/results/scores/predictions_case.hpp"
+#include "tests/support/matchers.hpp"
 #include "tests/support/temp_dir.hpp"
-#include "tests/support/thrown.hpp"
 
-namespace tpudist {
+namespace tpudist::test {
 namespace {
-
-using test::PredictionsCase;
-using test::TempDir;
-using ::testing::AllOf;
-using ::testing::Each;
-using ::testing::HasSubstr;
-using ::testing::IsNan;
-using ::testing::SizeIs;
 
 class JoinedPredictionsTest : public ::testing::Test {
  protected:
@@ -32,7 +22,7 @@ class JoinedPredictionsTest : public ::testing::Test {
     other.header.runs[0].init_seed = 9;
     other.header.runs[0].parameter_hash = 10;
     change(other);
-    return test::message_of<Error>([&] {
+    return message_of<Error>([&] {
       JoinedPredictions joined({file(PredictionsCase(), "a.h5"), file(other, "b.h5")});
       for (std::size_t g = 0; g < joined.header().graphs.size(); ++g)
         joined.read(static_cast<int>(g));
@@ -117,4 +107,4 @@ TEST_F(JoinedPredictionsTest, TakesEqualWeightsOfTwoRecipes) {
 }
 
 }  // namespace
-}  // namespace tpudist
+}  // namespace tpudist::test

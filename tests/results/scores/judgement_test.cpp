@@ -1,26 +1,19 @@
 #include "results/scores/judgement.hpp"
 
-#include <gmock/gmock.h>
-
 #include <cmath>
 #include <nlohmann/json.hpp>
 #include <numeric>
 
 #include "core/error.hpp"
 #include "core/random.hpp"
+#include "results/scores/score_caveats.hpp"
+#include "statistics/ranking/metrics.hpp"
 #include "tests/results/scores/predictions_case.hpp"
-#include "tests/support/thrown.hpp"
+#include "tests/support/matchers.hpp"
+#include "tests/support/noisy_graph.hpp"
 
-namespace tpudist {
+namespace tpudist::test {
 namespace {
-
-using ::testing::AllOf;
-using ::testing::ElementsAre;
-using ::testing::HasSubstr;
-using ::testing::IsEmpty;
-using ::testing::IsNan;
-using ::testing::Not;
-using ::testing::SizeIs;
 
 constexpr int kRows = 60;
 
@@ -63,10 +56,10 @@ class Predictions : public PredictionSource {
       std::vector<double>& scores = predictions.scores.emplace_back();
       for (const std::int64_t runtime : predictions.runtime) {
         const double score = static_cast<double>(runtime) + noise_[m] * rng.normal();
-        scores.push_back(header_.graphs[g].held_out[m] ? 100.0 * score : test::kNoScore);
+        scores.push_back(header_.graphs[g].held_out[m] ? 100.0 * score : kNoScore);
       }
       if (m == spoiled_) scores[3] = INFINITY;
-      if (m == blank_) std::ranges::fill(scores, test::kNoScore);
+      if (m == blank_) std::ranges::fill(scores, kNoScore);
       if (m == tied_ && g >= tied_from_) std::ranges::fill(scores, 5.0);
     }
     if (g == contradicted_) std::ranges::sort(predictions.runtime);
@@ -241,7 +234,7 @@ TEST(Judgement, CombinesSeedsOfTheSameFoldOnly) {
 
 TEST(Judgement, NamesTheMemberThatAColumnLacks) {
   const Predictions predictions({5, 5, 5}, 2);  // member 3 is not there
-  EXPECT_THAT(test::message_of<ConfigError>([&] { judge(predictions, {}); }),
+  EXPECT_THAT(message_of<ConfigError>([&] { judge(predictions, {}); }),
               HasSubstr("xla seed 0/0 members 2-3: the member of fold 1 is missing"));
   const Judgement judgement = judge(predictions, {.least_columns = 1});
   EXPECT_THAT(judgement.tables.front().columns, SizeIs(1));
@@ -382,5 +375,65 @@ TEST(Judgement, GivesNoScoresWithoutRunTimes) {
   EXPECT_THAT(member_weights(judgement), ElementsAre(1, 1, 1));
 }
 
+// Two graphs of these limits.
+std::string text_of(const ScoreCaveats& limits) {
+  std::vector<GraphEvaluation> graphs(2);
+  graphs[0].name = "net";
+  graphs[1].name = "other";
+  for (GraphEvaluation& graph : graphs) graph.limits = limits;
+  return limits_text(graphs, "kendall_tau");
+}
+
+PredictionRows predictions_of(const NoisyGraph& graph) {
+  PredictionRows predictions;
+  predictions.runtime.assign(graph.times.begin(), graph.times.end());
+  predictions.group = graph.config;
+  return predictions;
+}
+
+TEST(ScoreCaveats, AreThoseOfTheRowsAsRanked) {
+  const NoisyGraph graph(NoisyGraph::smooth, 300, 0.004, 1);
+  const ScoreCaveats limits = score_limits("layout:xla:random", graph.truth, predictions_of(graph));
+  EXPECT_EQ(*limits.ceiling.value, *noise_ceiling(graph.times, graph.config).value);
+  EXPECT_EQ(limits.tied_share, 0);
+  EXPECT_EQ(limits.sampling_deviation,
+            tau_sampling_deviation(graph.truth, graph.times, graph.config));
+  const nlohmann::json json = limits_json(limits);
+  EXPECT_EQ(json.at("ceiling"), *limits.ceiling.value);
+  EXPECT_EQ(json.at("ceiling_interval").at(0), limits.ceiling.low);
+  EXPECT_TRUE(json.at("ceiling_reason").is_null());
+}
+
+TEST(ScoreCaveats, SayWhereNoiseIsAssumedNormal) {
+  const NoisyGraph few(NoisyGraph::smooth, 300, 0.004, 1, true);
+  const ScoreCaveats limits = score_limits("layout:xla:random", few.truth, predictions_of(few));
+  EXPECT_THAT(text_of(limits),
+              HasSubstr("ceiling of net and 1 more: noise assumed normal, too few configurations "
+                        "have six measurements\n"));
+  EXPECT_EQ(limits_json(limits).at("ceiling_normal_assumed"), true);
+}
+
+TEST(ScoreCaveats, SayWhyThereIsNoCeiling) {
+  PredictionRows predictions;
+  predictions.runtime = {10, 20, 30};
+  const std::vector<double> ranking = {1, 1, 2};
+  const ScoreCaveats unknown = score_limits("layout:xla:random", ranking, predictions);
+  EXPECT_THAT(unknown.ceiling.reason, HasSubstr("do not say which configurations are equal"));
+  EXPECT_DOUBLE_EQ(unknown.tied_share, 1.0 / 3);
+  predictions.group = {0, 1, 2};
+  EXPECT_THAT(score_limits("layout:xla:random", ranking, predictions).ceiling.reason,
+              HasSubstr("30 are needed"));
+  predictions.normalizer = {1, 1, 1};
+  EXPECT_EQ(score_limits("tile:xla", ranking, predictions).ceiling.reason, kNoTileCeiling);
+  EXPECT_TRUE(std::isnan(score_limits("tile:xla", ranking, predictions).sampling_deviation));
+  predictions.runtime = {0, 0, 0};
+  EXPECT_EQ(score_limits("layout:xla:random", {}, predictions).ceiling.reason,
+            "there are no run times");
+  const std::string text = text_of(unknown);
+  EXPECT_THAT(text, HasSubstr("no ceiling of net and 1 more: the predictions do not say"));
+  EXPECT_THAT(text, HasSubstr("33.33 %"));
+  EXPECT_TRUE(limits_json(unknown).at("ceiling").is_null());
+}
+
 }  // namespace
-}  // namespace tpudist
+}  // namespace tpudist::test

@@ -1,24 +1,14 @@
 #include "results/scores/system_scores.hpp"
 
-#include <gmock/gmock.h>
-
 #include <nlohmann/json.hpp>
 
 #include "core/error.hpp"
 #include "results/scores/comparison_text.hpp"
 #include "tests/results/scores/system_case.hpp"
-#include "tests/support/thrown.hpp"
+#include "tests/support/matchers.hpp"
 
-namespace tpudist {
+namespace tpudist::test {
 namespace {
-
-using test::PredictionsCase;
-using test::TempDir;
-using test::write_system_run;
-using ::testing::AllOf;
-using ::testing::ElementsAre;
-using ::testing::HasSubstr;
-using ::testing::Not;
 
 // Three runs of each of two systems, of which A ranks better.
 class Systems : public ::testing::Test {
@@ -31,7 +21,7 @@ class Systems : public ::testing::Test {
   }
 
   std::string refusal(const std::vector<std::string>& a, const std::vector<std::string>& b) const {
-    return test::message_of<Error>(
+    return message_of<Error>(
         [&] { system_pair(read_system(a), read_system(b), EvaluatedOn::valid); });
   }
 
@@ -50,7 +40,7 @@ TEST_F(Systems, AreComparedByTrainings) {
   const Comparison found = compare(pair.a.scores, pair.b.scores);
   EXPECT_GT(found.difference, 0.05);
   const std::string text = comparison_text(pair, found);
-  EXPECT_THAT(text, AllOf(::testing::StartsWith("A is better on these graphs: +"),
+  EXPECT_THAT(text, AllOf(StartsWith("A is better on these graphs: +"),
                           HasSubstr("kendall_tau, valid split: 6 graphs of 4 families"),
                           HasSubstr("mean of members, 3 trainings of 2 members"),
                           HasSubstr("members together: A 0."),
@@ -108,7 +98,7 @@ TEST_F(Systems, ThatScoreAlikeAreNotSure) {
   const std::string text = comparison_text(pair, found);
   EXPECT_THAT(
       text,
-      AllOf(::testing::StartsWith("A scores 0.1000 higher than B on these graphs; trainings of"),
+      AllOf(StartsWith("A scores 0.1000 higher than B on these graphs; trainings of"),
             HasSubstr("none: scores of all trainings are alike, so their spread is not known"),
             HasSubstr("none: differences of all families are alike"),
             HasSubstr("with 3 and 3 trainings p cannot fall below 0.1"),
@@ -140,14 +130,14 @@ TEST_F(Systems, OfDrawnNodesSaySo) {
   for (RunRecord& run : runs) run.config.push_back({"data.reduce.max_nodes", "15"});
   EXPECT_THAT(drawn_nodes_text(runs), HasSubstr("one draw of their nodes"));
   EXPECT_THAT(system_pair(runs, read_system(b_), EvaluatedOn::valid).a.notes,
-              ::testing::Contains(HasSubstr("evaluate --draws 10")));
+              Contains(HasSubstr("evaluate --draws 10")));
   for (RunRecord& run : runs) run.config.push_back({"data.reduce.drawn", "trained"});
   EXPECT_EQ(drawn_nodes_text(runs), "");
 }
 
 // Members are no other runs: what they say is named so, and has no p value.
 TEST_F(Systems, SayWhereTheyCombineMembersByOtherRules) {
-  PredictionsCase other = test::system_run(1, 4, 7);
+  PredictionsCase other = system_run(1, 4, 7);
   other.header.combination = Combination{CombinationRule::mean};
   other.write(folder_ / "mean.h5");
   const std::vector<std::string> by_mean{(folder_ / "mean.h5").string()};
@@ -180,7 +170,7 @@ TEST_F(Systems, OfSplitTrainingsEqualThoseOfFusedOnes) {
   for (int seed = 1; seed <= 3; ++seed) {
     for (int member = 0; member < 2; ++member) {
       const std::string name = std::to_string(seed) + "-" + std::to_string(member);
-      split.push_back(test::write_split_run(folder_ / ("s" + name), seed, 4, member).string());
+      split.push_back(write_split_run(folder_ / ("s" + name), seed, 4, member).string());
     }
   }
   for (const EvaluatedOn judged : {EvaluatedOn::valid, EvaluatedOn::out_of_fold}) {
@@ -194,12 +184,12 @@ TEST_F(Systems, OfSplitTrainingsEqualThoseOfFusedOnes) {
 }
 
 TEST_F(Systems, ThatShareAnOrderOfSlatesSaySo) {
-  auto run = test::system_run(1, 4);
+  auto run = system_run(1, 4);
   run.header.runs[0].init_seed = 7;
   run.header.runs[0].parameter_hash = 70;
-  std::string text = test::config_text(7, 0, 2);
+  std::string text = config_text(7, 0, 2);
   text.replace(text.find("order: 7"), 8, "order: 1");
-  test::write_text(folder_ / "c" / "config.yaml", text);
+  write_text(folder_ / "c" / "config.yaml", text);
   run.write(folder_ / "c" / "predictions.h5");
   const std::vector<std::string> inputs{a_[0], (folder_ / "c").string()};
   EXPECT_THAT(system_text(system_scores(read_system(inputs), EvaluatedOn::valid)),
@@ -215,26 +205,25 @@ TEST_F(Systems, HaveTrainingsOutOfFold) {
 }
 
 TEST_F(Systems, LeaveOutGraphsThatHaveTwoEqualConfigurations) {
-  auto run = test::system_run(9, 4);
+  auto run = system_run(9, 4);
   auto& predictions = run.graphs[4];
   run.header.graphs[4].configs = run.header.graphs[4].rows = 2;
   predictions.configs = {0, 1};
   predictions.runtime = {10, 10};
   predictions.scores = {{1, 2}, {1, 2}};
-  test::write_text(folder_ / "two" / "config.yaml", test::config_text(9, 0, 2));
+  write_text(folder_ / "two" / "config.yaml", config_text(9, 0, 2));
   run.write(folder_ / "two" / "predictions.h5");
   const std::string input = (folder_ / "two").string();
   const SystemScores found = system_scores(read_system({&input, 1}), EvaluatedOn::valid);
   EXPECT_EQ(found.scores.graph_count(), 5);
-  EXPECT_THAT(found.scores.left_out,
-              ::testing::Contains(HasSubstr("inception_v3_batch_128_train")));
+  EXPECT_THAT(found.scores.left_out, Contains(HasSubstr("inception_v3_batch_128_train")));
   EXPECT_THAT(refusal(a_, {input}), HasSubstr("the data differ"));
 }
 
 // Files of an older version do not say what they began from.
 TEST_F(Systems, RefuseRunsThatAreKnownToHaveBegunFromOtherWeights) {
   const auto file = [&](int seed, std::uint64_t init_hash) {
-    auto run = test::system_run(seed, 4);
+    auto run = system_run(seed, 4);
     run.header.runs[0].init_hash = init_hash;
     const std::filesystem::path path = folder_ / (std::to_string(seed) + ".h5");
     run.write(path);
@@ -252,7 +241,7 @@ TEST_F(Systems, OfOneRecipeSaySo) {
   EXPECT_THAT(
       notes({a_[0]}, {a_[1]}),
       ElementsAre("A and B have equal settings: what they differ by is chance, not a recipe"));
-  EXPECT_THAT(notes(a_, b_), ::testing::IsEmpty());
+  EXPECT_THAT(notes(a_, b_), IsEmpty());
 }
 
 TEST_F(Systems, RefuseWhatIsNotOneSystem) {
@@ -265,5 +254,137 @@ TEST_F(Systems, RefuseWhatIsNotOneSystem) {
   EXPECT_THAT(refusal({a_[0] + ":1"}, b_), HasSubstr("is no sweep"));
 }
 
+std::string refusal_of(const std::string& input) {
+  return message_of<ConfigError>([&] { read_system({&input, 1}); });
+}
+
+class SweepIntervals : public ::testing::Test {
+ protected:
+  const TempDir folder_;
+  const std::string sweep_ = write_system_sweep(folder_ / "sweep").string();
+};
+using ReadSystem = SweepIntervals;
+
+TEST_F(SweepIntervals, HaveTwoForEachVariant) {
+  const ResultSet results = read_results({sweep_});
+  EXPECT_THAT(
+      sweep_interval_text(results),
+      AllOf(HasSubstr("valid split: 1 significant difference between 2 variants on these 6 graphs "
+                      "if trained again\n  Welch's t test decides, as in `tpudist compare`; "),
+            HasSubstr("rate=0.1 - a:b: +0."), HasSubstr("rate=0.1, 95 % intervals"),
+            HasSubstr("a:b, 95 % intervals"), HasSubstr("valid split: 6 graphs of 4 families"),
+            HasSubstr("training graphs, out of fold: 2 graphs of 2 families"),
+            HasSubstr("these graphs, if trained again"),
+            HasSubstr("2 trainings without a collapse leave a collapse rate of up to 78 %"),
+            HasSubstr("other families, if trained again")));
+  const auto json = sweep_interval_json(results);
+  ASSERT_EQ(json.size(), 2u);
+  EXPECT_EQ(json[0].at("variant"), "rate=0.1");
+  EXPECT_GT(json[0].at("valid").at("score"), json[1].at("valid").at("score"));
+  EXPECT_EQ(json[0].at("valid").at("these_graphs").at("degrees"), 1);
+  const auto pairs = sweep_pairs_json(results);
+  ASSERT_EQ(pairs.size(), 2u);  // valid and out of fold
+  EXPECT_EQ(pairs[0].at("pairs").size(), 1u);
+  EXPECT_TRUE(pairs[0].at("shrunk").empty());  // of two variants
+}
+
+// A variant without two complete trainings is named and not passed over.
+TEST_F(SweepIntervals, NameVariantsThatAreNotCompared) {
+  ResultSet results = read_results({sweep_});
+  results.sweep->labels.push_back("late");
+  results.sweep->variant_experiment.push_back(0);
+  if (!results.sweep->variant_group.empty()) results.sweep->variant_group.push_back(0);
+  RunRecord late = results.runs.front();
+  late.variant = "late";
+  results.runs.push_back(late);
+  EXPECT_THAT(sweep_interval_text(results),
+              HasSubstr("not compared: late, which has no two complete trainings"));
+}
+
+// The same data have the same p in both commands.
+TEST_F(SweepIntervals, DecideAsCompareDoes) {
+  const auto sides = two_variants(sweep_);
+  const SystemPair pair =
+      system_pair(read_system({&sides[0], 1}), read_system({&sides[1], 1}), EvaluatedOn::valid);
+  const auto pairs = sweep_pairs_json(read_results({sweep_}));
+  EXPECT_NEAR(pairs[0].at("pairs")[0].at("p"),
+              compare(pair.a.scores, pair.b.scores).these_graphs->p, 1e-12);
+}
+
+TEST_F(ReadSystem, NamesTheBaselineOfASweep) {
+  SweepRecord record = SweepFiles(sweep_).record();
+  record.baseline = true;
+  write_record(SweepFiles(sweep_).record_file(), record);
+  const auto sides = two_variants(sweep_);
+  SystemPair pair =
+      system_pair(read_system({&sides[0], 1}), read_system({&sides[1], 1}), EvaluatedOn::valid);
+  EXPECT_TRUE(pair.a.baseline);
+  EXPECT_FALSE(pair.b.baseline);
+  EXPECT_THAT(comparison_text(pair, compare(pair.a.scores, pair.b.scores)),
+              HasSubstr("rate=0.1 seed 2 (the baseline of the sweep)\n"));
+  // Where the baseline is chosen, its fresh seeds are all that there is.
+  record.stages.push_back({.name = "confirm", .first = 4, .count = 2, .confirms = true});
+  write_record(SweepFiles(sweep_).record_file(), record);
+  std::vector<SweepRun> fresh{record.runs[0], record.runs[1]};
+  for (SweepRun& run : fresh) {
+    run.index += 4;
+    run.id[0] = '1';
+  }
+  write_stage_runs(SweepFiles(sweep_).stage_file(1), fresh);
+  EXPECT_THAT(message_of<ConfigError>([&] { two_variants(sweep_); }),
+              HasSubstr("the baseline, rate=0.1, was chosen, so there is no other variant"));
+}
+
+TEST_F(ReadSystem, ASweepOfTwoVariantsIsBothSides) {
+  EXPECT_THAT(two_variants(sweep_), ElementsAre(sweep_ + ":0", sweep_ + ":1"));
+  SweepRecord record = SweepFiles(sweep_).record();
+  record.labels.push_back("third");
+  record.variant_experiment.push_back(0);
+  record.variant_group.push_back(0);
+  record.runs[3].variant = 2;
+  write_record(SweepFiles(sweep_).record_file(), record);
+  EXPECT_THAT(message_of<ConfigError>([&] { two_variants(sweep_); }),
+              HasSubstr("has runs of 3 variants; name two as " + sweep_ +
+                        ":NUMBER: 0 (rate=0.1), 1 (a:b), 2 (third)"));
+}
+
+TEST_F(ReadSystem, OneVariantIsNotBothSides) {
+  EXPECT_THAT(message_of<ConfigError>([&] { two_variants(sweep_ + ":1"); }),
+              HasSubstr("name two as " + sweep_ + ":NUMBER: 0 (rate=0.1), 1 (a:b)"));
+}
+
+// Fifty times the same number is no estimate of each.
+TEST_F(SweepIntervals, SayWhereTrainingsDoNotSeparateTheVariants) {
+  ResultSet results = read_results({sweep_});
+  results.sweep->labels = {"a", "b", "c"};
+  results.sweep->variant_experiment = {0, 0, 0};
+  results.sweep->variant_group = {0, 0, 0};
+  std::vector<RunRecord> runs;
+  for (const char* label : {"a", "b", "c"}) {
+    for (std::size_t i = 0; i < 2; ++i) {
+      runs.push_back(results.runs[i]);
+      runs.back().variant = label;
+    }
+  }
+  results.runs = runs;
+  EXPECT_THAT(
+      sweep_interval_text(results),
+      AllOf(HasSubstr("between 3 variants on"), HasSubstr("for all 3 pairs at once decides; "),
+            HasSubstr("best guess: these trainings do not separate the variants"),
+            Not(HasSubstr("what training again would reach"))));
+}
+
+TEST_F(ReadSystem, TakesVariantsByNumberAndLabel) {
+  for (const std::string variant : {":1", ":a:b"}) {
+    const std::string input = sweep_ + variant;
+    const std::vector<RunRecord> runs = read_system({&input, 1});
+    ASSERT_EQ(runs.size(), 2u);
+    EXPECT_EQ(runs[0].variant, "a:b");
+  }
+  EXPECT_THAT(refusal_of(sweep_), HasSubstr("name one as"));
+  EXPECT_THAT(refusal_of(sweep_ + ":7"), HasSubstr("has no runs of a variant 7; name one as "));
+  EXPECT_THAT(refusal_of(sweep_ + ":7"), HasSubstr(":NUMBER: 0 (rate=0.1), 1 (a:b)"));
+}
+
 }  // namespace
-}  // namespace tpudist
+}  // namespace tpudist::test

@@ -1,19 +1,14 @@
 #include "results/scores/table_intervals.hpp"
 
-#include <gmock/gmock.h>
-
 #include <array>
 #include <cmath>
 #include <nlohmann/json.hpp>
 
 #include "core/means.hpp"
+#include "tests/support/matchers.hpp"
 
-namespace tpudist {
+namespace tpudist::test {
 namespace {
-
-using ::testing::AllOf;
-using ::testing::HasSubstr;
-using ::testing::Not;
 
 TableJudgement table() {
   TableJudgement table;
@@ -188,4 +183,4 @@ TEST(CollapseLine, TellsTheRateOfCollapsesAndTheMeanOfTheOthers) {
 }
 
 }  // namespace
-}  // namespace tpudist
+}  // namespace tpudist::test

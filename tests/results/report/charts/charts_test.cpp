@@ -1,6 +1,5 @@
 #include "results/report/charts/charts.hpp"
 
-#include <gmock/gmock.h>
 #include <rapidcheck/gtest.h>
 
 #include <limits>
@@ -9,15 +8,10 @@
 #include "results/report/charts/markup.hpp"
 #include "results/report/charts/plot_area.hpp"
 #include "tests/results/report/xml_fault.hpp"
+#include "tests/support/matchers.hpp"
 
-namespace tpudist {
+namespace tpudist::test {
 namespace {
-
-using test::XmlFault;
-using ::testing::AllOf;
-using ::testing::ElementsAre;
-using ::testing::HasSubstr;
-using ::testing::Not;
 
 constexpr double kWidths[] = {758, 324};
 
@@ -174,4 +168,4 @@ TEST(MarkupTest, ShortensByCharacters) {
 }
 
 }  // namespace
-}  // namespace tpudist
+}  // namespace tpudist::test

@@ -1,0 +1,419 @@
+// `tpudist inspect` as a user calls it.
+
+
+#include <fmt/format.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+
+#include <fstream>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "core/file_system.hpp"
+#include "tests/data/hlo/hlo_protos.hpp"
+#include "tests/launch/run_program.hpp"
+#include "tests/results/inspect/measured_graph.hpp"
+#include "tests/support/converted.hpp"
+#include "tests/support/real_data.hpp"
+#include "tests/support/temp_dir.hpp"
+#include "tests/train/tiny_data.hpp"
+
+namespace tpudist::test {
+namespace {
+
+Outcome inspect_file(const std::filesystem::path& file, const std::string& arguments = "") {
+  return run_program("inspect " + file.string() + " " + arguments);
+}
+
+TEST(InspectModule, ShowsOperationsGroupsAndStates) {
+  const auto modules = jax_modules();
+  EXPECT_THAT(output_of(inspect_file(modules / "layouts_before.txt",
+                                     "--default " + (modules / "layouts_after.txt").string())),
+              AllOf(HasSubstr("layouts_before.txt: HLO text\n"),
+                    HasSubstr("jit_f: 21 nodes in 1 computation, 26 edges\n"),
+                    HasSubstr("6 configurable operations (2 convolution, 2 dot, 2 reshape) in 4 "
+                              "groups: 288 configurations\n"),
+                    ContainsRegex(" 2 +8 +convolution +out \\{3,0\\} in \\{3,0\\} kernel "
+                                  "\\{3,2\\} +conv_general_dilated.2\n")));
+}
+
+TEST(InspectModule, SaysInJsonWhatProtoAndTextSay) {
+  const auto read = [](const char* name) {
+    return nlohmann::json::parse(
+        output_of(inspect_file(jax_modules() / name, "--json 2> /dev/null")));
+  };
+  const auto proto = read("layouts_before.pb"), text = read("layouts_before.txt");
+  EXPECT_EQ(proto["kind"], "HloProto");
+  EXPECT_EQ(text["kind"], "HLO text");
+  const auto& module = proto["modules"].at(0);
+  EXPECT_EQ(module["configurations"], 288);
+  EXPECT_EQ(module["opcodes"]["convolution"], 2);
+  EXPECT_EQ(module["warnings"].size(), 1u);
+  ASSERT_EQ(module["groups"].size(), 4u);
+  std::size_t operations = 0;
+  for (const auto& group : module["groups"]) operations += group["operations"].size();
+  EXPECT_EQ(operations, 6u);
+  for (const char* key : {"nodes", "edges", "opcodes", "configurations"})
+    EXPECT_EQ(module[key], text["modules"].at(0)[key]) << key;
+}
+
+TEST(InspectModule, WarnsOfTheWrongStage) {
+  EXPECT_THAT(output_of(inspect_file(jax_modules() / "layouts_after.txt", "2>&1")),
+              HasSubstr("it was dumped too late to choose layouts"));
+  EXPECT_THAT(output_of(inspect_file(jax_modules() / "sort.txt", "2>&1")),
+              AllOf(HasSubstr("no convolution, dot or reshape"),
+                    HasSubstr("--xla_dump_hlo_pass_re=.*layout-assignment.*")));
+}
+
+TEST(InspectModule, TakesDefaultsFromTuningFiles) {
+  const auto root = real_data_root();
+  if (!root) GTEST_SKIP() << "the real data set is not on this machine (TPUDIST_REAL_DATA)";
+  EXPECT_THAT(inspect_file(*root / "pb/module_tuning_data_layout.pb", "2>&1").output,
+              AllOf(HasSubstr("3,163 nodes in 143 computations, 5,112 edges, 112 measured"),
+                    HasSubstr("(53 convolution, 0 dot, 9 reshape) in 8 groups: 3,145,728 "),
+                    Not(HasSubstr("warning"))));
+  EXPECT_THAT(inspect_file(*root / "pb/op_tuning_data.pb", "2>&1").output,
+              AllOf(HasSubstr(": TuningData\n"),
+                    HasSubstr("fusion.191: 31 nodes in 5 computations, 32 edges, 579 "
+                              "measured configurations\n"),
+                    Not(HasSubstr("configurable"))));
+}
+
+TEST(InspectModule, PrintsNamesThatATerminalDoesNotObey) {
+  const TempDir folder;
+  const std::string odd = "a\x1b[31mb\x7f";
+  write_file_atomically(
+      folder / (odd + ".pb"),
+      module("m\x1b[2J", {computation("c", 1, 1, {{"x\ny", "after-all", 1, {}, {}, {}, {}}})}));
+  std::filesystem::copy(jax_modules() / "layouts_before.txt", folder / (odd + ".txt"));
+  for (const char* end : {".pb' 2>&1", ".pb' --json 2>&1", ".txt' 2>&1", ".none' 2>&1"}) {
+    const Outcome outcome = run_program("inspect '" + (folder / odd).string() + end);
+    EXPECT_THAT(outcome.output, Not(HasSubstr("\x1b"))) << end;
+    EXPECT_THAT(outcome.output, ContainsRegex("31mb")) << end;
+  }
+}
+
+TEST(InspectModule, RefusesWhatItCannotShow) {
+  const auto modules = jax_modules();
+  const TempDir folder;
+  write_file_atomically(folder / "text.pb", "neither of them");
+  EXPECT_THAT(output_of(inspect_file(folder / "text.pb", "2>&1"), 3),
+              HasSubstr("text.pb: is damaged, or none of HloProto"));
+  write_file_atomically(folder / "mark.txt", "\xef\xbb\xbfHloModule m");
+  EXPECT_THAT(inspect_file(folder / "mark.txt", "2>&1").output, HasSubstr("a byte order mark"));
+  ASSERT_EQ(::mkfifo((folder / "pipe").c_str(), 0600), 0);  // that nobody writes
+  EXPECT_THAT(inspect_file(folder / "pipe", "2>&1").output, HasSubstr("pipe: is empty or no reg"));
+  EXPECT_THAT(output_of(inspect_file(modules / "layouts_before.txt",
+                                     "--default " + (modules / "sort.txt").string() + " 2>&1"),
+                        3),
+              HasSubstr("sort.txt: names none of the configurable operations"));
+  EXPECT_THAT(output_of(inspect_file(modules / "sort.txt", "--ceiling 2>&1"), 2),
+              HasSubstr("A file holds modules"));
+  EXPECT_THAT(
+      output_of(inspect_file(modules, "--default " + (modules / "sort.txt").string() + " 2>&1"), 2),
+      HasSubstr("Needs a file, not shards"));
+}
+
+// A training graph with enough repeated measurements, one with too few, and none of another split.
+class InspectCeilings : public ::testing::Test {
+ protected:
+  InspectCeilings() {
+    const auto write = [&](int configs, const std::string& file) {
+      const NoisyGraph graph(NoisyGraph::smooth, configs, 0.004, 1);
+      measured(graph).write(folder_ / "npz/layout/own/random/train" / file, {.deflate_level = 1});
+    };
+    write(300, "one.npz");
+    write(20, "few.npz");
+    convert_npz(folder_.path());
+  }
+
+  Outcome inspect(const std::string& arguments) const {
+    return run_program("inspect " + (folder_ / "shards").string() + " " + arguments + " 2>&1");
+  }
+
+  TempDir folder_;
+};
+
+TEST_F(InspectCeilings, ShowsGraphsAndTheMeanOfThoseThatHaveOne) {
+  EXPECT_THAT(output_of(inspect("--ceiling")),
+              AllOf(HasSubstr("layout:own:random\n"), HasSubstr("ceiling (95 % interval)"),
+                    ContainsRegex("train  one +[0-9]+ +300 +[0-9]+ +0\\.[0-9]+ %  0\\.[89][0-9]+"),
+                    ContainsRegex("train  few +[0-9]+ +20 +- +-  "),
+                    ContainsRegex("train  mean ceiling 0\\.[89][0-9]+ of 1 of 2 graphs\n"),
+                    Not(HasSubstr("valid"))));
+}
+
+TEST_F(InspectCeilings, WritesJson) {
+  const auto json =
+      nlohmann::json::parse(output_of(inspect("--ceiling --json --collection layout:own:random")))
+          .at("layout:own:random");
+  ASSERT_EQ(json.at("graphs").size(), 2u);
+  for (const auto& graph : json.at("graphs")) {
+    const bool known = graph.at("name") == "one";
+    EXPECT_EQ(graph.at("ceiling").is_number(), known) << graph;
+    EXPECT_EQ(graph.at("reason").is_string(), !known) << graph;
+    if (!known) continue;
+    EXPECT_EQ(graph.at("ceiling"), json.at("mean").at("train"));
+    EXPECT_LT(graph.at("interval").at(0), graph.at("ceiling"));
+    EXPECT_NEAR(graph.at("noise").get<double>(), 0.004, 0.001);
+  }
+}
+
+TEST_F(InspectCeilings, SaysWhatCannotBe) {
+  EXPECT_EQ(inspect("--ceiling --suspects").exit_code, 2);
+  EXPECT_THAT(output_of(inspect("--ceiling --collection layout:xla:random"), 2),
+              HasSubstr("layout:xla:random"));
+  const std::filesystem::path shard = folder_ / "shards/layout/own/random/train/shard-00000.h5";
+  ASSERT_TRUE(std::filesystem::exists(shard));
+  std::filesystem::resize_file(shard, 100);
+  EXPECT_THAT(output_of(inspect("--ceiling"), 3), HasSubstr("shard-00000.h5"));
+  write_file_atomically(shard.parent_path().parent_path() / "manifest.json", "{");
+  EXPECT_EQ(inspect("--ceiling").exit_code, 3);
+}
+
+TEST_F(InspectCeilings, WritesAPageOfRunTimes) {
+  const std::string page = (folder_ / "page.html").string();
+  EXPECT_THAT(output_of(inspect("--suspects --html " + page)),
+              AllOf(HasSubstr("data.entropy_filter=0.3 would remove"),
+                    HasSubstr("page.html: run times of 1 collection\n")));
+  const std::string html = read_text_file(page);
+  EXPECT_THAT(html, AllOf(HasSubstr("one (train)"), HasSubstr("few (train)")));
+  const Outcome json = inspect("--suspects --json --html " + page);
+  EXPECT_TRUE(nlohmann::json::accept(json.output)) << json.output;
+  EXPECT_EQ(read_text_file(page), html);
+}
+
+TEST_F(InspectCeilings, SaysWhyThereIsNoPage) {
+  EXPECT_EQ(inspect("--html page.html").exit_code, 2);
+  EXPECT_THAT(output_of(inspect("--suspects --html " + (folder_ / "none/page.html").string()), 2),
+              HasSubstr("none"));
+  std::filesystem::remove_all(folder_ / "npz");
+  std::filesystem::remove_all(folder_ / "shards");
+  NpzFixture::make_tile().write(folder_ / "npz/tile/xla/train/k.npz", {.deflate_level = 1});
+  convert_npz(folder_.path());
+  EXPECT_THAT(output_of(inspect("--suspects --html " + (folder_ / "page.html").string()), 2),
+              AllOf(HasSubstr("--html"), HasSubstr("tile")));
+  EXPECT_FALSE(std::filesystem::exists(folder_ / "page.html"));
+}
+
+Outcome inspect(const std::string& arguments) {
+  return run_program("inspect " + tiny_shards().string() + " " + arguments + " 2>&1");
+}
+
+TEST(InspectFolds, ShowsEachSourceOnce) {
+  const auto json = nlohmann::json::parse(output_of(inspect("--folds 2 --json")));
+  std::vector<std::string> first;
+  for (const auto& table : json) first.push_back(table.at("collections").at(0));
+  EXPECT_THAT(first, ElementsAre("tile:xla", "layout:xla:default", "layout:nlp:default"));
+  EXPECT_THAT(inspect("--folds 2 --collection layout:xla:random").output,
+              HasSubstr("2 folds of the training graphs of layout:xla:default and "
+                        "layout:xla:random (seed 1)"));
+}
+
+TEST(InspectFolds, WritesAFileThatItShowsAgain) {
+  const TempDir folder;
+  const std::string file = (folder / "folds.yaml").string();
+  const std::string written =
+      output_of(inspect("--collection tile:xla --folds 3 --seed 4 --json --write-folds " + file));
+  EXPECT_EQ(
+      nlohmann::json::parse(output_of(inspect("--collection tile:xla --json --fold-file " + file)))
+          .at(0)
+          .at("graphs"),
+      nlohmann::json::parse(written).at(0).at("graphs"));
+}
+
+TEST(InspectFolds, SaysWhatCannotBe) {
+  const TempDir folder;
+  const std::string file = (folder / "folds.yaml").string();
+  EXPECT_THAT(output_of(inspect("--collection layout:xla:random --folds 100"), 2),
+              HasSubstr("100 folds need as many model families"));
+  EXPECT_THAT(inspect("--folds 2 --write-folds " + file).output,
+              HasSubstr("name one with --collection"));
+  EXPECT_THAT(inspect("--write-folds " + file).output, HasSubstr("Needs --folds or --fold-file"));
+  write_file_atomically(file, "families: {nobody: 0}");
+  EXPECT_THAT(inspect("--collection layout:xla:random --fold-file " + file).output,
+              HasSubstr("no line covers"));
+}
+
+TEST(InspectFolds, WarnsOfAFileThatSplitsAFamily) {
+  const TempDir folder;
+  const std::string file = (folder / "folds.yaml").string();
+  const std::string npz = (folder / "npz").string(), shards = (folder / "shards").string();
+  ASSERT_EQ(run_program("synth " + npz +
+                        " --preset tiny --graphs 20,1,1 --configs 4 "
+                        "--collections tile:xla && " +
+                        program().string() + " convert " + npz + " " + shards)
+                .exit_code,
+            0);
+  const std::string inspect_them = "inspect " + shards + " --collection tile:xla ";
+  const Outcome written = run_program(inspect_them + "--folds 2 --json 2>/dev/null");
+  std::string text = "graphs:\n", family;
+  std::map<std::string, int> seen;
+  const auto folds = nlohmann::json::parse(written.output);
+  for (const auto& graph : folds.at(0).at("graphs")) {
+    const std::string own = graph.at("family");
+    if (++seen[own] == 2 && family.empty()) family = own;
+    text += fmt::format("  '{}': {}\n", graph.at("name").get<std::string>(),
+                        own == family && seen[own] == 2 ? 1 : 0);
+  }
+  ASSERT_NE(family, "");
+  write_file_atomically(file, text);
+  EXPECT_THAT(run_program(inspect_them + "--fold-file " + file + " 2>&1").output,
+              HasSubstr(file + " splits model families over several folds: " + family + ";"));
+}
+
+Outcome run_plans(const std::string& arguments) {
+  return run_program("inspect " + arguments);
+}
+
+class InspectPlans : public ::testing::Test {
+ protected:
+  InspectPlans() : file_((folder_ / "tiny.yaml").string()) {
+    std::ofstream(file_) << tiny_experiment().resolved_yaml;
+  }
+
+  // The JSON of `inspect --plan ARGUMENTS`.
+  nlohmann::json plans(const std::string& arguments) const {
+    const Outcome outcome = run_plans("--plan " + file_ + " --json " + arguments + " 2>/dev/null");
+    EXPECT_EQ(outcome.exit_code, 0) << arguments;
+    return nlohmann::json::parse(outcome.output);
+  }
+
+  const TempDir folder_;
+  const std::string file_;
+};
+
+// Same numbers without the times.
+nlohmann::json timeless(nlohmann::json json) {
+  for (auto& graph : json.at("graphs")) graph.erase("plan_seconds");
+  return json;
+}
+
+TEST_F(InspectPlans, GivesNumbersThatBelongTogether) {
+  for (const char* collection : {"layout:xla:random", "layout:nlp:random", "tile:xla"}) {
+    const auto json = plans(std::string("data.collection=") + collection);
+    ASSERT_FALSE(json.at("graphs").empty()) << collection;
+    double dense = 0, refined = 0, taken = 0;
+    int count = 0;
+    for (const auto& graph : json.at("graphs")) {
+      const std::vector<std::int64_t> rows = graph.at("rows");
+      ASSERT_EQ(rows.size(), tiny_experiment().network.blocks.size() + 1);
+      EXPECT_EQ(graph.at("dense_rows"),
+                graph.at("nodes").get<std::int64_t>() * graph.at("configs").get<std::int64_t>());
+      for (const std::int64_t n : rows) {
+        EXPECT_GT(n, 0);
+        EXPECT_LE(n, graph.at("dense_rows").get<std::int64_t>());
+      }
+      // What tells two nodes apart before a layer tells them apart after it.
+      EXPECT_TRUE(std::ranges::is_sorted(rows));
+      EXPECT_LE(graph.at("needed_rows").get<std::int64_t>(), rows.back());
+      EXPECT_LE(graph.at("config_nodes").get<std::int64_t>(),
+                graph.at("nodes").get<std::int64_t>());
+      EXPECT_LE(graph.at("configs"), 4);
+      EXPECT_LE(graph.at("configs"), graph.at("distinct_configs"));
+      EXPECT_GE(graph.at("plan_seconds"), 0.0);
+      const double d = graph.at("dense_gflop"), r = graph.at("refined_gflop");
+      EXPECT_GE(graph.at("saving"), 1.0);
+      EXPECT_DOUBLE_EQ(graph.at("saving"), d / r);
+      EXPECT_EQ(graph.at("auto"), r <= 0.9 * d ? "refined" : "dense");
+      dense += d;
+      refined += r;
+      taken += graph.at("auto") == "refined" ? r : d;
+      count += graph.at("auto") == "refined";
+    }
+    EXPECT_DOUBLE_EQ(json.at("total_saving"), dense / refined);
+    EXPECT_DOUBLE_EQ(json.at("auto_saving"), dense / taken);
+    EXPECT_EQ(json.at("auto_refined"), count);
+  }
+}
+
+TEST_F(InspectPlans, IsTheSameForAnyNumberOfThreadsAndWhateverPlanIsTrained) {
+  const auto json = timeless(plans(""));
+  EXPECT_EQ(timeless(plans("--threads 3")), json);
+  EXPECT_EQ(timeless(plans("--threads 1 plan=dense")), json);
+}
+
+TEST_F(InspectPlans, TakesSizeShardsAndFiltersFromTheCommandLine) {
+  const auto all = plans("");
+  const std::string first = all.at("graphs").at(0).at("name");
+  const auto two = plans("--configs 2 data.include.train=[" + first + "] data.shards=none " +
+                         tiny_shards().string());
+  EXPECT_EQ(two.at("configs"), 2);
+  ASSERT_EQ(two.at("graphs").size(), 1u);
+  EXPECT_EQ(two.at("graphs").at(0).at("name"), first);
+  EXPECT_EQ(two.at("graphs").at(0).at("configs"), 2);
+  EXPECT_EQ(plans("batch.configs=2").at("graphs").at(0).at("rows").size(),
+            all.at("graphs").at(0).at("rows").size());
+}
+
+TEST_F(InspectPlans, PrintsATableAndTheSummary) {
+  const auto json = plans("");
+  const std::string table = output_of(run_plans("--plan " + file_ + " 2>/dev/null"));
+  EXPECT_THAT(table, HasSubstr("layout:xla:random train, plans of a slate of 4 configurations\n"));
+  for (const auto& graph : json.at("graphs"))
+    EXPECT_THAT(table, HasSubstr("\n" + graph.at("name").get<std::string>() + " "));
+  EXPECT_THAT(table,
+              HasSubstr("\n" + std::to_string(json.at("graphs").size()) + " graphs: saving "));
+}
+
+TEST_F(InspectPlans, NamesADamagedShard) {
+  std::filesystem::copy(tiny_shards(), folder_ / "damaged",
+                        std::filesystem::copy_options::recursive);
+  const auto shard = folder_ / "damaged/layout/xla/random/train/shard-00000.h5";
+  std::filesystem::resize_file(shard, std::filesystem::file_size(shard) / 2);
+  EXPECT_THAT(
+      output_of(run_plans((folder_ / "damaged").string() + " --plan " + file_ + " 2>&1"), 3),
+      AllOf(HasSubstr("tpudist: error: "), HasSubstr("shard-00000.h5")));
+}
+
+TEST_F(InspectPlans, WrongUsageIsExitCode2) {
+  const std::string shards = tiny_shards().string();
+  for (const std::string& arguments :
+       {std::string(), std::string("no-such-folder"), std::string("--plan none.yaml"),
+        "--plan " + file_ + " --configs 1", "--plan " + file_ + " batch.confgs=3",
+        "--plan " + file_ + " --collection tile:xla", shards + " --threads 2",
+        shards + " batch.configs=3", "--plan " + file_ + " data.include.train=[nothing]"}) {
+    EXPECT_FALSE(output_of(run_plans(arguments + " 2>&1"), 2).empty()) << arguments;
+  }
+  EXPECT_THAT(run_plans("no-such-folder 2>&1").output, HasSubstr("no-such-folder"));
+}
+
+// Without --plan nothing needs the program beside it.
+TEST_F(InspectPlans, PlainInspectNeedsNoLibTorch) {
+  std::filesystem::copy_file(program(), folder_ / "tpudist");
+  const std::string alone = (folder_ / "tpudist").string() + " inspect ";
+  EXPECT_EQ(std::system((alone + tiny_shards().string() + " >/dev/null 2>&1").c_str()), 0);
+  EXPECT_EQ(WEXITSTATUS(std::system((alone + "--plan " + file_ + " >/dev/null 2>&1").c_str())), 1);
+}
+
+TEST_F(InspectPlans, DryRunSaysWhatIsTaken) {
+  const auto [exit_code, text] = run_program("train --dry-run " + file_ + " 2>&1");
+  EXPECT_EQ(exit_code, 0);
+  EXPECT_THAT(
+      text, AllOf(HasSubstr(" of 9 units of the first 3 steps refined"), HasSubstr("\n  taken ")));
+}
+
+TEST_F(InspectPlans, DryRunPlansForRanksThatDoNotRun) {
+  const auto [exit_code, text] = run_program("train --dry-run --ranks 3 " + file_ + " 2>&1");
+  EXPECT_EQ(exit_code, 0) << text;
+  EXPECT_THAT(text, AllOf(HasSubstr("work of 3 ranks"), HasSubstr("\n  rank 2 "),
+                          HasSubstr("\n  balance ")));
+  EXPECT_EQ(run_program("train --ranks 3 " + file_ + " 2>&1").exit_code, 2);
+  EXPECT_EQ(run_program("train --dry-run --ranks 0 " + file_ + " 2>&1").exit_code, 2);
+}
+
+TEST_F(InspectPlans, DryRunSaysWhatEvaluationsCost) {
+  const auto dry = [&](const std::string& overrides) {
+    return run_program("train --dry-run " + file_ + " dist.device=cpu " + overrides + " 2>&1")
+        .output;
+  };
+  const std::string all = dry("train.steps=6 train.evaluate_every=2 train.evaluate_rows=10");
+  EXPECT_THAT(
+      all, AllOf(HasSubstr("\n  every 2 "), HasSubstr("\n  at the end "),
+                 HasSubstr(" GFLOP, as much as "), ContainsRegex("\n  together     about [0-9]")));
+  EXPECT_THAT(dry("train.last_evaluation=none"), HasSubstr("\n  at the end   none"));
+}
+
+}  // namespace
+}  // namespace tpudist::test
