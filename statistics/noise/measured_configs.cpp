@@ -63,15 +63,4 @@ MeasuredConfigs measured_configs(std::span<const double> times,
   return measured;
 }
 
-void each_config(std::span<const std::int32_t> config,
-                 const std::function<void(std::span<const std::size_t>)>& visit) {
-  std::vector<std::size_t> rows(config.size());
-  std::iota(rows.begin(), rows.end(), std::size_t{0});
-  std::ranges::stable_sort(rows, {}, [&](std::size_t i) { return config[i]; });
-  for (std::size_t begin = 0, end = 0; begin < rows.size(); begin = end) {
-    while (end < rows.size() && config[rows[end]] == config[rows[begin]]) ++end;
-    visit(std::span(rows).subspan(begin, end - begin));
-  }
-}
-
 }  // namespace tpudist

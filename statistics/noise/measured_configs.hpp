@@ -1,8 +1,6 @@
 #pragma once
 
-#include <cstddef>
 #include <cstdint>
-#include <functional>
 #include <span>
 #include <string>
 #include <vector>
@@ -33,10 +31,5 @@ std::string fault_of_times(std::span<const double> times);
 // of its measurements. Throws Error if lengths differ, and DataError with fault_of_times.
 MeasuredConfigs measured_configs(std::span<const double> times,
                                  std::span<const std::int32_t> config);
-
-// Calls visit(rows) for the rows of each configuration (ascending, as are the rows of each). `config`
-// [n] as above.
-void each_config(std::span<const std::int32_t> config,
-                 const std::function<void(std::span<const std::size_t>)>& visit);
 
 }  // namespace tpudist

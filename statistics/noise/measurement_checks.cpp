@@ -12,6 +12,7 @@
 #include "core/means.hpp"
 #include "core/random.hpp"
 #include "statistics/noise/measured_configs.hpp"
+#include "statistics/ranking/metrics.hpp"
 
 namespace tpudist {
 namespace {

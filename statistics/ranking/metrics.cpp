@@ -9,9 +9,19 @@
 
 #include "core/error.hpp"
 #include "core/means.hpp"
-#include "statistics/noise/measured_configs.hpp"
 
 namespace tpudist {
+
+void each_config(std::span<const std::int32_t> config,
+                 const std::function<void(std::span<const std::size_t>)>& visit) {
+  std::vector<std::size_t> rows(config.size());
+  std::iota(rows.begin(), rows.end(), std::size_t{0});
+  std::ranges::stable_sort(rows, {}, [&](std::size_t i) { return config[i]; });
+  for (std::size_t begin = 0, end = 0; begin < rows.size(); begin = end) {
+    while (end < rows.size() && config[rows[end]] == config[rows[begin]]) ++end;
+    visit(std::span(rows).subspan(begin, end - begin));
+  }
+}
 namespace {
 
 void check_values(std::span<const double> values, std::string_view what) {
@@ -278,7 +288,7 @@ void check(std::span<const double> values, std::size_t n, std::size_t configs) {
   }
 }
 
-// As each_config of measured_configs.hpp; without `config` each row is a configuration.
+// As each_config; without `config` each row is a configuration.
 template <typename Visit>
 void each_config_or_row(std::size_t n, std::span<const std::int32_t> config, const Visit& visit) {
   std::vector<std::int32_t> all_differ(config.empty() ? n : 0);

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <span>
 
 namespace tpudist {
@@ -41,5 +42,10 @@ double tau_sampling_deviation(std::span<const double> x, std::span<const double>
 // ranking leaves these pairs undecided, and tau-b does not count them as wrong, so many ties make a
 // score look better. NaN if there is no pair. Throws DataError on NaN and Error if lengths differ.
 double tied_pair_share(std::span<const double> scores, std::span<const std::int32_t> config = {});
+
+// Calls visit(rows) for the rows of each configuration (ascending, as are the rows of each). `config`
+// [n] has equal numbers, of any value, for equal configurations.
+void each_config(std::span<const std::int32_t> config,
+                 const std::function<void(std::span<const std::size_t>)>& visit);
 
 }  // namespace tpudist
