@@ -20,9 +20,9 @@ void add_diff_command(Command app) {
   command.add_option("a", (*runs)[0], "Folder of a run").required().existing_folder();
   command.add_option("b", (*runs)[1], "Folder of the other run").required().existing_folder();
   command.run([runs] {
-    const RunDifference difference = compare_runs((*runs)[0], (*runs)[1]);
-    print_text(difference.text);
-    if (!difference.equal) throw EndWith(1);
+    const auto [equal, text] = compare_runs((*runs)[0], (*runs)[1]);
+    print_text(text);
+    if (!equal) throw EndWith(1);
   });
 }
 

@@ -81,7 +81,7 @@ std::string_view name_of(MeasuredOrder order) {
 void print_filter(const CheckedCollection& checked) {
   std::int64_t measurements = 0, filtered = 0;
   std::vector<std::string> whole;  // graphs that lose all rows
-  for (const CheckedGraph& graph : checked.graphs) {
+  for (const CheckedCollection::Graph& graph : checked.graphs) {
     if (!graph.has_times) continue;
     measurements += graph.measurements;
     filtered += graph.filtered;
@@ -100,11 +100,13 @@ void print_collection(const CheckedCollection& checked) {
       "{}: {}, {} suspect; {} without run times, {} with too few for any check; order of "
       "measurement: {}\n",
       checked.collection.name, counted(std::ssize(checked.graphs), "graph"),
-      count([](const CheckedGraph& graph) { return !graph.suspicions.empty(); }),
-      count([](const CheckedGraph& graph) { return !graph.has_times; }),
-      count([](const CheckedGraph& graph) { return graph.has_times && graph.checks.empty(); }),
+      count([](const CheckedCollection::Graph& graph) { return !graph.suspicions.empty(); }),
+      count([](const CheckedCollection::Graph& graph) { return !graph.has_times; }),
+      count([](const CheckedCollection::Graph& graph) {
+        return graph.has_times && graph.checks.empty();
+      }),
       name_of(checked.order));
-  for (const CheckedGraph& graph : checked.graphs) {
+  for (const CheckedCollection::Graph& graph : checked.graphs) {
     if (graph.suspicions.empty()) continue;
     print("{} {} ({})\n", graph.split, graph.name, counted(graph.measurements, "measurement"));
     for (const MeasurementCheck& check : graph.suspicions) print("  {}\n", describe(check));
@@ -133,7 +135,7 @@ nlohmann::ordered_json to_json(const CheckedCollection& checked) {
   nlohmann::ordered_json json = {{"order", name_of(checked.order)},
                                  {"entropy_filter", checked.least_entropy},
                                  {"graphs", nlohmann::ordered_json::array()}};
-  for (const CheckedGraph& graph : checked.graphs) {
+  for (const CheckedCollection::Graph& graph : checked.graphs) {
     nlohmann::ordered_json entry = {{"name", graph.name},
                                     {"split", graph.split},
                                     {"measurements", graph.measurements},

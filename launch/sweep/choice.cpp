@@ -18,7 +18,7 @@ namespace {
 
 // All runs of one seed.
 struct Training {
-  std::vector<MemberResult> members;
+  std::vector<RunResult::Member> members;
   int folds = 0;
   bool finished = true;
 };
@@ -28,7 +28,7 @@ double scored_graphs(const Training& training, ChoiceScore choice) {
   double sum = 0;
   int members = 0;
   std::map<int, int> by_fold;
-  for (const MemberResult& member : training.members) {
+  for (const RunResult::Member& member : training.members) {
     if (member.failed) continue;
     ++members;
     sum += std::max(member.valid_graphs, 0);
@@ -45,7 +45,7 @@ std::optional<double> score_of(const Training& training, ChoiceScore choice) {
   if (!training.finished || choice == ChoiceScore::none) return std::nullopt;
   if (choice == ChoiceScore::out_of_fold) {
     std::set<int> folds, scored;
-    for (const MemberResult& member : training.members) {
+    for (const RunResult::Member& member : training.members) {
       const int fold = training.folds > 0 ? member.number % training.folds : 0;
       folds.insert(fold);
       if (!member.failed) scored.insert(fold);
@@ -73,7 +73,7 @@ std::vector<VariantSummary> summarise(const std::vector<SweepRun>& runs,
     ++(results[i]->finished ? summary.finished : summary.failed);
     if (results[i]->finished)
       summary.failed_members +=
-          static_cast<int>(std::ranges::count_if(results[i]->members, &MemberResult::failed));
+          static_cast<int>(std::ranges::count_if(results[i]->members, &RunResult::Member::failed));
     std::ranges::copy(results[i]->members, std::back_inserter(training.members));
   }
   std::vector<VariantSummary> list;

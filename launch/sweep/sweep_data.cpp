@@ -22,7 +22,7 @@ namespace {
 
 std::vector<GraphEntry> entries_of(const FrozenData& data) {
   std::vector<GraphEntry> entries;
-  for (const FrozenGraph& graph : data.graphs) {
+  for (const FrozenData::Graph& graph : data.graphs) {
     GraphEntry& entry = entries.emplace_back();
     entry.name = graph.name;
     entry.split = graph.split;

@@ -118,8 +118,8 @@ std::string key_of(const std::string& message, const Overrides& overrides) {
 }
 
 // Halves the graphs by families; both halves are empty if there are fewer than two families.
-ValidationHalves halves_of(const std::vector<GraphEntry>& graphs) {
-  ValidationHalves halves;
+SweepRecord::Halves halves_of(const std::vector<GraphEntry>& graphs) {
+  SweepRecord::Halves halves;
   std::vector<std::string> names;
   for (const GraphEntry& graph : graphs) names.push_back(graph.name);
   std::vector<int> half;
@@ -137,7 +137,7 @@ ValidationHalves halves_of(const std::vector<GraphEntry>& graphs) {
 // choose leave out one half, and runs that confirm leave out the other.
 bool halve_validation(SweepPlan& plan, std::size_t experiment_index, const SweepRecord* frozen) {
   const Experiment experiment = load(plan, static_cast<int>(experiment_index), {});
-  ValidationHalves& halves = plan.record.halves[experiment_index];
+  SweepRecord::Halves& halves = plan.record.halves[experiment_index];
   if (frozen && experiment_index < frozen->halves.size()) {
     halves = frozen->halves[experiment_index];
   } else {

@@ -69,7 +69,7 @@ std::string_view name_of(ChoiceScore score) {
 // The name of a stage's scores, with their half of the validation families.
 std::string score_text(const SweepRecord& record, const StageResults& stage, ChoiceScore score) {
   const bool halved = std::ranges::any_of(
-      record.halves, [](const ValidationHalves& own) { return !own.choosing.empty(); });
+      record.halves, [](const SweepRecord::Halves& own) { return !own.choosing.empty(); });
   if (score == ChoiceScore::out_of_fold || !halved) return std::string(name_of(score));
   return stage.stage->confirms ? "valid (confirming half)" : "valid (choosing half)";
 }
@@ -472,9 +472,9 @@ std::string collect_csv(const SweepFolder& folder) {
       const auto& result = stage.results[i];
       for (int m = 0; m < run.members; ++m) {
         const int number = run.first_member + m;
-        const MemberResult* member =
+        const RunResult::Member* member =
             result && result->finished && !result->members.empty() ? &result->members[m] : nullptr;
-        const auto graphs = [&](int MemberResult::*count) {
+        const auto graphs = [&](int RunResult::Member::*count) {
           return member && member->*count >= 0 ? TableCell(member->*count) : "";
         };
         table.rows.push_back(
@@ -484,7 +484,8 @@ std::string collect_csv(const SweepFolder& folder) {
              member && member->failed ? "member failed" : state_word(result),
              member ? member->valid : std::nullopt, member ? member->out_of_fold : std::nullopt,
              member ? result->parameters : "", member ? TableCell(result->steps) : "",
-             graphs(&MemberResult::valid_graphs), graphs(&MemberResult::out_of_fold_graphs)});
+             graphs(&RunResult::Member::valid_graphs),
+             graphs(&RunResult::Member::out_of_fold_graphs)});
       }
     }
   }

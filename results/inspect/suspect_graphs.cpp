@@ -14,8 +14,9 @@
 namespace tpudist {
 namespace {
 
-CheckedGraph check_graph(const GraphEntry& entry, MeasuredOrder order, double least_entropy) {
-  CheckedGraph graph{entry.name, entry.split, entry.configs, false, 0, {}, {}};
+CheckedCollection::Graph check_graph(const GraphEntry& entry, MeasuredOrder order,
+                                     double least_entropy) {
+  CheckedCollection::Graph graph{entry.name, entry.split, entry.configs, false, 0, {}, {}};
   const RunTimes times = GraphReader(entry).read_run_times();
   graph.has_times = std::ranges::none_of(times.runtime, [](std::int64_t t) { return t == 0; });
   if (!graph.has_times) return graph;
@@ -58,8 +59,8 @@ CheckedCollection check_collection(const std::filesystem::path& shard_root,
     checked.graphs[at] = check_graph(entries[at], checked.order, checked.least_entropy);
   });
   std::int64_t checks = 0;
-  for (const CheckedGraph& graph : checked.graphs) checks += std::ssize(graph.checks);
-  for (CheckedGraph& graph : checked.graphs) {
+  for (const CheckedCollection::Graph& graph : checked.graphs) checks += std::ssize(graph.checks);
+  for (CheckedCollection::Graph& graph : checked.graphs) {
     std::ranges::copy_if(graph.checks, std::back_inserter(graph.suspicions),
                          [&](const MeasurementCheck& check) { return check.is_suspect(checks); });
   }
@@ -68,7 +69,7 @@ CheckedCollection check_collection(const std::filesystem::path& shard_root,
 
 std::string exclusion_of(const CheckedCollection& checked, std::string_view split) {
   std::vector<std::string> patterns;
-  for (const CheckedGraph& graph : checked.graphs) {
+  for (const CheckedCollection::Graph& graph : checked.graphs) {
     if (graph.split == split && !graph.suspicions.empty())
       patterns.push_back(pattern_of(graph.name));
   }

@@ -12,21 +12,21 @@
 
 namespace tpudist {
 
-// The results of the checks of one graph's run times.
-struct CheckedGraph {
-  std::string name, split;
-  std::int64_t measurements = 0;
-  bool has_times = false;     // false: a test split, with run times 0
-  std::int64_t filtered = 0;  // measurements that the entropy filter would remove
-  std::vector<MeasurementCheck> checks;
-  std::vector<MeasurementCheck> suspicions;  // those that make the graph suspect
-};
-
 struct CheckedCollection {
+  // The results of the checks of one graph's run times.
+  struct Graph {
+    std::string name, split;
+    std::int64_t measurements = 0;
+    bool has_times = false;     // false: a test split, with run times 0
+    std::int64_t filtered = 0;  // measurements that the entropy filter would remove
+    std::vector<MeasurementCheck> checks;
+    std::vector<MeasurementCheck> suspicions;  // those that make the graph suspect
+  };
+
   Collection collection;
   double least_entropy = 0;  // threshold of the entropy filter: 0.3 for a random order, else 3
   MeasuredOrder order = MeasuredOrder::searched;
-  std::vector<CheckedGraph> graphs;  // in the order (split, name)
+  std::vector<Graph> graphs;  // in the order (split, name)
 };
 
 // The order in which the configurations of a collection were measured, from its name: random for

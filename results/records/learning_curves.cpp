@@ -11,8 +11,10 @@
 
 namespace tpudist {
 
-TPUDIST_JSON_FIELDS(LoggedStep, step, loss, norm, rate, step_seconds, wait_seconds, train_seconds)
-TPUDIST_JSON_FIELDS(LoggedEvaluation, step, rows, held_out_only, members, ensemble, train_seconds)
+TPUDIST_JSON_FIELDS(LearningCurves::Step, step, loss, norm, rate, step_seconds, wait_seconds,
+                    train_seconds)
+TPUDIST_JSON_FIELDS(LearningCurves::Evaluation, step, rows, held_out_only, members, ensemble,
+                    train_seconds)
 TPUDIST_JSON_FIELDS(RunStart, step, time, command, version, commit, host, processor, ranks, threads,
                     libtorch, kernels, device)
 
@@ -59,8 +61,9 @@ std::vector<std::string> program_changes(const RunStart& before, const RunStart&
 
 std::int64_t LearningCurves::last_step() const {
   std::int64_t last = 0;
-  for (const LoggedStep& step : steps) last = std::max(last, step.step);
-  for (const LoggedEvaluation& evaluation : evaluations) last = std::max(last, evaluation.step);
+  for (const LearningCurves::Step& step : steps) last = std::max(last, step.step);
+  for (const LearningCurves::Evaluation& evaluation : evaluations)
+    last = std::max(last, evaluation.step);
   return last;
 }
 

@@ -9,17 +9,6 @@
 
 namespace tpudist {
 
-// One logged training step. Lists have a value for each member of the run; NaN if the member did
-// not take the step (it failed or had stopped) or the value was not finite.
-struct LoggedStep {
-  std::int64_t step = 0;
-  std::vector<double> loss, norm;  // [M] training loss and norm of the gradient
-  double rate = 0;                 // learning rate
-  double step_seconds = 0;         // of this step
-  double wait_seconds = 0;         // part of step_seconds: waiting for data
-  double train_seconds = 0;        // from the start of the run
-};
-
 // When, where and with which command a process began or resumed training the run.
 struct RunStart {
   std::int64_t step = 0;  // after which it began
@@ -40,21 +29,32 @@ std::vector<std::pair<std::string, std::string>> program_facts(const RunStart& s
 // the processor does not count: `kernels` says what matters.
 std::vector<std::string> program_changes(const RunStart& before, const RunStart& now);
 
-// One evaluation of the validation split while the run trained.
-struct LoggedEvaluation {
-  std::int64_t step = 0;
-  std::int64_t rows = 0;        // most scored rows of a graph; 0: all
-  bool held_out_only = false;   // only members that never trained on a graph score it
-  std::vector<double> members;  // [M] mean of the primary metric over graphs; NaN: no score
-  double ensemble = 0;          // of the members together; NaN: no score
-  double train_seconds = 0;
-};
-
 // The content of a run's metrics.jsonl.
 struct LearningCurves {
+  // One evaluation of the validation split while the run trained.
+  struct Evaluation {
+    std::int64_t step = 0;
+    std::int64_t rows = 0;        // most scored rows of a graph; 0: all
+    bool held_out_only = false;   // only members that never trained on a graph score it
+    std::vector<double> members;  // [M] mean of the primary metric over graphs; NaN: no score
+    double ensemble = 0;          // of the members together; NaN: no score
+    double train_seconds = 0;
+  };
+
+  // One logged training step. Lists have a value for each member of the run; NaN if the member did
+  // not take the step (it failed or had stopped) or the value was not finite.
+  struct Step {
+    std::int64_t step = 0;
+    std::vector<double> loss, norm;  // [M] training loss and norm of the gradient
+    double rate = 0;                 // learning rate
+    double step_seconds = 0;         // of this step
+    double wait_seconds = 0;         // part of step_seconds: waiting for data
+    double train_seconds = 0;        // from the start of the run
+  };
+
   std::vector<RunStart> starts;
-  std::vector<LoggedStep> steps;
-  std::vector<LoggedEvaluation> evaluations;
+  std::vector<Step> steps;
+  std::vector<Evaluation> evaluations;
   std::int64_t damaged_lines = 0;  // unreadable lines
   bool torn_end = false;           // the last line is incomplete: being written, or cut off
 

@@ -7,7 +7,7 @@
 
 namespace tpudist {
 
-TPUDIST_JSON_FIELDS(MemberResult, number, failed, valid, valid_graphs, out_of_fold,
+TPUDIST_JSON_FIELDS(RunResult::Member, number, failed, valid, valid_graphs, out_of_fold,
                     out_of_fold_graphs)
 TPUDIST_JSON_FIELDS(RunResult, id, finished, error, exit_code, parameters, steps, train_seconds,
                     host, inputs, members)
@@ -26,13 +26,15 @@ std::string_view name_of(RunState state) {
   return kNames[static_cast<int>(state)];
 }
 
-std::optional<double> mean_of_members(std::span<const MemberResult> members, bool valid) {
-  const auto score = valid ? &MemberResult::valid : &MemberResult::out_of_fold;
-  const auto graphs = valid ? &MemberResult::valid_graphs : &MemberResult::out_of_fold_graphs;
-  const bool known = std::ranges::all_of(
-      members, [&](const MemberResult& member) { return member.failed || member.*graphs >= 0; });
+std::optional<double> mean_of_members(std::span<const RunResult::Member> members, bool valid) {
+  const auto score = valid ? &RunResult::Member::valid : &RunResult::Member::out_of_fold;
+  const auto graphs =
+      valid ? &RunResult::Member::valid_graphs : &RunResult::Member::out_of_fold_graphs;
+  const bool known = std::ranges::all_of(members, [&](const RunResult::Member& member) {
+    return member.failed || member.*graphs >= 0;
+  });
   double sum = 0, weights = 0;
-  for (const MemberResult& member : members) {
+  for (const RunResult::Member& member : members) {
     const double weight = known ? member.*graphs : 1;
     if (member.failed || weight == 0) continue;
     if (!(member.*score)) return std::nullopt;
@@ -41,6 +43,14 @@ std::optional<double> mean_of_members(std::span<const MemberResult> members, boo
   }
   if (weights == 0) return std::nullopt;
   return sum / weights;
+}
+
+std::optional<double> RunResult::valid() const {
+  return mean_of_members(members, /*valid=*/true);
+}
+
+std::optional<double> RunResult::out_of_fold() const {
+  return mean_of_members(members, /*valid=*/false);
 }
 
 void write_result(const std::filesystem::path& path, const RunResult& result) {

@@ -15,13 +15,13 @@ namespace tpudist {
 TPUDIST_JSON_FIELDS(SweepRun, index, id, variant, experiment, collection, seed, first_member,
                     members, folds, inputs, config)
 TPUDIST_JSON_FIELDS(Stage, name, first, count, step_divisor, confirms)
-TPUDIST_JSON_FIELDS(ValidationHalves, choosing, confirming)
+TPUDIST_JSON_FIELDS(SweepRecord::Halves, choosing, confirming)
 
-void to_json(nlohmann::json& json, const FrozenGraph& graph) {
+void to_json(nlohmann::json& json, const FrozenData::Graph& graph) {
   json = {graph.split, graph.name, to_hex(graph.source_hash), graph.configs};
 }
 
-void from_json(const nlohmann::json& json, FrozenGraph& graph) {
+void from_json(const nlohmann::json& json, FrozenData::Graph& graph) {
   const auto hash = from_hex(json.at(2).get<std::string>());
   if (!hash) throw DataError("the hash of a graph is not 16 hexadecimal digits");
   graph = {json.at(1), json.at(0), *hash, json.at(3)};

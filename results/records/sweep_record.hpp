@@ -49,29 +49,29 @@ struct Stage {
   bool confirms = false;
 };
 
-// The facts that determine a graph's rows, as read from the shards when the sweep was expanded.
-struct FrozenGraph {
-  std::string name, split;  // "train" or "valid"
-  std::uint64_t source_hash = 0;
-  std::int64_t configs = 0;
-  bool operator==(const FrozenGraph&) const = default;
-};
-
 // All graphs of a collection that a shard folder held, in the order (split, name).
 struct FrozenData {
-  std::string shards, collection;
-  std::vector<FrozenGraph> graphs;
-};
+  // The facts that determine a graph's rows, as read from the shards when the sweep was expanded.
+  struct Graph {
+    std::string name, split;  // "train" or "valid"
+    std::uint64_t source_hash = 0;
+    std::int64_t configs = 0;
+    bool operator==(const Graph&) const = default;
+  };
 
-// Names of validation graphs by purpose; both empty if the split was not halved.
-struct ValidationHalves {
-  std::vector<std::string> choosing, confirming;
+  std::string shards, collection;
+  std::vector<Graph> graphs;
 };
 
 // The content of sweep.json: all data to run, resume and compare the runs of a sweep, with the
 // resolved experiment of every run of the first stage. Later changes of the sweep file or the
 // experiments have no effect on a sweep.
 struct SweepRecord {
+  // Names of validation graphs by purpose; both empty if the split was not halved.
+  struct Halves {
+    std::vector<std::string> choosing, confirming;
+  };
+
   std::string name;
   ChoiceScore choice = ChoiceScore::none;
   int keep = 3;           // the best 1/keep of a rung's variants continue
@@ -90,7 +90,7 @@ struct SweepRecord {
   std::vector<SweepRun> runs;  // of the first stage
   // The content of all shards that were there when the sweep was expanded or its first run began.
   std::vector<FrozenData> data;
-  std::vector<ValidationHalves> halves;  // [experiments]
+  std::vector<Halves> halves;  // [experiments]
 };
 
 // Whether a run of a confirming stage belongs to the baseline. The first runs of each experiment

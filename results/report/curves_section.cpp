@@ -44,7 +44,7 @@ std::vector<MemberCurve> loss_curves(const ReportedVariant& variant, const StepB
   std::vector<MemberCurve> curves;
   for (const RunRecord& run : variant.runs) {
     std::vector<std::map<std::int64_t, std::pair<double, int>>> sums;
-    for (const LoggedStep& step : run.curves.steps) {
+    for (const LearningCurves::Step& step : run.curves.steps) {
       sums.resize(std::max(sums.size(), step.loss.size()));
       for (std::size_t m = 0; m < step.loss.size(); ++m) {
         if (!std::isfinite(step.loss[m])) continue;
@@ -65,7 +65,7 @@ std::vector<MemberCurve> score_curves(const ReportedVariant& variant) {
   std::vector<MemberCurve> curves;
   for (const RunRecord& run : variant.runs) {
     std::vector<MemberCurve> own;
-    for (const LoggedEvaluation& evaluation : run.curves.evaluations) {
+    for (const LearningCurves::Evaluation& evaluation : run.curves.evaluations) {
       while (own.size() < evaluation.members.size())
         own.push_back({member_name(variant, run, own.size()), {}});
       for (std::size_t m = 0; m < evaluation.members.size(); ++m) {
@@ -188,7 +188,7 @@ void add_together(CurveFigure& made, const ReportedVariant& variant) {
                            .colour = made.group.several() ? variant.colour : 2,
                            .strong = true,
                            .dashed = made.group.several()};
-    for (const LoggedEvaluation& evaluation : run.curves.evaluations) {
+    for (const LearningCurves::Evaluation& evaluation : run.curves.evaluations) {
       if (evaluation.members.size() < 2) continue;
       line.x.push_back(static_cast<double>(evaluation.step));
       line.y.push_back(evaluation.ensemble);
@@ -210,7 +210,7 @@ ReportFigure score_figure(const VariantGroup& group) {
     made.add(*variant, score_curves(*variant));
     add_together(made, *variant);
     for (const RunRecord& run : variant->runs) {
-      for (const LoggedEvaluation& evaluation : run.curves.evaluations) {
+      for (const LearningCurves::Evaluation& evaluation : run.curves.evaluations) {
         rows = std::max(rows, evaluation.rows);
         held_out = held_out || evaluation.held_out_only;
       }

@@ -3,7 +3,7 @@
 #include <fmt/format.h>
 
 #include "core/version.hpp"
-#include "results/report/charts/markup.hpp"
+#include "results/report/charts/svg_canvas.hpp"
 
 namespace tpudist {
 namespace {
@@ -29,10 +29,10 @@ std::string swatch(const std::string& style) {
          fmt::format("<line class=\"line {}\" x1=\"0\" y1=\"6\" x2=\"18\" y2=\"6\"/></svg>", style);
 }
 
-std::string legend_html(const std::vector<LegendEntry>& legend) {
+std::string legend_html(const std::vector<ReportFigure::LegendEntry>& legend) {
   if (legend.empty()) return {};
   std::string html = "<ul class=\"legend\">";
-  for (const LegendEntry& entry : legend)
+  for (const ReportFigure::LegendEntry& entry : legend)
     html += fmt::format("<li>{}{}</li>", swatch(entry.style), escaped(entry.text));
   return html + "</ul>\n";
 }

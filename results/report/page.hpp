@@ -10,15 +10,15 @@
 
 namespace tpudist {
 
-// The meaning of a mark in a figure.
-struct LegendEntry {
-  std::string style;  // class of its mark: "s1" to "s6" (lines), "f1" to "f6" (dots), "q2" (a
-                      // square), "limit", "band1"
-  std::string text;
-};
-
 // Charts with a sentence on what they show, and a table of the numbers.
 struct ReportFigure {
+  // The meaning of a mark in a figure.
+  struct LegendEntry {
+    std::string style;  // class of its mark: "s1" to "s6" (lines), "f1" to "f6" (dots), "q2" (a
+                        // square), "limit", "band1"
+    std::string text;
+  };
+
   struct Panel {
     std::string caption;  // may be empty
     // Draws a chart as SVG of a width in pixels; an empty text means no chart.

@@ -22,11 +22,11 @@ namespace {
 constexpr std::size_t kMostGraphs = 20, kMostFiltered = 5000, kMostKept = 2000;
 constexpr int kKeptColour = 1, kFilteredColour = 2;
 
-const std::vector<LegendEntry> kLegend = {{"f1", "kept"}, {"f2", "filtered"}};
+const std::vector<ReportFigure::LegendEntry> kLegend = {{"f1", "kept"}, {"f2", "filtered"}};
 
 // A graph's run times in ms, and the rows that the filter keeps and removes.
 struct FilteredGraph {
-  const CheckedGraph* checked;
+  const CheckedCollection::Graph* checked;
   GraphEntry entry;
   std::vector<double> times;
   std::vector<std::size_t> kept = {}, filtered = {};
@@ -36,7 +36,8 @@ struct FilteredGraph {
   }
 };
 
-FilteredGraph filtered_graph(const CheckedGraph& checked, GraphEntry entry, double threshold) {
+FilteredGraph filtered_graph(const CheckedCollection::Graph& checked, GraphEntry entry,
+                             double threshold) {
   const RunTimes measured = GraphReader(entry).read_run_times();
   FilteredGraph graph{&checked, std::move(entry), {}};
   const std::vector<bool> kept = kept_by_entropy(measured.runtime, threshold);
@@ -190,7 +191,7 @@ ReportSection section_of(const CheckedCollection& checked, const std::filesystem
   std::int64_t rows = 0, filtered = 0;
   std::vector<GraphEntry> entries = list_graphs(shards, checked.collection);
   for (std::size_t g = 0; g < checked.graphs.size(); ++g) {
-    const CheckedGraph& graph = checked.graphs[g];
+    const CheckedCollection::Graph& graph = checked.graphs[g];
     if (!graph.has_times || graph.measurements == 0) continue;
     graphs.push_back(filtered_graph(graph, std::move(entries.at(g)), checked.least_entropy));
     rows += graph.measurements;

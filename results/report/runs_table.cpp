@@ -36,7 +36,7 @@ RunScore final_scores(const RunRecord& run) {
 // For a run without final scores: its last evaluation.
 RunScore scores_so_far(const RunRecord& run) {
   if (run.curves.evaluations.empty()) return {};
-  const LoggedEvaluation& last = run.curves.evaluations.back();
+  const LearningCurves::Evaluation& last = run.curves.evaluations.back();
   return {.members = mean_of_known(last.members),
           .together = last.ensemble,
           .at = fmt::format("so far, step {}{}", last.step,

@@ -30,8 +30,8 @@ void VariantGroup::add_row(ReportFigure& figure, const ReportedVariant& variant,
   figure.table.rows.push_back(std::move(row));
 }
 
-std::vector<LegendEntry> VariantGroup::colours(const std::string& mark) const {
-  std::vector<LegendEntry> entries;
+std::vector<ReportFigure::LegendEntry> VariantGroup::colours(const std::string& mark) const {
+  std::vector<ReportFigure::LegendEntry> entries;
   if (!several()) return entries;
   for (const ReportedVariant* variant : variants) {
     const std::string style = fmt::format("{}{}", mark, variant->colour);

@@ -64,7 +64,7 @@ struct VariantGroup {
   // Adds a row to the table of such a figure.
   void add_row(ReportFigure& figure, const ReportedVariant& variant, TextTable::Row row) const;
   // A legend entry for each of several variants, with the mark "s" (line) or "f" (dot); else empty.
-  std::vector<LegendEntry> colours(const std::string& mark) const;
+  std::vector<ReportFigure::LegendEntry> colours(const std::string& mark) const;
 };
 
 // Adds the figures of each collection to a section.

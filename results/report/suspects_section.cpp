@@ -42,7 +42,7 @@ std::vector<double> rank_strip(const GraphEntry& entry) {
   return strip;
 }
 
-StripChart::Strip strip_of(const CheckedGraph& graph, const GraphEntry& entry) {
+StripChart::Strip strip_of(const CheckedCollection::Graph& graph, const GraphEntry& entry) {
   const MeasurementCheck& check = graph.suspicions.front();
   const auto rows = static_cast<double>(std::max<std::int64_t>(1, graph.measurements));
   return {.label = fmt::format("{} ({}): {}", graph.name, graph.split, name_of(check.kind)),
@@ -60,8 +60,9 @@ ReportFigure figure_of(const CheckedCollection& checked, const std::filesystem::
       "from left to right the measurements in the order of the files, darker is slower (mean rank "
       "of a stretch). The frame is where the first reason shows. No model takes part in it, and a "
       "suspect may be sound.",
-      std::ranges::count_if(checked.graphs,
-                            [](const CheckedGraph& graph) { return !graph.suspicions.empty(); }),
+      std::ranges::count_if(
+          checked.graphs,
+          [](const CheckedCollection::Graph& graph) { return !graph.suspicions.empty(); }),
       checked.graphs.size());
   figure.table = {{"graph", "split", "measurements", "evidence"}, {}, "suspects" + file_end};
   StripChart chart{.label = "Run times by order of measurement", .x_name = "order of measurement"};
@@ -70,7 +71,7 @@ ReportFigure figure_of(const CheckedCollection& checked, const std::filesystem::
     const std::pair key(entry.split, entry.name);
     entries.emplace(key, std::move(entry));
   }
-  for (const CheckedGraph& graph : checked.graphs) {
+  for (const CheckedCollection::Graph& graph : checked.graphs) {
     if (graph.suspicions.empty()) continue;
     for (const MeasurementCheck& check : graph.suspicions) {
       figure.table.rows.push_back(

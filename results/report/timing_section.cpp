@@ -26,7 +26,7 @@ ReportFigure timing_figure(const VariantGroup& group) {
       LineChart::Series steps{.name = run.label, .colour = variant->colour, .strong = runs == 1};
       LineChart::Series waits{.name = run.label + " waiting", .colour = 2, .strong = runs == 1};
       double total = 0, waited = 0;
-      for (const LoggedStep& step : run.curves.steps) {
+      for (const LearningCurves::Step& step : run.curves.steps) {
         if (!std::isfinite(step.step_seconds) || !std::isfinite(step.wait_seconds)) continue;
         steps.x.push_back(static_cast<double>(step.step));
         steps.y.push_back(1e3 * step.step_seconds);

@@ -186,29 +186,29 @@ std::uint64_t read_scored_parameters(const std::filesystem::path& path) {
   return read_json(path, [](const Json& json) { return hash_from(json, "parameters"); });
 }
 
-std::vector<MemberResult> read_member_results(const std::filesystem::path& path,
-                                              const std::string& collection, int first_member,
-                                              int members) {
-  std::vector<MemberResult> results(static_cast<std::size_t>(members));
+std::vector<RunResult::Member> read_member_results(const std::filesystem::path& path,
+                                                   const std::string& collection, int first_member,
+                                                   int members) {
+  std::vector<RunResult::Member> results(static_cast<std::size_t>(members));
   for (int i = 0; i < members; ++i) results[static_cast<std::size_t>(i)].number = first_member + i;
   if (!std::filesystem::exists(path)) return results;
   const MemberScores scores = read_member_scores_json(path, collection, first_member);
-  const auto result_of = [&](int number) -> MemberResult& {
-    const auto at = std::ranges::find(results, number, &MemberResult::number);
+  const auto result_of = [&](int number) -> RunResult::Member& {
+    const auto at = std::ranges::find(results, number, &RunResult::Member::number);
     if (at != results.end()) return *at;
     throw DataError(fmt::format("{}: damaged: the run has no member {}", path.string(), number));
   };
   for (std::size_t m = 0; m < scores.members.size(); ++m) {
     std::vector<double> valid;
     for (const GraphResult& graph : scores.graphs) valid.push_back(graph.members[m]);
-    MemberResult& result = result_of(scores.members[m].number);
+    RunResult::Member& result = result_of(scores.members[m].number);
     result.failed = scores.members[m].failed;
     result.valid = known(mean_of_known(valid));
     result.valid_graphs =
         static_cast<int>(std::ranges::count_if(valid, [](double s) { return !std::isnan(s); }));
   }
   for (const OutOfFoldScore& member : scores.out_of_fold) {
-    MemberResult& result = result_of(member.number);
+    RunResult::Member& result = result_of(member.number);
     result.out_of_fold = known(member.score);
     result.out_of_fold_graphs = member.graphs;
   }

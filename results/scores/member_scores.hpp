@@ -69,9 +69,9 @@ MemberScores read_member_scores_json(const std::filesystem::path& path,
 std::uint64_t read_scored_parameters(const std::filesystem::path& path);
 
 // Reads scores.json as the results of a sweep's run with these members; no scores without the file.
-std::vector<MemberResult> read_member_results(const std::filesystem::path& path,
-                                              const std::string& collection, int first_member,
-                                              int members);
+std::vector<RunResult::Member> read_member_results(const std::filesystem::path& path,
+                                                   const std::string& collection, int first_member,
+                                                   int members);
 
 // The scores of the members that hold out a fold, in the order of members. A failed member has no
 // graph. Reads every graph in a fold.

@@ -123,7 +123,7 @@ class RunComparison {
     conclude();
   }
 
-  RunDifference result() const {
+  std::pair<bool, std::string> result() const {
     std::string text = verdict_ + "\n\n" + things_.to_text();
     for (const std::string& fault : faults_) text += "damaged: " + fault + "\n";
     return {equal_, std::move(text)};
@@ -323,8 +323,8 @@ class RunComparison {
   void steps() {
     lines(
         "logged step", RecordKind::step, a_.curves.steps, b_.curves.steps,
-        [](const LoggedStep& line) { return line.step; },
-        [&](const LoggedStep& a, const LoggedStep& b) {
+        [](const LearningCurves::Step& line) { return line.step; },
+        [&](const LearningCurves::Step& a, const LearningCurves::Step& b) {
           std::string text = difference("loss", a.loss, b.loss);
           if (text.empty()) text = difference("norm", a.norm, b.norm);
           if (text.empty() && !equal_numbers(a.rate, b.rate))
@@ -336,10 +336,10 @@ class RunComparison {
   void evaluations() {
     lines(
         "evaluation", RecordKind::evaluation, a_.curves.evaluations, b_.curves.evaluations,
-        [](const LoggedEvaluation& line) {
+        [](const LearningCurves::Evaluation& line) {
           return std::tuple(line.step, line.rows, line.held_out_only);
         },
-        [&](const LoggedEvaluation& a, const LoggedEvaluation& b) {
+        [&](const LearningCurves::Evaluation& a, const LearningCurves::Evaluation& b) {
           std::string text = difference("score", a.members, b.members);
           if (text.empty() && same_members_ && !equal_numbers(a.ensemble, b.ensemble))
             text = values_text("score of the ensemble", a.ensemble, b.ensemble);
@@ -353,7 +353,7 @@ class RunComparison {
   void other_rows() {
     const auto rows_by_step = [](const Side& side) {
       std::map<std::int64_t, std::set<std::int64_t>> rows;
-      for (const LoggedEvaluation& line : side.curves.evaluations)
+      for (const LearningCurves::Evaluation& line : side.curves.evaluations)
         rows[line.step].insert(line.rows);
       return rows;
     };
@@ -519,7 +519,7 @@ class RunComparison {
 
 }  // namespace
 
-RunDifference compare_runs(const fs::path& a, const fs::path& b) {
+std::pair<bool, std::string> compare_runs(const fs::path& a, const fs::path& b) {
   std::vector<std::string> faults;
   const Side side_a = read_side(a, faults), side_b = read_side(b, faults);
   return RunComparison(side_a, side_b, std::move(faults)).result();

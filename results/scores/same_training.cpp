@@ -50,7 +50,7 @@ bool other_scores(const RunRecord& a, const RunRecord& b) {
 std::size_t equal_losses(const LearningCurves& a, const LearningCurves& b) {
   std::size_t equal = 0;
   auto other = a.steps.begin();
-  for (const LoggedStep& step : b.steps) {
+  for (const LearningCurves::Step& step : b.steps) {
     while (other != a.steps.end() && other->step < step.step) ++other;
     if (other == a.steps.end()) break;
     if (other->step != step.step) continue;

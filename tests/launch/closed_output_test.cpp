@@ -71,30 +71,19 @@ TEST_F(ClosedOutput, OfMpirunLeavesARunToGoOnWith) {
   EXPECT_EQ(value_of(resumed.output, "parameters: "), expected);
 }
 
-TEST_F(ClosedOutput, ThatIsClosedFromTheStartIsToldAtTheEnd) {
-  for (const int ranks : {0, 2}) {
-    const std::string run = "closed-" + std::to_string(ranks);
-    MpiProgram job = start(ranks, train_arguments(run), " 2>&1 >&-");
-    const Outcome outcome = job.finish();
-    if (ranks == 0) {
-      EXPECT_EQ(outcome.exit_code, 1) << outcome.output;
-      EXPECT_THAT(outcome.output, HasSubstr("tpudist: error: cannot write to standard output"));
+TEST_F(ClosedOutput, ThatIsClosedFromTheStartOrFullIsToldAtTheEnd) {
+  for (const std::string redirection : {">&-", ">/dev/full"}) {
+    const bool full = redirection == ">/dev/full";
+    for (const int ranks : {0, 2}) {
+      const std::string run = (full ? "full-" : "closed-") + std::to_string(ranks);
+      const Outcome outcome = start(ranks, train_arguments(run), " 2>&1 " + redirection).finish();
+      if (ranks == 0) {
+        EXPECT_THAT(output_of(outcome, 1),
+                    HasSubstr(std::string("tpudist: error: cannot write to standard output") +
+                              (full ? ": No space left on device" : "")));
+      }
+      expect_whole_run(run);
     }
-    expect_whole_run(run);
-  }
-}
-
-TEST_F(ClosedOutput, ThatIsFullIsToldAtTheEnd) {
-  for (const int ranks : {0, 2}) {
-    const std::string run = "full-" + std::to_string(ranks);
-    MpiProgram job = start(ranks, train_arguments(run), " 2>&1 >/dev/full");
-    const Outcome outcome = job.finish();
-    if (ranks == 0) {
-      EXPECT_EQ(outcome.exit_code, 1) << outcome.output;
-      EXPECT_THAT(outcome.output, HasSubstr("tpudist: error: cannot write to standard output: No "
-                                            "space left on device"));
-    }
-    expect_whole_run(run);
   }
 }
 

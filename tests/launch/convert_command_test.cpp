@@ -10,12 +10,11 @@
 #include "launch/program/command_line.hpp"
 #include "tests/data/npz/npz_fixture.hpp"
 #include "tests/support/matchers.hpp"
-#include "tests/support/temp_dir.hpp"
 
 namespace tpudist::test {
 namespace {
 
-class ConvertCommandTest : public ::testing::Test {
+class ConvertCommandTest : public FolderTest {
  protected:
   // Runs `tpudist ARGUMENTS` and returns what it prints; `code` becomes the exit code.
   std::string run(const std::vector<std::string>& arguments) {
@@ -40,8 +39,6 @@ class ConvertCommandTest : public ::testing::Test {
   }
 
   void add(const std::string& file, const NpzFixture& fixture) { fixture.write(folder_ / file); }
-
-  TempDir folder_;
   const std::string npz_ = folder_ / "npz", shards_ = folder_ / "shards";
   std::string message, errors;
   int code = 0;

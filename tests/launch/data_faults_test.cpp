@@ -12,7 +12,6 @@
 
 #include "tests/data/loading/dataset_case.hpp"
 #include "tests/launch/ranks_case.hpp"
-#include "tests/support/temp_dir.hpp"
 
 extern "C" void __ubsan_handle_dynamic_type_cache_miss() __attribute__((weak));
 

@@ -1,6 +1,5 @@
 // `tpudist inspect` as a user calls it.
 
-
 #include <fmt/format.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -16,7 +15,6 @@
 #include "tests/results/inspect/measured_graph.hpp"
 #include "tests/support/converted.hpp"
 #include "tests/support/real_data.hpp"
-#include "tests/support/temp_dir.hpp"
 #include "tests/train/tiny_data.hpp"
 
 namespace tpudist::test {
@@ -116,7 +114,7 @@ TEST(InspectModule, RefusesWhatItCannotShow) {
 }
 
 // A training graph with enough repeated measurements, one with too few, and none of another split.
-class InspectCeilings : public ::testing::Test {
+class InspectCeilings : public FolderTest {
  protected:
   InspectCeilings() {
     const auto write = [&](int configs, const std::string& file) {
@@ -131,8 +129,6 @@ class InspectCeilings : public ::testing::Test {
   Outcome inspect(const std::string& arguments) const {
     return run_program("inspect " + (folder_ / "shards").string() + " " + arguments + " 2>&1");
   }
-
-  TempDir folder_;
 };
 
 TEST_F(InspectCeilings, ShowsGraphsAndTheMeanOfThoseThatHaveOne) {
@@ -267,7 +263,7 @@ Outcome run_plans(const std::string& arguments) {
   return run_program("inspect " + arguments);
 }
 
-class InspectPlans : public ::testing::Test {
+class InspectPlans : public FolderTest {
  protected:
   InspectPlans() : file_((folder_ / "tiny.yaml").string()) {
     std::ofstream(file_) << tiny_experiment().resolved_yaml;
@@ -279,8 +275,6 @@ class InspectPlans : public ::testing::Test {
     EXPECT_EQ(outcome.exit_code, 0) << arguments;
     return nlohmann::json::parse(outcome.output);
   }
-
-  const TempDir folder_;
   const std::string file_;
 };
 

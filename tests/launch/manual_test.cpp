@@ -8,7 +8,6 @@
 
 #include "core/file_system.hpp"
 #include "tests/launch/run_program.hpp"
-#include "tests/support/temp_dir.hpp"
 
 namespace tpudist::test {
 namespace {

@@ -7,7 +7,6 @@
 #include "tests/launch/mpi_program.hpp"
 #include "tests/launch/tiny_folder.hpp"
 #include "tests/support/chrome_trace.hpp"
-#include "tests/support/temp_dir.hpp"
 
 // What the program tells of its surroundings and of where its time goes, alone and on several
 // ranks.

@@ -5,16 +5,15 @@
 
 #include "core/file_system.hpp"
 #include "tests/data/npz/own_features.hpp"
-#include "tests/launch/run_program.hpp"
 #include "tests/launch/submission_row.hpp"
-#include "tests/support/temp_dir.hpp"
+#include "tests/launch/tiny_folder.hpp"
 
 namespace tpudist::test {
 namespace {
 
 // A folder in which a user has graphs of another compiler: no opcodes, 7 node features, and
 // configurations of 3 features for each of some nodes, or of 2 for the graph.
-class OwnFeaturesCommands : public ::testing::Test {
+class OwnFeaturesCommands : public TinyFolder {
  protected:
   static void SetUpTestSuite() {
     start();
@@ -39,12 +38,7 @@ dist: {threads: 1, device: cpu}
 )";
     }
   }
-  static void TearDownTestSuite() { folder_.reset(); }
 
-  // Standard error is a part of the output.
-  static Outcome call(const std::string& arguments) {
-    return run_program(arguments + " 2>&1", "cd " + folder_->path().string() + " && ");
-  }
   static std::string ok(const std::string& arguments) {
     const Outcome outcome = call(arguments);
     EXPECT_EQ(outcome.exit_code, 0) << arguments << ": " << outcome.output;
@@ -61,8 +55,6 @@ dist: {threads: 1, device: cpu}
   static nlohmann::json ranking(const std::string& file, const std::string& run) {
     return nlohmann::json::parse(ok("rank " + file + " --run " + run + " --top 0 --json --quiet"));
   }
-
-  static inline std::unique_ptr<TempDir> folder_;
 };
 
 TEST_F(OwnFeaturesCommands, ConvertVerifyAndInspect) {

@@ -4,7 +4,6 @@
 #include <string>
 
 #include "tests/launch/run_program.hpp"
-#include "tests/support/temp_dir.hpp"
 
 namespace tpudist::test {
 namespace {

@@ -72,9 +72,10 @@ TEST_F(Ranks, PredictTheSameOutOfFoldWhateverTheirNumber) {
     EXPECT_EQ(count_of(outcome, "out of fold (kendall_tau"), 1) << outcome;
   }
   for (const std::string file : {"/predictions.h5", "/folds.yaml", "/scores.json"}) {
-    EXPECT_GT(content(path("folds-0") + file).size(), 100u) << file;
-    EXPECT_EQ(content(path("folds-0") + file), content(path("folds-2") + file)) << file;
-    EXPECT_EQ(content(path("folds-0") + file), content(path("folds-3") + file)) << file;
+    const std::string alone = content(path("folds-0") + file);
+    EXPECT_GT(alone.size(), 100u) << file;
+    for (const char* run : {"folds-2", "folds-3"})
+      EXPECT_EQ(content(path(run) + file), alone) << file;
   }
 }
 
@@ -95,9 +96,10 @@ TEST_F(Ranks, DrawAndReduceTheSameWhateverTheirNumber) {
                 HasSubstr("over 3 draws of nodes"));
   }
   for (const std::string file : {"/parameters", "/scores.json", "/draws.json"}) {
-    EXPECT_GT(content(path("drawn-0") + file).size(), 15u) << file;
-    EXPECT_EQ(content(path("drawn-0") + file), content(path("drawn-2") + file)) << file;
-    EXPECT_EQ(content(path("drawn-0") + file), content(path("drawn-3") + file)) << file;
+    const std::string alone = content(path("drawn-0") + file);
+    EXPECT_GT(alone.size(), 15u) << file;
+    for (const char* run : {"drawn-2", "drawn-3"})
+      EXPECT_EQ(content(path(run) + file), alone) << file;
   }
   EXPECT_THAT(content(path("drawn-0") + "/scores.json"), HasSubstr("permutations"));
 }

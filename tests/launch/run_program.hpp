@@ -36,4 +36,13 @@ inline std::string output_of(const Outcome& outcome, int exit_code = 0) {
   return outcome.output;
 }
 
+// A folder in which a user calls the program.
+class CommandTest : public FolderTest {
+ protected:
+  // The output includes standard error. `before` as of run_program, in the folder.
+  Outcome call(const std::string& arguments, const std::string& before = "") const {
+    return run_program(arguments + " 2>&1", "cd " + folder_.path().string() + " && " + before);
+  }
+};
+
 }  // namespace tpudist::test

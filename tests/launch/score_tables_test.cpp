@@ -127,9 +127,8 @@ class ScoreTables : public ::testing::Test {
   }
 
   std::string text_;
-  static TempDir* folder_;
+  static inline TempDir* folder_ = nullptr;
 };
-TempDir* ScoreTables::folder_ = nullptr;
 
 TEST_F(ScoreTables, OfTraining) {
   for (const std::string run : {"a", "b", "c", "d", "tile"})

@@ -20,9 +20,7 @@ class SweepRanks : public ::testing::Test {
                    "name: s\nexperiments: tiny.yaml\n"
                    "set: {train: {steps: 6, checkpoint_every: 2, log_every: 1}}\n"
                    "sweep: {seeds: 2, folds: 2}\nplacement: split\n");
-    ASSERT_EQ(run_program("sweep run " + path("sweep.yaml") + " --dir " + path("alone") + " 2>&1")
-                  .exit_code,
-              0);
+    output_of(sweep("run sweep.yaml --dir " + path("alone")));
     expected_ = collect("alone");
     ASSERT_EQ(expected_.exit_code, 0);
   }
@@ -33,8 +31,11 @@ class SweepRanks : public ::testing::Test {
     fs::remove_all(folder);
     std::ofstream(folder) << "in the way";
   }
-  static Outcome collect(const std::string& sweep) {
-    return run_program("sweep collect --quiet " + path(sweep) + " 2>&1");
+  static Outcome sweep(const std::string& arguments) {
+    return run_program("sweep " + arguments + " 2>&1", "cd " + path("") + " && ");
+  }
+  static Outcome collect(const std::string& folder) {
+    return sweep("collect --quiet " + path(folder));
   }
   static std::string arguments(const std::string& sweep, const std::string& more = "") {
     return "sweep run " + path("sweep.yaml") + " --dir " + path(sweep) + " " + more;
@@ -46,10 +47,10 @@ class SweepRanks : public ::testing::Test {
 
 TEST_F(SweepRanks, AFileOfAnExpandedSweepNamesItsFolder) {
   EXPECT_THAT(
-      run_program("sweep collect sweep.yaml 2>&1", "cd " + path("") + " && ").output,
+      sweep("collect sweep.yaml").output,
       HasSubstr("sweep.yaml is a sweep file: it was not expanded into sweeps/s; give the "));
-  run_program("sweep expand sweep.yaml", "cd " + path("") + " && ");
-  EXPECT_THAT(output_of(run_program("sweep collect sweep.yaml 2>&1", "cd " + path("") + " && "), 2),
+  sweep("expand sweep.yaml");
+  EXPECT_THAT(output_of(sweep("collect sweep.yaml"), 2),
               HasSubstr("give the folder that it was expanded into, sweeps/s"));
 }
 
@@ -81,9 +82,7 @@ TEST_F(SweepRanks, AKilledJobIsTakenUpAgain) {
 
 // A full disk, say: the run goes on from its last checkpoint once there is room.
 TEST_F(SweepRanks, AResultThatCannotBeWrittenEndsTheGroupOnAllRanks) {
-  ASSERT_EQ(run_program("sweep expand " + path("sweep.yaml") + " --dir " + path("full") + " 2>&1")
-                .exit_code,
-            0);
+  output_of(sweep("expand sweep.yaml --dir full"));
   replace_by_file(path("full") + "/results");
   EXPECT_THAT(output_of(run_ranks(2, "sweep run " + path("full")), 1),
               AllOf(HasSubstr("full/results/"), HasSubstr("0 runs finished here")));
@@ -93,16 +92,10 @@ TEST_F(SweepRanks, AResultThatCannotBeWrittenEndsTheGroupOnAllRanks) {
 }
 
 TEST_F(SweepRanks, RefusesWhatItWouldIgnore) {
-  ASSERT_EQ(run_program("sweep expand " + path("sweep.yaml") + " --dir " + path("there") + " 2>&1")
-                .exit_code,
-            0);
-  const std::string there = "sweep run " + path("there");
-  Outcome outcome = run_program(there + " --dir " + path("other") + " 2>&1");
-  EXPECT_EQ(outcome.exit_code, 2);
-  EXPECT_THAT(outcome.output, HasSubstr("--dir and key=value pairs belong to"));
-  outcome = run_program(there + " --index 0 --groups 1 2>&1");
-  EXPECT_EQ(outcome.exit_code, 2);
-  EXPECT_THAT(outcome.output, HasSubstr("--groups"));
+  output_of(sweep("expand sweep.yaml --dir there"));
+  EXPECT_THAT(output_of(sweep("run there --dir other"), 2),
+              HasSubstr("--dir and key=value pairs belong to"));
+  EXPECT_THAT(output_of(sweep("run there --index 0 --groups 1"), 2), HasSubstr("--groups"));
 }
 
 // Only the first rank writes: what it cannot write costs lines of the log, and no step.
@@ -156,35 +149,30 @@ TEST_F(SweepRanks, MissingShardsAreSaidOnceAndNoRunFails) {
                                     "'}\nsweep: {seeds: 2}\n");
   const std::string fault = shards + ": there is no such folder of shards; `tpudist convert NPZ " +
                             shards + "` makes them, or";
-  Outcome outcome = run_program("sweep expand " + file + " --dir " + dir + " 2>&1");
-  EXPECT_EQ(outcome.exit_code, 0) << outcome.output;
-  EXPECT_THAT(outcome.output, AllOf(HasSubstr(fault), Not(HasSubstr("next:"))));
+  const std::string expand = "expand " + file + " --dir " + dir;
+  EXPECT_THAT(output_of(sweep(expand)), AllOf(HasSubstr(fault), Not(HasSubstr("next:"))));
   for (const std::string& run : {"sweep run " + dir, "sweep run " + file + " --dir " + dir}) {
-    outcome = run_ranks(2, run + " --groups 1");
-    EXPECT_EQ(outcome.exit_code, 3) << outcome.output;
-    EXPECT_NE(outcome.output.find(fault), std::string::npos) << outcome.output;
-    EXPECT_EQ(outcome.output.find(fault), outcome.output.rfind(fault)) << outcome.output;
+    const std::string said = output_of(run_ranks(2, run + " --groups 1"), 3);
+    EXPECT_NE(said.find(fault), std::string::npos) << said;
+    EXPECT_EQ(said.find(fault), said.rfind(fault)) << said;
   }
-  EXPECT_THAT(
-      run_program("sweep status " + dir + " 2>&1").output,
-      AllOf(HasSubstr("0 of 2 runs have finished"), HasSubstr(fault), Not(HasSubstr("next:"))));
+  EXPECT_THAT(sweep("status " + dir).output, AllOf(HasSubstr("0 of 2 runs have finished"),
+                                                   HasSubstr(fault), Not(HasSubstr("next:"))));
   EXPECT_THAT(run_program("sweep collect " + dir).output,
               AllOf(HasSubstr("no run has ended yet"), HasSubstr(fault)));
   fs::copy(tiny_shards(), shards, fs::copy_options::recursive);
-  outcome = run_program("sweep expand " + file + " --dir " + dir + " 2>&1");
-  EXPECT_THAT(outcome.output, AllOf(HasSubstr("list: 2 runs, from index 0\n"),
-                                    HasSubstr("\nnext: tpudist sweep run " + dir + " (Slurm: ")));
-  outcome = run_program("sweep run " + dir + " 2>&1");
-  EXPECT_EQ(outcome.exit_code, 0) << outcome.output;
-  EXPECT_THAT(outcome.output, HasSubstr("\nnext: tpudist sweep collect " + dir + "\n"));
-  outcome = run_program("sweep collect " + dir + " 2>&1");
-  EXPECT_THAT(outcome.output, HasSubstr("\nnext: tpudist report " + dir + "\n"));
+  EXPECT_THAT(sweep(expand).output,
+              AllOf(HasSubstr("list: 2 runs, from index 0\n"),
+                    HasSubstr("\nnext: tpudist sweep run " + dir + " (Slurm: ")));
+  EXPECT_THAT(output_of(sweep("run " + dir)),
+              HasSubstr("\nnext: tpudist sweep collect " + dir + "\n"));
+  EXPECT_THAT(sweep("collect " + dir).output, HasSubstr("\nnext: tpudist report " + dir + "\n"));
 }
 
 // As `sweep expand` does.
 TEST_F(SweepRanks, AMistakeInASweepFileHasItsPlace) {
   folder_->write("wrong.yaml", "name: w\nexperiments: tiny.yaml\nset: {train.stpes: 20}\n");
-  EXPECT_THAT(output_of(run_program("sweep run " + path("wrong.yaml") + " 2>&1"), 2),
+  EXPECT_THAT(output_of(sweep("run wrong.yaml"), 2),
               AllOf(HasSubstr("wrong.yaml:3:"), Not(HasSubstr("command line"))));
 }
 

@@ -2,9 +2,10 @@
 
 #include <gmock/gmock.h>
 
+#include "tests/support/temp_dir.hpp"
 #include "tests/support/thrown.hpp"
 
-// GoogleTest, and the matchers that most tests use.
+// What most tests use: GoogleTest, the names of its matchers, and an empty folder.
 namespace tpudist::test {
 
 using ::testing::AllOf;
@@ -18,5 +19,10 @@ using ::testing::IsNan;
 using ::testing::Not;
 using ::testing::SizeIs;
 using ::testing::StartsWith;
+
+class FolderTest : public ::testing::Test {
+ protected:
+  const TempDir folder_;
+};
 
 }  // namespace tpudist::test

@@ -6,8 +6,8 @@
 #include <cmath>
 #include <limits>
 
-#include "results/report/charts/markup.hpp"
 #include "results/report/charts/plot_area.hpp"
+#include "results/report/charts/svg_canvas.hpp"
 
 namespace tpudist {
 namespace {

@@ -6,8 +6,8 @@
 #include <cmath>
 #include <limits>
 
-#include "results/report/charts/markup.hpp"
 #include "results/report/charts/plot_area.hpp"
+#include "results/report/charts/svg_canvas.hpp"
 
 namespace tpudist {
 namespace {
@@ -38,7 +38,7 @@ void draw_span(SvgCanvas& canvas, const PlotArea& area, const ChartInterval& int
   for (const double x : {from, to}) canvas.line({x, y - 3}, {x, y + 3}, style);
 }
 
-void draw_mark(SvgCanvas& canvas, SvgPoint at, const IntervalChart::Row& row) {
+void draw_mark(SvgCanvas& canvas, SvgCanvas::Point at, const IntervalChart::Row& row) {
   const std::string style = fmt::format("point f{}", row.colour);
   if (row.square) {
     canvas.rectangle({at.x - 5, at.y - 5}, 10, 10, style, 1, row.title);
@@ -124,7 +124,8 @@ std::string IntervalChart::svg(double width) const {
     const bool label_above = above && !row.label.empty();
     const double y = label_above ? top + 27 : (top + end) / 2 + 2;
     if (!row.label.empty()) {
-      canvas.text(label_above ? SvgPoint{area.left, top + 14} : SvgPoint{area.left - 10, y + 4},
+      canvas.text(label_above ? SvgCanvas::Point{area.left, top + 14}
+                              : SvgCanvas::Point{area.left - 10, y + 4},
                   label_above ? TextAnchor::start : TextAnchor::end, "rowname",
                   shortened(row.label, most), row.label.size() > most ? row.label : "");
     }

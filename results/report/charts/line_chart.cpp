@@ -24,15 +24,15 @@ struct Range {
   }
 };
 
-std::vector<SvgPoint> points_of(const PlotArea& area, const std::vector<double>& x,
-                                const std::vector<double>& y) {
-  std::vector<SvgPoint> points;
+std::vector<SvgCanvas::Point> points_of(const PlotArea& area, const std::vector<double>& x,
+                                        const std::vector<double>& y) {
+  std::vector<SvgCanvas::Point> points;
   for (std::size_t i = 0; i < x.size(); ++i) points.push_back(area.at(x[i], y[i]));
   return points;
 }
 
 void draw_band(SvgCanvas& canvas, const PlotArea& area, const LineChart::Band& band) {
-  std::vector<SvgPoint> outline;
+  std::vector<SvgCanvas::Point> outline;
   for (std::size_t i = 0; i < band.x.size(); ++i) {
     if (std::isfinite(band.high[i])) outline.push_back(area.at(band.x[i], band.high[i]));
   }

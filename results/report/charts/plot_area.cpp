@@ -80,7 +80,7 @@ Axis log_axis(double low, double high, int most) {
   return axis;
 }
 
-SvgPoint PlotArea::at(double x_value, double y_value) const {
+SvgCanvas::Point PlotArea::at(double x_value, double y_value) const {
   return {left + (right - left) * x.place(x_value), bottom - (bottom - top) * y.place(y_value)};
 }
 

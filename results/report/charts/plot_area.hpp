@@ -31,7 +31,7 @@ struct PlotArea {
   double left = 0, top = 0, right = 0, bottom = 0;  // pixels
   Axis x, y;
 
-  SvgPoint at(double x_value, double y_value) const;
+  SvgCanvas::Point at(double x_value, double y_value) const;
 };
 
 // Draws grid lines, ticks with their labels below and to the left, and the names of both axes.

@@ -85,8 +85,8 @@ TEST(Choice, SummariesGoOverSeedsOfWhichAllRunsHaveScores) {
   EXPECT_EQ(s.finished, 1);
 }
 
-MemberResult held_out(int number, double score, int graphs) {
-  MemberResult member{number, false, std::nullopt, score};
+RunResult::Member held_out(int number, double score, int graphs) {
+  RunResult::Member member{number, false, std::nullopt, score};
   member.out_of_fold_graphs = graphs;
   return member;
 }
@@ -115,7 +115,7 @@ TEST(Choice, OutOfFoldScoresGoOverGraphs) {
   }
   // Results of older versions do not know their numbers of graphs: all members count alike.
   for (auto& result : fused.results)
-    for (MemberResult& member : result->members) member.out_of_fold_graphs = -1;
+    for (RunResult::Member& member : result->members) member.out_of_fold_graphs = -1;
   EXPECT_NEAR(*summarise(fused.runs, fused.results, ChoiceScore::out_of_fold)[0].mean, 0.35, 1e-12);
   // Without the member of a fold there is no score of all graphs.
   fused.results[0]->members[1].failed = true;

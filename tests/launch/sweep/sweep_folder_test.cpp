@@ -133,7 +133,7 @@ TEST(SweepFolderTest, HalvesOfTheValidationFamiliesAreFrozen) {
   const OwnShards own;
   const SweepFolder sweep = SweepFolder::expand(own.choosing_file, {}, own.files.path("sweep"));
   ASSERT_EQ(sweep.record().halves.size(), 1u);
-  const ValidationHalves& halves = sweep.record().halves[0];
+  const SweepRecord::Halves& halves = sweep.record().halves[0];
   EXPECT_FALSE(halves.choosing.empty());
   for (const SweepRun& run : sweep.record().runs)
     write_result(sweep.result_file(run), finished(run, 0.1));
@@ -155,7 +155,7 @@ TEST(SweepFolderTest, OtherGraphsAreRefusedAndNamed) {
   EXPECT_NO_THROW(sweep.checked(sweep.record().runs[0]));
   // As if the sweep had been expanded for a graph less, and another content of the first one.
   SweepRecord record = sweep.record();
-  std::vector<FrozenGraph>& graphs = record.data.at(0).graphs;
+  std::vector<FrozenData::Graph>& graphs = record.data.at(0).graphs;
   const std::string lost = graphs.back().name, changed = graphs.front().name;
   ASSERT_EQ(graphs.back().split, "valid");
   ASSERT_EQ(graphs.front().split, "train");

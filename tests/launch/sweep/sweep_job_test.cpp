@@ -201,7 +201,7 @@ TEST(SweepJobTest, PlacementChangesNoScore) {
     std::vector<std::pair<std::optional<std::uint64_t>, double>> list;
     for (const SweepRun& one : sweep.record().runs) {
       const RunResult result = sweep.result(one).value();
-      for (const MemberResult& member : result.members)
+      for (const RunResult::Member& member : result.members)
         list.emplace_back(one.seed, member.valid.value());
     }
     return list;

@@ -12,18 +12,26 @@
 namespace tpudist::test {
 namespace {
 
-SweepPlan plan_of(const SweepCase& files, const std::string& text) {
-  return plan_sweep(SweepFile::load(files.sweep(text)));
-}
+class SweepPlanTest : public ::testing::Test, protected SweepCase {
+ protected:
+  SweepPlan plan_of(const std::string& text) const {
+    return plan_sweep(SweepFile::load(sweep(text)));
+  }
+  void add_to_experiment(const std::string& text) const {
+    std::ofstream(path("tiny.yaml"), std::ios::app) << text;
+  }
+  std::string refusal(const std::string& text) const {
+    return message_of<ConfigError>([&] { plan_of(text); });
+  }
+};
 
 Experiment experiment_of(const SweepRun& run) {
   ConfigDocument document = ConfigDocument::parse(run.config, "run");
   return read_experiment(document);
 }
 
-TEST(SweepPlanTest, ListsTheGridWithItsSeeds) {
-  const SweepCase files;
-  const SweepPlan plan = plan_of(files, R"(
+TEST_F(SweepPlanTest, ListsTheGridWithItsSeeds) {
+  const SweepPlan plan = plan_of(R"(
 set: {train.steps: 7}
 sweep: {seeds: 2, over: {optimizer.lr: [1e-3, 1e-2], batch.configs: [4, 8]}}
 )");
@@ -50,27 +58,25 @@ sweep: {seeds: 2, over: {optimizer.lr: [1e-3, 1e-2], batch.configs: [4, 8]}}
 }
 
 // What decides the numbers, and nothing else, decides the id.
-TEST(SweepPlanTest, IdsAreStable) {
-  const SweepCase files, elsewhere;
+TEST_F(SweepPlanTest, IdsAreStable) {
+  const SweepCase elsewhere;
   const auto ids = [](const SweepPlan& plan) {
     std::vector<std::string> list;
     for (const SweepRun& run : plan.record.runs) list.push_back(run.id);
     return list;
   };
-  const auto expected = ids(plan_of(files, "sweep: {seeds: 2}"));
-  EXPECT_EQ(ids(plan_of(elsewhere, "sweep: {seeds: 2}")), expected);
-  EXPECT_EQ(ids(plan_of(files, "set: {name: other, train.log_every: 3}\nsweep: {seeds: 2}")),
-            expected);
-  EXPECT_EQ(ids(plan_of(files, "sweep: {seeds: 3}"))[1], expected[1]);
-  EXPECT_NE(ids(plan_of(files, "set: {train.steps: 5}\nsweep: {seeds: 2}"))[0], expected[0]);
+  const auto expected = ids(plan_of("sweep: {seeds: 2}"));
+  EXPECT_EQ(ids(plan_sweep(SweepFile::load(elsewhere.sweep("sweep: {seeds: 2}")))), expected);
+  EXPECT_EQ(ids(plan_of("set: {name: other, train.log_every: 3}\nsweep: {seeds: 2}")), expected);
+  EXPECT_EQ(ids(plan_of("sweep: {seeds: 3}"))[1], expected[1]);
+  EXPECT_NE(ids(plan_of("set: {train.steps: 5}\nsweep: {seeds: 2}"))[0], expected[0]);
 }
 
-TEST(SweepPlanTest, SplitsMembersIntoRunsOfTheirOwn) {
-  const SweepCase files;
-  const SweepPlan fused = plan_of(files, "sweep: {seeds: 2, folds: 2}");
+TEST_F(SweepPlanTest, SplitsMembersIntoRunsOfTheirOwn) {
+  const SweepPlan fused = plan_of("sweep: {seeds: 2, folds: 2}");
   ASSERT_EQ(fused.record.runs.size(), 2u);
   EXPECT_EQ(fused.record.runs[0].members, 2);
-  const SweepPlan split = plan_of(files, "sweep: {seeds: 2, folds: 2}\nplacement: split");
+  const SweepPlan split = plan_of("sweep: {seeds: 2, folds: 2}\nplacement: split");
   ASSERT_EQ(split.record.runs.size(), 4u);
   for (int i = 0; i < 4; ++i) {
     const SweepRun& run = split.record.runs[i];
@@ -83,28 +89,25 @@ TEST(SweepPlanTest, SplitsMembersIntoRunsOfTheirOwn) {
   }
 }
 
-TEST(SweepPlanTest, CountsMembersFromTheFirstOneOfTheExperiment) {
-  const SweepCase files("ensemble: {members: 2, first_member: 3}\n");
-  EXPECT_EQ(plan_of(files, "sweep: {seeds: 1}").record.runs[0].first_member, 3);
-  const SweepPlan split = plan_of(files, "sweep: {seeds: 1}\nplacement: split");
+TEST_F(SweepPlanTest, CountsMembersFromTheFirstOneOfTheExperiment) {
+  add_to_experiment("ensemble: {members: 2, first_member: 3}\n");
+  EXPECT_EQ(plan_of("sweep: {seeds: 1}").record.runs[0].first_member, 3);
+  const SweepPlan split = plan_of("sweep: {seeds: 1}\nplacement: split");
   ASSERT_EQ(split.record.runs.size(), 2u);
   EXPECT_EQ(split.record.runs[1].first_member, 4);
   EXPECT_EQ(experiment_of(split.record.runs[1]).ensemble.number_of(0), 4);
 }
 
-TEST(SweepPlanTest, ChoosesNothingByGraphsThatRunsTrainOn) {
-  const SweepCase files;
+TEST_F(SweepPlanTest, ChoosesNothingByGraphsThatRunsTrainOn) {
   const std::string over =
       "set: {ensemble.fold_over: train+valid, predictions.rows: 5}\n"
       "sweep: {folds: 2}\n";
-  EXPECT_EQ(plan_of(files, over).record.runs.size(), 1u);
-  EXPECT_THAT(message_of<ConfigError>([&] { plan_of(files, over + "choose: {by: out_of_fold}"); }),
-              HasSubstr("ensemble.fold_over=train"));
+  EXPECT_EQ(plan_of(over).record.runs.size(), 1u);
+  EXPECT_THAT(refusal(over + "choose: {by: out_of_fold}"), HasSubstr("ensemble.fold_over=train"));
 }
 
-TEST(SweepPlanTest, HalvingTrainsFewerVariantsForMoreSteps) {
-  const SweepCase files;
-  const SweepPlan plan = plan_of(files, R"(
+TEST_F(SweepPlanTest, HalvingTrainsFewerVariantsForMoreSteps) {
+  const SweepPlan plan = plan_of(R"(
 set: {train.steps: 10}
 sweep: {seeds: 2, over: {optimizer.lr: [1e-4, 2e-4, 3e-4, 4e-4, 5e-4]}}
 halving: {rungs: 3, keep: 2}
@@ -127,10 +130,9 @@ choose: {by: valid}
 }
 
 // What was chosen is confirmed by seeds, and on validation families, that did not choose it.
-TEST(SweepPlanTest, ConfirmsWithFreshSeedsOnOtherGraphs) {
-  const SweepCase files;
+TEST_F(SweepPlanTest, ConfirmsWithFreshSeedsOnOtherGraphs) {
   const SweepPlan plan = plan_of(
-      files, "sweep: {seeds: [1, 7], over: {optimizer.lr: [1, 2]}}\nchoose: {by: valid, seeds: 3}");
+      "sweep: {seeds: [1, 7], over: {optimizer.lr: [1, 2]}}\nchoose: {by: valid, seeds: 3}");
   const auto confirming = runs_of_stage(plan, 1, {1});
   ASSERT_EQ(confirming.size(), 3u);
   EXPECT_EQ(confirming[0].seed, 8u);
@@ -143,80 +145,63 @@ TEST(SweepPlanTest, ConfirmsWithFreshSeedsOnOtherGraphs) {
   EXPECT_EQ(plan.record.confirmed_on, "validation families that did not choose it");
 
   const SweepPlan same =
-      plan_of(files, "sweep: {over: {optimizer.lr: [1, 2]}}\nchoose: {by: valid, graphs: all}");
+      plan_of("sweep: {over: {optimizer.lr: [1, 2]}}\nchoose: {by: valid, graphs: all}");
   EXPECT_TRUE(experiment_of(same.record.runs[0]).data.exclude_valid.empty());
   EXPECT_EQ(same.record.confirmed_on, "the same graphs that chose it");
 }
 
-TEST(SweepPlanTest, NothingIsChosenBetweenVariantsThatAreScoredOnOtherGraphs) {
-  const SweepCase files;
+TEST_F(SweepPlanTest, NothingIsChosenBetweenVariantsThatAreScoredOnOtherGraphs) {
   const std::string collections =
       "sweep: {seeds: 2, over: {data.collection: ['layout:xla:random', 'layout:nlp:random']}}\n";
   const std::string graphs = "sweep: {over: {data.include.valid: [['conv*'], ['attention*']]}}\n";
   const std::string choose = "choose: {by: valid, graphs: all}\n";
-  const auto refusal = [&](const std::string& text) {
-    return message_of<ConfigError>([&] { plan_of(files, text); });
-  };
   EXPECT_THAT(refusal(collections + choose),
               AllOf(HasSubstr("variants 0 (data.collection=layout:xla:random) and 1 ("),
                     HasSubstr("data.collection is layout:xla:random and layout:nlp:random")));
   EXPECT_THAT(refusal(graphs + choose), HasSubstr("the scored graphs differ"));
-  EXPECT_THAT(plan_of(files, collections).record.variant_group, ElementsAre(0, 1));
-  EXPECT_THAT(plan_of(files, graphs).record.variant_group, ElementsAre(0, 1));
+  EXPECT_THAT(plan_of(collections).record.variant_group, ElementsAre(0, 1));
+  EXPECT_THAT(plan_of(graphs).record.variant_group, ElementsAre(0, 1));
   // What members train on may differ, and patterns that come to the same graphs are the same.
-  EXPECT_THAT(plan_of(files,
-                      "sweep: {over: {data.exclude.train: [[], ['*none*']], "
+  EXPECT_THAT(plan_of("sweep: {over: {data.exclude.train: [[], ['*none*']], "
                       "data.include.valid: [[], ['*']]}}\n" +
-                          choose)
+                      choose)
                   .record.variant_group,
               ElementsAre(0, 0, 0, 0));
 }
 
-TEST(SweepPlanTest, WhatConfirmsIsWhatWasChosenOnTheDataThatChoseIt) {
-  const SweepCase files;
+TEST_F(SweepPlanTest, WhatConfirmsIsWhatWasChosenOnTheDataThatChoseIt) {
   for (const std::string key : {"optimizer.lr: 3", "optimizer: {lr: 3}", "optimizer.decay.all: 2",
                                 "data.collection: 'layout:nlp:random'", "data: {shards: x}"})
-    EXPECT_THAT(message_of<ConfigError>([&] {
-                  plan_of(files,
-                          "sweep: {over: {optimizer.lr: [1, 2], optimizer.decay: [{all: 0}, "
-                          "{all: 1}]}}\nchoose: {by: valid, graphs: all, set: {" +
-                              key + "}}");
-                }),
+    EXPECT_THAT(refusal("sweep: {over: {optimizer.lr: [1, 2], optimizer.decay: [{all: 0}, "
+                        "{all: 1}]}}\nchoose: {by: valid, graphs: all, set: {" +
+                        key + "}}"),
                 AllOf(HasSubstr("sweep.yaml:4:"),
                       HasSubstr("is confirmed as it is, on the data that chose it")));
 }
 
 // Their out-of-fold scores would be of members that held other graphs out.
-TEST(SweepPlanTest, NothingIsChosenAcrossOtherFolds) {
-  const SweepCase files("ensemble: {members: 2, folds: 2, vary: [init, fold]}\n");
+TEST_F(SweepPlanTest, NothingIsChosenAcrossOtherFolds) {
+  add_to_experiment("ensemble: {members: 2, folds: 2, vary: [init, fold]}\n");
   const std::string seeds =
       "set: {predictions.rows: all}\nsweep: {folds: 2, over: "
       "{ensemble.fold_seed: [1, 2, 3, 4, 5, 6]}}\n";
-  EXPECT_THAT(message_of<ConfigError>([&] { plan_of(files, seeds + "choose: {by: out_of_fold}"); }),
+  EXPECT_THAT(refusal(seeds + "choose: {by: out_of_fold}"),
               HasSubstr("or the folds in which they lie"));
-  EXPECT_GT(std::ranges::max(plan_of(files, seeds).record.variant_group), 0);
+  EXPECT_GT(std::ranges::max(plan_of(seeds).record.variant_group), 0);
 }
 
-TEST(SweepPlanTest, WhatConfirmsIsOnTheOtherHalf) {
-  const SweepCase files;
-  EXPECT_THAT(message_of<ConfigError>(
-                  [&] { plan_of(files, "choose: {by: valid, set: {data.exclude.valid: []}}"); }),
+TEST_F(SweepPlanTest, WhatConfirmsIsOnTheOtherHalf) {
+  EXPECT_THAT(refusal("choose: {by: valid, set: {data.exclude.valid: []}}"),
               HasSubstr("give `graphs: all`"));
 }
 
-TEST(SweepPlanTest, EqualRunsAreRefused) {
-  const SweepCase files;
+TEST_F(SweepPlanTest, EqualRunsAreRefused) {
   EXPECT_THAT(
-      message_of<ConfigError>(
-          [&] { plan_of(files, "sweep: {over: {optimizer.lr: [0.001, 1e-3]}}"); }),
+      refusal("sweep: {over: {optimizer.lr: [0.001, 1e-3]}}"),
       AllOf(HasSubstr("runs 0 and 1 of the sweep are equal"), HasSubstr("optimizer.lr=1e-3")));
 }
 
-TEST(SweepPlanTest, RunsThatAreComparedMustBeScored) {
-  const SweepCase files;
-  const auto refusal = [&](const std::string& text) -> std::string {
-    return message_of<ConfigError>([&] { plan_of(files, text); });
-  };
+TEST_F(SweepPlanTest, RunsThatAreComparedMustBeScored) {
   EXPECT_THAT(refusal("sweep: {folds: 2}\nchoose: {by: out_of_fold}"),
               HasSubstr("set predictions.rows"));
   EXPECT_THAT(refusal("set: {train.last_evaluation: none}\nchoose: {by: valid}"),
@@ -234,40 +219,32 @@ TEST(SweepPlanTest, RunsThatAreComparedMustBeScored) {
               HasSubstr("\"seed.init\" must be between 0 and 1099511627776"));
 }
 
-TEST(SweepPlanTest, MembersThatAreAddedToConfirmAreRunsOfTheirOwn) {
-  const SweepCase files;
+TEST_F(SweepPlanTest, MembersThatAreAddedToConfirmAreRunsOfTheirOwn) {
   const SweepPlan plan =
-      plan_of(files, "choose: {by: valid, seeds: 3, set: {ensemble.members: 8}}\nplacement: split");
+      plan_of("choose: {by: valid, seeds: 3, set: {ensemble.members: 8}}\nplacement: split");
   EXPECT_EQ(plan.record.stages.back().count, 24);
   EXPECT_EQ(runs_of_stage(plan, 1, {0}).size(), 24u);
 }
 
-TEST(SweepPlanTest, ManyRungsBeginWithOneStep) {
-  const SweepCase files;
-  const SweepPlan plan = plan_of(files,
-                                 "sweep: {over: {optimizer.lr: [1e-4, 2e-4]}}\n"
-                                 "halving: {rungs: 20, keep: 10}\nchoose: {by: valid}");
+TEST_F(SweepPlanTest, ManyRungsBeginWithOneStep) {
+  const SweepPlan plan = plan_of(
+      "sweep: {over: {optimizer.lr: [1e-4, 2e-4]}}\n"
+      "halving: {rungs: 20, keep: 10}\nchoose: {by: valid}");
   EXPECT_EQ(experiment_of(plan.record.runs[0]).train.steps, 1);
   EXPECT_EQ(plan.record.stages[0].step_divisor, std::int64_t{1} << 40);
   EXPECT_EQ(plan.record.stages[19].step_divisor, 1);
 }
 
-TEST(SweepPlanTest, AMistakeOfAnExperimentNamesTheVariant) {
-  const SweepCase files;
-  EXPECT_THAT(
-      message_of<ConfigError>([&] { plan_of(files, "sweep: {over: {optimizer.lrr: [1, 2]}}"); }),
-      AllOf(HasSubstr("sweep.yaml:3:"),
-            HasSubstr("\"sweep.over.optimizer.lrr\" is wrong in the variants "
-                      "optimizer.lrr=1, optimizer.lrr=2: "),
-            HasSubstr("did you mean \"lr\"")));
+TEST_F(SweepPlanTest, AMistakeOfAnExperimentNamesTheVariant) {
+  EXPECT_THAT(refusal("sweep: {over: {optimizer.lrr: [1, 2]}}"),
+              AllOf(HasSubstr("sweep.yaml:3:"),
+                    HasSubstr("\"sweep.over.optimizer.lrr\" is wrong in the variants "
+                              "optimizer.lrr=1, optimizer.lrr=2: "),
+                    HasSubstr("did you mean \"lr\"")));
 }
 
 // All of them at once, each with its place.
-TEST(SweepPlanTest, MistakesOfValuesHaveThePlaceOfTheSweepFile) {
-  const SweepCase files;
-  const auto refusal = [&](const std::string& text) {
-    return message_of<ConfigError>([&] { plan_of(files, text); });
-  };
+TEST_F(SweepPlanTest, MistakesOfValuesHaveThePlaceOfTheSweepFile) {
   const std::string text = refusal(
       "set: {train.stepz: 3}\nsweep: {over: {optimizer.lr: [1e-3, .nan, x], "
       "batch.configs: [4, 0]}}\nchoose: {by: valid, set: {train.steps: none}}");
@@ -281,11 +258,10 @@ TEST(SweepPlanTest, MistakesOfValuesHaveThePlaceOfTheSweepFile) {
               HasSubstr("\"choose.set.train.steps\" is wrong in the variant "));
 }
 
-TEST(SweepPlanTest, SeveralExperimentsAreVariantsOfTheirOwn) {
-  const SweepCase files;
-  files.write("second.yaml", "include: tiny.yaml\ndata: {collection: 'layout:nlp:random'}\n");
-  const auto path = files.write(
-      "all.yaml", "name: all\nexperiments: [tiny.yaml, second.yaml]\nsweep: {seeds: 1}\n");
+TEST_F(SweepPlanTest, SeveralExperimentsAreVariantsOfTheirOwn) {
+  write("second.yaml", "include: tiny.yaml\ndata: {collection: 'layout:nlp:random'}\n");
+  const auto path =
+      write("all.yaml", "name: all\nexperiments: [tiny.yaml, second.yaml]\nsweep: {seeds: 1}\n");
   const SweepPlan plan = plan_sweep(SweepFile::load(path));
   EXPECT_THAT(plan.record.labels, ElementsAre("tiny", "second"));
   ASSERT_EQ(plan.record.runs.size(), 2u);
@@ -293,25 +269,23 @@ TEST(SweepPlanTest, SeveralExperimentsAreVariantsOfTheirOwn) {
   EXPECT_EQ(plan.record.runs[1].collection, "layout:nlp:random");
 }
 
-TEST(SweepPlanTest, WithoutFoldsOneMemberTrainsOnAllGraphs) {
-  const SweepCase files;
-  const SweepPlan plan = plan_of(files,
-                                 "set: {ensemble: {members: 4, vary: [init, order], fold_file: "
-                                 "none.yaml, fold_over: train+valid}}\n"
-                                 "sweep: {seeds: 1, folds: none}");
+TEST_F(SweepPlanTest, WithoutFoldsOneMemberTrainsOnAllGraphs) {
+  const SweepPlan plan = plan_of(
+      "set: {ensemble: {members: 4, vary: [init, order], fold_file: "
+      "none.yaml, fold_over: train+valid}}\n"
+      "sweep: {seeds: 1, folds: none}");
   ASSERT_EQ(plan.record.runs.size(), 1u);
   const EnsembleConfig ensemble = experiment_of(plan.record.runs[0]).ensemble;
   EXPECT_EQ(ensemble.members, 1);
   EXPECT_EQ(ensemble.folds, 0);
 }
 
-TEST(SweepPlanTest, AnExperimentTakesItsOwnValuesAfterThoseOfAll) {
-  const SweepCase files;
-  files.write("second.yaml", "include: tiny.yaml\ndata: {collection: 'layout:nlp:random'}\n");
-  const auto path = files.write("all.yaml",
-                                "name: all\nexperiments: [tiny.yaml, second.yaml]\n"
-                                "set: {train.steps: 7}\neach: {second: {train: {steps: 3}}}\n"
-                                "sweep: {seeds: 1}\n");
+TEST_F(SweepPlanTest, AnExperimentTakesItsOwnValuesAfterThoseOfAll) {
+  write("second.yaml", "include: tiny.yaml\ndata: {collection: 'layout:nlp:random'}\n");
+  const auto path = write("all.yaml",
+                          "name: all\nexperiments: [tiny.yaml, second.yaml]\n"
+                          "set: {train.steps: 7}\neach: {second: {train: {steps: 3}}}\n"
+                          "sweep: {seeds: 1}\n");
   const auto steps = [](const SweepFile& file) {
     std::vector<std::int64_t> steps;
     for (const SweepRun& run : plan_sweep(file).record.runs)
@@ -320,25 +294,21 @@ TEST(SweepPlanTest, AnExperimentTakesItsOwnValuesAfterThoseOfAll) {
   };
   EXPECT_THAT(steps(SweepFile::load(path)), ElementsAre(7, 3));
   // The folder keeps them for its later stages.
-  const SweepFolder folder = SweepFolder::expand(path, {}, files.path("sweep"));
-  EXPECT_THAT(steps(SweepFile::load(files.path("sweep") / "sweep.yaml")), ElementsAre(7, 3));
-  files.write("all.yaml",
-              "name: all\nexperiments: [tiny.yaml, second.yaml]\n"
-              "each: {second: {train.steps: x}}\n");
+  const SweepFolder folder = SweepFolder::expand(path, {}, path("sweep"));
+  EXPECT_THAT(steps(SweepFile::load(path("sweep") / "sweep.yaml")), ElementsAre(7, 3));
+  write("all.yaml",
+        "name: all\nexperiments: [tiny.yaml, second.yaml]\n"
+        "each: {second: {train.steps: x}}\n");
   EXPECT_THAT(message_of<ConfigError>([&] { plan_sweep(SweepFile::load(path)); }),
               HasSubstr("all.yaml:3:"));
 }
 
-std::string outlook(const SweepCase& files, const std::string& text) {
-  return outlook_text(plan_sweep(SweepFile::load(files.sweep(text))).record);
-}
-
-TEST(SweepOutlook, SaysWhatRunsAndFamiliesCanShow) {
-  const SweepCase files;
-  EXPECT_EQ(outlook(files, "sweep: {seeds: 3}\n"), "");  // nothing to compare
-  EXPECT_THAT(outlook(files, "sweep: {over: {optimizer.lr: [1, 2]}}\n"),
+TEST_F(SweepPlanTest, ItsOutlookSaysWhatRunsAndFamiliesCanShow) {
+  const auto outlook = [&](const std::string& text) { return outlook_text(plan_of(text).record); };
+  EXPECT_EQ(outlook("sweep: {seeds: 3}\n"), "");  // nothing to compare
+  EXPECT_THAT(outlook("sweep: {over: {optimizer.lr: [1, 2]}}\n"),
               HasSubstr("1 training of each of 2 variants"));
-  const std::string three = outlook(files, "sweep: {seeds: 3, over: {optimizer.lr: [1, 2, 3]}}\n");
+  const std::string three = outlook("sweep: {seeds: 3, over: {optimizer.lr: [1, 2, 3]}}\n");
   EXPECT_THAT(
       three,
       AllOf(HasSubstr("3 trainings of each of 3 variants: on these graphs a difference of 4.4 SD "

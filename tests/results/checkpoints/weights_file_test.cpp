@@ -7,7 +7,6 @@
 #include "core/error.hpp"
 #include "core/safetensors/safetensors_file.hpp"
 #include "tests/support/matchers.hpp"
-#include "tests/support/temp_dir.hpp"
 
 namespace tpudist::test {
 namespace {
@@ -63,7 +62,7 @@ TEST(WeightsFile, ComesBackBitByBit) {
 }
 
 // A file of all that the table has, changed by `change`, and what is said of it.
-class Refusals : public ::testing::Test {
+class Refusals : public FolderTest {
  protected:
   using Tensors = std::map<std::string, std::vector<std::int64_t>>;
 
@@ -86,8 +85,6 @@ class Refusals : public ::testing::Test {
     EXPECT_THAT(message, Not(HasSubstr("\n")));
     return message;
   }
-
-  const TempDir folder_;
   std::vector<float> read_;
   std::vector<std::string> absent_;
 };

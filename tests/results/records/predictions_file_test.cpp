@@ -10,7 +10,6 @@
 #include "tests/results/scores/predictions_case.hpp"
 #include "tests/support/damage.hpp"
 #include "tests/support/matchers.hpp"
-#include "tests/support/temp_dir.hpp"
 
 namespace tpudist::test {
 namespace {
@@ -21,15 +20,13 @@ std::string message_of_reading(const fs::path& path) {
   return message_of<DataError>([&] { PredictionsFile file(path); });
 }
 
-class PredictionsFileTest : public ::testing::Test {
+class PredictionsFileTest : public FolderTest {
  protected:
   // The case as a file.
   PredictionsFile file_of(const PredictionsCase& given) const {
     given.write(folder_ / "predictions.h5");
     return PredictionsFile(folder_ / "predictions.h5");
   }
-
-  const TempDir folder_;
 };
 
 TEST_F(PredictionsFileTest, GivesBackWhatWasWritten) {

@@ -9,7 +9,6 @@
 #include "results/records/learning_curves.hpp"
 #include "tests/results/scores/run_case.hpp"
 #include "tests/support/matchers.hpp"
-#include "tests/support/temp_dir.hpp"
 
 namespace tpudist::test {
 namespace {

@@ -12,7 +12,6 @@
 #include "core/error.hpp"
 #include "core/file_system.hpp"
 #include "tests/support/matchers.hpp"
-#include "tests/support/temp_dir.hpp"
 
 namespace tpudist::test {
 namespace {
@@ -73,9 +72,8 @@ TEST(ScalarsOf, WhatIsNotFiniteIsLeftOut) {
       by_tag({{"kind", "step"}, {"step", 1}, {"loss", {nullptr}}, {"rate", nullptr}}).empty());
 }
 
-class TensorBoardFile : public ::testing::Test {
+class TensorBoardFile : public FolderTest {
  protected:
-  const TempDir folder_;
   const std::filesystem::path file_ = folder_ / "events";
 };
 

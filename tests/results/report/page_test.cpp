@@ -14,7 +14,6 @@
 #include "tests/results/report/xml_fault.hpp"
 #include "tests/support/converted.hpp"
 #include "tests/support/matchers.hpp"
-#include "tests/support/temp_dir.hpp"
 
 namespace tpudist::test {
 namespace {
@@ -123,7 +122,7 @@ NpzFixture graph_of(std::size_t rows) {
   return f;
 }
 
-class RunTimesPageTest : public ::testing::Test {
+class RunTimesPageTest : public FolderTest {
  protected:
   void add(const NpzFixture& fixture, const std::string& split, const std::string& name) const {
     fixture.write(folder_ / "npz" / kCollection.folder() / split / (name + ".npz"),
@@ -138,7 +137,6 @@ class RunTimesPageTest : public ::testing::Test {
   }
 
   static inline const Collection kCollection = Collection::parse("layout:own:random");
-  const TempDir folder_;
 };
 
 // The dots of the first path with this class.

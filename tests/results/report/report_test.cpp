@@ -37,7 +37,7 @@ std::filesystem::path write_variant(const std::filesystem::path& folder, int see
   return folder;
 }
 
-class ReportTest : public ::testing::Test {
+class ReportTest : public FolderTest {
  protected:
   // Runs of the seeds from 1 on of two variants, of these noises.
   void write_variants(int seeds, double noise_a, double noise_b) const {
@@ -46,8 +46,6 @@ class ReportTest : public ::testing::Test {
       write_variant(folder_ / ("runs/b" + std::to_string(seed)), seed, noise_b, "0.2");
     }
   }
-
-  const TempDir folder_;
 };
 
 TEST_F(ReportTest, TellsARunWithPredictions) {

@@ -3,12 +3,11 @@
 #include "core/error.hpp"
 #include "tests/results/scores/predictions_case.hpp"
 #include "tests/support/matchers.hpp"
-#include "tests/support/temp_dir.hpp"
 
 namespace tpudist::test {
 namespace {
 
-class JoinedPredictionsTest : public ::testing::Test {
+class JoinedPredictionsTest : public FolderTest {
  protected:
   std::shared_ptr<const PredictionsFile> file(const PredictionsCase& given,
                                               const std::string& name) const {
@@ -28,8 +27,6 @@ class JoinedPredictionsTest : public ::testing::Test {
         joined.read(static_cast<int>(g));
     });
   }
-
-  TempDir folder_;
 };
 
 TEST_F(JoinedPredictionsTest, PutsMembersSideBySide) {

@@ -48,10 +48,7 @@ SweepFiles write_sweep(const std::filesystem::path& folder) {
   return files;
 }
 
-class ResultSetTest : public ::testing::Test {
- protected:
-  const TempDir folder_;
-};
+using ResultSetTest = FolderTest;
 
 TEST_F(ResultSetTest, ReadsASweepWhoseRunsAreInAllConditions) {
   const SweepFiles files = write_sweep(folder_ / "sweep");
@@ -117,10 +114,7 @@ TEST_F(ResultSetTest, RefusesWhatIsNeitherRunNorSweep) {
   EXPECT_THROW(read_results({folder_.path()}), DataError);
 }
 
-class RunRecordTest : public ::testing::Test {
- protected:
-  const TempDir folder_;
-};
+using RunRecordTest = FolderTest;
 
 TEST_F(RunRecordTest, ReadsAFinishedRun) {
   const RunRecord run = read_run_folder(write_run(folder_ / "one", PredictionsCase()));
@@ -216,10 +210,7 @@ std::vector<SameTraining> pairs_of(const std::vector<fs::path>& folders) {
   return same_trainings(runs);
 }
 
-class SameTrainings : public ::testing::Test {
- protected:
-  const TempDir folder_;
-};
+using SameTrainings = FolderTest;
 
 TEST_F(SameTrainings, AreAFolderALinkToItAndACopy) {
   const fs::path run = write_run(folder_ / "run", PredictionsCase());

@@ -12,7 +12,6 @@
 #include "data/schema/collection.hpp"
 #include "results/scores/submission.hpp"
 #include "tests/support/matchers.hpp"
-#include "tests/support/temp_dir.hpp"
 
 namespace tpudist::test {
 namespace {

@@ -11,7 +11,7 @@ namespace tpudist::test {
 namespace {
 
 // Three runs of each of two systems, of which A ranks better.
-class Systems : public ::testing::Test {
+class Systems : public FolderTest {
  protected:
   Systems() {
     for (int seed = 1; seed <= 3; ++seed) {
@@ -24,8 +24,6 @@ class Systems : public ::testing::Test {
     return message_of<Error>(
         [&] { system_pair(read_system(a), read_system(b), EvaluatedOn::valid); });
   }
-
-  TempDir folder_;
   std::vector<std::string> a_, b_;
 };
 
@@ -258,9 +256,8 @@ std::string refusal_of(const std::string& input) {
   return message_of<ConfigError>([&] { read_system({&input, 1}); });
 }
 
-class SweepIntervals : public ::testing::Test {
+class SweepIntervals : public FolderTest {
  protected:
-  const TempDir folder_;
   const std::string sweep_ = write_system_sweep(folder_ / "sweep").string();
 };
 using ReadSystem = SweepIntervals;

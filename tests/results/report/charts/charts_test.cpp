@@ -5,8 +5,8 @@
 #include <limits>
 
 #include "core/means.hpp"
-#include "results/report/charts/markup.hpp"
 #include "results/report/charts/plot_area.hpp"
+#include "results/report/charts/svg_canvas.hpp"
 #include "tests/results/report/xml_fault.hpp"
 #include "tests/support/matchers.hpp"
 
