@@ -1,24 +1,20 @@
 #include "data/convert/graph_converter.hpp"
 
 #include <gmock/gmock.h>
-#include <gtest/gtest.h>
 
 #include <cmath>
 #include <cstring>
-#include <random>
 
 #include "core/error.hpp"
 #include "data/convert/verifier.hpp"
-#include "data/schema/feature_schema.hpp"
-#include "data/shards/shard_reader.hpp"
 #include "tests/data/npz/npz_fixture.hpp"
+#include "tests/data/shards/test_shards.hpp"
 #include "tests/support/temp_dir.hpp"
 #include "tests/support/thrown.hpp"
 
-namespace tpudist {
+namespace tpudist::test {
 namespace {
 
-using test::NpzFixture;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
@@ -26,35 +22,23 @@ using ::testing::HasSubstr;
 class GraphConverterTest : public ::testing::Test {
  protected:
   GraphSummary convert(const NpzFixture& fixture, ConfigEncoder::Limits limits = {}) {
-    collection_ = Collection{fixture.tile ? "tile:xla" : "layout:xla:random"};
+    const Collection& collection = fixture.collection();
     fixture.write(npz_, {.deflate_level = 1});
     {
-      ShardWriter shard(shard_, collection_, "train", pool_);
+      ShardWriter shard(shard_, collection, "train", pool_);
       const NpzReader npz(npz_);
-      convert_graph(npz, collection_, "train", {"a/x.npz", 5, 7}, shard, limits);
+      convert_graph(npz, collection, "train", {"a/x.npz", 5, 7}, shard, limits);
       shard.close();
     }
     const ShardSummary shard = summarize_shard(shard_);
     EXPECT_EQ(shard.graphs.size(), 1u);
-    verify_graph(shard_, shard.graphs[0], collection_, "train", npz_);
+    verify_graph(shard_, shard.graphs[0], collection, "train", npz_);
     return shard.graphs[0];
   }
 
   GraphReader reader(const GraphSummary& g) const { return GraphReader({g, "train", shard_}); }
 
-  // All features of a coded or uncoded graph.
-  std::vector<float> features(const GraphSummary& g) const {
-    const GraphReader from = reader(g);
-    if (!from.coded()) return from.read_config_features(0, g.configs);
-    std::vector<float> values(
-        static_cast<std::size_t>(g.configs * g.config_nodes * kLayoutConfigFeatures));
-    std::visit(
-        [&]<typename Code>(const Array<Code>& codes) {
-          decode_configs<Code>(from.read_states(), codes, values);
-        },
-        from.read_codes(0, g.configs));
-    return values;
-  }
+  std::vector<float> features(const GraphSummary& g) const { return config_features(reader(g), g); }
 
   // `count` configurations of 2 nodes whose vectors are made by value(configuration, node).
   static NpzFixture many(std::int64_t count, const std::function<float(std::int64_t, int)>& value) {
@@ -71,9 +55,8 @@ class GraphConverterTest : public ::testing::Test {
     return f;
   }
 
-  test::TempDir folder_;
+  TempDir folder_;
   const std::filesystem::path npz_ = folder_ / "x.npz", shard_ = folder_ / "shard.h5";
-  Collection collection_;
   ThreadPool pool_{2};
 };
 
@@ -185,14 +168,8 @@ TEST_F(GraphConverterTest, GivesUpWhenTheDictionaryGrowsTooLarge) {
 }
 
 TEST_F(GraphConverterTest, NamesANotFiniteFeatureInEveryWayOfStoring) {
-  std::mt19937 random(1);
-  const auto error_of = [&](const NpzFixture& fixture) -> std::string {
-    try {
-      convert(fixture);
-    } catch (const DataError& e) {
-      return e.what();
-    }
-    return "no error";
+  const auto error_of = [&](const NpzFixture& fixture) {
+    return message_of<DataError>([&] { convert(fixture); });
   };
   NpzFixture coded = many(3000, [](std::int64_t i, int) { return static_cast<float>(i % 9); });
   coded.features[(2500 * 2 + 1) * kLayoutConfigFeatures + 4] = NAN;
@@ -210,14 +187,12 @@ TEST_F(GraphConverterTest, ABadFileLeavesNoGroupBehind) {
   NpzFixture bad = NpzFixture::layout();
   bad.features.back() = NAN;
   bad.write(folder_ / "bad.npz");
-  const Collection collection{"layout:xla:random"};
   {
-    ShardWriter shard(shard_, collection, "train", pool_);
+    ShardWriter shard(shard_, kLayout, "train", pool_);
     for (const char* name : {"bad.npz", "good.npz", "bad.npz"}) {
-      try {
-        convert_graph(NpzReader(folder_ / name), collection, "train", {name, 0, 0}, shard);
-      } catch (const DataError&) {
-      }
+      message_of<DataError>([&] {
+        convert_graph(NpzReader(folder_ / name), kLayout, "train", {name, 0, 0}, shard);
+      });
     }
     shard.close();
   }
@@ -258,13 +233,12 @@ TEST_F(GraphConverterTest, NamesAFeatureThatFloat32DoesNotHold) {
   features[(3 * 2 + 1) * kLayoutConfigFeatures + 5] = 16777217;
   npz.add("node_config_feat", {6, 2, kLayoutConfigFeatures}, features);
   npz.finish();
-  ShardWriter shard(shard_, {"layout:xla:random"}, "train", pool_);
-  EXPECT_THAT(test::message_of<DataError>([&] {
-                convert_graph(NpzReader(npz_), {"layout:xla:random"}, "train", {"a/x.npz", 5, 7},
-                              shard, {});
+  ShardWriter shard(shard_, kLayout, "train", pool_);
+  EXPECT_THAT(message_of<DataError>([&] {
+                convert_graph(NpzReader(npz_), kLayout, "train", {"a/x.npz", 5, 7}, shard, {});
               }),
               HasSubstr("x.npz: node_config_feat[3, 1, 5] = 16777217 is not exact"));
 }
 
 }  // namespace
-}  // namespace tpudist
+}  // namespace tpudist::test

@@ -1,7 +1,6 @@
 #include "data/convert/graph_schema.hpp"
 
 #include <gmock/gmock.h>
-#include <gtest/gtest.h>
 
 #include <cmath>
 #include <limits>
@@ -10,11 +9,11 @@
 #include "data/schema/feature_schema.hpp"
 #include "tests/data/npz/npz_fixture.hpp"
 #include "tests/support/temp_dir.hpp"
+#include "tests/support/thrown.hpp"
 
-namespace tpudist {
+namespace tpudist::test {
 namespace {
 
-using test::NpzFixture;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
@@ -22,19 +21,15 @@ class GraphSchemaTest : public ::testing::Test {
  protected:
   std::string error_of(const NpzFixture& fixture, std::string_view split = "train") {
     fixture.write(path_);
-    try {
-      const Collection collection{fixture.tile ? "tile:xla" : "layout:xla:random"};
+    return message_of<DataError>([&] {
       const NpzReader npz(path_);
-      const GraphSizes sizes = read_graph_sizes(npz, collection);
-      read_graph(npz, collection, sizes);
-      read_run_times(npz, collection, split, sizes);
-    } catch (const DataError& e) {
-      return e.what();
-    }
-    return "no error";
+      const GraphSizes sizes = read_graph_sizes(npz, fixture.collection());
+      read_graph(npz, fixture.collection(), sizes);
+      read_run_times(npz, fixture.collection(), split, sizes);
+    });
   }
 
-  test::TempDir folder_;
+  TempDir folder_;
   const std::filesystem::path path_ = folder_ / "x.npz";
 };
 
@@ -42,35 +37,33 @@ TEST_F(GraphSchemaTest, ReadsALayoutGraph) {
   const NpzFixture f = NpzFixture::layout();
   f.write(path_);
   const NpzReader npz(path_);
-  const Collection collection{"layout:xla:random"};
-  const GraphSizes sizes = read_graph_sizes(npz, collection);
+  const GraphSizes sizes = read_graph_sizes(npz, kLayout);
   EXPECT_EQ(sizes.nodes, 5);
   EXPECT_EQ(sizes.edges, 4);
   EXPECT_EQ(sizes.configs, 6);
   EXPECT_EQ(sizes.config_nodes, 2);
   EXPECT_EQ(sizes.config_values, 36);
 
-  const Graph graph = read_graph(npz, collection, sizes);
+  const Graph graph = read_graph(npz, kLayout, sizes);
   EXPECT_EQ(graph.name, "x");
   EXPECT_EQ(graph.node_features, f.node_feat);
   EXPECT_EQ(graph.opcodes, f.node_opcode);
   EXPECT_THAT(graph.edge_index, ElementsAre(1, 0, 2, 1, 3, 2, 4, 3));
   EXPECT_THAT(graph.config_nodes, ElementsAre(1, 3));
   EXPECT_THAT(graph.node_splits, ElementsAre(0, 2, 5));
-  EXPECT_EQ(read_run_times(npz, collection, "train", sizes).runtime, f.runtime);
-  EXPECT_EQ(open_config_features(npz, collection).read_floats(), f.features);
+  EXPECT_EQ(read_run_times(npz, kLayout, "train", sizes).runtime, f.runtime);
+  EXPECT_EQ(open_config_features(npz, kLayout).read_floats(), f.features);
 }
 
 TEST_F(GraphSchemaTest, ReadsATileGraph) {
   const NpzFixture f = NpzFixture::make_tile();
   f.write(path_);
   const NpzReader npz(path_);
-  const Collection collection{"tile:xla"};
-  const GraphSizes sizes = read_graph_sizes(npz, collection);
+  const GraphSizes sizes = read_graph_sizes(npz, kTile);
   EXPECT_EQ(sizes.config_nodes, 0);
   EXPECT_EQ(sizes.config_values, kTileConfigFeatures);
-  EXPECT_TRUE(read_graph(npz, collection, sizes).config_nodes.empty());
-  EXPECT_EQ(read_run_times(npz, collection, "valid", sizes).normalizer, f.normalizers);
+  EXPECT_TRUE(read_graph(npz, kTile, sizes).config_nodes.empty());
+  EXPECT_EQ(read_run_times(npz, kTile, "valid", sizes).normalizer, f.normalizers);
 }
 
 TEST_F(GraphSchemaTest, NamesAMissingArray) {
@@ -82,7 +75,7 @@ TEST_F(GraphSchemaTest, NamesAMissingArray) {
   }
   NpzFixture f = NpzFixture::layout();
   f.without = "node_splits";
-  EXPECT_EQ(error_of(f), "no error");
+  EXPECT_EQ(error_of(f), "");
 }
 
 TEST_F(GraphSchemaTest, NamesAWrongShape) {
@@ -127,7 +120,7 @@ TEST_F(GraphSchemaTest, RunTimesOfZeroBelongToTestSplitsOnly) {
   f.runtime[3] = 0;
   EXPECT_THAT(error_of(f, "train"), HasSubstr("config_runtime[3] = 0 is not a run time"));
   EXPECT_THAT(error_of(f, "valid"), HasSubstr("config_runtime[3] = 0 is not a run time"));
-  EXPECT_EQ(error_of(f, "test"), "no error");
+  EXPECT_EQ(error_of(f, "test"), "");
   f.runtime[3] = -1;
   EXPECT_THAT(error_of(f, "test"), HasSubstr("config_runtime[3] = -1 is negative"));
   f = NpzFixture::make_tile();
@@ -157,8 +150,8 @@ TEST_F(GraphSchemaTest, RefusesEmptyAndHugeGraphs) {
   npz.add("edge_index", {4, 2}, g.edge_index);
   npz.finish();
   const NpzReader reader(path_);
-  EXPECT_THROW(read_graph_sizes(reader, {"layout:xla:random"}), DataError);
+  EXPECT_THROW(read_graph_sizes(reader, kLayout), DataError);
 }
 
 }  // namespace
-}  // namespace tpudist
+}  // namespace tpudist::test

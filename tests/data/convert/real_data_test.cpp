@@ -1,7 +1,6 @@
 // The files of the real data set that this machine has, from NPZ to shards and back.
 
 #include <gmock/gmock.h>
-#include <gtest/gtest.h>
 
 #include <cstring>
 #include <map>
@@ -11,41 +10,25 @@
 #include "data/convert/converter.hpp"
 #include "data/convert/graph_schema.hpp"
 #include "data/convert/verifier.hpp"
-#include "data/schema/feature_schema.hpp"
-#include "data/shards/config_codec.hpp"
-#include "data/shards/shard_reader.hpp"
 #include "tests/data/npz/read_integers.hpp"
+#include "tests/data/shards/test_shards.hpp"
 #include "tests/support/real_data.hpp"
 #include "tests/support/temp_dir.hpp"
 
-namespace tpudist {
+namespace tpudist::test {
 namespace {
 
 class RealDataTest : public ::testing::Test {
  protected:
   void SetUp() override {
-    const auto root = test::real_data_root();
+    const auto root = real_data_root();
     if (!root) GTEST_SKIP() << "no files of the real data set here; see TPUDIST_REAL_DATA";
     npz_ = *root / "npz";
     NoProgress progress;
     done_ = convert({.npz_root = npz_, .shard_root = shards_}, progress);
   }
 
-  // All configurations of a graph as float32, from its shard.
-  static std::vector<float> features(const GraphEntry& entry) {
-    const GraphReader reader(entry);
-    if (!reader.coded()) return reader.read_config_features(0, entry.configs);
-    std::vector<float> values(
-        static_cast<std::size_t>(entry.configs * entry.config_nodes * kLayoutConfigFeatures));
-    std::visit(
-        [&]<typename Code>(const Array<Code>& codes) {
-          decode_configs<Code>(reader.read_states(), codes, values);
-        },
-        reader.read_codes(0, entry.configs));
-    return values;
-  }
-
-  test::TempDir folder_;
+  TempDir folder_;
   std::filesystem::path npz_, shards_ = folder_ / "shards";
   std::vector<ConvertedCollection> done_;
 };
@@ -57,18 +40,17 @@ TEST_F(RealDataTest, ShardsHoldWhatTheSourcesHold) {
     for (const GraphEntry& entry : list_graphs(shards_, done.collection)) {
       const NpzReader npz(npz_ / entry.source.path);
       const auto source = open_config_features(npz, done.collection).read_floats();
-      const auto stored = features(entry);
+      const GraphReader reader(entry);
+      const auto stored = config_features(reader, entry);
       ASSERT_EQ(stored.size(), source.size()) << entry.source.path;
       EXPECT_EQ(std::memcmp(stored.data(), source.data(), source.size() * sizeof(float)), 0);
-
-      const GraphReader reader(entry);
       const Graph graph = reader.read_graph();
       EXPECT_EQ(graph.node_features, npz.open("node_feat").read_floats()) << entry.source.path;
-      const auto edges = test::read_integers(npz.open("edge_index"));
+      const auto edges = read_integers(npz.open("edge_index"));
       EXPECT_TRUE(std::equal(edges.begin(), edges.end(), graph.edge_index.begin()));
-      const auto opcodes = test::read_integers(npz.open("node_opcode"));
+      const auto opcodes = read_integers(npz.open("node_opcode"));
       EXPECT_TRUE(std::equal(opcodes.begin(), opcodes.end(), graph.opcodes.begin()));
-      EXPECT_EQ(reader.read_run_times().runtime, test::read_integers(npz.open("config_runtime")));
+      EXPECT_EQ(reader.read_run_times().runtime, read_integers(npz.open("config_runtime")));
       ++graphs;
     }
   }
@@ -107,7 +89,7 @@ TEST_F(RealDataTest, ResNetRepeatsSomeConfigurations) {
 
 // The tuning files from which these NPZ files were made give the same shards but for their sources.
 TEST_F(RealDataTest, TuningFilesGiveWhatTheirNpzFilesGive) {
-  const auto pb = *test::real_data_root() / "pb";
+  const auto pb = *real_data_root() / "pb";
   if (!std::filesystem::exists(pb))
     GTEST_SKIP() << "no tuning files of the real data set here; see TPUDIST_REAL_DATA";
   const auto raw = folder_ / "pb", shards = folder_ / "pb-shards";
@@ -138,7 +120,7 @@ TEST_F(RealDataTest, TuningFilesGiveWhatTheirNpzFilesGive) {
       EXPECT_EQ(own.read_graph().node_features, their.read_graph().node_features);
       EXPECT_EQ(own.read_graph().opcodes, their.read_graph().opcodes);
       EXPECT_EQ(own.read_graph().node_splits, their.read_graph().node_splits);
-      EXPECT_EQ(features(entry), features(other));
+      EXPECT_EQ(config_features(own, entry), config_features(their, other));
       EXPECT_EQ(own.read_run_times().runtime, their.read_run_times().runtime);
       EXPECT_EQ(own.read_run_times().normalizer, their.read_run_times().normalizer);
       ++graphs;
@@ -148,4 +130,4 @@ TEST_F(RealDataTest, TuningFilesGiveWhatTheirNpzFilesGive) {
 }
 
 }  // namespace
-}  // namespace tpudist
+}  // namespace tpudist::test

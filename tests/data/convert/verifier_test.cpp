@@ -1,22 +1,18 @@
 #include "data/convert/verifier.hpp"
 
 #include <gmock/gmock.h>
-#include <gtest/gtest.h>
-#include <hdf5.h>
 
 #include <functional>
 
 #include "core/error.hpp"
-#include "core/hash.hpp"
-#include "data/convert/converter.hpp"
-#include "data/hdf5/hdf5_dataset.hpp"
 #include "tests/data/npz/npz_fixture.hpp"
+#include "tests/data/shards/test_shards.hpp"
+#include "tests/support/converted.hpp"
 #include "tests/support/temp_dir.hpp"
 
-namespace tpudist {
+namespace tpudist::test {
 namespace {
 
-using test::NpzFixture;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
@@ -25,8 +21,7 @@ class VerifierTest : public ::testing::Test {
  protected:
   VerifierTest() {
     NpzFixture::layout().write(npz_ / "layout/xla/random/train/x.npz");
-    NoProgress progress;
-    convert({.npz_root = npz_, .shard_root = shards_}, progress);
+    convert_npz(folder_.path());
   }
 
   std::vector<std::string> problems(bool with_sources = true) {
@@ -36,23 +31,14 @@ class VerifierTest : public ::testing::Test {
     return verify(options, progress).at(0).problems;
   }
 
-  // Overwrites a compact dataset in place and makes the manifest agree with the changed file.
+  // Overwrites a dataset and makes the manifest agree with the changed file.
   template <typename T>
-  void forge(const std::string& dataset, const std::vector<T>& values, hid_t type) {
-    {
-      const Hdf5Lock lock;
-      const Hdf5Id file(H5Fopen(shard_.c_str(), H5F_ACC_RDWR, H5P_DEFAULT), H5Fclose);
-      const Hdf5Id data(H5Dopen2(file.get(), ("/graphs/000000/" + dataset).c_str(), H5P_DEFAULT),
-                        H5Dclose);
-      ASSERT_GE(H5Dwrite(data.get(), type, H5S_ALL, H5S_ALL, H5P_DEFAULT, values.data()), 0);
-    }
-    Manifest manifest = read_manifest(manifest_, {"layout:xla:random"});
-    manifest.shards[0].hash = hash_file(shard_);
-    manifest.shards[0].bytes = std::filesystem::file_size(shard_);
-    write_manifest(manifest, manifest_);
+  void forge(const std::string& dataset, const std::vector<T>& values) {
+    overwrite_dataset(shard_, dataset, values);
+    update_manifest(shards_, kLayout);
   }
 
-  test::TempDir folder_;
+  TempDir folder_;
   const std::filesystem::path npz_ = folder_ / "npz", shards_ = folder_ / "shards",
                               manifest_ = shards_ / "layout/xla/random/manifest.json",
                               shard_ = shards_ / "layout/xla/random/train/shard-00000.h5";
@@ -64,33 +50,33 @@ TEST_F(VerifierTest, FindsNothingInSoundShards) {
 }
 
 TEST_F(VerifierTest, FindsACodeWithoutAState) {
-  forge<std::uint8_t>("config_codes", {0, 0, 1, 1, 0, 0, 2, 4, 3, 3, 0, 0}, H5T_NATIVE_UINT8);
+  forge<std::uint8_t>("config_codes", {0, 0, 1, 1, 0, 0, 2, 4, 3, 3, 0, 0});
   EXPECT_THAT(problems(false),
               ElementsAre(HasSubstr("config_codes[3, 1] = 4, but the node has 4 states")));
 }
 
 TEST_F(VerifierTest, FindsAnotherConfigurationThanTheSources) {
-  forge<std::uint8_t>("config_codes", {0, 0, 1, 1, 0, 0, 3, 3, 2, 2, 0, 0}, H5T_NATIVE_UINT8);
+  forge<std::uint8_t>("config_codes", {0, 0, 1, 1, 0, 0, 3, 3, 2, 2, 0, 0});
   EXPECT_THAT(problems(false), IsEmpty());
   EXPECT_THAT(problems(), ElementsAre(HasSubstr("configurations from 0: differs")));
 }
 
 TEST_F(VerifierTest, FindsWrongGroupsRunTimesAndNodes) {
-  forge<std::int32_t>("config_group", {0, 1, 0, 2, 3, 4}, H5T_NATIVE_INT32);
+  forge<std::int32_t>("config_group", {0, 1, 0, 2, 3, 4});
   EXPECT_THAT(problems(false),
               ElementsAre(HasSubstr("distinct_configs is 4 in the manifest, but 5 in the shard")));
-  forge<std::int32_t>("config_group", {0, 1, 0, 2, 3, 1}, H5T_NATIVE_INT32);
+  forge<std::int32_t>("config_group", {0, 1, 0, 2, 3, 1});
   EXPECT_THAT(problems(false), ElementsAre(HasSubstr("config_group: does not say")));
-  forge<std::int32_t>("config_group", {0, 1, 0, 2, 3, 0}, H5T_NATIVE_INT32);
-  forge<std::int64_t>("runtime", {100, 300, 101, 400, 500, 103}, H5T_NATIVE_INT64);
+  forge<std::int32_t>("config_group", {0, 1, 0, 2, 3, 0});
+  forge<std::int64_t>("runtime", {100, 300, 101, 400, 500, 103});
   EXPECT_THAT(problems(false), IsEmpty());
   EXPECT_THAT(problems(),
               ElementsAre(HasSubstr("runtime: differs from the NPZ file at element 5")));
-  forge<std::int64_t>("runtime", {100, 300, 101, 400, -500, 102}, H5T_NATIVE_INT64);
+  forge<std::int64_t>("runtime", {100, 300, 101, 400, -500, 102});
   EXPECT_THAT(problems(false), ElementsAre(HasSubstr("runtime: value -500 of element 4")));
-  forge<std::int32_t>("config_nodes", {1, 1}, H5T_NATIVE_INT32);
+  forge<std::int32_t>("config_nodes", {1, 1});
   EXPECT_THAT(problems(false), ElementsAre(HasSubstr("config_nodes: has node 1 twice")));
-  forge<std::int32_t>("config_nodes", {1, 5}, H5T_NATIVE_INT32);
+  forge<std::int32_t>("config_nodes", {1, 5});
   EXPECT_THAT(problems(false), ElementsAre(HasSubstr("config_nodes: value 5 of element 1")));
 }
 
@@ -115,7 +101,7 @@ TEST_F(VerifierTest, FindsAManifestThatDiffersFromItsShards) {
       {"memory_bytes is", [](Graph& g) { ++g.memory_bytes; }},
       {"stored_bytes is", [](Graph& g) { ++g.stored_bytes; }},
       {"configs is 7", [](Graph& g) { ++g.configs; }}};
-  const Manifest sound = read_manifest(manifest_, {"layout:xla:random"});
+  const Manifest sound = read_manifest(manifest_, kLayout);
   for (const auto& [text, change] : changes) {
     Manifest manifest = sound;
     change(manifest.shards[0].graphs[0]);
@@ -125,7 +111,7 @@ TEST_F(VerifierTest, FindsAManifestThatDiffersFromItsShards) {
 }
 
 TEST_F(VerifierTest, FindsShardsThatAreListedWrongly) {
-  const Manifest sound = read_manifest(manifest_, {"layout:xla:random"});
+  const Manifest sound = read_manifest(manifest_, kLayout);
   Manifest manifest = sound;
   manifest.shards[0].split = "valid";
   write_manifest(manifest, manifest_);
@@ -182,4 +168,4 @@ TEST_F(VerifierTest, FindsAManifestThatIsNone) {
 }
 
 }  // namespace
-}  // namespace tpudist
+}  // namespace tpudist::test

@@ -1,7 +1,6 @@
 #include "data/hdf5/hdf5_dataset.hpp"
 
 #include <gmock/gmock.h>
-#include <gtest/gtest.h>
 #include <hdf5.h>
 
 #include <algorithm>
@@ -19,7 +18,7 @@
 #include "tests/support/temp_dir.hpp"
 #include "tests/support/thrown.hpp"
 
-namespace tpudist {
+namespace tpudist::test {
 namespace {
 
 using ::testing::ElementsAre;
@@ -71,7 +70,7 @@ class Hdf5DatasetTest : public ::testing::Test {
     return rows;
   }
 
-  test::TempDir folder_;
+  TempDir folder_;
   const std::filesystem::path path_ = folder_ / "x.h5";
   ThreadPool pool_{2};
 };
@@ -163,7 +162,7 @@ TEST_F(Hdf5DatasetTest, ADamagedChunkIsAnErrorThatSaysWhich) {
   const Hdf5Dataset dataset = Hdf5Dataset::open(file, "x", path_.string() + ":/g");
   for (const auto& [row, what] :
        {std::pair{600, "chunk 2 (rows 584 to 875) "}, {3000, "chunk 10 (rows 2920 to 3000) "}}) {
-    EXPECT_THAT(test::message_of<DataError>([&] { read(dataset, row, 1); }),
+    EXPECT_THAT(message_of<DataError>([&] { read(dataset, row, 1); }),
                 ::testing::AllOf(HasSubstr(path_.string() + ":/g/x: " + what),
                                  HasSubstr("the file is damaged; convert again")));
   }
@@ -227,7 +226,7 @@ TEST_F(Hdf5DatasetTest, ElementsThatLieElsewhereAreNotRead) {
   }
   const Hdf5Id file = open_hdf5(path_);
   const auto error = [&](const char* name) {
-    return test::message_of<DataError>([&] { Hdf5Dataset::open(file, name, "file"); });
+    return message_of<DataError>([&] { Hdf5Dataset::open(file, name, "file"); });
   };
   EXPECT_EQ(error("x"), "");
   EXPECT_THAT(error("external"), HasSubstr("file/external: its elements lie in other files"));
@@ -242,7 +241,7 @@ TEST_F(Hdf5DatasetTest, FilesThatAreNotThereOrNotHdf5) {
   EXPECT_THROW(open_hdf5(path_), DataError);
   EXPECT_THROW(create_hdf5(folder_ / "no" / "folder.h5"), IoError);
   std::filesystem::create_symlink("loop.h5", folder_ / "loop.h5");
-  EXPECT_THAT(test::message_of<IoError>([&] { open_hdf5(folder_ / "loop.h5"); }),
+  EXPECT_THAT(message_of<IoError>([&] { open_hdf5(folder_ / "loop.h5"); }),
               HasSubstr("symbolic links"));
 }
 
@@ -267,12 +266,12 @@ TEST_F(Hdf5DatasetTest, AttributesRoundTrip) {
   EXPECT_FALSE(has_attribute(file, "none", "f"));
   EXPECT_THAT(read_number_attributes(open_group(file, "numbers", "f"), "f"),
               ElementsAre(Pair("rate", 0.25), Pair("scale", -3)));
-  EXPECT_THAT(test::message_of<DataError>([&] { read_number_attributes(file, "f"); }),
+  EXPECT_THAT(message_of<DataError>([&] { read_number_attributes(file, "f"); }),
               HasSubstr("attribute empty is of another type"));
 }
 
 TEST(PlainDataset, IsWrittenAndReadByRows) {
-  const test::TempDir folder;
+  const TempDir folder;
   const Hdf5Id file = create_hdf5(folder / "a.h5");
   Hdf5Dataset written =
       Hdf5Dataset::create(file, "matrix", ElementType::f32, {3, 2}, "a.h5:", kPlain);
@@ -289,7 +288,7 @@ TEST(PlainDataset, IsWrittenAndReadByRows) {
 }
 
 TEST(PlainDataset, MayBeEmpty) {
-  const test::TempDir folder;
+  const TempDir folder;
   const Hdf5Id file = create_hdf5(folder / "a.h5");
   write_plain<std::int64_t>(file, "none", {}, {0}, "a.h5:");
   EXPECT_THAT(read_array<std::int64_t>(file, "none", {0}, "a.h5:"), ElementsAre());
@@ -298,16 +297,11 @@ TEST(PlainDataset, MayBeEmpty) {
 }
 
 TEST(PlainDataset, SaysWhatIsWrong) {
-  const test::TempDir folder;
+  const TempDir folder;
   const Hdf5Id file = create_hdf5(folder / "a.h5");
   write_plain<std::int32_t>(file, "numbers", std::vector<std::int32_t>{1, 2}, {2}, "a.h5:");
   const auto message = [&](ElementType type, std::vector<std::int64_t> shape, const char* name) {
-    try {
-      Hdf5Dataset::open(file, name, type, shape, "a.h5:");
-    } catch (const DataError& error) {
-      return std::string(error.what());
-    }
-    return std::string("nothing was thrown");
+    return message_of<DataError>([&] { Hdf5Dataset::open(file, name, type, shape, "a.h5:"); });
   };
   EXPECT_EQ(message(ElementType::i32, {2}, "other"), "a.h5:/other: the dataset is missing");
   EXPECT_EQ(message(ElementType::i64, {2}, "numbers"),
@@ -315,13 +309,13 @@ TEST(PlainDataset, SaysWhatIsWrong) {
   EXPECT_EQ(message(ElementType::i32, {3}, "numbers"),
             "a.h5:/numbers: is i32 [2] but must be i32 [3]; the file is damaged");
   EXPECT_THROW(read_texts(file, "numbers", 2, "a.h5:"), DataError);
-  EXPECT_THAT(test::message_of<IoError>(
-                  [&] { write_plain<std::int32_t>(file, "numbers", {}, {0}, "a.h5:"); }),
-              HasSubstr("name already exists"));
+  EXPECT_THAT(
+      message_of<IoError>([&] { write_plain<std::int32_t>(file, "numbers", {}, {0}, "a.h5:"); }),
+      HasSubstr("name already exists"));
 }
 
 TEST(PlainDataset, KeepsTextsOfDifferentLengths) {
-  const test::TempDir folder;
+  const TempDir folder;
   const Hdf5Id file = create_hdf5(folder / "a.h5");
   const std::vector<std::string> texts{"resnet50", "", "b\xc3\xa9rt"};
   write_texts(file, "names", texts, "a.h5:");
@@ -330,7 +324,7 @@ TEST(PlainDataset, KeepsTextsOfDifferentLengths) {
 }
 
 TEST(SealFile, SealsWhatHdf5Wrote) {
-  const test::TempDir folder;
+  const TempDir folder;
   const auto path = folder / "a.h5";
   {
     const Hdf5Id file = create_hdf5(path, kSealBytes);
@@ -356,4 +350,4 @@ TEST(ChunkCodec, RefusesDamagedChunks) {
 }
 
 }  // namespace
-}  // namespace tpudist
+}  // namespace tpudist::test

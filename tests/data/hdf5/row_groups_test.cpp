@@ -1,7 +1,6 @@
 #include "data/hdf5/row_groups.hpp"
 
 #include <gmock/gmock.h>
-#include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
 
 #include <map>
@@ -9,7 +8,7 @@
 #include "core/hash.hpp"
 #include "tests/support/temp_dir.hpp"
 
-namespace tpudist {
+namespace tpudist::test {
 namespace {
 
 using ::testing::ElementsAre;
@@ -17,7 +16,7 @@ using ::testing::ElementsAre;
 // Groups rows with hashes of only so many bits, so that unequal rows meet in one bucket.
 std::vector<std::int32_t> grouped(const std::vector<std::vector<std::uint8_t>>& rows, int hash_bits,
                                   std::size_t budget = 1 << 20) {
-  const test::TempDir folder;
+  const TempDir folder;
   ThreadPool pool(1);
   const Hdf5Id file = create_hdf5(folder / "x.h5");
   const auto count = static_cast<std::int64_t>(rows.size());
@@ -70,4 +69,4 @@ TEST(RowGroups, GoThroughManyChunksWithALittleMemory) {
 }
 
 }  // namespace
-}  // namespace tpudist
+}  // namespace tpudist::test

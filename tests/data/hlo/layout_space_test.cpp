@@ -1,7 +1,6 @@
 #include "data/hlo/layout_configs.hpp"
 
 #include <gmock/gmock.h>
-#include <gtest/gtest.h>
 
 #include <algorithm>
 #include <map>
@@ -16,7 +15,7 @@
 #include "tests/support/real_data.hpp"
 #include "tests/support/thrown.hpp"
 
-namespace tpudist {
+namespace tpudist::test {
 namespace {
 
 using ::testing::ElementsAre;
@@ -123,7 +122,7 @@ TEST(LayoutSpace, ReadsConfigurationsThatNameInstructions) {
                          "j"),
             configs);
   const auto refusal = [&](const std::string& json) {
-    return test::message_of<DataError>([&] { json_configs(space, json, "j"); });
+    return message_of<DataError>([&] { json_configs(space, json, "j"); });
   };
   EXPECT_THAT(refusal("{"), HasSubstr("j: is no JSON: parse error at line 1"));
   EXPECT_THAT(refusal("{}"), HasSubstr("j: is no JSON list"));
@@ -149,8 +148,8 @@ TEST(LayoutSpace, ReadsConfigurationsThatNameInstructions) {
 }
 
 TEST(LayoutSpace, TakesDefaultsFromADumpAfterLayoutAssignment) {
-  const HloModule before = HloFile(test::jax_modules() / "layouts_before.txt").module(0).module;
-  HloModule after = HloFile(test::jax_modules() / "layouts_after.txt").module(0).module;
+  const HloModule before = HloFile(jax_modules() / "layouts_before.txt").module(0).module;
+  HloModule after = HloFile(jax_modules() / "layouts_after.txt").module(0).module;
   LayoutSpace space = layout_space(before, {}, "m");
   const std::size_t all = space.nodes.size();
   EXPECT_EQ(set_standards(space, before, after), all);
@@ -221,7 +220,7 @@ std::map<std::vector<int>, std::vector<std::size_t>> bijective_nodes(
 
 // The compiler of the data set changed operations of equal opcode and equal states together.
 TEST(LayoutSpace, ColumnsOfAlexNetAreNineGroupsInBijection) {
-  const auto root = test::real_data_root();
+  const auto root = real_data_root();
   if (!root) GTEST_SKIP() << "the real data set is not on this machine (TPUDIST_REAL_DATA)";
   const NpzReader npz(*root / "npz/layout/xla/random/train/alexnet_train_batch_32.npz");
   const LayoutSpace space = layout_space(module_of(npz), {}, "m");
@@ -240,7 +239,7 @@ TEST(LayoutSpace, ColumnsOfAlexNetAreNineGroupsInBijection) {
 }
 
 TEST(LayoutSpace, EqualsTheMeasuredStatesOfAlexNet) {
-  const auto root = test::real_data_root();
+  const auto root = real_data_root();
   if (!root) GTEST_SKIP() << "the real data set is not on this machine (TPUDIST_REAL_DATA)";
   const NpzReader npz(*root / "npz/layout/xla/random/train/alexnet_train_batch_32.npz");
   LayoutSpace space = layout_space(module_of(npz), {}, "m");
@@ -260,7 +259,7 @@ TEST(LayoutSpace, EqualsTheMeasuredStatesOfAlexNet) {
 }
 
 TEST(LayoutSpace, HoldsTheMeasuredStatesOfResNetAndItsEightGroups) {
-  const auto root = test::real_data_root();
+  const auto root = real_data_root();
   if (!root) GTEST_SKIP() << "the real data set is not on this machine (TPUDIST_REAL_DATA)";
   const HloFile file(*root / "pb/module_tuning_data_layout.pb");
   const TunedModule tuned = file.module(0);
@@ -378,4 +377,4 @@ TEST(LayoutConstraints, ChangesFollowTheConfiguration) {
 }
 
 }  // namespace
-}  // namespace tpudist
+}  // namespace tpudist::test

@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 #include <gmock/gmock.h>
-#include <gtest/gtest.h>
 #include <zlib.h>
 
 #include <fstream>
@@ -19,7 +18,7 @@
 #include "tests/support/real_data.hpp"
 #include "tests/support/thrown.hpp"
 
-namespace tpudist {
+namespace tpudist::test {
 namespace {
 
 using ::testing::ElementsAre;
@@ -63,13 +62,13 @@ std::multiset<std::pair<std::string, std::string>> edges_of(const HloModule& mod
 
 // tests/golden/hlo_modules.py made the modules with JAX, and reads them by the rules on its own.
 TEST(TextReader, ModulesOfJaxHaveTheGoldenArraysAsProtoAndTheSameByNameAsText) {
-  std::ifstream golden(test::jax_modules() / "golden.txt");
+  std::ifstream golden(jax_modules() / "golden.txt");
   int modules = 0;
   for (std::string name; golden >> name; ++modules) {
     std::int64_t nodes = 0, edges = 0;
     std::string features, opcodes, pairs, splits;
     golden >> nodes >> edges >> features >> opcodes >> pairs >> splits;
-    const HloModule proto = HloFile(test::jax_modules() / (name + ".pb")).module(0).module;
+    const HloModule proto = HloFile(jax_modules() / (name + ".pb")).module(0).module;
     const HloGraph graph = featurise(proto, name);
     EXPECT_EQ(graph.nodes(), nodes) << name;
     EXPECT_EQ(std::ssize(graph.edges), 2 * edges) << name;
@@ -78,7 +77,7 @@ TEST(TextReader, ModulesOfJaxHaveTheGoldenArraysAsProtoAndTheSameByNameAsText) {
     EXPECT_EQ(crc(graph.edges), pairs) << name;
     EXPECT_EQ(crc(graph.node_splits), splits) << name;
 
-    const HloFile file(test::jax_modules() / (name + ".txt"));
+    const HloFile file(jax_modules() / (name + ".txt"));
     EXPECT_EQ(file.kind(), HloFileKind::text);
     EXPECT_EQ(file.name(0), proto.name);
     const HloModule text = file.module(0).module;
@@ -90,7 +89,7 @@ TEST(TextReader, ModulesOfJaxHaveTheGoldenArraysAsProtoAndTheSameByNameAsText) {
 
 // Dumps of training steps, before and after XLA's passes.
 TEST(TextReader, LargeDumpsAreTheSameAsTextAndAsProto) {
-  const auto root = test::real_data_root();
+  const auto root = real_data_root();
   if (!root || !std::filesystem::exists(*root / "../hlo"))
     GTEST_SKIP() << "the dumped modules are not on this machine (TPUDIST_REAL_DATA)";
   for (const auto& file : std::filesystem::directory_iterator(*root / "../hlo")) {
@@ -200,7 +199,7 @@ TEST(TextReader, ReadsBuffers) {
 }
 
 std::string refusal(const std::string& text) {
-  return test::message_of<DataError>(
+  return message_of<DataError>(
       [&] { featurise(read_text_module("HloModule m\n" + text, "f.txt"), "f.txt"); });
 }
 
@@ -334,7 +333,7 @@ TEST(TextReader, RefusesLiteralsOfOtherShapes) {
 
 TEST(TextReader, RefusesHeadsOfOtherForms) {
   const auto with = [](const std::string& head, const std::string& signature = "") {
-    return test::message_of<DataError>([&] {
+    return message_of<DataError>([&] {
       read_text_module("HloModule m" + head + "\nc " + signature + "{a = f32[] parameter(0)}", "f");
     });
   };
@@ -348,4 +347,4 @@ TEST(TextReader, RefusesHeadsOfOtherForms) {
 }
 
 }  // namespace
-}  // namespace tpudist
+}  // namespace tpudist::test

@@ -1,7 +1,6 @@
 #include "data/hlo/tuning_file.hpp"
 
 #include <gmock/gmock.h>
-#include <gtest/gtest.h>
 
 #include <fstream>
 #include <iterator>
@@ -16,11 +15,9 @@
 #include "tests/support/temp_dir.hpp"
 #include "tests/support/thrown.hpp"
 
-namespace tpudist {
+namespace tpudist::test {
 namespace {
 
-using test::InstructionSketch;
-using test::RunSketch;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
@@ -28,14 +25,14 @@ using ::testing::HasSubstr;
 constexpr std::int64_t kBig = std::int64_t{1} << 40;
 
 std::string small_module() {
-  return test::module(
-      "m", {test::computation("while_body", 5, kBig + 3,
-                              {{"p", "parameter", kBig + 1, {}, {}, {4, 6}, {}},
-                               {"r", "reshape", kBig + 2, {kBig + 1}, {}, {24}, {}},
-                               {"t", "add", kBig + 3, {kBig + 2, kBig + 2}, {}, {24}, {}}}),
-            test::computation("main", 6, kBig + 5,
-                              {{"c", "constant", kBig + 4, {}, {}, {4, 6}, std::string(96, 'x')},
-                               {"w", "while", kBig + 5, {kBig + 4}, {5, 5}, {24}, {}}})});
+  return module("m",
+                {computation("while_body", 5, kBig + 3,
+                             {{"p", "parameter", kBig + 1, {}, {}, {4, 6}, {}},
+                              {"r", "reshape", kBig + 2, {kBig + 1}, {}, {24}, {}},
+                              {"t", "add", kBig + 3, {kBig + 2, kBig + 2}, {}, {24}, {}}}),
+                 computation("main", 6, kBig + 5,
+                             {{"c", "constant", kBig + 4, {}, {}, {4, 6}, std::string(96, 'x')},
+                              {"w", "while", kBig + 5, {kBig + 4}, {5, 5}, {24}, {}}})});
 }
 
 class TuningFileTest : public ::testing::Test {
@@ -47,7 +44,7 @@ class TuningFileTest : public ::testing::Test {
   }
   std::string refusal(const std::string& bytes) {
     const auto path = write(bytes);
-    return test::message_of<DataError>([&] {
+    return message_of<DataError>([&] {
       const HloFile file(path);
       for (int i = 0; i < file.size(); ++i) featurise(file.module(i).module, file.where(i));
     });
@@ -55,7 +52,7 @@ class TuningFileTest : public ::testing::Test {
   std::vector<float> floats(const std::filesystem::path& npz, const char* name) {
     return NpzReader(npz).open(name).read_floats();
   }
-  test::TempDir folder_;
+  TempDir folder_;
 };
 
 TEST_F(TuningFileTest, TellsTheProtosApart) {
@@ -63,26 +60,26 @@ TEST_F(TuningFileTest, TellsTheProtosApart) {
   const RunSketch one{5, true, false, {{{0}, {0, 1}}}}, tile{5, true, false, {{{1}, {2}, {3}}}};
   const auto kind = [&](const std::string& bytes) { return HloFile(write(bytes)).kind(); };
   EXPECT_EQ(kind(module), HloFileKind::module);
-  EXPECT_EQ(kind(test::proto([&](auto& to) { to.add_message(1, module); })), HloFileKind::hlo);
-  EXPECT_EQ(kind(test::tuned(module, {one}, {1}, false)), HloFileKind::tuned_module);
-  const std::string kernels = test::proto([&](auto& to) {
-    to.add_message(1, test::tuned(module, {tile, tile}, {}, true));
+  EXPECT_EQ(kind(proto([&](auto& to) { to.add_message(1, module); })), HloFileKind::hlo);
+  EXPECT_EQ(kind(tuned(module, {one}, {1}, false)), HloFileKind::tuned_module);
+  const std::string kernels = proto([&](auto& to) {
+    to.add_message(1, tuned(module, {tile, tile}, {}, true));
   });
   EXPECT_EQ(kind(kernels), HloFileKind::tuned_modules);
   // Snapshots: a program with literals. XLA writes one of them behind its length, literals behind it.
   const auto nested = [](const std::string& inner) {
-    return test::proto([&](auto& to) {
+    return proto([&](auto& to) {
       to.add_message(1, inner);
       to.add_message(2, std::string(40, '\1'));
     });
   };
-  const auto program = test::proto([&](auto& to) {
+  const auto program = proto([&](auto& to) {
     to.add_message(1, module);
-    const auto alias = test::proto([](auto& of) {
+    const auto alias = proto([](auto& of) {
       of.add_string(1, "from");
       of.add_string(2, "to");
     });
-    to.add_message(3, test::proto([&](auto& buffers) { buffers.add_message(2, alias); }));
+    to.add_message(3, proto([&](auto& buffers) { buffers.add_message(2, alias); }));
   });
   const std::string unoptimized = nested(module);
   std::string delimited;
@@ -128,8 +125,8 @@ TEST_F(TuningFileTest, MakesTheGraphOfAModule) {
 }
 
 TEST_F(TuningFileTest, SaysWhatTheFeaturesDoNotKnow) {
-  const std::string odd = test::module(
-      "m", {test::computation("main", 1, 1, {{"a", "ragged-dot", 1, {}, {}, {}, {}}})});
+  const std::string odd =
+      module("m", {computation("main", 1, 1, {{"a", "ragged-dot", 1, {}, {}, {}, {}}})});
   const HloGraph graph = featurise(HloFile(write(odd)).module(0).module, "m");
   EXPECT_THAT(graph.unknown_opcodes, ElementsAre("ragged-dot"));
   EXPECT_THAT(graph.opcodes, ElementsAre(0));
@@ -141,11 +138,11 @@ TEST_F(TuningFileTest, SaysWhatTheFeaturesDoNotKnow) {
 TEST_F(TuningFileTest, KeepsTheRunsThatTheDataSetKeeps) {
   const std::vector<std::vector<std::vector<std::int64_t>>> first{{{0}, {0, 1}}},
       other{{{0}, {1, 0}}};
-  const auto path = write(test::tuned(small_module(),
-                                      {{70, true, false, first},
-                                       {60, false, true, other},  // failed
-                                       {50, false, false, other}},
-                                      {1}, false));
+  const auto path = write(tuned(small_module(),
+                                {{70, true, false, first},
+                                 {60, false, true, other},  // failed
+                                 {50, false, false, other}},
+                                {1}, false));
   const HloFile file(path);
   const TunedModule tuned = file.module(0);
   std::int64_t dropped = 0;
@@ -161,10 +158,10 @@ TEST_F(TuningFileTest, KeepsTheRunsThatTheDataSetKeeps) {
 
 TEST_F(TuningFileTest, KeepsTheKernelsThatTheDataSetKeeps) {
   const auto kernel = [&](std::vector<RunSketch> runs) {
-    return test::tuned(small_module(), runs, {}, true);
+    return tuned(small_module(), runs, {}, true);
   };
   const std::vector<std::vector<std::vector<std::int64_t>>> tile{{{}, {4, 8}, {3}}};
-  const auto path = write(test::proto([&](auto& to) {
+  const auto path = write(proto([&](auto& to) {
     to.add_message(1, kernel({{5, true, false, tile}}));                            // one run
     to.add_message(1, kernel({{5, false, false, tile}, {6, false, false, tile}}));  // no default
     to.add_message(
@@ -191,7 +188,7 @@ TEST_F(TuningFileTest, KeepsTheKernelsThatTheDataSetKeeps) {
 
 TEST_F(TuningFileTest, RefusesModulesThatAreNone) {
   const auto with = [](std::vector<InstructionSketch> own, std::int64_t root = 1) {
-    return test::module("m", {test::computation("main", 1, root, own)});
+    return module("m", {computation("main", 1, root, own)});
   };
   const InstructionSketch one{"one", "after-all", 1, {}, {}, {}, {}};
   EXPECT_THAT(refusal(with({one, one})),
@@ -214,36 +211,34 @@ TEST_F(TuningFileTest, RefusesModulesThatAreNone) {
               HasSubstr("negate takes 1 operands, not 0"));
   // The operand, and the root, of another computation.
   const InstructionSketch use{"two", "tuple", 2, {1}, {}, {}, {}};
-  const std::string first = test::computation("first", 1, 1, {one});
-  EXPECT_THAT(refusal(test::module("m", {first, test::computation("main", 2, 2, {use})})),
+  const std::string first = computation("first", 1, 1, {one});
+  EXPECT_THAT(refusal(module("m", {first, computation("main", 2, 2, {use})})),
               HasSubstr("two in main: its operand 1 does not stand above"));
-  EXPECT_THAT(
-      refusal(test::module(
-          "m", {first, test::computation("main", 2, 1, {{"two", "tuple", 2, {}, {}, {}, {}}})})),
-      HasSubstr("computation main lacks its root"));
-  EXPECT_THAT(
-      refusal(test::module(
-          "m", {first, test::computation("main", 1, 2, {{"two", "tuple", 2, {}, {}, {}, {}}})})),
-      HasSubstr("computation main lacks its root, or another has its id"));
+  EXPECT_THAT(refusal(module(
+                  "m", {first, computation("main", 2, 1, {{"two", "tuple", 2, {}, {}, {}, {}}})})),
+              HasSubstr("computation main lacks its root"));
+  EXPECT_THAT(refusal(module(
+                  "m", {first, computation("main", 1, 2, {{"two", "tuple", 2, {}, {}, {}, {}}})})),
+              HasSubstr("computation main lacks its root, or another has its id"));
 }
 
 // Dimensions of a dot stand in the proto alone: 30.1 to 30.4.
 TEST_F(TuningFileTest, RefusesDimensionsOfADotThatItsOperandsDoNotHave) {
   const auto dot_over = [&](std::int64_t left, std::int64_t right) {
-    const std::string dimensions = test::proto([&](auto& to) {
+    const std::string dimensions = proto([&](auto& to) {
       to.add_int64(1, left);
       to.add_packed_int64(2, &right, &right + 1);
     });
-    const std::string dot = test::instruction({"d", "dot", 2, {1, 1}, {}, {4, 4}, {}}) +
-                            test::proto([&](auto& to) { to.add_message(30, dimensions); });
-    return refusal(test::module(
-        "m", {test::proto([&](auto& to) {
-          to.add_string(1, "main");
-          to.add_message(2, test::instruction({"p", "parameter", 1, {}, {}, {4, 6}, {}}));
-          to.add_message(2, dot);
-          to.add_int64(5, 1);
-          to.add_int64(6, 2);
-        })}));
+    const std::string dot = instruction({"d", "dot", 2, {1, 1}, {}, {4, 4}, {}}) +
+                            proto([&](auto& to) { to.add_message(30, dimensions); });
+    return refusal(
+        module("m", {proto([&](auto& to) {
+                 to.add_string(1, "main");
+                 to.add_message(2, instruction({"p", "parameter", 1, {}, {}, {4, 6}, {}}));
+                 to.add_message(2, dot);
+                 to.add_int64(5, 1);
+                 to.add_int64(6, 2);
+               })}));
   };
   EXPECT_EQ(dot_over(1, 1), "");
   EXPECT_THAT(
@@ -256,26 +251,25 @@ TEST_F(TuningFileTest, RefusesDimensionsOfADotThatItsOperandsDoNotHave) {
 TEST_F(TuningFileTest, TakesTheInferredDimensionOfAReshape) {
   const auto inferred = [&](std::int64_t dimension) {
     const std::string reshape =
-        test::instruction({"r", "reshape", 2, {1}, {}, {2, 3, 4}, {}}) +
-        test::proto([&](auto& to) { to.add_packed_int64(14, &dimension, &dimension + 1); });
-    return refusal(test::module(
-        "m", {test::proto([&](auto& to) {
-          to.add_string(1, "main");
-          to.add_message(2, test::instruction({"p", "parameter", 1, {}, {}, {24}, {}}));
-          to.add_message(2, reshape);
-          to.add_int64(5, 1);
-          to.add_int64(6, 2);
-        })}));
+        instruction({"r", "reshape", 2, {1}, {}, {2, 3, 4}, {}}) +
+        proto([&](auto& to) { to.add_packed_int64(14, &dimension, &dimension + 1); });
+    return refusal(module("m", {proto([&](auto& to) {
+                            to.add_string(1, "main");
+                            to.add_message(2, instruction({"p", "parameter", 1, {}, {}, {24}, {}}));
+                            to.add_message(2, reshape);
+                            to.add_int64(5, 1);
+                            to.add_int64(6, 2);
+                          })}));
   };
   EXPECT_EQ(inferred(2), "");
   EXPECT_THAT(inferred(3), HasSubstr("r in main: names dimensions twice, or others than those"));
 }
 
 TEST_F(TuningFileTest, ShowsNamesOfAnyBytesAsPrintableOnes) {
-  const std::string odd = test::module(
-      "m\x1b[1m\n",
-      {test::computation("c\xe2\x80\xae", 1, 1,
-                         {{std::string("a\0\xff\xc3\xa4", 5), "tuple", 1, {}, {}, {}, {}}})});
+  const std::string odd =
+      module("m\x1b[1m\n",
+             {computation("c\xe2\x80\xae", 1, 1,
+                          {{std::string("a\0\xff\xc3\xa4", 5), "tuple", 1, {}, {}, {}, {}}})});
   const HloFile file(write(odd));
   EXPECT_EQ(file.name(0), "m?[1m?");
   const HloModule module = file.module(0).module;
@@ -286,10 +280,9 @@ TEST_F(TuningFileTest, ShowsNamesOfAnyBytesAsPrintableOnes) {
 TEST_F(TuningFileTest, RefusesConfigurationsThatDoNotFit) {
   const auto refused = [&](const std::vector<std::vector<std::vector<std::int64_t>>>& config,
                            std::uint64_t node = 1) {
-    const auto path =
-        write(test::tuned(small_module(), {{70, true, false, config}}, {node}, false));
+    const auto path = write(tuned(small_module(), {{70, true, false, config}}, {node}, false));
     const HloFile file(path);
-    const std::string message = test::message_of<DataError>(
+    const std::string message = message_of<DataError>(
         [&] { write_tuned_npz(file.module(0), file.where(0), folder_ / "m.npz"); });
     EXPECT_FALSE(std::filesystem::exists(folder_ / "m.npz"));
     return message;
@@ -298,10 +291,10 @@ TEST_F(TuningFileTest, RefusesConfigurationsThatDoNotFit) {
   EXPECT_THAT(refused({{}, {}}), HasSubstr("has layouts of 2 nodes, not 1"));
   EXPECT_THAT(refused({{{0}, {0}, {0}, {0}}}), HasSubstr("at most three tensors"));
   EXPECT_THAT(refused({{{0}}}, 5), HasSubstr("configurable node 5 is none of 5"));
-  const auto path = write(test::tuned(small_module(), {{7, false, false, {{{0}}}}}, {1}, false));
+  const auto path = write(tuned(small_module(), {{7, false, false, {{{0}}}}}, {1}, false));
   const HloFile file(path);
   EXPECT_THAT(
-      test::message_of<DataError>([&] { write_tuned_npz(file.module(0), "m", folder_ / "m.npz"); }),
+      message_of<DataError>([&] { write_tuned_npz(file.module(0), "m", folder_ / "m.npz"); }),
       HasSubstr("no measured default configuration"));
 }
 
@@ -309,16 +302,16 @@ TEST_F(TuningFileTest, RefusesConfigurationsThatDoNotFit) {
 TEST_F(TuningFileTest, RefusesAFileThatIsCutWhileItIsRead) {
   std::vector<RunSketch> runs(5000, {70, false, false, {{{0}, {0, 1}}}});
   runs.front().is_default = true;
-  const auto path = write(test::tuned(small_module(), runs, {1}, false));
+  const auto path = write(tuned(small_module(), runs, {1}, false));
   const HloFile file(path);
   const TunedModule tuned = file.module(0);
   std::filesystem::resize_file(path, 100);
-  EXPECT_THAT(test::message_of<DataError>([&] { file.module(0); }),
+  EXPECT_THAT(message_of<DataError>([&] { file.module(0); }),
               HasSubstr("was written while it was read"));
-  EXPECT_THAT(test::message_of<DataError>([&] { file.runs(0); }), HasSubstr("was written while"));
+  EXPECT_THAT(message_of<DataError>([&] { file.runs(0); }), HasSubstr("was written while"));
   EXPECT_THROW(write_tuned_npz(tuned, "m", folder_ / "m.npz"), DataError);
   EXPECT_THROW(file.require_unchanged(), DataError);
 }
 
 }  // namespace
-}  // namespace tpudist
+}  // namespace tpudist::test

@@ -13,10 +13,9 @@
 #include "tests/support/temp_dir.hpp"
 #include "tests/support/thrown.hpp"
 
-namespace tpudist {
+namespace tpudist::test {
 namespace {
 
-using test::TempDir;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 namespace fs = std::filesystem;
@@ -42,7 +41,7 @@ class CacheFileTest : public ::testing::Test {
   }
 
   std::string fault(std::uint64_t key) {
-    return test::message_of<DataError>([&] { CacheFile::open(file_, path_, key, pool_); });
+    return message_of<DataError>([&] { CacheFile::open(file_, path_, key, pool_); });
   }
 
   TempDir folder_;
@@ -109,7 +108,7 @@ TEST_F(CacheFileTest, AFileThatMayNotGrowIsAnError) {
   rlimit small = before;
   small.rlim_cur = 1000;
   ASSERT_EQ(::setrlimit(RLIMIT_FSIZE, &small), 0);
-  const std::string message = test::message_of<IoError>([&] { writer.reserve(1 << 20); });
+  const std::string message = message_of<IoError>([&] { writer.reserve(1 << 20); });
   ASSERT_EQ(::setrlimit(RLIMIT_FSIZE, &before), 0);
   EXPECT_THAT(message, HasSubstr("cannot allocate 1048576 bytes for " + path_.string()));
 }
@@ -174,7 +173,7 @@ TEST(CacheFolder, MakesRoomByRemovingWhatNobodyUses) {
   const Descriptor used = folder.open("a");  // is the last used now, too
   folder.make_room(100);
   EXPECT_FALSE(fs::exists(folder.path_of("b")));
-  EXPECT_THAT(test::message_of<IoError>([&] { folder.make_room(300); }),
+  EXPECT_THAT(message_of<IoError>([&] { folder.make_room(300); }),
               HasSubstr("has no room for 300 B: 100 B of at most 350 B"));
   EXPECT_FALSE(fs::exists(folder.path_of("c")));
   EXPECT_TRUE(fs::exists(folder.path_of("a")));
@@ -195,4 +194,4 @@ TEST(CacheFolder, RemovesAFileAfterItsLastUse) {
 }
 
 }  // namespace
-}  // namespace tpudist
+}  // namespace tpudist::test

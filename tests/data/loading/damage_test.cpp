@@ -10,20 +10,9 @@
 #include "tests/data/loading/dataset_case.hpp"
 #include "tests/support/damage.hpp"
 
-namespace tpudist {
+namespace tpudist::test {
 namespace {
 
-using test::all_rows;
-using test::damage_count;
-using test::damaged;
-using test::fault_of_message;
-using test::kLayout;
-using test::kTile;
-using test::many_configs;
-using test::never_equal_configs;
-using test::NpzFixture;
-using test::overwrite;
-using test::TempDir;
 namespace fs = std::filesystem;
 
 template <typename T>
@@ -56,7 +45,7 @@ std::uint64_t content_of(const Dataset& dataset) {
   return hasher.digest();
 }
 
-class DamageTest : public test::DatasetTest {
+class DamageTest : public DatasetTest {
  protected:
   void SetUp() override {
     spdlog::set_level(spdlog::level::off);  // a cache that is made anew says so
@@ -166,4 +155,4 @@ TEST_F(DamageTest, OfCachesIsMended) {
 }
 
 }  // namespace
-}  // namespace tpudist
+}  // namespace tpudist::test

@@ -1,7 +1,6 @@
 #pragma once
 
 #include <gtest/gtest.h>
-#include <hdf5.h>
 
 #include <algorithm>
 #include <cstdint>
@@ -10,15 +9,11 @@
 #include <vector>
 
 #include "core/error.hpp"
-#include "core/file_system.hpp"
-#include "core/hash.hpp"
 #include "core/random.hpp"
 #include "data/convert/converter.hpp"
-#include "data/hdf5/hdf5_dataset.hpp"
 #include "data/loading/dataset.hpp"
-#include "data/schema/feature_schema.hpp"
-#include "data/shards/manifest.hpp"
 #include "tests/data/npz/npz_fixture.hpp"
+#include "tests/data/shards/test_shards.hpp"
 #include "tests/support/temp_dir.hpp"
 #include "tests/support/thrown.hpp"
 
@@ -26,9 +21,6 @@
 namespace tpudist::test {
 
 using Rows = std::vector<std::int64_t>;
-
-inline const Collection kLayout = Collection::parse("layout:xla:random");
-inline const Collection kTile = Collection::parse("tile:xla");
 
 // A layout graph with many configurations in random order, each measured about twice. Each node has
 // `states` states.
@@ -72,8 +64,7 @@ inline NpzFixture never_equal_configs(std::int64_t configs) {
 class DatasetTest : public ::testing::Test {
  protected:
   void add(const NpzFixture& fixture, const std::string& name, const std::string& split = "train") {
-    const Collection& collection = fixture.tile ? kTile : kLayout;
-    fixture.write(folder_.path() / "npz" / collection.folder() / split / (name + ".npz"),
+    fixture.write(folder_ / "npz" / fixture.collection().folder() / split / (name + ".npz"),
                   {.deflate_level = 1});
   }
 
@@ -106,27 +97,20 @@ class DatasetTest : public ::testing::Test {
 
   // The message of the ConfigError that opening throws.
   std::string open_error(const DatasetOptions& options) {
-    return test::message_of<ConfigError>([&] { Dataset::open(options, pool_); });
+    return message_of<ConfigError>([&] { Dataset::open(options, pool_); });
   }
 
   // Stores the codes of a graph in chunks of another size.
   void rewrite_codes(const GraphEntry& entry, std::size_t chunk_bytes) {
-    {
-      const Hdf5Lock lock;
-      const Hdf5Id file(H5Fopen(entry.shard.c_str(), H5F_ACC_RDWR, H5P_DEFAULT), H5Fclose);
+    edit_shard(entry.shard, [&](const Hdf5Id& file) {
       const Hdf5Id group = open_group(file, entry.group, "shard");
       const auto codes = read_array<std::uint8_t>(group, "config_codes", {-1, -1}, "shard");
       ASSERT_GE(H5Ldelete(group.get(), "config_codes", H5P_DEFAULT), 0);
       Hdf5Dataset::create(group, "config_codes", ElementType::u8,
                           {entry.configs, entry.config_nodes}, "shard", chunk_bytes)
           .write_all(std::as_bytes(std::span(codes)), pool_);
-    }
-    const auto path = folder_ / "shards" / kLayout.folder() / kManifestName;
-    Manifest manifest = read_manifest(path, kLayout);
-    ManifestShard& shard = manifest.shards.at(0);
-    shard.bytes = std::filesystem::file_size(entry.shard);
-    shard.hash = hash_file(entry.shard);
-    write_manifest(manifest, path);
+    });
+    update_manifest(folder_ / "shards", kLayout);
   }
 
   TempDir folder_;
@@ -152,6 +136,34 @@ inline std::vector<float> features_of(const Dataset& dataset, const Slate& slate
     features.insert(features.end(), begin, begin + static_cast<std::ptrdiff_t>(width));
   }
   return features;
+}
+
+// All that scores depend on is the same.
+inline void expect_equal_data(const Dataset& found, const Dataset& expected) {
+  ASSERT_EQ(found.size(), expected.size());
+  for (int g = 0; g < found.size(); ++g) {
+    const Graph &a = found.graph(g), &b = expected.graph(g);
+    EXPECT_EQ(a.name, b.name);
+    EXPECT_EQ(a.nodes, b.nodes);
+    EXPECT_EQ(a.edges, b.edges);
+    EXPECT_EQ(a.node_features, b.node_features);
+    EXPECT_EQ(a.opcodes, b.opcodes);
+    EXPECT_EQ(a.edge_index, b.edge_index);
+    EXPECT_EQ(a.config_nodes, b.config_nodes);
+    EXPECT_EQ(a.node_splits, b.node_splits);
+    EXPECT_EQ(found.run_times(g).runtime, expected.run_times(g).runtime);
+    EXPECT_EQ(found.run_times(g).normalizer, expected.run_times(g).normalizer);
+    EXPECT_EQ(found.run_times(g).group, expected.run_times(g).group);
+    EXPECT_EQ(found.coded(g), expected.coded(g));
+    EXPECT_EQ(found.states(g).features, expected.states(g).features);
+    EXPECT_EQ(found.states(g).offsets, expected.states(g).offsets);
+    ASSERT_EQ(found.rows(g), expected.rows(g));
+    const Slate x = found.slate(g, all_rows(found, g)), y = expected.slate(g, all_rows(found, g));
+    EXPECT_EQ(x.configs, y.configs);
+    EXPECT_EQ(x.targets, y.targets);
+    EXPECT_EQ(x.states, y.states);
+    EXPECT_EQ(x.local_states, y.local_states);
+  }
 }
 
 // The features in the NPZ file for the slate's configurations.

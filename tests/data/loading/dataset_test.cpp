@@ -1,7 +1,6 @@
 #include "data/loading/dataset.hpp"
 
 #include <gmock/gmock.h>
-#include <gtest/gtest.h>
 
 #include <algorithm>
 #include <atomic>
@@ -15,19 +14,9 @@
 #include "tests/data/loading/dataset_case.hpp"
 #include "tests/support/real_data.hpp"
 
-namespace tpudist {
+namespace tpudist::test {
 namespace {
 
-using test::all_rows;
-using test::DatasetTest;
-using test::expected_features;
-using test::features_of;
-using test::kLayout;
-using test::kTile;
-using test::many_configs;
-using test::never_equal_configs;
-using test::NpzFixture;
-using test::Rows;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
@@ -305,7 +294,7 @@ TEST_F(DatasetTest, RefusesCodesWithoutAState) {
   std::vector<std::int32_t> offsets(graph.states.offsets.begin(), graph.states.offsets.end());
   --offsets.back();  // as if the last state of the second node were lost
   graph.states.offsets = std::move(offsets);
-  EXPECT_THAT(test::message_of<DataError>([&] { graph.read_chunk(0); }),
+  EXPECT_THAT(message_of<DataError>([&] { graph.read_chunk(0); }),
               HasSubstr("/config_codes: configuration 4 has code 3 of node 3, which has 3 states"));
 }
 
@@ -336,7 +325,7 @@ TEST_F(DatasetTest, ServesManyThreads) {
 }
 
 TEST_F(DatasetTest, ReadsTheRealAlexNet) {
-  const auto root = test::real_data_root();
+  const auto root = real_data_root();
   const std::string name = "layout/xla/random/valid/alexnet_train_batch_32.npz";
   if (!root || !std::filesystem::exists(*root / "npz" / name))
     GTEST_SKIP() << "the real data set is not on this machine (TPUDIST_REAL_DATA)";
@@ -369,4 +358,4 @@ TEST(DatasetOfGraphs, NeedsTheConfigurationsInMemory) {
 }
 
 }  // namespace
-}  // namespace tpudist
+}  // namespace tpudist::test

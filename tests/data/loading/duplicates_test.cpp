@@ -1,7 +1,6 @@
 #include "data/loading/duplicates.hpp"
 
 #include <gmock/gmock.h>
-#include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
 
 #include <algorithm>
@@ -13,7 +12,7 @@
 #include "data/shards/entropy_filter.hpp"
 #include "tests/support/thrown.hpp"
 
-namespace tpudist {
+namespace tpudist::test {
 namespace {
 
 using ::testing::ElementsAre;
@@ -123,9 +122,9 @@ TEST(MergeDuplicates, RefusesGroupsThatAreNotNumberedByFirstOccurrence) {
     RunTimes times;
     times.runtime = {1, 2};
     times.group = std::vector(groups);
-    EXPECT_THAT(test::message_of<DataError>(
-                    [&] { merge_duplicates(times, min, "shard.h5:/graphs/000000"); }),
-                HasSubstr("shard.h5:/graphs/000000/config_group: value"));
+    EXPECT_THAT(
+        message_of<DataError>([&] { merge_duplicates(times, min, "shard.h5:/graphs/000000"); }),
+        HasSubstr("shard.h5:/graphs/000000/config_group: value"));
   }
 }
 
@@ -158,4 +157,4 @@ RC_GTEST_PROP(MergeDuplicatesProperty, EqualsAMapOfLists, ()) {
 }
 
 }  // namespace
-}  // namespace tpudist
+}  // namespace tpudist::test

@@ -14,18 +14,10 @@
 #include "tests/data/loading/dataset_case.hpp"
 #include "tests/support/faulty_io.hpp"
 
-namespace tpudist {
+namespace tpudist::test {
 namespace {
 
-using test::all_rows;
-using test::FaultyIo;
-using test::features_of;
-using test::kLayout;
-using test::many_configs;
-using test::never_equal_configs;
-using test::TempDir;
-
-class FaultyReads : public test::DatasetTest {
+class FaultyReads : public DatasetTest {
  protected:
   void SetUp() override {
     add(many_configs(12'000, 60), "byte_codes");
@@ -143,4 +135,4 @@ TEST_F(FaultyReads, LetACacheBeAllocatedUnderSignals) {
 }
 
 }  // namespace
-}  // namespace tpudist
+}  // namespace tpudist::test

@@ -14,10 +14,9 @@
 #include "tests/support/temp_dir.hpp"
 #include "tests/support/thrown.hpp"
 
-namespace tpudist {
+namespace tpudist::test {
 namespace {
 
-using test::TempDir;
 using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::Ge;
@@ -40,7 +39,7 @@ class FoldTableTest : public ::testing::Test {
     std::set<fs::path> names;
     for (const auto& file : fs::directory_iterator(random)) names.insert(file.path().filename());
     fs::remove(lacking / *names.begin());
-    test::convert_npz(folder_->path());
+    convert_npz(folder_->path());
   }
   static void TearDownTestSuite() { delete folder_; }
 
@@ -117,7 +116,7 @@ TEST_F(FoldTableTest, LeavesOutWhatIsExcluded) {
   wanted.exclude = {names_in("layout:nlp:random").back()};
   EXPECT_EQ(split_into_folds(wanted, 2).find(wanted.exclude.front()), nullptr);
   wanted.include = {names_in("layout:nlp:random").front()};
-  EXPECT_THAT(test::message_of<ConfigError>([&] { split_into_folds(wanted, 2); }),
+  EXPECT_THAT(message_of<ConfigError>([&] { split_into_folds(wanted, 2); }),
               HasSubstr("2 folds need as many model families"));
 }
 
@@ -196,8 +195,8 @@ const std::vector<FoldedGraph> kGraphs = {{"bert_en_L-12_H-768", "bert_l12", 10,
                                           {"resnet50.4x4.fp16", "resnet", 30, 0},
                                           {"resnet50.8x8.fp16", "resnet", 40, 0}};
 
-std::string message_of(std::string_view yaml, int folds) {
-  return test::message_of<ConfigError>(
+std::string refusal(std::string_view yaml, int folds) {
+  return message_of<ConfigError>(
       [&] { FoldFile::parse(yaml, "folds.yaml").folds_of(kGraphs, folds); });
 }
 
@@ -225,36 +224,36 @@ TEST(FoldFile, CoversGraphsThatAreNamedByTheirIds) {
 }
 
 TEST(FoldFile, NamesTheLineThatCoversAGraphAgain) {
-  EXPECT_EQ(message_of("families:\n  '*': 0\ngraphs:\n  mlperf_bert: 1\n", 2),
+  EXPECT_EQ(refusal("families:\n  '*': 0\ngraphs:\n  mlperf_bert: 1\n", 2),
             "folds.yaml:4:3: covers mlperf_bert, as line 2 does; one line must cover a graph");
 }
 
 TEST(FoldFile, NamesGraphsThatNoLineCovers) {
-  EXPECT_EQ(message_of("families: {resnet: 1, bert: 0}", 2),
+  EXPECT_EQ(refusal("families: {resnet: 1, bert: 0}", 2),
             "folds.yaml: no line covers bert_en_L-12_H-768 (bert_l12); add a line with the fold of "
             "each, by graph or by family");
 }
 
 TEST(FoldFile, RefusesAnotherNumberOfFolds) {
-  EXPECT_EQ(message_of("families: {'*': 0}\n", 2),
+  EXPECT_EQ(refusal("families: {'*': 0}\n", 2),
             "folds.yaml: no line has fold 1, but 2 folds are asked for");
-  EXPECT_EQ(message_of("families:\n  resnet: 2\n  'b*': 0\n", 2),
+  EXPECT_EQ(refusal("families:\n  resnet: 2\n  'b*': 0\n", 2),
             "folds.yaml:2:3: fold 2 of 2: they count from 0");
-  EXPECT_EQ(message_of("folds: 4\nfamilies:\n  '*': 0\n", 2),
+  EXPECT_EQ(refusal("folds: 4\nfamilies:\n  '*': 0\n", 2),
             "folds.yaml: is for 4 folds, but 2 are asked for");
 }
 
 TEST(FoldFile, RefusesWhatIsNoFoldFileAndNamesThePlace) {
-  EXPECT_THAT(message_of("graphs: [a, b]", 2), HasSubstr("folds.yaml:1:9: `graphs` must be a map"));
-  EXPECT_THAT(message_of("- a", 2), HasSubstr("is a map with `graphs` or `families`"));
-  EXPECT_THAT(message_of("models: {a: 1}", 2), HasSubstr("folds.yaml:1:1: \"models\" is none of"));
-  EXPECT_THAT(message_of("graphs: {a: -1}", 2), HasSubstr("must be the number of a fold, from 0"));
-  EXPECT_THAT(message_of("graphs: {a: first}", 2), HasSubstr("must be the number of a fold"));
-  EXPECT_THAT(message_of("folds: 2\ngraphs:\n  a: 2", 2),
+  EXPECT_THAT(refusal("graphs: [a, b]", 2), HasSubstr("folds.yaml:1:9: `graphs` must be a map"));
+  EXPECT_THAT(refusal("- a", 2), HasSubstr("is a map with `graphs` or `families`"));
+  EXPECT_THAT(refusal("models: {a: 1}", 2), HasSubstr("folds.yaml:1:1: \"models\" is none of"));
+  EXPECT_THAT(refusal("graphs: {a: -1}", 2), HasSubstr("must be the number of a fold, from 0"));
+  EXPECT_THAT(refusal("graphs: {a: first}", 2), HasSubstr("must be the number of a fold"));
+  EXPECT_THAT(refusal("folds: 2\ngraphs:\n  a: 2", 2),
               HasSubstr("folds.yaml:3:6: must be a fold, 0 to 1"));
-  EXPECT_THAT(message_of("graphs: {a: 0, a: 1}", 2), HasSubstr("folds.yaml:1:16"));
-  EXPECT_THAT(message_of("", 2), HasSubstr("folds.yaml"));
-  EXPECT_THAT(message_of("graphs: {", 2), HasSubstr("folds.yaml:"));
+  EXPECT_THAT(refusal("graphs: {a: 0, a: 1}", 2), HasSubstr("folds.yaml:1:16"));
+  EXPECT_THAT(refusal("", 2), HasSubstr("folds.yaml"));
+  EXPECT_THAT(refusal("graphs: {", 2), HasSubstr("folds.yaml:"));
 }
 
 TEST(FoldFile, ReadsWhatIsWritten) {
@@ -273,4 +272,4 @@ TEST(FoldFile, ReadsWhatIsWritten) {
 }
 
 }  // namespace
-}  // namespace tpudist
+}  // namespace tpudist::test

@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 #include <gmock/gmock.h>
-#include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
 
 #include <algorithm>
@@ -21,10 +20,9 @@
 #include "tests/support/real_data.hpp"
 #include "tests/support/thrown.hpp"
 
-namespace tpudist {
+namespace tpudist::test {
 namespace {
 
-using test::message_of;
 using ::testing::ElementsAre;
 using ::testing::ElementsAreArray;
 using ::testing::HasSubstr;
@@ -151,7 +149,7 @@ TEST(GraphReduction, LeavesGraphsAsTheyAreByDefault) {
 }
 
 TEST(GraphReduction, RefusesAGraphWithoutConfigurableNodes) {
-  EXPECT_THAT(test::message_of<DataError>([&] {
+  EXPECT_THAT(message_of<DataError>([&] {
                 reduced_graph(graph_of(3, {1, 0}, {}), {.wanted = true});
               }),
               HasSubstr("small: has no configurable node"));
@@ -162,7 +160,7 @@ GraphReduction drawing(std::int64_t most, NodeSample sample, double config_weigh
 }
 
 TEST(DrawnNodes, AreThoseOfASecondWriting) {
-  std::ifstream file(test::source_folder() / "tests/data/loading/golden_drawn_nodes.json");
+  std::ifstream file(source_folder() / "tests/data/loading/golden_drawn_nodes.json");
   const auto all = nlohmann::json::parse(file);
   ASSERT_EQ(all.size(), 108u);
   for (const auto& golden : all) {
@@ -274,7 +272,7 @@ RC_GTEST_PROP(ConfigEdges, AreThoseOfTheContractedGraph, (std::uint64_t seed)) {
     if (random.below(3) == 0) config_nodes.push_back(node);
   const Graph graph = graph_of(nodes, edges, config_nodes);
   const auto found = pairs(config_edges_of(graph));
-  RC_ASSERT(found == pairs(test::contracted_edges(nodes, edges, config_nodes)));
+  RC_ASSERT(found == pairs(contracted_edges(nodes, edges, config_nodes)));
 
   // A reduction keeps them all, and a part those between its nodes.
   if (config_nodes.empty()) return;
@@ -344,7 +342,7 @@ TEST(DrawnNodes, AreAPartOfTheGraph) {
 
 // The numbers of the 1st place's own code on the same graphs.
 TEST(GraphReduction, LeavesOfRealGraphsWhatTheFirstPlaceKept) {
-  const auto root = test::real_data_root();
+  const auto root = real_data_root();
   if (!root) GTEST_SKIP() << "needs real TpuGraphs data (TPUDIST_REAL_DATA)";
   const GraphReduction first_place{.wanted = true};
   const auto module = [&](const char* collection, const char* file) {
@@ -435,4 +433,4 @@ TEST_F(Segments, OfMetisCutFewEdges) {
 }
 
 }  // namespace
-}  // namespace tpudist
+}  // namespace tpudist::test

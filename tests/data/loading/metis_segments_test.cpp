@@ -1,7 +1,6 @@
 #include "data/loading/metis_segments.hpp"
 
 #include <gmock/gmock.h>
-#include <gtest/gtest.h>
 #include <unistd.h>
 
 #include <atomic>
@@ -18,10 +17,9 @@
 #include "core/random.hpp"
 #include "tests/support/thrown.hpp"
 
-namespace tpudist {
+namespace tpudist::test {
 namespace {
 
-using test::message_of;
 using ::testing::HasSubstr;
 
 Graph random_tree(std::int64_t nodes) {
@@ -159,4 +157,4 @@ TEST_F(MetisProcess, IsMadeAgainWhereItIsKilled) {
 }
 
 }  // namespace
-}  // namespace tpudist
+}  // namespace tpudist::test

@@ -1,46 +1,21 @@
 #include "data/loading/module_file.hpp"
 
 #include <gmock/gmock.h>
-#include <gtest/gtest.h>
 
 #include <cmath>
 #include <limits>
-#include <numeric>
 
-#include "core/error.hpp"
-#include "core/random.hpp"
-#include "tests/data/npz/npz_fixture.hpp"
+#include "tests/data/loading/dataset_case.hpp"
 #include "tests/support/converted.hpp"
-#include "tests/support/temp_dir.hpp"
-#include "tests/support/thrown.hpp"
 
-namespace tpudist {
+namespace tpudist::test {
 namespace {
 
-using test::NpzFixture;
 using ::testing::Each;
 using ::testing::HasSubstr;
 
 const Collection kOwnLayout = Collection::parse("layout:own:x");
 const Collection kOwnTile = Collection::parse("tile:own");
-
-// `configs` configurations of two nodes, each of which draws one of `states` states.
-NpzFixture layout_of(std::int64_t configs, int states) {
-  NpzFixture f = NpzFixture::layout();
-  CounterRng random(1);
-  f.c = configs;
-  f.features.clear();
-  f.runtime.clear();
-  for (std::int64_t i = 0; i < configs; ++i) {
-    for (int node = 0; node < 2; ++node) {
-      auto state = static_cast<int>(random.below(static_cast<std::uint64_t>(states)));
-      for (int k = 0; k < 18; ++k, state /= 7)
-        f.features.push_back(static_cast<float>(state % 7 - 1));
-    }
-    f.runtime.push_back(1000 + static_cast<std::int64_t>(random.below(50)));
-  }
-  return f;
-}
 
 class ModuleFileTest : public ::testing::Test {
  protected:
@@ -54,7 +29,7 @@ class ModuleFileTest : public ::testing::Test {
 
   Dataset from_shards(const NpzFixture& f) {
     DatasetOptions of_shards;
-    of_shards.shards = test::convert_npz(folder_.path());
+    of_shards.shards = convert_npz(folder_.path());
     of_shards.collection = kind(f);
     of_shards.split = "valid";
     return Dataset::open(of_shards, pool_);
@@ -63,35 +38,16 @@ class ModuleFileTest : public ::testing::Test {
   // All that scores depend on is the same as in a shard of the same file.
   void expect_like_shards(const NpzFixture& f) {
     const Module module = read_module(write(f), kind(f));
-    const Dataset& a = module.dataset;
-    const Dataset b = from_shards(f);
-    ASSERT_EQ(a.size(), 1);
-    EXPECT_EQ(a.graph(0).name, "net");
-    EXPECT_EQ(a.graph(0).node_features, b.graph(0).node_features);
-    EXPECT_EQ(a.graph(0).opcodes, b.graph(0).opcodes);
-    EXPECT_EQ(a.graph(0).edge_index, b.graph(0).edge_index);
-    EXPECT_EQ(a.graph(0).config_nodes, b.graph(0).config_nodes);
-    EXPECT_EQ(a.coded(0), b.coded(0));
-    EXPECT_EQ(a.states(0).features, b.states(0).features);
-    EXPECT_EQ(a.states(0).offsets, b.states(0).offsets);
-    EXPECT_EQ(a.run_times(0).group, b.run_times(0).group);
-    EXPECT_EQ(a.run_times(0).runtime, b.run_times(0).runtime);
-    EXPECT_EQ(a.run_times(0).normalizer, b.run_times(0).normalizer);
+    EXPECT_EQ(module.dataset.graph(0).name, "net");
     EXPECT_TRUE(module.has_times);
-    ASSERT_EQ(a.rows(0), b.rows(0));
-    std::vector<std::int64_t> rows(static_cast<std::size_t>(a.rows(0)));
-    std::iota(rows.begin(), rows.end(), 0);
-    const Slate x = a.slate(0, rows), y = b.slate(0, rows);
-    EXPECT_EQ(x.states, y.states);
-    EXPECT_EQ(x.local_states, y.local_states);
-    EXPECT_EQ(x.targets, y.targets);
+    expect_equal_data(module.dataset, from_shards(f));
   }
 
   std::string error_of(const NpzFixture& f) {
-    return test::message_of<DataError>([&] { read_module(write(f), kind(f)); });
+    return message_of<DataError>([&] { read_module(write(f), kind(f)); });
   }
 
-  const test::TempDir folder_;
+  const TempDir folder_;
   ThreadPool pool_{1};
 };
 
@@ -101,11 +57,11 @@ TEST_F(ModuleFileTest, IsWhatAShardOfTheFileHolds) {
 }
 
 TEST_F(ModuleFileTest, IsWhatAShardHoldsInWiderCodesAndInSeveralBlocks) {
-  expect_like_shards(layout_of(20'000, 300));
+  expect_like_shards(many_configs(20'000, 300));
 }
 
 TEST_F(ModuleFileTest, IsWhatAShardHoldsWhereConfigurationsAreNotCoded) {
-  NpzFixture f = layout_of(2'000, 1'000'000);
+  NpzFixture f = many_configs(2'000, 1'000'000);
   expect_like_shards(f);
   EXPECT_FALSE(read_module(write(f), kOwnLayout).dataset.coded(0));
   f.features[7] = 0.5f;  // no integer type holds it
@@ -142,7 +98,7 @@ TEST_F(ModuleFileTest, RefusesDamageWithFileArrayAndIndex) {
   f = NpzFixture::layout();
   f.features[20] = std::numeric_limits<float>::quiet_NaN();
   EXPECT_THAT(error_of(f), HasSubstr("net.npz: node_config_feat[0, 1, 2] is nan"));
-  f = layout_of(2'000, 1'000'000);
+  f = many_configs(2'000, 1'000'000);
   f.features[40] = std::numeric_limits<float>::infinity();
   EXPECT_THAT(error_of(f), HasSubstr("net.npz: node_config_feat[1, 0, 4] is inf"));
   f = NpzFixture::make_tile();
@@ -167,9 +123,9 @@ TEST_F(ModuleFileTest, RefusesRunTimesOfSomeConfigurationsAlone) {
 TEST_F(ModuleFileTest, SaysSoWhereTheGraphIsOfTheOtherKind) {
   const auto layout = write(NpzFixture::layout()), tile = write(NpzFixture::make_tile());
   EXPECT_THROW(read_module(layout, kOwnTile), DataError);
-  EXPECT_THAT(test::message_of<DataError>([&] { read_module(tile, kOwnLayout); }),
+  EXPECT_THAT(message_of<DataError>([&] { read_module(tile, kOwnLayout); }),
               HasSubstr("rank it with a run of tile graphs"));
 }
 
 }  // namespace
-}  // namespace tpudist
+}  // namespace tpudist::test

@@ -19,21 +19,13 @@
 #include "tests/data/loading/dataset_case.hpp"
 #include "tests/support/another_user.hpp"
 
-namespace tpudist {
+namespace tpudist::test {
 namespace {
 
-using test::all_rows;
-using test::features_of;
-using test::kLayout;
-using test::kTile;
-using test::many_configs;
-using test::never_equal_configs;
-using test::NpzFixture;
-using test::TempDir;
 using ::testing::HasSubstr;
 namespace fs = std::filesystem;
 
-class NodeCacheTest : public test::DatasetTest {
+class NodeCacheTest : public DatasetTest {
  protected:
   void SetUp() override {
     set_up_logging(0, 1);  // on standard error
@@ -79,28 +71,7 @@ class NodeCacheTest : public test::DatasetTest {
     EXPECT_EQ(expected.shared_bytes(), 0u);
     EXPECT_EQ(found.selection_hash(), expected.selection_hash());
     EXPECT_EQ(found.in_memory(), expected.in_memory());
-    ASSERT_EQ(found.size(), expected.size());
-    for (int g = 0; g < found.size(); ++g) {
-      const Graph &a = found.graph(g), &b = expected.graph(g);
-      EXPECT_EQ(a.name, b.name);
-      EXPECT_EQ(a.nodes, b.nodes);
-      EXPECT_EQ(a.edges, b.edges);
-      EXPECT_EQ(a.node_features, b.node_features);
-      EXPECT_EQ(a.opcodes, b.opcodes);
-      EXPECT_EQ(a.edge_index, b.edge_index);
-      EXPECT_EQ(a.config_nodes, b.config_nodes);
-      EXPECT_EQ(a.node_splits, b.node_splits);
-      EXPECT_EQ(found.run_times(g).runtime, expected.run_times(g).runtime);
-      EXPECT_EQ(found.run_times(g).normalizer, expected.run_times(g).normalizer);
-      EXPECT_EQ(found.run_times(g).group, expected.run_times(g).group);
-      EXPECT_EQ(found.coded(g), expected.coded(g));
-      const Slate slate = found.slate(g, all_rows(found, g));
-      const Slate other = expected.slate(g, all_rows(expected, g));
-      EXPECT_EQ(slate.configs, other.configs);
-      EXPECT_EQ(slate.targets, other.targets);
-      EXPECT_EQ(slate.states, other.states);
-      EXPECT_EQ(features_of(found, slate), features_of(expected, other));
-    }
+    expect_equal_data(found, expected);
   }
 
   // The warnings while `body` runs.
@@ -265,7 +236,7 @@ TEST_F(NodeCacheTest, TakesMemoryOfItsOwnInAFolderThatItMayOnlyRead) {
     fs::permissions(path, fs::perms{0755});
   fs::permissions(options.node_cache.place, fs::perms{0555});
   const std::string said = warnings([&] {
-    const test::AnotherUser user;
+    const AnotherUser user;
     expect_right(options, false);
     expect_right(options, false);
   });
@@ -515,4 +486,4 @@ TEST(NodeCacheOptions, KnowWhereAClusterHasRoom) {
 }
 
 }  // namespace
-}  // namespace tpudist
+}  // namespace tpudist::test

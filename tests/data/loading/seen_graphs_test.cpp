@@ -1,7 +1,6 @@
 #include "data/loading/seen_graphs.hpp"
 
 #include <gmock/gmock.h>
-#include <gtest/gtest.h>
 
 #include <set>
 
@@ -11,7 +10,7 @@
 #include "tests/support/temp_dir.hpp"
 #include "tests/support/thrown.hpp"
 
-namespace tpudist {
+namespace tpudist::test {
 namespace {
 
 using ::testing::ElementsAre;
@@ -84,7 +83,7 @@ TEST(TrainedOn, KnowsGraphsByTheirContentAndByNameAndSize) {
 }
 
 TEST(SeenGraphs, IsReadBackFromItsFile) {
-  const test::TempDir folder;
+  const TempDir folder;
   SeenGraphs seen = seen_of({3, 7}, {0.1f, -5, 3.4e38f, 1e-30f});
   seen.reduction = "config_neighbours";
   seen.trained_on.add(entry("layout:xla:random:bert\u2028", ~std::uint64_t{0}), {true, false});
@@ -96,7 +95,7 @@ TEST(SeenGraphs, IsReadBackFromItsFile) {
   const std::string whole = seen_graphs_text(seen);
   for (std::size_t cut = 0; cut + 1 < whole.size(); ++cut) {
     write_file_atomically(folder / "cut.json", whole.substr(0, cut));
-    EXPECT_THAT(test::message_of<DataError>([&] { read_seen_graphs(folder / "cut.json"); }),
+    EXPECT_THAT(message_of<DataError>([&] { read_seen_graphs(folder / "cut.json"); }),
                 HasSubstr("cut.json: is damaged"));
   }
   write_file_atomically(folder / "cut.json", "[1]");
@@ -123,4 +122,4 @@ TEST(OpcodeNames, AreThoseOfTheirNumbers) {
 }
 
 }  // namespace
-}  // namespace tpudist
+}  // namespace tpudist::test

@@ -1,7 +1,6 @@
 #include "data/npz/feature_stream.hpp"
 
 #include <gmock/gmock.h>
-#include <gtest/gtest.h>
 
 #include <cmath>
 #include <fstream>
@@ -13,7 +12,7 @@
 #include "tests/support/temp_dir.hpp"
 #include "tests/support/thrown.hpp"
 
-namespace tpudist {
+namespace tpudist::test {
 namespace {
 
 using ::testing::HasSubstr;
@@ -32,7 +31,7 @@ class FeatureStreamTest : public ::testing::Test {
     npz.finish();
   }
 
-  test::TempDir folder_;
+  TempDir folder_;
   const std::filesystem::path path_ = folder_ / "x.npz";
 };
 
@@ -68,7 +67,7 @@ TEST_F(FeatureStreamTest, NamesAValueThatIsNotFinite) {
   write(20000, 17001);
   const NpzReader npz(path_);
   FeatureStream stream(npz.open("a"));
-  const std::string message = test::message_of<DataError>([&] {
+  const std::string message = message_of<DataError>([&] {
     while (const auto* block = stream.next()) stream.check_finite(*block);
   });
   EXPECT_THAT(message, HasSubstr("x.npz: a[17001, 1, 1] is nan"));
@@ -85,4 +84,4 @@ TEST_F(FeatureStreamTest, PassesOnErrorsOfItsThread) {
 }
 
 }  // namespace
-}  // namespace tpudist
+}  // namespace tpudist::test

@@ -8,9 +8,13 @@
 #include <vector>
 
 #include "data/npz/npz_writer.hpp"
+#include "data/schema/collection.hpp"
 #include "data/schema/feature_schema.hpp"
 
 namespace tpudist::test {
+
+inline const Collection kLayout = Collection::parse("layout:xla:random");
+inline const Collection kTile = Collection::parse("tile:xla");
 
 // The arrays of a small valid NPZ file, which tests change before they write the file. Layout: 5
 // nodes, 4 edges, nodes 1 and 3 configurable, 6 configurations, with 0, 2 and 5 equal. Tile: the
@@ -48,6 +52,7 @@ struct NpzFixture {
     return f;
   }
 
+  const Collection& collection() const { return tile ? kTile : kLayout; }
   std::int64_t config_nodes() const { return static_cast<std::int64_t>(config_ids.size()); }
 
   void write(const std::filesystem::path& path, NpzOptions options = {}) const {

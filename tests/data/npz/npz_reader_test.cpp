@@ -1,7 +1,6 @@
 #include "data/npz/npz_reader.hpp"
 
 #include <gmock/gmock.h>
-#include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
 
 #include <bit>
@@ -18,8 +17,9 @@
 #include "data/npz/npz_writer.hpp"
 #include "tests/data/npz/read_integers.hpp"
 #include "tests/support/temp_dir.hpp"
+#include "tests/support/thrown.hpp"
 
-namespace tpudist {
+namespace tpudist::test {
 namespace {
 
 using ::testing::ElementsAre;
@@ -27,31 +27,27 @@ using ::testing::HasSubstr;
 
 class NpzReaderTest : public ::testing::Test {
  protected:
-  // Writes one array with the writer and reads it back.
+  template <typename T>
+  void write(const std::vector<T>& values, int level = 6) {
+    NpzWriter npz(path_, {.deflate_level = level});
+    npz.add("a", {std::ssize(values)}, values);
+    npz.finish();
+  }
+
+  // What comes back of an array that the writer wrote.
   template <typename T>
   std::vector<std::int64_t> integers(const std::vector<T>& values) {
-    NpzWriter npz(path_);
-    npz.add("a", {static_cast<std::int64_t>(values.size())}, values);
-    npz.finish();
-    return test::read_integers(NpzReader(path_).open("a"));
+    write(values);
+    return read_integers(NpzReader(path_).open("a"));
   }
-
   template <typename T>
   std::vector<float> floats(const std::vector<T>& values) {
-    NpzWriter npz(path_);
-    npz.add("a", {static_cast<std::int64_t>(values.size())}, values);
-    npz.finish();
+    write(values);
     return NpzReader(path_).open("a").read_floats();
   }
-
   template <typename T>
   std::string float_error(const std::vector<T>& values) {
-    try {
-      floats(values);
-    } catch (const DataError& e) {
-      return e.what();
-    }
-    return "no error";
+    return message_of<DataError>([&] { floats(values); });
   }
 
   void write_member(const std::string& bytes, int level = 6) {
@@ -61,18 +57,14 @@ class NpzReaderTest : public ::testing::Test {
   }
 
   std::string error_of_reading() {
-    try {
+    return message_of<DataError>([&] {
       const NpzReader npz(path_);
       NpzArray array = npz.open("a");
-      if (array.header().kind == 'f') {
+      if (array.header().kind == 'f')
         array.read_floats();
-      } else {
-        test::read_integers(std::move(array));
-      }
-    } catch (const DataError& e) {
-      return e.what();
-    }
-    return "no error";
+      else
+        read_integers(std::move(array));
+    });
   }
 
   void change(const std::function<void(std::string&)>& edit) {
@@ -81,7 +73,7 @@ class NpzReaderTest : public ::testing::Test {
     std::ofstream(path_, std::ios::binary) << bytes;
   }
 
-  test::TempDir folder_;
+  TempDir folder_;
   const std::filesystem::path path_ = folder_ / "x.npz";
 };
 
@@ -209,9 +201,7 @@ TEST_F(NpzReaderTest, RefusesWhatIsNotAZipFile) {
 
 // bsdtar writes CRC and packed size behind the member, and 0 before it.
 TEST_F(NpzReaderTest, ReadsWhatAStreamingPackerWrote) {
-  NpzWriter npz(path_, {.deflate_level = 0});
-  npz.add("a", {4}, std::vector<std::int64_t>{11, 22, 33, 44});
-  npz.finish();
+  write<std::int64_t>({11, 22, 33, 44}, 0);
   change([](std::string& bytes) {
     const std::size_t local = bytes.find(std::string("PK\3\4", 4)),
                       directory = bytes.find(std::string("PK\1\2", 4));
@@ -224,13 +214,11 @@ TEST_F(NpzReaderTest, ReadsWhatAStreamingPackerWrote) {
     const std::size_t end = bytes.find(std::string("PK\5\6", 4));
     bytes[end + 16] = static_cast<char>(bytes[end + 16] + 16);  // where the directory begins
   });
-  EXPECT_THAT(test::read_integers(NpzReader(path_).open("a")), ElementsAre(11, 22, 33, 44));
+  EXPECT_THAT(read_integers(NpzReader(path_).open("a")), ElementsAre(11, 22, 33, 44));
 }
 
 TEST_F(NpzReaderTest, FindsAWrongCrc) {
-  NpzWriter npz(path_, {.deflate_level = 0});
-  npz.add("a", {4}, std::vector<std::int64_t>{11, 22, 33, 44});
-  npz.finish();
+  write<std::int64_t>({11, 22, 33, 44}, 0);
   change([](std::string& bytes) { ++bytes[bytes.find(std::string("\x16\0\0\0\0\0\0\0", 8))]; });
   EXPECT_THAT(error_of_reading(), HasSubstr("wrong CRC"));
 }
@@ -269,7 +257,7 @@ TEST_F(NpzReaderTest, FindsAZipDirectoryThatLies) {
       bytes.replace(at + 4, 1, claimed);
     }
   });
-  EXPECT_NE(error_of_reading(), "no error");
+  EXPECT_NE(error_of_reading(), "");
 }
 
 TEST_F(NpzReaderTest, RefusesTwoMembersOfOneName) {
@@ -302,12 +290,7 @@ NpyHeader parse(const std::string& bytes) {
 }
 
 std::string error_of(const std::string& bytes) {
-  try {
-    parse(bytes);
-  } catch (const DataError& e) {
-    return e.what();
-  }
-  return "no error";
+  return message_of<DataError>([&] { parse(bytes); });
 }
 
 std::string header(const std::string& descr, const std::string& shape,
@@ -391,4 +374,4 @@ RC_GTEST_PROP(NpyHeader, AnyBytesParseOrThrowDataError, ()) {
 }
 
 }  // namespace
-}  // namespace tpudist
+}  // namespace tpudist::test

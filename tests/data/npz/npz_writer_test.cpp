@@ -10,10 +10,8 @@
 #include "core/error.hpp"
 #include "tests/support/temp_dir.hpp"
 
-namespace tpudist {
+namespace tpudist::test {
 namespace {
-
-using test::TempDir;
 
 // Content of one member, read by libzip with its CRC check.
 std::string member_of(const std::filesystem::path& path, const std::string& name,
@@ -144,4 +142,4 @@ TEST(NpzWriter, wrongCallsAreRefused) {
 }
 
 }  // namespace
-}  // namespace tpudist
+}  // namespace tpudist::test

@@ -1,7 +1,6 @@
 #include "data/schema/collection.hpp"
 
 #include <gmock/gmock.h>
-#include <gtest/gtest.h>
 
 #include <fstream>
 
@@ -11,10 +10,9 @@
 #include "tests/support/temp_dir.hpp"
 #include "tests/support/thrown.hpp"
 
-namespace tpudist {
+namespace tpudist::test {
 namespace {
 
-using test::message_of;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
@@ -76,7 +74,7 @@ TEST(Collection, RefusesNamesThatAreNotWellFormed) {
 }
 
 TEST(Collection, NamesTheNearestOfTpuGraphsForAMalformedName) {
-  EXPECT_THAT(test::message_of<ConfigError>([&] { Collection::parse("layot:xla:random"); }),
+  EXPECT_THAT(message_of<ConfigError>([&] { Collection::parse("layot:xla:random"); }),
               ::testing::AllOf(::testing::HasSubstr("did you mean layout:xla:random?"),
                                ::testing::HasSubstr("layout:X:Y and tile:X")));
 }
@@ -92,7 +90,7 @@ bool always(const Collection&) {
 }
 
 TEST(CollectionFolders, AreFoundTpuGraphsFirstThenByName) {
-  const test::TempDir root;
+  const TempDir root;
   for (const char* folder :
        {"layout/zoo/b", "layout/zoo/a", "layout/nlp/random", "layout/xla/default", "tile/xla",
         "tile/aaa", "tile/not good", "layout/v1.2/x", "other/xla/random"}) {
@@ -109,14 +107,14 @@ TEST(CollectionFolders, AreFoundTpuGraphsFirstThenByName) {
 }
 
 TEST(CollectionFolders, AFolderWithAColonIsNoCollectionOfAnotherForm) {
-  const test::TempDir root;
+  const TempDir root;
   std::filesystem::create_directories(root / "layout/xla:random/x");
   std::filesystem::create_directories(root / "tile/a:b");
   EXPECT_THAT(find_collections(root.path(), always), IsEmpty());
 }
 
 TEST(CollectionFolders, ARootThatIsNotThereHasNone) {
-  const test::TempDir root;
+  const TempDir root;
   EXPECT_THAT(find_collections(root / "none", always), IsEmpty());
   EXPECT_THAT(misnamed_folders(root / "none"), IsEmpty());
 }
@@ -223,4 +221,4 @@ TEST(FeatureSchema, TellsWidthsAndColumns) {
 }
 
 }  // namespace
-}  // namespace tpudist
+}  // namespace tpudist::test

@@ -1,7 +1,6 @@
 #include "data/schema/model_family.hpp"
 
 #include <gmock/gmock.h>
-#include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
 
 #include <algorithm>
@@ -13,7 +12,7 @@
 #include "core/random.hpp"
 #include "tests/support/thrown.hpp"
 
-namespace tpudist {
+namespace tpudist::test {
 namespace {
 
 using ::testing::Each;
@@ -158,7 +157,7 @@ TEST(AssignFolds, LeavesNoFoldEmpty) {
 
 TEST(AssignFolds, NamesTheFamiliesWhenTheyAreTooFew) {
   EXPECT_THAT(
-      test::message_of<ConfigError>([&] {
+      message_of<ConfigError>([&] {
         assign_folds({"resnet50.4x4.fp16", "resnet50.8x8.fp16", "magenta"}, {1, 1, 1}, 5, 1);
       }),
       HasSubstr("5 folds need as many model families, but the 3 graphs are "
@@ -193,4 +192,4 @@ RC_GTEST_PROP(AssignFoldsProperty, NoFoldIsHeavierThanTheLightestByMoreThanAFami
 }
 
 }  // namespace
-}  // namespace tpudist
+}  // namespace tpudist::test

@@ -3,22 +3,18 @@
 #include "data/shards/shard_reader.hpp"
 
 #include <gmock/gmock.h>
-#include <gtest/gtest.h>
-#include <hdf5.h>
 
 #include <cmath>
 #include <thread>
 
 #include "core/error.hpp"
-#include "data/convert/converter.hpp"
-#include "data/hdf5/hdf5.hpp"
-#include "data/schema/feature_schema.hpp"
-#include "data/shards/manifest.hpp"
 #include "tests/data/npz/npz_fixture.hpp"
+#include "tests/data/shards/test_shards.hpp"
+#include "tests/support/converted.hpp"
 #include "tests/support/temp_dir.hpp"
 #include "tests/support/thrown.hpp"
 
-namespace tpudist {
+namespace tpudist::test {
 namespace {
 
 using ::testing::HasSubstr;
@@ -26,31 +22,20 @@ using ::testing::HasSubstr;
 class ShardReaderTest : public ::testing::Test {
  protected:
   ShardReaderTest() {
-    test::NpzFixture::layout().write(folder_ / "npz/layout/xla/random/train/x.npz");
-    NoProgress progress;
-    convert({.npz_root = folder_ / "npz", .shard_root = folder_ / "shards"}, progress);
-    entry_ = list_graphs(folder_ / "shards", {"layout:xla:random"}).at(0);
+    NpzFixture::layout().write(folder_ / "npz/layout/xla/random/train/x.npz");
+    entry_ = list_graphs(convert_npz(folder_.path()), kLayout).at(0);
   }
 
   std::string error_of_opening() const {
-    try {
-      GraphReader reader(entry_);
-    } catch (const Error& e) {
-      return e.what();
-    }
-    return "no error";
+    return message_of<Error>([&] { GraphReader reader(entry_); });
   }
 
-  // Opens the shard for writing.
   template <typename Edit>
   void edit(const Edit& change) {
-    const Hdf5Lock lock;
-    const Hdf5Id file(H5Fopen(entry_.shard.c_str(), H5F_ACC_RDWR, H5P_DEFAULT), H5Fclose);
-    ASSERT_GE(file.get(), 0);
-    change(file);
+    edit_shard(entry_.shard, change);
   }
 
-  test::TempDir folder_;
+  TempDir folder_;
   GraphEntry entry_;
 };
 
@@ -93,63 +78,42 @@ TEST_F(ShardReaderTest, RefusesAnEntryThatDoesNotFit) {
   EXPECT_THAT(error_of_opening(), HasSubstr("there is no such file"));
 }
 
-// Overwrites a dataset of the graph.
-template <typename T>
-void write(const Hdf5Id& file, const std::string& name, hid_t type, const std::vector<T>& values) {
-  const Hdf5Id data(H5Dopen2(file.get(), ("/graphs/000000/" + name).c_str(), H5P_DEFAULT),
-                    H5Dclose);
-  ASSERT_GE(H5Dwrite(data.get(), type, H5S_ALL, H5S_ALL, H5P_DEFAULT, values.data()), 0);
-}
-
 TEST_F(ShardReaderTest, RefusesValuesThatNoGraphHas) {
   const auto error = [&] {
-    return test::message_of<DataError>([&] {
+    return message_of<DataError>([&] {
       const GraphReader reader(entry_);
       reader.read_graph();
       reader.read_run_times();
     });
   };
   EXPECT_EQ(error(), "");
-  edit([](const Hdf5Id& file) {  // which `convert` takes
-    write<std::int64_t>(file, "runtime", H5T_NATIVE_INT64, {100, 300, INT64_MAX, 400, 500, 102});
-  });
+  overwrite_dataset<std::int64_t>(entry_.shard, "runtime",
+                                  {100, 300, INT64_MAX, 400, 500, 102});  // which `convert` takes
   EXPECT_EQ(error(), "");
-  edit([](const Hdf5Id& file) {
-    write<std::int64_t>(file, "runtime", H5T_NATIVE_INT64, {100, 300, 0, 400, 500, 102});
-  });
+  overwrite_dataset<std::int64_t>(entry_.shard, "runtime", {100, 300, 0, 400, 500, 102});
   EXPECT_THAT(error(), HasSubstr("/runtime: value 0 of element 2 is out of range; convert again"));
   entry_.split = "test";  // where run times may be hidden
   EXPECT_EQ(error(), "");
-  edit([](const Hdf5Id& file) {
-    write<std::int64_t>(file, "runtime", H5T_NATIVE_INT64, {100, 300, -1, 400, 500, 102});
-  });
+  overwrite_dataset<std::int64_t>(entry_.shard, "runtime", {100, 300, -1, 400, 500, 102});
   EXPECT_THAT(error(), HasSubstr("/runtime: value -1 of element 2"));
-  edit([](const Hdf5Id& file) {
-    write<std::int32_t>(file, "config_nodes", H5T_NATIVE_INT32, {3, 3});
-  });
+  overwrite_dataset<std::int32_t>(entry_.shard, "config_nodes", {3, 3});
   EXPECT_THAT(error(), HasSubstr("/config_nodes: has node 3 twice; convert again"));
-  edit([](const Hdf5Id& file) {
-    std::vector<float> features(5 * kNodeFeatures);
-    features[7] = std::nanf("");
-    write<float>(file, "node_feat", H5T_NATIVE_FLOAT, features);
-  });
+  std::vector<float> features(5 * kNodeFeatures);
+  features[7] = std::nanf("");
+  overwrite_dataset(entry_.shard, "node_feat", features);
   EXPECT_THAT(error(), HasSubstr("/node_feat: element 7 is nan; convert again"));
 }
 
 TEST_F(ShardReaderTest, RefusesFeaturesWithoutCodesThatAreNotFinite) {
-  test::NpzFixture kernel = test::NpzFixture::make_tile();
+  NpzFixture kernel = NpzFixture::make_tile();
   kernel.features[0] = 0.5f;  // no integer type holds it
-  kernel.write(folder_ / "kernels/tile/xla/train/y.npz");
-  NoProgress progress;
-  convert({.npz_root = folder_ / "kernels", .shard_root = folder_ / "tiles"}, progress);
-  entry_ = list_graphs(folder_ / "tiles", {"tile:xla"}).at(0);
+  kernel.write(folder_ / "npz/tile/xla/train/y.npz");
+  entry_ = list_graphs(convert_npz(folder_.path()), kTile).at(0);
   EXPECT_NO_THROW(GraphReader(entry_).read_stored_features(1, 2));
-  edit([&](const Hdf5Id& file) {
-    kernel.features[24 + 3] = std::nanf("");
-    write<float>(file, "config_feat", H5T_NATIVE_FLOAT, kernel.features);
-  });
+  kernel.features[24 + 3] = std::nanf("");
+  overwrite_dataset(entry_.shard, "config_feat", kernel.features);
   const GraphReader reader(entry_);
-  EXPECT_THAT(test::message_of<DataError>([&] { reader.read_stored_features(1, 2); }),
+  EXPECT_THAT(message_of<DataError>([&] { reader.read_stored_features(1, 2); }),
               HasSubstr("/config_feat: element 27 is nan; convert again"));
   EXPECT_NO_THROW(reader.read_stored_features(2, 1));
 }
@@ -160,17 +124,16 @@ TEST_F(ShardReaderTest, RefusesANameThatNoTableCanHold) {
     H5Adelete(group.get(), "name");
     write_attribute(group, "name", "a\nb");
   });
-  EXPECT_THAT(test::message_of<DataError>([&] { summarize_shard(entry_.shard); }),
+  EXPECT_THAT(message_of<DataError>([&] { summarize_shard(entry_.shard); }),
               HasSubstr("its name has control characters"));
 }
 
 TEST_F(ShardReaderTest, RefusesAGraphThatIsListedTwice) {
   const auto path = folder_ / "shards/layout/xla/random/manifest.json";
-  Manifest manifest = read_manifest(path, {"layout:xla:random"});
+  Manifest manifest = read_manifest(path, kLayout);
   manifest.shards[0].graphs.push_back(manifest.shards[0].graphs[0]);
   write_manifest(manifest, path);
-  EXPECT_THAT(test::message_of<DataError>(
-                  [&] { list_graphs(folder_ / "shards", {"layout:xla:random"}, "train"); }),
+  EXPECT_THAT(message_of<DataError>([&] { list_graphs(folder_ / "shards", kLayout, "train"); }),
               HasSubstr("manifest.json: lists the graph x of train twice"));
 }
 
@@ -244,11 +207,9 @@ TEST(RunTimeStatistics, TestSplitsHaveNoSpread) {
 }
 
 TEST(CollectionStatistics, TellsHowGraphsAreStored) {
-  const test::TempDir folder;
-  test::NpzFixture::layout().write(folder / "npz/layout/nlp/default/valid/x.npz");
-  NoProgress progress;
-  convert({.npz_root = folder / "npz", .shard_root = folder / "shards"}, progress);
-  const auto graphs = collection_statistics(folder / "shards", {"layout:nlp:default"});
+  const TempDir folder;
+  NpzFixture::layout().write(folder / "npz/layout/nlp/default/valid/x.npz");
+  const auto graphs = collection_statistics(convert_npz(folder.path()), {"layout:nlp:default"});
   ASSERT_EQ(graphs.size(), 1u);
   EXPECT_EQ(graphs[0].entry.split, "valid");
   EXPECT_EQ(graphs[0].entry.states, 8);
@@ -260,4 +221,4 @@ TEST(CollectionStatistics, TellsHowGraphsAreStored) {
 }
 
 }  // namespace
-}  // namespace tpudist
+}  // namespace tpudist::test

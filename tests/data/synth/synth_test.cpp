@@ -17,10 +17,8 @@
 #include "tests/data/npz/read_integers.hpp"
 #include "tests/support/temp_dir.hpp"
 
-namespace tpudist {
+namespace tpudist::test {
 namespace {
-
-using test::TempDir;
 
 std::vector<SynthFile> make(const std::filesystem::path& root, SynthOptions options = {}) {
   if (options.preset == "demo") options.preset = "tiny";
@@ -146,7 +144,7 @@ TEST_F(SynthFiles, randomAndDefaultHoldTheSameGraphsWithOtherConfigurations) {
     other.replace(at, 8, "/default/");
     const NpzReader a(root() / file.path), b(root() / other);
     for (const char* same : {"node_config_ids", "edge_index", "node_opcode"}) {
-      EXPECT_EQ(test::read_integers(a.open(same)), test::read_integers(b.open(same))) << other;
+      EXPECT_EQ(read_integers(a.open(same)), read_integers(b.open(same))) << other;
     }
     EXPECT_EQ(a.open("node_feat").read_floats(), b.open("node_feat").read_floats());
     EXPECT_NE(a.open("node_config_feat").read_floats(), b.open("node_config_feat").read_floats());
@@ -163,7 +161,7 @@ TEST_F(SynthFiles, truthOfTheTestSplitLiesApart) {
     if (split_of(file) != "test") continue;
     ++found;
     const NpzReader npz(path);
-    const auto measured = test::read_integers(npz.open("config_runtime"));
+    const auto measured = read_integers(npz.open("config_runtime"));
     const auto time = doubles_of(path, "config_time.npy", file.configs);
     ASSERT_EQ(std::ssize(measured), file.configs);
     for (std::size_t i = 0; i < time.size(); ++i) {
@@ -287,4 +285,4 @@ TEST(Synth, wrongRequestsAreRefused) {
 }
 
 }  // namespace
-}  // namespace tpudist
+}  // namespace tpudist::test
