@@ -8,6 +8,7 @@
 #include "core/numbers.hpp"
 #include "core/process.hpp"
 #include "data/convert/converter.hpp"
+#include "data/convert/verifier.hpp"
 #include "launch/commands/commands.hpp"
 #include "launch/program/output.hpp"
 
@@ -47,6 +48,20 @@ void run(const ConvertOptions& options) {
                                          : "leave them out (--on-error skip)");
   throw DataError(
       fmt::format("{} bad NPZ file{}, named above; {}", bad, bad == 1 ? "" : "s", rest));
+}
+
+void run(const VerifyOptions& options) {
+  Display display;
+  std::size_t problems = 0;
+  for (const VerifiedCollection& done : verify(options, display.progress())) {
+    print("{:<20} {:>7} graphs, {:>12} configurations sound, {} problems\n", done.collection.name,
+          format_count(done.graphs), format_count(done.configs), done.problems.size());
+    problems += done.problems.size();
+  }
+  if (problems == 0) return;
+  throw DataError(
+      fmt::format("{} problem{}, named above; 'tpudist convert' makes damaged shards again",
+                  problems, problems == 1 ? "" : "s"));
 }
 
 }  // namespace
@@ -91,6 +106,35 @@ void add_convert_command(Command app) {
       arguments->options.collections.push_back(Collection::parse(name));
     }
     arguments->options.skip_bad = arguments->on_error == "skip";
+    run(arguments->options);
+  });
+}
+
+void add_verify_command(Command app) {
+  struct Arguments {
+    VerifyOptions options;
+    std::string npz_root;
+  };
+  auto arguments = std::make_shared<Arguments>();
+  const Command command =
+      app.add_command("verify", "Check shards, and compare them with their sources");
+  command.footer(
+      "Checks manifests, hashes, every chunk, every code and the groups of equal configurations; "
+      "with --npz\n"
+      "also that every value is bit by bit that of the NPZ file. Exit code 3 when something is "
+      "wrong.\n\n"
+      "Example:\n  tpudist verify tpudist-data --npz npz");
+  command.add_option("shards", arguments->options.shard_root, "Folder of the shards")
+      .required()
+      .existing_folder();
+  command.add_option("--npz", arguments->npz_root, "Folder of the sources, with layout/ and tile/")
+      .existing_folder();
+  command
+      .add_option("--jobs", arguments->options.jobs,
+                  "Shards at a time (default: one for each core)")
+      .in_range(1, 1024);
+  command.run([arguments] {
+    if (!arguments->npz_root.empty()) arguments->options.npz_root = arguments->npz_root;
     run(arguments->options);
   });
 }

@@ -282,7 +282,7 @@ TEST_F(SweepPlanTest, WithoutFoldsOneMemberTrainsOnAllGraphs) {
 
 TEST_F(SweepPlanTest, AnExperimentTakesItsOwnValuesAfterThoseOfAll) {
   write("second.yaml", "include: tiny.yaml\ndata: {collection: 'layout:nlp:random'}\n");
-  const auto path = write("all.yaml",
+  const auto file = write("all.yaml",
                           "name: all\nexperiments: [tiny.yaml, second.yaml]\n"
                           "set: {train.steps: 7}\neach: {second: {train: {steps: 3}}}\n"
                           "sweep: {seeds: 1}\n");
@@ -292,14 +292,14 @@ TEST_F(SweepPlanTest, AnExperimentTakesItsOwnValuesAfterThoseOfAll) {
       steps.push_back(experiment_of(run).train.steps);
     return steps;
   };
-  EXPECT_THAT(steps(SweepFile::load(path)), ElementsAre(7, 3));
+  EXPECT_THAT(steps(SweepFile::load(file)), ElementsAre(7, 3));
   // The folder keeps them for its later stages.
-  const SweepFolder folder = SweepFolder::expand(path, {}, path("sweep"));
+  const SweepFolder folder = SweepFolder::expand(file, {}, path("sweep"));
   EXPECT_THAT(steps(SweepFile::load(path("sweep") / "sweep.yaml")), ElementsAre(7, 3));
   write("all.yaml",
         "name: all\nexperiments: [tiny.yaml, second.yaml]\n"
         "each: {second: {train.steps: x}}\n");
-  EXPECT_THAT(message_of<ConfigError>([&] { plan_sweep(SweepFile::load(path)); }),
+  EXPECT_THAT(message_of<ConfigError>([&] { plan_sweep(SweepFile::load(file)); }),
               HasSubstr("all.yaml:3:"));
 }
 
