@@ -99,6 +99,7 @@ std::vector<ConfigRecord*> ConfigRecord::list(std::string_view key, std::size_t 
 
 void ConfigRecord::find_unknown(const YamlValue& map, const std::string& path,
                                 const ConfigRecord& root, YamlMistakes& mistakes) const {
+  if (!map.is_map()) return;
   for (const YamlValue& given : map.items) {
     if (!known_.contains(given.key)) {
       mistakes.add(given.key_place, unknown_key(given.key, path, root));
@@ -109,7 +110,7 @@ void ConfigRecord::find_unknown(const YamlValue& map, const std::string& path,
     const std::string inner = below(path, given.key);
     if (noted->kind == Kind::map && given.is_map()) {
       noted->map->find_unknown(given, inner, root, mistakes);
-    } else if (noted->kind == Kind::list) {
+    } else if (noted->kind == Kind::list && given.kind == YamlValue::Kind::list) {
       for (std::size_t i = 0; i < std::min(noted->items.size(), given.items.size()); ++i) {
         noted->items[i]->find_unknown(given.items[i], fmt::format("{}.{}", inner, i), root,
                                       mistakes);

@@ -248,7 +248,7 @@ std::string YamlMistakes::to_string() const {
 
 const YamlValue* YamlValue::find(std::string_view wanted) const {
   const auto found = std::ranges::find(items, wanted, &YamlValue::key);
-  return found == items.end() ? nullptr : &*found;
+  return is_map() && found != items.end() ? &*found : nullptr;
 }
 
 YamlValue parse_yaml(std::string_view text, std::shared_ptr<const YamlLocation::Source> source,
