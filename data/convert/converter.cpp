@@ -72,10 +72,10 @@ class CollectionConverter {
     });
     pool_.parallel_for(std::ssize(order), [&](std::int64_t i) { convert_shard(order[i]); });
     const MutexLock lock(mutex_);
-    std::ranges::sort(result_.bad, {}, &SkippedFile::source);
+    std::ranges::sort(result_.bad, {}, &Manifest::Skipped::source);
     const std::set<std::string> sources = sources_of(earlier_);
     const bool none_goes = std::ranges::none_of(
-        result_.bad, [&](const SkippedFile& bad) { return sources.contains(bad.source); });
+        result_.bad, [&](const Manifest::Skipped& bad) { return sources.contains(bad.source); });
     if (result_.bad.empty() || (options_.skip_bad && (options_.replace || none_goes))) publish();
     progress_.finish();
     return std::move(result_);
@@ -110,16 +110,16 @@ class CollectionConverter {
     }
     if (bad == sources.size() || (bad > 0 && !options_.skip_bad)) return;
     temporary.commit();
-    ManifestShard done{file, plan.split, fs::file_size(path), hash_file(path),
-                       summarize_shard(path).graphs};
+    Manifest::Shard done{file, plan.split, fs::file_size(path), hash_file(path),
+                         summarize_shard(path).graphs};
     const MutexLock lock(mutex_);
     result_.converted += std::ssize(done.graphs);
     shards_[index] = std::move(done);
   }
 
   // The existing shard, if it is complete and made from exactly these sources.
-  std::optional<ManifestShard> finished_shard(const std::string& file, const PlannedShard& plan,
-                                              const std::vector<SourceFile>& sources) const {
+  std::optional<Manifest::Shard> finished_shard(const std::string& file, const PlannedShard& plan,
+                                                const std::vector<SourceFile>& sources) const {
     const fs::path path = folder_ / file;
     if (!fs::is_regular_file(path)) return std::nullopt;
     try {
@@ -132,9 +132,9 @@ class CollectionConverter {
                         shard.schema == collection_.schema && shard.split == plan.split &&
                         std::ranges::equal(own, sources);
       if (!same) return std::nullopt;
-      ManifestShard kept{file, plan.split, fs::file_size(path), hash_file(path),
-                         std::move(shard.graphs)};
-      const auto old = std::ranges::find(earlier_.shards, file, &ManifestShard::file);
+      Manifest::Shard kept{file, plan.split, fs::file_size(path), hash_file(path),
+                           std::move(shard.graphs)};
+      const auto old = std::ranges::find(earlier_.shards, file, &Manifest::Shard::file);
       if (old != earlier_.shards.end() && old->hash != kept.hash) return std::nullopt;  // damaged
       return kept;
     } catch (const DataError&) {
@@ -175,7 +175,7 @@ class CollectionConverter {
       if (shard) manifest.shards.push_back(std::move(*shard));
     }
     check_sources(manifest);
-    for (const ManifestShard& shard : manifest.shards) {
+    for (const Manifest::Shard& shard : manifest.shards) {
       for (const GraphSummary& graph : shard.graphs) {
         ++result_.graphs;
         result_.float_bytes += graph.float_bytes;
@@ -192,7 +192,7 @@ class CollectionConverter {
   static void check_sources(const Manifest& manifest) {
     std::map<std::pair<std::string, std::string>, std::string> source_of;
     std::map<std::uint64_t, std::pair<std::string, std::string>> last_of;  // by hash
-    for (const ManifestShard& shard : manifest.shards) {
+    for (const Manifest::Shard& shard : manifest.shards) {
       for (const GraphSummary& graph : shard.graphs) {
         const std::pair own(shard.split, graph.source.path);
         const auto last =
@@ -233,7 +233,7 @@ class CollectionConverter {
   const fs::path folder_;
   std::vector<PlannedShard> plan_;
   Mutex mutex_;
-  std::vector<std::optional<ManifestShard>> shards_;  // of plan_; each is set by its own task
+  std::vector<std::optional<Manifest::Shard>> shards_;  // of plan_; each is set by its own task
   ConvertedCollection result_ TPUDIST_GUARDED_BY(mutex_);
 };
 

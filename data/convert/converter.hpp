@@ -27,11 +27,11 @@ struct ConvertOptions {
 // The result for one collection.
 struct ConvertedCollection {
   Collection collection;
-  bool published = false;        // the manifest was written
-  std::int64_t graphs = 0;       // in the manifest
-  std::int64_t converted = 0;    // of these, converted in this run
-  std::int64_t kept = 0;         // of these, kept from an earlier run
-  std::vector<SkippedFile> bad;  // every bad file, with the error
+  bool published = false;              // the manifest was written
+  std::int64_t graphs = 0;             // in the manifest
+  std::int64_t converted = 0;          // of these, converted in this run
+  std::int64_t kept = 0;               // of these, kept from an earlier run
+  std::vector<Manifest::Skipped> bad;  // every bad file, with the error
   std::uint64_t float_bytes = 0, memory_bytes = 0, stored_bytes = 0;  // configuration features
 };
 

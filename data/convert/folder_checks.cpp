@@ -69,14 +69,14 @@ std::string meant_by(std::string name) {
 
 std::set<std::string> sources_of(const Manifest& manifest) {
   std::set<std::string> sources;
-  for (const ManifestShard& shard : manifest.shards) {
+  for (const Manifest::Shard& shard : manifest.shards) {
     for (const GraphSummary& graph : shard.graphs) sources.insert(graph.source.path);
   }
   return sources;
 }
 
 bool lists(const Manifest& manifest, const std::string& shard) {
-  return std::ranges::count(manifest.shards, shard, &ManifestShard::file) > 0;
+  return std::ranges::count(manifest.shards, shard, &Manifest::Shard::file) > 0;
 }
 
 void require_separate_folders(const ConvertOptions& options,

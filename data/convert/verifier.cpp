@@ -64,7 +64,7 @@ class CollectionVerifier {
     for (const auto& shard : manifest_.shards) graphs += std::ssize(shard.graphs);
     progress_.start("verify " + collection_.name, graphs, "graphs");
     pool_.parallel_for(std::ssize(manifest_.shards), [&](std::int64_t i) {
-      const ManifestShard& shard = manifest_.shards[i];
+      const Manifest::Shard& shard = manifest_.shards[i];
       try {
         verify_shard(shard);
       } catch (const DataError& e) {
@@ -77,7 +77,7 @@ class CollectionVerifier {
   }
 
  private:
-  void verify_shard(const ManifestShard& shard) {
+  void verify_shard(const Manifest::Shard& shard) {
     check_shard_present(folder_, shard);
     const auto path = folder_ / shard.file;
     if (hash_file(path) != shard.hash) {
@@ -163,7 +163,7 @@ class CollectionVerifier {
   // Reports NPZ files that the manifest lists neither as a graph nor as skipped.
   void check_sources() {
     std::set<std::string> known = sources_of(manifest_);
-    for (const SkippedFile& file : manifest_.skipped) known.insert(file.source);
+    for (const Manifest::Skipped& file : manifest_.skipped) known.insert(file.source);
     const auto root = std::filesystem::absolute(*options_.npz_root);
     const FeatureSchema sources = with_source_schema(root, collection_).schema;
     if (sources != collection_.schema) {

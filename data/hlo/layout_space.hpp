@@ -39,23 +39,23 @@ std::vector<int> tensor_layout(const LayoutState& state, int tensor);
 // "out {3,0} in {0,3} kernel {3,2}", or "free" if the compiler chooses.
 std::string layout_text(std::string_view opcode, const LayoutState& state);
 
-// The output or an operand of an operation.
-struct ConfigurableTensor {
-  std::string name;  // of the instruction
-  int rank = 0;
-  // Whether the compiler made the tensor, such as the transposed operand of a dot: front ends have
-  // no name for it.
-  bool by_compiler = false;
-};
-
 // An operation whose layouts are configured.
 struct ConfigurableNode {
+  // The output or an operand.
+  struct Tensor {
+    std::string name;  // of the instruction
+    int rank = 0;
+    // Whether the compiler made it, such as the transposed operand of a dot: front ends have no
+    // name for it.
+    bool by_compiler = false;
+  };
+
   std::int64_t node = 0;  // number in the graph
   std::string name, opcode;
   std::vector<LayoutState> states;
-  std::uint16_t standard = 0;               // index of the default state
-  std::vector<ConfigurableTensor> tensors;  // output and operands
-  std::string jax_name;                     // HloInstruction::op_name
+  std::uint16_t standard = 0;   // index of the default state
+  std::vector<Tensor> tensors;  // output and operands
+  std::string jax_name;         // HloInstruction::op_name
 };
 
 // The index of each node's state.

@@ -5,7 +5,7 @@
 namespace tpudist {
 namespace {
 
-using enum AttributeForm;
+using enum TextAttribute::Form;
 
 // Without attributes that several opcodes share and that other versions give to more opcodes
 // (channel_id, replica_groups, operand_precision, algorithm, ...).

@@ -6,24 +6,24 @@
 
 namespace tpudist {
 
-// The form of an attribute's value. Features or edges depend on the first two.
-enum class AttributeForm {
-  read,          // in its own way
-  computations,  // name, or {name, name}
-  integer,       // 3
-  integers,      // {0,1}
-  boolean,       // true
-  string,        // "text"
-  word,          // one of `words`, or any name if there are none
-  booleans,      // {true,false}
-  shapes,        // {f32[2]{0}, s32[]}
-};
-
 // An attribute that XLA's parser takes (jaxlib 0.10.2). Lists have names between spaces. A module
 // and a computation count as the opcodes "HloModule" and "computation".
 struct TextAttribute {
+  // The form of the value. Features or edges depend on the first two.
+  enum class Form {
+    read,          // in its own way
+    computations,  // name, or {name, name}
+    integer,       // 3
+    integers,      // {0,1}
+    boolean,       // true
+    string,        // "text"
+    word,          // one of `words`, or any name if there are none
+    booleans,      // {true,false}
+    shapes,        // {f32[2]{0}, s32[]}
+  };
+
   std::string_view key;
-  AttributeForm form;
+  Form form;
   std::string_view taken_by, needed_by = {}, words = {};
 
   bool is_taken_by(std::string_view opcode) const;

@@ -218,7 +218,7 @@ class TextReader {
       const TextAttribute* known = text_attribute(key);
       if (known && !takes_any && !known->is_taken_by(of))
         from_.fail(fmt::format("{} takes no attribute {}", of, key));
-      if (known && (!takes_any || known->form <= AttributeForm::computations)) {
+      if (known && (!takes_any || known->form <= TextAttribute::Form::computations)) {
         read_attribute(*known, to);
       } else if (key == "metadata" && to) {
         to->op_name = op_name(from_.value());
@@ -230,28 +230,28 @@ class TextReader {
 
   void read_attribute(const TextAttribute& attribute, HloInstruction* to) {
     switch (attribute.form) {
-      case AttributeForm::read:
+      case TextAttribute::Form::read:
         return to ? read_feature(attribute.key, *to) : read_entry_layout(from_);
-      case AttributeForm::computations:
+      case TextAttribute::Form::computations:
         return read_calls(*to);
-      case AttributeForm::integer:
+      case TextAttribute::Form::integer:
         from_.integer();
         return;
-      case AttributeForm::integers:
+      case TextAttribute::Form::integers:
         read_list();
         return;
-      case AttributeForm::boolean:
+      case TextAttribute::Form::boolean:
         read_boolean();
         return;
-      case AttributeForm::string:
+      case TextAttribute::Form::string:
         return from_.skip_string();
-      case AttributeForm::word:
+      case TextAttribute::Form::word:
         if (const auto word = from_.word(); !attribute.has_word(word))
           from_.fail(fmt::format("{} is no {}", word, attribute.key));
         return;
-      case AttributeForm::booleans:
+      case TextAttribute::Form::booleans:
         return from_.parts([this] { read_boolean(); });
-      case AttributeForm::shapes:
+      case TextAttribute::Form::shapes:
         return from_.parts([this] { read_shape(from_); });
     }
   }

@@ -59,7 +59,7 @@ NodeFile attached(const DatasetOptions& options, const std::vector<GraphEntry>& 
   const std::uint64_t key = key_of(options, entries, with_configs);
   const std::string name = node_file_name(options.collection.name, options.splits(), key);
   if (!cache.keep) folder->remove_unused(name);
-  const NodeFileSource source{
+  const NodeFile::Source source{
       .key = key,
       .bytes = [&] { return estimated_bytes(entries, with_configs, options.reduction); },
       .write =
@@ -147,7 +147,7 @@ NodeFile::~NodeFile() {
   }
 }
 
-bool NodeFile::attach(const NodeFileSource& source, int patience_s, ThreadPool& pool) {
+bool NodeFile::attach(const NodeFile::Source& source, int patience_s, ThreadPool& pool) {
   for (int writes = 0; writes < kMostWrites;) {
     if (take_existing(source.key, pool)) return true;
     std::optional<NewCacheFile> fresh = folder_->begin(name_);
@@ -178,7 +178,7 @@ bool NodeFile::take_existing(std::uint64_t key, ThreadPool& pool) {
   return true;
 }
 
-void NodeFile::write(const NodeFileSource& source, NewCacheFile& fresh) const {
+void NodeFile::write(const NodeFile::Source& source, NewCacheFile& fresh) const {
   const auto begin = std::chrono::steady_clock::now();
   folder_->make_room(source.bytes());
   CacheFileWriter writer(fresh.descriptor(), fresh.path());

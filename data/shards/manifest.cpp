@@ -92,7 +92,7 @@ FeatureSchema schema_of(const Json& json, const Collection& collection) {
   return schema;
 }
 
-Json to_json(const ManifestShard& shard) {
+Json to_json(const Manifest::Shard& shard) {
   Json json = {{"file", shard.file},
                {"split", shard.split},
                {"bytes", shard.bytes},
@@ -102,8 +102,8 @@ Json to_json(const ManifestShard& shard) {
   return json;
 }
 
-ManifestShard shard_of(const Json& json, const FeatureSchema& schema) {
-  ManifestShard shard;
+Manifest::Shard shard_of(const Json& json, const FeatureSchema& schema) {
+  Manifest::Shard shard;
   read_field(json, "file", shard.file);
   read_field(json, "split", shard.split);
   read_field(json, "bytes", shard.bytes);
@@ -117,7 +117,7 @@ Json counts(const Manifest& manifest) {
   Json json;
   for (const std::string_view split : kSplits) {
     std::int64_t graphs = 0, configs = 0;
-    for (const ManifestShard& shard : manifest.shards) {
+    for (const Manifest::Shard& shard : manifest.shards) {
       if (shard.split != split) continue;
       graphs += std::ssize(shard.graphs);
       for (const GraphSummary& graph : shard.graphs) configs += graph.configs;
@@ -156,10 +156,10 @@ void write_manifest(const Manifest& manifest, const std::filesystem::path& path,
                {"counts", counts(manifest)},
                {"skipped", Json::array()},
                {"shards", Json::array()}});
-  for (const SkippedFile& file : manifest.skipped) {
+  for (const Manifest::Skipped& file : manifest.skipped) {
     json["skipped"].push_back({{"source", file.source}, {"error", file.error}});
   }
-  for (const ManifestShard& shard : manifest.shards) json["shards"].push_back(to_json(shard));
+  for (const Manifest::Shard& shard : manifest.shards) json["shards"].push_back(to_json(shard));
   json[kHashKey] = hash_of_manifest(json);
   write_file_atomically(path, text_of(json), files);
 }
@@ -221,7 +221,7 @@ Json written(const Json& json) {
 
 }  // namespace
 
-void require_equal(const ManifestShard& listed, const ShardSummary& found,
+void require_equal(const Manifest::Shard& listed, const ShardSummary& found,
                    const Collection& collection, std::string_view where) {
   if (found.collection != collection.name) {
     fail_difference(where, "collection", collection.name, found.collection);
@@ -254,7 +254,7 @@ std::vector<std::string> manifest_faults(const std::filesystem::path& path,
   }
   std::set<std::pair<std::string, std::string>> graphs;
   std::set<std::string> files;
-  for (const ManifestShard& shard : manifest.shards) {
+  for (const Manifest::Shard& shard : manifest.shards) {
     if (std::ranges::find(kSplits, shard.split) == std::end(kSplits)) {
       fault(fmt::format("shard {} has the split '{}'", shard.file, shard.split));
     }
@@ -268,14 +268,14 @@ std::vector<std::string> manifest_faults(const std::filesystem::path& path,
       fault(fmt::format("lists two graphs of the name {} in {}", graph.name, shard.split));
     }
   }
-  const auto place = [](const ManifestShard& shard) {
+  const auto place = [](const Manifest::Shard& shard) {
     return std::pair(std::ranges::find(kSplits, shard.split) - std::begin(kSplits), shard.file);
   };
   if (!std::ranges::is_sorted(manifest.shards, {}, place)) fault("shards are out of order");
   return faults;
 }
 
-void check_shard_present(const std::filesystem::path& folder, const ManifestShard& shard) {
+void check_shard_present(const std::filesystem::path& folder, const Manifest::Shard& shard) {
   std::error_code error;
   const std::filesystem::path path = folder / shard.file;
   const std::uintmax_t bytes = std::filesystem::file_size(path, error);

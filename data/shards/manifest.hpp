@@ -14,26 +14,25 @@ namespace tpudist {
 
 inline constexpr std::string_view kManifestName = "manifest.json";
 
-// One shard file of a collection.
-struct ManifestShard {
-  std::string file;  // relative to the collection's folder, e.g. "train/shard-00000.h5"
-  std::string split;
-  std::uint64_t bytes = 0, hash = 0;  // size and XXH3 of the file
-  std::vector<GraphSummary> graphs;
-};
-
-// A bad file that was left out.
-struct SkippedFile {
-  std::string source;  // relative to the NPZ root
-  std::string error;
-};
-
 // The content of a collection's folder. manifest.json is written last and makes a conversion
 // visible.
 struct Manifest {
-  Collection collection;              // with its schema
-  std::vector<ManifestShard> shards;  // in the order (split, file)
-  std::vector<SkippedFile> skipped;
+  // One shard file of the collection.
+  struct Shard {
+    std::string file;  // relative to the collection's folder, e.g. "train/shard-00000.h5"
+    std::string split;
+    std::uint64_t bytes = 0, hash = 0;  // size and XXH3 of the file
+    std::vector<GraphSummary> graphs;
+  };
+  // A bad file that was left out.
+  struct Skipped {
+    std::string source;  // relative to the NPZ root
+    std::string error;
+  };
+
+  Collection collection;      // with its schema
+  std::vector<Shard> shards;  // in the order (split, file)
+  std::vector<Skipped> skipped;
 };
 
 // Writes atomically. The manifest is a function of the shards only, without dates. Throws IoError.
@@ -47,7 +46,7 @@ Manifest read_manifest(const std::filesystem::path& path, const Collection& coll
 // Compares the manifest's entry of a shard, or of a graph in it, with the shard itself. Throws
 // DataError at the first difference, with the shard, the field and both values. For a shard,
 // compares only file, split, and the names and order of its graphs.
-void require_equal(const ManifestShard& listed, const ShardSummary& found,
+void require_equal(const Manifest::Shard& listed, const ShardSummary& found,
                    const Collection& collection, std::string_view where);
 void require_equal(const GraphSummary& listed, const GraphSummary& found, std::string_view where);
 
@@ -58,7 +57,7 @@ std::vector<std::string> manifest_faults(const std::filesystem::path& path,
                                          const Manifest& manifest);
 
 // Throws DataError if the shard is not in `folder` or has another size.
-void check_shard_present(const std::filesystem::path& folder, const ManifestShard& shard);
+void check_shard_present(const std::filesystem::path& folder, const Manifest::Shard& shard);
 
 // The collection with the schema of its manifest. Unchanged if the manifest is missing or damaged,
 // which reading the graphs reports. Does not read the manifests of TpuGraphs' five.

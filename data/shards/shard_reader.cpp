@@ -44,7 +44,7 @@ std::vector<GraphEntry> list_graphs(const std::filesystem::path& shard_root,
   for (const std::string_view wanted : kSplits) {
     if (!split.empty() && split != wanted) continue;
     const std::size_t begin = entries.size();
-    for (const ManifestShard& shard : manifest.shards) {
+    for (const Manifest::Shard& shard : manifest.shards) {
       if (shard.split != wanted) continue;
       check_shard_present(folder, shard);
       for (const GraphSummary& graph : shard.graphs) {

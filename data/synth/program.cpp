@@ -33,7 +33,7 @@ std::vector<std::int64_t> list_of(const Shape& values) {
   return {values.view().begin(), values.view().end()};
 }
 
-HloWindow window_of(const Window& window) {
+HloWindow window_of(const Op::Window& window) {
   const auto rank = static_cast<std::size_t>(window.size.rank);
   return {list_of(window.size),
           list_of(window.stride),

@@ -58,17 +58,17 @@ Layout default_layout(const Shape& shape);  // the last dimension is minor
 // The number of elements with padding to tiles of 8 x 128.
 double padded_elements(const Shape& shape, Layout layout);
 
-// The window of a convolution, one entry per spatial dimension.
-struct Window {
-  Shape size, stride, pad_low, pad_high, base_dilation;
-  bool reversed = false;
-};
-
 // How a convolution reads its operands: [batch, spatial..., feature] with a kernel [spatial..., in,
 // out]. The gradient of the kernel contracts the batch.
 enum class ConvolutionKind : std::uint8_t { none, forward, input_gradient, kernel_gradient };
 
 struct Op {
+  // Of a convolution, one entry per spatial dimension.
+  struct Window {
+    Shape size, stride, pad_low, pad_high, base_dilation;
+    bool reversed = false;
+  };
+
   std::uint8_t code = 0;
   Dtype type = Dtype::f32;
   ConvolutionKind convolution = ConvolutionKind::none;

@@ -153,7 +153,7 @@ bool read_one_manifest(std::string_view bytes) {
   return accepts([&] {
     const Manifest manifest = read_manifest(path, kCollection);
     manifest_faults(path, manifest);
-    for (const ManifestShard& shard : manifest.shards)
+    for (const Manifest::Shard& shard : manifest.shards)
       accepts([&] { check_shard_present(path.parent_path(), shard); });
   });
 }

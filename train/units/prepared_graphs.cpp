@@ -248,7 +248,7 @@ void PreparedFiles::attach(const Dataset& dataset, const Network& network, Threa
 bool PreparedFiles::attach(Part& part, const Dataset& dataset, const Network& network,
                            int patience_s, ThreadPool& pool) const {
   std::vector<PreparedArrays> graphs;
-  const NodeFileSource source{
+  const NodeFile::Source source{
       .key = part.key,
       .bytes =
           [&] {

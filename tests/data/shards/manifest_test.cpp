@@ -114,7 +114,7 @@ TEST_F(ManifestTest, KnowsItsOwnHash) {
 }
 
 TEST_F(ManifestTest, AShardMustBeThereInItsSize) {
-  const ManifestShard shard{"x.h5", "train", 3, 0, {}};
+  const Manifest::Shard shard{"x.h5", "train", 3, 0, {}};
   EXPECT_THROW(check_shard_present(folder_.path(), shard), DataError);
   write_file_atomically(folder_ / "x.h5", "four");
   EXPECT_THROW(check_shard_present(folder_.path(), shard), DataError);

@@ -55,7 +55,7 @@ void overwrite_dataset(const std::filesystem::path& shard, const std::string& na
 inline void update_manifest(const std::filesystem::path& shard_root, const Collection& collection) {
   const auto folder = shard_root / collection.folder();
   Manifest manifest = read_manifest(folder / kManifestName, collection);
-  ManifestShard& shard = manifest.shards.at(0);
+  Manifest::Shard& shard = manifest.shards.at(0);
   shard.bytes = std::filesystem::file_size(folder / shard.file);
   shard.hash = hash_file(folder / shard.file);
   write_manifest(manifest, folder / kManifestName);
