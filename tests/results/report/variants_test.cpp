@@ -43,17 +43,6 @@ TEST(VariantPairs, OfEqualTrainingsHaveNoP) {
   EXPECT_TRUE(found.pairs[0].alike);
 }
 
-TEST(VariantPairs, HaveAVariantWithoutAMeanLast) {
-  ReportInput input;
-  const double none = std::numeric_limits<double>::quiet_NaN();
-  input.variants = {variant_of("a", {{none}}), variant_of("b", {{0.7}}), variant_of("c", {{0.8}})};
-  const VariantComparison found = compare_variants(input, "layout:xla:random");
-  EXPECT_EQ(found.best, 2u);
-  ASSERT_EQ(found.pairs.size(), 3u);
-  for (const VariantComparison::Pair& pair : found.pairs) EXPECT_NE(pair.a, 0u);
-  EXPECT_EQ(found.pairs[1].b, 0u);
-}
-
 TEST(VariantPairs, NameTheTest) {
   const auto method_of = [](const std::vector<std::vector<double>>& runs) {
     ReportInput input;
