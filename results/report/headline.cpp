@@ -7,7 +7,6 @@
 
 #include "core/numbers.hpp"
 #include "core/text.hpp"
-#include "results/report/score_summary.hpp"
 #include "results/scores/table_intervals.hpp"
 #include "statistics/intervals/score_intervals.hpp"
 

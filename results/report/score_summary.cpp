@@ -1,4 +1,4 @@
-#include "results/report/score_summary.hpp"
+#include "results/report/variant_pairs.hpp"
 
 #include <fmt/format.h>
 

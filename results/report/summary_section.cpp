@@ -9,7 +9,6 @@
 #include "core/numbers.hpp"
 #include "core/text.hpp"
 #include "results/report/charts/charts.hpp"
-#include "results/report/score_summary.hpp"
 #include "results/report/sections.hpp"
 #include "results/report/variant_pairs.hpp"
 

@@ -5,7 +5,6 @@
 
 #include "core/file_system.hpp"
 #include "tests/data/npz/own_features.hpp"
-#include "tests/launch/submission_row.hpp"
 #include "tests/launch/tiny_folder.hpp"
 
 namespace tpudist::test {

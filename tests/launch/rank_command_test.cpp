@@ -9,7 +9,6 @@
 #include <string>
 
 #include "tests/data/hlo/hlo_protos.hpp"
-#include "tests/launch/submission_row.hpp"
 #include "tests/launch/tiny_folder.hpp"
 #include "tests/results/scores/system_case.hpp"
 

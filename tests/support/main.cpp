@@ -1,7 +1,6 @@
 #include <gmock/gmock.h>
 
 #include "tests/support/test_file.hpp"
-#include "tests/support/test_settings.hpp"
 
 int main(int argc, char** argv) {
   tpudist::test::fix_rapidcheck_seed();

@@ -6,7 +6,6 @@
 #include <string>
 
 #include "tests/support/test_file.hpp"
-#include "tests/support/test_settings.hpp"
 
 namespace {
 
