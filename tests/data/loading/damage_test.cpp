@@ -84,18 +84,21 @@ class DamageTest : public DatasetTest {
     overwrite(file, sound);
   }
 
+  void try_damage_before_opening(std::uint64_t seed, const fs::path& file,
+                                 const DatasetOptions& options) {
+    const auto read = [&] { return content_of(Dataset::open(options, pool_)); };
+    try_damage(seed, file, read(), read);
+  }
+
   int found_ = 0, harmless_ = 0;
 };
 
 TEST_F(DamageTest, OfShardsIsFoundWhenTheyAreOpened) {
   const int count = damage_count(80);
   for (int seed = 0; seed < count; ++seed) {
-    const DatasetOptions options = options_of(static_cast<std::uint64_t>(seed));
-    const std::uint64_t expected = content_of(Dataset::open(options, pool_));
+    const DatasetOptions options = options_of(seed);
     const auto entries = list_graphs(options.shards, options.collection);
-    const auto& entry = entries[static_cast<std::size_t>(seed) % entries.size()];
-    try_damage(static_cast<std::uint64_t>(seed), entry.shard, expected,
-               [&] { return content_of(Dataset::open(options, pool_)); });
+    try_damage_before_opening(seed, entries[seed % entries.size()].shard, options);
   }
   EXPECT_EQ(found_, count);  // all of them
 }
@@ -104,13 +107,12 @@ TEST_F(DamageTest, OfShardsIsFoundWhenTheyAreOpened) {
 TEST_F(DamageTest, OfShardsIsFoundWhileTheyAreRead) {
   const int count = damage_count(80);
   for (int seed = 0; seed < count; ++seed) {
-    DatasetOptions options = options_of(static_cast<std::uint64_t>(seed));
+    DatasetOptions options = options_of(seed);
     options.cache = CacheMode::stream;
     const std::uint64_t expected = content_of(Dataset::open(options, pool_));
     const Dataset dataset = Dataset::open(options, pool_);  // has read no chunk yet
     const auto& entry = dataset.entry(seed % dataset.size());
-    try_damage(static_cast<std::uint64_t>(seed), entry.shard, expected,
-               [&] { return content_of(dataset); });
+    try_damage(seed, entry.shard, expected, [&] { return content_of(dataset); });
   }
   EXPECT_EQ(found_ + harmless_, count);
   EXPECT_GT(found_, count / 8);
@@ -119,12 +121,9 @@ TEST_F(DamageTest, OfShardsIsFoundWhileTheyAreRead) {
 TEST_F(DamageTest, OfManifestsIsFound) {
   const int count = damage_count(200);
   for (int seed = 0; seed < count; ++seed) {
-    const DatasetOptions options = options_of(static_cast<std::uint64_t>(seed));
-    const std::uint64_t expected = content_of(Dataset::open(options, pool_));
-    const fs::path file =
-        fs::absolute(options.shards / options.collection.folder() / kManifestName);
-    try_damage(static_cast<std::uint64_t>(seed), file, expected,
-               [&] { return content_of(Dataset::open(options, pool_)); });
+    const DatasetOptions options = options_of(seed);
+    const fs::path folder = fs::absolute(options.shards / options.collection.folder());
+    try_damage_before_opening(seed, folder / kManifestName, options);
   }
   EXPECT_GT(found_, count * 9 / 10);
 }
@@ -134,7 +133,7 @@ TEST_F(DamageTest, OfCachesIsMended) {
   const TempDir place;
   const int count = damage_count(80);
   for (int seed = 0; seed < count; ++seed) {
-    DatasetOptions options = options_of(static_cast<std::uint64_t>(seed));
+    DatasetOptions options = options_of(seed);
     options.node_cache = NodeCacheOptions::of(place.path().string(), std::uint64_t{1} << 30);
     options.node_cache.keep = false;
     const Dataset first = Dataset::open(options, pool_);
@@ -145,7 +144,7 @@ TEST_F(DamageTest, OfCachesIsMended) {
     fs::rename(file, copy);  // the one that is mapped
     fs::copy_file(copy, file);
     SCOPED_TRACE(seed);
-    overwrite(file, damaged(read_text_file(file), static_cast<std::uint64_t>(seed)));
+    overwrite(file, damaged(read_text_file(file), seed));
     const Dataset second = Dataset::open(options, pool_);
     EXPECT_EQ(content_of(second), expected);
     EXPECT_GT(second.shared_bytes(), 0u);

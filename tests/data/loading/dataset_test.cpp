@@ -20,6 +20,12 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
+Rows ten_rows(CounterRng& random, std::uint64_t below) {
+  Rows rows(10);
+  for (std::int64_t& row : rows) row = static_cast<std::int64_t>(random.below(below));
+  return rows;
+}
+
 TEST_F(DatasetTest, HoldsTheGraphsInTheOrderOfTheirNames) {
   add(NpzFixture::layout(), "resnet");
   add(NpzFixture::layout(), "bert");
@@ -107,8 +113,7 @@ TEST_F(DatasetTest, ReadsWhatWasConvertedHoweverItIsStored) {
       EXPECT_EQ(features_of(dataset, whole), fixture.features) << name;
       CounterRng random(1);
       for (int repeat = 0; repeat < 20; ++repeat) {
-        Rows rows(10);
-        for (std::int64_t& row : rows) row = static_cast<std::int64_t>(random.below(6'000));
+        const Rows rows = ten_rows(random, 6'000);
         const Slate slate = dataset.slate(graph, rows);
         EXPECT_EQ(slate.configs, rows);
         EXPECT_EQ(features_of(dataset, slate), expected_features(fixture, slate)) << name;
@@ -133,8 +138,7 @@ TEST_F(DatasetTest, ReadsChunksOfAnySize) {
       const Dataset streamed = Dataset::open(bounded, pool_);
       CounterRng random(chunk_bytes);
       for (int repeat = 0; repeat < 20; ++repeat) {
-        Rows rows(10);
-        for (std::int64_t& row : rows) row = static_cast<std::int64_t>(random.below(20'001));
+        Rows rows = ten_rows(random, 20'001);
         rows.back() = 20'000;  // of the last chunk
         const Slate slate = streamed.slate(0, rows);
         EXPECT_EQ(slate.states, held.slate(0, rows).states);
@@ -313,8 +317,7 @@ TEST_F(DatasetTest, ServesManyThreads) {
     threads.emplace_back([&, thread] {
       CounterRng random(thread);
       for (int i = 0; i < 50; ++i) {
-        Rows rows(10);
-        for (std::int64_t& row : rows) row = static_cast<std::int64_t>(random.below(10'000));
+        const Rows rows = ten_rows(random, 10'000);
         const Slate slate = dataset.slate(static_cast<int>(random.below(2)), rows);
         wrong += features_of(dataset, slate) != expected_features(fixture, slate);
       }
