@@ -33,9 +33,9 @@ Flags kept_nodes(const Graph& graph, const Flags& configurable, const GraphReduc
     for (std::size_t e = 0; e < graph.edge_index.size(); e += 2) {
       const auto consumer = static_cast<std::size_t>(graph.edge_index[e]);
       const auto producer = static_cast<std::size_t>(graph.edge_index[e + 1]);
-      if (before[consumer] && reduction.direction != ReachDirection::to_consumer)
+      if (before[consumer] && reduction.direction != GraphReduction::Direction::to_consumer)
         kept[producer] = 1;
-      if (before[producer] && reduction.direction != ReachDirection::to_producer)
+      if (before[producer] && reduction.direction != GraphReduction::Direction::to_producer)
         kept[consumer] = 1;
     }
     if (kept == before) break;
@@ -60,12 +60,13 @@ GraphReduction GraphReduction::scored() const {
 std::string to_text(const GraphReduction& reduction) {
   std::vector<std::string> parts;
   if (reduction.wanted) {
-    const char* direction = reduction.direction == ReachDirection::both          ? "both ways"
-                            : reduction.direction == ReachDirection::to_producer ? "to_producer"
-                                                                                 : "to_consumer";
-    parts.push_back(fmt::format("config_neighbours, {} hop{} {}, edges {}", reduction.hops,
-                                reduction.hops == 1 ? "" : "s", direction,
-                                reduction.edges == KeptEdges::all ? "all" : "touching_config"));
+    const char* direction = reduction.direction == GraphReduction::Direction::both ? "both ways"
+                            : reduction.direction == GraphReduction::Direction::to_producer
+                                ? "to_producer"
+                                : "to_consumer";
+    parts.push_back(fmt::format(
+        "config_neighbours, {} hop{} {}, edges {}", reduction.hops, reduction.hops == 1 ? "" : "s",
+        direction, reduction.edges == GraphReduction::Edges::all ? "all" : "touching_config"));
   }
   if (reduction.segments == SegmentCut::node_splits) parts.push_back("segments by node_splits");
   if (reduction.segments == SegmentCut::consecutive)
@@ -75,7 +76,7 @@ std::string to_text(const GraphReduction& reduction) {
   if (reduction.config_edges) parts.push_back("with config edges");
   if (reduction.max_nodes > 0) {
     std::string how = "a window";
-    if (reduction.sample == NodeSample::random)
+    if (reduction.sample == GraphReduction::Sample::random)
       how = fmt::format("random with weight {} of configurable ones", reduction.config_weight);
     if (reduction.change_weight != 1)
       how += fmt::format(" and {} at changes of layout", reduction.change_weight);
@@ -235,7 +236,7 @@ Graph reduced_graph(Graph graph, const GraphReduction& reduction) {
   }
   for (std::size_t e = 0; e < graph.edge_index.size(); e += 2) {
     const std::int32_t consumer = graph.edge_index[e], producer = graph.edge_index[e + 1];
-    if (reduction.edges == KeptEdges::touching_config && !configurable[consumer] &&
+    if (reduction.edges == GraphReduction::Edges::touching_config && !configurable[consumer] &&
         !configurable[producer])
       continue;
     edges.push_back(consumer);
@@ -365,7 +366,7 @@ std::vector<std::int32_t> drawn_nodes(const Graph& graph, const GraphReduction& 
                                       std::uint64_t key, std::span<const char> changes) {
   const auto count = static_cast<std::size_t>(reduction.max_nodes);
   CounterRng random(key);
-  return reduction.sample == NodeSample::window
+  return reduction.sample == GraphReduction::Sample::window
              ? drawn_window(graph, count, random)
              : drawn_by_weight(graph, reduction, changes, random);
 }

@@ -10,16 +10,6 @@
 
 namespace tpudist {
 
-// The direction in which a configurable node reaches others: along edges both ways, only from
-// consumers to producers, or only from producers to consumers.
-enum class ReachDirection { both, to_producer, to_consumer };
-
-// The edges between kept nodes that are kept.
-enum class KeptEdges { touching_config, all };
-
-// How to draw max_nodes nodes of a larger graph: a window of consecutive nodes, or any nodes.
-enum class NodeSample { window, random };
-
 // How `data.segments` cuts graphs: into ranges of consecutive nodes of nearly equal size, by METIS
 // (metis_segments), or at the graph's node_splits.
 enum class SegmentCut { none, consecutive, metis, node_splits };
@@ -27,14 +17,21 @@ enum class SegmentCut { none, consecutive, metis, node_splits };
 // `data.reduce`: the part of a layout graph that networks see. With hops 1, direction both and
 // touching_config, this is the part that the 1st place of "Fast or Slow?" used.
 struct GraphReduction {
+  // How a configurable node reaches others: along edges both ways, only from consumers to
+  // producers, or only from producers to consumers.
+  enum class Direction { both, to_producer, to_consumer };
+  // The edges between kept nodes that are kept: those with a configurable end, or all.
+  enum class Edges { touching_config, all };
+  // How to draw max_nodes nodes of a larger graph: a window of consecutive nodes, or any nodes.
+  enum class Sample { window, random };
+
   bool wanted = false;  // false: graphs are opened whole
   int hops = 1;         // largest number of edges between a kept node and a configurable one
-  ReachDirection direction = ReachDirection::both;
-  KeptEdges edges = KeptEdges::touching_config;  // touching_config: at least one end of the edge is
-                                                 // configurable
+  Direction direction = Direction::both;
+  Edges edges = Edges::touching_config;
   // A slate sees at most this many nodes, drawn for it (drawn_nodes); 0: all.
   std::int64_t max_nodes = 0;
-  NodeSample sample = NodeSample::window;
+  Sample sample = Sample::window;
   double config_weight = 1;  // random: weight of a configurable node, of others 1
   double change_weight = 1;  // random: factor for nodes at a change of layout
 

@@ -172,21 +172,20 @@ std::vector<LayoutJob> layout_jobs(const Plan& plan, std::string_view source, st
   return jobs;
 }
 
-std::vector<TileJob> tile_jobs(const Plan& plan, std::uint64_t seed) {
+std::vector<KernelSpec> tile_jobs(const Plan& plan, std::uint64_t seed) {
   const std::uint64_t key = mix_key({seed, hash64("tile")});
   const auto sizes = spread_sizes(plan.nodes, total(plan.graphs), mix_key({key, kSizes}));
   CounterRng rng(key, kConfigs);
-  std::vector<TileJob> jobs;
+  std::vector<KernelSpec> jobs;
   // A kernel is a piece of a model; a few hundred kernels come from the same one.
   for (const auto& [split, family, variant, first] : places_of(plan.graphs, "xla", seed)) {
     const std::uint64_t number = jobs.size();
-    TileJob& job = jobs.emplace_back();
+    KernelSpec& job = jobs.emplace_back();
     job.split = split;
-    job.kernel.key = mix_key({key, kKernels, number});
-    job.kernel.name =
-        fmt::format("{}_-{}", member_name(family, variant / 8 % 3), to_hex(job.kernel.key));
-    job.kernel.nodes = sizes[number];
-    job.kernel.configs = draw_configs(plan, rng);
+    job.key = mix_key({key, kKernels, number});
+    job.name = fmt::format("{}_-{}", member_name(family, variant / 8 % 3), to_hex(job.key));
+    job.nodes = sizes[number];
+    job.configs = draw_configs(plan, rng);
   }
   return jobs;
 }

@@ -45,14 +45,9 @@ struct LayoutJob {
   double corrupt_share = 0;  // 0: not corrupted
 };
 
-struct TileJob {
-  KernelSpec kernel;
-  std::size_t split = 0;
-};
-
 // The graphs of a plan. `source` is "xla" or "nlp". The seed draws 24 model families, eight for
 // each split, so valid and test have only models that train has never seen.
 std::vector<LayoutJob> layout_jobs(const Plan& plan, std::string_view source, std::uint64_t seed);
-std::vector<TileJob> tile_jobs(const Plan& plan, std::uint64_t seed);
+std::vector<KernelSpec> tile_jobs(const Plan& plan, std::uint64_t seed);
 
 }  // namespace tpudist::synth

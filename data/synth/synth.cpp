@@ -85,8 +85,8 @@ class Generator {
     add_layout_jobs(preset.nlp, "nlp");
     if (preset.tile && wants("tile:xla")) {
       made_.insert("tile:xla");
-      for (TileJob& job : tile_jobs(resolved(*preset.tile), options_.seed)) {
-        jobs_.push_back({job.kernel.configs, [this, job = std::move(job)] { make_tile(job); }});
+      for (KernelSpec& job : tile_jobs(resolved(*preset.tile), options_.seed)) {
+        jobs_.push_back({job.configs, [this, job = std::move(job)] { make_tile(job); }});
       }
     }
     if (jobs_.empty()) {
@@ -233,14 +233,14 @@ class Generator {
     }
   }
 
-  void make_tile(const TileJob& job) {
+  void make_tile(const KernelSpec& job) {
     const Collection collection = Collection::parse("tile:xla");
-    const Program kernel = build_kernel(job.kernel);
-    const Graph graph = to_graph(kernel, job.kernel.name, false);
-    const TileConfigs configs = tile_configs(job.kernel, kernel);
+    const Program kernel = build_kernel(job);
+    const Graph graph = to_graph(kernel, job.name, false);
+    const TileConfigs configs = tile_configs(job, kernel);
     const std::int64_t count = std::ssize(configs.time);
-    const double level = noise_level(job.kernel.key);
-    CounterRng rng(mix_key({job.kernel.key, kNoise}));
+    const double level = noise_level(job.key);
+    CounterRng rng(mix_key({job.key, kNoise}));
     std::vector<std::int64_t> runtime;
     for (const double time : configs.time) runtime.push_back(measure(time, level, rng));
     const std::vector<std::int64_t> normalizer(static_cast<std::size_t>(count),

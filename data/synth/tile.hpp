@@ -14,6 +14,7 @@ struct KernelSpec {
   std::int64_t nodes = 40;     // exact; at least 2
   std::int64_t configs = 100;  // upper limit; fewer if the tensor has fewer tilings
   std::uint64_t key = 0;       // determines shapes, kind and configurations
+  std::size_t split = 0;       // index into kSplits
 };
 
 // The kernel's operations: parameters, broadcasts and elementwise operations, perhaps around one

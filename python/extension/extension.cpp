@@ -77,12 +77,15 @@ struct Reduction {
     GraphReduction reduction;
     reduction.wanted = one_of<bool>(keep, "reduce", {{"none", false}, {"config_neighbours", true}});
     reduction.hops = hops;
-    reduction.direction = one_of<ReachDirection>(direction, "direction",
-                                                 {{"both", ReachDirection::both},
-                                                  {"to_producer", ReachDirection::to_producer},
-                                                  {"to_consumer", ReachDirection::to_consumer}});
-    reduction.edges = one_of<KeptEdges>(
-        edges, "edges", {{"touching_config", KeptEdges::touching_config}, {"all", KeptEdges::all}});
+    reduction.direction = one_of<GraphReduction::Direction>(
+        direction, "direction",
+        {{"both", GraphReduction::Direction::both},
+         {"to_producer", GraphReduction::Direction::to_producer},
+         {"to_consumer", GraphReduction::Direction::to_consumer}});
+    reduction.edges =
+        one_of<GraphReduction::Edges>(edges, "edges",
+                                      {{"touching_config", GraphReduction::Edges::touching_config},
+                                       {"all", GraphReduction::Edges::all}});
     return reduction;
   }
 };

@@ -120,7 +120,7 @@ void require_operands_for_ratios(ConfigNode root, const Experiment& experiment) 
   const auto& ratio = experiment.network.head.violations;
   const GraphReduction& reduction = experiment.data.reduction;
   if (!ratio || ratio->tensor == LayoutTensor::output || !reduction.wanted ||
-      reduction.direction != ReachDirection::to_consumer)
+      reduction.direction != GraphReduction::Direction::to_consumer)
     return;
   root.child("model").child("readout").mistake(
       "violation_ratio",

@@ -127,12 +127,12 @@ void read_kept_nodes(ConfigNode& reduce, const Collection& collection, GraphRedu
   reduction.hops = positive(reduce, "hops", 1);
   const std::string direction =
       reduce.choice("direction", "both", {"both", "to_producer", "to_consumer"});
-  reduction.direction = direction == "both"          ? ReachDirection::both
-                        : direction == "to_producer" ? ReachDirection::to_producer
-                                                     : ReachDirection::to_consumer;
+  reduction.direction = direction == "both"          ? GraphReduction::Direction::both
+                        : direction == "to_producer" ? GraphReduction::Direction::to_producer
+                                                     : GraphReduction::Direction::to_consumer;
   reduction.edges = reduce.choice("edges", "touching_config", {"touching_config", "all"}) == "all"
-                        ? KeptEdges::all
-                        : KeptEdges::touching_config;
+                        ? GraphReduction::Edges::all
+                        : GraphReduction::Edges::touching_config;
 }
 
 void read_segments(ConfigNode segments, const Collection& collection, GraphReduction& reduction) {
@@ -181,13 +181,13 @@ void read_drawn_nodes(ConfigNode& reduce, const Collection& collection, GraphRed
     reduce.mistake("max_nodes", "nodes are drawn of layout graphs alone: leave it out");
   reduction.gradient_only = reduce.choice("drawn", "seen", {"seen", "trained"}) == "trained";
   reduction.sample = reduce.choice("sample", "window", {"window", "random"}) == "random"
-                         ? NodeSample::random
-                         : NodeSample::window;
+                         ? GraphReduction::Sample::random
+                         : GraphReduction::Sample::window;
   for (const char* key : {"config_weight", "change_weight"}) {
-    if (reduction.sample == NodeSample::window && reduce.has(key))
+    if (reduction.sample == GraphReduction::Sample::window && reduce.has(key))
       reduce.mistake(key, "is of nodes drawn one by one: give data.reduce.sample=random");
   }
-  if (reduction.sample == NodeSample::window) return;
+  if (reduction.sample == GraphReduction::Sample::window) return;
   reduction.config_weight = reduce.number("config_weight", 1, {1e-6, 1e6});
   reduction.change_weight = reduce.number("change_weight", 1, {1e-6, 1e6});
   const FeatureSchema& schema = collection.schema;

@@ -26,6 +26,9 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::ElementsAreArray;
 using ::testing::HasSubstr;
+using Direction = GraphReduction::Direction;
+using Edges = GraphReduction::Edges;
+using Sample = GraphReduction::Sample;
 
 // Features tell which node a row was: its first is the node's number.
 Graph graph_of(std::int64_t nodes, std::vector<std::int32_t> edges,
@@ -54,7 +57,7 @@ Graph chain() {
   return graph_of(7, {1, 0, 2, 1, 3, 2, 4, 3, 5, 4, 6, 5, 4, 2}, {3});
 }
 
-GraphReduction reduction(int hops, ReachDirection direction, KeptEdges edges) {
+GraphReduction reduction(int hops, Direction direction, Edges edges) {
   return {.wanted = true, .hops = hops, .direction = direction, .edges = edges};
 }
 
@@ -67,8 +70,7 @@ std::vector<int> kept(const Graph& graph) {
 }
 
 TEST(GraphReduction, KeepsConfigurableNodesAndTheirNeighbours) {
-  const Graph graph =
-      reduced_graph(chain(), reduction(1, ReachDirection::both, KeptEdges::touching_config));
+  const Graph graph = reduced_graph(chain(), reduction(1, Direction::both, Edges::touching_config));
   EXPECT_EQ(graph.name, "small");
   EXPECT_EQ(graph.nodes, 3);
   EXPECT_EQ(graph.edges, 2);
@@ -80,24 +82,24 @@ TEST(GraphReduction, KeepsConfigurableNodesAndTheirNeighbours) {
 }
 
 TEST(GraphReduction, KeepsAllEdgesBetweenKeptNodesWhenAsked) {
-  const Graph graph = reduced_graph(chain(), reduction(1, ReachDirection::both, KeptEdges::all));
+  const Graph graph = reduced_graph(chain(), reduction(1, Direction::both, Edges::all));
   EXPECT_THAT(graph.edge_index, ElementsAre(1, 0, 2, 1, 2, 0));
 }
 
 TEST(GraphReduction, WalksOneWayOrBoth) {
-  const auto nodes = [](int hops, ReachDirection direction) {
-    return kept(reduced_graph(chain(), reduction(hops, direction, KeptEdges::all)));
+  const auto nodes = [](int hops, Direction direction) {
+    return kept(reduced_graph(chain(), reduction(hops, direction, Edges::all)));
   };
-  EXPECT_THAT(nodes(1, ReachDirection::to_producer), ElementsAre(2, 3));
-  EXPECT_THAT(nodes(2, ReachDirection::to_producer), ElementsAre(1, 2, 3));
-  EXPECT_THAT(nodes(2, ReachDirection::to_consumer), ElementsAre(3, 4, 5));
-  EXPECT_THAT(nodes(2, ReachDirection::both), ElementsAre(1, 2, 3, 4, 5));
-  EXPECT_THAT(nodes(100, ReachDirection::both), ElementsAre(0, 1, 2, 3, 4, 5, 6));
+  EXPECT_THAT(nodes(1, Direction::to_producer), ElementsAre(2, 3));
+  EXPECT_THAT(nodes(2, Direction::to_producer), ElementsAre(1, 2, 3));
+  EXPECT_THAT(nodes(2, Direction::to_consumer), ElementsAre(3, 4, 5));
+  EXPECT_THAT(nodes(2, Direction::both), ElementsAre(1, 2, 3, 4, 5));
+  EXPECT_THAT(nodes(100, Direction::both), ElementsAre(0, 1, 2, 3, 4, 5, 6));
 }
 
 TEST(GraphReduction, KeepsTheOrderOfConfigurableNodes) {
   const Graph graph = reduced_graph(graph_of(6, {1, 0, 3, 2, 5, 4}, {5, 1}),
-                                    reduction(1, ReachDirection::both, KeptEdges::all));
+                                    reduction(1, Direction::both, Edges::all));
   EXPECT_THAT(kept(graph), ElementsAre(0, 1, 4, 5));
   EXPECT_THAT(graph.config_nodes, ElementsAre(3, 1));
 }
@@ -114,9 +116,8 @@ RC_GTEST_PROP(GraphReduction, KeepsWhatLiesWithinTheHops, (std::uint64_t key)) {
   for (std::int32_t node = 0; node < nodes; node += 1 + static_cast<std::int32_t>(rng.below(8)))
     config_nodes.push_back(node);
   const int hops = static_cast<int>(1 + rng.below(3));
-  const ReachDirection directions[] = {ReachDirection::both, ReachDirection::to_producer,
-                                       ReachDirection::to_consumer};
-  const ReachDirection direction = directions[rng.below(3)];
+  const Direction directions[] = {Direction::both, Direction::to_producer, Direction::to_consumer};
+  const Direction direction = directions[rng.below(3)];
 
   std::set<int> expected;
   for (const std::int32_t from : config_nodes) {
@@ -125,16 +126,16 @@ RC_GTEST_PROP(GraphReduction, KeepsWhatLiesWithinTheHops, (std::uint64_t key)) {
       expected.insert(ring.begin(), ring.end());
       std::set<int> next;
       for (std::size_t e = 0; e < edges.size(); e += 2) {
-        if (direction != ReachDirection::to_consumer && ring.contains(edges[e]))
+        if (direction != Direction::to_consumer && ring.contains(edges[e]))
           next.insert(edges[e + 1]);
-        if (direction != ReachDirection::to_producer && ring.contains(edges[e + 1]))
+        if (direction != Direction::to_producer && ring.contains(edges[e + 1]))
           next.insert(edges[e]);
       }
       ring = next;
     }
   }
-  const Graph graph = reduced_graph(graph_of(nodes, edges, config_nodes),
-                                    reduction(hops, direction, KeptEdges::all));
+  const Graph graph =
+      reduced_graph(graph_of(nodes, edges, config_nodes), reduction(hops, direction, Edges::all));
   RC_ASSERT(kept(graph) == std::vector<int>(expected.begin(), expected.end()));
   std::int64_t between = 0;
   for (std::size_t e = 0; e < edges.size(); e += 2)
@@ -155,7 +156,7 @@ TEST(GraphReduction, RefusesAGraphWithoutConfigurableNodes) {
               HasSubstr("small: has no configurable node"));
 }
 
-GraphReduction drawing(std::int64_t most, NodeSample sample, double config_weight = 1) {
+GraphReduction drawing(std::int64_t most, Sample sample, double config_weight = 1) {
   return {.max_nodes = most, .sample = sample, .config_weight = config_weight};
 }
 
@@ -165,8 +166,7 @@ TEST(DrawnNodes, AreThoseOfASecondWriting) {
   ASSERT_EQ(all.size(), 108u);
   for (const auto& golden : all) {
     const Graph graph = graph_of(golden.at("nodes"), {}, golden.at("config_nodes"));
-    const NodeSample sample =
-        golden.at("sample") == "window" ? NodeSample::window : NodeSample::random;
+    const Sample sample = golden.at("sample") == "window" ? Sample::window : Sample::random;
     EXPECT_EQ(
         drawn_nodes(graph, drawing(golden.at("max_nodes"), sample, golden.at("config_weight")),
                     golden.at("key")),
@@ -182,7 +182,7 @@ RC_GTEST_PROP(DrawnNodes, AreSoManyAscendingAndOneIsConfigurable, ()) {
       rc::gen::unique<std::vector<std::int32_t>>(rc::gen::inRange<std::int32_t>(0, nodes)));
   const Graph graph = graph_of(nodes, {}, std::vector(config));
   const auto key = *rc::gen::arbitrary<std::uint64_t>();
-  for (const NodeSample sample : {NodeSample::window, NodeSample::random}) {
+  for (const Sample sample : {Sample::window, Sample::random}) {
     const std::vector<std::int32_t> drawn = drawn_nodes(graph, drawing(most, sample), key);
     RC_ASSERT(std::ssize(drawn) == most);
     RC_ASSERT(std::ranges::is_sorted(drawn));
@@ -190,7 +190,7 @@ RC_GTEST_PROP(DrawnNodes, AreSoManyAscendingAndOneIsConfigurable, ()) {
     RC_ASSERT(drawn.front() >= 0 && drawn.back() < nodes);
     RC_ASSERT(std::ranges::any_of(
         config, [&](std::int32_t node) { return std::ranges::count(drawn, node) > 0; }));
-    if (sample == NodeSample::window) RC_ASSERT(drawn.back() - drawn.front() == most - 1);
+    if (sample == Sample::window) RC_ASSERT(drawn.back() - drawn.front() == most - 1);
   }
 }
 
@@ -202,9 +202,9 @@ TEST(DrawnNodes, AreDrawnByWeightAndFromAllWindows) {
   int configurable = 0;
   std::set<std::int32_t> windows;
   for (std::uint64_t key = 0; key < kDraws; ++key) {
-    for (const std::int32_t node : drawn_nodes(graph, drawing(2, NodeSample::random, 4), key))
+    for (const std::int32_t node : drawn_nodes(graph, drawing(2, Sample::random, 4), key))
       configurable += node < 5;
-    windows.insert(drawn_nodes(one, drawing(3, NodeSample::window), key).front());
+    windows.insert(drawn_nodes(one, drawing(3, Sample::window), key).front());
   }
   EXPECT_NEAR(configurable / double{kDraws}, 0.8 + 0.8 * 16 / 21 + 0.2, 0.04);
   EXPECT_THAT(windows, ElementsAre(0, 1, 2));
@@ -228,7 +228,7 @@ TEST(DrawnNodes, AreThoseWhereLayoutsChangeFirst) {
   };
   EXPECT_THAT(changes({0, 0}), ElementsAre(1, 1, 0, 0, 0, 0));
   EXPECT_THAT(changes({0, 1}), ElementsAre(1, 1, 1, 1, 0, 0));
-  GraphReduction first = drawing(4, NodeSample::random);
+  GraphReduction first = drawing(4, Sample::random);
   first.change_weight = 1e6;
   const std::vector<char> flags = changes({0, 1});
   for (std::uint64_t key = 0; key < 50; ++key)
@@ -335,9 +335,9 @@ TEST(DrawnNodes, AreAPartOfTheGraph) {
   EXPECT_THAT(part.edges, ElementsAre(1, 0, 2, 1));  // 2 <- 3 and 1 <- 2; 5 lost its neighbours
   EXPECT_THAT(part.config_nodes, ElementsAre(2));
   EXPECT_THAT(part.config_places, ElementsAre(0));
-  EXPECT_FALSE(drawing(7, NodeSample::window).draws(7));
-  EXPECT_EQ(drawing(7, NodeSample::window).seen(9), 7);
-  EXPECT_EQ(to_text(drawing(7, NodeSample::window)), "at most 7 nodes, a window");
+  EXPECT_FALSE(drawing(7, Sample::window).draws(7));
+  EXPECT_EQ(drawing(7, Sample::window).seen(9), 7);
+  EXPECT_EQ(to_text(drawing(7, Sample::window)), "at most 7 nodes, a window");
 }
 
 // The numbers of the 1st place's own code on the same graphs.

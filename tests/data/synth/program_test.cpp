@@ -174,7 +174,7 @@ TEST(SynthPresets, realSizesHaveTheRealMeans) {
   }
   double tile = 0;
   const auto kernels = tile_jobs(*preset_named("tile").tile, 7);
-  for (const TileJob& job : kernels) tile += static_cast<double>(job.kernel.nodes);
+  for (const KernelSpec& job : kernels) tile += static_cast<double>(job.nodes);
   EXPECT_NEAR(tile / static_cast<double>(kernels.size()), 40, 1);
 }
 
@@ -211,7 +211,7 @@ TEST(SynthPresets, splitsShareNoFamilyAndTheDemoHasEnoughForFiveFolds) {
     }
     if (!preset.tile) continue;
     const auto families = families_by_split(tile_jobs(*preset.tile, 1),
-                                            [](const TileJob& job) { return job.kernel.name; });
+                                            [](const KernelSpec& job) { return job.name; });
     expect_apart(families);
     EXPECT_GE(families[0].size(), 5u) << name;
   }
