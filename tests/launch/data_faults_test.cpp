@@ -69,8 +69,8 @@ class DataFaults : public ::testing::Test {
   void expect_data_error(const Outcome& outcome, const std::string& reason) const {
     EXPECT_EQ(outcome.exit_code, 3) << outcome.output;
     EXPECT_THAT(outcome.output,
-                ContainsRegex("tpudist: error( \\(rank [0-9]+\\))?: [^\n]*" + reason));
-    EXPECT_THAT(outcome.output, Not(HasSubstr("Segmentation")));
+                AllOf(ContainsRegex("tpudist: error( \\(rank [0-9]+\\))?: [^\n]*" + reason),
+                      Not(HasSubstr("Segmentation"))));
   }
 
   // Ranks under faults of tests/support/faulty_io.hpp that concern shards.
@@ -136,11 +136,10 @@ TEST_F(DataFaults, ShardsThatCannotBeReadEndAllRanks) {
     MpiProgram job = start_with("error=0", ranks, "", broken);
     ASSERT_TRUE(job.wait_for("step       4/"));
     std::ofstream(broken).put('1');
-    const std::string outcome = output_of(job.finish(), 1);
-    EXPECT_THAT(outcome,
-                ContainsRegex("tpudist: error[^\n]*: cannot read [^\n]*shard-[^\n]*/config_feat: "
-                              "Input/output error\n"));
-    EXPECT_THAT(outcome, Not(HasSubstr("Segmentation")));
+    EXPECT_THAT(output_of(job.finish(), 1),
+                AllOf(ContainsRegex("tpudist: error[^\n]*: cannot read "
+                                    "[^\n]*shard-[^\n]*/config_feat: Input/output error\n"),
+                      Not(HasSubstr("Segmentation"))));
     fs::remove(broken);
     fs::remove_all(own_ / "run");
   }
@@ -228,12 +227,11 @@ TEST_F(DataFaults, FewOpenFilesAreNamed) {
         << "to read a table of virtual functions, UBSan opens pipes; without them, it sees faults";
   // Of a command without MPI, which needs more of them by itself and aborts. The shell redirects
   // before it has few, since it needs more for that, and closes what the test was started with.
-  const std::string outcome =
+  EXPECT_THAT(
       output_of(run_program("verify " + shards_.string(),
                             "exec 2>&1 3>&- 4>&- 5>&- 6>&- 7>&- 8>&- 9>&-; ulimit -n 4 && "),
-                1);
-  EXPECT_THAT(outcome, HasSubstr("Too many open files"));
-  EXPECT_THAT(outcome, HasSubstr("ulimit -n 4096"));
+                1),
+      AllOf(HasSubstr("Too many open files"), HasSubstr("ulimit -n 4096")));
 }
 
 }  // namespace

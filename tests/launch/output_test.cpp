@@ -1,5 +1,10 @@
-// What the program writes where: results on standard output, all else on standard error.
+// What the program writes where: results on standard output, all else on standard error. Manual pages
+// and completions of shells, as the built program writes them.
 
+#include <fmt/format.h>
+
+#include <cstdlib>
+#include <filesystem>
 #include <nlohmann/json.hpp>
 #include <string>
 
@@ -95,6 +100,104 @@ TEST(Verbosity, QuietStillNamesBadFiles) {
                         3),
               MatchesRegex("..:..:.. error [^\n]*bad.npz[^\n]*\n"
                            "tpudist: error: 1 bad NPZ file[^\n]*\n"));
+}
+
+// What bash offers for the last of these words, by the completion in `script`.
+std::string completed(const std::string& script, const std::string& words) {
+  const TempDir folder;
+  write_file_atomically(folder / "script", script);
+  write_file_atomically(folder / "ask",
+                        "COMP_LINE='" + words +
+                            "'\nCOMP_POINT=${#COMP_LINE} COMP_WORDBREAKS=$' \\t=:'\n"
+                            ". $1/script\n_tpudist $2/tpudist\n"
+                            "echo \"${COMPREPLY[*]}\" > $1/answer\n");
+  EXPECT_EQ(
+      std::system(("cd " + source_folder().string() + " && bash " + (folder / "ask").string() +
+                   " " + folder.path().string() + " " + program().parent_path().string())
+                      .c_str()),
+      0);
+  return read_text_file(folder / "answer");
+}
+
+TEST(Completion, OfBashKnowsCommandsOptionsValuesAndSettings) {
+  const std::string script = run_program("completion bash").output;
+  EXPECT_EQ(completed(script, "tpudist tra"), "train\n");
+  EXPECT_THAT(completed(script, "tpudist "), HasSubstr("sweep"));
+  EXPECT_EQ(completed(script, "tpudist train x.yaml --dr"), "--dry-run\n");
+  EXPECT_EQ(completed(script, "tpudist sweep ex"), "expand\n");
+  EXPECT_EQ(completed(script, "tpudist sweep run x.yaml --gr"), "--groups\n");
+  EXPECT_EQ(completed(script, "tpudist evaluate runs/a --split va"), "valid\n");
+  EXPECT_EQ(completed(script, "tpudist completion f"), "fish\n");
+  EXPECT_EQ(completed(script, "tpudist synth npz --preset hu"), "huge\n");
+  EXPECT_EQ(completed(script, "tpudist evaluate runs/a --checkpoint "), "best last\n");
+  EXPECT_EQ(completed(script, "tpudist rank m.pb --configs nei"), "neighbours\n");
+  EXPECT_EQ(completed(script, "tpudist sweep expand fol"), "folds\n");
+  EXPECT_EQ(completed(script, "tpudist verify fi"), "\n");  // files, by bash itself
+  EXPECT_EQ(completed(script, "tpudist train demo_fa"), "demo_fast\n");
+  EXPECT_EQ(completed(script, "tpudist config show latenciaga_nlp_d"), "latenciaga_nlp_diffmat\n");
+  EXPECT_EQ(completed(script, "tpudist train nlp train.st"), "train.steps=\n");
+  EXPECT_EQ(completed(script, "tpudist train nlp --resume dist.device=c"), "cpu cuda\n");
+  EXPECT_EQ(completed(script, "tpudist train nlp data.collection=layout:nlp:r"), "random\n");
+  EXPECT_EQ(completed(script, "tpudist inspect x --collection tile:"), "xla\n");
+  EXPECT_EQ(completed(script, "tpudist sweep run folds sweep.se"), "sweep.seeds=\n");
+  EXPECT_EQ(completed(script, "tpudist evaluate run --split va"),
+            "valid\n");                                               // "run" as the argument
+  EXPECT_EQ(completed(script, "tpudist train x --run-dir -"), "\n");  // a value, no option
+  EXPECT_EQ(completed(script, "tpudist convert a b --collections tile:xla layout:nlp:r"),
+            "random\n");
+  EXPECT_EQ(completed(script, "tpudist convert --collections tile:xla --on-er"), "--on-error\n");
+}
+
+// Without the program that loads LibTorch, which takes half a second.
+TEST(Completion, NeedsTheSmallProgramAlone) {
+  const TempDir folder;
+  std::filesystem::copy_file(program(), folder / "tpudist");
+  const auto said = [&](const std::string& line) {
+    const std::string command = (folder / "tpudist").string() + " completion words '" + line +
+                                "' > " + (folder / "said").string();
+    EXPECT_EQ(std::system(command.c_str()), 0) << line;
+    return read_text_file(folder / "said");
+  };
+  EXPECT_EQ(said("tpudist tra"), "train\tTrain an ensemble as an experiment file says\n");
+  EXPECT_EQ(said("tpudist sweep run x sweep.se"), "sweep.seeds=\t\n");
+}
+
+TEST(Completion, OfOtherShellsAsksTheProgramToo) {
+  for (const char* shell : {"zsh", "fish"}) {
+    const Outcome script = run_program(std::string("completion ") + shell);
+    EXPECT_EQ(script.exit_code, 0);
+    EXPECT_THAT(script.output, HasSubstr(" completion words ")) << shell;
+    EXPECT_THAT(script.output, Not(HasSubstr("tpudist completion words "))) << shell;
+    // What the shell itself says of the script, where it is installed.
+    const TempDir folder;
+    write_file_atomically(folder / "script", script.output);
+    const std::string check = fmt::format("! command -v {0} > /dev/null || {0} -n {1}", shell,
+                                          (folder / "script").string());
+    EXPECT_EQ(std::system(check.c_str()), 0) << shell;
+  }
+  EXPECT_EQ(run_program("completion tcsh 2>&1").exit_code, 2);
+}
+
+TEST(Manual, HasAPageForEachCommand) {
+  const TempDir folder;
+  output_of(run_program("man --dir " + (folder / "man1").string()));
+  const auto page = [&](const std::string& command) {
+    return read_text_file(folder / "man1" / ("tpudist-" + command + ".1"));
+  };
+  const std::string train = run_program("man train").output;
+  EXPECT_EQ(train, page("train"));
+  EXPECT_THAT(train, HasSubstr(".BI \"\\-\\-run\\-dir \" \"text\"\nFolder of the run"));
+  EXPECT_THAT(train, HasSubstr(".SH EXAMPLES\n.nf\nmpirun \\-np 8 tpudist train"));
+  EXPECT_THAT(page("sweep"), HasSubstr(".SH \"tpudist sweep submit\"\n"));
+  EXPECT_THAT(page("sweep"), HasSubstr("tpudist sweep retry sweeps/folds"));  // under EXAMPLES
+  EXPECT_THAT(page("evaluate"), HasSubstr("\"train|valid|test\"\n"));
+  EXPECT_THAT(read_text_file(folder / "man1/tpudist.1"), HasSubstr(".BR tpudist\\-rank (1)\n"));
+  EXPECT_THAT(run_program("man trian 2>&1").output, HasSubstr("did you mean train?"));
+  if (std::system("command -v groff > /dev/null") != 0) GTEST_SKIP() << "groff is not installed";
+  // It would tell of a request that it does not know.
+  const std::string groff = "for page in " + (folder / "man1").string() +
+                            "/*; do groff -man -Tascii -ww $page 2>&1 > /dev/null; done";
+  EXPECT_EQ(std::system(("test -z \"$(" + groff + ")\"").c_str()), 0);
 }
 
 }  // namespace

@@ -155,11 +155,11 @@ TEST_F(RankCommand, RanksConfigurationsThatItMakes) {
   }
   EXPECT_THAT(call("rank " + before + ".pb --configs random:9999 --run run" + assigned).output,
               HasSubstr("random:9999: the module has 288 configurations, all are taken"));
-  const Outcome text =
-      call("rank " + before + ".txt --configs neighbours --run run --nodes --top 0" + assigned);
-  EXPECT_THAT(text.output, HasSubstr(" in place of the default layouts"));
-  EXPECT_THAT(text.output, HasSubstr("  dot dot_general.3\n"));
-  EXPECT_THAT(text.output, ContainsRegex("  parameter [A-Za-z]"));
+  EXPECT_THAT(
+      call("rank " + before + ".txt --configs neighbours --run run --nodes --top 0" + assigned)
+          .output,
+      AllOf(HasSubstr(" in place of the default layouts"), HasSubstr("  dot dot_general.3\n"),
+            ContainsRegex("  parameter [A-Za-z]")));
 }
 
 TEST_F(RankCommand, PrintsTheBestConfigurationToApply) {
@@ -174,11 +174,11 @@ TEST_F(RankCommand, PrintsTheBestConfigurationToApply) {
   const std::string title = fmt::format("layouts_before.pb: configuration {}, the fastest of ",
                                         best.at("config").get<int>());
   const std::string python = output("jax"), text = output("text");
-  EXPECT_THAT(python, StartsWith("# " + title));
-  EXPECT_THAT(python, HasSubstr("\nfrom jax.experimental.layout import Layout, with_layout"));
-  EXPECT_THAT(python, HasSubstr("\ndef conv_general_dilated_2(operation, a, b):\n"));
-  EXPECT_THAT(text, StartsWith("# " + title));
-  EXPECT_THAT(text, HasSubstr("\nnodes {  # conv_general_dilated.2: convolution\n"));
+  EXPECT_THAT(python, AllOf(StartsWith("# " + title),
+                            HasSubstr("\nfrom jax.experimental.layout import Layout, with_layout"),
+                            HasSubstr("\ndef conv_general_dilated_2(operation, a, b):\n")));
+  EXPECT_THAT(text, AllOf(StartsWith("# " + title),
+                          HasSubstr("\nnodes {  # conv_general_dilated.2: convolution\n")));
   std::size_t nodes = 0;
   for (std::size_t at = 0; (at = text.find("nodes {", at)) != std::string::npos; ++at) ++nodes;
   EXPECT_EQ(nodes, best.at("layouts").size());
@@ -195,9 +195,9 @@ TEST_F(RankCommand, WarnsOfAModuleThatIsUnlikeTheTrainingGraphs) {
   // A graph of the training split does not.
   EXPECT_THAT(call("rank " + source_of("train").string() + " --run run").output,
               Not(HasSubstr("lies outside")));
-  const std::string shown = output_of(call("inspect " + file + " --run run"));
-  EXPECT_THAT(shown, HasSubstr("\nrun was trained on "));
-  EXPECT_THAT(shown, HasSubstr(" of 140 node features leave their range"));
+  EXPECT_THAT(output_of(call("inspect " + file + " --run run")),
+              AllOf(HasSubstr("\nrun was trained on "),
+                    HasSubstr(" of 140 node features leave their range")));
   const Outcome json = run_program("inspect " + file + " --run run --json 2> /dev/null",
                                    "cd " + folder_->path().string() + " && ");
   const auto training = nlohmann::json::parse(json.output).at("modules").at(0).at("training");
@@ -256,18 +256,17 @@ TEST_F(RankCommand, AsksForConfigurationsWhereTheFileHasNone) {
 TEST_F(RankCommand, KeepsNamesInTheirLines) {
   std::filesystem::copy(test_, *folder_ / "a\nb.npz");
   train("'r\ns'");
-  const std::string ranked = output_of(call("rank 'a\nb.npz' --run 'r\ns' --quiet"));
-  EXPECT_THAT(ranked, HasSubstr("a?b: "));
-  EXPECT_THAT(ranked, HasSubstr("(z_score): r?s step 3"));
+  EXPECT_THAT(output_of(call("rank 'a\nb.npz' --run 'r\ns' --quiet")),
+              AllOf(HasSubstr("a?b: "), HasSubstr("(z_score): r?s step 3")));
   EXPECT_THAT(call("evaluate 'r\ns' --quiet").output, HasSubstr("r?s, step 3"));
 }
 
 TEST_F(RankCommand, ListsTheBestAndTellsTauWhereThereAreRunTimes) {
-  const std::string valid = output_of(call("rank " + valid_.string() + " --run run --top 3"));
-  EXPECT_THAT(valid, HasSubstr("ranked by 2 of 2 members (z_score): run step 3"));
-  EXPECT_THAT(valid, ContainsRegex("\n +3 +[0-9]+ +[0-9]+ "));
-  EXPECT_THAT(valid, Not(ContainsRegex("\n +4 +[0-9]+ +[0-9]+ ")));
-  EXPECT_THAT(valid, HasSubstr("Kendall tau with the run times of the file"));
+  EXPECT_THAT(
+      output_of(call("rank " + valid_.string() + " --run run --top 3")),
+      AllOf(HasSubstr("ranked by 2 of 2 members (z_score): run step 3"),
+            ContainsRegex("\n +3 +[0-9]+ +[0-9]+ "), Not(ContainsRegex("\n +4 +[0-9]+ +[0-9]+ ")),
+            HasSubstr("Kendall tau with the run times of the file")));
   EXPECT_THAT(call("rank " + test_.string() + " --run run").output, Not(HasSubstr("Kendall tau")));
 }
 

@@ -36,8 +36,7 @@ TEST(PageTest, IsWellFormedAndStandsAlone) {
   EXPECT_EQ(XmlFault::find(html), "");
   EXPECT_THAT(html, Not(HasSubstr("<img")));
   EXPECT_THAT(html.substr(0, html.find("<footer>")), Not(HasSubstr("<script")));
-  EXPECT_THAT(html, Not(HasSubstr("url(")));
-  EXPECT_THAT(html, HasSubstr("prefers-color-scheme: dark"));
+  EXPECT_THAT(html, AllOf(Not(HasSubstr("url(")), HasSubstr("prefers-color-scheme: dark")));
   EXPECT_EQ(html, page_html(evil, evil, std::vector{ReportFact{evil, evil}}, std::vector{section}));
 }
 
@@ -69,8 +68,8 @@ std::string sha256_in_base64(std::string_view text) {
 TEST(PageTest, ItsPolicyLetsItsOwnScriptRunAndNoOther) {
   const std::string html = page_html("t", "", {}, {});
   EXPECT_EQ(page_script_hash(), sha256_in_base64(page_script()));
-  EXPECT_THAT(html, HasSubstr("script-src 'sha256-" + std::string(page_script_hash()) + "'"));
-  EXPECT_THAT(html, HasSubstr("<script>" + std::string(page_script()) + "</script>"));
+  EXPECT_THAT(html, AllOf(HasSubstr("script-src 'sha256-" + std::string(page_script_hash()) + "'"),
+                          HasSubstr("<script>" + std::string(page_script()) + "</script>")));
 }
 
 TEST(PageTest, CellsAreEscapedAndNumbersShort) {
@@ -80,10 +79,10 @@ TEST(PageTest, CellsAreEscapedAndNumbersShort) {
                          {"many", TableCell::count(12345)}}};
   const std::string html = table_html(table);
   EXPECT_EQ(XmlFault::find(html), "");
-  EXPECT_THAT(html, HasSubstr("&lt;b&gt;&quot;x&quot;&lt;/b&gt;"));
-  EXPECT_THAT(html, HasSubstr("<td class=\"n\">0.1235</td>"));
-  EXPECT_THAT(html, HasSubstr("<td class=\"n\"></td>"));
-  EXPECT_THAT(html, HasSubstr("<td class=\"n\">12,345</td>"));
+  EXPECT_THAT(
+      html,
+      AllOf(HasSubstr("&lt;b&gt;&quot;x&quot;&lt;/b&gt;"), HasSubstr("<td class=\"n\">0.1235</td>"),
+            HasSubstr("<td class=\"n\"></td>"), HasSubstr("<td class=\"n\">12,345</td>")));
 }
 
 TEST(PageTest, ATableWithoutAChartIsOpenUnlessItIsFolded) {

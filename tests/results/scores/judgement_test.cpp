@@ -407,9 +407,8 @@ TEST(ScoreCaveats, AreThoseOfTheRowsAsRanked) {
 TEST(ScoreCaveats, SayWhereNoiseIsAssumedNormal) {
   const NoisyGraph few(NoisyGraph::smooth, 300, 0.004, 1, true);
   const ScoreCaveats limits = score_limits("layout:xla:random", few.truth, predictions_of(few));
-  EXPECT_THAT(text_of(limits),
-              HasSubstr("ceiling of net and 1 more: noise assumed normal, too few configurations "
-                        "have six measurements\n"));
+  EXPECT_THAT(text_of(limits), HasSubstr("ceiling of net and 1 more: noise assumed normal, too few "
+                                         "configurations have six measurements\n"));
   EXPECT_EQ(limits_json(limits).at("ceiling_normal_assumed"), true);
 }
 
