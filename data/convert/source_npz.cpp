@@ -80,7 +80,7 @@ std::pair<std::int64_t, std::uint64_t> random_request(const std::string& text) {
 
 MadeConfigs make_configs(const HloFile& file, const fs::path& source,
                          const ConfigRequest& request) {
-  if (file.size() != 1 || file.kind() == HloFileKind::tuned_modules)
+  if (file.size() != 1 || file.kind() == HloFile::Kind::tuned_modules)
     throw DataError(
         fmt::format("{}: is {}; configurations can be made for one module whose layouts "
                     "are configured",
@@ -153,10 +153,11 @@ SourceNpz::SourceNpz(const fs::path& source, const Collection& collection,
     return;
   }
   tuning_ = std::make_unique<HloFile>(source);
-  const HloFileKind own = tuning_->kind();
-  const auto kind = collection.is_tile() ? HloFileKind::tuned_modules : HloFileKind::tuned_module;
+  const HloFile::Kind own = tuning_->kind();
+  const auto kind =
+      collection.is_tile() ? HloFile::Kind::tuned_modules : HloFile::Kind::tuned_module;
   if (own != kind) {
-    const bool measured = own == HloFileKind::tuned_module || own == HloFileKind::tuned_modules;
+    const bool measured = own == HloFile::Kind::tuned_module || own == HloFile::Kind::tuned_modules;
     throw DataError(fmt::format(
         "{}: is {}; {}", source.string(), kind_name(own),
         measured || collection.is_tile()

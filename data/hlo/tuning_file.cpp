@@ -128,7 +128,7 @@ bool is_tuned(data_view bytes) {
 }
 
 // A kind and, for a file with one module, the message with the module.
-using Known = std::pair<HloFileKind, data_view>;
+using Known = std::pair<HloFile::Kind, data_view>;
 
 std::optional<data_view> module_in(data_view bytes) {
   try {
@@ -143,12 +143,12 @@ std::optional<data_view> module_in(data_view bytes) {
 std::optional<Known> known_proto(data_view bytes) {
   const auto first = first_message(bytes, 1);
   if (const auto inner = first ? module_in(*first) : std::nullopt)
-    return is_tuned(*first) ? Known{HloFileKind::tuned_modules, bytes}
-                            : Known{HloFileKind::snapshot, *inner};
+    return is_tuned(*first) ? Known{HloFile::Kind::tuned_modules, bytes}
+                            : Known{HloFile::Kind::snapshot, *inner};
   if (const auto own = module_in(bytes))
-    return is_tuned(bytes) ? Known{HloFileKind::tuned_module, bytes}
-                           : Known{HloFileKind::hlo, *own};
-  if (is_module(bytes)) return Known{HloFileKind::module, bytes};
+    return is_tuned(bytes) ? Known{HloFile::Kind::tuned_module, bytes}
+                           : Known{HloFile::Kind::hlo, *own};
+  if (is_module(bytes)) return Known{HloFile::Kind::module, bytes};
   return std::nullopt;
 }
 
@@ -158,7 +158,7 @@ std::optional<Known> known_after_length(data_view bytes) {
   const std::uint64_t length = protozero::decode_varint(&begin, end);
   if (length > static_cast<std::uint64_t>(end - begin)) return std::nullopt;
   const auto module = module_in({begin, static_cast<std::size_t>(length)});
-  return module ? std::optional(Known{HloFileKind::snapshot, *module}) : std::nullopt;
+  return module ? std::optional(Known{HloFile::Kind::snapshot, *module}) : std::nullopt;
 }
 
 // How other files begin.
@@ -178,7 +178,7 @@ constexpr std::pair<std::string_view, std::string_view> kOthers[] = {
 
 Known known_content(data_view bytes, const std::string& where) {
   const std::string_view text(bytes.data(), bytes.size());
-  if (is_hlo_text(text)) return {HloFileKind::text, bytes};
+  if (is_hlo_text(text)) return {HloFile::Kind::text, bytes};
   for (const auto& [begin, what] : kOthers)
     if (text.starts_with(begin)) throw DataError(fmt::format("{}: is {}", where, what));
   for (const auto read : {known_proto, known_after_length}) {
@@ -195,8 +195,8 @@ Known known_content(data_view bytes, const std::string& where) {
 
 }  // namespace
 
-std::string_view kind_name(HloFileKind kind) {
-  // In the order of HloFileKind.
+std::string_view kind_name(HloFile::Kind kind) {
+  // In the order of HloFile::Kind.
   constexpr std::string_view kNames[] = {"HloModuleProto",   "HloProto",   "HloSnapshot",
                                          "ModuleTuningData", "TuningData", "HLO text"};
   return kNames[static_cast<std::size_t>(kind)];
@@ -205,13 +205,13 @@ std::string_view kind_name(HloFileKind kind) {
 struct HloFile::Impl {
   const std::string where;
   const MappedFile file;
-  HloFileKind kind = HloFileKind::module;
+  HloFile::Kind kind = HloFile::Kind::module;
   std::vector<data_view> modules;  // ModuleTuningData, or one HloModuleProto
   std::vector<int> numbers;        // their numbers in the file
   std::int64_t dropped = 0;
 
-  bool has_tiles() const { return kind == HloFileKind::tuned_modules; }
-  bool is_tuned() const { return kind == HloFileKind::tuned_module || has_tiles(); }
+  bool has_tiles() const { return kind == HloFile::Kind::tuned_modules; }
+  bool is_tuned() const { return kind == HloFile::Kind::tuned_module || has_tiles(); }
 
   // Returns what use() reads of the file.
   template <typename Use>
@@ -258,7 +258,7 @@ HloFile::HloFile(const std::filesystem::path& path) : impl_(std::make_unique<con
 HloFile::~HloFile() = default;
 HloFile::HloFile(HloFile&&) noexcept = default;
 
-HloFileKind HloFile::kind() const {
+HloFile::Kind HloFile::kind() const {
   return impl_->kind;
 }
 int HloFile::size() const {
@@ -278,7 +278,7 @@ std::string HloFile::where(int index) const {
 std::string HloFile::name(int index) const {
   return impl_->read(where(index), [&] {
     const data_view bytes = impl_->modules.at(index);
-    if (impl_->kind == HloFileKind::text)
+    if (impl_->kind == HloFile::Kind::text)
       return read_text_module({bytes.data(), bytes.size()}, impl_->where).name;
     const auto module = impl_->is_tuned() ? first_message(bytes, 1) : bytes;
     const auto name = module ? first_message(*module, 1) : std::nullopt;
@@ -302,7 +302,7 @@ TunedModule HloFile::module(int index) const {
   const data_view bytes = impl_->modules.at(index);
   return impl_->read(where(index), [&] {
     TunedModule result;
-    if (impl_->kind == HloFileKind::text) {
+    if (impl_->kind == HloFile::Kind::text) {
       result.module = read_text_module({bytes.data(), bytes.size()}, impl_->where);
       return result;
     }

@@ -12,19 +12,6 @@
 
 namespace tpudist {
 
-// The kind of a file with XLA programs, by content, not by name.
-enum class HloFileKind {
-  module,         // HloModuleProto, from as_serialized_hlo_module_proto()
-  hlo,            // HloProto: *.hlo.pb of --xla_dump_hlo_as_proto
-  snapshot,       // HloSnapshot or HloUnoptimizedSnapshot: with inputs
-  tuned_module,   // ModuleTuningData of the data set's layout collections
-  tuned_modules,  // TuningData of its tile collections
-  text,           // one module, of --xla_dump_hlo_as_text
-};
-
-// "ModuleTuningData" and so on.
-std::string_view kind_name(HloFileKind kind);
-
 // A run of a tuned module.
 struct TuningRun {
   std::int64_t number = 0;  // among the module's runs in the file
@@ -46,12 +33,22 @@ struct TunedModule {
 // that read throw DataError if the file was written or cut meanwhile. Immutable.
 class HloFile {
  public:
+  // By content, not by name.
+  enum class Kind {
+    module,         // HloModuleProto, from as_serialized_hlo_module_proto()
+    hlo,            // HloProto: *.hlo.pb of --xla_dump_hlo_as_proto
+    snapshot,       // HloSnapshot or HloUnoptimizedSnapshot: with inputs
+    tuned_module,   // ModuleTuningData of the data set's layout collections
+    tuned_modules,  // TuningData of its tile collections
+    text,           // one module, of --xla_dump_hlo_as_text
+  };
+
   // Throws IoError, and DataError for a file of another kind or a damaged one.
   explicit HloFile(const std::filesystem::path& path);
   ~HloFile();
   HloFile(HloFile&&) noexcept;
 
-  HloFileKind kind() const;
+  Kind kind() const;
   // The number of modules that the data set would keep. A module of tiles needs at least two runs
   // that all have a tile size, one of them the default.
   int size() const;
@@ -71,5 +68,8 @@ class HloFile {
   struct Impl;
   std::unique_ptr<const Impl> impl_;
 };
+
+// "ModuleTuningData" and so on.
+std::string_view kind_name(HloFile::Kind kind);
 
 }  // namespace tpudist

@@ -211,7 +211,7 @@ void inspect_module(const std::filesystem::path& path, const std::filesystem::pa
                     const std::filesystem::path& run, bool json) {
   const std::optional<Training> training = training_of(run);
   const HloFile file(path);
-  if (!assigned.empty() && file.kind() == HloFileKind::tuned_modules)
+  if (!assigned.empty() && file.kind() == HloFile::Kind::tuned_modules)
     throw ConfigError("--default: the modules of this file are configured by tile sizes");
   nlohmann::ordered_json modules = nlohmann::ordered_json::array();
   if (!json) print("{}: {}\n", path, kind_name(file.kind()));

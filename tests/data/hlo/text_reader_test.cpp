@@ -78,7 +78,7 @@ TEST(TextReader, ModulesOfJaxHaveTheGoldenArraysAsProtoAndTheSameByNameAsText) {
     EXPECT_EQ(crc(graph.node_splits), splits) << name;
 
     const HloFile file(jax_modules() / (name + ".txt"));
-    EXPECT_EQ(file.kind(), HloFileKind::text);
+    EXPECT_EQ(file.kind(), HloFile::Kind::text);
     EXPECT_EQ(file.name(0), proto.name);
     const HloModule text = file.module(0).module;
     EXPECT_EQ(rows_of(text), rows_of(proto)) << name;

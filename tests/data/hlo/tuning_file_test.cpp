@@ -59,13 +59,13 @@ TEST_F(TuningFileTest, TellsTheProtosApart) {
   const std::string module = small_module();
   const RunSketch one{5, true, false, {{{0}, {0, 1}}}}, tile{5, true, false, {{{1}, {2}, {3}}}};
   const auto kind = [&](const std::string& bytes) { return HloFile(write(bytes)).kind(); };
-  EXPECT_EQ(kind(module), HloFileKind::module);
-  EXPECT_EQ(kind(proto([&](auto& to) { to.add_message(1, module); })), HloFileKind::hlo);
-  EXPECT_EQ(kind(tuned(module, {one}, {1}, false)), HloFileKind::tuned_module);
+  EXPECT_EQ(kind(module), HloFile::Kind::module);
+  EXPECT_EQ(kind(proto([&](auto& to) { to.add_message(1, module); })), HloFile::Kind::hlo);
+  EXPECT_EQ(kind(tuned(module, {one}, {1}, false)), HloFile::Kind::tuned_module);
   const std::string kernels = proto([&](auto& to) {
     to.add_message(1, tuned(module, {tile, tile}, {}, true));
   });
-  EXPECT_EQ(kind(kernels), HloFileKind::tuned_modules);
+  EXPECT_EQ(kind(kernels), HloFile::Kind::tuned_modules);
   // Snapshots: a program with literals. XLA writes one of them behind its length, literals behind it.
   const auto nested = [](const std::string& inner) {
     return proto([&](auto& to) {
@@ -85,9 +85,9 @@ TEST_F(TuningFileTest, TellsTheProtosApart) {
   std::string delimited;
   protozero::write_varint(std::back_inserter(delimited), unoptimized.size());
   delimited += unoptimized + std::string(1000, '\xff');
-  EXPECT_EQ(kind(nested(program)), HloFileKind::snapshot);
-  EXPECT_EQ(kind(unoptimized), HloFileKind::hlo);
-  EXPECT_EQ(kind(delimited), HloFileKind::snapshot);
+  EXPECT_EQ(kind(nested(program)), HloFile::Kind::snapshot);
+  EXPECT_EQ(kind(unoptimized), HloFile::Kind::hlo);
+  EXPECT_EQ(kind(delimited), HloFile::Kind::snapshot);
   for (const std::string& bytes : {nested(program), unoptimized, delimited}) {
     const HloFile file(write(bytes));
     ASSERT_EQ(file.size(), 1);
