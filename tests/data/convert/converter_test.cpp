@@ -30,6 +30,9 @@ using ::testing::SizeIs;
 
 namespace fs = std::filesystem;
 
+const std::string kTrain = "layout/xla/random/train/",
+                  kManifest = "layout/xla/random/manifest.json";
+
 class ConverterTest : public ::testing::Test {
  protected:
   ConverterTest() { options_.npz_root = npz_, options_.shard_root = shards_, options_.jobs = 2; }
@@ -68,8 +71,8 @@ class ConverterTest : public ::testing::Test {
 };
 
 TEST_F(ConverterTest, ConvertsWhatIsThere) {
-  add("layout/xla/random/train/b.npz");
-  add("layout/xla/random/train/a.npz");
+  add(kTrain + "b.npz");
+  add(kTrain + "a.npz");
   add("layout/xla/random/valid/c.npz");
   NpzFixture test = NpzFixture::layout();
   test.runtime.assign(6, 0);
@@ -82,13 +85,11 @@ TEST_F(ConverterTest, ConvertsWhatIsThere) {
   EXPECT_EQ(done[0].graphs, 70);
   EXPECT_EQ(done[1].graphs, 4);
   EXPECT_TRUE(done[0].published && done[1].published);
-  EXPECT_THAT(
-      files(),
-      ElementsAre("layout/xla/random/manifest.json", "layout/xla/random/test/shard-00000.h5",
-                  "layout/xla/random/train/shard-00000.h5",
-                  "layout/xla/random/train/shard-00001.h5",
-                  "layout/xla/random/valid/shard-00000.h5", "tile/xla/manifest.json",
-                  "tile/xla/train/shard-00000.h5", "tile/xla/train/shard-00001.h5"));
+  EXPECT_THAT(files(),
+              ElementsAre(kManifest, "layout/xla/random/test/shard-00000.h5",
+                          kTrain + "shard-00000.h5", kTrain + "shard-00001.h5",
+                          "layout/xla/random/valid/shard-00000.h5", "tile/xla/manifest.json",
+                          "tile/xla/train/shard-00000.h5", "tile/xla/train/shard-00001.h5"));
   EXPECT_THAT(problems(), IsEmpty());
 
   const auto graphs = list_graphs(shards_, kLayout);
@@ -106,8 +107,8 @@ TEST_F(ConverterTest, ConvertsWhatIsThere) {
 }
 
 TEST_F(ConverterTest, KeepsFinishedShardsAndRedoesChangedOnes) {
-  add("layout/xla/random/train/a.npz");
-  add("layout/xla/random/train/b.npz");
+  add(kTrain + "a.npz");
+  add(kTrain + "b.npz");
   run();
   const auto before = fs::last_write_time(shards_ / "layout/xla/random/train/shard-00000.h5");
   auto done = run();
@@ -117,7 +118,7 @@ TEST_F(ConverterTest, KeepsFinishedShardsAndRedoesChangedOnes) {
 
   NpzFixture changed = NpzFixture::layout();
   changed.runtime[0] = 77;
-  add("layout/xla/random/train/b.npz", changed);
+  add(kTrain + "b.npz", changed);
   done = run();
   EXPECT_EQ(done[0].converted, 1);
   EXPECT_EQ(done[0].kept, 1);
@@ -127,18 +128,16 @@ TEST_F(ConverterTest, KeepsFinishedShardsAndRedoesChangedOnes) {
   options_.replace = true;
   done = run();
   EXPECT_EQ(done[0].graphs, 1);
-  EXPECT_THAT(files(), ElementsAre("layout/xla/random/manifest.json",
-                                   "layout/xla/random/train/shard-00000b.h5"));
+  EXPECT_THAT(files(), ElementsAre(kManifest, kTrain + "shard-00000b.h5"));
   EXPECT_THAT(problems(), IsEmpty());
-  add("layout/xla/random/train/b.npz");
+  add(kTrain + "b.npz");
   run();  // the first name is free again
-  EXPECT_THAT(files(), ElementsAre("layout/xla/random/manifest.json",
-                                   "layout/xla/random/train/shard-00000.h5"));
+  EXPECT_THAT(files(), ElementsAre(kManifest, kTrain + "shard-00000.h5"));
   EXPECT_THAT(problems(), IsEmpty());
 }
 
 TEST_F(ConverterTest, RefusesFoldersThatLieWithinEachOther) {
-  add("layout/xla/random/train/a.npz");
+  add(kTrain + "a.npz");
   fs::create_directory_symlink(npz_, folder_ / "link");
   fs::create_directories(shards_ / "layout/xla");
   for (const fs::path& target : {npz_, npz_ / "", npz_ / "shards", npz_ / "../npz", folder_.path(),
@@ -153,11 +152,11 @@ TEST_F(ConverterTest, RefusesFoldersThatLieWithinEachOther) {
 }
 
 TEST_F(ConverterTest, RefusesAFolderWithOtherData) {
-  add("layout/xla/random/train/a.npz");
+  add(kTrain + "a.npz");
   run();
   const auto before = read_text_file(shards_ / "layout/xla/random/train/shard-00000.h5");
   fs::remove_all(npz_);
-  add("layout/xla/random/train/other.npz");
+  add(kTrain + "other.npz");
   EXPECT_THROW(run(), ConfigError);
   fs::remove(shards_ / "layout/xla/random/manifest.json");  // of a conversion cut short
   EXPECT_THROW(run(), ConfigError);
@@ -169,8 +168,8 @@ TEST_F(ConverterTest, RefusesAFolderWithOtherData) {
 }
 
 TEST_F(ConverterTest, LetsNoGraphGoThatWasNotNamed) {
-  add("layout/xla/random/train/a.npz");
-  add("layout/xla/random/train/b.npz");
+  add(kTrain + "a.npz");
+  add(kTrain + "b.npz");
   run();
   const auto before = files();
   fs::remove(npz_ / "layout/xla/random/train/b.npz");
@@ -181,15 +180,13 @@ TEST_F(ConverterTest, LetsNoGraphGoThatWasNotNamed) {
   std::ofstream(shards_ / "layout/xla/random/shard-00000.h5") << "mine";
   options_.replace = true;
   EXPECT_EQ(run()[0].graphs, 1);
-  EXPECT_THAT(files(),
-              ElementsAre("layout/xla/random/manifest.json", "layout/xla/random/shard-00000.h5",
-                          "layout/xla/random/train/shard-00000 (copy).h5",
-                          "layout/xla/random/train/shard-00000.h5"));
+  EXPECT_THAT(files(), ElementsAre(kManifest, "layout/xla/random/shard-00000.h5",
+                                   kTrain + "shard-00000 (copy).h5", kTrain + "shard-00000.h5"));
 }
 
 TEST_F(ConverterTest, GoesOnWithAnInterruptedConversionOfWhichSomeSourcesAreGone) {
-  add("layout/xla/random/train/a.npz");
-  add("layout/xla/random/train/b.npz");
+  add(kTrain + "a.npz");
+  add(kTrain + "b.npz");
   run();
   fs::remove(shards_ / "layout/xla/random/manifest.json");
   fs::remove(npz_ / "layout/xla/random/train/b.npz");
@@ -200,7 +197,7 @@ TEST_F(ConverterTest, GoesOnWithAnInterruptedConversionOfWhichSomeSourcesAreGone
 }
 
 TEST_F(ConverterTest, RedoesDamagedShards) {
-  add("layout/xla/random/train/a.npz");
+  add(kTrain + "a.npz");
   run();
   fs::path shard = shards_ / "layout/xla/random/train/shard-00000.h5";
   const std::string good = read_text_file(shard);
@@ -220,10 +217,10 @@ TEST_F(ConverterTest, RedoesDamagedShards) {
 }
 
 TEST_F(ConverterTest, NamesEveryBadFileAndPublishesNothing) {
-  add("layout/xla/random/train/good.npz");
+  add(kTrain + "good.npz");
   NpzFixture bad = NpzFixture::layout();
   bad.config_ids[1] = 400;
-  add("layout/xla/random/train/bad1.npz", bad);
+  add(kTrain + "bad1.npz", bad);
   std::ofstream(npz_ / "layout/xla/random/train/bad2.npz") << "no zip";
   const auto done = run();
   EXPECT_FALSE(done[0].published);
@@ -231,44 +228,43 @@ TEST_F(ConverterTest, NamesEveryBadFileAndPublishesNothing) {
   EXPECT_EQ(done[0].bad[0].source, "layout/xla/random/train/bad1.npz");
   EXPECT_THAT(done[0].bad[0].error, HasSubstr("bad1.npz: node_config_ids[1] = 400 is not a node"));
   EXPECT_THAT(done[0].bad[1].error, HasSubstr("bad2.npz: not a sound zip file"));
-  EXPECT_THAT(files(), ElementsAre("layout/xla/random/train/shard-00002.h5"));
+  EXPECT_THAT(files(), ElementsAre(kTrain + "shard-00002.h5"));
   EXPECT_THROW(list_graphs(shards_, kLayout), DataError);
 }
 
 TEST_F(ConverterTest, AFileThatTurnsBadLeavesWhatWasConverted) {
-  add("layout/xla/random/train/a.npz");
-  add("layout/xla/random/train/b.npz");
+  add(kTrain + "a.npz");
+  add(kTrain + "b.npz");
   run();
   const auto before = read_text_file(shards_ / "layout/xla/random/manifest.json");
   NpzFixture bad = NpzFixture::layout(), other = NpzFixture::layout();
   bad.runtime[0] = 0;
   other.runtime[0] = 77;
-  add("layout/xla/random/train/a.npz", bad);
-  add("layout/xla/random/train/b.npz", other);
+  add(kTrain + "a.npz", bad);
+  add(kTrain + "b.npz", other);
   for (const bool skip : {false, true}) {  // --on-error skip lets no converted graph go
     options_.skip_bad = skip;
     EXPECT_FALSE(run()[0].published);
     EXPECT_EQ(read_text_file(shards_ / "layout/xla/random/manifest.json"), before);
     EXPECT_EQ(GraphReader(list_graphs(shards_, kLayout).at(1)).read_run_times().runtime[0], 100);
   }
-  add("layout/xla/random/train/a.npz");
+  add(kTrain + "a.npz");
   const auto done = run().at(0);  // the new shard of b waited for it
   EXPECT_EQ(done.kept, 2);
   EXPECT_EQ(GraphReader(list_graphs(shards_, kLayout).at(1)).read_run_times().runtime[0], 77);
   EXPECT_THAT(problems(), IsEmpty());
-  add("layout/xla/random/train/a.npz", bad);
+  add(kTrain + "a.npz", bad);
   options_.replace = true;
   EXPECT_EQ(run().at(0).graphs, 1);
 }
 
 TEST_F(ConverterTest, RemovesWhatKilledRunsLeft) {
-  add("layout/xla/random/train/a.npz");
+  add(kTrain + "a.npz");
   fs::create_directories(shards_ / "layout/xla/random/train");
   std::ofstream(shards_ / "layout/xla/random/manifest.json.17-0-0badcafe.tmp") << "half";
   std::ofstream(shards_ / "layout/xla/random/train/shard-00007.h5.17-0-0badcafe.tmp") << "half";
   run();
-  EXPECT_THAT(files(), ElementsAre("layout/xla/random/manifest.json",
-                                   "layout/xla/random/train/shard-00000.h5"));
+  EXPECT_THAT(files(), ElementsAre(kManifest, kTrain + "shard-00000.h5"));
 }
 
 TEST_F(ConverterTest, SkipsBadFilesWhenAsked) {
@@ -293,39 +289,38 @@ TEST_F(ConverterTest, SkipsBadFilesWhenAsked) {
 TEST_F(ConverterTest, SaysWhenThereIsNothingToConvert) {
   fs::create_directories(npz_);
   EXPECT_THROW(run(), ConfigError);
-  add("layout/xla/random/train/a.npz");
+  add(kTrain + "a.npz");
   options_.collections = {kTile};
   EXPECT_THROW(run(), ConfigError);
 }
 
 TEST_F(ConverterTest, RefusesLinksToNothingAndNamesThatNoTableCanHold) {
-  const std::string train = "layout/xla/random/train/";
-  add(train + "a.npz");
+  add(kTrain + "a.npz");
   for (const char* name : {"b,c", "b\nc", "b\"c", "b\xff"}) {
-    const std::string file = train + name + ".npz";
+    const std::string file = kTrain + name + ".npz";
     add(file);
     EXPECT_THAT(message_of<ConfigError>([&] { run(); }), HasSubstr("rename it"));
     fs::remove(npz_ / file);
   }
-  fs::create_symlink("loop.npz", npz_ / (train + "loop.npz"));
+  fs::create_symlink("loop.npz", npz_ / (kTrain + "loop.npz"));
   EXPECT_THAT(message_of<IoError>([&] { run(); }),
               HasSubstr("loop.npz: a link to a file that is not there"));
-  fs::remove(npz_ / (train + "loop.npz"));
-  fs::create_symlink("gone.npz", npz_ / (train + "b.npz"));
+  fs::remove(npz_ / (kTrain + "loop.npz"));
+  fs::create_symlink("gone.npz", npz_ / (kTrain + "b.npz"));
   EXPECT_THAT(message_of<IoError>([&] { run(); }),
               AllOf(HasSubstr("b.npz: a link to a file that is not there"), HasSubstr("gone.npz")));
   EXPECT_THAT(files(), IsEmpty());
 }
 
 TEST_F(ConverterTest, SharesALittleMemory) {
-  for (int i = 0; i < 8; ++i) add("layout/xla/random/train/g" + std::to_string(i) + ".npz");
+  for (int i = 0; i < 8; ++i) add(kTrain + "g" + std::to_string(i) + ".npz");
   options_.memory_bytes = 1;
   options_.jobs = 4;
   EXPECT_EQ(run()[0].graphs, 8);
 }
 
 TEST_F(ConverterTest, AFullDiskIsAnErrorAndLeavesNothing) {
-  add("layout/xla/random/train/a.npz");
+  add(kTrain + "a.npz");
   const pid_t child = fork();
   if (child == 0) {
     signal(SIGXFSZ, SIG_IGN);
@@ -347,7 +342,7 @@ TEST_F(ConverterTest, AFullDiskIsAnErrorAndLeavesNothing) {
 }
 
 TEST_F(ConverterTest, AKilledRunLeavesWholeShardsOnlyAndTheNextOneFinishes) {
-  for (int i = 0; i < 40; ++i) add("layout/xla/random/train/g" + std::to_string(i) + ".npz");
+  for (int i = 0; i < 40; ++i) add(kTrain + "g" + std::to_string(i) + ".npz");
   for (const int milliseconds : {2, 5, 8, 12, 20}) {
     const pid_t child = fork();
     if (child == 0) {
@@ -369,7 +364,7 @@ TEST_F(ConverterTest, AKilledRunLeavesWholeShardsOnlyAndTheNextOneFinishes) {
 }
 
 TEST_F(ConverterTest, LeavesACollectionToTheProcessThatConvertsIt) {
-  add("layout/xla/random/train/a.npz");
+  add(kTrain + "a.npz");
   add("tile/xla/train/k.npz", NpzFixture::make_tile());
   fs::create_directories(shards_ / kTile.folder());
   {

@@ -270,14 +270,18 @@ TEST_F(Hdf5DatasetTest, AttributesRoundTrip) {
               HasSubstr("attribute empty is of another type"));
 }
 
-TEST(PlainDataset, IsWrittenAndReadByRows) {
-  const TempDir folder;
-  const Hdf5Id file = create_hdf5(folder / "a.h5");
+class PlainDataset : public ::testing::Test {
+ protected:
+  const TempDir folder_;
+  const Hdf5Id file_ = create_hdf5(folder_ / "a.h5");
+};
+
+TEST_F(PlainDataset, IsWrittenAndReadByRows) {
   Hdf5Dataset written =
-      Hdf5Dataset::create(file, "matrix", ElementType::f32, {3, 2}, "a.h5:", kPlain);
+      Hdf5Dataset::create(file_, "matrix", ElementType::f32, {3, 2}, "a.h5:", kPlain);
   written.write<float>(1, std::vector<float>{3, 4, 5, 6});
   written.write<float>(0, std::vector<float>{1, 2});
-  const Hdf5Dataset read = Hdf5Dataset::open(file, "matrix", ElementType::f32, {-1, 2}, "a.h5:");
+  const Hdf5Dataset read = Hdf5Dataset::open(file_, "matrix", ElementType::f32, {-1, 2}, "a.h5:");
   EXPECT_EQ(read.rows(), 3);
   EXPECT_THAT(read.read<float>(0, 2), ElementsAre(1, 2, 3, 4));
   EXPECT_THAT(read.read<float>(2, 1), ElementsAre(5, 6));
@@ -287,40 +291,34 @@ TEST(PlainDataset, IsWrittenAndReadByRows) {
   EXPECT_THROW(written.write<float>(0, std::vector<float>{1}), std::out_of_range);
 }
 
-TEST(PlainDataset, MayBeEmpty) {
-  const TempDir folder;
-  const Hdf5Id file = create_hdf5(folder / "a.h5");
-  write_plain<std::int64_t>(file, "none", {}, {0}, "a.h5:");
-  EXPECT_THAT(read_array<std::int64_t>(file, "none", {0}, "a.h5:"), ElementsAre());
-  write_texts(file, "no_texts", {}, "a.h5:");
-  EXPECT_THAT(read_texts(file, "no_texts", 0, "a.h5:"), ElementsAre());
+TEST_F(PlainDataset, MayBeEmpty) {
+  write_plain<std::int64_t>(file_, "none", {}, {0}, "a.h5:");
+  EXPECT_THAT(read_array<std::int64_t>(file_, "none", {0}, "a.h5:"), ElementsAre());
+  write_texts(file_, "no_texts", {}, "a.h5:");
+  EXPECT_THAT(read_texts(file_, "no_texts", 0, "a.h5:"), ElementsAre());
 }
 
-TEST(PlainDataset, SaysWhatIsWrong) {
-  const TempDir folder;
-  const Hdf5Id file = create_hdf5(folder / "a.h5");
-  write_plain<std::int32_t>(file, "numbers", std::vector<std::int32_t>{1, 2}, {2}, "a.h5:");
+TEST_F(PlainDataset, SaysWhatIsWrong) {
+  write_plain<std::int32_t>(file_, "numbers", std::vector<std::int32_t>{1, 2}, {2}, "a.h5:");
   const auto message = [&](ElementType type, std::vector<std::int64_t> shape, const char* name) {
-    return message_of<DataError>([&] { Hdf5Dataset::open(file, name, type, shape, "a.h5:"); });
+    return message_of<DataError>([&] { Hdf5Dataset::open(file_, name, type, shape, "a.h5:"); });
   };
   EXPECT_EQ(message(ElementType::i32, {2}, "other"), "a.h5:/other: the dataset is missing");
   EXPECT_EQ(message(ElementType::i64, {2}, "numbers"),
             "a.h5:/numbers: is i32 [2] but must be i64 [2]; the file is damaged");
   EXPECT_EQ(message(ElementType::i32, {3}, "numbers"),
             "a.h5:/numbers: is i32 [2] but must be i32 [3]; the file is damaged");
-  EXPECT_THROW(read_texts(file, "numbers", 2, "a.h5:"), DataError);
+  EXPECT_THROW(read_texts(file_, "numbers", 2, "a.h5:"), DataError);
   EXPECT_THAT(
-      message_of<IoError>([&] { write_plain<std::int32_t>(file, "numbers", {}, {0}, "a.h5:"); }),
+      message_of<IoError>([&] { write_plain<std::int32_t>(file_, "numbers", {}, {0}, "a.h5:"); }),
       HasSubstr("name already exists"));
 }
 
-TEST(PlainDataset, KeepsTextsOfDifferentLengths) {
-  const TempDir folder;
-  const Hdf5Id file = create_hdf5(folder / "a.h5");
+TEST_F(PlainDataset, KeepsTextsOfDifferentLengths) {
   const std::vector<std::string> texts{"resnet50", "", "b\xc3\xa9rt"};
-  write_texts(file, "names", texts, "a.h5:");
-  EXPECT_EQ(read_texts(file, "names", 3, "a.h5:"), texts);
-  EXPECT_THROW(read_texts(file, "names", 2, "a.h5:"), DataError);
+  write_texts(file_, "names", texts, "a.h5:");
+  EXPECT_EQ(read_texts(file_, "names", 3, "a.h5:"), texts);
+  EXPECT_THROW(read_texts(file_, "names", 2, "a.h5:"), DataError);
 }
 
 TEST(SealFile, SealsWhatHdf5Wrote) {
