@@ -1,7 +1,9 @@
 #include "results/report/variant_pairs.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <functional>
+#include <limits>
 #include <set>
 #include <utility>
 
@@ -14,6 +16,12 @@ namespace {
 
 const RunScoreTable& compared_scores(const ReportedVariant& variant, bool out_of_fold) {
   return out_of_fold ? variant.out_of_fold : variant.valid;
+}
+
+// The mean score, below all others if it is undefined.
+double rank_of(const RunScoreTable& scores) {
+  const double score = mean_score(scores);
+  return std::isnan(score) ? -std::numeric_limits<double>::infinity() : score;
 }
 
 std::optional<Interval> known(const Interval& interval) {
@@ -42,7 +50,7 @@ void add_pairs(const ReportInput& input, VariantComparison& found) {
   for (std::size_t i = 0; i < all.size(); ++i)
     own.emplace_back(found.variants[i], on_graphs(*all[i], common));
   std::ranges::stable_sort(own, std::greater(),
-                           [](const auto& variant) { return mean_score(variant.second); });
+                           [](const auto& variant) { return rank_of(variant.second); });
   found.best = own.front().first;
   std::vector<std::vector<double>> means;  // of variants with several trainings
   std::vector<std::size_t> several;        // indices of these variants

@@ -43,6 +43,14 @@ TEST(VariantPairs, OfEqualTrainingsHaveNoP) {
   EXPECT_TRUE(found.pairs[0].alike);
 }
 
+// Without pairs, too, a mean that is no number is not the best.
+TEST(VariantPairs, AVariantWithoutAMeanIsNotTheBest) {
+  ReportInput input;
+  const double none = std::numeric_limits<double>::quiet_NaN();
+  input.variants = {variant_of("a", {{none}}), variant_of("b", {{0.7}}), variant_of("c", {{0.8}})};
+  EXPECT_EQ(compare_variants(input, "layout:xla:random").best, 2u);
+}
+
 TEST(VariantPairs, NameTheTest) {
   const auto method_of = [](const std::vector<std::vector<double>>& runs) {
     ReportInput input;
