@@ -63,7 +63,7 @@ std::vector<AgreedValue> values_to_agree(const RankArguments& arguments) {
 
 std::size_t taking_part(const ModuleRanking& result) {
   return static_cast<std::size_t>(std::ranges::count_if(
-      result.members, [](const RankingMember& member) { return member.why_left_out.empty(); }));
+      result.members, [](const auto& member) { return member.why_left_out.empty(); }));
 }
 
 void print_header(const RankArguments& arguments, const Module& module,
@@ -83,7 +83,7 @@ void print_ranking(const ModuleRanking& result, std::size_t count) {
   print("\n{:>6} {:>8} {:>6} {:>14} {:>9} {:>17}\n", "rank", "config", "equal", "score",
         "deviation", "members' ranks");
   for (std::size_t k = 0; k < count; ++k) {
-    const RankedConfig& config = result.ranking[k];
+    const ModuleRanking::Config& config = result.ranking[k];
     print(
         "{:>6} {:>8} {:>6} {:>14.7g} {:>9} {:>17}\n", k + 1, config.configs.front(),
         config.configs.size(), config.score,
@@ -118,7 +118,7 @@ void print_nodes(const Module& module, const ModuleRanking& result, std::size_t 
   };
   std::map<std::string, Sum, std::less<>> by_opcode;
   double all = 0;
-  for (const NodeScore& node : result.nodes) {
+  for (const auto& node : result.nodes) {
     const std::string opcode = opcode_of(module, node.node);
     Sum& sum = by_opcode.try_emplace(opcode, Sum{opcode}).first->second;
     ++sum.nodes;
@@ -135,7 +135,7 @@ void print_nodes(const Module& module, const ModuleRanking& result, std::size_t 
       counted(std::ssize(result.nodes.front().members), "member"), all, "node", "score",
       "operation");
   for (std::size_t i = 0; i < std::min(most, result.nodes.size()); ++i) {
-    const NodeScore& node = result.nodes[i];
+    const ModuleRanking::NodeScore& node = result.nodes[i];
     const std::string name = node_name(module, node.node);
     print("{:>8} {:>14.7g}  {}{}{}\n", node.node, node.score, opcode_of(module, node.node),
           name.empty() ? "" : " ", name);
@@ -206,7 +206,7 @@ nlohmann::ordered_json to_json(const RankArguments& arguments, const Module& mod
   for (const TrainedRun& run : runs)
     json["runs"].push_back(
         {{"run", run.path.string()}, {"step", run.step}, {"averaged", run.averaged}});
-  for (const RankingMember& member : result.members) {
+  for (const auto& member : result.members) {
     nlohmann::ordered_json entry = {{"run", member.run.string()},
                                     {"member", member.member},
                                     {"used", member.why_left_out.empty()}};
@@ -214,7 +214,7 @@ nlohmann::ordered_json to_json(const RankArguments& arguments, const Module& mod
     json["members"].push_back(std::move(entry));
   }
   for (std::size_t k = 0; k < count; ++k) {
-    const RankedConfig& config = result.ranking[k];
+    const ModuleRanking::Config& config = result.ranking[k];
     json["ranking"].push_back({{"rank", k + 1},
                                {"config", config.configs.front()},
                                {"equal_configs", config.configs},
@@ -227,7 +227,7 @@ nlohmann::ordered_json to_json(const RankArguments& arguments, const Module& mod
   }
   if (!arguments.nodes) return json;
   auto& nodes = json["best_by_node"] = nlohmann::ordered_json::array();
-  for (const NodeScore& node : result.nodes) {
+  for (const auto& node : result.nodes) {
     nodes.push_back({{"node", node.node},
                      {"opcode", opcode_of(module, node.node)},
                      {"score", node.score},
@@ -289,13 +289,13 @@ void run(const RankArguments& arguments) {
     if (context.world.rank() == 0) warn_of_distance(arguments, module, runs);
     ModuleRanking result = rank_module(module, runs, judgement, context, arguments.nodes);
     if (context.world.rank() != 0) return;
-    for (RankedConfig& config : result.ranking) {
+    for (auto& config : result.ranking) {
       for (std::int64_t& number : config.configs) number = module.number_of(number);
     }
     const std::size_t all = result.ranking.size();
     const std::size_t count =
         arguments.top == 0 ? all : std::min(all, static_cast<std::size_t>(arguments.top));
-    for (const RankingMember& member : result.members) {
+    for (const auto& member : result.members) {
       if (!member.why_left_out.empty())
         spdlog::warn("{} member {} left out: {}", member.run.string(), member.member,
                      member.why_left_out);

@@ -19,15 +19,16 @@ namespace tpudist {
 namespace {
 
 // The members of all runs, with the reason why a member does not count, as in all commands.
-std::vector<RankingMember> judged_members(const ScoringSession& session,
-                                          const std::vector<const TrainedRun*>& runs,
-                                          const ScoresByMember& prediction,
-                                          const JudgementOptions& options, ThreadPool& pool) {
+std::vector<ModuleRanking::Member> judged_members(const ScoringSession& session,
+                                                  const std::vector<const TrainedRun*>& runs,
+                                                  const ScoresByMember& prediction,
+                                                  const JudgementOptions& options,
+                                                  ThreadPool& pool) {
   const Dataset& module = session.data();
   PredictionsHeader header;
   header.collection = module.options().collection.name;
   header.runs.emplace_back();
-  std::vector<RankingMember> members;
+  std::vector<ModuleRanking::Member> members;
   for (const TrainedRun* run : runs) {
     for (PredictedMember& member : member_records(run->experiment, run->use, run->losses, 0)) {
       members.push_back({run->path, member.number});
@@ -66,9 +67,9 @@ double tau_with_times(const Dataset& dataset, const std::vector<double>& scores)
 }
 
 // The scores of nodes, from those of the members that take part, [M][nodes].
-std::vector<NodeScore> node_scores(const std::vector<std::vector<double>>& scores,
-                                   const std::vector<double>& weights) {
-  std::vector<NodeScore> nodes(scores.front().size());
+std::vector<ModuleRanking::NodeScore> node_scores(const std::vector<std::vector<double>>& scores,
+                                                  const std::vector<double>& weights) {
+  std::vector<ModuleRanking::NodeScore> nodes(scores.front().size());
   for (std::size_t i = 0; i < nodes.size(); ++i) {
     nodes[i].node = static_cast<std::int64_t>(i);
     for (std::size_t m = 0; m < scores.size(); ++m) {
@@ -76,8 +77,8 @@ std::vector<NodeScore> node_scores(const std::vector<std::vector<double>>& score
     }
     nodes[i].score = mean(nodes[i].members);
   }
-  std::erase_if(nodes, [](const NodeScore& node) { return std::isnan(node.score); });
-  std::ranges::stable_sort(nodes, std::greater<>(), &NodeScore::score);
+  std::erase_if(nodes, [](const auto& node) { return std::isnan(node.score); });
+  std::ranges::stable_sort(nodes, std::greater<>(), &ModuleRanking::NodeScore::score);
   return nodes;
 }
 
@@ -133,7 +134,7 @@ ModuleRanking rank_module(const Module& module, const std::vector<TrainedRun>& r
   for (std::size_t k = 0; k < equal.size(); ++k) {
     result.ranking.push_back({equal[k], combined[equal[k].front()], spreads[k]});
   }
-  std::ranges::stable_sort(result.ranking, {}, &RankedConfig::score);
+  std::ranges::stable_sort(result.ranking, {}, &ModuleRanking::Config::score);
   if (by_node) {
     const std::int64_t best = result.ranking.front().configs.front();
     result.nodes = node_scores(session.score_nodes(weights_of_runs, 0, best), weights);

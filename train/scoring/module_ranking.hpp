@@ -14,32 +14,32 @@
 
 namespace tpudist {
 
-// One distinct configuration of a module, as ranked by an ensemble.
-struct RankedConfig {
-  std::vector<std::int64_t> configs;  // numbers of these equal configurations, ascending
-  double score = 0;                   // of all members combined; lower is faster
-  MemberSpread spread;                // among the distinct configurations
-};
-
-// A member of the given runs.
-struct RankingMember {
-  std::filesystem::path run;
-  int member = 0;              // its number (EnsembleConfig::number_of)
-  std::string why_left_out{};  // empty if the member took part
-};
-
-// The part of one node in the score of the best configuration.
-struct NodeScore {
-  std::int64_t node = 0;          // number in the module's graph, as opened
-  double score = 0;               // mean over the members that take part; larger is slower
-  std::vector<double> members{};  // [members that take part]
-};
-
 // A module ranked by the members of one or more runs. Plain data.
 struct ModuleRanking {
-  std::vector<RankingMember> members;
+  // One distinct configuration of a module, as ranked by an ensemble.
+  struct Config {
+    std::vector<std::int64_t> configs;  // numbers of these equal configurations, ascending
+    double score = 0;                   // of all members combined; lower is faster
+    MemberSpread spread;                // among the distinct configurations
+  };
+
+  // A member of the given runs.
+  struct Member {
+    std::filesystem::path run;
+    int member = 0;              // its number (EnsembleConfig::number_of)
+    std::string why_left_out{};  // empty if the member took part
+  };
+
+  // The part of one node in the score of the best configuration.
+  struct NodeScore {
+    std::int64_t node = 0;          // number in the module's graph, as opened
+    double score = 0;               // mean over the members that take part; larger is slower
+    std::vector<double> members{};  // [members that take part]
+  };
+
+  std::vector<Member> members;
   // Distinct configurations, the fastest first; equal scores by number.
-  std::vector<RankedConfig> ranking;
+  std::vector<Config> ranking;
   // Kendall tau-b between the combined scores and the run times, over all configurations of the
   // file. NaN if the file has no run times, or all run times or all scores are equal.
   double kendall_tau = kNone;

@@ -79,7 +79,7 @@ TEST_F(ReducedGraphs, AreWhatARunIsScoredOnWhereverItIs) {
   const auto npz = npz_of(data.collection, results[0].graphs[0]);
   const ModuleRanking ranking = rank_module(read_module(npz, data.collection, data.reduction), runs,
                                             {CombinationRule::mean}, context);
-  for (const RankedConfig& config : ranking.ranking) {
+  for (const auto& config : ranking.ranking) {
     const double expected = results[0].mean[0][config.configs[0]];
     EXPECT_NEAR(config.score, expected, 1e-6 * std::abs(expected));
   }
@@ -125,8 +125,7 @@ TEST_F(ReducedGraphs, AreScoredTogetherWhereTheSameNodesAreScored) {
     const Module module = read_module(npz_of(collection, scores(given).second), collection,
                                       scored_reduction(pointers(given)));
     std::map<std::int64_t, double> score;
-    for (const RankedConfig& config :
-         rank_module(module, given, {CombinationRule::mean}, context).ranking)
+    for (const auto& config : rank_module(module, given, {CombinationRule::mean}, context).ranking)
       score[config.configs.front()] = config.score;
     return score;
   };

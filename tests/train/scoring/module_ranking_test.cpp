@@ -64,7 +64,7 @@ class ModuleRankingTest : public FolderTest, protected OneRank {
           rank(npz(expected.collection, split, expected.graphs[g]), runs, combination);
       std::vector<double> scores(expected.mean[g].size());
       std::vector<std::int32_t> order;
-      for (const RankedConfig& config : ranking.ranking) {
+      for (const auto& config : ranking.ranking) {
         order.push_back(static_cast<std::int32_t>(config.configs.front()));
         for (const std::int64_t c : config.configs) {
           scores[c] = config.score;
@@ -145,7 +145,7 @@ TEST_F(ModuleRankingTest, LeavesOutMembersThatFailedOrWhoseScoresAreNotFinite) {
   EXPECT_THAT(ranking.members[0].why_left_out, HasSubstr("in training"));
   EXPECT_THAT(ranking.members[1].why_left_out, HasSubstr("not finite"));
   EXPECT_EQ(ranking.members[2].why_left_out, "");
-  for (const RankedConfig& config : ranking.ranking) {
+  for (const auto& config : ranking.ranking) {
     EXPECT_TRUE(std::isfinite(config.score));
     EXPECT_TRUE(std::isnan(config.spread.deviation));  // of one member
     EXPECT_EQ(config.spread.best_rank, config.spread.worst_rank);
@@ -163,7 +163,7 @@ TEST_F(ModuleRankingTest, RejectsTheMembersThatPredictRejects) {
   const auto file = npz("layout:xla:random", "test", predicted[0].graphs[0]);
   const ModuleRanking ranking = rank(file, runs, {CombinationRule::z_score});
   EXPECT_THAT(ranking.members[1].why_left_out, HasSubstr("training loss did not fall"));
-  for (const RankedConfig& config : ranking.ranking)
+  for (const auto& config : ranking.ranking)
     EXPECT_EQ(config.score, predicted[0].mean[0][config.configs[0]]);
   const Module module = read_module(file, runs[0].experiment.data.collection);
   EXPECT_EQ(rank_module(module, runs, {{}, /*keep_all=*/true}, context).members[1].why_left_out,
@@ -178,7 +178,7 @@ TEST_F(ModuleRankingTest, EqualConfigurationsAreListedOnce) {
   const ModuleRanking ranking = rank_module(module, runs, {}, context);
   const auto& group = module.dataset.run_times(0).group;
   std::size_t rows = 0;
-  for (const RankedConfig& config : ranking.ranking) {
+  for (const auto& config : ranking.ranking) {
     rows += config.configs.size();
     EXPECT_TRUE(std::ranges::is_sorted(config.configs));
     for (const std::int64_t c : config.configs) EXPECT_EQ(group[c], group[config.configs.front()]);
