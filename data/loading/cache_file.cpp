@@ -196,27 +196,27 @@ CacheFile::~CacheFile() {
   if (!bytes_.empty()) ::munmap(const_cast<std::byte*>(bytes_.data()), bytes_.size());
 }
 
-const std::byte* CacheFile::bytes_at(const StoredArray& place, std::size_t element) const {
+const std::byte* CacheFile::bytes_at(const Place& place, std::size_t element) const {
   if (place.offset % kAlignment != 0 || place.offset > bytes() ||
       place.count > (bytes() - place.offset) / element)
     throw DataError(path_.string() + ": an array is not within the file");
   return bytes_.data() + place.offset;
 }
 
-NewCacheFile::NewCacheFile(const PrivateFolder& folder, std::string name, Descriptor descriptor)
+CacheFolder::NewFile::NewFile(const PrivateFolder& folder, std::string name, Descriptor descriptor)
     : folder_(&folder), name_(std::move(name)), descriptor_(std::move(descriptor)) {}
 
-NewCacheFile::~NewCacheFile() {
+CacheFolder::NewFile::~NewFile() {
   if (!descriptor_) return;
   if (stands_in(folder_->descriptor(), new_name(name_), descriptor_))
     ::unlinkat(folder_->descriptor().get(), new_name(name_).c_str(), 0);
 }
 
-std::filesystem::path NewCacheFile::path() const {
+std::filesystem::path CacheFolder::NewFile::path() const {
   return folder_->path() / new_name(name_);
 }
 
-void NewCacheFile::publish() {
+void CacheFolder::NewFile::publish() {
   const int folder = folder_->descriptor().get();
   check_posix(::renameat(folder, new_name(name_).c_str(), folder, name_.c_str()), "rename", path());
   descriptor_.close();
@@ -255,7 +255,7 @@ Descriptor CacheFolder::open(const std::string& name) const {
   throw IoError(path_of(name).string() + ": is locked by another process");
 }
 
-std::optional<NewCacheFile> CacheFolder::begin(const std::string& name) const {
+std::optional<CacheFolder::NewFile> CacheFolder::begin(const std::string& name) const {
   const std::filesystem::path path = path_of(new_name(name));
   for (;;) {
     Descriptor file = open_file(folder_, new_name(name), O_RDWR | O_CREAT);
@@ -264,7 +264,7 @@ std::optional<NewCacheFile> CacheFolder::begin(const std::string& name) const {
     if (!try_lock(file, LOCK_EX, path)) return std::nullopt;
     if (!stands_in(folder_.descriptor(), new_name(name), file)) continue;  // just published
     check_posix(uninterrupted([&] { return ::ftruncate(file.get(), 0); }), "truncate", path);
-    return NewCacheFile(folder_, name, std::move(file));
+    return NewFile(folder_, name, std::move(file));
   }
 }
 

@@ -16,12 +16,6 @@
 
 namespace tpudist {
 
-// The position of an array in a cache file.
-struct StoredArray {
-  std::uint64_t offset = 0;  // from the start of the file, a multiple of 64
-  std::uint64_t count = 0;   // number of elements
-};
-
 // Writes a cache file: arrays at any time and from any thread, then a directory with their
 // positions, then the header with a hash of everything. Allocates space before writing, and never
 // writes through a memory map, so that a full disk, like any other failure, is an IoError.
@@ -47,6 +41,12 @@ class CacheFileWriter {
 // A cache file in memory, shared by all processes that map it. Immutable; threads may share it.
 class CacheFile : public std::enable_shared_from_this<CacheFile> {
  public:
+  // The position of an array.
+  struct Place {
+    std::uint64_t offset = 0;  // from the start of the file, a multiple of 64
+    std::uint64_t count = 0;   // number of elements
+  };
+
   // Maps the file and checks all of its bytes against the header, on the threads of the pool.
   // Throws DataError if the file is damaged or was not made from `key`, and IoError. `file` is
   // borrowed and may be closed.
@@ -63,39 +63,17 @@ class CacheFile : public std::enable_shared_from_this<CacheFile> {
   // The array inside the map, which keeps the file mapped. Throws DataError if it is not within the
   // file.
   template <typename T>
-  Array<T> array(const StoredArray& place) const {
+  Array<T> array(const Place& place) const {
     const std::byte* begin = bytes_at(place, sizeof(T));
     return {std::span(reinterpret_cast<const T*>(begin), place.count), shared_from_this()};
   }
 
  private:
   CacheFile() = default;
-  const std::byte* bytes_at(const StoredArray& place, std::size_t element) const;
+  const std::byte* bytes_at(const Place& place, std::size_t element) const;
 
   std::filesystem::path path_;
   std::span<const std::byte> bytes_, directory_;
-};
-
-// A new file of a CacheFolder, named NAME.new, that only this process may write. `publish` renames
-// the file to NAME; without `publish` the destructor removes it. A killed process leaves the file
-// unlocked, and the next writer of that name starts again.
-class NewCacheFile {
- public:
-  NewCacheFile(NewCacheFile&&) noexcept = default;
-  ~NewCacheFile();
-
-  const Descriptor& descriptor() const { return descriptor_; }
-  std::filesystem::path path() const;
-  // Renames the file to NAME, replacing an old file. Throws IoError.
-  void publish();
-
- private:
-  friend class CacheFolder;
-  NewCacheFile(const PrivateFolder& folder, std::string name, Descriptor descriptor);
-
-  const PrivateFolder* folder_;
-  std::string name_;
-  Descriptor descriptor_;
 };
 
 // Files that the processes of a node share, in a folder that only their user may enter. A file in
@@ -103,6 +81,28 @@ class NewCacheFile {
 // unlocked file is removed first. All functions throw IoError.
 class CacheFolder {
  public:
+  // A new file, named NAME.new, that only this process may write. `publish` renames it to NAME;
+  // without `publish` the destructor removes it. A killed process leaves the file unlocked, and the
+  // next writer of that name starts again.
+  class NewFile {
+   public:
+    NewFile(NewFile&&) noexcept = default;
+    ~NewFile();
+
+    const Descriptor& descriptor() const { return descriptor_; }
+    std::filesystem::path path() const;
+    // Renames the file to NAME, replacing an old file. Throws IoError.
+    void publish();
+
+   private:
+    friend class CacheFolder;
+    NewFile(const PrivateFolder& folder, std::string name, Descriptor descriptor);
+
+    const PrivateFolder* folder_;
+    std::string name_;
+    Descriptor descriptor_;
+  };
+
   // `most_bytes`: limit for all files of the folder in total.
   CacheFolder(const std::filesystem::path& place, std::uint64_t most_bytes);
 
@@ -113,7 +113,7 @@ class CacheFolder {
   Descriptor open(const std::string& name) const;
 
   // Begins a new file; nothing while another process writes it.
-  std::optional<NewCacheFile> begin(const std::string& name) const;
+  std::optional<NewFile> begin(const std::string& name) const;
 
   // A number, from size and time, that changes while another process writes the file; 0 if nobody
   // writes.

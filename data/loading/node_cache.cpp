@@ -79,9 +79,9 @@ struct GraphRecord {
   std::int64_t nodes = 0, edges = 0;  // after the reduction
   std::int64_t width = 0;
   std::int64_t coded = 0;
-  std::int64_t config_type = 0;             // ElementType of codes or features
-  std::array<StoredArray, kArrays> arrays;  // in the order of for_each_array
-  StoredArray configs;
+  std::int64_t config_type = 0;                  // ElementType of codes or features
+  std::array<CacheFile::Place, kArrays> arrays;  // in the order of for_each_array
+  CacheFile::Place configs;
 };
 static_assert(std::is_trivially_copyable_v<GraphRecord>);
 
@@ -103,7 +103,7 @@ GraphRecord write_arrays(const OpenGraph& g, CacheFileWriter& writer) {
   record.coded = g.coded;
   std::size_t i = 0;
   for_each_array(g, [&](const auto& values) {
-    StoredArray& place = record.arrays[i++];
+    CacheFile::Place& place = record.arrays[i++];
     place = {writer.reserve(values.bytes()), values.size()};
     writer.write(place.offset, bytes_of(values));
   });
@@ -122,7 +122,7 @@ ConfigChunk configs_in(const CacheFile& file, const GraphRecord& record) {
   const auto type = static_cast<ElementType>(record.config_type);
   if (!record.coded) {
     all.type = type;
-    StoredArray bytes = record.configs;
+    CacheFile::Place bytes = record.configs;
     bytes.count *= element_bytes(type);
     all.features = file.array<std::byte>(bytes);
   } else if (type == ElementType::u16) {
@@ -150,7 +150,7 @@ NodeFile::~NodeFile() {
 bool NodeFile::attach(const NodeFile::Source& source, int patience_s, ThreadPool& pool) {
   for (int writes = 0; writes < kMostWrites;) {
     if (take_existing(source.key, pool)) return true;
-    std::optional<NewCacheFile> fresh = folder_->begin(name_);
+    std::optional<CacheFolder::NewFile> fresh = folder_->begin(name_);
     if (!fresh) {
       if (patience_s == 0) return false;
       wait_for_writer(patience_s);
@@ -178,7 +178,7 @@ bool NodeFile::take_existing(std::uint64_t key, ThreadPool& pool) {
   return true;
 }
 
-void NodeFile::write(const NodeFile::Source& source, NewCacheFile& fresh) const {
+void NodeFile::write(const NodeFile::Source& source, CacheFolder::NewFile& fresh) const {
   const auto begin = std::chrono::steady_clock::now();
   folder_->make_room(source.bytes());
   CacheFileWriter writer(fresh.descriptor(), fresh.path());

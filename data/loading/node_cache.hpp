@@ -46,7 +46,7 @@ class NodeFile {
 
  private:
   bool take_existing(std::uint64_t key, ThreadPool& pool);
-  void write(const Source& source, NewCacheFile& fresh) const;
+  void write(const Source& source, CacheFolder::NewFile& fresh) const;
   void wait_for_writer(int patience_s) const;
 
   std::shared_ptr<const CacheFolder> folder_;

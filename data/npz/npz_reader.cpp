@@ -126,7 +126,8 @@ std::string text_of(const NpyHeader& header, std::span<const std::byte> raw) {
 
 }  // namespace
 
-NpzArray::NpzArray(ZipStream stream, std::uint64_t member_bytes, std::string file, std::string name)
+NpzArray::NpzArray(ZipArchive::Stream stream, std::uint64_t member_bytes, std::string file,
+                   std::string name)
     : stream_(std::move(stream)), file_(std::move(file)), name_(std::move(name)) {
   const std::string place = file_ + ": " + name_;
   std::vector<std::byte> prefix(kNpyPreambleBytes);

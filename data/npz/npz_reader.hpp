@@ -39,13 +39,14 @@ class NpzArray {
 
  private:
   friend class NpzReader;
-  NpzArray(ZipStream stream, std::uint64_t member_bytes, std::string file, std::string name);
+  NpzArray(ZipArchive::Stream stream, std::uint64_t member_bytes, std::string file,
+           std::string name);
   void read_bytes(std::span<std::byte> out);
   void check_end();
   template <typename T>
   void read_converted(std::span<T> out, std::string_view complaint);
 
-  ZipStream stream_;
+  ZipArchive::Stream stream_;
   std::string file_, name_;
   NpyHeader header_;
   std::uint64_t position_ = 0;

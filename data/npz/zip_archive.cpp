@@ -73,7 +73,7 @@ void require_searchable(const std::filesystem::path& path) {
                   path.string()));
 }
 
-struct ZipStream::Impl {
+struct ZipArchive::Stream::Impl {
   Impl(zip_file_t* opened, const ZipArchive::Member& m, std::string place)
       : file(opened), member(m), where(std::move(place)) {
     if (!member.deflated) return;
@@ -134,12 +134,12 @@ struct ZipStream::Impl {
   bool ended = false;
 };
 
-ZipStream::ZipStream(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
-ZipStream::~ZipStream() = default;
-ZipStream::ZipStream(ZipStream&&) noexcept = default;
-ZipStream& ZipStream::operator=(ZipStream&&) noexcept = default;
+ZipArchive::Stream::Stream(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
+ZipArchive::Stream::~Stream() = default;
+ZipArchive::Stream::Stream(Stream&&) noexcept = default;
+ZipArchive::Stream& ZipArchive::Stream::operator=(Stream&&) noexcept = default;
 
-std::size_t ZipStream::read(std::span<std::byte> out) {
+std::size_t ZipArchive::Stream::read(std::span<std::byte> out) {
   Impl& m = *impl_;
   std::size_t done = 0;
   while (done < out.size() && !m.ended) {
@@ -178,14 +178,14 @@ ZipArchive::ZipArchive(const std::filesystem::path& path) : path_(path) {
   }
 }
 
-ZipStream ZipArchive::open(std::size_t index) const {
+ZipArchive::Stream ZipArchive::open(std::size_t index) const {
   const Member& member = members_.at(index);
   const std::string where = fmt::format("{}: {}", path_.string(), member.name);
   zip_file_t* const file = zip_fopen_index(zip_.get(), index, ZIP_FL_COMPRESSED);
   if (!file) {
     throw DataError(fmt::format("{}: cannot be opened ({})", where, zip_strerror(zip_.get())));
   }
-  return ZipStream(std::make_unique<ZipStream::Impl>(file, member, where));
+  return Stream(std::make_unique<Stream::Impl>(file, member, where));
 }
 
 }  // namespace tpudist

@@ -40,7 +40,7 @@ std::uint64_t aligned(std::uint64_t bytes) {
 }
 
 // The arrays of a graph, aligned as in the file.
-std::vector<std::byte> packed(const PreparedArrays& graph, std::span<StoredArray> places) {
+std::vector<std::byte> packed(const PreparedArrays& graph, std::span<CacheFile::Place> places) {
   std::vector<std::byte> bytes;
   std::size_t at = 0;
   PreparedArrays::for_each(graph, [&](const auto& values) {
@@ -56,7 +56,7 @@ std::vector<std::byte> packed(const PreparedArrays& graph, std::span<StoredArray
 std::uint64_t prepared_bytes(std::span<const PreparedArrays> graphs) {
   std::uint64_t bytes = 1 << 12;
   for (const PreparedArrays& graph : graphs)
-    bytes += graph.bytes() + places_of(graph) * (sizeof(StoredArray) + kAlignment);
+    bytes += graph.bytes() + places_of(graph) * (sizeof(CacheFile::Place) + kAlignment);
   return bytes;
 }
 
@@ -64,12 +64,12 @@ std::uint64_t prepared_bytes(std::span<const PreparedArrays> graphs) {
 void write_prepared(std::span<const PreparedArrays> graphs, CacheFileWriter& writer,
                     std::uint64_t key, ThreadPool& pool) {
   const std::size_t width = graphs.empty() ? 0 : places_of(graphs.front());
-  std::vector<StoredArray> directory(graphs.size() * width);
+  std::vector<CacheFile::Place> directory(graphs.size() * width);
   for (std::size_t g = 0; g < graphs.size(); ++g) {
     const auto places = std::span(directory).subspan(g * width, width);
     const std::vector<std::byte> bytes = packed(graphs[g], places);
     const std::uint64_t begin = writer.reserve(bytes.size());
-    for (StoredArray& place : places) place.offset += begin;
+    for (CacheFile::Place& place : places) place.offset += begin;
     writer.write(begin, bytes);
   }
   writer.finish(key, std::as_bytes(std::span(directory)), pool);
@@ -84,11 +84,11 @@ PreparedArrays read_prepared(const CacheFile& file, std::size_t graph, std::size
   if (refined) arrays.refined = RefinedArrays::empty(*refined);
   const std::size_t width = places_of(arrays);
   const std::span<const std::byte> directory = file.directory();
-  if (directory.size() != count * width * sizeof(StoredArray))
+  if (directory.size() != count * width * sizeof(CacheFile::Place))
     throw DataError("the directory of a cache file is of other graphs");
-  const std::byte* at = directory.data() + graph * width * sizeof(StoredArray);
+  const std::byte* at = directory.data() + graph * width * sizeof(CacheFile::Place);
   PreparedArrays::for_each(arrays, [&]<typename T>(Array<T>& values) {
-    StoredArray place;
+    CacheFile::Place place;
     std::memcpy(&place, at, sizeof place);
     at += sizeof place;
     values = file.array<T>(place);

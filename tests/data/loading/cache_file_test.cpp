@@ -48,7 +48,7 @@ class CacheFileTest : public ::testing::Test {
   std::filesystem::path path_ = folder_ / "file.cache";
   ThreadPool pool_{2};
   Descriptor file_;
-  StoredArray places_[2];
+  CacheFile::Place places_[2];
 };
 
 TEST_F(CacheFileTest, GivesArraysInPlace) {
@@ -71,8 +71,9 @@ TEST_F(CacheFileTest, RefusesPlacesBeyondTheFile) {
   write(42);
   const auto file = CacheFile::open(file_, path_, 42, pool_);
   const std::uint64_t most = ~std::uint64_t{0};
-  for (const StoredArray& place : {StoredArray{64, file->bytes()}, StoredArray{64, most},
-                                   StoredArray{most - 63, 1}, StoredArray{65, 1}}) {
+  using Place = CacheFile::Place;
+  for (const Place& place :
+       {Place{64, file->bytes()}, Place{64, most}, Place{most - 63, 1}, Place{65, 1}}) {
     EXPECT_THROW(file->array<std::int64_t>(place), DataError) << place.offset;
   }
 }
