@@ -306,7 +306,7 @@ void pairs(int repeats) {
         const double after = percent(repeats, [&](std::uint64_t key) {
           std::vector<double> truth;
           return std::ranges::any_of(all_pairs(systems(key, 0, truth)).pairs,
-                                     [](const PairDifference& p) { return p.p < kSignificance; });
+                                     [](const AllPairs::Pair& p) { return p.p < kSignificance; });
         });
         std::string biases;
         for (const double between : {0.0, 0.02}) {

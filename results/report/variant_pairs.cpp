@@ -71,7 +71,7 @@ void add_pairs(const ReportInput& input, VariantComparison& found) {
   if (means.size() < 2) return;
   const AllPairs tested = all_pairs(means, own.front().second.reach().of_differences());
   found.method = tested.test_name();
-  for (const PairDifference& one : tested.pairs) {
+  for (const AllPairs::Pair& one : tested.pairs) {
     const auto pair = std::ranges::find_if(found.pairs, [&](const VariantComparison::Pair& other) {
       return other.a == several[static_cast<std::size_t>(one.a)] &&
              other.b == several[static_cast<std::size_t>(one.b)];

@@ -118,7 +118,7 @@ std::vector<Rivals> rivals_of(const std::vector<Variant>& variants) {
   return list;
 }
 
-std::string pair_text(const Rivals& rivals, const PairDifference& pair) {
+std::string pair_text(const Rivals& rivals, const AllPairs::Pair& pair) {
   const std::string start =
       fmt::format("{} - {}: {:+.4f} ", rivals.labels[static_cast<std::size_t>(pair.a)],
                   rivals.labels[static_cast<std::size_t>(pair.b)], pair.interval.value);
@@ -131,7 +131,7 @@ std::string pair_text(const Rivals& rivals, const PairDifference& pair) {
 // The best against every other, and how many pairs differ at all.
 std::string rivals_text(const Rivals& rivals) {
   const AllPairs& found = rivals.found;
-  const auto differs = [](const PairDifference& pair) { return pair.p < kSignificance; };
+  const auto differs = [](const AllPairs::Pair& pair) { return pair.p < kSignificance; };
   const auto differing = std::ranges::count_if(found.pairs, differs);
   const bool one_pair = found.pairs.size() == 1;
   std::string text = fmt::format(
@@ -146,7 +146,7 @@ std::string rivals_text(const Rivals& rivals) {
       one_pair ? "" : fmt::format(" for all {} pairs at once", found.pairs.size()),
       one_pair ? ", as in `tpudist compare`" : "");
   const bool clear = std::ranges::all_of(
-      found.pairs, [&](const PairDifference& pair) { return pair.a != 0 || differs(pair); });
+      found.pairs, [&](const AllPairs::Pair& pair) { return pair.a != 0 || differs(pair); });
   text += clear
               ? fmt::format("  {} is better than {}\n", rivals.labels.front(),
                             rivals.left_out.empty() ? "every other variant" : "the others of these")
@@ -154,7 +154,7 @@ std::string rivals_text(const Rivals& rivals) {
                             rivals.labels.front());
   for (const std::string& label : rivals.left_out)
     text += fmt::format("  not compared: {}, which has no two complete trainings\n", label);
-  for (const PairDifference& pair : found.pairs) {
+  for (const AllPairs::Pair& pair : found.pairs) {
     if (pair.a == 0) text += "  " + pair_text(rivals, pair) + "\n";
   }
   if (found.shrunk.empty()) return text;
@@ -174,7 +174,7 @@ std::string rivals_text(const Rivals& rivals) {
 
 nlohmann::json rivals_json(const Rivals& rivals) {
   nlohmann::json pairs = nlohmann::json::array();
-  for (const PairDifference& pair : rivals.found.pairs)
+  for (const AllPairs::Pair& pair : rivals.found.pairs)
     pairs.push_back({{"a", rivals.labels[static_cast<std::size_t>(pair.a)]},
                      {"b", rivals.labels[static_cast<std::size_t>(pair.b)]},
                      {"interval", interval_json(pair.interval)},

@@ -165,7 +165,7 @@ bool spreads_are_equal(std::span<const Spread> spreads, const VarianceEstimate& 
 }
 
 // Adjusts p values for their number by Holm's steps. Pairs without p come last.
-void adjust_by_holm(std::vector<PairDifference>& pairs) {
+void adjust_by_holm(std::vector<AllPairs::Pair>& pairs) {
   std::vector<std::size_t> order(pairs.size());
   std::iota(order.begin(), order.end(), std::size_t{0});
   std::ranges::sort(order, {},
@@ -405,7 +405,7 @@ AllPairs all_pairs(std::span<const std::vector<double>> run_means, Reach reach) 
       const Spread &a = spreads[static_cast<std::size_t>(i)],
                    &b = spreads[static_cast<std::size_t>(j)];
       const double difference = a.mean - b.mean;
-      PairDifference& pair = result.pairs.emplace_back(PairDifference{i, j, {}, 1});
+      AllPairs::Pair& pair = result.pairs.emplace_back(AllPairs::Pair{i, j, {}, 1});
       if (result.one_spread) {
         const double error = std::sqrt(pooled.variance * (1 / a.runs + 1 / b.runs));
         const double half = range / std::sqrt(2.0) * error;

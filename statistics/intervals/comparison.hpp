@@ -82,18 +82,18 @@ DifferencePlan plan_difference(const RunScoreTable& a, const RunScoreTable& b, d
 
 // Compares all pairs of several systems on these graphs, if trained again. If all systems are
 // equal, the chance that any pair is called different is kSignificance, for any number of systems.
-struct PairDifference {
-  int a = 0, b = 0;   // indices of systems, a < b
-  Interval interval;  // A minus B; simultaneous 95 % intervals for all pairs
-  double p = 1;       // adjusted for all pairs; NaN if all runs of each score alike
-};
 struct AllPairs {
+  struct Pair {
+    int a = 0, b = 0;   // indices of systems, a < b
+    Interval interval;  // A minus B; simultaneous 95 % intervals for all pairs
+    double p = 1;       // adjusted for all pairs; NaN if all runs of each score alike
+  };
   // Two systems: Welch's t, as in `compare`. More systems: with one common spread, Tukey's
   // studentised range (Tukey 1953, Kramer 1956), if each has three runs, some spread is above 0 and
   // Bartlett's test finds no difference of spreads (p above 0.5). Otherwise Welch's t with Holm's
   // correction (1979) and Bonferroni intervals. True: with one spread.
   bool one_spread = true;
-  std::vector<PairDifference> pairs;
+  std::vector<Pair> pairs;
   // "Welch's t test", "Tukey's test", "Welch's t tests with Holm's correction"
   const char* test_name() const;
   // Each system's mean over runs, shrunk towards the mean of all by empirical Bayes (Efron and

@@ -247,7 +247,7 @@ TEST(AllPairs, OfEqualSystemsRarelyFindAny) {
     for (std::uint64_t key = 0; key < 150; ++key) {
       const AllPairs pairs = all_pairs(simulated_systems(key, 3, ratio, 0));
       found += std::ranges::any_of(
-          pairs.pairs, [](const PairDifference& pair) { return pair.p < kSignificance; });
+          pairs.pairs, [](const AllPairs::Pair& pair) { return pair.p < kSignificance; });
     }
     EXPECT_LE(found, 15) << ratio;
   }
@@ -265,7 +265,7 @@ double found_at_shift(int systems, int runs) {
       for (int r = 0; r < runs; ++r)
         own.push_back(0.03 * (random.normal() + (&own == list.data() ? shift : 0)));
     }
-    for (const PairDifference& pair : all_pairs(list).pairs)
+    for (const AllPairs::Pair& pair : all_pairs(list).pairs)
       found += pair.a == 0 && pair.p < kSignificance;
   }
   return 100.0 * found / kSweeps / (systems - 1);

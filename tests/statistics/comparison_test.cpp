@@ -96,7 +96,7 @@ TEST(Compare, EndsWhereDifferencesDo) {
     EXPECT_EQ(interval.high, 2);
   }
   const std::vector<std::vector<double>> means{{0.9, -0.9}, {0.8, -0.7}, {0.7, -0.8}};
-  for (const PairDifference& pair : all_pairs(means, a.reach().of_differences()).pairs) {
+  for (const AllPairs::Pair& pair : all_pairs(means, a.reach().of_differences()).pairs) {
     EXPECT_EQ(pair.interval.low, -2);
     EXPECT_EQ(pair.interval.high, 2);
   }
@@ -240,7 +240,7 @@ TEST(AllPairs, OfEqualRunsHaveNoP) {
   const std::vector<std::vector<double>> alike{{0.7, 0.7, 0.7}, {0.6, 0.6, 0.6}, {0.5, 0.5, 0.5}};
   const AllPairs found = all_pairs(alike);
   EXPECT_TRUE(found.shrunk.empty());
-  for (const PairDifference& pair : found.pairs) {
+  for (const AllPairs::Pair& pair : found.pairs) {
     EXPECT_FALSE(pair.interval.is_known());
     EXPECT_TRUE(std::isnan(pair.p));
   }
