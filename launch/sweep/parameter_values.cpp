@@ -18,8 +18,8 @@ std::string short_number(double value) {
   return format_number(parse_number(fmt::format("{:.3e}", value)).value);
 }
 
-std::string random_value(const LogUniform& range, const std::string& key, std::uint64_t seed,
-                         std::uint64_t number) {
+std::string random_value(const SweptKey::LogUniform& range, const std::string& key,
+                         std::uint64_t seed, std::uint64_t number) {
   CounterRng random(mix_key({seed, hash64(key), number}));
   const double exponent = random.uniform(std::log(range.low), std::log(range.high));
   return short_number(std::exp(exponent));
@@ -45,8 +45,8 @@ std::vector<std::string> read_range(ConfigNode map) {
   return list;
 }
 
-LogUniform read_log_uniform(ConfigNode map, bool draws_variants) {
-  LogUniform range;
+SweptKey::LogUniform read_log_uniform(ConfigNode map, bool draws_variants) {
+  SweptKey::LogUniform range;
   if (draws_variants) {
     if (map.has("draws")) map.mistake("draws", "has no meaning where `sweep.draws` is given");
   } else {
@@ -88,7 +88,7 @@ std::vector<SweptKey> read_swept_keys(ConfigNode over, bool draws_variants) {
 
 std::vector<std::string> grid_values(const SweptKey& key) {
   if (const auto* list = std::get_if<std::vector<std::string>>(&key.values)) return *list;
-  const auto& range = std::get<LogUniform>(key.values);
+  const auto& range = std::get<SweptKey::LogUniform>(key.values);
   std::vector<std::string> values;
   for (int i = 0; i < range.draws; ++i)
     values.push_back(random_value(range, key.key, range.seed, static_cast<std::uint64_t>(i)));
@@ -96,7 +96,7 @@ std::vector<std::string> grid_values(const SweptKey& key) {
 }
 
 std::string drawn_value(const SweptKey& key, std::uint64_t seed, std::uint64_t variant) {
-  if (const auto* range = std::get_if<LogUniform>(&key.values))
+  if (const auto* range = std::get_if<SweptKey::LogUniform>(&key.values))
     return random_value(*range, key.key, seed, variant);
   const auto& values = std::get<std::vector<std::string>>(key.values);
   CounterRng random(mix_key({seed, hash64(key.key), variant}));

@@ -14,15 +14,15 @@
 
 namespace tpudist {
 
-// Numbers between `low` and `high` (both above 0), uniform on a logarithmic scale.
-struct LogUniform {
-  double low = 0, high = 0;
-  int draws = 0;  // number of values in a grid; unused if a sweep draws whole variants
-  std::uint64_t seed = 1;
-};
-
 // A key of an experiment and the values that a sweep gives it.
 struct SweptKey {
+  // Numbers between `low` and `high` (both above 0), uniform on a logarithmic scale.
+  struct LogUniform {
+    double low = 0, high = 0;
+    int draws = 0;  // number of values in a grid; unused if a sweep draws whole variants
+    std::uint64_t seed = 1;
+  };
+
   std::string key;                                            // dotted, e.g. "optimizer.lr"
   std::variant<std::vector<std::string>, LogUniform> values;  // a list of YAML texts, or a range
 };
