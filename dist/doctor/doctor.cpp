@@ -83,7 +83,7 @@ std::string folder_table(const FolderFacts& folder) {
 std::string all_reduce_table(const JobFacts& facts) {
   if (facts.all_reduce.empty()) return "";
   TextTable table({"memory", "bytes", "time", "data", "bus"});
-  for (const AllReduceSpeed& speed : facts.all_reduce) {
+  for (const JobFacts::AllReduceSpeed& speed : facts.all_reduce) {
     table.rows.push_back(
         {speed.memory, bytes_text(speed.bytes), time_text(speed.seconds),
          rate_text(static_cast<double>(speed.bytes) / std::max(speed.seconds, 1e-9)),
@@ -94,7 +94,7 @@ std::string all_reduce_table(const JobFacts& facts) {
 
 std::string memory_table(const JobFacts& facts) {
   TextTable table({"node", "ranks", "one rank", "all ranks", "ratio"});
-  for (const MemorySpeed& speed : facts.memory) {
+  for (const JobFacts::MemorySpeed& speed : facts.memory) {
     table.rows.push_back({speed.node, speed.ranks, rate_text(speed.alone),
                           rate_text(speed.together),
                           two_digits(speed.together / std::max(speed.alone, 1.0))});
@@ -125,7 +125,7 @@ std::string number_ranges(const std::vector<int>& numbers) {
   return text;
 }
 
-double bus_bandwidth(const AllReduceSpeed& speed, std::size_t ranks) {
+double bus_bandwidth(const JobFacts::AllReduceSpeed& speed, std::size_t ranks) {
   const auto r = static_cast<double>(ranks);
   return 2 * (r - 1) / r * static_cast<double>(speed.bytes) / std::max(speed.seconds, 1e-9);
 }
@@ -143,13 +143,13 @@ std::string doctor_text(const JobFacts& facts, const std::vector<DoctorWarning>&
 
 nlohmann::json doctor_json(const JobFacts& facts, const std::vector<DoctorWarning>& warnings) {
   nlohmann::json all_reduce = nlohmann::json::array(), memory = all_reduce;
-  for (const AllReduceSpeed& speed : facts.all_reduce) {
+  for (const JobFacts::AllReduceSpeed& speed : facts.all_reduce) {
     all_reduce.push_back({{"memory", speed.memory},
                           {"bytes", speed.bytes},
                           {"seconds", speed.seconds},
                           {"bus_bytes_per_second", bus_bandwidth(speed, facts.ranks.size())}});
   }
-  for (const MemorySpeed& speed : facts.memory) {
+  for (const JobFacts::MemorySpeed& speed : facts.memory) {
     memory.push_back({{"node", speed.node},
                       {"ranks", speed.ranks},
                       {"alone_bytes_per_second", speed.alone},

@@ -41,22 +41,22 @@ struct FolderFacts {
   std::string problem;          // why it is not writable
 };
 
-// One all_reduce of float32 over all ranks.
-struct AllReduceSpeed {
-  std::string memory;      // "host" or "device"
-  std::int64_t bytes = 0;  // data per rank
-  double seconds = 0;      // median of the calls, on rank 0
-};
-
-// Speed of copying memory on one node, in bytes per second, reads plus writes.
-struct MemorySpeed {
-  int node = 0, ranks = 0;
-  double alone = 0;     // by its first rank while the others are idle
-  double together = 0;  // sum over all its ranks at the same time
-};
-
 // All that `doctor` finds out about a job; the same on all ranks.
 struct JobFacts {
+  // One all_reduce of float32 over all ranks.
+  struct AllReduceSpeed {
+    std::string memory;      // "host" or "device"
+    std::int64_t bytes = 0;  // data per rank
+    double seconds = 0;      // median of the calls, on rank 0
+  };
+
+  // Speed of copying memory on one node, in bytes per second, reads plus writes.
+  struct MemorySpeed {
+    int node = 0, ranks = 0;
+    double alone = 0;     // by its first rank while the others are idle
+    double together = 0;  // sum over all its ranks at the same time
+  };
+
   std::vector<RankFacts> ranks;                               // at least one
   std::vector<std::pair<std::string, std::string>> versions;  // of rank 0: name, version
   bool nccl_agrees = true;                                    // header and library
@@ -92,7 +92,7 @@ std::string number_ranges(const std::vector<int>& numbers);
 
 // Bytes per second that each rank sends and receives for an all_reduce: 2 (R - 1) / R of its data
 // (the "bus bandwidth" of NVIDIA's nccl-tests).
-double bus_bandwidth(const AllReduceSpeed& speed, std::size_t ranks);
+double bus_bandwidth(const JobFacts::AllReduceSpeed& speed, std::size_t ranks);
 
 // Aligned tables for people.
 std::string doctor_text(const JobFacts& facts, const std::vector<DoctorWarning>& warnings);
@@ -114,12 +114,12 @@ std::vector<std::string> loaded_libraries(std::string_view maps, std::string_vie
 // Times all_reduce of float32 over all ranks, from 8 B to 64 MiB in factors of eight; takes a
 // second or two. The first calls of each size do not count. Empty for one rank. `communicator`:
 // host or device memory. Collective.
-std::vector<AllReduceSpeed> time_all_reduce(Communicator& communicator);
+std::vector<JobFacts::AllReduceSpeed> time_all_reduce(Communicator& communicator);
 
 // Times copies of memory larger than any cache (2 x 64 MiB per rank), first by one rank of each
 // node, then by all. `node`: the ranks of this rank's node. `number`: the node's number. Collective
 // over `world`.
-std::vector<MemorySpeed> time_memory(Communicator& world, Communicator& node, int number);
+std::vector<JobFacts::MemorySpeed> time_memory(Communicator& world, Communicator& node, int number);
 
 // The median; the upper one if the number of values is even. Needs at least one value.
 double upper_median(std::vector<double> values);

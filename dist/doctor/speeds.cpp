@@ -78,8 +78,8 @@ double upper_median(std::vector<double> values) {
   return *middle;
 }
 
-std::vector<AllReduceSpeed> time_all_reduce(Communicator& communicator) {
-  std::vector<AllReduceSpeed> speeds;
+std::vector<JobFacts::AllReduceSpeed> time_all_reduce(Communicator& communicator) {
+  std::vector<JobFacts::AllReduceSpeed> speeds;
   if (communicator.size() == 1) return speeds;
   const bool host = communicator.memory() == MemoryKind::host;
   Floats floats(communicator.memory(), static_cast<std::size_t>(kLargest) / sizeof(float));
@@ -91,7 +91,8 @@ std::vector<AllReduceSpeed> time_all_reduce(Communicator& communicator) {
   return speeds;
 }
 
-std::vector<MemorySpeed> time_memory(Communicator& world, Communicator& node, int number) {
+std::vector<JobFacts::MemorySpeed> time_memory(Communicator& world, Communicator& node,
+                                               int number) {
   std::vector<std::byte> from(kCopied, std::byte{1}), to(kCopied, std::byte{2});
   double alone = 0;
   // The others sleep meanwhile: they may share cores with the rank that copies.
@@ -102,10 +103,10 @@ std::vector<MemorySpeed> time_memory(Communicator& world, Communicator& node, in
   const double together = time_copies(from, to);
   const std::vector<double> mine{static_cast<double>(number), alone, together};
   const std::vector<double> all = all_gather_variable<double>(world, std::span(mine));
-  std::vector<MemorySpeed> speeds;
+  std::vector<JobFacts::MemorySpeed> speeds;
   for (std::size_t i = 0; i < all.size(); i += 3) {
     const int at = static_cast<int>(all[i]);
-    auto speed = std::ranges::find(speeds, at, &MemorySpeed::node);
+    auto speed = std::ranges::find(speeds, at, &JobFacts::MemorySpeed::node);
     if (speed == speeds.end()) speed = speeds.insert(speed, {at, 0, 0, 0});
     ++speed->ranks;
     speed->alone += all[i + 1];

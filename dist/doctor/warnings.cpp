@@ -183,7 +183,7 @@ void warn_of_kernels(const JobFacts& facts, Warnings& warnings) {
 }
 
 void warn_of_latency(const JobFacts& facts, Warnings& warnings) {
-  for (const AllReduceSpeed& speed : facts.all_reduce) {
+  for (const JobFacts::AllReduceSpeed& speed : facts.all_reduce) {
     if (speed.bytes > 8 || speed.seconds < kSlowLatency) continue;
     warnings.push_back({"slow_messages",
                         fmt::format("an all-reduce of {} bytes takes {} ({} memory)", speed.bytes,

@@ -15,7 +15,7 @@ TEST(UpperMedian, IsAValueOfTheList) {
 TEST(TimeAllReduce, TimesEverySizeWhereThereAreRanks) {
   const MpiSession session(nullptr, nullptr);
   const auto world = session.world();
-  const std::vector<AllReduceSpeed> speeds = time_all_reduce(*world);
+  const std::vector<JobFacts::AllReduceSpeed> speeds = time_all_reduce(*world);
   if (world->size() == 1) {
     EXPECT_TRUE(speeds.empty());
     return;
@@ -23,7 +23,7 @@ TEST(TimeAllReduce, TimesEverySizeWhereThereAreRanks) {
   ASSERT_EQ(speeds.size(), 9u);
   EXPECT_EQ(speeds.front().bytes, 8);
   EXPECT_EQ(speeds.back().bytes, std::int64_t{64} << 20);
-  for (const AllReduceSpeed& speed : speeds) {
+  for (const JobFacts::AllReduceSpeed& speed : speeds) {
     EXPECT_EQ(speed.memory, "host");
     EXPECT_GT(speed.seconds, 0);
   }
@@ -33,7 +33,7 @@ TEST(TimeMemory, CountsTheRanksOfANode) {
   const MpiSession session(nullptr, nullptr);
   const auto world = session.world();
   const auto node = world->split(0);
-  const std::vector<MemorySpeed> speeds = time_memory(*world, *node, 5);
+  const std::vector<JobFacts::MemorySpeed> speeds = time_memory(*world, *node, 5);
   ASSERT_EQ(speeds.size(), 1u);
   EXPECT_EQ(speeds[0].node, 5);
   EXPECT_EQ(speeds[0].ranks, world->size());
