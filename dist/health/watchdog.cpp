@@ -122,7 +122,7 @@ std::filesystem::path RankFiles::path_of(int rank) const {
   return folder_ / std::to_string(rank);
 }
 
-Watchdog::Watchdog(RankActivity& activity, WatchdogOptions options)
+Watchdog::Watchdog(RankActivity& activity, Options options)
     : activity_(activity),
       options_(std::move(options)),
       interval_(interval_of(options_.timeout)),

@@ -45,13 +45,6 @@ class RankFiles {
 // Exit code of a process that its watchdog ended.
 inline constexpr int kHungExitCode = 86;
 
-struct WatchdogOptions {
-  double timeout = 600;     // seconds without progress before the watchdog acts; 0: off
-  int rank = 0, ranks = 1;  // in the job
-  // Ends the process in place of `_exit`. For tests.
-  std::function<void(const std::string& report)> end = {};
-};
-
 // Ends a process that hangs. One thread checks the activity at least forty times within the
 // timeout. If no rank has finished anything for that long, it prints where this rank is and which
 // ranks the others wait for. Then it ends the process with kHungExitCode, without telling MPI;
@@ -67,8 +60,15 @@ struct WatchdogOptions {
 // Thread-safe except for `watch` and `leave`, which only the thread that calls MPI may call.
 class Watchdog {
  public:
+  struct Options {
+    double timeout = 600;     // seconds without progress before the watchdog acts; 0: off
+    int rank = 0, ranks = 1;  // in the job
+    // Ends the process in place of `_exit`. For tests.
+    std::function<void(const std::string& report)> end = {};
+  };
+
   // `activity` is borrowed.
-  Watchdog(RankActivity& activity, WatchdogOptions options);
+  Watchdog(RankActivity& activity, Options options);
   ~Watchdog();
   Watchdog(const Watchdog&) = delete;
   Watchdog& operator=(const Watchdog&) = delete;
@@ -105,7 +105,7 @@ class Watchdog {
   bool pause(double seconds);
 
   RankActivity& activity_;
-  const WatchdogOptions options_;
+  const Options options_;
   const double interval_;  // seconds between two looks
 
   Mutex mutex_;

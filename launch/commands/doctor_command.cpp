@@ -56,7 +56,7 @@ RankFacts own_facts(Communicator& world, const NodeTopology& topology) {
 void time_nccl(Communicator& world, const NodeTopology& topology, JobFacts& facts) {
   if (topology.device < 0 || world.size() == 1) return;
   const auto nccl = make_nccl_communicator(world, topology.device, nullptr, kNcclTimeout);
-  for (AllReduceSpeed& speed : time_all_reduce(*nccl)) facts.all_reduce.push_back(speed);
+  for (JobFacts::AllReduceSpeed& speed : time_all_reduce(*nccl)) facts.all_reduce.push_back(speed);
 }
 
 // Collective.

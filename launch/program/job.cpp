@@ -163,7 +163,7 @@ void run_job(const JobOptions& options, const std::function<void(JobContext&)>& 
   const std::unique_ptr<Communicator> world = session.world(&activity);
   set_up_logging(world->rank(), world->size());
   watchdog.emplace(activity,
-                   WatchdogOptions{options.timeout, world->rank(), world->size(), /*end=*/{}});
+                   Watchdog::Options{options.timeout, world->rank(), world->size(), /*end=*/{}});
   activity.enter("set-up");
   if (world->size() == 1) return run_placed(*world, *watchdog, options, body);
   try {

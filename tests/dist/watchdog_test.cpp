@@ -22,7 +22,7 @@ using ::testing::HasSubstr;
 // What a watchdog printed when it ended its process, which it did not.
 class Ending {
  public:
-  WatchdogOptions options(double timeout, int rank = 0, int ranks = 1) {
+  Watchdog::Options options(double timeout, int rank = 0, int ranks = 1) {
     return {timeout, rank, ranks, [this](const std::string& report) {
               const std::lock_guard lock(mutex_);
               report_ = report;
