@@ -50,7 +50,7 @@ void print_outcome(const TrainOutcome& outcome, const Experiment& experiment) {
   if (!outcome.out_of_fold.empty()) {
     print("\nout of fold ({}, mean over the graphs that a member never saw)\n",
           primary_metric(experiment.data.collection.name).name);
-    for (const OutOfFoldScore& score : outcome.out_of_fold) {
+    for (const MemberScores::OutOfFold& score : outcome.out_of_fold) {
       print("  member {}  fold {}  {:.4f}  {}\n", score.number, score.fold, score.score,
             counted(score.graphs, "graph"));
     }

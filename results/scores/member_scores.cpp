@@ -207,7 +207,7 @@ std::vector<RunResult::Member> read_member_results(const std::filesystem::path& 
     result.valid_graphs =
         static_cast<int>(std::ranges::count_if(valid, [](double s) { return !std::isnan(s); }));
   }
-  for (const OutOfFoldScore& member : scores.out_of_fold) {
+  for (const MemberScores::OutOfFold& member : scores.out_of_fold) {
     RunResult::Member& result = result_of(member.number);
     result.out_of_fold = known(member.score);
     result.out_of_fold_graphs = member.graphs;
@@ -215,10 +215,10 @@ std::vector<RunResult::Member> read_member_results(const std::filesystem::path& 
   return results;
 }
 
-std::vector<OutOfFoldScore> out_of_fold_scores(const PredictionsFile& predictions) {
+std::vector<MemberScores::OutOfFold> out_of_fold_scores(const PredictionsFile& predictions) {
   const PredictionsHeader& header = predictions.header();
   const ScoreColumn& metric = primary_metric(header.collection);
-  std::vector<OutOfFoldScore> sums;  // [M], `score` is the sum
+  std::vector<MemberScores::OutOfFold> sums;  // [M], `score` is the sum
   for (const PredictedMember& member : header.members) sums.push_back({member.number, member.fold});
   for (std::size_t g = 0; g < header.graphs.size(); ++g) {
     const PredictionEntry& graph = header.graphs[g];
@@ -237,8 +237,8 @@ std::vector<OutOfFoldScore> out_of_fold_scores(const PredictionsFile& prediction
       ++sums[m].graphs;
     }
   }
-  std::vector<OutOfFoldScore> scores;
-  for (OutOfFoldScore& sum : sums) {
+  std::vector<MemberScores::OutOfFold> scores;
+  for (MemberScores::OutOfFold& sum : sums) {
     if (sum.fold < 0) continue;
     sum.score = sum.graphs > 0 ? sum.score / sum.graphs : kNone;
     scores.push_back(sum);
@@ -247,9 +247,9 @@ std::vector<OutOfFoldScore> out_of_fold_scores(const PredictionsFile& prediction
 }
 
 nlohmann::json out_of_fold_json(const PredictionsHeader& header,
-                                const std::vector<OutOfFoldScore>& scores) {
+                                const std::vector<MemberScores::OutOfFold>& scores) {
   nlohmann::json members = nlohmann::json::array();
-  for (const OutOfFoldScore& score : scores) {
+  for (const MemberScores::OutOfFold& score : scores) {
     members.push_back({{"number", score.number},
                        {"fold", score.fold},
                        {"graphs", score.graphs},

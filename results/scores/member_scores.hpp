@@ -27,23 +27,23 @@ struct GraphResult : PredictionEntry {  // `nodes` 0: unknown
   int combined_members = 0;
 };
 
-// How well a member ranks the graphs of the fold that it never saw.
-struct OutOfFoldScore {
-  int number = 0, fold = -1;  // of the member
-  int graphs = 0;             // graphs of its fold with a defined metric
-  double score = 0;           // mean of the primary metric over these graphs; NaN if there are none
-};
-
 // The scores of a run's members on each scored graph.
 struct MemberScores {
+  // How well a member ranks the graphs of the fold that it never saw.
+  struct OutOfFold {
+    int number = 0, fold = -1;  // of the member
+    int graphs = 0;             // graphs of its fold with a defined metric
+    double score = 0;  // mean of the primary metric over these graphs; NaN if there are none
+  };
+
   std::string collection;
   std::string metric;          // primary_metric(collection)
   std::int64_t most_rows = 0;  // most scored rows of a graph; 0: all
   // The rule that combines members, as the scores' file records it; else the default.
   Combination combination;
   std::vector<PredictedMember> members;
-  std::vector<GraphResult> graphs;          // sorted by split (train, valid, test) and name
-  std::vector<OutOfFoldScore> out_of_fold;  // from scores.json only
+  std::vector<GraphResult> graphs;     // sorted by split (train, valid, test) and name
+  std::vector<OutOfFold> out_of_fold;  // from scores.json only
   // XXH3 over the names and data of all graphs in this order; 0 if any graph's hash is unknown.
   std::uint64_t data_hash = 0;
   std::uint64_t parameter_hash = 0;  // of the weights used for scoring; 0: unknown, or several runs
@@ -75,11 +75,11 @@ std::vector<RunResult::Member> read_member_results(const std::filesystem::path& 
 
 // The scores of the members that hold out a fold, in the order of members. A failed member has no
 // graph. Reads every graph in a fold.
-std::vector<OutOfFoldScore> out_of_fold_scores(const PredictionsFile& predictions);
+std::vector<MemberScores::OutOfFold> out_of_fold_scores(const PredictionsFile& predictions);
 
 // {"metric": "kendall_tau", "most_rows": 0, "members": [{"number", "fold", "graphs", "score"}]}.
 // NaN becomes null.
 nlohmann::json out_of_fold_json(const PredictionsHeader& header,
-                                const std::vector<OutOfFoldScore>& scores);
+                                const std::vector<MemberScores::OutOfFold>& scores);
 
 }  // namespace tpudist

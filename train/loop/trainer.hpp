@@ -34,7 +34,7 @@ struct TrainOutcome {
   // The evaluation after the last step (`train.last_evaluation`), if there are graphs.
   std::optional<Evaluation> evaluation;
   // Scores of the members that hold out a fold, with `predictions.rows`; on rank 0.
-  std::vector<OutOfFoldScore> out_of_fold;
+  std::vector<MemberScores::OutOfFold> out_of_fold;
 };
 
 // Trains the experiment's ensemble to its last step, or until no member trains any more.

@@ -246,7 +246,7 @@ TEST(OutOfFold, ScoresEachMemberOnItsOwnFold) {
   const PredictionsCase given;
   given.write(folder / "predictions.h5");
   const PredictionsFile file(folder / "predictions.h5");
-  const std::vector<OutOfFoldScore> scores = out_of_fold_scores(file);
+  const std::vector<MemberScores::OutOfFold> scores = out_of_fold_scores(file);
   ASSERT_EQ(scores.size(), 3u);
   // Member 0 ranks bert as it was measured; member 1 swaps one pair of three of resnet.
   EXPECT_EQ(scores[0].fold, 0);
