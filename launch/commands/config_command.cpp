@@ -26,7 +26,7 @@ namespace {
 void print_system(const std::string& file, ThreadPool& pool) {
   ConfigDocument document = ConfigDocument::load(file);
   const Experiment experiment = read_experiment(document);
-  const SystemNote& system = experiment.system;
+  const Experiment::System& system = experiment.system;
   if (system.source.empty()) {
     throw ConfigError(file +
                       ": has no `system:`, which says source, collections and score of a published "

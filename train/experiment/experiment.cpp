@@ -86,7 +86,7 @@ void refuse_what_segments_lack(ConfigNode root, const Experiment& experiment) {
         "trained, so scores have no level");
   if (experiment.data.reduction.max_nodes > 0)
     mistake("and data.reduce.max_nodes are two ways to see a part of a graph: leave one out");
-  if (experiment.train.bad_loss.policy == BadLossPolicy::roll_back)
+  if (experiment.train.bad_loss.policy == BadLossConfig::Policy::roll_back)
     mistake("cannot go back to earlier scores: give another train.on_bad_loss than roll_back");
 }
 
@@ -163,8 +163,8 @@ std::string read_name(ConfigNode& root) {
   return name;
 }
 
-SystemNote read_system(ConfigNode root) {
-  SystemNote note;
+Experiment::System read_system(ConfigNode root) {
+  Experiment::System note;
   if (!root.has("system")) return note;
   ConfigNode system = root.child("system");
   for (const char* key : {"source", "collections", "score"}) system.require(key);

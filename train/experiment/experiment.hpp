@@ -27,16 +27,16 @@ struct TimeLimitConfig {
   bool slurm = true;  // whether the end of the Slurm job is a limit too
 };
 
-// What to do with a member whose loss or gradient is not finite, or whose loss is too large.
-enum class BadLossPolicy {
-  stop,       // drop the member for the rest of the training
-  skip,       // the member takes no step in this batch
-  roll_back,  // return the member to the last regular checkpoint, with half the learning rate
-};
-
 // `train.on_bad_loss` and `train.bad_loss_above`.
 struct BadLossConfig {
-  BadLossPolicy policy = BadLossPolicy::stop;
+  // What to do with a member whose loss or gradient is not finite, or whose loss is too large.
+  enum class Policy {
+    stop,       // drop the member for the rest of the training
+    skip,       // the member takes no step in this batch
+    roll_back,  // return the member to the last regular checkpoint, with half the learning rate
+  };
+
+  Policy policy = Policy::stop;
   double above = std::numeric_limits<double>::infinity();  // larger losses count as bad
 };
 
@@ -138,17 +138,17 @@ struct DistConfig {
   bool mixed_cpus = false;  // whether ranks may run on CPUs whose kernels compute different bits
 };
 
-// `system:` of an experiment that repeats a published system: the system's description, the
-// collections for which it was made, and its published score. All empty without this key.
-struct SystemNote {
-  std::string source, score;
-  std::vector<std::string> collections;
-};
-
 // An experiment file, resolved. Plain data.
 struct Experiment {
+  // `system:` of an experiment that repeats a published system: the system's description, the
+  // collections for which it was made, and its published score. All empty without this key.
+  struct System {
+    std::string source, score;
+    std::vector<std::string> collections;
+  };
+
   std::string name;
-  SystemNote system;
+  System system;
   std::uint64_t init_seed = 1, order_seed = 1;
   DataConfig data;
   BatchConfig batch;

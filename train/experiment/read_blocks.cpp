@@ -41,12 +41,12 @@ TimeLimitConfig read_time_limit(ConfigNode& train) {
 BadLossConfig read_bad_loss(ConfigNode& train, const TrainConfig& config) {
   BadLossConfig bad_loss;
   const std::string policy = train.choice("on_bad_loss", "stop", {"stop", "skip", "roll_back"});
-  bad_loss.policy = policy == "skip"        ? BadLossPolicy::skip
-                    : policy == "roll_back" ? BadLossPolicy::roll_back
-                                            : BadLossPolicy::stop;
+  bad_loss.policy = policy == "skip"        ? BadLossConfig::Policy::skip
+                    : policy == "roll_back" ? BadLossConfig::Policy::roll_back
+                                            : BadLossConfig::Policy::stop;
   constexpr double kInfinity = std::numeric_limits<double>::infinity();
   bad_loss.above = train.number("bad_loss_above", kInfinity, {0, kInfinity});
-  if (bad_loss.policy == BadLossPolicy::roll_back && config.checkpoint_every == 0) {
+  if (bad_loss.policy == BadLossConfig::Policy::roll_back && config.checkpoint_every == 0) {
     train.mistake("on_bad_loss",
                   "rolls members back to the last regular checkpoint, and there are none: give "
                   "train.checkpoint_every");

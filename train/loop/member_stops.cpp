@@ -34,13 +34,13 @@ StepVerdict BadLoss::judge(std::size_t m, double loss, double norm) {
     return StepVerdict::take;
   }
   switch (config.policy) {
-    case BadLossPolicy::skip:
+    case BadLossConfig::Policy::skip:
       return ++skipped[m] > kMostSkipped ? StepVerdict::leave : StepVerdict::skip;
-    case BadLossPolicy::roll_back:
+    case BadLossConfig::Policy::roll_back:
       if (rolled_back[m] == kMostRollBacks) return StepVerdict::leave;
       ++rolled_back[m];
       return StepVerdict::roll_back;
-    case BadLossPolicy::stop:
+    case BadLossConfig::Policy::stop:
       break;
   }
   return StepVerdict::leave;

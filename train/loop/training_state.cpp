@@ -106,7 +106,7 @@ void TrainingState::set_statistics(const Network& network,
 }
 
 void TrainingState::keep_roll_back() {
-  if (bad_loss.config.policy != BadLossPolicy::roll_back) return;
+  if (bad_loss.config.policy != BadLossConfig::Policy::roll_back) return;
   visit_weights(weights(), kept, kSave);
   roll_back_step = step;
 }

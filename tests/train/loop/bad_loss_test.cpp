@@ -24,7 +24,7 @@ constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
 TEST(BadLoss, LeavesAMemberOutAtOnce) {
-  BadLoss bad({BadLossPolicy::stop, 10}, 1);
+  BadLoss bad({BadLossConfig::Policy::stop, 10}, 1);
   EXPECT_EQ(bad.judge(0, 10, 1), StepVerdict::take);
   EXPECT_EQ(bad.judge(0, 10.1, 1), StepVerdict::leave);
   EXPECT_EQ(bad.judge(0, kNaN, 1), StepVerdict::leave);
@@ -32,10 +32,10 @@ TEST(BadLoss, LeavesAMemberOutAtOnce) {
 }
 
 TEST(BadLoss, SkipsUntilTooManyInARowWereBad) {
-  BadLoss bad({BadLossPolicy::skip, kInfinity}, 2);
+  BadLoss bad({BadLossConfig::Policy::skip, kInfinity}, 2);
   for (int i = 0; i < BadLoss::kMostSkipped; ++i)
     EXPECT_EQ(bad.judge(1, kNaN, 1), StepVerdict::skip) << i;
-  BadLoss saved({BadLossPolicy::skip, kInfinity}, 2);
+  BadLoss saved({BadLossConfig::Policy::skip, kInfinity}, 2);
   std::map<std::string, double> numbers;
   bad.save(numbers);
   saved.restore(numbers);
@@ -46,7 +46,7 @@ TEST(BadLoss, SkipsUntilTooManyInARowWereBad) {
 }
 
 TEST(BadLoss, RollsBackWithHalfTheRateAFewTimes) {
-  BadLoss bad({BadLossPolicy::roll_back, kInfinity}, 1);
+  BadLoss bad({BadLossConfig::Policy::roll_back, kInfinity}, 1);
   double rate = 1;
   EXPECT_EQ(bad.rate_factor(0), 1);
   for (int i = 0; i < BadLoss::kMostRollBacks; ++i) {
@@ -57,7 +57,7 @@ TEST(BadLoss, RollsBackWithHalfTheRateAFewTimes) {
   EXPECT_EQ(bad.judge(0, kNaN, 1), StepVerdict::leave);
   std::map<std::string, double> numbers;
   bad.save(numbers);
-  BadLoss saved({BadLossPolicy::roll_back, kInfinity}, 1);
+  BadLoss saved({BadLossConfig::Policy::roll_back, kInfinity}, 1);
   saved.restore(numbers);
   EXPECT_EQ(saved.rate_factor(0), rate);
 }
