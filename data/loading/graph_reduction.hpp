@@ -38,12 +38,12 @@ struct GraphReduction {
   // `data.segments`: opening a graph leaves out edges between segments. A training step sees one
   // segment of a slate's graph (GraphDraw).
   SegmentCut segments = SegmentCut::none;
-  std::int64_t segment_nodes = 1000;  // consecutive and metis: most nodes of a segment
+  std::int64_t segment_nodes = 1000;  // consecutive and metis: largest size of a segment
 
   bool gradient_only = false;  // only drawn nodes are trained; all are seen (GraphDraw)
 
-  // Not a key of `data`: a layer of the network takes Graph::config_edges, which opening makes from
-  // the whole graph.
+  // Not a key of `data`. True if a layer of the network takes Graph::config_edges; opening then
+  // makes these edges from the whole graph.
   bool config_edges = false;
 
   // Whether training draws nodes of a graph with `nodes` nodes.
@@ -60,8 +60,9 @@ struct GraphReduction {
 // As text, e.g. "config_neighbours, 1 hop both ways, edges touching_config"; "none".
 std::string to_text(const GraphReduction& reduction);
 
-// The most config edges of a graph: n configurable nodes can have n (n - 1) / 2. And the most edges
-// to follow in search of them: each configurable node can reach every edge.
+// Limits for one graph: on its config edges, because n configurable nodes can have n (n - 1) / 2 of
+// them, and on the edges that the search for them follows, because each configurable node can reach
+// every edge.
 inline constexpr std::int64_t kMostConfigEdges = 1 << 20, kMostFollowedEdges = 1 << 28;
 
 // Returns Graph::config_edges of a graph. Throws DataError above these limits.
@@ -73,22 +74,23 @@ std::vector<std::int32_t> config_edges_of(const Graph& graph);
 // missing, and as config_edges_of.
 Graph reduced_graph(Graph graph, const GraphReduction& reduction);
 
-// [n] 1: the node has an edge to a node with another layout in at least one of the configurations
-// with `states` [K, nc], rows of `table` [S, C]; there a copy may be needed. The layout of a
-// configurable node is the first columns of its state, of another node its columns `layout`; both
-// are minor to major and padded with -1. Layouts of different rank are not compared.
+// [n] 1: in at least one configuration, the node has an edge to a node with another layout, where a
+// copy may be needed. `states` [K, nc]: the states of K configurations, as rows of `table` [S, C].
+// The layout of a configurable node is in the first columns of its state, the layout of another
+// node in the columns `layout` of its features. Both are minor to major and padded with -1. Layouts
+// of different rank are not compared.
 std::vector<char> layout_changes(const Graph& graph, const ColumnRange& layout,
                                  std::span<const float> table, std::int64_t config_features,
                                  std::span<const std::int32_t> states);
 
-// Draws max_nodes nodes, ascending, of a larger graph with a key: a function of nodes, configurable
-// nodes and key. At least one is configurable, since all configurations of a part without one are
-// equal.
+// Draws max_nodes nodes of a larger graph and returns them ascending. The draw is a function of the
+// nodes, the configurable nodes and `key`. At least one drawn node is configurable, since all
+// configurations of a part without one are equal.
 // window: uniform among the windows with a configurable node.
 // random: without replacement, each draw in proportion to the weights (Efraimidis and Spirakis,
 // "Weighted random sampling with a reservoir", 2006): the nodes with the smallest -log(u) / weight,
-// with uniform u. If none is configurable, the configurable node with the smallest value replaces
-// the drawn node with the largest. `changes`: layout_changes; empty: none.
+// with uniform u. If no drawn node is configurable, the configurable node with the smallest value
+// replaces the drawn node with the largest. `changes`: layout_changes; empty: none.
 std::vector<std::int32_t> drawn_nodes(const Graph& graph, const GraphReduction& reduction,
                                       std::uint64_t key, std::span<const char> changes = {});
 
@@ -105,8 +107,8 @@ struct GraphPart {
   std::vector<std::int32_t> config_edges;   // [p', 2] as `edges`
 };
 
-// The part with these nodes, ascending, and with the edges of `edges` [m, 2] and the graph's config
-// edges that connect two of them.
+// The part with these nodes, which are ascending. It keeps those of `edges` [m, 2], and of the
+// graph's config edges, that connect two of these nodes.
 GraphPart part_of(const Graph& graph, std::vector<std::int32_t> nodes,
                   std::span<const std::int32_t> edges);
 

@@ -20,8 +20,8 @@ namespace tpudist {
 
 // The folder in which the ranks of a run share their status. Each rank has one small file, named by
 // its number and rewritten in place. There are no locks, and a sync only if other nodes need it
-// (NFS). A reader that sees halves of two texts tries again later. Files left by a crash are only
-// for people. Not thread-safe.
+// (NFS). A reader that sees halves of two texts tries again later. Files that a crash left behind
+// are of use only to people. Not thread-safe.
 class RankFiles {
  public:
   // Creates the folder if needed, and in it the file of rank `rank` of `ranks`. If this or a later
@@ -46,11 +46,12 @@ class RankFiles {
 inline constexpr int kHungExitCode = 86;
 
 // Ends a process that hangs. One thread checks the activity at least forty times within the
-// timeout. If no rank has finished anything for that long, it prints where this rank is and which
-// ranks the others wait for. Then it ends the process with kHungExitCode, without telling MPI;
-// mpirun, or srun with --kill-on-bad-exit, ends the other ranks. It warns long before that. A
-// second thread exchanges statuses through files: while any rank makes progress, no rank hangs.
-// Without files, or if the disk does not answer, only this rank's own activity counts.
+// timeout. If no rank has finished anything for the whole timeout, the thread prints where this
+// rank is and which ranks the others wait for. Then it ends the process with kHungExitCode, without
+// telling MPI; mpirun, or srun with --kill-on-bad-exit, ends the other ranks. The thread warns long
+// before the timeout. A second thread exchanges the ranks' statuses through files, because no rank
+// counts as hung while another makes progress. Without files, or if the disk does not answer, only
+// this rank's own activity counts.
 //
 // A rank that waits in a collective for a rank that will not come is ended within seconds. A rank
 // will not come if its process on the same machine has ended or, after a StopSignal, if it does not
@@ -80,7 +81,7 @@ class Watchdog {
   void watch(const std::filesystem::path& folder, int rank, int ranks);
   void leave();
 
-  // Sets the checkpoint that reports name as the newest.
+  // Sets the path that reports give as that of the newest checkpoint.
   void remember_checkpoint(const std::filesystem::path& path);
 
   // Whether this rank's activity failed and another rank waits in a collective that this rank will

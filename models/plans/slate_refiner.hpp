@@ -40,17 +40,17 @@ void sort_rows(std::span<T> rows) {
 
 // A layer whose rows and neighbourhoods are in the order in which refinement found them.
 struct RawLayer {
-  std::vector<std::int32_t> self;   // [rows] row before the layer
+  std::vector<std::int32_t> self;   // [rows] each row's own row before the layer
   std::vector<std::int32_t> state;  // [rows], -1: not configurable; empty: the layer joins no
                                     // states
   std::vector<std::vector<std::int32_t>> neighbourhood;  // [edge sets][rows]
   std::vector<RowLists> neighbourhoods;                  // [edge sets] rows before the layer
 };
 
-// The readout of the slates of one graph, in rows in the order of refinement.
+// The readout of the slates of one graph. Rows are numbered in the order of refinement.
 struct RawReadout {
-  RowLists cells;            // rows of each cell
-  RowLists cells_of_config;  // cells that each configuration sums
+  RowLists cells;            // the rows that each cell sums
+  RowLists cells_of_config;  // the cells that each configuration's score sums
   RowLists common;           // one list: the rows that all configurations share
 };
 

@@ -29,8 +29,9 @@ struct GraphEvaluation : PredictionEntry {
   std::string family;
   std::vector<double> columns = {};  // [C]
   double all = 0;                    // of the combination of all columns that have scores
-  double kept = 0;            // of the combination of columns neither rejected nor deselected
-  GraphMetrics metrics = {};  // all metrics of that combination; undefined if no column ranks
+  double kept = 0;  // of the combination of columns neither rejected nor deselected
+  // All metrics of the combination of `kept`; undefined if no column ranks the graph.
+  GraphMetrics metrics = {};
   // How far members agree: Kendall tau between each column's ranking and the combined ranking of
   // the other columns, averaged over columns.
   double agreement = 0;
@@ -50,17 +51,18 @@ struct TableJudgement {
   bool trained_on = false;   // members rank graphs of their training data: no interval holds
   std::vector<std::string> columns;
   std::vector<double> means;  // [C] mean over graphs of the primary metric
-  // [C] the score of the combination minus the score without the column; NaN for columns that are
-  // not combined, and if no other column ranks one of the graphs.
+  // [C] the score of the combination minus the score without the column; NaN if the column is not
+  // combined, or if no other column ranks one of the graphs.
   std::vector<double> gains;
   std::vector<double> weights;  // [C] weight in the combination; 0 if rejected or not selected
   std::vector<GraphEvaluation> graphs;
-  // Members together, means over graphs: `all` with rejected members, `kept` as combined.
+  // Scores of members together, means over graphs: `all` with the rejected members, `kept` with
+  // only the members that are combined.
   double all = 0, kept = 0;
   // Mean of members: on a graph the mean over the columns of a training, then the mean over graphs,
   // then over trainings. Rejected members count too. NaN if no graph has a score.
   double mean_of_members = 0;
-  // [T] score of members together without one combined training.
+  // [T] for each combined training, the score of members together without that training.
   std::vector<double> without_training;
   std::optional<MemberSelection> selection;
   std::vector<std::string> left_out;  // incomplete columns
@@ -84,8 +86,8 @@ struct Judgement {
 };
 
 // Judges and combines members. Rejects members separately over the graphs of each split. If members
-// hold folds out, the splits that they train on are combined by columns, out of fold: on a graph
-// only the members count that hold the graph out. All other splits are combined by members. If a
+// hold out folds, the splits that they train on are combined by columns, out of fold: on a graph,
+// only the members that hold out that graph count. All other splits are combined by members. If a
 // selection is used, scores, gains and intervals are those of the selection. Reads every graph
 // twice, one at a time, and once more if a selection is used; `greedy` keeps all graphs in memory.
 // Throws ConfigError when every member is rejected, and what fold_columns and select_members throw.

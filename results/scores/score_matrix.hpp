@@ -20,8 +20,9 @@ enum class MatrixRows {
                 // the graph's fold
 };
 
-// The primary metric of every row on every graph. In the table graphs of two splits that share a
-// name are "NAME (SPLIT)", rows are its runs, and only MatrixRows::out_of_fold has folds.
+// The primary metric of every row on every graph. As a RunScoreTable: the rows are its runs, two
+// graphs of the same name in different splits are called "NAME (SPLIT)", and only
+// MatrixRows::out_of_fold has folds.
 struct ScoreMatrix : RunScoreTable {
   // A member or training that scores all graphs of the matrix.
   struct Row {
@@ -36,15 +37,16 @@ struct ScoreMatrix : RunScoreTable {
   };
 
   std::string collection, metric;
-  std::int64_t most_rows = 0;  // most scored rows of a graph; 0: all
+  std::int64_t most_rows = 0;  // largest number of scored rows of a graph; 0: all
   MatrixRows kind = MatrixRows::members;
   std::vector<Row> rows;                 // [R]
   std::vector<PredictionEntry> entries;  // [G] the graphs, sorted by name, then split
   // What the matrix leaves out and why, one line each: runs without scores, failed members, graphs
   // with an undefined metric, trainings that lack members.
   std::vector<std::string> left_out;
-  // If rows are trainings: all members, also of trainings that are left out, and the members that
-  // failed or rank nothing and count in no score. `failed_in`: labels of their trainings.
+  // If rows are trainings. `members`: the number of all members, also in trainings that are left
+  // out. `failed_members`: how many of them failed or rank nothing, and so count in no score.
+  // `failed_in`: labels of the trainings of failed members.
   int members = 0, failed_members = 0;
   std::vector<std::string> failed_in;
 
@@ -53,9 +55,9 @@ struct ScoreMatrix : RunScoreTable {
 };
 
 // The matrix of these runs. Leaves out runs without scores and failed members; without rows there
-// are no graphs either. Throws ConfigError, which names two runs and their difference, when they
-// cannot be in one matrix: different collections, rows or run times of a graph, or folds, or a
-// graph that only one of them scored.
+// are no graphs either. Throws ConfigError, which names two runs and their difference, when the two
+// cannot be in one matrix: their collections or folds differ, or the rows or run times of a graph,
+// or only one of them scored a graph.
 ScoreMatrix score_matrix(std::span<const RunRecord> runs, MatrixRows kind);
 
 // The rows of a matrix of members that belong to one training.

@@ -26,7 +26,7 @@ struct StepTimes {
   double data_wait = 0;  // until the step's work was prepared
   double reading = 0;    // slates from shards or cache
   double planning = 0;   // plans and inputs of units
-  double compute = 0;    // forward and backward passes, with this rank's own additions
+  double compute = 0;    // forward and backward passes, and adding this rank's own leaves
   double reduction = 0;  // sum over ranks, including the wait for slower ranks
   double optimizer = 0;  // norms, clip, update and averages
 };
@@ -43,8 +43,8 @@ inline constexpr std::array<std::pair<const char*, double StepTimes::*>, 6> kSte
 // The times of all ranks, in rank order, on every rank. Collective: one small exchange.
 std::vector<StepTimes> gather_times(Communicator& world, const StepTimes& mine);
 
-// The rank with the longest compute time, of equals the lowest, and its compute time / mean of all
-// ranks (1 if nothing was computed). `ranks`: at least one.
+// The rank with the longest compute time (the lowest of several such ranks), and that time divided
+// by the mean of all ranks (1 if nothing was computed). `ranks`: at least one.
 std::pair<std::size_t, double> straggler(const std::vector<StepTimes>& ranks);
 
 // {"rank_seconds": {"data_wait": [seconds of each rank], ...}, "slowest_rank": 1,

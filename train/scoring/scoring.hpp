@@ -23,8 +23,9 @@ struct ScoresByMember {
 
 struct ScoringOptions {
   ScoringBlock block;
-  std::int64_t most_rows = 0;  // most rows of a graph, drawn by a fixed permutation; 0 = all
-  std::uint64_t draw = 0;      // number of the draw of nodes, if `data.reduce` draws nodes
+  // Largest number of rows of a graph, drawn by a fixed permutation; 0 = all.
+  std::int64_t most_rows = 0;
+  std::uint64_t draw = 0;  // number of the draw of nodes, if `data.reduce` draws nodes
 };
 
 // Consecutive graphs of a dataset.
@@ -33,15 +34,16 @@ struct GraphRange {
 };
 
 // Cuts graphs into ranges that are scored one after another, so that memory stays bounded. A range
-// has at least one graph, and as many graphs as have `most` scores together. `scores`: of each
-// graph, rows x members.
+// has at least one graph, and more only as long as all its graphs have at most `most` scores
+// together. `scores`: of each graph, rows x members.
 std::vector<GraphRange> scoring_ranges(std::span<const std::int64_t> scores,
                                        std::int64_t most = std::int64_t{1} << 21);
 
 // Scores rows of some of the dataset's graphs with members 0 .. members-1 of `flat` [M, P]. Spreads
-// the work over ranks and threads by estimated cost. Scores equal configurations once, or once in
-// each permutation of `options.block.slates`. Collective; every rank gets all predictions. The
-// caller starts and finishes context.progress, which advances by the scores of all ranks.
+// the work over ranks and threads by estimated cost. Scores equal configurations only once, or, if
+// `options.block.slates` wants slates, once in each of its permutations of the configurations.
+// Collective; every rank gets all predictions. The caller starts and finishes context.progress,
+// which advances by the scores of all ranks.
 std::vector<ScoresByMember> score_graphs(const Network& network, std::span<const float> flat,
                                          int members, const Dataset& dataset, GraphRange graphs,
                                          const UnitBuilder& units, const ScoringOptions& options,

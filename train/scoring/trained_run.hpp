@@ -41,9 +41,9 @@ struct TrainedRun {
 // config.yaml, and when every member failed; DataError when the checkpoint is damaged.
 TrainedRun open_run(const std::filesystem::path& path, std::string_view which = "last",
                     Weights weights = Weights::averaged);
-// The graphs that members of the run were trained on: from the run's seen_graphs.json; in imported
-// runs from folds.yaml and the run's shards, or `shards` if those are gone. Throws what reading
-// these files throws, and DataError when the shards' graphs have changed.
+// The graphs that members of the run were trained on. Reads the run's seen_graphs.json; for an
+// imported run, folds.yaml and the run's shards, or the folder `shards` if the run's are gone.
+// Throws what reading these files throws, and DataError when the shards' graphs have changed.
 TrainedOn trained_on(const TrainedRun& run, const std::filesystem::path& shards);
 
 // [graphs] The fold of each graph in the run's folds.yaml. Throws as FoldFile.
@@ -54,7 +54,7 @@ std::string opened_at(const TrainedRun& run);
 
 // Throws ConfigError when two runs of one recipe have a member with equal weights: one training is
 // given twice, as the same folder, a link or a copy. Warns of equal weights in two recipes, or
-// within a run. Failed members do not count. The same on all ranks.
+// within a run. Failed members do not count. All ranks come to the same result.
 void require_other_trainings(const std::vector<const TrainedRun*>& runs, JobContext& context);
 
 // On rank 0, warns if METIS cut graphs in training and this program's METIS cuts other segments.

@@ -30,9 +30,9 @@ struct Unit {
   std::vector<SegmentDraw> segments;
   std::vector<SlateRows> rows;
   UnitInput input;
-  // If the single slate of a unit is computed in chunks: each chunk begins with the first
-  // configuration of the slate; the other configurations follow in order, chunk after chunk.
-  // `input` is then empty.
+  // Only if the unit's single slate is computed in chunks; `input` is then empty. Every chunk
+  // begins with the slate's first configuration. The other configurations are spread over the
+  // chunks in their order.
   std::vector<UnitInput> chunks;
   // The times when reading the slates began and ended, and when plan and input were ready.
   std::chrono::steady_clock::time_point begin, read, planned;
@@ -47,7 +47,7 @@ struct PlanComparison {
   double build_seconds = 0;           // to build the refined plan of already prepared graphs
   double drawn_seconds = 0;           // to draw and refine parts of graphs; 0: none drawn
   bool refined_pays() const;          // decides for `plan: auto`
-  // 1 if only the head, which does not count, computes.
+  // 1 if no layer computes anything; the head does not count.
   double saving() const {
     return refined_cost.step() > 0 ? dense_cost.step() / refined_cost.step() : 1;
   }
@@ -58,9 +58,10 @@ struct UnitEstimate {
   PlanCost cost;
   bool refined = false;
 
-  // Work in floating-point operations: the products with the weights, plus, for each float of a
-  // state or of a neighbour, the operations that fit into the time to read and write that float.
-  // Without this second part narrow layers and long lists of neighbours would seem too cheap.
+  // Work in floating-point operations: the products with the weights, and memory traffic as
+  // operations. Each float of a state or of a neighbour counts as the operations that could run in
+  // the time that reading and writing it takes. Without this second part narrow layers and long
+  // lists of neighbours would seem too cheap.
   double step_work() const {
     return cost.step() + kStepOperations * cost.states + kStepEntry * cost.entries;
   }
@@ -82,9 +83,9 @@ class UnitBuilder {
   UnitBuilder(const Dataset& dataset, const Network& network, PlanMode mode, int config_chunk = 0,
               UnitUse use = UnitUse::scores);
 
-  // Prepares all graphs now, in files that the processes of the node share, if they share the data
-  // (data.cache_dir). `draws_edges`: all units will have randomly dropped edges. Call before the
-  // first use.
+  // If the processes of the node share the data (data.cache_dir): prepares all graphs now, in files
+  // that these processes share too. `draws_edges`: all units will have randomly dropped edges. Call
+  // before the first use.
   void share_graphs(bool draws_edges, ThreadPool& pool);
   // Bytes that share_graphs() maps for all processes of the node together; else 0.
   std::uint64_t shared_bytes() const { return prepared_.shared_bytes(); }
@@ -94,10 +95,10 @@ class UnitBuilder {
   // Throws DataError or IoError when reading fails.
   Unit build(std::span<const SlateRows> slates, const GraphDraw& draw = {}) const;
 
-  // Builds a unit of one row of a graph with the nodes in the place of configurations: its scores
-  // are the parts of the nodes in the score of the row. Also returns the number of each score's node
-  // in the graph, as opened. Only for networks whose score is a sum over nodes
-  // (NetworkConfig::has_head_of_nodes). Throws as `build`.
+  // Builds a unit of one row of a graph in which each node takes the place of a configuration: each
+  // score of the unit is the part that a node adds to the row's score. Also returns, for each
+  // score, the number of its node in the graph as opened. Only for networks whose score is a sum
+  // over nodes (NetworkConfig::has_head_of_nodes). Throws as `build`.
   std::pair<UnitInput, std::vector<std::int32_t>> build_by_node(int graph, std::int64_t row) const;
 
   // The name of a graph of the data set.
@@ -119,7 +120,8 @@ class UnitBuilder {
  private:
   // The graphs of one unit as each slate sees them.
   class Graphs;
-  // The first of the unit's input rows of each slate's graph; each graph is there once.
+  // [slates] The first of the unit's input rows that belong to the slate's graph. The unit has the
+  // rows of a graph once, so slates of one graph have the same number.
   std::vector<std::int64_t> input_begins(std::span<const Slate> slates) const;
   std::vector<PlanSlate> views(std::span<const Slate> slates, Graphs& graphs) const;
   Plan dense_plan(std::span<const Slate> slates, Graphs& graphs) const;
