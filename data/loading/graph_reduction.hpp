@@ -20,7 +20,7 @@ struct GraphReduction {
   // How a configurable node reaches others: along edges both ways, only from consumers to
   // producers, or only from producers to consumers.
   enum class Direction { both, to_producer, to_consumer };
-  // The edges between kept nodes that are kept: those with a configurable end, or all.
+  // Which edges between kept nodes stay: those with a configurable end, or all.
   enum class Edges { touching_config, all };
   // How to draw max_nodes nodes of a larger graph: a window of consecutive nodes, or any nodes.
   enum class Sample { window, random };
@@ -32,7 +32,7 @@ struct GraphReduction {
   // A slate sees at most this many nodes, drawn for it (drawn_nodes); 0: all.
   std::int64_t max_nodes = 0;
   Sample sample = Sample::window;
-  double config_weight = 1;  // random: weight of a configurable node, of others 1
+  double config_weight = 1;  // random: weight of a configurable node; other nodes have 1
   double change_weight = 1;  // random: factor for nodes at a change of layout
 
   // `data.segments`: opening a graph leaves out edges between segments. A training step sees one

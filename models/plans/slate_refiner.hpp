@@ -56,7 +56,7 @@ struct RawReadout {
 
 // A plan whose rows are in the order in which refinement found them.
 struct UnorderedPlan {
-  std::vector<std::int32_t> node, state;  // of the first rows
+  std::vector<std::int32_t> node, state;  // of the rows before the first layer
   std::vector<RawLayer> layers;
   std::vector<RawReadout> readouts;  // [graphs]
 };
@@ -113,7 +113,8 @@ class SlateRefiner {
     std::vector<std::int32_t> neighbourhood;
   };
 
-  // The result for the first node with a list of neighbours; nodes with an equal list share it.
+  // The result for the first node that has a certain list of neighbours. Later nodes with an equal
+  // list take this result.
   struct KnownList {
     std::int32_t node = 0;
     NodeNeighbourhoods around;
@@ -122,15 +123,17 @@ class SlateRefiner {
   // The states that configurations give to one node.
   struct NodeStates {
     std::int32_t partition = 0;
-    const std::int32_t* label = nullptr;  // [configurations] class of the state; null: none has one
+    // [configurations] class of the state; null: the node has no state in any configuration.
+    const std::int32_t* label = nullptr;
     const std::int32_t* state = nullptr;  // [configurations] the state's row in the plan
   };
   const NodeStates& states_of(std::int32_t node) const {
     return states_[node_states_.empty() ? 0 : node_states_[node]];
   }
   void label_configs();
-  // The rows of a node before the current layer, relative to this graph's first row, or its
-  // neighbourhoods in an edge set. Valid until the next new partition.
+  // One number for each configuration: the row of a node before the current layer, relative to this
+  // graph's first row, or the node's neighbourhood in an edge set. Valid until the next new
+  // partition.
   struct NodeRows {
     const std::int32_t *of_class, *class_of_config;
     std::int32_t operator()(std::int64_t config) const { return of_class[class_of_config[config]]; }
@@ -163,10 +166,12 @@ class SlateRefiner {
   std::vector<std::int32_t> node_states_;    // [n], or empty
   int layer_ = 0;
   NodeColours of_node_, next_of_node_;
-  std::vector<std::int32_t> colours_, next_colours_;  // of the classes of all nodes: their rows
-  std::int64_t reached_rows_ = 0;                     // the rows of unreached nodes follow
+  // The row of each class of each node; the classes of a node begin at NodeColours::begin.
+  std::vector<std::int32_t> colours_, next_colours_;
+  std::int64_t reached_rows_ = 0;  // the rows of unreached nodes follow
 
-  // The following belong to the layer that `advance` computes; the first four are [edge sets].
+  // The following belong to the layer that `advance` computes; the first five, up to known_lists_,
+  // are [edge sets].
   std::vector<std::int64_t> first_neighbourhood_;  // of this graph
   std::vector<std::vector<std::int32_t>> single_;  // [rows before] neighbourhood of a single row
   std::vector<ColourTable> several_;               // neighbourhoods of several rows
@@ -174,7 +179,7 @@ class SlateRefiner {
   std::vector<std::unordered_map<std::uint64_t, KnownList>> known_lists_;  // by hash of the list
   std::vector<PairTable> row_tables_;  // [edge sets], and one more for states that join
   // For the current node: its sources, its neighbourhoods [edge sets], and the rows of one
-  // neighbourhood. Members only to reuse their memory.
+  // neighbourhood. Kept in the class only to reuse their memory.
   std::vector<NodeRows> sources_, around_;
   std::vector<std::uint32_t> key_;
 };
