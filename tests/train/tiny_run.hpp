@@ -22,8 +22,8 @@
 
 namespace tpudist::test {
 
-// Tests that write into a folder of their own.
-struct FolderTest : ::testing::Test {
+// Tests that train in a folder of their own.
+struct TrainTest : ::testing::Test {
   const TempDir folder;
 };
 

@@ -10,8 +10,8 @@
 #include "tests/data/npz/npz_fixture.hpp"
 #include "tests/results/inspect/measured_graph.hpp"
 #include "tests/support/converted.hpp"
+#include "tests/support/matchers.hpp"
 #include "tests/support/real_data.hpp"
-#include "tests/support/temp_dir.hpp"
 
 namespace tpudist::test {
 namespace {

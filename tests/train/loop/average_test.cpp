@@ -22,7 +22,7 @@ namespace fs = std::filesystem;
 constexpr const char* kEma = "train.average={kind: ema, decay: 0.5}";
 constexpr const char* kSwa = "train.average={kind: swa, from: 0.5}";
 
-using Average = FolderTest;
+using Average = TrainTest;
 
 TEST_F(Average, IsTheMeanOfTheWeightsOfItsSteps) {
   const Experiment experiment =

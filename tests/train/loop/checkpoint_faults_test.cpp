@@ -66,7 +66,7 @@ std::vector<std::string> temporary_files(const fs::path& folder) {
   return names;
 }
 
-using CheckpointFaults = FolderTest;
+using CheckpointFaults = TrainTest;
 
 // Processes are made before this one has any thread.
 TEST_F(CheckpointFaults, DeathAtAnyWriteCallCostsNoMoreThanTheLastCheckpoint) {

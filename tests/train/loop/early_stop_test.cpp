@@ -73,7 +73,7 @@ std::vector<float> parameters(const Checkpoint& checkpoint, std::size_t member) 
   return {begin, begin + static_cast<std::ptrdiff_t>(length)};
 }
 
-using EarlyStoppedRun = FolderTest;
+using EarlyStoppedRun = TrainTest;
 
 // Of more rows than those on the way, the last scores may be better by luck.
 TEST_F(EarlyStoppedRun, BestScoresAreOfTheRowsThatStopIt) {
@@ -129,7 +129,7 @@ void start_with_an_impatient_member(const Experiment& experiment, const fs::path
                           });
 }
 
-using EarlyStoppedMember = FolderTest;
+using EarlyStoppedMember = TrainTest;
 
 TEST_F(EarlyStoppedMember, KeepsItsWeightsAndLeavesTheOthersAsTheyWere) {
   const Experiment experiment = patient();

@@ -85,7 +85,7 @@ std::vector<nlohmann::json> logged(const fs::path& folder, const std::string& ki
   return records;
 }
 
-using EnsembleSlice = FolderTest;
+using EnsembleSlice = TrainTest;
 
 // With one slate a batch, whole batches are of graphs that the only member holds out.
 TEST_F(EnsembleSlice, TakesNoStepOnABatchThatItsOnlyMemberHoldsOut) {

@@ -40,7 +40,7 @@ CollectionResult evaluate(const fs::path& folder, const ScoreRequest& request = 
   return score_runs(runs, request, alone.context).front();
 }
 
-using FoldOver = FolderTest;
+using FoldOver = TrainTest;
 
 TEST_F(FoldOver, MembersTrainOnBothSplitsButTheirFold) {
   const Experiment experiment = both_splits();

@@ -45,7 +45,7 @@ std::string message_of_resuming(const Experiment& experiment, const fs::path& fo
   return test::message_of<ConfigError>([&] { resume(experiment, folder); });
 }
 
-using RecordedFolds = FolderTest;
+using RecordedFolds = TrainTest;
 
 TEST_F(RecordedFolds, LieInTheRunFolderAsAFoldFile) {
   const TrainOutcome first = run(tiny_experiment(), folder / "run");

@@ -41,7 +41,7 @@ std::vector<const TrainedRun*> pointers(const std::vector<TrainedRun>& runs) {
   return all;
 }
 
-class ReducedGraphs : public FolderTest, protected OneRank {
+class ReducedGraphs : public TrainTest, protected OneRank {
  protected:
   ReducedGraphs() : OneRank(2) {}
 };

@@ -264,7 +264,7 @@ void start_with(const std::filesystem::path& folder, const std::string& override
   run(tiny_experiment(lines_of(overrides)), folder, 1, false, stop_after(2));
 }
 
-using ResumeKeys = FolderTest;
+using ResumeKeys = TrainTest;
 
 TEST_F(ResumeKeys, AreThoseOfTheDocumentation) {
   std::map<std::string, bool> tested;

@@ -40,7 +40,7 @@ void cut_in_half(const fs::path& file) {
   fs::resize_file(file, fs::file_size(file) / 2);
 }
 
-using Resume = FolderTest;
+using Resume = TrainTest;
 
 TEST_F(Resume, RefusesAnotherNetworkAndLeavesTheRunAsItWas) {
   run(tiny_experiment({"train.log_every=1"}), folder / "run");
@@ -107,7 +107,7 @@ TEST_F(Resume, StartsAnewWhereNoCheckpointIsWhole) {
   EXPECT_TRUE(fs::exists(file.string() + ".damaged"));
 }
 
-using RunFolders = FolderTest;
+using RunFolders = TrainTest;
 
 TEST_F(RunFolders, WritesNothingBeforeTheDataAreThere) {
   for (const bool resumes : {false, true}) {
@@ -205,7 +205,7 @@ TEST_F(RunFolders, KeepsTheBestCheckpointBesideTheNewest) {
   EXPECT_EQ(open_run(folder / "run", "best").step, 8);  // of those that were scored since
 }
 
-using OpenRun = FolderTest;
+using OpenRun = TrainTest;
 
 TEST_F(OpenRun, SaysWhichCheckpointsThereAre) {
   run(tiny_experiment({"train.checkpoint_every=4", "train.last_evaluation=none"}), folder / "run");

@@ -49,7 +49,7 @@ Experiment logged_experiment() {
                           "train.checkpoint_every=2", "train.last_evaluation=sampled"});
 }
 
-using RunEvents = FolderTest;
+using RunEvents = TrainTest;
 
 TEST_F(RunEvents, AreThoseOfTheMetrics) {
   run(logged_experiment(), folder / "run");

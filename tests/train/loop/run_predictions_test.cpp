@@ -31,7 +31,7 @@ nlohmann::json scores_of(const fs::path& folder) {
   return nlohmann::json::parse(read_text_file(folder / "scores.json"));
 }
 
-using RunPredictions = FolderTest;
+using RunPredictions = TrainTest;
 
 // The filter says which rows are trained on; out of fold all graphs are scored.
 TEST_F(RunPredictions, AreAlsoOfGraphsThatTheEntropyFilterLeavesOut) {

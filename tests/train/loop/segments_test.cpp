@@ -36,7 +36,7 @@ Experiment cut(std::vector<std::string> overrides = {}) {
   return tiny_experiment(std::move(overrides));
 }
 
-using Segments = FolderTest;
+using Segments = TrainTest;
 
 TEST_F(Segments, TrainAsAReferenceDoes) {
   constexpr int kSteps = 12;

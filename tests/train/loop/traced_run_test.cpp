@@ -25,7 +25,7 @@ TrainOutcome traced_run(const Experiment& experiment, const TempDir& folder) {
   return outcome;
 }
 
-using TracedRun = FolderTest;
+using TracedRun = TrainTest;
 
 TEST_F(TracedRun, ShowsEveryPartOfEveryStepAndChangesNoBit) {
   const Experiment experiment =

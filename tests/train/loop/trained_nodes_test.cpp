@@ -47,7 +47,7 @@ at::Tensor scores_of(const GraphReference& reference, const std::vector<std::int
   return (hidden.mm(reference["head.weight"]) + reference["head.bias"]).squeeze(1);
 }
 
-using TrainedNodes = FolderTest;
+using TrainedNodes = TrainTest;
 
 TEST_F(TrainedNodes, TrainAsAReferenceDoes) {
   constexpr int kSteps = 12;

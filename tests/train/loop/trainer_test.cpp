@@ -24,7 +24,7 @@ namespace {
 
 using ::testing::HasSubstr;
 
-using Trainer = FolderTest;
+using Trainer = TrainTest;
 
 TEST_F(Trainer, GivesTheSameBitsForAnyNumberOfThreads) {
   const Experiment experiment = tiny_experiment();

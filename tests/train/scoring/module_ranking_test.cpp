@@ -33,7 +33,7 @@ TrainedRun tile_run(const std::filesystem::path& folder) {
   return short_run(folder, {"data.collection=tile:xla", "model.preset=latenciaga_tile"});
 }
 
-class ModuleRankingTest : public FolderTest, protected OneRank {
+class ModuleRankingTest : public TrainTest, protected OneRank {
  protected:
   ModuleRankingTest() : OneRank(2) {}
 
