@@ -530,8 +530,8 @@ struct Case {
           d_y = drawn(shape.rows), y(sizes.numbers() * shape.members),
           parts(sizes.numbers() * sizes.chunks() * shape.members);
       report.exact(in == 12 ? "weight-gradient-12" : "weight-gradient-128", y, 0, [&] {
-        launch_weight_gradient(sizes, shape.members, planes(x), planes(d_y), planes(y),
-                               planes(parts), nullptr);
+        launch_weight_gradient(sizes, sizes.chunks(), shape.members, {}, planes(x), planes(d_y),
+                               planes(y), planes(parts), nullptr);
       });
     }
   }

@@ -55,7 +55,8 @@ void print_counts(const Experiment& experiment) {
     step.run(work, state);
     const CopyCounts after = setup.network.copies();
     if (i == 0) continue;
-    fmt::print("units {}, passes {}\n", work.batch.units(), work.passes.size());
+    fmt::print("units {}, passes {}\n", work.batch.units(),
+               work.joined.empty() ? work.passes.size() : work.joined.size());
     fmt::print("launches {}: {} own kernels, {} of ATen\n", counter.launches(),
                counter.own_kernels(), counter.aten_operations());
     print_work(counter.of_aten());

@@ -1,10 +1,12 @@
 #include "models/device/device_backend.hpp"
 
 #include <ATen/ATen.h>
+#include <ATen/record_function.h>
 
 #include <algorithm>
 #include <optional>
 
+#include "core/error.hpp"
 #include "models/device/device_kernels.hpp"
 #include "models/kernels/row_kernels.hpp"
 #include "models/kernels/row_launches.hpp"
@@ -34,8 +36,8 @@ class Tf32Products {
   Tf32Products& operator=(const Tf32Products&) = delete;
 };
 
-// The largest weight gradient of a member for which the kernel for all members was faster on an
-// H200 than cuBLAS's one call per member, in products.
+// The largest weight gradient of a leaf for which the kernel for all leaves was faster on an H200
+// than cuBLAS's one call for each, in products.
 constexpr std::int64_t kMostProducts = std::int64_t{1} << 27;
 
 class DeviceBackend : public Backend {
@@ -90,7 +92,8 @@ class DeviceBackend : public Backend {
                     const at::Tensor& bias) const override {
     const at::Tensor y = make_rows(x.size(0), x.size(1), weight.size(2), x.options());
     multiply_all(operand(x), operand(weight), false, y);
-    return bias.defined() ? y.add_(bias.unsqueeze(1)) : y;
+    if (bias.defined()) of_members(y).add_(one_of_member(bias).unsqueeze(1));
+    return y;
   }
   Gradients linear_gradient(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& d_y,
                             bool of_x, bool of_bias) const override {
@@ -100,25 +103,62 @@ class DeviceBackend : public Backend {
       gradients.x = rows_like(x);
       multiply_all(right, operand(weight), true, gradients.x);
     }
-    const std::int64_t products = x.numel() / std::max<std::int64_t>(x.size(0), 1) * d_y.size(2);
-    if (precision_ == Precision::fp32 && x.scalar_type() == at::kFloat && products > 0 &&
-        products <= kMostProducts) {
-      add_weight_gradient({x.size(1), x.size(2), d_y.size(2), of_bias}, x, d_y, gradients);
+    const Leaves leaves = leaves_of(x, weight.size(0));
+    const std::int64_t in = x.size(2), out = d_y.size(2);
+    const at::Tensor y = make_rows(weight.size(0), in + (of_bias ? 1 : 0), out, x.options());
+    gradients.parameter = y.narrow(1, 0, in);
+    if (of_bias) gradients.bias = y.select(1, in);
+    if (x.scalar_type() == at::kDouble) {
+      multiply_doubles(operand(x).transpose(1, 2), right, gradients.parameter, leaves.runs);
+      if (of_bias) gradients.bias = sum_of_rows(d_y);
       return gradients;
     }
-    gradients.parameter = rows_like(weight);
-    if (of_bias) gradients.bias = summed_rows(d_y);
-    const at::Tensor left = operand(x).transpose(1, 2);
-    if (x.scalar_type() == at::kDouble) {
-      multiply_doubles(left, right, gradients.parameter);
-    } else {
-      multiply_each(left, right, gradients.parameter);
+    const bool by_kernel = precision_ == Precision::fp32;
+    if (by_kernel) {
+      WeightGradientSizes sizes{0, in, out, of_bias};
+      std::int64_t chunks = 0;
+      for (const RowRun& run : leaves.of_plane) {
+        chunks = std::max(chunks, WeightGradientSizes{run.count, in, out, of_bias}.chunks());
+        sizes.rows = std::max(sizes.rows, run.count);
+      }
+      const at::Tensor parts =
+          chunks == 1 ? at::Tensor() : make_rows(y.size(0), chunks, sizes.numbers(), x.options());
+      launch_weight_gradient(sizes, chunks, y.size(0), leaves.runs, planes_of<float>(x),
+                             planes_of<float>(d_y), mutable_planes_of<float>(y),
+                             mutable_planes_of<float>(parts), stream_of(x));
+    } else if (of_bias) {
+      gradients.bias = sum_of_rows(d_y);
+    }
+    const at::Tensor left = operand(x);
+    for (std::int64_t leaf = 0; leaf < y.size(0); ++leaf) {
+      const std::int64_t rows = leaves.run(leaf).count;
+      if (by_kernel && rows * in * out <= kMostProducts) continue;
+      at::Tensor to = gradients.parameter[leaf];
+      if (rows == 0) {
+        to.zero_();
+      } else {
+        multiply(leaves.rows(left, leaf)[0].t(), leaves.rows(right, leaf)[0], to);
+      }
     }
     return gradients;
   }
 
-  at::Tensor sum_of_rows(const at::Tensor& x) const override { return summed_rows(x); }
+  at::Tensor of_rows(const at::Tensor& parameter, std::int64_t rows) const override {
+    if (!units()) return parameter.unsqueeze(1).expand({-1, rows, -1});
+    const UnitRows& kind = units()->of(rows);
+    const std::int64_t runs = std::ssize(kind.runs);
+    return sum_of_gathered(
+        {as_planes(parameter.reshape({parameter.size(0) / runs, runs, parameter.size(1)}))},
+        {{kind.run_of_row, kind.rows_of_run}}, rows);
+  }
+  at::Tensor sum_of_rows(const at::Tensor& x) const override {
+    if (!units()) return summed_rows(x);
+    const at::Tensor sums = multiply(units()->of(x.size(1)).rows_of_run, 1, x);
+    return sums.reshape({sums.size(0) * sums.size(1), sums.size(2)});
+  }
 
+  // LibTorch may round a number by where it lies, which joined plans take care of.
+  bool maps_all_members() const override { return units() != nullptr; }
   // One call on all rows, whose operations are recorded as they are.
   at::Tensor map(const RowFunction& function, const std::vector<at::Tensor>& rows,
                  const std::vector<at::Tensor>& parameters) const override {
@@ -146,30 +186,47 @@ class DeviceBackend : public Backend {
   at::Tensor drop(const at::Tensor& x, const DropoutDraw& draw) const override {
     at::Tensor y = rows_like(x);
     AT_DISPATCH_FLOATING_TYPES(x.scalar_type(), "drop", [&] {
-      launch_drop(draw.dropped == Dropped::rows, x.size(1), columns_of(x), draw.rate,
-                  draw.member_keys.data(), draw.layer, arrays_.find(draw.row_keys),
-                  planes_of<scalar_t>(x), mutable_planes_of<scalar_t>(y), stream_of(x));
+      // Members that have a block each have row keys of their own.
+      const std::int64_t blocks = units() ? units()->blocks : 1, rows = x.size(1) / blocks;
+      const std::uint64_t* const keys = arrays_.find(draw.row_keys);
+      Columns columns = columns_of(x);
+      for (std::int64_t b = 0; b < blocks; ++b) {
+        const std::int64_t at = b * rows * x.size(2);
+        launch_drop(draw.dropped == Dropped::rows, rows, columns, draw.rate,
+                    draw.member_keys.data() + b, draw.layer, keys + b * rows,
+                    Planes<const scalar_t>(x.const_data_ptr<scalar_t>() + at, x.stride(0)),
+                    Planes<scalar_t>(y.mutable_data_ptr<scalar_t>() + at, y.stride(0)),
+                    stream_of(x));
+      }
     });
     return y;
   }
 
   Result normalise(const RowGroups& groups, const at::Tensor& x, const at::Tensor& shift,
                    double eps) const override {
-    return normalise_by_kernels(arrays_.find(groups), x, shift, eps);
+    return normalise_by_kernels(arrays_.find(groups), x, of_planes(shift, x), eps);
   }
   Gradients normalise_gradient(const RowGroups& groups, const at::Tensor& x,
                                const at::Tensor& shift, const at::Tensor& kept,
                                const at::Tensor& d_y) const override {
-    return normalise_gradient_by_kernels(arrays_.find(groups), x, shift, kept, d_y);
+    Gradients gradients =
+        normalise_gradient_by_kernels(arrays_.find(groups), x, of_planes(shift, x), kept, d_y);
+    if (shift.defined())
+      gradients.parameter = sum_of_rows(as_planes(gradients.parameter)).to(shift.scalar_type());
+    return gradients;
   }
   Result softmax_gate(const RowGroups& groups, const at::Tensor& x,
                       const at::Tensor& temperature) const override {
-    return softmax_gate_by_kernels(arrays_.find(groups), x, temperature);
+    return softmax_gate_by_kernels(arrays_.find(groups), x, of_planes(temperature, x));
   }
   Gradients softmax_gate_gradient(const RowGroups& groups, const at::Tensor& x,
                                   const at::Tensor& temperature, const at::Tensor& kept,
                                   const at::Tensor& d_y) const override {
-    return softmax_gate_gradient_by_kernels(arrays_.find(groups), x, temperature, kept, d_y);
+    Gradients gradients = softmax_gate_gradient_by_kernels(arrays_.find(groups), x,
+                                                           of_planes(temperature, x), kept, d_y);
+    const at::Tensor sums = summed_rows(as_planes(sum_of_rows(gradients.parameter).unsqueeze(2)));
+    gradients.parameter = sums.view_as(temperature).to(temperature.scalar_type());
+    return gradients;
   }
   at::Tensor attend(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
                     const NodeAttention& attention, std::int64_t heads) const override {
@@ -213,50 +270,90 @@ class DeviceBackend : public Backend {
     return make_rows(x.size(0), x.size(1), x.size(2), x.options().dtype(at::kBFloat16)).copy_(x);
   }
 
+  const JoinedUnits* units() const { return arrays_.units(); }
+
+  // The rows whose gradients of parameters are sums of their own: those of a unit for one member.
+  struct Leaves {
+    std::vector<RowRun> of_plane;
+    RowRuns runs;
+
+    const RowRun& run(std::int64_t leaf) const {
+      return of_plane[static_cast<std::size_t>(leaf) % of_plane.size()];
+    }
+    at::Tensor rows(const at::Tensor& x, std::int64_t leaf) const {
+      return x.narrow(0, leaf / std::ssize(of_plane), 1)
+          .narrow(1, run(leaf).begin, run(leaf).count);
+    }
+  };
+  Leaves leaves_of(const at::Tensor& x, std::int64_t leaves) const {
+    if (leaves == x.size(0)) return {{{0, x.size(1)}}, {nullptr, 1, kMostProducts}};
+    if (!units()) throw Error(ErrorKind::failed, "a product has parameters of other members");
+    const std::vector<RowRun>& runs = units()->of(x.size(1)).runs;
+    return {runs, {arrays_.find(runs), std::ssize(runs), kMostProducts}};
+  }
+
+  // Rows [M, rows, C] or [1, M * rows, C] as the former.
+  at::Tensor of_members(const at::Tensor& x) const {
+    const std::int64_t blocks = units() ? units()->blocks : 1;
+    return blocks == 1 ? x : x.view({blocks, x.size(1) / blocks, x.size(2)});
+  }
+  // Parameters [M * slots, ...] as [planes of x, ...], those of a plane side by side.
+  static at::Tensor of_planes(const at::Tensor& parameter, const at::Tensor& x) {
+    return parameter.defined() ? parameter.contiguous().view({x.size(0), -1}) : parameter;
+  }
+  // The first of each member's equal parameters, [M, ...].
+  at::Tensor one_of_member(const at::Tensor& parameter) const {
+    const std::int64_t slots = units() ? units()->slots : 1;
+    return slots == 1 ? parameter : parameter.unflatten(0, {-1, slots}).select(1, 0);
+  }
+
   // y = x W (or x W^T) of operands for each member; in one call if that is known not to change a
-  // member's bits.
+  // row's bits, else one for each leaf.
   void multiply_all(const at::Tensor& x, const at::Tensor& weight, bool transposed,
                     const at::Tensor& y) const {
-    const at::Tensor right = transposed ? weight.transpose(1, 2) : weight;
+    const at::Tensor own = one_of_member(weight);
     if (x.scalar_type() == at::kDouble) {
-      multiply_doubles(x, right, y);
-    } else if (!multiply_members(x, weight, transposed, precision_ == Precision::tf32, y)) {
-      multiply_each(x, right, y);
+      multiply_doubles(of_members(x), transposed ? own.transpose(1, 2) : own, of_members(y));
+      return;
+    }
+    if (multiply_members(of_members(x), own, transposed, precision_ == Precision::tf32,
+                         of_members(y)))
+      return;
+    RECORD_FUNCTION("tpudist::products", {});
+    if (units()) y.zero_();  // no number of padding may be left undefined
+    const Leaves leaves = leaves_of(x, weight.size(0));
+    for (std::int64_t leaf = 0; leaf < weight.size(0); ++leaf) {
+      if (leaves.run(leaf).count == 0) continue;
+      multiply(leaves.rows(x, leaf)[0], transposed ? weight[leaf].t() : weight[leaf],
+               leaves.rows(y, leaf)[0]);
     }
   }
 
-  static void multiply_doubles(const at::Tensor& a, const at::Tensor& b, const at::Tensor& y) {
+  static void multiply_doubles(const at::Tensor& a, const at::Tensor& b, const at::Tensor& y,
+                               const RowRuns& runs = {}) {
     const auto strided = [](const at::Tensor& x) {
       return StridedPlanes{planes_of<double>(x), x.stride(1), x.stride(2)};
     };
     launch_double_product(a.size(1), a.size(2), columns_of(y), strided(a), strided(b),
-                          mutable_planes_of<double>(y), stream_of(y));
+                          mutable_planes_of<double>(y), stream_of(y), runs);
   }
 
-  static void add_weight_gradient(const WeightGradientSizes& sizes, const at::Tensor& x,
-                                  const at::Tensor& d_y, Gradients& gradients) {
-    const std::int64_t members = x.size(0), chunks = sizes.chunks();
-    const at::Tensor y = make_rows(members, sizes.numbers() / sizes.out, sizes.out, x.options()),
-                     parts = chunks == 1 ? at::Tensor()
-                                         : make_rows(members, chunks, sizes.numbers(), x.options());
-    launch_weight_gradient(sizes, members, planes_of<float>(x), planes_of<float>(d_y),
-                           mutable_planes_of<float>(y), mutable_planes_of<float>(parts),
-                           stream_of(x));
-    gradients.parameter = y.narrow(1, 0, sizes.in);
-    if (sizes.bias) gradients.bias = y.select(1, sizes.in);
-  }
-
-  // y = a b of operands, member by member, with sums in the type of y.
-  void multiply_each(const at::Tensor& a, const at::Tensor& b, const at::Tensor& y) const {
+  // y = a b of operands, with sums in the type of y. A library's bits may depend on where matrices
+  // begin, so each begins at a boundary.
+  void multiply(const at::Tensor& a, const at::Tensor& b, at::Tensor y) const {
     std::optional<Tf32Products> tf32;
     if (y.is_cuda() && precision_ == Precision::tf32) tf32.emplace();
-    for (std::int64_t m = 0; m < y.size(0); ++m) {
-      at::Tensor to = y[m];
-      if (a.scalar_type() == at::kBFloat16) {
-        to.copy_(at::mm(a[m], b[m], y.scalar_type()));
-      } else {
-        at::mm_out(to, a[m], b[m]);
-      }
+    const auto at_boundary = [](const at::Tensor& x) {
+      const auto bytes = x.storage_offset() * static_cast<std::int64_t>(x.element_size());
+      return bytes % kPlaneBytes == 0 ? x : x.clone();
+    };
+    const at::Tensor left = at_boundary(a), right = at_boundary(b);
+    if (a.scalar_type() == at::kBFloat16) {
+      y.copy_(at::mm(left, right, y.scalar_type()));
+    } else if (at_boundary(y).is_same(y)) {
+      at::mm_out(y, left, right);
+    } else {
+      y.copy_(at::mm(left, right));
     }
   }
 

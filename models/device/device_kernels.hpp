@@ -43,10 +43,10 @@ at::Tensor summed_rows(const at::Tensor& x);
 
 // y = rows W for each member, or rows W^T if `transposed`, in one call of cuBLASLt. rows [M, R, I],
 // W [M, I, O] (transposed: [M, O, I]) and y [M, R, O] are planes on one CUDA device; y is float32,
-// the others are float32 (`tf32`: rounded to TF32) or bfloat16. A member's bits do not depend on M:
-// the algorithm depends on the shape of one product, and none may cut sums in parts. R is rounded
-// up to one of eight numbers an octave, so that few shapes ask for one. Returns false and does not
-// write y for other types or memory, a size of zero, no algorithm, or a build without GPU kernels.
+// the others are float32 (`tf32`: rounded to TF32) or bfloat16. A row's bits depend neither on M nor
+// on R: the algorithm depends on I and O, and none may cut sums in parts. Returns false and does not
+// write y for other types or memory, a size of zero, no algorithm or one that refuses the shape, or
+// a build without GPU kernels.
 // Throws Error if the product is refused.
 bool multiply_members(const at::Tensor& rows, const at::Tensor& weight, bool transposed, bool tf32,
                       const at::Tensor& y);
@@ -75,7 +75,9 @@ std::array<at::Tensor, 3> attend_linearly_padded_gradient(const at::Tensor& q, c
                                                           const NodeAttention& attention,
                                                           std::int64_t heads);
 
-// The functions of Backend on groups, computed by the project's kernels.
+// The functions of Backend on groups, computed by the project's kernels. `shift` is [M, C] or, in a
+// joined plan, [M, runs, C], and `temperature` [M] or [M, runs]. The gradients of both are those of
+// each group, [M, groups, C] in double.
 Backend::Result normalise_by_kernels(const GroupPointers& groups, const at::Tensor& x,
                                      const at::Tensor& shift, double eps);
 Backend::Gradients normalise_gradient_by_kernels(const GroupPointers& groups, const at::Tensor& x,

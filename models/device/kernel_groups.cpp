@@ -60,7 +60,7 @@ Backend::Gradients normalise_gradient_by_kernels(const GroupPointers& groups, co
   });
   if (!shift.defined()) return {d_x, {}};
   const std::int64_t count = groups.rows.rows;
-  return {d_x, summed_rows(sums.narrow(1, 2 * count, count)).to(shift.scalar_type())};
+  return {d_x, sums.narrow(1, 2 * count, count)};
 }
 
 Backend::Result softmax_gate_by_kernels(const GroupPointers& groups, const at::Tensor& x,
@@ -104,8 +104,7 @@ Backend::Gradients softmax_gate_gradient_by_kernels(const GroupPointers& groups,
                             mutable_planes_of<scalar_t>(d_x), stream_of(x));
   });
   d_x.add_(d_y.narrow(2, 0, x.size(2)));
-  const at::Tensor sums = summed_rows(of_temperature.view({x.size(0), -1, 1}));
-  return {d_x, sums.view_as(temperature).to(temperature.scalar_type())};
+  return {d_x, of_temperature};
 }
 
 }  // namespace tpudist

@@ -6,7 +6,6 @@
 #include <fmt/format.h>
 
 #include <array>
-#include <bit>
 #include <map>
 #include <optional>
 #include <utility>
@@ -24,6 +23,10 @@ void require(cublasStatus_t status, const char* what) {
   throw Error(ErrorKind::failed, fmt::format("cuBLASLt, {}: {} (status {})", what,
                                              cublasLtGetStatusString(status), int{status}));
 }
+
+// The algorithm is chosen for this many rows, whatever a product has: a row's bits must not depend
+// on how many others are computed with it.
+constexpr std::int64_t kRowsOfChoice = 4096;
 
 // One product of row-major matrices is, for cuBLASLt, y^T = W^T rows^T, column by column.
 struct Shape {
@@ -84,9 +87,7 @@ class Products {
 
   // Undefined if there is none.
   std::optional<cublasLtMatmulAlgo_t> algorithm(Shape shape) {
-    const auto rows = static_cast<std::uint64_t>(shape.rows);
-    if (const int step = std::bit_width(rows) - 4; step > 0)
-      shape.rows = static_cast<std::int64_t>((((rows - 1) >> step) + 1) << step);
+    shape.rows = kRowsOfChoice;
     const MutexLock lock(mutex_);
     if (const auto known = found_.find(shape); known != found_.end()) return known->second;
     return found_[shape] = find(shape);
@@ -149,6 +150,11 @@ bool multiply_members(const at::Tensor& rows, const at::Tensor& weight, bool tra
   const auto algorithm = products.algorithm(shape);
   if (!algorithm) return false;
   Call call(shape, rows.size(0), weight.stride(0), rows.stride(0), y.stride(0));
+  cublasLtMatmulHeuristicResult_t checked;
+  if (cublasLtMatmulAlgoCheck(products.handle(), &call.operation, &call.weight, &call.rows, &call.y,
+                              &call.y, &*algorithm, &checked) != CUBLAS_STATUS_SUCCESS ||
+      checked.workspaceSize > 0)
+    return false;
   const float one = 1, zero = 0;
   float* const to = y.mutable_data_ptr<float>();
   require(cublasLtMatmul(products.handle(), &call.operation, &one, weight.const_data_ptr(),

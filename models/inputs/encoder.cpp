@@ -39,24 +39,60 @@ std::vector<std::int32_t> codes_of(const at::Tensor& values, const std::string& 
   return codes;
 }
 
+// The tables of a joined plan's units lie one after another: one for each run of rows.
+std::int64_t tables_of(const JoinedUnits* units) {
+  return units ? std::ssize(units->nodes->runs) : 1;
+}
+
+// The index of each value, `per_row` of each row, in the table of its row's unit, of `table` rows.
+// `rows`: of the plan's units, null for one unit. Padding takes part in nothing.
+std::unique_ptr<StateIndex> table_index(std::vector<std::int32_t> values, std::int64_t table,
+                                        std::int64_t per_row, const UnitRows* rows) {
+  if (!rows) return std::make_unique<StateIndex>(std::move(values), table);
+  std::vector<std::int32_t> index(values.size(), -1);
+  for (std::size_t run = 0; run < rows->runs.size(); ++run) {
+    const auto [begin, count] = rows->runs[run];
+    const auto first = static_cast<std::int32_t>(static_cast<std::int64_t>(run) * table);
+    for (std::int64_t i = begin * per_row; i < (begin + count) * per_row; ++i)
+      index[i] = first + values[i];
+  }
+  return std::make_unique<StateIndex>(std::move(index), std::ssize(rows->runs) * table);
+}
+
 // Rows of an embedding [M, n, w] as [M, rows, w].
-at::Tensor embed(const at::Tensor& weight, const StateIndex& index, const Backend& backend) {
-  return gather_rows(weight, {index.index, index.transposed}, backend);
+at::Tensor embed(const at::Tensor& weight, const StateIndex& index, const JoinedUnits* units,
+                 const Backend& backend) {
+  const std::int64_t tables = tables_of(units);
+  const at::Tensor table =
+      tables == 1
+          ? weight
+          : weight.reshape({weight.size(0) / tables, tables * weight.size(1), weight.size(2)});
+  return gather_rows(table, {index.index, index.transposed}, backend);
 }
 
 // `per_row` codes of each row, side by side: [M, rows, per_row * w].
 at::Tensor embed_codes(const at::Tensor& weight, const StateIndex& index, std::int64_t per_row,
-                       const Backend& backend) {
-  const at::Tensor all = embed(weight, index, backend);
+                       const JoinedUnits* units, const Backend& backend) {
+  const at::Tensor all = embed(weight, index, units, backend);
   return all.view({all.size(0), -1, per_row * all.size(2)});
 }
 
-// (x - mean) * scale for each member, with the statistics under `name`: [M, rows, F].
+// (x - mean) * scale for each member, with the statistics under `name`: [M, rows, F], or
+// [1, rows, F] where each member has a block of the rows.
 at::Tensor for_members(const at::Tensor& x, FeatureTransform transform, const LayerWeights& weights,
-                       const std::string& name, std::int64_t members) {
-  const at::Tensor rows = x.unsqueeze(0).expand({members, x.size(0), x.size(1)});
-  if (!takes_statistics(transform)) return as_planes(rows);
-  return (rows - weights[name + ".mean"].unsqueeze(1)) * weights[name + ".scale"].unsqueeze(1);
+                       const std::string& name, const JoinedUnits* units) {
+  const std::int64_t slots = units ? units->slots : 1, blocks = units ? units->blocks : 1,
+                     members = weights.members() / slots;
+  const at::Tensor rows = blocks == 1 ? x.unsqueeze(0).expand({members, x.size(0), x.size(1)})
+                                      : x.view({members, -1, x.size(1)});
+  at::Tensor y = rows;
+  if (takes_statistics(transform)) {
+    const auto statistic = [&](const char* what) {
+      return weights[name + what].unflatten(0, {members, slots}).narrow(1, 0, 1);
+    };
+    y = (rows - statistic(".mean")) * statistic(".scale");
+  }
+  return as_planes(blocks == 1 ? y : y.reshape({1, x.size(0), x.size(1)}));
 }
 
 ParameterEntry statistic(const std::string& name, std::int64_t columns, double value) {
@@ -227,69 +263,99 @@ std::shared_ptr<const EncodedGraph> Encoder::encoded(const GraphInput& graph,
 
 UnitTensors Encoder::prepare(const UnitInput& unit, at::ScalarType dtype) const {
   UnitTensors tensors;
+  tensors.units = unit.plan->units;
+  const JoinedUnits* const units = tensors.units.get();
   std::vector<at::Tensor> features;
   std::vector<std::int32_t> opcodes, codes;
-  for (const auto& graph : unit.graphs) {
-    const auto nodes = encoded(*graph, dtype);
+  const std::int64_t columns = node_columns() + added_columns(),
+                     code_columns = config_.code_width ? schema_.layout_columns.count : 0;
+  const auto pad_to = [&](std::int64_t rows) {
+    const std::int64_t count = rows - std::ssize(opcodes);
+    if (count <= 0) return;
+    features.push_back(at::zeros({count, columns}, dtype));
+    opcodes.resize(static_cast<std::size_t>(rows), -1);
+    codes.resize(static_cast<std::size_t>(rows * code_columns), -1);
+  };
+  const std::vector<std::int64_t> begins = unit.graph_begins();
+  for (std::size_t g = 0; g < begins.size(); ++g) {
+    pad_to(begins[g]);
+    const GraphInput& graph = *unit.graphs[g];
+    const auto nodes = encoded(graph, dtype);
     features.push_back(nodes->features);
     codes.insert(codes.end(), nodes->codes.begin(), nodes->codes.end());
-    opcodes.insert(opcodes.end(), graph->opcode().begin(), graph->opcode().end());
+    opcodes.insert(opcodes.end(), graph.opcode().begin(), graph.opcode().end());
   }
+  if (units) pad_to(unit.plan->nodes);
   tensors.node_features = features.size() == 1 ? features[0] : at::cat(features);
+  const UnitRows* const node_rows = units ? units->nodes.get() : nullptr;
   if (config_.opcode_width)
-    tensors.opcode = std::make_unique<StateIndex>(opcodes, schema_.opcodes - 1);
+    tensors.opcode = table_index(std::move(opcodes), schema_.opcodes, 1, node_rows);
   const at::Tensor states = at::from_blob(const_cast<float*>(unit.states.data()),
                                           {unit.plan->states, schema_.config_features}, at::kFloat);
   const double none = embeds_states() ? static_cast<double>(kFirstCode) : 0.0;
   const at::Tensor with_none =
       at::cat({states, at::full({1, schema_.config_features}, none, at::kFloat)});
+  if (units) {
+    std::vector<std::int64_t> rows;
+    for (std::size_t i = 0; i < units->states->runs.size(); ++i) {
+      if (units->states->runs[i].count > 0) rows.push_back(units->none_state(i));
+    }
+    tensors.none_states = at::tensor(rows, at::kLong);
+    with_none.index_fill_(0, tensors.none_states, none);
+  }
   tensors.state_features = transformed(with_none.to(dtype), config_.config_transform);
   if (config_.code_width) {
-    tensors.node_codes = std::make_unique<StateIndex>(codes, kCodes - 1);
+    tensors.node_codes = table_index(std::move(codes), kCodes, code_columns, node_rows);
     if (embeds_states()) {
       tensors.state_codes =
-          std::make_unique<StateIndex>(codes_of(with_none, "the configuration value"), kCodes - 1);
+          table_index(codes_of(with_none, "the configuration value"), kCodes,
+                      schema_.config_features, units ? units->states.get() : nullptr);
     }
   }
-  tensors.state = std::make_unique<StateIndex>(unit.plan->state, unit.plan->states);
-  tensors.state_of_config =
-      std::make_unique<StateIndex>(unit.plan->state_of_config, unit.plan->states);
+  tensors.state = std::make_unique<StateIndex>(unit.plan->state, *unit.plan);
+  tensors.state_of_config = std::make_unique<StateIndex>(unit.plan->state_of_config, *unit.plan);
   return tensors;
 }
 
 at::Tensor Encoder::states(const UnitTensors& unit, const LayerWeights& weights,
                            const Backend& backend) const {
-  const std::int64_t members = weights.members();
-  const at::Tensor states = embeds_states()
-                                ? embed_codes(weights["encoder.code.weight"], *unit.state_codes,
-                                              schema_.config_features, backend)
-                                : for_members(unit.state_features, config_.config_transform,
-                                              weights, "encoder.config", members);
+  at::Tensor states = embeds_states()
+                          ? embed_codes(weights["encoder.code.weight"], *unit.state_codes,
+                                        schema_.config_features, unit.units.get(), backend)
+                          : for_members(unit.state_features, config_.config_transform, weights,
+                                        "encoder.config", unit.units.get());
   // A node without a state has zeros after each transform.
-  if (!embeds_states() && takes_statistics(config_.config_transform))
-    states.narrow(1, states.size(1) - 1, 1).zero_();
+  if (!embeds_states() && takes_statistics(config_.config_transform)) {
+    if (unit.units) {
+      states.index_fill_(1, unit.none_states, 0);
+    } else {
+      states.narrow(1, states.size(1) - 1, 1).zero_();
+    }
+  }
   return config_.config_scale == 1 ? states : states * config_.config_scale;
 }
 
 at::Tensor Encoder::nodes(const UnitTensors& unit, const LayerWeights& weights,
                           const Backend& backend) const {
-  const std::int64_t members = weights.members(), added = added_columns();
+  const JoinedUnits* const units = unit.units.get();
+  const std::int64_t added = added_columns();
   const bool apart = added > 0 && takes_statistics(config_.node_transform);
   at::Tensor features =
       for_members(apart ? unit.node_features.narrow(1, 0, node_columns()) : unit.node_features,
-                  config_.node_transform, weights, "encoder.node", members);
+                  config_.node_transform, weights, "encoder.node", units);
   if (apart) {
     const at::Tensor others = for_members(unit.node_features.narrow(1, node_columns(), added),
-                                          FeatureTransform::raw, weights, "", members);
+                                          FeatureTransform::raw, weights, "", units);
     features = join_channels({as_planes(features), others}, backend);
   }
   if (config_.node_width) features = apply_linear(features, weights, "encoder.node", backend);
   std::vector<at::Tensor> parts{features};
   if (config_.opcode_width)
-    parts.insert(parts.begin(), embed(weights["encoder.opcode.weight"], *unit.opcode, backend));
+    parts.insert(parts.begin(),
+                 embed(weights["encoder.opcode.weight"], *unit.opcode, units, backend));
   if (config_.code_width)
     parts.push_back(embed_codes(weights["encoder.code.weight"], *unit.node_codes,
-                                schema_.layout_columns.count, backend));
+                                schema_.layout_columns.count, units, backend));
   return join_channels(parts, backend);
 }
 

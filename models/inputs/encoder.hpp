@@ -12,6 +12,7 @@
 #include "models/inputs/encoder_config.hpp"
 #include "models/inputs/unit_input.hpp"
 #include "models/layers/layer.hpp"
+#include "models/plans/join_plans.hpp"
 
 // For .cpp files in models/ only: it includes ATen.
 
@@ -32,6 +33,9 @@ struct EncodedGraph {
 // The inputs of a unit as tensors, in one dtype. Made once for all members; they do not depend on
 // weights.
 struct UnitTensors {
+  std::shared_ptr<const JoinedUnits> units;  // of a joined plan, otherwise null
+  at::Tensor none_states;              // [units] int64, their rows of state_features for nodes
+                                       // without a state; undefined if they have one row, the last
   at::Tensor node_features;            // [nodes, F + E] as in EncodedGraph
   at::Tensor state_features;           // [states + 1, config features]; the last row is for nodes
                                        // without a state

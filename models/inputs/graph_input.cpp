@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "core/error.hpp"
+#include "models/plans/join_plans.hpp"
 
 namespace tpudist {
 namespace {
@@ -78,6 +79,47 @@ std::uint64_t GraphInput::bytes(std::int64_t nodes, const FeatureSchema& schema,
 void GraphInput::refuse_form() {
   throw Error(ErrorKind::failed,
               "a graph's inputs were prepared for a network of another kind and lack its features");
+}
+
+std::vector<std::int64_t> UnitInput::graph_begins() const {
+  std::vector<std::int64_t> begins;
+  std::int64_t rows = 0;
+  std::size_t run = 0;
+  for (const auto& graph : graphs) {
+    if (plan->units) {
+      const std::vector<RowRun>& runs = plan->units->nodes->runs;
+      while (runs[run].count == 0 || runs[run].begin + runs[run].count <= rows) ++run;
+      rows = std::max(rows, runs[run].begin);
+    }
+    begins.push_back(rows);
+    rows += graph->nodes();
+  }
+  return begins;
+}
+
+UnitInput join_units(const std::vector<std::vector<const UnitInput*>>& blocks,
+                     std::int64_t config_features) {
+  UnitInput joined;
+  std::vector<std::vector<const Plan*>> plans;
+  for (const auto& block : blocks) {
+    plans.emplace_back();
+    for (const UnitInput* const unit : block) {
+      plans.back().push_back(unit ? unit->plan.get() : nullptr);
+      if (!unit) continue;
+      joined.use = unit->use;
+      joined.graphs.insert(joined.graphs.end(), unit->graphs.begin(), unit->graphs.end());
+    }
+  }
+  joined.plan = join_plans(plans);
+  joined.states.resize(static_cast<std::size_t>(joined.plan->states * config_features));
+  std::size_t run = 0;
+  for (const auto& block : blocks) {
+    for (const UnitInput* const unit : block) {
+      const std::int64_t row = joined.plan->units->states->runs[run++].begin;
+      if (unit) std::ranges::copy(unit->states, joined.states.begin() + row * config_features);
+    }
+  }
+  return joined;
 }
 
 }  // namespace tpudist

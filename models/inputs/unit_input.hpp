@@ -98,16 +98,25 @@ class PreparedUnit;
 // of losses that ignore a shift at all scores (Network::gradient with `common` false).
 enum class UnitUse { scores, gradients, differences };
 
-// The input of a network call: the slates of one unit. Shared parts are held by pointer. Immutable
-// once it is complete.
+// The input of a network call: the slates of one unit, or of the units of a joined plan. Shared
+// parts are held by pointer. Immutable once it is complete.
 struct UnitInput {
-  std::vector<std::shared_ptr<const GraphInput>> graphs;  // the plan's input rows, in order
+  // The plan's input rows, in order; in a joined plan the graphs of each run fill it.
+  std::vector<std::shared_ptr<const GraphInput>> graphs;
   std::vector<float> states;  // [plan.states, F], the slates' state tables one after another
   std::shared_ptr<const Plan> plan;
   UnitUse use = UnitUse::scores;
   // What layers need of the unit besides its plan, on the network's device. Network::prepare_unit
   // makes it where the network is composed of layers. Null: every call makes its own.
   std::shared_ptr<const PreparedUnit> prepared;
+
+  // [graphs] the input row of each graph's first node.
+  std::vector<std::int64_t> graph_begins() const;
 };
+
+// Joins units (models/plans/join_plans.hpp): blocks[b][s] is in slot s of block b, or null. The
+// result is not prepared.
+UnitInput join_units(const std::vector<std::vector<const UnitInput*>>& blocks,
+                     std::int64_t config_features);
 
 }  // namespace tpudist

@@ -9,10 +9,11 @@ namespace {
 using cuda_rows::AddedUp;
 using cuda_rows::Sums;
 
-// The value subtracted from every row of a group before scaling.
+// The shift of a group's column.
 template <typename T>
-__device__ double centre_of(const T* shift, std::int64_t column, double mean) {
-  return (shift ? static_cast<double>(shift[column]) : 1.0) * mean;
+__device__ double shift_of(const T* shift, const GroupPointers& groups, std::int64_t group,
+                           std::int64_t width, std::int64_t column) {
+  return shift ? static_cast<double>(shift[groups.run_of(group) * width + column]) : 1.0;
 }
 
 // The steps and functors below are run for one column of one group, or of one row.
@@ -56,7 +57,7 @@ struct Scale : AddedUp<double, 1> {
   __device__ void select(std::int64_t member) { cuda_rows::move_to(member, x, shift, mean, scale); }
   template <int N>
   __device__ Centred<double, 1> start(std::int64_t group, std::int64_t column) const {
-    return {{}, centre_of(shift.data, column, mean[group * width + column])};
+    return {{}, shift_of(shift.data, groups, group, width, column) * mean[group * width + column]};
   }
   template <typename State>
   __device__ void add(State& squares, float, std::int64_t row, std::int64_t column) const {
@@ -82,8 +83,10 @@ struct Normalise {
   }
   template <int N>
   __device__ void run(std::int64_t row, std::int64_t column) const {
-    const std::int64_t at = row * width + column, of = groups.of_row[row] * width + column;
-    const auto centre = static_cast<T>(centre_of(shift.data, column, mean[of]));
+    const std::int64_t at = row * width + column, group = groups.of_row[row],
+                       of = group * width + column;
+    const auto centre =
+        static_cast<T>(shift_of(shift.data, groups, group, width, column) * mean[of]);
     y[at] = (x[at] - centre) * static_cast<T>(scale[of]);
   }
 };
@@ -102,7 +105,9 @@ struct NormSums : AddedUp<double, 2> {  // of d, and of d o
   }
   template <int N>
   __device__ Centred<T, 2> start(std::int64_t group, std::int64_t column) const {
-    return {{}, static_cast<T>(centre_of(shift.data, column, mean[group * width + column]))};
+    return {{},
+            static_cast<T>(shift_of(shift.data, groups, group, width, column) *
+                           mean[group * width + column])};
   }
   template <typename State>
   __device__ void add(State& sums, float, std::int64_t row, std::int64_t column) const {
@@ -114,7 +119,7 @@ struct NormSums : AddedUp<double, 2> {  // of d, and of d o
   __device__ void finish(const State& sums, std::int64_t group, std::int64_t column) const {
     const std::int64_t of = group * width + column;
     const double sum = sums.of[0].at[0], with_o = sums.of[1].at[0];
-    const double a = shift ? static_cast<double>(shift[column]) : 1.0;
+    const double a = shift_of(shift.data, groups, group, width, column);
     const double cube = scale[of] * scale[of] * scale[of];
     // The sum of d o over the rows; the mean of o itself is (1 - a) * mean.
     const double d_o = scale[of] * sum - cube * with_o * mean[of] * (1 - a);
@@ -139,8 +144,10 @@ struct NormBackward {
   }
   template <int N>
   __device__ void run(std::int64_t row, std::int64_t column) const {
-    const std::int64_t at = row * width + column, of = groups.of_row[row] * width + column;
-    const auto centre = static_cast<T>(centre_of(shift.data, column, mean[of]));
+    const std::int64_t at = row * width + column, group = groups.of_row[row],
+                       of = group * width + column;
+    const auto centre =
+        static_cast<T>(shift_of(shift.data, groups, group, width, column) * mean[of]);
     const auto along = static_cast<T>(gradient.along[of]),
                constant = static_cast<T>(gradient.constant[of]);
     d_x[at] = static_cast<T>(scale[of]) * d_y[at] -

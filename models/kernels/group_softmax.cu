@@ -14,6 +14,7 @@ template <typename T>
 struct Top {
   using Number = double;
   static constexpr int kNumbers = 1;
+  GroupPointers groups;
   std::int64_t width;
   Planes<const T> x, temperature;
   Planes<T> top;
@@ -23,8 +24,8 @@ struct Top {
   };
   __device__ void select(std::int64_t member) { cuda_rows::move_to(member, x, temperature, top); }
   template <int N>
-  __device__ State start(std::int64_t, std::int64_t) const {
-    const bool smallest = temperature[0] < 0;
+  __device__ State start(std::int64_t group, std::int64_t) const {
+    const bool smallest = temperature[groups.run_of(group)] < 0;
     State best{{}, smallest};
     best.of[0].at[0] = smallest ? INFINITY : -INFINITY;
     return best;
@@ -60,7 +61,7 @@ struct SumOfPowers : AddedUp<double, 1> {
   }
   template <int N>
   __device__ State start(std::int64_t group, std::int64_t column) const {
-    return {{}, top[group * width + column], 1 / temperature[0]};
+    return {{}, top[group * width + column], 1 / temperature[groups.run_of(group)]};
   }
   __device__ void add(State& total, float, std::int64_t row, std::int64_t column) const {
     const T power = exp((__ldg(x + row * width + column) - total.best) * total.inverse);
@@ -84,8 +85,9 @@ struct SoftmaxGate {
   }
   template <int N>
   __device__ void run(std::int64_t row, std::int64_t column) const {
-    const std::int64_t at = row * width + column, of = groups.of_row[row] * width + column;
-    const T inverse = 1 / temperature[0];
+    const std::int64_t at = row * width + column, group = groups.of_row[row],
+                       of = group * width + column;
+    const T inverse = 1 / temperature[groups.run_of(group)];
     const T part = exp((x[at] - top[of]) * inverse) * static_cast<T>(1 / sum[of]);
     share[at] = part;
     y[at] = x[at] * part;
@@ -144,7 +146,7 @@ struct TemperatureGradient : AddedUp<double, 1> {
     sum.of[0].at[0] += static_cast<double>(d) * own;
   }
   __device__ void finish(const State& sum, std::int64_t group, std::int64_t column) const {
-    const double scale = static_cast<T>(1) / temperature[0];
+    const double scale = static_cast<T>(1) / temperature[groups.run_of(group)];
     d_temperature[group * width + column] = -(sum.of[0].at[0] * scale * scale);
   }
 };
@@ -162,8 +164,9 @@ struct SoftmaxBackward {
   }
   template <int N>
   __device__ void run(std::int64_t row, std::int64_t column) const {
-    const std::int64_t at = row * width + column, of = groups.of_row[row] * width + column;
-    const T inverse = 1 / temperature[0];
+    const std::int64_t at = row * width + column, group = groups.of_row[row],
+                       of = group * width + column;
+    const T inverse = 1 / temperature[groups.run_of(group)];
     d_x[at] = d_y[at] * share[at] +
               logit_gradient(x[at], share[at], d_y[at], groups.count[row], whole[of]) * inverse;
   }
@@ -175,9 +178,9 @@ template <typename T>
 void launch_softmax_sums(const GroupPointers& groups, Columns columns, Planes<const T> x,
                          Planes<const T> temperature, Planes<T> top, Planes<double> sum,
                          Planes<double> parts, CUstream_st* stream) {
-  cuda_rows::launch_walk_twice(groups.rows, columns, Top<T>{columns.width, x, temperature, top},
-                               SumOfPowers<T>{{}, groups, columns.width, x, temperature, top, sum},
-                               parts, stream);
+  cuda_rows::launch_walk_twice(
+      groups.rows, columns, Top<T>{groups, columns.width, x, temperature, top},
+      SumOfPowers<T>{{}, groups, columns.width, x, temperature, top, sum}, parts, stream);
 }
 
 template <typename T>

@@ -4,6 +4,7 @@
 #include <type_traits>
 
 #include "core/philox.hpp"
+#include "models/plans/row_run.hpp"
 
 struct CUstream_st;
 
@@ -130,13 +131,23 @@ struct WeightGradientSizes {
 
   // Numbers of y.
   TPUDIST_ON_DEVICE std::int64_t numbers() const { return (in + (bias ? 1 : 0)) * out; }
-  std::int64_t chunk_rows() const;
-  std::int64_t chunks() const;
+  TPUDIST_ON_DEVICE std::int64_t chunk_rows() const;
+  TPUDIST_ON_DEVICE std::int64_t chunks() const;  // at least 1
 };
-// `parts` [chunks, numbers()] for each member; not used where there is one chunk.
-void launch_weight_gradient(const WeightGradientSizes& sizes, std::int64_t members,
-                            Planes<const float> x, Planes<const float> d_y, Planes<float> y,
-                            Planes<float> parts, CUstream_st* stream);
+// The runs of rows that have a sum of their own each: result i is that of run i % count in plane
+// i / count of the operands. Null `runs`: result i is that of all rows of plane i.
+struct RowRuns {
+  const RowRun* runs = nullptr;  // [count], in the memory of the current CUDA device
+  std::int64_t count = 1;
+  // A weight gradient of more products (rows x in x out) is not written, but for the bias.
+  std::int64_t most_products = INT64_MAX;
+};
+// `chunks`: the most that a result has. `parts` [chunks, numbers()] for each result; not used where
+// `chunks` is 1. sizes.rows: of the longest run.
+void launch_weight_gradient(const WeightGradientSizes& sizes, std::int64_t chunks,
+                            std::int64_t results, const RowRuns& runs, Planes<const float> x,
+                            Planes<const float> d_y, Planes<float> y, Planes<float> parts,
+                            CUstream_st* stream);
 
 // A matrix of double for each member: element (i, j) of the first is data[i * row + j * column].
 struct StridedPlanes {
@@ -144,9 +155,11 @@ struct StridedPlanes {
   std::int64_t row, column;
 };
 // y = a b, a [rows, inner], b [inner, columns.width] and y dense. One thread adds the products of
-// an element in their order. For small products: heads and tests.
+// an element in their order. For small products: heads and tests. With `runs` each y is the product
+// of the columns of a and the rows of b that are in its run.
 void launch_double_product(std::int64_t rows, std::int64_t inner, Columns columns, StridedPlanes a,
-                           StridedPlanes b, Planes<double> y, CUstream_st* stream);
+                           StridedPlanes b, Planes<double> y, CUstream_st* stream,
+                           const RowRuns& runs = {});
 
 // Dropout by Philox4x32-10 with the same masks, bit for bit, as drop_rows
 // (models/operators/operators.hpp). x and y are [rows, channels] for each member, T float or
@@ -166,6 +179,11 @@ struct GroupPointers {
   const float* count = nullptr;          // [row_count] multiplicity of a row in its group
   const double* size = nullptr;          // [groups] sum of the counts
   std::int64_t row_count = 0;
+  // [groups] the run of a group in a joined plan. Its shift or temperature is that of the run in
+  // the plane: [runs, width], or [runs]. Null: all groups have the only one.
+  const std::int32_t* run = nullptr;
+
+  TPUDIST_ON_DEVICE std::int64_t run_of(std::int64_t group) const { return run ? run[group] : 0; }
 };
 
 // In the functions on groups all planes are [row_count, width] unless stated otherwise. Sums over a

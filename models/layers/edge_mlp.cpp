@@ -48,6 +48,7 @@ class EdgeMlp : public Layer {
     add_linear(entries, prefix_ + "config", config_.config_hidden, config_.config_width);
     return entries;
   }
+  bool joins_units() const override { return false; }
   void add_work(NetworkWork& network) const override {
     const double edges = product_work(config_.hidden, config_.width),
                  configs = product_work(config_.config_hidden, config_.config_width);

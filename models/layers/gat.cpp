@@ -19,9 +19,9 @@ struct GatConfig {
   std::int64_t inner() const { return heads * width; }
 };
 
-// x [1, n, heads x width] times a vector [1, 1, 1, heads, width], added up for each head.
+// x [M, n, heads x width] times vectors [M, n or 1, 1, heads, width], added up for each head.
 at::Tensor dots(const at::Tensor& x, const at::Tensor& vectors) {
-  const at::Tensor vector = vectors.squeeze(0);
+  const at::Tensor vector = vectors.squeeze(2);
   return (x.unflatten(2, {vector.size(2), vector.size(3)}) * vector).sum(3);
 }
 
@@ -66,6 +66,7 @@ class Gat : public Layer {
     entries.back().initialiser = {Initialiser::Kind::constant, 0};
     return entries;
   }
+  bool joins_units() const override { return false; }
   void add_work(NetworkWork& network) const override {
     const double inner = static_cast<double>(config_.inner());
     network.steps.push_back({(config_.second_version ? 2 : 1) * product_work(in_, config_.inner()),

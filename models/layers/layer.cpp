@@ -5,6 +5,7 @@
 
 #include "core/error.hpp"
 #include "models/operators/operators.hpp"
+#include "models/plans/join_plans.hpp"
 #include "models/plans/row_keys.hpp"
 
 namespace tpudist {
@@ -15,13 +16,30 @@ const at::Tensor& LayerWeights::operator[](const std::string& name) const {
   return found->second;
 }
 
-StateIndex::StateIndex(std::span<const std::int32_t> state, std::int64_t states)
-    : index(state.begin(), state.end()) {
-  for (std::int32_t& value : index) {
-    if (value < 0) value = to_index32(states);
-  }
-  transposed = transpose_index(index, states + 1);
+StateIndex::StateIndex(std::vector<std::int32_t> index, std::int64_t size)
+    : index(std::move(index)), transposed(transpose_index(this->index, size)) {
+  for (std::int32_t& value : this->index) value = std::max(value, 0);
 }
+
+StateIndex::StateIndex(std::span<const std::int32_t> state, const Plan& plan)
+    : StateIndex(
+          [&] {
+            std::vector<std::int32_t> index(state.begin(), state.end());
+            const auto put_none = [&](std::int64_t begin, std::int64_t count, std::int64_t none) {
+              for (std::int64_t row = begin; row < begin + count; ++row) {
+                if (index[row] < 0) index[row] = to_index32(none);
+              }
+            };
+            if (!plan.units || state.empty()) {
+              put_none(0, std::ssize(index), plan.states);
+              return index;
+            }
+            const std::vector<RowRun>& runs = plan.units->of(std::ssize(index)).runs;
+            for (std::size_t run = 0; run < runs.size(); ++run)
+              put_none(runs[run].begin, runs[run].count, plan.units->none_state(run));
+            return index;
+          }(),
+          plan.states + 1) {}
 
 PlanContext::PlanContext(const Plan& plan, const PlanShape& shape,
                          std::vector<std::vector<std::uint64_t>> row_keys)
@@ -38,7 +56,7 @@ PlanContext::PlanContext(const Plan& plan, const PlanShape& shape,
       groups[i] = std::make_unique<RowGroups>(*plan.layers[i]);
     }
     if (layer.joins_states)
-      state_index[i] = std::make_unique<StateIndex>(plan.layers[i]->state, plan.states);
+      state_index[i] = std::make_unique<StateIndex>(plan.layers[i]->state, plan);
   }
   if (shape.per_element && !plan.config.empty() && !this->row_keys.empty())
     element_keys = tpudist::element_keys(plan, this->row_keys.back());

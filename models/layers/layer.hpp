@@ -2,6 +2,7 @@
 
 #include <ATen/core/Tensor.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <limits>
 #include <memory>
@@ -25,13 +26,14 @@ namespace tpudist {
 // The states of a network's rows at one depth: [M, rows of the plan, C], float32 or double.
 using RowStates = at::Tensor;
 
-// The parameters of a call's members by name, each [M, ...] of the entry's shape.
+// The parameters of a call's members by name, each [M, ...] of the entry's shape. On a joined plan
+// they are those of its leaves, [M * slots, ...]: each member's once for each of its units.
 class LayerWeights {
  public:
   void add(const std::string& name, at::Tensor value) { of_name_[name] = std::move(value); }
   // Throws Error when there is none of that name.
   const at::Tensor& operator[](const std::string& name) const;
-  // The number of members of each weight, M; there must be a weight.
+  // The first dimension of each weight; there must be a weight.
   std::int64_t members() const { return of_name_.begin()->second.size(0); }
 
  private:
@@ -39,9 +41,12 @@ class LayerWeights {
 };
 
 // The index of each row's state, and its transpose. Nodes without a state use the row after the
-// last state.
+// last state, in a joined plan that of their unit (JoinedUnits::none_state).
 struct StateIndex {
-  StateIndex(std::span<const std::int32_t> state, std::int64_t states);
+  // The states of rows, or of configurations, of `plan`.
+  StateIndex(std::span<const std::int32_t> state, const Plan& plan);
+  // An index into `size` rows; -1: the row has none. It then takes row 0 and gives it no gradient.
+  StateIndex(std::vector<std::int32_t> index, std::int64_t size);
   std::vector<std::int32_t> index;  // [rows]
   Csr transposed;
 };
@@ -113,6 +118,10 @@ class Layer {
   // Whether in training it treats every (node, configuration) differently (PlanShape::per_element).
   // Does not include inner layers.
   virtual bool per_element() const { return false; }
+  // Whether it runs on joined plans, with the bits of each unit's own plan.
+  virtual bool joins_units() const {
+    return std::ranges::all_of(inner(), [](const auto& layer) { return layer->joins_units(); });
+  }
   // The largest number of nodes in a graph that it takes. Does not include inner layers.
   virtual std::int64_t most_nodes() const { return std::numeric_limits<std::int64_t>::max(); }
   virtual std::vector<ParameterEntry> parameters() const;

@@ -17,7 +17,7 @@
 #include "core/error.hpp"
 #include "models/kernels/cpu_process.hpp"
 #include "models/network/composed_network.hpp"
-#include "models/plans/plan.hpp"
+#include "models/plans/join_plans.hpp"
 
 namespace tpudist {
 namespace {
@@ -63,7 +63,8 @@ class ComposedExecutor : public Executor {
     UnitInput kept = input;
     const auto unit = std::make_shared<const PreparedUnit>();
     kept.prepared = unit;
-    if (context_.is_device() && input.use == UnitUse::gradients && runs_again(*input.plan)) {
+    if (context_.is_device() && input.use == UnitUse::gradients && !input.plan->units &&
+        runs_again(*input.plan)) {
       if (const auto plan = needed_part(*input.plan, network_.plan_shape())) {
         const std::vector<Part> both =
             network_.prepare(input, std::vector{input.plan, plan}, at::kFloat, pool_);
@@ -82,6 +83,40 @@ class ComposedExecutor : public Executor {
   }
   DeviceCopies* device() const override {
     return context_.is_device() ? &network_.copies() : nullptr;
+  }
+
+  bool joins_units() const override { return context_.is_device() && network_.joins_units(); }
+
+  void gradient(const MemberRange& members, const std::vector<int>& leaves, const UnitInput& joined,
+                const LossGradient& loss_gradient, const GradientRows& gradients) const override {
+    use_one_thread_per_worker();
+    const c10::OptionalDeviceGuard guard(context_.device);
+    const Part unit = whole(joined);
+    const JoinedUnits& units = *joined.plan->units;
+    const auto placed = this->placed(members);
+    const NetworkCall call{*unit, network_.weights_of(placed->rows, true, units.slots),
+                           members.dropout_keys};
+    ComposedPass pass(network_, call, recompute_);
+    UnitScores scores{members.count, units.configs->rows / units.blocks, {}, {}};
+    scores.delta.resize(static_cast<std::size_t>(members.count * scores.configs));
+    const at::Tensor all = pass.forward();
+    write_scores(all, 0, scores);
+    const ScoreGradient score_gradient = loss_gradient(scores);
+    const HostPart values{score_gradient.values.data(), 0, scores.delta.size() * sizeof(double)};
+    const at::Tensor d_scores =
+        network_.copies().upload(std::span(&values, 1), values.bytes).view(at::kDouble);
+    const std::int64_t count = members.count * units.slots;
+    at::Tensor to = rows_of(gradients, 0, std::ssize(leaves));
+    if (std::ssize(leaves) == count) {
+      put_gradients(pass, *unit, d_scores.view(all.sizes()), to);
+      return;
+    }
+    at::Tensor rows = at::empty({count, network_.parameters().length()}, zeros_.options());
+    put_gradients(pass, *unit, d_scores.view(all.sizes()), rows);
+    const HostPart kept{leaves.data(), 0, leaves.size() * sizeof(int)};
+    const at::Tensor index =
+        network_.copies().upload(std::span(&kept, 1), kept.bytes).view(at::kInt);
+    at::index_select_out(to, rows, 0, index);
   }
 
   int members_together(const Plan&) const override {
@@ -154,8 +189,9 @@ class ComposedExecutor : public Executor {
   // The unit on the rows that differences between scores depend on.
   Part needed(const UnitInput& input) const {
     const auto make = [&] {
-      const auto plan =
-          network_.adds_up_rows() ? needed_part(*input.plan, network_.plan_shape()) : nullptr;
+      const auto plan = network_.adds_up_rows() && !input.plan->units
+                            ? needed_part(*input.plan, network_.plan_shape())
+                            : nullptr;
       return plan ? network_.prepare(input, plan, at::kFloat, pool_) : whole(input);
     };
     return input.prepared ? input.prepared->needed(make) : make();
@@ -264,11 +300,38 @@ class ComposedExecutor : public Executor {
                                     .upload(values, members.size() * configs * sizeof(double))
                                     .view(at::kDouble)
                                     .view({count, unit.plan->configs});
+    if (gradients.device && members.back() - members.front() + 1 == count) {
+      at::Tensor to = rows_of(gradients, members.front(), count);
+      put_gradients(pass, unit, d_scores, to);
+      return;
+    }
+    at::Tensor all = at::empty({count, network_.parameters().length()}, zeros_.options());
+    put_gradients(pass, unit, d_scores, all);
+    for (std::int64_t i = 0; i < count; ++i) {
+      const int member = members[static_cast<std::size_t>(i)];
+      if (gradients.device) {
+        rows_of(gradients, member, 1).copy_(all.narrow(0, i, 1));
+      } else {
+        network_.copies().download(all[i], gradients.host[static_cast<std::size_t>(member)].data());
+      }
+    }
+  }
+
+  // `count` rows of the device from row `first` on, [count, P].
+  at::Tensor rows_of(const GradientRows& gradients, std::int64_t first, std::int64_t count) const {
+    return at::from_blob(gradients.device + first * gradients.stride,
+                         {count, network_.parameters().length()}, {gradients.stride, 1},
+                         zeros_.options());
+  }
+
+  // Writes the gradients of members or leaves into `to`, [count, P].
+  void put_gradients(ComposedPass& pass, const PreparedPlan& unit, const at::Tensor& d_scores,
+                     at::Tensor& to) const {
+    const std::int64_t count = to.size(0);
     std::map<std::int64_t, at::Tensor> parts;  // [count, ...] by their offset
     pass.backward(unit, d_scores, [&](const ParameterEntry& entry, const at::Tensor& given) {
       if (given.defined()) parts[entry.offset] = given.reshape({count, entry.size()});
     });
-    const std::int64_t length = network_.parameters().length();
     std::vector<at::Tensor> row;
     std::int64_t end = 0;
     const auto fill = [&](std::int64_t begin) {
@@ -279,25 +342,8 @@ class ComposedExecutor : public Executor {
       row.push_back(given);
       end = offset + given.size(1);
     }
-    fill(length);
-    const auto rows_from = [&](int member, std::int64_t rows) {
-      return at::from_blob(gradients.device + member * gradients.stride, {rows, length},
-                           {gradients.stride, 1}, zeros_.options());
-    };
-    if (gradients.device && members.back() - members.front() + 1 == count) {
-      at::Tensor to = rows_from(members.front(), count);
-      at::cat_out(to, row, 1);
-      return;
-    }
-    const at::Tensor all = at::cat(row, 1);
-    for (std::int64_t i = 0; i < count; ++i) {
-      const int member = members[static_cast<std::size_t>(i)];
-      if (gradients.device) {
-        rows_from(member, 1).copy_(all.narrow(0, i, 1));
-      } else {
-        network_.copies().download(all[i], gradients.host[static_cast<std::size_t>(member)].data());
-      }
-    }
+    fill(network_.parameters().length());
+    at::cat_out(to, row, 1);
   }
 
   ComposedNetwork network_;

@@ -29,12 +29,15 @@ std::vector<std::uint64_t> hashes_of_rows(std::span<const float> values, std::in
 
 std::vector<std::vector<std::uint64_t>> keys_of_unit(const UnitInput& input,
                                                      const FeatureSchema& schema) {
-  std::vector<std::uint64_t> nodes;
-  for (const auto& graph : input.graphs) {
-    const std::span<const float> raw = graph->raw_features();
-    const auto own = hashes_of_rows(raw, std::ssize(raw) / graph->nodes());
+  std::vector<std::uint64_t> nodes(static_cast<std::size_t>(input.plan->nodes));
+  const std::vector<std::int64_t> begins = input.graph_begins();
+  for (std::size_t g = 0; g < begins.size(); ++g) {
+    const GraphInput& graph = *input.graphs[g];
+    const std::span<const float> raw = graph.raw_features();
+    const auto own = hashes_of_rows(raw, std::ssize(raw) / graph.nodes());
     for (std::size_t i = 0; i < own.size(); ++i)
-      nodes.push_back(own[i] ^ (static_cast<std::uint64_t>(graph->opcode()[i]) << 56));
+      nodes[static_cast<std::size_t>(begins[g]) + i] =
+          own[i] ^ (static_cast<std::uint64_t>(graph.opcode()[i]) << 56);
   }
   return row_keys(*input.plan, nodes, hashes_of_rows(input.states, schema.config_features));
 }
@@ -188,8 +191,16 @@ at::Tensor ComposedNetwork::place(std::span<const float> flat) const {
   return copies_->upload(parts, bytes).view(at::kFloat).view({members, placed});
 }
 
-LayerWeights ComposedNetwork::weights_of(const at::Tensor& placed, bool trained) const {
+bool ComposedNetwork::joins_units() const {
+  return !config_.head.violations &&
+         std::ranges::all_of(blocks_, [](const auto& block) { return block->joins_units(); });
+}
+
+LayerWeights ComposedNetwork::weights_of(const at::Tensor& rows, bool trained,
+                                         std::int64_t slots) const {
   LayerWeights weights;
+  const at::Tensor placed =
+      slots == 1 ? rows : rows.unsqueeze(1).expand({-1, slots, -1}).reshape({-1, rows.size(1)});
   for (std::size_t i = 0; i < table_.entries().size(); ++i) {
     const ParameterEntry& entry = table_.entries()[i];
     std::vector<std::int64_t> sizes{placed.size(0)};

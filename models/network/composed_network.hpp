@@ -108,8 +108,11 @@ class ComposedNetwork {
   // Copies the parameters `flat` [M, P] to the network's device, as [M, Q]. Each entry begins at a
   // multiple of 256 bytes, so that views of it lie like rows (models/operators/backend.hpp).
   at::Tensor place(std::span<const float> flat) const;
-  // The weights of the members of `placed`, rows of a result of place(), as views.
-  LayerWeights weights_of(const at::Tensor& placed, bool trained) const;
+  // The weights of the members of `placed`, rows of a result of place(), as views; with several
+  // `slots` each member's as often, copied.
+  LayerWeights weights_of(const at::Tensor& placed, bool trained, std::int64_t slots = 1) const;
+  // Whether it runs on joined plans.
+  bool joins_units() const;
   DeviceCopies& copies() const { return *copies_; }
 
   // The scores [M, configurations] in double.

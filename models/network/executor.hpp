@@ -46,6 +46,10 @@ class Executor {
   virtual void gradient(const MemberRange& members, const UnitInput& input,
                         const LossGradient& loss_gradient, const GradientRows& gradients,
                         bool common) const = 0;
+  // As Network::joins_units and the gradient of joined units.
+  virtual bool joins_units() const { return false; }
+  virtual void gradient(const MemberRange&, const std::vector<int>&, const UnitInput&,
+                        const LossGradient&, const GradientRows&) const {}
 };
 
 // Makes the executor of networks of fused layers on the CPU (models/network/fused_pass.hpp). With

@@ -12,6 +12,7 @@
 #include "models/inputs/unit_input.hpp"
 #include "models/kernels/cpu_process.hpp"
 #include "models/network/executor.hpp"
+#include "models/plans/join_plans.hpp"
 
 namespace tpudist {
 
@@ -62,6 +63,19 @@ void require(bool holds, const std::string& what) {
   if (!holds) throw Error(ErrorKind::failed, "network call: " + what);
 }
 
+// The loss, which must return as many numbers as there are scores. Borrows it.
+LossGradient checked(const LossGradient& loss) {
+  return [&loss](const UnitScores& scores) {
+    ScoreGradient gradient = loss(scores);
+    require(gradient.values.size() == scores.delta.size(),
+            "the loss gradient is not [members, configurations]");
+    require(gradient.translation_invariant.empty() ||
+                static_cast<int>(gradient.translation_invariant.size()) == scores.members,
+            "the loss names another number of members");
+    return gradient;
+  };
+}
+
 // On a device every network is composed of layers.
 NetworkConfig config_on(int device_index, NetworkConfig config) {
   config.general |= device_index >= 0;
@@ -75,8 +89,12 @@ void Network::Impl::check(const MemberRange& members, const UnitInput& input) co
   const Plan& plan = *input.plan;
   std::int64_t nodes = 0;
   for (const auto& graph : input.graphs) nodes += graph->nodes();
-  require(nodes == plan.nodes, "the graphs have " + std::to_string(nodes) +
-                                   " nodes, the plan has " + std::to_string(plan.nodes));
+  std::int64_t expected = plan.units ? 0 : plan.nodes;
+  if (plan.units) {
+    for (const RowRun& run : plan.units->nodes->runs) expected += run.count;
+  }
+  require(nodes == expected, "the graphs have " + std::to_string(nodes) + " nodes, the plan has " +
+                                 std::to_string(plan.nodes));
   require(static_cast<std::int64_t>(input.states.size()) == plan.states * schema.config_features,
           "the state table is not [" + std::to_string(plan.states) + ", " +
               std::to_string(schema.config_features) + "]");
@@ -207,6 +225,16 @@ void Network::prepare_unit(UnitInput& input) const {
   input.prepared = impl_->executor->prepare(input);
 }
 
+bool Network::joins_units() const {
+  return impl_->executor->joins_units();
+}
+
+UnitInput Network::join(const std::vector<std::vector<const UnitInput*>>& blocks) const {
+  UnitInput joined = join_units(blocks, impl_->schema.config_features);
+  prepare_unit(joined);
+  return joined;
+}
+
 int Network::members_together(const Plan& plan) const {
   return impl_->executor->members_together(plan);
 }
@@ -247,16 +275,29 @@ void Network::gradient(const Parameters& parameters, int first_member, int count
   for (const std::span<float> gradient : gradients.host)
     fits = fits && static_cast<std::int64_t>(gradient.size()) == length;
   require(fits, "gradients are not [count, P]");
-  const auto checked = [&](const UnitScores& scores) {
-    ScoreGradient gradient = loss_gradient(scores);
-    require(gradient.values.size() == scores.delta.size(),
-            "the loss gradient is not [members, configurations]");
-    require(gradient.translation_invariant.empty() ||
-                static_cast<int>(gradient.translation_invariant.size()) == scores.members,
-            "the loss names another number of members");
-    return gradient;
-  };
-  impl_->executor->gradient(members, input, checked, gradients, common);
+  impl_->executor->gradient(members, input, checked(loss_gradient), gradients, common);
+}
+
+void Network::gradient(const Parameters& parameters, const Leaves& leaves, const UnitInput& joined,
+                       const LossGradient& loss_gradient, const GradientRows& gradients,
+                       std::span<const std::uint64_t> dropout_keys) const {
+  const std::int64_t length = this->parameters().length();
+  if (!joined.plan || !joined.plan->units || !gradients.device || gradients.stride < length ||
+      !parameters.placed)
+    throw Error(ErrorKind::failed, "network call: it takes joined units and memory of the device");
+  MemberRange members{parameters.flat, 0, static_cast<int>(leaves.members.size()), dropout_keys};
+  std::shared_ptr<const PlacedParameters> own = parameters.placed;
+  std::vector<std::uint64_t> keys;
+  if (std::ssize(leaves.members) != own->members() || !std::ranges::is_sorted(leaves.members)) {
+    own = own->some(leaves.members);
+    if (!dropout_keys.empty()) {
+      for (const int m : leaves.members) keys.push_back(dropout_keys[static_cast<std::size_t>(m)]);
+      members.dropout_keys = keys;
+    }
+  }
+  members.placed = own.get();
+  impl_->check(members, joined);
+  impl_->executor->gradient(members, leaves.kept, joined, checked(loss_gradient), gradients);
 }
 
 }  // namespace tpudist

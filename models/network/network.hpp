@@ -76,6 +76,13 @@ class Network {
   // that build units. The unit must not change afterwards.
   void prepare_unit(UnitInput& input) const;
 
+  // Whether units can run as one: on a device, if every layer joins (Layer::joins_units).
+  bool joins_units() const;
+  // Joins units (models/inputs/unit_input.hpp) for `gradient` below, and prepares the result. The
+  // units need not be prepared. If the loss ignores a shift at all scores, give each the needed part
+  // of its plan.
+  UnitInput join(const std::vector<std::vector<const UnitInput*>>& blocks) const;
+
   // How many members a call on this plan should take, if the caller can choose: as many as share
   // the processor's caches, or all. Scores and gradients do not depend on it.
   int members_together(const Plan& plan) const;
@@ -104,6 +111,12 @@ class Network {
   void gradient(const Parameters& parameters, int first_member, int count, const UnitInput& input,
                 const LossGradient& loss_gradient, const GradientRows& gradients,
                 bool common = true, std::span<const std::uint64_t> dropout_keys = {}) const;
+
+  // The same for joined units, on the network's device: writes the gradient of each leaf. It has
+  // the bits that the leaf would have alone, so it does not matter which leaves are joined.
+  void gradient(const Parameters& parameters, const Leaves& leaves, const UnitInput& joined,
+                const LossGradient& loss_gradient, const GradientRows& gradients,
+                std::span<const std::uint64_t> dropout_keys = {}) const;
 
  private:
   struct Impl;

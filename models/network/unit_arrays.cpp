@@ -13,6 +13,7 @@ void add_index(const std::unique_ptr<StateIndex>& index, DeviceArrays& arrays) {
 
 void add_arrays(PreparedPlan& part, DeviceArrays& arrays) {
   const Plan& plan = *part.plan;
+  arrays.add(plan.units);
   arrays.add(plan.node);
   arrays.add(plan.rows_of_node);
   for (const auto& layer : plan.layers) arrays.add(*layer);
@@ -30,8 +31,9 @@ void add_arrays(PreparedPlan& part, DeviceArrays& arrays) {
        {&part.tensors.opcode, &part.tensors.node_codes, &part.tensors.state_codes,
         &part.tensors.state, &part.tensors.state_of_config})
     add_index(*index, arrays);
-  for (at::Tensor* const tensor : {&part.tensors.node_features, &part.tensors.state_features,
-                                   &part.tensors.node_counts, &part.tensors.graph_features}) {
+  for (at::Tensor* const tensor :
+       {&part.tensors.node_features, &part.tensors.state_features, &part.tensors.node_counts,
+        &part.tensors.graph_features, &part.tensors.none_states}) {
     if (tensor->defined()) arrays.add(*tensor);
   }
   for (at::Tensor& factors : part.context.factors) {

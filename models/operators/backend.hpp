@@ -16,8 +16,10 @@
 namespace tpudist {
 
 // Rows of M members are tensors [M, rows, C]. Each member's matrix, its plane, is dense, and planes
-// begin at multiples of 256 bytes from the first one. So a member is computed by the same call with
+// begin at multiples of kPlaneBytes from the first one. So a member is computed by the same call with
 // the same alignment for every M.
+
+inline constexpr std::int64_t kPlaneBytes = 256;
 
 // Uninitialised rows of this kind.
 at::Tensor make_rows(std::int64_t members, std::int64_t rows, std::int64_t channels,
@@ -40,9 +42,10 @@ T* mutable_plane(const at::Tensor& x, std::int64_t member) {
 at::Tensor as_planes(const at::Tensor& x);
 
 // A row-wise function, written with differentiable operations of ATen. It gets a block of rows of
-// every input, each [1, rows, C_i], and the parameters, each [1, 1, ...], of one member. It returns
-// a tensor [1, rows, C] whose row i depends only on row i of the inputs. It is called from several
-// threads at once.
+// every input, each [1, rows, C_i], and the parameters, each [1, 1, ...], of one member; on joined
+// units the rows of all members, and each parameter for every row, [M, rows, ...]. It returns a tensor
+// [M, rows, C] whose row i depends only on row i of the inputs. It is called from several threads
+// at once.
 using RowFunction = std::function<at::Tensor(const std::vector<at::Tensor>& rows,
                                              const std::vector<at::Tensor>& parameters)>;
 
@@ -71,7 +74,9 @@ struct DropoutDraw {
 
 // Computes the operators of a call, in the threads of a pool (CpuBackend) or on a device
 // (make_device_backend). Its functions are the forward and backward passes of the operators, for
-// all members in one call. The headers of the operators say what each computes, and
+// all members in one call. On a joined plan (models/plans/join_plans.hpp) rows are [M, rows, C], or
+// with several blocks [1, rows, C], and the M of parameters and their gradients stands for M * slots
+// leaves. The headers of the operators say what each computes, and
 // differentiable.cpp makes them differentiable. Unless said otherwise, tensors are rows
 // [M, rows, C] as above, float32 or double, in the memory of the backend's device. Matrices,
 // indices and groups are in host memory. Sums are added in a fixed order, and a member's bits do
@@ -109,11 +114,15 @@ class Backend {
   virtual Gradients linear_gradient(const at::Tensor& x, const at::Tensor& weight,
                                     const at::Tensor& d_y, bool of_x, bool of_bias) const = 0;
 
-  // The sum of the rows of each member, [M, C]: the gradient of scaled_bias.
+  // A parameter [M, C] for each row, [M, rows, C]. sum_of_rows gives its gradient: the sum of the
+  // rows that have the same parameter, [M, C].
+  virtual at::Tensor of_rows(const at::Tensor& parameter, std::int64_t rows) const = 0;
   virtual at::Tensor sum_of_rows(const at::Tensor& x) const = 0;
 
-  // map_rows: the first for functions of one member that autograd differentiates, the second for
-  // functions with a handwritten gradient, whose result has `channels`.
+  // map_rows: the first for functions that autograd differentiates, of one member unless
+  // maps_all_members(); the second for functions with a handwritten gradient, whose result has
+  // `channels`.
+  virtual bool maps_all_members() const = 0;
   virtual at::Tensor map(const RowFunction& function, const std::vector<at::Tensor>& rows,
                          const std::vector<at::Tensor>& parameters) const = 0;
   virtual at::Tensor map_by_hand(const RowWriter& function, const std::vector<at::Tensor>& rows,

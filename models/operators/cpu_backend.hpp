@@ -28,7 +28,11 @@ class CpuBackend : public Backend {
                     const at::Tensor& bias) const override;
   Gradients linear_gradient(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& d_y,
                             bool of_x, bool of_bias) const override;
+  at::Tensor of_rows(const at::Tensor& parameter, std::int64_t rows) const override {
+    return parameter.unsqueeze(1).expand({-1, rows, -1});
+  }
   at::Tensor sum_of_rows(const at::Tensor& x) const override;
+  bool maps_all_members() const override { return false; }
   // Keeps only the inputs: the backward pass runs each block again, with its own autograd graph.
   at::Tensor map(const RowFunction& function, const std::vector<at::Tensor>& rows,
                  const std::vector<at::Tensor>& parameters) const override;

@@ -2,6 +2,8 @@
 
 #include <ATen/ATen.h>
 
+#include <algorithm>
+
 #include "core/error.hpp"
 #include "models/operators/operators.hpp"
 
@@ -88,10 +90,26 @@ void DeviceArrays::add(const Readout& readout) {
   const auto [kept, is_new] = derived_.try_emplace(&readout);
   if (!is_new) return;
   Derived& derived = kept->second;
-  derived = {node_counts(readout),
-             transpose_index(readout.slate_of_config, readout.common.forward.rows())};
+  std::vector<std::int32_t> slate_of_config = readout.slate_of_config;
+  if (units_) {  // padding has no slate
+    std::ranges::fill(slate_of_config, -1);
+    for (const RowRun& run : units_->configs->runs)
+      std::copy_n(readout.slate_of_config.begin() + run.begin, run.count,
+                  slate_of_config.begin() + run.begin);
+  }
+  derived = {node_counts(readout), transpose_index(slate_of_config, readout.common.forward.rows())};
   add(derived.nodes);
   add(derived.configs_of_slate);
+}
+
+void DeviceArrays::add(const std::shared_ptr<const JoinedUnits>& units) {
+  units_ = units;
+  if (!units) return;
+  for (const auto& kind : units->kinds) {
+    add(kind->runs);
+    add(kind->run_of_row);
+    add(kind->rows_of_run);
+  }
 }
 
 void DeviceArrays::add(at::Tensor& tensor) {
@@ -143,8 +161,11 @@ const float* DeviceArrays::find_totals(const SparseMatrix& matrix) const {
 }
 
 GroupPointers DeviceArrays::find(const RowGroups& groups) const {
-  return {find(groups.rows), find(groups.of_row), find(groups.count), find(groups.size),
-          static_cast<std::int64_t>(groups.count.size())};
+  const auto count = static_cast<std::int64_t>(groups.count.size());
+  GroupPointers found{find(groups.rows), find(groups.of_row), find(groups.count), find(groups.size),
+                      count};
+  if (units_) found.run = find(units_->of(groups.groups()).run_of_row);
+  return found;
 }
 
 ReadoutPointers DeviceArrays::find(const Readout& readout) const {

@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <unordered_map>
 #include <vector>
@@ -11,6 +12,7 @@
 #include "models/kernels/row_launches.hpp"
 #include "models/operators/device_copies.hpp"
 #include "models/operators/plan_views.hpp"
+#include "models/plans/join_plans.hpp"
 #include "models/plans/plan.hpp"
 
 // For .cpp files of models/ only: it includes ATen.
@@ -42,6 +44,7 @@ class DeviceArrays {
   void add(const RowGroups& groups);
   void add(const NeighbourEntries& entries);
   void add(const Readout& readout);
+  void add(const std::shared_ptr<const JoinedUnits>& units);
   // upload() puts the copy into `tensor`, which is contiguous and borrowed until then.
   void add(at::Tensor& tensor);
 
@@ -63,6 +66,8 @@ class DeviceArrays {
   const float* find_totals(const SparseMatrix& matrix) const;
   GroupPointers find(const RowGroups& groups) const;
   ReadoutPointers find(const Readout& readout) const;
+  // The units of the joined plan whose arrays these are; null for the plan of one unit.
+  const JoinedUnits* units() const { return units_.get(); }
 
  private:
   // Of a readout.
@@ -80,6 +85,7 @@ class DeviceArrays {
   std::unordered_map<const Csr*, LongRows> long_rows_;
   std::unordered_map<const SparseMatrix*, std::vector<float>> totals_;
   std::unordered_map<const Readout*, Derived> derived_;
+  std::shared_ptr<const JoinedUnits> units_;
   std::size_t bytes_ = 0;
   at::Tensor buffer_;  // uint8, undefined before upload()
 };

@@ -20,9 +20,6 @@ using at::Tensor;
 using torch::autograd::AutogradContext;
 using torch::autograd::variable_list;
 
-// Planes begin at multiples of this many bytes.
-constexpr std::int64_t kPlaneBytes = 256;
-
 // Autograd expects nothing instead of an undefined tensor.
 std::optional<Tensor> optional(const Tensor& tensor) {
   return tensor.defined() ? std::optional(tensor) : std::nullopt;
@@ -103,18 +100,17 @@ class LinearRows : public torch::autograd::Function<LinearRows> {
   };
 };
 
-class ScaledBias : public torch::autograd::Function<ScaledBias> {
+// A parameter [M, C] for each row.
+class OfRows : public torch::autograd::Function<OfRows> {
  public:
-  static Tensor forward(AutogradContext* context, const Tensor& bias, const Tensor& factors,
+  static Tensor forward(AutogradContext* context, const Tensor& parameter, std::int64_t rows,
                         const Backend* backend) {
-    context->save_for_backward({factors});
     keep_state(context, backend);
-    return factors * bias;
+    return backend->of_rows(parameter, rows);
   }
   static variable_list backward(AutogradContext* context, const variable_list& gradients) {
     const Backend& backend = *kept_state<const Backend*>(context);
-    const Tensor d_rows = gradients[0] * context->get_saved_variables()[0];
-    return {backend.sum_of_rows(d_rows.unsqueeze(2)), {}, {}};
+    return {backend.sum_of_rows(as_planes(gradients[0])), {}, {}};
   }
 };
 
@@ -303,7 +299,7 @@ Tensor aggregate_rows(const SparseMatrix& matrix, const Tensor& x, Aggregation a
 
 Tensor linear_rows(const Tensor& x, const Tensor& weight, const Tensor& bias,
                    const Backend& backend) {
-  if (x.dim() != 3 || weight.dim() != 3 || x.size(0) != weight.size(0) ||
+  if (x.dim() != 3 || weight.dim() != 3 || x.size(0) == 0 || weight.size(0) % x.size(0) != 0 ||
       x.size(2) != weight.size(1)) {
     throw Error(
         ErrorKind::failed,
@@ -314,7 +310,7 @@ Tensor linear_rows(const Tensor& x, const Tensor& weight, const Tensor& bias,
 }
 
 Tensor scaled_bias(const Tensor& bias, const Tensor& factors, const Backend& backend) {
-  return ScaledBias::apply(bias, factors, &backend);
+  return OfRows::apply(bias, factors.size(0), &backend).squeeze(2) * factors;
 }
 
 Tensor map_rows(const RowWriter& function, const RowGradient& gradient,
@@ -329,6 +325,16 @@ Tensor map_rows(const RowFunction& function, const std::vector<Tensor>& rows,
                 const std::vector<Tensor>& parameters, const Backend& backend) {
   require_rows(rows);
   std::int64_t members = 1;
+  if (backend.maps_all_members()) {
+    variable_list all, of_rows;
+    for (const Tensor& input : rows) members = std::max(members, input.size(0));
+    for (const Tensor& input : rows) all.push_back(input.expand({members, -1, -1}));
+    for (const Tensor& parameter : parameters) {
+      of_rows.push_back(OfRows::apply(parameter.flatten(1), rows[0].size(1), &backend)
+                            .unflatten(2, parameter.sizes().slice(1)));
+    }
+    return as_planes(backend.map(function, all, of_rows));
+  }
   // [inputs][members], or [inputs][1] for an input that all members share
   std::vector<variable_list> of_rows, of_parameters;
   const auto split = [](const Tensor& x) { return x.size(0) == 1 ? variable_list{x} : x.split(1); };
@@ -371,7 +377,7 @@ std::vector<Tensor> split_uses(const Tensor& x, int count, const Backend& backen
 Tensor drop_rows(const Tensor& x, Dropped dropped, double rate,
                  std::span<const std::uint64_t> member_keys, std::uint32_t layer,
                  std::span<const std::uint64_t> row_keys, const Backend& backend) {
-  if (static_cast<std::int64_t>(member_keys.size()) != x.size(0) ||
+  if (x.size(0) == 0 || std::ssize(member_keys) % x.size(0) != 0 ||
       static_cast<std::int64_t>(row_keys.size()) != x.size(1)) {
     throw Error(ErrorKind::failed, "drop_rows: keys do not fit the rows");
   }

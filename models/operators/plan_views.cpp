@@ -37,9 +37,11 @@ RowGroups::RowGroups(const PlanLayer& layer)
   count.assign(static_cast<std::size_t>(layer.rows_out), 1);
   size.assign(static_cast<std::size_t>(matrix.rows() * replicas), 0);
   if (!matrix.weight.empty()) {
-    for (std::int64_t row = 0; row < layer.rows_out; ++row) {
-      const std::int32_t group = edges.neighbourhood(row), own = layer.self(row);
-      count[row] = weight_at(matrix, group / replicas, static_cast<std::int32_t>(own / replicas));
+    for (std::int64_t group = 0; group < groups(); ++group) {
+      for (std::int64_t e = rows.begin[group]; e < rows.begin[group + 1]; ++e) {
+        const std::int32_t row = rows.source[e], own = layer.self(row);
+        count[row] = weight_at(matrix, group / replicas, static_cast<std::int32_t>(own / replicas));
+      }
     }
   }
   for (std::int64_t group = 0; group < groups(); ++group) {

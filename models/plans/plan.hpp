@@ -125,6 +125,8 @@ struct Readout {
   std::vector<double> left_out;
 };
 
+struct JoinedUnits;  // models/plans/join_plans.hpp
+
 // All integers that a network needs to run on some configurations of some graphs: a pure function
 // of graphs, slates and the network's PlanShape. Nodes and states are numbered consecutively over
 // the slates of a unit. `self` is the identity in all layers or in none, except in the needed part
@@ -145,6 +147,8 @@ struct Plan {
   std::vector<std::shared_ptr<const PlanLayer>> layers;  // equal layers are one object
   std::vector<NeededCounts> needed_counts;               // [layers]
   Readout readout;
+  // The units of a plan that join_plans made; null in the plan of one unit.
+  std::shared_ptr<const JoinedUnits> units;
 
   std::int64_t first_rows() const { return static_cast<std::int64_t>(node.size()); }
   // Rows before layer 0 .. depth; depth: after the last.

@@ -100,13 +100,16 @@ std::vector<std::uint64_t> element_keys(const Plan& plan,
                                         std::span<const std::uint64_t> last_keys) {
   // The rows of a configuration stand in the order of the nodes, since all of them are needed.
   std::vector<std::uint64_t> node, rows(static_cast<std::size_t>(plan.configs));
-  for (const std::int32_t config : plan.config) node.push_back(rows[config]++);
+  for (const std::int32_t config : plan.config)
+    node.push_back(config < 0 ? 0 : rows[config]++);  // below 0: padding of a joined plan
   std::vector<std::uint64_t> content(rows.size());
-  for (std::size_t row = 0; row < node.size(); ++row)
-    content[plan.config[row]] += mix_hash(join(last_keys[row], node[row]));
+  for (std::size_t row = 0; row < node.size(); ++row) {
+    if (plan.config[row] >= 0)
+      content[plan.config[row]] += mix_hash(join(last_keys[row], node[row]));
+  }
   std::vector<std::uint64_t> keys;
   for (std::size_t row = 0; row < node.size(); ++row)
-    keys.push_back(join(content[plan.config[row]], node[row]));
+    keys.push_back(plan.config[row] < 0 ? 0 : join(content[plan.config[row]], node[row]));
   return keys;
 }
 

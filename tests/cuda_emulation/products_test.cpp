@@ -57,8 +57,8 @@ TEST(WeightGradient, IsTheSumOfProductsInItsOrder) {
         test::GuardedArray<float> y(static_cast<std::size_t>(sizes.numbers())),
             parts(sizes.chunks() == 1 ? 0 : y.size() * static_cast<std::size_t>(sizes.chunks()));
         test::run_both_ways(y, [&](float* to) {
-          launch_weight_gradient(sizes, 1, device_x.data(), device_d_y.data(), to, parts.data(),
-                                 nullptr);
+          launch_weight_gradient(sizes, sizes.chunks(), 1, {}, device_x.data(), device_d_y.data(),
+                                 to, parts.data(), nullptr);
         });
         const Products expected(sizes, x, d_y);
         test::expect_equal(y, expected.in_order, "in its order");
@@ -66,6 +66,34 @@ TEST(WeightGradient, IsTheSumOfProductsInItsOrder) {
         if (HasFatalFailure()) return;
       }
     }
+  }
+}
+
+// Two planes of 400 rows with three runs each, one of them empty.
+TEST(WeightGradient, OfARunIsThatOfItsRowsAlone) {
+  CounterRng rng(5, 0);
+  const auto x = test::random_rows<float>(2 * 400 * 16, rng),
+             d_y = test::random_rows<float>(2 * 400 * 12, rng);
+  const std::vector<RowRun> runs{{3, 260}, {263, 0}, {270, 130}};
+  const WeightGradientSizes largest{260, 16, 12, true};
+  const test::GuardedArray<float> device_x(x), device_d_y(d_y);
+  const test::GuardedArray<RowRun> device_runs(runs);
+  const std::int64_t numbers = largest.numbers(), chunks = largest.chunks();
+  test::GuardedArray<float> y(static_cast<std::size_t>(6 * numbers)),
+      parts(static_cast<std::size_t>(6 * numbers * chunks));
+  launch_weight_gradient(largest, chunks, 6, {device_runs.data(), 3}, {device_x.data(), 400 * 16},
+                         {device_d_y.data(), 400 * 12}, {y.data(), numbers},
+                         {parts.data(), numbers * chunks}, nullptr);
+  for (std::int64_t leaf = 0; leaf < 6; ++leaf) {
+    const RowRun& run = runs[static_cast<std::size_t>(leaf % 3)];
+    const WeightGradientSizes sizes{run.count, 16, 12, true};
+    const std::int64_t row = leaf / 3 * 400 + run.begin;
+    test::GuardedArray<float> own(static_cast<std::size_t>(numbers)),
+        own_parts(static_cast<std::size_t>(numbers * sizes.chunks()));
+    launch_weight_gradient(sizes, sizes.chunks(), 1, {}, device_x.data() + row * 16,
+                           device_d_y.data() + row * 12, own.data(), own_parts.data(), nullptr);
+    for (std::int64_t i = 0; i < numbers; ++i)
+      EXPECT_EQ(y.data()[leaf * numbers + i], own.data()[i]) << leaf << " " << i;
   }
 }
 
@@ -79,7 +107,8 @@ TEST(WeightGradient, OfAMemberDoesNotDependOnTheOthers) {
     const test::GuardedArray<float> device_x(x), device_d_y(d_y);
     test::GuardedArray<float> y(static_cast<std::size_t>(members * numbers)),
         parts(static_cast<std::size_t>(members * numbers * chunks));
-    launch_weight_gradient(sizes, members, {device_x.data() + first * 300 * 16, 300 * 16},
+    launch_weight_gradient(sizes, chunks, members, {},
+                           {device_x.data() + first * 300 * 16, 300 * 16},
                            {device_d_y.data() + first * 300 * 12, 300 * 12}, {y.data(), numbers},
                            {parts.data(), numbers * chunks}, nullptr);
     return std::vector<float>(y.data(), y.data() + y.size());

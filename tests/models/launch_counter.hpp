@@ -28,6 +28,7 @@ struct LaunchWork {
 };
 
 // Counts, as long as it lives, the project's own kernels and the ATen operations of all threads.
+// The products in a scope named tpudist::products count as one: a GPU has one call for them.
 // Not counted are operations that call others, views, and allocations. One object at a time; no
 // ATen operation may run on memory that is host memory on a GPU, too.
 class LaunchCounter {
@@ -82,8 +83,9 @@ class LaunchCounter {
   };
   struct Call : at::ObserverContext {
     Call* outer = nullptr;
-    bool launched_within = false;
-    std::string product;  // its role: forward, rows or weights
+    bool launched_within = false, is_products = false;
+    Call* products = nullptr;  // the innermost tpudist::products around it, or itself
+    std::string product;       // its role: forward, rows or weights
     double operations = 0, bytes = 0;
   };
   static Counts& counts() {
@@ -96,49 +98,28 @@ class LaunchCounter {
   }
 
   static bool launches_nothing(const std::string& name) {
-    static const std::set<std::string> names = {"aten::as_strided",
-                                                "aten::chunk",
-                                                "aten::contiguous",
-                                                "aten::detach",
-                                                "aten::detach_",
-                                                "aten::empty",
-                                                "aten::empty_like",
-                                                "aten::empty_strided",
-                                                "aten::expand",
-                                                "aten::expand_as",
-                                                "aten::narrow",
-                                                "aten::numpy_T",
-                                                "aten::permute",
-                                                "aten::requires_grad_",
-                                                "aten::reshape",
-                                                "aten::resolve_conj",
-                                                "aten::resolve_neg",
-                                                "aten::resize_",
-                                                "aten::select",
-                                                "aten::slice",
-                                                "aten::split",
-                                                "aten::split_with_sizes",
-                                                "aten::squeeze",
-                                                "aten::squeeze_",
-                                                "aten::sym_size",
-                                                "aten::t",
-                                                "aten::to",
-                                                "aten::transpose",
-                                                "aten::unsafe_split",
-                                                "aten::unsqueeze",
-                                                "aten::unsqueeze_",
-                                                "aten::view",
-                                                "aten::view_as",
-                                                "aten::_unsafe_view",
-                                                "aten::_reshape_alias",
-                                                "aten::is_same_size",
-                                                "aten::item",
-                                                "aten::result_type",
-                                                "aten::broadcast_tensors",
-                                                "aten::set_",
-                                                "aten::alias",
-                                                "aten::stride",
-                                                "detach"};
+    static const std::set<std::string> names = {"aten::as_strided",   "aten::chunk",
+                                                "aten::contiguous",   "aten::detach",
+                                                "aten::detach_",      "aten::empty",
+                                                "aten::empty_like",   "aten::empty_strided",
+                                                "aten::expand",       "aten::expand_as",
+                                                "aten::narrow",       "aten::numpy_T",
+                                                "aten::permute",      "aten::requires_grad_",
+                                                "aten::reshape",      "aten::resolve_conj",
+                                                "aten::resolve_neg",  "aten::resize_",
+                                                "aten::select",       "aten::slice",
+                                                "aten::split",        "aten::split_with_sizes",
+                                                "aten::squeeze",      "aten::squeeze_",
+                                                "aten::sym_size",     "aten::t",
+                                                "aten::to",           "aten::transpose",
+                                                "aten::unflatten",    "aten::unsafe_split",
+                                                "aten::unsqueeze",    "aten::unsqueeze_",
+                                                "aten::view",         "aten::view_as",
+                                                "aten::_unsafe_view", "aten::_reshape_alias",
+                                                "aten::is_same_size", "aten::item",
+                                                "aten::result_type",  "aten::broadcast_tensors",
+                                                "aten::set_",         "aten::alias",
+                                                "aten::stride",       "detach"};
     return names.contains(name);
   }
 
@@ -179,16 +160,27 @@ class LaunchCounter {
     for (const at::IValue& value : inputs) call->bytes += bytes_of(value);
     if (std::string(function.name()) == "aten::mm")
       add_product(inputs[0].toTensor(), inputs[1].toTensor(), *call);
+    call->is_products = std::string_view(function.name()) == "tpudist::products";
+    call->products = call->is_products ? call.get() : call->outer ? call->outer->products : nullptr;
     return call;
   }
   static void end(const at::RecordFunction& function, at::ObserverContext* context) {
     Call& call = static_cast<Call&>(*context);
     innermost() = call.outer;
     const std::string name = function.name();
+    if (call.products && !call.is_products) {
+      if (call.product.empty()) return;
+      call.products->product = call.product;
+      call.products->operations += call.operations;
+      call.products->bytes += call.bytes;
+      for (const at::IValue& value : function.outputs()) call.products->bytes += bytes_of(value);
+      return;
+    }
     if (!call.launched_within) {
-      if (name.rfind("aten::", 0) != 0 || launches_nothing(name)) return;
+      const bool counts_as_one = call.is_products && !call.product.empty();
+      if (!counts_as_one && (name.rfind("aten::", 0) != 0 || launches_nothing(name))) return;
       const std::scoped_lock lock(counts().mutex);
-      LaunchWork& sum = counts().of_name[name + call.product];
+      LaunchWork& sum = counts().of_name[(counts_as_one ? "aten::mm" : name) + call.product];
       ++sum.launches;
       sum.operations += call.operations;
       sum.bytes += call.bytes;

@@ -115,6 +115,15 @@ class DeviceSide : public StepSide {
                    static_cast<float>(call.losses[m]));
   }
 
+  void add_joined(std::span<const StepCall> calls, std::size_t index,
+                  const std::function<void(const GradientRows&)>& gradient) override {
+    const int first = first_row_[index];
+    gradient({gradients() + first * stride_, stride_});
+    for (std::size_t i = 0; i < calls.size(); ++i)
+      reducer_.add(calls[i].members[0], calls[i].unit, first + static_cast<int>(i),
+                   static_cast<float>(calls[i].losses[0]));
+  }
+
   void reduce() override { sums_ = reducer_.finalize(gradients()); }
 
   DeviceWeights::LossAndNorm totals(TrainingState& state) override {

@@ -2,6 +2,7 @@
 
 #include <functional>
 #include <memory>
+#include <span>
 #include <vector>
 
 #include "dist/health/job_context.hpp"
@@ -34,6 +35,9 @@ class StepSide {
   // [members, P] and sets its losses.
   virtual void add(const StepCall& call, std::size_t index,
                    const std::function<void(const GradientRows&)>& gradient) = 0;
+  // Adds calls of one member each, which `gradient` computes together; `index`: of the first.
+  virtual void add_joined(std::span<const StepCall>, std::size_t,
+                          const std::function<void(const GradientRows&)>&) {}
   // Sums the gradients of all ranks. Collective.
   virtual void reduce() = 0;
   // The weighted mean loss of each member, and the norm of its gradient, before clipping.

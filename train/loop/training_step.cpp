@@ -16,6 +16,7 @@
 #include "core/log.hpp"
 #include "core/numbers.hpp"
 #include "core/random.hpp"
+#include "models/plans/join_plans.hpp"
 #include "results/records/initial_and_final_loss.hpp"
 
 namespace tpudist {
@@ -139,7 +140,15 @@ StepResult TrainingStep::run(const StepWork& work, TrainingState& state) {
 std::vector<TrainingStep::Call> TrainingStep::calls_of(const StepWork& work) const {
   const bool of_neighbours = !network_.device() || experiment_.batch.member_chunk > 0;
   std::vector<Call> calls;
+  for (const JoinedPass& pass : work.joined) {
+    const std::size_t slots = pass.unit.size() / pass.members.size();
+    for (std::size_t leaf = 0; leaf < pass.unit.size(); ++leaf) {
+      if (pass.unit[leaf] >= 0)
+        calls.push_back({pass.unit[leaf], pass.data[leaf].get(), {pass.members[leaf / slots]}, {}});
+    }
+  }
   for (const UnitPass& pass : work.passes) {
+    if (!work.joined.empty() && pass.data->chunks.empty()) continue;
     const auto same = std::ranges::find_if(calls, [&](const Call& call) {
       return call.unit == pass.unit && call.data == pass.data.get();
     });
@@ -154,7 +163,15 @@ void TrainingStep::run_calls(const StepWork& work, TrainingState& state) {
   std::vector<Call> calls = calls_of(work);
   segments_.begin(work.batch.slates.size(), state.segments);
   const Shared step{work, side_->begin(work.batch, calls, state), dropout_keys(state)};
+  std::size_t joined = 0;
+  for (const JoinedPass& pass : work.joined) {
+    const auto count = static_cast<std::size_t>(
+        std::ranges::count_if(pass.unit, [](int unit) { return unit >= 0; }));
+    run_joined(step, pass, calls, joined, count);
+    joined += count;
+  }
   side_->for_calls([&](std::size_t i) {
+    if (i < joined) return;
     Call& call = calls[i];
     side_->add(call, i, [&](const GradientRows& gradients) {
       if (!call.data->chunks.empty()) return run_chunks(step, call, gradients.host);
@@ -182,6 +199,48 @@ void TrainingStep::run_gradient(const Shared& step, const Call& call, const Unit
   const Members members(step, call);
   network_.gradient(members.parameters, members.first, members.count, input, between, gradients,
                     needs_common(), members.dropout_keys);
+}
+
+// The calls of a joined pass, whose leaves they are.
+void TrainingStep::run_joined(const Shared& step, const JoinedPass& pass, std::vector<Call>& calls,
+                              std::size_t first, std::size_t count) {
+  const JoinedUnits& units = *pass.input.plan->units;
+  Leaves leaves{pass.members, {}};
+  for (std::size_t leaf = 0; leaf < pass.unit.size(); ++leaf) {
+    if (pass.unit[leaf] >= 0) leaves.kept.push_back(static_cast<int>(leaf));
+  }
+  const std::span<Call> own = std::span(calls).subspan(first, count);
+  std::optional<TraceSpan> span;
+  const auto begin_span = [&](const char* name) {
+    span.emplace(context_.trace, name, step.work.batch.step + 1);
+  };
+  const auto loss = [&](const UnitScores& scores) {
+    begin_span("loss");
+    ScoreGradient gradient{std::vector<double>(scores.delta.size(), 0.0), {}};
+    const auto configs = static_cast<std::size_t>(scores.configs),
+               slots = static_cast<std::size_t>(units.slots);
+    context_.pool.parallel_for(std::ssize(own), [&](std::int64_t i) {
+      const auto leaf = static_cast<std::size_t>(leaves.kept[static_cast<std::size_t>(i)]);
+      // With several blocks the runs of a member are those of its block.
+      const RowRun& run = units.configs->runs[leaf % units.configs->runs.size()];
+      const std::size_t at = units.blocks == 1 ? leaf / slots * configs : 0;
+      const auto begin = static_cast<std::ptrdiff_t>(at) + run.begin;
+      Call& call = own[static_cast<std::size_t>(i)];
+      const UnitScores of_leaf{
+          1,
+          run.count,
+          {scores.delta.begin() + begin, scores.delta.begin() + begin + run.count},
+          std::vector<double>(call.data->slates.size())};
+      std::ranges::copy(loss_gradient(step.work, call, of_leaf).values,
+                        gradient.values.begin() + begin);
+    });
+    begin_span("backward");
+    return gradient;
+  };
+  begin_span("forward");
+  side_->add_joined(own, first, [&](const GradientRows& rows) {
+    network_.gradient(step.parameters, leaves, pass.input, loss, rows, step.dropout_keys);
+  });
 }
 
 // A slate in two passes: the scores of all chunks, then the gradient chunk by chunk.

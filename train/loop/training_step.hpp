@@ -87,6 +87,8 @@ class TrainingStep {
   struct Members;
   std::vector<Call> calls_of(const StepWork& work) const;
   void run_calls(const StepWork& work, TrainingState& state);
+  void run_joined(const Shared& step, const JoinedPass& pass, std::vector<Call>& calls,
+                  std::size_t first, std::size_t count);
   void run_chunks(const Shared& step, Call& call, std::span<const std::span<float>> gradients);
   void run_gradient(const Shared& step, const Call& call, const UnitInput& input,
                     const LossGradient& loss, const GradientRows& gradients);

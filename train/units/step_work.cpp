@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <map>
 
 #include "core/numbers.hpp"
 
@@ -13,6 +14,10 @@ using TimePoint = std::chrono::steady_clock::time_point;
 std::int64_t nanoseconds(TimePoint time) {
   return std::chrono::duration_cast<std::chrono::nanoseconds>(time.time_since_epoch()).count();
 }
+
+// Computing units for members that do not learn from them, too, costs arithmetic; a block for each
+// member costs copies of the units' plans.
+constexpr double kShareToCompute = 0.75;
 
 }  // namespace
 
@@ -26,13 +31,14 @@ int drawn_by(const Experiment& experiment, int member) {
 
 StepBuilder::StepBuilder(const Experiment& experiment, const BatchPlanner& planner,
                          const SlateOrder& order, const UnitBuilder& units, ThreadPool& pool,
-                         int rank)
+                         int rank, double most_pass_bytes)
     : experiment_(experiment),
       planner_(planner),
       order_(order),
       units_(units),
       pool_(pool),
-      rank_(rank) {}
+      rank_(rank),
+      most_pass_bytes_(most_pass_bytes) {}
 
 StepWork StepBuilder::build(std::int64_t step) const {
   return build(step, std::vector<bool>(experiment_.ensemble.members, true));
@@ -50,6 +56,7 @@ StepWork StepBuilder::build(std::int64_t step, const std::vector<bool>& training
     if (on_unit) on_unit();
   });
   for (const OwnUnit& own : units) add_passes(work, own);
+  if (units_.joins_units()) join_passes(work);
   // The gradients of a member are then summed while they are in the caches.
   std::ranges::stable_sort(work.passes, {}, &UnitPass::first_member);
   return work;
@@ -116,6 +123,72 @@ void StepBuilder::add_passes(StepWork& work, const OwnUnit& own) const {
     ++pass.members;
   }
   if (pass.members > 0) work.passes.push_back(pass);
+}
+
+// As many units in one pass as memory has room for; limited calls stay apart.
+void StepBuilder::join_passes(StepWork& work) const {
+  const double most = experiment_.batch.member_chunk > 0 ? 0 : most_pass_bytes_;
+  std::vector<UnitPass> whole;
+  for (const UnitPass& pass : work.passes) {
+    if (pass.data->chunks.empty()) whole.push_back(pass);
+  }
+  const std::span<const UnitPass> passes = whole;
+  std::size_t begin = 0;
+  double bytes = 0;
+  for (std::size_t i = 0; i < passes.size(); ++i) {
+    const double own = passes[i].members * units_.leaf_bytes(*passes[i].data->input.plan);
+    if (i > begin && bytes + own > most) {
+      work.joined.push_back(joined(passes.subspan(begin, i - begin)));
+      begin = i;
+      bytes = 0;
+    }
+    bytes += own;
+  }
+  if (begin < passes.size()) work.joined.push_back(joined(passes.subspan(begin)));
+}
+
+// Members that learn from nearly the same units share one block: each of them computes all units.
+// Otherwise each member has a block with its own units.
+JoinedPass StepBuilder::joined(std::span<const UnitPass> passes) const {
+  std::map<int, std::vector<const UnitPass*>> of_member;
+  std::vector<const UnitPass*> units;  // the first pass of each unit's data
+  std::size_t leaves = 0, most = 0;
+  for (const UnitPass& pass : passes) {
+    const auto same = [&](const UnitPass* other) { return other->data == pass.data; };
+    if (std::ranges::none_of(units, same)) units.push_back(&pass);
+    for (int m = pass.first_member; m < pass.first_member + pass.members; ++m) {
+      of_member[m].push_back(&pass);
+      most = std::max(most, of_member[m].size());
+      ++leaves;
+    }
+  }
+  const bool shared = static_cast<double>(leaves) >=
+                      kShareToCompute * static_cast<double>(of_member.size() * units.size());
+  const std::size_t slots = shared ? units.size() : most;
+  JoinedPass joined;
+  std::vector<std::vector<const UnitInput*>> blocks;
+  for (const auto& [member, own] : of_member) {
+    joined.members.push_back(member);
+    std::vector<const UnitInput*> block(slots, nullptr);
+    for (std::size_t s = 0; s < slots; ++s) {
+      const UnitPass* slot = s < own.size() ? own[s] : nullptr;
+      if (shared) {
+        const auto found =
+            std::ranges::find(own, units[s]->data, [](const UnitPass* pass) { return pass->data; });
+        slot = found == own.end() ? nullptr : *found;
+      }
+      joined.unit.push_back(slot ? slot->unit : -1);
+      joined.data.push_back(slot ? slot->data : nullptr);
+      if (slot) block[s] = &slot->data->input;
+    }
+    if (!shared) blocks.push_back(std::move(block));
+  }
+  if (shared) {
+    blocks.emplace_back();
+    for (const UnitPass* const unit : units) blocks.back().push_back(&unit->data->input);
+  }
+  joined.input = units_.join(blocks);
+  return joined;
 }
 
 }  // namespace tpudist

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <limits>
 #include <memory>
 #include <span>
 #include <vector>
@@ -19,10 +20,21 @@ struct UnitPass {
   std::shared_ptr<const Unit> data;
 };
 
+// Units of one rank that its device computes in one pass, with the members that learn from them.
+struct JoinedPass {
+  std::vector<int> members;                       // [M], ascending
+  std::vector<int> unit;                          // [M * slots]; -1: no leaf of this rank
+  std::vector<std::shared_ptr<const Unit>> data;  // [M * slots]; null where there is no unit
+  UnitInput input;                                // of Network::join
+};
+
 // The work of one rank in one step, with everything read and planned.
 struct StepWork {
   BatchPlan batch;
   std::vector<UnitPass> passes;
+  // The same work in as few passes as possible, where the device joins units. Only units in chunks
+  // stay apart.
+  std::vector<JoinedPass> joined;
   double read_seconds = 0, plan_seconds = 0;  // to read slates and to plan units, of all threads
 };
 
@@ -40,11 +52,13 @@ std::span<const SlateId> slates_of_unit(const BatchPlan& batch, int unit);
 std::vector<SlateRows> rows_of_unit(const BatchPlan& batch, const SlateOrder& order, int unit,
                                     int drawn_by);
 
-// Prepares this rank's share of steps. Thread-safe: the prefetcher's threads call it.
+// Prepares this rank's share of steps. Units are joined as long as their leaves take at most
+// `most_pass_bytes` (UnitBuilder::leaf_bytes). Thread-safe: the prefetcher's threads call it.
 class StepBuilder {
  public:
   StepBuilder(const Experiment& experiment, const BatchPlanner& planner, const SlateOrder& order,
-              const UnitBuilder& units, ThreadPool& pool, int rank);
+              const UnitBuilder& units, ThreadPool& pool, int rank,
+              double most_pass_bytes = std::numeric_limits<double>::infinity());
   // Reads and plans this rank's units of a step, for the members of this run with training[m]. The
   // pool's threads take whole units; the result does not depend on the number of threads. Calls
   // `on_unit` after each unit, in any thread; `trace` may be null. Throws DataError or IoError when
@@ -63,6 +77,8 @@ class StepBuilder {
   std::shared_ptr<const Unit> build_unit(const BatchPlan& batch, const OwnUnit& own,
                                          Trace* trace) const;
   void add_passes(StepWork& work, const OwnUnit& own) const;
+  void join_passes(StepWork& work) const;
+  JoinedPass joined(std::span<const UnitPass> passes) const;
 
   const Experiment& experiment_;
   const BatchPlanner& planner_;
@@ -70,6 +86,7 @@ class StepBuilder {
   const UnitBuilder& units_;
   ThreadPool& pool_;
   int rank_;
+  double most_pass_bytes_;
 };
 
 }  // namespace tpudist

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <iterator>
+#include <limits>
 #include <optional>
 
 #include "core/error.hpp"
@@ -12,6 +13,7 @@
 #include "data/loading/dataset.hpp"
 #include "data/loading/metis_segments.hpp"
 #include "data/schema/collection.hpp"
+#include "dist/collectives/device_memory.hpp"
 #include "dist/health/agreement.hpp"
 
 namespace tpudist {
@@ -79,6 +81,15 @@ UnitBuilder training_units(const Experiment& experiment, const Dataset& data,
   return units;
 }
 
+// Half of the device's memory: weights, gradients of all leaves and plans take the rest.
+double pass_bytes(int device) {
+  const std::vector<Device> devices =
+      device < 0 ? std::vector<Device>() : visible_devices().devices;
+  return static_cast<std::size_t>(device) < devices.size()
+             ? 0.5 * static_cast<double>(devices[static_cast<std::size_t>(device)].memory)
+             : std::numeric_limits<double>::infinity();
+}
+
 constexpr int kSteps = 20;  // steps that are searched for the largest unit
 
 }  // namespace
@@ -87,7 +98,8 @@ TrainingSetup::TrainingSetup(const Experiment& experiment, const DatasetOptions&
                              ThreadPool& pool, int device, int ranks, Communicator& world)
     : experiment(experiment),
       pool(pool),
-      steps_at_once(device < 0 ? 1 : std::min({4, experiment.train.prefetch, pool.threads()})),
+      steps_at_once(device < 0 ? 1 : std::min(experiment.train.prefetch, pool.threads())),
+      most_pass_bytes(pass_bytes(device)),
       data(open_same_data(options, experiment.data, pool, world)),
       folds(same_folds(experiment, data, world)),
       network(experiment.network, experiment.data.collection.schema, device, pool,
@@ -107,7 +119,7 @@ void require_same_segments(const Dataset& data, Communicator& world) {
 }
 
 StepBuilder TrainingSetup::steps_of(int rank) const {
-  return StepBuilder(experiment, planner, order, units, pool, rank);
+  return StepBuilder(experiment, planner, order, units, pool, rank, most_pass_bytes);
 }
 
 std::vector<std::pair<std::int64_t, std::int64_t>> cut_graphs(const Dataset& data) {

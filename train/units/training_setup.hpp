@@ -57,9 +57,11 @@ struct TrainingSetup {
 
   const Experiment& experiment;
   ThreadPool& pool;
-  // The number of steps prepared at a time. On a GPU up to four, as far as threads and
-  // train.prefetch allow, because one thread plans a unit. On a CPU one.
+  // The number of steps prepared at a time. On a GPU as many as threads and train.prefetch allow,
+  // because one thread plans a unit. On a CPU one.
   const int steps_at_once;
+  // The device's memory for the leaves of a pass (StepBuilder); infinite where nobody knows it.
+  const double most_pass_bytes;
   const Dataset data;
   const FoldTable folds;
   const Network network;

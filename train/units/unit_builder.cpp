@@ -281,6 +281,12 @@ double UnitBuilder::state_floats(const Plan& plan) const {
   return plan_cost(plan, work_).states;
 }
 
+double UnitBuilder::leaf_bytes(const Plan& plan) const {
+  constexpr double kStates = 8, kParameters = 5;
+  const auto length = static_cast<double>(network_.parameters().length());
+  return sizeof(float) * (kStates * state_floats(plan) + kParameters * length);
+}
+
 int UnitBuilder::members_together(const Unit& unit) const {
   const UnitInput& input = unit.chunks.empty() ? unit.input : unit.chunks.front();
   return network_.members_together(*input.plan);
@@ -310,7 +316,11 @@ UnitInput UnitBuilder::input_of(std::span<const Slate> slates, Plan plan) const 
   }
   input.plan = std::make_shared<const Plan>(std::move(plan));
   input.use = use_;
-  network_.prepare_unit(input);
+  if (!joins_units()) {
+    network_.prepare_unit(input);
+  } else if (use_ == UnitUse::differences && network_.config().adds_up_rows()) {
+    if (auto part = needed_part(*input.plan, shape_)) input.plan = std::move(part);
+  }
   return input;
 }
 
@@ -371,6 +381,7 @@ void UnitBuilder::add_inputs(Unit& unit, Graphs& graphs) const {
   for (std::size_t next = 1; next < configs; next += step) {
     const Slate chunk = first_and(slate, next, std::min(configs, next + step));
     unit.chunks.push_back(input_of(std::span(&chunk, 1), graphs));
+    if (joins_units()) network_.prepare_unit(unit.chunks.back());
   }
 }
 

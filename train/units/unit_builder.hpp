@@ -107,6 +107,12 @@ class UnitBuilder {
   // The number of members to compute together on a unit, if not configured.
   int members_together(const Unit& unit) const;
 
+  // As of Network. Units that are joined to compute gradients are built unprepared.
+  bool joins_units() const { return use_ != UnitUse::scores && network_.joins_units(); }
+  UnitInput join(const std::vector<std::vector<const UnitInput*>>& blocks) const {
+    return network_.join(blocks);
+  }
+
   // The cost of a unit of these slates. Builds its refined plan and discards it.
   UnitEstimate estimate(std::span<const Slate> slates, const GraphDraw& draw = {}) const;
 
@@ -114,6 +120,9 @@ class UnitBuilder {
   PlanComparison compare(std::span<const Slate> slates, const GraphDraw& draw = {}) const;
   // Floats in the states of all layers of a plan, for one member (PlanCost::states).
   double state_floats(const Plan& plan) const;
+  // A rough upper limit of the device's memory for one leaf of a joined pass on this plan: states
+  // with what autograd keeps beside them, and the leaf's parameters with their gradients.
+  double leaf_bytes(const Plan& plan) const;
   // Whether `build` uses the refined plan.
   bool takes_refined(const PlanComparison& plans) const;
 

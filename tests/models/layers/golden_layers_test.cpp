@@ -162,7 +162,7 @@ struct CaseRows {
                         at::zeros({1, nodes.size(2)}, at::kDouble)})
                    .unsqueeze(0)
                    .set_requires_grad(true)),
-        state(plan.state, plan.states),
+        state(plan.state, plan),
         rows(sum_of_gathered(
             {{nodes, {plan.node, plan.rows_of_node}}, {states, {state.index, state.transposed}}},
             backend)) {}
