@@ -11,7 +11,7 @@ using cuda_rows::Channels;
 using cuda_rows::load;
 using cuda_rows::store;
 
-// Enough chunks to occupy the whole GPU, few enough to add them quickly: at most 16 MB a member,
+// Enough chunks to occupy the whole GPU, few enough to add them quickly: at most 16 MB a leaf,
 // unless W takes more.
 constexpr std::int64_t kMostChunks = 128, kMostNumbers = 1 << 22, kLeastRows = 32,
                        kNumbersOfRow = 128;

@@ -32,7 +32,8 @@ at::Tensor scaled_bias(const at::Tensor& bias, const at::Tensor& factors, const 
 // all members; parameters are [M, ...]. Differentiable. The backward pass keeps only the inputs and
 // runs each block again with its own autograd graph. The gradients of parameters are partial sums
 // over fixed chunks of rows, added in order. The bits do not depend on the number of threads. On a
-// device it is one call on all rows of a member, and autograd records its operations.
+// device it is one call on all rows of a member, or of all joined units, and autograd records its
+// operations.
 at::Tensor map_rows(const RowFunction& function, const std::vector<at::Tensor>& rows,
                     const std::vector<at::Tensor>& parameters, const Backend& backend);
 
