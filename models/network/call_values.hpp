@@ -68,13 +68,6 @@ struct ScoreGradient {
   }
 };
 
-// Whose gradients a call on a joined input computes. A leaf is a member with a unit from which it
-// learns; its number is member * slots + slot.
-struct Leaves {
-  std::vector<int> members;  // [M] of the parameters; with several blocks one for each
-  std::vector<int> kept;     // ascending; the gradient of kept[i] goes to row i
-};
-
 // Returns d loss / d score for the scores of a call. On a joined input `configs` is the number of
 // columns of a member: a leaf's scores are those of its run in JoinedUnits::configs.
 using LossGradient = std::function<ScoreGradient(const UnitScores&)>;

@@ -93,10 +93,8 @@ class ComposedExecutor : public Executor {
     const c10::OptionalDeviceGuard guard(context_.device);
     const Part unit = whole(joined);
     const JoinedUnits& units = *joined.plan->units;
-    const auto placed = this->placed(members);
-    const NetworkCall call{*unit, network_.weights_of(placed->rows, true, units.slots),
-                           members.dropout_keys};
-    ComposedPass pass(network_, call, recompute_);
+    ComposedPass pass(network_, call_of(placed(members), members, *unit, true, units.slots),
+                      recompute_);
     UnitScores scores{members.count, units.configs->rows / units.blocks, {}, {}};
     scores.delta.resize(static_cast<std::size_t>(members.count * scores.configs));
     const at::Tensor all = pass.forward();
@@ -218,12 +216,12 @@ class ComposedExecutor : public Executor {
   }
   // The call of all members, on the device.
   NetworkCall call_of(const std::shared_ptr<const PlacedTensor>& placed, const MemberRange& members,
-                      const PreparedPlan& unit, bool trained) const {
+                      const PreparedPlan& unit, bool trained, std::int64_t slots = 1) const {
     std::span<const std::uint64_t> keys = members.dropout_keys;
     if (!keys.empty())
       keys = keys.subspan(static_cast<std::size_t>(members.first),
                           static_cast<std::size_t>(members.count));
-    return {unit, network_.weights_of(placed->rows, trained), keys};
+    return {unit, network_.weights_of(placed->rows, trained, slots), keys};
   }
 
   // Scores of members `first` and following.

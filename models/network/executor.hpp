@@ -5,6 +5,7 @@
 #include <memory>
 #include <span>
 
+#include "core/error.hpp"
 #include "core/parameters/parameter_table.hpp"
 #include "core/thread_pool.hpp"
 #include "models/inputs/unit_input.hpp"
@@ -49,7 +50,9 @@ class Executor {
   // As Network::joins_units and the gradient of joined units.
   virtual bool joins_units() const { return false; }
   virtual void gradient(const MemberRange&, const std::vector<int>&, const UnitInput&,
-                        const LossGradient&, const GradientRows&) const {}
+                        const LossGradient&, const GradientRows&) const {
+    throw Error(ErrorKind::failed, "only a device joins units");
+  }
 };
 
 // Makes the executor of networks of fused layers on the CPU (models/network/fused_pass.hpp). With

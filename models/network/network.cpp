@@ -278,26 +278,17 @@ void Network::gradient(const Parameters& parameters, int first_member, int count
   impl_->executor->gradient(members, input, checked(loss_gradient), gradients, common);
 }
 
-void Network::gradient(const Parameters& parameters, const Leaves& leaves, const UnitInput& joined,
+void Network::gradient(const Parameters& parameters, int first_member, int count,
+                       const std::vector<int>& kept, const UnitInput& joined,
                        const LossGradient& loss_gradient, const GradientRows& gradients,
                        std::span<const std::uint64_t> dropout_keys) const {
-  const std::int64_t length = this->parameters().length();
-  if (!joined.plan || !joined.plan->units || !gradients.device || gradients.stride < length ||
-      !parameters.placed)
-    throw Error(ErrorKind::failed, "network call: it takes joined units and memory of the device");
-  MemberRange members{parameters.flat, 0, static_cast<int>(leaves.members.size()), dropout_keys};
-  std::shared_ptr<const PlacedParameters> own = parameters.placed;
-  std::vector<std::uint64_t> keys;
-  if (std::ssize(leaves.members) != own->members() || !std::ranges::is_sorted(leaves.members)) {
-    own = own->some(leaves.members);
-    if (!dropout_keys.empty()) {
-      for (const int m : leaves.members) keys.push_back(dropout_keys[static_cast<std::size_t>(m)]);
-      members.dropout_keys = keys;
-    }
-  }
-  members.placed = own.get();
+  require(joined.plan && joined.plan->units && parameters.placed && gradients.device &&
+              gradients.stride >= this->parameters().length(),
+          "it takes joined units, and parameters and gradients on the device");
+  const MemberRange members{parameters.flat, first_member, count, dropout_keys,
+                            parameters.placed.get()};
   impl_->check(members, joined);
-  impl_->executor->gradient(members, leaves.kept, joined, checked(loss_gradient), gradients);
+  impl_->executor->gradient(members, kept, joined, checked(loss_gradient), gradients);
 }
 
 }  // namespace tpudist

@@ -112,9 +112,12 @@ class Network {
                 const LossGradient& loss_gradient, const GradientRows& gradients,
                 bool common = true, std::span<const std::uint64_t> dropout_keys = {}) const;
 
-  // The same for joined units, on the network's device: writes the gradient of each leaf. It has
-  // the bits that the leaf would have alone, so it does not matter which leaves are joined.
-  void gradient(const Parameters& parameters, const Leaves& leaves, const UnitInput& joined,
+  // The same for joined units, on the network's device. A leaf is a member of the call with a unit
+  // from which it learns; its number is member * slots + slot. Writes the gradients of the leaves
+  // `kept`, ascending, one after another. A leaf has the bits that it would have alone, so it does
+  // not matter which leaves are joined. Needs placed parameters.
+  void gradient(const Parameters& parameters, int first_member, int count,
+                const std::vector<int>& kept, const UnitInput& joined,
                 const LossGradient& loss_gradient, const GradientRows& gradients,
                 std::span<const std::uint64_t> dropout_keys = {}) const;
 

@@ -96,32 +96,24 @@ class DeviceSide : public StepSide {
   }
 
   // The gradients of chunks are added up on the host.
-  void add(const StepCall& call, std::size_t index,
+  void add(std::span<const StepCall> calls, std::size_t index,
            const std::function<void(const GradientRows&)>& gradient) override {
-    const int first = first_row_[index];
-    float* const own = gradients() + first * stride_;
-    if (call.data->chunks.empty()) {
+    int row = first_row_[index];
+    float* const own = gradients() + row * stride_;
+    if (calls.front().data->chunks.empty()) {
       gradient({own, stride_});
     } else {
-      std::vector<std::vector<float>> rows(call.members.size());
-      for (std::vector<float>& row : rows) row.resize(length_);
+      std::vector<std::vector<float>> rows(calls.front().members.size());
+      for (std::vector<float>& values : rows) values.resize(length_);
       gradient(std::vector<std::span<float>>(rows.begin(), rows.end()));
       for (std::size_t m = 0; m < rows.size(); ++m)
         device_.upload(rows[m].data(), rows[m].size() * sizeof(float),
                        own + static_cast<std::int64_t>(m) * stride_);
     }
-    for (std::size_t m = 0; m < call.members.size(); ++m)
-      reducer_.add(call.members[m], call.unit, first + static_cast<int>(m),
-                   static_cast<float>(call.losses[m]));
-  }
-
-  void add_joined(std::span<const StepCall> calls, std::size_t index,
-                  const std::function<void(const GradientRows&)>& gradient) override {
-    const int first = first_row_[index];
-    gradient({gradients() + first * stride_, stride_});
-    for (std::size_t i = 0; i < calls.size(); ++i)
-      reducer_.add(calls[i].members[0], calls[i].unit, first + static_cast<int>(i),
-                   static_cast<float>(calls[i].losses[0]));
+    for (const StepCall& call : calls) {
+      for (std::size_t m = 0; m < call.members.size(); ++m)
+        reducer_.add(call.members[m], call.unit, row++, static_cast<float>(call.losses[m]));
+    }
   }
 
   void reduce() override { sums_ = reducer_.finalize(gradients()); }

@@ -32,8 +32,9 @@ class HostSide : public StepSide {
     context_.pool.parallel_for(calls_, [&](std::int64_t i) { run(static_cast<std::size_t>(i)); });
   }
 
-  void add(const StepCall& call, std::size_t,
+  void add(std::span<const StepCall> calls, std::size_t,
            const std::function<void(const GradientRows&)>& gradient) override {
+    const StepCall& call = calls.front();  // only a device joins calls
     const std::size_t members = call.members.size();
     const Buffer buffer = buffers_.take(static_cast<std::int64_t>(members * stride_));
     std::vector<std::span<float>> rows, gradients;

@@ -31,13 +31,10 @@ class StepSide {
                            TrainingState& state) = 0;
   // Calls run(i) for each call of the step, on the threads that suit this side.
   virtual void for_calls(const std::function<void(std::size_t)>& run) = 0;
-  // Adds a call, from any thread: `gradient` computes the call's gradients into the given rows
-  // [members, P] and sets its losses.
-  virtual void add(const StepCall& call, std::size_t index,
+  // Adds calls, from any thread: `gradient` computes their gradients together into the given rows, P
+  // for each member of each call, and sets their losses. `index`: of the first call.
+  virtual void add(std::span<const StepCall> calls, std::size_t index,
                    const std::function<void(const GradientRows&)>& gradient) = 0;
-  // Adds calls of one member each, which `gradient` computes together; `index`: of the first.
-  virtual void add_joined(std::span<const StepCall>, std::size_t,
-                          const std::function<void(const GradientRows&)>&) {}
   // Sums the gradients of all ranks. Collective.
   virtual void reduce() = 0;
   // The weighted mean loss of each member, and the norm of its gradient, before clipping.

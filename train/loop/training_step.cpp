@@ -84,16 +84,16 @@ nlohmann::json times_json(const std::vector<StepTimes>& ranks) {
 
 // The arguments of a call of the network for its members.
 struct TrainingStep::Members {
-  Members(const Shared& step, const Call& call)
+  Members(const Shared& step, const std::vector<int>& members)
       : parameters(step.parameters),
-        first(call.members.front()),
-        count(static_cast<int>(call.members.size())),
+        first(members.front()),
+        count(static_cast<int>(members.size())),
         dropout_keys(step.dropout_keys) {
-    if (call.members.back() - first + 1 == count) return;
-    parameters.placed = step.parameters.placed->some(call.members);
+    if (members.back() - first + 1 == count) return;
+    parameters.placed = step.parameters.placed->some(members);
     first = 0;
     dropout_keys.clear();
-    for (const int m : call.members) dropout_keys.push_back(step.dropout_keys[m]);
+    for (const int m : members) dropout_keys.push_back(step.dropout_keys[m]);
   }
   Parameters parameters;
   int first, count;
@@ -173,7 +173,7 @@ void TrainingStep::run_calls(const StepWork& work, TrainingState& state) {
   side_->for_calls([&](std::size_t i) {
     if (i < joined) return;
     Call& call = calls[i];
-    side_->add(call, i, [&](const GradientRows& gradients) {
+    side_->add({&call, 1}, i, [&](const GradientRows& gradients) {
       if (!call.data->chunks.empty()) return run_chunks(step, call, gradients.host);
       run_gradient(
           step, call, call.data->input,
@@ -196,7 +196,7 @@ void TrainingStep::run_gradient(const Shared& step, const Call& call, const Unit
     begin_span(span, "backward");
     return gradient;
   };
-  const Members members(step, call);
+  const Members members(step, call.members);
   network_.gradient(members.parameters, members.first, members.count, input, between, gradients,
                     needs_common(), members.dropout_keys);
 }
@@ -205,9 +205,9 @@ void TrainingStep::run_gradient(const Shared& step, const Call& call, const Unit
 void TrainingStep::run_joined(const Shared& step, const JoinedPass& pass, std::vector<Call>& calls,
                               std::size_t first, std::size_t count) {
   const JoinedUnits& units = *pass.input.plan->units;
-  Leaves leaves{pass.members, {}};
+  std::vector<int> leaves;
   for (std::size_t leaf = 0; leaf < pass.unit.size(); ++leaf) {
-    if (pass.unit[leaf] >= 0) leaves.kept.push_back(static_cast<int>(leaf));
+    if (pass.unit[leaf] >= 0) leaves.push_back(static_cast<int>(leaf));
   }
   const std::span<Call> own = std::span(calls).subspan(first, count);
   std::optional<TraceSpan> span;
@@ -220,7 +220,7 @@ void TrainingStep::run_joined(const Shared& step, const JoinedPass& pass, std::v
     const auto configs = static_cast<std::size_t>(scores.configs),
                slots = static_cast<std::size_t>(units.slots);
     context_.pool.parallel_for(std::ssize(own), [&](std::int64_t i) {
-      const auto leaf = static_cast<std::size_t>(leaves.kept[static_cast<std::size_t>(i)]);
+      const auto leaf = static_cast<std::size_t>(leaves[static_cast<std::size_t>(i)]);
       // With several blocks the runs of a member are those of its block.
       const RowRun& run = units.configs->runs[leaf % units.configs->runs.size()];
       const std::size_t at = units.blocks == 1 ? leaf / slots * configs : 0;
@@ -238,8 +238,10 @@ void TrainingStep::run_joined(const Shared& step, const JoinedPass& pass, std::v
     return gradient;
   };
   begin_span("forward");
-  side_->add_joined(own, first, [&](const GradientRows& rows) {
-    network_.gradient(step.parameters, leaves, pass.input, loss, rows, step.dropout_keys);
+  const Members members(step, pass.members);
+  side_->add(own, first, [&](const GradientRows& rows) {
+    network_.gradient(members.parameters, members.first, members.count, leaves, pass.input, loss,
+                      rows, members.dropout_keys);
   });
 }
 
@@ -248,7 +250,7 @@ void TrainingStep::run_chunks(const Shared& step, Call& call,
                               std::span<const std::span<float>> gradients) {
   const std::vector<UnitInput>& chunks = call.data->chunks;
   const std::size_t members = call.members.size();
-  const Members own_members(step, call);
+  const Members own_members(step, call.members);
   const std::size_t configs = call.data->slates[0].configs.size();
   UnitScores all{static_cast<int>(members), static_cast<std::int64_t>(configs),
                  std::vector<double>(members * configs), std::vector<double>(members, 0.0)};
