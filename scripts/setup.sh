@@ -28,7 +28,7 @@ packages=(
   libopenmpi-dev openmpi-bin libhdf5-dev libyaml-cpp-dev libfmt-dev libspdlog-dev libcli11-dev
   nlohmann-json3-dev libzip-dev libprotozero-dev libdeflate-dev libxxhash-dev zlib1g-dev libboost-dev
   libmetis-dev
-  libgtest-dev libgmock-dev librapidcheck-dev libbenchmark-dev
+  libgtest-dev libgmock-dev librapidcheck-dev libbenchmark-dev iproute2
 )
 
 say() { echo "setup: $*"; }

@@ -15,6 +15,7 @@ printf '#!/usr/bin/env bash\necho "$*" >> "$REQUEUED"\n' > "$scratch/bin/scontro
 cat > "$scratch/bin/mpirun" << 'END'
 #!/usr/bin/env bash
 trap 'exit 85' USR2
+echo "patience $OMPI_MCA_oob_tcp_keepalive_time $OMPI_MCA_oob_tcp_keepalive_intvl $OMPI_MCA_oob_tcp_keepalive_probes"
 for _ in {1..100}; do sleep 0.1; done
 exit "$CODE"
 END
@@ -72,4 +73,7 @@ run train CODE=0 TPUDIST_MPIRUN=1 SLURM_JOB_END_TIME=$(($(date +%s) + 304))
 check "mpirun gets SIGUSR2 five minutes before the end" ends 0 "requeue 7"
 run train CODE=1 TPUDIST_MPIRUN=1 SLURM_JOB_END_TIME=$(($(date +%s) + 200))
 check "and none where that is over" ends 1 ""
+check "mpirun gives up a lost node after two minutes" grep -qx 'patience 60 10 6' "$scratch/log"
+run train CODE=205
+check "train: 205, of an mpirun that lost a node, goes back" ends 0 "requeue 7"
 end_checks

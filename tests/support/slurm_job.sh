@@ -6,10 +6,10 @@ export OMPI_MCA_mpi_yield_when_idle=1
 no_jobs() { [[ -z $(squeue -h) ]]; }
 is_pending() { [[ $(squeue -h -j "$1" -o %T 2> /dev/null) == PENDING ]]; }
 
-# start_slurm starts a Slurm of one node, which ends with the script, and no job of it before.
+# start_slurm [NODES] starts a Slurm, of one node if not given, which ends with the script, and no job of it before.
 start_slurm() {
   chmod a+rx "$scratch"  # munged refuses a socket that others cannot get to
-  SLURM_CONF=$(tests/slurm/start_slurm.sh "$scratch/slurm")
+  SLURM_CONF=$(tests/slurm/start_slurm.sh "$scratch/slurm" "$@")
   export SLURM_CONF
   trap stop_slurm EXIT
 }
