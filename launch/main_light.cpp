@@ -52,6 +52,7 @@ int run(int argc, char** argv) {
     throw tpudist::EndWith(run_beside(argv));
   });
   tpudist::add_result_commands(app);
+  tpudist::add_launch_command(app);
   if (!tpudist::kCompletionTable.empty())
     tpudist::add_completion_command(
         app, [] { return tpudist::command_text(tpudist::kCompletionTable); });

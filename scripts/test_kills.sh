@@ -2,20 +2,23 @@
 # Kills and stops ranks of a short training at random times, and resumes it: the result must be that of an
 # undisturbed run. Prints a line for each check; the exit code is 1 if one fails.
 #
-#   scripts/test_kills.sh [KILLS [STOPS]]     100 kills and 10 stops if not given; some five minutes
+#   scripts/test_kills.sh [KILLS [STOPS [LAUNCHES]]]     100 kills, 10 stops and 20 launches if not given;
+#                                                        some six minutes
 #
 #   1. kill -9 of a random rank at a random time, also while a checkpoint is written, then --resume, on 2
 #      and 3 ranks in turn. Each finished run has the same parameters; no process or temporary file is left
 #      behind, and no job takes more than 30 s to end.
 #   2. SIGSTOP of a random rank for ever: the job ends within dist.timeout and 5 s with exit code 86, and
 #      says which rank the others wait for, in which collective.
+#   3. kill -9 of a random rank of 3 under `tpudist launch`, which starts the job again: it ends with exit code 0,
+#      the same parameters, and nothing left behind.
 #
 # TPUDIST            the program; default build/release/tpudist
 # TPUDIST_KILL_SEED  seed of the ranks and times; default 1
 # TPUDIST_KILL_DIR   folder of data, runs and logs, kept; default a new one in /tmp, removed if all pass
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
-kills=${1:-100} stops=${2:-10}
+kills=${1:-100} stops=${2:-10} launches=${3:-20}
 program=$(realpath "${TPUDIST:-build/release/tpudist}")
 scratch=${TPUDIST_KILL_DIR:-$(mktemp -d)}
 RANDOM=${TPUDIST_KILL_SEED:-1}
@@ -149,6 +152,26 @@ stop_ranks() {
   done
 }
 
+launch_ranks() {
+  local done=0 same=0 number=0 processes
+  for (( ; done < launches; ++number )); do
+    log=$scratch/launched-$number.log
+    "$program" launch --ranks 3 --launcher "mpirun --bind-to none --oversubscribe" -- train "$short" \
+      --run-dir "$scratch/launched-$number" > "$log" 2>&1 &
+    job=$!
+    sleep_ms $((RANDOM % 2500))
+    mapfile -t processes < <(ranks_of "$(ranks_of "$job")")
+    if (( ${#processes[@]} > 0 )); then
+      pick "${processes[@]}"
+      kill -9 "$picked" 2> /dev/null && done=$((done + 1))
+    fi
+    ended 60 || { end_by_force; code=137; }
+    [[ $code == 0 ]] && finished "launched-$number" && same=$((same + 1))
+    nobody_left "launched-$number" || fail "processes are left behind: $(processes_of "launched-$number" | tr '\n' ' ')"
+  done
+  check "$done ranks killed under launch: $same of $number runs end as undisturbed" test "$same" -eq "$number"
+}
+
 make_short_data
 start undisturbed 2
 ended 120 || end_by_force
@@ -156,5 +179,6 @@ expected=$(hash_of "$log")
 check "undisturbed: parameters $expected" test "$expected" != none
 (( kills == 0 )) || kill_ranks
 stop_ranks
+(( launches == 0 )) || launch_ranks
 
 end_checks "${TPUDIST_KILL_DIR:-}"

@@ -37,6 +37,7 @@ void add_synth_command(Command app);
 void add_compare_command(Command app);
 void add_diff_command(Command app);
 void add_report_command(Command app);
+void add_launch_command(Command app);
 // `program` returns the help of all commands: from text_with_words, or from the table that the
 // build has made.
 void add_completion_command(Command app, std::function<CommandText()> program);
