@@ -15,7 +15,8 @@ namespace tpudist {
 // nlohmann::json finds these by name in the namespace of the types.
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(RankFacts, rank, host, node, local_rank, process, threads, cores,
                                    cpu_quota, machine_cores, machine_memory, memory_limit, gpus,
-                                   device, nccl_libraries, mpi_threads, kernels, srun_tasks)
+                                   device, nccl_libraries, mpi_threads, kernels, srun_tasks,
+                                   mpirun_patience)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(FolderFacts, path, writable, locks, free_bytes, problem)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(DoctorWarning, kind, what, advice, broken)
 

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <nlohmann/json_fwd.hpp>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -28,8 +29,10 @@ struct RankFacts {
   int device = -1;                          // index of the GPU that it would use; -1: the CPU
   std::vector<std::string> nccl_libraries;  // loaded files of that name
   std::string mpi_threads;                  // "single", "funneled", "serialized" or "multiple"
-  std::string kernels;                      // cpu_kernels()
+  std::string kernels;                      // cpu_kernels(Precision::bf16)
   int srun_tasks = 1;                       // tasks of the Slurm step that started it; 1: none did
+  int mpirun_patience = 0;  // seconds until mpirun gives up a node that does not answer; 0: no mpirun
+                            // of Open MPI 4 started the rank; negative: never
 };
 
 // The folder for runs, or its nearest parent that exists.
@@ -104,6 +107,11 @@ nlohmann::json doctor_json(const JobFacts& facts, const std::vector<DoctorWarnin
 // libraries, MPI's thread level, Slurm. MPI must be running. The caller sets rank, node, threads,
 // device and kernels.
 RankFacts find_surroundings();
+
+// An MCA parameter as Open MPI 4 reads it: from the environment (OMPI_MCA_name), else from the first
+// of the files (lines `name = value`) that has it; `otherwise` if none has.
+int mca_parameter(const std::string& name, std::span<const std::filesystem::path> files,
+                  int otherwise);
 
 // Tests the folder or its nearest existing parent: writes, locks and removes a file there.
 FolderFacts try_folder(const std::filesystem::path& folder);

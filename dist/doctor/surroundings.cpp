@@ -19,6 +19,7 @@
 #include "core/process.hpp"
 #include "core/text.hpp"
 #include "dist/collectives/device_memory.hpp"
+#include "dist/collectives/mpi_session.hpp"
 
 namespace tpudist {
 namespace {
@@ -53,7 +54,31 @@ std::string mpi_threads() {
   return "multiple";
 }
 
+// The daemons of a job ask each other whether they are alive (oob_tcp_keepalive_*, defaults of Open MPI 4.1).
+int mpirun_patience() {
+  if (!std::getenv("OMPI_COMM_WORLD_SIZE") || !mpi_library().starts_with("Open MPI v4")) return 0;
+  const char* home = std::getenv("HOME");
+  const fs::path files[] = {fs::path(home ? home : "/") / ".openmpi/mca-params.conf",
+                            "/etc/openmpi/openmpi-mca-params.conf"};
+  const int idle = mca_parameter("oob_tcp_keepalive_time", files, 300);
+  return idle <= 0 ? -1
+                   : idle + mca_parameter("oob_tcp_keepalive_intvl", files, 20) *
+                                mca_parameter("oob_tcp_keepalive_probes", files, 9);
+}
+
 }  // namespace
+
+int mca_parameter(const std::string& name, std::span<const fs::path> files, int otherwise) {
+  if (const char* value = std::getenv(("OMPI_MCA_" + name).c_str())) return std::atoi(value);
+  for (const fs::path& file : files) {
+    for (const std::string& line : split(text_of(file), '\n')) {
+      const std::size_t equals = line.find('=');
+      if (equals == std::string::npos || trim(std::string_view(line).substr(0, equals)) != name) continue;
+      return std::atoi(line.c_str() + equals + 1);
+    }
+  }
+  return otherwise;
+}
 
 std::vector<std::string> loaded_libraries(std::string_view maps, std::string_view name) {
   std::set<std::string> files;
@@ -99,6 +124,7 @@ RankFacts find_surroundings() {
   facts.mpi_threads = mpi_threads();
   const char* tasks = std::getenv("SLURM_STEP_NUM_TASKS");
   if (tasks) facts.srun_tasks = std::atoi(tasks);
+  facts.mpirun_patience = mpirun_patience();
   return facts;
 }
 

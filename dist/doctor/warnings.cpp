@@ -18,6 +18,9 @@ using Node = std::vector<const RankFacts*>;
 // takes a microsecond.
 constexpr double kSlowLatency = 2e-3;
 
+// Seconds that mpirun may take to give up a node: those of slurm/train.sbatch.
+constexpr int kMpirunPatience = 120;
+
 std::string ranks_text(std::size_t count) {
   return fmt::format("{} rank{}", count, count == 1 ? "" : "s");
 }
@@ -182,6 +185,22 @@ void warn_of_kernels(const JobFacts& facts, Warnings& warnings) {
   }
 }
 
+void warn_of_mpirun(const JobFacts& facts, Warnings& warnings) {
+  const RankFacts& first = facts.ranks.front();
+  const int patience = first.mpirun_patience;
+  const bool one_node = std::ranges::all_of(
+      facts.ranks, [&](const RankFacts& rank) { return rank.node == first.node; });
+  if (one_node || (patience >= 0 && patience <= kMpirunPatience)) return;
+  warnings.push_back(
+      {"slow_mpirun",
+       patience < 0 ? "mpirun never gives up a node that does not answer"
+                    : fmt::format("mpirun gives up a node that does not answer only after {} s",
+                                  patience),
+       "a lost node ends the job late, and if dist.timeout is shorter, mpirun then waits for a "
+       "quarter of an hour: mpirun --mca oob_tcp_keepalive_time 60 --mca oob_tcp_keepalive_intvl "
+       "10 --mca oob_tcp_keepalive_probes 6"});
+}
+
 void warn_of_latency(const JobFacts& facts, Warnings& warnings) {
   for (const JobFacts::AllReduceSpeed& speed : facts.all_reduce) {
     if (speed.bytes > 8 || speed.seconds < kSlowLatency) continue;
@@ -209,6 +228,7 @@ std::vector<DoctorWarning> doctor_warnings(const JobFacts& facts) {
   }
   warn_of_nccl(facts, warnings);
   warn_of_kernels(facts, warnings);
+  warn_of_mpirun(facts, warnings);
   warn_of_latency(facts, warnings);
   std::ranges::stable_sort(warnings, std::greater(), &DoctorWarning::broken);
   return warnings;

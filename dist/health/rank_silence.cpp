@@ -1,6 +1,7 @@
 #include "dist/health/rank_silence.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <signal.h>
 #include <sys/types.h>
 
@@ -9,6 +10,7 @@
 #include <filesystem>
 #include <fstream>
 #include <limits>
+#include <set>
 #include <system_error>
 
 #include "dist/health/agreement.hpp"
@@ -161,13 +163,14 @@ std::string silence_line(std::span<const RankSilence> ranks, int self) {
                        line_of(ranks, static_cast<std::size_t>(*longest)));
   }
   const auto rank = static_cast<std::size_t>(told[0]);
-  return fmt::format("rank {} silent for {}: {}{}", number_of(ranks, rank),
-                     format_silence(ranks[rank].seconds), describe(ranks[rank].status),
+  const RankStatus& status = ranks[rank].status;
+  return fmt::format("rank {} silent for {}: {}, {}{}", number_of(ranks, rank),
+                     format_silence(ranks[rank].seconds), status.host, describe(status),
                      ranks[rank].answers ? "" : "; its process is stopped, gone or cut off");
 }
 
 std::string hang_report(std::span<const RankSilence> ranks, int self, double timeout,
-                        std::string_view checkpoint) {
+                        std::string_view checkpoint, std::span<const std::string> hosts) {
   const RankSilence* last = last_waiting(ranks);
   const std::vector<int> late = late_ranks(ranks);
   std::vector<int> waiting, unknown;
@@ -200,9 +203,13 @@ std::string hang_report(std::span<const RankSilence> ranks, int self, double tim
     }
   }
   if (!unknown.empty()) {
-    text += fmt::format("; of {} nothing is known", list_of(ranks, unknown));
+    std::set<std::string> on;
+    for (const int rank : unknown)
+      if (!hosts.empty()) on.insert(hosts[static_cast<std::size_t>(rank)]);
+    text += fmt::format("; of {}{} nothing is known", list_of(ranks, unknown),
+                        on.empty() ? "" : fmt::format(" ({})", fmt::join(on, ", ")));
   }
-  return text + '\n' + details(ranks, late, self, checkpoint);
+  return text + '\n' + details(ranks, late.empty() ? waiting : late, self, checkpoint);
 }
 
 std::string loss_report(std::span<const RankSilence> ranks, int self, const std::vector<int>& lost,

@@ -62,9 +62,10 @@ std::vector<int> late_ranks(std::span<const RankSilence> ranks);
 std::string silence_line(std::span<const RankSilence> ranks, int self);
 
 // The text printed before the process ends; each line ends with a newline. `timeout` in seconds.
-// `checkpoint`: the newest one, empty if unknown.
+// `checkpoint`: the newest one, empty if unknown. `hosts` [R]: names those of ranks of which nothing
+// else is known; empty if unknown.
 std::string hang_report(std::span<const RankSilence> ranks, int self, double timeout,
-                        std::string_view checkpoint);
+                        std::string_view checkpoint, std::span<const std::string> hosts = {});
 
 // The same if rank `self` waits for ranks `lost` (at least one), which will not come. `why`: what
 // happened to them, e.g. "ended without a word".

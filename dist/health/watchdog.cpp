@@ -170,6 +170,11 @@ void Watchdog::remember_checkpoint(const std::filesystem::path& path) {
   checkpoint_ = path.string();
 }
 
+void Watchdog::name_hosts(std::vector<std::string> hosts) {
+  const MutexLock lock(mutex_);
+  hosts_ = std::move(hosts);
+}
+
 // Returns false if the watchdog is to stop.
 bool Watchdog::pause(double seconds) {
   MutexLock lock(mutex_);
@@ -224,8 +229,10 @@ void Watchdog::judge() {
 void Watchdog::look(double passed) {
   const RankStatus own = own_status();
   Heard heard;
+  std::vector<std::string> hosts;
   {
     const MutexLock lock(mutex_);
+    if (std::ssize(hosts_) == ranks_) hosts = hosts_;  // not for a part of the job's ranks
     if (!meter_ || judged_run_ != run_) {
       judged_run_ = run_;
       meter_.emplace(ranks_, rank_, patience_of(interval_));
@@ -253,7 +260,8 @@ void Watchdog::look(double passed) {
   if (seconds_over_timeout_ > 0 &&
       (meter_->reports_hang() || seconds_over_timeout_ > kReporterPatience)) {
     seconds_over_timeout_ = 0;
-    end(hang_report(meter_->ranks(), meter_->self(), options_.timeout, newest_checkpoint()));
+    end(hang_report(meter_->ranks(), meter_->self(), options_.timeout, newest_checkpoint(),
+                    hosts));
   }
   look_for_lost(passed, own);
 }

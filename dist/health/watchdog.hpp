@@ -81,6 +81,9 @@ class Watchdog {
   void watch(const std::filesystem::path& folder, int rank, int ranks);
   void leave();
 
+  // Sets the hosts, [ranks of the job], that reports give of ranks of which nothing else is known.
+  void name_hosts(std::vector<std::string> hosts);
+
   // Sets the path that reports give as that of the newest checkpoint.
   void remember_checkpoint(const std::filesystem::path& path);
 
@@ -118,6 +121,7 @@ class Watchdog {
   int run_ TPUDIST_GUARDED_BY(mutex_) = 0;  // counts calls of `watch` and `leave`
   Heard heard_ TPUDIST_GUARDED_BY(mutex_);
   std::string checkpoint_ TPUDIST_GUARDED_BY(mutex_);
+  std::vector<std::string> hosts_ TPUDIST_GUARDED_BY(mutex_);
 
   std::atomic<double> own_silence_{0};
   std::atomic<std::uint64_t> beat_{0};

@@ -139,8 +139,8 @@ TEST(HangReport, NamesTheCollectiveAndWhoHasNotArrived) {
             "tpudist: the newest checkpoint is run/checkpoints/step-000000005.h5; go on with "
             "--resume\n");
   EXPECT_EQ(silence_line(ranks, 0),
-            "rank 1 silent for 61 s: training, step 7, after collective 11 (all_gather, 2.0 KiB); "
-            "its process is stopped, gone or cut off");
+            "rank 1 silent for 61 s: here, training, step 7, after collective 11 (all_gather, "
+            "2.0 KiB); its process is stopped, gone or cut off");
 }
 
 TEST(HangReport, CallsARankLateThatIsStillInAnEarlierCollective) {
@@ -179,7 +179,8 @@ TEST(HangReport, SaysWhenAllAreThere) {
   EXPECT_THAT(late_ranks(ranks), IsEmpty());
   EXPECT_THAT(hang_report(ranks, 1, 600, ""),
               AllOf(HasSubstr("ranks 0, 1 wait in collective 12"),
-                    HasSubstr("which all have reached"), Not(HasSubstr("checkpoint"))));
+                    HasSubstr("which all have reached"), HasSubstr("tpudist: rank 0 (here, "),
+                    HasSubstr("tpudist: rank 1 (here, "), Not(HasSubstr("checkpoint"))));
 }
 
 TEST(HangReport, DoesNotGuessWhereNothingIsKnown) {
@@ -189,6 +190,8 @@ TEST(HangReport, DoesNotGuessWhereNothingIsKnown) {
       hang_report(ranks, 1, 9, ""),
       AllOf(HasSubstr("rank 1 waits in collective 12 (all_gather); of ranks 0, 2 nothing is known"),
             Not(HasSubstr("arrived")), Not(HasSubstr("all have reached"))));
+  EXPECT_THAT(hang_report(ranks, 1, 9, "", std::vector<std::string>{"node8", "node7", "node7"}),
+              HasSubstr("; of ranks 0, 2 (node7, node8) nothing is known"));
   ranks[1].status.waiting = false;
   EXPECT_THAT(hang_report(ranks, 1, 9, ""), HasSubstr("(dist.timeout): rank 1 hangs"));
 }

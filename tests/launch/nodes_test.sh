@@ -71,10 +71,12 @@ check "a sweep has a group on each node" sweep
 check "which train both runs" test "$(cat "$scratch"/sweep/results/*.json | grep -c '"finished": true')" -eq 2
 check "one has the same parameters" grep -rq "$expected" "$scratch/sweep/results"
 
-doctor() { on_nodes "$program" doctor --run-dir "$scratch" > "$scratch/doctor.txt"; }
-check "doctor ends well" doctor
-check "and shows two nodes" grep -Eq '^ +1 +node2 +1 +0 ' "$scratch/doctor.txt"
+# Whether doctor on two nodes prints the pattern, given options of mpirun.
+doctor() { on_nodes "${@:2}" "$program" doctor --run-dir "$scratch" > "$scratch/doctor.txt" && grep -q "$1" "$scratch/doctor.txt"; }
+check "doctor warns of Open MPI's patience" doctor 'mpirun gives up a node that does not answer only after 480 s'
+check "it shows two nodes" grep -Eq '^ +1 +node2 +1 +0 ' "$scratch/doctor.txt"
 patience=(--mca oob_tcp_keepalive_time 5 --mca oob_tcp_keepalive_intvl 1 --mca oob_tcp_keepalive_probes 8)
+check "and sees options of mpirun" eval '! doctor "mpirun gives up" "${patience[@]}"'
 
 # The cable: `long` trains until it is lost. train.sbatch has the keep-alive that suits ten minutes of dist.timeout.
 long() {

@@ -3,7 +3,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cstdlib>
 #include <filesystem>
+#include <fstream>
+#include <vector>
 
 #include "tests/support/temp_dir.hpp"
 
@@ -24,6 +27,19 @@ TEST(LoadedLibraries, AreListedOnceByTheNameOfTheirFile) {
   EXPECT_THAT(loaded_libraries(maps, "libnccl.so"),
               ElementsAre("/a/libnccl.so.2", "/b c/libnccl.so.2.28"));
   EXPECT_THAT(loaded_libraries("", "libnccl.so"), IsEmpty());
+}
+
+TEST(McaParameter, ComesFromTheEnvironmentThenFromTheFirstFileThatHasIt) {
+  const TempDir folder;
+  const std::vector<fs::path> files{folder / "none", folder / "user", folder / "machine"};
+  std::ofstream(files[1]) << "# patience = 1\n other = 2\nno value\n";
+  std::ofstream(files[2]) << "other = 3\n  patience  =  40 \n";
+  EXPECT_EQ(mca_parameter("patience", files, 5), 40);
+  EXPECT_EQ(mca_parameter("other", files, 5), 2);
+  EXPECT_EQ(mca_parameter("third", files, 5), 5);
+  ASSERT_EQ(setenv("OMPI_MCA_patience", "-6", 1), 0);
+  EXPECT_EQ(mca_parameter("patience", files, 5), -6);
+  unsetenv("OMPI_MCA_patience");
 }
 
 TEST(TryFolder, TakesTheNextOneThatIsThereAndLeavesNothing) {

@@ -116,6 +116,25 @@ TEST(DoctorWarnings, SayWhatIsWrongAndWhatToDo) {
   }
 }
 
+// On one node mpirun sees at once what ends.
+TEST(DoctorWarnings, TellOfAnMpirunThatWaitsForALostNode) {
+  JobFacts facts = healthy(4);
+  for (RankFacts& rank : facts.ranks) rank.mpirun_patience = 480;
+  EXPECT_THAT(kinds(facts), IsEmpty());
+  facts.ranks[3].node = 1;
+  facts.ranks[3].cores = {0, 1, 2, 3, 4, 5, 6, 7};
+  const DoctorWarning warning = only(facts);
+  EXPECT_EQ(warning.kind, "slow_mpirun");
+  EXPECT_EQ(warning.what, "mpirun gives up a node that does not answer only after 480 s");
+  EXPECT_THAT(warning.advice, HasSubstr("--mca oob_tcp_keepalive_time 60"));
+  facts.ranks[0].mpirun_patience = -1;
+  EXPECT_EQ(only(facts).what, "mpirun never gives up a node that does not answer");
+  for (const int patience : {0, 120}) {
+    facts.ranks[0].mpirun_patience = patience;
+    EXPECT_THAT(kinds(facts), IsEmpty());
+  }
+}
+
 TEST(DoctorWarnings, TellOfAQuotaBelowTheRanks) {
   JobFacts facts = healthy(4);
   for (RankFacts& rank : facts.ranks) rank.cpu_quota = 0.5;
