@@ -15,7 +15,7 @@
 #      kernels if TPUDIST_REAL_DATA has them, the others on synthetic data; the 2nd place's layers are narrower.
 #      TPUDIST_TEST_SYSTEMS="name ..." takes only these. TPUDIST_TEST_ONLY=systems runs only this check,
 #      TPUDIST_TEST_ONLY=ranks only 1 and 2.
-#   6. All tests as on CPUs without AVX-512, and without AVX2: row kernels, ATen and BLAS are restricted to
+#   6. All tests as on CPUs without AVX-512, and without AVX2: tpudist's vectors and ATen are restricted to
 #      that. TPUDIST_TEST_ONLY=cpus runs only this check; TPUDIST_TEST_CPUS="avx2 plain" takes fewer, "" none.
 #   7. Every file compiled by itself, and the program linked as a whole: different types or functions of one name
 #      are errors. TPUDIST_TEST_ONLY=odr runs only this check.
@@ -228,17 +228,17 @@ check_damages() {
 }
 
 check_cpus() {
-  local cpu aten mkl result
+  local cpu aten result
   for cpu in ${TPUDIST_TEST_CPUS-avx2 plain}; do
     started=$SECONDS
     case $cpu in
-      avx2) aten=avx2 mkl=AVX2 ;;
-      plain) aten=default mkl=SSE4_2 ;;
+      avx2) aten=avx2 ;;
+      plain) aten=default ;;
       *) echo "TPUDIST_TEST_CPUS knows avx2 and plain, not $cpu" >&2; exit 2 ;;
     esac
     cmake --build --preset release >> "$scratch/build.log"
     result=passed
-    TPUDIST_CPU=$cpu ATEN_CPU_CAPABILITY=$aten MKL_ENABLE_INSTRUCTIONS=$mkl \
+    TPUDIST_CPU=$cpu ATEN_CPU_CAPABILITY=$aten \
       ctest --preset release -j2 > "$scratch/cpu-$cpu.log" 2>&1 || result=failed
     row "tests as on a CPU with $cpu code" "$result" passed
   done
@@ -276,18 +276,16 @@ train_device() {
 }
 
 # train_cpu SEED trains in eight orders of rounding: with fused layers or by the operators of layers, which a layer
-# that drops nothing asks for and which the device runs, two kinds of units, and of kernels and BLAS.
+# that drops nothing asks for and which the device runs, and four kinds of units.
 train_cpu() {
-  local seed=$1 layers unit cpu settings
+  local seed=$1 layers unit settings
   for layers in fused single; do
     settings=()
     [[ $layers == fused ]] ||
       settings=("model.blocks=[{layer: sage, width: 64, aggregation: max, repeat: 6}, {layer: dropout, rate: 0}]")
-    for unit in graph slates; do
-      for cpu in own plain; do
-        ([[ $cpu == own ]] || export TPUDIST_CPU=plain ATEN_CPU_CAPABILITY=default MKL_CBWR=COMPATIBLE
-         train_device "$seed-$layers-$unit-$cpu" 1 "$seed" dist.device=cpu "batch.unit=$unit" ${settings[@]+"${settings[@]}"})
-      done
+    for unit in graph 1 2 3; do
+      if [[ $unit == graph ]]; then set -- batch.unit=graph; else set -- batch.unit=slates "batch.unit_slates=$unit"; fi
+      train_device "$seed-$layers-$unit" 1 "$seed" dist.device=cpu "$@" ${settings[@]+"${settings[@]}"}
     done
   done
 }
@@ -307,7 +305,7 @@ apart() {
 import json, sys
 folder, device = sys.argv[1:]
 seeds = (1, 2, 3, 4)
-cpus = [f"{layers}-{unit}-{cpu}" for layers in ("fused", "single") for unit in ("graph", "slates") for cpu in ("own", "plain")]
+cpus = [f"{layers}-{unit}" for layers in ("fused", "single") for unit in ("graph", "1", "2", "3")]
 def scores(run):
     lines = map(json.loads, open(f"{folder}/device-{run}/metrics.jsonl"))
     return {line["step"]: [*line["members"], line["ensemble"]] for line in lines if line["kind"] == "evaluation"}

@@ -38,6 +38,7 @@ std::vector<std::pair<std::string, std::string>> versions() {
   for (auto& version : cuda_versions()) versions.push_back(std::move(version));
   const std::string report = nccl_version_report();
   versions.emplace_back("NCCL", report.starts_with("NCCL: ") ? report.substr(6) : report);
+  versions.emplace_back("CPU vectors", cpu_vectors());
   versions.emplace_back("NVTX", has_nvtx() ? "ranges" : "no");
   return versions;
 }
@@ -49,7 +50,7 @@ RankFacts own_facts(Communicator& world, const NodeTopology& topology) {
   facts.local_rank = topology.local_rank;
   facts.device = topology.device;
   facts.threads = share_of_cores(core_masks(world, topology), topology.local_rank, cpu_quota());
-  facts.kernels = cpu_kernels();
+  facts.kernels = cpu_kernels(Precision::bf16);
   return facts;
 }
 

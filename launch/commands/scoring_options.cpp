@@ -48,7 +48,11 @@ JobOptions ScoringArguments::job_options(std::vector<AgreedValue> agreed,
   for (const TrainedRun& run : runs)
     std::ranges::move(values_to_agree(run), std::back_inserter(agreed));
   const DistConfig& dist = runs.front().experiment.dist;
-  return {device, threads, dist.mixed_cpus, dist.timeout, std::move(agreed)};
+  const bool bf16 = std::ranges::any_of(runs, [](const TrainedRun& run) {
+    return run.experiment.network.precision == Precision::bf16;
+  });
+  return {device,       threads, dist.mixed_cpus, bf16 ? Precision::bf16 : Precision::fp32,
+          dist.timeout, std::move(agreed)};
 }
 
 TrainedRun ScoringArguments::open(const std::filesystem::path& run) const {

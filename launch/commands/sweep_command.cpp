@@ -118,17 +118,17 @@ SweepFolder open_on_all_ranks(const SweepArguments& arguments, Communicator& wor
   return std::move(*folder);
 }
 
-// `dist:` of the first run, which holds for the whole job.
-DistConfig dist_of(const SweepArguments& arguments) {
+// The first run, whose `dist:` and precision hold for the whole job.
+Experiment first_run(const SweepArguments& arguments) {
   if (fs::is_directory(arguments.sweep)) {
     const SweepFolder folder = SweepFolder::open(arguments.sweep);
     ConfigDocument document =
         ConfigDocument::parse(folder.record().runs.at(0).config, "sweep.json");
-    return read_experiment(document).dist;
+    return read_experiment(document);
   }
   const SweepFile file = SweepFile::load(arguments.sweep, arguments.overrides);
   try {
-    return load_experiment(file.experiments.at(0), file.overrides_of(0)).dist;
+    return load_experiment(file.experiments.at(0), file.overrides_of(0));
   } catch (const ConfigError&) {
     plan_sweep(file);  // names the place in the sweep file
     throw;
@@ -137,11 +137,13 @@ DistConfig dist_of(const SweepArguments& arguments) {
 
 void run(const SweepArguments& arguments) {
   SweepOutcome outcome;
-  const DistConfig dist = dist_of(arguments);
+  const Experiment first = first_run(arguments);
+  const DistConfig& dist = first.dist;
   const JobOptions options{
       .device = dist.device,
       .threads = dist.threads,
       .mixed_cpus = dist.mixed_cpus,
+      .precision = first.network.precision,
       .timeout = dist.timeout,
       .agreed = {{"the command", "sweep run"},
                  {"the sweep", arguments.sweep.string()},

@@ -132,8 +132,8 @@ void run(const TrainArguments& arguments) {
                                            : arguments.run_dir;
   bool stopped = false;
   const JobOptions options{experiment.dist.device, experiment.dist.threads,
-                           experiment.dist.mixed_cpus, experiment.dist.timeout,
-                           values_to_agree(arguments, experiment)};
+                           experiment.dist.mixed_cpus, experiment.network.precision,
+                           experiment.dist.timeout, values_to_agree(arguments, experiment)};
   run_job(options, [&](JobContext& context) {
     const bool root = context.world.rank() == 0;
     run_on_all_ranks(context.world, [&] {

@@ -90,17 +90,18 @@ void require_same_work(Communicator& world, const JobOptions& options) {
 }
 
 // CPUs of one kind, and GPUs of one kind where GPUs are used.
-void require_same_kinds(Communicator& world, const NodeTopology& topology, bool only_warn) {
+void require_same_kinds(Communicator& world, const NodeTopology& topology,
+                        const JobOptions& options) {
   if (world.size() == 1) return;
   const AgreedValue kinds[] = {
-      {"the CPU's kernels", cpu_kernels()},
+      {"the CPU's kernels", cpu_kernels(options.precision)},
       {"the GPU", topology.device < 0 ? "none" : device_kind(topology.gpu)}};
   try {
     require_agreement(world, kinds,
                       "the results would depend on which rank computes what: use nodes of one "
                       "kind, or accept that with dist.mixed_cpus=warn");
   } catch (const ConfigError& error) {
-    if (!only_warn) throw;
+    if (!options.mixed_cpus) throw;
     if (world.rank() == 0) spdlog::warn("{}", error.what());
   }
 }
@@ -135,8 +136,9 @@ void run_placed(Communicator& world, Watchdog& watchdog, const JobOptions& optio
   require_one_world(world);
   if (!found_mpi()) spdlog::info("no MPI was found: this is a single process");
   require_same_work(world, options);
+  watchdog.name_hosts(all_gather_text(world, host_name()));
   const NodeTopology topology = place_rank(world, usable_device(world, options.device));
-  require_same_kinds(world, topology, options.mixed_cpus);
+  require_same_kinds(world, topology, options);
   const std::vector<std::string> cores = core_masks(world, topology);
   const int threads = options.threads > 0 ? options.threads
                                           : share_of_cores(cores, topology.local_rank, cpu_quota());
@@ -158,7 +160,9 @@ void run_placed(Communicator& world, Watchdog& watchdog, const JobOptions& optio
 
 void run_job(const JobOptions& options, const std::function<void(JobContext&)>& body) {
   RankActivity activity;
-  std::optional<Watchdog> watchdog;  // outlives MPI, whose end waits for all ranks
+  std::optional<Watchdog> watchdog;  // outlives MPI, whose start and end wait for all ranks
+  watchdog.emplace(activity, Watchdog::Options{options.timeout, launched_rank(), launched_ranks(),
+                                               /*end=*/{}});
   const MpiSession session(nullptr, nullptr);
   const std::unique_ptr<Communicator> world = session.world(&activity);
   set_up_logging(world->rank(), world->size());

@@ -14,6 +14,7 @@
 #include "dist/health/job_trace.hpp"
 #include "launch/program/command_line.hpp"
 #include "launch/program/exit_code.hpp"
+#include "models/kernels/precision.hpp"
 
 namespace tpudist {
 
@@ -23,6 +24,8 @@ struct JobOptions {
   int threads = 0;              // of this rank; 0 = the node's cores / ranks on the node
   // False: refuse ranks whose CPUs compute different bits; true: only warn.
   bool mixed_cpus = false;
+  // Of the networks that run; in bf16 CPUs of different kinds compute different bits.
+  Precision precision = Precision::fp32;
   // Seconds without progress after which the watchdog ends the job; 0: never.
   double timeout = 600;
   // The command and its other inputs, by the names that the user gave. Ranks with different values

@@ -7,6 +7,7 @@
 #include "core/error.hpp"
 #include "core/hash.hpp"
 #include "models/inputs/unit_input.hpp"
+#include "models/kernels/row_functions.hpp"
 #include "models/layers/layer.hpp"
 #include "models/operators/operators.hpp"
 
@@ -16,10 +17,19 @@ namespace {
 // The integers that the code embedding has a row for: -2 (no state) .. 5.
 constexpr std::int64_t kFirstCode = -2, kCodes = 8;
 
+// log(1 + x) of x >= 0.
+at::Tensor logs(const at::Tensor& x) {
+  if (!x.is_cpu() || x.scalar_type() != at::kFloat) return at::log1p(x);
+  const at::Tensor from = x.contiguous();
+  at::Tensor y = at::empty_like(from);
+  log1p_values(from.const_data_ptr<float>(), from.numel(), y.mutable_data_ptr<float>());
+  return y;
+}
+
 at::Tensor transformed(const at::Tensor& x, FeatureTransform transform) {
-  if (transform == FeatureTransform::log_positive) return at::log1p(at::relu(x));
+  if (transform == FeatureTransform::log_positive) return logs(at::relu(x));
   if (transform != FeatureTransform::log) return x;
-  return at::copysign(at::log1p(x.abs()), x);
+  return at::copysign(logs(x.abs()), x);
 }
 
 // Rows of the code embedding for integers stored as floats.
@@ -178,7 +188,12 @@ void Encoder::add_work(NetworkWork& network) const {
   network.input_row += product_work(node_columns() + added_columns(), config_.node_width);
   network.input_row += product_work(node_channels(), config_.width);
   if (config_.early_join) network.state += product_work(state_channels(), config_.width);
-  network.steps.back().floats += channels();
+  const auto joined = static_cast<double>(joined_channels());
+  const double sum = config_.activation == Activation::none ? 0 : static_cast<double>(channels());
+  network.steps.back().add_rows(channels(), config_.width ? sum : joined);
+  network.kept_of_input += 2 * static_cast<double>(node_channels());
+  if (embeds_states() || takes_statistics(config_.config_transform) || config_.config_scale != 1)
+    network.kept_of_state += static_cast<double>(state_channels());
 }
 
 std::shared_ptr<const EncodedGraph> Encoder::encode(const GraphInput& graph,
@@ -192,8 +207,8 @@ std::shared_ptr<const EncodedGraph> Encoder::encode(const GraphInput& graph,
   if (config_.dimension_features) {
     const ColumnRange& columns = schema_.dimension_columns;
     const at::Tensor sizes = raw.narrow(1, columns.first, columns.count).to(dtype).relu();
-    parts.push_back(at::remainder(sizes, 128).log1p());
-    parts.push_back(at::floor_divide(sizes, 128).log1p());
+    parts.push_back(logs(at::remainder(sizes, 128)));
+    parts.push_back(logs(at::floor_divide(sizes, 128)));
   }
   if (config_.columns.walk_steps > 0)
     parts.push_back(raw.narrow(1, schema_.node_features, config_.columns.walk_steps).to(dtype));

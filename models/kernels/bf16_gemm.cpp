@@ -15,13 +15,14 @@
 
 #if defined(__x86_64__) && defined(__GNUC__)
 #define TPUDIST_TILES __attribute__((target("avx512f,avx512bw,avx512vl,avx512bf16")))
-#include "models/kernels/register_tiles.hpp"
+#include "models/kernels/avx512_vectors.hpp"
 
 namespace tpudist {
 namespace {
 
 using Pair = std::uint32_t;  // two bf16, the first in the lower half
 
+constexpr std::int64_t kLanes = Avx512Sums::kLanes, kPanelPairs = kLanes * Avx512Sums::kVectors;
 constexpr std::int64_t kBlock = 512;  // of k: a panel of b stays in the caches
 
 // Pairs of the first n <= 32 floats, followed by zeros.
@@ -43,14 +44,14 @@ TPUDIST_TILES inline __m512i pairs_across(const float* x, const float* y, std::i
   return _mm512_permutexvar_epi16(order, (__m512i)_mm512_cvtne2ps_pbh(high, low));
 }
 
-struct PairDot {
+struct PairDot : Avx512Sums {
   using Element = Pair;
   using Vector = __m512i;
   TPUDIST_TILES static Vector load(const Pair* pairs) { return _mm512_loadu_si512(pairs); }
   TPUDIST_TILES static Vector broadcast(Pair pair) {
     return _mm512_set1_epi32(static_cast<int>(pair));
   }
-  TPUDIST_TILES static __m512 add(__m512 sum, Vector a, Vector b) {
+  TPUDIST_TILES static Sum add(Sum sum, Vector a, Vector b) {
     return _mm512_dpbf16_ps(sum, (__m512bh)a, (__m512bh)b);
   }
 };
@@ -110,15 +111,19 @@ void multiply_block(std::int64_t m, std::int64_t n, std::int64_t k, const Matrix
   Pair* const memory = scratch<Pair>(0, across ? pairs * pad16(m) : m * pad16(pairs));
   const Strip<Pair> left =
       across ? pack_columns(a, m, k, memory, pad16(m)) : pack_rows(a, m, k, memory);
-  Pair* const panel = scratch<Pair>(1, pairs * kPanel);
+  Pair* const panel = scratch<Pair>(1, pairs * kPanelPairs);
+  const auto strip = [&](std::int64_t i) {
+    return Strip<Pair>{left.data + i * left.stride, left.stride, left.step};
+  };
   const auto pack = [&](std::int64_t j, std::int64_t columns) {
     if (b.transpose == Transpose::yes) {
-      pack_turned(from(b, 0, j), columns, k, panel, kPanel);
+      pack_turned(from(b, 0, j), columns, k, panel, kPanelPairs);
     } else {
-      pack_columns(from(b, 0, j), columns, k, panel, kPanel);
+      pack_columns(from(b, 0, j), columns, k, panel, kPanelPairs);
     }
+    return Panel<Pair>{panel, kPanelPairs};
   };
-  multiply_panels<PairDot>(m, n, pairs, left, panel, beta, c, c_stride, pack);
+  multiply_panels<PairDot>(m, n, pairs, strip, beta, c, c_stride, pack);
 }
 
 }  // namespace

@@ -2,10 +2,10 @@
 
 #include <ATen/Parallel.h>
 #include <fmt/format.h>
+#include <gnu/libc-version.h>
 #include <torch/version.h>
 
 #include <cstdlib>
-#include <initializer_list>
 #include <string_view>
 
 #include "core/error.hpp"
@@ -34,60 +34,35 @@ void check_switch() {
       wanted));
 }
 
+bool has_fused_multiply_add() {
 #if defined(__x86_64__)
-
-// The widest instructions of the list in models/kernels/row_kernels.cpp that the CPU has.
-const char* row_kernels() {
-  if (__builtin_cpu_supports("avx512f")) return "avx512f";
-  return __builtin_cpu_supports("avx2") ? "avx2" : "baseline";
-}
-
-// BLAS libraries choose by the maker of the CPU and by these instruction sets. TPUDIST_CPU does not
-// hide avx512cd, which all CPUs with AVX-512 have: a BLAS ignores it.
-std::string kind_of_cpu() {
-  std::string kind = __builtin_cpu_is("intel") ? "Intel"
-                     : __builtin_cpu_is("amd") ? "AMD"
-                                               : "other";
-  if (__builtin_cpu_supports("fma")) kind += " fma";
-  if (__builtin_cpu_supports("avx2")) kind += " avx2";
-  if (__builtin_cpu_supports("avx512f")) kind += " avx512f";
-  if (__builtin_cpu_supports("avx512cd")) kind += " avx512cd";
-  if (__builtin_cpu_supports("avx512vnni")) kind += " avx512vnni";
-  if (__builtin_cpu_supports("avx512bf16")) kind += " avx512bf16";
-  return kind;
-}
-
+  return __builtin_cpu_supports("fma");
 #else
-
-const char* row_kernels() {
-  return "baseline";
-}
-
-std::string kind_of_cpu() {
-  return "other";
-}
-
+  return false;
 #endif
-
-// The variables that change the choice of kernels or of a BLAS, as far as they are set.
-std::string settings() {
-  std::string text;
-  for (const char* name : {"TPUDIST_CPU", "MKL_CBWR", "MKL_ENABLE_INSTRUCTIONS",
-                           "MKL_DEBUG_CPU_TYPE", "OPENBLAS_CORETYPE", "ATEN_CPU_CAPABILITY"}) {
-    if (const char* value = std::getenv(name); value && *value)
-      text += fmt::format(", {}={}", name, value);
-  }
-  return text;
 }
 
 }  // namespace
 
-std::string cpu_kernels() {
+const char* cpu_vectors() {
   check_switch();
-  return fmt::format("rows {}, float32 {}, bf16 {} ({}{})", row_kernels(),
-                     tiles_beat_blas() ? "own tiles" : "BLAS",
-                     has_bf16_dot_products() ? "dot products" : "rounded", kind_of_cpu(),
-                     settings());
+#if defined(__x86_64__)
+  if (__builtin_cpu_supports("avx512f")) return "avx512f";
+  if (__builtin_cpu_supports("avx2")) return "avx2";
+#endif
+  return "baseline";
+}
+
+// The C library chooses its functions by whether the CPU has fused multiply-adds.
+std::string cpu_kernels(Precision precision) {
+  check_switch();
+  std::string text =
+      fmt::format("{}, C library {}",
+                  has_fused_multiply_add() ? "any x86-64 with FMA" : "a CPU without FMA",
+                  ::gnu_get_libc_version());
+  if (precision == Precision::bf16)
+    text += has_bf16_dot_products() ? ", bf16 dot products" : ", bf16 rounded";
+  return text;
 }
 
 std::string libtorch_version() {

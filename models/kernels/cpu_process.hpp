@@ -2,24 +2,28 @@
 
 #include <string>
 
+#include "models/kernels/precision.hpp"
+
 namespace tpudist {
 
-// One line with the versions of the numerical kernels that this process uses on its CPU: the row
-// kernels, the matrix products in float32 and bf16, and the settings of the BLAS that change its
-// results. Two processes of one program with the same line compute the same bits.
+// One line for what the results of a network of this precision depend on, besides the program: two
+// processes of one program with the same line compute the same bits. In float32 and tf32 all x86-64
+// CPUs with fused multiply-adds have one line, whatever vectors they have; the C library counts,
+// because its functions of doubles do. bf16 also depends on whether the CPU has dot products of it.
 //
 // The environment variable TPUDIST_CPU, `avx2` or `plain` (at most SSE2), restricts the process to
-// the kernels of such a CPU: row kernels of that width, and products by the BLAS. Throws
-// ConfigError if it has another value, or cannot be followed.
-std::string cpu_kernels();
+// the vectors of such a CPU, with the same bits in float32. Throws ConfigError if it has another
+// value, or cannot be followed.
+std::string cpu_kernels(Precision precision);
+
+// The vectors of this CPU that kernels use: "avx512f", "avx2" or "baseline".
+const char* cpu_vectors();
 
 // The version of LibTorch, such as "2.11.0".
 std::string libtorch_version();
 
-// Makes ATen and its BLAS run only in the calling thread: parallelism comes from the project's own
-// thread pool, and the bits of a GEMM must not depend on a number of threads. For main and as
-// `on_thread_start` of every thread pool. gemm() does so itself in a thread that has not called it.
-// Repeated calls in a thread have no effect.
+// Makes ATen run only in the calling thread: parallelism comes from the project's own thread pool.
+// For main and as `on_thread_start` of every thread pool. Repeated calls in a thread have no effect.
 void use_one_thread_per_worker();
 
 // Makes LibTorch keep the memory of large CPU tensors for reuse, because fresh pages cost as much

@@ -1,57 +1,67 @@
 #include "models/kernels/gemm.hpp"
 
-#include <ATen/ops/addmm.h>
-#include <ATen/ops/from_blob.h>
-#include <ATen/ops/mm.h>
-
 #include <algorithm>
+#include <array>
+#include <cmath>
 #include <utility>
 
 #include "core/aligned.hpp"
-#include "models/kernels/cpu_process.hpp"
 #include "models/kernels/row_kernels.hpp"
 
-// The BLAS inside LibTorch. Called directly, since a call through at::mm costs several
-// microseconds; null if a LibTorch does not export its BLAS.
-extern "C" void sgemm_(const char* transpose_a, const char* transpose_b, const int* m, const int* n,
-                       const int* k, const float* alpha, const float* a, const int* a_stride,
-                       const float* b, const int* b_stride, const float* beta, float* c,
-                       const int* c_stride) __attribute__((weak));
+#define TPUDIST_TILES
+#include "models/kernels/register_tiles.hpp"
 
 namespace tpudist {
 namespace {
 
-// BLAS must run only in this thread (cpu_process.hpp). The flag makes the check cheap.
-void require_one_thread() {
-  thread_local bool done = false;
-  if (done) return;
-  use_one_thread_per_worker();
-  done = true;
-}
+using Gemm = void(std::int64_t, std::int64_t, std::int64_t, MatrixView, MatrixView, float, float*,
+                  std::int64_t);
 
-at::Tensor view(const MatrixView& matrix, std::int64_t rows, std::int64_t columns) {
-  const bool swapped = matrix.transpose == Transpose::yes;
-  const std::int64_t row_stride = swapped ? 1 : matrix.stride,
-                     column_stride = swapped ? matrix.stride : 1;
-  return at::from_blob(const_cast<float*>(matrix.data), {rows, columns},
-                       {row_stride, column_stride}, at::kFloat);
-}
-
-void gemm_by_aten(std::int64_t m, std::int64_t n, std::int64_t k, const MatrixView& a,
-                  const MatrixView& b, float beta, float* c, std::int64_t c_stride) {
-  at::Tensor out = at::from_blob(c, {m, n}, {c_stride, 1}, at::kFloat);
-  if (beta == 0) {
-    at::mm_out(out, view(a, m, k), view(b, k, n));
-  } else {
-    at::addmm_out(out, out, view(a, m, k), view(b, k, n), beta);
+// The arithmetic of the other Dots, one number at a time.
+struct PlainDot {
+  static constexpr int kLanes = 8, kRows = 1, kVectors = 1;
+  using Element = float;
+  using Vector = std::array<float, kLanes>;
+  using Sum = Vector;
+  static Vector load(const float* x) { return get(x, kLanes); }
+  static float broadcast(float x) { return x; }
+  static Sum add(Sum sum, float a, const Vector& b) {
+    for (int i = 0; i < kLanes; ++i) sum[i] = std::fma(a, b[i], sum[i]);
+    return sum;
   }
+  static Sum get(const float* p, std::int64_t n) {
+    Sum sum{};
+    std::copy_n(p, std::min<std::int64_t>(n, kLanes), sum.begin());
+    return sum;
+  }
+  static void put(float* p, std::int64_t n, const Sum& sum) {
+    std::copy_n(sum.begin(), std::min<std::int64_t>(n, kLanes), p);
+  }
+  static Sum scaled(float beta, const Sum& before, Sum sum) { return add(sum, beta, before); }
+  static void pack(const MatrixView& b, std::int64_t count, std::int64_t k, float* panels) {
+    const bool turned = b.transpose == Transpose::yes;
+    const std::int64_t down = turned ? 1 : b.stride, along = turned ? b.stride : 1;
+    for (std::int64_t j = 0; j < pad16(count); ++j) {
+      float* const column = panels + j / kLanes * kLanes * k + j % kLanes;
+      for (std::int64_t l = 0; l < k; ++l)
+        column[l * kLanes] = j < count ? b.data[l * down + j * along] : 0;
+    }
+  }
+};
+
+Gemm* chosen() {
+#if defined(__x86_64__) && defined(__GNUC__)
+  if (has_avx512_products()) return gemm_by_avx512;
+  if (has_avx2_products()) return gemm_by_avx2;
+#endif
+  return gemm_plain;
 }
 
 // A copy of x [rows, columns] as it lies in memory, rounded.
 MatrixView rounded(Precision precision, const MatrixView& x, std::int64_t rows,
                    std::int64_t columns, AlignedFloats& copy) {
   if (x.transpose == Transpose::yes) std::swap(rows, columns);
-  const std::int64_t stride = std::max<std::int64_t>(pad16(columns), 16);  // BLAS does not accept 0
+  const std::int64_t stride = pad16(columns);
   if (static_cast<std::int64_t>(copy.size()) < rows * stride) copy = AlignedFloats(rows * stride);
   round_rows(precision, {x.data, x.stride}, rows, columns, {copy.data(), stride});
   return {copy.data(), stride, x.transpose};
@@ -61,27 +71,13 @@ MatrixView rounded(Precision precision, const MatrixView& x, std::int64_t rows,
 
 void gemm(std::int64_t m, std::int64_t n, std::int64_t k, MatrixView a, MatrixView b, float beta,
           float* c, std::int64_t c_stride) {
-  static const bool tiles = tiles_beat_blas();
-  require_one_thread();
-  if (m == 0 || n == 0) return;
-  if (tiles) return gemm_of_tiles(m, n, k, a, b, beta, c, c_stride);
-  gemm_of_blas(m, n, k, a, b, beta, c, c_stride);
+  static Gemm* const widest = chosen();
+  widest(m, n, k, a, b, beta, c, c_stride);
 }
 
-void gemm_of_blas(std::int64_t m, std::int64_t n, std::int64_t k, MatrixView a, MatrixView b,
-                  float beta, float* c, std::int64_t c_stride) {
-  require_one_thread();
-  if (m == 0 || n == 0) return;
-  if (!sgemm_) return gemm_by_aten(m, n, k, a, b, beta, c, c_stride);
-  // BLAS is column-major: it sees the transposes, so c' = b' a'.
-  const auto letter = [](const MatrixView& x) { return x.transpose == Transpose::yes ? 'T' : 'N'; };
-  const char left = letter(b), right = letter(a);
-  const int rows = static_cast<int>(n), columns = static_cast<int>(m), inner = static_cast<int>(k);
-  const int b_stride = static_cast<int>(b.stride), a_stride = static_cast<int>(a.stride);
-  const int out_stride = static_cast<int>(c_stride);
-  const float one = 1;
-  sgemm_(&left, &right, &rows, &columns, &inner, &one, b.data, &b_stride, a.data, &a_stride, &beta,
-         c, &out_stride);
+void gemm_plain(std::int64_t m, std::int64_t n, std::int64_t k, MatrixView a, MatrixView b,
+                float beta, float* c, std::int64_t c_stride) {
+  multiply_floats<PlainDot>(m, n, k, a, b, beta, c, c_stride);
 }
 
 void gemm(Precision precision, std::int64_t m, std::int64_t n, std::int64_t k, MatrixView a,

@@ -16,15 +16,22 @@ struct MatrixView {
   Transpose transpose = Transpose::no;
 };
 
-// Computes c[m, n] = a[m, k] b[k, n] + beta * c in the calling thread only. Uses LibTorch's BLAS or
-// gemm_of_tiles, whichever is faster on this CPU. With beta 0 it does not read c. The bits depend
-// on the CPU, shapes, strides, contents and the alignment of the three addresses, so keep equal
-// work equally aligned.
+// Computes c[m, n] = a[m, k] b[k, n] + beta * c in the calling thread only, which keeps some scratch
+// memory. With beta 0 it does not read c. Each element is a sum over blocks of 256 elements of k, in
+// order; a block's sum is a chain of fused multiply-adds from 0 on. So the bits of an element depend
+// only on its row of a, its column of b and c, on every CPU (test: gemm_test).
 void gemm(std::int64_t m, std::int64_t n, std::int64_t k, MatrixView a, MatrixView b, float beta,
           float* c, std::int64_t c_stride);
-// The same, always with LibTorch's BLAS.
-void gemm_of_blas(std::int64_t m, std::int64_t n, std::int64_t k, MatrixView a, MatrixView b,
+// The versions that gemm() chooses from: the widest that the CPU has and TPUDIST_CPU allows. Call a
+// version only if the CPU has it.
+void gemm_by_avx512(std::int64_t m, std::int64_t n, std::int64_t k, MatrixView a, MatrixView b,
+                    float beta, float* c, std::int64_t c_stride);
+void gemm_by_avx2(std::int64_t m, std::int64_t n, std::int64_t k, MatrixView a, MatrixView b,
                   float beta, float* c, std::int64_t c_stride);
+void gemm_plain(std::int64_t m, std::int64_t n, std::int64_t k, MatrixView a, MatrixView b,
+                float beta, float* c, std::int64_t c_stride);
+bool has_avx512_products();
+bool has_avx2_products();
 
 // The same with operands of this precision: bf16 by gemm_of_pairs if the CPU supports it, otherwise
 // by gemm_of_rounded.
@@ -34,17 +41,6 @@ void gemm(Precision precision, std::int64_t m, std::int64_t n, std::int64_t k, M
 // Infinities and NaNs propagate as in float32. Keeps some memory of the calling thread.
 void gemm_of_rounded(Precision precision, std::int64_t m, std::int64_t n, std::int64_t k,
                      MatrixView a, MatrixView b, float beta, float* c, std::int64_t c_stride);
-
-// Computes c[m, n] = a[m, k] b[k, n] + beta * c with AVX-512, in the calling thread only, which
-// keeps some scratch memory. With beta 0 it does not read c. The bits depend only on shapes and
-// contents, and those of a row do not depend on the other rows. Call it only if has_float_tiles().
-void gemm_of_tiles(std::int64_t m, std::int64_t n, std::int64_t k, MatrixView a, MatrixView b,
-                   float beta, float* c, std::int64_t c_stride);
-bool has_float_tiles();
-
-// Whether gemm_of_tiles is faster than LibTorch's BLAS on this CPU: Intel's MKL uses AVX-512 only
-// on Intel's processors (bench/README.md).
-bool tiles_beat_blas();
 
 // Computes c[m, n] = a[m, k] b[k, n] + beta * c with a and b rounded to bf16 and sums in float32,
 // by the CPU's bf16 dot products: about twice as fast as a float32 product. Uses only the calling

@@ -1,11 +1,19 @@
 #pragma once
 
-// How the AVX-512 products (fp32_gemm.cpp, bf16_gemm.cpp) traverse their operands: tiles of c are
-// summed in registers, from rows of a and packed panels of b's columns. Only for those two files.
-// Each first defines TPUDIST_TILES, the attribute of its instruction sets, so everything here is
-// compiled separately for each file.
-
-#include <immintrin.h>
+// How the products (fp32_gemm.cpp, avx2_gemm.cpp, bf16_gemm.cpp, gemm.cpp) traverse their operands:
+// tiles of c are summed in registers, from rows of a and packed panels of b's columns. Only for
+// those files. Each first defines TPUDIST_TILES, the attribute of its instruction sets, so
+// everything here is compiled separately for each file.
+//
+// A Dot defines a product and the vectors that it uses:
+//   Element          of the packed operands
+//   kLanes           numbers in a vector
+//   kRows, kVectors  most rows and vectors of a tile, whose sums stay in registers
+//   Vector, Sum      elements of b, and sums
+//   load(p), broadcast(x), add(sum, a, b)
+//   get(p, n), put(p, n, sum), scaled(beta, before, sum)
+//                    the first n numbers at p (0 behind them), writing them, and
+//                    beta * before + sum in one rounding
 
 #include <algorithm>
 #include <array>
@@ -19,31 +27,8 @@
 namespace tpudist {
 namespace {
 
-constexpr int kTileRows = 6, kTileVectors = 4;  // 24 sums, 4 vectors of b and 1 of a in registers
-constexpr std::int64_t kLanes = 16, kPanel = kLanes * kTileVectors;
-
-inline __mmask16 first_lanes(std::int64_t n) {
-  return static_cast<__mmask16>(n >= kLanes ? 0xffff : n <= 0 ? 0 : (1u << n) - 1);
-}
-
-// Transposes 16 x 16 by exchanging bit s of row and lane number, for each bit.
-TPUDIST_TILES inline void turn(__m512i (&rows)[kLanes]) {
-  const __m512i lane = _mm512_set_epi32(15, 14, 13, 12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0);
-#pragma GCC unroll 4
-  for (int s = 1; s < kLanes; s *= 2) {
-    const __mmask16 set = _mm512_test_epi32_mask(lane, _mm512_set1_epi32(s));
-    const __m512i of_low =
-        _mm512_mask_add_epi32(lane, set, lane, _mm512_set1_epi32(static_cast<int>(kLanes) - s));
-    const __m512i of_high = _mm512_add_epi32(of_low, _mm512_set1_epi32(s));
-#pragma GCC unroll 16
-    for (int i = 0; i < kLanes; ++i) {
-      if (i & s) continue;
-      const __m512i low = rows[i], high = rows[i + s];
-      rows[i] = _mm512_permutex2var_epi32(low, of_low, high);
-      rows[i + s] = _mm512_permutex2var_epi32(low, of_high, high);
-    }
-  }
-}
+template <class Dot>
+constexpr std::int64_t kPanel = Dot::kLanes * Dot::kVectors;
 
 // Rows of a: element l of row i at data[i * stride + l * step].
 template <class Element>
@@ -52,26 +37,26 @@ struct Strip {
   std::int64_t stride, step;
 };
 
-// c [R, 16 V] = a b + beta * c over `depth` elements of a; `last` masks the last vector of columns.
-// Dot defines the product: its Element, Vector, load, broadcast and add.
+// c [R, (V - 1) lanes + last] = a b + beta * c over `depth` elements of a; rows of b are `b_stride`
+// elements apart.
 template <class Dot, int R, int V>
 TPUDIST_TILES void multiply_tile(std::int64_t depth, Strip<typename Dot::Element> a,
-                                 const typename Dot::Element* b, float beta, float* c,
-                                 std::int64_t c_stride, __mmask16 last) {
-  __m512 sums[R][V];
+                                 const typename Dot::Element* b, std::int64_t b_stride, float beta,
+                                 float* c, std::int64_t c_stride, std::int64_t last) {
+  typename Dot::Sum sums[R][V];
 #pragma GCC unroll 6
   for (int r = 0; r < R; ++r) {
 #pragma GCC unroll 4
     for (int v = 0; v < V; ++v) {
-      sums[r][v] = _mm512_setzero_ps();
-      __builtin_prefetch(c + r * c_stride + v * kLanes, 1);  // c is loaded while the sums are
-                                                             // computed
+      sums[r][v] = typename Dot::Sum{};
+      __builtin_prefetch(c + r * c_stride + v * Dot::kLanes, 1);  // c is loaded while the sums are
+                                                                  // computed
     }
   }
   for (std::int64_t l = 0; l < depth; ++l) {
     typename Dot::Vector of_b[V];
 #pragma GCC unroll 4
-    for (int v = 0; v < V; ++v) of_b[v] = Dot::load(b + l * kPanel + v * kLanes);
+    for (int v = 0; v < V; ++v) of_b[v] = Dot::load(b + l * b_stride + v * Dot::kLanes);
 #pragma GCC unroll 6
     for (int r = 0; r < R; ++r) {
       const auto of_a = Dot::broadcast(a.data[r * a.stride + l * a.step]);
@@ -83,41 +68,45 @@ TPUDIST_TILES void multiply_tile(std::int64_t depth, Strip<typename Dot::Element
   for (int r = 0; r < R; ++r) {
 #pragma GCC unroll 4
     for (int v = 0; v < V; ++v) {
-      const __mmask16 mask = v + 1 == V ? last : 0xffff;
-      float* const place = c + r * c_stride + v * kLanes;
-      __m512 sum = sums[r][v];
-      if (beta != 0) {
-        sum = _mm512_fmadd_ps(_mm512_set1_ps(beta), _mm512_maskz_loadu_ps(mask, place), sum);
-      }
-      _mm512_mask_storeu_ps(place, mask, sum);
+      const std::int64_t count = v + 1 == V ? last : Dot::kLanes;
+      float* const place = c + r * c_stride + v * Dot::kLanes;
+      Dot::put(place, count,
+               beta == 0 ? sums[r][v] : Dot::scaled(beta, Dot::get(place, count), sums[r][v]));
     }
   }
 }
 
 template <class Dot, int... I>
 constexpr auto all_tiles(std::integer_sequence<int, I...>) {
-  return std::array{&multiply_tile<Dot, I / kTileVectors + 1, I % kTileVectors + 1>...};
+  return std::array{&multiply_tile<Dot, I / Dot::kVectors + 1, I % Dot::kVectors + 1>...};
 }
 
 // Every size of a tile, [rows - 1][vectors - 1].
 template <class Dot>
-constexpr auto kTiles = all_tiles<Dot>(std::make_integer_sequence<int, kTileRows * kTileVectors>());
+constexpr auto kTiles = all_tiles<Dot>(
+    std::make_integer_sequence<int, Dot::kRows * Dot::kVectors>());
 
-// c [m, n] = a b + beta * c, `depth` elements of a. pack(j, columns) fills `panel` with b's columns
-// j .. j + columns - 1.
-template <class Dot, class Pack>
-void multiply_panels(std::int64_t m, std::int64_t n, std::int64_t depth,
-                     Strip<typename Dot::Element> a, const typename Dot::Element* panel, float beta,
-                     float* c, std::int64_t c_stride, const Pack& pack) {
-  for (std::int64_t j = 0; j < n; j += kPanel) {
-    const std::int64_t columns = std::min(kPanel, n - j), vectors = pad16(columns) / kLanes;
-    const __mmask16 last = first_lanes(columns - (vectors - 1) * kLanes);
-    pack(j, columns);
-    for (std::int64_t i = 0; i < m; i += kTileRows) {
-      const std::int64_t rows = std::min<std::int64_t>(kTileRows, m - i);
-      kTiles<Dot>[(rows - 1) * kTileVectors + vectors - 1](
-          depth, {a.data + i * a.stride, a.stride, a.step}, panel, beta, c + i * c_stride + j,
-          c_stride, last);
+// Columns of b, or of a copy of them.
+template <class Element>
+struct Panel {
+  const Element* data;
+  std::int64_t stride;
+};
+
+// c [m, n] = a b + beta * c, `depth` elements of a. strip(i) returns a's rows from i on, and
+// panel(j, columns) b's columns j .. j + columns - 1, which must be whole vectors.
+template <class Dot, class Strips, class Panels>
+void multiply_panels(std::int64_t m, std::int64_t n, std::int64_t depth, const Strips& strip,
+                     float beta, float* c, std::int64_t c_stride, const Panels& panel) {
+  for (std::int64_t j = 0; j < n; j += kPanel<Dot>) {
+    const std::int64_t columns = std::min(kPanel<Dot>, n - j),
+                       vectors = (columns + Dot::kLanes - 1) / Dot::kLanes;
+    const Panel<typename Dot::Element> b = panel(j, columns);
+    for (std::int64_t i = 0; i < m; i += Dot::kRows) {
+      const std::int64_t rows = std::min<std::int64_t>(Dot::kRows, m - i);
+      kTiles<Dot>[(rows - 1) * Dot::kVectors + vectors - 1](
+          depth, strip(i), b.data, b.stride, beta, c + i * c_stride + j, c_stride,
+          columns - (vectors - 1) * Dot::kLanes);
     }
   }
 }
@@ -147,6 +136,69 @@ void multiply_in_blocks(std::int64_t k, std::int64_t block, const MatrixView& a,
                    begin ? 1 : beta);
     begin += block;
   } while (begin < k);
+}
+
+// Copies the rows of a [m, depth], which lie across, as each tile reads them: [tile][depth][rows].
+template <class Dot>
+TPUDIST_TILES const float* copy_across(const MatrixView& a, std::int64_t m, std::int64_t depth) {
+  constexpr std::int64_t kTogether = 8;  // columns of a: few streams of reads and of writes
+  float* const copy = scratch<float>(1, m * depth);
+  for (std::int64_t begin = 0; begin < depth; begin += kTogether) {
+    const std::int64_t end = std::min(depth, begin + kTogether);
+    for (std::int64_t i = 0; i < m; i += Dot::kRows) {
+      const std::int64_t rows = std::min<std::int64_t>(Dot::kRows, m - i);
+      for (std::int64_t l = begin; l < end; ++l) {
+        const float* const in = a.data + l * a.stride + i;
+        float* const out = copy + i * depth + l * rows;
+        if (rows == Dot::kRows) {
+#pragma GCC unroll 6
+          for (int r = 0; r < Dot::kRows; ++r) out[r] = in[r];
+        } else {
+          for (int r = 0; r < rows; ++r) out[r] = in[r];
+        }
+      }
+    }
+  }
+  return copy;
+}
+
+// The product of float32 operands: each element of c is the sum of chains of fused multiply-adds
+// over 256 elements of k, whatever the vectors of Dot, so all Dots give the same bits. The block is
+// chosen so that a panel of b, and the rows of a that it is multiplied with, stay in the caches.
+// Dot::pack(b, columns, k, panels) packs b [k, columns] as [panels][k][kPanel], with zeros up to a
+// whole vector.
+template <class Dot>
+void multiply_floats(std::int64_t m, std::int64_t n, std::int64_t k, const MatrixView& a,
+                     const MatrixView& b, float beta, float* c, std::int64_t c_stride) {
+  constexpr std::int64_t kBlock = 256;
+  const auto block = [&](std::int64_t depth, const MatrixView& of_a, const MatrixView& of_b,
+                         float scale) {
+    // Rows of a that lie across, far apart, do not stay in the cache from panel to panel: they are
+    // copied.
+    const bool across = of_a.transpose == Transpose::yes;
+    const bool copied = across && of_a.stride >= 256 && n > 2 * kPanel<Dot>;
+    Strip<float> left{of_a.data, across ? 1 : of_a.stride, across ? of_a.stride : 1};
+    if (copied) left.data = copy_across<Dot>(of_a, m, depth);
+    const auto strip = [&](std::int64_t i) {
+      const std::int64_t rows = std::min<std::int64_t>(Dot::kRows, m - i);
+      return copied ? Strip<float>{left.data + i * depth, 1, rows}
+                    : Strip<float>{left.data + i * left.stride, left.stride, left.step};
+    };
+    // Panels that one tile reads are not worth a copy.
+    const bool direct =
+        m <= Dot::kRows && of_b.transpose == Transpose::no && n % Dot::kLanes == 0;
+    const auto panel = [&](std::int64_t j, std::int64_t) {
+      if (direct) return Panel<float>{of_b.data + j, of_b.stride};
+      // Several panels are copied at once: reads of 64 neighbours are quicker.
+      constexpr std::int64_t kColumns = std::max<std::int64_t>(64, kPanel<Dot>);
+      float* const copy = scratch<float>(0, depth * kColumns);
+      if (j % kColumns == 0)
+        Dot::pack(from(of_b, 0, j), std::min(kColumns, n - j), depth, copy);
+      return Panel<float>{copy + j % kColumns * depth, kPanel<Dot>};
+    };
+    multiply_panels<Dot>(m, n, depth, strip, scale, c, c_stride, panel);
+  };
+  multiply_in_blocks(k, kBlock, a, b, beta, block);
 }
 
 }  // namespace

@@ -22,9 +22,7 @@ class ConfigAttention : public Layer {
   std::vector<ParameterEntry> parameters() const override {
     return {norm_parameter(prefix_ + "temperature", 1, temperature_)};
   }
-  void add_work(NetworkWork& network) const override {
-    network.steps.push_back({0, 0, 0, 3 * in_, 0});
-  }
+  void add_work(NetworkWork& network) const override { network.add_step({0, 0, 0, 3 * in_, 0}); }
 
   RowStates forward(const RowStates& x, const LayerWeights& weights,
                     const LayerCall& call) const override {
@@ -57,7 +55,10 @@ class NodeNorm : public Layer {
     if (shift_) entries.push_back(norm_parameter(prefix_ + "mean_scale", in_, 1));
     return entries;
   }
-  void add_work(NetworkWork& network) const override { network.steps.push_back({0, 0, 0, in_, 0}); }
+  // Kept: the gathered rows, and of `affine` the normalised ones and the weights of the rows.
+  void add_work(NetworkWork& network) const override {
+    network.add_step({0, 0, 0, in_}, {.behind = static_cast<double>((affine_ ? 3 : 1) * in_)});
+  }
 
   RowStates forward(const RowStates& x, const LayerWeights& weights,
                     const LayerCall& call) const override {
@@ -65,10 +66,7 @@ class NodeNorm : public Layer {
     const at::Tensor y =
         normalise_groups(own, shift_ ? weights[prefix_ + "mean_scale"] : at::Tensor(), eps_,
                          *call.context.groups[step_], call.backend);
-    if (!affine_) return y;
-    return map_rows([](const auto& rows,
-                       const auto& parameters) { return rows[0] * parameters[0] + parameters[1]; },
-                    {y}, {weights[prefix_ + "weight"], weights[prefix_ + "bias"]}, call.backend);
+    return affine_ ? scale_and_shift(y, weights, prefix_, call.backend) : y;
   }
 
  private:
@@ -100,7 +98,8 @@ class JoinStates : public Layer {
   }
   void add_work(NetworkWork& network) const override {
     network.state += product_work(state_, out_);
-    network.steps.push_back({product_work(in_, out_), 0, 0, channels(), 0});
+    network.add_step({product_work(in_, out_), 0, 0, channels()},
+                     {.behind = out_ == 0 ? static_cast<double>(channels()) : 0});
   }
 
   RowStates forward(const RowStates& x, const LayerWeights& weights,
@@ -145,7 +144,8 @@ class VirtualNode : public Layer {
     return entries;
   }
   void add_work(NetworkWork& network) const override {
-    network.steps.push_back({0, 2 * product_work(in_, hidden_), 0, in_, 1, in_});
+    network.add_step({0, 2 * product_work(in_, hidden_), 0, in_, 1, in_},
+                     {.neighbourhood = static_cast<double>(2 * in_ + 2 * hidden_)});
   }
 
   RowStates forward(const RowStates& x, const LayerWeights& weights,

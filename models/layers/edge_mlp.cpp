@@ -53,11 +53,12 @@ class EdgeMlp : public Layer {
     const double edges = product_work(config_.hidden, config_.width),
                  configs = product_work(config_.config_hidden, config_.config_width);
     network.state += product_work(states_, config_.config_hidden);
-    network.steps.push_back(
+    network.add_step(
         {2 * product_work(in_, config_.hidden), edges, edges, 2 * config_.hidden + config_.width,
-         static_cast<int>(config_.directions.size()), 2 * config_.hidden + config_.width});
-    network.steps.push_back({0, product_work(config_.width, config_.config_hidden), configs,
-                             channels() + config_.config_hidden, 1});
+         static_cast<int>(config_.directions.size()), 2 * config_.hidden + config_.width},
+        {.entry = 2.0 * static_cast<double>(config_.hidden)});
+    network.add_step({0, product_work(config_.width, config_.config_hidden), configs,
+                      channels() + config_.config_hidden, 1});
   }
 
   // The entries' factors: how often an entry is an edge of a configurable node.
@@ -131,7 +132,9 @@ class EdgeMlp : public Layer {
         [width](const auto& in, const auto&) {
           const at::Tensor f = in[0].narrow(2, 0, width), number = in[0].narrow(2, width, 1),
                            all = in[1].narrow(2, width, 1);
-          return at::cat({(f.unsqueeze(3) * in[2].unsqueeze(2)).flatten(2),
+          const at::Tensor of_config = repeat_channels(in[2].unsqueeze(3), width).transpose(2, 3),
+                           of_edges = repeat_channels(f.unsqueeze(3), in[2].size(2));
+          return at::cat({(of_edges * of_config).flatten(2),
                           in[2] * (number / all.clamp_min(1))},
                          2);
         },

@@ -3,6 +3,8 @@
 #include <ATen/ATen.h>
 #include <ATen/core/grad_mode.h>
 
+#include <cmath>
+
 #include "models/operators/operators.hpp"
 
 namespace tpudist {
@@ -22,7 +24,7 @@ struct GatConfig {
 // x [M, n, heads x width] times vectors [M, n or 1, 1, heads, width], added up for each head.
 at::Tensor dots(const at::Tensor& x, const at::Tensor& vectors) {
   const at::Tensor vector = vectors.squeeze(2);
-  return (x.unflatten(2, {vector.size(2), vector.size(3)}) * vector).sum(3);
+  return sum_channels(x.unflatten(2, {vector.size(2), vector.size(3)}) * vector).squeeze(3);
 }
 
 class Gat : public Layer {
@@ -69,10 +71,11 @@ class Gat : public Layer {
   bool joins_units() const override { return false; }
   void add_work(NetworkWork& network) const override {
     const double inner = static_cast<double>(config_.inner());
-    network.steps.push_back({(config_.second_version ? 2 : 1) * product_work(in_, config_.inner()),
-                             8 * inner, 8 * inner, 5 * config_.inner(),
-                             static_cast<int>(config_.directions.size()),
-                             (config_.second_version ? 3 : 1) * config_.inner()});
+    network.add_step(
+        {(config_.second_version ? 2 : 1) * product_work(in_, config_.inner()), 8 * inner,
+         8 * inner, 5 * config_.inner(), static_cast<int>(config_.directions.size()),
+         (config_.second_version ? 3 : 1) * config_.inner()},
+        {.entry = (config_.second_version ? 3 : 1) * inner});
   }
 
   // The entries of the step, and the logarithms of their counts: counts are factors of the powers
@@ -80,8 +83,9 @@ class Gat : public Layer {
   void prepare(const Plan& plan, at::ScalarType dtype, PlanContext& context) const override {
     const auto step = static_cast<std::size_t>(step_);
     const NeighbourEntries& entries = context.make_entries(plan, step);
-    context.factors[step] =
-        at::tensor(entries.count, at::kDouble).log_().to(dtype).view({1, -1, 1});
+    std::vector<double> logarithms;
+    for (const double count : entries.count) logarithms.push_back(std::log(count));
+    context.factors[step] = at::tensor(logarithms, at::kDouble).to(dtype).view({1, -1, 1});
   }
 
   RowStates forward(const RowStates& x, const LayerWeights& weights,
@@ -93,19 +97,23 @@ class Gat : public Layer {
     const std::vector<at::Tensor> powers =
         split_uses(powers_of(logits, entries, backend), 2, backend);
     const at::Tensor messages = map_rows(
-        [](const auto& rows, const auto&) {
-          return (rows[0].unsqueeze(3) * rows[1].unflatten(2, {rows[0].size(2), -1})).flatten(2);
+        [width = config_.width](const auto& rows, const auto&) {
+          return (repeat_channels(rows[0].unsqueeze(3), width) *
+                  rows[1].unflatten(2, {rows[0].size(2), -1}))
+              .flatten(2);
         },
         {powers[0], gather_rows(values, entries.sources(), backend)}, {}, backend);
     const auto sum = [&](const at::Tensor& of) {
       return aggregate_rows(entries.of_row, of, Aggregation::sum, backend);
     };
-    const bool concat = config_.concat;
     const at::Tensor y = map_rows(
-        [concat](const auto& rows, const auto& bias) {
-          const at::Tensor heads =
-              rows[0].unflatten(2, {rows[1].size(2), -1}) / rows[1].unsqueeze(3);
-          return (concat ? heads.flatten(2) : heads.mean(2)) + bias[0];
+        [concat = config_.concat, width = config_.width](const auto& rows, const auto& bias) {
+          const std::int64_t count = rows[1].size(2);
+          const at::Tensor heads = rows[0].unflatten(2, {count, -1}) /
+                                   repeat_channels(rows[1].unsqueeze(3), width);
+          return (concat ? heads.flatten(2)
+                         : sum_channels(heads.transpose(2, 3)).squeeze(3) / count) +
+                 bias[0];
         },
         {sum(messages), sum(powers[1])}, {weights[prefix_ + "bias"]}, backend);
     return activate_rows(y, config_.activation, backend);
@@ -166,8 +174,17 @@ class Gat : public Layer {
       largest = gather_rows(aggregate_rows(entries.of_row, logits, Aggregation::max, backend),
                             entries.rows(), backend);
     }
-    return map_rows([](const auto& rows, const auto&) { return (rows[0] - rows[1]).exp(); },
-                    {logits, largest}, {}, backend);
+    const auto write = [](const auto& rows, at::Tensor& y) {
+      at::sub_out(y, rows[0], rows[1]);
+      exponentiate(y);
+    };
+    return map_rows(write,
+                    [write](const auto& rows, const at::Tensor& d_y, auto& d_rows) {
+                      if (!d_rows[0].defined()) return;
+                      write(rows, d_rows[0]);
+                      d_rows[0].mul_(d_y);
+                    },
+                    {logits, largest}, logits.size(2), backend);
   }
 
   GatConfig config_;

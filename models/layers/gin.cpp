@@ -44,9 +44,14 @@ class Gin : public Layer {
   }
   void add_work(NetworkWork& network) const override {
     const double first = product_work(in_, config_.hidden);
-    network.steps.push_back({first, first, product_work(config_.hidden, config_.width),
-                             config_.hidden + config_.width,
-                             static_cast<int>(config_.directions.size()), in_});
+    const auto in = static_cast<double>(in_), sets = static_cast<double>(config_.directions.size());
+    const bool scales = config_.train_eps || config_.eps != 0;
+    network.add_step(
+        {first, first, product_work(config_.hidden, config_.width), config_.hidden + config_.width,
+         static_cast<int>(config_.directions.size()), in_},
+        {.before = in * (scales + (config_.of_edges ? sets : 0)),
+         .neighbourhood = in,
+         .behind = static_cast<double>(config_.hidden + config_.width)});
   }
 
   // The first product comes before the rows are gathered, so it is computed once for all rows that
@@ -76,7 +81,9 @@ class Gin : public Layer {
   at::Tensor own(const RowStates& x, const LayerWeights& weights, const LayerCall& call) const {
     if (config_.train_eps) {
       return map_rows(
-          [](const auto& rows, const auto& parameters) { return rows[0] * (parameters[0] + 1); },
+          [](const auto& rows, const auto& parameters) {
+            return rows[0] * repeat_channels(parameters[0] + 1, rows[0].size(2));
+          },
           {x}, {weights[prefix_ + "eps"]}, call.backend);
     }
     if (config_.eps == 0) return x;

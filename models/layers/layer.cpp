@@ -116,6 +116,13 @@ ParameterEntry norm_parameter(const std::string& name, std::int64_t size, double
   return entry;
 }
 
+at::Tensor scale_and_shift(const at::Tensor& x, const LayerWeights& weights,
+                           const std::string& prefix, const Backend& backend) {
+  return map_rows([](const auto& rows,
+                     const auto& parameters) { return rows[0] * parameters[0] + parameters[1]; },
+                  {x}, {weights[prefix + "weight"], weights[prefix + "bias"]}, backend);
+}
+
 at::Tensor apply_linear(const at::Tensor& x, const LayerWeights& weights, const std::string& name,
                         const Backend& backend, bool bias) {
   return linear_rows(x, weights[name + ".weight"], bias ? weights[name + ".bias"] : at::Tensor(),

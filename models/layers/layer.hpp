@@ -162,6 +162,10 @@ ParameterEntry norm_parameter(const std::string& name, std::int64_t size, double
 at::Tensor apply_linear(const at::Tensor& x, const LayerWeights& weights, const std::string& name,
                         const Backend& backend, bool bias = true);
 
+// x * weight + bias, channel by channel, with the parameters `prefix`weight and `prefix`bias.
+at::Tensor scale_and_shift(const at::Tensor& x, const LayerWeights& weights,
+                           const std::string& prefix, const Backend& backend);
+
 // Applies an activation to every element of the rows of a plan [M, rows, C], in blocks. leaky_relu
 // has slope 0.01, leaky_relu_0.2 has 0.2 (the default of TensorFlow), elu alpha 1.
 at::Tensor activate_rows(const at::Tensor& x, Activation activation, const Backend& backend);

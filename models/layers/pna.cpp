@@ -2,6 +2,7 @@
 
 #include <ATen/ATen.h>
 
+#include <algorithm>
 #include <cmath>
 
 #include "models/operators/operators.hpp"
@@ -23,16 +24,15 @@ struct PnaConfig {
 };
 
 // All aggregations of a block with all scalers, [1, n, 12 C], from what the row adds [1, n, C],
-// [mean, mean of squares] and [max, -min] of what its neighbours add, each [1, n, 2 C], and their
-// number [1, n, 1].
-at::Tensor scaled_aggregates(const std::vector<at::Tensor>& rows, double average) {
+// [mean, mean of squares] and [max, -min] of what its neighbours add, each [1, n, 2 C], their number
+// and its scaler, each [1, n, 1].
+at::Tensor scaled_aggregates(const std::vector<at::Tensor>& rows) {
   const auto means = rows[1].chunk(2, 2), most = rows[2].chunk(2, 2);
-  const at::Tensor& count = rows[3];
+  const at::Tensor &count = rows[3], &growth = rows[4];
   const at::Tensor any = (count > 0).to(count.scalar_type()), own = rows[0] * any,
                    root = (means[1] - means[0] * means[0]).clamp_min(kLeastVariance).sqrt(),
                    deviation = root.masked_fill(root <= std::sqrt(kLeastVariance), 0);
-  const at::Tensor all = at::cat({own + means[0], own + most[0], own - most[1], deviation}, 2),
-                   growth = count.clamp_min(1).log1p() / average;
+  const at::Tensor all = at::cat({own + means[0], own + most[0], own - most[1], deviation}, 2);
   return at::cat({all, all * growth, all / growth}, 2);
 }
 
@@ -59,18 +59,26 @@ class Pna : public Layer {
   }
   void add_work(NetworkWork& network) const override {
     const auto directions = static_cast<double>(sets());
-    network.steps.push_back(
+    const double in = directions * static_cast<double>(in_);
+    network.add_step(
         {2 * directions * product_work(in_, in_), 0,
          product_work(joined(), config_.width) + product_work(config_.width, config_.width),
-         2 * joined() + 2 * config_.width, static_cast<int>(4 * sets()), 4 * in_});
+         2 * joined() + 2 * config_.width, static_cast<int>(4 * sets()), 4 * in_},
+        {.before = 3 * in, .neighbourhood = 2 * static_cast<double>(in_), .behind = 10 * in});
   }
 
-  // The numbers of neighbours, a column for each direction.
+  // The numbers of neighbours, a column for each direction, then their scalers.
   void prepare(const Plan& plan, at::ScalarType dtype, PlanContext& context) const override {
     const PlanLayer& step = *plan.layers[step_];
-    std::vector<at::Tensor> columns;
-    for (const EdgeSet& edges : step.edges)
-      columns.push_back(at::tensor(neighbour_counts(step, edges), at::kDouble).to(dtype));
+    std::vector<at::Tensor> columns, scalers;
+    for (const EdgeSet& edges : step.edges) {
+      std::vector<double> counts = neighbour_counts(step, edges);
+      columns.push_back(at::tensor(counts, at::kDouble).to(dtype));
+      for (double& count : counts)
+        count = std::log1p(std::max(count, 1.0)) / config_.average_log_degree;
+      scalers.push_back(at::tensor(counts, at::kDouble).to(dtype));
+    }
+    columns.insert(columns.end(), scalers.begin(), scalers.end());
     context.factors[step_] = at::stack(columns, 1).unsqueeze(0);
   }
 
@@ -125,12 +133,11 @@ class Pna : public Layer {
           return at::cat({rows[0], -rows[0]}, 2);
         },
         Aggregation::max);
-    const double average = config_.average_log_degree;
-    const auto column = static_cast<std::int64_t>(set);
+    const auto column = static_cast<std::int64_t>(set), scaler = column + std::ssize(step.edges);
     return map_rows(
-        [average, column](const auto& rows, const auto&) {
-          return scaled_aggregates({rows[0], rows[1], rows[2], rows[3].narrow(2, column, 1)},
-                                   average);
+        [column, scaler](const auto& rows, const auto&) {
+          return scaled_aggregates({rows[0], rows[1], rows[2], rows[3].narrow(2, column, 1),
+                                    rows[3].narrow(2, scaler, 1)});
         },
         {shift, means, most, call.context.factors[step_]}, {}, call.backend);
   }

@@ -4,7 +4,9 @@
 #include <fmt/format.h>
 
 #include "core/error.hpp"
+#include "models/kernels/row_functions.hpp"
 #include "models/operators/operators.hpp"
+#include "models/operators/planes.hpp"
 
 // Layers that map each row by itself.
 
@@ -17,7 +19,7 @@ class ActivationLayer : public Layer {
       : Layer(position, "activation"), activation_(activation) {}
 
   std::string description() const override { return activation_name(activation_); }
-  void add_work(NetworkWork& network) const override { network.steps.back().floats += in_; }
+  void add_work(NetworkWork& network) const override { network.steps.back().add_rows(in_); }
   RowStates forward(const RowStates& x, const LayerWeights&, const LayerCall& call) const override {
     return activate_rows(x, activation_, call.backend);
   }
@@ -35,12 +37,16 @@ class Prelu : public Layer {
   std::vector<ParameterEntry> parameters() const override {
     return {norm_parameter(prefix_ + "weight", slopes_, 0.25)};
   }
-  void add_work(NetworkWork& network) const override { network.steps.back().floats += in_; }
+  void add_work(NetworkWork& network) const override {
+    network.steps.back().add_rows(in_, 1.25 * static_cast<double>(in_));
+  }
   RowStates forward(const RowStates& x, const LayerWeights& weights,
                     const LayerCall& call) const override {
     return map_rows(
         [](const auto& rows, const auto& slope) {
-          return at::where(rows[0] > 0, rows[0], rows[0] * slope[0]);
+          const at::Tensor slopes =
+              slope[0].size(2) == 1 ? repeat_channels(slope[0], rows[0].size(2)) : slope[0];
+          return at::where(rows[0] > 0, rows[0], rows[0] * slopes);
         },
         {x}, {weights[prefix_ + "weight"]}, call.backend);
   }
@@ -49,10 +55,19 @@ class Prelu : public Layer {
   std::int64_t slopes_;
 };
 
+at::Tensor gate_of(const at::Tensor& x) {
+  if (!x.is_cpu() || x.scalar_type() != at::kFloat) return at::sigmoid(x);
+  at::Tensor y = rows_like(x);
+  for_planes(x, [&](std::int64_t m, std::int64_t count) {
+    sigmoid_values(plane<float>(x, m), count, mutable_plane<float>(y, m));
+  });
+  return y;
+}
+
 // The backward pass of y = x sigmoid(g), rows {x, g}.
 void open_gate(const std::vector<at::Tensor>& rows, const at::Tensor& d_y,
                std::vector<at::Tensor>& d_rows) {
-  const at::Tensor gate = at::sigmoid(rows[1]);
+  const at::Tensor gate = gate_of(rows[1]);
   if (d_rows[0].defined()) at::mul_out(d_rows[0], d_y, gate);
   if (d_rows[1].defined()) at::sigmoid_backward_out(d_rows[1], d_y * rows[0], gate);
 }
@@ -74,7 +89,7 @@ class ChannelAttention : public Layer {
   }
   void add_work(NetworkWork& network) const override {
     network.steps.back().behind += 2 * product_work(in_, inner_);
-    network.steps.back().floats += in_;
+    network.steps.back().add_rows(in_, static_cast<double>(in_ + 2 * inner_));
   }
 
   RowStates forward(const RowStates& x, const LayerWeights& weights,
@@ -85,7 +100,7 @@ class ChannelAttention : public Layer {
                       Activation::relu, call.backend);
     const at::Tensor gate = apply_linear(inner, weights, prefix_ + "excite", call.backend);
     return map_rows(
-        [](const auto& rows, at::Tensor& y) { at::sigmoid_out(y, rows[1]).mul_(rows[0]); },
+        [](const auto& rows, at::Tensor& y) { at::mul_out(y, rows[0], gate_of(rows[1])); },
         open_gate, {uses[1], gate}, in_, call.backend);
   }
 
@@ -108,7 +123,7 @@ class Dropout : public Layer {
   }
   int drops() const override { return 1; }
   bool per_element() const override { return per_element_; }
-  void add_work(NetworkWork& network) const override { network.steps.back().floats += in_; }
+  void add_work(NetworkWork& network) const override { network.steps.back().add_rows(in_); }
 
   RowStates forward(const RowStates& x, const LayerWeights&, const LayerCall& call) const override {
     if (call.dropout_keys.empty() || rate_ == 0) return x;
@@ -138,10 +153,31 @@ class L2Norm : public Layer {
   explicit L2Norm(const LayerPosition& position) : Layer(position, "l2_norm") {}
 
   std::string description() const override { return "l2_norm"; }
-  void add_work(NetworkWork& network) const override { network.steps.back().floats += in_; }
+  void add_work(NetworkWork& network) const override { network.steps.back().add_rows(in_); }
 
   RowStates forward(const RowStates& x, const LayerWeights&, const LayerCall& call) const override {
     return normalise_l2(x, call.backend);
+  }
+};
+
+// y = (x - mean of x) / sqrt(variance of x + eps), over the `width` channels of each row.
+struct Normalised {
+  double width, eps;
+
+  void write(const at::Tensor& x, at::Tensor& y) const {
+    at::sub_out(y, x, row_sums(x) / width);
+    y.mul_(scale(y));
+  }
+  void differentiate(const at::Tensor& x, const at::Tensor& d_y, at::Tensor& d_x) const {
+    const at::Tensor centred = x - row_sums(x) / width, scale = this->scale(centred),
+                     y = centred * scale;
+    at::sub_out(d_x, d_y, row_sums(d_y) / width);
+    d_x.sub_(y * (row_sums(d_y * y) / width)).mul_(scale);
+  }
+
+ private:
+  at::Tensor scale(const at::Tensor& centred) const {
+    return (row_sums(centred.square()) / width + eps).rsqrt_();
   }
 };
 
@@ -155,19 +191,21 @@ class LayerNorm : public Layer {
     if (!affine_) return {};
     return {norm_parameter(prefix_ + "weight", in_, 1), norm_parameter(prefix_ + "bias", in_, 0)};
   }
-  void add_work(NetworkWork& network) const override { network.steps.back().floats += in_; }
+  // Kept: the centred rows, and of `affine` the normalised ones and the weights of the rows.
+  void add_work(NetworkWork& network) const override {
+    network.steps.back().add_rows(in_, static_cast<double>((affine_ ? 3 : 1) * in_));
+  }
 
   RowStates forward(const RowStates& x, const LayerWeights& weights,
                     const LayerCall& call) const override {
-    std::vector<at::Tensor> parameters;
-    if (affine_) parameters = {weights[prefix_ + "weight"], weights[prefix_ + "bias"]};
-    return map_rows(
-        [eps = eps_](const auto& rows, const auto& affine) {
-          const at::Tensor centred = rows[0] - rows[0].mean(-1, true);
-          const at::Tensor y = centred * (centred.square().mean(-1, true) + eps).rsqrt();
-          return affine.empty() ? y : y * affine[0] + affine[1];
+    const Normalised norm{static_cast<double>(in_), eps_};
+    const at::Tensor y = map_rows(
+        [norm](const auto& rows, at::Tensor& result) { norm.write(rows[0], result); },
+        [norm](const auto& rows, const at::Tensor& d_y, auto& d_rows) {
+          if (d_rows[0].defined()) norm.differentiate(rows[0], d_y, d_rows[0]);
         },
-        {x}, parameters, call.backend);
+        {x}, in_, call.backend);
+    return affine_ ? scale_and_shift(y, weights, prefix_, call.backend) : y;
   }
 
  private:
@@ -200,7 +238,8 @@ class Linear : public Layer {
   }
   void add_work(NetworkWork& network) const override {
     network.steps.back().behind += product_work(in_, out_);
-    network.steps.back().floats += out_;
+    network.steps.back().add_rows(out_,
+                                  activation_ == Activation::none ? 0 : static_cast<double>(out_));
   }
 
   RowStates forward(const RowStates& x, const LayerWeights& weights,
@@ -243,12 +282,20 @@ std::shared_ptr<const Layer> read_dropout(ConfigNode block, const LayerPosition&
 }
 
 at::Tensor normalise_l2(const at::Tensor& x, const Backend& backend) {
+  // The gradient of the root of 0 is not finite.
+  const auto length = [](const at::Tensor& rows) {
+    return row_sums(rows.square()).clamp_min_(1e-24).sqrt_();
+  };
   return map_rows(
-      [](const auto& rows, const auto&) {
-        // The gradient of the root of 0 is not finite.
-        return rows[0] / rows[0].square().sum(-1, true).clamp_min(1e-24).sqrt();
+      [length](const auto& rows, at::Tensor& y) { at::div_out(y, rows[0], length(rows[0])); },
+      [length](const auto& rows, const at::Tensor& d_y, auto& d_rows) {
+        if (!d_rows[0].defined()) return;
+        const at::Tensor own = length(rows[0]), y = rows[0] / own,
+                         along = row_sums(d_y * y).mul_(own > 1e-12);
+        at::sub_out(d_rows[0], d_y, y * along);
+        d_rows[0].div_(own);
       },
-      {x}, {}, backend);
+      {x}, x.size(2), backend);
 }
 
 std::shared_ptr<const Layer> read_l2_norm(ConfigNode, const LayerPosition& position) {

@@ -5,6 +5,7 @@
 
 #include "models/operators/attend_nodes.hpp"
 #include "models/operators/cpu_backend.hpp"
+#include "models/operators/operators.hpp"
 #include "models/operators/saved_state.hpp"
 
 namespace tpudist {
@@ -34,7 +35,9 @@ void for_parts(const Tensor& list, std::int64_t begin, std::int64_t end, const B
 Tensor positive(const Tensor& x, const Backend& backend) {
   return backend.map_by_hand(
       [](const auto& rows, Tensor& y) {
-        at::clamp_max_out(y, rows[0], 0).exp_().add_(rows[0].clamp_min(0));
+        at::clamp_max_out(y, rows[0], 0);
+        exponentiate(y);
+        y.add_(rows[0].clamp_min(0));
       },
       {x}, x.size(2));
 }
@@ -86,9 +89,9 @@ struct Before {
     for_rows([&](const Tensor& rows, std::int64_t first) {
       Tensor key = k.index_select(0, rows);
       if (attention.merged) key.mul_(counts(rows, first));
-      into_s.baddbmm_(by_heads(key, heads).transpose(1, 2),
-                      by_heads(v.index_select(0, rows), heads));
-      into_z.add_(key.sum(0).view({heads, -1}));
+      add_product(by_heads(key, heads).transpose(1, 2), by_heads(v.index_select(0, rows), heads),
+                  into_s);
+      add_product(at::ones({1, key.size(0)}, key.options()), key, into_z.view({1, -1}));
     });
   }
   // Adds to d_k and d_v, or writes if no other group has these rows.
@@ -97,8 +100,8 @@ struct Before {
     for_rows([&](const Tensor& rows, std::int64_t first) {
       const Tensor key = by_heads(k.index_select(0, rows), heads),
                    value = by_heads(v.index_select(0, rows), heads);
-      Tensor of_key = at::baddbmm(d_z.unsqueeze(1), value, d_s.transpose(1, 2)),
-             of_value = at::bmm(key, d_s);
+      Tensor of_key = product(value, d_s.transpose(1, 2)).add_(d_z.unsqueeze(1)),
+             of_value = product(key, d_s);
       if (attention.merged) {
         const Tensor own = counts(rows, first);
         of_key.mul_(own);
@@ -154,8 +157,8 @@ std::array<Tensor, 3> CpuBackend::attend_linearly(const Tensor& q, const Tensor&
     for_parts(attention.after, attention.after_begin[group], attention.after_begin[group + 1],
               [&](const Tensor& rows, std::int64_t) {
                 const Tensor query = by_heads(q[m].index_select(0, rows), heads);
-                const Tensor weights = at::bmm(query, own_z.unsqueeze(2)).add_(kLinearWeightEps);
-                put_rows(y[m], rows, at::bmm(query, own_s).div_(weights));
+                const Tensor weights = product(query, own_z.unsqueeze(2)).add_(kLinearWeightEps);
+                put_rows(y[m], rows, product(query, own_s).div_(weights));
               });
   });
   return {y, s, z};
@@ -178,16 +181,16 @@ std::array<Tensor, 3> CpuBackend::attend_linearly_gradient(
     for_parts(attention.after, attention.after_begin[group], attention.after_begin[group + 1],
               [&](const Tensor& rows, std::int64_t) {
                 const Tensor query = by_heads(q[m].index_select(0, rows), heads),
-                             weights = at::bmm(query, own_z.unsqueeze(2)).add_(kLinearWeightEps),
+                             weights = product(query, own_z.unsqueeze(2)).add_(kLinearWeightEps),
                              d_sum = by_heads(d_y[m].index_select(0, rows), heads) / weights,
-                             d_weights = (d_sum * by_heads(y[m].index_select(0, rows), heads))
-                                             .sum(2, true)
-                                             .neg_();
+                             d_weights =
+                                 row_sums(d_sum * by_heads(y[m].index_select(0, rows), heads))
+                                     .neg_();
                 const Tensor d_query =
-                    at::baddbmm(d_weights * own_z.unsqueeze(1), d_sum, own_s.transpose(1, 2));
+                    product(d_sum, own_s.transpose(1, 2)).add_(d_weights * own_z.unsqueeze(1));
                 put_rows(d_q[m], rows, d_query * query.clamp_max(1));
-                own_d_s.baddbmm_(query.transpose(1, 2), d_sum);
-                column.baddbmm_(query.transpose(1, 2), d_weights);
+                add_product(query.transpose(1, 2), d_sum, own_d_s);
+                add_product(query.transpose(1, 2), d_weights, column);
               });
     if (attention.apart)
       Before{attention, group, heads}.gradients(k[m], v[m], own_d_s, own_d_z, d_k[m], d_v[m]);

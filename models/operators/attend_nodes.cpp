@@ -11,6 +11,7 @@
 #include "core/error.hpp"
 #include "models/kernels/cpu_blocks.hpp"
 #include "models/operators/cpu_backend.hpp"
+#include "models/operators/operators.hpp"
 #include "models/operators/saved_state.hpp"
 
 namespace tpudist {
@@ -75,9 +76,11 @@ Tensor weights_of(const NodeAttention& attention, std::int64_t group, const Bloc
 }
 
 Tensor shares_of(const Tensor& q, const Tensor& k, const Tensor& weights) {
-  const Tensor logits = at::mm(q, k.t()) / std::sqrt(static_cast<double>(q.size(1)));
-  const Tensor powers = (logits - logits.amax(at::IntArrayRef{1}, true)).exp_().mul_(weights);
-  return powers / powers.sum(1, true);
+  const Tensor logits = product(q, k.t()) / std::sqrt(static_cast<double>(q.size(1)));
+  Tensor powers = logits - logits.amax(at::IntArrayRef{1}, true);
+  exponentiate(powers);
+  powers.mul_(weights);
+  return powers.div_(row_sums(powers));
 }
 
 class AttendNodes : public torch::autograd::Function<AttendNodes> {
@@ -114,7 +117,7 @@ Tensor CpuBackend::attend(const Tensor& q, const Tensor& k, const Tensor& v,
       const Tensor shares =
           shares_of(part(q).index_select(0, block.after), part(k).index_select(0, block.before),
                     weights_of(attention, group, block));
-      part(y).index_copy_(0, block.after, at::mm(shares, part(v).index_select(0, block.before)));
+      part(y).index_copy_(0, block.after, product(shares, part(v).index_select(0, block.before)));
     });
   });
   return y;
@@ -141,10 +144,10 @@ std::array<Tensor, 3> CpuBackend::attend_gradient(const Tensor& q, const Tensor&
                      own_y = part(y).index_select(0, block.after);
         const Tensor shares = shares_of(own_q, own_k, weights_of(attention, group, block));
         const Tensor d_logits =
-            ((at::mm(own_d_y, own_v.t()) - (own_d_y * own_y).sum(1, true)) * shares).mul_(scale);
-        part(d_q).index_copy_(0, block.after, at::mm(d_logits, own_k));
-        add_rows(part(d_k), block.before, at::mm(d_logits.t(), own_q));
-        add_rows(part(d_v), block.before, at::mm(shares.t(), own_d_y));
+            ((product(own_d_y, own_v.t()) - row_sums(own_d_y * own_y)) * shares).mul_(scale);
+        part(d_q).index_copy_(0, block.after, product(d_logits, own_k));
+        add_rows(part(d_k), block.before, product(d_logits.t(), own_q));
+        add_rows(part(d_v), block.before, product(shares.t(), own_d_y));
       });
     }
   });

@@ -80,4 +80,9 @@ class CpuBackend : public Backend {
   Precision precision_;
 };
 
+// Returns a b of matrices [m, k] and [k, n] or of batches of them, of one dtype, in the calling
+// thread; add_product adds it to `sum`, whose matrices lie row by row. In float32 by gemm().
+at::Tensor product(const at::Tensor& a, const at::Tensor& b);
+void add_product(const at::Tensor& a, const at::Tensor& b, const at::Tensor& sum);
+
 }  // namespace tpudist

@@ -1,13 +1,21 @@
 #include <ATen/ATen.h>
 
+#include <cmath>
 #include <vector>
 
-#include "models/kernels/cpu_process.hpp"
+#include "models/kernels/row_functions.hpp"
 #include "models/operators/cpu_backend.hpp"
 #include "models/operators/vector_loops.hpp"
 
 namespace tpudist {
 namespace {
+
+void exponentials(float* x, std::int64_t n) {
+  exp_values(x, n, x);
+}
+void exponentials(double* x, std::int64_t n) {
+  for (std::int64_t i = 0; i < n; ++i) x[i] = std::exp(x[i]);
+}
 
 // Writes the softmax of the group's rows of one member into `share`, and x beside the gated rows
 // into y.
@@ -23,13 +31,11 @@ void gate(const RowGroups& groups, std::int64_t group, std::int64_t width, const
   // The x of the largest logit, not the largest x: training may make a temperature negative.
   for (std::int64_t i = 1; i < count; ++i)
     Rows::raise(x + row(i), inverse.data(), width, top.data());
-  // The exponentials of the whole group at once: one call of ATen's vectorised function.
-  at::Tensor power = at::empty({count * width}, c10::CppTypeToScalarType<T>::value);
-  T* const values = power.mutable_data_ptr<T>();
+  std::vector<T> powers(static_cast<std::size_t>(count * width));
+  T* const values = powers.data();
   for (std::int64_t i = 0; i < count; ++i)
     Rows::logits(x + row(i), top.data(), inverse.data(), width, values + i * width);
-  use_one_thread_per_worker();
-  power.exp_();
+  exponentials(values, count * width);
   std::vector<double> sum(static_cast<std::size_t>(width));
   for (std::int64_t i = 0; i < count; ++i)
     Rows::add(values + i * width, groups.count[rows.source[begin + i]], width, sum.data());

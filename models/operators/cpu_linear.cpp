@@ -1,10 +1,9 @@
 #include <ATen/ATen.h>
-#include <ATen/core/grad_mode.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "models/kernels/cpu_blocks.hpp"
-#include "models/kernels/cpu_process.hpp"
 #include "models/kernels/gemm.hpp"
 #include "models/operators/cpu_backend.hpp"
 
@@ -28,21 +27,23 @@ void multiply(Precision precision, std::int64_t m, std::int64_t n, std::int64_t 
          static_cast<float>(beta), c.mutable_data_ptr<float>() + c_offset, n);
     return;
   }
-  const auto view = [](const Matrix& matrix, std::int64_t rows, std::int64_t columns) {
-    const bool transposed = matrix.transpose == Transpose::yes;
-    return matrix.tensor.as_strided(
-        {rows, columns},
-        transposed ? at::IntArrayRef{1, matrix.stride} : at::IntArrayRef{matrix.stride, 1},
-        matrix.tensor.storage_offset() + matrix.offset);
+  // Products in double are few: those of heads.
+  const auto steps = [](const Matrix& matrix) {
+    const bool turned = matrix.transpose == Transpose::yes;
+    return std::pair(turned ? 1 : matrix.stride, turned ? matrix.stride : 1);
   };
-  use_one_thread_per_worker();
-  const at::NoGradGuard no_graph;  // threads of the pool do not inherit the caller's
-  at::Tensor target = c.as_strided({m, n}, {n, 1}, c.storage_offset() + c_offset);
-  const at::Tensor left = view(a, m, k), right = view(b, k, n);
-  if (beta == 0) {
-    at::mm_out(target, left, right);
-  } else {
-    target.addmm_(left, right, beta, 1);
+  const auto [a_down, a_along] = steps(a);
+  const auto [b_down, b_along] = steps(b);
+  const double* const left = a.tensor.const_data_ptr<double>() + a.offset;
+  const double* const right = b.tensor.const_data_ptr<double>() + b.offset;
+  double* const out = c.mutable_data_ptr<double>() + c_offset;
+  for (std::int64_t i = 0; i < m; ++i) {
+    double* const row = out + i * n;
+    for (std::int64_t j = 0; j < n; ++j) row[j] = beta == 0 ? 0 : beta * row[j];
+    for (std::int64_t l = 0; l < k; ++l) {
+      const double scale = left[i * a_down + l * a_along];
+      for (std::int64_t j = 0; j < n; ++j) row[j] += scale * right[l * b_down + j * b_along];
+    }
   }
 }
 
@@ -149,7 +150,38 @@ Backend::Gradients CpuBackend::linear_gradient(const at::Tensor& x, const at::Te
 }
 
 at::Tensor CpuBackend::sum_of_rows(const at::Tensor& x) const {
-  return x.sum(1);
+  at::Tensor sums = at::zeros({x.size(0), x.size(2)}, x.options());
+  AT_DISPATCH_FLOATING_TYPES(x.scalar_type(), "sum_of_rows", [&] {
+    for (std::int64_t m = 0; m < x.size(0); ++m)
+      add_rows_to(plane<scalar_t>(x, m), x.size(1), x.size(2),
+                  sums.mutable_data_ptr<scalar_t>() + m * x.size(2));
+  });
+  return sums;
+}
+
+void add_product(const at::Tensor& a, const at::Tensor& b, const at::Tensor& sum) {
+  const auto matrix = [](const at::Tensor& x, std::int64_t batch) {
+    const std::int64_t begin = x.dim() == 3 ? batch * x.stride(0) : 0;
+    return x.stride(-1) == 1 ? Matrix{x, begin, x.stride(-2)}
+                             : Matrix{x, begin, x.stride(-1), Transpose::yes};
+  };
+  const auto dense = [](const at::Tensor& x) {
+    return x.stride(-1) == 1 || x.stride(-2) == 1 ? x : x.contiguous();
+  };
+  const at::Tensor left = dense(a), right = dense(b);
+  const std::int64_t m = a.size(-2), k = a.size(-1), n = b.size(-1);
+  at::Tensor to = sum;
+  for (std::int64_t batch = 0; batch < (a.dim() == 3 ? a.size(0) : 1); ++batch)
+    multiply(Precision::fp32, m, n, k, matrix(left, batch), matrix(right, batch), 1, to,
+             sum.dim() == 3 ? batch * sum.stride(0) : 0);
+}
+
+at::Tensor product(const at::Tensor& a, const at::Tensor& b) {
+  std::vector<std::int64_t> sizes = a.sizes().vec();
+  sizes.back() = b.size(-1);
+  const at::Tensor result = at::zeros(sizes, a.options());
+  add_product(a, b, result);
+  return result;
 }
 
 }  // namespace tpudist

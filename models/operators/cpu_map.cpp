@@ -34,6 +34,21 @@ struct Saved {
   std::vector<at::Tensor> rows, parameters;
 };
 
+// The sum of x [1, rows, ...] over its rows, in order. LibTorch's own sum depends on the CPU.
+at::Tensor sum_in_order(const at::Tensor& x) {
+  const at::Tensor rows = x.contiguous();
+  at::Tensor sum = at::zeros_like(rows.select(1, 0)).unsqueeze(1);
+  const std::int64_t width = sum.numel();
+  AT_DISPATCH_FLOATING_TYPES(x.scalar_type(), "sum_in_order", [&] {
+    scalar_t* const out = sum.mutable_data_ptr<scalar_t>();
+    for (std::int64_t i = 0; i < rows.size(1); ++i) {
+      const scalar_t* const row = rows.const_data_ptr<scalar_t>() + i * width;
+      for (std::int64_t c = 0; c < width; ++c) out[c] += row[c];
+    }
+  });
+  return sum;
+}
+
 // Runs a block again with its own autograd graph and writes the inputs' gradients into `d_rows`.
 // Returns the parameters' gradients.
 std::vector<at::Tensor> backward_of_block(const RowFunction& function, const Saved& saved,
@@ -47,7 +62,11 @@ std::vector<at::Tensor> backward_of_block(const RowFunction& function, const Sav
     leaves.push_back(rows[i]);
   }
   for (const at::Tensor& parameter : saved.parameters) {
-    parameters.push_back(parameter.detach().requires_grad_(parameter.is_floating_point()));
+    // One for each row, whose gradients are then added.
+    std::vector<std::int64_t> sizes = parameter.sizes().vec();
+    sizes[1] = count;
+    parameters.push_back(
+        parameter.detach().expand(sizes).requires_grad_(parameter.is_floating_point()));
     leaves.push_back(parameters.back());
   }
   at::Tensor result;
@@ -68,7 +87,10 @@ std::vector<at::Tensor> backward_of_block(const RowFunction& function, const Sav
       target.zero_();
     }
   }
-  return {gradients.begin() + static_cast<std::ptrdiff_t>(next), gradients.end()};
+  std::vector<at::Tensor> d_parameters;
+  for (; next < gradients.size(); ++next)
+    d_parameters.push_back(gradients[next].defined() ? sum_in_order(gradients[next]) : at::Tensor());
+  return d_parameters;
 }
 
 // Adds up the gradients of the parameters over the blocks of one chunk, in order.

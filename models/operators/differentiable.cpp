@@ -9,8 +9,10 @@
 #include <optional>
 
 #include "core/error.hpp"
+#include "models/kernels/row_functions.hpp"
 #include "models/operators/backend.hpp"
 #include "models/operators/operators.hpp"
+#include "models/operators/planes.hpp"
 #include "models/operators/saved_state.hpp"
 
 namespace tpudist {
@@ -161,6 +163,31 @@ class SplitUses : public torch::autograd::Function<SplitUses> {
     }
     if (terms.empty()) return {Tensor(), {}, {}};
     return {terms.size() == 1 ? terms[0] : backend.sum(terms), {}, {}};
+  }
+};
+
+class SumChannels : public torch::autograd::Function<SumChannels> {
+ public:
+  static Tensor forward(AutogradContext* context, const Tensor& x) {
+    context->saved_data["channels"] = x.size(-1);
+    return row_sums(x);
+  }
+  static variable_list backward(AutogradContext* context, const variable_list& gradients) {
+    std::vector<std::int64_t> sizes = gradients[0].sizes().vec();
+    sizes.back() = context->saved_data["channels"].toInt();
+    return {gradients[0].expand(sizes)};
+  }
+};
+
+class RepeatChannels : public torch::autograd::Function<RepeatChannels> {
+ public:
+  static Tensor forward(AutogradContext*, const Tensor& x, std::int64_t channels) {
+    std::vector<std::int64_t> sizes = x.sizes().vec();
+    sizes.back() = channels;
+    return x.expand(sizes).contiguous();
+  }
+  static variable_list backward(AutogradContext*, const variable_list& gradients) {
+    return {row_sums(gradients[0]), {}};
   }
 };
 
@@ -352,6 +379,53 @@ Tensor map_rows(const RowFunction& function, const std::vector<Tensor>& rows,
   for (std::int64_t m = 0; m < members; ++m)
     results.push_back(backend.map(function, of_member(of_rows, m), of_member(of_parameters, m)));
   return as_planes(members == 1 ? results[0] : at::cat(results));
+}
+
+Tensor row_sums(const Tensor& x) {
+  if (!x.is_cpu()) return x.sum(-1, true);
+  constexpr std::int64_t kLanes = 8;
+  const Tensor rows = x.contiguous();
+  const std::int64_t width = x.size(-1), count = width > 0 ? x.numel() / width : 0;
+  std::vector<std::int64_t> sizes = x.sizes().vec();
+  sizes.back() = 1;
+  Tensor sums = at::empty(sizes, x.options());
+  AT_DISPATCH_FLOATING_TYPES(x.scalar_type(), "row_sums", [&] {
+    const scalar_t* row = rows.const_data_ptr<scalar_t>();
+    scalar_t* const out = sums.mutable_data_ptr<scalar_t>();
+    for (std::int64_t i = 0; i < count; ++i, row += width) {
+      double lanes[kLanes] = {}, sum = 0;
+      std::int64_t c = 0;
+      for (; c + kLanes <= width; c += kLanes) {
+        for (std::int64_t lane = 0; lane < kLanes; ++lane) lanes[lane] += row[c + lane];
+      }
+      for (const double lane : lanes) sum += lane;
+      for (; c < width; ++c) sum += row[c];
+      out[i] = static_cast<scalar_t>(sum);
+    }
+  });
+  return sums;
+}
+
+Tensor sum_channels(const Tensor& x) {
+  return SumChannels::apply(x);
+}
+
+Tensor repeat_channels(const Tensor& x, std::int64_t channels) {
+  return RepeatChannels::apply(x, channels);
+}
+
+void exponentiate(Tensor& x) {
+  if (!x.is_cpu() || x.scalar_type() != at::kFloat) {
+    x.exp_();
+    return;
+  }
+  const auto exponentials = [](float* values, std::int64_t count) {
+    exp_values(values, count, values);
+  };
+  if (x.dim() == 2) return exponentials(x.mutable_data_ptr<float>(), x.numel());
+  for_planes(x, [&](std::int64_t m, std::int64_t count) {
+    exponentials(mutable_plane<float>(x, m), count);
+  });
 }
 
 Tensor join_channels(const std::vector<Tensor>& rows, const Backend& backend) {

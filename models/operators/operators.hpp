@@ -43,6 +43,20 @@ at::Tensor map_rows(const RowWriter& function, const RowGradient& gradient,
                     const std::vector<at::Tensor>& rows, std::int64_t channels,
                     const Backend& backend);
 
+// The sums over the last dimension of x, which stays with size 1; not differentiable. On the CPU they
+// are added in double, in one order on every CPU.
+at::Tensor row_sums(const at::Tensor& x);
+
+// Differentiable: the sums over the last dimension, which stays with size 1, and the reverse, a last
+// dimension of size 1 repeated `channels` times. LibTorch's own broadcasts give sums as gradients
+// whose bits depend on the CPU.
+at::Tensor sum_channels(const at::Tensor& x);
+at::Tensor repeat_channels(const at::Tensor& x, std::int64_t channels);
+
+// Replaces x, [M, rows, C] or a contiguous matrix, by exp(x); not differentiable. In float32 on the
+// CPU by exp_values().
+void exponentiate(at::Tensor& x);
+
 // Concatenates the channels of tensors with equal numbers of rows: [M, rows, C_1 + C_2 + ...].
 at::Tensor join_channels(const std::vector<at::Tensor>& rows, const Backend& backend);
 

@@ -17,7 +17,7 @@ struct RunStart {
   std::string version, commit;
   std::string host, processor;
   std::int64_t ranks = 0, threads = 0;  // threads of each rank
-  // The version of LibTorch, cpu_kernels(), and the name of the GPU or "CPU".
+  // The version of LibTorch, cpu_kernels() of its precision, and the name of the GPU or "CPU".
   std::string libtorch, kernels, device;
 };
 void to_json(nlohmann::json& json, const RunStart& start);

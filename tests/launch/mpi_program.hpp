@@ -32,6 +32,8 @@ class MpiProgram {
 
   // Reads until `text` has been written. False when the job ends before.
   bool wait_for(const std::string& text);
+  // The process of the command.
+  pid_t process() const { return pid_; }
   // The processes of the ranks.
   std::vector<pid_t> ranks() const;
   // Drops what has been read so far: wait_for and `finish` see only later output.

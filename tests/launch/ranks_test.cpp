@@ -172,17 +172,6 @@ TEST_F(Ranks, RefuseDifferentCheckpointsOfARun) {
   }
 }
 
-TEST_F(Ranks, RefuseDifferentKernelsUnlessTheyOnlyWarn) {
-  const auto start = [&](const std::string& more, const std::string& variable) {
-    const std::string arguments = train_arguments("kernels", "train.steps=1 " + more);
-    return run_ranks({{arguments}, {arguments, "-x " + variable}});
-  };
-  for (const char* variable : {"MKL_CBWR=COMPATIBLE", "TPUDIST_CPU=plain"})
-    expect_refusal(start("", variable), 2, ": the CPU's kernels: ");
-  const std::string warned = output_of(start("dist.mixed_cpus=warn", "MKL_CBWR=COMPATIBLE"));
-  EXPECT_EQ(count_of(warned, "warning the CPU's kernels: "), 1) << warned;
-}
-
 TEST_F(Ranks, TellOfTheErrorsOfEachRankOnce) {
   // Before MPI starts: on one rank alone, on both alike, and different ones.
   const std::string good = train_arguments("errors"), wrong = "train --no-such-option";

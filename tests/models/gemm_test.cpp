@@ -82,11 +82,17 @@ std::vector<RoundedGemm> rounded_kernels() {
   return all;
 }
 
+std::vector<Gemm> float_kernels() {
+  std::vector<Gemm> all{gemm_plain};
+  if (has_avx2_products()) all.push_back(gemm_by_avx2);
+  if (has_avx512_products()) all.push_back(gemm_by_avx512);
+  return all;
+}
+
 std::vector<Gemm> all_kernels() {
   std::vector<Gemm> all;
   for (const auto& [gemm, precision] : rounded_kernels()) all.push_back(gemm);
-  all.push_back(gemm_of_blas);
-  if (has_float_tiles()) all.push_back(gemm_of_tiles);
+  for (const Gemm gemm : float_kernels()) all.push_back(gemm);
   return all;
 }
 
@@ -231,14 +237,53 @@ TEST(Bf16Gemm, BitsOfARowDoNotDependOnTheOthers) {
 }
 
 TEST(Fp32Gemm, BitsOfARowDoNotDependOnTheOthers) {
-  if (!has_float_tiles()) GTEST_SKIP() << "this CPU has no AVX-512";
-  expect_bits_of_rows(gemm_of_tiles);
+  for (const Gemm gemm : float_kernels()) expect_bits_of_rows(gemm);
+}
+
+// The sum that gemm.hpp promises, one number at a time.
+float chain(Problem& problem, std::int64_t i, std::int64_t j, float beta, float before) {
+  float sum = before, scale = beta;
+  for (std::int64_t begin = 0; begin == 0 || begin < problem.k; begin += 256, scale = 1) {
+    float block = 0;
+    for (std::int64_t l = begin; l < std::min(problem.k, begin + 256); ++l)
+      block = std::fma(problem.a.at(i, l), problem.b.at(l, j), block);
+    sum = scale == 0 ? block : std::fma(scale, sum, block);
+  }
+  return sum;
+}
+
+// In all versions, so that CPUs of all kinds train together. The sizes reach the copied operands.
+TEST(Fp32Gemm, EveryVersionHasTheBitsOfOneChainOfFusedMultiplyAdds) {
+  for (const Gemm gemm : float_kernels()) {
+    for (const Transpose ta : kForms) {
+      for (const Transpose tb : kForms) {
+        for (const std::int64_t m : {1, 6, 7, 300}) {
+          for (const std::int64_t n : {1, 16, 37, 70}) {
+            for (const std::int64_t k : {3, 256, 300}) {
+              CounterRng rng(11);
+              Problem problem(m, n, k, ta, tb);
+              problem.fill([&] { return static_cast<float>(rng.uniform(-1, 1)); });
+              for (const float beta : {0.0f, 0.7f}) {
+                for (std::int64_t i = 0; i < m; ++i) {
+                  for (std::int64_t j = 0; j < n; ++j) problem.c.at(i, j) = 0.3f;
+                }
+                problem.run(gemm, beta);
+                for (std::int64_t i = 0; i < m; i += 5) {
+                  for (std::int64_t j = 0; j < n; ++j)
+                    ASSERT_EQ(problem.c.at(i, j), chain(problem, i, j, beta, 0.3f))
+                        << m << " " << n << " " << k << " " << i << " " << j;
+                }
+              }
+            }
+          }
+        }
+      }
+    }
+  }
 }
 
 TEST(Fp32Gemm, AgreesWithDouble) {
-  std::vector<Gemm> kernels{gemm_of_blas};
-  if (has_float_tiles()) kernels.push_back(gemm_of_tiles);
-  for (const Gemm gemm : kernels) {
+  for (const Gemm gemm : float_kernels()) {
     for (const Transpose ta : kForms) {
       for (const Transpose tb : kForms) {
         CounterRng rng(5);

@@ -143,7 +143,7 @@ void RunReport::start(std::int64_t step) {
       .ranks = context_.world.size(),
       .threads = context_.pool.threads(),
       .libtorch = libtorch_version(),
-      .kernels = cpu_kernels(),
+      .kernels = cpu_kernels(experiment_.network.precision),
       .device = context_.topology.device < 0 ? "CPU" : context_.topology.gpu.name};
   warn_of_other_program(now);
   nlohmann::json line = now;

@@ -5,7 +5,9 @@
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 
+#include <atomic>
 #include <cstdlib>
+#include <thread>
 
 #include "core/error.hpp"
 #include "tests/models/layers/device_layer_case.hpp"
@@ -72,6 +74,23 @@ TEST(PlaceOnGpu, NeedsComputeCapability80ForTf32AndBf16) {
   }
 }
 
+// Attention of other threads multiplies in float32 meanwhile.
+TEST(PlaceOnGpu, AProductInTf32LeavesOtherThreadsTheirPrecision) {
+  if (!at::hasCUDA() || !runs_on_gpus()) GTEST_SKIP() << "needs a GPU and a build with nvcc";
+  const auto backend = make_device_context(0, Precision::tf32).make_backend(DeviceArrays(), Precision::tf32);
+  const at::Tensor x = at::randn({1, 4096, 64}, at::TensorOptions(at::kCUDA)),
+                   weight = at::randn({1, 64, 64}, x.options());
+  std::atomic<bool> done = false;
+  std::thread products([&] {
+    for (int i = 0; i < 1000; ++i) backend->linear_gradient(x, weight, x, true, false);
+    done = true;
+  });
+  int switched = 0;
+  while (!done) switched += at::globalContext().allowTF32CuBLAS();
+  products.join();
+  EXPECT_EQ(switched, 0);
+}
+
 TEST(PlaceOnGpu, TurnsTf32Off) {
   at::globalContext().setAllowTF32CuBLAS(true);  // as TORCH_ALLOW_TF32_CUBLAS_OVERRIDE=1 does
   setenv("NVIDIA_TF32_OVERRIDE", "0", 1);
@@ -83,7 +102,7 @@ TEST(PlaceOnGpu, TurnsTf32Off) {
   unsetenv("NVIDIA_TF32_OVERRIDE");
   EXPECT_NO_THROW(hold_to_fp32());
   EXPECT_NO_THROW(hold_to_fp32(Precision::tf32));
-  EXPECT_FALSE(at::globalContext().allowTF32CuBLAS());  // on for a product only
+  EXPECT_FALSE(at::globalContext().allowTF32CuBLAS());
 }
 
 TEST(PlaceOnGpu, IsTheCpuWithoutADevice) {

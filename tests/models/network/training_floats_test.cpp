@@ -24,14 +24,26 @@ double floats_of_row(const NetworkConfig& config, bool recompute) {
   return training_floats(config, kLayoutSchema, plan, recompute) / 6;
 }
 
-TEST(TrainingFloats, CountsStatesAndTheirGradients) {
-  const NetworkConfig config = network(
-      "[{layer: residual, blocks: [{layer: instance_norm}, {layer: sage, width: 8}]}, "
-      "{layer: activation}, {layer: linear, width: 4}]");
-  // The encoder, norm, sage and the sum of the residual, activation and linear.
-  EXPECT_EQ(floats_of_row(config, false), 2 * (8 + (8 + 8 + 8) + 8 + 4));
-  // What lies between them, and the residual's own twice.
-  EXPECT_EQ(floats_of_row(config, true), 8 + 8 + 8 + 4 + 2 * (8 + 8 + 8));
+// A layer behind SAGE adds what autograd keeps of it.
+TEST(TrainingFloats, CountsWhatAutogradKeeps) {
+  const auto floats = [](const std::string& more) {
+    return floats_of_row(
+        network("[{layer: sage, width: 8, activation: relu}, {layer: activation}" + more + "]"),
+        false);
+  };
+  EXPECT_EQ(floats(", {layer: activation}") - floats(""), 8);
+  EXPECT_EQ(floats(", {layer: linear, width: 4}") - floats(""), 4);
+  EXPECT_EQ(floats(", {layer: linear, width: 4, activation: relu}") - floats(""), 4 + 4);
+}
+
+TEST(TrainingFloats, CountsTheRowsBetweenLayersThatRunAgain) {
+  const auto floats = [](int norms, bool recompute) {
+    std::string blocks = "[{layer: sage, width: 8}";
+    for (int i = 0; i < norms; ++i) blocks += ", {layer: layer_norm}";
+    return floats_of_row(network(blocks + "]"), recompute);
+  };
+  EXPECT_EQ(floats(20, false) - floats(19, false), 8 + 3 * 8);
+  EXPECT_EQ(floats(20, true) - floats(19, true), 8);
 }
 
 TEST(TrainingFloats, CountsEveryOtherLayerOfAStackOfSage) {
