@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <cmath>
 #include <numeric>
-#include <ranges>
 #include <utility>
 
 #include "core/error.hpp"
@@ -14,6 +13,7 @@ namespace tpudist {
 namespace {
 
 constexpr double kTolerance = 0.04;  // of the mean load, for a rank that has the unit
+constexpr std::size_t kMostExchanged = 200;
 
 // The sum of the costs; throws where one is none.
 double total_cost(std::span<const WorkItem> items) {
@@ -28,45 +28,90 @@ double total_cost(std::span<const WorkItem> items) {
   return total;
 }
 
+// Up to `ranks` times: the most expensive rank gives an item to another rank, for an item of that
+// rank or for none, whatever lowers the higher cost of the two most.
+void exchange(std::span<const WorkItem> items, int ranks, const RankCost& together,
+              std::vector<int>& owner) {
+  const auto cost_of = [&](int rank, const std::vector<int>& owners) {
+    std::vector<WorkItem> own;
+    for (std::size_t i = 0; i < items.size(); ++i)
+      if (owners[i] == rank) own.push_back(items[i]);
+    return together(own);
+  };
+  for (int round = 0; round < ranks; ++round) {
+    std::vector<double> cost;
+    for (int rank = 0; rank < ranks; ++rank) cost.push_back(cost_of(rank, owner));
+    const int from = static_cast<int>(std::ranges::max_element(cost) - cost.begin());
+    double best = cost[from] * (1 - 1e-9);  // more than rounding
+    std::vector<int> taken = owner, tried = owner;
+    for (std::size_t i = 0; i < items.size(); ++i) {
+      for (std::size_t j = 0; owner[i] == from && j < items.size() + cost.size(); ++j) {
+        const bool moves = j >= items.size();
+        const int to = moves ? static_cast<int>(j - items.size()) : owner[j];
+        if (to == from) continue;
+        tried[i] = to;
+        if (!moves) tried[j] = from;
+        const double higher = std::max(cost_of(to, tried), cost_of(from, tried));
+        if (higher < best) taken = tried;
+        best = std::min(best, higher);
+        if (!moves) tried[j] = to;
+        tried[i] = from;
+      }
+    }
+    if (taken == owner) return;
+    owner = std::move(taken);
+  }
+}
+
 }  // namespace
 
-std::vector<int> assign_by_cost(std::span<const WorkItem> items, int ranks) {
+std::vector<int> assign_by_cost(std::span<const WorkItem> given, int ranks,
+                                const RankCost& together) {
   if (ranks < 1) throw DistError(fmt::format("assign_by_cost: {} ranks", ranks));
-  const double total = total_cost(items);
-  const auto cost = [&](std::size_t i) { return total > 0 ? items[i].cost : 1.0; };
-  const double mean = (total > 0 ? total : static_cast<double>(items.size())) / ranks;
+  std::vector<WorkItem> items(given.begin(), given.end());
+  double total = total_cost(items);
+  if (total <= 0) {
+    for (WorkItem& item : items) item.cost = 1;
+    total = static_cast<double>(items.size());
+  }
+  const double most = (1 + kTolerance) * total / ranks;
 
   std::vector<std::size_t> order(items.size());
   std::iota(order.begin(), order.end(), std::size_t{0});
   std::ranges::stable_sort(order, {},
-                           [&](std::size_t i) { return std::pair(-cost(i), items[i].unit); });
+                           [&](std::size_t i) { return std::pair(-items[i].cost, items[i].unit); });
 
   int units = 0;
   for (const WorkItem& item : items) units = std::max(units, item.unit + 1);
   const auto width = static_cast<std::size_t>(ranks);
   std::vector<bool> has(static_cast<std::size_t>(units) * width);  // [units, ranks]
   std::vector<double> load(width);
+  std::vector<std::vector<WorkItem>> own(width);
   std::vector<std::size_t> taken_by;  // in `order`
   for (const std::size_t i : order) {
     const std::size_t unit = static_cast<std::size_t>(items[i].unit) * width;
-    const auto worse = [&](std::size_t rank) {
-      const bool stays = has[unit + rank] && load[rank] + cost(i) <= (1 + kTolerance) * mean;
-      return std::pair(!stays, load[rank]);
-    };
-    const std::size_t rank =
-        *std::ranges::min_element(std::views::iota(std::size_t{0}, width), {}, worse);
+    std::vector<std::pair<bool, double>> worse;  // [ranks] with the item
+    for (std::size_t rank = 0; rank < width; ++rank) {
+      own[rank].push_back(items[i]);
+      const double cost = together ? together(own[rank]) : load[rank] + items[i].cost;
+      own[rank].pop_back();
+      worse.emplace_back(!(has[unit + rank] && cost <= most), cost);
+    }
+    const auto rank = static_cast<std::size_t>(std::ranges::min_element(worse) - worse.begin());
     has[unit + rank] = true;
-    load[rank] += cost(i);
+    load[rank] = worse[rank].second;
+    own[rank].push_back(items[i]);
     taken_by.push_back(rank);
   }
 
-  // Equal items change places.
   std::vector<int> owner(items.size());
+  // Equal items change places.
   for (std::size_t first = 0, next = 0; first < order.size(); first = next) {
-    while (next < order.size() && cost(order[next]) == cost(order[first])) ++next;
-    std::sort(taken_by.begin() + first, taken_by.begin() + next);
+    while (next < order.size() && items[order[next]].cost == items[order[first]].cost) ++next;
+    if (!together) std::sort(taken_by.begin() + first, taken_by.begin() + next);
     for (std::size_t i = first; i < next; ++i) owner[order[i]] = static_cast<int>(taken_by[i]);
   }
+  if (together && items.size() <= kMostExchanged) exchange(items, ranks, together, owner);
   return owner;
 }
 

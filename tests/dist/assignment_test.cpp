@@ -5,8 +5,10 @@
 
 #include <algorithm>
 #include <limits>
+#include <map>
 #include <numeric>
 #include <random>
+#include <set>
 
 #include "core/error.hpp"
 
@@ -89,6 +91,42 @@ TEST(AssignByCost, RefusesWhatIsNoCost) {
   EXPECT_THROW(assign_by_cost(apart({1}), 0), DistError);
 }
 
+// Items of one member in a row, filled up to the longest: two members on a rank cost twice that.
+double padded(std::span<const WorkItem> items) {
+  std::map<int, double> of_member;
+  double most = 0;
+  for (const WorkItem& item : items) most = std::max(most, of_member[item.member] += item.cost);
+  return static_cast<double>(of_member.size()) * most;
+}
+
+double highest(const Items& items, const std::vector<int>& owner, int ranks, const RankCost& cost) {
+  double most = 0;
+  for (int rank = 0; rank < ranks; ++rank) {
+    Items own;
+    for (std::size_t i = 0; i < items.size(); ++i)
+      if (owner[i] == rank) own.push_back(items[i]);
+    most = std::max(most, cost(own));
+  }
+  return most;
+}
+
+// Two of each member on a rank, and not 5 beside 2.
+TEST(AssignByCost, CountsWhatItemsCostTogether) {
+  const Items items{{0, 5, 0}, {0, 5, 1}, {1, 2, 0}, {1, 2, 1}};
+  EXPECT_THAT(assign_by_cost(items, 2, padded), ElementsAre(0, 1, 0, 1));
+  // Whole units, if each unit of a rank costs 10 more.
+  const RankCost passes = [](std::span<const WorkItem> own) {
+    std::set<int> units;
+    double cost = 0;
+    for (const WorkItem& item : own) {
+      units.insert(item.unit);
+      cost += item.cost;
+    }
+    return cost + 10 * static_cast<double>(units.size());
+  };
+  EXPECT_EQ(highest(items, assign_by_cost(items, 2, passes), 2, passes), 20);
+}
+
 Items drawn_items() {
   Items items;
   for (const auto& [unit, cost] : *rc::gen::container<std::vector<std::pair<int, int>>>(
@@ -114,6 +152,21 @@ RC_GTEST_PROP(AssignByCost, GivesEachItemOneRankAndNoRankTooMuch, ()) {
   const double mean = total / ranks;
   const double most = std::max(1.04 * mean, mean + (1.0 - 1.0 / ranks) * largest);
   for (const double load : loads(items, owner, ranks)) RC_ASSERT(load <= most + 1e-6);
+}
+
+// A rank with only some of the items never costs more than one that has them all.
+RC_GTEST_PROP(AssignByCost, NeverCostsMoreTogetherThanOnOneRank, ()) {
+  const int ranks = *rc::gen::inRange(1, 6);
+  Items items = drawn_items();
+  for (std::size_t i = 0; i < items.size(); ++i) {
+    items[i].member = static_cast<int>(i % 3);
+    items[i].cost += 1;
+  }
+  const std::vector<int> owner = assign_by_cost(items, ranks, padded);
+  RC_ASSERT(owner.size() == items.size());
+  RC_ASSERT(owner == assign_by_cost(items, ranks, padded));
+  for (const int rank : owner) RC_ASSERT(rank >= 0 && rank < ranks);
+  RC_ASSERT(highest(items, owner, ranks, padded) <= padded(items) + 1e-6);
 }
 
 // Equal costs are taken in their order, so they are made different.

@@ -1,11 +1,13 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include "core/thread_pool.hpp"
 #include "data/loading/dataset.hpp"
 #include "data/loading/slate_order.hpp"
+#include "dist/collectives/assignment.hpp"
 #include "dist/collectives/communicator.hpp"
 #include "dist/collectives/gradient_reducer.hpp"
 #include "train/experiment/experiment.hpp"
@@ -41,7 +43,7 @@ struct BatchPlan {
   // [M][slates]: w_mi / sum_i w_mi; 0 if member m must not learn from slate i.
   std::vector<std::vector<double>> weights;
   LeafOwners owners;              // leaves are units
-  std::vector<double> rank_cost;  // [ranks] cost of a rank's units (SlateCost)
+  std::vector<double> rank_cost;  // [ranks] estimated work (BatchPlanner::rank_work)
 
   int units() const { return static_cast<int>(unit_begin.size()) - 1; }
 };
@@ -50,14 +52,18 @@ struct BatchPlan {
 class BatchPlanner {
  public:
   // `costs`: of each graph, equal on all ranks; `fold`: of each graph (empty: no folds).
+  // `joins`: a rank computes all its leaves in one pass (JoinedPass), else one by one.
   // EnsembleConfig::held_out_fold says which fold a member holds out.
   BatchPlanner(const Experiment& experiment, const SlateOrder& order, std::vector<SlateCost> costs,
-               std::vector<int> fold, int ranks);
+               std::vector<int> fold, int ranks, bool joins = false);
 
   BatchPlan plan(std::int64_t step) const;
   // Plans a step for the members of this run with training[m]. Other members have weight 0, so
   // nothing is computed for them. `training` does not change the slates and weights of a member.
   BatchPlan plan(std::int64_t step, const std::vector<bool>& training) const;
+  // [ranks] What each rank computes in a planned step whose units cost a member `unit_work` [units]:
+  // a joined pass with what it fills up and what members compute without learning from it.
+  std::vector<double> rank_work(const BatchPlan& plan, std::span<const double> unit_work) const;
   // Whether member `member` of this run never trains on the graph.
   bool held_out(int member, int graph) const;
 
@@ -65,6 +71,7 @@ class BatchPlanner {
   void cut_units(BatchPlan& plan) const;
   double unit_cost(const BatchPlan& plan, int unit) const;
   void assign(BatchPlan& plan) const;
+  double work_of(std::span<const WorkItem> leaves) const;
 
   BatchConfig batch_;
   EnsembleConfig ensemble_;
@@ -72,6 +79,7 @@ class BatchPlanner {
   std::vector<SlateCost> costs_;
   std::vector<int> fold_;
   int ranks_;
+  bool joins_, shares_rows_;
 };
 
 }  // namespace tpudist

@@ -17,7 +17,7 @@ std::int64_t nanoseconds(TimePoint time) {
 
 // Computing units for members that do not learn from them, too, costs arithmetic; a block for each
 // member costs copies of the units' plans.
-constexpr double kShareToCompute = 0.75;
+constexpr double kShareToCompute = 0.85;
 
 }  // namespace
 
@@ -27,6 +27,10 @@ bool shares_slates(const Experiment& experiment) {
 
 int drawn_by(const Experiment& experiment, int member) {
   return shares_slates(experiment) ? -1 : experiment.ensemble.number_of(member);
+}
+
+bool share_a_block(double most, double all) {
+  return most >= kShareToCompute * all;
 }
 
 StepBuilder::StepBuilder(const Experiment& experiment, const BatchPlanner& planner,
@@ -57,6 +61,9 @@ StepWork StepBuilder::build(std::int64_t step, const std::vector<bool>& training
   });
   for (const OwnUnit& own : units) add_passes(work, own);
   if (units_.joins_units()) join_passes(work);
+  std::vector<double> unit_work(work.batch.units());
+  for (const OwnUnit& own : units) unit_work[own.unit] = units_.step_work(*own.data);
+  work.work = planner_.rank_work(work.batch, unit_work)[rank_];
   // The gradients of a member are then summed while they are in the caches.
   std::ranges::stable_sort(work.passes, {}, &UnitPass::first_member);
   return work;
@@ -147,23 +154,26 @@ void StepBuilder::join_passes(StepWork& work) const {
   if (begin < passes.size()) work.joined.push_back(joined(passes.subspan(begin)));
 }
 
-// Members that learn from nearly the same units share one block: each of them computes all units.
-// Otherwise each member has a block with its own units.
 JoinedPass StepBuilder::joined(std::span<const UnitPass> passes) const {
   std::map<int, std::vector<const UnitPass*>> of_member;
   std::vector<const UnitPass*> units;  // the first pass of each unit's data
-  std::size_t leaves = 0, most = 0;
+  std::size_t most = 0;
+  double rows = 0, most_rows = 0;  // of all units, of the member with most
+  std::map<int, double> rows_of;
   for (const UnitPass& pass : passes) {
     const auto same = [&](const UnitPass* other) { return other->data == pass.data; };
-    if (std::ranges::none_of(units, same)) units.push_back(&pass);
+    const auto own_rows = static_cast<double>(pass.data->input.plan->total_rows());
+    if (std::ranges::none_of(units, same)) {
+      units.push_back(&pass);
+      rows += own_rows;
+    }
     for (int m = pass.first_member; m < pass.first_member + pass.members; ++m) {
       of_member[m].push_back(&pass);
       most = std::max(most, of_member[m].size());
-      ++leaves;
+      most_rows = std::max(most_rows, rows_of[m] += own_rows);
     }
   }
-  const bool shared = static_cast<double>(leaves) >=
-                      kShareToCompute * static_cast<double>(of_member.size() * units.size());
+  const bool shared = share_a_block(most_rows, rows);
   const std::size_t slots = shared ? units.size() : most;
   JoinedPass joined;
   std::vector<std::vector<const UnitInput*>> blocks;

@@ -35,6 +35,7 @@ struct StepWork {
   // The same work in as few passes as possible, where the device joins units. Only units in chunks
   // stay apart.
   std::vector<JoinedPass> joined;
+  double work = 0;                            // of this rank (BatchPlanner::rank_work)
   double read_seconds = 0, plan_seconds = 0;  // to read slates and to plan units, of all threads
 };
 
@@ -45,6 +46,11 @@ bool shares_slates(const Experiment& experiment);
 // for the shared permutation, else the member's number.
 int drawn_by(const Experiment& experiment, int member);
 
+// Whether the members of a joined pass share a block, and so compute all of its units: if one of
+// them learns from nearly all. `most`, `all`: rows (or work) of the member with most, and of all units.
+// Otherwise each member has a block of its own, filled up to `most`.
+bool share_a_block(double most, double all);
+
 // The slates of a unit, borrowed from the batch.
 std::span<const SlateId> slates_of_unit(const BatchPlan& batch, int unit);
 
@@ -53,7 +59,7 @@ std::vector<SlateRows> rows_of_unit(const BatchPlan& batch, const SlateOrder& or
                                     int drawn_by);
 
 // Prepares this rank's share of steps. Units are joined as long as their leaves take at most
-// `most_pass_bytes` (UnitBuilder::leaf_bytes). Thread-safe: the prefetcher's threads call it.
+// `most_pass_bytes` (Network::leaf_bytes). Thread-safe: the prefetcher's threads call it.
 class StepBuilder {
  public:
   StepBuilder(const Experiment& experiment, const BatchPlanner& planner, const SlateOrder& order,

@@ -81,12 +81,13 @@ UnitBuilder training_units(const Experiment& experiment, const Dataset& data,
   return units;
 }
 
-// Half of the device's memory: weights, gradients of all leaves and plans take the rest.
+// A third of the device's memory for each of two passes: weights, gradients of all leaves and plans
+// take the rest.
 double pass_bytes(int device) {
   const std::vector<Device> devices =
       device < 0 ? std::vector<Device>() : visible_devices().devices;
   return static_cast<std::size_t>(device) < devices.size()
-             ? 0.5 * static_cast<double>(devices[static_cast<std::size_t>(device)].memory)
+             ? static_cast<double>(devices[static_cast<std::size_t>(device)].memory) / 3
              : std::numeric_limits<double>::infinity();
 }
 
@@ -109,7 +110,10 @@ TrainingSetup::TrainingSetup(const Experiment& experiment, const DatasetOptions&
       planner(experiment, order,
               ranks > 1 ? estimate_slate_costs(experiment, data, units, order, pool, world)
                         : std::vector<SlateCost>(data.size()),
-              graph_folds(folds, data), ranks) {}
+              graph_folds(folds, data), ranks,
+              // Limited calls and chunks stay apart.
+              units.joins_units() && experiment.batch.member_chunk == 0 &&
+                  experiment.batch.config_chunk == 0) {}
 
 void require_same_segments(const Dataset& data, Communicator& world) {
   const std::optional<std::uint64_t> hash = segment_hash(data);

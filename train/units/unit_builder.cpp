@@ -281,10 +281,12 @@ double UnitBuilder::state_floats(const Plan& plan) const {
   return plan_cost(plan, work_).states;
 }
 
-double UnitBuilder::leaf_bytes(const Plan& plan) const {
-  constexpr double kStates = 8, kParameters = 5;
-  const auto length = static_cast<double>(network_.parameters().length());
-  return sizeof(float) * (kStates * state_floats(plan) + kParameters * length);
+double UnitBuilder::step_work(const Unit& unit) const {
+  if (unit.chunks.empty()) return UnitEstimate{plan_cost(*unit.input.plan, work_)}.step_work();
+  double work = 0;
+  for (const UnitInput& chunk : unit.chunks)
+    work += UnitEstimate{plan_cost(*chunk.plan, work_)}.step_work();
+  return work;
 }
 
 int UnitBuilder::members_together(const Unit& unit) const {

@@ -118,11 +118,12 @@ class UnitBuilder {
 
   // Compares both plans of a unit of these slates, without building the dense plan.
   PlanComparison compare(std::span<const Slate> slates, const GraphDraw& draw = {}) const;
+  // The work of a built unit for one member (UnitEstimate::step_work).
+  double step_work(const Unit& unit) const;
   // Floats in the states of all layers of a plan, for one member (PlanCost::states).
   double state_floats(const Plan& plan) const;
-  // A rough upper limit of the device's memory for one leaf of a joined pass on this plan: states
-  // with what autograd keeps beside them, and the leaf's parameters with their gradients.
-  double leaf_bytes(const Plan& plan) const;
+  // As of Network.
+  double leaf_bytes(const Plan& plan) const { return network_.leaf_bytes(plan); }
   // Whether `build` uses the refined plan.
   bool takes_refined(const PlanComparison& plans) const;
 
