@@ -6,6 +6,8 @@
 //       calls and places: prints which have the same parameters
 //   device_check gradients EXPERIMENT [KEY=VALUE ...]   the gradients of the first step on the device
 //       and on the CPU: prints the norm of their difference as a part of the CPU's, by member
+//   device_check rows                                   whether 1 to 200,000 rows have the same bits
+//       in a product alone as among 200,000, in every precision
 //   device_check products                               TFLOP/s of products of several shapes, and
 //       whether members of other calls have the same bits
 //   device_check host                                   microseconds in which the host queues an operation
@@ -192,6 +194,50 @@ int check_gradients(const Experiment& experiment) {
   return largest <= tolerance ? 0 : 1;
 }
 
+// Products of the first and the last rows alone, and gradients of rows, against the same among all
+// rows. Exit code 1 where bits differ.
+int check_rows() {
+  constexpr std::int64_t kMembers = 5, kRows = 200'000;
+  const DeviceContext place = make_device_context(0);
+  const auto options = at::TensorOptions(at::kFloat).device(place.device);
+  int different = 0;
+  for (const auto& [in, out] : std::vector<std::array<std::int64_t, 2>>{
+           {13, 7}, {50, 32}, {64, 64}, {172, 64}, {128, 256}, {256, 256}}) {
+    const auto drawn = [&](std::int64_t height, std::int64_t width) {
+      return make_rows(kMembers, height, width, options).normal_();
+    };
+    const at::Tensor x = drawn(kRows, in), w = drawn(in, out), d_y = drawn(kRows, out);
+    for (const Precision precision : {Precision::fp32, Precision::tf32, Precision::bf16}) {
+      const std::unique_ptr<const Backend> backend = place.make_backend(DeviceArrays(), precision);
+      const auto results = [&](std::int64_t first, std::int64_t count) {
+        const auto some = [&](const at::Tensor& all) {
+          return make_rows(kMembers, count, all.size(2), options)
+              .copy_(all.narrow(1, first, count));
+        };
+        const at::Tensor own = some(x);
+        return std::array{backend->linear(own, w, {}),
+                          backend->linear_gradient(own, w, some(d_y), true, false).x};
+      };
+      const std::array all = results(0, kRows);
+      std::string line;
+      for (const std::int64_t rows : {1, 7, 63, 64, 4'096, 200'000}) {
+        bool same = true;
+        for (const std::int64_t first : {std::int64_t{0}, kRows - rows}) {
+          const std::array some = results(first, rows);
+          for (std::size_t i = 0; i < all.size(); ++i)
+            same = same && at::equal(some[i], all[i].narrow(1, first, rows));
+        }
+        different += same ? 0 : 1;
+        line += fmt::format("  {}{}", rows, same ? "" : " DIFFERENT");
+      }
+      fmt::print("{:>9} {}: rows{}\n", fmt::format("{} x {}", in, out), precision_name(precision),
+                 line);
+    }
+  }
+  fmt::print("{} of rows alone differ\n", different);
+  return different == 0 ? 0 : 1;
+}
+
 // Products with weights, gradients of weights, and both gradients, of five members: TFLOP/s. The
 // bits of fewer members, in other places, must be the same. Exit code 1 where they are not.
 int time_products() {
@@ -289,12 +335,13 @@ int time_host() {
 
 int run(int argc, char** argv) {
   const std::string what = argc > 1 ? argv[1] : "";
+  if (what == "rows" && argc == 2) return check_rows();
   if (what == "products" && argc == 2) return time_products();
   if (what == "host" && argc == 2) return time_host();
   if ((what != "ranks" && what != "members" && what != "gradients") || argc < 3) {
     fmt::print(stderr,
                "usage: device_check ranks|members|gradients EXPERIMENT [KEY=VALUE ...]\n"
-               "       device_check products|host\n");
+               "       device_check rows|products|host\n");
     return 2;
   }
   spdlog::set_level(spdlog::level::warn);

@@ -1,12 +1,13 @@
 #!/usr/bin/env python3
-"""A training step, or scoring, of one graph with the 2nd place's network in PyTorch Geometric.
+"""A training step on several graphs, or scoring of one, in PyTorch Geometric.
 
     python3 -m venv peer && peer/bin/pip install torch==2.11.0 torch_geometric numpy
-    peer/bin/python bench/pyg_peer.py train graph.npz --configs 32
+    peer/bin/python bench/pyg_peer.py train graphs/*.npz --configs 4 --slates 10 [--compile]
 
-The counterpart of step_bench: graph.npz is a layout graph in the arrays of TpuGraphs. A step draws
-its configurations, builds the batch, runs the network forward and backward, and updates. Prints one
-line of JSON.
+The counterpart of tpudist's steps: the NPZ files are layout graphs in the arrays of TpuGraphs. A step
+draws graphs, each once before any comes again, and configurations of each, builds one batch of all
+slates, runs the network forward and backward, and updates. --compile: the network is compiled by
+torch.compile(dynamic=True), before the first measured step. Prints one line of JSON.
 """
 import argparse
 import json
@@ -14,22 +15,33 @@ import time
 
 import numpy as np
 import torch
-from pyg_network import PRESETS, Graph, Network, kendall_tau_b, list_mle
+from pyg_network import PRESETS, Graph, Network, kendall_tau_b, list_mle, scores_of
 
 
 class Training:
-    def __init__(self, graph, network, slates, configs):
-        self.graph, self.network, self.slates, self.configs = graph, network, slates, configs
-        self.rows, self.targets = graph.distinct()
-        if configs > len(self.rows):
-            raise SystemExit(f"--configs {configs}: the graph has {len(self.rows)} distinct ones")
+    def __init__(self, graphs, network, arguments):
+        self.graphs, self.network = graphs, network
+        self.slates, self.configs = arguments.slates, arguments.configs
+        self.distinct = [graph.distinct() for graph in graphs]
+        least = min(len(rows) for rows, _ in self.distinct)
+        if self.configs > least:
+            raise SystemExit(f"--configs {self.configs}: a graph has {least} distinct ones")
         self.optimizer = network.optimizer()
+        if arguments.compile:
+            self.network = torch.compile(network, dynamic=True)
+        self.left = []  # graphs of the epoch
 
     def step(self):
-        draws = [torch.randperm(len(self.rows))[:self.configs] for _ in range(self.slates)]
-        batch = self.graph.batch(self.rows[torch.cat(draws)])
-        scores = self.network(batch).view(self.slates, self.configs)
-        loss = sum(list_mle(s, self.targets[d]) for s, d in zip(scores, draws)) / self.slates
+        copies, targets = [], []
+        for _ in range(self.slates):
+            self.left = self.left or torch.randperm(len(self.graphs)).tolist()
+            graph = self.left.pop()
+            rows, times = self.distinct[graph]
+            draw = torch.randperm(len(rows))[:self.configs]
+            copies += self.graphs[graph].copies(rows[draw])
+            targets.append(times[draw])
+        scores = scores_of(self.network, copies).view(self.slates, self.configs)
+        loss = sum(map(list_mle, scores, targets)) / self.slates
         self.optimizer.zero_grad()
         loss.backward()
         torch.nn.utils.clip_grad_norm_(self.network.parameters(), 100)
@@ -40,7 +52,7 @@ class Training:
 @torch.no_grad()
 def score_runs(graph, network, block, runs):
     """Scores of these runs of the graph, [runs]."""
-    return torch.cat([network(graph.batch(rows)) for rows in runs.split(block)])
+    return torch.cat([scores_of(network, graph.copies(rows)) for rows in runs.split(block)])
 
 
 def score(graph, network, block, limit=None):
@@ -87,20 +99,20 @@ def timed(run, arguments, line):
     return first
 
 
-def train(graph, network, arguments, line):
-    training = Training(graph, network, arguments.slates, arguments.configs)
+def train(graphs, network, arguments, line):
+    training = Training(graphs, network, arguments)
     line["loss_first"] = timed(training.step, arguments, line)
 
 
-def infer(graph, network, arguments, line):
-    scores = timed(lambda: score(graph, network, arguments.block, arguments.limit), arguments, line)
+def infer(graphs, network, arguments, line):
+    scores = timed(lambda: score(graphs[0], network, arguments.block, arguments.limit), arguments, line)
     line.update(block=arguments.block, runs=len(scores),
                 runs_per_second=len(scores) / line["seconds_median"])
 
 
-def train_to_tau(graph, network, arguments, line):
+def train_to_tau(graphs, network, arguments, line):
     """Trains until the valid graph is ranked well; the time of evaluations does not count."""
-    training = Training(graph, network, arguments.slates, arguments.configs)
+    training = Training(graphs, network, arguments)
     valid = Graph(arguments.valid, arguments.device)
     milestones = [round(arguments.steps * share) for share in (0.6, 0.7, 0.8, 0.9)]
     schedule = torch.optim.lr_scheduler.MultiStepLR(training.optimizer, milestones, 0.316228)
@@ -131,12 +143,13 @@ def parse_arguments():
     parser = argparse.ArgumentParser(description=__doc__,
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("mode", choices=["train", "infer", "tau"])
-    parser.add_argument("npz")
+    parser.add_argument("npz", nargs="+", help="infer: one")
     parser.add_argument("--model", choices=list(PRESETS), default="latenciaga_xla")
     parser.add_argument("--configs", type=int, default=10, help="configurations of a slate")
     parser.add_argument("--slates", type=int, default=1)
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--device", default="cpu", help="cpu or cuda")
+    parser.add_argument("--compile", action="store_true", help="train, tau: by torch.compile")
     parser.add_argument("--steps", type=int, default=20, help="most measured steps or passes")
     parser.add_argument("--seconds", type=float, default=1e9,
                         help="no step starts after so many measured seconds")
@@ -156,12 +169,13 @@ def main():
     arguments = parse_arguments()
     torch.set_num_threads(arguments.threads)
     torch.manual_seed(arguments.seed)
-    graph = Graph(arguments.npz, arguments.device)
+    graphs = [Graph(npz, arguments.device) for npz in arguments.npz]
     network = Network(arguments.model).to(arguments.device)
-    line = {"mode": arguments.mode, "nodes": len(graph.opcodes), "model": arguments.model,
+    nodes = sum(len(graph.opcodes) for graph in graphs) / len(graphs)
+    line = {"mode": arguments.mode, "graphs": len(graphs), "nodes": nodes, "compiled": arguments.compile, "model": arguments.model,
             "configs": arguments.configs, "slates": arguments.slates, "threads": arguments.threads, "device": arguments.device}
     modes = {"train": train, "infer": infer, "tau": train_to_tau}
-    modes[arguments.mode](graph, network, arguments, line)
+    modes[arguments.mode](graphs, network, arguments, line)
     line["peak_rss_mb"] = peak_rss_mb()
     print(json.dumps(line))
 

@@ -1,6 +1,7 @@
 // What a training step would ask of a GPU: launches with their operations and bytes, copies and
 // waits. It trains on the emulated device, LibTorch's tensors on the CPU in a device's place, so it
-// needs no GPU and tells no time. Prints the counts of the second step.
+// needs no GPU and tells no time. Prints the counts of the second step, and the memory of two steps
+// beside the estimate that `train` goes by.
 //   step_counts experiments/xla.yaml data.shards=tpudist-data batch.slates=4
 #include <fmt/format.h>
 
@@ -9,11 +10,14 @@
 #include <vector>
 
 #include "core/error.hpp"
+#include "core/numbers.hpp"
 #include "dist/collectives/communicator.hpp"
 #include "models/device/device_backend.hpp"
 #include "models/kernels/cpu_process.hpp"
 #include "models/network/executor.hpp"
 #include "tests/models/launch_counter.hpp"
+#include "tests/train/device_peak.hpp"
+#include "train/loop/forecast.hpp"
 #include "train/loop/training_state.hpp"
 #include "train/loop/training_step.hpp"
 #include "train/units/training_setup.hpp"
@@ -71,6 +75,13 @@ void print_counts(const Experiment& experiment) {
     fmt::print("waits {}, allocations of page-locked memory {}\n", after.waits - before.waits,
                after.page_locked - before.page_locked);
   }
+  const DeviceBytes bytes = device_bytes(setup, 1);
+  const auto estimate = static_cast<double>(bytes.total() - bytes.workspaces),
+             counted = static_cast<double>(test::counted_peak(setup, context));
+  fmt::print(
+      "memory {:.2f} MB, estimate {:.2f} MB ({:.2f} times): {}, {} of plans, {} for a pass\n",
+      1e-6 * counted, 1e-6 * estimate, estimate / counted, bytes.text(), format_bytes(bytes.plans),
+      format_bytes(bytes.pass));
 }
 
 }  // namespace

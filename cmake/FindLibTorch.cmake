@@ -14,7 +14,7 @@
 # Imported targets
 #   LibTorch::LibTorch  all of LibTorch, without the headers of CUDA
 #   LibTorch::cudart    the CUDA runtime that LibTorch uses (empty for a CPU-only build)
-#   LibTorch::cublasLt  the cuBLASLt that LibTorch uses (empty for a CPU-only build)
+#   LibTorch::cublasLt  the cuBLAS and cuBLASLt that LibTorch uses (empty for a CPU-only build)
 #   LibTorch::NCCL      the NCCL that LibTorch uses; in a CPU-only build it only defines TPUDIST_NO_CUDA
 # Variables: LibTorch_FOUND, LibTorch_VERSION, LibTorch_CUDA, LibTorch_RPATH, LibTorch_FOLDER (with lib/ and
 # include/), LibTorch_CUDA_MAJOR (major version of the CUDA runtime, or empty), LibTorch_NVIDIA (the folder of the
@@ -114,6 +114,7 @@ set(LibTorch_CUDA_MAJOR "")
 if(TPUDIST_GPU AND EXISTS "${LibTorch_FOLDER}/lib/libtorch_cuda.so")
   set(LibTorch_CUDA ON)
   _libtorch_nvidia(_cudart libcudart cuda_runtime_api.h)
+  _libtorch_nvidia(_cublas libcublas cublas_v2.h)
   _libtorch_nvidia(_cublaslt libcublasLt cublasLt.h)
   _libtorch_nvidia(_nccl libnccl nccl.h)
   file(REAL_PATH "${_cudart_LIBRARY}" _cudart_file)
@@ -126,10 +127,10 @@ if(TPUDIST_GPU AND EXISTS "${LibTorch_FOLDER}/lib/libtorch_cuda.so")
   find_path(LibTorch_CRT_INCLUDE crt/host_config.h HINTS ${_hints})
   find_path(LibTorch_CCCL_INCLUDE nv/target HINTS ${_hints})
   mark_as_advanced(LibTorch_CRT_INCLUDE LibTorch_CCCL_INCLUDE)
-  file(GLOB _cublas "${LibTorch_NVIDIA}/*/lib/libcublas.so*")
-  if((EXISTS "${LibTorch_NVIDIA}" AND NOT _cublas)
+  file(GLOB _own_cublas "${LibTorch_NVIDIA}/*/lib/libcublas.so*")
+  if((EXISTS "${LibTorch_NVIDIA}" AND NOT _own_cublas)
      OR NOT _cudart_LIBRARY OR NOT _cudart_INCLUDE OR NOT _nccl_LIBRARY OR NOT _nccl_INCLUDE
-     OR NOT _cublaslt_LIBRARY OR NOT _cublaslt_INCLUDE
+     OR NOT _cublas_LIBRARY OR NOT _cublas_INCLUDE OR NOT _cublaslt_LIBRARY OR NOT _cublaslt_INCLUDE
      OR NOT LibTorch_CRT_INCLUDE OR NOT LibTorch_CCCL_INCLUDE)
     set(_missing "LibTorch in ${LibTorch_FOLDER} lacks NVIDIA's packages (CUDA runtime, cuBLAS, NCCL, headers). "
                  "For a GPU install the nvcc of CUDA 13, then run TPUDIST_GPU=1 scripts/setup.sh")
@@ -164,7 +165,8 @@ if(LibTorch_CUDA)
   target_link_libraries(LibTorch::cudart INTERFACE "${_cudart_LIBRARY}")
   _libtorch_include(LibTorch::cudart
     "${_cudart_INCLUDE}" "${LibTorch_CRT_INCLUDE}" "${LibTorch_CCCL_INCLUDE}")
-  target_link_libraries(LibTorch::cublasLt INTERFACE "${_cublaslt_LIBRARY}" LibTorch::cudart)
+  target_link_libraries(LibTorch::cublasLt INTERFACE
+    "${_cublas_LIBRARY}" "${_cublaslt_LIBRARY}" LibTorch::cudart)
   _libtorch_include(LibTorch::cublasLt "${_cublaslt_INCLUDE}")
   target_link_libraries(LibTorch::NCCL INTERFACE "${_nccl_LIBRARY}" LibTorch::cudart)
   _libtorch_include(LibTorch::NCCL "${_nccl_INCLUDE}")

@@ -13,6 +13,7 @@
 #include "core/error.hpp"
 #include "core/failed_device.hpp"
 #include "core/numbers.hpp"
+#include "core/pauses.hpp"
 
 namespace tpudist {
 namespace {
@@ -45,11 +46,10 @@ void check_cuda(cudaError_t code, std::string_view call, std::source_location pl
 }
 
 void poll(std::string_view call, double timeout, const std::function<bool()>& done) {
-  constexpr std::chrono::microseconds kShortest{20}, kLongest{1000};
   const double limit = timeout + std::min(timeout, kAfterWatchdog);
   double waited = 0;
-  auto last = std::chrono::steady_clock::now();
-  for (auto pause = kShortest; !done(); pause = std::min(2 * pause, kLongest)) {
+  const auto begin = std::chrono::steady_clock::now();
+  for (auto last = begin; !done();) {
     const auto now = std::chrono::steady_clock::now();
     waited += std::min(seconds_between(last, now), kMostBetweenPolls);
     last = now;
@@ -58,7 +58,7 @@ void poll(std::string_view call, double timeout, const std::function<bool()>& do
       throw DistError(fmt::format("{} has not finished within {} (dist.timeout)", call,
                                   format_duration(timeout)));
     }
-    std::this_thread::sleep_for(pause);
+    std::this_thread::sleep_for(pause_after(now - begin, std::chrono::milliseconds(1)));
   }
 }
 

@@ -21,7 +21,7 @@ bool device_is_left();
 // (device_has_failed). The checks of this header call it themselves.
 void leave_device();
 
-// Calls `done` until it returns true. Between the calls the thread sleeps, from 20 us to 1 ms.
+// Calls `done` until it returns true. Between the calls the thread sleeps up to 1 ms (pause_after).
 // Throws DistError with the name of `call` if this takes longer than `timeout` (dist.timeout, in
 // seconds; 0: no limit) and up to 3 s more, so that the watchdog acts first.
 void poll(std::string_view call, double timeout, const std::function<bool()>& done);

@@ -15,10 +15,13 @@
 #include <spdlog/spdlog.h>
 
 #include <filesystem>
+#include <fstream>
 #include <source_location>
 #include <string_view>
 
+#include "core/process.hpp"
 #include "dist/collectives/cuda_check.hpp"
+#include "dist/collectives/shared_gpu.hpp"
 #endif
 
 namespace tpudist {
@@ -236,6 +239,15 @@ class NcclComm final : public Communicator {
   ncclComm_t handle_ = nullptr;
 };
 
+// What NCCL knows a GPU by: the machine and the bus. Instances of MIG have those of their card.
+std::string card_of(int device) {
+  std::array<char, 32> bus{};
+  check_cuda(cudaDeviceGetPCIBusId(bus.data(), int{bus.size()}, device), "cudaDeviceGetPCIBusId");
+  std::string start;
+  std::ifstream("/proc/sys/kernel/random/boot_id") >> start;
+  return fmt::format("{} of '{}' {}", bus.data(), host_name(), start);
+}
+
 // The id of the device. Throws if there is no such device.
 std::string select_device(int device) {
   const auto [devices, problem] = visible_devices();
@@ -257,15 +269,21 @@ std::string nccl_version(int code) {
 
 std::unique_ptr<Communicator> make_nccl_communicator(Communicator& world, int device,
                                                      RankActivity* activity, double timeout) {
-  std::string own;
-  run_on_all_ranks(world, [&] { own = select_device(device); });
-  const std::vector<std::string> ids = all_gather_text(world, own);
-  for (std::size_t rank = 1; rank < ids.size(); ++rank) {
-    const std::size_t first = std::find(ids.begin(), ids.end(), ids[rank]) - ids.begin();
-    if (first == rank) continue;
-    throw DistError(fmt::format(
-        "ranks {} and {} are on the same GPU ({}), which NCCL refuses; start one rank per GPU",
-        first, rank, ids[rank]));
+  std::string id_of_gpu, card;
+  run_on_all_ranks(world, [&] {
+    id_of_gpu = select_device(device);
+    card = card_of(device);
+  });
+  for (const std::string& own : {id_of_gpu, card}) {
+    const std::vector<std::string> all = all_gather_text(world, own);
+    for (std::size_t rank = 1; rank < all.size() && !ranks_share_gpu(); ++rank) {
+      const std::size_t first = std::find(all.begin(), all.end(), all[rank]) - all.begin();
+      if (first == rank) continue;
+      throw DistError(fmt::format(
+          "ranks {} and {} are on the same GPU ({}), which NCCL refuses; start one rank per GPU, "
+          "also where MIG divides GPUs",
+          first, rank, all[rank]));
+    }
   }
   ncclUniqueId id{};
   run_on_first_rank(world, [&] { check_nccl(ncclGetUniqueId(&id), "ncclGetUniqueId", nullptr); });

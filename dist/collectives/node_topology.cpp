@@ -11,6 +11,7 @@
 #include "core/error.hpp"
 #include "core/process.hpp"
 #include "dist/collectives/mpi_communicator.hpp"
+#include "dist/collectives/shared_gpu.hpp"
 
 namespace tpudist {
 namespace {
@@ -52,7 +53,8 @@ int own_device(Communicator& node, const std::vector<Device>& devices) {
   std::vector<std::vector<std::string>> visible;
   for (const std::string& line : all_gather_text(node, ids)) visible.push_back(words(line));
   const int own = share_devices(visible)[node.rank()];
-  return own < 0 ? -1 : usable[own];
+  if (own >= 0) return usable[own];
+  return ranks_share_gpu() && !usable.empty() ? usable[node.rank() % usable.size()] : -1;
 }
 
 // Assigns each rank of a node a device of its own.

@@ -6,6 +6,7 @@
 
 #include "core/error.hpp"
 #include "core/hash.hpp"
+#include "core/process.hpp"
 #include "core/text.hpp"
 
 namespace tpudist {
@@ -113,10 +114,18 @@ void require_equal_on_all_ranks(Communicator& communicator, std::uint64_t value,
   const AgreedValue agreed{std::string(what), to_hex(value)};
   const std::string found = disagreement(communicator, std::span(&agreed, 1));
   if (found.empty()) return;
+  const auto all = all_gather_variable(communicator, std::span<const std::uint64_t>(&value, 1));
+  const std::vector<std::string> nodes = all_gather_text(communicator, host_name());
+  std::vector<std::string> suspects;
+  for (std::size_t rank = 0; rank < all.size(); ++rank) {
+    if (2 * std::ranges::count(all, all[rank]) <= std::ssize(all))
+      suspects.push_back(fmt::format("rank {} ({})", rank, nodes[rank]));
+  }
   throw DistError(fmt::format(
-      "{}; ranks that compute the same must not differ: look for faulty memory or different "
-      "versions of libraries",
-      found));
+      "{}; look at {} for faulty memory, a faulty network or other versions of libraries, since "
+      "ranks that compute the same must not differ; without {} go on from the last checkpoint with "
+      "--resume",
+      found, join(suspects, ", "), suspects.size() == 1 ? "that node" : "the faulty node"));
 }
 
 std::string rank_list(std::span<const int> ranks) {

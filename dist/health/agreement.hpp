@@ -22,7 +22,8 @@ void require_agreement(Communicator& communicator, std::span<const AgreedValue> 
                        std::string_view advice);
 
 // Throws DistError on every rank unless `value` is the same on all ranks. `what` names the value.
-// For results that only a bug can make differ.
+// The error names the ranks, with their nodes, that differ from more than half of all. For results
+// that only a bug or a faulty machine can make differ.
 void require_equal_on_all_ranks(Communicator& communicator, std::uint64_t value,
                                 std::string_view what);
 

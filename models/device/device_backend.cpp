@@ -4,7 +4,6 @@
 #include <ATen/record_function.h>
 
 #include <algorithm>
-#include <optional>
 
 #include "core/error.hpp"
 #include "models/device/device_kernels.hpp"
@@ -24,17 +23,6 @@ at::Tensor rounded_on_cpu(const at::Tensor& x, Precision precision) {
   }
   return out;
 }
-
-// While it lives, LibTorch lets cuBLAS round float32 operands to TF32. The switch is global and
-// otherwise off (hold_to_fp32 in models/network/device_context.hpp); one thread queues the
-// operations of a device.
-class Tf32Products {
- public:
-  Tf32Products() { at::globalContext().setAllowTF32CuBLAS(true); }
-  ~Tf32Products() { at::globalContext().setAllowTF32CuBLAS(false); }
-  Tf32Products(const Tf32Products&) = delete;
-  Tf32Products& operator=(const Tf32Products&) = delete;
-};
 
 // The largest weight gradient of a leaf for which the kernel for all leaves was faster on an H200
 // than cuBLAS's one call for each, in products.
@@ -341,8 +329,6 @@ class DeviceBackend : public Backend {
   // y = a b of operands, with sums in the type of y. A library's bits may depend on where matrices
   // begin, so each begins at a boundary.
   void multiply(const at::Tensor& a, const at::Tensor& b, at::Tensor y) const {
-    std::optional<Tf32Products> tf32;
-    if (y.is_cuda() && precision_ == Precision::tf32) tf32.emplace();
     const auto at_boundary = [](const at::Tensor& x) {
       const auto bytes = x.storage_offset() * static_cast<std::int64_t>(x.element_size());
       return bytes % kPlaneBytes == 0 ? x : x.clone();
@@ -350,11 +336,12 @@ class DeviceBackend : public Backend {
     const at::Tensor left = at_boundary(a), right = at_boundary(b);
     if (a.scalar_type() == at::kBFloat16) {
       y.copy_(at::mm(left, right, y.scalar_type()));
-    } else if (at_boundary(y).is_same(y)) {
-      at::mm_out(y, left, right);
-    } else {
-      y.copy_(at::mm(left, right));
+      return;
     }
+    at::Tensor to = at_boundary(y);
+    if (precision_ != Precision::tf32 || !multiply_in_tf32(left, right, to))
+      at::mm_out(to, left, right);
+    if (!to.is_same(y)) y.copy_(to);
   }
 
   // A matrix on the device, for rows of T that are `columns` wide.

@@ -51,6 +51,11 @@ at::Tensor summed_rows(const at::Tensor& x);
 bool multiply_members(const at::Tensor& rows, const at::Tensor& weight, bool transposed, bool tf32,
                       const at::Tensor& y);
 
+// y = a b of float32 [R, I] and [I, O] on one CUDA device, rounded to TF32 by this call alone:
+// LibTorch's own switch is one for all threads. One stride of each is 1. Returns false and does not
+// write y for other memory or a build without GPU kernels. Throws Error if the product is refused.
+bool multiply_in_tf32(const at::Tensor& a, const at::Tensor& b, const at::Tensor& y);
+
 // The attentions of attend_nodes.hpp for a device, where many small operations cost more than their
 // arithmetic. Groups are padded to the largest one, so that one operation serves many groups of a
 // member: as many as fit `attention.padded_floats` numbers, at least one group, or for shares one

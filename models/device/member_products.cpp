@@ -2,9 +2,13 @@
 
 #ifdef TPUDIST_WITH_CUDA_KERNELS
 
+#include <ATen/cuda/CUDAContextLight.h>
+#include <c10/core/DeviceGuard.h>
 #include <cublasLt.h>
+#include <cublas_v2.h>
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <map>
 #include <optional>
@@ -20,7 +24,7 @@ namespace {
 void require(cublasStatus_t status, const char* what) {
   if (status == CUBLAS_STATUS_SUCCESS) return;
   device_has_failed = true;
-  throw Error(ErrorKind::failed, fmt::format("cuBLASLt, {}: {} (status {})", what,
+  throw Error(ErrorKind::failed, fmt::format("cuBLAS, {}: {} (status {})", what,
                                              cublasLtGetStatusString(status), int{status}));
 }
 
@@ -164,6 +168,27 @@ bool multiply_members(const at::Tensor& rows, const at::Tensor& weight, bool tra
   return true;
 }
 
+// As for cuBLASLt above: y^T = b^T a^T, column by column.
+bool multiply_in_tf32(const at::Tensor& a, const at::Tensor& b, const at::Tensor& y) {
+  if (!y.is_cuda()) return false;
+  const c10::DeviceGuard guard(y.device());
+  const auto turned = [](const at::Tensor& x) {
+    return x.stride(1) == 1 ? CUBLAS_OP_N : CUBLAS_OP_T;
+  };
+  const auto distance = [](const at::Tensor& x) {
+    return static_cast<int>(x.stride(1) == 1 ? std::max(x.stride(0), x.size(1)) : x.stride(1));
+  };
+  const float one = 1, zero = 0;
+  require(
+      cublasGemmEx(at::cuda::getCurrentCUDABlasHandle(), turned(b), turned(a),
+                   static_cast<int>(b.size(1)), static_cast<int>(a.size(0)),
+                   static_cast<int>(a.size(1)), &one, b.const_data_ptr(), CUDA_R_32F, distance(b),
+                   a.const_data_ptr(), CUDA_R_32F, distance(a), &zero, y.mutable_data_ptr(),
+                   CUDA_R_32F, distance(y), CUBLAS_COMPUTE_32F_FAST_TF32, CUBLAS_GEMM_DEFAULT),
+      "product in TF32");
+  return true;
+}
+
 }  // namespace tpudist
 
 #else
@@ -171,6 +196,9 @@ bool multiply_members(const at::Tensor& rows, const at::Tensor& weight, bool tra
 namespace tpudist {
 
 bool multiply_members(const at::Tensor&, const at::Tensor&, bool, bool, const at::Tensor&) {
+  return false;
+}
+bool multiply_in_tf32(const at::Tensor&, const at::Tensor&, const at::Tensor&) {
   return false;
 }
 

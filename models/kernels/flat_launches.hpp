@@ -30,6 +30,12 @@ struct NormPart {
 };
 // The number of sums, side by side, that squares are added to.
 inline constexpr std::int64_t kNormLanes = 8;
+// Their squares, and their bits, each times an odd number of its own, modulo 2^64: a change of one
+// number always changes `bits`.
+struct LaneSums {
+  double squares = 0;
+  std::uint64_t bits = 0;
+};
 
 // Where 16 neighbouring floats of a member belong.
 struct FlatPlace {
@@ -38,12 +44,17 @@ struct FlatPlace {
   std::int32_t tensor = 0;  // of the trained ones
 };
 
-// `results` [M, 2]: for each member the loss, which follows the gradient, and the norm of the
-// gradient. Members of `gradients` lie `stride` > P floats apart. `parts` [count] are in ascending
-// order, and `sums` [M, count, kNormLanes] is overwritten.
+struct MemberTotals {
+  double loss = 0, norm = 0;  // of the gradient
+  std::uint64_t bits = 0;     // of the gradient and the parameters
+};
+// `totals` [M]. A loss follows the gradient; members of `gradients` lie `stride` > P floats apart.
+// `flat` [M, P]: the parameters. `parts` [count] are in ascending order, and `sums` [M, count,
+// kNormLanes] is overwritten.
 void launch_losses_and_norms(int members, std::int64_t length, const NormPart* parts,
                              std::int64_t count, const float* gradients, std::int64_t stride,
-                             double* sums, double* results, CUstream_st* stream);
+                             const float* flat, LaneSums* sums, MemberTotals* totals,
+                             CUstream_st* stream);
 
 // The buffers that a step changes.
 struct SteppedBuffers {
@@ -60,7 +71,7 @@ struct TensorClip {
   bool decay_clipped = false;       // `l2` is a part of the gradient that is clipped
   const NormPart* parts = nullptr;  // [count] in ascending order; their blocks are tensors
   std::int64_t count = 0, tensors = 0;
-  double* sums = nullptr;   // [M, count, kNormLanes], overwritten
+  LaneSums* sums = nullptr;  // [M, count, kNormLanes], overwritten
   float* scales = nullptr;  // [M, tensors], overwritten
 };
 

@@ -10,12 +10,13 @@ constexpr std::int64_t kWidth = cuda_rows::kThreads;
 // Rows are parts, and columns the lanes in which the host adds too.
 struct SquaredSums {
   const NormPart* parts;
-  std::int64_t count, stride;
-  const float* gradients;
-  double* sums;
+  std::int64_t count, stride, length;
+  const float *gradients, *flat;
+  LaneSums* sums;
 
   __device__ void select(std::int64_t member) {
     gradients += member * stride;
+    flat += member * length;
     sums += member * count * kNormLanes;
   }
   template <int N>
@@ -23,11 +24,15 @@ struct SquaredSums {
     const NormPart part = parts[row];
     const float* const values = gradients + part.begin;
     const std::int64_t size = part.end - part.begin;
-    double sum = 0;
+    LaneSums sum;
 #pragma unroll 16
     for (std::int64_t i = lane; i < size; i += kNormLanes) {
-      const double value = __ldg(values + i);
-      sum += value * value;
+      const float gradient = __ldg(values + i);
+      const double value = gradient;
+      sum.squares += value * value;
+      const auto odd = 2 * static_cast<std::uint64_t>(part.begin + i) + 1;
+      sum.bits += odd * 0x9e3779b97f4a7c15 * __float_as_uint(gradient);
+      sum.bits += odd * 0xc2b2ae3d27d4eb4f * __float_as_uint(__ldg(flat + part.begin + i));
     }
     sums[row * kNormLanes + lane] = sum;
   }
@@ -35,12 +40,13 @@ struct SquaredSums {
 
 // Calls `take` with each block and the sum of its parts.
 template <typename Take>
-__device__ void for_blocks(const NormPart* parts, std::int64_t count, const double* sums,
+__device__ void for_blocks(const NormPart* parts, std::int64_t count, const LaneSums* sums,
                            const Take& take) {
   double of_block = 0;
   for (std::int64_t i = 0; i < count; ++i) {
-    const double* const s = sums + i * kNormLanes;
-    of_block += ((s[0] + s[4]) + (s[1] + s[5])) + ((s[2] + s[6]) + (s[3] + s[7]));
+    const LaneSums* const lanes = sums + i * kNormLanes;
+    const auto pair = [&](int l) { return lanes[l].squares + lanes[l + 4].squares; };
+    of_block += (pair(0) + pair(1)) + (pair(2) + pair(3));
     if (i + 1 < count && parts[i + 1].block == parts[i].block) continue;
     take(parts[i].block, of_block);
     of_block = 0;
@@ -52,20 +58,21 @@ struct LossAndNorm {
   const NormPart* parts;
   std::int64_t count, stride, length;
   const float* gradients;
-  const double* sums;
-  double* results;
+  const LaneSums* sums;
+  MemberTotals* totals;
 
   __device__ void select(std::int64_t member) {
     gradients += member * stride;
     sums += member * count * kNormLanes;
-    results += member * 2;
+    totals += member;
   }
   template <int N>
   __device__ void run(std::int64_t, std::int64_t) const {
     double total = 0;
     for_blocks(parts, count, sums, [&](std::int64_t, double of_block) { total += of_block; });
-    results[0] = gradients[length];
-    results[1] = sqrt(total);
+    std::uint64_t bits = 0;
+    for (std::int64_t i = 0; i < count * kNormLanes; ++i) bits += sums[i].bits;
+    *totals = {gradients[length], sqrt(total), bits};
   }
 };
 
@@ -93,7 +100,7 @@ struct TensorSums {
       const double value = gradients[i] + l2 * flat[i];
       sum += value * value;
     }
-    clip.sums[row * kNormLanes + lane] = sum;
+    clip.sums[row * kNormLanes + lane] = {sum, 0};
   }
 };
 
@@ -184,11 +191,12 @@ std::int64_t rows_of(std::int64_t length) {
 
 void launch_losses_and_norms(int members, std::int64_t length, const NormPart* parts,
                              std::int64_t count, const float* gradients, std::int64_t stride,
-                             double* sums, double* results, CUstream_st* stream) {
+                             const float* flat, LaneSums* sums, MemberTotals* totals,
+                             CUstream_st* stream) {
   cuda_rows::launch<1>(count, {kNormLanes, members},
-                       SquaredSums{parts, count, stride, gradients, sums}, stream);
+                       SquaredSums{parts, count, stride, length, gradients, flat, sums}, stream);
   cuda_rows::launch<1>(1, {1, members},
-                       LossAndNorm{parts, count, stride, length, gradients, sums, results}, stream);
+                       LossAndNorm{parts, count, stride, length, gradients, sums, totals}, stream);
 }
 
 void launch_optimizer_step(int members, const SteppedBuffers& buffers, const float* gradients,

@@ -29,7 +29,7 @@ void launch_put_values(std::int64_t, const std::int32_t*, const float*, std::int
   no_kernels();
 }
 void launch_losses_and_norms(int, std::int64_t, const NormPart*, std::int64_t, const float*,
-                             std::int64_t, double*, double*, CUstream_st*) {
+                             std::int64_t, const float*, LaneSums*, MemberTotals*, CUstream_st*) {
   no_kernels();
 }
 void launch_optimizer_step(int, const SteppedBuffers&, const float*, std::int64_t,

@@ -61,9 +61,9 @@ class Gcn : public Layer {
   }
   void add_work(NetworkWork& network) const override {
     const auto sets = static_cast<int>(config_.directions.size());
-    network.steps.push_back({parts() * product_work(in_, config_.width), 0, 0, channels(),
-                             two_steps() ? 0 : sets, two_steps() ? 0 : config_.width});
-    if (two_steps()) network.steps.push_back({0, 0, 0, 2 * config_.width, sets, config_.width});
+    network.add_step({parts() * product_work(in_, config_.width), 0, 0, channels(),
+                      two_steps() ? 0 : sets, two_steps() ? 0 : config_.width});
+    if (two_steps()) network.add_step({0, 0, 0, 2 * config_.width, sets, config_.width});
   }
 
   // The factors of the rows, one column each: D^-1/2 of all directions, or D^-1 of each, or of the

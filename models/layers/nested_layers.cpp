@@ -29,7 +29,7 @@ class Parallel : public Layer {
   }
   void add_work(NetworkWork& network) const override {
     for (const auto& block : inner()) block->add_work(network);
-    network.steps.back().floats += channels();
+    network.steps.back().add_rows(channels());
   }
 
   // The plan layers of each branch change the rows, so the rows of all other branches pass through
@@ -81,7 +81,7 @@ class Residual : public Layer {
   void add_work(NetworkWork& network) const override {
     for (const auto& block : blocks_) block->add_work(network);
     if (skip_ == Skip::project) network.steps.back().behind += product_work(in_, behind_blocks());
-    network.steps.back().floats += channels();
+    network.steps.back().add_rows(channels());
   }
 
   RowStates forward(const RowStates& x, const LayerWeights& weights,

@@ -49,8 +49,12 @@ class Sage : public Layer {
   }
   void add_work(NetworkWork& network) const override {
     const double product = product_work(in_, config_.width);
-    network.steps.push_back({product * (config_.concat ? static_cast<double>(sets()) : 1.0),
-                             product, 0, channels(), static_cast<int>(sets()), in_});
+    // Kept besides: the sum before activation and norm, and what `concat` joins.
+    const int sums = (config_.activation != Activation::none) + config_.normalise + config_.concat;
+    network.add_step({product * (config_.concat ? static_cast<double>(sets()) : 1.0), product, 0,
+                      channels(), static_cast<int>(sets()), in_},
+                     {.neighbourhood = static_cast<double>(in_),
+                      .behind = static_cast<double>(sums * channels())});
   }
 
   RowStates forward(const RowStates& x, const LayerWeights& weights,

@@ -59,8 +59,8 @@ class AttentionLayer : public Layer {
   void add_work(NetworkWork& network) const override {
     const double product =
         config_.linear ? 2.0 * static_cast<double>(channels() * (config_.width + 1)) : 0;
-    network.steps.push_back({3 * product_work(in_, channels()) + product, 0, product,
-                             4 * channels(), 1 + static_cast<int>(config_.directions.size())});
+    network.add_step({3 * product_work(in_, channels()) + product, 0, product, 4 * channels(),
+                      1 + static_cast<int>(config_.directions.size())});
   }
   void prepare(const Plan& plan, at::ScalarType dtype, PlanContext& context) const override {
     context.attention[step_] =

@@ -30,8 +30,8 @@ DeviceContext make_device_context(int device_index, Precision precision = Precis
 // Throws ConfigError if GPUs of this compute capability lack the precision.
 void require_precision(Precision precision, int major, int minor);
 
-// Turns TF32 off in LibTorch, whatever the environment says; products in tf32 turn it on
-// themselves. CUDA's libraries also read NVIDIA_TF32_OVERRIDE, perhaps before main: throws
+// Turns TF32 off in LibTorch, whatever the environment says; products in tf32 say so in their own
+// calls of cuBLAS. CUDA's libraries also read NVIDIA_TF32_OVERRIDE, perhaps before main: throws
 // ConfigError if it is set, except to 0 for a precision other than tf32.
 void hold_to_fp32(Precision precision = Precision::fp32);
 

@@ -58,25 +58,27 @@ std::vector<LayerRow> layer_table(const NetworkConfig& config, const FeatureSche
 
 double training_floats(const NetworkConfig& config, const FeatureSchema& schema, const Plan& plan,
                        bool recompute) {
-  if (!recompute) return 2 * plan_cost(plan, config.work(schema)).states;
-  const auto floats = [&](std::size_t depth, std::int64_t channels) {
+  const bool fused = !config.is_composed();
+  const auto held = [fused](const PlanCost& cost) {
+    return fused ? 2 * cost.states : cost.most_held;
+  };
+  if (!recompute) return held(plan_cost(plan, config.work(schema)));
+  const auto between = [&](std::size_t depth, std::int64_t channels) {
     return static_cast<double>(plan.rows(depth) * channels);
   };
   std::size_t depth = 0;
-  double kept = floats(0, Encoder(config.encoder, schema).channels()), largest = 0;
+  double kept = between(0, Encoder(config.encoder, schema).channels()), most = 0;
   const auto& blocks = config.blocks;
   for (std::size_t i = 0; i < blocks.size(); ++i) {
     NetworkWork own;
     blocks[i]->add_work(own);
-    double inside = 0;
-    for (std::size_t step = 0; step < own.steps.size(); ++step)
-      inside += floats(depth + step, own.steps[step].floats);
-    largest = std::max(largest, inside);
+    const double inside = held(plan_cost(plan, own, depth));
     depth += own.steps.size() - 1;
-    if (config.is_composed() || i % 2 == 1 || i + 1 == blocks.size())
-      kept += floats(depth, blocks[i]->channels());
+    if (!fused || i % 2 == 1 || i + 1 == blocks.size())
+      kept += between(depth, blocks[i]->channels());
+    most = std::max(most, kept + inside);
   }
-  return kept + 2 * largest;
+  return most;
 }
 
 }  // namespace tpudist

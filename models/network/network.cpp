@@ -1,7 +1,5 @@
 #include "models/network/network.hpp"
 
-#include <gnu/libc-version.h>
-
 #include <algorithm>
 #include <string>
 #include <string_view>
@@ -30,6 +28,7 @@ struct Network::Impl {
       : config(config),
         schema(schema),
         inputs(schema),
+        recompute(recompute),
         plan_shape(config.plan_shape()),
         table(composed_parameters(config, schema)) {
     inputs.node_features += config.encoder.columns.count();
@@ -51,6 +50,7 @@ struct Network::Impl {
   const NetworkConfig config;
   const FeatureSchema schema;
   FeatureSchema inputs;  // the same with all columns of the graphs' inputs
+  const bool recompute;
   const PlanShape plan_shape;
   std::unique_ptr<const Encoder> encoder;  // of a composed network, null otherwise
   ParameterTable table;
@@ -209,8 +209,7 @@ std::shared_ptr<const GraphInput> Network::graph_of(const GraphArrays& arrays) c
 std::uint64_t Network::graph_key() const {
   Hasher hasher;
   hasher.update(std::string_view(libtorch_version()));
-  hasher.update(std::string_view(::gnu_get_libc_version()));
-  hasher.update(std::string_view(cpu_kernels()));
+  hasher.update(std::string_view(cpu_kernels(Precision::fp32)));
   hasher.update(impl_->form());
   if (impl_->encoder) hasher.update(impl_->encoder->encoded_key());
   return hasher.digest();
@@ -237,6 +236,13 @@ UnitInput Network::join(const std::vector<std::vector<const UnitInput*>>& blocks
 
 int Network::members_together(const Plan& plan) const {
   return impl_->executor->members_together(plan);
+}
+
+double Network::leaf_bytes(const Plan& plan) const {
+  constexpr double kParameters = 3;  // a copy, gradients tensor by tensor, and put together
+  const double floats = training_floats(config_on(0, config()), schema(), plan, impl_->recompute) +
+                        kParameters * static_cast<double>(impl_->table.length());
+  return sizeof(float) * floats;
 }
 
 Parameters Network::place(std::span<const float> flat) const {

@@ -87,6 +87,10 @@ class Network {
   // the processor's caches, or all. Scores and gradients do not depend on it.
   int members_together(const Plan& plan) const;
 
+  // About the bytes that one leaf on this plan takes of a GPU during a pass that computes gradients:
+  // training_floats(), and its parameters with their gradients.
+  double leaf_bytes(const Plan& plan) const;
+
   // Copies `flat` [M, P] to the network's device, for all calls until `flat` changes. On the CPU
   // makes no copy.
   Parameters place(std::span<const float> flat) const;

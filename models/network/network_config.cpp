@@ -258,7 +258,11 @@ NetworkWork NetworkConfig::work(const FeatureSchema& schema) const {
   inputs.add_work(work);
   work.skips_unneeded = adds_up_rows();
   for (const auto& block : blocks) block->add_work(work);
-  if (reads_config_nodes()) work.steps.push_back({0, 0, 0, blocks.back()->channels(), 0});
+  if (reads_config_nodes()) work.add_step({0, 0, 0, blocks.back()->channels(), 0});
+  for (const Pool& pool : pools) {  // the rows of configurable nodes alone
+    if (pool.of_config_nodes)
+      work.steps.back().kept.behind += static_cast<double>(blocks.back()->channels());
+  }
   return work;
 }
 

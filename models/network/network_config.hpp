@@ -136,11 +136,11 @@ struct LayerRow {
 std::vector<LayerRow> layer_table(const NetworkConfig& config, const FeatureSchema& schema,
                                   const ParameterTable& table);
 
-// Returns the largest number of floats that one member holds in states and gradients during a
-// training step on `plan`. These are the states after all layers, which are kept for the backward
-// pass, and as many gradients. With `recompute` (train.recompute) fewer states are kept: those
-// between the blocks, or of every other layer of a stack of plain SAGE layers. The states inside
-// the largest block are then held for a time.
+// Returns the largest number of floats that one member holds at a time during a training step on
+// `plan`: what autograd keeps of all layers (PlanCost::most_held), or of a stack of plain SAGE
+// layers on a CPU the states after all layers and as many gradients. With `recompute`
+// (train.recompute) the states between the blocks, or of every other layer of that stack, and what
+// the largest block holds while it runs again.
 double training_floats(const NetworkConfig& config, const FeatureSchema& schema, const Plan& plan,
                        bool recompute);
 

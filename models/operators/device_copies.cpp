@@ -15,6 +15,7 @@
 #include "core/error.hpp"
 #include "core/failed_device.hpp"
 #include "core/mutex.hpp"
+#include "core/pauses.hpp"
 
 namespace tpudist {
 namespace {
@@ -23,13 +24,14 @@ namespace {
 constexpr std::size_t kSmall = std::size_t{64} << 10, kLarge = std::size_t{32} << 20;
 constexpr std::size_t kBuffers = 3;  // of each size
 
-// Threads that prepare units need the processor more than a thread that waits for the device.
-// Throws Error when the device has failed: what the thread waits for may never come.
-void pause() {
+// Threads that prepare units need the processor more than a thread that waits for the device, from
+// `begin` on. Throws Error when the device has failed: what it waits for may never come.
+void pause(std::chrono::steady_clock::time_point begin) {
   if (device_has_failed)
     throw Error(ErrorKind::failed,
                 "an earlier call of CUDA or NCCL has failed: the GPU is given up");
-  std::this_thread::sleep_for(std::chrono::microseconds(20));
+  std::this_thread::sleep_for(
+      pause_after(std::chrono::steady_clock::now() - begin, std::chrono::microseconds(20)));
 }
 
 // A point of the device's current stream; empty if the CPU stands for the device.
@@ -42,7 +44,7 @@ class StreamPoint {
   }
   bool is_reached() const { return !event_ || event_->query(); }
   void wait() const {
-    while (!is_reached()) pause();
+    for (const auto begin = std::chrono::steady_clock::now(); !is_reached();) pause(begin);
   }
 
  private:
@@ -100,14 +102,14 @@ struct DeviceCopies::Impl {
       for (std::size_t i = 0; i < kBuffers; ++i)
         buffers.push_back({page_locked(size), std::nullopt});
     }
-    for (;;) {
+    for (const auto begin = std::chrono::steady_clock::now();;) {
       for (Staging& staging : buffers) {
         if (staging.in_use || (staging.copied && !staging.copied->is_reached())) continue;
         staging.in_use = true;
         return OwnStaging(&staging, {this});
       }
       lock.unlock();
-      pause();
+      pause(begin);
       lock.lock();
     }
   }

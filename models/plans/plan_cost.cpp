@@ -14,6 +14,18 @@ double forward_work(const LayerWork& work, const StepSizes& sizes) {
          work.behind * static_cast<double>(sizes.behind);
 }
 
+// Sums of weight gradients of one layer while they are computed in chunks of rows (products.cu): at
+// most 16 MB, about this many numbers per row.
+constexpr double kMostInChunks = 1 << 22, kInChunks = 128;
+
+// Adds what a layer keeps: numbers of the rows behind it, and others. While its gradients are
+// computed, a layer holds about as many numbers again.
+void keep(double rows, const LayerWork& work, double others, PlanCost& cost) {
+  cost.kept += rows * (static_cast<double>(work.floats) + work.kept.behind) + others;
+  cost.most_held = std::max(cost.most_held, cost.kept + rows * work.widest + others +
+                                                std::min(kMostInChunks, kInChunks * rows));
+}
+
 PlanCost first_rows_cost(std::int64_t rows, std::int64_t input_rows, std::int64_t states,
                          const NetworkWork& network) {
   PlanCost cost;
@@ -22,6 +34,10 @@ PlanCost first_rows_cost(std::int64_t rows, std::int64_t input_rows, std::int64_
                  forward_work(network.steps[0], {0, 0, rows});
   cost.backward = cost.needed_backward = 2 * cost.forward;
   cost.states = static_cast<double>(rows * network.steps[0].floats);
+  keep(static_cast<double>(rows), network.steps[0],
+       network.kept_of_input * static_cast<double>(input_rows) +
+           network.kept_of_state * static_cast<double>(states),
+       cost);
   return cost;
 }
 
@@ -33,15 +49,20 @@ void add_step(const LayerWork& work, const StepSizes& all, const StepSizes& need
   cost.needed_backward += 2 * (network.skips_unneeded ? forward_work(work, needed) : forward);
   cost.states += static_cast<double>(all.behind * work.floats);
   cost.entries += static_cast<double>(all.entries * work.entry);
+  keep(static_cast<double>(all.behind), work,
+       work.kept.before * static_cast<double>(all.before) +
+           work.kept.neighbourhood * static_cast<double>(all.neighbourhoods) +
+           work.kept.entry * static_cast<double>(all.entries),
+       cost);
 }
 
 }  // namespace
 
-PlanCost plan_cost(const Plan& plan, const NetworkWork& network) {
-  PlanCost cost = first_rows_cost(plan.first_rows(), plan.nodes, plan.states, network);
-  for (std::size_t i = 0; i < plan.layers.size(); ++i) {
-    const PlanLayer& layer = *plan.layers[i];
-    const NeededCounts& counts = plan.needed_counts[i];
+PlanCost plan_cost(const Plan& plan, const NetworkWork& network, std::size_t first) {
+  PlanCost cost = first_rows_cost(plan.rows(first), plan.nodes, plan.states, network);
+  for (std::size_t i = 0; i + 1 < network.steps.size(); ++i) {
+    const PlanLayer& layer = *plan.layers[first + i];
+    const NeededCounts& counts = plan.needed_counts[first + i];
     StepSizes all{layer.rows_in, 0, layer.rows_out}, needed{counts.self_rows, 0, counts.rows};
     for (std::size_t set = 0; set < layer.edges.size(); ++set) {
       const SparseMatrix& matrix = layer.edges[set].aggregate;

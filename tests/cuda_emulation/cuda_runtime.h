@@ -10,6 +10,7 @@
 // orders (emulation::Order).
 
 #include <atomic>
+#include <bit>
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
@@ -35,6 +36,10 @@ struct dim3 {
 };
 
 inline thread_local dim3 threadIdx, blockIdx, blockDim, gridDim;
+
+inline unsigned __float_as_uint(float value) {
+  return std::bit_cast<unsigned>(value);
+}
 
 struct alignas(16) float4 {
   float x, y, z, w;

@@ -64,11 +64,11 @@ const std::string kPrograms = std::string("TPUDIST_BUILD=") + TPUDIST_BINARY_DIR
 TEST(GpuCheck, PassesOnTheEmulatedDevice) {
   const auto root = test::real_data_root();
   if (!root) GTEST_SKIP() << "needs real data";
-  const Checked checked =
-      check("facts kernels data gradients systems like_the_cpu bits members ranks resume nccl",
-            kPrograms + " TPUDIST_CHECK_SYSTEMS='gst harvard'", *root / "npz");
+  const Checked checked = check(
+      "facts kernels data gradients systems like_the_cpu bits members ranks resume nccl one_card",
+      kPrograms + " TPUDIST_CHECK_SYSTEMS='gst harvard' TPUDIST_CARD=one", *root / "npz");
   EXPECT_EQ(checked.exit_code, 0) << checked.report;
-  EXPECT_THAT(checked.verdicts, AllOf(SizeIs(11), Each(Pair(testing::_, "PASS"))));
+  EXPECT_THAT(checked.verdicts, AllOf(SizeIs(12), Each(Pair(testing::_, "PASS"))));
 }
 
 TEST(GpuCheck, SkipsWhatNeedsAGpu) {
@@ -173,7 +173,7 @@ TEST_F(Planted, ABadRecipeFails) {
 }
 
 TEST_F(Planted, WhatTheDeviceCheckFindsFails) {
-  for (const char* stage : {"members", "ranks", "gradients"}) {
+  for (const char* stage : {"members", "ranks", "rows", "gradients"}) {
     program("device_check", "exit 0");
     EXPECT_EQ(verdict(stage), "PASS");
     program("device_check", "exit 1");
@@ -216,15 +216,84 @@ TEST_F(Planted, AnErrorThatIsSwallowedFails) {
   EXPECT_EQ(verdict("nccl"), "FAIL");
 }
 
-TEST_F(Planted, SlowStepsFail) {
-  const auto steps = [&](const std::string& seconds) {
-    program("step_bench", "echo '{\"seconds_median\": " + seconds + "}'");
-    return verdict("times", "TPUDIST_PYTHON=" TPUDIST_PYTHON3);
+const std::string kOfRankZero = "(( ${OMPI_COMM_WORLD_RANK:-0} > 0 )) || ";
+
+// Ranks that share a GPU: a script in the place of tpudist's ranks, which ends with `code` when rank
+// 1 is stopped.
+std::string sharing_rank(const std::string& parameters, const std::string& code) {
+  return "all=$*; while (( $# )); do [[ $1 == --run-dir ]] && dir=$2; shift; done\n"
+         "if [[ $all == *train.steps=1000000* ]]; then\n"
+         "  mkdir -p $dir; echo '{\"step\":2}' > $dir/metrics.jsonl\n"
+         "  until grep -qs 'State:.T' /proc/$(cat $work/pid-1)/status; do sleep 0.05; done\n"
+         "  exit " +
+         code + "\nfi\n" + kOfRankZero + "echo parameters: " + parameters;
+}
+
+TEST_F(Planted, RanksThatShareAGpuHaveTheBitsOfOneAndEndTogether) {
+  const std::string right =
+      "[[ $* == *wrong* ]] && { echo ncclAllReduce failed: invalid argument; exit 1; }\n"
+      "[[ ${OMPI_COMM_WORLD_SIZE:-1} == 1 || $NCCL_HOSTID == rank-* && -n "
+      "$TPUDIST_TEST_ONLY_SHARE_GPU ]] || "
+      "exit 1\n";
+  program("nccl_check", right + kOfRankZero + "echo sums: 7");
+  program("tpudist", sharing_rank("7", "86"));
+  EXPECT_EQ(verdict("one_card"), "PASS") << report_;
+  EXPECT_THAT(report_, HasSubstr("rank 1 got SIGKILL: exit code 137"));
+  program("tpudist", sharing_rank("7", "3"));  // a rank that does not notice
+  EXPECT_EQ(verdict("one_card"), "FAIL");
+  EXPECT_THAT(report_, HasSubstr("rank 1 got SIGSTOP: exit code 3"));
+  program("tpudist", sharing_rank("${OMPI_COMM_WORLD_SIZE:-1}", "86"));
+  EXPECT_EQ(verdict("one_card"), "FAIL");
+  EXPECT_THAT(report_, HasSubstr("three: parameters 3"));
+  program("nccl_check", right + kOfRankZero + "echo sums: ${OMPI_COMM_WORLD_SIZE:-1}");
+  EXPECT_EQ(verdict("one_card"), "FAIL");
+  EXPECT_THAT(report_, HasSubstr("sums: 3"));
+  program("nccl_check", "echo out of memory; exit 1");
+  EXPECT_EQ(verdict("one_card"), "FAIL");
+}
+
+TEST_F(Planted, RanksThatCannotShareAGpuAreLeftOut) {
+  program("nccl_check", "echo ncclCommInitRankConfig failed: invalid usage; exit 1");
+  EXPECT_EQ(verdict("one_card"), "SKIP");
+  EXPECT_THAT(report_, HasSubstr("NCCL refuses ranks that share a GPU"));
+  const std::filesystem::path programs = folder_ / "programs";
+  std::filesystem::create_directory(programs);
+  for (const char* name : {"basename", "bash", "cat", "cut", "dirname", "env", "find", "head",
+                           "mkdir", "mktemp", "nproc", "realpath", "rm", "tail", "timeout"})
+    std::filesystem::create_symlink(std::filesystem::path("/usr/bin") / name, programs / name);
+  EXPECT_EQ(verdict("one_card", "PATH=" + programs.string()), "SKIP");
+  EXPECT_THAT(report_, HasSubstr("no mpirun"));
+}
+
+TEST_F(Planted, GoalsThatAreMissedFail) {
+  const std::filesystem::path python = folder_ / "python";
+  const auto steps = [&](const std::string& seconds, const std::string& of_peer) {
+    program("tpudist",
+            "[[ $1 == train ]] || exit 0\n"
+            "while (( $# )); do [[ $1 == --run-dir ]] && dir=$2; shift; done\nmkdir -p $dir\n"
+            "for i in 1 2 3 4 5 6; do echo '{\"kind\": \"step\", \"wait_seconds\": 0, "
+            "\"step_seconds\": " +
+                seconds + "}'; done > $dir/metrics.jsonl");
+    std::ofstream(python) << "#!/usr/bin/env bash\n[[ $1 == -c ]] && exec " TPUDIST_PYTHON3
+                             " \"$@\"\n"
+                          << of_peer << "\n";
+    std::filesystem::permissions(python, std::filesystem::perms::owner_all);
+    return verdict("times", "TPUDIST_PYTHON=" + python.string());
   };
-  EXPECT_EQ(steps("0.004"), "PASS") << report_;
-  EXPECT_EQ(steps("0.2"), "FAIL");
-  EXPECT_THAT(report_, HasSubstr("too slow"));
-  program("step_bench", "exit 1");
+  const std::string slow = "echo '{\"seconds_median\": 1.0}'";
+  EXPECT_EQ(steps("0.0035", slow), "PASS") << report_;
+  EXPECT_THAT(report_,
+              HasSubstr("| xla | 27 | 3.5 | 6 | 0.0 | 1000.0 | 1000.0 | 1142.9 | goal met |"));
+  EXPECT_EQ(steps("0.0035", "exit 1"), "PASS") << report_;  // no PyTorch Geometric
+  EXPECT_THAT(report_,
+              HasSubstr("| alexnet | 1, its own | 3.5 | 4 | 0.0 | - | - | - | goal met |"));
+  EXPECT_EQ(steps("0.2", slow), "FAIL");
+  EXPECT_THAT(report_, HasSubstr("goal missed"));
+  const std::string compiled =
+      "[[ $* == *compile* ]] && echo '{\"seconds_median\": 0.01}' || " + slow;
+  EXPECT_EQ(steps("0.0035", compiled), "FAIL");
+  EXPECT_THAT(report_, HasSubstr("| 1000.0 | 10.0 | 11.4 | goal missed |"));
+  program("tpudist", "exit 1");
   EXPECT_EQ(verdict("times"), "FAIL");
 }
 

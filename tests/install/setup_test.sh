@@ -48,7 +48,7 @@ configure AUTO "For a GPU install the nvcc of CUDA 13, then run TPUDIST_GPU=1 sc
 configure ON "For a GPU install the nvcc of CUDA 13, then run TPUDIST_GPU=1 scripts/setup.sh Call Stack"  # an error
 mkdir -p "$site/nvidia/cu13/include"/{crt,cccl/nv} "$site"/nvidia/nccl/{lib,include}
 touch "$site"/nvidia/cu13/include/{crt/host_config.h,cccl/nv/target} "$site"/nvidia/cu13/lib/libcublas{,Lt}.so.13 \
-  "$site/nvidia/cu13/include/cublasLt.h" \
+  "$site"/nvidia/cu13/include/cublas{Lt,_v2}.h \
   "$site/nvidia/nccl/lib/libnccl.so.2" "$site/nvidia/nccl/include/nccl.h"
 configure AUTO "with CUDA: ON"
 configure ON "with CUDA: ON"

@@ -39,6 +39,13 @@ struct ScoringBlock {
     if (slates.wanted()) return slates.configs;
     return configs > 0 ? configs : std::max(least, rows / std::max<std::int64_t>(nodes, 1));
   }
+  // How many members to score together on a plan with `floats` numbers in its states: on any plan
+  // no more memory than eight members on the largest that plan_floats allows, 1.8 GB.
+  int members(double floats) const {
+    constexpr double kMembers = 8, kMost = 1 << 20;
+    return static_cast<int>(std::clamp(
+        kMembers * static_cast<double>(plan_floats) / std::max(floats, 1.0), 1.0, kMost));
+  }
   // Whether a plan with `floats` numbers in its states is small enough, or cannot be made smaller.
   bool fits(double floats, std::int64_t block_configs) const {
     return is_fixed() || block_configs == 1 || floats <= static_cast<double>(plan_floats);

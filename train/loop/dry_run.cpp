@@ -82,43 +82,37 @@ std::string refined_line(const std::vector<PlannedStep>& steps) {
                      kPlannedSteps);
 }
 
+// What each rank computes in a step, by `cost` of a unit for one member.
+std::vector<double> work_of_ranks(const TrainingSetup& setup, const PlannedStep& step,
+                                  double (*cost)(const UnitEstimate&)) {
+  std::vector<double> unit_work;
+  for (std::size_t unit = 0; unit < step.units.size(); ++unit)
+    unit_work.push_back(step.chunks[unit] * cost(step.units[unit]));
+  return setup.planner.rank_work(step.batch, unit_work);
+}
+
+std::vector<double> work_of_ranks(const TrainingSetup& setup, const PlannedStep& step) {
+  return work_of_ranks(setup, step, [](const UnitEstimate& unit) { return unit.step_work(); });
+}
+
 // Arithmetic of all members in a mean step.
-double operations_of_step(const Experiment& experiment, const std::vector<PlannedStep>& steps) {
+double operations_of_step(const TrainingSetup& setup, const std::vector<PlannedStep>& steps) {
   double sum = 0;
   for (const PlannedStep& step : steps) {
-    for (int unit = 0; unit < step.batch.units(); ++unit) {
-      const auto at = static_cast<std::size_t>(unit);
-      for (int m = 0; m < experiment.ensemble.members; ++m) {
-        if (step.batch.owners.of(m, unit) < 0) continue;
-        sum += step.chunks[at] * step.units[at].cost.step();
-      }
-    }
+    const std::vector<double> work =
+        work_of_ranks(setup, step, [](const UnitEstimate& unit) { return unit.cost.step(); });
+    sum += std::accumulate(work.begin(), work.end(), 0.0);
   }
   return sum / static_cast<double>(steps.size());
 }
 
-// The work of each rank in a step.
-std::vector<double> work_of_ranks(const Experiment& experiment, const PlannedStep& step,
-                                  int ranks) {
-  std::vector<double> work(ranks, 0.0);
-  for (int unit = 0; unit < step.batch.units(); ++unit) {
-    const auto at = static_cast<std::size_t>(unit);
-    for (int m = 0; m < experiment.ensemble.members; ++m) {
-      const int owner = step.batch.owners.of(m, unit);
-      if (owner < 0) continue;
-      work[owner] += step.chunks[at] * step.units[at].step_work();
-    }
-  }
-  return work;
-}
-
 // Units are assigned by estimated costs; the printed balance uses the real plans.
-std::string rank_lines(const Experiment& experiment, const std::vector<PlannedStep>& steps,
+std::string rank_lines(const TrainingSetup& setup, const std::vector<PlannedStep>& steps,
                        int ranks) {
   std::vector<double> sum(ranks, 0.0);
   double slowest = 0, total = 0;
   for (const PlannedStep& step : steps) {
-    const std::vector<double> work = work_of_ranks(experiment, step, ranks);
+    const std::vector<double> work = work_of_ranks(setup, step);
     for (std::size_t r = 0; r < work.size(); ++r) sum[r] += work[r];
     slowest += *std::max_element(work.begin(), work.end());
     total += std::accumulate(work.begin(), work.end(), 0.0);
@@ -165,6 +159,7 @@ std::string largest_unit_text(const TrainingSetup& setup, int ranks) {
       std::min(chunk > 0 ? chunk : setup.units.members_together(unit), experiment.ensemble.members);
   const auto activations = static_cast<std::uint64_t>(4 * floats_of_step(setup, *unit.input.plan)) *
                            static_cast<std::uint64_t>(together);
+  const DeviceBytes device = device_bytes(setup, ranks);
   std::string layers = "layers, and their rows in the largest unit against a dense plan's\n";
   for (const std::string& line : layer_lines(setup, plans)) layers += "  " + line + "\n";
   // Plans of drawn parts are not kept.
@@ -184,18 +179,17 @@ std::string largest_unit_text(const TrainingSetup& setup, int ranks) {
                       "  plan         {} rows over all layers, {}\n"
                       "  taken        {}\n"
                       "  activations  {} for {} at a time\n{}"
-                      "on a GPU\n  kept         {}\n  units        about {}: activations of two "
-                      "units of all members\n  besides      some 2 GiB of CUDA, NCCL and "
-                      "LibTorch\n",
+                      "on a GPU\n  kept         {}\n  plans        {} of {} and their inputs\n"
+                      "  a pass       {} of states, their gradients, and weights of leaves\n"
+                      "  besides      some 2 GiB of CUDA, NCCL and LibTorch\n",
                       slates.size(), graph.name, counted(seen, "node"),
                       seen == whole ? "" : fmt::format(" of {}", whole),
                       counted(graph.edges, "edge"),
                       format_count(static_cast<std::int64_t>(unit.input.plan->total_rows())),
                       format_bytes(unit.input.plan->bytes()), choice_line(setup.units, plans),
-                      format_bytes(activations), counted(together, "member"), drawn,
-                      device_bytes(setup, ranks).text(),
-                      format_bytes(2 * activations / static_cast<std::uint64_t>(together) *
-                                   static_cast<std::uint64_t>(experiment.ensemble.members)));
+                      format_bytes(activations), counted(together, "member"), drawn, device.text(),
+                      format_bytes(device.plans), counted(experiment.train.prefetch + 1, "step"),
+                      format_bytes(device.pass));
 }
 
 // Memory of the data, on each rank and on each node.
@@ -264,10 +258,10 @@ std::string data_and_model_text(const TrainingSetup& setup, int ranks) {
 WorkPlan plan_work(const Experiment& experiment, int ranks, JobContext& context) {
   // One rank alone makes the plan; other ranks need not exist.
   const auto alone = make_self_communicator();
-  const TrainingSetup setup(experiment, experiment.training_data(), context.pool, -1, ranks,
-                            *alone);
+  const TrainingSetup setup(experiment, experiment.training_data(), context.pool,
+                            context.topology.device, ranks, *alone);
   const std::vector<PlannedStep> steps = plan_steps(setup, context.pool);
-  const double operations = operations_of_step(experiment, steps);
+  const double operations = operations_of_step(setup, steps);
   WorkPlan plan;
   plan.text = data_and_model_text(setup, ranks);
   plan.text += fmt::format(
@@ -283,9 +277,9 @@ WorkPlan plan_work(const Experiment& experiment, int ranks, JobContext& context)
   if (data) valid.emplace(*data, context).add(experiment, setup.network);
   plan.evaluations = evaluation_costs(setup, valid ? &*valid : nullptr, context);
   plan.text += evaluation_text(experiment, plan.evaluations, data.has_value(), operations);
-  plan.text += rank_lines(experiment, steps, ranks);
+  plan.text += rank_lines(setup, steps, ranks);
   for (const PlannedStep& step : steps) {
-    const std::vector<double> work = work_of_ranks(experiment, step, ranks);
+    const std::vector<double> work = work_of_ranks(setup, step);
     plan.work_of_first_rank += work.front() / static_cast<double>(steps.size());
     plan.work_of_slowest_rank +=
         *std::ranges::max_element(work) / static_cast<double>(steps.size());

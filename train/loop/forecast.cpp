@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <chrono>
+#include <map>
+#include <memory>
 #include <span>
 #include <vector>
 
@@ -12,7 +14,6 @@
 #include "core/prefetcher.hpp"
 #include "dist/collectives/device_memory.hpp"
 #include "dist/collectives/device_reducer.hpp"
-#include "models/plans/plan_cost.hpp"
 #include "results/records/run_folder.hpp"
 #include "train/loop/run_checkpoints.hpp"
 #include "train/loop/run_evaluation.hpp"
@@ -39,19 +40,6 @@ using Clock = std::chrono::steady_clock;
 // A slow disk. Checkpoints are written beside the steps; training waits only for the last one.
 constexpr double kCheckpointBytesPerSecond = 100e6;
 
-// The work of all members in a step's passes.
-double work_of(const StepWork& work, const NetworkWork& network) {
-  double sum = 0;
-  for (const UnitPass& pass : work.passes) {
-    const Unit& unit = *pass.data;
-    const std::span<const UnitInput> inputs =
-        unit.chunks.empty() ? std::span(&unit.input, 1) : std::span(unit.chunks);
-    for (const UnitInput& input : inputs)
-      sum += pass.members * UnitEstimate{plan_cost(*input.plan, network)}.step_work();
-  }
-  return sum;
-}
-
 // Takes the first steps of the training, and measures all except the first.
 class TimedSteps {
  public:
@@ -63,8 +51,7 @@ class TimedSteps {
                context.world.size(), context.world),
         validation_(setup_, context),
         state_(setup_),
-        step_(experiment, setup_.network, context),
-        measured_(setup_.network) {
+        step_(experiment, setup_.network, context) {
     run_on_all_ranks(context.world, [&] { require_device_memory(setup_, context); });
     const RunFolder folder(run);
     if (!resume || !RunCheckpoints(setup_, folder, /*claim=*/nullptr, context).restore(state_))
@@ -130,6 +117,29 @@ class TimedSteps {
   std::int64_t first_ = 0;
 };
 
+// 32 MiB on a Hopper for each thread that calls cuBLAS: two run passes, one is autograd's.
+constexpr std::uint64_t kWorkspaces = 3 * (std::uint64_t{32} << 20);
+
+// The bytes of a leaf of `unit` in a pass on a GPU. Adds the bytes of the unit's plans and inputs to
+// `plans`. Where a loss ignores a shift, a GPU computes the needed part of a plan.
+double leaf_bytes(const TrainingSetup& setup, const Unit& unit, std::uint64_t& plans) {
+  const Experiment& experiment = setup.experiment;
+  const bool differences = experiment.loss->is_translation_invariant &&
+                           experiment.network.adds_up_rows() && !experiment.data.cuts_segments();
+  double leaf = 0;
+  for (const UnitInput& input :
+       unit.chunks.empty() ? std::span(&unit.input, 1) : std::span(unit.chunks)) {
+    std::shared_ptr<const Plan> plan;
+    if (differences) plan = needed_part(*input.plan, setup.network.plan_shape());
+    if (!plan) plan = input.plan;
+    leaf = std::max(leaf, setup.network.leaf_bytes(*plan));
+    auto floats = std::ssize(input.states);
+    for (const auto& graph : input.graphs) floats += graph->nodes() * setup.network.input_columns();
+    plans += plan->bytes() + sizeof(float) * static_cast<std::uint64_t>(floats);
+  }
+  return leaf;
+}
+
 }  // namespace
 
 std::string format_operations(double operations) {
@@ -188,15 +198,12 @@ std::string evaluation_text(const Experiment& experiment, const EvaluationCosts&
                                 : "");
 }
 
-MeasuredSteps::MeasuredSteps(const Network& network)
-    : network_(network.config().work(network.schema())) {}
-
 void MeasuredSteps::add(const StepWork& work, double seconds, const StepTimes& times) {
   ++count_;
   seconds_ += seconds;
   compute_ += times.compute;
   optimizer_ += times.optimizer;
-  work_ += work_of(work, network_);
+  work_ += work.work;
 }
 
 void MeasuredSteps::add_evaluation(double work, double seconds) {
@@ -276,10 +283,10 @@ DeviceBytes device_bytes(const TrainingSetup& setup, int ranks) {
   const bool averages = experiment.train.average.kind != AverageKind::none;
   const std::int64_t row = setup.network.parameters().length() + kRowExtra;
   const std::vector<int> owners = setup.planner.plan(0).owners.owner;
-  const std::int64_t all = std::ranges::count_if(owners, [](int owner) { return owner >= 0; });
+  const std::int64_t leaves = std::ranges::count_if(owners, [](int owner) { return owner >= 0; });
   DeviceBytes bytes;
   bytes.weights = DeviceWeights::bytes(setup.network.parameters(), members, averages ? 1 : 0);
-  bytes.rows = (all + ranks - 1) / ranks;
+  bytes.rows = (leaves + ranks - 1) / ranks;
   // The tree of several ranks keeps the rows, their slices and the slices of all ranks' rows; the
   // sums, the rank's own slice of the sums, and all slices.
   const bool exchanges = ranks > 1 && !experiment.dist.all_reduce;
@@ -287,15 +294,38 @@ DeviceBytes device_bytes(const TrainingSetup& setup, int ranks) {
   bytes.gradients =
       static_cast<std::uint64_t>(bytes.rows * (row + 2 * ranks * slice)) * sizeof(float);
   bytes.sums = static_cast<std::uint64_t>(members * (row + (ranks + 1) * slice)) * sizeof(float);
+
+  std::map<std::shared_ptr<const Unit>, int> units;  // the members that learn from each
+  for (const UnitPass& pass : setup.steps_of(0).build(0).passes) units[pass.data] += pass.members;
+  const int chunk = experiment.batch.member_chunk;
+  double joined = 0, all = 0, largest = 0;  // of all leaves, of all members of all units, of a unit
+  const auto add_unit = [&](const Unit& unit, int own) {
+    const double leaf = leaf_bytes(setup, unit, bytes.plans);
+    largest = std::max(largest, (chunk > 0 ? std::min(chunk, own) : own) * leaf);
+    if (chunk > 0 || !unit.chunks.empty()) return;
+    joined += own * leaf;
+    all += members * leaf;
+  };
+  for (const auto& [unit, own] : units) add_unit(*unit, own);
+  if (share_a_block(joined, all)) joined = all;
+  bytes.plans *= static_cast<std::uint64_t>(experiment.train.prefetch + 1);
+  const double most = std::min(joined, setup.most_pass_bytes), step = joined;
+  add_unit(setup.units.build(largest_unit(setup), largest_draw(experiment)),
+           shares_slates(experiment) ? members : 1);
+  bytes.pass = static_cast<std::uint64_t>(step > 0 && step == most ? std::max(step, largest)
+                                                                   : 2 * std::max(most, largest));
+  bytes.workspaces = kWorkspaces;
   return bytes;
 }
 
 std::string device_memory_fault(const DeviceBytes& bytes, std::uint64_t memory) {
   if (bytes.total() <= memory) return "";
   return fmt::format(
-      "the training needs {} of GPU memory ({}) and the GPU has {}: train fewer members "
-      "(ensemble.members) or slates (batch.slates) at a time, or on more GPUs",
-      format_bytes(bytes.total()), bytes.text(), format_bytes(memory));
+      "the training needs {} of GPU memory ({}, {} of plans, {} for a pass) and the GPU has {}: "
+      "train fewer members (ensemble.members) or slates (batch.slates) at a time, or on more GPUs; "
+      "a pass takes less with train.recompute=true, batch.member_chunk or batch.config_chunk",
+      format_bytes(bytes.total()), bytes.text(), format_bytes(bytes.plans),
+      format_bytes(bytes.pass), format_bytes(memory));
 }
 
 void require_device_memory(const TrainingSetup& setup, const JobContext& context) {

@@ -44,7 +44,7 @@ struct WorkPlan {
   std::string text;  // data, units, memory, evaluations, and each rank's share in the first steps
   EvaluationCosts evaluations;
   // Work of the planned steps, mean per step, in floating-point operations
-  // (UnitEstimate::step_work).
+  // (BatchPlanner::rank_work).
   double work_of_first_rank = 0, work_of_slowest_rank = 0;
 };
 
@@ -62,8 +62,6 @@ void dry_run(const Experiment& experiment, const std::filesystem::path& run, boo
 // Measured times of some steps on this rank.
 class MeasuredSteps {
  public:
-  explicit MeasuredSteps(const Network& network);
-
   // `seconds`: from the end of the previous step to the end of this one.
   void add(const StepWork& work, double seconds, const StepTimes& times);
 
@@ -71,7 +69,7 @@ class MeasuredSteps {
   // Mean per step.
   double seconds() const { return seconds_ / count_; }
   double optimizer_seconds() const { return optimizer_ / count_; }
-  double work() const { return work_ / count_; }  // UnitEstimate::step_work
+  double work() const { return work_ / count_; }  // StepWork::work
   // Seconds that this rank needs to compute `work` with all its threads; 0 if it had no work.
   double seconds_for(double work) const { return work_ > 0 ? work * compute_ / work_ : 0; }
   // The same for scoring, corrected by timed evaluations if there were any.
@@ -80,7 +78,6 @@ class MeasuredSteps {
   void add_evaluation(double work, double seconds);
 
  private:
-  const NetworkWork network_;
   int count_ = 0;
   double seconds_ = 0, compute_ = 0, optimizer_ = 0, work_ = 0;
   double scoring_scale_ = 1;  // time of an evaluation / seconds_for its work
@@ -110,17 +107,22 @@ TimeForecast forecast_time(const Experiment& experiment, const MeasuredSteps& me
 std::string time_text(const Experiment& experiment, const std::filesystem::path& run, bool resume,
                       int ranks, const WorkPlan& plan, JobContext& context);
 
-// The bytes that a training keeps in the memory of a rank's GPU from step to step.
+// The bytes that a training takes of the memory of a rank's GPU, without CUDA's and NCCL's own.
 struct DeviceBytes {
-  std::uint64_t weights = 0;    // parameters, moments, averages
-  std::uint64_t gradients = 0;  // of a step's units and members; with several ranks also as slices
-  std::uint64_t sums = 0;       // of gradients
-  std::int64_t rows = 0;        // of gradients
-  std::uint64_t total() const { return weights + gradients + sums; }
+  std::uint64_t weights = 0;     // parameters, moments, averages
+  std::uint64_t gradients = 0;   // of a step's units and members; with several ranks also as slices
+  std::uint64_t sums = 0;        // of gradients
+  std::int64_t rows = 0;         // of gradients
+  std::uint64_t plans = 0;       // of the steps that are prepared, with the inputs of their units
+  std::uint64_t pass = 0;        // of the largest pass (Network::leaf_bytes)
+  std::uint64_t workspaces = 0;  // of cuBLAS
+  std::uint64_t total() const { return weights + gradients + sums + plans + pass + workspaces; }
+  // What is kept from step to step.
   std::string text() const;
 };
 
-// The bytes of a rank that has its share of the rows; a rank with more rows needs more.
+// The bytes of a rank that has its share of the rows; a rank with more rows needs more. Plans rank
+// 0's part of the first step, and the largest unit. Throws DataError or IoError when reading fails.
 DeviceBytes device_bytes(const TrainingSetup& setup, int ranks);
 
 // "" if `bytes` fits into `memory`, that of a GPU; else the problem and what helps.

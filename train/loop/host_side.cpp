@@ -2,6 +2,7 @@
 #include <span>
 
 #include "core/buffer_cache.hpp"
+#include "core/hash.hpp"
 #include "train/loop/step_side.hpp"
 
 namespace tpudist {
@@ -59,6 +60,10 @@ class HostSide : public StepSide {
     all.norm = state.weights().optimizer.gradient_norms(sums_, stride(), context_.pool);
     for (std::size_t m = 0; m < all.norm.size(); ++m)
       all.loss.push_back(sums_[m * stride_ + length_]);
+    if (context_.world.size() == 1) return all;
+    all.bits = hash64(std::as_bytes(std::span(state.weights().flat)));
+    // MPI's own sums may give each rank a NaN of other bits.
+    if (!experiment_.dist.all_reduce) all.bits = hash64(std::as_bytes(sums_), all.bits);
     return all;
   }
 

@@ -9,6 +9,8 @@
 #include <span>
 #include <utility>
 
+#include "dist/health/agreement.hpp"
+
 namespace tpudist {
 namespace {
 
@@ -70,11 +72,15 @@ void TimeLimit::wrote_checkpoint(double seconds) {
   measured_ = true;
 }
 
-StepDecision agree(Communicator& world, StepDecision wanted, const std::exception_ptr& error) {
+StepDecision agree(Communicator& world, StepDecision wanted, const std::exception_ptr& error,
+                   std::uint64_t bits, std::string_view what) {
   constexpr std::int64_t kError = std::numeric_limits<std::int64_t>::max();
-  std::int64_t agreed = error ? kError : static_cast<std::int64_t>(wanted);
-  if (world.size() > 1) world.all_reduce(std::span(&agreed, 1), ReduceOp::max);
-  if (agreed != kError) return static_cast<StepDecision>(agreed);
+  const auto own = static_cast<std::int64_t>(bits);
+  // The largest complement is the complement of the smallest number.
+  std::int64_t agreed[] = {error ? kError : static_cast<std::int64_t>(wanted), own, ~own};
+  if (world.size() > 1) world.all_reduce(std::span<std::int64_t>(agreed), ReduceOp::max);
+  if (agreed[1] != ~agreed[2]) require_equal_on_all_ranks(world, bits, what);
+  if (agreed[0] != kError) return static_cast<StepDecision>(agreed[0]);
   run_on_all_ranks(world, [&] {
     if (error) std::rethrow_exception(error);
   });

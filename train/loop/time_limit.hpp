@@ -4,6 +4,7 @@
 #include <exception>
 #include <functional>
 #include <optional>
+#include <string_view>
 
 #include "dist/collectives/communicator.hpp"
 #include "train/experiment/experiment.hpp"
@@ -52,7 +53,9 @@ bool slurm_job_ends_soon();
 enum class StepDecision : std::int64_t { go_on, out_of_time, stop };
 
 // The decision of all ranks, by one small exchange. Throws on every rank when a rank has an error
-// (not null), so that no rank waits in the step for a rank that does not come.
-StepDecision agree(Communicator& world, StepDecision wanted, const std::exception_ptr& error);
+// (not null), so that no rank waits in the step for a rank that does not come. Throws too, as
+// require_equal_on_all_ranks, unless `bits`, named by `what`, are the same on all ranks.
+StepDecision agree(Communicator& world, StepDecision wanted, const std::exception_ptr& error,
+                   std::uint64_t bits = 0, std::string_view what = {});
 
 }  // namespace tpudist

@@ -54,8 +54,7 @@ class TrainingRun {
         step_(experiment, setup_.network, context),
         state_(setup_),
         limit_(experiment.train.time_limit, state_.checkpoint_bytes()),
-        evaluation_(setup_, run_, checkpoints_, report_, state_, context),
-        measured_(setup_.network) {}
+        evaluation_(setup_, run_, checkpoints_, report_, state_, context) {}
 
   TrainOutcome run(bool resume) {
     start(resume);
@@ -94,6 +93,11 @@ class TrainingRun {
   bool is_done() const {
     return state_.step >= experiment_.train.steps ||
            std::ranges::none_of(state_.training(), std::identity());
+  }
+
+  // The name of last_bits_.
+  std::string what_must_be_equal() const {
+    return fmt::format("losses, gradients and parameters of step {}", state_.step);
   }
 
   // The wish of this rank between two steps.
@@ -209,7 +213,7 @@ class TrainingRun {
     }
     const StepDecision own = wish();
     const TraceSpan span(context_.trace, "agree on step", state_.step + 1);
-    const StepDecision agreed = agree(context_.world, own, error);
+    const StepDecision agreed = agree(context_.world, own, error, last_bits_, what_must_be_equal());
     if (agreed == StepDecision::go_on) return next;
     outcome.stopped = true;
     outcome.out_of_time = agreed == StepDecision::out_of_time;
@@ -343,11 +347,13 @@ class TrainingRun {
       spdlog::warn("{}: was moved; the run goes on in {}", run_.path().string(), moved.string());
       run_ = RunFolder(moved);
     }
+    require_equal_on_all_ranks(context_.world, last_bits_, what_must_be_equal());
     checkpoints_.save(state_);
   }
 
   void one_step(const StepWork& next, Clock::time_point begin, double wait) {
     const StepResult result = step_.run(next, state_);
+    last_bits_ = result.bits;
     const double seconds = seconds_since(begin);
     state_.train_seconds += seconds;
     wait_seconds_ += wait;
@@ -380,6 +386,7 @@ class TrainingRun {
   TrainingState state_;
   TimeLimit limit_;
   RunEvaluation evaluation_;
+  std::uint64_t last_bits_ = 0;  // StepResult::bits of the last step
   double wait_seconds_ = 0;
   MeasuredSteps measured_;  // the first steps after the start
   int steps_to_measure_ = 0;

@@ -387,7 +387,7 @@ void TrainingStep::add_batch_loss(const BatchLoss& batch, const StepWork& work, 
 
 StepResult TrainingStep::update(const StepWork& work, DeviceWeights::LossAndNorm totals,
                                 TrainingState& state) {
-  StepResult result{std::move(totals.loss), std::move(totals.norm), {}, 0};
+  StepResult result{std::move(totals.loss), std::move(totals.norm), {}, 0, totals.bits};
   for (std::size_t m = 0; m < result.loss.size(); ++m) {
     bool present = false;
     for (int unit = 0; unit < work.batch.owners.leaves; ++unit) {

@@ -59,6 +59,7 @@ struct StepResult {
   std::vector<double> norm;
   std::vector<bool> stepped;  // [M] whether the member had a slate, and good loss and gradient
   double rate = 0;            // learning rate of the step
+  std::uint64_t bits = 0;     // LossAndNorm::bits; with one rank perhaps 0
 };
 
 // Runs training steps. A step computes the units of this rank in parallel on the threads of the

@@ -1,8 +1,8 @@
 #include "train/optimizer/device_weights.hpp"
 
-#include <array>
 #include <span>
 
+#include "core/hash.hpp"
 #include "models/kernels/flat_launches.hpp"
 
 namespace tpudist {
@@ -39,21 +39,21 @@ DeviceWeights::DeviceWeights(const Network& network, HostWeights& host)
   const auto members = static_cast<std::size_t>(members_);
   places_ = device_.allocate(places.size() * sizeof(FlatPlace));
   parts_ = device_.allocate(norm_parts.size_bytes());
-  sums_ = device_.allocate(members * norm_parts.size() * kNormLanes * sizeof(double));
-  results_ = device_.allocate(2 * members * sizeof(double));
+  sums_ = device_.allocate(members * norm_parts.size() * kNormLanes * sizeof(LaneSums));
+  totals_ = device_.allocate(members * sizeof(MemberTotals));
   coefficients_ = device_.allocate(members * kParameterGroups * sizeof(StepCoefficients));
   shares_ = device_.allocate(members * sizeof(float));
   uploaded(places, places_);
   uploaded(std::vector(norm_parts.begin(), norm_parts.end()), parts_);
   if (clip_.largest == 0) return;
   const std::vector<NormPart> parts(clip_.parts, clip_.parts + clip_.count);
-  const std::size_t sums = members * parts.size() * kNormLanes * sizeof(double),
+  const std::size_t sums = members * parts.size() * kNormLanes * sizeof(LaneSums),
                     scales = members * static_cast<std::size_t>(clip_.tensors) * sizeof(float);
   tensor_parts_ = device_.allocate(parts.size() * sizeof(NormPart));
   tensor_sums_ = device_.allocate(sums);
   tensor_scales_ = device_.allocate(scales);
   clip_.parts = uploaded(parts, tensor_parts_);
-  clip_.sums = static_cast<double*>(tensor_sums_.get());
+  clip_.sums = static_cast<LaneSums*>(tensor_sums_.get());
   clip_.scales = static_cast<float*>(tensor_scales_.get());
 }
 
@@ -108,16 +108,16 @@ const Parameters& DeviceWeights::parameters() {
 DeviceWeights::LossAndNorm DeviceWeights::losses_and_norms(const float* gradients,
                                                            std::int64_t stride) {
   device_.select();
-  auto* const results = static_cast<double*>(results_.get());
+  auto* const totals = static_cast<MemberTotals*>(totals_.get());
   launch_losses_and_norms(members_, length_, static_cast<const NormPart*>(parts_.get()),
-                          std::ssize(host_.optimizer.norm_parts()), gradients, stride,
-                          static_cast<double*>(sums_.get()), results, nullptr);
-  std::vector<std::array<double, 2>> values(members_);
-  device_.download(results, values.size() * sizeof(values[0]), values.data());
-  LossAndNorm all;
-  for (const auto& [loss, norm] : values) {
-    all.loss.push_back(loss);
-    all.norm.push_back(norm);
+                          std::ssize(host_.optimizer.norm_parts()), gradients, stride, list(0),
+                          static_cast<LaneSums*>(sums_.get()), totals, nullptr);
+  std::vector<MemberTotals> values(members_);
+  device_.download(totals, values.size() * sizeof(values[0]), values.data());
+  LossAndNorm all{{}, {}, hash64(std::as_bytes(std::span(values)))};
+  for (const MemberTotals& member : values) {
+    all.loss.push_back(member.loss);
+    all.norm.push_back(member.norm);
   }
   return all;
 }

@@ -38,6 +38,7 @@ class DeviceWeights {
   // `gradients`: on the device, members `stride` > P floats apart. Waits for the device.
   struct LossAndNorm {
     std::vector<double> loss, norm;  // [M]
+    std::uint64_t bits = 0;          // hash of both, the gradients and the parameters
   };
   LossAndNorm losses_and_norms(const float* gradients, std::int64_t stride);
   // FlatOptimizer::step.
@@ -67,7 +68,7 @@ class DeviceWeights {
   Parameters parameters_;
   std::shared_ptr<void> lists_;  // [3 or 4, M, P]: parameters, first and second moments, averages
   // Arguments of the kernels (models/kernels/flat_launches.hpp).
-  std::shared_ptr<void> places_, parts_, sums_, results_, coefficients_, shares_;
+  std::shared_ptr<void> places_, parts_, sums_, totals_, coefficients_, shares_;
   TensorClip clip_;
   std::shared_ptr<void> tensor_parts_, tensor_sums_, tensor_scales_;
 };

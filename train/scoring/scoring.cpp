@@ -1,7 +1,9 @@
 #include "train/scoring/scoring.hpp"
 
 #include <algorithm>
+#include <memory>
 #include <numeric>
+#include <semaphore>
 #include <string>
 
 #include "core/mutex.hpp"
@@ -64,11 +66,18 @@ class BlockScorer {
   }
 
  private:
+  using Turns = std::counting_semaphore<2>;
+
   // Scores `count` configurations of the block. out[m * block.count + k]: member m of the block.
   void score_part(const Unit& unit, const Block& block, std::int64_t count, double* out) const {
-    const int together = std::min(units_.members_together(unit), block.members);
+    const int together = std::min({units_.members_together(unit), block.members,
+                                   options_.block.members(units_.state_floats(*unit.input.plan))});
     for (int done = 0; done < block.members; done += together) {
       const int members = std::min(together, block.members - done);
+      // Two calls at a time keep a device busy, and the states of each need memory.
+      std::unique_ptr<Turns, void (*)(Turns*)> turn(nullptr,
+                                                    [](Turns* turns) { turns->release(); });
+      if (network_.device()) turns_.acquire(), turn.reset(&turns_);
       const UnitScores result =
           network_.scores(parameters_, block.first_member + done, members, unit.input);
       for (int m = 0; m < members; ++m) {
@@ -84,6 +93,7 @@ class BlockScorer {
   const Parameters parameters_;
   const UnitBuilder& units_;
   const ScoringOptions& options_;
+  mutable Turns turns_{2};
 };
 
 // The blocks of all ranks.

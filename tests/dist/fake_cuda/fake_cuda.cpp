@@ -3,6 +3,7 @@
 
 #include <chrono>
 #include <csignal>
+#include <cstdio>
 #include <cstring>
 #include <exception>
 #include <thread>
@@ -177,6 +178,7 @@ void queue_kernel(cudaStream_t stream, std::function<void()> run) {
 
 }  // namespace tpudist::fake
 
+namespace fake = tpudist::fake;
 using tpudist::fake::Allocation;
 using tpudist::fake::current_device;
 using tpudist::fake::Entry;
@@ -219,7 +221,16 @@ cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int device) {
   const Entry entry("cudaGetDeviceProperties");
   if (entry.failed()) return cudaErrorLaunchFailure;
   *properties = {};
-  properties->uuid.bytes[0] = static_cast<char>(device + 1);
+  const bool one = job->options.card == fake::JobOptions::Card::one;
+  properties->uuid.bytes[0] = static_cast<char>(one ? 1 : device + 1);
+  return cudaSuccess;
+}
+
+cudaError_t cudaDeviceGetPCIBusId(char* bus, int bytes, int device) {
+  const Entry entry("cudaDeviceGetPCIBusId");
+  if (entry.failed()) return cudaErrorLaunchFailure;
+  const bool apart = job->options.card == fake::JobOptions::Card::none;
+  std::snprintf(bus, static_cast<std::size_t>(bytes), "0000:%02x:00.0", apart ? device : 27);
   return cudaSuccess;
 }
 

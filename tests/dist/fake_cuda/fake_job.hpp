@@ -41,6 +41,9 @@ struct JobOptions {
   // Whether this process is one rank of a job of processes: mistakes are printed, and a lost rank
   // is killed.
   bool processes = false;
+  // Whether all devices are one GPU, and NCCL refuses ranks without an NCCL_HOSTID; or instances of
+  // one.
+  enum class Card { none, one, instances } card = Card::none;
 };
 
 struct JobResult {

@@ -22,10 +22,12 @@ struct Outcome {
   std::string output;
 };
 
-Outcome run_processes(int ranks, double timeout, const std::string& fault) {
+Outcome run_processes(int ranks, double timeout, const std::string& fault,
+                      const std::string& environment = "") {
   const TempDir folder;
   const std::string command =
-      (fault.empty() ? "" : "TPUDIST_FAULT='" + fault + "' ") +
+      (fault.empty() ? "" : "TPUDIST_FAULT='" + fault + "' ") + environment +
+      " "
       "OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 "
       "OMPI_MCA_btl_vader_single_copy_mechanism=none timeout 30 " TPUDIST_MPIRUN
       " --bind-to none --oversubscribe -np " +
@@ -49,6 +51,24 @@ TEST(ProcessFaults, WithoutOneTheSumsAreThoseOfAnyNumberOfRanks) {
   EXPECT_EQ(one.exit_code, 0) << one.output;
   EXPECT_THAT(one.output, HasSubstr("sums: "));
   EXPECT_THAT(three.output, HasSubstr(one.output));
+}
+
+TEST(ProcessFaults, OneGpuIsRefusedUnlessTheTestSwitchSharesIt) {
+  const auto two = [](const std::string& environment) {
+    return run_processes(2, 60, "", environment);
+  };
+  EXPECT_THAT(two("TPUDIST_CARD=one").output, HasSubstr("fewer GPUs than ranks"));
+  const Outcome instances = two("TPUDIST_CARD=instances");
+  EXPECT_EQ(instances.exit_code, 1);
+  EXPECT_THAT(instances.output, HasSubstr("ranks 0 and 1 are on the same GPU (0000:1b:00.0 of '"));
+  EXPECT_THAT(instances.output, HasSubstr("also where MIG divides GPUs"));
+  const std::string shared = "TPUDIST_CARD=one TPUDIST_TEST_ONLY_SHARE_GPU=1 ";
+  const Outcome known = two(shared);  // NCCL itself refuses
+  EXPECT_EQ(known.exit_code, 1);
+  EXPECT_THAT(known.output, HasSubstr("ncclCommInitRankConfig failed: invalid usage"));
+  const Outcome sums = two(shared + "NCCL_HOSTID=any");
+  EXPECT_EQ(sums.exit_code, 0) << sums.output;
+  EXPECT_THAT(sums.output, HasSubstr(run_processes(1, 60, "").output));
 }
 
 // Each with the text of the first error and the exit code. `timeout`: dist.timeout, 60 s where the

@@ -4,6 +4,7 @@
 //
 // TPUDIST_FAULT="KIND RANK FUNCTION NTH": the NTH call of FUNCTION on that rank meets the fault. KIND:
 // error, lost, async_error or stuck.
+// TPUDIST_CARD=one: the devices of all ranks are one GPU; instances: parts of one.
 
 #include <cstdlib>
 #include <map>
@@ -22,7 +23,7 @@ namespace tpudist {
 bool runs_on_gpus() {
   return true;
 }
-std::string cpu_kernels() {
+std::string cpu_kernels(Precision) {
   return "none";
 }
 std::string source_commit() {
@@ -50,7 +51,14 @@ Fault fault_of_environment() {
 
 // The main thread is the rank.
 [[maybe_unused]] const bool begun = [] {
-  static Job own({.ranks = launched_ranks(), .fault = fault_of_environment(), .processes = true});
+  const char* const text = std::getenv("TPUDIST_CARD");
+  const std::string card = text ? text : "";
+  static Job own({.ranks = launched_ranks(),
+                  .fault = fault_of_environment(),
+                  .processes = true,
+                  .card = card == "one"         ? JobOptions::Card::one
+                          : card == "instances" ? JobOptions::Card::instances
+                                                : JobOptions::Card::none});
   job = &own;
   rank = &own.ranks[launched_rank()];
   return true;

@@ -4,6 +4,7 @@
 
 #include <mpi.h>
 
+#include <cstdlib>
 #include <cstring>
 #include <exception>
 
@@ -117,7 +118,9 @@ ncclResult_t add(const char* name, cudaStream_t stream, Transfer part) {
 }  // namespace
 
 const char* ncclGetErrorString(ncclResult_t result) {
-  return result == ncclInvalidArgument ? "invalid argument" : "unhandled system error";
+  return result == ncclInvalidArgument ? "invalid argument"
+         : result == ncclInvalidUsage  ? "invalid usage"
+                                       : "unhandled system error";
 }
 const char* ncclGetLastError(ncclComm_t) {
   return "";
@@ -131,9 +134,11 @@ ncclResult_t ncclGetUniqueId(ncclUniqueId*) {
   return entry.failed() ? ncclSystemError : ncclSuccess;
 }
 
-ncclResult_t ncclCommInitRankConfig(ncclComm_t* comm, int, ncclUniqueId, int, ncclConfig_t*) {
+ncclResult_t ncclCommInitRankConfig(ncclComm_t* comm, int ranks, ncclUniqueId, int, ncclConfig_t*) {
   const Entry entry("ncclCommInitRankConfig");
   if (entry.failed()) return ncclSystemError;
+  if (ranks > 1 && job->options.card == fake::JobOptions::Card::one && !std::getenv("NCCL_HOSTID"))
+    return ncclInvalidUsage;
   MPI_Comm_idup(MPI_COMM_WORLD, &only.ranks, &only.pending);
   *comm = &only;
   return ncclInProgress;

@@ -3,13 +3,17 @@
 
 #include <gmock/gmock.h>
 
+#include "core/process.hpp"
 #include "dist/collectives/mpi_session.hpp"
 #include "dist/collectives/nccl_communicator.hpp"
 #include "models/device/device_backend.hpp"
 #include "models/network/executor.hpp"
+#include "tests/dist/faulty_communicator.hpp"
 #include "tests/models/launch_counter.hpp"
+#include "tests/support/thrown.hpp"
 #include "tests/train/tiny_data.hpp"
 #include "tests/train/tiny_run.hpp"
+#include "train/loop/forecast.hpp"
 #include "train/loop/training_step.hpp"
 #include "train/units/training_setup.hpp"
 
@@ -100,12 +104,27 @@ TEST(DeviceTraining, AStepStaysWithinItsBudget) {
   EXPECT_EQ(step.passes, 1);
   EXPECT_EQ(step.after.uploads - step.before.uploads, 3 + 3);
   EXPECT_EQ(step.after.downloads - step.before.downloads, 2);
-  // Neither parameters nor gradients are among them: 64 columns of scores, a loss and a norm for
-  // each member.
-  EXPECT_EQ(step.after.downloaded_bytes - step.before.downloaded_bytes, 5 * (64 * 8 + 16));
+  // Neither parameters nor gradients are among them: 64 columns of scores, a loss, a norm and a
+  // hash for each member.
+  EXPECT_EQ(step.after.downloaded_bytes - step.before.downloaded_bytes, 5 * (64 * 8 + 24));
   EXPECT_EQ(step.after.waits - step.before.waits, 2);
   EXPECT_EQ(step.after.page_locked, step.page_locked_after_two);
   EXPECT_LE(step.launches, 250);
+}
+
+// Members also compute the slates that they hold out: of three slates in five folds one member in
+// five holds out each.
+TEST(DeviceTraining, TheDryRunCountsWhatAJoinedPassComputes) {
+  const auto world = make_self_communicator();
+  ThreadPool pool(1, use_one_thread_per_worker);
+  NoProgress progress;
+  const auto operations = [&](const NodeTopology& topology) {
+    JobContext context{*world, pool, topology, progress};
+    const std::string text = plan_work(five_members(), 1, context).text;
+    const std::string before = "training     4 steps of ";
+    return std::stod(text.substr(text.find(before) + before.size()));
+  };
+  EXPECT_NEAR(operations(on_device()) / operations(NodeTopology()), 1.25, 0.02);
 }
 
 // The clip of each tensor by itself needs no more copies than that of all.
@@ -246,6 +265,78 @@ TEST(DeviceTraining, WeightsComeDownWhereTheyAreRead) {
   const CountedSteps changed(experiment,
                              [](TrainingState& state) { state.change_weights().flat[0] += 1; });
   EXPECT_NE(numbers_of(changed.state), expected);
+}
+
+// A bit of a gradient that the last rank receives in the third step, on the CPU and on the device.
+// The number may be too small to change a norm.
+TEST(DeviceTraining, ARankWhoseBitsPartEndsTheJobAtThatStepByName) {
+  int argc = 0;
+  char** argv = nullptr;
+  const MpiSession session(&argc, &argv);
+  const auto world = session.world();
+  const int ranks = world->size();
+  const TempDir own;
+  const std::filesystem::path shared = path_of_first(*world, own.path());
+  const Experiment experiment =
+      small_experiment({"batch={slates: 3, configs: 4}", "ensemble={members: 1, vary: [init]}",
+                        "train.checkpoint_every=3"});
+  for (const int device : {-1, 0}) {
+    int gathered = 0;
+    FaultyCommunicator faulty(*world, [&](std::span<std::byte> received, std::int64_t element) {
+      if (element != sizeof(float) || ++gathered != 3) return;
+      if (world->rank() == ranks - 1) received[0] ^= std::byte{1};
+    });
+    ThreadPool pool(1, use_one_thread_per_worker);
+    NoProgress progress;
+    NodeTopology topology;
+    topology.device = device;
+    JobContext context{faulty, pool, topology, progress};
+    const std::filesystem::path folder = shared / std::to_string(device);
+    const std::string said = message_of<DistError>(
+        [&] { train(experiment, folder, false, context, [] { return false; }); });
+    if (ranks == 1) {
+      EXPECT_EQ(said, "");
+      continue;
+    }
+    EXPECT_EQ(gathered, 3);
+    EXPECT_THAT(said, testing::StartsWith("losses, gradients and parameters of step 3: "));
+    const std::string node = " (" + host_name() + ") ";
+    EXPECT_THAT(said, testing::HasSubstr(ranks == 2 ? "rank 1" + node + "for faulty memory"
+                                                    : "look at rank 2" + node + "for faulty"));
+    EXPECT_FALSE(std::filesystem::exists(checkpoint_path(folder / "checkpoints", 3)));
+  }
+  world->barrier();  // the folder of rank 0 stays until all are done
+}
+
+// Losses and gradients are sums over all ranks: they do not tell that parameters differ.
+TEST(DeviceTraining, AParameterThatDiffersShowsInTheBitsOfAStep) {
+  int argc = 0;
+  char** argv = nullptr;
+  const MpiSession session(&argc, &argv);
+  const auto world = session.world();
+  const bool last = world->rank() == world->size() - 1;
+  const Experiment experiment =
+      small_experiment({"batch={slates: 3, configs: 4}", "ensemble={members: 1, vary: [init]}"});
+  for (const int device : {-1, 0}) {
+    ThreadPool pool(1, use_one_thread_per_worker);
+    NoProgress progress;
+    NodeTopology topology;
+    topology.device = device;
+    JobContext context{*world, pool, topology, progress};
+    const TrainingSetup setup(experiment, experiment.training_data(), pool, device, world->size(),
+                              *world);
+    TrainingState state(setup);
+    state.initialise(experiment, setup.network);
+    if (last) state.change_weights().flat[1] *= -1;
+    TrainingStep step(experiment, setup.network, context);
+    const StepResult result = step.run(setup.steps_of(world->rank()).build(0), state);
+    const auto losses = all_gather_variable<double>(*world, result.loss);
+    const auto bits = all_gather_variable<std::uint64_t>(*world, std::span(&result.bits, 1));
+    for (int rank = 0; rank < world->size(); ++rank) {
+      EXPECT_EQ(losses[rank], losses[0]);
+      EXPECT_EQ(bits[rank] == bits.back(), rank == world->size() - 1);
+    }
+  }
 }
 
 // From a checkpoint, and after members went back to it.

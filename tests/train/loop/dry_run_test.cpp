@@ -281,9 +281,7 @@ TEST(DryRun, SaysWhatRealStepsTook) {
 TEST(TimeForecast, CountsStepsEvaluationsAndTheEnd) {
   const Experiment experiment =
       tiny_experiment({"train.steps=100", "train.evaluate_every=10", "train.last_evaluation=all"});
-  ThreadPool pool(1);
-  const Network network(experiment.network, kLayoutSchema, -1, pool);
-  MeasuredSteps measured(network);
+  MeasuredSteps measured;
   const StepWork nothing;
   measured.add(nothing, 2, {.compute = 1});
   measured.add(nothing, 4, {.compute = 1});

@@ -84,7 +84,7 @@ TEST(RunStart, IsToldWithCommandMachineAndSettingsEachTime) {
   EXPECT_EQ(settings.at("train.last_evaluation"), "sampled");
   EXPECT_FALSE(settings.contains("data.shards"));  // decides no numbers
   EXPECT_FALSE(starts[0].libtorch.empty());
-  EXPECT_EQ(starts[0].kernels, cpu_kernels());
+  EXPECT_EQ(starts[0].kernels, cpu_kernels(Precision::fp32));
   EXPECT_EQ(starts[0].device, "CPU");
 }
 

@@ -74,17 +74,18 @@ struct Kernels {
     placed.resize(kMembers * placed_length);
   }
 
-  // [M] losses and norms.
-  std::vector<double> norms(const std::vector<float>& gradients, std::span<const NormPart> parts) {
+  std::vector<MemberTotals> totals(const std::vector<float>& gradients,
+                                   std::span<const NormPart> parts) {
     const auto members = static_cast<std::size_t>(kMembers);
-    std::vector<double> sums(members * parts.size() * kNormLanes), results(2 * members);
+    std::vector<LaneSums> sums(members * parts.size() * kNormLanes);
+    std::vector<MemberTotals> totals(members);
     launch_losses_and_norms(kMembers, length, parts.data(), std::ssize(parts), gradients.data(),
-                            length + kExtra, sums.data(), results.data(), nullptr);
-    return results;
+                            length + kExtra, flat.data(), sums.data(), totals.data(), nullptr);
+    return totals;
   }
   void step(const std::vector<float>& gradients, const std::vector<StepCoefficients>& coefficients,
             TensorClip clip) {
-    std::vector<double> sums(kMembers * clip.count * kNormLanes);
+    std::vector<LaneSums> sums(kMembers * clip.count * kNormLanes);
     std::vector<float> scales(kMembers * clip.tensors);
     clip.sums = sums.data();
     clip.scales = scales.data();
@@ -140,10 +141,10 @@ void compare_steps(const OptimizerConfig& config) {
       gradients.insert(gradients.end(), row.begin(), row.end());
     }
     const std::vector<double> norms = host.gradient_norms(gradients, stride, pool);
-    const std::vector<double> results = kernels.norms(gradients, host.norm_parts());
+    const std::vector<MemberTotals> totals = kernels.totals(gradients, host.norm_parts());
     for (std::size_t m = 0; m < kMembers; ++m) {
-      EXPECT_EQ(results[2 * m], gradients[m * stride + length]);
-      EXPECT_TRUE(results[2 * m + 1] == norms[m] || (std::isnan(norms[m]) && step != 1)) << m;
+      EXPECT_EQ(totals[m].loss, gradients[m * stride + length]);
+      EXPECT_TRUE(totals[m].norm == norms[m] || (std::isnan(norms[m]) && step != 1)) << m;
     }
     std::vector<bool> active(kMembers, true);
     active[kInactive] = false;
@@ -170,6 +171,30 @@ void compare_steps(const OptimizerConfig& config) {
         expect_same_bits(placed,
                          std::span(flat).subspan(member * length + entry.offset, placed.size()),
                          entry.name.c_str());
+      }
+    }
+  }
+}
+
+// The lowest bit or the sign of one number, at the ends and within a part.
+TEST(FlatSteps, TheHashChangesWithABitOfAGradientOrParameter) {
+  const ParameterTable table = odd_table();
+  const std::int64_t length = table.length();
+  const FlatOptimizer host(config_of("adam", 0), table, kMembers);
+  Kernels kernels(table, numbers(kMembers * length, 1, 3));
+  std::vector<float> gradients = numbers(kMembers * (length + kExtra), 2, 3);
+  const std::vector<MemberTotals> before = kernels.totals(gradients, host.norm_parts());
+  for (const NormPart& part : host.norm_parts()) {
+    for (const std::int64_t i : {part.begin, part.begin + 9, part.end - 1}) {
+      for (const std::uint32_t bit : {1u, 1u << 31}) {
+        for (float* changed : {&kernels.flat[length + i], &gradients[length + kExtra + i]}) {
+          const float kept = *changed;
+          *changed = std::bit_cast<float>(std::bit_cast<std::uint32_t>(kept) ^ bit);
+          const std::vector<MemberTotals> after = kernels.totals(gradients, host.norm_parts());
+          for (std::size_t m = 0; m < kMembers; ++m)
+            EXPECT_EQ(after[m].bits == before[m].bits, m != 1) << i;
+          *changed = kept;
+        }
       }
     }
   }

@@ -1,0 +1,45 @@
+// The estimate of a GPU's memory against what a training on the emulated device holds
+// (device_training_test.cpp).
+
+#include <gtest/gtest.h>
+
+#include "tests/support/paths.hpp"
+#include "tests/train/device_peak.hpp"
+#include "tests/train/tiny_data.hpp"
+#include "tests/train/tiny_run.hpp"
+#include "train/loop/forecast.hpp"
+
+namespace tpudist::test {
+namespace {
+
+// The estimate over the counted bytes, for a file of experiments/.
+double ratio_of(const std::string& file) {
+  ConfigDocument document = ConfigDocument::load(
+      source_folder() / "experiments" / (file + ".yaml"),
+      {"data.shards=" + tiny_shards().string(), "data.include={}", "ensemble={members: 2}",
+       "batch.slates=4"});
+  const Experiment experiment = read_experiment(document);
+  OneRank alone(2);
+  alone.context.topology.device = 0;
+  const TrainingSetup setup(experiment, experiment.training_data(), alone.pool, 0, 1, *alone.world);
+  const DeviceBytes bytes = device_bytes(setup, 1);
+  return static_cast<double>(bytes.total() - bytes.workspaces) /
+         static_cast<double>(counted_peak(setup, alone.context));
+}
+
+struct DeviceMemory : ::testing::TestWithParam<const char*> {};
+
+// step_counts says the same of all files.
+TEST_P(DeviceMemory, IsEstimatedWithinAHalf) {
+  const double ratio = ratio_of(GetParam());
+  EXPECT_GT(ratio, 1 / 1.5);
+  EXPECT_LT(ratio, 1.5);
+}
+
+INSTANTIATE_TEST_SUITE_P(Files, DeviceMemory,
+                         ::testing::Values("xla", "best_nlp", "alexnet", "systems/first_place_tile",
+                                           "systems/harvard", "systems/gst",
+                                           "systems/tpugraphs_tile_resgcn_late"));
+
+}  // namespace
+}  // namespace tpudist::test
