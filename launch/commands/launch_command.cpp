@@ -30,6 +30,7 @@
 #include "core/numbers.hpp"
 #include "core/process.hpp"
 #include "core/text.hpp"
+#include "dist/health/watchdog.hpp"
 #include "launch/commands/commands.hpp"
 #include "launch/program/exit_code.hpp"
 #include "launch/program/output.hpp"
@@ -42,7 +43,6 @@ namespace {
 namespace fs = std::filesystem;
 using Clock = std::chrono::steady_clock;
 
-constexpr int kLost = 86;          // as the watchdog's: continue with --resume
 constexpr double kRunInUse = 900;  // seconds for ranks on a host that is cut off to end themselves
 constexpr double kMpirunEnds = 5;  // seconds after SIGTERM
 constexpr double kSrunEnds = 45;   // the same; Slurm's KillWait is 30 s if not configured
@@ -225,7 +225,7 @@ class Launch {
       if (ranks < options_.least_ranks)
         return give_up(
             fmt::format("{} left, --min-ranks is {}", counted(ranks, "rank"), options_.least_ranks),
-            kLost);
+            kHungExitCode);
       if (fruitless > options_.restarts)
         return give_up(fmt::format("{} without a new checkpoint, the last exit code is {}",
                                    counted(fruitless, "start"), code),
@@ -284,7 +284,7 @@ class Launch {
     ::setpgid(child, child);
     if (child > 0) return child;
     ::prctl(PR_SET_PDEATHSIG, SIGUSR2);
-    if (::getppid() != parent) ::_exit(kLost);
+    if (::getppid() != parent) ::_exit(kHungExitCode);
     for (const int signal : {SIGPIPE, SIGXFSZ}) ::signal(signal, SIG_DFL);
     ::sigprocmask(SIG_SETMASK, &before_, nullptr);
     const std::string line =
@@ -336,7 +336,8 @@ class Launch {
     return hosts;
   }
 
-  // Runs the job once. Returns its exit code, as shells count it; kLost if it had to be ended.
+  // Runs the job once. Returns its exit code, as shells count it; kHungExitCode if it had to be
+  // ended.
   int run_job(const std::vector<Host>& hosts) {
     const std::string command = command_for(hosts);
     spdlog::debug("{}", command);
@@ -379,7 +380,7 @@ class Launch {
       while (::waitpid(-1, nullptr, WNOHANG) > 0) continue;
       std::this_thread::sleep_for(std::chrono::milliseconds(10));
     }
-    if (lost && ended) return kLost;
+    if (lost && ended) return kHungExitCode;
     return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
   }
 

@@ -1,6 +1,6 @@
 #pragma once
 
-// Vectors of AVX-512 for fp32_gemm.cpp and bf16_gemm.cpp, which define TPUDIST_TILES first.
+// Vectors of AVX-512 for avx512_gemm.cpp and bf16_gemm.cpp, which define TPUDIST_TILES first.
 
 #include <immintrin.h>
 

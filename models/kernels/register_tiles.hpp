@@ -1,6 +1,6 @@
 #pragma once
 
-// How the products (fp32_gemm.cpp, avx2_gemm.cpp, bf16_gemm.cpp, gemm.cpp) traverse their operands:
+// How the products (avx2_gemm.cpp, avx512_gemm.cpp, bf16_gemm.cpp, gemm.cpp) traverse their operands:
 // tiles of c are summed in registers, from rows of a and packed panels of b's columns. Only for
 // those files. Each first defines TPUDIST_TILES, the attribute of its instruction sets, so
 // everything here is compiled separately for each file.

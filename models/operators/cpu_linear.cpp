@@ -149,7 +149,7 @@ Backend::Gradients CpuBackend::linear_gradient(const at::Tensor& x, const at::Te
   return gradients;
 }
 
-at::Tensor CpuBackend::sum_of_rows(const at::Tensor& x) const {
+at::Tensor rows_in_order(const at::Tensor& x) {
   at::Tensor sums = at::zeros({x.size(0), x.size(2)}, x.options());
   AT_DISPATCH_FLOATING_TYPES(x.scalar_type(), "sum_of_rows", [&] {
     for (std::int64_t m = 0; m < x.size(0); ++m)

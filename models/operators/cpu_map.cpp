@@ -34,21 +34,6 @@ struct Saved {
   std::vector<at::Tensor> rows, parameters;
 };
 
-// The sum of x [1, rows, ...] over its rows, in order. LibTorch's own sum depends on the CPU.
-at::Tensor sum_in_order(const at::Tensor& x) {
-  const at::Tensor rows = x.contiguous();
-  at::Tensor sum = at::zeros_like(rows.select(1, 0)).unsqueeze(1);
-  const std::int64_t width = sum.numel();
-  AT_DISPATCH_FLOATING_TYPES(x.scalar_type(), "sum_in_order", [&] {
-    scalar_t* const out = sum.mutable_data_ptr<scalar_t>();
-    for (std::int64_t i = 0; i < rows.size(1); ++i) {
-      const scalar_t* const row = rows.const_data_ptr<scalar_t>() + i * width;
-      for (std::int64_t c = 0; c < width; ++c) out[c] += row[c];
-    }
-  });
-  return sum;
-}
-
 // Runs a block again with its own autograd graph and writes the inputs' gradients into `d_rows`.
 // Returns the parameters' gradients.
 std::vector<at::Tensor> backward_of_block(const RowFunction& function, const Saved& saved,
@@ -88,8 +73,13 @@ std::vector<at::Tensor> backward_of_block(const RowFunction& function, const Sav
     }
   }
   std::vector<at::Tensor> d_parameters;
-  for (; next < gradients.size(); ++next)
-    d_parameters.push_back(gradients[next].defined() ? sum_in_order(gradients[next]) : at::Tensor());
+  for (std::size_t i = 0; next < gradients.size(); ++next, ++i) {
+    const at::Tensor& of_rows = gradients[next];
+    d_parameters.push_back(
+        of_rows.defined()
+            ? rows_in_order(of_rows.flatten(2).contiguous()).view(saved.parameters[i].sizes())
+            : at::Tensor());
+  }
   return d_parameters;
 }
 

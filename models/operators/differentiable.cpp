@@ -419,12 +419,8 @@ void exponentiate(Tensor& x) {
     x.exp_();
     return;
   }
-  const auto exponentials = [](float* values, std::int64_t count) {
-    exp_values(values, count, values);
-  };
-  if (x.dim() == 2) return exponentials(x.mutable_data_ptr<float>(), x.numel());
   for_planes(x, [&](std::int64_t m, std::int64_t count) {
-    exponentials(mutable_plane<float>(x, m), count);
+    exp_values(plane<float>(x, m), count, mutable_plane<float>(x, m));
   });
 }
 

@@ -9,10 +9,11 @@
 namespace tpudist {
 
 // Calls body(m, count) for each plane of `x` [M, rows, C], which has `count` numbers one after
-// another.
+// another. A contiguous matrix is one plane.
 template <typename Body>
 void for_planes(const at::Tensor& x, const Body& body) {
-  for (std::int64_t m = 0; m < x.size(0); ++m) body(m, x.size(1) * x.size(2));
+  const std::int64_t planes = x.dim() == 3 ? x.size(0) : 1;
+  for (std::int64_t m = 0; m < planes; ++m) body(m, x.numel() / planes);
 }
 
 }  // namespace tpudist
