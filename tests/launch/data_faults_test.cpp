@@ -198,7 +198,7 @@ TEST_F(DataFaults, AReadThatTakesLongIsToldAndWaitedFor) {
   ASSERT_TRUE(job.wait_for("step       4/"));
   std::ofstream(slow).put('1');
   ASSERT_TRUE(job.wait_for("warning rank 0 silent for "));
-  ASSERT_TRUE(job.wait_for(" s: training, step "));
+  ASSERT_TRUE(job.wait_for(", training, step "));
   fs::remove(slow);
   job.forget();
   ASSERT_TRUE(job.wait_for("  loss "));
