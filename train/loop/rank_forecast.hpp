@@ -22,7 +22,7 @@ struct UnitCosts {
 struct RankLoad {
   int ranks = 1;
   double first = 0, mean = 0, slowest = 0;  // work of rank 0, of all, of each step's slowest rank
-  ExchangeSize exchange;
+  ExchangeSize exchange = {};
 };
 
 // `steps`: at least one. `row_bytes`: of a leaf's row.
