@@ -123,7 +123,7 @@ void print_case(const Case& simulated, std::int64_t steps) {
     const auto efficiency = [&](const RankForecast& row) {
       return one.plain.step / (row.step * ranks);
     };
-    fmt::print("| {} | {} | {:.3g} | {:.2g} | {:.0f} % | {:.2f} | {:.2f} |\n", simulated.name,
+    fmt::print("| {} | {} | {:.0f} | {:.0f} | {:.0f} % | {:.2f} | {:.2f} |\n", simulated.name,
                ranks, 1e3 * own.plain.step, 1e3 * own.plain.messages, 100 * own.plain.busy,
                efficiency(own.plain), efficiency(own.slowed));
   }

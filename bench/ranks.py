@@ -3,18 +3,21 @@
 
     bench/ranks.py --build build/release experiments/alexnet.yaml [key=value ...]
 
-For each number of ranks prints the seconds of a step (the mean over the first steps, of the quickest round for
-each), those of `train --dry-run --ranks` (the quickest of as many dry runs on one rank), and the difference. Also the
-rates of copying memory with one and with two threads: two ranks share the memory. The parameters must come out equal.
+Each round trains on each number of ranks and makes a dry run on one (`train --dry-run --ranks`), so that both meet
+the same machine. Prints medians over the rounds of two comparisons with the forecast, each with its extremes: the
+seconds of a mean step, unless ranks share cores; and the CPU seconds of a step on all ranks together (forecast: ranks x
+s/step x busy), for which other programs on the machine matter less. Also the rates of copying memory with one and
+with two threads: two ranks share the memory. The parameters must come out equal.
 
 Each rank has one core for all its threads, as where a job fills its machine. With --bind none the thread that prepares
 steps ahead takes the core that a second rank would have: one rank then uses two cores. More ranks than cores are not
-bound: they share the cores, so their forecast is the work of all ranks (ranks x s/step x busy) divided by the cores,
-and the messages. With --nodes FOLDER (tests/support/nodes.sh up FOLDER) the ranks are on node1 and node2 in turn.
+bound. A rank that waits sleeps, so that waiting takes no CPU time. With --nodes FOLDER (tests/support/nodes.sh up
+FOLDER) the ranks are on node1 and node2.
 """
 import os
 import pathlib
 import re
+import resource
 import statistics
 import subprocess
 import tempfile
@@ -25,34 +28,50 @@ CORES = len(os.sched_getaffinity(0))
 NODES = pathlib.Path(__file__).parent.parent / "tests/support/nodes.sh"
 
 
-def words_of(arguments, ranks, folder, *more):
+def words_of(arguments, ranks, folder, steps, *more):
     bind = arguments.bind if ranks <= CORES else "none"
-    words = mpi_training.command(arguments, ranks, folder, f"train.steps={arguments.steps}", "train.evaluate_every=0",
+    words = mpi_training.command(arguments, ranks, folder, f"train.steps={steps}", "train.evaluate_every=0",
                                  "train.log_every=1", "train.evaluate_rows=2", "train.last_evaluation=none",
                                  "dist.threads=1", bind=bind) + list(more)
     if arguments.nodes and ranks > 1:
         hosts = f"node1:{(ranks + 1) // 2},node2:{ranks // 2}"
         program = words.index(str(pathlib.Path(arguments.build) / "tpudist"))
-        words = [str(NODES), "run", arguments.nodes, hosts, *words[program:]]
+        words = [str(NODES), "run", arguments.nodes, hosts, "--oversubscribe", *words[program:]]
     return words
 
 
-def output_of(words):
-    return subprocess.run(words, env=mpi_training.ENVIRONMENT, check=True, stdout=subprocess.PIPE,
-                          stderr=subprocess.STDOUT, text=True).stdout
+def sleeping_library(folder):
+    """Open MPI's ranks that wait call sched_yield between two looks, if told that they share cores."""
+    library = pathlib.Path(folder) / "sleep.so"
+    source = "#include <unistd.h>\nint sched_yield(void) { return usleep(20); }\n"
+    subprocess.run(["cc", "-shared", "-fPIC", "-O1", "-x", "c", "-", "-o", library], input=source, text=True, check=True)
+    return {"LD_PRELOAD": str(library), "OMPI_MCA_mpi_yield_when_idle": "1"}
 
 
-def train(arguments, ranks, folder):
-    """The seconds of each step but the first, and the parameters."""
-    output = output_of(words_of(arguments, ranks, folder))
-    seconds = [step["step_seconds"] for step in mpi_training.logged(folder, "step")[1:]]
-    return seconds, re.search(r"parameters:?\s+([0-9a-f]{16})", output).group(1)
+def output_of(words, more={}):
+    """The output of a command, and the CPU seconds of it and its ranks."""
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    output = subprocess.run(words, env={**mpi_training.ENVIRONMENT, **more}, check=True, stdout=subprocess.PIPE,
+                            stderr=subprocess.STDOUT, text=True).stdout
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return output, after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+
+
+def train(arguments, ranks, work):
+    """The seconds of a mean step without the first, the CPU seconds of a step, and the parameters."""
+    output, _ = output_of(words_of(arguments, ranks, work / f"{ranks}", arguments.steps))
+    seconds = [step["step_seconds"] for step in mpi_training.logged(work / f"{ranks}", "step")[1:]]
+    # A short training has the same start and end.
+    cpu = [output_of(words_of(arguments, ranks, work / f"{ranks}-{steps}", steps), sleeping_library(work))[1]
+           for steps in (2, arguments.steps)]
+    parameters = re.search(r"parameters:?\s+([0-9a-f]{16})", output).group(1)
+    return statistics.mean(seconds), (cpu[1] - cpu[0]) / (arguments.steps - 2), parameters
 
 
 def forecast(arguments, folder, link):
     """Ranks -> seconds of a step, of its messages, and the busy share."""
     more = ["--dry-run", "--ranks", ",".join(map(str, arguments.ranks)), *(["--link", link] if link else [])]
-    output = output_of(words_of(arguments, 1, folder, *more))
+    output, _ = output_of(words_of(arguments, 1, folder, arguments.steps, *more))
     rows = re.findall(r"^ +(\d+) +([0-9.e-]+) +([0-9.e-]+) +[0-9.]+ +(\d+) %", output, re.MULTILINE)
     return {int(ranks): (float(step), float(messages), float(busy) / 100) for ranks, step, messages, busy in rows}
 
@@ -76,24 +95,30 @@ def main():
     parser.add_argument("--link", help="for the dry runs (us,GB/s)")
     parser.add_argument("--nodes", metavar="FOLDER")
     arguments = parser.parse_args()
-    seconds, parameters, forecasts = {ranks: [] for ranks in arguments.ranks}, set(), []
+    rounds, parameters = {ranks: [] for ranks in arguments.ranks}, set()
     for _ in range(arguments.rounds):
-        with tempfile.TemporaryDirectory(dir=arguments.nodes and pathlib.Path(arguments.nodes).parent) as work:
+        with tempfile.TemporaryDirectory(dir=arguments.nodes and pathlib.Path(arguments.nodes).parent) as folder:
+            work = pathlib.Path(folder)
+            told = forecast(arguments, work / "none", arguments.link)
             for ranks in arguments.ranks:
-                steps, made = train(arguments, ranks, pathlib.Path(work) / str(ranks))
-                seconds[ranks].append(steps)
+                seconds, cpu, made = train(arguments, ranks, work)
+                step, _, busy = told[ranks]
+                rounds[ranks].append((seconds, step, cpu, ranks * step * busy))
                 parameters.add(made)
-            forecasts.append(forecast(arguments, pathlib.Path(work) / "none", arguments.link))
     if len(parameters) > 1:
         raise SystemExit(f"parameters differ: {parameters}")
-    print("| ranks | s a step | forecast | difference | times as fast as one |\n|---|---|---|---|---|")
-    mean = {ranks: statistics.mean(map(min, zip(*rounds))) for ranks, rounds in seconds.items()}
+    print("| ranks | s a step | forecast | forecast / measured | CPU s a step | forecast | forecast / measured |\n"
+          "|---|---|---|---|---|---|---|")
     for ranks in arguments.ranks:
-        step, messages, busy = min(rows[ranks] for rows in forecasts)
-        if ranks > CORES:
-            step = ranks * busy * step / CORES + messages
-        print(f"| {ranks} | {mean[ranks]:.4f} | {step:.4f} | {step / mean[ranks] - 1:+.1%} | "
-              f"{mean[1] / mean[ranks]:.2f} |")
+        cells = []
+        for at in (0, 2):
+            pairs = [values[at:at + 2] for values in rounds[ranks]]
+            ratios = [told / measured for measured, told in pairs]
+            cells += [f"{statistics.median(column):.4f}" for column in zip(*pairs)]
+            cells.append(f"{statistics.median(ratios):.2f} ({min(ratios):.2f} to {max(ratios):.2f})")
+            if ranks > CORES and at == 0:
+                cells = ["", cells[1], ""]
+        print(f"| {ranks} | {' | '.join(cells)} |", flush=True)
     single, both = copy_rates(arguments.build)
     print(f"\nparameters equal; copying: {single:.1f} GB/s with one thread, {both:.1f} GB/s with two")
 

@@ -255,9 +255,8 @@ WorkPlan plan_work(const Experiment& experiment, const std::vector<int>& asked,
   const std::vector<UnitCosts> costs =
       unit_costs(steps, [](const UnitEstimate& unit) { return unit.step_work(); });
   WorkPlan plan;
-  std::vector<int> counts{started};
-  if (!asked.empty()) counts.push_back(1);
-  counts.insert(counts.end(), asked.begin(), asked.end());
+  std::vector<int> counts = with_one(asked);
+  counts.insert(counts.begin(), started);
   const auto row = static_cast<double>(setup.network.parameters().length() + kRowExtra);
   const SentRows sent = experiment.dist.all_reduce ? SentRows::sums
                         : setup.network.device()   ? SentRows::leaves

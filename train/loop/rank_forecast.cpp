@@ -41,6 +41,11 @@ RankLoad rank_load(const BatchPlanner& planner, int ranks, std::span<const UnitC
   return load;
 }
 
+std::vector<int> with_one(std::vector<int> ranks) {
+  if (!ranks.empty() && ranks.front() > 1) ranks.insert(ranks.begin(), 1);
+  return ranks;
+}
+
 LinkSpeed measure_links(Communicator& communicator, double bytes) {
   const std::vector<JobFacts::AllReduceSpeed> speeds = time_all_reduce(communicator);
   const auto far = [&](const JobFacts::AllReduceSpeed& speed) {

@@ -52,6 +52,9 @@ struct RankRequest {
       links;  // nothing: measured between several started ranks, else LinkSpeed{}
 };
 
+// The ranks to forecast: with one, to which efficiency refers; none if none are asked for.
+std::vector<int> with_one(std::vector<int> ranks);
+
 // Times in seconds.
 struct RankForecast {
   int ranks = 1;
