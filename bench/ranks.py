@@ -3,8 +3,8 @@
 
     bench/ranks.py --build build/release experiments/alexnet.yaml [key=value ...]
 
-Each round trains on each number of ranks and makes a dry run on one (`train --dry-run --ranks`), so that both meet
-the same machine. Prints medians over the rounds of two comparisons with the forecast, each with its extremes: the
+Each round trains on each number of ranks and makes dry runs (`train --dry-run --ranks`) on one rank and on as many as
+there are cores, whose forecast is for two ranks and more: all meet the same machine. Prints medians over the rounds of two comparisons with the forecast, each with its extremes: the
 seconds of a mean step, unless ranks share cores; and the CPU seconds of a step on all ranks together (forecast: ranks x
 s/step x busy), for which other programs on the machine matter less. Also the rates of copying memory with one and
 with two threads: two ranks share the memory. The parameters must come out equal.
@@ -43,7 +43,7 @@ def words_of(arguments, ranks, folder, steps, *more):
 def sleeping_library(folder):
     """Open MPI's ranks that wait call sched_yield between two looks, if told that they share cores."""
     library = pathlib.Path(folder) / "sleep.so"
-    source = "#include <unistd.h>\nint sched_yield(void) { return usleep(20); }\n"
+    source = "#include <unistd.h>\nint sched_yield(void) { return usleep(200); }\n"
     subprocess.run(["cc", "-shared", "-fPIC", "-O1", "-x", "c", "-", "-o", library], input=source, text=True, check=True)
     return {"LD_PRELOAD": str(library), "OMPI_MCA_mpi_yield_when_idle": "1"}
 
@@ -58,20 +58,19 @@ def output_of(words, more={}):
 
 
 def train(arguments, ranks, work):
-    """The seconds of a mean step without the first, the CPU seconds of a step, and the parameters."""
+    """The seconds of a mean step, its CPU seconds, and the parameters. In the first steps graphs are prepared."""
     output, _ = output_of(words_of(arguments, ranks, work / f"{ranks}", arguments.steps))
-    seconds = [step["step_seconds"] for step in mpi_training.logged(work / f"{ranks}", "step")[1:]]
-    # A short training has the same start and end.
+    seconds = [step["step_seconds"] for step in mpi_training.logged(work / f"{ranks}", "step")[arguments.warm_up:]]
     cpu = [output_of(words_of(arguments, ranks, work / f"{ranks}-{steps}", steps), sleeping_library(work))[1]
-           for steps in (2, arguments.steps)]
+           for steps in (arguments.warm_up, arguments.steps)]
     parameters = re.search(r"parameters:?\s+([0-9a-f]{16})", output).group(1)
-    return statistics.mean(seconds), (cpu[1] - cpu[0]) / (arguments.steps - 2), parameters
+    return statistics.mean(seconds), (cpu[1] - cpu[0]) / len(seconds), parameters
 
 
-def forecast(arguments, folder, link):
+def forecast(arguments, started, folder):
     """Ranks -> seconds of a step, of its messages, and the busy share."""
-    more = ["--dry-run", "--ranks", ",".join(map(str, arguments.ranks)), *(["--link", link] if link else [])]
-    output, _ = output_of(words_of(arguments, 1, folder, arguments.steps, *more))
+    more = ["--dry-run", "--ranks", ",".join(map(str, arguments.ranks))]
+    output, _ = output_of(words_of(arguments, started, folder, arguments.steps, *more))
     rows = re.findall(r"^ +(\d+) +([0-9.e-]+) +([0-9.e-]+) +[0-9.]+ +(\d+) %", output, re.MULTILINE)
     return {int(ranks): (float(step), float(messages), float(busy) / 100) for ranks, step, messages, busy in rows}
 
@@ -91,18 +90,18 @@ def main():
     parser.add_argument("--bind", choices=["core", "none"], default="core")
     parser.add_argument("--ranks", type=lambda text: sorted({1, *map(int, text.split(","))}), default=[1, 2])
     parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--steps", type=int, default=20)
-    parser.add_argument("--link", help="for the dry runs (us,GB/s)")
+    parser.add_argument("--steps", type=int, default=60)
+    parser.add_argument("--warm-up", type=int, default=20, help="steps that are not counted")
     parser.add_argument("--nodes", metavar="FOLDER")
     arguments = parser.parse_args()
     rounds, parameters = {ranks: [] for ranks in arguments.ranks}, set()
     for _ in range(arguments.rounds):
         with tempfile.TemporaryDirectory(dir=arguments.nodes and pathlib.Path(arguments.nodes).parent) as folder:
             work = pathlib.Path(folder)
-            told = forecast(arguments, work / "none", arguments.link)
+            told = {started: forecast(arguments, started, work / "none") for started in (1, CORES)}
             for ranks in arguments.ranks:
                 seconds, cpu, made = train(arguments, ranks, work)
-                step, _, busy = told[ranks]
+                step, _, busy = told[min(ranks, CORES)][ranks]
                 rounds[ranks].append((seconds, step, cpu, ranks * step * busy))
                 parameters.add(made)
     if len(parameters) > 1:
@@ -118,6 +117,8 @@ def main():
             cells.append(f"{statistics.median(ratios):.2f} ({min(ratios):.2f} to {max(ratios):.2f})")
             if ranks > CORES and at == 0:
                 cells = ["", cells[1], ""]
+        if arguments.nodes and ranks > 1:  # the CPU seconds of a node are not those of a child
+            cells[3] = cells[5] = ""
         print(f"| {ranks} | {' | '.join(cells)} |", flush=True)
     single, both = copy_rates(arguments.build)
     print(f"\nparameters equal; copying: {single:.1f} GB/s with one thread, {both:.1f} GB/s with two")
