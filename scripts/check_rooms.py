@@ -49,7 +49,7 @@ ROOMS = {
     "train/experiment": "train/optimizer results/records data/loading dist/health models/losses",
     "train/units": "train/experiment",
     "train/scoring": "train/units results/scores",
-    "train/loop": "train/scoring",
+    "train/loop": "train/scoring dist/doctor",
     "train/weights": "train/loop",
     "launch/sweep": "train/loop",
     "launch/program": "dist/health models/network",

@@ -1,7 +1,9 @@
 #include "dist/collectives/reduction_tree.hpp"
 
+#include <algorithm>
 #include <bit>
 #include <cstddef>
+#include <numeric>
 
 namespace tpudist {
 namespace {
@@ -58,6 +60,24 @@ std::vector<std::int64_t> slice_begins(std::int64_t length, int ranks) {
   for (int rank = 0; rank < ranks; ++rank) begin.push_back(length * rank / ranks / 16 * 16);
   begin.push_back(length);
   return begin;
+}
+
+ExchangeSize exchange_size(const LeafOwners& owners, int ranks, double row_bytes, SentRows sent) {
+  const ReductionTree tree = make_reduction_tree(owners, ranks);
+  const double others = ranks - 1, slice = row_bytes / ranks;
+  const auto sums = static_cast<double>(tree.root.size()) -
+                    static_cast<double>(std::ranges::count(tree.root, ReductionTree::none));
+  if (sent == SentRows::sums) return {2 * sums * others * slice, 2 * others};
+  std::vector<double> rows(ranks);  // that a rank has
+  for (int rank = 0; rank < ranks && sent == SentRows::sub_trees; ++rank)
+    rows[rank] = static_cast<double>(tree.held[rank].size());
+  for (const int owner : owners.owner)
+    if (owner >= 0 && sent == SentRows::leaves) ++rows[owner];
+  const auto [least, most] = std::ranges::minmax(rows);
+  const double all = std::accumulate(rows.begin(), rows.end(), 0.0);
+  return {(std::max(most * others, all - least) + sums * others) * slice,
+          // NCCL sends a rank's leaves, and then the sums, in one group.
+          (sent == SentRows::sub_trees ? most + sums : 2) * others};
 }
 
 }  // namespace tpudist

@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <iterator>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -33,7 +34,8 @@ struct TrainArguments {
   std::filesystem::path config, run_dir, trace;
   std::vector<std::string> overrides;
   bool resume = false, dry_run = false;
-  int ranks = 0;  // of the dry run; 0 = the started ranks
+  std::vector<int> ranks;    // of the dry run
+  std::vector<double> link;  // us and GB/s
 };
 
 void print_outcome(const TrainOutcome& outcome, const Experiment& experiment) {
@@ -106,9 +108,25 @@ std::vector<AgreedValue> values_to_agree(const TrainArguments& arguments,
   std::vector<AgreedValue> values{{"the command", arguments.dry_run ? "train --dry-run" : "train"},
                                   {"--run-dir", arguments.run_dir.string()},
                                   {"--trace", arguments.trace.string()},
-                                  {"--resume", arguments.resume ? "given" : "not given"}};
+                                  {"--resume", arguments.resume ? "given" : "not given"},
+                                  {"--ranks", fmt::format("{}", fmt::join(arguments.ranks, ","))},
+                                  {"--link", fmt::format("{}", fmt::join(arguments.link, ","))}};
   std::ranges::move(values_to_agree(experiment), std::back_inserter(values));
   return values;
+}
+
+RankRequest asked_ranks(const TrainArguments& arguments) {
+  constexpr std::size_t kMost = 16;
+  RankRequest asked{arguments.ranks, std::nullopt};
+  std::ranges::sort(asked.ranks);
+  const auto twice = std::ranges::adjacent_find(asked.ranks);
+  if (twice != asked.ranks.end()) refuse_value("--ranks", fmt::format("{} is given twice", *twice));
+  if (asked.ranks.size() > kMost)
+    refuse_value("--ranks", fmt::format("at most {} numbers are compared", kMost));
+  if (arguments.link.empty()) return asked;
+  if (arguments.link.size() != 2) refuse_value("--link", "give two numbers: us and GB/s");
+  asked.links = LinkSpeed{1e-6 * arguments.link[0], 1e9 * arguments.link[1]};
+  return asked;
 }
 
 // Refuses split placement: only the sweep command makes such runs.
@@ -125,15 +143,16 @@ void run(const TrainArguments& arguments) {
         "{} is a sweep file, not an experiment file: `tpudist sweep run {}` trains its runs",
         arguments.config.string(), shell_word(arguments.config.string())));
   }
+  const RankRequest asked = asked_ranks(arguments);
   const Experiment experiment = load_experiment(arguments.config, arguments.overrides);
   require_fused_members(experiment);
   const std::filesystem::path folder = arguments.run_dir.empty()
                                            ? std::filesystem::path("runs") / experiment.name
                                            : arguments.run_dir;
   bool stopped = false;
-  const JobOptions options{experiment.dist.device, experiment.dist.threads,
+  const JobOptions options{experiment.dist.device,     experiment.dist.threads,
                            experiment.dist.mixed_cpus, experiment.network.precision,
-                           experiment.dist.timeout, values_to_agree(arguments, experiment)};
+                           experiment.dist.timeout,    values_to_agree(arguments, experiment)};
   run_job(options, [&](JobContext& context) {
     const bool root = context.world.rank() == 0;
     run_on_all_ranks(context.world, [&] {
@@ -149,9 +168,8 @@ void run(const TrainArguments& arguments) {
             context.pool.threads() == 1 ? "" : "s", context.topology.device >= 0 ? "CUDA" : "CPU");
     }
     if (arguments.dry_run) {
-      const int ranks = arguments.ranks > 0 ? arguments.ranks : context.world.size();
       if (root) print("\n");
-      dry_run(experiment, folder, arguments.resume, ranks, context, print_text);
+      dry_run(experiment, folder, arguments.resume, asked, context, print_text);
       return;
     }
     const TracedJob traced(context, arguments.trace);
@@ -198,11 +216,21 @@ void add_train_command(Command app) {
       command.add_flag("--dry-run", arguments->dry_run,
                        "Print the plan of work, memory and time, and write nothing");
   dry_run.excludes(trace);
+  const Option ranks =
+      command
+          .add_option("--ranks", arguments->ranks,
+                      "With --dry-run: plan and time for so many ranks, without starting them; a "
+                      "list such as 1,4,16 compares them")
+          .needs(dry_run)
+          .split_word(',')
+          .in_range(1, 1 << 16);
   command
-      .add_option("--ranks", arguments->ranks,
-                  "With --dry-run: the plan for so many ranks, without starting them")
-      .needs(dry_run)
-      .in_range(1, 1 << 16);
+      .add_option("--link", arguments->link,
+                  "With --ranks: microseconds of a message and GB/s of each rank, e.g. 2,12 "
+                  "(default: measured between several started ranks, else 30,1.2)")
+      .split_word(',')
+      .positive()
+      .needs(ranks);
   command.run([arguments] { run(*arguments); });
 }
 

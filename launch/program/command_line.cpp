@@ -254,6 +254,10 @@ Option Option::split_at(char separator) const {
   return Option(option_->delimiter(separator));
 }
 
+Option Option::split_word(char separator) const {
+  return Option(option_->delimiter(separator)->allow_extra_args(false));
+}
+
 Option Option::show_default() const {
   option_->capture_default_str();
   return *this;
@@ -358,6 +362,8 @@ template Option Command::add_option(const std::string&, std::vector<std::filesys
 template Option Command::add_option(const std::string&, std::vector<std::int64_t>&,
                                     const std::string&) const;
 template Option Command::add_option(const std::string&, std::vector<int>&,
+                                    const std::string&) const;
+template Option Command::add_option(const std::string&, std::vector<double>&,
                                     const std::string&) const;
 
 Option Command::add_flag(const std::string& name, bool& value, const std::string& what) const {

@@ -28,6 +28,8 @@ class Option {
   Option takes(int values) const;
   // A word may hold several values, separated by `separator`.
   Option split_at(char separator) const;
+  // The same for a single word: the words behind it are arguments.
+  Option split_word(char separator) const;
   // The help shows the current value of the variable.
   Option show_default() const;
 

@@ -394,7 +394,28 @@ TEST_F(InspectPlans, DryRunPlansForRanksThatDoNotRun) {
   EXPECT_THAT(text, AllOf(HasSubstr("work of 3 ranks"), HasSubstr("\n  rank 2 "),
                           HasSubstr("\n  balance ")));
   EXPECT_EQ(run_program("train --ranks 3 " + file_ + " 2>&1").exit_code, 2);
-  EXPECT_EQ(run_program("train --dry-run --ranks 0 " + file_ + " 2>&1").exit_code, 2);
+}
+
+TEST_F(InspectPlans, DryRunComparesNumbersOfRanks) {
+  const auto [exit_code, text] =
+      run_program("train --dry-run --ranks 4,1,2 --link 2,10 " + file_ + " train.steps=3 2>&1");
+  EXPECT_EQ(exit_code, 0) << text;
+  EXPECT_THAT(text, AllOf(ContainsRegex("\n +1 .*\n +2 .*\n +4 .* [0-9]+ % "),
+                          HasSubstr("2 us each, 10 GB/s for each rank (--link)"),
+                          HasSubstr("with an efficiency of 0.8")));
+}
+
+TEST_F(InspectPlans, WrongNumbersOfRanksAreExitCode2) {
+  for (const std::string wrong :
+       {"--ranks 0", "--ranks=-1", "--ranks 1,x", "--ranks 1,,2", "--ranks 1.5", "--ranks 2,4,2",
+        "--ranks 100000", "--ranks ''", "--ranks 1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16,17",
+        "--link 1,2", "--ranks 2 --link 1", "--ranks 2 --link 0,1"}) {
+    const Outcome refused = run_program("train --dry-run " + wrong + " " + file_ + " 2>&1");
+    EXPECT_EQ(refused.exit_code, 2) << wrong << refused.output;
+    EXPECT_THAT(refused.output, HasSubstr("--")) << wrong;
+  }
+  EXPECT_THAT(run_program("train --dry-run --ranks 2,4,2 " + file_ + " 2>&1").output,
+              HasSubstr("--ranks: 2 is given twice"));
 }
 
 TEST_F(InspectPlans, DryRunSaysWhatEvaluationsCost) {

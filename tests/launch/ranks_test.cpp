@@ -151,6 +151,17 @@ TEST_F(Ranks, RefuseDifferentSettingsByTheirNames) {
                  "data.exclude.valid: [] on ranks 0, 2, ");
 }
 
+TEST_F(Ranks, ForecastOtherNumbersByTheLinksBetweenThem) {
+  const std::string text = output_of(train(2, "forecast", "--dry-run --ranks 1,2,8 train.steps=3"));
+  EXPECT_EQ(count_of(text, "(measured between these 2 ranks)"), 1) << text;
+  EXPECT_EQ(count_of(text, "time of 2 ranks"), 1) << text;
+  EXPECT_EQ(count_of(text, "cores of their own, 2 on a node"), 1) << text;
+  EXPECT_FALSE(fs::exists(path("forecast")));
+  expect_refusal(run_ranks({{train_arguments("forecast", "--dry-run --ranks 2")},
+                            {train_arguments("forecast", "--dry-run --ranks 2,4")}}),
+                 2, ": --ranks: 2 on rank 0, 2,4 on rank 1");
+}
+
 TEST_F(Ranks, RefuseDifferentData) {
   const std::string other = " data.shards=" + path("other");
   expect_refusal(

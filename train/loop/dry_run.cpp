@@ -13,6 +13,7 @@
 #include "models/plans/plan.hpp"
 #include "results/records/run_folder.hpp"
 #include "train/loop/run_report.hpp"
+#include "train/loop/step_side.hpp"
 #include "train/units/training_setup.hpp"
 
 namespace tpudist {
@@ -82,37 +83,25 @@ std::string refined_line(const std::vector<PlannedStep>& steps) {
                      kPlannedSteps);
 }
 
-// What each rank computes in a step, by `cost` of a unit for one member.
-std::vector<double> work_of_ranks(const TrainingSetup& setup, const PlannedStep& step,
+// The costs of the units for one member, by `cost`.
+std::vector<UnitCosts> unit_costs(const std::vector<PlannedStep>& steps,
                                   double (*cost)(const UnitEstimate&)) {
-  std::vector<double> unit_work;
-  for (std::size_t unit = 0; unit < step.units.size(); ++unit)
-    unit_work.push_back(step.chunks[unit] * cost(step.units[unit]));
-  return setup.planner.rank_work(step.batch, unit_work);
-}
-
-std::vector<double> work_of_ranks(const TrainingSetup& setup, const PlannedStep& step) {
-  return work_of_ranks(setup, step, [](const UnitEstimate& unit) { return unit.step_work(); });
-}
-
-// Arithmetic of all members in a mean step.
-double operations_of_step(const TrainingSetup& setup, const std::vector<PlannedStep>& steps) {
-  double sum = 0;
+  std::vector<UnitCosts> costs;
   for (const PlannedStep& step : steps) {
-    const std::vector<double> work =
-        work_of_ranks(setup, step, [](const UnitEstimate& unit) { return unit.cost.step(); });
-    sum += std::accumulate(work.begin(), work.end(), 0.0);
+    UnitCosts& own = costs.emplace_back(UnitCosts{step.batch.step, {}});
+    for (std::size_t unit = 0; unit < step.units.size(); ++unit)
+      own.work.push_back(step.chunks[unit] * cost(step.units[unit]));
   }
-  return sum / static_cast<double>(steps.size());
+  return costs;
 }
 
 // Units are assigned by estimated costs; the printed balance uses the real plans.
-std::string rank_lines(const TrainingSetup& setup, const std::vector<PlannedStep>& steps,
+std::string rank_lines(const BatchPlanner& planner, const std::vector<UnitCosts>& steps,
                        int ranks) {
   std::vector<double> sum(ranks, 0.0);
   double slowest = 0, total = 0;
-  for (const PlannedStep& step : steps) {
-    const std::vector<double> work = work_of_ranks(setup, step);
+  for (const UnitCosts& step : steps) {
+    const std::vector<double> work = planner.rank_work(planner.plan(step.step), step.work);
     for (std::size_t r = 0; r < work.size(); ++r) sum[r] += work[r];
     slowest += *std::max_element(work.begin(), work.end());
     total += std::accumulate(work.begin(), work.end(), 0.0);
@@ -255,14 +244,31 @@ std::string data_and_model_text(const TrainingSetup& setup, int ranks) {
 
 }  // namespace
 
-WorkPlan plan_work(const Experiment& experiment, int ranks, JobContext& context) {
+WorkPlan plan_work(const Experiment& experiment, const std::vector<int>& asked,
+                   JobContext& context) {
   // One rank alone makes the plan; other ranks need not exist.
   const auto alone = make_self_communicator();
+  const int started = context.world.size(), ranks = asked.empty() ? started : asked.back();
   const TrainingSetup setup(experiment, experiment.training_data(), context.pool,
-                            context.topology.device, ranks, *alone);
+                            context.topology.device, std::max(ranks, started), *alone);
   const std::vector<PlannedStep> steps = plan_steps(setup, context.pool);
-  const double operations = operations_of_step(setup, steps);
+  const std::vector<UnitCosts> costs =
+      unit_costs(steps, [](const UnitEstimate& unit) { return unit.step_work(); });
   WorkPlan plan;
+  std::vector<int> counts = with_one(asked);
+  counts.insert(counts.begin(), started);
+  const auto row = static_cast<double>(setup.network.parameters().length() + kRowExtra);
+  const SentRows sent = experiment.dist.all_reduce ? SentRows::sums
+                        : setup.network.device()   ? SentRows::leaves
+                                                   : SentRows::sub_trees;
+  for (const int count : counts)
+    plan.loads.push_back(rank_load(setup.planner, count, costs, sizeof(float) * row, sent));
+  const double operations =
+      ranks *
+      rank_load(setup.planner, ranks,
+                unit_costs(steps, [](const UnitEstimate& unit) { return unit.cost.step(); }), row,
+                sent)
+          .mean;
   plan.text = data_and_model_text(setup, ranks);
   plan.text += fmt::format(
       "steps\n  an epoch     {} of {} x {} in {}\n"
@@ -277,26 +283,21 @@ WorkPlan plan_work(const Experiment& experiment, int ranks, JobContext& context)
   if (data) valid.emplace(*data, context).add(experiment, setup.network);
   plan.evaluations = evaluation_costs(setup, valid ? &*valid : nullptr, context);
   plan.text += evaluation_text(experiment, plan.evaluations, data.has_value(), operations);
-  plan.text += rank_lines(setup, steps, ranks);
-  for (const PlannedStep& step : steps) {
-    const std::vector<double> work = work_of_ranks(setup, step);
-    plan.work_of_first_rank += work.front() / static_cast<double>(steps.size());
-    plan.work_of_slowest_rank +=
-        *std::ranges::max_element(work) / static_cast<double>(steps.size());
-  }
+  if (asked.size() < 2) plan.text += rank_lines(setup.planner.for_ranks(ranks), costs, ranks);
   return plan;
 }
 
-void dry_run(const Experiment& experiment, const std::filesystem::path& run, bool resume, int ranks,
-             JobContext& context, const std::function<void(std::string_view)>& print) {
+void dry_run(const Experiment& experiment, const std::filesystem::path& run, bool resume,
+             const RankRequest& asked, JobContext& context,
+             const std::function<void(std::string_view)>& print) {
   const bool root = context.world.rank() == 0;
   WorkPlan plan;
   run_on_first_rank(context.world, [&] {
     RunClaim(run, resume);  // for its errors
-    plan = plan_work(experiment, ranks, context);
+    plan = plan_work(experiment, asked.ranks, context);
     print(plan.text);  // before the steps, which may run out of memory
   });
-  const std::string time = time_text(experiment, run, resume, ranks, plan, context);
+  const std::string time = time_text(experiment, run, resume, asked, plan, context);
   if (root) print(time);
 }
 

@@ -3,10 +3,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <chrono>
+#include <limits>
 #include <map>
 #include <memory>
 #include <span>
+#include <thread>
 #include <vector>
 
 #include "core/error.hpp"
@@ -14,6 +17,7 @@
 #include "core/prefetcher.hpp"
 #include "dist/collectives/device_memory.hpp"
 #include "dist/collectives/device_reducer.hpp"
+#include "dist/collectives/nccl_communicator.hpp"
 #include "results/records/run_folder.hpp"
 #include "train/loop/run_checkpoints.hpp"
 #include "train/loop/run_evaluation.hpp"
@@ -43,15 +47,17 @@ constexpr double kCheckpointBytesPerSecond = 100e6;
 // Takes the first steps of the training, and measures all except the first.
 class TimedSteps {
  public:
-  TimedSteps(const Experiment& experiment, const std::filesystem::path& run, bool resume,
+  // `ranks`: the most for which times are asked.
+  TimedSteps(const Experiment& experiment, const std::filesystem::path& run, bool resume, int ranks,
              JobContext& context)
       : experiment_(experiment),
         context_(context),
         setup_(experiment, experiment.training_data(), context.pool, context.topology.device,
-               context.world.size(), context.world),
+               std::max(ranks, context.world.size()), context.world),
+        planner_(setup_.planner.for_ranks(context.world.size())),
         validation_(setup_, context),
         state_(setup_),
-        step_(experiment, setup_.network, context) {
+        step_(std::in_place, experiment, setup_.network, context) {
     run_on_all_ranks(context.world, [&] { require_device_memory(setup_, context); });
     const RunFolder folder(run);
     if (!resume || !RunCheckpoints(setup_, folder, /*claim=*/nullptr, context).restore(state_))
@@ -62,7 +68,7 @@ class TimedSteps {
   std::int64_t first() const { return first_; }  // steps done before
 
   void take() {
-    const StepBuilder builder = setup_.steps_of(context_.world.rank());
+    const StepBuilder builder = setup_.steps_of(context_.world.rank(), planner_);
     Prefetcher<StepWork> work(first_, experiment_.train.prefetch, setup_.steps_at_once,
                               [&](std::int64_t step) { return builder.build(step); });
     const auto start = Clock::now();
@@ -72,9 +78,9 @@ class TimedSteps {
       const auto begin = Clock::now();
       std::optional<StepWork> next;
       run_on_all_ranks(context_.world, [&] { next = work.next(); });
-      step_.run(*next, state_);
+      step_->run(*next, state_);
       const bool warms_up = state_.step == first_ + 1 && state_.step < experiment_.train.steps;
-      if (!warms_up) measured_.add(*next, seconds_since(begin), step_.times());
+      if (!warms_up) measured_.add(*next, seconds_since(begin), step_->times());
       goes_on = state_.step < experiment_.train.steps && !is_enough(seconds_since(start));
       context_.world.broadcast(std::span(&goes_on, 1), 0);
     }
@@ -96,7 +102,54 @@ class TimedSteps {
     if (cost) measured_.add_evaluation(cost->work / context_.world.size(), seconds_since(begin));
   }
 
+  // Takes the steps again as one of `ranks` ranks, the one with most estimated work, without planning
+  // beside it. Each rank does so at the same time, and all get the mean. Call after all other steps.
+  RankSpeed speed_as_one_of(int ranks) {
+    constexpr double kSeconds = 2;  // for the steps of one rank
+    context_.enter("timed shares of steps", state_.step);
+    step_.reset();  // frees its memory
+    const auto alone = make_self_communicator();
+    JobContext own{*alone, context_.pool, context_.topology, context_.progress};
+    TrainingStep taken(experiment_, setup_.network, own);
+    const BatchPlanner planner = setup_.planner.for_ranks(ranks);
+    const double whole = measured_.seconds() * context_.world.size();
+    std::int64_t count = std::clamp(static_cast<int>(kSeconds / whole), 1, measured_.count());
+    context_.world.broadcast(std::span(&count, 1), 0);
+    std::array<double, 3> sums{};  // work, compute, planning
+    for (std::int64_t step = first_; step < first_ + count; ++step) {
+      const std::vector<double> cost = planner.plan(step).rank_cost;
+      const auto rank = static_cast<int>(std::ranges::max_element(cost) - cost.begin());
+      double work = 0, compute = std::numeric_limits<double>::infinity(), planning = compute;
+      for (int time = 0; time < 2; ++time) {  // the first may be slow: the quicker one counts
+        StepWork share = setup_.steps_of(rank, planner).build(step);
+        for (int& owner : share.batch.owners.owner) owner = owner == rank ? 0 : -1;
+        state_.step = step;
+        taken.run(share, state_);
+        context_.advance();
+        work = share.work;
+        compute = std::min(compute, taken.times().compute);
+        planning = std::min(planning, share.read_seconds + share.plan_seconds);
+      }
+      sums[0] += work;
+      sums[1] += compute;
+      sums[2] += planning / context_.pool.threads();
+    }
+    context_.world.all_reduce(std::span(sums), ReduceOp::sum);
+    return sums[0] > 0 ? RankSpeed{sums[1] / sums[0], sums[2] / sums[0]} : RankSpeed{};
+  }
+
+  // The speed of messages between the started ranks. Collective, for at least two.
+  LinkSpeed links() {
+    const std::int64_t row = setup_.network.parameters().length();
+    const auto bytes = static_cast<double>(experiment_.ensemble.members * row) * sizeof(float);
+    if (!setup_.network.device()) return measure_links(context_.world, bytes);
+    return measure_links(*make_nccl_communicator(context_.world, context_.topology.device, nullptr,
+                                                 experiment_.dist.timeout),
+                         bytes);
+  }
+
   const MeasuredSteps& measured() const { return measured_; }
+  bool hides_planning() const { return setup_.network.device() != nullptr; }
   double state_bytes() const { return state_.checkpoint_bytes(); }
 
  private:
@@ -110,12 +163,21 @@ class TimedSteps {
   const Experiment& experiment_;
   JobContext& context_;
   const TrainingSetup setup_;
+  const BatchPlanner planner_;   // for the started ranks
   const Validation validation_;  // opened, since training opens it too
   TrainingState state_;
-  TrainingStep step_;
+  std::optional<TrainingStep> step_;
   MeasuredSteps measured_;
   std::int64_t first_ = 0;
 };
+
+// The ranks that a node takes: as started, or of one rank alone as many as its cores or GPUs take.
+int ranks_of_node(const JobContext& context) {
+  if (context.world.size() > 1) return context.topology.local_ranks;
+  if (context.topology.device >= 0) return static_cast<int>(visible_devices().devices.size());
+  const auto cores = static_cast<int>(std::thread::hardware_concurrency());
+  return std::max(cores / context.pool.threads(), 1);
+}
 
 // 32 MiB on a Hopper for each thread that calls cuBLAS: two run passes, one is autograd's.
 constexpr std::uint64_t kWorkspaces = 3 * (std::uint64_t{32} << 20);
@@ -244,31 +306,58 @@ TimeForecast forecast_time(const Experiment& experiment, const MeasuredSteps& me
 }
 
 std::string time_text(const Experiment& experiment, const std::filesystem::path& run, bool resume,
-                      int ranks, const WorkPlan& plan, JobContext& context) {
+                      const RankRequest& asked, const WorkPlan& plan, JobContext& context) {
   const auto begin = Clock::now();
-  TimedSteps timed(experiment, run, resume, context);
+  const int started = context.world.size();
+  TimedSteps timed(experiment, run, resume, asked.ranks.empty() ? 1 : asked.ranks.back(), context);
   if (timed.first() >= experiment.train.steps)
     return fmt::format("all {} steps are done: only scores are left\n", timed.first());
   const double set_up = seconds_since(begin);
   timed.take();
   timed.evaluate(plan.evaluations);
+  const std::vector<int> counts = with_one(asked.ranks);
+  std::vector<RankSpeed> speeds;
+  for (const int ranks : counts) speeds.push_back(timed.speed_as_one_of(ranks));
+  const bool measures = !counts.empty() && !asked.links && started > 1;
+  const LinkSpeed links = measures ? timed.links() : asked.links.value_or(LinkSpeed{});
   if (context.world.rank() != 0) return "";
   const MeasuredSteps& measured = timed.measured();
-  const bool same_ranks = ranks == context.world.size();
+  const auto forecast = [&](double step, int ranks) {
+    return forecast_time(experiment, measured, step, ranks, plan.evaluations, timed.state_bytes(),
+                         timed.first());
+  };
   // The timed steps may have had more or less work than others.
-  const double step =
-      same_ranks ? measured.seconds() *
-                       (measured.work() > 0 ? plan.work_of_first_rank / measured.work() : 1)
-                 : measured.seconds_for(plan.work_of_slowest_rank) + measured.optimizer_seconds();
-  const TimeForecast forecast = forecast_time(experiment, measured, step, ranks, plan.evaluations,
-                                              timed.state_bytes(), timed.first());
-  return fmt::format(
-      "time of {} with {} each{}, from {} on the real data\n"
+  const TimeForecast own = forecast(
+      measured.seconds() * (measured.work() > 0 ? plan.loads.front().first / measured.work() : 1),
+      started);
+  std::string text = fmt::format(
+      "time of {} with {} each, from {} on the real data\n"
       "  set-up       {}\n  training     {}\n  together     about {}\n",
-      counted(ranks, "rank"), counted(context.pool.threads(), "thread"),
-      same_ranks ? "" : " on cores of their own, messages left out",
-      counted(measured.count(), "step"), format_seconds(set_up), forecast.text(),
-      format_seconds(set_up + forecast.total()));
+      counted(started, "rank"), counted(context.pool.threads(), "thread"),
+      counted(measured.count(), "step"), format_seconds(set_up), own.text(),
+      format_seconds(set_up + own.total()));
+  double one = 0;  // step of one rank
+  std::vector<RankForecast> rows;
+  for (std::size_t i = 0; i < counts.size(); ++i) {
+    RankForecast& row = rows.emplace_back(forecast_step(
+        plan.loads[i + 1], speeds[i], links, measured.optimizer_seconds(), timed.hides_planning()));
+    if (i == 0) one = row.step;
+    row.efficiency = one / (row.ranks * row.step);
+    row.training = set_up + forecast(row.step, row.ranks).total();
+  }
+  if (rows.empty()) return text;
+  const int node_ranks = ranks_of_node(context);
+  if (asked.ranks.front() > 1) rows.erase(rows.begin());
+  return text +
+         fmt::format(
+             "forecast for ranks with {} each on {} of their own, {} on a node\n"
+             "  messages     {:.2g} us each, {:.2g} GB/s for each rank ({})\n",
+             counted(context.pool.threads(), "thread"), timed.hides_planning() ? "GPUs" : "cores",
+             node_ranks, 1e6 * links.latency, 1e-9 * links.bandwidth,
+             measures      ? fmt::format("measured between these {} ranks", started)
+             : asked.links ? "--link"
+                           : "assumed: 10 Gb/s Ethernet, --link gives others") +
+         rank_table(rows, node_ranks) + rank_advice(rows);
 }
 
 std::string DeviceBytes::text() const {
@@ -282,7 +371,8 @@ DeviceBytes device_bytes(const TrainingSetup& setup, int ranks) {
   const int members = experiment.ensemble.members;
   const bool averages = experiment.train.average.kind != AverageKind::none;
   const std::int64_t row = setup.network.parameters().length() + kRowExtra;
-  const std::vector<int> owners = setup.planner.plan(0).owners.owner;
+  const BatchPlanner planner = setup.planner.for_ranks(ranks);
+  const std::vector<int> owners = planner.plan(0).owners.owner;
   const std::int64_t leaves = std::ranges::count_if(owners, [](int owner) { return owner >= 0; });
   DeviceBytes bytes;
   bytes.weights = DeviceWeights::bytes(setup.network.parameters(), members, averages ? 1 : 0);
@@ -296,7 +386,8 @@ DeviceBytes device_bytes(const TrainingSetup& setup, int ranks) {
   bytes.sums = static_cast<std::uint64_t>(members * (row + (ranks + 1) * slice)) * sizeof(float);
 
   std::map<std::shared_ptr<const Unit>, int> units;  // the members that learn from each
-  for (const UnitPass& pass : setup.steps_of(0).build(0).passes) units[pass.data] += pass.members;
+  for (const UnitPass& pass : setup.steps_of(0, planner).build(0).passes)
+    units[pass.data] += pass.members;
   const int chunk = experiment.batch.member_chunk;
   double joined = 0, all = 0, largest = 0;  // of all leaves, of all members of all units, of a unit
   const auto add_unit = [&](const Unit& unit, int own) {

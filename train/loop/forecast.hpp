@@ -6,9 +6,11 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "dist/health/job_context.hpp"
 #include "train/experiment/experiment.hpp"
+#include "train/loop/rank_forecast.hpp"
 #include "train/loop/training_step.hpp"
 #include "train/scoring/scoring_session.hpp"
 #include "train/units/step_work.hpp"
@@ -43,21 +45,23 @@ std::string evaluation_text(const Experiment& experiment, const EvaluationCosts&
 struct WorkPlan {
   std::string text;  // data, units, memory, evaluations, and each rank's share in the first steps
   EvaluationCosts evaluations;
-  // Work of the planned steps, mean per step, in floating-point operations
-  // (BatchPlanner::rank_work).
-  double work_of_first_rank = 0, work_of_slowest_rank = 0;
+  // Of the planned steps: of the started ranks, then with_one(those asked for).
+  std::vector<RankLoad> loads;
 };
 
-// Plans for `ranks` ranks. Builds the plans of the first steps. Not collective: runs only on the
-// threads of this rank. Throws what opening and planning the data throws.
-WorkPlan plan_work(const Experiment& experiment, int ranks, JobContext& context);
+// Plans for the largest number of `ranks`, or for the started ranks if there is none. Builds the
+// plans of the first steps. Not collective: runs only on the threads of this rank. Throws what
+// opening and planning the data throws.
+WorkPlan plan_work(const Experiment& experiment, const std::vector<int>& ranks,
+                   JobContext& context);
 
-// `train --dry-run`: rank 0 `print`s the plan, and then how long a training by `ranks` such ranks
-// takes. To measure the time, all ranks of the context take a few steps on the real data. Refuses
-// what a training in the folder `run` would refuse. With `resume` goes on from the checkpoint in
-// `run`. Writes nothing. Collective.
-void dry_run(const Experiment& experiment, const std::filesystem::path& run, bool resume, int ranks,
-             JobContext& context, const std::function<void(std::string_view)>& print);
+// `train --dry-run`: rank 0 `print`s the plan, then how long a training by the ranks of the context
+// takes, and the forecast for the ranks asked for. To measure the time, all ranks of the context take
+// a few steps on the real data. Refuses what a training in the folder `run` would refuse. With
+// `resume` goes on from the checkpoint in `run`. Writes nothing. Collective.
+void dry_run(const Experiment& experiment, const std::filesystem::path& run, bool resume,
+             const RankRequest& asked, JobContext& context,
+             const std::function<void(std::string_view)>& print);
 
 // Measured times of some steps on this rank.
 class MeasuredSteps {
@@ -100,12 +104,12 @@ TimeForecast forecast_time(const Experiment& experiment, const MeasuredSteps& me
                            int ranks, const EvaluationCosts& costs, double state_bytes,
                            std::int64_t done);
 
-// The duration of a training, as lines, measured by a few steps of all ranks on the real data. With
-// `resume` the steps go on from the newest checkpoint in the folder `run`, which stays unchanged.
-// `plan`: for `ranks` ranks, on rank 0; other ranks get no text. Collective. Throws what training
-// throws before its first step.
+// The duration of a training, as lines, measured by a few steps of all ranks on the real data, and
+// the forecast for other ranks. With `resume` the steps go on from the newest checkpoint in the folder
+// `run`, which stays unchanged. `plan`: on rank 0; other ranks get no text. Collective. Throws what
+// training throws before its first step.
 std::string time_text(const Experiment& experiment, const std::filesystem::path& run, bool resume,
-                      int ranks, const WorkPlan& plan, JobContext& context);
+                      const RankRequest& asked, const WorkPlan& plan, JobContext& context);
 
 // The bytes that a training takes of the memory of a rank's GPU, without CUDA's and NCCL's own.
 struct DeviceBytes {

@@ -23,6 +23,12 @@ bool BatchPlanner::held_out(int member, int graph) const {
   return !fold_.empty() && fold_[graph] == ensemble_.held_out_fold(member);
 }
 
+BatchPlanner BatchPlanner::for_ranks(int ranks) const {
+  BatchPlanner other = *this;
+  other.ranks_ = ranks;
+  return other;
+}
+
 BatchPlan BatchPlanner::plan(std::int64_t step) const {
   return plan(step, std::vector<bool>(ensemble_.members, true));
 }

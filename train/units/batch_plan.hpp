@@ -57,6 +57,9 @@ class BatchPlanner {
   BatchPlanner(const Experiment& experiment, const SlateOrder& order, std::vector<SlateCost> costs,
                std::vector<int> fold, int ranks, bool joins = false);
 
+  // The same batches for other ranks. Needs costs.
+  BatchPlanner for_ranks(int ranks) const;
+
   BatchPlan plan(std::int64_t step) const;
   // Plans a step for the members of this run with training[m]. Other members have weight 0, so
   // nothing is computed for them. `training` does not change the slates and weights of a member.

@@ -122,8 +122,8 @@ void require_same_segments(const Dataset& data, Communicator& world) {
                     "give all ranks the same METIS, or data.segments.by=consecutive");
 }
 
-StepBuilder TrainingSetup::steps_of(int rank) const {
-  return StepBuilder(experiment, planner, order, units, pool, rank, most_pass_bytes);
+StepBuilder TrainingSetup::steps_of(int rank, const BatchPlanner& assigned) const {
+  return StepBuilder(experiment, assigned, order, units, pool, rank, most_pass_bytes);
 }
 
 std::vector<std::pair<std::int64_t, std::int64_t>> cut_graphs(const Dataset& data) {

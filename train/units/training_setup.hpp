@@ -52,8 +52,9 @@ struct TrainingSetup {
   TrainingSetup(const TrainingSetup&) = delete;
   TrainingSetup& operator=(const TrainingSetup&) = delete;
 
-  // Prepares the work of one rank.
-  StepBuilder steps_of(int rank) const;
+  // Prepares the work of one rank, as the planner or another gives it to ranks.
+  StepBuilder steps_of(int rank) const { return steps_of(rank, planner); }
+  StepBuilder steps_of(int rank, const BatchPlanner& assigned) const;
 
   const Experiment& experiment;
   ThreadPool& pool;

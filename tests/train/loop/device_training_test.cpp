@@ -120,7 +120,7 @@ TEST(DeviceTraining, TheDryRunCountsWhatAJoinedPassComputes) {
   NoProgress progress;
   const auto operations = [&](const NodeTopology& topology) {
     JobContext context{*world, pool, topology, progress};
-    const std::string text = plan_work(five_members(), 1, context).text;
+    const std::string text = plan_work(five_members(), {1}, context).text;
     const std::string before = "training     4 steps of ";
     return std::stod(text.substr(text.find(before) + before.size()));
   };

@@ -23,7 +23,7 @@ using ::testing::SizeIs;
 
 std::string describe(const Experiment& experiment, int ranks) {
   OneRank alone;
-  return plan_work(experiment, ranks, alone.context).text;
+  return plan_work(experiment, {ranks}, alone.context).text;
 }
 
 // The line of a section that begins with this word, without the word and the spaces around it.
@@ -254,28 +254,130 @@ TEST(DryRun, SharesAllWorkAmongTheRanks) {
 }
 
 // What `print` was given, all together.
-std::string dry_run_text(const Experiment& experiment, int ranks) {
+std::string dry_run_text(const Experiment& experiment, const RankRequest& asked = {}) {
   OneRank alone;
   std::string text;
   const test::TempDir folder;
-  dry_run(experiment, folder / "run", false, ranks, alone.context,
+  dry_run(experiment, folder / "run", false, asked, alone.context,
           [&](std::string_view part) { text += part; });
   return text;
 }
 
 TEST(DryRun, SaysWhatRealStepsTook) {
-  const std::string text = dry_run_text(tiny_experiment(), 1);
+  const std::string text = dry_run_text(tiny_experiment());
   EXPECT_THAT(text, ::testing::StartsWith(describe(tiny_experiment(), 1).substr(0, 100)));
   EXPECT_THAT(text,
               HasSubstr("time of 1 rank with 1 thread each, from 5 steps on the real data\n"));
   EXPECT_THAT(line_of(text, "time of", "training"), HasSubstr("6 steps of "));
   EXPECT_THAT(line_of(text, "time of", "training"), HasSubstr(" after the last step"));
   EXPECT_THAT(line_of(text, "time of", "together"), ::testing::ContainsRegex("^about [0-9]"));
-  // A run of one step, and ranks that are not there.
-  EXPECT_THAT(dry_run_text(tiny_experiment({"train.steps=1"}), 1), HasSubstr("from 1 step on"));
-  EXPECT_THAT(
-      dry_run_text(tiny_experiment(), 3),
-      HasSubstr("time of 3 ranks with 1 thread each on cores of their own, messages left out"));
+  EXPECT_THAT(text, Not(HasSubstr("forecast")));
+  // A run of one step.
+  EXPECT_THAT(dry_run_text(tiny_experiment({"train.steps=1"})), HasSubstr("from 1 step on"));
+}
+
+// The columns of the forecast: ranks, s/step, messages, efficiency, busy.
+std::vector<std::vector<double>> forecast_rows(const std::string& text) {
+  const std::regex pattern("\n +([0-9]+) +([0-9.e-]+) +([0-9.e-]+) +([0-9.]+) +([0-9]+) %");
+  std::vector<std::vector<double>> rows;
+  for (std::sregex_iterator at(text.begin(), text.end(), pattern), end; at != end; ++at) {
+    rows.emplace_back();
+    for (int i = 1; i <= 5; ++i) rows.back().push_back(std::stod((*at)[i].str()));
+  }
+  return rows;
+}
+
+TEST(DryRun, ForecastsRanksThatAreNotThere) {
+  // Messages of a second: ranks do not pay.
+  const std::string text = dry_run_text(tiny_experiment(), {{1, 2, 6}, LinkSpeed{1, 1e9}});
+  EXPECT_THAT(text, HasSubstr("forecast for ranks with 1 thread each on cores of their own"));
+  EXPECT_THAT(text, HasSubstr("1e+06 us each, 1 GB/s for each rank (--link)"));
+  const auto rows = forecast_rows(text);
+  ASSERT_THAT(rows, SizeIs(3)) << text;
+  EXPECT_EQ(rows[0][0], 1);
+  EXPECT_EQ(rows[0][2], 0);
+  EXPECT_EQ(rows[0][3], 1);  // efficiency, by definition
+  EXPECT_EQ(rows[1][0], 2);
+  EXPECT_GT(rows[1][2], 5);  // sub-trees, sums and agreements
+  EXPECT_LT(rows[1][3], 0.1);
+  EXPECT_GT(rows[2][1], rows[1][1]);
+  EXPECT_THAT(text, HasSubstr("\n  1 rank: the most of these with an efficiency of 0.8 or more"));
+  EXPECT_THAT(text, HasSubstr("a sweep on 6 ranks: --groups 1 trains 6 runs side by side"));
+}
+
+TEST(DryRun, OneNumberOfRanksIsAForecastToo) {
+  const std::string text = dry_run_text(tiny_experiment(), {{3}, {}});
+  EXPECT_THAT(shares(text), SizeIs(3));
+  EXPECT_THAT(forecast_rows(text), SizeIs(1));
+  EXPECT_THAT(text, HasSubstr("30 us each, 1.2 GB/s for each rank (assumed"));
+}
+
+// Members that hold out folds, cut graphs and drawn rows: ranks without work, and a share of a step.
+TEST(DryRun, TimesSharesOfAllKindsOfSteps) {
+  for (const std::vector<std::string>& overrides :
+       {std::vector<std::string>{"ensemble.vary=[init, fold, order]"},
+        {"batch.config_chunk=2"},
+        {"batch={slates: 4, configs: 4, unit: graph, unit_slates: 2}"},
+        {"data.segments={nodes: 20, by: consecutive}", "loss.list_mle.clip_norm=.inf"},
+        {"dist.reduce=nccl"}}) {
+    const auto rows = forecast_rows(dry_run_text(tiny_experiment(overrides), {{2, 40}, {}}));
+    ASSERT_THAT(rows, SizeIs(2)) << overrides.front();
+    EXPECT_GT(rows[0][4], rows[1][4]) << overrides.front();  // 40 ranks have too little to do
+  }
+}
+
+// Rank 0 has two units of work, rank 1 has one.
+TEST(RankForecast, AddsComputationPlanningUpdateAndMessages) {
+  const RankLoad load{
+      .ranks = 2, .first = 2, .mean = 1.5, .slowest = 2, .exchange = {.bytes = 64, .messages = 2}};
+  const LinkSpeed links{.latency = 1e-3, .bandwidth = 6400};
+  const RankForecast host = forecast_step(load, {.compute = 10e-3, .planning = 2e-3}, links, 6e-3,
+                                          /*hides_planning=*/false);
+  EXPECT_DOUBLE_EQ(host.messages, 10e-3 + 2e-3 + 3e-3);  // and three agreements
+  EXPECT_DOUBLE_EQ(host.step, 24e-3 + 6e-3 + 15e-3);
+  EXPECT_DOUBLE_EQ(host.busy, (18e-3 + 6e-3) / 45e-3);
+  const RankForecast hidden = forecast_step(load, {10e-3, 2e-3}, links, 6e-3, true);
+  EXPECT_DOUBLE_EQ(hidden.step, 20e-3 + 6e-3 + 15e-3);
+  EXPECT_DOUBLE_EQ(forecast_step(load, {10e-3, 30e-3}, links, 6e-3, true).step, 81e-3);
+}
+
+// Two units that cost 3 and 1 for each of two members, planned alike on all ranks.
+TEST(RankForecast, LoadsAreThoseOfTheAssignment) {
+  Experiment experiment;
+  experiment.batch.slates = 2;
+  experiment.ensemble.members = 2;
+  const SlateOrder order({1, 2, 10, DrawMode::rows}, {10, 10}, 1);
+  const BatchPlanner planner(experiment, order, {{3, 3}, {1, 1}}, {}, 1);
+  const BatchPlan first = planner.plan(0);
+  UnitCosts step{0, {}};
+  for (const SlateId& slate : first.slates) step.work.push_back(slate.graph == 0 ? 3 : 1);
+  const auto load = [&](int ranks) {
+    return rank_load(planner, ranks, std::span(&step, 1), 64, SentRows::sub_trees);
+  };
+  EXPECT_EQ(load(1).slowest, 8);
+  EXPECT_EQ(load(1).exchange.bytes, 0);
+  EXPECT_EQ(load(2).slowest, 4);
+  EXPECT_EQ(load(2).mean, 4);
+  EXPECT_EQ(load(8).slowest, 3);
+  EXPECT_EQ(load(8).mean, 1);
+  EXPECT_GT(load(8).exchange.bytes, 0);
+}
+
+TEST(RankForecast, AdvisesByEfficiencyAndByRunsAnHour) {
+  const auto row = [](int ranks, double efficiency) {
+    return RankForecast{
+        .ranks = ranks, .efficiency = efficiency, .training = 3600 / (ranks * efficiency)};
+  };
+  const std::vector<RankForecast> rows{row(1, 1), row(2, 1), row(3, 1), row(8, 0.8), row(16, 0.5)};
+  EXPECT_EQ(rank_advice(rows),
+            "  8 ranks: the most of these with an efficiency of 0.8 or more\n"
+            "  a sweep on 16 ranks: --groups 2 trains 8 runs side by side, and 2 times as many an "
+            "hour as one at a time\n");
+  EXPECT_EQ(rank_advice(std::span(rows).first(2)),
+            "  2 ranks: the most of these with an efficiency of 0.8 or more\n");
+  EXPECT_EQ(rank_advice(std::span(rows).last(1)), "  none of these has an efficiency of 0.8\n");
+  // 16 ranks take 450 s on two nodes of 8.
+  EXPECT_THAT(rank_table(rows, 8), ::testing::ContainsRegex("\n +16 .* 0.50 .* 7:30 +0.25\n"));
 }
 
 TEST(TimeForecast, CountsStepsEvaluationsAndTheEnd) {

@@ -192,7 +192,7 @@ TEST_F(ReducedGraphs, AreScoredWithSeveralDrawsOfNodes) {
 }
 
 TEST_F(ReducedGraphs, AreShownByTheForecastAndByTheStatisticsOfPlans) {
-  EXPECT_THAT(plan_work(reduced({"train.last_evaluation=none"}), 1, context).text,
+  EXPECT_THAT(plan_work(reduced({"train.last_evaluation=none"}), {1}, context).text,
               ::testing::ContainsRegex("[0-9]+ nodes of [0-9]+"));
   const auto graphs = plan_statistics(reduced(), pool, progress);
   for (const GraphPlanStatistics& graph : graphs) {

@@ -213,7 +213,7 @@ TEST_F(RunPredictions, AreStoppedOnRequestAndMadeByResuming) {
 
 TEST_F(RunPredictions, AreInTheDryRun) {
   OneRank alone;
-  EXPECT_THAT(plan_work(tiny_experiment({"predictions.rows=5"}), 1, alone.context).text,
+  EXPECT_THAT(plan_work(tiny_experiment({"predictions.rows=5"}), {1}, alone.context).text,
               HasSubstr("predictions  35 rows"));
 }
 

@@ -276,7 +276,7 @@ TEST_F(Segments, AddUpToTheGraph) {
 
 TEST_F(Segments, AreToldBeforeATraining) {
   OneRank alone;
-  const std::string text = plan_work(cut(), 1, alone.context).text;
+  const std::string text = plan_work(cut(), {1}, alone.context).text;
   EXPECT_THAT(text, ::testing::ContainsRegex(
                         "segments +[0-9]+ with configurable nodes, [0-9.]+ KiB of scores on each "
                         "rank and in each checkpoint; [0-9.]+ [KM]iB on the first"));

@@ -305,7 +305,7 @@ TEST(GraphDraw, IsTheSameInAllChunksOfASlate) {
 TEST(GraphDraw, IsPartOfTheForecast) {
   OneRank alone;
   const auto text = [&](const char* dropout) {
-    return plan_work(tiny_experiment({dropout, "train.last_evaluation=none"}), 1, alone.context)
+    return plan_work(tiny_experiment({dropout, "train.last_evaluation=none"}), {1}, alone.context)
         .text;
   };
   EXPECT_THAT(text("batch.edge_dropout=0.25"),
