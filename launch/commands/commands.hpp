@@ -64,8 +64,7 @@ void add_rank_command(Command app);
 void add_weights_command(Command app);
 void add_config_command(Command app);
 void add_doctor_command(Command app);
-// These two cover all commands of the program, including those added later.
-void add_man_command(Command app);
+// Covers all commands of the program, including those added later.
 CommandText text_with_words(Command app);
 
 }  // namespace tpudist

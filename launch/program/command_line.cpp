@@ -217,13 +217,13 @@ OptionText text_of(const CLI::Option& option) {
 }
 
 CommandText text_of(const CLI::App& app) {
-  CommandText text{app.get_name(), app.get_description(), app.get_footer(), {}, {}};
+  CommandText text{app.get_name(), app.get_description(), {}, {}};
   for (const CLI::Option* option : app.get_options()) text.options.push_back(text_of(*option));
   for (const CLI::App* command : commands_of(app)) text.commands.push_back(text_of(*command));
   return text;
 }
 
-// The help, with the types of options in words, as man pages have them.
+// The help, with the types of options in words.
 class HelpPage : public CLI::Formatter {
   std::string make_option_opts(const CLI::Option* option) const override {
     return " " + text_of(*option).value_text();

@@ -54,7 +54,7 @@ class Option {
   CLI::Option* option_;
 };
 
-// The help of an option, for man pages and shell completion.
+// The help of an option, for shell completion.
 struct OptionText {
   std::vector<std::string> names = {};  // "--run-dir"; for an argument one name without dashes
   // The type: "text", "number", "file", "folder", "path", "experiment", "sweep file",
@@ -71,7 +71,7 @@ struct OptionText {
 
 // The help of a command.
 struct CommandText {
-  std::string name, what, footer;
+  std::string name, what;
   std::vector<OptionText> options;  // with arguments, in the order of their definition
   std::vector<CommandText> commands;
 };
