@@ -198,9 +198,7 @@ void add_inspect_command(Command app, std::function<void(const InspectPlanArgume
       "them.\n\n"
       "With --suspects the graphs whose run times look corrupted, by their order and their "
       "repetitions alone,\n"
-      "and the overrides that leave them out; nothing is left out by itself. With --html also a "
-      "page with\n"
-      "pictures of the run times, and of what data.entropy_filter would remove of them.\n\n"
+      "and the overrides that leave them out; nothing is left out by itself.\n\n"
       "With --ceiling the Kendall tau that a perfect ranking of each graph would score, because "
       "its measurements\n"
       "are noisy, from those that were repeated.\n\n"
@@ -210,14 +208,13 @@ void add_inspect_command(Command app, std::function<void(const InspectPlanArgume
       "lies from\n"
       "what a run was trained on.\n\n"
       "Example:\n  tpudist inspect tpudist-data --collection layout:xla:random\n"
-      "  tpudist inspect tpudist-data --suspects --html run-times.html\n"
+      "  tpudist inspect tpudist-data --suspects\n"
       "  tpudist inspect --plan experiments/xla.yaml --configs 16\n"
       "  tpudist inspect tpudist-data --collection layout:xla:random --folds 5 --write-folds "
       "folds.yaml");
   command.choose_arguments_by_checks();  // so that key=value is not taken for the folder
   command
-      .add_option("shards", arguments->shard_root,
-                  "Folder of the shards, or a file of HLO (.pb, .txt)")
+      .add_option("shards", arguments->shard_root, "Folder of the shards, or a file of HLO (.pb)")
       .existing_path();
   command.add_option("overrides", arguments->plan.overrides, "key=value pairs, with --plan");
   const Option collection = command

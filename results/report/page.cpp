@@ -241,8 +241,7 @@ std::string table_html(const TextTable& table) {
 }
 
 std::string page_html(const std::string& title, const std::string& subtitle,
-                      std::span<const ReportFact> facts, std::span<const ReportSection> sections,
-                      std::string_view command) {
+                      std::span<const ReportFact> facts, std::span<const ReportSection> sections) {
   std::string html = fmt::format(
       "<!DOCTYPE html>\n<html xmlns=\"http://www.w3.org/1999/xhtml\" lang=\"en\">\n<head>\n"
       "<meta charset=\"utf-8\"/>\n"
@@ -257,9 +256,9 @@ std::string page_html(const std::string& title, const std::string& subtitle,
   html += "</nav>\n</header>\n<main>\n";
   for (const ReportSection& section : sections) html += section_html(section);
   return html + fmt::format(
-                    "</main>\n<footer><p>Written by tpudist {} {}.</p></footer>\n"
+                    "</main>\n<footer><p>Written by tpudist {} report.</p></footer>\n"
                     "<script>{}</script>\n</body>\n</html>\n",
-                    version(), escaped(command), page_script());
+                    version(), page_script());
 }
 
 }  // namespace tpudist

@@ -161,31 +161,6 @@ TEST_F(InspectCeilings, SaysWhatCannotBe) {
   EXPECT_EQ(inspect("--ceiling").exit_code, 3);
 }
 
-TEST_F(InspectCeilings, WritesAPageOfRunTimes) {
-  const std::string page = (folder_ / "page.html").string();
-  EXPECT_THAT(output_of(inspect("--suspects --html " + page)),
-              AllOf(HasSubstr("data.entropy_filter=0.3 would remove"),
-                    HasSubstr("page.html: run times of 1 collection\n")));
-  const std::string html = read_text_file(page);
-  EXPECT_THAT(html, AllOf(HasSubstr("one (train)"), HasSubstr("few (train)")));
-  const Outcome json = inspect("--suspects --json --html " + page);
-  EXPECT_TRUE(nlohmann::json::accept(json.output)) << json.output;
-  EXPECT_EQ(read_text_file(page), html);
-}
-
-TEST_F(InspectCeilings, SaysWhyThereIsNoPage) {
-  EXPECT_EQ(inspect("--html page.html").exit_code, 2);
-  EXPECT_THAT(output_of(inspect("--suspects --html " + (folder_ / "none/page.html").string()), 2),
-              HasSubstr("none"));
-  std::filesystem::remove_all(folder_ / "npz");
-  std::filesystem::remove_all(folder_ / "shards");
-  NpzFixture::make_tile().write(folder_ / "npz/tile/xla/train/k.npz", {.deflate_level = 1});
-  convert_npz(folder_.path());
-  EXPECT_THAT(output_of(inspect("--suspects --html " + (folder_ / "page.html").string()), 2),
-              AllOf(HasSubstr("--html"), HasSubstr("tile")));
-  EXPECT_FALSE(std::filesystem::exists(folder_ / "page.html"));
-}
-
 Outcome inspect(const std::string& arguments) {
   return run_program("inspect " + tiny_shards().string() + " " + arguments + " 2>&1");
 }

@@ -59,7 +59,7 @@ struct LineChart {
   };
 
   std::string label, x_name, y_name;
-  bool log_x = false, log_y = false;
+  bool log_x = false;
   bool zero = false;  // whether the vertical axis begins at 0
   std::vector<Band> bands = {};
   std::vector<Series> lines = {};
