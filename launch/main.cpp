@@ -10,7 +10,7 @@
 namespace {
 
 void add_commands(tpudist::Command app) {
-  tpudist::add_data_commands(app, tpudist::inspect_plans);
+  tpudist::add_data_commands(app);
   tpudist::add_train_command(app);
   tpudist::add_launch_command(app);
   tpudist::add_evaluate_command(app);

@@ -377,10 +377,6 @@ void Command::require_command() const {
   app_->require_subcommand(1);
 }
 
-void Command::choose_arguments_by_checks() const {
-  app_->validate_positionals();
-}
-
 void Command::run(std::function<void()> action) const {
   app_->callback([app = app_, action = std::move(action)] {
     if (const CLI::Option* settings = app->get_option_no_throw("overrides"))

@@ -97,8 +97,6 @@ class Command {
   void footer(const std::string& text) const;
   // The line must name a sub-command.
   void require_command() const;
-  // Stores an argument in the first variable whose checks accept the argument.
-  void choose_arguments_by_checks() const;
   // Sets the action of the command, which runs when the whole line is parsed.
   void run(std::function<void()> action) const;
 

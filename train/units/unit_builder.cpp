@@ -260,11 +260,9 @@ PlanComparison UnitBuilder::compare(std::span<const Slate> slates, Graphs& graph
             configs;
     }
   }
-  const auto prepared = std::chrono::steady_clock::now();
   plans.refined = refined_plan(slates, graphs);
-  const auto end = std::chrono::steady_clock::now();
-  plans.build_seconds = seconds_between(prepared, end);
-  if (graphs.draws()) plans.drawn_seconds = seconds_between(start, end);
+  if (graphs.draws())
+    plans.drawn_seconds = seconds_between(start, std::chrono::steady_clock::now());
   plans.refined_cost = plan_cost(plans.refined, work_);
   plans.dense_cost = dense_plan_cost(plans.dense_rows, needed_rows, entries, plans.refined.nodes,
                                      plans.refined.states, work_);

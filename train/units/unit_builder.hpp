@@ -44,7 +44,6 @@ struct PlanComparison {
   Plan refined;
   std::int64_t dense_rows = 0;        // of each layer of the dense plan
   PlanCost dense_cost, refined_cost;  // of one member
-  double build_seconds = 0;           // to build the refined plan of already prepared graphs
   double drawn_seconds = 0;           // to draw and refine parts of graphs; 0: none drawn
   bool refined_pays() const;          // decides for `plan: auto`
   // 1 if no layer computes anything; the head does not count.

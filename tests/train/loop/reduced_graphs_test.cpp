@@ -15,7 +15,6 @@
 #include "train/loop/forecast.hpp"
 #include "train/scoring/collection_scores.hpp"
 #include "train/scoring/module_ranking.hpp"
-#include "train/units/plan_statistics.hpp"
 
 namespace tpudist::test {
 namespace {
@@ -191,14 +190,9 @@ TEST_F(ReducedGraphs, AreScoredWithSeveralDrawsOfNodes) {
     EXPECT_EQ(again.more_draws[d].member_means(), result.more_draws[d].member_means());
 }
 
-TEST_F(ReducedGraphs, AreShownByTheForecastAndByTheStatisticsOfPlans) {
+TEST_F(ReducedGraphs, AreShownByTheForecast) {
   EXPECT_THAT(plan_work(reduced({"train.last_evaluation=none"}), 1, context).text,
               ::testing::ContainsRegex("[0-9]+ nodes of [0-9]+"));
-  const auto graphs = plan_statistics(reduced(), pool, progress);
-  for (const GraphPlanStatistics& graph : graphs) {
-    EXPECT_LT(graph.nodes, graph.whole_nodes);
-    EXPECT_EQ(graph.dense_rows, graph.nodes * graph.configs);
-  }
 }
 
 TEST(DataReduce, NamesMistakes) {
