@@ -9,7 +9,6 @@
 
 #include "core/numbers.hpp"
 #include "models/inputs/unit_input.hpp"
-#include "models/plans/dense_rows.hpp"
 #include "models/plans/row_keys.hpp"
 
 namespace tpudist {
@@ -101,12 +100,6 @@ class UnitBuilder::Graphs {
       for (const std::int32_t place : places)
         own.push_back(slate.states[first + static_cast<std::size_t>(place)]);
     return own;
-  }
-
-  // The number in the whole graph of a node that the slate sees.
-  std::int32_t number(std::size_t at, const Slate& slate, std::int32_t node) {
-    if (keeps_whole(slate.graph)) return node;
-    return drawn(at, slate).part.nodes[node];
   }
 
   // Draws now, by all configurations of the slate, because the slate may be planned in parts.
@@ -338,35 +331,6 @@ Unit UnitBuilder::build(std::span<const SlateRows> slates, const GraphDraw& draw
   add_inputs(unit, graphs);
   unit.planned = std::chrono::steady_clock::now();
   return unit;
-}
-
-// A dense plan of one configuration has one row for each node; each row is read out by itself.
-std::pair<UnitInput, std::vector<std::int32_t>> UnitBuilder::build_by_node(int graph,
-                                                                           std::int64_t row) const {
-  Graphs graphs(*this, {});
-  const std::vector<Slate> slates{dataset_.slate(graph, std::span(&row, 1))};
-  const std::vector<PlanSlate> own = views(slates, graphs);
-  std::vector<std::int32_t> nodes;
-  const DenseRows order(own, shape_);
-  for (const DenseRows::Place& place : order.places())
-    nodes.push_back(graphs.number(0, slates[0], place.node));
-  Plan plan = build_dense_plan(own, shape_);
-  const auto rows = static_cast<std::int64_t>(nodes.size());
-  Csr each;
-  for (std::int64_t i = 0; i <= rows; ++i) each.begin.push_back(to_index32(i));
-  each.source.assign(each.begin.begin(), each.begin.end() - 1);
-  Csr none;
-  none.begin = {0, 0};
-  plan.configs = rows;
-  if (!plan.state_of_config.empty())
-    plan.state_of_config.resize(nodes.size(), plan.state_of_config.front());
-  plan.readout = {};
-  plan.readout.cells.forward = plan.readout.cells.transposed = each;
-  plan.readout.scores = plan.readout.cells;
-  plan.readout.common.forward = none;
-  plan.readout.common.transposed = transpose(none, rows);
-  plan.readout.slate_of_config.assign(nodes.size(), 0);
-  return {input_of(slates, std::move(plan)), std::move(nodes)};
 }
 
 // Whole, or in chunks.

@@ -94,12 +94,6 @@ class UnitBuilder {
   // Throws DataError or IoError when reading fails.
   Unit build(std::span<const SlateRows> slates, const GraphDraw& draw = {}) const;
 
-  // Builds a unit of one row of a graph in which each node takes the place of a configuration: each
-  // score of the unit is the part that a node adds to the row's score. Also returns, for each
-  // score, the number of its node in the graph as opened. Only for networks whose score is a sum
-  // over nodes (NetworkConfig::has_head_of_nodes). Throws as `build`.
-  std::pair<UnitInput, std::vector<std::int32_t>> build_by_node(int graph, std::int64_t row) const;
-
   // The name of a graph of the data set.
   const std::string& graph_name(int graph) const { return dataset_.graph(graph).name; }
 
