@@ -165,7 +165,7 @@ svg text.strongtext { font-weight: 600; } svg text.on { fill: var(--on); }
 .grid { stroke: var(--grid); } .axis { stroke: var(--soft); }
 .line { fill: none; stroke-linejoin: round; } .thin { stroke-width: 1.2; opacity: 0.45; }
 .strong { stroke-width: 2.4; } .lone { stroke-width: 2; opacity: 1; }
-.dashed { stroke-dasharray: 6 4; } .dots { fill: none; stroke-width: 3.2; stroke-linecap: round; opacity: 0.6; } .band { opacity: 0.18; } .bar { stroke: none; } .dot { opacity: 0.45; } .point { stroke: var(--card);
+.dashed { stroke-dasharray: 6 4; } .band { opacity: 0.18; } .bar { stroke: none; } .dot { opacity: 0.45; } .point { stroke: var(--card);
   stroke-width: 1.5; } .second { stroke: var(--card); stroke-width: 1; }
 .span { stroke-width: 1.2; } .heavy { stroke-width: 2.6; } .ink { stroke: var(--ink); }
 .limit { stroke: var(--ink); stroke-width: 2; } .limitband { fill: var(--soft); }

@@ -77,10 +77,6 @@ std::string LineChart::svg(double width) const {
   for (const bool strong : {false, true}) {
     for (const LineChart::Series& line : lines) {
       if (line.strong != strong) continue;
-      if (line.points) {
-        canvas.dots(points_of(area, line.x, line.y), fmt::format("dots s{}", line.colour));
-        continue;
-      }
       canvas.polyline(points_of(area, line.x, line.y),
                       fmt::format("line s{}{}{}", line.colour, strong ? " strong" : " thin",
                                   line.dashed ? " dashed" : ""),
