@@ -102,11 +102,6 @@ class UnitBuilder::Graphs {
     return own;
   }
 
-  // Draws now, by all configurations of the slate, because the slate may be planned in parts.
-  void draw(std::size_t at, const Slate& slate) {
-    if (!keeps_whole(slate.graph)) drawn(at, slate);
-  }
-
   // Whether anything was drawn.
   bool draws() const { return !drawn_.empty(); }
 
@@ -126,16 +121,8 @@ class UnitBuilder::Graphs {
     const auto [found, fresh] = drawn_.try_emplace(at);
     if (fresh) {
       Drawn& own = found->second;
-      const Dataset& data = builder_.dataset_;
-      const Graph& graph = data.graph(slate.graph);
-      const GraphReduction& reduction = data.options().reduction;
-      std::vector<char> changes;
-      if (reduction.change_weight != 1) {
-        const FeatureSchema& schema = data.options().collection.schema;
-        changes = layout_changes(graph, schema.layout_columns, table_of(data, slate),
-                                 schema.config_features, slate.states);
-      }
-      own.part = drawn_part(graph, reduction, draw_, at, changes);
+      const Graph& graph = builder_.dataset_.graph(slate.graph);
+      own.part = drawn_part(graph, builder_.dataset_.options().reduction, draw_, at);
       const Array<std::int32_t>& all = builder_.prepared_.of(slate.graph).node_class;
       std::vector<std::int32_t> classes;
       for (const std::int32_t node : own.part.nodes) classes.push_back(all[node]);
@@ -326,7 +313,6 @@ Unit UnitBuilder::build(std::span<const SlateRows> slates, const GraphDraw& draw
     unit.segments.push_back(segment_draw(dataset_.graph(slates[s].graph), draw, s));
     unit.rows.push_back(slates[s]);
   }
-  for (std::size_t s = 0; s < slates.size(); ++s) graphs.draw(s, unit.slates[s]);
   unit.read = std::chrono::steady_clock::now();
   add_inputs(unit, graphs);
   unit.planned = std::chrono::steady_clock::now();
