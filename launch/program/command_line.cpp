@@ -423,10 +423,6 @@ void refuse_value(const std::string& option, const std::string& why) {
   throw CLI::ValidationError(option, why);
 }
 
-void refuse_missing(const std::string& option) {
-  throw CLI::RequiredError(option);
-}
-
 int run_command_line(CommandLine& line, const std::function<void()>& body,
                      const PrintFailure& print) {
   const int wrong_usage = static_cast<int>(ErrorKind::usage);

@@ -142,10 +142,9 @@ class EndWith : public std::exception {
 // last pair would win silently. Arguments named "overrides" are checked before their command runs.
 void refuse_keys_given_twice(const std::vector<std::string>& settings);
 
-// Throw the same errors as parsing, for a command that finds only at run time that an option's
-// value is wrong or missing.
+// Throws the same error as parsing, for a command that finds only at run time that an option's value
+// is wrong.
 [[noreturn]] void refuse_value(const std::string& option, const std::string& why);
-[[noreturn]] void refuse_missing(const std::string& option);
 
 // Runs `body`, which adds the commands to `line` and parses. Returns the exit code of the process:
 // 0, the code of an error (which is passed to `print`), or the code of EndWith. Both programs end
