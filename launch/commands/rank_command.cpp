@@ -254,7 +254,7 @@ void add_rank_command(Command app) {
       "are listed once.\n"
       "Beside each: the standard deviation of the members' z-scores, and the ranks that they give "
       "it.\n\n"
-      "With --configs the file is a module of HLO (a proto, before layout assignment), and "
+      "With --configs the file is a module of HLO (proto or text, before layout assignment), and "
       "its layouts are\n"
       "made: the default ones, all that differ from them in one group of operations, N random "
       "ones, or those of\n"

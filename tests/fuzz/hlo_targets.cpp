@@ -1,8 +1,8 @@
-// Modules of XLA: protos and tuning files, up to made configurations and the arrays of a graph.
+// Modules of XLA: protos, tuning files and text, up to made configurations and the arrays of a graph.
 
 #include "data/hlo/hlo_features.hpp"
 #include "data/hlo/layout_configs.hpp"
-#include "data/hlo/proto_reader.hpp"
+#include "data/hlo/text_reader.hpp"
 #include "data/hlo/tuned_npz.hpp"
 #include "data/hlo/tuning_file.hpp"
 #include "tests/data/hlo/hlo_protos.hpp"
@@ -43,6 +43,16 @@ bool read_proto(std::string_view bytes) {
   });
   if (std::filesystem::exists(npz)) throw std::logic_error("a refused file left an NPZ behind");
   return read;
+}
+
+bool read_text(std::string_view bytes) {
+  return accepts([&] {
+    const HloModule module = read_text_module(bytes, "input.txt");
+    featurise(module, "input.txt");
+    LayoutSpace space = layout_space(module, {}, "input.txt");
+    group_alike(space);
+    make_configs(space);
+  });
 }
 
 using Sketches = std::vector<InstructionSketch>;
@@ -108,18 +118,31 @@ std::vector<std::string> proto_seeds() {
   return seeds;
 }
 
-// A dot and a reshape.
-HloModule dots() {
-  const std::string bytes = module_of({{"a", "parameter", 1, {}, {}, {2, 3}, {}},
-                                       {"b", "parameter", 2, {}, {}, {3, 4}, {}},
-                                       {"d", "dot", 3, {1, 2}, {}, {2, 4}, {}},
-                                       {"r", "reshape", 4, {3}, {}, {8}, {}}},
-                                      4);
-  return read_module(protozero::pbf_reader{bytes});
+std::vector<std::string> text_seeds() {
+  std::vector<std::string> seeds = files_below("tests/data/hlo/modules", ".txt");
+  const auto add = [&](const std::string& text) { seeds.push_back("HloModule m\n" + text); };
+  add("c {a = " + std::string(100'000, '('));
+  add("c {a = f32[] constant" + std::string(100'000, '{'));
+  add("c {a = f32[4611686018427387904,4611686018427387904,16] parameter(0)\n"
+      "ROOT r = f32[4611686018427387904,16,4611686018427387904] reshape(a)}");
+  add("c {a = f32[2,3,5,7,11,13,17,19] parameter(0)\n"
+      "ROOT r = f32[19,17,13,11,7,5,3,2] reshape(a)}");
+  add("c {a = f32[?,<=9] parameter(0)\nROOT d = f32[?] dot(a, a)}");
+  add("c {ROOT a = f32[] add(b)}");
+  add("c {a = f32[] call(), to_apply=d}");
+  return seeds;
 }
 
+constexpr std::string_view kDots = R"(HloModule m
+ENTRY e {
+  a = f32[2,3] parameter(0)
+  b = f32[3,4] parameter(1)
+  d = f32[2,4] dot(a, b), lhs_contracting_dims={1}, rhs_contracting_dims={0}
+  ROOT r = f32[8] reshape(d)
+})";
+
 bool read_layout_configs(std::string_view bytes) {
-  LayoutSpace space = layout_space(dots(), {}, "m");
+  LayoutSpace space = layout_space(read_text_module(kDots, "m"), {}, "m");
   return accepts([&] {
     json_configs(space, bytes, "configs.json");
     make_configs(space);
@@ -145,6 +168,10 @@ FuzzTarget layout_configs_target() {
 
 FuzzTarget hlo_proto_target() {
   return {"hlo_proto", read_proto, proto_seeds};
+}
+
+FuzzTarget hlo_text_target() {
+  return {"hlo_text", read_text, text_seeds};
 }
 
 }  // namespace tpudist::test

@@ -11,7 +11,7 @@
 
 namespace tpudist::test {
 
-// NAME.pb, made by tests/golden/hlo_modules.py.
+// NAME.pb and NAME.txt, made by tests/golden/hlo_modules.py.
 inline std::filesystem::path jax_modules() {
   return source_folder() / "tests/data/hlo/modules";
 }

@@ -7,6 +7,7 @@
 #include <set>
 
 #include "core/error.hpp"
+#include "data/hlo/text_reader.hpp"
 #include "data/hlo/tuned_npz.hpp"
 #include "data/hlo/tuning_file.hpp"
 #include "data/npz/npz_reader.hpp"
@@ -22,31 +23,9 @@ using ::testing::HasSubstr;
 using ::testing::Not;
 using States = std::set<LayoutState>;
 
-// An operation with the numbers of its operands, from 1 on. Layouts descend; a convolution is
-// b01f_01io->b01f.
-struct Operation {
-  std::string name, opcode;
-  std::vector<std::int64_t> dimensions, operands;
-  std::string op_name;
-};
-
-LayoutSpace space_of(const std::vector<Operation>& operations) {
-  HloModule module;
-  HloComputation& computation = module.computations.emplace_back();
-  for (const Operation& operation : operations) {
-    HloInstruction& own = computation.instructions.emplace_back();
-    own.name = operation.name;
-    own.opcode = operation.opcode;
-    own.op_name = operation.op_name;
-    own.id = std::ssize(computation.instructions);
-    own.operands = operation.operands;
-    own.shape.element_type = 11;
-    own.shape.dimensions = operation.dimensions;
-    for (std::int64_t d = std::ssize(operation.dimensions); d-- > 0;)
-      own.shape.minor_to_major.push_back(d);
-    if (own.opcode == "convolution") own.convolution = {0, 3, 2, 3, 0, 3, {1, 2}, {0, 1}};
-  }
-  return layout_space(module, {}, "m");
+LayoutSpace space_of(const std::string& instructions) {
+  return layout_space(read_text_module("HloModule m\nmain {\n" + instructions + "\n}\n", "m"), {},
+                      "m");
 }
 
 std::vector<std::string> texts_of(const ConfigurableNode& node) {
@@ -56,14 +35,15 @@ std::vector<std::string> texts_of(const ConfigurableNode& node) {
 }
 
 TEST(LayoutSpace, FollowsTheRulesOfEachOperation) {
-  const LayoutSpace space = space_of({{"a", "parameter", {32, 5, 5, 256}, {}, {}},
-                                      {"b", "parameter", {1, 7, 1, 6}, {}, {}},
-                                      {"s", "parameter", {}, {}, {}},
-                                      {"conv", "convolution", {32, 5, 5, 256}, {1, 1}, {}},
-                                      {"r", "reshape", {32, 6400}, {1}, {}},
-                                      {"ones", "reshape", {7, 1, 3, 2}, {2}, {}},
-                                      {"scalar", "reshape", {1}, {3}, {}},
-                                      {"d", "dot", {32, 32}, {5, 5}, {}}});
+  const LayoutSpace space = space_of(
+      "a = f32[32,5,5,256] parameter(0)\n"
+      "b = f32[1,7,1,6] parameter(1)\n"
+      "s = f32[] parameter(2)\n"
+      "conv = f32[32,5,5,256] convolution(a, a), window={size=5x5}, dim_labels=b01f_01io->b01f\n"
+      "r = f32[32,6400] reshape(a)\n"
+      "ones = f32[7,1,3,2] reshape(b)\n"
+      "scalar = f32[1] reshape(s)\n"
+      "d = f32[32,32] dot(r, r), lhs_contracting_dims={1}, rhs_contracting_dims={1}");
   ASSERT_EQ(space.nodes.size(), 5u);
   EXPECT_THAT(texts_of(space.nodes[0]),
               ElementsAre("out {0,3} in {0,3} kernel {2,3}", "out {0,3} in {0,3} kernel {3,2}",
@@ -85,23 +65,24 @@ TEST(LayoutSpace, FollowsTheRulesOfEachOperation) {
 }
 
 TEST(LayoutSpace, ReshapesWithoutCommonFactorsKeepTheirDefault) {
-  constexpr std::int64_t kHuge = 9'223'372'036'854'775'807;
-  const LayoutSpace space = space_of({{"a", "parameter", {0, 5}, {}, {}},
-                                      {"b", "parameter", {6, 4}, {}, {}},
-                                      {"c", "parameter", {kHuge, 4, kHuge}, {}, {}},
-                                      {"x", "reshape", {5, 0}, {1}, {}},
-                                      {"y", "reshape", {5, 5}, {2}, {}},
-                                      {"z", "reshape", {4, kHuge, 2, 2}, {3}, {}}});
+  const LayoutSpace space = space_of(
+      "a = f32[0,5] parameter(0)\n"
+      "b = f32[6,4] parameter(1)\n"
+      "c = f32[9223372036854775807,4,9223372036854775807] parameter(2)\n"
+      "x = f32[5,0] reshape(a)\n"
+      "y = f32[5,5] reshape(b)\n"
+      "z = f32[4,9223372036854775807,2,2] reshape(c)");
   for (const ConfigurableNode& node : space.nodes) EXPECT_EQ(node.states.size(), 1u) << node.name;
 }
 
 // Two pairs of alike operations, and one of another default.
 LayoutSpace grouped() {
-  LayoutSpace space = space_of({{"p", "parameter", {4, 6}, {}, {}},
-                                {"a", "reshape", {4, 6}, {1}, {}},
-                                {"b", "reshape", {4, 6}, {1}, {}},
-                                {"c", "reshape", {4, 6}, {1}, {}},
-                                {"d", "dot", {4, 6}, {1, 1}, {}}});
+  LayoutSpace space = space_of(
+      "p = f32[4,6] parameter(0)\n"
+      "a = f32[4,6] reshape(p)\n"
+      "b = f32[4,6] reshape(p)\n"
+      "c = f32[4,6] reshape(p)\n"
+      "d = f32[4,6] dot(p, p)");
   set_standard(space.nodes[1], space.nodes[1].states[0]);
   group_alike(space);
   return space;
@@ -167,8 +148,8 @@ TEST(LayoutSpace, ReadsConfigurationsThatNameInstructions) {
 }
 
 TEST(LayoutSpace, TakesDefaultsFromADumpAfterLayoutAssignment) {
-  const HloModule before = HloFile(jax_modules() / "layouts_before.pb").module(0).module;
-  HloModule after = HloFile(jax_modules() / "layouts_after.pb").module(0).module;
+  const HloModule before = HloFile(jax_modules() / "layouts_before.txt").module(0).module;
+  HloModule after = HloFile(jax_modules() / "layouts_after.txt").module(0).module;
   LayoutSpace space = layout_space(before, {}, "m");
   const std::size_t all = space.nodes.size();
   EXPECT_EQ(set_standards(space, before, after), all);
@@ -311,17 +292,26 @@ TEST(LayoutSpace, HoldsTheMeasuredStatesOfResNetAndItsEightGroups) {
 
 // Every case that JAX can or cannot constrain.
 LayoutSpace space() {
-  return space_of(
-      {{"x.1", "parameter", {32, 5, 5, 256}, {}, "x"},
-       {"k", "parameter", {3, 3, 256, 256}, {}, {}},
-       {"s", "parameter", {}, {}, {}},
-       {"conv.1", "convolution", {32, 5, 5, 256}, {1, 2}, "jit(f)/\\\"conv"},
-       {"conv_1", "convolution", {32, 5, 5, 256}, {4, 2}, "jit(f)/transpose(jvp())/conv"},
-       {"turned", "copy", {5, 5}, {5}, "jit(f)/dot_general"},
-       {"lambda", "dot", {5, 5}, {6, 6}, "jit(f)/dot_general"},
-       {"dot.2", "dot", {5, 5}, {7, 7}, "jit(f)/dot_general"},
-       {"scalar", "reshape", {1}, {3}, "jit(f)/reshape"},
-       {"made", "reshape", {25}, {8}, {}}});
+  LayoutSpace space = layout_space(
+      read_text_module(
+          "HloModule m\n"
+          "main {\n"
+          "x.1 = f32[32,5,5,256] parameter(0), metadata={op_name=\"x\"}\n"
+          "k = f32[3,3,256,256] parameter(1)\n"
+          "s = f32[] parameter(2)\n"
+          "conv.1 = f32[32,5,5,256] convolution(x.1, k), window={size=3x3 pad=1_1x1_1}, "
+          "dim_labels=b01f_01io->b01f, metadata={op_type=\"c\" op_name=\"jit(f)/\\\"conv\"}\n"
+          "conv_1 = f32[32,5,5,256] convolution(conv.1, k), window={size=3x3 pad=1_1x1_1}, "
+          "dim_labels=b01f_01io->b01f, metadata={op_name=\"jit(f)/transpose(jvp())/conv\"}\n"
+          "turned = f32[5,5] copy(conv_1), metadata={op_name=\"jit(f)/dot_general\"}\n"
+          "lambda = f32[5,5] dot(turned, turned), metadata={op_name=\"jit(f)/dot_general\"}\n"
+          "dot.2 = f32[5,5] dot(lambda, lambda), metadata={op_name=\"jit(f)/dot_general\"}\n"
+          "scalar = f32[1] reshape(s), metadata={op_name=\"jit(f)/reshape\"}\n"
+          "made = f32[25] reshape(dot.2)\n"
+          "}\n",
+          "m"),
+      {}, "m");
+  return space;
 }
 
 TEST(LayoutConstraints, PythonCountsMajorToMinorAndSaysWhatItCannotConstrain) {
