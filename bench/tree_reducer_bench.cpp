@@ -53,31 +53,25 @@ void run(Communicator& world, const Size& size) {
   const std::vector<float> row(size.floats, 1.25f);
   std::vector<float> flat(size.floats * size.members, 1.25f);
 
-  // All are timed in every round, so that what disturbs the machine disturbs them alike.
-  const std::array<std::unique_ptr<GradientReducer>, 2> reducers = {
-      make_tree_reducer(world, size.floats, pool),
-      make_all_reduce_reducer(world, size.floats, pool)};
-  std::vector<double> plain;
-  std::array<std::vector<double>, 2> add, finish, ratio;
+  // Both are timed in every round, so that what disturbs the machine disturbs them alike.
+  const auto reducer = make_tree_reducer(world, size.floats, pool);
+  std::vector<double> plain, add, finish, ratio;
   for (int round = 0; round < rounds; ++round) {
     const double reference =
         time_of(world, [&] { world.all_reduce(std::span<float>(flat), ReduceOp::sum); });
-    if (round >= warm_up) plain.push_back(reference);
-    for (std::size_t i = 0; i < reducers.size(); ++i) {
-      GradientReducer& reducer = *reducers[i];
-      const double added = time_of(world, [&] {
-        reducer.begin(owners);
-        for (int leaf = 0; leaf < size.members * size.leaves; ++leaf) {
-          if (owners.owner[leaf] != world.rank()) continue;
-          reducer.add(leaf / size.leaves, leaf % size.leaves, row);
-        }
-      });
-      const double finished = time_of(world, [&] { reducer.finalize(); });
-      if (round < warm_up) continue;
-      add[i].push_back(added);
-      finish[i].push_back(finished);
-      ratio[i].push_back(finished / reference);
-    }
+    const double added = time_of(world, [&] {
+      reducer->begin(owners);
+      for (int leaf = 0; leaf < size.members * size.leaves; ++leaf) {
+        if (owners.owner[leaf] != world.rank()) continue;
+        reducer->add(leaf / size.leaves, leaf % size.leaves, row);
+      }
+    });
+    const double finished = time_of(world, [&] { reducer->finalize(); });
+    if (round < warm_up) continue;
+    plain.push_back(reference);
+    add.push_back(added);
+    finish.push_back(finished);
+    ratio.push_back(finished / reference);
   }
   if (world.rank() != 0) return;
   const double ring = 2.0 * (world.size() - 1) / world.size() * flat.size() * sizeof(float);
@@ -85,16 +79,14 @@ void run(Communicator& world, const Size& size) {
              size.threads, size.members, size.leaves, size.floats,
              format_bytes(flat.size() * sizeof(float)));
   fmt::print("{:<12}{:>8.1f} ms\n", "MPI_Allreduce", 1e3 * median(plain));
-  for (std::size_t i = 0; i < reducers.size(); ++i) {
-    fmt::print("{:<12}{:>9.1f} ms, adding leaves before {:.1f} ms", i == 0 ? "tree" : "all_reduce",
-               1e3 * median(finish[i]), 1e3 * median(add[i]));
-    if (world.size() > 1) {
-      const double sent = static_cast<double>(reducers[i]->bytes_sent()) / rounds;
-      fmt::print("; {:.2f} x MPI_Allreduce; rank 0 sent {} = {:.4f} x ring", median(ratio[i]),
-                 format_bytes(static_cast<std::uint64_t>(sent)), sent / ring);
-    }
-    fmt::print("\n");
+  fmt::print("{:<12}{:>9.1f} ms, adding leaves before {:.1f} ms", "tree", 1e3 * median(finish),
+             1e3 * median(add));
+  if (world.size() > 1) {
+    const double sent = static_cast<double>(reducer->bytes_sent()) / rounds;
+    fmt::print("; {:.2f} x MPI_Allreduce; rank 0 sent {} = {:.4f} x ring", median(ratio),
+               format_bytes(static_cast<std::uint64_t>(sent)), sent / ring);
   }
+  fmt::print("\n");
 }
 
 }  // namespace

@@ -6,8 +6,7 @@
 #   lib/cmake/tpudist/, lib/tpudist/*.a, include/tpudist/    for find_package(tpudist): libraries that read shards
 #   share/tpudist/                   experiments/, slurm/, scripts/
 #   share/doc/tpudist/               README.md, docs/, licences
-#   share/man/man1/                  manual pages: install_manual.cmake
-#   share/bash-completion/completions/, share/zsh/site-functions/, share/fish/vendor_completions.d/
+#   share/bash-completion/completions/, share/zsh/site-functions/, share/fish/vendor_completions.d/: install_completions.cmake
 #
 # The component `wheel` is what scripts/pack_wheel.py packs, and is not installed otherwise: the package tpudist with
 # bin/, share/ and the library of one rank that stands for MPI where there is none.
@@ -80,10 +79,9 @@ install(CODE "
   set(torch_destination \"${torch_destination}\")
   include(\"${PROJECT_SOURCE_DIR}/cmake/install_libtorch.cmake\")")
 install(CODE "
-  set(manual_program \"$<TARGET_FILE:tpudist>\")
-  set(manual_data \"${CMAKE_INSTALL_DATADIR}\")
-  set(manual_pages \"${CMAKE_INSTALL_MANDIR}\")
-  include(\"${PROJECT_SOURCE_DIR}/cmake/install_manual.cmake\")")
+  set(completion_program \"$<TARGET_FILE:tpudist>\")
+  set(completion_data \"${CMAKE_INSTALL_DATADIR}\")
+  include(\"${PROJECT_SOURCE_DIR}/cmake/install_completions.cmake\")")
 
 set(wheel_component COMPONENT wheel EXCLUDE_FROM_ALL)
 install(FILES python/tpudist_launcher.py DESTINATION . ${wheel_component})

@@ -10,7 +10,7 @@
 namespace {
 
 void add_commands(tpudist::Command app) {
-  tpudist::add_data_commands(app, tpudist::inspect_plans);
+  tpudist::add_data_commands(app);
   tpudist::add_train_command(app);
   tpudist::add_launch_command(app);
   tpudist::add_evaluate_command(app);
@@ -23,7 +23,6 @@ void add_commands(tpudist::Command app) {
   tpudist::add_config_command(app);
   tpudist::add_doctor_command(app);
   tpudist::add_completion_command(app, [app] { return tpudist::text_with_words(app); });
-  tpudist::add_man_command(app);
 }
 
 int run(int argc, char** argv) {

@@ -19,7 +19,7 @@ extern const std::string_view kCompletionTable;  // of cmake/write_completion_ta
 
 // The program that users call. Commands on data and on results, and the completion of shells, run
 // here, without LibTorch: loading LibTorch takes half a second and 480 MB, more than converting any
-// file. Other commands, and `inspect --plan`, are passed to the program beside this one.
+// file. Other commands are passed to the program beside this one.
 namespace {
 
 int run_beside(char** argv) {
@@ -48,9 +48,7 @@ int run(int argc, char** argv) {
       "tpudist",
       "Trains ensembles of graph neural networks that rank compiler configurations by run time.");
   const tpudist::Command app = line.program();
-  tpudist::add_data_commands(app, [argv](const tpudist::InspectPlanArguments&) {
-    throw tpudist::EndWith(run_beside(argv));
-  });
+  tpudist::add_data_commands(app);
   tpudist::add_result_commands(app);
   tpudist::add_launch_command(app);
   if (!tpudist::kCompletionTable.empty())

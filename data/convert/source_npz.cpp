@@ -214,15 +214,6 @@ std::vector<std::int64_t> SourceNpz::config_numbers(int index) const {
   return numbers;
 }
 
-std::vector<std::string> SourceNpz::node_names(int index) const {
-  std::vector<std::string> names;
-  if (!tuning_) return names;
-  for (const HloComputation& computation : tuning_->module(index).module.computations)
-    std::ranges::transform(computation.instructions, std::back_inserter(names),
-                           &HloInstruction::name);
-  return names;
-}
-
 std::string SourceNpz::left_out() const {
   if (!tuning_ || made_) return "";
   std::int64_t runs = 0;

@@ -53,8 +53,6 @@ class SourceNpz {
   void with_npz(int index, const std::function<void(const std::filesystem::path&)>& use) const;
   // The number in the source of each configuration of that NPZ; empty if they are the rows.
   std::vector<std::int64_t> config_numbers(int index) const;
-  // The names of the instructions, which are the nodes of graph `index`; empty for an NPZ.
-  std::vector<std::string> node_names(int index) const;
   // Null without a request.
   const std::shared_ptr<const MadeConfigs>& made() const { return made_; }
   // A sentence on the modules and runs that the data set's rules left out; "" if none.

@@ -52,7 +52,6 @@ GraphReduction GraphReduction::scored() const {
   scored.max_nodes = none.max_nodes;
   scored.sample = none.sample;
   scored.config_weight = none.config_weight;
-  scored.change_weight = none.change_weight;
   scored.gradient_only = none.gradient_only;
   return scored;
 }
@@ -78,8 +77,6 @@ std::string to_text(const GraphReduction& reduction) {
     std::string how = "a window";
     if (reduction.sample == GraphReduction::Sample::random)
       how = fmt::format("random with weight {} of configurable ones", reduction.config_weight);
-    if (reduction.change_weight != 1)
-      how += fmt::format(" and {} at changes of layout", reduction.change_weight);
     parts.push_back(fmt::format("{} {} nodes, {}",
                                 reduction.gradient_only ? "gradients of" : "at most",
                                 reduction.max_nodes, how));
@@ -296,13 +293,12 @@ std::vector<std::int32_t> drawn_window(const Graph& graph, std::size_t count, Co
 }
 
 std::vector<std::int32_t> drawn_by_weight(const Graph& graph, const GraphReduction& reduction,
-                                          std::span<const char> changes, CounterRng& random) {
+                                          CounterRng& random) {
   const auto count = static_cast<std::size_t>(reduction.max_nodes);
   const Flags configurable = configurable_nodes(graph);
   std::vector<double> rank;  // [nodes] the smallest are drawn
   for (std::size_t node = 0; node < configurable.size(); ++node) {
-    const double weight = (configurable[node] ? reduction.config_weight : 1) *
-                          (!changes.empty() && changes[node] ? reduction.change_weight : 1);
+    const double weight = configurable[node] ? reduction.config_weight : 1;
     rank.push_back(-std::log(1 - random.uniform()) / weight);
   }
   const auto before = [&](std::int32_t a, std::int32_t b) {
@@ -322,53 +318,13 @@ std::vector<std::int32_t> drawn_by_weight(const Graph& graph, const GraphReducti
 
 }  // namespace
 
-std::vector<char> layout_changes(const Graph& graph, const ColumnRange& layout,
-                                 std::span<const float> table, std::int64_t config_features,
-                                 std::span<const std::int32_t> states) {
-  const auto rank = static_cast<std::size_t>(layout.count);
-  std::vector<std::ptrdiff_t> place(static_cast<std::size_t>(graph.nodes), -1);  // in config_nodes
-  for (std::size_t j = 0; j < graph.config_nodes.size(); ++j)
-    place[graph.config_nodes[j]] = static_cast<std::ptrdiff_t>(j);
-  const std::size_t width = graph.feature_count(), nc = graph.config_nodes.size();
-  const auto layout_of = [&](std::size_t node, std::size_t first_state) {
-    const std::ptrdiff_t j = place[node];
-    if (j < 0)
-      return std::span<const float>(graph.node_features)
-          .subspan(node * width + static_cast<std::size_t>(layout.first), rank);
-    const auto state = static_cast<std::size_t>(states[first_state + static_cast<std::size_t>(j)]);
-    return table.subspan(state * static_cast<std::size_t>(config_features), rank);
-  };
-  const auto differ = [](std::span<const float> a, std::span<const float> b) {
-    bool equal = true;
-    for (std::size_t i = 0; i < a.size(); ++i) {
-      if ((a[i] < 0) != (b[i] < 0)) return false;
-      equal &= a[i] == b[i];
-    }
-    return !equal;
-  };
-  Flags changes(place.size(), 0);
-  for (std::size_t e = 0; e < graph.edge_index.size(); e += 2) {
-    const auto consumer = static_cast<std::size_t>(graph.edge_index[e]),
-               producer = static_cast<std::size_t>(graph.edge_index[e + 1]);
-    const bool configurable = place[consumer] >= 0 || place[producer] >= 0;
-    for (std::size_t first = 0; first < states.size(); first += nc) {
-      if (differ(layout_of(consumer, first), layout_of(producer, first))) {
-        changes[consumer] = changes[producer] = 1;
-        break;
-      }
-      if (!configurable) break;  // the same in all configurations
-    }
-  }
-  return changes;
-}
-
 std::vector<std::int32_t> drawn_nodes(const Graph& graph, const GraphReduction& reduction,
-                                      std::uint64_t key, std::span<const char> changes) {
+                                      std::uint64_t key) {
   const auto count = static_cast<std::size_t>(reduction.max_nodes);
   CounterRng random(key);
   return reduction.sample == GraphReduction::Sample::window
              ? drawn_window(graph, count, random)
-             : drawn_by_weight(graph, reduction, changes, random);
+             : drawn_by_weight(graph, reduction, random);
 }
 
 }  // namespace tpudist

@@ -5,7 +5,6 @@
 #include <string>
 #include <vector>
 
-#include "data/schema/feature_schema.hpp"
 #include "data/schema/graph.hpp"
 
 namespace tpudist {
@@ -33,7 +32,6 @@ struct GraphReduction {
   std::int64_t max_nodes = 0;
   Sample sample = Sample::window;
   double config_weight = 1;  // random: weight of a configurable node; other nodes have 1
-  double change_weight = 1;  // random: factor for nodes at a change of layout
 
   // `data.segments`: opening a graph leaves out edges between segments. A training step sees one
   // segment of a slate's graph (GraphDraw).
@@ -74,15 +72,6 @@ std::vector<std::int32_t> config_edges_of(const Graph& graph);
 // missing, and as config_edges_of.
 Graph reduced_graph(Graph graph, const GraphReduction& reduction);
 
-// [n] 1: in at least one configuration, the node has an edge to a node with another layout, where a
-// copy may be needed. `states` [K, nc]: the states of K configurations, as rows of `table` [S, C].
-// The layout of a configurable node is in the first columns of its state, the layout of another
-// node in the columns `layout` of its features. Both are minor to major and padded with -1. Layouts
-// of different rank are not compared.
-std::vector<char> layout_changes(const Graph& graph, const ColumnRange& layout,
-                                 std::span<const float> table, std::int64_t config_features,
-                                 std::span<const std::int32_t> states);
-
 // Draws max_nodes nodes of a larger graph and returns them ascending. The draw is a function of the
 // nodes, the configurable nodes and `key`. At least one drawn node is configurable, since all
 // configurations of a part without one are equal.
@@ -90,9 +79,9 @@ std::vector<char> layout_changes(const Graph& graph, const ColumnRange& layout,
 // random: without replacement, each draw in proportion to the weights (Efraimidis and Spirakis,
 // "Weighted random sampling with a reservoir", 2006): the nodes with the smallest -log(u) / weight,
 // with uniform u. If no drawn node is configurable, the configurable node with the smallest value
-// replaces the drawn node with the largest. `changes`: layout_changes; empty: none.
+// replaces the drawn node with the largest.
 std::vector<std::int32_t> drawn_nodes(const Graph& graph, const GraphReduction& reduction,
-                                      std::uint64_t key, std::span<const char> changes = {});
+                                      std::uint64_t key);
 
 // For each segment with a configurable node, in order, its nodes, ascending. Other segments score
 // all configurations alike.

@@ -18,7 +18,6 @@ struct Module {
   bool has_times = false;  // whether the file has run times; if not, the dataset's are 0
   // The number in the file of each configuration; empty if they are the file's rows.
   std::vector<std::int64_t> config_numbers;
-  std::vector<std::string> node_names;      // of the instructions; empty for an NPZ
   std::shared_ptr<const MadeConfigs> made;  // null if the configurations are the file's
   std::int64_t number_of(std::int64_t config) const {
     return config_numbers.empty() ? config : config_numbers[config];

@@ -132,19 +132,16 @@ UnseenParts unseen_parts(const SeenGraphs& module, const SeenGraphs& seen) {
   return unseen;
 }
 
-std::string opcode_text(std::uint8_t opcode, const FeatureSchema& schema) {
-  const bool of_hlo = schema == kLayoutSchema || schema == kTileSchema;
-  return of_hlo ? std::string(opcode_name(opcode)) : fmt::format("opcode {}", opcode);
-}
-
 std::string unseen_text(const SeenGraphs& module, const SeenGraphs& seen,
                         const FeatureSchema& schema) {
   const UnseenParts unseen = unseen_parts(module, seen);
   std::vector<std::string> parts;
   if (!unseen.opcodes.empty()) {
+    const bool of_hlo = schema == kLayoutSchema || schema == kTileSchema;
     std::vector<std::string> names;
     for (const int number : unseen.opcodes)
-      names.push_back(opcode_text(static_cast<std::uint8_t>(number), schema));
+      names.push_back(of_hlo ? std::string(opcode_name(static_cast<std::uint8_t>(number)))
+                             : fmt::format("opcode {}", number));
     parts.push_back(
         fmt::format("{} opcodes never seen ({})", names.size(), first_of(names, kNamed)));
   }

@@ -73,9 +73,6 @@ struct UnseenParts {
 // Throws DataError if the numbers of columns differ.
 UnseenParts unseen_parts(const SeenGraphs& module, const SeenGraphs& seen);
 
-// The name of an opcode, e.g. "fft"; its number, "opcode 17", for a schema other than TpuGraphs'.
-std::string opcode_text(std::uint8_t opcode, const FeatureSchema& schema);
-
 // One sentence, "" if all was seen: "2 opcodes never seen (fft, sort), 12 of 140 ...". A schema
 // other than TpuGraphs' has its own opcodes: "(opcode 17, opcode 203)".
 std::string unseen_text(const SeenGraphs& module, const SeenGraphs& seen,

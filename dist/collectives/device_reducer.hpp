@@ -33,11 +33,10 @@ class ReducingDevice {
 };
 
 // A GradientReducer for rows and sums in device memory. Order::tree gives the bits of
-// make_tree_reducer. Order::ranks gives the sums of make_all_reduce_reducer, except for the order
-// in which the ranks' sums are added. For the tree a rank sends slices of its leaves to the ranks
+// make_tree_reducer. For Order::ranks a rank adds its own leaves in their order, and one all_reduce
+// adds the sums of the ranks. For the tree a rank sends slices of its leaves to the ranks
 // that work on them (all_to_all), one kernel adds all leaves of an element, and the sums are
-// gathered. All slices have one length, so NCCL can gather them in a ring. For Order::ranks the
-// kernel adds the rank's own leaves, and one all_reduce adds the sums.
+// gathered. All slices have one length, so NCCL can gather them in a ring.
 class DeviceReducer {
  public:
   enum class Order { tree, ranks };

@@ -41,11 +41,6 @@ class GradientReducer {
   virtual std::int64_t bytes_sent() const = 0;  // by this rank since construction
 };
 
-// Adds this rank's leaves in leaf order, then calls one all_reduce over the flat buffer. The bits
-// depend on the number of ranks. `pool` shares long additions. Host memory.
-std::unique_ptr<GradientReducer> make_all_reduce_reducer(Communicator& communicator,
-                                                         std::int64_t length, ThreadPool& pool);
-
 // Sums in one fixed binary tree over leaf numbers, padded to a power of two. Absent leaves are
 // skipped, never added as 0.0. So the bits are the same for any number of ranks and threads. A rank
 // merges two nodes as soon as it has both. The ranks exchange slices of their largest sub-trees

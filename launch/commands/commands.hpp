@@ -1,27 +1,11 @@
 #pragma once
 
-#include <filesystem>
 #include <functional>
-#include <string>
 #include <string_view>
-#include <utility>
-#include <vector>
 
 #include "launch/program/command_line.hpp"
 
 namespace tpudist {
-
-// Arguments of `inspect --plan`.
-struct InspectPlanArguments {
-  std::filesystem::path config, shards;  // shards: empty: as in the experiment
-  std::vector<std::string> overrides;
-  int configs = 0;  // 0: as in the experiment
-  int threads = 0;  // 0: one per core
-  bool json = false;
-};
-
-// Prints the savings by refinement on each graph of an experiment's training data. Needs LibTorch.
-void inspect_plans(const InspectPlanArguments& arguments);
 
 // All subcommands. Each function is in its command's file and registers the command: options, help
 // text with an example, and a callback that makes one library call and prints the result. Callbacks
@@ -29,9 +13,7 @@ void inspect_plans(const InspectPlanArguments& arguments);
 
 // Without LibTorch:
 void add_convert_command(Command app);
-// `plans` handles `inspect --plan`: inspect_plans, or a function that starts a program with
-// inspect_plans.
-void add_inspect_command(Command app, std::function<void(const InspectPlanArguments&)> plans);
+void add_inspect_command(Command app);
 void add_verify_command(Command app);
 void add_synth_command(Command app);
 void add_compare_command(Command app);
@@ -43,9 +25,9 @@ void add_launch_command(Command app);
 void add_completion_command(Command app, std::function<CommandText()> program);
 CommandText command_text(std::string_view table);
 // The commands on data, and the commands on results, in the order of both programs' lists.
-inline void add_data_commands(Command app, std::function<void(const InspectPlanArguments&)> plans) {
+inline void add_data_commands(Command app) {
   add_convert_command(app);
-  add_inspect_command(app, std::move(plans));
+  add_inspect_command(app);
   add_verify_command(app);
   add_synth_command(app);
 }
@@ -64,8 +46,7 @@ void add_rank_command(Command app);
 void add_weights_command(Command app);
 void add_config_command(Command app);
 void add_doctor_command(Command app);
-// These two cover all commands of the program, including those added later.
-void add_man_command(Command app);
+// Covers all commands of the program, including those added later.
 CommandText text_with_words(Command app);
 
 }  // namespace tpudist

@@ -27,7 +27,6 @@ struct InspectArguments {
   std::filesystem::path assigned;    // of a file: the program after layout assignment
   std::filesystem::path run;         // of a file: the run whose training graphs to compare with
   std::vector<std::string> collections;
-  InspectPlanArguments plan;
   InspectFoldArguments folds;
   InspectSuspectArguments suspects;
   bool ceilings = false;
@@ -162,14 +161,8 @@ void run(const InspectArguments& arguments) {
   if (arguments.json) print_json(json);
 }
 
-// Without --plan the command line may name only shards.
-void check_positionals(const InspectArguments& arguments) {
-  if (!arguments.plan.overrides.empty()) {
-    const std::string& wanted = arguments.plan.overrides.front();
-    refuse_value("shards", fmt::format("there is no folder or file \"{}\"{}", wanted,
-                                       near_path(wanted, [](const auto&) { return true; })));
-  }
-  if (arguments.shard_root.empty()) refuse_missing("shards");
+// A file holds modules and a folder shards, which have other options.
+void check_options(const InspectArguments& arguments) {
   const bool file = !std::filesystem::is_directory(arguments.shard_root);
   if (file && (arguments.folds.asked() || arguments.suspects.asked || arguments.ceilings ||
                !arguments.collections.empty()))
@@ -180,27 +173,18 @@ void check_positionals(const InspectArguments& arguments) {
 
 }  // namespace
 
-void add_inspect_command(Command app, std::function<void(const InspectPlanArguments&)> plans) {
+void add_inspect_command(Command app) {
   auto arguments = std::make_shared<InspectArguments>();
-  const Command command = app.add_command("inspect", "Show what shards hold, or what plans save");
+  const Command command = app.add_command("inspect", "Show what shards or a module hold");
   command.footer(
       "One line for each graph: sizes, distinct configurations, run times, quartiles of max / min "
       "- 1 over\n"
       "repeated measurements (the noise), and how small the configurations are stored.\n\n"
-      "With --plan one line for each graph that an experiment trains on: the arithmetic of a step "
-      "of one member\n"
-      "on one slate (GFLOP) with the dense and the refined plan, dense / refined, the time to "
-      "build the refined\n"
-      "plan, which one `plan: auto` takes, rows before each layer and after the last, and of the "
-      "last ones those\n"
-      "that the backward pass needs.\n\n"
       "With --folds or --fold-file the folds of the training graphs, and the model families in "
       "them.\n\n"
       "With --suspects the graphs whose run times look corrupted, by their order and their "
       "repetitions alone,\n"
-      "and the overrides that leave them out; nothing is left out by itself. With --html also a "
-      "page with\n"
-      "pictures of the run times, and of what data.entropy_filter would remove of them.\n\n"
+      "and the overrides that leave them out; nothing is left out by itself.\n\n"
       "With --ceiling the Kendall tau that a perfect ranking of each graph would score, because "
       "its measurements\n"
       "are noisy, from those that were repeated.\n\n"
@@ -210,20 +194,17 @@ void add_inspect_command(Command app, std::function<void(const InspectPlanArgume
       "lies from\n"
       "what a run was trained on.\n\n"
       "Example:\n  tpudist inspect tpudist-data --collection layout:xla:random\n"
-      "  tpudist inspect tpudist-data --suspects --html run-times.html\n"
-      "  tpudist inspect --plan experiments/xla.yaml --configs 16\n"
+      "  tpudist inspect tpudist-data --suspects\n"
       "  tpudist inspect tpudist-data --collection layout:xla:random --folds 5 --write-folds "
       "folds.yaml");
-  command.choose_arguments_by_checks();  // so that key=value is not taken for the folder
   command
-      .add_option("shards", arguments->shard_root,
-                  "Folder of the shards, or a file of HLO (.pb, .txt)")
+      .add_option("shards", arguments->shard_root, "Folder of the shards, or a file of HLO (.pb)")
+      .required()
       .existing_path();
-  command.add_option("overrides", arguments->plan.overrides, "key=value pairs, with --plan");
-  const Option collection = command
-                                .add_option("--collection,--collections", arguments->collections,
-                                            "E.g. layout:xla:random (default: all that are there)")
-                                .split_at(',');
+  command
+      .add_option("--collection,--collections", arguments->collections,
+                  "E.g. layout:xla:random (default: all that are there)")
+      .split_at(',');
   command.add_flag("--json", arguments->json, "Print JSON");
   command
       .add_option("--default", arguments->assigned,
@@ -235,44 +216,15 @@ void add_inspect_command(Command app, std::function<void(const InspectPlanArgume
       .existing_folder();
   add_fold_options(command, arguments->folds);
   const Option suspects = add_suspect_options(command, arguments->suspects);
-  const Option ceiling =
-      command
-          .add_flag("--ceiling", arguments->ceilings,
-                    "Show the Kendall tau that a perfect ranking of each graph would score")
-          .excludes(suspects);
-  const Option plan =
-      command
-          .add_option("--plan", arguments->plan.config,
-                      "Experiment file (YAML) whose training data to plan; shards: as it says")
-          .existing_experiment()
-          .excludes(collection)
-          .excludes(suspects)
-          .excludes(ceiling);
   command
-      .add_option("--configs", arguments->plan.configs,
-                  "Configurations of a slate (default: batch.configs)")
-      .in_range(2, 1 << 20)
-      .needs(plan);
-  command
-      .add_option("--threads", arguments->plan.threads,
-                  "Graphs that are planned side by side (default: one for each core)")
-      .in_range(1, 1024)
-      .needs(plan);
-  command.run([arguments, plans = std::move(plans)] {
-    if (!arguments->plan.config.empty() && arguments->folds.asked()) {
-      refuse_value("--plan", "Shows plans: leave out --folds and --fold-file");
-    }
-    if (!arguments->folds.output.empty() && !arguments->folds.asked()) {
+      .add_flag("--ceiling", arguments->ceilings,
+                "Show the Kendall tau that a perfect ranking of each graph would score")
+      .excludes(suspects);
+  command.run([arguments] {
+    if (!arguments->folds.output.empty() && !arguments->folds.asked())
       refuse_value("--write-folds", "Needs --folds or --fold-file");
-    }
-    if (arguments->plan.config.empty()) {
-      check_positionals(*arguments);
-      run(*arguments);
-      return;
-    }
-    arguments->plan.shards = arguments->shard_root;
-    arguments->plan.json = arguments->json;
-    plans(arguments->plan);
+    check_options(*arguments);
+    run(*arguments);
   });
 }
 

@@ -6,7 +6,6 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 
-#include "core/file_system.hpp"
 #include "core/numbers.hpp"
 #include "core/process.hpp"
 #include "core/text.hpp"
@@ -14,7 +13,6 @@
 #include "launch/program/output.hpp"
 #include "results/inspect/graph_ceilings.hpp"
 #include "results/inspect/suspect_graphs.hpp"
-#include "results/report/run_times_page.hpp"
 
 namespace tpudist {
 namespace {
@@ -182,42 +180,25 @@ Option add_suspect_options(Command command, InspectSuspectArguments& arguments) 
       .one_of({"auto", "random", "searched"})
       .needs(suspects)
       .show_default();
-  command
-      .add_option("--html", arguments.html,
-                  "With --suspects: write a page of layout run times by row, with those marked "
-                  "that data.entropy_filter would remove")
-      .needs(suspects);
   return suspects;
 }
 
 void inspect_suspects(const InspectSuspectArguments& arguments,
                       const std::filesystem::path& shard_root,
                       const std::vector<Collection>& collections, bool json) {
-  if (!arguments.html.empty()) {
-    if (std::ranges::all_of(collections, &Collection::is_tile))
-      refuse_value("--html",
-                   "The entropy filter is for layouts, and there are only tile collections");
-    check_output(arguments.html);
-  }
   std::optional<MeasuredOrder> order;
   if (arguments.order == "random") order = MeasuredOrder::random;
   if (arguments.order == "searched") order = MeasuredOrder::searched;
   ThreadPool pool(usable_cores());
   nlohmann::ordered_json all;
-  std::vector<CheckedCollection> layouts;
   for (const Collection& collection : collections) {
-    CheckedCollection checked = check_collection(shard_root, collection, order, pool);
+    const CheckedCollection checked = check_collection(shard_root, collection, order, pool);
     if (json)
       all[collection.name] = to_json(checked);
     else
       print_collection(checked);
-    if (!collection.is_tile()) layouts.push_back(std::move(checked));
   }
   if (json) print_json(all);
-  if (arguments.html.empty()) return;
-  write_file_atomically(arguments.html, run_times_html(shard_root, layouts));
-  if (!json)
-    print("{}: run times of {}\n", arguments.html, counted(std::ssize(layouts), "collection"));
 }
 
 }  // namespace tpudist

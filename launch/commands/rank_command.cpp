@@ -3,8 +3,6 @@
 #include <algorithm>
 #include <cmath>
 #include <filesystem>
-#include <functional>
-#include <map>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <set>
@@ -37,7 +35,7 @@ struct RankArguments : ScoringArguments {
   std::vector<std::filesystem::path> runs;
   JudgementArguments judgement;
   std::int64_t top = 10;
-  bool json = false, nodes = false;
+  bool json = false;
   std::string apply;  // "jax", "text" or empty
 };
 
@@ -57,7 +55,6 @@ std::vector<AgreedValue> values_to_agree(const RankArguments& arguments) {
           {"--default", content_of(arguments.request.assigned)},
           {"--combine", arguments.judgement.rule},
           {"--keep-all", arguments.judgement.keep_all ? "yes" : "no"},
-          {"--nodes", arguments.nodes ? "yes" : "no"},
           {"--temperature", std::to_string(arguments.judgement.temperature)}};
 }
 
@@ -97,52 +94,6 @@ void print_tau(const Module& module, const ModuleRanking& result) {
   print("\nKendall tau with the run times of the file, over all configurations: {}\n",
         std::isnan(result.kendall_tau) ? "undefined, they or the scores are all equal"
                                        : fmt::format("{:.4f}", result.kendall_tau));
-}
-
-// The instruction of a node; empty if the file lacks it.
-std::string node_name(const Module& module, std::int64_t node) {
-  return module.node_names.empty() ? std::string() : module.node_names[node];
-}
-
-std::string opcode_of(const Module& module, std::int64_t node) {
-  return opcode_text(module.dataset.graph(0).opcodes[node],
-                     module.dataset.options().collection.schema);
-}
-
-// Prints the parts of nodes in the score of the best configuration, and the sums by opcode.
-void print_nodes(const Module& module, const ModuleRanking& result, std::size_t most) {
-  struct Sum {
-    std::string opcode;
-    std::int64_t nodes = 0;
-    double score = 0;
-  };
-  std::map<std::string, Sum, std::less<>> by_opcode;
-  double all = 0;
-  for (const auto& node : result.nodes) {
-    const std::string opcode = opcode_of(module, node.node);
-    Sum& sum = by_opcode.try_emplace(opcode, Sum{opcode}).first->second;
-    ++sum.nodes;
-    sum.score += node.score;
-    all += node.score;
-  }
-  std::vector<Sum> sums;
-  for (auto& [opcode, sum] : by_opcode) sums.push_back(std::move(sum));
-  std::ranges::stable_sort(sums, std::greater<>(), &Sum::score);
-  print(
-      "\nwhat nodes add to the score of configuration {}, mean of {}, in all {:.7g}\n"
-      "{:>8} {:>14}  {}\n",
-      result.ranking.front().configs.front(),
-      counted(std::ssize(result.nodes.front().members), "member"), all, "node", "score",
-      "operation");
-  for (std::size_t i = 0; i < std::min(most, result.nodes.size()); ++i) {
-    const ModuleRanking::NodeScore& node = result.nodes[i];
-    const std::string name = node_name(module, node.node);
-    print("{:>8} {:>14.7g}  {}{}{}\n", node.node, node.score, opcode_of(module, node.node),
-          name.empty() ? "" : " ", name);
-  }
-  print("{:>8} {:>14}  {}\n", "nodes", "sum", "operations");
-  for (std::size_t i = 0; i < std::min(most, sums.size()); ++i)
-    print("{:>8} {:>14.7g}  {}\n", sums[i].nodes, sums[i].score, sums[i].opcode);
 }
 
 // Prints the instructions at which the best made configuration differs from the default.
@@ -225,16 +176,6 @@ nlohmann::ordered_json to_json(const RankArguments& arguments, const Module& mod
     if (module.made)
       json["ranking"].back()["layouts"] = layouts_json(*module.made, config.configs.front());
   }
-  if (!arguments.nodes) return json;
-  auto& nodes = json["best_by_node"] = nlohmann::ordered_json::array();
-  for (const auto& node : result.nodes) {
-    nodes.push_back({{"node", node.node},
-                     {"opcode", opcode_of(module, node.node)},
-                     {"score", node.score},
-                     {"members", node.members}});
-    const std::string name = node_name(module, node.node);
-    if (!name.empty()) nodes.back()["name"] = name;
-  }
   return json;
 }
 
@@ -274,20 +215,11 @@ void run(const RankArguments& arguments) {
   std::vector<const TrainedRun*> all;
   for (const TrainedRun& run : runs) all.push_back(&run);
   const GraphReduction reduction = scored_reduction(all);
-  if (arguments.nodes && reduction.wanted)
-    throw ConfigError(
-        fmt::format("--nodes: {} sees only a part of a module (data.reduce.keep), whose nodes have "
-                    "other numbers than in the file; leave it out",
-                    runs.front().path.string()));
-  if (arguments.nodes && reduction.change_weight != 1)
-    throw ConfigError(fmt::format(
-        "--nodes: {} sees other nodes in each slate (data.reduce.change_weight); leave it out",
-        runs.front().path.string()));
   run_job(arguments.job_options(values_to_agree(arguments), runs), [&](JobContext& context) {
     const Module module = read_module(arguments.file, runs.front().experiment.data.collection,
                                       reduction, arguments.module, arguments.request);
     if (context.world.rank() == 0) warn_of_distance(arguments, module, runs);
-    ModuleRanking result = rank_module(module, runs, judgement, context, arguments.nodes);
+    ModuleRanking result = rank_module(module, runs, judgement, context);
     if (context.world.rank() != 0) return;
     for (auto& config : result.ranking) {
       for (std::int64_t& number : config.configs) number = module.number_of(number);
@@ -305,10 +237,6 @@ void run(const RankArguments& arguments) {
     print_header(arguments, module, runs, result);
     print_ranking(result, count);
     print_best(module, result);
-    if (arguments.nodes)
-      print_nodes(
-          module, result,
-          arguments.top == 0 ? result.nodes.size() : static_cast<std::size_t>(arguments.top));
     print_tau(module, result);
   });
 }
@@ -362,9 +290,6 @@ void add_rank_command(Command app) {
   command.add_option("--top", arguments->top, "How many configurations to list; 0: all")
       .not_negative()
       .show_default();
-  const Option nodes =
-      command.add_flag("--nodes", arguments->nodes,
-                       "Also what each node adds to the score of the best configuration");
   const Option json = command.add_flag("--json", arguments->json, "Print JSON");
   command
       .add_option(
@@ -372,8 +297,7 @@ void add_rank_command(Command app) {
           "Print only the best configuration, to apply: jax (Python) or text (LayoutConfig)")
       .one_of({"jax", "text"})
       .needs(configs)
-      .excludes(json)
-      .excludes(nodes);
+      .excludes(json);
   command.run([arguments] { run(*arguments); });
 }
 

@@ -217,13 +217,13 @@ OptionText text_of(const CLI::Option& option) {
 }
 
 CommandText text_of(const CLI::App& app) {
-  CommandText text{app.get_name(), app.get_description(), app.get_footer(), {}, {}};
+  CommandText text{app.get_name(), app.get_description(), {}, {}};
   for (const CLI::Option* option : app.get_options()) text.options.push_back(text_of(*option));
   for (const CLI::App* command : commands_of(app)) text.commands.push_back(text_of(*command));
   return text;
 }
 
-// The help, with the types of options in words, as man pages have them.
+// The help, with the types of options in words.
 class HelpPage : public CLI::Formatter {
   std::string make_option_opts(const CLI::Option* option) const override {
     return " " + text_of(*option).value_text();
@@ -383,10 +383,6 @@ void Command::require_command() const {
   app_->require_subcommand(1);
 }
 
-void Command::choose_arguments_by_checks() const {
-  app_->validate_positionals();
-}
-
 void Command::run(std::function<void()> action) const {
   app_->callback([app = app_, action = std::move(action)] {
     if (const CLI::Option* settings = app->get_option_no_throw("overrides"))
@@ -431,10 +427,6 @@ void refuse_keys_given_twice(const std::vector<std::string>& settings) {
 
 void refuse_value(const std::string& option, const std::string& why) {
   throw CLI::ValidationError(option, why);
-}
-
-void refuse_missing(const std::string& option) {
-  throw CLI::RequiredError(option);
 }
 
 int run_command_line(CommandLine& line, const std::function<void()>& body,

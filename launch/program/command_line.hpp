@@ -56,7 +56,7 @@ class Option {
   CLI::Option* option_;
 };
 
-// The help of an option, for man pages and shell completion.
+// The help of an option, for shell completion.
 struct OptionText {
   std::vector<std::string> names = {};  // "--run-dir"; for an argument one name without dashes
   // The type: "text", "number", "file", "folder", "path", "experiment", "sweep file",
@@ -73,7 +73,7 @@ struct OptionText {
 
 // The help of a command.
 struct CommandText {
-  std::string name, what, footer;
+  std::string name, what;
   std::vector<OptionText> options;  // with arguments, in the order of their definition
   std::vector<CommandText> commands;
 };
@@ -99,8 +99,6 @@ class Command {
   void footer(const std::string& text) const;
   // The line must name a sub-command.
   void require_command() const;
-  // Stores an argument in the first variable whose checks accept the argument.
-  void choose_arguments_by_checks() const;
   // Sets the action of the command, which runs when the whole line is parsed.
   void run(std::function<void()> action) const;
 
@@ -146,10 +144,9 @@ class EndWith : public std::exception {
 // last pair would win silently. Arguments named "overrides" are checked before their command runs.
 void refuse_keys_given_twice(const std::vector<std::string>& settings);
 
-// Throw the same errors as parsing, for a command that finds only at run time that an option's
-// value is wrong or missing.
+// Throws the same error as parsing, for a command that finds only at run time that an option's value
+// is wrong.
 [[noreturn]] void refuse_value(const std::string& option, const std::string& why);
-[[noreturn]] void refuse_missing(const std::string& option);
 
 // Runs `body`, which adds the commands to `line` and parses. Returns the exit code of the process:
 // 0, the code of an error (which is passed to `print`), or the code of EndWith. Both programs end

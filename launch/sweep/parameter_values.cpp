@@ -11,7 +11,7 @@
 namespace tpudist {
 namespace {
 
-constexpr double kMostValues = 10'000;
+constexpr int kMostValues = 10'000;
 
 // Four digits do not depend on a library's rounding, and are readable in a table.
 std::string short_number(double value) {
@@ -25,33 +25,13 @@ std::string random_value(const SweptKey::LogUniform& range, const std::string& k
   return short_number(std::exp(exponent));
 }
 
-std::vector<std::string> read_range(ConfigNode map) {
-  const std::vector<double> range = map.numbers("range", {});
-  if (range.size() != 3 || !(range[2] > 0) || !(range[1] >= range[0])) {
-    map.mistake("range", "must be [first, last, step] with first <= last and a step above 0");
-    return {};
-  }
-  // A last value that rounding moves slightly beyond `last` still counts.
-  const double steps = std::floor((range[1] - range[0]) / range[2] + 1e-9);
-  if (steps >= kMostValues) {
-    map.mistake("range", fmt::format("has more than {} values", kMostValues));
-    return {};
-  }
-  std::vector<std::string> list;
-  for (int i = 0; i <= static_cast<int>(steps); ++i) {
-    list.push_back(
-        format_number(parse_number(fmt::format("{:.12g}", range[0] + i * range[2])).value));
-  }
-  return list;
-}
-
 SweptKey::LogUniform read_log_uniform(ConfigNode map, bool draws_variants) {
   SweptKey::LogUniform range;
   if (draws_variants) {
     if (map.has("draws")) map.mistake("draws", "has no meaning where `sweep.draws` is given");
   } else {
     map.require("draws");
-    range.draws = static_cast<int>(map.integer("draws", 1, {1, static_cast<int>(kMostValues)}));
+    range.draws = static_cast<int>(map.integer("draws", 1, {1, kMostValues}));
     range.seed = static_cast<std::uint64_t>(map.integer("seed", 1, {0}));
   }
   const std::vector<double> limits = map.numbers("log_uniform", {});
@@ -75,13 +55,7 @@ std::vector<SweptKey> read_swept_keys(ConfigNode over, bool draws_variants) {
       keys.push_back({key, std::move(list)});
       continue;
     }
-    ConfigNode map = over.child(key);
-    if (map.has("range") == map.has("log_uniform"))
-      over.mistake(key, "must hold either `range` or `log_uniform`");
-    else if (map.has("range"))
-      keys.push_back({key, read_range(map)});
-    else
-      keys.push_back({key, read_log_uniform(map, draws_variants)});
+    keys.push_back({key, read_log_uniform(over.child(key), draws_variants)});
   }
   return keys;
 }

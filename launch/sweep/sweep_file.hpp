@@ -24,12 +24,11 @@ struct SweptKey {
   };
 
   std::string key;                                            // dotted, e.g. "optimizer.lr"
-  std::variant<std::vector<std::string>, LogUniform> values;  // a list of YAML texts, or a range
+  std::variant<std::vector<std::string>, LogUniform> values;  // a list of YAML texts, or draws
 };
 
 // Reads `over:` of a sweep file, a map from dotted keys to
 //     [a, b, c]                                             a list of any values,
-//     {range: [first, last, step]}                          numbers from first to last,
 //     {log_uniform: [low, high], draws: n, seed: s}         random numbers.
 // `draws_variants`: the sweep draws whole variants, so log_uniform takes no `draws`. Records
 // mistakes in the document.

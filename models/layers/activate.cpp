@@ -2,8 +2,7 @@
 
 #include <ATen/ATen.h>
 
-#include <algorithm>
-#include <cmath>
+#include <optional>
 
 #include "models/kernels/row_functions.hpp"
 #include "models/operators/operators.hpp"
@@ -12,86 +11,33 @@
 namespace tpudist {
 namespace {
 
-// The activations whose bits in LibTorch depend on the CPU: in float32 and in double.
+// The activations whose bits in LibTorch depend on the CPU, in float32.
 struct OwnActivation {
   void (*values)(const float* x, std::int64_t n, float* y);
   void (*gradient)(const float* x, const float* d_y, std::int64_t n, float* d_x);
-  double (*value)(double x);
-  double (*slope)(double x);
 };
 
-constexpr double kSlope = 1.5957691216057308, kCubic = 0.044715;  // of GELU's approximation
-
-double sigmoid(double x) {
-  return 1 / (1 + std::exp(-x));
-}
-double normal_cdf(double x) {
-  return std::erfc(-x * 0.70710678118654752) / 2;
-}
-double tanh_gate(double x) {
-  return sigmoid(kSlope * (x + kCubic * x * x * x));
-}
-
-const OwnActivation* own(Activation activation) {
-  static constexpr OwnActivation gelu{
-      gelu_values, gelu_gradient, [](double x) { return x * normal_cdf(x); },
-      [](double x) { return normal_cdf(x) + x * std::exp(-x * x / 2) * 0.3989422804014327; }};
-  static constexpr OwnActivation gelu_tanh{
-      gelu_tanh_values, gelu_tanh_gradient, [](double x) { return x * tanh_gate(x); },
-      [](double x) {
-        const double gate = tanh_gate(x);
-        return gate + x * kSlope * (1 + 3 * kCubic * x * x) * gate * (1 - gate);
-      }};
-  static constexpr OwnActivation silu{silu_values, silu_gradient,
-                                      [](double x) { return x * sigmoid(x); },
-                                      [](double x) {
-                                        const double gate = sigmoid(x);
-                                        return gate * (1 + x * (1 - gate));
-                                      }};
-  static constexpr OwnActivation elu{elu_values, elu_gradient,
-                                     [](double x) { return x > 0 ? x : std::expm1(x); },
-                                     [](double x) { return x > 0 ? 1.0 : std::exp(x); }};
+std::optional<OwnActivation> own(Activation activation) {
   switch (activation) {
     case Activation::gelu:
-      return &gelu;
+      return OwnActivation{gelu_values, gelu_gradient};
     case Activation::gelu_tanh:
-      return &gelu_tanh;
+      return OwnActivation{gelu_tanh_values, gelu_tanh_gradient};
     case Activation::silu:
-      return &silu;
+      return OwnActivation{silu_values, silu_gradient};
     case Activation::elu:
-      return &elu;
+      return OwnActivation{elu_values, elu_gradient};
     default:
-      return nullptr;
+      return std::nullopt;
   }
 }
 
-void activate_on_cpu(const OwnActivation& own, const at::Tensor& x, at::Tensor& y) {
-  for_planes(x, [&](std::int64_t m, std::int64_t count) {
-    if (x.scalar_type() == at::kFloat) {
-      own.values(plane<float>(x, m), count, mutable_plane<float>(y, m));
-    } else {
-      std::transform(plane<double>(x, m), plane<double>(x, m) + count, mutable_plane<double>(y, m),
-                     own.value);
-    }
-  });
-}
-
-void differentiate_on_cpu(const OwnActivation& own, const at::Tensor& x, const at::Tensor& d_y,
-                          at::Tensor& d_x) {
-  for_planes(x, [&](std::int64_t m, std::int64_t count) {
-    if (x.scalar_type() == at::kFloat) {
-      own.gradient(plane<float>(x, m), plane<float>(d_y, m), count, mutable_plane<float>(d_x, m));
-    } else {
-      std::transform(plane<double>(x, m), plane<double>(x, m) + count, plane<double>(d_y, m),
-                     mutable_plane<double>(d_x, m),
-                     [&](double at, double d) { return d * own.slope(at); });
-    }
-  });
-}
-
 void activate(Activation activation, const at::Tensor& x, at::Tensor& y) {
-  if (const OwnActivation* const cpu = x.is_cpu() ? own(activation) : nullptr)
-    return activate_on_cpu(*cpu, x, y);
+  const auto cpu = own(activation);
+  if (cpu && for_float_planes(x, [&](std::int64_t m, std::int64_t count) {
+        cpu->values(plane<float>(x, m), count, mutable_plane<float>(y, m));
+      }))
+    return;
   switch (activation) {
     case Activation::none:
       y.copy_(x);
@@ -123,8 +69,12 @@ void activate(Activation activation, const at::Tensor& x, at::Tensor& y) {
 // Writes d loss / d x into d_x from x and d loss / d y of activate().
 void differentiate(Activation activation, const at::Tensor& x, const at::Tensor& d_y,
                    at::Tensor& d_x) {
-  if (const OwnActivation* const cpu = x.is_cpu() ? own(activation) : nullptr)
-    return differentiate_on_cpu(*cpu, x, d_y, d_x);
+  const auto cpu = own(activation);
+  if (cpu && for_float_planes(x, [&](std::int64_t m, std::int64_t count) {
+        cpu->gradient(plane<float>(x, m), plane<float>(d_y, m), count,
+                      mutable_plane<float>(d_x, m));
+      }))
+    return;
   switch (activation) {
     case Activation::none:
       d_x.copy_(d_y);

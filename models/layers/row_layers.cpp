@@ -56,12 +56,11 @@ class Prelu : public Layer {
 };
 
 at::Tensor gate_of(const at::Tensor& x) {
-  if (!x.is_cpu() || x.scalar_type() != at::kFloat) return at::sigmoid(x);
   at::Tensor y = rows_like(x);
-  for_planes(x, [&](std::int64_t m, std::int64_t count) {
+  const bool done = for_float_planes(x, [&](std::int64_t m, std::int64_t count) {
     sigmoid_values(plane<float>(x, m), count, mutable_plane<float>(y, m));
   });
-  return y;
+  return done ? y : at::sigmoid_out(y, x);
 }
 
 // The backward pass of y = x sigmoid(g), rows {x, g}.
@@ -199,12 +198,12 @@ class LayerNorm : public Layer {
   RowStates forward(const RowStates& x, const LayerWeights& weights,
                     const LayerCall& call) const override {
     const Normalised norm{static_cast<double>(in_), eps_};
-    const at::Tensor y = map_rows(
-        [norm](const auto& rows, at::Tensor& result) { norm.write(rows[0], result); },
-        [norm](const auto& rows, const at::Tensor& d_y, auto& d_rows) {
-          if (d_rows[0].defined()) norm.differentiate(rows[0], d_y, d_rows[0]);
-        },
-        {x}, in_, call.backend);
+    const at::Tensor y =
+        map_rows([norm](const auto& rows, at::Tensor& result) { norm.write(rows[0], result); },
+                 [norm](const auto& rows, const at::Tensor& d_y, auto& d_rows) {
+                   if (d_rows[0].defined()) norm.differentiate(rows[0], d_y, d_rows[0]);
+                 },
+                 {x}, in_, call.backend);
     return affine_ ? scale_and_shift(y, weights, prefix_, call.backend) : y;
   }
 

@@ -431,13 +431,10 @@ Tensor repeat_channels(const Tensor& x, std::int64_t channels) {
 }
 
 void exponentiate(Tensor& x) {
-  if (!x.is_cpu() || x.scalar_type() != at::kFloat) {
-    x.exp_();
-    return;
-  }
-  for_planes(x, [&](std::int64_t m, std::int64_t count) {
+  const bool done = for_float_planes(x, [&](std::int64_t m, std::int64_t count) {
     exp_values(plane<float>(x, m), count, mutable_plane<float>(x, m));
   });
+  if (!done) x.exp_();
 }
 
 Tensor join_channels(const std::vector<Tensor>& rows, const Backend& backend) {

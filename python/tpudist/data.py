@@ -158,7 +158,7 @@ def _kept(reduce: Mapping[str, Any]) -> dict[str, Any]:
             "slates in Python have all; set it to 0"
         )
     known = ("keep", "hops", "direction", "edges")
-    for key in reduce.keys() - {*known, "max_nodes", "drawn", "sample", "config_weight", "change_weight"}:
+    for key in reduce.keys() - {*known, "max_nodes", "drawn", "sample", "config_weight"}:
         raise ConfigError(f"reduce: unknown key {key}; known are {', '.join(known)}")
     return {key: value for key, value in reduce.items() if key in known}
 

@@ -165,7 +165,7 @@ svg text.strongtext { font-weight: 600; } svg text.on { fill: var(--on); }
 .grid { stroke: var(--grid); } .axis { stroke: var(--soft); }
 .line { fill: none; stroke-linejoin: round; } .thin { stroke-width: 1.2; opacity: 0.45; }
 .strong { stroke-width: 2.4; } .lone { stroke-width: 2; opacity: 1; }
-.dashed { stroke-dasharray: 6 4; } .dots { fill: none; stroke-width: 3.2; stroke-linecap: round; opacity: 0.6; } .band { opacity: 0.18; } .bar { stroke: none; } .dot { opacity: 0.45; } .point { stroke: var(--card);
+.dashed { stroke-dasharray: 6 4; } .band { opacity: 0.18; } .bar { stroke: none; } .dot { opacity: 0.45; } .point { stroke: var(--card);
   stroke-width: 1.5; } .second { stroke: var(--card); stroke-width: 1; }
 .span { stroke-width: 1.2; } .heavy { stroke-width: 2.6; } .ink { stroke: var(--ink); }
 .limit { stroke: var(--ink); stroke-width: 2; } .limitband { fill: var(--soft); }
@@ -241,8 +241,7 @@ std::string table_html(const TextTable& table) {
 }
 
 std::string page_html(const std::string& title, const std::string& subtitle,
-                      std::span<const ReportFact> facts, std::span<const ReportSection> sections,
-                      std::string_view command) {
+                      std::span<const ReportFact> facts, std::span<const ReportSection> sections) {
   std::string html = fmt::format(
       "<!DOCTYPE html>\n<html xmlns=\"http://www.w3.org/1999/xhtml\" lang=\"en\">\n<head>\n"
       "<meta charset=\"utf-8\"/>\n"
@@ -257,9 +256,9 @@ std::string page_html(const std::string& title, const std::string& subtitle,
   html += "</nav>\n</header>\n<main>\n";
   for (const ReportSection& section : sections) html += section_html(section);
   return html + fmt::format(
-                    "</main>\n<footer><p>Written by tpudist {} {}.</p></footer>\n"
+                    "</main>\n<footer><p>Written by tpudist {} report.</p></footer>\n"
                     "<script>{}</script>\n</body>\n</html>\n",
-                    version(), escaped(command), page_script());
+                    version(), page_script());
 }
 
 }  // namespace tpudist

@@ -65,9 +65,8 @@ std::string table_html(const TextTable& table);
 // A standalone page: one HTML file that is also well-formed XML, loads nothing, and follows the
 // reader's light or dark scheme. The only script, page_script(), sorts tables; the page is complete
 // without scripts. Charts are drawn twice, for wide and for narrow screens. The same arguments give
-// the same bytes. `command`: the command that wrote the page.
+// the same bytes.
 std::string page_html(const std::string& title, const std::string& subtitle,
-                      std::span<const ReportFact> facts, std::span<const ReportSection> sections,
-                      std::string_view command = "report");
+                      std::span<const ReportFact> facts, std::span<const ReportSection> sections);
 
 }  // namespace tpudist

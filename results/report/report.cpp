@@ -122,7 +122,7 @@ Report make_report(ResultSet results, bool ceilings) {
   }
   // These sections need predictions and show details.
   for (ReportSection (*make)(const ReportInput&) :
-       {slowdown_section, sizes_section, folds_section, ranks_section}) {
+       {slowdown_section, sizes_section, folds_section}) {
     ReportSection section = make(input);
     section.folded = true;
     if (section.figures.empty()) {

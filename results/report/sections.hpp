@@ -25,8 +25,6 @@ ReportSection folds_section(const ReportInput& input);
 ReportSection variance_section(const ReportInput& input);
 // The score of ensembles of fewer members.
 ReportSection sizes_section(const ReportInput& input);
-// Predicted against measured rank of the best, the median and the worst graph.
-ReportSection ranks_section(const ReportInput& input);
 // Slowdown of the best of the k first-ranked configurations against the fastest configuration.
 ReportSection slowdown_section(const ReportInput& input);
 // Run times of graphs that look corrupted, judged by their order of measurement. Reads the shards

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cmath>
 #include <memory>
-#include <numeric>
 #include <set>
 #include <tuple>
 
@@ -36,31 +35,6 @@ std::vector<double> thinned(std::span<const double> values, std::size_t count) {
 }
 
 using Values = std::vector<double>;
-constexpr std::size_t kMostSampledRows = 400;
-
-// [n] ranks 0 .. n - 1; equal values keep their order.
-std::vector<std::size_t> ranks_of(const Values& values) {
-  std::vector<std::size_t> order(values.size()), ranks(values.size());
-  std::iota(order.begin(), order.end(), std::size_t{0});
-  std::ranges::stable_sort(order, {}, [&](std::size_t i) { return values[i]; });
-  for (std::size_t place = 0; place < order.size(); ++place) ranks[order[place]] = place;
-  return ranks;
-}
-
-void sample_ranks(RankedGraph& graph, const Values& combined, const Values& targets) {
-  const std::vector<std::size_t> measured = ranks_of(targets), predicted = ranks_of(combined);
-  const std::size_t rows = targets.size(), points = std::min(rows, kMostSampledRows);
-  std::vector<std::size_t> row_of(rows);
-  for (std::size_t row = 0; row < rows; ++row) row_of[measured[row]] = row;
-  const auto share = [&](std::size_t rank) {
-    return (static_cast<double>(rank) + 0.5) / static_cast<double>(rows);
-  };
-  for (std::size_t i = 0; i < points; ++i) {
-    const std::size_t rank = i * rows / points;
-    graph.measured.push_back(share(rank));
-    graph.predicted.push_back(share(predicted[row_of[rank]]));
-  }
-}
 
 RankedGraph rank_graph(const std::string& collection, const PredictionEntry& entry,
                        const Values& combined, const PredictionRows& rows, bool ceilings) {
@@ -70,7 +44,6 @@ RankedGraph rank_graph(const std::string& collection, const PredictionEntry& ent
   for (const std::int64_t count : kSlowdownCounts)
     graph.slowdown.push_back(slowdown_at(combined, targets, count));
   if (ceilings) graph.limits = score_limits(collection, combined, rows);
-  sample_ranks(graph, combined, targets);
   return graph;
 }
 

@@ -64,8 +64,6 @@ struct RankedGraph : PredictionEntry {
   bool sized = false;        // whether the graph counts in VariantRankings::sizes, `without`
   ScoreCaveats limits = {};  // of the combination: noise ceiling, ties, sampling deviation
   std::vector<double> slowdown = {};  // [kSlowdownCounts] slowdown_at of the combination
-  // rank / rows, of at most 400 configurations, evenly spaced by measured rank.
-  std::vector<double> measured = {}, predicted = {};
 };
 
 struct VariantRankings {

@@ -296,54 +296,49 @@ TEST(ExchangeSize, CountsSlicesAndGatheredSums) {
   EXPECT_EQ(size({-1, -1}, SentRows::sub_trees), std::pair(0.0, 0.0));
 }
 
-TEST_F(ReducerTest, BothRefuseLeavesThatAreNotDue) {
-  for (const auto make : {make_tree_reducer, make_all_reduce_reducer}) {
-    const auto reducer = make(*world_, 3, pool_);
-    const int own = world_->rank(), next = (own + 1) % ranks();
-    EXPECT_THROW(reducer->add(0, 0, Row(3)), DistError);
-    EXPECT_THROW(reducer->finalize(), DistError);
-    // Every rank owns the leaf of its number, and the last leaf is absent.
-    LeafOwners owners{1, ranks() + 1, std::vector<int>(ranks() + 1, -1)};
-    std::iota(owners.owner.begin(), owners.owner.end() - 1, 0);
-    reducer->begin(owners);
-    EXPECT_THROW(reducer->add(0, own, Row(2)), DistError);
-    EXPECT_THROW(reducer->add(1, own, Row(3)), DistError);
-    EXPECT_THROW(reducer->add(-1, own, Row(3)), DistError);
-    EXPECT_THROW(reducer->add(0, ranks() + 1, Row(3)), DistError);
-    EXPECT_THROW(reducer->add(0, ranks(), Row(3)), DistError);
-    if (next != own) {
-      EXPECT_THROW(reducer->add(0, next, Row(3)), DistError);
-    }
-    reducer->add(0, own, Row(3, 1.0f));
-    EXPECT_THROW(reducer->add(0, own, Row(3)), DistError);
-    EXPECT_THAT(reducer->finalize(), Each(static_cast<float>(ranks())));
-    EXPECT_THROW(reducer->add(0, own, Row(3)), DistError);
-
-    EXPECT_THROW(reducer->begin({1, 2, {0}}), DistError);
-    EXPECT_THROW(reducer->begin({1, 1, {ranks()}}), DistError);
-    EXPECT_THROW(reducer->begin({-1, -1, {0}}), DistError);
-    EXPECT_THROW(make(*world_, -1, pool_), DistError);
+TEST_F(ReducerTest, RefusesLeavesThatAreNotDue) {
+  const auto reducer = make_tree_reducer(*world_, 3, pool_);
+  const int own = world_->rank(), next = (own + 1) % ranks();
+  EXPECT_THROW(reducer->add(0, 0, Row(3)), DistError);
+  EXPECT_THROW(reducer->finalize(), DistError);
+  // Every rank owns the leaf of its number, and the last leaf is absent.
+  LeafOwners owners{1, ranks() + 1, std::vector<int>(ranks() + 1, -1)};
+  std::iota(owners.owner.begin(), owners.owner.end() - 1, 0);
+  reducer->begin(owners);
+  EXPECT_THROW(reducer->add(0, own, Row(2)), DistError);
+  EXPECT_THROW(reducer->add(1, own, Row(3)), DistError);
+  EXPECT_THROW(reducer->add(-1, own, Row(3)), DistError);
+  EXPECT_THROW(reducer->add(0, ranks() + 1, Row(3)), DistError);
+  EXPECT_THROW(reducer->add(0, ranks(), Row(3)), DistError);
+  if (next != own) {
+    EXPECT_THROW(reducer->add(0, next, Row(3)), DistError);
   }
+  reducer->add(0, own, Row(3, 1.0f));
+  EXPECT_THROW(reducer->add(0, own, Row(3)), DistError);
+  EXPECT_THAT(reducer->finalize(), Each(static_cast<float>(ranks())));
+  EXPECT_THROW(reducer->add(0, own, Row(3)), DistError);
+
+  EXPECT_THROW(reducer->begin({1, 2, {0}}), DistError);
+  EXPECT_THROW(reducer->begin({1, 1, {ranks()}}), DistError);
+  EXPECT_THROW(reducer->begin({-1, -1, {0}}), DistError);
+  EXPECT_THROW(make_tree_reducer(*world_, -1, pool_), DistError);
 }
 
-TEST_F(ReducerTest, BothFailOnEveryRankWhereALeafIsMissing) {
-  for (const auto make : {make_tree_reducer, make_all_reduce_reducer}) {
-    const auto reducer = make(*world_, 3, pool_);
-    const LeafOwners owners = even_owners(2, 8, ranks());
-    reducer->begin(owners);
-    for (const Leaf& leaf : own_leaves(owners, world_->rank())) {
-      if (leaf.member == 1 && leaf.leaf == 7) continue;  // on the last rank
-      reducer->add(leaf.member, leaf.leaf, Row(3, 1.0f));
-    }
-    try {
-      reducer->finalize();
-      FAIL();
-    } catch (const DistError& error) {
-      const bool knows = make == make_tree_reducer || world_->rank() == ranks() - 1;
-      EXPECT_THAT(error.what(), HasSubstr(knows ? "leaf 7 of member 1" : "another rank"));
-    }
-    EXPECT_EQ(reduce(*reducer, owners, 2, 3).size(), 6);  // the next step is sound
+TEST_F(ReducerTest, FailsOnEveryRankWhereALeafIsMissing) {
+  const auto reducer = make_tree_reducer(*world_, 3, pool_);
+  const LeafOwners owners = even_owners(2, 8, ranks());
+  reducer->begin(owners);
+  for (const Leaf& leaf : own_leaves(owners, world_->rank())) {
+    if (leaf.member == 1 && leaf.leaf == 7) continue;  // on the last rank
+    reducer->add(leaf.member, leaf.leaf, Row(3, 1.0f));
   }
+  try {
+    reducer->finalize();
+    FAIL();
+  } catch (const DistError& error) {
+    EXPECT_THAT(error.what(), HasSubstr("leaf 7 of member 1"));
+  }
+  EXPECT_EQ(reduce(*reducer, owners, 2, 3).size(), 6);  // the next step is sound
 }
 
 TEST_F(ReducerTest, TreeNoticesRanksThatDisagree) {
@@ -353,60 +348,9 @@ TEST_F(ReducerTest, TreeNoticesRanksThatDisagree) {
   EXPECT_THROW(reducer->finalize(), DistError);
 }
 
-TEST_F(ReducerTest, AllReduceAddsTheSameValues) {
-  constexpr std::int64_t length = 70'001;
-  const auto reducer = make_all_reduce_reducer(*world_, length, pool_);
-  CounterRng rng(7);
-  for (int trial = 0; trial < 4; ++trial) {
-    // Whole numbers: every order of addition gives the same.
-    const LeafOwners owners = random_owners(rng, 3, 9, ranks(), 0.3);
-    std::vector<Leaf> own = own_leaves(owners, world_->rank());
-    rng = CounterRng(mix_key({7, std::uint64_t(trial)}));
-    CounterRng(world_->rank() + 1).shuffle(std::span(own));
-    reducer->begin(owners);
-    pool_.parallel_for(std::ssize(own), [&](std::int64_t i) {
-      Row row(length, static_cast<float>(own[i].leaf + 1));
-      row[5] = static_cast<float>(trial);
-      reducer->add(own[i].member, own[i].leaf, row);
-    });
-    const std::span<const float> sums = reducer->finalize();
-    for (int member = 0; member < 3; ++member) {
-      float total = 0, present = 0;
-      for (int leaf = 0; leaf < 9; ++leaf) {
-        if (owners.of(member, leaf) < 0) continue;
-        total += static_cast<float>(leaf + 1);
-        ++present;
-      }
-      std::vector<float> expected(length, total);
-      expected[5] = static_cast<float>(trial) * present;
-      const auto row = sums.subspan(member * length, length);
-      EXPECT_TRUE(std::equal(row.begin(), row.end(), expected.begin())) << "member " << member;
-    }
-  }
-}
-
-TEST_F(ReducerTest, AllReduceAddsInLeafOrderWithinARank) {
-  constexpr std::int64_t length = 100;
-  const auto self = make_self_communicator();
-  const auto reducer = make_all_reduce_reducer(*self, length, pool_);
-  const LeafOwners owners = even_owners(1, 6, 1);
-  Row expected = leaf_row(2, 0, 0, length);
-  for (int leaf = 1; leaf < 6; ++leaf) {
-    const Row row = leaf_row(2, 0, leaf, length);
-    for (int i = 0; i < length; ++i) expected[i] += row[i];
-  }
-  for (const auto& order :
-       {std::vector<int>{0, 1, 2, 3, 4, 5}, {5, 4, 3, 2, 1, 0}, {2, 0, 5, 3, 1, 4}}) {
-    reducer->begin(owners);
-    for (const int leaf : order) reducer->add(0, leaf, leaf_row(2, 0, leaf, length));
-    EXPECT_EQ(bits(reducer->finalize()), bits(expected));
-  }
-}
-
-TEST_F(ReducerTest, ReducersOfTheHostNeedItsMemory) {
+TEST_F(ReducerTest, NeedsTheMemoryOfTheHost) {
   const auto device = make_self_communicator(MemoryKind::device);
   EXPECT_THROW(make_tree_reducer(*device, 3, pool_), DistError);
-  EXPECT_THROW(make_all_reduce_reducer(*device, 3, pool_), DistError);
 }
 
 }  // namespace

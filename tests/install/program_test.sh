@@ -21,8 +21,7 @@ cd "$scratch"
   fail "the installed experiment is not read"
 for file in share/tpudist/experiments/tile.yaml share/tpudist/slurm/sweep.sbatch \
     share/tpudist/scripts/evaluate_ensemble.sh \
-    share/man/man1/tpudist.1 share/man/man1/tpudist-train.1 share/zsh/site-functions/_tpudist \
-    share/bash-completion/completions/tpudist share/fish/vendor_completions.d/tpudist.fish \
+    share/zsh/site-functions/_tpudist share/bash-completion/completions/tpudist share/fish/vendor_completions.d/tpudist.fish \
     share/doc/tpudist/README.md share/doc/tpudist/docs/data.md share/doc/tpudist/LICENSE; do
   [[ -e $prefix/$file ]] || fail "$file is missing"
 done

@@ -27,7 +27,7 @@ class ConvertCommandTest : public FolderTest {
         [&] {
           add_convert_command(line.program());
           add_verify_command(line.program());
-          add_inspect_command(line.program(), inspect_plans);
+          add_inspect_command(line.program());
           line.parse(arguments);
         },
         [this](const Failure& failure) {

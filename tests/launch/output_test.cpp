@@ -1,5 +1,5 @@
-// What the program writes where: results on standard output, all else on standard error. Manual pages
-// and completions of shells, as the built program writes them.
+// What the program writes where: results on standard output, all else on standard error. Completions
+// of shells, as the built program writes them.
 
 #include <fmt/format.h>
 
@@ -176,28 +176,6 @@ TEST(Completion, OfOtherShellsAsksTheProgramToo) {
     EXPECT_EQ(std::system(check.c_str()), 0) << shell;
   }
   EXPECT_EQ(run_program("completion tcsh 2>&1").exit_code, 2);
-}
-
-TEST(Manual, HasAPageForEachCommand) {
-  const TempDir folder;
-  output_of(run_program("man --dir " + (folder / "man1").string()));
-  const auto page = [&](const std::string& command) {
-    return read_text_file(folder / "man1" / ("tpudist-" + command + ".1"));
-  };
-  const std::string train = run_program("man train").output;
-  EXPECT_EQ(train, page("train"));
-  EXPECT_THAT(train, HasSubstr(".BI \"\\-\\-run\\-dir \" \"text\"\nFolder of the run"));
-  EXPECT_THAT(train, HasSubstr(".SH EXAMPLES\n.nf\nmpirun \\-np 8 tpudist train"));
-  EXPECT_THAT(page("sweep"), HasSubstr(".SH \"tpudist sweep submit\"\n"));
-  EXPECT_THAT(page("sweep"), HasSubstr("tpudist sweep retry sweeps/folds"));  // under EXAMPLES
-  EXPECT_THAT(page("evaluate"), HasSubstr("\"train|valid|test\"\n"));
-  EXPECT_THAT(read_text_file(folder / "man1/tpudist.1"), HasSubstr(".BR tpudist\\-rank (1)\n"));
-  EXPECT_THAT(run_program("man trian 2>&1").output, HasSubstr("did you mean train?"));
-  if (std::system("command -v groff > /dev/null") != 0) GTEST_SKIP() << "groff is not installed";
-  // It would tell of a request that it does not know.
-  const std::string groff = "for page in " + (folder / "man1").string() +
-                            "/*; do groff -man -Tascii -ww $page 2>&1 > /dev/null; done";
-  EXPECT_EQ(std::system(("test -z \"$(" + groff + ")\"").c_str()), 0);
 }
 
 }  // namespace

@@ -60,48 +60,10 @@ nlohmann::json ranking_of(const std::filesystem::path& folder, const std::string
                             "cd " + folder.string() + " && ")));
 }
 
-// With the mean of members as the score, the nodes' shares add up to it.
-TEST_F(RankCommand, TellsWhatEachNodeAdds) {
-  const auto json = ranking_of(folder_->path(), test_.string() + " --nodes --combine mean");
-  const auto& nodes = json.at("best_by_node");
-  ASSERT_EQ(nodes.size(), json.at("nodes"));
-  std::set<std::int64_t> numbers;
-  double sum = 0, last = std::numeric_limits<double>::infinity();
-  for (const auto& node : nodes) {
-    numbers.insert(node.at("node").get<std::int64_t>());
-    EXPECT_EQ(node.at("members").size(), 2u);
-    const auto score = node.at("score").get<double>();
-    EXPECT_LE(score, last);
-    last = score;
-    sum += score;
-  }
-  EXPECT_EQ(numbers.size(), nodes.size());
-  const double score = json.at("ranking").at(0).at("score");
-  EXPECT_NEAR(sum, score, 1e-5 * std::abs(score));
-
-  const std::string table =
-      call("rank " + test_.string() + " --run run --nodes --top 3 --quiet").output;
-  EXPECT_THAT(table, HasSubstr("what nodes add to the score of configuration "));
-  EXPECT_THAT(call("rank " + test_.string() + " --run run --top 3 --quiet").output,
-              Not(HasSubstr("what nodes add")));
-  // Of drawn nodes, too; not of a mean.
+TEST_F(RankCommand, DrawsRefuseGreedySelection) {
   train("drawn", "'data.reduce={max_nodes: 20}'");
-  const Outcome drawn = call("rank " + test_.string() +
-                             " --run drawn --nodes --combine mean --top 1 --json 2> /dev/null");
-  const auto part = nlohmann::json::parse(drawn.output.substr(drawn.output.find('{')));
-  double added = 0;
-  for (const auto& node : part.at("best_by_node")) added += node.at("score").get<double>();
-  EXPECT_EQ(part.at("best_by_node").size(), 20u);
-  const double best = part.at("ranking").at(0).at("score");
-  EXPECT_NEAR(added, best, 1e-5 * std::abs(best));
   EXPECT_THAT(output_of(call("evaluate drawn --draws 2 --select greedy"), 2),
               HasSubstr("each draw would choose other members"));
-  train("mean", "model.readout.pool=mean");
-  EXPECT_THAT(output_of(call("rank " + test_.string() + " --run mean --nodes"), 2),
-              HasSubstr("is no sum over nodes"));
-  train("reduced", "'data.reduce={keep: config_neighbours}'");
-  EXPECT_THAT(call("rank " + test_.string() + " --run reduced --nodes").output,
-              HasSubstr("data.reduce.keep"));
 }
 
 TEST_F(RankCommand, RanksATuningFile) {
@@ -119,12 +81,9 @@ TEST_F(RankCommand, RanksATuningFile) {
   EXPECT_THAT(configs, ElementsAre(0, 2));
   EXPECT_THAT(call("rank m.pb --module other --run run").output,
               HasSubstr("other is none of its 1"));
-  // Its content says what it is, and the instructions have names.
+  // Its content says what it is.
   std::filesystem::copy(*folder_ / "m.pb", *folder_ / "m.tuning");
-  const auto named = ranking_of(folder_->path(), "m.tuning --nodes");
-  EXPECT_EQ(named.at("ranking"), json.at("ranking"));
-  for (const auto& node : named.at("best_by_node"))
-    EXPECT_EQ(node.at("name"), node.at("node") == 0 ? "p" : "r");
+  EXPECT_EQ(ranking_of(folder_->path(), "m.tuning").at("ranking"), json.at("ranking"));
 }
 
 TEST_F(RankCommand, RanksConfigurationsThatItMakes) {
@@ -155,11 +114,8 @@ TEST_F(RankCommand, RanksConfigurationsThatItMakes) {
   }
   EXPECT_THAT(call("rank " + before + ".pb --configs random:9999 --run run" + assigned).output,
               HasSubstr("random:9999: the module has 288 configurations, all are taken"));
-  EXPECT_THAT(
-      call("rank " + before + ".txt --configs neighbours --run run --nodes --top 0" + assigned)
-          .output,
-      AllOf(HasSubstr(" in place of the default layouts"), HasSubstr("  dot dot_general.3\n"),
-            ContainsRegex("  parameter [A-Za-z]")));
+  EXPECT_THAT(call("rank " + before + ".txt --configs neighbours --run run" + assigned).output,
+              HasSubstr(" in place of the default layouts"));
 }
 
 TEST_F(RankCommand, PrintsTheBestConfigurationToApply) {
@@ -183,7 +139,6 @@ TEST_F(RankCommand, PrintsTheBestConfigurationToApply) {
   for (std::size_t at = 0; (at = text.find("nodes {", at)) != std::string::npos; ++at) ++nodes;
   EXPECT_EQ(nodes, best.at("layouts").size());
   EXPECT_EQ(call(rank + "--apply jax --json").exit_code, 2);
-  EXPECT_EQ(call(rank + "--apply jax --nodes").exit_code, 2);
   EXPECT_EQ(call(rank + "--apply xla").exit_code, 2);
   EXPECT_EQ(call("rank " + test_.string() + " --run run --apply jax").exit_code, 2);
 }

@@ -104,17 +104,6 @@ void refuse_what_trained_nodes_lack(ConfigNode root, const Experiment& experimen
     mistake("trained needs dense plans: give another plan than refined");
 }
 
-// The nodes whose layouts change are known only for all configurations of a slate together.
-void require_slates_for_layout_changes(ConfigNode root, const Experiment& experiment) {
-  if (experiment.data.reduction.change_weight == 1 || experiment.data.reduction.gradient_only ||
-      experiment.evaluate_block.slates.wanted())
-    return;
-  root.child("evaluate")
-      .mistake("slate",
-               "data.reduce.change_weight makes scores depend on the slate: give "
-               "evaluate.slate, e.g. {configs: 128}");
-}
-
 // The dimensions of an operand are known only if a node keeps all its operands.
 void require_operands_for_ratios(ConfigNode root, const Experiment& experiment) {
   const auto& ratio = experiment.network.head.violations;
@@ -144,7 +133,6 @@ void refuse_contradictions(ConfigNode root, const Experiment& experiment) {
   refuse_what_layers_lack(root, experiment);
   refuse_what_segments_lack(root, experiment);
   refuse_what_trained_nodes_lack(root, experiment);
-  require_slates_for_layout_changes(root, experiment);
   require_operands_for_ratios(root, experiment);
   require_config_nodes_for_config_edges(root, experiment);
 }

@@ -170,8 +170,7 @@ void read_segments(ConfigNode segments, const Collection& collection, GraphReduc
 void read_drawn_nodes(ConfigNode& reduce, const Collection& collection, GraphReduction& reduction) {
   reduction.max_nodes = reduce.integer("max_nodes", 0, {0, kMany});
   if (reduction.max_nodes == 0) {
-    for (const char* key :
-         {"sample", "drawn", "config_weight", "change_weight"}) {  // `max_nodes: 0` turns them off
+    for (const char* key : {"sample", "drawn", "config_weight"}) {  // `max_nodes: 0` turns them off
       if (reduce.has(key) && !reduce.has("max_nodes"))
         reduce.mistake(key, "is of drawn nodes: give data.reduce.max_nodes");
     }
@@ -183,19 +182,11 @@ void read_drawn_nodes(ConfigNode& reduce, const Collection& collection, GraphRed
   reduction.sample = reduce.choice("sample", "window", {"window", "random"}) == "random"
                          ? GraphReduction::Sample::random
                          : GraphReduction::Sample::window;
-  for (const char* key : {"config_weight", "change_weight"}) {
-    if (reduction.sample == GraphReduction::Sample::window && reduce.has(key))
-      reduce.mistake(key, "is of nodes drawn one by one: give data.reduce.sample=random");
+  if (reduction.sample == GraphReduction::Sample::random) {
+    reduction.config_weight = reduce.number("config_weight", 1, {1e-6, 1e6});
+  } else if (reduce.has("config_weight")) {
+    reduce.mistake("config_weight", "is of nodes drawn one by one: give data.reduce.sample=random");
   }
-  if (reduction.sample == GraphReduction::Sample::window) return;
-  reduction.config_weight = reduce.number("config_weight", 1, {1e-6, 1e6});
-  reduction.change_weight = reduce.number("change_weight", 1, {1e-6, 1e6});
-  const FeatureSchema& schema = collection.schema;
-  if (reduction.change_weight != 1 &&
-      (schema.layout_columns.count == 0 || schema.layout_columns.count > schema.config_features))
-    reduce.mistake("change_weight",
-                   "asks for layouts of nodes and of configurations, and the features of these "
-                   "graphs have no layout_columns, or too few config_features: leave it out");
 }
 
 GraphReduction read_reduction(ConfigNode reduce, const Collection& collection) {

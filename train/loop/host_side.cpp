@@ -2,6 +2,7 @@
 #include <span>
 
 #include "core/buffer_cache.hpp"
+#include "core/error.hpp"
 #include "core/hash.hpp"
 #include "train/loop/step_side.hpp"
 
@@ -17,8 +18,9 @@ class HostSide : public StepSide {
         context_(context),
         length_(static_cast<std::size_t>(network.parameters().length())),
         stride_(length_ + kRowExtra) {
-    const auto make = experiment.dist.all_reduce ? make_all_reduce_reducer : make_tree_reducer;
-    reducer_ = make(context.world, static_cast<std::int64_t>(stride_), context.pool);
+    if (experiment.dist.all_reduce)
+      throw ConfigError("dist.reduce: nccl adds gradients on GPUs; on the CPU give tree");
+    reducer_ = make_tree_reducer(context.world, static_cast<std::int64_t>(stride_), context.pool);
   }
 
   Parameters begin(const BatchPlan& batch, const std::vector<StepCall>& calls,
@@ -62,8 +64,7 @@ class HostSide : public StepSide {
       all.loss.push_back(sums_[m * stride_ + length_]);
     if (context_.world.size() == 1) return all;
     all.bits = hash64(std::as_bytes(std::span(state.weights().flat)));
-    // MPI's own sums may give each rank a NaN of other bits.
-    if (!experiment_.dist.all_reduce) all.bits = hash64(std::as_bytes(sums_), all.bits);
+    all.bits = hash64(std::as_bytes(sums_), all.bits);
     return all;
   }
 

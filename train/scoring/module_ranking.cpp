@@ -3,8 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
-#include <functional>
 #include <span>
 #include <stdexcept>
 
@@ -66,26 +64,10 @@ double tau_with_times(const Dataset& dataset, const std::vector<double>& scores)
   return kendall_tau_b(scores, targets);
 }
 
-// The scores of nodes, from those of the members that take part, [M][nodes].
-std::vector<ModuleRanking::NodeScore> node_scores(const std::vector<std::vector<double>>& scores,
-                                                  const std::vector<double>& weights) {
-  std::vector<ModuleRanking::NodeScore> nodes(scores.front().size());
-  for (std::size_t i = 0; i < nodes.size(); ++i) {
-    nodes[i].node = static_cast<std::int64_t>(i);
-    for (std::size_t m = 0; m < scores.size(); ++m) {
-      if (weights[m] > 0) nodes[i].members.push_back(scores[m][i]);
-    }
-    nodes[i].score = mean(nodes[i].members);
-  }
-  std::erase_if(nodes, [](const auto& node) { return std::isnan(node.score); });
-  std::ranges::stable_sort(nodes, std::greater<>(), &ModuleRanking::NodeScore::score);
-  return nodes;
-}
-
 }  // namespace
 
 ModuleRanking rank_module(const Module& module, const std::vector<TrainedRun>& runs,
-                          const JudgementOptions& judgement, JobContext& context, bool by_node) {
+                          const JudgementOptions& judgement, JobContext& context) {
   std::vector<const TrainedRun*> all;
   const Collection& collection = module.dataset.options().collection;
   for (const TrainedRun& run : runs) {
@@ -108,7 +90,6 @@ ModuleRanking rank_module(const Module& module, const std::vector<TrainedRun>& r
   require_same_segments(module.dataset, context.world);
   ScoringSession session(module.dataset, context);
   const MemberWeights weights_of_runs = add_runs(session, all);
-  if (by_node) session.require_scores_of_nodes();
   context.enter("ranking");
   context.progress.start("rank", session.scores(0), "scores");
   ScoresByMember prediction;  // of the one graph
@@ -135,10 +116,6 @@ ModuleRanking rank_module(const Module& module, const std::vector<TrainedRun>& r
     result.ranking.push_back({equal[k], combined[equal[k].front()], spreads[k]});
   }
   std::ranges::stable_sort(result.ranking, {}, &ModuleRanking::Config::score);
-  if (by_node) {
-    const std::int64_t best = result.ranking.front().configs.front();
-    result.nodes = node_scores(session.score_nodes(weights_of_runs, 0, best), weights);
-  }
   if (module.has_times) result.kendall_tau = tau_with_times(module.dataset, combined);
   return result;
 }

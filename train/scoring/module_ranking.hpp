@@ -30,32 +30,21 @@ struct ModuleRanking {
     std::string why_left_out{};  // empty if the member took part
   };
 
-  // The part of one node in the score of the best configuration.
-  struct NodeScore {
-    std::int64_t node = 0;          // number in the module's graph, as opened
-    double score = 0;               // mean over the members that take part; larger is slower
-    std::vector<double> members{};  // [members that take part]
-  };
-
   std::vector<Member> members;
   // Distinct configurations, the fastest first; equal scores by number.
   std::vector<Config> ranking;
   // Kendall tau-b between the combined scores and the run times, over all configurations of the
   // file. NaN if the file has no run times, or all run times or all scores are equal.
   double kendall_tau = kNone;
-  // If requested: all nodes that were seen, by descending score. The scores add up to the mean of
-  // the members' own scores of the best configuration.
-  std::vector<NodeScore> nodes;
 };
 
 // Ranks a module, read with the runs' scored_reduction, by all members of all runs together.
 // Members, scores and order equal those of score_runs on the converted file as test split, which
 // has no run times. Leaves out members that failed in training or that judge_members rejects.
 // Collective; the result is the same on all ranks. Throws ConfigError if a run ranks graphs of the
-// other kind (layout or tile), if a training is given twice, or with `by_node` if a score is no sum
-// over nodes (ScoringSession::score_nodes); and what judge throws if no member is left.
+// other kind (layout or tile) or if a training is given twice, and what judge throws if no member is
+// left.
 ModuleRanking rank_module(const Module& module, const std::vector<TrainedRun>& runs,
-                          const JudgementOptions& judgement, JobContext& context,
-                          bool by_node = false);
+                          const JudgementOptions& judgement, JobContext& context);
 
 }  // namespace tpudist

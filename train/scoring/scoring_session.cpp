@@ -60,8 +60,7 @@ class ScoringSession::Scorer {
  public:
   Scorer(const Experiment& experiment, const Network& network, const Dataset& data,
          ThreadPool& pool)
-      : name_(experiment.name),
-        network_(network),
+      : network_(network),
         members_(static_cast<std::size_t>(experiment.ensemble.members)),
         block_(experiment.evaluate_block),
         data_(data),
@@ -91,31 +90,6 @@ class ScoringSession::Scorer {
   }
 
   std::size_t members() const { return members_; }
-
-  void require_scores_of_nodes() const {
-    if (!network_.config().has_head_of_nodes() || network_.config().mixes_configs())
-      throw ConfigError(fmt::format(
-          "{}: its score is no sum over nodes (model.readout: pool sum, without widths and with no "
-          "layer across configurations), so no node has a score of its own; leave out --nodes",
-          name_));
-  }
-
-  std::vector<std::vector<double>> score_nodes(std::span<const float> weights, int graph,
-                                               std::int64_t row) const {
-    require_scores_of_nodes();
-    const auto [input, nodes] = units_.build_by_node(graph, row);
-    const std::size_t count = nodes.size();
-    const auto members = static_cast<int>(members_);
-    const UnitScores scores = network_.scores(network_.place(weights), 0, members, input);
-    std::vector<std::vector<double>> of_members;
-    for (std::size_t m = 0; m < members_; ++m) {
-      std::vector<double>& own =
-          of_members.emplace_back(static_cast<std::size_t>(data_.graph(graph).nodes), kNone);
-      for (std::size_t i = 0; i < count; ++i)
-        own[nodes[i]] = scores.common[m] + scores.delta[m * count + i];
-    }
-    return of_members;
-  }
 
   ScoringCost cost(int members, std::int64_t most_rows, ThreadPool& pool) const {
     return scoring_cost(units_, data_, members, most_rows, block_, pool);
@@ -154,7 +128,6 @@ class ScoringSession::Scorer {
     return scored;
   }
 
-  const std::string name_;
   const Network& network_;
   const std::size_t members_;
   const ScoringBlock block_;
@@ -227,18 +200,6 @@ bool ScoringSession::score(const MemberWeights& weights, std::int64_t most_rows,
     take(std::move(all));
   }
   return true;
-}
-
-void ScoringSession::require_scores_of_nodes() const {
-  for (const auto& scorer : scorers_) scorer->require_scores_of_nodes();
-}
-
-std::vector<std::vector<double>> ScoringSession::score_nodes(const MemberWeights& weights,
-                                                             int graph, std::int64_t row) const {
-  std::vector<std::vector<double>> all;
-  for (std::size_t s = 0; s < scorers_.size(); ++s)
-    std::ranges::move(scorers_[s]->score_nodes(weights[s], graph, row), std::back_inserter(all));
-  return all;
 }
 
 ScoringCost ScoringSession::cost(int members, std::int64_t most_rows) const {

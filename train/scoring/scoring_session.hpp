@@ -79,14 +79,6 @@ class ScoringSession {
   bool score(const MemberWeights& weights, std::int64_t most_rows, const Take& take,
              const std::function<bool()>& stops = {}, std::uint64_t draw = 0) const;
 
-  // Throws ConfigError if the score of a network is no sum over nodes.
-  void require_scores_of_nodes() const;
-
-  // [M][nodes] the part of each node of graph `graph` in each member's score of row `row`; NaN for
-  // a node that `data.reduce.max_nodes` did not draw. Each rank computes all. Throws as above.
-  std::vector<std::vector<double>> score_nodes(const MemberWeights& weights, int graph,
-                                               std::int64_t row) const;
-
   // The cost of `members` members of the first network, by sample plans. Not collective.
   ScoringCost cost(int members, std::int64_t most_rows) const;
 

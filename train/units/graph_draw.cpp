@@ -118,15 +118,14 @@ GraphPart with_copies(const Graph& graph, std::vector<std::int32_t> nodes,
 }  // namespace
 
 GraphPart drawn_part(const Graph& graph, const GraphReduction& reduction, const GraphDraw& draw,
-                     std::size_t slate, std::span<const char> changes) {
+                     std::size_t slate) {
   std::vector<std::int32_t> nodes;
   if (draw.one_segment) {
     Segments segments = configurable_segments(graph);
     const int own = draw_of(segments, graph, draw, slate).own;
     nodes = std::move(segments[own]);
   } else if (draws_nodes(graph, reduction, draw)) {
-    nodes =
-        drawn_nodes(graph, reduction, mix_key({kNodesKey, key_of(graph, draw, slate)}), changes);
+    nodes = drawn_nodes(graph, reduction, mix_key({kNodesKey, key_of(graph, draw, slate)}));
     if (draw.trains) return with_copies(graph, std::move(nodes), kept_edges(graph, draw, slate));
   } else {
     nodes.resize(graph.nodes);

@@ -65,9 +65,8 @@ std::vector<std::int32_t> kept_edges(const Graph& graph, const GraphDraw& draw,
                                      std::size_t slate = 0);
 
 // The part of its graph that slate `slate` of a unit sees: some nodes, and the remaining edges
-// between them. With GraphDraw::trains all nodes, and then the drawn nodes again. `changes`: as for
-// drawn_nodes.
+// between them. With GraphDraw::trains all nodes, and then the drawn nodes again.
 GraphPart drawn_part(const Graph& graph, const GraphReduction& reduction, const GraphDraw& draw,
-                     std::size_t slate = 0, std::span<const char> changes = {});
+                     std::size_t slate = 0);
 
 }  // namespace tpudist

@@ -9,7 +9,6 @@
 
 #include "core/numbers.hpp"
 #include "models/inputs/unit_input.hpp"
-#include "models/plans/dense_rows.hpp"
 #include "models/plans/row_keys.hpp"
 
 namespace tpudist {
@@ -103,17 +102,6 @@ class UnitBuilder::Graphs {
     return own;
   }
 
-  // The number in the whole graph of a node that the slate sees.
-  std::int32_t number(std::size_t at, const Slate& slate, std::int32_t node) {
-    if (keeps_whole(slate.graph)) return node;
-    return drawn(at, slate).part.nodes[node];
-  }
-
-  // Draws now, by all configurations of the slate, because the slate may be planned in parts.
-  void draw(std::size_t at, const Slate& slate) {
-    if (!keeps_whole(slate.graph)) drawn(at, slate);
-  }
-
   // Whether anything was drawn.
   bool draws() const { return !drawn_.empty(); }
 
@@ -133,16 +121,8 @@ class UnitBuilder::Graphs {
     const auto [found, fresh] = drawn_.try_emplace(at);
     if (fresh) {
       Drawn& own = found->second;
-      const Dataset& data = builder_.dataset_;
-      const Graph& graph = data.graph(slate.graph);
-      const GraphReduction& reduction = data.options().reduction;
-      std::vector<char> changes;
-      if (reduction.change_weight != 1) {
-        const FeatureSchema& schema = data.options().collection.schema;
-        changes = layout_changes(graph, schema.layout_columns, table_of(data, slate),
-                                 schema.config_features, slate.states);
-      }
-      own.part = drawn_part(graph, reduction, draw_, at, changes);
+      const Graph& graph = builder_.dataset_.graph(slate.graph);
+      own.part = drawn_part(graph, builder_.dataset_.options().reduction, draw_, at);
       const Array<std::int32_t>& all = builder_.prepared_.of(slate.graph).node_class;
       std::vector<std::int32_t> classes;
       for (const std::int32_t node : own.part.nodes) classes.push_back(all[node]);
@@ -260,11 +240,9 @@ PlanComparison UnitBuilder::compare(std::span<const Slate> slates, Graphs& graph
             configs;
     }
   }
-  const auto prepared = std::chrono::steady_clock::now();
   plans.refined = refined_plan(slates, graphs);
-  const auto end = std::chrono::steady_clock::now();
-  plans.build_seconds = seconds_between(prepared, end);
-  if (graphs.draws()) plans.drawn_seconds = seconds_between(start, end);
+  if (graphs.draws())
+    plans.drawn_seconds = seconds_between(start, std::chrono::steady_clock::now());
   plans.refined_cost = plan_cost(plans.refined, work_);
   plans.dense_cost = dense_plan_cost(plans.dense_rows, needed_rows, entries, plans.refined.nodes,
                                      plans.refined.states, work_);
@@ -335,40 +313,10 @@ Unit UnitBuilder::build(std::span<const SlateRows> slates, const GraphDraw& draw
     unit.segments.push_back(segment_draw(dataset_.graph(slates[s].graph), draw, s));
     unit.rows.push_back(slates[s]);
   }
-  for (std::size_t s = 0; s < slates.size(); ++s) graphs.draw(s, unit.slates[s]);
   unit.read = std::chrono::steady_clock::now();
   add_inputs(unit, graphs);
   unit.planned = std::chrono::steady_clock::now();
   return unit;
-}
-
-// A dense plan of one configuration has one row for each node; each row is read out by itself.
-std::pair<UnitInput, std::vector<std::int32_t>> UnitBuilder::build_by_node(int graph,
-                                                                           std::int64_t row) const {
-  Graphs graphs(*this, {});
-  const std::vector<Slate> slates{dataset_.slate(graph, std::span(&row, 1))};
-  const std::vector<PlanSlate> own = views(slates, graphs);
-  std::vector<std::int32_t> nodes;
-  const DenseRows order(own, shape_);
-  for (const DenseRows::Place& place : order.places())
-    nodes.push_back(graphs.number(0, slates[0], place.node));
-  Plan plan = build_dense_plan(own, shape_);
-  const auto rows = static_cast<std::int64_t>(nodes.size());
-  Csr each;
-  for (std::int64_t i = 0; i <= rows; ++i) each.begin.push_back(to_index32(i));
-  each.source.assign(each.begin.begin(), each.begin.end() - 1);
-  Csr none;
-  none.begin = {0, 0};
-  plan.configs = rows;
-  if (!plan.state_of_config.empty())
-    plan.state_of_config.resize(nodes.size(), plan.state_of_config.front());
-  plan.readout = {};
-  plan.readout.cells.forward = plan.readout.cells.transposed = each;
-  plan.readout.scores = plan.readout.cells;
-  plan.readout.common.forward = none;
-  plan.readout.common.transposed = transpose(none, rows);
-  plan.readout.slate_of_config.assign(nodes.size(), 0);
-  return {input_of(slates, std::move(plan)), std::move(nodes)};
 }
 
 // Whole, or in chunks.

@@ -44,7 +44,6 @@ struct PlanComparison {
   Plan refined;
   std::int64_t dense_rows = 0;        // of each layer of the dense plan
   PlanCost dense_cost, refined_cost;  // of one member
-  double build_seconds = 0;           // to build the refined plan of already prepared graphs
   double drawn_seconds = 0;           // to draw and refine parts of graphs; 0: none drawn
   bool refined_pays() const;          // decides for `plan: auto`
   // 1 if no layer computes anything; the head does not count.
@@ -94,12 +93,6 @@ class UnitBuilder {
   // network's device. Slates that see drawn parts share no rows: each has a graph of its own.
   // Throws DataError or IoError when reading fails.
   Unit build(std::span<const SlateRows> slates, const GraphDraw& draw = {}) const;
-
-  // Builds a unit of one row of a graph in which each node takes the place of a configuration: each
-  // score of the unit is the part that a node adds to the row's score. Also returns, for each
-  // score, the number of its node in the graph as opened. Only for networks whose score is a sum
-  // over nodes (NetworkConfig::has_head_of_nodes). Throws as `build`.
-  std::pair<UnitInput, std::vector<std::int32_t>> build_by_node(int graph, std::int64_t row) const;
 
   // The name of a graph of the data set.
   const std::string& graph_name(int graph) const { return dataset_.graph(graph).name; }

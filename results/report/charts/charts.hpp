@@ -49,7 +49,6 @@ struct LineChart {
     int colour = 1;       // 1 to 6
     bool strong = false;  // emphasised, e.g. a mean
     bool dashed = false;
-    bool points = false;                 // small dots that no line joins
     std::vector<double> x = {}, y = {};  // of equal length
   };
   // An area between two lines.
@@ -59,7 +58,7 @@ struct LineChart {
   };
 
   std::string label, x_name, y_name;
-  bool log_x = false, log_y = false;
+  bool log_x = false;
   bool zero = false;  // whether the vertical axis begins at 0
   std::vector<Band> bands = {};
   std::vector<Series> lines = {};
@@ -75,15 +74,6 @@ struct HeatMap {
   // Values of the lightest and the darkest shade, for maps that share a scale. If equal, the least
   // and the greatest value of this map.
   double low = 0, high = 0;
-
-  std::string svg(double width) const;
-};
-
-// Points in a square, with the diagonal on which both numbers are equal.
-struct ScatterChart {
-  std::string label, x_name, y_name;
-  int colour = 1;            // 1 to 6
-  std::vector<double> x, y;  // of equal length, in 0 .. 1
 
   std::string svg(double width) const;
 };

@@ -44,7 +44,7 @@ void draw_band(SvgCanvas& canvas, const PlotArea& area, const LineChart::Band& b
 
 // The axis of x, or of y.
 Axis axis_of(const LineChart& chart, bool of_x, int ticks) {
-  const bool logarithmic = of_x ? chart.log_x : chart.log_y;
+  const bool logarithmic = of_x && chart.log_x;
   Range range;
   for (const LineChart::Series& line : chart.lines) range.add(of_x ? line.x : line.y, logarithmic);
   for (const LineChart::Band& band : chart.bands) {
@@ -77,10 +77,6 @@ std::string LineChart::svg(double width) const {
   for (const bool strong : {false, true}) {
     for (const LineChart::Series& line : lines) {
       if (line.strong != strong) continue;
-      if (line.points) {
-        canvas.dots(points_of(area, line.x, line.y), fmt::format("dots s{}", line.colour));
-        continue;
-      }
       canvas.polyline(points_of(area, line.x, line.y),
                       fmt::format("line s{}{}{}", line.colour, strong ? " strong" : " thin",
                                   line.dashed ? " dashed" : ""),

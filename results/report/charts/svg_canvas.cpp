@@ -96,14 +96,6 @@ void SvgCanvas::polyline(std::span<const SvgCanvas::Point> points, std::string_v
   }
 }
 
-void SvgCanvas::dots(std::span<const SvgCanvas::Point> points, std::string_view style) {
-  svg_ += fmt::format("<path class=\"{}\" d=\"", style);
-  for (const SvgCanvas::Point& point : points) {
-    if (is_finite(point)) svg_ += fmt::format("M{} {}h0", pixels(point.x), pixels(point.y));
-  }
-  svg_ += "\"/>\n";
-}
-
 void SvgCanvas::polygon(std::span<const SvgCanvas::Point> points, std::string_view style) {
   svg_ += fmt::format("<polygon class=\"{}\" points=\"{}\"/>\n", style, list_of(points));
 }

@@ -35,8 +35,6 @@ class SvgCanvas {
   void line(Point from, Point to, std::string_view style);
   // Points that are not finite interrupt the line.
   void polyline(std::span<const Point> points, std::string_view style, std::string_view title = {});
-  // Many small dots as one element. Points that are not finite are left out.
-  void dots(std::span<const Point> points, std::string_view style);
   void polygon(std::span<const Point> points, std::string_view style);
   void circle(Point centre, double radius, std::string_view style, std::string_view title = {});
   // `corner`: top left; `opacity`: of the fill.

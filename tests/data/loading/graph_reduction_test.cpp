@@ -210,34 +210,6 @@ TEST(DrawnNodes, AreDrawnByWeightAndFromAllWindows) {
   EXPECT_THAT(windows, ElementsAre(0, 1, 2));
 }
 
-// A chain 0 <- 1 <- 2 <- 3 <- 4 with 2 configurable, and 5 beside it; layouts of two numbers.
-TEST(DrawnNodes, AreThoseWhereLayoutsChangeFirst) {
-  Graph graph = graph_of(6, {1, 0, 2, 1, 3, 2, 4, 3, 5, 2}, {2});
-  std::vector<float> features(6 * 3, 0.0f);
-  const auto lay = [&](int node, float first, float second) {
-    features[3 * node + 1] = first;
-    features[3 * node + 2] = second;
-  };
-  for (const int node : {1, 2, 3, 4}) lay(node, 0, 1);
-  lay(0, 1, 0);   // 0 and 1 differ in every configuration
-  lay(5, 0, -1);  // of another rank than 2
-  graph.node_features = std::move(features);
-  const std::vector<float> table = {0, 1, 7, 1, 0, 7};  // two states of three features
-  const auto changes = [&](std::vector<std::int32_t> states) {
-    return layout_changes(graph, {1, 2}, table, 3, states);
-  };
-  EXPECT_THAT(changes({0, 0}), ElementsAre(1, 1, 0, 0, 0, 0));
-  EXPECT_THAT(changes({0, 1}), ElementsAre(1, 1, 1, 1, 0, 0));
-  GraphReduction first = drawing(4, Sample::random);
-  first.change_weight = 1e6;
-  const std::vector<char> flags = changes({0, 1});
-  for (std::uint64_t key = 0; key < 50; ++key)
-    EXPECT_THAT(drawn_nodes(graph, first, key, flags), ElementsAre(0, 1, 2, 3));
-  EXPECT_EQ(to_text(first),
-            "at most 4 nodes, random with weight 1 of configurable ones and 1000000 at "
-            "changes of layout");
-}
-
 std::vector<std::pair<int, int>> pairs(std::span<const std::int32_t> edges) {
   std::vector<std::pair<int, int>> sorted;
   for (std::size_t e = 0; e < edges.size(); e += 2) sorted.emplace_back(edges[e], edges[e + 1]);

@@ -63,8 +63,6 @@ TEST_F(ReportTest, TellsARunWithPredictions) {
               HasSubstr("xla,0000000000000002,0000000000000003,0000000000000004,"));
   EXPECT_THAT(csv_of(report, "scores"), HasSubstr("xla,validation,mean of members,0,"));
   // resnet 5 4 6 against 10 20 30: the best of one is 20.
-  EXPECT_THAT(figure_of(section_of(report, "ranks"), "ranks").sentence,
-              StartsWith("The best, the median and the worst of 2 held-out graphs by"));
   EXPECT_THAT(csv_of(report, "slowdown-out-of-fold"), HasSubstr("resnet,1,100,0,0,0,0,0,0\n"));
 }
 
@@ -115,12 +113,12 @@ TEST_F(ReportTest, ARunWithoutAnythingSaysWhatIsMissingAndWhichKeyGivesIt) {
   const Report report = make_report(read_results({folder_ / "run"}));
   EXPECT_EQ(XmlFault::find(report_html(report)), "");
   for (const std::string id :
-       {"curves", "graphs", "folds", "variance", "sizes", "ranks", "slowdown", "timing"}) {
+       {"curves", "graphs", "folds", "variance", "sizes", "slowdown", "timing"}) {
     const ReportSection& section = section_of(report, id);
     EXPECT_TRUE(section.figures.empty()) << id;
     ASSERT_FALSE(section.missing.empty()) << id;
   }
-  EXPECT_THAT(section_of(report, "ranks").missing.front(), HasSubstr("predictions.rows"));
+  EXPECT_THAT(section_of(report, "slowdown").missing.front(), HasSubstr("predictions.rows"));
   EXPECT_THAT(section_of(report, "curves").missing.back(), HasSubstr("train.evaluate_every"));
   EXPECT_THAT(section_of(report, "summary").missing.front(), HasSubstr("Not finished: "));
 }

@@ -15,7 +15,6 @@
 #include "train/loop/forecast.hpp"
 #include "train/scoring/collection_scores.hpp"
 #include "train/scoring/module_ranking.hpp"
-#include "train/units/plan_statistics.hpp"
 
 namespace tpudist::test {
 namespace {
@@ -102,7 +101,7 @@ TEST_F(ReducedGraphs, AreScoredTogetherWhereTheSameNodesAreScored) {
   const char* own[] = {
       "seed.init=2",
       "model.blocks=[{layer: sage, width: 5, directions: [config_consumer_to_producer]}]",
-      "data.reduce={max_nodes: 15, drawn: trained, sample: random, change_weight: 2}"};
+      "data.reduce={max_nodes: 15, drawn: trained, sample: random}"};
   std::vector<TrainedRun> runs;
   for (const char* key : own) {
     const auto path = folder / fmt::format("run{}", runs.size());
@@ -153,20 +152,6 @@ TEST_F(ReducedGraphs, AreDrawnAgainAlikeAfterAStop) {
   EXPECT_EQ(run(drawn, folder / "stopped", 2, true).parameter_hash, whole);
 }
 
-// By all configurations of the slate, also where it is planned in chunks.
-TEST_F(ReducedGraphs, AreDrawnByChangesOfLayout) {
-  const auto hash = [&](const char* name, const char* weight, int threads = 1) {
-    return run(tiny_experiment({"data.reduce={max_nodes: 15, sample: random, change_weight: " +
-                                    std::string(weight) + "}",
-                                "evaluate={slate: {configs: 5}}", "train.steps=3"}),
-               folder / name, threads)
-        .parameter_hash;
-  };
-  const std::uint64_t important = hash("important", "1e6");
-  EXPECT_EQ(hash("again", "1e6", 2), important);
-  EXPECT_NE(hash("all alike", "1"), important);
-}
-
 // The first of several draws is that of every other scoring; any draw is the same for any number of
 // threads.
 TEST_F(ReducedGraphs, AreScoredWithSeveralDrawsOfNodes) {
@@ -191,14 +176,9 @@ TEST_F(ReducedGraphs, AreScoredWithSeveralDrawsOfNodes) {
     EXPECT_EQ(again.more_draws[d].member_means(), result.more_draws[d].member_means());
 }
 
-TEST_F(ReducedGraphs, AreShownByTheForecastAndByTheStatisticsOfPlans) {
+TEST_F(ReducedGraphs, AreShownByTheForecast) {
   EXPECT_THAT(plan_work(reduced({"train.last_evaluation=none"}), {1}, context).text,
               ::testing::ContainsRegex("[0-9]+ nodes of [0-9]+"));
-  const auto graphs = plan_statistics(reduced(), pool, progress);
-  for (const GraphPlanStatistics& graph : graphs) {
-    EXPECT_LT(graph.nodes, graph.whole_nodes);
-    EXPECT_EQ(graph.dense_rows, graph.nodes * graph.configs);
-  }
 }
 
 TEST(DataReduce, NamesMistakes) {
@@ -221,13 +201,6 @@ TEST(DataReduce, NamesMistakes) {
   EXPECT_THAT(mistake({"data.reduce={max_nodes: 5}", "data.collection=tile:xla",
                        "model.preset=latenciaga_tile"}),
               HasSubstr("layout graphs alone"));
-  EXPECT_THAT(mistake({"data.reduce={max_nodes: 5, change_weight: 2}"}), HasSubstr("random"));
-  EXPECT_THAT(mistake({"data.reduce={max_nodes: 5, sample: random, change_weight: 2}"}),
-              HasSubstr("evaluate.slate"));
-  EXPECT_THAT(mistake({"data.reduce={max_nodes: 5, sample: random, change_weight: 2}",
-                       "evaluate.slate.configs=10", "data.collection=layout:own:random",
-                       "data.schema={layout_columns: none}"}),
-              HasSubstr("have no layout_columns"));
   const std::string consumers = "data.reduce={keep: config_neighbours, direction: to_consumer}";
   EXPECT_THAT(mistake({consumers, "model.readout.violation_ratio=kernel"}),
               HasSubstr("looks at the operands"));

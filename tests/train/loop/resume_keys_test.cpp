@@ -63,8 +63,6 @@ const std::vector<ChangedKey>& deciding_keys() {
       {"data.reduce.sample", "random", "data.reduce={max_nodes: 20}"},
       {"data.reduce.drawn", "trained", "data.reduce={max_nodes: 20}"},
       {"data.reduce.config_weight", "2", "data.reduce={max_nodes: 20, sample: random}"},
-      {"data.reduce.change_weight", "2",
-       "evaluate={slate: {configs: 16}}\ndata.reduce={max_nodes: 20, sample: random}"},
       {"data.segments.by", "consecutive", "loss.list_mle.clip_norm=.inf"},
       {"data.segments.nodes", "20",
        "loss.list_mle.clip_norm=.inf\ndata.segments={by: consecutive}"},

@@ -187,25 +187,6 @@ TEST_F(ModuleRankingTest, EqualConfigurationsAreListedOnce) {
   EXPECT_EQ(std::ssize(ranking.ranking), *std::ranges::max_element(group) + 1);
 }
 
-class CountedStarts : public NoProgress {
- public:
-  void start(std::string_view, std::int64_t, std::string_view) override { ++count; }
-  int count = 0;
-};
-
-TEST_F(ModuleRankingTest, RefusesNodesBeforeItScores) {
-  const std::vector<TrainedRun> runs{short_run(folder / "run", {"model.readout.pool=mean"})};
-  const auto graph = first_valid_graph(runs[0]);
-  const Module module =
-      read_module(npz("layout:xla:random", "valid", graph), runs[0].experiment.data.collection);
-  CountedStarts starts;
-  JobContext counted{*world, pool, NodeTopology{}, starts};
-  EXPECT_THROW(rank_module(module, runs, {}, counted, true), ConfigError);
-  EXPECT_EQ(starts.count, 0);
-  rank_module(module, runs, {}, counted, false);
-  EXPECT_EQ(starts.count, 1);
-}
-
 TEST_F(ModuleRankingTest, RefusesRunsOfTheOtherKind) {
   const std::vector<TrainedRun> runs{short_run(folder / "layout"), tile_run(folder / "tile")};
   const auto graph = first_valid_graph(runs[0]);
