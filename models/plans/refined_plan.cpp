@@ -175,7 +175,8 @@ class ColumnMerger {
   // takes one pass over them and one over a bit for each column between `low` and `high`.
   std::size_t merge(std::span<std::int32_t> columns, std::int32_t low, std::int32_t high,
                     float* count) {
-    const auto first = static_cast<std::size_t>(low) / 64, last = static_cast<std::size_t>(high) / 64;
+    const auto first = static_cast<std::size_t>(low) / 64,
+               last = static_cast<std::size_t>(high) / 64;
     std::size_t size = 0;
     if (columns.size() > 24 && last - first < 2 * columns.size()) {
       for (const std::int32_t column : columns) {
@@ -220,7 +221,9 @@ SparseMatrix make_matrix(std::span<const WeightedList> lists, const Order& colum
   to_index32(static_cast<std::int64_t>(most));
   forward.begin.resize(lists.size() + 1);
   forward.source.resize(most);
-  forward.weight.resize(most);
+  // Most entries have one weight, which need not be written again.
+  const auto usual = static_cast<float>(lists.empty() ? 1 : lists[0].weight);
+  forward.weight.assign(most, usual);
   transposed.begin.assign(width + 1, 0);
   ColumnMerger merger(width);
   std::int32_t entries = 0;
@@ -239,7 +242,8 @@ SparseMatrix make_matrix(std::span<const WeightedList> lists, const Order& colum
       high = std::max(high, previous);
     }
     if (ascending) {
-      std::fill_n(weight, size, static_cast<float>(list.weight));
+      const auto own = static_cast<float>(list.weight);
+      if (own != usual) std::fill_n(weight, size, own);
     } else {
       size = merger.merge({source, size}, low, high, weight);
       for (std::size_t i = 0; i < size; ++i)
@@ -252,12 +256,12 @@ SparseMatrix make_matrix(std::span<const WeightedList> lists, const Order& colum
   forward.source.resize(entries);
   forward.weight.resize(entries);
   transposed.source.resize(starts_of_rows(transposed.begin));
-  transposed.weight.resize(entries);
+  transposed.weight.assign(entries, usual);
   for (std::size_t row = 0; row < lists.size(); ++row) {
     for (std::int32_t e = forward.begin[row]; e < forward.begin[row + 1]; ++e) {
       const std::int32_t at = transposed.begin[forward.source[e] + 1]++;
       transposed.source[at] = static_cast<std::int32_t>(row);
-      transposed.weight[at] = forward.weight[e];
+      if (forward.weight[e] != usual) transposed.weight[at] = forward.weight[e];
     }
   }
   return matrix;

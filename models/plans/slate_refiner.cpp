@@ -157,7 +157,7 @@ std::int32_t SlateRefiner::neighbourhood_of_key(std::size_t set, std::uint64_t h
 bool SlateRefiner::is_key(std::span<const std::int32_t> list, std::int64_t base) {
   if (list.size() != key_.size()) return false;
   const auto first = static_cast<std::int32_t>(base);
-  if (std::ranges::equal(list, key_, {}, [first](std::int32_t row) { return first + row; }))
+  if (std::ranges::equal(key_, list, {}, [first](std::int32_t row) { return first + row; }))
     return true;
   for (const std::int32_t row : key_) ++count_[row];
   bool equal = true;
