@@ -145,28 +145,37 @@ class PlanJoin {
       weighted = weighted || !part.matrix->weight.empty();
     });
     to_index32(entries);
-    joined.begin.reserve(static_cast<std::size_t>(rows.rows) + 1);
-    joined.source.reserve(static_cast<std::size_t>(entries));
-    if (weighted) joined.weight.reserve(static_cast<std::size_t>(entries));
-    const auto end_rows = [&](std::int64_t row) {
-      joined.begin.resize(static_cast<std::size_t>(row) + 1,
-                          static_cast<std::int32_t>(joined.source.size()));
-    };
+    joined.begin.resize(static_cast<std::size_t>(rows.rows) + 1);
+    joined.source.resize(static_cast<std::size_t>(entries));
+    if (weighted) joined.weight.resize(static_cast<std::size_t>(entries), 1);
+    auto begin = joined.begin.begin();
+    std::int32_t at = 0;
     for_units([&](std::size_t run, const Plan& plan) {
       const auto [matrix, replicas] = of(plan);
-      end_rows(rows.runs[run].begin);
+      const auto first = joined.begin.begin() + rows.runs[run].begin;
+      std::fill(begin, first + 1, at);
+      begin = first + 1;
       const auto from = static_cast<std::int32_t>(sources.runs[run].begin);
+      if (replicas == 1) {
+        begin = std::transform(matrix->begin.begin() + 1, matrix->begin.end(), begin,
+                               [at](std::int32_t end) { return at + end; });
+        std::ranges::transform(matrix->source, joined.source.begin() + at,
+                               [from](std::int32_t source) { return from + source; });
+        std::ranges::copy(matrix->weight, joined.weight.begin() + (weighted ? at : 0));
+        at += static_cast<std::int32_t>(matrix->entries());
+        return;
+      }
       for (std::int64_t row = 0; row < matrix->rows(); ++row) {
         for (std::int32_t replica = 0; replica < replicas; ++replica) {
-          for (std::int32_t e = matrix->begin[row]; e < matrix->begin[row + 1]; ++e) {
-            joined.source.push_back(matrix->source[e] * replicas + replica + from);
-            if (weighted) joined.weight.push_back(matrix->weight_of(e));
+          for (std::int32_t e = matrix->begin[row]; e < matrix->begin[row + 1]; ++e, ++at) {
+            joined.source[at] = matrix->source[e] * replicas + replica + from;
+            if (weighted) joined.weight[at] = matrix->weight_of(e);
           }
-          joined.begin.push_back(static_cast<std::int32_t>(joined.source.size()));
+          *begin++ = at;
         }
       }
     });
-    end_rows(rows.rows);
+    std::fill(begin, joined.begin.end(), at);
     return joined;
   }
 

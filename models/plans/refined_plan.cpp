@@ -1,7 +1,9 @@
 #include "models/plans/build_plan.hpp"
 
 #include <algorithm>
-#include <numeric>
+#include <bit>
+#include <limits>
+#include <utility>
 
 #include "core/error.hpp"
 #include "models/plans/csr.hpp"
@@ -163,31 +165,50 @@ struct WeightedList {
   double weight = 1;
 };
 
-// Sorts the columns of a row, in a matrix with `width` columns, and merges equal ones. Sets how
-// often each occurred, and returns how many differ.
-std::size_t merge_columns(std::span<std::int32_t> columns, float* count, std::size_t width) {
-  std::size_t size = 0;
-  if (4 * columns.size() > width && columns.size() > 24) {
-    std::vector<std::int32_t> count_of(width);
-    for (const std::int32_t column : columns) ++count_of[column];
-    for (std::size_t column = 0; column < width; ++column) {
-      if (count_of[column] == 0) continue;
-      columns[size] = static_cast<std::int32_t>(column);
-      count[size++] = static_cast<float>(count_of[column]);
+// Sorts the columns of rows and merges equal ones. Not thread-safe.
+class ColumnMerger {
+ public:
+  explicit ColumnMerger(std::size_t width) : count_(width), met_(width / 64 + 1) {}
+
+  // Sorts the columns of a row, which are from `low` to `high`, and merges equal ones. Sets how
+  // often each occurred, and returns how many differ. Columns that stand close are counted, which
+  // takes one pass over them and one over a bit for each column between `low` and `high`.
+  std::size_t merge(std::span<std::int32_t> columns, std::int32_t low, std::int32_t high,
+                    float* count) {
+    const auto first = static_cast<std::size_t>(low) / 64,
+               last = static_cast<std::size_t>(high) / 64;
+    std::size_t size = 0;
+    if (columns.size() > 24 && last - first < 2 * columns.size()) {
+      for (const std::int32_t column : columns) {
+        ++count_[column];
+        met_[column / 64] |= 1ull << column % 64;
+      }
+      for (std::size_t word = first; word <= last; ++word) {
+        for (std::uint64_t met = std::exchange(met_[word], 0); met != 0; met &= met - 1) {
+          const std::size_t column = 64 * word + static_cast<std::size_t>(std::countr_zero(met));
+          columns[size] = static_cast<std::int32_t>(column);
+          count[size++] = static_cast<float>(std::exchange(count_[column], 0));
+        }
+      }
+      return size;
+    }
+    sort_rows(columns);
+    for (std::size_t i = 0; i < columns.size(); ++i) {
+      if (size > 0 && columns[size - 1] == columns[i]) {
+        ++count[size - 1];
+        continue;
+      }
+      columns[size] = columns[i];
+      count[size++] = 1;
     }
     return size;
   }
-  sort_rows(columns);
-  for (std::size_t i = 0; i < columns.size(); ++i) {
-    if (size > 0 && columns[size - 1] == columns[i]) {
-      ++count[size - 1];
-      continue;
-    }
-    columns[size] = columns[i];
-    count[size++] = 1;
-  }
-  return size;
-}
+
+ private:
+  // Of each column; all 0 between calls.
+  std::vector<std::int32_t> count_;
+  std::vector<std::uint64_t> met_;
+};
 
 // Makes the matrix of these rows, with renumbered columns, and its transpose. Columns are mostly in
 // order when they are renumbered, because renumbering keeps the order within each part of `Order`.
@@ -200,8 +221,11 @@ SparseMatrix make_matrix(std::span<const WeightedList> lists, const Order& colum
   to_index32(static_cast<std::int64_t>(most));
   forward.begin.resize(lists.size() + 1);
   forward.source.resize(most);
-  forward.weight.resize(most);
+  // Most entries have one weight, which need not be written again.
+  const auto usual = static_cast<float>(lists.empty() ? 1 : lists[0].weight);
+  forward.weight.assign(most, usual);
   transposed.begin.assign(width + 1, 0);
+  ColumnMerger merger(width);
   std::int32_t entries = 0;
   for (std::size_t row = 0; row < lists.size(); ++row) {
     const WeightedList& list = lists[row];
@@ -209,16 +233,19 @@ SparseMatrix make_matrix(std::span<const WeightedList> lists, const Order& colum
     float* const weight = forward.weight.data() + entries;
     std::size_t size = list.columns.size();
     bool ascending = true;
-    std::int32_t previous = -1;
+    std::int32_t previous = -1, low = std::numeric_limits<std::int32_t>::max(), high = 0;
     for (std::size_t i = 0; i < size; ++i) {
       source[i] = columns.place[list.columns[i]];
-      ascending = ascending && source[i] > previous;
+      ascending &= source[i] > previous;
       previous = source[i];
+      low = std::min(low, previous);
+      high = std::max(high, previous);
     }
     if (ascending) {
-      std::fill_n(weight, size, static_cast<float>(list.weight));
+      const auto own = static_cast<float>(list.weight);
+      if (own != usual) std::fill_n(weight, size, own);
     } else {
-      size = merge_columns({source, size}, weight, width);
+      size = merger.merge({source, size}, low, high, weight);
       for (std::size_t i = 0; i < size; ++i)
         weight[i] = static_cast<float>(weight[i] * list.weight);
     }
@@ -229,12 +256,12 @@ SparseMatrix make_matrix(std::span<const WeightedList> lists, const Order& colum
   forward.source.resize(entries);
   forward.weight.resize(entries);
   transposed.source.resize(starts_of_rows(transposed.begin));
-  transposed.weight.resize(entries);
+  transposed.weight.assign(entries, usual);
   for (std::size_t row = 0; row < lists.size(); ++row) {
     for (std::int32_t e = forward.begin[row]; e < forward.begin[row + 1]; ++e) {
       const std::int32_t at = transposed.begin[forward.source[e] + 1]++;
       transposed.source[at] = static_cast<std::int32_t>(row);
-      transposed.weight[at] = forward.weight[e];
+      if (forward.weight[e] != usual) transposed.weight[at] = forward.weight[e];
     }
   }
   return matrix;

@@ -8,8 +8,12 @@
 namespace tpudist {
 namespace {
 
-// Lists of neighbours are looked up from this length on; sorting shorter ones is as quick.
+// Lists of neighbours are looked up from this length on; reading shorter ones is as quick.
 constexpr std::size_t kLongList = 32;
+
+std::uint64_t hash_of_row(std::int32_t row) {
+  return mix_hash(static_cast<std::uint64_t>(row) + 0x9e3779b97f4a7c15ull);
+}
 
 // Appends first + values[i] for each i of `which`.
 void append_of(std::span<const std::int32_t> which, std::span<const std::int32_t> values,
@@ -28,6 +32,7 @@ SlateRefiner::SlateRefiner(const GraphSlates& graph_slates, std::span<const Refi
       slates_(slates),
       offsets_(offsets),
       hash_bits_(hash_bits),
+      hash_mask_(hash_bits >= 64 ? ~0ull : (1ull << hash_bits) - 1),
       partitions_(graph_slates.configs),
       of_node_(graph_.nodes()),
       next_of_node_(graph_.nodes()) {
@@ -105,7 +110,6 @@ void SlateRefiner::start_neighbourhoods(int layer, std::size_t set, std::int64_t
   first_neighbourhood_[set] = lists.size();
   single_[set].assign(rows(), -1);
   several_[set].clear();
-  neighbourhood_of_colour_[set].clear();
   known_lists_[set].clear();
   const UnreachedNeighbourhoods& unreached = graph_.unreached_neighbourhoods(layer, set);
   const bool configs = graph_.shape().layers[layer].edge_kinds[set] == EdgeKind::configs;
@@ -131,20 +135,52 @@ std::int32_t SlateRefiner::neighbourhood_of_row(std::size_t set, std::int32_t ro
   return neighbourhood;
 }
 
-// The same for the rows in `key_`; sorts `key_`.
-std::int32_t SlateRefiner::neighbourhood_of_key(std::size_t set, std::int64_t base,
-                                                RowLists& lists) {
-  if (key_.size() == 1)
-    return neighbourhood_of_row(set, static_cast<std::int32_t>(key_[0]), base, lists);
-  sort_rows(std::span(key_));
-  bool fresh = false;
-  const std::int32_t colour = several_[set].colour(key_, fresh);
-  if (fresh) {
-    neighbourhood_of_colour_[set].push_back(to_index32(lists.size()));
-    for (const std::uint32_t row : key_) lists.row.push_back(to_index32(base + row));
-    lists.close();
+std::int32_t SlateRefiner::neighbourhood_of_key(std::size_t set, std::uint64_t hash,
+                                                std::int64_t base, RowLists& lists) {
+  if (key_.size() == 1) return neighbourhood_of_row(set, key_[0], base, lists);
+  hash &= hash_mask_;
+  std::int32_t list = several_[set].find(
+      hash, [&](std::int32_t candidate) { return is_key(lists.of(candidate), base); });
+  if (list >= 0) return list;
+  list = to_index32(lists.size());
+  several_[set].insert(hash, list);
+  const auto first = to_index32(base);
+  const std::size_t size = lists.row.size();
+  lists.row.resize(size + key_.size());
+  std::ranges::transform(key_, lists.row.begin() + static_cast<std::ptrdiff_t>(size),
+                         [first](std::int32_t row) { return first + row; });
+  lists.close();
+  return list;
+}
+
+// Whether a list has the rows of `key_`, in any order.
+bool SlateRefiner::is_key(std::span<const std::int32_t> list, std::int64_t base) {
+  if (list.size() != key_.size()) return false;
+  const auto first = static_cast<std::int32_t>(base);
+  if (std::ranges::equal(key_, list, {}, [first](std::int32_t row) { return first + row; }))
+    return true;
+  for (const std::int32_t row : key_) ++count_[row];
+  bool equal = true;
+  for (const std::int32_t row : list) equal = --count_[row - first] >= 0 && equal;
+  for (const std::int32_t row : key_) count_[row] = 0;
+  for (const std::int32_t row : list) count_[row - first] = 0;
+  return equal;
+}
+
+// Where the rows of a node begin in row_of_config_ and hash_of_config_, which are filled at the
+// first use.
+std::size_t SlateRefiner::columns_of(std::int32_t node) {
+  const auto configs = static_cast<std::size_t>(graph_slates_.configs);
+  std::int32_t& at = columns_[node];
+  if (at < 0) {
+    at = to_index32(static_cast<std::int64_t>(row_of_config_.size() / configs));
+    const NodeRows rows = rows_of(node);
+    for (std::int64_t config = 0; config < graph_slates_.configs; ++config) {
+      row_of_config_.push_back(rows(config));
+      hash_of_config_.push_back(hash_of_row(rows(config)));
+    }
   }
-  return neighbourhood_of_colour_[set][colour];
+  return static_cast<std::size_t>(at) * configs;
 }
 
 // The neighbourhood that all nodes share: the rows of the whole graph in each configuration.
@@ -158,9 +194,12 @@ void SlateRefiner::collect_whole_graph(int layer, std::size_t set, std::int64_t 
     result.partition = partitions_.refine(result.partition, of_node_.partition[node]);
   for (const std::int32_t config : partitions_.first_config(result.partition)) {
     key_.clear();
-    for (std::int32_t node = 0; node < graph_.nodes(); ++node)
-      key_.push_back(static_cast<std::uint32_t>(rows_of(node)(config)));
-    result.neighbourhood.push_back(neighbourhood_of_key(set, base, lists));
+    std::uint64_t hash = 0;
+    for (std::int32_t node = 0; node < graph_.nodes(); ++node) {
+      key_.push_back(rows_of(node)(config));
+      hash += hash_of_row(key_.back());
+    }
+    result.neighbourhood.push_back(neighbourhood_of_key(set, hash, base, lists));
   }
 }
 
@@ -177,9 +216,12 @@ void SlateRefiner::collect_neighbourhoods(int layer, std::size_t set, std::int32
   const EdgeKind kind = graph_.shape().layers[layer].edge_kinds[set];
   if (kind == EdgeKind::configs) {
     key_.clear();
-    for (std::int64_t config = 0; config < graph_slates_.configs; ++config)
-      key_.push_back(static_cast<std::uint32_t>(rows_of(node)(config)));
-    result.neighbourhood.push_back(neighbourhood_of_key(set, base, lists));
+    std::uint64_t hash = 0;
+    for (std::int64_t config = 0; config < graph_slates_.configs; ++config) {
+      key_.push_back(rows_of(node)(config));
+      hash += hash_of_row(key_.back());
+    }
+    result.neighbourhood.push_back(neighbourhood_of_key(set, hash, base, lists));
     return;
   }
   const auto sources = graph_.adjacency(kind).of(node);
@@ -204,15 +246,41 @@ void SlateRefiner::collect_neighbourhoods(int layer, std::size_t set, std::int32
   }
   for (const std::int32_t source : sources)
     result.partition = partitions_.refine(result.partition, of_node_.partition[source]);
+  key_.resize(sources.size());
+  if (sources.size() >= kLongList) {
+    collect_long_list(set, sources, base, lists, result);
+    if (known) known->around = result;
+    return;
+  }
   sources_.clear();
   for (const std::int32_t source : sources) sources_.push_back(rows_of(source));
-  key_.resize(sources.size());
   for (const std::int32_t config : partitions_.first_config(result.partition)) {
-    for (std::size_t i = 0; i < key_.size(); ++i)
-      key_[i] = static_cast<std::uint32_t>(sources_[i](config));
-    result.neighbourhood.push_back(neighbourhood_of_key(set, base, lists));
+    std::uint64_t hash = 0;
+    for (std::size_t i = 0; i < key_.size(); ++i) {
+      key_[i] = sources_[i](config);
+      hash += hash_of_row(key_[i]);
+    }
+    sort_rows(std::span(key_));
+    result.neighbourhood.push_back(neighbourhood_of_key(set, hash, base, lists));
   }
-  if (known) known->around = result;
+}
+
+// Adds up the hashes of all configurations source by source.
+void SlateRefiner::collect_long_list(std::size_t set, std::span<const std::int32_t> sources,
+                                     std::int64_t base, RowLists& lists,
+                                     NodeNeighbourhoods& result) {
+  source_columns_.clear();
+  for (const std::int32_t source : sources) source_columns_.push_back(columns_of(source));
+  sums_.assign(static_cast<std::size_t>(graph_slates_.configs), 0);
+  for (const std::size_t column : source_columns_) {
+    const std::uint64_t* const hash = hash_of_config_.data() + column;
+    for (std::size_t config = 0; config < sums_.size(); ++config) sums_[config] += hash[config];
+  }
+  for (const std::int32_t config : partitions_.first_config(result.partition)) {
+    const std::int32_t* const row = row_of_config_.data() + config;
+    for (std::size_t i = 0; i < key_.size(); ++i) key_[i] = row[source_columns_[i]];
+    result.neighbourhood.push_back(neighbourhood_of_key(set, sums_[config], base, lists));
+  }
 }
 
 void SlateRefiner::advance(int layer, std::int64_t base, RawLayer& raw_layer) {
@@ -221,9 +289,12 @@ void SlateRefiner::advance(int layer, std::int64_t base, RawLayer& raw_layer) {
   const std::size_t sets = shape.edge_kinds.size();
   first_neighbourhood_.resize(sets);
   single_.resize(sets);
-  several_.resize(sets, ColourTable(hash_bits_));
-  neighbourhood_of_colour_.resize(sets);
+  several_.resize(sets);
   known_lists_.resize(sets);
+  count_.resize(rows());
+  columns_.assign(graph_.nodes(), -1);
+  row_of_config_.clear();
+  hash_of_config_.clear();
   std::vector<NodeNeighbourhoods> around(sets);
   for (std::size_t set = 0; set < sets; ++set) {
     start_neighbourhoods(layer, set, base, raw_layer.neighbourhoods[set]);

@@ -12,7 +12,7 @@
 
 namespace tpudist {
 
-// Lists of rows, one after another, each sorted and with repetitions.
+// Lists of rows, one after another, each in any order and with repetitions.
 struct RowLists {
   std::vector<std::int64_t> begin{0};
   std::vector<std::int32_t> row;
@@ -148,9 +148,15 @@ class SlateRefiner {
                            NodeNeighbourhoods& result);
   void collect_neighbourhoods(int layer, std::size_t set, std::int32_t node, std::int64_t base,
                               RowLists& lists, NodeNeighbourhoods& result);
+  void collect_long_list(std::size_t set, std::span<const std::int32_t> sources, std::int64_t base,
+                         RowLists& lists, NodeNeighbourhoods& result);
   std::int32_t neighbourhood_of_row(std::size_t set, std::int32_t row, std::int64_t base,
                                     RowLists& lists);
-  std::int32_t neighbourhood_of_key(std::size_t set, std::int64_t base, RowLists& lists);
+  // The neighbourhood of the rows in `key_`, whose hashes (hash_of_row) add up to `hash`.
+  std::int32_t neighbourhood_of_key(std::size_t set, std::uint64_t hash, std::int64_t base,
+                                    RowLists& lists);
+  bool is_key(std::span<const std::int32_t> list, std::int64_t base);
+  std::size_t columns_of(std::int32_t node);
   void add_unreached_rows(int layer, std::int64_t base, RawLayer& raw_layer) const;
 
   const RefinedGraph& graph_;
@@ -158,6 +164,7 @@ class SlateRefiner {
   std::span<const RefinedSlate> slates_;
   std::span<const SlateOffsets> offsets_;
   int hash_bits_;
+  std::uint64_t hash_mask_;
   ConfigPartitions partitions_;
   // The states of nodes: number 0 is for nodes without any. In a tile graph all nodes have number
   // 0.
@@ -170,18 +177,26 @@ class SlateRefiner {
   std::vector<std::int32_t> colours_, next_colours_;
   std::int64_t reached_rows_ = 0;  // the rows of unreached nodes follow
 
-  // The following belong to the layer that `advance` computes; the first five, up to known_lists_,
+  // The following belong to the layer that `advance` computes; the first four, up to known_lists_,
   // are [edge sets].
   std::vector<std::int64_t> first_neighbourhood_;  // of this graph
   std::vector<std::vector<std::int32_t>> single_;  // [rows before] neighbourhood of a single row
-  std::vector<ColourTable> several_;               // neighbourhoods of several rows
-  std::vector<std::vector<std::int32_t>> neighbourhood_of_colour_;         // [colours of several_]
+  // Neighbourhoods of several rows, by the sum of their rows' hashes, which does not depend on the
+  // order of the rows.
+  std::vector<FlatIndex> several_;
   std::vector<std::unordered_map<std::uint64_t, KnownList>> known_lists_;  // by hash of the list
   std::vector<PairTable> row_tables_;  // [edge sets], and one more for states that join
   // For the current node: its sources, its neighbourhoods [edge sets], and the rows of one
   // neighbourhood. Kept in the class only to reuse their memory.
   std::vector<NodeRows> sources_, around_;
-  std::vector<std::uint32_t> key_;
+  std::vector<std::int32_t> key_;
+  std::vector<std::int32_t> count_;  // [rows before] all 0 between calls
+  // The rows of the nodes in long lists, and their hashes, for each configuration: columns_ [n]
+  // says where those of a node begin, -1: nowhere yet. So the hashes of all configurations are
+  // added up at once.
+  std::vector<std::int32_t> columns_, row_of_config_;
+  std::vector<std::uint64_t> hash_of_config_, sums_;
+  std::vector<std::size_t> source_columns_;
 };
 
 }  // namespace tpudist

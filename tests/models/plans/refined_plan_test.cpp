@@ -264,23 +264,30 @@ TEST(RefinedPlan, JoinsStatesLateWithoutRowsForThemBefore) {
 }
 
 TEST(RefinedPlan, JoinsUnitsOfSeveralGraphs) {
-  CounterRng random(6);
-  const PlanShape shape = random_shape(random, Mixing::all);
-  const Case a = random_case(random, 2, false), b = random_case(random, 1, false);
-  const RefinedGraph graph_a(a.nodes, a.edges, a.config_nodes, std::vector(a.node_class), shape);
-  const RefinedGraph graph_b(b.nodes, b.edges, b.config_nodes, std::vector(b.node_class), shape);
-  const std::int64_t behind = a.classes();
-  const std::vector<PlanSlate> dense{a.dense(0), b.dense(0, behind), a.dense(1)};
-  const std::vector<RefinedSlate> refined{a.refined(0, graph_a), b.refined(0, graph_b, behind),
-                                          a.refined(1, graph_a)};
-  auto nodes = a.inputs();
-  std::ranges::copy(b.inputs(), std::back_inserter(nodes));
-  auto states = values(a.state_class, 1, 1.3);
-  auto more = values(b.state_class, 1, 1.3);
-  states.insert(states.end(), more.begin(), more.end());
-  more = values(a.state_class, 1, 1.3);
-  states.insert(states.end(), more.begin(), more.end());
-  expect_equal_scores(build_dense_plan(dense, shape), build_refined_plan(refined), nodes, states);
+  for (int i = 0; i < 200; ++i) {
+    SCOPED_TRACE(::testing::Message() << "case " << i);
+    CounterRng random(6, i);
+    const PlanShape shape = random_shape(random, Mixing::all);
+    const Case a = random_case(random, 2, false), b = random_case(random, 1, false);
+    const RefinedGraph graph_a(a.nodes, a.edges, a.config_nodes, std::vector(a.node_class), shape,
+                               a.config_edges);
+    const RefinedGraph graph_b(b.nodes, b.edges, b.config_nodes, std::vector(b.node_class), shape,
+                               b.config_edges);
+    const std::int64_t behind = a.classes();
+    const std::vector<PlanSlate> dense{a.dense(0), b.dense(0, behind), a.dense(1)};
+    const std::vector<RefinedSlate> refined{a.refined(0, graph_a), b.refined(0, graph_b, behind),
+                                            a.refined(1, graph_a)};
+    auto nodes = a.inputs();
+    std::ranges::copy(b.inputs(), std::back_inserter(nodes));
+    auto states = values(a.state_class, 1, 1.3);
+    auto more = values(b.state_class, 1, 1.3);
+    states.insert(states.end(), more.begin(), more.end());
+    more = values(a.state_class, 1, 1.3);
+    states.insert(states.end(), more.begin(), more.end());
+    expect_equal_scores(build_dense_plan(dense, shape), build_refined_plan(refined, i % 2 ? 8 : 64),
+                        nodes, states);
+    if (::testing::Test::HasFailure()) return;
+  }
 }
 
 TEST(RefinedPlan, GivesEqualConfigurationsTheSameRows) {
