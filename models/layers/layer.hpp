@@ -61,6 +61,8 @@ struct PlanContext {
   std::vector<std::vector<std::uint64_t>> row_keys;      // [depth + 1][rows]
   // [rows of a dense plan] keys of (node, configuration), if the shape needs them; otherwise empty.
   std::vector<std::uint64_t> element_keys;
+  // Of a joined plan, with the kinds of rows that entries are; otherwise null.
+  std::shared_ptr<JoinedUnits> units;
   // [plan layers] as far as layers have made them; equal plan layers share one.
   std::vector<std::shared_ptr<const NeighbourEntries>> entries;
   // [plan layers] factors of the rows after it, or of its entries, [1, rows or entries, n], as far

@@ -162,7 +162,10 @@ NodeAttention::NodeAttention(const PlanLayer& layer, double others, at::ScalarTy
   const std::int64_t replicas = nodes.aggregate.replicas;
   std::vector<std::int64_t> all_after, all_before, places;
   std::vector<double> weights, additions;
+  rows_after = layer.rows_out;
+  rows_before = layer.rows_in;
   for (std::int64_t group = 0; group < matrix.rows() * replicas; ++group) {
+    if (rows.begin[group] == rows.begin[group + 1]) continue;  // padding of a joined plan
     const std::int64_t first = matrix.begin[group / replicas],
                        last = matrix.begin[group / replicas + 1];
     for (std::int64_t e = first; e < last; ++e) {
@@ -209,35 +212,43 @@ NodeAttention::NodeAttention(const PlanLayer& layer, double others, at::ScalarTy
 }
 
 std::vector<Tensor*> NodeAttention::tensors() {
-  if (!after_place.defined()) {
-    const auto rows_of = [](const std::vector<std::int64_t>& begin, std::int64_t group) {
-      return begin[group + 1] - begin[group];
-    };
-    for (std::int64_t group = 0; group < groups(); ++group) {
-      most_after = std::max(most_after, rows_of(after_begin, group));
-      most_before = std::max(most_before, rows_of(before_begin, group));
-    }
-    const auto places_of = [&](const std::vector<std::int64_t>& begin, std::int64_t most) {
-      std::vector<std::int64_t> places;
-      for (std::int64_t group = 0; group < groups(); ++group) {
-        for (std::int64_t i = 0; i < rows_of(begin, group); ++i) places.push_back(group * most + i);
-      }
-      return at::tensor(places, at::kLong);
-    };
-    after_place = places_of(after_begin, most_after);
-    before_place = places_of(before_begin, most_before);
-    std::vector<std::int64_t> pairs;
-    const auto* const own = place.const_data_ptr<std::int64_t>();
-    for (std::int64_t group = 0; group < groups(); ++group) {
-      for (std::int64_t i = pair_begin[group]; i < pair_begin[group + 1]; ++i) {
-        const std::int64_t row = rows_of_pairs[i],
-                           column = own[i] - row * rows_of(before_begin, group);
-        pairs.push_back((group * most_after + row) * most_before + column);
+  const auto to_tensor = [](const std::vector<std::int64_t>& values) {
+    return at::tensor(values, at::kLong);
+  };
+  // The groups of what begins where `begin` says, and its places there.
+  const auto in_groups = [&](const std::vector<std::int64_t>& begin, Tensor& group, Tensor& at) {
+    std::vector<std::int64_t> groups, places;
+    for (std::int64_t g = 0; g < this->groups(); ++g) {
+      for (std::int64_t i = 0; i < begin[g + 1] - begin[g]; ++i) {
+        groups.push_back(g);
+        places.push_back(i);
       }
     }
-    pair_place = at::tensor(pairs, at::kLong);
-  }
-  return {&after, &before, &weight, &added, &after_place, &before_place, &pair_place};
+    group = to_tensor(groups);
+    at = to_tensor(places);
+  };
+  const auto transposed = [](const Tensor& list, std::int64_t rows) {
+    const Tensor index = list.to(at::kInt);
+    return transpose_index({index.const_data_ptr<std::int32_t>(),
+                            static_cast<std::size_t>(index.numel())},
+                           rows);
+  };
+  after_begins = to_tensor(after_begin);
+  before_begins = to_tensor(before_begin);
+  in_groups(after_begin, after_group, after_at);
+  in_groups(before_begin, before_group, before_at);
+  in_groups(pair_begin, pair_group, pair_column);
+  pair_row = to_tensor(rows_of_pairs);
+  const auto* const own = place.const_data_ptr<std::int64_t>();
+  auto* const group = pair_group.const_data_ptr<std::int64_t>();
+  auto* const column = pair_column.mutable_data_ptr<std::int64_t>();
+  for (std::int64_t i = 0; i < std::ssize(rows_of_pairs); ++i)
+    column[i] = own[i] % (before_begin[group[i] + 1] - before_begin[group[i]]);
+  of_after = transposed(after, rows_after);
+  of_before = transposed(before, rows_before);
+  return {&after,        &before,       &weight,    &added,    &after_begins,
+          &before_begins, &after_group, &before_group, &pair_group, &after_at,
+          &before_at,    &pair_row,     &pair_column};
 }
 
 Tensor attend_nodes(const Tensor& q, const Tensor& k, const Tensor& v,

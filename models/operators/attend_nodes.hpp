@@ -23,8 +23,8 @@ struct NodeAttention {
 
   std::int64_t groups() const { return static_cast<std::int64_t>(after_begin.size()) - 1; }
 
-  // Makes the further tensors that operators on a device need, and returns all that they need, for
-  // DeviceArrays::add. Call it before the upload.
+  // Makes what only operators on a device need, and returns all tensors that they need. For
+  // DeviceArrays::add.
   std::vector<at::Tensor*> tensors();
 
   // [groups + 1] into the tensors below.
@@ -33,12 +33,14 @@ struct NodeAttention {
   at::Tensor weight;         // [..] others x the number of nodes that a row before represents
   // [..] a pair's position in its group's matrix [rows after, rows before]; what its edges add.
   at::Tensor place, added;
-  // Made by tensors(): positions of rows after [..], rows before [..] and pairs [..], int64, in an
-  // array where each group has room for most_after and most_before rows, group after group.
-  at::Tensor after_place, before_place, pair_place;
-  std::int64_t most_after = 0, most_before = 0;  // of a group
+  // Made by tensors(), int64: after_begin and before_begin; the group of each row after, row before
+  // and pair [..]; its place in the group, of a pair its row and column.
+  at::Tensor after_begins, before_begins, after_group, before_group, pair_group, after_at, before_at,
+      pair_row, pair_column;
+  Csr of_after, of_before;  // likewise, [rows of the plan] <- `after` and `before`
   // Most numbers of one operation on several groups (models/device/padded_attention.cpp).
   std::int64_t padded_floats = std::int64_t{1} << 24;
+  std::int64_t rows_after = 0, rows_before = 0;  // of the plan
   std::vector<std::int64_t> rows_of_pairs;  // [..] the row after in its group, ascending
   bool merged = false;                      // some row before represents several nodes of a group
   bool apart = true;                        // no row before is in two groups

@@ -639,7 +639,7 @@ TEST_P(Operators, AttendNodes) {
     for (const PlanLayer* layer : layers) {
       NodeAttention& own =
           *attentions.emplace_back(std::make_unique<NodeAttention>(*layer, 0.25, made.type()));
-      for (Tensor* tensor : own.tensors()) made.arrays().add(*tensor);
+      made.arrays().add(own);
       if (made.small()) own.padded_floats = small_chunks(own, attentions.size());
     }
     made.start();
@@ -692,7 +692,7 @@ TEST_P(Operators, AttendLinearly) {
       layers.push_back(layer.get());
       NodeAttention& own =
           *attentions.emplace_back(std::make_unique<NodeAttention>(*layer, 1, made.type()));
-      for (Tensor* tensor : own.tensors()) made.arrays().add(*tensor);
+      made.arrays().add(own);
       if (made.small()) own.padded_floats = small_chunks(own, attentions.size());
       ++(own.apart ? apart : shared);
       merged += own.merged;
