@@ -120,10 +120,6 @@ class Layer {
   // Whether in training it treats every (node, configuration) differently (PlanShape::per_element).
   // Does not include inner layers.
   virtual bool per_element() const { return false; }
-  // Whether it runs on joined plans, with the bits of each unit's own plan.
-  virtual bool joins_units() const {
-    return std::ranges::all_of(inner(), [](const auto& layer) { return layer->joins_units(); });
-  }
   // The largest number of nodes in a graph that it takes. Does not include inner layers.
   virtual std::int64_t most_nodes() const { return std::numeric_limits<std::int64_t>::max(); }
   virtual std::vector<ParameterEntry> parameters() const;

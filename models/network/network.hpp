@@ -76,10 +76,8 @@ class Network {
   // that build units. The unit must not change afterwards.
   void prepare_unit(UnitInput& input) const;
 
-  // Whether units can run as one: on a device, if every layer joins (Layer::joins_units).
-  bool joins_units() const;
-  // Joins units (models/inputs/unit_input.hpp) for `gradient` below, and prepares the result. The
-  // units need not be prepared. If the loss ignores a shift at all scores, give each the needed part
+  // Joins units (models/inputs/unit_input.hpp) for `gradient` below, and prepares the result. On a
+  // device alone. The units need not be prepared. If the loss ignores a shift at all scores, give each the needed part
   // of its plan.
   UnitInput join(const std::vector<std::vector<const UnitInput*>>& blocks) const;
 
