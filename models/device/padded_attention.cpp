@@ -168,8 +168,7 @@ void for_linear_chunks(const NodeAttention& attention, const Tensor& q, const Te
 // The shares of all heads and members, made of w_ij of some groups, [groups, 1, after, before].
 class Shares {
  public:
-  Shares(const NodeAttention& attention, const PaddedRows& before, const PaddedRows& after,
-         const Chunk& chunk)
+  Shares(const NodeAttention& attention, const PaddedRows& before, const Chunk& chunk)
       : none_before_(before.present().logical_not().view({chunk.groups, 1, 1, -1})) {
     const std::int64_t rows = chunk.rows, columns = before.present().size(1);
     weights_ = before.values(attention.weight)
@@ -245,7 +244,7 @@ Tensor attend_padded(const Tensor& q, const Tensor& k, const Tensor& v,
   const Tensor y = zeros_of(attention.after, v);
   for_share_chunks(attention, q.size(0), heads,
                    [&](const PaddedRows& before, const PaddedRows& after, const Chunk& chunk) {
-                     const Shares shares(attention, before, after, chunk);
+                     const Shares shares(attention, before, chunk);
                      after.add(y, product(shares.of(after.of(q), before.of(k), heads),
                                           before.of(v)));
                    });
@@ -260,7 +259,7 @@ Gradients attend_padded_gradient(const Tensor& q, const Tensor& k, const Tensor&
   for_share_chunks(
       attention, q.size(0), heads,
       [&](const PaddedRows& before, const PaddedRows& after, const Chunk& chunk) {
-        const Shares shares(attention, before, after, chunk);
+        const Shares shares(attention, before, chunk);
         const Tensor query = after.of(q), key = before.of(k), value = before.of(v),
                      d_own = after.scaled(after.of(d_y), after.present()),
                      own = shares.of(query, key, heads), along = sums_of(d_own * after.of(y));

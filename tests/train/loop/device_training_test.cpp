@@ -238,7 +238,8 @@ TEST(DeviceTraining, JoinsUnitsWithoutChangingABit) {
       {three, folds,
        "model={" + encoder +
            ", blocks: [{layer: sage, width: 8}, {layer: self_attention, width: 5}, {layer: "
-           "graph_norm}, {layer: linear_attention, width: 4, heads: 2}], readout: {pool: mean+max}}"},
+           "graph_norm}, {layer: linear_attention, width: 4, heads: 2}], readout: {pool: mean+max, "
+           "violation_ratio: output}}"},
       {"batch={slates: 3, configs: 8, config_chunk: 3", folds,
        "model={" + encoder + ", blocks: [{layer: gat, width: 4}], " + sum + "}"},
       {three, order, "loss={mse: {}}",
