@@ -282,8 +282,11 @@ class DeviceBackend : public Backend {
     }
   };
   Leaves leaves_of(const at::Tensor& x, std::int64_t leaves) const {
-    if (leaves == x.size(0)) return {{{0, x.size(1)}}, {nullptr, 1, kMostProducts}};
-    if (!units()) throw Error(ErrorKind::failed, "a product has parameters of other members");
+    if (!units()) {
+      if (leaves != x.size(0))
+        throw Error(ErrorKind::failed, "a product has parameters of other members");
+      return {{{0, x.size(1)}}, {nullptr, 1, kMostProducts}};
+    }
     const std::vector<RowRun>& runs = units()->of(x.size(1)).runs;
     return {runs, {arrays_.find(runs), std::ssize(runs), kMostProducts}};
   }

@@ -27,7 +27,7 @@ struct Chunk {
 };
 
 // Rows of the groups of a chunk, padded: `most` places for each group, of which its rows fill the
-// first. The others hold the group's last row.
+// first. The others hold the group's last row, or without rows any.
 class PaddedRows {
  public:
   // `list` [..]: the rows of all groups, with their groups and places there.
@@ -43,7 +43,7 @@ class PaddedRows {
     const Tensor all = begins.narrow(0, chunk.first, groups_).unsqueeze(1) +
                        at::arange(row, row + most_, begins.options());
     present_ = all < end;
-    from_ = at::minimum(all, end - 1).flatten();
+    from_ = at::minimum(all, end - 1).clamp_min_(0).flatten();
     rows_ = list.index_select(0, from_);
     places_ = at::add(at.narrow(0, begin_, count_), group.narrow(0, begin_, count_), most_)
                   .sub_(chunk.first * most_ + row);
@@ -109,7 +109,8 @@ template <typename Floats, typename Body>
 void for_chunks(const NodeAttention& attention, std::int64_t members, std::int64_t heads, bool cuts,
                 const Floats& floats, const Body& body) {
   const auto places_of = [](const std::vector<std::int64_t>& begin, std::int64_t group) {
-    return (begin[group + 1] - begin[group] + kPlaces - 1) / kPlaces * kPlaces;
+    const std::int64_t rows = std::max<std::int64_t>(1, begin[group + 1] - begin[group]);
+    return (rows + kPlaces - 1) / kPlaces * kPlaces;
   };
   for (std::int64_t first = 0, groups; first < attention.groups(); first += groups) {
     std::int64_t most_after = 0, most_before = 0;
