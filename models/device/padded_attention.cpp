@@ -136,12 +136,12 @@ void for_chunks(const NodeAttention& attention, std::int64_t members, std::int64
         groups == 1 ? attention.after_begin[first + 1] - attention.after_begin[first] : 1;
     for (std::int64_t row = 0; row < rows; row += cut) {
       const Chunk chunk{first, groups, row, cut};
-      body(PaddedRows(attention.before, attention.before_group, attention.before_at,
-                      attention.before_begins, attention.before_begin, 0, most_before, chunk,
-                      heads),
-           PaddedRows(attention.after, attention.after_group, attention.after_at,
-                      attention.after_begins, attention.after_begin, row, cut, chunk, heads),
-           chunk);
+      body(
+          PaddedRows(attention.before, attention.before_group, attention.before_at,
+                     attention.before_begins, attention.before_begin, 0, most_before, chunk, heads),
+          PaddedRows(attention.after, attention.after_group, attention.after_at,
+                     attention.after_begins, attention.after_begin, row, cut, chunk, heads),
+          chunk);
     }
   }
 }
@@ -246,8 +246,8 @@ Tensor attend_padded(const Tensor& q, const Tensor& k, const Tensor& v,
   for_share_chunks(attention, q.size(0), heads,
                    [&](const PaddedRows& before, const PaddedRows& after, const Chunk& chunk) {
                      const Shares shares(attention, before, chunk);
-                     after.add(y, product(shares.of(after.of(q), before.of(k), heads),
-                                          before.of(v)));
+                     after.add(y,
+                               product(shares.of(after.of(q), before.of(k), heads), before.of(v)));
                    });
   return y;
 }
@@ -257,19 +257,19 @@ Gradients attend_padded_gradient(const Tensor& q, const Tensor& k, const Tensor&
                                  std::int64_t heads) {
   const Gradients d = no_gradients(attention, q, k, v);
   const double scale = 1 / std::sqrt(static_cast<double>(q.size(2) / heads));
-  for_share_chunks(
-      attention, q.size(0), heads,
-      [&](const PaddedRows& before, const PaddedRows& after, const Chunk& chunk) {
-        const Shares shares(attention, before, chunk);
-        const Tensor query = after.of(q), key = before.of(k), value = before.of(v),
-                     d_own = after.scaled(after.of(d_y), after.present()),
-                     own = shares.of(query, key, heads), along = sums_of(d_own * after.of(y));
-        const Tensor d_logits =
-            product(d_own, value.transpose(1, 2)).sub_(along).mul_(own).mul_(scale);
-        after.add(d[0], product(d_logits, key));
-        before.add(d[1], product(d_logits.transpose(1, 2), query));
-        before.add(d[2], product(own.transpose(1, 2), d_own));
-      });
+  for_share_chunks(attention, q.size(0), heads,
+                   [&](const PaddedRows& before, const PaddedRows& after, const Chunk& chunk) {
+                     const Shares shares(attention, before, chunk);
+                     const Tensor query = after.of(q), key = before.of(k), value = before.of(v),
+                                  d_own = after.scaled(after.of(d_y), after.present()),
+                                  own = shares.of(query, key, heads),
+                                  along = sums_of(d_own * after.of(y));
+                     const Tensor d_logits =
+                         product(d_own, value.transpose(1, 2)).sub_(along).mul_(own).mul_(scale);
+                     after.add(d[0], product(d_logits, key));
+                     before.add(d[1], product(d_logits.transpose(1, 2), query));
+                     before.add(d[2], product(own.transpose(1, 2), d_own));
+                   });
   return d;
 }
 
@@ -293,16 +293,15 @@ Gradients attend_linearly_padded_gradient(const Tensor& q, const Tensor& k, cons
       attention, q, v, heads, [&](const PaddedRows& before, const PaddedRows& after, const Chunk&) {
         const Tensor counts = before.values(attention.weight);
         const Sums sums(k, v, counts, before);
-        const Tensor query = after.of(q), d_sum = after.scaled(after.of(d_y), after.present()) /
-                                                  weights_of(query, sums),
+        const Tensor query = after.of(q),
+                     d_sum = after.scaled(after.of(d_y), after.present()) / weights_of(query, sums),
                      d_weights = sums_of(d_sum * after.of(y)).neg_();
         const Tensor d_query =
             product(d_sum, sums.s.transpose(1, 2)).add_(d_weights * sums.z.transpose(1, 2));
         after.add(d[0], d_query.mul_(query.clamp_max(1)));
         const Tensor d_s = product(query.transpose(1, 2), d_sum),
                      d_z = product(query.transpose(1, 2), d_weights);
-        const Tensor of_key =
-            product(sums.value, d_s.transpose(1, 2)).add_(d_z.transpose(1, 2));
+        const Tensor of_key = product(sums.value, d_s.transpose(1, 2)).add_(d_z.transpose(1, 2));
         before.add(d[1], before.scaled(of_key, counts).mul_(sums.key.clamp_max(1)));
         before.add(d[2], before.scaled(product(sums.key, d_s), counts));
       });

@@ -16,9 +16,9 @@
 #include <vector>
 
 #include "core/error.hpp"
+#include "models/inputs/unit_input.hpp"
 #include "models/kernels/cpu_process.hpp"
 #include "models/network/composed_network.hpp"
-#include "models/inputs/unit_input.hpp"
 #include "models/plans/join_plans.hpp"
 
 namespace tpudist {
@@ -228,8 +228,10 @@ class ComposedExecutor : public Executor {
   // The scores of a joined plan, for one member or all of its blocks.
   static UnitScores joined_scores(const MemberRange& members, const PreparedPlan& unit) {
     const std::int64_t configs = unit.plan->configs / unit.plan->units->blocks;
-    return {members.count, configs,
-            std::vector<double>(static_cast<std::size_t>(members.count * configs)), {}};
+    return {members.count,
+            configs,
+            std::vector<double>(static_cast<std::size_t>(members.count * configs)),
+            {}};
   }
   // Copies the first columns of `count` rows; `to` and `from` may have a different number of them.
   static void copy_columns(const std::vector<double>& from, std::vector<double>& to, int count) {

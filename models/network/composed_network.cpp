@@ -108,8 +108,8 @@ void ComposedNetwork::add_mlp(const std::string& name, std::int64_t in,
 }
 
 std::shared_ptr<const PreparedPlan> ComposedNetwork::prepare(const UnitInput& input,
-                                                            at::ScalarType dtype,
-                                                            ThreadPool& pool) const {
+                                                             at::ScalarType dtype,
+                                                             ThreadPool& pool) const {
   const auto& plan = input.plan;
   std::vector<std::vector<std::uint64_t>> keys;
   if (drops_) keys = keys_of_unit(input, schema_);

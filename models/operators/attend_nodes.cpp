@@ -229,9 +229,8 @@ std::vector<Tensor*> NodeAttention::tensors() {
   };
   const auto transposed = [](const Tensor& list, std::int64_t rows) {
     const Tensor index = list.to(at::kInt);
-    return transpose_index({index.const_data_ptr<std::int32_t>(),
-                            static_cast<std::size_t>(index.numel())},
-                           rows);
+    return transpose_index(
+        {index.const_data_ptr<std::int32_t>(), static_cast<std::size_t>(index.numel())}, rows);
   };
   after_begins = to_tensor(after_begin);
   before_begins = to_tensor(before_begin);
@@ -246,9 +245,9 @@ std::vector<Tensor*> NodeAttention::tensors() {
     column[i] = own[i] % (before_begin[group[i] + 1] - before_begin[group[i]]);
   of_after = transposed(after, rows_after);
   of_before = transposed(before, rows_before);
-  return {&after,        &before,       &weight,    &added,    &after_begins,
+  return {&after,         &before,      &weight,       &added,      &after_begins,
           &before_begins, &after_group, &before_group, &pair_group, &after_at,
-          &before_at,    &pair_row,     &pair_column};
+          &before_at,     &pair_row,    &pair_column};
 }
 
 Tensor attend_nodes(const Tensor& q, const Tensor& k, const Tensor& v,

@@ -35,15 +35,15 @@ struct NodeAttention {
   at::Tensor place, added;
   // Made by tensors(), int64: after_begin and before_begin; the group of each row after, row before
   // and pair [..]; its place in the group, of a pair its row and column.
-  at::Tensor after_begins, before_begins, after_group, before_group, pair_group, after_at, before_at,
-      pair_row, pair_column;
+  at::Tensor after_begins, before_begins, after_group, before_group, pair_group, after_at,
+      before_at, pair_row, pair_column;
   Csr of_after, of_before;  // likewise, [rows of the plan] <- `after` and `before`
   // Most numbers of one operation on several groups (models/device/padded_attention.cpp).
   std::int64_t padded_floats = std::int64_t{1} << 24;
   std::int64_t rows_after = 0, rows_before = 0;  // of the plan
-  std::vector<std::int64_t> rows_of_pairs;  // [..] the row after in its group, ascending
-  bool merged = false;                      // some row before represents several nodes of a group
-  bool apart = true;                        // no row before is in two groups
+  std::vector<std::int64_t> rows_of_pairs;       // [..] the row after in its group, ascending
+  bool merged = false;  // some row before represents several nodes of a group
+  bool apart = true;    // no row before is in two groups
 };
 
 // Attention of the nodes of a configuration to all of them, head by head:
