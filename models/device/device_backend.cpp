@@ -218,7 +218,7 @@ class DeviceBackend : public Backend {
   }
   at::Tensor attend(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
                     const NodeAttention& attention, std::int64_t heads) const override {
-    return multiply(attention.of_after, 1, attend_padded(q, k, v, attention, heads));
+    return multiply(attention.after.of_plan, 1, attend_padded(q, k, v, attention, heads));
   }
   std::array<at::Tensor, 3> attend_gradient(const at::Tensor& q, const at::Tensor& k,
                                             const at::Tensor& v, const at::Tensor& y,
@@ -229,7 +229,8 @@ class DeviceBackend : public Backend {
   std::array<at::Tensor, 3> attend_linearly(const at::Tensor& q, const at::Tensor& k,
                                             const at::Tensor& v, const NodeAttention& attention,
                                             std::int64_t heads) const override {
-    return {multiply(attention.of_after, 1, attend_linearly_padded(q, k, v, attention, heads))};
+    return {
+        multiply(attention.after.of_plan, 1, attend_linearly_padded(q, k, v, attention, heads))};
   }
   std::array<at::Tensor, 3> attend_linearly_gradient(const at::Tensor& q, const at::Tensor& k,
                                                      const at::Tensor& v,
@@ -262,8 +263,8 @@ class DeviceBackend : public Backend {
   // Gradients of rows that groups take, added up for each row of the plan.
   std::array<at::Tensor, 3> of_plan(const std::array<at::Tensor, 3>& d,
                                     const NodeAttention& attention) const {
-    return {multiply(attention.of_after, 1, d[0]), multiply(attention.of_before, 1, d[1]),
-            multiply(attention.of_before, 1, d[2])};
+    return {multiply(attention.after.of_plan, 1, d[0]), multiply(attention.before.of_plan, 1, d[1]),
+            multiply(attention.before.of_plan, 1, d[2])};
   }
 
   const JoinedUnits* units() const { return arrays_.units(); }

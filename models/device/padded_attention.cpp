@@ -30,23 +30,22 @@ struct Chunk {
 // first. The others hold the group's last row, or without rows any.
 class PaddedRows {
  public:
-  // `list` [..]: the rows of all groups, with their groups and places there.
-  PaddedRows(const Tensor& list, const Tensor& group, const Tensor& at, const Tensor& begins,
-             const std::vector<std::int64_t>& begin, std::int64_t row, std::int64_t most,
-             const Chunk& chunk, std::int64_t heads)
+  PaddedRows(const GroupedRows& list, std::int64_t row, std::int64_t most, const Chunk& chunk,
+             std::int64_t heads)
       : groups_(chunk.groups),
         most_(most),
         heads_(heads),
-        begin_(begin[chunk.first] + row),
-        count_(std::min(begin[chunk.first + groups_] - begin_, groups_ * most_)) {
-    const Tensor end = begins.narrow(0, chunk.first + 1, groups_).unsqueeze(1);
-    const Tensor all = begins.narrow(0, chunk.first, groups_).unsqueeze(1) +
-                       at::arange(row, row + most_, begins.options());
+        begin_(list.begin[chunk.first] + row),
+        count_(std::min(list.begin[chunk.first + groups_] - begin_, groups_ * most_)) {
+    const Tensor end = list.begins.narrow(0, chunk.first + 1, groups_).unsqueeze(1);
+    const Tensor all = list.begins.narrow(0, chunk.first, groups_).unsqueeze(1) +
+                       at::arange(row, row + most_, list.begins.options());
     present_ = all < end;
     from_ = at::minimum(all, end - 1).clamp_min_(0).flatten();
-    rows_ = list.index_select(0, from_);
-    places_ = at::add(at.narrow(0, begin_, count_), group.narrow(0, begin_, count_), most_)
-                  .sub_(chunk.first * most_ + row);
+    rows_ = list.rows.index_select(0, from_);
+    places_ =
+        at::add(list.place.narrow(0, begin_, count_), list.group.narrow(0, begin_, count_), most_)
+            .sub_(chunk.first * most_ + row);
   }
 
   // Whether there is a row, [groups, most].
@@ -108,17 +107,15 @@ Tensor sums_of(const Tensor& x) {
 template <typename Floats, typename Body>
 void for_chunks(const NodeAttention& attention, std::int64_t members, std::int64_t heads, bool cuts,
                 const Floats& floats, const Body& body) {
-  const auto places_of = [](const std::vector<std::int64_t>& begin, std::int64_t group) {
-    const std::int64_t rows = std::max<std::int64_t>(1, begin[group + 1] - begin[group]);
-    return (rows + kPlaces - 1) / kPlaces * kPlaces;
+  const auto places_of = [](const GroupedRows& list, std::int64_t group) {
+    return (std::max<std::int64_t>(1, list.count(group)) + kPlaces - 1) / kPlaces * kPlaces;
   };
   for (std::int64_t first = 0, groups; first < attention.groups(); first += groups) {
     std::int64_t most_after = 0, most_before = 0;
     for (groups = 0; first + groups < attention.groups(); ++groups) {
-      const std::int64_t after =
-                             std::max(most_after, places_of(attention.after_begin, first + groups)),
-                         before = std::max(most_before,
-                                           places_of(attention.before_begin, first + groups)),
+      const std::int64_t after = std::max(most_after, places_of(attention.after, first + groups)),
+                         before =
+                             std::max(most_before, places_of(attention.before, first + groups)),
                          matrices = (groups + 1) * members;
       if (groups > 0 && (matrices * floats(after, before) > attention.padded_floats ||
                          matrices * heads > kMostMatrices))
@@ -132,16 +129,11 @@ void for_chunks(const NodeAttention& attention, std::int64_t members, std::int64
       cut = std::max<std::int64_t>(1, attention.padded_floats / floats(1, most_before));
       if (cut > kPlaces) cut = cut / kPlaces * kPlaces;
     }
-    const std::int64_t rows =
-        groups == 1 ? attention.after_begin[first + 1] - attention.after_begin[first] : 1;
+    const std::int64_t rows = groups == 1 ? attention.after.count(first) : 1;
     for (std::int64_t row = 0; row < rows; row += cut) {
       const Chunk chunk{first, groups, row, cut};
-      body(
-          PaddedRows(attention.before, attention.before_group, attention.before_at,
-                     attention.before_begins, attention.before_begin, 0, most_before, chunk, heads),
-          PaddedRows(attention.after, attention.after_group, attention.after_at,
-                     attention.after_begins, attention.after_begin, row, cut, chunk, heads),
-          chunk);
+      body(PaddedRows(attention.before, 0, most_before, chunk, heads),
+           PaddedRows(attention.after, row, cut, chunk, heads), chunk);
     }
   }
 }
@@ -227,9 +219,8 @@ Tensor weights_of(const Tensor& query, const Sums& sums) {
   return product(query, sums.z).add_(kLinearWeightEps);
 }
 
-// For each row of a list of the attention.
-Tensor zeros_of(const Tensor& list, const Tensor& x) {
-  return rows_like(x, list.size(0)).zero_();
+Tensor zeros_of(const GroupedRows& list, const Tensor& x) {
+  return rows_like(x, list.rows.size(0)).zero_();
 }
 
 Gradients no_gradients(const NodeAttention& attention, const Tensor& q, const Tensor& k,

@@ -47,19 +47,18 @@ struct Block {
 // Calls body(block) for all blocks of a group's rows after.
 template <typename Body>
 void for_blocks(const NodeAttention& attention, std::int64_t group, const Body& body) {
-  const std::int64_t begin = attention.after_begin[group], end = attention.after_begin[group + 1],
-                     from = attention.before_begin[group],
-                     before = attention.before_begin[group + 1] - from;
+  const std::int64_t begin = attention.after.begin[group], end = attention.after.begin[group + 1],
+                     from = attention.before.begin[group], before = attention.before.count(group);
   for (std::int64_t first = begin; first < end; first += kBlockRows) {
     const std::int64_t count = std::min(kBlockRows, end - first);
-    body(Block{first - begin, count, attention.after.narrow(0, first, count),
-               attention.before.narrow(0, from, before)});
+    body(Block{first - begin, count, attention.after.rows.narrow(0, first, count),
+               attention.before.rows.narrow(0, from, before)});
   }
 }
 
 // w_ij of a block. Pairs are in the order of their places.
 Tensor weights_of(const NodeAttention& attention, std::int64_t group, const Block& block) {
-  const std::int64_t before = block.before.size(0), from = attention.before_begin[group];
+  const std::int64_t before = block.before.size(0), from = attention.before.begin[group];
   Tensor weights =
       attention.weight.narrow(0, from, before).expand({block.count, before}).contiguous();
   const auto& rows = attention.rows_of_pairs;
@@ -162,8 +161,8 @@ NodeAttention::NodeAttention(const PlanLayer& layer, double others, at::ScalarTy
   const std::int64_t replicas = nodes.aggregate.replicas;
   std::vector<std::int64_t> all_after, all_before, places;
   std::vector<double> weights, additions;
-  rows_after = layer.rows_out;
-  rows_before = layer.rows_in;
+  after.plan_rows = layer.rows_out;
+  before.plan_rows = layer.rows_in;
   for (std::int64_t group = 0; group < matrix.rows() * replicas; ++group) {
     if (rows.begin[group] == rows.begin[group + 1]) continue;  // padding of a joined plan
     const std::int64_t first = matrix.begin[group / replicas],
@@ -174,7 +173,7 @@ NodeAttention::NodeAttention(const PlanLayer& layer, double others, at::ScalarTy
       merged = merged || matrix.weight_of(e) != 1;
     }
     const auto place_of = [&](std::int64_t row) {
-      const auto begin = all_before.begin() + before_begin.back();
+      const auto begin = all_before.begin() + before.begin.back();
       const auto found = std::lower_bound(begin, all_before.end(), row);
       if (found == all_before.end() || *found != row)
         throw Error(ErrorKind::failed, "a neighbour is not a node of its configuration");
@@ -198,14 +197,14 @@ NodeAttention::NodeAttention(const PlanLayer& layer, double others, at::ScalarTy
         additions.push_back((1 - others) * edges);
       }
     }
-    after_begin.push_back(static_cast<std::int64_t>(all_after.size()));
-    before_begin.push_back(static_cast<std::int64_t>(all_before.size()));
+    after.begin.push_back(static_cast<std::int64_t>(all_after.size()));
+    before.begin.push_back(static_cast<std::int64_t>(all_before.size()));
     pair_begin.push_back(static_cast<std::int64_t>(places.size()));
   }
   std::vector<char> seen(static_cast<std::size_t>(layer.rows_in));
   for (const std::int64_t row : all_before) apart = apart && !std::exchange(seen[row], 1);
-  after = at::tensor(all_after, at::kLong);
-  before = at::tensor(all_before, at::kLong);
+  after.rows = at::tensor(all_after, at::kLong);
+  before.rows = at::tensor(all_before, at::kLong);
   place = at::tensor(places, at::kLong);
   weight = at::tensor(weights, at::kDouble).to(dtype);
   added = at::tensor(additions, at::kDouble).to(dtype);
@@ -227,27 +226,24 @@ std::vector<Tensor*> NodeAttention::tensors() {
     group = to_tensor(groups);
     at = to_tensor(places);
   };
-  const auto transposed = [](const Tensor& list, std::int64_t rows) {
-    const Tensor index = list.to(at::kInt);
-    return transpose_index(
-        {index.const_data_ptr<std::int32_t>(), static_cast<std::size_t>(index.numel())}, rows);
-  };
-  after_begins = to_tensor(after_begin);
-  before_begins = to_tensor(before_begin);
-  in_groups(after_begin, after_group, after_at);
-  in_groups(before_begin, before_group, before_at);
+  std::vector<Tensor*> all{&weight, &added, &pair_group, &pair_row, &pair_column};
+  for (GroupedRows* const list : {&after, &before}) {
+    list->begins = to_tensor(list->begin);
+    in_groups(list->begin, list->group, list->place);
+    const Tensor index = list->rows.to(at::kInt);
+    list->of_plan = transpose_index(
+        {index.const_data_ptr<std::int32_t>(), static_cast<std::size_t>(index.numel())},
+        list->plan_rows);
+    all.insert(all.end(), {&list->rows, &list->begins, &list->group, &list->place});
+  }
   in_groups(pair_begin, pair_group, pair_column);
   pair_row = to_tensor(rows_of_pairs);
   const auto* const own = place.const_data_ptr<std::int64_t>();
-  auto* const group = pair_group.const_data_ptr<std::int64_t>();
+  const auto* const group = pair_group.const_data_ptr<std::int64_t>();
   auto* const column = pair_column.mutable_data_ptr<std::int64_t>();
   for (std::int64_t i = 0; i < std::ssize(rows_of_pairs); ++i)
-    column[i] = own[i] % (before_begin[group[i] + 1] - before_begin[group[i]]);
-  of_after = transposed(after, rows_after);
-  of_before = transposed(before, rows_before);
-  return {&after,         &before,      &weight,       &added,      &after_begins,
-          &before_begins, &after_group, &before_group, &pair_group, &after_at,
-          &before_at,     &pair_row,    &pair_column};
+    column[i] = own[i] % before.count(group[i]);
+  return all;
 }
 
 Tensor attend_nodes(const Tensor& q, const Tensor& k, const Tensor& v,

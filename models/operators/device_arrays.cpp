@@ -104,8 +104,8 @@ void DeviceArrays::add(const Readout& readout) {
 
 void DeviceArrays::add(NodeAttention& attention) {
   for (at::Tensor* const tensor : attention.tensors()) add(*tensor);
-  add(attention.of_after);
-  add(attention.of_before);
+  add(attention.after.of_plan);
+  add(attention.before.of_plan);
 }
 
 void DeviceArrays::add(const std::shared_ptr<const JoinedUnits>& units) {
