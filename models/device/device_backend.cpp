@@ -218,18 +218,19 @@ class DeviceBackend : public Backend {
   }
   at::Tensor attend(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
                     const NodeAttention& attention, std::int64_t heads) const override {
-    return attend_padded(q, k, v, attention, heads);
+    return multiply(attention.after.of_plan, 1, attend_padded(q, k, v, attention, heads));
   }
   std::array<at::Tensor, 3> attend_gradient(const at::Tensor& q, const at::Tensor& k,
                                             const at::Tensor& v, const at::Tensor& y,
                                             const at::Tensor& d_y, const NodeAttention& attention,
                                             std::int64_t heads) const override {
-    return attend_padded_gradient(q, k, v, y, d_y, attention, heads);
+    return of_plan(attend_padded_gradient(q, k, v, y, d_y, attention, heads), attention);
   }
   std::array<at::Tensor, 3> attend_linearly(const at::Tensor& q, const at::Tensor& k,
                                             const at::Tensor& v, const NodeAttention& attention,
                                             std::int64_t heads) const override {
-    return {attend_linearly_padded(q, k, v, attention, heads)};
+    return {
+        multiply(attention.after.of_plan, 1, attend_linearly_padded(q, k, v, attention, heads))};
   }
   std::array<at::Tensor, 3> attend_linearly_gradient(const at::Tensor& q, const at::Tensor& k,
                                                      const at::Tensor& v,
@@ -237,7 +238,8 @@ class DeviceBackend : public Backend {
                                                      const at::Tensor& d_y,
                                                      const NodeAttention& attention,
                                                      std::int64_t heads) const override {
-    return attend_linearly_padded_gradient(q, k, v, result[0], d_y, attention, heads);
+    return of_plan(attend_linearly_padded_gradient(q, k, v, result[0], d_y, attention, heads),
+                   attention);
   }
   at::Tensor pool(const Readout& readout, const at::Tensor& x,
                   Aggregation aggregation) const override {
@@ -258,6 +260,13 @@ class DeviceBackend : public Backend {
     return make_rows(x.size(0), x.size(1), x.size(2), x.options().dtype(at::kBFloat16)).copy_(x);
   }
 
+  // Gradients of rows that groups take, added up for each row of the plan.
+  std::array<at::Tensor, 3> of_plan(const std::array<at::Tensor, 3>& d,
+                                    const NodeAttention& attention) const {
+    return {multiply(attention.after.of_plan, 1, d[0]), multiply(attention.before.of_plan, 1, d[1]),
+            multiply(attention.before.of_plan, 1, d[2])};
+  }
+
   const JoinedUnits* units() const { return arrays_.units(); }
 
   // The rows whose gradients of parameters are sums of their own: those of a unit for one member.
@@ -274,8 +283,11 @@ class DeviceBackend : public Backend {
     }
   };
   Leaves leaves_of(const at::Tensor& x, std::int64_t leaves) const {
-    if (leaves == x.size(0)) return {{{0, x.size(1)}}, {nullptr, 1, kMostProducts}};
-    if (!units()) throw Error(ErrorKind::failed, "a product has parameters of other members");
+    if (!units()) {
+      if (leaves != x.size(0))
+        throw Error(ErrorKind::failed, "a product has parameters of other members");
+      return {{{0, x.size(1)}}, {nullptr, 1, kMostProducts}};
+    }
     const std::vector<RowRun>& runs = units()->of(x.size(1)).runs;
     return {runs, {arrays_.find(runs), std::ssize(runs), kMostProducts}};
   }

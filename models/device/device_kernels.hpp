@@ -57,11 +57,11 @@ bool multiply_members(const at::Tensor& rows, const at::Tensor& weight, bool tra
 bool multiply_in_tf32(const at::Tensor& a, const at::Tensor& b, const at::Tensor& y);
 
 // The attentions of attend_nodes.hpp for a device, where many small operations cost more than their
-// arithmetic. Groups are padded to the largest one, so that one operation serves many groups of a
-// member: as many as fit `attention.padded_floats` numbers, at least one group, or for shares one
-// row after. Operations serve one member each, so its bits do not depend on the others. A
-// non-finite number can spread to all groups of its member. Shapes and arguments are as there, but
-// linear attention takes f(k) and f(q) as `k` and `q`.
+// arithmetic. Groups are padded to the largest, so that one operation serves many groups of all
+// members: as many as fit `attention.padded_floats` numbers, at least one group, or for shares one
+// row after. Padding adds zeros to sums of fixed order, so the bits of a group depend neither on
+// other groups nor on other members. Shapes and arguments are as there, but results have a row for
+// each row of the lists `after` or `before`, and linear attention takes f(k) and f(q) as `k` and `q`.
 at::Tensor attend_padded(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
                          const NodeAttention& attention, std::int64_t heads);
 // d q, d k and d v.

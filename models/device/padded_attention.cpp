@@ -7,11 +7,18 @@
 #include <limits>
 #include <vector>
 
+#include "models/operators/operators.hpp"
+
 namespace tpudist {
 namespace {
 
 using at::Tensor;
 using Gradients = std::array<Tensor, 3>;
+
+// Places of a group are a multiple of this, so that kernels may take several numbers at a time.
+constexpr std::int64_t kPlaces = 8;
+// Most matrices of one launch: one for each group, head and member.
+constexpr std::int64_t kMostMatrices = 65'535;
 
 // What one operation computes: some groups, and of each the `rows` rows after from `row` on. With
 // several groups these are all their rows.
@@ -19,247 +26,275 @@ struct Chunk {
   std::int64_t first, groups, row, rows;
 };
 
-// The rows of some groups, padded: `most` places for each group, of which its rows fill the first.
+// Rows of the groups of a chunk, padded: `most` places for each group, of which its rows fill the
+// first. The others hold the group's last row, or without rows any.
 class PaddedRows {
  public:
-  // `list` [..]: the rows of all groups. `places` [..]: their places, with `most_of_all` for each
-  // group.
-  PaddedRows(const Tensor& list, const Tensor& places, const std::vector<std::int64_t>& begin,
-             std::int64_t most_of_all, const Chunk& chunk)
+  PaddedRows(const GroupedRows& list, std::int64_t row, std::int64_t most, const Chunk& chunk,
+             std::int64_t heads)
       : groups_(chunk.groups),
-        most_(chunk.rows),
-        begin_(std::min(begin[chunk.first] + chunk.row, begin[chunk.first + groups_])),
-        count_(std::min(begin[chunk.first + groups_] - begin_, groups_ * most_)),
-        rows_(list.narrow(0, begin_, count_)),
-        places_(places.narrow(0, begin_, count_) - (chunk.first * most_of_all + chunk.row)),
-        padded_(at::zeros({groups_ * most_}, list.options()).index_copy_(0, places_, rows_)) {}
+        most_(most),
+        heads_(heads),
+        begin_(list.begin[chunk.first] + row),
+        count_(std::min(list.begin[chunk.first + groups_] - begin_, groups_ * most_)) {
+    const Tensor end = list.begins.narrow(0, chunk.first + 1, groups_).unsqueeze(1);
+    const Tensor all = list.begins.narrow(0, chunk.first, groups_).unsqueeze(1) +
+                       at::arange(row, row + most_, list.begins.options());
+    present_ = all < end;
+    from_ = at::minimum(all, end - 1).clamp_min_(0).flatten();
+    rows_ = list.rows.index_select(0, from_);
+    places_ =
+        at::add(list.place.narrow(0, begin_, count_), list.group.narrow(0, begin_, count_), most_)
+            .sub_(chunk.first * most_ + row);
+  }
 
-  bool is_empty() const { return count_ == 0; }
-  // `values` [..], one for each row of the list, as [groups, most, 1]; 0 at places without a row.
+  // Whether there is a row, [groups, most].
+  const Tensor& present() const { return present_; }
+  // `values` [..], one for each row of the list, as [groups, most]; 0 at places without a row.
   Tensor values(const Tensor& values) const {
-    return at::zeros({groups_ * most_}, values.options())
-        .index_copy_(0, places_, values.narrow(0, begin_, count_))
-        .view({groups_, most_, 1});
+    return values.index_select(0, from_).view({groups_, most_}) * present_;
   }
-  // [groups, most, 1]: 1 at each place with a row, 0 at the others.
-  Tensor present(const Tensor& like) const {
-    return at::zeros({groups_ * most_}, like.options())
-        .index_fill_(0, places_, 1)
-        .view({groups_, most_, 1});
-  }
-  // x [rows, C] as [groups, most, C]; places without a row hold another row.
+  // Rows of x [M, rows, C], those of each group and head: [M x groups x H, most, A].
   Tensor of(const Tensor& x) const {
-    return x.index_select(0, padded_).view({groups_, most_, x.size(1)});
+    return x.index_select(1, rows_)
+        .view({x.size(0), groups_, most_, heads_, -1})
+        .transpose(2, 3)
+        .flatten(0, 2);
   }
-  // to[row] = x or, if groups share rows, += x in the order of the groups; x [groups, most, C].
-  void put(Tensor to, const Tensor& x, bool apart) const {
-    const Tensor own = x.reshape({groups_ * most_, x.size(2)}).index_select(0, places_);
-    if (apart) {
-      to.index_copy_(0, rows_, own);
-    } else {
-      to.index_put_({rows_}, own, /*accumulate=*/true);  // sorts the rows, and keeps their order
-    }
+  // The same times a number for each place, [groups, most].
+  Tensor scaled(const Tensor& x, const Tensor& factors) const {
+    return (x.view({-1, groups_, heads_, most_, x.size(2)}) * factors.view({groups_, 1, most_, 1}))
+        .flatten(0, 2);
+  }
+  // Adds x, as of() returns it, to its rows of the list, to [M, .., C].
+  void add(const Tensor& to, const Tensor& x) const {
+    const Tensor own = x.view({to.size(0), groups_, heads_, most_, -1})
+                           .transpose(2, 3)
+                           .reshape({to.size(0), groups_ * most_, -1});
+    to.narrow(1, begin_, count_).add_(own.index_select(1, places_));
   }
 
  private:
-  std::int64_t groups_, most_, begin_, count_;
-  Tensor rows_, places_, padded_;
+  std::int64_t groups_, most_, heads_, begin_, count_;
+  Tensor present_, from_, rows_, places_;
 };
 
-// [groups, most, H x A] as [groups x H, most, A], and back.
-Tensor by_heads(const Tensor& x, std::int64_t heads) {
-  return x.unflatten(2, {heads, -1}).transpose(1, 2).flatten(0, 1);
+// a b of matrices [.., n, k] and [.., k, m]. Each number is one sum in the order of k.
+Tensor product(const Tensor& a, const Tensor& b) {
+  const Tensor y = at::empty({a.size(0), a.size(1), b.size(2)}, a.options());
+  if (y.scalar_type() == at::kDouble) {
+    const auto strided = [](const Tensor& x) {
+      return StridedPlanes{planes_of<double>(x), x.stride(1), x.stride(2)};
+    };
+    launch_double_product(a.size(1), a.size(2), columns_of(y), strided(a), strided(b),
+                          mutable_planes_of<double>(y), stream_of(y));
+    return y;
+  }
+  const Tensor left = a.transpose(1, 2).contiguous(), right = b.contiguous();
+  launch_weight_gradient({a.size(2), a.size(1), b.size(2), false, true}, 1, a.size(0), {},
+                         planes_of<float>(left), planes_of<float>(right),
+                         mutable_planes_of<float>(y), {}, stream_of(y));
+  return y;
 }
-Tensor side_by_side(const Tensor& x, std::int64_t heads) {
-  return x.unflatten(0, {-1, heads}).transpose(1, 2).flatten(2);
+// The sums over the last dimension, [.., n, 1], in its order.
+Tensor sums_of(const Tensor& x) {
+  return product(x, at::ones({1, x.size(2), 1}, x.options()).expand({x.size(0), -1, -1}));
 }
 
-// Calls body(before, after, chunk) for all groups of the attention. A group makes `floats_of_row`
-// numbers for each of its `rows` rows.
-template <typename Body>
-void for_chunks(const NodeAttention& attention, std::int64_t rows, std::int64_t floats_of_row,
-                bool cuts_groups, const Body& body) {
-  const std::int64_t all = attention.groups(), most = attention.most_after,
-                     room = attention.padded_floats / std::max<std::int64_t>(1, floats_of_row),
-                     together = std::max<std::int64_t>(1, room / std::max<std::int64_t>(1, rows)),
-                     cut = cuts_groups && together == 1 ? std::clamp<std::int64_t>(room, 1, most)
-                                                        : most;
-  for (std::int64_t first = 0; first < all; first += together) {
-    const std::int64_t groups = std::min(together, all - first);
-    const PaddedRows before(attention.before, attention.before_place, attention.before_begin,
-                            attention.most_before, {first, groups, 0, attention.most_before});
-    for (std::int64_t row = 0; row < most; row += cut) {
-      const Chunk chunk{first, groups, row, std::min(cut, most - row)};
-      const PaddedRows after(attention.after, attention.after_place, attention.after_begin, most,
-                             chunk);
-      if (!after.is_empty()) body(before, after, chunk);
+// Calls body(before, after, chunk) for all groups of the attention. floats(after, before): how many
+// numbers a group of so many places makes for a member. If one alone makes too many, its rows after
+// are cut if `cuts`.
+template <typename Floats, typename Body>
+void for_chunks(const NodeAttention& attention, std::int64_t members, std::int64_t heads, bool cuts,
+                const Floats& floats, const Body& body) {
+  const auto places_of = [](const GroupedRows& list, std::int64_t group) {
+    return (std::max<std::int64_t>(1, list.count(group)) + kPlaces - 1) / kPlaces * kPlaces;
+  };
+  for (std::int64_t first = 0, groups; first < attention.groups(); first += groups) {
+    std::int64_t most_after = 0, most_before = 0;
+    for (groups = 0; first + groups < attention.groups(); ++groups) {
+      const std::int64_t after = std::max(most_after, places_of(attention.after, first + groups)),
+                         before =
+                             std::max(most_before, places_of(attention.before, first + groups)),
+                         matrices = (groups + 1) * members;
+      if (groups > 0 && (matrices * floats(after, before) > attention.padded_floats ||
+                         matrices * heads > kMostMatrices))
+        break;
+      most_after = after;
+      most_before = before;
+    }
+    // The cut depends on the group alone.
+    std::int64_t cut = most_after;
+    if (cuts && groups == 1 && floats(most_after, most_before) > attention.padded_floats) {
+      cut = std::max<std::int64_t>(1, attention.padded_floats / floats(1, most_before));
+      if (cut > kPlaces) cut = cut / kPlaces * kPlaces;
+    }
+    const std::int64_t rows = groups == 1 ? attention.after.count(first) : 1;
+    for (std::int64_t row = 0; row < rows; row += cut) {
+      const Chunk chunk{first, groups, row, cut};
+      body(PaddedRows(attention.before, 0, most_before, chunk, heads),
+           PaddedRows(attention.after, row, cut, chunk, heads), chunk);
     }
   }
 }
+// For shares: of each pair of rows and head.
+template <typename Body>
+void for_share_chunks(const NodeAttention& attention, std::int64_t members, std::int64_t heads,
+                      const Body& body) {
+  for_chunks(
+      attention, members, heads, true,
+      [heads](std::int64_t after, std::int64_t before) { return heads * after * before; }, body);
+}
+// For linear attention: `s` counts as further rows of a group.
+template <typename Body>
+void for_linear_chunks(const NodeAttention& attention, const Tensor& q, const Tensor& v,
+                       std::int64_t heads, const Body& body) {
+  const std::int64_t channels = std::max(q.size(2), v.size(2)), more = v.size(2) / heads;
+  for_chunks(
+      attention, q.size(0), heads, false,
+      [=](std::int64_t after, std::int64_t before) {
+        return (std::max(after, before) + more) * channels;
+      },
+      body);
+}
 
-// The shares of all heads, made of w_ij of some groups, [groups, 1, most after, most before].
+// The shares of all heads and members, made of w_ij of some groups, [groups, 1, after, before].
 class Shares {
  public:
-  Shares(const NodeAttention& attention, const PaddedRows& before, const PaddedRows& after,
-         const Chunk& chunk)
-      : after_(after.present(attention.weight)),
-        none_after_((after_ == 0).unsqueeze(1)),
-        none_before_((before.present(attention.weight) == 0).view({chunk.groups, 1, 1, -1})) {
+  Shares(const NodeAttention& attention, const PaddedRows& before, const Chunk& chunk)
+      : none_before_(before.present().logical_not().view({chunk.groups, 1, 1, -1})) {
+    const std::int64_t rows = chunk.rows, columns = before.present().size(1);
     weights_ = before.values(attention.weight)
-                   .transpose(1, 2)
-                   .expand({chunk.groups, chunk.rows, attention.most_before})
+                   .unsqueeze(1)
+                   .expand({chunk.groups, rows, columns})
                    .contiguous();
-    const auto& rows = attention.rows_of_pairs;
-    const auto begin = rows.begin() + attention.pair_begin[chunk.first],
-               end = rows.begin() + attention.pair_begin[chunk.first + chunk.groups];
+    const auto& of_pairs = attention.rows_of_pairs;
+    const auto begin = of_pairs.begin() + attention.pair_begin[chunk.first],
+               end = of_pairs.begin() + attention.pair_begin[chunk.first + chunk.groups];
     const bool whole = chunk.groups > 1;  // else the rows of its pairs ascend
-    const std::int64_t from =
-                           (whole ? begin : std::lower_bound(begin, end, chunk.row)) - rows.begin(),
-                       pairs =
-                           (whole ? end : std::lower_bound(begin, end, chunk.row + chunk.rows)) -
-                           rows.begin() - from;
+    const auto bound = [&](std::int64_t row) { return std::lower_bound(begin, end, row); };
+    const std::int64_t from = (whole ? begin : bound(chunk.row)) - of_pairs.begin(),
+                       pairs = (whole ? end : bound(chunk.row + rows)) - of_pairs.begin() - from;
     if (pairs > 0) {  // no place is named twice
-      const Tensor places =
-          attention.pair_place.narrow(0, from, pairs) -
-          (chunk.first * attention.most_after + chunk.row) * attention.most_before;
+      const auto own = [&](const Tensor& x) { return x.narrow(0, from, pairs); };
+      const Tensor places = at::add(own(attention.pair_column), own(attention.pair_row), columns)
+                                .add_(own(attention.pair_group), rows * columns)
+                                .sub_((chunk.first * rows + chunk.row) * columns);
       Tensor flat = weights_.view(-1);
-      flat.index_copy_(0, places,
-                       flat.index_select(0, places) + attention.added.narrow(0, from, pairs));
+      flat.index_copy_(0, places, flat.index_select(0, places) + own(attention.added));
     }
     weights_ = weights_.unsqueeze(1);
   }
 
-  // [groups x H, most after, most before], 0 for rows that are not there.
-  Tensor of(const Tensor& q, const Tensor& k) const {
-    Tensor logits = at::bmm(q, k.transpose(1, 2)).div_(std::sqrt(static_cast<double>(q.size(2))));
-    logits = logits.unflatten(0, {weights_.size(0), -1})
-                 .masked_fill_(none_before_, -std::numeric_limits<double>::infinity());
-    const Tensor powers = logits.sub_(logits.amax({3}, true)).exp_().mul_(weights_);
-    return (powers / powers.sum(3, true)).masked_fill_(none_after_, 0).flatten(0, 1);
+  // Of q and k as PaddedRows::of returns them, [.., after, before]; 0 for rows before that are not
+  // there.
+  Tensor of(const Tensor& q, const Tensor& k, std::int64_t heads) const {
+    const Tensor logits =
+        product(q, k.transpose(1, 2)).div_(std::sqrt(static_cast<double>(q.size(2))));
+    const Tensor of_groups = logits.view({-1, weights_.size(0), heads, q.size(1), k.size(1)});
+    of_groups.masked_fill_(none_before_, -std::numeric_limits<double>::infinity());
+    Tensor powers = logits - logits.amax({2}, true);
+    exponentiate(powers);
+    powers.view(of_groups.sizes()).mul_(weights_);
+    return powers.div_(sums_of(powers));
   }
-  // 1 for each row after, [groups, most after, 1].
-  const Tensor& after() const { return after_; }
 
  private:
-  Tensor after_, none_after_, none_before_, weights_;
+  Tensor none_before_, weights_;
 };
 
-// The sums over some groups of a member: `key` [groups x H, most before, A], whose rows count as
-// often as they represent nodes, `s` [groups x H, A, B] and `z` [groups x H, A, 1].
+// The sums over some groups: `key` [.., before, A], whose rows count as often as they represent
+// nodes, `s` [.., A, B] and `z` [.., A, 1].
 struct Sums {
-  Sums(const Tensor& k, const Tensor& v, const Tensor& counts, const PaddedRows& before,
-       std::int64_t heads)
-      : key(by_heads(before.of(k), heads)), value(by_heads(before.of(v), heads)) {
-    const Tensor counted = by_heads(before.of(k) * counts, heads);
-    s = at::bmm(counted.transpose(1, 2), value);
-    z = counted.sum(1).unsqueeze(2);
+  Sums(const Tensor& k, const Tensor& v, const Tensor& counts, const PaddedRows& before)
+      : key(before.of(k)), value(before.of(v)) {
+    const Tensor counted = before.scaled(key, counts).transpose(1, 2);
+    s = product(counted, value);
+    z = sums_of(counted);
   }
   Tensor key, value, s, z;
 };
 
 Tensor weights_of(const Tensor& query, const Sums& sums) {
-  return at::bmm(query, sums.z).add_(kLinearWeightEps);
+  return product(query, sums.z).add_(kLinearWeightEps);
 }
 
-// for_chunks for linear attention: `s` counts as further rows of a group.
-template <typename Body>
-void for_linear_chunks(const NodeAttention& attention, const Tensor& q, const Tensor& v,
-                       std::int64_t heads, const Body& body) {
-  const std::int64_t channels = std::max(q.size(2), v.size(2));
-  for_chunks(attention, std::max(attention.most_after, attention.most_before) + v.size(2) / heads,
-             channels, false, body);
+Tensor zeros_of(const GroupedRows& list, const Tensor& x) {
+  return rows_like(x, list.rows.size(0)).zero_();
+}
+
+Gradients no_gradients(const NodeAttention& attention, const Tensor& q, const Tensor& k,
+                       const Tensor& v) {
+  return {zeros_of(attention.after, q), zeros_of(attention.before, k),
+          zeros_of(attention.before, v)};
 }
 
 }  // namespace
 
 Tensor attend_padded(const Tensor& q, const Tensor& k, const Tensor& v,
                      const NodeAttention& attention, std::int64_t heads) {
-  const Tensor y = make_rows(q.size(0), q.size(1), v.size(2), q.options());
-  for_chunks(attention, attention.most_after, attention.most_before * heads, true,
-             [&](const PaddedRows& before, const PaddedRows& after, const Chunk& chunk) {
-               const Shares shares(attention, before, after, chunk);
-               for (std::int64_t m = 0; m < q.size(0); ++m) {
-                 const Tensor own =
-                     shares.of(by_heads(after.of(q[m]), heads), by_heads(before.of(k[m]), heads));
-                 after.put(y[m],
-                           side_by_side(at::bmm(own, by_heads(before.of(v[m]), heads)), heads),
-                           true);
-               }
-             });
+  const Tensor y = zeros_of(attention.after, v);
+  for_share_chunks(attention, q.size(0), heads,
+                   [&](const PaddedRows& before, const PaddedRows& after, const Chunk& chunk) {
+                     const Shares shares(attention, before, chunk);
+                     after.add(y,
+                               product(shares.of(after.of(q), before.of(k), heads), before.of(v)));
+                   });
   return y;
 }
 
 Gradients attend_padded_gradient(const Tensor& q, const Tensor& k, const Tensor& v, const Tensor& y,
                                  const Tensor& d_y, const NodeAttention& attention,
                                  std::int64_t heads) {
-  Gradients d{rows_like(q), rows_like(k).zero_(), rows_like(v).zero_()};
+  const Gradients d = no_gradients(attention, q, k, v);
   const double scale = 1 / std::sqrt(static_cast<double>(q.size(2) / heads));
-  for_chunks(
-      attention, attention.most_after, attention.most_before * heads, true,
-      [&](const PaddedRows& before, const PaddedRows& after, const Chunk& chunk) {
-        const Shares shares(attention, before, after, chunk);
-        const bool apart = attention.apart && chunk.rows == attention.most_after;
-        for (std::int64_t m = 0; m < q.size(0); ++m) {
-          const Tensor query = by_heads(after.of(q[m]), heads),
-                       key = by_heads(before.of(k[m]), heads),
-                       value = by_heads(before.of(v[m]), heads),
-                       d_own = by_heads(after.of(d_y[m]) * shares.after(), heads),
-                       own = shares.of(query, key);
-          const Tensor along = (d_own * by_heads(after.of(y[m]), heads)).sum(2, true);
-          const Tensor d_logits =
-              at::bmm(d_own, value.transpose(1, 2)).sub_(along).mul_(own).mul_(scale);
-          after.put(d[0][m], side_by_side(at::bmm(d_logits, key), heads), true);
-          before.put(d[1][m], side_by_side(at::bmm(d_logits.transpose(1, 2), query), heads), apart);
-          before.put(d[2][m], side_by_side(at::bmm(own.transpose(1, 2), d_own), heads), apart);
-        }
-      });
+  for_share_chunks(attention, q.size(0), heads,
+                   [&](const PaddedRows& before, const PaddedRows& after, const Chunk& chunk) {
+                     const Shares shares(attention, before, chunk);
+                     const Tensor query = after.of(q), key = before.of(k), value = before.of(v),
+                                  d_own = after.scaled(after.of(d_y), after.present()),
+                                  own = shares.of(query, key, heads),
+                                  along = sums_of(d_own * after.of(y));
+                     const Tensor d_logits =
+                         product(d_own, value.transpose(1, 2)).sub_(along).mul_(own).mul_(scale);
+                     after.add(d[0], product(d_logits, key));
+                     before.add(d[1], product(d_logits.transpose(1, 2), query));
+                     before.add(d[2], product(own.transpose(1, 2), d_own));
+                   });
   return d;
 }
 
 Tensor attend_linearly_padded(const Tensor& q, const Tensor& k, const Tensor& v,
                               const NodeAttention& attention, std::int64_t heads) {
-  const Tensor y = make_rows(q.size(0), q.size(1), v.size(2), q.options());
-  for_linear_chunks(
-      attention, q, v, heads, [&](const PaddedRows& before, const PaddedRows& after, const Chunk&) {
-        const Tensor counts = before.values(attention.weight);
-        for (std::int64_t m = 0; m < q.size(0); ++m) {
-          const Sums sums(k[m], v[m], counts, before, heads);
-          const Tensor query = by_heads(after.of(q[m]), heads);
-          after.put(y[m], side_by_side(at::bmm(query, sums.s).div_(weights_of(query, sums)), heads),
-                    true);
-        }
-      });
+  const Tensor y = zeros_of(attention.after, v);
+  for_linear_chunks(attention, q, v, heads,
+                    [&](const PaddedRows& before, const PaddedRows& after, const Chunk&) {
+                      const Sums sums(k, v, before.values(attention.weight), before);
+                      const Tensor query = after.of(q);
+                      after.add(y, product(query, sums.s).div_(weights_of(query, sums)));
+                    });
   return y;
 }
 
 Gradients attend_linearly_padded_gradient(const Tensor& q, const Tensor& k, const Tensor& v,
                                           const Tensor& y, const Tensor& d_y,
                                           const NodeAttention& attention, std::int64_t heads) {
-  Gradients d{rows_like(q), rows_like(k).zero_(), rows_like(v).zero_()};
+  const Gradients d = no_gradients(attention, q, k, v);
   for_linear_chunks(
-      attention, q, v, heads,
-      [&](const PaddedRows& before, const PaddedRows& after, const Chunk& chunk) {
-        const Tensor counts = before.values(attention.weight), present = after.present(q);
-        const auto counted = [&](const Tensor& x) {
-          return (x.unflatten(0, {chunk.groups, heads}) * counts.unsqueeze(1)).flatten(0, 1);
-        };
-        for (std::int64_t m = 0; m < q.size(0); ++m) {
-          const Sums sums(k[m], v[m], counts, before, heads);
-          const Tensor query = by_heads(after.of(q[m]), heads),
-                       d_sum =
-                           by_heads(after.of(d_y[m]) * present, heads) / weights_of(query, sums),
-                       d_weights = (d_sum * by_heads(after.of(y[m]), heads)).sum(2, true).neg_();
-          const Tensor d_query = at::bmm(d_sum, sums.s.transpose(1, 2))
-                                     .add_(at::bmm(d_weights, sums.z.transpose(1, 2)));
-          after.put(d[0][m], side_by_side(d_query.mul_(query.clamp_max(1)), heads), true);
-          const Tensor d_s = at::bmm(query.transpose(1, 2), d_sum),
-                       d_z = at::bmm(query.transpose(1, 2), d_weights);
-          const Tensor of_key = at::bmm(sums.value, d_s.transpose(1, 2)).add_(d_z.transpose(1, 2));
-          before.put(d[1][m], side_by_side(counted(of_key).mul_(sums.key.clamp_max(1)), heads),
-                     attention.apart);
-          before.put(d[2][m], side_by_side(counted(at::bmm(sums.key, d_s)), heads),
-                     attention.apart);
-        }
+      attention, q, v, heads, [&](const PaddedRows& before, const PaddedRows& after, const Chunk&) {
+        const Tensor counts = before.values(attention.weight);
+        const Sums sums(k, v, counts, before);
+        const Tensor query = after.of(q),
+                     d_sum = after.scaled(after.of(d_y), after.present()) / weights_of(query, sums),
+                     d_weights = sums_of(d_sum * after.of(y)).neg_();
+        const Tensor d_query =
+            product(d_sum, sums.s.transpose(1, 2)).add_(d_weights * sums.z.transpose(1, 2));
+        after.add(d[0], d_query.mul_(query.clamp_max(1)));
+        const Tensor d_s = product(query.transpose(1, 2), d_sum),
+                     d_z = product(query.transpose(1, 2), d_weights);
+        const Tensor of_key = product(sums.value, d_s.transpose(1, 2)).add_(d_z.transpose(1, 2));
+        before.add(d[1], before.scaled(of_key, counts).mul_(sums.key.clamp_max(1)));
+        before.add(d[2], before.scaled(product(sums.key, d_s), counts));
       });
   return d;
 }

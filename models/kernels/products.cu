@@ -162,6 +162,7 @@ void launch(const WeightGradientSizes& sizes, std::int64_t chunks, std::int64_t 
 
 TPUDIST_ON_DEVICE std::int64_t WeightGradientSizes::chunk_rows() const {
   const auto larger = [](std::int64_t a, std::int64_t b) { return a < b ? b : a; };
+  if (whole) return larger(rows, 1);
   const std::int64_t fit = kMostNumbers / numbers(),
                      most = fit > kMostChunks ? kMostChunks : larger(fit, 1);
   return larger(larger(kLeastRows, in * out / kNumbersOfRow), (rows + most - 1) / most);

@@ -128,6 +128,7 @@ void launch_take(const TakenRows<T>* terms, int count, std::int64_t rows, Column
 struct WeightGradientSizes {
   std::int64_t rows, in, out;
   bool bias;
+  bool whole = false;  // one chunk: rows of zeros after the others then change no bit
 
   // Numbers of y.
   TPUDIST_ON_DEVICE std::int64_t numbers() const { return (in + (bias ? 1 : 0)) * out; }

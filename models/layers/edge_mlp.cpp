@@ -48,7 +48,6 @@ class EdgeMlp : public Layer {
     add_linear(entries, prefix_ + "config", config_.config_hidden, config_.config_width);
     return entries;
   }
-  bool joins_units() const override { return false; }
   void add_work(NetworkWork& network) const override {
     const double edges = product_work(config_.hidden, config_.width),
                  configs = product_work(config_.config_hidden, config_.config_width);
@@ -65,13 +64,14 @@ class EdgeMlp : public Layer {
   void prepare(const Plan& plan, at::ScalarType dtype, PlanContext& context) const override {
     const auto step = static_cast<std::size_t>(step_);
     const NeighbourEntries& entries = context.make_entries(plan, step);
-    const std::vector<std::int32_t>& begin = entries.of_row.forward.begin;
+    const Csr& of_row = entries.of_row.forward;
     std::vector<double> factors(entries.count.begin(), entries.count.end());
     const std::vector<std::int32_t>& state = plan.layers[step]->state;
     for (std::size_t row = 0; row < state.size(); ++row) {
-      // The first entry of a row is the row itself.
-      const std::int32_t end = state[row] < 0 ? begin[row + 1] : begin[row] + 1;
-      std::fill(factors.begin() + begin[row], factors.begin() + end, 0.0);
+      for (std::int32_t e = of_row.begin[row]; e < of_row.begin[row + 1]; ++e) {
+        // The first entry of a row is the row itself.
+        if (state[row] < 0 || e == of_row.begin[row]) factors[of_row.source[e]] = 0;
+      }
     }
     context.factors[step] = at::tensor(factors, at::kDouble).to(dtype).view({1, -1, 1});
   }

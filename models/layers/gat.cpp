@@ -68,7 +68,6 @@ class Gat : public Layer {
     entries.back().initialiser = {Initialiser::Kind::constant, 0};
     return entries;
   }
-  bool joins_units() const override { return false; }
   void add_work(NetworkWork& network) const override {
     const double inner = static_cast<double>(config_.inner());
     network.add_step(
@@ -109,8 +108,9 @@ class Gat : public Layer {
     const at::Tensor y = map_rows(
         [concat = config_.concat, width = config_.width](const auto& rows, const auto& bias) {
           const std::int64_t count = rows[1].size(2);
+          // The largest power of a row is 1; only padding of a joined plan has none.
           const at::Tensor heads = rows[0].unflatten(2, {count, -1}) /
-                                   repeat_channels(rows[1].unsqueeze(3), width);
+                                   repeat_channels(rows[1].clamp_min(1).unsqueeze(3), width);
           return (concat ? heads.flatten(2)
                          : sum_channels(heads.transpose(2, 3)).squeeze(3) / count) +
                  bias[0];

@@ -46,6 +46,7 @@ PlanContext::PlanContext(const Plan& plan, const PlanShape& shape,
     : groups(plan.layers.size()),
       state_index(plan.layers.size()),
       row_keys(std::move(row_keys)),
+      units(plan.units ? std::make_shared<JoinedUnits>(*plan.units) : nullptr),
       entries(plan.layers.size()),
       factors(plan.layers.size()),
       attention(plan.layers.size()) {
@@ -66,7 +67,8 @@ const NeighbourEntries& PlanContext::make_entries(const Plan& plan, std::size_t 
   for (std::size_t other = 0; other < plan.layers.size() && !entries[step]; ++other) {
     if (plan.layers[other] == plan.layers[step]) entries[step] = entries[other];
   }
-  if (!entries[step]) entries[step] = std::make_shared<NeighbourEntries>(*plan.layers[step]);
+  if (!entries[step])
+    entries[step] = std::make_shared<NeighbourEntries>(*plan.layers[step], units.get());
   return *entries[step];
 }
 

@@ -61,6 +61,8 @@ struct PlanContext {
   std::vector<std::vector<std::uint64_t>> row_keys;      // [depth + 1][rows]
   // [rows of a dense plan] keys of (node, configuration), if the shape needs them; otherwise empty.
   std::vector<std::uint64_t> element_keys;
+  // Of a joined plan, with the kinds of rows that entries are; otherwise null.
+  std::shared_ptr<JoinedUnits> units;
   // [plan layers] as far as layers have made them; equal plan layers share one.
   std::vector<std::shared_ptr<const NeighbourEntries>> entries;
   // [plan layers] factors of the rows after it, or of its entries, [1, rows or entries, n], as far
@@ -118,10 +120,6 @@ class Layer {
   // Whether in training it treats every (node, configuration) differently (PlanShape::per_element).
   // Does not include inner layers.
   virtual bool per_element() const { return false; }
-  // Whether it runs on joined plans, with the bits of each unit's own plan.
-  virtual bool joins_units() const {
-    return std::ranges::all_of(inner(), [](const auto& layer) { return layer->joins_units(); });
-  }
   // The largest number of nodes in a graph that it takes. Does not include inner layers.
   virtual std::int64_t most_nodes() const { return std::numeric_limits<std::int64_t>::max(); }
   virtual std::vector<ParameterEntry> parameters() const;

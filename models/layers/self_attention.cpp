@@ -55,7 +55,6 @@ class AttentionLayer : public Layer {
   }
   // A neighbourhood is all nodes, whose number is unknown here. Linear attention counts each row
   // before once; softmax attention leaves out its pairs of nodes.
-  bool joins_units() const override { return false; }
   void add_work(NetworkWork& network) const override {
     const double product =
         config_.linear ? 2.0 * static_cast<double>(channels() * (config_.width + 1)) : 0;

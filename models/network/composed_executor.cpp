@@ -9,12 +9,14 @@
 #include <cstdlib>
 #include <limits>
 #include <map>
+#include <numeric>
 #include <optional>
 #include <string_view>
 #include <utility>
 #include <vector>
 
 #include "core/error.hpp"
+#include "models/inputs/unit_input.hpp"
 #include "models/kernels/cpu_process.hpp"
 #include "models/network/composed_network.hpp"
 #include "models/plans/join_plans.hpp"
@@ -63,16 +65,6 @@ class ComposedExecutor : public Executor {
     UnitInput kept = input;
     const auto unit = std::make_shared<const PreparedUnit>();
     kept.prepared = unit;
-    if (context_.is_device() && input.use == UnitUse::gradients && !input.plan->units &&
-        runs_again(*input.plan)) {
-      if (const auto plan = needed_part(*input.plan, network_.plan_shape())) {
-        const std::vector<Part> both =
-            network_.prepare(input, std::vector{input.plan, plan}, at::kFloat, pool_);
-        unit->whole([&] { return both[0]; });
-        unit->needed([&] { return both[1]; });
-        return unit;
-      }
-    }
     input.use == UnitUse::differences ? needed(kept) : whole(kept);
     return unit;
   }
@@ -85,36 +77,11 @@ class ComposedExecutor : public Executor {
     return context_.is_device() ? &network_.copies() : nullptr;
   }
 
-  bool joins_units() const override { return context_.is_device() && network_.joins_units(); }
-
   void gradient(const MemberRange& members, const std::vector<int>& leaves, const UnitInput& joined,
                 const LossGradient& loss_gradient, const GradientRows& gradients) const override {
     use_one_thread_per_worker();
     const c10::OptionalDeviceGuard guard(context_.device);
-    const Part unit = whole(joined);
-    const JoinedUnits& units = *joined.plan->units;
-    ComposedPass pass(network_, call_of(placed(members), members, *unit, true, units.slots),
-                      recompute_);
-    UnitScores scores{members.count, units.configs->rows / units.blocks, {}, {}};
-    scores.delta.resize(static_cast<std::size_t>(members.count * scores.configs));
-    const at::Tensor all = pass.forward();
-    write_scores(all, 0, scores);
-    const ScoreGradient score_gradient = loss_gradient(scores);
-    const HostPart values{score_gradient.values.data(), 0, scores.delta.size() * sizeof(double)};
-    const at::Tensor d_scores =
-        network_.copies().upload(std::span(&values, 1), values.bytes).view(at::kDouble);
-    const std::int64_t count = members.count * units.slots;
-    at::Tensor to = rows_of(gradients, 0, std::ssize(leaves));
-    if (std::ssize(leaves) == count) {
-      put_gradients(pass, *unit, d_scores.view(all.sizes()), to);
-      return;
-    }
-    at::Tensor rows = at::empty({count, network_.parameters().length()}, zeros_.options());
-    put_gradients(pass, *unit, d_scores.view(all.sizes()), rows);
-    const HostPart kept{leaves.data(), 0, leaves.size() * sizeof(int)};
-    const at::Tensor index =
-        network_.copies().upload(std::span(&kept, 1), kept.bytes).view(at::kInt);
-    at::index_select_out(to, rows, 0, index);
+    gradient_on_device(members, leaves, *whole(joined), loss_gradient, gradients);
   }
 
   int members_together(const Plan&) const override {
@@ -128,7 +95,9 @@ class ComposedExecutor : public Executor {
     const Part unit = whole(input);
     UnitScores scores = no_scores(members, input);
     if (context_.is_device()) {
-      write_scores(network_.scores(call_of(placed(members), members, *unit, false)), 0, scores);
+      UnitScores all = joined_scores(members, *unit);
+      write_scores(network_.scores(call_of(placed(members), members, *unit, false)), 0, all);
+      copy_columns(all.delta, scores.delta, members.count);
       return scores;
     }
     for (int m = 0; m < members.count; ++m)
@@ -142,11 +111,11 @@ class ComposedExecutor : public Executor {
     use_one_thread_per_worker();
     const c10::OptionalDeviceGuard guard(context_.device);
     const Part unit = common ? whole(input) : needed(input);
-    const bool again = common && runs_again(*input.plan);
     if (context_.is_device()) {
-      gradient_on_device(members, input, *unit, again, loss_gradient, gradients);
+      gradient_of_unit(members, input, *unit, loss_gradient, gradients);
       return;
     }
+    const bool again = common && runs_again(*input.plan);
     UnitScores scores = no_scores(members, input);
     std::vector<std::optional<ComposedPass>> passes;
     for (int m = 0; m < members.count; ++m) {
@@ -179,9 +148,16 @@ class ComposedExecutor : public Executor {
             std::vector<double>(count * slates)};
   }
 
+  // The unit on a plan of its own. A device computes joined units, if only one.
+  Part prepared(UnitInput input, std::shared_ptr<const Plan> plan) const {
+    input.plan = std::move(plan);
+    if (context_.is_device() && !input.plan->units)
+      input = join_units({{&input}}, network_.schema().config_features);
+    return network_.prepare(input, at::kFloat, pool_);
+  }
   // The unit on its plan.
   Part whole(const UnitInput& input) const {
-    const auto make = [&] { return network_.prepare(input, input.plan, at::kFloat, pool_); };
+    const auto make = [&] { return prepared(input, input.plan); };
     return input.prepared ? input.prepared->whole(make) : make();
   }
   // The unit on the rows that differences between scores depend on.
@@ -190,7 +166,7 @@ class ComposedExecutor : public Executor {
       const auto plan = network_.adds_up_rows() && !input.plan->units
                             ? needed_part(*input.plan, network_.plan_shape())
                             : nullptr;
-      return plan ? network_.prepare(input, plan, at::kFloat, pool_) : whole(input);
+      return plan ? prepared(input, plan) : whole(input);
     };
     return input.prepared ? input.prepared->needed(make) : make();
   }
@@ -249,70 +225,67 @@ class ComposedExecutor : public Executor {
     });
   }
 
-  void gradient_on_device(const MemberRange& members, const UnitInput& input,
-                          const PreparedPlan& unit, bool again, const LossGradient& loss_gradient,
-                          const GradientRows& gradients) const {
-    const auto placed = this->placed(members);
-    const NetworkCall call = call_of(placed, members, unit, true);
-    ComposedPass pass(network_, call, recompute_ || again);
-    UnitScores scores = no_scores(members, input);
-    write_scores(pass.forward(), 0, scores);
-    const ScoreGradient score_gradient = loss_gradient(scores);
-    std::vector<int> kinds[2];  // whether only differences between scores matter
-    for (int m = 0; m < members.count; ++m)
-      kinds[again && score_gradient.is_translation_invariant(m)].push_back(m);
-    for (const bool differences : {false, true}) {
-      const std::vector<int>& some = kinds[differences];
-      if (some.empty()) continue;
-      const Part part = differences ? needed(input) : nullptr;
-      const PreparedPlan& rows = part ? *part : unit;
-      if (static_cast<int>(some.size()) == members.count) {
-        backward_on_device(pass, rows, score_gradient, some, gradients);
-        continue;
-      }
-      // The kind of one member's loss must not change the bits of another member.
-      std::vector<std::uint64_t> keys;
-      for (const int m : some) {
-        if (!call.dropout_keys.empty())
-          keys.push_back(call.dropout_keys[static_cast<std::size_t>(m)]);
-      }
-      const auto own = std::static_pointer_cast<const PlacedTensor>(placed->some(some));
-      ComposedPass apart(network_, {unit, network_.weights_of(own->rows, true), keys}, true);
-      apart.forward();
-      backward_on_device(apart, rows, score_gradient, some, gradients);
-    }
+  // The scores of a joined plan, for one member or all of its blocks.
+  static UnitScores joined_scores(const MemberRange& members, const PreparedPlan& unit) {
+    const std::int64_t configs = unit.plan->configs / unit.plan->units->blocks;
+    return {members.count,
+            configs,
+            std::vector<double>(static_cast<std::size_t>(members.count * configs)),
+            {}};
+  }
+  // Copies the first columns of `count` rows; `to` and `from` may have a different number of them.
+  static void copy_columns(const std::vector<double>& from, std::vector<double>& to, int count) {
+    const std::size_t rows = static_cast<std::size_t>(count), in = from.size() / rows,
+                      out = to.size() / rows;
+    for (std::size_t row = 0; row < rows; ++row)
+      std::copy_n(from.begin() + row * in, std::min(in, out), to.begin() + row * out);
   }
 
-  // The backward pass of a pass's members, `members` of the call. One operation joins the rows.
-  void backward_on_device(ComposedPass& pass, const PreparedPlan& unit,
-                          const ScoreGradient& score_gradient, const std::vector<int>& members,
+  // Forward and backward pass of joined units, and the gradients of `leaves`.
+  void gradient_on_device(const MemberRange& members, const std::vector<int>& leaves,
+                          const PreparedPlan& unit, const LossGradient& loss_gradient,
                           const GradientRows& gradients) const {
-    const auto configs = static_cast<std::size_t>(unit.plan->configs);
-    const auto count = static_cast<std::int64_t>(members.size());
-    std::vector<HostPart> values;
-    for (std::size_t i = 0; i < members.size(); ++i)
-      values.push_back(
-          {score_gradient.values.data() + static_cast<std::size_t>(members[i]) * configs,
-           i * configs * sizeof(double), configs * sizeof(double)});
+    const std::int64_t slots = unit.plan->units->slots, count = members.count * slots;
+    ComposedPass pass(network_, call_of(placed(members), members, unit, true, slots), recompute_);
+    UnitScores scores = joined_scores(members, unit);
+    const at::Tensor all = pass.forward();
+    write_scores(all, 0, scores);
+    const ScoreGradient score_gradient = loss_gradient(scores);
+    const HostPart values{score_gradient.values.data(), 0, scores.delta.size() * sizeof(double)};
     const at::Tensor d_scores = network_.copies()
-                                    .upload(values, members.size() * configs * sizeof(double))
+                                    .upload(std::span(&values, 1), values.bytes)
                                     .view(at::kDouble)
-                                    .view({count, unit.plan->configs});
-    if (gradients.device && members.back() - members.front() + 1 == count) {
-      at::Tensor to = rows_of(gradients, members.front(), count);
-      put_gradients(pass, unit, d_scores, to);
-      return;
-    }
-    at::Tensor all = at::empty({count, network_.parameters().length()}, zeros_.options());
-    put_gradients(pass, unit, d_scores, all);
-    for (std::int64_t i = 0; i < count; ++i) {
-      const int member = members[static_cast<std::size_t>(i)];
-      if (gradients.device) {
-        rows_of(gradients, member, 1).copy_(all.narrow(0, i, 1));
-      } else {
-        network_.copies().download(all[i], gradients.host[static_cast<std::size_t>(member)].data());
-      }
-    }
+                                    .view(all.sizes());
+    at::Tensor to = rows_of(gradients, 0, std::ssize(leaves));
+    if (std::ssize(leaves) == count) return put_gradients(pass, unit, d_scores, to);
+    at::Tensor rows = at::empty({count, network_.parameters().length()}, zeros_.options());
+    put_gradients(pass, unit, d_scores, rows);
+    const HostPart kept{leaves.data(), 0, leaves.size() * sizeof(int)};
+    const at::Tensor index =
+        network_.copies().upload(std::span(&kept, 1), kept.bytes).view(at::kInt);
+    at::index_select_out(to, rows, 0, index);
+  }
+
+  // The same for all members of one unit, whose scores are the first columns of the joined plan.
+  void gradient_of_unit(const MemberRange& members, const UnitInput& input,
+                        const PreparedPlan& unit, const LossGradient& loss_gradient,
+                        const GradientRows& gradients) const {
+    const auto of_unit = [&](const UnitScores& all) {
+      UnitScores scores = no_scores(members, input);
+      copy_columns(all.delta, scores.delta, members.count);
+      ScoreGradient gradient{std::vector<double>(all.delta.size()), {}};
+      copy_columns(loss_gradient(scores).values, gradient.values, members.count);
+      return gradient;
+    };
+    std::vector<int> leaves(static_cast<std::size_t>(members.count));
+    std::iota(leaves.begin(), leaves.end(), 0);
+    if (gradients.device) return gradient_on_device(members, leaves, unit, of_unit, gradients);
+    const at::Tensor rows =
+        at::empty({members.count, network_.parameters().length()}, zeros_.options());
+    gradient_on_device(members, leaves, unit, of_unit,
+                       {rows.mutable_data_ptr<float>(), rows.size(1)});
+    for (int m = 0; m < members.count; ++m)
+      network_.copies().download(rows[m], gradients.host[static_cast<std::size_t>(m)].data());
   }
 
   // `count` rows of the device from row `first` on, [count, P].

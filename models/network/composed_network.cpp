@@ -107,17 +107,13 @@ void ComposedNetwork::add_mlp(const std::string& name, std::int64_t in,
   }
 }
 
-std::unique_ptr<PreparedPlan> ComposedNetwork::part_of(const UnitInput& input,
-                                                       std::shared_ptr<const Plan> plan,
-                                                       at::ScalarType dtype) const {
-  if (plan != input.plan) {
-    UnitInput part = input;
-    part.plan = plan;
-    return part_of(part, plan, dtype);
-  }
+std::shared_ptr<const PreparedPlan> ComposedNetwork::prepare(const UnitInput& input,
+                                                             at::ScalarType dtype,
+                                                             ThreadPool& pool) const {
+  const auto& plan = input.plan;
   std::vector<std::vector<std::uint64_t>> keys;
   if (drops_) keys = keys_of_unit(input, schema_);
-  auto part = std::make_unique<PreparedPlan>(PreparedPlan{
+  auto part = std::make_shared<PreparedPlan>(PreparedPlan{
       plan, encoder_.prepare(input, dtype), PlanContext(*plan, shape_, std::move(keys)), nullptr});
   for (const auto& block : blocks_) block->prepare(*plan, dtype, part->context);
   if (config_.reads_config_nodes()) {
@@ -132,25 +128,15 @@ std::unique_ptr<PreparedPlan> ComposedNetwork::part_of(const UnitInput& input,
             .view({-1, 1});
   if (config_.has_head_of_nodes() && config_.head.bias)
     part->tensors.node_counts = at::tensor(node_counts(plan->readout), at::kDouble);
-  return part;
-}
-
-std::vector<std::shared_ptr<const PreparedPlan>> ComposedNetwork::prepare(
-    const UnitInput& input, const std::vector<std::shared_ptr<const Plan>>& plans,
-    at::ScalarType dtype, ThreadPool& pool) const {
-  std::vector<std::shared_ptr<PreparedPlan>> parts;
-  for (const auto& plan : plans) parts.push_back(part_of(input, plan, dtype));
-  std::shared_ptr<const Backend> backend;
   if (!context_.is_device()) {
-    backend = std::make_shared<const CpuBackend>(pool, config_.precision);
-  } else {
-    DeviceArrays arrays;
-    for (const auto& part : parts) add_arrays(*part, arrays);
-    arrays.upload(*copies_);
-    backend = context_.make_backend(std::move(arrays), config_.precision);
+    part->backend = std::make_shared<const CpuBackend>(pool, config_.precision);
+    return part;
   }
-  for (const auto& part : parts) part->backend = backend;
-  return {parts.begin(), parts.end()};
+  DeviceArrays arrays;
+  add_arrays(*part, arrays);
+  arrays.upload(*copies_);
+  part->backend = context_.make_backend(std::move(arrays), config_.precision);
+  return part;
 }
 
 bool ComposedNetwork::adds_up_rows() const {
@@ -189,11 +175,6 @@ at::Tensor ComposedNetwork::place(std::span<const float> flat) const {
   }
   const auto bytes = static_cast<std::size_t>(members * placed) * sizeof(float);
   return copies_->upload(parts, bytes).view(at::kFloat).view({members, placed});
-}
-
-bool ComposedNetwork::joins_units() const {
-  return !config_.head.violations &&
-         std::ranges::all_of(blocks_, [](const auto& block) { return block->joins_units(); });
 }
 
 LayerWeights ComposedNetwork::weights_of(const at::Tensor& rows, bool trained,

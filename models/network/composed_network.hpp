@@ -30,7 +30,7 @@ struct PreparedPlan {
   std::shared_ptr<const Plan> plan;
   UnitTensors tensors;
   PlanContext context;
-  std::shared_ptr<const Backend> backend;  // of all plans that were prepared together
+  std::shared_ptr<const Backend> backend;
 };
 
 // What a composed network needs of a unit besides its weights, for all members: the unit on its
@@ -88,17 +88,12 @@ class ComposedNetwork {
 
   const ParameterTable& parameters() const { return table_; }
   const PlanShape& plan_shape() const { return shape_; }
+  const FeatureSchema& schema() const { return schema_; }
 
-  // Prepares a unit on each of `plans`: the unit's own plan, or parts of that plan. A device gets
-  // all in one copy. On the CPU the unit's operators run in `pool`, which must outlive the result.
-  std::vector<std::shared_ptr<const PreparedPlan>> prepare(
-      const UnitInput& input, const std::vector<std::shared_ptr<const Plan>>& plans,
-      at::ScalarType dtype, ThreadPool& pool) const;
-  std::shared_ptr<const PreparedPlan> prepare(const UnitInput& input,
-                                              std::shared_ptr<const Plan> plan,
-                                              at::ScalarType dtype, ThreadPool& pool) const {
-    return prepare(input, std::vector{std::move(plan)}, dtype, pool).front();
-  }
+  // Prepares a unit. A device gets all in one copy. On the CPU the unit's operators run in `pool`,
+  // which must outlive the result.
+  std::shared_ptr<const PreparedPlan> prepare(const UnitInput& input, at::ScalarType dtype,
+                                              ThreadPool& pool) const;
   // Whether scores are sums over rows. Then a part of the plan gives the differences between scores
   // (needed_part).
   bool adds_up_rows() const;
@@ -111,8 +106,6 @@ class ComposedNetwork {
   // The weights of the members of `placed`, rows of a result of place(), as views; with several
   // `slots` each member's as often, copied.
   LayerWeights weights_of(const at::Tensor& placed, bool trained, std::int64_t slots = 1) const;
-  // Whether it runs on joined plans.
-  bool joins_units() const;
   DeviceCopies& copies() const { return *copies_; }
 
   // The scores [M, configurations] in double.
@@ -134,8 +127,6 @@ class ComposedNetwork {
   Flow run(int segment, const Flow& before, const NetworkCall& call) const;
 
  private:
-  std::unique_ptr<PreparedPlan> part_of(const UnitInput& input, std::shared_ptr<const Plan> plan,
-                                        at::ScalarType dtype) const;
   at::Tensor head(const at::Tensor& pooled, const NetworkCall& call) const;
   at::Tensor config_branch(const at::Tensor& states, const NetworkCall& call) const;
   at::Tensor pooled(const Flow& before, const NetworkCall& call) const;

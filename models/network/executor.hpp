@@ -47,8 +47,7 @@ class Executor {
   virtual void gradient(const MemberRange& members, const UnitInput& input,
                         const LossGradient& loss_gradient, const GradientRows& gradients,
                         bool common) const = 0;
-  // As Network::joins_units and the gradient of joined units.
-  virtual bool joins_units() const { return false; }
+  // The gradient of joined units.
   virtual void gradient(const MemberRange&, const std::vector<int>&, const UnitInput&,
                         const LossGradient&, const GradientRows&) const {
     throw Error(ErrorKind::failed, "only a device joins units");

@@ -224,10 +224,6 @@ void Network::prepare_unit(UnitInput& input) const {
   input.prepared = impl_->executor->prepare(input);
 }
 
-bool Network::joins_units() const {
-  return impl_->executor->joins_units();
-}
-
 UnitInput Network::join(const std::vector<std::vector<const UnitInput*>>& blocks) const {
   UnitInput joined = join_units(blocks, impl_->schema.config_features);
   prepare_unit(joined);

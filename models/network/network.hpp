@@ -76,10 +76,8 @@ class Network {
   // that build units. The unit must not change afterwards.
   void prepare_unit(UnitInput& input) const;
 
-  // Whether units can run as one: on a device, if every layer joins (Layer::joins_units).
-  bool joins_units() const;
-  // Joins units (models/inputs/unit_input.hpp) for `gradient` below, and prepares the result. The
-  // units need not be prepared. If the loss ignores a shift at all scores, give each the needed part
+  // Joins units (models/inputs/unit_input.hpp) for `gradient` below, and prepares the result. On a
+  // device alone. The units need not be prepared. If the loss ignores a shift at all scores, give each the needed part
   // of its plan.
   UnitInput join(const std::vector<std::vector<const UnitInput*>>& blocks) const;
 
@@ -109,9 +107,9 @@ class Network {
 
   // Runs the forward pass, asks `loss_gradient(scores)` for d loss / d score, and runs the backward
   // pass. Writes the gradient of each member into its row (flat [P], overwritten, padding zero). If
-  // a member's loss is translation-invariant at these scores, its backward pass leaves out rows
-  // that only shift a slate's scores. With `common` false both passes leave those rows out, and
-  // scores.common is 0: for losses that are translation-invariant at all scores.
+  // a member's loss is translation-invariant at these scores, its backward pass on the CPU leaves
+  // out rows that only shift a slate's scores. With `common` false both passes leave those rows out,
+  // and scores.common is 0: for losses that are translation-invariant at all scores.
   void gradient(const Parameters& parameters, int first_member, int count, const UnitInput& input,
                 const LossGradient& loss_gradient, const GradientRows& gradients,
                 bool common = true, std::span<const std::uint64_t> dropout_keys = {}) const;

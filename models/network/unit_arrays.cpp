@@ -13,7 +13,7 @@ void add_index(const std::unique_ptr<StateIndex>& index, DeviceArrays& arrays) {
 
 void add_arrays(PreparedPlan& part, DeviceArrays& arrays) {
   const Plan& plan = *part.plan;
-  arrays.add(plan.units);
+  arrays.add(part.context.units);
   arrays.add(plan.node);
   arrays.add(plan.rows_of_node);
   for (const auto& layer : plan.layers) arrays.add(*layer);
@@ -40,8 +40,7 @@ void add_arrays(PreparedPlan& part, DeviceArrays& arrays) {
     if (factors.defined()) arrays.add(factors);
   }
   for (const auto& attention : part.context.attention) {
-    if (!attention) continue;
-    for (at::Tensor* const tensor : attention->tensors()) arrays.add(*tensor);
+    if (attention) arrays.add(*attention);
   }
 }
 

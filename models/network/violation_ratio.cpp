@@ -12,12 +12,14 @@ namespace {
 
 // The bits of the largest dimensions of every input row.
 std::vector<std::int32_t> largest_of(const UnitInput& unit) {
-  std::vector<std::int32_t> largest;
-  for (const auto& graph : unit.graphs) {
-    const std::span<const float> raw = graph->raw_features();
-    const std::size_t width = raw.size() / static_cast<std::size_t>(graph->nodes());
+  std::vector<std::int32_t> largest(static_cast<std::size_t>(unit.plan->nodes));
+  const std::vector<std::int64_t> begins = unit.graph_begins();
+  for (std::size_t g = 0; g < begins.size(); ++g) {
+    const std::span<const float> raw = unit.graphs[g]->raw_features();
+    const std::size_t width = raw.size() / static_cast<std::size_t>(unit.graphs[g]->nodes());
+    auto row = largest.begin() + begins[g];
     for (std::size_t at = width; at <= raw.size(); at += width)
-      largest.push_back(static_cast<std::int32_t>(raw[at - 1]));
+      *row++ = static_cast<std::int32_t>(raw[at - 1]);
   }
   return largest;
 }

@@ -77,8 +77,8 @@ struct Before {
 
   template <typename Body>
   void for_rows(const Body& body) const {
-    for_parts(attention.before, attention.before_begin[group], attention.before_begin[group + 1],
-              body);
+    for_parts(attention.before.rows, attention.before.begin[group],
+              attention.before.begin[group + 1], body);
   }
   // How many nodes the rows represent, [rows, 1].
   Tensor counts(const Tensor& rows, std::int64_t first) const {
@@ -154,7 +154,7 @@ std::array<Tensor, 3> CpuBackend::attend_linearly(const Tensor& q, const Tensor&
     const Tensor own_s = of_group(s, m, group, {heads, k.size(2) / heads, -1}),
                  own_z = of_group(z, m, group, {heads, -1});
     Before{attention, group, heads}.sum(k[m], v[m], own_s, own_z);
-    for_parts(attention.after, attention.after_begin[group], attention.after_begin[group + 1],
+    for_parts(attention.after.rows, attention.after.begin[group], attention.after.begin[group + 1],
               [&](const Tensor& rows, std::int64_t) {
                 const Tensor query = by_heads(q[m].index_select(0, rows), heads);
                 const Tensor weights = product(query, own_z.unsqueeze(2)).add_(kLinearWeightEps);
@@ -178,20 +178,20 @@ std::array<Tensor, 3> CpuBackend::attend_linearly_gradient(
                  own_z = of_group(z, m, group, {heads, -1});
     const Tensor own_d_s = of_group(d_s, m, group, own_s.sizes()),
                  own_d_z = of_group(d_z, m, group, own_z.sizes()), column = own_d_z.unsqueeze(2);
-    for_parts(attention.after, attention.after_begin[group], attention.after_begin[group + 1],
-              [&](const Tensor& rows, std::int64_t) {
-                const Tensor query = by_heads(q[m].index_select(0, rows), heads),
-                             weights = product(query, own_z.unsqueeze(2)).add_(kLinearWeightEps),
-                             d_sum = by_heads(d_y[m].index_select(0, rows), heads) / weights,
-                             d_weights =
-                                 row_sums(d_sum * by_heads(y[m].index_select(0, rows), heads))
-                                     .neg_();
-                const Tensor d_query =
-                    product(d_sum, own_s.transpose(1, 2)).add_(d_weights * own_z.unsqueeze(1));
-                put_rows(d_q[m], rows, d_query * query.clamp_max(1));
-                add_product(query.transpose(1, 2), d_sum, own_d_s);
-                add_product(query.transpose(1, 2), d_weights, column);
-              });
+    for_parts(
+        attention.after.rows, attention.after.begin[group], attention.after.begin[group + 1],
+        [&](const Tensor& rows, std::int64_t) {
+          const Tensor query = by_heads(q[m].index_select(0, rows), heads),
+                       weights = product(query, own_z.unsqueeze(2)).add_(kLinearWeightEps),
+                       d_sum = by_heads(d_y[m].index_select(0, rows), heads) / weights,
+                       d_weights =
+                           row_sums(d_sum * by_heads(y[m].index_select(0, rows), heads)).neg_();
+          const Tensor d_query =
+              product(d_sum, own_s.transpose(1, 2)).add_(d_weights * own_z.unsqueeze(1));
+          put_rows(d_q[m], rows, d_query * query.clamp_max(1));
+          add_product(query.transpose(1, 2), d_sum, own_d_s);
+          add_product(query.transpose(1, 2), d_weights, column);
+        });
     if (attention.apart)
       Before{attention, group, heads}.gradients(k[m], v[m], own_d_s, own_d_z, d_k[m], d_v[m]);
   });

@@ -47,19 +47,18 @@ struct Block {
 // Calls body(block) for all blocks of a group's rows after.
 template <typename Body>
 void for_blocks(const NodeAttention& attention, std::int64_t group, const Body& body) {
-  const std::int64_t begin = attention.after_begin[group], end = attention.after_begin[group + 1],
-                     from = attention.before_begin[group],
-                     before = attention.before_begin[group + 1] - from;
+  const std::int64_t begin = attention.after.begin[group], end = attention.after.begin[group + 1],
+                     from = attention.before.begin[group], before = attention.before.count(group);
   for (std::int64_t first = begin; first < end; first += kBlockRows) {
     const std::int64_t count = std::min(kBlockRows, end - first);
-    body(Block{first - begin, count, attention.after.narrow(0, first, count),
-               attention.before.narrow(0, from, before)});
+    body(Block{first - begin, count, attention.after.rows.narrow(0, first, count),
+               attention.before.rows.narrow(0, from, before)});
   }
 }
 
 // w_ij of a block. Pairs are in the order of their places.
 Tensor weights_of(const NodeAttention& attention, std::int64_t group, const Block& block) {
-  const std::int64_t before = block.before.size(0), from = attention.before_begin[group];
+  const std::int64_t before = block.before.size(0), from = attention.before.begin[group];
   Tensor weights =
       attention.weight.narrow(0, from, before).expand({block.count, before}).contiguous();
   const auto& rows = attention.rows_of_pairs;
@@ -162,7 +161,10 @@ NodeAttention::NodeAttention(const PlanLayer& layer, double others, at::ScalarTy
   const std::int64_t replicas = nodes.aggregate.replicas;
   std::vector<std::int64_t> all_after, all_before, places;
   std::vector<double> weights, additions;
+  after.plan_rows = layer.rows_out;
+  before.plan_rows = layer.rows_in;
   for (std::int64_t group = 0; group < matrix.rows() * replicas; ++group) {
+    if (rows.begin[group] == rows.begin[group + 1]) continue;  // padding of a joined plan
     const std::int64_t first = matrix.begin[group / replicas],
                        last = matrix.begin[group / replicas + 1];
     for (std::int64_t e = first; e < last; ++e) {
@@ -171,7 +173,7 @@ NodeAttention::NodeAttention(const PlanLayer& layer, double others, at::ScalarTy
       merged = merged || matrix.weight_of(e) != 1;
     }
     const auto place_of = [&](std::int64_t row) {
-      const auto begin = all_before.begin() + before_begin.back();
+      const auto begin = all_before.begin() + before.begin.back();
       const auto found = std::lower_bound(begin, all_before.end(), row);
       if (found == all_before.end() || *found != row)
         throw Error(ErrorKind::failed, "a neighbour is not a node of its configuration");
@@ -195,49 +197,53 @@ NodeAttention::NodeAttention(const PlanLayer& layer, double others, at::ScalarTy
         additions.push_back((1 - others) * edges);
       }
     }
-    after_begin.push_back(static_cast<std::int64_t>(all_after.size()));
-    before_begin.push_back(static_cast<std::int64_t>(all_before.size()));
+    after.begin.push_back(static_cast<std::int64_t>(all_after.size()));
+    before.begin.push_back(static_cast<std::int64_t>(all_before.size()));
     pair_begin.push_back(static_cast<std::int64_t>(places.size()));
   }
   std::vector<char> seen(static_cast<std::size_t>(layer.rows_in));
   for (const std::int64_t row : all_before) apart = apart && !std::exchange(seen[row], 1);
-  after = at::tensor(all_after, at::kLong);
-  before = at::tensor(all_before, at::kLong);
+  after.rows = at::tensor(all_after, at::kLong);
+  before.rows = at::tensor(all_before, at::kLong);
   place = at::tensor(places, at::kLong);
   weight = at::tensor(weights, at::kDouble).to(dtype);
   added = at::tensor(additions, at::kDouble).to(dtype);
 }
 
 std::vector<Tensor*> NodeAttention::tensors() {
-  if (!after_place.defined()) {
-    const auto rows_of = [](const std::vector<std::int64_t>& begin, std::int64_t group) {
-      return begin[group + 1] - begin[group];
-    };
-    for (std::int64_t group = 0; group < groups(); ++group) {
-      most_after = std::max(most_after, rows_of(after_begin, group));
-      most_before = std::max(most_before, rows_of(before_begin, group));
-    }
-    const auto places_of = [&](const std::vector<std::int64_t>& begin, std::int64_t most) {
-      std::vector<std::int64_t> places;
-      for (std::int64_t group = 0; group < groups(); ++group) {
-        for (std::int64_t i = 0; i < rows_of(begin, group); ++i) places.push_back(group * most + i);
-      }
-      return at::tensor(places, at::kLong);
-    };
-    after_place = places_of(after_begin, most_after);
-    before_place = places_of(before_begin, most_before);
-    std::vector<std::int64_t> pairs;
-    const auto* const own = place.const_data_ptr<std::int64_t>();
-    for (std::int64_t group = 0; group < groups(); ++group) {
-      for (std::int64_t i = pair_begin[group]; i < pair_begin[group + 1]; ++i) {
-        const std::int64_t row = rows_of_pairs[i],
-                           column = own[i] - row * rows_of(before_begin, group);
-        pairs.push_back((group * most_after + row) * most_before + column);
+  const auto to_tensor = [](const std::vector<std::int64_t>& values) {
+    return at::tensor(values, at::kLong);
+  };
+  // The groups of what begins where `begin` says, and its places there.
+  const auto in_groups = [&](const std::vector<std::int64_t>& begin, Tensor& group, Tensor& at) {
+    std::vector<std::int64_t> groups, places;
+    for (std::int64_t g = 0; g < this->groups(); ++g) {
+      for (std::int64_t i = 0; i < begin[g + 1] - begin[g]; ++i) {
+        groups.push_back(g);
+        places.push_back(i);
       }
     }
-    pair_place = at::tensor(pairs, at::kLong);
+    group = to_tensor(groups);
+    at = to_tensor(places);
+  };
+  std::vector<Tensor*> all{&weight, &added, &pair_group, &pair_row, &pair_column};
+  for (GroupedRows* const list : {&after, &before}) {
+    list->begins = to_tensor(list->begin);
+    in_groups(list->begin, list->group, list->place);
+    const Tensor index = list->rows.to(at::kInt);
+    list->of_plan = transpose_index(
+        {index.const_data_ptr<std::int32_t>(), static_cast<std::size_t>(index.numel())},
+        list->plan_rows);
+    all.insert(all.end(), {&list->rows, &list->begins, &list->group, &list->place});
   }
-  return {&after, &before, &weight, &added, &after_place, &before_place, &pair_place};
+  in_groups(pair_begin, pair_group, pair_column);
+  pair_row = to_tensor(rows_of_pairs);
+  const auto* const own = place.const_data_ptr<std::int64_t>();
+  const auto* const group = pair_group.const_data_ptr<std::int64_t>();
+  auto* const column = pair_column.mutable_data_ptr<std::int64_t>();
+  for (std::int64_t i = 0; i < std::ssize(rows_of_pairs); ++i)
+    column[i] = own[i] % before.count(group[i]);
+  return all;
 }
 
 Tensor attend_nodes(const Tensor& q, const Tensor& k, const Tensor& v,

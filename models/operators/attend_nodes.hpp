@@ -12,6 +12,18 @@
 
 namespace tpudist {
 
+// Rows of the plan, group by group.
+struct GroupedRows {
+  std::int64_t count(std::int64_t group) const { return begin[group + 1] - begin[group]; }
+
+  std::vector<std::int64_t> begin{0};  // [groups + 1] into `rows`
+  at::Tensor rows;                     // [..] int64
+  // Made by NodeAttention::tensors(), int64: `begin`; the group of each row [..]; its place there.
+  at::Tensor begins, group, place;
+  Csr of_plan;  // likewise, [rows of the plan] <- `rows`
+  std::int64_t plan_rows = 0;
+};
+
 // Which rows attend to which, in a plan layer whose first edge set joins all nodes of a
 // configuration and whose other sets run along the edges of the graph. A group is a configuration:
 // the rows of its nodes after the layer, and the rows before the layer, each with its number of
@@ -21,22 +33,19 @@ struct NodeAttention {
   // `dtype`: of the rows. Throws Error for a layer of another shape.
   NodeAttention(const PlanLayer& layer, double others, at::ScalarType dtype);
 
-  std::int64_t groups() const { return static_cast<std::int64_t>(after_begin.size()) - 1; }
+  std::int64_t groups() const { return static_cast<std::int64_t>(after.begin.size()) - 1; }
 
-  // Makes the further tensors that operators on a device need, and returns all that they need, for
-  // DeviceArrays::add. Call it before the upload.
+  // Makes what only operators on a device need, and returns all tensors that they need. For
+  // DeviceArrays::add.
   std::vector<at::Tensor*> tensors();
 
-  // [groups + 1] into the tensors below.
-  std::vector<std::int64_t> after_begin{0}, before_begin{0}, pair_begin{0};
-  at::Tensor after, before;  // [..] int64, rows of the plan
-  at::Tensor weight;         // [..] others x the number of nodes that a row before represents
+  GroupedRows after, before;
+  at::Tensor weight;  // [rows before] others x the number of nodes that the row represents
+  std::vector<std::int64_t> pair_begin{0};  // [groups + 1] into the tensors of pairs
   // [..] a pair's position in its group's matrix [rows after, rows before]; what its edges add.
   at::Tensor place, added;
-  // Made by tensors(): positions of rows after [..], rows before [..] and pairs [..], int64, in an
-  // array where each group has room for most_after and most_before rows, group after group.
-  at::Tensor after_place, before_place, pair_place;
-  std::int64_t most_after = 0, most_before = 0;  // of a group
+  // Made by tensors(): the group of a pair, and its row and column in the group's matrix.
+  at::Tensor pair_group, pair_row, pair_column;
   // Most numbers of one operation on several groups (models/device/padded_attention.cpp).
   std::int64_t padded_floats = std::int64_t{1} << 24;
   std::vector<std::int64_t> rows_of_pairs;  // [..] the row after in its group, ascending

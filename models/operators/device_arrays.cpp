@@ -102,6 +102,12 @@ void DeviceArrays::add(const Readout& readout) {
   add(derived.configs_of_slate);
 }
 
+void DeviceArrays::add(NodeAttention& attention) {
+  for (at::Tensor* const tensor : attention.tensors()) add(*tensor);
+  add(attention.after.of_plan);
+  add(attention.before.of_plan);
+}
+
 void DeviceArrays::add(const std::shared_ptr<const JoinedUnits>& units) {
   units_ = units;
   if (!units) return;

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "models/kernels/row_launches.hpp"
+#include "models/operators/attend_nodes.hpp"
 #include "models/operators/device_copies.hpp"
 #include "models/operators/plan_views.hpp"
 #include "models/plans/join_plans.hpp"
@@ -44,6 +45,7 @@ class DeviceArrays {
   void add(const RowGroups& groups);
   void add(const NeighbourEntries& entries);
   void add(const Readout& readout);
+  void add(NodeAttention& attention);
   void add(const std::shared_ptr<const JoinedUnits>& units);
   // upload() puts the copy into `tensor`, which is contiguous and borrowed until then.
   void add(at::Tensor& tensor);

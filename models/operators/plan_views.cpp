@@ -52,28 +52,54 @@ RowGroups::RowGroups(const PlanLayer& layer)
   }
 }
 
-NeighbourEntries::NeighbourEntries(const PlanLayer& layer) {
-  Csr &forward = of_row.forward, &transposed = of_row.transposed;
-  const auto add = [&](std::int64_t row, std::int64_t from, float times) {
-    source.push_back(to_index32(from));
-    count.push_back(times);
-    transposed.source.push_back(to_index32(row));
-  };
-  forward.begin.push_back(0);
-  for (std::int64_t row = 0; row < layer.rows_out; ++row) {
-    add(row, layer.self(row), 1);
+NeighbourEntries::NeighbourEntries(const PlanLayer& layer, JoinedUnits* units) {
+  // Calls add(row before, times) for each entry of a row.
+  const auto for_entries = [&](std::int64_t row, const auto& add) {
+    add(layer.self(row), 1);
     for (const EdgeSet& edges : layer.edges) {
       const Csr& matrix = edges.aggregate.forward;
       const std::int64_t replicas = edges.aggregate.replicas, of = edges.neighbourhood(row);
       for (std::int64_t e = matrix.begin[of / replicas]; e < matrix.begin[of / replicas + 1]; ++e)
-        add(row, matrix.source[e] * replicas + of % replicas, matrix.weight_of(e));
+        add(matrix.source[e] * replicas + of % replicas, matrix.weight_of(e));
     }
-    forward.begin.push_back(to_index32(static_cast<std::int64_t>(source.size())));
+  };
+  std::vector<RowRun> runs{{0, layer.rows_out}};  // of rows
+  if (units) runs = units->of(layer.rows_out).runs;
+  std::vector<std::int64_t> counts;  // [runs]
+  for (const auto& [begin, rows] : runs) {
+    counts.push_back(0);
+    for (std::int64_t row = begin; row < begin + rows; ++row)
+      for_entries(row, [&](std::int64_t, float) { ++counts.back(); });
   }
+  const auto kind = units ? units->kind(counts) : nullptr;
+  const auto all = static_cast<std::size_t>(to_index32(kind ? kind->rows : counts[0]));
+  Csr &forward = of_row.forward, &transposed = of_row.transposed;
+  source.assign(all, -1);
+  count.assign(all, 1);
+  transposed.source.assign(all, 0);
+  forward.begin.push_back(0);
+  const auto end_rows = [&](std::int64_t row) {
+    forward.begin.resize(static_cast<std::size_t>(row) + 1,
+                         static_cast<std::int32_t>(forward.source.size()));
+  };
+  for (std::size_t run = 0; run < runs.size(); ++run) {
+    const auto& [begin, rows] = runs[run];
+    std::int64_t entry = kind ? kind->runs[run].begin : 0;
+    end_rows(begin);
+    for (std::int64_t row = begin; row < begin + rows; ++row) {
+      for_entries(row, [&](std::int64_t from, float times) {
+        source[entry] = static_cast<std::int32_t>(from);
+        count[entry] = times;
+        transposed.source[entry] = static_cast<std::int32_t>(row);
+        forward.source.push_back(static_cast<std::int32_t>(entry++));
+      });
+      end_rows(row + 1);
+    }
+  }
+  end_rows(layer.rows_out);
   of_source = transpose_index(source, layer.rows_in);
-  forward.source.resize(source.size());
-  std::iota(forward.source.begin(), forward.source.end(), 0);
-  transposed.begin.resize(source.size() + 1);
+  std::ranges::replace(source, -1, 0);
+  transposed.begin.resize(all + 1);
   std::iota(transposed.begin.begin(), transposed.begin.end(), 0);
 }
 

@@ -4,6 +4,7 @@
 #include <span>
 #include <vector>
 
+#include "models/plans/join_plans.hpp"
 #include "models/plans/plan.hpp"
 
 namespace tpudist {
@@ -38,10 +39,12 @@ struct RowGroups {
 // The neighbours of the rows after a plan layer one by one, for layers in which a neighbour's share
 // depends on the row that takes it. An entry is one row after the layer with one row before it.
 // Equal neighbours of a row are one entry with a count. The first entry of a row is its own state;
-// its neighbours along all edge sets of the layer follow.
+// its neighbours along all edge sets of the layer follow. In a joined plan entries are a kind of
+// rows, with padding that no row takes.
 struct NeighbourEntries {
-  // Throws Error if the number of entries does not fit 32 bits.
-  explicit NeighbourEntries(const PlanLayer& layer);
+  // `units`: of a joined plan, which gets the kind; otherwise null. Throws Error if the number of
+  // entries does not fit 32 bits.
+  explicit NeighbourEntries(const PlanLayer& layer, JoinedUnits* units = nullptr);
 
   // Gather entries from rows before the layer, and from rows after it.
   GatherView sources() const { return {source, of_source}; }

@@ -22,6 +22,24 @@ struct Part {
   std::int32_t replicas = 1;
 };
 
+// Fills what follows from the runs.
+void fill(UnitRows& rows) {
+  to_index32(rows.rows);
+  rows.run_of_row.resize(static_cast<std::size_t>(rows.rows));
+  rows.rows_of_run.begin.push_back(0);
+  for (std::size_t run = 0; run < rows.runs.size(); ++run) {
+    const auto [begin, count] = rows.runs[run];
+    const bool last = run + 1 == rows.runs.size();
+    const std::int64_t end = last ? rows.rows : rows.runs[run + 1].begin;
+    std::fill(rows.run_of_row.begin() + begin, rows.run_of_row.begin() + end,
+              static_cast<std::int32_t>(run));
+    std::vector<std::int32_t>& source = rows.rows_of_run.source;
+    source.resize(source.size() + static_cast<std::size_t>(count));
+    std::iota(source.end() - count, source.end(), static_cast<std::int32_t>(begin));
+    rows.rows_of_run.begin.push_back(static_cast<std::int32_t>(source.size()));
+  }
+}
+
 class PlanJoin {
  public:
   explicit PlanJoin(const std::vector<std::vector<const Plan*>>& blocks) {
@@ -74,55 +92,9 @@ class PlanJoin {
   // The rows of which each unit has count(plan).
   template <typename Count>
   Kind kind(const Count& count) {
-    const auto blocks = static_cast<std::size_t>(units_.blocks),
-               slots = static_cast<std::size_t>(units_.slots);
-    const auto aligned = [](std::int64_t rows, std::int64_t step) {
-      return (rows + step - 1) / step * step;
-    };
     std::vector<std::int64_t> counts;
     for (const Plan* const plan : plans_) counts.push_back(plan ? count(*plan) : 0);
-    std::int64_t block_rows = 0;
-    for (std::size_t b = 0; b < blocks; ++b) {
-      std::int64_t rows = 0;
-      for (const std::int64_t own : std::span(counts).subspan(b * slots, slots))
-        rows += aligned(own, kRunRows);
-      block_rows = std::max(block_rows, rows);
-    }
-    const std::int64_t step = JoinedUnits::kBlockRows;
-    for (block_rows = aligned(block_rows, step);; block_rows += step) {
-      auto made = std::make_shared<UnitRows>();
-      made->rows = block_rows * units_.blocks;
-      for (std::size_t run = 0; run < counts.size(); ++run) {
-        const std::int64_t begin =
-            run % slots == 0 ? static_cast<std::int64_t>(run / slots) * block_rows
-                             : aligned(made->runs.back().begin + made->runs.back().count, kRunRows);
-        made->runs.push_back({begin, counts[run]});
-      }
-      const auto same = std::ranges::find(units_.kinds, made->rows, &UnitRows::rows);
-      if (same == units_.kinds.end()) {
-        fill(*made);
-        return units_.kinds.emplace_back(std::move(made));
-      }
-      if ((*same)->runs == made->runs) return *same;
-    }
-  }
-
-  // Fills what follows from the runs.
-  void fill(UnitRows& rows) const {
-    to_index32(rows.rows);
-    rows.run_of_row.resize(static_cast<std::size_t>(rows.rows));
-    rows.rows_of_run.begin.push_back(0);
-    for (std::size_t run = 0; run < rows.runs.size(); ++run) {
-      const auto [begin, count] = rows.runs[run];
-      const bool last = run + 1 == rows.runs.size();
-      const std::int64_t end = last ? rows.rows : rows.runs[run + 1].begin;
-      std::fill(rows.run_of_row.begin() + begin, rows.run_of_row.begin() + end,
-                static_cast<std::int32_t>(run));
-      std::vector<std::int32_t>& source = rows.rows_of_run.source;
-      source.resize(source.size() + static_cast<std::size_t>(count));
-      std::iota(source.end() - count, source.end(), static_cast<std::int32_t>(begin));
-      rows.rows_of_run.begin.push_back(static_cast<std::int32_t>(source.size()));
-    }
+    return units_.kind(counts);
   }
 
   // Calls body(run, plan) for the units that are there, in order.
@@ -294,6 +266,37 @@ class PlanJoin {
 };
 
 }  // namespace
+
+std::shared_ptr<const UnitRows> JoinedUnits::kind(const std::vector<std::int64_t>& counts) {
+  const auto per_block = static_cast<std::size_t>(slots);
+  const auto aligned = [](std::int64_t rows, std::int64_t step) {
+    return (rows + step - 1) / step * step;
+  };
+  std::int64_t block_rows = 0;
+  for (std::size_t begin = 0; begin < counts.size(); begin += per_block) {
+    std::int64_t rows = 0;
+    for (const std::int64_t own : std::span(counts).subspan(begin, per_block))
+      rows += aligned(own, kRunRows);
+    block_rows = std::max(block_rows, rows);
+  }
+  for (block_rows = aligned(block_rows, kBlockRows);; block_rows += kBlockRows) {
+    auto made = std::make_shared<UnitRows>();
+    made->rows = block_rows * blocks;
+    for (std::size_t run = 0; run < counts.size(); ++run) {
+      const std::int64_t begin =
+          run % per_block == 0
+              ? static_cast<std::int64_t>(run / per_block) * block_rows
+              : aligned(made->runs.back().begin + made->runs.back().count, kRunRows);
+      made->runs.push_back({begin, counts[run]});
+    }
+    const auto same = std::ranges::find(kinds, made->rows, &UnitRows::rows);
+    if (same == kinds.end()) {
+      fill(*made);
+      return kinds.emplace_back(std::move(made));
+    }
+    if ((*same)->runs == made->runs) return *same;
+  }
+}
 
 const UnitRows& JoinedUnits::of(std::int64_t rows) const {
   const auto found = std::ranges::find(kinds, rows, &UnitRows::rows);

@@ -29,11 +29,13 @@ struct JoinedUnits {
   static constexpr std::int64_t kBlockRows = 64;
 
   int blocks = 1, slots = 1;
-  // All kinds of rows. Kinds of equally many rows have the same runs, so that the number of rows
-  // of a matrix tells where its units lie.
+  // All kinds of rows of which operators compute. Kinds of equally many rows have the same runs, so
+  // that the number of rows of a matrix tells where its units lie.
   std::vector<std::shared_ptr<const UnitRows>> kinds;
   std::shared_ptr<const UnitRows> nodes, states, configs;  // three of them
 
+  // The kind of which run r has counts[r] rows, [blocks * slots]; added to `kinds` if it is new.
+  std::shared_ptr<const UnitRows> kind(const std::vector<std::int64_t>& counts);
   // The kind with this many rows. Throws Error if there is none.
   const UnitRows& of(std::int64_t rows) const;
   // The row of `states` that nodes of a unit without a state use: the last of the unit's run.

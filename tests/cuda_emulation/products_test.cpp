@@ -47,9 +47,11 @@ TEST(WeightGradient, IsTheSumOfProductsInItsOrder) {
                                                                 {1024, 1028}}) {
     for (const int rows : {1, 32, 33, 700, 8200}) {
       if (std::int64_t{rows} * in * out > 12'000'000) continue;
-      for (const bool bias : {false, true}) {
-        const WeightGradientSizes sizes{rows, in, out, bias};
-        SCOPED_TRACE(testing::Message() << rows << " rows, " << in << " x " << out << bias);
+      for (const auto& [bias, whole] : {std::pair{false, false}, {true, false}, {false, true}}) {
+        const WeightGradientSizes sizes{rows, in, out, bias, whole};
+        ASSERT_TRUE(!whole || sizes.chunks() == 1);
+        SCOPED_TRACE(testing::Message()
+                     << rows << " rows, " << in << " x " << out << bias << whole);
         CounterRng rng(3, static_cast<std::uint64_t>(rows * 1000 + in + out));
         const auto x = test::random_rows<float>(std::int64_t{rows} * in, rng),
                    d_y = test::random_rows<float>(std::int64_t{rows} * out, rng);

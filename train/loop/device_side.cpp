@@ -1,5 +1,4 @@
 #include <algorithm>
-#include <atomic>
 #include <span>
 
 #include "dist/collectives/device_reducer.hpp"
@@ -51,7 +50,6 @@ class DeviceSide : public StepSide {
   DeviceSide(const Experiment& experiment, const Network& network, JobContext& context)
       : experiment_(experiment),
         network_(network),
-        context_(context),
         length_(network.parameters().length()),
         stride_(length_ + kRowExtra),
         nccl_(communicator(experiment, context)),
@@ -78,23 +76,6 @@ class DeviceSide : public StepSide {
     return state.device_weights()->parameters();
   }
 
-  // Two threads take the calls in turn, so that the device runs the forward pass of one call while
-  // the host computes the loss of the other.
-  void for_calls(const std::function<void(std::size_t)>& run) override {
-    const std::size_t calls = first_row_.size() - 1;
-    std::atomic<std::size_t> next = 0;
-    context_.pool.parallel_for(2, [&](std::int64_t) {
-      try {
-        for (std::size_t i = next++; i < calls; i = next++) run(i);
-      } catch (...) {
-        next = calls;  // the other thread takes no further call
-        throw;
-      }
-    });
-    // Wait before ranks meet: a slow rank must not count against the timeout of NCCL.
-    if (nccl_) network_.device()->wait();
-  }
-
   // The gradients of chunks are added up on the host.
   void add(std::span<const StepCall> calls, std::size_t index,
            const std::function<void(const GradientRows&)>& gradient) override {
@@ -116,7 +97,11 @@ class DeviceSide : public StepSide {
     }
   }
 
-  void reduce() override { sums_ = reducer_.finalize(gradients()); }
+  void reduce() override {
+    // Wait before ranks meet: a slow rank must not count against the timeout of NCCL.
+    if (nccl_) network_.device()->wait();
+    sums_ = reducer_.finalize(gradients());
+  }
 
   DeviceWeights::LossAndNorm totals(TrainingState& state) override {
     return state.device_weights()->losses_and_norms(sums_, stride_);
@@ -144,7 +129,6 @@ class DeviceSide : public StepSide {
 
   const Experiment& experiment_;
   const Network& network_;
-  JobContext& context_;
   const std::int64_t length_, stride_;  // P, and P with the loss after it (padded)
   const std::unique_ptr<Communicator> nccl_;
   StepDevice device_;

@@ -400,11 +400,10 @@ DeviceBytes device_bytes(const TrainingSetup& setup, int ranks) {
   for (const auto& [unit, own] : units) add_unit(*unit, own);
   if (share_a_block(joined, all)) joined = all;
   bytes.plans *= static_cast<std::uint64_t>(experiment.train.prefetch + 1);
-  const double most = std::min(joined, setup.most_pass_bytes), step = joined;
+  const double most = std::min(joined, setup.most_pass_bytes);
   add_unit(setup.units.build(largest_unit(setup), largest_draw(experiment)),
            shares_slates(experiment) ? members : 1);
-  bytes.pass = static_cast<std::uint64_t>(step > 0 && step == most ? std::max(step, largest)
-                                                                   : 2 * std::max(most, largest));
+  bytes.pass = static_cast<std::uint64_t>(std::max(most, largest));
   bytes.workspaces = kWorkspaces;
   return bytes;
 }

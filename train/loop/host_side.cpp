@@ -23,16 +23,11 @@ class HostSide : public StepSide {
     reducer_ = make_tree_reducer(context.world, static_cast<std::int64_t>(stride_), context.pool);
   }
 
-  Parameters begin(const BatchPlan& batch, const std::vector<StepCall>& calls,
+  Parameters begin(const BatchPlan& batch, const std::vector<StepCall>&,
                    TrainingState& state) override {
     reducer_->begin(batch.owners);
-    calls_ = std::ssize(calls);
     step_ = batch.step + 1;
     return network_.place(state.weights().flat);
-  }
-
-  void for_calls(const std::function<void(std::size_t)>& run) override {
-    context_.pool.parallel_for(calls_, [&](std::int64_t i) { run(static_cast<std::size_t>(i)); });
   }
 
   void add(std::span<const StepCall> calls, std::size_t,
@@ -90,7 +85,7 @@ class HostSide : public StepSide {
   const std::size_t length_, stride_;  // P, and P with the loss after it (padded)
   std::unique_ptr<GradientReducer> reducer_;
   BufferCache buffers_;
-  std::int64_t calls_ = 0, step_ = 0;
+  std::int64_t step_ = 0;
   std::span<const float> sums_;  // [M, stride]
 };
 

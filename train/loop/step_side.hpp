@@ -29,8 +29,6 @@ class StepSide {
   // Starts a step of these calls. Returns their parameters, valid until the state changes.
   virtual Parameters begin(const BatchPlan& batch, const std::vector<StepCall>& calls,
                            TrainingState& state) = 0;
-  // Calls run(i) for each call of the step, on the threads that suit this side.
-  virtual void for_calls(const std::function<void(std::size_t)>& run) = 0;
   // Adds calls, from any thread: `gradient` computes their gradients together into the given rows, P
   // for each member of each call, and sets their losses. `index`: of the first call.
   virtual void add(std::span<const StepCall> calls, std::size_t index,

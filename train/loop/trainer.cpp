@@ -315,10 +315,6 @@ class TrainingRun {
     const PlanComparison plans = setup_.units.compare(slates, largest_draw(experiment_));
     spdlog::info("layers, and their rows in the largest unit against a dense plan's:");
     for (const std::string& line : layer_lines(setup_, plans)) spdlog::info("  {}", line);
-    if (setup_.network.device() && !setup_.network.joins_units())
-      spdlog::info(
-          "each unit is a pass of its own on the GPU: gat, gatv2, edge_mlp, attention between "
-          "nodes and readout.violations do not join units");
   }
 
   // Whether the run goes on from a checkpoint.

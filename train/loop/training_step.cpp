@@ -136,9 +136,8 @@ StepResult TrainingStep::run(const StepWork& work, TrainingState& state) {
   return result;
 }
 
-// On a device all members that learn from a unit are one call, unless calls are limited.
-std::vector<TrainingStep::Call> TrainingStep::calls_of(const StepWork& work) const {
-  const bool of_neighbours = !network_.device() || experiment_.batch.member_chunk > 0;
+// The leaves of joined passes, and the other passes.
+std::vector<TrainingStep::Call> TrainingStep::calls_of(const StepWork& work) {
   std::vector<Call> calls;
   for (const JoinedPass& pass : work.joined) {
     const std::size_t slots = pass.unit.size() / pass.members.size();
@@ -149,11 +148,7 @@ std::vector<TrainingStep::Call> TrainingStep::calls_of(const StepWork& work) con
   }
   for (const UnitPass& pass : work.passes) {
     if (!work.joined.empty() && pass.data->chunks.empty()) continue;
-    const auto same = std::ranges::find_if(calls, [&](const Call& call) {
-      return call.unit == pass.unit && call.data == pass.data.get();
-    });
-    const bool extends = !of_neighbours && same != calls.end();
-    Call& call = extends ? *same : calls.emplace_back(Call{pass.unit, pass.data.get(), {}, {}});
+    Call& call = calls.emplace_back(Call{pass.unit, pass.data.get(), {}, {}});
     for (int m = 0; m < pass.members; ++m) call.members.push_back(pass.first_member + m);
   }
   return calls;
@@ -170,8 +165,7 @@ void TrainingStep::run_calls(const StepWork& work, TrainingState& state) {
     run_joined(step, pass, calls, joined, count);
     joined += count;
   }
-  side_->for_calls([&](std::size_t i) {
-    if (i < joined) return;
+  const auto run = [&](std::size_t i) {
     Call& call = calls[i];
     side_->add({&call, 1}, i, [&](const GradientRows& gradients) {
       if (!call.data->chunks.empty()) return run_chunks(step, call, gradients.host);
@@ -179,7 +173,13 @@ void TrainingStep::run_calls(const StepWork& work, TrainingState& state) {
           step, call, call.data->input,
           [&](const UnitScores& scores) { return loss_gradient(work, call, scores); }, gradients);
     });
-  });
+  };
+  if (network_.device()) {
+    for (std::size_t i = joined; i < calls.size(); ++i) run(i);
+  } else {
+    context_.pool.parallel_for(std::ssize(calls),
+                               [&](std::int64_t i) { run(static_cast<std::size_t>(i)); });
+  }
 }
 
 // Forward and backward pass of a unit or a chunk, with the loss between them.

@@ -86,7 +86,7 @@ class TrainingStep {
   };
   using Call = StepCall;
   struct Members;
-  std::vector<Call> calls_of(const StepWork& work) const;
+  static std::vector<Call> calls_of(const StepWork& work);
   void run_calls(const StepWork& work, TrainingState& state);
   void run_joined(const Shared& step, const JoinedPass& pass, std::vector<Call>& calls,
                   std::size_t first, std::size_t count);

@@ -81,13 +81,12 @@ UnitBuilder training_units(const Experiment& experiment, const Dataset& data,
   return units;
 }
 
-// A third of the device's memory for each of two passes: weights, gradients of all leaves and plans
-// take the rest.
+// Half of the device's memory: weights, gradients of all leaves and plans take the rest.
 double pass_bytes(int device) {
   const std::vector<Device> devices =
       device < 0 ? std::vector<Device>() : visible_devices().devices;
   return static_cast<std::size_t>(device) < devices.size()
-             ? static_cast<double>(devices[static_cast<std::size_t>(device)].memory) / 3
+             ? static_cast<double>(devices[static_cast<std::size_t>(device)].memory) / 2
              : std::numeric_limits<double>::infinity();
 }
 

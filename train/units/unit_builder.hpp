@@ -100,8 +100,8 @@ class UnitBuilder {
   // The number of members to compute together on a unit, if not configured.
   int members_together(const Unit& unit) const;
 
-  // As of Network. Units that are joined to compute gradients are built unprepared.
-  bool joins_units() const { return use_ != UnitUse::scores && network_.joins_units(); }
+  // Whether a device joins units to compute gradients. They are built unprepared.
+  bool joins_units() const { return use_ != UnitUse::scores && network_.device(); }
   UnitInput join(const std::vector<std::vector<const UnitInput*>>& blocks) const {
     return network_.join(blocks);
   }

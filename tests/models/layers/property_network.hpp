@@ -117,7 +117,7 @@ class DoubleCall {
         input_(input),
         keys_(std::move(keys)),
         centred_(centred),
-        prepared_(composed_.prepare(input, input.plan, at::kDouble, network.pool())) {
+        prepared_(composed_.prepare(input, at::kDouble, network.pool())) {
     const ParameterTable& table = network.composed().parameters();
     const auto members = static_cast<std::int64_t>(keys_.size());
     for (const ParameterEntry& entry : table.entries()) {

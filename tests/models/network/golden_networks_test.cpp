@@ -102,7 +102,7 @@ class GoldenNetwork {
     const PlanShape shape = config_.plan_shape();
     input.plan = std::make_shared<const Plan>(refined ? refined_plan_of(graph_, shape)
                                                       : dense_plan_of(graph_, shape));
-    const auto unit = network.prepare(input, input.plan, at::kDouble, pool_);
+    const auto unit = network.prepare(input, at::kDouble, pool_);
     const at::Tensor all = network.scores({*unit, weights_of(members)});
     const at::Tensor expected = tensor_of(golden_.tensor("output"));
     ASSERT_EQ(all.size(0), members);

@@ -83,7 +83,7 @@ LayerGraph graph_of(GoldenCase& golden, bool tile) {
 void expect_scores(const ComposedNetwork& network, const UnitInput& input, GoldenCase& golden,
                    const std::vector<std::int64_t>& columns) {
   ThreadPool pool(1);
-  const auto unit = network.prepare(input, input.plan, at::kDouble, pool);
+  const auto unit = network.prepare(input, at::kDouble, pool);
   LayerWeights weights;
   for (const ParameterEntry& entry : network.parameters().entries())
     weights.add(entry.name, weight_of(entry, golden, columns));

@@ -621,10 +621,9 @@ TEST_P(Operators, SoftmaxGate) {
   });
 }
 
-// Room for a few rows of a group, or for two groups of two heads.
-inline std::int64_t small_chunks(const NodeAttention& attention, std::size_t layer) {
-  const std::int64_t rows = std::max(attention.most_after, attention.most_before + 3);
-  return layer % 2 == 0 ? 40 : 5 * rows * std::max<std::int64_t>(3, attention.most_before);
+// Room for a few rows of a group, or for some groups of two heads and five members.
+inline std::int64_t small_chunks(std::size_t layer) {
+  return layer % 2 == 0 ? 40 : 20'000;
 }
 
 // Two heads of 2 and of 3 channels, on each plan layer's own neighbours.
@@ -639,8 +638,8 @@ TEST_P(Operators, AttendNodes) {
     for (const PlanLayer* layer : layers) {
       NodeAttention& own =
           *attentions.emplace_back(std::make_unique<NodeAttention>(*layer, 0.25, made.type()));
-      for (Tensor* tensor : own.tensors()) made.arrays().add(*tensor);
-      if (made.small()) own.padded_floats = small_chunks(own, attentions.size());
+      made.arrays().add(own);
+      if (made.small()) own.padded_floats = small_chunks(attentions.size());
     }
     made.start();
     for (std::size_t i = 0; i < layers.size(); ++i) {
@@ -692,8 +691,8 @@ TEST_P(Operators, AttendLinearly) {
       layers.push_back(layer.get());
       NodeAttention& own =
           *attentions.emplace_back(std::make_unique<NodeAttention>(*layer, 1, made.type()));
-      for (Tensor* tensor : own.tensors()) made.arrays().add(*tensor);
-      if (made.small()) own.padded_floats = small_chunks(own, attentions.size());
+      made.arrays().add(own);
+      if (made.small()) own.padded_floats = small_chunks(attentions.size());
       ++(own.apart ? apart : shared);
       merged += own.merged;
     }

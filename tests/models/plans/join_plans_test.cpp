@@ -104,6 +104,12 @@ TEST(JoinPlans, BlocksHaveEqualRowsAndKindsAreToldByTheirNumber) {
     }
   }
   EXPECT_THROW(at.of(-1), Error);
+  JoinedUnits more = at;
+  const auto entries = more.kind({3, 5, 8, 0});
+  EXPECT_EQ(more.kind({3, 5, 8, 0}), entries);
+  EXPECT_NE(more.kind({5, 3, 8, 0})->rows, entries->rows);
+  EXPECT_EQ(more.kind({3, 5, 8, 0}), entries);
+  EXPECT_EQ(&more.of(entries->rows), entries.get());
   EXPECT_EQ(at.states->runs[2].count, units.plans[2].states + 1);
 }
 

@@ -221,6 +221,27 @@ TEST(DeviceTraining, JoinsUnitsWithoutChangingABit) {
        "model={encoder: {opcode_width: 4, join: late}, blocks: [{layer: sage, width: 8}, "
        "{layer: instance_norm}, {layer: join_config, width: 8}, {layer: virtual_node}, "
        "{layer: pna, width: 8}], readout: {pool: l2_sum}}"},
+      {three, order,
+       "model={" + encoder +
+           ", blocks: [{layer: gat, width: 4, heads: 2}, {layer: gatv2, width: 6, heads: 2, join: "
+           "mean}, {layer: linear_attention, width: 5, heads: 2}], " +
+           sum + "}"},
+      {three, folds, "plan=dense",
+       "model={" + encoder +
+           ", blocks: [{layer: gatv2, width: 4, heads: 3}, {layer: edge_mlp, width: 3, "
+           "config_width: 4}], readout: {pool: max}}"},
+      {three, order,
+       "model={" + encoder +
+           ", blocks: [{layer: self_attention, width: 4, heads: 2, directions: "
+           "[consumer_to_producer]}, {layer: edge_mlp, width: 4, config_width: 3}], " +
+           sum + "}"},
+      {three, folds,
+       "model={" + encoder +
+           ", blocks: [{layer: sage, width: 8}, {layer: self_attention, width: 5}, {layer: "
+           "graph_norm}, {layer: linear_attention, width: 4, heads: 2}], readout: {pool: mean+max, "
+           "violation_ratio: output}}"},
+      {"batch={slates: 3, configs: 8, config_chunk: 3", folds,
+       "model={" + encoder + ", blocks: [{layer: gat, width: 4}], " + sum + "}"},
       {three, order, "loss={mse: {}}",
        "model={" + encoder + ", blocks: [{layer: sage, width: 8}], " + sum + "}"},
   };
