@@ -74,8 +74,7 @@ class Simulation {
       load.slowest += std::ranges::max(work) / count;
       for (double& own : work) own *= slow_down(rng);
       slowed += std::ranges::max(work) / count;
-      const ExchangeSize size =
-          exchange_size(batch.owners, ranks, 4 * case_.parameters, SentRows::sub_trees);
+      const ExchangeSize size = exchange_size(batch.owners, ranks, 4 * case_.parameters, false);
       load.exchange.bytes += size.bytes / count;
       load.exchange.messages += size.messages / count;
     }
@@ -136,9 +135,9 @@ int main(int argc, char** argv) {
   using namespace tpudist;
   const std::int64_t steps = argc > 1 ? std::atoll(argv[1]) : 500;
   const std::vector<Case> cases{
-      {"NLP, 4 x 5 pieces", 4, 5, 5, 5659, 1.0, 2.3e6, {1, 4, 8, 16, 64, 1024}},
-      {"XLA, 10 x 5 pieces", 10, 5, 5, 14105, 1.0, 265e3, {1, 4, 8, 16, 64, 1024}},
-      {"XLA, 64 x 20 pieces", 64, 20, 5, 14105, 25.6, 265e3, {1, 8, 64, 256, 1024}}};
+      {"NLP, 4 slates x 5 members", 4, 5, 5, 5659, 1.0, 2.3e6, {1, 4, 8, 16, 64, 1024}},
+      {"XLA, 10 x 5", 10, 5, 5, 14105, 1.0, 265e3, {1, 4, 8, 16, 64, 1024}},
+      {"XLA, 64 x 20", 64, 20, 5, 14105, 25.6, 265e3, {1, 8, 64, 256, 1024}}};
   fmt::print(
       "| | ranks | ms a step | of these messages | busy | efficiency | with slow ranks |\n"
       "|---|---|---|---|---|---|---|\n");

@@ -4,10 +4,11 @@
     bench/ranks.py --build build/release experiments/alexnet.yaml [key=value ...]
 
 Each round trains on each number of ranks and makes dry runs (`train --dry-run --ranks`) on one rank and on as many as
-there are cores, whose forecast is for two ranks and more: all meet the same machine. Prints medians over the rounds of two comparisons with the forecast, each with its extremes: the
-seconds of a mean step, unless ranks share cores; and the CPU seconds of a step on all ranks together (forecast: ranks x
-s/step x busy), for which other programs on the machine matter less. Also the rates of copying memory with one and
-with two threads: two ranks share the memory. The parameters must come out equal.
+there are cores, whose forecast is for two ranks and more: all meet the same machine. Prints medians over the rounds of
+two comparisons with the forecast, each with its extremes: the seconds of a mean step, unless ranks share cores; and the
+CPU seconds of a step on all ranks together (forecast: ranks x s/step x busy), for which other programs on the machine
+matter less. Also the rates of copying memory with one and with two threads: two ranks share the memory. The parameters
+must come out equal.
 
 Each rank has one core for all its threads, as where a job fills its machine. With --bind none the thread that prepares
 steps ahead takes the core that a second rank would have: one rank then uses two cores. More ranks than cores are not
@@ -44,7 +45,8 @@ def sleeping_library(folder):
     """Open MPI's ranks that wait call sched_yield between two looks, if told that they share cores."""
     library = pathlib.Path(folder) / "sleep.so"
     source = "#include <unistd.h>\nint sched_yield(void) { return usleep(200); }\n"
-    subprocess.run(["cc", "-shared", "-fPIC", "-O1", "-x", "c", "-", "-o", library], input=source, text=True, check=True)
+    words = ["cc", "-shared", "-fPIC", "-O1", "-x", "c", "-", "-o", library]
+    subprocess.run(words, input=source, text=True, check=True)
     return {"LD_PRELOAD": str(library), "OMPI_MCA_mpi_yield_when_idle": "1"}
 
 

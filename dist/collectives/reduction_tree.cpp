@@ -62,22 +62,20 @@ std::vector<std::int64_t> slice_begins(std::int64_t length, int ranks) {
   return begin;
 }
 
-ExchangeSize exchange_size(const LeafOwners& owners, int ranks, double row_bytes, SentRows sent) {
+ExchangeSize exchange_size(const LeafOwners& owners, int ranks, double row_bytes, bool leaves) {
   const ReductionTree tree = make_reduction_tree(owners, ranks);
-  const double others = ranks - 1, slice = row_bytes / ranks;
-  const auto sums = static_cast<double>(tree.root.size()) -
-                    static_cast<double>(std::ranges::count(tree.root, ReductionTree::none));
-  if (sent == SentRows::sums) return {2 * sums * others * slice, 2 * others};
-  std::vector<double> rows(ranks);  // that a rank has
-  for (int rank = 0; rank < ranks && sent == SentRows::sub_trees; ++rank)
-    rows[rank] = static_cast<double>(tree.held[rank].size());
+  const double others = ranks - 1;
+  const auto sums =
+      static_cast<double>(std::ranges::count_if(tree.root, [](int root) { return root >= 0; }));
+  std::vector<double> rows;  // that a rank has
+  for (const std::vector<int>& held : tree.held) rows.push_back(leaves ? 0 : std::ssize(held));
   for (const int owner : owners.owner)
-    if (owner >= 0 && sent == SentRows::leaves) ++rows[owner];
+    if (owner >= 0 && leaves) ++rows[owner];
   const auto [least, most] = std::ranges::minmax(rows);
   const double all = std::accumulate(rows.begin(), rows.end(), 0.0);
-  return {(std::max(most * others, all - least) + sums * others) * slice,
-          // NCCL sends a rank's leaves, and then the sums, in one group.
-          (sent == SentRows::sub_trees ? most + sums : 2) * others};
+  // NCCL sends a rank's leaves, and then the sums, in one group.
+  return {(std::max(most * others, all - least) + sums * others) * row_bytes / ranks,
+          (leaves ? 2 : most + sums) * others};
 }
 
 }  // namespace tpudist

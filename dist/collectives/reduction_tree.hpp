@@ -37,15 +37,12 @@ ReductionTree make_reduction_tree(const LeafOwners& owners, int ranks);
 // except on the last rank.
 std::vector<std::int64_t> slice_begins(std::int64_t length, int ranks);
 
-// The rows of which ranks send slices before they add them: of their largest sub-trees
-// (make_tree_reducer), of their leaves (DeviceReducer), or of their sums (an all_reduce).
-enum class SentRows { sub_trees, leaves, sums };
-
-// What a step's sums over ranks take, slices and gathered sums together.
+// Most that a rank sends or receives in a step, slices and gathered sums together.
 struct ExchangeSize {
-  double bytes = 0;     // most that a rank sends or receives
-  double messages = 0;  // most that a rank sends, if they follow one another
+  double bytes = 0, messages = 0;  // messages that follow one another
 };
-ExchangeSize exchange_size(const LeafOwners& owners, int ranks, double row_bytes, SentRows sent);
+// `row_bytes`: of a leaf's row. Ranks send slices of their leaves (DeviceReducer), or else of their
+// largest sub-trees.
+ExchangeSize exchange_size(const LeafOwners& owners, int ranks, double row_bytes, bool leaves);
 
 }  // namespace tpudist

@@ -123,6 +123,7 @@ RankRequest asked_ranks(const TrainArguments& arguments) {
   if (twice != asked.ranks.end()) refuse_value("--ranks", fmt::format("{} is given twice", *twice));
   if (asked.ranks.size() > kMost)
     refuse_value("--ranks", fmt::format("at most {} numbers are compared", kMost));
+  if (!asked.ranks.empty() && asked.ranks.front() > 1) asked.ranks.insert(asked.ranks.begin(), 1);
   if (arguments.link.empty()) return asked;
   if (arguments.link.size() != 2) refuse_value("--link", "give two numbers: us and GB/s");
   asked.links = LinkSpeed{1e-6 * arguments.link[0], 1e9 * arguments.link[1]};

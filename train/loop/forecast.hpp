@@ -45,7 +45,7 @@ std::string evaluation_text(const Experiment& experiment, const EvaluationCosts&
 struct WorkPlan {
   std::string text;  // data, units, memory, evaluations, and each rank's share in the first steps
   EvaluationCosts evaluations;
-  // Of the planned steps: of the started ranks, then with_one(those asked for).
+  // Of the planned steps: of the started ranks, then of those asked for.
   std::vector<RankLoad> loads;
 };
 

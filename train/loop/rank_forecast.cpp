@@ -24,7 +24,7 @@ double rounds_of(int ranks) {
 }  // namespace
 
 RankLoad rank_load(const BatchPlanner& planner, int ranks, std::span<const UnitCosts> steps,
-                   double row_bytes, SentRows sent) {
+                   double row_bytes, bool leaves) {
   const BatchPlanner own = planner.for_ranks(ranks);
   const auto count = static_cast<double>(steps.size());
   RankLoad load{.ranks = ranks};
@@ -34,16 +34,11 @@ RankLoad rank_load(const BatchPlanner& planner, int ranks, std::span<const UnitC
     load.first += work.front() / count;
     load.mean += std::accumulate(work.begin(), work.end(), 0.0) / ranks / count;
     load.slowest += std::ranges::max(work) / count;
-    const ExchangeSize size = exchange_size(batch.owners, ranks, row_bytes, sent);
+    const ExchangeSize size = exchange_size(batch.owners, ranks, row_bytes, leaves);
     load.exchange.bytes += size.bytes / count;
     load.exchange.messages += size.messages / count;
   }
   return load;
-}
-
-std::vector<int> with_one(std::vector<int> ranks) {
-  if (!ranks.empty() && ranks.front() > 1) ranks.insert(ranks.begin(), 1);
-  return ranks;
 }
 
 LinkSpeed measure_links(Communicator& communicator, double bytes) {

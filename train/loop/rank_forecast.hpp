@@ -25,9 +25,9 @@ struct RankLoad {
   ExchangeSize exchange = {};
 };
 
-// `steps`: at least one. `row_bytes`: of a leaf's row.
+// `steps`: at least one. `row_bytes`, `leaves`: as of exchange_size.
 RankLoad rank_load(const BatchPlanner& planner, int ranks, std::span<const UnitCosts> steps,
-                   double row_bytes, SentRows sent);
+                   double row_bytes, bool leaves);
 
 // Seconds that a rank takes for one unit of work (BatchPlanner::rank_work): to compute it, and to
 // read and plan it.
@@ -47,26 +47,22 @@ LinkSpeed measure_links(Communicator& communicator, double bytes);
 
 // What `train --dry-run --ranks` asks for.
 struct RankRequest {
-  std::vector<int> ranks;  // ascending, each once; empty: no forecast
+  std::vector<int> ranks;  // ascending, from 1 on; empty: no forecast
   std::optional<LinkSpeed>
       links;  // nothing: measured between several started ranks, else LinkSpeed{}
 };
-
-// The ranks to forecast: with one, to which efficiency refers; none if none are asked for.
-std::vector<int> with_one(std::vector<int> ranks);
 
 // Times in seconds.
 struct RankForecast {
   int ranks = 1;
   double step = 0, messages = 0;  // of a step; the part in which ranks exchange gradients
   double busy = 0;                // share of a step in which the mean rank computes or plans
-  double efficiency = 1;          // time of one rank / (ranks x time of these)
-  double training = 0;            // the whole
+  double efficiency = 1;  // time of one rank / (ranks x time of these); not of forecast_step
+  double training = 0;    // the whole; not of forecast_step
 };
 
-// One step; efficiency and the whole training remain to be set. `update`: seconds of the optimizer,
-// which every rank spends. `hides_planning`: a GPU computes while the host plans; without one a rank
-// is taken to have as many cores as threads.
+// `update`: seconds of the optimizer, which every rank spends. `hides_planning`: a GPU computes while
+// the host plans; without one a rank is taken to have as many cores as threads.
 RankForecast forecast_step(const RankLoad& load, const RankSpeed& speed, const LinkSpeed& links,
                            double update, bool hides_planning);
 

@@ -306,9 +306,9 @@ TEST(DryRun, ForecastsRanksThatAreNotThere) {
 }
 
 TEST(DryRun, OneNumberOfRanksIsAForecastToo) {
-  const std::string text = dry_run_text(tiny_experiment(), {{3}, {}});
+  const std::string text = dry_run_text(tiny_experiment(), {{1, 3}, {}});
   EXPECT_THAT(shares(text), SizeIs(3));
-  EXPECT_THAT(forecast_rows(text), SizeIs(1));
+  EXPECT_THAT(forecast_rows(text), SizeIs(2));
   EXPECT_THAT(text, HasSubstr("30 us each, 1.2 GB/s for each rank (assumed"));
 }
 
@@ -320,7 +320,7 @@ TEST(DryRun, TimesSharesOfAllKindsOfSteps) {
         {"batch={slates: 4, configs: 4, unit: graph, unit_slates: 2}"},
         {"data.segments={nodes: 20, by: consecutive}", "loss.list_mle.clip_norm=.inf"},
         {"dist.reduce=nccl"}}) {
-    const auto rows = forecast_rows(dry_run_text(tiny_experiment(overrides), {{2, 40}, {}}));
+    const auto rows = forecast_rows(dry_run_text(tiny_experiment(overrides), {{1, 40}, {}}));
     ASSERT_THAT(rows, SizeIs(2)) << overrides.front();
     EXPECT_GT(rows[0][4], rows[1][4]) << overrides.front();  // 40 ranks have too little to do
   }
@@ -352,7 +352,7 @@ TEST(RankForecast, LoadsAreThoseOfTheAssignment) {
   UnitCosts step{0, {}};
   for (const SlateId& slate : first.slates) step.work.push_back(slate.graph == 0 ? 3 : 1);
   const auto load = [&](int ranks) {
-    return rank_load(planner, ranks, std::span(&step, 1), 64, SentRows::sub_trees);
+    return rank_load(planner, ranks, std::span(&step, 1), 64, false);
   };
   EXPECT_EQ(load(1).slowest, 8);
   EXPECT_EQ(load(1).exchange.bytes, 0);
