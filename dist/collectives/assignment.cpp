@@ -32,34 +32,42 @@ double total_cost(std::span<const WorkItem> items) {
 // rank or for none, whatever lowers the higher cost of the two most.
 void exchange(std::span<const WorkItem> items, int ranks, const RankCost& together,
               std::vector<int>& owner) {
-  const auto cost_of = [&](int rank, const std::vector<int>& owners) {
-    std::vector<WorkItem> own;
-    for (std::size_t i = 0; i < items.size(); ++i)
-      if (owners[i] == rank) own.push_back(items[i]);
-    return together(own);
+  constexpr std::size_t kNoItem = -1;
+  std::vector<std::vector<std::size_t>> own;  // [ranks] items
+  std::vector<WorkItem> list;
+  const auto cost_of = [&](int rank, std::size_t given, std::size_t taken) {
+    list.clear();
+    for (const std::size_t i : own[rank])
+      if (i != given) list.push_back(items[i]);
+    if (taken != kNoItem) list.push_back(items[taken]);
+    return together(list);
   };
   for (int round = 0; round < ranks; ++round) {
+    own.assign(static_cast<std::size_t>(ranks), {});
+    for (std::size_t i = 0; i < items.size(); ++i) own[owner[i]].push_back(i);
     std::vector<double> cost;
-    for (int rank = 0; rank < ranks; ++rank) cost.push_back(cost_of(rank, owner));
+    for (int rank = 0; rank < ranks; ++rank) cost.push_back(cost_of(rank, kNoItem, kNoItem));
     const int from = static_cast<int>(std::ranges::max_element(cost) - cost.begin());
     double best = cost[from] * (1 - 1e-9);  // more than rounding
-    std::vector<int> taken = owner, tried = owner;
-    for (std::size_t i = 0; i < items.size(); ++i) {
-      for (std::size_t j = 0; owner[i] == from && j < items.size() + cost.size(); ++j) {
-        const bool moves = j >= items.size();
-        const int to = moves ? static_cast<int>(j - items.size()) : owner[j];
+    std::size_t given = kNoItem, taken = kNoItem;
+    int receiver = from;
+    for (const std::size_t i : own[from]) {
+      for (int to = 0; to < ranks; ++to) {
         if (to == from) continue;
-        tried[i] = to;
-        if (!moves) tried[j] = from;
-        const double higher = std::max(cost_of(to, tried), cost_of(from, tried));
-        if (higher < best) taken = tried;
-        best = std::min(best, higher);
-        if (!moves) tried[j] = to;
-        tried[i] = from;
+        for (std::size_t j = 0; j <= own[to].size(); ++j) {
+          const std::size_t back = j < own[to].size() ? own[to][j] : kNoItem;
+          const double left = cost_of(from, i, back);
+          if (left >= best) continue;
+          const double higher = std::max(left, cost_of(to, back, i));
+          if (higher >= best) continue;
+          best = higher;
+          given = i, taken = back, receiver = to;
+        }
       }
     }
-    if (taken == owner) return;
-    owner = std::move(taken);
+    if (given == kNoItem) return;
+    owner[given] = receiver;
+    if (taken != kNoItem) owner[taken] = from;
   }
 }
 

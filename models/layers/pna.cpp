@@ -30,8 +30,8 @@ at::Tensor scaled_aggregates(const std::vector<at::Tensor>& rows) {
   const auto means = rows[1].chunk(2, 2), most = rows[2].chunk(2, 2);
   const at::Tensor &count = rows[3], &growth = rows[4];
   const at::Tensor any = (count > 0).to(count.scalar_type()), own = rows[0] * any,
-                   root = (means[1] - means[0] * means[0]).clamp_min(kLeastVariance).sqrt(),
-                   deviation = root.masked_fill(root <= std::sqrt(kLeastVariance), 0);
+                   variance = (means[1] - means[0] * means[0]).clamp_min(kLeastVariance),
+                   deviation = roots(variance).masked_fill(variance <= kLeastVariance, 0);
   const at::Tensor all = at::cat({own + means[0], own + most[0], own - most[1], deviation}, 2);
   return at::cat({all, all * growth, all / growth}, 2);
 }

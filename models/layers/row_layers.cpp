@@ -284,7 +284,7 @@ std::shared_ptr<const Layer> read_dropout(ConfigNode block, const LayerPosition&
 at::Tensor normalise_l2(const at::Tensor& x, const Backend& backend) {
   // The gradient of the root of 0 is not finite.
   const auto length = [](const at::Tensor& rows) {
-    return row_sums(rows.square()).clamp_min_(1e-24).sqrt_();
+    return roots(row_sums(rows.square()).clamp_min_(1e-24));
   };
   return map_rows(
       [length](const auto& rows, at::Tensor& y) { at::div_out(y, rows[0], length(rows[0])); },

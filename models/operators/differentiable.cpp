@@ -179,6 +179,18 @@ class SumChannels : public torch::autograd::Function<SumChannels> {
   }
 };
 
+class Roots : public torch::autograd::Function<Roots> {
+ public:
+  static Tensor forward(AutogradContext* context, const Tensor& x) {
+    const Tensor root = x.to(at::kDouble).sqrt().to(x.scalar_type());
+    context->save_for_backward({root});
+    return root;
+  }
+  static variable_list backward(AutogradContext* context, const variable_list& gradients) {
+    return {gradients[0] / (2 * context->get_saved_variables()[0])};
+  }
+};
+
 class RepeatChannels : public torch::autograd::Function<RepeatChannels> {
  public:
   static Tensor forward(AutogradContext*, const Tensor& x, std::int64_t channels) {
@@ -408,6 +420,10 @@ Tensor row_sums(const Tensor& x) {
 
 Tensor sum_channels(const Tensor& x) {
   return SumChannels::apply(x);
+}
+
+Tensor roots(const Tensor& x) {
+  return Roots::apply(x);
 }
 
 Tensor repeat_channels(const Tensor& x, std::int64_t channels) {

@@ -47,6 +47,10 @@ at::Tensor map_rows(const RowWriter& function, const RowGradient& gradient,
 // are added in double, in one order on every CPU.
 at::Tensor row_sums(const at::Tensor& x);
 
+// Differentiable: the square roots. On CPUs of Intel LibTorch takes at::sqrt from MKL, which may miss
+// the nearest number by one; rounded from double to float32, every CPU gets the nearest.
+at::Tensor roots(const at::Tensor& x);
+
 // Differentiable: the sums over the last dimension, which stays with size 1, and the reverse, a last
 // dimension of size 1 repeated `channels` times. LibTorch's own broadcasts give sums as gradients
 // whose bits depend on the CPU.
