@@ -55,7 +55,7 @@ class EdgeMlp : public Layer {
     network.add_step(
         {2 * product_work(in_, config_.hidden), edges, edges, 2 * config_.hidden + config_.width,
          static_cast<int>(config_.directions.size()), 2 * config_.hidden + config_.width},
-        {.entry = 2.0 * static_cast<double>(config_.hidden)});
+        {.entry = static_cast<double>(2 * config_.hidden + config_.width)});
     network.add_step({0, product_work(config_.width, config_.config_hidden), configs,
                       channels() + config_.config_hidden, 1});
   }

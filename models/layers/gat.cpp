@@ -74,7 +74,7 @@ class Gat : public Layer {
         {(config_.second_version ? 2 : 1) * product_work(in_, config_.inner()), 8 * inner,
          8 * inner, 5 * config_.inner(), static_cast<int>(config_.directions.size()),
          (config_.second_version ? 3 : 1) * config_.inner()},
-        {.entry = (config_.second_version ? 3 : 1) * inner});
+        {.entry = (config_.second_version ? 5 : 2) * inner});
   }
 
   // The entries of the step, and the logarithms of their counts: counts are factors of the powers
