@@ -26,7 +26,7 @@ const std::map<std::string, Golden> kGolden{
      {"{encoder: {opcode_width: 4, width: 12}, blocks: [{layer: gin, width: 12, activation: silu}, "
       "{layer: graph_norm}, {layer: gcn, width: 20, activation: elu}, {layer: instance_norm}, "
       "{layer: l2_norm}], readout: {pool: sum, scale: 0.1}}",
-      "d2d209c852fd76bc"}},
+      "bd251e5d905ff457"}},
     {"a gate over configurations",
      {"{encoder: {opcode_width: 4, width: 12}, blocks: [{layer: sage, width: 12}, {layer: "
       "config_attention}, {layer: channel_attention}, {layer: dropout, rate: 0.2}], readout: "
