@@ -270,7 +270,7 @@ TEST_F(DryRun, PlansForRanksThatDoNotRun) {
   EXPECT_EQ(run_program("train --ranks 3 " + file_ + " 2>&1").exit_code, 2);
 }
 
-TEST_F(InspectPlans, DryRunComparesNumbersOfRanks) {
+TEST_F(DryRun, DryRunComparesNumbersOfRanks) {
   const auto [exit_code, text] =
       run_program("train --dry-run --ranks 4,1,2 --link 2,10 " + file_ + " train.steps=3 2>&1");
   EXPECT_EQ(exit_code, 0) << text;
@@ -279,7 +279,7 @@ TEST_F(InspectPlans, DryRunComparesNumbersOfRanks) {
                           HasSubstr("with an efficiency of 0.8")));
 }
 
-TEST_F(InspectPlans, WrongNumbersOfRanksAreExitCode2) {
+TEST_F(DryRun, WrongNumbersOfRanksAreExitCode2) {
   for (const std::string wrong :
        {"--ranks 0", "--ranks=-1", "--ranks 1,x", "--ranks 1.5", "--ranks 2,4,2", "--ranks 100000",
         "--ranks ''", "--ranks 1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16,17", "--link 1,2",
