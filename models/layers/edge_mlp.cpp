@@ -134,8 +134,7 @@ class EdgeMlp : public Layer {
                            all = in[1].narrow(2, width, 1);
           const at::Tensor of_config = repeat_channels(in[2].unsqueeze(3), width).transpose(2, 3),
                            of_edges = repeat_channels(f.unsqueeze(3), in[2].size(2));
-          return at::cat({(of_edges * of_config).flatten(2),
-                          in[2] * (number / all.clamp_min(1))},
+          return at::cat({(of_edges * of_config).flatten(2), in[2] * (number / all.clamp_min(1))},
                          2);
         },
         {gather_rows(sums[1], nodes.self, backend),

@@ -178,13 +178,14 @@ class Gat : public Layer {
       at::sub_out(y, rows[0], rows[1]);
       exponentiate(y);
     };
-    return map_rows(write,
-                    [write](const auto& rows, const at::Tensor& d_y, auto& d_rows) {
-                      if (!d_rows[0].defined()) return;
-                      write(rows, d_rows[0]);
-                      d_rows[0].mul_(d_y);
-                    },
-                    {logits, largest}, logits.size(2), backend);
+    return map_rows(
+        write,
+        [write](const auto& rows, const at::Tensor& d_y, auto& d_rows) {
+          if (!d_rows[0].defined()) return;
+          write(rows, d_rows[0]);
+          d_rows[0].mul_(d_y);
+        },
+        {logits, largest}, logits.size(2), backend);
   }
 
   GatConfig config_;

@@ -77,8 +77,8 @@ class Network {
   void prepare_unit(UnitInput& input) const;
 
   // Joins units (models/inputs/unit_input.hpp) for `gradient` below, and prepares the result. On a
-  // device alone. The units need not be prepared. If the loss ignores a shift at all scores, give each the needed part
-  // of its plan.
+  // device alone. The units need not be prepared. If the loss ignores a shift at all scores, give
+  // each the needed part of its plan.
   UnitInput join(const std::vector<std::vector<const UnitInput*>>& blocks) const;
 
   // How many members a call on this plan should take, if the caller can choose: as many as share

@@ -14,10 +14,10 @@ namespace {
 
 // The estimate over the counted bytes, for a file of experiments/.
 double ratio_of(const std::string& file) {
-  ConfigDocument document = ConfigDocument::load(
-      source_folder() / "experiments" / (file + ".yaml"),
-      {"data.shards=" + tiny_shards().string(), "data.include={}", "ensemble={members: 2}",
-       "batch.slates=4"});
+  ConfigDocument document =
+      ConfigDocument::load(source_folder() / "experiments" / (file + ".yaml"),
+                           {"data.shards=" + tiny_shards().string(), "data.include={}",
+                            "ensemble={members: 2}", "batch.slates=4"});
   const Experiment experiment = read_experiment(document);
   OneRank alone(2);
   alone.context.topology.device = 0;
