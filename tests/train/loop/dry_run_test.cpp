@@ -318,8 +318,7 @@ TEST(DryRun, TimesSharesOfAllKindsOfSteps) {
        {std::vector<std::string>{"ensemble.vary=[init, fold, order]"},
         {"batch.config_chunk=2"},
         {"batch={slates: 4, configs: 4, unit: graph, unit_slates: 2}"},
-        {"data.segments={nodes: 20, by: consecutive}", "loss.list_mle.clip_norm=.inf"},
-        {"dist.reduce=nccl"}}) {
+        {"data.segments={nodes: 20, by: consecutive}", "loss.list_mle.clip_norm=.inf"}}) {
     const auto rows = forecast_rows(dry_run_text(tiny_experiment(overrides), {{1, 40}, {}}));
     ASSERT_THAT(rows, SizeIs(2)) << overrides.front();
     EXPECT_GT(rows[0][4], rows[1][4]) << overrides.front();  // 40 ranks have too little to do
