@@ -138,7 +138,7 @@ std::int32_t SlateRefiner::neighbourhood_of_row(std::size_t set, std::int32_t ro
 std::int32_t SlateRefiner::neighbourhood_of_key(std::size_t set, std::uint64_t hash,
                                                 std::int64_t base, RowLists& lists) {
   if (key_.size() == 1) return neighbourhood_of_row(set, key_[0], base, lists);
-  hash &= hash_mask_;
+  hash = mix_hash(hash) & hash_mask_;  // a sum of equal hashes has few bits
   std::int32_t list = several_[set].find(
       hash, [&](std::int32_t candidate) { return is_key(lists.of(candidate), base); });
   if (list >= 0) return list;
@@ -234,7 +234,8 @@ void SlateRefiner::collect_neighbourhoods(int layer, std::size_t set, std::int32
   }
   // Nodes often have equal lists along config edges, which may have thousands of neighbours.
   KnownList* known = nullptr;
-  if (sources.size() >= kLongList) {
+  const bool is_long = sources.size() >= kLongList;
+  if (is_long) {
     const auto [at, fresh] = known_lists_[set].try_emplace(hash64(std::as_bytes(sources)));
     if (fresh) {
       known = &at->second;
@@ -247,7 +248,8 @@ void SlateRefiner::collect_neighbourhoods(int layer, std::size_t set, std::int32
   for (const std::int32_t source : sources)
     result.partition = partitions_.refine(result.partition, of_node_.partition[source]);
   key_.resize(sources.size());
-  if (sources.size() >= kLongList) {
+  // A few classes are added up one by one.
+  if (is_long && 4 * partitions_.classes(result.partition) >= graph_slates_.configs) {
     collect_long_list(set, sources, base, lists, result);
     if (known) known->around = result;
     return;
@@ -260,9 +262,10 @@ void SlateRefiner::collect_neighbourhoods(int layer, std::size_t set, std::int32
       key_[i] = sources_[i](config);
       hash += hash_of_row(key_[i]);
     }
-    sort_rows(std::span(key_));
+    if (!is_long) sort_rows(std::span(key_));
     result.neighbourhood.push_back(neighbourhood_of_key(set, hash, base, lists));
   }
+  if (known) known->around = result;
 }
 
 // Adds up the hashes of all configurations source by source.

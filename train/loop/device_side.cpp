@@ -97,11 +97,7 @@ class DeviceSide : public StepSide {
     }
   }
 
-  void reduce() override {
-    // Wait before ranks meet: a slow rank must not count against the timeout of NCCL.
-    if (nccl_) network_.device()->wait();
-    sums_ = reducer_.finalize(gradients());
-  }
+  void reduce() override { sums_ = reducer_.finalize(gradients()); }
 
   DeviceWeights::LossAndNorm totals(TrainingState& state) override {
     return state.device_weights()->losses_and_norms(sums_, stride_);

@@ -259,8 +259,13 @@ WorkPlan plan_work(const Experiment& experiment, const std::vector<int>& asked,
   counts.insert(counts.begin(), started);
   const auto row = static_cast<double>(setup.network.parameters().length() + kRowExtra);
   const bool leaves = setup.network.device() != nullptr;
-  for (const int count : counts)
-    plan.loads.push_back(rank_load(setup.planner, count, costs, sizeof(float) * row, leaves));
+  for (const int count : counts) {
+    RankLoad& load = plan.loads.emplace_back(
+        rank_load(setup.planner, count, costs, sizeof(float) * row, leaves));
+    const double others = 2.0 * (count - 1);
+    if (experiment.dist.all_reduce)  // as in a ring
+      load.exchange = {others / count * experiment.ensemble.members * sizeof(float) * row, others};
+  }
   const double operations =
       ranks *
       rank_load(setup.planner, ranks,

@@ -102,6 +102,15 @@ class TimedSteps {
     if (cost) measured_.add_evaluation(cost->work / context_.world.size(), seconds_since(begin));
   }
 
+  // Whether a GPU has the memory that such a rank takes. Collective.
+  bool fits(int ranks) {
+    std::int64_t fits = 1;
+    run_on_all_ranks(context_.world,
+                     [&] { fits = device_memory_fault(setup_, context_, ranks).empty(); });
+    context_.world.all_reduce(std::span(&fits, 1), ReduceOp::min);
+    return fits == 1;
+  }
+
   // Takes the steps again as one of `ranks` ranks, the one with most estimated work, without planning
   // beside it. Each rank does so at the same time, and all get the mean. Call after all other steps.
   RankSpeed speed_as_one_of(int ranks) {
@@ -121,7 +130,9 @@ class TimedSteps {
       const auto rank = static_cast<int>(std::ranges::max_element(cost) - cost.begin());
       double work = 0, compute = std::numeric_limits<double>::infinity(), planning = compute;
       for (int time = 0; time < 2; ++time) {  // the first may be slow: the quicker one counts
-        StepWork share = setup_.steps_of(rank, planner).build(step);
+        StepWork share;
+        run_on_all_ranks(context_.world,
+                         [&] { share = setup_.steps_of(rank, planner).build(step); });
         for (int& owner : share.batch.owners.owner) owner = owner == rank ? 0 : -1;
         state_.step = step;
         taken.run(share, state_);
@@ -179,7 +190,7 @@ int ranks_of_node(const JobContext& context) {
   return std::max(cores / context.pool.threads(), 1);
 }
 
-// 32 MiB on a Hopper for each thread that calls cuBLAS: two run passes, one is autograd's.
+// 32 MiB on a Hopper for each thread that calls cuBLAS: two score, one is autograd's.
 constexpr std::uint64_t kWorkspaces = 3 * (std::uint64_t{32} << 20);
 
 // The bytes of a leaf of `unit` in a pass on a GPU. Adds the bytes of the unit's plans and inputs to
@@ -316,7 +327,14 @@ std::string time_text(const Experiment& experiment, const std::filesystem::path&
   timed.take();
   timed.evaluate(plan.evaluations);
   std::vector<RankSpeed> speeds;
-  for (const int ranks : asked.ranks) speeds.push_back(timed.speed_as_one_of(ranks));
+  std::vector<int> too_large;  // numbers of ranks whose passes a GPU cannot hold
+  for (const int ranks : asked.ranks) {
+    if (timed.fits(ranks)) {
+      speeds.push_back(timed.speed_as_one_of(ranks));
+    } else {
+      too_large.push_back(ranks);
+    }
+  }
   const bool measures = !asked.ranks.empty() && !asked.links && started > 1;
   const LinkSpeed links = measures ? timed.links() : asked.links.value_or(LinkSpeed{});
   if (context.world.rank() != 0) return "";
@@ -337,9 +355,10 @@ std::string time_text(const Experiment& experiment, const std::filesystem::path&
       format_seconds(set_up + own.total()));
   std::vector<RankForecast> rows;
   for (std::size_t i = 0; i < speeds.size(); ++i) {
-    RankForecast& row = rows.emplace_back(forecast_step(
-        plan.loads[i + 1], speeds[i], links, measured.optimizer_seconds(), timed.hides_planning()));
-    row.efficiency = rows.front().step / (row.ranks * row.step);
+    RankForecast& row =
+        rows.emplace_back(forecast_step(plan.loads[i + 1 + too_large.size()], speeds[i], links,
+                                        measured.optimizer_seconds(), timed.hides_planning()));
+    row.efficiency = rows.front().ranks * rows.front().step / (row.ranks * row.step);
     row.training = set_up + forecast(row.step, row.ranks).total();
   }
   if (rows.empty()) return text;
@@ -353,6 +372,10 @@ std::string time_text(const Experiment& experiment, const std::filesystem::path&
              measures      ? fmt::format("measured between these {} ranks", started)
              : asked.links ? "--link"
                            : "assumed: 10 Gb/s Ethernet, --link gives others") +
+         (too_large.empty()
+              ? ""
+              : fmt::format("  left out     {}: a pass needs more memory than a GPU has\n",
+                            fmt::join(too_large, ", "))) +
          rank_table(rows, node_ranks) + rank_advice(rows);
 }
 
@@ -414,13 +437,16 @@ std::string device_memory_fault(const DeviceBytes& bytes, std::uint64_t memory) 
       format_bytes(bytes.pass), format_bytes(memory));
 }
 
-void require_device_memory(const TrainingSetup& setup, const JobContext& context) {
-  if (!setup.network.device()) return;
+std::string device_memory_fault(const TrainingSetup& setup, const JobContext& context, int ranks) {
+  if (!setup.network.device()) return "";
   const std::vector<Device> devices = visible_devices().devices;
   const auto own = static_cast<std::size_t>(context.topology.device);
-  if (own >= devices.size()) return;  // an emulated GPU
-  const std::string fault =
-      device_memory_fault(device_bytes(setup, context.world.size()), devices[own].memory);
+  if (own >= devices.size()) return "";  // an emulated GPU
+  return device_memory_fault(device_bytes(setup, ranks), devices[own].memory);
+}
+
+void require_device_memory(const TrainingSetup& setup, const JobContext& context) {
+  const std::string fault = device_memory_fault(setup, context, context.world.size());
   if (!fault.empty()) throw ConfigError(fault);
 }
 

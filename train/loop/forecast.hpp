@@ -132,6 +132,9 @@ DeviceBytes device_bytes(const TrainingSetup& setup, int ranks);
 // "" if `bytes` fits into `memory`, that of a GPU; else the problem and what helps.
 std::string device_memory_fault(const DeviceBytes& bytes, std::uint64_t memory);
 
+// The same for one of `ranks` ranks on the GPU of this rank, if it has one.
+std::string device_memory_fault(const TrainingSetup& setup, const JobContext& context, int ranks);
+
 // Throws ConfigError if the network is on a GPU with too little memory.
 void require_device_memory(const TrainingSetup& setup, const JobContext& context);
 

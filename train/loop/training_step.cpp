@@ -176,6 +176,8 @@ void TrainingStep::run_calls(const StepWork& work, TrainingState& state) {
   };
   if (network_.device()) {
     for (std::size_t i = joined; i < calls.size(); ++i) run(i);
+    // Wait before ranks meet: a slow rank must not count against the timeout of NCCL.
+    if (context_.world.size() > 1) network_.device()->wait();
   } else {
     context_.pool.parallel_for(std::ssize(calls),
                                [&](std::int64_t i) { run(static_cast<std::size_t>(i)); });
