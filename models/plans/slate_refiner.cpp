@@ -15,6 +15,13 @@ std::uint64_t hash_of_row(std::int32_t row) {
   return mix_hash(static_cast<std::uint64_t>(row) + 0x9e3779b97f4a7c15ull);
 }
 
+// The sum of the rows' hashes, which does not depend on their order.
+std::uint64_t hash_of_rows(std::span<const std::int32_t> rows) {
+  std::uint64_t hash = 0;
+  for (const std::int32_t row : rows) hash += hash_of_row(row);
+  return hash;
+}
+
 // Appends first + values[i] for each i of `which`.
 void append_of(std::span<const std::int32_t> which, std::span<const std::int32_t> values,
                std::int32_t first, std::vector<std::int32_t>& list) {
@@ -194,12 +201,9 @@ void SlateRefiner::collect_whole_graph(int layer, std::size_t set, std::int64_t 
     result.partition = partitions_.refine(result.partition, of_node_.partition[node]);
   for (const std::int32_t config : partitions_.first_config(result.partition)) {
     key_.clear();
-    std::uint64_t hash = 0;
-    for (std::int32_t node = 0; node < graph_.nodes(); ++node) {
+    for (std::int32_t node = 0; node < graph_.nodes(); ++node)
       key_.push_back(rows_of(node)(config));
-      hash += hash_of_row(key_.back());
-    }
-    result.neighbourhood.push_back(neighbourhood_of_key(set, hash, base, lists));
+    result.neighbourhood.push_back(neighbourhood_of_key(set, hash_of_rows(key_), base, lists));
   }
 }
 
@@ -216,12 +220,9 @@ void SlateRefiner::collect_neighbourhoods(int layer, std::size_t set, std::int32
   const EdgeKind kind = graph_.shape().layers[layer].edge_kinds[set];
   if (kind == EdgeKind::configs) {
     key_.clear();
-    std::uint64_t hash = 0;
-    for (std::int64_t config = 0; config < graph_slates_.configs; ++config) {
+    for (std::int64_t config = 0; config < graph_slates_.configs; ++config)
       key_.push_back(rows_of(node)(config));
-      hash += hash_of_row(key_.back());
-    }
-    result.neighbourhood.push_back(neighbourhood_of_key(set, hash, base, lists));
+    result.neighbourhood.push_back(neighbourhood_of_key(set, hash_of_rows(key_), base, lists));
     return;
   }
   const auto sources = graph_.adjacency(kind).of(node);
@@ -251,19 +252,14 @@ void SlateRefiner::collect_neighbourhoods(int layer, std::size_t set, std::int32
   // A few classes are added up one by one.
   if (is_long && 4 * partitions_.classes(result.partition) >= graph_slates_.configs) {
     collect_long_list(set, sources, base, lists, result);
-    if (known) known->around = result;
-    return;
-  }
-  sources_.clear();
-  for (const std::int32_t source : sources) sources_.push_back(rows_of(source));
-  for (const std::int32_t config : partitions_.first_config(result.partition)) {
-    std::uint64_t hash = 0;
-    for (std::size_t i = 0; i < key_.size(); ++i) {
-      key_[i] = sources_[i](config);
-      hash += hash_of_row(key_[i]);
+  } else {
+    sources_.clear();
+    for (const std::int32_t source : sources) sources_.push_back(rows_of(source));
+    for (const std::int32_t config : partitions_.first_config(result.partition)) {
+      for (std::size_t i = 0; i < key_.size(); ++i) key_[i] = sources_[i](config);
+      if (!is_long) sort_rows(std::span(key_));
+      result.neighbourhood.push_back(neighbourhood_of_key(set, hash_of_rows(key_), base, lists));
     }
-    if (!is_long) sort_rows(std::span(key_));
-    result.neighbourhood.push_back(neighbourhood_of_key(set, hash, base, lists));
   }
   if (known) known->around = result;
 }

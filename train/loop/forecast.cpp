@@ -326,14 +326,11 @@ std::string time_text(const Experiment& experiment, const std::filesystem::path&
   const double set_up = seconds_since(begin);
   timed.take();
   timed.evaluate(plan.evaluations);
-  std::vector<RankSpeed> speeds;
-  std::vector<int> too_large;  // numbers of ranks whose passes a GPU cannot hold
+  // Nothing for numbers of ranks whose passes a GPU cannot hold.
+  std::vector<std::optional<RankSpeed>> speeds;
   for (const int ranks : asked.ranks) {
-    if (timed.fits(ranks)) {
-      speeds.push_back(timed.speed_as_one_of(ranks));
-    } else {
-      too_large.push_back(ranks);
-    }
+    std::optional<RankSpeed>& speed = speeds.emplace_back();
+    if (timed.fits(ranks)) speed = timed.speed_as_one_of(ranks);
   }
   const bool measures = !asked.ranks.empty() && !asked.links && started > 1;
   const LinkSpeed links = measures ? timed.links() : asked.links.value_or(LinkSpeed{});
@@ -354,9 +351,14 @@ std::string time_text(const Experiment& experiment, const std::filesystem::path&
       counted(measured.count(), "step"), format_seconds(set_up), own.text(),
       format_seconds(set_up + own.total()));
   std::vector<RankForecast> rows;
+  std::vector<int> too_large;
   for (std::size_t i = 0; i < speeds.size(); ++i) {
+    if (!speeds[i]) {
+      too_large.push_back(asked.ranks[i]);
+      continue;
+    }
     RankForecast& row =
-        rows.emplace_back(forecast_step(plan.loads[i + 1 + too_large.size()], speeds[i], links,
+        rows.emplace_back(forecast_step(plan.loads[i + 1], *speeds[i], links,
                                         measured.optimizer_seconds(), timed.hides_planning()));
     row.efficiency = rows.front().ranks * rows.front().step / (row.ranks * row.step);
     row.training = set_up + forecast(row.step, row.ranks).total();
