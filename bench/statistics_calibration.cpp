@@ -2,7 +2,7 @@
 // simulated experiments for each case, the same ones in every run. Standard errors in brackets.
 //
 //   build/release/bench/statistics_calibration [REPEATS] [designs|beyond|looks|margin|deviations|
-//       pairs|collapses|unequal]
+//       pairs|collapses|unequal|promise|gain]
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -19,6 +19,8 @@
 #include "statistics/intervals/comparison.hpp"
 #include "statistics/intervals/score_intervals.hpp"
 #include "statistics/intervals/variance_components.hpp"
+#include "statistics/ranking/predicted_gain.hpp"
+#include "tests/statistics/simulated_rankings.hpp"
 #include "tests/statistics/simulated_scores.hpp"
 
 namespace tpudist {
@@ -385,6 +387,72 @@ void unequal(int repeats) {
   fmt::print("\n");
 }
 
+// How many to measure: how often the promised number is enough on a graph of a new family, for each
+// split into families that the promise is learned from and 20 others.
+void promise(int repeats) {
+  fmt::print(
+      "\nthe promise of 90 % on new families, in percent: as printed, and smoothed\n\n"
+      "{:<44}  {:>12}  {:>8}  {:>16}\n",
+      "families that it is learned from", "printed", "smoothed", "first k (median)");
+  std::vector<int> uneven{9, 1, 3, 2, 1, 1, 6, 1, 2, 1, 1, 5};
+  const auto show = [&](std::string_view name, const SimulatedRankings& world) {
+    constexpr int kTests = 20;
+    std::vector<double> printed, smoothed, counts;
+    for (std::uint64_t key = 0; key < static_cast<std::uint64_t>(repeats); ++key) {
+      const PromiseCoverage found = promise_coverage(world, kTests, mix_key({key, 53}));
+      printed.push_back(100 * found.printed / kTests);
+      smoothed.push_back(100 * found.smoothed / kTests);
+      counts.push_back(static_cast<double>(found.count));
+    }
+    fmt::print("{:<44}  {:>12}  {:>8.1f}  {:>16.0f}\n", name,
+               fmt::format("{:.1f} ({:.1f})", mean(printed),
+                           std::sqrt(sample_variance(printed) / repeats)),
+               mean(smoothed), median(counts));
+    std::fflush(stdout);
+  };
+  for (const int families : {9, 12, 16, 19, 29, 49})
+    show(fmt::format("{} of one graph", families),
+         {.families = std::vector<int>(static_cast<std::size_t>(families), 1)});
+  show("12 of 1 to 9 graphs", {.families = uneven});
+  show("12 of 1 to 9 graphs, alike by 0.95", {.families = uneven, .family_share = 0.95});
+  show("24 of 1 to 9 graphs", [&] {
+    SimulatedRankings world{.families = uneven};
+    world.families.insert(world.families.end(), uneven.begin(), uneven.end());
+    return world;
+  }());
+  show("19 of two graphs", {.families = std::vector<int>(19, 2)});
+  show("19 of one graph, 20 configurations",
+       {.families = std::vector<int>(19, 1), .configs = 20});
+}
+
+// Members that know nothing: how often the best of a list is called better than its default.
+void gain(int repeats) {
+  fmt::print(
+      "\nmembers whose scores are noise: the best is called better than the default, in "
+      "percent\n\n{:<16}  {:>8}  {:>12}  {:>22}\n",
+      "configurations", "members", "as printed", "mean gain above its SD");
+  for (const int configs : {18, 100, 1000}) {
+    for (const int members : {2, 3, 5, 10, 25}) {
+      Share printed, plain;
+      for (std::uint64_t key = 0; key < static_cast<std::uint64_t>(repeats); ++key) {
+        CounterRng random(mix_key({key, static_cast<std::uint64_t>(members)}));
+        std::vector<std::vector<double>> scores(static_cast<std::size_t>(members));
+        for (auto& own : scores) {
+          for (int k = 0; k < configs; ++k) own.push_back(random.normal());
+        }
+        const std::vector<MemberSpread> spreads = member_spreads(scores);
+        printed.add(known_gain(spreads, 0).is_better());
+        const auto best = std::ranges::min_element(
+            spreads, {}, [](const MemberSpread& spread) { return mean(spread.z_scores); });
+        const PredictedGain of_best = predicted_gain(spreads[0].z_scores, best->z_scores);
+        plain.add(of_best.mean > of_best.deviation);
+      }
+      fmt::print("{:<16}  {:>8}  {:>12}  {:>22}\n", configs, members, printed.text(),
+                 plain.text());
+    }
+  }
+}
+
 }  // namespace
 }  // namespace tpudist
 
@@ -404,4 +472,6 @@ int main(int argc, char** argv) {
   if (wanted("pairs")) tpudist::pairs(repeats);
   if (wanted("collapses")) tpudist::collapses(repeats);
   if (wanted("unequal")) tpudist::unequal(repeats);
+  if (wanted("promise")) tpudist::promise(repeats);
+  if (wanted("gain")) tpudist::gain(repeats);
 }

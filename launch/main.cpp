@@ -19,6 +19,7 @@ void add_commands(tpudist::Command app) {
   tpudist::add_sweep_command(app);
   tpudist::add_result_commands(app);
   tpudist::add_rank_command(app);
+  tpudist::add_search_command(app);
   tpudist::add_weights_command(app);
   tpudist::add_config_command(app);
   tpudist::add_doctor_command(app);

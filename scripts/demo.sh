@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
 # The main job on a small synthetic data set, from nothing: sets up, builds, makes raw NPZ files of
 # all five collections, converts them to shards, trains a five-member ensemble on two MPI ranks,
-# scores it on the validation split and ranks the test split. About 8 minutes on two cores, most
-# of them set-up and build. Safe to run again: finished work stays.
+# scores it on the validation split, ranks the test split, and searches one program of it for fast
+# layouts. About 8 minutes on two cores, most of them set-up and build. Safe to run again: finished
+# work stays.
 #
 #   scripts/demo.sh [key=value ...]      key=value overrides experiments/demo.yaml, in another folder:
 #   TPUDIST_DEMO_DIR=/tmp/quick scripts/demo.sh train.steps=20
@@ -58,6 +59,14 @@ on_ranks "$tpudist" evaluate "$demo/run" --split valid --json "$demo/scores.json
 step "ranking of the test split"
 on_ranks "$tpudist" predict "$demo/run" --split test --csv "$demo/submission.csv"
 
+step "search for fast layouts of a program that no training saw"
+program=$(ls "$demo"/npz/layout/xla/default/test/*.npz | head -n 1)
+on_ranks "$tpudist" search "$program" --run "$demo/run" --propose 5
+on_ranks "$tpudist" search "$program" --run "$demo/run" --propose 5 --json --quiet > "$demo/found.json"
+echo
+echo "the true times of these proposals, by the law that made the data:"
+"$tpudist" synth --times "$demo/found.json"
+
 step "files"
 cat << TEXT
 raw data    $demo/npz
@@ -66,4 +75,5 @@ run         $demo/run              config.yaml, metrics.jsonl, scores.json
 checkpoint  $(ls "$demo"/run/checkpoints/*.h5 | tail -n 1)
 scores      $demo/scores.json
 submission  $demo/submission.csv
+proposals   $demo/found.json       (tpudist search; docs/search.md)
 TEXT

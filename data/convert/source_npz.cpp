@@ -136,6 +136,10 @@ bool is_source(const fs::path& file) {
   return !of_macos && (is_npz(file) || file.extension() == ".pb");
 }
 
+bool holds_npz(const fs::path& file) {
+  return is_npz(file) || begins_as_zip(file);
+}
+
 SourceNpz::SourceNpz(const fs::path& source, const Collection& collection,
                      const ConfigRequest& request)
     : source_(source) {
@@ -148,7 +152,7 @@ SourceNpz::SourceNpz(const fs::path& source, const Collection& collection,
     names_ = {stem};
     return;
   }
-  if (is_npz(source) || begins_as_zip(source)) {
+  if (holds_npz(source)) {
     names_ = {stem};
     return;
   }
@@ -163,7 +167,7 @@ SourceNpz::SourceNpz(const fs::path& source, const Collection& collection,
         measured || collection.is_tile()
             ? fmt::format("a collection {} takes {} alone", collection.name, kind_name(kind))
             : "this file has a program but no configurations: add --configs neighbours or "
-              "random:1000 to `tpudist rank`"));
+              "random:1000 to `tpudist rank`, or use `tpudist search`"));
   }
   for (int i = 0; i < tuning_->size(); ++i) {
     names_.push_back(
@@ -212,6 +216,18 @@ std::vector<std::int64_t> SourceNpz::config_numbers(int index) const {
   if (!tuning_ || made_) return numbers;
   for (const TuningRun& run : tuning_->runs(index)) numbers.push_back(run.number);
   return numbers;
+}
+
+std::optional<std::int64_t> SourceNpz::standard(int index) const {
+  const auto place_in = [](const auto& list, const auto& found) -> std::optional<std::int64_t> {
+    if (found == list.end()) return std::nullopt;
+    return found - list.begin();
+  };
+  if (made_)
+    return place_in(made_->configs, std::ranges::find(made_->configs, made_->space.standard()));
+  if (!tuning_) return std::nullopt;
+  const std::vector<TuningRun> runs = tuning_->runs(index);
+  return place_in(runs, std::ranges::find_if(runs, &TuningRun::is_default));
 }
 
 std::string SourceNpz::left_out() const {

@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -16,6 +17,9 @@ namespace tpudist {
 // Whether a file of a collection's folder is a source of graphs: an NPZ, or a tuning file (.pb),
 // but not the file ._NAME that macOS writes beside NAME.
 bool is_source(const std::filesystem::path& file);
+
+// Whether a file is an NPZ, by its name or first bytes.
+bool holds_npz(const std::filesystem::path& file);
 
 // Layouts to make for a module, in place of those in its file.
 struct ConfigRequest {
@@ -53,6 +57,9 @@ class SourceNpz {
   void with_npz(int index, const std::function<void(const std::filesystem::path&)>& use) const;
   // The number in the source of each configuration of that NPZ; empty if they are the rows.
   std::vector<std::int64_t> config_numbers(int index) const;
+  // The place of the default configuration in that NPZ: of the default run or layouts; nothing for
+  // an NPZ, and if made configurations lack it.
+  std::optional<std::int64_t> standard(int index) const;
   // Null without a request.
   const std::shared_ptr<const MadeConfigs>& made() const { return made_; }
   // A sentence on the modules and runs that the data set's rules left out; "" if none.

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -31,7 +32,9 @@ struct HloConvolution {
 
 struct HloInstruction {
   std::string name, opcode;
-  std::string op_name;  // from metadata: the front end's name, jit(f)/dot_general
+  // From metadata: the front end's name, jit(f)/dot_general, and its file and line, model.py:12.
+  std::string op_name, source;
+  std::int64_t stack_frame = 0;  // in newer dumps names the source, by HloSources; 0: none
   std::int64_t id = 0;
   HloShape shape;
   std::int64_t parameter_number = 0;
@@ -53,6 +56,22 @@ struct HloComputation {
   std::int64_t id = 0, root = 0;  // of an instruction
   std::vector<HloInstruction> instructions;
 };
+
+// The tables of newer dumps on sources, by number.
+struct HloSources {
+  struct Location {
+    std::int64_t file = 0, line = 0;
+  };
+  std::map<std::int64_t, std::string> files;
+  std::map<std::int64_t, Location> locations;
+  std::map<std::int64_t, std::int64_t> frames;  // location of a stack frame
+
+  // "model.py:12"; empty if the tables lack the frame.
+  std::string text(std::int64_t frame) const;
+};
+
+// "model.py:12"; without a line "model.py".
+std::string source_text(const std::string& file, std::int64_t line);
 
 struct HloModule {
   std::string name;

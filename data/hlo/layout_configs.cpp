@@ -12,6 +12,7 @@
 
 #include "core/error.hpp"
 #include "core/json.hpp"
+#include "core/numbers.hpp"
 #include "core/random.hpp"
 #include "core/text.hpp"
 
@@ -58,34 +59,49 @@ std::optional<std::vector<int>> major_to_minor(const std::vector<int>& minor, in
   return order;
 }
 
-// The function of one operation.
+// The function of one operation whose state is not the default.
 class JaxFunction {
  public:
   // `named`: whether the module has JAX's names.
-  JaxFunction(const ConfigurableNode& node, std::uint16_t state, bool named) : node_(node) {
-    const LayoutState& layouts = node.states[state];
-    text_ = fmt::format("# {}: {}{}{}, {}{}\n", ascii(node.name), node.opcode,
+  JaxFunction(const ConfigurableNode& node, std::uint16_t state, bool named)
+      : node_(node), layouts_(node.states[state]) {
+    text_ = fmt::format("# {}: {}{}{}{}{}, {}\n", ascii(node.name), node.opcode,
                         node.jax_name.empty() ? "" : " ", ascii(node.jax_name),
-                        layout_text(node.opcode, layouts),
-                        state == node.standard ? ", the default" : "");
-    if (node.jax_name.find("transpose(") != std::string::npos) {
-      note("an operation of a gradient: JAX has no name for it");
-      return;
-    }
-    if (named && node.jax_name.empty()) {
-      note("the compiler made the operation: JAX has no name for it");
+                        node.source.empty() ? "" : " ", ascii(node.source),
+                        layout_text(node.opcode, layouts_));
+    const bool of_gradient = node.jax_name.find("transpose(") != std::string::npos;
+    const bool unnamed = named && node.jax_name.empty();
+    if (of_gradient || unnamed) {
+      lost_.push_back(of_gradient ? "an operation of a gradient: JAX has no name for it"
+                                  : "the compiler made the operation: JAX has no name for it");
       return;
     }
     for (int tensor = 0; tensor < kTensors && tensor < std::ssize(node.tensors); ++tensor)
-      constrain(tensor, tensor_layout(layouts, tensor));
+      constrain(tensor);
   }
 
-  // Only comments if nothing is constrained.
+  // The layouts that differ from the default's, and those of them that the function constrains.
+  int changes() const {
+    int count = 0;
+    for (int tensor = 0; tensor < kTensors; ++tensor) count += is_changed(tensor);
+    return count;
+  }
+  int constrained_changes() const {
+    int count = 0;
+    for (int tensor = 0; tensor < kTensors; ++tensor)
+      count += is_changed(tensor) && !lines_[tensor].empty();
+    return count;
+  }
+  // Why the function does not constrain the others.
+  const std::vector<std::string>& lost() const { return lost_; }
+
+  // Empty if nothing is constrained.
   std::string text(std::set<std::string>& taken) const {
-    if (std::ranges::all_of(lines_, &std::string::empty)) return text_ + '\n';
+    if (std::ranges::all_of(lines_, &std::string::empty)) return "";
     const std::string_view operands = node_.tensors.size() > 2 ? "a, b" : "a";
-    std::string text =
-        text_ + fmt::format("def {}(operation, {}):\n", python_name(node_.name, taken), operands);
+    std::string text = '\n' + text_ +
+                       fmt::format("def {}(operation, {}):\n", python_name(node_.name, taken),
+                                   operands);
     for (const char* operand : {"a", "b"}) {
       const std::string& layout = lines_[operand[0] == 'a' ? 1 : 2];
       if (!layout.empty())
@@ -98,37 +114,54 @@ class JaxFunction {
   }
 
  private:
-  void note(std::string_view what) { text_ += fmt::format("#   {}\n", what); }
+  bool is_changed(int tensor) const {
+    return tensor_layout(layouts_, tensor) != tensor_layout(node_.states[node_.standard], tensor);
+  }
 
-  void constrain(int tensor, const std::vector<int>& minor) {
+  void note(int tensor, const std::string& what, bool is_lost) {
+    text_ += fmt::format("#   {}\n", what);
+    if (is_lost && is_changed(tensor)) lost_.push_back(what);
+  }
+
+  void constrain(int tensor) {
     const auto& [name, rank, by_compiler] = node_.tensors[tensor];
+    const std::vector<int> minor = tensor_layout(layouts_, tensor);
     const std::string what =
         tensor == 0 ? "the result" : fmt::format("{} ({})", tensor == 1 ? "a" : "b", ascii(name));
     if (minor.empty()) {
-      note(what + (rank == 0 ? " is a scalar: it has no layout"
-                             : " is not constrained: the compiler chooses"));
+      note(tensor,
+           what + (rank == 0 ? " is a scalar: it has no layout"
+                             : " is not constrained: the compiler chooses"),
+           true);
       return;
     }
     if (by_compiler) {
-      note(what + " is not constrained: the compiler made the tensor, JAX has no name for it");
+      note(tensor,
+           what + " is not constrained: the compiler made the tensor, JAX has no name for it", true);
       return;
     }
     const auto order = major_to_minor(minor, rank);
     if (!order) {
-      note(fmt::format("{} is not constrained: it has {} dimensions, not {{{}}}", what, rank,
-                       fmt::join(minor, ",")));
+      note(tensor,
+           fmt::format("{} is not constrained: it has {} dimensions, not {{{}}}", what, rank,
+                       fmt::join(minor, ",")),
+           true);
       return;
     }
     if (std::ssize(minor) < rank)
-      note(fmt::format("{} has {} dimensions: only the {} minor ones are configured", what, rank,
-                       minor.size()));
+      note(tensor,
+           fmt::format("{} has {} dimensions: only the {} minor ones are configured", what, rank,
+                       minor.size()),
+           false);
     lines_[tensor] =
         fmt::format("Layout(({}{}))", fmt::join(*order, ", "), order->size() == 1 ? "," : "");
   }
 
   const ConfigurableNode& node_;
+  const LayoutState& layouts_;
   std::string text_;
   std::array<std::string, kTensors> lines_;  // Layout(...) of each tensor, empty: none
+  std::vector<std::string> lost_;
 };
 
 }  // namespace
@@ -255,19 +288,32 @@ std::vector<LayoutConfig> json_configs(LayoutSpace& space, std::string_view text
 
 std::string jax_constraints(const LayoutSpace& space, const LayoutConfig& config,
                             std::string_view title) {
-  std::string text = fmt::format(
-      "# {}\n"
-      "# For JAX, which counts dimensions major to minor. Each function calls an operation and\n"
-      "# constrains its operands and its result:\n"
-      "#   y = conv_1(lambda a, b: lax.conv_general_dilated(a, b, ...), x, kernel)\n"
-      "from jax.experimental.layout import Layout, with_layout_constraint\n\n",
-      ascii(title));
   const bool named = std::ranges::any_of(
       space.nodes, [](const ConfigurableNode& node) { return !node.jax_name.empty(); });
   std::set<std::string> taken{"Layout", "with_layout_constraint"};
-  for (std::size_t i = 0; i < config.size(); ++i)
-    text += "\n" + JaxFunction(space.nodes[i], config[i], named).text(taken);
-  return text;
+  std::string functions, lost;
+  int changes = 0, constrained = 0;
+  for (std::size_t i = 0; i < config.size(); ++i) {
+    const ConfigurableNode& node = space.nodes[i];
+    if (config[i] == node.standard) continue;
+    const JaxFunction function(node, config[i], named);
+    changes += function.changes();
+    constrained += function.constrained_changes();
+    functions += function.text(taken);
+    for (const std::string& why : function.lost())
+      lost += fmt::format("#   {}{}{}: {}\n", ascii(node.name), node.source.empty() ? "" : " ",
+                          ascii(node.source), why);
+  }
+  std::string text = fmt::format("# {}\n", ascii(title));
+  if (changes == 0) return text + "# no layout differs from the default: nothing to apply\n";
+  text += fmt::format("# {} of {} can be said in JAX{}\n", constrained, counted(changes, "change"),
+                      lost.empty() ? "" : "; not these:");
+  return text + lost +
+         "# For JAX, which counts dimensions major to minor. Each function calls an operation and\n"
+         "# constrains its operands and its result:\n"
+         "#   y = conv_1(lambda a, b: lax.conv_general_dilated(a, b, ...), x, kernel)\n"
+         "from jax.experimental.layout import Layout, with_layout_constraint\n\n" +
+         functions;
 }
 
 std::string layout_config_text(const LayoutSpace& space, const LayoutConfig& config,
@@ -280,7 +326,9 @@ std::string layout_config_text(const LayoutSpace& space, const LayoutConfig& con
   for (std::size_t i = 0; i < config.size(); ++i) {
     const ConfigurableNode& node = space.nodes[i];
     const LayoutState& state = node.states[config[i]];
-    text += fmt::format("nodes {{  # {}: {}\n", ascii(node.name), node.opcode);
+    text += fmt::format("nodes {{  # {}: {}{}{}{}\n", ascii(node.name), node.opcode,
+                        node.source.empty() ? "" : " ", ascii(node.source),
+                        config[i] == node.standard ? "" : ", not the default");
     int last = kTensors - 1;  // the last with dimensions
     while (last >= 0 && tensor_layout(state, last).empty()) --last;
     for (int tensor = 0; tensor <= last; ++tensor) {

@@ -23,13 +23,16 @@ std::vector<LayoutConfig> json_configs(LayoutSpace& space, std::string_view json
 
 // A configuration as text to apply. Both texts begin with a comment with `title`, and are ASCII.
 
-// Python for jax.experimental.layout: for each operation, a function that calls the operation and
-// constrains operands and result. Comments name what JAX cannot constrain: free choices of the
-// compiler, tensors of the compiler that have no name in JAX, operations of a gradient.
+// Python for jax.experimental.layout: for each operation whose state is not the default, a function
+// that calls the operation and constrains operands and result. First says how many of the changes,
+// layouts that differ from the default's, the functions constrain, and why not the others: free
+// choices of the compiler, tensors of the compiler that have no name in JAX, operations of a
+// gradient. Names the source line of an operation if the dump does.
 std::string jax_constraints(const LayoutSpace& space, const LayoutConfig& config,
                             std::string_view title);
 
-// The data set's LayoutConfig in protobuf's text format: one `nodes` for each operation.
+// The data set's LayoutConfig in protobuf's text format: one `nodes` for each operation, because its
+// place names the operation. A comment marks those that are not the default.
 std::string layout_config_text(const LayoutSpace& space, const LayoutConfig& config,
                                std::string_view title);
 

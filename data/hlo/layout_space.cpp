@@ -271,7 +271,7 @@ LayoutSpace layout_space(const HloModule& module, const std::vector<std::int64_t
       ++number;
       if (nodes.empty() ? !takes_layouts(own.opcode) : !wanted.contains(number)) continue;
       const auto shapes = shapes_of(own, instructions);
-      ConfigurableNode node{number, own.name, own.opcode, {}, 0, {}, own.op_name};
+      ConfigurableNode node{number, own.name, own.opcode, {}, 0, {}, own.op_name, own.source};
       const auto add = [&](const HloInstruction& tensor, bool by_compiler) {
         node.tensors.push_back(
             {tensor.name, static_cast<int>(tensor.shape.dimensions.size()), by_compiler});

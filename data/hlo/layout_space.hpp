@@ -56,6 +56,7 @@ struct ConfigurableNode {
   std::uint16_t standard = 0;   // index of the default state
   std::vector<Tensor> tensors;  // output and operands
   std::string jax_name;         // HloInstruction::op_name
+  std::string source;           // HloInstruction::source
 };
 
 // The index of each node's state.

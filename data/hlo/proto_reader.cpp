@@ -109,6 +109,48 @@ void read_three(pbf_reader message, std::vector<std::int64_t>& first,
   if (third) third->push_back(values[3]);
 }
 
+// OpMetadata.
+void read_metadata(pbf_reader message, HloInstruction& to) {
+  std::string file;
+  std::int64_t line = 0;
+  for_fields(message, [&](pbf_reader& own) {
+    switch (own.tag()) {
+      case 2:
+        return take(own, to.op_name);
+      case 3:
+        return take(own, file);
+      case 4:
+        return take(own, line);
+      case 15:
+        return take(own, to.stack_frame);
+      default:
+        own.skip();
+    }
+  });
+  to.source = source_text(file, line);
+}
+
+// StackFrameIndexProto: tables counted from 1.
+HloSources read_sources(pbf_reader message) {
+  HloSources sources;
+  for_fields(message, [&](pbf_reader& field) {
+    if (field.tag() == 1) return take(field, sources.files[std::ssize(sources.files) + 1]);
+    if (field.tag() != 3 && field.tag() != 4) return field.skip();
+    const bool is_frame = field.tag() == 4;
+    take_message(field, [&](pbf_reader row) {
+      std::int64_t first = 0, third = 0;  // file and line, or location
+      for_fields(row, [&](pbf_reader& part) {
+        part.tag() == 1 ? take(part, first) : part.tag() == 3 ? take(part, third) : part.skip();
+      });
+      if (is_frame)
+        sources.frames[std::ssize(sources.frames) + 1] = first;
+      else
+        sources.locations[std::ssize(sources.locations) + 1] = {first, third};
+    });
+  });
+  return sources;
+}
+
 HloInstruction read_instruction(pbf_reader message) {
   HloInstruction read;
   for_fields(message, [&](pbf_reader& field) {
@@ -121,9 +163,7 @@ HloInstruction read_instruction(pbf_reader message) {
         return take_message(field, [&](pbf_reader shape) { read.shape = read_shape(shape); });
       case 7:
         return take_message(field, [&](pbf_reader metadata) {
-          for_fields(metadata, [&](pbf_reader& own) {
-            own.tag() == 2 ? take(own, read.op_name) : own.skip();
-          });
+          read_metadata(metadata, read);
         });
       case 9:
         return take(field, read.parameter_number);
@@ -192,6 +232,19 @@ HloComputation read_computation(pbf_reader message) {
 
 }  // namespace
 
+std::string source_text(const std::string& file, std::int64_t line) {
+  return file.empty() || line <= 0 ? file : fmt::format("{}:{}", file, line);
+}
+
+std::string HloSources::text(std::int64_t frame) const {
+  const auto at = frames.find(frame);
+  if (at == frames.end()) return {};
+  const auto location = locations.find(at->second);
+  if (location == locations.end()) return {};
+  const auto file = files.find(location->second.file);
+  return file == files.end() ? std::string() : source_text(file->second, location->second.line);
+}
+
 std::optional<protozero::data_view> message_of(pbf_reader& field) {
   if (field.has_wire_type(pbf_wire_type::length_delimited)) return field.get_view();
   field.skip();
@@ -213,8 +266,11 @@ void append_integers(pbf_reader& message, std::vector<std::int64_t>& to) {
 HloModule read_module(pbf_reader message) {
   HloModule module;
   std::int64_t nodes = 0;
+  HloSources sources;
   for_fields(message, [&](pbf_reader& field) {
     if (field.tag() == 1) return take(field, module.name);
+    if (field.tag() == 17)
+      return take_message(field, [&](pbf_reader tables) { sources = read_sources(tables); });
     if (field.tag() != 3) return field.skip();
     take_message(field, [&](pbf_reader computation) {
       module.computations.push_back(read_computation(computation));
@@ -223,6 +279,11 @@ HloModule read_module(pbf_reader message) {
     if (nodes > kMaxNodes)
       throw DataError(fmt::format("a module has more than {} instructions", kMaxNodes));
   });
+  for (HloComputation& computation : module.computations) {
+    for (HloInstruction& own : computation.instructions) {
+      if (own.source.empty()) own.source = sources.text(own.stack_frame);
+    }
+  }
   return module;
 }
 

@@ -21,6 +21,7 @@ class TextCursor {
   char peek() const { return at_end() ? '\0' : text_[at_]; }
   std::size_t place() const { return at_; }
   void go_to(std::size_t place) { at_ = place; }
+  std::string_view text_since(std::size_t place) const { return text_.substr(place, at_ - place); }
 
   // Skips space and comments.
   void skip_space();

@@ -4,7 +4,9 @@
 
 #include <algorithm>
 #include <array>
+#include <charconv>
 #include <cstdint>
+#include <string_view>
 #include <unordered_map>
 #include <unordered_set>
 #include <utility>
@@ -28,15 +30,23 @@ void read_entry_layout(TextCursor& from) {
   from.expect("}");
 }
 
-// The name in {op_type="..." op_name="..." ...}, as written.
-std::string_view op_name(std::string_view metadata) {
-  constexpr std::string_view kKey = "op_name=\"";
-  const std::size_t at = metadata.find(kKey);
+// The string of `key`, such as `op_name="`, in {op_type="..." op_name="..." ...}, as written.
+std::string_view string_in(std::string_view metadata, std::string_view key) {
+  const std::size_t at = metadata.find(key);
   if (at == std::string_view::npos) return {};
-  const std::size_t begin = at + kKey.size();
+  const std::size_t begin = at + key.size();
   std::size_t end = begin;
   while (end < metadata.size() && metadata[end] != '"') end += metadata[end] == '\\' ? 2 : 1;
   return metadata.substr(begin, end - begin);
+}
+
+// The number behind `key`, such as `source_line=`; 0 without one.
+std::int64_t number_in(std::string_view metadata, std::string_view key) {
+  const std::size_t at = metadata.find(key);
+  std::int64_t number = 0;
+  if (at != std::string_view::npos)
+    std::from_chars(metadata.data() + at + key.size(), metadata.data() + metadata.size(), number);
+  return number;
 }
 
 class TextReader {
@@ -47,22 +57,26 @@ class TextReader {
     from_.expect("HloModule");
     module_.name = from_.name();
     read_attributes("HloModule");
-    skip_tables();
+    read_sources();
     for (from_.skip_space(); !from_.at_end(); from_.skip_space()) read_computation();
     if (module_.computations.empty()) from_.fail("the module has no computation");
     return std::move(module_);
   }
 
  private:
-  // Skips the numbered lines on sources of newer dumps: strings, or numbers by name.
-  void skip_tables() {
-    for (const auto* table : {"FileNames", "FunctionNames", "FileLocations", "StackFrames"}) {
+  // Reads the numbered lines on sources of newer dumps: strings, or numbers by name.
+  void read_sources() {
+    for (const std::string_view table :
+         {"FileNames", "FunctionNames", "FileLocations", "StackFrames"}) {
       if (!from_.accept(table)) continue;
       for (from_.skip_space(); is_digit(from_.peek()); from_.skip_space()) {
-        from_.integer();
+        const std::int64_t number = from_.integer();
         from_.skip_space();
+        const std::size_t begin = from_.place();
         if (from_.peek() == '"') {
           from_.skip_string();
+          const std::string_view name = from_.text_since(begin + 1);
+          if (table == "FileNames") sources_.files[number] = name.substr(0, name.size() - 1);
           continue;
         }
         from_.expect("{");
@@ -70,6 +84,11 @@ class TextReader {
           from_.key();
           from_.value();
         }
+        const std::string_view row = from_.text_since(begin);
+        if (table == "FileLocations")
+          sources_.locations[number] = {number_in(row, "file_name_id="), number_in(row, " line=")};
+        else if (table == "StackFrames")
+          sources_.frames[number] = number_in(row, "file_location_id=");
       }
     }
   }
@@ -221,7 +240,12 @@ class TextReader {
       if (known && (!takes_any || known->form <= TextAttribute::Form::computations)) {
         read_attribute(*known, to);
       } else if (key == "metadata" && to) {
-        to->op_name = op_name(from_.value());
+        const std::string_view metadata = from_.value();
+        to->op_name = string_in(metadata, "op_name=\"");
+        to->source = source_text(std::string(string_in(metadata, "source_file=\"")),
+                                 number_in(metadata, "source_line="));
+        if (to->source.empty())
+          to->source = sources_.text(number_in(metadata, "stack_frame_id="));
       } else {
         from_.value();
       }
@@ -311,6 +335,7 @@ class TextReader {
 
   TextCursor from_;
   HloModule module_;
+  HloSources sources_;
   std::int64_t nodes_ = 0;
   bool has_entry_ = false;
   std::unordered_map<std::string_view, std::int64_t> computations_, instructions_;  // ids

@@ -76,7 +76,23 @@ struct Dataset::Impl {
   void load_all(ThreadPool& pool);
   void leave_out_empty();
   void stream(const OpenGraph& g, Slate& slate) const;
+  // Of graphs that are reduced and have all of their configurations as rows.
+  static std::unique_ptr<Impl> in_memory_of(const DatasetOptions& options,
+                                            std::vector<OpenGraph> graphs);
 };
+
+std::unique_ptr<Dataset::Impl> Dataset::Impl::in_memory_of(const DatasetOptions& options,
+                                                           std::vector<OpenGraph> graphs) {
+  auto impl = std::make_unique<Impl>();
+  impl->options = options;
+  impl->options.duplicates = DuplicatesPolicy::keep;
+  impl->options.max_configs = 0;
+  impl->options.least_entropy = 0;
+  impl->graphs = std::move(graphs);
+  impl->selection = hash_of(impl->options, impl->graphs);
+  impl->in_memory = true;
+  return impl;
+}
 
 void Dataset::Impl::decide_cache(const std::vector<GraphEntry>& entries) {
   std::uint64_t total = 0;
@@ -172,16 +188,8 @@ Dataset Dataset::of_graphs(const DatasetOptions& options, std::vector<OpenGraph>
     if (std::ssize(g.chunks) != g.chunk_count())
       throw std::invalid_argument(g.entry.name + ": its configurations are not in memory");
   }
-  auto impl = std::make_unique<Impl>();
-  impl->options = options;
-  impl->options.duplicates = DuplicatesPolicy::keep;
-  impl->options.max_configs = 0;
-  impl->options.least_entropy = 0;
-  impl->graphs = std::move(graphs);
-  for (OpenGraph& g : impl->graphs) g.graph = reduced_graph(std::move(g.graph), options.reduction);
-  impl->selection = hash_of(impl->options, impl->graphs);
-  impl->in_memory = true;
-  return Dataset(std::move(impl));
+  for (OpenGraph& g : graphs) g.graph = reduced_graph(std::move(g.graph), options.reduction);
+  return Dataset(Impl::in_memory_of(options, std::move(graphs)));
 }
 
 const DatasetOptions& Dataset::options() const {
@@ -269,6 +277,45 @@ Slate Dataset::slate(int i, std::span<const std::int64_t> rows) const {
     g.copy_config(g.chunks[config / g.chunk_rows], config, slot, slate.states, slate.local_states);
   }
   return slate;
+}
+
+Slate part_of_slate(const Slate& slate, std::int64_t first, std::int64_t count) {
+  const auto part = [&](const auto& values) {
+    const auto width = static_cast<std::int64_t>(values.size() / slate.configs.size());
+    const auto begin = values.begin() + first * width;
+    return std::remove_cvref_t<decltype(values)>(begin, begin + count * width);
+  };
+  return {slate.graph, part(slate.configs), part(slate.targets), part(slate.states),
+          slate.local_states};
+}
+
+Dataset Dataset::with_configs(int i, const Slate& slate) const {
+  const OpenGraph& g = impl_->at(i);
+  OpenGraph own;
+  own.entry = g.entry;
+  own.graph = g.graph;
+  const std::int64_t configs = std::ssize(slate.configs);
+  own.entry.configs = own.chunk_rows = configs;
+  std::vector<std::int32_t> group(slate.configs.size());
+  std::iota(group.begin(), group.end(), 0);
+  own.times.runtime = std::vector<std::int64_t>(slate.configs.size());
+  own.times.group = std::move(group);
+  const std::span<const float> table =
+      slate.local_states.empty() ? std::span<const float>(g.states.features) : slate.local_states;
+  const auto features = static_cast<std::size_t>(impl_->options.collection.schema.config_features);
+  std::vector<float> values;
+  for (const std::int32_t state : slate.states) {
+    const auto row = table.subspan(static_cast<std::size_t>(state) * features, features);
+    values.insert(values.end(), row.begin(), row.end());
+  }
+  own.width = std::ssize(values) / configs;
+  const auto bytes = std::as_bytes(std::span(values));
+  own.chunks.resize(1);
+  own.chunks.front().type = ElementType::f32;
+  own.chunks.front().features = std::vector<std::byte>(bytes.begin(), bytes.end());
+  std::vector<OpenGraph> graphs;
+  graphs.push_back(std::move(own));
+  return Dataset(Impl::in_memory_of(impl_->options, std::move(graphs)));
 }
 
 std::uint64_t Dataset::resident_bytes() const {

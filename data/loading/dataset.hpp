@@ -66,6 +66,9 @@ struct Slate {
   std::vector<float> local_states;
 };
 
+// Configurations first .. first + count - 1 of a slate.
+Slate part_of_slate(const Slate& slate, std::int64_t first, std::int64_t count);
+
 // The graphs of one or two splits of a collection, filtered, each split sorted by name, with random
 // access to slates. The static parts and run times are in memory, the configurations as the cache
 // mode says. Immutable after `open`; all methods are thread-safe.
@@ -80,6 +83,9 @@ class Dataset {
   static Dataset of_graphs(const DatasetOptions& options, std::vector<OpenGraph> graphs);
   Dataset(Dataset&&) noexcept;
   Dataset& operator=(Dataset&&) noexcept;
+  // A data set of graph `i` with the configurations of `slate` alone, which are distinct, in memory
+  // and without run times. For layouts.
+  Dataset with_configs(int i, const Slate& slate) const;
   ~Dataset();
 
   const DatasetOptions& options() const;

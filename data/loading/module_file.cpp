@@ -158,7 +158,7 @@ Module read_npz(const NpzReader& npz, const std::filesystem::path& path,
   options.reduction = reduction;
   std::vector<OpenGraph> graphs;
   graphs.push_back(std::move(graph));
-  return {Dataset::of_graphs(options, std::move(graphs)), has_times, {}, nullptr};
+  return {Dataset::of_graphs(options, std::move(graphs)), has_times, {}, 0, nullptr};
 }
 
 // The only graph of a source, or the named one.
@@ -185,6 +185,7 @@ Module read_module(const std::filesystem::path& path, const Collection& collecti
     module = read_npz(NpzReader(npz), path, collection, reduction);
   });
   module->config_numbers = source.config_numbers(index);
+  if (source.made() || !module->config_numbers.empty()) module->standard = source.standard(index);
   module->made = source.made();
   return *std::move(module);
 }

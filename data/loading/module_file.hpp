@@ -2,6 +2,7 @@
 
 #include <filesystem>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -18,6 +19,9 @@ struct Module {
   bool has_times = false;  // whether the file has run times; if not, the dataset's are 0
   // The number in the file of each configuration; empty if they are the file's rows.
   std::vector<std::int64_t> config_numbers;
+  // The default configuration, a row: that of the default run or layouts, in an NPZ the first.
+  // Nothing if made configurations lack it.
+  std::optional<std::int64_t> standard;
   std::shared_ptr<const MadeConfigs> made;  // null if the configurations are the file's
   std::int64_t number_of(std::int64_t config) const {
     return config_numbers.empty() ? config : config_numbers[config];

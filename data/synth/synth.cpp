@@ -7,6 +7,7 @@
 #include <cmath>
 #include <functional>
 #include <list>
+#include <nlohmann/json.hpp>
 #include <set>
 
 #include "core/error.hpp"
@@ -32,6 +33,18 @@ constexpr NpzOptions kFastDeflate{.deflate_level = 1};
 constexpr std::string_view kRecipeName = "synth.json";
 // Increase this number when equal options give other files than before.
 constexpr int kGeneration = 3;
+
+Plan resolved(Plan plan, const SynthOptions& options) {
+  if (!options.graphs.empty()) {
+    if (options.graphs.size() != 3 || std::ranges::min(options.graphs) < 0) {
+      throw ConfigError("graphs must be three numbers from 0 on: train, valid, test");
+    }
+    std::ranges::copy(options.graphs, plan.graphs.begin());
+  }
+  if (options.configs < 0) throw ConfigError("configs must be positive");
+  if (options.configs) plan.configs = {options.configs, options.configs};
+  return plan;
+}
 
 class Generator {
  public:
@@ -67,25 +80,13 @@ class Generator {
                options_.collections.end();
   }
 
-  Plan resolved(Plan plan) const {
-    if (!options_.graphs.empty()) {
-      if (options_.graphs.size() != 3 || std::ranges::min(options_.graphs) < 0) {
-        throw ConfigError("graphs must be three numbers from 0 on: train, valid, test");
-      }
-      std::ranges::copy(options_.graphs, plan.graphs.begin());
-    }
-    if (options_.configs < 0) throw ConfigError("configs must be positive");
-    if (options_.configs) plan.configs = {options_.configs, options_.configs};
-    return plan;
-  }
-
   void collect_jobs() {
     const Preset preset = preset_named(options_.preset);
     add_layout_jobs(preset.xla, "xla");
     add_layout_jobs(preset.nlp, "nlp");
     if (preset.tile && wants("tile:xla")) {
       made_.insert("tile:xla");
-      for (KernelSpec& job : tile_jobs(resolved(*preset.tile), options_.seed)) {
+      for (KernelSpec& job : tile_jobs(resolved(*preset.tile, options_), options_.seed)) {
         jobs_.push_back({job.configs, [this, job = std::move(job)] { make_tile(job); }});
       }
     }
@@ -101,7 +102,7 @@ class Generator {
     if (!plan || (!random && !searched)) return;
     if (random) made_.insert("layout:" + source + ":random");
     if (searched) made_.insert("layout:" + source + ":default");
-    for (LayoutJob& job : layout_jobs(resolved(*plan), source, options_.seed)) {
+    for (LayoutJob& job : layout_jobs(resolved(*plan, options_), source, options_.seed)) {
       jobs_.push_back({job.model.nodes * job.configs, [=, this, job = std::move(job)] {
                          make_layout(job, source, random, searched);
                        }});
@@ -297,6 +298,37 @@ class Generator {
   std::vector<SynthFile> files_ TPUDIST_GUARDED_BY(mutex_);
 };
 
+// The program of a graph, from the options beside its collection.
+Program program_of(const std::filesystem::path& npz) {
+  const std::filesystem::path folder = npz.parent_path().parent_path();
+  const std::string source = folder.parent_path().filename().string(), name = npz.stem().string();
+  const auto fail = [&](const std::string& why) {
+    throw ConfigError(
+        fmt::format("{}: {}; give a layout graph of `tpudist synth`", npz.string(), why));
+  };
+  if (!std::filesystem::exists(folder / kRecipeName))
+    fail(fmt::format("there is no {} two folders above", kRecipeName));
+  SynthOptions options;
+  try {
+    const auto recipe = nlohmann::json::parse(read_text_file(folder / kRecipeName));
+    if (recipe.at("generation") != kGeneration) fail("another version made it");
+    options.preset = recipe.at("preset");
+    options.seed = recipe.at("seed");
+    options.graphs = recipe.at("graphs").get<std::vector<std::int64_t>>();
+    options.configs = recipe.at("configs");
+  } catch (const nlohmann::json::exception& error) {
+    fail(error.what());
+  }
+  const Preset preset = preset_named(options.preset);
+  if (const auto& plan = source == "nlp" ? preset.nlp : preset.xla) {
+    for (const LayoutJob& job : layout_jobs(resolved(*plan, options), source, options.seed)) {
+      if (job.model.name == name) return build_model(job.model);
+    }
+  }
+  fail("its name is none of the graphs of these options");
+  return {};
+}
+
 }  // namespace
 }  // namespace tpudist::synth
 
@@ -305,6 +337,31 @@ namespace tpudist {
 std::vector<SynthFile> synthesise(const SynthOptions& options, const std::filesystem::path& root,
                                   ProgressSink& progress) {
   return synth::Generator(options, root, progress).run();
+}
+
+std::vector<double> true_times(const std::filesystem::path& npz,
+                               const std::vector<std::vector<LayoutState>>& configs) {
+  const synth::Program program = synth::program_of(npz);
+  const synth::LayoutSpace space(program);
+  const synth::LayoutCost cost(program, space.choices);
+  std::vector<double> times;
+  for (const std::vector<LayoutState>& config : configs) {
+    std::vector<std::uint8_t> codes;
+    for (std::size_t j = 0; j < space.choices.size() && j < config.size(); ++j) {
+      const auto& states = space.choices[j].states;
+      const auto found = std::ranges::find(states, config[j], &synth::Choice::State::features);
+      codes.push_back(static_cast<std::uint8_t>(found - states.begin()));
+      if (found == states.end()) break;
+    }
+    if (config.size() != space.choices.size() || codes.size() != config.size() ||
+        (!codes.empty() && codes.back() == space.choices[codes.size() - 1].states.size()))
+      throw DataError(
+          fmt::format("{}: configuration {} has layouts that no operation of the graph "
+                      "takes",
+                      npz.string(), times.size()));
+    times.push_back(cost.time(codes));
+  }
+  return times;
 }
 
 }  // namespace tpudist

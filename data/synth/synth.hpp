@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "core/progress.hpp"
+#include "data/hlo/layout_space.hpp"
 #include "data/schema/collection.hpp"
 
 namespace tpudist {
@@ -42,5 +43,12 @@ struct SynthFile {
 // files sorted by path. Throws IoError.
 std::vector<SynthFile> synthesise(const SynthOptions& options, const std::filesystem::path& root,
                                   ProgressSink& progress);
+
+// The times in ns, without noise, of configurations of one of the graphs of `synthesise`. `npz`: the
+// graph's file in a layout collection, whose folder has the options. `configs`: the state of each
+// configurable node. Throws ConfigError for a file of another version or of no such folder, and
+// DataError for states that the node has not.
+std::vector<double> true_times(const std::filesystem::path& npz,
+                               const std::vector<std::vector<LayoutState>>& configs);
 
 }  // namespace tpudist

@@ -43,6 +43,7 @@ void add_predict_command(Command app);
 void add_ensemble_command(Command app);
 void add_sweep_command(Command app);
 void add_rank_command(Command app);
+void add_search_command(Command app);
 void add_weights_command(Command app);
 void add_config_command(Command app);
 void add_doctor_command(Command app);

@@ -15,6 +15,7 @@
 #include "launch/program/output.hpp"
 #include "results/scores/comparison_text.hpp"
 #include "results/scores/run_difference.hpp"
+#include "results/scores/slowdowns.hpp"
 #include "results/scores/system_scores.hpp"
 
 namespace tpudist {
@@ -78,8 +79,10 @@ void run(const CompareArguments& arguments) {
     const double level = 1 - kSignificance / arguments.looks;
     Comparison found = compare(pair.a.scores, pair.b.scores, level);
     found.margin = arguments.margin;
-    print("{}{}", list.empty() ? "" : "\n", comparison_text(pair, found));
+    const SlowdownPair slowdowns = compare_slowdowns(a, b, judged == EvaluatedOn::valid);
+    print("{}{}\n{}", list.empty() ? "" : "\n", comparison_text(pair, found), slowdowns.text());
     list.push_back(comparison_json(pair, found));
+    list.back()["slowdown"] = slowdowns.json();
     if (arguments.difference > 0) {
       const DifferencePlan plan =
           plan_difference(pair.a.scores, pair.b.scores, arguments.difference, level);

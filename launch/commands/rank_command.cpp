@@ -5,6 +5,8 @@
 #include <filesystem>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <numeric>
+#include <optional>
 #include <set>
 #include <string>
 #include <string_view>
@@ -20,9 +22,14 @@
 #include "data/loading/seen_graphs.hpp"
 #include "data/npz/zip_archive.hpp"
 #include "launch/commands/commands.hpp"
+#include "launch/commands/measured_file.hpp"
+#include "launch/commands/ranking_output.hpp"
 #include "launch/commands/scoring_options.hpp"
 #include "launch/program/output.hpp"
 #include "launch/sweep/sweep_folder.hpp"
+#include "results/scores/measurement_advice.hpp"
+#include "statistics/ranking/measured_correction.hpp"
+#include "statistics/ranking/predicted_gain.hpp"
 #include "train/scoring/module_ranking.hpp"
 
 namespace tpudist {
@@ -37,14 +44,23 @@ struct RankArguments : ScoringArguments {
   std::int64_t top = 10;
   bool json = false;
   std::string apply;  // "jax", "text" or empty
+  std::int64_t apply_rank = 1;
+  std::string standard;  // --default: with --configs a file, else the number of a configuration
+  std::string within = "2%", confidence = "90%";
+  std::filesystem::path measured;
+  std::int64_t next = 10;
 };
 
-// The option, and the content of the file that it names.
-std::string content_of(const std::filesystem::path& option) {
-  std::error_code error;
-  const bool file = std::filesystem::is_regular_file(option, error);
-  return option.string() + (file ? " " + to_hex(hash_file(option)) : "");
-}
+// What is told of a ranking beside its scores.
+struct Findings {
+  std::optional<std::size_t> standard;  // place of the default configuration
+  std::vector<PredictedGain> gains;     // [c] over the default; empty without one
+  KnownGain known;                      // of the members alone
+  MeasurementAdvice advice;
+  std::optional<MeasuredFile> measured;
+  MeasuredCorrection correction;     // if measured; in the order of the ranking
+  std::vector<std::size_t> propose;  // if measured: places to measure next
+};
 
 std::vector<AgreedValue> values_to_agree(const RankArguments& arguments) {
   return {{"the command", "rank"},
@@ -52,15 +68,11 @@ std::vector<AgreedValue> values_to_agree(const RankArguments& arguments) {
           {"the content of the file", to_hex(hash_file(arguments.file))},
           {"--module", arguments.module},
           {"--configs", content_of(arguments.request.configs)},
-          {"--default", content_of(arguments.request.assigned)},
+          {"--default", content_of(arguments.standard)},
+          {"--measured", content_of(arguments.measured)},
           {"--combine", arguments.judgement.rule},
           {"--keep-all", arguments.judgement.keep_all ? "yes" : "no"},
           {"--temperature", std::to_string(arguments.judgement.temperature)}};
-}
-
-std::size_t taking_part(const ModuleRanking& result) {
-  return static_cast<std::size_t>(std::ranges::count_if(
-      result.members, [](const auto& member) { return member.why_left_out.empty(); }));
 }
 
 void print_header(const RankArguments& arguments, const Module& module,
@@ -76,17 +88,88 @@ void print_header(const RankArguments& arguments, const Module& module,
   print("\n");
 }
 
-void print_ranking(const ModuleRanking& result, std::size_t count) {
-  print("\n{:>6} {:>8} {:>6} {:>14} {:>9} {:>17}\n", "rank", "config", "equal", "score",
-        "deviation", "members' ranks");
-  for (std::size_t k = 0; k < count; ++k) {
-    const ModuleRanking::Config& config = result.ranking[k];
-    print(
-        "{:>6} {:>8} {:>6} {:>14.7g} {:>9} {:>17}\n", k + 1, config.configs.front(),
+// "5/5": how many members call it faster than the default.
+void print_config(const ModuleRanking& result, const Findings& findings, std::size_t k) {
+  const ModuleRanking::Config& config = result.ranking[k];
+  print("{:>6} {:>8} {:>6} {:>14.7g} {:>9} {:>17}", k + 1, config.configs.front(),
         config.configs.size(), config.score,
         std::isnan(config.spread.deviation) ? "-" : fmt::format("{:.4f}", config.spread.deviation),
         fmt::format("{} .. {}", config.spread.best_rank, config.spread.worst_rank));
+  if (findings.standard)
+    print(" {:>9.4f} {:>7}", findings.gains[k].mean,
+          fmt::format("{}/{}", findings.gains[k].faster, config.spread.z_scores.size()));
+  if (findings.measured) {
+    const double time = findings.correction.times[k];
+    print(" {:>12}", std::isnan(time) ? "-" : fmt::format("{:.7g}", time));
   }
+  print("{}\n", findings.standard == k ? "  default" : "");
+}
+
+void print_ranking(const ModuleRanking& result, const Findings& findings, std::size_t count) {
+  print("\n{:>6} {:>8} {:>6} {:>14} {:>9} {:>17}{}{}\n", "rank", "config", "equal", "score",
+        "deviation", "members' ranks",
+        findings.standard ? fmt::format(" {:>9} {:>7}", "gain", "faster") : "",
+        findings.measured ? fmt::format(" {:>12}", "measured") : "");
+  for (std::size_t k = 0; k < count; ++k) print_config(result, findings, k);
+  if (findings.standard && *findings.standard >= count)
+    print_config(result, findings, *findings.standard);
+}
+
+// The best against the default, by the members alone.
+std::string gain_text(const RankArguments& arguments, const Module& module,
+                      const ModuleRanking& result, const Findings& findings) {
+  if (!findings.standard)
+    return fmt::format("the default layouts are not in the list: add {{}} to {} to compare\n",
+                       arguments.request.configs);
+  const bool assumed = arguments.standard.empty() && !module.made && module.config_numbers.empty();
+  const std::string standard = fmt::format("the default, configuration {}{}",
+                                           result.ranking[*findings.standard].configs.front(),
+                                           assumed ? " (--default N names another)" : "");
+  const PredictedGain& gain = findings.gains.front();
+  const std::size_t members = result.ranking.front().spread.z_scores.size();
+  std::string text;
+  if (*findings.standard > 0)
+    text = fmt::format(
+        "predicted gain of the best over {}: {:.4f} of the list's standard deviations; {} of {} "
+        "call it faster{}\n",
+        standard, gain.mean, gain.faster, counted(static_cast<std::int64_t>(members), "member"),
+        std::isnan(gain.deviation) ? "" : fmt::format(", SD between them {:.4f}", gain.deviation));
+  else
+    text = fmt::format("ranked first is {}\n", standard);
+  if (findings.measured) return text;
+  if (members < 2) return text + "one member does not show how far members disagree\n";
+  if (!findings.known.is_better())
+    text += "no better than the default, as far as this ensemble knows\n";
+  return text;
+}
+
+// What measurements say of the model, and what to measure next.
+std::string measured_text(const ModuleRanking& result, const Findings& findings) {
+  const MeasuredCorrection& correction = findings.correction;
+  std::string text =
+      fmt::format("measured {} of {}", format_count(static_cast<std::int64_t>(correction.measured)),
+                  counted(std::ssize(result.ranking), "configuration"));
+  if (findings.measured->not_listed > 0)
+    text += fmt::format("; left out: {} that the list lacks",
+                        counted(findings.measured->not_listed, "measurement"));
+  if (findings.measured->without_time > 0)
+    text += fmt::format("; left out: {} without a time above 0",
+                        counted(findings.measured->without_time, "measurement"));
+  const auto tau = [](double value) {
+    return std::isnan(value) ? std::string("undefined") : fmt::format("{:.4f}", value);
+  };
+  text += !correction.why_not.empty()
+              ? fmt::format("; the order stays: {}\n", correction.why_not)
+              : fmt::format(
+                    "; the model ranks them with Kendall tau {}, corrected {} (each "
+                    "predicted from the others){}\n",
+                    tau(correction.tau_before), tau(correction.tau_after),
+                    std::isinf(correction.ridge) ? "; the model's order is kept" : "");
+  if (findings.propose.empty()) return text + "next to measure: none is left\n";
+  text += "next to measure:";
+  for (const std::size_t k : findings.propose)
+    text += fmt::format(" {}", result.ranking[k].configs.front());
+  return text + "\n";
 }
 
 void print_tau(const Module& module, const ModuleRanking& result) {
@@ -113,34 +196,60 @@ void print_best(const Module& module, const ModuleRanking& result) {
   if (!any) print("  none: it is the default\n");
 }
 
-// Prints the best made configuration in a form to apply.
+// Prints a made configuration in a form to apply.
 void print_constraints(const RankArguments& arguments, const Module& module,
                        const ModuleRanking& result) {
-  const std::int64_t best = result.ranking.front().configs.front();
+  if (arguments.apply_rank > std::ssize(result.ranking))
+    throw ConfigError(fmt::format("--apply-rank {}: the list has {}", arguments.apply_rank,
+                                  counted(std::ssize(result.ranking), "distinct configuration")));
+  const std::int64_t best = result.ranking[arguments.apply_rank - 1].configs.front();
   const std::string title = fmt::format(
-      "{}: configuration {}, the fastest of {} by {}", arguments.file.filename().string(), best,
-      result.ranking.size(), counted(static_cast<std::int64_t>(taking_part(result)), "member"));
-  const LayoutConfig& config = module.made->configs[best];
-  const auto text = arguments.apply == "jax" ? jax_constraints : layout_config_text;
-  print("{}", text(module.made->space, config, title));
+      "{}: configuration {}, {} of {} by {}", arguments.file.filename().string(), best,
+      arguments.apply_rank == 1 ? "the fastest" : fmt::format("rank {}", arguments.apply_rank),
+      result.ranking.size(), counted(taking_part(result), "member"));
+  print("{}", applied(arguments.apply, *module.made, best, title));
 }
 
-// A made configuration in the format of --configs FILE.
-nlohmann::ordered_json layouts_json(const MadeConfigs& made, std::int64_t number) {
-  nlohmann::ordered_json json = nlohmann::ordered_json::object();
-  const LayoutConfig& config = made.configs[number];
-  for (std::size_t i = 0; i < config.size(); ++i) {
-    const ConfigurableNode& node = made.space.nodes[i];
-    auto& layouts = json[node.name] = nlohmann::ordered_json::array();
-    for (int tensor = 0; tensor < kTensors; ++tensor)
-      layouts.push_back(tensor_layout(node.states[config[i]], tensor));
-  }
+nlohmann::ordered_json config_json(const Module& module, const ModuleRanking& result,
+                                   const Findings& findings, std::size_t k) {
+  const ModuleRanking::Config& config = result.ranking[k];
+  nlohmann::ordered_json json = {{"rank", k + 1},
+                                 {"config", config.configs.front()},
+                                 {"equal_configs", config.configs},
+                                 {"score", config.score},
+                                 {"deviation", finite_or_null(config.spread.deviation)},
+                                 {"best_rank", config.spread.best_rank},
+                                 {"worst_rank", config.spread.worst_rank}};
+  if (findings.standard)
+    json["gain"] = {{"mean", findings.gains[k].mean},
+                    {"deviation", finite_or_null(findings.gains[k].deviation)},
+                    {"faster", findings.gains[k].faster}};
+  if (findings.standard == k) json["default"] = true;
+  if (findings.measured && !std::isnan(findings.correction.times[k]))
+    json["time"] = findings.correction.times[k];
+  if (module.made) json["layouts"] = layouts_json(*module.made, config.configs.front());
+  return json;
+}
+
+nlohmann::ordered_json measured_json(const Module& module, const ModuleRanking& result,
+                                     const Findings& findings) {
+  const MeasuredCorrection& correction = findings.correction;
+  nlohmann::ordered_json json = {{"configs", correction.measured},
+                                 {"not_listed", findings.measured->not_listed},
+                                 {"without_time", findings.measured->without_time},
+                                 {"kendall_tau", finite_or_null(correction.tau_before)},
+                                 {"kendall_tau_corrected", finite_or_null(correction.tau_after)},
+                                 {"ridge", finite_or_null(correction.ridge)},
+                                 {"next", nlohmann::ordered_json::array()}};
+  if (!correction.why_not.empty()) json["order_stays"] = correction.why_not;
+  for (const std::size_t k : findings.propose)
+    json["next"].push_back(config_json(module, result, findings, k));
   return json;
 }
 
 nlohmann::ordered_json to_json(const RankArguments& arguments, const Module& module,
                                const std::vector<TrainedRun>& runs, const ModuleRanking& result,
-                               std::size_t count) {
+                               const Findings& findings, std::size_t count) {
   const Graph& graph = module.dataset.graph(0);
   nlohmann::ordered_json json = {
       {"file", arguments.file.string()},
@@ -150,63 +259,117 @@ nlohmann::ordered_json to_json(const RankArguments& arguments, const Module& mod
       {"configs", module.dataset.rows(0)},
       {"distinct_configs", result.ranking.size()},
       {"combine", arguments.judgement.rule},
-      {"kendall_tau", finite_or_null(result.kendall_tau)},
-      {"runs", nlohmann::ordered_json::array()},
-      {"members", nlohmann::ordered_json::array()},
-      {"ranking", nlohmann::ordered_json::array()}};
-  for (const TrainedRun& run : runs)
-    json["runs"].push_back(
-        {{"run", run.path.string()}, {"step", run.step}, {"averaged", run.averaged}});
-  for (const auto& member : result.members) {
-    nlohmann::ordered_json entry = {{"run", member.run.string()},
-                                    {"member", member.member},
-                                    {"used", member.why_left_out.empty()}};
-    if (!member.why_left_out.empty()) entry["why_left_out"] = member.why_left_out;
-    json["members"].push_back(std::move(entry));
+      {"kendall_tau", finite_or_null(result.kendall_tau)}};
+  add_members(json, runs, result);
+  json["measure"] = findings.advice.json();
+  json["default"] = nullptr;
+  json["ranking"] = nlohmann::ordered_json::array();
+  if (findings.standard) {
+    json["default"] = config_json(module, result, findings, *findings.standard);
+    json["default"]["best_is_better"] = findings.known.is_better();
   }
-  for (std::size_t k = 0; k < count; ++k) {
-    const ModuleRanking::Config& config = result.ranking[k];
-    json["ranking"].push_back({{"rank", k + 1},
-                               {"config", config.configs.front()},
-                               {"equal_configs", config.configs},
-                               {"score", config.score},
-                               {"deviation", finite_or_null(config.spread.deviation)},
-                               {"best_rank", config.spread.best_rank},
-                               {"worst_rank", config.spread.worst_rank}});
-    if (module.made)
-      json["ranking"].back()["layouts"] = layouts_json(*module.made, config.configs.front());
-  }
+  if (findings.measured) json["measured"] = measured_json(module, result, findings);
+  for (std::size_t k = 0; k < count; ++k)
+    json["ranking"].push_back(config_json(module, result, findings, k));
   return json;
 }
 
-// Warns once if the module lies outside of a run's training graphs. Runs of older versions did not
-// record these.
-void warn_of_distance(const RankArguments& arguments, const Module& module,
-                      const std::vector<TrainedRun>& runs) {
-  const SeenGraphs own = seen_graphs(module.dataset);
-  std::set<std::string> told;
-  for (const TrainedRun& run : runs) {
-    const std::filesystem::path file = run.path / kSeenGraphsFile;
-    try {
-      if (!std::filesystem::exists(file)) continue;
-      const SeenGraphs seen = read_seen_graphs(file);
-      const std::string known = seen.trained_on.text(module.dataset);
-      if (!known.empty() && told.insert(known).second)
-        spdlog::warn("{} was {}", run.path.string(), known);
-      const std::string unseen = unseen_text(own, seen, run.experiment.data.collection.schema);
-      if (!unseen.empty() && told.insert(unseen).second)
-        spdlog::warn("{} lies outside of what {} was trained on: {}", arguments.file.string(),
-                     run.path.string(), unseen);
-    } catch (const Error& error) {
-      spdlog::warn("{}", error.what());
-    }
-  }
+// 0.02 for "2%".
+double share_of(const std::string& option, const std::string& text, bool may_be_0) {
+  const std::string_view plain = trim(text);
+  const auto percent = plain.ends_with('%')
+                           ? number_of<double>(trim(plain.substr(0, plain.size() - 1)))
+                           : std::nullopt;
+  if (!percent || !(*percent >= 0) || !(*percent < 100) || (*percent == 0 && !may_be_0))
+    refuse_value(option, fmt::format("{} is no percentage below 100, such as {}", text,
+                                     may_be_0 ? "2%" : "90%"));
+  return *percent / 100;
 }
 
-void run(const RankArguments& arguments) {
+std::vector<RankingRun> ranking_runs(const std::vector<TrainedRun>& runs,
+                                     const ModuleRanking& result) {
+  std::vector<RankingRun> ranking;
+  for (const TrainedRun& run : runs) {
+    ranking.push_back({run.path, run.parameter_hash, {}});
+    for (const auto& member : result.members) {
+      if (member.run == run.path && member.why_left_out.empty())
+        ranking.back().used.insert(member.member);
+    }
+  }
+  return ranking;
+}
+
+// Orders the ranking by its corrected scores.
+void take_measurements(const RankArguments& arguments, const Module& module, ModuleRanking& result,
+                       Findings& findings) {
+  std::vector<ModuleRanking::Config>& ranking = result.ranking;
+  findings.measured = read_measured(arguments.measured, module, ranking, arguments.module);
+  std::vector<double> scores;
+  for (const auto& config : ranking) scores.push_back(config.score);
+  MeasuredCorrection& correction = findings.correction;
+  correction = correct_by_measurements(scores, ranked_states(module, ranking),
+                                       findings.measured->measurements);
+  std::vector<std::size_t> order(ranking.size());
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  std::ranges::stable_sort(order, {}, [&](std::size_t k) { return correction.scores[k]; });
+  std::vector<ModuleRanking::Config> ordered;
+  std::vector<double> corrected, times;
+  for (const std::size_t k : order) {
+    if (std::isnan(correction.times[k]) && std::ssize(findings.propose) < arguments.next)
+      findings.propose.push_back(ordered.size());
+    ordered.push_back(std::move(ranking[k]));
+    corrected.push_back(correction.scores[k]);
+    times.push_back(correction.times[k]);
+  }
+  ranking = std::move(ordered);
+  correction.scores = std::move(corrected);
+  correction.times = std::move(times);
+}
+
+// Adds what is told beside the scores, and puts the file's numbers in place of rows.
+Findings findings_of(const RankArguments& arguments, const Module& module,
+                     const std::vector<TrainedRun>& runs, const Combination& combination,
+                     ModuleRanking& result) {
+  Findings findings;
+  findings.advice = advise_measurements(ranking_runs(runs, result), combination,
+                                        share_of("--within", arguments.within, true),
+                                        share_of("--confidence", arguments.confidence, false));
+  if (!arguments.measured.empty()) take_measurements(arguments, module, result, findings);
+  std::vector<MemberSpread> spreads;
+  const std::optional<std::int64_t> row = standard_row(arguments.standard, arguments.file, module);
+  for (const auto& config : result.ranking) {
+    if (row && std::ranges::find(config.configs, *row) != config.configs.end())
+      findings.standard = spreads.size();
+    spreads.push_back(config.spread);
+  }
+  if (findings.standard) {
+    findings.known = known_gain(spreads, *findings.standard);
+    for (const MemberSpread& spread : spreads)
+      findings.gains.push_back(
+          predicted_gain(spreads[*findings.standard].z_scores, spread.z_scores));
+  }
+  for (auto& config : result.ranking) {
+    for (std::int64_t& number : config.configs) number = module.number_of(number);
+  }
+  return findings;
+}
+
+void run(RankArguments arguments) {
+  if (!arguments.request.configs.empty()) {
+    arguments.request.assigned = arguments.standard;
+    if (!arguments.standard.empty() && !std::filesystem::is_regular_file(arguments.standard))
+      refuse_value("--default", arguments.standard +
+                                    " is no file: with --configs give the same program after "
+                                    "layout assignment");
+  } else if (!arguments.standard.empty() && !number_of<std::int64_t>(arguments.standard)) {
+    refuse_value(
+        "--default",
+        arguments.standard + " is no number of a configuration, which it is without --configs");
+  }
+  share_of("--within", arguments.within, true);
+  share_of("--confidence", arguments.confidence, false);
   const JudgementOptions judgement = arguments.judgement.options();
-  if (arguments.request.configs.empty() &&
-      (!arguments.apply.empty() || !arguments.request.assigned.empty()))
+  if (arguments.request.configs.empty() && !arguments.apply.empty())
     throw ConfigError(
         "--configs is empty; give default, neighbours, random:N, random:N:SEED or a JSON file");
   std::vector<TrainedRun> runs;
@@ -218,24 +381,24 @@ void run(const RankArguments& arguments) {
   run_job(arguments.job_options(values_to_agree(arguments), runs), [&](JobContext& context) {
     const Module module = read_module(arguments.file, runs.front().experiment.data.collection,
                                       reduction, arguments.module, arguments.request);
-    if (context.world.rank() == 0) warn_of_distance(arguments, module, runs);
+    if (context.world.rank() == 0) warn_of_distance(arguments.file, module, runs);
     ModuleRanking result = rank_module(module, runs, judgement, context);
     if (context.world.rank() != 0) return;
-    for (auto& config : result.ranking) {
-      for (std::int64_t& number : config.configs) number = module.number_of(number);
-    }
+    const Findings findings = findings_of(arguments, module, runs, judgement.combination, result);
     const std::size_t all = result.ranking.size();
     const std::size_t count =
         arguments.top == 0 ? all : std::min(all, static_cast<std::size_t>(arguments.top));
-    for (const auto& member : result.members) {
-      if (!member.why_left_out.empty())
-        spdlog::warn("{} member {} left out: {}", member.run.string(), member.member,
-                     member.why_left_out);
-    }
+    warn_of_left_out(result);
     if (!arguments.apply.empty()) return print_constraints(arguments, module, result);
-    if (arguments.json) return print_json(to_json(arguments, module, runs, result, count));
+    if (arguments.json)
+      return print_json(to_json(arguments, module, runs, result, findings, count));
     print_header(arguments, module, runs, result);
-    print_ranking(result, count);
+    print_ranking(result, findings, count);
+    print("\n{}", gain_text(arguments, module, result, findings));
+    if (findings.measured)
+      print("{}", measured_text(result, findings));
+    else
+      print("{}", findings.advice.text(std::ssize(result.ranking)));
     print_best(module, result);
     print_tau(module, result);
   });
@@ -275,10 +438,10 @@ void add_rank_command(Command app) {
                       "Rank made layouts: default, neighbours, random:N[:SEED] or a JSON file")
           .offers({"default", "neighbours", "random:N", "FILE"});
   command
-      .add_option("--default", arguments->request.assigned,
-                  "The same program after layout assignment, for the default layouts")
-      .existing_file()
-      .needs(configs);
+      .add_option("--default", arguments->standard,
+                  "The default: with --configs the same program after layout assignment; else the "
+                  "number of a configuration")
+      .offers({"N", "FILE"});
   command
       .add_option(
           "--run", arguments->runs,
@@ -291,13 +454,36 @@ void add_rank_command(Command app) {
       .not_negative()
       .show_default();
   const Option json = command.add_flag("--json", arguments->json, "Print JSON");
+  const Option apply =
+      command
+          .add_option(
+              "--apply", arguments->apply,
+              "Print only the best configuration, to apply: jax (Python) or text (LayoutConfig)")
+          .one_of({"jax", "text"})
+          .needs(configs)
+          .excludes(json);
   command
-      .add_option(
-          "--apply", arguments->apply,
-          "Print only the best configuration, to apply: jax (Python) or text (LayoutConfig)")
-      .one_of({"jax", "text"})
-      .needs(configs)
-      .excludes(json);
+      .add_option("--apply-rank", arguments->apply_rank,
+                  "Apply the configuration of this rank instead of the best")
+      .positive()
+      .needs(apply);
+  command
+      .add_option("--within", arguments->within,
+                  "How close to the best configuration the best of the first few has to come")
+      .show_default();
+  command
+      .add_option("--confidence", arguments->confidence,
+                  "With which confidence, on a new model family")
+      .show_default();
+  command
+      .add_option("--measured", arguments->measured,
+                  "Times of configurations, which correct the order: the output of --json with a "
+                  "time in its entries, a tuning file (.pb) or an NPZ")
+      .existing_file();
+  command
+      .add_option("--next", arguments->next, "With --measured: how many to propose to measure next")
+      .not_negative()
+      .show_default();
   command.run([arguments] { run(*arguments); });
 }
 

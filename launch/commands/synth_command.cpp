@@ -1,12 +1,15 @@
 #include <fmt/format.h>
 
 #include <cmath>
+#include <filesystem>
 #include <map>
 #include <memory>
+#include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
 #include "core/error.hpp"
+#include "core/file_system.hpp"
 #include "core/numbers.hpp"
 #include "core/process.hpp"
 #include "data/synth/presets.hpp"
@@ -47,12 +50,48 @@ void print_totals(const std::vector<SynthFile>& files) {
   }
 }
 
+// The true times of the configurations that `tpudist search --json` found in a file of synth.
+void print_times(const std::filesystem::path& found) {
+  std::filesystem::path npz;
+  std::vector<std::vector<LayoutState>> configs;
+  std::vector<std::string> ranks;
+  try {
+    const auto json = nlohmann::json::parse(read_text_file(found));
+    npz = json.at("file").get<std::string>();
+    for (const auto& entry : json.at("ranking")) {
+      ranks.push_back(entry.value("default", false) ? "default" : entry.at("rank").dump());
+      configs.emplace_back();
+      // In the order of node_config_ids.
+      std::map<std::size_t, LayoutState> states;
+      for (const auto& [name, layouts] : entry.at("layouts").items()) {
+        const auto place = number_of<std::size_t>(std::string_view(name).substr(
+            std::min(name.size(), name.find('[') + 1), name.find(']') - name.find('[') - 1));
+        if (!place) throw DataError(found.string() + ": is not of an NPZ file of `tpudist synth`");
+        states[*place] = state_of(layouts.get<std::vector<std::vector<std::int64_t>>>());
+      }
+      for (const auto& [place, state] : states) configs.back().push_back(state);
+    }
+  } catch (const nlohmann::json::exception& error) {
+    throw DataError(fmt::format("{}: is no output of `tpudist search --json`: {}", found.string(),
+                                error.what()));
+  }
+  const std::vector<double> times = true_times(npz, configs);
+  const auto standard = std::ranges::find(ranks, "default") - ranks.begin();
+  if (standard == std::ssize(ranks))
+    throw DataError(found.string() + ": has no default configuration");
+  print("{:>8} {:>14} {:>14}\n", "rank", "time", "than default");
+  for (std::size_t k = 0; k < times.size(); ++k)
+    print("{:>8} {:>11.3f} us {:>12.2f} %\n", ranks[k], times[k] / 1000,
+          100 * (times[k] / times[static_cast<std::size_t>(standard)] - 1));
+}
+
 }  // namespace
 
 void add_synth_command(Command app) {
   struct Arguments {
     SynthOptions options;
     std::string root;
+    std::filesystem::path times;
     std::vector<std::string> collections;
   };
   auto arguments = std::make_shared<Arguments>();
@@ -66,7 +105,7 @@ void add_synth_command(Command app) {
       "Presets: tiny and demo (all collections), nlp, xla and tile (real sizes), huge (one graph "
       "of the real maxima).\n\n"
       "Example:\n  tpudist synth npz --preset demo && tpudist convert npz tpudist-data");
-  command.add_option("out", arguments->root, "Root of the NPZ files, made if need be").required();
+  command.add_option("out", arguments->root, "Root of the NPZ files, made if need be");
   command.add_option("--preset", options.preset, "tiny, demo, nlp, xla, tile or huge")
       .one_of(synth::preset_names())
       .show_default();
@@ -88,7 +127,14 @@ void add_synth_command(Command app) {
   command.add_option("--jobs", options.threads, "Graphs made at the same time")
       .in_range(1, 1024)
       .show_default();
+  command
+      .add_option("--times", arguments->times,
+                  "Instead of making files: the times, without noise, of the configurations in the "
+                  "output of `tpudist search --json` on one of the files")
+      .existing_file();
   command.run([arguments] {
+    if (!arguments->times.empty()) return print_times(arguments->times);
+    if (arguments->root.empty()) refuse_value("out", "is required, or --times");
     SynthOptions& resolved = arguments->options;
     for (const std::string& name : arguments->collections) {
       resolved.collections.push_back(Collection::parse(name));

@@ -6,12 +6,13 @@
 
 #include "results/report/charts/charts.hpp"
 #include "results/report/sections.hpp"
+#include "results/scores/slowdowns.hpp"
 
 namespace tpudist {
 namespace {
 
 // [kSlowdownCounts] Mean over the graphs of a kind, in percent; empty if there are none.
-std::vector<double> mean_slowdown(const ReportedVariant& variant, bool valid) {
+std::vector<double> mean_slowdowns(const ReportedVariant& variant, bool valid) {
   std::vector<double> mean(std::size(kSlowdownCounts), 0.0);
   double graphs = 0;
   for (const RankedGraph& graph : variant.rankings.graphs) {
@@ -38,6 +39,26 @@ std::string rows_text(const VariantGroup& group) {
       "Within a sample of at most {} measured configurations of each graph (predictions.rows): the "
       "fastest of a graph may not be among them. predictions.rows=all takes all.",
       most_rows);
+}
+
+// The mean slowdown at kTops with its interval.
+std::string interval_remark(const ReportedVariant& variant, bool valid) {
+  std::vector<GraphSlowdowns> graphs;
+  for (const RankedGraph& graph : variant.rankings.graphs) {
+    if ((graph.split == "valid") != valid) continue;
+    GraphSlowdowns& own = graphs.emplace_back(GraphSlowdowns{graph.name, graph.family});
+    for (std::size_t top = 0; top < kTops.size(); ++top) {
+      const auto at = std::ranges::find(kSlowdownCounts, kTops[top]);
+      own.at[top] = graph.slowdown[static_cast<std::size_t>(at - std::begin(kSlowdownCounts))];
+    }
+  }
+  std::string text;
+  for (std::size_t top = 0; top < kTops.size(); ++top) {
+    const MeanSlowdown found = mean_slowdown(graphs, top);
+    if (std::isnan(found.mean)) return {};
+    text += fmt::format("{}k = {}: {}", top > 0 ? ", " : "", kTops[top], slowdown_text(found));
+  }
+  return about(variant, "mean slowdown, in brackets 95 % on other families with this model: " + text + ".");
 }
 
 ReportFigure figure_of(const VariantGroup& group, bool valid) {
@@ -70,8 +91,10 @@ ReportFigure figure_of(const VariantGroup& group, bool valid) {
       group.add_row(figure, *variant, std::move(row));
       if (!group.several()) chart.lines.push_back(std::move(line));
     }
-    std::vector<double> mean = mean_slowdown(*variant, valid);
+    std::vector<double> mean = mean_slowdowns(*variant, valid);
     if (mean.empty()) continue;
+    if (std::string remark = interval_remark(*variant, valid); !remark.empty())
+      figure.remarks.push_back(std::move(remark));
     chart.lines.push_back({.name = about(*variant, "mean over graphs"),
                            .colour = variant->colour,
                            .strong = true,
@@ -93,7 +116,7 @@ ReportSection slowdown_section(const ReportInput& input) {
       [](const VariantGroup& group, ReportSection& section) {
         constexpr std::size_t kTen = 3;  // place of k = 10
         for (const ReportedVariant* variant : group.variants) {
-          const std::vector<double> valid = mean_slowdown(*variant, true);
+          const std::vector<double> valid = mean_slowdowns(*variant, true);
           if (valid.empty()) continue;
           section.gist += fmt::format("{}{}", section.gist.empty() ? "best of 10: " : "; ",
                                       about(*variant, fmt::format("{:.1f} % slower", valid[kTen])));
@@ -101,8 +124,8 @@ ReportSection slowdown_section(const ReportInput& input) {
         add_missing(
             section, group,
             [](const ReportedVariant& variant) {
-              return !mean_slowdown(variant, true).empty() ||
-                     !mean_slowdown(variant, false).empty();
+              return !mean_slowdowns(variant, true).empty() ||
+                     !mean_slowdowns(variant, false).empty();
             },
             "No predictions of graphs that members never saw; predictions.rows writes them.");
         for (const bool valid : {true, false}) add_figure(section, figure_of(group, valid));

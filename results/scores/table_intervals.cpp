@@ -9,6 +9,7 @@
 
 #include "core/means.hpp"
 #include "core/numbers.hpp"
+#include "results/scores/slowdowns.hpp"
 #include "statistics/intervals/distributions.hpp"
 #include "statistics/intervals/interval.hpp"
 #include "statistics/intervals/score_intervals.hpp"
@@ -81,6 +82,18 @@ RunScoreTable ensemble_scores(const TableJudgement& table) {
       scores.lowest = -std::numeric_limits<double>::infinity();
   }
   return scores;
+}
+
+// Of the combination of each graph that members never saw.
+std::vector<GraphSlowdowns> slowdowns_of(const TableJudgement& table) {
+  std::vector<GraphSlowdowns> graphs;
+  for (const GraphEvaluation& graph : table.graphs) {
+    const GraphMetrics& own = graph.metrics;
+    graphs.push_back({graph.name,
+                      graph.family,
+                      {own.slowdown_1, own.slowdown_5, own.slowdown_10, own.slowdown_100}});
+  }
+  return graphs;
 }
 
 }  // namespace
@@ -196,7 +209,7 @@ std::string table_interval_text(const TableJudgement& table) {
          (found.these_graphs && several
               ? "  " + rare_line(found.trainings, "trainings", "collapse") + "\n"
               : "") +
-         family_text(found.families);
+         family_text(found.families) + slowdown_table({{"mean", slowdowns_of(table)}});
 }
 
 nlohmann::json table_interval_json(const TableJudgement& table) {
@@ -207,7 +220,9 @@ nlohmann::json table_interval_json(const TableJudgement& table) {
     these["trainings"] = found.trainings;
     these["members"] = found.columns;
   }
-  return {{"these_graphs", these}, {"other_families", family_interval_json(found.families)}};
+  return {{"these_graphs", these},
+          {"other_families", family_interval_json(found.families)},
+          {"slowdown", table.trained_on ? nlohmann::json() : slowdown_json(slowdowns_of(table))}};
 }
 
 }  // namespace tpudist

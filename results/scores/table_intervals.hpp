@@ -49,9 +49,10 @@ TableIntervals final_intervals(std::span<const TableJudgement> tables);
 // Complete lines; empty if a collection has no score.
 std::string final_interval_text(std::span<const TableJudgement> tables);
 
-// Complete lines; empty if no graph has a score.
+// Complete lines, with the slowdowns of the combination at kTops; empty if no graph has a score.
 std::string table_interval_text(const TableJudgement& table);
-// {"these_graphs": interval_json, "other_families": family_interval_json}. "these_graphs" also has
+// {"these_graphs": interval_json, "other_families": family_interval_json, "slowdown":
+// slowdown_json}. "these_graphs" also has
 // "between" ("trainings", "members of one training"), "trainings" and "members": their numbers.
 nlohmann::json table_interval_json(const TableJudgement& table);
 

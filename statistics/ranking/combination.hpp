@@ -68,6 +68,7 @@ struct MemberSpread {
   // The lowest and the highest rank that a member gives the configuration. A rank is 1 + the number
   // of configurations with a lower score, so equal scores have equal ranks.
   std::int64_t best_rank = 1, worst_rank = 1;
+  std::vector<double> z_scores = {};  // [M]
 };
 
 // `members` [M][c] are scores, lower is faster. A member with equal scores has z-scores of 0.

@@ -16,7 +16,25 @@
 namespace tpudist {
 namespace {
 
-// The members of all runs, with the reason why a member does not count, as in all commands.
+// The numbers of the configurations of each group, by group.
+std::vector<std::vector<std::int64_t>> equal_configs(std::span<const std::int32_t> group) {
+  std::vector<std::vector<std::int64_t>> equal;
+  for (std::size_t i = 0; i < group.size(); ++i) {
+    if (static_cast<std::size_t>(group[i]) == equal.size()) equal.emplace_back();
+    equal[group[i]].push_back(static_cast<std::int64_t>(i));
+  }
+  return equal;
+}
+
+double tau_with_times(const Dataset& dataset, const std::vector<double>& scores) {
+  std::vector<double> targets;
+  for (std::int64_t row = 0; row < dataset.rows(0); ++row)
+    targets.push_back(dataset.target(0, row));
+  return kendall_tau_b(scores, targets);
+}
+
+}  // namespace
+
 std::vector<ModuleRanking::Member> judged_members(const ScoringSession& session,
                                                   const std::vector<const TrainedRun*>& runs,
                                                   const ScoresByMember& prediction,
@@ -47,27 +65,9 @@ std::vector<ModuleRanking::Member> judged_members(const ScoringSession& session,
   return members;
 }
 
-// The numbers of the configurations of each group, by group.
-std::vector<std::vector<std::int64_t>> equal_configs(std::span<const std::int32_t> group) {
-  std::vector<std::vector<std::int64_t>> equal;
-  for (std::size_t i = 0; i < group.size(); ++i) {
-    if (static_cast<std::size_t>(group[i]) == equal.size()) equal.emplace_back();
-    equal[group[i]].push_back(static_cast<std::int64_t>(i));
-  }
-  return equal;
-}
-
-double tau_with_times(const Dataset& dataset, const std::vector<double>& scores) {
-  std::vector<double> targets;
-  for (std::int64_t row = 0; row < dataset.rows(0); ++row)
-    targets.push_back(dataset.target(0, row));
-  return kendall_tau_b(scores, targets);
-}
-
-}  // namespace
-
-ModuleRanking rank_module(const Module& module, const std::vector<TrainedRun>& runs,
-                          const JudgementOptions& judgement, JobContext& context) {
+std::vector<const TrainedRun*> runs_to_rank(const Module& module,
+                                            const std::vector<TrainedRun>& runs,
+                                            JobContext& context) {
   std::vector<const TrainedRun*> all;
   const Collection& collection = module.dataset.options().collection;
   for (const TrainedRun& run : runs) {
@@ -88,6 +88,12 @@ ModuleRanking rank_module(const Module& module, const std::vector<TrainedRun>& r
       all, {}, [](const TrainedRun* run) { return run->experiment.ensemble.first_member; });
   require_other_trainings(all, context);
   require_same_segments(module.dataset, context.world);
+  return all;
+}
+
+ModuleRanking rank_module(const Module& module, const std::vector<TrainedRun>& runs,
+                          const JudgementOptions& judgement, JobContext& context) {
+  const std::vector<const TrainedRun*> all = runs_to_rank(module, runs, context);
   ScoringSession session(module.dataset, context);
   const MemberWeights weights_of_runs = add_runs(session, all);
   context.enter("ranking");

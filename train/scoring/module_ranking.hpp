@@ -38,6 +38,20 @@ struct ModuleRanking {
   double kendall_tau = kNone;
 };
 
+// The runs, sorted by their members, that rank a module read with their scored_reduction. Collective.
+// Throws ConfigError as rank_module.
+std::vector<const TrainedRun*> runs_to_rank(const Module& module,
+                                            const std::vector<TrainedRun>& runs,
+                                            JobContext& context);
+
+// The members of runs that scored the session's graph, with the reason why a member does not count,
+// as in all commands. Throws what judge throws if no member is left.
+std::vector<ModuleRanking::Member> judged_members(const ScoringSession& session,
+                                                  const std::vector<const TrainedRun*>& runs,
+                                                  const ScoresByMember& prediction,
+                                                  const JudgementOptions& options,
+                                                  ThreadPool& pool);
+
 // Ranks a module, read with the runs' scored_reduction, by all members of all runs together.
 // Members, scores and order equal those of score_runs on the converted file as test split, which
 // has no run times. Leaves out members that failed in training or that judge_members rejects.

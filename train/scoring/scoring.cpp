@@ -57,6 +57,23 @@ class BlockScorer {
               const ScoringOptions& options)
       : network_(network), parameters_(network.place(flat)), units_(units), options_(options) {}
 
+  // Writes the scores of a slate into out, [members][K].
+  void score(const Slate& slate, int members, double* out) const {
+    const auto configs = static_cast<std::int64_t>(slate.configs.size());
+    const std::int64_t most = options_.block.size(units_.nodes(slate));
+    const Block block{0, 0, configs, 0, members};
+    for (std::int64_t first = 0; first < configs; first += most) {
+      for_fitting_units(
+          units_, first, std::min(most, configs - first), options_.block,
+          [&](std::int64_t from, std::int64_t count) {
+            return units_.build({part_of_slate(slate, from, count)}, {.key = options_.draw});
+          },
+          [&](std::int64_t from, std::int64_t count, const Unit& unit) {
+            score_part(unit, block, count, out + from);
+          });
+    }
+  }
+
   // Writes the scores of a block into out, [members of block][count of block].
   void score(const DistinctRows& graph, const Block& block, double* out) const {
     for_fitting_units(units_, graph, block.first, block.count, options_.block, options_.draw,
@@ -227,6 +244,18 @@ std::vector<ScoresByMember> score_graphs(const Network& network, std::span<const
   const std::vector<double> all = all_gather_variable<double>(context.world, own);
   fill_scores(shared, all, context.world.size(), members, distinct, permutations, predictions);
   return predictions;
+}
+
+std::vector<std::vector<double>> score_slate(const Network& network, std::span<const float> flat,
+                                             int members, const UnitBuilder& units,
+                                             const Slate& slate, const ScoringOptions& options) {
+  const std::size_t configs = slate.configs.size();
+  std::vector<double> all(static_cast<std::size_t>(members) * configs);
+  BlockScorer(network, flat, units, options).score(slate, members, all.data());
+  std::vector<std::vector<double>> scores;
+  for (std::size_t at = 0; at < all.size(); at += configs)
+    scores.emplace_back(all.begin() + at, all.begin() + at + configs);
+  return scores;
 }
 
 std::vector<double> combined_scores(const ScoresByMember& prediction,

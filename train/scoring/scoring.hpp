@@ -49,6 +49,13 @@ std::vector<ScoresByMember> score_graphs(const Network& network, std::span<const
                                          const UnitBuilder& units, const ScoringOptions& options,
                                          JobContext& context);
 
+// [members][K] the scores of a slate that may have configurations that its graph has not. Not
+// collective. Blocks are as in score_graphs, but in the slate's order: a configuration's score can
+// depend on the rest of its slate by rounding.
+std::vector<std::vector<double>> score_slate(const Network& network, std::span<const float> flat,
+                                             int members, const UnitBuilder& units,
+                                             const Slate& slate, const ScoringOptions& options);
+
 // [c] One score per configuration, combined from the members that scored, with weights [M]; 0 if no
 // such member has a weight above 0.
 std::vector<double> combined_scores(const ScoresByMember& prediction,

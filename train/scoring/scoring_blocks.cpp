@@ -198,21 +198,29 @@ std::vector<BlockEstimate> SlatePermutations::repeat(
   return places;
 }
 
-void for_fitting_units(const UnitBuilder& units, const DistinctRows& graph, std::int64_t first,
-                       std::int64_t count, const ScoringBlock& block, std::uint64_t draw,
-                       const UnitVisitor& visit) {
+void for_fitting_units(const UnitBuilder& units, std::int64_t first, std::int64_t count,
+                       const ScoringBlock& block, const UnitMaker& make, const UnitVisitor& visit) {
   {
-    const auto begin = graph.rows.begin() + first;
-    const SlateRows slate{graph.graph, {begin, begin + count}};
-    const Unit unit = units.build(std::span(&slate, 1), {.key = draw});
+    const Unit unit = make(first, count);
     if (block.fits(units.state_floats(*unit.input.plan), count)) {
       visit(first, count, unit);
       return;
     }
   }
   const std::int64_t half = count / 2;
-  for_fitting_units(units, graph, first, half, block, draw, visit);
-  for_fitting_units(units, graph, first + half, count - half, block, draw, visit);
+  for_fitting_units(units, first, half, block, make, visit);
+  for_fitting_units(units, first + half, count - half, block, make, visit);
+}
+
+void for_fitting_units(const UnitBuilder& units, const DistinctRows& graph, std::int64_t first,
+                       std::int64_t count, const ScoringBlock& block, std::uint64_t draw,
+                       const UnitVisitor& visit) {
+  const auto make = [&](std::int64_t from, std::int64_t rows) {
+    const auto begin = graph.rows.begin() + from;
+    const SlateRows slate{graph.graph, {begin, begin + rows}};
+    return units.build(std::span(&slate, 1), {.key = draw});
+  };
+  for_fitting_units(units, first, count, block, make, visit);
 }
 
 ScoringCost& ScoringCost::operator+=(const ScoringCost& other) {

@@ -85,10 +85,14 @@ class SlatePermutations {
   std::vector<DistinctRows> rows_;  // if permuted, `index` is the position
 };
 
-// Builds the units to score the distinct rows first .. first + count - 1 of a graph, one after
-// another, all with the draw of nodes `draw`, and calls `visit` with each unit. Usually one unit:
-// if its plan turns out larger than `block` allows, each half of the rows gets a unit of its own.
+// Makes the units to score `count` configurations from `first` on, one after another, and calls
+// `visit` with each unit. Usually one unit: if its plan turns out larger than `block` allows, each
+// half of the configurations gets a unit of its own.
+using UnitMaker = std::function<Unit(std::int64_t first, std::int64_t count)>;
 using UnitVisitor = std::function<void(std::int64_t first, std::int64_t count, const Unit& unit)>;
+void for_fitting_units(const UnitBuilder& units, std::int64_t first, std::int64_t count,
+                       const ScoringBlock& block, const UnitMaker& make, const UnitVisitor& visit);
+// The same for distinct rows of a graph, all with the draw of nodes `draw`.
 void for_fitting_units(const UnitBuilder& units, const DistinctRows& graph, std::int64_t first,
                        std::int64_t count, const ScoringBlock& block, std::uint64_t draw,
                        const UnitVisitor& visit);

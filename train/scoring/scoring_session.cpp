@@ -60,7 +60,8 @@ class ScoringSession::Scorer {
  public:
   Scorer(const Experiment& experiment, const Network& network, const Dataset& data,
          ThreadPool& pool)
-      : network_(network),
+      : name_(experiment.name),
+        network_(network),
         members_(static_cast<std::size_t>(experiment.ensemble.members)),
         block_(experiment.evaluate_block),
         data_(data),
@@ -90,6 +91,21 @@ class ScoringSession::Scorer {
   }
 
   std::size_t members() const { return members_; }
+
+  void require_scores_of_configs() const {
+    if (network_.config().mixes_configs())
+      throw ConfigError(fmt::format(
+          "{}: a configuration's score depends on the rest of its slate (a layer across "
+          "configurations), so configurations that no list holds have no score of their own; use "
+          "runs without such a layer",
+          name_));
+  }
+
+  std::vector<std::vector<double>> score_slate(std::span<const float> weights,
+                                               const Slate& slate) const {
+    return tpudist::score_slate(network_, weights, static_cast<int>(members_), units_, slate,
+                                {block_});
+  }
 
   ScoringCost cost(int members, std::int64_t most_rows, ThreadPool& pool) const {
     return scoring_cost(units_, data_, members, most_rows, block_, pool);
@@ -128,6 +144,7 @@ class ScoringSession::Scorer {
     return scored;
   }
 
+  const std::string name_;
   const Network& network_;
   const std::size_t members_;
   const ScoringBlock block_;
@@ -200,6 +217,18 @@ bool ScoringSession::score(const MemberWeights& weights, std::int64_t most_rows,
     take(std::move(all));
   }
   return true;
+}
+
+void ScoringSession::require_scores_of_configs() const {
+  for (const auto& scorer : scorers_) scorer->require_scores_of_configs();
+}
+
+std::vector<std::vector<double>> ScoringSession::score_slate(const MemberWeights& weights,
+                                                             const Slate& slate) const {
+  std::vector<std::vector<double>> all;
+  for (std::size_t s = 0; s < scorers_.size(); ++s)
+    std::ranges::move(scorers_[s]->score_slate(weights[s], slate), std::back_inserter(all));
+  return all;
 }
 
 ScoringCost ScoringSession::cost(int members, std::int64_t most_rows) const {

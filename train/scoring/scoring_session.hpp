@@ -79,6 +79,16 @@ class ScoringSession {
   bool score(const MemberWeights& weights, std::int64_t most_rows, const Take& take,
              const std::function<bool()>& stops = {}, std::uint64_t draw = 0) const;
 
+  // Throws ConfigError if the score of a configuration depends on the rest of its slate by more
+  // than rounding.
+  void require_scores_of_configs() const;
+
+  // [M][K] the scores of configurations that graph `slate.graph` need not have, by tpudist::
+  // score_slate. `slate` has a state table of its own, or the states of the graph. Each rank
+  // computes all.
+  std::vector<std::vector<double>> score_slate(const MemberWeights& weights,
+                                               const Slate& slate) const;
+
   // The cost of `members` members of the first network, by sample plans. Not collective.
   ScoringCost cost(int members, std::int64_t most_rows) const;
 

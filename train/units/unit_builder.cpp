@@ -305,14 +305,23 @@ UnitInput UnitBuilder::input_of(std::span<const Slate> slates, Plan plan) const 
 }
 
 Unit UnitBuilder::build(std::span<const SlateRows> slates, const GraphDraw& draw) const {
-  Graphs graphs(*this, draw);
-  Unit unit;
-  unit.begin = std::chrono::steady_clock::now();
-  for (const SlateRows& rows : slates) unit.slates.push_back(dataset_.slate(rows.graph, rows.rows));
+  const auto begin = std::chrono::steady_clock::now();
+  std::vector<Slate> read;
+  for (const SlateRows& rows : slates) read.push_back(dataset_.slate(rows.graph, rows.rows));
+  Unit unit = build(std::move(read), draw);
+  unit.begin = begin;
   for (std::size_t s = 0; draw.one_segment && s < slates.size(); ++s) {
     unit.segments.push_back(segment_draw(dataset_.graph(slates[s].graph), draw, s));
     unit.rows.push_back(slates[s]);
   }
+  return unit;
+}
+
+Unit UnitBuilder::build(std::vector<Slate> slates, const GraphDraw& draw) const {
+  Graphs graphs(*this, draw);
+  Unit unit;
+  unit.begin = std::chrono::steady_clock::now();
+  unit.slates = std::move(slates);
   unit.read = std::chrono::steady_clock::now();
   add_inputs(unit, graphs);
   unit.planned = std::chrono::steady_clock::now();

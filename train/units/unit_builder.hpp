@@ -93,7 +93,11 @@ class UnitBuilder {
   // network's device. Slates that see drawn parts share no rows: each has a graph of its own.
   // Throws DataError or IoError when reading fails.
   Unit build(std::span<const SlateRows> slates, const GraphDraw& draw = {}) const;
+  // The same for slates that are already read, or whose configurations no file has.
+  Unit build(std::vector<Slate> slates, const GraphDraw& draw = {}) const;
 
+  // The number of nodes that a slate sees.
+  std::int64_t nodes(const Slate& slate) const { return dataset_.seen_nodes(slate.graph); }
   // The name of a graph of the data set.
   const std::string& graph_name(int graph) const { return dataset_.graph(graph).name; }
 

@@ -1,0 +1,149 @@
+#!/usr/bin/env python3
+"""Search by trained ensembles against other ways to find a fast configuration: the tables and the picture of
+docs/search.md.
+
+    bench/search_peers.py [--build build/release] [--work search-peers] [--evaluations 10000]
+
+Makes synthetic programs of 24 families: 16 graphs of eight to train on, 5 to validate, 24 graphs of eight others to
+search. Trains experiments/demo.yaml five times with five members, runs build/release/bench/search_peers, and writes
+docs/search.svg and the part of docs/search.md between the marks. Finished work in the folder stays.
+"""
+import argparse
+import json
+import pathlib
+import statistics
+import subprocess
+
+METHODS = {  # in the order of the table: name, colour
+    "search": ("search with the model", "#c33"),
+    "search, mean alone": ("the same without pessimism", "#e93"),
+    "ranked": ("random candidates, ranked by the model", "#26a"),
+    "surrogate": ("boosted trees on own measurements", "#393"),
+    "coordinate": ("coordinate descent on measurements", "#838"),
+    "annealing": ("annealing on measurements", "#a73"),
+    "genetic": ("genetic from the default", "#555"),
+    "random": ("random", "#999"),
+}
+BEGIN, END = "<!-- made by bench/search_peers.py -->\n", "<!-- end -->\n"
+
+
+def slowdowns(data, method, budget):
+    at = data["budgets"].index(budget)
+    return [run[at] for graph in data["graphs"] for run in graph["slowdown"][method]]
+
+
+def mean_of_graphs(data, method, budget):
+    """One value a graph: the mean over runs."""
+    at = data["budgets"].index(budget)
+    return [statistics.mean(run[at] for run in graph["slowdown"][method]) for graph in data["graphs"]]
+
+
+def percent(share):
+    return f"{100 * share:.2f}"
+
+
+def claim(text, holds, numbers):
+    return f"| {text} | {numbers} | {'holds' if holds else '**fails**'} |\n"
+
+
+def tables(data):
+    budgets = data["budgets"]
+    text = "| slowdown in %: median (mean; worst) after | " + " | ".join(f"{b:,}" for b in budgets) + " |\n"
+    text += "|---|" + "---|" * len(budgets) + "\n"
+    for method, (name, _) in METHODS.items():
+        cells = []
+        for budget in budgets:
+            own = slowdowns(data, method, budget)
+            cells.append(f"{percent(statistics.median(own))} ({percent(statistics.mean(own))}; {percent(max(own))})")
+        text += f"| {name} | " + " | ".join(cells) + " |\n"
+    default = [graph["default"] for graph in data["graphs"]]
+    text += (f"\nThe default is {percent(statistics.median(default))} % slower than the best known (median; worst "
+             f"{percent(max(default))}).\n\n| claim | mean slowdown, %; better on graphs | |\n|---|---|---|\n")
+    ten, most = 10, budgets[-1]
+
+    def against(method, budget):
+        mine, other = mean_of_graphs(data, "search", ten), mean_of_graphs(data, method, budget)
+        better = sum(m < o for m, o in zip(mine, other))
+        worse = sum(m > o for m, o in zip(mine, other))
+        return (statistics.mean(mine) < statistics.mean(other),
+                f"{percent(statistics.mean(mine))} against {percent(statistics.mean(other))}; "
+                f"{better} of {len(mine)}, worse on {worse}")
+
+    text += claim(f"search with 10 measurements beats ranked candidates with 10, both with {data['evaluations']:,} "
+                  "evaluations", *against("ranked", ten))
+    text += claim("search with 10 beats random with 1,000", *against("random", most))
+    text += claim("aim: search with 10 beats the genetic search with 1,000", *against("genetic", most))
+    middle = statistics.median(slowdowns(data, "search", ten))
+    within = statistics.mean(s <= 0.02 for s in slowdowns(data, "search", ten))
+    text += claim("aim: search with 10 is within 2 % of the best known (median)", middle <= 0.02,
+                  f"{percent(middle)}; {100 * within:.0f} % of searches")
+    return text
+
+
+def picture(data):
+    import math
+    left, right, top, bottom, width, height = 60, 470, 14, 300, 760, 345
+    low, high = math.log10(2e-4), math.log10(0.5)
+    budgets = data["budgets"]
+    xs = [left + (right - left) * i / (len(budgets) - 1) for i in range(len(budgets))]
+
+    def y(value):
+        return bottom - (bottom - top) * (math.log10(min(max(value, 2e-4), 0.5)) - low) / (high - low)
+
+    parts = [f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" font-family="sans-serif" '
+             'font-size="12"><rect width="100%" height="100%" fill="#fff"/>']
+    for value in (0.0003, 0.001, 0.003, 0.01, 0.03, 0.1, 0.3):
+        parts.append(f'<path d="M{left} {y(value):.1f}H{right}" stroke="#ddd"/><text x="{left - 6}" '
+                     f'y="{y(value) + 4:.1f}" fill="#444" text-anchor="end">{100 * value:g} %</text>')
+    for x, budget in zip(xs, budgets):
+        parts.append(f'<text x="{x:.1f}" y="{bottom + 18}" fill="#444" text-anchor="middle">{budget:,}</text>')
+    parts.append(f'<text x="{(left + right) / 2}" y="{bottom + 36}" fill="#444" text-anchor="middle">measured '
+                 'configurations; mean slowdown against the best known</text>')
+    ends = sorted((y(statistics.mean(slowdowns(data, m, budgets[-1]))), m) for m in METHODS)
+    at = top - 16
+    for place, method in ends:  # labels that do not overlap
+        name, colour = METHODS[method]
+        points = [f"{x:.1f} {y(statistics.mean(slowdowns(data, method, b))):.1f}" for x, b in zip(xs, budgets)]
+        thick = 3 if method == "search" else 1.5
+        parts.append(f'<path d="M{"L".join(points)}" fill="none" stroke="{colour}" stroke-width="{thick}"/>')
+        at = max(at + 15, place)
+        parts.append(f'<text x="{right + 10}" y="{at + 4:.1f}" fill="{colour}">{name}</text>')
+    return "\n".join(parts) + "\n</svg>\n"
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--build", type=pathlib.Path, default=pathlib.Path("build/release"))
+    parser.add_argument("--work", type=pathlib.Path, default=pathlib.Path("search-peers"))
+    parser.add_argument("--evaluations", type=int, default=10_000)
+    parser.add_argument("--runs", type=int, default=5)
+    options = parser.parse_args()
+    work, tpudist = options.work, options.build / "tpudist"
+
+    def call(*words):
+        subprocess.run([str(word) for word in words], check=True)
+
+    if not (work / "shards").exists():
+        call(tpudist, "synth", work / "npz", "--preset", "demo", "--collections", "layout:xla:random", "--graphs",
+             "16,5,24")
+        call(tpudist, "convert", work / "npz", work / "shards")
+    runs = [work / f"run-{seed}" for seed in range(1, options.runs + 1)]
+    for seed, run in enumerate(runs, 1):
+        if not (run / "predictions.h5").exists():
+            call(tpudist, "train", "experiments/demo.yaml", f"data.shards={work / 'shards'}", f"seed.init={seed}",
+                 f"seed.order={seed}", "--run-dir", run, "--resume")
+    found = work / f"peers-{options.evaluations}.json"
+    if not found.exists():
+        text = subprocess.run([str(options.build / "bench/search_peers"), "--evaluations", str(options.evaluations),
+                               *map(str, runs)], check=True, stdout=subprocess.PIPE).stdout
+        found.write_bytes(text)
+    data = json.loads(found.read_text())
+    page = pathlib.Path("docs/search.md")
+    before, rest = page.read_text().split(BEGIN)
+    page.write_text(before + BEGIN + "\n" + tables(data) + "\n" + END + rest.split(END)[1])
+    pathlib.Path("docs/search.svg").write_text(picture(data))
+    print(tables(data))
+
+
+if __name__ == "__main__":
+    main()

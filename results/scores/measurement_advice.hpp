@@ -1,0 +1,45 @@
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <nlohmann/json_fwd.hpp>
+#include <set>
+#include <span>
+#include <string>
+
+#include "statistics/ranking/combination.hpp"
+#include "statistics/ranking/measurement_promise.hpp"
+
+namespace tpudist {
+
+// A run whose members rank a new program.
+struct RankingRun {
+  std::filesystem::path path;
+  std::uint64_t parameter_hash = 0;  // of the weights that rank
+  std::set<int> used;                // numbers of the members that take part
+};
+
+// How many of the configurations that these runs rank first to measure. Plain data.
+struct MeasurementAdvice {
+  double within = 0.02, confidence = 0.9;
+  MeasurementPromise promise = {};
+  std::int64_t longest = 0;  // most distinct configurations of a graph that it was learned from
+  std::string unknown = {};  // why there is nothing to learn from; else empty
+  std::string note = {};     // how kin count (FamilyClusters::note); may be empty
+
+  // "measure the first 7: with 90 % confidence the best of them is within 2 % of the best
+  // configuration (from 24 families)", for a list of so many distinct configurations; or why nothing
+  // can be promised. Lines.
+  std::string text(std::int64_t configs) const;
+  nlohmann::ordered_json json() const;
+};
+
+// Learns from the predictions.h5 of these runs (`predictions.rows`): on each graph with run times,
+// from the members that never saw the graph and take part, combined by `combination`. Leaves out
+// runs without predictions by the weights that rank. Predictions that cannot be read or joined are
+// a reason, no error.
+MeasurementAdvice advise_measurements(std::span<const RankingRun> runs,
+                                      const Combination& combination, double within,
+                                      double confidence);
+
+}  // namespace tpudist

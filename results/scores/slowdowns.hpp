@@ -1,0 +1,62 @@
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <nlohmann/json_fwd.hpp>
+#include <optional>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "core/means.hpp"
+#include "results/scores/run_record.hpp"
+#include "statistics/intervals/interval.hpp"
+
+namespace tpudist {
+
+inline constexpr std::array<std::int64_t, 4> kTops{1, 5, 10, 100};
+
+// How much slower than the fastest configuration of a graph the best of the first k is: 0.02 is
+// 2 %. NaN without run times.
+struct GraphSlowdowns {
+  std::string name, family;
+  std::array<double, kTops.size()> at{kNone, kNone, kNone, kNone};
+};
+
+// The mean over graphs, and its 95 % interval on other families (family_variance, kin as one), of
+// these rankings alone. Of graphs with a defined value. `difference`: values may be below 0.
+struct MeanSlowdown {
+  double mean = kNone;
+  std::optional<Interval> families;  // nothing for fewer than two families
+};
+MeanSlowdown mean_slowdown(std::span<const GraphSlowdowns> graphs, std::size_t top,
+                           bool difference = false);
+
+// "0.43 % (0.00 to 1.20)"; "-" without a value.
+std::string slowdown_text(const MeanSlowdown& slowdown);
+
+// Lines: a heading, and a row of kTops for each name with its graphs; several collections also have
+// a row each. Empty if no graph has a value.
+using NamedSlowdowns = std::vector<std::pair<std::string, std::vector<GraphSlowdowns>>>;
+std::string slowdown_table(const NamedSlowdowns& rows);
+// {"1": interval, "5": ...}; for several collections also {"collections": {NAME: {"1": ...}}}.
+nlohmann::json slowdown_json(std::span<const GraphSlowdowns> graphs, bool difference = false);
+
+// Of the combined ranking of all members of these runs that never saw the graph, as in the report:
+// of the validation split, or of the graphs in folds outside of it. Empty if a run has no
+// predictions. Throws as JoinedPredictions.
+std::vector<GraphSlowdowns> together_slowdowns(std::span<const RunRecord> runs, bool valid);
+
+// The output of `tpudist compare`: A, B and the difference on the graphs that both rank.
+struct SlowdownPair {
+  std::vector<GraphSlowdowns> a, b, difference;  // of the same graphs
+  std::string missing;                           // why there are none; else empty
+  std::string text() const;
+  nlohmann::json json() const;
+};
+// Predictions that cannot be joined are `missing`.
+SlowdownPair compare_slowdowns(std::span<const RunRecord> a, std::span<const RunRecord> b,
+                               bool valid);
+
+}  // namespace tpudist

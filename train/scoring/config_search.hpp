@@ -1,0 +1,92 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "data/loading/config_space.hpp"
+#include "dist/health/job_context.hpp"
+#include "results/records/predictions.hpp"
+#include "train/scoring/scoring_session.hpp"
+
+namespace tpudist {
+
+// The score of a configuration; lower is faster.
+struct PointScore {
+  double score = 0;
+  double agree = 0;  // share of members that put it below the default
+};
+// Scores configurations. Thread-safe, and a pure function of the configurations.
+using PointScorer =
+    std::function<std::vector<PointScore>(std::span<const ConfigSpace::Point> points)>;
+
+// Scores configurations of a space by the members of a session on `pool`, the space's reference
+// configurations, the default first. A member's scores become z-scores by their mean and deviation
+// over the pool. The score is the mean of these z-scores plus `pessimism` times their standard
+// deviation over members (divisor M - 1), because a search finds what the model is wrong about.
+class EnsembleScorer {
+ public:
+  // `prediction`: of the pool. `used` [M]: the members that take part. Borrows session, space and
+  // weights.
+  EnsembleScorer(const ScoringSession& session, const MemberWeights& weights,
+                 const ConfigSpace& space, const ScoresByMember& prediction,
+                 const std::vector<bool>& used, double pessimism);
+  std::vector<PointScore> operator()(std::span<const ConfigSpace::Point> points) const;
+
+ private:
+  struct Scale {
+    std::size_t member;
+    double mean, deviation, standard;  // of the pool; z-score of the default
+  };
+  const ScoringSession& session_;
+  const MemberWeights& weights_;
+  const ConfigSpace& space_;
+  double pessimism_;
+  std::vector<Scale> scales_;  // of members that take part and tell configurations apart
+};
+
+// Distinct configurations: the default, then at most count - 1 others, drawn uniformly.
+std::vector<ConfigSpace::Point> reference_points(const ConfigSpace& space, std::int64_t count,
+                                                 std::uint64_t seed);
+
+// The weight of the members' deviation, and the number of graphs that chose it.
+struct Pessimism {
+  double share = 0.5;  // if no graph chose it
+  std::int64_t graphs = 0;
+};
+// Of 0, 0.25, 0.5, 1 and 2 the weight with the smallest mean slowdown of the best of the first ten,
+// over the measured graphs that two members or more have not seen in training; the smaller one if two
+// are equal.
+Pessimism chosen_pessimism(const PredictionSource& predictions);
+
+struct SearchOptions {
+  std::int64_t evaluations = 10'000;  // most configurations to score, of all starts together
+  int starts = 8;                     // each has an equal share of the evaluations
+  int propose = 10;
+  std::uint64_t seed = 1;
+  // First points: the first start's, which is the default without it, and so on. The others, and
+  // those after a descent has ended, are drawn from `known`, or from the space if that is empty.
+  std::vector<ConfigSpace::Point> first = {}, known = {};
+};
+
+struct SearchResult {
+  std::vector<ConfigSpace::Point> proposals;  // the best first; never the default
+  std::vector<PointScore> scores;             // of the proposals
+  PointScore standard;                        // of the default
+  std::int64_t evaluations = 0, distinct = 0;
+  int apart = 0;  // proposals differ in at least this number of groups
+};
+
+// Coordinate descent over groups. All configurations that differ from the present one in one group
+// are a slate; where several groups have a better choice, the two best such choices together, the
+// three best and so on are scored too; the best of all is the next. A start whose descent has ended
+// begins again until it has used its share. Starts are spread over ranks and threads; the result is
+// the same on any number of them. Takes the best configurations as proposals that differ in many
+// groups: a configuration that is closer to a better proposal is passed over, and the least distance
+// falls until there are enough. Collective.
+SearchResult find_configs(const ConfigSpace& space, const PointScorer& score,
+                          const SearchOptions& options, JobContext& context);
+
+}  // namespace tpudist

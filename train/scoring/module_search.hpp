@@ -1,0 +1,65 @@
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "data/loading/module_file.hpp"
+#include "train/scoring/config_search.hpp"
+#include "train/scoring/module_ranking.hpp"
+
+namespace tpudist {
+
+// Chosen by the runs' predictions.h5, if there are any that can be read.
+Pessimism pessimism_of(const std::vector<TrainedRun>& runs);
+
+// A module with its space and the members that score it. Borrows module and runs.
+class SearchedModule {
+ public:
+  // Members are judged and scaled on a pool of the space's configurations, drawn by `seed`.
+  // Collective. Throws as search_module.
+  SearchedModule(const Module& module, const std::vector<TrainedRun>& runs,
+                 const JudgementOptions& judgement, bool free, std::uint64_t seed,
+                 JobContext& context);
+
+  const ConfigSpace& space() const { return space_; }
+  const ConfigSpace& grouped() const { return grouped_; }  // even if `free`
+  // The module with these configurations in place of its own, as made ones; the first is the
+  // default.
+  Module with_configs(std::span<const ConfigSpace::Point> points) const;
+  // Borrows this object.
+  EnsembleScorer scorer(double pessimism) const;
+
+ private:
+  const Module& module_;
+  const LayoutSpace layouts_;
+  const ConfigSpace grouped_, space_;
+  const Module pool_;
+  ScoringSession session_;
+  MemberWeights weights_;
+  ScoresByMember prediction_;  // of the pool
+  std::vector<bool> used_;     // [M]
+};
+
+// Configurations found for a module. Plain data.
+struct ModuleSearch {
+  SearchResult found;
+  Module listed;          // the default configuration, then the proposals, as made configurations
+  ModuleRanking ranking;  // of `listed`, as rank_module ranks it
+  double configs = 0;     // of the space
+  std::vector<int> changed = {};    // [proposals] the number of groups with another choice
+  std::vector<double> broken = {};  // [proposals] ConfigSpace::broken_share; empty with groups
+  Pessimism pessimism = {};
+};
+
+// Searches the layouts of a module, read with the runs' scored_reduction, by all members of all
+// runs together. The module's configurations give groups, states and starts, unless they were made:
+// then its layout space does. `free`: every node has a choice of its own. Collective; the result is
+// the same on all ranks. Throws as rank_module; ConfigError for tile graphs and for networks that
+// ScoringSession::require_scores_of_configs refuses; DataError if there is only one configuration.
+ModuleSearch search_module(const Module& module, const std::vector<TrainedRun>& runs,
+                           const JudgementOptions& judgement, SearchOptions options, bool free,
+                           JobContext& context);
+
+}  // namespace tpudist
