@@ -146,7 +146,7 @@ TEST_F(ReportCommand, WritesOnePageWithEverySection) {
   const std::string page = read_text_file(folder_ / "report.html");
   EXPECT_THAT(page, StartsWith("<!DOCTYPE html>"));
   for (const char* id : {"summary", "curves", "graphs", "folds", "variance", "sizes", "slowdown",
-                         "suspects", "timing", "configuration"})
+                         "timing", "configuration"})
     EXPECT_THAT(page, HasSubstr("id=\"" + std::string(id) + "\"")) << id;
   EXPECT_THAT(page, AllOf(HasSubstr("resnet50.4x4.fp16"), Not(HasSubstr("src=\"http"))));
 }
