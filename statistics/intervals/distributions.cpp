@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <boost/math/distributions/beta.hpp>
 #include <boost/math/distributions/chi_squared.hpp>
+#include <boost/math/distributions/fisher_f.hpp>
 #include <boost/math/distributions/non_central_t.hpp>
 #include <boost/math/distributions/normal.hpp>
 #include <boost/math/distributions/students_t.hpp>
@@ -66,6 +67,11 @@ double two_sided_p(double x, double degrees) {
 
 double chi_square_quantile(double p, double degrees) {
   return quantile(boost::math::chi_squared(checked_degrees(degrees)), checked_probability(p));
+}
+
+double f_quantile(double p, double above, double below) {
+  return quantile(boost::math::fisher_f(checked_degrees(above), checked_degrees(below)),
+                  checked_probability(p));
 }
 
 double rate_bound(int failures, int trials) {

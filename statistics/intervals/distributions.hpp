@@ -12,6 +12,8 @@ double t_quantile(double p, double degrees);
 double two_sided_p(double x, double degrees);
 
 double chi_square_quantile(double p, double degrees);
+// Fisher's F: a mean square of `above` degrees divided by one of `below`.
+double f_quantile(double p, double above, double below);
 // The upper 95 % bound on a rate with `failures` in `trials` (Clopper and Pearson, Biometrika
 // 1934): 1 - 0.05^(1 / trials) without a failure.
 double rate_bound(int failures, int trials);

@@ -37,6 +37,7 @@ def main():
     for p, degrees in (0.975, 2.37), (0.9, 1), (0.3, 60):
         show(f"t {p} {degrees}", stats.t.ppf(p, degrees))
     show("chi2", stats.chi2.ppf(0.05, 6), stats.chi2.ppf(0.95, 6.5))
+    show("f", stats.f.ppf(0.05, 2.5, 12), stats.f.ppf(0.95, 6, 8))
     bound = stats.t.ppf(0.975, 4)
     show("power", stats.nct.sf(bound, 4, 3.1) + stats.nct.cdf(-bound, 4, 3.1))
     show("loss", *(integrate.quad(stats.t(degrees).sf, shift, shift + most, limit=500)[0]
