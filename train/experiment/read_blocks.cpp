@@ -37,20 +37,12 @@ TimeLimitConfig read_time_limit(ConfigNode& train) {
   return {.seconds = duration_of(train, "time_limit", text, "`auto`, `none` or "), .slurm = true};
 }
 
-// `config`: the keys of `train` read so far.
-BadLossConfig read_bad_loss(ConfigNode& train, const TrainConfig& config) {
+BadLossConfig read_bad_loss(ConfigNode& train) {
   BadLossConfig bad_loss;
-  const std::string policy = train.choice("on_bad_loss", "stop", {"stop", "skip", "roll_back"});
-  bad_loss.policy = policy == "skip"        ? BadLossConfig::Policy::skip
-                    : policy == "roll_back" ? BadLossConfig::Policy::roll_back
-                                            : BadLossConfig::Policy::stop;
+  const std::string policy = train.choice("on_bad_loss", "stop", {"stop", "skip"});
+  bad_loss.policy = policy == "skip" ? BadLossConfig::Policy::skip : BadLossConfig::Policy::stop;
   constexpr double kInfinity = std::numeric_limits<double>::infinity();
   bad_loss.above = train.number("bad_loss_above", kInfinity, {0, kInfinity});
-  if (bad_loss.policy == BadLossConfig::Policy::roll_back && config.checkpoint_every == 0) {
-    train.mistake("on_bad_loss",
-                  "rolls members back to the last regular checkpoint, and there are none: give "
-                  "train.checkpoint_every");
-  }
   return bad_loss;
 }
 
@@ -291,7 +283,7 @@ TrainConfig read_train(ConfigNode train) {
   config.average = AverageConfig::read(train.child("average"));
   config.early_stop = read_early_stop(train.child("early_stop"), config);
   config.time_limit = read_time_limit(train);
-  config.bad_loss = read_bad_loss(train, config);
+  config.bad_loss = read_bad_loss(train);
   return config;
 }
 

@@ -49,20 +49,19 @@ class FlatOptimizer {
   std::vector<double> gradient_norms(std::span<const float> gradients, std::int64_t stride,
                                      ThreadPool& pool) const;
 
-  // One step of each active member with rate = config.rate * its rate factor. The gradient, or with
+  // One step of each active member with rate = config.rate * rate_factor. The gradient, or with
   // clip_tensor_norm each tensor's gradient, is first scaled by min(1, clip_norm / (norm + 1e-6)),
   // as in torch's clip_grad_norm_. `flat` is [M, P]; `norms` [M] is read only with clip_norm. A
   // member whose norm is not finite must be inactive. Throws Error for a wrong size.
   void step(std::span<float> flat, std::span<const float> gradients, std::int64_t stride,
-            std::span<const double> norms, const std::vector<bool>& active,
-            const std::vector<double>& rate_factors, ThreadPool& pool);
+            std::span<const double> norms, const std::vector<bool>& active, double rate_factor,
+            ThreadPool& pool);
 
   // For steps on a device (DeviceWeights), which has the moments. Counts one step of each active
   // member, and returns the coefficients [M, kParameterGroups], without the clip of tensors. Only
   // trained groups of active members take the step.
   std::vector<StepCoefficients> begin_step(std::span<const double> norms,
-                                           const std::vector<bool>& active,
-                                           const std::vector<double>& rate_factors);
+                                           const std::vector<bool>& active, double rate_factor);
   // The parts that gradient_norms adds up, in this order.
   std::span<const NormPart> norm_parts() const { return parts_; }
   // The clip of tensors, on the host; tensors are counted without statistics.
