@@ -128,8 +128,7 @@ void read_kept_nodes(ConfigNode& reduce, const Collection& collection, GraphRedu
 }
 
 void read_segments(ConfigNode segments, const Collection& collection, GraphReduction& reduction) {
-  const std::string by =
-      segments.choice("by", "none", {"none", "consecutive", "metis", "node_splits"});
+  const std::string by = segments.choice("by", "none", {"none", "consecutive", "metis"});
   if (by == "none") {
     if (segments.has("nodes") && !segments.has("by"))
       segments.mistake("nodes", "is of segments: give data.segments.by");
@@ -137,22 +136,11 @@ void read_segments(ConfigNode segments, const Collection& collection, GraphReduc
   }
   if (collection.is_tile())
     segments.mistake("by", "layout graphs alone are cut into segments: leave it out");
-  reduction.segments = by == "consecutive" ? SegmentCut::consecutive
-                       : by == "metis"     ? SegmentCut::metis
-                                           : SegmentCut::node_splits;
+  reduction.segments = by == "metis" ? SegmentCut::metis : SegmentCut::consecutive;
   if (by == "metis" && !has_metis())
     segments.mistake("by",
                      "this program was built without METIS (Debian's libmetis-dev): give "
                      "consecutive, or build it again where METIS is installed");
-  if (reduction.segments == SegmentCut::node_splits) {
-    if (segments.has("nodes"))
-      segments.mistake("nodes", "node_splits have their own sizes: leave it out");
-    if (reduction.wanted)
-      segments.mistake("by",
-                       "node_splits are of whole graphs: give consecutive or metis, or leave out "
-                       "data.reduce.keep");
-    return;
-  }
   reduction.segment_nodes = segments.integer("nodes", reduction.segment_nodes, {1, kMany});
   if (by == "metis" && reduction.segment_nodes < kFewestByMetis)
     segments.mistake("nodes", "METIS cuts into segments of at least 10 nodes: give more");

@@ -293,7 +293,6 @@ TEST_F(Segments, NameMistakes) {
   EXPECT_THAT(mistake({"data.segments={by: consecutive, nodes: 0}"}), HasSubstr("nodes"));
   if (has_metis())
     EXPECT_THAT(mistake({"data.segments={by: metis, nodes: 9}"}), HasSubstr("at least 10"));
-  EXPECT_THAT(mistake({"data.segments={by: node_splits, nodes: 5}"}), HasSubstr("own sizes"));
   EXPECT_THAT(mistake({kCut, "model.readout.pool=mean"}), HasSubstr("sum over nodes"));
   EXPECT_THAT(mistake({kCut, "loss={mape: {}}"}), HasSubstr("differences"));
   EXPECT_THAT(mistake({kCut, "data.reduce={max_nodes: 5}"}), HasSubstr("max_nodes"));
