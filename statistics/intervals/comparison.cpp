@@ -337,8 +337,6 @@ Comparison compare(const RunScoreTable& a, const RunScoreTable& b, double level)
   result.a = mean_score(a);
   result.b = mean_score(b);
   result.difference = result.a - result.b;
-  result.runs_a = a.run_count();
-  result.runs_b = b.run_count();
   result.graphs = a.graph_count();
   result.these_graphs = on_these_graphs(a, b, level);
   result.other_families = compare_on_other_families(a, b, level);

@@ -13,10 +13,10 @@ namespace tpudist {
 // suffice. A run is a complete training (see RunScoreTable), so correlation within a run does no
 // harm.
 struct Comparison {
-  double a = 0, b = 0, difference = 0;                   // means over runs and graphs
-  int runs_a = 0, runs_b = 0, families = 0, graphs = 0;  // kin are one family
-  double level = kIntervalLevel;                         // of all intervals
-  double margin = 0;                                     // for judge_margin; 0: none
+  double a = 0, b = 0, difference = 0;  // means over runs and graphs
+  int families = 0, graphs = 0;         // kin are one family
+  double level = kIntervalLevel;        // of all intervals
+  double margin = 0;                    // for judge_margin; 0: none
 
   double significance() const { return 1 - level; }
 
