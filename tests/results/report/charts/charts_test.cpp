@@ -50,8 +50,7 @@ TEST(ChartsTest, AllAreWellFormedAndEscaped) {
                     .values = {{0.5, kNone}, {0.25, 0.75}}};
   EXPECT_THAT(map.svg(324), HasSubstr("height=\"116\""));  // 48 and 34 for each row
   for (const double width : kWidths) {
-    for (const std::string& svg :
-         {line_chart().svg(width), intervals.svg(width), map.svg(width)}) {
+    for (const std::string& svg : {line_chart().svg(width), intervals.svg(width), map.svg(width)}) {
       EXPECT_EQ(XmlFault::find(svg), "");
       EXPECT_THAT(svg, AllOf(Not(HasSubstr("<script")), Not(HasSubstr("nan"))));
     }
