@@ -10,7 +10,6 @@
 #include <array>
 #include <cmath>
 #include <cstdio>
-#include <functional>
 #include <limits>
 #include <map>
 #include <memory>
@@ -21,12 +20,10 @@
 #include <vector>
 
 #include "core/hash.hpp"
-#include "core/mutex.hpp"
 #include "core/process.hpp"
 #include "core/progress.hpp"
 #include "core/random.hpp"
 #include "core/thread_pool.hpp"
-#include "data/loading/open_graph.hpp"
 #include "data/synth/layouts.hpp"
 #include "data/synth/presets.hpp"
 #include "dist/collectives/communicator.hpp"
@@ -83,35 +80,16 @@ struct Program {
     }
     made->configs = {made->space.standard()};
     const ConfigSpace own = config_space(made->space);
-    OpenGraph open;
-    open.graph = graph;
-    open.entry.name = name;
-    open.entry.schema = collection.schema;
-    open.entry.split = "test";
-    open.entry.nodes = graph.nodes;
-    open.entry.configs = 1;
-    open.chunk_rows = 1;
-    open.chunks.resize(1);
-    const Slate slate = own.slate(std::span(&own.standard_point, 1));
-    std::vector<float> values;
-    for (const std::int32_t state : slate.states) {
-      const auto row = std::span(slate.local_states)
-                           .subspan(static_cast<std::size_t>(state) * kLayoutConfigFeatures,
-                                    kLayoutConfigFeatures);
-      values.insert(values.end(), row.begin(), row.end());
-    }
-    open.width = std::ssize(values);
-    const auto bytes = std::as_bytes(std::span(values));
-    open.chunks[0].type = ElementType::f32;
-    open.chunks[0].features = std::vector<std::byte>(bytes.begin(), bytes.end());
-    open.times.runtime = std::vector<std::int64_t>(1);
-    open.times.group = std::vector<std::int32_t>(1);
+    GraphEntry entry;
+    entry.name = name;
+    entry.schema = collection.schema;
+    entry.split = "test";
+    entry.nodes = graph.nodes;
     DatasetOptions options;
     options.collection = collection;
     options.split = "test";
-    std::vector<OpenGraph> graphs;
-    graphs.push_back(std::move(open));
-    return {Dataset::of_graphs(options, std::move(graphs)), false, {}, 0, std::move(made)};
+    const Slate slate = own.slate(std::span(&own.standard_point, 1));
+    return {Dataset::of_slate(options, entry, graph, slate), false, {}, 0, std::move(made)};
   }
 };
 
@@ -137,13 +115,6 @@ class Measured {
   std::vector<double> times_;
 };
 
-Point random_point(const ConfigSpace& space, CounterRng& rng) {
-  Point point;
-  for (const auto& group : space.groups)
-    point.push_back(static_cast<std::uint16_t>(rng.below(group.choices.size())));
-  return point;
-}
-
 void change(Point& point, const ConfigSpace& space, CounterRng& rng) {
   const std::size_t g = rng.below(point.size());
   point[g] = static_cast<std::uint16_t>(rng.below(space.groups[g].choices.size()));
@@ -155,7 +126,7 @@ constexpr int kIdle = 20'000;
 std::vector<double> at_random(const Program& program, CounterRng& rng) {
   Measured measured(program);
   for (int tries = 0; !measured.full() && tries < kIdle; ++tries)
-    measured.time(random_point(program.points, rng));
+    measured.time(program.points.random_point(rng));
   return measured.times();
 }
 
@@ -203,7 +174,7 @@ std::vector<double> coordinate(const Program& program, CounterRng& rng) {
   Point point = program.points.standard_point;
   for (int tries = 0; !measured.full() && tries < 1000; ++tries) {
     descend(program, measured, point, rng);
-    point = random_point(program.points, rng);
+    point = program.points.random_point(rng);
   }
   return measured.times();
 }
@@ -302,7 +273,7 @@ std::vector<double> surrogate(const Program& program, CounterRng& rng) {
   };
   measure(space.standard_point);
   for (int tries = 0; points.size() < 10 && tries < kIdle; ++tries)
-    measure(random_point(space, rng));
+    measure(space.random_point(rng));
   for (int idle = 0; !measured.full() && idle < 50;) {
     const std::size_t before = points.size();
     const Trees trees(space, points, logs);
@@ -311,7 +282,7 @@ std::vector<double> surrogate(const Program& program, CounterRng& rng) {
     std::ranges::sort(order, {}, [&](std::size_t i) { return logs[i]; });
     std::set<Point> pool;
     for (int i = 0; i < 2000; ++i) {
-      Point point = random_point(space, rng);
+      Point point = space.random_point(rng);
       if (i % 2) {
         point = points[order[rng.below(std::min<std::size_t>(order.size(), 20))]];
         do change(point, space, rng);
@@ -330,31 +301,6 @@ std::vector<double> surrogate(const Program& program, CounterRng& rng) {
   return measured.times();
 }
 
-// The scores that a scorer gave before. Thread-safe.
-struct Remembered {
-  Mutex mutex;
-  std::map<Point, PointScore> known TPUDIST_GUARDED_BY(mutex);
-
-  PointScorer over(const PointScorer& scorer) {
-    return [&scorer, this](std::span<const Point> points) {
-      std::vector<Point> fresh;
-      {
-        const MutexLock lock(mutex);
-        for (const Point& point : points) {
-          if (!known.contains(point)) fresh.push_back(point);
-        }
-      }
-      const std::vector<PointScore> scores =
-          fresh.empty() ? std::vector<PointScore>() : scorer(fresh);
-      const MutexLock lock(mutex);
-      for (std::size_t i = 0; i < fresh.size(); ++i) known.emplace(fresh[i], scores[i]);
-      std::vector<PointScore> all;
-      for (const Point& point : points) all.push_back(known.at(point));
-      return all;
-    };
-  }
-};
-
 using ByBudget = std::array<double, std::size(kBudgets)>;  // shortest time within each budget
 
 ByBudget shortest(const std::vector<double>& times) {
@@ -366,16 +312,14 @@ ByBudget shortest(const std::vector<double>& times) {
   return best;
 }
 
-ByBudget by_search(const Program& program, const PointScorer& scorer, SearchOptions options,
+ByBudget by_search(const Program& program, const PointScorer& scorer, const SearchOptions& options,
                    JobContext& context) {
-  Remembered remembered;
-  const PointScorer once = remembered.over(scorer);
+  SearchResult found = find_configs(program.points, scorer, options, context);
   ByBudget best;
   for (std::size_t b = 0; b < best.size(); ++b) {
-    options.propose = static_cast<int>(kBudgets[b]);
+    found.propose(static_cast<int>(kBudgets[b]));
     best[b] = std::numeric_limits<double>::infinity();
-    for (const Point& point : find_configs(program.points, once, options, context).proposals)
-      best[b] = std::min(best[b], program.time(point));
+    for (const Point& point : found.proposals) best[b] = std::min(best[b], program.time(point));
   }
   return best;
 }
@@ -384,7 +328,7 @@ ByBudget by_ranking(const Program& program, const PointScorer& scorer, std::int6
                     CounterRng& rng) {
   std::set<Point> drawn;
   for (std::int64_t tries = 0; std::ssize(drawn) < evaluations && tries < 4 * evaluations; ++tries)
-    drawn.insert(random_point(program.points, rng));
+    drawn.insert(program.points.random_point(rng));
   const std::vector<Point> points(drawn.begin(), drawn.end());
   std::vector<double> scores;
   for (std::size_t at = 0; at < points.size(); at += 500) {
@@ -430,7 +374,7 @@ int compare(const std::vector<std::string>& runs_given, std::int64_t graphs,
     CounterRng rng(mix_key({1, static_cast<std::uint64_t>(i)}));
     for (int start = 0; start < 64; ++start) {
       Measured measured(program);
-      descend(program, measured, random_point(program.points, rng), rng);
+      descend(program, measured, program.points.random_point(rng), rng);
       program.best = std::min(program.best, std::ranges::min(measured.times()));
     }
     for (std::int64_t r = 0; r < repeats; ++r) {

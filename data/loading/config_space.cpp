@@ -26,10 +26,9 @@ class NodeGroups {
   template <typename Code>
   void part_by(const Code& code) {
     parted_.clear();
-    const std::size_t groups = first_.size();
     for (std::size_t j = 0; j < group_.size(); ++j) {
       const std::size_t own = group_[j];
-      if (own >= groups || code(j) == code(first_[own])) continue;
+      if (code(j) == code(first_[own])) continue;
       const auto [at, fresh] = parted_.try_emplace({own, code(j)}, first_.size());
       if (fresh) first_.push_back(j);
       group_[j] = at->second;
@@ -68,6 +67,13 @@ double ConfigSpace::size() const {
   double size = 1;
   for (const Group& group : groups) size *= static_cast<double>(group.choices.size());
   return size;
+}
+
+ConfigSpace::Point ConfigSpace::random_point(CounterRng& rng) const {
+  Point point;
+  for (const Group& group : groups)
+    point.push_back(static_cast<std::uint16_t>(rng.below(group.choices.size())));
+  return point;
 }
 
 std::vector<std::int32_t> ConfigSpace::rows(const Point& point) const {

@@ -4,6 +4,7 @@
 #include <span>
 #include <vector>
 
+#include "core/random.hpp"
 #include "data/hlo/layout_space.hpp"
 #include "data/loading/module_file.hpp"
 
@@ -27,6 +28,7 @@ struct ConfigSpace {
   Point standard_point;                // the default configuration
 
   double size() const;  // number of configurations
+  Point random_point(CounterRng& rng) const;
   // The configuration as states of the layouts that the space was made of.
   LayoutConfig config(const Point& point) const;
   // [nc] its states, as rows of `states`.
