@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <set>
 #include <span>
 #include <string>
 #include <vector>
@@ -34,6 +35,8 @@ class EnsembleScorer {
                  const ConfigSpace& space, const ScoresByMember& prediction,
                  const std::vector<bool>& used, double pessimism);
   std::vector<PointScore> operator()(std::span<const ConfigSpace::Point> points) const;
+  // [members that take part and tell configurations apart][points]
+  std::vector<std::vector<double>> z_scores(std::span<const ConfigSpace::Point> points) const;
 
  private:
   struct Scale {
@@ -44,7 +47,7 @@ class EnsembleScorer {
   const MemberWeights& weights_;
   const ConfigSpace& space_;
   double pessimism_;
-  std::vector<Scale> scales_;  // of members that take part and tell configurations apart
+  std::vector<Scale> scales_;  // of the members of z_scores
 };
 
 // Distinct configurations: the default, then at most count - 1 others, drawn uniformly.
@@ -69,6 +72,7 @@ struct SearchOptions {
   // First points: the first start's, which is the default without it, and so on. The others, and
   // those after a descent has ended, are drawn from `known`, or from the space if that is empty.
   std::vector<ConfigSpace::Point> first = {}, known = {};
+  std::set<ConfigSpace::Point> measured = {};  // never proposed
 };
 
 struct SearchResult {
