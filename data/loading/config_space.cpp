@@ -117,6 +117,15 @@ Slate ConfigSpace::slate(std::span<const Point> points) const {
   return slate;
 }
 
+ConfigSpace::Point ConfigSpace::point_of(const LayoutConfig& config) const {
+  Point point = standard_point;
+  for (std::size_t g = 0; g < groups.size(); ++g) {
+    const std::uint16_t choice = config[groups[g].nodes.front()];
+    if (choice < groups[g].choices.size()) point[g] = choice;
+  }
+  return point;
+}
+
 ConfigSpace::Point ConfigSpace::point_of(const Dataset& data, std::int64_t row) const {
   const Slate own = data.slate(0, std::span(&row, 1));
   const std::span<const float> table =

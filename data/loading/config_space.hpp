@@ -36,7 +36,9 @@ struct ConfigSpace {
   // These configurations as a slate of graph 0. It has a state table of its own with the states
   // that occur, node by node, each node's by first occurrence.
   Slate slate(std::span<const Point> points) const;
-  // The configuration of a row of graph 0. A state that the space has not becomes the default.
+  // The inverse of config(). A state that the space has not becomes the default.
+  Point point_of(const LayoutConfig& config) const;
+  // The configuration of a row of graph 0. Unknown states as above.
   Point point_of(const Dataset& data, std::int64_t row) const;
   // The same configurations and those in which each node has a choice of its own.
   ConfigSpace without_groups() const;

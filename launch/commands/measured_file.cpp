@@ -8,6 +8,7 @@
 #include <map>
 #include <nlohmann/json.hpp>
 #include <numeric>
+#include <optional>
 #include <unordered_map>
 
 #include "core/error.hpp"
@@ -92,8 +93,15 @@ std::vector<LayoutState> states_of(const LayoutSpace& space, const LayoutConfig&
   return states;
 }
 
-void read_json_list(const std::string& text, const std::string& where, const Module& module,
-                    const std::vector<ModuleRanking::Config>& ranking, MeasuredFile& measured) {
+// The file's list, which a JSON file begins with; nothing of another file.
+std::optional<nlohmann::json> json_list(const std::filesystem::path& path) {
+  std::string begin(1024, '\0');
+  std::ifstream file(path, std::ios::binary);
+  file.read(begin.data(), static_cast<std::streamsize>(begin.size()));
+  begin.resize(static_cast<std::size_t>(file.gcount()));
+  const std::string_view start = trim(begin);
+  if (!start.starts_with('[') && !start.starts_with('{')) return std::nullopt;
+  const std::string text = read_text_file(path), where = path.string();
   nlohmann::json json;
   try {
     if (json_depth(text) <= kDeepestJson) json = nlohmann::json::parse(text);
@@ -103,6 +111,15 @@ void read_json_list(const std::string& text, const std::string& where, const Mod
   if (json.is_object() && json.contains("ranking")) json = nlohmann::json(json["ranking"]);
   if (!json.is_array())
     throw DataError(where + ": has no list of measured configurations, as `rank --json` prints it");
+  for (const auto& entry : json) {
+    if (!entry.is_object())
+      throw DataError(where + ": an entry of its list is no object with config or layouts");
+  }
+  return json;
+}
+
+void read_json_list(const nlohmann::json& json, const std::string& where, const Module& module,
+                    const std::vector<ModuleRanking::Config>& ranking, MeasuredFile& measured) {
   nlohmann::json layouts = nlohmann::json::array();
   std::vector<double> times;  // of `layouts`
   Finder<std::int64_t> by_number(measured);
@@ -110,8 +127,6 @@ void read_json_list(const std::string& text, const std::string& where, const Mod
     for (const std::int64_t row : ranking[k].configs) by_number.list(module.number_of(row), k);
   }
   for (const auto& entry : json) {
-    if (!entry.is_object())
-      throw DataError(where + ": an entry of its list is no object with config or layouts");
     const auto time = entry.contains("runtime_ns") ? entry.find("runtime_ns") : entry.find("time");
     if (time == entry.end() || !time->is_number()) continue;
     if (module.made && entry.contains("layouts")) {
@@ -126,8 +141,8 @@ void read_json_list(const std::string& text, const std::string& where, const Mod
   if (layouts.empty()) return;
   Finder<std::vector<LayoutState>> by_layouts(measured);
   for (std::size_t k = 0; k < ranking.size(); ++k)
-    by_layouts.list(
-        states_of(module.made->space, module.made->configs[ranking[k].configs.front()]), k);
+    by_layouts.list(states_of(module.made->space, module.made->configs[ranking[k].configs.front()]),
+                    k);
   LayoutSpace space = module.made->space;
   const std::vector<LayoutConfig> configs = json_configs(space, layouts.dump(), where);
   for (std::size_t i = 0; i < configs.size(); ++i)
@@ -142,9 +157,9 @@ void read_module_times(const std::filesystem::path& path, const Module& module,
   const GraphEntry &own = module.dataset.entry(0), &entry = other.dataset.entry(0);
   if (!other.has_times) throw DataError(path.string() + ": has no run times");
   if (own.nodes != entry.nodes || own.config_nodes != entry.config_nodes)
-    throw DataError(fmt::format(
-        "{}: is of another program: {} nodes, {} of them configurable, not {} and {}",
-        path.string(), entry.nodes, entry.config_nodes, own.nodes, own.config_nodes));
+    throw DataError(
+        fmt::format("{}: is of another program: {} nodes, {} of them configurable, not {} and {}",
+                    path.string(), entry.nodes, entry.config_nodes, own.nodes, own.config_nodes));
   StateNumbers numbers;
   Rows rows(static_cast<std::size_t>(other.dataset.rows(0)));
   std::iota(rows.begin(), rows.end(), 0);
@@ -167,16 +182,43 @@ MeasuredFile read_measured(const std::filesystem::path& path, const Module& modu
                            const std::vector<ModuleRanking::Config>& ranking,
                            const std::string& name) {
   MeasuredFile measured;
-  std::string begin(1024, '\0');
-  std::ifstream file(path, std::ios::binary);
-  file.read(begin.data(), static_cast<std::streamsize>(begin.size()));
-  begin.resize(static_cast<std::size_t>(file.gcount()));
-  const std::string_view text = trim(begin);
-  if (text.starts_with('[') || text.starts_with('{'))
-    read_json_list(read_text_file(path), path.string(), module, ranking, measured);
+  if (const auto json = json_list(path))
+    read_json_list(*json, path.string(), module, ranking, measured);
   else
     read_module_times(path, module, ranking, name, measured);
   return measured;
+}
+
+MeasuredFile read_measured(const std::filesystem::path& path, const Module& module,
+                           const SearchedModule& searched,
+                           std::vector<ConfigSpace::Point>& points) {
+  const ConfigSpace& space = searched.space();
+  std::vector<std::int64_t> numbers;  // in the module's file; -1: unknown
+  const auto add_rows = [&](const Module& of) {
+    for (std::int64_t row = 0; row < of.dataset.rows(0); ++row) {
+      points.push_back(space.point_of(of.dataset, row));
+      numbers.push_back(&of == &module ? of.number_of(row) : -1);
+    }
+  };
+  if (const auto json = json_list(path)) {
+    LayoutSpace layouts = searched.layouts();
+    nlohmann::json made = nlohmann::json::array();
+    for (const auto& entry : *json) {
+      if (entry.contains("layouts")) made.push_back(entry["layouts"]);
+    }
+    if (made.size() < json->size() && !module.made) add_rows(module);
+    for (const LayoutConfig& config : json_configs(layouts, made.dump(), path.string()))
+      points.push_back(space.point_of(config));
+    numbers.resize(points.size(), -1);
+  } else {
+    const DatasetOptions& options = module.dataset.options();
+    add_rows(read_module(path, options.collection, options.reduction));
+  }
+  Module listed = searched.with_configs(points);
+  listed.config_numbers = std::move(numbers);
+  std::vector<ModuleRanking::Config> ranking;
+  for (std::int64_t k = 0; k < std::ssize(points); ++k) ranking.push_back({{k}, 0, {}});
+  return read_measured(path, listed, ranking, {});
 }
 
 std::vector<std::int32_t> ranked_states(const Module& module,

@@ -7,6 +7,7 @@
 
 #include "statistics/ranking/measured_correction.hpp"
 #include "train/scoring/module_ranking.hpp"
+#include "train/scoring/module_search.hpp"
 
 namespace tpudist {
 
@@ -25,6 +26,11 @@ struct MeasuredFile {
 MeasuredFile read_measured(const std::filesystem::path& path, const Module& module,
                            const std::vector<ModuleRanking::Config>& ranking,
                            const std::string& name);
+
+// The same for a search of the module: `points` has the configurations of the file, and
+// MeasuredFile::measurements are by index in `points`. `not_listed` counts those outside of the space.
+MeasuredFile read_measured(const std::filesystem::path& path, const Module& module,
+                           const SearchedModule& searched, std::vector<ConfigSpace::Point>& points);
 
 // [c][n] of a ranking: equal numbers are equal states of a configurable node, or of a feature of
 // tile sizes.

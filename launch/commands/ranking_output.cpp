@@ -14,15 +14,25 @@
 #include "core/text.hpp"
 #include "data/hlo/layout_configs.hpp"
 #include "data/loading/seen_graphs.hpp"
+#include "data/npz/zip_archive.hpp"
+#include "launch/sweep/sweep_folder.hpp"
 
 namespace tpudist {
+namespace {
 
-std::string content_of(const std::filesystem::path& option) {
-  std::error_code error;
-  const bool file = std::filesystem::is_regular_file(option, error);
-  return option.string() + (file ? " " + to_hex(hash_file(option)) : "");
+// 0.02 for "2%".
+double share_of(const std::string& option, const std::string& text, bool may_be_0) {
+  const std::string_view plain = trim(text);
+  const auto percent = plain.ends_with('%')
+                           ? number_of<double>(trim(plain.substr(0, plain.size() - 1)))
+                           : std::nullopt;
+  if (!percent || !(*percent >= 0) || !(*percent < 100) || (*percent == 0 && !may_be_0))
+    refuse_value(option, fmt::format("{} is no percentage below 100, such as {}", text,
+                                     may_be_0 ? "2%" : "90%"));
+  return *percent / 100;
 }
 
+// Warns once if the module lies outside of a run's training graphs.
 void warn_of_distance(const std::filesystem::path& path, const Module& module,
                       const std::vector<TrainedRun>& runs) {
   const SeenGraphs own = seen_graphs(module.dataset);
@@ -43,6 +53,77 @@ void warn_of_distance(const std::filesystem::path& path, const Module& module,
       spdlog::warn("{}", error.what());
     }
   }
+}
+
+}  // namespace
+
+std::string content_of(const std::filesystem::path& option) {
+  std::error_code error;
+  const bool file = std::filesystem::is_regular_file(option, error);
+  return option.string() + (file ? " " + to_hex(hash_file(option)) : "");
+}
+
+Option add_ranking_options(Command command, RankingArguments& arguments) {
+  command
+      .add_option(
+          "--run", arguments.runs,
+          "Folders of runs, or SWEEP:N for those of a variant; all their members rank together")
+      .required();
+  add_run_options(command, arguments);
+  add_combination_options(command, arguments.judgement);
+  add_keep_all_option(command, arguments.judgement.keep_all);
+  command
+      .add_option("--within", arguments.within,
+                  "How close to the best configuration of a list the best of its first few has to "
+                  "come")
+      .show_default();
+  command
+      .add_option("--confidence", arguments.confidence,
+                  "With which confidence, on a new model family")
+      .show_default();
+  command
+      .add_option("--measured", arguments.measured,
+                  "Times of configurations, which correct the order: the output of --json with a "
+                  "time in its entries, a tuning file (.pb) or an NPZ")
+      .existing_file();
+  const Option json = command.add_flag("--json", arguments.json, "Print JSON");
+  const Option apply =
+      command
+          .add_option("--apply", arguments.apply,
+                      "Print only the first configuration, to apply: jax (Python) or text "
+                      "(LayoutConfig)")
+          .one_of({"jax", "text"})
+          .excludes(json);
+  command
+      .add_option("--apply-rank", arguments.apply_rank,
+                  "Apply the configuration of this rank instead of the first")
+      .positive()
+      .needs(apply);
+  return apply;
+}
+
+void run_on_module(const RankingArguments& arguments, std::vector<AgreedValue> agreed,
+                   const std::string& name, const ConfigRequest& request, const RankModule& rank) {
+  arguments.judgement.options();
+  share_of("--within", arguments.within, true);
+  share_of("--confidence", arguments.confidence, false);
+  require_searchable(arguments.file);  // before hashing, which would read all of the file
+  std::vector<TrainedRun> runs;
+  for (const auto& path : run_folders(arguments.runs)) runs.push_back(arguments.open(path));
+  std::vector<const TrainedRun*> all;
+  for (const TrainedRun& run : runs) all.push_back(&run);
+  const GraphReduction reduction = scored_reduction(all);
+  agreed.insert(agreed.end(), {{"the file", arguments.file.string()},
+                               {"the content of the file", to_hex(hash_file(arguments.file))},
+                               {"--default", content_of(arguments.standard)},
+                               {"--measured", content_of(arguments.measured)},
+                               {"how members are combined", arguments.judgement.to_text()}});
+  run_job(arguments.job_options(std::move(agreed), runs), [&](JobContext& context) {
+    Module module = read_module(arguments.file, runs.front().experiment.data.collection, reduction,
+                                name, request);
+    if (context.world.rank() == 0) warn_of_distance(arguments.file, module, runs);
+    rank(module, runs, context);
+  });
 }
 
 std::optional<std::int64_t> standard_row(const std::string& option,
@@ -69,6 +150,75 @@ void warn_of_left_out(const ModuleRanking& result) {
   }
 }
 
+MeasurementAdvice advice_of(const RankingArguments& arguments, const std::vector<TrainedRun>& runs,
+                            const ModuleRanking& result) {
+  std::vector<RankingRun> ranking;
+  for (const TrainedRun& run : runs) {
+    ranking.push_back({run.path, run.parameter_hash, {}});
+    for (const auto& member : result.members) {
+      if (member.run == run.path && member.why_left_out.empty())
+        ranking.back().used.insert(member.member);
+    }
+  }
+  return advise_measurements(ranking, arguments.judgement.options().combination,
+                             share_of("--within", arguments.within, true),
+                             share_of("--confidence", arguments.confidence, false));
+}
+
+std::string gain_text(const std::string& standard, bool first, const PredictedGain& best,
+                      std::size_t members, const KnownGain* known) {
+  std::string text = first
+                         ? fmt::format("ranked first is {}\n", standard)
+                         : fmt::format(
+                               "predicted gain of the best over {}: {:.4f} of the list's standard "
+                               "deviations; {} of {} call it faster{}\n",
+                               standard, best.mean, best.faster,
+                               counted(static_cast<std::int64_t>(members), "member"),
+                               std::isnan(best.deviation)
+                                   ? ""
+                                   : fmt::format(", SD between them {:.4f}", best.deviation));
+  if (!known) return text;
+  if (members < 2) return text + "one member does not show how far members disagree\n";
+  return known->is_better() ? text
+                            : text + "no better than the default, as far as this ensemble knows\n";
+}
+
+std::string measured_text(const MeasuredCorrection& correction, const MeasuredFile& file,
+                          std::int64_t configs) {
+  std::string text = "measured " + format_count(static_cast<std::int64_t>(correction.measured));
+  text += configs > 0                ? " of " + counted(configs, "configuration")
+          : correction.measured == 1 ? " configuration"
+                                     : " configurations";
+  if (file.not_listed > 0)
+    text += fmt::format("; left out: {} that the {} lacks", counted(file.not_listed, "measurement"),
+                        configs > 0 ? "list" : "space");
+  if (file.without_time > 0)
+    text += fmt::format("; left out: {} without a time above 0",
+                        counted(file.without_time, "measurement"));
+  if (!correction.why_not.empty())
+    return text + fmt::format("; the order stays: {}\n", correction.why_not);
+  const auto tau = [](double value) {
+    return std::isnan(value) ? std::string("undefined") : fmt::format("{:.4f}", value);
+  };
+  return text + fmt::format(
+                    "; the model ranks them with Kendall tau {}, corrected {} (each "
+                    "predicted from the others){}\n",
+                    tau(correction.tau_before), tau(correction.tau_after),
+                    std::isinf(correction.ridge) ? "; the model's order is kept" : "");
+}
+
+nlohmann::ordered_json measured_json(const MeasuredCorrection& correction,
+                                     const MeasuredFile& file) {
+  nlohmann::ordered_json json = {{"configs", correction.measured},
+                                 {"not_listed", file.not_listed},
+                                 {"without_time", file.without_time},
+                                 {"kendall_tau", finite_or_null(correction.tau_before)},
+                                 {"kendall_tau_corrected", finite_or_null(correction.tau_after)},
+                                 {"ridge", finite_or_null(correction.ridge)}};
+  if (!correction.why_not.empty()) json["order_stays"] = correction.why_not;
+  return json;
+}
+
 void add_members(nlohmann::ordered_json& json, const std::vector<TrainedRun>& runs,
                  const ModuleRanking& result) {
   json["runs"] = nlohmann::ordered_json::array();
@@ -85,6 +235,11 @@ void add_members(nlohmann::ordered_json& json, const std::vector<TrainedRun>& ru
   }
 }
 
+nlohmann::ordered_json gain_json(const PredictedGain& gain) {
+  return {
+      {"mean", gain.mean}, {"deviation", finite_or_null(gain.deviation)}, {"faster", gain.faster}};
+}
+
 nlohmann::ordered_json layouts_json(const MadeConfigs& made, std::int64_t number) {
   nlohmann::ordered_json json = nlohmann::ordered_json::object();
   const LayoutConfig& config = made.configs[number];
@@ -97,10 +252,11 @@ nlohmann::ordered_json layouts_json(const MadeConfigs& made, std::int64_t number
   return json;
 }
 
-std::string applied(const std::string& form, const MadeConfigs& made, std::int64_t number,
-                    const std::string& title) {
-  const auto text = form == "jax" ? jax_constraints : layout_config_text;
-  return text(made.space, made.configs[static_cast<std::size_t>(number)], title);
+std::string RankingArguments::applied(const MadeConfigs& made, std::int64_t number,
+                                      const std::string& which) const {
+  const auto text = apply == "jax" ? jax_constraints : layout_config_text;
+  return text(made.space, made.configs[static_cast<std::size_t>(number)],
+              file.filename().string() + ": " + which);
 }
 
 }  // namespace tpudist

@@ -2,50 +2,44 @@
 
 #include <cmath>
 #include <filesystem>
+#include <functional>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "core/error.hpp"
-#include "core/hash.hpp"
 #include "core/json.hpp"
 #include "core/numbers.hpp"
 #include "core/text.hpp"
 #include "data/npz/zip_archive.hpp"
 #include "launch/commands/commands.hpp"
 #include "launch/commands/ranking_output.hpp"
-#include "launch/commands/scoring_options.hpp"
 #include "launch/program/output.hpp"
-#include "launch/sweep/sweep_folder.hpp"
-#include "statistics/ranking/predicted_gain.hpp"
-#include "train/scoring/module_search.hpp"
 
 namespace tpudist {
 namespace {
 
-struct SearchArguments : ScoringArguments {
-  std::filesystem::path file;
-  std::string standard;  // --default
-  std::vector<std::filesystem::path> runs;
-  JudgementArguments judgement;
+constexpr std::int64_t kListed = 512;  // of the random list that a promise is told of
+
+struct SearchArguments : RankingArguments {
   SearchOptions search;
-  std::int64_t propose = 10, starts = 8, seed = 1, apply_rank = 1;
-  bool free = false, json = false;
-  std::string apply;  // "jax", "text" or empty
+  std::int64_t propose = 10, starts = 8, seed = 1;
+  bool free = false;
 };
 
-std::vector<AgreedValue> values_to_agree(const SearchArguments& arguments) {
-  const SearchOptions& search = arguments.search;
-  return {
-      {"the command", "search"},
-      {"the file", arguments.file.string()},
-      {"the content of the file", to_hex(hash_file(arguments.file))},
-      {"--default", content_of(arguments.standard)},
-      {"--combine", arguments.judgement.to_text()},
-      {"the options of the search", fmt::format("{} {} {} {} {}", search.evaluations, search.starts,
-                                                search.propose, search.seed, arguments.free)}};
-}
+// A search and what is told beside it.
+struct SearchFindings {
+  ModuleSearch search;
+  std::optional<MeasuredFile> measured;
+  MeasurementAdvice advice;
+  std::string listing;      // the command that ranks a list of this program
+  std::int64_t listed = 0;  // configurations of that list
+
+  // Whether estimates are logarithms of times.
+  bool has_times() const { return measured && search.correction.why_not.empty(); }
+};
 
 // A configuration that is listed: the default, number 0, or a proposal.
 struct Listed {
@@ -71,8 +65,20 @@ std::string pessimism_text(const ModuleSearch& search) {
                          : "without predictions.h5 to choose by");
 }
 
+// A promise is learned from graphs whose lists of configurations were measured. It holds for lists. A
+// search finds the best of a space by the model's errors too, and no graph has a measured space.
+std::string promise_text(const SearchFindings& findings) {
+  const std::string& collection = findings.advice.collection;
+  return fmt::format(
+      "no promise covers the proposals: graphs with known times have lists of configurations{}, "
+      "not all of a space\nfor the list of `{}`: {}",
+      collection.empty() ? "" : " (" + collection + ")", findings.listing,
+      findings.advice.text(findings.listed));
+}
+
 void print_found(const SearchArguments& arguments, const std::vector<TrainedRun>& runs,
-                 const ModuleSearch& search) {
+                 const SearchFindings& findings) {
+  const ModuleSearch& search = findings.search;
   const Graph& graph = search.listed.dataset.graph(0);
   const ModuleRanking& ranking = search.ranking;
   const SearchResult& found = search.found;
@@ -86,13 +92,16 @@ void print_found(const SearchArguments& arguments, const std::vector<TrainedRun>
   print("\n{}, {} distinct, from {}; {}\n", counted(found.evaluations, "evaluation"),
         format_count(found.distinct), counted(arguments.search.starts, "start"),
         pessimism_text(search));
-  print("\n{:>6} {:>9} {:>14} {:>9} {:>9} {:>7} {:>7}{}\n", "rank", "estimate", "score",
-        "deviation", "gain", "faster", "groups",
-        arguments.free ? fmt::format(" {:>7}", "broken") : "");
+  print("\n{:>6} {:>9} {:>14} {:>9} {:>9} {:>7} {:>7}{}\n", "rank",
+        findings.has_times() ? "time" : "estimate", "score", "deviation", "gain", "faster",
+        "groups", arguments.free ? fmt::format(" {:>7}", "broken") : "");
   const std::vector<Listed> all = listed(ranking);
-  const auto row = [&](const std::string& rank, const std::string& estimate, std::size_t number) {
+  const auto row = [&](const std::string& rank, double estimate, std::size_t number) {
     const auto& [config, gain] = all[number];
-    print("{:>6} {:>9} {:>14.7g} {:>9} {:>9.4f} {:>7} {:>7}{}\n", rank, estimate, config->score,
+    print("{:>6} {:>9} {:>14.7g} {:>9} {:>9.4f} {:>7} {:>7}{}\n", rank,
+          findings.has_times() ? fmt::format("{:.6g}", std::exp(estimate))
+                               : fmt::format("{:.4f}", estimate),
+          config->score,
           std::isnan(config->spread.deviation) ? "-"
                                                : fmt::format("{:.4f}", config->spread.deviation),
           gain.mean, fmt::format("{}/{}", gain.faster, config->spread.z_scores.size()),
@@ -101,21 +110,28 @@ void print_found(const SearchArguments& arguments, const std::vector<TrainedRun>
               ? ""
               : fmt::format(" {:>5.1f} %", number == 0 ? 0 : 100 * search.broken[number - 1]));
   };
-  for (std::size_t k = 1; k < all.size(); ++k)
-    row(std::to_string(k), fmt::format("{:.4f}", found.scores[k - 1].score), k);
-  row("-", fmt::format("{:.4f}", found.standard.score), 0);
+  for (std::size_t k = 1; k < all.size(); ++k) row(std::to_string(k), found.scores[k - 1].score, k);
+  row("-", found.standard.score, 0);
   print("the last row is the default; proposals differ from each other in {} or more\n",
         counted(found.apart, arguments.free ? "operation" : "group"));
   if (arguments.free)
     print(
         "broken: operations whose layouts are not those of their group; no program in training had "
         "any, so trust these scores less\n");
-  if (found.proposals.empty() || found.scores.front().score >= found.standard.score)
-    print("no better than the default, as far as this ensemble knows\n");
+  const bool first = found.proposals.empty() || found.scores.front().score >= found.standard.score;
+  print("{}", gain_text("the default", first, all[first ? 0 : 1].gain,
+                        ranking.ranking.front().spread.z_scores.size(),
+                        findings.measured ? nullptr : &search.known));
+  if (findings.measured)
+    print("{}", measured_text(search.correction, *findings.measured, 0));
+  else
+    print("{}", promise_text(findings));
 }
 
 nlohmann::ordered_json to_json(const SearchArguments& arguments,
-                               const std::vector<TrainedRun>& runs, const ModuleSearch& search) {
+                               const std::vector<TrainedRun>& runs,
+                               const SearchFindings& findings) {
+  const ModuleSearch& search = findings.search;
   const SearchResult& found = search.found;
   nlohmann::ordered_json json = {{"file", arguments.file.string()},
                                  {"graph", search.listed.dataset.graph(0).name},
@@ -130,6 +146,13 @@ nlohmann::ordered_json to_json(const SearchArguments& arguments,
                                  {"apart", found.apart},
                                  {"combine", arguments.judgement.rule}};
   add_members(json, runs, search.ranking);
+  if (findings.measured) {
+    json["measured"] = measured_json(search.correction, *findings.measured);
+  } else {
+    json["best_is_better"] = search.known.is_better();
+    json["measure_of_list"] = findings.advice.json();
+    json["measure_of_list"]["list"] = findings.listing;
+  }
   json["ranking"] = nlohmann::ordered_json::array();
   const std::vector<Listed> all = listed(search.ranking);
   for (std::size_t k = 0; k < all.size(); ++k) {
@@ -139,10 +162,7 @@ nlohmann::ordered_json to_json(const SearchArguments& arguments,
                                     {"estimate", estimate.score},
                                     {"score", config->score},
                                     {"deviation", finite_or_null(config->spread.deviation)},
-                                    {"gain",
-                                     {{"mean", gain.mean},
-                                      {"deviation", finite_or_null(gain.deviation)},
-                                      {"faster", gain.faster}}},
+                                    {"gain", gain_json(gain)},
                                     {"changed_groups", k == 0 ? 0 : search.changed[k - 1]}};
     if (arguments.free) entry["broken"] = k == 0 ? 0 : search.broken[k - 1];
     if (k == 0) entry["default"] = true;
@@ -153,14 +173,13 @@ nlohmann::ordered_json to_json(const SearchArguments& arguments,
 }
 
 void run(SearchArguments arguments) {
-  const JudgementOptions judgement = arguments.judgement.options();
   arguments.search.propose = static_cast<int>(arguments.propose);
   arguments.search.starts = static_cast<int>(arguments.starts);
   arguments.search.seed = static_cast<std::uint64_t>(arguments.seed);
   if (arguments.search.evaluations < arguments.starts)
     throw ConfigError(fmt::format("--evaluations {}: are fewer than one for each of --starts {}",
                                   arguments.search.evaluations, arguments.starts));
-  require_searchable(arguments.file);  // before hashing, which would read all of the file
+  require_searchable(arguments.file);  // before holds_npz
   ConfigRequest request;
   const bool is_file = std::filesystem::is_regular_file(arguments.standard);
   if (is_file || !holds_npz(arguments.file)) {
@@ -172,28 +191,47 @@ void run(SearchArguments arguments) {
     refuse_value("--default", arguments.standard +
                                   " is neither the program after layout assignment nor the number "
                                   "of a configuration in the file");
-  std::vector<TrainedRun> runs;
-  for (const auto& path : run_folders(arguments.runs)) runs.push_back(arguments.open(path));
-  std::vector<const TrainedRun*> all;
-  for (const TrainedRun& run : runs) all.push_back(&run);
-  run_job(arguments.job_options(values_to_agree(arguments), runs), [&](JobContext& context) {
-    Module module = read_module(arguments.file, runs.front().experiment.data.collection,
-                                scored_reduction(all), {}, request);
+  const SearchOptions& options = arguments.search;
+  std::vector<AgreedValue> agreed = {
+      {"the command", "search"},
+      {"the options of the search",
+       fmt::format("{} {} {} {} {}", options.evaluations, options.starts, options.propose,
+                   options.seed, arguments.free)}};
+  const auto search = [&](Module& module, const std::vector<TrainedRun>& runs,
+                          JobContext& context) {
     module.standard = standard_row(arguments.standard, arguments.file, module);
-    if (context.world.rank() == 0) warn_of_distance(arguments.file, module, runs);
-    const ModuleSearch search =
-        search_module(module, runs, judgement, arguments.search, arguments.free, context);
+    std::optional<MeasuredFile> file;
+    std::function<MeasuredPoints(const SearchedModule&)> measured;
+    if (!arguments.measured.empty()) {
+      measured = [&](const SearchedModule& searched) {
+        MeasuredPoints known;
+        file = read_measured(arguments.measured, module, searched, known.points);
+        known.measurements = file->measurements;
+        return known;
+      };
+    }
+    SearchFindings findings{search_module(module, runs, arguments.judgement.options(), options,
+                                          arguments.free, context, measured)};
     if (context.world.rank() != 0) return;
-    warn_of_left_out(search.ranking);
-    if (arguments.json) return print_json(to_json(arguments, runs, search));
-    if (arguments.apply.empty()) return print_found(arguments, runs, search);
-    if (arguments.apply_rank > std::ssize(search.found.proposals))
-      throw ConfigError(fmt::format("--apply-rank {}: the search proposes {}", arguments.apply_rank,
-                                    counted(std::ssize(search.found.proposals), "configuration")));
-    print("{}", applied(arguments.apply, *search.listed.made, arguments.apply_rank,
-                        fmt::format("{}: proposal {} of {}", arguments.file.filename().string(),
-                                    arguments.apply_rank, search.found.proposals.size())));
-  });
+    const ModuleSearch& found = findings.search;
+    warn_of_left_out(found.ranking);
+    if (!arguments.apply.empty()) {
+      const std::int64_t proposals = std::ssize(found.found.proposals), rank = arguments.apply_rank;
+      if (rank > proposals)
+        throw ConfigError(fmt::format("--apply-rank {}: the search proposes {}", rank,
+                                      counted(proposals, "configuration")));
+      return print("{}", arguments.applied(*found.listed.made, rank,
+                                           fmt::format("proposal {} of {}", rank, proposals)));
+    }
+    findings.measured = std::move(file);
+    findings.advice = advice_of(arguments, runs, found.ranking);
+    findings.listed = module.made ? kListed : module.dataset.rows(0);
+    findings.listing = "tpudist rank " + printable(arguments.file.string()) +
+                       (module.made ? fmt::format(" --configs random:{}", kListed) : std::string());
+    if (arguments.json) return print_json(to_json(arguments, runs, findings));
+    print_found(arguments, runs, findings);
+  };
+  run_on_module(arguments, std::move(agreed), {}, request, search);
 }
 
 }  // namespace
@@ -225,14 +263,7 @@ void add_search_command(Command app) {
                   "The default: the same program after layout assignment, or the number of a "
                   "configuration in an NPZ (default: 0)")
       .offers({"N", "FILE"});
-  command
-      .add_option(
-          "--run", arguments->runs,
-          "Folders of runs, or SWEEP:N for those of a variant; all their members score together")
-      .required();
-  add_run_options(command, *arguments);
-  add_combination_options(command, arguments->judgement);
-  add_keep_all_option(command, arguments->judgement.keep_all);
+  add_ranking_options(command, *arguments);
   command.add_option("--propose", arguments->propose, "How many configurations to propose")
       .in_range(1, 1000)
       .show_default();
@@ -250,18 +281,6 @@ void add_search_command(Command app) {
       .not_negative()
       .show_default();
   command.add_flag("--free", arguments->free, "Leave the groups: each operation changes alone");
-  const Option json = command.add_flag("--json", arguments->json, "Print JSON");
-  const Option apply =
-      command
-          .add_option("--apply", arguments->apply,
-                      "Print only a proposal, to apply: jax (Python) or text (LayoutConfig)")
-          .one_of({"jax", "text"})
-          .excludes(json);
-  command
-      .add_option("--apply-rank", arguments->apply_rank,
-                  "Apply the proposal of this rank instead of the first")
-      .positive()
-      .needs(apply);
   command.run([arguments] { run(*arguments); });
 }
 

@@ -28,9 +28,10 @@ std::vector<std::shared_ptr<const PredictionsFile>> open_predictions(
     const std::filesystem::path path = RunFolder(run.path).predictions();
     std::string lack;
     if (!std::filesystem::exists(path)) {
-      lack = fmt::format("{} has no predictions of graphs that its members never saw "
-                         "(predictions.rows)",
-                         run.path.string());
+      lack = fmt::format(
+          "{} has no predictions of graphs that its members never saw "
+          "(predictions.rows)",
+          run.path.string());
     } else {
       auto file = std::make_shared<PredictionsFile>(path);
       const auto& own = file->header().runs;
@@ -55,6 +56,7 @@ void learn(std::span<const RankingRun> runs, const Combination& combination,
   if (files.empty()) return;
   const JoinedPredictions joined(std::move(files));
   const PredictionsHeader& header = joined.header();
+  advice.collection = header.collection;
   std::vector<bool> takes_part;
   for (const PredictedMember& member : header.members) {
     const auto run = std::ranges::find_if(runs, [&](const RankingRun& one) {
@@ -63,8 +65,6 @@ void learn(std::span<const RankingRun> runs, const Combination& combination,
     });
     takes_part.push_back(run != runs.end() && run->used.contains(member.number));
   }
-  std::vector<std::string> families;
-  std::vector<std::int64_t> needed;
   for (std::size_t g = 0; g < header.graphs.size(); ++g) {
     const PredictionEntry& graph = header.graphs[g];
     if (graph.split == "test") continue;
@@ -77,14 +77,15 @@ void learn(std::span<const RankingRun> runs, const Combination& combination,
     if (combined.empty()) continue;
     const auto need = needed_measurements(combined, rows.targets(), advice.within, rows.group);
     if (!need) continue;
-    families.push_back(model_family(graph.name));
-    needed.push_back(*need);
+    advice.families.push_back(model_family(graph.name));
+    advice.needed.push_back(*need);
     advice.longest = std::max(advice.longest, distinct_configs(rows));
   }
-  FamilyClusters clusters = family_clusters(families);
+  FamilyClusters clusters = family_clusters(advice.families);
   advice.note = std::move(clusters.note);
-  advice.promise = promise_measurements(clusters.of, needed, advice.confidence);
-  advice.unknown = needed.empty() ? "no graph that members never saw has run times" : "";
+  advice.families = std::move(clusters.of);
+  advice.promise = promise_measurements(advice.families, advice.needed, advice.confidence);
+  advice.unknown = advice.needed.empty() ? "no graph that members never saw has run times" : "";
 }
 
 std::string share_text(double share) {
@@ -98,9 +99,11 @@ std::string MeasurementAdvice::text(std::int64_t configs) const {
   const std::string kin = note.empty() ? "" : note + "\n";
   if (promise.count == 0)
     return fmt::format(
-               "how many to measure is not known: {} of unseen graphs cannot promise {} confidence, "
+               "how many to measure is not known: {} of unseen graphs cannot promise {} "
+               "confidence, "
                "{} can\n",
-               counted(promise.families, "family"), share_text(confidence), promise.least_families) +
+               counted(promise.families, "family"), share_text(confidence),
+               promise.least_families) +
            kin;
   return fmt::format(
              "measure {}: with {} confidence the best of them is within {} of the best "
@@ -116,13 +119,13 @@ std::string MeasurementAdvice::text(std::int64_t configs) const {
 }
 
 nlohmann::ordered_json MeasurementAdvice::json() const {
-  nlohmann::ordered_json json = {{"count", nullptr},
-                                 {"within", within},
-                                 {"confidence", confidence},
-                                 {"families", promise.families},
-                                 {"graphs", promise.graphs},
-                                 {"least_families", promise.least_families},
-                                 {"longest_list", longest}};
+  nlohmann::ordered_json json = {
+      {"count", nullptr},         {"within", within},
+      {"confidence", confidence}, {"families", promise.families},
+      {"graphs", promise.graphs}, {"least_families", promise.least_families},
+      {"longest_list", longest},  {"collection", collection}};
+  for (std::size_t g = 0; g < needed.size(); ++g)
+    json["needed"].push_back({{"family", families[g]}, {"count", needed[g]}});
   if (promise.count > 0) json["count"] = promise.count;
   if (!unknown.empty()) json["unknown"] = unknown;
   if (!note.empty()) json["note"] = note;

@@ -6,6 +6,7 @@
 #include <set>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "statistics/ranking/combination.hpp"
 #include "statistics/ranking/measurement_promise.hpp"
@@ -22,14 +23,17 @@ struct RankingRun {
 // How many of the configurations that these runs rank first to measure. Plain data.
 struct MeasurementAdvice {
   double within = 0.02, confidence = 0.9;
+  std::vector<std::string> families = {};  // of each graph that it was learned from
+  std::vector<std::int64_t> needed = {};   // by each of these graphs: needed_measurements
   MeasurementPromise promise = {};
-  std::int64_t longest = 0;  // most distinct configurations of a graph that it was learned from
-  std::string unknown = {};  // why there is nothing to learn from; else empty
-  std::string note = {};     // how kin count (FamilyClusters::note); may be empty
+  std::int64_t longest = 0;     // most distinct configurations of a graph that it was learned from
+  std::string unknown = {};     // why there is nothing to learn from; else empty
+  std::string collection = {};  // of these graphs: the promise is for lists like theirs
+  std::string note = {};        // how kin count (FamilyClusters::note); may be empty
 
   // "measure the first 7: with 90 % confidence the best of them is within 2 % of the best
-  // configuration (from 24 families)", for a list of so many distinct configurations; or why nothing
-  // can be promised. Lines.
+  // configuration (from 24 families)", for a list of so many distinct
+  // configurations; or why nothing can be promised. Lines.
   std::string text(std::int64_t configs) const;
   nlohmann::ordered_json json() const;
 };

@@ -125,6 +125,7 @@ MeasuredCorrection correct_by_measurements(std::span<const double> scores,
   MeasuredCorrection result;
   result.scores.assign(scores.begin(), scores.end());
   result.times.assign(configs, kNone);
+  result.predict = [](double score, std::span<const std::int32_t>) { return score; };
   std::map<std::size_t, std::vector<double>> logs;  // of the measured configurations
   for (const auto& [config, time] : measurements) {
     if (config >= configs || states.size() != configs * width || !(time > 0) || std::isinf(time))
@@ -172,7 +173,8 @@ MeasuredCorrection correct_by_measurements(std::span<const double> scores,
   const RidgeFit fit = best_fit(kernel, residuals);
   result.ridge = fit.ridge;
   std::vector<double> predicted;  // without the configuration itself
-  for (std::size_t i = 0; i < n; ++i) predicted.push_back((y[i] - y_mean) / y_scale - fit.errors[i]);
+  for (std::size_t i = 0; i < n; ++i)
+    predicted.push_back((y[i] - y_mean) / y_scale - fit.errors[i]);
   result.tau_after = kendall_tau_b(predicted, y);
   double constant = 0, slope = 1;
   std::vector<std::unordered_map<std::int32_t, double>> by_state(columns.size());
@@ -182,15 +184,19 @@ MeasuredCorrection correct_by_measurements(std::span<const double> scores,
     for (std::size_t c = 0; c < columns.size(); ++c)
       by_state[c][states[rows[i] * width + columns[c]]] += share * fit.weights[i];
   }
-  for (std::size_t k = 0; k < configs; ++k) {
-    double value = constant + slope * standard(scores[k]);
+  result.predict = [=, by_state = std::move(by_state)](double score,
+                                                       std::span<const std::int32_t> own) {
+    double value = constant + slope * ((score - s_mean) / s_scale);
     for (std::size_t c = 0; c < columns.size(); ++c) {
-      const auto known = by_state[c].find(states[k * width + columns[c]]);
+      const auto known = by_state[c].find(own[columns[c]]);
       if (known != by_state[c].end()) value += known->second;
     }
-    result.scores[k] =
-        std::isnan(result.times[k]) ? y_mean + y_scale * value : std::log(result.times[k]);
-  }
+    return y_mean + y_scale * value;
+  };
+  for (std::size_t k = 0; k < configs; ++k)
+    result.scores[k] = std::isnan(result.times[k])
+                           ? result.predict(scores[k], states.subspan(k * width, width))
+                           : std::log(result.times[k]);
   return result;
 }
 

@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <limits>
 #include <span>
 #include <string>
@@ -30,6 +31,9 @@ struct MeasuredCorrection {
   double tau_before = kNone, tau_after = kNone;
   double ridge = std::numeric_limits<double>::infinity();  // chosen; infinity: no state counts
   std::string why_not;  // why the order stays as it was; else empty
+  // `scores` of any configuration by its score as given and its states [n]; does not look whether
+  // the configuration is measured.
+  std::function<double(double score, std::span<const std::int32_t> states)> predict;
 };
 
 // Takes scores and logarithms of times to one mean and spread, as if the scores were right, and

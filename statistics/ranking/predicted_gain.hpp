@@ -35,6 +35,9 @@ struct KnownGain {
   bool is_better() const;
 };
 
+// `gains` [M], each of a member that did not help to choose the configuration. Nothing is known of
+// fewer than two.
+KnownGain known_gain(std::span<const double> gains);
 // `list` [c] are all distinct configurations that were compared, `standard` is the default's index.
 KnownGain known_gain(std::span<const MemberSpread> list, std::size_t standard);
 

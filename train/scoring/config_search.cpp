@@ -14,6 +14,8 @@
 #include "core/means.hpp"
 #include "core/mutex.hpp"
 #include "core/random.hpp"
+#include "results/scores/member_scores.hpp"
+#include "statistics/ranking/combination.hpp"
 #include "statistics/ranking/metrics.hpp"
 
 namespace tpudist {
@@ -31,23 +33,12 @@ constexpr int kIdleDescents = 50;
 // Configurations that a start keeps as candidates for proposals.
 constexpr std::size_t kKept = 1000;
 
-double mean_plus(std::span<const double> z, double pessimism) {
-  const double centre = mean(z);
-  double squares = 0;
-  for (const double value : z) squares += (value - centre) * (value - centre);
-  const double members = static_cast<double>(z.size());
-  return centre + (members > 1 ? pessimism * std::sqrt(squares / (members - 1)) : 0);
-}
-
 struct Moments {
   double mean = 0, deviation = 0;
 };
 Moments moments_of(std::span<const double> values) {
-  Moments own{mean(values), 0};
-  for (const double value : values)
-    own.deviation += (value - own.mean) * (value - own.mean) / static_cast<double>(values.size());
-  own.deviation = std::sqrt(own.deviation);
-  return own;
+  const double centre = mean(values);
+  return {centre, std::sqrt(squares_around(values, centre) / static_cast<double>(values.size()))};
 }
 
 // Whether a member's scores differ by more than rounding.
@@ -240,20 +231,31 @@ EnsembleScorer::EnsembleScorer(const ScoringSession& session, const MemberWeight
 }
 
 std::vector<PointScore> EnsembleScorer::operator()(std::span<const Point> points) const {
+  const std::vector<std::vector<double>> of_members = z_scores(points);
   std::vector<PointScore> result(points.size());
   if (scales_.empty()) return result;
-  const auto scores = session_.score_slate(weights_, space_.slate(points));
   std::vector<double> z(scales_.size());
   for (std::size_t k = 0; k < points.size(); ++k) {
     double below = 0;
     for (std::size_t i = 0; i < z.size(); ++i) {
-      const Scale& scale = scales_[i];
-      z[i] = (scores[scale.member][k] - scale.mean) / scale.deviation;
-      below += z[i] < scale.standard;
+      z[i] = of_members[i][k];
+      below += z[i] < scales_[i].standard;
     }
-    result[k] = {mean_plus(z, pessimism_), below / static_cast<double>(z.size())};
+    const double deviation = z.size() > 1 ? std::sqrt(sample_variance(z)) : 0;
+    result[k] = {mean(z) + pessimism_ * deviation, below / static_cast<double>(z.size())};
   }
   return result;
+}
+
+std::vector<std::vector<double>> EnsembleScorer::z_scores(std::span<const Point> points) const {
+  std::vector<std::vector<double>> z;
+  if (scales_.empty()) return z;
+  const auto scores = session_.score_slate(weights_, space_.slate(points));
+  for (const Scale& scale : scales_) {
+    z.push_back(scores[scale.member]);
+    for (double& score : z.back()) score = (score - scale.mean) / scale.deviation;
+  }
+  return z;
 }
 
 std::vector<Point> reference_points(const ConfigSpace& space, std::int64_t count,
@@ -278,26 +280,19 @@ Pessimism chosen_pessimism(const PredictionSource& predictions) {
   for (std::size_t g = 0; g < header.graphs.size(); ++g) {
     const PredictionEntry& graph = header.graphs[g];
     if (graph.split == "test" || std::ranges::count(graph.held_out, true) < 2) continue;
-    const PredictionRows rows = predictions.read(static_cast<int>(g));
-    std::vector<std::vector<double>> z;  // of the members that have not seen it
-    for (std::size_t m = 0; m < rows.scores.size(); ++m) {
-      if (!graph.held_out[m] || rows.scores[m].empty() ||
-          !std::ranges::all_of(rows.scores[m], [](double score) { return std::isfinite(score); }))
-        continue;
-      const Moments own = moments_of(rows.scores[m]);
-      if (!tells_apart(own)) continue;
-      z.push_back(rows.scores[m]);
-      for (double& score : z.back()) score = (score - own.mean) / own.deviation;
+    PredictionRows rows = predictions.read(static_cast<int>(g));
+    const std::vector<double> weights = held_out_weights(graph, rows), targets = rows.targets();
+    std::vector<std::vector<double>> members;  // that have not seen the graph
+    for (std::size_t m = 0; m < weights.size(); ++m) {
+      if (weights[m] > 0 && !rows.scores[m].empty()) members.push_back(std::move(rows.scores[m]));
     }
-    const std::vector<double> targets = rows.targets();
-    if (z.size() < 2 || std::ranges::min(targets) <= 0) continue;
+    if (members.size() < 2 || std::ranges::min(targets) <= 0) continue;
     ++chosen.graphs;
+    const std::vector<MemberSpread> spreads = member_spreads(members);
     for (std::size_t i = 0; i < std::size(kTried); ++i) {
-      std::vector<double> scores, of_members(z.size());
-      for (std::size_t k = 0; k < targets.size(); ++k) {
-        for (std::size_t m = 0; m < z.size(); ++m) of_members[m] = z[m][k];
-        scores.push_back(mean_plus(of_members, kTried[i]));
-      }
+      std::vector<double> scores;
+      for (const MemberSpread& spread : spreads)
+        scores.push_back(mean(spread.z_scores) + kTried[i] * spread.deviation);
       sums[i] += slowdown_at(scores, targets, kMeasured);
     }
   }
@@ -372,8 +367,9 @@ SearchResult find_configs(const ConfigSpace& space, const PointScorer& score,
   }
   context.world.all_reduce(std::span(&result.evaluations, 1), ReduceOp::sum);
   result.best = gather(result.best, space.groups.size(), context.world);
-  std::erase_if(result.best,
-                [&](const ScoredPoint& entry) { return entry.point == space.standard_point; });
+  std::erase_if(result.best, [&](const ScoredPoint& entry) {
+    return entry.point == space.standard_point || options.measured.contains(entry.point);
+  });
   result.propose(options.propose);
   return result;
 }

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <set>
 #include <span>
 #include <string>
 #include <vector>
@@ -35,6 +36,8 @@ class EnsembleScorer {
                  const ConfigSpace& space, const ScoresByMember& prediction,
                  const std::vector<bool>& used, double pessimism);
   std::vector<PointScore> operator()(std::span<const ConfigSpace::Point> points) const;
+  // [members that take part and tell configurations apart][points]
+  std::vector<std::vector<double>> z_scores(std::span<const ConfigSpace::Point> points) const;
 
  private:
   struct Scale {
@@ -45,7 +48,7 @@ class EnsembleScorer {
   const MemberWeights& weights_;
   const ConfigSpace& space_;
   double pessimism_;
-  std::vector<Scale> scales_;  // of members that take part and tell configurations apart
+  std::vector<Scale> scales_;  // of the members of z_scores
 };
 
 // Distinct configurations: the default, then at most count - 1 others, drawn uniformly.
@@ -70,6 +73,7 @@ struct SearchOptions {
   // Descents begin at these points, which the starts take in turn; without any, the first one at the
   // default. The others are drawn from `known`, or from the space if that is empty.
   std::vector<ConfigSpace::Point> first = {}, known = {};
+  std::set<ConfigSpace::Point> measured = {};  // never proposed
 };
 
 struct ScoredPoint {

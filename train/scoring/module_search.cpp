@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
 #include <memory>
 #include <span>
 #include <utility>
@@ -19,6 +20,42 @@ namespace {
 constexpr std::int64_t kPool = 512;
 // Most configurations of the file that starts are drawn from.
 constexpr std::int64_t kMostKnown = 4096;
+
+// The score of a search corrected by measurements.
+PointScorer corrected(PointScorer score, const MeasuredPoints& file, const ConfigSpace& space,
+                      SearchOptions& options, MeasuredCorrection& correction) {
+  std::vector<ConfigSpace::Point> points;  // the measured ones, each once
+  std::map<ConfigSpace::Point, std::size_t> places;
+  std::vector<Measurement> measurements;
+  std::vector<std::int32_t> choices;
+  for (const auto& [config, time] : file.measurements) {
+    const ConfigSpace::Point& point = file.points[config];
+    const auto [place, fresh] = places.try_emplace(point, points.size());
+    measurements.push_back({place->second, time});
+    if (!fresh) continue;
+    points.push_back(point);
+    choices.insert(choices.end(), point.begin(), point.end());
+    options.measured.insert(point);
+  }
+  std::vector<double> scores;
+  for (std::size_t at = 0; at < points.size(); at += kPool) {
+    const auto some = std::span(points).subspan(at);
+    for (const PointScore& own : score(some.first(std::min<std::size_t>(kPool, some.size()))))
+      scores.push_back(own.score);
+  }
+  correction = correct_by_measurements(scores, choices, measurements);
+  const auto fastest = std::ranges::min_element(correction.times) - correction.times.begin();
+  if (!points.empty())
+    options.first = {space.standard_point, points[static_cast<std::size_t>(fastest)]};
+  return [score = std::move(score),
+          predict = correction.predict](std::span<const ConfigSpace::Point> some) {
+    std::vector<PointScore> all = score(some);
+    for (std::size_t k = 0; k < some.size(); ++k)
+      all[k].score =
+          predict(all[k].score, std::vector<std::int32_t>(some[k].begin(), some[k].end()));
+    return all;
+  };
+}
 
 // The configurations of the file as starts: the fastest measured one, and those to draw from.
 void add_known(const Module& module, const ConfigSpace& space, SearchOptions& options) {
@@ -100,13 +137,35 @@ Module SearchedModule::with_configs(std::span<const ConfigSpace::Point> points) 
           std::make_shared<const MadeConfigs>(std::move(made))};
 }
 
-EnsembleScorer SearchedModule::scorer(double pessimism) const {
-  return {session_, weights_, space_, prediction_, used_, pessimism};
+EnsembleScorer SearchedModule::scorer(double pessimism, const std::vector<bool>& used) const {
+  return {session_, weights_, space_, prediction_, used.empty() ? used_ : used, pessimism};
+}
+
+KnownGain SearchedModule::known_gain(SearchOptions options, double pessimism,
+                                     JobContext& context) const {
+  options.evaluations = std::max<std::int64_t>(options.starts, options.evaluations / 4);
+  options.propose = 1;
+  std::vector<bool> halves[2] = {std::vector<bool>(used_.size()), std::vector<bool>(used_.size())};
+  std::size_t members = 0;
+  for (std::size_t m = 0; m < used_.size(); ++m) {
+    if (used_[m]) halves[members++ % 2][m] = true;
+  }
+  std::vector<double> gains;
+  for (const int half : {0, 1}) {
+    if (members < 2) break;
+    std::vector<ConfigSpace::Point> points =
+        find_configs(space_, scorer(pessimism, halves[half]), options, context).proposals;
+    points.insert(points.begin(), space_.standard_point);
+    for (const auto& z : scorer(0, halves[1 - half]).z_scores(points))
+      gains.push_back(z.front() - z.back());
+  }
+  return tpudist::known_gain(gains);
 }
 
 ModuleSearch search_module(const Module& module, const std::vector<TrainedRun>& runs,
                            const JudgementOptions& judgement, SearchOptions options, bool free,
-                           JobContext& context) {
+                           JobContext& context,
+                           const std::function<MeasuredPoints(const SearchedModule&)>& measured) {
   // By rank 0 alone, since ranks may see other files.
   Pessimism pessimism;
   run_on_first_rank(context.world, [&] { pessimism = pessimism_of(runs); });
@@ -114,14 +173,19 @@ ModuleSearch search_module(const Module& module, const std::vector<TrainedRun>& 
   const SearchedModule searched(module, runs, judgement, free, options.seed, context);
   const ConfigSpace& space = searched.space();
   add_known(module, space, options);
-  const SearchResult found =
-      find_configs(space, searched.scorer(pessimism.share), options, context);
+  PointScorer scorer = searched.scorer(pessimism.share);
+  MeasuredCorrection correction;
+  if (measured)
+    scorer = corrected(std::move(scorer), measured(searched), space, options, correction);
+  const SearchResult found = find_configs(space, scorer, options, context);
   std::vector<ConfigSpace::Point> points = {space.standard_point};
   points.insert(points.end(), found.proposals.begin(), found.proposals.end());
   Module listed = searched.with_configs(points);
   ModuleRanking ranking = rank_module(listed, runs, judgement, context);
   ModuleSearch search{found, std::move(listed), std::move(ranking), space.size()};
   search.pessimism = pessimism;
+  search.correction = std::move(correction);
+  if (!measured) search.known = searched.known_gain(options, pessimism.share, context);
   for (const ConfigSpace::Point& proposal : found.proposals) {
     search.changed.push_back(distance(proposal, space.standard_point));
     if (free) search.broken.push_back(searched.grouped().broken_share(proposal));

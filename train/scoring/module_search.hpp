@@ -1,11 +1,14 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <span>
 #include <string>
 #include <vector>
 
 #include "data/loading/module_file.hpp"
+#include "statistics/ranking/measured_correction.hpp"
+#include "statistics/ranking/predicted_gain.hpp"
 #include "train/scoring/config_search.hpp"
 #include "train/scoring/module_ranking.hpp"
 
@@ -28,8 +31,14 @@ class SearchedModule {
   // The module with these configurations in place of its own, as made ones; the first is the
   // default.
   Module with_configs(std::span<const ConfigSpace::Point> points) const;
-  // Borrows this object.
-  EnsembleScorer scorer(double pessimism) const;
+  const LayoutSpace& layouts() const { return layouts_; }
+  // Borrows this object. `used` [M], among the members that take part; empty: all of them.
+  EnsembleScorer scorer(double pessimism, const std::vector<bool>& used = {}) const;
+  // Does the ensemble know a better configuration than the default? All members chose what a search
+  // by all proposes, and members that know nothing would put it before the default too. So each half
+  // of the members judges the first proposal of a search by the other half, with a quarter of the
+  // evaluations. Collective.
+  KnownGain known_gain(SearchOptions options, double pessimism, JobContext& context) const;
 
  private:
   const Module& module_;
@@ -42,6 +51,12 @@ class SearchedModule {
   std::vector<bool> used_;     // [M]
 };
 
+// Measured configurations, which may lie outside of a searched space: then they have no measurement.
+struct MeasuredPoints {
+  std::vector<ConfigSpace::Point> points;
+  std::vector<Measurement> measurements;  // by index in `points`
+};
+
 // Configurations found for a module. Plain data.
 struct ModuleSearch {
   SearchResult found;
@@ -51,15 +66,20 @@ struct ModuleSearch {
   std::vector<int> changed = {};    // [proposals] the number of groups with another choice
   std::vector<double> broken = {};  // [proposals] ConfigSpace::broken_share; empty with groups
   Pessimism pessimism = {};
+  KnownGain known = {};                // without measurements
+  MeasuredCorrection correction = {};  // with them: of the measured points
 };
 
 // Searches the layouts of a module, read with the runs' scored_reduction, by all members of all
 // runs together. The module's configurations give groups, states and starts, unless they were made:
-// then its layout space does. `free`: every node has a choice of its own. Collective; the result is
-// the same on all ranks. Throws as rank_module; ConfigError for tile graphs and for networks that
+// then its layout space does. `free`: every node has a choice of its own. Measurements correct the
+// score: the search is for the shortest predicted logarithm of a time, one start begins at the fastest
+// measured configuration, and no measured one is proposed; `measured` must return the same on all
+// ranks. Collective; the result is the same on all ranks. Throws as rank_module; ConfigError for tile graphs and for networks that
 // ScoringSession::require_scores_of_configs refuses; DataError if there is only one configuration.
-ModuleSearch search_module(const Module& module, const std::vector<TrainedRun>& runs,
-                           const JudgementOptions& judgement, SearchOptions options, bool free,
-                           JobContext& context);
+ModuleSearch search_module(
+    const Module& module, const std::vector<TrainedRun>& runs, const JudgementOptions& judgement,
+    SearchOptions options, bool free, JobContext& context,
+    const std::function<MeasuredPoints(const SearchedModule&)>& measured = {});
 
 }  // namespace tpudist
