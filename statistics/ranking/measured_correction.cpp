@@ -14,13 +14,20 @@ namespace tpudist {
 namespace {
 
 constexpr std::size_t kMostUsed = 500, kLeastMeasured = 3;
-// Of the score among the features: a few measurements shall not turn the model's order round.
+// The weight of the score as a feature: small, so that a few measurements cannot reverse the model's
+// order.
 constexpr double kSlopeWeight = 0.1;
 
-// The deviation around the mean; 0 for equal values.
-double deviation_of(std::span<const double> values) {
-  return std::sqrt(squares_around(values, mean(values)) / static_cast<double>(values.size()));
-}
+struct Scale {
+  explicit Scale(std::span<const double> values)
+      : centre(mean(values)),
+        deviation(std::sqrt(squares_around(values, centre) / static_cast<double>(values.size()))) {}
+  // False if the values differ by rounding at most.
+  bool differs() const { return deviation > 1e-12 * std::abs(centre); }
+  double operator()(double value) const { return (value - centre) / deviation; }
+
+  double centre, deviation;
+};
 
 // The columns of states [rows][width] in which the chosen rows differ; of columns that differ alike
 // the first.
@@ -116,26 +123,85 @@ std::vector<std::size_t> used_rows(std::vector<std::size_t> rows,
   return used;
 }
 
+// [c] the geometric mean of a configuration's times; NaN if it is not measured.
+std::vector<double> mean_times(std::size_t configs, std::span<const Measurement> measurements) {
+  std::map<std::size_t, std::vector<double>> all;
+  for (const auto& [config, time] : measurements) {
+    if (config >= configs || !(time > 0) || std::isinf(time))
+      throw Error(ErrorKind::failed, "a measurement is of no configuration, or of no time");
+    all[config].push_back(time);
+  }
+  std::vector<double> times(configs, kNone);
+  for (auto& [config, own] : all) {
+    times[config] = own.front();
+    if (own.size() == 1) continue;
+    for (double& time : own) time = std::log(time);
+    times[config] = std::exp(mean(own));
+  }
+  return times;
+}
+
+// The measured rows that a correction is learned from, and the features in which they differ.
+struct Features {
+  std::span<const std::int32_t> states;  // [c][width]
+  std::size_t width;
+  std::vector<std::size_t> rows, columns;
+  std::vector<double> z;  // [rows] scaled scores
+  double share = columns.empty() ? 0 : 1 / static_cast<double>(columns.size());  // of a column
+
+  std::int32_t state(std::size_t i, std::size_t column) const {
+    return states[rows[i] * width + columns[column]];
+  }
+
+  // [rows][rows]
+  std::vector<double> kernel() const {
+    std::vector<double> kernel;
+    for (std::size_t i = 0; i < rows.size(); ++i) {
+      for (std::size_t j = 0; j < rows.size(); ++j) {
+        double alike = 1 + kSlopeWeight * z[i] * z[j];
+        for (std::size_t c = 0; c < columns.size(); ++c)
+          alike += state(i, c) == state(j, c) ? share : 0;
+        kernel.push_back(alike);
+      }
+    }
+    return kernel;
+  }
+
+  // The scaled score with the fitted residual, by the scaled score and the states.
+  MeasuredCorrection::Predict predictor(const std::vector<double>& weights) const {
+    double constant = 0, slope = 1;
+    std::vector<std::unordered_map<std::int32_t, double>> by_state(columns.size());
+    for (std::size_t i = 0; i < weights.size(); ++i) {
+      constant += weights[i];
+      slope += kSlopeWeight * weights[i] * z[i];
+      for (std::size_t c = 0; c < columns.size(); ++c) by_state[c][state(i, c)] += share * weights[i];
+    }
+    return [=, columns = columns](double score, std::span<const std::int32_t> own) {
+      double value = constant + slope * score;
+      for (std::size_t c = 0; c < columns.size(); ++c) {
+        const auto known = by_state[c].find(own[columns[c]]);
+        if (known != by_state[c].end()) value += known->second;
+      }
+      return value;
+    };
+  }
+};
+
 }  // namespace
 
 MeasuredCorrection correct_by_measurements(std::span<const double> scores,
                                            std::span<const std::int32_t> states,
                                            std::span<const Measurement> measurements) {
   const std::size_t configs = scores.size(), width = configs == 0 ? 0 : states.size() / configs;
+  if (states.size() != configs * width)
+    throw Error(ErrorKind::failed, "a configuration has no states, or too many");
   MeasuredCorrection result;
   result.scores.assign(scores.begin(), scores.end());
-  result.times.assign(configs, kNone);
+  result.times = mean_times(configs, measurements);
   result.predict = [](double score, std::span<const std::int32_t>) { return score; };
-  std::map<std::size_t, std::vector<double>> logs;  // of the measured configurations
-  for (const auto& [config, time] : measurements) {
-    if (config >= configs || states.size() != configs * width || !(time > 0) || std::isinf(time))
-      throw Error(ErrorKind::failed, "a measurement is of no configuration, or of no time");
-    logs[config].push_back(std::log(time));
-  }
   std::vector<std::size_t> rows;
-  for (const auto& [config, own] : logs) {
-    rows.push_back(config);
-    result.times[config] = std::exp(mean(own));
+  for (std::size_t k = 0; k < configs; ++k) {
+    if (!std::isnan(result.times[k])) rows.push_back(k);
   }
   result.measured = rows.size();
   if (rows.size() < kLeastMeasured) {
@@ -143,55 +209,33 @@ MeasuredCorrection correct_by_measurements(std::span<const double> scores,
     return result;
   }
   rows = used_rows(std::move(rows), result.times);
-  const std::size_t n = rows.size();
-  std::vector<double> y, s;
+  std::vector<double> logs, own;
   for (const std::size_t row : rows) {
-    y.push_back(std::log(result.times[row]));
-    s.push_back(scores[row]);
+    logs.push_back(std::log(result.times[row]));
+    own.push_back(scores[row]);
   }
-  result.tau_before = kendall_tau_b(s, y);
-  const double y_mean = mean(y), s_mean = mean(s), y_scale = deviation_of(y);
-  if (y_scale <= 1e-12 * std::abs(y_mean)) {
+  result.tau_before = kendall_tau_b(own, logs);
+  const Scale y(logs);
+  if (!y.differs()) {
     result.why_not = "all their times are equal";
     return result;
   }
-  double s_scale = deviation_of(s);
-  if (s_scale == 0) s_scale = std::max(deviation_of(scores), 1e-300);
-  const auto standard = [&](double score) { return (score - s_mean) / s_scale; };
-  const std::vector<std::size_t> columns = differing_columns(states, width, rows);
-  const double share = columns.empty() ? 0 : 1 / static_cast<double>(columns.size());
-  std::vector<double> residuals, kernel(n * n);
-  for (std::size_t i = 0; i < n; ++i) {
-    residuals.push_back((y[i] - y_mean) / y_scale - standard(s[i]));
-    for (std::size_t j = 0; j < n; ++j) {
-      double alike = 1 + kSlopeWeight * standard(s[i]) * standard(s[j]);
-      for (const std::size_t column : columns)
-        alike += states[rows[i] * width + column] == states[rows[j] * width + column] ? share : 0;
-      kernel[i * n + j] = alike;
-    }
+  Scale s(own);
+  if (!s.differs()) s.deviation = std::max(Scale(scores).deviation, 1e-300);
+  std::vector<double> z, residuals;
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    z.push_back(s(own[i]));
+    residuals.push_back(y(logs[i]) - z[i]);
   }
-  const RidgeFit fit = best_fit(kernel, residuals);
+  const Features features{states, width, rows, differing_columns(states, width, rows), z};
+  const RidgeFit fit = best_fit(features.kernel(), residuals);
   result.ridge = fit.ridge;
   std::vector<double> predicted;  // without the configuration itself
-  for (std::size_t i = 0; i < n; ++i)
-    predicted.push_back((y[i] - y_mean) / y_scale - fit.errors[i]);
-  result.tau_after = kendall_tau_b(predicted, y);
-  double constant = 0, slope = 1;
-  std::vector<std::unordered_map<std::int32_t, double>> by_state(columns.size());
-  for (std::size_t i = 0; i < fit.weights.size(); ++i) {
-    constant += fit.weights[i];
-    slope += kSlopeWeight * fit.weights[i] * standard(s[i]);
-    for (std::size_t c = 0; c < columns.size(); ++c)
-      by_state[c][states[rows[i] * width + columns[c]]] += share * fit.weights[i];
-  }
-  result.predict = [=, by_state = std::move(by_state)](double score,
-                                                       std::span<const std::int32_t> own) {
-    double value = constant + slope * ((score - s_mean) / s_scale);
-    for (std::size_t c = 0; c < columns.size(); ++c) {
-      const auto known = by_state[c].find(own[columns[c]]);
-      if (known != by_state[c].end()) value += known->second;
-    }
-    return y_mean + y_scale * value;
+  for (std::size_t i = 0; i < rows.size(); ++i) predicted.push_back(y(logs[i]) - fit.errors[i]);
+  result.tau_after = kendall_tau_b(predicted, logs);
+  result.predict = [s, y, scaled = features.predictor(fit.weights)](
+                       double score, std::span<const std::int32_t> of_config) {
+    return y.centre + y.deviation * scaled(s(score), of_config);
   };
   for (std::size_t k = 0; k < configs; ++k)
     result.scores[k] = std::isnan(result.times[k])
