@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <cmath>
 #include <fstream>
-#include <map>
 #include <nlohmann/json.hpp>
 #include <numeric>
 #include <optional>
@@ -21,80 +20,58 @@
 namespace tpudist {
 namespace {
 
-using Rows = std::vector<std::int64_t>;
+using RowOf = std::unordered_map<std::uint64_t, std::size_t>;  // of a configuration, by a key
 
-// Numbers the states of configurations by content, alike in several modules.
-class StateNumbers {
- public:
-  // [rows][n]
-  std::vector<std::int32_t> of(const Dataset& data, const Rows& rows) {
-    constexpr std::size_t kBlock = 1024;
-    std::vector<std::int32_t> numbers;
-    for (std::size_t begin = 0; begin < rows.size(); begin += kBlock) {
-      const auto some = std::span(rows).subspan(begin, std::min(kBlock, rows.size() - begin));
-      add(data, data.slate(0, some), numbers);
-    }
-    return numbers;
-  }
-
- private:
-  void add(const Dataset& data, const Slate& slate, std::vector<std::int32_t>& numbers) {
-    const Collection& collection = data.options().collection;
-    const auto features = static_cast<std::size_t>(collection.schema.config_features);
-    const auto number = [&](std::span<const float> values) {
-      const auto next = static_cast<std::int32_t>(known_.size());
-      numbers.push_back(known_.emplace(hash64(std::as_bytes(values)), next).first->second);
-    };
-    if (data.coded(0)) {
-      const std::span<const float> table(data.states(0).features);
-      for (const std::int32_t state : slate.states)
-        number(table.subspan(static_cast<std::size_t>(state) * features, features));
-      return;
-    }
-    const std::size_t piece = collection.is_tile() ? 1 : features;
-    for (std::size_t at = 0; at < slate.local_states.size(); at += piece)
-      number(std::span(slate.local_states).subspan(at, piece));
-  }
-
-  std::unordered_map<std::uint64_t, std::int32_t> known_;  // by hash of the features
-};
-
-Rows rows_of(const std::vector<ModuleRanking::Config>& ranking) {
-  Rows rows;
-  for (const auto& config : ranking) rows.push_back(config.configs.front());
-  return rows;
+// Calls visit(slate) for all of these rows, a few at a time.
+template <typename Visit>
+void each_slate(const Dataset& data, std::span<const std::int64_t> rows, const Visit& visit) {
+  constexpr std::size_t kBlock = 1024;
+  for (std::size_t begin = 0; begin < rows.size(); begin += kBlock)
+    visit(data.slate(0, rows.subspan(begin, std::min(kBlock, rows.size() - begin))));
 }
 
-// Adds measurements of the configurations that a ranking has.
-template <typename Key>
-class Finder {
- public:
-  explicit Finder(MeasuredFile& measured) : measured_(measured) {}
-  void list(Key key, std::size_t index) { known_.emplace(std::move(key), index); }
-  void add(const Key& key, double time) {
-    const auto found = known_.find(key);
-    if (!(time > 0) || std::isinf(time))
-      ++measured_.without_time;
-    else if (found == known_.end())
-      ++measured_.not_listed;
-    else
-      measured_.measurements.push_back({found->second, time});
-  }
+// [rows] A hash of the features of each configuration, alike in several modules.
+std::vector<std::uint64_t> config_hashes(const Dataset& data) {
+  std::vector<std::int64_t> rows(static_cast<std::size_t>(data.rows(0)));
+  std::iota(rows.begin(), rows.end(), 0);
+  const auto width = static_cast<std::size_t>(data.options().collection.schema.config_features);
+  std::vector<std::uint64_t> hashes;
+  each_slate(data, rows, [&](const Slate& slate) {
+    const std::span<const float> table = slate.local_states.empty()
+                                             ? std::span<const float>(data.states(0).features)
+                                             : slate.local_states;
+    const std::size_t states = slate.states.size() / slate.configs.size();
+    std::vector<float> features;
+    for (std::size_t at = 0; at < slate.states.size(); ++at) {
+      const auto own = table.subspan(static_cast<std::size_t>(slate.states[at]) * width, width);
+      features.insert(features.end(), own.begin(), own.end());
+      if ((at + 1) % states > 0) continue;
+      hashes.push_back(hash64(std::as_bytes(std::span(features))));
+      features.clear();
+    }
+  });
+  return hashes;
+}
 
- private:
-  std::map<Key, std::size_t> known_;
-  MeasuredFile& measured_;
-};
-
-std::vector<LayoutState> states_of(const LayoutSpace& space, const LayoutConfig& config) {
+std::uint64_t hash_of(const LayoutSpace& space, const LayoutConfig& config) {
   std::vector<LayoutState> states;
   for (std::size_t i = 0; i < config.size(); ++i)
     states.push_back(space.nodes[i].states[config[i]]);
-  return states;
+  return hash64(std::as_bytes(std::span(states)));
 }
 
-// The file's list, which a JSON file begins with; nothing of another file.
-std::optional<nlohmann::json> json_list(const std::filesystem::path& path) {
+void add(double time, const RowOf& rows, std::uint64_t key, MeasuredFile& measured) {
+  const auto found = rows.find(key);
+  if (!(time > 0) || std::isinf(time))
+    ++measured.without_time;
+  else if (found == rows.end())
+    ++measured.not_listed;
+  else
+    measured.measurements.push_back({found->second, time});
+}
+
+// The entries of the file's lists, which a JSON file begins with; nothing of another file.
+std::optional<nlohmann::json> json_list(const std::filesystem::path& path, const Module& module) {
   std::string begin(1024, '\0');
   std::ifstream file(path, std::ios::binary);
   file.read(begin.data(), static_cast<std::streamsize>(begin.size()));
@@ -108,50 +85,62 @@ std::optional<nlohmann::json> json_list(const std::filesystem::path& path) {
   } catch (const nlohmann::json::exception& error) {
     throw DataError(fmt::format("{}: is no JSON: {}", where, json_fault(error.what())));
   }
-  if (json.is_object() && json.contains("ranking")) json = nlohmann::json(json["ranking"]);
-  if (!json.is_array())
+  nlohmann::json list = json;
+  if (json.is_object()) {
+    const std::string& name = module.dataset.graph(0).name;
+    if (json.contains("graph") && json["graph"] != name)
+      throw DataError(fmt::format("{}: its times are of the graph {}, not of {}", where,
+                                  json["graph"].dump(), name));
+    list = json.value("ranking", nlohmann::json());
+    const auto measured = json.find("measured");
+    if (list.is_array() && measured != json.end() && measured->is_object() &&
+        measured->contains("next") && (*measured)["next"].is_array())
+      list.insert(list.end(), (*measured)["next"].begin(), (*measured)["next"].end());
+  }
+  if (!list.is_array())
     throw DataError(where + ": has no list of measured configurations, as `rank --json` prints it");
-  for (const auto& entry : json) {
+  for (const auto& entry : list) {
     if (!entry.is_object())
       throw DataError(where + ": an entry of its list is no object with config or layouts");
   }
-  return json;
+  return list;
 }
 
-void read_json_list(const nlohmann::json& json, const std::string& where, const Module& module,
-                    const std::vector<ModuleRanking::Config>& ranking, MeasuredFile& measured) {
+void read_json_list(const nlohmann::json& list, const std::string& where, const Module& module,
+                    MeasuredFile& measured) {
+  RowOf by_number, by_layouts;
+  for (std::int64_t row = 0; row < module.dataset.rows(0); ++row)
+    by_number.emplace(static_cast<std::uint64_t>(module.number_of(row)), row);
   nlohmann::json layouts = nlohmann::json::array();
   std::vector<double> times;  // of `layouts`
-  Finder<std::int64_t> by_number(measured);
-  for (std::size_t k = 0; k < ranking.size(); ++k) {
-    for (const std::int64_t row : ranking[k].configs) by_number.list(module.number_of(row), k);
-  }
-  for (const auto& entry : json) {
-    const auto time = entry.contains("runtime_ns") ? entry.find("runtime_ns") : entry.find("time");
-    if (time == entry.end() || !time->is_number()) continue;
+  for (const auto& entry : list) {
+    const auto found = entry.contains("runtime_ns") ? entry.find("runtime_ns") : entry.find("time");
+    if (found == entry.end() || found->is_null()) continue;
+    const double time = found->is_number() ? found->get<double>() : kNone;
     if (module.made && entry.contains("layouts")) {
       layouts.push_back(entry["layouts"]);
-      times.push_back(time->get<double>());
+      times.push_back(time);
     } else if (entry.contains("config") && entry["config"].is_number_integer()) {
-      by_number.add(entry["config"].get<std::int64_t>(), time->get<double>());
+      add(time, by_number, static_cast<std::uint64_t>(entry["config"].get<std::int64_t>()),
+          measured);
     } else {
-      throw DataError(where + ": an entry has a time, but neither config nor layouts");
+      throw DataError(where + (entry.contains("layouts")
+                                   ? ": `rank` reads times of layouts with --configs alone; "
+                                     "`tpudist search --measured` reads these"
+                                   : ": an entry has a time, but neither config nor layouts"));
     }
   }
   if (layouts.empty()) return;
-  Finder<std::vector<LayoutState>> by_layouts(measured);
-  for (std::size_t k = 0; k < ranking.size(); ++k)
-    by_layouts.list(states_of(module.made->space, module.made->configs[ranking[k].configs.front()]),
-                    k);
   LayoutSpace space = module.made->space;
+  for (std::size_t row = 0; row < module.made->configs.size(); ++row)
+    by_layouts.emplace(hash_of(space, module.made->configs[row]), row);
   const std::vector<LayoutConfig> configs = json_configs(space, layouts.dump(), where);
   for (std::size_t i = 0; i < configs.size(); ++i)
-    by_layouts.add(states_of(space, configs[i]), times[i]);
+    add(times[i], by_layouts, hash_of(space, configs[i]), measured);
 }
 
 void read_module_times(const std::filesystem::path& path, const Module& module,
-                       const std::vector<ModuleRanking::Config>& ranking, const std::string& name,
-                       MeasuredFile& measured) {
+                       const std::string& name, MeasuredFile& measured) {
   const DatasetOptions& options = module.dataset.options();
   const Module other = read_module(path, options.collection, options.reduction, name);
   const GraphEntry &own = module.dataset.entry(0), &entry = other.dataset.entry(0);
@@ -160,32 +149,23 @@ void read_module_times(const std::filesystem::path& path, const Module& module,
     throw DataError(
         fmt::format("{}: is of another program: {} nodes, {} of them configurable, not {} and {}",
                     path.string(), entry.nodes, entry.config_nodes, own.nodes, own.config_nodes));
-  StateNumbers numbers;
-  Rows rows(static_cast<std::size_t>(other.dataset.rows(0)));
-  std::iota(rows.begin(), rows.end(), 0);
-  const std::vector<std::int32_t> listed = numbers.of(module.dataset, rows_of(ranking)),
-                                  states = numbers.of(other.dataset, rows);
-  const std::size_t width = states.size() / rows.size();
-  const auto key = [&](const std::vector<std::int32_t>& all, std::size_t row) {
-    return std::vector(all.begin() + static_cast<std::ptrdiff_t>(row * width),
-                       all.begin() + static_cast<std::ptrdiff_t>((row + 1) * width));
-  };
-  Finder<std::vector<std::int32_t>> finder(measured);
-  for (std::size_t k = 0; k < ranking.size(); ++k) finder.list(key(listed, k), k);
-  for (std::size_t row = 0; row < rows.size(); ++row)
-    finder.add(key(states, row), other.dataset.target(0, static_cast<std::int64_t>(row)));
+  const std::vector<std::uint64_t> listed = config_hashes(module.dataset),
+                                   hashes = config_hashes(other.dataset);
+  RowOf rows;
+  for (std::size_t row = 0; row < listed.size(); ++row) rows.emplace(listed[row], row);
+  for (std::size_t row = 0; row < hashes.size(); ++row)
+    add(other.dataset.target(0, static_cast<std::int64_t>(row)), rows, hashes[row], measured);
 }
 
 }  // namespace
 
 MeasuredFile read_measured(const std::filesystem::path& path, const Module& module,
-                           const std::vector<ModuleRanking::Config>& ranking,
                            const std::string& name) {
   MeasuredFile measured;
-  if (const auto json = json_list(path))
-    read_json_list(*json, path.string(), module, ranking, measured);
+  if (const auto list = json_list(path, module))
+    read_json_list(*list, path.string(), module, measured);
   else
-    read_module_times(path, module, ranking, name, measured);
+    read_module_times(path, module, name, measured);
   return measured;
 }
 
@@ -200,15 +180,17 @@ MeasuredFile read_measured(const std::filesystem::path& path, const Module& modu
       numbers.push_back(&of == &module ? of.number_of(row) : -1);
     }
   };
-  if (const auto json = json_list(path)) {
+  if (const auto json = json_list(path, module)) {
     LayoutSpace layouts = searched.layouts();
     nlohmann::json made = nlohmann::json::array();
     for (const auto& entry : *json) {
       if (entry.contains("layouts")) made.push_back(entry["layouts"]);
     }
     if (made.size() < json->size() && !module.made) add_rows(module);
-    for (const LayoutConfig& config : json_configs(layouts, made.dump(), path.string()))
-      points.push_back(space.point_of(config));
+    if (!made.empty()) {
+      for (const LayoutConfig& config : json_configs(layouts, made.dump(), path.string()))
+        points.push_back(space.point_of(config));
+    }
     numbers.resize(points.size(), -1);
   } else {
     const DatasetOptions& options = module.dataset.options();
@@ -216,14 +198,28 @@ MeasuredFile read_measured(const std::filesystem::path& path, const Module& modu
   }
   Module listed = searched.with_configs(points);
   listed.config_numbers = std::move(numbers);
-  std::vector<ModuleRanking::Config> ranking;
-  for (std::int64_t k = 0; k < std::ssize(points); ++k) ranking.push_back({{k}, 0, {}});
-  return read_measured(path, listed, ranking, {});
+  return read_measured(path, listed, {});
 }
 
 std::vector<std::int32_t> ranked_states(const Module& module,
                                         const std::vector<ModuleRanking::Config>& ranking) {
-  return StateNumbers().of(module.dataset, rows_of(ranking));
+  const Dataset& data = module.dataset;
+  const Collection& collection = data.options().collection;
+  const std::size_t piece =
+      collection.is_tile() ? 1 : static_cast<std::size_t>(collection.schema.config_features);
+  std::vector<std::int64_t> rows;
+  for (const auto& config : ranking) rows.push_back(config.configs.front());
+  std::vector<std::int32_t> numbers;
+  std::unordered_map<std::uint64_t, std::int32_t> known;  // by hash of the features
+  each_slate(data, rows, [&](const Slate& slate) {
+    if (data.coded(0)) numbers.insert(numbers.end(), slate.states.begin(), slate.states.end());
+    for (std::size_t at = 0; at < slate.local_states.size(); at += piece) {
+      const auto features = std::as_bytes(std::span(slate.local_states).subspan(at, piece));
+      const auto next = static_cast<std::int32_t>(known.size());
+      numbers.push_back(known.emplace(hash64(features), next).first->second);
+    }
+  });
+  return numbers;
 }
 
 }  // namespace tpudist
