@@ -139,16 +139,21 @@ void read_json_list(const nlohmann::json& list, const std::string& where, const 
     add(times[i], by_layouts, hash_of(space, configs[i]), measured);
 }
 
-void read_module_times(const std::filesystem::path& path, const Module& module,
-                       const std::string& name, MeasuredFile& measured) {
+// Another file of the module's program, with run times.
+Module read_measured_module(const std::filesystem::path& path, const Module& module,
+                            const std::string& name) {
   const DatasetOptions& options = module.dataset.options();
-  const Module other = read_module(path, options.collection, options.reduction, name);
+  Module other = read_module(path, options.collection, options.reduction, name);
   const GraphEntry &own = module.dataset.entry(0), &entry = other.dataset.entry(0);
   if (!other.has_times) throw DataError(path.string() + ": has no run times");
   if (own.nodes != entry.nodes || own.config_nodes != entry.config_nodes)
     throw DataError(
         fmt::format("{}: is of another program: {} nodes, {} of them configurable, not {} and {}",
                     path.string(), entry.nodes, entry.config_nodes, own.nodes, own.config_nodes));
+  return other;
+}
+
+void read_module_times(const Module& other, const Module& module, MeasuredFile& measured) {
   const std::vector<std::uint64_t> listed = config_hashes(module.dataset),
                                    hashes = config_hashes(other.dataset);
   RowOf rows;
@@ -165,7 +170,7 @@ MeasuredFile read_measured(const std::filesystem::path& path, const Module& modu
   if (const auto list = json_list(path, module))
     read_json_list(*list, path.string(), module, measured);
   else
-    read_module_times(path, module, name, measured);
+    read_module_times(read_measured_module(path, module, name), module, measured);
   return measured;
 }
 
@@ -173,7 +178,8 @@ MeasuredFile read_measured(const std::filesystem::path& path, const Module& modu
                            const SearchedModule& searched,
                            std::vector<ConfigSpace::Point>& points) {
   const ConfigSpace& space = searched.space();
-  std::vector<std::int64_t> numbers;  // in the module's file; -1: unknown
+  points = {space.standard_point};
+  std::vector<std::int64_t> numbers = {-1};  // in the module's file; -1: unknown
   const auto add_rows = [&](const Module& of) {
     for (std::int64_t row = 0; row < of.dataset.rows(0); ++row) {
       points.push_back(space.point_of(of.dataset, row));
@@ -193,8 +199,7 @@ MeasuredFile read_measured(const std::filesystem::path& path, const Module& modu
     }
     numbers.resize(points.size(), -1);
   } else {
-    const DatasetOptions& options = module.dataset.options();
-    add_rows(read_module(path, options.collection, options.reduction));
+    add_rows(read_measured_module(path, module, {}));
   }
   Module listed = searched.with_configs(points);
   listed.config_numbers = std::move(numbers);

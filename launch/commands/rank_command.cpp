@@ -161,17 +161,10 @@ nlohmann::ordered_json config_json(const Module& module, const ModuleRanking& re
 nlohmann::ordered_json to_json(const RankArguments& arguments, const Module& module,
                                const std::vector<TrainedRun>& runs, const ModuleRanking& result,
                                const Findings& findings, std::size_t count) {
-  const Graph& graph = module.dataset.graph(0);
-  nlohmann::ordered_json json = {
-      {"file", arguments.file.string()},
-      {"graph", graph.name},
-      {"kind", module.dataset.options().collection.is_tile() ? "tile" : "layout"},
-      {"nodes", graph.nodes},
-      {"configs", module.dataset.rows(0)},
-      {"distinct_configs", result.ranking.size()},
-      {"combine", arguments.judgement.rule},
-      {"kendall_tau", finite_or_null(result.kendall_tau)}};
-  add_members(json, runs, result);
+  nlohmann::ordered_json json = ranking_json(arguments, module, runs, result);
+  json["configs"] = module.dataset.rows(0);
+  json["distinct_configs"] = result.ranking.size();
+  json["kendall_tau"] = finite_or_null(result.kendall_tau);
   json["measure"] = findings.advice.json();
   json["default"] = nullptr;
   json["ranking"] = nlohmann::ordered_json::array();
@@ -203,18 +196,18 @@ void take_measurements(const RankArguments& arguments, const Module& module, Mod
   std::vector<std::size_t> order(ranking.size());
   std::iota(order.begin(), order.end(), std::size_t{0});
   std::ranges::stable_sort(order, {}, [&](std::size_t k) { return correction.scores[k]; });
-  std::vector<ModuleRanking::Config> ordered;
-  std::vector<double> corrected, times;
-  for (const std::size_t k : order) {
-    if (std::isnan(correction.times[k]) && std::ssize(findings.propose) < arguments.next)
-      findings.propose.push_back(ordered.size());
-    ordered.push_back(std::move(ranking[k]));
-    corrected.push_back(correction.scores[k]);
-    times.push_back(correction.times[k]);
+  const auto sort = [&](auto& values) {
+    auto sorted = values;
+    for (std::size_t place = 0; place < order.size(); ++place)
+      sorted[place] = std::move(values[order[place]]);
+    values = std::move(sorted);
+  };
+  sort(ranking);
+  sort(correction.scores);
+  sort(correction.times);
+  for (std::size_t k = 0; k < order.size() && std::ssize(findings.propose) < arguments.next; ++k) {
+    if (std::isnan(correction.times[k])) findings.propose.push_back(k);
   }
-  ranking = std::move(ordered);
-  correction.scores = std::move(corrected);
-  correction.times = std::move(times);
 }
 
 // Adds what is told beside the scores, and puts the file's numbers in place of rows.

@@ -219,10 +219,18 @@ nlohmann::ordered_json measured_json(const MeasuredCorrection& correction,
   return json;
 }
 
-void add_members(nlohmann::ordered_json& json, const std::vector<TrainedRun>& runs,
-                 const ModuleRanking& result) {
-  json["runs"] = nlohmann::ordered_json::array();
-  json["members"] = nlohmann::ordered_json::array();
+nlohmann::ordered_json ranking_json(const RankingArguments& arguments, const Module& module,
+                                    const std::vector<TrainedRun>& runs,
+                                    const ModuleRanking& result) {
+  const Graph& graph = module.dataset.graph(0);
+  nlohmann::ordered_json json = {
+      {"file", arguments.file.string()},
+      {"graph", graph.name},
+      {"kind", module.dataset.options().collection.is_tile() ? "tile" : "layout"},
+      {"nodes", graph.nodes},
+      {"combine", arguments.judgement.rule},
+      {"runs", nlohmann::ordered_json::array()},
+      {"members", nlohmann::ordered_json::array()}};
   for (const TrainedRun& run : runs)
     json["runs"].push_back(
         {{"run", run.path.string()}, {"step", run.step}, {"averaged", run.averaged}});
@@ -233,6 +241,7 @@ void add_members(nlohmann::ordered_json& json, const std::vector<TrainedRun>& ru
     if (!member.why_left_out.empty()) entry["why_left_out"] = member.why_left_out;
     json["members"].push_back(std::move(entry));
   }
+  return json;
 }
 
 nlohmann::ordered_json gain_json(const PredictedGain& gain) {

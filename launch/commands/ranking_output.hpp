@@ -68,9 +68,10 @@ std::string measured_text(const MeasuredCorrection& correction, const MeasuredFi
 nlohmann::ordered_json measured_json(const MeasuredCorrection& correction,
                                      const MeasuredFile& file);
 
-// "runs" and "members" of JSON.
-void add_members(nlohmann::ordered_json& json, const std::vector<TrainedRun>& runs,
-                 const ModuleRanking& result);
+// What the JSON of both commands begins with.
+nlohmann::ordered_json ranking_json(const RankingArguments& arguments, const Module& module,
+                                    const std::vector<TrainedRun>& runs,
+                                    const ModuleRanking& result);
 nlohmann::ordered_json gain_json(const PredictedGain& gain);
 // A made configuration in the format of --configs FILE.
 nlohmann::ordered_json layouts_json(const MadeConfigs& made, std::int64_t number);

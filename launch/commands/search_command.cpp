@@ -133,19 +133,14 @@ nlohmann::ordered_json to_json(const SearchArguments& arguments,
                                const SearchFindings& findings) {
   const ModuleSearch& search = findings.search;
   const SearchResult& found = search.found;
-  nlohmann::ordered_json json = {{"file", arguments.file.string()},
-                                 {"graph", search.listed.dataset.graph(0).name},
-                                 {"kind", "layout"},
-                                 {"nodes", search.listed.dataset.graph(0).nodes},
-                                 {"configs", search.configs},
-                                 {"evaluations", found.evaluations},
-                                 {"distinct_configs", found.distinct},
-                                 {"starts", arguments.search.starts},
-                                 {"pessimism", search.pessimism.share},
-                                 {"pessimism_chosen_on", search.pessimism.graphs},
-                                 {"apart", found.apart},
-                                 {"combine", arguments.judgement.rule}};
-  add_members(json, runs, search.ranking);
+  nlohmann::ordered_json json = ranking_json(arguments, search.listed, runs, search.ranking);
+  json["configs"] = search.configs;
+  json["evaluations"] = found.evaluations;
+  json["distinct_configs"] = found.distinct;
+  json["starts"] = arguments.search.starts;
+  json["pessimism"] = search.pessimism.share;
+  json["pessimism_chosen_on"] = search.pessimism.graphs;
+  json["apart"] = found.apart;
   if (findings.measured) {
     json["measured"] = measured_json(search.correction, *findings.measured);
   } else {

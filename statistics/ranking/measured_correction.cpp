@@ -6,6 +6,7 @@
 #include <numeric>
 #include <set>
 #include <unordered_map>
+#include <utility>
 
 #include "core/error.hpp"
 #include "statistics/ranking/metrics.hpp"
@@ -47,50 +48,19 @@ std::vector<std::size_t> differing_columns(std::span<const std::int32_t> states,
   return columns;
 }
 
-// A symmetric positive definite matrix [n, n], factored.
-class Cholesky {
- public:
-  explicit Cholesky(std::vector<double> matrix, std::size_t n) : n_(n), l_(std::move(matrix)) {
+// The inverse of a symmetric positive definite matrix [n, n], by Gauss and Jordan.
+std::vector<double> inverse(std::vector<double> a, std::size_t n) {
+  for (std::size_t k = 0; k < n; ++k) {
+    const double pivot = std::exchange(a[k * n + k], 1);
+    for (std::size_t j = 0; j < n; ++j) a[k * n + j] /= pivot;
     for (std::size_t i = 0; i < n; ++i) {
-      for (std::size_t j = 0; j <= i; ++j) {
-        double sum = l_[i * n + j];
-        for (std::size_t k = 0; k < j; ++k) sum -= l_[i * n + k] * l_[j * n + k];
-        l_[i * n + j] = i == j ? std::sqrt(sum) : sum / l_[j * n + j];
-      }
+      if (i == k) continue;
+      const double factor = std::exchange(a[i * n + k], 0);
+      for (std::size_t j = 0; j < n; ++j) a[i * n + j] -= factor * a[k * n + j];
     }
   }
-
-  std::vector<double> solve(std::vector<double> b) const {
-    for (std::size_t i = 0; i < n_; ++i) {
-      for (std::size_t k = 0; k < i; ++k) b[i] -= l_[i * n_ + k] * b[k];
-      b[i] /= l_[i * n_ + i];
-    }
-    for (std::size_t i = n_; i-- > 0;) {
-      for (std::size_t k = i + 1; k < n_; ++k) b[i] -= l_[k * n_ + i] * b[k];
-      b[i] /= l_[i * n_ + i];
-    }
-    return b;
-  }
-
-  // The diagonal of the inverse.
-  std::vector<double> inverse_diagonal() const {
-    std::vector<double> diagonal(n_);
-    std::vector<double> column(n_);  // of the inverse of L
-    for (std::size_t j = 0; j < n_; ++j) {
-      for (std::size_t i = j; i < n_; ++i) {
-        double sum = i == j ? 1 : 0;
-        for (std::size_t k = j; k < i; ++k) sum -= l_[i * n_ + k] * column[k];
-        column[i] = sum / l_[i * n_ + i];
-        diagonal[j] += column[i] * column[i];
-      }
-    }
-    return diagonal;
-  }
-
- private:
-  std::size_t n_;
-  std::vector<double> l_;
-};
+  return a;
+}
 
 // A ridge regression in its dual form.
 struct RidgeFit {
@@ -105,9 +75,12 @@ RidgeFit best_fit(const std::vector<double>& kernel, const std::vector<double>& 
   for (const double ridge : kRidges) {
     std::vector<double> matrix = kernel;
     for (std::size_t i = 0; i < n; ++i) matrix[i * n + i] += ridge;
-    const Cholesky factored(std::move(matrix), n);
-    RidgeFit fit{factored.solve(residuals), factored.inverse_diagonal(), ridge};
-    for (std::size_t i = 0; i < n; ++i) fit.errors[i] = fit.weights[i] / fit.errors[i];
+    matrix = inverse(std::move(matrix), n);
+    RidgeFit fit{std::vector<double>(n), std::vector<double>(n), ridge};
+    for (std::size_t i = 0; i < n; ++i) {
+      for (std::size_t j = 0; j < n; ++j) fit.weights[i] += matrix[i * n + j] * residuals[j];
+      fit.errors[i] = fit.weights[i] / matrix[i * n + i];
+    }
     if (squares_around(fit.errors, 0) < squares_around(best.errors, 0)) best = std::move(fit);
   }
   return best;
