@@ -333,7 +333,7 @@ ByBudget by_ranking(const Program& program, const PointScorer& scorer, std::int6
   std::vector<double> scores;
   for (std::size_t at = 0; at < points.size(); at += 500) {
     const auto part = std::span(points).subspan(at, std::min<std::size_t>(500, points.size() - at));
-    for (const PointScore& score : scorer(part)) scores.push_back(score.score);
+    for (const PointScore& score : scorer(part)) scores.push_back(score.estimate);
   }
   std::vector<std::size_t> order(points.size());
   std::iota(order.begin(), order.end(), 0);

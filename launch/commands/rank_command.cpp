@@ -78,19 +78,35 @@ void print_ranking(const ModuleRanking& result, const Findings& findings, std::s
     print_config(result, findings, *findings.standard);
 }
 
-// The best against the default, by the members alone.
+// The best against the default: by times if both are measured, else by the members alone.
 std::string best_text(const RankArguments& arguments, const Module& module,
                       const ModuleRanking& result, const Findings& findings) {
   if (!findings.standard)
-    return fmt::format("the default layouts are not in the list: add {{}} to {} to compare\n",
-                       arguments.request.configs);
+    return module.made ? fmt::format("{} lacks the default layouts; add an empty entry {{}} to see "
+                                     "the gain over them\n",
+                                     arguments.request.configs)
+                       : "the file has no default run; --default N names one\n";
   const bool assumed = arguments.standard.empty() && !module.made && module.config_numbers.empty();
   const std::string standard = fmt::format("the default, configuration {}{}",
                                            result.ranking[*findings.standard].configs.front(),
                                            assumed ? " (--default N names another)" : "");
-  return gain_text(standard, *findings.standard == 0, findings.gains.front(),
-                   result.ranking.front().spread.z_scores.size(),
-                   findings.measured ? nullptr : &findings.known);
+  if (*findings.standard == 0) return fmt::format("ranked first is {}\n", standard);
+  if (findings.measured) {
+    const double time = findings.correction.times.front(),
+                 of_default = findings.correction.times[*findings.standard];
+    if (!std::isnan(time) && !std::isnan(of_default))
+      return fmt::format("measured: the best takes {:.2f} % less time than {}\n",
+                         100 * (1 - time / of_default), standard);
+  }
+  const PredictedGain& gain = findings.gains.front();
+  const auto members = std::ssize(result.ranking.front().spread.z_scores);
+  return fmt::format(
+             "predicted gain of the best over {}: {:.4f} of the list's standard deviations; {} of "
+             "{} call it faster{}\n",
+             standard, gain.mean, gain.faster, counted(members, "member"),
+             std::isnan(gain.deviation) ? ""
+                                        : fmt::format(", SD between them {:.4f}", gain.deviation)) +
+         (findings.measured ? "" : known_text(findings.known, members));
 }
 
 std::string next_text(const ModuleRanking& result, const Findings& findings) {
@@ -128,9 +144,6 @@ void print_best(const Module& module, const ModuleRanking& result) {
 // Prints a made configuration in a form to apply.
 void print_constraints(const RankArguments& arguments, const Module& module,
                        const ModuleRanking& result) {
-  if (arguments.apply_rank > std::ssize(result.ranking))
-    throw ConfigError(fmt::format("--apply-rank {}: the list has {}", arguments.apply_rank,
-                                  counted(std::ssize(result.ranking), "distinct configuration")));
   const std::int64_t best = result.ranking[arguments.apply_rank - 1].configs.front();
   const std::string place =
       arguments.apply_rank == 1 ? "the fastest" : fmt::format("rank {}", arguments.apply_rank);
@@ -150,7 +163,10 @@ nlohmann::ordered_json config_json(const Module& module, const ModuleRanking& re
                                  {"deviation", finite_or_null(config.spread.deviation)},
                                  {"best_rank", config.spread.best_rank},
                                  {"worst_rank", config.spread.worst_rank}};
-  if (findings.standard) json["gain"] = gain_json(findings.gains[k]);
+  if (findings.standard)
+    json["gain"] = {{"mean", findings.gains[k].mean},
+                    {"deviation", finite_or_null(findings.gains[k].deviation)},
+                    {"faster", findings.gains[k].faster}};
   if (findings.standard == k) json["default"] = true;
   if (findings.measured && !std::isnan(findings.correction.times[k]))
     json["time"] = findings.correction.times[k];
@@ -165,7 +181,7 @@ nlohmann::ordered_json to_json(const RankArguments& arguments, const Module& mod
   json["configs"] = module.dataset.rows(0);
   json["distinct_configs"] = result.ranking.size();
   json["kendall_tau"] = finite_or_null(result.kendall_tau);
-  json["measure"] = findings.advice.json();
+  if (!findings.measured) json["advice"] = findings.advice.json();
   json["default"] = nullptr;
   json["ranking"] = nlohmann::ordered_json::array();
   if (findings.standard) {
@@ -187,9 +203,13 @@ nlohmann::ordered_json to_json(const RankArguments& arguments, const Module& mod
 void take_measurements(const RankArguments& arguments, const Module& module, ModuleRanking& result,
                        Findings& findings) {
   std::vector<ModuleRanking::Config>& ranking = result.ranking;
-  findings.measured = read_measured(arguments.measured, module, ranking, arguments.module);
   std::vector<double> scores;
-  for (const auto& config : ranking) scores.push_back(config.score);
+  std::vector<std::size_t> places(static_cast<std::size_t>(module.dataset.rows(0)));  // of rows
+  for (const auto& config : ranking) {
+    for (const std::int64_t row : config.configs) places[row] = scores.size();
+    scores.push_back(config.score);
+  }
+  for (Measurement& own : findings.measured->measurements) own.config = places[own.config];
   MeasuredCorrection& correction = findings.correction;
   correction = correct_by_measurements(scores, ranked_states(module, ranking),
                                        findings.measured->measurements);
@@ -212,14 +232,18 @@ void take_measurements(const RankArguments& arguments, const Module& module, Mod
 
 // Adds what is told beside the scores, and puts the file's numbers in place of rows.
 Findings findings_of(const RankArguments& arguments, const Module& module,
-                     const std::vector<TrainedRun>& runs, ModuleRanking& result) {
+                     const std::vector<TrainedRun>& runs, std::optional<MeasuredFile> measured,
+                     ModuleRanking& result) {
   Findings findings;
-  findings.advice = advice_of(arguments, runs, result);
-  if (!arguments.measured.empty()) take_measurements(arguments, module, result, findings);
+  findings.measured = std::move(measured);
+  if (findings.measured)
+    take_measurements(arguments, module, result, findings);
+  else
+    findings.advice = advice_of(arguments, runs, result);
   std::vector<MemberSpread> spreads;
-  const std::optional<std::int64_t> row = standard_row(arguments.standard, arguments.file, module);
   for (const auto& config : result.ranking) {
-    if (row && std::ranges::find(config.configs, *row) != config.configs.end())
+    if (module.standard &&
+        std::ranges::find(config.configs, *module.standard) != config.configs.end())
       findings.standard = spreads.size();
     spreads.push_back(config.spread);
   }
@@ -238,7 +262,7 @@ Findings findings_of(const RankArguments& arguments, const Module& module,
 void run(RankArguments arguments) {
   if (!arguments.request.configs.empty()) {
     arguments.request.assigned = arguments.standard;
-    if (!arguments.standard.empty() && !std::filesystem::is_regular_file(arguments.standard))
+    if (!arguments.standard.empty() && !names_file(arguments.standard))
       refuse_value("--default", arguments.standard +
                                     " is no file: with --configs give the same program after "
                                     "layout assignment");
@@ -255,9 +279,19 @@ void run(RankArguments arguments) {
                                      {"--configs", content_of(arguments.request.configs)}};
   const auto rank = [&](const Module& module, const std::vector<TrainedRun>& runs,
                         JobContext& context) {
+    // Bad input is refused before the work.
+    std::optional<MeasuredFile> measured;
+    run_on_first_rank(context.world, [&] {
+      const auto distinct = std::ranges::max(module.dataset.run_times(0).group) + 1;
+      if (arguments.apply_rank > distinct)
+        throw ConfigError(fmt::format("--apply-rank {}: the list has {}", arguments.apply_rank,
+                                      counted(distinct, "distinct configuration")));
+      if (!arguments.measured.empty())
+        measured = read_measured(arguments.measured, module, arguments.module);
+    });
     ModuleRanking result = rank_module(module, runs, arguments.judgement.options(), context);
     if (context.world.rank() != 0) return;
-    const Findings findings = findings_of(arguments, module, runs, result);
+    const Findings findings = findings_of(arguments, module, runs, std::move(measured), result);
     const std::size_t all = result.ranking.size();
     const std::size_t count =
         arguments.top == 0 ? all : std::min(all, static_cast<std::size_t>(arguments.top));

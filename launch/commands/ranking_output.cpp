@@ -55,12 +55,26 @@ void warn_of_distance(const std::filesystem::path& path, const Module& module,
   }
 }
 
+// The row of the default configuration: that of --default if it is a number.
+std::optional<std::int64_t> standard_row(const RankingArguments& arguments, const Module& module) {
+  if (module.made || arguments.standard.empty()) return module.standard;
+  const auto number = number_of<std::int64_t>(arguments.standard);
+  for (std::int64_t row = 0; number && row < module.dataset.rows(0); ++row) {
+    if (module.number_of(row) == *number) return row;
+  }
+  throw ConfigError(fmt::format("--default {}: {} has no configuration of this number",
+                                arguments.standard, arguments.file.string()));
+}
+
 }  // namespace
 
-std::string content_of(const std::filesystem::path& option) {
+bool names_file(const std::filesystem::path& path) {
   std::error_code error;
-  const bool file = std::filesystem::is_regular_file(option, error);
-  return option.string() + (file ? " " + to_hex(hash_file(option)) : "");
+  return std::filesystem::is_regular_file(path, error);
+}
+
+std::string content_of(const std::filesystem::path& option) {
+  return option.string() + (names_file(option) ? " " + to_hex(hash_file(option)) : "");
 }
 
 Option add_ranking_options(Command command, RankingArguments& arguments) {
@@ -121,20 +135,10 @@ void run_on_module(const RankingArguments& arguments, std::vector<AgreedValue> a
   run_job(arguments.job_options(std::move(agreed), runs), [&](JobContext& context) {
     Module module = read_module(arguments.file, runs.front().experiment.data.collection, reduction,
                                 name, request);
+    module.standard = standard_row(arguments, module);
     if (context.world.rank() == 0) warn_of_distance(arguments.file, module, runs);
     rank(module, runs, context);
   });
-}
-
-std::optional<std::int64_t> standard_row(const std::string& option,
-                                         const std::filesystem::path& file, const Module& module) {
-  if (module.made || option.empty()) return module.standard;
-  const auto number = number_of<std::int64_t>(option);
-  for (std::int64_t row = 0; number && row < module.dataset.rows(0); ++row) {
-    if (module.number_of(row) == *number) return row;
-  }
-  throw ConfigError(
-      fmt::format("--default {}: {} has no configuration of this number", option, file.string()));
 }
 
 std::int64_t taking_part(const ModuleRanking& result) {
@@ -165,22 +169,9 @@ MeasurementAdvice advice_of(const RankingArguments& arguments, const std::vector
                              share_of("--confidence", arguments.confidence, false));
 }
 
-std::string gain_text(const std::string& standard, bool first, const PredictedGain& best,
-                      std::size_t members, const KnownGain* known) {
-  std::string text = first
-                         ? fmt::format("ranked first is {}\n", standard)
-                         : fmt::format(
-                               "predicted gain of the best over {}: {:.4f} of the list's standard "
-                               "deviations; {} of {} call it faster{}\n",
-                               standard, best.mean, best.faster,
-                               counted(static_cast<std::int64_t>(members), "member"),
-                               std::isnan(best.deviation)
-                                   ? ""
-                                   : fmt::format(", SD between them {:.4f}", best.deviation));
-  if (!known) return text;
-  if (members < 2) return text + "one member does not show how far members disagree\n";
-  return known->is_better() ? text
-                            : text + "no better than the default, as far as this ensemble knows\n";
+std::string known_text(const KnownGain& known, std::int64_t members) {
+  if (members < 2) return "one member does not show how far members disagree\n";
+  return known.is_better() ? "" : "no better than the default, as far as this ensemble knows\n";
 }
 
 std::string measured_text(const MeasuredCorrection& correction, const MeasuredFile& file,
@@ -204,7 +195,9 @@ std::string measured_text(const MeasuredCorrection& correction, const MeasuredFi
                     "; the model ranks them with Kendall tau {}, corrected {} (each "
                     "predicted from the others){}\n",
                     tau(correction.tau_before), tau(correction.tau_after),
-                    std::isinf(correction.ridge) ? "; the model's order is kept" : "");
+                    std::isinf(correction.ridge)
+                        ? "; unmeasured configurations keep the model's order"
+                        : "");
 }
 
 nlohmann::ordered_json measured_json(const MeasuredCorrection& correction,
@@ -242,11 +235,6 @@ nlohmann::ordered_json ranking_json(const RankingArguments& arguments, const Mod
     json["members"].push_back(std::move(entry));
   }
   return json;
-}
-
-nlohmann::ordered_json gain_json(const PredictedGain& gain) {
-  return {
-      {"mean", gain.mean}, {"deviation", finite_or_null(gain.deviation)}, {"faster", gain.faster}};
 }
 
 nlohmann::ordered_json layouts_json(const MadeConfigs& made, std::int64_t number) {

@@ -37,18 +37,16 @@ struct RankingArguments : ScoringArguments {
 Option add_ranking_options(Command command, RankingArguments& arguments);
 
 // Opens the runs, and in a job of ranks that agree on the arguments and `agreed` reads the module
-// (`name` and `request` as in read_module). On rank 0, warns if the module lies outside of a run's
-// training graphs; runs of older versions did not record these.
-using RankModule = std::function<void(Module&, const std::vector<TrainedRun>&, JobContext&)>;
+// (`name` and `request` as in read_module), with the default of --default. On rank 0, warns if the
+// module lies outside of a run's training graphs; runs of older versions did not record these.
+using RankModule = std::function<void(const Module&, const std::vector<TrainedRun>&, JobContext&)>;
 void run_on_module(const RankingArguments& arguments, std::vector<AgreedValue> agreed,
                    const std::string& name, const ConfigRequest& request, const RankModule& rank);
 
+// Whether the path names a file; false also if that cannot be seen.
+bool names_file(const std::filesystem::path& path);
 // The option, and the content of the file that it names: a value that ranks must agree on.
 std::string content_of(const std::filesystem::path& option);
-
-// The row of the default configuration: that of --default if it is a number. Throws ConfigError.
-std::optional<std::int64_t> standard_row(const std::string& option,
-                                         const std::filesystem::path& file, const Module& module);
 
 // The number of members that take part, and a warning for each other member.
 std::int64_t taking_part(const ModuleRanking& result);
@@ -58,10 +56,8 @@ void warn_of_left_out(const ModuleRanking& result);
 MeasurementAdvice advice_of(const RankingArguments& arguments, const std::vector<TrainedRun>& runs,
                             const ModuleRanking& result);
 
-// The best configuration against the default, which `standard` names. `first`: whether the default
-// itself is the best. `known` null: what is known is not told.
-std::string gain_text(const std::string& standard, bool first, const PredictedGain& best,
-                      std::size_t members, const KnownGain* known);
+// Of a configuration that members put before the default: why that may mean nothing; may be empty.
+std::string known_text(const KnownGain& known, std::int64_t members);
 // What measurements say of the model; `configs` is the length of the list, 0: there is none.
 std::string measured_text(const MeasuredCorrection& correction, const MeasuredFile& file,
                           std::int64_t configs);
@@ -72,7 +68,6 @@ nlohmann::ordered_json measured_json(const MeasuredCorrection& correction,
 nlohmann::ordered_json ranking_json(const RankingArguments& arguments, const Module& module,
                                     const std::vector<TrainedRun>& runs,
                                     const ModuleRanking& result);
-nlohmann::ordered_json gain_json(const PredictedGain& gain);
 // A made configuration in the format of --configs FILE.
 nlohmann::ordered_json layouts_json(const MadeConfigs& made, std::int64_t number);
 

@@ -39,23 +39,13 @@ struct SearchFindings {
 
   // Whether estimates are logarithms of times.
   bool has_times() const { return measured && search.correction.why_not.empty(); }
+  // Over the default: a share of its time, or a difference of estimates.
+  std::string gain_text(const PointScore& own) const {
+    const double gain = search.found.standard.estimate - own.estimate;
+    return has_times() ? fmt::format("{:.2f} %", -100 * std::expm1(-gain))
+                       : fmt::format("{:.4f}", gain);
+  }
 };
-
-// A configuration that is listed: the default, number 0, or a proposal.
-struct Listed {
-  const ModuleRanking::Config* config;
-  PredictedGain gain;  // over the default, on the list
-};
-
-// [number]
-std::vector<Listed> listed(const ModuleRanking& ranking) {
-  std::vector<Listed> all(ranking.ranking.size());
-  for (const auto& config : ranking.ranking)
-    all[static_cast<std::size_t>(config.configs.front())].config = &config;
-  for (Listed& own : all)
-    own.gain = predicted_gain(all[0].config->spread.z_scores, own.config->spread.z_scores);
-  return all;
-}
 
 std::string pessimism_text(const ModuleSearch& search) {
   return fmt::format("pessimism {} ({})", search.pessimism.share,
@@ -89,39 +79,40 @@ void print_found(const SearchArguments& arguments, const std::vector<TrainedRun>
   print("searched by {} of {} ({}):", taking_part(ranking),
         counted(std::ssize(ranking.members), "member"), arguments.judgement.rule);
   for (const TrainedRun& run : runs) print(" {} {}", run.path, opened_at(run));
-  print("\n{}, {} distinct, from {}; {}\n", counted(found.evaluations, "evaluation"),
-        format_count(found.distinct), counted(arguments.search.starts, "start"),
-        pessimism_text(search));
+  print("\n{} from {}; {}\n", counted(found.evaluations, "evaluation"),
+        counted(arguments.search.starts, "start"), pessimism_text(search));
   print("\n{:>6} {:>9} {:>14} {:>9} {:>9} {:>7} {:>7}{}\n", "rank",
         findings.has_times() ? "time" : "estimate", "score", "deviation", "gain", "faster",
         "groups", arguments.free ? fmt::format(" {:>7}", "broken") : "");
-  const std::vector<Listed> all = listed(ranking);
-  const auto row = [&](const std::string& rank, double estimate, std::size_t number) {
-    const auto& [config, gain] = all[number];
-    print("{:>6} {:>9} {:>14.7g} {:>9} {:>9.4f} {:>7} {:>7}{}\n", rank,
-          findings.has_times() ? fmt::format("{:.6g}", std::exp(estimate))
-                               : fmt::format("{:.4f}", estimate),
-          config->score,
-          std::isnan(config->spread.deviation) ? "-"
-                                               : fmt::format("{:.4f}", config->spread.deviation),
-          gain.mean, fmt::format("{}/{}", gain.faster, config->spread.z_scores.size()),
-          number == 0 ? 0 : search.changed[number - 1],
+  const auto row = [&](const std::string& rank, const PointScore& own, std::size_t number) {
+    const ModuleRanking::Config& config = ranking.ranking[number];
+    print("{:>6} {:>9} {:>14.7g} {:>9} {:>9} {:>5.0f} % {:>7}{}\n", rank,
+          findings.has_times() ? fmt::format("{:.6g}", std::exp(own.estimate))
+                               : fmt::format("{:.4f}", own.estimate),
+          config.score,
+          std::isnan(config.spread.deviation) ? "-" : fmt::format("{:.4f}", config.spread.deviation),
+          findings.gain_text(own), 100 * own.agree, number == 0 ? 0 : search.changed[number - 1],
           !arguments.free
               ? ""
               : fmt::format(" {:>5.1f} %", number == 0 ? 0 : 100 * search.broken[number - 1]));
   };
-  for (std::size_t k = 1; k < all.size(); ++k) row(std::to_string(k), found.scores[k - 1].score, k);
-  row("-", found.standard.score, 0);
+  for (std::size_t k = 0; k < found.scores.size(); ++k)
+    row(std::to_string(k + 1), found.scores[k], k + 1);
+  row("-", found.standard, 0);
   print("the last row is the default; proposals differ from each other in {} or more\n",
         counted(found.apart, arguments.free ? "operation" : "group"));
   if (arguments.free)
     print(
-        "broken: operations whose layouts are not those of their group; no program in training had "
-        "any, so trust these scores less\n");
-  const bool first = found.proposals.empty() || found.scores.front().score >= found.standard.score;
-  print("{}", gain_text("the default", first, all[first ? 0 : 1].gain,
-                        ranking.ranking.front().spread.z_scores.size(),
-                        findings.measured ? nullptr : &search.known));
+        "broken: operations laid out unlike most of their group. Training may have no such "
+        "programs: trust these scores less.\n");
+  if (found.scores.empty() || found.scores.front().estimate >= found.standard.estimate)
+    print("ranked first is the default\n");
+  else
+    print("predicted gain of the best over the default: {}{}; {:.0f} % of members call it faster\n{}",
+          findings.gain_text(found.scores.front()),
+          findings.has_times() ? " of its time" : " standard deviations of random configurations",
+          100 * found.scores.front().agree,
+          findings.measured ? "" : known_text(search.known, taking_part(ranking)));
   if (findings.measured)
     print("{}", measured_text(search.correction, *findings.measured, 0));
   else
@@ -136,7 +127,6 @@ nlohmann::ordered_json to_json(const SearchArguments& arguments,
   nlohmann::ordered_json json = ranking_json(arguments, search.listed, runs, search.ranking);
   json["configs"] = search.configs;
   json["evaluations"] = found.evaluations;
-  json["distinct_configs"] = found.distinct;
   json["starts"] = arguments.search.starts;
   json["pessimism"] = search.pessimism.share;
   json["pessimism_chosen_on"] = search.pessimism.graphs;
@@ -145,19 +135,19 @@ nlohmann::ordered_json to_json(const SearchArguments& arguments,
     json["measured"] = measured_json(search.correction, *findings.measured);
   } else {
     json["best_is_better"] = search.known.is_better();
-    json["measure_of_list"] = findings.advice.json();
-    json["measure_of_list"]["list"] = findings.listing;
+    json["advice_for_list"] = findings.advice.json();
+    json["advice_for_list"]["list"] = findings.listing;
   }
   json["ranking"] = nlohmann::ordered_json::array();
-  const std::vector<Listed> all = listed(search.ranking);
-  for (std::size_t k = 0; k < all.size(); ++k) {
-    const auto& [config, gain] = all[k];
-    const PointScore& estimate = k == 0 ? found.standard : found.scores[k - 1];
+  for (std::size_t k = 0; k <= found.scores.size(); ++k) {
+    const PointScore& own = k == 0 ? found.standard : found.scores[k - 1];
+    const ModuleRanking::Config& config = search.ranking.ranking[k];
     nlohmann::ordered_json entry = {{"rank", k},
-                                    {"estimate", estimate.score},
-                                    {"score", config->score},
-                                    {"deviation", finite_or_null(config->spread.deviation)},
-                                    {"gain", gain_json(gain)},
+                                    {"estimate", finite_or_null(own.estimate)},
+                                    {"score", config.score},
+                                    {"deviation", finite_or_null(config.spread.deviation)},
+                                    {"gain", finite_or_null(found.standard.estimate - own.estimate)},
+                                    {"faster", own.agree},
                                     {"changed_groups", k == 0 ? 0 : search.changed[k - 1]}};
     if (arguments.free) entry["broken"] = k == 0 ? 0 : search.broken[k - 1];
     if (k == 0) entry["default"] = true;
@@ -172,29 +162,30 @@ void run(SearchArguments arguments) {
   arguments.search.starts = static_cast<int>(arguments.starts);
   arguments.search.seed = static_cast<std::uint64_t>(arguments.seed);
   if (arguments.search.evaluations < arguments.starts)
-    throw ConfigError(fmt::format("--evaluations {}: are fewer than one for each of --starts {}",
+    throw ConfigError(fmt::format("--evaluations {}: give at least {}, one for each start",
                                   arguments.search.evaluations, arguments.starts));
+  if (arguments.apply_rank > arguments.propose)
+    throw ConfigError(fmt::format("--apply-rank {}: the search proposes {}", arguments.apply_rank,
+                                  counted(arguments.propose, "configuration")));
   require_searchable(arguments.file);  // before holds_npz
+  const bool npz = holds_npz(arguments.file);
   ConfigRequest request;
-  const bool is_file = std::filesystem::is_regular_file(arguments.standard);
-  if (is_file || !holds_npz(arguments.file)) {
-    request.configs = "default";
-    request.assigned = arguments.standard;
-  }
-  if (!arguments.standard.empty() && !is_file &&
-      (!request.configs.empty() || !number_of<std::int64_t>(arguments.standard)))
+  if (!npz) request = {.configs = "default", .assigned = arguments.standard};
+  if (!arguments.standard.empty() && !(npz ? number_of<std::int64_t>(arguments.standard).has_value()
+                                           : names_file(arguments.standard)))
     refuse_value("--default", arguments.standard +
                                   " is neither the program after layout assignment nor the number "
                                   "of a configuration in the file");
+  if (npz && arguments.apply == "jax")
+    throw ConfigError("--apply jax: an NPZ names no operations; --apply text numbers them");
   const SearchOptions& options = arguments.search;
   std::vector<AgreedValue> agreed = {
       {"the command", "search"},
       {"the options of the search",
        fmt::format("{} {} {} {} {}", options.evaluations, options.starts, options.propose,
                    options.seed, arguments.free)}};
-  const auto search = [&](Module& module, const std::vector<TrainedRun>& runs,
+  const auto search = [&](const Module& module, const std::vector<TrainedRun>& runs,
                           JobContext& context) {
-    module.standard = standard_row(arguments.standard, arguments.file, module);
     std::optional<MeasuredFile> file;
     std::function<MeasuredPoints(const SearchedModule&)> measured;
     if (!arguments.measured.empty()) {
@@ -242,9 +233,9 @@ void add_search_command(Command app) {
       "All configurations\n"
       "that differ from one in a group are scored together, the best is taken, and so on, from "
       "several starts. The\n"
-      "proposals are to be measured; the result is the same on any number of ranks. --json prints "
-      "what\n"
-      "`tpudist rank --configs FILE` reads.\n\n"
+      "proposals are to be measured; the result is the same on any number of ranks. For a module of "
+      "HLO, --json\n"
+      "prints what `tpudist rank --configs FILE` reads.\n\n"
       "Example:\n  tpudist search before.hlo.pb --default after.hlo.pb --run runs/xla-1 --propose "
       "5");
   command
@@ -265,17 +256,17 @@ void add_search_command(Command app) {
   command
       .add_option("--evaluations", arguments->search.evaluations,
                   "How many configurations to score at most")
-      .in_range(1, 100'000'000)
+      .in_range(1, 1'000'000)
       .show_default();
   command
       .add_option("--starts", arguments->starts,
                   "How many starts share the evaluations; each runs on one thread of a rank")
-      .in_range(1, 10'000)
+      .in_range(1, 256)
       .show_default();
   command.add_option("--seed", arguments->seed, "Of the random starts")
       .not_negative()
       .show_default();
-  command.add_flag("--free", arguments->free, "Leave the groups: each operation changes alone");
+  command.add_flag("--free", arguments->free, "Change each operation alone, without groups");
   command.run([arguments] { run(*arguments); });
 }
 

@@ -46,7 +46,7 @@ bool tells_apart(const Moments& own) {
   return own.deviation > 1e-9 * std::max(1.0, std::abs(own.mean));
 }
 
-auto key_of(const ScoredPoint& scored) { return std::tie(scored.score.score, scored.point); }
+auto key_of(const ScoredPoint& scored) { return std::tie(scored.score.estimate, scored.point); }
 
 // One start of the search.
 class Walk {
@@ -83,7 +83,7 @@ class Walk {
   std::vector<ScoredPoint> best() const {
     std::vector<ScoredPoint> best;
     for (const auto& [point, score] : known_) {
-      if (std::isfinite(score.score)) best.push_back({score, point});
+      if (std::isfinite(score.estimate)) best.push_back({score, point});
     }
     std::ranges::sort(best, {}, key_of);
     if (best.size() > kKept) best.resize(kKept);
@@ -106,10 +106,10 @@ class Walk {
     if (!fresh.empty()) {
       std::vector<PointScore> scores = score_(fresh);
       for (std::size_t i = 0; i < fresh.size(); ++i) {
-        if (!std::isfinite(scores[i].score))
-          scores[i].score = std::numeric_limits<double>::infinity();
+        if (!std::isfinite(scores[i].estimate))
+          scores[i].estimate = std::numeric_limits<double>::infinity();
         known_[fresh[i]] = scores[i];
-        if (scores[i].score < best_.score) best_ = scores[i];
+        if (scores[i].estimate < best_.estimate) best_ = scores[i];
       }
       left_ -= std::ssize(fresh);
       told_(std::ssize(fresh), best_);
@@ -118,7 +118,7 @@ class Walk {
     for (const Point& point : points) {
       const auto found = known_.find(point);
       scores.push_back(found == known_.end() ? std::numeric_limits<double>::infinity()
-                                             : found->second.score);
+                                             : found->second.estimate);
     }
     return scores;
   }
@@ -197,7 +197,7 @@ std::vector<ScoredPoint> gather(const std::vector<ScoredPoint>& own, std::size_t
   std::vector<double> scores;
   std::vector<std::uint16_t> points;
   for (const auto& [score, point] : own) {
-    scores.insert(scores.end(), {score.score, score.agree});
+    scores.insert(scores.end(), {score.estimate, score.agree});
     points.insert(points.end(), point.begin(), point.end());
   }
   scores = all_gather_variable<double>(world, scores);
@@ -336,10 +336,10 @@ SearchResult find_configs(const ConfigSpace& space, const PointScorer& score,
   PointScore best{std::numeric_limits<double>::infinity(), 0};
   const Walk::Told told = [&](std::int64_t fresh, const PointScore& of_walk) {
     const MutexLock lock(mutex);
-    if (of_walk.score < best.score) best = of_walk;
+    if (of_walk.estimate < best.estimate) best = of_walk;
     // The other ranks with starts advance alike.
     context.progress.advance(fresh * std::min(ranks, options.starts),
-                             fmt::format("best {:.3f}, {:.0f} % of members agree", best.score,
+                             fmt::format("best {:.3f}, {:.0f} % of members agree", best.estimate,
                                          100 * best.agree));
   };
   context.progress.start("search", options.evaluations, "evaluations");

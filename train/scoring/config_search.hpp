@@ -14,9 +14,9 @@
 
 namespace tpudist {
 
-// The score of a configuration; lower is faster.
+// What a search says of a configuration.
 struct PointScore {
-  double score = 0;
+  double estimate = 0;   // lower is faster
   double agree = 0;  // share of members that put it below the default
 };
 // Scores configurations. Thread-safe. The same list has the same scores; in another list a

@@ -41,7 +41,7 @@ PointScorer corrected(PointScorer score, const MeasuredPoints& file, const Confi
   for (std::size_t at = 0; at < points.size(); at += kPool) {
     const auto some = std::span(points).subspan(at);
     for (const PointScore& own : score(some.first(std::min<std::size_t>(kPool, some.size()))))
-      scores.push_back(own.score);
+      scores.push_back(own.estimate);
   }
   correction = correct_by_measurements(scores, choices, measurements);
   const auto fastest = std::ranges::min_element(correction.times) - correction.times.begin();
@@ -51,8 +51,8 @@ PointScorer corrected(PointScorer score, const MeasuredPoints& file, const Confi
           predict = correction.predict](std::span<const ConfigSpace::Point> some) {
     std::vector<PointScore> all = score(some);
     for (std::size_t k = 0; k < some.size(); ++k)
-      all[k].score =
-          predict(all[k].score, std::vector<std::int32_t>(some[k].begin(), some[k].end()));
+      all[k].estimate =
+          predict(all[k].estimate, std::vector<std::int32_t>(some[k].begin(), some[k].end()));
     return all;
   };
 }
@@ -182,6 +182,7 @@ ModuleSearch search_module(const Module& module, const std::vector<TrainedRun>& 
   points.insert(points.end(), found.proposals.begin(), found.proposals.end());
   Module listed = searched.with_configs(points);
   ModuleRanking ranking = rank_module(listed, runs, judgement, context);
+  std::ranges::sort(ranking.ranking, {}, [](const auto& own) { return own.configs.front(); });
   ModuleSearch search{found, std::move(listed), std::move(ranking), space.size()};
   search.pessimism = pessimism;
   search.correction = std::move(correction);

@@ -61,7 +61,7 @@ struct MeasuredPoints {
 struct ModuleSearch {
   SearchResult found;
   Module listed;          // the default configuration, then the proposals, as made configurations
-  ModuleRanking ranking;  // of `listed`, as rank_module ranks it
+  ModuleRanking ranking;  // of `listed`, as rank_module ranks it, in the order of `listed`
   double configs = 0;     // of the space
   std::vector<int> changed = {};    // [proposals] the number of groups with another choice
   std::vector<double> broken = {};  // [proposals] ConfigSpace::broken_share; empty with groups
