@@ -351,11 +351,9 @@ int compare(const std::vector<std::string>& runs_given, std::int64_t graphs,
   NoProgress progress;
   JobContext context{*world, pool, NodeTopology{}, progress};
   std::vector<std::vector<TrainedRun>> runs;
-  std::vector<double> pessimism;
   for (const std::string& run : runs_given) {
     runs.emplace_back();
     runs.back().push_back(open_run(run));
-    pessimism.push_back(pessimism_of(runs.back()).share);
   }
   const Collection& collection = runs.front().front().experiment.data.collection;
   synth::Plan plan = *synth::preset_named("demo").xla;
@@ -393,8 +391,9 @@ int compare(const std::vector<std::string>& runs_given, std::int64_t graphs,
       options.evaluations = evaluations;
       options.seed = static_cast<std::uint64_t>(r) + 1;
       CounterRng rng(mix_key({2, i, static_cast<std::uint64_t>(r)}));
+      const double pessimism = pessimism_of(searched.ranking()).share;
       all[i]["search"].push_back(
-          by_search(program, searched.scorer(pessimism[r]), options, context));
+          by_search(program, searched.scorer(pessimism), options, context));
       all[i]["search, mean alone"].push_back(
           by_search(program, searched.scorer(0), options, context));
       all[i]["ranked"].push_back(by_ranking(program, searched.scorer(0), evaluations, rng));
@@ -402,7 +401,6 @@ int compare(const std::vector<std::string>& runs_given, std::int64_t graphs,
     fmt::print(stderr, "{} of {}: {}\n", i + 1, programs.size(), program.name);
   }
   nlohmann::ordered_json json = {{"evaluations", evaluations},
-                                 {"pessimism", pessimism},
                                  {"budgets", kBudgets},
                                  {"runs", repeats}};
   for (std::size_t i = 0; i < programs.size(); ++i) {

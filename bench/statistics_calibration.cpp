@@ -2,7 +2,7 @@
 // simulated experiments for each case, the same ones in every run. Standard errors in brackets.
 //
 //   build/release/bench/statistics_calibration [REPEATS] [designs|beyond|looks|margin|deviations|
-//       pairs|collapses|unequal|promise|gain]
+//       pairs|collapses|unequal|promise|gain|slowdowns]
 //   build/release/bench/statistics_calibration [REPEATS] promise RANKED.json
 //
 // The last form splits the families of trained runs: RANKED.json is the output of `tpudist rank --json`.
@@ -393,6 +393,29 @@ void unequal(int repeats) {
   fmt::print("\n");
 }
 
+// Skewed values of one graph a family, half of them 0 and the others exponential, as slowdowns are: how
+// often the 95 % interval on other families holds, and how often the true mean lies above.
+void slowdowns(int repeats) {
+  fmt::print("\nmean slowdown, intervals of 95 %\n\n{:<10}  {:>12}  {:>12}\n", "families", "holds",
+             "too low");
+  for (const int families : {5, 8, 16, 24}) {
+    Share holds, low;
+    for (std::uint64_t key = 0; key < static_cast<std::uint64_t>(repeats); ++key) {
+      CounterRng random(mix_key({key, 53, static_cast<std::uint64_t>(families)}));
+      GraphValues found;
+      for (int f = 0; f < families; ++f) {
+        found.families.push_back(std::to_string(f));
+        found.values.push_back(random.uniform() < 0.5 ? 0 : -std::log(1 - random.uniform()));
+      }
+      const Interval interval =
+          t_interval(mean(found.values), family_variance({&found, 1}), kIntervalLevel, {.low = 0});
+      low.add(interval.high < 0.5);
+      holds.add(interval.low <= 0.5 && 0.5 <= interval.high);
+    }
+    fmt::print("{:<10}  {:>12}  {:>12}\n", families, holds.text(), low.text());
+  }
+}
+
 // How many to measure: how often the promised number is enough on a graph of a new family, for each
 // split into families that the promise is learned from and 20 others.
 void promise(int repeats) {
@@ -521,4 +544,5 @@ int main(int argc, char** argv) {
   else if (wanted("promise"))
     tpudist::promise(repeats);
   if (wanted("gain")) tpudist::gain(repeats);
+  if (wanted("slowdowns")) tpudist::slowdowns(repeats);
 }

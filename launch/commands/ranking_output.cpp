@@ -156,15 +156,7 @@ void warn_of_left_out(const ModuleRanking& result) {
 
 MeasurementAdvice advice_of(const RankingArguments& arguments, const std::vector<TrainedRun>& runs,
                             const ModuleRanking& result) {
-  std::vector<RankingRun> ranking;
-  for (const TrainedRun& run : runs) {
-    ranking.push_back({run.path, run.parameter_hash, {}});
-    for (const auto& member : result.members) {
-      if (member.run == run.path && member.why_left_out.empty())
-        ranking.back().used.insert(member.member);
-    }
-  }
-  return advise_measurements(ranking, arguments.judgement.options().combination,
+  return advise_measurements(ranking_runs(runs, result.members), arguments.judgement.options().combination,
                              share_of("--within", arguments.within, true),
                              share_of("--confidence", arguments.confidence, false));
 }

@@ -52,7 +52,7 @@ std::string pessimism_text(const ModuleSearch& search) {
                      search.pessimism.graphs > 0
                          ? fmt::format("chosen on {} that members had not seen",
                                        counted(search.pessimism.graphs, "measured graph"))
-                         : "without predictions.h5 to choose by");
+                         : "too few families of unseen graphs to choose it");
 }
 
 // A promise is learned from graphs whose lists of configurations were measured. It holds for lists. A

@@ -91,7 +91,7 @@ std::string slowdown_table(const std::vector<NamedSlowdowns>& rows) {
   }
   if (!any) return {};
   return "how much slower than the fastest the best of the first k is, members combined (95 %: this "
-         "model on other families)\n" +
+         "model on other families; too narrow for few)\n" +
          table.to_text(2);
 }
 

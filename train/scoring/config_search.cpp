@@ -14,6 +14,7 @@
 #include "core/means.hpp"
 #include "core/mutex.hpp"
 #include "core/random.hpp"
+#include "data/schema/model_family.hpp"
 #include "results/scores/member_scores.hpp"
 #include "statistics/ranking/combination.hpp"
 #include "statistics/ranking/metrics.hpp"
@@ -271,23 +272,24 @@ std::vector<Point> reference_points(const ConfigSpace& space, std::int64_t count
   return points;
 }
 
-Pessimism chosen_pessimism(const PredictionSource& predictions) {
+Pessimism chosen_pessimism(const PredictionSource& predictions,
+                           const std::vector<bool>& takes_part) {
   constexpr double kTried[] = {0, 0.25, 0.5, 1, 2};
   constexpr std::int64_t kMeasured = 10;
+  constexpr std::size_t kLeastFamilies = 5;
   double sums[std::size(kTried)] = {};
-  Pessimism chosen;
-  const PredictionsHeader& header = predictions.header();
-  for (std::size_t g = 0; g < header.graphs.size(); ++g) {
-    const PredictionEntry& graph = header.graphs[g];
-    if (graph.split == "test" || std::ranges::count(graph.held_out, true) < 2) continue;
-    PredictionRows rows = predictions.read(static_cast<int>(g));
-    const std::vector<double> weights = held_out_weights(graph, rows), targets = rows.targets();
+  std::int64_t graphs = 0;
+  std::set<std::string> families;
+  const auto add = [&](const PredictionEntry& graph, const PredictionRows& rows,
+                       const std::vector<double>& weights) {
+    const std::vector<double> targets = rows.targets();
     std::vector<std::vector<double>> members;  // that have not seen the graph
     for (std::size_t m = 0; m < weights.size(); ++m) {
-      if (weights[m] > 0 && !rows.scores[m].empty()) members.push_back(std::move(rows.scores[m]));
+      if (weights[m] > 0) members.push_back(rows.scores[m]);
     }
-    if (members.size() < 2 || std::ranges::min(targets) <= 0) continue;
-    ++chosen.graphs;
+    if (members.size() < 2 || std::ranges::min(targets) <= 0) return;
+    ++graphs;
+    families.insert(model_family(graph.name));
     const std::vector<MemberSpread> spreads = member_spreads(members);
     for (std::size_t i = 0; i < std::size(kTried); ++i) {
       std::vector<double> scores;
@@ -295,9 +297,10 @@ Pessimism chosen_pessimism(const PredictionSource& predictions) {
         scores.push_back(mean(spread.z_scores) + kTried[i] * spread.deviation);
       sums[i] += slowdown_at(scores, targets, kMeasured);
     }
-  }
-  if (chosen.graphs > 0) chosen.share = kTried[std::ranges::min_element(sums) - std::begin(sums)];
-  return chosen;
+  };
+  each_unseen_graph(predictions, add, takes_part);
+  if (families.size() < kLeastFamilies) return {};
+  return {kTried[std::ranges::min_element(sums) - std::begin(sums)], graphs};
 }
 
 void SearchResult::propose(int count) {

@@ -57,13 +57,14 @@ std::vector<ConfigSpace::Point> reference_points(const ConfigSpace& space, std::
 
 // The weight of the members' deviation, and the number of graphs that chose it.
 struct Pessimism {
-  double share = 0.5;  // if no graph chose it
+  double share = 0.5;  // if none chose it
   std::int64_t graphs = 0;
 };
 // Of 0, 0.25, 0.5, 1 and 2 the weight with the smallest mean slowdown of the best of the first ten,
 // over the measured graphs that two members or more have not seen in training; the smaller one if two
-// are equal.
-Pessimism chosen_pessimism(const PredictionSource& predictions);
+// are equal. Fewer than five families choose nothing. `takes_part` [M]: members that count; empty: all.
+Pessimism chosen_pessimism(const PredictionSource& predictions,
+                           const std::vector<bool>& takes_part = {});
 
 struct SearchOptions {
   std::int64_t evaluations = 10'000;  // most configurations to score, of all starts together

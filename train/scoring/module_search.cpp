@@ -10,8 +10,6 @@
 
 #include "core/error.hpp"
 #include "core/log.hpp"
-#include "results/records/run_folder.hpp"
-#include "results/scores/joined_predictions.hpp"
 
 namespace tpudist {
 namespace {
@@ -89,20 +87,14 @@ LayoutSpace layouts_of(const Module& module) {
 
 }  // namespace
 
-Pessimism pessimism_of(const std::vector<TrainedRun>& runs) {
-  Pessimism chosen;
-  std::vector<std::shared_ptr<const PredictionsFile>> files;
+Pessimism pessimism_of(std::span<const RankingRun> runs) {
   try {
-    for (const TrainedRun& run : runs) {
-      const std::filesystem::path path = RunFolder(run.path).predictions();
-      if (std::filesystem::exists(path))
-        files.push_back(std::make_shared<const PredictionsFile>(path));
-    }
-    if (!files.empty()) chosen = chosen_pessimism(JoinedPredictions(std::move(files)));
+    const RankingPredictions predictions = open_predictions(runs);
+    if (predictions.source) return chosen_pessimism(*predictions.source, predictions.takes_part);
   } catch (const Error& error) {
     spdlog::warn("{}; no predictions choose the pessimism", error.what());
   }
-  return chosen;
+  return {};
 }
 
 SearchedModule::SearchedModule(const Module& module, const std::vector<TrainedRun>& runs,
@@ -123,8 +115,9 @@ SearchedModule::SearchedModule(const Module& module, const std::vector<TrainedRu
     prediction_ = std::move(graphs.front());
   });
   context.progress.finish();
-  for (const auto& member : judged_members(session_, all, prediction_, judgement, context.pool))
-    used_.push_back(member.why_left_out.empty());
+  const auto members = judged_members(session_, all, prediction_, judgement, context.pool);
+  for (const auto& member : members) used_.push_back(member.why_left_out.empty());
+  ranking_ = ranking_runs(runs, members);
 }
 
 Module SearchedModule::with_configs(std::span<const ConfigSpace::Point> points) const {
@@ -166,11 +159,11 @@ ModuleSearch search_module(const Module& module, const std::vector<TrainedRun>& 
                            const JudgementOptions& judgement, SearchOptions options, bool free,
                            JobContext& context,
                            const std::function<MeasuredPoints(const SearchedModule&)>& measured) {
+  const SearchedModule searched(module, runs, judgement, free, options.seed, context);
   // By rank 0 alone, since ranks may see other files.
   Pessimism pessimism;
-  run_on_first_rank(context.world, [&] { pessimism = pessimism_of(runs); });
+  run_on_first_rank(context.world, [&] { pessimism = pessimism_of(searched.ranking()); });
   context.world.broadcast(std::span(&pessimism, 1), 0);
-  const SearchedModule searched(module, runs, judgement, free, options.seed, context);
   const ConfigSpace& space = searched.space();
   add_known(module, space, options);
   PointScorer scorer = searched.scorer(pessimism.share);

@@ -14,8 +14,8 @@
 
 namespace tpudist {
 
-// Chosen by the runs' predictions.h5, if there are any that can be read.
-Pessimism pessimism_of(const std::vector<TrainedRun>& runs);
+// Chosen by the runs' predictions (open_predictions), if there are any that can be read.
+Pessimism pessimism_of(std::span<const RankingRun> runs);
 
 // A module with its space and the members that score it. Borrows module and runs.
 class SearchedModule {
@@ -28,6 +28,7 @@ class SearchedModule {
 
   const ConfigSpace& space() const { return space_; }
   const ConfigSpace& grouped() const { return grouped_; }  // even if `free`
+  std::span<const RankingRun> ranking() const { return ranking_; }
   // The module with these configurations in place of its own, as made ones; the first is the
   // default.
   Module with_configs(std::span<const ConfigSpace::Point> points) const;
@@ -49,6 +50,7 @@ class SearchedModule {
   MemberWeights weights_;
   ScoresByMember prediction_;  // of the pool
   std::vector<bool> used_;     // [M]
+  std::vector<RankingRun> ranking_;
 };
 
 // Measured configurations, which may lie outside of a searched space: then they have no measurement.
