@@ -392,17 +392,15 @@ int compare(const std::vector<std::string>& runs_given, std::int64_t graphs,
       options.seed = static_cast<std::uint64_t>(r) + 1;
       CounterRng rng(mix_key({2, i, static_cast<std::uint64_t>(r)}));
       const double pessimism = pessimism_of(searched.ranking()).share;
-      all[i]["search"].push_back(
-          by_search(program, searched.scorer(pessimism), options, context));
+      all[i]["search"].push_back(by_search(program, searched.scorer(pessimism), options, context));
       all[i]["search, mean alone"].push_back(
           by_search(program, searched.scorer(0), options, context));
       all[i]["ranked"].push_back(by_ranking(program, searched.scorer(0), evaluations, rng));
     }
     fmt::print(stderr, "{} of {}: {}\n", i + 1, programs.size(), program.name);
   }
-  nlohmann::ordered_json json = {{"evaluations", evaluations},
-                                 {"budgets", kBudgets},
-                                 {"runs", repeats}};
+  nlohmann::ordered_json json = {
+      {"evaluations", evaluations}, {"budgets", kBudgets}, {"runs", repeats}};
   for (std::size_t i = 0; i < programs.size(); ++i) {
     Program& program = *programs[i];
     for (const auto& [method, results] : all[i])

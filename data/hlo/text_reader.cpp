@@ -252,8 +252,7 @@ class TextReader {
         to->op_name = value_in(metadata, "op_name");
         to->source = source_text(std::string(value_in(metadata, "source_file")),
                                  number_in(metadata, "source_line"));
-        if (to->source.empty())
-          to->source = sources_.text(number_in(metadata, "stack_frame_id"));
+        if (to->source.empty()) to->source = sources_.text(number_in(metadata, "stack_frame_id"));
       } else {
         from_.value();
       }

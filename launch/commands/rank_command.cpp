@@ -82,9 +82,10 @@ void print_ranking(const ModuleRanking& result, const Findings& findings, std::s
 std::string best_text(const RankArguments& arguments, const Module& module,
                       const ModuleRanking& result, const Findings& findings) {
   if (!findings.standard)
-    return module.made ? fmt::format("{} lacks the default layouts; add an empty entry {{}} to see "
-                                     "the gain over them\n",
-                                     arguments.request.configs)
+    return module.made ? fmt::format(
+                             "{} lacks the default layouts; add an empty entry {{}} to see "
+                             "the gain over them\n",
+                             arguments.request.configs)
                        : "the file has no default run; --default N names one\n";
   const bool assumed = arguments.standard.empty() && !module.made && module.config_numbers.empty();
   const std::string standard = fmt::format("the default, configuration {}{}",

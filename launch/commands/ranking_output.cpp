@@ -156,7 +156,8 @@ void warn_of_left_out(const ModuleRanking& result) {
 
 MeasurementAdvice advice_of(const RankingArguments& arguments, const std::vector<TrainedRun>& runs,
                             const ModuleRanking& result) {
-  return advise_measurements(ranking_runs(runs, result.members), arguments.judgement.options().combination,
+  return advise_measurements(ranking_runs(runs, result.members),
+                             arguments.judgement.options().combination,
                              share_of("--within", arguments.within, true),
                              share_of("--confidence", arguments.confidence, false));
 }

@@ -86,15 +86,16 @@ void print_found(const SearchArguments& arguments, const std::vector<TrainedRun>
         "groups", arguments.free ? fmt::format(" {:>7}", "broken") : "");
   const auto row = [&](const std::string& rank, const PointScore& own, std::size_t number) {
     const ModuleRanking::Config& config = ranking.ranking[number];
-    print("{:>6} {:>9} {:>14.7g} {:>9} {:>9} {:>5.0f} % {:>7}{}\n", rank,
-          findings.has_times() ? fmt::format("{:.6g}", std::exp(own.estimate))
-                               : fmt::format("{:.4f}", own.estimate),
-          config.score,
-          std::isnan(config.spread.deviation) ? "-" : fmt::format("{:.4f}", config.spread.deviation),
-          findings.gain_text(own), 100 * own.agree, number == 0 ? 0 : search.changed[number - 1],
-          !arguments.free
-              ? ""
-              : fmt::format(" {:>5.1f} %", number == 0 ? 0 : 100 * search.broken[number - 1]));
+    print(
+        "{:>6} {:>9} {:>14.7g} {:>9} {:>9} {:>5.0f} % {:>7}{}\n", rank,
+        findings.has_times() ? fmt::format("{:.6g}", std::exp(own.estimate))
+                             : fmt::format("{:.4f}", own.estimate),
+        config.score,
+        std::isnan(config.spread.deviation) ? "-" : fmt::format("{:.4f}", config.spread.deviation),
+        findings.gain_text(own), 100 * own.agree, number == 0 ? 0 : search.changed[number - 1],
+        !arguments.free
+            ? ""
+            : fmt::format(" {:>5.1f} %", number == 0 ? 0 : 100 * search.broken[number - 1]));
   };
   for (std::size_t k = 0; k < found.scores.size(); ++k)
     row(std::to_string(k + 1), found.scores[k], k + 1);
@@ -108,11 +109,12 @@ void print_found(const SearchArguments& arguments, const std::vector<TrainedRun>
   if (found.scores.empty() || found.scores.front().estimate >= found.standard.estimate)
     print("ranked first is the default\n");
   else
-    print("predicted gain of the best over the default: {}{}; {:.0f} % of members call it faster\n{}",
-          findings.gain_text(found.scores.front()),
-          findings.has_times() ? " of its time" : " standard deviations of random configurations",
-          100 * found.scores.front().agree,
-          findings.measured ? "" : known_text(search.known, taking_part(ranking)));
+    print(
+        "predicted gain of the best over the default: {}{}; {:.0f} % of members call it faster\n{}",
+        findings.gain_text(found.scores.front()),
+        findings.has_times() ? " of its time" : " standard deviations of random configurations",
+        100 * found.scores.front().agree,
+        findings.measured ? "" : known_text(search.known, taking_part(ranking)));
   if (findings.measured)
     print("{}", measured_text(search.correction, *findings.measured, 0));
   else
@@ -142,13 +144,14 @@ nlohmann::ordered_json to_json(const SearchArguments& arguments,
   for (std::size_t k = 0; k <= found.scores.size(); ++k) {
     const PointScore& own = k == 0 ? found.standard : found.scores[k - 1];
     const ModuleRanking::Config& config = search.ranking.ranking[k];
-    nlohmann::ordered_json entry = {{"rank", k},
-                                    {"estimate", finite_or_null(own.estimate)},
-                                    {"score", config.score},
-                                    {"deviation", finite_or_null(config.spread.deviation)},
-                                    {"gain", finite_or_null(found.standard.estimate - own.estimate)},
-                                    {"faster", own.agree},
-                                    {"changed_groups", k == 0 ? 0 : search.changed[k - 1]}};
+    nlohmann::ordered_json entry = {
+        {"rank", k},
+        {"estimate", finite_or_null(own.estimate)},
+        {"score", config.score},
+        {"deviation", finite_or_null(config.spread.deviation)},
+        {"gain", finite_or_null(found.standard.estimate - own.estimate)},
+        {"faster", own.agree},
+        {"changed_groups", k == 0 ? 0 : search.changed[k - 1]}};
     if (arguments.free) entry["broken"] = k == 0 ? 0 : search.broken[k - 1];
     if (k == 0) entry["default"] = true;
     entry["layouts"] = layouts_json(*search.listed.made, static_cast<std::int64_t>(k));
@@ -233,7 +236,8 @@ void add_search_command(Command app) {
       "All configurations\n"
       "that differ from one in a group are scored together, the best is taken, and so on, from "
       "several starts. The\n"
-      "proposals are to be measured; the result is the same on any number of ranks. For a module of "
+      "proposals are to be measured; the result is the same on any number of ranks. For a module "
+      "of "
       "HLO, --json\n"
       "prints what `tpudist rank --configs FILE` reads.\n\n"
       "Example:\n  tpudist search before.hlo.pb --default after.hlo.pb --run runs/xla-1 --propose "

@@ -57,7 +57,8 @@ std::string interval_remark(const ReportedVariant& variant, bool valid) {
   for (std::size_t top = 0; top < kTops.size(); ++top) {
     const MeanSlowdown found = mean_slowdown(graphs, top);
     if (!std::isnan(found.mean))
-      text += fmt::format("{}k = {}: {}", text.empty() ? "" : ", ", kTops[top], slowdown_text(found));
+      text +=
+          fmt::format("{}k = {}: {}", text.empty() ? "" : ", ", kTops[top], slowdown_text(found));
   }
   if (text.empty()) return {};
   return about(variant, "mean slowdown (95 %: this model on other families): " + text + ".");

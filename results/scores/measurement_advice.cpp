@@ -50,7 +50,8 @@ void learn(std::span<const RankingRun> runs, const Combination& combination,
   each_unseen_graph(*predictions.source, add, predictions.takes_part);
   if (fewest < members && !advice.needed.empty())
     advice.note += fmt::format(
-        "learned from rankings by {} or more: of a graph in folds, few of the {} have not seen it\n",
+        "learned from rankings by {} or more: of a graph in folds, few of the {} have not seen "
+        "it\n",
         counted(fewest, "member"), counted(members, "member"));
   FamilyClusters clusters = family_clusters(advice.families);
   if (!clusters.note.empty()) advice.note += clusters.note + "\n";

@@ -90,7 +90,8 @@ std::string slowdown_table(const std::vector<NamedSlowdowns>& rows) {
     add(name, graphs, difference);
   }
   if (!any) return {};
-  return "how much slower than the fastest the best of the first k is, members combined (95 %: this "
+  return "how much slower than the fastest the best of the first k is, members combined (95 %: "
+         "this "
          "model on other families; too narrow for few)\n" +
          table.to_text(2);
 }

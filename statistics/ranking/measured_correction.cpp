@@ -147,7 +147,8 @@ struct Features {
     for (std::size_t i = 0; i < weights.size(); ++i) {
       constant += weights[i];
       slope += kSlopeWeight * weights[i] * z[i];
-      for (std::size_t c = 0; c < columns.size(); ++c) by_state[c][state(i, c)] += share * weights[i];
+      for (std::size_t c = 0; c < columns.size(); ++c)
+        by_state[c][state(i, c)] += share * weights[i];
     }
     return [=, columns = columns](double score, std::span<const std::int32_t> own) {
       double value = constant + slope * score;

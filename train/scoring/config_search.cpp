@@ -47,7 +47,9 @@ bool tells_apart(const Moments& own) {
   return own.deviation > 1e-9 * std::max(1.0, std::abs(own.mean));
 }
 
-auto key_of(const ScoredPoint& scored) { return std::tie(scored.score.estimate, scored.point); }
+auto key_of(const ScoredPoint& scored) {
+  return std::tie(scored.score.estimate, scored.point);
+}
 
 // One start of the search.
 class Walk {
@@ -341,9 +343,9 @@ SearchResult find_configs(const ConfigSpace& space, const PointScorer& score,
     const MutexLock lock(mutex);
     if (of_walk.estimate < best.estimate) best = of_walk;
     // The other ranks with starts advance alike.
-    context.progress.advance(fresh * std::min(ranks, options.starts),
-                             fmt::format("best {:.3f}, {:.0f} % of members agree", best.estimate,
-                                         100 * best.agree));
+    context.progress.advance(
+        fresh * std::min(ranks, options.starts),
+        fmt::format("best {:.3f}, {:.0f} % of members agree", best.estimate, 100 * best.agree));
   };
   context.progress.start("search", options.evaluations, "evaluations");
   run_on_all_ranks(context.world, [&] {

@@ -16,7 +16,7 @@ namespace tpudist {
 
 // What a search says of a configuration.
 struct PointScore {
-  double estimate = 0;   // lower is faster
+  double estimate = 0;  // lower is faster
   double agree = 0;  // share of members that put it below the default
 };
 // Scores configurations. Thread-safe. The same list has the same scores; in another list a
