@@ -23,6 +23,7 @@
 #include "core/means.hpp"
 #include "core/random.hpp"
 #include "statistics/intervals/comparison.hpp"
+#include "statistics/intervals/family_variance.hpp"
 #include "statistics/intervals/score_intervals.hpp"
 #include "statistics/intervals/variance_components.hpp"
 #include "statistics/ranking/predicted_gain.hpp"
