@@ -81,7 +81,7 @@ TEST_F(SearchMeasured, ReadsAFileWithRunTimes) {
 
 TEST_F(SearchMeasured, SaysWhatThePromiseIsOf) {
   const std::string made = printed(before_, ""), listed = printed(test_, "");
-  EXPECT_THAT(made, AllOf(HasSubstr("no promise covers the proposals: "),
+  EXPECT_THAT(made, AllOf(HasSubstr("no promise for the proposals: "),
                           HasSubstr(" --configs random:512`: how many to measure is not known: run "
                                     "has no predictions")));
   EXPECT_THAT(listed, HasSubstr("for the list of `tpudist rank " + test_ + "`: how many"));
