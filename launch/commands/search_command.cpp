@@ -32,10 +32,10 @@ struct SearchArguments : RankingArguments {
 // A search and what is told beside it.
 struct SearchFindings {
   ModuleSearch search;
-  std::optional<MeasuredFile> measured;
-  MeasurementAdvice advice;
-  std::string listing;      // the command that ranks a list of this program
-  std::int64_t listed = 0;  // configurations of that list
+  std::optional<MeasuredFile> measured = {};
+  MeasurementAdvice advice = {};
+  std::string listing = {};  // the command that ranks a list of this program
+  std::int64_t listed = 0;   // configurations of that list
 
   // Whether estimates are logarithms of times.
   bool has_times() const { return measured && search.correction.why_not.empty(); }
@@ -60,8 +60,9 @@ std::string pessimism_text(const ModuleSearch& search) {
 std::string promise_text(const SearchFindings& findings) {
   const std::string& collection = findings.advice.collection;
   return fmt::format(
-      "no promise covers the proposals: graphs with known times have lists of configurations{}, "
-      "not all of a space\nfor the list of `{}`: {}",
+      "no promise for the proposals: promises are learned from measured lists{}, and no whole "
+      "space "
+      "was ever measured\nfor the list of `{}`: {}",
       collection.empty() ? "" : " (" + collection + ")", findings.listing,
       findings.advice.text(findings.listed));
 }
