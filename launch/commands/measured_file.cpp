@@ -60,7 +60,7 @@ std::uint64_t hash_of(const LayoutSpace& space, const LayoutConfig& config) {
   return hash64(std::as_bytes(std::span(states)));
 }
 
-void add(double time, const RowOf& rows, std::uint64_t key, MeasuredFile& measured) {
+void add_measurement(double time, const RowOf& rows, std::uint64_t key, MeasuredFile& measured) {
   const auto found = rows.find(key);
   if (!(time > 0) || std::isinf(time))
     ++measured.without_time;
@@ -121,8 +121,8 @@ void read_json_list(const nlohmann::json& list, const std::string& where, const 
       layouts.push_back(entry["layouts"]);
       times.push_back(time);
     } else if (entry.contains("config") && entry["config"].is_number_integer()) {
-      add(time, by_number, static_cast<std::uint64_t>(entry["config"].get<std::int64_t>()),
-          measured);
+      add_measurement(time, by_number,
+                      static_cast<std::uint64_t>(entry["config"].get<std::int64_t>()), measured);
     } else {
       throw DataError(where + (entry.contains("layouts")
                                    ? ": `rank` reads times of layouts with --configs alone; "
@@ -136,7 +136,7 @@ void read_json_list(const nlohmann::json& list, const std::string& where, const 
     by_layouts.emplace(hash_of(space, module.made->configs[row]), row);
   const std::vector<LayoutConfig> configs = json_configs(space, layouts.dump(), where);
   for (std::size_t i = 0; i < configs.size(); ++i)
-    add(times[i], by_layouts, hash_of(space, configs[i]), measured);
+    add_measurement(times[i], by_layouts, hash_of(space, configs[i]), measured);
 }
 
 // Another file of the module's program, with run times.
@@ -159,7 +159,8 @@ void read_module_times(const Module& other, const Module& module, MeasuredFile& 
   RowOf rows;
   for (std::size_t row = 0; row < listed.size(); ++row) rows.emplace(listed[row], row);
   for (std::size_t row = 0; row < hashes.size(); ++row)
-    add(other.dataset.target(0, static_cast<std::int64_t>(row)), rows, hashes[row], measured);
+    add_measurement(other.dataset.target(0, static_cast<std::int64_t>(row)), rows, hashes[row],
+                    measured);
 }
 
 }  // namespace

@@ -27,7 +27,7 @@ std::int64_t distinct_configs(const PredictionRows& rows) {
 
 void learn(std::span<const RankingRun> runs, const Combination& combination,
            MeasurementAdvice& advice) {
-  const RankingPredictions predictions = open_predictions(runs);
+  const RankingPredictions predictions = ranking_predictions(runs);
   advice.unknown = predictions.lack;
   if (!predictions.source) return;
   advice.collection = predictions.source->header().collection;
@@ -66,7 +66,7 @@ std::string share_text(double share) {
 
 }  // namespace
 
-RankingPredictions open_predictions(std::span<const RankingRun> runs) {
+RankingPredictions ranking_predictions(std::span<const RankingRun> runs) {
   RankingPredictions found;
   std::vector<std::shared_ptr<const PredictionsFile>> files;
   std::map<std::string, const std::set<int>*> used;  // by folder

@@ -30,7 +30,7 @@ struct RankingPredictions {
   std::string lack = {};                           // what the first other run lacks
 };
 // Throws what reading and joining throw.
-RankingPredictions open_predictions(std::span<const RankingRun> runs);
+RankingPredictions ranking_predictions(std::span<const RankingRun> runs);
 
 // How many of the configurations that these runs rank first to measure. Plain data.
 struct MeasurementAdvice {
@@ -51,7 +51,7 @@ struct MeasurementAdvice {
   nlohmann::ordered_json json() const;
 };
 
-// Learns from open_predictions: on each graph with run times, from the members that never saw the
+// Learns from ranking_predictions: on each graph with run times, from the members that never saw the
 // graph and take part, combined by `combination`. Predictions that cannot be read or joined are a
 // reason, no error.
 MeasurementAdvice advise_measurements(std::span<const RankingRun> runs,

@@ -82,9 +82,10 @@ TEST_F(SearchMeasured, ReadsAFileWithRunTimes) {
 TEST_F(SearchMeasured, SaysWhatThePromiseIsOf) {
   const std::string made = printed(before_, ""), listed = printed(test_, "");
   EXPECT_THAT(made, AllOf(HasSubstr("no promise for the proposals: "),
-                          HasSubstr(" --configs random:512`: how many to measure is not known: run "
+                          HasSubstr(" --configs random:512`: cannot say how many to measure: run "
                                     "has no predictions")));
-  EXPECT_THAT(listed, HasSubstr("for the list of `tpudist rank " + test_ + "`: how many"));
+  EXPECT_THAT(listed,
+              HasSubstr("for the list of `tpudist rank " + test_ + "`: cannot say how many"));
   measure(found(test_), "times.json");
   EXPECT_THAT(printed(test_, "--measured times.json"),
               AllOf(HasSubstr("measured 7 configurations; the model ranks them with Kendall tau "

@@ -89,7 +89,7 @@ LayoutSpace layouts_of(const Module& module) {
 
 Pessimism pessimism_of(std::span<const RankingRun> runs) {
   try {
-    const RankingPredictions predictions = open_predictions(runs);
+    const RankingPredictions predictions = ranking_predictions(runs);
     if (predictions.source) return chosen_pessimism(*predictions.source, predictions.takes_part);
   } catch (const Error& error) {
     spdlog::warn("{}; no predictions choose the pessimism", error.what());

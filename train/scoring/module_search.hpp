@@ -14,7 +14,7 @@
 
 namespace tpudist {
 
-// Chosen by the runs' predictions (open_predictions), if there are any that can be read.
+// Chosen by the runs' predictions (ranking_predictions), if there are any that can be read.
 Pessimism pessimism_of(std::span<const RankingRun> runs);
 
 // A module with its space and the members that score it. Borrows module and runs.

@@ -59,7 +59,7 @@ TEST_F(SearchTest, MeasurementsCorrectTheScore) {
     EXPECT_EQ(proposal[group], 1);
     EXPECT_EQ(std::ranges::count(known.points, proposal), 0);
   }
-  EXPECT_NEAR(found.found.scores[0].score, std::log(5.0), 0.5);
+  EXPECT_NEAR(found.found.scores[0].estimate, std::log(5.0), 0.5);
 }
 
 }  // namespace
