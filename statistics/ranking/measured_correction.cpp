@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <map>
 #include <numeric>
 #include <set>
@@ -98,68 +99,57 @@ std::vector<std::size_t> used_rows(std::vector<std::size_t> rows,
 
 // [c] the geometric mean of a configuration's times; NaN if it is not measured.
 std::vector<double> mean_times(std::size_t configs, std::span<const Measurement> measurements) {
-  std::map<std::size_t, std::vector<double>> all;
+  std::vector<double> times(configs, kNone), logs(configs), counts(configs);
   for (const auto& [config, time] : measurements) {
     if (config >= configs || !(time > 0) || std::isinf(time))
       throw Error(ErrorKind::failed, "a measurement is of no configuration, or of no time");
-    all[config].push_back(time);
-  }
-  std::vector<double> times(configs, kNone);
-  for (auto& [config, own] : all) {
-    times[config] = own.front();
-    if (own.size() == 1) continue;
-    for (double& time : own) time = std::log(time);
-    times[config] = std::exp(mean(own));
+    logs[config] += std::log(time);
+    times[config] = ++counts[config] == 1 ? time : std::exp(logs[config] / counts[config]);
   }
   return times;
 }
 
-// The measured rows that a correction is learned from, and the features in which they differ.
+// The features of the measured configurations: scaled scores, and states in the columns that differ.
 struct Features {
-  std::span<const std::int32_t> states;  // [c][width]
-  std::size_t width;
-  std::vector<std::size_t> rows, columns;
-  std::vector<double> z;  // [rows] scaled scores
-  double share = columns.empty() ? 0 : 1 / static_cast<double>(columns.size());  // of a column
+  std::vector<double> z;                          // [n]
+  std::vector<std::vector<std::int32_t>> states;  // [n][columns]
+  double share = 1 / std::max(1.0, static_cast<double>(states[0].size()));  // of a column
 
-  std::int32_t state(std::size_t i, std::size_t column) const {
-    return states[rows[i] * width + columns[column]];
-  }
-
-  // [rows][rows]
+  // [n][n]
   std::vector<double> kernel() const {
     std::vector<double> kernel;
-    for (std::size_t i = 0; i < rows.size(); ++i) {
-      for (std::size_t j = 0; j < rows.size(); ++j) {
-        double alike = 1 + kSlopeWeight * z[i] * z[j];
-        for (std::size_t c = 0; c < columns.size(); ++c)
-          alike += state(i, c) == state(j, c) ? share : 0;
-        kernel.push_back(alike);
-      }
+    for (std::size_t i = 0; i < z.size(); ++i) {
+      for (std::size_t j = 0; j < z.size(); ++j)
+        kernel.push_back(1 + kSlopeWeight * z[i] * z[j] +
+                         share * std::inner_product(states[i].begin(), states[i].end(),
+                                                    states[j].begin(), 0.0, std::plus<>(),
+                                                    std::equal_to<>()));
     }
     return kernel;
   }
-
-  // The scaled score with the fitted residual, by the scaled score and the states.
-  MeasuredCorrection::Predict predictor(const std::vector<double>& weights) const {
-    double constant = 0, slope = 1;
-    std::vector<std::unordered_map<std::int32_t, double>> by_state(columns.size());
-    for (std::size_t i = 0; i < weights.size(); ++i) {
-      constant += weights[i];
-      slope += kSlopeWeight * weights[i] * z[i];
-      for (std::size_t c = 0; c < columns.size(); ++c)
-        by_state[c][state(i, c)] += share * weights[i];
-    }
-    return [=, columns = columns](double score, std::span<const std::int32_t> own) {
-      double value = constant + slope * score;
-      for (std::size_t c = 0; c < columns.size(); ++c) {
-        const auto known = by_state[c].find(own[columns[c]]);
-        if (known != by_state[c].end()) value += known->second;
-      }
-      return value;
-    };
-  }
 };
+
+// The scaled score plus the fitted residual, as the logarithm of a time.
+MeasuredCorrection::Predict predictor(const Features& features,
+                                      const std::vector<std::size_t>& columns,
+                                      const std::vector<double>& weights, Scale s, Scale y) {
+  double constant = 0, slope = 1;
+  std::vector<std::unordered_map<std::int32_t, double>> by_state(columns.size());
+  for (std::size_t i = 0; i < weights.size(); ++i) {
+    constant += weights[i];
+    slope += kSlopeWeight * weights[i] * features.z[i];
+    for (std::size_t c = 0; c < columns.size(); ++c)
+      by_state[c][features.states[i][c]] += features.share * weights[i];
+  }
+  return [=](double score, std::span<const std::int32_t> states) {
+    double value = constant + slope * s(score);
+    for (std::size_t c = 0; c < columns.size(); ++c) {
+      const auto known = by_state[c].find(states[columns[c]]);
+      if (known != by_state[c].end()) value += known->second;
+    }
+    return y.centre + y.deviation * value;
+  };
+}
 
 }  // namespace
 
@@ -196,21 +186,22 @@ MeasuredCorrection correct_by_measurements(std::span<const double> scores,
   }
   Scale s(own);
   if (!s.differs()) s.deviation = std::max(Scale(scores).deviation, 1e-300);
+  const std::vector<std::size_t> columns = differing_columns(states, width, rows);
+  std::vector<std::vector<std::int32_t>> differing(rows.size());
   std::vector<double> z, residuals;
   for (std::size_t i = 0; i < rows.size(); ++i) {
+    for (const std::size_t column : columns)
+      differing[i].push_back(states[rows[i] * width + column]);
     z.push_back(s(own[i]));
     residuals.push_back(y(logs[i]) - z[i]);
   }
-  const Features features{states, width, rows, differing_columns(states, width, rows), z};
+  const Features features{z, differing};
   const RidgeFit fit = best_fit(features.kernel(), residuals);
   result.ridge = fit.ridge;
   std::vector<double> predicted;  // without the configuration itself
   for (std::size_t i = 0; i < rows.size(); ++i) predicted.push_back(y(logs[i]) - fit.errors[i]);
   result.tau_after = kendall_tau_b(predicted, logs);
-  result.predict = [s, y, scaled = features.predictor(fit.weights)](
-                       double score, std::span<const std::int32_t> of_config) {
-    return y.centre + y.deviation * scaled(s(score), of_config);
-  };
+  result.predict = predictor(features, columns, fit.weights, s, y);
   for (std::size_t k = 0; k < configs; ++k)
     result.scores[k] = std::isnan(result.times[k])
                            ? result.predict(scores[k], states.subspan(k * width, width))
