@@ -117,32 +117,31 @@ Slate ConfigSpace::slate(std::span<const Point> points) const {
   return slate;
 }
 
-ConfigSpace::Point ConfigSpace::point_of(const LayoutConfig& config) const {
-  Point point = standard_point;
-  for (std::size_t g = 0; g < groups.size(); ++g) {
-    const std::uint16_t choice = config[groups[g].nodes.front()];
-    if (choice < groups[g].choices.size()) point[g] = choice;
+std::optional<ConfigSpace::Point> ConfigSpace::point_of(const LayoutConfig& own) const {
+  Point point;
+  for (const Group& group : groups) {
+    point.push_back(own[group.nodes.front()]);
+    if (point.back() >= group.choices.size()) return std::nullopt;
   }
-  return point;
+  return config(point) == own ? std::optional(point) : std::nullopt;
 }
 
-ConfigSpace::Point ConfigSpace::point_of(const Dataset& data, std::int64_t row) const {
+std::optional<ConfigSpace::Point> ConfigSpace::point_of(const Dataset& data,
+                                                        std::int64_t row) const {
   const Slate own = data.slate(0, std::span(&row, 1));
   const std::span<const float> table =
       own.local_states.empty() ? std::span<const float>(data.states(0).features) : own.local_states;
   constexpr auto width = static_cast<std::size_t>(kLayoutConfigFeatures);
-  Point point = standard_point;
-  for (std::size_t g = 0; g < groups.size(); ++g) {
-    const auto state = static_cast<std::size_t>(own.states[groups[g].nodes.front()]);
-    const auto choice = std::ranges::find_if(groups[g].choices, [&](const auto& states_of) {
-      const auto at = static_cast<std::size_t>(states_of.front());
-      return std::ranges::equal(std::span(states).subspan(at * width, width),
-                                table.subspan(state * width, width));
-    });
-    if (choice != groups[g].choices.end())
-      point[g] = static_cast<std::uint16_t>(choice - groups[g].choices.begin());
+  LayoutConfig config;
+  for (std::size_t j = 0; j < standard.size(); ++j) {
+    const auto features = table.subspan(static_cast<std::size_t>(own.states[j]) * width, width);
+    std::int32_t at = offsets[j];
+    while (at < offsets[j + 1] &&
+           !std::ranges::equal(std::span(states).subspan(at * width, width), features))
+      ++at;
+    config.push_back(static_cast<std::uint16_t>(at - offsets[j]));
   }
-  return point;
+  return point_of(config);
 }
 
 ConfigSpace ConfigSpace::without_groups() const {

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -36,14 +37,14 @@ struct ConfigSpace {
   // These configurations as a slate of graph 0. It has a state table of its own with the states
   // that occur, node by node, each node's by first occurrence.
   Slate slate(std::span<const Point> points) const;
-  // The inverse of config(). A state that the space has not becomes the default.
-  Point point_of(const LayoutConfig& config) const;
-  // The configuration of a row of graph 0. Unknown states as above.
-  Point point_of(const Dataset& data, std::int64_t row) const;
+  // The inverse of config(); nothing for a configuration that is not of this space.
+  std::optional<Point> point_of(const LayoutConfig& config) const;
+  // The same for a row of graph 0.
+  std::optional<Point> point_of(const Dataset& data, std::int64_t row) const;
   // The same configurations and those in which each node has a choice of its own.
   ConfigSpace without_groups() const;
   // For a point of without_groups(): the share of configurable nodes that differ from most nodes of
-  // their group. No configuration of training data does.
+  // their group.
   double broken_share(const Point& free) const;
 };
 

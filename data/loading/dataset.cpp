@@ -317,13 +317,6 @@ Dataset Dataset::of_slate(const DatasetOptions& options, GraphEntry entry, Graph
   return Dataset(Impl::in_memory_of(options, std::move(graphs)));
 }
 
-Dataset Dataset::with_configs(int i, Slate slate) const {
-  const OpenGraph& g = impl_->at(i);
-  if (slate.local_states.empty())
-    slate.local_states.assign(g.states.features.begin(), g.states.features.end());
-  return of_slate(impl_->options, g.entry, g.graph, slate);
-}
-
 std::uint64_t Dataset::resident_bytes() const {
   std::uint64_t bytes = impl_->cache ? impl_->cache->statistics().bytes : 0;
   if (impl_->shared) return bytes;

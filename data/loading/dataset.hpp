@@ -87,8 +87,6 @@ class Dataset {
   // its own. They are distinct, in memory and without run times. For layouts.
   static Dataset of_slate(const DatasetOptions& options, GraphEntry entry, Graph graph,
                           const Slate& slate);
-  // The same for graph `i` in place of its own configurations; `slate` may have the graph's states.
-  Dataset with_configs(int i, Slate slate) const;
   ~Dataset();
 
   const DatasetOptions& options() const;

@@ -2,11 +2,10 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <cmath>
 #include <fstream>
+#include <functional>
 #include <nlohmann/json.hpp>
-#include <numeric>
 #include <optional>
 #include <unordered_map>
 
@@ -20,54 +19,47 @@
 namespace tpudist {
 namespace {
 
-using RowOf = std::unordered_map<std::uint64_t, std::size_t>;  // of a configuration, by a key
+using Place = std::optional<std::size_t>;  // of a configuration among the known ones
 
-// Calls visit(slate) for all of these rows, a few at a time.
-template <typename Visit>
-void each_slate(const Dataset& data, std::span<const std::int64_t> rows, const Visit& visit) {
-  constexpr std::size_t kBlock = 1024;
-  for (std::size_t begin = 0; begin < rows.size(); begin += kBlock)
-    visit(data.slate(0, rows.subspan(begin, std::min(kBlock, rows.size() - begin))));
+// How a configuration is found: that of a row of the module or of another one of its program, and one
+// given by layouts.
+struct Finder {
+  std::function<Place(const Dataset& data, std::int64_t row)> row;
+  std::function<Place(const LayoutSpace& space, const LayoutConfig& config)> layouts;
+};
+
+std::uint64_t hash_of(std::span<const float> features) {
+  return hash64(std::as_bytes(features));
 }
 
-// [rows] A hash of the features of each configuration, alike in several modules.
-std::vector<std::uint64_t> config_hashes(const Dataset& data) {
-  std::vector<std::int64_t> rows(static_cast<std::size_t>(data.rows(0)));
-  std::iota(rows.begin(), rows.end(), 0);
-  const auto width = static_cast<std::size_t>(data.options().collection.schema.config_features);
-  std::vector<std::uint64_t> hashes;
-  each_slate(data, rows, [&](const Slate& slate) {
-    const std::span<const float> table = slate.local_states.empty()
-                                             ? std::span<const float>(data.states(0).features)
-                                             : slate.local_states;
-    const std::size_t states = slate.states.size() / slate.configs.size();
-    std::vector<float> features;
-    for (std::size_t at = 0; at < slate.states.size(); ++at) {
-      const auto own = table.subspan(static_cast<std::size_t>(slate.states[at]) * width, width);
-      features.insert(features.end(), own.begin(), own.end());
-      if ((at + 1) % states > 0) continue;
-      hashes.push_back(hash64(std::as_bytes(std::span(features))));
-      features.clear();
-    }
-  });
-  return hashes;
+// A hash of the features of a configuration, alike in several modules.
+std::uint64_t hash_of(const Dataset& data, std::int64_t row) {
+  const Slate slate = data.slate(0, std::span(&row, 1));
+  if (!data.coded(0)) return hash_of(slate.local_states);
+  const auto width = static_cast<std::ptrdiff_t>(data.options().collection.schema.config_features);
+  std::vector<float> features;
+  for (const std::int32_t state : slate.states) {
+    const auto own = data.states(0).features.begin() + state * width;
+    features.insert(features.end(), own, own + width);
+  }
+  return hash_of(features);
 }
-
 std::uint64_t hash_of(const LayoutSpace& space, const LayoutConfig& config) {
-  std::vector<LayoutState> states;
-  for (std::size_t i = 0; i < config.size(); ++i)
-    states.push_back(space.nodes[i].states[config[i]]);
-  return hash64(std::as_bytes(std::span(states)));
+  std::vector<float> features;
+  for (std::size_t i = 0; i < config.size(); ++i) {
+    const LayoutState& state = space.nodes[i].states[config[i]];
+    features.insert(features.end(), state.begin(), state.end());
+  }
+  return hash_of(features);
 }
 
-void add_measurement(double time, const RowOf& rows, std::uint64_t key, MeasuredFile& measured) {
-  const auto found = rows.find(key);
+void add_measurement(double time, const Place& place, MeasuredFile& measured) {
   if (!(time > 0) || std::isinf(time))
     ++measured.without_time;
-  else if (found == rows.end())
+  else if (!place)
     ++measured.not_listed;
   else
-    measured.measurements.push_back({found->second, time});
+    measured.measurements.push_back({*place, time});
 }
 
 // The entries of the file's lists, which a JSON file begins with; nothing of another file.
@@ -106,23 +98,25 @@ std::optional<nlohmann::json> json_list(const std::filesystem::path& path, const
   return list;
 }
 
+// `space` null: the list has no layouts.
 void read_json_list(const nlohmann::json& list, const std::string& where, const Module& module,
-                    MeasuredFile& measured) {
-  RowOf by_number, by_layouts;
+                    const LayoutSpace* space, const Finder& find, MeasuredFile& measured) {
+  std::unordered_map<std::int64_t, std::int64_t> rows;  // by number
   for (std::int64_t row = 0; row < module.dataset.rows(0); ++row)
-    by_number.emplace(static_cast<std::uint64_t>(module.number_of(row)), row);
+    rows.emplace(module.number_of(row), row);
   nlohmann::json layouts = nlohmann::json::array();
   std::vector<double> times;  // of `layouts`
   for (const auto& entry : list) {
     const auto found = entry.contains("runtime_ns") ? entry.find("runtime_ns") : entry.find("time");
     if (found == entry.end() || found->is_null()) continue;
     const double time = found->is_number() ? found->get<double>() : kNone;
-    if (module.made && entry.contains("layouts")) {
+    if (space && entry.contains("layouts")) {
       layouts.push_back(entry["layouts"]);
       times.push_back(time);
     } else if (entry.contains("config") && entry["config"].is_number_integer()) {
-      add_measurement(time, by_number,
-                      static_cast<std::uint64_t>(entry["config"].get<std::int64_t>()), measured);
+      const auto row = rows.find(entry["config"].get<std::int64_t>());
+      add_measurement(time, row == rows.end() ? Place() : find.row(module.dataset, row->second),
+                      measured);
     } else {
       throw DataError(where + (entry.contains("layouts")
                                    ? ": `rank` reads times of layouts with --configs alone; "
@@ -131,12 +125,10 @@ void read_json_list(const nlohmann::json& list, const std::string& where, const 
     }
   }
   if (layouts.empty()) return;
-  LayoutSpace space = module.made->space;
-  for (std::size_t row = 0; row < module.made->configs.size(); ++row)
-    by_layouts.emplace(hash_of(space, module.made->configs[row]), row);
-  const std::vector<LayoutConfig> configs = json_configs(space, layouts.dump(), where);
+  LayoutSpace known = *space;
+  const std::vector<LayoutConfig> configs = json_configs(known, layouts.dump(), where);
   for (std::size_t i = 0; i < configs.size(); ++i)
-    add_measurement(times[i], by_layouts, hash_of(space, configs[i]), measured);
+    add_measurement(times[i], find.layouts(known, configs[i]), measured);
 }
 
 // Another file of the module's program, with run times.
@@ -153,58 +145,51 @@ Module read_measured_module(const std::filesystem::path& path, const Module& mod
   return other;
 }
 
-void read_module_times(const Module& other, const Module& module, MeasuredFile& measured) {
-  const std::vector<std::uint64_t> listed = config_hashes(module.dataset),
-                                   hashes = config_hashes(other.dataset);
-  RowOf rows;
-  for (std::size_t row = 0; row < listed.size(); ++row) rows.emplace(listed[row], row);
-  for (std::size_t row = 0; row < hashes.size(); ++row)
-    add_measurement(other.dataset.target(0, static_cast<std::int64_t>(row)), rows, hashes[row],
-                    measured);
+MeasuredFile read_file(const std::filesystem::path& path, const Module& module,
+                       const std::string& name, const LayoutSpace* space, const Finder& find) {
+  MeasuredFile measured;
+  if (const auto list = json_list(path, module)) {
+    read_json_list(*list, path.string(), module, space, find, measured);
+    return measured;
+  }
+  const Module other = read_measured_module(path, module, name);
+  for (std::int64_t row = 0; row < other.dataset.rows(0); ++row)
+    add_measurement(other.dataset.target(0, row), find.row(other.dataset, row), measured);
+  return measured;
 }
 
 }  // namespace
 
 MeasuredFile read_measured(const std::filesystem::path& path, const Module& module,
                            const std::string& name) {
-  MeasuredFile measured;
-  if (const auto list = json_list(path, module))
-    read_json_list(*list, path.string(), module, measured);
-  else
-    read_module_times(read_measured_module(path, module, name), module, measured);
-  return measured;
+  std::unordered_map<std::uint64_t, std::size_t> rows;
+  for (std::int64_t row = 0; row < module.dataset.rows(0); ++row)
+    rows.emplace(hash_of(module.dataset, row), row);
+  const auto place = [&](std::uint64_t hash) {
+    const auto found = rows.find(hash);
+    return found == rows.end() ? Place() : found->second;
+  };
+  return read_file(path, module, name, module.made ? &module.made->space : nullptr,
+                   {[&](const Dataset& data, std::int64_t row) { return place(hash_of(data, row)); },
+                    [&](const LayoutSpace& space, const LayoutConfig& config) {
+                      return place(hash_of(space, config));
+                    }});
 }
 
 MeasuredFile read_measured(const std::filesystem::path& path, const Module& module,
                            const SearchedModule& searched,
                            std::vector<ConfigSpace::Point>& points) {
   const ConfigSpace& space = searched.space();
-  points = {space.standard_point};
-  std::vector<std::int64_t> numbers = {-1};  // in the module's file; -1: unknown
-  const auto add_rows = [&](const Module& of) {
-    for (std::int64_t row = 0; row < of.dataset.rows(0); ++row) {
-      points.push_back(space.point_of(of.dataset, row));
-      numbers.push_back(&of == &module ? of.number_of(row) : -1);
-    }
+  const auto place = [&](const std::optional<ConfigSpace::Point>& point) {
+    if (point) points.push_back(*point);
+    return point ? Place(points.size() - 1) : Place();
   };
-  if (const auto json = json_list(path, module)) {
-    LayoutSpace layouts = searched.layouts();
-    nlohmann::json made = nlohmann::json::array();
-    for (const auto& entry : *json) {
-      if (entry.contains("layouts")) made.push_back(entry["layouts"]);
-    }
-    if (made.size() < json->size() && !module.made) add_rows(module);
-    if (!made.empty()) {
-      for (const LayoutConfig& config : json_configs(layouts, made.dump(), path.string()))
-        points.push_back(space.point_of(config));
-    }
-    numbers.resize(points.size(), -1);
-  } else {
-    add_rows(read_measured_module(path, module, {}));
-  }
-  Module listed = searched.with_configs(points);
-  listed.config_numbers = std::move(numbers);
-  return read_measured(path, listed, {});
+  return read_file(
+      path, module, {}, &searched.layouts(),
+      {[&](const Dataset& data, std::int64_t row) { return place(space.point_of(data, row)); },
+       [&](const LayoutSpace&, const LayoutConfig& config) {
+         return place(space.point_of(config));
+       }});
 }
 
 std::vector<std::int32_t> ranked_states(const Module& module,
@@ -213,18 +198,17 @@ std::vector<std::int32_t> ranked_states(const Module& module,
   const Collection& collection = data.options().collection;
   const std::size_t piece =
       collection.is_tile() ? 1 : static_cast<std::size_t>(collection.schema.config_features);
-  std::vector<std::int64_t> rows;
-  for (const auto& config : ranking) rows.push_back(config.configs.front());
   std::vector<std::int32_t> numbers;
   std::unordered_map<std::uint64_t, std::int32_t> known;  // by hash of the features
-  each_slate(data, rows, [&](const Slate& slate) {
+  for (const auto& config : ranking) {
+    const Slate slate = data.slate(0, std::span(config.configs).first(1));
     if (data.coded(0)) numbers.insert(numbers.end(), slate.states.begin(), slate.states.end());
     for (std::size_t at = 0; at < slate.local_states.size(); at += piece) {
-      const auto features = std::as_bytes(std::span(slate.local_states).subspan(at, piece));
       const auto next = static_cast<std::int32_t>(known.size());
-      numbers.push_back(known.emplace(hash64(features), next).first->second);
+      const auto features = std::span(slate.local_states).subspan(at, piece);
+      numbers.push_back(known.emplace(hash_of(features), next).first->second);
     }
-  });
+  }
   return numbers;
 }
 

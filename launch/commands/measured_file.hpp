@@ -27,8 +27,8 @@ struct MeasuredFile {
 MeasuredFile read_measured(const std::filesystem::path& path, const Module& module,
                            const std::string& name);
 
-// The same for a search of the module: `points` has the configurations of the file, and
-// MeasuredFile::measurements are by index in `points`. `not_listed` counts those outside of the space.
+// The same for a search of the module: measurements are by index in `points`, the configurations of
+// the file that the space has.
 MeasuredFile read_measured(const std::filesystem::path& path, const Module& module,
                            const SearchedModule& searched, std::vector<ConfigSpace::Point>& points);
 

@@ -61,13 +61,13 @@ void add_known(const Module& module, const ConfigSpace& space, SearchOptions& op
   const Dataset& data = module.dataset;
   const std::int64_t rows = data.rows(0), step = (rows + kMostKnown - 1) / kMostKnown;
   for (std::int64_t row = 0; row < rows; row += step)
-    options.known.push_back(space.point_of(data, row));
+    options.known.push_back(space.point_of(data, row).value());
   if (!module.has_times) return;
   std::int64_t fastest = 0;
   for (std::int64_t row = 1; row < rows; ++row) {
     if (data.target(0, row) < data.target(0, fastest)) fastest = row;
   }
-  options.first = {space.standard_point, space.point_of(data, fastest)};
+  options.first = {space.standard_point, space.point_of(data, fastest).value()};
 }
 
 ConfigSpace with_choices(ConfigSpace space, const Module& module) {
@@ -123,7 +123,8 @@ SearchedModule::SearchedModule(const Module& module, const std::vector<TrainedRu
 Module SearchedModule::with_configs(std::span<const ConfigSpace::Point> points) const {
   MadeConfigs made{layouts_, {}};
   for (const ConfigSpace::Point& point : points) made.configs.push_back(space_.config(point));
-  return {module_.dataset.with_configs(0, space_.slate(points)),
+  const Dataset& data = module_.dataset;
+  return {Dataset::of_slate(data.options(), data.entry(0), data.graph(0), space_.slate(points)),
           false,
           {},
           0,

@@ -53,7 +53,7 @@ class SearchedModule {
   std::vector<RankingRun> ranking_;
 };
 
-// Measured configurations, which may lie outside of a searched space: then they have no measurement.
+// Measured configurations of a searched space.
 struct MeasuredPoints {
   std::vector<ConfigSpace::Point> points;
   std::vector<Measurement> measurements;  // by index in `points`
