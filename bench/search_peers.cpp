@@ -1,7 +1,7 @@
 // Search by a trained ensemble against other ways to find a fast configuration, on synthetic programs
 // of families that no training has seen. Their true run times are known without noise.
 //
-//   search_peers [--graphs N] [--evaluations N] RUN... > peers.json
+//   search_peers EVALUATIONS RUN... > peers.json
 //
 // bench/search_peers.py trains the runs and makes the tables of docs/search.md.
 #include <fmt/format.h>
@@ -39,17 +39,15 @@ constexpr std::size_t kMostMeasured = 1000;
 
 // A program with its space and its law.
 struct Program {
-  std::string name, family;
+  std::string name;
   synth::Program program;
   synth::LayoutSpace space;
   synth::LayoutCost cost;
   Module module;  // with its default configuration alone
   ConfigSpace points;
-  double best = 0;  // the shortest time known
 
   Program(const synth::LayoutJob& job, const Collection& collection)
       : name(job.model.name),
-        family(name.substr(0, name.find('.'))),
         program(synth::build_model(job.model)),
         space(program),
         cost(program, space.choices),
@@ -344,106 +342,77 @@ ByBudget by_ranking(const Program& program, const PointScorer& scorer, std::int6
   return shortest(times);
 }
 
-int compare(const std::vector<std::string>& runs_given, std::int64_t graphs,
-            std::int64_t evaluations) {
+// The shortest times within each budget, of each repeat of a method: {"random": [[...], ...]}.
+using Times = nlohmann::ordered_json;
+
+void measure_peers(const Program& program, std::uint64_t number, std::size_t repeats,
+                   Times& times) {
+  CounterRng rng(mix_key({1, number}));
+  for (int start = 0; start < 64; ++start) {
+    Measured measured(program);
+    descend(program, measured, program.points.random_point(rng), rng);
+    times["best"].push_back({std::ranges::min(measured.times())});
+  }
+  for (std::size_t r = 0; r < repeats; ++r) {
+    times["random"].push_back(shortest(at_random(program, rng)));
+    times["genetic"].push_back(shortest(genetic(program, rng.next_u64())));
+    times["annealing"].push_back(shortest(annealing(program, rng)));
+    times["coordinate"].push_back(shortest(coordinate(program, rng)));
+    times["surrogate"].push_back(shortest(surrogate(program, rng)));
+  }
+}
+
+void measure_model(const Program& program, const std::vector<TrainedRun>& run,
+                   const SearchOptions& options, CounterRng rng, JobContext& context,
+                   Times& times) {
+  const SearchedModule searched(program.module, run, {}, false, 1, context);
+  const double pessimism = pessimism_of(searched.ranking()).share;
+  times["search"].push_back(by_search(program, searched.scorer(pessimism), options, context));
+  times["search, mean alone"].push_back(by_search(program, searched.scorer(0), options, context));
+  times["ranked"].push_back(by_ranking(program, searched.scorer(0), options.evaluations, rng));
+}
+
+void compare(std::int64_t evaluations, const std::vector<std::string>& run_folders) {
   ThreadPool pool(usable_cores());
   const auto world = make_self_communicator();
   NoProgress progress;
   JobContext context{*world, pool, NodeTopology{}, progress};
-  std::vector<std::vector<TrainedRun>> runs;
-  for (const std::string& run : runs_given) {
-    runs.emplace_back();
-    runs.back().push_back(open_run(run));
-  }
+  std::vector<std::vector<TrainedRun>> runs(run_folders.size());
+  for (std::size_t r = 0; r < runs.size(); ++r) runs[r].push_back(open_run(run_folders[r]));
   const Collection& collection = runs.front().front().experiment.data.collection;
   synth::Plan plan = *synth::preset_named("demo").xla;
-  plan.graphs = {16, 5, graphs};
+  plan.graphs = {16, 5, 24};
   std::vector<std::unique_ptr<Program>> programs;
   for (const synth::LayoutJob& job : synth::layout_jobs(plan, "xla", 1)) {
     if (job.split == 2) programs.push_back(std::make_unique<Program>(job, collection));
   }
-  // [programs][method][repeat]
-  using Results = std::map<std::string, std::vector<ByBudget>>;
-  std::vector<Results> all(programs.size());
-  const auto repeats = static_cast<std::int64_t>(runs.size());
+  std::vector<Times> times(programs.size());
   pool.parallel_for(std::ssize(programs), [&](std::int64_t i) {
-    Program& program = *programs[i];
-    program.best = std::numeric_limits<double>::infinity();
-    CounterRng rng(mix_key({1, static_cast<std::uint64_t>(i)}));
-    for (int start = 0; start < 64; ++start) {
-      Measured measured(program);
-      descend(program, measured, program.points.random_point(rng), rng);
-      program.best = std::min(program.best, std::ranges::min(measured.times()));
-    }
-    for (std::int64_t r = 0; r < repeats; ++r) {
-      all[i]["random"].push_back(shortest(at_random(program, rng)));
-      all[i]["genetic"].push_back(shortest(genetic(program, rng.next_u64())));
-      all[i]["annealing"].push_back(shortest(annealing(program, rng)));
-      all[i]["coordinate"].push_back(shortest(coordinate(program, rng)));
-      all[i]["surrogate"].push_back(shortest(surrogate(program, rng)));
-    }
+    measure_peers(*programs[i], static_cast<std::uint64_t>(i), runs.size(), times[i]);
   });
+  nlohmann::ordered_json json = {{"evaluations", evaluations}, {"budgets", kBudgets}};
   for (std::size_t i = 0; i < programs.size(); ++i) {
     const Program& program = *programs[i];
-    for (std::int64_t r = 0; r < repeats; ++r) {
-      const SearchedModule searched(program.module, runs[r], {}, false, 1, context);
-      SearchOptions options;
-      options.evaluations = evaluations;
-      options.seed = static_cast<std::uint64_t>(r) + 1;
-      CounterRng rng(mix_key({2, i, static_cast<std::uint64_t>(r)}));
-      const double pessimism = pessimism_of(searched.ranking()).share;
-      all[i]["search"].push_back(by_search(program, searched.scorer(pessimism), options, context));
-      all[i]["search, mean alone"].push_back(
-          by_search(program, searched.scorer(0), options, context));
-      all[i]["ranked"].push_back(by_ranking(program, searched.scorer(0), evaluations, rng));
-    }
+    for (std::size_t r = 0; r < runs.size(); ++r)
+      measure_model(program, runs[r], {.evaluations = evaluations, .seed = r + 1},
+                    CounterRng(mix_key({2, i, r})), context, times[i]);
     fmt::print(stderr, "{} of {}: {}\n", i + 1, programs.size(), program.name);
-  }
-  nlohmann::ordered_json json = {
-      {"evaluations", evaluations}, {"budgets", kBudgets}, {"runs", repeats}};
-  for (std::size_t i = 0; i < programs.size(); ++i) {
-    Program& program = *programs[i];
-    for (const auto& [method, results] : all[i])
-      for (const ByBudget& result : results)
-        program.best = std::min(program.best, std::ranges::min(result));
-    nlohmann::ordered_json own = {
-        {"graph", program.name},
-        {"family", program.family},
-        {"groups", program.points.groups.size()},
-        {"configs", program.points.size()},
-        {"default", program.time(program.points.standard_point) / program.best - 1}};
-    for (const auto& [method, results] : all[i]) {
-      for (const ByBudget& result : results) {
-        auto& slowdowns = own["slowdown"][method].emplace_back();
-        for (const double time : result) slowdowns.push_back(time / program.best - 1);
-      }
-    }
-    json["graphs"].push_back(std::move(own));
+    json["graphs"].push_back({{"graph", program.name},
+                              {"default", program.time(program.points.standard_point)},
+                              {"times", std::move(times[i])}});
   }
   fmt::print("{}\n", json.dump(1));
-  return 0;
 }
 
 }  // namespace
 
 int main(int argc, char** argv) {
-  std::vector<std::string> runs;
-  std::int64_t graphs = 24, evaluations = 10'000;
-  for (int i = 1; i < argc; ++i) {
-    const std::string word = argv[i];
-    if (word == "--graphs" && i + 1 < argc)
-      graphs = std::stoll(argv[++i]);
-    else if (word == "--evaluations" && i + 1 < argc)
-      evaluations = std::stoll(argv[++i]);
-    else
-      runs.push_back(word);
-  }
-  if (runs.empty()) {
-    fmt::print(stderr, "usage: search_peers [--graphs N] [--evaluations N] RUN...\n");
+  if (argc < 3) {
+    fmt::print(stderr, "usage: search_peers EVALUATIONS RUN...\n");
     return 2;
   }
   try {
-    return compare(runs, graphs, evaluations);
+    compare(std::stoll(argv[1]), {argv + 2, argv + argc});
   } catch (const std::exception& error) {
     fmt::print(stderr, "search_peers: {}\n", error.what());
     return 1;

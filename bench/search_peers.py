@@ -31,6 +31,16 @@ METHODS = {  # in the order of the table: name, colour
 BEGIN, END = "<!-- made by bench/search_peers.py -->\n", "<!-- end -->\n"
 
 
+def add_slowdowns(data):
+    """To the times of each graph: how much longer they are than the shortest time known."""
+    for graph in data["graphs"]:
+        best = min(min(run) for runs in graph["times"].values() for run in runs)
+        graph["slowdown"] = {method: [[time / best - 1 for time in run] for run in runs]
+                             for method, runs in graph["times"].items()}
+        graph["default"] = graph["default"] / best - 1
+    return data
+
+
 def slowdowns(data, method, budget):
     at = data["budgets"].index(budget)
     return [run[at] for graph in data["graphs"] for run in graph["slowdown"][method]]
@@ -147,10 +157,10 @@ def measure(options):
                  f"seed.order={seed}", "--run-dir", run, "--resume")
     found = work / f"peers-{options.evaluations}.json"
     if not found.exists():
-        text = subprocess.run([str(options.build / "bench/search_peers"), "--evaluations", str(options.evaluations),
+        text = subprocess.run([str(options.build / "bench/search_peers"), str(options.evaluations),
                                *map(str, runs)], check=True, stdout=subprocess.PIPE).stdout
         found.write_bytes(text)
-    return json.loads(found.read_text())
+    return add_slowdowns(json.loads(found.read_text()))
 
 
 def main():

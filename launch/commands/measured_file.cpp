@@ -169,11 +169,12 @@ MeasuredFile read_measured(const std::filesystem::path& path, const Module& modu
     const auto found = rows.find(hash);
     return found == rows.end() ? Place() : found->second;
   };
-  return read_file(path, module, name, module.made ? &module.made->space : nullptr,
-                   {[&](const Dataset& data, std::int64_t row) { return place(hash_of(data, row)); },
-                    [&](const LayoutSpace& space, const LayoutConfig& config) {
-                      return place(hash_of(space, config));
-                    }});
+  return read_file(
+      path, module, name, module.made ? &module.made->space : nullptr,
+      {[&](const Dataset& data, std::int64_t row) { return place(hash_of(data, row)); },
+       [&](const LayoutSpace& space, const LayoutConfig& config) {
+         return place(hash_of(space, config));
+       }});
 }
 
 MeasuredFile read_measured(const std::filesystem::path& path, const Module& module,

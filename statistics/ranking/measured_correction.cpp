@@ -111,8 +111,8 @@ std::vector<double> mean_times(std::size_t configs, std::span<const Measurement>
 
 // The features of the measured configurations: scaled scores, and states in the columns that differ.
 struct Features {
-  std::vector<double> z;                          // [n]
-  std::vector<std::vector<std::int32_t>> states;  // [n][columns]
+  std::vector<double> z;                                                    // [n]
+  std::vector<std::vector<std::int32_t>> states;                            // [n][columns]
   double share = 1 / std::max(1.0, static_cast<double>(states[0].size()));  // of a column
 
   // [n][n]
