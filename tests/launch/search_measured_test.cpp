@@ -93,5 +93,17 @@ TEST_F(SearchMeasured, SaysWhatThePromiseIsOf) {
                     HasSubstr("  rank      time "), Not(HasSubstr("no promise"))));
 }
 
+// Times may stand among the proposals of `rank --measured`; a time that is no number does not count.
+TEST_F(SearchMeasured, ReadsTheNextOnesToo) {
+  auto json = found(test_);
+  json["measured"] = {{"next", {json["ranking"][1], json["ranking"][2], json["ranking"][3]}}};
+  for (int k = 0; k < 3; ++k) json["measured"]["next"][k]["time"] = 5 + k;
+  json["ranking"][4]["time"] = "7 ms";
+  std::ofstream(*folder_ / "next.json") << json;
+  const auto next = found(test_, "--measured next.json");
+  EXPECT_EQ(next["measured"]["configs"], 3);
+  EXPECT_EQ(next["measured"]["without_time"], 1);
+}
+
 }  // namespace
 }  // namespace tpudist::test
