@@ -10,6 +10,7 @@
 
 #include "core/error.hpp"
 #include "core/file_system.hpp"
+#include "core/json.hpp"
 #include "core/numbers.hpp"
 #include "core/process.hpp"
 #include "data/synth/presets.hpp"
@@ -56,7 +57,9 @@ void print_times(const std::filesystem::path& found) {
   std::vector<std::vector<LayoutState>> configs;
   std::vector<std::string> ranks;
   try {
-    const auto json = nlohmann::json::parse(read_text_file(found));
+    const std::string text = read_text_file(found);
+    nlohmann::json json;
+    if (json_depth(text) <= kDeepestJson) json = nlohmann::json::parse(text);
     npz = json.at("file").get<std::string>();
     for (const auto& entry : json.at("ranking")) {
       ranks.push_back(entry.value("default", false) ? "default" : entry.at("rank").dump());
@@ -73,7 +76,7 @@ void print_times(const std::filesystem::path& found) {
     }
   } catch (const nlohmann::json::exception& error) {
     throw DataError(fmt::format("{}: is no output of `tpudist search --json`: {}", found.string(),
-                                error.what()));
+                                json_fault(error.what())));
   }
   const std::vector<double> times = true_times(npz, configs);
   const auto standard = std::ranges::find(ranks, "default") - ranks.begin();
@@ -128,9 +131,11 @@ void add_synth_command(Command app) {
       .in_range(1, 1024)
       .show_default();
   command
-      .add_option("--times", arguments->times,
-                  "Instead of making files: the times, without noise, of the configurations in the "
-                  "output of `tpudist search --json` on one of the files")
+      .add_option(
+          "--times", arguments->times,
+          "Instead of making files: the times, without noise, of the configurations in the "
+          "output of `tpudist search --json` on one of the files, from the folder where the "
+          "search ran")
       .existing_file();
   command.run([arguments] {
     if (!arguments->times.empty()) return print_times(arguments->times);
