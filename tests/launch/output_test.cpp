@@ -131,6 +131,8 @@ TEST(Completion, OfBashKnowsCommandsOptionsValuesAndSettings) {
   EXPECT_EQ(completed(script, "tpudist synth npz --preset hu"), "huge\n");
   EXPECT_EQ(completed(script, "tpudist evaluate runs/a --checkpoint "), "best last\n");
   EXPECT_EQ(completed(script, "tpudist rank m.pb --configs nei"), "neighbours\n");
+  EXPECT_EQ(completed(script, "tpudist sea"), "search\n");
+  EXPECT_EQ(completed(script, "tpudist search m.pb --apply te"), "text\n");
   EXPECT_EQ(completed(script, "tpudist sweep expand fol"), "folds\n");
   EXPECT_EQ(completed(script, "tpudist verify fi"), "\n");  // files, by bash itself
   EXPECT_EQ(completed(script, "tpudist train demo_fa"), "demo_fast\n");

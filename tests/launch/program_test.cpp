@@ -19,7 +19,7 @@ std::string experiment(const std::string& name) {
 TEST(Program, EveryCommandHelpsWithAnExample) {
   for (const char* command :
        {"convert",     "inspect",        "verify",        "synth",       "train",
-        "launch",      "evaluate",       "predict",       "ensemble",    "rank",
+        "launch",      "evaluate",       "predict",       "ensemble",    "rank",        "search",
         "config show", "config systems", "config schema", "completion",  "sweep expand",
         "sweep run",   "sweep submit",   "sweep status",  "sweep retry", "sweep collect"}) {
     const Outcome help = run(std::string(command) + " --help");

@@ -1,5 +1,6 @@
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 #include <fstream>
 #include <iterator>
@@ -118,29 +119,233 @@ TEST_F(RankCommand, RanksConfigurationsThatItMakes) {
               HasSubstr(" in place of the default layouts"));
 }
 
-TEST_F(RankCommand, PrintsTheBestConfigurationToApply) {
-  const std::string rank = "rank " + (jax_modules() / "layouts_before.pb").string() +
-                           " --configs random:40:7 --run run ";
-  const auto output = [&](const std::string& form) {
-    return output_of(run_program(rank + "--apply " + form + " 2> /dev/null",
-                                 "cd " + folder_->path().string() + " && "));
+TEST_F(RankCommand, PrintsAConfigurationToApply) {
+  const std::string before = (jax_modules() / "layouts_before.pb").string(),
+                    rank = "rank " + before + " --configs random:40:7 --run run ";
+  const auto output = [&](const std::string& form, const nlohmann::json& entry) {
+    return output_of(run_program(
+        fmt::format("{} --apply {} --apply-rank {} 2> /dev/null", rank, form, entry["rank"].dump()),
+        "cd " + folder_->path().string() + " && "));
   };
-  const auto best =
-      ranking_of(folder_->path(), rank.substr(5, rank.find(" --run") - 5)).at("ranking").at(0);
-  const std::string title = fmt::format("layouts_before.pb: configuration {}, the fastest of ",
-                                        best.at("config").get<int>());
-  const std::string python = output("jax"), text = output("text");
-  EXPECT_THAT(python, AllOf(StartsWith("# " + title),
+  const auto list = ranking_of(folder_->path(), before + " --configs random:40:7").at("ranking");
+  ASSERT_EQ(list.size(), 40u);
+  const auto standard = *std::ranges::find_if(
+      list, [](const auto& entry) { return entry.contains("default"); });
+  // The first one with another convolution than the default's.
+  const auto other = *std::ranges::find_if(list, [&](const auto& entry) {
+    return entry["layouts"]["conv_general_dilated.2"] !=
+           standard["layouts"]["conv_general_dilated.2"];
+  });
+  const std::string title =
+      fmt::format("# layouts_before.pb: configuration {}, {} of 40 by 2 members\n",
+                  other["config"].dump(),
+                  other["rank"] == 1 ? "the fastest" : "rank " + other["rank"].dump());
+  const std::string python = output("jax", other), text = output("text", other);
+  EXPECT_THAT(python, AllOf(StartsWith(title), ContainsRegex("\n# [0-9]+ of [0-9]+ changes? can be"),
                             HasSubstr("\nfrom jax.experimental.layout import Layout, with_layout"),
                             HasSubstr("\ndef conv_general_dilated_2(operation, a, b):\n")));
-  EXPECT_THAT(text, AllOf(StartsWith("# " + title),
-                          HasSubstr("\nnodes {  # conv_general_dilated.2: convolution\n")));
+  EXPECT_THAT(text, AllOf(StartsWith(title),
+                          ContainsRegex("\nnodes \\{  # conv_general_dilated.2: convolution[^\n]*, "
+                                        "not the default\n")));
   std::size_t nodes = 0;
   for (std::size_t at = 0; (at = text.find("nodes {", at)) != std::string::npos; ++at) ++nodes;
-  EXPECT_EQ(nodes, best.at("layouts").size());
+  EXPECT_EQ(nodes, other.at("layouts").size());
+  EXPECT_THAT(output("jax", standard), HasSubstr("\n# no layout differs from the default: nothing"));
+  EXPECT_THAT(output("text", standard), Not(HasSubstr("not the default")));
+  EXPECT_THAT(output_of(call(rank + "--apply jax --apply-rank 41"), 2),
+              HasSubstr("--apply-rank 41: the list has 40 distinct configurations"));
+  EXPECT_EQ(call(rank + "--apply jax --apply-rank 0").exit_code, 2);
+  EXPECT_EQ(call(rank + "--apply-rank 2").exit_code, 2);
   EXPECT_EQ(call(rank + "--apply jax --json").exit_code, 2);
   EXPECT_EQ(call(rank + "--apply xla").exit_code, 2);
   EXPECT_EQ(call("rank " + test_.string() + " --run run --apply jax").exit_code, 2);
+}
+
+TEST_F(RankCommand, MarksTheDefaultAndTellsTheGainOverIt) {
+  const auto first = ranking_of(folder_->path(), test_.string());
+  EXPECT_EQ(first["default"]["config"], 0);
+  EXPECT_EQ(first["default"]["gain"]["mean"], 0);
+  EXPECT_TRUE(first["default"]["best_is_better"].is_boolean());
+  const auto& best = first["ranking"][0];
+  EXPECT_GE(best["gain"]["mean"], 0);
+  EXPECT_LE(best["gain"]["faster"], 2);
+  std::size_t marked = 0;
+  for (const auto& entry : first["ranking"]) marked += entry.contains("default");
+  EXPECT_EQ(marked, 1u);
+  // Any other one, also beyond the last that is listed.
+  const auto& last = first["ranking"].back();
+  const std::string number = last["equal_configs"].back().dump();
+  const auto other = ranking_of(folder_->path(), test_.string() + " --default " + number);
+  EXPECT_EQ(other["default"]["rank"], last["rank"]);
+  EXPECT_GT(other["ranking"][0]["gain"]["mean"], 0);
+  const std::string said = output_of(
+      call("rank " + test_.string() + " --run run --quiet --top 1 --default " + number));
+  EXPECT_THAT(said, AllOf(HasSubstr("gain  faster"),
+                          ContainsRegex("\n +" + last["rank"].dump() + " [^\n]*  default\n"),
+                          HasSubstr("predicted gain of the best over the default, configuration " +
+                                    last["config"].dump() + ": "),
+                          Not(HasSubstr("--default N names another"))));
+  EXPECT_THAT(call("rank " + test_.string() + " --run run").output,
+              HasSubstr("(--default N names another)"));
+  std::ofstream(*folder_ / "without.json") << R"([{"dot_general.3": [[0,1]]}])";
+  const std::string before = (jax_modules() / "layouts_before.txt").string();
+  EXPECT_THAT(output_of(call("rank " + before + " --configs without.json --run run")),
+              HasSubstr("the default layouts are not in the list: add {} to without.json"));
+  EXPECT_TRUE(
+      ranking_of(folder_->path(), before + " --configs without.json")["default"].is_null());
+}
+
+TEST_F(RankCommand, RefusesADefaultThatIsNone) {
+  const std::string rank = "rank " + test_.string() + " --run run --quiet --default ";
+  EXPECT_THAT(output_of(call(rank + "100000"), 2),
+              HasSubstr("--default 100000: " + test_.string() +
+                        " has no configuration of this number"));
+  EXPECT_THAT(output_of(call(rank + "-1"), 2), HasSubstr("-1"));
+  for (const char* no_number : {"tiny.yaml", "1.5", "x"})
+    EXPECT_THAT(output_of(call(rank + no_number), 2), HasSubstr("is no number of a configuration"));
+  EXPECT_THAT(output_of(call("rank " + (jax_modules() / "layouts_before.txt").string() +
+                             " --configs default --run run --default 3"),
+                        2),
+              HasSubstr("3 is no file: with --configs give the same program after layout"));
+}
+
+TEST_F(RankCommand, SaysHowManyToMeasure) {
+  const std::string rank = "rank " + test_.string() + " --run ";
+  EXPECT_THAT(output_of(call(rank + "run --quiet")),
+              HasSubstr("how many to measure is not known: run has no predictions"));
+  train("predicted", "predictions.rows=all");
+  EXPECT_THAT(output_of(call(rank + "predicted --quiet --confidence 99%")),
+              ContainsRegex("not known: [0-9]+ families of unseen graphs cannot promise 99 % "
+                            "confidence, 99 can\n"));
+  EXPECT_THAT(output_of(call(rank + "predicted --quiet --within 5% --confidence 50%")),
+              ContainsRegex("measure (all|the first) [0-9]+: with 50 % confidence the best of them "
+                            "is within 5 % of the best configuration \\(from [0-9]+ families"));
+  const auto json = nlohmann::json::parse(output_of(run_program(
+      rank + "predicted --json --within 0% --confidence '50 %' 2> /dev/null",
+      "cd " + folder_->path().string() + " && ")));
+  EXPECT_EQ(json["measure"]["within"], 0);
+  EXPECT_EQ(json["measure"]["confidence"], 0.5);
+  EXPECT_GT(json["measure"]["count"], 0);
+  for (const std::string option : {"--within 2", "--within 100%", "--within -1%", "--within nan%",
+                                   "--within %", "--confidence 0%", "--confidence 0.9",
+                                   "--confidence 100%", "--confidence inf%"})
+    EXPECT_THAT(output_of(call(rank + "run " + option), 2), HasSubstr("is no percentage below 100"))
+        << option;
+}
+
+// Times in the form of --json put measured configurations where they belong.
+TEST_F(RankCommand, TakesMeasurementsInItsOwnForm) {
+  auto list = ranking_of(folder_->path(), test_.string());
+  auto& entries = list["ranking"];
+  ASSERT_GT(entries.size(), 12u);
+  // The model ranks these the wrong way round. One is measured twice, another by an equal number.
+  for (int k = 0; k < 6; ++k) entries[k][k % 2 ? "time" : "runtime_ns"] = 2000 - 100 * k;
+  entries.push_back({{"config", entries[5]["equal_configs"].back()}, {"time", 1500}});
+  std::ofstream(*folder_ / "times.json") << list;
+  const std::string measured = test_.string() + " --measured times.json --next 3";
+  const auto found = ranking_of(folder_->path(), measured);
+  EXPECT_EQ(found["measured"]["configs"], 6);
+  EXPECT_EQ(found["measured"]["not_listed"], 0);
+  EXPECT_EQ(found["measured"]["kendall_tau"], -1);
+  ASSERT_EQ(found["measured"]["next"].size(), 3u);
+  for (const auto& next : found["measured"]["next"]) EXPECT_FALSE(next.contains("time"));
+  std::vector<int> order, expected;
+  for (const auto& entry : found["ranking"])
+    if (entry.contains("time")) order.push_back(entry["config"]);
+  for (int k = 5; k >= 0; --k) expected.push_back(entries[k]["config"]);
+  EXPECT_EQ(order, expected);
+  EXPECT_EQ(found["ranking"].size(), entries.size() - 1);
+  EXPECT_THAT(output_of(call("rank " + measured + " --run run --quiet")),
+              AllOf(ContainsRegex("faster +measured\n"),
+                    HasSubstr("measured 6 of "), HasSubstr("; the model ranks them with Kendall tau "
+                                                           "-1.0000, corrected "),
+                    ContainsRegex("\nnext to measure:( [0-9]+){3}\n"),
+                    Not(HasSubstr("how many to measure"))));
+  // The list alone, and fewer than three: the order stays.
+  nlohmann::json few = {entries[0], entries[1]};
+  few.push_back({{"config", 1'000'000}, {"time", 5}});
+  few.push_back({{"config", entries[2]["config"]}, {"time", -5}});
+  few.push_back({{"config", entries[3]["config"]}});
+  std::ofstream(*folder_ / "few.json") << few;
+  EXPECT_THAT(output_of(call("rank " + test_.string() + " --measured few.json --run run --quiet")),
+              HasSubstr("; left out: 1 measurement that the list lacks; left out: 1 measurement "
+                        "without a time above 0; the order stays: it takes three measured"));
+  EXPECT_EQ(ranking_of(folder_->path(), test_.string() + " --measured few.json")["ranking"][0]["config"],
+            entries[0]["config"]);
+}
+
+TEST_F(RankCommand, TakesMeasurementsOfMadeLayouts) {
+  const std::string file = (jax_modules() / "layouts_before.pb").string() + " --configs random:40:7";
+  auto list = ranking_of(folder_->path(), file)["ranking"];
+  for (int k = 0; k < 10; ++k) list[39 - k]["time"] = 10 + k;
+  for (auto& entry : list) entry.erase("config");
+  std::ofstream(*folder_ / "layouts.json") << list;
+  const auto found = ranking_of(folder_->path(), file + " --measured layouts.json");
+  EXPECT_EQ(found["measured"]["configs"], 10);
+  EXPECT_EQ(found["measured"]["next"].size(), 10u);
+  for (const auto& entry : found["ranking"]) {
+    if (entry.contains("time") && entry["time"] == 10)
+      EXPECT_EQ(entry["layouts"], list[39]["layouts"]);
+  }
+}
+
+// All of a file's own run times: nothing is left to measure.
+TEST_F(RankCommand, TakesTheRunTimesOfAnNpzOrATuningFile) {
+  const auto found = ranking_of(folder_->path(), valid_.string() + " --measured " + valid_.string());
+  EXPECT_EQ(found["measured"]["configs"], found["distinct_configs"]);
+  EXPECT_TRUE(found["measured"]["next"].empty());
+  double before = 0;
+  for (const auto& entry : found["ranking"]) {
+    EXPECT_GE(entry["time"], before);
+    before = entry["time"];
+  }
+  EXPECT_THAT(output_of(call("rank " + valid_.string() + " --run run --quiet --measured " +
+                             valid_.string())),
+              HasSubstr("next to measure: none is left"));
+  const std::string program = module("t", {computation("main", 1, 2,
+                                                       {{"p", "parameter", 1, {}, {}, {4, 6}, {}},
+                                                        {"r", "reshape", 2, {1}, {}, {24}, {}}})});
+  std::ofstream(*folder_ / "t.pb", std::ios::binary) << tuned(
+      program, {{70, true, false, {{{0}, {0, 1}}}}, {50, false, false, {{{0}, {1, 0}}}}}, {1}, false);
+  EXPECT_THAT(output_of(call("rank t.pb --measured t.pb --run run --quiet")),
+              HasSubstr("measured 2 of 2 configurations; the order stays: it takes three"));
+  // The same program with its layouts made.
+  const auto made = ranking_of(folder_->path(), "t.pb --configs neighbours --measured t.pb");
+  EXPECT_EQ(made["measured"]["configs"], 2);
+}
+
+TEST_F(RankCommand, RefusesMeasurementsThatItCannotRead) {
+  const auto refusal = [&](const std::string& text) {
+    std::ofstream(*folder_ / "bad.json") << text;
+    const std::string said = output_of(
+        call("rank " + test_.string() + " --run run --quiet --measured bad.json"), 3);
+    EXPECT_EQ(std::ranges::count(said, '\n'), 1) << said;
+    EXPECT_THAT(said, HasSubstr("tpudist: error: bad.json: ")) << text;
+    return said;
+  };
+  refusal("");
+  refusal("config,time\n1,2\n");
+  EXPECT_THAT(refusal("{"), HasSubstr("is no JSON: parse error at line 1"));
+  EXPECT_THAT(refusal("[{\"config\": 1, \"time\": NaN}]"), HasSubstr("is no JSON"));
+  EXPECT_THAT(refusal("[{\"config\": 1, \"time\": 1e999}]"), HasSubstr("is no JSON"));
+  EXPECT_THAT(refusal("{}"), HasSubstr("has no list of measured configurations"));
+  EXPECT_THAT(refusal("{\"ranking\": 5}"), HasSubstr("has no list of measured configurations"));
+  EXPECT_THAT(refusal(std::string(100'000, '[')), HasSubstr("has no list"));
+  EXPECT_THAT(refusal("[5]"), HasSubstr("an entry of its list is no object"));
+  EXPECT_THAT(refusal("[{\"time\": 5}]"), HasSubstr("a time, but neither config nor layouts"));
+  EXPECT_THAT(refusal("[{\"time\": 5, \"config\": 1.5}]"), HasSubstr("neither config nor layouts"));
+  const auto of_file = [&](const std::string& file, int code) {
+    return output_of(
+        call("rank " + valid_.string() + " --run run --quiet --measured " + file), code);
+  };
+  EXPECT_THAT(of_file("none.json", 2), HasSubstr("none.json"));
+  EXPECT_THAT(of_file(".", 2), HasSubstr("--measured"));
+  EXPECT_THAT(of_file(test_.string(), 3), HasSubstr(test_.string()));
+  EXPECT_THAT(of_file(source_of("train").string(), 3), HasSubstr("is of another program: "));
+  EXPECT_THAT(
+      output_of(call("rank " + test_.string() + " --run run --quiet --measured " + test_.string()),
+                3),
+      HasSubstr(test_.string() + ": has no run times"));
 }
 
 TEST_F(RankCommand, WarnsOfAModuleThatIsUnlikeTheTrainingGraphs) {

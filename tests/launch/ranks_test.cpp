@@ -124,6 +124,24 @@ TEST_F(Ranks, RankAModuleAlikeWhateverTheirNumber) {
   EXPECT_EQ(count_of(damaged, "error: "), 1) << damaged;
 }
 
+TEST_F(Ranks, SearchAModuleAlikeWhateverTheirNumber) {
+  const std::string module =
+      fs::directory_iterator(path("npz-shards/layout/xla/random/valid"))->path().string();
+  const std::string command = "search " + module + " --run " + path("one") +
+                              " --evaluations 500 --starts 3 --propose 4 --threads 1 --json "
+                              "--quiet --seed ";
+  const auto found = [&](int ranks) {
+    const std::string outcome = output_of(run_ranks(ranks, command + "1"));
+    return outcome.substr(outcome.find('{'));
+  };
+  const std::string alone = found(0);
+  EXPECT_THAT(alone, HasSubstr("\"ranking\""));
+  EXPECT_EQ(found(1), alone);
+  EXPECT_EQ(found(2), alone);
+  EXPECT_EQ(found(4), alone);  // one has no start
+  expect_refusal(run_ranks({{command + "1"}, {command + "2"}}), 2, ": the options of the search: ");
+}
+
 TEST_F(Ranks, RefuseDifferentFolds) {
   std::ofstream(path("swapped.yaml")) << "families: {'[a-i]*': 0, '[!a-i]*': 1}\n";
   std::ofstream(path("folds.yaml")) << "families: {'[a-i]*': 1, '[!a-i]*': 0}\n";

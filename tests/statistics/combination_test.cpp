@@ -197,6 +197,7 @@ TEST(MemberSpread, MembersThatDifferByScaleAndShiftAloneAgree) {
 TEST(MemberSpread, IsTheSampleDeviationOfZScoresAndTheRangeOfRanks) {
   // z-scores of (0, 2): -1 and 1; of (2, 0): 1 and -1; of (0, 6): -1 and 1.
   const auto spreads = member_spreads(Members{{0, 2}, {2, 0}, {0, 6}});
+  EXPECT_THAT(spreads[0].z_scores, ElementsAre(-1, 1, -1));
   EXPECT_NEAR(spreads[0].deviation, std::sqrt(4.0 / 3), 1e-12);  // of -1, 1, -1
   EXPECT_NEAR(spreads[1].deviation, std::sqrt(4.0 / 3), 1e-12);
   EXPECT_EQ(spreads[0].best_rank, 1);

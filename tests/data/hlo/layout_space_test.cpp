@@ -21,6 +21,7 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::Not;
+using ::testing::StartsWith;
 using States = std::set<LayoutState>;
 
 LayoutSpace space_of(const std::string& instructions) {
@@ -300,9 +301,11 @@ LayoutSpace space() {
           "k = f32[3,3,256,256] parameter(1)\n"
           "s = f32[] parameter(2)\n"
           "conv.1 = f32[32,5,5,256] convolution(x.1, k), window={size=3x3 pad=1_1x1_1}, "
-          "dim_labels=b01f_01io->b01f, metadata={op_type=\"c\" op_name=\"jit(f)/\\\"conv\"}\n"
+          "dim_labels=b01f_01io->b01f, metadata={op_type=\"c\" op_name=\"jit(f)/\\\"conv\" "
+          "source_file=\"model.py\" source_line=12}\n"
           "conv_1 = f32[32,5,5,256] convolution(conv.1, k), window={size=3x3 pad=1_1x1_1}, "
-          "dim_labels=b01f_01io->b01f, metadata={op_name=\"jit(f)/transpose(jvp())/conv\"}\n"
+          "dim_labels=b01f_01io->b01f, metadata={op_name=\"jit(f)/transpose(jvp())/conv\" "
+          "source_file=\"model.py\" source_line=13}\n"
           "turned = f32[5,5] copy(conv_1), metadata={op_name=\"jit(f)/dot_general\"}\n"
           "lambda = f32[5,5] dot(turned, turned), metadata={op_name=\"jit(f)/dot_general\"}\n"
           "dot.2 = f32[5,5] dot(lambda, lambda), metadata={op_name=\"jit(f)/dot_general\"}\n"
@@ -315,34 +318,50 @@ LayoutSpace space() {
 }
 
 TEST(LayoutConstraints, PythonCountsMajorToMinorAndSaysWhatItCannotConstrain) {
-  const LayoutSpace all = space();
-  const std::string text = jax_constraints(all, all.standard(), "best\nof");
-  EXPECT_THAT(text, HasSubstr("# best?of\n"));
+  LayoutSpace all = space();
+  // The operands of `lambda` were made for it, its result is another dot's operand.
+  const auto configs = json_configs(
+      all,
+      R"([{"conv.1": [[0,3],[3,0],[2,3]], "conv_1": [[0,3],[3,0],[3,2]],
+           "lambda": [[0,1],[0,1],[1,0]], "scalar": [], "made": [[0],[0,1]]}])",
+      "j");
+  const std::string text = jax_constraints(all, configs.front(), "best\nof");
   EXPECT_THAT(
       text,
-      HasSubstr("\n# conv.1: convolution jit(f)/\\\"conv, out {3,0} in {3,0} kernel {3,2}, the "
-                "default\n"
-                "#   the result has 4 dimensions: only the 2 minor ones are configured\n"
-                "#   a (x.1) has 4 dimensions: only the 2 minor ones are configured\n"
-                "#   b (k) has 4 dimensions: only the 2 minor ones are configured\n"
-                "def conv_1(operation, a, b):\n"
-                "    a = with_layout_constraint(a, Layout((1, 2, 0, 3)))\n"
-                "    b = with_layout_constraint(b, Layout((0, 1, 2, 3)))\n"
-                "    return with_layout_constraint(operation(a, b), Layout((1, 2, 0, 3)))\n"));
-  EXPECT_THAT(text, HasSubstr("#   the compiler made the operation: JAX has no name for it\n\n"));
-  EXPECT_THAT(text, Not(HasSubstr("def made")));
-  EXPECT_THAT(text, HasSubstr("#   an operation of a gradient: JAX has no name for it\n\n"));
-  // Its operands were made for it, its result is another dot's operand.
+      StartsWith("# best?of\n"
+                 "# 3 of 7 changes can be said in JAX; not these:\n"
+                 "#   conv_1 model.py:13: an operation of a gradient: JAX has no name for it\n"
+                 "#   lambda: a (turned) is not constrained: the compiler made the tensor, JAX has "
+                 "no name for it\n"
+                 "#   scalar: the result is not constrained: the compiler chooses\n"
+                 "#   made: the compiler made the operation: JAX has no name for it\n"
+                 "# For JAX, which counts dimensions major to minor."));
   EXPECT_THAT(text,
-              HasSubstr("#   a (turned) is not constrained: the compiler made the tensor, JAX "
-                        "has no name for it\n"));
+              HasSubstr("\n# conv.1: convolution jit(f)/\\\"conv model.py:12, out {0,3} in {3,0} "
+                        "kernel {2,3}\n"
+                        "#   the result has 4 dimensions: only the 2 minor ones are configured\n"
+                        "#   a (x.1) has 4 dimensions: only the 2 minor ones are configured\n"
+                        "#   b (k) has 4 dimensions: only the 2 minor ones are configured\n"
+                        "def conv_1(operation, a, b):\n"
+                        "    a = with_layout_constraint(a, Layout((1, 2, 0, 3)))\n"
+                        "    b = with_layout_constraint(b, Layout((0, 1, 3, 2)))\n"
+                        "    return with_layout_constraint(operation(a, b), Layout((1, 2, 3, 0)))\n"));
   EXPECT_THAT(text,
               HasSubstr("def lambda_(operation, a, b):\n"
-                        "    return with_layout_constraint(operation(a, b), Layout((0, 1)))"));
-  EXPECT_THAT(text, HasSubstr("def dot_2(operation, a, b):\n    a = with_layout_constraint(a, "));
-  EXPECT_THAT(text, HasSubstr("#   a (s) is a scalar: it has no layout\n"
-                              "def scalar_(operation, a):\n"
-                              "    return with_layout_constraint(operation(a), Layout((0,)))\n"));
+                        "    return with_layout_constraint(operation(a, b), Layout((1, 0)))"));
+  for (const char* without : {"def made", "def conv_1_", "def dot_2", "def scalar_"})
+    EXPECT_THAT(text, Not(HasSubstr(without)));
+}
+
+TEST(LayoutConstraints, PythonNamesChangesAlone) {
+  LayoutSpace all = space();
+  EXPECT_EQ(jax_constraints(all, all.standard(), "t"),
+            "# t\n# no layout differs from the default: nothing to apply\n");
+  const auto configs = json_configs(all, R"([{"conv.1": [[0,3],[3,0],[3,2]]}])", "j");
+  const std::string text = jax_constraints(all, configs.front(), "t");
+  EXPECT_THAT(text, StartsWith("# t\n# 1 of 1 change can be said in JAX\n# For JAX, "));
+  EXPECT_THAT(text, HasSubstr("\ndef conv_1("));
+  EXPECT_EQ(text.find("\ndef "), text.rfind("\ndef "));
 }
 
 TEST(LayoutConstraints, ChangesFollowTheConfiguration) {
@@ -366,14 +385,15 @@ TEST(LayoutConstraints, ChangesFollowTheConfiguration) {
   EXPECT_EQ(layout_config_text(all, configs.front(), "t").substr(0, std::string("# t\n").size()),
             "# t\n");
   const std::string config = layout_config_text(all, configs.front(), "t");
-  EXPECT_THAT(config, HasSubstr("nodes {  # conv.1: convolution\n"
+  EXPECT_THAT(config, HasSubstr("nodes {  # conv.1: convolution model.py:12, not the default\n"
                                 "  tensors { dims: 0 dims: 3 }\n"
                                 "  tensors { dims: 3 dims: 0 }\n"
                                 "  tensors { dims: 2 dims: 3 }\n"
                                 "}\n"));
   EXPECT_THAT(config, HasSubstr("  tensors { dims: 0 dims: 1 }\n  tensors { }\n"
                                 "  tensors { dims: 9 }\n}\n"));
-  EXPECT_THAT(config, HasSubstr("nodes {  # scalar: reshape\n}\n"));
+  EXPECT_THAT(config, HasSubstr("nodes {  # scalar: reshape, not the default\n}\n"));
+  EXPECT_THAT(config, HasSubstr("nodes {  # lambda: dot\n"));
 }
 
 }  // namespace

@@ -145,6 +145,46 @@ ENTRY %main {
   EXPECT_THAT(own[3].dimensions, ElementsAre(0));
 }
 
+// By file and line, or in newer dumps by tables of stack frames.
+TEST(TextReader, ReadsTheSourceOfAnOperation) {
+  const auto source = [](const std::string& metadata) {
+    return read_text_module("HloModule m\n\nFileNames\n1 \"a.py\"\n2 \"b \\\" c.py\"\n\n"
+                            "FunctionNames\n1 \"f\"\n\nFileLocations\n"
+                            "1 {file_name_id=2 function_name_id=1 line=7 end_line=9 column=0}\n"
+                            "2 {file_name_id=9 function_name_id=1 line=8}\n\n"
+                            "StackFrames\n1 {file_location_id=1 parent_frame_id=1}\n"
+                            "2 {file_location_id=2}\n3 {file_location_id=5}\n\n"
+                            "c {\n  a = f32[] parameter(0), metadata={" +
+                                metadata + "}\n}\n",
+                            "m")
+        .computations[0]
+        .instructions[0]
+        .source;
+  };
+  EXPECT_EQ(source("op_name=\"x\" source_file=\"model.py\" source_line=12"), "model.py:12");
+  EXPECT_EQ(source("source_file=\"model.py\""), "model.py");
+  EXPECT_EQ(source("source_line=12"), "");
+  EXPECT_EQ(source("op_name=\"x\" stack_frame_id=1"), "b \\\" c.py:7");
+  EXPECT_EQ(source("source_file=\"model.py\" source_line=3 stack_frame_id=1"), "model.py:3");
+  for (const char* without : {"2", "3", "4", "0", "-1", "99999999999999999999"})
+    EXPECT_EQ(source(std::string("stack_frame_id=") + without), "") << without;
+}
+
+TEST(TextReader, DumpsNameTheSameSourcesAsTextAndAsProto) {
+  for (const std::string name : {"layouts_before", "layouts_after"}) {
+    const HloModule proto = HloFile(jax_modules() / (name + ".pb")).module(0).module,
+                    text = HloFile(jax_modules() / (name + ".txt")).module(0).module;
+    std::map<std::string, std::string> sources;
+    for (const HloComputation& computation : proto.computations) {
+      for (const HloInstruction& own : computation.instructions) sources[own.name] = own.source;
+    }
+    for (const HloComputation& computation : text.computations) {
+      for (const HloInstruction& own : computation.instructions)
+        EXPECT_EQ(own.source, sources.at(own.name)) << name << " " << own.name;
+    }
+  }
+}
+
 TEST(TextReader, ReadsAttributes) {
   const HloInstruction conv = only(
       "c = f32[1,2,3,4] convolution(a, a), window={size=3x2 pad=0_-1x2_0 rhs_reversal=1x0}, "

@@ -3,8 +3,10 @@
 #include <gmock/gmock.h>
 
 #include <cmath>
+#include <fstream>
 #include <limits>
 
+#include "tests/data/hlo/hlo_protos.hpp"
 #include "tests/data/loading/dataset_case.hpp"
 #include "tests/support/converted.hpp"
 
@@ -81,6 +83,31 @@ TEST_F(ModuleFileTest, NeedsNoRunTimes) {
     std::ranges::fill(f.normalizers, 0);
     EXPECT_FALSE(read_module(write(f), kind(f)).has_times);
   }
+}
+
+TEST_F(ModuleFileTest, KnowsTheDefaultConfiguration) {
+  EXPECT_EQ(read_module(write(NpzFixture::layout()), kOwnLayout).standard, 0);
+  EXPECT_TRUE(holds_npz(write(NpzFixture::layout())));
+  // The run that failed is left out, and the default is the second of the others.
+  const std::string program = module("m", {computation("main", 1, 2,
+                                                       {{"p", "parameter", 1, {}, {}, {4, 6}, {}},
+                                                        {"r", "reshape", 2, {1}, {}, {24}, {}}})});
+  const std::vector<RunSketch> runs{{60, false, true, {{{0}, {0, 1}}}},
+                                    {50, false, false, {{{0}, {1, 0}}}},
+                                    {70, true, false, {{{0}, {0, 1}}}}};
+  std::ofstream(folder_ / "m.pb", std::ios::binary) << tuned(program, runs, {1}, false);
+  EXPECT_FALSE(holds_npz(folder_ / "m.pb"));
+  const Module measured = read_module(folder_ / "m.pb", kOwnLayout);
+  ASSERT_EQ(measured.standard, 1);
+  EXPECT_EQ(measured.number_of(1), 2);
+  const auto made = [&](const std::string& configs) {
+    return read_module(folder_ / "m.pb", kOwnLayout, {}, {}, {.configs = configs}).standard;
+  };
+  EXPECT_EQ(made("neighbours"), 0);
+  std::ofstream(folder_ / "own.json") << R"([{"r": [[0],[1,0]]}, {}])";
+  EXPECT_EQ(made(folder_ / "own.json"), 1);
+  std::ofstream(folder_ / "one.json") << R"([{"r": [[0],[1,0]]}])";
+  EXPECT_EQ(made(folder_ / "one.json"), std::nullopt);
 }
 
 TEST_F(ModuleFileTest, ATileKernelNeedsNoNormalizers) {

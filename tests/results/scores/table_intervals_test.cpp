@@ -46,6 +46,19 @@ TEST(TableIntervals, JackknifeLeavesOutOneMemberAfterTheOther) {
             "members of one training");
 }
 
+TEST(TableIntervals, EndWithTheSlowdownsOfTheCombination) {
+  TableJudgement measured = table();
+  EXPECT_THAT(table_interval_text(measured), Not(HasSubstr("slowdown")));
+  for (GraphEvaluation& graph : measured.graphs) graph.metrics.slowdown_5 = 0.04;
+  EXPECT_THAT(table_interval_text(measured),
+              AllOf(HasSubstr("slowdown of the best of the first k"),
+                    ContainsRegex("\n  mean +- +4.00 % \\(4.00 to 4.00\\) +- +-\n$")));
+  EXPECT_NEAR(table_interval_json(measured).at("slowdown").at("5").at("mean").get<double>(), 0.04,
+              1e-12);
+  measured.trained_on = true;
+  EXPECT_TRUE(table_interval_json(measured).at("slowdown").is_null());
+}
+
 // BERTs of two depths beside a ResNet: two clusters, not three.
 TEST(TableIntervals, OfOtherFamiliesTakeKinForOneFamily) {
   TableJudgement berts = table();
