@@ -74,6 +74,6 @@ program=$(ls "$demo"/npz/layout/xla/default/test/*.npz | head -n 1)
 on_ranks "$tpudist" search "$program" --run "$demo/run" --propose 5
 on_ranks "$tpudist" search "$program" --run "$demo/run" --propose 5 --json --quiet > "$demo/found.json"
 times=$("$tpudist" synth --times "$demo/found.json")
-printf '\nthe true times, by the law that made the data:\n%s\n' "$times"
-awk '$1 == 1 { printf "\nThe first proposal takes %.1f %% %s time than the default, measured once.\n",
+printf '\nthe times of the proposals by the law that made the data, without noise:\n%s\n' "$times"
+awk '$1 == 1 { printf "\nThe first proposal takes %.1f %% %s time than the default.\n",
   $4 < 0 ? -$4 : $4, $4 < 0 ? "less" : "more" }' <<< "$times"
