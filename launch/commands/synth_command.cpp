@@ -10,6 +10,7 @@
 
 #include "core/error.hpp"
 #include "core/file_system.hpp"
+#include "core/json.hpp"
 #include "core/numbers.hpp"
 #include "core/process.hpp"
 #include "data/synth/presets.hpp"
@@ -56,7 +57,9 @@ void print_times(const std::filesystem::path& found) {
   std::vector<std::vector<LayoutState>> configs;
   std::vector<std::string> ranks;
   try {
-    const auto json = nlohmann::json::parse(read_text_file(found));
+    const std::string text = read_text_file(found);
+    nlohmann::json json;
+    if (json_depth(text) <= kDeepestJson) json = nlohmann::json::parse(text);
     npz = json.at("file").get<std::string>();
     for (const auto& entry : json.at("ranking")) {
       ranks.push_back(entry.value("default", false) ? "default" : entry.at("rank").dump());
@@ -66,14 +69,16 @@ void print_times(const std::filesystem::path& found) {
       for (const auto& [name, layouts] : entry.at("layouts").items()) {
         const auto place = number_of<std::size_t>(std::string_view(name).substr(
             std::min(name.size(), name.find('[') + 1), name.find(']') - name.find('[') - 1));
-        if (!place) throw DataError(found.string() + ": is not of an NPZ file of `tpudist synth`");
-        states[*place] = state_of(layouts.get<std::vector<std::vector<std::int64_t>>>());
+        const auto tensors = layouts.get<std::vector<std::vector<std::int64_t>>>();
+        if (!place || tensors.size() > kTensors)
+          throw DataError(found.string() + ": is not of an NPZ file of `tpudist synth`");
+        states[*place] = state_of(tensors);
       }
       for (const auto& [place, state] : states) configs.back().push_back(state);
     }
   } catch (const nlohmann::json::exception& error) {
     throw DataError(fmt::format("{}: is no output of `tpudist search --json`: {}", found.string(),
-                                error.what()));
+                                json_fault(error.what())));
   }
   const std::vector<double> times = true_times(npz, configs);
   const auto standard = std::ranges::find(ranks, "default") - ranks.begin();
