@@ -69,8 +69,10 @@ void print_times(const std::filesystem::path& found) {
       for (const auto& [name, layouts] : entry.at("layouts").items()) {
         const auto place = number_of<std::size_t>(std::string_view(name).substr(
             std::min(name.size(), name.find('[') + 1), name.find(']') - name.find('[') - 1));
-        if (!place) throw DataError(found.string() + ": is not of an NPZ file of `tpudist synth`");
-        states[*place] = state_of(layouts.get<std::vector<std::vector<std::int64_t>>>());
+        const auto tensors = layouts.get<std::vector<std::vector<std::int64_t>>>();
+        if (!place || tensors.size() > kTensors)
+          throw DataError(found.string() + ": is not of an NPZ file of `tpudist synth`");
+        states[*place] = state_of(tensors);
       }
       for (const auto& [place, state] : states) configs.back().push_back(state);
     }

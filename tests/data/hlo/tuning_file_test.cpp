@@ -124,59 +124,45 @@ TEST_F(TuningFileTest, MakesTheGraphOfAModule) {
   EXPECT_EQ(at(0, 135), 0);
 }
 
-// OpMetadata and StackFrameIndexProto.
+// OpMetadata, and StackFrameIndexProto with two files, lines and frames.
 TEST_F(TuningFileTest, ReadsTheSourceOfAnOperation) {
-  const auto source = [&](const std::string& metadata) {
-    const std::string own = proto([&](auto& to) {
-      to.add_string(1, "a");
-      to.add_string(2, "parameter");
-      to.add_message(7, metadata);
-      to.add_int64(35, 1);
+  const auto row = [](std::int64_t first, std::int64_t third) {
+    return proto([&](auto& to) {
+      to.add_int64(1, first);
+      to.add_int64(3, third);
     });
-    const auto row = [](std::int64_t first, std::int64_t third) {
-      return proto([&](auto& to) {
-        to.add_int64(1, first);
-        to.add_int64(2, 1);
-        to.add_int64(3, third);
-      });
-    };
-    const std::string main = proto([&](auto& to) {
-      to.add_string(1, "main");
-      to.add_message(2, own);
-      to.add_int64(5, 1);
-      to.add_int64(6, 1);
-    });
-    const std::string bytes = proto([&](auto& to) {
-      to.add_string(1, "m");
-      to.add_message(3, main);
-      to.add_int64(6, 1);
-      to.add_message(17, proto([&](auto& tables) {
-                       tables.add_string(1, "a.py");
-                       tables.add_string(1, "b.py");
-                       tables.add_string(2, "f");
-                       tables.add_message(3, row(2, 7));
-                       tables.add_message(3, row(9, 8));
-                       tables.add_message(4, row(1, 0));
-                       tables.add_message(4, row(2, 0));
+  };
+  const std::string tables = proto([&](auto& to) {
+    to.add_string(1, "a.py");
+    to.add_string(1, "b.py");
+    to.add_string(2, "f");
+    to.add_message(3, row(2, 7));
+    to.add_message(3, row(9, 8));
+    to.add_message(4, row(1, 0));
+    to.add_message(4, row(2, 0));
+  });
+  const auto source = [&](const std::string& file, std::int64_t line, std::int64_t frame) {
+    const std::string own = instruction({"a", "parameter", 1, {}, {}, {}, {}}) + proto([&](auto& to) {
+      to.add_message(7, proto([&](auto& metadata) {
+                       metadata.add_string(2, "jit(f)/dot");
+                       metadata.add_string(3, file);
+                       metadata.add_int64(4, line);
+                       metadata.add_int64(15, frame);
                      }));
     });
-    const HloModule module = HloFile(write(bytes)).module(0).module;
-    return module.computations.at(0).instructions.at(0).source;
+    const std::string main = computation("main", 1, 1, {}) +
+                             proto([&](auto& to) { to.add_message(2, own); });
+    const HloModule read =
+        HloFile(write(module("m", {main}) + proto([&](auto& to) { to.add_message(17, tables); })))
+            .module(0)
+            .module;
+    return read.computations.at(0).instructions.at(0).source;
   };
-  const auto metadata = [](const std::string& file, std::int64_t line, std::int64_t frame) {
-    return proto([&](auto& to) {
-      to.add_string(2, "jit(f)/dot");
-      if (!file.empty()) to.add_string(3, file);
-      to.add_int64(4, line);
-      to.add_int64(15, frame);
-    });
-  };
-  EXPECT_EQ(source(metadata("model.py", 12, 0)), "model.py:12");
-  EXPECT_EQ(source(metadata("model.py", 0, 1)), "model.py");
-  EXPECT_EQ(source(metadata("", 0, 1)), "b.py:7");
-  EXPECT_EQ(source(metadata("", 0, 2)), "");  // of a file that the table lacks
-  EXPECT_EQ(source(metadata("", 0, 3)), "");
-  EXPECT_EQ(source(""), "");
+  EXPECT_EQ(source("model.py", 12, 0), "model.py:12");
+  EXPECT_EQ(source("model.py", 0, 1), "model.py");
+  EXPECT_EQ(source("", 0, 1), "b.py:7");
+  EXPECT_EQ(source("", 0, 2), "");  // of a file that the table lacks
+  EXPECT_EQ(source("", 0, 3), "");
 }
 
 TEST_F(TuningFileTest, SaysWhatTheFeaturesDoNotKnow) {

@@ -71,29 +71,6 @@ TEST(ConfigSpace, HasTheConfigurationsOfItsLayouts) {
   EXPECT_EQ(distance({0, 1, 2}, {0, 0, 3}), 2);
 }
 
-// A slate has the layouts of the configurations in a table without states that do not occur.
-TEST(ConfigSpace, SlatesHaveTheStatesThatOccur) {
-  const LayoutSpace made = layouts();
-  const ConfigSpace space = config_space(made);
-  Point other = space.standard_point;
-  other[2] = static_cast<std::uint16_t>(other[2] == 0);
-  const std::vector<Point> points{other, space.standard_point, other};
-  const Slate slate = space.slate(points);
-  EXPECT_THAT(slate.configs, ElementsAre(0, 1, 2));
-  EXPECT_EQ(slate.local_states.size(), (made.nodes.size() + 1) * kLayoutConfigFeatures);
-  ASSERT_EQ(slate.states.size(), points.size() * made.nodes.size());
-  for (std::size_t k = 0; k < points.size(); ++k) {
-    const LayoutConfig config = space.config(points[k]);
-    for (std::size_t j = 0; j < config.size(); ++j) {
-      const auto row = static_cast<std::size_t>(slate.states[k * config.size() + j]);
-      const LayoutState& expected = made.nodes[j].states[config[j]];
-      EXPECT_TRUE(std::ranges::equal(expected, std::span(slate.local_states)
-                                                   .subspan(row * kLayoutConfigFeatures,
-                                                            kLayoutConfigFeatures)));
-    }
-  }
-}
-
 TEST(ConfigSpace, WithoutGroupsEachOperationHasAChoice) {
   const ConfigSpace space = config_space(layouts()), free = space.without_groups();
   EXPECT_EQ(free.groups.size(), 4u);
@@ -140,10 +117,14 @@ TEST_F(ListedLayouts, AreThoseOfTheFile) {
   EXPECT_EQ(features_of_points(module, space, points), f.features);
   EXPECT_EQ(points[0], space.standard_point);
   EXPECT_EQ(points[0], points[5]);
+  EXPECT_EQ(space.slate(std::span(points).first(3)).local_states.size(), 4u * kLayoutConfigFeatures);
+  // A state that the space has not becomes the default.
+  std::fill_n(f.features.begin(), 2 * kLayoutConfigFeatures, 5.0f);
+  const Module changed = read(f);
+  EXPECT_EQ(space.point_of(changed.dataset, 0), space.standard_point);
+  EXPECT_EQ(space.point_of(changed.dataset, 3), points[3]);
   module.standard = 3;
-  const ConfigSpace other = config_space(listed_layouts(module));
-  EXPECT_EQ(other.standard_point, other.point_of(module.dataset, 3));
-  EXPECT_NE(other.standard_point, other.point_of(module.dataset, 0));
+  EXPECT_EQ(config_space(listed_layouts(module)).standard_point, points[3]);
 }
 
 // Coded, or kept as they are because coding does not pay for two hundred rows.
@@ -159,16 +140,6 @@ TEST_F(ListedLayouts, PartOperationsThatChangeAlone) {
       points.push_back(space.point_of(module.dataset, row));
     EXPECT_EQ(features_of_points(module, space, points), f.features);
   }
-}
-
-TEST_F(ListedLayouts, TakeTheDefaultForAStateOfAnotherFile) {
-  const Module module = read(NpzFixture::layout());
-  const ConfigSpace space = config_space(listed_layouts(module));
-  NpzFixture f = NpzFixture::layout();
-  for (int k = 0; k < 2 * kLayoutConfigFeatures; ++k) f.features[k] = 5;
-  const Module other = read(f);
-  EXPECT_EQ(space.point_of(other.dataset, 0), space.standard_point);
-  EXPECT_EQ(space.point_of(other.dataset, 3), space.point_of(module.dataset, 3));
 }
 
 TEST_F(ListedLayouts, RefuseWhatIsNoLayout) {
@@ -193,7 +164,6 @@ TEST_F(ListedLayouts, ADatasetOfOtherConfigurationsHoldsThemAlone) {
   ASSERT_EQ(made.size(), 1);
   EXPECT_EQ(made.rows(0), 4);
   EXPECT_EQ(made.graph(0).name, "net");
-  EXPECT_EQ(made.graph(0).config_nodes, module.dataset.graph(0).config_nodes);
   EXPECT_THAT(made.run_times(0).runtime, Each(0));
   EXPECT_EQ(features_of(made, made.slate(0, all_rows(made, 0))), features_of(made, slate));
   // And rows of the data set in another order, which have the states of the graph.
@@ -201,16 +171,10 @@ TEST_F(ListedLayouts, ADatasetOfOtherConfigurationsHoldsThemAlone) {
   const Slate rows = module.dataset.slate(0, turned);
   const Dataset two = module.dataset.with_configs(0, rows);
   EXPECT_EQ(features_of(two, two.slate(0, all_rows(two, 0))), features_of(module.dataset, rows));
-}
-
-TEST_F(ListedLayouts, PartsOfASlateAreTheRowsFromAPlaceOn) {
-  const Module module = read(NpzFixture::layout());
-  const Slate whole = module.dataset.slate(0, all_rows(module.dataset, 0)),
-              part = part_of_slate(whole, 2, 3);
-  EXPECT_THAT(part.configs, ElementsAre(2, 3, 4));
-  EXPECT_THAT(part.targets, ElementsAre(101, 400, 500));
-  EXPECT_EQ(features_of(module.dataset, part),
-            features_of(module.dataset, module.dataset.slate(0, Rows{2, 3, 4})));
+  const Slate part = part_of_slate(module.dataset.slate(0, Rows{2, 4, 1}), 1, 2);
+  EXPECT_EQ(part.configs, rows.configs);
+  EXPECT_EQ(part.targets, rows.targets);
+  EXPECT_EQ(part.states, rows.states);
 }
 
 }  // namespace

@@ -103,26 +103,21 @@ void expect_equal(const SearchResult& found, const SearchResult& expected) {
     EXPECT_EQ(found.scores[k].score, expected.scores[k].score);
 }
 
-TEST(ConfigSearch, FindsTheBestOfALawOfSingleGroups) {
-  const ConfigSpace space = space_of(6, 4);
-  Law law(space, 0);
-  const SearchResult found = find(law, space, {.evaluations = 100, .starts = 1, .propose = 1});
-  EXPECT_THAT(found.proposals, ElementsAre(law.order().front()));
-  EXPECT_EQ(found.standard.score, law(space.standard_point));
-  EXPECT_EQ(found.scores[0].score, law(found.proposals[0]));
-}
-
 // The first slates are the default, all that differ from it in one group, and the better choices
 // of several groups together.
 TEST(ConfigSearch, ScoresAllNeighboursAsOneSlate) {
   const ConfigSpace space = space_of(6, 4);
   Law law(space, 0);
-  find(law, space, {.evaluations = 30, .starts = 1});
+  const SearchResult found = find(law, space, {.evaluations = 100, .starts = 1, .propose = 1});
   ASSERT_GE(law.slates.size(), 3u);
   EXPECT_THAT(law.slates[0], ElementsAre(space.standard_point));
   EXPECT_EQ(law.slates[1].size(), 6u * 3);
   for (const Point& point : law.slates[1]) EXPECT_EQ(distance(point, space.standard_point), 1);
   for (const Point& point : law.slates[2]) EXPECT_GT(distance(point, space.standard_point), 1);
+  // That finds the best of a law of single groups.
+  EXPECT_THAT(found.proposals, ElementsAre(law.order().front()));
+  EXPECT_EQ(found.scores[0].score, law(found.proposals[0]));
+  EXPECT_EQ(found.standard.score, law(space.standard_point));
 }
 
 TEST(ConfigSearch, AStartScoresNoConfigurationTwiceAndNoMoreThanItsShare) {
@@ -147,21 +142,9 @@ TEST(ConfigSearch, AStartScoresNoConfigurationTwiceAndNoMoreThanItsShare) {
   }
 }
 
-TEST(ConfigSearch, EndsWhereTheWholeSpaceIsKnown) {
-  const ConfigSpace space = space_of(3, 3);
-  Law law(space);
-  const SearchResult found =
-      find(law, space, {.evaluations = 1'000'000, .starts = 2, .propose = 100});
-  EXPECT_EQ(found.distinct, 27);
-  EXPECT_EQ(found.apart, 1);
-  std::vector<Point> expected = law.order();
-  std::erase(expected, space.standard_point);
-  EXPECT_EQ(found.proposals, expected);
-}
-
 TEST(ConfigSearch, ProposalsAreTheBestThatDifferEnough) {
   const ConfigSpace space = space_of(8, 2);
-  for (const int propose : {1, 5, 30, 60, 200}) {
+  for (const int propose : {1, 5, 30, 60, 255, 300}) {
     Law law(space);
     const SearchResult found = find(law, space, {.evaluations = 100'000, .propose = propose});
     ASSERT_EQ(found.distinct, 256);
@@ -176,7 +159,7 @@ TEST(ConfigSearch, ProposalsAreTheBestThatDifferEnough) {
                                 [&](const Point& own) { return distance(own, point) >= apart; }))
           expected.push_back(point);
       }
-      if (std::ssize(expected) == propose) break;
+      if (std::ssize(expected) == std::min(propose, 255) || apart == 1) break;
     }
     EXPECT_EQ(found.proposals, expected) << propose;
     EXPECT_EQ(found.apart, apart) << propose;
@@ -190,10 +173,6 @@ TEST(ConfigSearch, BeginsAtTheGivenPointsAndGoesOnFromKnownOnes) {
   Law law(space);
   find(law, space, {.evaluations = 4, .starts = 4, .first = {one, two}, .known = {three}});
   EXPECT_EQ(law.scored(), (std::multiset<Point>{one, two, three, three, space.standard_point}));
-  // A descent that has ended does not end the start.
-  Law flat(space, 0);
-  const SearchResult found = find(flat, space, {.evaluations = 2000, .starts = 1});
-  EXPECT_EQ(found.evaluations, 2000);
 }
 
 TEST(ConfigSearch, IsTheSameOnAnyNumberOfThreadsAndAgain) {
@@ -238,24 +217,6 @@ TEST(ConfigSearch, IsTheSameOnAnyNumberOfRanks) {
     for (std::thread& thread : threads) thread.join();
     for (const SearchResult& own : found) expect_equal(own, expected);
   }
-}
-
-// Scores that are not finite lead nowhere.
-TEST(ConfigSearch, PassesOverConfigurationsWithoutAScore) {
-  const ConfigSpace space = space_of(5, 3);
-  Law law(space);
-  OneRank alone;
-  const SearchResult found = find_configs(
-      space,
-      [&](std::span<const Point> points) {
-        std::vector<PointScore> scores;
-        for (const Point& point : points)
-          scores.push_back(
-              {point[0] == 1 ? std::numeric_limits<double>::infinity() : law(point), 0});
-        return scores;
-      },
-      {.evaluations = 243, .starts = 1, .propose = 5}, alone.context);
-  for (const Point& point : found.proposals) EXPECT_NE(point[0], 1);
 }
 
 TEST(ReferencePoints, AreTheDefaultAndOthersThatDiffer) {

@@ -77,20 +77,6 @@ TEST_F(ModuleSearchTest, ListsTheDefaultAndTheProposals) {
   EXPECT_TRUE(search.broken.empty());
   EXPECT_TRUE(std::ranges::is_sorted(search.found.scores, {}, &PointScore::score));
   EXPECT_EQ(search.pessimism.graphs, 0);
-  // The default is configuration 0 of the file.
-  const Module module = module_for(runs[0]);
-  const std::int64_t first = 0;
-  const Slate file = module.dataset.slate(0, std::span(&first, 1)),
-              own = search.listed.dataset.slate(0, std::span(&first, 1));
-  const auto& states = module.dataset.states(0).features;
-  for (std::size_t j = 0; j < file.states.size(); ++j) {
-    const auto at = static_cast<std::size_t>(file.states[j]) * kLayoutConfigFeatures;
-    EXPECT_TRUE(std::ranges::equal(
-        std::span(states).subspan(at, kLayoutConfigFeatures),
-        std::span(own.local_states)
-            .subspan(static_cast<std::size_t>(own.states[j]) * kLayoutConfigFeatures,
-                     kLayoutConfigFeatures)));
-  }
 }
 
 TEST_F(ModuleSearchTest, IsTheSameOnAnyNumberOfThreadsAndAgain) {
