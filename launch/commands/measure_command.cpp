@@ -26,7 +26,7 @@ except ImportError as error:
 sys.exit(main(sys.argv[1]))
 )";
 
-std::string variable(const char* name, const std::string& otherwise) {
+std::string variable_or(const char* name, const std::string& otherwise) {
   const char* const value = std::getenv(name);
   return value && *value ? value : otherwise;
 }
@@ -35,14 +35,14 @@ std::string variable(const char* name, const std::string& otherwise) {
 void run_python(const nlohmann::json& arguments) {
   const std::filesystem::path folder =
       std::filesystem::read_symlink("/proc/self/exe").parent_path();
-  const std::string program = variable("TPUDIST_LAUNCHER", (folder / "tpudist").string());
+  const std::string program = variable_or("TPUDIST_LAUNCHER", (folder / "tpudist").string());
   ::setenv("TPUDIST_PROGRAM", program.c_str(), 0);
   if (exists(folder / "python" / "tpudist")) {  // of a build
-    const std::string others = variable("PYTHONPATH", "");
+    const std::string others = variable_or("PYTHONPATH", "");
     const std::string paths = (folder / "python").string() + (others.empty() ? "" : ":") + others;
     ::setenv("PYTHONPATH", paths.c_str(), 1);
   }
-  const std::string python = variable("TPUDIST_PYTHON", "python3");
+  const std::string python = variable_or("TPUDIST_PYTHON", "python3");
   ::execlp(python.c_str(), python.c_str(), "-c", kStart, arguments.dump().c_str(),
            static_cast<char*>(nullptr));
   throw Error(ErrorKind::failed, fmt::format("cannot start {}: {}; name a Python by TPUDIST_PYTHON",

@@ -1,6 +1,6 @@
 // The Python module tpudist._extension: the data of tpudist as NumPy arrays. It uses only core,
-// data and results/records, and starts neither LibTorch nor MPI. Users see
-// python/tpudist/. python/tpudist/_extension.pyi lists the arguments of each function.
+// data and results/records, and starts neither LibTorch nor MPI. Users see python/tpudist/.
+// python/tpudist/_extension.pyi lists the arguments of each function.
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
 #include <nanobind/stl/optional.h>

@@ -207,7 +207,9 @@ class Program:
         return load("jaxlib._jax", "'tpudist[measure]'").mlir.xla_computation_to_mlir_module(computation)
 
     def space(self, default: pathlib.Path, configs: str) -> Space:
-        """Its layouts, see Space.read."""
+        """Its layouts, see Space.read. In text, tpudist numbers instructions in another order than XLA."""
+        if self.path.read_bytes()[:10] != b"HloModule ":
+            return Space.read(self.path, default, configs)
         with tempfile.NamedTemporaryFile(prefix=self.path.stem + "-", suffix=".hlo.pb") as file:
             file.write(self.proto)
             file.flush()

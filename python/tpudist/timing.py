@@ -14,7 +14,7 @@ from typing import Any
 __all__ = ["TWIN", "Estimate", "compare", "corrected", "estimates", "machine_warnings", "measure_round"]
 
 TWIN = -1  #: the number of the second copy of the default, whose number is 0
-_LEAST_NS = 1_000_000  # shorter calls are timed several in a row
+_LEAST_NS, _MOST_CALLS = 3_000_000, 50  # short programs are called more often
 _Z = 1.96
 
 
@@ -61,16 +61,14 @@ def measure_round(calls: Mapping[int, Callable[[], object]], number: int, seed: 
 
 
 def _least_time(call: Callable[[], object], least_of: int) -> int:
-    begin = time.perf_counter_ns()
     call()
-    repeats = max(1, min(1000, _LEAST_NS // max(1, time.perf_counter_ns() - begin)))
-    least = math.inf
-    for _ in range(least_of):
+    least, spent, count = 1 << 62, 0, 0
+    while count < least_of or (spent < _LEAST_NS and count < _MOST_CALLS):
         begin = time.perf_counter_ns()
-        for _ in range(repeats):
-            call()
-        least = min(least, (time.perf_counter_ns() - begin) / repeats)
-    return round(least)
+        call()
+        taken = time.perf_counter_ns() - begin
+        least, spent, count = min(least, taken), spent + taken, count + 1
+    return least
 
 
 class _Machine:
