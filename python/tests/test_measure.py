@@ -127,7 +127,8 @@ def test_neighbours_are_measured(tmp_path):
 @pytest.mark.usefixtures("jax")
 def test_a_killed_measurement_goes_on(tmp_path):
     def contents(out):
-        return [{key: value for key, value in line.items() if key not in ("ns", "busy", "mhz")} for line in lines_of(out)]
+        times = ("ns", "busy", "mhz")
+        return [{key: value for key, value in line.items() if key not in times} for line in lines_of(out)]
 
     whole, out = tmp_path / "whole.pb", tmp_path / "killed.pb"
     options = ["--rounds", 3, "--configs", "random:6"]
@@ -153,7 +154,8 @@ def test_other_results_are_told_by_name_and_the_rest_goes_on(tmp_path):
     code = (
         "import sys\n"
         "from tpudist.measure import measure\n"
-        "found = measure(*sys.argv[1:2], default=sys.argv[2], out=sys.argv[3], configs='random:4', rounds=2, tolerance=-1)\n"
+        "options = dict(configs='random:4', rounds=2, tolerance=-1)\n"
+        "found = measure(sys.argv[1], default=sys.argv[2], out=sys.argv[3], **options)\n"
         "print([one.error for one in found])"
     )
     command = [sys.executable, "-c", code, BEFORE, AFTER, tmp_path / "out.pb"]
@@ -184,7 +186,8 @@ def test_mistakes_are_one_line(tmp_path):
     ):
         command = words("measure", tmp_path / out)
         command[2] = str(module)
-        done = subprocess.run(command, capture_output=True, text=True, env={**os.environ, "TPUDIST_PYTHON": sys.executable})
+        environment = {**os.environ, "TPUDIST_PYTHON": sys.executable}
+        done = subprocess.run(command, capture_output=True, text=True, env=environment)
         assert done.returncode in (2, 3) and message in done.stderr and len(done.stderr.splitlines()) == 1
 
 

@@ -6,14 +6,14 @@ import dataclasses
 import pathlib
 import re
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from . import _extension
 from .errors import DataError
 from .optional import load
 
-__all__ = ["Changes", "Program", "Space", "State", "kept"]
+__all__ = ["Changes", "Program", "Space", "State", "first_line", "kept", "state_of"]
 
 #: Dimensions of output and operands of an operation, minor to major; () leaves a tensor to the compiler.
 State = tuple[tuple[int, ...], ...]
@@ -52,7 +52,7 @@ class Space:
         """`configs` as in `tpudist rank --configs`. Raises DataError and ConfigError."""
         found = _extension.layouts(module=str(module), default=str(default), configs=configs)
         operations = tuple(
-            Operation(name, opcode, node, tuple(map(_state, states)), _state(states[standard]))
+            Operation(name, opcode, node, tuple(map(state_of, states)), state_of(states[standard]))
             for name, opcode, node, states, standard in found["operations"]
         )
         changes = [
@@ -72,7 +72,8 @@ class Space:
         return {own.name: [list(tensor) for tensor in state] for own, state in states}
 
 
-def _state(tensors: Sequence[Sequence[int]]) -> State:
+def state_of(tensors: Iterable[Iterable[int]]) -> State:
+    """A state of lists, as JSON has it."""
     return tuple(tuple(dimensions) for dimensions in tensors)
 
 
@@ -117,7 +118,7 @@ class Program:
             self.proto = _module_bytes(path, hlo)  # an HloModuleProto
             module = hlo.HloModule.from_serialized_hlo_module_proto(self.proto)
         except (IndexError, RuntimeError, ValueError) as error:
-            raise DataError(f"{path}: XLA does not read it as a module: {_first_line(error)}") from error
+            raise DataError(f"{path}: XLA does not read it as a module: {first_line(error)}") from error
         options = hlo.HloPrintOptions()
         options.print_large_constants = True
         options.print_metadata = False
@@ -277,5 +278,6 @@ def _varint(data: bytes, at: int) -> tuple[int, int]:
             return value, at
 
 
-def _first_line(error: BaseException) -> str:
+def first_line(error: BaseException) -> str:
+    """What an exception of XLA says first."""
     return (str(error).strip().splitlines() or [type(error).__name__])[0][:300]

@@ -12,7 +12,7 @@ from typing import Any
 
 from . import _extension
 from .errors import ConfigError, DataError
-from .hlo import Changes, Space, State
+from .hlo import Changes, Space, State, state_of
 
 __all__ = ["Journal", "tuning_bytes", "write_whole"]
 
@@ -45,9 +45,8 @@ class Journal:
             self._append({"measured": dict(facts)})
         elif (known := lines[0].get("measured")) != dict(facts):
             differ = [key for key in facts if (known or {}).get(key) != facts[key]]
-            raise ConfigError(
-                f"{path}: was measured with another {', '.join(differ) or 'tpudist'}: give another --out, or move it away"
-            )
+            what = ", ".join(differ) or "tpudist"
+            raise ConfigError(f"{path}: was measured with another {what}: give another --out, or move it away")
         #: by number; 0 is the default
         self.configs: list[dict[str, Any]] = [line for line in lines if "config" in line]
         self.rounds: list[dict[str, Any]] = [line for line in lines if "round" in line]
@@ -84,7 +83,7 @@ class Journal:
 
     def changes(self, number: int) -> Changes:
         """The configuration of this number."""
-        return {name: _state(state) for name, state in self.configs[number]["config"].items()}
+        return {name: state_of(state) for name, state in self.configs[number]["config"].items()}
 
     def programs(self) -> list[int]:
         """The programs that can be measured, each by its first configuration."""
@@ -99,12 +98,8 @@ class Journal:
         self._file.close()
 
 
-def _state(tensors: Iterable[Iterable[int]]) -> State:
-    return tuple(tuple(dimensions) for dimensions in tensors)
-
-
 def _key(changes: Mapping[str, Iterable[Iterable[int]]]) -> str:
-    return json.dumps({name: _state(changes[name]) for name in sorted(changes)})
+    return json.dumps({name: state_of(changes[name]) for name in sorted(changes)})
 
 
 def write_whole(path: pathlib.Path, data: bytes) -> None:

@@ -20,140 +20,30 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from .errors import ConfigError, DataError, Error, Stopped
+from .device import Compiled, Device, failure
+from .errors import ConfigError, Error, Stopped
 from .hlo import Changes, Program, Space, kept
 from .journal import Journal, write_results
-from .optional import load
 from .timing import TWIN, Estimate, compare, corrected, estimates, machine_warnings, measure_round
 
 __all__ = ["Bench", "Measured", "main", "measure", "percent", "seconds_of", "share_of", "stops"]
 
 _Path = str | os.PathLike[str]
-_JAX = "'tpudist[measure]'"
-
-
-@dataclasses.dataclass(frozen=True)
-class Compiled:
-    """A program on the device."""
-
-    executable: Any
-    fingerprint: str  # equal for equal optimised programs
-    optimised: str
-
-
-class Device:
-    """A device of jax, with inputs for one program."""
-
-    def __init__(self, program: Program, name: str, inputs: pathlib.Path | None) -> None:
-        jax = load("jax", _JAX)
-        self._internal = load("jaxlib._jax", _JAX)
-        self._compiler = load("jax._src.compiler", _JAX)
-        jax.config.update("jax_enable_x64", True)  # else 64-bit inputs are cut
-        self.program, self.version = program, str(jax.__version__)
-        kind, _, place = name.partition(":")
-        try:
-            self.device = jax.devices(kind or None)[int(place or 0)]
-        except (RuntimeError, ValueError, IndexError) as error:
-            raise ConfigError(f"--device {name}: jax finds none: {_line(error)}") from error
-        given = np.load(inputs) if inputs else {}
-        rng = np.random.default_rng(0)
-        self._inputs = []
-        for number, (element, dimensions) in enumerate(program.parameters):
-            array = given[str(number)] if str(number) in given else _values(element, dimensions, rng, program.path)
-            if tuple(array.shape) != dimensions or array.dtype != _dtype(element, program.path):
-                raise DataError(f"{inputs}: input {number} is {array.dtype}{list(array.shape)}, the program needs "
-                                f"{element}{list(dimensions)}")
-            self._inputs.append(jax.device_put(array, self.device))
-        options = load("jaxlib._hlo", _JAX).HloPrintOptions.fingerprint()
-        options.print_large_constants = options.print_backend_config = True
-        self._options = options
-
-    def compile(self, text: str) -> Compiled:
-        """Raises Error with the compiler's words."""
-        try:
-            mlir = self.program.to_mlir(text)
-            options = self._compiler.get_compile_options(num_replicas=1, num_partitions=1)
-            executable = self.device.client.compile_and_load(
-                mlir, self._internal.DeviceList((self.device,)), options
-            )
-            module = executable.hlo_modules()[0]
-            plain = module.to_string(self._options)
-        except Exception as error:  # jaxlib has no one type for them
-            raise Error(f"does not compile: {_line(error)}") from error
-        return Compiled(executable, hashlib.sha256(plain.encode()).hexdigest()[:16], module.to_string())
-
-    def call(self, compiled: Compiled) -> list[Any]:
-        """Runs it once and waits for the results."""
-        results = compiled.executable.execute_sharded(self._inputs).disassemble_into_single_device_arrays()
-        for (result,) in results:
-            result.block_until_ready()
-        return [result for (result,) in results]
-
-    def results(self, compiled: Compiled) -> list[npt.NDArray[Any]]:
-        """Raises Error if it runs out of memory, or fails."""
-        stats = compiled.executable.get_compiled_memory_stats()
-        needed, free = stats.temp_size_in_bytes + stats.output_size_in_bytes, self._free_bytes()
-        if needed > free:
-            raise Error(f"runs out of memory: it needs {needed / 1e9:.3g} GB, and {free / 1e9:.3g} GB are free")
-        try:
-            return [np.asarray(result) for result in self.call(compiled)]
-        except Exception as error:
-            raise Error(_failure(error)) from error
-
-    def _free_bytes(self) -> float:
-        if self.device.platform == "cpu":
-            with contextlib.suppress(OSError):
-                found = re.search(r"MemAvailable:\s+(\d+) kB", pathlib.Path("/proc/meminfo").read_text())
-                return int(found[1]) * 1024 if found else math.inf
-        stats = self.device.memory_stats() or {}
-        return float(stats["bytes_limit"] - stats["bytes_in_use"]) if "bytes_limit" in stats else math.inf
-
-    def facts(self) -> dict[str, Any]:
-        """What times depend on."""
-        kind = str(self.device.device_kind)
-        if self.device.platform == "cpu":
-            with contextlib.suppress(OSError):
-                found = re.search(r"model name\s*: (.*)", pathlib.Path("/proc/cpuinfo").read_text())
-                kind = f"{found[1] if found else kind}, {len(os.sched_getaffinity(0))} cores"
-        return {"device": f"{self.device.platform}: {kind}", "jax": self.version}
-
-
-def _dtype(element: str, path: pathlib.Path) -> np.dtype[Any]:
-    known = {"pred": "bool", "bf16": "bfloat16", "c64": "complex64", "c128": "complex128"}
-    words = {"s": "int", "u": "uint", "f": "float"}
-    name = known.get(element) or re.sub(r"^[suf](?=\d)", lambda found: words[found[0]], element)
-    name = {"f8e4m3fn": "float8_e4m3fn", "f8e5m2": "float8_e5m2"}.get(element, name)
-    try:
-        return np.dtype(name)
-    except TypeError:
-        found = getattr(load("ml_dtypes", _JAX), name, None)
-        if found is None:
-            raise DataError(f"{path}: an input has elements of type {element}, which measure cannot make") from None
-        dtype: np.dtype[Any] = np.dtype(found)
-        return dtype
-
-
-def _values(element: str, dimensions: tuple[int, ...], rng: np.random.Generator, path: pathlib.Path) -> Any:
-    """Small values: integers from 0 to 3, which labels and indices may be, and floats of deviation 0.1."""
-    dtype = _dtype(element, path)
-    if element[0] in "su" or element == "pred":
-        return rng.integers(0, 2 if element == "pred" else 4, dimensions).astype(dtype)
-    return np.asarray(rng.normal(0, 0.1, dimensions)).astype(dtype)
 
 
 def _difference(results: Sequence[npt.NDArray[Any]], default: Sequence[npt.NDArray[Any]]) -> float:
-    """The largest difference between results, by the largest value of the tensor."""
-    worst = 0.0
+    """The largest difference between results, by the largest value of the result. A result that is a thousandth of
+    others may be the rounding of a sum that is 0, so at least a thousandth of the largest value of all counts."""
+    found = []
     for own, other in zip(results, default, strict=True):
         kind = np.complex128 if own.dtype.kind == "c" else np.float64
         a, b = own.astype(kind), other.astype(kind)
-        if not np.array_equal(np.isfinite(a), np.isfinite(b)):
+        finite = np.isfinite(b)
+        if not np.array_equal(np.isfinite(a), finite):
             return math.inf
-        a, b = a[np.isfinite(a)], b[np.isfinite(b)]
-        scale = float(np.abs(b).max(initial=0))
-        difference = float(np.abs(a - b).max(initial=0))
-        worst = max(worst, difference / scale if scale else difference)
-    return worst
+        found.append((float(np.abs(a - b)[finite].max(initial=0)), float(np.abs(b[finite]).max(initial=0))))
+    least = max((scale for _, scale in found), default=0.0) / 1000
+    return max((difference / max(scale, least, 1e-300) for difference, scale in found), default=0.0)
 
 
 def _tolerance(results: Sequence[npt.NDArray[Any]]) -> float:
@@ -213,6 +103,8 @@ class Bench:
         if not self.journal.configs:
             self.journal.add_config({}, program=0, fingerprint=compiled.fingerprint, kept=0, forced=0)
             self._by_fingerprint[compiled.fingerprint] = 0
+        elif self.journal.configs[0]["fingerprint"] != compiled.fingerprint:
+            self.warn("the default compiles to another program than before: has XLA_FLAGS changed?")
         self._compiled[0] = compiled
         self._compiled[TWIN] = self.device.compile(self.program.with_layouts([]))
 
@@ -284,7 +176,7 @@ class Bench:
                 calls[program] = call
             except Exception as error:  # beside the others it may run out of memory
                 self._compiled.pop(program, None)
-                self.journal.drop(program, _failure(error))
+                self.journal.drop(program, failure(error))
         own = [one for one in self.journal.rounds if one["programs"] == sorted(calls) and one["kind"] == kind]
         gc.collect()
         gc.disable()
@@ -292,7 +184,7 @@ class Bench:
             while len(own) < (rounds or most):
                 if not rounds and len(own) >= least:
                     worst = max(one.error for one in estimates(own).values())
-                    self.show(f"round {len(own)}: standard errors up to {100 * worst:.2f} %, wanted {100 * precision:g} %")
+                    self.show(f"round {len(own)}: standard errors up to {100 * worst:.2f} %")
                     if worst <= precision:
                         break
                 if own and time.monotonic() > until:
@@ -349,8 +241,8 @@ def measure(
     bench = Bench(module, default, out, configs=os.fspath(configs), **options)
     with stops(bench):
         numbers = bench.take([{}, *bench.space.configs], until)
-        if len(numbers) < len(bench.space.configs):
-            bench.warn(f"--budget {budget}: {len(bench.space.configs) - len(numbers)} configurations were not compiled")
+        if missing := 1 + len(bench.space.configs) - len(numbers):
+            bench.warn(f"--budget {budget}: {missing} configurations were not compiled")
         bench.run(numbers, precision=share, rounds=rounds, until=until)
         bench.write()
     found = bench.measured()
@@ -373,7 +265,8 @@ def stops(bench: Bench) -> Iterator[None]:
     except KeyboardInterrupt:
         signal.signal(signal.SIGTERM, signal.SIG_IGN)
         bench.write()
-        raise Stopped(f"{bench.out}: stopped after {len(bench.journal.rounds)} rounds; the same command goes on") from None
+        rounds = len(bench.journal.rounds)
+        raise Stopped(f"{bench.out}: stopped after {rounds} rounds; the same command goes on") from None
     finally:
         signal.signal(signal.SIGTERM, before)
 
@@ -452,15 +345,6 @@ def seconds_of(text: str) -> float:
     if not found:
         raise ConfigError(f"--budget {text}: is no time, such as 30s, 10m or 2h")
     return float(found[1]) * {"s": 1, "m": 60, "h": 3600}[found[2]]
-
-
-def _failure(error: BaseException) -> str:
-    words = "runs out of memory" if "RESOURCE_EXHAUSTED" in str(error) else "does not run"
-    return f"{words}: {_line(error)}"
-
-
-def _line(error: BaseException) -> str:
-    return (str(error).strip().splitlines() or [type(error).__name__])[0][:300]
 
 
 def main(text: str) -> int:

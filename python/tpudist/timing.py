@@ -81,7 +81,8 @@ class _Machine:
         self.busy, self.mhz = 0.0, []
         try:
             with open("/proc/stat") as file:
-                lines = {line.split()[0]: [int(word) for word in line.split()[1:9]] for line in file if line[:3] == "cpu"}
+                words = [line.split() for line in file if line.startswith("cpu")]
+            lines = {own[0]: [int(word) for word in own[1:9]] for own in words}
             ticks = os.sysconf("SC_CLK_TCK")
             self.busy = sum(sum(lines[f"cpu{core}"]) - sum(lines[f"cpu{core}"][3:5]) for core in self.cores) / ticks
             with open("/proc/cpuinfo") as file:

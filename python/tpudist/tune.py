@@ -91,14 +91,13 @@ def _descend(search: _Search) -> str:
             return "the budget is spent"
         group = bench.space.groups[at % len(bench.space.groups)]
         present = bench.measured()[search.best]
-        current = present.changes
-        found = search.measure(list(_neighbours(bench, current, group)))
+        search.measure(list(_neighbours(bench, present.changes, group)))
         after = bench.measured()[search.best]
         known = [one.ratio for one in (present, after) if one.ratio]
         is_better = after.program != present.program and (len(known) < 2 or _is_less(known[1], known[0]))
         if not is_better:
             search.best = present.number
-        bench.show(f"group {at + 1}: {len(found)} states, best {percent(known[-1]) if known else '-'} than the default\n")
+        bench.show(f"group {at + 1} done, {search.count} measured, best {percent(known[-1]) if known else '-'}\n")
         at, since = at + 1, 0 if is_better else since + 1
     return "no change of a group is faster"
 
@@ -136,9 +135,10 @@ def _by_model(search: _Search, runs: Sequence[str], propose: int, folder: pathli
         pool_file.write_text(json.dumps(list(pool.values())))
         measured_file.write_text(json.dumps(timed))
         ranked = json.loads(run_program(
-            ["rank", *common, "--configs", str(pool_file), "--measured", str(measured_file), "--next", str(propose), "--top", "1"]
+            ["rank", *common, "--configs", str(pool_file), "--measured", str(measured_file),
+             "--next", str(propose), "--top", "1"]
         ))
-        bench.show(f"measured {search.count}, best {percent(best.ratio) if best.ratio else '-'} than the default\n")
+        bench.show(f"{search.count} measured, best {percent(best.ratio) if best.ratio else '-'}\n")
         if "time" in ranked["ranking"][0]:
             return "the model proposes nothing better"
         following = [entry["layouts"] for entry in ranked["measured"]["next"]]
@@ -212,8 +212,8 @@ def _text(bench: Bench, tuned: Tuned, runs: Sequence[str], propose: int) -> str:
             lines.append("  no better than the default, as far as these rounds can tell")
     saved = tuned.best.number - propose  # numbers are in the order of measuring
     if not runs and saved > 0:
-        lines.append(f"the best was configuration {tuned.best.number} to be measured: a model (--run) whose first {propose} "
-                     f"proposals hold one as good saves {saved}, {_time(saved * tuned.seconds / tuned.measured)} here")
+        lines.append(f"the best was number {tuned.best.number} to be measured: a model (--run) with one as good "
+                     f"among its first {propose} saves {saved}, here {_time(saved * tuned.seconds / tuned.measured)}")
     lines += [f"warning: {text}" for text in machine_warnings(bench.journal.rounds)]
     lines.append(f"written: {bench.out}, {bench.out.with_suffix('.npz')}; print the best with --apply jax")
     return "\n".join(lines) + "\n"
