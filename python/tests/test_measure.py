@@ -106,21 +106,21 @@ def test_a_journal_drops_a_line_that_was_cut_and_refuses_another_module(tmp_path
 
 
 @pytest.mark.usefixtures("jax")
-def test_neighbours_are_measured(tmp_path):
+def test_configurations_are_measured(tmp_path):
     out = tmp_path / "measured.pb"
-    done = run("measure", out, "--rounds", 3, "--json")
+    done = run("measure", out, "--rounds", 3, "--configs", "random:6", "--json")
     assert done.returncode == 0, done.stderr
     found = json.loads(done.stdout)
-    assert found["rounds"] == 3 and len(found["ranking"]) > 10
+    assert found["rounds"] == 3 and len(found["ranking"]) == 6
     assert all("error" not in one for one in found["ranking"])
-    assert [one["config"] for one in found["ranking"] if one["forced"] == 0] == [0]
-    assert sum(one["kept"] for one in found["ranking"]) > 0
+    assert {one["program"] for one in found["ranking"] if one["forced"] == 0} == {0}
+    assert sum(one["kept"] for one in found["ranking"]) > 5
     arrays = np.load(out.with_suffix(".npz"))
     assert arrays["config_runtime"].shape == (3 * len(found["ranking"]),)
     assert (arrays["config_runtime"] > 0).all()
     assert len(np.unique(arrays["node_config_feat"], axis=0)) == len(found["ranking"])
-    # The same command has nothing left to do, and another configuration is added.
-    assert run("measure", out, "--rounds", 3).returncode == 0
+    # The same command has nothing left to do.
+    assert run("measure", out, "--rounds", 3, "--configs", "random:6").returncode == 0
     assert len([line for line in lines_of(out) if "round" in line]) == 3
 
 
@@ -131,10 +131,10 @@ def test_a_killed_measurement_goes_on(tmp_path):
         return [{key: value for key, value in line.items() if key not in times} for line in lines_of(out)]
 
     whole, out = tmp_path / "whole.pb", tmp_path / "killed.pb"
-    options = ["--rounds", 3, "--configs", "random:6"]
+    options = ["--rounds", 2, "--configs", "random:4"]
     assert run("measure", whole, *options).returncode == 0
     environment = {**os.environ, "TPUDIST_PYTHON": sys.executable}
-    for lines in (2, 5):
+    for lines in (2, 6):  # among the configurations, after the first round
         child = subprocess.Popen(words("measure", out, *options), stdout=subprocess.DEVNULL, env=environment)
         while not out.with_suffix(".jsonl").exists() or len(lines_of(out)) < lines:
             assert child.poll() is None
