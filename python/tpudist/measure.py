@@ -247,7 +247,7 @@ def measure(
         bench.write()
     found = bench.measured()
     if show == "json":
-        print(json.dumps(_json(bench, found), indent=1))
+        print(json.dumps(_json(bench, found)))
     elif show:
         print(_text(bench, found), end="")
     return found

@@ -114,14 +114,13 @@ def _by_model(search: _Search, runs: Sequence[str], propose: int, folder: pathli
     pool = {json.dumps(entry["layouts"]): entry["layouts"] for entry in listed}
     following = [entry["layouts"] for entry in listed if not entry.get("default")][:propose]
     pool_file, measured_file = folder / "pool.json", folder / "measured.json"
-    while following:
+    asked: set[str] = set()
+    while not asked.issuperset(keys := {json.dumps(layouts) for layouts in following}):
+        asked |= keys
         pool_file.write_text(json.dumps(following))
-        before = search.count
         search.measure([{}, *bench.program.space(bench.default, str(pool_file)).configs])
         if search.is_over:
             return "the budget is spent"
-        if search.count == before:
-            break
         best = bench.measured()[search.best]
         for group in bench.space.groups:
             for other in _neighbours(bench, best.changes, group):
@@ -171,7 +170,7 @@ def tune(
     if apply:
         print(_applied(bench, tuned, apply), end="")
     elif show == "json":
-        print(json.dumps(_json(bench, tuned), indent=1))
+        print(json.dumps(_json(bench, tuned)))
     elif show:
         print(_text(bench, tuned, runs, propose), end="")
     return tuned
