@@ -46,7 +46,7 @@ class Device:
             self.device = jax.devices(kind or None)[int(place or 0)]
         except (RuntimeError, ValueError, IndexError) as error:
             raise ConfigError(f"--device {name}: jax finds none: {first_line(error)}") from error
-        given = np.load(inputs) if inputs else {}
+        given = _arrays(inputs) if inputs else {}
         rng = np.random.default_rng(0)
         self._inputs = []
         for number, (element, dimensions) in enumerate(program.parameters):
@@ -107,6 +107,14 @@ class Device:
                 found = re.search(r"model name\s*: (.*)", pathlib.Path("/proc/cpuinfo").read_text())
                 kind = f"{found[1] if found else kind}, {len(os.sched_getaffinity(0))} cores"
         return {"device": f"{self.device.platform}: {kind}", "jax": self.version}
+
+
+def _arrays(path: pathlib.Path) -> dict[str, npt.NDArray[Any]]:
+    try:
+        with np.load(path) as file:
+            return dict(file)
+    except (OSError, ValueError, TypeError, AttributeError) as error:
+        raise DataError(f"{path}: is no NPZ of arrays: {first_line(error)}") from error
 
 
 def _dtype(element: str, path: pathlib.Path) -> np.dtype[Any]:

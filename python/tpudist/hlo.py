@@ -129,7 +129,7 @@ class Program:
             if found and int(found[1]) > 1:
                 raise DataError(f"{path}: is a program for several devices ({key} {found[1]}), measure runs on one")
         # Inputs that the program may overwrite could not be given to it twice.
-        text, self.donates = re.subn(r"input_output_alias=\{ .*? \}, ", "", text, count=1)
+        text, self.donates = re.subn(r"(?:input_output_alias|buffer_donor)=\{ .*? \}, ", "", text, count=2)
         self._lines: list[str] = text.splitlines()
         self._instructions: dict[str, _Instruction] = {}
         self.parameters: list[tuple[str, tuple[int, ...]]] = []  # element type and dimensions

@@ -94,8 +94,11 @@ class Bench:
         self._prepare_default()
 
     def _prepare_default(self) -> None:
-        compiled = self.device.compile(self.program.with_layouts([]))
-        self._results = self.device.results(compiled)
+        try:
+            compiled = self.device.compile(self.program.with_layouts([]))
+            self._results = self.device.results(compiled)
+        except Error as error:
+            raise Error(f"{self.program.path}: the default {error}") from error
         if not all(np.isfinite(own.astype(np.complex128)).all() for own in self._results):
             self.warn("results of the default are not finite with made inputs, so comparing them says less: --inputs")
         if self.program.donates:
