@@ -33,7 +33,7 @@ import sys
 import time
 
 SOURCE = pathlib.Path(__file__).resolve().parents[2]
-MOST_MARKED = 10
+MOST_MARKED = 11
 MOST_WORDS = 40
 RUNNING = set()  # sessions of commands
 STAMP = ".snippets"  # in folders that may be emptied
