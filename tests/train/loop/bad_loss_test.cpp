@@ -9,7 +9,6 @@
 #include <sstream>
 #include <utility>
 
-#include "core/error.hpp"
 #include "core/file_system.hpp"
 #include "tests/train/tiny_data.hpp"
 #include "tests/train/tiny_run.hpp"
@@ -17,7 +16,6 @@
 namespace tpudist::test {
 namespace {
 
-using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 
 constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
