@@ -213,7 +213,9 @@ MeasuredFile read_measured(const std::filesystem::path& path, const Module& modu
       if (entry.contains("layouts")) made.push_back(entry["layouts"]);
     }
     if (made.size() < json->size() && !module.made) add_rows(module);
-    for (const LayoutConfig& config : json_configs(layouts, made.dump(), path.string()))
+    for (const LayoutConfig& config : made.empty()
+                                          ? std::vector<LayoutConfig>()
+                                          : json_configs(layouts, made.dump(), path.string()))
       points.push_back(space.point_of(config));
     numbers.resize(points.size(), -1);
   } else {
