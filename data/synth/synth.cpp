@@ -14,6 +14,7 @@
 #include "core/file_system.hpp"
 #include "core/folder_lock.hpp"
 #include "core/hash.hpp"
+#include "core/json.hpp"
 #include "core/mutex.hpp"
 #include "core/random.hpp"
 #include "core/text.hpp"
@@ -317,7 +318,7 @@ Program program_of(const std::filesystem::path& npz) {
     options.graphs = recipe.at("graphs").get<std::vector<std::int64_t>>();
     options.configs = recipe.at("configs");
   } catch (const nlohmann::json::exception& error) {
-    fail(error.what());
+    fail(json_fault(error.what()));
   }
   const Preset preset = preset_named(options.preset);
   if (const auto& plan = source == "nlp" ? preset.nlp : preset.xla) {

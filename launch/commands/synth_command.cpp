@@ -141,7 +141,7 @@ void add_synth_command(Command app) {
       .existing_file();
   command.run([arguments] {
     if (!arguments->times.empty()) return print_times(arguments->times);
-    if (arguments->root.empty()) refuse_value("out", "is required, or --times");
+    if (arguments->root.empty()) refuse_value("out", "out is required, or --times");
     SynthOptions& resolved = arguments->options;
     for (const std::string& name : arguments->collections) {
       resolved.collections.push_back(Collection::parse(name));

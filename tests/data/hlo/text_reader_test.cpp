@@ -170,21 +170,6 @@ TEST(TextReader, ReadsTheSourceOfAnOperation) {
     EXPECT_EQ(source(std::string("stack_frame_id=") + without), "") << without;
 }
 
-TEST(TextReader, DumpsNameTheSameSourcesAsTextAndAsProto) {
-  for (const std::string name : {"layouts_before", "layouts_after"}) {
-    const HloModule proto = HloFile(jax_modules() / (name + ".pb")).module(0).module,
-                    text = HloFile(jax_modules() / (name + ".txt")).module(0).module;
-    std::map<std::string, std::string> sources;
-    for (const HloComputation& computation : proto.computations) {
-      for (const HloInstruction& own : computation.instructions) sources[own.name] = own.source;
-    }
-    for (const HloComputation& computation : text.computations) {
-      for (const HloInstruction& own : computation.instructions)
-        EXPECT_EQ(own.source, sources.at(own.name)) << name << " " << own.name;
-    }
-  }
-}
-
 TEST(TextReader, ReadsAttributes) {
   const HloInstruction conv = only(
       "c = f32[1,2,3,4] convolution(a, a), window={size=3x2 pad=0_-1x2_0 rhs_reversal=1x0}, "

@@ -2,6 +2,7 @@
 
 #include <gmock/gmock.h>
 
+#include <algorithm>
 #include <fstream>
 #include <iterator>
 #include <protozero/varint.hpp>
@@ -163,6 +164,10 @@ TEST_F(TuningFileTest, ReadsTheSourceOfAnOperation) {
   EXPECT_EQ(source("", 0, 1), "b.py:7");
   EXPECT_EQ(source("", 0, 2), "");  // of a file that the table lacks
   EXPECT_EQ(source("", 0, 3), "");
+  const HloModule dump = HloFile(jax_modules() / "layouts_after.pb").module(0).module;
+  EXPECT_TRUE(std::ranges::any_of(dump.computations.back().instructions, [](const auto& own) {
+    return own.name == "tanh.1" && own.source == "<string>:6";
+  }));
 }
 
 TEST_F(TuningFileTest, SaysWhatTheFeaturesDoNotKnow) {
