@@ -1,5 +1,6 @@
 #include "train/scoring/config_search.hpp"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 
 #include <algorithm>
@@ -239,6 +240,9 @@ struct Predictions : PredictionSource {
 // member has seen, do not.
 TEST(Pessimism, IsTheSmallestWeightWithTheFastestBestOfTen) {
   Predictions predictions;
+  EXPECT_EQ(chosen_pessimism(predictions).graphs, 0);  // of four families
+  for (std::size_t g = 0; g < predictions.content.header.graphs.size(); ++g)
+    predictions.content.header.graphs[g].name = fmt::format("net{0}{0}", static_cast<char>('a' + g));
   EXPECT_EQ(chosen_pessimism(predictions).graphs, 6);
   EXPECT_EQ(chosen_pessimism(predictions).share, 0);
   // Ten slow configurations that one member puts far ahead of all.

@@ -53,7 +53,10 @@ TEST_F(SearchTest, MeasurementsCorrectTheScore) {
     return known;
   });
   EXPECT_EQ(found.correction.measured, known.points.size());
-  EXPECT_GT(found.correction.tau_after, 0.9);
+  // Of two times, an order without ties reaches no more than this.
+  const double share = static_cast<double>(std::ranges::count(known.measurements, 5.0, &Measurement::time)) /
+                       static_cast<double>(known.points.size());
+  EXPECT_GT(found.correction.tau_after, 0.95 * std::sqrt(2 * share * (1 - share)));
   ASSERT_EQ(found.found.proposals.size(), 4u);
   for (const ConfigSpace::Point& proposal : found.found.proposals) {
     EXPECT_EQ(proposal[group], 1);
