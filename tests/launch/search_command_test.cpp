@@ -153,32 +153,24 @@ TEST_F(SearchCommand, SynthKnowsTheTrueTimesOfProposals) {
 
 TEST_F(SearchCommand, RefusesWhatItCannotSearch) {
   EXPECT_EQ(call("search " + test_).exit_code, 2);
-  EXPECT_EQ(call("search none.npz --run run").exit_code, 2);
-  EXPECT_THAT(output_of(call(search(test_, "--run .")), 2), HasSubstr("run"));
   EXPECT_THAT(output_of(call("search " + test_ + " --run run --evaluations 7"), 2),
               HasSubstr("--evaluations 7: are fewer than one for each of --starts 8"));
-  for (const std::string option : {"--evaluations 0", "--starts 0", "--propose 0", "--propose 1001",
-                                   "--seed -1", "--combine median"})
+  for (const std::string option : {"--evaluations 0", "--starts 0", "--propose 0", "--seed -1"})
     EXPECT_EQ(call(search(test_, option)).exit_code, 2) << option;
   train("tile", "data.collection=tile:xla model.preset=latenciaga_tile");
   const std::string kernel = source_of("valid", "tile/xla").string();
   EXPECT_THAT(output_of(call("search " + kernel + " --run tile --quiet"), 2),
               HasSubstr("tile sizes need no search"));
   EXPECT_EQ(call("search " + kernel + " --run run --quiet").exit_code, 3);
-  EXPECT_EQ(call("search " + test_ + " --run tile --quiet").exit_code, 3);
-  NpzFixture none = NpzFixture::layout();
-  none.without = "node_config_feat";
-  none.write(*folder_ / "none.npz");
+  NpzFixture bad = NpzFixture::layout();
+  bad.without = "node_config_feat";
+  bad.write(*folder_ / "none.npz");
   EXPECT_THAT(output_of(call(search("none.npz")), 3), HasSubstr("node_config_feat"));
-  NpzFixture odd = NpzFixture::layout();
-  odd.features[7] = 0.5f;
-  odd.write(*folder_ / "odd.npz");
+  bad.without.clear();
+  bad.features[7] = 0.5f;
+  bad.write(*folder_ / "odd.npz");
   EXPECT_THAT(output_of(call(search("odd.npz")), 3),
               HasSubstr("odd: node_config_feat has 0.5, which is no dimension of a layout"));
-  std::ofstream(*folder_ / "bad.npz") << "no zip";
-  EXPECT_THAT(output_of(call(search("bad.npz")), 3), HasSubstr("tpudist: error: bad.npz"));
-  EXPECT_THAT(output_of(call(search((jax_modules() / "sort.txt").string())), 3),
-              HasSubstr("no convolution, dot or reshape"));
   EXPECT_THAT(output_of(run_program(search("/dev/stdin", "--quiet 2>&1"),
                                     "cd " + folder_->path().string() + " && cat " + test_ + " | "),
                         3),

@@ -112,18 +112,6 @@ TEST_F(ModuleSearchTest, SlatesAreScoredLikeModules) {
   }
 }
 
-TEST_F(ModuleSearchTest, WithoutGroupsSaysHowFarProposalsLieFromTraining) {
-  const std::vector<TrainedRun> runs{trained("run")};
-  const SearchOptions options{.evaluations = 400, .starts = 3, .propose = 4};
-  const ModuleSearch grouped = search(runs, options), free = search(runs, options, true);
-  EXPECT_GE(free.configs, grouped.configs);
-  ASSERT_EQ(free.broken.size(), 4u);
-  for (const double share : free.broken) {
-    EXPECT_GE(share, 0);
-    EXPECT_LT(share, 1);
-  }
-}
-
 TEST_F(ModuleSearchTest, PredictionsOfUnseenGraphsChooseThePessimism) {
   std::vector<TrainedRun> runs{trained("run", {"predictions.rows=all"})};
   // Two validation graphs, and those of the fold that two of three members hold out.
