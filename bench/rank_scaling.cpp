@@ -74,7 +74,8 @@ class Simulation {
       load.slowest += std::ranges::max(work) / count;
       for (double& own : work) own *= slow_down(rng);
       slowed += std::ranges::max(work) / count;
-      const ExchangeSize size = exchange_size(batch.owners, ranks, 4 * case_.parameters, false);
+      const ExchangeSize size =
+          exchange_size(batch.owners, ranks, 4 * case_.parameters, Exchanged::trees);
       load.exchange.bytes += size.bytes / count;
       load.exchange.messages += size.messages / count;
     }

@@ -1,7 +1,7 @@
 // Search by a trained ensemble against other ways to find a fast configuration, on synthetic programs
 // of families that no training has seen. Their true run times are known without noise.
 //
-//   search_peers [--graphs N] [--evaluations N] RUN... > peers.json
+//   search_peers EVALUATIONS RUN... > peers.json
 //
 // bench/search_peers.py trains the runs and makes the tables of docs/search.md.
 #include <fmt/format.h>
@@ -10,7 +10,6 @@
 #include <array>
 #include <cmath>
 #include <cstdio>
-#include <functional>
 #include <limits>
 #include <map>
 #include <memory>
@@ -21,12 +20,10 @@
 #include <vector>
 
 #include "core/hash.hpp"
-#include "core/mutex.hpp"
 #include "core/process.hpp"
 #include "core/progress.hpp"
 #include "core/random.hpp"
 #include "core/thread_pool.hpp"
-#include "data/loading/open_graph.hpp"
 #include "data/synth/layouts.hpp"
 #include "data/synth/presets.hpp"
 #include "dist/collectives/communicator.hpp"
@@ -42,17 +39,15 @@ constexpr std::size_t kMostMeasured = 1000;
 
 // A program with its space and its law.
 struct Program {
-  std::string name, family;
+  std::string name;
   synth::Program program;
   synth::LayoutSpace space;
   synth::LayoutCost cost;
   Module module;  // with its default configuration alone
   ConfigSpace points;
-  double best = 0;  // the shortest time known
 
   Program(const synth::LayoutJob& job, const Collection& collection)
       : name(job.model.name),
-        family(name.substr(0, name.find('.'))),
         program(synth::build_model(job.model)),
         space(program),
         cost(program, space.choices),
@@ -83,35 +78,16 @@ struct Program {
     }
     made->configs = {made->space.standard()};
     const ConfigSpace own = config_space(made->space);
-    OpenGraph open;
-    open.graph = graph;
-    open.entry.name = name;
-    open.entry.schema = collection.schema;
-    open.entry.split = "test";
-    open.entry.nodes = graph.nodes;
-    open.entry.configs = 1;
-    open.chunk_rows = 1;
-    open.chunks.resize(1);
-    const Slate slate = own.slate(std::span(&own.standard_point, 1));
-    std::vector<float> values;
-    for (const std::int32_t state : slate.states) {
-      const auto row = std::span(slate.local_states)
-                           .subspan(static_cast<std::size_t>(state) * kLayoutConfigFeatures,
-                                    kLayoutConfigFeatures);
-      values.insert(values.end(), row.begin(), row.end());
-    }
-    open.width = std::ssize(values);
-    const auto bytes = std::as_bytes(std::span(values));
-    open.chunks[0].type = ElementType::f32;
-    open.chunks[0].features = std::vector<std::byte>(bytes.begin(), bytes.end());
-    open.times.runtime = std::vector<std::int64_t>(1);
-    open.times.group = std::vector<std::int32_t>(1);
+    GraphEntry entry;
+    entry.name = name;
+    entry.schema = collection.schema;
+    entry.split = "test";
+    entry.nodes = graph.nodes;
     DatasetOptions options;
     options.collection = collection;
     options.split = "test";
-    std::vector<OpenGraph> graphs;
-    graphs.push_back(std::move(open));
-    return {Dataset::of_graphs(options, std::move(graphs)), false, {}, 0, std::move(made)};
+    const Slate slate = own.slate(std::span(&own.standard_point, 1));
+    return {Dataset::of_slate(options, entry, graph, slate), false, {}, 0, std::move(made)};
   }
 };
 
@@ -137,13 +113,6 @@ class Measured {
   std::vector<double> times_;
 };
 
-Point random_point(const ConfigSpace& space, CounterRng& rng) {
-  Point point;
-  for (const auto& group : space.groups)
-    point.push_back(static_cast<std::uint16_t>(rng.below(group.choices.size())));
-  return point;
-}
-
 void change(Point& point, const ConfigSpace& space, CounterRng& rng) {
   const std::size_t g = rng.below(point.size());
   point[g] = static_cast<std::uint16_t>(rng.below(space.groups[g].choices.size()));
@@ -155,7 +124,7 @@ constexpr int kIdle = 20'000;
 std::vector<double> at_random(const Program& program, CounterRng& rng) {
   Measured measured(program);
   for (int tries = 0; !measured.full() && tries < kIdle; ++tries)
-    measured.time(random_point(program.points, rng));
+    measured.time(program.points.random_point(rng));
   return measured.times();
 }
 
@@ -203,7 +172,7 @@ std::vector<double> coordinate(const Program& program, CounterRng& rng) {
   Point point = program.points.standard_point;
   for (int tries = 0; !measured.full() && tries < 1000; ++tries) {
     descend(program, measured, point, rng);
-    point = random_point(program.points, rng);
+    point = program.points.random_point(rng);
   }
   return measured.times();
 }
@@ -302,7 +271,7 @@ std::vector<double> surrogate(const Program& program, CounterRng& rng) {
   };
   measure(space.standard_point);
   for (int tries = 0; points.size() < 10 && tries < kIdle; ++tries)
-    measure(random_point(space, rng));
+    measure(space.random_point(rng));
   for (int idle = 0; !measured.full() && idle < 50;) {
     const std::size_t before = points.size();
     const Trees trees(space, points, logs);
@@ -311,7 +280,7 @@ std::vector<double> surrogate(const Program& program, CounterRng& rng) {
     std::ranges::sort(order, {}, [&](std::size_t i) { return logs[i]; });
     std::set<Point> pool;
     for (int i = 0; i < 2000; ++i) {
-      Point point = random_point(space, rng);
+      Point point = space.random_point(rng);
       if (i % 2) {
         point = points[order[rng.below(std::min<std::size_t>(order.size(), 20))]];
         do change(point, space, rng);
@@ -330,31 +299,6 @@ std::vector<double> surrogate(const Program& program, CounterRng& rng) {
   return measured.times();
 }
 
-// The scores that a scorer gave before. Thread-safe.
-struct Remembered {
-  Mutex mutex;
-  std::map<Point, PointScore> known TPUDIST_GUARDED_BY(mutex);
-
-  PointScorer over(const PointScorer& scorer) {
-    return [&scorer, this](std::span<const Point> points) {
-      std::vector<Point> fresh;
-      {
-        const MutexLock lock(mutex);
-        for (const Point& point : points) {
-          if (!known.contains(point)) fresh.push_back(point);
-        }
-      }
-      const std::vector<PointScore> scores =
-          fresh.empty() ? std::vector<PointScore>() : scorer(fresh);
-      const MutexLock lock(mutex);
-      for (std::size_t i = 0; i < fresh.size(); ++i) known.emplace(fresh[i], scores[i]);
-      std::vector<PointScore> all;
-      for (const Point& point : points) all.push_back(known.at(point));
-      return all;
-    };
-  }
-};
-
 using ByBudget = std::array<double, std::size(kBudgets)>;  // shortest time within each budget
 
 ByBudget shortest(const std::vector<double>& times) {
@@ -366,16 +310,14 @@ ByBudget shortest(const std::vector<double>& times) {
   return best;
 }
 
-ByBudget by_search(const Program& program, const PointScorer& scorer, SearchOptions options,
+ByBudget by_search(const Program& program, const PointScorer& scorer, const SearchOptions& options,
                    JobContext& context) {
-  Remembered remembered;
-  const PointScorer once = remembered.over(scorer);
+  SearchResult found = find_configs(program.points, scorer, options, context);
   ByBudget best;
   for (std::size_t b = 0; b < best.size(); ++b) {
-    options.propose = static_cast<int>(kBudgets[b]);
+    found.propose(static_cast<int>(kBudgets[b]));
     best[b] = std::numeric_limits<double>::infinity();
-    for (const Point& point : find_configs(program.points, once, options, context).proposals)
-      best[b] = std::min(best[b], program.time(point));
+    for (const Point& point : found.proposals) best[b] = std::min(best[b], program.time(point));
   }
   return best;
 }
@@ -384,12 +326,12 @@ ByBudget by_ranking(const Program& program, const PointScorer& scorer, std::int6
                     CounterRng& rng) {
   std::set<Point> drawn;
   for (std::int64_t tries = 0; std::ssize(drawn) < evaluations && tries < 4 * evaluations; ++tries)
-    drawn.insert(random_point(program.points, rng));
+    drawn.insert(program.points.random_point(rng));
   const std::vector<Point> points(drawn.begin(), drawn.end());
   std::vector<double> scores;
   for (std::size_t at = 0; at < points.size(); at += 500) {
     const auto part = std::span(points).subspan(at, std::min<std::size_t>(500, points.size() - at));
-    for (const PointScore& score : scorer(part)) scores.push_back(score.score);
+    for (const PointScore& score : scorer(part)) scores.push_back(score.estimate);
   }
   std::vector<std::size_t> order(points.size());
   std::iota(order.begin(), order.end(), 0);
@@ -400,110 +342,77 @@ ByBudget by_ranking(const Program& program, const PointScorer& scorer, std::int6
   return shortest(times);
 }
 
-int compare(const std::vector<std::string>& runs_given, std::int64_t graphs,
-            std::int64_t evaluations) {
+// The shortest times within each budget, of each repeat of a method: {"random": [[...], ...]}.
+using Times = nlohmann::ordered_json;
+
+void measure_peers(const Program& program, std::uint64_t number, std::size_t repeats,
+                   Times& times) {
+  CounterRng rng(mix_key({1, number}));
+  for (int start = 0; start < 64; ++start) {
+    Measured measured(program);
+    descend(program, measured, program.points.random_point(rng), rng);
+    times["best"].push_back({std::ranges::min(measured.times())});
+  }
+  for (std::size_t r = 0; r < repeats; ++r) {
+    times["random"].push_back(shortest(at_random(program, rng)));
+    times["genetic"].push_back(shortest(genetic(program, rng.next_u64())));
+    times["annealing"].push_back(shortest(annealing(program, rng)));
+    times["coordinate"].push_back(shortest(coordinate(program, rng)));
+    times["surrogate"].push_back(shortest(surrogate(program, rng)));
+  }
+}
+
+void measure_model(const Program& program, const std::vector<TrainedRun>& run,
+                   const SearchOptions& options, CounterRng rng, JobContext& context,
+                   Times& times) {
+  const SearchedModule searched(program.module, run, {}, false, 1, context);
+  const double pessimism = pessimism_of(searched.ranking()).share;
+  times["search"].push_back(by_search(program, searched.scorer(pessimism), options, context));
+  times["search, mean alone"].push_back(by_search(program, searched.scorer(0), options, context));
+  times["ranked"].push_back(by_ranking(program, searched.scorer(0), options.evaluations, rng));
+}
+
+void compare(std::int64_t evaluations, const std::vector<std::string>& run_folders) {
   ThreadPool pool(usable_cores());
   const auto world = make_self_communicator();
   NoProgress progress;
   JobContext context{*world, pool, NodeTopology{}, progress};
-  std::vector<std::vector<TrainedRun>> runs;
-  std::vector<double> pessimism;
-  for (const std::string& run : runs_given) {
-    runs.emplace_back();
-    runs.back().push_back(open_run(run));
-    pessimism.push_back(pessimism_of(runs.back()).share);
-  }
+  std::vector<std::vector<TrainedRun>> runs(run_folders.size());
+  for (std::size_t r = 0; r < runs.size(); ++r) runs[r].push_back(open_run(run_folders[r]));
   const Collection& collection = runs.front().front().experiment.data.collection;
   synth::Plan plan = *synth::preset_named("demo").xla;
-  plan.graphs = {16, 5, graphs};
+  plan.graphs = {16, 5, 24};
   std::vector<std::unique_ptr<Program>> programs;
   for (const synth::LayoutJob& job : synth::layout_jobs(plan, "xla", 1)) {
     if (job.split == 2) programs.push_back(std::make_unique<Program>(job, collection));
   }
-  // [programs][method][repeat]
-  using Results = std::map<std::string, std::vector<ByBudget>>;
-  std::vector<Results> all(programs.size());
-  const auto repeats = static_cast<std::int64_t>(runs.size());
+  std::vector<Times> times(programs.size());
   pool.parallel_for(std::ssize(programs), [&](std::int64_t i) {
-    Program& program = *programs[i];
-    program.best = std::numeric_limits<double>::infinity();
-    CounterRng rng(mix_key({1, static_cast<std::uint64_t>(i)}));
-    for (int start = 0; start < 64; ++start) {
-      Measured measured(program);
-      descend(program, measured, random_point(program.points, rng), rng);
-      program.best = std::min(program.best, std::ranges::min(measured.times()));
-    }
-    for (std::int64_t r = 0; r < repeats; ++r) {
-      all[i]["random"].push_back(shortest(at_random(program, rng)));
-      all[i]["genetic"].push_back(shortest(genetic(program, rng.next_u64())));
-      all[i]["annealing"].push_back(shortest(annealing(program, rng)));
-      all[i]["coordinate"].push_back(shortest(coordinate(program, rng)));
-      all[i]["surrogate"].push_back(shortest(surrogate(program, rng)));
-    }
+    measure_peers(*programs[i], static_cast<std::uint64_t>(i), runs.size(), times[i]);
   });
+  nlohmann::ordered_json json = {{"evaluations", evaluations}, {"budgets", kBudgets}};
   for (std::size_t i = 0; i < programs.size(); ++i) {
     const Program& program = *programs[i];
-    for (std::int64_t r = 0; r < repeats; ++r) {
-      const SearchedModule searched(program.module, runs[r], {}, false, 1, context);
-      SearchOptions options;
-      options.evaluations = evaluations;
-      options.seed = static_cast<std::uint64_t>(r) + 1;
-      CounterRng rng(mix_key({2, i, static_cast<std::uint64_t>(r)}));
-      all[i]["search"].push_back(
-          by_search(program, searched.scorer(pessimism[r]), options, context));
-      all[i]["search, mean alone"].push_back(
-          by_search(program, searched.scorer(0), options, context));
-      all[i]["ranked"].push_back(by_ranking(program, searched.scorer(0), evaluations, rng));
-    }
+    for (std::size_t r = 0; r < runs.size(); ++r)
+      measure_model(program, runs[r], {.evaluations = evaluations, .seed = r + 1},
+                    CounterRng(mix_key({2, i, r})), context, times[i]);
     fmt::print(stderr, "{} of {}: {}\n", i + 1, programs.size(), program.name);
-  }
-  nlohmann::ordered_json json = {{"evaluations", evaluations},
-                                 {"pessimism", pessimism},
-                                 {"budgets", kBudgets},
-                                 {"runs", repeats}};
-  for (std::size_t i = 0; i < programs.size(); ++i) {
-    Program& program = *programs[i];
-    for (const auto& [method, results] : all[i])
-      for (const ByBudget& result : results)
-        program.best = std::min(program.best, std::ranges::min(result));
-    nlohmann::ordered_json own = {
-        {"graph", program.name},
-        {"family", program.family},
-        {"groups", program.points.groups.size()},
-        {"configs", program.points.size()},
-        {"default", program.time(program.points.standard_point) / program.best - 1}};
-    for (const auto& [method, results] : all[i]) {
-      for (const ByBudget& result : results) {
-        auto& slowdowns = own["slowdown"][method].emplace_back();
-        for (const double time : result) slowdowns.push_back(time / program.best - 1);
-      }
-    }
-    json["graphs"].push_back(std::move(own));
+    json["graphs"].push_back({{"graph", program.name},
+                              {"default", program.time(program.points.standard_point)},
+                              {"times", std::move(times[i])}});
   }
   fmt::print("{}\n", json.dump(1));
-  return 0;
 }
 
 }  // namespace
 
 int main(int argc, char** argv) {
-  std::vector<std::string> runs;
-  std::int64_t graphs = 24, evaluations = 10'000;
-  for (int i = 1; i < argc; ++i) {
-    const std::string word = argv[i];
-    if (word == "--graphs" && i + 1 < argc)
-      graphs = std::stoll(argv[++i]);
-    else if (word == "--evaluations" && i + 1 < argc)
-      evaluations = std::stoll(argv[++i]);
-    else
-      runs.push_back(word);
-  }
-  if (runs.empty()) {
-    fmt::print(stderr, "usage: search_peers [--graphs N] [--evaluations N] RUN...\n");
+  if (argc < 3) {
+    fmt::print(stderr, "usage: search_peers EVALUATIONS RUN...\n");
     return 2;
   }
   try {
-    return compare(runs, graphs, evaluations);
+    compare(std::stoll(argv[1]), {argv + 2, argv + argc});
   } catch (const std::exception& error) {
     fmt::print(stderr, "search_peers: {}\n", error.what());
     return 1;

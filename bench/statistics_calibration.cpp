@@ -2,13 +2,19 @@
 // simulated experiments for each case, the same ones in every run. Standard errors in brackets.
 //
 //   build/release/bench/statistics_calibration [REPEATS] [designs|beyond|looks|margin|deviations|
-//       pairs|collapses|unequal|promise|gain]
+//       pairs|collapses|unequal|promise|gain|slowdowns]
+//   build/release/bench/statistics_calibration [REPEATS] promise RANKED.json
+//
+// The last form splits the families of trained runs: RANKED.json is the output of `tpudist rank --json`.
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <array>
 #include <cmath>
 #include <cstdlib>
+#include <fstream>
+#include <map>
+#include <nlohmann/json.hpp>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -17,6 +23,7 @@
 #include "core/means.hpp"
 #include "core/random.hpp"
 #include "statistics/intervals/comparison.hpp"
+#include "statistics/intervals/family_variance.hpp"
 #include "statistics/intervals/score_intervals.hpp"
 #include "statistics/intervals/variance_components.hpp"
 #include "statistics/ranking/predicted_gain.hpp"
@@ -387,6 +394,29 @@ void unequal(int repeats) {
   fmt::print("\n");
 }
 
+// Skewed values of one graph a family, half of them 0 and the others exponential, as slowdowns are: how
+// often the 95 % interval on other families holds, and how often the true mean lies above.
+void slowdowns(int repeats) {
+  fmt::print("\nmean slowdown, intervals of 95 %\n\n{:<10}  {:>12}  {:>12}\n", "families", "holds",
+             "too low");
+  for (const int families : {5, 8, 16, 24}) {
+    Share holds, low;
+    for (std::uint64_t key = 0; key < static_cast<std::uint64_t>(repeats); ++key) {
+      CounterRng random(mix_key({key, 53, static_cast<std::uint64_t>(families)}));
+      GraphValues found;
+      for (int f = 0; f < families; ++f) {
+        found.families.push_back(std::to_string(f));
+        found.values.push_back(random.uniform() < 0.5 ? 0 : -std::log(1 - random.uniform()));
+      }
+      const Interval interval =
+          t_interval(mean(found.values), family_variance({&found, 1}), kIntervalLevel, {.low = 0});
+      low.add(interval.high < 0.5);
+      holds.add(interval.low <= 0.5 && 0.5 <= interval.high);
+    }
+    fmt::print("{:<10}  {:>12}  {:>12}\n", families, holds.text(), low.text());
+  }
+}
+
 // How many to measure: how often the promised number is enough on a graph of a new family, for each
 // split into families that the promise is learned from and 20 others.
 void promise(int repeats) {
@@ -421,8 +451,47 @@ void promise(int repeats) {
     return world;
   }());
   show("19 of two graphs", {.families = std::vector<int>(19, 2)});
-  show("19 of one graph, 20 configurations",
-       {.families = std::vector<int>(19, 1), .configs = 20});
+  show("19 of one graph, 20 configurations", {.families = std::vector<int>(19, 1), .configs = 20});
+}
+
+// The same with the graphs of trained runs: their families are split at random into those that the
+// promise is learned from and the others, each of which counts once.
+void promise_of(const std::string& file, int repeats) {
+  std::ifstream stream(file);
+  const auto json = nlohmann::json::parse(stream).at("measure");
+  std::map<std::string, std::vector<std::int64_t>> all;
+  for (const auto& graph : json.at("needed")) all[graph["family"]].push_back(graph["count"]);
+  std::vector<std::string> names;
+  for (const auto& [family, needed] : all) names.push_back(family);
+  fmt::print(
+      "\n{} graphs of {} families: the promise of {} on the families left out\n\n{:<24}  {:>12}  "
+      "{:>16}\n",
+      json.at("needed").size(), names.size(), json.at("confidence").get<double>(),
+      "families learned from", "holds, %", "first k (median)");
+  for (std::size_t known = json.at("least_families"); known + 3 <= names.size(); ++known) {
+    std::vector<double> held, counts;
+    CounterRng random(mix_key({known, 53}));
+    for (int split = 0; split < repeats; ++split) {
+      random.shuffle(std::span(names));
+      std::vector<std::string> families;
+      std::vector<std::int64_t> needed;
+      for (std::size_t f = 0; f < known; ++f) {
+        for (const std::int64_t need : all[names[f]]) {
+          families.push_back(names[f]);
+          needed.push_back(need);
+        }
+      }
+      const std::int64_t count =
+          promise_measurements(families, needed, json.at("confidence")).count;
+      counts.push_back(static_cast<double>(count));
+      for (std::size_t f = known; f < names.size(); ++f) {
+        const auto& own = all[names[f]];
+        const auto enough = std::ranges::count_if(own, [&](auto need) { return need <= count; });
+        held.push_back(100.0 * static_cast<double>(enough) / static_cast<double>(own.size()));
+      }
+    }
+    fmt::print("{:<24}  {:>12.1f}  {:>16.0f}\n", known, mean(held), median(counts));
+  }
 }
 
 // Members that know nothing: how often the best of a list is called better than its default.
@@ -447,8 +516,7 @@ void gain(int repeats) {
         const PredictedGain of_best = predicted_gain(spreads[0].z_scores, best->z_scores);
         plain.add(of_best.mean > of_best.deviation);
       }
-      fmt::print("{:<16}  {:>8}  {:>12}  {:>22}\n", configs, members, printed.text(),
-                 plain.text());
+      fmt::print("{:<16}  {:>8}  {:>12}  {:>22}\n", configs, members, printed.text(), plain.text());
     }
   }
 }
@@ -472,6 +540,10 @@ int main(int argc, char** argv) {
   if (wanted("pairs")) tpudist::pairs(repeats);
   if (wanted("collapses")) tpudist::collapses(repeats);
   if (wanted("unequal")) tpudist::unequal(repeats);
-  if (wanted("promise")) tpudist::promise(repeats);
+  if (argc > 3)
+    tpudist::promise_of(argv[3], repeats);
+  else if (wanted("promise"))
+    tpudist::promise(repeats);
   if (wanted("gain")) tpudist::gain(repeats);
+  if (wanted("slowdowns")) tpudist::slowdowns(repeats);
 }

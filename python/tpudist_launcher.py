@@ -79,6 +79,7 @@ def main():
         return 1
     if os.access(sys.argv[0], os.X_OK):
         variables["TPUDIST_LAUNCHER"] = os.path.abspath(sys.argv[0])  # for the batch scripts of `sweep submit`
+    variables.setdefault("TPUDIST_PYTHON", sys.executable)  # that `measure` and `tune` start
     try:
         os.execve(PROGRAM, ["tpudist", *sys.argv[1:]], variables)
     except OSError as error:

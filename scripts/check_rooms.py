@@ -44,7 +44,7 @@ ROOMS = {
     "results/scores": "results/records data/loading statistics/noise",
     "results/inspect": "data/shards statistics/noise",
     "results/report/charts": "core",
-    "results/report": "results/report/charts results/scores results/inspect",
+    "results/report": "results/report/charts results/scores",
     "train/optimizer": "models/network",
     "train/experiment": "train/optimizer results/records data/loading dist/health models/losses",
     "train/units": "train/experiment",
@@ -53,7 +53,7 @@ ROOMS = {
     "train/weights": "train/loop",
     "launch/sweep": "train/loop",
     "launch/program": "dist/health models/network",
-    "launch/commands": "launch/program launch/sweep results/report data/synth dist/doctor train/weights",
+    "launch/commands": "launch/program launch/sweep results/report results/inspect data/synth dist/doctor train/weights",
     "launch": "launch/commands",
     "python/extension": "results/records data/loading",
 }

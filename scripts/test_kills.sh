@@ -2,8 +2,8 @@
 # Kills and stops ranks of a short training at random times, and resumes it: the result must be that of an
 # undisturbed run. Prints a line for each check; the exit code is 1 if one fails.
 #
-#   scripts/test_kills.sh [KILLS [STOPS [LAUNCHES]]]     100 kills, 10 stops and 20 launches if not given;
-#                                                        some six minutes
+#   scripts/test_kills.sh [KILLS [STOPS [LAUNCHES [NODES]]]]     100 kills, 10 stops, 20 launches and 20 nodes if
+#                                                                not given; some twelve minutes
 #
 #   1. kill -9 of a random rank at a random time, also while a checkpoint is written, then --resume, on 2
 #      and 3 ranks in turn. Each finished run has the same parameters; no process or temporary file is left
@@ -12,13 +12,15 @@
 #      says which rank the others wait for, in which collective.
 #   3. kill -9 of a random rank of 3 under `tpudist launch`, which starts the job again: it ends with exit code 0,
 #      the same parameters, and nothing left behind.
+#   4. A node of 3 (tests/support/nodes.sh) is lost at a random time under `tpudist launch`, in turn by all its
+#      processes and by its cable: the same. Prints the time lost.
 #
 # TPUDIST            the program; default build/release/tpudist
 # TPUDIST_KILL_SEED  seed of the ranks and times; default 1
 # TPUDIST_KILL_DIR   folder of data, runs and logs, kept; default a new one in /tmp, removed if all pass
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
-kills=${1:-100} stops=${2:-10} launches=${3:-20}
+kills=${1:-100} stops=${2:-10} launches=${3:-20} nodes=${4:-20}
 program=$(realpath "${TPUDIST:-build/release/tpudist}")
 scratch=${TPUDIST_KILL_DIR:-$(mktemp -d)}
 RANDOM=${TPUDIST_KILL_SEED:-1}
@@ -172,6 +174,33 @@ launch_ranks() {
   check "$done ranks killed under launch: $same of $number runs end as undisturbed" test "$same" -eq "$number"
 }
 
+lose_nodes() {
+  local folder=$scratch/nodes number same=0 lost process ways=(processes cable)
+  tests/support/nodes.sh up "$folder" 3 || return 0  # says why there are no nodes
+  export OMPI_MCA_plm_rsh_agent=$folder/ssh OMPI_MCA_btl=tcp,self,vader
+  for (( number = 0; number < nodes; ++number )); do
+    log=$scratch/lost-$number.log
+    TPUDIST=$program tests/support/nodes.sh on "$folder" node1 "$program" launch --hosts node1:1,node2:1,node3:1 \
+      --ranks 3 --min-ranks 1 --patience 3 --launcher "mpirun --bind-to none" -- train "$short" \
+      --run-dir "$scratch/lost-$number" dist.timeout="$timeout" > "$log" 2>&1 &
+    job=$!
+    sleep_ms $((RANDOM % 4000))
+    lost=node$((2 + RANDOM % 2))
+    if (( number % 2 )); then
+      tests/support/nodes.sh cut "$folder" "$lost"
+    else
+      for process in $(tests/support/nodes.sh processes "$folder" "$lost"); do kill -9 "$process" 2> /dev/null || true; done
+    fi
+    ended 120 || { end_by_force; code=137; }
+    [[ $code == 0 ]] && finished "lost-$number" && same=$((same + 1))
+    tests/support/nodes.sh join "$folder" "$lost"
+    echo "        $lost lost by its ${ways[number % 2]}: $(grep -o 'restart [0-9].*' "$log" | tail -1 | grep . || echo "no restart")"
+    nobody_left "lost-$number" || fail "processes are left behind: $(processes_of "lost-$number" | tr '\n' ' ')"
+  done
+  tests/support/nodes.sh down "$folder"
+  check "$number nodes lost under launch: $same of $number runs end as undisturbed" test "$same" -eq "$number"
+}
+
 make_short_data
 start undisturbed 2
 ended 120 || end_by_force
@@ -180,5 +209,6 @@ check "undisturbed: parameters $expected" test "$expected" != none
 (( kills == 0 )) || kill_ranks
 stop_ranks
 (( launches == 0 )) || launch_ranks
+(( nodes == 0 )) || lose_nodes
 
 end_checks "${TPUDIST_KILL_DIR:-}"

@@ -14,7 +14,6 @@
 #include <optional>
 #include <set>
 #include <tuple>
-#include <type_traits>
 
 #include "core/descriptor.hpp"
 #include "core/error.hpp"
@@ -242,39 +241,6 @@ std::string shape_text(const std::vector<std::int64_t>& shape) {
 
 static_assert(std::endian::native == std::endian::little, "safetensors are little-endian");
 
-namespace {
-
-// Calls take(T{}) with the stored type, for types whose numbers have the same bytes in memory and
-// in the file.
-template <typename Take>
-auto with_type(TensorType type, const Take& take) {
-  switch (type) {
-    case TensorType::f64:
-      return take(double{});
-    case TensorType::f32:
-      return take(float{});
-    case TensorType::i64:
-      return take(std::int64_t{});
-    case TensorType::u64:
-      return take(std::uint64_t{});
-    case TensorType::i32:
-      return take(std::int32_t{});
-    case TensorType::u32:
-      return take(std::uint32_t{});
-    case TensorType::i16:
-      return take(std::int16_t{});
-    case TensorType::i8:
-      return take(std::int8_t{});
-    case TensorType::boolean:
-    case TensorType::u8:
-      return take(std::uint8_t{});
-    default:
-      return take(std::uint16_t{});  // U16, and the bits of F16 and BF16
-  }
-}
-
-}  // namespace
-
 SafetensorsFile::SafetensorsFile(const std::filesystem::path& path) : path_(path) {
   std::error_code error;
   if (std::filesystem::is_directory(path, error)) throw_io_error("read", path, EISDIR);
@@ -336,79 +302,42 @@ const StoredTensor& SafetensorsFile::tensor(std::string_view name) const {
                      near.empty() ? "" : fmt::format(" (there is \"{}\")", near)));
 }
 
-template <typename T, typename Convert>
-std::vector<T> SafetensorsFile::values(const StoredTensor& tensor, const Convert& convert) {
-  const std::string bytes = read(data_ + tensor.begin, tensor.elements * bytes_of(tensor.type));
-  std::vector<T> result(tensor.elements);
-  with_type(tensor.type, [&](auto stored) {
-    for (std::uint64_t i = 0; i < tensor.elements; ++i) {
-      std::memcpy(&stored, bytes.data() + i * sizeof(stored), sizeof(stored));
-      result[i] = static_cast<T>(convert(stored));
-    }
-  });
-  return result;
+std::string SafetensorsFile::bytes(std::string_view name) {
+  const StoredTensor& stored = tensor(name);
+  return read(data_ + stored.begin, stored.elements * bytes_of(stored.type));
 }
 
-template <typename T>
-std::vector<T> SafetensorsFile::floating_values(std::string_view name) {
+std::vector<float> SafetensorsFile::floats(std::string_view name) {
   const StoredTensor& stored = tensor(name);
   if (!is_floating(stored.type)) {
     refuse(fmt::format("tensor \"{}\" has dtype {}, but F64, F32, F16 or BF16 is needed", name,
                        to_text(stored.type)));
   }
-  return values<T>(stored, [&](auto value) {
-    if constexpr (std::is_same_v<decltype(value), std::uint16_t>) {
-      // BF16 is the upper half of a float32.
-      return stored.type == TensorType::f16
-                 ? half_to_float(value)
-                 : std::bit_cast<float>(static_cast<std::uint32_t>(value) << 16);
-    } else {
-      return value;
+  const std::string bytes = this->bytes(name);
+  std::vector<float> values(stored.elements);
+  const auto convert = [&](auto number, const auto& to_float) {
+    for (std::size_t i = 0; i < values.size(); ++i) {
+      std::memcpy(&number, bytes.data() + i * sizeof(number), sizeof(number));
+      values[i] = to_float(number);
     }
-  });
-}
-
-std::vector<float> SafetensorsFile::floats(std::string_view name) {
-  return floating_values<float>(name);
-}
-
-std::vector<double> SafetensorsFile::doubles(std::string_view name) {
-  return floating_values<double>(name);
-}
-
-std::vector<std::int64_t> SafetensorsFile::integers(std::string_view name) {
-  const StoredTensor& stored = tensor(name);
-  if (is_floating(stored.type)) {
-    refuse(fmt::format("tensor \"{}\" has dtype {}, but whole numbers are needed", name,
-                       to_text(stored.type)));
+  };
+  if (stored.type == TensorType::f64) {
+    convert(double{}, [](double number) { return static_cast<float>(number); });
+  } else if (stored.type == TensorType::f32) {
+    convert(float{}, [](float number) { return number; });
+  } else if (stored.type == TensorType::f16) {
+    convert(std::uint16_t{}, half_to_float);
+  } else {  // BF16 is the upper half of a float32
+    convert(std::uint16_t{}, [](std::uint16_t half) {
+      return std::bit_cast<float>(static_cast<std::uint32_t>(half) << 16);
+    });
   }
-  return values<std::int64_t>(stored, [&](auto value) {
-    if constexpr (std::is_same_v<decltype(value), std::uint64_t>) {
-      if (value > static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max()))
-        refuse(fmt::format("tensor \"{}\" holds {}, which does not fit 64 bits with a sign", name,
-                           value));
-    }
-    if constexpr (std::is_floating_point_v<decltype(value)>) {
-      return std::int64_t{0};  // excluded before
-    } else {
-      return static_cast<std::int64_t>(value);
-    }
-  });
+  return values;
 }
 
 void SafetensorsWriter::add(const std::string& name, const std::vector<std::int64_t>& shape,
                             std::span<const float> values) {
   add(name, TensorType::f32, shape, std::as_bytes(values));
-}
-
-void SafetensorsWriter::add(const std::string& name, const std::vector<std::int64_t>& shape,
-                            std::span<const double> values) {
-  add(name, TensorType::f64, shape, std::as_bytes(values));
-}
-
-void SafetensorsWriter::add(const std::string& name, const std::vector<std::int64_t>& shape,
-                            std::span<const std::int64_t> values) {
-  add(name, TensorType::i64, shape, std::as_bytes(values));
 }
 
 void SafetensorsWriter::add(const std::string& name, TensorType type,

@@ -60,20 +60,13 @@ class SafetensorsFile {
 
   // All values of a tensor. Floating types only; F64 is rounded to the nearest float32.
   std::vector<float> floats(std::string_view name);
-  // All values of a tensor of floating type, exactly.
-  std::vector<double> doubles(std::string_view name);
-  // All values of a tensor of an integer type or BOOL. Throws DataError if a U64 value does not
-  // fit.
-  std::vector<std::int64_t> integers(std::string_view name);
+  // The bytes of a tensor as they are stored. Throws as tensor().
+  std::string bytes(std::string_view name);
 
  private:
   [[noreturn]] void refuse(std::string_view what) const;
   std::string read(std::uint64_t place, std::uint64_t bytes);
   void read_header();
-  template <typename T, typename Convert>
-  std::vector<T> values(const StoredTensor& tensor, const Convert& convert);
-  template <typename T>
-  std::vector<T> floating_values(std::string_view name);
 
   std::filesystem::path path_;
   std::ifstream file_;
@@ -92,10 +85,9 @@ class SafetensorsWriter {
   // tensor of that name exists.
   void add(const std::string& name, const std::vector<std::int64_t>& shape,
            std::span<const float> values);
-  void add(const std::string& name, const std::vector<std::int64_t>& shape,
-           std::span<const double> values);
-  void add(const std::string& name, const std::vector<std::int64_t>& shape,
-           std::span<const std::int64_t> values);
+  // The same for bytes of any type.
+  void add(const std::string& name, TensorType type, const std::vector<std::int64_t>& shape,
+           std::span<const std::byte> bytes);
 
   // A text under `__metadata__`, UTF-8.
   void add_metadata(const std::string& key, const std::string& text);
@@ -111,8 +103,6 @@ class SafetensorsWriter {
     std::vector<std::int64_t> shape;
     std::string bytes;
   };
-  void add(const std::string& name, TensorType type, const std::vector<std::int64_t>& shape,
-           std::span<const std::byte> bytes);
 
   std::map<std::string, Tensor> tensors_;
   std::map<std::string, std::string> metadata_;

@@ -146,7 +146,7 @@ SourceNpz::SourceNpz(const fs::path& source, const Collection& collection,
   const std::string stem = source.stem().string();
   if (!request.configs.empty()) {
     if (collection.is_tile())
-      throw ConfigError("--configs makes layouts; the run ranks tile sizes");
+      throw ConfigError("layouts are made for runs that rank layouts; this run ranks tile sizes");
     tuning_ = std::make_unique<HloFile>(source);
     made_ = std::make_shared<const MadeConfigs>(make_configs(*tuning_, source, request));
     names_ = {stem};

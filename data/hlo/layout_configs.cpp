@@ -262,10 +262,13 @@ std::vector<LayoutConfig> json_configs(LayoutSpace& space, std::string_view text
         fail(at, fmt::format("{} needs a list of at most {} layouts", name, kTensors));
       LayoutState state = kFreeState;
       for (std::size_t t = 0; t < tensors.size(); ++t) {
-        if (t >= node.tensors.size() && !tensors[t].empty())
+        const bool known = !node.tensors.empty();  // of arrays alone, ranks are not known
+        if (known && t >= node.tensors.size() && !tensors[t].empty())
           fail(at, fmt::format("{} has an output and {} operands, so {} layouts at most", name,
                                node.tensors.size() - 1, node.tensors.size()));
-        const int rank = t < node.tensors.size() ? node.tensors[t].rank : 0;
+        const int rank = !known                    ? kDimensions
+                         : t < node.tensors.size() ? node.tensors[t].rank
+                                                   : 0;
         if (!tensors[t].is_array() || tensors[t].size() > kDimensions)
           fail(at, fmt::format("{} needs layouts of at most {} dimensions", name, kDimensions));
         for (std::size_t d = 0; d < tensors[t].size(); ++d) {

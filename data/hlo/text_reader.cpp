@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <cstdint>
 #include <string_view>
 #include <unordered_map>
@@ -13,6 +12,7 @@
 #include <vector>
 
 #include "core/error.hpp"
+#include "core/numbers.hpp"
 #include "data/hlo/hlo_features.hpp"
 #include "data/hlo/text_attributes.hpp"
 #include "data/hlo/text_cursor.hpp"
@@ -30,23 +30,31 @@ void read_entry_layout(TextCursor& from) {
   from.expect("}");
 }
 
-// The string of `key`, such as `op_name="`, in {op_type="..." op_name="..." ...}, as written.
-std::string_view string_in(std::string_view metadata, std::string_view key) {
-  const std::size_t at = metadata.find(key);
-  if (at == std::string_view::npos) return {};
-  const std::size_t begin = at + key.size();
-  std::size_t end = begin;
-  while (end < metadata.size() && metadata[end] != '"') end += metadata[end] == '\\' ? 2 : 1;
-  return metadata.substr(begin, end - begin);
+// The place of the quote that ends a string of which `at` is a character, or beyond the end.
+std::size_t string_end(std::string_view text, std::size_t at) {
+  while (at < text.size() && text[at] != '"') at += text[at] == '\\' ? 2 : 1;
+  return at;
 }
 
-// The number behind `key`, such as `source_line=`; 0 without one.
-std::int64_t number_in(std::string_view metadata, std::string_view key) {
-  const std::size_t at = metadata.find(key);
-  std::int64_t number = 0;
-  if (at != std::string_view::npos)
-    std::from_chars(metadata.data() + at + key.size(), metadata.data() + metadata.size(), number);
-  return number;
+// The value of a field in {op_name="..." source_line=12}, as written, a string without its quotes;
+// empty without the field.
+std::string_view value_in(std::string_view fields, const std::string& name) {
+  for (std::size_t at = 0; at < fields.size(); ++at) {
+    if (fields[at] == '"') {
+      at = string_end(fields, at + 1);
+    } else if (std::string_view("{, \n").find(fields[at]) != std::string_view::npos &&
+               fields.substr(at + 1).starts_with(name + "=")) {
+      const std::string_view value = fields.substr(at + name.size() + 2);
+      return value.starts_with('"') ? value.substr(1, string_end(value, 1) - 1)
+                                    : value.substr(0, value.find_first_of(" ,}"));
+    }
+  }
+  return {};
+}
+
+// 0 without the field.
+std::int64_t number_in(std::string_view fields, const std::string& name) {
+  return number_of<std::int64_t>(value_in(fields, name)).value_or(0);
 }
 
 class TextReader {
@@ -86,9 +94,9 @@ class TextReader {
         }
         const std::string_view row = from_.text_since(begin);
         if (table == "FileLocations")
-          sources_.locations[number] = {number_in(row, "file_name_id="), number_in(row, " line=")};
+          sources_.locations[number] = {number_in(row, "file_name_id"), number_in(row, "line")};
         else if (table == "StackFrames")
-          sources_.frames[number] = number_in(row, "file_location_id=");
+          sources_.frames[number] = number_in(row, "file_location_id");
       }
     }
   }
@@ -241,11 +249,10 @@ class TextReader {
         read_attribute(*known, to);
       } else if (key == "metadata" && to) {
         const std::string_view metadata = from_.value();
-        to->op_name = string_in(metadata, "op_name=\"");
-        to->source = source_text(std::string(string_in(metadata, "source_file=\"")),
-                                 number_in(metadata, "source_line="));
-        if (to->source.empty())
-          to->source = sources_.text(number_in(metadata, "stack_frame_id="));
+        to->op_name = value_in(metadata, "op_name");
+        to->source = source_text(std::string(value_in(metadata, "source_file")),
+                                 number_in(metadata, "source_line"));
+        if (to->source.empty()) to->source = sources_.text(number_in(metadata, "stack_frame_id"));
       } else {
         from_.value();
       }

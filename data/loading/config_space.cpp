@@ -26,10 +26,9 @@ class NodeGroups {
   template <typename Code>
   void part_by(const Code& code) {
     parted_.clear();
-    const std::size_t groups = first_.size();
     for (std::size_t j = 0; j < group_.size(); ++j) {
       const std::size_t own = group_[j];
-      if (own >= groups || code(j) == code(first_[own])) continue;
+      if (code(j) == code(first_[own])) continue;
       const auto [at, fresh] = parted_.try_emplace({own, code(j)}, first_.size());
       if (fresh) first_.push_back(j);
       group_[j] = at->second;
@@ -68,6 +67,13 @@ double ConfigSpace::size() const {
   double size = 1;
   for (const Group& group : groups) size *= static_cast<double>(group.choices.size());
   return size;
+}
+
+ConfigSpace::Point ConfigSpace::random_point(CounterRng& rng) const {
+  Point point;
+  for (const Group& group : groups)
+    point.push_back(static_cast<std::uint16_t>(rng.below(group.choices.size())));
+  return point;
 }
 
 std::vector<std::int32_t> ConfigSpace::rows(const Point& point) const {
@@ -111,23 +117,31 @@ Slate ConfigSpace::slate(std::span<const Point> points) const {
   return slate;
 }
 
-ConfigSpace::Point ConfigSpace::point_of(const Dataset& data, std::int64_t row) const {
+std::optional<ConfigSpace::Point> ConfigSpace::point_of(const LayoutConfig& own) const {
+  Point point;
+  for (const Group& group : groups) {
+    point.push_back(own[group.nodes.front()]);
+    if (point.back() >= group.choices.size()) return std::nullopt;
+  }
+  return config(point) == own ? std::optional(point) : std::nullopt;
+}
+
+std::optional<ConfigSpace::Point> ConfigSpace::point_of(const Dataset& data,
+                                                        std::int64_t row) const {
   const Slate own = data.slate(0, std::span(&row, 1));
   const std::span<const float> table =
       own.local_states.empty() ? std::span<const float>(data.states(0).features) : own.local_states;
   constexpr auto width = static_cast<std::size_t>(kLayoutConfigFeatures);
-  Point point = standard_point;
-  for (std::size_t g = 0; g < groups.size(); ++g) {
-    const auto state = static_cast<std::size_t>(own.states[groups[g].nodes.front()]);
-    const auto choice = std::ranges::find_if(groups[g].choices, [&](const auto& states_of) {
-      const auto at = static_cast<std::size_t>(states_of.front());
-      return std::ranges::equal(std::span(states).subspan(at * width, width),
-                                table.subspan(state * width, width));
-    });
-    if (choice != groups[g].choices.end())
-      point[g] = static_cast<std::uint16_t>(choice - groups[g].choices.begin());
+  LayoutConfig config;
+  for (std::size_t j = 0; j < standard.size(); ++j) {
+    const auto features = table.subspan(static_cast<std::size_t>(own.states[j]) * width, width);
+    std::int32_t at = offsets[j];
+    while (at < offsets[j + 1] &&
+           !std::ranges::equal(std::span(states).subspan(at * width, width), features))
+      ++at;
+    config.push_back(static_cast<std::uint16_t>(at - offsets[j]));
   }
-  return point;
+  return point_of(config);
 }
 
 ConfigSpace ConfigSpace::without_groups() const {

@@ -1,9 +1,11 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <vector>
 
+#include "core/random.hpp"
 #include "data/hlo/layout_space.hpp"
 #include "data/loading/module_file.hpp"
 
@@ -27,6 +29,7 @@ struct ConfigSpace {
   Point standard_point;                // the default configuration
 
   double size() const;  // number of configurations
+  Point random_point(CounterRng& rng) const;
   // The configuration as states of the layouts that the space was made of.
   LayoutConfig config(const Point& point) const;
   // [nc] its states, as rows of `states`.
@@ -34,12 +37,14 @@ struct ConfigSpace {
   // These configurations as a slate of graph 0. It has a state table of its own with the states
   // that occur, node by node, each node's by first occurrence.
   Slate slate(std::span<const Point> points) const;
-  // The configuration of a row of graph 0. A state that the space has not becomes the default.
-  Point point_of(const Dataset& data, std::int64_t row) const;
+  // The inverse of config(); nothing for a configuration that is not of this space.
+  std::optional<Point> point_of(const LayoutConfig& config) const;
+  // The same for a row of graph 0.
+  std::optional<Point> point_of(const Dataset& data, std::int64_t row) const;
   // The same configurations and those in which each node has a choice of its own.
   ConfigSpace without_groups() const;
   // For a point of without_groups(): the share of configurable nodes that differ from most nodes of
-  // their group. No configuration of training data does.
+  // their group.
   double broken_share(const Point& free) const;
 };
 

@@ -289,33 +289,32 @@ Slate part_of_slate(const Slate& slate, std::int64_t first, std::int64_t count) 
           slate.local_states};
 }
 
-Dataset Dataset::with_configs(int i, const Slate& slate) const {
-  const OpenGraph& g = impl_->at(i);
+Dataset Dataset::of_slate(const DatasetOptions& options, GraphEntry entry, Graph graph,
+                          const Slate& slate) {
   OpenGraph own;
-  own.entry = g.entry;
-  own.graph = g.graph;
+  own.entry = std::move(entry);
+  own.graph = std::move(graph);
   const std::int64_t configs = std::ssize(slate.configs);
   own.entry.configs = own.chunk_rows = configs;
   std::vector<std::int32_t> group(slate.configs.size());
   std::iota(group.begin(), group.end(), 0);
   own.times.runtime = std::vector<std::int64_t>(slate.configs.size());
   own.times.group = std::move(group);
-  const std::span<const float> table =
-      slate.local_states.empty() ? std::span<const float>(g.states.features) : slate.local_states;
-  const auto features = static_cast<std::size_t>(impl_->options.collection.schema.config_features);
-  std::vector<float> values;
+  const auto width = static_cast<std::size_t>(options.collection.schema.config_features);
+  own.width = std::ssize(slate.states) / configs * static_cast<std::int64_t>(width);
+  std::vector<std::byte> features;
+  features.reserve(slate.states.size() * width * sizeof(float));
   for (const std::int32_t state : slate.states) {
-    const auto row = table.subspan(static_cast<std::size_t>(state) * features, features);
-    values.insert(values.end(), row.begin(), row.end());
+    const auto row = std::as_bytes(
+        std::span(slate.local_states).subspan(static_cast<std::size_t>(state) * width, width));
+    features.insert(features.end(), row.begin(), row.end());
   }
-  own.width = std::ssize(values) / configs;
-  const auto bytes = std::as_bytes(std::span(values));
   own.chunks.resize(1);
   own.chunks.front().type = ElementType::f32;
-  own.chunks.front().features = std::vector<std::byte>(bytes.begin(), bytes.end());
+  own.chunks.front().features = std::move(features);
   std::vector<OpenGraph> graphs;
   graphs.push_back(std::move(own));
-  return Dataset(Impl::in_memory_of(impl_->options, std::move(graphs)));
+  return Dataset(Impl::in_memory_of(options, std::move(graphs)));
 }
 
 std::uint64_t Dataset::resident_bytes() const {

@@ -83,9 +83,10 @@ class Dataset {
   static Dataset of_graphs(const DatasetOptions& options, std::vector<OpenGraph> graphs);
   Dataset(Dataset&&) noexcept;
   Dataset& operator=(Dataset&&) noexcept;
-  // A data set of graph `i` with the configurations of `slate` alone, which are distinct, in memory
-  // and without run times. For layouts.
-  Dataset with_configs(int i, const Slate& slate) const;
+  // A data set of one graph, already reduced, with the configurations of a slate with a state table of
+  // its own. They are distinct, in memory and without run times. For layouts.
+  static Dataset of_slate(const DatasetOptions& options, GraphEntry entry, Graph graph,
+                          const Slate& slate);
   ~Dataset();
 
   const DatasetOptions& options() const;

@@ -67,7 +67,6 @@ std::string to_text(const GraphReduction& reduction) {
         "config_neighbours, {} hop{} {}, edges {}", reduction.hops, reduction.hops == 1 ? "" : "s",
         direction, reduction.edges == GraphReduction::Edges::all ? "all" : "touching_config"));
   }
-  if (reduction.segments == SegmentCut::node_splits) parts.push_back("segments by node_splits");
   if (reduction.segments == SegmentCut::consecutive)
     parts.push_back(fmt::format("segments of at most {} nodes", reduction.segment_nodes));
   if (reduction.segments == SegmentCut::metis)
@@ -111,39 +110,15 @@ GraphPart part_of(const Graph& graph, std::vector<std::int32_t> nodes,
 
 namespace {
 
-// [n] for limits 0 .. n.
-std::vector<std::int32_t> between(std::span<const std::int64_t> limits) {
-  std::vector<std::int32_t> segment;
-  for (std::size_t i = 1; i < limits.size(); ++i)
-    segment.resize(static_cast<std::size_t>(limits[i]), static_cast<std::int32_t>(i - 1));
-  return segment;
-}
-
-std::vector<std::int32_t> cut_at_splits(const Graph& graph) {
-  if (graph.node_splits.empty())
-    throw DataError(fmt::format(
-        "{}: has no node_splits to cut it at: give data.segments.by=consecutive", graph.name));
-  std::vector<std::int64_t> limits{0};
-  for (const std::int64_t split : graph.node_splits) {
-    if (split < limits.back() || split > graph.nodes)
-      throw DataError(
-          fmt::format("{}/node_splits: {} after {} of {} nodes; give "
-                      "data.segments.by=consecutive",
-                      graph.name, split, limits.back(), graph.nodes));
-    if (split > limits.back()) limits.push_back(split);
-  }
-  if (limits.back() < graph.nodes) limits.push_back(graph.nodes);
-  return between(limits);
-}
-
 std::vector<std::int32_t> segments_of(const Graph& graph, const GraphReduction& reduction) {
-  if (reduction.segments == SegmentCut::node_splits) return cut_at_splits(graph);
   if (reduction.segments == SegmentCut::metis)
     return metis_segments(graph, reduction.segment_nodes);
-  std::vector<std::int64_t> limits{0};
   const std::int64_t count = (graph.nodes + reduction.segment_nodes - 1) / reduction.segment_nodes;
-  for (std::int64_t i = 1; i <= count; ++i) limits.push_back(graph.nodes * i / count);
-  return between(limits);
+  std::vector<std::int32_t> segment;
+  for (std::int64_t i = 1; i <= count; ++i)
+    segment.resize(static_cast<std::size_t>(graph.nodes * i / count),
+                   static_cast<std::int32_t>(i - 1));
+  return segment;
 }
 
 void cut_segments(Graph& graph, const GraphReduction& reduction) {

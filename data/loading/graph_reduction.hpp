@@ -9,9 +9,9 @@
 
 namespace tpudist {
 
-// How `data.segments` cuts graphs: into ranges of consecutive nodes of nearly equal size, by METIS
-// (metis_segments), or at the graph's node_splits.
-enum class SegmentCut { none, consecutive, metis, node_splits };
+// How `data.segments` cuts graphs: into ranges of consecutive nodes of nearly equal size, or by
+// METIS (metis_segments).
+enum class SegmentCut { none, consecutive, metis };
 
 // `data.reduce`: the part of a layout graph that networks see. With hops 1, direction both and
 // touching_config, this is the part that the 1st place of "Fast or Slow?" used.
@@ -36,7 +36,7 @@ struct GraphReduction {
   // `data.segments`: opening a graph leaves out edges between segments. A training step sees one
   // segment of a slate's graph (GraphDraw).
   SegmentCut segments = SegmentCut::none;
-  std::int64_t segment_nodes = 1000;  // consecutive and metis: largest size of a segment
+  std::int64_t segment_nodes = 1000;  // largest size of a segment
 
   bool gradient_only = false;  // only drawn nodes are trained; all are seen (GraphDraw)
 
@@ -68,8 +68,7 @@ std::vector<std::int32_t> config_edges_of(const Graph& graph);
 
 // The part of a graph that a reduction keeps on opening: nodes, edges and configurable nodes in
 // their order, the nodes renumbered. If nodes are dropped, node_splits are too, since they refer to
-// the whole graph. Throws DataError if no node is configurable or requested node_splits are
-// missing, and as config_edges_of.
+// the whole graph. Throws DataError if no node is configurable, and as config_edges_of.
 Graph reduced_graph(Graph graph, const GraphReduction& reduction);
 
 // Draws max_nodes nodes of a larger graph and returns them ascending. The draw is a function of the

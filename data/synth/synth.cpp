@@ -348,14 +348,14 @@ std::vector<double> true_times(const std::filesystem::path& npz,
   std::vector<double> times;
   for (const std::vector<LayoutState>& config : configs) {
     std::vector<std::uint8_t> codes;
-    for (std::size_t j = 0; j < space.choices.size() && j < config.size(); ++j) {
+    bool known = config.size() == space.choices.size();
+    for (std::size_t j = 0; known && j < config.size(); ++j) {
       const auto& states = space.choices[j].states;
       const auto found = std::ranges::find(states, config[j], &synth::Choice::State::features);
+      known = found != states.end();
       codes.push_back(static_cast<std::uint8_t>(found - states.begin()));
-      if (found == states.end()) break;
     }
-    if (config.size() != space.choices.size() || codes.size() != config.size() ||
-        (!codes.empty() && codes.back() == space.choices[codes.size() - 1].states.size()))
+    if (!known)
       throw DataError(
           fmt::format("{}: configuration {} has layouts that no operation of the graph "
                       "takes",

@@ -62,9 +62,11 @@ std::vector<std::int64_t> slice_begins(std::int64_t length, int ranks) {
   return begin;
 }
 
-ExchangeSize exchange_size(const LeafOwners& owners, int ranks, double row_bytes, bool leaves) {
-  const ReductionTree tree = make_reduction_tree(owners, ranks);
+ExchangeSize exchange_size(const LeafOwners& owners, int ranks, double row_bytes, Exchanged what) {
   const double others = ranks - 1;
+  if (what == Exchanged::ring) return {2 * others / ranks * owners.members * row_bytes, 2 * others};
+  const bool leaves = what == Exchanged::leaves;
+  const ReductionTree tree = make_reduction_tree(owners, ranks);
   const auto sums =
       static_cast<double>(std::ranges::count_if(tree.root, [](int root) { return root >= 0; }));
   std::vector<double> rows;  // that a rank has

@@ -41,8 +41,10 @@ std::vector<std::int64_t> slice_begins(std::int64_t length, int ranks);
 struct ExchangeSize {
   double bytes = 0, messages = 0;  // messages that follow one another
 };
-// `row_bytes`: of a leaf's row. Ranks send slices of their leaves (DeviceReducer), or else of their
-// largest sub-trees.
-ExchangeSize exchange_size(const LeafOwners& owners, int ranks, double row_bytes, bool leaves);
+// What ranks send: slices of their largest sub-trees, slices of their leaves (DeviceReducer), or the
+// sums of an all_reduce in a ring.
+enum class Exchanged { trees, leaves, ring };
+// `row_bytes`: of a leaf's row.
+ExchangeSize exchange_size(const LeafOwners& owners, int ranks, double row_bytes, Exchanged what);
 
 }  // namespace tpudist

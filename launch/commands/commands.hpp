@@ -20,6 +20,8 @@ void add_compare_command(Command app);
 void add_diff_command(Command app);
 void add_report_command(Command app);
 void add_launch_command(Command app);
+void add_measure_command(Command app);
+void add_tune_command(Command app);
 // `program` returns the help of all commands: from text_with_words, or from the table that the
 // build has made.
 void add_completion_command(Command app, std::function<CommandText()> program);
@@ -35,6 +37,8 @@ inline void add_result_commands(Command app) {
   add_compare_command(app);
   add_diff_command(app);
   add_report_command(app);
+  add_measure_command(app);
+  add_tune_command(app);
 }
 
 void add_train_command(Command app);

@@ -7,48 +7,24 @@
 #include <nlohmann/json.hpp>
 #include <numeric>
 #include <optional>
-#include <set>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "core/error.hpp"
-#include "core/hash.hpp"
 #include "core/json.hpp"
-#include "core/log.hpp"
 #include "core/numbers.hpp"
 #include "core/text.hpp"
-#include "data/hlo/layout_configs.hpp"
-#include "data/loading/seen_graphs.hpp"
-#include "data/npz/zip_archive.hpp"
 #include "launch/commands/commands.hpp"
-#include "launch/commands/measured_file.hpp"
 #include "launch/commands/ranking_output.hpp"
-#include "launch/commands/scoring_options.hpp"
 #include "launch/program/output.hpp"
-#include "launch/sweep/sweep_folder.hpp"
-#include "results/scores/measurement_advice.hpp"
-#include "statistics/ranking/measured_correction.hpp"
-#include "statistics/ranking/predicted_gain.hpp"
-#include "train/scoring/module_ranking.hpp"
 
 namespace tpudist {
 namespace {
 
-struct RankArguments : ScoringArguments {
-  std::filesystem::path file;
+struct RankArguments : RankingArguments {
   std::string module;  // of a file with several
   ConfigRequest request;
-  std::vector<std::filesystem::path> runs;
-  JudgementArguments judgement;
-  std::int64_t top = 10;
-  bool json = false;
-  std::string apply;  // "jax", "text" or empty
-  std::int64_t apply_rank = 1;
-  std::string standard;  // --default: with --configs a file, else the number of a configuration
-  std::string within = "2%", confidence = "90%";
-  std::filesystem::path measured;
-  std::int64_t next = 10;
+  std::int64_t top = 10, next = 10;
 };
 
 // What is told of a ranking beside its scores.
@@ -61,19 +37,6 @@ struct Findings {
   MeasuredCorrection correction;     // if measured; in the order of the ranking
   std::vector<std::size_t> propose;  // if measured: places to measure next
 };
-
-std::vector<AgreedValue> values_to_agree(const RankArguments& arguments) {
-  return {{"the command", "rank"},
-          {"the file", arguments.file.string()},
-          {"the content of the file", to_hex(hash_file(arguments.file))},
-          {"--module", arguments.module},
-          {"--configs", content_of(arguments.request.configs)},
-          {"--default", content_of(arguments.standard)},
-          {"--measured", content_of(arguments.measured)},
-          {"--combine", arguments.judgement.rule},
-          {"--keep-all", arguments.judgement.keep_all ? "yes" : "no"},
-          {"--temperature", std::to_string(arguments.judgement.temperature)}};
-}
 
 void print_header(const RankArguments& arguments, const Module& module,
                   const std::vector<TrainedRun>& runs, const ModuleRanking& result) {
@@ -115,58 +78,41 @@ void print_ranking(const ModuleRanking& result, const Findings& findings, std::s
     print_config(result, findings, *findings.standard);
 }
 
-// The best against the default, by the members alone.
-std::string gain_text(const RankArguments& arguments, const Module& module,
+// The best against the default: by times if both are measured, else by the members alone.
+std::string best_text(const RankArguments& arguments, const Module& module,
                       const ModuleRanking& result, const Findings& findings) {
   if (!findings.standard)
-    return fmt::format("the default layouts are not in the list: add {{}} to {} to compare\n",
-                       arguments.request.configs);
+    return module.made ? fmt::format(
+                             "{} lacks the default layouts; add an empty entry {{}} to see "
+                             "the gain over them\n",
+                             arguments.request.configs)
+                       : "the file has no default run; --default N names one\n";
   const bool assumed = arguments.standard.empty() && !module.made && module.config_numbers.empty();
   const std::string standard = fmt::format("the default, configuration {}{}",
                                            result.ranking[*findings.standard].configs.front(),
                                            assumed ? " (--default N names another)" : "");
+  if (*findings.standard == 0) return fmt::format("ranked first is {}\n", standard);
+  if (findings.measured) {
+    const double time = findings.correction.times.front(),
+                 of_default = findings.correction.times[*findings.standard];
+    if (!std::isnan(time) && !std::isnan(of_default))
+      return fmt::format("measured: the best takes {:.2f} % less time than {}\n",
+                         100 * (1 - time / of_default), standard);
+  }
   const PredictedGain& gain = findings.gains.front();
-  const std::size_t members = result.ranking.front().spread.z_scores.size();
-  std::string text;
-  if (*findings.standard > 0)
-    text = fmt::format(
-        "predicted gain of the best over {}: {:.4f} of the list's standard deviations; {} of {} "
-        "call it faster{}\n",
-        standard, gain.mean, gain.faster, counted(static_cast<std::int64_t>(members), "member"),
-        std::isnan(gain.deviation) ? "" : fmt::format(", SD between them {:.4f}", gain.deviation));
-  else
-    text = fmt::format("ranked first is {}\n", standard);
-  if (findings.measured) return text;
-  if (members < 2) return text + "one member does not show how far members disagree\n";
-  if (!findings.known.is_better())
-    text += "no better than the default, as far as this ensemble knows\n";
-  return text;
+  const auto members = std::ssize(result.ranking.front().spread.z_scores);
+  return fmt::format(
+             "predicted gain of the best over {}: {:.4f} of the list's standard deviations; {} of "
+             "{} call it faster{}\n",
+             standard, gain.mean, gain.faster, counted(members, "member"),
+             std::isnan(gain.deviation) ? ""
+                                        : fmt::format(", SD between them {:.4f}", gain.deviation)) +
+         (findings.measured ? "" : known_text(findings.known, members));
 }
 
-// What measurements say of the model, and what to measure next.
-std::string measured_text(const ModuleRanking& result, const Findings& findings) {
-  const MeasuredCorrection& correction = findings.correction;
-  std::string text =
-      fmt::format("measured {} of {}", format_count(static_cast<std::int64_t>(correction.measured)),
-                  counted(std::ssize(result.ranking), "configuration"));
-  if (findings.measured->not_listed > 0)
-    text += fmt::format("; left out: {} that the list lacks",
-                        counted(findings.measured->not_listed, "measurement"));
-  if (findings.measured->without_time > 0)
-    text += fmt::format("; left out: {} without a time above 0",
-                        counted(findings.measured->without_time, "measurement"));
-  const auto tau = [](double value) {
-    return std::isnan(value) ? std::string("undefined") : fmt::format("{:.4f}", value);
-  };
-  text += !correction.why_not.empty()
-              ? fmt::format("; the order stays: {}\n", correction.why_not)
-              : fmt::format(
-                    "; the model ranks them with Kendall tau {}, corrected {} (each "
-                    "predicted from the others){}\n",
-                    tau(correction.tau_before), tau(correction.tau_after),
-                    std::isinf(correction.ridge) ? "; the model's order is kept" : "");
-  if (findings.propose.empty()) return text + "next to measure: none is left\n";
-  text += "next to measure:";
+std::string next_text(const ModuleRanking& result, const Findings& findings) {
+  if (findings.propose.empty()) return "next to measure: none is left\n";
+  std::string text = "next to measure:";
   for (const std::size_t k : findings.propose)
     text += fmt::format(" {}", result.ranking[k].configs.front());
   return text + "\n";
@@ -199,15 +145,13 @@ void print_best(const Module& module, const ModuleRanking& result) {
 // Prints a made configuration in a form to apply.
 void print_constraints(const RankArguments& arguments, const Module& module,
                        const ModuleRanking& result) {
-  if (arguments.apply_rank > std::ssize(result.ranking))
-    throw ConfigError(fmt::format("--apply-rank {}: the list has {}", arguments.apply_rank,
-                                  counted(std::ssize(result.ranking), "distinct configuration")));
   const std::int64_t best = result.ranking[arguments.apply_rank - 1].configs.front();
-  const std::string title = fmt::format(
-      "{}: configuration {}, {} of {} by {}", arguments.file.filename().string(), best,
-      arguments.apply_rank == 1 ? "the fastest" : fmt::format("rank {}", arguments.apply_rank),
-      result.ranking.size(), counted(taking_part(result), "member"));
-  print("{}", applied(arguments.apply, *module.made, best, title));
+  const std::string place =
+      arguments.apply_rank == 1 ? "the fastest" : fmt::format("rank {}", arguments.apply_rank);
+  print("{}", arguments.applied(
+                  *module.made, best,
+                  fmt::format("configuration {}, {} of {} by {}", best, place,
+                              result.ranking.size(), counted(taking_part(result), "member"))));
 }
 
 nlohmann::ordered_json config_json(const Module& module, const ModuleRanking& result,
@@ -231,114 +175,76 @@ nlohmann::ordered_json config_json(const Module& module, const ModuleRanking& re
   return json;
 }
 
-nlohmann::ordered_json measured_json(const Module& module, const ModuleRanking& result,
-                                     const Findings& findings) {
-  const MeasuredCorrection& correction = findings.correction;
-  nlohmann::ordered_json json = {{"configs", correction.measured},
-                                 {"not_listed", findings.measured->not_listed},
-                                 {"without_time", findings.measured->without_time},
-                                 {"kendall_tau", finite_or_null(correction.tau_before)},
-                                 {"kendall_tau_corrected", finite_or_null(correction.tau_after)},
-                                 {"ridge", finite_or_null(correction.ridge)},
-                                 {"next", nlohmann::ordered_json::array()}};
-  if (!correction.why_not.empty()) json["order_stays"] = correction.why_not;
-  for (const std::size_t k : findings.propose)
-    json["next"].push_back(config_json(module, result, findings, k));
-  return json;
-}
-
 nlohmann::ordered_json to_json(const RankArguments& arguments, const Module& module,
                                const std::vector<TrainedRun>& runs, const ModuleRanking& result,
                                const Findings& findings, std::size_t count) {
-  const Graph& graph = module.dataset.graph(0);
-  nlohmann::ordered_json json = {
-      {"file", arguments.file.string()},
-      {"graph", graph.name},
-      {"kind", module.dataset.options().collection.is_tile() ? "tile" : "layout"},
-      {"nodes", graph.nodes},
-      {"configs", module.dataset.rows(0)},
-      {"distinct_configs", result.ranking.size()},
-      {"combine", arguments.judgement.rule},
-      {"kendall_tau", finite_or_null(result.kendall_tau)}};
-  add_members(json, runs, result);
-  json["measure"] = findings.advice.json();
+  nlohmann::ordered_json json = ranking_json(arguments, module, runs, result);
+  json["configs"] = module.dataset.rows(0);
+  json["distinct_configs"] = result.ranking.size();
+  json["kendall_tau"] = finite_or_null(result.kendall_tau);
+  if (!findings.measured) json["advice"] = findings.advice.json();
   json["default"] = nullptr;
   json["ranking"] = nlohmann::ordered_json::array();
   if (findings.standard) {
     json["default"] = config_json(module, result, findings, *findings.standard);
     json["default"]["best_is_better"] = findings.known.is_better();
   }
-  if (findings.measured) json["measured"] = measured_json(module, result, findings);
+  if (findings.measured) {
+    auto& measured = json["measured"] = measured_json(findings.correction, *findings.measured);
+    measured["next"] = nlohmann::ordered_json::array();
+    for (const std::size_t k : findings.propose)
+      measured["next"].push_back(config_json(module, result, findings, k));
+  }
   for (std::size_t k = 0; k < count; ++k)
     json["ranking"].push_back(config_json(module, result, findings, k));
   return json;
-}
-
-// 0.02 for "2%".
-double share_of(const std::string& option, const std::string& text, bool may_be_0) {
-  const std::string_view plain = trim(text);
-  const auto percent = plain.ends_with('%')
-                           ? number_of<double>(trim(plain.substr(0, plain.size() - 1)))
-                           : std::nullopt;
-  if (!percent || !(*percent >= 0) || !(*percent < 100) || (*percent == 0 && !may_be_0))
-    refuse_value(option, fmt::format("{} is no percentage below 100, such as {}", text,
-                                     may_be_0 ? "2%" : "90%"));
-  return *percent / 100;
-}
-
-std::vector<RankingRun> ranking_runs(const std::vector<TrainedRun>& runs,
-                                     const ModuleRanking& result) {
-  std::vector<RankingRun> ranking;
-  for (const TrainedRun& run : runs) {
-    ranking.push_back({run.path, run.parameter_hash, {}});
-    for (const auto& member : result.members) {
-      if (member.run == run.path && member.why_left_out.empty())
-        ranking.back().used.insert(member.member);
-    }
-  }
-  return ranking;
 }
 
 // Orders the ranking by its corrected scores.
 void take_measurements(const RankArguments& arguments, const Module& module, ModuleRanking& result,
                        Findings& findings) {
   std::vector<ModuleRanking::Config>& ranking = result.ranking;
-  findings.measured = read_measured(arguments.measured, module, ranking, arguments.module);
   std::vector<double> scores;
-  for (const auto& config : ranking) scores.push_back(config.score);
+  std::vector<std::size_t> places(static_cast<std::size_t>(module.dataset.rows(0)));  // of rows
+  for (const auto& config : ranking) {
+    for (const std::int64_t row : config.configs) places[row] = scores.size();
+    scores.push_back(config.score);
+  }
+  for (Measurement& own : findings.measured->measurements) own.config = places[own.config];
   MeasuredCorrection& correction = findings.correction;
   correction = correct_by_measurements(scores, ranked_states(module, ranking),
                                        findings.measured->measurements);
   std::vector<std::size_t> order(ranking.size());
   std::iota(order.begin(), order.end(), std::size_t{0});
   std::ranges::stable_sort(order, {}, [&](std::size_t k) { return correction.scores[k]; });
-  std::vector<ModuleRanking::Config> ordered;
-  std::vector<double> corrected, times;
-  for (const std::size_t k : order) {
-    if (std::isnan(correction.times[k]) && std::ssize(findings.propose) < arguments.next)
-      findings.propose.push_back(ordered.size());
-    ordered.push_back(std::move(ranking[k]));
-    corrected.push_back(correction.scores[k]);
-    times.push_back(correction.times[k]);
+  const auto sort = [&](auto& values) {
+    auto sorted = values;
+    for (std::size_t place = 0; place < order.size(); ++place)
+      sorted[place] = std::move(values[order[place]]);
+    values = std::move(sorted);
+  };
+  sort(ranking);
+  sort(correction.scores);
+  sort(correction.times);
+  for (std::size_t k = 0; k < order.size() && std::ssize(findings.propose) < arguments.next; ++k) {
+    if (std::isnan(correction.times[k])) findings.propose.push_back(k);
   }
-  ranking = std::move(ordered);
-  correction.scores = std::move(corrected);
-  correction.times = std::move(times);
 }
 
 // Adds what is told beside the scores, and puts the file's numbers in place of rows.
 Findings findings_of(const RankArguments& arguments, const Module& module,
-                     const std::vector<TrainedRun>& runs, const Combination& combination,
+                     const std::vector<TrainedRun>& runs, std::optional<MeasuredFile> measured,
                      ModuleRanking& result) {
   Findings findings;
-  findings.advice = advise_measurements(ranking_runs(runs, result), combination,
-                                        share_of("--within", arguments.within, true),
-                                        share_of("--confidence", arguments.confidence, false));
-  if (!arguments.measured.empty()) take_measurements(arguments, module, result, findings);
+  findings.measured = std::move(measured);
+  if (findings.measured)
+    take_measurements(arguments, module, result, findings);
+  else
+    findings.advice = advice_of(arguments, runs, result);
   std::vector<MemberSpread> spreads;
-  const std::optional<std::int64_t> row = standard_row(arguments.standard, arguments.file, module);
   for (const auto& config : result.ranking) {
-    if (row && std::ranges::find(config.configs, *row) != config.configs.end())
+    if (module.standard &&
+        std::ranges::find(config.configs, *module.standard) != config.configs.end())
       findings.standard = spreads.size();
     spreads.push_back(config.spread);
   }
@@ -357,7 +263,7 @@ Findings findings_of(const RankArguments& arguments, const Module& module,
 void run(RankArguments arguments) {
   if (!arguments.request.configs.empty()) {
     arguments.request.assigned = arguments.standard;
-    if (!arguments.standard.empty() && !std::filesystem::is_regular_file(arguments.standard))
+    if (!arguments.standard.empty() && !names_file(arguments.standard))
       refuse_value("--default", arguments.standard +
                                     " is no file: with --configs give the same program after "
                                     "layout assignment");
@@ -366,25 +272,27 @@ void run(RankArguments arguments) {
         "--default",
         arguments.standard + " is no number of a configuration, which it is without --configs");
   }
-  share_of("--within", arguments.within, true);
-  share_of("--confidence", arguments.confidence, false);
-  const JudgementOptions judgement = arguments.judgement.options();
   if (arguments.request.configs.empty() && !arguments.apply.empty())
     throw ConfigError(
         "--configs is empty; give default, neighbours, random:N, random:N:SEED or a JSON file");
-  std::vector<TrainedRun> runs;
-  require_searchable(arguments.file);  // before hashing, which would read all of the file
-  for (const auto& path : run_folders(arguments.runs)) runs.push_back(arguments.open(path));
-  std::vector<const TrainedRun*> all;
-  for (const TrainedRun& run : runs) all.push_back(&run);
-  const GraphReduction reduction = scored_reduction(all);
-  run_job(arguments.job_options(values_to_agree(arguments), runs), [&](JobContext& context) {
-    const Module module = read_module(arguments.file, runs.front().experiment.data.collection,
-                                      reduction, arguments.module, arguments.request);
-    if (context.world.rank() == 0) warn_of_distance(arguments.file, module, runs);
-    ModuleRanking result = rank_module(module, runs, judgement, context);
+  std::vector<AgreedValue> agreed = {{"the command", "rank"},
+                                     {"--module", arguments.module},
+                                     {"--configs", content_of(arguments.request.configs)}};
+  const auto rank = [&](const Module& module, const std::vector<TrainedRun>& runs,
+                        JobContext& context) {
+    // Bad input is refused before the work.
+    std::optional<MeasuredFile> measured;
+    run_on_first_rank(context.world, [&] {
+      const auto distinct = std::ranges::max(module.dataset.run_times(0).group) + 1;
+      if (arguments.apply_rank > distinct)
+        throw ConfigError(fmt::format("--apply-rank {}: the list has {}", arguments.apply_rank,
+                                      counted(distinct, "distinct configuration")));
+      if (!arguments.measured.empty())
+        measured = read_measured(arguments.measured, module, arguments.module);
+    });
+    ModuleRanking result = rank_module(module, runs, arguments.judgement.options(), context);
     if (context.world.rank() != 0) return;
-    const Findings findings = findings_of(arguments, module, runs, judgement.combination, result);
+    const Findings findings = findings_of(arguments, module, runs, std::move(measured), result);
     const std::size_t all = result.ranking.size();
     const std::size_t count =
         arguments.top == 0 ? all : std::min(all, static_cast<std::size_t>(arguments.top));
@@ -394,14 +302,17 @@ void run(RankArguments arguments) {
       return print_json(to_json(arguments, module, runs, result, findings, count));
     print_header(arguments, module, runs, result);
     print_ranking(result, findings, count);
-    print("\n{}", gain_text(arguments, module, result, findings));
+    print("\n{}", best_text(arguments, module, result, findings));
     if (findings.measured)
-      print("{}", measured_text(result, findings));
+      print("{}{}",
+            measured_text(findings.correction, *findings.measured, std::ssize(result.ranking)),
+            next_text(result, findings));
     else
       print("{}", findings.advice.text(std::ssize(result.ranking)));
     print_best(module, result);
     print_tau(module, result);
-  });
+  };
+  run_on_module(arguments, std::move(agreed), arguments.module, arguments.request, rank);
 }
 
 }  // namespace
@@ -442,44 +353,10 @@ void add_rank_command(Command app) {
                   "The default: with --configs the same program after layout assignment; else the "
                   "number of a configuration")
       .offers({"N", "FILE"});
-  command
-      .add_option(
-          "--run", arguments->runs,
-          "Folders of runs, or SWEEP:N for those of a variant; all their members rank together")
-      .required();
-  add_run_options(command, *arguments);
-  add_combination_options(command, arguments->judgement);
-  add_keep_all_option(command, arguments->judgement.keep_all);
+  add_ranking_options(command, *arguments).needs(configs);
   command.add_option("--top", arguments->top, "How many configurations to list; 0: all")
       .not_negative()
       .show_default();
-  const Option json = command.add_flag("--json", arguments->json, "Print JSON");
-  const Option apply =
-      command
-          .add_option(
-              "--apply", arguments->apply,
-              "Print only the best configuration, to apply: jax (Python) or text (LayoutConfig)")
-          .one_of({"jax", "text"})
-          .needs(configs)
-          .excludes(json);
-  command
-      .add_option("--apply-rank", arguments->apply_rank,
-                  "Apply the configuration of this rank instead of the best")
-      .positive()
-      .needs(apply);
-  command
-      .add_option("--within", arguments->within,
-                  "How close to the best configuration the best of the first few has to come")
-      .show_default();
-  command
-      .add_option("--confidence", arguments->confidence,
-                  "With which confidence, on a new model family")
-      .show_default();
-  command
-      .add_option("--measured", arguments->measured,
-                  "Times of configurations, which correct the order: the output of --json with a "
-                  "time in its entries, a tuning file (.pb) or an NPZ")
-      .existing_file();
   command
       .add_option("--next", arguments->next, "With --measured: how many to propose to measure next")
       .not_negative()

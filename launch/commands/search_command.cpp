@@ -2,77 +2,74 @@
 
 #include <cmath>
 #include <filesystem>
+#include <functional>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "core/error.hpp"
-#include "core/hash.hpp"
 #include "core/json.hpp"
 #include "core/numbers.hpp"
 #include "core/text.hpp"
 #include "data/npz/zip_archive.hpp"
 #include "launch/commands/commands.hpp"
 #include "launch/commands/ranking_output.hpp"
-#include "launch/commands/scoring_options.hpp"
 #include "launch/program/output.hpp"
-#include "launch/sweep/sweep_folder.hpp"
-#include "statistics/ranking/predicted_gain.hpp"
-#include "train/scoring/module_search.hpp"
 
 namespace tpudist {
 namespace {
 
-struct SearchArguments : ScoringArguments {
-  std::filesystem::path file;
-  std::string standard;  // --default
-  std::vector<std::filesystem::path> runs;
-  JudgementArguments judgement;
+constexpr std::int64_t kListed = 512;  // of the random list that a promise is told of
+
+struct SearchArguments : RankingArguments {
   SearchOptions search;
-  std::int64_t propose = 10, starts = 8, seed = 1, apply_rank = 1;
-  bool free = false, json = false;
-  std::string apply;  // "jax", "text" or empty
+  std::int64_t propose = 10, starts = 8, seed = 1;
+  bool free = false;
 };
 
-std::vector<AgreedValue> values_to_agree(const SearchArguments& arguments) {
-  const SearchOptions& search = arguments.search;
-  return {
-      {"the command", "search"},
-      {"the file", arguments.file.string()},
-      {"the content of the file", to_hex(hash_file(arguments.file))},
-      {"--default", content_of(arguments.standard)},
-      {"--combine", arguments.judgement.to_text()},
-      {"the options of the search", fmt::format("{} {} {} {} {}", search.evaluations, search.starts,
-                                                search.propose, search.seed, arguments.free)}};
-}
+// A search and what is told beside it.
+struct SearchFindings {
+  ModuleSearch search;
+  std::optional<MeasuredFile> measured = {};
+  MeasurementAdvice advice = {};
+  std::string listing = {};  // the command that ranks a list of this program
+  std::int64_t listed = 0;   // configurations of that list
 
-// A configuration that is listed: the default, number 0, or a proposal.
-struct Listed {
-  const ModuleRanking::Config* config;
-  PredictedGain gain;  // over the default, on the list
+  // Whether estimates are logarithms of times.
+  bool has_times() const { return measured && search.correction.why_not.empty(); }
+  // Over the default: a share of its time, or a difference of estimates.
+  std::string gain_text(const PointScore& own) const {
+    const double gain = search.found.standard.estimate - own.estimate;
+    return has_times() ? fmt::format("{:.2f} %", -100 * std::expm1(-gain))
+                       : fmt::format("{:.4f}", gain);
+  }
 };
-
-// [number]
-std::vector<Listed> listed(const ModuleRanking& ranking) {
-  std::vector<Listed> all(ranking.ranking.size());
-  for (const auto& config : ranking.ranking)
-    all[static_cast<std::size_t>(config.configs.front())].config = &config;
-  for (Listed& own : all)
-    own.gain = predicted_gain(all[0].config->spread.z_scores, own.config->spread.z_scores);
-  return all;
-}
 
 std::string pessimism_text(const ModuleSearch& search) {
   return fmt::format("pessimism {} ({})", search.pessimism.share,
                      search.pessimism.graphs > 0
                          ? fmt::format("chosen on {} that members had not seen",
                                        counted(search.pessimism.graphs, "measured graph"))
-                         : "without predictions.h5 to choose by");
+                         : "too few families of unseen graphs to choose it");
+}
+
+// A promise is learned from graphs whose lists of configurations were measured. It holds for lists. A
+// search finds the best of a space by the model's errors too, and no graph has a measured space.
+std::string promise_text(const SearchFindings& findings) {
+  const std::string& collection = findings.advice.collection;
+  return fmt::format(
+      "no promise for the proposals: promises are learned from measured lists{}, and no whole "
+      "space "
+      "was ever measured\nfor the list of `{}`: {}",
+      collection.empty() ? "" : " (" + collection + ")", findings.listing,
+      findings.advice.text(findings.listed));
 }
 
 void print_found(const SearchArguments& arguments, const std::vector<TrainedRun>& runs,
-                 const ModuleSearch& search) {
+                 const SearchFindings& findings) {
+  const ModuleSearch& search = findings.search;
   const Graph& graph = search.listed.dataset.graph(0);
   const ModuleRanking& ranking = search.ranking;
   const SearchResult& found = search.found;
@@ -83,67 +80,79 @@ void print_found(const SearchArguments& arguments, const std::vector<TrainedRun>
   print("searched by {} of {} ({}):", taking_part(ranking),
         counted(std::ssize(ranking.members), "member"), arguments.judgement.rule);
   for (const TrainedRun& run : runs) print(" {} {}", run.path, opened_at(run));
-  print("\n{}, {} distinct, from {}; {}\n", counted(found.evaluations, "evaluation"),
-        format_count(found.distinct), counted(arguments.search.starts, "start"),
-        pessimism_text(search));
-  print("\n{:>6} {:>9} {:>14} {:>9} {:>9} {:>7} {:>7}{}\n", "rank", "estimate", "score",
-        "deviation", "gain", "faster", "groups",
-        arguments.free ? fmt::format(" {:>7}", "broken") : "");
-  const std::vector<Listed> all = listed(ranking);
-  const auto row = [&](const std::string& rank, const std::string& estimate, std::size_t number) {
-    const auto& [config, gain] = all[number];
-    print("{:>6} {:>9} {:>14.7g} {:>9} {:>9.4f} {:>7} {:>7}{}\n", rank, estimate, config->score,
-          std::isnan(config->spread.deviation) ? "-"
-                                               : fmt::format("{:.4f}", config->spread.deviation),
-          gain.mean, fmt::format("{}/{}", gain.faster, config->spread.z_scores.size()),
-          number == 0 ? 0 : search.changed[number - 1],
-          !arguments.free
-              ? ""
-              : fmt::format(" {:>5.1f} %", number == 0 ? 0 : 100 * search.broken[number - 1]));
+  print("\n{} from {}; {}\n", counted(found.evaluations, "evaluation"),
+        counted(arguments.search.starts, "start"), pessimism_text(search));
+  print("\n{:>6} {:>9} {:>14} {:>9} {:>9} {:>7} {:>7}{}\n", "rank",
+        findings.has_times() ? "time" : "estimate", "score", "deviation", "gain", "faster",
+        "groups", arguments.free ? fmt::format(" {:>7}", "broken") : "");
+  const auto row = [&](const std::string& rank, const PointScore& own, std::size_t number) {
+    const ModuleRanking::Config& config = ranking.ranking[number];
+    print(
+        "{:>6} {:>9} {:>14.7g} {:>9} {:>9} {:>5.0f} % {:>7}{}\n", rank,
+        findings.has_times() ? fmt::format("{:.6g}", std::exp(own.estimate))
+                             : fmt::format("{:.4f}", own.estimate),
+        config.score,
+        std::isnan(config.spread.deviation) ? "-" : fmt::format("{:.4f}", config.spread.deviation),
+        findings.gain_text(own), 100 * own.agree, number == 0 ? 0 : search.changed[number - 1],
+        !arguments.free
+            ? ""
+            : fmt::format(" {:>5.1f} %", number == 0 ? 0 : 100 * search.broken[number - 1]));
   };
-  for (std::size_t k = 1; k < all.size(); ++k)
-    row(std::to_string(k), fmt::format("{:.4f}", found.scores[k - 1].score), k);
-  row("-", fmt::format("{:.4f}", found.standard.score), 0);
+  for (std::size_t k = 0; k < found.scores.size(); ++k)
+    row(std::to_string(k + 1), found.scores[k], k + 1);
+  row("-", found.standard, 0);
   print("the last row is the default; proposals differ from each other in {} or more\n",
         counted(found.apart, arguments.free ? "operation" : "group"));
   if (arguments.free)
     print(
-        "broken: operations whose layouts are not those of their group; no program in training had "
-        "any, so trust these scores less\n");
-  if (found.proposals.empty() || found.scores.front().score >= found.standard.score)
-    print("no better than the default, as far as this ensemble knows\n");
+        "broken: operations laid out unlike most of their group. Training may have no such "
+        "programs: trust these scores less.\n");
+  if (found.scores.empty() || found.scores.front().estimate >= found.standard.estimate)
+    print("ranked first is the default\n");
+  else
+    print(
+        "predicted gain of the best over the default: {}{}; {:.0f} % of members call it faster\n{}",
+        findings.gain_text(found.scores.front()),
+        findings.has_times() ? " of its time" : " standard deviations of random configurations",
+        100 * found.scores.front().agree,
+        findings.measured ? "" : known_text(search.known, taking_part(ranking)));
+  if (findings.measured)
+    print("{}", measured_text(search.correction, *findings.measured, 0));
+  else
+    print("{}", promise_text(findings));
 }
 
 nlohmann::ordered_json to_json(const SearchArguments& arguments,
-                               const std::vector<TrainedRun>& runs, const ModuleSearch& search) {
+                               const std::vector<TrainedRun>& runs,
+                               const SearchFindings& findings) {
+  const ModuleSearch& search = findings.search;
   const SearchResult& found = search.found;
-  nlohmann::ordered_json json = {{"file", arguments.file.string()},
-                                 {"graph", search.listed.dataset.graph(0).name},
-                                 {"kind", "layout"},
-                                 {"nodes", search.listed.dataset.graph(0).nodes},
-                                 {"configs", search.configs},
-                                 {"evaluations", found.evaluations},
-                                 {"distinct_configs", found.distinct},
-                                 {"starts", arguments.search.starts},
-                                 {"pessimism", search.pessimism.share},
-                                 {"pessimism_chosen_on", search.pessimism.graphs},
-                                 {"apart", found.apart},
-                                 {"combine", arguments.judgement.rule}};
-  add_members(json, runs, search.ranking);
+  nlohmann::ordered_json json = ranking_json(arguments, search.listed, runs, search.ranking);
+  json["configs"] = search.configs;
+  json["evaluations"] = found.evaluations;
+  json["starts"] = arguments.search.starts;
+  json["pessimism"] = search.pessimism.share;
+  json["pessimism_chosen_on"] = search.pessimism.graphs;
+  json["apart"] = found.apart;
+  if (findings.measured) {
+    json["measured"] = measured_json(search.correction, *findings.measured);
+  } else {
+    json["best_is_better"] = search.known.is_better();
+    json["advice_for_list"] = findings.advice.json();
+    json["advice_for_list"]["list"] = findings.listing;
+  }
   json["ranking"] = nlohmann::ordered_json::array();
-  const std::vector<Listed> all = listed(search.ranking);
-  for (std::size_t k = 0; k < all.size(); ++k) {
-    const auto& [config, gain] = all[k];
-    const PointScore& estimate = k == 0 ? found.standard : found.scores[k - 1];
-    nlohmann::ordered_json entry = {{"rank", k},
-                                    {"estimate", estimate.score},
-                                    {"score", config->score},
-                                    {"deviation", finite_or_null(config->spread.deviation)},
-                                    {"gain",
-                                     {{"mean", gain.mean},
-                                      {"deviation", finite_or_null(gain.deviation)},
-                                      {"faster", gain.faster}}},
-                                    {"changed_groups", k == 0 ? 0 : search.changed[k - 1]}};
+  for (std::size_t k = 0; k <= found.scores.size(); ++k) {
+    const PointScore& own = k == 0 ? found.standard : found.scores[k - 1];
+    const ModuleRanking::Config& config = search.ranking.ranking[k];
+    nlohmann::ordered_json entry = {
+        {"rank", k},
+        {"estimate", finite_or_null(own.estimate)},
+        {"score", config.score},
+        {"deviation", finite_or_null(config.spread.deviation)},
+        {"gain", finite_or_null(found.standard.estimate - own.estimate)},
+        {"faster", own.agree},
+        {"changed_groups", k == 0 ? 0 : search.changed[k - 1]}};
     if (arguments.free) entry["broken"] = k == 0 ? 0 : search.broken[k - 1];
     if (k == 0) entry["default"] = true;
     entry["layouts"] = layouts_json(*search.listed.made, static_cast<std::int64_t>(k));
@@ -153,47 +162,66 @@ nlohmann::ordered_json to_json(const SearchArguments& arguments,
 }
 
 void run(SearchArguments arguments) {
-  const JudgementOptions judgement = arguments.judgement.options();
   arguments.search.propose = static_cast<int>(arguments.propose);
   arguments.search.starts = static_cast<int>(arguments.starts);
   arguments.search.seed = static_cast<std::uint64_t>(arguments.seed);
   if (arguments.search.evaluations < arguments.starts)
-    throw ConfigError(fmt::format("--evaluations {}: are fewer than one for each of --starts {}",
+    throw ConfigError(fmt::format("--evaluations {}: give at least {}, one for each start",
                                   arguments.search.evaluations, arguments.starts));
-  require_searchable(arguments.file);  // before hashing, which would read all of the file
+  if (arguments.apply_rank > arguments.propose)
+    throw ConfigError(fmt::format("--apply-rank {}: the search proposes {}", arguments.apply_rank,
+                                  counted(arguments.propose, "configuration")));
+  require_searchable(arguments.file);  // before holds_npz
+  const bool npz = holds_npz(arguments.file);
   ConfigRequest request;
-  const bool is_file = std::filesystem::is_regular_file(arguments.standard);
-  if (is_file || !holds_npz(arguments.file)) {
-    request.configs = "default";
-    request.assigned = arguments.standard;
-  }
-  if (!arguments.standard.empty() && !is_file &&
-      (!request.configs.empty() || !number_of<std::int64_t>(arguments.standard)))
+  if (!npz) request = {.configs = "default", .assigned = arguments.standard};
+  if (!arguments.standard.empty() && !(npz ? number_of<std::int64_t>(arguments.standard).has_value()
+                                           : names_file(arguments.standard)))
     refuse_value("--default", arguments.standard +
                                   " is neither the program after layout assignment nor the number "
                                   "of a configuration in the file");
-  std::vector<TrainedRun> runs;
-  for (const auto& path : run_folders(arguments.runs)) runs.push_back(arguments.open(path));
-  std::vector<const TrainedRun*> all;
-  for (const TrainedRun& run : runs) all.push_back(&run);
-  run_job(arguments.job_options(values_to_agree(arguments), runs), [&](JobContext& context) {
-    Module module = read_module(arguments.file, runs.front().experiment.data.collection,
-                                scored_reduction(all), {}, request);
-    module.standard = standard_row(arguments.standard, arguments.file, module);
-    if (context.world.rank() == 0) warn_of_distance(arguments.file, module, runs);
-    const ModuleSearch search =
-        search_module(module, runs, judgement, arguments.search, arguments.free, context);
+  if (npz && arguments.apply == "jax")
+    throw ConfigError("--apply jax: an NPZ names no operations; --apply text numbers them");
+  const SearchOptions& options = arguments.search;
+  std::vector<AgreedValue> agreed = {
+      {"the command", "search"},
+      {"the options of the search",
+       fmt::format("{} {} {} {} {}", options.evaluations, options.starts, options.propose,
+                   options.seed, arguments.free)}};
+  const auto search = [&](const Module& module, const std::vector<TrainedRun>& runs,
+                          JobContext& context) {
+    std::optional<MeasuredFile> file;
+    std::function<MeasuredPoints(const SearchedModule&)> measured;
+    if (!arguments.measured.empty()) {
+      measured = [&](const SearchedModule& searched) {
+        MeasuredPoints known;
+        file = read_measured(arguments.measured, module, searched, known.points);
+        known.measurements = file->measurements;
+        return known;
+      };
+    }
+    SearchFindings findings{search_module(module, runs, arguments.judgement.options(), options,
+                                          arguments.free, context, measured)};
     if (context.world.rank() != 0) return;
-    warn_of_left_out(search.ranking);
-    if (arguments.json) return print_json(to_json(arguments, runs, search));
-    if (arguments.apply.empty()) return print_found(arguments, runs, search);
-    if (arguments.apply_rank > std::ssize(search.found.proposals))
-      throw ConfigError(fmt::format("--apply-rank {}: the search proposes {}", arguments.apply_rank,
-                                    counted(std::ssize(search.found.proposals), "configuration")));
-    print("{}", applied(arguments.apply, *search.listed.made, arguments.apply_rank,
-                        fmt::format("{}: proposal {} of {}", arguments.file.filename().string(),
-                                    arguments.apply_rank, search.found.proposals.size())));
-  });
+    const ModuleSearch& found = findings.search;
+    warn_of_left_out(found.ranking);
+    if (!arguments.apply.empty()) {
+      const std::int64_t proposals = std::ssize(found.found.proposals), rank = arguments.apply_rank;
+      if (rank > proposals)
+        throw ConfigError(fmt::format("--apply-rank {}: the search proposes {}", rank,
+                                      counted(proposals, "configuration")));
+      return print("{}", arguments.applied(*found.listed.made, rank,
+                                           fmt::format("proposal {} of {}", rank, proposals)));
+    }
+    findings.measured = std::move(file);
+    findings.advice = advice_of(arguments, runs, found.ranking);
+    findings.listed = module.made ? kListed : module.dataset.rows(0);
+    findings.listing = "tpudist rank " + printable(arguments.file.string()) +
+                       (module.made ? fmt::format(" --configs random:{}", kListed) : std::string());
+    if (arguments.json) return print_json(to_json(arguments, runs, findings));
+    print_found(arguments, runs, findings);
+  };
+  run_on_module(arguments, std::move(agreed), {}, request, search);
 }
 
 }  // namespace
@@ -209,9 +237,10 @@ void add_search_command(Command app) {
       "All configurations\n"
       "that differ from one in a group are scored together, the best is taken, and so on, from "
       "several starts. The\n"
-      "proposals are to be measured; the result is the same on any number of ranks. --json prints "
-      "what\n"
-      "`tpudist rank --configs FILE` reads.\n\n"
+      "proposals are to be measured; the result is the same on any number of ranks. For a module "
+      "of "
+      "HLO, --json\n"
+      "prints what `tpudist rank --configs FILE` reads.\n\n"
       "Example:\n  tpudist search before.hlo.pb --default after.hlo.pb --run runs/xla-1 --propose "
       "5");
   command
@@ -225,43 +254,24 @@ void add_search_command(Command app) {
                   "The default: the same program after layout assignment, or the number of a "
                   "configuration in an NPZ (default: 0)")
       .offers({"N", "FILE"});
-  command
-      .add_option(
-          "--run", arguments->runs,
-          "Folders of runs, or SWEEP:N for those of a variant; all their members score together")
-      .required();
-  add_run_options(command, *arguments);
-  add_combination_options(command, arguments->judgement);
-  add_keep_all_option(command, arguments->judgement.keep_all);
+  add_ranking_options(command, *arguments);
   command.add_option("--propose", arguments->propose, "How many configurations to propose")
       .in_range(1, 1000)
       .show_default();
   command
       .add_option("--evaluations", arguments->search.evaluations,
                   "How many configurations to score at most")
-      .in_range(1, 100'000'000)
+      .in_range(1, 1'000'000)
       .show_default();
   command
       .add_option("--starts", arguments->starts,
                   "How many starts share the evaluations; each runs on one thread of a rank")
-      .in_range(1, 10'000)
+      .in_range(1, 256)
       .show_default();
   command.add_option("--seed", arguments->seed, "Of the random starts")
       .not_negative()
       .show_default();
-  command.add_flag("--free", arguments->free, "Leave the groups: each operation changes alone");
-  const Option json = command.add_flag("--json", arguments->json, "Print JSON");
-  const Option apply =
-      command
-          .add_option("--apply", arguments->apply,
-                      "Print only a proposal, to apply: jax (Python) or text (LayoutConfig)")
-          .one_of({"jax", "text"})
-          .excludes(json);
-  command
-      .add_option("--apply-rank", arguments->apply_rank,
-                  "Apply the proposal of this rank instead of the first")
-      .positive()
-      .needs(apply);
+  command.add_flag("--free", arguments->free, "Change each operation alone, without groups");
   command.run([arguments] { run(*arguments); });
 }
 

@@ -133,9 +133,11 @@ void add_synth_command(Command app) {
       .in_range(1, 1024)
       .show_default();
   command
-      .add_option("--times", arguments->times,
-                  "Instead of making files: the times, without noise, of the configurations in the "
-                  "output of `tpudist search --json` on one of the files")
+      .add_option(
+          "--times", arguments->times,
+          "Instead of making files: the times, without noise, of the configurations in the "
+          "output of `tpudist search --json` on one of the files, from the folder where the "
+          "search ran")
       .existing_file();
   command.run([arguments] {
     if (!arguments->times.empty()) return print_times(arguments->times);

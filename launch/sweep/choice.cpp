@@ -6,12 +6,10 @@
 #include <cmath>
 #include <iterator>
 #include <map>
-#include <ranges>
 #include <set>
 
 #include "core/error.hpp"
 #include "core/means.hpp"
-#include "statistics/intervals/distributions.hpp"
 
 namespace tpudist {
 namespace {
@@ -85,7 +83,6 @@ std::vector<VariantSummary> summarise(const std::vector<SweepRun>& runs,
       const double graphs = scored_graphs(training, choice);
       summary.graphs = means.empty() ? graphs : std::min(summary.graphs, graphs);
       means.push_back(*score);
-      summary.scores[seed] = *score;
     }
     summary.seeds = static_cast<int>(means.size());
     summary.complete = summary.finished == summary.runs && summary.failed_members == 0 &&
@@ -147,30 +144,6 @@ std::vector<int> chosen_variants(const SweepRecord& record, const std::vector<Sw
       if (candidates[i].mean) chosen.push_back(candidates[i].variant);
   }
   return chosen;
-}
-
-std::optional<double> deviation_beside_seeds(std::span<const VariantSummary> summaries) {
-  if (summaries.size() < 2 || summaries.front().scores.size() < 2) return std::nullopt;
-  const auto variants = static_cast<double>(summaries.size()),
-             seeds = static_cast<double>(summaries.front().scores.size());
-  std::map<std::optional<std::uint64_t>, double> of_seed;  // means over variants
-  double centre = 0;
-  for (const VariantSummary& s : summaries) {
-    if (!std::ranges::equal(std::views::keys(s.scores), std::views::keys(summaries.front().scores)))
-      return std::nullopt;
-    for (const auto& [seed, score] : s.scores) of_seed[seed] += score / variants;
-    centre += *s.mean / variants;
-  }
-  double squares = 0;
-  for (const VariantSummary& s : summaries)
-    for (const auto& [seed, score] : s.scores)
-      squares += std::pow(score - *s.mean - of_seed[seed] + centre, 2);
-  return std::sqrt(squares / ((variants - 1) * (seeds - 1)));
-}
-
-double expected_optimism(int variants, double deviation) {
-  if (variants < 2) return 0;
-  return deviation * normal_quantile((variants - 0.375) / (variants + 0.25));
 }
 
 }  // namespace tpudist

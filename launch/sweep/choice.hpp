@@ -1,7 +1,6 @@
 #pragma once
 
 #include <cstdint>
-#include <map>
 #include <optional>
 #include <span>
 #include <vector>
@@ -22,7 +21,6 @@ struct VariantSummary {
   std::optional<double> mean;
   std::optional<double> deviation;  // sample standard deviation between trainings; needs two
   int seeds = 0;                    // number of trainings that count
-  std::map<std::optional<std::uint64_t>, double> scores;  // of these trainings, by seed
   // Every run finished without a failed member, and every training counts.
   bool complete = false;
   // The mean number of graphs per member, in the training with the fewest; out of fold the number
@@ -47,16 +45,5 @@ double most_graphs(std::span<const VariantSummary> summaries);
 // variants are not scored on the same graphs (SweepRecord::variant_group).
 std::vector<int> chosen_variants(const SweepRecord& record, const std::vector<SweepRun>& runs,
                                  const std::vector<std::optional<RunResult>>& results, int keep);
-
-// The standard deviation of the part of trainings' scores that neither variant nor seed explains,
-// from the residuals of the two-way table with (variants - 1) (seeds - 1) degrees of freedom. For
-// variants that share seeds: the effect of a seed on all variants helps none of them to be chosen.
-// Nothing for fewer than two variants or seeds, or if the seeds differ.
-std::optional<double> deviation_beside_seeds(std::span<const VariantSummary> summaries);
-
-// The selection bias of the best of `variants` equal variants: the expected largest of `variants`
-// standard normal numbers (Blom, "Statistical estimates and transformed beta-variables", 1958)
-// times `deviation`, the standard deviation of a variant's mean.
-double expected_optimism(int variants, double deviation);
 
 }  // namespace tpudist

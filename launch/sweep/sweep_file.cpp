@@ -10,7 +10,9 @@
 #include "core/config/config_schema.hpp"
 #include "core/config/yaml_scalar.hpp"
 #include "core/error.hpp"
+#include "core/hash.hpp"
 #include "core/process.hpp"
+#include "core/random.hpp"
 #include "core/text.hpp"
 #include "results/records/settings.hpp"
 #include "train/experiment/read_blocks.hpp"
@@ -137,7 +139,7 @@ void read_sweep(ConfigNode sweep, SweepFile& file, const SetMistakes& mistakes) 
     file.draw_seed = static_cast<std::uint64_t>(draws.integer("seed", 1, {0, kMany}));
   }
   ConfigNode over = sweep.child("over");
-  file.over = read_swept_keys(over, file.draws.has_value());
+  file.over = read_swept_keys(over);
   if (file.draws && file.over.empty()) sweep.mistake("draws", "draws nothing: `over` has no keys");
   for (const SweptKey& swept : file.over) {
     refuse_own_keys(over, swept.key, swept.key);
@@ -217,14 +219,13 @@ using Settings = std::vector<std::string>;
 std::vector<Settings> grid(const std::vector<SweptKey>& keys) {
   std::vector<Settings> points{{}};
   for (const SweptKey& key : keys) {
-    const std::vector<std::string> values = grid_values(key);
-    if (points.size() * values.size() > kMostVariants) {
+    if (points.size() * key.values.size() > kMostVariants) {
       throw ConfigError(
           "the sweep has more than 100,000 variants; draw some of them (sweep.draws)");
     }
     std::vector<Settings> longer;
     for (const Settings& point : points) {
-      for (const std::string& value : values) {
+      for (const std::string& value : key.values) {
         longer.push_back(point);
         longer.back().push_back(key.key + "=" + value);
       }
@@ -248,6 +249,20 @@ std::vector<Settings> draws(const SweepFile& sweep) {
 }
 
 }  // namespace
+
+std::vector<SweptKey> read_swept_keys(ConfigNode over) {
+  std::vector<SweptKey> keys;
+  for (const std::string& key : over.keys()) {
+    keys.push_back({key, over.yaml_items(key)});
+    if (keys.back().values.empty()) over.mistake(key, "has no values; give a list, e.g. [1, 2]");
+  }
+  return keys;
+}
+
+std::string drawn_value(const SweptKey& key, std::uint64_t seed, std::uint64_t variant) {
+  CounterRng random(mix_key({seed, hash64(key.key), variant}));
+  return key.values[random.below(key.values.size())];
+}
 
 SweepFile SweepFile::load(const std::filesystem::path& path,
                           const std::vector<std::string>& overrides,

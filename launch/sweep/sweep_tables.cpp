@@ -4,11 +4,9 @@
 
 #include <algorithm>
 #include <array>
-#include <cmath>
 #include <fstream>
 #include <functional>
 #include <map>
-#include <span>
 
 #include <nlohmann/json.hpp>
 
@@ -20,7 +18,6 @@
 #include "core/text_table.hpp"
 #include "launch/sweep/choice.hpp"
 #include "results/records/run_folder.hpp"
-#include "statistics/intervals/interval.hpp"
 
 namespace tpudist {
 namespace {
@@ -176,68 +173,6 @@ std::string run_lines(const SweepRecord& record, const StageResults& stage) {
                           finished ? result->parameters : state_word(result)});
   }
   return "\n" + table.to_text();
-}
-
-// " of tiny", the experiment of a group, or its first and last variant if the experiment has
-// several groups; empty for a single group.
-std::string group_name(const SweepRecord& record, const std::vector<VariantSummary>& group,
-                       std::size_t groups) {
-  if (groups == 1) return {};
-  const auto first = static_cast<std::size_t>(group.front().variant);
-  const int experiment = record.variant_experiment[first];
-  for (std::size_t v = 0; v < record.labels.size(); ++v)
-    if (record.variant_experiment[v] == experiment &&
-        record.variant_group[v] != record.variant_group[first])
-      return fmt::format(" ({} to {})", record.labels[first], record.label(group.back().variant));
-  return " of " + record.experiments[experiment];
-}
-
-// The SD of a variant's mean, by which the best variant is chosen. If variants share seeds, from
-// `beside`, their deviation_beside_seeds. Nothing if no spread is known.
-std::optional<double> choice_deviation(const std::vector<VariantSummary>& summaries,
-                                       std::optional<double> beside) {
-  double squares = 0;
-  int with = 0;
-  for (const VariantSummary& s : summaries) {
-    if (!s.deviation) continue;
-    squares += *s.deviation * *s.deviation / s.seeds;
-    ++with;
-  }
-  double deviation = with == 0 ? 0 : std::sqrt(squares / with);
-  if (beside) deviation = *beside / std::sqrt(summaries.front().seeds);
-  if (deviation < kScoreRounding) return std::nullopt;
-  return deviation;
-}
-
-// The selection bias of the best variant, one line for each group. `stages`: of the search. With
-// several rungs, every variant of the first rung could have been chosen. The first choices see
-// fewer steps and select less sharply than the last rung's scores would, so the number is an upper
-// bound.
-std::string optimism_lines(const SweepRecord& record, std::span<const StageResults> stages) {
-  std::string text;
-  const StageResults& last = stages.back();
-  const auto groups = grouped(record, stages.front(), shown_score(record, stages.front()));
-  const auto survivors = grouped(record, last, shown_score(record, last));
-  const bool rungs = stages.size() > 1;
-  for (const auto& first : groups) {
-    const int variants = static_cast<int>(std::ranges::count_if(
-        first, [](const VariantSummary& summary) { return summary.mean.has_value(); }));
-    if (variants < 2) continue;
-    const auto group_of = [&](const std::vector<VariantSummary>& summaries) {
-      return record.variant_group[summaries.front().variant];
-    };
-    const auto own = std::ranges::find(survivors, group_of(first), group_of);
-    const std::string of = group_name(record, first, groups.size());
-    const auto deviation = own == survivors.end()
-                               ? std::nullopt
-                               : choice_deviation(*own, deviation_beside_seeds(*own));
-    text += fmt::format("picking the best of {} variants{}{} flatters it", variants,
-                        rungs ? " of the first rung" : "", of);
-    text += deviation ? fmt::format(" by {} {:.4f}\n", rungs ? "at most" : "about",
-                                    expected_optimism(variants, *deviation))
-                      : "; by how much is not known, since no spread between trainings is\n";
-  }
-  return text.empty() ? text : "\n" + text;
 }
 
 std::string confirmed_text(const SweepRecord& record, const VariantSummary& s) {
@@ -456,9 +391,7 @@ std::string collect_table(const SweepFolder& folder) {
     if (!text.empty()) text += "\n";
     text += summary_lines(record, stage) + run_lines(record, stage);
   }
-  const std::size_t search = known.size() - (known.back().stage->confirms ? 1 : 0);
-  return text + optimism_lines(record, std::span(known).first(search)) +
-         choice_lines(folder, known) + stale_lines(folder);
+  return text + choice_lines(folder, known) + stale_lines(folder);
 }
 
 std::string collect_csv(const SweepFolder& folder) {

@@ -90,13 +90,4 @@ SlateLoss mape(double unit = 1);
 // The mean squared error, mean_k (s_k - unit * t_k)^2. `unit` as above.
 SlateLoss mse(double unit = 1);
 
-// The Huber loss of logarithms (Huber, "Robust estimation of a location parameter", 1964). With
-// e_k = s_k - log(max(unit * t_k, 1e-30)):
-//
-//       loss = mean_k  e^2 / 2 where |e| <= delta, else delta (|e| - delta / 2)
-//
-// So errors are relative to the run time, and those beyond delta count linearly.
-// `unit` as above; `delta` > 0, finite.
-SlateLoss log_huber(double delta = 1, double unit = 1);
-
 }  // namespace tpudist

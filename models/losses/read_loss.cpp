@@ -72,11 +72,6 @@ SlateLoss read_mse(ConfigNode term, TargetKind targets) {
   return mse(read_unit(term, targets));
 }
 
-SlateLoss read_log_huber(ConfigNode term, TargetKind targets) {
-  const double delta = term.number("delta", 1, {1e-9, kLargest});
-  return log_huber(delta, read_unit(term, targets));
-}
-
 }  // namespace
 
 std::unique_ptr<SlateLoss> read_loss(ConfigNode loss, TargetKind targets) {
@@ -88,7 +83,6 @@ std::unique_ptr<SlateLoss> read_loss(ConfigNode loss, TargetKind targets) {
       {"pairwise_logistic", read_pairwise_logistic},
       {"mape", read_mape},
       {"mse", read_mse},
-      {"log_huber", read_log_huber},
   };
   auto sum = std::make_unique<SlateLoss>();
   std::vector<std::pair<double, SlateLoss>> terms;
@@ -116,8 +110,7 @@ std::unique_ptr<SlateLoss> read_loss(ConfigNode loss, TargetKind targets) {
     loss.mistake(
         "list_mle",
         "give at least one loss with a weight above 0, e.g. list_mle: {weight: 1}; there are "
-        "list_mle, diff_mat, pairwise_hinge, pairwise_logistic, mape, mse, log_huber and "
-        "batch_hinge");
+        "list_mle, diff_mat, pairwise_hinge, pairwise_logistic, mape, mse and batch_hinge");
   }
   sum->evaluate = [terms = std::move(terms)](auto scores, auto targets, std::uint64_t tie_key,
                                              auto gradient) {

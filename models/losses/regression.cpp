@@ -45,13 +45,4 @@ SlateLoss mse(double unit) {
                           });
 }
 
-SlateLoss log_huber(double delta, double unit) {
-  return mean_over_scores(
-      "log_huber", unit, [=](double score, double target) -> std::pair<double, double> {
-        const double error = score - std::log(std::max(target, 1e-30)), size = std::abs(error);
-        return {size <= delta ? error * error / 2 : delta * (size - delta / 2),
-                std::clamp(error, -delta, delta)};
-      });
-}
-
 }  // namespace tpudist

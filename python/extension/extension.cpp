@@ -1,6 +1,6 @@
 // The Python module tpudist._extension: the data of tpudist as NumPy arrays. It uses only core,
-// data and results/records, starts neither LibTorch nor MPI, and prints nothing. Users see
-// python/tpudist/. python/tpudist/_extension.pyi lists the arguments of each function.
+// data and results/records, and starts neither LibTorch nor MPI. Users see python/tpudist/.
+// python/tpudist/_extension.pyi lists the arguments of each function.
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
 #include <nanobind/stl/optional.h>
@@ -32,6 +32,7 @@
 #include "data/schema/model_family.hpp"
 #include "data/shards/manifest.hpp"
 #include "python/extension/arrays.hpp"
+#include "python/extension/layouts.hpp"
 #include "results/records/predictions_file.hpp"
 
 namespace nb = nanobind;
@@ -457,6 +458,7 @@ NB_MODULE(_extension, module) {
   module.def("decode", &decode, nb::arg("states"), nb::arg("table"));
   module.def("pattern_of", [](const std::string& name) { return escape_glob(name); });
   module.def("yaml", &yaml, nb::arg("text"), nb::arg("name"));
+  add_layouts(module);
 }
 
 }  // namespace tpudist::python

@@ -18,7 +18,6 @@ namespace {
 
 constexpr std::string_view kFormat = "tpudist-checkpoint";
 constexpr std::int64_t kVersion = 1;
-constexpr const char* kRollBack = "roll_back";
 constexpr const char* kSegmentScores = "segment_scores";
 constexpr std::int64_t kLossNumbers = 30;  // of a member
 constexpr std::pair<const char*, std::optional<std::uint64_t> CheckpointSummary::*> kHashes[] = {
@@ -31,9 +30,10 @@ template <typename List>
 constexpr bool kOfParameters = std::is_same_v<std::remove_cvref_t<List>, std::vector<float>>;
 
 // Whether every list has its length. The lists of one ListKept are all filled or all empty.
-template <typename Lists>
-bool fits(const Lists& lists, std::size_t members, std::size_t floats) {
-  bool fits = true;
+bool fits(const Checkpoint& checkpoint, const ParameterTable& table) {
+  const auto members = static_cast<std::size_t>(checkpoint.members);
+  const std::size_t floats = members * static_cast<std::size_t>(table.length());
+  bool fits = checkpoint.members >= 1 && checkpoint.losses.size() == members * kLossNumbers;
   std::array<std::optional<bool>, 3> kept = {true};
   visit_lists(
       [&](const char*, ListKept when, const auto& list) {
@@ -42,33 +42,16 @@ bool fits(const Lists& lists, std::size_t members, std::size_t floats) {
         const std::size_t wanted = kOfParameters<decltype(list)> ? floats : members;
         fits &= list.size() == (*there ? wanted : 0);
       },
-      lists);
+      checkpoint);
   return fits;
 }
 
-bool fits(const Checkpoint& checkpoint, const ParameterTable& table) {
-  const auto members = static_cast<std::size_t>(checkpoint.members);
-  const std::size_t floats = members * static_cast<std::size_t>(table.length());
-  return checkpoint.members >= 1 && fits<Checkpoint>(checkpoint, members, floats) &&
-         checkpoint.losses.size() == members * kLossNumbers &&
-         (!checkpoint.roll_back || fits(*checkpoint.roll_back, members, floats));
-}
-
-template <typename Lists>
-std::size_t list_bytes(const Lists& lists) {
-  std::size_t bytes = 0;
+std::size_t list_bytes(const Checkpoint& checkpoint) {
+  std::size_t bytes = checkpoint.segment_scores.size() * sizeof(float);
   visit_lists(
       [&](const char*, ListKept, const auto& list) { bytes += list.size() * sizeof list[0]; },
-      lists);
+      checkpoint);
   return bytes;
-}
-
-// The weights for a roll back lie in a group of their own, without subgroups.
-std::string path_in(const Checkpoint&, std::string_view path) {
-  return std::string(path);
-}
-std::string path_in(const SavedWeights&, std::string_view path) {
-  return fmt::format("{}/{}", kRollBack, path.substr(path.rfind('/') + 1));
 }
 
 std::vector<std::int64_t> stored_shape(const ParameterEntry& entry, int members) {
@@ -93,13 +76,12 @@ Hdf5Id made_group(const Hdf5Id& file, const std::string& path, std::string_view 
   }
 }
 
-template <typename Lists>
-void write_lists(const Hdf5Id& file, const Lists& lists, int members, const ParameterTable& table,
+void write_lists(const Hdf5Id& file, const Checkpoint& checkpoint, const ParameterTable& table,
                  const std::string& where) {
+  const int members = checkpoint.members;
   visit_lists(
-      [&](const char* name, ListKept, const auto& list) {
+      [&](const std::string& path, ListKept, const auto& list) {
         if (list.empty()) return;
-        const std::string path = path_in(lists, name);
         if constexpr (kOfParameters<decltype(list)>) {
           const Hdf5Id group = made_group(file, path, where);
           for (const ParameterEntry& entry : table.entries()) {
@@ -114,7 +96,7 @@ void write_lists(const Hdf5Id& file, const Lists& lists, int members, const Para
                       std::span(list), {members}, where + ":/" + path.substr(0, slash));
         }
       },
-      lists);
+      checkpoint);
 }
 
 [[noreturn]] void refuse(std::string_view where, std::string_view what) {
@@ -135,12 +117,11 @@ void check_names(const std::vector<std::string>& names, const ParameterTable& ta
   }
 }
 
-template <typename Lists>
-void read_lists(const Hdf5Id& file, Lists& lists, int members, const ParameterTable& table,
+void read_lists(const Hdf5Id& file, Checkpoint& checkpoint, const ParameterTable& table,
                 const std::string& where) {
+  const int members = checkpoint.members;
   visit_lists(
-      [&](const char* name, ListKept when, auto& list) {
-        const std::string path = path_in(lists, name);
+      [&](const std::string& path, ListKept when, auto& list) {
         if (when != ListKept::always && !has_link(file, path)) return;
         if constexpr (kOfParameters<decltype(list)>) {
           const Hdf5Id group = open_group(file, path, where);
@@ -162,7 +143,7 @@ void read_lists(const Hdf5Id& file, Lists& lists, int members, const ParameterTa
           list = read_array<Value>(file, path, {members}, where + ":");
         }
       },
-      lists);
+      checkpoint);
 }
 
 // The number of members in the file, checked against the file's size: a damaged number must not
@@ -236,9 +217,7 @@ void save_checkpoint(const std::filesystem::path& path, const Checkpoint& checkp
   std::vector<std::byte> image;
   {
     const Hdf5Lock lock;
-    const Hdf5Id file = create_hdf5_in_memory(
-        where, list_bytes(checkpoint) + checkpoint.segment_scores.size() * sizeof(float) +
-                   (checkpoint.roll_back ? list_bytes(*checkpoint.roll_back) : 0));
+    const Hdf5Id file = create_hdf5_in_memory(where, list_bytes(checkpoint));
     write_attribute(file, "format", kFormat);
     write_attribute(file, "version", kVersion);
     write_attribute(file, "step", checkpoint.step);
@@ -249,9 +228,7 @@ void save_checkpoint(const std::filesystem::path& path, const Checkpoint& checkp
     for (const auto& [name, hash] : kHashes)
       if (checkpoint.*hash) write_attribute(file, name, to_hex(*(checkpoint.*hash)));
     write_attribute(file, "members", static_cast<std::int64_t>(checkpoint.members));
-    write_lists(file, checkpoint, checkpoint.members, table, where);
-    if (checkpoint.roll_back)
-      write_lists(file, *checkpoint.roll_back, checkpoint.members, table, where);
+    write_lists(file, checkpoint, table, where);
     write_plain(open_group(file, "members", where), "losses", std::span(checkpoint.losses),
                 {checkpoint.members, kLossNumbers}, where + ":/members");
     if (!checkpoint.segment_scores.empty())
@@ -282,9 +259,7 @@ Checkpoint CheckpointFile::load(const ParameterTable& table, bool segment_scores
   Checkpoint checkpoint;
   static_cast<CheckpointSummary&>(checkpoint) = summary_;
   const int members = checkpoint.members = read_members(file, where, bytes_.size(), table);
-  read_lists(file, checkpoint, members, table, where);
-  if (has_link(file, kRollBack))
-    read_lists(file, checkpoint.roll_back.emplace(), members, table, where);
+  read_lists(file, checkpoint, table, where);
   checkpoint.losses =
       read_array<double>(file, "members/losses", {members, kLossNumbers}, where + ":");
   if (segment_scores && has_link(file, kSegmentScores))

@@ -7,7 +7,6 @@
 #include <optional>
 #include <span>
 #include <string>
-#include <type_traits>
 #include <vector>
 
 #include "core/config/config_record.hpp"
@@ -35,23 +34,17 @@ struct CheckpointSummary {
   std::vector<ConfigEntry> entries() const;
 };
 
-// The data of members that change with each step. Plain data.
-struct SavedWeights {
+// Everything that training needs to continue as if it had never stopped. Plain data.
+struct Checkpoint : CheckpointSummary {
+  int members = 0;
   std::vector<float> parameters;                   // [M, P] flat, padded
   std::vector<float> first_moment, second_moment;  // [M, P]
   std::vector<std::int64_t> optimizer_steps;       // [M]
   std::vector<float> average;                      // [M, P] averaged weights; empty: none
   std::vector<std::int64_t> average_points;        // [M] of WeightAverage; empty: none
-};
-
-// Everything that training needs to continue as if it had never stopped. Plain data.
-struct Checkpoint : CheckpointSummary, SavedWeights {
-  int members = 0;
-  // The weights to which members are rolled back; nothing if they are those of this step.
-  std::optional<SavedWeights> roll_back;
-  std::vector<double> best_score;       // [M] best validation score so far, NaN if none
-  std::vector<std::int64_t> best_step;  // [M]
-  std::vector<int> failed;              // [M] 1 = dropped: its loss or gradient was not finite
+  std::vector<double> best_score;                  // [M] best validation score so far, NaN if none
+  std::vector<std::int64_t> best_step;             // [M]
+  std::vector<int> failed;  // [M] 1 = dropped: its loss or gradient was not finite
   // [M] of EarlyStop; empty without early stopping.
   std::vector<double> stop_best;
   std::vector<std::int64_t> stop_waited, stopped_at;
@@ -72,8 +65,6 @@ struct Checkpoint : CheckpointSummary, SavedWeights {
 //   /optimizer/second
 //   /average            the same names and shapes: averaged weights, of runs that keep them
 //   /segment_scores     f32 [M, n]: SegmentTable, of runs that cut graphs
-//   /roll_back          the weights to which members are rolled back, if of an earlier step: groups
-//                       parameters, first, second and average, optimizer_steps and average_points
 //   /members            optimizer_steps i64[M], best_score f64[M], best_step i64[M], failed i32[M];
 //                       average_points i64[M], with /average; stop_best f64[M],
 //                       stop_waited, stopped_at i64[M], with early stopping; losses f64[M, 30]
@@ -122,29 +113,24 @@ std::uint64_t parameter_hash(std::span<const float> flat, int members, const Par
 enum class ListKept { always, averages, early_stop };
 
 // Calls visit(path in the file, ListKept, this list of each object in `all`) for each list of
-// members that a checkpoint keeps, in the order of the file. For SavedWeights it visits only the
-// lists that SavedWeights has. Lists of floats are [M, P]; all others are [M].
+// members that a checkpoint keeps, in the order of the file. Lists of floats are [M, P]; all others
+// are [M].
 // To add a list, add it here, to Checkpoint, and to what TrainingState copies
 // (train/loop/training_state.cpp).
-template <typename Visit, typename... Lists>
-void visit_lists(const Visit& visit, Lists&... all) {
-  constexpr bool whole = (std::is_same_v<std::remove_const_t<Lists>, Checkpoint> && ...);
+template <typename Visit, typename... Checkpoints>
+void visit_lists(const Visit& visit, Checkpoints&... all) {
   visit("parameters", ListKept::always, all.parameters...);
   visit("optimizer/first", ListKept::always, all.first_moment...);
   visit("optimizer/second", ListKept::always, all.second_moment...);
   visit("members/optimizer_steps", ListKept::always, all.optimizer_steps...);
-  if constexpr (whole) {
-    visit("members/best_score", ListKept::always, all.best_score...);
-    visit("members/best_step", ListKept::always, all.best_step...);
-    visit("members/failed", ListKept::always, all.failed...);
-  }
+  visit("members/best_score", ListKept::always, all.best_score...);
+  visit("members/best_step", ListKept::always, all.best_step...);
+  visit("members/failed", ListKept::always, all.failed...);
   visit("average", ListKept::averages, all.average...);
   visit("members/average_points", ListKept::averages, all.average_points...);
-  if constexpr (whole) {
-    visit("members/stop_best", ListKept::early_stop, all.stop_best...);
-    visit("members/stop_waited", ListKept::early_stop, all.stop_waited...);
-    visit("members/stopped_at", ListKept::early_stop, all.stopped_at...);
-  }
+  visit("members/stop_best", ListKept::early_stop, all.stop_best...);
+  visit("members/stop_waited", ListKept::early_stop, all.stop_waited...);
+  visit("members/stopped_at", ListKept::early_stop, all.stopped_at...);
 }
 
 }  // namespace tpudist

@@ -32,15 +32,12 @@ bool is_loss(std::string_view key) {
 // The entries that influence the numbers, and one more for each item of a list of maps and for each
 // loss ("model.blocks.1", "loss.list_mle"), which count even with default keys.
 Sorted deciding(const std::vector<ConfigEntry>& entries) {
-  // Features of the run that make more keys count.
-  bool early_stop = false, roll_back = false;
-  for (const ConfigEntry& entry : entries) {
-    early_stop |= entry.key == "train.early_stop.patience" && entry.value != "0";
-    roll_back |= entry.key == "train.on_bad_loss" && entry.value == "roll_back";
-  }
+  const bool early_stop = std::ranges::any_of(entries, [](const ConfigEntry& entry) {
+    return entry.key == "train.early_stop.patience" && entry.value != "0";
+  });
   const auto decides = [&](const std::string& key) {
     if (key == "train.evaluate_every" || key == "train.evaluate_rows") return early_stop;
-    return key == "train.checkpoint_every" ? roll_back : decides_numbers(key);
+    return decides_numbers(key);
   };
   Sorted sorted;
   for (const ConfigEntry& entry : entries) {

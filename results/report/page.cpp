@@ -170,7 +170,6 @@ svg text.strongtext { font-weight: 600; } svg text.on { fill: var(--on); }
 .span { stroke-width: 1.2; } .heavy { stroke-width: 2.6; } .ink { stroke: var(--ink); }
 .limit { stroke: var(--ink); stroke-width: 2; } .limitband { fill: var(--soft); }
 .identity { stroke: var(--soft); stroke-dasharray: 4 4; } .nocell { fill: none; stroke: var(--grid); }
-.marked { fill: none; stroke: var(--c6); stroke-width: 2; }
 .s0 { stroke: var(--soft); } .f0 { fill: var(--soft); } .s1 { stroke: var(--c1); } .s2 { stroke: var(--c2); } .s3 { stroke: var(--c3); } .s4 { stroke: var(--c4); }
 .s5 { stroke: var(--c5); } .s6 { stroke: var(--c6); }
 .f1 { fill: var(--c1); } .f2 { fill: var(--c2); } .f3 { fill: var(--c3); } .f4 { fill: var(--c4); }

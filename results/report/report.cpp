@@ -117,7 +117,7 @@ Report make_report(ResultSet results, bool ceilings) {
                 .sections = {}};
   for (ReportSection (*make)(const ReportInput&) :
        {summary_section, curves_section, graphs_section, variance_section, timing_section,
-        configuration_section, suspects_section}) {
+        configuration_section}) {
     report.sections.push_back(make(input));
   }
   // These sections need predictions and show details.

@@ -27,9 +27,6 @@ ReportSection variance_section(const ReportInput& input);
 ReportSection sizes_section(const ReportInput& input);
 // Slowdown of the best of the k first-ranked configurations against the fastest configuration.
 ReportSection slowdown_section(const ReportInput& input);
-// Run times of graphs that look corrupted, judged by their order of measurement. Reads the shards
-// on which runs trained.
-ReportSection suspects_section(const ReportInput& input);
 // Time of a step, and the share of it that waited for data.
 ReportSection timing_section(const ReportInput& input);
 // Settings and hashes.

@@ -46,19 +46,22 @@ std::string interval_remark(const ReportedVariant& variant, bool valid) {
   std::vector<GraphSlowdowns> graphs;
   for (const RankedGraph& graph : variant.rankings.graphs) {
     if ((graph.split == "valid") != valid) continue;
-    GraphSlowdowns& own = graphs.emplace_back(GraphSlowdowns{graph.name, graph.family});
+    SlowdownsAtTops tops;
     for (std::size_t top = 0; top < kTops.size(); ++top) {
       const auto at = std::ranges::find(kSlowdownCounts, kTops[top]);
-      own.at[top] = graph.slowdown[static_cast<std::size_t>(at - std::begin(kSlowdownCounts))];
+      tops[top] = graph.slowdown[static_cast<std::size_t>(at - std::begin(kSlowdownCounts))];
     }
+    graphs.push_back(graph_slowdowns(graph, tops));
   }
   std::string text;
   for (std::size_t top = 0; top < kTops.size(); ++top) {
     const MeanSlowdown found = mean_slowdown(graphs, top);
-    if (std::isnan(found.mean)) return {};
-    text += fmt::format("{}k = {}: {}", top > 0 ? ", " : "", kTops[top], slowdown_text(found));
+    if (!std::isnan(found.mean))
+      text +=
+          fmt::format("{}k = {}: {}", text.empty() ? "" : ", ", kTops[top], slowdown_text(found));
   }
-  return about(variant, "mean slowdown, in brackets 95 % on other families with this model: " + text + ".");
+  if (text.empty()) return {};
+  return about(variant, "mean slowdown (95 %: this model on other families): " + text + ".");
 }
 
 ReportFigure figure_of(const VariantGroup& group, bool valid) {

@@ -70,9 +70,10 @@ ReportFigure figure_of(const VariantGroup& group, bool of_folds, ReportSection& 
     }
   }
   figure.sentence = fmt::format(
-      "Standard deviations of {} by what varies, with 90 % intervals (restricted maximum "
-      "likelihood). The rest is what one training does on one graph.{}{} Measurement noise is not "
-      "drawn; it limits every score (see ceiling).",
+      "Standard deviations of {} by what varies, with 90 % intervals, from mean squares. The rest "
+      "is "
+      "what one training does on one graph.{}{} Measurement noise is not drawn; it limits every "
+      "score (see ceiling).",
       group.metric(), of_folds ? " How hard a fold is cannot be told from its graphs." : "",
       members
           ? " Members of one training share slates, so their spread says little of training again."

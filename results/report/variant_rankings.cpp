@@ -145,22 +145,19 @@ VariantRankings rank_variant(std::span<const RunRecord> runs, bool ceilings) {
   const PredictionsHeader& header = joined.header();
   const Combination combination = header.combination.value_or(Combination{});
   EnsembleSizes sizes(header.collection);
-  for (std::size_t g = 0; g < header.graphs.size(); ++g) {
-    const PredictionEntry& entry = header.graphs[g];
-    if (entry.split == "test") continue;
-    const PredictionRows rows = joined.read(static_cast<int>(g));
-    const Values weights = held_out_weights(entry, rows);
-    const Values combined = combine_scored(rows.scores, combination, weights);
-    if (combined.empty()) continue;
-    RankedGraph ranked = rank_graph(header.collection, entry, combined, rows, ceilings);
-    std::vector<Values> forms;
-    for (std::size_t m = 0; m < weights.size(); ++m) {
-      if (weights[m] > 0) forms.push_back(averaged_form(rows.scores[m], combination));
-    }
-    ranked.members = static_cast<int>(forms.size());
-    if (entry.fold < 0) ranked.sized = sizes.add_graph(forms, rows.targets());
-    rankings.graphs.push_back(std::move(ranked));
-  }
+  each_unseen_graph(
+      joined, [&](const PredictionEntry& entry, const PredictionRows& rows, const Values& weights) {
+        const Values combined = combine_scored(rows.scores, combination, weights);
+        if (combined.empty()) return;
+        RankedGraph ranked = rank_graph(header.collection, entry, combined, rows, ceilings);
+        std::vector<Values> forms;
+        for (std::size_t m = 0; m < weights.size(); ++m) {
+          if (weights[m] > 0) forms.push_back(averaged_form(rows.scores[m], combination));
+        }
+        ranked.members = static_cast<int>(forms.size());
+        if (entry.fold < 0) ranked.sized = sizes.add_graph(forms, rows.targets());
+        rankings.graphs.push_back(std::move(ranked));
+      });
   std::ranges::sort(rankings.graphs, {}, [](const RankedGraph& graph) {
     return std::tuple(graph.split != "valid", graph.name);
   });

@@ -84,14 +84,6 @@ nlohmann::json margin_json(const Comparison& found, const Interval& difference, 
   return runs > 1 ? judge_margin(difference, found.margin) : "undecided";
 }
 
-// p, or why there is none. `what` is flipped or exchanged: "4 families".
-std::string p_text(const PermutationTest& test, std::string_view what) {
-  if (!test.can_tell())
-    return fmt::format("no p: with {} p cannot fall below {:.3g}", what, test.smallest_p);
-  return fmt::format("p {:.3g} ({} of {:.6g})", test.p, test.exact ? "exact, all" : "100,000 drawn",
-                     test.labellings);
-}
-
 bool a_leads(const Comparison& found) {
   return found.difference >= 0;
 }
@@ -127,16 +119,8 @@ std::string these_graphs_text(const SystemPair& pair, const Comparison& found) {
       "these graphs, if trained again" + head +
       line(interval_name(found),
            ends(upwards(found, own.interval), "Welch over trainings", "scores of all trainings"));
-  if (own.interval.is_known())
-    text += line("Welch's t test", fmt::format("p {:.3g}; this test decides", own.p));
-  text += line(
-      "exchanging labels",
-      own.labels
-          ? p_text(*own.labels, fmt::format("{} and {} trainings", found.runs_a, found.runs_b)) +
-                "; a check that decides nothing"
-          : fmt::format("not valid: {}spreads of trainings differ by more than 3 to 1",
-                        found.runs_a == found.runs_b ? "" : "numbers or "));
   if (!own.interval.is_known()) return text;
+  text += line("Welch's t test", fmt::format("p {:.3g}", own.p));
   return text + "  A: " + collapse_line(pair.a.scores) + "\n  B: " + collapse_line(pair.b.scores) +
          "\n";
 }
@@ -157,11 +141,6 @@ std::string other_families_text(const SystemPair& pair, const Comparison& found)
                                 own.interval.run_variance > 0 ? ", and runs" : ""),
                     "differences of all families"));
   if (!std::isnan(own.p)) text += line("t test", fmt::format("p {:.3g}", own.p));
-  text += line("these checkpoints only",
-               p_text(own.signs, counted(found.families, "family")) +
-                   (own.signs.can_tell() ? ", signs by family; equal recipes get p below 0.05 in "
-                                           "17 to 32 % of cases"
-                                         : ""));
   if (own.next.is_known())
     text += line("the next family", ends(upwards(found, own.next), "families' spread", ""));
   if (own.next.value != 0 && !std::isnan(own.shake_up.chance))
@@ -238,19 +217,10 @@ Json names_json(const SystemScores& system) {
           {"left_out", system.scores.left_out}};
 }
 
-// The test as JSON; p is null if the test cannot tell.
-Json test_json(const PermutationTest& test) {
-  return {{"p", test.can_tell() ? Json(test.p) : Json()},
-          {"smallest_p", test.smallest_p},
-          {"labellings", test.labellings},
-          {"exact", test.exact}};
-}
-
 Json other_families_json(const Comparison& found, const Comparison::OtherFamilies& own) {
   return {{"interval", family_interval_json(own.interval)},
           {"p", own.p},
           {"margin", margin_json(found, own.interval.interval, own.interval.runs)},
-          {"these_models", test_json(own.signs)},
           {"next_family",
            {{"interval", interval_json(own.next)},
             {"chance", own.shake_up.chance},
@@ -260,8 +230,7 @@ Json other_families_json(const Comparison& found, const Comparison::OtherFamilie
 Json these_graphs_json(const Comparison& found, const Comparison::TheseGraphs& own) {
   return {{"interval", interval_json(own.interval)},
           {"p", own.p},
-          {"margin", margin_json(found, own.interval, 2)},
-          {"exchanged_labels", own.labels ? test_json(*own.labels) : Json()}};
+          {"margin", margin_json(found, own.interval, 2)}};
 }
 
 // Both intervals of `scores`; columns are trainings.

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <limits>
 #include <map>
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -19,31 +20,6 @@
 namespace tpudist {
 namespace {
 
-// The predictions of the runs by the weights that rank; `unknown` says what the first other run
-// lacks.
-std::vector<std::shared_ptr<const PredictionsFile>> open_predictions(
-    std::span<const RankingRun> runs, std::string& unknown) {
-  std::vector<std::shared_ptr<const PredictionsFile>> files;
-  for (const RankingRun& run : runs) {
-    const std::filesystem::path path = RunFolder(run.path).predictions();
-    std::string lack;
-    if (!std::filesystem::exists(path)) {
-      lack = fmt::format("{} has no predictions of graphs that its members never saw "
-                         "(predictions.rows)",
-                         run.path.string());
-    } else {
-      auto file = std::make_shared<PredictionsFile>(path);
-      const auto& own = file->header().runs;
-      if (own.size() == 1 && own.front().parameter_hash == run.parameter_hash)
-        files.push_back(std::move(file));
-      else
-        lack = fmt::format("{} is of other weights than those that rank", path.string());
-    }
-    if (unknown.empty()) unknown = lack;
-  }
-  return files;
-}
-
 std::int64_t distinct_configs(const PredictionRows& rows) {
   if (rows.group.empty()) return std::ssize(rows.configs);
   return std::ssize(std::set<std::int32_t>(rows.group.begin(), rows.group.end()));
@@ -51,40 +27,37 @@ std::int64_t distinct_configs(const PredictionRows& rows) {
 
 void learn(std::span<const RankingRun> runs, const Combination& combination,
            MeasurementAdvice& advice) {
-  auto files = open_predictions(runs, advice.unknown);
-  if (files.empty()) return;
-  const JoinedPredictions joined(std::move(files));
-  const PredictionsHeader& header = joined.header();
-  std::vector<bool> takes_part;
-  for (const PredictedMember& member : header.members) {
-    const auto run = std::ranges::find_if(runs, [&](const RankingRun& one) {
-      return RunFolder(one.path).predictions().parent_path().string() ==
-             header.runs[static_cast<std::size_t>(member.run)].source;
-    });
-    takes_part.push_back(run != runs.end() && run->used.contains(member.number));
-  }
-  std::vector<std::string> families;
-  std::vector<std::int64_t> needed;
-  for (std::size_t g = 0; g < header.graphs.size(); ++g) {
-    const PredictionEntry& graph = header.graphs[g];
-    if (graph.split == "test") continue;
-    const PredictionRows rows = joined.read(static_cast<int>(g));
-    std::vector<double> weights = held_out_weights(graph, rows);
-    for (std::size_t m = 0; m < weights.size(); ++m) {
-      if (!takes_part[m]) weights[m] = 0;
-    }
+  const RankingPredictions predictions = ranking_predictions(runs);
+  advice.unknown = predictions.lack;
+  if (!predictions.source) return;
+  advice.collection = predictions.source->header().collection;
+  if (predictions.runs < std::ssize(runs))
+    advice.note = fmt::format("learned from {} of {} runs: {}\n", predictions.runs, runs.size(),
+                              predictions.lack);
+  std::ptrdiff_t members = 0, fewest = std::numeric_limits<std::ptrdiff_t>::max();
+  for (const RankingRun& run : runs) members += std::ssize(run.used);
+  const auto add = [&](const PredictionEntry& graph, const PredictionRows& rows,
+                       const std::vector<double>& weights) {
     const std::vector<double> combined = combine_scored(rows.scores, combination, weights);
-    if (combined.empty()) continue;
+    if (combined.empty()) return;
     const auto need = needed_measurements(combined, rows.targets(), advice.within, rows.group);
-    if (!need) continue;
-    families.push_back(model_family(graph.name));
-    needed.push_back(*need);
+    if (!need) return;
+    advice.families.push_back(model_family(graph.name));
+    advice.needed.push_back(*need);
     advice.longest = std::max(advice.longest, distinct_configs(rows));
-  }
-  FamilyClusters clusters = family_clusters(families);
-  advice.note = std::move(clusters.note);
-  advice.promise = promise_measurements(clusters.of, needed, advice.confidence);
-  advice.unknown = needed.empty() ? "no graph that members never saw has run times" : "";
+    fewest = std::min(fewest, std::ranges::count(weights, 1.0));
+  };
+  each_unseen_graph(*predictions.source, add, predictions.takes_part);
+  if (fewest < members && !advice.needed.empty())
+    advice.note += fmt::format(
+        "learned from rankings by {} or more: of a graph in folds, few of the {} have not seen "
+        "it\n",
+        counted(fewest, "member"), counted(members, "member"));
+  FamilyClusters clusters = family_clusters(advice.families);
+  if (!clusters.note.empty()) advice.note += clusters.note + "\n";
+  advice.families = std::move(clusters.of);
+  advice.promise = promise_measurements(advice.families, advice.needed, advice.confidence);
+  advice.unknown = advice.needed.empty() ? "no graph that members never saw has run times" : "";
 }
 
 std::string share_text(double share) {
@@ -93,15 +66,49 @@ std::string share_text(double share) {
 
 }  // namespace
 
+RankingPredictions ranking_predictions(std::span<const RankingRun> runs) {
+  RankingPredictions found;
+  std::vector<std::shared_ptr<const PredictionsFile>> files;
+  std::map<std::string, const std::set<int>*> used;  // by folder
+  for (const RankingRun& run : runs) {
+    const std::filesystem::path path = RunFolder(run.path).predictions();
+    std::string lack;
+    if (!std::filesystem::exists(path)) {
+      lack = fmt::format(
+          "{} has no predictions of graphs that its members never saw (predictions.rows)",
+          run.path.string());
+    } else {
+      auto file = std::make_shared<PredictionsFile>(path);
+      const auto& own = file->header().runs;
+      if (own.size() == 1 && own.front().parameter_hash == run.parameter_hash) {
+        files.push_back(std::move(file));
+        used[path.parent_path().string()] = &run.used;
+      } else {
+        lack = fmt::format("{} is of other weights than those that rank", path.string());
+      }
+    }
+    if (found.lack.empty()) found.lack = lack;
+  }
+  found.runs = static_cast<int>(files.size());
+  if (files.empty()) return found;
+  found.source = std::make_unique<const JoinedPredictions>(std::move(files));
+  const PredictionsHeader& header = found.source->header();
+  for (const PredictedMember& member : header.members) {
+    const std::string& source = header.runs[static_cast<std::size_t>(member.run)].source;
+    found.takes_part.push_back(used.at(source)->contains(member.number));
+  }
+  return found;
+}
+
 std::string MeasurementAdvice::text(std::int64_t configs) const {
-  if (!unknown.empty()) return "how many to measure is not known: " + unknown + "\n";
-  const std::string kin = note.empty() ? "" : note + "\n";
+  if (!unknown.empty()) return "cannot say how many to measure: " + unknown + "\n";
   if (promise.count == 0)
     return fmt::format(
-               "how many to measure is not known: {} of unseen graphs cannot promise {} confidence, "
-               "{} can\n",
-               counted(promise.families, "family"), share_text(confidence), promise.least_families) +
-           kin;
+               "cannot say how many to measure: {} confidence needs unseen graphs of {}; these "
+               "runs have {}\n",
+               share_text(confidence), counted(promise.least_families, "family"),
+               promise.families) +
+           note;
   return fmt::format(
              "measure {}: with {} confidence the best of them is within {} of the best "
              "configuration (from {}){}\n",
@@ -112,17 +119,17 @@ std::string MeasurementAdvice::text(std::int64_t configs) const {
                  ? fmt::format("; those lists have at most {}, so this one may take more",
                                counted(longest, "configuration"))
                  : "") +
-         kin;
+         note;
 }
 
 nlohmann::ordered_json MeasurementAdvice::json() const {
-  nlohmann::ordered_json json = {{"count", nullptr},
-                                 {"within", within},
-                                 {"confidence", confidence},
-                                 {"families", promise.families},
-                                 {"graphs", promise.graphs},
-                                 {"least_families", promise.least_families},
-                                 {"longest_list", longest}};
+  nlohmann::ordered_json json = {
+      {"count", nullptr},         {"within", within},
+      {"confidence", confidence}, {"families", promise.families},
+      {"graphs", promise.graphs}, {"least_families", promise.least_families},
+      {"longest_list", longest},  {"collection", collection}};
+  for (std::size_t g = 0; g < needed.size(); ++g)
+    json["needed"].push_back({{"family", families[g]}, {"count", needed[g]}});
   if (promise.count > 0) json["count"] = promise.count;
   if (!unknown.empty()) json["unknown"] = unknown;
   if (!note.empty()) json["note"] = note;

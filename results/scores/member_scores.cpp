@@ -143,6 +143,20 @@ std::vector<double> held_out_weights(const PredictionEntry& graph, const Predict
   return weights;
 }
 
+void each_unseen_graph(const PredictionSource& predictions, const VisitUnseen& visit,
+                       const std::vector<bool>& takes_part) {
+  const std::vector<PredictionEntry>& graphs = predictions.header().graphs;
+  for (std::size_t g = 0; g < graphs.size(); ++g) {
+    if (graphs[g].split == "test") continue;
+    const PredictionRows rows = predictions.read(static_cast<int>(g));
+    std::vector<double> weights = held_out_weights(graphs[g], rows);
+    for (std::size_t m = 0; m < takes_part.size(); ++m) {
+      if (!takes_part[m]) weights[m] = 0;
+    }
+    visit(graphs[g], rows, weights);
+  }
+}
+
 MemberScores read_member_scores(const PredictionSource& predictions) {
   const PredictionsHeader& header = predictions.header();
   MemberScores scores;

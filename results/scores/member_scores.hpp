@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <span>
 #include <string>
 #include <vector>
@@ -55,6 +56,12 @@ std::string rows_text(std::int64_t most_rows);
 
 // [M] 1 for a member that was trained without the graph and has only finite scores, else 0.
 std::vector<double> held_out_weights(const PredictionEntry& graph, const PredictionRows& rows);
+// Visits each graph that is in no test split, with these weights; 0 for members that do not take part.
+// `takes_part` [M]; empty: all do.
+using VisitUnseen = std::function<void(const PredictionEntry& graph, const PredictionRows& rows,
+                                       const std::vector<double>& weights)>;
+void each_unseen_graph(const PredictionSource& predictions, const VisitUnseen& visit,
+                       const std::vector<bool>& takes_part = {});
 
 // Reads predictions, which have every score, each graph once. Leaves out test graphs, which have no
 // run times. Throws DataError, IoError.

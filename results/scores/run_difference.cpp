@@ -114,7 +114,6 @@ class RunComparison {
     data();
     folds();
     segments();
-    order();
     programs();
     steps();
     evaluations();
@@ -175,9 +174,9 @@ class RunComparison {
   }
 
   void data() {
-    same_data_ = hash_row(
-        "data", [](const CheckpointSummary& newest) { return to_hex(newest.selection_hash); });
-    if (!same_data_) causes_.push_back("other data");
+    if (!hash_row("data",
+                  [](const CheckpointSummary& newest) { return to_hex(newest.selection_hash); }))
+      causes_.push_back("other data");
   }
 
   void folds() {
@@ -186,9 +185,7 @@ class RunComparison {
     });
     const std::string graph = refolded_graph();
     if (!graph.empty()) row("  " + graph, fold_text(a_, graph), fold_text(b_, graph), "first");
-    if (equal && graph.empty()) return;
-    causes_.push_back("other folds");
-    same_data_ = false;
+    if (!equal || !graph.empty()) causes_.push_back("other folds");
   }
 
   // Compares segments, if both sides cut graphs.
@@ -197,17 +194,6 @@ class RunComparison {
     if (!hash_row("segments",
                   [](const CheckpointSummary& newest) { return to_hex(*newest.segment_hash); }))
       causes_.push_back("other segments of graphs");
-  }
-
-  // No log has the order of slates: data, folds and these keys decide the order.
-  void order() {
-    if (!a_.newest || !b_.newest || a_.config.empty() || b_.config.empty()) return;
-    bool equal = same_data_;
-    for (const SettingChange& change : setting_changes(a_.config, b_.config)) {
-      const auto of = [&](std::string_view start) { return change.key.starts_with(start); };
-      equal &= !of("batch.") && !of("data.") && !of("ensemble.") && !of("seed.order");
-    }
-    row("order of slates", "", "", equal ? kEqual : "may differ");
   }
 
   // The first graph that lies in different folds on the two sides; empty if there is none.
@@ -513,7 +499,6 @@ class RunComparison {
   std::vector<std::string> causes_;    // other settings, data or folds
   std::vector<std::string> compared_;  // "6 logged steps"
   std::vector<std::string> row_keys_;  // why evaluations took other rows
-  bool same_data_ = true;              // and the same folds
   std::int64_t parted_ = 0;            // first step of another program or processor; 0: none
 };
 

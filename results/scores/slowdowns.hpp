@@ -6,7 +6,6 @@
 #include <optional>
 #include <span>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "core/means.hpp"
@@ -17,15 +16,20 @@ namespace tpudist {
 
 inline constexpr std::array<std::int64_t, 4> kTops{1, 5, 10, 100};
 
-// How much slower than the fastest configuration of a graph the best of the first k is: 0.02 is
-// 2 %. NaN without run times.
+// How much slower than the fastest configuration of a graph the best of the first k is, at kTops: 0.02
+// is 2 %. NaN without run times.
+using SlowdownsAtTops = std::array<double, kTops.size()>;
 struct GraphSlowdowns {
   std::string name, family;
-  std::array<double, kTops.size()> at{kNone, kNone, kNone, kNone};
+  SlowdownsAtTops at{kNone, kNone, kNone, kNone};
 };
+// Of a scored graph. NaN where the first k are all of its rows: their best is the fastest.
+GraphSlowdowns graph_slowdowns(const PredictionEntry& graph, const SlowdownsAtTops& at);
 
 // The mean over graphs, and its 95 % interval on other families (family_variance, kin as one), of
-// these rankings alone. Of graphs with a defined value. `difference`: values may be below 0.
+// these rankings alone. Of graphs with a defined value. Slowdowns are skewed: the interval holds in
+// 80 % for 5 families and 90 % for 24, and else is mostly too low (bench/statistics_calibration
+// slowdowns). `difference`: values may be below 0.
 struct MeanSlowdown {
   double mean = kNone;
   std::optional<Interval> families;  // nothing for fewer than two families
@@ -38,14 +42,18 @@ std::string slowdown_text(const MeanSlowdown& slowdown);
 
 // Lines: a heading, and a row of kTops for each name with its graphs; several collections also have
 // a row each. Empty if no graph has a value.
-using NamedSlowdowns = std::vector<std::pair<std::string, std::vector<GraphSlowdowns>>>;
-std::string slowdown_table(const NamedSlowdowns& rows);
+struct NamedSlowdowns {
+  std::string name;
+  std::vector<GraphSlowdowns> graphs;
+  bool difference = false;  // as in mean_slowdown
+};
+std::string slowdown_table(const std::vector<NamedSlowdowns>& rows);
 // {"1": interval, "5": ...}; for several collections also {"collections": {NAME: {"1": ...}}}.
 nlohmann::json slowdown_json(std::span<const GraphSlowdowns> graphs, bool difference = false);
 
-// Of the combined ranking of all members of these runs that never saw the graph, as in the report:
-// of the validation split, or of the graphs in folds outside of it. Empty if a run has no
-// predictions. Throws as JoinedPredictions.
+// Of the combined ranking of a training's members that never saw the graph, the mean over trainings:
+// of the validation split, or of the graphs in folds outside of it. Empty if a run has no predictions.
+// Throws as JoinedPredictions.
 std::vector<GraphSlowdowns> together_slowdowns(std::span<const RunRecord> runs, bool valid);
 
 // The output of `tpudist compare`: A, B and the difference on the graphs that both rank.

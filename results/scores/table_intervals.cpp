@@ -89,9 +89,8 @@ std::vector<GraphSlowdowns> slowdowns_of(const TableJudgement& table) {
   std::vector<GraphSlowdowns> graphs;
   for (const GraphEvaluation& graph : table.graphs) {
     const GraphMetrics& own = graph.metrics;
-    graphs.push_back({graph.name,
-                      graph.family,
-                      {own.slowdown_1, own.slowdown_5, own.slowdown_10, own.slowdown_100}});
+    graphs.push_back(graph_slowdowns(
+        graph, {own.slowdown_1, own.slowdown_5, own.slowdown_10, own.slowdown_100}));
   }
   return graphs;
 }

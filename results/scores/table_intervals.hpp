@@ -51,9 +51,9 @@ std::string final_interval_text(std::span<const TableJudgement> tables);
 
 // Complete lines, with the slowdowns of the combination at kTops; empty if no graph has a score.
 std::string table_interval_text(const TableJudgement& table);
-// {"these_graphs": interval_json, "other_families": family_interval_json, "slowdown":
-// slowdown_json}. "these_graphs" also has
-// "between" ("trainings", "members of one training"), "trainings" and "members": their numbers.
+// {"these_graphs": interval_json, "other_families": family_interval_json, "slowdown": slowdown_json}.
+// "these_graphs" also has "between" ("trainings", "members of one training"), "trainings" and
+// "members": their numbers.
 nlohmann::json table_interval_json(const TableJudgement& table);
 
 }  // namespace tpudist

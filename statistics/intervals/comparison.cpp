@@ -20,9 +20,6 @@
 namespace tpudist {
 namespace {
 
-// Key of drawn labellings; an arbitrary constant.
-constexpr std::uint64_t kLabelKey = 0x6c6162656c73;
-
 // detectable_shift: an arbitrary key, the approximate number of drawn pairs, the largest shift
 // tried.
 constexpr std::uint64_t kDrawKey = 0x7368696674;
@@ -55,15 +52,14 @@ std::optional<Comparison::TheseGraphs> on_these_graphs(const RunScoreTable& a,
   Comparison::TheseGraphs result;
   result.interval = difference_interval(of_a, of_b, level, a.reach().of_differences());
   result.p = t_test_p(result.interval);
-  result.labels = label_test(of_a, of_b, kLabelKey);
   return result;
 }
 
 // V_fam of the differences, and the variance that the runs of both sides add. Kin are one family.
 struct FamilyDifferences {
   GraphValues differences;
-  std::vector<double> sums, means;  // of families; they change sign if the systems are exchanged
-  std::string note;                 // FamilyClusters::note
+  std::vector<double> means;  // of families; they change sign if the systems are exchanged
+  std::string note;           // FamilyClusters::note
   VarianceEstimate family;
   std::vector<VarianceEstimate> runs;
   std::vector<RunVariance> sides;  // with at least two runs
@@ -78,10 +74,7 @@ struct FamilyDifferences {
     std::map<std::string, std::vector<double>> by_family;
     for (std::size_t g = 0; g < of_b.size(); ++g)
       by_family[a.families[g]].push_back(differences.values[g] -= of_b[g]);
-    for (const auto& [name, own] : by_family) {
-      means.push_back(mean(own));
-      sums.push_back(means.back() * static_cast<double>(own.size()));
-    }
+    for (const auto& [name, own] : by_family) means.push_back(mean(own));
     family = family_variance({&differences, 1});
     for (const RunScoreTable* scores : {&a, &b}) {
       if (scores->run_count() < 2) continue;
@@ -316,7 +309,6 @@ std::optional<Comparison::OtherFamilies> compare_on_other_families(const RunScor
   if (!found.note.empty()) own.notes.insert(found.note);
   const auto terms = with_runs(found.family, found.runs, found.as_many);
   own.interval = t_interval(mean_score(a) - mean_score(b), howe(terms, level), level, reach);
-  result.signs = sign_test(found.sums, kLabelKey);
   // For one more family, not for its graphs: each family's mean counts once.
   const auto next =
       with_runs({std::pow(mean_interval(found.means).error, 2) * (families + 1), families - 1},
@@ -345,8 +337,6 @@ Comparison compare(const RunScoreTable& a, const RunScoreTable& b, double level)
   result.a = mean_score(a);
   result.b = mean_score(b);
   result.difference = result.a - result.b;
-  result.runs_a = a.run_count();
-  result.runs_b = b.run_count();
   result.graphs = a.graph_count();
   result.these_graphs = on_these_graphs(a, b, level);
   result.other_families = compare_on_other_families(a, b, level);

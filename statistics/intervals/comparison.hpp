@@ -4,7 +4,6 @@
 #include <span>
 #include <vector>
 
-#include "statistics/intervals/permutation.hpp"
 #include "statistics/intervals/power.hpp"
 #include "statistics/intervals/score_intervals.hpp"
 
@@ -14,10 +13,10 @@ namespace tpudist {
 // suffice. A run is a complete training (see RunScoreTable), so correlation within a run does no
 // harm.
 struct Comparison {
-  double a = 0, b = 0, difference = 0;                   // means over runs and graphs
-  int runs_a = 0, runs_b = 0, families = 0, graphs = 0;  // kin are one family
-  double level = kIntervalLevel;                         // of all intervals
-  double margin = 0;                                     // for judge_margin; 0: none
+  double a = 0, b = 0, difference = 0;  // means over runs and graphs
+  int families = 0, graphs = 0;         // kin are one family
+  double level = kIntervalLevel;        // of all intervals
+  double margin = 0;                    // for judge_margin; 0: none
 
   double significance() const { return 1 - level; }
 
@@ -25,8 +24,6 @@ struct Comparison {
   struct TheseGraphs {
     Interval interval;  // Welch's t over runs
     double p = 1;       // of Welch's t; NaN if all trainings of each side score alike
-    // Permutation of the run labels; missing if spreads or run counts differ too much (label_test).
-    std::optional<PermutationTest> labels;
   };
   std::optional<TheseGraphs> these_graphs;
 
@@ -36,8 +33,6 @@ struct Comparison {
     // By howe_p. `p` and `shake_up` are NaN if all families differ alike or a side has one run, and
     // do not depend on `level`.
     double p = 1;
-    // About these trained models: flips the signs of the families' summed differences.
-    PermutationTest signs;
     // The difference on one more family of this kind: the mean of the families' mean differences,
     // with their variance s^2 times (1 + 1 / families), plus the variance of runs. `shake_up` says
     // what the lead by this mean is worth there.

@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <boost/math/distributions/beta.hpp>
 #include <boost/math/distributions/chi_squared.hpp>
+#include <boost/math/distributions/fisher_f.hpp>
 #include <boost/math/distributions/non_central_t.hpp>
-#include <boost/math/distributions/normal.hpp>
 #include <boost/math/distributions/students_t.hpp>
 #include <boost/math/quadrature/gauss.hpp>
 #include <boost/math/quadrature/gauss_kronrod.hpp>
@@ -68,13 +68,14 @@ double chi_square_quantile(double p, double degrees) {
   return quantile(boost::math::chi_squared(checked_degrees(degrees)), checked_probability(p));
 }
 
+double f_quantile(double p, double above, double below) {
+  return quantile(boost::math::fisher_f(checked_degrees(above), checked_degrees(below)),
+                  checked_probability(p));
+}
+
 double rate_bound(int failures, int trials) {
   if (failures == trials) return 1;
   return quantile(boost::math::beta_distribution(failures + 1.0, 1.0 * (trials - failures)), 0.95);
-}
-
-double normal_quantile(double p) {
-  return quantile(boost::math::normal(), checked_probability(p));
 }
 
 double t_test_power(double shift, double degrees, double level) {

@@ -12,11 +12,11 @@ double t_quantile(double p, double degrees);
 double two_sided_p(double x, double degrees);
 
 double chi_square_quantile(double p, double degrees);
+// Fisher's F: a mean square of `above` degrees divided by one of `below`.
+double f_quantile(double p, double above, double below);
 // The upper 95 % bound on a rate with `failures` in `trials` (Clopper and Pearson, Biometrika
 // 1934): 1 - 0.05^(1 / trials) without a failure.
 double rate_bound(int failures, int trials);
-// The quantile of the standard normal distribution.
-double normal_quantile(double p);
 
 // The power of a two-sided t test at `level` (0.05): the probability that |T| exceeds the quantile.
 // T is noncentral t with mean shift `shift` = true difference / its standard error.

@@ -7,6 +7,8 @@ namespace tpudist {
 
 // The level of every interval, unless said otherwise.
 inline constexpr double kIntervalLevel = 0.95;
+// Differences with a p above this are not called different.
+inline constexpr double kSignificance = 0.05;
 
 // An estimated variance with its degrees of freedom.
 struct VarianceEstimate {

@@ -4,7 +4,6 @@
 
 #include "core/means.hpp"
 #include "statistics/intervals/distributions.hpp"
-#include "statistics/intervals/permutation.hpp"
 
 namespace tpudist {
 namespace {

@@ -209,15 +209,6 @@ std::vector<std::int64_t> ranks_of(const std::vector<double>& scores) {
   return ranks;
 }
 
-double sample_deviation(const std::vector<double>& values) {
-  const auto count = static_cast<double>(values.size());
-  if (values.size() < 2) return kNone;
-  double mean = 0, squares = 0;
-  for (const double value : values) mean += value / count;
-  for (const double value : values) squares += (value - mean) * (value - mean);
-  return std::sqrt(squares / (count - 1));
-}
-
 }  // namespace
 
 std::vector<MemberSpread> member_spreads(std::span<const std::vector<double>> members) {
@@ -238,7 +229,8 @@ std::vector<MemberSpread> member_spreads(std::span<const std::vector<double>> me
       spreads[k].z_scores.push_back(z_scores[k]);
     }
   }
-  for (MemberSpread& spread : spreads) spread.deviation = sample_deviation(spread.z_scores);
+  for (MemberSpread& spread : spreads)
+    spread.deviation = members.size() < 2 ? kNone : std::sqrt(sample_variance(spread.z_scores));
   return spreads;
 }
 

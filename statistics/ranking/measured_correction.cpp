@@ -2,10 +2,12 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <map>
 #include <numeric>
 #include <set>
 #include <unordered_map>
+#include <utility>
 
 #include "core/error.hpp"
 #include "statistics/ranking/metrics.hpp"
@@ -14,13 +16,20 @@ namespace tpudist {
 namespace {
 
 constexpr std::size_t kMostUsed = 500, kLeastMeasured = 3;
-// Of the score among the features: a few measurements shall not turn the model's order round.
+// The weight of the score as a feature: small, so that a few measurements cannot reverse the model's
+// order.
 constexpr double kSlopeWeight = 0.1;
 
-// The deviation around the mean; 0 for equal values.
-double deviation_of(std::span<const double> values) {
-  return std::sqrt(squares_around(values, mean(values)) / static_cast<double>(values.size()));
-}
+struct Scale {
+  explicit Scale(std::span<const double> values)
+      : centre(mean(values)),
+        deviation(std::sqrt(squares_around(values, centre) / static_cast<double>(values.size()))) {}
+  // False if the values differ by rounding at most.
+  bool differs() const { return deviation > 1e-12 * std::abs(centre); }
+  double operator()(double value) const { return (value - centre) / deviation; }
+
+  double centre, deviation;
+};
 
 // The columns of states [rows][width] in which the chosen rows differ; of columns that differ alike
 // the first.
@@ -40,50 +49,19 @@ std::vector<std::size_t> differing_columns(std::span<const std::int32_t> states,
   return columns;
 }
 
-// A symmetric positive definite matrix [n, n], factored.
-class Cholesky {
- public:
-  explicit Cholesky(std::vector<double> matrix, std::size_t n) : n_(n), l_(std::move(matrix)) {
+// The inverse of a symmetric positive definite matrix [n, n], by Gauss and Jordan.
+std::vector<double> inverse(std::vector<double> a, std::size_t n) {
+  for (std::size_t k = 0; k < n; ++k) {
+    const double pivot = std::exchange(a[k * n + k], 1);
+    for (std::size_t j = 0; j < n; ++j) a[k * n + j] /= pivot;
     for (std::size_t i = 0; i < n; ++i) {
-      for (std::size_t j = 0; j <= i; ++j) {
-        double sum = l_[i * n + j];
-        for (std::size_t k = 0; k < j; ++k) sum -= l_[i * n + k] * l_[j * n + k];
-        l_[i * n + j] = i == j ? std::sqrt(sum) : sum / l_[j * n + j];
-      }
+      if (i == k) continue;
+      const double factor = std::exchange(a[i * n + k], 0);
+      for (std::size_t j = 0; j < n; ++j) a[i * n + j] -= factor * a[k * n + j];
     }
   }
-
-  std::vector<double> solve(std::vector<double> b) const {
-    for (std::size_t i = 0; i < n_; ++i) {
-      for (std::size_t k = 0; k < i; ++k) b[i] -= l_[i * n_ + k] * b[k];
-      b[i] /= l_[i * n_ + i];
-    }
-    for (std::size_t i = n_; i-- > 0;) {
-      for (std::size_t k = i + 1; k < n_; ++k) b[i] -= l_[k * n_ + i] * b[k];
-      b[i] /= l_[i * n_ + i];
-    }
-    return b;
-  }
-
-  // The diagonal of the inverse.
-  std::vector<double> inverse_diagonal() const {
-    std::vector<double> diagonal(n_);
-    std::vector<double> column(n_);  // of the inverse of L
-    for (std::size_t j = 0; j < n_; ++j) {
-      for (std::size_t i = j; i < n_; ++i) {
-        double sum = i == j ? 1 : 0;
-        for (std::size_t k = j; k < i; ++k) sum -= l_[i * n_ + k] * column[k];
-        column[i] = sum / l_[i * n_ + i];
-        diagonal[j] += column[i] * column[i];
-      }
-    }
-    return diagonal;
-  }
-
- private:
-  std::size_t n_;
-  std::vector<double> l_;
-};
+  return a;
+}
 
 // A ridge regression in its dual form.
 struct RidgeFit {
@@ -98,9 +76,12 @@ RidgeFit best_fit(const std::vector<double>& kernel, const std::vector<double>& 
   for (const double ridge : kRidges) {
     std::vector<double> matrix = kernel;
     for (std::size_t i = 0; i < n; ++i) matrix[i * n + i] += ridge;
-    const Cholesky factored(std::move(matrix), n);
-    RidgeFit fit{factored.solve(residuals), factored.inverse_diagonal(), ridge};
-    for (std::size_t i = 0; i < n; ++i) fit.errors[i] = fit.weights[i] / fit.errors[i];
+    matrix = inverse(std::move(matrix), n);
+    RidgeFit fit{std::vector<double>(n), std::vector<double>(n), ridge};
+    for (std::size_t i = 0; i < n; ++i) {
+      for (std::size_t j = 0; j < n; ++j) fit.weights[i] += matrix[i * n + j] * residuals[j];
+      fit.errors[i] = fit.weights[i] / matrix[i * n + i];
+    }
     if (squares_around(fit.errors, 0) < squares_around(best.errors, 0)) best = std::move(fit);
   }
   return best;
@@ -116,25 +97,75 @@ std::vector<std::size_t> used_rows(std::vector<std::size_t> rows,
   return used;
 }
 
+// [c] the geometric mean of a configuration's times; NaN if it is not measured.
+std::vector<double> mean_times(std::size_t configs, std::span<const Measurement> measurements) {
+  std::vector<double> times(configs, kNone), logs(configs), counts(configs);
+  for (const auto& [config, time] : measurements) {
+    if (config >= configs || !(time > 0) || std::isinf(time))
+      throw Error(ErrorKind::failed, "a measurement is of no configuration, or of no time");
+    logs[config] += std::log(time);
+    times[config] = ++counts[config] == 1 ? time : std::exp(logs[config] / counts[config]);
+  }
+  return times;
+}
+
+// The features of the measured configurations: scaled scores, and states in the columns that differ.
+struct Features {
+  std::vector<double> z;                                                    // [n]
+  std::vector<std::vector<std::int32_t>> states;                            // [n][columns]
+  double share = 1 / std::max(1.0, static_cast<double>(states[0].size()));  // of a column
+
+  // [n][n]
+  std::vector<double> kernel() const {
+    std::vector<double> kernel;
+    for (std::size_t i = 0; i < z.size(); ++i) {
+      for (std::size_t j = 0; j < z.size(); ++j)
+        kernel.push_back(1 + kSlopeWeight * z[i] * z[j] +
+                         share * std::inner_product(states[i].begin(), states[i].end(),
+                                                    states[j].begin(), 0.0, std::plus<>(),
+                                                    std::equal_to<>()));
+    }
+    return kernel;
+  }
+};
+
+// The scaled score plus the fitted residual, as the logarithm of a time.
+MeasuredCorrection::Predict predictor(const Features& features,
+                                      const std::vector<std::size_t>& columns,
+                                      const std::vector<double>& weights, Scale s, Scale y) {
+  double constant = 0, slope = 1;
+  std::vector<std::unordered_map<std::int32_t, double>> by_state(columns.size());
+  for (std::size_t i = 0; i < weights.size(); ++i) {
+    constant += weights[i];
+    slope += kSlopeWeight * weights[i] * features.z[i];
+    for (std::size_t c = 0; c < columns.size(); ++c)
+      by_state[c][features.states[i][c]] += features.share * weights[i];
+  }
+  return [=](double score, std::span<const std::int32_t> states) {
+    double value = constant + slope * s(score);
+    for (std::size_t c = 0; c < columns.size(); ++c) {
+      const auto known = by_state[c].find(states[columns[c]]);
+      if (known != by_state[c].end()) value += known->second;
+    }
+    return y.centre + y.deviation * value;
+  };
+}
+
 }  // namespace
 
 MeasuredCorrection correct_by_measurements(std::span<const double> scores,
                                            std::span<const std::int32_t> states,
                                            std::span<const Measurement> measurements) {
   const std::size_t configs = scores.size(), width = configs == 0 ? 0 : states.size() / configs;
+  if (states.size() != configs * width)
+    throw Error(ErrorKind::failed, "a configuration has no states, or too many");
   MeasuredCorrection result;
   result.scores.assign(scores.begin(), scores.end());
-  result.times.assign(configs, kNone);
-  std::map<std::size_t, std::vector<double>> logs;  // of the measured configurations
-  for (const auto& [config, time] : measurements) {
-    if (config >= configs || states.size() != configs * width || !(time > 0) || std::isinf(time))
-      throw Error(ErrorKind::failed, "a measurement is of no configuration, or of no time");
-    logs[config].push_back(std::log(time));
-  }
+  result.times = mean_times(configs, measurements);
+  result.predict = [](double score, std::span<const std::int32_t>) { return score; };
   std::vector<std::size_t> rows;
-  for (const auto& [config, own] : logs) {
-    rows.push_back(config);
-    result.times[config] = std::exp(mean(own));
+  for (std::size_t k = 0; k < configs; ++k) {
+    if (!std::isnan(result.times[k])) rows.push_back(k);
   }
   result.measured = rows.size();
   if (rows.size() < kLeastMeasured) {
@@ -142,55 +173,39 @@ MeasuredCorrection correct_by_measurements(std::span<const double> scores,
     return result;
   }
   rows = used_rows(std::move(rows), result.times);
-  const std::size_t n = rows.size();
-  std::vector<double> y, s;
+  std::vector<double> logs, own;
   for (const std::size_t row : rows) {
-    y.push_back(std::log(result.times[row]));
-    s.push_back(scores[row]);
+    logs.push_back(std::log(result.times[row]));
+    own.push_back(scores[row]);
   }
-  result.tau_before = kendall_tau_b(s, y);
-  const double y_mean = mean(y), s_mean = mean(s), y_scale = deviation_of(y);
-  if (y_scale <= 1e-12 * std::abs(y_mean)) {
+  result.tau_before = kendall_tau_b(own, logs);
+  const Scale y(logs);
+  if (!y.differs()) {
     result.why_not = "all their times are equal";
     return result;
   }
-  double s_scale = deviation_of(s);
-  if (s_scale == 0) s_scale = std::max(deviation_of(scores), 1e-300);
-  const auto standard = [&](double score) { return (score - s_mean) / s_scale; };
+  Scale s(own);
+  if (!s.differs()) s.deviation = std::max(Scale(scores).deviation, 1e-300);
   const std::vector<std::size_t> columns = differing_columns(states, width, rows);
-  const double share = columns.empty() ? 0 : 1 / static_cast<double>(columns.size());
-  std::vector<double> residuals, kernel(n * n);
-  for (std::size_t i = 0; i < n; ++i) {
-    residuals.push_back((y[i] - y_mean) / y_scale - standard(s[i]));
-    for (std::size_t j = 0; j < n; ++j) {
-      double alike = 1 + kSlopeWeight * standard(s[i]) * standard(s[j]);
-      for (const std::size_t column : columns)
-        alike += states[rows[i] * width + column] == states[rows[j] * width + column] ? share : 0;
-      kernel[i * n + j] = alike;
-    }
+  std::vector<std::vector<std::int32_t>> differing(rows.size());
+  std::vector<double> z, residuals;
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    for (const std::size_t column : columns)
+      differing[i].push_back(states[rows[i] * width + column]);
+    z.push_back(s(own[i]));
+    residuals.push_back(y(logs[i]) - z[i]);
   }
-  const RidgeFit fit = best_fit(kernel, residuals);
+  const Features features{z, differing};
+  const RidgeFit fit = best_fit(features.kernel(), residuals);
   result.ridge = fit.ridge;
   std::vector<double> predicted;  // without the configuration itself
-  for (std::size_t i = 0; i < n; ++i) predicted.push_back((y[i] - y_mean) / y_scale - fit.errors[i]);
-  result.tau_after = kendall_tau_b(predicted, y);
-  double constant = 0, slope = 1;
-  std::vector<std::unordered_map<std::int32_t, double>> by_state(columns.size());
-  for (std::size_t i = 0; i < fit.weights.size(); ++i) {
-    constant += fit.weights[i];
-    slope += kSlopeWeight * fit.weights[i] * standard(s[i]);
-    for (std::size_t c = 0; c < columns.size(); ++c)
-      by_state[c][states[rows[i] * width + columns[c]]] += share * fit.weights[i];
-  }
-  for (std::size_t k = 0; k < configs; ++k) {
-    double value = constant + slope * standard(scores[k]);
-    for (std::size_t c = 0; c < columns.size(); ++c) {
-      const auto known = by_state[c].find(states[k * width + columns[c]]);
-      if (known != by_state[c].end()) value += known->second;
-    }
-    result.scores[k] =
-        std::isnan(result.times[k]) ? y_mean + y_scale * value : std::log(result.times[k]);
-  }
+  for (std::size_t i = 0; i < rows.size(); ++i) predicted.push_back(y(logs[i]) - fit.errors[i]);
+  result.tau_after = kendall_tau_b(predicted, logs);
+  result.predict = predictor(features, columns, fit.weights, s, y);
+  for (std::size_t k = 0; k < configs; ++k)
+    result.scores[k] = std::isnan(result.times[k])
+                           ? result.predict(scores[k], states.subspan(k * width, width))
+                           : std::log(result.times[k]);
   return result;
 }
 

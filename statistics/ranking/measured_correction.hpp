@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <limits>
 #include <span>
 #include <string>
@@ -30,15 +31,19 @@ struct MeasuredCorrection {
   double tau_before = kNone, tau_after = kNone;
   double ridge = std::numeric_limits<double>::infinity();  // chosen; infinity: no state counts
   std::string why_not;  // why the order stays as it was; else empty
+  // `scores` of any configuration by its score as given and its states [n]; does not look whether
+  // the configuration is measured.
+  using Predict = std::function<double(double score, std::span<const std::int32_t> states)>;
+  Predict predict;
 };
 
-// Takes scores and logarithms of times to one mean and spread, as if the scores were right, and
-// explains the residuals by ridge regression on indicators of states (one for each state of each
-// group of operations that differ among the measured configurations, all groups with equal weight
-// together as much as one constant) and, weakly, on the score itself. Chooses the ridge by the squared
-// leave-one-out error among kRidges, or none at all. Uses 500 of more measured configurations,
-// evenly spaced by time. `scores` [c], lower is faster; `states` [c][n] numbers, equal for equal
-// states of an operation. Pure. Throws Error if lengths differ, or a measurement is out of range.
+// Scales scores to the mean and spread of the log times. Fits the residuals by ridge regression on
+// the states and, weakly, on the score. The features of states are one indicator for each state of
+// each operation; operations that differ alike among the measured configurations count once, and all
+// together weigh as much as one constant. Chooses the ridge by the squared leave-one-out error among
+// kRidges, or none at all. Uses 500 of more measured configurations, evenly spaced by time. `scores`
+// [c], lower is faster; `states` [c][n] numbers, equal for equal states of an operation. Pure. Throws
+// Error if lengths differ, or a measurement is out of range.
 inline constexpr double kRidges[] = {0.1, 0.3, 1, 3, 10, 30, 100};
 MeasuredCorrection correct_by_measurements(std::span<const double> scores,
                                            std::span<const std::int32_t> states,

@@ -59,8 +59,8 @@ MeasurementPromise promise_measurements(std::span<const std::string> families,
   MeasurementPromise promise;
   promise.families = static_cast<int>(sizes.size());
   promise.graphs = static_cast<int>(needed.size());
-  promise.least_families =
-      static_cast<int>(std::ceil(confidence / (1 - confidence) * (1 - kShareRounding)));
+  promise.least_families = static_cast<int>(
+      std::min(1e9, std::ceil(confidence / (1 - confidence) * (1 - kShareRounding))));
   std::map<std::int64_t, double> weights;  // by need
   for (std::size_t g = 0; g < needed.size(); ++g)
     weights[needed[g]] += 1 / ((promise.families + 1) * sizes[families[g]]);

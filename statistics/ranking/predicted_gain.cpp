@@ -22,10 +22,16 @@ bool KnownGain::is_better() const {
   return interval.is_known() && interval.low > 0 && interval.value > deviation;
 }
 
-KnownGain known_gain(std::span<const MemberSpread> list, std::size_t standard) {
+KnownGain known_gain(std::span<const double> gains) {
   KnownGain known;
+  if (gains.size() < 2) return known;
+  known.interval = mean_interval(gains);
+  known.deviation = std::sqrt(sample_variance(gains));
+  return known;
+}
+
+KnownGain known_gain(std::span<const MemberSpread> list, std::size_t standard) {
   const std::size_t members = list.front().z_scores.size();
-  if (members < 2) return known;
   std::vector<double> sums;  // [c] over members
   for (const MemberSpread& config : list)
     sums.push_back(mean(config.z_scores) * static_cast<double>(members));
@@ -38,9 +44,7 @@ KnownGain known_gain(std::span<const MemberSpread> list, std::size_t standard) {
     }
     gains.push_back(list[standard].z_scores[m] - list[best].z_scores[m]);
   }
-  known.interval = mean_interval(gains);
-  known.deviation = std::sqrt(sample_variance(gains));
-  return known;
+  return known_gain(gains);
 }
 
 }  // namespace tpudist

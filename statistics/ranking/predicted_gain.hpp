@@ -22,7 +22,8 @@ PredictedGain predicted_gain(std::span<const double> standard, std::span<const d
 
 // Does the ensemble know a configuration that is better than the default? The best of many is put
 // before the default even by members that know nothing. So each member judges the configuration that
-// the others together put first, which it did not help to choose.
+// the others together put first, which it did not help to choose. Together is the mean of z-scores,
+// also where another rule combines the members (--combine).
 struct KnownGain {
   // 95 % interval (mean_interval) of these members' gains. With one member all is NaN.
   Interval interval{.value = kNone, .error = 0, .degrees = 0, .low = kNone, .high = kNone};
@@ -35,6 +36,9 @@ struct KnownGain {
   bool is_better() const;
 };
 
+// `gains` [M], each of a member that did not help to choose the configuration. Nothing is known of
+// fewer than two.
+KnownGain known_gain(std::span<const double> gains);
 // `list` [c] are all distinct configurations that were compared, `standard` is the default's index.
 KnownGain known_gain(std::span<const MemberSpread> list, std::size_t standard);
 

@@ -269,7 +269,7 @@ TEST_F(ReducerTest, TheForecastOfTheBytesIsWhatTheTreeSends) {
   const double slice = 160 * sizeof(float), others = ranks() - 1;
   EXPECT_EQ(static_cast<double>(reducer->bytes_sent()),
             slice * others * static_cast<double>(own + members));
-  const ExchangeSize size = exchange_size(owners, ranks(), slice * ranks(), false);
+  const ExchangeSize size = exchange_size(owners, ranks(), slice * ranks(), Exchanged::trees);
   EXPECT_DOUBLE_EQ(size.bytes, slice * (std::max(others * static_cast<double>(most),
                                                  static_cast<double>(all - least)) +
                                         others * members));
@@ -277,22 +277,24 @@ TEST_F(ReducerTest, TheForecastOfTheBytesIsWhatTheTreeSends) {
 
 // Two ranks, one member, rows of 64 bytes: a slice has 32.
 TEST(ExchangeSize, CountsSlicesAndGatheredSums) {
-  const auto size = [](std::vector<int> owner, bool leaves, int ranks = 2) {
+  const auto size = [](std::vector<int> owner, Exchanged what, int ranks = 2) {
     const LeafOwners owners{1, static_cast<int>(owner.size()), std::move(owner)};
-    const ExchangeSize found = exchange_size(owners, ranks, 64, leaves);
+    const ExchangeSize found = exchange_size(owners, ranks, 64, what);
     return std::pair(found.bytes, found.messages);
   };
   // A sub-tree and a sum from each rank to the other, as in a ring.
-  EXPECT_EQ(size({0, 0, 1, 1}, false), std::pair(64.0, 2.0));
+  EXPECT_EQ(size({0, 0, 1, 1}, Exchanged::trees), std::pair(64.0, 2.0));
   // Two rows from each, and a sum.
-  EXPECT_EQ(size({0, 1, 0, 1}, false), std::pair(96.0, 3.0));
-  EXPECT_EQ(size({0, 0, 1, 1}, true), std::pair(96.0, 2.0));
+  EXPECT_EQ(size({0, 1, 0, 1}, Exchanged::trees), std::pair(96.0, 3.0));
+  EXPECT_EQ(size({0, 0, 1, 1}, Exchanged::leaves), std::pair(96.0, 2.0));
   // Rank 1 has nothing: it gets two rows' slices, and sends only its part of the sum.
-  EXPECT_EQ(size({0, 0, -1, 0}, true), std::pair(128.0, 2.0));
+  EXPECT_EQ(size({0, 0, -1, 0}, Exchanged::leaves), std::pair(128.0, 2.0));
   // Of four ranks with a leaf each, each sends its row's slices of 16 bytes to three others.
-  EXPECT_EQ(size({0, 1, 2, 3}, false, 4), std::pair(96.0, 6.0));
-  EXPECT_EQ(size({0, 0}, false, 1), std::pair(0.0, 0.0));
-  EXPECT_EQ(size({-1, -1}, false), std::pair(0.0, 0.0));
+  EXPECT_EQ(size({0, 1, 2, 3}, Exchanged::trees, 4), std::pair(96.0, 6.0));
+  EXPECT_EQ(size({0, 0}, Exchanged::trees, 1), std::pair(0.0, 0.0));
+  EXPECT_EQ(size({-1, -1}, Exchanged::trees), std::pair(0.0, 0.0));
+  // Three quarters of a row twice, one quarter at a time.
+  EXPECT_EQ(size({0, 1, 2, 3}, Exchanged::ring, 4), std::pair(96.0, 6.0));
 }
 
 TEST_F(ReducerTest, RefusesLeavesThatAreNotDue) {

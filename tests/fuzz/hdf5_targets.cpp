@@ -304,7 +304,6 @@ const std::vector<std::string>& sound_checkpoints() {
         checkpoint.average_points = {0, 17};
         checkpoint.stop_best = {0.5, 0.6};
         checkpoint.stop_waited = checkpoint.stopped_at = {1, 2};
-        checkpoint.roll_back = static_cast<const SavedWeights&>(checkpoint);
       }
       const auto path = scratch_file("sound-checkpoint.h5");
       save_checkpoint(path, checkpoint, table);

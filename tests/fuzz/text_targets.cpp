@@ -113,10 +113,9 @@ bool read_safetensors(std::string_view bytes) {
   return accepts([&] {
     SafetensorsFile file(path);
     for (const StoredTensor& tensor : file.tensors()) {
-      const bool floating = is_floating(tensor.type);
-      if (floating) file.floats(tensor.name);
-      const std::size_t count =
-          floating ? file.doubles(tensor.name).size() : file.integers(tensor.name).size();
+      const std::size_t count = is_floating(tensor.type)
+                                    ? file.floats(tensor.name).size()
+                                    : file.bytes(tensor.name).size() / bytes_of(tensor.type);
       if (count != tensor.elements) throw std::logic_error("another number of elements");
     }
   });

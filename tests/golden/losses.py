@@ -107,10 +107,6 @@ def mape(s, t, unit):
     return ((s - unit * t).abs() / (unit * t).abs().clamp(min=1.17e-6)).mean()
 
 
-def log_huber(s, t, delta, unit):
-    return F.huber_loss(s, (unit * t).clamp(min=1e-30).log(), delta=delta)
-
-
 def mse(s, t, unit):
     return F.mse_loss(s, unit * t)
 
@@ -137,8 +133,6 @@ LOSSES = [
     ("{mse: {}}", lambda s, t: mse(s, t, 1)),
     ("{mse: {unit: milliseconds, weight: 0.02}, pairwise_hinge: {weight: 3}}",
      lambda s, t: 0.02 * mse(s, t, 1e-6) + 3 * hinge(s, t, 1, "mean")),
-    ("{log_huber: {}}", lambda s, t: log_huber(s, t, 1, 1)),
-    ("{log_huber: {delta: 0.5, unit: seconds}}", lambda s, t: log_huber(s, t, 0.5, 1e-9)),
     ("{pairwise_logistic: {hardest: 0.3}}",
      lambda s, t: pairs_of(softplus(-differences(s)), t, hardest=0.3)),
     ("{pairwise_logistic: {top: 2, top_weight: 5}}",

@@ -83,58 +83,29 @@ def family_interval(values, families):
     return total, degrees, values.mean() - half, values.mean() + half
 
 
-def reml(values, folds):
-    """SDs of graph, run and residual with 90 % profile intervals, from the dense covariance."""
+def deviations(values, folds):
+    """SDs of graph, run and residual with Williams's 90 % intervals, by projections of all scores."""
     graphs, runs = values.shape
     y = values.ravel()
-    graph = np.repeat(np.arange(graphs), runs)
-    run = np.repeat(folds, runs) * 100 + np.tile(np.arange(runs), graphs)
-    same_graph = (graph[:, None] == graph[None, :]).astype(float)
-    same_run = (run[:, None] == run[None, :]).astype(float)
-    ones = np.ones(len(y))
-
-    def minus_twice(sd):
-        v = sd[0] ** 2 * same_graph + sd[1] ** 2 * same_run + max(sd[2], 1e-7) ** 2 * np.eye(len(y))
-        inverse = np.linalg.inv(v)
-        information = ones @ inverse @ ones
-        e = y - ones @ inverse @ y / information
-        return np.linalg.slogdet(v)[1] + np.log(information) + e @ inverse @ e
-
-    def least(fixed, start):
-        free = [i for i in range(3) if i not in fixed]
-        def function(x):
-            sd = np.zeros(3)
-            sd[free] = np.abs(x)
-            for i, value in fixed.items():
-                sd[i] = value
-            return minus_twice(sd)
-        options = {"xatol": 1e-10, "fatol": 1e-11, "maxiter": 4000, "maxfev": 4000}
-        # From several starts: one variance at 0 is a ridge on which a simplex may stay.
-        starts = [np.asarray(start)[free], np.full(len(free), 0.05), np.full(len(free), 0.2)]
-        fits = [optimize.minimize(function, s, method="Nelder-Mead", options=options) for s in starts]
-        best = min(fits, key=lambda fit: fit.fun)
-        return best.fun, np.abs(best.x)
-
-    top, best = least({}, [0.1, 0.03, 0.03])
+    fold = np.repeat(folds, runs)
+    graph, run = np.repeat(np.arange(graphs), runs), fold * 100 + np.tile(np.arange(runs), graphs)
+    columns = lambda labels: (labels[:, None] == np.unique(labels)[None, :]).astype(float)
+    def square(larger, smaller):
+        """The mean square of what `larger` explains beyond `smaller`, with its degrees."""
+        degrees = np.linalg.matrix_rank(larger) - np.linalg.matrix_rank(smaller)
+        project = lambda x: x @ np.linalg.pinv(x)
+        return y @ (project(larger) - project(smaller)) @ y / degrees, degrees
+    of_graph, graph_degrees = square(columns(graph), columns(fold))
+    of_run, run_degrees = square(columns(run), columns(fold))
+    rest, degrees = square(np.eye(len(y)), np.hstack([columns(graph), columns(run)]))
     result = []
-    for k in range(3):
-        beyond = lambda s: least({k: s}, best)[0] - top - stats.chi2.ppf(0.9, 1)
-        low = 0.0 if beyond(0.0) <= 0 else optimize.brentq(beyond, 1e-6, best[k], xtol=1e-9)
-        result += [best[k], low, optimize.brentq(beyond, max(best[k], 1e-4), 3, xtol=1e-9)]
-    return result
-
-
-def statsmodels_sds(values, folds):
-    """The same SDs by statsmodels' MixedLM, where all is one group and graph and run are components."""
-    import pandas
-    import statsmodels.formula.api as formula
-    graphs, runs = values.shape
-    frame = pandas.DataFrame({
-        "y": values.ravel(), "all": 1, "graph": np.repeat(np.arange(graphs), runs),
-        "run": np.repeat(folds, runs) * 100 + np.tile(np.arange(runs), graphs)})
-    fit = formula.mixedlm("y ~ 1", frame, groups="all", re_formula="0",
-                          vc_formula={"graph": "0 + C(graph)", "run": "0 + C(run)"}).fit(reml=True)
-    return list(np.sqrt(fit.vcomp)) + [np.sqrt(fit.scale)]
+    for mean_square, own, count in ((of_graph, graph_degrees, runs),
+                                    (of_run, run_degrees, graphs / len(set(folds)))):
+        low = own * (mean_square - stats.f.ppf(0.95, own, degrees) * rest) / stats.chi2.ppf(0.95, own)
+        high = own * (max(mean_square, rest) - stats.f.ppf(0.05, own, degrees) * rest) / stats.chi2.ppf(0.05, own)
+        result += [max(0, v / count) ** 0.5 for v in (mean_square - rest, low, high)]
+    return result + [(rest * scale) ** 0.5 for scale in (1, degrees / stats.chi2.ppf(0.95, degrees),
+                                                         degrees / stats.chi2.ppf(0.05, degrees))]
 
 
 def main():
@@ -160,9 +131,7 @@ def main():
         show(f"families {name}", *family_interval(values, FAMILIES))
     for name, values in ("first", first), ("second", second):
         for folds in (np.zeros(7, int), np.array(FOLDS)):
-            ours, theirs = reml(values, folds), statsmodels_sds(values, folds)
-            assert np.allclose(ours[::3], theirs, rtol=2e-2, atol=2e-3), (ours, theirs)
-            show(f"reml {name} {folds.max() + 1} folds", *ours)
+            show(f"deviations {name} {folds.max() + 1} folds", *deviations(values, folds))
 
 
 if __name__ == "__main__":

@@ -164,15 +164,11 @@ int called(const SimulatedWorld& world, double differences, const P& p_of) {
 }
 
 TEST(Compare, OfEqualSystemsRarelyFindsADifference) {
-  SimulatedWorld world = world_of({4, 4, 3, 3, 2, 1, 1, 1, 1});
+  const SimulatedWorld world = world_of({4, 4, 3, 3, 2, 1, 1, 1, 1});
   // Of 500: at most 7 %, and what chance adds.
   EXPECT_LE(called(world, 0.04, [](const Comparison& found) { return found.other_families->p; }),
             40);
   EXPECT_LE(called(world, 0, [](const Comparison& found) { return found.these_graphs->p; }), 35);
-  world.run = 0;  // the models are what they are: their difference on a graph has mean 0
-  EXPECT_LE(
-      called(world, 0.04, [](const Comparison& found) { return found.other_families->signs.p; }),
-      35);
 }
 
 // Members of a training are alike: by trainings the interval holds, by members it does not.
@@ -208,7 +204,6 @@ TEST(Compare, OfUnequalSpreadsRarelyFindsADifference) {
     narrow.runs = 10;
     const Comparison found = compare(simulated_scores(wide, mix_key({key, 1})),
                                      simulated_scores(narrow, mix_key({key, 2})));
-    EXPECT_FALSE(found.these_graphs->labels);
     count += found.these_graphs->p < kSignificance;
   }
   EXPECT_LE(count, 38);

@@ -17,6 +17,8 @@ TEST(Distributions, QuantilesEqualSciPy) {
   EXPECT_NEAR(t_quantile(0.3, 60), -0.5271981272297472, 1e-12);
   EXPECT_NEAR(chi_square_quantile(0.05, 6), 1.6353828943279067, 1e-12);
   EXPECT_NEAR(chi_square_quantile(0.95, 6.5), 13.334322333443504, 1e-11);
+  EXPECT_NEAR(f_quantile(0.05, 2.5, 12), 0.08335215164485328, 1e-12);
+  EXPECT_NEAR(f_quantile(0.95, 6, 8), 3.5805803197614616, 1e-11);
 }
 
 TEST(Distributions, ProbabilitiesAreThoseOfQuantiles) {

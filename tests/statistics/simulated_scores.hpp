@@ -8,6 +8,7 @@
 #include "core/means.hpp"
 #include "core/random.hpp"
 #include "statistics/intervals/run_score_table.hpp"
+#include "tests/statistics/label_test.hpp"
 
 namespace tpudist {
 

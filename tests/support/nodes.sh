@@ -8,6 +8,7 @@
 #   nodes.sh up FOLDER [NODES]        makes the nodes, two if no number is given; FOLDER takes their state
 #   nodes.sh on FOLDER NODE COMMAND...      runs a command on a node, e.g. node1
 #   nodes.sh run FOLDER HOSTS COMMAND...    runs ranks by mpirun on node1; HOSTS as for its --host: node1:2,node2:2
+#   nodes.sh ssh FOLDER NODE COMMAND...     the same from afar, as FOLDER/ssh calls it: fails while the cable is out
 #   nodes.sh cut | join FOLDER NODE   takes the cable out, and puts it back
 #   nodes.sh processes FOLDER NODE    prints the numbers of all processes of a node but its first
 #   nodes.sh down FOLDER              ends all processes of the nodes, and removes the nodes
@@ -82,12 +83,17 @@ up() {
     net "$folder" switch ip link set "node$node" master switch up
   done
   printf '#!/bin/sh\n# As ssh: [OPTION ...] HOST COMMAND...\nwhile [ "${1#-}" != "$1" ]; do shift; done\n%s\n' \
-    "host=\$1; shift; exec '$self' on '$folder' \"\$host\" sh -c \"\$*\"" > "$folder/ssh"
+    "host=\$1; shift; exec '$self' ssh '$folder' \"\$host\" sh -c \"\$*\"" > "$folder/ssh"
   chmod +x "$folder/ssh"
 }
 
 net() { nsenter -n -t "$(< "$1/$2")" -- "${@:3}"; }  # net FOLDER NODE COMMAND... : with the network of a node alone
 on() { nsenter -n -u -i -m -p --wd="$PWD" -t "$(< "$1/$2")" -- "${@:3}"; }
+
+ssh() {
+  net "$1" switch ip link show dev "$2" up | grep -q . || { echo "$2 does not answer" >&2; exit 255; }
+  on "$@"
+}
 
 run() {
   local folder=$1 hosts=$2
@@ -118,7 +124,7 @@ down() {
 command=${1:-}
 shift || true
 case $command in
-  up | on | run | processes | first) "$command" "$@" ;;
+  up | on | ssh | run | processes | first) "$command" "$@" ;;
   cut) net "$1" switch ip link set "$2" down ;;
   join) net "$1" switch ip link set "$2" up ;;
   down) down "$(realpath "$1")" ;;

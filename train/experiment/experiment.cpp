@@ -66,8 +66,7 @@ bool adds_up_segments(const NetworkConfig& network) {
   return network.has_head_of_nodes() && !shape.has(EdgeKind::nodes) && !shape.mixes_configs();
 }
 
-// Graph Segment Training here needs scores that are sums over segments, and a table of scores that
-// no roll back undoes.
+// Graph Segment Training here needs scores that are sums over segments.
 void refuse_what_segments_lack(ConfigNode root, const Experiment& experiment) {
   if (!experiment.data.cuts_segments()) {  // `by: none` turns off what the file says
     if (root.child("batch").has("stale_keep") && !root.child("data").child("segments").has("by"))
@@ -86,8 +85,6 @@ void refuse_what_segments_lack(ConfigNode root, const Experiment& experiment) {
         "trained, so scores have no level");
   if (experiment.data.reduction.max_nodes > 0)
     mistake("and data.reduce.max_nodes are two ways to see a part of a graph: leave one out");
-  if (experiment.train.bad_loss.policy == BadLossConfig::Policy::roll_back)
-    mistake("cannot go back to earlier scores: give another train.on_bad_loss than roll_back");
 }
 
 // Copies of drawn nodes are computed beside their graph, and may meet it only in the readout.

@@ -31,9 +31,8 @@ struct TimeLimitConfig {
 struct BadLossConfig {
   // What to do with a member whose loss or gradient is not finite, or whose loss is too large.
   enum class Policy {
-    stop,       // drop the member for the rest of the training
-    skip,       // the member takes no step in this batch
-    roll_back,  // return the member to the last regular checkpoint, with half the learning rate
+    stop,  // drop the member for the rest of the training
+    skip,  // the member takes no step in this batch
   };
 
   Policy policy = Policy::stop;

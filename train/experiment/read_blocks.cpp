@@ -37,20 +37,12 @@ TimeLimitConfig read_time_limit(ConfigNode& train) {
   return {.seconds = duration_of(train, "time_limit", text, "`auto`, `none` or "), .slurm = true};
 }
 
-// `config`: the keys of `train` read so far.
-BadLossConfig read_bad_loss(ConfigNode& train, const TrainConfig& config) {
+BadLossConfig read_bad_loss(ConfigNode& train) {
   BadLossConfig bad_loss;
-  const std::string policy = train.choice("on_bad_loss", "stop", {"stop", "skip", "roll_back"});
-  bad_loss.policy = policy == "skip"        ? BadLossConfig::Policy::skip
-                    : policy == "roll_back" ? BadLossConfig::Policy::roll_back
-                                            : BadLossConfig::Policy::stop;
+  const std::string policy = train.choice("on_bad_loss", "stop", {"stop", "skip"});
+  bad_loss.policy = policy == "skip" ? BadLossConfig::Policy::skip : BadLossConfig::Policy::stop;
   constexpr double kInfinity = std::numeric_limits<double>::infinity();
   bad_loss.above = train.number("bad_loss_above", kInfinity, {0, kInfinity});
-  if (bad_loss.policy == BadLossConfig::Policy::roll_back && config.checkpoint_every == 0) {
-    train.mistake("on_bad_loss",
-                  "rolls members back to the last regular checkpoint, and there are none: give "
-                  "train.checkpoint_every");
-  }
   return bad_loss;
 }
 
@@ -136,8 +128,7 @@ void read_kept_nodes(ConfigNode& reduce, const Collection& collection, GraphRedu
 }
 
 void read_segments(ConfigNode segments, const Collection& collection, GraphReduction& reduction) {
-  const std::string by =
-      segments.choice("by", "none", {"none", "consecutive", "metis", "node_splits"});
+  const std::string by = segments.choice("by", "none", {"none", "consecutive", "metis"});
   if (by == "none") {
     if (segments.has("nodes") && !segments.has("by"))
       segments.mistake("nodes", "is of segments: give data.segments.by");
@@ -145,22 +136,11 @@ void read_segments(ConfigNode segments, const Collection& collection, GraphReduc
   }
   if (collection.is_tile())
     segments.mistake("by", "layout graphs alone are cut into segments: leave it out");
-  reduction.segments = by == "consecutive" ? SegmentCut::consecutive
-                       : by == "metis"     ? SegmentCut::metis
-                                           : SegmentCut::node_splits;
+  reduction.segments = by == "metis" ? SegmentCut::metis : SegmentCut::consecutive;
   if (by == "metis" && !has_metis())
     segments.mistake("by",
                      "this program was built without METIS (Debian's libmetis-dev): give "
                      "consecutive, or build it again where METIS is installed");
-  if (reduction.segments == SegmentCut::node_splits) {
-    if (segments.has("nodes"))
-      segments.mistake("nodes", "node_splits have their own sizes: leave it out");
-    if (reduction.wanted)
-      segments.mistake("by",
-                       "node_splits are of whole graphs: give consecutive or metis, or leave out "
-                       "data.reduce.keep");
-    return;
-  }
   reduction.segment_nodes = segments.integer("nodes", reduction.segment_nodes, {1, kMany});
   if (by == "metis" && reduction.segment_nodes < kFewestByMetis)
     segments.mistake("nodes", "METIS cuts into segments of at least 10 nodes: give more");
@@ -291,7 +271,7 @@ TrainConfig read_train(ConfigNode train) {
   config.average = AverageConfig::read(train.child("average"));
   config.early_stop = read_early_stop(train.child("early_stop"), config);
   config.time_limit = read_time_limit(train);
-  config.bad_loss = read_bad_loss(train, config);
+  config.bad_loss = read_bad_loss(train);
   return config;
 }
 

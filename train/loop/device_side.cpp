@@ -104,8 +104,8 @@ class DeviceSide : public StepSide {
   }
 
   void step(TrainingState& state, const std::vector<double>& norms, const std::vector<bool>& active,
-            const std::vector<double>& rate_factors) override {
-    state.device_weights()->step(sums_, stride_, norms, active, rate_factors);
+            double rate_factor) override {
+    state.device_weights()->step(sums_, stride_, norms, active, rate_factor);
   }
 
   void add_point(TrainingState& state) override {

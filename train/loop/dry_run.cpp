@@ -96,30 +96,22 @@ std::vector<UnitCosts> unit_costs(const std::vector<PlannedStep>& steps,
 }
 
 // Units are assigned by estimated costs; the printed balance uses the real plans.
-std::string rank_lines(const BatchPlanner& planner, const std::vector<UnitCosts>& steps,
-                       int ranks) {
-  std::vector<double> sum(ranks, 0.0);
-  double slowest = 0, total = 0;
-  for (const UnitCosts& step : steps) {
-    const std::vector<double> work = planner.rank_work(planner.plan(step.step), step.work);
-    for (std::size_t r = 0; r < work.size(); ++r) sum[r] += work[r];
-    slowest += *std::max_element(work.begin(), work.end());
-    total += std::accumulate(work.begin(), work.end(), 0.0);
-  }
-  std::string text = fmt::format("work of {}, true plans of {}\n", counted(ranks, "rank"),
-                                 counted(std::ssize(steps), "step"));
-  const int listed = std::min(ranks, kListedRanks);
-  for (int r = 0; r < listed; ++r) {
-    text +=
-        fmt::format("  rank {:<7} {:.1f} % of the work\n", r, total > 0 ? 100 * sum[r] / total : 0);
-  }
-  if (ranks > listed) {
-    const auto [least, most] = std::minmax_element(sum.begin(), sum.end());
-    text += fmt::format("  all          {:.2f} to {:.2f} % of the work each\n",
-                        total > 0 ? 100 * *least / total : 0, total > 0 ? 100 * *most / total : 0);
+std::string rank_lines(const RankLoad& load, std::int64_t steps) {
+  std::string text = fmt::format("work of {}, true plans of {}\n", counted(load.ranks, "rank"),
+                                 counted(steps, "step"));
+  const auto percent = [&](double work) {
+    return load.mean > 0 ? 100 * work / (load.ranks * load.mean) : 0;
+  };
+  const int listed = std::min(load.ranks, kListedRanks);
+  for (int r = 0; r < listed; ++r)
+    text += fmt::format("  rank {:<7} {:.1f} % of the work\n", r, percent(load.work[r]));
+  if (load.ranks > listed) {
+    const auto [least, most] = std::ranges::minmax(load.work);
+    text += fmt::format("  all          {:.2f} to {:.2f} % of the work each\n", percent(least),
+                        percent(most));
   }
   text += fmt::format("  balance      {:.1f} % (mean rank / slowest rank, step by step)\n",
-                      slowest > 0 ? 100 * total / ranks / slowest : 100);
+                      load.slowest > 0 ? 100 * load.mean / load.slowest : 100);
   return text;
 }
 
@@ -258,19 +250,16 @@ WorkPlan plan_work(const Experiment& experiment, const std::vector<int>& asked,
   std::vector<int> counts = asked;
   counts.insert(counts.begin(), started);
   const auto row = static_cast<double>(setup.network.parameters().length() + kRowExtra);
-  const bool leaves = setup.network.device() != nullptr;
-  for (const int count : counts) {
-    RankLoad& load = plan.loads.emplace_back(
-        rank_load(setup.planner, count, costs, sizeof(float) * row, leaves));
-    const double others = 2.0 * (count - 1);
-    if (experiment.dist.all_reduce)  // as in a ring
-      load.exchange = {others / count * experiment.ensemble.members * sizeof(float) * row, others};
-  }
+  const Exchanged what = experiment.dist.all_reduce ? Exchanged::ring
+                         : setup.network.device()   ? Exchanged::leaves
+                                                    : Exchanged::trees;
+  for (const int count : counts)
+    plan.loads.push_back(rank_load(setup.planner, count, costs, sizeof(float) * row, what));
   const double operations =
       ranks *
       rank_load(setup.planner, ranks,
                 unit_costs(steps, [](const UnitEstimate& unit) { return unit.cost.step(); }), row,
-                leaves)
+                what)
           .mean;
   plan.text = data_and_model_text(setup, ranks);
   plan.text += fmt::format(
@@ -286,7 +275,7 @@ WorkPlan plan_work(const Experiment& experiment, const std::vector<int>& asked,
   if (data) valid.emplace(*data, context).add(experiment, setup.network);
   plan.evaluations = evaluation_costs(setup, valid ? &*valid : nullptr, context);
   plan.text += evaluation_text(experiment, plan.evaluations, data.has_value(), operations);
-  if (asked.size() <= 2) plan.text += rank_lines(setup.planner.for_ranks(ranks), costs, ranks);
+  if (asked.size() <= 2) plan.text += rank_lines(plan.loads.back(), std::ssize(costs));
   return plan;
 }
 

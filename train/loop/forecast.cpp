@@ -341,9 +341,10 @@ std::string time_text(const Experiment& experiment, const std::filesystem::path&
                          timed.first());
   };
   // The timed steps may have had more or less work than others.
-  const TimeForecast own = forecast(
-      measured.seconds() * (measured.work() > 0 ? plan.loads.front().first / measured.work() : 1),
-      started);
+  const TimeForecast own =
+      forecast(measured.seconds() *
+                   (measured.work() > 0 ? plan.loads.front().work.front() / measured.work() : 1),
+               started);
   std::string text = fmt::format(
       "time of {} with {} each, from {} on the real data\n"
       "  set-up       {}\n  training     {}\n  together     about {}\n",

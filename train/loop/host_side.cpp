@@ -64,9 +64,9 @@ class HostSide : public StepSide {
   }
 
   void step(TrainingState& state, const std::vector<double>& norms, const std::vector<bool>& active,
-            const std::vector<double>& rate_factors) override {
+            double rate_factor) override {
     HostWeights& weights = state.change_weights();
-    weights.optimizer.step(weights.flat, sums_, stride(), norms, active, rate_factors,
+    weights.optimizer.step(weights.flat, sums_, stride(), norms, active, rate_factor,
                            context_.pool);
   }
 

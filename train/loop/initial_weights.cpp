@@ -158,7 +158,6 @@ void begin_anew(const TrainingSetup& setup, TrainingState& state, JobContext& co
     if (setup.network.takes_statistics())
       state.set_statistics(setup.network, member_statistics(setup));
   });
-  state.keep_roll_back();
 }
 
 }  // namespace tpudist

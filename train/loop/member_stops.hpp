@@ -11,29 +11,25 @@
 namespace tpudist {
 
 // The decision about a member in a step.
-enum class StepVerdict { take, skip, roll_back, leave };
+enum class StepVerdict { take, skip, leave };
 
 // Decides what to do with members whose loss or gradient is bad (`train.on_bad_loss`), and counts.
-// `skip` drops a member after more than `kMostSkipped` bad steps in a row; `roll_back` drops a
-// member that was rolled back `kMostRollBacks` times before. Plain data; a pure function of losses
-// and norms, so ranks with equal sums decide the same.
+// `skip` drops a member after more than `kMostSkipped` bad steps in a row. Plain data; a pure
+// function of losses and norms, so ranks with equal sums decide the same.
 struct BadLoss {
-  static constexpr std::int64_t kMostSkipped = 20, kMostRollBacks = 5;
+  static constexpr std::int64_t kMostSkipped = 20;
 
   BadLoss(const BadLossConfig& config, int members);
 
   // Judges member `m`, which has a slate in this batch.
   StepVerdict judge(std::size_t m, double loss, double norm);
-  // Factor of the member's learning rate: 1/2 for each time it was rolled back.
-  double rate_factor(std::size_t m) const;
 
   // State for checkpoints, under names of its own; zeros are left out.
   void save(std::map<std::string, double>& numbers) const;
   void restore(const std::map<std::string, double>& numbers);
 
   BadLossConfig config;
-  std::vector<std::int64_t> skipped;      // [M] bad steps in a row
-  std::vector<std::int64_t> rolled_back;  // [M] number of roll backs
+  std::vector<std::int64_t> skipped;  // [M] bad steps in a row
 };
 
 // Decides which members stop before the last step (`train.early_stop`). A member stops at the

@@ -24,17 +24,17 @@ double rounds_of(int ranks) {
 }  // namespace
 
 RankLoad rank_load(const BatchPlanner& planner, int ranks, std::span<const UnitCosts> steps,
-                   double row_bytes, bool leaves) {
+                   double row_bytes, Exchanged what) {
   const BatchPlanner own = planner.for_ranks(ranks);
   const auto count = static_cast<double>(steps.size());
-  RankLoad load{.ranks = ranks};
+  RankLoad load{.ranks = ranks, .work = std::vector<double>(static_cast<std::size_t>(ranks))};
   for (const UnitCosts& step : steps) {
     const BatchPlan batch = own.plan(step.step);
     const std::vector<double> work = own.rank_work(batch, step.work);
-    load.first += work.front() / count;
+    for (std::size_t rank = 0; rank < work.size(); ++rank) load.work[rank] += work[rank] / count;
     load.mean += std::accumulate(work.begin(), work.end(), 0.0) / ranks / count;
     load.slowest += std::ranges::max(work) / count;
-    const ExchangeSize size = exchange_size(batch.owners, ranks, row_bytes, leaves);
+    const ExchangeSize size = exchange_size(batch.owners, ranks, row_bytes, what);
     load.exchange.bytes += size.bytes / count;
     load.exchange.messages += size.messages / count;
   }

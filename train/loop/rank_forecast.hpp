@@ -21,13 +21,14 @@ struct UnitCosts {
 // What a step asks of `ranks` ranks, mean per step.
 struct RankLoad {
   int ranks = 1;
-  double first = 0, mean = 0, slowest = 0;  // work of rank 0, of all, of each step's slowest rank
+  std::vector<double> work = {};  // [ranks]
+  double mean = 0, slowest = 0;   // work of all ranks, of each step's slowest one
   ExchangeSize exchange = {};
 };
 
-// `steps`: at least one. `row_bytes`, `leaves`: as of exchange_size.
+// `steps`: at least one. `row_bytes`, `what`: as of exchange_size.
 RankLoad rank_load(const BatchPlanner& planner, int ranks, std::span<const UnitCosts> steps,
-                   double row_bytes, bool leaves);
+                   double row_bytes, Exchanged what);
 
 // Seconds that a rank takes for one unit of work (BatchPlanner::rank_work): to compute it, and to
 // read and plan it.

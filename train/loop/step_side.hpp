@@ -39,7 +39,7 @@ class StepSide {
   virtual DeviceWeights::LossAndNorm totals(TrainingState& state) = 0;
   // FlatOptimizer::step on the reduced sums.
   virtual void step(TrainingState& state, const std::vector<double>& norms,
-                    const std::vector<bool>& active, const std::vector<double>& rate_factors) = 0;
+                    const std::vector<bool>& active, double rate_factor) = 0;
   // WeightAverage::add of the members that train, after step `state.step`.
   virtual void add_point(TrainingState& state) = 0;
 };

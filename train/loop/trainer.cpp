@@ -362,7 +362,6 @@ class TrainingRun {
     const TrainConfig& train = experiment_.train;
     const bool checkpoint_is_due =
         train.checkpoint_every > 0 && state_.step % train.checkpoint_every == 0;
-    if (checkpoint_is_due) state_.keep_roll_back();
     const bool last = state_.step == train.steps;
     if (!last) evaluation_.step();  // first: the checkpoint has its best scores and early stops
     if (!last && checkpoint_is_due) save();

@@ -105,20 +105,6 @@ void TrainingState::set_statistics(const Network& network,
     network.set_statistics(statistics[m], std::span(flat).subspan(m * length, length));
 }
 
-void TrainingState::keep_roll_back() {
-  if (bad_loss.config.policy != BadLossConfig::Policy::roll_back) return;
-  visit_weights(weights(), kept, kSave);
-  roll_back_step = step;
-}
-
-void TrainingState::roll_back(std::size_t m) {
-  if (roll_back_step < 0) throw Error(ErrorKind::failed, "nothing was kept to roll back to");
-  visit_weights(change_weights(), kept, [&](auto own, const auto& saved) {
-    const std::size_t width = saved.size() / failed.size();
-    std::ranges::copy(std::span(saved).subspan(m * width, width), own.begin() + m * width);
-  });
-}
-
 void TrainingState::copy_to(Checkpoint& saved, const Experiment& experiment,
                             std::uint64_t selection_hash) const {
   saved.step = step;
@@ -129,11 +115,6 @@ void TrainingState::copy_to(Checkpoint& saved, const Experiment& experiment,
   saved.members = experiment.ensemble.members;
   visit_weights(weights(), saved, kSave);
   visit_members(*this, saved, kSave);
-  if (roll_back_step >= 0 && roll_back_step != step) {
-    saved.roll_back = kept;
-  } else {
-    saved.roll_back.reset();
-  }
   kSave(losses, saved.losses);
   saved.init_hash = init_hash;
   kSave(segments.values(), saved.segment_scores);
@@ -186,11 +167,6 @@ void TrainingState::restore(const CheckpointFile& file, const Experiment& experi
   losses = saved.losses;
   init_hash = saved.init_hash;
   bad_loss.restore(saved.numbers);
-  keep_roll_back();
-  if (saved.roll_back && roll_back_step >= 0) {
-    kept = *saved.roll_back;
-    roll_back_step = 0;  // before this step; which step it was no longer matters
-  }
   const auto seconds = saved.numbers.find("train_seconds");
   train_seconds = seconds == saved.numbers.end() ? 0 : seconds->second;
 }

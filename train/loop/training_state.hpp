@@ -57,20 +57,12 @@ struct TrainingState {
   // Resets best_score and best_step, because evaluations from here on score other rows.
   void forget_best_scores();
 
-  // Keeps this step's weights, if members may be rolled back to them. Call only after steps of
-  // regular checkpoints, so that a roll back does not depend on when a run was stopped.
-  void keep_roll_back();
-  // Returns member `m` to the kept weights and moments. Throws Error if there are none.
-  void roll_back(std::size_t m);
-
   std::int64_t step = 0;
   std::vector<int> failed;         // [M] 1 from the step on whose loss or gradient was not finite
   std::vector<double> best_score;  // [M]
   std::vector<std::int64_t> best_step;  // [M]
   EarlyStop early_stop;
   BadLoss bad_loss;
-  std::int64_t roll_back_step = -1;  // step at which `kept` was set; -1: not set
-  SavedWeights kept;
   SegmentTable segments;
   std::vector<double> losses;              // of all steps so far (add_loss)
   std::optional<std::uint64_t> init_hash;  // of the weights at train.init_from; nothing: unknown

@@ -402,10 +402,7 @@ StepResult TrainingStep::update(const StepWork& work, DeviceWeights::LossAndNorm
   }
   const double factor = experiment_.schedule(state.step, experiment_.train.steps);
   result.rate = experiment_.optimizer.rate * factor;
-  std::vector<double> rate_factors;  // members that were rolled back have lower rates
-  for (std::size_t m = 0; m < result.stepped.size(); ++m)
-    rate_factors.push_back(factor * state.bad_loss.rate_factor(m));
-  side_->step(state, result.norm, result.stepped, rate_factors);
+  side_->step(state, result.norm, result.stepped, factor);
   segments_.update(work.batch, result.stepped, context_.world, state.segments);
   ++state.step;
   side_->add_point(state);
@@ -416,18 +413,11 @@ StepResult TrainingStep::update(const StepWork& work, DeviceWeights::LossAndNorm
 StepVerdict TrainingStep::judge(std::size_t m, const StepResult& result, TrainingState& state) {
   const StepVerdict verdict = state.bad_loss.judge(m, result.loss[m], result.norm[m]);
   if (verdict == StepVerdict::take) return verdict;
-  std::string_view what = "the member is left out from here on";
-  std::string rate;
-  if (verdict == StepVerdict::skip) what = "the member takes no step";
   if (verdict == StepVerdict::leave) state.failed[m] = 1;
-  if (verdict == StepVerdict::roll_back) {
-    state.roll_back(m);
-    what = "the member goes back to the last regular checkpoint";
-    rate = fmt::format(", with {:g} of its rate", state.bad_loss.rate_factor(m));
-  }
-  spdlog::warn("member {}: loss {} and gradient norm {} at step {}: {}{}",
+  spdlog::warn("member {}: loss {} and gradient norm {} at step {}: the member {}",
                experiment_.ensemble.number_of(static_cast<int>(m)), result.loss[m], result.norm[m],
-               state.step, what, rate);
+               state.step,
+               verdict == StepVerdict::skip ? "takes no step" : "is left out from here on");
   return verdict;
 }
 

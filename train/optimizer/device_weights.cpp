@@ -124,10 +124,10 @@ DeviceWeights::LossAndNorm DeviceWeights::losses_and_norms(const float* gradient
 
 void DeviceWeights::step(const float* gradients, std::int64_t stride,
                          const std::vector<double>& norms, const std::vector<bool>& active,
-                         const std::vector<double>& rate_factors) {
+                         double rate_factor) {
   bring_up();
   const StepCoefficients* const coefficients =
-      uploaded(host_.optimizer.begin_step(norms, active, rate_factors), coefficients_);
+      uploaded(host_.optimizer.begin_step(norms, active, rate_factor), coefficients_);
   newest_ = Newest::device;
   const SteppedBuffers buffers{length_,
                                list(0),

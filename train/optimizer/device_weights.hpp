@@ -43,7 +43,7 @@ class DeviceWeights {
   LossAndNorm losses_and_norms(const float* gradients, std::int64_t stride);
   // FlatOptimizer::step.
   void step(const float* gradients, std::int64_t stride, const std::vector<double>& norms,
-            const std::vector<bool>& active, const std::vector<double>& rate_factors);
+            const std::vector<bool>& active, double rate_factor);
   // WeightAverage::add.
   void add_point(const std::vector<bool>& active, std::int64_t done, std::int64_t steps);
 

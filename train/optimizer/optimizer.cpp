@@ -206,19 +206,17 @@ std::vector<double> FlatOptimizer::gradient_norms(std::span<const float> gradien
 
 std::vector<StepCoefficients> FlatOptimizer::begin_step(std::span<const double> norms,
                                                         const std::vector<bool>& active,
-                                                        const std::vector<double>& rate_factors) {
-  if (active.size() != steps_.size() || rate_factors.size() != steps_.size() ||
-      (config_.clip_norm > 0 && norms.size() != steps_.size())) {
-    throw Error(
-        ErrorKind::failed,
-        fmt::format("optimizer: {} norms, {} active flags and {} rates do not fit {} members",
-                    norms.size(), active.size(), rate_factors.size(), members()));
+                                                        double rate_factor) {
+  if (active.size() != steps_.size() || (config_.clip_norm > 0 && norms.size() != steps_.size())) {
+    throw Error(ErrorKind::failed,
+                fmt::format("optimizer: {} norms and {} active flags do not fit {} members",
+                            norms.size(), active.size(), members()));
   }
+  const double rate = config_.rate * rate_factor;
   std::vector<StepCoefficients> all(steps_.size() * kParameterGroups);
   for (std::size_t m = 0; m < steps_.size(); ++m) {
     if (!active[m]) continue;
     ++steps_[m];
-    const double rate = config_.rate * rate_factors[m];
     const StepCoefficients c =
         coefficients(config_, rate, steps_[m], config_.clip_norm > 0 ? norms[m] : 0);
     for (int group = 0; group < kParameterGroups; ++group) {
@@ -268,15 +266,14 @@ TensorClip FlatOptimizer::tensor_clip() const {
 
 void FlatOptimizer::step(std::span<float> flat, std::span<const float> gradients,
                          std::int64_t stride, std::span<const double> norms,
-                         const std::vector<bool>& active, const std::vector<double>& rate_factors,
-                         ThreadPool& pool) {
+                         const std::vector<bool>& active, double rate_factor, ThreadPool& pool) {
   check_gradients(gradients, stride);
   if (flat.size() != first_.size()) {
     throw Error(ErrorKind::failed,
                 fmt::format("optimizer: {} parameters do not fit {} members of {} parameters",
                             flat.size(), members(), length_));
   }
-  const std::vector<StepCoefficients> all = begin_step(norms, active, rate_factors);
+  const std::vector<StepCoefficients> all = begin_step(norms, active, rate_factor);
   std::vector<float> scales;
   if (config_.clip_tensor_norm > 0) scales = tensor_scales(flat, gradients, stride, active, pool);
   const std::int64_t blocks = block_count(length_);

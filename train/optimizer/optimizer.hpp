@@ -49,20 +49,19 @@ class FlatOptimizer {
   std::vector<double> gradient_norms(std::span<const float> gradients, std::int64_t stride,
                                      ThreadPool& pool) const;
 
-  // One step of each active member with rate = config.rate * its rate factor. The gradient, or with
+  // One step of each active member with rate = config.rate * rate_factor. The gradient, or with
   // clip_tensor_norm each tensor's gradient, is first scaled by min(1, clip_norm / (norm + 1e-6)),
   // as in torch's clip_grad_norm_. `flat` is [M, P]; `norms` [M] is read only with clip_norm. A
   // member whose norm is not finite must be inactive. Throws Error for a wrong size.
   void step(std::span<float> flat, std::span<const float> gradients, std::int64_t stride,
-            std::span<const double> norms, const std::vector<bool>& active,
-            const std::vector<double>& rate_factors, ThreadPool& pool);
+            std::span<const double> norms, const std::vector<bool>& active, double rate_factor,
+            ThreadPool& pool);
 
   // For steps on a device (DeviceWeights), which has the moments. Counts one step of each active
   // member, and returns the coefficients [M, kParameterGroups], without the clip of tensors. Only
   // trained groups of active members take the step.
   std::vector<StepCoefficients> begin_step(std::span<const double> norms,
-                                           const std::vector<bool>& active,
-                                           const std::vector<double>& rate_factors);
+                                           const std::vector<bool>& active, double rate_factor);
   // The parts that gradient_norms adds up, in this order.
   std::span<const NormPart> norm_parts() const { return parts_; }
   // The clip of tensors, on the host; tensors are counted without statistics.
@@ -102,21 +101,20 @@ class FlatOptimizer {
 
 // `schedule:` of an experiment file: the factor of the learning rate over the steps.
 struct ScheduleConfig {
-  std::string name = "constant";  // constant, multistep, cosine or triangular
+  std::string name = "constant";  // constant, multistep or cosine
   // Multistep: shares of all steps at which the rate falls, ascending, in (0, 1).
   std::vector<double> at;
   double factor = 0.1;  // multistep: by this factor each time
   double warmup = 0;    // share of all steps over which the rate rises linearly, in [0, 1)
-  double floor = 0;     // cosine, triangular: the least factor
-  // Cosine, triangular: number of equal cycles after the warm-up; each cycle starts again.
+  double floor = 0;     // cosine: the least factor
+  // Cosine: number of equal cycles after the warm-up; each cycle starts again.
   std::int64_t cycles = 1;
   static ScheduleConfig read(ConfigNode node);
 
   // Factor of the rate for step `step` (from 0) of `steps`; shares of `steps` are rounded to whole
   // steps. The w steps of the warm-up have the factors 1/w, 2/w, ..., 1 times the schedule's own.
   // The cosine falls from 1 after the warm-up to `floor`, which it would reach one step after the
-  // last (Loshchilov & Hutter, "SGDR", 2017). A triangle rises linearly from `floor` to 1 and falls
-  // again (Smith, "Cyclical learning rates for training neural networks", 2017).
+  // last (Loshchilov & Hutter, "SGDR", 2017).
   double operator()(std::int64_t step, std::int64_t steps) const;
 };
 

@@ -34,15 +34,13 @@ void read_multistep(ConfigNode& node, ScheduleConfig& config) {
 
 ScheduleConfig ScheduleConfig::read(ConfigNode node) {
   ScheduleConfig config;
-  config.name = node.choice("name", config.name, {"constant", "multistep", "cosine", "triangular"});
+  config.name = node.choice("name", config.name, {"constant", "multistep", "cosine"});
   if (config.name == "multistep") read_multistep(node, config);
-  if (config.name == "cosine" || config.name == "triangular") {
+  if (config.name == "cosine") {
     config.floor = node.number("floor", config.floor, {0, 1});
     config.cycles = node.integer("cycles", config.cycles, {1, 1'000'000});
   }
   config.warmup = node.number("warmup", config.warmup, {0, 1});
-  if (config.name == "triangular" && config.warmup > 0)
-    node.mistake("warmup", "a triangle rises by itself, from its floor: leave it out");
   if (config.warmup >= 1) node.mistake("warmup", "must be a share of all steps below 1");
   return config;
 }
@@ -55,10 +53,9 @@ double ScheduleConfig::operator()(std::int64_t step, std::int64_t steps) const {
     for (double share : at) {
       if (step >= share_of(share, steps)) result *= factor;
     }
-  } else if (name != "constant" && step >= warm && steps > warm) {
+  } else if (name == "cosine" && step >= warm && steps > warm) {
     const double done = cycle_done(step - warm, steps - warm, cycles);
-    const double height = name == "cosine" ? 0.5 * (1 + std::cos(std::numbers::pi * done))
-                                           : 1 - std::abs(2 * done - 1);
+    const double height = 0.5 * (1 + std::cos(std::numbers::pi * done));
     result = floor + (1 - floor) * height;
   }
   return result;

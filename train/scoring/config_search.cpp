@@ -14,6 +14,9 @@
 #include "core/means.hpp"
 #include "core/mutex.hpp"
 #include "core/random.hpp"
+#include "data/schema/model_family.hpp"
+#include "results/scores/member_scores.hpp"
+#include "statistics/ranking/combination.hpp"
 #include "statistics/ranking/metrics.hpp"
 
 namespace tpudist {
@@ -31,30 +34,12 @@ constexpr int kIdleDescents = 50;
 // Configurations that a start keeps as candidates for proposals.
 constexpr std::size_t kKept = 1000;
 
-Point random_point(const ConfigSpace& space, CounterRng& rng) {
-  Point point;
-  for (const ConfigSpace::Group& group : space.groups)
-    point.push_back(static_cast<std::uint16_t>(rng.below(group.choices.size())));
-  return point;
-}
-
-double mean_plus(std::span<const double> z, double pessimism) {
-  const double centre = mean(z);
-  double squares = 0;
-  for (const double value : z) squares += (value - centre) * (value - centre);
-  const double members = static_cast<double>(z.size());
-  return centre + (members > 1 ? pessimism * std::sqrt(squares / (members - 1)) : 0);
-}
-
 struct Moments {
   double mean = 0, deviation = 0;
 };
 Moments moments_of(std::span<const double> values) {
-  Moments own{mean(values), 0};
-  for (const double value : values)
-    own.deviation += (value - own.mean) * (value - own.mean) / static_cast<double>(values.size());
-  own.deviation = std::sqrt(own.deviation);
-  return own;
+  const double centre = mean(values);
+  return {centre, std::sqrt(squares_around(values, centre) / static_cast<double>(values.size()))};
 }
 
 // Whether a member's scores differ by more than rounding.
@@ -62,11 +47,9 @@ bool tells_apart(const Moments& own) {
   return own.deviation > 1e-9 * std::max(1.0, std::abs(own.mean));
 }
 
-struct Candidate {
-  PointScore score;
-  Point point;
-  auto key() const { return std::tie(score.score, point); }
-};
+auto key_of(const ScoredPoint& scored) {
+  return std::tie(scored.score.estimate, scored.point);
+}
 
 // One start of the search.
 class Walk {
@@ -85,38 +68,51 @@ class Walk {
         told_(told) {}
 
   void run() {
-    Point first = number_ == 0 ? space_.standard_point : drawn();
-    if (number_ < options_.first.size()) first = options_.first[number_];
+    std::size_t next = number_;  // among the first points, which starts take in turn
     for (int idle = 0; left_ > 0 && idle < kIdleDescents;) {
       const std::int64_t before = left_;
-      descend(std::move(first));
+      if (next < options_.first.size())
+        descend(options_.first[next]);
+      else
+        descend(next == 0 ? space_.standard_point : drawn());
+      next += static_cast<std::size_t>(options_.starts);
       idle = left_ == before ? idle + 1 : 0;
       if (static_cast<double>(known_.size()) >= space_.size()) break;
-      first = drawn();
     }
   }
 
   std::int64_t evaluations() const { return std::ssize(known_); }
-  const std::map<Point, PointScore>& known() const { return known_; }
+  // The configurations with the best scores, the best first.
+  std::vector<ScoredPoint> best() const {
+    std::vector<ScoredPoint> best;
+    for (const auto& [point, score] : known_) {
+      if (std::isfinite(score.estimate)) best.push_back({score, point});
+    }
+    std::ranges::sort(best, {}, key_of);
+    if (best.size() > kKept) best.resize(kKept);
+    return best;
+  }
 
  private:
   Point drawn() {
-    if (options_.known.empty()) return random_point(space_, rng_);
+    if (options_.known.empty()) return space_.random_point(rng_);
     return options_.known[rng_.below(options_.known.size())];
   }
 
   // Scores those that are not known yet, as one slate, as far as the share of evaluations allows.
-  // Returns the score of each; infinity for one that is left out.
+  // Returns the score of each; infinity for one that is left out or has no finite score.
   std::vector<double> evaluate(const std::vector<Point>& points) {
     std::vector<Point> fresh;
     for (const Point& point : points) {
       if (std::ssize(fresh) < left_ && known_.try_emplace(point).second) fresh.push_back(point);
     }
     if (!fresh.empty()) {
-      const std::vector<PointScore> scores = score_(fresh);
+      std::vector<PointScore> scores = score_(fresh);
       for (std::size_t i = 0; i < fresh.size(); ++i) {
+        if (!std::isfinite(scores[i].estimate))
+          scores[i].estimate = std::numeric_limits<double>::infinity();
         known_[fresh[i]] = scores[i];
-        if (scores[i].score < best_.score) best_ = scores[i];
+        if (scores[i].estimate < best_.estimate) best_ = scores[i];
       }
       left_ -= std::ssize(fresh);
       told_(std::ssize(fresh), best_);
@@ -125,7 +121,7 @@ class Walk {
     for (const Point& point : points) {
       const auto found = known_.find(point);
       scores.push_back(found == known_.end() ? std::numeric_limits<double>::infinity()
-                                             : found->second.score);
+                                             : found->second.estimate);
     }
     return scores;
   }
@@ -198,35 +194,27 @@ class Walk {
   std::map<Point, PointScore> known_;
 };
 
-std::vector<Candidate> best_of(const std::map<Point, PointScore>& known) {
-  std::vector<Candidate> best;
-  for (const auto& [point, score] : known) best.push_back({score, point});
-  std::ranges::sort(best, {}, &Candidate::key);
-  if (best.size() > kKept) best.resize(kKept);
-  return best;
-}
-
-// The candidates of all ranks, the best first, each configuration once.
-std::vector<Candidate> gather(const std::vector<Candidate>& own, std::size_t groups,
-                              Communicator& world) {
+// The configurations of all ranks, the best first, each once.
+std::vector<ScoredPoint> gather(const std::vector<ScoredPoint>& own, std::size_t groups,
+                                Communicator& world) {
   std::vector<double> scores;
   std::vector<std::uint16_t> points;
-  for (const Candidate& candidate : own) {
-    scores.insert(scores.end(), {candidate.score.score, candidate.score.agree});
-    points.insert(points.end(), candidate.point.begin(), candidate.point.end());
+  for (const auto& [score, point] : own) {
+    scores.insert(scores.end(), {score.estimate, score.agree});
+    points.insert(points.end(), point.begin(), point.end());
   }
   scores = all_gather_variable<double>(world, scores);
   points = all_gather_variable<std::uint16_t>(world, points);
-  std::vector<Candidate> all;
+  std::vector<ScoredPoint> all;
   for (std::size_t i = 0; 2 * i < scores.size(); ++i) {
     const auto begin = points.begin() + static_cast<std::ptrdiff_t>(i * groups);
     all.push_back({{scores[2 * i], scores[2 * i + 1]},
                    Point(begin, begin + static_cast<std::ptrdiff_t>(groups))});
   }
-  std::ranges::sort(all, {}, &Candidate::key);
+  std::ranges::sort(all, {}, key_of);
   // Two starts may score a configuration in other slates, so that it differs by rounding.
   std::set<Point> seen;
-  std::erase_if(all, [&](const Candidate& entry) { return !seen.insert(entry.point).second; });
+  std::erase_if(all, [&](const ScoredPoint& entry) { return !seen.insert(entry.point).second; });
   return all;
 }
 
@@ -246,20 +234,31 @@ EnsembleScorer::EnsembleScorer(const ScoringSession& session, const MemberWeight
 }
 
 std::vector<PointScore> EnsembleScorer::operator()(std::span<const Point> points) const {
+  const std::vector<std::vector<double>> of_members = z_scores(points);
   std::vector<PointScore> result(points.size());
   if (scales_.empty()) return result;
-  const auto scores = session_.score_slate(weights_, space_.slate(points));
   std::vector<double> z(scales_.size());
   for (std::size_t k = 0; k < points.size(); ++k) {
     double below = 0;
     for (std::size_t i = 0; i < z.size(); ++i) {
-      const Scale& scale = scales_[i];
-      z[i] = (scores[scale.member][k] - scale.mean) / scale.deviation;
-      below += z[i] < scale.standard;
+      z[i] = of_members[i][k];
+      below += z[i] < scales_[i].standard;
     }
-    result[k] = {mean_plus(z, pessimism_), below / static_cast<double>(z.size())};
+    const double deviation = z.size() > 1 ? std::sqrt(sample_variance(z)) : 0;
+    result[k] = {mean(z) + pessimism_ * deviation, below / static_cast<double>(z.size())};
   }
   return result;
+}
+
+std::vector<std::vector<double>> EnsembleScorer::z_scores(std::span<const Point> points) const {
+  std::vector<std::vector<double>> z;
+  if (scales_.empty()) return z;
+  const auto scores = session_.score_slate(weights_, space_.slate(points));
+  for (const Scale& scale : scales_) {
+    z.push_back(scores[scale.member]);
+    for (double& score : z.back()) score = (score - scale.mean) / scale.deviation;
+  }
+  return z;
 }
 
 std::vector<Point> reference_points(const ConfigSpace& space, std::int64_t count,
@@ -269,46 +268,65 @@ std::vector<Point> reference_points(const ConfigSpace& space, std::int64_t count
   CounterRng rng(mix_key({kPoolKey, seed}));
   // If few are left, most draws repeat a known configuration.
   for (std::int64_t tries = 0; std::ssize(points) < count && tries < 20 * count; ++tries) {
-    Point point = random_point(space, rng);
+    Point point = space.random_point(rng);
     if (seen.insert(point).second) points.push_back(std::move(point));
   }
   return points;
 }
 
-Pessimism chosen_pessimism(const PredictionSource& predictions) {
+Pessimism chosen_pessimism(const PredictionSource& predictions,
+                           const std::vector<bool>& takes_part) {
   constexpr double kTried[] = {0, 0.25, 0.5, 1, 2};
   constexpr std::int64_t kMeasured = 10;
+  constexpr std::size_t kLeastFamilies = 5;
   double sums[std::size(kTried)] = {};
-  Pessimism chosen;
-  const PredictionsHeader& header = predictions.header();
-  for (std::size_t g = 0; g < header.graphs.size(); ++g) {
-    const PredictionEntry& graph = header.graphs[g];
-    if (graph.split == "test" || std::ranges::count(graph.held_out, true) < 2) continue;
-    const PredictionRows rows = predictions.read(static_cast<int>(g));
-    std::vector<std::vector<double>> z;  // of the members that have not seen it
-    for (std::size_t m = 0; m < rows.scores.size(); ++m) {
-      if (!graph.held_out[m] || rows.scores[m].empty() ||
-          !std::ranges::all_of(rows.scores[m], [](double score) { return std::isfinite(score); }))
-        continue;
-      const Moments own = moments_of(rows.scores[m]);
-      if (!tells_apart(own)) continue;
-      z.push_back(rows.scores[m]);
-      for (double& score : z.back()) score = (score - own.mean) / own.deviation;
-    }
+  std::int64_t graphs = 0;
+  std::set<std::string> families;
+  const auto add = [&](const PredictionEntry& graph, const PredictionRows& rows,
+                       const std::vector<double>& weights) {
     const std::vector<double> targets = rows.targets();
-    if (z.size() < 2 || std::ranges::min(targets) <= 0) continue;
-    ++chosen.graphs;
+    std::vector<std::vector<double>> members;  // that have not seen the graph
+    for (std::size_t m = 0; m < weights.size(); ++m) {
+      if (weights[m] > 0) members.push_back(rows.scores[m]);
+    }
+    if (members.size() < 2 || std::ranges::min(targets) <= 0) return;
+    ++graphs;
+    families.insert(model_family(graph.name));
+    const std::vector<MemberSpread> spreads = member_spreads(members);
     for (std::size_t i = 0; i < std::size(kTried); ++i) {
-      std::vector<double> scores, of_members(z.size());
-      for (std::size_t k = 0; k < targets.size(); ++k) {
-        for (std::size_t m = 0; m < z.size(); ++m) of_members[m] = z[m][k];
-        scores.push_back(mean_plus(of_members, kTried[i]));
-      }
+      std::vector<double> scores;
+      for (const MemberSpread& spread : spreads)
+        scores.push_back(mean(spread.z_scores) + kTried[i] * spread.deviation);
       sums[i] += slowdown_at(scores, targets, kMeasured);
     }
+  };
+  each_unseen_graph(predictions, add, takes_part);
+  if (families.size() < kLeastFamilies) return {};
+  return {kTried[std::ranges::min_element(sums) - std::begin(sums)], graphs};
+}
+
+void SearchResult::propose(int count) {
+  const std::size_t wanted = std::min(static_cast<std::size_t>(count), best.size());
+  const auto choose = [&](int least) {
+    proposals.clear();
+    scores.clear();
+    apart = least;
+    for (const auto& [score, point] : best) {
+      if (proposals.size() == wanted) break;
+      const auto is_close = [&](const Point& other) { return distance(point, other) < least; };
+      if (std::ranges::any_of(proposals, is_close)) continue;
+      proposals.push_back(point);
+      scores.push_back(score);
+    }
+    return proposals.size() == wanted;
+  };
+  int enough = 1, most = best.empty() ? 1 : std::max(1, static_cast<int>(best[0].point.size()) / 4);
+  if (choose(most)) return;
+  while (enough + 1 < most) {
+    const int middle = (enough + most) / 2;
+    (choose(middle) ? enough : most) = middle;
   }
-  if (chosen.graphs > 0) chosen.share = kTried[std::ranges::min_element(sums) - std::begin(sums)];
-  return chosen;
+  choose(enough);
 }
 
 SearchResult find_configs(const ConfigSpace& space, const PointScorer& score,
@@ -317,27 +335,25 @@ SearchResult find_configs(const ConfigSpace& space, const PointScorer& score,
   std::vector<int> own;
   for (int number = context.world.rank(); number < options.starts; number += ranks)
     own.push_back(number);
-  std::vector<std::vector<Candidate>> candidates(own.size());
+  std::vector<std::vector<ScoredPoint>> found(own.size());
   std::vector<std::int64_t> evaluations(own.size());
-  std::vector<std::vector<std::uint64_t>> hashes(own.size());
   Mutex mutex;
   PointScore best{std::numeric_limits<double>::infinity(), 0};
   const Walk::Told told = [&](std::int64_t fresh, const PointScore& of_walk) {
     const MutexLock lock(mutex);
-    if (of_walk.score < best.score) best = of_walk;
-    // The other ranks advance alike.
-    context.progress.advance(fresh * ranks, fmt::format("best {:.3f}, {:.0f} % of members agree",
-                                                        best.score, 100 * best.agree));
+    if (of_walk.estimate < best.estimate) best = of_walk;
+    // The other ranks with starts advance alike.
+    context.progress.advance(
+        fresh * std::min(ranks, options.starts),
+        fmt::format("best {:.3f}, {:.0f} % of members agree", best.estimate, 100 * best.agree));
   };
   context.progress.start("search", options.evaluations, "evaluations");
   run_on_all_ranks(context.world, [&] {
     const auto walk = [&](std::int64_t i) {
       Walk one(space, score, options, own[static_cast<std::size_t>(i)], told);
       one.run();
-      candidates[i] = best_of(one.known());
+      found[i] = one.best();
       evaluations[i] = one.evaluations();
-      for (const auto& [point, ignored] : one.known())
-        hashes[i].push_back(hash64(std::as_bytes(std::span(point))));
     };
     // The calls of a device take turns.
     if (context.topology.device >= 0) {
@@ -350,34 +366,17 @@ SearchResult find_configs(const ConfigSpace& space, const PointScorer& score,
 
   SearchResult result;
   result.standard = score(std::span(&space.standard_point, 1)).front();
-  std::vector<Candidate> all;
-  std::vector<std::uint64_t> seen;
   for (std::size_t i = 0; i < own.size(); ++i) {
-    std::ranges::move(candidates[i], std::back_inserter(all));
-    seen.insert(seen.end(), hashes[i].begin(), hashes[i].end());
+    std::ranges::move(found[i], std::back_inserter(result.best));
     result.evaluations += evaluations[i];
   }
   context.world.all_reduce(std::span(&result.evaluations, 1), ReduceOp::sum);
-  seen = all_gather_variable<std::uint64_t>(context.world, seen);
-  result.distinct = std::ssize(std::set<std::uint64_t>(seen.begin(), seen.end()));
-  all = gather(all, space.groups.size(), context.world);
-  std::erase_if(all, [&](const Candidate& entry) { return entry.point == space.standard_point; });
-  const auto wanted = std::min(static_cast<std::size_t>(options.propose), all.size());
-  result.apart = std::max(1, static_cast<int>(space.groups.size()) / 4);
-  for (;; --result.apart) {
-    result.proposals.clear();
-    result.scores.clear();
-    for (const Candidate& entry : all) {
-      if (result.proposals.size() == wanted) return result;
-      const bool close = std::ranges::any_of(result.proposals, [&](const Point& other) {
-        return distance(entry.point, other) < result.apart;
-      });
-      if (close) continue;
-      result.proposals.push_back(entry.point);
-      result.scores.push_back(entry.score);
-    }
-    if (result.proposals.size() == wanted || result.apart == 1) return result;
-  }
+  result.best = gather(result.best, space.groups.size(), context.world);
+  std::erase_if(result.best, [&](const ScoredPoint& entry) {
+    return entry.point == space.standard_point || options.measured.contains(entry.point);
+  });
+  result.propose(options.propose);
+  return result;
 }
 
 }  // namespace tpudist

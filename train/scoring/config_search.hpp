@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <set>
 #include <span>
 #include <string>
 #include <vector>
@@ -13,12 +14,13 @@
 
 namespace tpudist {
 
-// The score of a configuration; lower is faster.
+// What a search says of a configuration.
 struct PointScore {
-  double score = 0;
+  double estimate = 0;  // lower is faster
   double agree = 0;  // share of members that put it below the default
 };
-// Scores configurations. Thread-safe, and a pure function of the configurations.
+// Scores configurations. Thread-safe. The same list has the same scores; in another list a
+// configuration's score may differ by rounding.
 using PointScorer =
     std::function<std::vector<PointScore>(std::span<const ConfigSpace::Point> points)>;
 
@@ -34,6 +36,8 @@ class EnsembleScorer {
                  const ConfigSpace& space, const ScoresByMember& prediction,
                  const std::vector<bool>& used, double pessimism);
   std::vector<PointScore> operator()(std::span<const ConfigSpace::Point> points) const;
+  // [members that take part and tell configurations apart][points]
+  std::vector<std::vector<double>> z_scores(std::span<const ConfigSpace::Point> points) const;
 
  private:
   struct Scale {
@@ -44,7 +48,7 @@ class EnsembleScorer {
   const MemberWeights& weights_;
   const ConfigSpace& space_;
   double pessimism_;
-  std::vector<Scale> scales_;  // of members that take part and tell configurations apart
+  std::vector<Scale> scales_;  // of the members of z_scores
 };
 
 // Distinct configurations: the default, then at most count - 1 others, drawn uniformly.
@@ -53,39 +57,52 @@ std::vector<ConfigSpace::Point> reference_points(const ConfigSpace& space, std::
 
 // The weight of the members' deviation, and the number of graphs that chose it.
 struct Pessimism {
-  double share = 0.5;  // if no graph chose it
+  double share = 0.5;  // if none chose it
   std::int64_t graphs = 0;
 };
 // Of 0, 0.25, 0.5, 1 and 2 the weight with the smallest mean slowdown of the best of the first ten,
 // over the measured graphs that two members or more have not seen in training; the smaller one if two
-// are equal.
-Pessimism chosen_pessimism(const PredictionSource& predictions);
+// are equal. Fewer than five families choose nothing. `takes_part` [M]: members that count; empty: all.
+Pessimism chosen_pessimism(const PredictionSource& predictions,
+                           const std::vector<bool>& takes_part = {});
 
 struct SearchOptions {
   std::int64_t evaluations = 10'000;  // most configurations to score, of all starts together
   int starts = 8;                     // each has an equal share of the evaluations
   int propose = 10;
   std::uint64_t seed = 1;
-  // First points: the first start's, which is the default without it, and so on. The others, and
-  // those after a descent has ended, are drawn from `known`, or from the space if that is empty.
+  // Descents begin at these points, which the starts take in turn; without any, the first one at the
+  // default. The others are drawn from `known`, or from the space if that is empty.
   std::vector<ConfigSpace::Point> first = {}, known = {};
+  std::set<ConfigSpace::Point> measured = {};  // never proposed
+};
+
+struct ScoredPoint {
+  PointScore score;
+  ConfigSpace::Point point;
 };
 
 struct SearchResult {
   std::vector<ConfigSpace::Point> proposals;  // the best first; never the default
   std::vector<PointScore> scores;             // of the proposals
   PointScore standard;                        // of the default
-  std::int64_t evaluations = 0, distinct = 0;
+  std::int64_t evaluations = 0;
   int apart = 0;  // proposals differ in at least this number of groups
+  // What proposals are taken from: the best configurations of each start, the best first, each once.
+  std::vector<ScoredPoint> best;
+
+  // Proposes up to `count` of them: takes the best, and passes over a configuration that differs from
+  // a better proposal in less than `apart` groups. That is a quarter of the groups, or the largest
+  // number (by bisection) that leaves enough.
+  void propose(int count);
 };
 
 // Coordinate descent over groups. All configurations that differ from the present one in one group
 // are a slate; where several groups have a better choice, the two best such choices together, the
 // three best and so on are scored too; the best of all is the next. A start whose descent has ended
-// begins again until it has used its share. Starts are spread over ranks and threads; the result is
-// the same on any number of them. Takes the best configurations as proposals that differ in many
-// groups: a configuration that is closer to a better proposal is passed over, and the least distance
-// falls until there are enough. Collective.
+// begins again until it has used its share. Starts are spread over ranks and threads. A start is whole
+// on one rank, so its slates, and with them the result, are the same on any number of ranks and
+// threads. Collective.
 SearchResult find_configs(const ConfigSpace& space, const PointScorer& score,
                           const SearchOptions& options, JobContext& context);
 

@@ -65,6 +65,19 @@ std::vector<ModuleRanking::Member> judged_members(const ScoringSession& session,
   return members;
 }
 
+std::vector<RankingRun> ranking_runs(const std::vector<TrainedRun>& runs,
+                                     const std::vector<ModuleRanking::Member>& members) {
+  std::vector<RankingRun> ranking;
+  for (const TrainedRun& run : runs) {
+    ranking.push_back({run.path, run.parameter_hash, {}});
+    for (const auto& member : members) {
+      if (member.run == run.path && member.why_left_out.empty())
+        ranking.back().used.insert(member.member);
+    }
+  }
+  return ranking;
+}
+
 std::vector<const TrainedRun*> runs_to_rank(const Module& module,
                                             const std::vector<TrainedRun>& runs,
                                             JobContext& context) {

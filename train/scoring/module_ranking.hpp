@@ -9,6 +9,7 @@
 #include "data/loading/module_file.hpp"
 #include "dist/health/job_context.hpp"
 #include "results/scores/judgement.hpp"
+#include "results/scores/measurement_advice.hpp"
 #include "statistics/ranking/combination.hpp"
 #include "train/scoring/trained_run.hpp"
 
@@ -51,6 +52,10 @@ std::vector<ModuleRanking::Member> judged_members(const ScoringSession& session,
                                                   const ScoresByMember& prediction,
                                                   const JudgementOptions& options,
                                                   ThreadPool& pool);
+
+// The runs with their members that count.
+std::vector<RankingRun> ranking_runs(const std::vector<TrainedRun>& runs,
+                                     const std::vector<ModuleRanking::Member>& members);
 
 // Ranks a module, read with the runs' scored_reduction, by all members of all runs together.
 // Members, scores and order equal those of score_runs on the converted file as test split, which

@@ -95,9 +95,8 @@ class ScoringSession::Scorer {
   void require_scores_of_configs() const {
     if (network_.config().mixes_configs())
       throw ConfigError(fmt::format(
-          "{}: a configuration's score depends on the rest of its slate (a layer across "
-          "configurations), so configurations that no list holds have no score of their own; use "
-          "runs without such a layer",
+          "{}: a network with a layer across configurations scores a configuration only together "
+          "with others; use runs without such a layer",
           name_));
   }
 

@@ -78,20 +78,4 @@ struct HeatMap {
   std::string svg(double width) const;
 };
 
-// Series one below the other: the values of each are shades of one colour, from left to right.
-struct StripChart {
-  struct Strip {
-    std::string label;
-    std::vector<double> values;  // in 0 .. 1; NaN: no value
-    // Marked part of the strip, as shares 0 .. 1 of its length; none if equal.
-    double marked_from = 0, marked_to = 0;
-  };
-
-  std::string label;
-  std::string x_name;  // of the direction along the strips
-  std::vector<Strip> strips = {};
-
-  std::string svg(double width) const;
-};
-
 }  // namespace tpudist

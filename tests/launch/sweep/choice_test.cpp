@@ -156,25 +156,5 @@ TEST(Choice, AVariantWithAFailedMemberComesLast) {
   EXPECT_THAT(c.chosen(0), ElementsAre(1));
 }
 
-// A seed that adds 0.3 to all variants helps none of them: what is left are residuals of +-0.01.
-TEST(Choice, WhatSeedsAddToAllVariantsIsNoLuckOfOne) {
-  const Case c({{0.11, 0.39}, {0.19, 0.51}});
-  const auto found = deviation_beside_seeds(summarise(c.runs, c.results, ChoiceScore::valid));
-  ASSERT_TRUE(found);
-  EXPECT_NEAR(*found, 0.02, 1e-12);  // sqrt(4 x 0.01^2 / 1)
-  Case other = c;
-  other.runs[0].seed = 7;
-  EXPECT_FALSE(deviation_beside_seeds(summarise(other.runs, other.results, ChoiceScore::valid)));
-}
-
-// The expected largest of 2 normal numbers is 1 / sqrt(pi); of 25 it is 1.9653 (Harter, "Expected
-// values of normal order statistics", 1961).
-TEST(Choice, ExpectedOptimismIsTheExpectedMaximum) {
-  EXPECT_EQ(expected_optimism(1, 0.1), 0);
-  EXPECT_NEAR(expected_optimism(2, 1), 0.5642, 0.03);
-  EXPECT_NEAR(expected_optimism(25, 1), 1.9653, 0.01);
-  EXPECT_NEAR(expected_optimism(25, 0.03), 0.059, 0.001);
-}
-
 }  // namespace
 }  // namespace tpudist::test

@@ -10,6 +10,7 @@
 
 #include "core/safetensors/safetensors_file.hpp"
 #include "tests/support/paths.hpp"
+#include "tests/support/stored_numbers.hpp"
 
 namespace tpudist::test {
 
@@ -39,9 +40,11 @@ class GoldenCase {
   const SafetensorsFile& file() const { return file_; }
 
   GoldenTensor tensor(const std::string& name) {
-    return {file_.tensor(name).shape, file_.doubles(name)};
+    return {file_.tensor(name).shape, stored_numbers<double>(file_, name)};
   }
-  std::vector<std::int64_t> integers(const std::string& name) { return file_.integers(name); }
+  std::vector<std::int64_t> integers(const std::string& name) {
+    return stored_numbers<std::int64_t>(file_, name);
+  }
 
   // The tensors whose names begin with `prefix` and a dot, by the rest of the name: "weights",
   // "gradients", "statistics".

@@ -146,7 +146,8 @@ TEST(WeightsFile, RefusesScalesAndTemperaturesWithoutMeaning) {
 TEST(WeightsFile, RefusesWholeNumbers) {
   const TempDir folder;
   SafetensorsWriter writer;
-  writer.add("embedding.weight", {2, 2}, std::vector<std::int64_t>(4));
+  const std::vector<std::int64_t> numbers(4);
+  writer.add("embedding.weight", TensorType::i64, {2, 2}, std::as_bytes(std::span(numbers)));
   writer.write(folder / "w.safetensors");
   std::vector<float> flat(static_cast<std::size_t>(table().length()));
   EXPECT_THROW(read_weights(folder / "w.safetensors", table(), flat), DataError);

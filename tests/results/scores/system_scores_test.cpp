@@ -43,15 +43,12 @@ TEST_F(Systems, AreComparedByTrainings) {
                           HasSubstr("mean of members, 3 trainings of 2 members"),
                           HasSubstr("members together: A 0."),
                           HasSubstr("these graphs, if trained again (A - B)"),
-                          HasSubstr("; this test decides"),
-                          HasSubstr("not valid: spreads of trainings differ by more than 3 to 1"),
-                          HasSubstr("no p: with 4 families p cannot fall below 0.125"),
+                          HasSubstr("Welch's t test            p "),
                           HasSubstr("0 of 3 trainings collapsed, so the rate is at most 63 %"),
                           HasSubstr("if A and B differ far more on a few families"),
                           Not(HasSubstr("families without")), HasSubstr("the next family"),
                           HasSubstr("if nothing was known before, A leads on ")));
   const auto json = comparison_json(pair, found);
-  EXPECT_TRUE(json.at("these_graphs").at("exchanged_labels").is_null());
   EXPECT_EQ(json.at("a").at("runs").size(), 3u);
   EXPECT_EQ(json.at("difference"), found.difference);
   EXPECT_TRUE(json.at("these_graphs").at("margin").is_null());

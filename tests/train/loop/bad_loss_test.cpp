@@ -9,7 +9,6 @@
 #include <sstream>
 #include <utility>
 
-#include "core/error.hpp"
 #include "core/file_system.hpp"
 #include "tests/train/tiny_data.hpp"
 #include "tests/train/tiny_run.hpp"
@@ -17,7 +16,6 @@
 namespace tpudist::test {
 namespace {
 
-using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 
 constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
@@ -43,23 +41,6 @@ TEST(BadLoss, SkipsUntilTooManyInARowWereBad) {
   EXPECT_EQ(bad.judge(1, 1, 1), StepVerdict::take);  // and from the start again
   EXPECT_EQ(bad.judge(1, kNaN, 1), StepVerdict::skip);
   EXPECT_EQ(bad.judge(0, kNaN, 1), StepVerdict::skip);  // each member by itself
-}
-
-TEST(BadLoss, RollsBackWithHalfTheRateAFewTimes) {
-  BadLoss bad({BadLossConfig::Policy::roll_back, kInfinity}, 1);
-  double rate = 1;
-  EXPECT_EQ(bad.rate_factor(0), 1);
-  for (int i = 0; i < BadLoss::kMostRollBacks; ++i) {
-    EXPECT_EQ(bad.judge(0, kNaN, 1), StepVerdict::roll_back);
-    EXPECT_EQ(bad.judge(0, 1, 1), StepVerdict::take);
-    EXPECT_EQ(bad.rate_factor(0), rate /= 2);
-  }
-  EXPECT_EQ(bad.judge(0, kNaN, 1), StepVerdict::leave);
-  std::map<std::string, double> numbers;
-  bad.save(numbers);
-  BadLoss saved({BadLossConfig::Policy::roll_back, kInfinity}, 1);
-  saved.restore(numbers);
-  EXPECT_EQ(saved.rate_factor(0), rate);
 }
 
 // Losses of the logged steps, a list of members each.
@@ -130,28 +111,6 @@ TEST(BadLoss, OfARunSkipsTheStep) {
   }
   EXPECT_GE(skipped, 1);
   expect_same_bits_when_stopped(experiment, folder);
-}
-
-TEST(BadLoss, OfARunRollsTheMemberBack) {
-  const TempDir folder;
-  const Experiment experiment = with_a_bad_loss(folder, "roll_back");
-  const TrainOutcome outcome = run(experiment, folder / "run");
-  EXPECT_THAT(outcome.failed, IsEmpty());
-  EXPECT_NE(outcome.parameter_hash,
-            run(with_a_bad_loss(folder, "skip"), folder / "skip").parameter_hash);
-  expect_same_bits_when_stopped(experiment, folder);
-}
-
-TEST(BadLoss, RollsBackOnlyToRegularCheckpoints) {
-  EXPECT_THROW(tiny_experiment({"train.on_bad_loss=roll_back"}), ConfigError);
-  const Experiment experiment =
-      tiny_experiment({"train.on_bad_loss=roll_back", "train.checkpoint_every=2"});
-  const TempDir folder;
-  run(experiment, folder / "run", 1, false, stop_after(1));
-  EXPECT_THROW(
-      test::resume(tiny_experiment({"train.on_bad_loss=roll_back", "train.checkpoint_every=3"}),
-                   folder / "run"),
-      ConfigError);
 }
 
 }  // namespace

@@ -327,8 +327,11 @@ TEST(DryRun, TimesSharesOfAllKindsOfSteps) {
 
 // Rank 0 has two units of work, rank 1 has one.
 TEST(RankForecast, AddsComputationPlanningUpdateAndMessages) {
-  const RankLoad load{
-      .ranks = 2, .first = 2, .mean = 1.5, .slowest = 2, .exchange = {.bytes = 64, .messages = 2}};
+  const RankLoad load{.ranks = 2,
+                      .work = {2, 1},
+                      .mean = 1.5,
+                      .slowest = 2,
+                      .exchange = {.bytes = 64, .messages = 2}};
   const LinkSpeed links{.latency = 1e-3, .bandwidth = 6400};
   const RankForecast host = forecast_step(load, {.compute = 10e-3, .planning = 2e-3}, links, 6e-3,
                                           /*hides_planning=*/false);
@@ -351,7 +354,7 @@ TEST(RankForecast, LoadsAreThoseOfTheAssignment) {
   UnitCosts step{0, {}};
   for (const SlateId& slate : first.slates) step.work.push_back(slate.graph == 0 ? 3 : 1);
   const auto load = [&](int ranks) {
-    return rank_load(planner, ranks, std::span(&step, 1), 64, false);
+    return rank_load(planner, ranks, std::span(&step, 1), 64, Exchanged::trees);
   };
   EXPECT_EQ(load(1).slowest, 8);
   EXPECT_EQ(load(1).exchange.bytes, 0);

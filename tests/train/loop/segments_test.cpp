@@ -293,12 +293,9 @@ TEST_F(Segments, NameMistakes) {
   EXPECT_THAT(mistake({"data.segments={by: consecutive, nodes: 0}"}), HasSubstr("nodes"));
   if (has_metis())
     EXPECT_THAT(mistake({"data.segments={by: metis, nodes: 9}"}), HasSubstr("at least 10"));
-  EXPECT_THAT(mistake({"data.segments={by: node_splits, nodes: 5}"}), HasSubstr("own sizes"));
   EXPECT_THAT(mistake({kCut, "model.readout.pool=mean"}), HasSubstr("sum over nodes"));
   EXPECT_THAT(mistake({kCut, "loss={mape: {}}"}), HasSubstr("differences"));
   EXPECT_THAT(mistake({kCut, "data.reduce={max_nodes: 5}"}), HasSubstr("max_nodes"));
-  EXPECT_THAT(mistake({kCut, "train.on_bad_loss=roll_back", "train.checkpoint_every=2"}),
-              HasSubstr("roll_back"));
   EXPECT_THAT(mistake({"batch.stale_keep=1.5"}), HasSubstr("stale_keep"));
   EXPECT_THAT(mistake({"batch.stale_keep=0.25"}), HasSubstr("data.segments.by"));
   EXPECT_NO_THROW(tiny_experiment({"batch.stale_keep=0.25", "data.segments={by: none}"}));

@@ -148,10 +148,10 @@ void compare_steps(const OptimizerConfig& config) {
     }
     std::vector<bool> active(kMembers, true);
     active[kInactive] = false;
-    const std::vector<double> rates{1, 0.5, 1, step == 1 ? 0.0 : 2.0};
-    host.step(flat, gradients, stride, norms, active, rates, pool);
+    const double rate = step == 1 ? 0 : 1 + 0.5 * step;
+    host.step(flat, gradients, stride, norms, active, rate, pool);
     average.add(flat, active, step + 1, kSteps, pool);
-    kernels.step(gradients, counted.begin_step(norms, active, rates), counted.tensor_clip());
+    kernels.step(gradients, counted.begin_step(norms, active, rate), counted.tensor_clip());
     const std::vector<float> shares = points.begin_point(active, step + 1, kSteps);
     launch_average_point(kMembers, length, shares.data(), kernels.flat.data(),
                          kernels.average.data(), nullptr);

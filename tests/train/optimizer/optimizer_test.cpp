@@ -78,7 +78,7 @@ std::vector<float> train(const TwoMembers& two, const OptimizerConfig& config) {
     const auto norms = optimizer.gradient_norms(gradients, two.table().length(), pool);
     const bool second_member = step != 2;
     optimizer.step(flat, gradients, two.table().length(), norms, {true, second_member},
-                   {factors[step], factors[step]}, pool);
+                   factors[step], pool);
   }
   EXPECT_THAT(optimizer.steps(), ElementsAre(4, 3));
   return flat;
@@ -175,7 +175,7 @@ TEST(FlatOptimizer, DecaysEachGroupAsTorchDoes) {
     gradients[16 * g + 1] = -2;
   }
   for (int step = 0; step < 2; ++step)
-    optimizer.step(flat, gradients, table.length(), {}, {true}, {1}, pool);
+    optimizer.step(flat, gradients, table.length(), {}, {true}, 1, pool);
   std::vector<float> values;
   for (std::size_t g = 0; g < 5; ++g) values.insert(values.end(), {flat[16 * g], flat[16 * g + 1]});
   expect_near(values, {0.479010522f, -0.229510248f, 1.48000002f, -0.229999989f, 2.47003031f,
@@ -196,8 +196,8 @@ TEST(FlatOptimizer, LeavesStatisticsAlone) {
   for (int step = 0; step < 3; ++step) {
     const auto norms = optimizer.gradient_norms(gradients, 48, pool);
     EXPECT_NEAR(norms[0], other.gradient_norms(of_few, 32, pool)[0], 1e-12);
-    optimizer.step(flat, gradients, 48, norms, {true}, {1}, pool);
-    other.step(few, of_few, 32, norms, {true}, {1}, pool);
+    optimizer.step(flat, gradients, 48, norms, {true}, 1, pool);
+    other.step(few, of_few, 32, norms, {true}, 1, pool);
   }
   EXPECT_NE(flat[0], 0.7f);
   for (std::size_t i = 0; i < 16; ++i) {
@@ -225,7 +225,7 @@ TEST(FlatOptimizer, LeavesMembersThatSitOutAsTheyWere) {
   std::vector<float> flat = two.parameters();
   std::vector<float> gradients = two.gradients(0);
   gradients[0] = std::numeric_limits<float>::quiet_NaN();
-  optimizer.step(flat, gradients, two.table().length(), {}, {false, true}, {1, 1}, pool);
+  optimizer.step(flat, gradients, two.table().length(), {}, {false, true}, 1, pool);
   EXPECT_EQ(two.values(flat, 0), two.values(two.parameters(), 0));
   EXPECT_NE(two.values(flat, 1), two.values(two.parameters(), 1));
   EXPECT_THAT(optimizer.steps(), ElementsAre(0, 1));
@@ -266,8 +266,7 @@ TEST(FlatOptimizer, SameBitsForAnyNumberOfThreads) {
     std::vector<float> flat = start;
     for (int step = 0; step < 3; ++step) {
       norms.push_back(optimizer.gradient_norms(gradients, table.length(), pool));
-      optimizer.step(flat, gradients, table.length(), norms.back(), {true, true, true}, {1, 1, 1},
-                     pool);
+      optimizer.step(flat, gradients, table.length(), norms.back(), {true, true, true}, 1, pool);
     }
     flats.push_back(flat);
   }
@@ -284,8 +283,8 @@ TEST(FlatOptimizer, RefusesBuffersThatDoNotFit) {
   std::vector<float> flat = two.parameters(), few(10);
   const std::int64_t length = two.table().length();
   EXPECT_THROW(optimizer.gradient_norms(few, length, pool), Error);
-  EXPECT_THROW(optimizer.step(few, flat, length, {}, {true, true}, {1, 1}, pool), Error);
-  EXPECT_THROW(optimizer.step(flat, flat, length, {}, {true}, {1}, pool), Error);
+  EXPECT_THROW(optimizer.step(few, flat, length, {}, {true, true}, 1, pool), Error);
+  EXPECT_THROW(optimizer.step(flat, flat, length, {}, {true}, 1, pool), Error);
 }
 
 TEST(OptimizerConfig, DecayOfAGroupDefaultsToTheDecayOfAll) {

@@ -81,16 +81,6 @@ TEST(Schedule, EveryCycleBeginsAtTheTop) {
   for (int cycle = 0; cycle < 49; ++cycle) EXPECT_EQ(cosine(3 * cycle, 147), 1) << cycle;
 }
 
-// torch.optim.lr_scheduler.CyclicLR with base_lr 0.2, max_lr 1 and four steps up and down.
-TEST(Schedule, TriangularRisesAndFalls) {
-  const ScheduleConfig cyclic =
-      read_schedule("schedule: {name: triangular, floor: 0.2, cycles: 2}");
-  const double expected[] = {0.2, 0.4, 0.6, 0.8, 1, 0.8, 0.6, 0.4, 0.2, 0.4};
-  for (int step = 0; step < 10; ++step) EXPECT_NEAR(cyclic(step, 16), expected[step], 1e-15);
-  EXPECT_NEAR(cyclic(15, 16), 0.4, 1e-15);
-  EXPECT_DOUBLE_EQ(cyclic(16, 16), 0.2);
-}
-
 // tests/golden/schedule.py
 TEST(Schedule, CosineWithWarmUpEqualsThatOfTorch) {
   std::istringstream golden(
@@ -118,7 +108,6 @@ TEST(Schedule, NamesMistakes) {
   EXPECT_THAT(schedule_mistake("schedule: {name: multistep, at: [0.5, 1]}"), HasSubstr("below 1"));
   EXPECT_THAT(schedule_mistake("schedule: {warmup: 1}"), HasSubstr("below 1"));
   EXPECT_THAT(schedule_mistake("schedule: {name: cosine, cycles: 0}"), HasSubstr("cycles"));
-  EXPECT_THAT(schedule_mistake("schedule: {name: triangular, warmup: 0.1}"), HasSubstr("rises"));
   EXPECT_THAT(schedule_mistake("schedule: {name: cosin}"), HasSubstr("cosine"));
   EXPECT_THAT(schedule_mistake("schedule: {name: constant, at: [0.5]}"), HasSubstr("test.yaml:1:"));
 }

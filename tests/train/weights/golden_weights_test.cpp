@@ -72,7 +72,8 @@ test::SlateCase slate_of(GoldenCase& golden) {
 // Writes tensors as PyTorch would save them alone.
 void write(const std::filesystem::path& path, const std::map<std::string, GoldenTensor>& tensors) {
   SafetensorsWriter writer;
-  for (const auto& [name, tensor] : tensors) writer.add(name, tensor.shape, tensor.values);
+  for (const auto& [name, tensor] : tensors)
+    writer.add(name, TensorType::f64, tensor.shape, std::as_bytes(std::span(tensor.values)));
   writer.write(path);
 }
 

@@ -48,14 +48,9 @@ TEST(ChartsTest, AllAreWellFormedAndEscaped) {
                     .rows = {kName, "2"},
                     .columns = {"0", kName},
                     .values = {{0.5, kNone}, {0.25, 0.75}}};
-  const StripChart strips{
-      .label = kName,
-      .x_name = kName,
-      .strips = {{.label = kName, .values = {0, kNone, 1}, .marked_from = 0.5, .marked_to = 1}}};
   EXPECT_THAT(map.svg(324), HasSubstr("height=\"116\""));  // 48 and 34 for each row
   for (const double width : kWidths) {
-    for (const std::string& svg :
-         {line_chart().svg(width), intervals.svg(width), map.svg(width), strips.svg(width)}) {
+    for (const std::string& svg : {line_chart().svg(width), intervals.svg(width), map.svg(width)}) {
       EXPECT_EQ(XmlFault::find(svg), "");
       EXPECT_THAT(svg, AllOf(Not(HasSubstr("<script")), Not(HasSubstr("nan"))));
     }
@@ -77,7 +72,6 @@ TEST(ChartsTest, NoValuesNoChart) {
   EXPECT_EQ(empty.svg(300), "");
   EXPECT_EQ(IntervalChart().svg(300), "");
   EXPECT_EQ(HeatMap().svg(300), "");
-  EXPECT_EQ(StripChart().svg(300), "");
 }
 
 TEST(ChartsTest, AValueThatIsNotThereCutsTheLine) {

@@ -1,0 +1,368 @@
+"""Measures the configurations of a program on the machine at hand (docs/measure.md)."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import gc
+import hashlib
+import json
+import math
+import os
+import pathlib
+import re
+import signal
+import sys
+import time
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from .device import Compiled, Device, failure
+from .errors import ConfigError, Error, Stopped
+from .hlo import Changes, Program, Space, kept
+from .journal import Journal, write_results
+from .timing import TWIN, Estimate, compare, corrected, estimates, machine_warnings, measure_round
+
+__all__ = ["Bench", "Measured", "main", "measure", "percent", "seconds_of", "share_of", "stops"]
+
+_Path = str | os.PathLike[str]
+
+
+def _difference(results: Sequence[npt.NDArray[Any]], default: Sequence[npt.NDArray[Any]]) -> float:
+    """The largest difference between results, by the largest value of the result. A result that is a thousandth of
+    others may be the rounding of a sum that is 0, so at least a thousandth of the largest value of all counts."""
+    found = []
+    for own, other in zip(results, default, strict=True):
+        kind = np.complex128 if own.dtype.kind == "c" else np.float64
+        a, b = own.astype(kind), other.astype(kind)
+        finite = np.isfinite(b)
+        if not np.array_equal(np.isfinite(a), finite):
+            return math.inf
+        found.append((float(np.abs(a - b)[finite].max(initial=0)), float(np.abs(b[finite]).max(initial=0))))
+    least = max((scale for _, scale in found), default=0.0) / 1000
+    return max((difference / max(scale, least, 1e-300) for difference, scale in found), default=0.0)
+
+
+def _tolerance(results: Sequence[npt.NDArray[Any]]) -> float:
+    """That of the coarsest type of the results: other layouts sum in another order."""
+    return max((0.05 if own.dtype.itemsize < 4 and own.dtype.kind not in "iub" else 1e-3 for own in results), default=0)
+
+
+@dataclasses.dataclass(frozen=True)
+class Measured:
+    """A configuration with what was found."""
+
+    number: int  # in the journal; 0 is the default
+    changes: Changes
+    program: int | None = None  # the first configuration with an equal optimised program; None if it failed
+    time: Estimate | None = None  # logarithm of ns
+    ratio: Estimate | None = None  # logarithm of the time by the default's
+    kept: int = 0
+    forced: int = 0
+    error: str = ""
+
+
+class Bench:
+    """Measures configurations of one program, in as many calls as one likes, into one journal."""
+
+    def __init__(
+        self, module: _Path, default: _Path, out: _Path, *, configs: str = "default", device: str = "",
+        inputs: _Path | None = None, calls: int = 3, seed: int = 1, tolerance: float | None = None, quiet: bool = False,
+    ) -> None:
+        os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")  # else XLA logs what it does
+        self.out = pathlib.Path(out)
+        if self.out.suffix != ".pb":
+            raise ConfigError(f"--out {out}: is a tuning file, NAME.pb; NAME.npz and NAME.jsonl are written beside it")
+        self.program = Program(pathlib.Path(module))
+        self.default = pathlib.Path(default)
+        self.space: Space = self.program.space(self.default, configs)
+        self.device = Device(self.program, device, pathlib.Path(inputs) if inputs else None)
+        self._calls, self._seed, self._tolerance, self._quiet = calls, seed, tolerance, quiet
+        given = [self.program.proto, self.default.read_bytes(), pathlib.Path(inputs).read_bytes() if inputs else b""]
+        names = ("module", "default dump", "inputs")
+        facts = {name: hashlib.sha256(one).hexdigest()[:16] for name, one in zip(names, given, strict=True)}
+        self.journal = Journal(self.out.with_suffix(".jsonl"), {**facts, **self.device.facts(), "calls": calls})
+        self._compiled: dict[int, Compiled] = {}  # by program, and TWIN
+        self._results: list[npt.NDArray[Any]] = []  # of the default
+        self._by_fingerprint: dict[str, int] = {}
+        for number, one in enumerate(self.journal.configs):
+            if "program" in one:
+                self._by_fingerprint.setdefault(one["fingerprint"], number)
+        self._prepare_default()
+
+    def _prepare_default(self) -> None:
+        try:
+            compiled = self.device.compile(self.program.with_layouts([]))
+            self._results = self.device.results(compiled)
+        except Error as error:
+            raise Error(f"{self.program.path}: the default {error}") from error
+        if not all(np.isfinite(own.astype(np.complex128)).all() for own in self._results):
+            self.warn("results of the default are not finite with made inputs, so comparing them says less: --inputs")
+        if self.program.donates:
+            self.warn("the program may overwrite inputs; it was measured without")
+        if not self.journal.configs:
+            self.journal.add_config({}, program=0, fingerprint=compiled.fingerprint, kept=0, forced=0)
+            self._by_fingerprint[compiled.fingerprint] = 0
+        elif self.journal.configs[0]["fingerprint"] != compiled.fingerprint:
+            self.warn("the default compiles to another program than before: has XLA_FLAGS changed?")
+        self._compiled[0] = compiled
+        self._compiled[TWIN] = self.device.compile(self.program.with_layouts([]))
+
+    def warn(self, text: str) -> None:
+        print(f"tpudist: warning: {self.program.path}: {text}", file=sys.stderr)
+
+    def show(self, text: str) -> None:
+        """A line that the next one replaces, in a terminal."""
+        if not self._quiet and sys.stderr.isatty():
+            print(f"\r\033[K{text}", end="", file=sys.stderr, flush=True)
+
+    def take(self, configs: Sequence[Changes], until: float = math.inf) -> list[int]:
+        """Compiles and checks the configurations that the journal lacks, until a time. Returns their numbers."""
+        numbers = []
+        for at, changes in enumerate(configs):
+            number = self.journal.number_of(changes)
+            if number is None and time.monotonic() < until:
+                self.show(f"compiling configuration {at + 1} of {len(configs)}")
+                number = self._take(changes)
+            if number is not None:
+                numbers.append(number)
+        self.show("")
+        return numbers
+
+    def _take(self, changes: Changes) -> int:
+        number = len(self.journal.configs)
+        constraints = self.program.constraints(self.space, changes)
+        try:
+            compiled = self.device.compile(self.program.with_layouts(constraints))
+            known = self._by_fingerprint.get(compiled.fingerprint)
+            if known is None:
+                results = self.device.results(compiled)
+                difference = _difference(results, self._results)
+                tolerance = _tolerance(self._results) if self._tolerance is None else self._tolerance
+                if difference > tolerance:
+                    raise Error(f"results differ from the default's: by {difference:.2g} of the largest value, and "
+                                f"{tolerance:.2g} is allowed")
+                self._compiled[number] = compiled
+                self._by_fingerprint[compiled.fingerprint] = known = number
+        except Error as error:
+            return self.journal.add_config(changes, error=str(error))
+        held = kept(constraints, compiled.optimised)
+        lost = [str(one) for one, is_kept in zip(constraints, held, strict=True) if not is_kept]
+        return self.journal.add_config(
+            changes, program=known, fingerprint=compiled.fingerprint, kept=sum(held), forced=len(held), lost=lost
+        )
+
+    def _callable(self, program: int) -> Callable[[], object]:
+        compiled = self._compiled.get(program)
+        if compiled is None:  # of an earlier process
+            text = self.program.with_layouts(self.program.constraints(self.space, self.journal.changes(program)))
+            compiled = self._compiled[program] = self.device.compile(text)
+            if compiled.fingerprint != self.journal.configs[program]["fingerprint"]:
+                self.warn(f"configuration {program} compiles to another program than before")
+        return lambda: self.device.call(compiled)
+
+    def run(
+        self, numbers: Sequence[int], *, precision: float = 0.005, rounds: int = 0, until: float = math.inf,
+        least: int = 5, most: int = 200, kind: str = "measure",
+    ) -> list[dict[str, Any]]:
+        """Rounds of these configurations' programs and both copies of the default, until there are `rounds`, or the
+        standard error of each program's time is below `precision`, or the time is over. Returns all such rounds."""
+        programs = {int(self.journal.configs[number].get("program", 0)) for number in numbers} - {0}
+        calls = {TWIN: self._callable(TWIN), 0: self._callable(0)}
+        for program in sorted(programs):
+            try:
+                call = self._callable(program)
+                call()
+                calls[program] = call
+            except Exception as error:  # beside the others it may run out of memory
+                self._compiled.pop(program, None)
+                self.journal.drop(program, failure(error))
+        own = [one for one in self.journal.rounds if one["programs"] == sorted(calls) and one["kind"] == kind]
+        gc.collect()
+        gc.disable()
+        try:
+            while len(own) < (rounds or most):
+                if not rounds and len(own) >= least:
+                    worst = max(one.error for one in estimates(own).values())
+                    self.show(f"round {len(own)}: standard errors up to {100 * worst:.2f} %")
+                    if worst <= precision:
+                        break
+                if own and time.monotonic() > until:
+                    break
+                self.journal.add_round(kind=kind, **measure_round(calls, len(own), self._seed, self._calls))
+                own.append(self.journal.rounds[-1])
+        finally:
+            gc.enable()
+            self.show("")
+        return own
+
+    def forget(self, numbers: set[int]) -> None:
+        """Frees the programs of all other configurations; they are compiled again where they are needed."""
+        kept_programs = {self.journal.configs[number].get("program") for number in numbers} | {0, TWIN}
+        self._compiled = {program: one for program, one in self._compiled.items() if program in kept_programs}
+
+    def measured(self) -> list[Measured]:
+        """All configurations of the journal."""
+        rounds = self.journal.rounds
+        times = estimates(rounds)
+        ratios = {program: compare(rounds, program) for program in times}
+        found = []
+        for number, one in enumerate(self.journal.configs):
+            changes, program = self.journal.changes(number), one.get("program")
+            known = program if program in times else None
+            found.append(
+                Measured(
+                    number, changes, program, None if known is None else times[known],
+                    None if known is None else ratios[known], one.get("kept", 0), one.get("forced", 0),
+                    one.get("error", ""),
+                )
+            )
+        return found
+
+    def write(self) -> None:
+        """Writes the tuning file and the NPZ: a row for each configuration and round, corrected for slow rounds."""
+        rows = []
+        for own in corrected(self.journal.rounds):
+            for number, one in enumerate(self.journal.configs):
+                if one.get("program") in own:
+                    rows.append((self.journal.changes(number), round(math.exp(own[one["program"]]))))
+        failed = [self.journal.changes(n) for n, one in enumerate(self.journal.configs) if "error" in one]
+        if rows:
+            write_results(self.out, self.program.proto, self.space, rows, failed)
+
+
+def measure(
+    module: _Path, *, default: _Path, out: _Path, configs: str = "neighbours", precision: str = "0.5%", rounds: int = 0,
+    budget: str = "", show: str = "", **options: Any,
+) -> list[Measured]:
+    """`tpudist measure`. Returns the configurations, the default first. `show`: prints "text" or "json"."""
+    begin, share, seconds = time.monotonic(), share_of(precision), seconds_of(budget)
+    until = begin + seconds
+    bench = Bench(module, default, out, configs=os.fspath(configs), **options)
+    with stops(bench):
+        numbers = bench.take([{}, *bench.space.configs], until)
+        if missing := 1 + len(bench.space.configs) - len(numbers):
+            bench.warn(f"--budget {budget}: {missing} configurations were not compiled")
+        bench.run(numbers, precision=share, rounds=rounds, until=until)
+        bench.write()
+    found = bench.measured()
+    if show == "json":
+        print(json.dumps(_json(bench, found)))
+    elif show:
+        print(_text(bench, found), end="")
+    return found
+
+
+@contextlib.contextmanager
+def stops(bench: Bench) -> Iterator[None]:
+    """Ctrl-C and SIGTERM end the work after writing what there is."""
+    def stop(number: int, frame: object) -> None:
+        raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGTERM, stop)
+    try:
+        yield
+    except KeyboardInterrupt:
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)
+        bench.write()
+        rounds = len(bench.journal.rounds)
+        raise Stopped(f"{bench.out}: stopped after {rounds} rounds; the same command goes on") from None
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+def percent(estimate: Estimate) -> str:
+    """A logarithm of a ratio as a change, with its standard error."""
+    error = "" if math.isnan(estimate.error) else f" +- {_error(estimate)}"
+    return f"{100 * math.expm1(estimate.value):+.2f}{error or ' %'}"
+
+
+def _error(estimate: Estimate) -> str:
+    return "-" if math.isnan(estimate.error) else f"{100 * estimate.error:.2f} %"
+
+
+def _text(bench: Bench, found: Sequence[Measured], top: int = 10) -> str:
+    timed = sorted((one for one in found if one.time), key=lambda one: one.time.value if one.time else 0)
+    programs = {one.program for one in timed}
+    forced, held = sum(one.forced for one in found), sum(one.kept for one in found)
+    facts = bench.device.facts()
+    lines = [
+        f"{bench.program.name}: {len(found)} configurations, {len(programs)} distinct programs, "
+        f"{len(bench.journal.rounds)} rounds on {facts['device']}",
+        f"kept {held} of {forced} forced layouts",
+        "",
+        f"{'config':>6} {'time':>12} {'error':>8} {'than default':>18} {'kept':>9}  program of",
+    ]
+    shown = timed[:top] if any(one.number == 0 for one in timed[:top]) else [*timed[:top], found[0]]
+    for one in shown:
+        if one.time is None or one.ratio is None:
+            continue
+        ratio = "default" if one.number == 0 else percent(one.ratio)
+        lines.append(
+            f"{one.number:>6} {math.exp(one.time.value) / 1e6:>9.4f} ms {_error(one.time):>8} {ratio:>18} "
+            f"{f'{one.kept}/{one.forced}':>9}  {'' if one.program == one.number else one.program}".rstrip()
+        )
+    lines.append(f"A/A: a second copy of the default: {percent(compare(bench.journal.rounds, TWIN))}")
+    lines += [f"configuration {one.number}: {one.error}" for one in found if one.error]
+    lines += [f"warning: {text}" for text in machine_warnings(bench.journal.rounds)]
+    lines.append(f"written: {bench.out}, {bench.out.with_suffix('.npz')}")
+    return "\n".join(lines) + "\n"
+
+
+def _number(value: float) -> float | None:
+    return value if math.isfinite(value) else None
+
+
+def _json(bench: Bench, found: Sequence[Measured]) -> dict[str, Any]:
+    twin = compare(bench.journal.rounds, TWIN)
+    result: dict[str, Any] = {
+        "file": str(bench.program.path), **bench.device.facts(), "rounds": len(bench.journal.rounds),
+        "a_a": {"ratio": math.exp(twin.value), "standard_error": _number(twin.error)},
+        "warnings": machine_warnings(bench.journal.rounds), "ranking": [],
+    }
+    for one in sorted(found, key=lambda one: one.time.value if one.time else math.inf):
+        entry: dict[str, Any] = {"config": one.number}
+        if one.time and one.ratio:
+            entry |= {"time": math.exp(one.time.value), "standard_error": _number(one.time.error),
+                      "ratio": math.exp(one.ratio.value), "ratio_standard_error": _number(one.ratio.error)}
+        entry |= {"error": one.error} if one.error else {"program": one.program, "kept": one.kept, "forced": one.forced}
+        result["ranking"].append({**entry, "layouts": bench.space.layouts(one.changes)})
+    return result
+
+
+def share_of(text: str) -> float:
+    found = re.fullmatch(r"\s*([\d.]+)\s*%\s*", text)
+    if not found or not 0 < float(found[1]) < 100:
+        raise ConfigError(f"--precision {text}: is no percentage, such as 0.5%")
+    return float(found[1]) / 100
+
+
+def seconds_of(text: str) -> float:
+    """30s, 10m or 2h; nothing is no limit."""
+    if not text:
+        return math.inf
+    found = re.fullmatch(r"(\d+(?:\.\d+)?)([smh])", text)
+    if not found:
+        raise ConfigError(f"--budget {text}: is no time, such as 30s, 10m or 2h")
+    return float(found[1]) * {"s": 1, "m": 60, "h": 3600}[found[2]]
+
+
+def main(text: str) -> int:
+    """Runs a command for the program `tpudist`, which has parsed its options. Returns the exit code."""
+    from .tune import tune
+
+    arguments = json.loads(text)
+    command = arguments.pop("command")
+    try:
+        (tune if command == "tune" else measure)(**arguments)
+    except Error as error:
+        for line in str(error).splitlines():
+            print(f"tpudist: error: {line}", file=sys.stderr)
+        return error.exit_code
+    except OSError as error:
+        print(f"tpudist: error: {error.filename or command}: {error.strerror}", file=sys.stderr)
+        return 1
+    return 0
