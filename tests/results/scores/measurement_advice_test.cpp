@@ -36,8 +36,8 @@ TEST_F(MeasurementAdviceTest, SaysHowManyOfTheFirstToMeasure) {
   EXPECT_EQ(advice.json().at("count"), 1);
   const MeasurementAdvice none = advise({run}, 0.9);
   EXPECT_THAT(none.text(30),
-              StartsWith("how many to measure is not known: 4 families of unseen graphs cannot "
-                         "promise 90 % confidence, 9 can\n"));
+              StartsWith("cannot say how many to measure: 90 % confidence needs unseen graphs of 9 "
+                         "families; these runs have 4\n"));
   EXPECT_TRUE(none.json().at("count").is_null());
   EXPECT_EQ(none.json().at("least_families"), 9);
 }
@@ -62,7 +62,7 @@ TEST_F(MeasurementAdviceTest, SaysWhatARunLacks) {
   ++other.parameter_hash;
   EXPECT_THAT(advise({other}).unknown, HasSubstr("is of other weights than those that rank"));
   EXPECT_THAT(advise({none}).text(30),
-              AllOf(StartsWith("how many to measure is not known: "),
+              AllOf(StartsWith("cannot say how many to measure: "),
                     HasSubstr("none has no predictions of graphs that its members never saw "
                               "(predictions.rows)")));
   EXPECT_THAT(advise({none}).json().at("unknown").get<std::string>(), HasSubstr("no predictions"));

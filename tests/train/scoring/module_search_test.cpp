@@ -134,7 +134,7 @@ TEST_F(ModuleSearchTest, RefusesWhatItCannotSearch) {
                          "model={encoder: {node_transform: standardised, width: 8}, blocks: "
                          "[{layer: sage, width: 8}, {layer: config_attention}], readout: {pool: "
                          "mean+max}}"})};
-  EXPECT_THAT(refusal(mixing, npz()), HasSubstr("depends on the rest of its slate"));
+  EXPECT_THAT(refusal(mixing, npz()), HasSubstr("a layer across configurations scores a configuration only together"));
   NpzFixture one = NpzFixture::layout();
   for (std::size_t i = 0; i < one.features.size(); ++i)
     one.features[i] = one.features[i % (2 * kLayoutConfigFeatures)];
