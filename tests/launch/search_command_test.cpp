@@ -52,7 +52,7 @@ TEST_F(SearchCommand, ProposesLayoutsOfAModuleThatRankScoresAlike) {
   const auto& list = json["ranking"];
   ASSERT_EQ(list.size(), 5u);
   EXPECT_EQ(list[0]["default"], true);
-  EXPECT_EQ(list[0]["gain"]["mean"], 0);
+  EXPECT_EQ(list[0]["gain"], 0);
   for (std::size_t k = 1; k < list.size(); ++k) {
     EXPECT_EQ(list[k]["rank"], k);
     EXPECT_FALSE(list[k].contains("default"));
@@ -69,7 +69,6 @@ TEST_F(SearchCommand, ProposesLayoutsOfAModuleThatRankScoresAlike) {
     EXPECT_EQ(own["score"], entry["score"]);
     EXPECT_EQ(own["deviation"], entry["deviation"]);
     EXPECT_EQ(own["layouts"], entry["layouts"]);
-    EXPECT_EQ(own["gain"], entry["gain"]);
   }
   EXPECT_EQ(ranked["default"]["config"], 0);
 }
@@ -78,13 +77,12 @@ TEST_F(SearchCommand, PrintsProposalsAndTheDefault) {
   const std::string text = printed(search(test_));
   EXPECT_THAT(text, AllOf(HasSubstr(" of operations that change together, "),
                           HasSubstr("searched by 2 of 2 members (z_score): run step 3\n"),
-                          HasSubstr("200 evaluations, "),
-                          HasSubstr("pessimism 0.5 (without predictions.h5 to choose by)"),
-                          ContainsRegex("\n +4 [^\n]+\n +- [^\n]+ 0.0000 +0/2 +0\nthe last row is"),
+                          HasSubstr("200 evaluations from 2 starts; pessimism 0.5 (too few families"),
+                          ContainsRegex("\n +4 [^\n]+\n +- [^\n]+ 0.0000 +0 % +0\nthe last row is"),
                           Not(HasSubstr("broken"))));
   const std::string free = printed(search(test_, "--free"));
   EXPECT_THAT(free, AllOf(HasSubstr("(left by --free)"), ContainsRegex("groups +broken\n"),
-                          HasSubstr("so trust these scores less")));
+                          HasSubstr("trust these scores less")));
   const auto broken = found(before_, "--free")["ranking"];
   EXPECT_EQ(broken[0]["broken"], 0);
   EXPECT_TRUE(std::ranges::any_of(broken, [](const auto& entry) { return entry["broken"] > 0; }));
@@ -153,32 +151,24 @@ TEST_F(SearchCommand, SynthKnowsTheTrueTimesOfProposals) {
 
 TEST_F(SearchCommand, RefusesWhatItCannotSearch) {
   EXPECT_EQ(call("search " + test_).exit_code, 2);
-  EXPECT_EQ(call("search none.npz --run run").exit_code, 2);
-  EXPECT_THAT(output_of(call(search(test_, "--run .")), 2), HasSubstr("run"));
   EXPECT_THAT(output_of(call("search " + test_ + " --run run --evaluations 7"), 2),
-              HasSubstr("--evaluations 7: are fewer than one for each of --starts 8"));
-  for (const std::string option : {"--evaluations 0", "--starts 0", "--propose 0", "--propose 1001",
-                                   "--seed -1", "--combine median"})
+              HasSubstr("--evaluations 7: give at least 8, one for each start"));
+  for (const std::string option : {"--evaluations 0", "--starts 0", "--propose 0", "--seed -1"})
     EXPECT_EQ(call(search(test_, option)).exit_code, 2) << option;
   train("tile", "data.collection=tile:xla model.preset=latenciaga_tile");
   const std::string kernel = source_of("valid", "tile/xla").string();
   EXPECT_THAT(output_of(call("search " + kernel + " --run tile --quiet"), 2),
               HasSubstr("tile sizes need no search"));
   EXPECT_EQ(call("search " + kernel + " --run run --quiet").exit_code, 3);
-  EXPECT_EQ(call("search " + test_ + " --run tile --quiet").exit_code, 3);
-  NpzFixture none = NpzFixture::layout();
-  none.without = "node_config_feat";
-  none.write(*folder_ / "none.npz");
+  NpzFixture bad = NpzFixture::layout();
+  bad.without = "node_config_feat";
+  bad.write(*folder_ / "none.npz");
   EXPECT_THAT(output_of(call(search("none.npz")), 3), HasSubstr("node_config_feat"));
-  NpzFixture odd = NpzFixture::layout();
-  odd.features[7] = 0.5f;
-  odd.write(*folder_ / "odd.npz");
+  bad.without.clear();
+  bad.features[7] = 0.5f;
+  bad.write(*folder_ / "odd.npz");
   EXPECT_THAT(output_of(call(search("odd.npz")), 3),
               HasSubstr("odd: node_config_feat has 0.5, which is no dimension of a layout"));
-  std::ofstream(*folder_ / "bad.npz") << "no zip";
-  EXPECT_THAT(output_of(call(search("bad.npz")), 3), HasSubstr("tpudist: error: bad.npz"));
-  EXPECT_THAT(output_of(call(search((jax_modules() / "sort.txt").string())), 3),
-              HasSubstr("no convolution, dot or reshape"));
   EXPECT_THAT(output_of(run_program(search("/dev/stdin", "--quiet 2>&1"),
                                     "cd " + folder_->path().string() + " && cat " + test_ + " | "),
                         3),
