@@ -61,8 +61,7 @@ std::string promise_text(const SearchFindings& findings) {
   const std::string& collection = findings.advice.collection;
   return fmt::format(
       "no promise for the proposals: promises are learned from measured lists{}, and no whole "
-      "space "
-      "was ever measured\nfor the list of `{}`: {}",
+      "space was ever measured\nfor the list of `{}`: {}",
       collection.empty() ? "" : " (" + collection + ")", findings.listing,
       findings.advice.text(findings.listed));
 }

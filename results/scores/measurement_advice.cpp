@@ -11,6 +11,7 @@
 
 #include "core/error.hpp"
 #include "core/numbers.hpp"
+#include "core/text.hpp"
 #include "data/schema/model_family.hpp"
 #include "results/records/run_folder.hpp"
 #include "results/scores/joined_predictions.hpp"
@@ -132,7 +133,7 @@ nlohmann::ordered_json MeasurementAdvice::json() const {
     json["needed"].push_back({{"family", families[g]}, {"count", needed[g]}});
   if (promise.count > 0) json["count"] = promise.count;
   if (!unknown.empty()) json["unknown"] = unknown;
-  if (!note.empty()) json["note"] = note;
+  if (!note.empty()) json["note"] = std::string(trim(note));
   return json;
 }
 

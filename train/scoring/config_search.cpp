@@ -365,7 +365,7 @@ SearchResult find_configs(const ConfigSpace& space, const PointScorer& score,
   context.progress.finish();
 
   SearchResult result;
-  result.standard = score(std::span(&space.standard_point, 1)).front();
+  result.standard = {score(std::span(&space.standard_point, 1)).front().estimate, 0};
   for (std::size_t i = 0; i < own.size(); ++i) {
     std::ranges::move(found[i], std::back_inserter(result.best));
     result.evaluations += evaluations[i];
