@@ -266,9 +266,7 @@ std::vector<LayoutConfig> json_configs(LayoutSpace& space, std::string_view text
         if (known && t >= node.tensors.size() && !tensors[t].empty())
           fail(at, fmt::format("{} has an output and {} operands, so {} layouts at most", name,
                                node.tensors.size() - 1, node.tensors.size()));
-        const int rank = !known                    ? kDimensions
-                         : t < node.tensors.size() ? node.tensors[t].rank
-                                                   : 0;
+        const int rank = !known ? kDimensions : t < node.tensors.size() ? node.tensors[t].rank : 0;
         if (!tensors[t].is_array() || tensors[t].size() > kDimensions)
           fail(at, fmt::format("{} needs layouts of at most {} dimensions", name, kDimensions));
         for (std::size_t d = 0; d < tensors[t].size(); ++d) {
