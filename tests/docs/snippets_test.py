@@ -60,8 +60,11 @@ RATE = ["printf 'name: rate\\nexperiments: experiments/demo_folds.yaml\\nset: {p
 DUMPS = {"layouts_before.pb": "after_flatten-call-graph.before_layout-assignment",
          "layouts_after.pb": "after_layout-assignment.before_sub-byte-size-setter"}
 OWN_MODULE = ["mkdir dump", *(f"cp {SOURCE}/tests/data/hlo/modules/{name} dump/module_0001.jit_f.0000.passes.{stage}.hlo.pb"
-                              for name, stage in DUMPS.items())]
+                              for name, stage in DUMPS.items()), "cp -r dump again"]
+# The two dumps by the names that documents give them.
+MODULE = [f"cp {SOURCE}/tests/data/hlo/modules/layouts_{stage}.pb {stage}.hlo.pb" for stage in ("before", "after")]
 NEEDS = {
+    "README.md": MODULE,
     "docs/command-line.md": [XLA_1, XLA_2, "cp module.npz resnet.npz",
                              TRAIN.format("demo.yaml", "demo", "train.steps=200 train.checkpoint_every=0")],
     "docs/getting-tpugraphs.md": ["mkdir tpugraphs && ln -s ../npz tpugraphs/npz"],
@@ -69,6 +72,7 @@ NEEDS = {
     "docs/own-module.md": [XLA_1, *OWN_MODULE],
     "docs/predictions.md": NLP,
     "docs/report.md": NLP + [NLP_1, NLP_2] + FOLDS,
+    "docs/search.md": [XLA_1, XLA_2, *MODULE],
     "docs/statistics.md": NLP + XLA + FOLDS + RATE,
     "docs/weights.md": [NLP_1, "tpudist weights export runs/nlp-1 a.safetensors --member 0 --quiet",
                         "tpudist weights export runs/nlp-1 b.safetensors --member 1 --quiet"],
