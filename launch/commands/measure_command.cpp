@@ -21,8 +21,8 @@ constexpr const char* kStart = R"(import sys
 try:
     from tpudist.measure import main
 except ImportError as error:
-    sys.exit(f"tpudist: error: {error} in {sys.executable}: pip install 'tpudist[measure]' there, or name another "
-             "Python by TPUDIST_PYTHON")
+    sys.exit(f"tpudist: error: {error} in {sys.executable}: pip install 'tpudist[measure]' there, or name "
+             "another Python by TPUDIST_PYTHON")
 sys.exit(main(sys.argv[1]))
 )";
 

@@ -18,10 +18,11 @@ std::string experiment(const std::string& name) {
 
 TEST(Program, EveryCommandHelpsWithAnExample) {
   for (const char* command :
-       {"convert",     "inspect",        "verify",        "synth",       "train",
-        "launch",      "evaluate",       "predict",       "ensemble",    "rank",        "search",
-        "config show", "config systems", "config schema", "completion",  "sweep expand",
-        "sweep run",   "sweep submit",   "sweep status",  "sweep retry", "sweep collect"}) {
+       {"convert",     "inspect",      "verify",      "synth",          "train",
+        "launch",      "evaluate",     "predict",     "ensemble",       "rank",        "search",
+        "measure",     "tune",         "config show", "config systems", "config schema",
+        "completion",  "sweep expand", "sweep run",   "sweep submit",   "sweep status",
+        "sweep retry", "sweep collect"}) {
     const Outcome help = run(std::string(command) + " --help");
     EXPECT_EQ(help.exit_code, 0) << command;
     EXPECT_THAT(help.output, HasSubstr("Example:\n")) << command;
