@@ -95,9 +95,8 @@ TEST_F(Systems, ThatScoreAlikeAreNotSure) {
       text,
       AllOf(StartsWith("A scores 0.1000 higher than B on these graphs; trainings of"),
             HasSubstr("none: scores of all trainings are alike, so their spread is not known"),
-            HasSubstr("none: differences of all families are alike"),
-            Not(HasSubstr("is better")), Not(HasSubstr("t test")), Not(HasSubstr(" leads on ")),
-            Not(HasSubstr("nan"))));
+            HasSubstr("none: differences of all families are alike"), Not(HasSubstr("is better")),
+            Not(HasSubstr("t test")), Not(HasSubstr(" leads on ")), Not(HasSubstr("nan"))));
   EXPECT_THAT(plan_text(plan_difference(pair.a.scores, pair.b.scores, 0.1)),
               AllOf(HasSubstr("not enough: scores of all trainings are alike"),
                     HasSubstr("not enough: differences of all families are alike")));
