@@ -112,10 +112,14 @@ std::shared_ptr<const PreparedPlan> ComposedNetwork::prepare(const UnitInput& in
                                                              ThreadPool& pool) const {
   const auto& plan = input.plan;
   std::vector<std::vector<std::uint64_t>> keys;
-  if (drops_) keys = keys_of_unit(input, schema_);
+  // A call that takes kept rows drops nothing.
+  if (drops_ && !input.kept.rows) keys = keys_of_unit(input, schema_);
   auto part = std::make_shared<PreparedPlan>(PreparedPlan{
       plan, encoder_.prepare(input, dtype), PlanContext(*plan, shape_, std::move(keys)), nullptr});
-  for (const auto& block : blocks_) block->prepare(*plan, dtype, part->context);
+  for (std::size_t i = 0; i < blocks_.size(); ++i) {
+    if (plan->rows(static_cast<std::size_t>(depth_[i + 2])) > 0)
+      blocks_[i]->prepare(*plan, dtype, part->context);
+  }
   if (config_.reads_config_nodes()) {
     std::vector<double> configurable;
     for (const std::int32_t state : plan->layers.back()->state)
@@ -272,9 +276,35 @@ ComposedNetwork::Flow ComposedNetwork::run(int segment, const Flow& before,
   return {block.forward(before.rows, call.weights, layer), before.states};
 }
 
+// The rows before a segment, given those that the plan computes: others if it reads neighbours.
+RowStates ComposedNetwork::take_kept(const RowStates& computed, int segment,
+                                     const NetworkCall& call) const {
+  const auto at = static_cast<std::size_t>(depth(segment));
+  if (!call.kept || !call.kept->rows || segment == 0 ||
+      (segment + 1 < segments() && depth(segment + 1) == depth(segment)))
+    return computed;
+  const KeptLevel& level = call.kept->levels[at];
+  const std::int64_t channels = segment == 1 ? encoder_.channels() : blocks_[segment - 2]->channels();
+  RowStates taken = make_rows(1, std::ssize(level.taken), channels, at::kFloat);
+  call.kept->rows->exchange(at, call.member, level,
+                            computed.defined() ? computed.const_data_ptr<float>() : nullptr,
+                            taken.mutable_data_ptr<float>(), channels);
+  return taken;
+}
+
 at::Tensor ComposedNetwork::scores(const NetworkCall& call) const {
   Flow flow;
-  for (int segment = 0; segment < segments(); ++segment) flow = run(segment, flow, call);
+  for (int segment = 0; segment < segments(); ++segment) {
+    flow.rows = take_kept(flow.rows, segment, call);
+    const bool computes =
+        segment + 1 == segments() ||
+        call.unit.plan->rows(static_cast<std::size_t>(depth(segment + 1))) > 0;
+    if (segment == 0 && !computes) {
+      flow.states = encoder_.states(call.unit.tensors, call.weights, call.backend());
+    } else if (computes) {
+      flow = run(segment, flow, call);
+    }
+  }
   return flow.rows;
 }
 

@@ -10,6 +10,8 @@
 #include "models/inputs/unit_input.hpp"
 #include "models/kernels/cpu_process.hpp"
 #include "models/network/executor.hpp"
+#include "models/layers/layer.hpp"
+#include "models/plans/graph_edges.hpp"
 #include "models/plans/join_plans.hpp"
 
 namespace tpudist {
@@ -228,6 +230,22 @@ UnitInput Network::join(const std::vector<std::vector<const UnitInput*>>& blocks
   UnitInput joined = join_units(blocks, impl_->schema.config_features);
   prepare_unit(joined);
   return joined;
+}
+
+std::vector<std::int64_t> Network::kept_channels() const {
+  const PlanShape& shape = impl_->plan_shape;
+  const bool along_edges = std::ranges::all_of(shape.layers, [](const LayerShape& layer) {
+    return std::ranges::all_of(layer.edge_kinds, along_graph);
+  });
+  if (device() || schema().tile || config().head.violations || !along_edges) return {};
+  std::vector<std::int64_t> channels(shape.layers.size() + 1);
+  channels[0] = impl_->encoder ? impl_->encoder->channels() : config().encoder.width;
+  std::size_t depth = 0;
+  for (const auto& block : config().blocks) {
+    depth += block->steps().size();
+    channels[depth] = block->channels();
+  }
+  return channels;
 }
 
 int Network::members_together(const Plan& plan) const {
