@@ -1,10 +1,10 @@
-// Distinct configurations a second: random ones in blocks, as `tpudist predict` scores them, and those
-// of a search without and with kept states.
+// Distinct configurations a second of processor time: random ones in blocks, as `tpudist predict`
+// scores them, and those of a search with and without kept states.
 //
 //   search_speed MODULE RUN [--evaluations N] [--threads N] [--bytes N]
 #include <fmt/format.h>
 
-#include <chrono>
+#include <ctime>
 #include <optional>
 #include <string>
 #include <vector>
@@ -29,9 +29,9 @@ struct Arguments {
 
 template <typename Body>
 double seconds_of(const Body& body) {
-  const auto begin = std::chrono::steady_clock::now();
+  const std::clock_t begin = std::clock();
   body();
-  return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+  return static_cast<double>(std::clock() - begin) / CLOCKS_PER_SEC;
 }
 
 int measure(const Arguments& arguments) {

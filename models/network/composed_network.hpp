@@ -134,6 +134,7 @@ class ComposedNetwork {
   at::Tensor config_branch(const at::Tensor& states, const NetworkCall& call) const;
   at::Tensor pooled(const Flow& before, const NetworkCall& call) const;
   at::Tensor pooled(const RowStates& rows, const Pool& pool, const NetworkCall& call) const;
+  std::vector<at::Tensor> pooled_cells(const RowStates& rows, const NetworkCall& call) const;
   void add_mlp(const std::string& name, std::int64_t in, const std::vector<std::int64_t>& widths,
                bool bias);
 

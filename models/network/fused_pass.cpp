@@ -109,7 +109,7 @@ UnitScores FusedPass::forward() {
     if (!kept(layer)) x_[layer] = {};
     if (!keeps() || recompute_) sums_[layer].clear();
   }
-  return network_.readout.forward(call_, x_.back());
+  return network_.readout.forward(call_, x_.back(), input_.kept, first_member_);
 }
 
 void FusedPass::backward_members(MemberSet members, const ScoreGradient& score_gradient,

@@ -26,8 +26,10 @@ class FusedReadout {
   // `in`: channels after the last layer. `after_relu`: as in FusedSage.
   FusedReadout(std::int64_t in, double scale, const ParameterTable& table, bool after_relu);
 
-  // x: the rows after the last layer, of all members.
-  UnitScores forward(const FusedCall& call, const MemberRows& x) const;
+  // x: the rows after the last layer, of all members. `kept`: as UnitInput::kept, of the members from
+  // `first_member` on.
+  UnitScores forward(const FusedCall& call, const MemberRows& x, const KeptUse& kept,
+                     int first_member) const;
   // Writes the gradients of weight and bias. Returns the gradient of x before the ReLU that made x,
   // for the members of the set. `score_gradient` [all members, configurations].
   MemberRows backward(const FusedCall& call, MemberSet members, const MemberRows& x,

@@ -238,12 +238,19 @@ std::vector<std::int64_t> Network::kept_channels() const {
     return std::ranges::all_of(layer.edge_kinds, along_graph);
   });
   if (device() || schema().tile || config().head.violations || !along_edges) return {};
-  std::vector<std::int64_t> channels(shape.layers.size() + 1);
+  std::vector<std::int64_t> channels(shape.layers.size() + 2);
   channels[0] = impl_->encoder ? impl_->encoder->channels() : config().encoder.width;
   std::size_t depth = 0;
   for (const auto& block : config().blocks) {
     depth += block->steps().size();
     channels[depth] = block->channels();
+  }
+  // Cells are in double: one number of fused layers, else those of each pool.
+  if (config().is_composed()) {
+    if (!config().reads_config_nodes())
+      channels.back() = 2 * std::ssize(config().pools) * config().blocks.back()->channels();
+  } else {
+    channels.back() = 2;
   }
   return channels;
 }

@@ -12,6 +12,10 @@ namespace {
 // The hashes of rows of an UnorderedPlan before layer 0 .. depth.
 using RowHashes = std::vector<std::vector<ContentHash>>;
 
+bool keeps_cells(const KeptUse& use) {
+  return use.rows && use.rows->keeps(use.levels.size() - 1);
+}
+
 ContentHash hash_of_number(std::int64_t number) {
   const auto bits = static_cast<std::uint64_t>(number);
   return {mix_hash(bits + 0x2545f4914f6cdd1dull), mix_hash(bits + 0x9fb21c651e98df25ull)};
@@ -110,30 +114,53 @@ std::shared_ptr<const PlanLayer> layer_of(const RawLayer& raw, const LayerShape&
   return layer;
 }
 
-// The rows keep the order of the nodes.
-Csr sums_of(const RowLists& lists, float weight, ByUse& rows) {
+// A matrix without rows, and the appending of a row.
+Csr no_rows() {
   Csr matrix;
   matrix.begin.push_back(0);
-  for (std::int64_t list = 0; list < lists.size(); ++list) {
-    for (const std::int32_t row : lists.of(list)) matrix.source.push_back(rows.place(row));
-    matrix.begin.push_back(to_index32(matrix.entries()));
-  }
-  if (weight != 1) matrix.weight.assign(matrix.source.size(), weight);
   return matrix;
 }
+void add_row(std::span<const std::int32_t> sources, Csr& matrix) {
+  matrix.source.insert(matrix.source.end(), sources.begin(), sources.end());
+  matrix.begin.push_back(to_index32(matrix.entries()));
+}
 
-Readout readout_of(const RawReadout& raw, const RefinedGraph& graph, std::int64_t configs,
-                   ByUse& rows) {
-  const float weight =
-      graph.shape().mean_readout ? static_cast<float>(1.0 / static_cast<double>(graph.nodes())) : 1;
+// The rows keep the order of the nodes.
+void add_sum(std::span<const std::int32_t> list, ByUse& rows, Csr& matrix) {
+  for (const std::int32_t row : list) matrix.source.push_back(rows.place(row));
+  add_row({}, matrix);
+}
+
+// The readout of the cells, or of those that use.rows lacks. The last cell that a call takes is that
+// of the common rows.
+Readout readout_of(const RawReadout& raw, const std::vector<ContentHash>& hashes,
+                   std::int64_t nodes, ByUse& rows, KeptUse& use) {
   Readout readout;
-  readout.cells.forward = sums_of(raw.cells, weight, rows);
-  readout.common.forward = sums_of(raw.common, weight, rows);
-  readout.common.transposed.begin.assign(rows.used().size() + 1, 0);
-  readout.scores.forward.source = raw.cells_of_config.row;
-  for (const std::int64_t begin : raw.cells_of_config.begin)
-    readout.scores.forward.begin.push_back(to_index32(begin));
-  readout.slate_of_config.assign(static_cast<std::size_t>(configs), 0);
+  Csr &cells = readout.cells.forward, &common = readout.common.forward;
+  cells = common = readout.scores.forward = no_rows();
+  for (std::int64_t config = 0; config < raw.cells_of_config.size(); ++config)
+    add_row(raw.cells_of_config.of(config), readout.scores.forward);
+  readout.slate_of_config.assign(static_cast<std::size_t>(raw.cells_of_config.size()), 0);
+  if (!keeps_cells(use)) {
+    for (std::int64_t cell = 0; cell < raw.cells.size(); ++cell)
+      add_sum(raw.cells.of(cell), rows, cells);
+    add_sum(raw.common.of(0), rows, common);
+    return readout;
+  }
+  KeptLevel& level = use.levels.back();
+  const auto add_cell = [&](std::span<const std::int32_t> list) {
+    ContentHash hash{2, 2};
+    for (const std::int32_t row : list) hash = hash.then(hashes[row]);
+    bool fresh = false;
+    level.taken.push_back(use.rows->place(use.levels.size() - 1, hash, fresh));
+    if (!fresh) return;
+    level.computed.push_back(level.taken.back());
+    add_sum(list, rows, cells);
+  };
+  for (std::int64_t cell = 0; cell < raw.cells.size(); ++cell) add_cell(raw.cells.of(cell));
+  add_cell(raw.common.of(0));
+  add_row({}, common);
+  readout.left_out = {static_cast<double>(nodes)};
   return readout;
 }
 
@@ -161,8 +188,15 @@ Plan build_fixed_plan(const RefinedSlate& slate, std::span<const ContentHash> st
   }
   const RowHashes hashes = row_hashes(raw, state_hash);
   ByUse rows(hashes[depth].size());
-  plan.readout = readout_of(refiner.read_out_fixed(), graph, slate.configs, rows);
-  use.levels.resize(depth + 1);
+  use.levels.resize(depth + 2);
+  const RawReadout readout = refiner.read_out_fixed();
+  plan.readout = readout_of(readout, hashes[depth], graph.nodes(), rows, use);
+  if (shape.mean_readout) {
+    const auto weight = static_cast<float>(1.0 / static_cast<double>(graph.nodes()));
+    for (Csr* sums : {&plan.readout.cells.forward, &plan.readout.common.forward})
+      sums->weight.assign(sums->source.size(), weight);
+  }
+  plan.readout.common.transposed.begin.assign(rows.used().size() + 1, 0);
   plan.layers.resize(depth);
   plan.needed_counts.resize(depth);
   // From the last layer down: the rows at each depth that the plan computes.
