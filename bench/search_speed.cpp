@@ -41,15 +41,13 @@ int measure(const Arguments& arguments) {
   JobContext context{*world, pool, NodeTopology{}, progress};
   std::vector<TrainedRun> runs;
   runs.push_back(open_run(arguments.run));
-  const Module module =
-      read_module(arguments.module, runs.front().experiment.data.collection,
-                  scored_reduction({&runs.front()}));
+  const Module module = read_module(arguments.module, runs.front().experiment.data.collection,
+                                    scored_reduction({&runs.front()}));
   SearchedModule searched(module, runs, {{}, true}, false, 1, context);
   const ConfigSpace& space = searched.space();
   const auto members = searched.session().members();
 
-  const std::vector<ConfigSpace::Point> drawn =
-      reference_points(space, arguments.evaluations, 2);
+  const std::vector<ConfigSpace::Point> drawn = reference_points(space, arguments.evaluations, 2);
   const Module listed = searched.with_configs(drawn);
   ScoringSession session(listed.dataset, context);
   const std::vector<const TrainedRun*> all{&runs.front()};
@@ -67,8 +65,8 @@ int measure(const Arguments& arguments) {
   const auto search = [&](const char* name, std::optional<std::uint64_t> bytes) {
     if (bytes) searched.session().keep_bytes(*bytes);
     SearchResult found;
-    const double seconds = seconds_of(
-        [&] { found = find_configs(space, searched.scorer(0.5), options, context); });
+    const double seconds =
+        seconds_of([&] { found = find_configs(space, searched.scorer(0.5), options, context); });
     const double rate = static_cast<double>(found.evaluations) / seconds;
     fmt::print("{:<22} {:>8} configurations {:>8.3f} s {:>10.0f}/s {:>6.2f} x\n", name,
                found.evaluations, seconds, rate, rate / peer);

@@ -311,18 +311,18 @@ std::vector<at::Tensor> ComposedNetwork::pooled_cells(const RowStates& rows,
   for (const Pool& pool : config_.pools) {
     const bool max = pool.aggregation == Aggregation::max;
     if (!level.computed.empty())
-      parts.push_back(pool_rows(rows, of_rows, max ? Aggregation::max : Aggregation::sum,
-                                call.backend()));
+      parts.push_back(
+          pool_rows(rows, of_rows, max ? Aggregation::max : Aggregation::sum, call.backend()));
   }
   const at::Tensor computed = parts.empty() ? at::Tensor() : at::cat(parts, 2).contiguous();
   const std::int64_t channels = blocks_.back()->channels(),
                      width = channels * std::ssize(config_.pools);
   at::Tensor cells = at::empty({1, std::ssize(level.taken), width}, at::kDouble);
-  kept.rows->exchange(
-      kept.levels.size() - 1, call.member, level,
-      computed.defined() ? reinterpret_cast<const float*>(computed.const_data_ptr<double>())
-                         : nullptr,
-      reinterpret_cast<float*>(cells.mutable_data_ptr<double>()), 2 * width);
+  kept.rows->exchange(kept.levels.size() - 1, call.member, level,
+                      computed.defined()
+                          ? reinterpret_cast<const float*>(computed.const_data_ptr<double>())
+                          : nullptr,
+                      reinterpret_cast<float*>(cells.mutable_data_ptr<double>()), 2 * width);
   parts.clear();
   for (const Pool& pool : config_.pools) {
     const at::Tensor own = cells.narrow(2, channels * std::ssize(parts), channels).contiguous();
@@ -353,7 +353,8 @@ RowStates ComposedNetwork::take_kept(const RowStates& computed, int segment,
       (segment + 1 < segments() && depth(segment + 1) == depth(segment)))
     return computed;
   const KeptLevel& level = call.kept->levels[at];
-  const std::int64_t channels = segment == 1 ? encoder_.channels() : blocks_[segment - 2]->channels();
+  const std::int64_t channels =
+      segment == 1 ? encoder_.channels() : blocks_[segment - 2]->channels();
   RowStates taken = make_rows(1, std::ssize(level.taken), channels, at::kFloat);
   call.kept->rows->exchange(at, call.member, level,
                             computed.defined() ? computed.const_data_ptr<float>() : nullptr,
@@ -365,9 +366,8 @@ at::Tensor ComposedNetwork::scores(const NetworkCall& call) const {
   Flow flow;
   for (int segment = 0; segment < segments(); ++segment) {
     flow.rows = take_kept(flow.rows, segment, call);
-    const bool computes =
-        segment + 1 == segments() ||
-        call.unit.plan->rows(static_cast<std::size_t>(depth(segment + 1))) > 0;
+    const bool computes = segment + 1 == segments() ||
+                          call.unit.plan->rows(static_cast<std::size_t>(depth(segment + 1))) > 0;
     if (segment == 0 && !computes) {
       flow.states = encoder_.states(call.unit.tensors, call.weights, call.backend());
     } else if (computes) {

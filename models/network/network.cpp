@@ -9,8 +9,8 @@
 #include "models/inputs/encoder.hpp"
 #include "models/inputs/unit_input.hpp"
 #include "models/kernels/cpu_process.hpp"
-#include "models/network/executor.hpp"
 #include "models/layers/layer.hpp"
+#include "models/network/executor.hpp"
 #include "models/plans/graph_edges.hpp"
 #include "models/plans/join_plans.hpp"
 

@@ -81,9 +81,9 @@ class Network {
   // each the needed part of its plan.
   UnitInput join(const std::vector<std::vector<const UnitInput*>>& blocks) const;
 
-  // The channels of the states that calls can take from kept rows, before each plan layer and after
-  // the last: between blocks, on the CPU. Empty where they cannot: a layer that looks at all nodes
-  // or all configurations needs all rows at once.
+  // The channels of KeptRows for calls of this network on the CPU, which keep the states between
+  // blocks. Empty where calls cannot take states: a layer that looks at all nodes or all
+  // configurations needs all rows at once.
   std::vector<std::int64_t> kept_channels() const;
 
   // How many members a call on this plan should take, if the caller can choose: as many as share

@@ -76,6 +76,8 @@ Plan build_refined_plan(std::span<const RefinedSlate> slates, int hash_bits = 64
 // the graph, in cells of the same nodes in every slate. So a configuration's score has the same bits
 // in any slate. If use.rows is given, the plan computes only the rows that it lacks: the rows that
 // layer i computes are then not those before layer i + 1, and use.levels says how to exchange them.
+// If cells are kept, the readout's cells are the computed ones, its scores add up those in
+// use.levels.back().taken, whose last is the common one, and `left_out` is the number of nodes.
 // `state_hash` [state_rows]: of the content of states. For layers along edges alone; without the
 // transposes that a backward pass needs, and all rows count as not needed. Not thread-safe.
 Plan build_fixed_plan(const RefinedSlate& slate, std::span<const ContentHash> state_hash,

@@ -34,15 +34,16 @@ struct KeptLevel {
   std::vector<std::int32_t> taken;     // the rows before the next layer, in order
 };
 
-// The states of rows that slates of one network computed, for all of its members. Later slates take
+// The states of rows, and the sums or maxima of the readout's cells, that slates of one network
+// computed, for all of its members. Later slates take
 // them instead of computing them again. Rows belong to a generation. When the younger of two
 // generations has half of the bytes, it becomes the older one, and the older one is forgotten; a
 // row of the older generation that is used again becomes a row of the younger one. The memory is
 // thus bounded by the limit and the rows of one slate. Not thread-safe.
 class KeptRows {
  public:
-  // `channels` [depth + 1]: of the rows before each plan layer and after the last; 0 at depths whose
-  // rows are not kept.
+  // `channels` [depth + 2]: of the rows before each plan layer and after the last, and the floats of a
+  // cell; 0: not kept. In this way a cell is a row at depth + 1.
   KeptRows(std::vector<std::int64_t> channels, int members, std::uint64_t most_bytes);
 
   // Call it before the plan of each slate. Places of earlier plans become invalid. If the last
@@ -70,7 +71,7 @@ class KeptRows {
       return index.find(hash.low, [&](std::int32_t row) { return hashes[row] == hash; });
     }
   };
-  using Generation = std::vector<Level>;  // [depth + 1]
+  using Generation = std::vector<Level>;  // [depth + 2]
   std::uint64_t bytes_of(const Generation& generation) const;
   Generation none() const { return Generation(channels_.size()); }
 
@@ -81,10 +82,10 @@ class KeptRows {
   bool started_ = false;
 };
 
-// How a call uses kept rows.
+// How a call uses kept rows (build_fixed_plan).
 struct KeptUse {
   KeptRows* rows = nullptr;
-  std::vector<KeptLevel> levels;  // [depth + 1], empty at depths that are not kept
+  std::vector<KeptLevel> levels;  // [depth + 2], empty where nothing is kept
 };
 
 }  // namespace tpudist

@@ -219,12 +219,9 @@ Plan UnitBuilder::refined_plan(std::span<const Slate> slates, Graphs& graphs) co
 // With the classes of the graph's states.
 RefinedSlate UnitBuilder::refined_view(const Slate& slate, std::size_t at, Graphs& graphs) const {
   const PreparedGraph& prepared = prepared_.of(slate.graph);
-  return {&graphs.refined(at, slate),
-          static_cast<std::int64_t>(slate.configs.size()),
-          graphs.states(at, slate),
-          prepared.state_class,
-          state_rows(slate),
-          0,
+  return {&graphs.refined(at, slate), static_cast<std::int64_t>(slate.configs.size()),
+          graphs.states(at, slate),   prepared.state_class,
+          state_rows(slate),          0,
           prepared.input->nodes()};
 }
 
@@ -301,7 +298,8 @@ int UnitBuilder::members_together(const Unit& unit) const {
 }
 
 bool UnitBuilder::takes_refined(const PlanComparison& plans) const {
-  return mode_ == PlanMode::refined || fixes_order_ || (mode_ == PlanMode::automatic && plans.refined_pays());
+  return mode_ == PlanMode::refined || fixes_order_ ||
+         (mode_ == PlanMode::automatic && plans.refined_pays());
 }
 
 Plan UnitBuilder::chosen_plan(std::span<const Slate> slates, Graphs& graphs) const {

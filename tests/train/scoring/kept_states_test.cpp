@@ -34,8 +34,8 @@ TrainedRun untrained(std::vector<std::string> overrides, ThreadPool& pool) {
 struct Searched {
   Searched(std::vector<std::string> overrides, JobContext& context)
       : run(untrained(std::move(overrides), context.pool)),
-        module(read_module(first_module(), run.experiment.data.collection,
-                           scored_reduction({&run}))),
+        module(
+            read_module(first_module(), run.experiment.data.collection, scored_reduction({&run}))),
         space(config_space(listed_layouts(module))),
         session(module.dataset, context),
         weights(add_runs(session, {&run})) {}
@@ -186,8 +186,8 @@ TEST(KeptStatesOfRanks, FindTheSameConfigurations) {
     Searched searched({"model={preset: latenciaga_xla}"}, context);
     searched.session.keep_bytes(bytes);
     const PointScorer score = [&](std::span<const Point> points) {
-      const auto scores = searched.session.score_slate(searched.weights,
-                                                       searched.space.slate(points));
+      const auto scores =
+          searched.session.score_slate(searched.weights, searched.space.slate(points));
       std::vector<PointScore> result;
       for (std::size_t k = 0; k < points.size(); ++k)
         result.push_back({scores[0][k] + scores[1][k], 0});
