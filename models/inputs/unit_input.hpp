@@ -9,6 +9,7 @@
 #include "core/aligned.hpp"
 #include "core/array.hpp"
 #include "data/schema/feature_schema.hpp"
+#include "models/plans/kept_rows.hpp"
 #include "models/plans/plan.hpp"
 
 namespace tpudist {
@@ -109,6 +110,10 @@ struct UnitInput {
   // What layers need of the unit besides its plan, on the network's device. Network::prepare_unit
   // makes it where the network is composed of layers. Null: every call makes its own.
   std::shared_ptr<const PreparedUnit> prepared;
+  // Of a plan that computes only the rows that kept.rows lacks (build_fixed_plan): the members of
+  // the rows are those of the call's parameters. Calls for different members may run at the same
+  // time.
+  KeptUse kept;
 
   // [graphs] the input row of each graph's first node.
   std::vector<std::int64_t> graph_begins() const;

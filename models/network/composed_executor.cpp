@@ -100,8 +100,12 @@ class ComposedExecutor : public Executor {
       copy_columns(all.delta, scores.delta, members.count);
       return scores;
     }
-    for (int m = 0; m < members.count; ++m)
-      write_scores(network_.scores(call_of(members, m, *unit, false)), m, scores);
+    for (int m = 0; m < members.count; ++m) {
+      NetworkCall call = call_of(members, m, *unit, false);
+      call.kept = &input.kept;
+      call.member = members.first + m;
+      write_scores(network_.scores(call), m, scores);
+    }
     return scores;
   }
 

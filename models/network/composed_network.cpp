@@ -42,6 +42,41 @@ std::vector<std::vector<std::uint64_t>> keys_of_unit(const UnitInput& input,
   return row_keys(*input.plan, nodes, hashes_of_rows(input.states, schema.config_features));
 }
 
+// Whether the plan's readout makes only cells that kept rows lack.
+bool takes_cells(const KeptUse& use) {
+  return !use.levels.empty() && !use.levels.back().taken.empty();
+}
+
+// `count` rows, each with the source of its number.
+Csr identity(std::int64_t count) {
+  Csr matrix;
+  for (std::int32_t i = 0; i < count; ++i) {
+    matrix.begin.push_back(i);
+    matrix.source.push_back(i);
+  }
+  matrix.begin.push_back(static_cast<std::int32_t>(count));
+  return matrix;
+}
+
+// The readout of a plan that takes kept cells as two: the computed cells from rows, as if each were a
+// configuration, and the configurations from all cells.
+std::pair<Readout, Readout> two_readouts(const Readout& readout, const KeptLevel& level) {
+  Readout of_rows, of_cells;
+  of_rows.cells.forward = readout.cells.forward;
+  of_rows.common.forward = readout.common.forward;
+  of_rows.scores.forward = identity(std::ssize(level.computed));
+  of_rows.slate_of_config.assign(level.computed.size(), 0);
+  const std::int64_t cells = std::ssize(level.taken) - 1;
+  of_cells.cells.forward = identity(cells);
+  of_cells.common.forward.begin = {0, 1};
+  of_cells.common.forward.source = {static_cast<std::int32_t>(cells)};
+  of_cells.scores.forward = readout.scores.forward;
+  of_cells.slate_of_config = readout.slate_of_config;
+  // Each configuration has as many cells, and counts all nodes.
+  of_cells.left_out = {readout.left_out[0] - readout.scores.forward.begin[1] - 1};
+  return {std::move(of_rows), std::move(of_cells)};
+}
+
 }  // namespace
 
 ComposedNetwork::ComposedNetwork(const NetworkConfig& config, const FeatureSchema& schema,
@@ -112,10 +147,14 @@ std::shared_ptr<const PreparedPlan> ComposedNetwork::prepare(const UnitInput& in
                                                              ThreadPool& pool) const {
   const auto& plan = input.plan;
   std::vector<std::vector<std::uint64_t>> keys;
-  if (drops_) keys = keys_of_unit(input, schema_);
+  // A call that takes kept rows drops nothing.
+  if (drops_ && !input.kept.rows) keys = keys_of_unit(input, schema_);
   auto part = std::make_shared<PreparedPlan>(PreparedPlan{
       plan, encoder_.prepare(input, dtype), PlanContext(*plan, shape_, std::move(keys)), nullptr});
-  for (const auto& block : blocks_) block->prepare(*plan, dtype, part->context);
+  for (std::size_t i = 0; i < blocks_.size(); ++i) {
+    if (plan->rows(static_cast<std::size_t>(depth_[i + 2])) > 0)
+      blocks_[i]->prepare(*plan, dtype, part->context);
+  }
   if (config_.reads_config_nodes()) {
     std::vector<double> configurable;
     for (const std::int32_t state : plan->layers.back()->state)
@@ -127,7 +166,9 @@ std::shared_ptr<const PreparedPlan> ComposedNetwork::prepare(const UnitInput& in
         at::tensor(violation_ratios(*config_.head.violations, input, schema_), at::kDouble)
             .view({-1, 1});
   if (config_.has_head_of_nodes() && config_.head.bias)
-    part->tensors.node_counts = at::tensor(node_counts(plan->readout), at::kDouble);
+    part->tensors.node_counts =
+        takes_cells(input.kept) ? at::full({plan->configs}, plan->readout.left_out[0], at::kDouble)
+                                : at::tensor(node_counts(plan->readout), at::kDouble);
   if (!context_.is_device()) {
     part->backend = std::make_shared<const CpuBackend>(pool, config_.precision);
     return part;
@@ -233,6 +274,7 @@ at::Tensor ComposedNetwork::pooled(const Flow& before, const NetworkCall& call) 
       config_.reads_config_nodes()
           ? gather_rows(before.rows, call.unit.plan->layers.back()->self, call.backend())
           : before.rows;
+  if (call.kept && takes_cells(*call.kept)) return at::cat(pooled_cells(rows, call), 2);
   for (const Pool& pool : config_.pools) parts.push_back(pooled(rows, pool, call));
   if (const at::Tensor& more = call.unit.tensors.graph_features; more.defined())
     parts.push_back(more.expand({rows.size(0), more.size(0), more.size(1)}));
@@ -259,6 +301,37 @@ at::Tensor ComposedNetwork::pooled(const RowStates& rows, const Pool& pool,
   return pool.l2 ? normalise_l2(y, call.backend()) : y;
 }
 
+// Each pool in two steps: the new cells from rows, the configurations from all cells.
+std::vector<at::Tensor> ComposedNetwork::pooled_cells(const RowStates& rows,
+                                                      const NetworkCall& call) const {
+  const KeptUse& kept = *call.kept;
+  const KeptLevel& level = kept.levels.back();
+  const auto [of_rows, of_cells] = two_readouts(call.unit.plan->readout, level);
+  std::vector<at::Tensor> parts;
+  for (const Pool& pool : config_.pools) {
+    const bool max = pool.aggregation == Aggregation::max;
+    if (!level.computed.empty())
+      parts.push_back(
+          pool_rows(rows, of_rows, max ? Aggregation::max : Aggregation::sum, call.backend()));
+  }
+  const at::Tensor computed = parts.empty() ? at::Tensor() : at::cat(parts, 2).contiguous();
+  const std::int64_t channels = blocks_.back()->channels(),
+                     width = channels * std::ssize(config_.pools);
+  at::Tensor cells = at::empty({1, std::ssize(level.taken), width}, at::kDouble);
+  kept.rows->exchange(kept.levels.size() - 1, call.member, level,
+                      computed.defined()
+                          ? reinterpret_cast<const float*>(computed.const_data_ptr<double>())
+                          : nullptr,
+                      reinterpret_cast<float*>(cells.mutable_data_ptr<double>()), 2 * width);
+  parts.clear();
+  for (const Pool& pool : config_.pools) {
+    const at::Tensor own = cells.narrow(2, channels * std::ssize(parts), channels).contiguous();
+    const at::Tensor y = pool_rows(own, of_cells, pool.aggregation, call.backend());
+    parts.push_back(pool.l2 ? normalise_l2(y, call.backend()) : y);
+  }
+  return parts;
+}
+
 ComposedNetwork::Flow ComposedNetwork::run(int segment, const Flow& before,
                                            const NetworkCall& call) const {
   const PreparedPlan& unit = call.unit;
@@ -272,9 +345,35 @@ ComposedNetwork::Flow ComposedNetwork::run(int segment, const Flow& before,
   return {block.forward(before.rows, call.weights, layer), before.states};
 }
 
+// The rows before a segment, given those that the plan computes: others if it reads neighbours.
+RowStates ComposedNetwork::take_kept(const RowStates& computed, int segment,
+                                     const NetworkCall& call) const {
+  const auto at = static_cast<std::size_t>(depth(segment));
+  if (!call.kept || !call.kept->rows || segment == 0 ||
+      (segment + 1 < segments() && depth(segment + 1) == depth(segment)))
+    return computed;
+  const KeptLevel& level = call.kept->levels[at];
+  const std::int64_t channels =
+      segment == 1 ? encoder_.channels() : blocks_[segment - 2]->channels();
+  RowStates taken = make_rows(1, std::ssize(level.taken), channels, at::kFloat);
+  call.kept->rows->exchange(at, call.member, level,
+                            computed.defined() ? computed.const_data_ptr<float>() : nullptr,
+                            taken.mutable_data_ptr<float>(), channels);
+  return taken;
+}
+
 at::Tensor ComposedNetwork::scores(const NetworkCall& call) const {
   Flow flow;
-  for (int segment = 0; segment < segments(); ++segment) flow = run(segment, flow, call);
+  for (int segment = 0; segment < segments(); ++segment) {
+    flow.rows = take_kept(flow.rows, segment, call);
+    const bool computes = segment + 1 == segments() ||
+                          call.unit.plan->rows(static_cast<std::size_t>(depth(segment + 1))) > 0;
+    if (segment == 0 && !computes) {
+      flow.states = encoder_.states(call.unit.tensors, call.weights, call.backend());
+    } else if (computes) {
+      flow = run(segment, flow, call);
+    }
+  }
   return flow.rows;
 }
 

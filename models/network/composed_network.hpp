@@ -69,6 +69,8 @@ struct NetworkCall {
   const PreparedPlan& unit;                          // with the weights' dtype
   LayerWeights weights;                              // of M members
   std::span<const std::uint64_t> dropout_keys = {};  // [M], or empty: nothing is dropped
+  const KeptUse* kept = nullptr;                     // as UnitInput::kept; M is then 1
+  int member = 0;                                    // among the members of `kept`
 
   const Backend& backend() const { return *unit.backend; }
 };
@@ -127,10 +129,12 @@ class ComposedNetwork {
   Flow run(int segment, const Flow& before, const NetworkCall& call) const;
 
  private:
+  RowStates take_kept(const RowStates& computed, int segment, const NetworkCall& call) const;
   at::Tensor head(const at::Tensor& pooled, const NetworkCall& call) const;
   at::Tensor config_branch(const at::Tensor& states, const NetworkCall& call) const;
   at::Tensor pooled(const Flow& before, const NetworkCall& call) const;
   at::Tensor pooled(const RowStates& rows, const Pool& pool, const NetworkCall& call) const;
+  std::vector<at::Tensor> pooled_cells(const RowStates& rows, const NetworkCall& call) const;
   void add_mlp(const std::string& name, std::int64_t in, const std::vector<std::int64_t>& widths,
                bool bias);
 

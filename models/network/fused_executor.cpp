@@ -54,7 +54,7 @@ class FusedExecutor : public Executor {
   FusedPass pass(const MemberRange& members, const UnitInput& input, UnitUse use) const {
     const auto own = members.flat.subspan(members.first * network_.parameters,
                                           members.count * network_.parameters);
-    return {network_, own, input, use, recompute_, pool_, buffers_};
+    return {network_, own, input, use, recompute_, pool_, buffers_, members.first};
   }
 
   const FusedNetwork network_;

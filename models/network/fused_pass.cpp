@@ -44,11 +44,12 @@ std::int64_t FusedNetwork::state_floats(const Plan& plan) const {
 
 FusedPass::FusedPass(const FusedNetwork& network, std::span<const float> flat,
                      const UnitInput& input, UnitUse use, bool recompute, ThreadPool& pool,
-                     BufferCache& buffers)
+                     BufferCache& buffers, int first_member)
     : network_(network),
       input_(input),
       use_(use),
       recompute_(recompute),
+      first_member_(first_member),
       aligned_(reinterpret_cast<std::uintptr_t>(flat.data()) % 64
                    ? AlignedFloats(flat.begin(), flat.end())
                    : AlignedFloats()),
@@ -84,15 +85,31 @@ void FusedPass::run_again(std::size_t layer, MemberSet members) {
   if (sums_[layer].empty()) network_.layers[layer].keep(call_, members, x_[layer], sums_[layer]);
 }
 
+// Puts the rows before the next layer in the place of those that the plan computes.
+void FusedPass::take_kept(std::size_t depth) {
+  if (!input_.kept.rows) return;
+  const KeptLevel& level = input_.kept.levels[depth];
+  const MemberRows computed = std::move(x_[depth]);
+  x_[depth] = call_.take(std::ssize(level.taken), pad16(channels(depth)), all_.count);
+  call_.pool.parallel_for(all_.count, [&](std::int64_t m) {
+    const auto member = static_cast<int>(m);
+    input_.kept.rows->exchange(depth, first_member_ + member, level, computed.of(member).data,
+                               x_[depth].of(member).data, x_[depth].stride);
+  });
+}
+
 UnitScores FusedPass::forward() {
-  x_[0] = network_.encoder.forward(call_, all_.count, forward_needed(), input_, encoded_);
+  if (call_.rows(0, forward_needed()) > 0)
+    x_[0] = network_.encoder.forward(call_, all_.count, forward_needed(), input_, encoded_);
   if (!keeps()) encoded_ = {};
+  take_kept(0);
   for (std::size_t layer = 0; layer < network_.layers.size(); ++layer) {
-    forward_layer(layer, all_);
+    if (call_.rows(layer + 1, forward_needed()) > 0) forward_layer(layer, all_);
+    take_kept(layer + 1);
     if (!kept(layer)) x_[layer] = {};
     if (!keeps() || recompute_) sums_[layer].clear();
   }
-  return network_.readout.forward(call_, x_.back());
+  return network_.readout.forward(call_, x_.back(), input_.kept, first_member_);
 }
 
 void FusedPass::backward_members(MemberSet members, const ScoreGradient& score_gradient,

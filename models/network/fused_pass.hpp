@@ -26,8 +26,10 @@ class FusedReadout {
   // `in`: channels after the last layer. `after_relu`: as in FusedSage.
   FusedReadout(std::int64_t in, double scale, const ParameterTable& table, bool after_relu);
 
-  // x: the rows after the last layer, of all members.
-  UnitScores forward(const FusedCall& call, const MemberRows& x) const;
+  // x: the rows after the last layer, of all members. `kept`: as UnitInput::kept, of the members from
+  // `first_member` on.
+  UnitScores forward(const FusedCall& call, const MemberRows& x, const KeptUse& kept,
+                     int first_member) const;
   // Writes the gradients of weight and bias. Returns the gradient of x before the ReLU that made x,
   // for the members of the set. `score_gradient` [all members, configurations].
   MemberRows backward(const FusedCall& call, MemberSet members, const MemberRows& x,
@@ -66,8 +68,10 @@ class FusedPass {
   // `use`: `differences` runs only the rows that the plan calls needed. Copies `flat` [members,
   // parameters] unless it lies on a 64-byte boundary. All other arguments are borrowed as long as
   // the pass lives.
+  // `first_member`: among the members of input.kept.
   FusedPass(const FusedNetwork& network, std::span<const float> flat, const UnitInput& input,
-            UnitUse use, bool recompute, ThreadPool& pool, BufferCache& buffers);
+            UnitUse use, bool recompute, ThreadPool& pool, BufferCache& buffers,
+            int first_member = 0);
 
   UnitScores forward();
   // Call it once, after forward(). After a forward pass over all rows, the backward pass of members
@@ -78,7 +82,11 @@ class FusedPass {
   bool forward_needed() const { return use_ == UnitUse::differences; }
   bool keeps() const { return use_ != UnitUse::scores; }
   bool kept(std::size_t layer) const;
+  std::int64_t channels(std::size_t depth) const {
+    return depth == 0 ? network_.encoder.channels() : network_.layers[depth - 1].channels();
+  }
   void forward_layer(std::size_t layer, MemberSet members);
+  void take_kept(std::size_t depth);
   void run_again(std::size_t layer, MemberSet members);
   void backward_members(MemberSet members, const ScoreGradient& score_gradient,
                         MemberGradients gradients);
@@ -88,6 +96,7 @@ class FusedPass {
   const UnitInput& input_;
   const UnitUse use_;
   const bool recompute_;
+  const int first_member_;
   AlignedFloats aligned_;  // a copy of parameters that are not aligned
   const MemberSet all_;
   const FusedCall call_;

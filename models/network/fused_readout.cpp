@@ -22,12 +22,24 @@ double weighted_sum(const Csr& csr, std::int64_t row, std::span<const double> va
 // Computes one member's scores from `values` [rows after the last layer]. It adds them up over each
 // configuration (`delta` [configurations]) and over the common rows (`common` [slates]), times
 // `scale`. It computes in double and in the order of the plan. Where `values` holds only the needed
-// rows, `common` is 0.
+// rows, `common` is 0. The member takes the cells that the plan does not compute from `kept`.
 void read_out_scores(const Readout& readout, std::span<const double> values, double scale,
-                     std::span<double> delta, std::span<double> common) {
+                     std::span<double> delta, std::span<double> common, const KeptUse& kept,
+                     int member) {
   std::vector<double> cells(readout.cells.forward.rows());
   for (std::size_t i = 0; i < cells.size(); ++i) {
     cells[i] = scale * weighted_sum(readout.cells.forward, i, values);
+  }
+  if (kept.rows) {
+    const KeptLevel& level = kept.levels.back();
+    std::vector<double> all(level.taken.size());
+    kept.rows->exchange(kept.levels.size() - 1, member, level,
+                        reinterpret_cast<const float*>(cells.data()),
+                        reinterpret_cast<float*>(all.data()), 2);
+    for (std::size_t i = 0; i < delta.size(); ++i)
+      delta[i] = weighted_sum(readout.scores.forward, i, all);
+    common[0] = all.back();
+    return;
   }
   for (std::size_t i = 0; i < delta.size(); ++i)
     delta[i] = weighted_sum(readout.scores.forward, i, cells);
@@ -92,7 +104,8 @@ FusedReadout::FusedReadout(std::int64_t in, double scale, const ParameterTable& 
       scale_(scale),
       after_relu_(after_relu) {}
 
-UnitScores FusedReadout::forward(const FusedCall& call, const MemberRows& x) const {
+UnitScores FusedReadout::forward(const FusedCall& call, const MemberRows& x, const KeptUse& kept,
+                                 int first_member) const {
   const Readout& readout = call.plan.readout;
   const std::int64_t configs = call.plan.configs, slates = readout.common.forward.rows();
   std::vector<double> values(x.members * x.rows);
@@ -108,7 +121,8 @@ UnitScores FusedReadout::forward(const FusedCall& call, const MemberRows& x) con
   call.pool.parallel_for(x.members, [&](std::int64_t member) {
     read_out_scores(readout, std::span(values).subspan(member * x.rows, x.rows), scale_,
                     std::span(scores.delta).subspan(member * configs, configs),
-                    std::span(scores.common).subspan(member * slates, slates));
+                    std::span(scores.common).subspan(member * slates, slates), kept,
+                    first_member + static_cast<int>(member));
   });
   return scores;
 }

@@ -9,7 +9,9 @@
 #include "models/inputs/encoder.hpp"
 #include "models/inputs/unit_input.hpp"
 #include "models/kernels/cpu_process.hpp"
+#include "models/layers/layer.hpp"
 #include "models/network/executor.hpp"
+#include "models/plans/graph_edges.hpp"
 #include "models/plans/join_plans.hpp"
 
 namespace tpudist {
@@ -228,6 +230,29 @@ UnitInput Network::join(const std::vector<std::vector<const UnitInput*>>& blocks
   UnitInput joined = join_units(blocks, impl_->schema.config_features);
   prepare_unit(joined);
   return joined;
+}
+
+std::vector<std::int64_t> Network::kept_channels() const {
+  const PlanShape& shape = impl_->plan_shape;
+  const bool along_edges = std::ranges::all_of(shape.layers, [](const LayerShape& layer) {
+    return std::ranges::all_of(layer.edge_kinds, along_graph);
+  });
+  if (device() || schema().tile || config().head.violations || !along_edges) return {};
+  std::vector<std::int64_t> channels(shape.layers.size() + 2);
+  channels[0] = impl_->encoder ? impl_->encoder->channels() : config().encoder.width;
+  std::size_t depth = 0;
+  for (const auto& block : config().blocks) {
+    depth += block->steps().size();
+    channels[depth] = block->channels();
+  }
+  // Cells are in double: one number of fused layers, else those of each pool.
+  if (config().is_composed()) {
+    if (!config().reads_config_nodes())
+      channels.back() = 2 * std::ssize(config().pools) * config().blocks.back()->channels();
+  } else {
+    channels.back() = 2;
+  }
+  return channels;
 }
 
 int Network::members_together(const Plan& plan) const {

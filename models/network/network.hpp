@@ -81,6 +81,11 @@ class Network {
   // each the needed part of its plan.
   UnitInput join(const std::vector<std::vector<const UnitInput*>>& blocks) const;
 
+  // The channels of KeptRows for calls of this network on the CPU, which keep the states between
+  // blocks. Empty where calls cannot take states: a layer that looks at all nodes or all
+  // configurations needs all rows at once.
+  std::vector<std::int64_t> kept_channels() const;
+
   // How many members a call on this plan should take, if the caller can choose: as many as share
   // the processor's caches, or all. Scores and gradients do not depend on it.
   int members_together(const Plan& plan) const;

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <span>
 
+#include "models/plans/kept_rows.hpp"
 #include "models/plans/plan.hpp"
 #include "models/plans/refined_graph.hpp"
 
@@ -69,5 +70,17 @@ struct RefinedSlate {
 // Throws Error for states or classes of the wrong length. Pure, thread-safe. `hash_bits` < 64
 // weakens the hash, to test the full comparison.
 Plan build_refined_plan(std::span<const RefinedSlate> slates, int hash_bits = 64);
+
+// Builds a refined plan of one slate for scoring, with the same sums in an order that the slate does
+// not decide: neighbours are sorted by their content, and the readout adds up nodes in the order of
+// the graph, in cells of the same nodes in every slate. So a configuration's score has the same bits
+// in any slate. If use.rows is given, the plan computes only the rows that it lacks: the rows that
+// layer i computes are then not those before layer i + 1, and use.levels says how to exchange them.
+// If cells are kept, the readout's cells are the computed ones, its scores add up those in
+// use.levels.back().taken, whose last is the common one, and `left_out` is the number of nodes.
+// `state_hash` [state_rows]: of the content of states. For layers along edges alone; without the
+// transposes that a backward pass needs, and all rows count as not needed. Not thread-safe.
+Plan build_fixed_plan(const RefinedSlate& slate, std::span<const ContentHash> state_hash,
+                      KeptUse& use);
 
 }  // namespace tpudist

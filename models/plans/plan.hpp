@@ -159,7 +159,10 @@ struct Plan {
     return layer == 0 ? needed_first_rows : needed_counts[layer - 1].rows;
   }
   // Whether a row may represent several (node, configuration): the plan is refined.
-  bool is_refined() const { return !layers.empty() && !layers[0]->self.is_identity(); }
+  // An empty index is no identity where a layer computes no row (build_fixed_plan).
+  bool is_refined() const {
+    return !layers.empty() && (layers[0]->rows_out == 0 || !layers[0]->self.is_identity());
+  }
   std::int64_t total_rows() const;  // before and after all layers
   std::uint64_t bytes() const;      // of the integers
 };

@@ -402,4 +402,38 @@ RawReadout SlateRefiner::read_out(std::int64_t base) const {
   return readout;
 }
 
+// A cell sums up a few reached nodes that follow each other, which mostly stand close in the graph,
+// so that few classes of configurations differ there.
+RawReadout SlateRefiner::read_out_fixed() {
+  constexpr std::size_t kNodes = 16;
+  RawReadout readout;
+  const std::span<const std::int32_t> reached = graph_.reached(layer_);
+  for (const std::int32_t colour : graph_.unreached(layer_).colour) {
+    if (colour >= 0) readout.common.row.push_back(to_index32(reached_rows_ + colour));
+  }
+  readout.common.close();
+  std::vector<std::int64_t> first_cell;
+  std::vector<std::int32_t> partitions;
+  for (std::size_t at = 0; at < reached.size(); at += kNodes) {
+    const auto nodes = reached.subspan(at, std::min(kNodes, reached.size() - at));
+    std::int32_t partition = 0;
+    for (const std::int32_t node : nodes)
+      partition = partitions_.refine(partition, of_node_.partition[node]);
+    first_cell.push_back(readout.cells.size());
+    partitions.push_back(partition);
+    for (const std::int32_t config : partitions_.first_config(partition)) {
+      for (const std::int32_t node : nodes) readout.cells.row.push_back(rows_of(node)(config));
+      readout.cells.close();
+    }
+  }
+  for (std::int64_t config = 0; config < graph_slates_.configs; ++config) {
+    for (std::size_t i = 0; i < partitions.size(); ++i) {
+      readout.cells_of_config.row.push_back(
+          to_index32(first_cell[i] + partitions_.class_of_config(partitions[i])[config]));
+    }
+    readout.cells_of_config.close();
+  }
+  return readout;
+}
+
 }  // namespace tpudist

@@ -90,6 +90,9 @@ class SlateRefiner {
   void advance(int layer, std::int64_t base, RawLayer& raw_layer);
   // Returns the readout of the rows after the last layer, which begin at row `base`.
   RawReadout read_out(std::int64_t base) const;
+  // The same for a graph whose rows begin at 0, with cells of the same nodes for any configurations.
+  // The nodes that none reaches are common.
+  RawReadout read_out_fixed();
   // Number of rows of this graph after the last call of start or advance.
   std::int64_t rows() const {
     return reached_rows_ + static_cast<std::int64_t>(graph_.unreached(layer_).node.size());

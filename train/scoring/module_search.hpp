@@ -29,6 +29,7 @@ class SearchedModule {
   const ConfigSpace& space() const { return space_; }
   const ConfigSpace& grouped() const { return grouped_; }  // even if `free`
   std::span<const RankingRun> ranking() const { return ranking_; }
+  ScoringSession& session() { return session_; }
   // The module with these configurations in place of its own, as made ones; the first is the
   // default.
   Module with_configs(std::span<const ConfigSpace::Point> points) const;

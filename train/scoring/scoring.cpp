@@ -66,10 +66,12 @@ class BlockScorer {
       for_fitting_units(
           units_, first, std::min(most, configs - first), options_.block,
           [&](std::int64_t from, std::int64_t count) {
-            return units_.build({part_of_slate(slate, from, count)}, {.key = options_.draw});
+            return units_.build({part_of_slate(slate, from, count)}, {.key = options_.draw},
+                                options_.kept);
           },
           [&](std::int64_t from, std::int64_t count, const Unit& unit) {
             score_part(unit, block, count, out + from);
+            if (options_.kept) options_.kept->finish();
           });
     }
   }

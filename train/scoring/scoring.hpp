@@ -26,6 +26,8 @@ struct ScoringOptions {
   // Largest number of rows of a graph, drawn by a fixed permutation; 0 = all.
   std::int64_t most_rows = 0;
   std::uint64_t draw = 0;  // number of the draw of nodes, if `data.reduce` draws nodes
+  // Of a slate's graph, for all members of the call (score_slate); null: nothing is kept.
+  KeptRows* kept = nullptr;
 };
 
 // Consecutive graphs of a dataset.
@@ -49,9 +51,9 @@ std::vector<ScoresByMember> score_graphs(const Network& network, std::span<const
                                          const UnitBuilder& units, const ScoringOptions& options,
                                          JobContext& context);
 
-// [members][K] the scores of a slate that may have configurations that its graph has not. Not
-// collective. Blocks are as in score_graphs, but in the slate's order: a configuration's score can
-// depend on the rest of its slate by rounding.
+// [members][K] the scores of a slate that may have configurations that its graph has not, with the
+// bits of score_graphs. Not collective. Only if the network has no kept_channels(), a configuration's
+// score depends on the rest of its block by rounding.
 std::vector<std::vector<double>> score_slate(const Network& network, std::span<const float> flat,
                                              int members, const UnitBuilder& units,
                                              const Slate& slate, const ScoringOptions& options);

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <iterator>
+#include <map>
 #include <numeric>
 #include <utility>
 
@@ -11,6 +12,7 @@
 #include "core/error.hpp"
 #include "core/hash.hpp"
 #include "core/means.hpp"
+#include "core/mutex.hpp"
 #include "data/shards/shard_reader.hpp"
 #include "dist/health/agreement.hpp"
 #include "train/units/training_setup.hpp"
@@ -67,6 +69,7 @@ class ScoringSession::Scorer {
         data_(data),
         units_(data, network, experiment.plan) {
     units_.share_graphs(false, pool);
+    units_.fix_order();
   }
 
   // The flags of these members begin at `by[first]`. Members without a flag get no scores.
@@ -100,10 +103,25 @@ class ScoringSession::Scorer {
           name_));
   }
 
-  std::vector<std::vector<double>> score_slate(std::span<const float> weights,
-                                               const Slate& slate) const {
-    return tpudist::score_slate(network_, weights, static_cast<int>(members_), units_, slate,
-                                {block_});
+  // `bytes`: for the rows that one thread keeps.
+  std::vector<std::vector<double>> score_slate(std::span<const float> weights, const Slate& slate,
+                                               std::uint64_t bytes) const {
+    const auto members = static_cast<int>(members_);
+    ScoringOptions options{block_};
+    std::vector<std::int64_t> channels = network_.kept_channels();
+    if (bytes == 0 || channels.empty() || !units_.fixes_order())
+      return tpudist::score_slate(network_, weights, members, units_, slate, options);
+    std::unique_ptr<KeptRows> kept = take_kept(slate.graph);
+    if (!kept) kept = std::make_unique<KeptRows>(std::move(channels), members, bytes);
+    options.kept = kept.get();
+    auto scores = tpudist::score_slate(network_, weights, members, units_, slate, options);
+    const MutexLock lock(mutex_);
+    kept_[slate.graph].push_back(std::move(kept));
+    return scores;
+  }
+  void forget_kept() const {
+    const MutexLock lock(mutex_);
+    kept_.clear();
   }
 
   ScoringCost cost(int members, std::int64_t most_rows, ThreadPool& pool) const {
@@ -143,12 +161,25 @@ class ScoringSession::Scorer {
     return scored;
   }
 
+  // Kept rows that no call uses; null if there are none.
+  std::unique_ptr<KeptRows> take_kept(int graph) const {
+    const MutexLock lock(mutex_);
+    auto& free = kept_[graph];
+    if (free.empty()) return nullptr;
+    std::unique_ptr<KeptRows> taken = std::move(free.back());
+    free.pop_back();
+    return taken;
+  }
+
   const std::string name_;
   const Network& network_;
   const std::size_t members_;
   const ScoringBlock block_;
   const Dataset& data_;
   UnitBuilder units_;
+  mutable Mutex mutex_;
+  mutable std::map<int, std::vector<std::unique_ptr<KeptRows>>> kept_
+      TPUDIST_GUARDED_BY(mutex_);  // of each graph
 };
 
 ScoringSession::ScoringSession(const DatasetOptions& options, JobContext& context)
@@ -225,9 +256,16 @@ void ScoringSession::require_scores_of_configs() const {
 std::vector<std::vector<double>> ScoringSession::score_slate(const MemberWeights& weights,
                                                              const Slate& slate) const {
   std::vector<std::vector<double>> all;
+  const std::uint64_t bytes =
+      kept_bytes_ / (scorers_.size() * static_cast<std::uint64_t>(context_.pool.threads()));
   for (std::size_t s = 0; s < scorers_.size(); ++s)
-    std::ranges::move(scorers_[s]->score_slate(weights[s], slate), std::back_inserter(all));
+    std::ranges::move(scorers_[s]->score_slate(weights[s], slate, bytes), std::back_inserter(all));
   return all;
+}
+
+void ScoringSession::keep_bytes(std::uint64_t bytes) {
+  kept_bytes_ = bytes;
+  for (const auto& scorer : scorers_) scorer->forget_kept();
 }
 
 ScoringCost ScoringSession::cost(int members, std::int64_t most_rows) const {

@@ -85,9 +85,13 @@ class ScoringSession {
 
   // [M][K] the scores of configurations that graph `slate.graph` need not have, by tpudist::
   // score_slate. `slate` has a state table of its own, or the states of the graph. Each rank
-  // computes all.
+  // computes all. States of rows are kept for later slates (KeptRows).
   std::vector<std::vector<double>> score_slate(const MemberWeights& weights,
                                                const Slate& slate) const;
+
+  // The most memory for kept states; 0: none are kept. The bits do not depend on it. Threads and
+  // networks have equal shares. Not during another call.
+  void keep_bytes(std::uint64_t bytes);
 
   // The cost of `members` members of the first network, by sample plans. Not collective.
   ScoringCost cost(int members, std::int64_t most_rows) const;
@@ -105,6 +109,7 @@ class ScoringSession {
   std::vector<ScoringSlates> slates_;
   std::vector<MemberName> names_;
   ScoringMembers by_;
+  std::uint64_t kept_bytes_ = std::uint64_t{1} << 30;
 };
 
 }  // namespace tpudist

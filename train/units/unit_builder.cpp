@@ -7,6 +7,7 @@
 #include <optional>
 #include <set>
 
+#include "core/hash.hpp"
 #include "core/numbers.hpp"
 #include "models/inputs/unit_input.hpp"
 #include "models/plans/row_keys.hpp"
@@ -158,6 +159,10 @@ void UnitBuilder::share_graphs(bool draws_edges, ThreadPool& pool) {
   prepared_.share(mode_ != PlanMode::dense && !draws_edges, pool);
 }
 
+void UnitBuilder::fix_order() {
+  fixes_order_ = mode_ != PlanMode::dense && !network_.kept_channels().empty();
+}
+
 std::int64_t UnitBuilder::state_rows(const Slate& slate) const {
   return static_cast<std::int64_t>(table_of(dataset_, slate).size()) / config_features_;
 }
@@ -201,19 +206,39 @@ Plan UnitBuilder::refined_plan(std::span<const Slate> slates, Graphs& graphs) co
   std::vector<RefinedSlate> views;
   std::int64_t at = 0;
   for (std::size_t s = 0; s < slates.size(); ++s) {
-    const Slate& slate = slates[s];
-    const PreparedGraph& prepared = prepared_.of(slate.graph);
-    RefinedSlate view{&graphs.refined(s, slate), static_cast<std::int64_t>(slate.configs.size()),
-                      graphs.states(s, slate),   prepared.state_class,
-                      state_rows(slate),         inputs[s],
-                      prepared.input->nodes()};
-    if (!slate.local_states.empty()) {
+    RefinedSlate& view = views.emplace_back(refined_view(slates[s], s, graphs));
+    view.input_begin = inputs[s];
+    if (!slates[s].local_states.empty()) {
       view.state_class = std::span(local_class).subspan(at, view.state_rows);
       at += view.state_rows;
     }
-    views.push_back(view);
   }
   return build_refined_plan(views);
+}
+
+// With the classes of the graph's states.
+RefinedSlate UnitBuilder::refined_view(const Slate& slate, std::size_t at, Graphs& graphs) const {
+  const PreparedGraph& prepared = prepared_.of(slate.graph);
+  return {&graphs.refined(at, slate), static_cast<std::int64_t>(slate.configs.size()),
+          graphs.states(at, slate),   prepared.state_class,
+          state_rows(slate),          0,
+          prepared.input->nodes()};
+}
+
+Plan UnitBuilder::fixed_plan(const Slate& slate, Graphs& graphs, KeptUse& use) const {
+  RefinedSlate view = refined_view(slate, 0, graphs);
+  const std::vector<std::int32_t> local_class =
+      classes_of_rows(slate.local_states, config_features_);
+  if (!slate.local_states.empty()) view.state_class = local_class;
+  const std::span<const float> table = table_of(dataset_, slate);
+  std::vector<ContentHash> hashes;
+  std::vector<float> row(static_cast<std::size_t>(config_features_));
+  for (std::size_t at = 0; at < table.size(); at += row.size()) {
+    for (std::size_t c = 0; c < row.size(); ++c) row[c] = table[at + c] + 0.0f;  // -0 is 0
+    const auto bytes = std::as_bytes(std::span(row));
+    hashes.push_back({hash64(bytes, 1), hash64(bytes, 2)});
+  }
+  return build_fixed_plan(view, hashes, use);
 }
 
 PlanComparison UnitBuilder::compare(std::span<const Slate> slates, const GraphDraw& draw) const {
@@ -273,7 +298,8 @@ int UnitBuilder::members_together(const Unit& unit) const {
 }
 
 bool UnitBuilder::takes_refined(const PlanComparison& plans) const {
-  return mode_ == PlanMode::refined || (mode_ == PlanMode::automatic && plans.refined_pays());
+  return mode_ == PlanMode::refined || fixes_order_ ||
+         (mode_ == PlanMode::automatic && plans.refined_pays());
 }
 
 Plan UnitBuilder::chosen_plan(std::span<const Slate> slates, Graphs& graphs) const {
@@ -286,8 +312,9 @@ UnitInput UnitBuilder::input_of(std::span<const Slate> slates, Graphs& graphs) c
   return input_of(slates, chosen_plan(slates, graphs));
 }
 
-UnitInput UnitBuilder::input_of(std::span<const Slate> slates, Plan plan) const {
+UnitInput UnitBuilder::input_of(std::span<const Slate> slates, Plan plan, KeptUse kept) const {
   UnitInput input;
+  input.kept = std::move(kept);
   std::set<int> seen;
   for (const Slate& slate : slates) {
     const std::span<const float> table = table_of(dataset_, slate);
@@ -317,20 +344,27 @@ Unit UnitBuilder::build(std::span<const SlateRows> slates, const GraphDraw& draw
   return unit;
 }
 
-Unit UnitBuilder::build(std::vector<Slate> slates, const GraphDraw& draw) const {
+Unit UnitBuilder::build(std::vector<Slate> slates, const GraphDraw& draw, KeptRows* kept) const {
   Graphs graphs(*this, draw);
   Unit unit;
   unit.begin = std::chrono::steady_clock::now();
   unit.slates = std::move(slates);
   unit.read = std::chrono::steady_clock::now();
-  add_inputs(unit, graphs);
+  add_inputs(unit, graphs, kept);
   unit.planned = std::chrono::steady_clock::now();
   return unit;
 }
 
 // Whole, or in chunks.
-void UnitBuilder::add_inputs(Unit& unit, Graphs& graphs) const {
+void UnitBuilder::add_inputs(Unit& unit, Graphs& graphs, KeptRows* kept) const {
   const Slate& slate = unit.slates.front();
+  if (fixes_order_ && unit.slates.size() == 1) {
+    KeptUse use{kept, {}};
+    if (kept) kept->start();
+    Plan plan = fixed_plan(slate, graphs, use);
+    unit.input = input_of(unit.slates, std::move(plan), std::move(use));
+    return;
+  }
   const std::size_t configs = slate.configs.size();
   if (config_chunk_ == 0 || unit.slates.size() != 1 || configs <= config_chunk_) {
     unit.input = input_of(unit.slates, graphs);

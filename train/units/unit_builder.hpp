@@ -74,7 +74,7 @@ struct UnitEstimate {
 };
 
 // Joins data and models: reads slates, builds their plan, and keeps each graph that it has
-// prepared. Thread-safe except share_graphs().
+// prepared. Thread-safe except share_graphs() and fix_order().
 class UnitBuilder {
  public:
   // Borrows data set and network, which must outlive the builder. Slates of more than
@@ -94,7 +94,14 @@ class UnitBuilder {
   // Throws DataError or IoError when reading fails.
   Unit build(std::span<const SlateRows> slates, const GraphDraw& draw = {}) const;
   // The same for slates that are already read, or whose configurations no file has.
-  Unit build(std::vector<Slate> slates, const GraphDraw& draw = {}) const;
+  // `kept`: of the graph of the single slate, for a network with kept_channels().
+  Unit build(std::vector<Slate> slates, const GraphDraw& draw = {}, KeptRows* kept = nullptr) const;
+
+  // For scoring: from now on a configuration's score has the same bits in any slate, which kept rows
+  // need. A unit of one slate then has a plan by build_fixed_plan, unless plans are dense or the
+  // network has no kept_channels().
+  void fix_order();
+  bool fixes_order() const { return fixes_order_; }
 
   // The number of nodes that a slate sees.
   std::int64_t nodes(const Slate& slate) const { return dataset_.seen_nodes(slate.graph); }
@@ -135,9 +142,11 @@ class UnitBuilder {
   Plan refined_plan(std::span<const Slate> slates, Graphs& graphs) const;
   PlanComparison compare(std::span<const Slate> slates, Graphs& graphs) const;
   Plan chosen_plan(std::span<const Slate> slates, Graphs& graphs) const;
+  RefinedSlate refined_view(const Slate& slate, std::size_t at, Graphs& graphs) const;
+  Plan fixed_plan(const Slate& slate, Graphs& graphs, KeptUse& use) const;
   UnitInput input_of(std::span<const Slate> slates, Graphs& graphs) const;
-  UnitInput input_of(std::span<const Slate> slates, Plan plan) const;
-  void add_inputs(Unit& unit, Graphs& graphs) const;
+  UnitInput input_of(std::span<const Slate> slates, Plan plan, KeptUse kept = {}) const;
+  void add_inputs(Unit& unit, Graphs& graphs, KeptRows* kept) const;
   std::int64_t state_rows(const Slate& slate) const;
 
   const Dataset& dataset_;
@@ -145,6 +154,7 @@ class UnitBuilder {
   PlanMode mode_;
   std::size_t config_chunk_;
   UnitUse use_;
+  bool fixes_order_ = false;
   PlanShape shape_;
   int config_features_;
   NetworkWork work_;
