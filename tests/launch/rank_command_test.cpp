@@ -129,28 +129,29 @@ TEST_F(RankCommand, PrintsAConfigurationToApply) {
   };
   const auto list = ranking_of(folder_->path(), before + " --configs random:40:7").at("ranking");
   ASSERT_EQ(list.size(), 40u);
-  const auto standard = *std::ranges::find_if(
-      list, [](const auto& entry) { return entry.contains("default"); });
+  const auto standard =
+      *std::ranges::find_if(list, [](const auto& entry) { return entry.contains("default"); });
   // The first one with another convolution than the default's.
   const auto other = *std::ranges::find_if(list, [&](const auto& entry) {
     return entry["layouts"]["conv_general_dilated.2"] !=
            standard["layouts"]["conv_general_dilated.2"];
   });
-  const std::string title =
-      fmt::format("# layouts_before.pb: configuration {}, {} of 40 by 2 members\n",
-                  other["config"].dump(),
-                  other["rank"] == 1 ? "the fastest" : "rank " + other["rank"].dump());
+  const std::string title = fmt::format(
+      "# layouts_before.pb: configuration {}, {} of 40 by 2 members\n", other["config"].dump(),
+      other["rank"] == 1 ? "the fastest" : "rank " + other["rank"].dump());
   const std::string python = output("jax", other), text = output("text", other);
-  EXPECT_THAT(python, AllOf(StartsWith(title), ContainsRegex("\n# [0-9]+ of [0-9]+ changes? can be"),
-                            HasSubstr("\nfrom jax.experimental.layout import Layout, with_layout"),
-                            HasSubstr("\ndef conv_general_dilated_2(operation, a, b):\n")));
+  EXPECT_THAT(python,
+              AllOf(StartsWith(title), ContainsRegex("\n# [0-9]+ of [0-9]+ changes? can be"),
+                    HasSubstr("\nfrom jax.experimental.layout import Layout, with_layout"),
+                    HasSubstr("\ndef conv_general_dilated_2(operation, a, b):\n")));
   EXPECT_THAT(text, AllOf(StartsWith(title),
                           ContainsRegex("\nnodes \\{  # conv_general_dilated.2: convolution[^\n]*, "
                                         "not the default\n")));
   std::size_t nodes = 0;
   for (std::size_t at = 0; (at = text.find("nodes {", at)) != std::string::npos; ++at) ++nodes;
   EXPECT_EQ(nodes, other.at("layouts").size());
-  EXPECT_THAT(output("jax", standard), HasSubstr("\n# no layout differs from the default: nothing"));
+  EXPECT_THAT(output("jax", standard),
+              HasSubstr("\n# no layout differs from the default: nothing"));
   EXPECT_THAT(output("text", standard), Not(HasSubstr("not the default")));
   EXPECT_THAT(output_of(call(rank + "--apply jax --apply-rank 41"), 2),
               HasSubstr("--apply-rank 41: the list has 40 distinct configurations"));
@@ -200,21 +201,22 @@ TEST_F(RankCommand, SaysHowManyToMeasure) {
   EXPECT_THAT(output_of(call(rank + "run --quiet")),
               HasSubstr("cannot say how many to measure: run has no predictions"));
   train("predicted", "predictions.rows=all");
-  EXPECT_THAT(output_of(call(rank + "predicted --quiet --confidence 99%")),
-              ContainsRegex("how many to measure: 99 % confidence needs unseen graphs of 99 families; "
-                            "these runs have [0-9]+\n"));
+  EXPECT_THAT(
+      output_of(call(rank + "predicted --quiet --confidence 99%")),
+      ContainsRegex("how many to measure: 99 % confidence needs unseen graphs of 99 families; "
+                    "these runs have [0-9]+\n"));
   EXPECT_THAT(output_of(call(rank + "predicted --quiet --within 5% --confidence 50%")),
               ContainsRegex("measure (all|the first) [0-9]+: with 50 % confidence the best of them "
                             "is within 5 % of the best configuration \\(from [0-9]+ families"));
-  const auto json = nlohmann::json::parse(output_of(run_program(
-      rank + "predicted --json --within 0% --confidence '50 %' 2> /dev/null",
-      "cd " + folder_->path().string() + " && ")));
+  const auto json = nlohmann::json::parse(
+      output_of(run_program(rank + "predicted --json --within 0% --confidence '50 %' 2> /dev/null",
+                            "cd " + folder_->path().string() + " && ")));
   EXPECT_EQ(json["advice"]["within"], 0);
   EXPECT_EQ(json["advice"]["confidence"], 0.5);
   EXPECT_GT(json["advice"]["count"], 0);
-  for (const std::string option : {"--within 2", "--within 100%", "--within -1%", "--within nan%",
-                                   "--within %", "--confidence 0%", "--confidence 0.9",
-                                   "--confidence 100%", "--confidence inf%"})
+  for (const std::string option :
+       {"--within 2", "--within 100%", "--within -1%", "--within nan%", "--within %",
+        "--confidence 0%", "--confidence 0.9", "--confidence 100%", "--confidence inf%"})
     EXPECT_THAT(output_of(call(rank + "run " + option), 2), HasSubstr("is no percentage below 100"))
         << option;
 }
@@ -242,9 +244,9 @@ TEST_F(RankCommand, TakesMeasurementsInItsOwnForm) {
   EXPECT_EQ(order, expected);
   EXPECT_EQ(found["ranking"].size(), entries.size() - 1);
   EXPECT_THAT(output_of(call("rank " + measured + " --run run --quiet")),
-              AllOf(ContainsRegex("faster +measured\n"),
-                    HasSubstr("measured 6 of "), HasSubstr("; the model ranks them with Kendall tau "
-                                                           "-1.0000, corrected "),
+              AllOf(ContainsRegex("faster +measured\n"), HasSubstr("measured 6 of "),
+                    HasSubstr("; the model ranks them with Kendall tau "
+                              "-1.0000, corrected "),
                     ContainsRegex("\nnext to measure:( [0-9]+){3}\n"),
                     Not(HasSubstr("how many to measure"))));
   // The list alone, and fewer than three: the order stays.
@@ -256,12 +258,14 @@ TEST_F(RankCommand, TakesMeasurementsInItsOwnForm) {
   EXPECT_THAT(output_of(call("rank " + test_.string() + " --measured few.json --run run --quiet")),
               HasSubstr("; left out: 1 measurement that the list lacks; left out: 1 measurement "
                         "without a time above 0; the order stays: it takes three measured"));
-  EXPECT_EQ(ranking_of(folder_->path(), test_.string() + " --measured few.json")["ranking"][0]["config"],
-            entries[0]["config"]);
+  EXPECT_EQ(
+      ranking_of(folder_->path(), test_.string() + " --measured few.json")["ranking"][0]["config"],
+      entries[0]["config"]);
 }
 
 TEST_F(RankCommand, TakesMeasurementsOfMadeLayouts) {
-  const std::string file = (jax_modules() / "layouts_before.pb").string() + " --configs random:40:7";
+  const std::string file =
+      (jax_modules() / "layouts_before.pb").string() + " --configs random:40:7";
   auto list = ranking_of(folder_->path(), file)["ranking"];
   for (int k = 0; k < 10; ++k) list[39 - k]["time"] = 10 + k;
   for (auto& entry : list) entry.erase("config");
@@ -277,7 +281,8 @@ TEST_F(RankCommand, TakesMeasurementsOfMadeLayouts) {
 
 // All of a file's own run times: nothing is left to measure.
 TEST_F(RankCommand, TakesTheRunTimesOfAnNpzOrATuningFile) {
-  const auto found = ranking_of(folder_->path(), valid_.string() + " --measured " + valid_.string());
+  const auto found =
+      ranking_of(folder_->path(), valid_.string() + " --measured " + valid_.string());
   EXPECT_EQ(found["measured"]["configs"], found["distinct_configs"]);
   EXPECT_TRUE(found["measured"]["next"].empty());
   double before = 0;
@@ -291,8 +296,9 @@ TEST_F(RankCommand, TakesTheRunTimesOfAnNpzOrATuningFile) {
   const std::string program = module("t", {computation("main", 1, 2,
                                                        {{"p", "parameter", 1, {}, {}, {4, 6}, {}},
                                                         {"r", "reshape", 2, {1}, {}, {24}, {}}})});
-  std::ofstream(*folder_ / "t.pb", std::ios::binary) << tuned(
-      program, {{70, true, false, {{{0}, {0, 1}}}}, {50, false, false, {{{0}, {1, 0}}}}}, {1}, false);
+  std::ofstream(*folder_ / "t.pb", std::ios::binary)
+      << tuned(program, {{70, true, false, {{{0}, {0, 1}}}}, {50, false, false, {{{0}, {1, 0}}}}},
+               {1}, false);
   EXPECT_THAT(output_of(call("rank t.pb --measured t.pb --run run --quiet")),
               HasSubstr("measured 2 of 2 configurations; the order stays: it takes three"));
   // The same program with its layouts made.
@@ -303,8 +309,8 @@ TEST_F(RankCommand, TakesTheRunTimesOfAnNpzOrATuningFile) {
 TEST_F(RankCommand, RefusesMeasurementsThatItCannotRead) {
   const auto refusal = [&](const std::string& text) {
     std::ofstream(*folder_ / "bad.json") << text;
-    const std::string said = output_of(
-        call("rank " + test_.string() + " --run run --quiet --measured bad.json"), 3);
+    const std::string said =
+        output_of(call("rank " + test_.string() + " --run run --quiet --measured bad.json"), 3);
     EXPECT_EQ(std::ranges::count(said, '\n'), 1) << said;
     EXPECT_THAT(said, HasSubstr("tpudist: error: bad.json: ")) << text;
     return said;
@@ -321,8 +327,8 @@ TEST_F(RankCommand, RefusesMeasurementsThatItCannotRead) {
   EXPECT_THAT(refusal("[{\"time\": 5}]"), HasSubstr("a time, but neither config nor layouts"));
   EXPECT_THAT(refusal("[{\"time\": 5, \"config\": 1.5}]"), HasSubstr("neither config nor layouts"));
   const auto of_file = [&](const std::string& file, int code) {
-    return output_of(
-        call("rank " + valid_.string() + " --run run --quiet --measured " + file), code);
+    return output_of(call("rank " + valid_.string() + " --run run --quiet --measured " + file),
+                     code);
   };
   EXPECT_THAT(of_file("none.json", 2), HasSubstr("none.json"));
   EXPECT_THAT(of_file(".", 2), HasSubstr("--measured"));

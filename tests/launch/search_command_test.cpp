@@ -28,8 +28,8 @@ class SearchCommand : public TinyFolder {
   }
   // Standard error, with its warnings, is no part of the output.
   static std::string printed(const std::string& arguments) {
-    return output_of(run_program(arguments + " 2> /dev/null", "cd " + folder_->path().string() +
-                                                                  " && "));
+    return output_of(
+        run_program(arguments + " 2> /dev/null", "cd " + folder_->path().string() + " && "));
   }
   static std::string search(const std::string& file, const std::string& more = "") {
     return "search " + file + " --run run --evaluations 200 --starts 2 --propose 4 " + more;
@@ -75,11 +75,12 @@ TEST_F(SearchCommand, ProposesLayoutsOfAModuleThatRankScoresAlike) {
 
 TEST_F(SearchCommand, PrintsProposalsAndTheDefault) {
   const std::string text = printed(search(test_));
-  EXPECT_THAT(text, AllOf(HasSubstr(" of operations that change together, "),
-                          HasSubstr("searched by 2 of 2 members (z_score): run step 3\n"),
-                          HasSubstr("200 evaluations from 2 starts; pessimism 0.5 (too few families"),
-                          ContainsRegex("\n +4 [^\n]+\n +- [^\n]+ 0.0000 +0 % +0\nthe last row is"),
-                          Not(HasSubstr("broken"))));
+  EXPECT_THAT(text,
+              AllOf(HasSubstr(" of operations that change together, "),
+                    HasSubstr("searched by 2 of 2 members (z_score): run step 3\n"),
+                    HasSubstr("200 evaluations from 2 starts; pessimism 0.5 (too few families"),
+                    ContainsRegex("\n +4 [^\n]+\n +- [^\n]+ 0.0000 +0 % +0\nthe last row is"),
+                    Not(HasSubstr("broken"))));
   const std::string free = printed(search(test_, "--free"));
   EXPECT_THAT(free, AllOf(HasSubstr("(left by --free)"), ContainsRegex("groups +broken\n"),
                           HasSubstr("trust these scores less")));

@@ -20,7 +20,8 @@ using MeasuredTimes = std::vector<Measurement>;
 TEST(MeasuredCorrection, KeepsTheOrderOfTooFewOrEqualMeasurements) {
   const Values scores{3, 1, 2};
   const States states{0, 1, 2};
-  const auto few = correct_by_measurements(scores, states, MeasuredTimes{{0, 10}, {1, 20}, {1, 20}});
+  const auto few =
+      correct_by_measurements(scores, states, MeasuredTimes{{0, 10}, {1, 20}, {1, 20}});
   EXPECT_EQ(few.scores, scores);
   EXPECT_EQ(few.measured, 2u);
   EXPECT_NEAR(few.times[1], 20, 1e-12);
@@ -111,7 +112,8 @@ TEST(MeasuredCorrection, UsesAFewHundredOfManyMeasurements) {
 
 TEST(MeasuredCorrection, RefusesWhatIsNoMeasurement) {
   const auto refused = [](const States& states, const Measurement& own) {
-    EXPECT_THROW(correct_by_measurements(Values{1, 2}, states, MeasuredTimes{own}), Error) << own.time;
+    EXPECT_THROW(correct_by_measurements(Values{1, 2}, states, MeasuredTimes{own}), Error)
+        << own.time;
   };
   for (const double time : {0.0, -1.0, std::numeric_limits<double>::infinity(),
                             std::numeric_limits<double>::quiet_NaN()})

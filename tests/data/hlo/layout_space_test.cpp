@@ -320,11 +320,11 @@ LayoutSpace space() {
 TEST(LayoutConstraints, PythonCountsMajorToMinorAndSaysWhatItCannotConstrain) {
   LayoutSpace all = space();
   // The operands of `lambda` were made for it, its result is another dot's operand.
-  const auto configs = json_configs(
-      all,
-      R"([{"conv.1": [[0,3],[3,0],[2,3]], "conv_1": [[0,3],[3,0],[3,2]],
+  const auto configs =
+      json_configs(all,
+                   R"([{"conv.1": [[0,3],[3,0],[2,3]], "conv_1": [[0,3],[3,0],[3,2]],
            "lambda": [[0,1],[0,1],[1,0]], "scalar": [], "made": [[0],[0,1]]}])",
-      "j");
+                   "j");
   const std::string text = jax_constraints(all, configs.front(), "best\nof");
   EXPECT_THAT(
       text,
@@ -336,16 +336,17 @@ TEST(LayoutConstraints, PythonCountsMajorToMinorAndSaysWhatItCannotConstrain) {
                  "#   scalar: the result is not constrained: the compiler chooses\n"
                  "#   made: the compiler made the operation: JAX has no name for it\n"
                  "# For JAX, which counts dimensions major to minor."));
-  EXPECT_THAT(text,
-              HasSubstr("\n# conv.1: convolution jit(f)/\\\"conv model.py:12, out {0,3} in {3,0} "
-                        "kernel {2,3}\n"
-                        "#   the result has 4 dimensions: only the 2 minor ones are configured\n"
-                        "#   a (x.1) has 4 dimensions: only the 2 minor ones are configured\n"
-                        "#   b (k) has 4 dimensions: only the 2 minor ones are configured\n"
-                        "def conv_1(operation, a, b):\n"
-                        "    a = with_layout_constraint(a, Layout((1, 2, 0, 3)))\n"
-                        "    b = with_layout_constraint(b, Layout((0, 1, 3, 2)))\n"
-                        "    return with_layout_constraint(operation(a, b), Layout((1, 2, 3, 0)))\n"));
+  EXPECT_THAT(
+      text,
+      HasSubstr("\n# conv.1: convolution jit(f)/\\\"conv model.py:12, out {0,3} in {3,0} "
+                "kernel {2,3}\n"
+                "#   the result has 4 dimensions: only the 2 minor ones are configured\n"
+                "#   a (x.1) has 4 dimensions: only the 2 minor ones are configured\n"
+                "#   b (k) has 4 dimensions: only the 2 minor ones are configured\n"
+                "def conv_1(operation, a, b):\n"
+                "    a = with_layout_constraint(a, Layout((1, 2, 0, 3)))\n"
+                "    b = with_layout_constraint(b, Layout((0, 1, 3, 2)))\n"
+                "    return with_layout_constraint(operation(a, b), Layout((1, 2, 3, 0)))\n"));
   EXPECT_THAT(text,
               HasSubstr("def lambda_(operation, a, b):\n"
                         "    return with_layout_constraint(operation(a, b), Layout((1, 0)))"));

@@ -148,15 +148,16 @@ ENTRY %main {
 // By file and line, or in newer dumps by tables of stack frames.
 TEST(TextReader, ReadsTheSourceOfAnOperation) {
   const auto source = [](const std::string& metadata) {
-    return read_text_module("HloModule m\n\nFileNames\n1 \"a.py\"\n2 \"b \\\" c.py\"\n\n"
-                            "FunctionNames\n1 \"f\"\n\nFileLocations\n"
-                            "1 {file_name_id=2 function_name_id=1 line=7 end_line=9 column=0}\n"
-                            "2 {file_name_id=9 function_name_id=1 line=8}\n\n"
-                            "StackFrames\n1 {file_location_id=1 parent_frame_id=1}\n"
-                            "2 {file_location_id=2}\n3 {file_location_id=5}\n\n"
-                            "c {\n  a = f32[] parameter(0), metadata={" +
-                                metadata + "}\n}\n",
-                            "m")
+    return read_text_module(
+               "HloModule m\n\nFileNames\n1 \"a.py\"\n2 \"b \\\" c.py\"\n\n"
+               "FunctionNames\n1 \"f\"\n\nFileLocations\n"
+               "1 {file_name_id=2 function_name_id=1 line=7 end_line=9 column=0}\n"
+               "2 {file_name_id=9 function_name_id=1 line=8}\n\n"
+               "StackFrames\n1 {file_location_id=1 parent_frame_id=1}\n"
+               "2 {file_location_id=2}\n3 {file_location_id=5}\n\n"
+               "c {\n  a = f32[] parameter(0), metadata={" +
+                   metadata + "}\n}\n",
+               "m")
         .computations[0]
         .instructions[0]
         .source;

@@ -143,16 +143,17 @@ TEST_F(TuningFileTest, ReadsTheSourceOfAnOperation) {
     to.add_message(4, row(2, 0));
   });
   const auto source = [&](const std::string& file, std::int64_t line, std::int64_t frame) {
-    const std::string own = instruction({"a", "parameter", 1, {}, {}, {}, {}}) + proto([&](auto& to) {
-      to.add_message(7, proto([&](auto& metadata) {
-                       metadata.add_string(2, "jit(f)/dot");
-                       metadata.add_string(3, file);
-                       metadata.add_int64(4, line);
-                       metadata.add_int64(15, frame);
-                     }));
-    });
-    const std::string main = computation("main", 1, 1, {}) +
-                             proto([&](auto& to) { to.add_message(2, own); });
+    const std::string own =
+        instruction({"a", "parameter", 1, {}, {}, {}, {}}) + proto([&](auto& to) {
+          to.add_message(7, proto([&](auto& metadata) {
+                           metadata.add_string(2, "jit(f)/dot");
+                           metadata.add_string(3, file);
+                           metadata.add_int64(4, line);
+                           metadata.add_int64(15, frame);
+                         }));
+        });
+    const std::string main =
+        computation("main", 1, 1, {}) + proto([&](auto& to) { to.add_message(2, own); });
     const HloModule read =
         HloFile(write(module("m", {main}) + proto([&](auto& to) { to.add_message(17, tables); })))
             .module(0)

@@ -17,17 +17,16 @@ using Point = ConfigSpace::Point;
 
 // Groups of operations 0 and 2, of 1, and of 3, with 2, 2 and 9 choices. Operation 4 has one state.
 LayoutSpace layouts() {
-  LayoutSpace space = layout_space(
-      read_text_module("HloModule m\nmain {\n"
-                       "p = f32[4,6] parameter(0)\n"
-                       "q = f32[3,5] parameter(1)\n"
-                       "a = f32[4,6] reshape(p)\n"
-                       "b = f32[4,6] reshape(p)\n"
-                       "c = f32[4,6] reshape(p)\n"
-                       "d = f32[4,6] dot(p, p)\n"
-                       "e = f32[5,3] reshape(q)\n}\n",
-                       "m"),
-      {}, "m");
+  LayoutSpace space = layout_space(read_text_module("HloModule m\nmain {\n"
+                                                    "p = f32[4,6] parameter(0)\n"
+                                                    "q = f32[3,5] parameter(1)\n"
+                                                    "a = f32[4,6] reshape(p)\n"
+                                                    "b = f32[4,6] reshape(p)\n"
+                                                    "c = f32[4,6] reshape(p)\n"
+                                                    "d = f32[4,6] dot(p, p)\n"
+                                                    "e = f32[5,3] reshape(q)\n}\n",
+                                                    "m"),
+                                   {}, "m");
   space.nodes[4].states.resize(1);
   space.nodes[4].standard = 0;
   set_standard(space.nodes[1], space.nodes[1].states[0]);
@@ -113,11 +112,13 @@ TEST_F(ListedLayouts, AreThoseOfTheFile) {
   const ConfigSpace space = config_space(listed);
   EXPECT_EQ(space.size(), 4);
   std::vector<Point> points;
-  for (std::int64_t row = 0; row < 6; ++row) points.push_back(space.point_of(module.dataset, row).value());
+  for (std::int64_t row = 0; row < 6; ++row)
+    points.push_back(space.point_of(module.dataset, row).value());
   EXPECT_EQ(features_of_points(module, space, points), f.features);
   EXPECT_EQ(points[0], space.standard_point);
   EXPECT_EQ(points[0], points[5]);
-  EXPECT_EQ(space.slate(std::span(points).first(3)).local_states.size(), 4u * kLayoutConfigFeatures);
+  EXPECT_EQ(space.slate(std::span(points).first(3)).local_states.size(),
+            4u * kLayoutConfigFeatures);
   // A state that the space has not.
   std::fill_n(f.features.begin(), 2 * kLayoutConfigFeatures, 5.0f);
   const Module changed = read(f);

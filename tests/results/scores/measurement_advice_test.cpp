@@ -9,7 +9,7 @@
 namespace tpudist::test {
 namespace {
 
-// Runs on graphs of four families with 30 configurations, of which three are within 2 % of the best.
+// Runs on graphs of four families with 30 configurations, three of them within 2 % of the best.
 class MeasurementAdviceTest : public FolderTest {
  protected:
   RankingRun run(const std::string& name, int seed, double noise) {

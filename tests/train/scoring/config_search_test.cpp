@@ -75,7 +75,8 @@ class Law {
       }
       all = std::move(longer);
     }
-    std::ranges::sort(all, {}, [&](const Point& point) { return std::pair((*this)(point), point); });
+    std::ranges::sort(all, {},
+                      [&](const Point& point) { return std::pair((*this)(point), point); });
     return all;
   }
 

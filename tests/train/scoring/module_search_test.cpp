@@ -43,9 +43,8 @@ class ModuleSearchTest : public TrainTest {
   static std::string refusal(const std::vector<TrainedRun>& runs,
                              const std::filesystem::path& file) {
     OneRank alone;
-    return message_of<Error>([&] {
-      search_module(module_for(runs.front(), file), runs, {}, {}, false, alone.context);
-    });
+    return message_of<Error>(
+        [&] { search_module(module_for(runs.front(), file), runs, {}, {}, false, alone.context); });
   }
 };
 
@@ -91,7 +90,8 @@ TEST_F(ModuleSearchTest, IsTheSameOnAnyNumberOfThreadsAndAgain) {
 
 // What is scored as a slate has the bits that ranking it as a module gives.
 TEST_F(ModuleSearchTest, SlatesAreScoredLikeModules) {
-  for (const std::string more : {"plan=auto", "plan=dense", "data.reduce={keep: config_neighbours}"}) {
+  for (const std::string more :
+       {"plan=auto", "plan=dense", "data.reduce={keep: config_neighbours}"}) {
     const std::vector<TrainedRun> runs{trained("run-" + more.substr(0, 9), {more})};
     OneRank alone(2);
     const Module module = module_for(runs[0]);
@@ -134,7 +134,8 @@ TEST_F(ModuleSearchTest, RefusesWhatItCannotSearch) {
                          "model={encoder: {node_transform: standardised, width: 8}, blocks: "
                          "[{layer: sage, width: 8}, {layer: config_attention}], readout: {pool: "
                          "mean+max}}"})};
-  EXPECT_THAT(refusal(mixing, npz()), HasSubstr("a layer across configurations scores a configuration only together"));
+  EXPECT_THAT(refusal(mixing, npz()),
+              HasSubstr("a layer across configurations scores a configuration only together"));
   NpzFixture one = NpzFixture::layout();
   for (std::size_t i = 0; i < one.features.size(); ++i)
     one.features[i] = one.features[i % (2 * kLayoutConfigFeatures)];
