@@ -76,7 +76,7 @@ int measure(const Arguments& arguments) {
   const SearchResult none = search("search, no states kept", 0);
   bool same = kept.proposals == none.proposals;
   for (std::size_t k = 0; same && k < kept.scores.size(); ++k)
-    same = kept.scores[k].score == none.scores[k].score;
+    same = kept.scores[k].estimate == none.scores[k].estimate;
   fmt::print("scores are {}\n", same ? "bit-identical" : "NOT EQUAL");
   return same ? 0 : 1;
 }

@@ -138,7 +138,7 @@ TEST_F(ListedLayouts, PartOperationsThatChangeAlone) {
     ASSERT_EQ(space.groups.size(), f.c == 2000 ? 2u : 1u);
     std::vector<Point> points;
     for (std::int64_t row = 0; row < f.c; ++row)
-      points.push_back(space.point_of(module.dataset, row));
+      points.push_back(space.point_of(module.dataset, row).value());
     EXPECT_EQ(features_of_points(module, space, points), f.features);
   }
 }

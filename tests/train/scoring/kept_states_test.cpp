@@ -77,7 +77,8 @@ struct Searched {
     std::set<Point> all;
     for (const auto& slate : slates) all.insert(slate.begin(), slate.end());
     const std::vector<Point> points(all.begin(), all.end());
-    const Dataset listed = module.dataset.with_configs(0, space.slate(points));
+    const Dataset listed = Dataset::of_slate(module.dataset.options(), module.dataset.entry(0),
+                                             module.dataset.graph(0), space.slate(points));
     ScoringSession own(listed, context);
     std::vector<std::map<Point, double>> scores(2);
     own.score(add_runs(own, {&run}), 0, [&](std::vector<ScoresByMember> graphs) {
@@ -203,7 +204,7 @@ TEST(KeptStatesOfRanks, FindTheSameConfigurations) {
     EXPECT_EQ(own.proposals, expected.proposals);
     ASSERT_EQ(own.scores.size(), expected.scores.size());
     for (std::size_t k = 0; k < own.scores.size(); ++k)
-      EXPECT_EQ(own.scores[k].score, expected.scores[k].score);
+      EXPECT_EQ(own.scores[k].estimate, expected.scores[k].estimate);
   }
 }
 
