@@ -181,7 +181,7 @@ TEST_F(SearchCommand, WritesAllOfItsOutputOrNone) {
   for (const int signal : {SIGTERM, SIGINT}) {
     MpiProgram job("cd " + folder_->path().string() + " && exec " + program().string() +
                    " search " + before_ + default_ +
-                   " --run run --evaluations 100000000 --free --json 2>&1 > cut.json");
+                   " --run run --evaluations 1000000 --free --json 2>&1 > cut.json");
     ASSERT_TRUE(job.wait_for("lies outside of what run was trained"));
     ASSERT_EQ(kill(job.process(), signal), 0);
     const Outcome outcome = job.finish();
