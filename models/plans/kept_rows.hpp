@@ -35,11 +35,11 @@ struct KeptLevel {
 };
 
 // The states of rows, and the sums or maxima of the readout's cells, that slates of one network
-// computed, for all of its members. Later slates take
-// them instead of computing them again. Rows belong to a generation. When the younger of two
-// generations has half of the bytes, it becomes the older one, and the older one is forgotten; a
-// row of the older generation that is used again becomes a row of the younger one. The memory is
-// thus bounded by the limit and the rows of one slate. Not thread-safe.
+// computed, for all of its members. Later slates take them instead of computing them again. Rows
+// belong to a generation. When the younger of two generations has half of the bytes, it becomes the
+// older one, and the older one is forgotten; a row of the older generation that is used again becomes
+// a row of the younger one. The memory is thus bounded by the limit and the rows of one slate. Not
+// thread-safe.
 class KeptRows {
  public:
   // `channels` [depth + 2]: of the rows before each plan layer and after the last, and the floats of a
@@ -59,8 +59,6 @@ class KeptRows {
   // same time.
   void exchange(std::size_t depth, int member, const KeptLevel& level, const float* computed,
                 float* taken, std::int64_t stride);
-
-  std::uint64_t bytes() const { return bytes_of(young_) + bytes_of(old_); }
 
  private:
   struct Level {

@@ -145,23 +145,25 @@ ENTRY %main {
   EXPECT_THAT(own[3].dimensions, ElementsAre(0));
 }
 
-// By file and line, or in newer dumps by tables of stack frames.
+// The source of an operation with this metadata. Newer dumps have tables of stack frames.
+std::string source(const std::string& metadata) {
+  return read_text_module(
+             "HloModule m\n\nFileNames\n1 \"a.py\"\n2 \"b \\\" c.py\"\n\n"
+             "FunctionNames\n1 \"f\"\n\nFileLocations\n"
+             "1 {file_name_id=2 function_name_id=1 line=7 end_line=9 column=0}\n"
+             "2 {file_name_id=9 function_name_id=1 line=8}\n"
+             "3 {file_name_id=1 end_line=9 line=7}\n\n"
+             "StackFrames\n1 {file_location_id=1 parent_frame_id=1}\n"
+             "2 {file_location_id=2}\n3 {file_location_id=5}\n5 {file_location_id=3}\n\n"
+             "c {\n  a = f32[] parameter(0), metadata={" +
+                 metadata + "}\n}\n",
+             "m")
+      .computations[0]
+      .instructions[0]
+      .source;
+}
+
 TEST(TextReader, ReadsTheSourceOfAnOperation) {
-  const auto source = [](const std::string& metadata) {
-    return read_text_module(
-               "HloModule m\n\nFileNames\n1 \"a.py\"\n2 \"b \\\" c.py\"\n\n"
-               "FunctionNames\n1 \"f\"\n\nFileLocations\n"
-               "1 {file_name_id=2 function_name_id=1 line=7 end_line=9 column=0}\n"
-               "2 {file_name_id=9 function_name_id=1 line=8}\n\n"
-               "StackFrames\n1 {file_location_id=1 parent_frame_id=1}\n"
-               "2 {file_location_id=2}\n3 {file_location_id=5}\n\n"
-               "c {\n  a = f32[] parameter(0), metadata={" +
-                   metadata + "}\n}\n",
-               "m")
-        .computations[0]
-        .instructions[0]
-        .source;
-  };
   EXPECT_EQ(source("op_name=\"x\" source_file=\"model.py\" source_line=12"), "model.py:12");
   EXPECT_EQ(source("source_file=\"model.py\""), "model.py");
   EXPECT_EQ(source("source_line=12"), "");
@@ -374,22 +376,10 @@ TEST(TextReader, RefusesHeadsOfOtherForms) {
 
 // A key within a name, or as the end of another key, is no key.
 TEST(TextReader, TakesNoSourceFromAName) {
-  const auto source = [](const std::string& metadata) {
-    return read_text_module(
-               "HloModule m\n\nFileNames\n1 \"a.py\"\n\nFileLocations\n"
-               "1 {file_name_id=1 end_line=9 line=7}\n\n"
-               "StackFrames\n1 {file_location_id=1}\n\n"
-               "c {\n  a = f32[] parameter(0), metadata={" +
-                   metadata + "}\n}\n",
-               "m")
-        .computations[0]
-        .instructions[0]
-        .source;
-  };
   EXPECT_EQ(
       source(R"(op_name="f( source_line=5 \" source_file=x" source_file="b.py" source_line=12)"),
       "b.py:12");
-  EXPECT_EQ(source("op_name=\"{stack_frame_id=2\" stack_frame_id=1"), "a.py:7");
+  EXPECT_EQ(source("op_name=\"{stack_frame_id=2\" stack_frame_id=5"), "a.py:7");
 }
 
 }  // namespace
