@@ -74,7 +74,7 @@ class Table:
     @property
     def others(self):
         """For what its differences and pictures have intervals: AlexNet is one family."""
-        return "other families" if self.data == "synthetic" else "other runs"
+        return "on other model families" if self.data == "synthetic" else "if trained again"
 
 
 TABLES = [Table("xla_random", "layout:xla:random", 60, failed=True),
@@ -530,8 +530,8 @@ class Tool:
         return rows
 
     def compared(self, rows, reference):
-        """{system: (difference to the reference, its interval, p, p by Holm)} of rows: for other
-        families, or for other runs where there is one family: without p, since exchanged labels of 3 and 3
+        """{system: (difference to the reference, its interval, p, p by Holm)} of rows: on other model
+        families, or if trained again where there is one family: without p, since a permutation test of 3 and 3
         trainings cannot go below 0.1."""
         found = {}
         for name, row in rows.items():
@@ -595,13 +595,14 @@ class Tool:
         kept.write_text(json.dumps(means))
         return means
 
-    def part_text(self, table, rows, reference, baselines=()):
-        """A table of rows, with differences to `reference` (a name)."""
+    def part_text(self, table, rows, reference, baselines=(), changed=False):
+        """A table of rows, or only of those with a note, with differences to `reference` (a name)."""
         compared = self.compared(rows, rows.get(reference))
-        names = sorted(rows, key=lambda n: -rows[n]["mean"].get(table.metric, -9))
+        names = sorted((n for n in rows if rows[n]["note"] or not changed),
+                       key=lambda n: -rows[n]["mean"].get(table.metric, -9))
         shown = [m for m in MEASURES[2:] if any(m in row["mean"] for row in rows.values())]
-        several = table.others == "other families"
-        head = ["system", HEADS[table.metric], "other runs", *(["other families"] if several else []),
+        several = table.others != "if trained again"
+        head = ["system", HEADS[table.metric], "if trained again", *([table.others] if several else []),
                 f"to {reference}, {table.others}" if reference else "", "p (Holm)", "after 1/4", "after 1/2",
                 *(HEADS[m] for m in shown), "steps", "seconds", "ms a step", "arithmetic of dense",
                 "parameters", "memory"]
@@ -635,7 +636,7 @@ class Tool:
         published = {n: r for n, r in rows.items() if n not in tried}
         reference = next((n for n in published if n in (REFERENCE if table.seeds == 1 else BASELINES)), "")
         text = (self.part_text(table, published, reference, self.baselines(table))
-                + self.draws_text(published) + self.against_all(table, published, ""))
+                + self.draws_text(published) + self.against_all(table, published))
         tuned_file = self.sweeps / f"{table.name}_tuned.yaml"
         if tuned_file.exists():
             tuned = self.rows(table, tuned_file, self.work / "sweeps" / table.name)
@@ -643,15 +644,15 @@ class Tool:
                 if name in tuned and "optimizer.lr" in values:
                     tuned[name]["note"] = (f": rate {values['optimizer.lr']}, "
                                            f"scale {values['model.readout.scale']}")
-            text += ("\n\n### Tuned\n\n" + self.part_text(table, tuned, reference)
-                     + self.against_all(table, tuned, ", tuned"))
+            text += ("\n\n### Tuned\n\nThe systems that tuning changed.\n\n"
+                     + self.part_text(table, tuned, reference, changed=True))
         if tried:
             base = {TRIED_BASE: published[TRIED_BASE]} if TRIED_BASE in published else {}
             text += ("\n\n### Tried without gain by the 2nd place\n\nEach changes one thing of "
                      f"{TRIED_BASE}.\n\n" + self.part_text(table, base | tried, TRIED_BASE))
         return text, sorted(published.items(), key=lambda r: -r[1]["mean"].get(table.metric, -9))
 
-    def against_all(self, table, rows, which):
+    def against_all(self, table, rows):
         """Differences of our own system to every other one, and which are not beaten; empty where there is none
         of our own, or one seed."""
         own = next((n for n in rows if n.startswith("best_") and rows[n]["mean"]), None)
@@ -665,9 +666,9 @@ class Tool:
         beaten = [n for n, (d, _, _, p) in compared.items() if p is not None and p <= 0.05 and d < 0]
         open_ = sorted({s.name for s in self.systems() if s.wanted(table) and not s.tried} - {own, *beaten})
         told = f"Not beaten (p above 0.05, or better): {', '.join(open_) if open_ else 'none'}."
-        if table.others == "other runs":
-            told = "3 and 3 trainings: exchanged labels give p 0.1 at best, so none is printed."
-        return (f"\n\n### {own} against each{which}\n\nWith the interval for {table.others}.\n\n" + "\n".join(lines)
+        if table.others == "if trained again":
+            told = "With 3 trainings each, a permutation test cannot go below p 0.1, so none is printed."
+        return (f"\n\n### {own} against each\n\nWith the interval {table.others}.\n\n" + "\n".join(lines)
                 + f"\n\n{told}")
 
     def table(self):
@@ -677,11 +678,11 @@ class Tool:
         for table in self.tables:
             text, rows = self.table_text(table)
             picture = self.out.with_name(f"{self.out.stem}_{table.name}.svg")
-            kind = {"other families": "other_families", "other runs": "these_graphs"}[table.others]
+            kind = {"on other model families": "other_families", "if trained again": "these_graphs"}[table.others]
             picture.write_text(chart([(name, row["mean"].get(table.metric), row["intervals"].get(kind))
                                       for name, row in rows]))
             self.put(table.name, f"## {TITLES[table.name]}\n\n![Scores of the systems and their "
-                                 f"intervals for {table.others}]({picture.name})\n\n{text}")
+                                 f"intervals {table.others}]({picture.name})\n\n{text}")
         if self.only:
             return
         lines = ["## Published scores on TpuGraphs", "", "| system | score | source |", "|---|---|---|",
