@@ -63,17 +63,22 @@ struct Avx2Dot {
   TPUDIST_TILES static void pack(const MatrixView& b, std::int64_t count, std::int64_t k,
                                  float* panels) {
     constexpr std::int64_t kWidth = kPanel<Avx2Dot>;
-    const auto place = [&](std::int64_t l, std::int64_t j) {
-      return panels + j / kWidth * kWidth * k + l * kWidth + j % kWidth;
-    };
     if (b.transpose == Transpose::no) {
+      constexpr std::int64_t kAhead = 16;  // rows
       for (std::int64_t l = 0; l < k; ++l) {
-        for (std::int64_t j = 0; j < count; j += kLanes)
-          _mm256_storeu_ps(place(l, j), get(b.data + l * b.stride + j, count - j));
+        const float* const row = b.data + l * b.stride;
+        for (std::int64_t j = 0; j < count; j += kWidth) {
+          __builtin_prefetch(row + kAhead * b.stride + j);
+          float* const to = panels + j * k + l * kWidth;
+          _mm256_storeu_ps(to, get(row + j, count - j));
+          if (const std::int64_t more = count - j - kLanes; more > 0)
+            _mm256_storeu_ps(to + kLanes, get(row + j + kLanes, more));
+        }
       }
       return;
     }
     for (std::int64_t j = 0; j < count; j += kLanes) {
+      float* const to = panels + j / kWidth * kWidth * k + j % kWidth;
       const std::int64_t columns = std::min<std::int64_t>(kLanes, count - j);
       for (std::int64_t l = 0; l < k; l += kLanes) {
         const std::int64_t elements = std::min<std::int64_t>(kLanes, k - l);
@@ -84,7 +89,7 @@ struct Avx2Dot {
         turn(tile);
 #pragma GCC unroll 8
         for (int i = 0; i < kLanes; ++i) {
-          if (i < elements) _mm256_storeu_ps(place(l + i, j), tile[i]);
+          if (i < elements) _mm256_storeu_ps(to + (l + i) * kWidth, tile[i]);
         }
       }
     }

@@ -162,6 +162,23 @@ TPUDIST_TILES const float* copy_across(const MatrixView& a, std::int64_t m, std:
   return copy;
 }
 
+// Rows of a matrix that are read next: each call of fetch() asks for some of their lines, so that they
+// come from memory while tiles are computed.
+struct Ahead {
+  const float* data = nullptr;
+  std::int64_t stride = 0, rows = 0, columns = 0, calls = 1;  // in which to ask for all
+  std::int64_t row = 0, column = 0;
+  void fetch() {
+    constexpr std::int64_t kLine = 16;
+    for (std::int64_t lines = rows * columns / kLine / calls; lines >= 0 && row < rows; --lines) {
+      __builtin_prefetch(data + row * stride + column);
+      if ((column += kLine) < columns) continue;
+      column = 0;
+      ++row;
+    }
+  }
+};
+
 // The product of float32 operands: each element of c is the sum of chains of fused multiply-adds
 // over 256 elements of k, whatever the vectors of Dot, so all Dots give the same bits. The block is
 // chosen so that a panel of b, and the rows of a that it is multiplied with, stay in the caches.
@@ -170,9 +187,16 @@ TPUDIST_TILES const float* copy_across(const MatrixView& a, std::int64_t m, std:
 template <class Dot>
 void multiply_floats(std::int64_t m, std::int64_t n, std::int64_t k, const MatrixView& a,
                      const MatrixView& b, float beta, float* c, std::int64_t c_stride) {
-  constexpr std::int64_t kBlock = 256;
+  // Several panels are copied at once: reads of 64 neighbours are quicker.
+  constexpr std::int64_t kBlock = 256, kColumns = std::max<std::int64_t>(64, kPanel<Dot>);
+  // Gradients of weights read both operands from memory.
+  const bool reads_ahead = a.transpose == Transpose::yes && b.transpose == Transpose::no;
+  const std::int64_t calls = (m + Dot::kRows - 1) / Dot::kRows * (kColumns / kPanel<Dot>);
+  std::int64_t left_of_k = k;
+  Ahead next_a, next_b;
   const auto block = [&](std::int64_t depth, const MatrixView& of_a, const MatrixView& of_b,
                          float scale) {
+    left_of_k -= depth;
     // Rows of a that lie across, far apart, do not stay in the cache from panel to panel: they are
     // copied.
     const bool across = of_a.transpose == Transpose::yes;
@@ -180,6 +204,10 @@ void multiply_floats(std::int64_t m, std::int64_t n, std::int64_t k, const Matri
     Strip<float> left{of_a.data, across ? 1 : of_a.stride, across ? of_a.stride : 1};
     if (copied) left.data = copy_across<Dot>(of_a, m, depth);
     const auto strip = [&](std::int64_t i) {
+      if (reads_ahead) {
+        next_a.fetch();
+        next_b.fetch();
+      }
       const std::int64_t rows = std::min<std::int64_t>(Dot::kRows, m - i);
       return copied ? Strip<float>{left.data + i * depth, 1, rows}
                     : Strip<float>{left.data + i * left.stride, left.stride, left.step};
@@ -189,11 +217,17 @@ void multiply_floats(std::int64_t m, std::int64_t n, std::int64_t k, const Matri
         m <= Dot::kRows && of_b.transpose == Transpose::no && n % Dot::kLanes == 0;
     const auto panel = [&](std::int64_t j, std::int64_t) {
       if (direct) return Panel<float>{of_b.data + j, of_b.stride};
-      // Several panels are copied at once: reads of 64 neighbours are quicker.
-      constexpr std::int64_t kColumns = std::max<std::int64_t>(64, kPanel<Dot>);
       float* const copy = scratch<float>(0, depth * kColumns);
-      if (j % kColumns == 0)
+      if (j % kColumns == 0) {
         Dot::pack(from(of_b, 0, j), std::min(kColumns, n - j), depth, copy);
+        if (const std::int64_t more = n - j - kColumns; more > 0) {
+          next_b = {of_b.data + j + kColumns, of_b.stride, depth, std::min(kColumns, more), calls};
+        } else {
+          const std::int64_t rows = std::min(kBlock, left_of_k);
+          next_a = {of_a.data + depth * of_a.stride, of_a.stride, rows, m, calls};
+          next_b = {of_b.data + depth * of_b.stride, of_b.stride, rows, std::min(kColumns, n), calls};
+        }
+      }
       return Panel<float>{copy + j % kColumns * depth, kPanel<Dot>};
     };
     multiply_panels<Dot>(m, n, depth, strip, scale, c, c_stride, panel);
