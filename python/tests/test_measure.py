@@ -1,10 +1,12 @@
 """`tpudist measure` and `tune` on a small module, with the jax of this Python."""
 
+import contextlib
 import json
 import math
 import os
 import pathlib
 import random
+import resource
 import signal
 import subprocess
 import sys
@@ -15,7 +17,8 @@ import pytest
 
 import tpudist as td
 from tpudist import timing
-from tpudist.journal import Journal
+from tpudist.hlo import Space
+from tpudist.journal import Journal, write_results
 from tpudist.program import program
 
 MODULES = pathlib.Path(__file__).resolve().parents[2] / "tests/data/hlo/modules"
@@ -103,6 +106,133 @@ def test_a_journal_drops_a_line_that_was_cut_and_refuses_another_module(tmp_path
     journal.close()
     with pytest.raises(td.ConfigError, match="another module"):
         Journal(file, {"module": "b"})
+
+
+@pytest.mark.parametrize("text", [b"notes", b"[1]\n", b'{"a": 1}\n{"b', b'{"measured": 3}\n', b"\xff\n"])
+def test_a_file_that_is_no_journal_stays_as_it_is(tmp_path, text):
+    file = tmp_path / "a.jsonl"
+    file.write_bytes(text)
+    with pytest.raises(td.DataError, match="no journal of tpudist measure"):
+        Journal(file, {"module": "a"})
+    assert file.read_bytes() == text
+
+
+def test_a_journal_whose_first_line_was_cut_begins_again(tmp_path):
+    file = tmp_path / "a.jsonl"
+    for cut in (b"", b'{"meas', b'{"measured":{"mod'):
+        file.write_bytes(cut)
+        Journal(file, {"module": "a"}).close()
+        assert file.read_bytes() == b'{"measured":{"module":"a"}}\n'
+
+
+@contextlib.contextmanager
+def file_size_limit(size):
+    """Writing more fails, after the part that fits: as on a full disk."""
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, before[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+
+
+def test_a_full_disk_damages_nothing(tmp_path):
+    file, out = tmp_path / "a.jsonl", tmp_path / "a.pb"
+    journal = Journal(file, {"module": "a"})
+    journal.add_config({}, program=0)
+    whole = file.read_bytes()
+    out.write_bytes(b"of before")
+    with file_size_limit(len(whole) + 10):
+        with pytest.raises(td.Error, match="a.jsonl: File too large; the same command goes on"):
+            journal.add_round(kind="measure", ns=[1] * 100)
+        with pytest.raises(td.Error, match="a.pb: File too large"):
+            write_results(out, b"module" * 1000, Space((), (), ()), [])
+    assert file.read_bytes() == whole and not journal.rounds
+    assert out.read_bytes() == b"of before" and sorted(tmp_path.iterdir()) == [file, out]
+    journal.add_round(kind="measure", ns=[1])
+    journal.close()
+    assert [one["ns"] for one in Journal(file, {"module": "a"}).rounds] == [[1]]
+
+
+def run_python(code, *arguments, **variables):
+    command = [sys.executable, "-c", code, *map(str, arguments)]
+    return subprocess.run(command, capture_output=True, text=True, env={**os.environ, **variables})
+
+
+@pytest.mark.usefixtures("jax")
+@pytest.mark.parametrize(
+    ("body", "message"),
+    [
+        ('x = f32[2] parameter(0)\nROOT y = f32[2] custom-call(x), custom_call_target="xla_ffi_python_cpu_callback"',
+         "y (custom-call) speaks with the program that made the module"),
+        ("x = f32[2] parameter(0)\nt = token[] after-all()\nROOT y = token[] outfeed(x, t)", "y (outfeed) speaks"),
+        ("x = (f32[2]) parameter(0)\nROOT y = f32[2] get-tuple-element(x), index=0", "the input (f32[2]{0}) is no array"),
+        ("x = f32[<=2] parameter(0)\nROOT y = f32[<=2] negate(x)", "the input f32[<=2]{0} is no array"),
+    ],
+)
+def test_a_program_that_cannot_run_alone_is_refused(tmp_path, body, message):
+    file = tmp_path / "module.txt"
+    file.write_text(f"HloModule m\n\nENTRY main {{\n{body}\n}}\n")
+    code = """import pathlib, sys, tpudist.hlo
+try:
+    tpudist.hlo.Program(pathlib.Path(sys.argv[1]))
+except tpudist.DataError as error:
+    print(error)"""
+    done = run_python(code, file)
+    assert done.returncode == 0, done.stderr
+    assert message in done.stdout and str(file) in done.stdout
+
+
+@pytest.mark.usefixtures("jax")
+def test_a_program_of_lapack_runs():
+    code = """import pathlib, sys
+from tpudist.device import Device
+from tpudist.hlo import Program
+program = Program(pathlib.Path(sys.argv[1]))
+device = Device(program, "", None)
+print(len(device.results(device.compile(program.with_layouts([])))))"""
+    done = run_python(code, MODULES / "linear_algebra.pb")
+    assert done.returncode == 0, done.stderr
+    assert int(done.stdout) > 0
+
+
+@pytest.mark.usefixtures("jax")
+def test_inputs_are_checked(tmp_path):
+    code = """import pathlib, sys, ml_dtypes, numpy, tpudist
+from tpudist.device import Device
+from tpudist.hlo import Program
+folder = pathlib.Path(sys.argv[1])
+(folder / "module.txt").write_text(
+    "HloModule m\\n\\nENTRY main {\\nx = bf16[2] parameter(0)\\nn = s32[] parameter(1)\\nROOT y = bf16[2] negate(x)\\n}\\n")
+program, file = Program(folder / "module.txt"), folder / "inputs.npz"
+def show(**arrays):
+    if arrays:
+        numpy.savez(file, **arrays)
+    try:
+        device = Device(program, "", file)
+        print(device.call(device.compile(program.with_layouts([])))[0])
+    except tpudist.DataError as error:
+        print(error)
+show(**{"0": numpy.array([1, 2], ml_dtypes.bfloat16)})
+show(arr_0=numpy.zeros(2))
+show(**{"0": numpy.zeros(3, numpy.float32)})
+file.write_bytes(file.read_bytes()[:-40])
+show()"""
+    done = run_python(code, tmp_path)
+    assert done.returncode == 0, done.stderr
+    first, unknown, other, cut = done.stdout.splitlines()
+    assert first == "[-1 -2]"
+    assert "arr_0 is none of the 2 inputs; they are named 0, 1, ..." in unknown
+    assert "input 0 is float32[3], the program needs bf16[2]" in other
+    assert "is no NPZ of arrays" in cut
+
+
+def test_another_jaxlib_is_refused(tmp_path):
+    (tmp_path / "jaxlib").mkdir()
+    (tmp_path / "jaxlib/__init__.py").write_text("__version__ = '0.11.3'\n")
+    done = run("measure", tmp_path / "out.pb", PYTHONPATH=f"{tmp_path}:{os.environ.get('PYTHONPATH', '')}")
+    assert done.returncode == 1 and len(done.stderr.splitlines()) == 1
+    assert "jaxlib 0.11.3 in" in done.stderr and "0.10 is needed" in done.stderr
 
 
 @pytest.mark.usefixtures("jax")
