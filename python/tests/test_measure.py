@@ -19,6 +19,7 @@ import tpudist as td
 from tpudist import timing
 from tpudist.hlo import Space
 from tpudist.journal import Journal, write_results
+from tpudist.measure import Bench
 from tpudist.program import program
 
 MODULES = pathlib.Path(__file__).resolve().parents[2] / "tests/data/hlo/modules"
@@ -78,9 +79,79 @@ def test_the_interval_of_a_median_holds_what_it_says():
     rng = random.Random(2)
     hits = 0
     for _ in range(2000):
-        low, high = timing.median([rng.gauss(0, 1) for _ in range(15)]).interval
+        ((low, high),) = (one.interval for one in timing.medians([[rng.gauss(0, 1) for _ in range(15)]]))
         hits += low < 0 < high
     assert 0.92 < hits / 2000 < 0.98
+
+
+def skewed_rounds(rng, count, slower=0.0):
+    """Rounds of three equal programs, the last slower by a share, on a machine that drifts by more than they differ."""
+    drift, times = 0.0, []
+    for _ in range(count):
+        drift = 0.9 * drift + rng.gauss(0, 0.01)
+        own = {timing.TWIN: 0.0, 0: 0.0, 1: math.log1p(slower)}
+        times.append({p: 1e6 * math.exp(log + drift + rng.expovariate(200)) for p, log in own.items()})
+    return rounds_of(times)
+
+
+def test_intervals_hold_the_truth_where_their_length_ends_the_measurement():
+    rng, held, a_a, repeats = random.Random(4), 0, 0, 300
+    for _ in range(repeats):
+        rounds, look = skewed_rounds(rng, 60, 0.01), 5
+        while look < 60:
+            worst = max(one.error for one in timing.estimates(rounds[:look]).values())
+            following = timing.rounds_for(0.003, look, worst)
+            if following <= look:
+                break
+            look = min(60, following)
+        low, high = timing.compare(rounds[:look], 1).interval
+        held += low < math.log(1.01) < high
+        low, high = timing.compare(rounds[:look], timing.TWIN).interval
+        a_a += low < 0 < high
+    assert 0.92 < held / repeats < 0.98
+    assert 0.92 < a_a / repeats < 0.98
+
+
+def test_skewed_noise_makes_no_equal_program_faster():
+    rng = random.Random(5)
+    found = [timing.compare(skewed_rounds(rng, 200), 1).value for _ in range(60)]
+    # To the geometric mean of both copies the difference would be -0.04 %.
+    assert abs(sum(found)) / 60 < 0.0002
+
+
+def test_rounds_that_resemble_the_one_before_say_less():
+    rng, values = random.Random(6), [0.0]
+    while len(values) < 200:
+        values.append(0.8 * values[-1] + rng.gauss(0, 1))
+    (steady,) = timing.medians([rng.sample(values, 200)])
+    (drifting,) = timing.medians([values])
+    assert steady.value == drifting.value
+    assert 2 < drifting.error / steady.error < 4  # 3 for a correlation of 0.8
+
+
+def test_all_programs_of_a_journal_are_called_equally_often(monkeypatch):
+    clock, made = [0], []
+
+    def call(ns):
+        made.append(ns)
+        clock[0] += ns
+
+    monkeypatch.setattr(timing.time, "perf_counter_ns", lambda: clock[0])
+    assert [timing.calls_for(lambda ns=ns: call(ns), 3) for ns in (10_000, 100_000, 990_000, 20_000_000)] == [50, 30, 3, 3]
+    made.clear()
+    found = timing.measure_round({0: lambda: call(90_000), timing.TWIN: lambda: call(400_000)}, 0, 1, 7)
+    assert found["ns"] == [400_000, 90_000] and found["calls"] == 7
+    assert made.count(90_000) == made.count(400_000) == 8  # and one to warm up
+
+
+def test_rounds_that_judge_a_choice_do_not_choose(tmp_path):
+    bench = Bench.__new__(Bench)
+    bench.journal = Journal(tmp_path / "a.jsonl", {"module": "a"})
+    bench.journal.add_config({}, program=0)
+    bench.journal.add_config({"dot": [[0, 1]]}, program=1)
+    for kind, ns in [("measure", 95), ("measure", 95), ("compare", 120), ("compare", 120), ("compare", 120)]:
+        bench.journal.add_round(kind=kind, programs=[timing.TWIN, 0, 1], ns=[100, 100, ns], busy=0.0, mhz=[])
+    assert bench.measured()[1].ratio.value == pytest.approx(math.log(0.95))
 
 
 def test_a_noisy_machine_is_told():
@@ -257,7 +328,7 @@ def test_configurations_are_measured(tmp_path):
 @pytest.mark.usefixtures("jax")
 def test_a_killed_measurement_goes_on(tmp_path):
     def contents(out):
-        times = ("ns", "busy", "mhz")
+        times = ("ns", "busy", "mhz", "calls")
         return [{key: value for key, value in line.items() if key not in times} for line in lines_of(out)]
 
     whole, out = tmp_path / "whole.pb", tmp_path / "killed.pb"

@@ -24,7 +24,9 @@ from .device import Compiled, Device, failure
 from .errors import ConfigError, Error, Stopped
 from .hlo import Changes, Program, Space, first_line, kept
 from .journal import Journal, write_results
-from .timing import TWIN, Estimate, compare, corrected, estimates, machine_warnings, measure_round
+from .timing import (
+    TWIN, Estimate, calls_for, compare, corrected, estimates, machine_warnings, measure_round, rounds_for,
+)
 
 __all__ = ["Bench", "Measured", "main", "measure", "percent", "seconds_of", "share_of", "stops"]
 
@@ -187,18 +189,23 @@ class Bench:
                 self._compiled.pop(program, None)
                 self.journal.drop(program, failure(error))
         own = [one for one in self.journal.rounds if one["programs"] == sorted(calls) and one["kind"] == kind]
+        first = next(iter(self.journal.rounds), {"calls": calls_for(calls[0], self._calls)})
         gc.collect()
         gc.disable()
+        look, known = least, ""
         try:
             while len(own) < (rounds or most):
-                if not rounds and len(own) >= least:
+                if not rounds and len(own) >= look:
                     worst = max(one.error for one in estimates(own).values())
-                    self.show(f"round {len(own)}: standard errors up to {100 * worst:.2f} %")
-                    if worst <= precision:
+                    look = rounds_for(precision, len(own), worst)
+                    if look <= len(own):
                         break
+                    known = f", standard errors up to {100 * worst:.2f} % after {len(own)}"
+                self.show(f"round {len(own) + 1}{known}")
                 if own and time.monotonic() > until:
                     break
-                self.journal.add_round(kind=kind, **measure_round(calls, len(own), self._seed, self._calls))
+                count = first.get("calls", self._calls)
+                self.journal.add_round(kind=kind, **measure_round(calls, len(own), self._seed, count))
                 own.append(self.journal.rounds[-1])
         finally:
             gc.enable()
@@ -211,8 +218,8 @@ class Bench:
         self._compiled = {program: one for program, one in self._compiled.items() if program in kept_programs}
 
     def measured(self) -> list[Measured]:
-        """All configurations of the journal."""
-        rounds = self.journal.rounds
+        """All configurations of the journal, by all rounds but those that judge a choice among them."""
+        rounds = [one for one in self.journal.rounds if one["kind"] != "compare"]
         times = estimates(rounds)
         ratios = {program: compare(rounds, program) for program in times}
         found = []
