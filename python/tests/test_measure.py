@@ -154,6 +154,13 @@ def test_rounds_that_judge_a_choice_do_not_choose(tmp_path):
     assert bench.measured()[1].ratio.value == pytest.approx(math.log(0.95))
 
 
+def test_two_rounds_have_no_error():
+    rounds = rounds_of([{timing.TWIN: 100, 0: 100, 1: 90}, {timing.TWIN: 101, 0: 100, 1: 93}])
+    assert all(math.isnan(timing.compare(rounds, program).error) for program in (timing.TWIN, 1))
+    assert all(math.isnan(one.error) for one in timing.estimates(rounds).values())
+    assert math.isnan(timing.compare([], 1).value)
+
+
 def test_a_noisy_machine_is_told():
     rng = random.Random(3)
     noisy = [{timing.TWIN: 1000 * math.exp(rng.gauss(0, 0.1)), 0: 1000 * math.exp(rng.gauss(0, 0.1))} for _ in range(9)]

@@ -178,7 +178,7 @@ def compare(rounds: Sequence[Mapping[str, Any]], program: int) -> Estimate:
     signs = [np.sign(np.array(own) - one.value) for own, one in zip(differences, found, strict=True)]
     alike = float(np.mean(signs[0] * signs[-1])) if times else 0.0  # of both medians, as their correlation
     first, last = found[0], found[-1]
-    error = math.sqrt(max(0.0, first.error**2 + last.error**2 + 2 * alike * first.error * last.error)) / 2
+    error = math.sqrt(abs(first.error**2 + last.error**2 + 2 * alike * first.error * last.error)) / 2
     return first if program == TWIN else Estimate((first.value + last.value) / 2, error)
 
 
