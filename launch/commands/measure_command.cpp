@@ -17,12 +17,16 @@
 namespace tpudist {
 namespace {
 
+// A random.py in the working folder is not Python's own.
 constexpr const char* kStart = R"(import sys
+sys.path = [path for path in sys.path if path]
 try:
     from tpudist.measure import main
 except ImportError as error:
     sys.exit(f"tpudist: error: {error} in {sys.executable}: pip install 'tpudist[measure]' there, or name "
              "another Python by TPUDIST_PYTHON")
+except KeyboardInterrupt:
+    sys.exit("tpudist: error: stopped")
 sys.exit(main(sys.argv[1]))
 )";
 

@@ -1,10 +1,12 @@
 """`tpudist measure` and `tune` on a small module, with the jax of this Python."""
 
+import contextlib
 import json
 import math
 import os
 import pathlib
 import random
+import resource
 import signal
 import subprocess
 import sys
@@ -15,7 +17,9 @@ import pytest
 
 import tpudist as td
 from tpudist import timing
-from tpudist.journal import Journal
+from tpudist.hlo import Space
+from tpudist.journal import Journal, write_results
+from tpudist.measure import Bench
 from tpudist.program import program
 
 MODULES = pathlib.Path(__file__).resolve().parents[2] / "tests/data/hlo/modules"
@@ -75,9 +79,86 @@ def test_the_interval_of_a_median_holds_what_it_says():
     rng = random.Random(2)
     hits = 0
     for _ in range(2000):
-        low, high = timing.median([rng.gauss(0, 1) for _ in range(15)]).interval
+        ((low, high),) = (one.interval for one in timing.medians([[rng.gauss(0, 1) for _ in range(15)]]))
         hits += low < 0 < high
     assert 0.92 < hits / 2000 < 0.98
+
+
+def skewed_rounds(rng, count, slower=0.0):
+    """Rounds of three equal programs, the last slower by a share, on a machine that drifts by more than they differ."""
+    drift, times = 0.0, []
+    for _ in range(count):
+        drift = 0.9 * drift + rng.gauss(0, 0.01)
+        own = {timing.TWIN: 0.0, 0: 0.0, 1: math.log1p(slower)}
+        times.append({p: 1e6 * math.exp(log + drift + rng.expovariate(200)) for p, log in own.items()})
+    return rounds_of(times)
+
+
+def test_intervals_hold_the_truth_where_their_length_ends_the_measurement():
+    rng, held, a_a, repeats = random.Random(4), 0, 0, 300
+    for _ in range(repeats):
+        rounds, look = skewed_rounds(rng, 60, 0.01), 5
+        while look < 60:
+            worst = max(one.error for one in timing.estimates(rounds[:look]).values())
+            following = timing.rounds_for(0.003, look, worst)
+            if following <= look:
+                break
+            look = min(60, following)
+        low, high = timing.compare(rounds[:look], 1).interval
+        held += low < math.log(1.01) < high
+        low, high = timing.compare(rounds[:look], timing.TWIN).interval
+        a_a += low < 0 < high
+    assert 0.92 < held / repeats < 0.98
+    assert 0.92 < a_a / repeats < 0.98
+
+
+def test_skewed_noise_makes_no_equal_program_faster():
+    rng = random.Random(5)
+    found = [timing.compare(skewed_rounds(rng, 200), 1).value for _ in range(60)]
+    # To the geometric mean of both copies the difference would be -0.04 %.
+    assert abs(sum(found)) / 60 < 0.0002
+
+
+def test_rounds_that_resemble_the_one_before_say_less():
+    rng, values = random.Random(6), [0.0]
+    while len(values) < 200:
+        values.append(0.8 * values[-1] + rng.gauss(0, 1))
+    (steady,) = timing.medians([rng.sample(values, 200)])
+    (drifting,) = timing.medians([values])
+    assert steady.value == drifting.value
+    assert 2 < drifting.error / steady.error < 4  # 3 for a correlation of 0.8
+
+
+def test_all_programs_of_a_journal_are_called_equally_often(monkeypatch):
+    clock, made = [0], []
+
+    def call(ns):
+        made.append(ns)
+        clock[0] += ns
+
+    monkeypatch.setattr(timing.time, "perf_counter_ns", lambda: clock[0])
+    assert [timing.calls_for(lambda ns=ns: call(ns), 3) for ns in (10_000, 100_000, 990_000, 20_000_000)] == [50, 30, 3, 3]
+    made.clear()
+    found = timing.measure_round({0: lambda: call(90_000), timing.TWIN: lambda: call(400_000)}, 0, 1, 7)
+    assert found["ns"] == [400_000, 90_000] and found["calls"] == 7
+    assert made.count(90_000) == made.count(400_000) == 8  # and one to warm up
+
+
+def test_rounds_that_judge_a_choice_do_not_choose(tmp_path):
+    bench = Bench.__new__(Bench)
+    bench.journal = Journal(tmp_path / "a.jsonl", {"module": "a"})
+    bench.journal.add_config({}, program=0)
+    bench.journal.add_config({"dot": [[0, 1]]}, program=1)
+    for kind, ns in [("measure", 95), ("measure", 95), ("compare", 120), ("compare", 120), ("compare", 120)]:
+        bench.journal.add_round(kind=kind, programs=[timing.TWIN, 0, 1], ns=[100, 100, ns], busy=0.0, mhz=[])
+    assert bench.measured()[1].ratio.value == pytest.approx(math.log(0.95))
+
+
+def test_two_rounds_have_no_error():
+    rounds = rounds_of([{timing.TWIN: 100, 0: 100, 1: 90}, {timing.TWIN: 101, 0: 100, 1: 93}])
+    assert all(math.isnan(timing.compare(rounds, program).error) for program in (timing.TWIN, 1))
+    assert all(math.isnan(one.error) for one in timing.estimates(rounds).values())
+    assert math.isnan(timing.compare([], 1).value)
 
 
 def test_a_noisy_machine_is_told():
@@ -105,6 +186,133 @@ def test_a_journal_drops_a_line_that_was_cut_and_refuses_another_module(tmp_path
         Journal(file, {"module": "b"})
 
 
+@pytest.mark.parametrize("text", [b"notes", b"[1]\n", b'{"a": 1}\n{"b', b'{"measured": 3}\n', b"\xff\n"])
+def test_a_file_that_is_no_journal_stays_as_it_is(tmp_path, text):
+    file = tmp_path / "a.jsonl"
+    file.write_bytes(text)
+    with pytest.raises(td.DataError, match="no journal of tpudist measure"):
+        Journal(file, {"module": "a"})
+    assert file.read_bytes() == text
+
+
+def test_a_journal_whose_first_line_was_cut_begins_again(tmp_path):
+    file = tmp_path / "a.jsonl"
+    for cut in (b"", b'{"meas', b'{"measured":{"mod'):
+        file.write_bytes(cut)
+        Journal(file, {"module": "a"}).close()
+        assert file.read_bytes() == b'{"measured":{"module":"a"}}\n'
+
+
+@contextlib.contextmanager
+def file_size_limit(size):
+    """Writing more fails, after the part that fits: as on a full disk."""
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, before[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+
+
+def test_a_full_disk_damages_nothing(tmp_path):
+    file, out = tmp_path / "a.jsonl", tmp_path / "a.pb"
+    journal = Journal(file, {"module": "a"})
+    journal.add_config({}, program=0)
+    whole = file.read_bytes()
+    out.write_bytes(b"of before")
+    with file_size_limit(len(whole) + 10):
+        with pytest.raises(td.Error, match="a.jsonl: File too large; the same command goes on"):
+            journal.add_round(kind="measure", ns=[1] * 100)
+        with pytest.raises(td.Error, match="a.pb: File too large"):
+            write_results(out, b"module" * 1000, Space((), (), ()), [])
+    assert file.read_bytes() == whole and not journal.rounds
+    assert out.read_bytes() == b"of before" and sorted(tmp_path.iterdir()) == [file, out]
+    journal.add_round(kind="measure", ns=[1])
+    journal.close()
+    assert [one["ns"] for one in Journal(file, {"module": "a"}).rounds] == [[1]]
+
+
+def run_python(code, *arguments, **variables):
+    command = [sys.executable, "-c", code, *map(str, arguments)]
+    return subprocess.run(command, capture_output=True, text=True, env={**os.environ, **variables})
+
+
+@pytest.mark.usefixtures("jax")
+@pytest.mark.parametrize(
+    ("body", "message"),
+    [
+        ('x = f32[2] parameter(0)\nROOT y = f32[2] custom-call(x), custom_call_target="xla_ffi_python_cpu_callback"',
+         "y (custom-call) speaks with the program that made the module"),
+        ("x = f32[2] parameter(0)\nt = token[] after-all()\nROOT y = token[] outfeed(x, t)", "y (outfeed) speaks"),
+        ("x = (f32[2]) parameter(0)\nROOT y = f32[2] get-tuple-element(x), index=0", "the input (f32[2]{0}) is no array"),
+        ("x = f32[<=2] parameter(0)\nROOT y = f32[<=2] negate(x)", "the input f32[<=2]{0} is no array"),
+    ],
+)
+def test_a_program_that_cannot_run_alone_is_refused(tmp_path, body, message):
+    file = tmp_path / "module.txt"
+    file.write_text(f"HloModule m\n\nENTRY main {{\n{body}\n}}\n")
+    code = """import pathlib, sys, tpudist.hlo
+try:
+    tpudist.hlo.Program(pathlib.Path(sys.argv[1]))
+except tpudist.DataError as error:
+    print(error)"""
+    done = run_python(code, file)
+    assert done.returncode == 0, done.stderr
+    assert message in done.stdout and str(file) in done.stdout
+
+
+@pytest.mark.usefixtures("jax")
+def test_a_program_of_lapack_runs():
+    code = """import pathlib, sys
+from tpudist.device import Device
+from tpudist.hlo import Program
+program = Program(pathlib.Path(sys.argv[1]))
+device = Device(program, "", None)
+print(len(device.results(device.compile(program.with_layouts([])))))"""
+    done = run_python(code, MODULES / "linear_algebra.pb")
+    assert done.returncode == 0, done.stderr
+    assert int(done.stdout) > 0
+
+
+@pytest.mark.usefixtures("jax")
+def test_inputs_are_checked(tmp_path):
+    code = """import pathlib, sys, ml_dtypes, numpy, tpudist
+from tpudist.device import Device
+from tpudist.hlo import Program
+folder = pathlib.Path(sys.argv[1])
+(folder / "module.txt").write_text(
+    "HloModule m\\n\\nENTRY main {\\nx = bf16[2] parameter(0)\\nn = s32[] parameter(1)\\nROOT y = bf16[2] negate(x)\\n}\\n")
+program, file = Program(folder / "module.txt"), folder / "inputs.npz"
+def show(**arrays):
+    if arrays:
+        numpy.savez(file, **arrays)
+    try:
+        device = Device(program, "", file)
+        print(device.call(device.compile(program.with_layouts([])))[0])
+    except tpudist.DataError as error:
+        print(error)
+show(**{"0": numpy.array([1, 2], ml_dtypes.bfloat16)})
+show(arr_0=numpy.zeros(2))
+show(**{"0": numpy.zeros(3, numpy.float32)})
+file.write_bytes(file.read_bytes()[:-40])
+show()"""
+    done = run_python(code, tmp_path)
+    assert done.returncode == 0, done.stderr
+    first, unknown, other, cut = done.stdout.splitlines()
+    assert first == "[-1 -2]"
+    assert "arr_0 is none of the 2 inputs; they are named 0, 1, ..." in unknown
+    assert "input 0 is float32[3], the program needs bf16[2]" in other
+    assert "is no NPZ of arrays" in cut
+
+
+def test_another_jaxlib_is_refused(tmp_path):
+    (tmp_path / "jaxlib").mkdir()
+    (tmp_path / "jaxlib/__init__.py").write_text("__version__ = '0.11.3'\n")
+    done = run("measure", tmp_path / "out.pb", PYTHONPATH=f"{tmp_path}:{os.environ.get('PYTHONPATH', '')}")
+    assert done.returncode == 1 and len(done.stderr.splitlines()) == 1
+    assert "jaxlib 0.11.3 in" in done.stderr and "0.10 is needed" in done.stderr
+
+
 @pytest.mark.usefixtures("jax")
 def test_configurations_are_measured(tmp_path):
     out = tmp_path / "measured.pb"
@@ -127,7 +335,7 @@ def test_configurations_are_measured(tmp_path):
 @pytest.mark.usefixtures("jax")
 def test_a_killed_measurement_goes_on(tmp_path):
     def contents(out):
-        times = ("ns", "busy", "mhz")
+        times = ("ns", "busy", "mhz", "calls")
         return [{key: value for key, value in line.items() if key not in times} for line in lines_of(out)]
 
     whole, out = tmp_path / "whole.pb", tmp_path / "killed.pb"

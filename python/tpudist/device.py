@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from .errors import ConfigError, DataError, Error
-from .hlo import Program, first_line
+from .hlo import Program, first_line, jaxlib
 from .optional import load
 
 __all__ = ["Compiled", "Device", "failure"]
@@ -37,25 +37,35 @@ class Device:
 
     def __init__(self, program: Program, name: str, inputs: pathlib.Path | None) -> None:
         jax = load("jax", _JAX)
-        self._internal = load("jaxlib._jax", _JAX)
+        self._internal = jaxlib("_jax")
         self._compiler = load("jax._src.compiler", _JAX)
         jax.config.update("jax_enable_x64", True)  # else 64-bit inputs are cut
+        load("jax._src.lax.linalg", _JAX).initialize_lapack()  # else calls of LAPACK end the process
         self.program, self.version = program, str(jax.__version__)
         kind, _, place = name.partition(":")
         try:
             self.device = jax.devices(kind or None)[int(place or 0)]
         except (RuntimeError, ValueError, IndexError) as error:
             raise ConfigError(f"--device {name}: jax finds none: {first_line(error)}") from error
+        types = [_dtype(element, program.path) for element, _ in program.parameters]
+        sizes = [math.prod(own) * one.itemsize for one, (_, own) in zip(types, program.parameters, strict=True)]
+        self._require_memory(sum(sizes) + max(sizes, default=0), f"{program.path}: its inputs run")
         given = _arrays(inputs) if inputs else {}
+        if unknown := set(given) - set(map(str, range(len(types)))):
+            raise DataError(f"{inputs}: {min(unknown)} is none of the {len(types)} inputs; they are named 0, 1, ...")
         rng = np.random.default_rng(0)
         self._inputs = []
-        for number, (element, dimensions) in enumerate(program.parameters):
-            array = given[str(number)] if str(number) in given else _values(element, dimensions, rng, program.path)
-            if tuple(array.shape) != dimensions or array.dtype != _dtype(element, program.path):
+        for number, (dtype, (element, dimensions)) in enumerate(zip(types, program.parameters, strict=True)):
+            array = given.get(str(number))
+            if array is None:
+                array = _values(dtype, dimensions, rng)
+            elif array.dtype.kind == "V" and array.dtype.itemsize == dtype.itemsize:
+                array = array.view(dtype)  # an NPZ does not know bfloat16
+            if tuple(array.shape) != dimensions or array.dtype != dtype:
                 raise DataError(f"{inputs}: input {number} is {array.dtype}{list(array.shape)}, the program needs "
                                 f"{element}{list(dimensions)}")
             self._inputs.append(jax.device_put(array, self.device))
-        options = load("jaxlib._hlo", _JAX).HloPrintOptions.fingerprint()
+        options = jaxlib("_hlo").HloPrintOptions.fingerprint()
         options.print_large_constants = options.print_backend_config = True
         self._options = options
 
@@ -83,13 +93,15 @@ class Device:
     def results(self, compiled: Compiled) -> list[npt.NDArray[Any]]:
         """Raises Error if it runs out of memory, or fails."""
         stats = compiled.executable.get_compiled_memory_stats()
-        needed, free = stats.temp_size_in_bytes + stats.output_size_in_bytes, self._free_bytes()
-        if needed > free:
-            raise Error(f"runs out of memory: it needs {needed / 1e9:.3g} GB, and {free / 1e9:.3g} GB are free")
+        self._require_memory(stats.temp_size_in_bytes + stats.output_size_in_bytes, "runs")
         try:
             return [np.asarray(result) for result in self.call(compiled)]
         except Exception as error:
             raise Error(failure(error)) from error
+
+    def _require_memory(self, needed: int, who: str) -> None:
+        if needed > (free := self._free_bytes()):
+            raise Error(f"{who} out of memory: {needed / 1e9:.3g} GB are needed, {free / 1e9:.3g} GB are free")
 
     def _free_bytes(self) -> float:
         if self.device.platform == "cpu":
@@ -113,7 +125,7 @@ def _arrays(path: pathlib.Path) -> dict[str, npt.NDArray[Any]]:
     try:
         with np.load(path) as file:
             return dict(file)
-    except (OSError, ValueError, TypeError, AttributeError) as error:
+    except Exception as error:  # NumPy and zipfile have many
         raise DataError(f"{path}: is no NPZ of arrays: {first_line(error)}") from error
 
 
@@ -132,12 +144,12 @@ def _dtype(element: str, path: pathlib.Path) -> np.dtype[Any]:
         return dtype
 
 
-def _values(element: str, dimensions: tuple[int, ...], rng: np.random.Generator, path: pathlib.Path) -> Any:
+def _values(dtype: np.dtype[Any], dimensions: tuple[int, ...], rng: np.random.Generator) -> npt.NDArray[Any]:
     """Small values: integers from 0 to 3, which labels and indices may be, and floats of deviation 0.1."""
-    dtype = _dtype(element, path)
-    if element[0] in "su" or element == "pred":
-        return rng.integers(0, 2 if element == "pred" else 4, dimensions).astype(dtype)
-    return np.asarray(rng.normal(0, 0.1, dimensions)).astype(dtype)
+    if dtype.kind == "b" or "int" in dtype.name:
+        return np.asarray(rng.integers(0, 2 if dtype.kind == "b" else 4, dimensions, np.int8)).astype(dtype)
+    values = np.asarray(rng.standard_normal(dimensions, np.float32))
+    return np.multiply(values, np.float32(0.1), out=values).astype(dtype, copy=False)
 
 
 def failure(error: BaseException) -> str:

@@ -5,15 +5,16 @@ from __future__ import annotations
 import dataclasses
 import pathlib
 import re
+import sys
 import tempfile
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from . import _extension
-from .errors import DataError
+from .errors import DataError, Error
 from .optional import load
 
-__all__ = ["Changes", "Program", "Space", "State", "first_line", "kept", "state_of"]
+__all__ = ["Changes", "Program", "Space", "State", "first_line", "jaxlib", "kept", "state_of"]
 
 #: Dimensions of output and operands of an operation, minor to major; () leaves a tensor to the compiler.
 State = tuple[tuple[int, ...], ...]
@@ -21,7 +22,8 @@ State = tuple[tuple[int, ...], ...]
 Changes = Mapping[str, State]
 
 _INSTRUCTION = re.compile(r"(\s+)(ROOT )?%(\S+) = (.+?) ([a-z][\w-]*)\((.*)")
-_ARRAY = re.compile(r"(\w+)\[([^\]]*)\](?:\{([\d,]*)[^}]*\})?")
+_ARRAY = re.compile(r"(\w+)\[([\d,]*)\](?:\{([\d,]*)[^}]*\})?")
+_OUTSIDE = ("infeed", "outfeed", "recv", "send")  # what is not in the module
 
 
 def _dimensions(text: str) -> tuple[int, ...]:
@@ -111,7 +113,7 @@ class Program:
     """A module before layout assignment. Raises DataError for a file that is none."""
 
     def __init__(self, path: pathlib.Path) -> None:
-        hlo = load("jaxlib._hlo", "'tpudist[measure]'")
+        hlo = jaxlib("_hlo")
         self._hlo = hlo
         self.path = path
         try:
@@ -143,6 +145,9 @@ class Program:
                 entry = line.startswith("ENTRY ") or (entry and not line.startswith("%"))
                 continue
             _, _, name, shape, opcode, inputs = found.groups()
+            if opcode in _OUTSIDE or re.search(r'custom_call_target="\w*callback"', inputs):
+                raise DataError(f"{self.path}: {name} ({opcode}) speaks with the program that made the module, so "
+                                "nothing else can run it")
             operands = re.findall(r"%([^\s,)]+)", inputs.partition(")")[0])
             self._instructions[name] = _Instruction(number, name, shape, opcode, operands, inputs)
             self._lines[number] = f'{line}, metadata={{op_name="{name}"}}'  # tells the instruction apart later
@@ -205,7 +210,7 @@ class Program:
         """The text in the form that jaxlib compiles."""
         module = self._hlo.hlo_module_from_text(text)
         computation = self._hlo.XlaComputation(module.as_serialized_hlo_module_proto())
-        return load("jaxlib._jax", "'tpudist[measure]'").mlir.xla_computation_to_mlir_module(computation)
+        return jaxlib("_jax").mlir.xla_computation_to_mlir_module(computation)
 
     def space(self, default: pathlib.Path, configs: str) -> Space:
         """Its layouts, see Space.read. In text, tpudist numbers instructions in another order than XLA."""
@@ -276,6 +281,14 @@ def _varint(data: bytes, at: int) -> tuple[int, int]:
         at, shift = at + 1, shift + 7
         if byte < 128:
             return value, at
+
+
+def jaxlib(part: str) -> Any:
+    """A module of jaxlib, whose internals change from version to version."""
+    version = str(load("jaxlib", "'tpudist[measure]'").__version__)
+    if not version.startswith("0.10."):
+        raise Error(f"jaxlib {version} in {sys.executable}: 0.10 is needed: pip install 'tpudist[measure]'")
+    return load(f"jaxlib.{part}", "'tpudist[measure]'")
 
 
 def first_line(error: BaseException) -> str:

@@ -2,32 +2,34 @@
 
 from __future__ import annotations
 
+import contextlib
 import fcntl
 import json
 import os
 import pathlib
-import tempfile
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from . import _extension
-from .errors import ConfigError, DataError
+from .errors import ConfigError, DataError, Error
 from .hlo import Changes, Space, State, state_of
 
-__all__ = ["Journal", "tuning_bytes", "write_whole"]
+__all__ = ["Journal", "tuning_bytes", "write_results"]
+
+_BEGIN = b'{"measured":'
 
 
 class Journal:
     """Lines of JSON beside the tuning file, each on disk before the next step. The first says what is measured; then
     come, in any order, `config` (a configuration and what became of it), `round` (times of programs) and `failed` (a
-    program that could not be timed). A last line
-    that a kill has cut is dropped. One process at a time. Raises ConfigError if the file is of something else."""
+    program that could not be timed). A last line that a kill has cut is dropped. One process at a time. Raises
+    ConfigError or DataError if the file is of something else, and leaves that as it is."""
 
     def __init__(self, path: pathlib.Path, facts: Mapping[str, Any]) -> None:
         self.path = path
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
-            self._file = path.open("a+b")
+            self._file = path.open("a+b", buffering=0)
             fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             raise ConfigError(f"{path}: another process measures into it") from None
@@ -35,18 +37,20 @@ class Journal:
             raise ConfigError(f"{path}: {error.strerror}") from error
         self._file.seek(0)
         data = self._file.read()
-        whole = data[: data.rfind(b"\n") + 1]
-        self._file.truncate(len(whole))
+        self._size = data.rfind(b"\n") + 1  # bytes of whole lines
         try:
-            lines = [json.loads(line) for line in whole.splitlines()]
-        except ValueError as error:
+            lines = [json.loads(line) for line in data[: self._size].splitlines()]
+            known = dict(lines[0]["measured"]) if lines else dict(facts)
+            if not data.startswith(_BEGIN[: len(data)]):
+                raise ValueError("it does not begin as one")
+        except (KeyError, TypeError, ValueError) as error:
             raise DataError(f"{path}: no journal of tpudist measure: {error}") from error
-        if not lines:
-            self._append({"measured": dict(facts)})
-        elif (known := lines[0].get("measured")) != dict(facts):
-            differ = [key for key in facts if (known or {}).get(key) != facts[key]]
-            what = ", ".join(differ) or "tpudist"
+        if known != dict(facts):
+            what = ", ".join(key for key in facts if known.get(key) != facts[key]) or "tpudist"
             raise ConfigError(f"{path}: was measured with another {what}: give another --out, or move it away")
+        self._file.truncate(self._size)
+        if not lines:
+            self._append({"measured": known})
         #: by number; 0 is the default
         self.configs: list[dict[str, Any]] = [line for line in lines if "config" in line]
         self.rounds: list[dict[str, Any]] = [line for line in lines if "round" in line]
@@ -61,14 +65,16 @@ class Journal:
 
     def add_config(self, changes: Changes, **result: Any) -> int:
         """`result`: `program`, the number of the first configuration with an equal program, or `error`."""
+        one = {"config": {name: changes[name] for name in sorted(changes)}, **result}
+        self._append(one)
         self._known[_key(changes)] = number = len(self.configs)
-        self.configs.append({"config": {name: changes[name] for name in sorted(changes)}, **result})
-        self._append(self.configs[-1])
+        self.configs.append(one)
         return number
 
     def add_round(self, **result: Any) -> None:
-        self.rounds.append({"round": len(self.rounds), **result})
-        self._append(self.rounds[-1])
+        one = {"round": len(self.rounds), **result}
+        self._append(one)
+        self.rounds.append(one)
 
     def drop(self, program: int, error: str) -> None:
         """All configurations with this program have failed."""
@@ -90,9 +96,17 @@ class Journal:
         return sorted({one["program"] for one in self.configs if "program" in one})
 
     def _append(self, line: Mapping[str, Any]) -> None:
-        self._file.write(json.dumps(line, separators=(",", ":")).encode() + b"\n")
-        self._file.flush()
-        os.fsync(self._file.fileno())
+        data = json.dumps(line, separators=(",", ":")).encode() + b"\n"
+        try:
+            written = 0
+            while written < len(data):
+                written += self._file.write(data[written:])
+            os.fsync(self._file.fileno())
+        except OSError as error:  # a full disk, say
+            with contextlib.suppress(OSError):
+                self._file.truncate(self._size)
+            raise Error(f"{self.path}: {error.strerror}; the same command goes on from here") from error
+        self._size += written
 
     def close(self) -> None:
         self._file.close()
@@ -102,51 +116,42 @@ def _key(changes: Mapping[str, Iterable[Iterable[int]]]) -> str:
     return json.dumps({name: state_of(changes[name]) for name in sorted(changes)})
 
 
-def write_whole(path: pathlib.Path, data: bytes) -> None:
-    """Writes a file that is either the old one or the new one at any time."""
-    with tempfile.NamedTemporaryFile(dir=path.parent, prefix=f".{path.name}-", delete=False) as file:
-        try:
-            file.write(data)
-            file.flush()
+@contextlib.contextmanager
+def _replaced(path: pathlib.Path) -> Iterator[pathlib.Path]:
+    """A new file to write: at any time the path is the old one or the whole new one."""
+    new = path.with_name(f".{path.name}.new")
+    try:
+        yield new
+        with new.open("rb") as file:
             os.fsync(file.fileno())
-            os.chmod(file.name, 0o666 & ~_umask())
-            os.replace(file.name, path)
-        except BaseException:
-            os.unlink(file.name)
-            raise
-
-
-def _umask() -> int:
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask
+        os.replace(new, path)
+    except OSError as error:
+        raise Error(f"{path}: {error.strerror}") from error
+    finally:
+        with contextlib.suppress(OSError):
+            new.unlink()
 
 
 def write_results(
-    out: pathlib.Path, module: bytes, space: Space, rows: Sequence[tuple[Changes, int]], failed: Sequence[Changes]
+    out: pathlib.Path, module: bytes, space: Space, times: Sequence[tuple[Changes, Sequence[int]]]
 ) -> None:
-    """Writes OUT, a tuning file, and the same as NPZ beside it. `rows`: configurations and nanoseconds."""
-    write_whole(out, tuning_bytes(module, space, rows, failed))
-    with tempfile.TemporaryDirectory(dir=out.parent, prefix=f".{out.name}-") as folder:
-        npz = pathlib.Path(folder) / out.with_suffix(".npz").name
-        _extension.write_npz(str(out), str(npz))
-        os.replace(npz, out.with_suffix(".npz"))
+    """Writes OUT, a tuning file, and the same as NPZ beside it. `times`: configurations with their nanoseconds, one
+    for each round; none for a configuration that failed."""
+    with _replaced(out) as new:
+        new.write_bytes(tuning_bytes(module, space, times))
+    with _replaced(out.with_suffix(".npz")) as new:
+        _extension.write_npz(str(out), str(new))
 
 
-def tuning_bytes(
-    module: bytes, space: Space, rows: Sequence[tuple[Changes, int]], failed: Sequence[Changes] = ()
-) -> bytes:
+def tuning_bytes(module: bytes, space: Space, times: Sequence[tuple[Changes, Sequence[int]]]) -> bytes:
     """A ModuleTuningData of TpuGraphs (tpu_graphs/proto/tuning.proto)."""
-    data = _field(1, module)
-    configs: dict[str, bytes] = {}
-    for changes, nanoseconds in [*rows, *((changes, -1) for changes in failed)]:
-        key = _key(changes)
-        if key not in configs:
-            nodes = b"".join(_field(1, _node(state)) for state in space.full(changes))
-            configs[key] = _field(2, _field(1, nodes))
-        run = configs[key] + _field(4, _integer(4, nanoseconds)) if nanoseconds >= 0 else configs[key] + _integer(3, 1)
-        data += _field(3, run if changes else run + _integer(5, 1))
-    return data + b"".join(_integer(4, own.node) for own in space.operations)
+    parts = [_field(1, module)]
+    for changes, nanoseconds in times:
+        config = _field(2, _field(1, b"".join(_field(1, _node(state)) for state in space.full(changes))))
+        last = b"" if changes else _integer(5, 1)
+        runs = [_field(4, _integer(4, ns)) for ns in nanoseconds] or [_integer(3, 1)]
+        parts += [_field(3, config + run + last) for run in runs]
+    return b"".join([*parts, *(_integer(4, own.node) for own in space.operations)])
 
 
 def _node(state: State) -> bytes:

@@ -22,9 +22,11 @@ import numpy.typing as npt
 
 from .device import Compiled, Device, failure
 from .errors import ConfigError, Error, Stopped
-from .hlo import Changes, Program, Space, kept
+from .hlo import Changes, Program, Space, first_line, kept
 from .journal import Journal, write_results
-from .timing import TWIN, Estimate, compare, corrected, estimates, machine_warnings, measure_round
+from .timing import (
+    TWIN, Estimate, calls_for, compare, corrected, estimates, machine_warnings, measure_round, rounds_for,
+)
 
 __all__ = ["Bench", "Measured", "main", "measure", "percent", "seconds_of", "share_of", "stops"]
 
@@ -73,9 +75,15 @@ class Bench:
         inputs: _Path | None = None, calls: int = 3, seed: int = 1, tolerance: float | None = None, quiet: bool = False,
     ) -> None:
         os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")  # else XLA logs what it does
-        self.out = pathlib.Path(out)
+        # Flags of a shell that dumped the module: each configuration would be dumped over it.
+        flags = os.environ.get("XLA_FLAGS", "").split()
+        os.environ["XLA_FLAGS"] = " ".join(flag for flag in flags if not flag.startswith("--xla_dump"))
+        self.out, journal = pathlib.Path(out), pathlib.Path(out).with_suffix(".jsonl")
         if self.out.suffix != ".pb":
             raise ConfigError(f"--out {out}: is a tuning file, NAME.pb; NAME.npz and NAME.jsonl are written beside it")
+        for file in (self.out, self.out.with_suffix(".npz")):
+            if file.exists() and not journal.exists():
+                raise ConfigError(f"--out {out}: {file} is there without {journal.name}: give another --out")
         self.program = Program(pathlib.Path(module))
         self.default = pathlib.Path(default)
         self.space: Space = self.program.space(self.default, configs)
@@ -84,7 +92,7 @@ class Bench:
         given = [self.program.proto, self.default.read_bytes(), pathlib.Path(inputs).read_bytes() if inputs else b""]
         names = ("module", "default dump", "inputs")
         facts = {name: hashlib.sha256(one).hexdigest()[:16] for name, one in zip(names, given, strict=True)}
-        self.journal = Journal(self.out.with_suffix(".jsonl"), {**facts, **self.device.facts(), "calls": calls})
+        self.journal = Journal(journal, {**facts, **self.device.facts(), "calls": calls})
         self._compiled: dict[int, Compiled] = {}  # by program, and TWIN
         self._results: list[npt.NDArray[Any]] = []  # of the default
         self._by_fingerprint: dict[str, int] = {}
@@ -181,18 +189,23 @@ class Bench:
                 self._compiled.pop(program, None)
                 self.journal.drop(program, failure(error))
         own = [one for one in self.journal.rounds if one["programs"] == sorted(calls) and one["kind"] == kind]
+        first = next(iter(self.journal.rounds), {"calls": calls_for(calls[0], self._calls)})
         gc.collect()
         gc.disable()
+        look, known = least, ""
         try:
             while len(own) < (rounds or most):
-                if not rounds and len(own) >= least:
+                if not rounds and len(own) >= look:
                     worst = max(one.error for one in estimates(own).values())
-                    self.show(f"round {len(own)}: standard errors up to {100 * worst:.2f} %")
-                    if worst <= precision:
+                    look = rounds_for(precision, len(own), worst)
+                    if look <= len(own):
                         break
+                    known = f", standard errors up to {100 * worst:.2f} % after {len(own)}"
+                self.show(f"round {len(own) + 1}{known}")
                 if own and time.monotonic() > until:
                     break
-                self.journal.add_round(kind=kind, **measure_round(calls, len(own), self._seed, self._calls))
+                count = first.get("calls", self._calls)
+                self.journal.add_round(kind=kind, **measure_round(calls, len(own), self._seed, count))
                 own.append(self.journal.rounds[-1])
         finally:
             gc.enable()
@@ -205,8 +218,8 @@ class Bench:
         self._compiled = {program: one for program, one in self._compiled.items() if program in kept_programs}
 
     def measured(self) -> list[Measured]:
-        """All configurations of the journal."""
-        rounds = self.journal.rounds
+        """All configurations of the journal, by all rounds but those that judge a choice among them."""
+        rounds = [one for one in self.journal.rounds if one["kind"] != "compare"]
         times = estimates(rounds)
         ratios = {program: compare(rounds, program) for program in times}
         found = []
@@ -224,14 +237,13 @@ class Bench:
 
     def write(self) -> None:
         """Writes the tuning file and the NPZ: a row for each configuration and round, corrected for slow rounds."""
-        rows = []
-        for own in corrected(self.journal.rounds):
-            for number, one in enumerate(self.journal.configs):
-                if one.get("program") in own:
-                    rows.append((self.journal.changes(number), round(math.exp(own[one["program"]]))))
-        failed = [self.journal.changes(n) for n, one in enumerate(self.journal.configs) if "error" in one]
-        if rows:
-            write_results(self.out, self.program.proto, self.space, rows, failed)
+        rounds, times = corrected(self.journal.rounds), []
+        for number, one in enumerate(self.journal.configs):
+            own = [round(math.exp(values[one["program"]])) for values in rounds if one.get("program") in values]
+            if own or "error" in one:
+                times.append((self.journal.changes(number), own))
+        if rounds:
+            write_results(self.out, self.program.proto, self.space, times)
 
 
 def measure(
@@ -243,7 +255,7 @@ def measure(
     until = begin + seconds
     bench = Bench(module, default, out, configs=os.fspath(configs), **options)
     with stops(bench):
-        numbers = bench.take([{}, *bench.space.configs], until)
+        numbers = bench.take([{}, *bench.space.configs], begin + seconds / 2)
         if missing := 1 + len(bench.space.configs) - len(numbers):
             bench.warn(f"--budget {budget}: {missing} configurations were not compiled")
         bench.run(numbers, precision=share, rounds=rounds, until=until)
@@ -259,19 +271,18 @@ def measure(
 @contextlib.contextmanager
 def stops(bench: Bench) -> Iterator[None]:
     """Ctrl-C and SIGTERM end the work after writing what there is."""
-    def stop(number: int, frame: object) -> None:
-        raise KeyboardInterrupt
-
-    before = signal.signal(signal.SIGTERM, stop)
+    before = signal.signal(signal.SIGTERM, signal.default_int_handler), signal.getsignal(signal.SIGINT)
     try:
         yield
     except KeyboardInterrupt:
-        signal.signal(signal.SIGTERM, signal.SIG_IGN)
+        for number in (signal.SIGTERM, signal.SIGINT):
+            signal.signal(number, signal.SIG_IGN)
         bench.write()
         rounds = len(bench.journal.rounds)
         raise Stopped(f"{bench.out}: stopped after {rounds} rounds; the same command goes on") from None
     finally:
-        signal.signal(signal.SIGTERM, before)
+        for number, handler in zip((signal.SIGTERM, signal.SIGINT), before, strict=True):
+            signal.signal(number, handler)
 
 
 def percent(estimate: Estimate) -> str:
@@ -334,7 +345,7 @@ def _json(bench: Bench, found: Sequence[Measured]) -> dict[str, Any]:
 
 
 def share_of(text: str) -> float:
-    found = re.fullmatch(r"\s*([\d.]+)\s*%\s*", text)
+    found = re.fullmatch(r"\s*(\d*\.?\d+)\s*%\s*", text)
     if not found or not 0 < float(found[1]) < 100:
         raise ConfigError(f"--precision {text}: is no percentage, such as 0.5%")
     return float(found[1]) / 100
@@ -364,5 +375,11 @@ def main(text: str) -> int:
         return error.exit_code
     except OSError as error:
         print(f"tpudist: error: {error.filename or command}: {error.strerror}", file=sys.stderr)
+        return 1
+    except KeyboardInterrupt:  # before there was something to write
+        print("tpudist: error: stopped before the first measurement", file=sys.stderr)
+        return Stopped.exit_code
+    except (MemoryError, RuntimeError) as error:  # the last is jaxlib's
+        print(f"tpudist: error: {command}: {first_line(error)}", file=sys.stderr)
         return 1
     return 0

@@ -11,10 +11,14 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-__all__ = ["TWIN", "Estimate", "compare", "corrected", "estimates", "machine_warnings", "measure_round"]
+import numpy as np
+import numpy.typing as npt
+
+__all__ = ["TWIN", "Estimate", "calls_for", "compare", "corrected", "estimates", "machine_warnings", "measure_round",
+           "medians", "rounds_for"]
 
 TWIN = -1  #: the number of the second copy of the default, whose number is 0
-_LEAST_NS, _MOST_CALLS = 3_000_000, 50  # short programs are called more often
+_LEAST_NS, _MOST_CALLS = 3_000_000, 50  # of short programs
 _Z = 1.96
 
 
@@ -31,16 +35,26 @@ class Estimate:
         return self.value - _Z * self.error, self.value + _Z * self.error
 
 
-def median(values: Sequence[float]) -> Estimate:
-    """The median, with the standard error of Price and Bonett (2001), which asks nothing of the distribution. At least
-    three values give one."""
-    n, ordered = len(values), sorted(values)
-    if n < 3:
-        return Estimate(statistics.median(values) if values else math.nan, math.nan)
-    c = max(1, round((n + 1) / 2 - math.sqrt(n)))
-    outside = sum(math.comb(n, k) for k in range(c)) / 2**n
-    z = statistics.NormalDist().inv_cdf(1 - outside)
-    return Estimate(statistics.median(ordered), (ordered[n - c] - ordered[c - 1]) / (2 * z))
+def medians(series: Sequence[Sequence[float]]) -> list[Estimate]:
+    """The median of each series of rounds, with the standard error of Price and Bonett (2001), which asks nothing of
+    the distribution. At least three values give one. Where rounds resemble the one before, in the mean over all
+    series, they say less: the errors grow as those of a first-order autoregression."""
+    found, alike, pairs = [], 0.0, 1
+    for values in series:
+        n, ordered = len(values), sorted(values)
+        if n < 3:
+            found.append(Estimate(statistics.median(values) if values else math.nan, math.nan))
+            continue
+        c = max(1, round((n + 1) / 2 - math.sqrt(n)))
+        outside = sum(math.comb(n, k) for k in range(c)) / 2**n
+        z = statistics.NormalDist().inv_cdf(1 - outside)
+        found.append(Estimate(statistics.median(ordered), (ordered[n - c] - ordered[c - 1]) / (2 * z)))
+        signs = np.sign(np.array(values) - found[-1].value)
+        alike += float(signs[1:] @ signs[:-1])
+        pairs += int(np.count_nonzero(signs[1:] * signs[:-1]))
+    correlation = min(0.9, max(0.0, math.sin(math.pi / 2 * alike / pairs)))  # of normal values with such signs
+    wider = math.sqrt((1 + correlation) / (1 - correlation))
+    return [Estimate(one.value, one.error * wider) for one in found]
 
 
 def measure_round(calls: Mapping[int, Callable[[], object]], number: int, seed: int, least_of: int) -> dict[str, Any]:
@@ -55,20 +69,26 @@ def measure_round(calls: Mapping[int, Callable[[], object]], number: int, seed: 
     return {
         "programs": programs,
         "ns": [times[program] for program in programs],
+        "calls": least_of,
         "busy": round(after.others_since(before), 3),
         "mhz": sorted({round(mhz) for mhz in (*before.mhz, *after.mhz)}),
     }
 
 
+def calls_for(call: Callable[[], object], least_of: int) -> int:
+    """How many calls of each program a round times: more of short ones. The least of more calls is less, so all
+    programs of a journal have the same number, by its default."""
+    return max(least_of, min(_MOST_CALLS, _LEAST_NS // max(1, _least_time(call, least_of))))
+
+
 def _least_time(call: Callable[[], object], least_of: int) -> int:
     call()
-    least, spent, count = 1 << 62, 0, 0
-    while count < least_of or (spent < _LEAST_NS and count < _MOST_CALLS):
+    times = []
+    for _ in range(least_of):
         begin = time.perf_counter_ns()
         call()
-        taken = time.perf_counter_ns() - begin
-        least, spent, count = min(least, taken), spent + taken, count + 1
-    return least
+        times.append(time.perf_counter_ns() - begin)
+    return min(times)
 
 
 class _Machine:
@@ -106,20 +126,23 @@ def corrected(rounds: Sequence[Mapping[str, Any]]) -> list[dict[int, float]]:
     result: list[dict[int, float]] = [{} for _ in rounds]
     usual = statistics.median([math.log(_default(own)) for own in rounds]) if rounds else 0.0
     for programs, numbers in blocks.items():
-        logs = [[math.log(ns) for ns in rounds[number]["ns"]] for number in numbers]
-        levels = [0.0] * len(logs)
-        columns: list[float] = []
+        logs = np.log(np.array([rounds[number]["ns"] for number in numbers], np.float64))
+        levels = np.zeros((len(numbers), 1))
         for _ in range(10):  # median polish: a time of each program, a level of each round
-            columns = [statistics.median(row[p] - level for row, level in zip(logs, levels, strict=True))
-                       for p in range(len(programs))]
-            levels = [statistics.median(x - c for x, c in zip(row, columns, strict=True)) for row in logs]
-        default = statistics.fmean(c for p, c in zip(programs, columns, strict=True) if p in (0, TWIN))
-        for number, row in zip(numbers, logs, strict=True):
-            rest = [x - c for x, c in zip(row, columns, strict=True)]
-            for at, program in enumerate(programs):
-                level = statistics.median(rest[:at] + rest[at + 1 :])
-                result[number][program] = row[at] - level - default + usual
+            columns = np.median(logs - levels, axis=0)
+            levels = np.median(logs - columns, axis=1, keepdims=True)
+        default = columns[[program in (0, TWIN) for program in programs]].mean()
+        values = logs - _medians_of_others(logs - columns) - default + usual
+        for number, row in zip(numbers, values.tolist(), strict=True):
+            result[number] = dict(zip(programs, row, strict=True))
     return result
+
+
+def _medians_of_others(rows: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+    """For each number the median of the others in its row."""
+    ordered, places, others = np.sort(rows), rows.argsort().argsort(), rows.shape[1] - 1
+    low, high = (at + (at >= places) for at in ((others - 1) // 2, others // 2))
+    return (np.take_along_axis(ordered, low, 1) + np.take_along_axis(ordered, high, 1)) / 2
 
 
 def _default(own: Mapping[str, Any]) -> float:
@@ -130,23 +153,39 @@ def _default(own: Mapping[str, Any]) -> float:
 
 def estimates(rounds: Sequence[Mapping[str, Any]]) -> dict[int, Estimate]:
     """Program -> the logarithm of its time."""
+    values = _by_program(rounds)
+    return dict(zip(values, medians(list(values.values())), strict=True))
+
+
+def _by_program(rounds: Sequence[Mapping[str, Any]]) -> dict[int, list[float]]:
     values: dict[int, list[float]] = {}
     for own in corrected(rounds):
         for program, value in own.items():
             values.setdefault(program, []).append(value)
-    return {program: median(own) for program, own in values.items()}
+    return values
 
 
 def compare(rounds: Sequence[Mapping[str, Any]], program: int) -> Estimate:
     """The logarithm of a program's time by the default's, from the differences within rounds. TWIN gives A/A: what a
     difference of nothing looks like."""
-    differences = []
-    for own in rounds:
-        times = dict(zip(own["programs"], own["ns"], strict=True))
-        if program in times:
-            default = times[0] if program == TWIN else _default(own)
-            differences.append(math.log(times[program] / default))
-    return median(differences)
+    if program == 0:
+        return Estimate(0.0, 0.0)
+    # The mean of the medians of both differences, each symmetric if there is none. To the mean of both copies there
+    # would be one from skewed noise alone: a mean is less skewed.
+    times = [dict(zip(own["programs"], own["ns"], strict=True)) for own in rounds if program in own["programs"]]
+    differences = [[math.log(own[program] / own[copy]) for own in times] for copy in (0, TWIN) if copy != program]
+    found = medians(differences)
+    signs = [np.sign(np.array(own) - one.value) for own, one in zip(differences, found, strict=True)]
+    alike = float(np.mean(signs[0] * signs[-1])) if times else 0.0  # of both medians, as their correlation
+    first, last = found[0], found[-1]
+    error = math.sqrt(abs(first.error**2 + last.error**2 + 2 * alike * first.error * last.error)) / 2
+    return first if program == TWIN else Estimate((first.value + last.value) / 2, error)
+
+
+def rounds_for(precision: float, count: int, error: float) -> int:
+    """After how many rounds an error that is this large after `count` should be below the precision; at most twice as
+    many. Looks in between would find it small by luck, and stop there with intervals that are too short."""
+    return min(2 * count, math.ceil(count * (error / precision) ** 2))
 
 
 def machine_warnings(rounds: Sequence[Mapping[str, Any]]) -> list[str]:
@@ -154,18 +193,16 @@ def machine_warnings(rounds: Sequence[Mapping[str, Any]]) -> list[str]:
     if not rounds:
         return []
     found = []
-    values: dict[int, list[float]] = {}
-    for one in corrected(rounds):
-        for program, value in one.items():
-            values.setdefault(program, []).append(value)
-    spread = statistics.median([statistics.stdev(own) if len(own) > 1 else 0.0 for own in values.values()])
+    values = _by_program(rounds).values()
+    spread = statistics.median([statistics.stdev(own) if len(own) > 1 else 0.0 for own in values])
     if spread > 0.02:
         found.append(f"a noisy machine: times of one program deviate by {100 * spread:.1f} % between rounds")
     twin = compare(rounds, TWIN)
     low, high = twin.interval
     if low > 0.001 or high < -0.001:
         found.append(
-            f"two copies of the default differ by {100 * twin.value:+.2f} % (A/A): smaller differences say nothing"
+            f"two copies of the default differ by {100 * math.expm1(twin.value):+.2f} % (A/A): smaller differences "
+            "say nothing"
         )
     busy = [own["busy"] for own in rounds]
     if statistics.fmean(busy) > 0.1:

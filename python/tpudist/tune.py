@@ -57,7 +57,7 @@ class _Search:
         new = [one for one in configs if self.bench.journal.number_of(one) is None]
         over = new[max(0, self.most - self.count) :]
         numbers = self.bench.take([one for one in configs if one not in over], self.until)
-        timed = {one.number for one in self.bench.measured() if one.time}
+        timed = {one.number for one in self.bench.measured() if one.time and not math.isnan(one.time.error)}
         if missing := [number for number in numbers if number not in timed]:
             self.bench.run([*missing, self.best], precision=self.precision, until=self.until)
             self.bench.write()
@@ -189,6 +189,8 @@ def _applied(bench: Bench, tuned: Tuned, form: str) -> str:
 
 def _between(estimate: Estimate) -> str:
     low, high = estimate.interval
+    if math.isnan(estimate.error):
+        return f"{percent(estimate)} (too few rounds for an interval)"
     return f"{percent(estimate)} (95 %: {100 * math.expm1(low):+.2f} to {100 * math.expm1(high):+.2f} %)"
 
 
