@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <filesystem>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <numeric>
@@ -36,6 +35,7 @@ struct Findings {
   std::optional<MeasuredFile> measured;
   MeasuredCorrection correction;     // if measured; in the order of the ranking
   std::vector<std::size_t> propose;  // if measured: places to measure next
+  std::int64_t left = 0;             // if measured: configurations without a time
 };
 
 void print_header(const RankArguments& arguments, const Module& module,
@@ -45,7 +45,7 @@ void print_header(const RankArguments& arguments, const Module& module,
   print("{}: {}{}, {}, {} distinct\n", printable(graph.name), counted(seen, "node"),
         seen == whole ? "" : fmt::format(" of {} (data.reduce)", format_count(whole)),
         counted(module.dataset.rows(0), "configuration"), format_count(std::ssize(result.ranking)));
-  print("ranked by {} of {} ({}):", taking_part(result),
+  print("ranked by {} of {} ({}):", taking_part(result.members),
         counted(std::ssize(result.members), "member"), arguments.judgement.rule);
   for (const TrainedRun& run : runs) print(" {} {}", run.path, opened_at(run));
   print("\n");
@@ -111,7 +111,8 @@ std::string best_text(const RankArguments& arguments, const Module& module,
 }
 
 std::string next_text(const ModuleRanking& result, const Findings& findings) {
-  if (findings.propose.empty()) return "next to measure: none is left\n";
+  if (findings.left == 0) return "next to measure: none is left\n";
+  if (findings.propose.empty()) return {};  // --next 0
   std::string text = "next to measure:";
   for (const std::size_t k : findings.propose)
     text += fmt::format(" {}", result.ranking[k].configs.front());
@@ -148,10 +149,10 @@ void print_constraints(const RankArguments& arguments, const Module& module,
   const std::int64_t best = result.ranking[arguments.apply_rank - 1].configs.front();
   const std::string place =
       arguments.apply_rank == 1 ? "the fastest" : fmt::format("rank {}", arguments.apply_rank);
-  print("{}", arguments.applied(
-                  *module.made, best,
-                  fmt::format("configuration {}, {} of {} by {}", best, place,
-                              result.ranking.size(), counted(taking_part(result), "member"))));
+  print("{}", arguments.applied(*module.made, best,
+                                fmt::format("configuration {}, {} of {} by {}", best, place,
+                                            result.ranking.size(),
+                                            counted(taking_part(result.members), "member"))));
 }
 
 nlohmann::ordered_json config_json(const Module& module, const ModuleRanking& result,
@@ -178,7 +179,7 @@ nlohmann::ordered_json config_json(const Module& module, const ModuleRanking& re
 nlohmann::ordered_json to_json(const RankArguments& arguments, const Module& module,
                                const std::vector<TrainedRun>& runs, const ModuleRanking& result,
                                const Findings& findings, std::size_t count) {
-  nlohmann::ordered_json json = ranking_json(arguments, module, runs, result);
+  nlohmann::ordered_json json = ranking_json(arguments, module, runs, result.members);
   json["configs"] = module.dataset.rows(0);
   json["distinct_configs"] = result.ranking.size();
   json["kendall_tau"] = finite_or_null(result.kendall_tau);
@@ -226,8 +227,9 @@ void take_measurements(const RankArguments& arguments, const Module& module, Mod
   sort(ranking);
   sort(correction.scores);
   sort(correction.times);
-  for (std::size_t k = 0; k < order.size() && std::ssize(findings.propose) < arguments.next; ++k) {
-    if (std::isnan(correction.times[k])) findings.propose.push_back(k);
+  for (std::size_t k = 0; k < order.size(); ++k) {
+    if (!std::isnan(correction.times[k])) continue;
+    if (findings.left++ < arguments.next) findings.propose.push_back(k);
   }
 }
 
@@ -240,7 +242,7 @@ Findings findings_of(const RankArguments& arguments, const Module& module,
   if (findings.measured)
     take_measurements(arguments, module, result, findings);
   else
-    findings.advice = advice_of(arguments, runs, result);
+    findings.advice = advice_of(arguments, runs, result.members);
   std::vector<MemberSpread> spreads;
   for (const auto& config : result.ranking) {
     if (module.standard &&
@@ -296,7 +298,7 @@ void run(RankArguments arguments) {
     const std::size_t all = result.ranking.size();
     const std::size_t count =
         arguments.top == 0 ? all : std::min(all, static_cast<std::size_t>(arguments.top));
-    warn_of_left_out(result);
+    warn_of_left_out(result.members);
     if (!arguments.apply.empty()) return print_constraints(arguments, module, result);
     if (arguments.json)
       return print_json(to_json(arguments, module, runs, result, findings, count));
@@ -328,7 +330,7 @@ void add_rank_command(Command app) {
       "are listed once.\n"
       "Beside each: the standard deviation of the members' z-scores, and the ranks that they give "
       "it.\n\n"
-      "With --configs the file is a module of HLO (proto or text, before layout assignment), and "
+      "With --configs the file is a module of HLO (before layout assignment), and "
       "its layouts are\n"
       "made: the default ones, all that differ from them in one group of operations, N random "
       "ones, or those of\n"

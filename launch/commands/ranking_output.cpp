@@ -84,8 +84,7 @@ Option add_ranking_options(Command command, RankingArguments& arguments) {
           "Folders of runs, or SWEEP:N for those of a variant; all their members rank together")
       .required();
   add_run_options(command, arguments);
-  add_combination_options(command, arguments.judgement);
-  add_keep_all_option(command, arguments.judgement.keep_all);
+  add_judgement_options(command, arguments.judgement);
   command
       .add_option("--within", arguments.within,
                   "How close to the best configuration of a list the best of its first few has to "
@@ -141,13 +140,13 @@ void run_on_module(const RankingArguments& arguments, std::vector<AgreedValue> a
   });
 }
 
-std::int64_t taking_part(const ModuleRanking& result) {
-  return std::ranges::count_if(result.members,
+std::int64_t taking_part(const RankingMembers& members) {
+  return std::ranges::count_if(members,
                                [](const auto& member) { return member.why_left_out.empty(); });
 }
 
-void warn_of_left_out(const ModuleRanking& result) {
-  for (const auto& member : result.members) {
+void warn_of_left_out(const RankingMembers& members) {
+  for (const auto& member : members) {
     if (!member.why_left_out.empty())
       spdlog::warn("{} member {} left out: {}", member.run.string(), member.member,
                    member.why_left_out);
@@ -155,9 +154,8 @@ void warn_of_left_out(const ModuleRanking& result) {
 }
 
 MeasurementAdvice advice_of(const RankingArguments& arguments, const std::vector<TrainedRun>& runs,
-                            const ModuleRanking& result) {
-  return advise_measurements(ranking_runs(runs, result.members),
-                             arguments.judgement.options().combination,
+                            const RankingMembers& members) {
+  return advise_measurements(ranking_runs(runs, members), arguments.judgement.options().combination,
                              share_of("--within", arguments.within, true),
                              share_of("--confidence", arguments.confidence, false));
 }
@@ -207,7 +205,7 @@ nlohmann::ordered_json measured_json(const MeasuredCorrection& correction,
 
 nlohmann::ordered_json ranking_json(const RankingArguments& arguments, const Module& module,
                                     const std::vector<TrainedRun>& runs,
-                                    const ModuleRanking& result) {
+                                    const RankingMembers& members) {
   const Graph& graph = module.dataset.graph(0);
   nlohmann::ordered_json json = {
       {"file", arguments.file.string()},
@@ -220,7 +218,7 @@ nlohmann::ordered_json ranking_json(const RankingArguments& arguments, const Mod
   for (const TrainedRun& run : runs)
     json["runs"].push_back(
         {{"run", run.path.string()}, {"step", run.step}, {"averaged", run.averaged}});
-  for (const auto& member : result.members) {
+  for (const auto& member : members) {
     nlohmann::ordered_json entry = {{"run", member.run.string()},
                                     {"member", member.member},
                                     {"used", member.why_left_out.empty()}};

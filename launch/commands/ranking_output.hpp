@@ -49,12 +49,13 @@ bool names_file(const std::filesystem::path& path);
 std::string content_of(const std::filesystem::path& option);
 
 // The number of members that take part, and a warning for each other member.
-std::int64_t taking_part(const ModuleRanking& result);
-void warn_of_left_out(const ModuleRanking& result);
+using RankingMembers = std::vector<ModuleRanking::Member>;
+std::int64_t taking_part(const RankingMembers& members);
+void warn_of_left_out(const RankingMembers& members);
 
 // How many to measure, learned from the runs' predictions of graphs that members never saw.
 MeasurementAdvice advice_of(const RankingArguments& arguments, const std::vector<TrainedRun>& runs,
-                            const ModuleRanking& result);
+                            const RankingMembers& members);
 
 // Of a configuration that members put before the default: why that may mean nothing; may be empty.
 std::string known_text(const KnownGain& known, std::int64_t members);
@@ -67,7 +68,7 @@ nlohmann::ordered_json measured_json(const MeasuredCorrection& correction,
 // What the JSON of both commands begins with.
 nlohmann::ordered_json ranking_json(const RankingArguments& arguments, const Module& module,
                                     const std::vector<TrainedRun>& runs,
-                                    const ModuleRanking& result);
+                                    const RankingMembers& members);
 // A made configuration in the format of --configs FILE.
 nlohmann::ordered_json layouts_json(const MadeConfigs& made, std::int64_t number);
 

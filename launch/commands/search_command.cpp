@@ -1,7 +1,6 @@
 #include <fmt/format.h>
 
 #include <cmath>
-#include <filesystem>
 #include <functional>
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -70,32 +69,26 @@ void print_found(const SearchArguments& arguments, const std::vector<TrainedRun>
                  const SearchFindings& findings) {
   const ModuleSearch& search = findings.search;
   const Graph& graph = search.listed.dataset.graph(0);
-  const ModuleRanking& ranking = search.ranking;
   const SearchResult& found = search.found;
   print("{}: {}, {} of operations that change together{}, {:.4g} configurations\n",
         printable(graph.name), counted(graph.nodes, "node"),
         counted(std::ssize(search.listed.made->space.groups), "group"),
         arguments.free ? " (left by --free)" : "", search.configs);
-  print("searched by {} of {} ({}):", taking_part(ranking),
-        counted(std::ssize(ranking.members), "member"), arguments.judgement.rule);
+  print("searched by {} of {}:", taking_part(search.members),
+        counted(std::ssize(search.members), "member"));
   for (const TrainedRun& run : runs) print(" {} {}", run.path, opened_at(run));
   print("\n{} from {}; {}\n", counted(found.evaluations, "evaluation"),
         counted(arguments.search.starts, "start"), pessimism_text(search));
-  print("\n{:>6} {:>9} {:>14} {:>9} {:>9} {:>7} {:>7}{}\n", "rank",
-        findings.has_times() ? "time" : "estimate", "score", "deviation", "gain", "faster",
-        "groups", arguments.free ? fmt::format(" {:>7}", "broken") : "");
+  print("\n{:>6} {:>9} {:>9} {:>7} {:>7}{}\n", "rank", findings.has_times() ? "time" : "estimate",
+        "gain", "faster", "groups", arguments.free ? fmt::format(" {:>7}", "broken") : "");
   const auto row = [&](const std::string& rank, const PointScore& own, std::size_t number) {
-    const ModuleRanking::Config& config = ranking.ranking[number];
-    print(
-        "{:>6} {:>9} {:>14.7g} {:>9} {:>9} {:>5.0f} % {:>7}{}\n", rank,
-        findings.has_times() ? fmt::format("{:.6g}", std::exp(own.estimate))
-                             : fmt::format("{:.4f}", own.estimate),
-        config.score,
-        std::isnan(config.spread.deviation) ? "-" : fmt::format("{:.4f}", config.spread.deviation),
-        findings.gain_text(own), 100 * own.agree, number == 0 ? 0 : search.changed[number - 1],
-        !arguments.free
-            ? ""
-            : fmt::format(" {:>5.1f} %", number == 0 ? 0 : 100 * search.broken[number - 1]));
+    print("{:>6} {:>9} {:>9} {:>5.0f} % {:>7}{}\n", rank,
+          findings.has_times() ? fmt::format("{:.6g}", std::exp(own.estimate))
+                               : fmt::format("{:.4f}", own.estimate),
+          findings.gain_text(own), 100 * own.agree, number == 0 ? 0 : search.changed[number - 1],
+          !arguments.free
+              ? ""
+              : fmt::format(" {:>5.1f} %", number == 0 ? 0 : 100 * search.broken[number - 1]));
   };
   for (std::size_t k = 0; k < found.scores.size(); ++k)
     row(std::to_string(k + 1), found.scores[k], k + 1);
@@ -114,7 +107,7 @@ void print_found(const SearchArguments& arguments, const std::vector<TrainedRun>
         findings.gain_text(found.scores.front()),
         findings.has_times() ? " of its time" : " standard deviations of random configurations",
         100 * found.scores.front().agree,
-        findings.measured ? "" : known_text(search.known, taking_part(ranking)));
+        findings.measured ? "" : known_text(search.known, taking_part(search.members)));
   if (findings.measured)
     print("{}", measured_text(search.correction, *findings.measured, 0));
   else
@@ -126,7 +119,7 @@ nlohmann::ordered_json to_json(const SearchArguments& arguments,
                                const SearchFindings& findings) {
   const ModuleSearch& search = findings.search;
   const SearchResult& found = search.found;
-  nlohmann::ordered_json json = ranking_json(arguments, search.listed, runs, search.ranking);
+  nlohmann::ordered_json json = ranking_json(arguments, search.listed, runs, search.members);
   json["configs"] = search.configs;
   json["evaluations"] = found.evaluations;
   json["starts"] = arguments.search.starts;
@@ -143,12 +136,9 @@ nlohmann::ordered_json to_json(const SearchArguments& arguments,
   json["ranking"] = nlohmann::ordered_json::array();
   for (std::size_t k = 0; k <= found.scores.size(); ++k) {
     const PointScore& own = k == 0 ? found.standard : found.scores[k - 1];
-    const ModuleRanking::Config& config = search.ranking.ranking[k];
     nlohmann::ordered_json entry = {
         {"rank", k},
         {"estimate", finite_or_null(own.estimate)},
-        {"score", config.score},
-        {"deviation", finite_or_null(config.spread.deviation)},
         {"gain", finite_or_null(found.standard.estimate - own.estimate)},
         {"faster", own.agree},
         {"changed_groups", k == 0 ? 0 : search.changed[k - 1]}};
@@ -203,7 +193,7 @@ void run(SearchArguments arguments) {
                                           arguments.free, context, measured)};
     if (context.world.rank() != 0) return;
     const ModuleSearch& found = findings.search;
-    warn_of_left_out(found.ranking);
+    warn_of_left_out(found.members);
     if (!arguments.apply.empty()) {
       const std::int64_t proposals = std::ssize(found.found.proposals), rank = arguments.apply_rank;
       if (rank > proposals)
@@ -213,7 +203,7 @@ void run(SearchArguments arguments) {
                                            fmt::format("proposal {} of {}", rank, proposals)));
     }
     findings.measured = std::move(file);
-    findings.advice = advice_of(arguments, runs, found.ranking);
+    findings.advice = advice_of(arguments, runs, found.members);
     findings.listed = module.made ? kListed : module.dataset.rows(0);
     findings.listing = "tpudist rank " + printable(arguments.file.string()) +
                        (module.made ? fmt::format(" --configs random:{}", kListed) : std::string());

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
-#include <iterator>
+#include <utility>
 
 #include "results/report/charts/charts.hpp"
 #include "results/report/sections.hpp"
@@ -11,18 +11,14 @@
 namespace tpudist {
 namespace {
 
-// [kSlowdownCounts] Mean over the graphs of a kind, in percent; empty if there are none.
-std::vector<double> mean_slowdowns(const ReportedVariant& variant, bool valid) {
-  std::vector<double> mean(std::size(kSlowdownCounts), 0.0);
-  double graphs = 0;
+// The slowdowns of the graphs of a kind.
+std::vector<GraphSlowdowns> slowdowns_of(const ReportedVariant& variant, bool valid) {
+  std::vector<GraphSlowdowns> graphs;
   for (const RankedGraph& graph : variant.rankings.graphs) {
-    if ((graph.split == "valid") != valid || std::isnan(graph.slowdown.front())) continue;
-    for (std::size_t k = 0; k < mean.size(); ++k) mean[k] += 100 * graph.slowdown[k];
-    ++graphs;
+    if ((graph.split == "valid") == valid && !std::isnan(graph.slowdowns.at.front()))
+      graphs.push_back(graph.slowdowns);
   }
-  if (graphs == 0) return {};
-  for (double& value : mean) value /= graphs;
-  return mean;
+  return graphs;
 }
 
 // Whether predictions hold every measured row of the graphs.
@@ -41,27 +37,15 @@ std::string rows_text(const VariantGroup& group) {
       most_rows);
 }
 
-// The mean slowdown at kTops with its interval.
-std::string interval_remark(const ReportedVariant& variant, bool valid) {
-  std::vector<GraphSlowdowns> graphs;
-  for (const RankedGraph& graph : variant.rankings.graphs) {
-    if ((graph.split == "valid") != valid) continue;
-    SlowdownsAtTops tops;
-    for (std::size_t top = 0; top < kTops.size(); ++top) {
-      const auto at = std::ranges::find(kSlowdownCounts, kTops[top]);
-      tops[top] = graph.slowdown[static_cast<std::size_t>(at - std::begin(kSlowdownCounts))];
-    }
-    graphs.push_back(graph_slowdowns(graph, tops));
-  }
-  std::string text;
+// A line over the k at which slowdowns are known.
+LineChart::Series line_of(const SlowdownsAtTops& slowdowns, std::string name, int colour) {
+  LineChart::Series line{.name = std::move(name), .colour = colour};
   for (std::size_t top = 0; top < kTops.size(); ++top) {
-    const MeanSlowdown found = mean_slowdown(graphs, top);
-    if (!std::isnan(found.mean))
-      text +=
-          fmt::format("{}k = {}: {}", text.empty() ? "" : ", ", kTops[top], slowdown_text(found));
+    if (std::isnan(slowdowns[top])) continue;
+    line.x.push_back(static_cast<double>(kTops[top]));
+    line.y.push_back(100 * slowdowns[top]);
   }
-  if (text.empty()) return {};
-  return about(variant, "mean slowdown (95 %: this model on other families): " + text + ".");
+  return line;
 }
 
 ReportFigure figure_of(const VariantGroup& group, bool valid) {
@@ -77,32 +61,32 @@ ReportFigure figure_of(const VariantGroup& group, bool valid) {
                   .y_name = "slowdown [%]",
                   .log_x = true,
                   .zero = true};
-  std::vector<double> counts;
-  for (const std::int64_t count : kSlowdownCounts) {
-    figure.table.columns.push_back(fmt::format("k = {} [%]", count));
-    counts.push_back(static_cast<double>(count));
-  }
+  for (const std::int64_t top : kTops)
+    figure.table.columns.push_back(fmt::format("k = {} [%]", top));
   for (const ReportedVariant* variant : group.variants) {
     for (const RankedGraph& graph : variant->rankings.graphs) {
-      if ((graph.split == "valid") != valid || std::isnan(graph.slowdown.front())) continue;
-      LineChart::Series line{.name = graph.name, .colour = variant->colour, .x = counts};
+      const SlowdownsAtTops& at = graph.slowdowns.at;
+      if ((graph.split == "valid") != valid || std::isnan(at.front())) continue;
       TextTable::Row row{graph.name, TableCell::count(graph.members)};
-      for (const double slowdown : graph.slowdown) {
-        line.y.push_back(100 * slowdown);
-        row.emplace_back(100 * slowdown, "{:.3f}");
-      }
+      for (const double slowdown : at) row.emplace_back(100 * slowdown, "{:.3f}");
       group.add_row(figure, *variant, std::move(row));
-      if (!group.several()) chart.lines.push_back(std::move(line));
+      if (!group.several()) chart.lines.push_back(line_of(at, graph.name, variant->colour));
     }
-    std::vector<double> mean = mean_slowdowns(*variant, valid);
-    if (mean.empty()) continue;
-    if (std::string remark = interval_remark(*variant, valid); !remark.empty())
-      figure.remarks.push_back(std::move(remark));
-    chart.lines.push_back({.name = about(*variant, "mean over graphs"),
-                           .colour = variant->colour,
-                           .strong = true,
-                           .x = counts,
-                           .y = std::move(mean)});
+    const std::vector<GraphSlowdowns> graphs = slowdowns_of(*variant, valid);
+    if (graphs.empty()) continue;
+    SlowdownsAtTops means;
+    std::string text;
+    for (std::size_t top = 0; top < kTops.size(); ++top) {
+      const MeanSlowdown found = mean_slowdown(graphs, top);
+      means[top] = found.mean;
+      if (!std::isnan(found.mean))
+        text +=
+            fmt::format("{}k = {}: {}", text.empty() ? "" : ", ", kTops[top], slowdown_text(found));
+    }
+    figure.remarks.push_back(
+        about(*variant, "mean slowdown (95 %: this model on other families): " + text + "."));
+    chart.lines.push_back(line_of(means, about(*variant, "mean over graphs"), variant->colour));
+    chart.lines.back().strong = true;
   }
   figure.legend = group.colours("s");
   if (!group.several()) figure.legend = {{"s1 thin", "graphs"}, {"s1 strong", "their mean"}};
@@ -117,18 +101,16 @@ ReportSection slowdown_section(const ReportInput& input) {
   return group_section(
       input, {.id = "slowdown", .title = "Slowdown at k"},
       [](const VariantGroup& group, ReportSection& section) {
-        constexpr std::size_t kTen = 3;  // place of k = 10
         for (const ReportedVariant* variant : group.variants) {
-          const std::vector<double> valid = mean_slowdowns(*variant, true);
-          if (valid.empty()) continue;
+          const double ten = mean_slowdown(slowdowns_of(*variant, true), 2).mean;  // at kTops[2]
+          if (std::isnan(ten)) continue;
           section.gist += fmt::format("{}{}", section.gist.empty() ? "best of 10: " : "; ",
-                                      about(*variant, fmt::format("{:.1f} % slower", valid[kTen])));
+                                      about(*variant, fmt::format("{:.1f} % slower", 100 * ten)));
         }
         add_missing(
             section, group,
             [](const ReportedVariant& variant) {
-              return !mean_slowdowns(variant, true).empty() ||
-                     !mean_slowdowns(variant, false).empty();
+              return !slowdowns_of(variant, true).empty() || !slowdowns_of(variant, false).empty();
             },
             "No predictions of graphs that members never saw; predictions.rows writes them.");
         for (const bool valid : {true, false}) add_figure(section, figure_of(group, valid));

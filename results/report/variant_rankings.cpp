@@ -41,8 +41,10 @@ RankedGraph rank_graph(const std::string& collection, const PredictionEntry& ent
   RankedGraph graph{entry, model_family(entry.name)};
   const Values targets = rows.targets();
   graph.score = primary_metric(collection).of(combined, targets);
-  for (const std::int64_t count : kSlowdownCounts)
-    graph.slowdown.push_back(slowdown_at(combined, targets, count));
+  SlowdownsAtTops at;
+  for (std::size_t top = 0; top < kTops.size(); ++top)
+    at[top] = slowdown_at(combined, targets, kTops[top]);
+  graph.slowdowns = graph_slowdowns(entry, at);
   if (ceilings) graph.limits = score_limits(collection, combined, rows);
   return graph;
 }

@@ -7,6 +7,7 @@
 
 #include "results/scores/run_record.hpp"
 #include "results/scores/score_caveats.hpp"
+#include "results/scores/slowdowns.hpp"
 
 namespace tpudist {
 
@@ -53,17 +54,14 @@ class EnsembleSizes {
   std::vector<double> without_;  // [members_] sums over graphs
 };
 
-// The k for which slowdowns are shown.
-inline constexpr std::int64_t kSlowdownCounts[] = {1, 2, 5, 10, 20, 50, 100};
-
 // A graph, ranked by all members together that were trained without the graph.
 struct RankedGraph : PredictionEntry {
   std::string family;
-  int members = 0;           // number of these members
-  double score = 0;          // primary metric of their combination by the recorded rule
-  bool sized = false;        // whether the graph counts in VariantRankings::sizes, `without`
-  ScoreCaveats limits = {};  // of the combination: noise ceiling, ties, sampling deviation
-  std::vector<double> slowdown = {};  // [kSlowdownCounts] slowdown_at of the combination
+  int members = 0;                // number of these members
+  double score = 0;               // primary metric of their combination by the recorded rule
+  bool sized = false;             // whether the graph counts in VariantRankings::sizes, `without`
+  ScoreCaveats limits = {};       // of the combination: noise ceiling, ties, sampling deviation
+  GraphSlowdowns slowdowns = {};  // of the combination
 };
 
 struct VariantRankings {

@@ -61,12 +61,6 @@ nlohmann::json ranking_of(const std::filesystem::path& folder, const std::string
                             "cd " + folder.string() + " && ")));
 }
 
-TEST_F(RankCommand, DrawsRefuseGreedySelection) {
-  train("drawn", "'data.reduce={max_nodes: 20}'");
-  EXPECT_THAT(output_of(call("evaluate drawn --draws 2 --select greedy"), 2),
-              HasSubstr("each draw would choose other members"));
-}
-
 TEST_F(RankCommand, RanksATuningFile) {
   const std::string program = module("m", {computation("main", 1, 2,
                                                        {{"p", "parameter", 1, {}, {}, {4, 6}, {}},
@@ -89,9 +83,9 @@ TEST_F(RankCommand, RanksATuningFile) {
 
 TEST_F(RankCommand, RanksConfigurationsThatItMakes) {
   const std::string before = (jax_modules() / "layouts_before").string();
-  const std::string assigned = " --default " + (jax_modules() / "layouts_after.txt").string();
+  const std::string assigned = " --default " + (jax_modules() / "layouts_after.pb").string();
   // Groups of 8, 9, 2 and 2 states: the default and 7 + 8 + 1 + 1 neighbours.
-  const auto near = ranking_of(folder_->path(), before + ".txt --configs neighbours" + assigned);
+  const auto near = ranking_of(folder_->path(), before + ".pb --configs neighbours" + assigned);
   EXPECT_EQ(near.at("configs"), 18);
   EXPECT_EQ(near.at("ranking").at(0).at("layouts").size(), 6u);
   const auto random = ranking_of(folder_->path(), before + ".pb --configs random:40:7" + assigned);
@@ -107,7 +101,7 @@ TEST_F(RankCommand, RanksConfigurationsThatItMakes) {
   for (const auto& entry : random["ranking"])
     list.at(entry["config"].get<std::size_t>()) = entry["layouts"];
   std::ofstream(*folder_ / "own.json") << list;
-  const auto own = ranking_of(folder_->path(), before + ".txt --configs own.json" + assigned);
+  const auto own = ranking_of(folder_->path(), before + ".pb --configs own.json" + assigned);
   ASSERT_EQ(own["ranking"].size(), random["ranking"].size());
   for (std::size_t k = 0; k < own["ranking"].size(); ++k) {
     EXPECT_EQ(own["ranking"][k]["score"], random["ranking"][k]["score"]) << k;
@@ -115,7 +109,7 @@ TEST_F(RankCommand, RanksConfigurationsThatItMakes) {
   }
   EXPECT_THAT(call("rank " + before + ".pb --configs random:9999 --run run" + assigned).output,
               HasSubstr("random:9999: the module has 288 configurations, all are taken"));
-  EXPECT_THAT(call("rank " + before + ".txt --configs neighbours --run run" + assigned).output,
+  EXPECT_THAT(call("rank " + before + ".pb --configs neighbours --run run" + assigned).output,
               HasSubstr(" in place of the default layouts"));
 }
 
@@ -183,7 +177,7 @@ TEST_F(RankCommand, MarksTheDefaultAndTellsTheGainOverIt) {
                               last["config"].dump() + ": "),
                     Not(HasSubstr("--default N names another"))));
   EXPECT_THAT(call(rank).output, HasSubstr("(--default N names another)"));
-  const std::string before = (jax_modules() / "layouts_before.txt").string();
+  const std::string before = (jax_modules() / "layouts_before.pb").string();
   std::ofstream(*folder_ / "without.json") << R"([{"dot_general.3": [[0,1]]}])";
   EXPECT_THAT(output_of(call("rank " + before + " --configs without.json --run run")),
               HasSubstr("without.json lacks the default layouts; add an empty entry {} to see"));
@@ -249,6 +243,9 @@ TEST_F(RankCommand, TakesMeasurementsInItsOwnForm) {
                               "-1.0000, corrected "),
                     ContainsRegex("\nnext to measure:( [0-9]+){3}\n"),
                     Not(HasSubstr("how many to measure"))));
+  EXPECT_THAT(output_of(call("rank " + test_.string() +
+                             " --measured times.json --next 0 --run run --quiet")),
+              AllOf(HasSubstr("measured 6 of "), Not(HasSubstr("next to measure"))));
   // The list alone, and fewer than three: the order stays.
   nlohmann::json few = {entries[0], entries[1]};
   few.push_back({{"config", 1'000'000}, {"time", 5}});
@@ -341,9 +338,9 @@ TEST_F(RankCommand, RefusesMeasurementsThatItCannotRead) {
 }
 
 TEST_F(RankCommand, WarnsOfAModuleThatIsUnlikeTheTrainingGraphs) {
-  const std::string file = (jax_modules() / "layouts_before.txt").string();
+  const std::string file = (jax_modules() / "layouts_before.pb").string();
   EXPECT_THAT(output_of(call("rank " + file + " --configs default --run run")),
-              HasSubstr("layouts_before.txt lies outside of what run was trained"));
+              HasSubstr("layouts_before.pb lies outside of what run was trained"));
   // A graph of the training split does not.
   EXPECT_THAT(call("rank " + source_of("train").string() + " --run run").output,
               Not(HasSubstr("lies outside")));
@@ -371,7 +368,7 @@ TEST_F(RankCommand, WarnsOfAModuleThatIsUnlikeTheTrainingGraphs) {
 }
 
 TEST_F(RankCommand, RefusesConfigurationsThatCannotBeMade) {
-  const std::string before = (jax_modules() / "layouts_before.txt").string();
+  const std::string before = (jax_modules() / "layouts_before.pb").string();
   const auto refusal = [&](const std::string& file, const std::string& configs, int code) {
     const Outcome outcome = call("rank " + file + " --run run --quiet --configs " + configs);
     EXPECT_EQ(outcome.exit_code, code) << outcome.output;
@@ -386,7 +383,7 @@ TEST_F(RankCommand, RefusesConfigurationsThatCannotBeMade) {
   EXPECT_THAT(refusal(before, "randm:9", 2), HasSubstr("or a JSON file; did you mean random:N?"));
   EXPECT_THAT(refusal(test_.string(), "default", 3),
               HasSubstr("is a zip file: of a raw NPZ, convert it first (`tpudist convert`)"));
-  EXPECT_THAT(refusal((jax_modules() / "sort.txt").string(), "default", 3),
+  EXPECT_THAT(refusal((jax_modules() / "sort.pb").string(), "default", 3),
               HasSubstr("no convolution, dot or reshape"));
   EXPECT_EQ(call("rank " + before + " --run run --default " + before).exit_code, 2);
 }
@@ -394,7 +391,7 @@ TEST_F(RankCommand, RefusesConfigurationsThatCannotBeMade) {
 TEST_F(RankCommand, AsksForConfigurationsWhereTheFileHasNone) {
   const std::string before = (jax_modules() / "layouts_before").string();
   std::filesystem::copy(before + ".pb", *folder_ / "dump.hlo.proto");
-  for (const std::string& file : {before + ".txt", before + ".pb", std::string("dump.hlo.proto")}) {
+  for (const std::string& file : {before + ".pb", std::string("dump.hlo.proto")}) {
     EXPECT_THAT(output_of(call("rank " + file + " --run run"), 3),
                 HasSubstr("this file has a program but no configurations: add "
                           "--configs neighbours or random:1000"))

@@ -115,9 +115,8 @@ SearchedModule::SearchedModule(const Module& module, const std::vector<TrainedRu
     prediction_ = std::move(graphs.front());
   });
   context.progress.finish();
-  const auto members = judged_members(session_, all, prediction_, judgement, context.pool);
-  for (const auto& member : members) used_.push_back(member.why_left_out.empty());
-  ranking_ = ranking_runs(runs, members);
+  members_ = judged_members(session_, all, prediction_, judgement, context.pool);
+  for (const auto& member : members_) used_.push_back(member.why_left_out.empty());
 }
 
 Module SearchedModule::with_configs(std::span<const ConfigSpace::Point> points) const {
@@ -163,7 +162,8 @@ ModuleSearch search_module(const Module& module, const std::vector<TrainedRun>& 
   const SearchedModule searched(module, runs, judgement, free, options.seed, context);
   // By rank 0 alone, since ranks may see other files.
   Pessimism pessimism;
-  run_on_first_rank(context.world, [&] { pessimism = pessimism_of(searched.ranking()); });
+  run_on_first_rank(context.world,
+                    [&] { pessimism = pessimism_of(ranking_runs(runs, searched.members())); });
   context.world.broadcast(std::span(&pessimism, 1), 0);
   const ConfigSpace& space = searched.space();
   add_known(module, space, options);
@@ -174,10 +174,7 @@ ModuleSearch search_module(const Module& module, const std::vector<TrainedRun>& 
   const SearchResult found = find_configs(space, scorer, options, context);
   std::vector<ConfigSpace::Point> points = {space.standard_point};
   points.insert(points.end(), found.proposals.begin(), found.proposals.end());
-  Module listed = searched.with_configs(points);
-  ModuleRanking ranking = rank_module(listed, runs, judgement, context);
-  std::ranges::sort(ranking.ranking, {}, [](const auto& own) { return own.configs.front(); });
-  ModuleSearch search{found, std::move(listed), std::move(ranking), space.size()};
+  ModuleSearch search{found, searched.with_configs(points), searched.members(), space.size()};
   search.pessimism = pessimism;
   search.correction = std::move(correction);
   if (!measured) search.known = searched.known_gain(options, pessimism.share, context);

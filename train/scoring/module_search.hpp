@@ -28,7 +28,7 @@ class SearchedModule {
 
   const ConfigSpace& space() const { return space_; }
   const ConfigSpace& grouped() const { return grouped_; }  // even if `free`
-  std::span<const RankingRun> ranking() const { return ranking_; }
+  const std::vector<ModuleRanking::Member>& members() const { return members_; }
   ScoringSession& session() { return session_; }
   // The module with these configurations in place of its own, as made ones; the first is the
   // default.
@@ -50,8 +50,8 @@ class SearchedModule {
   ScoringSession session_;
   MemberWeights weights_;
   ScoresByMember prediction_;  // of the pool
-  std::vector<bool> used_;     // [M]
-  std::vector<RankingRun> ranking_;
+  std::vector<ModuleRanking::Member> members_;
+  std::vector<bool> used_;  // [M] members that take part
 };
 
 // Measured configurations of a searched space.
@@ -63,9 +63,9 @@ struct MeasuredPoints {
 // Configurations found for a module. Plain data.
 struct ModuleSearch {
   SearchResult found;
-  Module listed;          // the default configuration, then the proposals, as made configurations
-  ModuleRanking ranking;  // of `listed`, as rank_module ranks it, in the order of `listed`
-  double configs = 0;     // of the space
+  Module listed;  // the default configuration, then the proposals, as made configurations
+  std::vector<ModuleRanking::Member> members;
+  double configs = 0;               // of the space
   std::vector<int> changed = {};    // [proposals] the number of groups with another choice
   std::vector<double> broken = {};  // [proposals] ConfigSpace::broken_share; empty with groups
   Pessimism pessimism = {};
