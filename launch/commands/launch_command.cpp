@@ -456,7 +456,7 @@ void add_launch_command(Command app) {
       .show_default();
   command
       .add_option("--restarts", arguments->restarts,
-                  "Give up after so many restarts in a row without a new checkpoint")
+                  "Give up after N restarts in a row without a new checkpoint")
       .in_range(0, 1000)
       .show_default();
   command.add_option("--launcher", arguments->launcher,

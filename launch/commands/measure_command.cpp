@@ -139,7 +139,7 @@ void add_tune_command(Command app) {
       "Searches by the model of --run, measures proposals, corrects the model, and so on, until "
       "nothing better is proposed.\nWithout --run: changes one group of operations after the "
       "other. "
-      "Then compares the best with the default anew.\n\n"
+      "Then compares the best with the default in new rounds.\n\n"
       "Example:\n  tpudist tune before.hlo.pb --default after.hlo.pb --run runs/xla-1 --out "
       "tuned.pb --budget 10m");
   add_common_options(command, *arguments);

@@ -326,10 +326,10 @@ void add_rank_command(Command app) {
   command.footer(
       "Needs no conversion and no run times. The file has the arrays that `tpudist convert` takes; "
       "config_runtime\n"
-      "may be missing or all 0, and where it is there Kendall tau is told. Equal configurations "
+      "may be missing or all 0. With run times the output has Kendall tau. Equal configurations "
       "are listed once.\n"
-      "Beside each: the standard deviation of the members' z-scores, and the ranks that they give "
-      "it.\n\n"
+      "Beside each: the standard deviation of the members' z-scores, and its ranks by the "
+      "members.\n\n"
       "With --configs the file is a module of HLO (before layout assignment), and "
       "its layouts are\n"
       "made: the default ones, all that differ from them in one group of operations, N random "
