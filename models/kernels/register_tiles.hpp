@@ -162,8 +162,8 @@ TPUDIST_TILES const float* copy_across(const MatrixView& a, std::int64_t m, std:
   return copy;
 }
 
-// Rows of a matrix that are read next: each call of fetch() asks for some of their lines, so that they
-// come from memory while tiles are computed.
+// Rows of a matrix that are read next: each call of fetch() asks for some of their lines, so that
+// they come from memory while tiles are computed.
 struct Ahead {
   const float* data = nullptr;
   std::int64_t stride = 0, rows = 0, columns = 0, calls = 1;  // in which to ask for all
@@ -225,7 +225,8 @@ void multiply_floats(std::int64_t m, std::int64_t n, std::int64_t k, const Matri
         } else {
           const std::int64_t rows = std::min(kBlock, left_of_k);
           next_a = {of_a.data + depth * of_a.stride, of_a.stride, rows, m, calls};
-          next_b = {of_b.data + depth * of_b.stride, of_b.stride, rows, std::min(kColumns, n), calls};
+          next_b = {of_b.data + depth * of_b.stride, of_b.stride, rows, std::min(kColumns, n),
+                    calls};
         }
       }
       return Panel<float>{copy + j % kColumns * depth, kPanel<Dot>};
