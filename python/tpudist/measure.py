@@ -22,7 +22,7 @@ import numpy.typing as npt
 
 from .device import Compiled, Device, failure
 from .errors import ConfigError, Error, Stopped
-from .hlo import Changes, Program, Space, kept
+from .hlo import Changes, Program, Space, copied, kept
 from .journal import Journal, write_results
 from .timing import TWIN, Estimate, compare, corrected, estimates, machine_warnings, measure_round
 
@@ -104,7 +104,9 @@ class Bench:
         if self.program.donates:
             self.warn("the program may overwrite inputs; it was measured without")
         if not self.journal.configs:
-            self.journal.add_config({}, program=0, fingerprint=compiled.fingerprint, kept=0, forced=0)
+            copies, copied_bytes = copied(compiled.optimised)
+            self.journal.add_config({}, program=0, fingerprint=compiled.fingerprint, kept=0, forced=0, copies=copies,
+                                    copied_bytes=copied_bytes)
             self._by_fingerprint[compiled.fingerprint] = 0
         elif self.journal.configs[0]["fingerprint"] != compiled.fingerprint:
             self.warn("the default compiles to another program than before: has XLA_FLAGS changed?")
@@ -151,8 +153,10 @@ class Bench:
             return self.journal.add_config(changes, error=str(error))
         held = kept(constraints, compiled.optimised)
         lost = [str(one) for one, is_kept in zip(constraints, held, strict=True) if not is_kept]
+        copies, copied_bytes = copied(compiled.optimised)
         return self.journal.add_config(
-            changes, program=known, fingerprint=compiled.fingerprint, kept=sum(held), forced=len(held), lost=lost
+            changes, program=known, fingerprint=compiled.fingerprint, kept=sum(held), forced=len(held), lost=lost,
+            copies=copies, copied_bytes=copied_bytes,
         )
 
     def _callable(self, program: int) -> Callable[[], object]:
