@@ -18,10 +18,13 @@ import subprocess
 import sys
 import time
 
+import numpy as np
+
 HERE = pathlib.Path(__file__).resolve().parent
 SHARE_OF_NEIGHBOURS = 4
 LEAST_CHOICES = 1000  # of all groups together; with fewer, each operation is a group
-HOLD_S = 45  # the others wait at most this long and one round
+TIMING_S = 20  # at least, for one set of programs
+LEAST_SWEEPS = 12  # of a round
 
 
 @contextlib.contextmanager
@@ -66,27 +69,47 @@ def configurations(space, name, count):
     return found
 
 
+def timed(calls, rounds):
+    """Nanoseconds of each program, by number, for each round, and what the journal keeps of how. This machine has guests that slow everything by up to
+    half for some seconds, so short sweeps over all programs (each called twice, in random order; the second call
+    counts) are dealt to the rounds in turn. A program's time in a round is the median over its sweeps, each corrected
+    by how slow it was for all programs."""
+    order, rng, sweeps = sorted(calls), random.Random(1), []
+    end = time.monotonic() + TIMING_S
+    while time.monotonic() < end or len(sweeps) < LEAST_SWEEPS * rounds:
+        rng.shuffle(order)
+        times = {}
+        for program in order:
+            calls[program]()
+            begin = time.perf_counter_ns()
+            calls[program]()
+            times[program] = time.perf_counter_ns() - begin
+        sweeps.append([times[program] for program in sorted(calls)])
+    logs = np.log(sweeps)
+    logs -= np.median(logs - np.median(logs, axis=0), axis=1, keepdims=True)
+    first, second = (np.median(half, axis=0) for half in (logs[:len(logs) // 2], logs[len(logs) // 2:]))
+    facts = {"sweeps": len(sweeps), "halves": round(float(np.std(first - second)), 5)}
+    return [np.exp(np.median(logs[own::rounds], axis=0)).astype(int).tolist() for own in range(rounds)], facts
+
+
 def measure(name, options):
     from tpudist.measure import Bench
 
     folder = options.work / name
     before, after = (options.work / "dumps" / f"{name}.{when}.pb" for when in ("before", "after"))
-    bench = Bench(before, after, folder / "measured.pb", calls=options.calls)
+    bench = Bench(before, after, folder / "measured.pb", calls=1)
     begin = time.monotonic()
     numbers = bench.take(configurations(bench.space, name, options.configs))
-    timed = {program for one in bench.journal.rounds for program in one["programs"]}
-    fresh = [number for number in numbers if bench.journal.configs[number].get("program", 0) not in timed]
-    # Of a set that was begun, or of what is new: rounds of different sets are joined by the default.
-    begun = bench.journal.rounds[-1]["programs"] if bench.journal.rounds else []
-    sets = [fresh] if fresh or not begun else []
-    if begun and sum(one["programs"] == begun for one in bench.journal.rounds) < options.rounds:
-        sets.insert(0, [number for number in numbers if bench.journal.configs[number].get("program") in begun])
+    known = {program for one in bench.journal.rounds for program in one["programs"]}
+    # Only what is new: rounds of different sets are joined by the default.
+    fresh = [number for number in numbers if bench.journal.configs[number].get("program", 0) not in known]
     compiled = time.monotonic() - begin
-    for own in sets:
-        done = 0
-        while done < options.rounds:
-            with alone(options.alone):
-                done = len(bench.run(own, rounds=options.rounds, until=time.monotonic() + HOLD_S))
+    if fresh or not known:
+        calls = bench.prepare(fresh)
+        with alone(options.alone):
+            rounds, facts = timed(calls, options.rounds)
+        for times in rounds:
+            bench.journal.add_round(kind="measure", programs=sorted(calls), ns=times, busy=0.0, mhz=[], **facts)
     bench.write()
     programs = {one["program"] for one in bench.journal.configs if "program" in one}
     failed = sum("error" in one for one in bench.journal.configs)
@@ -100,7 +123,6 @@ def main():
     parser.add_argument("work", type=pathlib.Path)
     parser.add_argument("--configs", type=int, default=200)
     parser.add_argument("--rounds", type=int, default=4)
-    parser.add_argument("--calls", type=int, default=3)
     parser.add_argument("--part", default="0/1")
     parser.add_argument("--alone", default="")
     parser.add_argument("--program", help="only this one, in this process")

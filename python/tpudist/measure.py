@@ -168,12 +168,8 @@ class Bench:
                 self.warn(f"configuration {program} compiles to another program than before")
         return lambda: self.device.call(compiled)
 
-    def run(
-        self, numbers: Sequence[int], *, precision: float = 0.005, rounds: int = 0, until: float = math.inf,
-        least: int = 5, most: int = 200, kind: str = "measure",
-    ) -> list[dict[str, Any]]:
-        """Rounds of these configurations' programs and both copies of the default, until there are `rounds`, or the
-        standard error of each program's time is below `precision`, or the time is over. Returns all such rounds."""
+    def prepare(self, numbers: Sequence[int]) -> dict[int, Callable[[], object]]:
+        """What calls each program of these configurations, and both copies of the default."""
         programs = {int(self.journal.configs[number].get("program", 0)) for number in numbers} - {0}
         calls = {TWIN: self._callable(TWIN), 0: self._callable(0)}
         for program in sorted(programs):
@@ -184,6 +180,15 @@ class Bench:
             except Exception as error:  # beside the others it may run out of memory
                 self._compiled.pop(program, None)
                 self.journal.drop(program, failure(error))
+        return calls
+
+    def run(
+        self, numbers: Sequence[int], *, precision: float = 0.005, rounds: int = 0, until: float = math.inf,
+        least: int = 5, most: int = 200, kind: str = "measure",
+    ) -> list[dict[str, Any]]:
+        """Rounds of these configurations' programs and both copies of the default, until there are `rounds`, or the
+        standard error of each program's time is below `precision`, or the time is over. Returns all such rounds."""
+        calls = self.prepare(numbers)
         own = [one for one in self.journal.rounds if one["programs"] == sorted(calls) and one["kind"] == kind]
         gc.collect()
         gc.disable()
