@@ -56,7 +56,7 @@ class Program:
         slower = [self.times[order[:top]].min() / best - 1 for top in TOPS]
         return [additive_models.tau(scores, self.runtime), *slower, self.times[self.default] / self.times[order[0]] - 1]
 
-    def at_random(self, draws=500):
+    def at_random(self, draws=200):
         random = np.random.default_rng(1)
         return np.mean([self.judge(random.permutation(len(self.times))[self.config]) for _ in range(draws)], axis=0)
 
@@ -97,10 +97,10 @@ def main():
         for seed in range(1, options.seeds + 1):
             run = work / f"{experiment.removesuffix('.yaml')}-{options.steps}-{seed}"
             if not (run / "predictions.h5").exists():
+                shutil.rmtree(run, ignore_errors=True)
                 call(tpudist, "train", SOURCE / "experiments" / experiment, f"data.shards={work / 'shards'}",
                      f"train.steps={options.steps}", f"seed.init={seed}", f"seed.order={seed}", *overrides, "--run-dir",
-                     run, "--resume", "--quiet")
-            taus = []
+                     run, "--quiet")
             with h5py.File(run / "predictions.h5") as file:
                 begin = file["graphs/begin"][:]
                 for g, name in enumerate(file["graphs/name"].asstr()[:]):
@@ -110,7 +110,7 @@ def main():
             taus = [additive_models.tau(scores[own.name][-1], own.runtime) for own in programs]
             runs.append(np.mean(taus))
         print(f"{title}: tau of each training {', '.join(f'{one:.3f}' for one in runs)}", flush=True)
-        found[title + f", {options.seeds} trainings together"] = [
+        found[title] = [
             own.judge(np.mean(scores[own.name], axis=0)) for own in programs]
 
     trees = {}
@@ -125,7 +125,7 @@ def main():
     found["random order"] = [own.at_random() for own in programs]
     ceilings = [manifest[own.name]["ceiling"] for own in programs]
 
-    print(f"{len(programs)} programs, {len({own.family for own in programs})} families")
+    print(f"{options.seeds} trainings of {options.steps} steps together; {len(programs)} programs, {len({own.family for own in programs})} families")
     print("| | tau | slowdown at 1 | at 5 | at 10 | first against default |")
     print("|---|---|---|---|---|---|")
     for title, rows in found.items():
