@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 import pathlib
 import re
 import sys
@@ -14,7 +15,7 @@ from . import _extension
 from .errors import DataError, Error
 from .optional import load
 
-__all__ = ["Changes", "Program", "Space", "State", "first_line", "jaxlib", "kept", "state_of"]
+__all__ = ["Changes", "Program", "Space", "State", "copied", "first_line", "jaxlib", "kept", "state_of"]
 
 #: Dimensions of output and operands of an operation, minor to major; () leaves a tensor to the compiler.
 State = tuple[tuple[int, ...], ...]
@@ -258,6 +259,18 @@ def kept(constraints: Sequence[Constraint], optimised: str) -> list[bool]:
         for array in _ARRAY.finditer(found[4]):  # several of a tuple
             held.add((name[1], _dimensions(array[2]), _dimensions(array[3] or "")))
     return [any((name, own.dimensions, own.layout) in held for name in own.names) for own in constraints]
+
+
+def copied(optimised: str) -> tuple[int, int]:
+    """The copies of the optimised module, inside of fusions too, and their bytes."""
+    shapes = re.findall(r" = (\w+)\[([\d,]*)\]\S* copy\(", optimised)
+    sizes = [math.prod(_dimensions(dimensions)) * _bits(element) // 8 for element, dimensions in shapes]
+    return len(sizes), sum(sizes)
+
+
+def _bits(element: str) -> int:
+    found = re.search(r"\d+", element)
+    return int(found[0]) if found else 8  # pred
 
 
 def _module_bytes(path: pathlib.Path, hlo: Any) -> bytes:

@@ -22,7 +22,7 @@ import numpy.typing as npt
 
 from .device import Compiled, Device, failure
 from .errors import ConfigError, Error, Stopped
-from .hlo import Changes, Program, Space, first_line, kept
+from .hlo import Changes, Program, Space, copied, first_line, kept
 from .journal import Journal, write_results
 from .timing import (
     TWIN, Estimate, calls_for, compare, corrected, estimates, machine_warnings, measure_round, rounds_for,
@@ -112,7 +112,9 @@ class Bench:
         if self.program.donates:
             self.warn("the program may overwrite inputs; it was measured without")
         if not self.journal.configs:
-            self.journal.add_config({}, program=0, fingerprint=compiled.fingerprint, kept=0, forced=0)
+            copies, copied_bytes = copied(compiled.optimised)
+            self.journal.add_config({}, program=0, fingerprint=compiled.fingerprint, kept=0, forced=0, copies=copies,
+                                    copied_bytes=copied_bytes)
             self._by_fingerprint[compiled.fingerprint] = 0
         elif self.journal.configs[0]["fingerprint"] != compiled.fingerprint:
             self.warn("the default compiles to another program than before: has XLA_FLAGS changed?")
@@ -159,8 +161,10 @@ class Bench:
             return self.journal.add_config(changes, error=str(error))
         held = kept(constraints, compiled.optimised)
         lost = [str(one) for one, is_kept in zip(constraints, held, strict=True) if not is_kept]
+        copies, copied_bytes = copied(compiled.optimised)
         return self.journal.add_config(
-            changes, program=known, fingerprint=compiled.fingerprint, kept=sum(held), forced=len(held), lost=lost
+            changes, program=known, fingerprint=compiled.fingerprint, kept=sum(held), forced=len(held), lost=lost,
+            copies=copies, copied_bytes=copied_bytes,
         )
 
     def _callable(self, program: int) -> Callable[[], object]:
@@ -172,12 +176,8 @@ class Bench:
                 self.warn(f"configuration {program} compiles to another program than before")
         return lambda: self.device.call(compiled)
 
-    def run(
-        self, numbers: Sequence[int], *, precision: float = 0.005, rounds: int = 0, until: float = math.inf,
-        least: int = 5, most: int = 200, kind: str = "measure",
-    ) -> list[dict[str, Any]]:
-        """Rounds of these configurations' programs and both copies of the default, until there are `rounds`, or the
-        standard error of each program's time is below `precision`, or the time is over. Returns all such rounds."""
+    def prepare(self, numbers: Sequence[int]) -> dict[int, Callable[[], object]]:
+        """What calls each program of these configurations, and both copies of the default."""
         programs = {int(self.journal.configs[number].get("program", 0)) for number in numbers} - {0}
         calls = {TWIN: self._callable(TWIN), 0: self._callable(0)}
         for program in sorted(programs):
@@ -188,6 +188,15 @@ class Bench:
             except Exception as error:  # beside the others it may run out of memory
                 self._compiled.pop(program, None)
                 self.journal.drop(program, failure(error))
+        return calls
+
+    def run(
+        self, numbers: Sequence[int], *, precision: float = 0.005, rounds: int = 0, until: float = math.inf,
+        least: int = 5, most: int = 200, kind: str = "measure",
+    ) -> list[dict[str, Any]]:
+        """Rounds of these configurations' programs and both copies of the default, until there are `rounds`, or the
+        standard error of each program's time is below `precision`, or the time is over. Returns all such rounds."""
+        calls = self.prepare(numbers)
         own = [one for one in self.journal.rounds if one["programs"] == sorted(calls) and one["kind"] == kind]
         first = next(iter(self.journal.rounds), {"calls": calls_for(calls[0], self._calls)})
         gc.collect()

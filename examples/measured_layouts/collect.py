@@ -1,0 +1,151 @@
+#!/usr/bin/env python3
+"""Measures the programs of programs.py. Stopped at any time, the same command goes on.
+
+    taskset -c 0 examples/measured_layouts/collect.py WORK [--configs 200] [--rounds 4] [--part 0/2] [--alone COMMAND]
+
+`--configs`: the default, neighbours of it (a quarter of the others), and random ones. A larger number later adds to
+what there is. `--alone`: a command that makes the machine quiet before the rounds, writes a line when it is, and lets
+the others go on when its input ends. `--part 1/2` takes every second network, so that two processes share the work.
+Needs the jax and the tpudist of this Python.
+"""
+import argparse
+import contextlib
+import math
+import pathlib
+import random
+import shlex
+import subprocess
+import sys
+import time
+
+import numpy as np
+
+HERE = pathlib.Path(__file__).resolve().parent
+SHARE_OF_NEIGHBOURS = 4
+LEAST_CHOICES = 1000  # of all groups together; with fewer, each operation is a group
+TIMING_S = 20  # at least, for one set of programs
+LEAST_SWEEPS = 12  # of a round
+
+
+@contextlib.contextmanager
+def alone(command):
+    if not command:
+        yield
+        return
+    with subprocess.Popen(shlex.split(command), stdin=subprocess.PIPE, stdout=subprocess.PIPE) as child:
+        child.stdout.readline()
+        try:
+            yield
+        finally:
+            child.stdin.close()
+
+
+def configurations(space, name, count):
+    """The default and others, always the same ones in the same order: every fourth differs from the default in one
+    group, the rest in a random number of groups with random states."""
+    groups = [group for group in space.groups if len(space.operations[group[0]].states) > 1]
+    if math.prod(len(space.operations[group[0]].states) for group in groups) < LEAST_CHOICES:
+        groups = [(number,) for number in range(len(space.operations)) if len(space.operations[number].states) > 1]
+    rng = random.Random(name)
+
+    def changes(choice):
+        """{number of the group: number of a state}"""
+        states = [(space.operations[number], state) for at, state in choice.items() for number in groups[at]]
+        return {own.name: own.states[state] for own, state in states if own.states[state] != own.default}
+
+    sizes = [len(space.operations[group[0]].states) for group in groups]
+    neighbours = [changes({at: state}) for at, size in enumerate(sizes) for state in range(size)]
+    rng.shuffle(neighbours)
+    found, tries = [{}], 0
+    while len(found) < count and tries < 20 * count:
+        tries += 1
+        if len(found) % SHARE_OF_NEIGHBOURS == 0 and neighbours:
+            own = neighbours.pop()
+        else:
+            chosen = rng.sample(range(len(sizes)), rng.randint(1, len(sizes)))
+            own = changes({at: rng.randrange(sizes[at]) for at in chosen})
+        if own not in found:
+            found.append(own)
+    return found
+
+
+def timed(calls, rounds):
+    """Nanoseconds of each program, by number, for each round, and what the journal keeps of how. This machine has guests that slow everything by up to
+    half for some seconds, so short sweeps over all programs (each called twice, in random order; the second call
+    counts) are dealt to the rounds in turn. A program's time in a round is the median over its sweeps, each corrected
+    by how slow it was for all programs."""
+    order, rng, sweeps = sorted(calls), random.Random(1), []
+    end = time.monotonic() + TIMING_S
+    while time.monotonic() < end or len(sweeps) < LEAST_SWEEPS * rounds:
+        rng.shuffle(order)
+        times = {}
+        for program in order:
+            calls[program]()
+            begin = time.perf_counter_ns()
+            calls[program]()
+            times[program] = time.perf_counter_ns() - begin
+        sweeps.append([times[program] for program in sorted(calls)])
+    logs = np.log(sweeps)
+    logs -= np.median(logs - np.median(logs, axis=0), axis=1, keepdims=True)
+    first, second = (np.median(half, axis=0) for half in (logs[:len(logs) // 2], logs[len(logs) // 2:]))
+    facts = {"sweeps": len(sweeps), "halves": round(float(np.std(first - second)), 5)}
+    return [np.exp(np.median(logs[own::rounds], axis=0)).astype(int).tolist() for own in range(rounds)], facts
+
+
+def measure(name, options):
+    from tpudist.measure import Bench
+
+    folder = options.work / name
+    before, after = (options.work / "dumps" / f"{name}.{when}.pb" for when in ("before", "after"))
+    bench = Bench(before, after, folder / "measured.pb", calls=1)
+    begin = time.monotonic()
+    numbers = bench.take(configurations(bench.space, name, options.configs))
+    known = {program for one in bench.journal.rounds for program in one["programs"]}
+    # Only what is new: rounds of different sets are joined by the default.
+    fresh = [number for number in numbers if bench.journal.configs[number].get("program", 0) not in known]
+    compiled = time.monotonic() - begin
+    if fresh or not known:
+        calls = bench.prepare(fresh)
+        with alone(options.alone):
+            rounds, facts = timed(calls, options.rounds)
+        for times in rounds:
+            bench.journal.add_round(kind="measure", programs=sorted(calls), ns=times, busy=0.0, mhz=[], **facts)
+    bench.write()
+    programs = {one["program"] for one in bench.journal.configs if "program" in one}
+    failed = sum("error" in one for one in bench.journal.configs)
+    print(f"{name}: {len(bench.journal.configs)} configurations, {len(programs)} programs, {failed} failed, "
+          f"{len(bench.journal.rounds)} rounds; compiled for {compiled:.0f} s", flush=True)
+    (folder / f"done-{options.configs}-{options.rounds}").touch()
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("work", type=pathlib.Path)
+    parser.add_argument("--configs", type=int, default=200)
+    parser.add_argument("--rounds", type=int, default=4)
+    parser.add_argument("--part", default="0/1")
+    parser.add_argument("--alone", default="")
+    parser.add_argument("--program", help="only this one, in this process")
+    options = parser.parse_args()
+    if options.program:
+        measure(options.program, options)
+        return
+    dumps = options.work / "dumps"
+    if not dumps.exists():
+        part = options.work / f"dumps-{time.time_ns()}"
+        subprocess.run([sys.executable, HERE / "programs.py", part], check=True)
+        part.replace(dumps)
+    own, parts = map(int, options.part.split("/"))
+    small = sorted(dumps.glob("*_inference.before.pb")), sorted(dumps.glob("*_train.before.pb"))  # small ones first
+    for path in [path for paths in small for path in paths[own::parts]]:
+        name = path.name.removesuffix(".before.pb")
+        (options.work / name).mkdir(exist_ok=True)
+        if not (options.work / name / f"done-{options.configs}-{options.rounds}").exists():
+            # A process of its own frees all compiled programs.
+            done = subprocess.run([sys.executable, __file__, *sys.argv[1:], "--program", name])
+            if done.returncode:
+                print(f"{name}: failed, exit code {done.returncode}", flush=True)
+
+
+if __name__ == "__main__":
+    main()
