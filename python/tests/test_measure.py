@@ -358,6 +358,24 @@ def test_a_killed_measurement_goes_on(tmp_path):
 
 
 @pytest.mark.usefixtures("jax")
+def test_ctrl_c_writes_what_there_is(tmp_path):
+    out = tmp_path / "out.pb"
+    environment = {**os.environ, "TPUDIST_PYTHON": sys.executable}
+    child = subprocess.Popen(
+        words("measure", out, "--rounds", 10_000, "--configs", "random:2"), stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE, text=True, env=environment, restore_signals=True,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
+    )
+    while not out.with_suffix(".jsonl").exists() or not any("round" in line for line in lines_of(out)):
+        assert child.poll() is None
+        time.sleep(0.01)
+    child.send_signal(signal.SIGINT)
+    _, said = child.communicate()
+    assert child.returncode == td.Stopped.exit_code and "stopped after" in said and len(said.splitlines()) == 1
+    assert out.exists() and (np.load(out.with_suffix(".npz"))["config_runtime"] > 0).all()
+
+
+@pytest.mark.usefixtures("jax")
 def test_other_results_are_told_by_name_and_the_rest_goes_on(tmp_path):
     code = (
         "import sys\n"
@@ -382,6 +400,8 @@ def test_tune_without_a_model(tmp_path, form):
         assert done.stdout.startswith("# layouts_before.pb: configuration")
     else:
         assert "measured 4 configurations" in done.stdout and "the budget is spent" in done.stdout
+    rounds = [line["programs"] for line in lines_of(out) if "round" in line]
+    assert rounds and all(len(programs) > 2 for programs in rounds)  # the default is measured beside others only
 
 
 @pytest.mark.usefixtures("jax")

@@ -57,7 +57,9 @@ class _Search:
         new = [one for one in configs if self.bench.journal.number_of(one) is None]
         over = new[max(0, self.most - self.count) :]
         numbers = self.bench.take([one for one in configs if one not in over], self.until)
-        timed = {one.number for one in self.bench.measured() if one.time and not math.isnan(one.time.error)}
+        # The default, whose program is 0, is in all rounds; one that failed has none.
+        timed = {one.number for one in self.bench.measured()
+                 if not one.program or (one.time and not math.isnan(one.time.error))}
         if missing := [number for number in numbers if number not in timed]:
             self.bench.run([*missing, self.best], precision=self.precision, until=self.until)
             self.bench.write()
@@ -162,6 +164,8 @@ def tune(
             # The best of many looks better than it is: judged by new rounds.
             rounds = bench.run([best.number], precision=share / 4, least=_FINAL_ROUNDS, kind="compare",
                                until=max(begin + seconds, time.monotonic() + 0.2 * spent))
+        elif not bench.journal.rounds:
+            bench.run([0], precision=share, until=begin + seconds)
         bench.write()
     tuned = Tuned(
         best, compare(rounds, best.program or 0), compare(rounds, TWIN), len(rounds), search.count,
