@@ -80,17 +80,12 @@ void run(const EvaluateArguments& arguments) {
         "--draws {}: the run draws no nodes of scored graphs (data.reduce.max_nodes: 0, "
         "or drawn: trained), so all draws would be equal; leave it out",
         arguments.draws));
-  if (arguments.draws > 1 && arguments.judgement.options().greedy)
-    throw ConfigError(fmt::format(
-        "--draws {}: each draw would choose other members (--select greedy), so that their "
-        "spread is not that of one ensemble; leave one of the two out",
-        arguments.draws));
   const JobOptions options =
       arguments.job_options({{"the command", "evaluate"},
                              {"--split", arguments.split},
                              {"--trace", arguments.trace.string()},
                              {"--draws", std::to_string(arguments.draws)},
-                             {"--combine, --select and --keep-all", arguments.judgement.to_text()}},
+                             {"--combine and --keep-all", arguments.judgement.to_text()}},
                             {&trained, 1});
   run_job(options, [&](JobContext& context) {
     check_outputs({arguments.json, arguments.trace}, context.world);

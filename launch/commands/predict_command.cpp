@@ -118,14 +118,12 @@ std::vector<AgreedValue> values_to_agree(const PredictArguments& arguments) {
           {"--json", arguments.json.string()},
           {"--scores", arguments.scores.string()},
           {"--trace", arguments.trace.string()},
-          {"--combine, --select and --keep-all", arguments.judgement.to_text()}};
+          {"--combine and --keep-all", arguments.judgement.to_text()}};
 }
 
 // Prints scores to standard output, or without scores the submission.
 void print_result(const CollectionResult& result) {
-  std::string notes = judgement_notes(result.judgement);
-  if (result.chosen)
-    notes = "chosen on the validation split:\n" + judgement_notes(*result.chosen) + notes;
+  const std::string notes = judgement_notes(result.judgement);
   if (result.evaluation) return print("{}\n{}\n", evaluation_table(*result.evaluation), notes);
   for (const std::string& line : split(trim(notes), '\n')) spdlog::info("{}", line);
 }
@@ -267,7 +265,7 @@ void add_ensemble_command(Command app) {
       "scoring again:\n"
       "the training graphs out of fold, and the validation split.\n\n"
       "Example:\n  tpudist ensemble runs/nlp-1 runs/nlp-2 runs/xla-1 --csv submission.csv\n"
-      "  tpudist ensemble --out-of-fold runs/nlp-1 runs/nlp-2 --select greedy");
+      "  tpudist ensemble --out-of-fold runs/nlp-1 runs/nlp-2");
   command
       .add_option("runs", arguments->runs,
                   "Folders of the runs, or of sweeps, or files of predictions")

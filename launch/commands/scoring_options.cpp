@@ -19,27 +19,22 @@ JudgementOptions JudgementArguments::options() const {
         "--temperature {} cannot scale scores; give a number above 0, such as 1", temperature));
   return {.combination = {combination_rule(rule), temperature},
           .keep_all = keep_all,
-          .greedy = select == "greedy",
           .least_columns = least};
 }
 
 std::string JudgementArguments::to_text() const {
-  return fmt::format("{} {} {} {}", rule, temperature, select, keep_all ? "keep" : "reject");
+  return fmt::format("{} {} {}", rule, temperature, keep_all ? "keep" : "reject");
 }
 
 void add_judgement_options(Command command, JudgementArguments& arguments) {
-  add_combination_options(command, arguments);
   command
-      .add_option("--select", arguments.select,
-                  "all, or greedy: choose members by their scores, if that is worth it on model "
-                  "families left out")
-      .one_of({"all", "greedy"})
+      .add_option("--combine", arguments.rule,
+                  "How members become one ranking: mean, z_score, min_max, rank_mean, borda, "
+                  "reciprocal_rank or softmax")
       .show_default();
-  add_keep_all_option(command, arguments.keep_all);
-}
-
-void add_keep_all_option(Command command, bool& keep_all) {
-  command.add_flag("--keep-all", keep_all, "Combine members that the rule rejects, too");
+  command.add_option("--temperature", arguments.temperature, "Of --combine softmax; above 0")
+      .show_default();
+  command.add_flag("--keep-all", arguments.keep_all, "Combine members that the rule rejects, too");
 }
 
 JobOptions ScoringArguments::job_options(std::vector<AgreedValue> agreed,
@@ -76,16 +71,6 @@ void ScoringArguments::warn_of_other_graphs(const TrainedRun& run) const {
   }
   spdlog::warn("--data {}: its training graphs are not those that {} was trained on",
                shards.string(), run.path.string());
-}
-
-void add_combination_options(Command command, JudgementArguments& arguments) {
-  command
-      .add_option("--combine", arguments.rule,
-                  "How members become one ranking: mean, z_score, min_max, rank_mean, borda, "
-                  "reciprocal_rank or softmax")
-      .show_default();
-  command.add_option("--temperature", arguments.temperature, "Of --combine softmax; above 0")
-      .show_default();
 }
 
 void add_checkpoint_options(Command command, ScoringArguments& arguments) {

@@ -34,7 +34,6 @@ struct ScoringArguments {
 struct JudgementArguments {
   std::string rule = "z_score";
   double temperature = 1;
-  std::string select = "all";
   bool keep_all = false;
   int least = 0;  // members that must be left; 0: all inputs must be there
 
@@ -46,9 +45,6 @@ struct JudgementArguments {
 
 // `arguments` holds the defaults and must outlive the command.
 
-// Adds --combine and --temperature.
-void add_combination_options(Command command, JudgementArguments& arguments);
-
 // Adds --checkpoint (find_checkpoint) and --weights.
 void add_checkpoint_options(Command command, ScoringArguments& arguments);
 
@@ -58,9 +54,7 @@ void add_run_options(Command command, ScoringArguments& arguments);
 // Adds --data and the options of add_run_options.
 void add_scoring_options(Command command, ScoringArguments& arguments);
 
-void add_keep_all_option(Command command, bool& keep_all);
-
-// Adds --select, --keep-all, and the options of add_combination_options.
+// Adds --combine, --temperature and --keep-all.
 void add_judgement_options(Command command, JudgementArguments& arguments);
 
 }  // namespace tpudist

@@ -200,43 +200,10 @@ class Judge {
     return ranking.empty() ? kNone : metric_.of(ranking, targets);
   }
 
-  // Judges the combination of `kept` with these weights: its score, the members' agreement, the
-  // limits, and the scores without each column and without each training.
-  void judge_combination(const std::vector<MemberColumn>& columns, const std::vector<Values>& kept,
-                         const Values& weights, const PredictionRows& predictions,
-                         GraphEvaluation& judged, Without& without) const {
-    const Values targets = predictions.targets();
-    const Values consensus = combined(kept, weights);
-    judged.metrics = consensus.empty() ? GraphMetrics{} : score_graph(consensus, targets, is_tile_);
-    judged.kept = primary_score(judged.metrics, is_tile_);
-    judged.limits = score_limits(header_.collection, consensus, predictions);
-    const auto without_those = [&](const auto& left_out) {
-      Values rest = weights;
-      for (std::size_t c = 0; c < rest.size(); ++c) {
-        if (left_out(c)) rest[c] = 0;
-      }
-      return combined(kept, rest);
-    };
-    Values agreements;
-    for (std::size_t c = 0; c < kept.size(); ++c) {
-      const bool taken = !kept[c].empty() && weights[c] > 0;
-      const Values others = taken ? without_those([&](std::size_t i) { return i == c; }) : Values();
-      without.columns[c].push_back(taken ? metric_of(others, targets) : judged.kept);
-      if (!others.empty()) agreements.push_back(kendall_tau_b(kept[c], others));
-    }
-    for (std::size_t t = 0; t < without.trainings.size(); ++t) {
-      without.trainings[t].push_back(metric_of(
-          without_those([&](std::size_t c) { return columns[c].training == static_cast<int>(t); }),
-          targets));
-    }
-    judged.agreement = mean_of_known(agreements);
-    judged.suspicious =
-        judged.agreement >= kAgreement && judged.metrics.kendall_tau < kContradiction;
-  }
-
+  // Judges the combination of the columns on a graph: its score, the members' agreement, the limits,
+  // and the scores without each column and without each training.
   GraphEvaluation judge_graph(const std::vector<MemberColumn>& columns, const GraphSet& set, int g,
-                              Without& without, std::vector<SelectionGraph>& selectable,
-                              bool& trained_on) const {
+                              Without& without, bool& trained_on) const {
     const PredictionEntry& graph = header_.graphs[static_cast<std::size_t>(g)];
     const PredictionRows predictions = source_.read(g);
     const Values targets = predictions.targets();
@@ -248,18 +215,36 @@ class Judge {
                                                   : kNone);
       trained_on |= m >= 0 && !graph.held_out[m] && !std::isnan(judged.columns.back());
     }
-    judge_combination(columns, kept, Values(columns.size(), 1.0), predictions, judged, without);
+    const Values consensus = combined(kept);
+    judged.metrics = consensus.empty() ? GraphMetrics{} : score_graph(consensus, targets, is_tile_);
+    judged.kept = primary_score(judged.metrics, is_tile_);
+    judged.limits = score_limits(header_.collection, consensus, predictions);
+    const auto without_those = [&](const auto& left_out) {
+      Values rest(columns.size(), 1.0);
+      for (std::size_t c = 0; c < rest.size(); ++c) {
+        if (left_out(c)) rest[c] = 0;
+      }
+      return combined(kept, rest);
+    };
+    Values agreements;
+    for (std::size_t c = 0; c < kept.size(); ++c) {
+      const Values others =
+          kept[c].empty() ? Values() : without_those([&](std::size_t i) { return i == c; });
+      without.columns[c].push_back(kept[c].empty() ? judged.kept : metric_of(others, targets));
+      if (!others.empty()) agreements.push_back(kendall_tau_b(kept[c], others));
+    }
+    for (std::size_t t = 0; t < without.trainings.size(); ++t) {
+      without.trainings[t].push_back(metric_of(
+          without_those([&](std::size_t c) { return columns[c].training == static_cast<int>(t); }),
+          targets));
+    }
+    judged.agreement = mean_of_known(agreements);
+    judged.suspicious =
+        judged.agreement >= kAgreement && judged.metrics.kendall_tau < kContradiction;
     judged.all =
         able_ == result_.used
             ? judged.kept
             : metric_of(combined(column_scores(columns, set, graph, predictions, able_)), targets);
-    if (options_.greedy) {
-      SelectionGraph one{judged.family, {}, targets};
-      for (const Values& scores : kept)
-        one.scores.push_back(scores.empty() ? Values()
-                                            : averaged_form(scores, options_.combination));
-      selectable.push_back(std::move(one));
-    }
     return judged;
   }
 
@@ -277,20 +262,9 @@ class Judge {
       table.weights.push_back(taken ? 1 : 0);
     }
     Without without(columns);
-    std::vector<SelectionGraph> selectable;
     for (const int g : set.graphs)
-      table.graphs.push_back(judge_graph(columns, set, g, without, selectable, table.trained_on));
+      table.graphs.push_back(judge_graph(columns, set, g, without, table.trained_on));
     if (table.trained_on) table.title += ", trained on";
-    if (options_.greedy) select(table, std::move(selectable));
-    if (table.takes_selection()) {
-      without = Without(columns);
-      for (std::size_t i = 0; i < set.graphs.size(); ++i) {
-        const PredictionEntry& graph = header_.graphs[static_cast<std::size_t>(set.graphs[i])];
-        const PredictionRows predictions = source_.read(set.graphs[i]);
-        judge_combination(columns, column_scores(columns, set, graph, predictions, result_.used),
-                          table.weights, predictions, table.graphs[i], without);
-      }
-    }
     summarise(columns, without, table);
     add_parts(columns, without, table);
     return table;
@@ -309,17 +283,12 @@ class Judge {
       part.trained_on = table.trained_on;
       part.columns = table.columns;
       part.weights = table.weights;
-      part.selection = table.selection;
       const auto some_of = [&](const auto& all) {
         std::remove_cvref_t<decltype(all)> some;
         for (const std::size_t g : graphs) some.push_back(all[g]);
         return some;
       };
       part.graphs = some_of(table.graphs);
-      if (part.selection) {
-        part.selection->nested_graphs = some_of(part.selection->nested_graphs);
-        part.selection->nested = mean_of_known(part.selection->nested_graphs);
-      }
       Without own(columns);
       for (std::size_t c = 0; c < own.columns.size(); ++c)
         own.columns[c] = some_of(without.columns[c]);
@@ -370,37 +339,6 @@ class Judge {
     table.mean_of_members = mean_of_known(trainings);
   }
 
-  // A column that lacks a graph, because a member was rejected or failed, cannot be selected.
-  void select(TableJudgement& table, std::vector<SelectionGraph> graphs) const {
-    std::vector<std::size_t> complete;
-    for (std::size_t c = 0; c < table.columns.size(); ++c) {
-      if (std::ranges::none_of(graphs, [&](const auto& graph) { return graph.scores[c].empty(); }))
-        complete.push_back(c);
-    }
-    const bool measured = std::ranges::any_of(
-        table.graphs, [](const GraphEvaluation& graph) { return !std::isnan(graph.kept); });
-    if (complete.empty() || !measured) return;
-    for (SelectionGraph& graph : graphs) {
-      std::vector<Values> own;
-      for (const std::size_t c : complete) own.push_back(std::move(graph.scores[c]));
-      graph.scores = std::move(own);
-    }
-    // Without a selection these columns are combined, too.
-    Values plain;
-    for (const GraphEvaluation& graph : table.graphs) plain.push_back(graph.kept);
-    constexpr int kRounds = 20;
-    table.selection = select_members(
-        graphs,
-        [&](std::span<const double> scores, std::span<const double> targets) {
-          return metric_.of(scores, targets);
-        },
-        kRounds, plain);
-    if (!table.takes_selection()) return;
-    std::ranges::fill(table.weights, 0.0);
-    for (std::size_t i = 0; i < complete.size(); ++i)
-      table.weights[complete[i]] = table.selection->weights[i];
-  }
-
   const PredictionSource& source_;
   const PredictionsHeader& header_;
   const JudgementOptions& options_;
@@ -420,14 +358,6 @@ Judgement judge(const PredictionSource& source, const JudgementOptions& options)
 
 Judgement judge_members(const PredictionSource& source, const JudgementOptions& options) {
   return Judge(source, options).run(/*tables=*/false);
-}
-
-std::vector<double> member_weights(const Judgement& judgement) {
-  std::vector<double> weights(judgement.used.begin(), judgement.used.end());
-  for (const TableJudgement& table : judgement.tables) {
-    if (table.columns.size() == weights.size() && table.selection) weights = table.weights;
-  }
-  return weights;
 }
 
 }  // namespace tpudist

@@ -1,6 +1,5 @@
 #pragma once
 
-#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -11,7 +10,6 @@
 #include "results/scores/score_caveats.hpp"
 #include "results/scores/score_table.hpp"
 #include "statistics/ranking/combination.hpp"
-#include "statistics/ranking/member_selection.hpp"
 #include "statistics/ranking/rejection.hpp"
 
 namespace tpudist {
@@ -20,7 +18,6 @@ namespace tpudist {
 struct JudgementOptions {
   Combination combination;
   bool keep_all = false;  // whether to combine rejected members (rejected_members), too
-  bool greedy = false;    // whether to select members (select_members)
   int least_columns = 0;  // of fold_columns
 };
 
@@ -29,7 +26,7 @@ struct GraphEvaluation : PredictionEntry {
   std::string family;
   std::vector<double> columns = {};  // [C]
   double all = 0;                    // of the combination of all columns that have scores
-  double kept = 0;  // of the combination of columns neither rejected nor deselected
+  double kept = 0;                   // of the combination of columns that are not rejected
   // All metrics of the combination of `kept`; undefined if no column ranks the graph.
   GraphMetrics metrics = {};
   // How far members agree: Kendall tau between each column's ranking and the combined ranking of
@@ -54,7 +51,7 @@ struct TableJudgement {
   // [C] the score of the combination minus the score without the column; NaN if the column is not
   // combined, or if no other column ranks one of the graphs.
   std::vector<double> gains;
-  std::vector<double> weights;  // [C] weight in the combination; 0 if rejected or not selected
+  std::vector<double> weights;  // [C] weight in the combination: 1, or 0 if rejected
   std::vector<GraphEvaluation> graphs;
   // Scores of members together, means over graphs: `all` with the rejected members, `kept` with
   // only the members that are combined.
@@ -64,13 +61,10 @@ struct TableJudgement {
   double mean_of_members = 0;
   // [T] for each combined training, the score of members together without that training.
   std::vector<double> without_training;
-  std::optional<MemberSelection> selection;
   std::vector<std::string> left_out;  // incomplete columns
   // If several collections were scored together: the same columns on the graphs of each collection,
   // sorted by `title`, the collection's name. Else empty.
   std::vector<TableJudgement> parts;
-
-  bool takes_selection() const { return selection && selection->takes_selection; }
 };
 
 struct Judgement {
@@ -87,22 +81,18 @@ struct Judgement {
 
 // Judges and combines members. Rejects members separately over the graphs of each split. If members
 // hold out folds, the splits that they train on are combined by columns, out of fold: on a graph,
-// only the members that hold out that graph count. All other splits are combined by members. If a
-// selection is used, scores, gains and intervals are those of the selection. Reads every graph
-// twice, one at a time, and once more if a selection is used; `greedy` keeps all graphs in memory.
-// Throws ConfigError when every member is rejected, and what fold_columns and select_members throw.
+// only the members that hold out that graph count. All other splits are combined by members. Reads
+// every graph twice, one at a time. Throws ConfigError when every member is rejected, and what
+// fold_columns throws.
 Judgement judge(const PredictionSource& source, const JudgementOptions& options);
 
 // The same without tables: which members count, and why the others do not. Reads every graph once,
 // and ignores the run times of the split `test`.
 Judgement judge_members(const PredictionSource& source, const JudgementOptions& options);
 
-// Weights [M] for graphs outside of folds, from the last table whose columns are members.
-std::vector<double> member_weights(const Judgement& judgement);
-
-// Tables, rejected members with their reasons, the selection and flagged graphs, as lines.
+// Tables, rejected members with their reasons and flagged graphs, as lines.
 std::string judgement_text(const Judgement& judgement);
-// The same without lines for graphs: gains, fixed options, rejected members, selection, flags.
+// The same without lines for graphs: gains, fixed options, rejected members, flags.
 std::string judgement_notes(const Judgement& judgement);
 nlohmann::json judgement_json(const Judgement& judgement);
 

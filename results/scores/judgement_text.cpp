@@ -20,10 +20,6 @@ std::string number(double value) {
   return std::isnan(value) ? "-" : fmt::format("{:.4f}", value);
 }
 
-std::string gain(double value) {
-  return std::isnan(value) ? "-" : fmt::format("{:+.4f}", value);
-}
-
 std::string rejection_lines(const Judgement& judgement) {
   std::string text;
   for (std::size_t m = 0; m < judgement.failed.size(); ++m) {
@@ -41,7 +37,7 @@ std::string rejection_lines(const Judgement& judgement) {
   return text;
 }
 
-// Scores with and without rejected members, the selection, columns left out, flagged graphs.
+// Scores with and without rejected members, columns left out, flagged graphs.
 std::string table_notes(const Judgement& judgement, const TableJudgement& table) {
   std::string text;
   if (!judgement.rejected.empty() && !judgement.keep_all && !std::isnan(table.kept)) {
@@ -49,20 +45,6 @@ std::string table_notes(const Judgement& judgement, const TableJudgement& table)
                         number(table.all), number(table.kept));
   }
   for (const std::string& line : table.left_out) text += fmt::format("left out  {}\n", line);
-  if (table.selection) {
-    const MemberSelection& chosen = *table.selection;
-    text += fmt::format(
-        "{}: greedy selection {} on the graphs that it was made on, {} on families left out "
-        "(nested), all alike {}; {}\n",
-        table.title, number(chosen.in_sample), number(chosen.nested), number(chosen.plain),
-        std::isnan(chosen.gain_noise)
-            ? "all are combined alike, since fewer than two families have a score"
-            : fmt::format(
-                  "the gain {} {} its noise {:.4f} (t at 5 %): {}",
-                  gain(chosen.nested - chosen.plain),
-                  chosen.takes_selection ? "is above" : "is not above", chosen.gain_noise,
-                  chosen.takes_selection ? "the selection is taken" : "all are combined alike"));
-  }
   for (const GraphEvaluation& graph : table.graphs) {
     if (!graph.suspicious) continue;
     text += fmt::format(
@@ -84,11 +66,7 @@ std::string column_lines(const TableJudgement& table, std::string_view metric) {
 
 // Names the two scores: mean of members, and members together.
 std::string means_text(const TableJudgement& table) {
-  return fmt::format("members together  {}{}\nmean of members   {}\n", number(table.kept),
-                     table.takes_selection()
-                         ? fmt::format("  (selected on these graphs, so too good; {} nested)",
-                                       number(table.selection->nested))
-                         : "",
+  return fmt::format("members together  {}\nmean of members   {}\n", number(table.kept),
                      number(table.mean_of_members));
 }
 
@@ -215,19 +193,9 @@ nlohmann::json judgement_json(const Judgement& judgement) {
     if (!table.parts.empty()) {
       const TableIntervals found = final_intervals({&table, 1});
       one["mean_of_collections"] = {{"score", finite_or_null(found.score)},
-                                    {"nested", finite_or_null(found.nested)},
                                     {"intervals",
                                      {{"these_graphs", interval_json(found.these_graphs)},
                                       {"other_families", family_interval_json(found.families)}}}};
-    }
-    if (table.selection) {
-      one["selection"] = {{"in_sample", finite_or_null(table.selection->in_sample)},
-                          {"nested", finite_or_null(table.selection->nested)},
-                          {"plain", finite_or_null(table.selection->plain)},
-                          {"gain_error", finite_or_null(table.selection->gain_error)},
-                          {"gain_degrees", table.selection->gain_degrees},
-                          {"gain_noise", finite_or_null(table.selection->gain_noise)},
-                          {"taken", table.selection->takes_selection}};
     }
     tables.push_back(std::move(one));
   }

@@ -22,11 +22,6 @@ constexpr double kFarBelow = 0.10;  // the median of trainings, as of members (r
 constexpr std::string_view kTrainedOn =
     "no interval, since members rank graphs of a split that they were trained on\n";
 
-// The score of members together at the centre of an interval.
-double honest_score(const TableJudgement& table) {
-  return table.takes_selection() ? table.selection->nested : table.kept;
-}
-
 // The parts of a table; the table itself if it is of one collection.
 std::span<const TableJudgement> parts_of(const TableJudgement& table) {
   return table.parts.empty() ? std::span(&table, 1) : std::span(table.parts);
@@ -47,16 +42,12 @@ TableJudgement mean_of_parts(const TableJudgement& table) {
   for (std::size_t t = 0; t < mean.without_training.size(); ++t)
     mean.without_training[t] =
         of([&](const TableJudgement& part) { return part.without_training[t]; });
-  if (mean.selection)
-    mean.selection->nested = of([](const TableJudgement& part) { return part.selection->nested; });
   return mean;
 }
 
 // The title, the line for these graphs, and for one training the line that limits it.
 std::string these_graphs_text(const TableIntervals& found, const std::string& source) {
-  const std::string text =
-      fmt::format("95 % intervals of members together{}\n  ",
-                  found.selected ? ", selected without each family in turn (nested)" : "");
+  const std::string text = "95 % intervals of members together\n  ";
   if (!found.these_graphs) {
     return text +
            no_run_line(found.columns > 1 ? "without one of them a graph has no score"
@@ -72,8 +63,7 @@ std::string these_graphs_text(const TableIntervals& found, const std::string& so
 RunScoreTable ensemble_scores(const TableJudgement& table) {
   RunScoreTable scores;
   for (std::size_t g = 0; g < table.graphs.size(); ++g) {
-    const double score =
-        table.takes_selection() ? table.selection->nested_graphs[g] : table.graphs[g].kept;
+    const double score = table.graphs[g].kept;
     if (std::isnan(score)) continue;
     scores.graphs.push_back(table.graphs[g].name);
     scores.families.push_back(table.graphs[g].family);
@@ -133,8 +123,7 @@ std::string collapse_line(const RunScoreTable& scores) {
 }
 
 TableIntervals table_intervals(const TableJudgement& table) {
-  TableIntervals result{
-      .score = table.kept, .nested = honest_score(table), .selected = table.takes_selection()};
+  TableIntervals result{.score = table.kept};
   const RunScoreTable scores = ensemble_scores(table);
   if (scores.scores.empty() || table.trained_on) return result;
   std::vector<double> without;
@@ -147,8 +136,7 @@ TableIntervals table_intervals(const TableJudgement& table) {
   result.trainings = static_cast<int>(table.without_training.size());
   if (result.trainings > 1) without = table.without_training;
   if (without.size() > 1 && all_finite(without))
-    result.these_graphs =
-        jackknife_interval(result.nested, without, kIntervalLevel, scores.reach());
+    result.these_graphs = jackknife_interval(result.score, without, kIntervalLevel, scores.reach());
   result.families = family_interval({&scores, 1});
   return result;
 }
@@ -165,20 +153,18 @@ TableIntervals final_intervals(std::span<const TableJudgement> tables) {
     const double share = static_cast<double>(parts_of(table).size()) / count;
     const TableIntervals found = table_intervals(mean_of_parts(table));
     result.score += share * found.score;
-    result.nested += share * found.nested;
-    result.selected = result.selected || found.selected;
     result.trainings = std::min(result.trainings, found.trainings);
     result.columns = std::max(result.columns, found.columns);
     if (found.these_graphs)
       spreads.push_back(
           {std::pow(share * found.these_graphs->error, 2), found.these_graphs->degrees});
   }
-  if (tables.empty()) result.score = result.nested = kNone;
+  if (tables.empty()) result.score = kNone;
   if (std::isnan(result.score)) return result;
   if (std::ranges::any_of(tables, &TableJudgement::trained_on)) return result;
   if (spreads.size() == tables.size())
     result.these_graphs =
-        t_interval(result.nested, satterthwaite(spreads), kIntervalLevel,
+        t_interval(result.score, satterthwaite(spreads), kIntervalLevel,
                    std::ranges::min(collections, {}, &RunScoreTable::lowest).reach());
   result.families = family_interval(collections);
   return result;
@@ -188,11 +174,7 @@ std::string final_interval_text(std::span<const TableJudgement> tables) {
   const TableIntervals found = final_intervals(tables);
   if (std::isnan(found.score)) return {};
   if (std::ranges::any_of(tables, &TableJudgement::trained_on)) return std::string(kTrainedOn);
-  const std::string note = fmt::format(
-      "members were selected on these graphs, so that score is too good; {:.4f} nested\n",
-      found.nested);
-  return (found.selected ? note : "") +
-         these_graphs_text(
+  return these_graphs_text(
              found, found.trainings > 1 ? "jackknife of trainings" : "jackknife of members") +
          family_text(found.families);
 }

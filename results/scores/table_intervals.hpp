@@ -22,9 +22,8 @@ nlohmann::json family_interval_json(const std::optional<FamilyInterval>& found);
 // 0.7512". Collapsed: far below the median. rare_line if none did, or with two trainings or fewer.
 std::string collapse_line(const RunScoreTable& scores);
 
-// Intervals of the score of members together, TableJudgement::kept. A selection biases that score:
-// the intervals are then of the nested score, with the selected weights. Graphs with an undefined
-// metric are ignored.
+// Intervals of the score of members together, TableJudgement::kept. Graphs with an undefined metric
+// are ignored.
 struct TableIntervals {
   // "These graphs": the jackknife over trainings, each left out with all its members. With one
   // training, the jackknife over its members says nothing about other trainings. Nothing for fewer
@@ -35,9 +34,6 @@ struct TableIntervals {
   // "Other families, this model only"; nothing for fewer than two families.
   std::optional<FamilyInterval> families = {};
   double score = 0;  // NaN if a collection has none; then there is no interval
-  // The centre of both intervals: the score, with members selected without each graph's family.
-  double nested = 0;
-  bool selected = false;  // whether a table takes its selection
 };
 TableIntervals table_intervals(const TableJudgement& table);
 

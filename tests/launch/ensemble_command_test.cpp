@@ -91,12 +91,6 @@ TEST_F(EnsembleCommand, TakesTwoImportsForTwoMembers) {
               AllOf(HasSubstr("\nwa member 0 "), HasSubstr("\nwb member 0 ")));
 }
 
-TEST_F(EnsembleCommand, ChoosesOnTheValidationSplitForTheTestSplit) {
-  EXPECT_THAT(output_of(call("ensemble a b --select greedy --keep-all --csv chosen.csv")),
-              AllOf(HasSubstr("chosen on the validation split"), HasSubstr("greedy selection"),
-                    HasSubstr("wrote chosen.csv")));
-}
-
 TEST_F(EnsembleCommand, WritesScoresThatItTakes) {
   output_of(call("predict a --split valid --csv ranking.csv --scores scores.h5 --keep-all"));
   // A submission may go to standard output, with nothing else.

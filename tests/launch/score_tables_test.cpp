@@ -154,7 +154,7 @@ TEST_F(ScoreTables, OfAForecast) {
 
 TEST_F(ScoreTables, OfEvaluate) {
   add("evaluate a", true);
-  add("evaluate a --combine rank_mean --select greedy --keep-all", true);
+  add("evaluate a --combine rank_mean --keep-all", true);
   add("evaluate a --split train");
   add("evaluate b --combine mean");
   add("evaluate d", true);
@@ -166,14 +166,14 @@ TEST_F(ScoreTables, OfEnsemblesThatScore) {
   add("ensemble a c --split valid --combine softmax --temperature 0.5 --scores both.h5", true);
   add("ensemble both.h5 --combine borda");
   add("ensemble a tile --split valid --keep-all");
-  add("ensemble c --select greedy --keep-all --csv test.csv");
+  add("ensemble c --keep-all --csv test.csv");
   add_file("test.csv", file("test.csv"));
   expect_golden("ensemble");
 }
 
 TEST_F(ScoreTables, OfPredictions) {
   add("ensemble --out-of-fold good/1 good/2 bad/1", true);
-  add("ensemble --out-of-fold good/1 good/2 bad/1 --select greedy --combine reciprocal_rank", true);
+  add("ensemble --out-of-fold good/1 good/2 bad/1 --combine reciprocal_rank", true);
   add("ensemble --out-of-fold split/1-0 split/1-1 split/2-0 split/2-1 --keep-all");
   add("ensemble tile.h5 --combine min_max --min-members 1", true);
   expect_golden("predictions");

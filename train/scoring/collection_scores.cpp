@@ -53,37 +53,19 @@ ScoringMembers scoring_members(const Dataset& dataset, const std::vector<const T
   return by;
 }
 
-// The weights of a selection on the validation split, for members that can be combined here too.
-std::vector<double> carried_weights(const Judgement& chosen, const Judgement& here) {
-  std::vector<double> weights = member_weights(chosen);
-  for (std::size_t m = 0; m < weights.size(); ++m) {
-    if (!here.used[m]) weights[m] = 0;
-  }
-  if (std::ranges::any_of(weights, [](double weight) { return weight > 0; })) return weights;
-  throw ConfigError(
-      fmt::format("{}: the members that were chosen on the validation split cannot rank the test "
-                  "split: their scores are not finite; leave out --select",
-                  here.collection));
-}
-
-// Judges the members and combines those that are left, or those that `chosen` says.
-CollectionResult combined_result(const InMemoryPredictions& scored, const ScoreRequest& request,
-                                 const std::optional<Judgement>& chosen) {
+// Judges the members and combines those that are left.
+CollectionResult combined_result(const InMemoryPredictions& scored, const ScoreRequest& request) {
   CollectionResult result;
   result.collection = scored.header().collection;
-  JudgementOptions options = request.judgement;
-  options.greedy = options.greedy && !chosen;
-  result.judgement = judge(scored, options);
-  result.chosen = chosen;
-  const std::vector<double> weights =
-      chosen ? carried_weights(*chosen, result.judgement) : member_weights(result.judgement);
+  result.judgement = judge(scored, request.judgement);
+  const std::vector<double> weights(result.judgement.used.begin(), result.judgement.used.end());
   for (const PredictionEntry& graph : scored.header().graphs) result.graphs.push_back(graph.name);
   for (const ScoresByMember& prediction : scored.predictions()) {
     if (request.means)
-      result.mean.push_back(combine_scored(prediction.scores, options.combination, weights));
+      result.mean.push_back(
+          combine_scored(prediction.scores, request.judgement.combination, weights));
   }
-  if (scored.evaluation())
-    result.evaluation = judged(*scored.evaluation(), result.judgement, weights);
+  if (scored.evaluation()) result.evaluation = judged(*scored.evaluation(), result.judgement);
   return result;
 }
 
@@ -94,14 +76,6 @@ CollectionResult score_collection(std::vector<const TrainedRun*> runs, const Sco
   std::ranges::stable_sort(
       runs, {}, [](const TrainedRun* run) { return run->experiment.ensemble.first_member; });
   require_other_trainings(runs, context);
-  std::optional<Judgement> chosen;
-  if (request.judgement.greedy && request.split == "test") {
-    ScoreRequest valid = request;
-    valid.split = "valid";
-    valid.means = false;
-    valid.scores.clear();
-    chosen = score_collection(runs, valid, context).judgement;
-  }
   DatasetOptions options = scored_data(*runs.front(), request);
   options.reduction = scored_reduction(runs);
   require_shards(options.shards, options.collection,
@@ -119,11 +93,6 @@ CollectionResult score_collection(std::vector<const TrainedRun*> runs, const Sco
     if (!request.scores.empty()) file.emplace(request.scores, *header);
   });
   session.limit(scoring_members(dataset, runs, header, session.members(), context.world));
-  if (request.judgement.greedy && session.is_limited()) {
-    throw ConfigError(
-        "--select greedy compares members on the same validation graphs, but each was trained on "
-        "those outside of its fold (ensemble.fold_over: train+valid); leave it out");
-  }
   context.enter("scoring");
   const auto score = [&](int draw) {
     CollectionResult result;
@@ -143,7 +112,7 @@ CollectionResult score_collection(std::vector<const TrainedRun*> runs, const Sco
     context.progress.finish();
     run_on_first_rank(context.world, [&] {
       if (file) file->finish();
-      result = combined_result(*scored, request, chosen);
+      result = combined_result(*scored, request);
     });
     file.reset();  // holds the first draw
     return result;

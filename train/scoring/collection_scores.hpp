@@ -18,7 +18,6 @@ struct ScoreRequest {
   std::string split = "valid";
   std::filesystem::path shards;
   bool means = false;  // whether to keep the combined score of every row
-  // The split `test` has no run times: with `greedy` members are selected on `valid`.
   JudgementOptions judgement = {};
   std::filesystem::path scores = {};  // prediction file to write; empty = none
   int draws = 1;  // number of draws of nodes, each scored separately, for a split with run times
@@ -33,7 +32,6 @@ struct CollectionResult {
   std::optional<Evaluation> evaluation;  // if the split has run times
   std::vector<Evaluation> more_draws;    // evaluations of the draws after the first one
   Judgement judgement;
-  std::optional<Judgement> chosen;  // of the split `valid`, if its selection is used for `test`
 };
 
 // Scores runs of one or several collections. Combines the members of all runs of a collection that
@@ -41,9 +39,8 @@ struct CollectionResult {
 // Scores a few graphs at a time. Rank 0 keeps the scores of a collection in memory, because members
 // are judged over all its graphs. Collective; rank 0 gets the results, other ranks empty ones.
 //
-// Throws ConfigError when runs of one collection have different graphs, when different lists of
-// collections share a collection, or when members are to be selected on graphs on which not all
-// members may be scored; also what require_other_trainings and judge throw.
+// Throws ConfigError when runs of one collection have different graphs, or when different lists of
+// collections share a collection; also what require_other_trainings and judge throw.
 std::vector<CollectionResult> score_runs(const std::vector<TrainedRun>& runs,
                                          const ScoreRequest& request, JobContext& context);
 

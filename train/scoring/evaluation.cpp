@@ -24,7 +24,7 @@ std::vector<double> targets_of(const Dataset& dataset, const ScoresByMember& pre
 
 // The weights of the combined members on the graph: 0 for a member whose scores are not all finite.
 std::vector<double> weights_on(const ScoresByMember& prediction, const Evaluation& evaluation) {
-  std::vector<double> weights = evaluation.weights;
+  std::vector<double> weights(evaluation.used.begin(), evaluation.used.end());
   for (std::size_t m = 0; m < weights.size(); ++m) {
     const std::vector<double>& scores = prediction.scores[m];
     if (scores.empty() || !all_finite(scores)) weights[m] = 0;
@@ -33,14 +33,6 @@ std::vector<double> weights_on(const ScoresByMember& prediction, const Evaluatio
 }
 
 constexpr std::string_view kNotFinite = "its loss was not finite";
-
-// Whether a selection gave members other weights.
-bool is_selected(const Evaluation& evaluation) {
-  for (std::size_t m = 0; m < evaluation.used.size(); ++m) {
-    if (evaluation.used[m] && evaluation.weights[m] != 1) return true;
-  }
-  return false;
-}
 
 // Whether members with scores are not combined.
 bool has_rejected(const Evaluation& evaluation) {
@@ -91,7 +83,6 @@ Evaluation start_evaluation(const ScoringSession& session, const std::vector<boo
   evaluation.slates = session.slates();
   evaluation.most_rows = most_rows;
   evaluation.used = use;
-  evaluation.weights.assign(use.begin(), use.end());
   evaluation.left_out.assign(use.size(), std::string(kNotFinite));
   evaluation.finite.assign(use.size(), true);
   evaluation.members.resize(use.size());
@@ -152,9 +143,8 @@ void add_graphs(Evaluation& evaluation, const std::vector<ScoresByMember>& predi
   });
 }
 
-Evaluation judged(Evaluation evaluation, const Judgement& judgement, std::vector<double> weights) {
+Evaluation judged(Evaluation evaluation, const Judgement& judgement) {
   evaluation.used = judgement.used;
-  evaluation.weights = std::move(weights);
   for (const Rejection& rejection : judgement.rejected)
     evaluation.left_out[rejection.member] = rejection.reason;
   for (std::size_t m = 0; m < evaluation.used.size(); ++m) {
@@ -201,11 +191,9 @@ Evaluation evaluate_members(const ScoringSession& session, std::span<const float
 std::string evaluation_table(const Evaluation& evaluation) {
   const auto columns = score_columns(evaluation.is_tile);
   std::string text = fmt::format(
-      "{} of the {} of {} together{} on the {} split{}\n\n", columns[0].name,
+      "{} of the {} of {} together on the {} split{}\n\n", columns[0].name,
       name_of(evaluation.combination.rule),
-      counted(std::ranges::count_if(evaluation.weights, [](double weight) { return weight > 0; }),
-              "member"),
-      is_selected(evaluation) ? ", selected on these graphs (too good)," : "", evaluation.split,
+      counted(std::ranges::count(evaluation.used, true), "member"), evaluation.split,
       evaluation.most_rows > 0 ? fmt::format(", at most {} rows a graph", evaluation.most_rows)
                                : "");
   if (evaluation.held_out_only) {

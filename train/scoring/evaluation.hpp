@@ -31,7 +31,6 @@ struct Evaluation {
   std::vector<GraphMetrics> ensemble;  // [graphs] of the combined members, without failed members
   std::vector<bool> used;              // [M] whether the member is combined
   std::vector<bool> finite;            // [M] whether all its scores are finite, if it is used
-  std::vector<double> weights;         // [M] weight of the member; 0 if not combined
   std::vector<std::string> left_out;   // [M] why the member is not combined
   Combination combination;
 
@@ -60,8 +59,8 @@ void add_graphs(Evaluation& evaluation, const std::vector<ScoresByMember>& predi
                 const Dataset& dataset, ThreadPool& pool);
 
 // The evaluation after judgement: without the metrics of members that are not combined, and with
-// the metrics of the combination with these weights.
-Evaluation judged(Evaluation evaluation, const Judgement& judgement, std::vector<double> weights);
+// the metrics of the combination.
+Evaluation judged(Evaluation evaluation, const Judgement& judgement);
 
 // Sorts the graphs by name; names are distinct.
 void sort_graphs(Evaluation& evaluation);

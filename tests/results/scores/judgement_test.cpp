@@ -242,53 +242,6 @@ TEST(Judgement, NamesTheMemberThatAColumnLacks) {
   EXPECT_THROW(judge(predictions, {.least_columns = 2}), ConfigError);
 }
 
-TEST(Judgement, SelectsMembersOnlyWhereThatIsWorthItOnFamiliesLeftOut) {
-  const Judgement good = judge(Predictions({3, 80, 80}, 0), {.keep_all = true, .greedy = true});
-  ASSERT_TRUE(good.tables.front().selection);
-  EXPECT_TRUE(good.tables.front().selection->takes_selection);
-  EXPECT_GT(good.tables.front().weights[0], 0.5);
-  EXPECT_EQ(member_weights(good), good.tables.front().weights);
-
-  const Judgement alike = judge(Predictions({10, 10, 10}, 0), {.keep_all = true, .greedy = true});
-  ASSERT_TRUE(alike.tables.front().selection);
-  if (!alike.tables.front().selection->takes_selection)
-    EXPECT_THAT(alike.tables.front().weights, ElementsAre(1, 1, 1));
-  EXPECT_THAT(judgement_text(alike), HasSubstr("greedy selection"));
-}
-
-// What is printed is of the members that were chosen.
-TEST(Judgement, ScoresGainsAndIntervalsAreThoseOfTheSelection) {
-  const Judgement good = judge(Predictions({3, 60, 80, 3}, 0), {.keep_all = true, .greedy = true});
-  const TableJudgement& table = good.tables.front();
-  ASSERT_TRUE(table.takes_selection());
-  EXPECT_NEAR(table.kept, table.selection->in_sample, 1e-12);
-  EXPECT_GT(table.kept, table.all);
-  EXPECT_GT(table.weights[0], 0);
-  double graphs = 0;
-  for (const GraphEvaluation& graph : table.graphs) {
-    graphs += graph.kept / static_cast<double>(table.graphs.size());
-    EXPECT_GT(graph.agreement, 0.75);  // of those that were taken
-  }
-  EXPECT_NEAR(graphs, table.kept, 1e-12);
-  for (const int m : {1, 2}) {
-    if (table.weights[m] == 0) EXPECT_THAT(table.gains[m], IsNan());
-  }
-  EXPECT_THAT(
-      judgement_text(good),
-      AllOf(HasSubstr("selected on these graphs, so too good"), HasSubstr("is above its noise"),
-            HasSubstr("intervals of members together, selected without each family")));
-}
-
-// Logarithms of softmax are larger for the faster ones, other than scores.
-TEST(Judgement, SelectsGoodMembersBySoftmaxToo) {
-  const Judgement good =
-      judge(Predictions({3, 80, 80}, 0),
-            {.combination = {CombinationRule::softmax, 1}, .keep_all = true, .greedy = true});
-  ASSERT_TRUE(good.tables.front().takes_selection());
-  EXPECT_GT(good.tables.front().weights[0], 0.5);
-  EXPECT_GT(good.tables.front().selection->nested, 0.8);
-}
-
 // Members 0 and 1 are of one training, though in two runs; the other runs are trainings of their
 // own: another seed, and other weights under the first one's seeds.
 TEST(Judgement, KnowsWhichMembersAreOfOneTraining) {
@@ -370,9 +323,9 @@ TEST(Judgement, GivesNoScoresWithoutRunTimes) {
   };
   Unmeasured predictions({5, 5, 5}, 0);
   for (PredictionEntry& graph : predictions.header().graphs) graph.split = "test";
-  const Judgement judgement = judge(predictions, {.greedy = true});
+  const Judgement judgement = judge(predictions, {});
   EXPECT_THAT(judgement.tables.front().kept, IsNan());
-  EXPECT_THAT(member_weights(judgement), ElementsAre(1, 1, 1));
+  EXPECT_THAT(judgement.used, ElementsAre(true, true, true));
 }
 
 // Two graphs of these limits.

@@ -94,21 +94,6 @@ TEST(TableIntervals, LeavesOutWholeTrainings) {
   EXPECT_EQ(json.at("trainings"), 4);
 }
 
-// The score on the graphs that chose the members is too good.
-TEST(TableIntervals, AreThoseOfTheNestedScoreWhereASelectionIsTaken) {
-  TableJudgement selected = table();
-  selected.selection.emplace();
-  selected.selection->takes_selection = true;
-  selected.selection->nested = 0.65;
-  selected.selection->nested_graphs = {0.75, 0.65, 0.55, kNone};
-  selected.gains = {0.01, kNone, 0.03};
-  const TableIntervals found = table_intervals(selected);
-  EXPECT_DOUBLE_EQ(found.these_graphs->value, 0.65);
-  EXPECT_EQ(found.columns, 2);
-  EXPECT_DOUBLE_EQ(found.families->interval.value, 0.65);
-  EXPECT_THAT(table_interval_text(selected), HasSubstr("(nested)"));
-}
-
 TEST(TableIntervals, FamiliesAreOfThisModelAndOfMeasuredGraphs) {
   const TableIntervals found = table_intervals(table());
   ASSERT_TRUE(found.families);

@@ -147,33 +147,6 @@ TEST(ScoreRuns, TellMembersTogetherFromTheMeanOfMembers) {
 }
 
 // Member 1 says the opposite of member 0, three times as loud, and spoils their mean.
-TEST(ScoreRuns, ChooseMembersOnTheValidationSplitForTheTestSplit) {
-  const TempDir folder;
-  std::vector<TrainedRun> runs{trained(folder / "run", {"ensemble.members=2", "optimizer.lr=0.01",
-                                                        "train.steps=120", "seed.init=2"})};
-  TrainedRun& run = runs.front();
-  ThreadPool pool(1);
-  const Network network = make_network(run.experiment, -1, pool);
-  const std::size_t length = run.flat.size() / 2;
-  std::copy_n(run.flat.begin(), length, run.flat.begin() + static_cast<std::ptrdiff_t>(length));
-  for (const ParameterEntry& entry : network.parameters().entries()) {
-    if (entry.group != ParameterGroup::output) continue;
-    for (std::int64_t i = entry.offset; i < entry.offset + entry.size(); ++i)
-      run.flat[length + static_cast<std::size_t>(i)] *= -3;
-  }
-  ScoreRequest request = kMean;
-  request.split = "test";
-  request.judgement.greedy = true;
-  const auto chosen = score(runs, request);
-  ASSERT_TRUE(chosen[0].chosen);
-  const auto& selection = chosen[0].chosen->tables.back().selection;
-  ASSERT_TRUE(selection);
-  ASSERT_TRUE(selection->takes_selection);
-  expect_near(chosen[0].mean, scores_of(run, 0, "test"));
-  request.judgement.greedy = false;
-  EXPECT_FALSE(score(runs, request)[0].chosen);
-}
-
 TEST(ScoreRuns, CombineMembersByTheRuleAskedFor) {
   const TempDir folder;
   const std::vector<TrainedRun> runs{trained(folder / "run", {"ensemble.members=2"})};
@@ -320,7 +293,6 @@ TEST(AddGraphs, AMemberWithAScoreThatIsNotFiniteHasNoMean) {
   predictions[1].scores[1][0] = std::nan("");
   Evaluation evaluation;
   evaluation.used = evaluation.finite = {true, true};
-  evaluation.weights = {1, 1};
   evaluation.members.resize(2);
   add_graphs(evaluation, predictions, data, pool);
   const std::vector<double> means = evaluation.member_means();
