@@ -7,8 +7,8 @@
 
 namespace tpudist {
 
-// An XLA program as in its protos (xla/service/hlo.proto, xla/xla_data.proto) and its text, without
-// literals. Plain data.
+// An XLA program as in its protos (xla/service/hlo.proto, xla/xla_data.proto), without literals.
+// Plain data.
 
 struct HloShape {
   std::int64_t element_type = 0;  // xla.PrimitiveType

@@ -10,7 +10,6 @@
 #include "core/mapped_file.hpp"
 #include "core/text.hpp"
 #include "data/hlo/proto_reader.hpp"
-#include "data/hlo/text_reader.hpp"
 
 namespace tpudist {
 namespace {
@@ -174,11 +173,13 @@ constexpr std::pair<std::string_view, std::string_view> kOthers[] = {
     {"\xef\xbb\xbf", "text behind a byte order mark: save it without the mark"},
     {"module ", "MLIR: dump HLO (--xla_dump_hlo_as_proto)"},
     {"ML\xefR", "MLIR: dump HLO (--xla_dump_hlo_as_proto)"},
+    {"HloModule ",
+     "HLO text: dump the proto (--xla_dump_hlo_as_proto), or make it from the text (`python -m "
+     "tpudist.hlo TEXT PROTO`)"},
     {"hlo_module {", "a proto as text: dump the proto (--xla_dump_hlo_as_proto)"}};
 
 Known known_content(data_view bytes, const std::string& where) {
   const std::string_view text(bytes.data(), bytes.size());
-  if (is_hlo_text(text)) return {HloFile::Kind::text, bytes};
   for (const auto& [begin, what] : kOthers)
     if (text.starts_with(begin)) throw DataError(fmt::format("{}: is {}", where, what));
   for (const auto read : {known_proto, known_after_length}) {
@@ -188,8 +189,8 @@ Known known_content(data_view bytes, const std::string& where) {
     }
   }
   throw DataError(fmt::format(
-      "{}: is damaged, or none of HloProto, HloModuleProto, HloSnapshot, ModuleTuningData, "
-      "TuningData and HLO text",
+      "{}: is damaged, or none of HloProto, HloModuleProto, HloSnapshot, ModuleTuningData and "
+      "TuningData",
       where));
 }
 
@@ -197,8 +198,8 @@ Known known_content(data_view bytes, const std::string& where) {
 
 std::string_view kind_name(HloFile::Kind kind) {
   // In the order of HloFile::Kind.
-  constexpr std::string_view kNames[] = {"HloModuleProto",   "HloProto",   "HloSnapshot",
-                                         "ModuleTuningData", "TuningData", "HLO text"};
+  constexpr std::string_view kNames[] = {"HloModuleProto", "HloProto", "HloSnapshot",
+                                         "ModuleTuningData", "TuningData"};
   return kNames[static_cast<std::size_t>(kind)];
 }
 
@@ -278,8 +279,6 @@ std::string HloFile::where(int index) const {
 std::string HloFile::name(int index) const {
   return impl_->read(where(index), [&] {
     const data_view bytes = impl_->modules.at(index);
-    if (impl_->kind == HloFile::Kind::text)
-      return read_text_module({bytes.data(), bytes.size()}, impl_->where).name;
     const auto module = impl_->is_tuned() ? first_message(bytes, 1) : bytes;
     const auto name = module ? first_message(*module, 1) : std::nullopt;
     return name ? printable(std::string(*name)) : std::string();
@@ -302,10 +301,6 @@ TunedModule HloFile::module(int index) const {
   const data_view bytes = impl_->modules.at(index);
   return impl_->read(where(index), [&] {
     TunedModule result;
-    if (impl_->kind == HloFile::Kind::text) {
-      result.module = read_text_module({bytes.data(), bytes.size()}, impl_->where);
-      return result;
-    }
     if (!impl_->is_tuned()) {
       result.module = read_module(pbf_reader{bytes});
       return result;

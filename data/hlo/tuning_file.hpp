@@ -29,7 +29,7 @@ struct TunedModule {
   bool tiles = false;  // whether the configurations are tile sizes
 };
 
-// An open file of protos or text. Literals are skipped in the file, so they take no memory. Methods
+// An open file of protos. Literals are skipped in the file, so they take no memory. Methods
 // that read throw DataError if the file was written or cut meanwhile. Immutable.
 class HloFile {
  public:
@@ -40,7 +40,6 @@ class HloFile {
     snapshot,       // HloSnapshot or HloUnoptimizedSnapshot: with inputs
     tuned_module,   // ModuleTuningData of the data set's layout collections
     tuned_modules,  // TuningData of its tile collections
-    text,           // one module, of --xla_dump_hlo_as_text
   };
 
   // Throws IoError, and DataError for a file of another kind or a damaged one.

@@ -74,7 +74,7 @@ struct MeasureArguments {
 };
 
 void add_common_options(Command command, MeasureArguments& to) {
-  command.add_option("file", to.module, "HLO of a module before layout assignment, proto or text")
+  command.add_option("file", to.module, "HLO of a module before layout assignment")
       .required()
       .existing_file();
   command.add_option("--default", to.standard, "The same program after layout assignment")

@@ -191,6 +191,25 @@ def test_mistakes_are_one_line(tmp_path):
         assert done.returncode in (2, 3) and message in done.stderr and len(done.stderr.splitlines()) == 1
 
 
+@pytest.mark.usefixtures("jax")
+def test_a_text_becomes_a_proto(tmp_path):
+    def inspect(file, *options):
+        return subprocess.run([program(), "inspect", str(file), *options], capture_output=True, text=True)
+
+    text, proto = MODULES / "layouts_before.txt", tmp_path / "before.hlo.pb"
+    refused = inspect(text)
+    assert refused.returncode == 3 and "`python -m tpudist.hlo TEXT PROTO`" in refused.stderr
+    command = [sys.executable, "-m", "tpudist.hlo", str(text), str(proto)]
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert (done.returncode, done.stdout + done.stderr) == (0, "")
+    made, dumped = (json.loads(inspect(file, "--json").stdout)["modules"][0] for file in (proto, BEFORE))
+    for key in ("nodes", "edges", "opcodes", "configurations"):
+        assert made[key] == dumped[key]
+    proto.write_text("HloModule broken\n")
+    done = subprocess.run([*command[:3], str(proto), str(text.parent / "no/folder")], capture_output=True, text=True)
+    assert done.returncode == 1 and len(done.stderr.splitlines()) == 1
+
+
 def test_a_python_without_jax_says_what_to_install(tmp_path):
     (tmp_path / "jaxlib").mkdir()
     (tmp_path / "jaxlib/__init__.py").write_text("raise ImportError('no jaxlib')\n")

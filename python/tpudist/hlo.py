@@ -5,12 +5,13 @@ from __future__ import annotations
 import dataclasses
 import pathlib
 import re
+import sys
 import tempfile
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from . import _extension
-from .errors import DataError
+from .errors import DataError, Error
 from .optional import load
 
 __all__ = ["Changes", "Program", "Space", "State", "first_line", "kept", "state_of"]
@@ -208,7 +209,7 @@ class Program:
         return load("jaxlib._jax", "'tpudist[measure]'").mlir.xla_computation_to_mlir_module(computation)
 
     def space(self, default: pathlib.Path, configs: str) -> Space:
-        """Its layouts, see Space.read. In text, tpudist numbers instructions in another order than XLA."""
+        """Its layouts, see Space.read, which takes no text."""
         if self.path.read_bytes()[:10] != b"HloModule ":
             return Space.read(self.path, default, configs)
         with tempfile.NamedTemporaryFile(prefix=self.path.stem + "-", suffix=".hlo.pb") as file:
@@ -281,3 +282,20 @@ def _varint(data: bytes, at: int) -> tuple[int, int]:
 def first_line(error: BaseException) -> str:
     """What an exception of XLA says first."""
     return (str(error).strip().splitlines() or [type(error).__name__])[0][:300]
+
+
+def main(words: Sequence[str]) -> int:
+    """`python -m tpudist.hlo TEXT PROTO`: makes the proto of a module from its text, by XLA's own parser."""
+    if len(words) != 2:
+        print("tpudist: error: python -m tpudist.hlo TEXT PROTO: give two files", file=sys.stderr)
+        return 2
+    try:
+        pathlib.Path(words[1]).write_bytes(Program(pathlib.Path(words[0])).proto)
+    except (Error, OSError) as error:
+        print(f"tpudist: error: {error}", file=sys.stderr)
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

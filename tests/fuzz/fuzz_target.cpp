@@ -10,17 +10,10 @@
 namespace tpudist::test {
 
 const std::vector<FuzzTarget>& fuzz_targets() {
-  static const std::vector<FuzzTarget> targets{npy_target(),
-                                               npz_target(),
-                                               hlo_proto_target(),
-                                               hlo_text_target(),
-                                               layout_configs_target(),
-                                               yaml_target(),
-                                               fold_file_target(),
-                                               safetensors_target(),
-                                               manifest_target(),
-                                               shard_target(),
-                                               checkpoint_target()};
+  static const std::vector<FuzzTarget> targets{
+      npy_target(),   npz_target(),       hlo_proto_target(),   layout_configs_target(),
+      yaml_target(),  fold_file_target(), safetensors_target(), manifest_target(),
+      shard_target(), checkpoint_target()};
   return targets;
 }
 

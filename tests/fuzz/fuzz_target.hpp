@@ -29,7 +29,6 @@ const std::vector<FuzzTarget>& fuzz_targets();
 FuzzTarget npy_target();
 FuzzTarget npz_target();
 FuzzTarget hlo_proto_target();
-FuzzTarget hlo_text_target();
 FuzzTarget yaml_target();
 FuzzTarget fold_file_target();
 FuzzTarget safetensors_target();

@@ -1,11 +1,11 @@
-// Modules of XLA: protos, tuning files and text, up to made configurations and the arrays of a graph.
+// Modules of XLA: protos and tuning files, up to made configurations and the arrays of a graph.
 
 #include "data/hlo/hlo_features.hpp"
 #include "data/hlo/layout_configs.hpp"
-#include "data/hlo/text_reader.hpp"
 #include "data/hlo/tuned_npz.hpp"
 #include "data/hlo/tuning_file.hpp"
 #include "tests/data/hlo/hlo_protos.hpp"
+#include "tests/data/hlo/sketched_module.hpp"
 #include "tests/fuzz/fuzz_target.hpp"
 
 namespace tpudist::test {
@@ -43,16 +43,6 @@ bool read_proto(std::string_view bytes) {
   });
   if (std::filesystem::exists(npz)) throw std::logic_error("a refused file left an NPZ behind");
   return read;
-}
-
-bool read_text(std::string_view bytes) {
-  return accepts([&] {
-    const HloModule module = read_text_module(bytes, "input.txt");
-    featurise(module, "input.txt");
-    LayoutSpace space = layout_space(module, {}, "input.txt");
-    group_alike(space);
-    make_configs(space);
-  });
 }
 
 using Sketches = std::vector<InstructionSketch>;
@@ -118,31 +108,12 @@ std::vector<std::string> proto_seeds() {
   return seeds;
 }
 
-std::vector<std::string> text_seeds() {
-  std::vector<std::string> seeds = files_below("tests/data/hlo/modules", ".txt");
-  const auto add = [&](const std::string& text) { seeds.push_back("HloModule m\n" + text); };
-  add("c {a = " + std::string(100'000, '('));
-  add("c {a = f32[] constant" + std::string(100'000, '{'));
-  add("c {a = f32[4611686018427387904,4611686018427387904,16] parameter(0)\n"
-      "ROOT r = f32[4611686018427387904,16,4611686018427387904] reshape(a)}");
-  add("c {a = f32[2,3,5,7,11,13,17,19] parameter(0)\n"
-      "ROOT r = f32[19,17,13,11,7,5,3,2] reshape(a)}");
-  add("c {a = f32[?,<=9] parameter(0)\nROOT d = f32[?] dot(a, a)}");
-  add("c {ROOT a = f32[] add(b)}");
-  add("c {a = f32[] call(), to_apply=d}");
-  return seeds;
-}
-
-constexpr std::string_view kDots = R"(HloModule m
-ENTRY e {
-  a = f32[2,3] parameter(0)
-  b = f32[3,4] parameter(1)
-  d = f32[2,4] dot(a, b), lhs_contracting_dims={1}, rhs_contracting_dims={0}
-  ROOT r = f32[8] reshape(d)
-})";
-
 bool read_layout_configs(std::string_view bytes) {
-  LayoutSpace space = layout_space(read_text_module(kDots, "m"), {}, "m");
+  LayoutSpace space = layout_space(sketched_module("a = f32[2,3] parameter(0)\n"
+                                                   "b = f32[3,4] parameter(1)\n"
+                                                   "d = f32[2,4] dot(a, b)\n"
+                                                   "r = f32[8] reshape(d)"),
+                                   {}, "m");
   return accepts([&] {
     json_configs(space, bytes, "configs.json");
     make_configs(space);
@@ -168,10 +139,6 @@ FuzzTarget layout_configs_target() {
 
 FuzzTarget hlo_proto_target() {
   return {"hlo_proto", read_proto, proto_seeds};
-}
-
-FuzzTarget hlo_text_target() {
-  return {"hlo_text", read_text, text_seeds};
 }
 
 }  // namespace tpudist::test

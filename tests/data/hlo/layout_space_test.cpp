@@ -7,11 +7,11 @@
 #include <set>
 
 #include "core/error.hpp"
-#include "data/hlo/text_reader.hpp"
 #include "data/hlo/tuned_npz.hpp"
 #include "data/hlo/tuning_file.hpp"
 #include "data/npz/npz_reader.hpp"
 #include "tests/data/hlo/hlo_protos.hpp"
+#include "tests/data/hlo/sketched_module.hpp"
 #include "tests/support/real_data.hpp"
 #include "tests/support/thrown.hpp"
 
@@ -25,8 +25,7 @@ using ::testing::StartsWith;
 using States = std::set<LayoutState>;
 
 LayoutSpace space_of(const std::string& instructions) {
-  return layout_space(read_text_module("HloModule m\nmain {\n" + instructions + "\n}\n", "m"), {},
-                      "m");
+  return layout_space(sketched_module(instructions), {}, "m");
 }
 
 std::vector<std::string> texts_of(const ConfigurableNode& node) {
@@ -149,8 +148,8 @@ TEST(LayoutSpace, ReadsConfigurationsThatNameInstructions) {
 }
 
 TEST(LayoutSpace, TakesDefaultsFromADumpAfterLayoutAssignment) {
-  const HloModule before = HloFile(jax_modules() / "layouts_before.txt").module(0).module;
-  HloModule after = HloFile(jax_modules() / "layouts_after.txt").module(0).module;
+  const HloModule before = HloFile(jax_modules() / "layouts_before.pb").module(0).module;
+  HloModule after = HloFile(jax_modules() / "layouts_after.pb").module(0).module;
   LayoutSpace space = layout_space(before, {}, "m");
   const std::size_t all = space.nodes.size();
   EXPECT_EQ(set_standards(space, before, after), all);
@@ -294,9 +293,7 @@ TEST(LayoutSpace, HoldsTheMeasuredStatesOfResNetAndItsEightGroups) {
 // Every case that JAX can or cannot constrain.
 LayoutSpace space() {
   LayoutSpace space = layout_space(
-      read_text_module(
-          "HloModule m\n"
-          "main {\n"
+      sketched_module(
           "x.1 = f32[32,5,5,256] parameter(0), metadata={op_name=\"x\"}\n"
           "k = f32[3,3,256,256] parameter(1)\n"
           "s = f32[] parameter(2)\n"
@@ -310,9 +307,7 @@ LayoutSpace space() {
           "lambda = f32[5,5] dot(turned, turned), metadata={op_name=\"jit(f)/dot_general\"}\n"
           "dot.2 = f32[5,5] dot(lambda, lambda), metadata={op_name=\"jit(f)/dot_general\"}\n"
           "scalar = f32[1] reshape(s), metadata={op_name=\"jit(f)/reshape\"}\n"
-          "made = f32[25] reshape(dot.2)\n"
-          "}\n",
-          "m"),
+          "made = f32[25] reshape(dot.2)"),
       {}, "m");
   return space;
 }

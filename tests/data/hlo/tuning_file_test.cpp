@@ -1,6 +1,8 @@
 #include "data/hlo/tuning_file.hpp"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
+#include <zlib.h>
 
 #include <algorithm>
 #include <fstream>
@@ -13,6 +15,7 @@
 #include "data/npz/npz_reader.hpp"
 #include "data/schema/feature_schema.hpp"
 #include "tests/data/hlo/hlo_protos.hpp"
+#include "tests/data/hlo/sketched_module.hpp"
 #include "tests/support/temp_dir.hpp"
 #include "tests/support/thrown.hpp"
 
@@ -98,9 +101,67 @@ TEST_F(TuningFileTest, TellsTheProtosApart) {
   }
   EXPECT_THAT(refusal("\x1f\x8b\x08"), HasSubstr("is compressed by gzip: unpack it"));
   EXPECT_THAT(refusal("module @jit_f {"), HasSubstr("is MLIR: dump HLO"));
+  EXPECT_THAT(refusal("HloModule m\n"),
+              HasSubstr("is HLO text: dump the proto (--xla_dump_hlo_as_proto), or make it from "));
   EXPECT_THAT(refusal("HloMod"), HasSubstr("none of HloProto"));
   EXPECT_THAT(refusal(std::string(1000, '\xff')), HasSubstr("is damaged"));
   EXPECT_THAT(refusal(""), HasSubstr("is empty"));
+}
+
+template <typename T>
+std::string crc(const std::vector<T>& values) {
+  return fmt::format("{:08x}", ::crc32(0, reinterpret_cast<const Bytef*>(values.data()),
+                                       static_cast<uInt>(values.size() * sizeof(T))));
+}
+
+// tests/golden/hlo_modules.py made the modules with JAX, and reads them by the rules on its own.
+TEST_F(TuningFileTest, ModulesOfJaxHaveTheGoldenArrays) {
+  std::ifstream golden(jax_modules() / "golden.txt");
+  int modules = 0;
+  for (std::string name; golden >> name; ++modules) {
+    std::int64_t nodes = 0, edges = 0;
+    std::string features, opcodes, pairs, splits;
+    golden >> nodes >> edges >> features >> opcodes >> pairs >> splits;
+    const HloGraph graph =
+        featurise(HloFile(jax_modules() / (name + ".pb")).module(0).module, name);
+    EXPECT_EQ(graph.nodes(), nodes) << name;
+    EXPECT_EQ(std::ssize(graph.edges), 2 * edges) << name;
+    EXPECT_EQ(crc(graph.node_features), features) << name;
+    EXPECT_EQ(crc(graph.opcodes), opcodes) << name;
+    EXPECT_EQ(crc(graph.edges), pairs) << name;
+    EXPECT_EQ(crc(graph.node_splits), splits) << name;
+  }
+  EXPECT_EQ(modules, 22);
+}
+
+TEST_F(TuningFileTest, RefusesWhatXlaWouldNotCompile) {
+  // Of a module with this instruction b, which `change` changes.
+  const auto of = [](const std::string& b, const auto& change) {
+    HloModule module = sketched_module("a = f32[2,3] parameter(0)\n" + b);
+    change(module.computations[0].instructions[1]);
+    return message_of<DataError>([&] { featurise(module, "f"); });
+  };
+  const auto dimensions = [](std::vector<std::int64_t> all) {
+    return [=](HloInstruction& b) { b.dimensions = all; };
+  };
+  const auto contracted = [](std::int64_t lhs, std::int64_t rhs) {
+    return [=](HloInstruction& b) { b.lhs_dimensions = {lhs}, b.rhs_dimensions = {rhs}; };
+  };
+  const auto same = [](HloInstruction&) {};
+  const std::string none = "f: b in main: names dimensions twice, or others than those of a tensor";
+  EXPECT_EQ(of("b = f32[2,2] dot(a, a)", contracted(1, 1)), "");
+  EXPECT_EQ(of("b = f32[2,2] dot(a, a)", contracted(9, 1)), none + " of 2");
+  EXPECT_EQ(of("b = f32[2,2] dot(a, a)", contracted(1, -1)), none + " of 2");
+  EXPECT_EQ(of("b = f32[2,9,3] broadcast(a)", dimensions({0, 2})), "");
+  EXPECT_EQ(of("b = f32[2,9,3] broadcast(a)", dimensions({0, 3})), none + " of 3");
+  EXPECT_EQ(of("b = f32[3,2] transpose(a)", dimensions({1, 1})), none + " of 2");
+  EXPECT_EQ(of("b = f32[2,3] iota()", dimensions({2})), none + " of 2");
+  EXPECT_EQ(of("b = f32[2,3] convolution(a, a), dim_labels=bf_io->bf", same), "");
+  EXPECT_EQ(of("b = f32[2,3] convolution(a, a), dim_labels=b0f_0io->b0f", same), none + " of 2");
+  EXPECT_EQ(of("b = f32[2] unknown(a)", dimensions({7})), "");  // may mean others
+  EXPECT_EQ(of("b = f32[2,3] add(a)", same), "f: b in main: add takes 2 operands, not 1");
+  EXPECT_EQ(of("b = f32[2,3] parameter(0)", same),
+            "f: b in main: two parameters have the number 0");
 }
 
 TEST_F(TuningFileTest, MakesTheGraphOfAModule) {

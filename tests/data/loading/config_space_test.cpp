@@ -4,7 +4,7 @@
 
 #include <set>
 
-#include "data/hlo/text_reader.hpp"
+#include "tests/data/hlo/sketched_module.hpp"
 #include "tests/data/loading/dataset_case.hpp"
 
 namespace tpudist::test {
@@ -17,15 +17,13 @@ using Point = ConfigSpace::Point;
 
 // Groups of operations 0 and 2, of 1, and of 3, with 2, 2 and 9 choices. Operation 4 has one state.
 LayoutSpace layouts() {
-  LayoutSpace space = layout_space(read_text_module("HloModule m\nmain {\n"
-                                                    "p = f32[4,6] parameter(0)\n"
-                                                    "q = f32[3,5] parameter(1)\n"
-                                                    "a = f32[4,6] reshape(p)\n"
-                                                    "b = f32[4,6] reshape(p)\n"
-                                                    "c = f32[4,6] reshape(p)\n"
-                                                    "d = f32[4,6] dot(p, p)\n"
-                                                    "e = f32[5,3] reshape(q)\n}\n",
-                                                    "m"),
+  LayoutSpace space = layout_space(sketched_module("p = f32[4,6] parameter(0)\n"
+                                                   "q = f32[3,5] parameter(1)\n"
+                                                   "a = f32[4,6] reshape(p)\n"
+                                                   "b = f32[4,6] reshape(p)\n"
+                                                   "c = f32[4,6] reshape(p)\n"
+                                                   "d = f32[4,6] dot(p, p)\n"
+                                                   "e = f32[5,3] reshape(q)"),
                                    {}, "m");
   space.nodes[4].states.resize(1);
   space.nodes[4].standard = 0;
