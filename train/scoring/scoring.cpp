@@ -5,6 +5,7 @@
 #include <numeric>
 #include <semaphore>
 #include <string>
+#include <utility>
 
 #include "core/mutex.hpp"
 #include "dist/collectives/assignment.hpp"
@@ -53,9 +54,9 @@ class ShareOfProgress {
 // Runs blocks of configurations. Thread-safe.
 class BlockScorer {
  public:
-  BlockScorer(const Network& network, std::span<const float> flat, const UnitBuilder& units,
+  BlockScorer(const Network& network, Parameters parameters, const UnitBuilder& units,
               const ScoringOptions& options)
-      : network_(network), parameters_(network.place(flat)), units_(units), options_(options) {}
+      : network_(network), parameters_(std::move(parameters)), units_(units), options_(options) {}
 
   // Writes the scores of a slate into out, [members][K].
   void score(const Slate& slate, int members, double* out) const {
@@ -240,7 +241,7 @@ std::vector<ScoresByMember> score_graphs(const Network& network, std::span<const
   const SharedBlocks shared = share_blocks(permutations.rows(), scoring, members, context.world);
   std::vector<double> own;
   run_on_all_ranks(context.world, [&] {
-    const BlockScorer scorer(network, flat, units, options);
+    const BlockScorer scorer(network, network.place(flat), units, options);
     own = score_blocks(scorer, dataset, permutations.rows(), shared, scores, context);
   });
   const std::vector<double> all = all_gather_variable<double>(context.world, own);
@@ -248,12 +249,12 @@ std::vector<ScoresByMember> score_graphs(const Network& network, std::span<const
   return predictions;
 }
 
-std::vector<std::vector<double>> score_slate(const Network& network, std::span<const float> flat,
+std::vector<std::vector<double>> score_slate(const Network& network, const Parameters& parameters,
                                              int members, const UnitBuilder& units,
                                              const Slate& slate, const ScoringOptions& options) {
   const std::size_t configs = slate.configs.size();
   std::vector<double> all(static_cast<std::size_t>(members) * configs);
-  BlockScorer(network, flat, units, options).score(slate, members, all.data());
+  BlockScorer(network, parameters, units, options).score(slate, members, all.data());
   std::vector<std::vector<double>> scores;
   for (std::size_t at = 0; at < all.size(); at += configs)
     scores.emplace_back(all.begin() + at, all.begin() + at + configs);

@@ -53,8 +53,8 @@ std::vector<ScoresByMember> score_graphs(const Network& network, std::span<const
 
 // [members][K] the scores of a slate that may have configurations that its graph has not, with the
 // bits of score_graphs. Not collective. Only if the network has no kept_channels(), a configuration's
-// score depends on the rest of its block by rounding.
-std::vector<std::vector<double>> score_slate(const Network& network, std::span<const float> flat,
+// score depends on the rest of its block by rounding. A device copies weights that are not placed.
+std::vector<std::vector<double>> score_slate(const Network& network, const Parameters& parameters,
                                              int members, const UnitBuilder& units,
                                              const Slate& slate, const ScoringOptions& options);
 

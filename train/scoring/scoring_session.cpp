@@ -11,7 +11,6 @@
 #include "core/aligned.hpp"
 #include "core/error.hpp"
 #include "core/hash.hpp"
-#include "core/means.hpp"
 #include "core/mutex.hpp"
 #include "data/shards/shard_reader.hpp"
 #include "dist/health/agreement.hpp"
@@ -109,12 +108,13 @@ class ScoringSession::Scorer {
     const auto members = static_cast<int>(members_);
     ScoringOptions options{block_};
     std::vector<std::int64_t> channels = network_.kept_channels();
+    const Parameters parameters = placed(weights);
     if (bytes == 0 || channels.empty() || !units_.fixes_order())
-      return tpudist::score_slate(network_, weights, members, units_, slate, options);
+      return tpudist::score_slate(network_, parameters, members, units_, slate, options);
     std::unique_ptr<KeptRows> kept = take_kept(slate.graph);
     if (!kept) kept = std::make_unique<KeptRows>(std::move(channels), members, bytes);
     options.kept = kept.get();
-    auto scores = tpudist::score_slate(network_, weights, members, units_, slate, options);
+    auto scores = tpudist::score_slate(network_, parameters, members, units_, slate, options);
     const MutexLock lock(mutex_);
     kept_[slate.graph].push_back(std::move(kept));
     return scores;
@@ -161,6 +161,13 @@ class ScoringSession::Scorer {
     return scored;
   }
 
+  // The weights of a slate, which a device copies once.
+  Parameters placed(std::span<const float> weights) const {
+    const MutexLock lock(mutex_);
+    if (!placed_ || placed_->flat.data() != weights.data()) placed_ = network_.place(weights);
+    return *placed_;
+  }
+
   // Kept rows that no call uses; null if there are none.
   std::unique_ptr<KeptRows> take_kept(int graph) const {
     const MutexLock lock(mutex_);
@@ -178,6 +185,7 @@ class ScoringSession::Scorer {
   const Dataset& data_;
   UnitBuilder units_;
   mutable Mutex mutex_;
+  mutable std::optional<Parameters> placed_ TPUDIST_GUARDED_BY(mutex_);
   mutable std::map<int, std::vector<std::unique_ptr<KeptRows>>> kept_
       TPUDIST_GUARDED_BY(mutex_);  // of each graph
 };

@@ -85,7 +85,8 @@ class ScoringSession {
 
   // [M][K] the scores of configurations that graph `slate.graph` need not have, by tpudist::
   // score_slate. `slate` has a state table of its own, or the states of the graph. Each rank
-  // computes all. States of rows are kept for later slates (KeptRows).
+  // computes all. States of rows and a device's copy of the weights are kept for later slates, so
+  // the numbers in `weights` must not change between calls (KeptRows).
   std::vector<std::vector<double>> score_slate(const MemberWeights& weights,
                                                const Slate& slate) const;
 

@@ -15,6 +15,7 @@
 #include "tests/train/tiny_run.hpp"
 #include "train/loop/forecast.hpp"
 #include "train/loop/training_step.hpp"
+#include "train/scoring/scoring_session.hpp"
 #include "train/units/training_setup.hpp"
 
 namespace tpudist {
@@ -286,6 +287,33 @@ TEST(DeviceTraining, WeightsComeDownWhereTheyAreRead) {
   const CountedSteps changed(experiment,
                              [](TrainingState& state) { state.change_weights().flat[0] += 1; });
   EXPECT_NE(numbers_of(changed.state), expected);
+}
+
+// Slates of a search copy the weights to the device once; other weights are copied again.
+TEST(DeviceTraining, ASearchPlacesItsWeightsOnce) {
+  const Experiment experiment = small_experiment({"ensemble={members: 2, vary: [init]}"});
+  const std::unique_ptr<Communicator> world = make_self_communicator();
+  ThreadPool pool(1, use_one_thread_per_worker);
+  NoProgress progress;
+  JobContext context{*world, pool, on_device(), progress};
+  const Network network = make_network(experiment, 0, pool);
+  std::vector<float> flat(static_cast<std::size_t>(2 * network.parameters().length()), 0.01f),
+      other(flat.size(), 0.02f);
+  const Dataset data = Dataset::open(experiment.training_data(), pool);
+  ScoringSession session(data, context);
+  session.add(experiment, network);
+  const std::vector<std::int64_t> rows{0, 1, 2};
+  const Slate slate = data.slate(0, rows);
+  const auto bytes_of = [&](const std::vector<float>& weights) {
+    const std::int64_t before = network.copies().uploaded_bytes;
+    EXPECT_EQ(session.score_slate({weights}, slate).size(), 2u);
+    return network.copies().uploaded_bytes - before;
+  };
+  const std::int64_t first = bytes_of(flat), second = bytes_of(flat);
+  EXPECT_GE(first - second, std::ssize(flat) * static_cast<std::int64_t>(sizeof(float)));
+  EXPECT_GT(second, 0);
+  EXPECT_EQ(bytes_of(flat), second);
+  EXPECT_EQ(bytes_of(other), first);
 }
 
 // A bit of a gradient that the last rank receives in the third step, on the CPU and on the device.
