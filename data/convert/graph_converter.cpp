@@ -1,7 +1,5 @@
 #include "data/convert/graph_converter.hpp"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <limits>
 

@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
-#include <string>
 
 #include "core/error.hpp"
 #include "data/hdf5/element_type.hpp"

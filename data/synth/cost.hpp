@@ -5,7 +5,6 @@
 #include <span>
 #include <vector>
 
-#include "data/schema/collection.hpp"
 #include "data/synth/program.hpp"
 
 namespace tpudist::synth {

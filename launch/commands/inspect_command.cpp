@@ -8,7 +8,6 @@
 #include <string>
 #include <vector>
 
-#include "core/error.hpp"
 #include "core/file_system.hpp"
 #include "core/numbers.hpp"
 #include "core/text_table.hpp"
@@ -188,7 +187,7 @@ void add_inspect_command(Command app) {
       "With --ceiling the Kendall tau that a perfect ranking of each graph would score, because "
       "its measurements\n"
       "are noisy, from those that were repeated.\n\n"
-      "A file of HLO (protos or text) in place of the shards: its modules, the operations whose "
+      "A file of HLO in place of the shards: its modules, the operations whose "
       "layouts can be\n"
       "configured, their states, and the groups that change together. With --run also how far it "
       "lies from\n"

@@ -1,7 +1,5 @@
 #include "launch/commands/inspect.hpp"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <nlohmann/json.hpp>
 #include <optional>

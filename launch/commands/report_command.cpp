@@ -1,8 +1,5 @@
-#include <fmt/format.h>
-
 #include <filesystem>
 #include <memory>
-#include <system_error>
 #include <vector>
 
 #include "core/file_system.hpp"

@@ -6,7 +6,6 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 #include <string_view>
-#include <utility>
 #include <vector>
 
 #include "core/numbers.hpp"

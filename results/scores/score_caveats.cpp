@@ -1,11 +1,9 @@
 #include "results/scores/score_caveats.hpp"
 
 #include <algorithm>
-#include <cmath>
 #include <nlohmann/json.hpp>
 
 #include "core/json.hpp"
-#include "core/means.hpp"
 #include "statistics/ranking/metrics.hpp"
 
 namespace tpudist {
