@@ -20,10 +20,6 @@ std::string number(double value) {
   return std::isnan(value) ? "-" : fmt::format("{:.4f}", value);
 }
 
-std::string gain(double value) {
-  return std::isnan(value) ? "-" : fmt::format("{:+.4f}", value);
-}
-
 std::string rejection_lines(const Judgement& judgement) {
   std::string text;
   for (std::size_t m = 0; m < judgement.failed.size(); ++m) {

@@ -1,6 +1,5 @@
 #include "statistics/ranking/predicted_gain.hpp"
 
-#include <algorithm>
 #include <cmath>
 #include <vector>
 

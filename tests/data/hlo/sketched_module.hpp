@@ -4,7 +4,9 @@
 #include <map>
 #include <regex>
 #include <sstream>
+#include <stdexcept>
 #include <string>
+#include <utility>
 
 #include "core/text.hpp"
 #include "data/hlo/hlo_module.hpp"
@@ -16,18 +18,22 @@ namespace tpudist::test {
 // source_line of the metadata.
 inline HloModule sketched_module(const std::string& lines) {
   const std::regex instruction(R"(\s*(\S+) = f32\[([\d,]*)\] ([\w-]+)\(([^)]*)\)(.*))");
-  const std::regex labels(R"(dim_labels=(\w+)_(\w+)->(\w+))"),
-      source(R"(source_file="([^"]*)") "),
-      line_number(R"(source_line=(\d+))"),
-      op_name(R"(op_name="((?:\\.|[^"\\])*)") ");
-      HloComputation main{.name = "main", .id = 1};
+  const std::regex labels(R"(dim_labels=(\w+)_(\w+)->(\w+))");
+  const std::regex op_name(R"re(op_name="((?:\\.|[^"\\])*)")re");
+  const std::regex source(R"re(source_file="([^"]*)")re"), line_number(R"(source_line=(\d+))");
+  HloComputation only;
+  only.name = "main";
+  only.id = 1;
   std::map<std::string, std::int64_t> ids;
   std::istringstream text(lines);
   for (std::string line; std::getline(text, line);) {
     std::smatch found, part;
     if (!std::regex_match(line, found, instruction))
       throw std::logic_error("no instruction: " + line);
-    HloInstruction own{.name = found[1], .opcode = found[3], .id = std::ssize(ids) + 1};
+    HloInstruction own;
+    own.name = found[1];
+    own.opcode = found[3];
+    own.id = std::ssize(ids) + 1;
     own.shape.element_type = 11;
     for (const std::string& size : split(found[2].str(), ','))
       if (!size.empty()) own.shape.dimensions.push_back(std::stoll(size));
@@ -35,15 +41,20 @@ inline HloModule sketched_module(const std::string& lines) {
       own.shape.minor_to_major.push_back(d);
     if (own.opcode == "parameter") own.parameter_number = std::stoll(found[4]);
     for (const std::string& operand : split(found[4].str(), ','))
-      if (own.opcode != "parameter") own.operands.push_back(ids.at(std::string(trim(operand))));
+      if (own.opcode != "parameter" && !operand.empty())
+        own.operands.push_back(ids.at(std::string(trim(operand))));
     const std::string attributes = found[5];
     if (std::regex_search(attributes, part, labels)) {
       const std::string input = part[1], kernel = part[2], output = part[3];
       const auto place = [](const std::string& all, char label) {
         return static_cast<std::int64_t>(all.find(label));
       };
-      own.convolution = {place(input, 'b'),  place(input, 'f'),  place(kernel, 'i'),
-                         place(kernel, 'o'), place(output, 'b'), place(output, 'f')};
+      own.convolution.input_batch = place(input, 'b');
+      own.convolution.input_feature = place(input, 'f');
+      own.convolution.kernel_input_feature = place(kernel, 'i');
+      own.convolution.kernel_output_feature = place(kernel, 'o');
+      own.convolution.output_batch = place(output, 'b');
+      own.convolution.output_feature = place(output, 'f');
       for (char digit = '0'; input.find(digit) != std::string::npos; ++digit) {
         own.convolution.input_spatial.push_back(place(input, digit));
         own.convolution.kernel_spatial.push_back(place(kernel, digit));
@@ -55,10 +66,13 @@ inline HloModule sketched_module(const std::string& lines) {
       std::regex_search(attributes, part, line_number);
       own.source = source_text(file, part.empty() ? 0 : std::stoll(part[1]));
     }
-    ids[own.name] = main.root = own.id;
-    main.instructions.push_back(std::move(own));
+    ids[own.name] = only.root = own.id;
+    only.instructions.push_back(std::move(own));
   }
-  return {"m", {std::move(main)}};
+  HloModule module;
+  module.name = "m";
+  module.computations.push_back(std::move(only));
+  return module;
 }
 
 }  // namespace tpudist::test

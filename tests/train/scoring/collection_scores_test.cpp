@@ -293,7 +293,6 @@ TEST(AddGraphs, AMemberWithAScoreThatIsNotFiniteHasNoMean) {
   predictions[1].scores[1][0] = std::nan("");
   Evaluation evaluation;
   evaluation.used = evaluation.finite = {true, true};
-  evaluation.weights = {1, 1};
   evaluation.members.resize(2);
   add_graphs(evaluation, predictions, data, pool);
   const std::vector<double> means = evaluation.member_means();
