@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """What can be learned from the layouts of examples/measured_layouts: the table of docs/measured.md.
 
-    bench/measured_layouts.py [--build build/release] [--work measured] [--seeds 3] [--steps 400]
+    bench/measured_layouts.py [--build build/release] [--work measured] [--seeds 3] [--steps 150]
 
 Trains with five folds over the ten families, three times each, and scores every program by members that never saw its
 family. Beside them: boosted trees on counts of states, fitted on the same folds, and the bytes of the copies in the
@@ -74,7 +74,7 @@ def main():
     parser.add_argument("--build", type=pathlib.Path, default=SOURCE / "build/release")
     parser.add_argument("--work", type=pathlib.Path, default=pathlib.Path("measured"))
     parser.add_argument("--seeds", type=int, default=3)
-    parser.add_argument("--steps", type=int, default=400)
+    parser.add_argument("--steps", type=int, default=150)
     options = parser.parse_args()
     work, tpudist = options.work.resolve(), options.build.resolve() / "tpudist"
 
@@ -125,7 +125,8 @@ def main():
     found["random order"] = [own.at_random() for own in programs]
     ceilings = [manifest[own.name]["ceiling"] for own in programs]
 
-    print(f"{options.seeds} trainings of {options.steps} steps together; {len(programs)} programs, {len({own.family for own in programs})} families")
+    print(f"{options.seeds} trainings of {options.steps} steps together; {len(programs)} programs, "
+          f"{len({own.family for own in programs})} families")
     print("| | tau | slowdown at 1 | at 5 | at 10 | first against default |")
     print("|---|---|---|---|---|---|")
     for title, rows in found.items():

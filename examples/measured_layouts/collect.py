@@ -10,6 +10,7 @@ Needs the jax and the tpudist of this Python.
 """
 import argparse
 import contextlib
+import json
 import math
 import pathlib
 import random
@@ -70,10 +71,10 @@ def configurations(space, name, count):
 
 
 def timed(calls, rounds):
-    """Nanoseconds of each program, by number, for each round, and what the journal keeps of how. This machine has guests that slow everything by up to
-    half for some seconds, so short sweeps over all programs (each called twice, in random order; the second call
-    counts) are dealt to the rounds in turn. A program's time in a round is the median over its sweeps, each corrected
-    by how slow it was for all programs."""
+    """Nanoseconds of each program, by number, for each round, and how they were found, for the journal. A virtual
+    machine is slower by up to half for some seconds, presumably by other guests. So short sweeps over all programs (each called
+    twice, in random order; the second call counts) are dealt to the rounds in turn. A program's time in a round is the
+    median over its sweeps, each corrected by how slow it was for all programs."""
     order, rng, sweeps = sorted(calls), random.Random(1), []
     end = time.monotonic() + TIMING_S
     while time.monotonic() < end or len(sweeps) < LEAST_SWEEPS * rounds:
@@ -125,6 +126,7 @@ def main():
     parser.add_argument("--rounds", type=int, default=4)
     parser.add_argument("--part", default="0/1")
     parser.add_argument("--alone", default="")
+    parser.add_argument("--missing", action="store_true", help="only programs that manifest.json lacks")
     parser.add_argument("--program", help="only this one, in this process")
     options = parser.parse_args()
     if options.program:
@@ -135,10 +137,13 @@ def main():
         part = options.work / f"dumps-{time.time_ns()}"
         subprocess.run([sys.executable, HERE / "programs.py", part], check=True)
         part.replace(dumps)
+    packed = json.loads((HERE / "manifest.json").read_text())["programs"] if options.missing else []
     own, parts = map(int, options.part.split("/"))
     small = sorted(dumps.glob("*_inference.before.pb")), sorted(dumps.glob("*_train.before.pb"))  # small ones first
     for path in [path for paths in small for path in paths[own::parts]]:
         name = path.name.removesuffix(".before.pb")
+        if name in {one["name"] for one in packed}:
+            continue
         (options.work / name).mkdir(exist_ok=True)
         if not (options.work / name / f"done-{options.configs}-{options.rounds}").exists():
             # A process of its own frees all compiled programs.

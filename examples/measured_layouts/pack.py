@@ -3,6 +3,7 @@
 
     examples/measured_layouts/pack.py WORK [--tpudist build/release/tpudist]
 
+Programs that were packed before and are not in WORK stay.
 A program is accepted if its noise ceiling is at least 0.8 and repeats deviate by at most 1 %. The others are named.
 """
 import argparse
@@ -31,7 +32,8 @@ def described(folder):
     return {
         "device": lines[0]["measured"]["device"], "jax": lines[0]["measured"]["jax"],
         "configurations": len(order), "programs": len({configs[n]["program"] for n in order}),
-        "failed": sum("error" in one for one in configs) + len(failed), "rounds": len(rounds), "rounds_of_a_program": min(
+        "failed": sum("error" in one for one in configs) + len(failed), "rounds": len(rounds),
+        "rounds_of_a_program": min(
             sum(program in one["programs"] for one in rounds) for program in {configs[n]["program"] for n in order}),
         "default_ms": round(float(np.median(times)) / 1e6, 3),
         "halves": max((one["halves"] for one in rounds if "halves" in one), default=None),
@@ -54,16 +56,21 @@ def main():
     parser.add_argument("work", type=pathlib.Path)
     parser.add_argument("--tpudist", type=pathlib.Path, default=HERE.parents[1] / "build/release/tpudist")
     options = parser.parse_args()
-    out, programs = HERE / "npz" / COLLECTION, []
+    out, manifest, programs = HERE / "npz" / COLLECTION, HERE / "manifest.json", []
     out.mkdir(parents=True, exist_ok=True)
     for path in sorted(options.work.glob("*/measured.npz")):
         with np.load(path) as file:
             arrays = dict(file)
         np.savez_compressed(out / f"{path.parent.name}.npz", **arrays)
         programs.append({"name": path.parent.name, **described(path.parent), "deviation": round(deviation(arrays), 5)})
+    # What was packed before, of another WORK, stays.
+    before = json.loads(manifest.read_text())["programs"] if manifest.exists() else []
+    programs += [one for one in before if one["name"] not in {own["name"] for own in programs}]
+    programs.sort(key=lambda one: one["name"])
     with tempfile.TemporaryDirectory() as shards:
         subprocess.run([options.tpudist, "convert", HERE / "npz", shards, "--quiet"], check=True)
-        done = subprocess.run([options.tpudist, "inspect", shards, "--ceiling", "--json"], check=True, stdout=subprocess.PIPE)
+        words = [options.tpudist, "inspect", shards, "--ceiling", "--json"]
+        done = subprocess.run(words, check=True, stdout=subprocess.PIPE)
     ceilings = {one["name"]: one["ceiling"] for one in json.loads(done.stdout)["layout:measured:cpu"]["graphs"]}
     for one in programs:
         one["ceiling"] = ceilings[one["name"]]
@@ -71,7 +78,7 @@ def main():
         if not one["accepted"]:
             print(f"{one['name']}: not accepted: ceiling {one['ceiling']}, deviation {100 * one['deviation']:.2f} %")
     lines = ",\n".join(json.dumps(one) for one in programs)
-    (HERE / "manifest.json").write_text(f'{{"programs": [\n{lines}\n]}}\n')
+    manifest.write_text(f'{{"programs": [\n{lines}\n]}}\n')
     accepted = [one for one in programs if one["accepted"]]
     rows = sum(one["configurations"] for one in programs)
     print(f"{len(accepted)} of {len(programs)} programs accepted; {rows} configurations")
