@@ -97,7 +97,7 @@ void measure_model(const SearchedProgram& program, const std::vector<TrainedRun>
                    const SearchOptions& options, CounterRng rng, JobContext& context,
                    Times& times) {
   const SearchedModule searched(program.module, run, {}, false, 1, context);
-  const double pessimism = pessimism_of(ranking_runs(runs, searched.members())).share;
+  const double pessimism = pessimism_of(ranking_runs(run, searched.members())).share;
   times["search"].push_back(by_search(program, searched.scorer(pessimism), options, context));
   times["search, mean alone"].push_back(by_search(program, searched.scorer(0), options, context));
   times["ranked"].push_back(by_ranking(program, searched.scorer(0), options.evaluations, rng));

@@ -8,6 +8,7 @@
 
 #include "core/random.hpp"
 #include "data/synth/layouts.hpp"
+#include "data/synth/presets.hpp"
 #include "train/scoring/module_search.hpp"
 
 namespace tpudist {

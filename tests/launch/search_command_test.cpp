@@ -195,26 +195,24 @@ TEST_F(SearchCommand, WritesAllOfItsOutputOrNone) {
               HasSubstr("cannot write to standard output: No space left on device"));
 }
 
-// Root may read everything, so the program runs as nobody.
+// Root may read everything, so the program runs without the right to.
 TEST_F(SearchCommand, AndRankNameAFileThatTheyMayNotRead) {
-  const bool root = geteuid() == 0;
-  const std::string as_nobody =
-      root ? "setpriv --reuid=65534 --regid=65534 --clear-groups " : std::string();
+  const std::string in_folder = "cd " + folder_->path().string() + " && ",
+                    restricted = geteuid() == 0
+                                     ? "setpriv --bounding-set -dac_override,-dac_read_search "
+                                     : std::string();
+  if (run_program("--version", in_folder + restricted).exit_code != 0)
+    GTEST_SKIP() << "root cannot give up its right to read here (setpriv)";
   const auto run = [&](const std::string& arguments) {
-    return run_program(arguments + " --quiet 2>&1",
-                       "cd " + folder_->path().string() + " && " + as_nobody);
+    return run_program(arguments + " --quiet 2>&1", in_folder + restricted);
   };
-  fs::permissions(folder_->path(), fs::perms::others_read | fs::perms::others_exec,
-                  fs::perm_options::add);
-  if (root && run("--version").exit_code != 0)
-    GTEST_SKIP() << "nobody cannot run the program here (setpriv)";
   std::ofstream(*folder_ / "times.json") << "[]";
   fs::permissions(*folder_ / "times.json", fs::perms::none);
   for (const std::string& command :
        {"rank " + test_ + " --run run", search(test_), search(before_, default_)})
     EXPECT_EQ(output_of(run(command + " --measured times.json"), 1),
               "tpudist: error: cannot open times.json: Permission denied\n");
-  fs::permissions(*folder_ / "times.json", fs::perms::owner_read | fs::perms::others_read);
+  fs::permissions(*folder_ / "times.json", fs::perms::owner_read);
   fs::copy_file(test_, *folder_ / "locked.npz");
   fs::permissions(*folder_ / "locked.npz", fs::perms::none);
   for (const std::string& command :
