@@ -62,6 +62,7 @@ int measure(const Arguments& arguments) {
 
   SearchOptions options;
   options.evaluations = arguments.evaluations;
+  options.any_slate = searched.session().scores_any_slate();
   const auto search = [&](const char* name, std::optional<std::uint64_t> bytes) {
     if (bytes) searched.session().keep_bytes(*bytes);
     SearchResult found;

@@ -30,7 +30,6 @@ void KeptRows::start() {
     for (Level& level : generation) {
       level.index.clear();
       level.hashes.clear();
-      for (auto& states : level.states) states.clear();
     }
   };
   if (std::exchange(started_, true)) {
@@ -49,17 +48,16 @@ std::int32_t KeptRows::place(std::size_t depth, const ContentHash& hash, bool& f
   fresh = false;
   if (known >= 0) return known;
   const auto row = to_index32(std::ssize(level.hashes));
-  const auto channels = static_cast<std::size_t>(channels_[depth]);
   level.index.insert(hash.low, row);
   level.hashes.push_back(hash);
-  level.states.resize(static_cast<std::size_t>(members_));
-  for (auto& states : level.states) states.resize(level.hashes.size() * channels);
+  const std::int64_t channels = channels_[depth];
+  if (std::ssize(level.blocks) == row / kBlock)
+    level.blocks.push_back(std::make_unique_for_overwrite<float[]>(
+        static_cast<std::size_t>(members_ * kBlock * channels)));
   const std::int32_t old = old_[depth].find(hash);
   fresh = old < 0;
-  for (std::size_t m = 0; !fresh && m < level.states.size(); ++m) {
-    std::copy_n(old_[depth].states[m].begin() + old * channels_[depth], channels,
-                level.states[m].begin() + row * channels_[depth]);
-  }
+  for (int m = 0; !fresh && m < members_; ++m)
+    std::copy_n(state(old_[depth], depth, m, old), channels, state(level, depth, m, row));
   return row;
 }
 
@@ -67,11 +65,14 @@ void KeptRows::exchange(std::size_t depth, int member, const KeptLevel& level,
                         const float* computed, float* taken, std::int64_t stride) {
   if (level.taken.empty()) return;
   const std::int64_t channels = channels_[depth];
-  float* const states = young_[depth].states[static_cast<std::size_t>(member)].data();
-  for (std::size_t i = 0; i < level.computed.size(); ++i, computed += stride)
-    std::copy_n(computed, channels, states + level.computed[i] * channels);
-  for (std::size_t i = 0; i < level.taken.size(); ++i, taken += stride)
-    std::copy_n(states + level.taken[i] * channels, channels, taken);
+  for (const std::int32_t row : level.computed) {
+    std::copy_n(computed, channels, state(young_[depth], depth, member, row));
+    computed += stride;
+  }
+  for (const std::int32_t row : level.taken) {
+    std::copy_n(state(young_[depth], depth, member, row), channels, taken);
+    taken += stride;
+  }
 }
 
 }  // namespace tpudist

@@ -2,6 +2,7 @@
 
 #include <compare>
 #include <cstdint>
+#include <memory>
 #include <vector>
 
 #include "models/plans/colour_table.hpp"
@@ -61,16 +62,22 @@ class KeptRows {
                 float* taken, std::int64_t stride);
 
  private:
+  static constexpr std::int64_t kBlock = 256;  // rows
   struct Level {
     FlatIndex index;
-    std::vector<ContentHash> hashes;         // [rows]
-    std::vector<std::vector<float>> states;  // [members][rows, channels]
+    std::vector<ContentHash> hashes;  // [rows]
+    // [blocks][members, kBlock, channels]: as they grow, no row is copied.
+    std::vector<std::unique_ptr<float[]>> blocks;
     std::int32_t find(const ContentHash& hash) const {
       return index.find(hash.low, [&](std::int32_t row) { return hashes[row] == hash; });
     }
   };
   using Generation = std::vector<Level>;  // [depth + 2]
   std::uint64_t bytes_of(const Generation& generation) const;
+  float* state(const Level& level, std::size_t depth, int member, std::int64_t row) const {
+    const std::int64_t block = row / kBlock, place = member * kBlock + row % kBlock;
+    return level.blocks[static_cast<std::size_t>(block)].get() + place * channels_[depth];
+  }
   Generation none() const { return Generation(channels_.size()); }
 
   std::vector<std::int64_t> channels_;

@@ -25,7 +25,7 @@ namespace {
 using Point = ConfigSpace::Point;
 
 constexpr std::uint64_t kPoolKey = 0x7365617263685f30, kStartKey = 0x7365617263685f31;
-// Most neighbours of a slate. More groups are tried in parts, in random order.
+// Most configurations of a slate. More neighbours are tried in parts, groups in random order.
 constexpr std::size_t kMostNeighbours = 512;
 // Most combinations of the best choices of several groups.
 constexpr std::size_t kMostJoined = 32;
@@ -51,37 +51,44 @@ auto key_of(const ScoredPoint& scored) {
   return std::tie(scored.score.estimate, scored.point);
 }
 
-// One start of the search.
+// One start of the search: says which configurations it has to know next, and takes their scores.
 class Walk {
  public:
-  using Told = std::function<void(std::int64_t fresh, const PointScore& best)>;
-
-  Walk(const ConfigSpace& space, const PointScorer& score, const SearchOptions& options, int number,
-       const Told& told)
+  Walk(const ConfigSpace& space, const SearchOptions& options, int number)
       : space_(space),
-        score_(score),
         options_(options),
-        number_(static_cast<std::size_t>(number)),
-        rng_(mix_key({kStartKey, options.seed, number_})),
+        next_(static_cast<std::size_t>(number)),
+        rng_(mix_key({kStartKey, options.seed, next_})),
         left_(options.evaluations * (number + 1) / options.starts -
               options.evaluations * number / options.starts),
-        told_(told) {}
+        order_(space.groups.size()) {
+    begin();
+  }
 
-  void run() {
-    std::size_t next = number_;  // among the first points, which starts take in turn
-    for (int idle = 0; left_ > 0 && idle < kIdleDescents;) {
-      const std::int64_t before = left_;
-      if (next < options_.first.size())
-        descend(options_.first[next]);
-      else
-        descend(next == 0 ? space_.standard_point : drawn());
-      next += static_cast<std::size_t>(options_.starts);
-      idle = left_ == before ? idle + 1 : 0;
-      if (static_cast<double>(known_.size()) >= space_.size()) break;
+  // The configurations to score next, which belong into one slate; none if the start has ended.
+  std::vector<Point> next() {
+    std::vector<Point> fresh;
+    for (; !wanted_.empty(); advance()) {
+      for (const Point& point : wanted_) {
+        if (std::ssize(fresh) < left_ && known_.try_emplace(point).second) fresh.push_back(point);
+      }
+      if (!fresh.empty()) break;
     }
+    return fresh;
+  }
+  // Takes the scores of next(), and goes on.
+  void take(std::span<const Point> points, std::span<const PointScore> scores) {
+    for (std::size_t i = 0; i < points.size(); ++i) {
+      PointScore& score = known_[points[i]] = scores[i];
+      if (!std::isfinite(score.estimate)) score.estimate = std::numeric_limits<double>::infinity();
+      if (score.estimate < best_score_.estimate) best_score_ = score;
+    }
+    left_ -= std::ssize(points);
+    advance();
   }
 
   std::int64_t evaluations() const { return std::ssize(known_); }
+  const PointScore& best_score() const { return best_score_; }
   // The configurations with the best scores, the best first.
   std::vector<ScoredPoint> best() const {
     std::vector<ScoredPoint> best;
@@ -94,78 +101,88 @@ class Walk {
   }
 
  private:
+  using Change = std::pair<std::size_t, std::uint16_t>;  // group, choice
+  enum class Wanted { start, neighbours, joined };
+
   Point drawn() {
     if (options_.known.empty()) return space_.random_point(rng_);
     return options_.known[rng_.below(options_.known.size())];
   }
+  static Point changed(Point to, const Change& change) {
+    to[change.first] = change.second;
+    return to;
+  }
 
-  // Scores those that are not known yet, as one slate, as far as the share of evaluations allows.
-  // Returns the score of each; infinity for one that is left out or has no finite score.
-  std::vector<double> evaluate(const std::vector<Point>& points) {
-    std::vector<Point> fresh;
-    for (const Point& point : points) {
-      if (std::ssize(fresh) < left_ && known_.try_emplace(point).second) fresh.push_back(point);
-    }
-    if (!fresh.empty()) {
-      std::vector<PointScore> scores = score_(fresh);
-      for (std::size_t i = 0; i < fresh.size(); ++i) {
-        if (!std::isfinite(scores[i].estimate))
-          scores[i].estimate = std::numeric_limits<double>::infinity();
-        known_[fresh[i]] = scores[i];
-        if (scores[i].estimate < best_.estimate) best_ = scores[i];
-      }
-      left_ -= std::ssize(fresh);
-      told_(std::ssize(fresh), best_);
-    }
+  // Goes on with the scores of `wanted_`; infinity for one beyond the share of evaluations, or
+  // without a finite score.
+  void advance() {
     std::vector<double> scores;
-    for (const Point& point : points) {
+    for (const Point& point : wanted_) {
       const auto found = known_.find(point);
       scores.push_back(found == known_.end() ? std::numeric_limits<double>::infinity()
                                              : found->second.estimate);
     }
-    return scores;
-  }
-
-  void descend(Point point) {
-    double own = evaluate({point}).front();
-    const std::size_t groups = space_.groups.size();
-    std::vector<std::size_t> order(groups);
-    std::iota(order.begin(), order.end(), 0);
-    rng_.shuffle(std::span(order));
-    // `tried`: groups since the last change.
-    for (std::size_t at = 0, tried = 0; tried < groups && left_ > 0;) {
-      std::vector<std::pair<std::size_t, std::uint16_t>> changes;
-      std::size_t taken = 0;
-      for (; taken < groups; ++taken) {
-        const std::size_t g = order[(at + taken) % groups];
-        const std::size_t choices = space_.groups[g].choices.size();
-        if (taken > 0 && changes.size() + choices > kMostNeighbours) break;
-        for (std::size_t c = 0; c < choices; ++c) {
-          if (c != point[g]) changes.emplace_back(g, static_cast<std::uint16_t>(c));
-        }
-      }
-      at += taken;
-      tried += taken;
-      if (move(point, own, changes)) tried = 0;
+    if (kind_ == Wanted::start) {
+      own_ = scores.front();
+      std::iota(order_.begin(), order_.end(), 0);
+      rng_.shuffle(std::span(order_));
+      at_ = tried_ = 0;
+    } else if (kind_ == Wanted::neighbours) {
+      if (want_joined(scores)) return;
+    } else {
+      const auto least = std::ranges::min_element(scores) - scores.begin();
+      point_ = wanted_[static_cast<std::size_t>(least)];
+      own_ = scores[static_cast<std::size_t>(least)];
+      tried_ = 0;
     }
+    want_neighbours();
   }
 
-  // Makes the best of these changes, each of one group, and of joined ones. False if none is
-  // better.
-  bool move(Point& point, double& own,
-            const std::vector<std::pair<std::size_t, std::uint16_t>>& changes) {
-    const auto changed = [](Point to, const auto& change) {
-      to[change.first] = change.second;
-      return to;
-    };
-    std::vector<Point> points;
-    for (const auto& change : changes) points.push_back(changed(point, change));
-    std::vector<double> scores = evaluate(points);
+  // Begins a descent, or ends.
+  void begin() {
+    wanted_.clear();
+    if (before_ >= 0) idle_ = left_ == before_ ? idle_ + 1 : 0;
+    if (left_ <= 0 || idle_ >= kIdleDescents ||
+        static_cast<double>(known_.size()) >= space_.size())
+      return;
+    before_ = left_;
+    // The first points are taken in turn by all starts.
+    if (next_ < options_.first.size())
+      point_ = options_.first[next_];
+    else
+      point_ = next_ == 0 ? space_.standard_point : drawn();
+    next_ += static_cast<std::size_t>(options_.starts);
+    wanted_ = {point_};
+    kind_ = Wanted::start;
+  }
+
+  void want_neighbours() {
+    const std::size_t groups = order_.size();
+    if (tried_ >= groups || left_ <= 0) return begin();
+    changes_.clear();
+    std::size_t taken = 0;
+    for (; taken < groups; ++taken) {
+      const std::size_t g = order_[(at_ + taken) % groups];
+      const std::size_t choices = space_.groups[g].choices.size();
+      if (taken > 0 && changes_.size() + choices > kMostNeighbours) break;
+      for (std::size_t c = 0; c < choices; ++c) {
+        if (c != point_[g]) changes_.emplace_back(g, static_cast<std::uint16_t>(c));
+      }
+    }
+    at_ += taken;
+    tried_ += taken;
+    wanted_.clear();
+    for (const Change& change : changes_) wanted_.push_back(changed(point_, change));
+    kind_ = Wanted::neighbours;
+  }
+
+  // The best of the neighbours, and joined ones. False if none is better.
+  bool want_joined(const std::vector<double>& scores) {
     // The best change of each group that has a better choice.
     std::map<std::size_t, std::size_t> best;
-    for (std::size_t i = 0; i < changes.size(); ++i) {
-      if (!(scores[i] < own)) continue;
-      const auto [found, fresh] = best.try_emplace(changes[i].first, i);
+    for (std::size_t i = 0; i < changes_.size(); ++i) {
+      if (!(scores[i] < own_)) continue;
+      const auto [found, fresh] = best.try_emplace(changes_[i].first, i);
       if (!fresh && scores[i] < scores[found->second]) found->second = i;
     }
     if (best.empty()) return false;
@@ -173,26 +190,59 @@ class Walk {
     for (const auto& [group, i] : best) better.push_back(i);
     std::ranges::stable_sort(better, {}, [&](std::size_t i) { return scores[i]; });
     better.resize(std::min(better.size(), kMostJoined));
-    std::vector<Point> joined{points[better.front()]};
+    std::vector<Point> joined{wanted_[better.front()]};
     for (std::size_t i = 1; i < better.size(); ++i)
-      joined.push_back(changed(joined.back(), changes[better[i]]));
-    scores = evaluate(joined);
-    const auto least = static_cast<std::size_t>(std::ranges::min_element(scores) - scores.begin());
-    point = joined[least];
-    own = scores[least];
+      joined.push_back(changed(joined.back(), changes_[better[i]]));
+    wanted_ = std::move(joined);
+    kind_ = Wanted::joined;
     return true;
   }
 
   const ConfigSpace& space_;
-  const PointScorer& score_;
   const SearchOptions& options_;
-  const std::size_t number_;
+  std::size_t next_;  // descent, counted over all starts
   CounterRng rng_;
-  std::int64_t left_;
-  const Told& told_;
-  PointScore best_{std::numeric_limits<double>::infinity(), 0};
+  std::int64_t left_, before_ = -1;  // evaluations, now and when the descent began
+  int idle_ = 0;
+  // The descent: its configuration with its score, the groups in random order, where it stands among
+  // them, and the number of groups since the last change.
+  Point point_;
+  double own_ = 0;
+  std::vector<std::size_t> order_;
+  std::size_t at_ = 0, tried_ = 0;
+  std::vector<Change> changes_;  // of the neighbours
+  std::vector<Point> wanted_;
+  Wanted kind_ = Wanted::start;
+  PointScore best_score_{std::numeric_limits<double>::infinity(), 0};
   std::map<Point, PointScore> known_;
 };
+
+// Runs walks side by side. What they want is scored together, in slates of kMostNeighbours.
+void run_walks(std::span<Walk> walks, const PointScorer& score,
+               const std::function<void(std::int64_t fresh, const PointScore& best)>& told) {
+  for (;;) {
+    std::vector<Point> points;
+    std::vector<std::size_t> ends;
+    for (Walk& walk : walks) {
+      std::ranges::move(walk.next(), std::back_inserter(points));
+      ends.push_back(points.size());
+    }
+    if (points.empty()) return;
+    std::vector<PointScore> scores;
+    for (std::size_t at = 0; at < points.size(); at += kMostNeighbours) {
+      const std::span<const Point> all(points);
+      std::ranges::move(score(all.subspan(at, std::min(kMostNeighbours, all.size() - at))),
+                        std::back_inserter(scores));
+    }
+    for (std::size_t w = 0, begin = 0; w < walks.size(); begin = ends[w++]) {
+      const std::size_t count = ends[w] - begin;
+      if (count == 0) continue;
+      walks[w].take(std::span(points).subspan(begin, count),
+                    std::span(scores).subspan(begin, count));
+      told(static_cast<std::int64_t>(count), walks[w].best_score());
+    }
+  }
+}
 
 // The configurations of all ranks, the best first, each once.
 std::vector<ScoredPoint> gather(const std::vector<ScoredPoint>& own, std::size_t groups,
@@ -332,14 +382,12 @@ void SearchResult::propose(int count) {
 SearchResult find_configs(const ConfigSpace& space, const PointScorer& score,
                           const SearchOptions& options, JobContext& context) {
   const int ranks = context.world.size();
-  std::vector<int> own;
+  std::vector<Walk> walks;
   for (int number = context.world.rank(); number < options.starts; number += ranks)
-    own.push_back(number);
-  std::vector<std::vector<ScoredPoint>> found(own.size());
-  std::vector<std::int64_t> evaluations(own.size());
+    walks.emplace_back(space, options, number);
   Mutex mutex;
   PointScore best{std::numeric_limits<double>::infinity(), 0};
-  const Walk::Told told = [&](std::int64_t fresh, const PointScore& of_walk) {
+  const auto told = [&](std::int64_t fresh, const PointScore& of_walk) {
     const MutexLock lock(mutex);
     if (of_walk.estimate < best.estimate) best = of_walk;
     // The other ranks with starts advance alike.
@@ -349,26 +397,28 @@ SearchResult find_configs(const ConfigSpace& space, const PointScorer& score,
   };
   context.progress.start("search", options.evaluations, "evaluations");
   run_on_all_ranks(context.world, [&] {
-    const auto walk = [&](std::int64_t i) {
-      Walk one(space, score, options, own[static_cast<std::size_t>(i)], told);
-      one.run();
-      found[i] = one.best();
-      evaluations[i] = one.evaluations();
+    // Large slates cost less for each configuration, so a thread's walks share theirs.
+    const std::int64_t all = std::ssize(walks);
+    const std::int64_t parts =
+        options.any_slate ? std::min<std::int64_t>(all, context.pool.threads()) : all;
+    const auto run = [&](std::int64_t part) {
+      const std::int64_t begin = all * part / parts, end = all * (part + 1) / parts;
+      run_walks(std::span(walks).subspan(begin, end - begin), score, told);
     };
     // The calls of a device take turns.
     if (context.topology.device >= 0) {
-      for (std::int64_t i = 0; i < std::ssize(own); ++i) walk(i);
+      for (std::int64_t part = 0; part < parts; ++part) run(part);
     } else {
-      context.pool.parallel_for(std::ssize(own), walk);
+      context.pool.parallel_for(parts, run);
     }
   });
   context.progress.finish();
 
   SearchResult result;
   result.standard = {score(std::span(&space.standard_point, 1)).front().estimate, 0};
-  for (std::size_t i = 0; i < own.size(); ++i) {
-    std::ranges::move(found[i], std::back_inserter(result.best));
-    result.evaluations += evaluations[i];
+  for (const Walk& walk : walks) {
+    std::ranges::move(walk.best(), std::back_inserter(result.best));
+    result.evaluations += walk.evaluations();
   }
   context.world.all_reduce(std::span(&result.evaluations, 1), ReduceOp::sum);
   result.best = gather(result.best, space.groups.size(), context.world);

@@ -75,6 +75,8 @@ struct SearchOptions {
   // default. The others are drawn from `known`, or from the space if that is empty.
   std::vector<ConfigSpace::Point> first = {}, known = {};
   std::set<ConfigSpace::Point> measured = {};  // never proposed
+  // Scores have the same bits in any list, so what several starts want may be scored as one.
+  bool any_slate = false;
 };
 
 struct ScoredPoint {
@@ -101,8 +103,8 @@ struct SearchResult {
 // are a slate; where several groups have a better choice, the two best such choices together, the
 // three best and so on are scored too; the best of all is the next. A start whose descent has ended
 // begins again until it has used its share. Starts are spread over ranks and threads. A start is whole
-// on one rank, so its slates, and with them the result, are the same on any number of ranks and
-// threads. Collective.
+// on one rank, and has slates of its own unless any slate will do. So the result is the same on any
+// number of ranks and threads. Collective.
 SearchResult find_configs(const ConfigSpace& space, const PointScorer& score,
                           const SearchOptions& options, JobContext& context);
 

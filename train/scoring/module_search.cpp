@@ -166,6 +166,7 @@ ModuleSearch search_module(const Module& module, const std::vector<TrainedRun>& 
                     [&] { pessimism = pessimism_of(ranking_runs(runs, searched.members())); });
   context.world.broadcast(std::span(&pessimism, 1), 0);
   const ConfigSpace& space = searched.space();
+  options.any_slate = searched.session().scores_any_slate();
   add_known(module, space, options);
   PointScorer scorer = searched.scorer(pessimism.share);
   MeasuredCorrection correction;

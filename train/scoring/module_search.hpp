@@ -30,6 +30,7 @@ class SearchedModule {
   const ConfigSpace& grouped() const { return grouped_; }  // even if `free`
   const std::vector<ModuleRanking::Member>& members() const { return members_; }
   ScoringSession& session() { return session_; }
+  const ScoringSession& session() const { return session_; }
   // The module with these configurations in place of its own, as made ones; the first is the
   // default.
   Module with_configs(std::span<const ConfigSpace::Point> points) const;

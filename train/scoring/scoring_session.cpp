@@ -107,18 +107,18 @@ class ScoringSession::Scorer {
                                                std::uint64_t bytes) const {
     const auto members = static_cast<int>(members_);
     ScoringOptions options{block_};
-    std::vector<std::int64_t> channels = network_.kept_channels();
     const Parameters parameters = placed(weights);
-    if (bytes == 0 || channels.empty() || !units_.fixes_order())
+    if (bytes == 0 || !scores_any_slate())
       return tpudist::score_slate(network_, parameters, members, units_, slate, options);
     std::unique_ptr<KeptRows> kept = take_kept(slate.graph);
-    if (!kept) kept = std::make_unique<KeptRows>(std::move(channels), members, bytes);
+    if (!kept) kept = std::make_unique<KeptRows>(network_.kept_channels(), members, bytes);
     options.kept = kept.get();
     auto scores = tpudist::score_slate(network_, parameters, members, units_, slate, options);
     const MutexLock lock(mutex_);
     kept_[slate.graph].push_back(std::move(kept));
     return scores;
   }
+  bool scores_any_slate() const { return units_.fixes_order(); }
   void forget_kept() const {
     const MutexLock lock(mutex_);
     kept_.clear();
@@ -269,6 +269,10 @@ std::vector<std::vector<double>> ScoringSession::score_slate(const MemberWeights
   for (std::size_t s = 0; s < scorers_.size(); ++s)
     std::ranges::move(scorers_[s]->score_slate(weights[s], slate, bytes), std::back_inserter(all));
   return all;
+}
+
+bool ScoringSession::scores_any_slate() const {
+  return std::ranges::all_of(scorers_, [](const auto& own) { return own->scores_any_slate(); });
 }
 
 void ScoringSession::keep_bytes(std::uint64_t bytes) {

@@ -90,6 +90,9 @@ class ScoringSession {
   std::vector<std::vector<double>> score_slate(const MemberWeights& weights,
                                                const Slate& slate) const;
 
+  // Whether score_slate gives a configuration the same bits in any slate (docs/plans.md).
+  bool scores_any_slate() const;
+
   // The most memory for kept states; 0: none are kept. The bits do not depend on it. Threads and
   // networks have equal shares. Not during another call.
   void keep_bytes(std::uint64_t bytes);

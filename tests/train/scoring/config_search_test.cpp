@@ -193,6 +193,20 @@ TEST(ConfigSearch, IsTheSameOnAnyNumberOfThreadsAndAgain) {
 }
 
 // More ranks than starts, too.
+// Starts side by side want the same as one after another, and share slates.
+TEST(ConfigSearch, IsTheSameInSlatesOfSeveralStarts) {
+  const ConfigSpace space = space_of(7, 5);
+  SearchOptions options{.evaluations = 1000, .starts = 5, .propose = 4};
+  Law alone(space), together(space), halves(space);
+  const SearchResult expected = find(alone, space, options);
+  options.any_slate = true;
+  expect_equal(find(together, space, options), expected);
+  EXPECT_EQ(together.scored(), alone.scored());
+  EXPECT_LT(2 * together.slates.size(), alone.slates.size());
+  expect_equal(find(halves, space, options, 2), expected);
+  EXPECT_EQ(halves.scored(), alone.scored());
+}
+
 TEST(ConfigSearch, IsTheSameOnAnyNumberOfRanks) {
   const ConfigSpace space = space_of(10, 4);
   const SearchOptions options{.evaluations = 3000, .starts = 4};
