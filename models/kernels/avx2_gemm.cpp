@@ -63,6 +63,7 @@ struct Avx2Dot {
   TPUDIST_TILES static void pack(const MatrixView& b, std::int64_t count, std::int64_t k,
                                  float* panels) {
     constexpr std::int64_t kWidth = kPanel<Avx2Dot>;
+    static_assert(kWidth == 2 * kLanes);
     if (b.transpose == Transpose::no) {
       constexpr std::int64_t kAhead = 16;  // rows
       for (std::int64_t l = 0; l < k; ++l) {

@@ -220,9 +220,10 @@ void multiply_floats(std::int64_t m, std::int64_t n, std::int64_t k, const Matri
       float* const copy = scratch<float>(0, depth * kColumns);
       if (j % kColumns == 0) {
         Dot::pack(from(of_b, 0, j), std::min(kColumns, n - j), depth, copy);
-        if (const std::int64_t more = n - j - kColumns; more > 0) {
+        const std::int64_t more = n - j - kColumns;
+        if (reads_ahead && more > 0) {
           next_b = {of_b.data + j + kColumns, of_b.stride, depth, std::min(kColumns, more), calls};
-        } else {
+        } else if (reads_ahead) {
           const std::int64_t rows = std::min(kBlock, left_of_k);
           next_a = {of_a.data + depth * of_a.stride, of_a.stride, rows, m, calls};
           next_b = {of_b.data + depth * of_b.stride, of_b.stride, rows, std::min(kColumns, n),

@@ -114,14 +114,9 @@ class Program:
     """A module before layout assignment. Raises DataError for a file that is none."""
 
     def __init__(self, path: pathlib.Path) -> None:
-        hlo = jaxlib("_hlo")
-        self._hlo = hlo
+        self._hlo = hlo = jaxlib("_hlo")
         self.path = path
-        try:
-            self.proto = _module_bytes(path, hlo)  # an HloModuleProto
-            module = hlo.HloModule.from_serialized_hlo_module_proto(self.proto)
-        except (IndexError, RuntimeError, ValueError) as error:
-            raise DataError(f"{path}: XLA does not read it as a module: {first_line(error)}") from error
+        self.proto, module = _read(path)
         options = hlo.HloPrintOptions()
         options.print_large_constants = True
         options.print_metadata = False
@@ -273,6 +268,16 @@ def _bits(element: str) -> int:
     return int(found[0]) if found else 8  # pred
 
 
+def _read(path: pathlib.Path) -> tuple[bytes, Any]:
+    """An HloModuleProto, and its HloModule."""
+    hlo = jaxlib("_hlo")
+    try:
+        proto = _module_bytes(path, hlo)
+        return proto, hlo.HloModule.from_serialized_hlo_module_proto(proto)
+    except (IndexError, RuntimeError, ValueError) as error:
+        raise DataError(f"{path}: XLA does not read it as a module: {first_line(error)}") from error
+
+
 def _module_bytes(path: pathlib.Path, hlo: Any) -> bytes:
     """The HloModuleProto in an HloProto (of a dump) or a tuning file, or the file itself, or of text."""
     data = path.read_bytes()
@@ -310,15 +315,15 @@ def first_line(error: BaseException) -> str:
 
 
 def main(words: Sequence[str]) -> int:
-    """`python -m tpudist.hlo TEXT PROTO`: makes the proto of a module from its text, by XLA's own parser."""
+    """`python -m tpudist.hlo TEXT PROTO`: makes the proto of any module from its text, by XLA's own parser."""
     if len(words) != 2:
         print("tpudist: error: python -m tpudist.hlo TEXT PROTO: give two files", file=sys.stderr)
         return 2
     try:
-        pathlib.Path(words[1]).write_bytes(Program(pathlib.Path(words[0])).proto)
+        pathlib.Path(words[1]).write_bytes(_read(pathlib.Path(words[0]))[0])
     except (Error, OSError) as error:
         print(f"tpudist: error: {error}", file=sys.stderr)
-        return 1
+        return error.exit_code if isinstance(error, Error) else 1
     return 0
 
 

@@ -198,7 +198,8 @@ class Bench:
         standard error of each program's time is below `precision`, or the time is over. Returns all such rounds."""
         calls = self.prepare(numbers)
         own = [one for one in self.journal.rounds if one["programs"] == sorted(calls) and one["kind"] == kind]
-        first = next(iter(self.journal.rounds), {"calls": calls_for(calls[0], self._calls)})
+        before = self.journal.rounds
+        count = before[0].get("calls", self._calls) if before else calls_for(calls[0], self._calls)
         gc.collect()
         gc.disable()
         look, known = least, ""
@@ -213,7 +214,6 @@ class Bench:
                 self.show(f"round {len(own) + 1}{known}")
                 if own and time.monotonic() > until:
                     break
-                count = first.get("calls", self._calls)
                 self.journal.add_round(kind=kind, **measure_round(calls, len(own), self._seed, count))
                 own.append(self.journal.rounds[-1])
         finally:

@@ -3,7 +3,8 @@ tpudist's code. Needs jax[cpu] and NumPy.
 
     python tests/golden/hlo_modules.py tests/data/hlo/modules
 
-For each NAME: NAME.pb (HloModuleProto, or HloProto from a dump), and a line of golden.txt: NAME, nodes, edges, CRC-32 of node_feat (float32), node_opcode (uint8), edge_index (int64), node_splits.
+For each NAME: NAME.pb (HloModuleProto, or HloProto from a dump), and a line of golden.txt: NAME, nodes, edges,
+CRC-32 of node_feat (float32), node_opcode (uint8), edge_index (int64), node_splits.
 """
 import glob
 import os

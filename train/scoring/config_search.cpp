@@ -65,7 +65,7 @@ class Walk {
     begin();
   }
 
-  // The configurations to score next, which belong into one slate; none if the start has ended.
+  // The configurations to score next; none if the start has ended.
   std::vector<Point> next() {
     std::vector<Point> fresh;
     for (; !wanted_.empty(); advance()) {
@@ -217,7 +217,8 @@ class Walk {
   std::map<Point, PointScore> known_;
 };
 
-// Runs walks side by side. What they want is scored together, in slates of kMostNeighbours.
+// Runs walks side by side. What they want is scored together, in slates of kMostNeighbours at most;
+// one walk alone has a slate for each wish.
 void run_walks(std::span<Walk> walks, const PointScorer& score,
                const std::function<void(std::int64_t fresh, const PointScore& best)>& told) {
   for (;;) {
@@ -229,11 +230,11 @@ void run_walks(std::span<Walk> walks, const PointScorer& score,
     }
     if (points.empty()) return;
     std::vector<PointScore> scores;
-    for (std::size_t at = 0; at < points.size(); at += kMostNeighbours) {
-      const std::span<const Point> all(points);
-      std::ranges::move(score(all.subspan(at, std::min(kMostNeighbours, all.size() - at))),
+    const std::span<const Point> all(points);
+    const std::size_t most = walks.size() > 1 ? kMostNeighbours : all.size();
+    for (std::size_t at = 0; at < all.size(); at += most)
+      std::ranges::move(score(all.subspan(at, std::min(most, all.size() - at))),
                         std::back_inserter(scores));
-    }
     for (std::size_t w = 0, begin = 0; w < walks.size(); begin = ends[w++]) {
       const std::size_t count = ends[w] - begin;
       if (count == 0) continue;

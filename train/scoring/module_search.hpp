@@ -77,10 +77,11 @@ struct ModuleSearch {
 // Searches the layouts of a module, read with the runs' scored_reduction, by all members of all
 // runs together. The module's configurations give groups, states and starts, unless they were made:
 // then its layout space does. `free`: every node has a choice of its own. Measurements correct the
-// score: the search is for the shortest predicted logarithm of a time, one start begins at the fastest
-// measured configuration, and no measured one is proposed; `measured` must return the same on all
-// ranks. Collective; the result is the same on all ranks. Throws as rank_module; ConfigError for tile graphs and for networks that
-// ScoringSession::require_scores_of_configs refuses; DataError if there is only one configuration.
+// score: the search is for the shortest predicted logarithm of a time, one start begins at the
+// fastest measured configuration, and no measured one is proposed; `measured` must return the same
+// on all ranks. Collective; the result is the same on all ranks. Throws as rank_module; ConfigError
+// for tile graphs and for networks that ScoringSession::require_scores_of_configs refuses;
+// DataError if there is only one configuration.
 ModuleSearch search_module(
     const Module& module, const std::vector<TrainedRun>& runs, const JudgementOptions& judgement,
     SearchOptions options, bool free, JobContext& context,

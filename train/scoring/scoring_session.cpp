@@ -122,6 +122,7 @@ class ScoringSession::Scorer {
   void forget_kept() const {
     const MutexLock lock(mutex_);
     kept_.clear();
+    placed_.reset();
   }
 
   ScoringCost cost(int members, std::int64_t most_rows, ThreadPool& pool) const {

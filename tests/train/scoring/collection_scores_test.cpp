@@ -146,7 +146,6 @@ TEST(ScoreRuns, TellMembersTogetherFromTheMeanOfMembers) {
   EXPECT_EQ(evaluation_json(evaluation).at("mean_of_members"), evaluation.mean_of_members());
 }
 
-// Member 1 says the opposite of member 0, three times as loud, and spoils their mean.
 TEST(ScoreRuns, CombineMembersByTheRuleAskedFor) {
   const TempDir folder;
   const std::vector<TrainedRun> runs{trained(folder / "run", {"ensemble.members=2"})};

@@ -192,7 +192,6 @@ TEST(ConfigSearch, IsTheSameOnAnyNumberOfThreadsAndAgain) {
   EXPECT_NE(other.scored(), law.scored());
 }
 
-// More ranks than starts, too.
 // Starts side by side want the same as one after another, and share slates.
 TEST(ConfigSearch, IsTheSameInSlatesOfSeveralStarts) {
   const ConfigSpace space = space_of(7, 5);
@@ -207,6 +206,7 @@ TEST(ConfigSearch, IsTheSameInSlatesOfSeveralStarts) {
   EXPECT_EQ(halves.scored(), alone.scored());
 }
 
+// More ranks than starts, too.
 TEST(ConfigSearch, IsTheSameOnAnyNumberOfRanks) {
   const ConfigSpace space = space_of(10, 4);
   const SearchOptions options{.evaluations = 3000, .starts = 4};
