@@ -46,7 +46,7 @@ JobOptions ScoringArguments::job_options(std::vector<AgreedValue> agreed,
   const bool bf16 = std::ranges::any_of(runs, [](const TrainedRun& run) {
     return run.experiment.network.precision == Precision::bf16;
   });
-  return {device,       threads, dist.mixed_cpus, bf16 ? Precision::bf16 : Precision::fp32,
+  return {device,       threads,          dist.mixed_cpus, bf16 ? Precision::bf16 : Precision::fp32,
           dist.timeout, std::move(agreed)};
 }
 

@@ -142,8 +142,7 @@ class Walk {
   void begin() {
     wanted_.clear();
     if (before_ >= 0) idle_ = left_ == before_ ? idle_ + 1 : 0;
-    if (left_ <= 0 || idle_ >= kIdleDescents ||
-        static_cast<double>(known_.size()) >= space_.size())
+    if (left_ <= 0 || idle_ >= kIdleDescents || static_cast<double>(known_.size()) >= space_.size())
       return;
     before_ = left_;
     // The first points are taken in turn by all starts.

@@ -17,7 +17,7 @@ namespace tpudist {
 // What a search says of a configuration.
 struct PointScore {
   double estimate = 0;  // lower is faster
-  double agree = 0;  // share of members that put it below the default
+  double agree = 0;     // share of members that put it below the default
 };
 // Scores configurations. Thread-safe. The same list has the same scores; in another list a
 // configuration's score may differ by rounding.
