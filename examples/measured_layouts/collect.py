@@ -72,9 +72,9 @@ def configurations(space, name, count):
 
 def timed(calls, rounds):
     """Nanoseconds of each program, by number, for each round, and how they were found, for the journal. A virtual
-    machine is slower by up to half for some seconds, presumably by other guests. So short sweeps over all programs (each called
-    twice, in random order; the second call counts) are dealt to the rounds in turn. A program's time in a round is the
-    median over its sweeps, each corrected by how slow it was for all programs."""
+    machine is slower by up to half for some seconds, presumably by other guests. So short sweeps over all programs
+    (each called twice, in random order; the second call counts) are dealt to the rounds in turn. A program's time in a
+    round is the median over its sweeps, each corrected by how slow it was for all programs."""
     order, rng, sweeps = sorted(calls), random.Random(1), []
     end = time.monotonic() + TIMING_S
     while time.monotonic() < end or len(sweeps) < LEAST_SWEEPS * rounds:

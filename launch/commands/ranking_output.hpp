@@ -48,8 +48,8 @@ bool names_file(const std::filesystem::path& path);
 // The option, and the content of the file that it names: a value that ranks must agree on.
 std::string content_of(const std::filesystem::path& option);
 
-// The number of members that take part, and a warning for each other member.
 using RankingMembers = std::vector<ModuleRanking::Member>;
+// The number of members that take part, and a warning for each other member.
 std::int64_t taking_part(const RankingMembers& members);
 void warn_of_left_out(const RankingMembers& members);
 

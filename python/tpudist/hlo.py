@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import math
+import os
 import pathlib
 import re
 import sys
 import tempfile
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from . import _extension
 from .errors import DataError, Error
 from .optional import load
 
-__all__ = ["Changes", "Program", "Space", "State", "copied", "first_line", "jaxlib", "kept", "state_of"]
+__all__ = ["Changes", "Program", "Space", "State", "copied", "first_line", "jaxlib", "kept", "replaced",
+           "state_of"]
 
 #: Dimensions of output and operands of an operation, minor to major; () leaves a tensor to the compiler.
 State = tuple[tuple[int, ...], ...]
@@ -256,11 +259,11 @@ def kept(constraints: Sequence[Constraint], optimised: str) -> list[bool]:
     return [any((name, own.dimensions, own.layout) in held for name in own.names) for own in constraints]
 
 
-def copied(optimised: str) -> tuple[int, int]:
-    """The copies of the optimised module, inside of fusions too, and their bytes."""
+def copied(optimised: str) -> dict[str, int]:
+    """For the journal: the copies of the optimised module, inside of fusions too, and their bytes."""
     shapes = re.findall(r" = (\w+)\[([\d,]*)\]\S* copy\(", optimised)
     sizes = [math.prod(_dimensions(dimensions)) * _bits(element) // 8 for element, dimensions in shapes]
-    return len(sizes), sum(sizes)
+    return {"copies": len(sizes), "copied_bytes": sum(sizes)}
 
 
 def _bits(element: str) -> int:
@@ -314,13 +317,31 @@ def first_line(error: BaseException) -> str:
     return (str(error).strip().splitlines() or [type(error).__name__])[0][:300]
 
 
+@contextlib.contextmanager
+def replaced(path: pathlib.Path) -> Iterator[pathlib.Path]:
+    """A new file to write: at any time the path is the old one or the whole new one."""
+    new = path.with_name(f".{path.name}.new")
+    try:
+        yield new
+        with new.open("rb") as file:
+            os.fsync(file.fileno())
+        os.replace(new, path)
+    except OSError as error:
+        raise Error(f"{path}: {error.strerror}") from error
+    finally:
+        with contextlib.suppress(OSError):
+            new.unlink()
+
+
 def main(words: Sequence[str]) -> int:
     """`python -m tpudist.hlo TEXT PROTO`: makes the proto of any module from its text, by XLA's own parser."""
     if len(words) != 2:
         print("tpudist: error: python -m tpudist.hlo TEXT PROTO: give two files", file=sys.stderr)
         return 2
     try:
-        pathlib.Path(words[1]).write_bytes(_read(pathlib.Path(words[0]))[0])
+        proto, _ = _read(pathlib.Path(words[0]))
+        with replaced(pathlib.Path(words[1])) as new:
+            new.write_bytes(proto)
     except (Error, OSError) as error:
         print(f"tpudist: error: {error}", file=sys.stderr)
         return error.exit_code if isinstance(error, Error) else 1

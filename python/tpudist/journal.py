@@ -7,12 +7,12 @@ import fcntl
 import json
 import os
 import pathlib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from . import _extension
 from .errors import ConfigError, DataError, Error
-from .hlo import Changes, Space, State, state_of
+from .hlo import Changes, Space, State, replaced, state_of
 
 __all__ = ["Journal", "tuning_bytes", "write_results"]
 
@@ -116,30 +116,14 @@ def _key(changes: Mapping[str, Iterable[Iterable[int]]]) -> str:
     return json.dumps({name: state_of(changes[name]) for name in sorted(changes)})
 
 
-@contextlib.contextmanager
-def _replaced(path: pathlib.Path) -> Iterator[pathlib.Path]:
-    """A new file to write: at any time the path is the old one or the whole new one."""
-    new = path.with_name(f".{path.name}.new")
-    try:
-        yield new
-        with new.open("rb") as file:
-            os.fsync(file.fileno())
-        os.replace(new, path)
-    except OSError as error:
-        raise Error(f"{path}: {error.strerror}") from error
-    finally:
-        with contextlib.suppress(OSError):
-            new.unlink()
-
-
 def write_results(
     out: pathlib.Path, module: bytes, space: Space, times: Sequence[tuple[Changes, Sequence[int]]]
 ) -> None:
     """Writes OUT, a tuning file, and the same as NPZ beside it. `times`: configurations with their nanoseconds, one
     for each round; none for a configuration that failed."""
-    with _replaced(out) as new:
+    with replaced(out) as new:
         new.write_bytes(tuning_bytes(module, space, times))
-    with _replaced(out.with_suffix(".npz")) as new:
+    with replaced(out.with_suffix(".npz")) as new:
         _extension.write_npz(str(out), str(new))
 
 

@@ -112,9 +112,9 @@ class Bench:
         if self.program.donates:
             self.warn("the program may overwrite inputs; it was measured without")
         if not self.journal.configs:
-            copies, copied_bytes = copied(compiled.optimised)
-            self.journal.add_config({}, program=0, fingerprint=compiled.fingerprint, kept=0, forced=0, copies=copies,
-                                    copied_bytes=copied_bytes)
+            self.journal.add_config(
+                {}, program=0, fingerprint=compiled.fingerprint, kept=0, forced=0, **copied(compiled.optimised)
+            )
             self._by_fingerprint[compiled.fingerprint] = 0
         elif self.journal.configs[0]["fingerprint"] != compiled.fingerprint:
             self.warn("the default compiles to another program than before: has XLA_FLAGS changed?")
@@ -161,10 +161,9 @@ class Bench:
             return self.journal.add_config(changes, error=str(error))
         held = kept(constraints, compiled.optimised)
         lost = [str(one) for one, is_kept in zip(constraints, held, strict=True) if not is_kept]
-        copies, copied_bytes = copied(compiled.optimised)
         return self.journal.add_config(
             changes, program=known, fingerprint=compiled.fingerprint, kept=sum(held), forced=len(held), lost=lost,
-            copies=copies, copied_bytes=copied_bytes,
+            **copied(compiled.optimised),
         )
 
     def _callable(self, program: int) -> Callable[[], object]:
