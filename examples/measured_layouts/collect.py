@@ -19,13 +19,10 @@ import subprocess
 import sys
 import time
 
-import numpy as np
-
 HERE = pathlib.Path(__file__).resolve().parent
 SHARE_OF_NEIGHBOURS = 4
 LEAST_CHOICES = 1000  # of all groups together; with fewer, each operation is a group
-TIMING_S = 20  # at least, for one set of programs
-LEAST_SWEEPS = 12  # of a round
+CALLS = 8  # of each program in a round
 
 
 @contextlib.contextmanager
@@ -70,52 +67,25 @@ def configurations(space, name, count):
     return found
 
 
-def timed(calls, rounds):
-    """Nanoseconds of each program, by number, for each round, and how they were found, for the journal. A virtual
-    machine is slower by up to half for some seconds, presumably by other guests. So short sweeps over all programs
-    (each called twice, in random order; the second call counts) are dealt to the rounds in turn. A program's time in a
-    round is the median over its sweeps, each corrected by how slow it was for all programs."""
-    order, rng, sweeps = sorted(calls), random.Random(1), []
-    end = time.monotonic() + TIMING_S
-    while time.monotonic() < end or len(sweeps) < LEAST_SWEEPS * rounds:
-        rng.shuffle(order)
-        times = {}
-        for program in order:
-            calls[program]()
-            begin = time.perf_counter_ns()
-            calls[program]()
-            times[program] = time.perf_counter_ns() - begin
-        sweeps.append([times[program] for program in sorted(calls)])
-    logs = np.log(sweeps)
-    logs -= np.median(logs - np.median(logs, axis=0), axis=1, keepdims=True)
-    first, second = (np.median(half, axis=0) for half in (logs[:len(logs) // 2], logs[len(logs) // 2:]))
-    facts = {"sweeps": len(sweeps), "halves": round(float(np.std(first - second)), 5)}
-    return [np.exp(np.median(logs[own::rounds], axis=0)).astype(int).tolist() for own in range(rounds)], facts
-
-
 def measure(name, options):
     from tpudist.measure import Bench
 
     folder = options.work / name
     before, after = (options.work / "dumps" / f"{name}.{when}.pb" for when in ("before", "after"))
-    bench = Bench(before, after, folder / "measured.pb", calls=1)
+    bench = Bench(before, after, folder / "measured.pb", calls=CALLS)
     begin = time.monotonic()
     numbers = bench.take(configurations(bench.space, name, options.configs))
-    known = {program for one in bench.journal.rounds for program in one["programs"]}
-    # Only what is new: rounds of different sets are joined by the default.
-    fresh = [number for number in numbers if bench.journal.configs[number].get("program", 0) not in known]
     compiled = time.monotonic() - begin
-    if fresh or not known:
-        calls = bench.prepare(fresh)
-        with alone(options.alone):
-            rounds, facts = timed(calls, options.rounds)
-        for times in rounds:
-            bench.journal.add_round(kind="measure", programs=sorted(calls), ns=times, busy=0.0, mhz=[], **facts)
+    with alone(options.alone):
+        begin = time.monotonic()
+        bench.run(numbers, rounds=options.rounds)
+        measured = time.monotonic() - begin
     bench.write()
     programs = {one["program"] for one in bench.journal.configs if "program" in one}
     failed = sum("error" in one for one in bench.journal.configs)
     print(f"{name}: {len(bench.journal.configs)} configurations, {len(programs)} programs, {failed} failed, "
-          f"{len(bench.journal.rounds)} rounds; compiled for {compiled:.0f} s", flush=True)
+          f"{len(bench.journal.rounds)} rounds; "
+          f"compiled for {compiled:.0f} s, measured for {measured:.0f} s", flush=True)
     (folder / f"done-{options.configs}-{options.rounds}").touch()
 
 

@@ -36,7 +36,6 @@ def described(folder):
         "rounds_of_a_program": min(
             sum(program in one["programs"] for one in rounds) for program in {configs[n]["program"] for n in order}),
         "default_ms": round(float(np.median(times)) / 1e6, 3),
-        "halves": max((one["halves"] for one in rounds if "halves" in one), default=None),
         "kept": sum(configs[n]["kept"] for n in order), "forced": sum(configs[n]["forced"] for n in order),
         "copies": [configs[n]["copies"] for n in order], "copied_bytes": [configs[n]["copied_bytes"] for n in order]}
 

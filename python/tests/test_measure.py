@@ -141,7 +141,23 @@ def test_all_programs_of_a_journal_are_called_equally_often(monkeypatch):
     made.clear()
     found = timing.measure_round({0: lambda: call(90_000), timing.TWIN: lambda: call(400_000)}, 0, 1, 7)
     assert found["ns"] == [400_000, 90_000] and found["calls"] == 7
-    assert made.count(90_000) == made.count(400_000) == 8  # and one to warm up
+    assert made.count(90_000) == made.count(400_000) == 14  # one to warm up for each that counts
+
+
+def test_a_slow_sweep_does_not_lengthen_a_round(monkeypatch):
+    clock, calls = [0], [0]
+
+    def call(ns):
+        calls[0] += 1
+        slow = 1.5 if calls[0] % 18 < 9 else 1  # by turns for four and a half calls of two programs
+        clock[0] += int(ns * slow)
+
+    monkeypatch.setattr(timing.time, "perf_counter_ns", lambda: clock[0])
+    sizes = {0: 1_000_000, timing.TWIN: 1_000_000, 1: 2_000_000, 2: 3_000_000}
+    found = [timing.measure_round({n: lambda ns=ns: call(ns) for n, ns in sizes.items()}, at, 1, 9) for at in range(5)]
+    for own in found:
+        times = dict(zip(own["programs"], own["ns"], strict=True))
+        assert times[1] / times[0] == pytest.approx(2, rel=1e-3) and times[2] / times[0] == pytest.approx(3, rel=1e-3)
 
 
 def test_rounds_that_judge_a_choice_do_not_choose(tmp_path):

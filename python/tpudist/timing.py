@@ -57,38 +57,47 @@ def medians(series: Sequence[Sequence[float]]) -> list[Estimate]:
     return [Estimate(one.value, one.error * wider) for one in found]
 
 
-def measure_round(calls: Mapping[int, Callable[[], object]], number: int, seed: int, least_of: int) -> dict[str, Any]:
-    """Times each program once, in an order drawn for this round: a call to warm up, then the least of a few. Returns a
-    round for the journal: the programs, their nanoseconds, and how busy and fast the cores were."""
-    order = sorted(calls)
-    random.Random(f"{seed} {number}").shuffle(order)
-    before, times = _Machine(), {}
-    for program in order:
-        times[program] = _least_time(calls[program], least_of)
-    after, programs = _Machine(), sorted(calls)
+def measure_round(calls: Mapping[int, Callable[[], object]], number: int, seed: int, count: int) -> dict[str, Any]:
+    """Times each program in `count` sweeps over all programs, each in an order of its own. A virtual machine is slower by
+    up to half for some seconds, presumably by other guests, so the slowness of each sweep is taken away; the median over
+    sweeps is the time. Returns a round for the journal: the programs, their nanoseconds, and how busy and fast the cores
+    were."""
+    rng, programs, before, sweeps = random.Random(f"{seed} {number}"), sorted(calls), _Machine(), []
+    for _ in range(count):
+        times = {program: _time(calls[program]) for program in rng.sample(programs, len(programs))}
+        sweeps.append([times[program] for program in programs])
+    after = _Machine()
+    columns, levels = _polished(np.log(sweeps))
     return {
         "programs": programs,
-        "ns": [times[program] for program in programs],
-        "calls": least_of,
+        "ns": np.exp(columns + np.median(levels)).round().astype(int).tolist(),
+        "calls": count,
         "busy": round(after.others_since(before), 3),
         "mhz": sorted({round(mhz) for mhz in (*before.mhz, *after.mhz)}),
     }
 
 
-def calls_for(call: Callable[[], object], least_of: int) -> int:
-    """How many calls of each program a round times: more of short ones. The least of more calls is less, so all
-    programs of a journal have the same number, by its default."""
-    return max(least_of, min(_MOST_CALLS, _LEAST_NS // max(1, _least_time(call, least_of))))
+def calls_for(call: Callable[[], object], least: int) -> int:
+    """How many calls of each program a round times: more of short ones, and equally many of all programs of a journal,
+    by its default."""
+    return max(least, min(_MOST_CALLS, _LEAST_NS // max(1, min(_time(call) for _ in range(least)))))
 
 
-def _least_time(call: Callable[[], object], least_of: int) -> int:
+def _time(call: Callable[[], object]) -> int:
+    """Nanoseconds of a call, after one that warms up the caches."""
     call()
-    times = []
-    for _ in range(least_of):
-        begin = time.perf_counter_ns()
-        call()
-        times.append(time.perf_counter_ns() - begin)
-    return min(times)
+    begin = time.perf_counter_ns()
+    call()
+    return time.perf_counter_ns() - begin
+
+
+def _polished(logs: npt.NDArray[np.float64]) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
+    """Median polish: a time for each program [columns], and how much slower each row was for all of them [rows, 1]."""
+    levels = np.zeros((len(logs), 1))
+    for _ in range(10):
+        columns = np.median(logs - levels, axis=0)
+        levels = np.median(logs - columns, axis=1, keepdims=True)
+    return columns, levels
 
 
 class _Machine:
@@ -127,10 +136,7 @@ def corrected(rounds: Sequence[Mapping[str, Any]]) -> list[dict[int, float]]:
     usual = statistics.median([math.log(_default(own)) for own in rounds]) if rounds else 0.0
     for programs, numbers in blocks.items():
         logs = np.log(np.array([rounds[number]["ns"] for number in numbers], np.float64))
-        levels = np.zeros((len(numbers), 1))
-        for _ in range(10):  # median polish: a time of each program, a level of each round
-            columns = np.median(logs - levels, axis=0)
-            levels = np.median(logs - columns, axis=1, keepdims=True)
+        columns, _ = _polished(logs)
         default = columns[[program in (0, TWIN) for program in programs]].mean()
         values = logs - _medians_of_others(logs - columns) - default + usual
         for number, row in zip(numbers, values.tolist(), strict=True):
