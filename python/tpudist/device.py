@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from .errors import ConfigError, DataError, Error
-from .hlo import Program, first_line, jaxlib
+from .errors import ConfigError, DataError, Error, first_line
+from .hlo import Program, jaxlib
 from .optional import load
 
 __all__ = ["Compiled", "Device", "failure"]

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-__all__ = ["ConfigError", "DataError", "Error", "HangError", "Stopped", "error_of"]
+import sys
+from collections.abc import Callable
+
+__all__ = ["ConfigError", "DataError", "Error", "HangError", "Stopped", "error_of", "exit_code_of", "first_line"]
 
 
 class Error(RuntimeError):
@@ -43,3 +46,26 @@ def error_of(exit_code: int, text: str) -> Error:
     error = Error(text)
     error.exit_code = exit_code
     return error
+
+
+def exit_code_of(command: str, work: Callable[[], object]) -> int:
+    """Does the work of a command, prints its error as the program does, and returns the exit code."""
+    try:
+        work()
+        return 0
+    except Error as error:
+        text, code = str(error), error.exit_code
+    except OSError as error:
+        text, code = f"{error.filename or command}: {error.strerror}", 1
+    except KeyboardInterrupt:  # before there was something to write
+        text, code = f"{command}: stopped before the first measurement", Stopped.exit_code
+    except (MemoryError, RuntimeError) as error:  # the last is jaxlib's
+        text, code = f"{command}: {first_line(error)}", 1
+    for line in text.splitlines():
+        print(f"tpudist: error: {line}", file=sys.stderr)
+    return code
+
+
+def first_line(error: BaseException) -> str:
+    """What an exception of XLA says first."""
+    return (str(error).strip().splitlines() or [type(error).__name__])[0][:300]

@@ -14,11 +14,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from . import _extension
-from .errors import DataError, Error
+from .errors import ConfigError, DataError, Error, exit_code_of, first_line
 from .optional import load
 
-__all__ = ["Changes", "Program", "Space", "State", "copied", "first_line", "jaxlib", "kept", "replaced",
-           "state_of"]
+__all__ = ["Changes", "Program", "Space", "State", "copied", "jaxlib", "kept", "replaced", "state_of"]
 
 #: Dimensions of output and operands of an operation, minor to major; () leaves a tensor to the compiler.
 State = tuple[tuple[int, ...], ...]
@@ -312,11 +311,6 @@ def jaxlib(part: str) -> Any:
     return load(f"jaxlib.{part}", "'tpudist[measure]'")
 
 
-def first_line(error: BaseException) -> str:
-    """What an exception of XLA says first."""
-    return (str(error).strip().splitlines() or [type(error).__name__])[0][:300]
-
-
 @contextlib.contextmanager
 def replaced(path: pathlib.Path) -> Iterator[pathlib.Path]:
     """A new file to write: at any time the path is the old one or the whole new one."""
@@ -335,17 +329,15 @@ def replaced(path: pathlib.Path) -> Iterator[pathlib.Path]:
 
 def main(words: Sequence[str]) -> int:
     """`python -m tpudist.hlo TEXT PROTO`: makes the proto of any module from its text, by XLA's own parser."""
-    if len(words) != 2:
-        print("tpudist: error: python -m tpudist.hlo TEXT PROTO: give two files", file=sys.stderr)
-        return 2
-    try:
+
+    def work() -> None:
+        if len(words) != 2:
+            raise ConfigError("python -m tpudist.hlo TEXT PROTO: give two files")
         proto, _ = _read(pathlib.Path(words[0]))
         with replaced(pathlib.Path(words[1])) as new:
             new.write_bytes(proto)
-    except (Error, OSError) as error:
-        print(f"tpudist: error: {error}", file=sys.stderr)
-        return error.exit_code if isinstance(error, Error) else 1
-    return 0
+
+    return exit_code_of("tpudist.hlo", work)
 
 
 if __name__ == "__main__":

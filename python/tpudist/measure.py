@@ -21,8 +21,8 @@ import numpy as np
 import numpy.typing as npt
 
 from .device import Compiled, Device, failure
-from .errors import ConfigError, Error, Stopped
-from .hlo import Changes, Program, Space, copied, first_line, kept
+from .errors import ConfigError, Error, Stopped, exit_code_of
+from .hlo import Changes, Program, Space, copied, kept
 from .journal import Journal, write_results
 from .timing import (
     TWIN, Estimate, calls_for, compare, corrected, estimates, machine_warnings, measure_round, rounds_for,
@@ -375,19 +375,4 @@ def main(text: str) -> int:
 
     arguments = json.loads(text)
     command = arguments.pop("command")
-    try:
-        (tune if command == "tune" else measure)(**arguments)
-    except Error as error:
-        for line in str(error).splitlines():
-            print(f"tpudist: error: {line}", file=sys.stderr)
-        return error.exit_code
-    except OSError as error:
-        print(f"tpudist: error: {error.filename or command}: {error.strerror}", file=sys.stderr)
-        return 1
-    except KeyboardInterrupt:  # before there was something to write
-        print("tpudist: error: stopped before the first measurement", file=sys.stderr)
-        return Stopped.exit_code
-    except (MemoryError, RuntimeError) as error:  # the last is jaxlib's
-        print(f"tpudist: error: {command}: {first_line(error)}", file=sys.stderr)
-        return 1
-    return 0
+    return exit_code_of(command, lambda: (tune if command == "tune" else measure)(**arguments))

@@ -1,0 +1,145 @@
+#!/usr/bin/env python3
+"""`tune` on programs whose family no training has seen, beside other searches: the table of docs/measured.md.
+
+    taskset -c 1 bench/tune_measured.py WORK PROGRAM ... [--build build/release] [--steps 150] [--most 60]
+
+WORK: where examples/measured_layouts/collect.py has dumped the programs. For each program it trains
+experiments/xla.yaml without the program's family. Then four searches measure configurations of the program: `tune`
+with that training, `tune` without one, a genetic search from the default, and random configurations. All
+configurations of all searches are measured once more together, and so judged. Needs an idle machine, and the jax and
+the tpudist of this Python.
+"""
+import argparse
+import math
+import os
+import pathlib
+import random
+import shutil
+import subprocess
+import sys
+import tempfile
+
+SOURCE = pathlib.Path(__file__).resolve().parents[1]
+LAYOUTS = SOURCE / "examples/measured_layouts"
+NEAR = math.log(1.02)  # of the best known
+POPULATION, PARENTS = 10, 4
+sys.path.insert(0, str(LAYOUTS))
+
+
+def genetic(search, rng):
+    """Of the fastest measured configurations, two are crossed group by group, and one group is changed."""
+    bench = search.bench
+    groups = [group for group in bench.space.groups if len(bench.space.operations[group[0]].states) > 1]
+
+    def child(parents):
+        first, second = rng.choice(parents), rng.choice(parents)
+        own = {}
+        for group in groups:
+            source = rng.choice((first, second))
+            own.update({bench.space.operations[n].name: source[bench.space.operations[n].name] for n in group
+                        if bench.space.operations[n].name in source})
+        group = rng.choice(groups)
+        state = rng.randrange(len(bench.space.operations[group[0]].states))
+        for operation in (bench.space.operations[n] for n in group):
+            own.pop(operation.name, None)
+            if operation.states[state] != operation.default:
+                own[operation.name] = operation.states[state]
+        return own
+
+    search.measure([{}])
+    while not search.is_over:
+        found = [one for one in bench.measured() if one.number in search.order and one.ratio]
+        parents = [one.changes for one in sorted(found, key=lambda one: one.ratio.value)[:PARENTS]]
+        search.measure([child(parents) for _ in range(POPULATION)])
+
+
+def judged(name, options, run):
+    import collect
+    from tpudist import tune
+    from tpudist.measure import Bench
+    from tpudist.timing import TWIN, compare
+
+    class Search(tune._Search):
+        """A search that shares its measurements with others, but counts its own."""
+
+        def __init__(self):
+            super().__init__(bench, 0.01, math.inf, 0)
+            self.order = []
+
+        @property
+        def is_over(self):
+            return len(self.order) > options.most
+
+        def measure(self, configs):
+            found = super().measure(configs)
+            self.order += [one.number for one in found if one.number not in self.order]
+            ratios = {one.number: one.ratio.value for one in bench.measured() if one.number in self.order and one.ratio}
+            self.best = min(ratios, key=lambda number: (ratios[number], number))
+            return found
+
+    dumps = options.work / "dumps"
+    folder = options.out / name
+    folder.mkdir(parents=True, exist_ok=True)
+    bench = Bench(dumps / f"{name}.before.pb", dumps / f"{name}.after.pb", folder / "measured.pb", quiet=True)
+    bench.forget = lambda numbers: None  # all are timed again
+    searches = {title: Search() for title in ("tune with the model", "tune without", "genetic", "random")}
+    with tempfile.TemporaryDirectory() as scratch:
+        tune._by_model(searches["tune with the model"], [str(run)], 10, pathlib.Path(scratch))
+    tune._descend(searches["tune without"])
+    genetic(searches["genetic"], random.Random(name))
+    own = collect.configurations(bench.space, name, 4 * options.most)
+    searches["random"].measure([{}, *(one for at, one in enumerate(own) if at % collect.SHARE_OF_NEIGHBOURS)])
+    rounds = bench.run(range(len(bench.journal.configs)), rounds=8, kind="judge")
+    ratios = {one.number: compare(rounds, one.program).value for one in bench.measured()
+              if one.program is not None and one.program in rounds[0]["programs"]}
+    best = min(ratios.values())
+    row = {"name": name, "all": len(ratios), "best": best}
+    for title, search in searches.items():
+        order = [number for number in search.order if number in ratios][:options.most + 1]
+        soonest = next((at + 1 for at, number in enumerate(order) if ratios[number] < best + NEAR), None)
+        row[title] = (soonest, len(order), min(ratios[number] for number in order))
+    # The choice of `tune`, as it compares it: by new rounds.
+    final = bench.run([searches["tune with the model"].best], precision=0.0025, least=20, most=60, kind="compare")
+    program = bench.journal.configs[searches["tune with the model"].best]["program"]
+    row["final"], row["twin"] = compare(final, program), compare(final, TWIN)
+    return row
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("work", type=pathlib.Path)
+    parser.add_argument("programs", nargs="+")
+    parser.add_argument("--build", type=pathlib.Path, default=SOURCE / "build/release")
+    parser.add_argument("--out", type=pathlib.Path, default=pathlib.Path("tuned"))
+    parser.add_argument("--steps", type=int, default=150)
+    parser.add_argument("--most", type=int, default=60)
+    options = parser.parse_args()
+    tpudist = options.build.resolve() / "tpudist"
+    os.environ["TPUDIST_PROGRAM"] = str(tpudist)
+    options.out.mkdir(parents=True, exist_ok=True)
+    shards = options.out / "shards"
+    subprocess.run([tpudist, "convert", LAYOUTS / "npz", shards, "--quiet"], check=True)
+    print(f"| program | default against the best | best of all | measurements until within 2 % of the best known: "
+          "tune with the model | without | genetic | random | choice of tune against the default | A/A |")
+    print("|---|---|---|---|---|---|---|---|---|")
+    for name in options.programs:
+        family = name.rsplit("_", 2)[0]
+        run = options.out / f"without-{family}-{options.steps}"
+        if not (run / "predictions.h5").exists():
+            shutil.rmtree(run, ignore_errors=True)
+            subprocess.run([
+                tpudist, "train", SOURCE / "experiments/xla.yaml", f"data.shards={shards}",
+                "data.collection=layout:measured:cpu", f"data.exclude={{train: [{family}_*], valid: []}}",
+                f"train.steps={options.steps}", "train.evaluate_every=0", "train.checkpoint_every=0",
+                "train.last_evaluation=none", "--run-dir", run, "--quiet"], check=True, stdout=subprocess.DEVNULL)
+        row = judged(name, options, run)
+        low, high = (100 * math.expm1(one) for one in row["final"].interval)
+        cells = [f"{soonest or 'never'} of {count}" for soonest, count, _ in
+                 (row[title] for title in ("tune with the model", "tune without", "genetic", "random"))]
+        print(f"| {name} | {100 * math.expm1(-row['best']):+.1f} % | {row['all']} | " + " | ".join(cells)
+              + f" | {100 * math.expm1(row['final'].value):+.1f} % ({low:+.1f} to {high:+.1f}) | "
+              f"{100 * math.expm1(row['twin'].value):+.1f} % |", flush=True)
+
+
+if __name__ == "__main__":
+    main()
