@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Measures the programs of programs.py. Stopped at any time, the same command goes on.
 
-    taskset -c 0 examples/measured_layouts/collect.py WORK [--configs 200] [--rounds 4] [--part 0/2] [--alone COMMAND]
+    taskset -c 0 examples/measured_layouts/collect.py WORK [--configs 200] [--rounds 3] [--part 0/2] [--alone COMMAND]
 
 `--configs`: the default, neighbours of it (a quarter of the others), and random ones. A larger number later adds to
 what there is. `--alone`: a command that makes the machine quiet before the rounds, writes a line when it is, and lets
@@ -22,7 +22,7 @@ import time
 HERE = pathlib.Path(__file__).resolve().parent
 SHARE_OF_NEIGHBOURS = 4
 LEAST_CHOICES = 1000  # of all groups together; with fewer, each operation is a group
-CALLS = 8  # of each program in a round
+CALLS = 36  # of each program in a round
 
 
 @contextlib.contextmanager
@@ -93,7 +93,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("work", type=pathlib.Path)
     parser.add_argument("--configs", type=int, default=200)
-    parser.add_argument("--rounds", type=int, default=4)
+    parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--part", default="0/1")
     parser.add_argument("--alone", default="")
     parser.add_argument("--missing", action="store_true", help="only programs that manifest.json lacks")

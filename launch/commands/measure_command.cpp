@@ -57,7 +57,7 @@ struct MeasureArguments {
   std::filesystem::path module, standard, out, inputs;
   std::string device, precision, budget, configs = "neighbours", apply;
   std::vector<std::string> runs;
-  std::int64_t rounds = 0, calls = 5, propose = 10, most = 0;
+  std::int64_t rounds = 0, calls = 6, propose = 10, most = 0;
   bool json = false;
 
   // The arguments of the function `measure` or `tune` in Python.
@@ -99,7 +99,7 @@ void add_common_options(Command command, MeasureArguments& to) {
       .add_option("--inputs", to.inputs,
                   "NPZ with the program's inputs by number: 0, 1, ... (default: random ones)")
       .existing_file();
-  command.add_option("--calls", to.calls, "Sweeps over all programs in a round; their median counts")
+  command.add_option("--calls", to.calls, "Calls of each program to time in a round, in turns of three")
       .in_range(1, 1000)
       .show_default();
   command.add_flag("--json", to.json, "Print JSON");

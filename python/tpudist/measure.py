@@ -72,7 +72,7 @@ class Bench:
 
     def __init__(
         self, module: _Path, default: _Path, out: _Path, *, configs: str = "default", device: str = "",
-        inputs: _Path | None = None, calls: int = 5, seed: int = 1, tolerance: float | None = None, quiet: bool = False,
+        inputs: _Path | None = None, calls: int = 6, seed: int = 1, tolerance: float | None = None, quiet: bool = False,
     ) -> None:
         os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")  # else XLA logs what it does
         # Flags of a shell that dumped the module: each configuration would be dumped over it.

@@ -18,6 +18,7 @@ __all__ = ["TWIN", "Estimate", "calls_for", "compare", "corrected", "estimates",
            "medians", "rounds_for"]
 
 TWIN = -1  #: the number of the second copy of the default, whose number is 0
+_IN_A_TURN = 3
 _LEAST_NS, _MOST_CALLS = 3_000_000, 50  # of short programs
 _Z = 1.96
 
@@ -58,19 +59,20 @@ def medians(series: Sequence[Sequence[float]]) -> list[Estimate]:
 
 
 def measure_round(calls: Mapping[int, Callable[[], object]], number: int, seed: int, count: int) -> dict[str, Any]:
-    """Times each program in `count` sweeps over all programs, each in an order of its own. A virtual machine is slower by
-    up to half for some seconds, presumably by other guests, so the slowness of each sweep is taken away; the median over
-    sweeps is the time. Returns a round for the journal: the programs, their nanoseconds, and how busy and fast the cores
-    were."""
-    rng, programs, before, sweeps = random.Random(f"{seed} {number}"), sorted(calls), _Machine(), []
-    for _ in range(count):
-        times = {program: _time(calls[program]) for program in rng.sample(programs, len(programs))}
-        sweeps.append([times[program] for program in programs])
-    after = _Machine()
-    columns, levels = _polished(np.log(sweeps))
+    """Times `count` calls of each program, or a few more: all programs take turns of three calls, in an order drawn for
+    each turn. A virtual machine is slower by up to half for some seconds, presumably by other guests, so the slowness of
+    a turn is taken away. The time of a program is the mean of the faster half of its turns. Returns a round for the
+    journal: the programs, their nanoseconds, and how busy and fast the cores were."""
+    rng, programs, before, turns = random.Random(f"{seed} {number}"), sorted(calls), _Machine(), []
+    for _ in range(math.ceil(count / _IN_A_TURN)):
+        times = {program: _mean_time(calls[program]) for program in rng.sample(programs, len(programs))}
+        turns.append([times[program] for program in programs])
+    after, logs = _Machine(), np.log(turns)
+    levels = _polished(logs)[1]
+    faster = np.sort(logs - levels + np.median(levels), axis=0)[: (len(turns) + 1) // 2]
     return {
         "programs": programs,
-        "ns": np.exp(columns + np.median(levels)).round().astype(int).tolist(),
+        "ns": np.exp(faster.mean(axis=0)).round().astype(int).tolist(),
         "calls": count,
         "busy": round(after.others_since(before), 3),
         "mhz": sorted({round(mhz) for mhz in (*before.mhz, *after.mhz)}),
@@ -80,15 +82,16 @@ def measure_round(calls: Mapping[int, Callable[[], object]], number: int, seed: 
 def calls_for(call: Callable[[], object], least: int) -> int:
     """How many calls of each program a round times: more of short ones, and equally many of all programs of a journal,
     by its default."""
-    return max(least, min(_MOST_CALLS, _LEAST_NS // max(1, min(_time(call) for _ in range(least)))))
+    return max(least, min(_MOST_CALLS, int(_LEAST_NS / max(1.0, _mean_time(call)))))
 
 
-def _time(call: Callable[[], object]) -> int:
+def _mean_time(call: Callable[[], object]) -> float:
     """Nanoseconds of a call, after one that warms up the caches."""
     call()
     begin = time.perf_counter_ns()
-    call()
-    return time.perf_counter_ns() - begin
+    for _ in range(_IN_A_TURN):
+        call()
+    return (time.perf_counter_ns() - begin) / _IN_A_TURN
 
 
 def _polished(logs: npt.NDArray[np.float64]) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
