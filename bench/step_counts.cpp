@@ -1,7 +1,7 @@
 // What a training step would ask of a GPU: launches with their operations and bytes, copies and
 // waits. It trains on the emulated device, LibTorch's tensors on the CPU in a device's place, so it
-// needs no GPU and tells no time. Prints the counts of the second step, and the memory of two steps
-// beside the estimate that `train` goes by.
+// needs no GPU and tells no time. Prints the counts of the second step, and the memory of the largest
+// of the first 20 steps beside the estimate that `train` goes by.
 //   step_counts experiments/xla.yaml data.shards=tpudist-data batch.slates=4
 #include <fmt/format.h>
 

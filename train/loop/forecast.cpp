@@ -394,8 +394,9 @@ DeviceBytes device_bytes(const TrainingSetup& setup, int ranks) {
   const bool averages = experiment.train.average.kind != AverageKind::none;
   const std::int64_t row = setup.network.parameters().length() + kRowExtra;
   const BatchPlanner planner = setup.planner.for_ranks(ranks);
-  const std::vector<int> owners = planner.plan(0).owners.owner;
-  const std::int64_t leaves = std::ranges::count_if(owners, [](int owner) { return owner >= 0; });
+  const StepWork work = setup.steps_of(0, planner).build(largest_step(setup));
+  const std::int64_t leaves =
+      std::ranges::count_if(work.batch.owners.owner, [](int owner) { return owner >= 0; });
   DeviceBytes bytes;
   bytes.weights = DeviceWeights::bytes(setup.network.parameters(), members, averages ? 1 : 0);
   bytes.rows = (leaves + ranks - 1) / ranks;
@@ -407,25 +408,35 @@ DeviceBytes device_bytes(const TrainingSetup& setup, int ranks) {
       static_cast<std::uint64_t>(bytes.rows * (row + 2 * ranks * slice)) * sizeof(float);
   bytes.sums = static_cast<std::uint64_t>(members * (row + (ranks + 1) * slice)) * sizeof(float);
 
-  std::map<std::shared_ptr<const Unit>, int> units;  // the members that learn from each
-  for (const UnitPass& pass : setup.steps_of(0, planner).build(0).passes)
-    units[pass.data] += pass.members;
+  std::map<const Unit*, double> leaf_of;
+  std::vector<double> of_member(static_cast<std::size_t>(members));  // of its joined units
+  double all = 0, largest = 0;  // of one member of all joined units, of a pass that stays whole
   const int chunk = experiment.batch.member_chunk;
-  double joined = 0, all = 0, largest = 0;  // of all leaves, of all members of all units, of a unit
-  const auto add_unit = [&](const Unit& unit, int own) {
-    const double leaf = leaf_bytes(setup, unit, bytes.plans);
-    largest = std::max(largest, (chunk > 0 ? std::min(chunk, own) : own) * leaf);
-    if (chunk > 0 || !unit.chunks.empty()) return;
-    joined += own * leaf;
-    all += members * leaf;
-  };
-  for (const auto& [unit, own] : units) add_unit(*unit, own);
-  if (share_a_block(joined, all)) joined = all;
+  for (const UnitPass& pass : work.passes) {
+    const bool joins = chunk == 0 && pass.data->chunks.empty();
+    const auto [leaf, is_new] = leaf_of.try_emplace(pass.data.get());
+    if (is_new) {
+      leaf->second = leaf_bytes(setup, *pass.data, bytes.plans);
+      if (joins) all += leaf->second;
+    }
+    largest = std::max(largest, pass.members * leaf->second);
+    for (int m = 0; joins && m < pass.members; ++m)
+      of_member[pass.first_member + m] += leaf->second;
+  }
+  // As StepBuilder joins them: all blocks are filled up to the largest.
+  const double most = std::ranges::max(of_member);
+  const auto idle = std::ranges::count(of_member, 0.0);
+  double joined = static_cast<double>(members - idle) * (share_a_block(most, all) ? all : most);
   bytes.plans *= static_cast<std::uint64_t>(experiment.train.prefetch + 1);
-  const double most = std::min(joined, setup.most_pass_bytes);
-  add_unit(setup.units.build(largest_unit(setup), largest_draw(experiment)),
-           shares_slates(experiment) ? members : 1);
-  bytes.pass = static_cast<std::uint64_t>(std::max(most, largest));
+
+  const Unit unit = setup.units.build(largest_unit(setup), largest_draw(experiment));
+  const double leaf = leaf_bytes(setup, unit, bytes.plans);
+  const int alike = shares_slates(experiment) ? members : 1;
+  largest = std::max(largest, (chunk > 0 ? std::min(chunk, alike) : alike) * leaf);
+  // Its graphs are drawn for all members in the same step.
+  if (chunk == 0 && unit.chunks.empty()) joined = std::max(joined, members * leaf);
+  bytes.pass =
+      static_cast<std::uint64_t>(std::max(largest, std::min(joined, setup.most_pass_bytes)));
   bytes.workspaces = kWorkspaces;
   return bytes;
 }

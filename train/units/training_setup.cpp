@@ -90,7 +90,20 @@ double pass_bytes(int device) {
              : std::numeric_limits<double>::infinity();
 }
 
-constexpr int kSteps = 20;  // steps that are searched for the largest unit
+constexpr int kSteps = 20;  // steps that are searched for the largest step and unit
+
+// [graphs] The most nodes that a slate sees.
+std::vector<std::int64_t> seen_nodes(const TrainingSetup& setup) {
+  const bool cut = setup.experiment.data.cuts_segments();
+  std::vector<std::int64_t> seen;
+  for (int g = 0; g < setup.data.size(); ++g)
+    seen.push_back(cut ? largest_segment(setup.data.graph(g)) : setup.data.seen_nodes(g));
+  return seen;
+}
+
+std::int64_t rows_of(const SlateRows& slate, const std::vector<std::int64_t>& seen) {
+  return seen[slate.graph] * static_cast<std::int64_t>(slate.rows.size());
+}
 
 }  // namespace
 
@@ -142,16 +155,32 @@ std::vector<SlateRows> computed_together(const Experiment& experiment,
   return slates;
 }
 
+std::int64_t largest_step(const TrainingSetup& setup) {
+  const std::vector<std::int64_t> seen = seen_nodes(setup);
+  const int first = drawn_by(setup.experiment, 0);
+  std::int64_t largest = 0, most = 0;
+  for (std::int64_t step = 0; step < kSteps; ++step) {
+    const BatchPlan plan = setup.planner.plan(step);
+    std::int64_t sum = 0;
+    for (std::size_t i = 0; i < plan.slates.size(); ++i) {
+      const SlateId& slate = plan.slates[i];
+      const bool counts = std::ranges::any_of(
+          plan.weights, [i](const std::vector<double>& of_member) { return of_member[i] > 0; });
+      if (counts) sum += rows_of({slate.graph, setup.order.rows(slate, first)}, seen);
+    }
+    if (sum > most) largest = step;
+    most = std::max(most, sum);
+  }
+  return largest;
+}
+
 std::vector<SlateRows> largest_unit(const TrainingSetup& setup) {
   const int first = drawn_by(setup.experiment, 0);
   const bool cut = setup.experiment.data.cuts_segments();
-  std::vector<std::int64_t> seen;  // [graphs] nodes
-  for (int g = 0; g < setup.data.size(); ++g)
-    seen.push_back(cut ? largest_segment(setup.data.graph(g)) : setup.data.seen_nodes(g));
+  const std::vector<std::int64_t> seen = seen_nodes(setup);
   const auto rows = [&](const std::vector<SlateRows>& slates) {
     std::int64_t sum = 0;
-    for (const SlateRows& slate : slates)
-      sum += seen[slate.graph] * static_cast<std::int64_t>(slate.rows.size());
+    for (const SlateRows& slate : slates) sum += rows_of(slate, seen);
     return sum;
   };
   const auto size = [&](int g) { return cut ? seen[g] : setup.data.graph(g).nodes; };
