@@ -56,8 +56,15 @@ class EdgeMlp : public Layer {
         {2 * product_work(in_, config_.hidden), edges, edges, 2 * config_.hidden + config_.width,
          static_cast<int>(config_.directions.size()), 2 * config_.hidden + config_.width},
         {.entry = static_cast<double>(2 * config_.hidden + config_.width)});
+    // Kept of each row: f and the mean with their numbers, the hidden rows before and after ReLU, c,
+    // and both factors of F^T C, each repeated. Its gradients are as large as these factors.
+    const auto factors = static_cast<double>(2 * config_.width * config_.config_width);
     network.add_step({0, product_work(config_.width, config_.config_hidden), configs,
-                      channels() + config_.config_hidden, 1});
+                      channels() + config_.config_hidden, 1},
+                     {.behind = static_cast<double>(2 * (config_.width + 1) +
+                                                    config_.config_hidden + config_.config_width) +
+                                factors});
+    network.steps.back().widest = factors;
   }
 
   // The entries' factors: how often an entry is an edge of a configurable node.

@@ -26,7 +26,7 @@ struct LayerWork {
   int edge_sets = 0;
   std::int64_t entry = 0;  // numbers read for each entry of the edge sets
   KeptNumbers kept = {};
-  double widest = 0;  // numbers per row behind that one layer keeps, at most
+  double widest = 0;  // numbers per row behind that the gradients of one layer take, at most
 
   // Adds a layer that maps each row behind by itself: `width` numbers per row, and what it keeps
   // besides.

@@ -41,7 +41,7 @@ TEST_P(DeviceMemory, IsEstimatedWithinAHalf) {
 
 INSTANTIATE_TEST_SUITE_P(Files, DeviceMemory,
                          ::testing::Values("xla", "best_nlp", "alexnet", "systems/first_place_tile",
-                                           "systems/harvard", "systems/gst",
+                                           "systems/harvard", "systems/gst", "systems/fourth_place",
                                            "systems/latenciaga_xla_gatv2",
                                            "systems/tpugraphs_tile_resgcn_late"));
 
