@@ -26,6 +26,23 @@ void add_layer(const Layer& layer, int depth, int step, std::vector<LayerRow>& r
   }
 }
 
+// Numbers that the pools hold besides rows during the backward pass: of all configurations what they
+// return, joined, and its gradients; the gradients of rows; and for one pool at a time its sums of
+// cells and slates, of a maximum also the largest rows and how many reach them. Sums are in double.
+double readout_floats(const NetworkConfig& config, const Plan& plan) {
+  constexpr double kDouble = 2;
+  const Readout& readout = plan.readout;
+  const auto pools = static_cast<double>(config.pools.size()),
+             channels = static_cast<double>(config.blocks.back()->channels()),
+             rows = static_cast<double>(plan.rows(plan.layers.size())),
+             configs = static_cast<double>(plan.configs),
+             parts = static_cast<double>(readout.cells.forward.rows() * readout.cells.replicas +
+                                         readout.common.forward.rows());
+  const bool has_max = std::ranges::any_of(
+      config.pools, [](const Pool& pool) { return pool.aggregation == Aggregation::max; });
+  return channels * (pools * rows + kDouble * (3 * pools * configs + (has_max ? 3 : 1) * parts));
+}
+
 std::string head_name(const NetworkConfig& config) {
   std::string name;
   for (const Pool& pool : config.pools)
@@ -59,10 +76,11 @@ std::vector<LayerRow> layer_table(const NetworkConfig& config, const FeatureSche
 double training_floats(const NetworkConfig& config, const FeatureSchema& schema, const Plan& plan,
                        bool recompute) {
   const bool fused = !config.is_composed();
-  const auto held = [fused](const PlanCost& cost) {
-    return fused ? 2 * cost.states : cost.most_held;
+  const double readout = fused ? 0 : readout_floats(config, plan);
+  const auto held = [fused](const PlanCost& cost, double behind) {
+    return fused ? 2 * cost.states : std::max(cost.most_held, cost.kept + behind);
   };
-  if (!recompute) return held(plan_cost(plan, config.work(schema)));
+  if (!recompute) return held(plan_cost(plan, config.work(schema)), readout);
   const auto between = [&](std::size_t depth, std::int64_t channels) {
     return static_cast<double>(plan.rows(depth) * channels);
   };
@@ -72,13 +90,13 @@ double training_floats(const NetworkConfig& config, const FeatureSchema& schema,
   for (std::size_t i = 0; i < blocks.size(); ++i) {
     NetworkWork own;
     blocks[i]->add_work(own);
-    const double inside = held(plan_cost(plan, own, depth));
+    const double inside = held(plan_cost(plan, own, depth), 0);
     depth += own.steps.size() - 1;
     if (!fused || i % 2 == 1 || i + 1 == blocks.size())
       kept += between(depth, blocks[i]->channels());
     most = std::max(most, kept + inside);
   }
-  return most;
+  return std::max(most, kept + readout);
 }
 
 }  // namespace tpudist
