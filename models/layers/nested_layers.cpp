@@ -81,7 +81,11 @@ class Residual : public Layer {
   void add_work(NetworkWork& network) const override {
     for (const auto& block : blocks_) block->add_work(network);
     if (skip_ == Skip::project) network.steps.back().behind += product_work(in_, behind_blocks());
-    network.steps.back().add_rows(channels());
+    // Kept besides: what a product or a join takes of the skipped rows, if they are gathered; but not
+    // the terms of a sum.
+    double kept = skip_ == Skip::concat ? 0 : -static_cast<double>(behind_blocks());
+    if (skip_ != Skip::identity && !steps().empty()) kept += static_cast<double>(in_);
+    network.steps.back().add_rows(channels(), kept);
   }
 
   RowStates forward(const RowStates& x, const LayerWeights& weights,

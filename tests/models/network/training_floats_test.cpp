@@ -34,6 +34,8 @@ TEST(TrainingFloats, CountsWhatAutogradKeeps) {
   EXPECT_EQ(floats(", {layer: activation}") - floats(""), 8);
   EXPECT_EQ(floats(", {layer: linear, width: 4}") - floats(""), 4);
   EXPECT_EQ(floats(", {layer: linear, width: 4, activation: relu}") - floats(""), 4 + 4);
+  // The sum takes the place of its terms.
+  EXPECT_EQ(floats(", {layer: residual, blocks: [{layer: activation}]}") - floats(""), 8);
 }
 
 TEST(TrainingFloats, CountsTheRowsBetweenLayersThatRunAgain) {
