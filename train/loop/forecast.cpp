@@ -395,8 +395,11 @@ DeviceBytes device_bytes(const TrainingSetup& setup, int ranks) {
   const std::int64_t row = setup.network.parameters().length() + kRowExtra;
   const BatchPlanner planner = setup.planner.for_ranks(ranks);
   const StepWork work = setup.steps_of(0, planner).build(largest_step(setup));
-  const std::int64_t leaves =
-      std::ranges::count_if(work.batch.owners.owner, [](int owner) { return owner >= 0; });
+  const auto leaves_of = [](const BatchPlan& plan) {
+    return std::ranges::count_if(plan.owners.owner, [](int owner) { return owner >= 0; });
+  };
+  // A step of smaller graphs may have more.
+  const std::int64_t leaves = std::max(leaves_of(work.batch), leaves_of(planner.plan(0)));
   DeviceBytes bytes;
   bytes.weights = DeviceWeights::bytes(setup.network.parameters(), members, averages ? 1 : 0);
   bytes.rows = (leaves + ranks - 1) / ranks;

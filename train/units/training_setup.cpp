@@ -5,7 +5,10 @@
 #include <algorithm>
 #include <iterator>
 #include <limits>
+#include <map>
 #include <optional>
+#include <span>
+#include <utility>
 
 #include "core/error.hpp"
 #include "core/hash.hpp"
@@ -92,19 +95,6 @@ double pass_bytes(int device) {
 
 constexpr int kSteps = 20;  // steps that are searched for the largest step and unit
 
-// [graphs] The most nodes that a slate sees.
-std::vector<std::int64_t> seen_nodes(const TrainingSetup& setup) {
-  const bool cut = setup.experiment.data.cuts_segments();
-  std::vector<std::int64_t> seen;
-  for (int g = 0; g < setup.data.size(); ++g)
-    seen.push_back(cut ? largest_segment(setup.data.graph(g)) : setup.data.seen_nodes(g));
-  return seen;
-}
-
-std::int64_t rows_of(const SlateRows& slate, const std::vector<std::int64_t>& seen) {
-  return seen[slate.graph] * static_cast<std::int64_t>(slate.rows.size());
-}
-
 }  // namespace
 
 TrainingSetup::TrainingSetup(const Experiment& experiment, const DatasetOptions& options,
@@ -156,31 +146,49 @@ std::vector<SlateRows> computed_together(const Experiment& experiment,
 }
 
 std::int64_t largest_step(const TrainingSetup& setup) {
-  const std::vector<std::int64_t> seen = seen_nodes(setup);
   const int first = drawn_by(setup.experiment, 0);
-  std::int64_t largest = 0, most = 0;
-  for (std::int64_t step = 0; step < kSteps; ++step) {
+  const GraphDraw draw = largest_draw(setup.experiment);
+  std::vector<std::pair<int, SlateRows>> learned;  // by step
+  std::vector<SlateRows> samples;                  // one of each graph
+  std::map<int, SlateCost> cost_of;                // of each graph
+  for (int step = 0; step < kSteps; ++step) {
     const BatchPlan plan = setup.planner.plan(step);
-    std::int64_t sum = 0;
     for (std::size_t i = 0; i < plan.slates.size(); ++i) {
       const SlateId& slate = plan.slates[i];
       const bool counts = std::ranges::any_of(
           plan.weights, [i](const std::vector<double>& of_member) { return of_member[i] > 0; });
-      if (counts) sum += rows_of({slate.graph, setup.order.rows(slate, first)}, seen);
+      if (!counts) continue;
+      learned.push_back({step, {slate.graph, setup.order.rows(slate, first)}});
+      if (cost_of.try_emplace(slate.graph).second) samples.push_back(learned.back().second);
     }
-    if (sum > most) largest = step;
-    most = std::max(most, sum);
   }
-  return largest;
+  // Work tells how many rows are distinct. That of a slate follows from two small plans.
+  setup.pool.parallel_for(std::ssize(samples), [&](std::int64_t i) {
+    SlateRows slate = samples[static_cast<std::size_t>(i)];
+    const auto work_of = [&](std::size_t count) {
+      slate.rows.resize(std::min(count, slate.rows.size()));
+      return setup.units.step_work(setup.units.build(std::span(&slate, 1), draw));
+    };
+    const double two = work_of(2), one = work_of(1);
+    cost_of.at(slate.graph) = {one, two - one};
+  });
+  std::vector<double> work(kSteps);
+  for (const auto& [step, slate] : learned)
+    work[static_cast<std::size_t>(step)] +=
+        cost_of[slate.graph].of(static_cast<int>(slate.rows.size()));
+  return std::ranges::max_element(work) - work.begin();
 }
 
 std::vector<SlateRows> largest_unit(const TrainingSetup& setup) {
   const int first = drawn_by(setup.experiment, 0);
   const bool cut = setup.experiment.data.cuts_segments();
-  const std::vector<std::int64_t> seen = seen_nodes(setup);
+  std::vector<std::int64_t> seen;  // [graphs] nodes
+  for (int g = 0; g < setup.data.size(); ++g)
+    seen.push_back(cut ? largest_segment(setup.data.graph(g)) : setup.data.seen_nodes(g));
   const auto rows = [&](const std::vector<SlateRows>& slates) {
     std::int64_t sum = 0;
-    for (const SlateRows& slate : slates) sum += rows_of(slate, seen);
+    for (const SlateRows& slate : slates)
+      sum += seen[slate.graph] * static_cast<std::int64_t>(slate.rows.size());
     return sum;
   };
   const auto size = [&](int g) { return cut ? seen[g] : setup.data.graph(g).nodes; };

@@ -81,8 +81,9 @@ std::vector<std::pair<std::int64_t, std::int64_t>> cut_graphs(const Dataset& dat
 std::vector<SlateRows> computed_together(const Experiment& experiment,
                                          std::vector<SlateRows> slates);
 
-// The step with the most nodes x configurations, among the first steps; cut graphs count with their
-// largest segments. A pure function of the setup.
+// The step with the most work among the first steps, each graph's by two small plans; cut graphs
+// count with their largest segments. A pure function of the setup. Throws DataError or IoError when
+// reading fails.
 std::int64_t largest_step(const TrainingSetup& setup);
 
 // The unit with the most nodes x configurations, among the units of the first steps and a slate of
