@@ -36,9 +36,9 @@ def copies(bench, rounds, slow=0.0, precision=0.0):
             pass
 
     calls = {0: lambda: bench.device.call(first), timing.TWIN: slowed}
-    found = []
+    turns, found = timing.turns_for(calls[0], 6), []
     while len(found) < rounds:
-        found.append(timing.measure_round(calls, len(found), time.time_ns(), 3))
+        found.append(timing.measure_round(calls, len(found), time.time_ns(), turns))
         if precision and len(found) >= 10 and timing.compare(found, timing.TWIN).error <= precision:
             break
     return found

@@ -22,7 +22,7 @@ import time
 HERE = pathlib.Path(__file__).resolve().parent
 SHARE_OF_NEIGHBOURS = 4
 LEAST_CHOICES = 1000  # of all groups together; with fewer, each operation is a group
-CALLS = 36  # of each program in a round
+CALLS = 60  # of each program in a round
 
 
 @contextlib.contextmanager

@@ -137,28 +137,53 @@ def test_all_programs_of_a_journal_are_called_equally_often(monkeypatch):
         clock[0] += ns
 
     monkeypatch.setattr(timing.time, "perf_counter_ns", lambda: clock[0])
-    found = [timing.calls_for(lambda ns=ns: call(ns), 3) for ns in (10_000, 100_000, 990_000, 20_000_000)]
-    assert found == [50, 30, 3, 3]
+    found = [timing.turns_for(lambda ns=ns: call(ns), 4) for ns in (10_000, 100_000, 990_000, 20_000_000)]
+    assert found == [16, 10, 2, 2]
     made.clear()
-    found = timing.measure_round({0: lambda: call(90_000), timing.TWIN: lambda: call(400_000)}, 0, 1, 7)
-    assert found["ns"] == [400_000, 90_000] and found["calls"] == 7
+    found = timing.measure_round({0: lambda: call(90_000), timing.TWIN: lambda: call(400_000)}, 0, 1, 3)
+    assert found["ns"] == [400_000, 90_000] and found["turns"] == 3
     assert made.count(90_000) == made.count(400_000) == 12  # three turns of three, and one each to warm up
 
 
-def test_slow_turns_do_not_lengthen_a_round(monkeypatch):
-    clock, calls = [0], [0]
-    sizes = {0: 1_000_000, timing.TWIN: 1_000_000, 1: 2_000_000, 2: 3_000_000}
+SIZES = {timing.TWIN: 1_000_000, 0: 1_000_000, 1: 2_000_000, 2: 3_000_000, 3: 1_500_000}
 
-    def call(ns):
-        slow = 1 + calls[0] // (4 * len(sizes)) % 3 / 2  # by turns
+
+def one_round(monkeypatch, turns, cost):
+    """A round of programs of SIZES on a clock of `cost(calls so far, program, ns)`. Returns program -> ns."""
+    clock, calls = [0], [0]
+
+    def call(program, ns):
+        clock[0] += int(cost(calls[0], program, ns))
         calls[0] += 1
-        clock[0] += int(ns * slow)
 
     monkeypatch.setattr(timing.time, "perf_counter_ns", lambda: clock[0])
-    found = timing.measure_round({n: lambda ns=ns: call(ns) for n, ns in sizes.items()}, 0, 1, 27)
-    times = dict(zip(found["programs"], found["ns"], strict=True))
-    assert times[0] == pytest.approx(1_500_000) and times[1] / times[0] == pytest.approx(2)
-    assert times[2] / times[0] == pytest.approx(3)
+    found = timing.measure_round({n: lambda n=n, ns=ns: call(n, ns) for n, ns in SIZES.items()}, 0, 1, turns)
+    return dict(zip(found["programs"], found["ns"], strict=True))
+
+
+def test_a_round_has_the_usual_speed_of_the_machine(monkeypatch):
+    # Slow phases of 15 calls begin in the middle of turns of 20.
+    times = one_round(monkeypatch, 24, lambda at, program, ns: ns * (1.5 if at % 55 < 15 else 1))
+    for program, ns in SIZES.items():
+        assert times[program] == pytest.approx(ns, rel=0.02), program
+
+
+def test_an_interruption_of_one_program_is_left_out(monkeypatch):
+    met = []
+
+    def cost(at, program, ns):
+        met.append(program)
+        return ns + (50_000_000 if program == 1 and met.count(1) == 7 else 0)
+
+    times = one_round(monkeypatch, 8, cost)
+    assert times == pytest.approx(SIZES)
+
+
+def test_a_round_does_not_favour_programs_that_vary_more(monkeypatch):
+    rng = random.Random(1)
+    spread = {program: 0.2 if program == 1 else 0.01 for program in SIZES}
+    times = one_round(monkeypatch, 2000, lambda at, program, ns: ns * math.exp(rng.gauss(0, spread[program])))
+    assert times[1] / times[0] == pytest.approx(2, rel=0.03)  # the faster half would say 1.8
 
 
 def test_rounds_that_judge_a_choice_do_not_choose(tmp_path):
@@ -352,7 +377,7 @@ def test_configurations_are_measured(tmp_path):
 @pytest.mark.usefixtures("jax")
 def test_a_killed_measurement_goes_on(tmp_path):
     def contents(out):
-        times = ("ns", "busy", "mhz", "calls")
+        times = ("ns", "busy", "mhz", "turns")
         return [{key: value for key, value in line.items() if key not in times} for line in lines_of(out)]
 
     whole, out = tmp_path / "whole.pb", tmp_path / "killed.pb"

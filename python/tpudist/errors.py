@@ -56,9 +56,9 @@ def exit_code_of(command: str, work: Callable[[], object]) -> int:
     except Error as error:
         text, code = str(error), error.exit_code
     except OSError as error:
-        text, code = f"{error.filename or command}: {error.strerror}", 1
-    except KeyboardInterrupt:  # before there was something to write
-        text, code = f"{command}: stopped before the first measurement", Stopped.exit_code
+        text, code = f"{error.filename or command}: {error.strerror or error}", 1
+    except KeyboardInterrupt:
+        text, code = f"{command}: stopped", Stopped.exit_code
     except (MemoryError, RuntimeError) as error:  # the last is jaxlib's
         text, code = f"{command}: {first_line(error)}", 1
     for line in text.splitlines():

@@ -329,7 +329,6 @@ def replaced(path: pathlib.Path) -> Iterator[pathlib.Path]:
 
 def main(words: Sequence[str]) -> int:
     """`python -m tpudist.hlo TEXT PROTO`: makes the proto of any module from its text, by XLA's own parser."""
-
     def work() -> None:
         if len(words) != 2:
             raise ConfigError("python -m tpudist.hlo TEXT PROTO: give two files")

@@ -25,7 +25,7 @@ from .errors import ConfigError, Error, Stopped, exit_code_of
 from .hlo import Changes, Program, Space, copied, kept
 from .journal import Journal, write_results
 from .timing import (
-    TWIN, Estimate, calls_for, compare, corrected, estimates, machine_warnings, measure_round, rounds_for,
+    TWIN, Estimate, compare, corrected, estimates, machine_warnings, measure_round, rounds_for, turns_for,
 )
 
 __all__ = ["Bench", "Measured", "main", "measure", "percent", "seconds_of", "share_of", "stops"]
@@ -198,7 +198,7 @@ class Bench:
         calls = self.prepare(numbers)
         own = [one for one in self.journal.rounds if one["programs"] == sorted(calls) and one["kind"] == kind]
         before = self.journal.rounds
-        count = before[0].get("calls", self._calls) if before else calls_for(calls[0], self._calls)
+        turns = int(before[0]["turns"]) if before else turns_for(calls[0], self._calls)
         gc.collect()
         gc.disable()
         look, known = least, ""
@@ -213,7 +213,7 @@ class Bench:
                 self.show(f"round {len(own) + 1}{known}")
                 if own and time.monotonic() > until:
                     break
-                self.journal.add_round(kind=kind, **measure_round(calls, len(own), self._seed, count))
+                self.journal.add_round(kind=kind, **measure_round(calls, len(own), self._seed, turns))
                 own.append(self.journal.rounds[-1])
         finally:
             gc.enable()

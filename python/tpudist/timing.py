@@ -14,12 +14,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["TWIN", "Estimate", "calls_for", "compare", "corrected", "estimates", "machine_warnings", "measure_round",
-           "medians", "rounds_for"]
+__all__ = ["TWIN", "Estimate", "compare", "corrected", "estimates", "machine_warnings", "measure_round", "medians",
+           "rounds_for", "turns_for"]
 
 TWIN = -1  #: the number of the second copy of the default, whose number is 0
-_IN_A_TURN = 3
-_LEAST_NS, _MOST_CALLS = 3_000_000, 50  # of short programs
+_IN_A_TURN = 3  # calls
+_LEAST_NS, _MOST_CALLS = 3_000_000, 48  # of short programs
 _Z = 1.96
 
 
@@ -58,31 +58,29 @@ def medians(series: Sequence[Sequence[float]]) -> list[Estimate]:
     return [Estimate(one.value, one.error * wider) for one in found]
 
 
-def measure_round(calls: Mapping[int, Callable[[], object]], number: int, seed: int, count: int) -> dict[str, Any]:
-    """Times `count` calls of each program, or a few more: all programs take turns of three calls, in an order drawn for
-    each turn. A virtual machine is slower by up to half for some seconds, presumably by other guests, so the slowness of
-    a turn is taken away. The time of a program is the mean of the faster half of its turns. Returns a round for the
-    journal: the programs, their nanoseconds, and how busy and fast the cores were."""
-    rng, programs, before, turns = random.Random(f"{seed} {number}"), sorted(calls), _Machine(), []
-    for _ in range(math.ceil(count / _IN_A_TURN)):
-        times = {program: _mean_time(calls[program]) for program in rng.sample(programs, len(programs))}
-        turns.append([times[program] for program in programs])
-    after, logs = _Machine(), np.log(turns)
+def measure_round(calls: Mapping[int, Callable[[], object]], number: int, seed: int, turns: int) -> dict[str, Any]:
+    """Times all programs in turns of three calls, in an order drawn for each turn. Virtual machines are slower by up to
+    half for some seconds, so the slowness of a turn is taken away. A program's time is the mean of the middle half of
+    its turns, which favours no program whose times vary more. Returns a round for the journal."""
+    rng, programs, before, times = random.Random(f"{seed} {number}"), sorted(calls), _Machine(), []
+    for _ in range(turns):
+        turn = {program: _mean_time(calls[program]) for program in rng.sample(programs, len(programs))}
+        times.append([turn[program] for program in programs])
+    after, logs = _Machine(), np.log(times)
     levels = _polished(logs)[1]
-    faster = np.sort(logs - levels + np.median(levels), axis=0)[: (len(turns) + 1) // 2]
+    middle = np.sort(logs - levels + np.median(levels), axis=0)[turns // 4 : turns - turns // 4]
     return {
         "programs": programs,
-        "ns": np.exp(faster.mean(axis=0)).round().astype(int).tolist(),
-        "calls": count,
+        "ns": np.exp(middle.mean(axis=0)).round().astype(int).tolist(),
+        "turns": turns,
         "busy": round(after.others_since(before), 3),
         "mhz": sorted({round(mhz) for mhz in (*before.mhz, *after.mhz)}),
     }
 
 
-def calls_for(call: Callable[[], object], least: int) -> int:
-    """How many calls of each program a round times: more of short ones, and equally many of all programs of a journal,
-    by its default."""
-    return max(least, min(_MOST_CALLS, int(_LEAST_NS / max(1.0, _mean_time(call)))))
+def turns_for(call: Callable[[], object], calls: int) -> int:
+    """How many turns a round has for this many calls of each program, or more of short ones, by the default's time."""
+    return math.ceil(max(calls, min(_MOST_CALLS, _LEAST_NS / max(1.0, _mean_time(call)))) / _IN_A_TURN)
 
 
 def _mean_time(call: Callable[[], object]) -> float:
