@@ -41,10 +41,13 @@ void FusedSage::forward_refined(const FusedCall& call, MemberSet members, const 
   const int count = x.members;
   const PlanLayer& plan_layer = layer_of(call);
   take_sums(call, count, members.needed, kept);
-  // own = x Wself for every row before the layer, products[set] = sums Wset for every neighbourhood
-  const MemberRows own = call.take(x.rows, out_stride_, count);
+  // own = x Wself for every row that is one's own, products[set] = sums Wset for every neighbourhood
+  std::int32_t own_rows = 0;
+  for (const std::int32_t row : std::span(plan_layer.self.index).first(y.rows))
+    own_rows = std::max(own_rows, row + 1);
+  const MemberRows own = call.take(own_rows, out_stride_, count);
   std::vector<MemberRows> products;
-  std::vector<std::int64_t> ranges{x.rows};
+  std::vector<std::int64_t> ranges{own.rows};
   for (const MemberRows& sums : kept) {
     products.push_back(call.take(sums.rows, out_stride_, count));
     ranges.push_back(sums.rows);

@@ -105,10 +105,11 @@ UnitScores FusedPass::forward() {
   take_kept(0);
   for (std::size_t layer = 0; layer < network_.layers.size(); ++layer) {
     if (call_.rows(layer + 1, forward_needed()) > 0) forward_layer(layer, all_);
-    take_kept(layer + 1);
+    if (layer + 1 < network_.layers.size()) take_kept(layer + 1);
     if (!kept(layer)) x_[layer] = {};
     if (!keeps() || recompute_) sums_[layer].clear();
   }
+  if (x_.back().empty()) x_.back() = call_.take(0, 0, all_.count);
   return network_.readout.forward(call_, x_.back(), input_.kept, first_member_);
 }
 

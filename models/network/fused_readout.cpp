@@ -22,31 +22,32 @@ double weighted_sum(const Csr& csr, std::int64_t row, std::span<const double> va
 // Computes one member's scores from `values` [rows after the last layer]. It adds them up over each
 // configuration (`delta` [configurations]) and over the common rows (`common` [slates]), times
 // `scale`. It computes in double and in the order of the plan. Where `values` holds only the needed
-// rows, `common` is 0. The member takes the cells that the plan does not compute from `kept`.
+// rows, `common` is 0. The member takes the values and cells that the plan does not compute from `kept`.
 void read_out_scores(const Readout& readout, std::span<const double> values, double scale,
                      std::span<double> delta, std::span<double> common, const KeptUse& kept,
                      int member) {
+  // Puts the numbers that the plan takes in the place of those that it computes.
+  const auto take = [&](std::size_t depth, std::span<const double> computed) {
+    const KeptLevel& level = kept.levels[depth];
+    std::vector<double> taken(level.taken.size());
+    kept.rows->exchange(depth, member, level, reinterpret_cast<const float*>(computed.data()),
+                        reinterpret_cast<float*>(taken.data()), 2);
+    return taken;
+  };
+  std::vector<double> taken;
+  if (kept.rows) values = taken = take(kept.levels.size() - 2, values);
   std::vector<double> cells(readout.cells.forward.rows());
   for (std::size_t i = 0; i < cells.size(); ++i) {
     cells[i] = scale * weighted_sum(readout.cells.forward, i, values);
   }
-  if (kept.rows) {
-    const KeptLevel& level = kept.levels.back();
-    std::vector<double> all(level.taken.size());
-    kept.rows->exchange(kept.levels.size() - 1, member, level,
-                        reinterpret_cast<const float*>(cells.data()),
-                        reinterpret_cast<float*>(all.data()), 2);
-    for (std::size_t i = 0; i < delta.size(); ++i)
-      delta[i] = weighted_sum(readout.scores.forward, i, all);
-    common[0] = all.back();
-    return;
-  }
+  if (kept.rows) cells = take(kept.levels.size() - 1, cells);
   for (std::size_t i = 0; i < delta.size(); ++i)
     delta[i] = weighted_sum(readout.scores.forward, i, cells);
   const bool all = static_cast<std::int64_t>(values.size()) == readout.common.transposed.rows();
   for (std::size_t i = 0; i < common.size(); ++i) {
     common[i] = all ? scale * weighted_sum(readout.common.forward, i, values) : 0;
   }
+  if (kept.rows) common[0] = cells.back();
 }
 
 // The transpose of read_out_scores in two steps. spread_to_cells computes d loss / d cell [cells]

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <functional>
 #include <utility>
 
 #include "models/plans/build_plan.hpp"
@@ -12,15 +13,6 @@ namespace {
 // The hashes of rows of an UnorderedPlan before layer 0 .. depth.
 using RowHashes = std::vector<std::vector<ContentHash>>;
 
-bool keeps_cells(const KeptUse& use) {
-  return use.rows && use.rows->keeps(use.levels.size() - 1);
-}
-
-ContentHash hash_of_number(std::int64_t number) {
-  const auto bits = static_cast<std::uint64_t>(number);
-  return {mix_hash(bits + 0x2545f4914f6cdd1dull), mix_hash(bits + 0x9fb21c651e98df25ull)};
-}
-
 ContentHash with_state(const ContentHash& hash, std::int32_t state,
                        std::span<const ContentHash> states) {
   return hash.then(state < 0 ? ContentHash() : states[state]);
@@ -29,7 +21,7 @@ ContentHash with_state(const ContentHash& hash, std::int32_t state,
 RowHashes row_hashes(const UnorderedPlan& raw, std::span<const ContentHash> states) {
   RowHashes hashes(1);
   for (std::size_t row = 0; row < raw.node.size(); ++row)
-    hashes[0].push_back(with_state(hash_of_number(raw.node[row]), raw.state[row], states));
+    hashes[0].push_back(with_state(ContentHash::of_number(raw.node[row]), raw.state[row], states));
   std::vector<ContentHash> around;
   for (const RawLayer& layer : raw.layers) {
     const std::vector<ContentHash>& before = hashes.back();
@@ -42,7 +34,7 @@ RowHashes row_hashes(const UnorderedPlan& raw, std::span<const ContentHash> stat
       const RowLists& lists = layer.neighbourhoods[set];
       around.assign(static_cast<std::size_t>(lists.size()), {});
       for (std::int64_t list = 0; list < lists.size(); ++list) {
-        for (const std::int32_t row : lists.of(list)) around[list].add(before[row]);
+        for (const std::int32_t row : lists.of(list)) around[list] += before[row].as_member();
       }
       for (std::size_t row = 0; row < behind.size(); ++row)
         behind[row] = behind[row].then(around[layer.neighbourhood[set][row]]);
@@ -69,13 +61,16 @@ class ByUse {
   std::vector<std::int32_t> place_, used_;
 };
 
-// Appends a list of rows, which are sorted by their hashes, as a row of a matrix.
-void add_list(std::vector<std::pair<ContentHash, std::int32_t>>& rows, double weight, ByUse& before,
-              Csr& matrix) {
+// Appends a neighbourhood as a row of a matrix. Its rows, with their numbers, are sorted by content.
+void add_neighbourhood(std::vector<std::pair<ContentHash, std::int32_t>>& rows,
+                       Aggregation aggregation, Csr& matrix) {
+  const double weight = aggregation == Aggregation::mean && !rows.empty()
+                            ? 1.0 / static_cast<double>(rows.size())
+                            : 1.0;
   std::ranges::sort(rows);
   for (std::size_t i = 0, end; i < rows.size(); i = end) {
     for (end = i + 1; end < rows.size() && rows[end].second == rows[i].second;) ++end;
-    matrix.source.push_back(before.place(rows[i].second));
+    matrix.source.push_back(rows[i].second);
     matrix.weight.push_back(static_cast<float>(static_cast<double>(end - i) * weight));
   }
   matrix.begin.push_back(to_index32(matrix.entries()));
@@ -103,78 +98,201 @@ std::shared_ptr<const PlanLayer> layer_of(const RawLayer& raw, const LayerShape&
     Csr& matrix = edges.aggregate.forward;
     matrix.begin.push_back(0);
     for (const std::int32_t list : lists_used.used()) {
-      const std::span<const std::int32_t> of_list = lists.of(list);
-      const bool divided = shape.aggregation == Aggregation::mean && !of_list.empty();
       rows.clear();
-      for (const std::int32_t row : of_list) rows.emplace_back(hashes[row], row);
-      add_list(rows, divided ? 1.0 / static_cast<double>(of_list.size()) : 1.0, before, matrix);
+      for (const std::int32_t row : lists.of(list))
+        rows.emplace_back(hashes[row], before.place(row));
+      add_neighbourhood(rows, shape.aggregation, matrix);
     }
   }
   layer->rows_in = std::ssize(before.used());
   return layer;
 }
 
-// A matrix without rows, and the appending of a row.
-Csr no_rows() {
-  Csr matrix;
-  matrix.begin.push_back(0);
-  return matrix;
-}
-void add_row(std::span<const std::int32_t> sources, Csr& matrix) {
-  matrix.source.insert(matrix.source.end(), sources.begin(), sources.end());
-  matrix.begin.push_back(to_index32(matrix.entries()));
-}
-
-// The rows keep the order of the nodes.
-void add_sum(std::span<const std::int32_t> list, ByUse& rows, Csr& matrix) {
-  for (const std::int32_t row : list) matrix.source.push_back(rows.place(row));
-  add_row({}, matrix);
-}
-
-// The readout of the cells, or of those that use.rows lacks. The last cell that a call takes is that
-// of the common rows.
-Readout readout_of(const RawReadout& raw, const std::vector<ContentHash>& hashes,
-                   std::int64_t nodes, ByUse& rows, KeptUse& use) {
-  Readout readout;
-  Csr &cells = readout.cells.forward, &common = readout.common.forward;
-  cells = common = readout.scores.forward = no_rows();
-  for (std::int64_t config = 0; config < raw.cells_of_config.size(); ++config)
-    add_row(raw.cells_of_config.of(config), readout.scores.forward);
-  readout.slate_of_config.assign(static_cast<std::size_t>(raw.cells_of_config.size()), 0);
-  if (!keeps_cells(use)) {
-    for (std::int64_t cell = 0; cell < raw.cells.size(); ++cell)
-      add_sum(raw.cells.of(cell), rows, cells);
-    add_sum(raw.common.of(0), rows, common);
-    return readout;
+// Appends lists as rows of a matrix, in their order. `number(i)` is the column of i.
+template <typename Number>
+void add_lists(const RowLists& lists, const Number& number, Csr& matrix) {
+  for (std::int64_t list = 0; list < lists.size(); ++list) {
+    for (const std::int32_t i : lists.of(list)) matrix.source.push_back(number(i));
+    matrix.begin.push_back(to_index32(matrix.entries()));
   }
-  KeptLevel& level = use.levels.back();
-  const auto add_cell = [&](std::span<const std::int32_t> list) {
-    ContentHash hash{2, 2};
-    for (const std::int32_t row : list) hash = hash.then(hashes[row]);
-    bool fresh = false;
-    level.taken.push_back(use.rows->place(use.levels.size() - 1, hash, fresh));
-    if (!fresh) return;
-    level.computed.push_back(level.taken.back());
-    add_sum(list, rows, cells);
-  };
-  for (std::int64_t cell = 0; cell < raw.cells.size(); ++cell) add_cell(raw.cells.of(cell));
-  add_cell(raw.common.of(0));
-  add_row({}, common);
-  readout.left_out = {static_cast<double>(nodes)};
-  return readout;
 }
+
+// A plan without rows.
+Plan empty_plan(const RefinedSlate& slate) {
+  Plan plan;
+  const std::size_t depth = slate.graph->shape().layers.size();
+  plan.nodes = std::max(slate.graph->classes(), slate.input_rows);
+  plan.states = slate.state_rows;
+  plan.configs = slate.configs;
+  plan.layers.resize(depth);
+  plan.needed_counts.resize(depth);
+  plan.readout.slate_of_config.assign(static_cast<std::size_t>(slate.configs), 0);
+  for (Csr* sums :
+       {&plan.readout.cells.forward, &plan.readout.scores.forward, &plan.readout.common.forward})
+    sums->begin.push_back(0);
+  return plan;
+}
+
+// `rows`: after the last layer.
+void finish(const RefinedGraph& graph, std::int64_t rows, Plan& plan) {
+  const auto weight = static_cast<float>(1.0 / static_cast<double>(graph.nodes()));
+  for (Csr* sums : {&plan.readout.cells.forward, &plan.readout.common.forward})
+    if (graph.shape().mean_readout) sums->weight.assign(sums->source.size(), weight);
+  plan.readout.common.transposed.begin.assign(static_cast<std::size_t>(rows) + 1, 0);
+  for (std::size_t i = 0; i < plan.layers.size(); ++i)
+    plan.needed_counts[i].neighbourhoods.resize(plan.layers[i]->edges.size());
+}
+
+// Plans the rows that a KeptRows lacks, configuration by configuration: new cells, their new rows, and
+// the new rows that these need, down to the first layer.
+class KeptPlanner {
+ public:
+  KeptPlanner(const RefinedSlate& slate, KeptUse& use)
+      : slate_(slate),
+        graph_(*slate.graph),
+        use_(use),
+        contents_(use.rows->contents()),
+        depth_(graph_.shape().layers.size()),
+        plan_(empty_plan(slate)),
+        config_place_(static_cast<std::size_t>(graph_.nodes()), -1) {
+    use_.levels.resize(depth_ + 2);
+    for (const LayerShape& layer : graph_.shape().layers) {
+      const std::size_t sets = layer.edge_kinds.size();
+      PlanLayer& own = *layers_.emplace_back(std::make_shared<PlanLayer>());
+      own.edges.resize(sets);
+      for (EdgeSet& set : own.edges) set.aggregate.forward.begin.push_back(0);
+      lists_.emplace_back(sets);
+    }
+    sources_.resize(depth_);
+    for (std::size_t j = 0; j < graph_.config_nodes().size(); ++j)
+      config_place_[graph_.config_nodes()[j]] = static_cast<std::int32_t>(j);
+  }
+
+  Plan build(std::span<const ContentHash> state_hash) {
+    Readout& readout = plan_.readout;
+    const std::size_t width = graph_.config_nodes().size(), cells = contents_.cells().size() - 1;
+    for (std::int64_t config = 0; config < slate_.configs; ++config) {
+      states_ = slate_.states.subspan(config * width, width);
+      contents_.change_to(graph_, states_, state_hash);
+      for (std::size_t i = 0; i < cells; ++i) readout.scores.forward.source.push_back(cell(i));
+      end_row(readout.scores.forward);
+    }
+    KeptLevel& level = use_.levels.back();
+    if (use_.rows->keeps(depth_ + 1)) {
+      level.taken.push_back(level.taken[cell(cells)]);
+      readout.left_out = {static_cast<double>(graph_.nodes())};
+    } else {
+      add_sum(cells, readout.common.forward);
+    }
+    end_row(readout.common.forward);
+    for (std::size_t i = 0; i < depth_; ++i) {
+      PlanLayer& layer = *layers_[i];
+      // Neighbours follow the rows that have a state after the layer, too.
+      for (EdgeSet& set : layer.edges) {
+        for (std::int32_t& source : set.aggregate.forward.source) source = take(i, source);
+      }
+      layer.rows_in = rows(i);
+      layer.rows_out = std::ssize(layer.self.index);
+      if (graph_.shape().layers[i].joins_states)
+        layer.rows_of_state = transpose_index(layer.state, plan_.states);
+      plan_.layers[i] = layers_[i];
+    }
+    finish(graph_, rows(depth_), plan_);
+    return std::move(plan_);
+  }
+
+ private:
+  static void end_row(Csr& matrix) { matrix.begin.push_back(to_index32(matrix.entries())); }
+  void add_sum(std::size_t cell, Csr& matrix) {
+    for (const std::int32_t node : contents_.cells()[cell])
+      matrix.source.push_back(take(depth_, row(depth_, node)));
+  }
+  // The rows before a layer, or after the last, that the plan names.
+  std::int64_t rows(std::size_t depth) const {
+    if (use_.rows->keeps(depth)) return std::ssize(use_.levels[depth].taken);
+    return depth == 0 ? plan_.first_rows() : std::ssize(layers_[depth - 1]->self.index);
+  }
+  std::int32_t state_of(std::int32_t node) const {
+    return config_place_[node] < 0 ? -1 : states_[config_place_[node]];
+  }
+
+  // The number of a row at this place among those that the plan names.
+  std::int32_t take(std::size_t depth, std::int32_t place) {
+    KeptRows& rows = *use_.rows;
+    return rows.keeps(depth) ? rows.take(depth, place, use_.levels[depth]) : place;
+  }
+  // The place of a row of the configuration, or of a cell; `compute` adds a new one to the plan.
+  template <typename Hash, typename Compute>
+  std::int32_t place(std::size_t depth, std::int32_t of, const Hash& hash, const Compute& compute) {
+    std::int32_t& place = contents_.place(depth, of);
+    if (place >= 0) return place;
+    bool fresh = false;
+    place = use_.rows->place(depth, hash(), fresh);
+    if (fresh && use_.rows->keeps(depth)) use_.levels[depth].computed.push_back(place);
+    if (fresh) compute();
+    return place;
+  }
+  std::int32_t cell(std::size_t i) {
+    const auto hash = [&] {
+      ContentHash all{2, 2};
+      for (const std::int32_t node : contents_.cells()[i])
+        all = all.then(contents_.row(depth_, node));
+      return all;
+    };
+    return take(depth_ + 1, place(depth_ + 1, static_cast<std::int32_t>(i), hash, [&] {
+                  add_sum(i, plan_.readout.cells.forward);
+                  end_row(plan_.readout.cells.forward);
+                }));
+  }
+  std::int32_t row(std::size_t depth, std::int32_t node) {
+    return place(
+        depth, node, [&] { return contents_.row(depth, node); }, [&] { compute(depth, node); });
+  }
+
+  void compute(std::size_t depth, std::int32_t node) {
+    if (depth == 0) {
+      plan_.node.push_back(graph_.node_class()[node]);
+      plan_.state.push_back(graph_.shape().early_join ? state_of(node) : -1);
+      return;
+    }
+    const LayerShape& shape = graph_.shape().layers[depth - 1];
+    PlanLayer& layer = *layers_[depth - 1];
+    layer.self.index.push_back(take(depth - 1, row(depth - 1, node)));
+    if (shape.joins_states) layer.state.push_back(state_of(node));
+    for (std::size_t set = 0; set < layer.edges.size(); ++set) {
+      bool fresh = false;
+      layer.edges[set].neighbourhood.index.push_back(
+          lists_[depth - 1][set].number(contents_.around(depth - 1, set, node), fresh));
+      if (fresh) {
+        auto& sources = sources_[depth - 1];
+        sources.clear();
+        for (const std::int32_t source : graph_.adjacency(shape.edge_kinds[set]).of(node))
+          sources.emplace_back(contents_.row(depth - 1, source), row(depth - 1, source));
+        add_neighbourhood(sources, shape.aggregation, layer.edges[set].aggregate.forward);
+      }
+    }
+  }
+
+  const RefinedSlate& slate_;
+  const RefinedGraph& graph_;
+  KeptUse& use_;
+  RowContents& contents_;
+  const std::size_t depth_;
+  Plan plan_;
+  std::vector<std::shared_ptr<PlanLayer>> layers_;
+  std::vector<std::vector<ContentNumbers>> lists_;  // [depth][edge sets] of the neighbourhoods
+  std::vector<std::vector<std::pair<ContentHash, std::int32_t>>> sources_;  // [depth] scratch
+  std::vector<std::int32_t> config_place_;  // [n] among the configurable nodes; -1: none
+  std::span<const std::int32_t> states_;    // of the configuration
+};
 
 }  // namespace
 
-Plan build_fixed_plan(const RefinedSlate& slate, std::span<const ContentHash> state_hash,
-                      KeptUse& use) {
+Plan build_fixed_plan(const RefinedSlate& slate, std::span<const ContentHash> state_hash) {
   const RefinedGraph& graph = *slate.graph;
   const PlanShape& shape = graph.shape();
   const std::size_t depth = shape.layers.size();
-  Plan plan;
-  plan.nodes = std::max(graph.classes(), slate.input_rows);
-  plan.states = slate.state_rows;
-  plan.configs = slate.configs;
+  Plan plan = empty_plan(slate);
   const GraphSlates alone{&graph, {0}, slate.configs, 0};
   const SlateOffsets offsets{0, 0, 0};
   UnorderedPlan raw;
@@ -188,45 +306,31 @@ Plan build_fixed_plan(const RefinedSlate& slate, std::span<const ContentHash> st
   }
   const RowHashes hashes = row_hashes(raw, state_hash);
   ByUse rows(hashes[depth].size());
-  use.levels.resize(depth + 2);
   const RawReadout readout = refiner.read_out_fixed();
-  plan.readout = readout_of(readout, hashes[depth], graph.nodes(), rows, use);
-  if (shape.mean_readout) {
-    const auto weight = static_cast<float>(1.0 / static_cast<double>(graph.nodes()));
-    for (Csr* sums : {&plan.readout.cells.forward, &plan.readout.common.forward})
-      sums->weight.assign(sums->source.size(), weight);
-  }
-  plan.readout.common.transposed.begin.assign(rows.used().size() + 1, 0);
-  plan.layers.resize(depth);
-  plan.needed_counts.resize(depth);
+  const auto place = [&](std::int32_t row) { return rows.place(row); };
+  add_lists(readout.cells, place, plan.readout.cells.forward);
+  add_lists(readout.common, place, plan.readout.common.forward);
+  add_lists(readout.cells_of_config, std::identity(), plan.readout.scores.forward);
+  const std::int64_t last = std::ssize(rows.used());
   // From the last layer down: the rows at each depth that the plan computes.
-  for (std::size_t at = depth;; --at) {
-    std::vector<std::int32_t> computed;
-    if (use.rows && use.rows->keeps(at)) {
-      KeptLevel& level = use.levels[at];
-      for (const std::int32_t row : rows.used()) {
-        bool fresh = false;
-        level.taken.push_back(use.rows->place(at, hashes[at][row], fresh));
-        if (!fresh) continue;
-        level.computed.push_back(level.taken.back());
-        computed.push_back(row);
-      }
-    } else {
-      computed = rows.used();
-    }
-    if (at == 0) {
-      for (const std::int32_t row : computed) {
-        plan.node.push_back(raw.node[row]);
-        plan.state.push_back(raw.state[row]);
-      }
-      return plan;
-    }
+  for (std::size_t at = depth; at > 0; --at) {
     ByUse before(hashes[at - 1].size());
-    plan.layers[at - 1] = layer_of(raw.layers[at - 1], shape.layers[at - 1], computed,
+    plan.layers[at - 1] = layer_of(raw.layers[at - 1], shape.layers[at - 1], rows.used(),
                                    hashes[at - 1], plan.states, before);
-    plan.needed_counts[at - 1].neighbourhoods.resize(plan.layers[at - 1]->edges.size());
     rows = std::move(before);
   }
+  for (const std::int32_t row : rows.used()) {
+    plan.node.push_back(raw.node[row]);
+    plan.state.push_back(raw.state[row]);
+  }
+  finish(graph, last, plan);
+  return plan;
+}
+
+Plan build_kept_plan(const RefinedSlate& slate, std::span<const ContentHash> state_hash,
+                     KeptUse& use) {
+  use.rows->start(*slate.graph);
+  return KeptPlanner(slate, use).build(state_hash);
 }
 
 }  // namespace tpudist

@@ -405,7 +405,6 @@ RawReadout SlateRefiner::read_out(std::int64_t base) const {
 // A cell sums up a few reached nodes that follow each other, which mostly stand close in the graph,
 // so that few classes of configurations differ there.
 RawReadout SlateRefiner::read_out_fixed() {
-  constexpr std::size_t kNodes = 16;
   RawReadout readout;
   const std::span<const std::int32_t> reached = graph_.reached(layer_);
   for (const std::int32_t colour : graph_.unreached(layer_).colour) {
@@ -414,8 +413,8 @@ RawReadout SlateRefiner::read_out_fixed() {
   readout.common.close();
   std::vector<std::int64_t> first_cell;
   std::vector<std::int32_t> partitions;
-  for (std::size_t at = 0; at < reached.size(); at += kNodes) {
-    const auto nodes = reached.subspan(at, std::min(kNodes, reached.size() - at));
+  for (std::size_t at = 0; at < reached.size(); at += kCellNodes) {
+    const auto nodes = reached.subspan(at, std::min(kCellNodes, reached.size() - at));
     std::int32_t partition = 0;
     for (const std::int32_t node : nodes)
       partition = partitions_.refine(partition, of_node_.partition[node]);

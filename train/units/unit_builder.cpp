@@ -227,9 +227,6 @@ RefinedSlate UnitBuilder::refined_view(const Slate& slate, std::size_t at, Graph
 
 Plan UnitBuilder::fixed_plan(const Slate& slate, Graphs& graphs, KeptUse& use) const {
   RefinedSlate view = refined_view(slate, 0, graphs);
-  const std::vector<std::int32_t> local_class =
-      classes_of_rows(slate.local_states, config_features_);
-  if (!slate.local_states.empty()) view.state_class = local_class;
   const std::span<const float> table = table_of(dataset_, slate);
   std::vector<ContentHash> hashes;
   std::vector<float> row(static_cast<std::size_t>(config_features_));
@@ -238,7 +235,11 @@ Plan UnitBuilder::fixed_plan(const Slate& slate, Graphs& graphs, KeptUse& use) c
     const auto bytes = std::as_bytes(std::span(row));
     hashes.push_back({hash64(bytes, 1), hash64(bytes, 2)});
   }
-  return build_fixed_plan(view, hashes, use);
+  if (use.rows) return build_kept_plan(view, hashes, use);
+  const std::vector<std::int32_t> local_class =
+      classes_of_rows(slate.local_states, config_features_);
+  if (!slate.local_states.empty()) view.state_class = local_class;
+  return build_fixed_plan(view, hashes);
 }
 
 PlanComparison UnitBuilder::compare(std::span<const Slate> slates, const GraphDraw& draw) const {
@@ -360,7 +361,6 @@ void UnitBuilder::add_inputs(Unit& unit, Graphs& graphs, KeptRows* kept) const {
   const Slate& slate = unit.slates.front();
   if (fixes_order_ && unit.slates.size() == 1) {
     KeptUse use{kept, {}};
-    if (kept) kept->start();
     Plan plan = fixed_plan(slate, graphs, use);
     unit.input = input_of(unit.slates, std::move(plan), std::move(use));
     return;
