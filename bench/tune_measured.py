@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """`tune` on programs whose family no training has seen, beside other searches: a table of docs/measured.md.
 
-    taskset -c 1 bench/tune_measured.py WORK PROGRAM ... [--build build/release] [--steps 150] [--most 60]
+    taskset -c 1 bench/tune_measured.py WORK PROGRAM ... [--build build/release] [--most 60]
 
 WORK: where examples/measured_layouts/collect.py has dumped the programs. For each program it trains
 experiments/xla.yaml without the program's family. Then four searches measure configurations of the program: `tune`
@@ -87,6 +87,13 @@ def judged(name, options, run):
     folder.mkdir(parents=True)
     bench = Bench(dumps / f"{name}.before.pb", dumps / f"{name}.after.pb", folder / "measured.pb", quiet=True)
     bench.forget = lambda numbers: None  # all are timed again
+    timed = bench.run
+
+    def run_alone(*words, **options_of_run):
+        with collect.alone(options.alone):
+            return timed(*words, **options_of_run)
+
+    bench.run = run_alone
     searches = {title: Search() for title in ("tune with the model", "tune without", "genetic", "random")}
     with tempfile.TemporaryDirectory() as scratch:
         tune._by_model(searches["tune with the model"], [str(run)], 10, pathlib.Path(scratch))
@@ -124,6 +131,7 @@ def main():
     parser.add_argument("--out", type=pathlib.Path, default=pathlib.Path("tuned"))
     parser.add_argument("--steps", type=int, default=150)
     parser.add_argument("--most", type=int, default=60)
+    parser.add_argument("--alone", default="", help="as that of collect.py")
     options = parser.parse_args()
     tpudist = options.build.resolve() / "tpudist"
     os.environ["TPUDIST_PROGRAM"] = str(tpudist)
