@@ -5,6 +5,8 @@
 //   step_counts experiments/xla.yaml data.shards=tpudist-data batch.slates=4
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <cstdint>
 #include <map>
 #include <string>
 #include <vector>
@@ -76,8 +78,10 @@ void print_counts(const Experiment& experiment) {
                after.page_locked - before.page_locked);
   }
   const DeviceBytes bytes = device_bytes(setup, 1);
+  const std::int64_t largest = largest_step(setup, setup.planner).step;
   const auto estimate = static_cast<double>(bytes.total() - bytes.workspaces),
-             counted = static_cast<double>(test::counted_peak(setup, context));
+             counted = static_cast<double>(test::counted_peak(
+                 setup, context, std::max<std::int64_t>(largest - 1, 0), largest + 1));
   fmt::print(
       "memory {:.2f} MB, estimate {:.2f} MB ({:.2f} times): {}, {} of plans, {} for a pass\n",
       1e-6 * counted, 1e-6 * estimate, estimate / counted, bytes.text(), format_bytes(bytes.plans),

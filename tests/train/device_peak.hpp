@@ -15,9 +15,10 @@
 
 namespace tpudist::test {
 
-// The most bytes that a training on the emulated device holds of it in its largest step and in the
-// one before: with the plans that train.prefetch keeps ready, without the staging memory of copies.
-inline std::int64_t counted_peak(const TrainingSetup& setup, JobContext& context) {
+// The most bytes that steps from `first` to before `end` of a training on the emulated device hold
+// of it: with the plans that train.prefetch keeps ready, without the staging memory of copies.
+inline std::int64_t counted_peak(const TrainingSetup& setup, JobContext& context,
+                                 std::int64_t first, std::int64_t end) {
   for (const std::size_t bytes : {std::size_t{1}, std::size_t{1} << 17}) {  // makes staging memory
     const std::vector<char> values(bytes);
     const HostPart part{values.data(), 0, bytes};
@@ -29,12 +30,11 @@ inline std::int64_t counted_peak(const TrainingSetup& setup, JobContext& context
   state.initialise(setup.experiment, setup.network);
   TrainingStep step(setup.experiment, setup.network, context);
   const StepBuilder builder = setup.steps_of(0);
-  const std::int64_t first = std::max<std::int64_t>(largest_step(setup) - 1, 0);
   std::deque<StepWork> ready;
   std::int64_t peak = 0;
-  for (int i = 0; i < 2; ++i) {
+  for (std::int64_t i = first; i < end; ++i) {
     while (std::ssize(ready) <= setup.experiment.train.prefetch)
-      ready.push_back(builder.build(first + i + std::ssize(ready)));
+      ready.push_back(builder.build(i + std::ssize(ready)));
     memory.forget_peak();  // tensors of the host that planning has made
     step.run(ready.front(), state);
     peak = std::max(peak, memory.peak());

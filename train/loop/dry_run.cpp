@@ -241,8 +241,10 @@ WorkPlan plan_work(const Experiment& experiment, const std::vector<int>& asked,
   // One rank alone makes the plan; other ranks need not exist.
   const auto alone = make_self_communicator();
   const int started = context.world.size(), ranks = asked.empty() ? started : asked.back();
+  constexpr int kWithCosts = 2;  // ranks
   const TrainingSetup setup(experiment, experiment.training_data(), context.pool,
-                            context.topology.device, std::max(ranks, started), *alone);
+                            context.topology.device, std::max({ranks, started, kWithCosts}),
+                            *alone);
   const std::vector<PlannedStep> steps = plan_steps(setup, context.pool);
   const std::vector<UnitCosts> costs =
       unit_costs(steps, [](const UnitEstimate& unit) { return unit.step_work(); });

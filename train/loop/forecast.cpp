@@ -394,15 +394,11 @@ DeviceBytes device_bytes(const TrainingSetup& setup, int ranks) {
   const bool averages = experiment.train.average.kind != AverageKind::none;
   const std::int64_t row = setup.network.parameters().length() + kRowExtra;
   const BatchPlanner planner = setup.planner.for_ranks(ranks);
-  const StepWork work = setup.steps_of(0, planner).build(largest_step(setup));
-  const auto leaves_of = [](const BatchPlan& plan) {
-    return std::ranges::count_if(plan.owners.owner, [](int owner) { return owner >= 0; });
-  };
-  // A step of smaller graphs may have more.
-  const std::int64_t leaves = std::max(leaves_of(work.batch), leaves_of(planner.plan(0)));
+  const LargestStep step = largest_step(setup, planner);
+  const StepWork work = setup.steps_of(step.rank, planner).build(step.step);
   DeviceBytes bytes;
   bytes.weights = DeviceWeights::bytes(setup.network.parameters(), members, averages ? 1 : 0);
-  bytes.rows = (leaves + ranks - 1) / ranks;
+  bytes.rows = (step.leaves + ranks - 1) / ranks;
   // The tree of several ranks keeps the rows, their slices and the slices of all ranks' rows; the
   // sums, the rank's own slice of the sums, and all slices.
   const bool exchanges = ranks > 1 && !experiment.dist.all_reduce;
@@ -412,32 +408,26 @@ DeviceBytes device_bytes(const TrainingSetup& setup, int ranks) {
   bytes.sums = static_cast<std::uint64_t>(members * (row + (ranks + 1) * slice)) * sizeof(float);
 
   std::map<const Unit*, double> leaf_of;
-  std::vector<double> of_member(static_cast<std::size_t>(members));  // of its joined units
-  double all = 0, largest = 0;  // of one member of all joined units, of a pass that stays whole
+  JoinedBytes together;
+  double largest = 0;  // of a pass that stays whole
   const int chunk = experiment.batch.member_chunk;
   for (const UnitPass& pass : work.passes) {
-    const bool joins = chunk == 0 && pass.data->chunks.empty();
     const auto [leaf, is_new] = leaf_of.try_emplace(pass.data.get());
-    if (is_new) {
-      leaf->second = leaf_bytes(setup, *pass.data, bytes.plans);
-      if (joins) all += leaf->second;
-    }
+    if (is_new) leaf->second = leaf_bytes(setup, *pass.data, bytes.plans);
     largest = std::max(largest, pass.members * leaf->second);
-    for (int m = 0; joins && m < pass.members; ++m)
-      of_member[pass.first_member + m] += leaf->second;
+    if (chunk == 0 && pass.data->chunks.empty()) together.add(pass, leaf->second);
   }
-  // As StepBuilder joins them: all blocks are filled up to the largest.
-  const double most = std::ranges::max(of_member);
-  const auto idle = std::ranges::count(of_member, 0.0);
-  double joined = static_cast<double>(members - idle) * (share_a_block(most, all) ? all : most);
+  double joined = together.total();
   bytes.plans *= static_cast<std::uint64_t>(experiment.train.prefetch + 1);
 
   const Unit unit = setup.units.build(largest_unit(setup), largest_draw(experiment));
   const double leaf = leaf_bytes(setup, unit, bytes.plans);
-  const int alike = shares_slates(experiment) ? members : 1;
+  const bool shared = shares_slates(experiment);
+  const int alike = shared ? members : 1;
   largest = std::max(largest, (chunk > 0 ? std::min(chunk, alike) : alike) * leaf);
   // Its graphs are drawn for all members in the same step.
-  if (chunk == 0 && unit.chunks.empty()) joined = std::max(joined, members * leaf);
+  if (chunk == 0 && unit.chunks.empty())
+    joined = std::max(joined, (shared ? members : (members + ranks - 1) / ranks) * leaf);
   bytes.pass =
       static_cast<std::uint64_t>(std::max(largest, std::min(joined, setup.most_pass_bytes)));
   bytes.workspaces = kWorkspaces;

@@ -125,8 +125,9 @@ struct DeviceBytes {
   std::string text() const;
 };
 
-// The bytes of a rank that has its share of the rows; a rank with more rows needs more. Plans rank
-// 0's part of the largest step, and the largest unit. Throws DataError or IoError when reading fails.
+// The bytes of a rank that has its share of the rows; a rank with more rows needs more. Plans the
+// part of the rank with most work in the largest step, and the largest unit. Throws DataError or
+// IoError when reading fails.
 DeviceBytes device_bytes(const TrainingSetup& setup, int ranks);
 
 // "" if `bytes` fits into `memory`, that of a GPU; else the problem and what helps.

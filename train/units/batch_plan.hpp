@@ -24,15 +24,18 @@ struct SlateCost {
   double of(int slates) const { return slates > 0 ? first + (slates - 1) * further : 0; }
 };
 
+inline constexpr int kCostSamples = 256;
+
 // The costs of all graphs of the training data. Collective: the ranks of `world` share the sample
 // plans, and all ranks get bit-identical costs, which determine the owners of units. Reads and
 // plans the first slate of each graph (a few slates, if slates are merged). Of more than
 // `most_samples` graphs, samples that many, evenly over the sizes; any other graph has the cost per
-// node and configuration of the next smaller sample. Throws DataError or IoError.
+// node and configuration of the next smaller sample. Without samples a cost is nodes x
+// configurations. Throws DataError or IoError.
 std::vector<SlateCost> estimate_slate_costs(const Experiment& experiment, const Dataset& data,
                                             const UnitBuilder& units, const SlateOrder& order,
                                             ThreadPool& pool, Communicator& world,
-                                            int most_samples = 256);
+                                            int most_samples = kCostSamples);
 
 // One training step, the same on all ranks: its slates, the members that learn from each slate, and
 // the rank that computes each unit.
@@ -67,6 +70,7 @@ class BatchPlanner {
   // [ranks] What each rank computes in a planned step whose units cost a member `unit_work` [units]:
   // a joined pass with what it fills up and what members compute without learning from it.
   std::vector<double> rank_work(const BatchPlan& plan, std::span<const double> unit_work) const;
+  const SlateCost& cost(int graph) const { return costs_[graph]; }
   // Whether member `member` of this run never trains on the graph.
   bool held_out(int member, int graph) const;
 

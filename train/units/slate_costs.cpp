@@ -38,7 +38,7 @@ std::vector<int> by_size(const std::vector<double>& sizes) {
 
 // Every position, or `most` positions spread evenly from the first to the last.
 std::vector<std::size_t> sampled_places(std::size_t count, int most) {
-  const auto samples = std::min(count, static_cast<std::size_t>(std::max(most, 1)));
+  const auto samples = std::min(count, static_cast<std::size_t>(most));
   std::vector<std::size_t> places;
   for (std::size_t i = 0; i < samples; ++i)
     places.push_back(samples > 1 ? i * (count - 1) / (samples - 1) : 0);
@@ -130,7 +130,9 @@ std::vector<SlateCost> estimate_slate_costs(const Experiment& experiment, const 
   });
   world.all_reduce(std::span(numbers), ReduceOp::sum);
 
-  std::vector<SlateCost> costs(graphs.size());
+  std::vector<SlateCost> costs;
+  for (const double size : sizes) costs.push_back({size, size});
+  if (places.empty()) return costs;
   std::size_t sample = 0;  // the last sample not after this graph
   for (std::size_t place = 0; place < graphs.size(); ++place) {
     while (sample + 1 < places.size() && places[sample + 1] <= place) ++sample;

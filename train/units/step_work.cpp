@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <chrono>
-#include <map>
 
 #include "core/numbers.hpp"
 
@@ -31,6 +30,23 @@ int drawn_by(const Experiment& experiment, int member) {
 
 bool share_a_block(double most, double all) {
   return most >= kShareToCompute * all;
+}
+
+void JoinedBytes::add(const UnitPass& pass, double leaf) {
+  const auto add_to = [&](Leaves& sum) {
+    sum.bytes += leaf;
+    sum.rows += static_cast<double>(pass.data->input.plan->total_rows());
+  };
+  for (int m = 0; m < pass.members; ++m) add_to(of_member_[pass.first_member + m]);
+  if (units_.insert(pass.data.get()).second) add_to(all_);
+}
+
+double JoinedBytes::total() const {
+  Leaves most;
+  for (const auto& [member, own] : of_member_)
+    most = {std::max(most.bytes, own.bytes), std::max(most.rows, own.rows)};
+  const bool shared = share_a_block(most.rows, all_.rows);
+  return static_cast<double>(of_member_.size()) * (shared ? all_.bytes : most.bytes);
 }
 
 StepBuilder::StepBuilder(const Experiment& experiment, const BatchPlanner& planner,
@@ -141,15 +157,16 @@ void StepBuilder::join_passes(StepWork& work) const {
   }
   const std::span<const UnitPass> passes = whole;
   std::size_t begin = 0;
-  double bytes = 0;
+  JoinedBytes bytes;
   for (std::size_t i = 0; i < passes.size(); ++i) {
-    const double own = passes[i].members * units_.leaf_bytes(*passes[i].data->input.plan);
-    if (i > begin && bytes + own > most) {
+    const double leaf = units_.leaf_bytes(*passes[i].data->input.plan);
+    bytes.add(passes[i], leaf);
+    if (i > begin && bytes.total() > most) {
       work.joined.push_back(joined(passes.subspan(begin, i - begin)));
       begin = i;
-      bytes = 0;
+      bytes = {};
+      bytes.add(passes[i], leaf);
     }
-    bytes += own;
   }
   if (begin < passes.size()) work.joined.push_back(joined(passes.subspan(begin)));
 }

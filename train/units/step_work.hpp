@@ -3,7 +3,9 @@
 #include <cstdint>
 #include <functional>
 #include <limits>
+#include <map>
 #include <memory>
+#include <set>
 #include <span>
 #include <vector>
 
@@ -50,6 +52,23 @@ int drawn_by(const Experiment& experiment, int member);
 // them learns from nearly all. `most`, `all`: rows (or work) of the member with most, and of all units.
 // Otherwise each member has a block of its own, filled up to `most`.
 bool share_a_block(double most, double all);
+
+// The bytes of passes when they are joined: members share a block, or all blocks are filled up to the
+// largest.
+class JoinedBytes {
+ public:
+  // `leaf`: of one member (Network::leaf_bytes).
+  void add(const UnitPass& pass, double leaf);
+  double total() const;
+
+ private:
+  struct Leaves {
+    double bytes = 0, rows = 0;
+  };
+  std::map<int, Leaves> of_member_;
+  std::set<const Unit*> units_;
+  Leaves all_;
+};
 
 // The slates of a unit, borrowed from the batch.
 std::span<const SlateId> slates_of_unit(const BatchPlan& batch, int unit);

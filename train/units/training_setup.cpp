@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <iterator>
 #include <limits>
-#include <map>
 #include <optional>
 #include <span>
 #include <utility>
@@ -93,8 +92,6 @@ double pass_bytes(int device) {
              : std::numeric_limits<double>::infinity();
 }
 
-constexpr int kSteps = 20;  // steps that are searched for the largest step and unit
-
 }  // namespace
 
 TrainingSetup::TrainingSetup(const Experiment& experiment, const DatasetOptions& options,
@@ -110,8 +107,11 @@ TrainingSetup::TrainingSetup(const Experiment& experiment, const DatasetOptions&
       units(training_units(experiment, data, network, pool)),
       order(order_of(order_options(experiment), data)),
       planner(experiment, order,
-              ranks > 1 ? estimate_slate_costs(experiment, data, units, order, pool, world)
-                        : std::vector<SlateCost>(data.size()),
+              estimate_slate_costs(experiment, data, units, order, pool, world,
+                                   // One rank needs them for the estimate of a GPU's memory.
+                                   ranks > 1    ? kCostSamples
+                                   : device < 0 ? 0
+                                                : kCostSamples / 4),
               graph_folds(folds, data), ranks,
               // Limited calls and chunks stay apart.
               units.joins_units() && experiment.batch.member_chunk == 0 &&
@@ -136,6 +136,11 @@ std::vector<std::pair<std::int64_t, std::int64_t>> cut_graphs(const Dataset& dat
   return graphs;
 }
 
+int searched_steps(const Experiment& experiment) {
+  constexpr std::int64_t kMost = 20;
+  return static_cast<int>(std::min<std::int64_t>(kMost, experiment.train.steps));
+}
+
 std::vector<SlateRows> computed_together(const Experiment& experiment,
                                          std::vector<SlateRows> slates) {
   const auto chunk = static_cast<std::size_t>(experiment.batch.config_chunk);
@@ -145,63 +150,56 @@ std::vector<SlateRows> computed_together(const Experiment& experiment,
   return slates;
 }
 
-std::int64_t largest_step(const TrainingSetup& setup) {
-  const int first = drawn_by(setup.experiment, 0);
-  const GraphDraw draw = largest_draw(setup.experiment);
-  std::vector<std::pair<int, SlateRows>> learned;  // by step
-  std::vector<SlateRows> samples;                  // one of each graph
-  std::map<int, SlateCost> cost_of;                // of each graph
-  for (int step = 0; step < kSteps; ++step) {
-    const BatchPlan plan = setup.planner.plan(step);
-    for (std::size_t i = 0; i < plan.slates.size(); ++i) {
-      const SlateId& slate = plan.slates[i];
-      const bool counts = std::ranges::any_of(
-          plan.weights, [i](const std::vector<double>& of_member) { return of_member[i] > 0; });
-      if (!counts) continue;
-      learned.push_back({step, {slate.graph, setup.order.rows(slate, first)}});
-      if (cost_of.try_emplace(slate.graph).second) samples.push_back(learned.back().second);
-    }
+LargestStep largest_step(const TrainingSetup& setup, const BatchPlanner& planner) {
+  LargestStep largest;
+  double most = -1;
+  for (int step = 0; step < searched_steps(setup.experiment); ++step) {
+    const BatchPlan plan = planner.plan(step);
+    const auto leaves =
+        std::ranges::count_if(plan.owners.owner, [](int rank) { return rank >= 0; });
+    largest.leaves = std::max<std::int64_t>(largest.leaves, leaves);
+    const auto cost = std::ranges::max_element(plan.rank_cost);
+    if (*cost <= most) continue;
+    most = *cost;
+    largest.step = step;
+    largest.rank = static_cast<int>(cost - plan.rank_cost.begin());
   }
-  // Work tells how many rows are distinct. That of a slate follows from two small plans.
-  setup.pool.parallel_for(std::ssize(samples), [&](std::int64_t i) {
-    SlateRows slate = samples[static_cast<std::size_t>(i)];
-    const auto work_of = [&](std::size_t count) {
-      slate.rows.resize(std::min(count, slate.rows.size()));
-      return setup.units.step_work(setup.units.build(std::span(&slate, 1), draw));
-    };
-    const double two = work_of(2), one = work_of(1);
-    cost_of.at(slate.graph) = {one, two - one};
-  });
-  std::vector<double> work(kSteps);
-  for (const auto& [step, slate] : learned)
-    work[static_cast<std::size_t>(step)] +=
-        cost_of[slate.graph].of(static_cast<int>(slate.rows.size()));
-  return std::ranges::max_element(work) - work.begin();
+  return largest;
 }
 
 std::vector<SlateRows> largest_unit(const TrainingSetup& setup) {
   const int first = drawn_by(setup.experiment, 0);
   const bool cut = setup.experiment.data.cuts_segments();
-  std::vector<std::int64_t> seen;  // [graphs] nodes
-  for (int g = 0; g < setup.data.size(); ++g)
-    seen.push_back(cut ? largest_segment(setup.data.graph(g)) : setup.data.seen_nodes(g));
-  const auto rows = [&](const std::vector<SlateRows>& slates) {
-    std::int64_t sum = 0;
-    for (const SlateRows& slate : slates)
-      sum += seen[slate.graph] * static_cast<std::int64_t>(slate.rows.size());
+  std::vector<SlateCost> costs;  // [graphs]
+  for (int g = 0; g < setup.data.size(); ++g) {
+    costs.push_back(setup.planner.cost(g));
+    if (!cut) continue;
+    const auto size = static_cast<double>(
+        largest_segment(setup.data.graph(g)) *
+        std::min<std::int64_t>(setup.experiment.batch.configs, setup.data.rows(g)));
+    costs.back() = {size, size};
+  }
+  const auto cost = [&](const std::vector<SlateRows>& slates) {
+    double sum = 0;
+    for (std::size_t i = 0; i < slates.size(); ++i) {
+      const int graph = slates[i].graph;
+      const bool shares = i > 0 && slates[i - 1].graph == graph;
+      sum += shares ? costs[graph].further : costs[graph].first;
+    }
     return sum;
   };
-  const auto size = [&](int g) { return cut ? seen[g] : setup.data.graph(g).nodes; };
-  int graph = 0;
-  for (int g = 1; g < setup.data.size(); ++g) {
-    if (size(g) > size(graph)) graph = g;
+  std::vector<SlateRows> largest;
+  const int steps = searched_steps(setup.experiment);
+  if (setup.experiment.train.steps > steps) {
+    const auto most = std::ranges::max_element(costs, {}, &SlateCost::first);
+    const auto graph = static_cast<int>(most - costs.begin());
+    largest.push_back({graph, setup.order.rows({.graph = graph}, first)});
   }
-  std::vector<SlateRows> largest{{graph, setup.order.rows({.graph = graph}, first)}};
-  for (int step = 0; step < kSteps; ++step) {
+  for (int step = 0; step < steps; ++step) {
     const BatchPlan plan = setup.planner.plan(step);
     for (int unit = 0; unit < plan.units(); ++unit) {
       std::vector<SlateRows> slates = rows_of_unit(plan, setup.order, unit, first);
-      if (rows(slates) > rows(largest)) largest = std::move(slates);
+      if (cost(slates) > cost(largest)) largest = std::move(slates);
     }
   }
   return computed_together(setup.experiment, std::move(largest));

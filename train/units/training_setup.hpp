@@ -44,9 +44,9 @@ std::vector<int> empty_folds(const FoldTable& folds, const Dataset& training);
 // moved. After construction any number of threads may read a setup.
 struct TrainingSetup {
   // `options`: usually `experiment.training_data()`. `device` -1 = CPU. `ranks`: number of ranks
-  // that share the work; one rank needs no costs. Collective over `world`, usually the same ranks,
-  // which estimate the costs of slates together. Throws ConfigError and DataError if data and
-  // experiment do not match.
+  // that share the work; one without a GPU takes sizes for costs. Collective over `world`, usually
+  // the same ranks, which estimate the costs of slates together. Throws ConfigError and DataError if
+  // data and experiment do not match.
   TrainingSetup(const Experiment& experiment, const DatasetOptions& options, ThreadPool& pool,
                 int device, int ranks, Communicator& world);
   TrainingSetup(const TrainingSetup&) = delete;
@@ -81,13 +81,22 @@ std::vector<std::pair<std::int64_t, std::int64_t>> cut_graphs(const Dataset& dat
 std::vector<SlateRows> computed_together(const Experiment& experiment,
                                          std::vector<SlateRows> slates);
 
-// The step with the most work among the first steps, each graph's by two small plans; cut graphs
-// count with their largest segments. A pure function of the setup. Throws DataError or IoError when
-// reading fails.
-std::int64_t largest_step(const TrainingSetup& setup);
+// The first steps, which are searched for the largest step and unit.
+int searched_steps(const Experiment& experiment);
 
-// The unit with the most nodes x configurations, among the units of the first steps and a slate of
-// the largest graph; cut graphs count with their largest segments. A pure function of the setup.
+struct LargestStep {
+  std::int64_t step = 0;
+  int rank = 0;             // the rank with most work
+  std::int64_t leaves = 0;  // of the step with most leaves, of all ranks
+};
+
+// The step in which a rank has the most work (BatchPlan::rank_cost) among the searched steps. A pure
+// function of setup and planner.
+LargestStep largest_step(const TrainingSetup& setup, const BatchPlanner& planner);
+
+// The unit with the highest cost (SlateCost), among the units of the searched steps and, if more
+// follow, a slate of any graph; of cut graphs the one with the largest segments. A pure function of
+// the setup.
 std::vector<SlateRows> largest_unit(const TrainingSetup& setup);
 
 // A draw for the largest unit: takes the largest segments of cut graphs.
