@@ -50,8 +50,8 @@ INSTANTIATE_TEST_SUITE_P(Files, DeviceMemory,
 
 // The graph of the first step is small; all members draw their own rows of a larger one later.
 TEST(DeviceMemoryOfOneSlate, IsThatOfTheLargestStep) {
-  const double ratio = ratio_of(
-      "xla", {"ensemble={members: 4, vary: [init, order]}", "batch.slates=1", "seed.order=4"});
+  const double ratio = ratio_of("systems/harvard", {"ensemble={members: 4, vary: [init, order]}",
+                                                    "batch.slates=1", "seed.order=4"});
   EXPECT_GT(ratio, 1 / 1.5);
   EXPECT_LT(ratio, 1.5);
 }
