@@ -13,31 +13,28 @@ namespace {
 // The hashes of rows of an UnorderedPlan before layer 0 .. depth.
 using RowHashes = std::vector<std::vector<ContentHash>>;
 
-ContentHash with_state(const ContentHash& hash, std::int32_t state,
-                       std::span<const ContentHash> states) {
-  return hash.then(state < 0 ? ContentHash() : states[state]);
-}
-
 RowHashes row_hashes(const UnorderedPlan& raw, std::span<const ContentHash> states) {
+  const auto of_state = [&](std::int32_t state) {
+    return state < 0 ? ContentHash() : states[state];
+  };
   RowHashes hashes(1);
   for (std::size_t row = 0; row < raw.node.size(); ++row)
-    hashes[0].push_back(with_state(ContentHash::of_number(raw.node[row]), raw.state[row], states));
-  std::vector<ContentHash> around;
+    hashes[0].push_back(ContentHash::of_number(raw.node[row]).then(of_state(raw.state[row])));
   for (const RawLayer& layer : raw.layers) {
     const std::vector<ContentHash>& before = hashes.back();
-    std::vector<ContentHash> behind(layer.self.size());
-    for (std::size_t row = 0; row < behind.size(); ++row) {
-      behind[row] = before[layer.self[row]].then({1, 1});
-      if (!layer.state.empty()) behind[row] = with_state(behind[row], layer.state[row], states);
-    }
-    for (std::size_t set = 0; set < layer.neighbourhoods.size(); ++set) {
-      const RowLists& lists = layer.neighbourhoods[set];
-      around.assign(static_cast<std::size_t>(lists.size()), {});
+    std::vector<std::vector<ContentHash>> around;
+    for (const RowLists& lists : layer.neighbourhoods) {
+      auto& own = around.emplace_back(static_cast<std::size_t>(lists.size()));
       for (std::int64_t list = 0; list < lists.size(); ++list) {
-        for (const std::int32_t row : lists.of(list)) around[list] += before[row].as_member();
+        for (const std::int32_t row : lists.of(list)) own[list] += before[row].as_member();
       }
-      for (std::size_t row = 0; row < behind.size(); ++row)
-        behind[row] = behind[row].then(around[layer.neighbourhood[set][row]]);
+    }
+    std::vector<ContentHash> behind;
+    for (std::size_t row = 0; row < layer.self.size(); ++row) {
+      const ContentHash state = of_state(layer.state.empty() ? -1 : layer.state[row]);
+      behind.push_back(before[layer.self[row]].after_layer(
+          layer.state.empty() ? nullptr : &state, around.size(),
+          [&](std::size_t set) { return around[set][layer.neighbourhood[set][row]]; }));
     }
     hashes.push_back(std::move(behind));
   }
@@ -61,7 +58,7 @@ class ByUse {
   std::vector<std::int32_t> place_, used_;
 };
 
-// Appends a neighbourhood as a row of a matrix. Its rows, with their numbers, are sorted by content.
+// Appends a neighbourhood as a row of a matrix: its rows, with their numbers, sorted by content.
 void add_neighbourhood(std::vector<std::pair<ContentHash, std::int32_t>>& rows,
                        Aggregation aggregation, Csr& matrix) {
   const double weight = aggregation == Aggregation::mean && !rows.empty()
@@ -79,14 +76,12 @@ void add_neighbourhood(std::vector<std::pair<ContentHash, std::int32_t>>& rows,
 // The layer that computes the rows `behind`, from the rows that `before` then names.
 std::shared_ptr<const PlanLayer> layer_of(const RawLayer& raw, const LayerShape& shape,
                                           const std::vector<std::int32_t>& behind,
-                                          const std::vector<ContentHash>& hashes,
-                                          std::int64_t states, ByUse& before) {
+                                          const std::vector<ContentHash>& hashes, ByUse& before) {
   auto layer = std::make_shared<PlanLayer>();
   layer->rows_out = std::ssize(behind);
   for (const std::int32_t row : behind) layer->self.index.push_back(before.place(raw.self[row]));
   if (shape.joins_states) {
     for (const std::int32_t row : behind) layer->state.push_back(raw.state[row]);
-    layer->rows_of_state = transpose_index(layer->state, states);
   }
   std::vector<std::pair<ContentHash, std::int32_t>> rows;
   for (std::size_t set = 0; set < raw.neighbourhoods.size(); ++set) {
@@ -143,8 +138,8 @@ void finish(const RefinedGraph& graph, std::int64_t rows, Plan& plan) {
     plan.needed_counts[i].neighbourhoods.resize(plan.layers[i]->edges.size());
 }
 
-// Plans the rows that a KeptRows lacks, configuration by configuration: new cells, their new rows, and
-// the new rows that these need, down to the first layer.
+// Plans the rows that a KeptRows lacks, configuration by configuration: new cells, their new rows,
+// and the new rows that these need, down to the first layer.
 class KeptPlanner {
  public:
   KeptPlanner(const RefinedSlate& slate, KeptUse& use)
@@ -153,8 +148,7 @@ class KeptPlanner {
         use_(use),
         contents_(use.rows->contents()),
         depth_(graph_.shape().layers.size()),
-        plan_(empty_plan(slate)),
-        config_place_(static_cast<std::size_t>(graph_.nodes()), -1) {
+        plan_(empty_plan(slate)) {
     use_.levels.resize(depth_ + 2);
     for (const LayerShape& layer : graph_.shape().layers) {
       const std::size_t sets = layer.edge_kinds.size();
@@ -164,16 +158,13 @@ class KeptPlanner {
       lists_.emplace_back(sets);
     }
     sources_.resize(depth_);
-    for (std::size_t j = 0; j < graph_.config_nodes().size(); ++j)
-      config_place_[graph_.config_nodes()[j]] = static_cast<std::int32_t>(j);
   }
 
   Plan build(std::span<const ContentHash> state_hash) {
     Readout& readout = plan_.readout;
     const std::size_t width = graph_.config_nodes().size(), cells = contents_.cells().size() - 1;
     for (std::int64_t config = 0; config < slate_.configs; ++config) {
-      states_ = slate_.states.subspan(config * width, width);
-      contents_.change_to(graph_, states_, state_hash);
+      contents_.change_to(graph_, slate_.states.subspan(config * width, width), state_hash);
       for (std::size_t i = 0; i < cells; ++i) readout.scores.forward.source.push_back(cell(i));
       end_row(readout.scores.forward);
     }
@@ -193,8 +184,6 @@ class KeptPlanner {
       }
       layer.rows_in = rows(i);
       layer.rows_out = std::ssize(layer.self.index);
-      if (graph_.shape().layers[i].joins_states)
-        layer.rows_of_state = transpose_index(layer.state, plan_.states);
       plan_.layers[i] = layers_[i];
     }
     finish(graph_, rows(depth_), plan_);
@@ -212,10 +201,6 @@ class KeptPlanner {
     if (use_.rows->keeps(depth)) return std::ssize(use_.levels[depth].taken);
     return depth == 0 ? plan_.first_rows() : std::ssize(layers_[depth - 1]->self.index);
   }
-  std::int32_t state_of(std::int32_t node) const {
-    return config_place_[node] < 0 ? -1 : states_[config_place_[node]];
-  }
-
   // The number of a row at this place among those that the plan names.
   std::int32_t take(std::size_t depth, std::int32_t place) {
     KeptRows& rows = *use_.rows;
@@ -252,13 +237,13 @@ class KeptPlanner {
   void compute(std::size_t depth, std::int32_t node) {
     if (depth == 0) {
       plan_.node.push_back(graph_.node_class()[node]);
-      plan_.state.push_back(graph_.shape().early_join ? state_of(node) : -1);
+      plan_.state.push_back(graph_.shape().early_join ? contents_.state_row(node) : -1);
       return;
     }
     const LayerShape& shape = graph_.shape().layers[depth - 1];
     PlanLayer& layer = *layers_[depth - 1];
     layer.self.index.push_back(take(depth - 1, row(depth - 1, node)));
-    if (shape.joins_states) layer.state.push_back(state_of(node));
+    if (shape.joins_states) layer.state.push_back(contents_.state_row(node));
     for (std::size_t set = 0; set < layer.edges.size(); ++set) {
       bool fresh = false;
       layer.edges[set].neighbourhood.index.push_back(
@@ -282,8 +267,6 @@ class KeptPlanner {
   std::vector<std::shared_ptr<PlanLayer>> layers_;
   std::vector<std::vector<ContentNumbers>> lists_;  // [depth][edge sets] of the neighbourhoods
   std::vector<std::vector<std::pair<ContentHash, std::int32_t>>> sources_;  // [depth] scratch
-  std::vector<std::int32_t> config_place_;  // [n] among the configurable nodes; -1: none
-  std::span<const std::int32_t> states_;    // of the configuration
 };
 
 }  // namespace
@@ -315,8 +298,8 @@ Plan build_fixed_plan(const RefinedSlate& slate, std::span<const ContentHash> st
   // From the last layer down: the rows at each depth that the plan computes.
   for (std::size_t at = depth; at > 0; --at) {
     ByUse before(hashes[at - 1].size());
-    plan.layers[at - 1] = layer_of(raw.layers[at - 1], shape.layers[at - 1], rows.used(),
-                                   hashes[at - 1], plan.states, before);
+    plan.layers[at - 1] =
+        layer_of(raw.layers[at - 1], shape.layers[at - 1], rows.used(), hashes[at - 1], before);
     rows = std::move(before);
   }
   for (const std::int32_t row : rows.used()) {

@@ -52,6 +52,22 @@ struct GraphEdges : NeighbourLists {
   NeighbourLists config;  // of the config edges
 };
 
+// The kind of the same edges in the other direction.
+inline EdgeKind reversed(EdgeKind kind) {
+  switch (kind) {
+    case EdgeKind::consumer_to_producer:
+      return EdgeKind::producer_to_consumer;
+    case EdgeKind::producer_to_consumer:
+      return EdgeKind::consumer_to_producer;
+    case EdgeKind::config_consumer_to_producer:
+      return EdgeKind::config_producer_to_consumer;
+    case EdgeKind::config_producer_to_consumer:
+      return EdgeKind::config_consumer_to_producer;
+    default:
+      return kind;
+  }
+}
+
 // Whether an edge set of this kind runs along the edges or config edges of the graph.
 inline bool along_graph(EdgeKind kind) {
   return kind != EdgeKind::nodes && kind != EdgeKind::configs;

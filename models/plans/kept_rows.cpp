@@ -6,31 +6,17 @@
 #include "models/plans/csr.hpp"
 
 namespace tpudist {
-namespace {
-
-// The edge set with the same edges in the other direction.
-EdgeKind reversed(EdgeKind kind) {
-  return static_cast<EdgeKind>(static_cast<int>(kind) ^ 1);
-}
-
-}  // namespace
 
 RowContents::RowContents(const RefinedGraph& graph)
     : state_(graph.nodes()),
-      rows_(graph.shape().layers.size() + 1, state_),
-      places_(rows_.size(), std::vector<std::int32_t>(state_.size(), -1)),
-      cell_of_(state_.size(), -1),
+      rows_(graph.shape().layers.size() + 1,
+            std::vector<ContentHash>(state_.size(), ContentHash::no_member())),
+      state_row_(state_.size(), -1),
+      places_(rows_.size(), state_row_),
+      cell_of_(state_row_),
       touch_(state_.size()) {
-  for (const LayerShape& layer : graph.shape().layers) {
-    auto& sets = around_.emplace_back(layer.edge_kinds.size(), state_);
-    for (std::size_t set = 0; set < sets.size(); ++set) {
-      const Adjacency& adjacency = graph.adjacency(layer.edge_kinds[set]);
-      for (std::int32_t node = 0; node < graph.nodes(); ++node) {
-        for (std::size_t i = 0; i < adjacency.of(node).size(); ++i)
-          sets[set][node] += ContentHash().as_member();
-      }
-    }
-  }
+  for (const LayerShape& layer : graph.shape().layers)
+    around_.emplace_back(layer.edge_kinds.size(), state_);
   const auto depth = static_cast<int>(around_.size());
   for (const std::int32_t node : graph.reached(depth)) {
     if (cells_.empty() || cells_.back().size() == kCellNodes) cells_.emplace_back();
@@ -52,6 +38,7 @@ void RowContents::change_to(const RefinedGraph& graph, std::span<const std::int3
   changed_.clear();
   for (std::size_t j = 0; j < states.size(); ++j) {
     const std::int32_t node = graph.config_nodes()[j];
+    state_row_[node] = states[j];
     if (state_[node] == hashes[states[j]]) continue;
     state_[node] = hashes[states[j]];
     changed_.push_back(node);
@@ -65,10 +52,17 @@ ContentHash RowContents::content(const RefinedGraph& graph, std::size_t depth,
   if (depth == 0)
     return ContentHash::of_number(graph.node_class()[node])
         .then(shape.early_join ? state_[node] : ContentHash());
-  ContentHash hash = rows_[depth - 1][node].then({1, 1});
-  if (shape.layers[depth - 1].joins_states) hash = hash.then(state_[node]);
-  for (const auto& around : around_[depth - 1]) hash = hash.then(around[node]);
-  return hash;
+  const auto& around = around_[depth - 1];
+  return rows_[depth - 1][node].after_layer(
+      shape.layers[depth - 1].joins_states ? &state_[node] : nullptr, around.size(),
+      [&](std::size_t set) { return around[set][node]; });
+}
+
+std::uint64_t RowContents::bytes(const PlanShape& shape, std::int64_t nodes) {
+  std::uint64_t hashes = 2, numbers = 9 + shape.layers.size();  // of a node
+  for (const LayerShape& layer : shape.layers) hashes += 1 + layer.edge_kinds.size();
+  return static_cast<std::uint64_t>(nodes) *
+         (hashes * sizeof(ContentHash) + numbers * sizeof(std::int32_t));
 }
 
 // Layer by layer: the rows of these nodes, and those with a row before the layer that changed.
@@ -112,9 +106,9 @@ KeptRows::KeptRows(std::vector<std::int64_t> channels, int members, std::uint64_
       most_bytes_(most_bytes),
       levels_(channels_.size()) {}
 
-std::uint64_t KeptRows::bytes() const {
+std::uint64_t KeptRows::bytes(const RefinedGraph& graph) const {
   constexpr std::uint64_t kOfIndex = 40;  // of a row: its last index, a slot for every third
-  std::uint64_t bytes = 0;
+  std::uint64_t bytes = RowContents::bytes(graph.shape(), graph.nodes());
   for (std::size_t depth = 0; depth < channels_.size(); ++depth) {
     const auto states = static_cast<std::uint64_t>(channels_[depth] * members_) * sizeof(float);
     bytes += static_cast<std::uint64_t>(levels_[depth].places.size()) *
@@ -125,11 +119,14 @@ std::uint64_t KeptRows::bytes() const {
 
 void KeptRows::start(const RefinedGraph& graph) {
   if (!contents_) contents_.emplace(graph);
-  const bool all = std::exchange(started_, true) || bytes() > most_bytes_;
+  const bool all = std::exchange(started_, true) || bytes(graph) > most_bytes_;
   for (std::size_t depth = 0; depth < levels_.size(); ++depth) {
-    if (!all && keeps(depth)) continue;
-    // The memory is used again: fresh pages take longer than the arithmetic.
     Level& level = levels_[depth];
+    if (keeps(depth)) {
+      if (!all) continue;
+      level = {};
+    }
+    // The memory is used again: fresh pages take longer than the arithmetic.
     level.places.clear();
     level.taken_index.clear();
     contents_->forget_places(depth);

@@ -33,10 +33,19 @@ struct ContentHash {
     return {mix_hash(mix_hash(low + 0x9e3779b97f4a7c15ull) ^ other.low),
             mix_hash(mix_hash(high + 0xd1b54a32d192ed03ull) ^ other.high)};
   }
-  // The hash of a multiset is the sum of those of its members.
-  ContentHash as_member() const {
-    return {mix_hash(low + 0x8cb92ba72f3d8dd7ull), mix_hash(high + 0xaaaaaaaaaaaaaaabull)};
+  // The hash of a row after a layer, if *this is that of the same node's row before it. `state`: of
+  // its state; null if the layer joins none. around(set): of its neighbourhood in an edge set.
+  template <typename Around>
+  ContentHash after_layer(const ContentHash* state, std::size_t sets, const Around& around) const {
+    ContentHash hash = then({1, 1});
+    if (state) hash = hash.then(*state);
+    for (std::size_t set = 0; set < sets; ++set) hash = hash.then(around(set));
+    return hash;
   }
+  // The hash of a multiset is the sum of those of its members.
+  ContentHash as_member() const { return {mix_hash(low + kLow), mix_hash(high + kHigh)}; }
+  // The one that adds nothing to a multiset.
+  static ContentHash no_member() { return {-kLow, -kHigh}; }
   ContentHash& operator+=(const ContentHash& other) {
     low += other.low;
     high += other.high;
@@ -45,6 +54,8 @@ struct ContentHash {
   ContentHash operator-(const ContentHash& other) const {
     return {low - other.low, high - other.high};
   }
+
+  static constexpr std::uint64_t kLow = 0x8cb92ba72f3d8dd7ull, kHigh = 0xaaaaaaaaaaaaaaabull;
 };
 
 // Numbers contents by first occurrence. Not thread-safe.
@@ -73,8 +84,8 @@ class ContentNumbers {
 };
 
 // The contents of all rows of one configuration of a graph, and their places in a KeptRows. Another
-// configuration costs as much as the rows that it changes. For layers along edges. All calls must have
-// the same graph. Not thread-safe.
+// configuration costs as much as the rows that it changes. For layers along edges. All calls must
+// have the same graph. Not thread-safe.
 class RowContents {
  public:
   // Without states.
@@ -88,11 +99,16 @@ class RowContents {
   const ContentHash& around(std::size_t layer, std::size_t set, std::int32_t node) const {
     return around_[layer][set][node];
   }
-  // The nodes of each cell of the readout; the last cell has all nodes that no configuration reaches.
+  // The row of a node's state in `states`; -1: none.
+  std::int32_t state_row(std::int32_t node) const { return state_row_[node]; }
+  // The nodes of each cell of the readout; the last cell has the nodes that no configuration
+  // reaches.
   const std::vector<std::vector<std::int32_t>>& cells() const { return cells_; }
   // The place of a node's row, or at depth + 1 of a cell; -1: not known.
   std::int32_t& place(std::size_t depth, std::int32_t number) { return places_[depth][number]; }
   void forget_places(std::size_t depth) { std::ranges::fill(places_[depth], -1); }
+  // The memory that the contents of a graph take.
+  static std::uint64_t bytes(const PlanShape& shape, std::int64_t nodes);
 
  private:
   ContentHash content(const RefinedGraph& graph, std::size_t depth, std::int32_t node) const;
@@ -101,6 +117,7 @@ class RowContents {
   std::vector<ContentHash> state_;                             // [n]
   std::vector<std::vector<ContentHash>> rows_;                 // [depth + 1][n]
   std::vector<std::vector<std::vector<ContentHash>>> around_;  // [depth][edge sets][n]
+  std::vector<std::int32_t> state_row_;                        // [n]
   std::vector<std::vector<std::int32_t>> cells_, places_;
   std::vector<std::int32_t> cell_of_, changed_, touched_, next_;
   std::vector<std::int64_t> touch_;  // [n] the last time that a node was touched
@@ -115,19 +132,21 @@ struct KeptLevel {
 
 // The states of rows, and the sums or maxima of the readout's cells, that slates of one graph
 // computed, for all members of a network. Later slates take them instead of computing them again. A
-// slate that finds more than the limit begins with nothing. Not thread-safe.
+// slate that finds more than the limit begins with nothing, so the memory is at most the limit and
+// the rows of one slate. Not thread-safe.
 class KeptRows {
  public:
-  // `channels` [depth + 2]: of the rows before each plan layer and after the last, and the floats of a
-  // cell; 0: not kept. In this way a cell is a row at depth + 1.
+  // `channels` [depth + 2]: of the rows before each plan layer and after the last, and the floats of
+  // a cell; 0: not kept. In this way a cell is a row at depth + 1.
   KeptRows(std::vector<std::int64_t> channels, int members, std::uint64_t most_bytes);
 
-  // Call it before the plan of each slate. If the last plan was not computed (finish), forgets
-  // everything. What is not kept belongs to one slate.
+  // Call it before the plan of each slate. Places of earlier plans become invalid. If the last plan
+  // was not computed (finish), forgets everything. What is not kept belongs to one slate.
   void start(const RefinedGraph& graph);
   void finish() { started_ = false; }
   RowContents& contents() { return *contents_; }
 
+  std::uint64_t bytes(const RefinedGraph& graph) const;  // of memory
   bool keeps(std::size_t depth) const { return channels_[depth] > 0; }
   // The place of a row. A new row has a place at once; its states come with exchange().
   std::int32_t place(std::size_t depth, const ContentHash& hash, bool& fresh);
@@ -147,7 +166,6 @@ class KeptRows {
     // [blocks][members, kBlock, channels]: as they grow, no row is copied.
     std::vector<std::unique_ptr<float[]>> blocks;
   };
-  std::uint64_t bytes() const;
   float* state(std::size_t depth, int member, std::int64_t row) const {
     const std::int64_t block = row / kBlock, place = member * kBlock + row % kBlock;
     return levels_[depth].blocks[static_cast<std::size_t>(block)].get() + place * channels_[depth];

@@ -108,7 +108,7 @@ class ScoringSession::Scorer {
     const auto members = static_cast<int>(members_);
     ScoringOptions options{block_};
     const Parameters parameters = placed(weights);
-    if (bytes == 0 || !scores_any_slate())
+    if (!scores_any_slate() || bytes < least_bytes(slate))
       return tpudist::score_slate(network_, parameters, members, units_, slate, options);
     std::unique_ptr<KeptRows> kept = take_kept(slate.graph);
     if (!kept) kept = std::make_unique<KeptRows>(network_.kept_channels(), members, bytes);
@@ -119,6 +119,15 @@ class ScoringSession::Scorer {
     return scores;
   }
   bool scores_any_slate() const { return units_.fixes_order(); }
+  // With less memory a thread forgets its rows at nearly each slate, and is faster without them. It
+  // is that of two configurations without equal rows.
+  std::uint64_t least_bytes(const Slate& slate) const {
+    const std::vector<std::int64_t> channels = network_.kept_channels();
+    const std::int64_t nodes = units_.nodes(slate);
+    const std::int64_t floats = nodes * std::reduce(channels.begin(), channels.end());
+    return 2 * (RowContents::bytes(network_.plan_shape(), nodes) +
+                static_cast<std::uint64_t>(floats) * members_ * sizeof(float));
+  }
   void forget_kept() const {
     const MutexLock lock(mutex_);
     kept_.clear();

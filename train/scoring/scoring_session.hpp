@@ -93,8 +93,9 @@ class ScoringSession {
   // Whether score_slate gives a configuration the same bits in any slate (docs/plans.md).
   bool scores_any_slate() const;
 
-  // The most memory for kept states; 0: none are kept. The bits do not depend on it. Threads and
-  // networks have equal shares. Not during another call.
+  // The most memory for kept states, to which each thread adds those of one slate. The bits do not
+  // depend on it. Threads and networks have equal shares. A share that does not hold all rows of two
+  // configurations keeps none. Not during another call.
   void keep_bytes(std::uint64_t bytes);
 
   // The cost of `members` members of the first network, by sample plans. Not collective.

@@ -115,8 +115,8 @@ struct KeptStates : ::testing::Test {
     ASSERT_GT(searched.space.groups.size(), 1u);
     const auto slates = searched.walk(1, steps);
     const auto expected = searched.ranked(slates, context);
-    // None; evicted at every step; evicted now and then; all.
-    for (const std::uint64_t bytes : {0ull, 4ull, 1ull << 20, 1ull << 30}) {
+    // None; forgotten now and then (by the smaller networks, by the larger ones); all.
+    for (const std::uint64_t bytes : {0ull, 1ull << 20, 1ull << 22, 1ull << 30}) {
       SCOPED_TRACE(bytes);
       searched.session.keep_bytes(bytes);
       for (const auto& slate : slates) searched.expect(expected, slate);
@@ -157,6 +157,10 @@ TEST_F(KeptStates, GiveTheBitsOfRankForEachKindOfNetwork) {
   }
 }
 
+TEST_F(KeptStates, GiveTheBitsOfRankInSlatesOfParts) {
+  expect_same_bits({"model={preset: latenciaga_xla}", "evaluate.plan_floats=1"}, 40);
+}
+
 TEST_F(KeptStates, AreOfEachThread) {
   Searched searched({"model={preset: latenciaga_xla}"}, context);
   std::vector<std::vector<Point>> all;
@@ -166,7 +170,7 @@ TEST_F(KeptStates, AreOfEachThread) {
     all.insert(all.end(), walks.back().begin(), walks.back().end());
   }
   const auto expected = searched.ranked(all, context);
-  for (const std::uint64_t bytes : {4ull, 1ull << 20, 1ull << 30}) {
+  for (const std::uint64_t bytes : {1ull << 20, 1ull << 22, 1ull << 30}) {
     searched.session.keep_bytes(bytes);
     pool.parallel_for(std::ssize(walks), [&](std::int64_t i) {
       for (const auto& slate : walks[static_cast<std::size_t>(i)]) searched.expect(expected, slate);
@@ -199,7 +203,7 @@ TEST(KeptStatesOfRanks, FindTheSameConfigurations) {
     return find_configs(searched.space, score, options, context);
   };
   const SearchResult expected = found(*alone, 0);
-  for (const std::uint64_t bytes : {0ull, 4ull, 1ull << 30}) {
+  for (const std::uint64_t bytes : {0ull, 1ull << 22, 1ull << 30}) {
     const SearchResult own = found(*ranks, bytes);
     EXPECT_EQ(own.proposals, expected.proposals);
     ASSERT_EQ(own.scores.size(), expected.scores.size());
